@@ -1,0 +1,37 @@
+package port
+
+import "sync/atomic"
+
+// Stats are a port's counters since it was opened.
+type Stats struct {
+	RxPackets, TxPackets uint64 // frames received and frames sent
+	RxBytes, TxBytes     uint64 // their bytes, Ethernet header included
+	RxDropped            uint64 // arrived, but the receive ring was full
+	TxDropped            uint64 // taken by Tx, but the link was down
+	RxErrors             uint64 // malformed frames or descriptors from the other side
+	NoBuffer             uint64 // arrived, but no buffer was free, and Alloc or Retain calls that found none
+	LinkUps              uint64 // times the link came up
+	LinkDowns            uint64 // times the link went down after it was up
+}
+
+// Counters is the written side of Stats: drivers add to it from the worker
+// thread and from their background goroutines; Snapshot may be called from
+// anywhere.
+type Counters struct {
+	RxPackets, TxPackets atomic.Uint64
+	RxBytes, TxBytes     atomic.Uint64
+	RxDropped, TxDropped atomic.Uint64
+	RxErrors, NoBuffer   atomic.Uint64
+	LinkUps, LinkDowns   atomic.Uint64
+}
+
+// Snapshot reads each counter once. The set is not one instant's.
+func (c *Counters) Snapshot() Stats {
+	return Stats{
+		RxPackets: c.RxPackets.Load(), TxPackets: c.TxPackets.Load(),
+		RxBytes: c.RxBytes.Load(), TxBytes: c.TxBytes.Load(),
+		RxDropped: c.RxDropped.Load(), TxDropped: c.TxDropped.Load(),
+		RxErrors: c.RxErrors.Load(), NoBuffer: c.NoBuffer.Load(),
+		LinkUps: c.LinkUps.Load(), LinkDowns: c.LinkDowns.Load(),
+	}
+}
