@@ -1,0 +1,514 @@
+/*
+ * urdma_abi.h - everything urdmad and its client processes share.
+ *
+ * Three things cross the border:
+ *   1. control messages on a SOCK_SEQPACKET Unix socket, one request and one
+ *      response each, file descriptors as SCM_RIGHTS;
+ *   2. event messages on socketpairs that urdmad hands out (completion
+ *      channels, asynchronous events, rdma_cm event channels);
+ *   3. rings in memfds that urdmad creates and seals, and a page of doorbells.
+ *
+ * All integers are in the machine's byte order unless a name ends in _be
+ * (network byte order). All structures have fixed-width fields, named padding
+ * and natural alignment, so C and Go lay them out alike; abi.go mirrors this
+ * file and abi_test.go holds the two together.
+ *
+ * Numbers that libibverbs or librdmacm define (opcodes, states, access flags,
+ * completion status, event types, attribute masks) have the same values here.
+ */
+#ifndef URDMA_ABI_H
+#define URDMA_ABI_H
+
+#include <stdint.h>
+
+#define URDMA_ABI_VERSION 1u
+
+#define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
+#define URDMA_ABI_MAX_FDS 4u
+#define URDMA_ABI_MAX_PRIVATE 256u
+#define URDMA_ABI_NO_HANDLE 0u /* no object has this handle */
+
+/* ---- control messages -------------------------------------------------- */
+
+enum urdma_abi_type {
+	URDMA_ABI_HELLO = 1,
+	URDMA_ABI_QUERY_DEVICE = 2,
+	URDMA_ABI_OPEN_DEVICE = 3,
+	URDMA_ABI_CLOSE_DEVICE = 4,
+	URDMA_ABI_ALLOC_PD = 5,
+	URDMA_ABI_DEALLOC_PD = 6,
+	URDMA_ABI_ADD_FILE = 7,
+	URDMA_ABI_REG_MR = 8,
+	URDMA_ABI_DEREG_MR = 9,
+	URDMA_ABI_CREATE_CHANNEL = 10,
+	URDMA_ABI_DESTROY_CHANNEL = 11,
+	URDMA_ABI_CREATE_CQ = 12,
+	URDMA_ABI_RESIZE_CQ = 13,
+	URDMA_ABI_DESTROY_CQ = 14,
+	URDMA_ABI_CREATE_QP = 15,
+	URDMA_ABI_MODIFY_QP = 16,
+	URDMA_ABI_QUERY_QP = 17,
+	URDMA_ABI_DESTROY_QP = 18,
+
+	URDMA_ABI_CM_CREATE_CHANNEL = 32,
+	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
+	URDMA_ABI_CM_CREATE_ID = 34,
+	URDMA_ABI_CM_DESTROY_ID = 35,
+	URDMA_ABI_CM_BIND = 36,
+	URDMA_ABI_CM_RESOLVE_ADDR = 37,
+	URDMA_ABI_CM_RESOLVE_ROUTE = 38,
+	URDMA_ABI_CM_LISTEN = 39,
+	URDMA_ABI_CM_CONNECT = 40,
+	URDMA_ABI_CM_ACCEPT = 41,
+	URDMA_ABI_CM_REJECT = 42,
+	URDMA_ABI_CM_DISCONNECT = 43,
+	URDMA_ABI_CM_SET_OPTION = 44,
+	URDMA_ABI_CM_MIGRATE_ID = 45,
+};
+
+/*
+ * Head of every control message. A response repeats type and seq; status is 0
+ * or an errno value, and then the response is this header alone.
+ */
+struct urdma_abi_header {
+	uint32_t type;   /* enum urdma_abi_type */
+	uint32_t length; /* bytes of the whole message, this header included */
+	uint32_t seq;    /* chosen by the client */
+	int32_t status;  /* request: 0 */
+};
+
+/*
+ * HELLO is the first message. Descriptor 0: the client's own /proc/self/mem,
+ * opened read-write (may be missing: then only shared memory can be
+ * registered). Any version mismatch is answered with EPROTO and a
+ * hello_response that says urdmad's version.
+ */
+struct urdma_abi_hello {
+	struct urdma_abi_header h;
+	uint32_t abi_version;
+	uint32_t pid;       /* as the client sees itself; for display only */
+	char command[64];   /* program name, NUL-terminated; for display only */
+};
+
+/* Descriptor 0: doorbell memfd, doorbell_bytes long. Descriptor 1: kick socket. */
+struct urdma_abi_hello_response {
+	struct urdma_abi_header h;
+	uint32_t abi_version;
+	uint32_t num_devices;    /* device numbers are 0 .. num_devices-1 */
+	uint32_t doorbell_bytes; /* workers * sizeof(struct urdma_abi_doorbells) */
+	uint32_t workers;
+	char sysfs_path[256];    /* what ibv_get_sysfs_path() should return */
+};
+
+enum urdma_abi_transport {
+	URDMA_ABI_TRANSPORT_IWARP = 0,
+	URDMA_ABI_TRANSPORT_IB = 1,
+	URDMA_ABI_TRANSPORT_ROCE = 2,
+};
+
+/* QUERY_DEVICE: request. Response: struct urdma_abi_device. */
+struct urdma_abi_query_device {
+	struct urdma_abi_header h;
+	uint32_t device;
+	uint32_t pad;
+};
+
+struct urdma_abi_device {
+	struct urdma_abi_header h;
+	char name[64];
+	uint64_t node_guid_be;
+	uint32_t ipv4_be;
+	uint32_t prefix_length;
+	uint8_t mac[6];
+	uint16_t pad0;
+	uint32_t mtu;         /* bytes of the largest IPv4 packet */
+	uint32_t transport;   /* enum urdma_abi_transport, the configured default */
+	uint32_t link_up;     /* 0 or 1 */
+	uint32_t max_qp;
+	uint32_t max_qp_wr;
+	uint32_t max_sge;
+	uint32_t max_sge_rd;
+	uint32_t max_inline;
+	uint32_t max_cq;
+	uint32_t max_cqe;
+	uint32_t max_mr;
+	uint32_t max_pd;
+	uint32_t max_rd_atom; /* IRD and ORD limit of one queue pair */
+	uint32_t version;     /* urdma's version, major<<16|minor<<8|patch: fw_ver */
+	uint64_t max_mr_size; /* bytes */
+	uint64_t max_msg;     /* bytes of the longest message */
+};
+
+/* OPEN_DEVICE. Response: urdma_abi_handle_response, descriptor 0: async event socket. */
+struct urdma_abi_open_device {
+	struct urdma_abi_header h;
+	uint32_t device;
+	uint32_t pad;
+};
+
+/* A request that names one object and nothing else (CLOSE_DEVICE, DEALLOC_PD,
+ * DEREG_MR, DESTROY_*, QUERY_QP, CREATE_CHANNEL and ALLOC_PD (handle = context),
+ * CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT). Response: header alone,
+ * unless said otherwise. */
+struct urdma_abi_handle {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t pad;
+};
+
+/* ALLOC_PD, OPEN_DEVICE, CREATE_CHANNEL (descriptor 0: the channel's socket),
+ * CM_CREATE_CHANNEL (likewise), CM_CREATE_ID, ADD_FILE. */
+struct urdma_abi_handle_response {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t pad;
+};
+
+/* ADD_FILE: a memfd with registered memory in it. Descriptor 0: the memfd,
+ * which must be sealed with F_SEAL_SHRINK. Request: header alone.
+ * Response: urdma_abi_handle_response. */
+
+enum urdma_abi_path {
+	URDMA_ABI_PATH_SHARED = 0,   /* pages of a file both sides map */
+	URDMA_ABI_PATH_FALLBACK = 1, /* urdmad reads and writes /proc/self/mem */
+};
+
+struct urdma_abi_reg_mr {
+	struct urdma_abi_header h;
+	uint32_t pd;
+	uint32_t access;      /* enum ibv_access_flags */
+	uint64_t addr;        /* in the client's address space */
+	uint64_t length;      /* bytes */
+	uint64_t iova;        /* address that peers and work requests use */
+	uint32_t path;        /* enum urdma_abi_path */
+	uint32_t file;        /* SHARED: handle of ADD_FILE */
+	uint64_t file_offset; /* SHARED: where addr lies in the file, bytes */
+};
+
+struct urdma_abi_reg_mr_response {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t pad;
+};
+
+struct urdma_abi_create_cq {
+	struct urdma_abi_header h;
+	uint32_t context;
+	uint32_t channel; /* URDMA_ABI_NO_HANDLE: none */
+	uint32_t cqe;     /* entries wanted, at least 1 */
+	uint32_t pad;
+};
+
+/* RESIZE_CQ: the client must have stopped polling; completions not yet polled
+ * are moved to the new ring by urdmad. Response as for CREATE_CQ. */
+struct urdma_abi_resize_cq {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t cqe;
+};
+
+/* Descriptor 0: the ring's memfd: struct urdma_abi_cq_ring, then entries. */
+struct urdma_abi_cq_response {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t entries;       /* power of two */
+	uint32_t entries_offset;/* bytes from the ring's start to entry 0 */
+	uint32_t bytes;         /* of the whole ring */
+};
+
+struct urdma_abi_qp_cap {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline; /* bytes */
+};
+
+struct urdma_abi_create_qp {
+	struct urdma_abi_header h;
+	uint32_t pd;
+	uint32_t qp_type;   /* enum ibv_qp_type; 2 (RC) */
+	uint32_t send_cq;
+	uint32_t recv_cq;
+	uint32_t srq;       /* URDMA_ABI_NO_HANDLE */
+	uint32_t sq_sig_all;
+	struct urdma_abi_qp_cap cap;
+	uint32_t pad;
+};
+
+/* Descriptor 0: the ring's memfd: struct urdma_abi_qp_ring, then SQ and RQ slots. */
+struct urdma_abi_qp_response {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t qpn;
+	struct urdma_abi_qp_cap cap; /* what was given, at least what was asked */
+	uint32_t sq_entries;  /* power of two >= cap.max_send_wr */
+	uint32_t sq_stride;   /* bytes of a slot */
+	uint32_t sq_offset;   /* bytes from the ring's start */
+	uint32_t rq_entries;
+	uint32_t rq_stride;
+	uint32_t rq_offset;
+	uint32_t bytes;
+	uint32_t worker;      /* which doorbell section */
+	uint32_t doorbell;    /* which doorbell bit, 0..4095 */
+	uint32_t pad[2];
+};
+
+/* The part of struct ibv_qp_attr that crosses. Masks are enum ibv_qp_attr_mask. */
+struct urdma_abi_qp_attr {
+	uint32_t qp_state;
+	uint32_t cur_qp_state;
+	uint32_t path_mtu;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qp_num;
+	uint32_t qp_access_flags;
+	uint32_t pkey_index;
+	uint32_t port_num;
+	uint32_t max_rd_atomic;
+	uint32_t max_dest_rd_atomic;
+	uint32_t min_rnr_timer;
+	uint32_t timeout;
+	uint32_t retry_cnt;
+	uint32_t rnr_retry;
+	uint32_t dlid;
+	uint32_t sgid_index;
+	uint8_t dgid[16];
+	uint32_t is_global;
+	uint32_t sq_draining;
+};
+
+struct urdma_abi_modify_qp {
+	struct urdma_abi_header h;
+	uint32_t handle;
+	uint32_t mask;
+	struct urdma_abi_qp_attr attr;
+};
+
+/* Response of QUERY_QP (request: urdma_abi_handle) and MODIFY_QP. */
+struct urdma_abi_query_qp_response {
+	struct urdma_abi_header h;
+	struct urdma_abi_qp_attr attr;
+	struct urdma_abi_qp_cap cap;
+	uint32_t sq_sig_all;
+};
+
+/* ---- rdma_cm ------------------------------------------------------------ */
+
+struct urdma_abi_addr {
+	uint32_t ipv4_be;
+	uint16_t port_be;
+	uint16_t pad;
+};
+
+struct urdma_abi_cm_create_id {
+	struct urdma_abi_header h;
+	uint32_t channel; /* handle of CM_CREATE_CHANNEL */
+	uint32_t ps;      /* enum rdma_port_space */
+};
+
+/* CM_BIND: port 0 chooses one; 0.0.0.0 binds to every port of urdmad. */
+struct urdma_abi_cm_bind {
+	struct urdma_abi_header h;
+	uint32_t id;
+	uint32_t pad;
+	struct urdma_abi_addr addr;
+};
+
+#define URDMA_ABI_NO_DEVICE 0xffffffffu
+
+/* Response of CM_BIND, CM_RESOLVE_ADDR and CM_LISTEN. */
+struct urdma_abi_cm_bound {
+	struct urdma_abi_header h;
+	struct urdma_abi_addr local; /* with the port number chosen */
+	uint32_t device;             /* URDMA_ABI_NO_DEVICE while bound to any */
+	uint32_t pad;
+};
+
+/* CM_RESOLVE_ADDR: binds and answers at once; the event ADDR_RESOLVED or
+ * ADDR_ERROR follows. src all zero: urdmad chooses. */
+struct urdma_abi_cm_resolve_addr {
+	struct urdma_abi_header h;
+	uint32_t id;
+	uint32_t timeout_ms;
+	struct urdma_abi_addr src;
+	struct urdma_abi_addr dst;
+};
+
+/* CM_RESOLVE_ROUTE (value = timeout in ms), CM_LISTEN (value = backlog),
+ * CM_MIGRATE_ID (value = channel handle). */
+struct urdma_abi_cm_value {
+	struct urdma_abi_header h;
+	uint32_t id;
+	uint32_t value;
+};
+
+struct urdma_abi_cm_param {
+	uint32_t qp;                  /* handle of CREATE_QP, or NO_HANDLE */
+	uint32_t qp_num;              /* when qp is NO_HANDLE: for display */
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+	uint16_t private_data_len;    /* 0..URDMA_ABI_MAX_PRIVATE */
+	uint8_t private_data[URDMA_ABI_MAX_PRIVATE];
+};
+
+/* CM_CONNECT, CM_ACCEPT, CM_REJECT (only the private data counts). */
+struct urdma_abi_cm_conn {
+	struct urdma_abi_header h;
+	uint32_t id;
+	uint32_t pad;
+	struct urdma_abi_cm_param param;
+};
+
+struct urdma_abi_cm_set_option {
+	struct urdma_abi_header h;
+	uint32_t id;
+	uint32_t level;
+	uint32_t optname;
+	uint32_t value;
+};
+
+/* ---- event messages ------------------------------------------------------ */
+
+/* On a completion channel: the completion queue that got a completion. A
+ * handle that the client no longer knows is a late event: drop it. */
+struct urdma_abi_comp_event {
+	uint32_t cq;
+	uint32_t pad;
+};
+
+/* On a context's asynchronous event socket. */
+struct urdma_abi_async_event {
+	uint32_t event_type; /* enum ibv_event_type */
+	uint32_t handle;     /* of the CQ, QP or SRQ concerned; port number for port events */
+};
+
+/* On an rdma_cm event channel. */
+struct urdma_abi_cm_event {
+	uint32_t event;  /* enum rdma_cm_event_type */
+	int32_t status;  /* as in struct rdma_cm_event: 0, -errno or a reject reason */
+	uint32_t id;     /* the id concerned; CONNECT_REQUEST: the listening id */
+	uint32_t child;  /* CONNECT_REQUEST: handle of the new id, which the client owns now */
+	uint32_t device; /* of id (or of child) */
+	uint32_t pad;
+	struct urdma_abi_addr local;
+	struct urdma_abi_addr peer;
+	struct urdma_abi_cm_param param;
+};
+
+/* ---- shared memory: doorbells -------------------------------------------- */
+
+#define URDMA_ABI_DOORBELLS 4096u
+
+/*
+ * One section a worker. To ring doorbell d the client, after publishing its
+ * producer index: sets bit d%64 of bits[d/64], then bit d/64 of summary (both
+ * sequentially consistent read-modify-writes), then loads sleeping; if it is
+ * not 0, sends one byte on the kick socket with MSG_DONTWAIT. urdmad exchanges
+ * summary with 0, then each named word with 0, then looks at the rings; before
+ * it sleeps it stores sleeping = 1 and looks at summary once more. One side
+ * therefore sees the other: no post is slept over.
+ */
+struct urdma_abi_doorbells {
+	uint64_t summary;
+	uint64_t pad0[7];
+	uint32_t sleeping;   /* urdmad writes */
+	uint32_t yield_post; /* urdmad writes: 1 = sched_yield after a post */
+	uint32_t yield_poll; /* urdmad writes: sched_yield after this many empty polls in a row; 0 never */
+	uint32_t pad1[13];
+	uint64_t bits[64];
+	uint64_t pad2[432];  /* to 4096 bytes */
+};
+
+/* ---- shared memory: queue pair rings -------------------------------------- */
+
+/*
+ * Indices run freely and wrap at 2^32; slot = index & (entries - 1). The
+ * producer stores its index with release after writing the slot; the consumer
+ * loads it with acquire. urdmad loads each client index once a look and keeps
+ * private copies of its own. sq_cons moves when a send completes (with or
+ * without a completion queue entry), rq_cons when a receive completes.
+ */
+struct urdma_abi_qp_ring {
+	uint32_t sq_prod; /* client writes */
+	uint32_t pad0[15];
+	uint32_t sq_cons; /* urdmad writes */
+	uint32_t pad1[15];
+	uint32_t rq_prod; /* client writes */
+	uint32_t pad2[15];
+	uint32_t rq_cons; /* urdmad writes */
+	uint32_t pad3[15];
+};
+
+struct urdma_abi_sge {
+	uint64_t addr;
+	uint32_t length;
+	uint32_t lkey;
+};
+
+/* A send queue slot: this head, then num_sge entries or inline_length bytes. */
+struct urdma_abi_sqe {
+	uint64_t wr_id;
+	uint32_t opcode;      /* enum ibv_wr_opcode */
+	uint32_t flags;       /* enum ibv_send_flags */
+	uint32_t imm_or_stag; /* imm_data (network order) or the STag to invalidate */
+	uint32_t num_sge;
+	uint32_t inline_length; /* bytes, when flags has IBV_SEND_INLINE */
+	uint32_t rkey;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t pad[2];
+	/* struct urdma_abi_sge sge[] or uint8_t data[] at offset 64 */
+};
+
+/* A receive queue slot: this head, then num_sge entries. */
+struct urdma_abi_rqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t pad;
+	/* struct urdma_abi_sge sge[] at offset 16 */
+};
+
+/* ---- shared memory: completion queue ring ---------------------------------- */
+
+/*
+ * arm: the client stores 1 (next solicited or error completion) or 2 (any next
+ * completion), sequentially consistent, and then polls again; it never lowers
+ * 2 to 1. urdmad stores prod, then (sequentially consistent) loads arm and, if
+ * it matches, exchanges it with 0 and sends one event. Either urdmad sees the
+ * arm or the client's next poll sees the completion.
+ */
+struct urdma_abi_cq_ring {
+	uint32_t prod; /* urdmad writes */
+	uint32_t pad0[15];
+	uint32_t cons; /* client writes */
+	uint32_t pad1[15];
+	uint32_t arm;  /* client writes, urdmad exchanges */
+	uint32_t pad2[15];
+	uint32_t overrun; /* urdmad writes: 1 = completions were lost */
+	uint32_t pad3[15];
+};
+
+struct urdma_abi_cqe {
+	uint64_t wr_id;
+	uint32_t status;      /* enum ibv_wc_status */
+	uint32_t opcode;      /* enum ibv_wc_opcode */
+	uint32_t vendor_err;  /* the Terminate cause (layer<<12|etype<<8|code), 0 none */
+	uint32_t byte_len;
+	uint32_t imm_or_stag; /* as wc_flags says */
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint32_t wc_flags;    /* enum ibv_wc_flags */
+	uint64_t timestamp;   /* ns, CLOCK_MONOTONIC, when urdmad completed it */
+	uint32_t pad[4];
+};
+
+#endif /* URDMA_ABI_H */
