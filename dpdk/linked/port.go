@@ -1,0 +1,165 @@
+package linked
+
+import (
+	"fmt"
+
+	"urdma/dpdk/port"
+)
+
+// Options describe one test port. Zero values give the defaults named.
+type Options struct {
+	Name string
+	MAC  [6]byte
+	MTU  int // 1500
+
+	RxRing  int // frames waiting for Rx: 512
+	TxRing  int // frames taken by Tx and not yet sent: 512
+	Buffers int // buffers in all: 8192
+
+	// Checksum makes the port compute UDP checksums on transmit and verify IPv4
+	// and UDP checksums on receive, and set the flags.
+	Checksum bool
+
+	// Misuse is called when buffers are used against the rules of package port.
+	// nil panics: a test should fail loudly.
+	Misuse func(what string)
+}
+
+func (o *Options) fill() {
+	if o.MTU == 0 {
+		o.MTU = 1500
+	}
+	if o.RxRing == 0 {
+		o.RxRing = 512
+	}
+	if o.TxRing == 0 {
+		o.TxRing = 512
+	}
+	if o.Buffers == 0 {
+		o.Buffers = 8192
+	}
+	if o.Misuse == nil {
+		o.Misuse = func(what string) { panic("linked: " + what) }
+	}
+}
+
+// Port is one end of a linked pair.
+type Port struct {
+	net  *Network
+	opt  Options
+	info port.Info
+	out  *wire
+	pool pool
+
+	rx      []arrival // frames waiting for Rx, oldest first
+	txq     []uint32  // buffers taken by Tx, not flushed
+	flying  int       // buffers flushed, still being transmitted
+	allocNo uint64    // order number of the last Alloc
+	sentNo  uint64    // order number of the last packet Tx took
+
+	closed   bool
+	counters port.Counters
+}
+
+type arrival struct {
+	buf   uint32
+	size  int
+	flags port.Flags
+}
+
+var _ port.Port = (*Port)(nil)
+
+// Pair joins two new ports: ab is the wire from a to b, ba the one back.
+func (n *Network) Pair(a, b Options, ab, ba Path) (*Port, *Port) {
+	pa, pb := n.newPort(a, "a", 0xa), n.newPort(b, "b", 0xb)
+	pa.out = &wire{net: n, path: ab, from: pa, to: pb, up: true}
+	pb.out = &wire{net: n, path: ba, from: pb, to: pa, up: true}
+	return pa, pb
+}
+
+func (n *Network) newPort(o Options, name string, mac byte) *Port {
+	o.fill()
+	if o.Name == "" {
+		o.Name = name
+	}
+	if o.MAC == [6]byte{} {
+		o.MAC = [6]byte{0x02, 0, 0, 0, 0, mac}
+	}
+	p := &Port{net: n, opt: o}
+	p.info = port.Info{
+		Name: o.Name, Driver: "linked", MAC: o.MAC, MTU: o.MTU,
+		RxChecksum: o.Checksum, TxUDPChecksum: o.Checksum, Wire: true,
+	}
+	p.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)
+	p.counters.LinkUps.Add(1)
+	return p
+}
+
+// SetPath changes what the wire leaving this port does from now on. Frames
+// under way keep their fate.
+func (p *Port) SetPath(path Path) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.out.path = path
+}
+
+// SetLink plugs or pulls the cable: both directions, frames under way included.
+func (p *Port) SetLink(up bool) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	for _, end := range []*Port{p, p.out.to} {
+		if end.out.up == up {
+			continue
+		}
+		end.out.up = up
+		if up {
+			end.counters.LinkUps.Add(1)
+		} else {
+			end.counters.LinkDowns.Add(1)
+		}
+	}
+}
+
+// Outstanding is how many buffers the caller owns now: 0 when a test that
+// keeps nothing is done.
+func (p *Port) Outstanding() int {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	return p.pool.count(ownedRx) + p.pool.count(ownedTx)
+}
+
+// Info implements port.Port.
+func (p *Port) Info() port.Info { return p.info }
+
+// Stats implements port.Port.
+func (p *Port) Stats() port.Stats { return p.counters.Snapshot() }
+
+// Link implements port.Port.
+func (p *Port) Link() bool {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	return p.out.up && !p.closed
+}
+
+// ArmRx implements port.Port. On a virtual clock nothing can interrupt, so fd
+// is always -1.
+func (p *Port) ArmRx() (fd int, armed bool) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	return -1, len(p.rx) == 0
+}
+
+// DisarmRx implements port.Port.
+func (p *Port) DisarmRx() {}
+
+// Close implements port.Port. Frames still queued are lost.
+func (p *Port) Close() error {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.closed = true
+	p.rx, p.txq = nil, nil
+	return nil
+}
+
+// String names the port in test output.
+func (p *Port) String() string { return fmt.Sprintf("linked %s", p.info.Name) }

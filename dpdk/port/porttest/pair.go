@@ -1,0 +1,199 @@
+package porttest
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"urdma/dpdk/port"
+)
+
+// Pair is two ports under test with a clean wire between them.
+type Pair struct {
+	A, B port.Port // may be the same port, if what it sends comes back to it
+	// Step lets time pass for the wire: advances a virtual clock, or waits a
+	// moment. It is called whenever the suite waits for frames.
+	Step func()
+	// Foreign: frames that are not the suite's may arrive (a kernel's neighbour
+	// discovery); they are ignored.
+	Foreign bool
+	// Interrupts: ArmRx returns a real fd.
+	Interrupts bool
+	Lossy      bool // a full receiver may lose frames (no back-pressure)
+}
+
+// Seed starts every random choice of the suite.
+const Seed = 0x9e3779b97f4a7c15
+
+// etherType is "local experimental" (IEEE 802): no stack answers it.
+const etherType = 0x88b5
+
+const frameHeader = port.EtherHeaderLen + 8 + 2 // sequence number, length
+
+// patience is how long the suite waits for frames that must come.
+const patience = 10 * time.Second
+
+// build fills b with frame number seq: addresses, sequence number, length and
+// bytes that follow from both.
+func build(b []byte, src, dst [6]byte, seq uint64) {
+	copy(b[0:], dst[:])
+	copy(b[6:], src[:])
+	binary.BigEndian.PutUint16(b[12:], etherType)
+	binary.BigEndian.PutUint64(b[14:], seq)
+	binary.BigEndian.PutUint16(b[22:], uint16(len(b)))
+	fill(b[frameHeader:], seq)
+}
+
+func fill(b []byte, seq uint64) {
+	x := seq*Seed + 1
+	for i := range b {
+		b[i] = byte(x >> 56)
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+}
+
+// parse checks a received frame byte for byte and returns its number; ours is
+// false for a frame the suite did not send.
+func parse(t *testing.T, b []byte) (seq uint64, ours bool) {
+	t.Helper()
+	if len(b) < frameHeader || binary.BigEndian.Uint16(b[12:]) != etherType {
+		return 0, false
+	}
+	seq = binary.BigEndian.Uint64(b[14:])
+	n := int(binary.BigEndian.Uint16(b[22:]))
+	if n > len(b) || n < frameHeader {
+		t.Fatalf("frame %d: says it has %d bytes, arrived with %d", seq, n, len(b))
+	}
+	want := make([]byte, n-frameHeader)
+	fill(want, seq)
+	for i, c := range b[frameHeader:n] {
+		if c != want[i] {
+			t.Fatalf("frame %d of %d bytes: byte %d is %#02x, sent %#02x", seq, n, frameHeader+i, c, want[i])
+		}
+	}
+	return seq, true
+}
+
+// flow sends numbered frames one way and checks what arrives.
+type flow struct {
+	t        *testing.T
+	p        *Pair
+	from, to port.Port
+	sent     uint64
+	next     uint64 // number expected next
+	rng      *rand.Rand
+}
+
+func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
+	return &flow{t: t, p: p, from: from, to: to, rng: rand.New(rand.NewPCG(Seed, 1))}
+}
+
+func (f *flow) size() int {
+	room := f.from.Info().MTU + port.EtherHeaderLen
+	switch f.rng.IntN(4) {
+	case 0:
+		return room
+	case 1:
+		return 60
+	}
+	return 60 + f.rng.IntN(room-60+1)
+}
+
+// send sends one burst of up to n frames, retrying until the port has taken
+// everything it allocated, and returns how many went.
+func (f *flow) send(n int) int {
+	f.t.Helper()
+	pk := make([]port.Packet, n)
+	n = f.from.Alloc(pk)
+	f.transmit(pk[:n])
+	return n
+}
+
+func (f *flow) transmit(pk []port.Packet) {
+	f.t.Helper()
+	for i := range pk {
+		pk[i].Data = pk[i].Data[:f.size()]
+		build(pk[i].Data, f.from.Info().MAC, f.to.Info().MAC, f.sent)
+		f.sent++
+	}
+	f.push(pk)
+}
+
+// push hands built frames over until all are taken.
+func (f *flow) push(pk []port.Packet) {
+	f.t.Helper()
+	deadline := time.Now().Add(patience)
+	for len(pk) > 0 {
+		n := f.from.Tx(pk)
+		f.from.Flush()
+		pk = pk[n:]
+		if n == 0 {
+			f.p.Step()
+			f.drain()
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("Tx took nothing more; %d frames left, stats %+v", len(pk), f.from.Stats())
+		}
+	}
+}
+
+// receive takes what is there, checks it and its order, and returns it still
+// owned.
+func (f *flow) receive(max int) []port.Packet {
+	f.t.Helper()
+	pk := make([]port.Packet, max)
+	n := f.to.Rx(pk)
+	if n > max {
+		f.t.Fatalf("Rx(%d) returned %d", max, n)
+	}
+	kept := pk[:0]
+	for i := range pk[:n] {
+		seq, ours := parse(f.t, pk[i].Data)
+		if !ours {
+			if !f.p.Foreign {
+				f.t.Fatalf("a frame nobody sent: % x", pk[i].Data)
+			}
+			f.to.Free(pk[i : i+1])
+			continue
+		}
+		if seq != f.next {
+			f.t.Fatalf("frame %d arrived, expected %d", seq, f.next)
+		}
+		f.next++
+		kept = append(kept, pk[i])
+	}
+	return kept
+}
+
+// drain receives what is there now and frees it in random order.
+func (f *flow) drain() {
+	f.t.Helper()
+	for {
+		pk := f.receive(32)
+		if len(pk) == 0 {
+			return
+		}
+		f.freeShuffled(pk)
+	}
+}
+
+func (f *flow) freeShuffled(pk []port.Packet) {
+	f.rng.Shuffle(len(pk), func(i, j int) { pk[i], pk[j] = pk[j], pk[i] })
+	f.to.Free(pk)
+}
+
+// settle waits until everything sent has arrived.
+func (f *flow) settle() {
+	f.t.Helper()
+	deadline := time.Now().Add(patience)
+	for f.next < f.sent {
+		f.drain()
+		if f.next < f.sent {
+			f.p.Step()
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%d of %d frames arrived; sender %+v receiver %+v", f.next, f.sent, f.from.Stats(), f.to.Stats())
+		}
+	}
+}
