@@ -1,0 +1,135 @@
+package abi
+
+// Values that libibverbs gives (infiniband/verbs.h).
+
+// Work request opcodes, enum ibv_wr_opcode.
+const (
+	WRRDMAWrite        = 0
+	WRRDMAWriteWithImm = 1
+	WRSend             = 2
+	WRSendWithImm      = 3
+	WRRDMARead         = 4
+	WRAtomicCmpAndSwp  = 5
+	WRAtomicFetchAdd   = 6
+	WRLocalInv         = 7
+	WRBindMW           = 8
+	WRSendWithInv      = 9
+)
+
+// Send flags, enum ibv_send_flags.
+const (
+	SendFence     = 1
+	SendSignaled  = 2
+	SendSolicited = 4
+	SendInline    = 8
+)
+
+// Completion opcodes, enum ibv_wc_opcode.
+const (
+	WCSend      = 0
+	WCRDMAWrite = 1
+	WCRDMARead  = 2
+	WCCompSwap  = 3
+	WCFetchAdd  = 4
+	WCBindMW    = 5
+	WCLocalInv  = 6
+	WCRecv      = 128
+	WCRecvImm   = 129
+)
+
+// Completion flags, enum ibv_wc_flags.
+const (
+	WCWithImm = 2
+	WCWithInv = 8
+)
+
+// Completion status, enum ibv_wc_status.
+const (
+	StatusSuccess        = 0
+	StatusLocLenErr      = 1
+	StatusLocQPOpErr     = 2
+	StatusLocProtErr     = 4
+	StatusWRFlushErr     = 5
+	StatusBadRespErr     = 7
+	StatusLocAccessErr   = 8
+	StatusRemInvReqErr   = 9
+	StatusRemAccessErr   = 10
+	StatusRemOpErr       = 11
+	StatusRetryExcErr    = 12
+	StatusRNRRetryExcErr = 13
+	StatusRemAbortErr    = 16
+	StatusFatalErr       = 19
+	StatusGeneralErr     = 21
+)
+
+// Access flags, enum ibv_access_flags.
+const (
+	AccessLocalWrite   = 1
+	AccessRemoteWrite  = 2
+	AccessRemoteRead   = 4
+	AccessRemoteAtomic = 8
+	AccessZeroBased    = 32
+)
+
+// Queue pair states, enum ibv_qp_state.
+const (
+	QPSReset = 0
+	QPSInit  = 1
+	QPSRTR   = 2
+	QPSRTS   = 3
+	QPSSQD   = 4
+	QPSSQE   = 5
+	QPSErr   = 6
+)
+
+// Queue pair attribute masks, enum ibv_qp_attr_mask.
+const (
+	QPMaskState         = 1 << 0
+	QPMaskCurState      = 1 << 1
+	QPMaskAccessFlags   = 1 << 3
+	QPMaskPKeyIndex     = 1 << 4
+	QPMaskPort          = 1 << 5
+	QPMaskMaxQPRdAtomic = 1 << 13
+	QPMaskMaxDestRd     = 1 << 17
+)
+
+// Queue pair types, enum ibv_qp_type.
+const QPTypeRC = 2
+
+// Asynchronous events, enum ibv_event_type.
+const (
+	EventCQErr        = 0
+	EventQPFatal      = 1
+	EventQPReqErr     = 2
+	EventQPAccessErr  = 3
+	EventCommEst      = 4
+	EventDeviceFatal  = 8
+	EventPortActive   = 9
+	EventPortErr      = 10
+	EventLastWQEReach = 16
+)
+
+// rdma_cm events, enum rdma_cm_event_type.
+const (
+	CMAddrResolved   = 0
+	CMAddrError      = 1
+	CMRouteResolved  = 2
+	CMRouteError     = 3
+	CMConnectRequest = 4
+	CMConnectResp    = 5
+	CMConnectError   = 6
+	CMUnreachable    = 7
+	CMRejected       = 8
+	CMEstablished    = 9
+	CMDisconnected   = 10
+	CMDeviceRemoval  = 11
+	CMTimewaitExit   = 15
+)
+
+// rdma_cm port spaces, enum rdma_port_space.
+const (
+	PSIPoIB = 0x0002
+	PSTCP   = 0x0106
+	PSUDP   = 0x0111
+	PSIB    = 0x013F
+)
