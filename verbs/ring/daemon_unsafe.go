@@ -1,0 +1,207 @@
+package ring
+
+import (
+	"errors"
+	"sync/atomic"
+	"unsafe"
+
+	"urdma/verbs/abi"
+)
+
+// ErrIndex says that a client published an index further from urdmad's own
+// than its ring is long.
+var ErrIndex = errors.New("ring: producer index is further ahead than the ring has slots")
+
+// ServerQP is urdmad's side of a queue pair's rings.
+type ServerQP struct {
+	mem      []byte
+	head     *abi.QPRing
+	sqMask   uint32
+	sqStride uint32
+	sqOffset uint32
+	rqMask   uint32
+	rqStride uint32
+	rqOffset uint32
+}
+
+// Init attaches to the memory that QPLayout described.
+func (q *ServerQP) Init(mem []byte, r *abi.QPResponse) {
+	*q = ServerQP{
+		mem: mem, head: abi.At[abi.QPRing](mem, 0),
+		sqMask: r.SQEntries - 1, sqStride: r.SQStride, sqOffset: r.SQOffset,
+		rqMask: r.RQEntries - 1, rqStride: r.RQStride, rqOffset: r.RQOffset,
+	}
+}
+
+// SQProd loads the client's send producer index, given urdmad's own consumer
+// index; ErrIndex if they are further apart than the ring allows.
+func (q *ServerQP) SQProd(cons uint32) (uint32, error) {
+	p := atomic.LoadUint32(&q.head.SQProd) // partner: the client's publish after writing the slot
+	if p-cons > q.sqMask+1 {
+		return cons, ErrIndex
+	}
+	return p, nil
+}
+
+// RQProd is SQProd for the receive queue.
+func (q *ServerQP) RQProd(cons uint32) (uint32, error) {
+	p := atomic.LoadUint32(&q.head.RQProd) // partner: the client's publish after writing the slot
+	if p-cons > q.rqMask+1 {
+		return cons, ErrIndex
+	}
+	return p, nil
+}
+
+// PublishSQCons tells the client which send slots are free again.
+func (q *ServerQP) PublishSQCons(cons uint32) { atomic.StoreUint32(&q.head.SQCons, cons) }
+
+// PublishRQCons tells the client which receive slots are free again.
+func (q *ServerQP) PublishRQCons(cons uint32) { atomic.StoreUint32(&q.head.RQCons, cons) }
+
+// ReadSQ copies slot index out: the head into sqe and up to len(sge) elements
+// into sge. NumSGE in sqe is the client's word; the caller checks it against
+// its limit. Inline data stays in the slot, see Inline.
+func (q *ServerQP) ReadSQ(index uint32, sqe *abi.SQE, sge []abi.SGE) {
+	slot := q.mem[q.sqOffset+(index&q.sqMask)*q.sqStride:]
+	*sqe = *(*abi.SQE)(unsafe.Pointer(&slot[0]))
+	if sqe.Flags&abi.SendInline != 0 {
+		return
+	}
+	n := min(int(sqe.NumSGE), len(sge), int(q.sqStride-sqHeadBytes)/sgeBytes)
+	if n > 0 {
+		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[sqHeadBytes])), n))
+	}
+}
+
+// Inline returns the first n bytes of a slot's inline data, which alias the
+// ring: the client may change them at any time. n must not exceed the slot.
+func (q *ServerQP) Inline(index, n uint32) []byte {
+	at := q.sqOffset + (index&q.sqMask)*q.sqStride + sqHeadBytes
+	return q.mem[at : at+min(n, q.sqStride-sqHeadBytes)]
+}
+
+// MaxInline is the room for inline data in a slot, in bytes.
+func (q *ServerQP) MaxInline() uint32 { return q.sqStride - sqHeadBytes }
+
+// ReadRQ copies receive slot index out, as ReadSQ does.
+func (q *ServerQP) ReadRQ(index uint32, rqe *abi.RQE, sge []abi.SGE) {
+	slot := q.mem[q.rqOffset+(index&q.rqMask)*q.rqStride:]
+	*rqe = *(*abi.RQE)(unsafe.Pointer(&slot[0]))
+	n := min(int(rqe.NumSGE), len(sge), int(q.rqStride-rqHeadBytes)/sgeBytes)
+	if n > 0 {
+		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[rqHeadBytes])), n))
+	}
+}
+
+// ServerCQ is urdmad's side of a completion queue.
+type ServerCQ struct {
+	head    *abi.CQRing
+	entries []abi.CQE
+	mask    uint32
+	prod    uint32 // private copy of head.Prod, which only urdmad writes
+	cons    uint32 // last value loaded from the client
+}
+
+// Init attaches to the memory that CQLayout described, empty.
+func (c *ServerCQ) Init(mem []byte, r *abi.CQResponse) {
+	*c = ServerCQ{
+		head:    abi.At[abi.CQRing](mem, 0),
+		entries: unsafe.Slice(abi.At[abi.CQE](mem, int(r.EntriesOffset)), r.Entries),
+		mask:    r.Entries - 1,
+	}
+}
+
+// Push writes one completion; false means the queue is full (or its consumer
+// index is nonsense, which is the same to us) and the completion is lost.
+func (c *ServerCQ) Push(e *abi.CQE) bool {
+	if c.prod-c.cons > c.mask {
+		c.cons = atomic.LoadUint32(&c.head.Cons) // partner: the client's store after it copied entries out
+		if c.prod-c.cons > c.mask {
+			return false
+		}
+	}
+	c.entries[c.prod&c.mask] = *e
+	c.prod++
+	atomic.StoreUint32(&c.head.Prod, c.prod) // release: partner is the client's load before it reads the entry
+	return true
+}
+
+// MarkOverrun tells the client that completions were lost.
+func (c *ServerCQ) MarkOverrun() { atomic.StoreUint32(&c.head.Overrun, 1) }
+
+// TakeArm reports whether the client wants an event for a completion just
+// pushed, and if so disarms. The load follows Push's sequentially consistent
+// store, as the client's arm precedes its next poll: one of the two sees the
+// other.
+func (c *ServerCQ) TakeArm(solicited bool) bool {
+	arm := atomic.LoadUint32(&c.head.Arm)
+	if arm == 0 || (arm == 1 && !solicited) {
+		return false
+	}
+	return atomic.SwapUint32(&c.head.Arm, 0) != 0
+}
+
+// Backlog returns how many completions the client has not polled, and copies
+// the ring's state for a resize: up to len(dst) of them, oldest first.
+func (c *ServerCQ) Backlog(dst []abi.CQE) int {
+	cons := atomic.LoadUint32(&c.head.Cons)
+	n := 0
+	for i := cons; i != c.prod && n < len(dst) && n <= int(c.mask); i++ {
+		dst[n] = c.entries[i&c.mask]
+		n++
+	}
+	return n
+}
+
+// Pending is how many completions the client has not polled yet, by its own
+// word: anything from 0 to Capacity.
+func (c *ServerCQ) Pending() uint32 {
+	return min(c.prod-atomic.LoadUint32(&c.head.Cons), c.mask+1)
+}
+
+// Capacity is how many completions fit.
+func (c *ServerCQ) Capacity() uint32 { return c.mask + 1 }
+
+// Arm returns the arm word, for carrying over a resize.
+func (c *ServerCQ) Arm() uint32 { return atomic.LoadUint32(&c.head.Arm) }
+
+// SetArm sets the arm word of a new ring.
+func (c *ServerCQ) SetArm(v uint32) { atomic.StoreUint32(&c.head.Arm, v) }
+
+// ServerBells is urdmad's side of one client's doorbells for one worker.
+type ServerBells struct{ d *abi.Doorbells }
+
+// Init attaches to section worker of the doorbell memory.
+func (b *ServerBells) Init(mem []byte, worker int) {
+	b.d = abi.At[abi.Doorbells](mem, worker*abi.Size[abi.Doorbells]())
+}
+
+// Summary takes and clears the set of words that have bits; 0 almost always,
+// and then one load.
+func (b *ServerBells) Summary() uint64 {
+	if atomic.LoadUint64(&b.d.Summary) == 0 {
+		return 0
+	}
+	return atomic.SwapUint64(&b.d.Summary, 0) // partner: the client's or after its bit
+}
+
+// Word takes and clears the bits of one word.
+func (b *ServerBells) Word(i int) uint64 { return atomic.SwapUint64(&b.d.Bits[i&63], 0) }
+
+// Rung reports whether any bell rang, without taking it.
+func (b *ServerBells) Rung() bool { return atomic.LoadUint64(&b.d.Summary) != 0 }
+
+// SetSleeping announces that the worker is about to block (or is back).
+func (b *ServerBells) SetSleeping(v bool) {
+	var n uint32
+	if v {
+		n = 1
+	}
+	atomic.StoreUint32(&b.d.Sleeping, n) // partner: the client's load after ringing
+}
+
+// SetYield tells the client when to give its core away.
+func (b *ServerBells) SetYield(post, poll uint32) {
+	atomic.StoreUint32(&b.d.YieldPost, post)
+	atomic.StoreUint32(&b.d.YieldPoll, poll)
+}
