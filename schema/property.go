@@ -100,7 +100,7 @@ func (p Property) allowedNumber() string {
 }
 
 func (p Property) allowedArray() string {
-	text := fmt.Sprintf("an array of %s to %s objects", p.node.Get("minItems").Raw, p.node.Get("maxItems").Raw)
+	text := fmt.Sprintf("an array of %s to %s elements", p.node.Get("minItems").Raw, p.node.Get("maxItems").Raw)
 	if p.node.Get("uniqueItems").Bool() {
 		text += ", no two alike"
 	}

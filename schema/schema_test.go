@@ -106,7 +106,7 @@ func TestAllowedInWords(t *testing.T) {
 	for path, want := range map[string]string{
 		"transport":    "one of iwarp, ib, roce",
 		"ports[].mtu":  "an integer from 576 to 9600 (bytes)",
-		"ports":        "an array of 1 to 32 objects, no two alike",
+		"ports":        "an array of 1 to 32 elements, no two alike",
 		"polling":      "an object",
 		"ports[]":      "an object",
 		"$schema":      "a string",

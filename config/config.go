@@ -1,0 +1,212 @@
+package config
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// Config is the effective configuration: what the file says, and defaults
+// where it says nothing.
+type Config struct {
+	// Source is the file's name, or "built-in default".
+	Source string
+	Ports  []Port
+	// EALArgs are arguments for rte_eal_init in the file's order, without the
+	// program's name.
+	EALArgs []string
+	// Socket is the absolute path of the control socket.
+	Socket string
+	// SocketGroup is a group's name or number; "" leaves the socket 0600.
+	SocketGroup string
+	// SysfsDir is the absolute path of the tree that stands for /sys.
+	SysfsDir string
+	// StatsInterval is the time between two lines of statistics; 0 is none.
+	StatsInterval time.Duration
+	// Transport and Placement are what ports without their own have.
+	Transport, Placement string
+	Workers              []Worker
+	Polling              Polling
+	Limits               Limits
+	// DeathTimeout is how long a peer may leave packets unacknowledged.
+	DeathTimeout time.Duration
+	// MetricsAddress is host:port, or "" for no metrics.
+	MetricsAddress      string
+	LogLevel, LogFormat string
+	// Settings lists every value above with the place it came from.
+	Settings []Setting
+}
+
+// Port is one network port. Where both PCIAddress and Vdev are "", it is the
+// next DPDK device that no other port names.
+type Port struct {
+	// Name is the device's name in programs.
+	Name string
+	// PCIAddress has the form 0000:03:00.0, in lower case with its domain.
+	PCIAddress string
+	// Vdev is "loopback", "memif,…" or a DPDK device; see ParseVdev.
+	Vdev string
+	// Address is the port's own address with its network's prefix length.
+	Address netip.Prefix
+	// Gateway is the zero Addr where there is none.
+	Gateway netip.Addr
+	// MTU is the largest IPv4 packet in bytes.
+	MTU int
+	// MAC is "" for the device's own.
+	MAC string
+	// MaxQP is the most queue pairs at a time. RxDesc and TxDesc are
+	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
+	// are packets.
+	MaxQP, RxDesc, TxDesc, RxBurst, TxBurst int
+	// Transport is iwarp, ib or roce; Placement is PlacementOrdered or
+	// PlacementImmediate.
+	Transport, Placement string
+}
+
+// The values of Port.Placement.
+const (
+	PlacementOrdered   = "ordered"
+	PlacementImmediate = "immediate"
+)
+
+// The values of Port.Transport.
+const (
+	TransportIWARP = "iwarp"
+	TransportIB    = "ib"
+	TransportRoCE  = "roce"
+)
+
+// Worker is one poll loop.
+type Worker struct {
+	Core int // -1 binds it to none
+}
+
+// Polling is what a worker does when it finds no work.
+type Polling struct {
+	Spin, Yield time.Duration
+	// MaxSleep 0 never sleeps.
+	MaxSleep time.Duration
+	// Slice 0 leaves the kernel's own.
+	Slice time.Duration
+	Nice  int
+}
+
+// Limits bounds each client; Clients bounds their number.
+type Limits struct {
+	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
+	RegisteredBytes                                                uint64
+	Clients                                                        int
+}
+
+//go:embed default.json
+var defaultFile []byte
+
+// defaultSource is Config.Source of Default.
+const defaultSource = "built-in default"
+
+// Default is what urdmad runs with when it is given no file: one loopback
+// port that needs neither root nor hugepages.
+func Default() *Config {
+	c, err := parse(defaultSource, defaultFile, refuseUnknown)
+	if err != nil {
+		panic(err) // the file is part of the program, and a test parses it
+	}
+	return c
+}
+
+// Load reads a file for urdmad. It calls warn, which may be nil, for each
+// unknown property, and goes on; everything else wrong is an error, of type
+// Errors or *Error.
+func Load(path string, warn func(string)) (*Config, error) {
+	return load(path, func(e *Error) error {
+		if warn != nil {
+			warn(e.Error() + "; it is ignored")
+		}
+		return nil
+	})
+}
+
+// LoadStrict reads a file and refuses unknown properties too.
+func LoadStrict(path string) (*Config, error) { return load(path, refuseUnknown) }
+
+// Check tells everything that is wrong with a file, unknown properties
+// included. The error is of type Errors or *Error.
+func Check(path string) error {
+	_, err := LoadStrict(path)
+	return err
+}
+
+func refuseUnknown(e *Error) error { return e }
+
+func load(path string, unknown func(*Error) error) (*Config, error) {
+	src, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, src, unknown)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return src, nil
+}
+
+func unreadable(path string, err error) *Error {
+	var pe *os.PathError
+	reason := err
+	if errors.As(err, &pe) {
+		reason = pe.Err
+	}
+	return &Error{File: path, Found: fmt.Sprintf("a file that cannot be read (%v)", reason),
+		Allowed: "a readable file", Err: err}
+}
+
+// parse passes one file through its doors; see the package's comment.
+func parse(file string, src []byte, unknown func(*Error) error) (*Config, error) {
+	d, err := decode(file, src)
+	if err != nil {
+		return nil, err
+	}
+	found, err := validate(d)
+	if err != nil {
+		return nil, err
+	}
+	var errs Errors
+	for _, e := range found {
+		if !e.Unknown || unknown(e) != nil {
+			errs = append(errs, e)
+		}
+	}
+	if wrongForm(found) {
+		return nil, errs.orNil()
+	}
+	c := read(d)
+	errs = append(errs, checkRules(d, c)...)
+	if err := errs.orNil(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// wrongForm tells whether values may be missing or of the wrong type, so
+// that reading them makes no sense.
+func wrongForm(found Errors) bool {
+	for _, e := range found {
+		if !e.Unknown {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,243 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares text with a file beside the input.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got:\n%s\nwant (%s):\n%s", got, file, want)
+	}
+}
+
+// inFolder makes messages name the file alone.
+func inFolder(t *testing.T, dir string) []string {
+	t.Helper()
+	t.Chdir(dir)
+	files, err := filepath.Glob("*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, error %v", dir, len(files), err)
+	}
+	return files
+}
+
+// fixedPlaces keeps the machine's own environment out of golden files.
+func fixedPlaces(t *testing.T) {
+	t.Setenv("URDMA_SOCKET", "/run/test/urdmad.sock")
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, file := range inFolder(t, "testdata/bad") {
+		err := Check(file)
+		if err == nil {
+			t.Errorf("%s: accepted", file)
+			continue
+		}
+		golden(t, strings.TrimSuffix(file, ".json")+".error", err.Error()+"\n")
+		holdForm(t, file, err)
+	}
+}
+
+// holdForm checks that each error has the parts that every error must have.
+func holdForm(t *testing.T, file string, err error) {
+	t.Helper()
+	var list Errors
+	if one := (*Error)(nil); !errors.As(err, &list) && errors.As(err, &one) {
+		list = Errors{one}
+	}
+	if len(list) == 0 {
+		t.Errorf("%s: %T, expected Errors or *Error", file, err)
+	}
+	for _, e := range list {
+		if e.File != file || e.Line < 1 || e.Found == "" || e.Allowed == "" && e.Hint == "" {
+			t.Errorf("%s: an incomplete error %+v", file, *e)
+		}
+	}
+	for _, c := range err.Error() {
+		if c < ' ' && c != '\n' {
+			t.Errorf("%s: control character %q in the error", file, c)
+		}
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	fixedPlaces(t)
+	for _, file := range inFolder(t, "testdata/good") {
+		if err := Check(file); err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		c, err := Load(file, func(w string) { t.Errorf("%s: warned: %s", file, w) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, s := range c.Settings {
+			b.WriteString(s.Path + " = " + s.Value + " (" + s.Origin + ")\n")
+		}
+		b.WriteString("EAL: " + strings.Join(c.EALArgs, " ") + "\n")
+		golden(t, strings.TrimSuffix(file, ".json")+".settings", b.String())
+		holdRoundTrip(t, c)
+	}
+}
+
+// holdRoundTrip checks that the effective configuration, written out, is a
+// file that gives the same one.
+func holdRoundTrip(t *testing.T, c *Config) {
+	t.Helper()
+	again, err := parse("again.json", c.JSON(), refuseUnknown)
+	if err != nil {
+		t.Fatalf("%s: the effective configuration is refused: %v\n%s", c.Source, err, c.JSON())
+	}
+	if !slices.Equal(c.Ports, again.Ports) || !slices.Equal(c.EALArgs, again.EALArgs) ||
+		c.Limits != again.Limits || c.Polling != again.Polling || c.Socket != again.Socket ||
+		c.SysfsDir != again.SysfsDir || !slices.Equal(c.Workers, again.Workers) {
+		t.Errorf("%s: read again:\n%+v\nwas:\n%+v", c.Source, again, c)
+	}
+}
+
+// The file the C urdma's README gives must keep its meaning.
+func TestFileOfTheCUrdma(t *testing.T) {
+	c, err := Load("testdata/good/c-urdma.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Ports[0]
+	if len(c.Ports) != 1 || p.Address.String() != "10.2.0.100/24" || p.Vdev != "" || p.PCIAddress != "" || p.Name != "urdma0" {
+		t.Errorf("ports: %+v", c.Ports)
+	}
+	if c.Socket != "/run/urdma.sock" || c.SysfsDir != "/run/urdma.sysfs" {
+		t.Errorf("socket %s, sysfs %s", c.Socket, c.SysfsDir)
+	}
+	if !slices.Equal(c.EALArgs, []string{"--log-level=7"}) {
+		t.Errorf("EAL arguments %q", c.EALArgs)
+	}
+	if c.StatsInterval != 5*time.Second || c.DeathTimeout != 4*time.Second {
+		t.Errorf("intervals %v, %v", c.StatsInterval, c.DeathTimeout)
+	}
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	c, err := Load("testdata/good/everything.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Ports[0]
+	if p.Name != "rnic0" || p.PCIAddress != "0000:3b:00.1" || p.Address.String() != "10.2.0.100/16" ||
+		p.Gateway.String() != "10.2.255.254" || p.MTU != 9000 || p.MAC != "02:00:0a:02:00:64" || p.MaxQP != 100 ||
+		p.RxDesc != 2048 || p.TxDesc != 0 || p.RxBurst != 64 || p.TxBurst != 16 ||
+		p.Transport != TransportRoCE || p.Placement != PlacementImmediate {
+		t.Errorf("port 0: %+v", p)
+	}
+	if q := c.Ports[1]; q.Transport != TransportIB || q.Placement != PlacementOrdered || q.MTU != 1500 || q.Gateway.IsValid() {
+		t.Errorf("port 1 does not follow the top level: %+v", q)
+	}
+	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, 100 * time.Microsecond, -5}); c.Polling != want {
+		t.Errorf("polling %+v", c.Polling)
+	}
+	if want := (Limits{10, 20, 30, 40, 1 << 47, 5}); c.Limits != want {
+		t.Errorf("limits %+v", c.Limits)
+	}
+	if !slices.Equal(c.Workers, []Worker{{2}, {3}, {-1}}) {
+		t.Errorf("workers %+v", c.Workers)
+	}
+	if c.SocketGroup != "rdma" || c.SysfsDir != "/run/urdma/sys" || c.StatsInterval != 0 || c.DeathTimeout != time.Second ||
+		c.MetricsAddress != "[::1]:9478" || c.LogLevel != "debug" || c.LogFormat != "json" {
+		t.Errorf("top level: %+v", c)
+	}
+	if !slices.Equal(c.EALArgs, []string{"--file-prefix=urdma-a"}) {
+		t.Errorf("EAL arguments %q", c.EALArgs)
+	}
+}
+
+func TestEALArguments(t *testing.T) {
+	c, err := Load("testdata/good/c-urdma-full.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"-l", "0-3", "-n", "4", "--log-level=7", "--no-huge", "-m", "150",
+		"-d", "librte_net_i40e.so", "-d", "librte_mempool_ring.so", "--vdev=net_ring0", "--vdev=net_tap0,iface=t0"}
+	if !slices.Equal(c.EALArgs, want) {
+		t.Errorf("got %q\nwant %q", c.EALArgs, want)
+	}
+	if c.Ports[0].MaxQP != 4096 || c.Ports[0].TxDesc != 512 || c.Ports[1].PCIAddress != "0000:05:00.1" {
+		t.Errorf("ports %+v", c.Ports)
+	}
+}
+
+func TestDefault(t *testing.T) {
+	fixedPlaces(t)
+	c := Default()
+	if len(c.Ports) != 1 || c.Ports[0].Vdev != "loopback" || c.Ports[0].Address.String() != "198.18.0.1/24" ||
+		c.Ports[0].Transport != TransportIWARP || c.Ports[0].Placement != PlacementOrdered {
+		t.Errorf("ports %+v", c.Ports)
+	}
+	if c.Source != defaultSource || c.Socket != "/run/test/urdmad.sock" || c.SysfsDir != "/run/test/urdmad.sysfs" {
+		t.Errorf("%+v", c)
+	}
+	holdRoundTrip(t, c)
+}
+
+func TestLoadWarnsOfUnknownProperties(t *testing.T) {
+	t.Chdir("testdata/bad")
+	var warned []string
+	c, err := Load("unknown-typo.json", func(w string) { warned = append(warned, w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `unknown-typo.json:2: stats_timer_intervall: found an unknown property; did you mean "stats_timer_interval"?; it is ignored`
+	if len(warned) != 1 || warned[0] != want {
+		t.Errorf("warned %q, want %q", warned, want)
+	}
+	if c.StatsInterval != 5*time.Second {
+		t.Errorf("the unknown property had an effect: %v", c.StatsInterval)
+	}
+	if _, err := Load("unknown-typo.json", nil); err != nil {
+		t.Errorf("without a warn function: %v", err)
+	}
+	// A misspelt required property stays an error, and is warned of as well.
+	warned = nil
+	if _, err := Load("unknown-typo-required.json", func(w string) { warned = append(warned, w) }); err == nil || len(warned) != 1 {
+		t.Errorf("error %v, warnings %q", err, warned)
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Load(filepath.Join(dir, "absent.json"), nil)
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "no such file or directory") {
+		t.Errorf("absent: %v", err)
+	}
+	_, err = Load(dir, nil)
+	if err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("directory: %v", err)
+	}
+	big := filepath.Join(dir, "big.json")
+	if err := os.WriteFile(big, make([]byte, maxBytes+5), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(big); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+		t.Errorf("too big: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Error is one thing wrong with a configuration file.
+type Error struct {
+	File string
+	// Path is the JSON path, such as "ports[0].mtu"; "" for the whole file.
+	Path string
+	// Line counts from 1; 0 where the file could not be read at all.
+	Line int
+	// Found and Allowed say what stands there and what may.
+	Found, Allowed string
+	// Hint is the nearest known name of an unknown property, in a sentence.
+	Hint string
+	// Unknown marks a property the schema doesn't have: an error to Check, a
+	// warning to Load.
+	Unknown bool
+	// Err is the cause, where the system gave one.
+	Err error
+}
+
+// Error gives "urdma.json:4: ports[0].mtu: found 70000, allowed: an integer …".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	if e.Path != "" {
+		b.WriteString(": " + e.Path)
+	}
+	b.WriteString(": found " + e.Found)
+	if e.Allowed != "" {
+		b.WriteString(", allowed: " + e.Allowed)
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors is everything wrong with one file, in the file's order.
+type Errors []*Error
+
+// Error has one line for each.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+func (es Errors) sort() {
+	sort.SliceStable(es, func(i, j int) bool {
+		if es[i].Line != es[j].Line {
+			return es[i].Line < es[j].Line
+		}
+		return es[i].Path < es[j].Path
+	})
+}
+
+// orNil keeps an empty list from becoming a non-nil error.
+func (es Errors) orNil() error {
+	if len(es) == 0 {
+		return nil
+	}
+	es.sort()
+	return es
+}

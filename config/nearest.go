@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"urdma/schema"
+)
+
+// suggest finds what the writer of an unknown property probably meant: a
+// known name of the same object that differs by a slip of the keyboard, or
+// the same name in another place.
+func suggest(parent, name string) string {
+	siblings := childrenOf(schema.Generic(parent))
+	if best := nearest(name, siblings); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	for _, p := range schema.Properties() {
+		if lastStep(p.Path) == name {
+			return fmt.Sprintf("%q is known as %s", name, p.Path)
+		}
+	}
+	return "known here: " + strings.Join(siblings, ", ")
+}
+
+func childrenOf(generic string) []string {
+	var names []string
+	for _, p := range schema.Properties() {
+		if parentPath(p.Path) == generic || strings.TrimSuffix(p.Path, lastStep(p.Path)) == generic+"." {
+			names = append(names, lastStep(p.Path))
+		}
+	}
+	return names
+}
+
+func lastStep(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// nearest returns the candidate at the least edit distance, or "" where none
+// is within a third of the name's length.
+func nearest(name string, candidates []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	for _, c := range candidates {
+		d := distance(name, c)
+		if d < least && d < len(c) {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// distance counts insertions, deletions, replacements and swaps of
+// neighbours (optimal string alignment).
+func distance(a, b string) int {
+	if len(a) > 100 {
+		return len(a)
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,35 @@
+package config
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"mtu", "mtu", 0}, {"mut", "mtu", 1},
+		{"ipv4_adress", "ipv4_address", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+	} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	for _, c := range []struct{ parent, name, want string }{
+		{"", "port", `did you mean "ports"?`},
+		{"", "Transport", `did you mean "transport"?`},
+		{"", "eal-args", `did you mean "eal_args"?`},
+		{"ports[3]", "ipv4", `known here: name, pci_address, vdev, ipv4_address, gateway, mtu, mac_address, max_qp, rx_desc_count, tx_desc_count, rx_burst_size, tx_burst_size, transport, placement`},
+		{"ports[3]", "mac_adress", `did you mean "mac_address"?`},
+		{"workers[0]", "cpu", "known here: core"},
+		{"workers[0]", "cores", `did you mean "core"?`},
+		{"", "spin_us", `"spin_us" is known as polling.spin_us`},
+		{"limits", "mtu", `"mtu" is known as ports[].mtu`},
+	} {
+		if got := suggest(c.parent, c.name); got != c.want {
+			t.Errorf("suggest(%q, %q) = %s, want %s", c.parent, c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"urdma/schema"
+
+	"github.com/tidwall/gjson"
+)
+
+// reader takes values by gjson from a document that passed the schema, and
+// defaults from the schema where the document has none.
+type reader struct {
+	doc      *document
+	json     gjson.Result
+	settings []Setting
+}
+
+// read makes the effective configuration. It trusts types and ranges; what
+// it cannot make sense of (an address of 999.0.0.1) it leaves zero for
+// checkRules to refuse.
+func read(d *document) *Config {
+	r := &reader{doc: d, json: gjson.ParseBytes(d.src)}
+	c := &Config{Source: d.file}
+	c.Transport = r.text("transport")
+	c.Placement = r.text("placement")
+	c.Ports = r.ports(c)
+	c.EALArgs = ealArgs(r.json.Get("eal_args"))
+	r.container("eal_args")
+	r.socket(c)
+	c.StatsInterval = r.duration("stats_timer_interval", time.Millisecond)
+	c.DeathTimeout = r.duration("death_timeout_ms", time.Millisecond)
+	c.Workers = r.workers()
+	c.Polling = r.polling()
+	c.Limits = r.limits()
+	c.MetricsAddress = r.text("metrics_address")
+	c.LogLevel = r.text("log_level")
+	c.LogFormat = r.text("log_format")
+	c.Settings = r.settings
+	return c
+}
+
+// value finds a setting in the document, or its default in the schema, and
+// notes which. A setting without a constant default gives a Result that
+// doesn't exist, and notes nothing.
+func (r *reader) value(path string) gjson.Result {
+	if v := r.json.Get(gjsonPath(path)); v.Exists() {
+		r.note(path, v.Raw, fmt.Sprintf("%s:%d", r.doc.file, r.doc.line(path)))
+		return v
+	}
+	p, ok := schema.Lookup(schema.Generic(path))
+	if !ok {
+		panic("config: the schema has no " + path) // a test reads every path
+	}
+	if p.Default == "null" {
+		return gjson.Result{}
+	}
+	r.note(path, p.Default, "default")
+	return gjson.Parse(p.Default)
+}
+
+func (r *reader) note(path, value, origin string) {
+	r.settings = append(r.settings, Setting{Path: path, Value: compact(value), Origin: origin})
+}
+
+// amend corrects the value noted last to what came of it: a file's
+// "10.2.0.100" is 10.2.0.100/24 in effect.
+func (r *reader) amend(value string) { r.settings[len(r.settings)-1].Value = value }
+
+func compact(value string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(value)); err != nil {
+		return value
+	}
+	return b.String()
+}
+
+// gjsonPath turns "ports[0].mtu" into "ports.0.mtu". Names of the schema have
+// no character that gjson gives a meaning, but for the first of "$schema",
+// which is never read.
+func gjsonPath(path string) string {
+	return strings.NewReplacer("[", ".", "]", "").Replace(path)
+}
+
+func (r *reader) text(path string) string { return r.value(path).String() }
+
+// number reads an integer, which a file may also write as 512.0 or 5e2.
+func (r *reader) number(path string) int {
+	n := int(r.value(path).Int())
+	r.amend(strconv.Itoa(n))
+	return n
+}
+
+func (r *reader) duration(path string, unit time.Duration) time.Duration {
+	return time.Duration(r.number(path)) * unit
+}
+
+// textOr reads a setting whose default is computed, not constant.
+func (r *reader) textOr(path, fallback, origin string) string {
+	if v := r.value(path); v.Exists() {
+		return v.String()
+	}
+	r.note(path, strconv.Quote(fallback), origin)
+	return fallback
+}
+
+// container notes a setting that is shown whole.
+func (r *reader) container(path string) { r.value(path) }
+
+func (r *reader) ports(c *Config) []Port {
+	ports := make([]Port, len(r.json.Get("ports").Array()))
+	for i := range ports {
+		ports[i] = r.port(indexPath("ports", i), i, c)
+	}
+	return ports
+}
+
+func (r *reader) port(at string, i int, c *Config) Port {
+	return Port{
+		Name:       r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default"),
+		PCIAddress: r.normal(at+".pci_address", fullPCI),
+		Vdev:       r.text(at + ".vdev"),
+		Address:    r.prefix(at + ".ipv4_address"),
+		Gateway:    r.addr(at + ".gateway"),
+		MTU:        r.number(at + ".mtu"),
+		MAC:        r.normal(at+".mac_address", strings.ToLower),
+		MaxQP:      r.maxQP(at + ".max_qp"),
+		RxDesc:     r.number(at + ".rx_desc_count"),
+		TxDesc:     r.number(at + ".tx_desc_count"),
+		RxBurst:    r.number(at + ".rx_burst_size"),
+		TxBurst:    r.number(at + ".tx_burst_size"),
+		Transport:  r.textOr(at+".transport", c.Transport, "transport"),
+		Placement:  r.textOr(at+".placement", c.Placement, "placement"),
+	}
+}
+
+// normal reads a text that has several forms in a file and one in effect.
+func (r *reader) normal(path string, form func(string) string) string {
+	text := r.text(path)
+	if text == "" {
+		return ""
+	}
+	r.amend(strconv.Quote(form(text)))
+	return form(text)
+}
+
+func (r *reader) prefix(path string) netip.Prefix {
+	p := parsePrefix(r.text(path))
+	if p.IsValid() {
+		r.amend(strconv.Quote(p.String()))
+	}
+	return p
+}
+
+// addr gives the zero Addr for what is absent or no address.
+func (r *reader) addr(path string) netip.Addr {
+	a, _ := netip.ParseAddr(r.text(path))
+	return a
+}
+
+// maxQP takes 0 for the default, as the C urdma did.
+func (r *reader) maxQP(path string) int {
+	if n := r.number(path); n > 0 {
+		return n
+	}
+	p, _ := schema.Lookup(schema.Generic(path))
+	r.amend(p.Default)
+	n, _ := strconv.Atoi(p.Default)
+	return n
+}
+
+// defaultPrefixBits is the network of an address that names none.
+const defaultPrefixBits = 24
+
+// parsePrefix returns the zero Prefix for what is no address.
+func parsePrefix(text string) netip.Prefix {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p
+	}
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, defaultPrefixBits)
+	}
+	return netip.Prefix{}
+}
+
+// fullPCI gives a PCI address its domain, in lower case, as DPDK prints it.
+func fullPCI(text string) string {
+	if strings.Count(text, ":") == 1 {
+		text = "0000:" + text
+	}
+	return strings.ToLower(text)
+}
+
+func (r *reader) socket(c *Config) {
+	path, origin := defaultSocket(systemPlaces())
+	c.Socket = r.textOr("socket", path, origin)
+	c.SocketGroup = r.text("socket_group")
+	c.SysfsDir = r.textOr("sysfs_dir", strings.TrimSuffix(c.Socket, ".sock")+".sysfs", "socket")
+}
+
+func (r *reader) workers() []Worker {
+	list := r.json.Get("workers")
+	if !list.Exists() {
+		p, _ := schema.Lookup("workers")
+		list = gjson.Parse(p.Default)
+	}
+	workers := make([]Worker, len(list.Array()))
+	for i := range workers {
+		workers[i].Core = r.number(indexPath("workers", i) + ".core")
+	}
+	return workers
+}
+
+func (r *reader) polling() Polling {
+	return Polling{
+		Spin:     r.duration("polling.spin_us", time.Microsecond),
+		Yield:    r.duration("polling.yield_us", time.Microsecond),
+		MaxSleep: r.duration("polling.max_sleep_us", time.Microsecond),
+		Slice:    r.duration("polling.slice_us", time.Microsecond),
+		Nice:     r.number("polling.nice"),
+	}
+}
+
+func (r *reader) limits() Limits {
+	return Limits{
+		QueuePairs:        r.number("limits.queue_pairs"),
+		MemoryRegions:     r.number("limits.memory_regions"),
+		RegisteredBytes:   uint64(r.number("limits.registered_bytes")),
+		CompletionQueues:  r.number("limits.completion_queues"),
+		ProtectionDomains: r.number("limits.protection_domains"),
+		Clients:           r.number("limits.clients"),
+	}
+}

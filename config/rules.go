@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// rules collects what is wrong with a configuration beyond what the schema
+// can say.
+type rules struct {
+	doc  *document
+	cfg  *Config
+	errs Errors
+}
+
+func checkRules(d *document, c *Config) Errors {
+	r := &rules{doc: d, cfg: c}
+	for i := range c.Ports {
+		r.port(indexPath("ports", i), &c.Ports[i])
+	}
+	r.distinctPorts()
+	r.workers()
+	r.paths()
+	r.metrics()
+	return r.errs
+}
+
+// refuse notes a wrong value; without words it repeats the schema's.
+func (r *rules) refuse(path, allowed string) {
+	e := r.doc.wrong(path)
+	if allowed != "" {
+		e.Allowed = allowed
+	}
+	r.errs = append(r.errs, e)
+}
+
+func (r *rules) has(path string) bool { return r.doc.at[path] != nil }
+
+func (r *rules) workers() {
+	first := map[int]string{}
+	for i, w := range r.cfg.Workers {
+		path := indexPath("workers", i)
+		if before, ok := first[w.Core]; ok && w.Core >= 0 {
+			r.refuse(path+".core", fmt.Sprintf("a core for each worker (%s has this one)", before))
+		}
+		first[w.Core] = path
+	}
+}
+
+// paths looks at bytes, where the schema counts characters.
+func (r *rules) paths() {
+	if s := r.cfg.Socket; r.has("socket") && (len(s) > maxSocketPath || s != filepath.Clean(s)) {
+		r.refuse("socket", "an absolute path of at most 107 bytes (unix(7)), without \"//\", \".\", \"..\" or a slash at its end")
+	}
+	if s := r.cfg.SysfsDir; r.has("sysfs_dir") && (s != filepath.Clean(s) || s == "/") {
+		r.refuse("sysfs_dir", "an absolute path other than \"/\", without \"//\", \".\", \"..\" or a slash at its end")
+	}
+}
+
+func (r *rules) metrics() {
+	text := r.cfg.MetricsAddress
+	if text == "" {
+		return
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = netip.ParseAddr(host)
+	}
+	n, _ := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 {
+		r.refuse("metrics_address", "")
+	}
+}
+
+// distinctPorts holds that no two ports claim one thing.
+func (r *rules) distinctPorts() {
+	claims := []struct {
+		member, what string
+		of           func(p *Port) string
+	}{
+		{"name", "name", func(p *Port) string { return p.Name }},
+		{"ipv4_address", "address", func(p *Port) string { return p.Address.Addr().String() }},
+		{"pci_address", "NIC", func(p *Port) string { return p.PCIAddress }},
+		{"mac_address", "Ethernet address", func(p *Port) string { return p.MAC }},
+		{"vdev", "device", vdevClaim},
+	}
+	for _, c := range claims {
+		first := map[string]int{}
+		for i := range r.cfg.Ports {
+			claim := c.of(&r.cfg.Ports[i])
+			if claim == "" || claim == "invalid IP" {
+				continue
+			}
+			if before, dup := first[claim]; dup {
+				r.sharedClaim(i, c.member, fmt.Sprintf("a different %s for each port (ports[%d] has this one)", c.what, before))
+				continue
+			}
+			first[claim] = i
+		}
+	}
+}
+
+// sharedClaim also names a value that a port has by default.
+func (r *rules) sharedClaim(i int, member, allowed string) {
+	path := indexPath("ports", i) + "." + member
+	r.refuse(path, allowed)
+	if e := r.errs[len(r.errs)-1]; e.Found == "" {
+		e.Found = strconv.Quote(r.cfg.Ports[i].Name) + " by default"
+	}
+}
+
+// vdevClaim is what a second port may not also use: DPDK's name of the
+// device, or one end of a memif. Loopback ports are independent wires.
+func vdevClaim(p *Port) string {
+	v, err := ParseVdev(p.Vdev)
+	switch {
+	case err != nil || v.Kind == VdevNone || v.Kind == VdevLoopback:
+		return ""
+	case v.Kind == VdevMemif:
+		return fmt.Sprintf("memif %v %s %d", v.Server, v.Socket, v.ID)
+	}
+	return strings.ToLower(v.Name)
+}

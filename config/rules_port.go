@@ -1,0 +1,100 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// port checks one port's own values.
+func (r *rules) port(at string, p *Port) {
+	r.device(at, p)
+	r.address(at+".ipv4_address", p)
+	r.gateway(at+".gateway", p)
+	r.mac(at+".mac_address", p)
+	r.lid(at, p)
+}
+
+func (r *rules) device(at string, p *Port) {
+	if p.PCIAddress != "" && p.Vdev != "" {
+		r.refuse(at+".vdev", "either pci_address or vdev, not both")
+	}
+	if _, err := ParseVdev(p.Vdev); err != nil {
+		r.refuse(at+".vdev", err.Error())
+	}
+}
+
+// address refuses what no host may have as its own (RFC 1122, section
+// 3.2.1.3).
+func (r *rules) address(path string, p *Port) {
+	addr := p.Address.Addr()
+	switch {
+	case !p.Address.IsValid() || !addr.Is4():
+		r.refuse(path, "")
+	case p.Address.Bits() == 0:
+		r.refuse(path, "a prefix length from 1 to 32")
+	case addr.IsLoopback() && p.Vdev != "loopback":
+		r.refuse(path, "an address outside 127.0.0.0/8, which belongs on the vdev \"loopback\" alone")
+	case addr.IsMulticast(), addr.As4()[0] >= 240, addr.As4()[0] == 0:
+		r.refuse(path, "a unicast address, 1.0.0.0 to 223.255.255.255")
+	case p.Address.Bits() < 31 && (addr == p.Address.Masked().Addr() || addr == broadcast(p.Address)):
+		r.refuse(path, fmt.Sprintf("an address other than the first and the last of %s", p.Address.Masked()))
+	}
+}
+
+// broadcast is the last address of an IPv4 network.
+func broadcast(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		a[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(a)
+}
+
+func (r *rules) gateway(path string, p *Port) {
+	if !r.has(path) || !p.Address.IsValid() {
+		return
+	}
+	g := p.Gateway
+	network := p.Address.Masked()
+	edge := p.Address.Bits() < 31 && (g == network.Addr() || g == broadcast(p.Address))
+	switch {
+	case !g.IsValid():
+		r.refuse(path, "")
+	case !network.Contains(g) || edge:
+		r.refuse(path, fmt.Sprintf("a host's address in the port's own network, %s", network))
+	case g == p.Address.Addr():
+		r.refuse(path, "an address other than the port's own")
+	}
+}
+
+func (r *rules) mac(path string, p *Port) {
+	if p.MAC == "" {
+		return
+	}
+	mac, err := net.ParseMAC(p.MAC)
+	zero := p.MAC == "00:00:00:00:00:00"
+	if err != nil || zero || mac[0]&1 != 0 {
+		r.refuse(path, "")
+	}
+}
+
+// The unicast LIDs of InfiniBand.
+const (
+	minLID = 0x0001
+	maxLID = 0xBFFF
+)
+
+// lid holds that under "ib" the low half of the address can be a LID.
+func (r *rules) lid(at string, p *Port) {
+	if p.Transport != TransportIB || !p.Address.Addr().Is4() {
+		return
+	}
+	a := p.Address.Addr().As4()
+	lid := uint16(a[2])<<8 | uint16(a[3])
+	if lid < minLID || lid > maxLID {
+		r.refuse(at+".ipv4_address", fmt.Sprintf(
+			"under the transport \"ib\" an address whose low 16 bits are a unicast LID, 0x%04X to 0x%04X (here 0x%04X): x.y.0.1 to x.y.191.255",
+			minLID, maxLID, lid))
+	}
+}

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Setting is one effective value and where it came from.
+type Setting struct {
+	// Path is the JSON path, such as "ports[0].mtu".
+	Path string
+	// Value is JSON text.
+	Value string
+	// Origin is "FILE:LINE", "default", an environment variable ("$…"), or
+	// the name of the setting that this one follows.
+	Origin string
+}
+
+// JSON gives the effective configuration as a urdma.json with every default
+// filled in; Check accepts it.
+func (c *Config) JSON() []byte {
+	root := &branch{}
+	for _, s := range c.Settings {
+		root.put(steps(s.Path), s.Value)
+	}
+	var b strings.Builder
+	root.write(&b)
+	var pretty strings.Builder
+	enc := json.NewEncoder(&pretty)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(json.RawMessage(b.String())); err != nil {
+		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // a fuzz target holds this
+	}
+	return []byte(pretty.String())
+}
+
+// branch is an object or an array under construction, in order of arrival.
+type branch struct {
+	names    []string
+	children map[string]*branch
+	leaf     string
+}
+
+func (b *branch) put(path []string, value string) {
+	if len(path) == 0 {
+		b.leaf = value
+		return
+	}
+	if b.children == nil {
+		b.children = map[string]*branch{}
+	}
+	child, ok := b.children[path[0]]
+	if !ok {
+		child = &branch{}
+		b.children[path[0]] = child
+		b.names = append(b.names, path[0])
+	}
+	child.put(path[1:], value)
+}
+
+func (b *branch) write(out *strings.Builder) {
+	if b.children == nil {
+		out.WriteString(b.leaf)
+		return
+	}
+	array := strings.HasPrefix(b.names[0], "[")
+	out.WriteString(map[bool]string{true: "[", false: "{"}[array])
+	for i, name := range b.names {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if !array {
+			fmt.Fprintf(out, "%q:", name)
+		}
+		b.children[name].write(out)
+	}
+	out.WriteString(map[bool]string{true: "]", false: "}"}[array])
+}
+
+// steps splits "ports[0].mtu" into "ports", "[0]", "mtu".
+func steps(path string) []string {
+	return strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
+}

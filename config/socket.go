@@ -1,0 +1,147 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// places is what the choice of a socket looks at, so that a test can give it
+// a machine of its own.
+type places struct {
+	env     func(string) string
+	run     string // "/run"
+	tmp     string // "/tmp"
+	uid     int
+	isDir   func(string) bool
+	exists  func(string) bool
+	canMake func(dir string) bool
+}
+
+func systemPlaces() places {
+	return places{
+		env: os.Getenv, run: "/run", tmp: "/tmp", uid: os.Getuid(),
+		isDir:   func(p string) bool { fi, err := os.Stat(p); return err == nil && fi.IsDir() },
+		exists:  func(p string) bool { _, err := os.Stat(p); return err == nil },
+		canMake: canMake,
+	}
+}
+
+// canMake tells whether a file can be made in dir, which may itself have to
+// be made in its parent.
+func canMake(dir string) bool {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+	}
+	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil
+}
+
+// DefaultSocket is where urdmad makes its control socket when nothing says
+// otherwise: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
+// /run/urdma/urdmad.sock where it exists or can be made, or
+// /tmp/urdma-UID/urdmad.sock.
+func DefaultSocket() string {
+	path, _ := defaultSocket(systemPlaces())
+	return path
+}
+
+// defaultSocket also tells which rule gave the path.
+func defaultSocket(p places) (path, origin string) {
+	if s := p.env("URDMA_SOCKET"); s != "" {
+		if absolute, err := filepath.Abs(s); err == nil {
+			s = absolute
+		}
+		return s, "$URDMA_SOCKET"
+	}
+	if dir := p.env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && p.isDir(dir) {
+		return filepath.Join(dir, "urdma", "urdmad.sock"), "$XDG_RUNTIME_DIR"
+	}
+	if system := p.system(); p.exists(system) || p.canMake(filepath.Dir(system)) {
+		return system, "default"
+	}
+	return p.private(), "default"
+}
+
+func (p places) system() string { return filepath.Join(p.run, "urdma", "urdmad.sock") }
+
+func (p places) private() string {
+	return filepath.Join(p.tmp, "urdma-"+strconv.Itoa(p.uid), "urdmad.sock")
+}
+
+// FindSocket is where a program looks for a running urdmad: $URDMA_SOCKET
+// alone where it is set, otherwise the first of the default places that has a
+// socket, so that a user without a urdmad of their own finds the system's.
+// Where none has, it is DefaultSocket.
+func FindSocket() string { return findSocket(systemPlaces()) }
+
+func findSocket(p places) string {
+	fallback, _ := defaultSocket(p)
+	if p.env("URDMA_SOCKET") != "" {
+		return fallback
+	}
+	for _, path := range []string{fallback, p.system(), p.private()} {
+		if p.exists(path) {
+			return path
+		}
+	}
+	return fallback
+}
+
+// MakeSocketDir makes the directory of the control socket, with mode 0700,
+// or 0755 where a group is to reach the socket through it; one that exists
+// keeps its mode. A directory below a world-writable one such as /tmp must
+// be the caller's own and nobody else's to write, or another user could put
+// a socket of theirs in its place.
+func MakeSocketDir(socket string, shared bool) error {
+	dir := filepath.Dir(socket)
+	mode := fs.FileMode(0o700)
+	if shared {
+		mode = 0o755
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("directory of the socket %s: %w", socket, err)
+	}
+	err := os.Mkdir(dir, mode)
+	if err == nil {
+		return os.Chmod(dir, mode) // past the umask
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("directory of the socket %s: %w", socket, err)
+	}
+	return CheckSocketDir(socket)
+}
+
+// CheckSocketDir refuses a socket whose directory another user could have
+// prepared: one below a sticky directory that belongs to someone else than
+// the caller or root, is a symbolic link, or that others may write.
+func CheckSocketDir(socket string) error {
+	dir := filepath.Dir(socket)
+	parent, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
+		return fmt.Errorf("directory of the socket %s: %w", socket, err)
+	}
+	if parent.Mode()&fs.ModeSticky == 0 {
+		return nil
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("directory of the socket %s: %w", socket, err)
+	}
+	if !fi.IsDir() {
+		return fmt.Errorf("directory of the socket %s: %s is no directory; remove it", socket, dir)
+	}
+	owner := int(fi.Sys().(*syscall.Stat_t).Uid)
+	if owner != os.Getuid() && owner != 0 {
+		return fmt.Errorf("directory of the socket %s: %s belongs to uid %d, expected %d or 0; choose another by URDMA_SOCKET", socket, dir, owner, os.Getuid())
+	}
+	if fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write; expected 0700", socket, dir, fi.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// VdevKind tells who drives a virtual device.
+type VdevKind int
+
+const (
+	// VdevNone is no virtual device: a NIC.
+	VdevNone VdevKind = iota
+	// VdevLoopback carries packets between programs of one urdmad.
+	VdevLoopback
+	// VdevMemif is our own driver of shared-memory rings.
+	VdevMemif
+	// VdevDPDK is a device of DPDK's, with arguments for --vdev.
+	VdevDPDK
+)
+
+// Vdev is the parsed form of Port.Vdev.
+type Vdev struct {
+	Kind VdevKind
+	// Name is DPDK's name of the device, such as "net_af_packet0".
+	Name string
+	// Args is what follows the name's comma, for DPDK devices.
+	Args string
+	// Server, Socket and ID belong to a memif: which end this is, where the
+	// two meet, and which of several wires on that socket.
+	Server bool
+	Socket string
+	ID     uint32
+}
+
+var errMemif = errors.New("memif,role=server|client,socket=PATH[,id=N]")
+
+// maxSocketPath is sun_path without its NUL (unix(7)).
+const maxSocketPath = 107
+
+// ParseVdev reads a port's vdev. Its error says what is allowed.
+func ParseVdev(text string) (Vdev, error) {
+	name, args, _ := strings.Cut(text, ",")
+	switch name {
+	case "":
+		return Vdev{}, nil
+	case "loopback":
+		return Vdev{Kind: VdevLoopback, Name: name}, nil
+	case "memif":
+		return parseMemif(args)
+	}
+	return Vdev{Kind: VdevDPDK, Name: name, Args: args}, nil
+}
+
+func parseMemif(args string) (Vdev, error) {
+	v := Vdev{Kind: VdevMemif, Name: "memif"}
+	seen := map[string]bool{}
+	for _, arg := range strings.Split(args, ",") {
+		key, value, _ := strings.Cut(arg, "=")
+		if seen[key] {
+			return Vdev{}, fmt.Errorf("%w with each argument once (%q is there twice)", errMemif, key)
+		}
+		seen[key] = true
+		if err := v.memifArg(key, value); err != nil {
+			return Vdev{}, err
+		}
+	}
+	if !seen["role"] || !seen["socket"] {
+		return Vdev{}, fmt.Errorf("%w, role and socket included", errMemif)
+	}
+	return v, nil
+}
+
+func (v *Vdev) memifArg(key, value string) error {
+	switch key {
+	case "role":
+		if value != "server" && value != "client" {
+			return fmt.Errorf("%w with role server or client, not %q", errMemif, value)
+		}
+		v.Server = value == "server"
+	case "socket":
+		if !filepath.IsAbs(value) || len(value) > maxSocketPath {
+			return fmt.Errorf("%w with an absolute path of at most %d bytes, not %q", errMemif, maxSocketPath, shorten(value))
+		}
+		v.Socket = filepath.Clean(value)
+	case "id":
+		id, err := strconv.ParseUint(value, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%w with an id from 0 to 4294967295, not %q", errMemif, value)
+		}
+		v.ID = uint32(id)
+	default:
+		return fmt.Errorf("%w, no argument %q", errMemif, key)
+	}
+	return nil
+}
