@@ -1,0 +1,232 @@
+package reliable
+
+// ackPolicy decides when an acknowledgement goes without data to ride on.
+//
+// At once: after every few segments in order, on the AR flag, on a new hole
+// and the segments right behind it, on a segment that fills one, on a
+// duplicate. Otherwise it depends on what the peer seems to wait for.
+//
+// Quick, at the start: on the engine's next turn. A peer that posts one
+// message and waits for its completion gets it soonest.
+//
+// Delayed: within delay. Where the program here answers every message, the
+// acknowledgement rides on the answer, and the peer's completion and its
+// message arrive together: where daemon and client share a core that halves
+// the switches between them, and the client stays inside poll_cq where it
+// yields. Quick turns into delayed when data has followed data within delay
+// ridesToDelay times in a row, and back when delays ran out expiriesToQuick
+// times in a row.
+type ackPolicy struct {
+	delay Time
+	every int // segments in order that are acknowledged at once
+
+	pending int  // segments in order not yet acknowledged
+	since   Time // arrival of the first of them
+	now     bool // acknowledge at once
+	sack    bool // report the held segments at once
+	at      Time // since when one of these two holds
+	due     Time // when AckDue will say yes; Never if nothing is owed
+
+	quick     bool
+	rides     int  // in a row, while quick
+	expiries  int  // in a row, while delayed
+	watching  bool // for data of ours to follow what arrived at watchedAt
+	watchedAt Time
+	answering bool // AckDue has said yes: the next header is no ride
+
+	urgentSacks int // segments behind a new hole still to be reported at once
+
+	// In bulk, more than bulkCount segments per delay, quick waits for a
+	// turn in which none arrived, or it would acknowledge in fragments.
+	bulk      bool
+	arrived   bool // since AckDue was last asked
+	rateCount int
+	rateSince Time
+}
+
+const (
+	ridesToDelay    = 4
+	expiriesToQuick = 2
+	maxEvery        = 16
+	bulkCount       = 32
+	// sacksPerHole is what the peer's reordering threshold needs to see.
+	sacksPerHole = 4
+)
+
+func (a *ackPolicy) init(cfg *Config) {
+	*a = ackPolicy{delay: cfg.AckDelay, every: ackEvery(cfg.RecvWindow), due: Never, quick: true}
+}
+
+// ackEvery is smaller for a small window, which must not run dry while the
+// acknowledgement waits for more.
+func ackEvery(window int) int { return min(max(window/4, 1), maxEvery) }
+
+// rearm sets due from the rest.
+func (a *ackPolicy) rearm() {
+	switch {
+	case a.now || a.sack:
+		a.due = a.at
+	case a.pending == 0:
+		a.due = Never
+	case a.quick:
+		a.due = a.since
+	default:
+		a.due = a.since + a.delay
+	}
+}
+
+// atOnce has an acknowledgement go at once.
+func (a *ackPolicy) atOnce(now Time) {
+	if !a.now && !a.sack {
+		a.at = now
+	}
+	a.now = true
+	a.rearm()
+}
+
+// inOrder counts a segment that arrived in order.
+func (a *ackPolicy) inOrder(now Time) {
+	a.watch(now)
+	a.count(now)
+	if a.pending == 0 {
+		a.since = now
+	}
+	a.pending++
+	if a.pending >= a.every {
+		a.atOnce(now)
+	}
+	a.rearm()
+}
+
+// outOfOrder counts a segment that was held. Behind the first few of a hole,
+// those that follow are reported like segments in order: by number and delay.
+func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
+	if urgent {
+		a.urgentSacks = sacksPerHole
+	}
+	if a.urgentSacks == 0 {
+		a.inOrder(now)
+		return
+	}
+	a.urgentSacks--
+	if !a.now && !a.sack {
+		a.at = now
+	}
+	a.sack = true
+	a.rearm()
+}
+
+// count measures the rate of arrivals.
+func (a *ackPolicy) count(now Time) {
+	a.arrived = true
+	switch age := now - a.rateSince; {
+	case age > 2*a.delay:
+		a.bulk, a.rateCount, a.rateSince = false, 0, now
+	case age > a.delay:
+		a.bulk, a.rateCount, a.rateSince = a.rateCount >= bulkCount, 0, now
+	}
+	if a.rateCount++; a.rateCount >= bulkCount {
+		a.bulk = true
+	}
+}
+
+// watch and reverse learn whether data of ours follows what arrives.
+func (a *ackPolicy) watch(now Time) {
+	if a.watching && now-a.watchedAt <= a.delay {
+		return
+	}
+	if a.watching {
+		a.rides = 0 // none followed
+	}
+	a.watching, a.watchedAt = true, now
+}
+
+func (a *ackPolicy) reverse(now Time) {
+	if !a.watching {
+		return
+	}
+	a.watching = false
+	if now-a.watchedAt > a.delay {
+		a.rides = 0
+		return
+	}
+	if a.rides++; a.rides >= ridesToDelay && a.quick {
+		a.quick, a.expiries = false, 0
+		a.rearm()
+	}
+}
+
+// wentOut notes a header with the cumulative acknowledgement. A SACK that is
+// owed stays owed.
+func (a *ackPolicy) wentOut() {
+	if a.pending > 0 && !a.answering {
+		a.expiries = 0 // it rode
+	}
+	a.pending, a.now, a.answering = 0, false, false
+	a.rearm()
+}
+
+func (a *ackPolicy) sackWentOut() {
+	a.sack = false
+	a.rearm()
+}
+
+// ready reports whether something must go now.
+func (a *ackPolicy) ready(now Time) bool {
+	arrived := a.arrived
+	a.arrived = false
+	if now < a.due {
+		return false
+	}
+	if a.now || a.sack {
+		return true
+	}
+	if a.quick {
+		return !(a.bulk && arrived)
+	}
+	if a.expiries++; a.expiries >= expiriesToQuick {
+		a.quick, a.rides = true, 0
+	}
+	a.atOnce(now)
+	return true
+}
+
+// AckKind is the kind of packet that is due.
+type AckKind uint8
+
+const (
+	AckNone  AckKind = iota
+	AckPlain         // a data packet without a segment, from Header
+	AckSack          // a SACK packet, from Header and SackRuns
+)
+
+// String names the kind for transcripts.
+func (k AckKind) String() string {
+	switch k {
+	case AckPlain:
+		return "ack"
+	case AckSack:
+		return "sack"
+	}
+	return "none"
+}
+
+// AckDue says whether a packet must go for the acknowledgement's sake, and
+// which. Ask once a turn, after everything that arrived was processed and
+// everything that can be sent was sent. On a plain connection a SACK carries
+// no cumulative acknowledgement (don't call Header for it): ask again.
+func (c *Conn) AckDue(now Time) AckKind {
+	a := &c.ack
+	if a.sack && c.rx.nHeld == 0 {
+		a.sack = false
+		a.atOnce(now)
+	}
+	if !a.ready(now) {
+		return AckNone
+	}
+	a.answering = true
+	if a.sack || c.cfg.Extended && c.rx.nHeld > 0 {
+		return AckSack
+	}
+	return AckPlain
+}

@@ -1,0 +1,240 @@
+package reliable
+
+import (
+	"errors"
+
+	"urdma/wire"
+)
+
+// Errors of acknowledgements that can't be true. The packet that carried one
+// must be ignored; the connection has counted it and is otherwise unchanged.
+var (
+	// ErrAckRange: the cumulative acknowledgement is for a segment never
+	// sent, or older than any window (RFC 5961 section 5.2).
+	ErrAckRange = errors.New("reliable: acknowledgement outside the window")
+	// ErrSackRange: a SACK run is empty, backwards, or not within what is
+	// outstanding behind the cumulative acknowledgement.
+	ErrSackRange = errors.New("reliable: SACK run outside the window")
+)
+
+// ackEvent collects what one packet newly acknowledged.
+type ackEvent struct {
+	now Time
+	n   int // segments
+
+	// The newest among those sent once: only they say something certain
+	// about a transmission (Karn), its time and its order.
+	orig     uint32
+	origSent Time
+	hasOrig  bool
+
+	// The newest retransmission that may have been what arrived.
+	again    uint32
+	hasAgain bool
+
+	// early: one was acknowledged sooner after its retransmission than the
+	// path allows, so the original arrived and resending was needless (the
+	// idea of RFC 3522, by time where TRP has no timestamps).
+	early bool
+}
+
+// OnAck takes the acknowledgement and credits that every packet from the peer
+// carries. An acknowledgement older than one already seen, from a packet that
+// was overtaken, is no error and changes nothing.
+func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint16) error {
+	if !c.ackPlausible(ack) {
+		c.stats.badAcks++
+		return ErrAckRange
+	}
+	c.arrive(now, ack, credits, nil)
+	return nil
+}
+
+// OnSack takes a SACK packet: as OnAck, and the runs are received out of
+// order. A plain peer's SACK has no cumulative acknowledgement: pass Acked()
+// and the run in its header.
+func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint16, runs []wire.SackRun) error {
+	if !c.ackPlausible(ack) {
+		c.stats.badAcks++
+		return ErrAckRange
+	}
+	for _, r := range runs {
+		if !c.runPlausible(ack, r) {
+			c.stats.badAcks++
+			return ErrSackRange
+		}
+	}
+	c.arrive(now, ack, credits, runs)
+	return nil
+}
+
+func (c *Conn) ackPlausible(ack wire.PSN) bool {
+	return int(ack.Sub(c.tx.next)) <= 0 && int(ack.Sub(c.tx.una)) >= -(len(c.tx.segs)-1)
+}
+
+func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
+	n := int(r.End.Sub(r.First))
+	if n <= 0 || n > len(c.tx.segs)-1 || r.End.After(c.tx.next) {
+		return false
+	}
+	if c.cfg.Extended {
+		return r.First.After(ack) // one at ack would have raised ack
+	}
+	return int(r.First.Sub(c.tx.una)) >= -(len(c.tx.segs) - 1)
+}
+
+// arrive applies a checked acknowledgement.
+func (c *Conn) arrive(now Time, ack wire.PSN, credits uint16, runs []wire.SackRun) {
+	c.hear(now)
+	ev := ackEvent{now: now}
+	if ack.After(c.tx.una) {
+		c.ackThrough(&ev, ack)
+	}
+	for _, r := range runs {
+		c.sackRun(&ev, r)
+	}
+	if ack == c.tx.una {
+		c.setLimit(now, credits)
+	}
+	if ev.n > 0 {
+		c.progress(&ev)
+	}
+}
+
+// setLimit takes the peer's credits. Those of a packet that was overtaken may
+// be too old or too small; the next packet, or a probe, puts that right.
+func (c *Conn) setLimit(now Time, credits uint16) {
+	n := uint32(credits)
+	if n == 0 && !c.cfg.Extended {
+		n = uint32(c.cfg.Window) // not stated
+	}
+	c.tx.limit = c.tx.una.Add(n)
+	if c.tx.limit.After(c.tx.next) {
+		c.unblock()
+	}
+}
+
+// ackThrough takes everything before ack as received in order.
+func (c *Conn) ackThrough(ev *ackEvent, ack wire.PSN) {
+	t := &c.tx
+	for t.una != ack {
+		psn := t.una
+		switch {
+		case t.nSacked > 0 && t.sacked.has(psn):
+			t.sacked.remove(psn)
+			t.nSacked--
+		default:
+			c.ackOne(ev, psn)
+		}
+		t.una = psn.Add(1)
+	}
+}
+
+// sackRun takes a run as received out of order. Repeated runs cost a few word
+// operations: every SACK repeats them.
+func (c *Conn) sackRun(ev *ackEvent, r wire.SackRun) {
+	t := &c.tx
+	first := r.First
+	if first.Before(t.una) {
+		first = t.una
+	}
+	for {
+		n := int(r.End.Sub(first))
+		if n <= 0 {
+			return
+		}
+		first = first.Add(uint32(t.sacked.untilOut(first, n)))
+		if !first.Before(r.End) {
+			return
+		}
+		c.ackOne(ev, first)
+		t.sacked.add(first)
+		t.nSacked++
+	}
+}
+
+// ackOne takes the outstanding segment psn out of flight or out of the lost.
+func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
+	t := &c.tx
+	i := t.index(psn)
+	if t.nLost > 0 && t.lost.has(psn) {
+		t.lost.remove(psn)
+		t.nLost--
+	} else {
+		t.unlink(i)
+	}
+	ev.n++
+	s := &t.segs[i]
+	switch {
+	case s.sends == 1:
+		if newer(c.loss.newest, s.order) {
+			c.loss.late(s.order, len(t.segs)-1)
+			c.stats.reordered++
+		}
+		if !ev.hasOrig || newer(s.order, ev.orig) {
+			ev.orig, ev.origSent, ev.hasOrig = s.order, s.sent, true
+		}
+	case ev.now-s.sent < c.rtt.base() && c.rtt.srtt != 0:
+		ev.early = true
+	case !ev.hasAgain || newer(s.order, ev.again):
+		ev.again, ev.hasAgain = s.order, true
+	}
+}
+
+// progress draws the conclusions of an event that acknowledged something.
+func (c *Conn) progress(ev *ackEvent) {
+	if ev.hasOrig {
+		rtt := ev.now - ev.origSent
+		c.rtt.sample(ev.now, rtt)
+		c.cc.sample(rtt)
+	}
+	if ev.hasOrig || ev.early {
+		c.rtt.backoff = 0
+	}
+	if ev.early {
+		c.stats.needless++
+		if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
+			c.loss.needless()
+		}
+	}
+	c.settleTimeout(ev)
+	if ev.hasOrig && newer(ev.orig, c.loss.newest) {
+		c.loss.newest = ev.orig
+	}
+	c.startTimers(ev.now)
+	c.detectLost(ev.now)
+	c.cc.acked(ev.n)
+	if !c.tx.una.Before(c.cc.roundEnd) {
+		c.endRound()
+	}
+}
+
+// endRound ends a round: everything that was outstanding when it began has
+// been acknowledged, so it took one round trip.
+func (c *Conn) endRound() {
+	c.cc.endRound(c.rtt.base())
+	c.cc.roundEnd = c.tx.next
+	c.loss.endRound()
+}
+
+// settleTimeout judges an unfinished timeout by the event (F-RTO, RFC 5682,
+// with what SACK adds): if a segment sent before the timeout and never again
+// arrives, the window was not lost, only late. Else what was resent since is
+// what arrived, and the order of transmissions marks the rest as lost.
+func (c *Conn) settleTimeout(ev *ackEvent) {
+	l := &c.loss
+	if l.timedOut && (ev.early || ev.hasOrig && !newer(ev.orig, l.firstAt)) {
+		l.timedOut = false
+		l.newest = l.oldNewest
+		c.cc.restore(l.oldCwnd, l.oldThresh)
+		c.unmarkLost()
+		c.stats.undone++
+		return
+	}
+	if ev.hasAgain && newer(ev.again, l.newest) {
+		l.newest = ev.again
+	}
+	if l.timedOut && !c.tx.una.Before(l.recover) {
+		l.timedOut = false
+	}
+}

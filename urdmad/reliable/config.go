@@ -1,0 +1,129 @@
+package reliable
+
+import (
+	"math"
+
+	"urdma/wire"
+)
+
+// Time is a point on, or a distance along, the caller's monotonic clock, in
+// nanoseconds.
+type Time int64
+
+// Never is later than every time.
+const Never Time = math.MaxInt64
+
+// Units of Time.
+const (
+	Microsecond Time = 1000
+	Millisecond      = 1000 * Microsecond
+	Second           = 1000 * Millisecond
+)
+
+// Defaults that a zero in Config stands for.
+const (
+	DefaultWindow       = 1024
+	DefaultDeathTimeout = 4 * Second
+	// DefaultMinRTO is above the 4 ms for which a busy machine of few cores
+	// can deschedule a peer: a shorter timeout would mostly find sleepers.
+	DefaultMinRTO      = 5 * Millisecond
+	DefaultMaxRTO      = 500 * Millisecond
+	DefaultInitialRTO  = 20 * Millisecond
+	DefaultAckDelay    = 50 * Microsecond
+	DefaultTargetDelay = 200 * Microsecond
+	// DefaultInitialCwnd is a burst that any receive ring holds; slow start
+	// doubles it each round trip.
+	DefaultInitialCwnd = 64
+)
+
+// MaxWindow bounds both windows: credits have 12 bits on the wire, and a
+// window of the whole 4096 could not be stated.
+const MaxWindow = 2048
+
+// Config is what a connection starts from. Init replaces zeros by defaults
+// and clamps what is out of range, so every Config gives a working Conn.
+type Config struct {
+	LocalISN wire.PSN // first PSN we send
+	PeerISN  wire.PSN // first PSN the peer sends
+
+	// Window is the number of unacknowledged segments we keep, and
+	// RecvWindow the number past the cumulative acknowledgement that we can
+	// hold out of order. Both are rounded up to a power of two, at most
+	// MaxWindow.
+	Window     int
+	RecvWindow int
+
+	// PeerWindow is the receive window the peer stated when connecting, in
+	// segments; 0 if it stated none, and then its first packet says.
+	PeerWindow int
+
+	// Extended says that both sides speak the extensions: the AR flag, SACK
+	// packets of several runs, and credits where 0 means a closed window.
+	// Without it 0 credits means "not stated", and nothing can be probed.
+	Extended bool
+
+	MinRTO       Time // shortest retransmission timeout
+	MaxRTO       Time // longest, at most a quarter of DeathTimeout
+	InitialRTO   Time // before the first round-trip sample
+	DeathTimeout Time // silence, with something outstanding, that ends the connection
+	AckDelay     Time // longest an acknowledgement waits for data to ride on
+
+	// KeepAlive is how long the peer of an idle connection may be silent
+	// before it is probed; 0 means for ever. At most half of DeathTimeout,
+	// so that a dead peer is noticed within it. Needs Extended.
+	KeepAlive Time
+
+	// TargetDelay is the queueing delay above the path's own round trip that
+	// congestion control tolerates.
+	TargetDelay Time
+
+	// InitialCwnd is the congestion window at the start, in segments.
+	InitialCwnd int
+}
+
+// normalize fills in defaults and clamps.
+func (cfg *Config) normalize() {
+	cfg.Window = windowSize(cfg.Window)
+	cfg.RecvWindow = windowSize(cfg.RecvWindow)
+	orDefault(&cfg.DeathTimeout, DefaultDeathTimeout)
+	orDefault(&cfg.MaxRTO, DefaultMaxRTO)
+	orDefault(&cfg.MinRTO, DefaultMinRTO)
+	orDefault(&cfg.InitialRTO, DefaultInitialRTO)
+	orDefault(&cfg.AckDelay, DefaultAckDelay)
+	orDefault(&cfg.TargetDelay, DefaultTargetDelay)
+	// Several timeouts must fit before death, or one lost probe would kill.
+	cfg.MaxRTO = max(1, min(cfg.MaxRTO, cfg.DeathTimeout/4))
+	cfg.MinRTO = min(cfg.MinRTO, cfg.MaxRTO)
+	cfg.InitialRTO = min(max(cfg.InitialRTO, cfg.MinRTO), cfg.MaxRTO)
+	if cfg.KeepAlive < 0 || !cfg.Extended {
+		cfg.KeepAlive = 0
+	}
+	if cfg.KeepAlive > 0 {
+		cfg.KeepAlive = max(1, min(cfg.KeepAlive, cfg.DeathTimeout/2))
+	}
+	if cfg.PeerWindow <= 0 || cfg.PeerWindow > cfg.Window {
+		cfg.PeerWindow = cfg.Window
+	}
+	if cfg.InitialCwnd <= 0 {
+		cfg.InitialCwnd = DefaultInitialCwnd
+	}
+	cfg.InitialCwnd = min(max(cfg.InitialCwnd, minCwnd), cfg.Window)
+}
+
+func orDefault(t *Time, def Time) {
+	if *t <= 0 {
+		*t = def
+	}
+}
+
+// windowSize rounds n up to a power of two within 1 and MaxWindow.
+func windowSize(n int) int {
+	if n <= 0 {
+		return DefaultWindow
+	}
+	size := 1
+	for size < n && size < MaxWindow {
+		size *= 2
+	}
+	return size
+}

@@ -1,0 +1,133 @@
+package reliable
+
+import "urdma/wire"
+
+// congestion keeps the congestion window, in segments, once a round trip.
+//
+// Delay rules it: while the least round trip of a round is within target of
+// the path's own, the window grows; after three rounds beyond it (one pause
+// of the peer can spoil two, those of the segments it caught in flight) it
+// shrinks in proportion. Without any loss it does not shrink below floor: where
+// a sleeping peer looks like a long queue, that much is still in flight.
+//
+// Loss alone is congestion only where it is heavy, as when a short queue
+// overflows: that a segment in a hundred is lost says nothing about the
+// queue. The loss of a whole window, found by timeout, collapses it.
+type congestion struct {
+	window int
+	thresh int // slow start below, additive increase from here
+	floor  int
+	max    int
+	target Time
+
+	// This round.
+	roundEnd wire.PSN // it ends when everything before is acknowledged
+	least    Time     // least round trip
+	nAcked   int
+	lost     int
+	limited  bool // the window was full at some time
+
+	wasLimited bool // of the last round
+	high       int  // rounds in a row beyond target
+	highLost   bool // with loss in one of them
+}
+
+const (
+	minCwnd    = 4
+	increase   = 4 // segments a round
+	highRounds = 3
+	// heavyLoss is the part of a round, 1/16, and manyLost the number that
+	// make loss congestion.
+	heavyLoss = 16
+	manyLost  = 8
+)
+
+func (g *congestion) init(cfg *Config) {
+	*g = congestion{
+		window: cfg.InitialCwnd,
+		thresh: cfg.Window,
+		floor:  max(minCwnd, cfg.Window/4),
+		max:    max(minCwnd, cfg.Window),
+		target: cfg.TargetDelay,
+		least:  Never,
+
+		roundEnd: cfg.LocalISN.Add(1),
+	}
+}
+
+func (g *congestion) sample(rtt Time) { g.least = min(g.least, rtt) }
+
+// acked takes n newly acknowledged segments; slow start grows by them.
+func (g *congestion) acked(n int) {
+	g.nAcked += n
+	if g.window < g.thresh && (g.limited || g.wasLimited) {
+		g.window = min(g.window+n, g.thresh)
+	}
+}
+
+// endRound adjusts the window; base is the path's least round trip.
+func (g *congestion) endRound(base Time) {
+	queue := Time(0)
+	if g.least != Never && base != Never {
+		queue = g.least - base
+	}
+	switch {
+	case g.lost >= manyLost && g.lost*heavyLoss > g.nAcked:
+		g.shrink(g.window/5, minCwnd)
+	case queue > g.target:
+		g.beyond(queue)
+	case g.window < g.thresh:
+		if queue > g.target/2 {
+			g.thresh = g.window // the queue has begun to build up
+		}
+		g.high = 0
+	default:
+		if g.least != Never && g.limited {
+			g.window = min(g.window+increase, g.max)
+		}
+		g.high = 0
+	}
+	if g.high == 0 {
+		g.highLost = false
+	}
+	g.wasLimited, g.limited = g.limited, false
+	g.nAcked, g.lost, g.least = 0, 0, Never
+}
+
+// beyond handles a round with too long a queue.
+func (g *congestion) beyond(queue Time) {
+	g.thresh = min(g.thresh, max(g.window, minCwnd))
+	g.highLost = g.highLost || g.lost > 0
+	if g.high++; g.high < highRounds {
+		return
+	}
+	floor := g.floor
+	if g.highLost {
+		floor = minCwnd
+	}
+	excess := int64(queue-g.target) * int64(g.window) / int64(queue)
+	g.shrink(max(1, int(excess/2)), floor)
+}
+
+// shrink takes by segments off the window, not below floor, and ends slow
+// start.
+func (g *congestion) shrink(by, floor int) {
+	if g.window > floor {
+		g.window = max(g.window-by, floor)
+	}
+	g.thresh = g.window
+	g.high, g.highLost = 0, false
+}
+
+// halve sets where slow start will end, collapse closes the window: both
+// answer a timeout. restore takes that back.
+func (g *congestion) halve() { g.thresh = max(g.window/2, minCwnd) }
+
+func (g *congestion) collapse() {
+	g.window = minCwnd
+	g.limited = true
+}
+
+func (g *congestion) restore(window, thresh int) {
+	g.window, g.thresh = max(g.window, window), max(g.thresh, thresh)
+}

@@ -1,0 +1,48 @@
+package reliable
+
+import "urdma/wire"
+
+// Conn is the reliability state of one connection. The zero value is not
+// usable: Init first. It may be embedded, but not copied after Init.
+type Conn struct {
+	cfg Config
+
+	tx   sender
+	rtt  rtt
+	loss lossDetector
+	cc   congestion
+	tmr  timers
+
+	rx  receiver
+	ack ackPolicy
+
+	live  liveness
+	stats counters
+}
+
+// Init makes c a new connection, allocating all it will ever need.
+func (c *Conn) Init(cfg Config) {
+	cfg.normalize()
+	*c = Conn{cfg: cfg}
+	c.tx.init(&cfg)
+	c.rtt.init(&cfg)
+	c.loss.init()
+	c.cc.init(&cfg)
+	c.rx.init(&cfg)
+	c.ack.init(&cfg)
+	c.tmr.reorder = Never
+	c.live.since = unknown
+}
+
+// Idle reports that nothing is outstanding in either direction: every segment
+// sent is acknowledged, every one received has been acknowledged and none is
+// held.
+func (c *Conn) Idle() bool {
+	return c.tx.outstanding() == 0 && c.ack.due == Never && c.rx.nHeld == 0
+}
+
+// Acked returns the first PSN that the peer has not acknowledged.
+func (c *Conn) Acked() wire.PSN { return c.tx.una }
+
+// Next returns the PSN that the next Send gives its segment.
+func (c *Conn) Next() wire.PSN { return c.tx.next }

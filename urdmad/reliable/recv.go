@@ -1,0 +1,215 @@
+package reliable
+
+import "urdma/wire"
+
+// Verdict says what became of an arriving segment.
+type Verdict uint8
+
+const (
+	// Deliver: it is the next in order; the cumulative acknowledgement has
+	// moved past it. Loop over NextHeld afterwards.
+	Deliver Verdict = iota
+	// Hold: inside the window but out of order; the caller keeps it, in slot
+	// psn % RecvWindow, until NextHeld returns it.
+	Hold
+	// Duplicate: already received; drop it.
+	Duplicate
+	// Outside: no segment of this connection's window; drop it.
+	Outside
+)
+
+// String names the verdict for transcripts.
+func (v Verdict) String() string {
+	switch v {
+	case Deliver:
+		return "deliver"
+	case Hold:
+		return "hold"
+	case Duplicate:
+		return "duplicate"
+	}
+	return "outside"
+}
+
+const (
+	// MaxSackRuns is how many runs one SACK packet of an extended connection
+	// reports; a plain one reports one.
+	MaxSackRuns = 32
+	// maxCredits is what 12 bits of the header can state.
+	maxCredits = 4095
+	// oldest is how far behind the window a segment still counts as a
+	// duplicate, to be answered, and not as a stranger's: no window is
+	// larger than credits can state.
+	oldest = maxCredits + 1
+)
+
+// receiver is the receiving half.
+type receiver struct {
+	next   wire.PSN // cumulative acknowledgement: next PSN in order
+	end    wire.PSN // one past the last held; next if none is held
+	recent wire.PSN // the last held, while it is held
+	held   slotSet  // members within (next, next+window)
+	nHeld  int
+	window int
+
+	credits int      // advertised, 0..window
+	edge    wire.PSN // one past the last the peer has been allowed
+}
+
+func (r *receiver) init(cfg *Config) {
+	*r = receiver{
+		next: cfg.PeerISN, end: cfg.PeerISN,
+		held:   newSlotSet(cfg.RecvWindow),
+		window: cfg.RecvWindow, credits: cfg.RecvWindow,
+	}
+	r.edge = r.next.Add(uint32(r.credits))
+}
+
+// OnData takes the arrival of the segment psn. ackRequested is the AR flag of
+// its packet. Credits do not limit what is accepted, RecvWindow does: credits
+// may have shrunk after the segment was sent.
+func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
+	c.hear(now)
+	r := &c.rx
+	ahead := int(psn.Sub(r.next))
+	switch {
+	case ahead == 0:
+		c.accept(now)
+		if ackRequested || r.nHeld > 0 { // part of a hole is filled
+			c.ack.atOnce(now)
+		}
+		return Deliver
+	case ahead < 0 && ahead >= -oldest, ahead > 0 && ahead < r.window && r.held.has(psn):
+		c.stats.duplicates++
+		c.ack.atOnce(now)
+		return Duplicate
+	case ahead > 0 && ahead < r.window:
+		c.hold(now, psn, ackRequested)
+		return Hold
+	}
+	c.stats.outside++
+	if ahead > 0 && ahead < oldest {
+		c.ack.atOnce(now) // a plain peer that doesn't know our window
+	}
+	return Outside
+}
+
+// OnAckRequested takes a packet without a segment that has the AR flag: the
+// peer probes.
+func (c *Conn) OnAckRequested(now Time) {
+	c.hear(now)
+	c.ack.atOnce(now)
+}
+
+// accept moves the cumulative acknowledgement past the segment that arrived.
+func (c *Conn) accept(now Time) {
+	c.rx.advance()
+	c.stats.delivered++
+	c.ack.inOrder(now)
+}
+
+func (r *receiver) advance() {
+	r.next = r.next.Add(1)
+	if r.end.Before(r.next) {
+		r.end = r.next
+	}
+}
+
+func (c *Conn) hold(now Time, psn wire.PSN, ackRequested bool) {
+	r := &c.rx
+	gap := psn.After(r.end) || psn == r.end && r.nHeld == 0
+	r.held.add(psn)
+	r.nHeld++
+	r.recent = psn
+	if !psn.Before(r.end) {
+		r.end = psn.Add(1)
+	}
+	c.stats.held++
+	c.ack.outOfOrder(now, gap || ackRequested)
+}
+
+// NextHeld consumes the next segment in order if it was held: the cumulative
+// acknowledgement moves past it and its PSN is returned. Call it until !ok
+// after each Deliver.
+func (c *Conn) NextHeld() (wire.PSN, bool) {
+	r := &c.rx
+	psn := r.next
+	if r.nHeld == 0 || !r.held.has(psn) {
+		return 0, false
+	}
+	r.held.remove(psn)
+	r.nHeld--
+	r.advance()
+	c.stats.delivered++
+	return psn, true
+}
+
+// SetCredits sets how many segments past the cumulative acknowledgement the
+// peer may send, at most RecvWindow: the engine's backpressure. Opening the
+// window, from closed or by half of RecvWindow, is told the peer at once. A
+// plain connection can't close its window: 0 would mean "not stated".
+func (c *Conn) SetCredits(n int) {
+	r := &c.rx
+	least := 0
+	if !c.cfg.Extended {
+		least = 1
+	}
+	r.credits = min(max(n, least), r.window)
+	c.ack.every = ackEvery(r.credits)
+	opened := int(r.next.Add(uint32(r.credits)).Sub(r.edge))
+	if opened >= r.window/2 && opened > 0 || r.credits > 0 && !r.edge.After(r.next) {
+		c.ack.atOnce(c.live.since)
+	}
+}
+
+// Header returns the acknowledgement and credits for an outgoing packet of
+// any kind, and notes that they went out.
+func (c *Conn) Header() (ack wire.PSN, credits uint16) {
+	r := &c.rx
+	c.ack.wentOut()
+	r.edge = r.next.Add(uint32(r.credits))
+	return r.next, uint16(r.credits)
+}
+
+// SackRuns appends the runs of held segments to dst, for a SACK packet, and
+// notes that it goes out. The run that holds the segment which arrived last
+// comes first (so that a plain connection's only run is news), the others
+// follow lowest first. It doesn't allocate where MaxSackRuns more fit into
+// dst's capacity.
+func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
+	c.ack.sackWentOut()
+	r := &c.rx
+	if r.nHeld == 0 {
+		return dst
+	}
+	most := MaxSackRuns
+	if !c.cfg.Extended {
+		most = 1
+	}
+	p, ok := r.runFrom(r.next)
+	if !r.held.has(r.recent) || !r.recent.After(r.next) || !r.recent.Before(r.end) {
+		r.recent = p.First
+	}
+	first := len(dst)
+	dst = append(dst, wire.SackRun{})
+	found := false
+	for ; ok && !(found && len(dst)-first == most); p, ok = r.runFrom(p.End) {
+		if !found && !r.recent.Before(p.First) && r.recent.Before(p.End) {
+			dst[first], found = p, true
+		} else if len(dst)-first < most {
+			dst = append(dst, p)
+		}
+	}
+	return dst
+}
+
+// runFrom returns the first run of held segments at or after p.
+func (r *receiver) runFrom(p wire.PSN) (wire.SackRun, bool) {
+	n := int(r.end.Sub(p))
+	off := r.held.untilIn(p, n)
+	if off >= n {
+		return wire.SackRun{}, false
+	}
+	first := p.Add(uint32(off))
+	return wire.SackRun{First: first, End: first.Add(uint32(r.held.untilOut(first, n-off)))}, true
+}

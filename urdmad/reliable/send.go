@@ -1,0 +1,210 @@
+package reliable
+
+import "urdma/wire"
+
+// segment is the record of one unacknowledged segment, 32 bytes.
+type segment struct {
+	token uint64
+	sent  Time   // last transmission
+	order uint32 // transmission number of that; orders all transmissions of the connection
+	prev  uint16 // flight list
+	next  uint16
+	sends uint8 // transmissions, saturating
+}
+
+// sender is the sending half. Each PSN in [una, next) is in exactly one of
+// three states: in flight (on the flight list), lost (waiting to be resent),
+// or sacked (received by the peer out of order). So
+//
+//	flight + nLost + nSacked == next - una <= len(segs)-1
+type sender struct {
+	una   wire.PSN // first unacknowledged
+	next  wire.PSN // next new
+	limit wire.PSN // one past the last the peer's credits allow
+
+	// segs is a ring by PSN; one more element behind it is the head of the
+	// flight list, which is sorted by order, so that losses are a prefix.
+	segs   []segment
+	mask   uint32
+	sacked slotSet
+	lost   slotSet
+	flight int
+
+	nSacked int
+	nLost   int
+	order   uint32 // number of the last transmission
+
+	// probe is a segment to resend whatever the congestion window says: the
+	// tail probe or the head after a timeout.
+	probe    wire.PSN
+	hasProbe bool
+
+	wantAR bool     // the packet just recorded asks for acknowledgement
+	lastAR wire.PSN // the last new segment that did
+}
+
+func (t *sender) init(cfg *Config) {
+	t.una, t.next = cfg.LocalISN, cfg.LocalISN
+	t.lastAR = cfg.LocalISN
+	t.limit = cfg.LocalISN.Add(uint32(cfg.PeerWindow))
+	t.segs = make([]segment, cfg.Window+1)
+	t.mask = uint32(cfg.Window - 1)
+	t.sacked = newSlotSet(cfg.Window)
+	t.lost = newSlotSet(cfg.Window)
+	head := t.head()
+	t.segs[head].prev, t.segs[head].next = head, head
+}
+
+func (t *sender) head() uint16             { return uint16(len(t.segs) - 1) }
+func (t *sender) index(p wire.PSN) uint16  { return uint16(uint32(p) & t.mask) }
+func (t *sender) at(p wire.PSN) *segment   { return &t.segs[uint32(p)&t.mask] }
+func (t *sender) outstanding() int         { return int(t.next.Sub(t.una)) }
+func (t *sender) psnOf(i uint16) wire.PSN  { return t.una.Add((uint32(i) - uint32(t.una)) & t.mask) }
+func (t *sender) holds(p wire.PSN) bool    { return !p.Before(t.una) && p.Before(t.next) }
+func (t *sender) inFlight(p wire.PSN) bool { return !t.sacked.has(p) && !t.lost.has(p) }
+
+// link puts slot i on the flight list after slot at, unlink takes it off.
+func (t *sender) link(i, at uint16) {
+	after := t.segs[at].next
+	t.segs[i].prev, t.segs[i].next = at, after
+	t.segs[at].next, t.segs[after].prev = i, i
+	t.flight++
+}
+
+func (t *sender) unlink(i uint16) {
+	s := &t.segs[i]
+	t.segs[s.prev].next, t.segs[s.next].prev = s.next, s.prev
+	t.flight--
+}
+
+// transmit records that slot i goes out now, as the newest transmission.
+func (t *sender) transmit(now Time, i uint16) {
+	t.order++
+	s := &t.segs[i]
+	s.sent, s.order = now, t.order
+	if s.sends < 255 {
+		s.sends++
+	}
+	t.link(i, t.segs[t.head()].prev)
+}
+
+// CanSend returns how many new segments may go now: the least of congestion
+// window, peer's credits and Window, less what is in flight. Lost segments
+// come first, so they count too: call Retransmit before.
+//
+// Asking says that there is something to send: if only the peer's closed
+// window forbids it, probing that window begins.
+func (c *Conn) CanSend(now Time) int {
+	credit := int(c.tx.limit.Sub(c.tx.next))
+	if credit <= 0 {
+		c.block(now)
+		return 0
+	}
+	if c.live.dead {
+		return 0
+	}
+	room := len(c.tx.segs) - 1 - c.tx.outstanding()
+	cwnd := c.cc.window - c.tx.flight - c.tx.nLost
+	return max(0, min(credit, room, cwnd))
+}
+
+// Send records a new segment of size bytes as sent now and returns its PSN.
+// token comes back from Retransmit if the segment must be resent.
+//
+// CanSend must have allowed it. A segment that must go regardless (a
+// Terminate) may pass credits and congestion window, but not Window: there is
+// no room to record it, so that Send only counts as Stats.Refused, and the
+// PSN returned stays the next one.
+func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
+	t := &c.tx
+	psn := t.next
+	idle := t.outstanding() == 0
+	if t.outstanding() == len(t.segs)-1 {
+		c.stats.refused++
+		return psn
+	}
+	i := t.index(psn)
+	t.segs[i].token, t.segs[i].sends = token, 0
+	t.next = psn.Add(1)
+	t.transmit(now, i)
+	if idle {
+		c.startTimers(now)
+	}
+	c.tmr.lastSend = now
+	c.noteWindowUse(psn)
+	c.ack.reverse(now)
+	c.stats.sent++
+	c.stats.sentBytes += uint64(size)
+	return psn
+}
+
+// noteWindowUse looks at how much of the window the segment psn leaves.
+//
+// Acknowledgement without delay is asked for when the window is at least half
+// used, every quarter of it: the peer's own policy doesn't know how small our
+// window is, and this keeps the window from running dry behind it. Not on
+// every segment of a full window, or acknowledgements would fragment the
+// stream into single segments.
+func (c *Conn) noteWindowUse(psn wire.PSN) {
+	t := &c.tx
+	used := t.flight + t.nLost
+	if used >= c.cc.window {
+		c.cc.limited = true
+	}
+	window := min(c.cc.window, len(t.segs)-1, t.outstanding()+max(0, int(t.limit.Sub(t.next))))
+	since := int(t.next.Sub(t.lastAR))
+	t.wantAR = 2*used >= window && since >= max(1, window/4)
+	if t.wantAR {
+		t.lastAR = t.next
+	} else if since > len(t.segs) {
+		t.lastAR = psn // keep the distance small, so that it never wraps
+	}
+}
+
+// Retransmit returns the next segment that must be resent now, lowest PSN
+// first and paced by the congestion window, and marks it as resent. Call it
+// until !ok after every OnAck, OnSack and Tick.
+func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
+	t := &c.tx
+	if c.live.dead {
+		return 0, 0, false
+	}
+	if t.hasProbe {
+		t.hasProbe = false
+		if t.holds(t.probe) && !t.sacked.has(t.probe) {
+			return c.resend(now, t.probe)
+		}
+	}
+	if t.nLost == 0 || t.flight >= c.cc.window {
+		return 0, 0, false
+	}
+	off := t.lost.untilIn(t.una, t.outstanding())
+	return c.resend(now, t.una.Add(uint32(off)))
+}
+
+func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {
+	t := &c.tx
+	i := t.index(psn)
+	if t.lost.has(psn) {
+		t.lost.remove(psn)
+		t.nLost--
+	} else {
+		t.unlink(i)
+	}
+	t.transmit(now, i)
+	t.wantAR = true
+	c.tmr.lastSend = now
+	if psn == t.una {
+		c.tmr.base = now // the timeout runs from the head's last transmission
+	}
+	c.stats.resent++
+	return psn, t.segs[i].token, true
+}
+
+// WantAR reports whether the packet of the last Send or Retransmit should
+// carry the AR flag, "acknowledge without delay". It says so once.
+func (c *Conn) WantAR() bool {
+	want := c.tx.wantAR && c.cfg.Extended
+	c.tx.wantAR = false
+	return want
+}
