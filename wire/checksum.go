@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// The Internet checksum (RFC 1071) in 64-bit words.
+//
+// A sum under construction is an opaque 64-bit one's complement number: pieces
+// are loaded little-endian and Fold swaps once at the end, which the sum's
+// independence of byte order allows. Start with 0, pass each result on, end
+// with Fold. Pieces at an even offset of the summed bytes go through Checksum,
+// in any order; a piece at an odd offset (its predecessors' lengths add up to
+// an odd number) goes through ChecksumAt.
+
+// Checksum adds b to sum as a piece that starts at an even offset. b may have
+// any length; after an odd one the next piece starts at an odd offset.
+func Checksum(sum uint64, b []byte) uint64 {
+	var c uint64
+	for len(b) >= 64 {
+		w := b[:64]
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[0:]), 0)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[8:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[16:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[24:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[32:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[40:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[48:]), c)
+		sum, c = bits.Add64(sum, binary.LittleEndian.Uint64(w[56:]), c)
+		sum, _ = bits.Add64(sum, 0, c)
+		b = b[64:]
+	}
+	for len(b) >= 8 {
+		sum = addWord(sum, binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+	return addWord(sum, tailWord(b))
+}
+
+// tailWord packs the last 0 to 7 bytes into one word, padded with zeros.
+func tailWord(b []byte) uint64 {
+	var w uint64
+	var shift uint
+	if len(b) >= 4 {
+		w = uint64(binary.LittleEndian.Uint32(b))
+		b, shift = b[4:], 32
+	}
+	if len(b) >= 2 {
+		w |= uint64(binary.LittleEndian.Uint16(b)) << shift
+		b, shift = b[2:], shift+16
+	}
+	if len(b) == 1 {
+		w |= uint64(b[0]) << shift
+	}
+	return w
+}
+
+// addWord is one's complement addition: the carry comes back in. It can't
+// carry twice, because a sum that overflowed is at most 2^64-2.
+func addWord(sum, w uint64) uint64 {
+	s, c := bits.Add64(sum, w, 0)
+	return s + c
+}
+
+// ChecksumAt adds b as the piece that starts at offset off of the summed bytes.
+// At an odd offset every byte has the other half of its 16-bit word: the
+// piece's own sum turns by 8 bits, which is multiplication by 256 in one's
+// complement arithmetic.
+func ChecksumAt(sum uint64, b []byte, off int) uint64 {
+	if off&1 == 0 {
+		return Checksum(sum, b)
+	}
+	return addWord(sum, bits.RotateLeft64(Checksum(0, b), 8))
+}
+
+// copyWord moves one word and answers it.
+func copyWord(dst, src []byte) uint64 {
+	w := binary.LittleEndian.Uint64(src)
+	binary.LittleEndian.PutUint64(dst, w)
+	return w
+}
+
+// CopyChecksum copies src to dst, which is at least as long, and adds it to sum
+// as Checksum does. What is summed is what was written, even if another process
+// changes src meanwhile.
+func CopyChecksum(dst, src []byte, sum uint64) uint64 {
+	dst = dst[:len(src)]
+	var c uint64
+	for len(src) >= 64 && len(dst) >= 64 {
+		d, s := dst[:64], src[:64]
+		sum, c = bits.Add64(sum, copyWord(d[0:], s[0:]), 0)
+		sum, c = bits.Add64(sum, copyWord(d[8:], s[8:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[16:], s[16:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[24:], s[24:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[32:], s[32:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[40:], s[40:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[48:], s[48:]), c)
+		sum, c = bits.Add64(sum, copyWord(d[56:], s[56:]), c)
+		sum, _ = bits.Add64(sum, 0, c)
+		dst, src = dst[64:], src[64:]
+	}
+	copy(dst, src)
+	return Checksum(sum, dst[:len(src)])
+}
+
+// addUint16 adds one 16-bit header field, given in host order.
+func addUint16(sum uint64, v uint16) uint64 {
+	return addWord(sum, uint64(bits.ReverseBytes16(v)))
+}
+
+// Fold ends a sum: the 16-bit one's complement sum in host order, not
+// complemented. The field to send is ^Fold(sum), stored big-endian; bytes that
+// include a right checksum field fold to 0xffff.
+func Fold(sum uint64) uint16 {
+	s := sum>>32 + sum&0xffffffff
+	s = s>>16 + s&0xffff
+	s = s>>16 + s&0xffff
+	s = s>>16 + s&0xffff
+	return bits.ReverseBytes16(uint16(s))
+}

@@ -1,0 +1,131 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	connectFixedLen = 6 // private-data length, IRD, ORD
+
+	// MaxPrivateData is the most private data a request, accept or reject
+	// carries, as in MPA (RFC 5044 section 7.1).
+	MaxPrivateData = 512
+
+	extensionMagic   = 0x7552
+	extensionVersion = 1
+	// TRPExtensionLen is the length of an extension block of version 1.
+	TRPExtensionLen = 20
+
+	// MinMaxSegment is the smallest segment a peer must take (RFC 5041
+	// section 5.1 has 128 for the lower layer's MULPDU).
+	MinMaxSegment = 128
+)
+
+// TRPExtension is the block with which a peer says, after its private data,
+// that it speaks our extensions. All values are its sender's own.
+type TRPExtension struct {
+	Cookie       uint32 // every later packet to this peer carries it
+	QPN          QPN
+	MaxSegment   uint16 // largest DDP segment it takes, DDP header included, bytes
+	RecvWindow   uint16 // segments it holds from the start
+	Capabilities uint32
+}
+
+// Check reports values with which no connection could work. Parse doesn't call
+// it, so that connection management can answer such a request with a reject.
+func (e *TRPExtension) Check() error {
+	if e.MaxSegment < MinMaxSegment {
+		return ErrExtensionSegment
+	}
+	if e.RecvWindow == 0 || e.RecvWindow > MaxCredits {
+		return ErrExtensionWindow
+	}
+	return nil
+}
+
+// TRPConnect is the body of a request, accept or reject, after the base header.
+type TRPConnect struct {
+	IRD         uint16 // inbound RDMA Reads its sender will serve at once
+	ORD         uint16 // outbound RDMA Reads its sender wants to have open
+	PrivateData []byte // aliases the input after Parse; at most MaxPrivateData
+	Ext         TRPExtension
+	HasExt      bool
+}
+
+// Parse reads b, the whole body. What follows the private data and isn't an
+// extension block of a version we know is ignored: a plain peer may have put
+// anything there. So is what a longer block or packet has at its end.
+func (c *TRPConnect) Parse(b []byte) error {
+	if len(b) < connectFixedLen {
+		return ErrConnectShort
+	}
+	n := int(binary.BigEndian.Uint16(b[0:]))
+	if n > MaxPrivateData {
+		return ErrPrivateDataLen
+	}
+	if len(b) < connectFixedLen+n {
+		return ErrConnectShort
+	}
+	*c = TRPConnect{
+		IRD:         binary.BigEndian.Uint16(b[2:]),
+		ORD:         binary.BigEndian.Uint16(b[4:]),
+		PrivateData: b[connectFixedLen : connectFixedLen+n : connectFixedLen+n],
+	}
+	return c.parseExtension(b[connectFixedLen+n:])
+}
+
+func (c *TRPConnect) parseExtension(b []byte) error {
+	if len(b) < 4 || binary.BigEndian.Uint16(b) != extensionMagic || b[2] != extensionVersion {
+		return nil
+	}
+	if n := int(b[3]); n < TRPExtensionLen || n > len(b) {
+		return ErrExtensionLen
+	}
+	c.HasExt = true
+	c.Ext = TRPExtension{
+		Cookie:       binary.BigEndian.Uint32(b[4:]),
+		QPN:          QPN(binary.BigEndian.Uint32(b[8:])),
+		MaxSegment:   binary.BigEndian.Uint16(b[12:]),
+		RecvWindow:   binary.BigEndian.Uint16(b[14:]),
+		Capabilities: binary.BigEndian.Uint32(b[16:]),
+	}
+	return nil
+}
+
+// Len is the number of bytes Put writes.
+func (c *TRPConnect) Len() int {
+	n := connectFixedLen + len(c.PrivateData)
+	if c.HasExt {
+		n += TRPExtensionLen
+	}
+	return n
+}
+
+// Put writes the body and answers its length. Unlike the other Puts it checks,
+// because the private data is a client's.
+func (c *TRPConnect) Put(b []byte) (n int, err error) {
+	if len(c.PrivateData) > MaxPrivateData {
+		return 0, ErrPrivateDataLen
+	}
+	if len(b) < c.Len() {
+		return 0, ErrBufferShort
+	}
+	binary.BigEndian.PutUint16(b[0:], uint16(len(c.PrivateData)))
+	binary.BigEndian.PutUint16(b[2:], c.IRD)
+	binary.BigEndian.PutUint16(b[4:], c.ORD)
+	n = connectFixedLen + copy(b[connectFixedLen:], c.PrivateData)
+	if c.HasExt {
+		n += c.Ext.put(b[n:])
+	}
+	return n, nil
+}
+
+func (e *TRPExtension) put(b []byte) int {
+	_ = b[TRPExtensionLen-1]
+	binary.BigEndian.PutUint16(b[0:], extensionMagic)
+	b[2], b[3] = extensionVersion, TRPExtensionLen
+	binary.BigEndian.PutUint32(b[4:], e.Cookie)
+	binary.BigEndian.PutUint32(b[8:], uint32(e.QPN))
+	binary.BigEndian.PutUint16(b[12:], e.MaxSegment)
+	binary.BigEndian.PutUint16(b[14:], e.RecvWindow)
+	binary.BigEndian.PutUint32(b[16:], e.Capabilities)
+	return TRPExtensionLen
+}

@@ -1,0 +1,20 @@
+// Package wire knows the bytes of every header urdma sends and receives:
+// Ethernet, ARP, IPv4, ICMP echo, UDP, TRP (docs/WIRE.md), DDP (RFC 5041),
+// RDMAP (RFC 5040, RFC 7306) and Terminate.
+//
+// It owns layouts, exact lengths, constants and serial arithmetic, and nothing
+// else: no state, no clock, no sockets, no buffers of its own. It imports
+// nothing of urdma.
+//
+// The shape is the same everywhere. x.Parse(b) fills x from the start of b and
+// answers how many bytes the header took; x.Put(b) writes the header and
+// answers its length. All fields are big-endian. Parse takes a stranger's bytes
+// and answers an error for every input that isn't exactly right; it never
+// panics. Put takes our own values: a b that is too short for the header is a
+// bug of the caller and panics as any slice index does. Byte slices inside a
+// parsed value alias the input.
+//
+// Nothing allocates, errors included: each refusal is a package variable, so a
+// caller compares with errors.Is and counts by identity. An error that the peer
+// must hear about is a *ProtocolError and carries its Terminate code.
+package wire

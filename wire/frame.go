@@ -1,0 +1,146 @@
+package wire
+
+import "encoding/binary"
+
+// IPv4 and UDP numbers.
+const (
+	IPv4Len   = 20 // without options
+	UDPLen    = 8
+	ProtoICMP = 1
+	ProtoUDP  = 17
+)
+
+const (
+	ipMoreFragments  = 0x2000
+	ipFragmentOffset = 0x1fff
+	ipDontFragment   = 0x4000
+)
+
+// Frame is the parsed outer part of an Ethernet frame: a plain value that
+// points into nothing. Fields below Type are valid as far as it and Proto say.
+type Frame struct {
+	Dst, Src MAC
+	Type     EtherType
+
+	// Valid if Type is EtherTypeIPv4.
+	IPHeaderOff int // always EthernetLen
+	IPHeaderLen int // 20 to 60, options included
+	Proto       uint8
+	TTL         uint8
+	ECN         uint8 // 0 to 3 (RFC 3168)
+	SrcIP       IPv4
+	DstIP       IPv4
+
+	// Valid if Proto is ProtoUDP too.
+	SrcPort     uint16
+	DstPort     uint16
+	UDPChecksum uint16 // 0: the sender computed none (RFC 768)
+
+	// What the innermost parsed header carries: UDP payload, payload of
+	// another IPv4 protocol, or all behind the Ethernet header. Trimmed to the
+	// IPv4 and UDP lengths, so Ethernet padding is gone.
+	PayloadOff int
+	PayloadLen int
+}
+
+// Parse reads the outer headers of a frame of frameLen bytes. hdr holds the
+// first min(frameLen, MaxHeaderLen) bytes or more, and may be a private copy of
+// the head of a frame whose rest lives elsewhere. Lengths are checked exactly,
+// checksums not at all. An EtherType other than IPv4 is no error.
+func (f *Frame) Parse(hdr []byte, frameLen int) error {
+	if frameLen < EthernetLen {
+		return ErrFrameShort
+	}
+	if len(hdr) < min(frameLen, MaxHeaderLen) {
+		return ErrHeaderCopy
+	}
+	*f = Frame{
+		Dst:        MAC(hdr[0:6]),
+		Src:        MAC(hdr[6:12]),
+		Type:       EtherType(binary.BigEndian.Uint16(hdr[12:])),
+		PayloadOff: EthernetLen,
+		PayloadLen: frameLen - EthernetLen,
+	}
+	switch f.Type {
+	case EtherTypeIPv4:
+		return f.parseIPv4(hdr[EthernetLen:min(len(hdr), frameLen)])
+	case etherTypeVLAN, etherTypeQinQ, etherTypeOldQinQ:
+		return ErrVLAN
+	}
+	return nil
+}
+
+// parseIPv4 reads the IPv4 header at the start of b; f.PayloadLen bytes of the
+// frame follow the Ethernet header, of which b shows the first.
+func (f *Frame) parseIPv4(b []byte) error {
+	if f.PayloadLen < IPv4Len {
+		return ErrIPv4Short
+	}
+	if b[0]>>4 != 4 {
+		return ErrIPv4Version
+	}
+	header := int(b[0]&0xf) * 4
+	total := int(binary.BigEndian.Uint16(b[2:]))
+	if header < IPv4Len || header > total {
+		return ErrIPv4HeaderLen
+	}
+	if total > f.PayloadLen {
+		return ErrIPv4TotalLen
+	}
+	if binary.BigEndian.Uint16(b[6:])&(ipMoreFragments|ipFragmentOffset) != 0 {
+		return ErrIPv4Fragment
+	}
+	f.IPHeaderOff, f.IPHeaderLen = EthernetLen, header
+	f.ECN, f.TTL, f.Proto = b[1]&3, b[8], b[9]
+	f.SrcIP, f.DstIP = IPv4(b[12:16]), IPv4(b[16:20])
+	f.PayloadOff += header
+	f.PayloadLen = total - header
+	if f.Proto == ProtoUDP {
+		return f.parseUDP(b[header:])
+	}
+	return nil
+}
+
+// parseUDP reads the UDP header at the start of b. A datagram shorter than its
+// IPv4 packet is legal (RFC 768 has its own length), one longer is not.
+func (f *Frame) parseUDP(b []byte) error {
+	if f.PayloadLen < UDPLen {
+		return ErrUDPShort
+	}
+	length := int(binary.BigEndian.Uint16(b[4:]))
+	if length < UDPLen || length > f.PayloadLen {
+		return ErrUDPLength
+	}
+	f.SrcPort = binary.BigEndian.Uint16(b[0:])
+	f.DstPort = binary.BigEndian.Uint16(b[2:])
+	f.UDPChecksum = binary.BigEndian.Uint16(b[6:])
+	f.PayloadOff += UDPLen
+	f.PayloadLen = length - UDPLen
+	return nil
+}
+
+// VerifyIPv4Checksum reports whether an IPv4 header, options included, carries
+// the right checksum (RFC 791 section 3.1). ipHeader is exactly the header:
+// Frame.IPHeaderLen bytes from Frame.IPHeaderOff.
+func VerifyIPv4Checksum(ipHeader []byte) bool {
+	return len(ipHeader) >= IPv4Len && Fold(Checksum(0, ipHeader)) == 0xffff
+}
+
+// VerifyUDPChecksum reports whether udp, the datagram of f from its header to
+// the end of its payload, carries the right checksum. A checksum field of 0
+// means the sender computed none, and is right (RFC 768).
+func VerifyUDPChecksum(f *Frame, udp []byte) bool {
+	if len(udp) != UDPLen+f.PayloadLen {
+		return false
+	}
+	if f.UDPChecksum == 0 {
+		return true
+	}
+	return Fold(Checksum(pseudoUDP(f.SrcIP, f.DstIP, len(udp)), udp)) == 0xffff
+}
+
+// pseudoUDP is the sum of the pseudo header of RFC 768.
+func pseudoUDP(src, dst IPv4, udpLen int) uint64 {
+	sum := uint64(binary.LittleEndian.Uint32(src[:])) + uint64(binary.LittleEndian.Uint32(dst[:]))
+	return addUint16(addUint16(sum, ProtoUDP), uint16(udpLen))
+}

@@ -1,0 +1,53 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	// MaxSackRuns is the most runs one sack carries.
+	MaxSackRuns = 32
+	// SackRunLen is the length of one run.
+	SackRunLen = 8
+)
+
+// SackRun is a run of segments that arrived past a gap: First is in it, End is
+// the first PSN after it.
+type SackRun struct {
+	First PSN
+	End   PSN
+}
+
+// ParseSackRuns reads b, the whole body of an extended sack, into dst and
+// answers the number of runs, at most min(len(dst), MaxSackRuns). Each run is
+// checked to hold something; their order and place in the window are the
+// reader's to judge.
+func ParseSackRuns(dst []SackRun, b []byte) (int, error) {
+	if len(b)%SackRunLen != 0 {
+		return 0, ErrSackLen
+	}
+	n := len(b) / SackRunLen
+	if n > min(len(dst), MaxSackRuns) {
+		return 0, ErrSackCount
+	}
+	for i := range dst[:n] {
+		r := SackRun{
+			First: PSN(binary.BigEndian.Uint32(b[i*SackRunLen:])),
+			End:   PSN(binary.BigEndian.Uint32(b[i*SackRunLen+4:])),
+		}
+		if !r.First.Before(r.End) {
+			return 0, ErrSackRun
+		}
+		dst[i] = r
+	}
+	return n, nil
+}
+
+// PutSackRuns writes the runs, the first MaxSackRuns of them, and answers the
+// number of bytes.
+func PutSackRuns(b []byte, runs []SackRun) int {
+	runs = runs[:min(len(runs), MaxSackRuns)]
+	for i, r := range runs {
+		binary.BigEndian.PutUint32(b[i*SackRunLen:], uint32(r.First))
+		binary.BigEndian.PutUint32(b[i*SackRunLen+4:], uint32(r.End))
+	}
+	return len(runs) * SackRunLen
+}

@@ -1,0 +1,104 @@
+package wire
+
+import "encoding/binary"
+
+// TRPOp is the opcode of a TRP packet, the top nibble of its fifth 16-bit word.
+type TRPOp uint8
+
+const (
+	OpData    TRPOp = 0 // a DDP segment, or nothing: a pure acknowledgement
+	OpRequest TRPOp = 1
+	OpAccept  TRPOp = 2
+	OpReject  TRPOp = 3
+	OpFin     TRPOp = 4
+	OpSack    TRPOp = 5
+)
+
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack"}
+
+func (op TRPOp) String() string {
+	if int(op) < len(trpOpNames) {
+		return trpOpNames[op]
+	}
+	return "TRP opcode " + decimal(uint32(op))
+}
+
+// IsControl reports an opcode that sets a connection up: its header is always
+// the base header, because it travels before both sides know each other's
+// extensions, or again when a copy of it was lost.
+func (op TRPOp) IsControl() bool { return op >= OpRequest && op <= OpReject }
+
+const (
+	TRPLen    = 10 // base header
+	TRPExtLen = 16 // base header, flags, cookie
+
+	// MaxCredits is the most the 12 bits of credits can say.
+	MaxCredits = 0xfff
+
+	// FlagAckRequested asks for an acknowledgement without delay.
+	FlagAckRequested = 0x8000
+)
+
+// TRP is the header that stands between UDP and DDP (docs/WIRE.md). PSN is the
+// number of this segment, or of the next one if the packet has no payload. Ack
+// is the next PSN expected from the receiver of the packet: everything before
+// it has arrived.
+type TRP struct {
+	PSN     PSN
+	Ack     PSN
+	Op      TRPOp
+	Credits uint16 // segments past Ack that the sender of the packet can hold
+	Flags   uint16 // extended header only
+	Cookie  uint32 // extended header only; chosen by the receiver of the packet
+}
+
+// headerLen is the length of the header with this opcode on a connection that
+// is extended or not.
+func (op TRPOp) headerLen(extended bool) int {
+	if extended && !op.IsControl() {
+		return TRPExtLen
+	}
+	return TRPLen
+}
+
+// Parse reads the header at the start of b. extended says whether the
+// connection is; requests, accepts and rejects have the base header either way.
+func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
+	if len(b) < TRPLen {
+		return 0, ErrTRPShort
+	}
+	word := binary.BigEndian.Uint16(b[8:])
+	op := TRPOp(word >> 12)
+	if op > OpSack {
+		return 0, ErrTRPOpcode
+	}
+	n = op.headerLen(extended)
+	if len(b) < n {
+		return 0, ErrTRPShort
+	}
+	*t = TRP{
+		PSN:     PSN(binary.BigEndian.Uint32(b[0:])),
+		Ack:     PSN(binary.BigEndian.Uint32(b[4:])),
+		Op:      op,
+		Credits: word & MaxCredits,
+	}
+	if n == TRPExtLen {
+		t.Flags = binary.BigEndian.Uint16(b[10:])
+		t.Cookie = binary.BigEndian.Uint32(b[12:])
+	}
+	return n, nil
+}
+
+// Put writes the header. More credits than MaxCredits are sent as MaxCredits.
+func (t *TRP) Put(b []byte, extended bool) int {
+	n := t.Op.headerLen(extended)
+	_ = b[n-1]
+	binary.BigEndian.PutUint32(b[0:], uint32(t.PSN))
+	binary.BigEndian.PutUint32(b[4:], uint32(t.Ack))
+	binary.BigEndian.PutUint16(b[8:], uint16(t.Op)<<12|min(t.Credits, MaxCredits))
+	if n == TRPExtLen {
+		binary.BigEndian.PutUint16(b[10:], t.Flags)
+		binary.BigEndian.PutUint32(b[12:], t.Cookie)
+	}
+	return n
+}
