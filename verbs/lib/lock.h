@@ -1,0 +1,57 @@
+/*
+ * lock.h - the small lock around one send queue, receive queue or completion
+ * queue.
+ *
+ * It sleeps on a futex as soon as it is contended: the machines this runs on
+ * may have two cores, and there spinning on a holder that was preempted costs
+ * the scheduler's tick. While the process has one thread it costs a load.
+ */
+#ifndef URDMA_LOCK_H
+#define URDMA_LOCK_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* 0 free, 1 held, 2 held and somebody may be asleep. */
+struct urdma_lock {
+	uint32_t word;
+};
+
+static inline void urdma_lock_wait(struct urdma_lock *l)
+{
+	uint32_t seen = 1;
+
+	do {
+		if (seen == 2 ||
+		    __atomic_compare_exchange_n(&l->word, &seen, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
+		    seen == 2)
+			syscall(SYS_futex, &l->word, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+		seen = 0;
+	} while (!__atomic_compare_exchange_n(&l->word, &seen, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+}
+
+/* Returns whether the lock was really taken; hand the answer to drop. glibc
+ * clears __libc_single_threaded only in pthread_create, which no function that
+ * holds one of these locks calls, so taken or not can't change in between. */
+static inline int urdma_lock_take(struct urdma_lock *l)
+{
+	uint32_t seen = 0;
+
+	if (__libc_single_threaded)
+		return 0;
+	if (!__atomic_compare_exchange_n(&l->word, &seen, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		urdma_lock_wait(l);
+	return 1;
+}
+
+static inline void urdma_lock_drop(struct urdma_lock *l, int taken)
+{
+	if (taken && __atomic_exchange_n(&l->word, 0, __ATOMIC_RELEASE) == 2)
+		syscall(SYS_futex, &l->word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+#endif /* URDMA_LOCK_H */
