@@ -73,14 +73,15 @@ func (c *Conn) ackPlausible(ack wire.PSN) bool {
 }
 
 func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
-	n := int(r.End.Sub(r.First))
-	if n <= 0 || n > len(c.tx.segs)-1 || r.End.After(c.tx.next) {
+	n, behind := int(r.End.Sub(r.First)), int(c.tx.next.Sub(r.End))
+	window := len(c.tx.segs) - 1
+	if n <= 0 || n > window || behind < 0 || behind > 2*window {
 		return false
 	}
 	if c.cfg.Extended {
 		return r.First.After(ack) // one at ack would have raised ack
 	}
-	return int(r.First.Sub(c.tx.una)) >= -(len(c.tx.segs) - 1)
+	return int(r.First.Sub(c.tx.una)) >= -window
 }
 
 // arrive applies a checked acknowledgement.

@@ -32,9 +32,6 @@ func (v Verdict) String() string {
 }
 
 const (
-	// MaxSackRuns is how many runs one SACK packet of an extended connection
-	// reports; a plain one reports one.
-	MaxSackRuns = 32
 	// maxCredits is what 12 bits of the header can state.
 	maxCredits = 4095
 	// oldest is how far behind the window a segment still counts as a
@@ -174,7 +171,7 @@ func (c *Conn) Header() (ack wire.PSN, credits uint16) {
 // SackRuns appends the runs of held segments to dst, for a SACK packet, and
 // notes that it goes out. The run that holds the segment which arrived last
 // comes first (so that a plain connection's only run is news), the others
-// follow lowest first. It doesn't allocate where MaxSackRuns more fit into
+// follow lowest first. It doesn't allocate where wire.MaxSackRuns more fit into
 // dst's capacity.
 func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	c.ack.sackWentOut()
@@ -182,7 +179,7 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	if r.nHeld == 0 {
 		return dst
 	}
-	most := MaxSackRuns
+	most := wire.MaxSackRuns // of an extended connection
 	if !c.cfg.Extended {
 		most = 1
 	}
