@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"unicode/utf8"
 )
 
 // Error is one thing wrong with a configuration file.
@@ -32,7 +33,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ":%d", e.Line)
 	}
 	if e.Path != "" {
-		b.WriteString(": " + e.Path)
+		b.WriteString(": " + shortPath(e.Path))
 	}
 	b.WriteString(": found " + e.Found)
 	if e.Allowed != "" {
@@ -44,16 +45,30 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// shortPath keeps a name of a megabyte out of a log.
+func shortPath(path string) string {
+	const limit = 200
+	if utf8.RuneCountInString(path) <= limit {
+		return path
+	}
+	return string([]rune(path)[:limit]) + "…"
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errors is everything wrong with one file, in the file's order.
 type Errors []*Error
 
-// Error has one line for each.
+const linesShown = 50
+
+// Error has one line for each, up to a number that someone would read.
 func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
-		lines[i] = e.Error()
+	var lines []string
+	for _, e := range es[:min(len(es), linesShown)] {
+		lines = append(lines, e.Error())
+	}
+	if more := len(es) - linesShown; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: … and %d more", es[0].File, more))
 	}
 	return strings.Join(lines, "\n")
 }
