@@ -74,36 +74,6 @@ func ChecksumAt(sum uint64, b []byte, off int) uint64 {
 	return addWord(sum, bits.RotateLeft64(Checksum(0, b), 8))
 }
 
-// copyWord moves one word and answers it.
-func copyWord(dst, src []byte) uint64 {
-	w := binary.LittleEndian.Uint64(src)
-	binary.LittleEndian.PutUint64(dst, w)
-	return w
-}
-
-// CopyChecksum copies src to dst, which is at least as long, and adds it to sum
-// as Checksum does. What is summed is what was written, even if another process
-// changes src meanwhile.
-func CopyChecksum(dst, src []byte, sum uint64) uint64 {
-	dst = dst[:len(src)]
-	var c uint64
-	for len(src) >= 64 && len(dst) >= 64 {
-		d, s := dst[:64], src[:64]
-		sum, c = bits.Add64(sum, copyWord(d[0:], s[0:]), 0)
-		sum, c = bits.Add64(sum, copyWord(d[8:], s[8:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[16:], s[16:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[24:], s[24:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[32:], s[32:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[40:], s[40:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[48:], s[48:]), c)
-		sum, c = bits.Add64(sum, copyWord(d[56:], s[56:]), c)
-		sum, _ = bits.Add64(sum, 0, c)
-		dst, src = dst[64:], src[64:]
-	}
-	copy(dst, src)
-	return Checksum(sum, dst[:len(src)])
-}
-
 // addUint16 adds one 16-bit header field, given in host order.
 func addUint16(sum uint64, v uint16) uint64 {
 	return addWord(sum, uint64(bits.ReverseBytes16(v)))

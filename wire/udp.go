@@ -66,29 +66,9 @@ func (h *UDPHeader) Put(b []byte, payloadLen int, id uint16) {
 func SetUDPChecksum(frame []byte) {
 	n := int(binary.BigEndian.Uint16(frame[offUDPLen:]))
 	udp := frame[offUDP : offUDP+n]
-	putUDPChecksum(frame, Checksum(pseudo(frame, n), clearSum(udp)))
-}
-
-// SetUDPChecksumHead does the same for a frame whose payload is elsewhere or
-// was summed while it was copied: head is the frame up to byte len(head), rest
-// the Checksum of all bytes after it. The UDP bytes in head are even in number.
-func SetUDPChecksumHead(head []byte, rest uint64) {
-	n := int(binary.BigEndian.Uint16(head[offUDPLen:]))
-	sum := Checksum(pseudo(head, n), clearSum(head[offUDP:]))
-	putUDPChecksum(head, addWord(sum, rest))
-}
-
-func clearSum(udp []byte) []byte {
 	udp[6], udp[7] = 0, 0
-	return udp
-}
-
-func pseudo(frame []byte, udpLen int) uint64 {
-	return pseudoUDP(IPv4(frame[offIPSrc:offIPDst]), IPv4(frame[offIPDst:offUDP]), udpLen)
-}
-
-func putUDPChecksum(frame []byte, sum uint64) {
-	c := ^Fold(sum)
+	src, dst := IPv4(frame[offIPSrc:offIPDst]), IPv4(frame[offIPDst:offUDP])
+	c := ^Fold(Checksum(pseudoUDP(src, dst, n), udp))
 	if c == 0 {
 		c = 0xffff
 	}
