@@ -30,6 +30,7 @@ type ackEvent struct {
 
 	// The newest retransmission that may have been what arrived.
 	again    uint32
+	againAge Time
 	hasAgain bool
 
 	// early: one was acknowledged sooner after its retransmission than the
@@ -110,6 +111,9 @@ func (c *Conn) setLimit(now Time, credits uint16) {
 		n = uint32(c.cfg.Window) // not stated
 	}
 	c.tx.limit = c.tx.una.Add(n)
+	if n == 0 {
+		c.tmr.progress = now // a peer that holds us off is alive
+	}
 	if c.tx.limit.After(c.tx.next) {
 		c.unblock()
 	}
@@ -175,10 +179,8 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 		if !ev.hasOrig || newer(s.order, ev.orig) {
 			ev.orig, ev.origSent, ev.hasOrig = s.order, s.sent, true
 		}
-	case ev.now-s.sent < c.rtt.base() && c.rtt.srtt != 0:
-		ev.early = true
 	case !ev.hasAgain || newer(s.order, ev.again):
-		ev.again, ev.hasAgain = s.order, true
+		ev.again, ev.againAge, ev.hasAgain = s.order, ev.now-s.sent, true
 	}
 }
 
@@ -189,14 +191,14 @@ func (c *Conn) progress(ev *ackEvent) {
 		c.rtt.sample(ev.now, rtt)
 		c.cc.sample(rtt)
 	}
-	if ev.hasOrig || ev.early {
+	c.judgeEarly(ev)
+	switch {
+	case ev.hasOrig || ev.early:
 		c.rtt.backoff = 0
-	}
-	if ev.early {
-		c.stats.needless++
-		if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
-			c.loss.needless()
-		}
+	case c.rtt.backoff > 0:
+		// Karn would keep the timeout as it is until a segment sent once is
+		// acknowledged; halving it finds its level where few are.
+		c.rtt.backoff--
 	}
 	c.settleTimeout(ev)
 	if ev.hasOrig && newer(ev.orig, c.loss.newest) {
@@ -207,6 +209,31 @@ func (c *Conn) progress(ev *ackEvent) {
 	c.cc.acked(ev.n)
 	if !c.tx.una.Before(c.cc.roundEnd) {
 		c.endRound()
+	}
+}
+
+// judgeEarly decides whether a retransmission was acknowledged too early to
+// have been what arrived. If that is all that arrives, twice in a row, the
+// least round trip is what must be wrong: it was measured on a bad day, and
+// with every segment resent there was no sample to correct it.
+func (c *Conn) judgeEarly(ev *ackEvent) {
+	if ev.hasOrig {
+		c.loss.doubts = 0
+	}
+	if !ev.hasAgain || c.rtt.srtt == 0 || ev.againAge >= c.rtt.base() {
+		return
+	}
+	if !ev.hasOrig {
+		if c.loss.doubts++; c.loss.doubts > 1 {
+			c.loss.doubts = 0
+			c.rtt.sampleLeast(ev.now, ev.againAge)
+			return
+		}
+	}
+	ev.early, ev.hasAgain = true, false
+	c.stats.needless++
+	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
+		c.loss.needless()
 	}
 }
 

@@ -15,6 +15,7 @@ type lossDetector struct {
 	reorder int    // transmissions of lateness that are still no loss, plus one
 	slack   int    // quarters of a round trip of lateness that are still no loss
 	calm    int    // rounds without reordering
+	doubts  int    // early acknowledgements in a row with nothing else
 
 	// An unfinished timeout episode, for its undoing.
 	timedOut  bool

@@ -162,7 +162,8 @@ func (c *Conn) noteWindowUse(psn wire.PSN) {
 }
 
 // Retransmit returns the next segment that must be resent now, lowest PSN
-// first and paced by the congestion window, and marks it as resent. Call it
+// first, paced by the congestion window and within the peer's credits (but
+// for the head, which must get through), and marks it as resent. Call it
 // until !ok after every OnAck, OnSack and Tick.
 func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
 	t := &c.tx
@@ -178,8 +179,11 @@ func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
 	if t.nLost == 0 || t.flight >= c.cc.window {
 		return 0, 0, false
 	}
-	off := t.lost.untilIn(t.una, t.outstanding())
-	return c.resend(now, t.una.Add(uint32(off)))
+	psn = t.una.Add(uint32(t.lost.untilIn(t.una, t.outstanding())))
+	if psn != t.una && !psn.Before(t.limit) {
+		return 0, 0, false // the peer has no room for it now
+	}
+	return c.resend(now, psn)
 }
 
 func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {

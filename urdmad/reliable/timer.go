@@ -127,6 +127,9 @@ func (c *Conn) tickLoss(now Time) {
 func (c *Conn) probeTail(now Time) {
 	t := &c.tx
 	t.probe, t.hasProbe = t.psnOf(t.segs[t.head()].prev), true
+	if !t.probe.Before(t.limit) {
+		t.probe = t.una // the peer has no room for the last one
+	}
 	c.tmr.tailProbed = true
 	c.tmr.base = now
 	c.stats.tailProbes++
