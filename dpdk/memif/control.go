@@ -1,0 +1,110 @@
+package memif
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// control is one end of the control socket.
+type control struct {
+	conn *net.UnixConn
+}
+
+// replyWait is how long the peer may take for its next message of the
+// handshake.
+const replyWait = 3 * time.Second
+
+var errClosed = errors.New("memif: peer closed the control socket")
+
+// send sends one message, with fd if it is not -1. The peer gets a duplicate.
+func (c control) send(m message, fd int) error {
+	var oob []byte
+	if fd >= 0 {
+		oob = unix.UnixRights(fd)
+	}
+	if err := c.conn.SetWriteDeadline(time.Now().Add(replyWait)); err != nil {
+		return err
+	}
+	if _, _, err := c.conn.WriteMsgUnix(m[:], oob, nil); err != nil {
+		return fmt.Errorf("memif: sending %v: %w", m.kind(), err)
+	}
+	return nil
+}
+
+// recv waits for one message. fd is -1 or the caller's to close. Anything but
+// exactly one message with at most one fd is an error, and leaves no fd behind.
+func (c control) recv() (m message, fd int, err error) {
+	fd = -1
+	var buf [messageSize + 1]byte
+	oob := make([]byte, unix.CmsgSpace(4*4)+unix.CmsgSpace(unix.SizeofUcred))
+	n, oobn, flags, _, err := c.conn.ReadMsgUnix(buf[:], oob)
+	fds := receivedFDs(oob[:oobn])
+	if len(fds) == 1 {
+		fd = fds[0]
+	}
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		err = fmt.Errorf("memif: reading the control socket: %w", err)
+	case err != nil || n == 0 && len(fds) == 0:
+		err = errClosed
+	case n != messageSize:
+		err = fmt.Errorf("memif: control message of %d bytes, expected %d", n, messageSize)
+	case len(fds) > 1 || flags&unix.MSG_CTRUNC != 0:
+		err = fmt.Errorf("memif: control message with %d or more descriptors, expected at most one", len(fds))
+	}
+	if err != nil {
+		closeAll(fds)
+		return m, -1, err
+	}
+	return message(buf[:messageSize]), fd, nil
+}
+
+// expect waits for one message of the given kind within replyWait.
+func (c control) expect(want kind) (m message, fd int, err error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(replyWait)); err != nil {
+		return m, -1, err
+	}
+	m, fd, err = c.recv()
+	if err != nil {
+		return m, -1, fmt.Errorf("waiting for %v: %w", want, err)
+	}
+	if m.kind() == want {
+		return m, fd, nil
+	}
+	closeFD(fd)
+	if m.kind() == kindDisconnect {
+		_, reason := m.disconnect()
+		return m, -1, fmt.Errorf("memif: peer refused: %q", reason)
+	}
+	return m, -1, fmt.Errorf("memif: got %v, expected %v", m.kind(), want)
+}
+
+func receivedFDs(oob []byte) (fds []int) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	return fds
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		closeFD(fd)
+	}
+}
+
+func closeFD(fd int) {
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+}

@@ -1,0 +1,48 @@
+// Package memif is a port.Port over shared memory: the memif protocol, version
+// 2.0, as DPDK's net_memif and FD.io's libmemif speak it, in pure Go.
+//
+// A client ("slave" in older texts) connects to a server's Unix socket of type
+// SOCK_SEQPACKET, creates a memfd with one ring each way and the packet
+// buffers, and passes it over; the server maps it. Frames then pass through
+// memory alone. Both roles are spoken, and the port interoperates with
+// net_memif in both.
+//
+//	message.go                 the 128-byte control messages
+//	control.go                 sending and receiving them, with their fds
+//	listener.go server.go      the server's sockets and handshake
+//	client.go                  the client's dialling and handshake
+//	region.go                  creating, checking, mapping shared memory
+//	ring_unsafe.go             descriptors and indices: the only unsafe code
+//	link.go                    one connection's memory and its end of life
+//	port.go                    the Port: entry of every data method
+//	client_rx/tx, server_rx/tx the two sides of the two rings
+//	heap.go                    private buffers, for Retain and for no link
+//	kick*.go                   interrupts
+//
+// # Trust
+//
+// The peer is a stranger with write access to all that is shared. Each index,
+// descriptor and length is loaded once, checked against private copies of what
+// we know and against the mapped size, and used only then. Regions must be
+// memfds sealed against shrinking, of ordinary pages: nothing the peer does can
+// make an access fault. A rule broken ends the connection, counts an error and
+// starts over. Frame contents may change at any time (port.Info.SharedRx):
+// headers must be copied before they are judged.
+//
+// # The life of a link
+//
+// The control goroutine makes a link and hands it to the worker through a
+// one-place mailbox; the worker adopts it at its next Rx, Alloc, Tx or ArmRx
+// and from then on owns its memory. When the peer dies the control goroutine
+// only marks the link dead; the worker notices at its next call, stops using
+// the rings, and unmaps when the last outstanding packet is freed. So memory is
+// never unmapped under the worker, and packets stay readable until Free. With
+// no link, Alloc hands out private buffers and Tx drops and counts.
+//
+// # Checksums
+//
+// Info says RxChecksum and TxUDPChecksum: memory does not corrupt frames, so
+// the sender leaves the UDP checksum 0, and a receiver accepts that. No packet
+// gets a Good flag: a peer may forward frames from a real wire, and those carry
+// a checksum to be verified.
+package memif

@@ -1,0 +1,54 @@
+package memif
+
+import (
+	"urdma/dpdk/port"
+)
+
+// gathering puts a frame together in a private buffer.
+type gathering struct {
+	p     *Port
+	index uint32
+	buf   []byte // nil: there is none
+	size  int
+}
+
+func newGathering(p *Port) gathering {
+	g := gathering{p: p}
+	index, b, ok := p.heap.take()
+	if !ok {
+		p.counters.NoBuffer.Add(1)
+		return g
+	}
+	g.index, g.buf = index, b
+	return g
+}
+
+// add appends a part; what doesn't fit is only counted.
+func (g *gathering) add(part []byte) {
+	if g.size < len(g.buf) {
+		copy(g.buf[g.size:], part)
+	}
+	g.size += len(part)
+}
+
+func (g *gathering) abandon() {
+	if g.buf != nil {
+		g.p.heap.put(g.index)
+		g.buf = nil
+	}
+}
+
+// finish makes the packet; ok is false if the frame can't be had, which has
+// been counted.
+func (g *gathering) finish(pk *port.Packet) (ok bool) {
+	if g.buf == nil {
+		return false
+	}
+	if g.size < port.EtherHeaderLen || g.size > len(g.buf) {
+		g.p.counters.RxErrors.Add(1)
+		g.abandon()
+		return false
+	}
+	*pk = port.Packet{Data: g.buf[:g.size:g.size], Ref: makeRef(0, refHeap, g.index)}
+	return true
+}

@@ -1,0 +1,96 @@
+package memif
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// interrupt is the fd by which one side wakes the other. The protocol means an
+// eventfd, of which each side writes or reads 8 bytes. The peer shares the open
+// file and can turn it blocking at any moment, so plain read and write could
+// stop the worker for ever. Therefore:
+//
+//   - as a client we make a socketpair instead and pass one end: the peer can
+//     use it like an eventfd, and our end is ours alone;
+//   - sockets are used with MSG_DONTWAIT, whatever their flags say;
+//   - a peer's eventfd is read with RWF_NOWAIT and signalled by the kernel
+//     (kick_aio_unsafe.go), neither of which waits.
+//
+// Anything else a peer passes is refused.
+type interrupt struct {
+	fd      int
+	socket  bool
+	signals *signaller // for eventfds we write to
+}
+
+var kickByte = [8]byte{1} // what one write adds to an eventfd, little-endian
+
+// newInterrupt makes a client's interrupt: ours to keep, and the fd to pass to
+// the peer and close.
+func newInterrupt() (ours interrupt, theirs int, err error) {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return interrupt{fd: -1}, -1, fmt.Errorf("memif: interrupt: %w", err)
+	}
+	return interrupt{fd: p[0], socket: true}, p[1], nil
+}
+
+// openInterrupt judges an fd that a peer passed. On error the fd stays the
+// caller's.
+func openInterrupt(fd int, write bool) (interrupt, error) {
+	if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
+		if domain != unix.AF_UNIX {
+			return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is a socket of family %d", domain)
+		}
+		return interrupt{fd: fd, socket: true}, nil
+	}
+	what, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil || what != "anon_inode:[eventfd]" {
+		return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is neither an eventfd nor a socket: %q (%v)", what, err)
+	}
+	i := interrupt{fd: fd}
+	if write {
+		i.signals, err = newSignaller(fd)
+	}
+	return i, err
+}
+
+// kick wakes the peer. It never waits; a peer that doesn't drain its interrupt
+// stays readable and needs no further kick.
+func (i *interrupt) kick() {
+	switch {
+	case i.fd < 0:
+	case i.socket:
+		unix.Sendto(i.fd, kickByte[:], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+	case i.signals != nil:
+		i.signals.signal()
+	}
+}
+
+// drain makes the fd unreadable again.
+func (i *interrupt) drain() {
+	var b [64]byte
+	switch {
+	case i.fd < 0:
+	case i.socket:
+		for range 1024 { // a peer that keeps writing can't keep us here
+			n, _, _, _, err := unix.Recvmsg(i.fd, b[:], nil, unix.MSG_DONTWAIT)
+			if err != nil || n < len(b) {
+				return
+			}
+		}
+	default:
+		unix.Preadv2(i.fd, [][]byte{b[:8]}, -1, unix.RWF_NOWAIT)
+	}
+}
+
+func (i *interrupt) close() {
+	if i.signals != nil {
+		i.signals.close()
+	}
+	closeFD(i.fd)
+	i.fd, i.signals = -1, nil
+}

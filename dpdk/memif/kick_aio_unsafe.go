@@ -1,0 +1,98 @@
+package memif
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// signaller adds to an eventfd without ever waiting, even when the other owner
+// of the eventfd has filled its counter and made it blocking. write(2) can't
+// promise that. Kernel AIO can: a request whose aio_resfd is the eventfd
+// signals it on completion from inside the kernel, which never blocks
+// (io_submit(2), IOCB_FLAG_RESFD). The request is a poll of a pipe end that is
+// always writable, so it completes while being submitted.
+//
+// Only peers that pass real eventfds (net_memif, libmemif) cost this; our own
+// client passes sockets.
+type signaller struct {
+	ctx    uintptr
+	always int // an fd that always polls writable
+	cb     iocb
+	list   [1]*iocb
+	events [4]ioEvent
+}
+
+// iocb and ioEvent mirror struct iocb and struct io_event of linux/aio_abi.h,
+// little-endian.
+type iocb struct {
+	data         uint64
+	key, rwFlags uint32
+	opcode       uint16
+	prio         int16
+	fd           uint32
+	buf          uint64 // for IOCB_CMD_POLL: the events
+	nbytes       uint64
+	offset       int64
+	reserved     uint64
+	flags, resfd uint32
+}
+
+type ioEvent struct {
+	data, obj uint64
+	res, res2 int64
+}
+
+const (
+	iocbCmdPoll   = 5
+	iocbFlagResfd = 1
+	aioDepth      = 64
+)
+
+func newSignaller(eventfd int) (*signaller, error) {
+	s := &signaller{always: -1}
+	if _, _, e := unix.Syscall(unix.SYS_IO_SETUP, aioDepth, uintptr(unsafe.Pointer(&s.ctx)), 0); e != 0 {
+		return nil, fmt.Errorf("memif: io_setup: %w", e)
+	}
+	// An eventfd of our own with a low counter always accepts a write.
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("memif: eventfd: %w", err)
+	}
+	s.always = fd
+	s.cb = iocb{opcode: iocbCmdPoll, fd: uint32(fd), buf: unix.POLLOUT, flags: iocbFlagResfd, resfd: uint32(eventfd)}
+	s.list[0] = &s.cb
+	return s, nil
+}
+
+func (s *signaller) signal() {
+	for range 2 {
+		n, _, _ := unix.Syscall(unix.SYS_IO_SUBMIT, s.ctx, 1, uintptr(unsafe.Pointer(&s.list[0])))
+		s.reap()
+		if int(n) == 1 {
+			return
+		}
+	}
+}
+
+// reap empties the completion queue without waiting.
+func (s *signaller) reap() {
+	var zero unix.Timespec
+	for {
+		n, _, e := unix.Syscall6(unix.SYS_IO_GETEVENTS, s.ctx, 0, uintptr(len(s.events)),
+			uintptr(unsafe.Pointer(&s.events[0])), uintptr(unsafe.Pointer(&zero)), 0)
+		if e != 0 || int(n) < len(s.events) {
+			return
+		}
+	}
+}
+
+func (s *signaller) close() {
+	if s.ctx != 0 {
+		unix.Syscall(unix.SYS_IO_DESTROY, s.ctx, 0, 0)
+	}
+	closeFD(s.always)
+	s.ctx, s.always = 0, -1
+}

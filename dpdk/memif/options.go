@@ -1,0 +1,120 @@
+package memif
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+
+	"urdma/dpdk/port"
+)
+
+// Options describe one memif port.
+type Options struct {
+	// Name is the port's name in logs and in Info.
+	Name string
+	// SocketPath is the control socket; a leading '@' means the abstract
+	// namespace. The server creates it, the client connects to it. At most 107
+	// bytes.
+	SocketPath string
+	// Server listens, otherwise the port is a client. Several server ports of a
+	// process may share a socket with different IDs.
+	Server bool
+	// ID tells interfaces behind one socket apart; both sides must agree.
+	ID uint32
+	// MAC is the port's address; zero makes a random local one.
+	MAC [6]byte
+	// MTU is the largest IPv4 packet in bytes, 576 to 9600; 0 means 1500.
+	MTU int
+	// RingSize is the slots per direction, a power of two from 8 to 16384; 0
+	// means 1024. The client's value decides, within the server's limit.
+	RingSize int
+	// BufferSize is the bytes of a packet buffer in the region a client makes; 0
+	// means what the MTU needs.
+	BufferSize int
+	// Secret must be the same on both sides; at most 23 bytes. Empty: none.
+	Secret string
+	// Log gets a line for each connection that comes or goes; nil discards.
+	Log *slog.Logger
+}
+
+const (
+	minMTU, maxMTU     = 576, 9600
+	defaultMTU         = 1500
+	defaultRing        = 1024
+	maxSocketPath      = 107
+	maxBufferSize      = 1 << 16
+	driverName         = "memif"
+	softwareName       = "urdma"
+	cacheLine          = 64
+	buffersPerRingSlot = 4
+)
+
+// fill checks the options and sets what was left out.
+func (o *Options) fill() error {
+	if o.Name == "" {
+		o.Name = driverName
+	}
+	if o.SocketPath == "" {
+		return errors.New("memif: no socket path given")
+	}
+	if len(o.SocketPath) > maxSocketPath {
+		return fmt.Errorf("memif %s: socket path of %d bytes, the system allows %d: %q", o.Name, len(o.SocketPath), maxSocketPath, o.SocketPath)
+	}
+	if len(o.Secret) >= secretSize {
+		return fmt.Errorf("memif %s: secret of %d bytes, at most %d fit", o.Name, len(o.Secret), secretSize-1)
+	}
+	if o.MTU == 0 {
+		o.MTU = defaultMTU
+	}
+	if o.MTU < minMTU || o.MTU > maxMTU {
+		return fmt.Errorf("memif %s: MTU %d is outside %d to %d", o.Name, o.MTU, minMTU, maxMTU)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MAC == [6]byte{} {
+		o.MAC = randomMAC()
+	}
+	return o.fillSizes()
+}
+
+func (o *Options) fillSizes() error {
+	if o.RingSize == 0 {
+		o.RingSize = defaultRing
+	}
+	if bits.OnesCount(uint(o.RingSize)) != 1 || o.RingSize < 1<<minLog2Ring || o.RingSize > 1<<maxLog2Ring {
+		return fmt.Errorf("memif %s: ring size %d is not a power of two from %d to %d", o.Name, o.RingSize, 1<<minLog2Ring, 1<<maxLog2Ring)
+	}
+	room := o.MTU + port.EtherHeaderLen
+	if o.BufferSize == 0 {
+		o.BufferSize = stride(room)
+	}
+	if o.BufferSize < room || o.BufferSize > maxBufferSize || o.BufferSize%8 != 0 {
+		return fmt.Errorf("memif %s: buffer size %d: must hold a frame of %d bytes, be a multiple of 8 and at most %d", o.Name, o.BufferSize, room, maxBufferSize)
+	}
+	return nil
+}
+
+// stride is the distance from one buffer to the next: an odd number of cache
+// lines, so that the headers of consecutive buffers spread over all cache sets
+// instead of meeting in a few.
+func stride(room int) int {
+	lines := (room + cacheLine - 1) / cacheLine
+	return (lines | 1) * cacheLine
+}
+
+func (o *Options) log2Ring() uint8 { return uint8(bits.TrailingZeros(uint(o.RingSize))) }
+
+func (o *Options) secret() (s [secretSize]byte) {
+	copy(s[:], o.Secret)
+	return s
+}
+
+// randomMAC makes a locally administered unicast address (IEEE 802).
+func randomMAC() (m [6]byte) {
+	rand.Read(m[:])
+	m[0] = m[0]&^1 | 2
+	return m
+}

@@ -1,0 +1,115 @@
+package memif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newLink makes an empty link with the next epoch. Epoch 0 is the private
+// buffers'.
+func (p *Port) newLink(c control, peer string) *link {
+	epoch := p.epoch.Add(1)
+	if epoch == 0 {
+		epoch = p.epoch.Add(1)
+	}
+	return &link{epoch: epoch, peer: peer, ctl: c, rxWake: interrupt{fd: -1}, txWake: interrupt{fd: -1}}
+}
+
+// closeWith makes Close end the connection, whatever it waits for.
+func (p *Port) closeWith(c control) (stop func() bool) {
+	return context.AfterFunc(p.ctx, func() { c.conn.CloseRead() })
+}
+
+// runLink hands a link to the worker and watches its socket until it ends.
+func (p *Port) runLink(l *link) {
+	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.rx.size())
+	p.deliver(l)
+	err := p.watchLink(l)
+	p.withdraw(l)
+	if p.ctx.Err() != nil {
+		l.ctl.send(disconnectMsg("port closed"), -1)
+		return
+	}
+	if cause := l.cause.Load(); cause != nil {
+		l.ctl.send(disconnectMsg(reasonOf(*cause)), -1)
+		p.faults.report(p, "memif peer broke the protocol", *cause)
+		return
+	}
+	p.opt.Log.Info("memif link down", "port", p.opt.Name, "peer", l.peer, "reason", err)
+}
+
+// watchLink waits for the end of a link and says why.
+func (p *Port) watchLink(l *link) error {
+	l.ctl.conn.SetReadDeadline(time.Time{})
+	m, fd, err := l.ctl.recv()
+	closeFD(fd)
+	if err != nil {
+		return err
+	}
+	if m.kind() == kindDisconnect {
+		_, reason := m.disconnect()
+		return fmt.Errorf("peer disconnected: %q", reason)
+	}
+	err = fmt.Errorf("memif: got %v on a working link", m.kind())
+	p.counters.RxErrors.Add(1)
+	l.cause.CompareAndSwap(nil, &err)
+	return err
+}
+
+// next waits for any message within replyWait.
+func (c control) next() (m message, fd int, err error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(replyWait)); err != nil {
+		return m, -1, err
+	}
+	return c.recv()
+}
+
+// reasonOf cuts an error to what a disconnect message holds.
+func reasonOf(err error) string {
+	s := err.Error()
+	return s[:min(len(s), reasonSize-1)]
+}
+
+// faultLog keeps a misbehaving or absent peer from flooding the log.
+type faultLog struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	last    time.Time
+	hidden  int
+	waitFor string
+}
+
+// report counts and logs, at most once a second.
+func (f *faultLog) report(p *Port, what string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if now.Sub(f.last) < time.Second {
+		f.hidden++
+		return
+	}
+	f.log.Warn(what, "port", p.opt.Name, "socket", p.opt.SocketPath, "error", err, "unreported", f.hidden)
+	f.last, f.hidden = now, 0
+}
+
+// waiting says once why there is no server; an absent one is no fault.
+func (f *faultLog) waiting(p *Port, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reason := err.Error()
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		reason = "no server listens yet"
+	}
+	if reason != f.waitFor {
+		f.waitFor = reason
+		f.log.Info("memif waits for its server", "port", p.opt.Name, "socket", p.opt.SocketPath, "reason", reason)
+	}
+}

@@ -1,0 +1,96 @@
+package memif
+
+// slotState is who has a ring slot's buffer.
+type slotState uint8
+
+const (
+	slotPeer  slotState = iota // the client's
+	slotOwned                  // our caller's: received, or to be sent
+	slotFreed                  // given back by our caller, not yet passed on
+)
+
+// serverSide uses the rings as the server: buffers belong to the client and are
+// tied to their slots, so what is freed or sent out of order must wait for, or
+// move to, the oldest slot.
+//
+// Invariants: received slots are [rxDone, rxNext); each is owned or freed, the
+// oldest is owned (or settle is due). Transmit slots handed out are
+// [txNext, txEnd), at most the ring's size; each is owned or freed, the newest
+// is owned. txBuf remembers what the descriptor said when it was checked; it is
+// not read again.
+type serverSide struct {
+	p *Port
+	l *link
+
+	rxNext, rxDone uint16
+	rxState        []slotState
+
+	txNext, txEnd, txShown uint16
+	txState                []slotState
+	txBuf                  []txBuffer
+}
+
+// txBuffer is a checked buffer the client posted.
+type txBuffer struct {
+	mem    []byte
+	region uint16
+}
+
+func newServerSide(p *Port, l *link) *serverSide {
+	return &serverSide{
+		p: p, l: l,
+		rxState: make([]slotState, l.rx.size()),
+		txState: make([]slotState, l.tx.size()),
+		txBuf:   make([]txBuffer, l.tx.size()),
+	}
+}
+
+// bytes finds what a descriptor describes; ok is false if it lies, and the link
+// is at fault.
+func (s *serverSide) bytes(d desc) (b []byte, ok bool) {
+	if int(d.region) < len(s.l.regions) {
+		if b, ok = span(s.l.regions[d.region], d.offset, d.length); ok {
+			return b, true
+		}
+	}
+	s.p.counters.RxErrors.Add(1)
+	s.l.fault("described %d bytes at offset %d of region %d, outside what it shares", d.length, d.offset, d.region)
+	return nil, false
+}
+
+func (s *serverSide) freeRx(slot uint32) bool {
+	if slot >= uint32(len(s.rxState)) || s.rxState[slot] != slotOwned {
+		return false
+	}
+	s.rxState[slot] = slotFreed
+	return true
+}
+
+func (s *serverSide) freeTx(slot uint32) bool {
+	if slot >= uint32(len(s.txState)) || s.txState[slot] != slotOwned {
+		return false
+	}
+	s.txState[slot] = slotFreed
+	mask := s.l.tx.mask
+	for s.txEnd != s.txNext && s.txState[(s.txEnd-1)&mask] == slotFreed {
+		s.txEnd--
+		s.txState[s.txEnd&mask] = slotPeer
+	}
+	return true
+}
+
+// settle passes freed slots on to the client, oldest first.
+func (s *serverSide) settle() {
+	mask := s.l.rx.mask
+	done := s.rxDone
+	for done != s.rxNext && s.rxState[done&mask] == slotFreed {
+		s.rxState[done&mask] = slotPeer
+		done++
+	}
+	if done != s.rxDone {
+		s.rxDone = done
+		s.l.rx.setTail(done)
+	}
+}
+
+func (s *serverSide) scarce() bool { return true }
