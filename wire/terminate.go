@@ -21,12 +21,13 @@ const (
 //
 // Layer and type are the high and low nibble of the first byte and M, D, R the
 // three high bits of the third, as the RFC draws them and Wireshark reads them.
-// Linux's siw and the C urdma fill both from the other end on little-endian
-// machines; golden_test.go keeps such messages from captures.
+// On little-endian machines Linux's siw fills both from the other end, and the
+// C urdma the bits; golden_test.go keeps such messages from captures. Read by
+// the RFC, the C urdma's still give the right code, and no headers.
 type Terminate struct {
 	Code        TermCode
 	HasDDPLen   bool   // M: SegmentLen is valid
-	SegmentLen  uint16 // length of the refused DDP segment, DDP header included
+	SegmentLen  uint16 // length of the refused DDP segment; we count its header, siw doesn't
 	DDPHeader   []byte // 14 or 18 bytes
 	ReadRequest []byte // 28 bytes, if the segment was a Read Request
 }

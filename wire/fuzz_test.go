@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+)
+
+// What every target holds: no bytes make a parser panic, and what one accepts
+// survives being written and read again.
+
+// fuzzCodec runs v's parser on b; fresh makes an empty value of the same type.
+func fuzzCodec(t *testing.T, fresh func() codec, b []byte) {
+	v := fresh()
+	n, err := v.Parse(b)
+	if err != nil {
+		return
+	}
+	if n < 0 || n > len(b) {
+		t.Fatalf("Parse took %d of %d bytes", n, len(b))
+	}
+	// ICMP echo keeps its payload in b itself.
+	out := bytes.Clone(b)
+	m := v.Put(out)
+	again := fresh()
+	if k, err := again.Parse(out); err != nil || k != n || m > n {
+		t.Fatalf("% x: wrote %d, read %d %v, want %d", b, m, k, err, n)
+	}
+	if !reflect.DeepEqual(v, again) {
+		t.Fatalf("% x:\nfirst  %+v\nsecond %+v", b, v, again)
+	}
+}
+
+// fuzzWith registers seeds in spaced hex and runs the target.
+func fuzzWith(f *testing.F, fresh func() codec, seeds ...string) {
+	for _, s := range seeds {
+		f.Add(unhex(f, s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { fuzzCodec(t, fresh, b) })
+}
+
+func FuzzDDP(f *testing.F) {
+	for _, c := range golden {
+		f.Add(unhex(f, c.hex))
+	}
+	fuzzWith(f, func() codec { return &DDP{} }, sendHeader, readHeader, writeHeader)
+}
+
+func FuzzReadRequest(f *testing.F) {
+	fuzzWith(f, func() codec { return &ReadRequest{} },
+		"f9fd6e00 0000555a125f0540 00000066 dc99b800 000055df2e180145", "")
+}
+
+func FuzzAtomicRequest(f *testing.F) {
+	fuzzWith(f, func() codec { return &AtomicRequest{} },
+		"00000002 00000007 cafe0001 0000555500000008 0000000000000001 ffffffffffffffff 0123456789abcdef 00000000ffffffff")
+}
+
+func FuzzAtomicResponse(f *testing.F) {
+	fuzzWith(f, func() codec { return &AtomicResponse{} }, "00000007 0123456789abcdef")
+}
+
+func FuzzImmediate(f *testing.F) {
+	fuzzWith(f, func() codec { return new(Immediate) }, "0123456700000000")
+}
+
+func FuzzARP(f *testing.F) { fuzzWith(f, func() codec { return &ARP{} }, arpWho) }
+
+func FuzzICMPEcho(f *testing.F) {
+	f.Add(echoFrame(13)[34:])
+	fuzzWith(f, func() codec { return &ICMPEcho{} }, "0800f7ff00000000")
+}
+
+func FuzzTerminate(f *testing.F) {
+	for _, c := range siwTerminates {
+		f.Add(unhex(f, c.hex))
+		f.Add(asRFC(unhex(f, c.hex)))
+	}
+	fuzzWith(f, func() codec { return &Terminate{} }, "02070000", "02062000", "0206a000 0030")
+}
+
+func FuzzTRP(f *testing.F) {
+	f.Add(unhex(f, "fffffffe 00000003 0fff 8000 deadbeef"), true)
+	f.Add(unhex(f, "11223344 00000000 1000"), true)
+	f.Add(unhex(f, "00000009 0000000c 5000"), false)
+	f.Fuzz(func(t *testing.T, b []byte, extended bool) {
+		var v, again TRP
+		n, err := v.Parse(b, extended)
+		if err != nil {
+			return
+		}
+		out := make([]byte, n)
+		if m := v.Put(out, extended); m != n || !bytes.Equal(out, b[:n]) {
+			t.Fatalf("% x written as % x", b[:n], out)
+		}
+		if _, err := again.Parse(out, extended); err != nil || again != v {
+			t.Fatalf("%v\nfirst  %+v\nsecond %+v", err, v, again)
+		}
+	})
+}
+
+func FuzzTRPConnect(f *testing.F) {
+	f.Add(unhex(f, plainBody))
+	f.Add(unhex(f, plainBody+extBlock))
+	f.Add(unhex(f, "0000 0001 0001 7552 01 ff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v, again TRPConnect
+		if v.Parse(b) != nil {
+			return
+		}
+		if len(v.PrivateData) != cap(v.PrivateData) {
+			t.Fatal("an append to the private data would overwrite the packet")
+		}
+		_ = v.Ext.Check()
+		out := make([]byte, v.Len())
+		if n, err := v.Put(out); n != len(out) || n > len(b) || err != nil {
+			t.Fatalf("Put answers %d %v", n, err)
+		}
+		if err := again.Parse(out); err != nil || !reflect.DeepEqual(v, again) {
+			t.Fatalf("%v\nfirst  %+v\nsecond %+v", err, v, again)
+		}
+	})
+}
+
+func FuzzSackRuns(f *testing.F) {
+	f.Add(unhex(f, "00000005 00000007  fffffffe 00000002"), 32)
+	f.Add(unhex(f, "00000000 80000000"), 1)
+	f.Fuzz(func(t *testing.T, b []byte, room int) {
+		dst := make([]SackRun, min(max(room, 0), 64))
+		n, err := ParseSackRuns(dst, b)
+		if err != nil {
+			return
+		}
+		out := make([]byte, len(b))
+		if m := PutSackRuns(out, dst[:n]); m != len(b) || !bytes.Equal(out, b) {
+			t.Fatalf("% x written as % x", b, out)
+		}
+	})
+}
+
+func FuzzFrame(f *testing.F) {
+	f.Add(unhex(f, roceFrame), 200)
+	f.Add(unhex(f, tcpFrame), 0)
+	f.Add(udpFrame(10, 1), 0)
+	f.Add(withOptions(udpFrame(100, 1), 40), 0)
+	f.Add(echoFrame(56), 0)
+	f.Add(unhex(f, "ffffffffffff 525400a8282f 0806"+arpWho), 18)
+	f.Fuzz(func(t *testing.T, b []byte, more int) {
+		checkFrame(t, b, more&0xffff)
+	})
+}
+
+// checkFrame parses a frame whose first bytes are b and which is more bytes
+// longer where b is long enough for all headers.
+func checkFrame(t *testing.T, b []byte, more int) {
+	length := len(b)
+	if len(b) >= MaxHeaderLen {
+		length += more
+	}
+	var fr, head Frame
+	err := fr.Parse(b, length)
+	if e := head.Parse(b[:min(len(b), MaxHeaderLen)], length); e != err || err == nil && head != fr {
+		t.Fatalf("whole frame: %v %+v\nits head: %v %+v", err, fr, e, head)
+	}
+	if err != nil {
+		return
+	}
+	if fr.PayloadOff < EthernetLen || fr.PayloadLen < 0 || fr.PayloadOff+fr.PayloadLen > length {
+		t.Fatalf("payload %d bytes at %d of a frame of %d", fr.PayloadLen, fr.PayloadOff, length)
+	}
+	if fr.Type == EtherTypeIPv4 {
+		VerifyIPv4Checksum(b[fr.IPHeaderOff : fr.IPHeaderOff+fr.IPHeaderLen])
+		_ = EchoReply(&fr, bytes.Clone(b), vm1MAC)
+		if fr.Proto == ProtoUDP && length == len(b) {
+			VerifyUDPChecksum(&fr, b[fr.PayloadOff-UDPLen:fr.PayloadOff+fr.PayloadLen])
+		}
+	}
+}
+
+// FuzzChecksum compares the fast sum, in two pieces, with RFC 1071's.
+func FuzzChecksum(f *testing.F) {
+	f.Add([]byte{1, 2, 3}, 1)
+	f.Add(bytes.Repeat([]byte{0xff}, 129), 64)
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		cut = min(max(cut, 0), len(b))
+		got := Fold(ChecksumAt(Checksum(0, b[:cut]), b[cut:], cut))
+		if want := slowSum(b); !sameSum(got, want) {
+			t.Fatalf("% x cut at %d: %#04x, want %#04x", b, cut, got, want)
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package wire
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestTRPGolden(t *testing.T) {
+	for _, c := range []struct {
+		name, hex string
+		extended  bool
+		want      TRP
+	}{
+		{"plain data", "01020304 a0b0c0d0 0040", false,
+			TRP{PSN: 0x01020304, Ack: 0xa0b0c0d0, Op: OpData, Credits: 64}},
+		{"extended data, AR", "fffffffe 00000003 0fff 8000 deadbeef", true,
+			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 4095, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
+		{"request", "11223344 00000000 1000", false, TRP{PSN: 0x11223344, Op: OpRequest}},
+		{"accept on an extended connection", "00000001 11223344 2400", true,
+			TRP{PSN: 1, Ack: 0x11223344, Op: OpAccept, Credits: 1024}},
+		{"reject", "00000000 11223344 3000", false, TRP{Ack: 0x11223344, Op: OpReject}},
+		{"fin", "00000009 00000008 4001 0000 00000001", true, TRP{PSN: 9, Ack: 8, Op: OpFin, Credits: 1, Cookie: 1}},
+		{"extended sack", "00000009 00000008 5001 0000 00000001", true, TRP{PSN: 9, Ack: 8, Op: OpSack, Credits: 1, Cookie: 1}},
+		{"plain sack, a run", "00000009 0000000c 5000", false, TRP{PSN: 9, Ack: 12, Op: OpSack}},
+	} {
+		b := unhex(t, c.hex)
+		var got TRP
+		n, err := got.Parse(append(b, 0xaa), c.extended)
+		if err != nil || n != len(b) || got != c.want {
+			t.Errorf("%s: %d %v\n got %+v\nwant %d %+v", c.name, n, err, got, len(b), c.want)
+		}
+		out := make([]byte, len(b))
+		if n := c.want.Put(out, c.extended); n != len(b) {
+			t.Errorf("%s: Put answers %d, want %d", c.name, n, len(b))
+		}
+		sameBytes(t, c.name, out, b)
+	}
+}
+
+func TestTRPRefusals(t *testing.T) {
+	var h TRP
+	for op := range 16 {
+		b := make([]byte, TRPExtLen)
+		b[8] = byte(op) << 4
+		_, err := h.Parse(b, true)
+		var want error
+		if op > 5 {
+			want = ErrTRPOpcode
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("opcode %d: %v, want %v", op, err, want)
+		}
+		for _, extended := range []bool{false, true} {
+			full := TRPOp(op).headerLen(extended)
+			for n := range full {
+				if _, err := h.Parse(b[:n], extended); err == nil {
+					t.Errorf("opcode %d extended %v: %d bytes accepted", op, extended, n)
+				}
+			}
+		}
+	}
+}
+
+func TestTRPCreditsAreClamped(t *testing.T) {
+	h, b := TRP{Op: OpFin, Credits: 4096}, make([]byte, TRPLen)
+	h.Put(b, false)
+	sameBytes(t, "4096 credits", b[8:], []byte{0x4f, 0xff})
+}
+
+const (
+	plainBody = "0003 0001 0004  61 62 63"
+	extBlock  = "7552 01 14 deadbeef 0000002a 05a0 0400 00000003"
+)
+
+var extWant = TRPExtension{Cookie: 0xdeadbeef, QPN: 42, MaxSegment: 1440, RecvWindow: 1024, Capabilities: 3}
+
+func TestConnectGolden(t *testing.T) {
+	for _, c := range []struct {
+		name, hex string
+		want      TRPConnect
+	}{
+		{"plain", plainBody, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc")}},
+		{"extended", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
+		{"no private data", "0000 ffff 0000" + extBlock, TRPConnect{IRD: 0xffff, PrivateData: []byte{}, Ext: extWant, HasExt: true}},
+	} {
+		b := unhex(t, c.hex)
+		var got TRPConnect
+		if err := got.Parse(b); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", c.name, err, got, c.want)
+		}
+		out := make([]byte, len(b))
+		if n, err := c.want.Put(out); n != len(b) || err != nil || n != c.want.Len() {
+			t.Errorf("%s: Put answers %d %v, want %d", c.name, n, err, len(b))
+		}
+		sameBytes(t, c.name, out, b)
+	}
+}
+
+func TestConnectIgnoresWhatItDoesNotKnow(t *testing.T) {
+	longer := strings.Replace(extBlock, "01 14", "01 18", 1) + "cafe cafe"
+	for _, c := range []struct {
+		name, tail string
+		ext        bool
+	}{
+		{"nothing", "", false},
+		{"three bytes", "755201", false},
+		{"another magic", "7553 01 14 deadbeef 0000002a 05a0 0400 00000003", false},
+		{"zeros to the Ethernet minimum", "0000000000000000", false},
+		{"version 2", "7552 02 04", false},
+		{"block of 24", longer, true},
+		{"bytes after the block", extBlock + "00 11 22", true},
+	} {
+		var got TRPConnect
+		if err := got.Parse(unhex(t, plainBody+c.tail)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got.HasExt != c.ext || c.ext && got.Ext != extWant || string(got.PrivateData) != "abc" {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestConnectRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want error
+	}{
+		{"empty", nil, ErrConnectShort},
+		{"5 bytes", make([]byte, 5), ErrConnectShort},
+		{"private data cut", unhex(t, "0004 0001 0004 61 62 63"), ErrConnectShort},
+		{"513 of private data", append(unhex(t, "0201 0001 0004"), make([]byte, 513)...), ErrPrivateDataLen},
+		{"block of 19", unhex(t, plainBody+strings.Replace(extBlock, "01 14", "01 13", 1)), ErrExtensionLen},
+		{"block cut", unhex(t, plainBody+extBlock)[:28], ErrExtensionLen},
+		{"longer block cut", unhex(t, plainBody+strings.Replace(extBlock, "01 14", "01 15", 1)), ErrExtensionLen},
+	} {
+		var got TRPConnect
+		if err := got.Parse(c.b); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestConnectPutRefusals(t *testing.T) {
+	c := TRPConnect{PrivateData: make([]byte, MaxPrivateData), HasExt: true}
+	b := make([]byte, c.Len())
+	if n, err := c.Put(b); n != 6+512+20 || err != nil {
+		t.Errorf("512 bytes: %d %v", n, err)
+	}
+	if _, err := c.Put(b[1:]); !errors.Is(err, ErrBufferShort) {
+		t.Errorf("short buffer: %v", err)
+	}
+	c.PrivateData = make([]byte, MaxPrivateData+1)
+	if _, err := c.Put(make([]byte, 1000)); !errors.Is(err, ErrPrivateDataLen) {
+		t.Errorf("513 bytes: %v", err)
+	}
+}
+
+func TestExtensionCheck(t *testing.T) {
+	for _, c := range []struct {
+		segment, window uint16
+		want            error
+	}{
+		{1440, 1024, nil},
+		{128, 1, nil},
+		{65535, 4095, nil},
+		{127, 1024, ErrExtensionSegment},
+		{1440, 0, ErrExtensionWindow},
+		{1440, 4096, ErrExtensionWindow},
+	} {
+		e := TRPExtension{MaxSegment: c.segment, RecvWindow: c.window}
+		if err := e.Check(); !errors.Is(err, c.want) {
+			t.Errorf("segment %d window %d: %v, want %v", c.segment, c.window, err, c.want)
+		}
+	}
+}
+
+func TestSackGolden(t *testing.T) {
+	b := unhex(t, "00000005 00000007  fffffffe 00000002")
+	runs := []SackRun{{5, 7}, {0xfffffffe, 2}}
+	got := make([]SackRun, MaxSackRuns)
+	n, err := ParseSackRuns(got, b)
+	if err != nil || !reflect.DeepEqual(got[:n], runs) {
+		t.Errorf("got %v %v, want %v", got[:n], err, runs)
+	}
+	out := make([]byte, len(b))
+	if n := PutSackRuns(out, runs); n != len(b) {
+		t.Errorf("Put answers %d", n)
+	}
+	sameBytes(t, "Put", out, b)
+}
+
+func TestSackRefusals(t *testing.T) {
+	full := make([]byte, 0, 33*SackRunLen)
+	for i := range uint32(33) {
+		full = append(full, 0, 0, 0, byte(2*i), 0, 0, 0, byte(2*i+1))
+	}
+	dst := make([]SackRun, 40)
+	for _, c := range []struct {
+		name string
+		dst  []SackRun
+		b    []byte
+		n    int
+		want error
+	}{
+		{"no runs", dst, nil, 0, nil},
+		{"32 runs", dst, full[:256], 32, nil},
+		{"33 runs", dst, full, 0, ErrSackCount},
+		{"more than the list takes", dst[:1], full[:16], 0, ErrSackCount},
+		{"part of a run", dst, full[:12], 0, ErrSackLen},
+		{"empty run", dst, unhex(t, "00000005 00000005"), 0, ErrSackRun},
+		{"backwards", dst, unhex(t, "00000006 00000005"), 0, ErrSackRun},
+	} {
+		n, err := ParseSackRuns(c.dst, c.b)
+		if n != c.n || !errors.Is(err, c.want) {
+			t.Errorf("%s: %d %v, want %d %v", c.name, n, err, c.n, c.want)
+		}
+	}
+	many := make([]SackRun, 40)
+	if n := PutSackRuns(make([]byte, 256), many); n != 256 {
+		t.Errorf("40 runs: %d bytes written, want 256", n)
+	}
+}
+
+func TestTRPNames(t *testing.T) {
+	if OpSack.String() != "sack" || TRPOp(9).String() != "TRP opcode 9" {
+		t.Error(OpSack, TRPOp(9))
+	}
+}
