@@ -18,7 +18,8 @@ package reliable
 // times in a row.
 type ackPolicy struct {
 	delay Time
-	every int // segments in order that are acknowledged at once
+	every int  // segments in order that are acknowledged at once
+	plain bool // one run a SACK: each held segment must be reported
 
 	pending int  // segments in order not yet acknowledged
 	since   Time // arrival of the first of them
@@ -54,7 +55,7 @@ const (
 )
 
 func (a *ackPolicy) init(cfg *Config) {
-	*a = ackPolicy{delay: cfg.AckDelay, every: ackEvery(cfg.RecvWindow), due: Never, quick: true}
+	*a = ackPolicy{delay: cfg.AckDelay, every: ackEvery(cfg.RecvWindow), plain: !cfg.Extended, due: Never, quick: true}
 }
 
 // ackEvery is smaller for a small window, which must not run dry while the
@@ -101,7 +102,7 @@ func (a *ackPolicy) inOrder(now Time) {
 // outOfOrder counts a segment that was held. Behind the first few of a hole,
 // those that follow are reported like segments in order: by number and delay.
 func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
-	if urgent {
+	if urgent || a.plain {
 		a.urgentSacks = sacksPerHole
 	}
 	if a.urgentSacks == 0 {

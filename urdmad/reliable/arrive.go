@@ -23,7 +23,9 @@ type ackEvent struct {
 	n   int // segments
 
 	// The newest among those sent once: only they say something certain
-	// about a transmission (Karn), its time and its order.
+	// about a transmission (Karn). Its time is a sample only if nothing
+	// resent was acknowledged with it: it may have arrived long ago, and
+	// waited for a hole to be filled or a lost acknowledgement repeated.
 	orig     uint32
 	origSent Time
 	hasOrig  bool
@@ -106,12 +108,11 @@ func (c *Conn) arrive(now Time, ack wire.PSN, credits uint16, runs []wire.SackRu
 // setLimit takes the peer's credits. Those of a packet that was overtaken may
 // be too old or too small; the next packet, or a probe, puts that right.
 func (c *Conn) setLimit(now Time, credits uint16) {
-	n := uint32(credits)
-	if n == 0 && !c.cfg.Extended {
-		n = uint32(c.cfg.Window) // not stated
-	}
-	c.tx.limit = c.tx.una.Add(n)
-	if n == 0 {
+	if credits != 0 || c.cfg.Extended {
+		c.tx.credits = uint32(credits)
+	} // else not stated: what was stated last holds
+	c.tx.limit = c.tx.una.Add(c.tx.credits)
+	if c.tx.credits == 0 {
 		c.tmr.progress = now // a peer that holds us off is alive
 	}
 	if c.tx.limit.After(c.tx.next) {
@@ -186,7 +187,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 
 // progress draws the conclusions of an event that acknowledged something.
 func (c *Conn) progress(ev *ackEvent) {
-	if ev.hasOrig {
+	if ev.hasOrig && !ev.hasAgain {
 		rtt := ev.now - ev.origSent
 		c.rtt.sample(ev.now, rtt)
 		c.cc.sample(rtt)
@@ -213,18 +214,18 @@ func (c *Conn) progress(ev *ackEvent) {
 }
 
 // judgeEarly decides whether a retransmission was acknowledged too early to
-// have been what arrived. If that is all that arrives, twice in a row, the
-// least round trip is what must be wrong: it was measured on a bad day, and
-// with every segment resent there was no sample to correct it.
+// have been what arrived: a quarter below the least round trip, for jitter. If
+// after each of several probes or timeouts that is all that arrives, the least round trip is what must be wrong: it was measured on a
+// bad day, and with every segment resent there was no sample to correct it.
 func (c *Conn) judgeEarly(ev *ackEvent) {
 	if ev.hasOrig {
 		c.loss.doubts = 0
 	}
-	if !ev.hasAgain || c.rtt.srtt == 0 || ev.againAge >= c.rtt.base() {
+	if !ev.hasAgain || c.rtt.srtt == 0 || ev.againAge >= c.rtt.base()/4*3 {
 		return
 	}
-	if !ev.hasOrig {
-		if c.loss.doubts++; c.loss.doubts > 1 {
+	if ev.n == 1 && c.tmr.tailProbed {
+		if c.loss.doubts++; c.loss.doubts > maxDoubts {
 			c.loss.doubts = 0
 			c.rtt.sampleLeast(ev.now, ev.againAge)
 			return

@@ -46,3 +46,7 @@ func (c *Conn) Acked() wire.PSN { return c.tx.una }
 
 // Next returns the PSN that the next Send gives its segment.
 func (c *Conn) Next() wire.PSN { return c.tx.next }
+
+// Expected returns the next PSN in order from the peer: the cumulative
+// acknowledgement, without noting that it went out as Header does.
+func (c *Conn) Expected() wire.PSN { return c.rx.next }

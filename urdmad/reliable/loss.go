@@ -31,6 +31,7 @@ const (
 	minSlack   = 1
 	maxSlack   = 16
 	calmRounds = 64
+	maxDoubts  = 2
 )
 
 func (l *lossDetector) init() {
@@ -82,12 +83,25 @@ func (c *Conn) detectLost(now Time) {
 		if behind <= 0 {
 			return
 		}
-		if int(behind) < c.loss.reorder && now < s.sent+wait {
-			c.tmr.reorder = s.sent + wait
+		lostAt := s.sent + wait
+		if int(behind) >= c.loss.reorder {
+			lostAt = c.soonest(s)
+		}
+		if now < lostAt {
+			c.tmr.reorder = lostAt
 			return
 		}
 		c.markLost(i)
 	}
+}
+
+// soonest is when a segment overtaken by enough others counts as lost: at
+// once, but a retransmission not before its own answer could be here.
+func (c *Conn) soonest(s *segment) Time {
+	if s.sends == 1 || c.rtt.srtt == 0 {
+		return s.sent
+	}
+	return s.sent + max(c.rtt.base(), c.rtt.srtt/2)
 }
 
 func (c *Conn) markLost(i uint16) {

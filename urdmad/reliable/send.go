@@ -18,9 +18,10 @@ type segment struct {
 //
 //	flight + nLost + nSacked == next - una <= len(segs)-1
 type sender struct {
-	una   wire.PSN // first unacknowledged
-	next  wire.PSN // next new
-	limit wire.PSN // one past the last the peer's credits allow
+	una     wire.PSN // first unacknowledged
+	next    wire.PSN // next new
+	limit   wire.PSN // one past the last the peer's credits allow
+	credits uint32   // as stated last
 
 	// segs is a ring by PSN; one more element behind it is the head of the
 	// flight list, which is sorted by order, so that losses are a prefix.
@@ -46,7 +47,8 @@ type sender struct {
 func (t *sender) init(cfg *Config) {
 	t.una, t.next = cfg.LocalISN, cfg.LocalISN
 	t.lastAR = cfg.LocalISN
-	t.limit = cfg.LocalISN.Add(uint32(cfg.PeerWindow))
+	t.credits = uint32(cfg.PeerWindow)
+	t.limit = cfg.LocalISN.Add(t.credits)
 	t.segs = make([]segment, cfg.Window+1)
 	t.mask = uint32(cfg.Window - 1)
 	t.sacked = newSlotSet(cfg.Window)
