@@ -140,6 +140,13 @@ func Check(path string) error {
 	return err
 }
 
+// CheckBytes is Check for a file's content that is at hand; errors call it
+// name.
+func CheckBytes(name string, src []byte) error {
+	_, err := parse(name, src, refuseUnknown)
+	return err
+}
+
 func refuseUnknown(e *Error) error { return e }
 
 func load(path string, unknown func(*Error) error) (*Config, error) {

@@ -51,7 +51,7 @@ func read(d *document) *Config {
 // doesn't exist, and notes nothing.
 func (r *reader) value(path string) gjson.Result {
 	if v := r.json.Get(gjsonPath(path)); v.Exists() {
-		r.note(path, v.Raw, fmt.Sprintf("%s:%d", r.doc.file, r.doc.line(path)))
+		r.note(path, v.Raw, r.origin(path))
 		return v
 	}
 	p, ok := schema.Lookup(schema.Generic(path))
@@ -63,6 +63,13 @@ func (r *reader) value(path string) gjson.Result {
 	}
 	r.note(path, p.Default, "default")
 	return gjson.Parse(p.Default)
+}
+
+func (r *reader) origin(path string) string {
+	if r.doc.file == defaultSource {
+		return defaultSource // which has no lines a user could look at
+	}
+	return fmt.Sprintf("%s:%d", r.doc.file, r.doc.line(path))
 }
 
 func (r *reader) note(path, value, origin string) {

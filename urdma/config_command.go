@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"urdma/config"
+
+	"github.com/spf13/cobra"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "check, show and start configuration files",
+		Long:  "Check a urdma.json(5), show what it amounts to, or write one to start from.",
+		Args:  usage(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigCheck(), newConfigShow(), newConfigInit())
+	return cmd
+}
+
+func newConfigCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "tell everything that is wrong with a file",
+		Long: "Tell everything that is wrong with a configuration file: for each error the line, the JSON path, what was found and what is allowed. " +
+			"Unknown properties count as errors here, with the nearest known name; urdmad itself warns about them and goes on. " +
+			"Whether the devices, groups and cores named exist is for urdmad to find out when it starts.",
+		Example: "  urdma config check /etc/urdma/urdma.json",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := config.Check(args[0]); err != nil {
+				return withStatus(exitUsage, err)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: correct\n", args[0])
+			return err
+		},
+	}
+}
+
+func newConfigShow() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "show the effective configuration and where each value came from",
+		Long: "Show the configuration that urdmad would run with: the file's values, and defaults for all others, each with its origin, " +
+			"which is a line of the file, an environment variable, or another setting. Without FILE, show the default that is built in.",
+		Example: "  urdma config show /etc/urdma/urdma.json",
+		Args:    usage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := loadOrDefault(args, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				_, err = cmd.OutOrStdout().Write(c.JSON())
+				return err
+			}
+			return printSettings(cmd.OutOrStdout(), c)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as a urdma.json with every default filled in")
+	return cmd
+}
+
+func loadOrDefault(args []string, warnings io.Writer) (*config.Config, error) {
+	if len(args) == 0 {
+		return config.Default(), nil
+	}
+	c, err := config.Load(args[0], func(w string) { fmt.Fprintln(warnings, "warning:", w) })
+	return c, withStatus(exitUsage, err)
+}
+
+func printSettings(out io.Writer, c *config.Config) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SETTING\tVALUE\tFROM")
+	for _, s := range c.Settings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Path, s.Value, s.Origin)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"flag"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urdma/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		write(t, file, got, 0o644)
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is out of date (go test ./urdma -update writes it); got:\n%s", file, got)
+	}
+}
+
+func TestConfigCommands(t *testing.T) {
+	const good, bad = "../config/testdata/good/c-urdma.json", "../config/testdata/bad/unknown-typo.json"
+	const wrong = "../config/testdata/bad/several.json"
+	for _, c := range []struct {
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		{[]string{"config", "check", good}, 0, good + ": correct\n", ""},
+		{[]string{"config", "check", bad}, exitUsage, "", bad + `:2: stats_timer_intervall: found an unknown property; did you mean "stats_timer_interval"?` + "\n"},
+		{[]string{"config", "check", "/no/such.json"}, exitUsage, "", "/no/such.json: found a file that cannot be read (no such file or directory), allowed: a readable file\n"},
+		{[]string{"config", "check"}, exitUsage, "", "urdma config check: accepts 1 arg(s), received 0; use: urdma config check FILE\n"},
+		{[]string{"config", "show", "--nonsense"}, exitUsage, "", "urdma config show: unknown flag: --nonsense (urdma config show --help tells more)\n"},
+		{[]string{"nonsense"}, exitFailure, "", "urdma: unknown command \"nonsense\" for \"urdma\"\n"},
+		{[]string{"version"}, 0, "urdma devel\n", ""},
+	} {
+		r := run(t, nil, c.args...)
+		if r.status.ExitStatus() != c.status || r.stdout != c.stdout || r.stderr != c.stderr {
+			t.Errorf("%q: status %d\nstdout %q\nstderr %q\nwant %+v", c.args, r.status.ExitStatus(), r.stdout, r.stderr, c)
+		}
+	}
+	if r := run(t, nil, "config", "show", wrong); r.status.ExitStatus() != exitUsage || !strings.HasPrefix(r.stderr, "warning: "+wrong+":6:") {
+		t.Errorf("show of a bad file: %+v", r)
+	}
+	r := run(t, nil, "config", "show", bad)
+	if r.status.ExitStatus() != 0 || !strings.Contains(r.stderr, "warning: "+bad+":2: ") || !strings.HasSuffix(r.stderr, "; it is ignored\n") {
+		t.Errorf("show with an unknown property: %+v", r)
+	}
+}
+
+func TestConfigShowGolden(t *testing.T) {
+	env := []string{"URDMA_SOCKET=/run/test/urdmad.sock"}
+	golden(t, "testdata/show-default.txt", run(t, env, "config", "show").stdout)
+	golden(t, "testdata/show-file.txt", run(t, env, "config", "show", "../config/testdata/good/c-urdma.json").stdout)
+	golden(t, "testdata/show-file.json", run(t, env, "config", "show", "--json", "../config/testdata/good/c-urdma.json").stdout)
+}
+
+func TestConfigInitWritesOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "urdma.json")
+	if r := run(t, nil, "config", "init", "-o", file); r.status.ExitStatus() != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if err := config.Check(file); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, "mine", 0o600)
+	r := run(t, nil, "config", "init", "-o", file)
+	if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, "exists; --force replaces it") {
+		t.Errorf("a second time: %+v", r)
+	}
+	if text, _ := os.ReadFile(file); string(text) != "mine" {
+		t.Errorf("the file was changed: %q", text)
+	}
+	if r := run(t, nil, "config", "init", "--force", "-o", file); r.status.ExitStatus() != 0 || config.Check(file) != nil {
+		t.Errorf("--force: %+v", r)
+	}
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".*"))
+	if len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	if r := run(t, nil, "config", "init", "-o", "/no/such/directory/urdma.json"); r.status.ExitStatus() != exitFailure {
+		t.Errorf("an impossible place: %+v", r)
+	}
+}
+
+// testMachine lays out a /sys with NICs under several drivers.
+func testMachine(t *testing.T) machine {
+	t.Helper()
+	sys := t.TempDir()
+	for _, n := range []struct{ pci, class, driver, netdev string }{
+		{"0000:00:02.0", "0x030000", "i915", ""}, // graphics
+		{"0000:03:00.0", "0x020000", "vfio-pci", ""},
+		{"0000:03:00.1", "0x020000", "", ""},
+		{"0000:04:00.0", "0x020000", "mlx5_core", "ens4"},
+		{"0000:05:00.0", "0x020000", "e1000e", "eth0"},
+	} {
+		dir := filepath.Join(sys, "bus/pci/devices", n.pci)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "class"), n.class+"\n", 0o644)
+		if n.driver != "" {
+			if err := os.Symlink("../../../drivers/"+n.driver, filepath.Join(dir, "driver")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n.netdev != "" {
+			for _, d := range []string{filepath.Join(dir, "net", n.netdev), filepath.Join(sys, "class/net", n.netdev)} {
+				if err := os.MkdirAll(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return machine{sys: sys, address: func(name string) netip.Prefix {
+		if name == "ens4" {
+			return netip.MustParsePrefix("192.168.4.7/22")
+		}
+		return netip.Prefix{}
+	}}
+}
+
+func TestStartingFile(t *testing.T) {
+	m := testMachine(t)
+	text, err := m.startingFile([]string{"eth0"})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	golden(t, "testdata/init.json", string(text))
+	none := machine{sys: t.TempDir(), address: m.address}
+	text, err = none.startingFile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/init-loopback.json", string(text))
+	for name, says := range map[string]string{"eth9": "no such network interface", "a,b": "no name", "../x": "no name", "": "no name"} {
+		if _, err := m.startingFile([]string{name}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("--interface %q: %v", name, err)
+		}
+	}
+	if _, err := m.startingFile([]string{"ens4"}); err == nil || !strings.Contains(err.Error(), "a different address for each port") {
+		t.Errorf("one interface twice: %v", err)
+	}
+}
+
+// The pages in docs/man are what the commands and the schema print now.
+func TestManualPagesAreCurrent(t *testing.T) {
+	for name, text := range manualPages() {
+		golden(t, filepath.Join("../docs/man", name), text)
+	}
+}
+
+func TestManualPagesRender(t *testing.T) {
+	pages, err := filepath.Glob("../docs/man/*.[1-9]")
+	if err != nil || len(pages) < 3 {
+		t.Fatalf("pages %q, error %v", pages, err)
+	}
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("SKIPPED: groff is not installed, and this test renders the manual pages")
+	}
+	for _, page := range pages {
+		out, err := exec.Command(groff, "-man", "-ww", "-Tutf8", "-P-cbou", page).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warning") {
+			t.Errorf("%s: %v\n%s", page, err, out)
+		}
+		if strings.Contains(string(out), `\[`) || !strings.Contains(string(out), "\nSee also\n") {
+			t.Errorf("%s renders with source in it or without its end:\n%.500s", page, out)
+		}
+	}
+}

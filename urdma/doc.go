@@ -1,0 +1,7 @@
+// Command urdma is the companion of urdmad: it starts programs on urdmad's
+// devices (exec), and checks, shows and starts configuration files (config).
+//
+// It keeps no state and starts nothing that outlives it: exec becomes the
+// program. Its manual page, and that of urdma.json, are printed from the
+// commands and the schema themselves by the hidden command "man".
+package main

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"urdma/config"
+
+	"github.com/spf13/cobra"
+)
+
+var transports = []string{config.TransportIWARP, config.TransportIB, config.TransportRoCE}
+
+// execOptions are the flags of urdma exec.
+type execOptions struct {
+	transport, socket, lib string
+	log                    bool
+}
+
+func newExec() *cobra.Command {
+	var o execOptions
+	cmd := &cobra.Command{
+		Use:   "exec [flags] -- PROGRAM [ARGUMENT…]",
+		Short: "run a program on urdmad's RDMA devices",
+		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad. " +
+			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
+			"and processes that the program starts are on urdmad as well. " +
+			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
+			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked.",
+		Example: "  urdma exec -- rping -s -v\n" +
+			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
+			"  urdma exec --log -- ibv_devices",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return withStatus(exitExec, errors.New("no program given; use: urdma exec [flags] -- PROGRAM [ARGUMENT…]"))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return runExec(o, args) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // the program's own flags are not ours
+	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
+	f.StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
+	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
+	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
+	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// runExec returns only when the program could not be started.
+func runExec(o execOptions, args []string) error {
+	if o.transport != "" && !slices.Contains(transports, o.transport) {
+		return fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
+	}
+	lib, err := findLibrary(o.lib)
+	if err != nil {
+		return err
+	}
+	program, err := findProgram(args[0])
+	if err != nil {
+		return err
+	}
+	if err := checkPreloadable(program, lib); err != nil {
+		return withStatus(exitCannotRun, err)
+	}
+	env, err := o.environment(os.Environ(), lib)
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(program, args, env)
+	return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", program, err))
+}
+
+// findProgram looks in PATH as a shell does.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		where := "in PATH"
+		if strings.ContainsRune(name, '/') {
+			where = "there"
+		}
+		return "", withStatus(exitNotFound, fmt.Errorf("%s: no such program %s", name, where))
+	case errors.Is(err, exec.ErrDot):
+		return "", withStatus(exitNotFound, fmt.Errorf("%s: found only in the current directory; write ./%s", name, name))
+	case errors.Is(err, fs.ErrPermission):
+		return "", withStatus(exitCannotRun, fmt.Errorf("%s: not executable", name))
+	}
+	return "", withStatus(exitCannotRun, err)
+}
+
+// environment is the program's: ours, with what the library reads.
+func (o execOptions) environment(env []string, lib string) ([]string, error) {
+	env = slices.Clone(env)
+	env = setenv(env, "LD_PRELOAD", preload(lib, getenv(env, "LD_PRELOAD")))
+	switch {
+	case o.socket != "":
+		socket, err := filepath.Abs(o.socket)
+		if err != nil {
+			return nil, fmt.Errorf("--socket %s: %w", o.socket, err)
+		}
+		env = setenv(env, "URDMA_SOCKET", socket)
+	case getenv(env, "URDMA_SOCKET") == "":
+		env = setenv(env, "URDMA_SOCKET", config.FindSocket())
+	}
+	if o.transport != "" {
+		env = setenv(env, "URDMA_TRANSPORT", o.transport)
+	}
+	if o.log {
+		env = setenv(env, "URDMA_LOG", "1")
+	}
+	return env, nil
+}
+
+// preload puts our library before those already there: its definitions must
+// win. ld.so(8) takes both spaces and colons between libraries.
+func preload(lib, before string) string {
+	list := []string{lib}
+	for _, l := range strings.FieldsFunc(before, func(r rune) bool { return r == ' ' || r == ':' }) {
+		if l != lib {
+			list = append(list, l)
+		}
+	}
+	return strings.Join(list, ":")
+}
+
+func getenv(env []string, name string) string {
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// setenv replaces every entry of that name.
+func setenv(env []string, name, value string) []string {
+	env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(env, name+"="+value)
+}

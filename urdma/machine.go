@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"urdma/config"
+)
+
+// machine is where urdma config init looks for ports.
+type machine struct {
+	sys string // "/sys"
+	// address gives an interface's IPv4 address, or the zero Prefix.
+	address func(name string) netip.Prefix
+}
+
+func thisMachine() machine {
+	return machine{sys: "/sys", address: interfaceAddress}
+}
+
+func interfaceAddress(name string) netip.Prefix {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addrs, err := i.Addrs()
+	if err != nil {
+		return netip.Prefix{}
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// nic is one Ethernet controller on the PCI bus.
+type nic struct {
+	pci, driver string
+	netdev      string // "" where the kernel has no interface for it
+}
+
+var (
+	// userspaceDrivers hand a NIC to a program whole.
+	userspaceDrivers = []string{"vfio-pci", "uio_pci_generic", "igb_uio"}
+	// sharedDrivers let DPDK and the kernel use a NIC together.
+	sharedDrivers = []string{"mlx4_core", "mlx5_core"}
+)
+
+func (n nic) usable() bool {
+	return slices.Contains(userspaceDrivers, n.driver) || slices.Contains(sharedDrivers, n.driver)
+}
+
+// nics lists the Ethernet controllers in the bus's order.
+func (m machine) nics() []nic {
+	const ethernetClass = "0x0200"
+	devices, _ := filepath.Glob(filepath.Join(m.sys, "bus/pci/devices/*"))
+	var found []nic
+	for _, dev := range devices {
+		class, err := os.ReadFile(filepath.Join(dev, "class"))
+		if err != nil || !strings.HasPrefix(string(class), ethernetClass) {
+			continue
+		}
+		n := nic{pci: filepath.Base(dev)}
+		if driver, err := os.Readlink(filepath.Join(dev, "driver")); err == nil {
+			n.driver = filepath.Base(driver)
+		}
+		if netdevs, _ := filepath.Glob(filepath.Join(dev, "net/*")); len(netdevs) > 0 {
+			n.netdev = filepath.Base(netdevs[0])
+		}
+		found = append(found, n)
+	}
+	return found
+}
+
+// ports makes the ports of a starting file, and notes on what was left out.
+func (m machine) ports(interfaces []string) (ports []entries, notes []string, err error) {
+	for _, n := range m.nics() {
+		if !n.usable() {
+			notes = append(notes, unusedNote(n))
+			continue
+		}
+		ports = append(ports, m.nicPort(n, len(ports)))
+	}
+	for i, name := range interfaces {
+		p, err := m.interfacePort(name, i, len(ports))
+		if err != nil {
+			return nil, nil, err
+		}
+		ports = append(ports, p)
+	}
+	if len(ports) == 0 {
+		ports = []entries{loopbackPort()}
+	}
+	return ports, notes, nil
+}
+
+func unusedNote(n nic) string {
+	driver, loss := "no driver", ""
+	if n.driver != "" {
+		driver, loss = "driver "+n.driver, " (the kernel then loses it)"
+	}
+	note := fmt.Sprintf("Not used: NIC %s (%s): bind it to vfio-pci with dpdk-devbind.py%s", n.pci, driver, loss)
+	if n.netdev != "" {
+		note += fmt.Sprintf(", or share it with the kernel: urdma config init --interface %s", n.netdev)
+	}
+	return note + "."
+}
+
+func (m machine) nicPort(n nic, index int) entries {
+	address, why := m.addressFor(n.netdev, index)
+	return entries{
+		{"$comment", fmt.Sprintf("NIC %s, driver %s", n.pci, n.driver)},
+		{"pci_address", n.pci},
+		{"$comment_ipv4_address", why},
+		{"ipv4_address", address},
+		{"$comment_mtu", "9000 where every host and switch of the network has jumbo frames."},
+		{"mtu", 1500},
+	}
+}
+
+func (m machine) interfacePort(name string, nth, index int) (entries, error) {
+	if strings.ContainsAny(name, ",/ ") || name == "" {
+		return nil, fmt.Errorf("--interface %q: no name of a network interface that DPDK takes", name)
+	}
+	if _, err := os.Stat(filepath.Join(m.sys, "class/net", name)); err != nil {
+		return nil, fmt.Errorf("--interface %s: this machine has no such network interface", name)
+	}
+	address, why := m.addressFor(name, index)
+	return entries{
+		{"$comment", fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth)},
+		{"vdev", fmt.Sprintf("net_af_packet%d,iface=%s", nth, name)},
+		{"$comment_ipv4_address", why},
+		{"ipv4_address", address},
+	}, nil
+}
+
+// addressFor gives the kernel's address of an interface, or an example.
+func (m machine) addressFor(netdev string, index int) (address, why string) {
+	if netdev != "" {
+		if p := m.address(netdev); p.IsValid() && !p.Addr().IsLoopback() {
+			return p.String(), fmt.Sprintf("The address the kernel has on %s.", netdev)
+		}
+	}
+	return fmt.Sprintf("10.2.%d.100/24", index), "An example: give the port an address of its own."
+}
+
+func loopbackPort() entries {
+	p := config.Default().Ports[0]
+	return entries{
+		{"$comment", "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine, a NIC or --interface across machines."},
+		{"vdev", p.Vdev},
+		{"ipv4_address", p.Address.String()},
+	}
+}

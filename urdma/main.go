@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"urdma/config"
+
+	"github.com/spf13/cobra"
+)
+
+// version and libDir are set by the build: -ldflags "-X main.version=…
+// -X main.libDir=…".
+var (
+	version = "devel"
+	libDir  = ""
+)
+
+// Exit statuses. Those of exec are env(1)'s, so that a script can tell a
+// program's failure from ours.
+const (
+	exitFailure   = 1
+	exitUsage     = 2 // and a bad configuration, as urdmad's own
+	exitExec      = 125
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+// statusError gives an error the exit status it ends the command with.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+func withStatus(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{status, err}
+}
+
+func main() {
+	root := newRoot()
+	ran, err := root.ExecuteC()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, message(ran, err))
+	os.Exit(exitStatus(ran, err))
+}
+
+// message leaves errors of a configuration file as they are: each of their
+// lines begins with the file and the line, as editors expect.
+func message(ran *cobra.Command, err error) string {
+	if isConfigError(err) {
+		return err.Error()
+	}
+	return ran.CommandPath() + ": " + err.Error()
+}
+
+func isConfigError(err error) bool {
+	var one *config.Error
+	var many config.Errors
+	return errors.As(err, &one) || errors.As(err, &many)
+}
+
+func exitStatus(ran *cobra.Command, err error) int {
+	var s *statusError
+	switch {
+	case errors.As(err, &s):
+		return s.status
+	case ran.Name() == "exec":
+		return exitExec
+	case isConfigError(err):
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "urdma",
+		Short: "run programs on urdmad and look after its configuration",
+		Long: "urdma is the companion of urdmad(8), the daemon that gives RDMA to machines without RDMA hardware. " +
+			"It starts programs on urdmad's devices, and checks, shows and starts its configuration.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		status := exitUsage
+		if cmd.Name() == "exec" {
+			status = exitExec
+		}
+		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
+	})
+	root.AddCommand(newExec(), newConfig(), newVersion(), newMan())
+	return root
+}
+
+// usage gives a wrong number of arguments the status of a wrong
+// use.
+func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := args(cmd, given); err != nil {
+			return withStatus(exitUsage, fmt.Errorf("%w; use: %s", err, cmd.UseLine()))
+		}
+		return nil
+	}
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Long:  "Print the version of urdma.",
+		Args:  usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "urdma %s\n", version)
+			return err
+		},
+	}
+}

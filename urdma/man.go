@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"urdma/urdma/manual"
+
+	"github.com/spf13/cobra"
+)
+
+// newMan is hidden: the build uses it, people read its output with man(1).
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIRECTORY",
+		Short:  "write the manual pages into a directory",
+		Args:   usage(cobra.ExactArgs(1)),
+		Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			for name, text := range manualPages() {
+				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {
+					return fmt.Errorf("writing manual page: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// manualPages gives the text of each printed page by file name.
+func manualPages() map[string]string {
+	root := newRoot()
+	root.InitDefaultCompletionCmd()
+	return map[string]string{
+		"urdma.1":      manual.Command(root, commandSections),
+		"urdma.json.5": manual.Config(fileIntroduction, fileSections),
+	}
+}
+
+var commandSections = []manual.Section{
+	{Title: "Exit status", Items: [][2]string{
+		{"0", "Success."},
+		{"1", "Failure."},
+		{"2", "Wrong use, or a configuration with an error."},
+		{"125", "urdma exec itself failed, before the program."},
+		{"126", "The program exists and cannot be run, or not on urdmad."},
+		{"127", "There is no such program."},
+		{"other", "The program's own, under urdma exec."},
+	}},
+	{Title: "Environment", Items: [][2]string{
+		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
+		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
+		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
+		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already."},
+	}},
+	{Title: "See also", Text: "urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
+}
+
+var fileIntroduction = []manual.Section{
+	{Text: "urdmad(8) reads one configuration file, named by its option --config, and without one runs with a single loopback port. " +
+		"The file is one JSON object (RFC 8259) in UTF-8. Only ports must be given; every other property has a default."},
+	{Text: "A property that is not described here stops urdma config check, which names the nearest known one; urdmad warns about it and goes on. " +
+		"Everything else that is wrong stops urdmad with exit status 2: a wrong type, a number out of range, a property given twice, bytes after the end, two ports with one address. " +
+		"Each error names the file, the line, the property, what was found and what is allowed."},
+	{Text: "JSON has no comments. In every object a property whose name begins with \"$comment\" may hold a string or an array of strings; it is ignored."},
+	{Text: "A file of the C urdma is valid as it stands."},
+}
+
+var fileSections = []manual.Section{
+	{Title: "Examples", Items: [][2]string{
+		{"Programs of one machine:", `{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ] }`},
+		{"A NIC bound to vfio-pci, jumbo frames, a core for the poll loop:", `{
+  "ports": [ { "pci_address": "0000:03:00.0", "ipv4_address": "10.2.0.100/24", "mtu": 9000 } ],
+  "workers": [ { "core": 3 } ]
+}`},
+		{"Two daemons of one machine joined by shared memory; the other has role=client and 10.2.0.2:", `{
+  "ports": [ { "vdev": "memif,role=server,socket=/tmp/wire.sock", "ipv4_address": "10.2.0.1/24" } ],
+  "socket": "/tmp/urdmad-1.sock"
+}`},
+	}},
+	{Title: "See also", Text: "urdma(1), urdmad(8)"},
+}
