@@ -29,8 +29,9 @@ func newConfigCheck() *cobra.Command {
 		Long: "Tell everything that is wrong with a configuration file: for each error the line, the JSON path, what was found and what is allowed. " +
 			"Unknown properties count as errors here, with the nearest known name; urdmad itself warns about them and goes on. " +
 			"Whether the devices, groups and cores named exist is for urdmad to find out when it starts.",
-		Example: "  urdma config check /etc/urdma/urdma.json",
-		Args:    usage(cobra.ExactArgs(1)),
+		Example:               "  urdma config check /etc/urdma/urdma.json",
+		DisableFlagsInUseLine: true, // it has none
+		Args:                  usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := config.Check(args[0]); err != nil {
 				return withStatus(exitUsage, err)

@@ -161,6 +161,14 @@ func TestManualPagesAreCurrent(t *testing.T) {
 	}
 }
 
+func TestExamplesOfTheManualAreCorrect(t *testing.T) {
+	for _, item := range fileSections[0].Items {
+		if err := config.CheckBytes(item[0], []byte(item[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestManualPagesRender(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 3 {

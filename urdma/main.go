@@ -120,6 +120,8 @@ func newVersion() *cobra.Command {
 		Short: "print the version",
 		Long:  "Print the version of urdma.",
 		Args:  usage(cobra.NoArgs),
+
+		DisableFlagsInUseLine: true, // it has none
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "urdma %s\n", version)
 			return err
