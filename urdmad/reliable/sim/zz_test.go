@@ -29,6 +29,9 @@ func TestZZ(t *testing.T) {
 			UN += st.Undone
 			NL += st.Needless
 		}
+		if !r.ext() {
+			continue
+		}
 		D += d
 		R += rs
 		xs = append(xs, x{float64(r.world.Now) / 1e6, s, d, rs, r.text})
@@ -48,3 +51,4 @@ func TestZZ(t *testing.T) {
 	}
 	fmt.Println(xs[0].txt)
 }
+func (r *seedRun) ext() bool { return r.world.Peers[0].cfg.Extended }
