@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"urdma/verbs/abi"
+)
+
+var sendOpcodes = [...]uint32{
+	abi.WRRDMAWrite: abi.WCRDMAWrite, abi.WRRDMAWriteWithImm: abi.WCRDMAWrite,
+	abi.WRSend: abi.WCSend, abi.WRSendWithImm: abi.WCSend, abi.WRSendWithInv: abi.WCSend,
+	abi.WRRDMARead: abi.WCRDMARead,
+}
+
+// completeSends completes send work requests from the oldest on, as far as they
+// are done, and frees acknowledged read responses.
+func (e *Engine) completeSends(qp *QP) {
+	c := qp.conn
+	if c == nil {
+		return
+	}
+	before := qp.sqHead
+	for qp.sqHead != qp.sqTail {
+		wr := qp.wr(qp.sqHead)
+		if wr.state == wrFailed {
+			e.failOldest(qp, wr.status, wr.vendor)
+			c.failed()
+			return
+		}
+		if !c.sendDone(qp, wr) {
+			break
+		}
+		e.completeOldest(qp, wr, abi.StatusSuccess)
+	}
+	if qp.sqHead != before {
+		qp.Ring.PublishSQCons(qp.sqHead)
+	}
+	for qp.irqHead != qp.irqNext {
+		rr := qp.readResponse(qp.irqHead)
+		if c.port != nil && rr.end.After(c.rel.Acked()) {
+			break
+		}
+		qp.popReadResponse()
+	}
+	if c.state == connDraining && c.drained() {
+		c.e.hasten(c.timer, c.e.now)
+	}
+}
+
+// sendDone reports whether the oldest work request is done: acknowledged, and a
+// Read answered with all of it written.
+func (c *Conn) sendDone(qp *QP, wr *sendWR) bool {
+	if wr.state != wrSent {
+		return false
+	}
+	if c.port != nil && wr.end.After(c.rel.Acked()) {
+		return false
+	}
+	return wr.op != abi.WRRDMARead || wr.answered && qp.asyncDone >= wr.asyncUntil
+}
+
+// completeOldest writes the completion of the oldest work request and forgets
+// it. The caller publishes the consumer index.
+func (e *Engine) completeOldest(qp *QP, wr *sendWR, status uint32) {
+	if wr.flags&abi.SendSignaled != 0 || status != abi.StatusSuccess {
+		w := abi.CQE{WRID: wr.id, Status: status, VendorErr: wr.vendor, QPNum: qp.QPN, ByteLen: wr.length}
+		if int(wr.op) < len(sendOpcodes) {
+			w.Opcode = sendOpcodes[wr.op]
+		}
+		e.complete(qp.SendCQ, &w, false)
+	}
+	if status == abi.StatusSuccess {
+		qp.Stats.MessagesSent++
+		qp.Stats.BytesSent += uint64(wr.length)
+	}
+	qp.release(qp.sqHead)
+	qp.sqHead++
+	if int32(qp.sqNext-qp.sqHead) < 0 {
+		qp.sqNext = qp.sqHead
+	}
+}
+
+// failOldest completes the oldest work request, if there is one, with an error.
+func (e *Engine) failOldest(qp *QP, status, vendor uint32) {
+	if qp == nil || qp.state == abi.QPSErr {
+		return
+	}
+	if qp.sqHead != qp.sqTail {
+		wr := qp.wr(qp.sqHead)
+		wr.vendor = vendor
+		e.completeOldest(qp, wr, status)
+		qp.Ring.PublishSQCons(qp.sqHead)
+	}
+}
+
+// errorQP moves a queue pair to the error state and flushes both queues.
+func (e *Engine) errorQP(qp *QP) {
+	if qp.state == abi.QPSErr {
+		return
+	}
+	wasReset := qp.state == abi.QPSReset
+	qp.state = abi.QPSErr
+	for qp.irqHead != qp.irqTail {
+		qp.popReadResponse()
+	}
+	qp.irqNext = qp.irqHead
+	qp.readsOut = 0
+	for qp.sqHead != qp.sqTail {
+		wr := qp.wr(qp.sqHead)
+		e.completeOldest(qp, wr, abi.StatusWRFlushErr)
+	}
+	if qp.recv.active {
+		e.endReceive(qp, abi.CQE{Status: abi.StatusWRFlushErr}, false)
+	}
+	if !wasReset {
+		e.flushPosted(qp)
+	}
+}
+
+// flushPosted completes everything a client has posted to a queue pair in error.
+func (e *Engine) flushPosted(qp *QP) {
+	var slot abi.SQE
+	prod, err := qp.Ring.SQProd(qp.sqTail)
+	for ; err == nil && qp.sqTail != prod; qp.sqTail++ {
+		qp.Ring.ReadSQ(qp.sqTail, &slot, nil)
+		w := abi.CQE{WRID: slot.WRID, Status: abi.StatusWRFlushErr, QPNum: qp.QPN}
+		if slot.Opcode < uint32(len(sendOpcodes)) {
+			w.Opcode = sendOpcodes[slot.Opcode]
+		}
+		e.complete(qp.SendCQ, &w, false)
+	}
+	qp.sqHead, qp.sqNext = qp.sqTail, qp.sqTail
+	qp.Ring.PublishSQCons(qp.sqHead)
+
+	var rqe abi.RQE
+	prod, err = qp.Ring.RQProd(qp.rqHead)
+	for ; err == nil && qp.rqHead != prod; qp.rqHead++ {
+		qp.Ring.ReadRQ(qp.rqHead, &rqe, nil)
+		w := abi.CQE{WRID: rqe.WRID, Status: abi.StatusWRFlushErr, Opcode: abi.WCRecv, QPNum: qp.QPN}
+		e.completeRecv(qp, &w, false)
+	}
+	qp.Ring.PublishRQCons(qp.rqHead)
+}
+
+// failQP is for errors that no work request stands for: the queue pair goes to
+// the error state, its connection ends, and the client gets an asynchronous
+// event.
+func (e *Engine) failQP(qp *QP, event uint32) {
+	if qp.state == abi.QPSErr {
+		return
+	}
+	e.errorQP(qp)
+	ev := abi.AsyncEvent{EventType: event, Handle: qp.Handle}
+	e.SendEvent(qp.Async, abi.Bytes(&ev))
+	if c := qp.conn; c != nil {
+		c.failed()
+	}
+}
+
+// failed ends a connection whose own queue pair failed.
+func (c *Conn) failed() {
+	if c.state != connOpen && c.state != connDraining {
+		return
+	}
+	c.closeReason = CloseLocal
+	c.finish()
+}

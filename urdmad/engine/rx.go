@@ -1,0 +1,332 @@
+package engine
+
+import (
+	"urdma/dpdk/port"
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// receive takes what a port has, a few bursts at most.
+func (e *Engine) receive(n *netPort) (total int) {
+	if !n.info.Wire {
+		return 0
+	}
+	for range rxBursts {
+		got := n.port.Rx(n.rx[:])
+		for i := range n.rx[:got] {
+			p := &n.rx[i]
+			if !e.frame(n, p) {
+				n.port.Free(n.rx[i : i+1])
+			}
+		}
+		total += got
+		if got < len(n.rx) {
+			break
+		}
+	}
+	return total
+}
+
+// frame handles one frame and reports whether it keeps the packet.
+func (e *Engine) frame(n *netPort, p *port.Packet) (kept bool) {
+	head := p.Data[:min(len(p.Data), wire.MaxHeaderLen)]
+	if n.info.SharedRx {
+		head = n.head[:copy(n.head[:], head)] // the sender can still change its own copy
+	}
+	var f wire.Frame
+	if err := f.Parse(head, len(p.Data)); err != nil {
+		e.Stats.BadFrames[err.Error()]++
+		return false
+	}
+	switch {
+	case f.Type == wire.EtherTypeARP:
+		e.arp(n, head[f.PayloadOff:])
+	case f.Type != wire.EtherTypeIPv4 || f.DstIP != n.addr.IP():
+	case !e.checksumsRight(n, &f, head, p):
+		e.Stats.BadFrames["checksum wrong"]++
+	case f.Proto == wire.ProtoUDP:
+		return e.udp(n, &f, head, p)
+	case f.Proto == wire.ProtoICMP:
+		e.icmp(n, &f, p)
+	}
+	return false
+}
+
+// checksumsRight verifies what the port has not.
+func (e *Engine) checksumsRight(n *netPort, f *wire.Frame, head []byte, p *port.Packet) bool {
+	if p.Flags&(port.RxIPv4Bad|port.RxUDPBad) != 0 {
+		return false
+	}
+	if !p.Flags.Has(port.RxIPv4Good) && !wire.VerifyIPv4Checksum(head[f.IPHeaderOff:f.IPHeaderOff+f.IPHeaderLen]) {
+		return false
+	}
+	if f.Proto != wire.ProtoUDP || f.UDPChecksum == 0 || p.Flags.Has(port.RxUDPGood) {
+		return true
+	}
+	return wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen])
+}
+
+func (e *Engine) arp(n *netPort, b []byte) {
+	var a wire.ARP
+	if _, err := a.Parse(b); err != nil {
+		e.Stats.BadFrames[err.Error()]++
+		return
+	}
+	n.sendARP(n.arp.Packet(int64(e.now), &a))
+}
+
+// icmp answers echo requests; everything else, errors included, is ignored: a
+// kernel that holds the same address sends errors for our ports.
+func (e *Engine) icmp(n *netPort, f *wire.Frame, p *port.Packet) {
+	b := n.alloc()
+	if b == nil || len(p.Data) > len(b) {
+		return
+	}
+	size := copy(b, p.Data)
+	var g wire.Frame
+	if g.Parse(b[:size], size) != nil || wire.EchoReply(&g, b[:size], wire.MAC(n.info.MAC)) != nil {
+		return
+	}
+	n.commit(size)
+}
+
+// udp hands a datagram to its connection or to the connection manager.
+func (e *Engine) udp(n *netPort, f *wire.Frame, head []byte, p *port.Packet) (kept bool) {
+	c := n.conns[f.DstPort]
+	if c == nil || c.state == connOpening || isControl(head, f) {
+		e.control(n, f, p)
+		return false
+	}
+	if c.PeerIP != f.SrcIP || c.PeerPort != f.SrcPort {
+		e.Stats.StrayAddress++
+		return false
+	}
+	return c.packet(f, head, p)
+}
+
+// isControl reports a request, accept or reject, without further checks.
+func isControl(head []byte, f *wire.Frame) bool {
+	at := f.PayloadOff + 8
+	return f.PayloadLen >= wire.TRPLen && wire.TRPOp(head[at]>>4).IsControl()
+}
+
+func (e *Engine) control(n *netPort, f *wire.Frame, p *port.Packet) {
+	body := append([]byte(nil), p.Data[f.PayloadOff:f.PayloadOff+f.PayloadLen]...)
+	var t wire.TRP
+	at, err := t.Parse(body, false)
+	if err != nil {
+		e.Stats.BadFrames[err.Error()]++
+		return
+	}
+	if !t.Op.IsControl() {
+		e.Stats.NoConnection++
+		return
+	}
+	e.handler.Packet(n.dev, f, &t, body[at:])
+}
+
+// packet handles a TRP packet of an established connection.
+func (c *Conn) packet(f *wire.Frame, head []byte, p *port.Packet) (kept bool) {
+	var t wire.TRP
+	at, err := t.Parse(head[f.PayloadOff:min(len(head), f.PayloadOff+f.PayloadLen)], c.extended)
+	if err != nil {
+		c.e.Stats.BadFrames[err.Error()]++
+		return false
+	}
+	if c.extended && t.Cookie != c.LocalCookie {
+		c.e.Stats.StrayAddress++
+		return false
+	}
+	c.Stats.RxPackets++
+	if c.state == connFin || c.state == connClosed {
+		c.late(&t)
+		return false
+	}
+	c.hear()
+	seg := segment{
+		head: head[f.PayloadOff+at : min(len(head), f.PayloadOff+f.PayloadLen)],
+		data: p.Data[f.PayloadOff+at : f.PayloadOff+f.PayloadLen],
+	}
+	switch t.Op {
+	case wire.OpData:
+		kept = c.data(&t, &seg, p)
+	case wire.OpSack:
+		c.sack(&t, seg.data)
+	case wire.OpFin:
+		c.fin(&t)
+	}
+	if c.state == connOpen || c.state == connDraining {
+		c.e.runq.add(c.qp)
+		c.schedule()
+	}
+	return kept
+}
+
+// hear notes the first packet of the peer, which establishes a passive side.
+func (c *Conn) hear() {
+	if !c.heard {
+		c.heard = true
+		if c.passive {
+			c.e.handler.Established(c)
+		}
+	}
+}
+
+// segment is a DDP segment: its head in private memory, and all of it.
+type segment struct {
+	head []byte
+	data []byte
+}
+
+// data takes a data packet: the acknowledgement it carries, then its segment.
+// A Terminate is looked at before the acknowledgement, which may cover the very
+// segment that the peer refused.
+func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
+	if isTerminate(s.head) { // also out of order: nothing after it counts
+		c.terminated(s)
+		return false
+	}
+	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err != nil {
+		c.e.Stats.BadAck++
+		return false
+	}
+	c.e.completeSends(c.qp)
+	if c.state != connOpen && c.state != connDraining {
+		return false
+	}
+	ar := t.Flags&wire.FlagAckRequested != 0
+	if len(s.data) == 0 {
+		if ar {
+			c.rel.OnAckRequested(c.e.now)
+		}
+		return false
+	}
+	switch c.rel.OnData(c.e.now, t.PSN, ar) {
+	case reliable.Deliver:
+		c.deliver(t.PSN, s)
+		c.deliverHeld()
+	case reliable.Hold:
+		return c.hold(t.PSN, p)
+	case reliable.Duplicate:
+		c.Stats.Duplicates++
+	case reliable.Outside:
+		c.Stats.OutsideWindow++
+	}
+	return false
+}
+
+// hold keeps the packet of a segment that came out of order until the gap
+// closes. A port that has no memory left to retain it in lets us keep it where
+// it is.
+func (c *Conn) hold(psn wire.PSN, p *port.Packet) bool {
+	c.Stats.Held++
+	i := uint32(psn) & c.heldMask
+	if c.held[i].Data != nil {
+		c.port.port.Free(c.held[i : i+1])
+	}
+	c.held[i] = *p
+	if err := c.port.port.Retain(&c.held[i]); err != nil {
+		c.e.Stats.RetainFailed++
+	}
+	return true
+}
+
+func (c *Conn) deliverHeld() {
+	for c.state == connOpen || c.state == connDraining {
+		psn, ok := c.rel.NextHeld()
+		if !ok {
+			break
+		}
+		i := uint32(psn) & c.heldMask
+		p := c.held[i]
+		if p.Data == nil {
+			break
+		}
+		c.deliverRetained(psn, &p)
+		c.held[i] = port.Packet{}
+		c.port.port.Free([]port.Packet{p})
+	}
+	c.finIfWhole()
+}
+
+// deliverRetained parses a retained frame's outer headers again; they were
+// checked when it arrived.
+func (c *Conn) deliverRetained(psn wire.PSN, p *port.Packet) {
+	var f wire.Frame
+	head := p.Data[:min(len(p.Data), wire.MaxHeaderLen)]
+	var private [wire.MaxHeaderLen]byte
+	head = private[:copy(private[:], head)]
+	if f.Parse(head, len(p.Data)) != nil {
+		return
+	}
+	trp := wire.TRPLen
+	if c.extended {
+		trp = wire.TRPExtLen
+	}
+	from, to := f.PayloadOff+trp, f.PayloadOff+f.PayloadLen
+	if from > to {
+		return
+	}
+	c.deliver(psn, &segment{head: head[min(from, len(head)):min(len(head), to)], data: p.Data[from:to]})
+}
+
+func (c *Conn) sack(t *wire.TRP, body []byte) {
+	var runs [wire.MaxSackRuns]wire.SackRun
+	ack, n := t.Ack, 0
+	if c.extended {
+		var err error
+		var private [wire.MaxSackRuns * 8]byte
+		if n, err = wire.ParseSackRuns(runs[:], private[:copy(private[:], body)]); err != nil {
+			c.e.Stats.BadFrames[err.Error()]++
+			return
+		}
+	} else {
+		runs[0], n = wire.SackRun{First: t.PSN, End: t.Ack}, 1
+		ack = c.rel.Acked()
+	}
+	if err := c.rel.OnSack(c.e.now, ack, t.Credits, runs[:n]); err != nil {
+		c.e.Stats.BadAck++
+		return
+	}
+	c.e.completeSends(c.qp)
+}
+
+// fin: the peer will send nothing more. Data in front of it that is still
+// missing is waited for, within the peer's patience.
+func (c *Conn) fin(t *wire.TRP) {
+	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err == nil {
+		c.e.completeSends(c.qp)
+	}
+	if c.state != connOpen && c.state != connDraining {
+		return
+	}
+	c.finPending, c.finPSN = true, t.PSN
+	c.finIfWhole()
+}
+
+func (c *Conn) finIfWhole() {
+	if !c.finPending || (c.state != connOpen && c.state != connDraining) {
+		return
+	}
+	if next := c.rel.Expected(); c.finPSN.After(next) {
+		return
+	}
+	c.closeReason = CloseRemote
+	c.finish()
+	c.close()
+}
+
+// late answers packets of a connection that has ended here.
+func (c *Conn) late(t *wire.TRP) {
+	switch {
+	case t.Op == wire.OpFin && c.state == connFin:
+		c.close()
+	case t.Op == wire.OpFin && c.closeReason == CloseRemote:
+		c.sendFin() // ours was lost
+	case t.Op == wire.OpFin:
+	case c.state == connClosed && c.tries < finTries:
+		c.tries++
+		c.sendFin()
+	}
+}
+

@@ -1,0 +1,12 @@
+// Package mem is urdmad's registry of client memory: which STag names which
+// bytes of which client, who may touch them how, and by which path urdmad
+// reaches them.
+//
+// A Space is one client's memory: the files it shares with urdmad (mapped here
+// in windows) and, for what could not be shared, its /proc/self/mem, which is
+// read and written by a goroutine of the Space and never by the poll loop (a
+// page of a client can block for ever). A Table maps STags to Regions. Tables
+// and Regions belong to the worker; a Space maps files from the control side.
+//
+// The package must not know queue pairs, packets or completions.
+package mem

@@ -1,0 +1,93 @@
+package mem
+
+import (
+	"os"
+	"sync"
+)
+
+// Job is one read or write of client memory through /proc/self/mem. Jobs of a
+// Space run one after the other in the order of Submit.
+type Job struct {
+	Write bool
+	Addr  uint64 // in the client's address space
+	Buf   []byte // source of a write, destination of a read; the Space's until Done
+	// Done is called on the Space's goroutine with nil or the error (a page the
+	// client has unmapped: EIO). It must be quick and must not block.
+	Done func(error)
+}
+
+// fallback is the goroutine that may block on a client's pages.
+type fallback struct {
+	mu     sync.Mutex
+	cond   *sync.Cond
+	queue  []Job
+	ending bool
+	mem    *os.File
+}
+
+// Fallback makes sure the Space's goroutine runs; ErrNoSelfMem if the client
+// passed no descriptor.
+func (s *Space) Fallback() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.selfMem == nil || s.closed {
+		return ErrNoSelfMem
+	}
+	if s.fallback == nil {
+		f := &fallback{mem: s.selfMem}
+		f.cond = sync.NewCond(&f.mu)
+		s.fallback = f
+		go f.run()
+	}
+	return nil
+}
+
+// Submit queues a job; Fallback must have succeeded before. Memory for the
+// queue is the only thing it can wait for.
+func (s *Space) Submit(j Job) {
+	f := s.fallback
+	f.mu.Lock()
+	f.queue = append(f.queue, j)
+	f.mu.Unlock()
+	f.cond.Signal()
+}
+
+func (f *fallback) stop() {
+	f.mu.Lock()
+	f.ending = true
+	f.mu.Unlock()
+	f.cond.Signal()
+}
+
+func (f *fallback) run() {
+	for {
+		jobs, ok := f.take()
+		if !ok {
+			return
+		}
+		for _, j := range jobs {
+			j.Done(f.do(j))
+		}
+	}
+}
+
+func (f *fallback) take() ([]Job, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.queue) == 0 && !f.ending {
+		f.cond.Wait()
+	}
+	jobs := f.queue
+	f.queue = nil
+	return jobs, len(jobs) > 0
+}
+
+func (f *fallback) do(j Job) error {
+	var err error
+	if j.Write {
+		_, err = f.mem.WriteAt(j.Buf, int64(j.Addr))
+	} else {
+		_, err = f.mem.ReadAt(j.Buf, int64(j.Addr))
+	}
+	return err
+}

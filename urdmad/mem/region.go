@@ -1,0 +1,132 @@
+package mem
+
+import (
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// Region is registered memory of one client. The worker owns it.
+type Region struct {
+	STag   wire.STag
+	PD     uint64 // protection domain, unique over all clients
+	Access uint32 // enum ibv_access_flags
+	Space  *Space
+
+	base   uint64 // iova of the first byte
+	length uint64
+	host   []byte // the bytes in urdmad's address space; nil on the fallback path
+	window *window
+	client uint64 // address in the client, for the fallback path
+
+	refs int  // work in progress that may still touch host
+	dead bool // deregistered: no new work finds it
+}
+
+// NewRegion describes length bytes of s that work requests call base. With
+// shared memory host comes from s.Map; without, host is nil and client is the
+// address in the client's address space.
+func NewRegion(s *Space, pd uint64, access uint32, base, length, client uint64, m Mapping) *Region {
+	return &Region{PD: pd, Access: access, Space: s, base: base, length: length,
+		host: m.Bytes, window: m.window, client: client}
+}
+
+// Shared reports whether urdmad maps the region's pages.
+func (r *Region) Shared() bool { return r.window != nil || r.length == 0 }
+
+// Length of the region in bytes.
+func (r *Region) Length() uint64 { return r.length }
+
+// Base is the address of the first byte as work requests name it.
+func (r *Region) Base() uint64 { return r.base }
+
+// Contains reports whether n bytes at va lie inside; it is safe for any values.
+func (r *Region) Contains(va, n uint64) bool {
+	off := va - r.base
+	return va >= r.base && off <= r.length && n <= r.length-off
+}
+
+// Bytes returns n bytes at va, which Contains has accepted; nil if the region
+// is on the fallback path.
+func (r *Region) Bytes(va, n uint64) []byte {
+	if r.host == nil {
+		return nil
+	}
+	off := va - r.base
+	return r.host[off : off+n : off+n]
+}
+
+// ClientAddr translates va, which Contains has accepted, to the client's own
+// address.
+func (r *Region) ClientAddr(va uint64) uint64 { return r.client + (va - r.base) }
+
+// Hold keeps the region's pages mapped until Release, even if it is
+// deregistered meanwhile.
+func (r *Region) Hold() { r.refs++ }
+
+// Release undoes one Hold.
+func (r *Region) Release() {
+	r.refs--
+	if r.dead && r.refs == 0 {
+		r.unmap()
+	}
+}
+
+// Allows reports whether all of want is granted.
+func (r *Region) Allows(want uint32) bool { return r.Access&want == want }
+
+// Dead reports whether the region was deregistered.
+func (r *Region) Dead() bool { return r.dead }
+
+func (r *Region) kill() {
+	r.dead = true
+	if r.refs == 0 {
+		r.unmap()
+	}
+}
+
+func (r *Region) unmap() {
+	if r.window != nil {
+		r.Space.unmap(r.window)
+		r.window, r.host = nil, nil
+	}
+}
+
+// CheckLocal says whether a work request of protection domain pd may use n
+// bytes at va with the rights want (0 for reading).
+func (r *Region) CheckLocal(pd, va, n uint64, want uint32) bool {
+	return r != nil && r.PD == pd && r.Contains(va, n) && r.Allows(want)
+}
+
+// CheckTagged is the check of RFC 5041 section 5.2 and RFC 5040 section 7 for a
+// tagged segment or the source of a Read: it returns 0 or the cause of the
+// Terminate message to send. read chooses RDMAP's codes (a Read Request names
+// its source at the RDMAP layer), else DDP's.
+func (r *Region) CheckTagged(pd, va, n uint64, want uint32, read bool) wire.TermCode {
+	switch {
+	case r == nil:
+		return pick(read, wire.TermProtectionSTag, wire.TermTaggedSTag)
+	case r.PD != pd:
+		return pick(read, wire.TermProtectionStream, wire.TermTaggedStream)
+	case va+n < va:
+		return pick(read, wire.TermProtectionWrap, wire.TermTaggedWrap)
+	case !r.Contains(va, n):
+		return pick(read, wire.TermProtectionBounds, wire.TermTaggedBounds)
+	case !r.Allows(want):
+		return wire.TermProtectionAccess
+	}
+	return 0
+}
+
+func pick(first bool, a, b wire.TermCode) wire.TermCode {
+	if first {
+		return a
+	}
+	return b
+}
+
+// RemoteWrite and RemoteRead are the rights a peer needs.
+const (
+	LocalWrite  = abi.AccessLocalWrite
+	RemoteWrite = abi.AccessRemoteWrite
+	RemoteRead  = abi.AccessRemoteRead
+)

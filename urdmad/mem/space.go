@@ -1,0 +1,153 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors of sharing memory.
+var (
+	ErrNotSealed = errors.New("mem: file is not a memfd sealed against shrinking (F_SEAL_SHRINK)")
+	ErrNoFile    = errors.New("mem: no such file handle")
+	ErrRange     = errors.New("mem: range lies outside the file")
+	ErrNoSelfMem = errors.New("mem: the client passed no /proc/self/mem, only shared memory can be registered")
+)
+
+// windowAlign is the granularity of mappings: registrations that lie close
+// together in a file share one mapping, of which Linux allows 65,530 a process.
+const windowAlign = 64 << 20
+
+// Space is one client's memory as urdmad reaches it.
+type Space struct {
+	mu      sync.Mutex
+	files   map[uint32]*os.File
+	windows []*window
+	closed  bool
+
+	fallback *fallback // nil until a region needs it
+	selfMem  *os.File  // the client's /proc/self/mem, or nil
+}
+
+// window is a mapped part of a client's file.
+type window struct {
+	file       uint32
+	start, end uint64 // offsets in the file
+	bytes      []byte
+	refs       int
+}
+
+// Mapping is a mapped range of a client's file.
+type Mapping struct {
+	Bytes  []byte
+	window *window
+}
+
+// NewSpace takes ownership of selfMem, which may be nil.
+func NewSpace(selfMem *os.File) *Space {
+	return &Space{files: make(map[uint32]*os.File), selfMem: selfMem}
+}
+
+// AddFile accepts a memfd under a handle that the caller chose, and owns it
+// from then on, also on error.
+func (s *Space) AddFile(handle uint32, f *os.File) error {
+	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		f.Close()
+		return ErrNotSealed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[handle] = f
+	return nil
+}
+
+// Map maps n bytes at offset of a file. The bytes stay until the region made
+// of them is removed and released.
+func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files[handle]
+	if f == nil {
+		return Mapping{}, ErrNoFile
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return Mapping{}, fmt.Errorf("mem: %w", err)
+	}
+	if offset+n < offset || offset+n > uint64(st.Size) {
+		return Mapping{}, ErrRange
+	}
+	w, err := s.window(handle, f, offset, n)
+	if err != nil {
+		return Mapping{}, err
+	}
+	w.refs++
+	at := offset - w.start
+	return Mapping{Bytes: w.bytes[at : at+n : at+n], window: w}, nil
+}
+
+// Unmap gives a mapping back that no region was made of.
+func (s *Space) Unmap(m Mapping) {
+	if m.window != nil {
+		s.unmap(m.window)
+	}
+}
+
+func (s *Space) window(handle uint32, f *os.File, offset, n uint64) (*window, error) {
+	for _, w := range s.windows {
+		if w.file == handle && w.start <= offset && offset+n <= w.end {
+			return w, nil
+		}
+	}
+	start := offset &^ (windowAlign - 1)
+	end := (offset + n + windowAlign - 1) &^ (windowAlign - 1)
+	b, err := unix.Mmap(int(f.Fd()), int64(start), int(end-start),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("mem: mapping %d bytes of client memory: %w", end-start, err)
+	}
+	w := &window{file: handle, start: start, end: end, bytes: b}
+	s.windows = append(s.windows, w)
+	return w, nil
+}
+
+func (s *Space) unmap(w *window) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.refs--
+	if w.refs > 0 {
+		return
+	}
+	for i, x := range s.windows {
+		if x == w {
+			s.windows = append(s.windows[:i], s.windows[i+1:]...)
+			break
+		}
+	}
+	_ = unix.Munmap(w.bytes) // fails only for an address that is not a mapping
+}
+
+// Close ends the fallback goroutine and closes the files. Mappings still held
+// by regions go with their release.
+func (s *Space) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	for _, f := range s.files {
+		f.Close()
+	}
+	s.files = map[uint32]*os.File{}
+	if s.fallback != nil {
+		s.fallback.stop()
+	}
+	if s.selfMem != nil {
+		s.selfMem.Close()
+	}
+}
