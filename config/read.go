@@ -113,7 +113,7 @@ func (r *reader) textOr(path, fallback, origin string) string {
 	if v := r.value(path); v.Exists() {
 		return v.String()
 	}
-	r.note(path, strconv.Quote(fallback), origin)
+	r.note(path, quoteJSON(fallback), origin)
 	return fallback
 }
 
@@ -153,14 +153,14 @@ func (r *reader) normal(path string, form func(string) string) string {
 	if text == "" {
 		return ""
 	}
-	r.amend(strconv.Quote(form(text)))
+	r.amend(quoteJSON(form(text)))
 	return form(text)
 }
 
 func (r *reader) prefix(path string) netip.Prefix {
 	p := parsePrefix(r.text(path))
 	if p.IsValid() {
-		r.amend(strconv.Quote(p.String()))
+		r.amend(quoteJSON(p.String()))
 	}
 	return p
 }

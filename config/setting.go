@@ -36,6 +36,18 @@ func (c *Config) JSON() []byte {
 	return []byte(pretty.String())
 }
 
+// quoteJSON writes a string as JSON; strconv.Quote writes Go, whose \x7f is
+// none.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(fmt.Sprintf("config: a string gave no JSON: %v", err)) // cannot be
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // branch is an object or an array under construction, in order of arrival.
 type branch struct {
 	names    []string

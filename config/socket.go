@@ -22,6 +22,8 @@ type places struct {
 	isDir   func(string) bool
 	exists  func(string) bool
 	canMake func(dir string) bool
+	// trusted tells that no other user could have put the socket there.
+	trusted func(socket string) bool
 }
 
 func systemPlaces() places {
@@ -30,6 +32,7 @@ func systemPlaces() places {
 		isDir:   func(p string) bool { fi, err := os.Stat(p); return err == nil && fi.IsDir() },
 		exists:  func(p string) bool { _, err := os.Stat(p); return err == nil },
 		canMake: canMake,
+		trusted: func(socket string) bool { return CheckSocketDir(socket) == nil },
 	}
 }
 
@@ -77,7 +80,8 @@ func (p places) private() string {
 // FindSocket is where a program looks for a running urdmad: $URDMA_SOCKET
 // alone where it is set, otherwise the first of the default places that has a
 // socket, so that a user without a urdmad of their own finds the system's.
-// Where none has, it is DefaultSocket.
+// A place that another user could have prepared is passed over. Where none
+// has a socket, it is DefaultSocket.
 func FindSocket() string { return findSocket(systemPlaces()) }
 
 func findSocket(p places) string {
@@ -86,7 +90,7 @@ func findSocket(p places) string {
 		return fallback
 	}
 	for _, path := range []string{fallback, p.system(), p.private()} {
-		if p.exists(path) {
+		if p.exists(path) && p.trusted(path) {
 			return path
 		}
 	}

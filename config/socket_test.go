@@ -22,6 +22,7 @@ func machine(env map[string]string, files ...string) places {
 	return places{
 		env: func(k string) string { return env[k] }, run: "/run", tmp: "/tmp", uid: 1000,
 		isDir: has, exists: has, canMake: func(dir string) bool { return has(dir + "/writable") },
+		trusted: func(socket string) bool { return !has(socket + "/planted") },
 	}
 }
 
@@ -42,6 +43,7 @@ func TestDefaultAndFoundSocket(t *testing.T) {
 		{"no session, system's daemon", machine(nil, system), system, system},
 		{"root", machine(nil, "/run/urdma/writable"), system, system},
 		{"root, daemon in the private place", machine(nil, "/run/urdma/writable", private), system, private},
+		{"planted by another user", machine(xdg, "/run/user/1000/x", private+"/planted"), user, user},
 		{"nothing", machine(nil), private, private},
 	} {
 		if made, _ := defaultSocket(c.m); made != c.made {

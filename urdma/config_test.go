@@ -42,7 +42,7 @@ func TestConfigCommands(t *testing.T) {
 		{[]string{"config", "check", "/no/such.json"}, exitUsage, "", "/no/such.json: found a file that cannot be read (no such file or directory), allowed: a readable file\n"},
 		{[]string{"config", "check"}, exitUsage, "", "urdma config check: accepts 1 arg(s), received 0; use: urdma config check FILE\n"},
 		{[]string{"config", "show", "--nonsense"}, exitUsage, "", "urdma config show: unknown flag: --nonsense (urdma config show --help tells more)\n"},
-		{[]string{"nonsense"}, exitFailure, "", "urdma: unknown command \"nonsense\" for \"urdma\"\n"},
+		{[]string{"nonsense"}, exitUsage, "", "urdma: unknown command \"nonsense\" for \"urdma\"; use: urdma [flags]\n"},
 		{[]string{"version"}, 0, "urdma devel\n", ""},
 	} {
 		r := run(t, nil, c.args...)

@@ -89,7 +89,7 @@ func newRoot() *cobra.Command {
 			"It starts programs on urdmad's devices, and checks, shows and starts its configuration.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          usage(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
