@@ -1,0 +1,200 @@
+package memif
+
+import (
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawPeer speaks the protocol by hand, so that tests can break it anywhere.
+type rawPeer struct {
+	t   *testing.T
+	ctl control
+	mem []byte // as client: its region; as server: the client's region 0
+	fd  int    // region memfd
+	c2s addRing
+	s2c addRing
+	// Ends of the interrupts.
+	c2sInt, s2cInt int
+}
+
+func (r *rawPeer) close() {
+	r.ctl.conn.Close()
+	closeFD(r.c2sInt)
+	closeFD(r.s2cInt)
+	closeFD(r.fd)
+	if r.mem != nil {
+		unix.Munmap(r.mem)
+	}
+}
+
+// dialRaw connects to a server port and reads its hello.
+func dialRaw(t *testing.T, path string) *rawPeer {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	if _, _, err := r.ctl.expect(kindHello); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const rawLog2, rawRoom = 6, 2048
+
+// rawRegion makes the client's memory: two rings and a buffer for every slot.
+func (r *rawPeer) rawRegion(size int) {
+	r.t.Helper()
+	fd, err := unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.fd = fd
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		r.t.Fatal(err)
+	}
+	unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	r.mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.c2s = addRing{flags: ringC2S, log2: rawLog2}
+	r.s2c = addRing{offset: uint32(ringBytes(rawLog2)), log2: rawLog2}
+	for _, a := range []addRing{r.c2s, r.s2c} {
+		if ring, err := ringAt(r.mem, a.offset, a.log2); err == nil {
+			ring.format()
+		}
+	}
+}
+
+func rawSize() int { return 2*ringBytes(rawLog2) + 2<<rawLog2*rawRoom }
+
+// buffer is the offset of buffer i.
+func rawBuffer(i int) uint32 { return uint32(2*ringBytes(rawLog2) + i*rawRoom) }
+
+func (r *rawPeer) ring(a addRing) *ring {
+	r.t.Helper()
+	x, err := ringAt(r.mem, a.offset, a.log2)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return &x
+}
+
+// offerAll does the whole handshake of a client and fails unless it succeeds.
+func (r *rawPeer) offerAll() {
+	r.t.Helper()
+	r.rawRegion(rawSize())
+	r.must(initMsg{version: version, name: "raw"}.encode(), -1, kindAck)
+	r.must(addRegion{0, uint64(len(r.mem))}.encode(), r.fd, kindAck)
+	r.c2sInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	r.s2cInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	r.must(r.c2s.encode(), r.c2sInt, kindAck)
+	r.must(r.s2c.encode(), r.s2cInt, kindAck)
+	r.must(connectMsg(kindConnect, "raw"), -1, kindConnected)
+}
+
+func (r *rawPeer) must(m message, fd int, answer kind) {
+	r.t.Helper()
+	if err := r.ctl.ask(m, fd, answer); err != nil {
+		r.t.Fatalf("%v: %v", m.kind(), err)
+	}
+}
+
+// sendFrame puts one honest frame into the c2s ring.
+func (r *rawPeer) sendFrame(slot int, d desc) {
+	x := r.ring(r.c2s)
+	x.store(uint16(slot), d)
+	x.advanceHead(1)
+}
+
+// dropped waits until the other side has hung up, and returns its reason.
+func (r *rawPeer) dropped() (reason string) {
+	r.t.Helper()
+	r.ctl.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for {
+		m, fd, err := r.ctl.recv()
+		closeFD(fd)
+		if err == errClosed {
+			return reason
+		}
+		if err != nil {
+			r.t.Fatalf("waiting to be dropped: %v", err)
+		}
+		if m.kind() == kindDisconnect {
+			_, reason = m.disconnect()
+		}
+	}
+}
+
+// serveRaw listens like a server and takes one client through the handshake.
+func serveRaw(t *testing.T, path string) (ln *net.UnixListener) {
+	t.Helper()
+	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func (r *rawPeer) ack() {
+	r.t.Helper()
+	if err := r.ctl.send(newMessage(kindAck), -1); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// acceptRaw is the server's half of the handshake, all honest.
+func acceptRaw(t *testing.T, ln *net.UnixListener) *rawPeer {
+	t.Helper()
+	ln.SetDeadline(time.Now().Add(10 * time.Second))
+	conn, err := ln.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxLog2RingEntries: maxLog2Ring}
+	if err := r.ctl.send(h.encode(), -1); err != nil {
+		t.Fatal(err)
+	}
+	take := func(k kind) (message, int) {
+		m, fd, err := r.ctl.expect(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, fd
+	}
+	take(kindInit)
+	r.ack()
+	m, fd := take(kindAddRegion)
+	r.fd = fd
+	if r.mem, err = mapRegion(fd, m.addRegion().size); err != nil {
+		t.Fatal(err)
+	}
+	r.ack()
+	m, r.c2sInt = take(kindAddRing)
+	r.c2s = m.addRing()
+	r.ack()
+	m, r.s2cInt = take(kindAddRing)
+	r.s2c = m.addRing()
+	r.ack()
+	take(kindConnect)
+	if err := r.ctl.send(connectMsg(kindConnected, "raw"), -1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// setHead forces the client's index to any value.
+func setHead(x *ring, to uint16) {
+	p := (*[2]byte)(unsafe.Add(unsafe.Pointer(x.flagsHead), 2))
+	binary.LittleEndian.PutUint16(p[:], to)
+	atomic.LoadUint32(x.flagsHead)
+}
