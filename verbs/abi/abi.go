@@ -391,7 +391,8 @@ type Doorbells struct {
 	Sleeping  uint32
 	YieldPost uint32
 	YieldPoll uint32
-	Pad1      [13]uint32
+	Core      uint32
+	Pad1      [12]uint32
 	Bits      [64]uint64
 	Pad2      [432]uint64
 }

@@ -411,7 +411,8 @@ struct urdma_abi_cm_event {
  * One section a worker. To ring doorbell d the client, after publishing its
  * producer index: sets bit d%64 of bits[d/64], then bit d/64 of summary (both
  * sequentially consistent read-modify-writes), then loads sleeping; if it is
- * not 0, sends one byte on the kick socket with MSG_DONTWAIT. urdmad exchanges
+ * not 0, exchanges it with 0 and, if it was still not 0, sends one byte on the
+ * kick socket with MSG_DONTWAIT. urdmad exchanges
  * summary with 0, then each named word with 0, then looks at the rings; before
  * it sleeps it stores sleeping = 1 and looks at summary once more. One side
  * therefore sees the other: no post is slept over.
@@ -419,10 +420,11 @@ struct urdma_abi_cm_event {
 struct urdma_abi_doorbells {
 	uint64_t summary;
 	uint64_t pad0[7];
-	uint32_t sleeping;   /* urdmad writes */
-	uint32_t yield_post; /* urdmad writes: 1 = sched_yield after a post */
+	uint32_t sleeping;   /* urdmad stores 1 or 0, the client exchanges with 0 */
+	uint32_t yield_post; /* urdmad writes: 1 = sched_yield after the first post since a poll, if core is the caller's */
 	uint32_t yield_poll; /* urdmad writes: sched_yield after this many empty polls in a row; 0 never */
-	uint32_t pad1[13];
+	uint32_t core;       /* urdmad writes: the CPU its worker runs on, as sched_getcpu() counts */
+	uint32_t pad1[12];
 	uint64_t bits[64];
 	uint64_t pad2[432];  /* to 4096 bytes */
 };

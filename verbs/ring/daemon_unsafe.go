@@ -205,3 +205,6 @@ func (b *ServerBells) SetYield(post, poll uint32) {
 	atomic.StoreUint32(&b.d.YieldPost, post)
 	atomic.StoreUint32(&b.d.YieldPoll, poll)
 }
+
+// SetCore tells the client which CPU the worker runs on.
+func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
