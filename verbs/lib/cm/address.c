@@ -1,0 +1,140 @@
+/*
+ * address.c - addresses of ids: reading and writing sockaddrs, binding, and
+ * the two resolutions that precede a connection.
+ *
+ * urdma speaks IPv4. IPv4-mapped IPv6 addresses are read as IPv4, and :: as
+ * the wildcard, because dual-stack listeners bind to it.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "cm.h"
+
+static int read_ipv6(const struct sockaddr_in6 *from, bool wildcard,
+		     struct urdma_abi_addr *to)
+{
+	to->port_be = from->sin6_port;
+	if (IN6_IS_ADDR_V4MAPPED(&from->sin6_addr)) {
+		memcpy(&to->ipv4_be, &from->sin6_addr.s6_addr[12], 4);
+		return 0;
+	}
+	if (wildcard && IN6_IS_ADDR_UNSPECIFIED(&from->sin6_addr))
+		return 0;
+	return EAFNOSUPPORT;
+}
+
+int cm_address_read(const struct sockaddr *from, bool wildcard,
+		    struct urdma_abi_addr *to)
+{
+	const struct sockaddr_in *in = (const void *)from;
+
+	memset(to, 0, sizeof(*to));
+	if (!from)
+		return EINVAL;
+	switch (from->sa_family) {
+	case AF_INET:
+		to->ipv4_be = in->sin_addr.s_addr;
+		to->port_be = in->sin_port;
+		return 0;
+	case AF_INET6:
+		return read_ipv6((const void *)from, wildcard, to);
+	default:
+		return EAFNOSUPPORT;
+	}
+}
+
+void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to)
+{
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_port = from->port_be,
+		.sin_addr.s_addr = from->ipv4_be,
+	};
+
+	memcpy(to, &in, sizeof(in));
+}
+
+int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound)
+{
+	struct rdma_addr *addr = &id->public.route.addr;
+
+	/* A listener on :: stays one: its program reads back a sockaddr_in6. */
+	if (addr->src_addr.sa_family == AF_INET6 && !bound->local.ipv4_be)
+		addr->src_sin6.sin6_port = bound->local.port_be;
+	else
+		cm_address_write(&bound->local, &addr->src_addr);
+	return cm_id_attach(id, bound->device);
+}
+
+URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_bind request = { .id = id->handle };
+	struct urdma_abi_cm_bound bound;
+	int error = cm_address_read(addr, !id->afonly, &request.addr);
+
+	if (!error)
+		error = urdma_call(id->client, URDMA_ABI_CM_BIND, &request,
+				   sizeof(request), &bound, sizeof(bound));
+	if (error)
+		return cm_fail(error);
+	if (addr->sa_family == AF_INET6 && !request.addr.ipv4_be)
+		memcpy(&public->route.addr.src_sin6, addr,
+		       sizeof(struct sockaddr_in6));
+	return cm_result(cm_address_bound(id, &bound));
+}
+
+URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
+				   struct sockaddr *src, struct sockaddr *dst,
+				   int timeout_ms)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_resolve_addr request = {
+		.id = id->handle,
+		.timeout_ms = timeout_ms > 0 ? (uint32_t)timeout_ms : 0,
+	};
+	struct urdma_abi_cm_bound bound;
+	int error = cm_address_read(dst, false, &request.dst);
+
+	if (!error && src)
+		error = cm_address_read(src, true, &request.src);
+	if (error)
+		return cm_fail(error);
+	cm_address_write(&request.dst, &public->route.addr.dst_addr);
+	/* The device is attached when the event says that it can be reached. */
+	error = urdma_call(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request,
+			   sizeof(request), &bound, sizeof(bound));
+	if (error)
+		return cm_fail(error);
+	cm_address_write(&bound.local, &public->route.addr.src_addr);
+	return cm_complete(id);
+}
+
+URDMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
+{
+	struct cm_id *id = cm_id_of(public);
+	int error = cm_id_call(id, URDMA_ABI_CM_RESOLVE_ROUTE,
+			       timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
+
+	return error ? cm_fail(error) : cm_complete(id);
+}
+
+static __be16 port_of(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)addr)->sin_port;
+	if (addr->sa_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)(const void *)addr)->sin6_port;
+	return 0;
+}
+
+URDMA_EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.src_addr);
+}
+
+URDMA_EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.dst_addr);
+}

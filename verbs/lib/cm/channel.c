@@ -1,0 +1,244 @@
+/*
+ * channel.c - event channels: a socket that urdmad writes event messages to.
+ *
+ * The program polls the socket itself, so nothing reads ahead of
+ * rdma_get_cm_event. A reader waits by peeking, outside cm_lock, which honours
+ * O_NONBLOCK, SA_RESTART and cancellation as a read of the kernel's file does,
+ * and then takes the message without blocking, under cm_lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+/* The id of a request whose listener is gone; urdmad is told outside cm_lock. */
+struct orphan {
+	struct orphan *next;
+	struct urdma_client *client;
+	uint32_t handle;
+};
+
+static struct orphan *orphans;
+
+struct cm_channel *cm_channel_of(struct rdma_event_channel *channel)
+{
+	return (struct cm_channel *)((char *)channel -
+				     offsetof(struct cm_channel, public));
+}
+
+void cm_channel_push(struct cm_channel *channel,
+		     const struct urdma_abi_cm_event *message)
+{
+	struct cm_pending *pending = malloc(sizeof(*pending));
+
+	if (!pending)
+		return;
+	pending->next = NULL;
+	pending->message = *message;
+	*channel->last = pending;
+	channel->last = &pending->next;
+}
+
+static bool pop(struct cm_channel *channel,
+		struct urdma_abi_cm_event *message)
+{
+	struct cm_pending *pending = channel->first;
+
+	if (!pending)
+		return false;
+	*message = pending->message;
+	channel->first = pending->next;
+	if (!channel->first)
+		channel->last = &channel->first;
+	free(pending);
+	return true;
+}
+
+void cm_orphan(struct cm_channel *channel,
+	       const struct urdma_abi_cm_event *message)
+{
+	struct orphan *orphan;
+
+	if (message->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return;
+	orphan = malloc(sizeof(*orphan));
+	if (!orphan)
+		return;
+	orphan->client = channel->client;
+	orphan->handle = message->child;
+	orphan->next = orphans;
+	orphans = orphan;
+}
+
+void cm_orphans_release(void)
+{
+	struct orphan *list, *orphan;
+	int cancel;
+
+	cm_lock(&cancel);
+	list = orphans;
+	orphans = NULL;
+	cm_unlock(cancel);
+	while ((orphan = list)) {
+		list = orphan->next;
+		urdma_call_handle(orphan->client, URDMA_ABI_CM_DESTROY_ID,
+				  orphan->handle);
+		free(orphan);
+	}
+}
+
+/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up. */
+static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
+{
+	ssize_t length;
+
+	for (;;) {
+		length = recv(fd, message, sizeof(*message),
+			      flags | MSG_DONTWAIT | MSG_TRUNC);
+		if (length == (ssize_t)sizeof(*message))
+			return 0;
+		if (length == 0)
+			return EPIPE;
+		if (length > 0) {
+			/* no message of this ABI version: take it off and go on */
+			recv(fd, message, sizeof(*message), MSG_DONTWAIT);
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		return errno == ECONNRESET || errno == ENOTCONN ? EPIPE : errno;
+	}
+}
+
+void cm_channel_skip_stale(struct cm_channel *channel)
+{
+	struct urdma_abi_cm_event message;
+	int fd = channel->public.fd;
+
+	while (channel->stale) {
+		if (receive(fd, &message, MSG_PEEK)) {
+			channel->stale = false;
+			return;
+		}
+		if (cm_id_find(channel->client, message.id))
+			return;
+		if (receive(fd, &message, 0))
+			return;
+		cm_orphan(channel, &message);
+	}
+}
+
+static void push_removal(struct cm_id *id, void *argument)
+{
+	struct cm_channel *channel = argument;
+	struct urdma_abi_cm_event message = {
+		.id = id->handle,
+		.device = id->device,
+	};
+
+	if (id->public.channel != &channel->public ||
+	    id->device == URDMA_ABI_NO_DEVICE)
+		return;
+	/* Programs that count connections end on DISCONNECTED, the others on
+	 * DEVICE_REMOVAL: a connected id gets both, in this order. */
+	if (id->connected) {
+		message.event = RDMA_CM_EVENT_DISCONNECTED;
+		cm_channel_push(channel, &message);
+	}
+	message.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+	cm_channel_push(channel, &message);
+}
+
+int cm_channel_poll(struct cm_channel *channel,
+		    struct urdma_abi_cm_event *message)
+{
+	int error;
+
+	if (pop(channel, message))
+		return 0;
+	if (channel->hung_up)
+		return ENODEV;
+	error = receive(channel->public.fd, message, 0);
+	if (error != EPIPE) {
+		cm_channel_skip_stale(channel);
+		return error;
+	}
+	channel->hung_up = true;
+	urdma_client_check(channel->client);
+	cm_id_each(push_removal, channel);
+	return pop(channel, message) ? 0 : ENODEV;
+}
+
+int cm_channel_wait(struct cm_channel *channel)
+{
+	bool ready;
+	int cancel;
+	char head;
+
+	cm_lock(&cancel);
+	ready = channel->first || channel->hung_up;
+	cm_unlock(cancel);
+	if (ready)
+		return 0;
+	/* Peeking returns 0 when urdmad hung up: reading finds out. */
+	if (recv(channel->public.fd, &head, sizeof(head), MSG_PEEK) < 0 &&
+	    errno != ECONNRESET)
+		return errno;
+	return 0;
+}
+
+/* Fills the channel from urdmad's answer. */
+static int open_channel(struct cm_channel *channel)
+{
+	struct urdma_abi_header request = { 0 };
+	struct urdma_abi_handle_response response;
+	int error;
+
+	channel->last = &channel->first;
+	channel->client = urdma_client_get();
+	if (!channel->client)
+		return errno;
+	error = urdma_call_fds(channel->client, URDMA_ABI_CM_CREATE_CHANNEL,
+			       &request, sizeof(request), &response,
+			       sizeof(response), -1, &channel->public.fd, 1);
+	channel->handle = response.handle;
+	return error;
+}
+
+URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct cm_channel *channel = calloc(1, sizeof(*channel));
+	int error;
+
+	if (!channel) {
+		cm_fail(ENOMEM);
+		return NULL;
+	}
+	error = open_channel(channel);
+	if (error) {
+		free(channel);
+		cm_fail(error);
+		return NULL;
+	}
+	return &channel->public;
+}
+
+URDMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *public)
+{
+	struct cm_channel *channel = cm_channel_of(public);
+	struct urdma_abi_cm_event message;
+	int cancel;
+
+	cm_lock(&cancel);
+	while (pop(channel, &message) ||
+	       receive(public->fd, &message, 0) == 0)
+		cm_orphan(channel, &message);
+	cm_unlock(cancel);
+	cm_orphans_release();
+	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
+			  channel->handle);
+	close(public->fd);
+	free(channel);
+}

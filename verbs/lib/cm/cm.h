@@ -1,0 +1,170 @@
+/*
+ * cm.h - what the files of the librdmacm half share.
+ *
+ * urdmad keeps the state machine of every id, as the kernel's rdma_ucm does;
+ * this side keeps what a program can see: the public structures, which id a
+ * handle means, and how many events of an id await their acknowledgement.
+ *
+ * One mutex (cm_lock) guards the id table, the event counts and the channel
+ * lists. It is never held across a blocking call, and cancellation is off
+ * while it is held: programs cancel threads that wait for events.
+ */
+#ifndef URDMA_CM_H
+#define URDMA_CM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include "../internal.h"
+
+/* Sets errno and returns -1: how librdmacm reports every failure. */
+int cm_fail(int error);
+
+/* Ends a public call: 0, or -1 with errno. */
+static inline int cm_result(int error)
+{
+	return error ? cm_fail(error) : 0;
+}
+
+/* ---- devices.c: devices as ids see them ------------------------------------ */
+
+/* The protection domain that ids of a context share by default; NULL: errno. */
+struct ibv_pd *cm_default_pd(struct ibv_context *verbs);
+
+/* The most RDMA Reads outstanding each way on one queue pair of the device. */
+uint8_t cm_device_depth(const struct ibv_context *verbs);
+
+/* ---- channel.c ------------------------------------------------------------ */
+
+/* An event message read already, waiting for its reader. */
+struct cm_pending {
+	struct cm_pending *next;
+	struct urdma_abi_cm_event message;
+};
+
+struct cm_channel {
+	struct rdma_event_channel public; /* what the program holds */
+	struct urdma_client *client;
+	uint32_t handle;
+	bool hung_up;  /* urdmad is gone: removal events were made */
+	bool stale;    /* events of destroyed ids may lie in the socket */
+	struct cm_pending *first;
+	struct cm_pending **last;
+};
+
+struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
+
+/* Appends a message to the events that the channel returns next; cm_lock held.
+ * Out of memory loses it. */
+void cm_channel_push(struct cm_channel *channel,
+		     const struct urdma_abi_cm_event *message);
+
+/* Waits until the channel may have a message. 0 or an errno value: EAGAIN on
+ * a non-blocking channel, EINTR. */
+int cm_channel_wait(struct cm_channel *channel);
+
+/* Takes the next message, pending or from the socket, without waiting. 0 or an
+ * errno value: EAGAIN when there is none, ENODEV once urdmad has gone and every
+ * removal event was returned; cm_lock held. */
+int cm_channel_poll(struct cm_channel *channel,
+		    struct urdma_abi_cm_event *message);
+
+/* Discards messages of unknown ids at the socket's head, so that a poll for
+ * readability does not promise them; cm_lock held. */
+void cm_channel_skip_stale(struct cm_channel *channel);
+
+/* Notes a message that nobody will take, with cm_lock held: the new id of a
+ * connection request is dropped in urdmad by the release, without it. */
+void cm_orphan(struct cm_channel *channel,
+	       const struct urdma_abi_cm_event *message);
+void cm_orphans_release(void);
+
+/* ---- id.c ------------------------------------------------------------------ */
+
+struct cm_id {
+	struct rdma_cm_id public; /* what the program holds */
+	struct urdma_client *client;
+	uint32_t handle;
+	uint32_t device;          /* URDMA_ABI_NO_DEVICE while not bound to one */
+	struct cm_id *next;       /* in its bucket of the table */
+	unsigned reported;        /* events that rdma_get_cm_event returned */
+	unsigned acknowledged;    /* of those; both guarded by cm_lock */
+	bool sync;                /* calls wait for their event */
+	bool connected;           /* ESTABLISHED seen, DISCONNECTED not */
+	bool active;              /* rdma_connect was called */
+	bool afonly;              /* RDMA_OPTION_ID_AFONLY: :: means IPv6 only */
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint32_t remote_qp_num;   /* as the peer's event said, for rdma_init_qp_attr */
+	struct ibv_qp_init_attr *passive_attr; /* of rdma_create_ep, for requests */
+	uint8_t *connect_data;    /* ai_connect, sent ahead of private data */
+	size_t connect_length;
+};
+
+/* Take and release cm_lock; cancellation is off in between. */
+void cm_lock(int *cancel_state);
+void cm_unlock(int cancel_state);
+
+struct cm_id *cm_id_of(struct rdma_cm_id *id);
+
+/* The id with a handle on a connection, or NULL; cm_lock held. */
+struct cm_id *cm_id_find(const struct urdma_client *client, uint32_t handle);
+
+/* A request that carries the id and a value, answered by a bare header. */
+int cm_id_call(struct cm_id *id, enum urdma_abi_type type, uint32_t value);
+
+/* Calls visit for each id; cm_lock held. */
+void cm_id_each(void (*visit)(struct cm_id *id, void *argument), void *argument);
+
+/* A zeroed id with a handle of urdmad's, entered in the table; NULL: no memory. */
+struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context,
+			enum rdma_port_space ps, enum ibv_qp_type qp_type,
+			uint32_t handle);
+
+/* Takes an id out of the table and frees it; urdmad and its events are done. */
+void cm_id_free(struct cm_id *id);
+
+/* Waits until every event of the id was acknowledged; counts one that was. */
+void cm_id_wait_acknowledged(struct cm_id *id);
+void cm_id_acknowledge(struct cm_id *id);
+
+/* Creates an id as rdma_create_id does, with a queue pair type of its own. */
+int cm_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id,
+		 void *context, enum rdma_port_space ps,
+		 enum ibv_qp_type qp_type);
+
+/* Binds the public id to a device: verbs, port_num, pd. 0 or an errno value. */
+int cm_id_attach(struct cm_id *id, uint32_t device);
+
+/* ---- event.c ---------------------------------------------------------------- */
+
+/* Ends a call that an event answers: waits for it in synchronous mode. Returns
+ * 0 or -1 with errno, as every public call does. */
+int cm_complete(struct cm_id *id);
+
+/* Acknowledges the event that a synchronous id holds. */
+void cm_drop_event(struct rdma_cm_id *id);
+
+/* ---- address.c --------------------------------------------------------------- */
+
+/* Reads a program's address: AF_INET, IPv4-mapped IPv6, and :: where wildcard
+ * is set. 0, EINVAL for no address at all, EAFNOSUPPORT for other families. */
+int cm_address_read(const struct sockaddr *from, bool wildcard,
+		    struct urdma_abi_addr *to);
+
+void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
+
+/* Adopts what CM_BIND and CM_LISTEN answered: address, port number, device. */
+int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
+
+/* ---- qp.c ---------------------------------------------------------------------- */
+
+/* The attributes that move a queue pair of the id to INIT, and their mask. */
+void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
+
+#endif /* URDMA_CM_H */

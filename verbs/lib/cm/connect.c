@@ -1,0 +1,195 @@
+/*
+ * connect.c - requests that make and end connections: listen, connect,
+ * accept, reject, establish, disconnect.
+ *
+ * urdmad moves a queue pair that is named in connect or accept through its
+ * states; here only the program's view of the state follows.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm.h"
+
+URDMA_EXPORT int rdma_listen(struct rdma_cm_id *public, int backlog)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_value request = {
+		.id = id->handle,
+		.value = backlog > 0 ? (uint32_t)backlog : 0,
+	};
+	struct urdma_abi_cm_bound bound;
+	int error = urdma_call(id->client, URDMA_ABI_CM_LISTEN, &request,
+			       sizeof(request), &bound, sizeof(bound));
+
+	return cm_result(error ? error : cm_address_bound(id, &bound));
+}
+
+/* What librdmacm checks before it connects or accepts a TCP port space id. */
+static int check_param(const struct rdma_cm_id *id,
+		       const struct rdma_conn_param *param)
+{
+	uint8_t depth;
+
+	if (!id->verbs)
+		return EINVAL;
+	if (id->ps != RDMA_PS_TCP)
+		return 0;
+	if (!id->qp && !param)
+		return EINVAL;
+	if (!param)
+		return 0;
+	depth = cm_device_depth(id->verbs);
+	if (param->responder_resources != RDMA_MAX_RESP_RES &&
+	    param->responder_resources > depth)
+		return EINVAL;
+	if (param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+	    param->initiator_depth > depth)
+		return EINVAL;
+	return 0;
+}
+
+/* Appends private data; what rdma_create_ep saved goes first. */
+static int add_private(struct urdma_abi_cm_param *to, const void *data,
+		       size_t length)
+{
+	if (!data || !length)
+		return 0;
+	if (to->private_data_len + length > UINT8_MAX)
+		return EINVAL; /* the peer's event tells the length in 8 bits */
+	memcpy(to->private_data + to->private_data_len, data, length);
+	to->private_data_len += (uint16_t)length;
+	return 0;
+}
+
+static int fill_param(const struct cm_id *id, const struct rdma_conn_param *from,
+		      struct urdma_abi_cm_param *to)
+{
+	const struct ibv_qp *qp = id->public.qp;
+	int error;
+
+	to->qp = urdma_qp_handle(qp);
+	to->qp_num = qp ? qp->qp_num : from ? from->qp_num : 0;
+	to->srq = qp ? qp->srq != NULL : from ? from->srq : 0;
+	to->responder_resources = id->responder_resources;
+	to->initiator_depth = id->initiator_depth;
+	to->flow_control = from ? from->flow_control : 0;
+	to->retry_count = from ? from->retry_count : 7;
+	to->rnr_retry_count = from ? from->rnr_retry_count : 7;
+	error = add_private(to, id->connect_data, id->connect_length);
+	if (!error && from)
+		error = add_private(to, from->private_data,
+				    from->private_data_len);
+	return error;
+}
+
+static int send_param(struct cm_id *id, enum urdma_abi_type type,
+		      const struct rdma_conn_param *param)
+{
+	struct urdma_abi_cm_conn request = { .id = id->handle };
+	int error = fill_param(id, param, &request.param);
+
+	if (error)
+		return error;
+	return urdma_call(id->client, type, &request, sizeof(request), NULL, 0);
+}
+
+static uint8_t smaller(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
+			      struct rdma_conn_param *param)
+{
+	struct cm_id *id = cm_id_of(public);
+	int error = check_param(public, param);
+	uint8_t depth;
+
+	if (error)
+		return cm_fail(error);
+	depth = cm_device_depth(public->verbs);
+	id->responder_resources = param ? smaller(param->responder_resources, depth) : depth;
+	id->initiator_depth = param ? smaller(param->initiator_depth, depth) : depth;
+	id->active = true;
+	error = send_param(id, URDMA_ABI_CM_CONNECT, param);
+	return error ? cm_fail(error) : cm_complete(id);
+}
+
+/* Unsaid or 0xFF takes what the request offered, cut to the device's limit. */
+static void choose_depths(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	uint8_t depth = cm_device_depth(id->public.verbs);
+
+	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
+		id->responder_resources = param->responder_resources;
+	else
+		id->responder_resources = smaller(id->responder_resources, depth);
+	if (param && param->initiator_depth != RDMA_MAX_INIT_DEPTH)
+		id->initiator_depth = param->initiator_depth;
+	else
+		id->initiator_depth = smaller(id->initiator_depth, depth);
+}
+
+URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
+			     struct rdma_conn_param *param)
+{
+	struct cm_id *id = cm_id_of(public);
+	int error = check_param(public, param);
+
+	if (error)
+		return cm_fail(error);
+	choose_depths(id, param);
+	error = send_param(id, URDMA_ABI_CM_ACCEPT, param);
+	if (public->qp)
+		urdma_qp_set_state(public->qp, error ? IBV_QPS_ERR : IBV_QPS_RTS);
+	return error ? cm_fail(error) : cm_complete(id);
+}
+
+URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
+			     uint8_t length)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_conn request = { .id = id->handle };
+	int error = add_private(&request.param, data, length);
+
+	if (error)
+		return cm_fail(error);
+	return cm_result(urdma_call(id->client, URDMA_ABI_CM_REJECT, &request,
+				    sizeof(request), NULL, 0));
+}
+
+/* The reason "ECE not supported" has no meaning where no peer offers ECE. */
+URDMA_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *data,
+				 uint8_t length)
+{
+	return rdma_reject(id, data, length);
+}
+
+URDMA_EXPORT int rdma_establish(struct rdma_cm_id *public)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_conn request = { .id = id->handle };
+
+	if (public->qp)
+		return cm_fail(EINVAL);
+	if (id->connected)
+		return 0; /* urdmad has established it already: see event.c */
+	/* As in the kernel's interface, accepting a response establishes. */
+	return cm_result(urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
+				    sizeof(request), NULL, 0));
+}
+
+URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
+{
+	struct cm_id *id = cm_id_of(public);
+	int error;
+
+	if (!public->verbs)
+		return cm_fail(EINVAL);
+	error = urdma_call_handle(id->client, URDMA_ABI_CM_DISCONNECT, id->handle);
+	if (error)
+		return cm_fail(error);
+	if (public->qp)
+		urdma_qp_set_state(public->qp, IBV_QPS_ERR);
+	return cm_complete(id);
+}

@@ -1,0 +1,90 @@
+/*
+ * devices.c - devices as ids see them: the contexts rdma_get_devices lists,
+ * the protection domain ids share, and the limits of RDMA Reads.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm.h"
+
+/* One context's default domain; kept, as the context is, until the exit. */
+struct default_pd {
+	struct default_pd *next;
+	struct ibv_pd *pd;
+};
+
+static pthread_mutex_t domains_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct default_pd *domains;
+
+static struct ibv_pd *find_or_allocate(struct ibv_context *verbs)
+{
+	struct default_pd *entry;
+
+	for (entry = domains; entry; entry = entry->next)
+		if (entry->pd->context == verbs)
+			return entry->pd;
+	entry = malloc(sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->pd = ibv_alloc_pd(verbs);
+	if (!entry->pd) {
+		free(entry);
+		return NULL;
+	}
+	entry->next = domains;
+	domains = entry;
+	return entry->pd;
+}
+
+struct ibv_pd *cm_default_pd(struct ibv_context *verbs)
+{
+	struct ibv_pd *pd;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&domains_mutex);
+	pd = find_or_allocate(verbs);
+	pthread_mutex_unlock(&domains_mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return pd;
+}
+
+uint8_t cm_device_depth(const struct ibv_context *verbs)
+{
+	uint32_t limit = urdma_context_info(verbs)->max_rd_atom;
+
+	return limit < RDMA_MAX_RESP_RES ? limit : RDMA_MAX_RESP_RES - 1;
+}
+
+URDMA_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct urdma_client *client = urdma_client_get();
+	struct ibv_context **list;
+	uint32_t count, i;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (!client)
+		return NULL;
+	count = urdma_client_devices(client);
+	list = calloc(count + 1, sizeof(*list));
+	if (!list) {
+		cm_fail(ENOMEM);
+		return NULL;
+	}
+	for (i = 0; i < count; i++) {
+		list[i] = urdma_device_context(client, i);
+		if (!list[i]) {
+			free(list);
+			return NULL;
+		}
+	}
+	if (num_devices)
+		*num_devices = (int)count;
+	return list;
+}
+
+URDMA_EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,261 @@
+/*
+ * event.c - from urdmad's event messages to struct rdma_cm_event, their
+ * acknowledgement, and the wait of a synchronous call for its event.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm.h"
+
+struct cm_event {
+	struct rdma_cm_event public; /* what the program holds */
+	struct cm_id *owner;         /* whose count it is in: a request's listener */
+	uint8_t private_data[URDMA_ABI_MAX_PRIVATE];
+};
+
+static void copy_param(struct cm_event *event,
+		       const struct urdma_abi_cm_param *from)
+{
+	struct rdma_conn_param *to = &event->public.param.conn;
+	size_t length = from->private_data_len;
+
+	if (length > UINT8_MAX)
+		length = UINT8_MAX;
+	if (length) {
+		memcpy(event->private_data, from->private_data, length);
+		to->private_data = event->private_data;
+		to->private_data_len = (uint8_t)length;
+	}
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
+	to->qp_num = from->qp_num;
+}
+
+static void address_resolved(struct cm_event *event, struct cm_id *id,
+			     const struct urdma_abi_cm_event *message)
+{
+	int error = cm_id_attach(id, message->device);
+
+	if (error) {
+		event->public.event = RDMA_CM_EVENT_ADDR_ERROR;
+		event->public.status = -error;
+		return;
+	}
+	cm_address_write(&message->local, &id->public.route.addr.src_addr);
+}
+
+static void established(struct cm_event *event, struct cm_id *id)
+{
+	id->connected = true;
+	if (id->public.qp) {
+		urdma_qp_set_state(id->public.qp, IBV_QPS_RTS);
+		return;
+	}
+	/* An InfiniBand program that made its queue pair itself expects the
+	 * response and ends it with rdma_establish; iWARP has one step only. */
+	if (id->active && id->public.verbs &&
+	    id->public.verbs->device->transport_type == IBV_TRANSPORT_IB)
+		event->public.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+}
+
+/* Makes the id of a connection request. 0 or an errno value. */
+static int connect_request(struct cm_event *event, struct cm_id *listener,
+			   const struct urdma_abi_cm_event *message)
+{
+	struct rdma_cm_id *from = &listener->public;
+	struct cm_id *id = cm_id_new(from->channel, from->context, from->ps,
+				     from->qp_type, message->child);
+	int error;
+
+	if (!id)
+		return ENOMEM;
+	id->responder_resources = message->param.responder_resources;
+	id->initiator_depth = message->param.initiator_depth;
+	cm_address_write(&message->local, &id->public.route.addr.src_addr);
+	cm_address_write(&message->peer, &id->public.route.addr.dst_addr);
+	error = cm_id_attach(id, message->device);
+	if (!error && listener->sync && rdma_migrate_id(&id->public, NULL))
+		error = errno;
+	if (error) {
+		cm_id_free(id);
+		return error;
+	}
+	event->public.id = &id->public;
+	event->public.listen_id = from;
+	return 0;
+}
+
+static void ended(struct cm_id *id)
+{
+	id->connected = false;
+	if (id->public.qp)
+		urdma_qp_set_state(id->public.qp, IBV_QPS_ERR);
+}
+
+/* What each kind of event changes on this side. 0, or why to drop it. */
+static int apply(struct cm_event *event, const struct urdma_abi_cm_event *message)
+{
+	struct cm_id *id = event->owner;
+
+	switch (message->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		address_resolved(event, id, message);
+		return 0;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return connect_request(event, id, message);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		id->remote_qp_num = message->param.qp_num;
+		return 0;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(event, id);
+		return 0;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		ended(id);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* The id a message is for, with the event counted, so that a destroyer waits
+ * from here on. NULL: nobody's, or taken over by the id's own channel: events
+ * of a synchronous id may follow its request on the listener's channel until
+ * it was migrated. */
+static struct cm_id *claim(struct cm_channel *channel,
+			   const struct urdma_abi_cm_event *message)
+{
+	struct cm_id *id = cm_id_find(channel->client, message->id);
+	struct cm_channel *own;
+
+	if (!id) {
+		cm_orphan(channel, message);
+		return NULL;
+	}
+	own = cm_channel_of(id->public.channel);
+	if (own != channel && id->sync) {
+		cm_channel_push(own, message);
+		return NULL;
+	}
+	id->reported++;
+	return id;
+}
+
+/* Turns a message into an event; false: there is none for this channel. */
+static bool deliver(struct cm_channel *channel, struct cm_event *event,
+		    const struct urdma_abi_cm_event *message)
+{
+	int cancel;
+
+	memset(event, 0, sizeof(*event));
+	cm_lock(&cancel);
+	event->owner = claim(channel, message);
+	cm_unlock(cancel);
+	if (!event->owner) {
+		cm_orphans_release();
+		return false;
+	}
+	event->public.id = &event->owner->public;
+	event->public.event = message->event;
+	event->public.status = message->status;
+	copy_param(event, &message->param);
+	if (apply(event, message) == 0)
+		return true;
+	if (message->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_ID,
+				  message->child);
+	cm_id_acknowledge(event->owner);
+	return false;
+}
+
+/* The next event that can be had without waiting. 0 or an errno value; EAGAIN:
+ * none, or another thread was faster. */
+static int next_event(struct cm_channel *channel, struct cm_event **result)
+{
+	struct cm_event *event = malloc(sizeof(*event));
+	struct urdma_abi_cm_event message;
+	int error, cancel;
+
+	if (!event)
+		return ENOMEM;
+	do {
+		cm_lock(&cancel);
+		error = cm_channel_poll(channel, &message);
+		cm_unlock(cancel);
+	} while (!error && !deliver(channel, event, &message));
+	if (error)
+		free(event);
+	else
+		*result = event;
+	return error;
+}
+
+URDMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *public,
+				   struct rdma_cm_event **result)
+{
+	struct cm_event *event;
+	int error, cancel;
+
+	if (!public || !result)
+		return cm_fail(EINVAL);
+	do {
+		error = cm_channel_wait(cm_channel_of(public));
+		if (error)
+			return cm_fail(error);
+		/* A cancelled thread must not take half an event with it. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		error = next_event(cm_channel_of(public), &event);
+		pthread_setcancelstate(cancel, NULL);
+	} while (error == EAGAIN);
+	if (error)
+		return cm_fail(error);
+	*result = &event->public;
+	return 0;
+}
+
+URDMA_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *public)
+{
+	struct cm_event *event = (struct cm_event *)public;
+
+	if (!public)
+		return cm_fail(EINVAL);
+	cm_id_acknowledge(event->owner);
+	free(event);
+	return 0;
+}
+
+void cm_drop_event(struct rdma_cm_id *id)
+{
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+}
+
+/* What an event says about the call that it ends: 0 or an errno value. */
+static int outcome(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return ENODEV;
+	if (!event->status)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	return event->status < 0 ? -event->status : event->status;
+}
+
+int cm_complete(struct cm_id *id)
+{
+	struct rdma_cm_id *public = &id->public;
+
+	if (!id->sync)
+		return 0;
+	cm_drop_event(public);
+	if (rdma_get_cm_event(public->channel, &public->event))
+		return -1;
+	return cm_result(outcome(public->event));
+}

@@ -1,0 +1,236 @@
+/*
+ * id.c - communication identifiers: creation, the table of handles, the
+ * binding to a device, and destruction after every event was acknowledged.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm.h"
+
+#define BUCKETS 4096u /* handles count up, so they spread evenly */
+
+static pthread_mutex_t cm_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
+static struct cm_id *table[BUCKETS];
+
+int cm_fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+void cm_lock(int *cancel_state)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+	pthread_mutex_lock(&cm_mutex);
+}
+
+void cm_unlock(int cancel_state)
+{
+	pthread_mutex_unlock(&cm_mutex);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+struct cm_id *cm_id_of(struct rdma_cm_id *id)
+{
+	return (struct cm_id *)((char *)id - offsetof(struct cm_id, public));
+}
+
+struct cm_id *cm_id_find(const struct urdma_client *client, uint32_t handle)
+{
+	struct cm_id *id = table[handle % BUCKETS];
+
+	while (id && (id->handle != handle || id->client != client))
+		id = id->next;
+	return id;
+}
+
+void cm_id_each(void (*visit)(struct cm_id *id, void *argument), void *argument)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct cm_id *id = table[i]; id; id = id->next)
+			visit(id, argument);
+}
+
+static void enter(struct cm_id *id)
+{
+	struct cm_id **bucket = &table[id->handle % BUCKETS];
+
+	id->next = *bucket;
+	*bucket = id;
+}
+
+static void remove_entry(struct cm_id *id)
+{
+	struct cm_id **link = &table[id->handle % BUCKETS];
+
+	while (*link && *link != id)
+		link = &(*link)->next;
+	if (*link)
+		*link = id->next;
+}
+
+struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context,
+			enum rdma_port_space ps, enum ibv_qp_type qp_type,
+			uint32_t handle)
+{
+	struct cm_id *id = calloc(1, sizeof(*id));
+	int cancel;
+
+	if (!id)
+		return NULL;
+	id->public.channel = channel;
+	id->client = cm_channel_of(channel)->client;
+	id->public.context = context;
+	id->public.ps = ps;
+	id->public.qp_type = qp_type;
+	id->handle = handle;
+	id->device = URDMA_ABI_NO_DEVICE;
+	cm_lock(&cancel);
+	enter(id);
+	cm_unlock(cancel);
+	return id;
+}
+
+void cm_id_free(struct cm_id *id)
+{
+	int cancel;
+
+	cm_lock(&cancel);
+	remove_entry(id);
+	cm_unlock(cancel);
+	free(id->passive_attr);
+	free(id->connect_data);
+	free(id);
+}
+
+int cm_id_call(struct cm_id *id, enum urdma_abi_type type, uint32_t value)
+{
+	struct urdma_abi_cm_value request = { .id = id->handle, .value = value };
+
+	return urdma_call(id->client, type, &request, sizeof(request), NULL, 0);
+}
+
+/* Asks urdmad for an id whose events go to the channel. */
+static int create_on(struct rdma_event_channel *public, struct cm_id **id,
+		     void *context, enum rdma_port_space ps,
+		     enum ibv_qp_type qp_type)
+{
+	struct cm_channel *channel = cm_channel_of(public);
+	struct urdma_abi_cm_create_id request = {
+		.channel = channel->handle,
+		.ps = ps,
+	};
+	struct urdma_abi_handle_response response;
+	int error = urdma_call(channel->client, URDMA_ABI_CM_CREATE_ID, &request,
+			       sizeof(request), &response, sizeof(response));
+
+	if (error)
+		return error;
+	*id = cm_id_new(public, context, ps, qp_type, response.handle);
+	if (*id)
+		return 0;
+	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_ID,
+			  response.handle);
+	return ENOMEM;
+}
+
+int cm_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **public,
+		 void *context, enum rdma_port_space ps,
+		 enum ibv_qp_type qp_type)
+{
+	bool sync = !channel;
+	struct cm_id *id;
+	int error;
+
+	if (sync) {
+		channel = rdma_create_event_channel();
+		if (!channel)
+			return -1;
+	}
+	error = create_on(channel, &id, context, ps, qp_type);
+	if (error) {
+		if (sync)
+			rdma_destroy_event_channel(channel);
+		return cm_fail(error);
+	}
+	id->sync = sync;
+	*public = &id->public;
+	return 0;
+}
+
+URDMA_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
+			     struct rdma_cm_id **id, void *context,
+			     enum rdma_port_space ps)
+{
+	bool datagrams = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
+
+	return cm_id_create(channel, id, context, ps,
+			    datagrams ? IBV_QPT_UD : IBV_QPT_RC);
+}
+
+int cm_id_attach(struct cm_id *id, uint32_t device)
+{
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+
+	if (device == URDMA_ABI_NO_DEVICE)
+		return 0;
+	verbs = urdma_device_context(id->client, device);
+	if (!verbs)
+		return errno;
+	pd = cm_default_pd(verbs);
+	if (!pd)
+		return errno;
+	id->device = device;
+	id->public.verbs = verbs;
+	id->public.port_num = 1; /* a urdma device has one port */
+	if (!id->public.pd)
+		id->public.pd = pd;
+	return 0;
+}
+
+void cm_id_wait_acknowledged(struct cm_id *id)
+{
+	int cancel;
+
+	cm_lock(&cancel);
+	while (id->acknowledged != id->reported)
+		pthread_cond_wait(&acknowledged, &cm_mutex);
+	cm_unlock(cancel);
+}
+
+void cm_id_acknowledge(struct cm_id *id)
+{
+	int cancel;
+
+	cm_lock(&cancel);
+	id->acknowledged++;
+	pthread_cond_broadcast(&acknowledged);
+	cm_unlock(cancel);
+}
+
+URDMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *public)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct rdma_event_channel *channel = public->channel;
+	bool sync = id->sync;
+	int cancel;
+
+	/* A failure means that urdmad, or the id in it, is gone already. */
+	urdma_call_handle(id->client, URDMA_ABI_CM_DESTROY_ID, id->handle);
+	cm_drop_event(public);
+
+	cm_lock(&cancel);
+	remove_entry(id); /* from here on no event names it */
+	cm_channel_of(channel)->stale = true;
+	cm_channel_skip_stale(cm_channel_of(channel));
+	cm_unlock(cancel);
+	cm_orphans_release();
+
+	cm_id_wait_acknowledged(id);
+	cm_id_free(id);
+	if (sync)
+		rdma_destroy_event_channel(channel);
+	return 0;
+}

@@ -1,0 +1,193 @@
+/*
+ * qp.c - queue pairs that belong to an id, with the completion queues and
+ * channels made for them, and shared receive queues.
+ *
+ * The inlines of rdma/rdma_verbs.h work on the fields that are set here.
+ */
+#include <errno.h>
+
+#include "cm.h"
+
+static int create_cq(struct rdma_cm_id *id, uint32_t entries,
+		     struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	if (!entries)
+		return 0;
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return -1;
+	*cq = ibv_create_cq(id->verbs, (int)entries, id, *channel, 0);
+	return *cq ? 0 : -1;
+}
+
+static void destroy_cqs(struct rdma_cm_id *id)
+{
+	if (id->send_cq && id->send_cq != id->recv_cq)
+		ibv_destroy_cq(id->send_cq);
+	if (id->recv_cq)
+		ibv_destroy_cq(id->recv_cq);
+	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->send_cq_channel);
+	if (id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	id->send_cq = id->recv_cq = NULL;
+	id->send_cq_channel = id->recv_cq_channel = NULL;
+}
+
+static bool differ(const void *a, const void *b)
+{
+	return a && b && a != b;
+}
+
+/* Fills in what the program left to the library: domain, queues. */
+static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (!id->verbs || id->qp)
+		return cm_fail(EINVAL);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = id->pd;
+	} else if (attr->pd->context != id->verbs) {
+		return cm_fail(EINVAL);
+	}
+	if (differ(id->send_cq, attr->send_cq) || differ(id->recv_cq, attr->recv_cq) ||
+	    differ(id->srq, attr->srq))
+		return cm_fail(EINVAL);
+	if (!attr->recv_cq && !id->recv_cq &&
+	    create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq))
+		return -1;
+	if (!attr->send_cq && !id->send_cq &&
+	    create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq))
+		return -1;
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	if (!attr->srq)
+		attr->srq = id->srq;
+	return 0;
+}
+
+void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	attr->qp_state = IBV_QPS_INIT;
+	attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_READ;
+	attr->port_num = id->port_num;
+	attr->pkey_index = 0;
+	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
+	if (id->verbs->device->transport_type != IBV_TRANSPORT_IB)
+		return;
+	attr->qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	*mask |= IBV_QP_PKEY_INDEX;
+}
+
+/* Makes the queue pair ready to take receives. */
+static int move_to_init(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { 0 };
+	int mask;
+
+	cm_init_attr(id, &attr, &mask);
+	return cm_result(ibv_modify_qp(qp, &attr, mask));
+}
+
+static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp,
+			      bool made_cqs)
+{
+	int saved = errno;
+
+	if (qp)
+		ibv_destroy_qp(qp);
+	if (made_cqs)
+		destroy_cqs(id);
+	return cm_fail(saved);
+}
+
+URDMA_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id,
+				   struct ibv_qp_init_attr_ex *attr)
+{
+	bool fresh = !id->send_cq && !id->recv_cq; /* no queues to keep on failure */
+	struct ibv_qp *qp;
+
+	if (complete_attr(id, attr))
+		return fail_after_cleanup(id, NULL, fresh && !id->qp);
+	qp = ibv_create_qp_ex(id->verbs, attr);
+	if (!qp || move_to_init(id, qp))
+		return fail_after_cleanup(id, qp, fresh);
+	id->pd = qp->pd;
+	id->qp = qp;
+	return 0;
+}
+
+URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
+				struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex extended = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	int failed = rdma_create_qp_ex(id, &extended);
+
+	attr->cap = extended.cap; /* what the queue pair can really hold */
+	return failed;
+}
+
+URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	destroy_cqs(id);
+}
+
+URDMA_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq *srq;
+
+	if (!id->verbs || id->srq)
+		return cm_fail(EINVAL);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		attr->pd = id->pd;
+	}
+	srq = ibv_create_srq_ex(id->verbs, attr);
+	if (!srq)
+		return -1;
+	id->pd = attr->pd;
+	id->srq = srq;
+	return 0;
+}
+
+URDMA_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex extended = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	int failed = rdma_create_srq_ex(id, &extended);
+
+	attr->attr = extended.attr;
+	return failed;
+}
+
+URDMA_EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (id->srq)
+		ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	if (!id->qp)
+		destroy_cqs(id);
+}

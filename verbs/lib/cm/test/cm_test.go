@@ -1,0 +1,147 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+)
+
+var strict = []string{"-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"}
+
+// compile builds the library's sources with more sources and flags.
+func compile(t *testing.T, output string, args ...string) {
+	t.Helper()
+	sources, err := filepath.Glob("../*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no C sources beside the test: %v", err)
+	}
+	args = append(append(append([]string{}, strict...), args...), sources...)
+	args = append(args, "-o", output, "-lpthread")
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// program builds the cases with the address and undefined-behaviour sanitizers.
+func program(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "cm_test")
+	compile(t, binary, "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+		"testdata/fake.c", "testdata/cm_test.c")
+	return binary
+}
+
+func TestCases(t *testing.T) {
+	binary := program(t)
+	names, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(names)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, err := exec.Command(binary, name).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// The names of events are compared with what the real library says.
+func TestEventNames(t *testing.T) {
+	ours, err := exec.Command(program(t), "strings").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "names")
+	gcc := exec.Command("gcc", "-std=c11", "testdata/event_names.c", "-o", binary, "-lrdmacm")
+	if out, err := gcc.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	theirs, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(ours) != string(theirs) {
+		t.Errorf("names of events:\n%s\nlibrdmacm has:\n%s", ours, theirs)
+	}
+}
+
+// symbols lists what a shared object defines, "name version" where versioned.
+func symbols(t *testing.T, object string) map[string]bool {
+	t.Helper()
+	out, err := exec.Command("nm", "-D", "--defined-only", object).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, line := range strings.Split(string(out), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[1] == "T" {
+			found[strings.Replace(fields[2], "@@", " ", 1)] = true
+		}
+	}
+	return found
+}
+
+func exports(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../exports.map-list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		listed[line] = true
+	}
+	return listed
+}
+
+// difference describes what one set has and the other has not.
+func difference(a, b map[string]bool) string {
+	var lines []string
+	for name := range a {
+		if !b[name] {
+			lines = append(lines, "+ "+name)
+		}
+	}
+	for name := range b {
+		if !a[name] {
+			lines = append(lines, "- "+name)
+		}
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Nothing that programs can call in librdmacm may fall through to it.
+func TestExportsMatchLibrdmacm(t *testing.T) {
+	path, err := exec.Command("gcc", "-print-file-name=librdmacm.so").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := symbols(t, strings.TrimSpace(string(path)))
+	if d := difference(exports(t), theirs); d != "" {
+		t.Errorf("exports.map-list (+) and librdmacm (-) differ:\n%s", d)
+	}
+}
+
+func TestEveryExportIsDefined(t *testing.T) {
+	object := filepath.Join(t.TempDir(), "cm.so")
+	compile(t, object, "-shared", "-fPIC")
+	listed := map[string]bool{}
+	for line := range exports(t) {
+		var name, version string
+		if _, err := fmt.Sscan(line, &name, &version); err != nil {
+			t.Fatalf("exports.map-list: %q: expected a symbol and its version", line)
+		}
+		listed[name] = true
+	}
+	if d := difference(symbols(t, object), listed); d != "" {
+		t.Errorf("defined (+) and listed (-) differ:\n%s", d)
+	}
+}

@@ -1,0 +1,682 @@
+/*
+ * cm_test.c - the librdmacm half against the fake urdmad: one named case a
+ * run. A failed check prints its line and exits with 1.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+#define CHECK(condition)                                                       \
+	do {                                                                   \
+		if (!(condition)) {                                            \
+			fprintf(stderr, "line %d: %s (errno %d)\n", __LINE__,  \
+				#condition, errno);                            \
+			exit(1);                                               \
+		}                                                              \
+	} while (0)
+
+#define REFUSES(call, error)                                                   \
+	do {                                                                   \
+		errno = 0;                                                     \
+		CHECK((call) == -1 && errno == (error));                       \
+	} while (0)
+
+static struct sockaddr_in address(const char *text, uint16_t port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	CHECK(inet_pton(AF_INET, text, &in.sin_addr) == 1);
+	return in;
+}
+
+static uint32_t handle_of(struct rdma_cm_id *id)
+{
+	return cm_id_of(id)->handle;
+}
+
+static void send_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct urdma_abi_cm_event event = {
+		.event = type, .id = handle_of(id), .status = status,
+	};
+
+	fake_send(&event);
+}
+
+/* Reads the next event, which must be of this type, and acknowledges it. */
+static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+
+	CHECK(rdma_get_cm_event(channel, &event) == 0);
+	if (event->event != type)
+		fprintf(stderr, "got %s, expected %s\n", rdma_event_str(event->event),
+			rdma_event_str(type));
+	CHECK(event->event == type);
+	CHECK(rdma_ack_cm_event(event) == 0);
+}
+
+static struct rdma_cm_id *resolved(struct rdma_event_channel *channel)
+{
+	struct sockaddr_in to = address("10.0.0.2", 7471);
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_create_id(channel, &id, (void *)&to, RDMA_PS_TCP) == 0);
+	CHECK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000) == 0);
+	if (channel)
+		expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(rdma_resolve_route(id, 1000) == 0);
+	if (channel)
+		expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return id;
+}
+
+static struct ibv_qp_init_attr qp_attr(void)
+{
+	return (struct ibv_qp_init_attr){
+		.cap = { .max_send_wr = 4, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+}
+
+static struct rdma_cm_id *connected(struct rdma_event_channel *channel)
+{
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+
+	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+	CHECK(rdma_connect(id, &param) == 0);
+	if (channel)
+		expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	return id;
+}
+
+static void finish(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		rdma_destroy_qp(id);
+	CHECK(rdma_destroy_id(id) == 0);
+}
+
+/* ---- cases ------------------------------------------------------------------ */
+
+static void test_no_daemon(void)
+{
+	struct rdma_cm_id *id;
+	int count = 7;
+
+	fake_set_running(false);
+	errno = 0;
+	CHECK(!rdma_create_event_channel() && errno == ENODEV);
+	REFUSES(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), ENODEV);
+	CHECK(!rdma_get_devices(&count) && errno == ENODEV && count == 0);
+}
+
+static void test_active(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = {
+		.private_data = "hello", .private_data_len = 5,
+		.responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = 3,
+	};
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+
+	CHECK(id->verbs && id->pd && id->port_num == 1);
+	CHECK(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr == htonl(0x0a000001));
+	CHECK(rdma_get_src_port(id) == htons(40000) && rdma_get_dst_port(id) == htons(7471));
+	REFUSES(rdma_connect(id, NULL), EINVAL); /* no queue pair and no parameters */
+	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+	CHECK(id->qp->state == IBV_QPS_INIT && id->send_cq->cqe == 4 && id->recv_cq->cqe == 8);
+	CHECK(id->send_cq->cq_context == id && id->recv_cq->channel == id->recv_cq_channel);
+	REFUSES(rdma_create_qp(id, NULL, &attr), EINVAL);
+	param.initiator_depth = 17;
+	REFUSES(rdma_connect(id, &param), EINVAL);
+	param.initiator_depth = 3;
+	CHECK(rdma_connect(id, &param) == 0);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(id->qp->state == IBV_QPS_RTS);
+	CHECK(fake_ids[handle_of(id)].param.responder_resources == 16);
+	CHECK(fake_ids[handle_of(id)].param.initiator_depth == 3);
+	CHECK(fake_ids[handle_of(id)].param.qp == 77 && fake_ids[handle_of(id)].param.qp_num == 1077);
+	CHECK(fake_ids[handle_of(id)].param.private_data_len == 5);
+	CHECK(!memcmp(fake_ids[handle_of(id)].param.private_data, "hello", 5));
+	REFUSES(rdma_establish(id), EINVAL);
+	CHECK(rdma_disconnect(id) == 0);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(id->qp->state == IBV_QPS_ERR);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static struct rdma_cm_id *listening(struct rdma_event_channel *channel, const char *text)
+{
+	struct sockaddr_in at = address(text, 7471);
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_create_id(channel, &id, (void *)0x55, RDMA_PS_TCP) == 0);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&at) == 0);
+	CHECK(rdma_listen(id, 3) == 0);
+	return id;
+}
+
+static uint32_t request_arrives(struct rdma_cm_id *listener)
+{
+	struct urdma_abi_cm_event event = {
+		.event = RDMA_CM_EVENT_CONNECT_REQUEST,
+		.id = handle_of(listener),
+		.child = fake_new_child(handle_of(listener)),
+		.local = { htonl(0x0a000001), htons(7471), 0 },
+		.peer = { htonl(0x0a000002), htons(5), 0 },
+		.param = { .responder_resources = 200, .initiator_depth = 2,
+			   .private_data_len = 256, .private_data = { 9, 8 } },
+	};
+
+	fake_send(&event);
+	return event.child;
+}
+
+static void test_passive(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "0.0.0.0");
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	uint32_t child;
+
+	CHECK(!listener->verbs && !listener->pd);
+	child = request_arrives(listener);
+	CHECK(rdma_get_cm_event(channel, &event) == 0);
+	id = event->id;
+	CHECK(event->event == RDMA_CM_EVENT_CONNECT_REQUEST && event->listen_id == listener);
+	CHECK(id != listener && id->context == (void *)0x55 && id->verbs && id->channel == channel);
+	CHECK(handle_of(id) == child);
+	CHECK(event->param.conn.private_data_len == 255);
+	CHECK(((const uint8_t *)event->param.conn.private_data)[1] == 8);
+	CHECK(rdma_get_dst_port(id) == htons(5));
+	CHECK(rdma_ack_cm_event(event) == 0);
+	REFUSES(rdma_accept(id, NULL), EINVAL);
+	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+	CHECK(rdma_accept(id, NULL) == 0);
+	CHECK(id->qp->state == IBV_QPS_RTS);
+	CHECK(fake_ids[child].param.responder_resources == 16); /* 200 cut to the device's */
+	CHECK(fake_ids[child].param.initiator_depth == 2);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	finish(id);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_reject(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "10.0.0.1");
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	CHECK(listener->verbs && listener->pd);
+	request_arrives(listener);
+	CHECK(rdma_get_cm_event(channel, &event) == 0);
+	id = event->id;
+	CHECK(rdma_ack_cm_event(event) == 0);
+	CHECK(rdma_reject(id, "no", 2) == 0);
+	CHECK(fake_ids[handle_of(id)].param.private_data_len == 2);
+	finish(id);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_sync_active(void)
+{
+	struct rdma_cm_id *id = connected(NULL);
+
+	CHECK(id->event && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(rdma_disconnect(id) == 0);
+	CHECK(id->event->event == RDMA_CM_EVENT_DISCONNECTED);
+	finish(id);
+
+	fake_refuse(URDMA_ABI_CM_RESOLVE_ROUTE, ENETUNREACH);
+	CHECK(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
+	REFUSES(rdma_resolve_route(id, 1), ENETUNREACH);
+	finish(id);
+	/* Every channel of a synchronous id went with it. */
+	CHECK(fake_count(URDMA_ABI_CM_CREATE_CHANNEL) == fake_count(URDMA_ABI_CM_DESTROY_CHANNEL));
+	CHECK(fake_count(URDMA_ABI_CM_CREATE_ID) == fake_count(URDMA_ABI_CM_DESTROY_ID));
+}
+
+static void test_sync_errors(void)
+{
+	struct sockaddr_in to = address("10.0.0.2", 7471);
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
+	send_event(id, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH); /* read before the answer */
+	REFUSES(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1), EHOSTUNREACH);
+	CHECK(id->event->event == RDMA_CM_EVENT_ADDR_ERROR && !id->verbs);
+	send_event(id, RDMA_CM_EVENT_REJECTED, 28);
+	CHECK(rdma_resolve_route(id, 1) == 0); /* the answer to resolve_addr */
+	REFUSES(rdma_resolve_route(id, 1), ECONNREFUSED);
+	finish(id);
+}
+
+static struct rdma_addrinfo *info_for(const char *node, int flags)
+{
+	struct rdma_addrinfo hints = { .ai_flags = flags, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *res;
+
+	CHECK(rdma_getaddrinfo(node, "7471", &hints, &res) == 0);
+	return res;
+}
+
+static void test_endpoint(void)
+{
+	struct rdma_addrinfo *passive = info_for(NULL, RAI_PASSIVE);
+	struct rdma_addrinfo *active = info_for("10.0.0.2", RAI_NUMERICHOST);
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *listener, *id, *client;
+
+	CHECK(rdma_create_ep(&listener, passive, NULL, &attr) == 0);
+	CHECK(rdma_listen(listener, 0) == 0);
+	request_arrives(listener);
+	CHECK(rdma_get_request(listener, &id) == 0);
+	CHECK(id->qp && id->pd && id->event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	CHECK(id->channel != listener->channel);
+	CHECK(rdma_accept(id, NULL) == 0 && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listener);
+
+	active->ai_connect = strdup("ahead");
+	active->ai_connect_len = 5;
+	CHECK(rdma_create_ep(&client, active, NULL, &attr) == 0);
+	CHECK(client->qp && rdma_connect(client, NULL) == 0);
+	CHECK(fake_ids[handle_of(client)].param.private_data_len == 5);
+	CHECK(fake_ids[handle_of(client)].param.retry_count == 7);
+	rdma_destroy_ep(client);
+	rdma_freeaddrinfo(passive);
+	rdma_freeaddrinfo(active);
+	CHECK(fake_count(URDMA_ABI_CM_CREATE_CHANNEL) == fake_count(URDMA_ABI_CM_DESTROY_CHANNEL));
+}
+
+static void test_get_request_async(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "0.0.0.0"), *id;
+
+	REFUSES(rdma_get_request(listener, &id), EINVAL);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+/* An event of a synchronous child that urdmad sent before the migration. */
+static void test_migrated_event(void)
+{
+	struct rdma_addrinfo *passive = info_for(NULL, RAI_PASSIVE);
+	struct urdma_abi_cm_event early = { .event = RDMA_CM_EVENT_DISCONNECTED };
+	struct rdma_cm_id *listener, *id, *second;
+	uint32_t channel;
+
+	CHECK(rdma_create_ep(&listener, passive, NULL, NULL) == 0);
+	CHECK(rdma_listen(listener, 0) == 0);
+	channel = fake_ids[handle_of(listener)].channel;
+	early.id = request_arrives(listener);
+	fake_send_on(channel, &early);
+	CHECK(rdma_get_request(listener, &id) == 0);
+	request_arrives(listener);
+	CHECK(rdma_get_request(listener, &second) == 0); /* passes the early event on */
+	expect(id->channel, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_ep(second);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listener);
+	rdma_freeaddrinfo(passive);
+}
+
+static void test_migrate(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = connected(NULL);
+
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* unread when it moves */
+	CHECK(rdma_migrate_id(id, channel) == 0);
+	CHECK(id->channel == channel && !id->event);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(rdma_migrate_id(id, NULL) == 0);
+	CHECK(id->channel != channel);
+	CHECK(rdma_disconnect(id) == 0);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_nonblocking(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct pollfd poller = { .fd = channel->fd, .events = POLLIN };
+	struct rdma_cm_id *gone = resolved(channel), *id = resolved(channel);
+	struct rdma_cm_event *event;
+
+	CHECK(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK) == 0);
+	REFUSES(rdma_get_cm_event(channel, &event), EAGAIN);
+	CHECK(poll(&poller, 1, 0) == 0);
+	send_event(gone, RDMA_CM_EVENT_ROUTE_ERROR, -EIO);
+	CHECK(poll(&poller, 1, 0) == 1);
+	finish(gone);
+	CHECK(poll(&poller, 1, 0) == 0); /* the destroyed id's event went with it */
+	REFUSES(rdma_get_cm_event(channel, &event), EAGAIN);
+	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	expect(channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* Requests that nobody took are given back when the listener goes. */
+static void test_unread_request(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "0.0.0.0");
+	uint32_t a = request_arrives(listener), b = request_arrives(listener), c;
+
+	finish(listener);
+	CHECK(!fake_ids[a].channel && !fake_ids[b].channel);
+
+	listener = listening(channel, "0.0.0.0");
+	c = request_arrives(listener);
+	rdma_destroy_event_channel(channel); /* wrong order, as some programs have it */
+	CHECK(!fake_ids[c].channel);
+}
+
+static struct rdma_cm_event *held;
+
+static void *acknowledge_later(void *argument)
+{
+	(void)argument;
+	usleep(100000);
+	rdma_ack_cm_event(held);
+	return NULL;
+}
+
+static void test_destroy_waits(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolved(channel);
+	struct timespec before, after;
+	pthread_t thread;
+
+	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	CHECK(rdma_get_cm_event(channel, &held) == 0);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	CHECK(pthread_create(&thread, NULL, acknowledge_later, NULL) == 0);
+	finish(id);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 90);
+	pthread_join(thread, NULL);
+	rdma_destroy_event_channel(channel);
+}
+
+static void *wait_for_event(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return NULL;
+}
+
+static void test_cancel(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolved(channel);
+	pthread_t thread;
+	void *result;
+
+	CHECK(pthread_create(&thread, NULL, wait_for_event, channel) == 0);
+	usleep(50000);
+	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
+	CHECK(result == PTHREAD_CANCELED);
+	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	expect(channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_daemon_dies(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = connected(channel), *idle = resolved(channel);
+	struct rdma_cm_id *listener = listening(channel, "0.0.0.0");
+	struct rdma_cm_id *sync = connected(NULL);
+	struct rdma_cm_event *event;
+	int removals = 0, ended = 0;
+
+	fake_die();
+	for (int i = 0; i < 3; i++) {
+		CHECK(rdma_get_cm_event(channel, &event) == 0);
+		CHECK(event->id == id || event->id == idle);
+		CHECK(event->id != id || event->event != RDMA_CM_EVENT_DEVICE_REMOVAL || ended == 1);
+		ended += event->event == RDMA_CM_EVENT_DISCONNECTED;
+		removals += event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+		CHECK(rdma_ack_cm_event(event) == 0);
+	}
+	CHECK(ended == 1 && removals == 2);
+	REFUSES(rdma_get_cm_event(channel, &event), ENODEV);
+	REFUSES(rdma_disconnect(sync), EIO);
+	finish(sync);
+	finish(id);
+	finish(idle);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_addresses(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(7471) };
+	struct sockaddr_in to = address("10.0.0.2", 1);
+	struct sockaddr_storage odd = { .ss_family = AF_UNIX };
+	struct rdma_cm_id *id;
+	int yes = 1;
+
+	CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REFUSES(rdma_bind_addr(id, NULL), EINVAL);
+	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&odd), EAFNOSUPPORT);
+	REFUSES(rdma_resolve_addr(id, NULL, NULL, 1), EINVAL);
+	REFUSES(rdma_resolve_addr(id, NULL, (struct sockaddr *)&six, 1), EAFNOSUPPORT);
+	REFUSES(rdma_resolve_addr(id, (struct sockaddr *)&odd, (struct sockaddr *)&to, 1), EAFNOSUPPORT);
+	CHECK(rdma_get_src_port(id) == 0);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
+	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET6 && rdma_get_src_port(id) == htons(7471));
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)) == 0);
+	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&six), EAFNOSUPPORT);
+	CHECK(inet_pton(AF_INET6, "::ffff:10.0.0.1", &six.sin6_addr) == 1);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
+	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET && id->verbs);
+	CHECK(inet_pton(AF_INET6, "fe80::1", &six.sin6_addr) == 1);
+	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&six), EAFNOSUPPORT);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_getaddrinfo(void)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
+	struct sockaddr_in from = address("10.0.0.9", 3);
+	struct rdma_addrinfo *res;
+	struct sockaddr_in *in;
+
+	REFUSES(rdma_getaddrinfo(NULL, NULL, NULL, &res), EINVAL);
+	CHECK(rdma_getaddrinfo("10.0.0.2", "7471", NULL, &res) == 0);
+	in = (struct sockaddr_in *)res->ai_dst_addr;
+	CHECK(res->ai_family == AF_INET && res->ai_dst_len == sizeof(*in) && !res->ai_src_len);
+	CHECK(in->sin_port == htons(7471) && in->sin_addr.s_addr == htonl(0x0a000002));
+	CHECK(res->ai_port_space == RDMA_PS_TCP && res->ai_qp_type == IBV_QPT_RC && !res->ai_next);
+	rdma_freeaddrinfo(res);
+
+	hints.ai_flags = RAI_PASSIVE;
+	CHECK(rdma_getaddrinfo(NULL, "7471", &hints, &res) == 0);
+	in = (struct sockaddr_in *)res->ai_src_addr;
+	CHECK(res->ai_flags == RAI_PASSIVE && in->sin_addr.s_addr == 0 && !res->ai_dst_len);
+	rdma_freeaddrinfo(res);
+
+	hints.ai_flags = 0;
+	CHECK(rdma_getaddrinfo("localhost", NULL, &hints, &res) == 0);
+	rdma_freeaddrinfo(res);
+	hints.ai_flags = RAI_NUMERICHOST;
+	CHECK(rdma_getaddrinfo("localhost", "7471", &hints, &res) == EAI_NONAME);
+	CHECK(rdma_getaddrinfo("::1", "7471", &hints, &res) == EAI_ADDRFAMILY);
+	CHECK(rdma_getaddrinfo("10.0.0.2", "no-such-service", &hints, &res) == EAI_SERVICE);
+	hints.ai_flags = RAI_FAMILY;
+	hints.ai_family = AF_INET6;
+	CHECK(rdma_getaddrinfo("::1", "7471", &hints, &res) == EAI_FAMILY);
+
+	hints = (struct rdma_addrinfo){ .ai_port_space = RDMA_PS_UDP };
+	CHECK(rdma_getaddrinfo("10.0.0.2", "7471", &hints, &res) == 0);
+	CHECK(res->ai_qp_type == IBV_QPT_UD);
+	rdma_freeaddrinfo(res);
+	hints.ai_port_space = RDMA_PS_TCP;
+	hints.ai_qp_type = IBV_QPT_UD;
+	CHECK(rdma_getaddrinfo("10.0.0.2", "7471", &hints, &res) == EAI_SOCKTYPE);
+
+	hints = (struct rdma_addrinfo){
+		.ai_src_addr = (struct sockaddr *)&from, .ai_src_len = sizeof(from),
+	};
+	CHECK(rdma_getaddrinfo("10.0.0.2", "7471", &hints, &res) == 0);
+	CHECK(((struct sockaddr_in *)res->ai_src_addr)->sin_port == htons(3));
+	rdma_freeaddrinfo(res);
+	hints.ai_dst_addr = (struct sockaddr *)&from;
+	hints.ai_dst_len = sizeof(from);
+	hints.ai_qp_type = IBV_QPT_RC;
+	CHECK(rdma_getaddrinfo(NULL, NULL, &hints, &res) == 0);
+	CHECK(res->ai_dst_len == sizeof(from) && res->ai_src_len && res->ai_qp_type == IBV_QPT_RC);
+	rdma_freeaddrinfo(res);
+}
+
+static void test_options(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolved(channel), *fresh;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_ece ece = { .vendor_id = 1 };
+	uint8_t tos = 3;
+	int yes = 1, mask;
+
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1) == 0);
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &tos, 1) == 0);
+	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)) == 0);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &yes, sizeof(yes)), EINVAL);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &tos, 1), EINVAL);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_ID, 9, &tos, 1), ENOSYS);
+	REFUSES(rdma_set_option(id, 9, 0, &tos, 1), ENOSYS);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &tos, 1), EOPNOTSUPP);
+
+	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0);
+	CHECK(mask == (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT) && attr.port_num == 1);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0 && mask == 0);
+	attr.qp_state = IBV_QPS_SQD;
+	REFUSES(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
+
+	CHECK(rdma_set_local_ece(id, &ece) == 0);
+	CHECK(rdma_get_remote_ece(id, &ece) == 0 && ece.vendor_id == 0);
+	REFUSES(rdma_set_local_ece(id, &ece), EINVAL);
+	CHECK(rdma_notify(id, IBV_EVENT_COMM_EST) == 0);
+	CHECK(rdma_create_id(channel, &fresh, NULL, RDMA_PS_TCP) == 0);
+	REFUSES(rdma_notify(fresh, IBV_EVENT_COMM_EST), EINVAL);
+	REFUSES(rdma_disconnect(fresh), EINVAL);
+	finish(fresh);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_external_qp(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .qp_num = 42 };
+	struct rdma_cm_id *id;
+
+	fake_set_transport(IBV_TRANSPORT_IB);
+	id = resolved(channel);
+	CHECK(rdma_connect(id, &param) == 0);
+	CHECK(fake_ids[handle_of(id)].param.qp == 0 && fake_ids[handle_of(id)].param.qp_num == 42);
+	expect(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(rdma_establish(id) == 0);
+	CHECK(fake_count(URDMA_ABI_CM_ACCEPT) == 0); /* it was established already */
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_refusals(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct ibv_srq_init_attr srq = { .attr.max_wr = 1 };
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+	struct sockaddr_in group = address("224.0.0.1", 1);
+	struct pollfd none;
+	char byte;
+
+	REFUSES(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), EOPNOTSUPP);
+	REFUSES(rdma_leave_multicast(id, (struct sockaddr *)&group), EOPNOTSUPP);
+	REFUSES(rdma_create_srq(id, NULL, &srq), EOPNOTSUPP);
+	attr.qp_type = IBV_QPT_UD;
+	REFUSES(rdma_create_qp(id, NULL, &attr), EOPNOTSUPP);
+	CHECK(!id->send_cq && !id->recv_cq && !id->send_cq_channel && !id->qp);
+	REFUSES(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
+	REFUSES(rpoll(&none, 0, 0), EOPNOTSUPP);
+	REFUSES(rfcntl(0, 0), EOPNOTSUPP);
+	REFUSES((ssize_t)riowrite(0, &byte, 1, 0, 0), EOPNOTSUPP);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_strings(void)
+{
+	for (int i = -1; i < 18; i++)
+		printf("%d %s\n", i, rdma_event_str((enum rdma_cm_event_type)i));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "no_daemon", test_no_daemon },
+	{ "active", test_active },
+	{ "passive", test_passive },
+	{ "reject", test_reject },
+	{ "sync_active", test_sync_active },
+	{ "sync_errors", test_sync_errors },
+	{ "endpoint", test_endpoint },
+	{ "get_request_async", test_get_request_async },
+	{ "migrated_event", test_migrated_event },
+	{ "migrate", test_migrate },
+	{ "nonblocking", test_nonblocking },
+	{ "unread_request", test_unread_request },
+	{ "destroy_waits", test_destroy_waits },
+	{ "cancel", test_cancel },
+	{ "daemon_dies", test_daemon_dies },
+	{ "addresses", test_addresses },
+	{ "getaddrinfo", test_getaddrinfo },
+	{ "options", test_options },
+	{ "external_qp", test_external_qp },
+	{ "refusals", test_refusals },
+	{ "strings", test_strings },
+};
+
+int main(int argc, char **argv)
+{
+	alarm(20);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc < 2)
+			puts(cases[i].name);
+		else if (!strcmp(argv[1], cases[i].name))
+			return cases[i].run(), 0;
+	}
+	return argc < 2 ? 0 : 2;
+}

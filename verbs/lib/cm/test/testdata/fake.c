@@ -1,0 +1,301 @@
+/*
+ * fake.c - see fake.h. Resolutions, connects, accepts and disconnects send the
+ * event that a healthy urdmad would send, on the channel the id is on.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+struct urdma_client {
+	bool over;
+};
+
+struct fake_id fake_ids[FAKE_IDS];
+static struct urdma_client first;
+static bool running = true;
+static int refusals[64];
+static unsigned counts[64];
+static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
+static uint32_t last_channel, last_id;
+static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
+static struct ibv_context context = { .device = &device };
+static struct urdma_abi_device info = { .max_rd_atom = 16 };
+
+void fake_refuse(enum urdma_abi_type type, int error) { refusals[type] = error; }
+void fake_set_running(bool now) { running = now; }
+void fake_set_transport(enum ibv_transport_type transport) { device.transport_type = transport; }
+unsigned fake_count(enum urdma_abi_type type) { return counts[type]; }
+
+uint32_t fake_new_child(uint32_t listener)
+{
+	fake_ids[++last_id] = (struct fake_id){ .channel = fake_ids[listener].channel };
+	return last_id;
+}
+
+void fake_send_on(uint32_t channel, const struct urdma_abi_cm_event *event)
+{
+	if (send(sockets[channel], event, sizeof(*event), MSG_NOSIGNAL) < 0)
+		abort();
+}
+
+void fake_send(const struct urdma_abi_cm_event *event)
+{
+	fake_send_on(fake_ids[event->id].channel, event);
+}
+
+void fake_die(void)
+{
+	for (uint32_t i = 1; i <= last_channel; i++)
+		close(sockets[i]);
+	first.over = true;
+	running = false;
+}
+
+static void answer_event(uint32_t id, enum rdma_cm_event_type type)
+{
+	struct urdma_abi_cm_event event = {
+		.event = type,
+		.id = id,
+		.local = fake_ids[id].local,
+	};
+
+	fake_send(&event);
+}
+
+static void answer_bound(struct urdma_abi_cm_bound *bound, uint32_t id)
+{
+	bound->local = fake_ids[id].local;
+	bound->device = bound->local.ipv4_be ? 0 : URDMA_ABI_NO_DEVICE;
+}
+
+static void bind_id(struct fake_id *id, const struct urdma_abi_addr *addr)
+{
+	id->local = *addr;
+	if (!id->local.port_be)
+		id->local.port_be = htons(40000);
+}
+
+static void resolve(const struct urdma_abi_cm_resolve_addr *request)
+{
+	struct urdma_abi_addr local = request->src;
+
+	if (!local.ipv4_be)
+		local.ipv4_be = htonl(0x0a000001);
+	bind_id(&fake_ids[request->id], &local);
+	answer_event(request->id, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+static void take_param(const struct urdma_abi_cm_conn *request)
+{
+	fake_ids[request->id].param = request->param;
+}
+
+/* Requests that change an id; false for any other. */
+static bool answer_id(enum urdma_abi_type type, const void *request, void *response)
+{
+	const struct urdma_abi_cm_value *value = request; /* id comes first in all */
+
+	switch (type) {
+	case URDMA_ABI_CM_BIND:
+		bind_id(&fake_ids[value->id],
+			&((const struct urdma_abi_cm_bind *)request)->addr);
+		answer_bound(response, value->id);
+		return true;
+	case URDMA_ABI_CM_RESOLVE_ADDR:
+		resolve(request);
+		answer_bound(response, value->id);
+		return true;
+	case URDMA_ABI_CM_RESOLVE_ROUTE:
+		answer_event(value->id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+		return true;
+	case URDMA_ABI_CM_LISTEN:
+		answer_bound(response, value->id);
+		return true;
+	case URDMA_ABI_CM_CONNECT:
+	case URDMA_ABI_CM_ACCEPT:
+		take_param(request);
+		answer_event(value->id, RDMA_CM_EVENT_ESTABLISHED);
+		return true;
+	case URDMA_ABI_CM_REJECT:
+		take_param(request);
+		return true;
+	case URDMA_ABI_CM_MIGRATE_ID:
+		fake_ids[value->id].channel = value->value;
+		return true;
+	case URDMA_ABI_CM_DISCONNECT:
+		answer_event(((const struct urdma_abi_handle *)request)->handle,
+			     RDMA_CM_EVENT_DISCONNECTED);
+		return true;
+	default:
+		return false;
+	}
+}
+
+int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
+	       size_t request_length, void *response, size_t response_length)
+{
+	struct urdma_abi_handle_response *made = response;
+
+	(void)request_length;
+	counts[type]++;
+	if (client->over)
+		return EIO;
+	if (refusals[type])
+		return refusals[type];
+	if (response)
+		memset(response, 0, response_length);
+	if (answer_id(type, request, response))
+		return 0;
+	if (type == URDMA_ABI_CM_CREATE_ID) {
+		made->handle = ++last_id;
+		fake_ids[last_id] = (struct fake_id){
+			.channel = ((struct urdma_abi_cm_create_id *)request)->channel,
+		};
+	}
+	if (type == URDMA_ABI_CM_DESTROY_ID)
+		fake_ids[((struct urdma_abi_handle *)request)->handle].channel = 0;
+	return 0;
+}
+
+int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
+{
+	struct urdma_abi_handle request = { .handle = handle };
+
+	return urdma_call(client, type, &request, sizeof(request), NULL, 0);
+}
+
+int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request,
+		   size_t request_length, void *response, size_t response_length, int send_fd,
+		   int *fds, int want)
+{
+	struct urdma_abi_handle_response *made = response;
+	int error = urdma_call(client, type, request, request_length, response, response_length);
+	int pair[2];
+
+	(void)send_fd;
+	(void)want;
+	if (error)
+		return error;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return errno;
+	made->handle = ++last_channel;
+	sockets[last_channel] = pair[0];
+	fds[0] = pair[1];
+	return 0;
+}
+
+struct urdma_client *urdma_client_get(void)
+{
+	if (running)
+		return &first;
+	errno = ENODEV;
+	return NULL;
+}
+
+bool urdma_client_check(struct urdma_client *client) { return !client->over; }
+uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return 1; }
+
+struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t number)
+{
+	(void)client;
+	errno = ENODEV;
+	return number == 0 ? &context : NULL;
+}
+
+const struct urdma_abi_device *urdma_context_info(const struct ibv_context *of)
+{
+	(void)of;
+	return &info;
+}
+
+/* ---- the verbs that rdma_cm uses ---- */
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *of)
+{
+	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+
+	pd->context = of;
+	return pd;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *of)
+{
+	struct ibv_comp_channel *channel = calloc(1, sizeof(*channel));
+
+	channel->context = of;
+	return channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	free(channel);
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *of, int entries, void *cq_context,
+			     struct ibv_comp_channel *channel, int vector)
+{
+	struct ibv_cq *cq = calloc(1, sizeof(*cq));
+
+	(void)vector;
+	cq->context = of;
+	cq->cqe = entries;
+	cq->cq_context = cq_context;
+	cq->channel = channel;
+	return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	free(cq);
+	return 0;
+}
+
+#undef ibv_create_qp
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *qp;
+
+	if (attr->qp_type != IBV_QPT_RC) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	qp->context = pd->context;
+	qp->pd = pd;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->handle = 77;
+	qp->qp_num = 1077;
+	return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	free(qp);
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	return 0;
+}
+
+void urdma_qp_set_state(struct ibv_qp *qp, enum ibv_qp_state state) { qp->state = state; }
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq) { (void)srq; return 0; }
