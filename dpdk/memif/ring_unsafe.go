@@ -145,8 +145,8 @@ func (r *ring) store(slot uint16, d desc) {
 	p.hi = uint64(d.offset)
 }
 
-// storeLength writes flags and length and leaves the buffer as the peer
-// described it.
+// storeLength writes flags, region and length and leaves the offset as the peer
+// wrote it.
 func (r *ring) storeLength(slot uint16, d desc) {
 	r.desc[slot&r.mask].lo = uint64(d.flags) | uint64(d.region)<<16 | uint64(d.length)<<32
 }

@@ -78,7 +78,12 @@ func (s *serverSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool)
 			return 0, false
 		}
 		g.add(b)
-		more = d.flags&descNext != 0
+		if more = d.flags&descNext != 0; more {
+			// net_memif 22.11 as a client never clears this flag on a slot that
+			// next time begins a frame; we do, while the slot is ours.
+			d.flags = 0
+			s.l.rx.storeLength(s.rxNext+used, d)
+		}
 	}
 	for range used {
 		s.rxState[s.rxNext&s.l.rx.mask] = slotFreed

@@ -197,3 +197,18 @@ func (f *flow) settle() {
 		}
 	}
 }
+
+// Echo sends count frames through a port whose other end sends everything
+// back, and checks that each returns, intact and in order.
+func Echo(t *testing.T, p port.Port, count int, step func()) {
+	t.Helper()
+	f := newFlow(t, &Pair{A: p, B: p, Step: step}, p, p)
+	for f.sent < uint64(count) {
+		f.send(1 + f.rng.IntN(16))
+		f.drain()
+		for f.sent-f.next > 16 {
+			f.settle()
+		}
+	}
+	f.settle()
+}
