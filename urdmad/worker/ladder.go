@@ -1,0 +1,78 @@
+package worker
+
+// step is what a worker does between two turns.
+type step uint8
+
+const (
+	stepTurn  step = iota // go on at once
+	stepYield             // give the core away once
+	stepSleep             // wait for something to happen
+)
+
+// ladder decides the next step from what the last ones were and took. It reads
+// no clock.
+type ladder struct {
+	policy   *Policy
+	busyAt   Time // start of the last turn with work
+	spinTill Time // no yield before, because the last one met nobody
+	hogTill  Time // no yield before, because the last one met a hog
+	hogPause Time // how long the next hog is avoided
+	nap      Time // length of the next nap
+}
+
+func newLadder(p *Policy, now Time) ladder {
+	return ladder{policy: p, busyAt: now, hogPause: p.HogPause, nap: p.Nap}
+}
+
+// next is asked after each turn: when it began, whether it found work, and
+// until when nothing is due. For stepSleep, until is when to wake at the
+// latest.
+func (l *ladder) next(now Time, busy bool, deadline Time) (do step, until Time) {
+	if busy {
+		l.busyAt, l.nap = now, l.policy.Nap
+		return stepTurn, 0
+	}
+	if now < l.hogTill {
+		if deadline <= now {
+			return stepTurn, 0
+		}
+		return stepSleep, min(deadline, now+l.policy.MaxSleep)
+	}
+	if now < l.spinTill {
+		return stepTurn, 0
+	}
+	if now-l.busyAt < l.policy.Yield || deadline-now < l.policy.MinSleep {
+		return stepYield, 0
+	}
+	return stepSleep, min(deadline, now+l.policy.MaxSleep)
+}
+
+// yielded learns from a yield whether the core is shared, and with whom.
+func (l *ladder) yielded(before, after Time) {
+	took := after - before
+	l.spinTill = 0
+	if took < l.policy.Alone {
+		l.spinTill = after + l.policy.Spin
+	}
+	if l.policy.Hog == 0 {
+		return
+	}
+	if took > l.policy.Hog {
+		l.hogTill = after + l.hogPause
+		l.hogPause = min(2*l.hogPause, l.policy.HogPauseMost)
+		return
+	}
+	// One good yield right after the pause may be luck; good ones for as long
+	// as the pause lasted are not.
+	if after-l.hogTill > l.hogPause {
+		l.hogPause = l.policy.HogPause
+	}
+}
+
+// napUntil bounds a sleep from which no port can wake the worker, and makes the
+// next such nap longer.
+func (l *ladder) napUntil(now, until Time) Time {
+	until = min(until, now+l.nap)
+	l.nap = min(2*l.nap, l.policy.NapMost)
+	return until
+}

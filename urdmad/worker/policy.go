@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+
+	"urdma/urdmad/reliable"
+)
+
+// Time is nanoseconds of the worker's monotonic clock, which starts at 0 when
+// the process does.
+type Time = reliable.Time
+
+// Policy says how a worker shares its core. DefaultPolicy has the values that
+// bench/floor chose; its README says why.
+type Policy struct {
+	// Yield is how long after the last work the worker yields its core after
+	// each empty turn, before it sleeps.
+	Yield Time
+	// A yield shorter than Alone met nobody who wants the core: the next one
+	// comes after Spin of empty turns.
+	Alone, Spin Time
+	// A yield longer than Hog met a program that spins on memory and doesn't
+	// give the core back. For HogPause, doubling to HogPauseMost while it
+	// recurs, the worker sleeps instead of yielding: a wake-up preempts such a
+	// program, a yield waits for the scheduler's tick.
+	Hog, HogPause, HogPauseMost Time
+	// MinSleep is what falling asleep and waking costs: nearer deadlines are
+	// waited for awake.
+	MinSleep Time
+	// MaxSleep bounds every sleep, so that a watchdog sees the worker move.
+	MaxSleep Time
+	// Nap is the first sleep when a port has no interrupt; it doubles to
+	// NapMost.
+	Nap, NapMost Time
+	// SleepSlice is the EEVDF slice asked for while sleeping (see
+	// sched_setattr(2), Linux 6.12; 0 leaves it alone). A short one lets the
+	// wake-up preempt. It is given back before the next yield: a yield forfeits
+	// a slice, so a short one would return the core to the one who yields.
+	SleepSlice Time
+	// Slice and Nice hold for the whole life of the thread; 0 leaves them as
+	// inherited.
+	Slice Time
+	Nice  int
+	// Core pins the thread; negative leaves it to the kernel.
+	Core int
+}
+
+// DefaultPolicy is what bench/floor chose for a machine with few cores; with a
+// core for each thread it costs 0.1 µs.
+func DefaultPolicy() Policy {
+	return Policy{
+		Yield:        50 * reliable.Microsecond,
+		Alone:        1 * reliable.Microsecond,
+		Spin:         2 * reliable.Microsecond,
+		Hog:          1 * reliable.Millisecond,
+		HogPause:     1 * reliable.Millisecond,
+		HogPauseMost: 64 * reliable.Millisecond,
+		MinSleep:     20 * reliable.Microsecond,
+		MaxSleep:     500 * reliable.Millisecond,
+		Nap:          20 * reliable.Microsecond,
+		NapMost:      1 * reliable.Millisecond,
+		SleepSlice:   100 * reliable.Microsecond,
+		Core:         -1,
+	}
+}
+
+// ErrPolicy is wrapped by every complaint about a Policy.
+var ErrPolicy = errors.New("worker policy")
+
+func (p *Policy) validate() error {
+	switch {
+	case p.MaxSleep <= 0:
+		return fmt.Errorf("%w: MaxSleep is %d ns; it must be positive", ErrPolicy, p.MaxSleep)
+	case p.Nap <= 0 || p.NapMost < p.Nap:
+		return fmt.Errorf("%w: Nap is %d ns, NapMost %d ns; expected 0 < Nap <= NapMost", ErrPolicy, p.Nap, p.NapMost)
+	case p.Hog > 0 && (p.HogPause <= 0 || p.HogPauseMost < p.HogPause):
+		return fmt.Errorf("%w: HogPause is %d ns, HogPauseMost %d ns; expected 0 < HogPause <= HogPauseMost",
+			ErrPolicy, p.HogPause, p.HogPauseMost)
+	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0:
+		return fmt.Errorf("%w: a duration is negative", ErrPolicy)
+	case p.Nice < -20 || p.Nice > 19:
+		return fmt.Errorf("%w: Nice is %d; expected -20 to 19", ErrPolicy, p.Nice)
+	}
+	return nil
+}

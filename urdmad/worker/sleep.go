@@ -1,0 +1,138 @@
+package worker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// bell is what wakes a sleeping worker from inside the process and by kick
+// sockets.
+//
+// Wake stores rung and then loads asleep; the worker stores asleep and then
+// loads rung (both sequentially consistent in Go), so that one of the two sees
+// the other: no wake-up is slept over, and a worker that is awake costs Wake no
+// system call.
+type bell struct {
+	rung   atomic.Bool
+	asleep atomic.Bool
+	event  int // eventfd
+	kicks  int // epoll of the kick sockets
+	fds    []unix.PollFd
+	ready  []unix.EpollEvent
+	drain  [256]byte
+	mu     sync.Mutex // held to use event from another goroutine, and to close it
+	closed bool
+}
+
+func newBell() (*bell, error) {
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("worker: eventfd: %w", err)
+	}
+	kicks, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		_ = unix.Close(event)
+		return nil, fmt.Errorf("worker: epoll: %w", err)
+	}
+	return &bell{event: event, kicks: kicks, fds: make([]unix.PollFd, 0, 16), ready: make([]unix.EpollEvent, 64)}, nil
+}
+
+func (b *bell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.closed = true
+	_ = unix.Close(b.event)
+	_ = unix.Close(b.kicks)
+}
+
+func (b *bell) wake() {
+	b.rung.Store(true)
+	if !b.asleep.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		var one [8]byte
+		binary.NativeEndian.PutUint64(one[:], 1)
+		_, _ = unix.Write(b.event, one[:]) // a full counter wakes as well
+	}
+}
+
+// fallAsleep announces the sleep; false means somebody rang.
+func (b *bell) fallAsleep() bool {
+	b.asleep.Store(true)
+	if b.rung.Swap(false) {
+		b.asleep.Store(false)
+		return false
+	}
+	return true
+}
+
+// wait blocks until the bell, a kick, one of fds or the time. It reports whether
+// something other than time ended it.
+func (b *bell) wait(fds []int, length Time) (woken bool) {
+	b.fds = append(b.fds[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN},
+		unix.PollFd{Fd: int32(b.kicks), Events: unix.POLLIN})
+	for _, fd := range fds {
+		b.fds = append(b.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	timeout := unix.NsecToTimespec(max(0, int64(length)))
+	// ppoll blocks through the form of call that lets go of the P, so the
+	// garbage collector doesn't wait for us. EINTR is a wake-up like any other.
+	n, err := unix.Ppoll(b.fds, &timeout, nil)
+	b.asleep.Store(false)
+	b.rung.Store(false)
+	if err != nil || n == 0 {
+		return err != nil
+	}
+	if b.fds[0].Revents != 0 {
+		_, _ = unix.Read(b.event, b.drain[:8])
+	}
+	if b.fds[1].Revents != 0 {
+		b.drainKicks()
+	}
+	return true
+}
+
+// drainKicks empties the kick sockets that have something. One whose client is
+// gone leaves the set, or it would keep the worker awake for ever.
+func (b *bell) drainKicks() {
+	n, _ := unix.EpollWait(b.kicks, b.ready, 0)
+	for i := range max(n, 0) {
+		fd := int(b.ready[i].Fd)
+		got, _, err := unix.Recvfrom(fd, b.drain[:], unix.MSG_DONTWAIT)
+		if gone := got == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR; gone {
+			_ = b.unwatch(fd)
+		}
+	}
+}
+
+func (b *bell) watch(fd int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return ErrStopped
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+	if err := unix.EpollCtl(b.kicks, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		return fmt.Errorf("worker: watching kick socket %d: %w", fd, err)
+	}
+	return nil
+}
+
+func (b *bell) unwatch(fd int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return ErrStopped
+	}
+	return unix.EpollCtl(b.kicks, unix.EPOLL_CTL_DEL, fd, nil)
+}

@@ -1,0 +1,263 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/reliable"
+)
+
+// stallLoop is always busy, so every gap between two turns is a stall, and it
+// asks the kernel whose fault a long one was: the time the thread was runnable
+// without a core is the machine's, the rest of what it didn't run is the Go
+// runtime's (see schedstat in proc(5)).
+type stallLoop struct {
+	last      Time
+	account   schedAccount
+	accountAt Time
+	until     Time
+	end       chan struct{}
+
+	gaps, runtimeGaps int // over a millisecond: all, and what the runtime caused
+	longest           Time
+	longestRuntime    Time
+	turns             int
+}
+
+// schedAccount is what a thread has had of its cores.
+type schedAccount struct{ ran, waited Time }
+
+func readAccount() schedAccount {
+	text, err := os.ReadFile("/proc/thread-self/schedstat")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return schedAccount{}
+	}
+	ran, _ := strconv.ParseInt(fields[0], 10, 64)
+	waited, _ := strconv.ParseInt(fields[1], 10, 64)
+	return schedAccount{Time(ran), Time(waited)}
+}
+
+const stallLimit = reliable.Millisecond
+
+func (l *stallLoop) Turn(now Time) (bool, Time) {
+	l.turns++
+	if l.last == 0 {
+		l.settle()
+		return true, reliable.Never
+	}
+	gap := now - l.last
+	if gap > l.longest {
+		l.longest = gap
+	}
+	if gap > stallLimit {
+		l.judge(gap)
+	} else if now-l.accountAt > 20*reliable.Millisecond {
+		l.settle()
+	}
+	l.last = max(l.last, now)
+	if now > l.until && l.end != nil {
+		close(l.end)
+		l.end = nil
+	}
+	return true, reliable.Never
+}
+
+func (l *stallLoop) settle() {
+	l.account = readAccount()
+	l.accountAt = Now()
+	l.last = l.accountAt
+}
+
+// judge splits a gap: since the last account the thread ran, waited for a core,
+// or was blocked; only the last is the runtime's doing.
+func (l *stallLoop) judge(gap Time) {
+	l.gaps++
+	before, at := l.account, l.accountAt
+	l.settle()
+	blocked := (l.accountAt - at) - (l.account.ran - before.ran) - (l.account.waited - before.waited)
+	blocked = min(blocked, gap)
+	if blocked > l.longestRuntime {
+		l.longestRuntime = blocked
+	}
+	if blocked > stallLimit {
+		l.runtimeGaps++
+	}
+}
+
+func (l *stallLoop) PrepareSleep(fds []int) ([]int, bool, bool) { return fds, false, false }
+func (l *stallLoop) Woke()                                      {}
+
+func (l *stallLoop) String() string {
+	return fmt.Sprintf("%d turns, longest gap %.3f ms, %d over 1 ms; of these the runtime's: longest %.3f ms, %d over 1 ms",
+		l.turns, float64(l.longest)/1e6, l.gaps, float64(l.longestRuntime)/1e6, l.runtimeGaps)
+}
+
+func measureStalls(t *testing.T, length time.Duration) *stallLoop {
+	t.Helper()
+	l := &stallLoop{until: Now() + Time(length), end: make(chan struct{})}
+	end := l.end
+	w := startWorker(t, l, DefaultPolicy(), Hooks{})
+	select {
+	case <-end:
+	case <-time.After(length + 20*time.Second):
+		t.Error("the worker never reached the end of its time: starved")
+	}
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var garbage atomic.Pointer[[]*[256]byte]
+
+// litter keeps the garbage collector busy from n goroutines.
+func litter(n int) (stop func()) {
+	var stopped atomic.Bool
+	gone := make(chan struct{}, n)
+	for range n {
+		go func() {
+			for !stopped.Load() {
+				heap := make([]*[256]byte, 4096)
+				for i := range heap {
+					heap[i] = new([256]byte)
+				}
+				garbage.Store(&heap)
+				time.Sleep(200 * time.Microsecond)
+			}
+			gone <- struct{}{}
+		}()
+	}
+	return func() {
+		stopped.Store(true)
+		for range n {
+			<-gone
+		}
+	}
+}
+
+const baselineEnv = "URDMA_STALL_BASELINE"
+
+// The child of TestStallsUnderGarbageCollection: the same loop in a process
+// without garbage and without other goroutines.
+func TestStallBaseline(t *testing.T) {
+	if os.Getenv(baselineEnv) == "" {
+		t.Skip("runs as the child of TestStallsUnderGarbageCollection")
+	}
+	debug.SetGCPercent(-1)
+	fmt.Printf("baseline: %v\n", measureStalls(t, time.Second))
+}
+
+func runBaseline(t *testing.T) string {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestStallBaseline$", "-test.v")
+	child.Env = append(os.Environ(), baselineEnv+"=1")
+	out, err := child.CombinedOutput()
+	if err != nil {
+		t.Fatalf("baseline: %v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if found, ok := strings.CutPrefix(line, "baseline: "); ok {
+			return strings.TrimSpace(found)
+		}
+	}
+	return "printed nothing: " + string(out)
+}
+
+// A busy worker beside goroutines that allocate: its stalls must be the
+// machine's, not the collector's. The report is for people; the assertion is
+// generous, because a test machine may do anything.
+func TestStallsUnderGarbageCollection(t *testing.T) {
+	if readAccount() == (schedAccount{}) {
+		t.Skip("the kernel keeps no schedstat for threads (CONFIG_SCHED_INFO)")
+	}
+	length := time.Second
+	if os.Getenv("URDMA_LONG") != "" {
+		length = 20 * time.Second
+	}
+	t.Logf("another process, no garbage:      %s", runBaseline(t))
+	old := runtime.GOMAXPROCS(0)
+	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+	for _, reserve := range []bool{false, true} {
+		if reserve {
+			ReserveProcessors(1)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		stop := litter(2)
+		l := measureStalls(t, length)
+		stop()
+		runtime.ReadMemStats(&after)
+		t.Logf("GOMAXPROCS %d, %3d collections: %v", runtime.GOMAXPROCS(0), after.NumGC-before.NumGC, l)
+		if after.NumGC == before.NumGC {
+			t.Error("the garbage collector never ran: nothing was tested")
+		}
+		if reserve && l.longestRuntime > 500*reliable.Millisecond {
+			t.Errorf("the runtime held the worker for %d ns", l.longestRuntime)
+		}
+	}
+}
+
+// A worker that sleeps in the kernel must not hold up the collector: the raw
+// form of a blocking call would, until the sleep ends.
+func TestSleepingWorkerLetsCollectorRun(t *testing.T) {
+	l := &fakeLoop{}
+	startWorker(t, l, longSleeper(), Hooks{})
+	eventually(t, "asleep", l.sleeping.Load)
+	done := make(chan struct{})
+	go func() {
+		for range 20 {
+			runtime.GC()
+		}
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("20 collections took over 20 s beside a sleeping worker")
+	}
+}
+
+// A client truncates its file under a running worker while the collector works:
+// each fault ends one call and nothing else.
+func TestFaultsInTurnsUnderGarbageCollection(t *testing.T) {
+	defer litter(2)()
+	page := unix.Getpagesize()
+	fd, memory := clientMemory(t, 4)
+	l := &faultyLoop{memory: memory, source: make([]byte, 4*page)}
+	startWorker(t, l, longSleeper(), Hooks{})
+	for i := range 200 {
+		if err := unix.Ftruncate(fd, int64((i%4)*page)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	eventually(t, "faults and good turns", func() bool { return l.faults.Load() > 0 && l.turns.Load() > 0 })
+	t.Logf("%d turns, %d of them faulted", l.turns.Load(), l.faults.Load())
+}
+
+type faultyLoop struct {
+	memory, source []byte
+	turns, faults  atomic.Int64
+}
+
+func (l *faultyLoop) Turn(Time) (bool, Time) {
+	l.turns.Add(1)
+	if faulted, _ := Guard(func() { copy(l.memory, l.source) }); faulted {
+		l.faults.Add(1)
+	}
+	return true, reliable.Never
+}
+
+func (l *faultyLoop) PrepareSleep(fds []int) ([]int, bool, bool) { return fds, false, false }
+func (l *faultyLoop) Woke()                                      {}

@@ -1,0 +1,68 @@
+package worker
+
+import "sync/atomic"
+
+// Stats is a snapshot of what a worker has done since it started.
+type Stats struct {
+	Turns, BusyTurns uint64
+	Yields, Sleeps   uint64
+	Hogs             uint64 // yields that met a program which keeps the core
+	Wakes            uint64 // sleeps ended by Wake, a kick or a port, not by time
+	AsleepNs         uint64
+	YieldedNs        uint64
+	LongestGap       Time // between the starts of two turns without a yield or sleep between
+}
+
+// counters is the worker's own copy; publish shows it to others. A turn touches
+// only plain memory.
+type counters struct {
+	now    Stats
+	shown  [9]atomic.Uint64
+	lastAt Time // start of the last turn, 0 after a yield or sleep
+}
+
+func (c *counters) turn(now Time, busy bool) {
+	c.now.Turns++
+	if busy {
+		c.now.BusyTurns++
+	}
+	if c.lastAt != 0 && now-c.lastAt > c.now.LongestGap {
+		c.now.LongestGap = now - c.lastAt
+	}
+	c.lastAt = now
+	if c.now.Turns%1024 == 0 {
+		c.publish()
+	}
+}
+
+func (c *counters) yielded(took Time, hog bool) {
+	c.now.Yields++
+	c.now.YieldedNs += uint64(took)
+	if hog {
+		c.now.Hogs++
+	}
+	c.lastAt = 0
+}
+
+func (c *counters) slept(took Time, woken bool) {
+	c.now.Sleeps++
+	c.now.AsleepNs += uint64(took)
+	if woken {
+		c.now.Wakes++
+	}
+	c.lastAt = 0
+}
+
+func (c *counters) publish() {
+	s := &c.now
+	for i, v := range [...]uint64{s.Turns, s.BusyTurns, s.Yields, s.Sleeps, s.Hogs, s.Wakes,
+		s.AsleepNs, s.YieldedNs, uint64(s.LongestGap)} {
+		c.shown[i].Store(v)
+	}
+}
+
+func (c *counters) snapshot() Stats {
+	v := func(i int) uint64 { return c.shown[i].Load() }
+	return Stats{Turns: v(0), BusyTurns: v(1), Yields: v(2), Sleeps: v(3), Hogs: v(4), Wakes: v(5),
+		AsleepNs: v(6), YieldedNs: v(7), LongestGap: Time(v(8))}
+}

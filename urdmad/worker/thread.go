@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// thread is the locked OS thread of a worker and how the kernel schedules it.
+type thread struct {
+	attr      unix.SchedAttr // as the worker wants it while it is awake
+	fair      bool           // SCHED_OTHER or SCHED_BATCH: slices mean something
+	shortened bool
+	short     uint64 // the slice while asleep, ns; 0: the same
+}
+
+// setUp locks the caller to its thread and applies the policy to it.
+func (t *thread) setUp(p *Policy) error {
+	runtime.LockOSThread()
+	CatchFaults()
+	// Timed sleeps are to end when they should: the default slack is 50 µs.
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("worker: timer slack: %w", err)
+	}
+	if p.Core >= 0 {
+		var set unix.CPUSet
+		set.Set(p.Core)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("worker: pinning to core %d: %w", p.Core, err)
+		}
+	}
+	return t.classify(p)
+}
+
+func (t *thread) classify(p *Policy) error {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return fmt.Errorf("worker: reading the scheduling class: %w", err)
+	}
+	t.attr = *attr
+	t.fair = attr.Policy == unix.SCHED_NORMAL || attr.Policy == unix.SCHED_BATCH
+	if !t.fair {
+		return nil // an administrator chose a class; leave it
+	}
+	t.short = uint64(p.SleepSlice)
+	if p.Nice == 0 && p.Slice == 0 {
+		return nil
+	}
+	if p.Nice != 0 {
+		t.attr.Nice = int32(p.Nice)
+	}
+	if p.Slice != 0 {
+		t.attr.Runtime = uint64(p.Slice)
+	}
+	if err := unix.SchedSetAttr(0, &t.attr, 0); err != nil {
+		return fmt.Errorf("worker: nice %d, slice %d ns: %w", p.Nice, p.Slice, err)
+	}
+	return nil
+}
+
+// shorten asks for the sleeper's slice, or gives it back. A refusal changes
+// nothing that matters: the wake-up is then a little later.
+func (t *thread) shorten(on bool) {
+	if !t.fair || t.short == 0 || t.shortened == on {
+		return
+	}
+	attr := t.attr
+	if on {
+		attr.Runtime = t.short
+	}
+	if unix.SchedSetAttr(0, &attr, 0) != nil {
+		t.short = 0
+	}
+	t.shortened = on
+}
+
+// yield gives the core away once. The blocking form of the call lets the
+// garbage collector go on while another process has the core.
+func (t *thread) yield() {
+	_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// ReserveProcessors raises GOMAXPROCS so that the workers don't compete with
+// the daemon's other goroutines for a P: a worker that comes back from a sleep
+// and finds none waits for the Go scheduler, up to 10 ms. Call it once, before
+// workers run.
+func ReserveProcessors(workers int) {
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+workers+1))
+}
