@@ -11,6 +11,8 @@ const EthernetLen = 14
 
 // MaxHeaderLen is enough bytes of a frame to parse every header of a data
 // segment: Ethernet 14, IPv4 with options 60, UDP 8, TRP 16, DDP 18 are 116.
+// Behind an IPv4 header without options it also holds the longest RDMAP body
+// that is a header itself: Atomic Request and Terminate, 52 bytes, end at 128.
 const MaxHeaderLen = 128
 
 // MAC is an Ethernet address.
