@@ -28,6 +28,7 @@ type Client struct {
 func (e *Engine) AddClient(c *Client, doorbells []byte) {
 	c.bells.Init(doorbells, 0)
 	c.bells.SetYield(e.cfg.YieldPost, e.cfg.YieldPoll)
+	c.bells.SetCore(e.core)
 	e.clients = append(e.clients, c)
 }
 
@@ -88,4 +89,12 @@ func (e *Engine) setSleeping(v bool) (rung bool) {
 		rung = rung || c.bells.Rung()
 	}
 	return rung
+}
+
+// Moved tells every client which core the worker runs on.
+func (e *Engine) Moved(core int32) {
+	e.core = uint32(core)
+	for _, c := range e.clients {
+		c.bells.SetCore(e.core)
+	}
 }

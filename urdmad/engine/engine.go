@@ -50,6 +50,7 @@ type Engine struct {
 	log     *slog.Logger
 	rand    *rand.Rand
 	now     Time
+	core    uint32 // CPU the worker runs on
 	handler Handler
 
 	ports   []*netPort

@@ -1,0 +1,68 @@
+package cm
+
+import (
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// This file connects two ids of one urdmad: the handshake's messages become
+// calls, and the connection the same-host shortcut.
+
+// connectLocal is the request's arrival.
+func (m *Manager) connectLocal(id *ID) {
+	if id.state != connecting || id.gone {
+		return
+	}
+	parent := m.listener(id.peer)
+	if parent == nil {
+		m.Stats.Refused++
+		m.wasRejected(id, &wire.TRPConnect{})
+		return
+	}
+	if parent.pending >= parent.backlog {
+		m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+firstRetry)
+		return
+	}
+	child := m.child(parent, id.dev, id.peer, id.local)
+	child.onHost, child.peerID, id.peerID = true, id, child
+	child.offered = id.offered
+	child.offered.ext.QPN = wire.QPN(id.qp.QPN)
+	if !m.announce(child) {
+		m.wasRejected(id, &wire.TRPConnect{})
+	}
+}
+
+// acceptLocal is the accept's arrival: both sides are connected.
+func (m *Manager) acceptLocal(id *ID) {
+	peer := id.peerID
+	if peer.gone || peer.state != connecting || peer.qp.Conn() != nil ||
+		peer.qp.State() != abi.QPSInit && peer.qp.State() != abi.QPSReset {
+		m.soon(func() { m.event(id, abi.CMUnreachable, 0, nil) })
+		id.state = ended
+		return
+	}
+	a := m.e.NewLocalConn(peer.dev, peer.local.ip, peer.peer.ip, peer.local.port, peer.peer.port)
+	b := m.e.NewLocalConn(id.dev, id.local.ip, id.peer.ip, id.local.port, id.peer.port)
+	engine.Join(a, b)
+	a.Owner, peer.conn, b.Owner, id.conn = peer, a, id, b
+	a.IRD, a.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
+	b.IRD, b.ORD = id.answer.IRD, id.answer.ORD
+	b.Start(engine.StartParams{QP: id.qp})
+	a.Start(engine.StartParams{QP: peer.qp})
+	id.state, peer.state = connected, connected
+	m.Stats.Established++
+	answer := id.answer
+	answer.Ext.QPN = wire.QPN(id.qp.QPN)
+	m.soon(func() {
+		m.event(peer, abi.CMEstablished, 0, func(ev *abi.CMEvent) { fillParam(&ev.Param, &answer, a) })
+		m.event(id, abi.CMEstablished, 0, nil)
+	})
+}
+
+// localAnswer carries an answer to the id that asked, if it still waits.
+func (m *Manager) localAnswer(id *ID, fn func()) {
+	if id != nil && !id.gone && id.state == connecting {
+		fn()
+	}
+}

@@ -1,0 +1,206 @@
+package cm
+
+import (
+	"log/slog"
+	"syscall"
+
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+type state uint8
+
+const (
+	idle state = iota
+	bound
+	resolving // address
+	resolved  // address
+	routed
+	listening
+	connecting
+	requested // a passive id whose CONNECT_REQUEST was delivered
+	accepting // accepted, the peer's first packet has not come
+	connected
+	ended
+)
+
+// Channel is an rdma_cm event channel.
+type Channel struct {
+	Handle uint32
+	Socket *engine.EventSocket
+}
+
+// Owner makes handles for ids that appear by themselves: the passive side of a
+// connection request belongs to the client that listens.
+type Owner interface {
+	// Adopt gives a new id a handle of this client, or refuses it.
+	Adopt(id *ID) (handle uint32, ok bool)
+}
+
+// ID is an rdma_cm id.
+type ID struct {
+	Handle  uint32
+	Channel *Channel
+	Owner   Owner
+	PS      uint32 // enum rdma_port_space
+
+	state  state
+	dev    int // -1: any
+	local  addr
+	peer   addr
+	mac    wire.MAC
+	onHost bool // the peer is in this engine
+	conn   *engine.Conn
+	qp     *engine.QP
+	timer  *engine.Timer
+	tries  int
+
+	backlog int
+	pending int // children requested and neither accepted nor rejected
+	parent  *ID // listener of a passive id
+	peerID  *ID // the other end, for connections in this engine
+
+	offered  request // passive: what the peer asked for; active: what we ask for
+	answer   wire.TRPConnect
+	rejected bool
+	gone     bool
+}
+
+// request is what a connection request says.
+type request struct {
+	isn      wire.PSN
+	ird, ord uint16
+	private  []byte
+	ext      wire.TRPExtension
+	hasExt   bool
+}
+
+type addr struct {
+	ip   wire.IPv4
+	port uint16
+}
+
+func (a addr) abi() abi.Addr { return abi.MakeAddr(a.ip, a.port) }
+
+// Device is what cm must know of a port.
+type Device struct {
+	IP wire.IPv4
+}
+
+// Manager holds every id of an urdmad.
+type Manager struct {
+	e         *engine.Engine
+	log       *slog.Logger
+	devices   []Device
+	ports     map[uint16][]*ID   // bound to a port number
+	incoming  map[requestKey]*ID // passive ids by who asked
+	ephemeral uint16
+	maxReads  uint16
+	giveUp    engine.Time
+	Stats     Stats
+}
+
+// Stats counts what happened to connections.
+type Stats struct {
+	Requested, Accepted, Rejected, Refused, TimedOut, Established, Ended uint64
+}
+
+// requestKey recognises a request that comes again.
+type requestKey struct {
+	dev  int
+	from addr
+	isn  wire.PSN
+}
+
+// New returns a Manager and makes it the engine's handler. giveUp is how long a
+// handshake is tried; maxReads limits IRD and ORD.
+func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Time, maxReads uint16) *Manager {
+	m := &Manager{e: e, log: log, devices: devices, ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{},
+		ephemeral: firstEphemeral, maxReads: maxReads, giveUp: giveUp}
+	e.SetHandler(m)
+	return m
+}
+
+// Create returns a new id on a channel.
+func (m *Manager) Create(owner Owner, ch *Channel, handle, ps uint32) *ID {
+	id := &ID{Handle: handle, Channel: ch, Owner: owner, PS: ps, dev: -1}
+	id.timer = engine.NewTimer(func() { m.tick(id) })
+	return id
+}
+
+// Destroy forgets an id. A connection it has ends; a request it has not
+// answered is rejected; requests that a listener has not answered too.
+func (m *Manager) Destroy(id *ID) {
+	if id.gone {
+		return
+	}
+	id.gone = true
+	switch id.state {
+	case requested:
+		m.refuse(id, nil)
+	}
+	m.e.SetTimer(id.timer, engine.Never)
+	if id.conn != nil {
+		id.conn.Disconnect()
+	}
+	m.unbind(id)
+	m.forget(id)
+	id.state = ended
+}
+
+
+// Migrate moves an id's further events to another channel.
+func (m *Manager) Migrate(id *ID, ch *Channel) { id.Channel = ch }
+
+// Bound returns where an id is bound; dev is -1 for any.
+func (id *ID) Bound() (local abi.Addr, dev int) { return id.local.abi(), id.dev }
+
+// Conn is the id's connection, or nil.
+func (id *ID) Conn() *engine.Conn { return id.conn }
+
+// event delivers an event about id. fill may add to it.
+func (m *Manager) event(id *ID, kind uint32, status int32, fill func(*abi.CMEvent)) {
+	if id.gone || id.Channel == nil {
+		return
+	}
+	ev := abi.CMEvent{Event: kind, Status: status, ID: id.Handle, Device: abi.NoDevice,
+		Local: id.local.abi(), Peer: id.peer.abi()}
+	if id.dev >= 0 {
+		ev.Device = uint32(id.dev)
+	}
+	if fill != nil {
+		fill(&ev)
+	}
+	m.e.SendEvent(id.Channel.Socket, abi.Bytes(&ev))
+}
+
+// soon runs fn later in this turn or in the next.
+func (m *Manager) soon(fn func()) { m.e.SetTimer(engine.NewTimer(fn), m.e.Now()) }
+
+func (m *Manager) tick(id *ID) {
+	switch id.state {
+	case resolving:
+		m.resolveTimeout(id)
+	case connecting:
+		m.retryRequest(id)
+	case accepting:
+		m.retryAccept(id)
+	}
+}
+
+func (m *Manager) forget(id *ID) {
+	for k, v := range m.incoming {
+		if v == id {
+			delete(m.incoming, k)
+		}
+	}
+}
+
+const (
+	einval       = syscall.EINVAL
+	firstRetry   = engine.Time(50e6) // ns until a request or accept is repeated; doubles
+	longestRetry = engine.Time(1e9)
+)
+
+func retryAfter(tries int) engine.Time { return min(firstRetry<<min(tries, 10), longestRetry) }
