@@ -137,6 +137,8 @@ URDMA_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 
 	if (!res || (!node && !service && !hints))
 		return cm_fail(EINVAL);
+	if (!urdma_client_get())
+		return -1; /* as librdmacm answers where there is no device */
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return EAI_MEMORY;

@@ -113,6 +113,7 @@ static void finish(struct rdma_cm_id *id)
 static void test_no_daemon(void)
 {
 	struct rdma_cm_id *id;
+	struct rdma_addrinfo *res;
 	int count = 7;
 
 	fake_set_running(false);
@@ -120,6 +121,7 @@ static void test_no_daemon(void)
 	CHECK(!rdma_create_event_channel() && errno == ENODEV);
 	REFUSES(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), ENODEV);
 	CHECK(!rdma_get_devices(&count) && errno == ENODEV && count == 0);
+	REFUSES(rdma_getaddrinfo("10.0.0.2", "1", NULL, &res), ENODEV);
 }
 
 static void test_active(void)
@@ -372,8 +374,12 @@ static void test_nonblocking(void)
 	finish(gone);
 	CHECK(poll(&poller, 1, 0) == 0); /* the destroyed id's event went with it */
 	REFUSES(rdma_get_cm_event(channel, &event), EAGAIN);
+	gone = resolved(channel);
 	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	send_event(gone, RDMA_CM_EVENT_ROUTE_ERROR, -EIO);
+	finish(gone); /* its event lies behind another's */
 	expect(channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	CHECK(poll(&poller, 1, 0) == 0);
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }
