@@ -234,7 +234,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	ev.early, ev.hasAgain = true, false
 	c.stats.needless++
 	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
-		c.loss.needless()
+		c.loss.needless(len(c.tx.segs) - 1)
 	}
 }
 

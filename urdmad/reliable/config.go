@@ -26,11 +26,15 @@ const (
 	DefaultDeathTimeout = 4 * Second
 	// DefaultMinRTO is above the 4 ms for which a busy machine of few cores
 	// can deschedule a peer: a shorter timeout would mostly find sleepers.
-	DefaultMinRTO      = 5 * Millisecond
-	DefaultMaxRTO      = 500 * Millisecond
-	DefaultInitialRTO  = 20 * Millisecond
-	DefaultAckDelay    = 50 * Microsecond
-	DefaultTargetDelay = 200 * Microsecond
+	DefaultMinRTO     = 5 * Millisecond
+	DefaultMaxRTO     = 500 * Millisecond
+	DefaultInitialRTO = 20 * Millisecond
+	DefaultAckDelay   = 50 * Microsecond
+	// The default target of congestion control is half of the path's least
+	// round trip, within these. A longer queue would cover no more, and eat
+	// of Window what must be left for sending on while a loss is repaired.
+	MinTargetDelay = 50 * Microsecond
+	MaxTargetDelay = 200 * Microsecond
 	// DefaultInitialCwnd is a burst that any receive ring holds; slow start
 	// doubles it each round trip.
 	DefaultInitialCwnd = 64
@@ -74,7 +78,7 @@ type Config struct {
 	KeepAlive Time
 
 	// TargetDelay is the queueing delay above the path's own round trip that
-	// congestion control tolerates.
+	// congestion control tolerates; 0 has it follow the round trip.
 	TargetDelay Time
 
 	// InitialCwnd is the congestion window at the start, in segments.
@@ -90,7 +94,6 @@ func (cfg *Config) normalize() {
 	orDefault(&cfg.MinRTO, DefaultMinRTO)
 	orDefault(&cfg.InitialRTO, DefaultInitialRTO)
 	orDefault(&cfg.AckDelay, DefaultAckDelay)
-	orDefault(&cfg.TargetDelay, DefaultTargetDelay)
 	// Several timeouts must fit before death, or one lost probe would kill.
 	cfg.MaxRTO = max(1, min(cfg.MaxRTO, cfg.DeathTimeout/4))
 	cfg.MinRTO = min(cfg.MinRTO, cfg.MaxRTO)

@@ -18,7 +18,7 @@ type congestion struct {
 	thresh int // slow start below, additive increase from here
 	floor  int
 	max    int
-	target Time
+	target Time // 0: follows the path
 
 	// This round.
 	roundEnd wire.PSN // it ends when everything before is acknowledged
@@ -71,13 +71,14 @@ func (g *congestion) endRound(base Time) {
 	if g.least != Never && base != Never {
 		queue = g.least - base
 	}
+	target := g.targetFor(base)
 	switch {
 	case g.lost >= manyLost && g.lost*heavyLoss > g.nAcked:
 		g.shrink(g.window/5, minCwnd)
-	case queue > g.target:
-		g.beyond(queue)
+	case queue > target:
+		g.beyond(queue, target)
 	case g.window < g.thresh:
-		if queue > g.target/2 {
+		if queue > target/2 {
 			g.thresh = g.window // the queue has begun to build up
 		}
 		g.high = 0
@@ -94,8 +95,23 @@ func (g *congestion) endRound(base Time) {
 	g.nAcked, g.lost, g.least = 0, 0, Never
 }
 
-// beyond handles a round with too long a queue.
-func (g *congestion) beyond(queue Time) {
+func (g *congestion) targetFor(base Time) Time {
+	if g.target > 0 {
+		return g.target
+	}
+	if base == Never {
+		return MaxTargetDelay
+	}
+	return min(max(base/2, MinTargetDelay), MaxTargetDelay)
+}
+
+// beyond handles a round with too long a queue. It is not ours to shorten
+// if our window was not full.
+func (g *congestion) beyond(queue, target Time) {
+	if !g.limited && !g.wasLimited {
+		g.high = 0
+		return
+	}
 	g.thresh = min(g.thresh, max(g.window, minCwnd))
 	g.highLost = g.highLost || g.lost > 0
 	if g.high++; g.high < highRounds {
@@ -105,7 +121,7 @@ func (g *congestion) beyond(queue Time) {
 	if g.highLost {
 		floor = minCwnd
 	}
-	excess := int64(queue-g.target) * int64(g.window) / int64(queue)
+	excess := int64(queue-target) * int64(g.window) / int64(queue)
 	g.shrink(max(1, int(excess/2)), floor)
 }
 

@@ -49,7 +49,8 @@ func (l *lossDetector) late(order uint32, window int) {
 }
 
 // needless learns that a segment was resent though the original arrived.
-func (l *lossDetector) needless() {
+func (l *lossDetector) needless(window int) {
+	l.reorder = max(l.reorder, min(2*l.reorder, window/2))
 	l.slack = min(l.slack+1, maxSlack)
 	l.calm = 0
 }
