@@ -61,14 +61,14 @@ static int add_private(struct urdma_abi_cm_param *to, const void *data,
 	return 0;
 }
 
-static int fill_param(const struct cm_id *id, const struct rdma_conn_param *from,
+static int fill_param(struct cm_id *id, const struct rdma_conn_param *from,
 		      struct urdma_abi_cm_param *to)
 {
 	const struct ibv_qp *qp = id->public.qp;
 	int error;
 
-	to->qp = urdma_qp_handle(qp);
 	to->qp_num = qp ? qp->qp_num : from ? from->qp_num : 0;
+	to->qp = qp ? urdma_qp_handle(qp) : cm_external_qp(id, to->qp_num);
 	to->srq = qp ? qp->srq != NULL : from ? from->srq : 0;
 	to->responder_resources = id->responder_resources;
 	to->initiator_depth = id->initiator_depth;
@@ -140,8 +140,7 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 		return cm_fail(error);
 	choose_depths(id, param);
 	error = send_param(id, URDMA_ABI_CM_ACCEPT, param);
-	if (public->qp)
-		urdma_qp_set_state(public->qp, error ? IBV_QPS_ERR : IBV_QPS_RTS);
+	cm_qp_moved(id, error ? IBV_QPS_ERR : IBV_QPS_RTS);
 	return error ? cm_fail(error) : cm_complete(id);
 }
 
@@ -189,7 +188,6 @@ URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
 	error = urdma_call_handle(id->client, URDMA_ABI_CM_DISCONNECT, id->handle);
 	if (error)
 		return cm_fail(error);
-	if (public->qp)
-		urdma_qp_set_state(public->qp, IBV_QPS_ERR);
+	cm_qp_moved(id, IBV_QPS_ERR);
 	return cm_complete(id);
 }

@@ -52,13 +52,10 @@ static void address_resolved(struct cm_event *event, struct cm_id *id,
 static void established(struct cm_event *event, struct cm_id *id)
 {
 	id->connected = true;
-	if (id->public.qp) {
-		urdma_qp_set_state(id->public.qp, IBV_QPS_RTS);
-		return;
-	}
+	cm_qp_moved(id, IBV_QPS_RTS);
 	/* An InfiniBand program that made its queue pair itself expects the
 	 * response and ends it with rdma_establish; iWARP has one step only. */
-	if (id->active && id->public.verbs &&
+	if (id->active && !id->public.qp && id->public.verbs &&
 	    id->public.verbs->device->transport_type == IBV_TRANSPORT_IB)
 		event->public.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
@@ -93,8 +90,7 @@ static int connect_request(struct cm_event *event, struct cm_id *listener,
 static void ended(struct cm_id *id)
 {
 	id->connected = false;
-	if (id->public.qp)
-		urdma_qp_set_state(id->public.qp, IBV_QPS_ERR);
+	cm_qp_moved(id, IBV_QPS_ERR);
 }
 
 /* What each kind of event changes on this side. 0, or why to drop it. */
@@ -108,9 +104,6 @@ static int apply(struct cm_event *event, const struct urdma_abi_cm_event *messag
 		return 0;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return connect_request(event, id, message);
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		id->remote_qp_num = message->param.qp_num;
-		return 0;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		established(event, id);
 		return 0;

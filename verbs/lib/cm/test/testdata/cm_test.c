@@ -604,16 +604,31 @@ static void test_options(void)
 static void test_external_qp(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct rdma_conn_param param = { .qp_num = 42 };
-	struct rdma_cm_id *id;
+	struct rdma_conn_param param = { .qp_num = 42 }; /* in no queue pair of ours */
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+	struct ibv_qp *qp = ibv_create_qp(id->pd, &attr);
+
+	CHECK(rdma_connect(id, &param) == 0);
+	CHECK(fake_ids[handle_of(id)].param.qp == 0 && fake_ids[handle_of(id)].param.qp_num == 42);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED); /* iWARP: one step */
+	CHECK(qp->state == IBV_QPS_RESET);
+	finish(id);
 
 	fake_set_transport(IBV_TRANSPORT_IB);
 	id = resolved(channel);
+	param.qp_num = qp->qp_num;
 	CHECK(rdma_connect(id, &param) == 0);
-	CHECK(fake_ids[handle_of(id)].param.qp == 0 && fake_ids[handle_of(id)].param.qp_num == 42);
+	CHECK(fake_ids[handle_of(id)].param.qp == 77 && fake_ids[handle_of(id)].param.qp_num == 1077);
 	expect(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(qp->state == IBV_QPS_RTS);
 	CHECK(rdma_establish(id) == 0);
 	CHECK(fake_count(URDMA_ABI_CM_ACCEPT) == 0); /* it was established already */
+	CHECK(rdma_disconnect(id) == 0 && qp->state == IBV_QPS_ERR);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	ibv_destroy_qp(qp);
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* the queue pair is gone: no harm */
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }

@@ -9,11 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../client.h"
 #include "fake.h"
-
-struct urdma_client {
-	bool over;
-};
 
 struct fake_id fake_ids[FAKE_IDS];
 static struct urdma_client first;
@@ -52,7 +49,7 @@ void fake_die(void)
 {
 	for (uint32_t i = 1; i <= last_channel; i++)
 		close(sockets[i]);
-	first.over = true;
+	first.state = URDMA_CLIENT_GONE;
 	running = false;
 }
 
@@ -143,7 +140,7 @@ int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *requ
 
 	(void)request_length;
 	counts[type]++;
-	if (client->over)
+	if (client->state)
 		return EIO;
 	if (refusals[type])
 		return refusals[type];
@@ -197,7 +194,7 @@ struct urdma_client *urdma_client_get(void)
 	return NULL;
 }
 
-bool urdma_client_check(struct urdma_client *client) { return !client->over; }
+bool urdma_client_check(struct urdma_client *client) { return !client->state; }
 uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return 1; }
 
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t number)
@@ -211,6 +208,41 @@ const struct urdma_abi_device *urdma_context_info(const struct ibv_context *of)
 {
 	(void)of;
 	return &info;
+}
+
+void urdma_handles_lock(struct urdma_client *client) { (void)client; }
+void urdma_handles_unlock(struct urdma_client *client) { (void)client; }
+
+/* Enters a queue pair in the table, as ibv_create_qp does. */
+static void enter(struct ibv_qp *qp)
+{
+	struct urdma_handle *entry = calloc(1, sizeof(*entry));
+
+	*entry = (struct urdma_handle){
+		.next = first.handles[5], .kind = URDMA_KIND_QP, .handle = qp->handle, .object = qp,
+	};
+	first.handles[5] = entry;
+}
+
+void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint32_t handle)
+{
+	struct urdma_handle *entry = client->handles[5];
+
+	while (entry && (entry->kind != kind || entry->handle != handle))
+		entry = entry->next;
+	return entry ? entry->object : NULL;
+}
+
+static void leave(const struct ibv_qp *qp)
+{
+	struct urdma_handle **link = &first.handles[5], *entry;
+
+	while ((entry = *link) && entry->object != qp)
+		link = &entry->next;
+	if (!entry)
+		return;
+	*link = entry->next;
+	free(entry);
 }
 
 /* ---- the verbs that rdma_cm uses ---- */
@@ -272,11 +304,13 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->recv_cq = attr->recv_cq;
 	qp->handle = 77;
 	qp->qp_num = 1077;
+	enter(qp);
 	return qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
+	leave(qp);
 	free(qp);
 	return 0;
 }
