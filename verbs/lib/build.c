@@ -1,0 +1,242 @@
+/*
+ * build.c - the extended posting interface, ibv_wr_*: between ibv_wr_start and
+ * ibv_wr_complete the send queue's lock is held and slots are filled in place;
+ * nothing is published before ibv_wr_complete, and nothing at all if any
+ * request was wrong.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+static struct urdma_qp *of(struct ibv_qp_ex *ex)
+{
+	return (struct urdma_qp *)ex;
+}
+
+static void fail(struct urdma_qp *qp, int error)
+{
+	if (!qp->builder.error)
+		qp->builder.error = error;
+	qp->builder.slot = NULL;
+}
+
+static void start(struct ibv_qp_ex *ex)
+{
+	struct urdma_qp *qp = of(ex);
+	int status = urdma_qp_may_send(qp);
+
+	qp->builder.taken = urdma_lock_take(&qp->sq.lock);
+	qp->builder.first = qp->sq.prod;
+	qp->builder.error = status;
+	qp->builder.slot = NULL;
+}
+
+/* Begins a request with the wr_id and flags the program stored in ex. */
+static struct urdma_abi_sqe *begin(struct urdma_qp *qp, enum ibv_wr_opcode opcode)
+{
+	struct urdma_abi_sqe *slot;
+
+	if (qp->builder.error)
+		return NULL;
+	slot = urdma_queue_slot(&qp->sq);
+	if (!slot || (qp->ex.wr_flags & ~(unsigned int)SEND_FLAGS)) {
+		fail(qp, slot ? EINVAL : ENOMEM);
+		return NULL;
+	}
+	memset(slot, 0, sizeof(*slot));
+	slot->wr_id = qp->ex.wr_id;
+	slot->opcode = opcode;
+	/* Whether data is inline is said by the setter that brings it. */
+	slot->flags = qp->ex.wr_flags & ~(unsigned int)IBV_SEND_INLINE;
+	qp->builder.slot = slot;
+	qp->sq.prod++;
+	return slot;
+}
+
+static void begin_remote(struct urdma_qp *qp, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr)
+{
+	struct urdma_abi_sqe *slot = begin(qp, opcode);
+
+	if (!slot)
+		return;
+	slot->rkey = rkey;
+	slot->remote_addr = remote_addr;
+}
+
+static void rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(of(ex), IBV_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(of(ex), IBV_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	begin_remote(of(ex), IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
+	if (of(ex)->builder.slot)
+		of(ex)->builder.slot->imm_or_stag = imm;
+}
+
+static void send_plain(struct ibv_qp_ex *ex)
+{
+	begin(of(ex), IBV_WR_SEND);
+}
+
+static void send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_SEND_WITH_IMM);
+
+	if (slot)
+		slot->imm_or_stag = imm;
+}
+
+static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_SEND_WITH_INV);
+
+	if (slot)
+		slot->imm_or_stag = rkey;
+}
+
+static void atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+{
+	begin_remote(of(ex), IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
+	if (of(ex)->builder.slot) {
+		of(ex)->builder.slot->compare_add = compare;
+		of(ex)->builder.slot->swap = swap;
+	}
+}
+
+static void atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	begin_remote(of(ex), IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr);
+	if (of(ex)->builder.slot)
+		of(ex)->builder.slot->compare_add = add;
+}
+
+static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
+{
+	struct urdma_qp *qp = of(ex);
+	struct urdma_abi_sqe *slot = qp->builder.slot;
+	struct urdma_abi_sge *sge;
+	uint64_t total = 0;
+
+	if (!slot)
+		return;
+	if (n > qp->sq.max_sge || (slot->opcode == IBV_WR_RDMA_READ && n > qp->max_sge_read)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	sge = (struct urdma_abi_sge *)(slot + 1);
+	for (size_t i = 0; i < n; i++) {
+		sge[i] = (struct urdma_abi_sge){ .addr = list[i].addr, .length = list[i].length, .lkey = list[i].lkey };
+		total += list[i].length;
+	}
+	slot->num_sge = (uint32_t)n;
+	if (total > qp->max_message)
+		fail(qp, EINVAL);
+}
+
+static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	set_sge_list(ex, 1, &sge);
+}
+
+static void set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
+{
+	struct urdma_qp *qp = of(ex);
+	struct urdma_abi_sqe *slot = qp->builder.slot;
+	uint8_t *to;
+
+	if (!slot)
+		return;
+	to = (uint8_t *)(slot + 1);
+	slot->flags |= IBV_SEND_INLINE;
+	if (!urdma_opcode(slot->opcode)->inlinable) {
+		fail(qp, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].length > qp->max_inline - slot->inline_length) {
+			fail(qp, EINVAL);
+			return;
+		}
+		memcpy(to + slot->inline_length, list[i].addr, list[i].length);
+		slot->inline_length += (uint32_t)list[i].length;
+	}
+}
+
+static void set_inline(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buffer = { .addr = addr, .length = length };
+
+	set_inline_list(ex, 1, &buffer);
+}
+
+static void drop_all(struct urdma_qp *qp)
+{
+	qp->sq.prod = qp->builder.first;
+	qp->builder.slot = NULL;
+	urdma_lock_drop(&qp->sq.lock, qp->builder.taken);
+}
+
+static void give_up(struct ibv_qp_ex *ex)
+{
+	drop_all(of(ex));
+}
+
+static int complete(struct ibv_qp_ex *ex)
+{
+	struct urdma_qp *qp = of(ex);
+	int error = qp->builder.error;
+	bool news = qp->sq.prod != qp->builder.first;
+
+	if (error) {
+		drop_all(qp);
+		return error;
+	}
+	if (news)
+		urdma_queue_publish(&qp->sq);
+	qp->builder.slot = NULL;
+	urdma_lock_drop(&qp->sq.lock, qp->builder.taken);
+	if (news)
+		urdma_announce_send(qp);
+	return 0;
+}
+
+void urdma_build_fill(struct urdma_qp *qp, uint64_t ops)
+{
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	ex->wr_start = start;
+	ex->wr_complete = complete;
+	ex->wr_abort = give_up;
+	ex->wr_set_sge = set_sge;
+	ex->wr_set_sge_list = set_sge_list;
+	ex->wr_set_inline_data = set_inline;
+	ex->wr_set_inline_data_list = set_inline_list;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = rdma_write;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = rdma_write_imm;
+	if (ops & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = send_plain;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = send_imm;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = send_inv;
+	if (ops & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = rdma_read;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+		ex->wr_atomic_cmp_swp = atomic_cmp_swp;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+		ex->wr_atomic_fetch_add = atomic_fetch_add;
+}

@@ -1,0 +1,188 @@
+/*
+ * call.c - one request, one response, over the control socket.
+ *
+ * System calls are made raw: libc's wrappers are cancellation points, and a
+ * thread cancelled with the call lock held would stop every other. Event
+ * sockets, which programs block on and cancel, are read through libc.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client.h"
+
+union control_buffer {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(URDMA_ABI_MAX_FDS * sizeof(int))];
+};
+
+static void mark_gone(struct urdma_client *client, const char *why)
+{
+	uint32_t live = URDMA_CLIENT_LIVE;
+
+	if (__atomic_compare_exchange_n(&client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		urdma_log("connection to urdmad lost: %s", why);
+}
+
+bool urdma_client_alive(const struct urdma_client *client)
+{
+	return urdma_client_state(client) == URDMA_CLIENT_LIVE;
+}
+
+bool urdma_client_check(struct urdma_client *client)
+{
+	struct pollfd p = { .fd = client->control, .events = POLLRDHUP };
+	struct timespec none = { 0, 0 };
+
+	if (!urdma_client_alive(client))
+		return false;
+	if (syscall(SYS_ppoll, &p, 1, &none, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
+		mark_gone(client, "hang-up");
+	return urdma_client_alive(client);
+}
+
+static int send_request(struct urdma_client *client, const void *request, size_t length, int fd)
+{
+	union control_buffer control;
+	struct iovec iov = { .iov_base = (void *)request, .iov_len = length };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	long n;
+
+	if (fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(sizeof(int));
+		memset(&control, 0, sizeof(control));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
+	}
+	do
+		n = syscall(SYS_sendmsg, client->control, &message, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n == (long)length ? 0 : -1;
+}
+
+/* Returns the bytes received or -1; descriptors beyond max are closed. */
+static long receive_response(struct urdma_client *client, void *buffer, size_t room, int *fds, int max, int *got)
+{
+	union control_buffer control;
+	struct iovec iov = { .iov_base = buffer, .iov_len = room };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *c;
+	long n;
+	int fd;
+
+	*got = 0;
+	do
+		n = syscall(SYS_recvmsg, client->control, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -1;
+	for (c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
+			if (*got < max)
+				fds[(*got)++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+/* The exchange itself, with the call lock held. *length: in the room, out the bytes received. */
+static int exchange(struct urdma_client *client, struct urdma_abi_header *request, void *answer, size_t *length,
+		    int send_fd, int *fds, int want, int *got)
+{
+	struct urdma_abi_header *head = answer;
+	long n;
+
+	*got = 0;
+	if (!urdma_client_alive(client))
+		return EIO;
+	request->seq = ++client->seq;
+	if (send_request(client, request, request->length, send_fd) != 0) {
+		mark_gone(client, "cannot send");
+		return EIO;
+	}
+	n = receive_response(client, answer, *length, fds, want, got);
+	if (n <= 0) {
+		mark_gone(client, "no answer");
+		return EIO;
+	}
+	*length = (size_t)n;
+	if ((size_t)n < sizeof(*head) || head->seq != request->seq || head->type != request->type) {
+		mark_gone(client, "answer out of step");
+		return EPROTO;
+	}
+	return head->status < 0 ? EPROTO : head->status;
+}
+
+int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		   void *response, size_t response_length, int send_fd, int *fds, int want)
+{
+	union {
+		struct urdma_abi_header head;
+		uint8_t bytes[URDMA_ABI_MAX_MESSAGE];
+	} answer;
+	struct urdma_abi_header *head = request;
+	size_t length = sizeof(answer);
+	int status, got = 0;
+
+	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
+	pthread_mutex_lock(&client->call);
+	status = exchange(client, head, &answer, &length, send_fd, fds, want, &got);
+	pthread_mutex_unlock(&client->call);
+
+	if (status == 0 && (got != want || length < (response_length ? response_length : sizeof(answer.head))))
+		status = EPROTO;
+	/* On a refusal too: HELLO's carries urdmad's version. */
+	if (response)
+		memcpy(response, &answer, length < response_length ? length : response_length);
+	for (int i = 0; status != 0 && i < got; i++)
+		close(fds[i]);
+	if (status)
+		urdma_log("request %d: %s", type, strerror(status));
+	return status;
+}
+
+int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+	       void *response, size_t response_length)
+{
+	return urdma_call_fds(client, type, request, request_length, response, response_length, -1, NULL, 0);
+}
+
+int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
+{
+	struct urdma_abi_handle request = { .handle = handle };
+
+	return urdma_call(client, type, &request, sizeof(request), NULL, 0);
+}
+
+int urdma_event_read(int fd, void *event, size_t size)
+{
+	uint8_t buffer[URDMA_ABI_MAX_MESSAGE];
+	ssize_t n;
+
+	for (;;) {
+		n = recv(fd, buffer, sizeof(buffer), 0);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return 0;
+		if (n < 0)
+			return -1;
+		if ((size_t)n != size) {
+			urdma_log("dropped an event of %zd bytes, expected %zu", n, size);
+			continue;
+		}
+		memcpy(event, buffer, size);
+		return 1;
+	}
+}

@@ -1,0 +1,109 @@
+/* channel.c - completion channels: which queue has something to poll. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct urdma_context *c = urdma_context_of(context);
+	struct urdma_abi_handle request = { .handle = c->handle };
+	struct urdma_abi_handle_response response;
+	struct urdma_channel *channel = calloc(1, sizeof(*channel));
+	int status;
+
+	if (!channel)
+		return NULL;
+	status = urdma_call_fds(c->client, URDMA_ABI_CREATE_CHANNEL, &request, sizeof(request), &response,
+				sizeof(response), -1, &channel->channel.fd, 1);
+	if (status) {
+		free(channel);
+		errno = status;
+		return NULL;
+	}
+	channel->channel.context = context;
+	channel->handle = response.handle;
+	pthread_mutex_init(&channel->lock, NULL);
+	return &channel->channel;
+}
+
+URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct urdma_channel *channel = urdma_channel_of(ibv);
+	struct urdma_client *client = urdma_context_client(ibv->context);
+	int status;
+
+	pthread_mutex_lock(&channel->lock);
+	status = ibv->refcnt ? EBUSY : 0;
+	pthread_mutex_unlock(&channel->lock);
+	if (!status)
+		status = urdma_call_handle(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
+	if (status && (status == EBUSY || urdma_client_alive(client)))
+		return status;
+	close(ibv->fd);
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+	return 0;
+}
+
+/* The queue an event names, the event counted so that the queue can't go away
+ * before it is acknowledged; NULL for a late event. */
+static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle)
+{
+	struct urdma_cq *cq;
+
+	urdma_handles_lock(client);
+	cq = urdma_handles_find(client, URDMA_KIND_CQ, handle);
+	if (cq) {
+		pthread_mutex_lock(&cq->ex.mutex);
+		cq->comp_events++;
+		pthread_mutex_unlock(&cq->ex.mutex);
+	}
+	urdma_handles_unlock(client);
+	return cq;
+}
+
+/* The event's queue, or NULL and errno. */
+static struct urdma_cq *next_event(struct urdma_channel *channel)
+{
+	struct urdma_client *client = urdma_context_client(channel->channel.context);
+	struct urdma_abi_comp_event event;
+	struct urdma_cq *cq;
+	int got;
+
+	for (;;) {
+		got = urdma_event_read(channel->channel.fd, &event, sizeof(event));
+		if (got < 0)
+			return NULL;
+		if (got == 0)
+			break;
+		cq = count_event(client, event.cq);
+		if (cq)
+			return cq;
+	}
+	urdma_client_check(client);
+	cq = urdma_flush_event(channel);
+	if (!cq)
+		errno = EIO;
+	return cq;
+}
+
+URDMA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct urdma_cq *found = next_event(urdma_channel_of(channel));
+
+	if (!found)
+		return -1;
+	*cq = urdma_cq_ibv(found);
+	*cq_context = found->ex.cq_context;
+	return 0;
+}
+
+URDMA_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}

@@ -1,0 +1,170 @@
+/* client.c - making this process's connection to urdmad, and losing it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client.h"
+
+static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
+static struct urdma_client *current; /* under connecting; also by the fork handlers */
+
+/* The child has its own copy of current; the lock is held across the fork so
+ * that the copy is whole. Closing the control socket lets urdmad see the
+ * parent's end even while the child lives. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&connecting);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&connecting);
+}
+
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&connecting, NULL);
+	if (!current)
+		return;
+	__atomic_store_n(&current->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
+	close(current->control);
+	close(current->kick);
+	current->control = current->kick = -1;
+	/* Another thread of the parent may have held these. */
+	pthread_mutex_init(&current->call, NULL);
+	pthread_mutex_init(&current->shared_lock, NULL);
+	pthread_mutex_init(&current->files_lock, NULL);
+	urdma_handles_init(current);
+	current = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static int map_doorbells(struct urdma_client *client, int fd, uint32_t bytes)
+{
+	void *at;
+
+	if (!client->workers || bytes / sizeof(struct urdma_abi_doorbells) < client->workers)
+		return EPROTO;
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return errno;
+	client->bells = at;
+	return 0;
+}
+
+static int greet(struct urdma_client *client)
+{
+	struct urdma_abi_hello request = { .abi_version = URDMA_ABI_VERSION, .pid = (uint32_t)getpid() };
+	struct urdma_abi_hello_response response = { .abi_version = 0 };
+	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	int fds[2], status;
+
+	strncpy(request.command, program_invocation_short_name, sizeof(request.command) - 1);
+	status = urdma_call_fds(client, URDMA_ABI_HELLO, &request, sizeof(request), &response, sizeof(response),
+				memory, fds, 2);
+	if (memory >= 0)
+		close(memory);
+	if (status == EPROTO)
+		urdma_complain("urdmad speaks ABI version %u, this liburdma.so speaks version %u: "
+			       "use the library that came with urdmad", response.abi_version, URDMA_ABI_VERSION);
+	if (status)
+		return status;
+	client->kick = fds[1];
+	client->workers = response.workers;
+	client->num_devices = response.num_devices;
+	memcpy(client->sysfs_path, response.sysfs_path, sizeof(client->sysfs_path) - 1);
+	status = map_doorbells(client, fds[0], response.doorbell_bytes);
+	close(fds[0]);
+	return status;
+}
+
+static int read_devices(struct urdma_client *client)
+{
+	struct urdma_abi_query_device request;
+	int status;
+
+	client->info = calloc(client->num_devices + 1, sizeof(*client->info));
+	client->shared = calloc(client->num_devices + 1, sizeof(*client->shared));
+	if (!client->info || !client->shared)
+		return ENOMEM;
+	for (uint32_t i = 0; i < client->num_devices; i++) {
+		request = (struct urdma_abi_query_device){ .device = i };
+		status = urdma_call(client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &client->info[i],
+				    sizeof(client->info[i]));
+		if (status)
+			return status;
+		client->info[i].name[sizeof(client->info[i].name) - 1] = '\0';
+		client->info[i].transport = urdma_transport_choose(&client->info[i]);
+	}
+	return urdma_devices_make(client);
+}
+
+static void discard(struct urdma_client *client)
+{
+	close(client->control);
+	if (client->kick >= 0)
+		close(client->kick);
+	if (client->bells)
+		munmap(client->bells, client->workers * sizeof(*client->bells));
+	free(client->info);
+	free(client->shared);
+	free(client);
+}
+
+static struct urdma_client *make_connection(void)
+{
+	struct urdma_client *client = calloc(1, sizeof(*client));
+	int status;
+
+	if (!client)
+		return NULL;
+	client->kick = -1;
+	client->control = urdma_locate();
+	if (client->control < 0) {
+		free(client);
+		errno = ENODEV;
+		return NULL;
+	}
+	pthread_mutex_init(&client->call, NULL);
+	pthread_mutex_init(&client->shared_lock, NULL);
+	pthread_mutex_init(&client->files_lock, NULL);
+	urdma_handles_init(client);
+	status = greet(client);
+	if (!status)
+		status = read_devices(client);
+	if (!status)
+		return client;
+	discard(client);
+	errno = status;
+	return NULL;
+}
+
+struct urdma_client *urdma_client_get(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct urdma_client *client, *made = NULL;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&connecting);
+	client = current;
+	if (!client || !urdma_client_check(client)) {
+		made = make_connection();
+		client = made;
+		if (made)
+			current = made;
+	}
+	pthread_mutex_unlock(&connecting);
+	return client;
+}
+
+uint32_t urdma_client_devices(const struct urdma_client *client)
+{
+	return client->num_devices;
+}

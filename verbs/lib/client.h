@@ -1,0 +1,73 @@
+/*
+ * client.h - what the libibverbs part knows about a connection beyond
+ * internal.h.
+ */
+#ifndef URDMA_CLIENT_H
+#define URDMA_CLIENT_H
+
+#include <pthread.h>
+
+#include "internal.h"
+
+enum urdma_client_state {
+	URDMA_CLIENT_LIVE,
+	URDMA_CLIENT_GONE,   /* urdmad died or broke the protocol */
+	URDMA_CLIENT_FORKED, /* this is a child; the connection is the parent's */
+};
+
+/* One bucket entry of the handle table (handles.c). */
+struct urdma_handle {
+	struct urdma_handle *next;
+	enum urdma_kind kind;
+	uint32_t handle;
+	void *object;
+};
+
+#define URDMA_HANDLE_BUCKETS 1024u
+
+struct urdma_device;
+
+struct urdma_client {
+	uint32_t state; /* enum urdma_client_state; loaded and stored atomically */
+	int control;
+	int kick;
+	pthread_mutex_t call; /* one request and its response at a time */
+	uint32_t seq;
+
+	struct urdma_abi_doorbells *bells; /* workers sections */
+	uint32_t workers;
+
+	uint32_t num_devices;
+	struct urdma_abi_device *info;    /* num_devices of them */
+	struct urdma_device **devices;    /* likewise */
+	struct ibv_context **shared;      /* likewise; NULL until rdma_cm asks */
+	pthread_mutex_t shared_lock;
+	char sysfs_path[256];
+
+	pthread_mutex_t handles_lock; /* recursive */
+	struct urdma_handle *handles[URDMA_HANDLE_BUCKETS];
+
+	pthread_mutex_t files_lock;
+	struct urdma_file *files; /* memfds urdmad was given (mr.c) */
+};
+
+/* handles.c */
+void urdma_handles_init(struct urdma_client *client);
+
+/* device.c: fills client->devices from client->info. */
+int urdma_devices_make(struct urdma_client *client);
+
+/* locate.c: tries the places where urdmad's socket may be; a connected
+ * SOCK_SEQPACKET socket, or -1 and errno. */
+int urdma_locate(void);
+
+/* transport.c: the transport this process shows device as. */
+uint32_t urdma_transport_choose(const struct urdma_abi_device *device);
+
+/* The state, for the hot paths. */
+static inline uint32_t urdma_client_state(const struct urdma_client *client)
+{
+	return __atomic_load_n(&client->state, __ATOMIC_ACQUIRE);
+}
+
+#endif /* URDMA_CLIENT_H */

@@ -1,0 +1,153 @@
+/* context.c - opening a device: the tables that verbs.h calls through. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+/* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
+ * that whoever looks finds nothing. */
+#define PRIVATE_BYTES 4096
+
+static int refuse_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	(void)qp, (void)mw, (void)bind;
+	return EOPNOTSUPP;
+}
+
+static int refuse_dealloc_mw(struct ibv_mw *mw)
+{
+	(void)mw;
+	return EOPNOTSUPP;
+}
+
+static int refuse_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	(void)srq;
+	*bad_wr = wr;
+	return EOPNOTSUPP;
+}
+
+static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	(void)xrcd;
+	return EOPNOTSUPP;
+}
+
+/* Pointers left NULL are what verbs.h answers with EOPNOTSUPP by itself; the
+ * ones refused here are called without a look. */
+static void fill_tables(struct urdma_context *c)
+{
+	struct ibv_context *context = &c->verbs.context;
+
+	context->ops.poll_cq = urdma_poll_cq;
+	context->ops.req_notify_cq = urdma_req_notify_cq;
+	context->ops.post_send = urdma_post_send;
+	context->ops.post_recv = urdma_post_recv;
+	context->ops.post_srq_recv = refuse_post_srq_recv;
+	context->ops.bind_mw = refuse_bind_mw;
+	context->ops.dealloc_mw = refuse_dealloc_mw;
+	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	c->verbs.sz = sizeof(c->verbs);
+	c->verbs.query_port = urdma_query_port;
+	c->verbs.query_device_ex = urdma_query_device_ex;
+	c->verbs.query_rt_values = urdma_query_rt_values;
+	c->verbs.create_cq_ex = urdma_create_cq_ex;
+	c->verbs.create_qp_ex = urdma_create_qp_ex;
+	c->verbs.close_xrcd = refuse_close_xrcd;
+}
+
+static struct urdma_context *make_context(struct urdma_device *d)
+{
+	struct urdma_context *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->verbs.priv = calloc(1, PRIVATE_BYTES);
+	if (!c->verbs.priv) {
+		free(c);
+		return NULL;
+	}
+	c->client = d->client;
+	c->device = d->number;
+	c->info = &d->client->info[d->number];
+	c->verbs.context.device = &d->device;
+	c->verbs.context.cmd_fd = -1;
+	c->verbs.context.num_comp_vectors = (int)d->client->workers;
+	pthread_mutex_init(&c->verbs.context.mutex, NULL);
+	fill_tables(c);
+	return c;
+}
+
+URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct urdma_device *d = urdma_device_of(device);
+	struct urdma_abi_open_device request = { .device = d->number };
+	struct urdma_abi_handle_response response;
+	struct urdma_context *c = make_context(d);
+	int status;
+
+	if (!c) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	status = urdma_call_fds(d->client, URDMA_ABI_OPEN_DEVICE, &request, sizeof(request), &response,
+				sizeof(response), -1, &c->verbs.context.async_fd, 1);
+	if (status) {
+		free(c->verbs.priv);
+		free(c);
+		errno = status;
+		return NULL;
+	}
+	c->handle = response.handle;
+	return &c->verbs.context;
+}
+
+URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct urdma_context *c = urdma_context_of(context);
+	int status = 0;
+
+	if (urdma_client_alive(c->client))
+		status = urdma_call_handle(c->client, URDMA_ABI_CLOSE_DEVICE, c->handle);
+	if (status && urdma_client_alive(c->client)) {
+		errno = status;
+		return -1;
+	}
+	close(context->async_fd);
+	free(c->verbs.priv);
+	free(c);
+	return 0;
+}
+
+struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t device)
+{
+	struct ibv_context *context;
+
+	if (device >= client->num_devices || !client->devices[device]) {
+		errno = ENODEV;
+		return NULL;
+	}
+	pthread_mutex_lock(&client->shared_lock);
+	if (!client->shared[device])
+		client->shared[device] = ibv_open_device(&client->devices[device]->device);
+	context = client->shared[device];
+	pthread_mutex_unlock(&client->shared_lock);
+	return context;
+}
+
+struct urdma_client *urdma_context_client(const struct ibv_context *context)
+{
+	return urdma_context_of(context)->client;
+}
+
+uint32_t urdma_context_device(const struct ibv_context *context)
+{
+	return urdma_context_of(context)->device;
+}
+
+const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context)
+{
+	return urdma_context_of(context)->info;
+}

@@ -1,0 +1,232 @@
+/* cq.c - completion queues: making, resizing, arming, destroying. Polling is
+ * in poll.c and pollex.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+#define WC_FLAGS_SUPPORTED                                                                              \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                  \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+/* Takes the ring a response brought; the descriptor is closed either way. */
+static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, int fd)
+{
+	void *at = MAP_FAILED;
+	size_t need = r->entries_offset + (size_t)r->entries * sizeof(struct urdma_abi_cqe);
+	int status = EPROTO;
+
+	if (r->entries && !(r->entries & (r->entries - 1)) && need <= r->bytes) {
+		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		status = at == MAP_FAILED ? errno : 0;
+	}
+	close(fd);
+	if (status)
+		return status;
+	cq->ring = at;
+	cq->bytes = r->bytes;
+	cq->entries = (struct urdma_abi_cqe *)((uint8_t *)at + r->entries_offset);
+	cq->mask = r->entries - 1;
+	cq->cons = __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
+	cq->ex.cqe = (int)r->entries;
+	return 0;
+}
+
+static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe)
+{
+	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
+	struct urdma_abi_create_cq request = { .context = context, .cqe = cqe,
+					       .channel = channel ? channel->handle : URDMA_ABI_NO_HANDLE };
+	struct urdma_abi_cq_response response;
+	int fd, status;
+
+	status = urdma_call_fds(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response,
+				sizeof(response), -1, &fd, 1);
+	if (status)
+		return status;
+	cq->ex.handle = response.handle;
+	status = attach(cq, &response, fd);
+	if (!status)
+		status = urdma_handles_add(cq->client, URDMA_KIND_CQ, response.handle, cq);
+	if (status)
+		urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, response.handle);
+	return status;
+}
+
+static void join_channel(struct urdma_cq *cq)
+{
+	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->lock);
+	cq->next_in_channel = channel->cqs;
+	channel->cqs = cq;
+	channel->channel.refcnt++;
+	pthread_mutex_unlock(&channel->lock);
+}
+
+static void leave_channel(struct urdma_cq *cq)
+{
+	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
+	struct urdma_cq **at;
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->lock);
+	for (at = &channel->cqs; *at != cq; at = &(*at)->next_in_channel)
+		;
+	*at = cq->next_in_channel;
+	channel->channel.refcnt--;
+	pthread_mutex_unlock(&channel->lock);
+}
+
+static void discard(struct urdma_cq *cq)
+{
+	if (cq->ring)
+		munmap(cq->ring, cq->bytes);
+	pthread_mutex_destroy(&cq->ex.mutex);
+	pthread_cond_destroy(&cq->ex.cond);
+	free(cq);
+}
+
+static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, uint32_t vector)
+{
+	struct urdma_context *c = urdma_context_of(context);
+	struct urdma_cq *cq;
+	int status;
+
+	errno = EINVAL;
+	if (cqe == 0 || cqe > c->info->max_cqe || vector >= (uint32_t)context->num_comp_vectors)
+		return NULL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	cq->client = c->client;
+	cq->bells = c->client->bells;
+	cq->ex.context = context;
+	cq->ex.channel = channel;
+	cq->ex.cq_context = cq_context;
+	pthread_mutex_init(&cq->ex.mutex, NULL);
+	pthread_cond_init(&cq->ex.cond, NULL);
+	status = ask_for_ring(cq, c->handle, cqe);
+	if (status) {
+		discard(cq);
+		errno = status;
+		return NULL;
+	}
+	join_channel(cq);
+	return cq;
+}
+
+URDMA_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+					  struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct urdma_cq *cq = make(context, cqe > 0 ? (uint32_t)cqe : 0, cq_context, channel, (uint32_t)comp_vector);
+
+	return cq ? urdma_cq_ibv(cq) : NULL;
+}
+
+struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	struct urdma_cq *cq;
+
+	errno = EOPNOTSUPP;
+	if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	    (attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) ||
+	    (flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
+		return NULL;
+	cq = make(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+	cq->ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	urdma_pollex_fill(&cq->ex, attr->wc_flags);
+	return &cq->ex;
+}
+
+/* With the lock held: nobody polls while urdmad moves what is unpolled. */
+static int change_ring(struct urdma_cq *cq, uint32_t cqe)
+{
+	struct urdma_abi_resize_cq request = { .handle = cq->ex.handle, .cqe = cqe };
+	struct urdma_abi_cq_response response;
+	struct urdma_abi_cq_ring *old = cq->ring;
+	size_t old_bytes = cq->bytes;
+	int fd, status;
+
+	status = urdma_call_fds(cq->client, URDMA_ABI_RESIZE_CQ, &request, sizeof(request), &response,
+				sizeof(response), -1, &fd, 1);
+	if (!status)
+		status = attach(cq, &response, fd);
+	if (!status)
+		munmap(old, old_bytes);
+	return status;
+}
+
+URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	int taken, status;
+
+	if (cqe < 1 || (uint32_t)cqe > urdma_context_info(ibv->context)->max_cqe)
+		return EINVAL;
+	taken = urdma_lock_take(&cq->lock);
+	status = change_ring(cq, (uint32_t)cqe);
+	urdma_lock_drop(&cq->lock, taken);
+	return status;
+}
+
+/*
+ * Sequentially consistent, and before the caller's next poll: either urdmad,
+ * which stores prod before it looks at arm, sees the arm and sends an event,
+ * or that poll sees the completion. 2 (any completion) is never lowered to 1.
+ */
+int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	uint32_t nothing = 0;
+
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return EIO;
+	if (!solicited_only)
+		__atomic_store_n(&cq->ring->arm, 2, __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n(&cq->ring->arm, &nothing, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* Events a thread was given but has not acknowledged hold the queue back. */
+static void wait_for_acknowledgements(struct urdma_cq *cq)
+{
+	pthread_mutex_lock(&cq->ex.mutex);
+	while (cq->comp_events != cq->ex.comp_events_completed || cq->async_events != cq->ex.async_events_completed)
+		pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
+	pthread_mutex_unlock(&cq->ex.mutex);
+}
+
+URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	int taken = urdma_lock_take(&cq->lock);
+	bool used = cq->senders || cq->receivers;
+	int status;
+
+	urdma_lock_drop(&cq->lock, taken);
+	if (used)
+		return EBUSY;
+	urdma_handles_remove(cq->client, URDMA_KIND_CQ, ibv->handle);
+	status = urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, ibv->handle);
+	if (status && urdma_client_alive(cq->client)) {
+		urdma_handles_add(cq->client, URDMA_KIND_CQ, ibv->handle, cq);
+		return status;
+	}
+	leave_channel(cq);
+	wait_for_acknowledgements(cq);
+	discard(cq);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* log.c - what the library says on stderr: nothing unless asked (URDMA_LOG=1)
+ * or unless the user can't go on without it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* One write(2), so that lines of several threads and processes stay whole. */
+static void write_line(const char *format, va_list arguments)
+{
+	char line[512] = "urdma: ";
+	size_t at = strlen(line);
+	int n = vsnprintf(line + at, sizeof(line) - at - 1, format, arguments);
+
+	if (n < 0)
+		return;
+	at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
+	line[at++] = '\n';
+	(void)!write(STDERR_FILENO, line, at);
+}
+
+void urdma_log(const char *format, ...)
+{
+	static int wanted = -1;
+	va_list arguments;
+	const char *value;
+
+	if (wanted < 0) {
+		value = getenv("URDMA_LOG");
+		wanted = value && *value && strcmp(value, "0") != 0;
+	}
+	if (!wanted)
+		return;
+	va_start(arguments, format);
+	write_line(format, arguments);
+	va_end(arguments);
+}
+
+void urdma_complain(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	write_line(format, arguments);
+	va_end(arguments);
+}

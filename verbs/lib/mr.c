@@ -1,0 +1,210 @@
+/* mr.c - memory regions: which memory, by which path, with which rights. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "objects.h"
+#include "pages/pages.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define ACCESS_REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define ACCESS_KNOWN                                                                                        \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+
+struct urdma_mr {
+	struct ibv_mr mr;
+	struct urdma_region region;
+	uint64_t iova;       /* as asked, for ibv_rereg_mr */
+	unsigned int access; /* likewise */
+};
+
+/* A memfd urdmad was given, and its handle there. */
+struct urdma_file {
+	struct urdma_file *next;
+	int id;
+	uint32_t handle;
+};
+
+/* Optional flags are hints and may be ignored (ibv_reg_mr(3)). */
+static int check_access(unsigned int access)
+{
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
+		return EINVAL;
+	if ((access & ACCESS_REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	return 0;
+}
+
+static int give_file(struct urdma_client *client, int id, uint32_t *handle)
+{
+	struct urdma_abi_header request;
+	struct urdma_abi_handle_response response;
+	struct urdma_file *file = malloc(sizeof(*file));
+	int status;
+
+	if (!file)
+		return ENOMEM;
+	status = urdma_call_fds(client, URDMA_ABI_ADD_FILE, &request, sizeof(request), &response, sizeof(response),
+				urdma_pages_file(id), NULL, 0);
+	if (status) {
+		free(file);
+		return status;
+	}
+	*file = (struct urdma_file){ .next = client->files, .id = id, .handle = response.handle };
+	client->files = file;
+	*handle = file->handle;
+	return 0;
+}
+
+/* urdmad's handle of a memfd, which it is given at the first use. */
+static int file_handle(struct urdma_client *client, int id, uint32_t *handle)
+{
+	struct urdma_file *file;
+	int status = 0;
+
+	pthread_mutex_lock(&client->files_lock);
+	for (file = client->files; file && file->id != id; file = file->next)
+		;
+	if (file)
+		*handle = file->handle;
+	else
+		status = give_file(client, id, handle);
+	pthread_mutex_unlock(&client->files_lock);
+	return status;
+}
+
+static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access)
+{
+	struct urdma_client *client = urdma_context_client(pd->context);
+	struct urdma_abi_reg_mr request = {
+		.pd = pd->handle, .access = access & ACCESS_KNOWN, .addr = m->region.addr,
+		.length = m->region.length, .iova = iova, .path = (uint32_t)m->region.path,
+		.file_offset = m->region.file_offset,
+	};
+	struct urdma_abi_reg_mr_response response;
+	int status = 0;
+
+	if (m->region.path == URDMA_PATH_SHARED)
+		status = file_handle(client, m->region.file_id, &request.file);
+	if (!status)
+		status = urdma_call(client, URDMA_ABI_REG_MR, &request, sizeof(request), &response, sizeof(response));
+	if (status)
+		return status;
+	m->mr.handle = response.handle;
+	m->mr.lkey = response.lkey;
+	m->mr.rkey = response.rkey;
+	return 0;
+}
+
+static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			   unsigned int access)
+{
+	int writes = access & (IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE_CHANGES);
+	int status = check_access(access);
+
+	if (!status && (length == 0 || (uintptr_t)addr + length < length))
+		status = EINVAL;
+	if (!status)
+		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
+	if (status)
+		return status;
+	if (m->region.why)
+		urdma_log("memory %p+%zu takes the fallback path: %s", addr, length, m->region.why);
+	m->mr.context = pd->context;
+	m->mr.pd = pd;
+	m->mr.addr = addr;
+	m->mr.length = length;
+	m->iova = iova;
+	m->access = access;
+	status = tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+	if (status)
+		urdma_pages_deregister(&m->region);
+	return status;
+}
+
+/* urdmad lets go first: after that nobody writes where pages change hands. */
+static int deregister_memory(struct urdma_mr *m)
+{
+	struct urdma_client *client = urdma_context_client(m->mr.context);
+	int status = urdma_call_handle(client, URDMA_ABI_DEREG_MR, m->mr.handle);
+
+	if (status && urdma_client_alive(client))
+		return status;
+	urdma_pages_deregister(&m->region);
+	return 0;
+}
+
+URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+					     unsigned int access)
+{
+	struct urdma_mr *m = calloc(1, sizeof(*m));
+	int status = m ? register_memory(m, pd, addr, length, iova, access) : ENOMEM;
+
+	if (!status)
+		return &m->mr;
+	urdma_log("cannot register %p+%zu: errno %d", addr, length, status);
+	free(m);
+	errno = status;
+	return NULL;
+}
+
+URDMA_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+}
+
+URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int status = deregister_memory((struct urdma_mr *)mr);
+
+	if (status)
+		return status;
+	free(mr);
+	return 0;
+}
+
+/*
+ * A new registration takes the old one's place, keys included: verbs has the
+ * caller read lkey and rkey anew. Until the new one stands the old one is
+ * untouched, so every failure leaves the old region valid, which is what
+ * IBV_REREG_MR_ERR_INPUT says.
+ */
+static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	struct urdma_mr made = { .access = 0 };
+	int status;
+
+	if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED || ((flags & IBV_REREG_MR_CHANGE_PD) && !pd))
+		return EINVAL;
+	status = register_memory(&made, flags & IBV_REREG_MR_CHANGE_PD ? pd : m->mr.pd, moved ? addr : m->mr.addr,
+				 moved ? length : m->mr.length, moved ? (uintptr_t)addr : m->iova,
+				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access);
+	if (status)
+		return status;
+	status = deregister_memory(m);
+	if (status)
+		deregister_memory(&made);
+	else
+		*m = made;
+	return status;
+}
+
+URDMA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	int status = replace((struct urdma_mr *)mr, flags, pd, addr, length, access);
+
+	if (!status)
+		return 0;
+	errno = status;
+	return IBV_REREG_MR_ERR_INPUT;
+}

@@ -1,0 +1,197 @@
+/*
+ * objects.h - what stands behind the pointers that programs hold. Each begins
+ * (or, for the context, ends) with the structure of verbs.h.
+ */
+#ifndef URDMA_OBJECTS_H
+#define URDMA_OBJECTS_H
+
+#include "client.h"
+
+/*
+ * Provider libraries (libmlx5 in perftest) look behind any ibv_device to see
+ * whether it is theirs: the bytes behind ours are there, and zero.
+ */
+#define URDMA_BEHIND_DEVICE 1024u
+
+struct urdma_device {
+	struct ibv_device device;
+	uint8_t behind[URDMA_BEHIND_DEVICE];
+	struct urdma_client *client;
+	uint32_t number;
+};
+
+struct urdma_context {
+	struct verbs_context verbs; /* the ibv_context is its last field */
+	struct urdma_client *client;
+	const struct urdma_abi_device *info;
+	uint32_t device;
+	uint32_t handle;
+	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
+};
+
+struct urdma_cq;
+struct urdma_qp;
+
+struct urdma_channel {
+	struct ibv_comp_channel channel;
+	uint32_t handle;
+	pthread_mutex_t lock;  /* of cqs and channel.refcnt */
+	struct urdma_cq *cqs;  /* through cq->next_in_channel */
+};
+
+struct urdma_cq {
+	struct ibv_cq_ex ex; /* prefix of it: struct ibv_cq */
+	struct urdma_client *client;
+	struct urdma_cq *next_in_channel;
+
+	struct urdma_lock lock; /* of all below, until the events */
+	struct urdma_abi_cq_ring *ring;
+	struct urdma_abi_cqe *entries;
+	size_t bytes;
+	uint32_t mask;
+	uint32_t cons;          /* our own copy of ring->cons */
+	uint32_t empty;         /* polls in a row that found nothing */
+	uint32_t since_check;   /* ... since urdmad was last seen alive */
+	bool ignore_overrun;
+	struct urdma_qp *senders;   /* queue pairs that complete sends here */
+	struct urdma_qp *receivers; /* ... receives */
+	const struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
+	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
+	int polling;              /* lock taken by ibv_start_poll */
+
+	/* Events delivered, under ex.mutex; acknowledged are counted in ex. */
+	uint32_t comp_events;
+	uint32_t async_events;
+};
+
+/* One direction's ring of a queue pair. */
+struct urdma_queue {
+	struct urdma_lock lock; /* of the fields below */
+	uint32_t prod;          /* our own copy of what we published, and ahead of it while posting */
+	uint32_t cons;          /* as last loaded */
+	uint32_t depth;         /* work requests that may be outstanding */
+	uint32_t mask;
+	uint32_t stride;
+	uint32_t max_sge;
+	uint32_t flushed;       /* first index that was not yet flushed after urdmad's end */
+	uint8_t *slots;
+	uint32_t *shared_prod;  /* we store, urdmad loads */
+	uint32_t *shared_cons;  /* urdmad stores, we load */
+};
+
+/* ibv_wr_start .. ibv_wr_complete. */
+struct urdma_builder {
+	int taken;            /* how the send queue's lock is held */
+	uint32_t first;       /* prod at ibv_wr_start */
+	int error;            /* the first thing that was wrong */
+	struct urdma_abi_sqe *slot; /* being filled; NULL before the first request */
+};
+
+struct urdma_qp {
+	struct ibv_qp_ex ex; /* prefix of it: struct ibv_qp */
+	struct urdma_client *client;
+	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	struct urdma_abi_qp_ring *ring;
+	size_t bytes;
+	struct urdma_queue sq, rq;
+	uint32_t max_inline;
+	uint64_t max_message;
+	uint32_t max_sge_read;
+	int sq_sig_all;
+	struct urdma_abi_doorbells *bells;
+	uint32_t doorbell;
+	struct urdma_builder builder;
+	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
+	uint32_t async_events; /* delivered, under ex.qp_base.mutex */
+};
+
+static inline struct urdma_device *urdma_device_of(const struct ibv_device *device)
+{
+	return (struct urdma_device *)device;
+}
+
+static inline struct urdma_context *urdma_context_of(const struct ibv_context *context)
+{
+	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
+}
+
+static inline struct urdma_channel *urdma_channel_of(const struct ibv_comp_channel *channel)
+{
+	return (struct urdma_channel *)channel;
+}
+
+static inline struct urdma_cq *urdma_cq_of(const struct ibv_cq *cq)
+{
+	return (struct urdma_cq *)cq;
+}
+
+static inline struct ibv_cq *urdma_cq_ibv(struct urdma_cq *cq)
+{
+	return (struct ibv_cq *)cq;
+}
+
+static inline struct urdma_qp *urdma_qp_of(const struct ibv_qp *qp)
+{
+	return (struct urdma_qp *)qp;
+}
+
+/* context.c: the functions verbs.h reaches through a context's tables. */
+struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int urdma_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
+int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t size);
+int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+/* poll.c */
+/* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
+bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
+/* Forgets the completions of a queue pair that is no more. */
+void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
+/* What an empty poll does, without the lock: yield, and see whether urdmad lives. */
+void urdma_cq_empty(struct urdma_cq *cq);
+
+/* pollex.c: fills the function pointers of an extended completion queue. */
+void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
+
+/* death.c: after urdmad's end. */
+/* One flushed work request of the queue pairs that complete on cq; the caller holds cq->lock. */
+bool urdma_flush_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
+/* A queue of channel that was armed and has something to poll, its event counted; or NULL. */
+struct urdma_cq *urdma_flush_event(struct urdma_channel *channel);
+
+/* opcode.c */
+struct urdma_opcode {
+	bool supported;
+	bool remote;     /* names remote memory */
+	bool inlinable;
+	uint32_t wc;     /* enum ibv_wc_opcode of its completion */
+};
+/* NULL for a number that is no opcode. */
+const struct urdma_opcode *urdma_opcode(uint32_t opcode);
+/* The IBV_QP_EX_WITH_* of the supported ones. */
+uint64_t urdma_opcode_send_ops(void);
+
+/* queue.c: the client's side of a send or receive ring. */
+/* A slot for one more work request, or NULL: the queue is full. */
+void *urdma_queue_slot(struct urdma_queue *queue);
+/* Makes everything up to queue->prod visible to urdmad. */
+void urdma_queue_publish(struct urdma_queue *queue);
+/* Tells urdmad's worker, which may sleep, that a ring has news. */
+void urdma_ring_doorbell(struct urdma_qp *qp);
+/* The doorbell after a send, and the yield that urdmad may wish for. */
+void urdma_announce_send(struct urdma_qp *qp);
+/* 0 if requests may be posted to a queue pair in its state, else an errno. */
+int urdma_qp_may_send(struct urdma_qp *qp);
+int urdma_qp_may_recv(struct urdma_qp *qp);
+/* Asks urdmad for the state, as after a change that rdma_cm made. */
+int urdma_qp_refresh(struct urdma_qp *qp);
+
+/* build.c: fills the ibv_wr_* pointers that ops (IBV_QP_EX_WITH_*) names. */
+void urdma_build_fill(struct urdma_qp *qp, uint64_t ops);
+
+#endif /* URDMA_OBJECTS_H */

@@ -1,0 +1,118 @@
+/* poll.c - taking completions out of a ring. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+/* Empty polls between two looks at whether urdmad lives (one ppoll(2), about
+ * 0.3 µs): a spinning program learns of its end within a millisecond or so. */
+#define CHECK_EVERY 16384u
+
+/* Completions of a destroyed queue pair are overwritten with this status,
+ * which verbs doesn't have, and skipped. */
+#define STATUS_FORGOTTEN 0xffffffffu
+
+/* Acquire pairs with urdmad's store of prod after the entry. */
+static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
+{
+	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+
+	while (cq->cons != prod) {
+		*out = cq->entries[cq->cons & cq->mask];
+		cq->cons++;
+		if (out->status != STATUS_FORGOTTEN)
+			return true;
+	}
+	return false;
+}
+
+bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out)
+{
+	if (take_from_ring(cq, out))
+		return true;
+	return !urdma_client_alive(cq->client) && urdma_flush_take(cq, out);
+}
+
+void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
+{
+	int taken = urdma_lock_take(&cq->lock);
+	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = cq->cons; i != prod; i++)
+		if (cq->entries[i & cq->mask].qp_num == qp_num)
+			cq->entries[i & cq->mask].status = STATUS_FORGOTTEN;
+	urdma_lock_drop(&cq->lock, taken);
+}
+
+void urdma_cq_empty(struct urdma_cq *cq)
+{
+	uint32_t yield = __atomic_load_n(&cq->bells->yield_poll, __ATOMIC_RELAXED);
+
+	cq->empty++;
+	if (yield && cq->empty >= yield) {
+		cq->empty = 0;
+		sched_yield();
+	}
+	if (++cq->since_check >= CHECK_EVERY) {
+		cq->since_check = 0;
+		urdma_client_check(cq->client);
+	}
+}
+
+static void to_wc(const struct urdma_abi_cqe *e, struct ibv_wc *wc)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = (enum ibv_wc_status)e->status;
+	wc->opcode = (enum ibv_wc_opcode)e->opcode;
+	wc->vendor_err = e->vendor_err;
+	wc->byte_len = e->byte_len;
+	wc->imm_data = e->imm_or_stag;
+	wc->qp_num = e->qp_num;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->wc_flags;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+/* What a poll that found nothing returns: 0, or -1 if nothing ever will be. */
+static int nothing(struct urdma_cq *cq)
+{
+	uint32_t state = urdma_client_state(cq->client);
+
+	if (state == URDMA_CLIENT_FORKED) {
+		errno = EIO;
+		return -1;
+	}
+	if (!cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED)) {
+		errno = EOVERFLOW;
+		return -1;
+	}
+	if (state == URDMA_CLIENT_LIVE)
+		urdma_cq_empty(cq);
+	return 0;
+}
+
+int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	struct urdma_abi_cqe e;
+	int n = 0, taken;
+
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return nothing(cq);
+	taken = urdma_lock_take(&cq->lock);
+	while (n < num_entries && urdma_cq_take(cq, &e))
+		to_wc(&e, &wc[n++]);
+	/* Release: urdmad may overwrite the entries once it sees this. */
+	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	urdma_lock_drop(&cq->lock, taken);
+	if (n == 0)
+		return nothing(cq);
+	cq->empty = cq->since_check = 0;
+	return n;
+}

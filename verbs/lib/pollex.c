@@ -1,0 +1,148 @@
+/*
+ * pollex.c - the extended polling interface: ibv_start_poll holds the queue's
+ * lock until ibv_end_poll, and shows one completion at a time.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "objects.h"
+
+static struct urdma_cq *of(struct ibv_cq_ex *ex)
+{
+	return (struct urdma_cq *)ex;
+}
+
+static int show_next(struct urdma_cq *cq)
+{
+	if (!urdma_cq_take(cq, &cq->now))
+		return ENOENT;
+	cq->ex.wr_id = cq->now.wr_id;
+	cq->ex.status = (enum ibv_wc_status)cq->now.status;
+	return 0;
+}
+
+static void finish(struct urdma_cq *cq)
+{
+	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	urdma_lock_drop(&cq->lock, cq->polling);
+}
+
+/* On any error, ENOENT included, the caller does not call ibv_end_poll. */
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct urdma_cq *cq = of(ex);
+	int status;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return EIO;
+	cq->polling = urdma_lock_take(&cq->lock);
+	status = show_next(cq);
+	if (!status) {
+		cq->empty = cq->since_check = 0;
+		return 0;
+	}
+	finish(cq);
+	if (!cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED))
+		return EOVERFLOW;
+	urdma_cq_empty(cq);
+	return status;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	return show_next(of(ex));
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	finish(of(ex));
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+	return (enum ibv_wc_opcode)of(ex)->now.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.imm_or_stag;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.src_qp;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.wc_flags;
+}
+
+/* LIDs, service levels and path bits are InfiniBand's; ours are all 0. */
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint8_t read_zero(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint64_t read_timestamp(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.timestamp;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_wallclock(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.timestamp + (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+}
+
+void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
+{
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
+	cq->read_opcode = read_opcode;
+	cq->read_vendor_err = read_vendor_err;
+	cq->read_wc_flags = read_wc_flags;
+	cq->read_byte_len = read_byte_len;
+	cq->read_imm_data = read_imm_data;
+	cq->read_qp_num = read_qp_num;
+	cq->read_src_qp = read_src_qp;
+	cq->read_slid = read_slid;
+	cq->read_sl = read_zero;
+	cq->read_dlid_path_bits = read_zero;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->read_completion_ts = read_timestamp;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_wallclock;
+}

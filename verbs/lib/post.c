@@ -1,0 +1,174 @@
+/*
+ * post.c - ibv_post_send and ibv_post_recv: check, write a slot, publish, ring.
+ *
+ * A refusal returns an errno value and names the request in *bad_wr; those
+ * before it are posted. EINVAL: the request is malformed or the queue pair is
+ * not in a state for it; ENOMEM: the queue is full; EOPNOTSUPP: the operation
+ * is one urdmad has not; EIO: urdmad is gone.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+static uint64_t total_length(const struct ibv_sge *sge, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct urdma_opcode *op = urdma_opcode((uint32_t)wr->opcode);
+	uint64_t length;
+
+	if (!op)
+		return EINVAL;
+	if (!op->supported)
+		return EOPNOTSUPP;
+	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
+		return EINVAL;
+	if (wr->num_sge < 0)
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		length = total_length(wr->sg_list, wr->num_sge);
+		return op->inlinable && length <= qp->max_inline ? 0 : EINVAL;
+	}
+	if ((uint32_t)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	if (wr->opcode == IBV_WR_RDMA_READ && (uint32_t)wr->num_sge > qp->max_sge_read)
+		return EINVAL;
+	length = total_length(wr->sg_list, wr->num_sge);
+	return length <= qp->max_message ? 0 : EINVAL;
+}
+
+static void copy_sges(void *to, const struct ibv_sge *from, int n)
+{
+	struct urdma_abi_sge *sge = to;
+
+	for (int i = 0; i < n; i++)
+		sge[i] = (struct urdma_abi_sge){ .addr = from[i].addr, .length = from[i].length, .lkey = from[i].lkey };
+}
+
+static uint32_t copy_inline(uint8_t *to, const struct ibv_sge *from, int n)
+{
+	uint32_t at = 0;
+
+	for (int i = 0; i < n; i++) {
+		memcpy(to + at, (const void *)(uintptr_t)from[i].addr, from[i].length);
+		at += from[i].length;
+	}
+	return at;
+}
+
+static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr)
+{
+	slot->wr_id = wr->wr_id;
+	slot->opcode = (uint32_t)wr->opcode;
+	slot->flags = wr->send_flags;
+	slot->imm_or_stag = wr->invalidate_rkey;
+	slot->rkey = wr->wr.rdma.rkey;
+	slot->remote_addr = wr->wr.rdma.remote_addr;
+	slot->compare_add = 0;
+	slot->swap = 0;
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		slot->rkey = wr->wr.atomic.rkey;
+		slot->compare_add = wr->wr.atomic.compare_add;
+		slot->swap = wr->wr.atomic.swap;
+	}
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		slot->num_sge = 0;
+		slot->inline_length = copy_inline((uint8_t *)(slot + 1), wr->sg_list, wr->num_sge);
+	} else {
+		slot->num_sge = (uint32_t)wr->num_sge;
+		slot->inline_length = 0;
+		copy_sges(slot + 1, wr->sg_list, wr->num_sge);
+	}
+}
+
+static int post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
+{
+	int status = check_send(qp, wr);
+	void *slot;
+
+	if (status)
+		return status;
+	slot = urdma_queue_slot(&qp->sq);
+	if (!slot)
+		return ENOMEM;
+	write_send(slot, wr);
+	qp->sq.prod++;
+	return 0;
+}
+
+static int post_one_recv(struct urdma_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct urdma_abi_rqe *slot;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
+		return EINVAL;
+	slot = urdma_queue_slot(&qp->rq);
+	if (!slot)
+		return ENOMEM;
+	slot->wr_id = wr->wr_id;
+	slot->num_sge = (uint32_t)wr->num_sge;
+	slot->pad = 0;
+	copy_sges(slot + 1, wr->sg_list, wr->num_sge);
+	qp->rq.prod++;
+	return 0;
+}
+
+int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct urdma_qp *qp = urdma_qp_of(ibv);
+	int status = urdma_qp_may_send(qp), taken;
+	uint32_t before;
+	bool news;
+
+	*bad_wr = wr;
+	if (status)
+		return status;
+	taken = urdma_lock_take(&qp->sq.lock);
+	before = qp->sq.prod;
+	for (; wr && !status; wr = wr->next) {
+		*bad_wr = wr;
+		status = post_one_send(qp, wr);
+	}
+	news = qp->sq.prod != before;
+	if (news)
+		urdma_queue_publish(&qp->sq);
+	urdma_lock_drop(&qp->sq.lock, taken);
+	if (news)
+		urdma_announce_send(qp);
+	return status;
+}
+
+int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct urdma_qp *qp = urdma_qp_of(ibv);
+	int status = urdma_qp_may_recv(qp), taken;
+	uint32_t before;
+	bool news;
+
+	*bad_wr = wr;
+	if (status)
+		return status;
+	taken = urdma_lock_take(&qp->rq.lock);
+	before = qp->rq.prod;
+	for (; wr && !status; wr = wr->next) {
+		*bad_wr = wr;
+		status = post_one_recv(qp, wr);
+	}
+	news = qp->rq.prod != before;
+	if (news)
+		urdma_queue_publish(&qp->rq);
+	urdma_lock_drop(&qp->rq.lock, taken);
+	if (news)
+		urdma_ring_doorbell(qp);
+	return status;
+}

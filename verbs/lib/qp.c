@@ -1,0 +1,247 @@
+/* qp.c - queue pairs: making and destroying. Attributes are in qpattr.c,
+ * posting in post.c and build.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+static bool ring_fits(const struct urdma_abi_qp_response *r)
+{
+	return r->sq_entries && !(r->sq_entries & (r->sq_entries - 1)) && r->rq_entries &&
+	       !(r->rq_entries & (r->rq_entries - 1)) && r->cap.max_send_wr <= r->sq_entries &&
+	       r->cap.max_recv_wr <= r->rq_entries &&
+	       sizeof(struct urdma_abi_sqe) + r->cap.max_send_sge * sizeof(struct urdma_abi_sge) <= r->sq_stride &&
+	       sizeof(struct urdma_abi_sqe) + r->cap.max_inline <= r->sq_stride &&
+	       sizeof(struct urdma_abi_rqe) + r->cap.max_recv_sge * sizeof(struct urdma_abi_sge) <= r->rq_stride &&
+	       r->sq_offset + (uint64_t)r->sq_entries * r->sq_stride <= r->bytes &&
+	       r->rq_offset + (uint64_t)r->rq_entries * r->rq_stride <= r->bytes;
+}
+
+static void set_queues(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
+{
+	uint8_t *base = (uint8_t *)qp->ring;
+
+	qp->sq = (struct urdma_queue){
+		.depth = r->cap.max_send_wr, .mask = r->sq_entries - 1, .stride = r->sq_stride,
+		.max_sge = r->cap.max_send_sge, .slots = base + r->sq_offset,
+		.shared_prod = &qp->ring->sq_prod, .shared_cons = &qp->ring->sq_cons,
+	};
+	qp->rq = (struct urdma_queue){
+		.depth = r->cap.max_recv_wr, .mask = r->rq_entries - 1, .stride = r->rq_stride,
+		.max_sge = r->cap.max_recv_sge, .slots = base + r->rq_offset,
+		.shared_prod = &qp->ring->rq_prod, .shared_cons = &qp->ring->rq_cons,
+	};
+	qp->max_inline = r->cap.max_inline;
+}
+
+static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, int fd)
+{
+	void *at = MAP_FAILED;
+	int status = EPROTO;
+
+	if (ring_fits(r) && r->worker < qp->client->workers && r->doorbell < URDMA_ABI_DOORBELLS) {
+		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		status = at == MAP_FAILED ? errno : 0;
+	}
+	close(fd);
+	if (status)
+		return status;
+	qp->ring = at;
+	qp->bytes = r->bytes;
+	set_queues(qp, r);
+	qp->bells = &qp->client->bells[r->worker];
+	qp->doorbell = r->doorbell;
+	qp->ex.qp_base.qp_num = r->qpn;
+	return 0;
+}
+
+static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *cap)
+{
+	struct urdma_abi_create_qp request = {
+		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
+		.recv_cq = attr->recv_cq->handle, .srq = URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
+		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
+			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
+	};
+	struct urdma_abi_qp_response response;
+	int fd, status;
+
+	status = urdma_call_fds(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response,
+				sizeof(response), -1, &fd, 1);
+	if (status)
+		return status;
+	qp->ex.qp_base.handle = response.handle;
+	status = attach(qp, &response, fd);
+	if (!status)
+		status = urdma_handles_add(qp->client, URDMA_KIND_QP, response.handle, qp);
+	if (status)
+		urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, response.handle);
+	*cap = (struct ibv_qp_cap){ response.cap.max_send_wr, response.cap.max_recv_wr, response.cap.max_send_sge,
+				    response.cap.max_recv_sge, response.cap.max_inline };
+	return status;
+}
+
+/* A queue knows who completes on it: for urdmad's end, and for EBUSY. */
+static void join_queues(struct urdma_qp *qp)
+{
+	struct urdma_cq *send = urdma_cq_of(qp->ex.qp_base.send_cq), *recv = urdma_cq_of(qp->ex.qp_base.recv_cq);
+	int taken = urdma_lock_take(&send->lock);
+
+	qp->next_sender = send->senders;
+	send->senders = qp;
+	send->bells = qp->bells;
+	urdma_lock_drop(&send->lock, taken);
+
+	taken = urdma_lock_take(&recv->lock);
+	qp->next_receiver = recv->receivers;
+	recv->receivers = qp;
+	recv->bells = qp->bells;
+	urdma_lock_drop(&recv->lock, taken);
+}
+
+static void leave_queues(struct urdma_qp *qp)
+{
+	struct urdma_cq *send = urdma_cq_of(qp->ex.qp_base.send_cq), *recv = urdma_cq_of(qp->ex.qp_base.recv_cq);
+	int taken = urdma_lock_take(&send->lock);
+	struct urdma_qp **at;
+
+	for (at = &send->senders; *at != qp; at = &(*at)->next_sender)
+		;
+	*at = qp->next_sender;
+	urdma_lock_drop(&send->lock, taken);
+
+	taken = urdma_lock_take(&recv->lock);
+	for (at = &recv->receivers; *at != qp; at = &(*at)->next_receiver)
+		;
+	*at = qp->next_receiver;
+	urdma_lock_drop(&recv->lock, taken);
+}
+
+/* What needs no urdmad to be refused. */
+static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq || (attr->comp_mask & ~known))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (attr->send_ops_flags & ~urdma_opcode_send_ops()))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	if (cap->max_send_wr > info->max_qp_wr || cap->max_recv_wr > info->max_qp_wr ||
+	    cap->max_send_sge > info->max_sge || cap->max_recv_sge > info->max_sge ||
+	    cap->max_inline_data > info->max_inline)
+		return EINVAL;
+	return 0;
+}
+
+static void set_base(struct urdma_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *base = &qp->ex.qp_base;
+
+	base->context = context;
+	base->qp_context = attr->qp_context;
+	base->pd = attr->pd;
+	base->send_cq = attr->send_cq;
+	base->recv_cq = attr->recv_cq;
+	base->qp_type = attr->qp_type;
+	base->state = IBV_QPS_RESET;
+	pthread_mutex_init(&base->mutex, NULL);
+	pthread_cond_init(&base->cond, NULL);
+}
+
+static void discard(struct urdma_qp *qp)
+{
+	if (qp->ring)
+		munmap(qp->ring, qp->bytes);
+	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
+	pthread_cond_destroy(&qp->ex.qp_base.cond);
+	free(qp);
+}
+
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct urdma_context *c = urdma_context_of(context);
+	struct urdma_qp *qp;
+	int status = check_init(c->info, attr);
+
+	if (status) {
+		errno = status;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->client = c->client;
+	qp->max_message = c->info->max_msg;
+	qp->max_sge_read = c->info->max_sge_rd;
+	set_base(qp, context, attr);
+	status = ask_for_rings(qp, attr, &attr->cap);
+	if (status) {
+		discard(qp);
+		errno = status;
+		return NULL;
+	}
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		qp->extended = true;
+		urdma_build_fill(qp, attr->send_ops_flags);
+	}
+	join_queues(qp);
+	return &qp->ex.qp_base;
+}
+
+URDMA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .srq = attr->srq,
+		.cap = attr->cap, .qp_type = attr->qp_type, .sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
+	};
+	struct ibv_qp *qp = urdma_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+URDMA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return urdma_qp_of(qp)->extended ? &urdma_qp_of(qp)->ex : NULL;
+}
+
+static void wait_for_acknowledgements(struct urdma_qp *qp)
+{
+	struct ibv_qp *base = &qp->ex.qp_base;
+
+	pthread_mutex_lock(&base->mutex);
+	while (qp->async_events != base->events_completed)
+		pthread_cond_wait(&base->cond, &base->mutex);
+	pthread_mutex_unlock(&base->mutex);
+}
+
+URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct urdma_qp *qp = urdma_qp_of(ibv);
+	int status;
+
+	urdma_handles_remove(qp->client, URDMA_KIND_QP, ibv->handle);
+	status = urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, ibv->handle);
+	if (status && urdma_client_alive(qp->client)) {
+		urdma_handles_add(qp->client, URDMA_KIND_QP, ibv->handle, qp);
+		return status;
+	}
+	/* urdmad is done with it: no completion of it comes after these. */
+	urdma_cq_forget(urdma_cq_of(ibv->send_cq), ibv->qp_num);
+	if (ibv->recv_cq != ibv->send_cq)
+		urdma_cq_forget(urdma_cq_of(ibv->recv_cq), ibv->qp_num);
+	leave_queues(qp);
+	wait_for_acknowledgements(qp);
+	discard(qp);
+	return 0;
+}

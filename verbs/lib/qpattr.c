@@ -1,0 +1,147 @@
+/* qpattr.c - queue pair attributes and states, to urdmad and back. */
+#include <errno.h>
+#include <string.h>
+
+#include "objects.h"
+
+/* Attributes that have no meaning here are accepted where verbs demands them
+ * (alternate paths aside, which no transport of ours has). */
+#define MASK_REFUSED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+
+static void to_abi(const struct ibv_qp_attr *a, struct urdma_abi_qp_attr *out)
+{
+	*out = (struct urdma_abi_qp_attr){
+		.qp_state = a->qp_state,
+		.cur_qp_state = a->cur_qp_state,
+		.path_mtu = a->path_mtu,
+		.qkey = a->qkey,
+		.rq_psn = a->rq_psn,
+		.sq_psn = a->sq_psn,
+		.dest_qp_num = a->dest_qp_num,
+		.qp_access_flags = a->qp_access_flags,
+		.pkey_index = a->pkey_index,
+		.port_num = a->port_num,
+		.max_rd_atomic = a->max_rd_atomic,
+		.max_dest_rd_atomic = a->max_dest_rd_atomic,
+		.min_rnr_timer = a->min_rnr_timer,
+		.timeout = a->timeout,
+		.retry_cnt = a->retry_cnt,
+		.rnr_retry = a->rnr_retry,
+		.dlid = a->ah_attr.dlid,
+		.sgid_index = a->ah_attr.grh.sgid_index,
+		.is_global = a->ah_attr.is_global,
+	};
+	memcpy(out->dgid, a->ah_attr.grh.dgid.raw, sizeof(out->dgid));
+}
+
+static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_attr *out)
+{
+	const struct urdma_abi_qp_attr *a = &r->attr;
+
+	memset(out, 0, sizeof(*out));
+	out->qp_state = (enum ibv_qp_state)a->qp_state;
+	out->cur_qp_state = (enum ibv_qp_state)a->cur_qp_state;
+	out->path_mtu = (enum ibv_mtu)a->path_mtu;
+	out->path_mig_state = IBV_MIG_MIGRATED;
+	out->qkey = a->qkey;
+	out->rq_psn = a->rq_psn;
+	out->sq_psn = a->sq_psn;
+	out->dest_qp_num = a->dest_qp_num;
+	out->qp_access_flags = a->qp_access_flags;
+	out->pkey_index = (uint16_t)a->pkey_index;
+	out->sq_draining = (uint8_t)a->sq_draining;
+	out->max_rd_atomic = (uint8_t)a->max_rd_atomic;
+	out->max_dest_rd_atomic = (uint8_t)a->max_dest_rd_atomic;
+	out->min_rnr_timer = (uint8_t)a->min_rnr_timer;
+	out->port_num = (uint8_t)a->port_num;
+	out->timeout = (uint8_t)a->timeout;
+	out->retry_cnt = (uint8_t)a->retry_cnt;
+	out->rnr_retry = (uint8_t)a->rnr_retry;
+	out->ah_attr.dlid = (uint16_t)a->dlid;
+	out->ah_attr.port_num = (uint8_t)a->port_num;
+	out->ah_attr.is_global = (uint8_t)a->is_global;
+	out->ah_attr.grh.sgid_index = (uint8_t)a->sgid_index;
+	memcpy(out->ah_attr.grh.dgid.raw, a->dgid, sizeof(a->dgid));
+	out->cap = (struct ibv_qp_cap){ r->cap.max_send_wr, r->cap.max_recv_wr, r->cap.max_send_sge,
+					r->cap.max_recv_sge, r->cap.max_inline };
+}
+
+static int ask(struct urdma_qp *qp, struct urdma_abi_query_qp_response *response)
+{
+	struct urdma_abi_handle request = { .handle = qp->ex.qp_base.handle };
+
+	return urdma_call(qp->client, URDMA_ABI_QUERY_QP, &request, sizeof(request), response, sizeof(*response));
+}
+
+int urdma_qp_refresh(struct urdma_qp *qp)
+{
+	struct urdma_abi_query_qp_response response;
+	int status = ask(qp, &response);
+
+	if (!status)
+		urdma_qp_set_state(&qp->ex.qp_base, (enum ibv_qp_state)response.attr.qp_state);
+	return status;
+}
+
+void urdma_qp_set_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
+}
+
+/* After a reset nothing is outstanding: urdmad dropped what was posted, and
+ * completions not yet polled are not for the next life of the queue pair. */
+static void after_reset(struct urdma_qp *qp)
+{
+	urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.send_cq), qp->ex.qp_base.qp_num);
+	if (qp->ex.qp_base.recv_cq != qp->ex.qp_base.send_cq)
+		urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.recv_cq), qp->ex.qp_base.qp_num);
+}
+
+URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct urdma_qp *qp = urdma_qp_of(ibv);
+	struct urdma_abi_modify_qp request = { .handle = ibv->handle, .mask = (uint32_t)mask };
+	struct urdma_abi_query_qp_response response;
+	int status;
+
+	if (mask & MASK_REFUSED)
+		return EOPNOTSUPP;
+	to_abi(attr, &request.attr);
+	status = urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
+	if (status)
+		return status;
+	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+		after_reset(qp);
+	return 0;
+}
+
+URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct urdma_qp *qp = urdma_qp_of(ibv);
+	struct urdma_abi_query_qp_response response;
+	int status = ask(qp, &response);
+
+	(void)mask; /* all attributes, whichever were asked: verbs allows it */
+	if (status)
+		return status;
+	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
+	from_abi(&response, attr);
+	memset(init, 0, sizeof(*init));
+	init->qp_context = ibv->qp_context;
+	init->send_cq = ibv->send_cq;
+	init->recv_cq = ibv->recv_cq;
+	init->srq = ibv->srq;
+	init->cap = attr->cap;
+	init->qp_type = ibv->qp_type;
+	init->sq_sig_all = (int)response.sq_sig_all;
+	return 0;
+}
+
+/* Segments are placed in order unless urdma.json says otherwise, which a
+ * program can't be told about after the fact: don't promise. */
+URDMA_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp, (void)op, (void)flags;
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* query.c - the attributes of a device and its port. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "objects.h"
+#include "transport.h"
+
+#undef ibv_query_port
+
+#define PAGE_SIZES 0xfffff000u /* any power of two from 4 KiB */
+#define NO_MORE_THAN_INT(x) ((x) > 0x7fffffffu ? 0x7fffffff : (int)(x))
+
+static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a)
+{
+	const struct urdma_abi_device *i = c->info;
+
+	memset(a, 0, sizeof(*a));
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%u.%u.%u", i->version >> 16, i->version >> 8 & 0xff,
+		 i->version & 0xff);
+	a->node_guid = a->sys_image_guid = i->node_guid_be;
+	a->max_mr_size = i->max_mr_size;
+	a->page_size_cap = PAGE_SIZES;
+	a->max_qp = NO_MORE_THAN_INT(i->max_qp);
+	a->max_qp_wr = NO_MORE_THAN_INT(i->max_qp_wr);
+	a->max_sge = NO_MORE_THAN_INT(i->max_sge);
+	a->max_sge_rd = NO_MORE_THAN_INT(i->max_sge_rd);
+	a->max_cq = NO_MORE_THAN_INT(i->max_cq);
+	a->max_cqe = NO_MORE_THAN_INT(i->max_cqe);
+	a->max_mr = NO_MORE_THAN_INT(i->max_mr);
+	a->max_pd = NO_MORE_THAN_INT(i->max_pd);
+	a->max_qp_rd_atom = a->max_qp_init_rd_atom = NO_MORE_THAN_INT(i->max_rd_atom);
+	a->max_res_rd_atom = NO_MORE_THAN_INT((uint64_t)i->max_rd_atom * i->max_qp);
+	a->atomic_cap = IBV_ATOMIC_NONE;
+	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID;
+	a->max_pkeys = URDMA_PKEYS;
+	a->phys_port_cnt = 1;
+}
+
+URDMA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	fill_device(urdma_context_of(context), attr);
+	return 0;
+}
+
+/* size is what the caller was compiled with: we fill that much, zeroes included. */
+int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t size)
+{
+	struct ibv_device_attr_ex all;
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (size < sizeof(struct ibv_device_attr))
+		return EINVAL;
+	memset(&all, 0, sizeof(all));
+	fill_device(urdma_context_of(context), &all.orig_attr);
+	all.completion_timestamp_mask = UINT64_MAX; /* nanoseconds of CLOCK_MONOTONIC */
+	all.hca_core_clock = 1000000;               /* kHz */
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.phys_port_cnt_ex = 1;
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask && clock_gettime(CLOCK_MONOTONIC, &values->raw_clock))
+		return errno;
+	return 0;
+}
+
+/* The largest of verbs' five MTUs that fits; a port's own may lie between two. */
+static enum ibv_mtu mtu_number(uint32_t bytes)
+{
+	if (bytes >= 4096)
+		return IBV_MTU_4096;
+	if (bytes >= 2048)
+		return IBV_MTU_2048;
+	if (bytes >= 1024)
+		return IBV_MTU_1024;
+	return bytes >= 512 ? IBV_MTU_512 : IBV_MTU_256;
+}
+
+static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->state = i->link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	a->max_mtu = a->active_mtu = mtu_number(i->mtu);
+	a->gid_tbl_len = URDMA_GIDS;
+	a->port_cap_flags = IBV_PORT_CM_SUP;
+	if (i->transport == URDMA_ABI_TRANSPORT_ROCE)
+		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
+	a->max_msg_sz = i->max_msg > UINT32_MAX ? UINT32_MAX : (uint32_t)i->max_msg;
+	a->pkey_tbl_len = URDMA_PKEYS;
+	a->lid = urdma_transport_lid(i);
+	a->sm_lid = a->lid;
+	a->max_vl_num = 1;
+	a->active_width = 2;  /* 4X */
+	a->active_speed = 4;  /* 10 Gb/s a lane: an honest unknown, what memif carries easily */
+	a->phys_state = i->link_up ? 5 /* LinkUp */ : 3 /* Disabled */;
+	a->link_layer = urdma_transport_link_layer(i);
+}
+
+int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	struct ibv_port_attr all;
+
+	if (port != 1)
+		return EINVAL;
+	fill_port(urdma_context_of(context)->info, &all);
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+/* Programs compiled before port_cap_flags2 pass a structure without it. */
+URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	return urdma_query_port(context, port, (struct ibv_port_attr *)attr,
+				offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
+{
+	return urdma_transport_gid(urdma_context_of(context)->info, index, gid);
+}
+
+URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	if (port != 1 || index < 0 || urdma_context_gid(context, (uint32_t)index, gid)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return 0;
+}
+
+static void fill_gid_entry(struct ibv_context *context, uint32_t index, struct ibv_gid_entry *e)
+{
+	memset(e, 0, sizeof(*e));
+	urdma_context_gid(context, index, &e->gid);
+	e->gid_index = index;
+	e->port_num = 1;
+	e->gid_type = urdma_transport_gid_type(urdma_context_of(context)->info);
+}
+
+URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry e;
+
+	if (flags || port != 1 || entry_size < sizeof(e))
+		return EINVAL;
+	if (index >= URDMA_GIDS)
+		return EINVAL;
+	fill_gid_entry(context, index, &e);
+	memset(entry, 0, entry_size);
+	memcpy(entry, &e, sizeof(e));
+	return 0;
+}
+
+/* The number of entries written, or minus an errno value. */
+URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+					  uint32_t flags, size_t entry_size)
+{
+	size_t n = max < URDMA_GIDS ? max : URDMA_GIDS;
+	int status;
+
+	if (max < URDMA_GIDS)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		status = _ibv_query_gid_ex(context, 1, (uint32_t)i,
+					   (struct ibv_gid_entry *)((uint8_t *)entries + i * entry_size), flags,
+					   entry_size);
+		if (status)
+			return -status;
+	}
+	return (ssize_t)n;
+}
+
+/* Private to rdma-core, but ibv_devinfo imports it: 1 is RoCE v2, 0 the rest. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+
+URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
+{
+	if (port != 1 || index >= URDMA_GIDS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*type = urdma_transport_gid_type(urdma_context_of(context)->info) == IBV_GID_TYPE_ROCE_V2;
+	return 0;
+}
+
+URDMA_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port != 1 || index < 0 || index >= (int)URDMA_PKEYS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htons(0xffff); /* the default partition, full member */
+	return 0;
+}
+
+URDMA_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	__be16 entry;
+
+	for (int i = 0; i < (int)URDMA_PKEYS; i++)
+		if (ibv_query_pkey(context, port, i, &entry) == 0 && entry == pkey)
+			return i;
+	errno = EINVAL;
+	return -1;
+}

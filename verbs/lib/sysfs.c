@@ -1,0 +1,45 @@
+/* sysfs.c - where programs that read sysfs by themselves are sent: the small
+ * tree that urdmad keeps beside its socket. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "client.h"
+
+URDMA_EXPORT const char *ibv_get_sysfs_path(void);
+URDMA_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* Never /sys: what is there are other people's devices. */
+const char *ibv_get_sysfs_path(void)
+{
+	struct urdma_client *client = urdma_client_get();
+
+	return client && client->sysfs_path[0] ? client->sysfs_path : "/nonexistent/urdma";
+}
+
+/* The bytes read, without one trailing newline and NUL-terminated, or -1. */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[512];
+	ssize_t n;
+	int fd;
+
+	if (size == 0 || (size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path)) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size);
+	close(fd);
+	if (n < 0)
+		return -1;
+	if (n > 0 && buf[n - 1] == '\n')
+		n--;
+	if ((size_t)n == size)
+		n--;
+	buf[n] = '\0';
+	return (int)n;
+}
