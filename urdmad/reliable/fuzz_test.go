@@ -1,0 +1,224 @@
+package reliable_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// driver feeds a Conn with operations read from bytes, as a peer without
+// scruples and an engine in haste would, and checks it after each.
+type driver struct {
+	t    *testing.T
+	in   []byte
+	now  reliable.Time
+	c    reliable.Conn
+	next wire.PSN // first PSN never delivered
+	held map[wire.PSN]bool
+	ops  int
+}
+
+func (d *driver) byte() byte {
+	if len(d.in) == 0 {
+		return 0
+	}
+	b := d.in[0]
+	d.in = d.in[1:]
+	return b
+}
+
+func (d *driver) word() uint32 {
+	var b [4]byte
+	d.in = d.in[copy(b[:], d.in):]
+	return binary.LittleEndian.Uint32(b[:])
+}
+
+// near returns a PSN near p most of the time, and any at others.
+func (d *driver) near(p wire.PSN) wire.PSN {
+	switch b := d.byte(); {
+	case b == 255:
+		return wire.PSN(d.word())
+	case b == 254:
+		return p.Add(1 << 31)
+	default:
+		return p.Add(uint32(int32(int8(b))))
+	}
+}
+
+func runDriver(t *testing.T, in []byte) {
+	d := &driver{t: t, in: in, held: map[wire.PSN]bool{}}
+	flags := d.byte()
+	cfg := reliable.Config{
+		LocalISN: wire.PSN(d.word()), PeerISN: wire.PSN(d.word()),
+		Window: 1 << (d.byte() % 9), RecvWindow: 1 << (d.byte() % 9),
+		PeerWindow: int(d.byte()), Extended: flags&1 != 0,
+	}
+	if flags&2 != 0 {
+		cfg.KeepAlive = reliable.Second
+	}
+	d.next = cfg.PeerISN
+	d.c.Init(cfg)
+	for len(d.in) > 0 && d.ops < 2000 {
+		d.ops++
+		d.step(d.byte())
+		if err := d.c.Check(); err != nil {
+			t.Fatalf("after %d operations: %v", d.ops, err)
+		}
+	}
+}
+
+func (d *driver) step(op byte) {
+	switch op % 12 {
+	case 0, 1:
+		for n := d.c.CanSend(d.now); n > 0 && op > 0; n-- {
+			d.c.Send(d.now, 100, uint64(d.c.Next()))
+			d.c.WantAR()
+			op -= min(op, 16)
+		}
+	case 2, 3:
+		d.ack(d.near(d.c.Acked()), nil)
+	case 4, 5:
+		runs := make([]wire.SackRun, d.byte()%4)
+		for i := range runs {
+			runs[i].First = d.near(d.c.Acked())
+			runs[i].End = runs[i].First.Add(uint32(int32(int8(d.byte()))))
+		}
+		d.ack(d.near(d.c.Acked()), runs)
+	case 6, 7:
+		d.data(d.near(d.next))
+	case 8:
+		d.now += reliable.Time(d.byte()) * reliable.Microsecond
+		d.tick()
+	case 9:
+		if at := d.c.Deadline(); at != reliable.Never {
+			d.now = max(d.now, at)
+		}
+		d.tick()
+	case 10:
+		d.c.SetCredits(int(int8(d.byte())))
+		d.c.OnAckRequested(d.now)
+	case 11:
+		d.answer()
+	}
+}
+
+// ack requires that an error leaves everything as it was.
+func (d *driver) ack(ack wire.PSN, runs []wire.SackRun) {
+	before := d.c.Stats()
+	credits := uint16(d.byte()) % 300
+	var err error
+	if runs == nil {
+		err = d.c.OnAck(d.now, ack, credits)
+	} else {
+		err = d.c.OnSack(d.now, ack, credits, runs)
+	}
+	if err == nil {
+		return
+	}
+	after := d.c.Stats()
+	if after.BadAcks--; after != before {
+		d.t.Fatalf("%v changed\n%+v to\n%+v", err, before, after)
+	}
+	if !errors.Is(err, reliable.ErrAckRange) && !errors.Is(err, reliable.ErrSackRange) {
+		d.t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// data keeps the receiver to its word: in order, each once.
+func (d *driver) data(psn wire.PSN) {
+	switch verdict := d.c.OnData(d.now, psn, psn&1 != 0); verdict {
+	case reliable.Deliver:
+		d.deliver(psn)
+		for psn, ok := d.c.NextHeld(); ok; psn, ok = d.c.NextHeld() {
+			if !d.held[psn] {
+				d.t.Fatalf("PSN %d was never held", psn)
+			}
+			delete(d.held, psn)
+			d.deliver(psn)
+		}
+	case reliable.Hold:
+		if d.held[psn] || !psn.After(d.next) {
+			d.t.Fatalf("PSN %d is to be held, next is %d", psn, d.next)
+		}
+		d.held[psn] = true
+	case reliable.Duplicate:
+		if !d.held[psn] && !psn.Before(d.next) {
+			d.t.Fatalf("PSN %d is new, not a duplicate; next is %d", psn, d.next)
+		}
+	}
+}
+
+func (d *driver) deliver(psn wire.PSN) {
+	if psn != d.next {
+		d.t.Fatalf("PSN %d delivered, next is %d", psn, d.next)
+	}
+	d.next = psn.Add(1)
+}
+
+func (d *driver) tick() {
+	err := d.c.Tick(d.now)
+	if err != nil && !errors.Is(err, reliable.ErrPeerDead) {
+		d.t.Fatalf("unexpected error: %v", err)
+	}
+	d.c.ProbeDue(d.now)
+	resent := 0
+	for psn, token, ok := d.c.Retransmit(d.now); ok; psn, token, ok = d.c.Retransmit(d.now) {
+		if token != uint64(psn) || psn.Before(d.c.Acked()) || !psn.Before(d.c.Next()) {
+			d.t.Fatalf("PSN %d resent with token %d, outstanding are %d to %d", psn, token, d.c.Acked(), d.c.Next())
+		}
+		if resent++; resent > 1000 {
+			d.t.Fatal("retransmission without end")
+		}
+	}
+}
+
+// answer sends what is due; the runs must be what is held.
+func (d *driver) answer() {
+	kind := d.c.AckDue(d.now)
+	if kind == reliable.AckNone {
+		return
+	}
+	if ack, _ := d.c.Header(); ack != d.next {
+		d.t.Fatalf("acknowledged %d, next is %d", ack, d.next)
+	}
+	if kind != reliable.AckSack {
+		return
+	}
+	runs := d.c.SackRuns(nil)
+	n := 0
+	for _, r := range runs {
+		for p := r.First; p != r.End; p = p.Add(1) {
+			if n++; !d.held[p] {
+				d.t.Fatalf("SACK %v reports PSN %d, which is not held", runs, p)
+			}
+		}
+	}
+	if len(runs) == 0 || len(runs) < wire.MaxSackRuns && n != len(d.held) && len(runs) != 1 {
+		d.t.Fatalf("SACK %v reports %d of %d held", runs, n, len(d.held))
+	}
+}
+
+// FuzzConn never panics and keeps every invariant, whatever arrives.
+func FuzzConn(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 64, 240, 2, 1, 10, 9, 9, 6, 1, 6, 0, 11})
+	f.Add([]byte{0, 255, 255, 255, 255, 255, 255, 255, 255, 3, 3, 0, 240, 4, 1, 2, 2, 1, 5, 9, 11})
+	f.Fuzz(runDriver)
+}
+
+// TestRandomOperations is the fuzz target on bytes from seeds.
+func TestRandomOperations(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		in := make([]byte, 200+rng.IntN(2000))
+		for i := range in {
+			in[i] = byte(rng.Uint32())
+		}
+		if runDriver(t, in); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
