@@ -65,6 +65,10 @@ type ID struct {
 	answer   wire.TRPConnect
 	rejected bool
 	gone     bool
+
+	// Options of rdma_set_option(3).
+	TOS       uint8
+	ReuseAddr bool
 }
 
 // request is what a connection request says.
@@ -148,7 +152,6 @@ func (m *Manager) Destroy(id *ID) {
 	m.forget(id)
 	id.state = ended
 }
-
 
 // Migrate moves an id's further events to another channel.
 func (m *Manager) Migrate(id *ID, ch *Channel) { id.Channel = ch }

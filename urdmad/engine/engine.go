@@ -64,7 +64,7 @@ type Engine struct {
 	calls   mailbox[func()]  // Do
 	settled mailbox[settled] // fallback jobs that ended
 
-	Stats    Stats
+	Stats Stats
 }
 
 // Stats counts what no connection or port counts. The worker writes; readers

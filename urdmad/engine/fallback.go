@@ -16,7 +16,6 @@ type settled struct {
 	err error
 }
 
-
 func (e *Engine) submit(qp *QP, s *mem.Space, write bool, addr uint64, buf []byte, then func()) {
 	e.Stats.FallbackJobs++
 	qp.Stats.FallbackJobs++

@@ -106,10 +106,10 @@ type sendWR struct {
 	nsge       int
 	msn        wire.MSN
 	sink       wire.STag // Read: what the request advertises, see read.go
-	sent       uint32   // bytes cut into segments so far
-	end        wire.PSN // one past the last segment's
+	sent       uint32    // bytes cut into segments so far
+	end        wire.PSN  // one past the last segment's
 	started    bool
-	src        []byte    // inline data or staged bytes; else nil and sqSGE counts
+	src        []byte // inline data or staged bytes; else nil and sqSGE counts
 	answered   bool   // Read: all of the response has arrived
 	stage      uint64 // which staging fills src
 	readGot    uint32

@@ -183,7 +183,9 @@ type segment struct {
 // segment that the peer refused.
 func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 	if isTerminate(s.head) { // also out of order: nothing after it counts
-		c.terminated(s)
+		if c.inWindow(t.PSN) {
+			c.terminated(s)
+		}
 		return false
 	}
 	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err != nil {
@@ -300,8 +302,21 @@ func (c *Conn) fin(t *wire.TRP) {
 	if c.state != connOpen && c.state != connDraining {
 		return
 	}
-	c.finPending, c.finPSN = true, t.PSN
-	c.finIfWhole()
+	if c.inWindow(t.PSN) {
+		c.finPending, c.finPSN = true, t.PSN
+		c.finIfWhole()
+	}
+}
+
+// inWindow reports whether psn is one that the peer may use now: a packet that
+// ends the connection counts only then (docs/WIRE.md chapter 4).
+func (c *Conn) inWindow(psn wire.PSN) bool {
+	ahead := psn.Sub(c.rel.Expected())
+	if ahead < 0 || ahead > int32(len(c.held)) {
+		c.e.Stats.StrayAddress++
+		return false
+	}
+	return true
 }
 
 func (c *Conn) finIfWhole() {
@@ -329,4 +344,3 @@ func (c *Conn) late(t *wire.TRP) {
 		c.sendFin()
 	}
 }
-

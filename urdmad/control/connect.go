@@ -1,0 +1,225 @@
+package control
+
+import (
+	"syscall"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+)
+
+// cmChannelObject is an rdma_cm event channel.
+type cmChannelObject struct {
+	ch *cm.Channel
+}
+
+func (x *Session) cmCreateChannel(_ *abi.HandleMessage, r *reply) error {
+	var resp abi.HandleMessage
+	s, err := newEvents(r)
+	if err != nil {
+		return err
+	}
+	r.body = abi.Bytes(&resp)
+	x.do(func() {
+		o := &cmChannelObject{ch: &cm.Channel{Socket: s}}
+		o.ch.Handle = x.add(o)
+		resp.Handle = o.ch.Handle
+	})
+	return nil
+}
+
+func (x *Session) cmDestroyChannel(m *abi.HandleMessage, _ *reply) error {
+	c, err := object[*cmChannelObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	x.do(func() {
+		for _, v := range x.objects {
+			if id, ok := v.(*cm.ID); ok && id.Channel == c.ch {
+				err = syscall.EBUSY
+				return
+			}
+		}
+		c.ch.Socket.Close()
+		delete(x.objects, m.Handle)
+	})
+	return err
+}
+
+func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
+	c, err := object[*cmChannelObject](x, m.Channel)
+	if err != nil {
+		return err
+	}
+	switch m.PS {
+	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB:
+	default:
+		return syscall.EPROTONOSUPPORT
+	}
+	var resp abi.HandleMessage
+	x.do(func() {
+		id := x.s.CM.Create(x, c.ch, 0, m.PS)
+		id.Handle = x.add(id)
+		resp.Handle = id.Handle
+	})
+	*r = respond(&resp)
+	return nil
+}
+
+// Adopt is cm.Owner's: a connection request makes a new id of this client. It
+// runs on the engine's thread.
+func (x *Session) Adopt(id *cm.ID) (uint32, bool) {
+	if x.ended {
+		return 0, false
+	}
+	return x.add(id), true
+}
+
+// withID runs fn on the engine's thread with a handle's id.
+func (x *Session) withID(handle uint32, fn func(*cm.ID) error) (err error) {
+	x.do(func() {
+		var id *cm.ID
+		if id, err = object[*cm.ID](x, handle); err == nil {
+			err = fn(id)
+		}
+	})
+	return err
+}
+
+func (x *Session) cmDestroyID(m *abi.HandleMessage, _ *reply) error {
+	return x.withID(m.Handle, func(id *cm.ID) error {
+		x.s.CM.Destroy(id)
+		delete(x.objects, m.Handle)
+		return nil
+	})
+}
+
+// boundReply answers with where an id is bound now.
+func boundReply(id *cm.ID, r *reply) {
+	var resp abi.CMBound
+	local, dev := id.Bound()
+	resp.Local, resp.Device = local, abi.NoDevice
+	if dev >= 0 {
+		resp.Device = uint32(dev)
+	}
+	*r = respond(&resp)
+}
+
+func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		err := x.s.CM.Bind(id, m.Addr)
+		boundReply(id, r)
+		return err
+	})
+}
+
+func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		err := x.s.CM.ResolveAddr(id, m.Src, m.Dst, engine.Time(m.TimeoutMS)*1e6)
+		boundReply(id, r)
+		return err
+	})
+}
+
+func (x *Session) cmResolveRoute(m *abi.CMValueRequest, _ *reply) error {
+	return x.withID(m.ID, x.s.CM.ResolveRoute)
+}
+
+func (x *Session) cmListen(m *abi.CMValueRequest, r *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		err := x.s.CM.Listen(id, int(min(m.Value, 1<<16)))
+		boundReply(id, r)
+		return err
+	})
+}
+
+// pairOf is the queue pair that a connection parameter names; nil for none.
+func (x *Session) pairOf(p *abi.CMParam) (*engine.QP, error) {
+	if int(p.PrivateDataLen) > abi.MaxPrivate {
+		return nil, syscall.EINVAL
+	}
+	if p.QP == abi.NoHandle {
+		return nil, nil
+	}
+	q, err := object[*qpObject](x, p.QP)
+	if err != nil {
+		return nil, err
+	}
+	return q.qp, nil
+}
+
+func (x *Session) cmConnect(m *abi.CMConnRequest, _ *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		qp, err := x.pairOf(&m.Param)
+		if err != nil {
+			return err
+		}
+		return x.s.CM.Connect(id, qp, &m.Param)
+	})
+}
+
+func (x *Session) cmAccept(m *abi.CMConnRequest, _ *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		qp, err := x.pairOf(&m.Param)
+		if err != nil {
+			return err
+		}
+		return x.s.CM.Accept(id, qp, &m.Param)
+	})
+}
+
+func (x *Session) cmReject(m *abi.CMConnRequest, _ *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		if _, err := x.pairOf(&m.Param); err != nil {
+			return err
+		}
+		return x.s.CM.Reject(id, m.Param.Private())
+	})
+}
+
+func (x *Session) cmDisconnect(m *abi.HandleMessage, _ *reply) error {
+	return x.withID(m.Handle, x.s.CM.Disconnect)
+}
+
+// Options of rdma_set_option(3).
+const (
+	optionLevelID    = 0
+	optionLevelIB    = 1
+	optionTOS        = 0
+	optionReuseAddr  = 1
+	optionAFOnly     = 2
+	optionAckTimeout = 3
+)
+
+func (x *Session) cmSetOption(m *abi.CMSetOptionRequest, _ *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		if m.Level != optionLevelID {
+			return syscall.ENOSYS
+		}
+		switch m.OptName {
+		case optionTOS:
+			id.TOS = uint8(m.Value)
+		case optionReuseAddr:
+			id.ReuseAddr = m.Value != 0
+		case optionAFOnly: // IPv4 is all there is
+		case optionAckTimeout:
+			if m.Value > 31 {
+				return syscall.EINVAL
+			}
+		default:
+			return syscall.ENOSYS
+		}
+		return nil
+	})
+}
+
+func (x *Session) cmMigrateID(m *abi.CMValueRequest, _ *reply) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
+		c, err := object[*cmChannelObject](x, m.Value)
+		if err != nil {
+			return err
+		}
+		x.s.CM.Migrate(id, c.ch)
+		return nil
+	})
+}

@@ -1,0 +1,66 @@
+package control
+
+import (
+	"fmt"
+	"syscall"
+
+	"urdma/verbs/abi"
+)
+
+// handler takes one kind of message; b has been checked against the header's
+// length only.
+type handler func(x *Session, b []byte, r *reply) error
+
+// typed makes a handler of a function that takes the decoded message.
+func typed[T any](fn func(*Session, *T, *reply) error) handler {
+	return func(x *Session, b []byte, r *reply) error {
+		v, ok := abi.Decode[T](b)
+		if !ok {
+			return fmt.Errorf("control: message has %d bytes, expected %d: %w", len(b), abi.Size[T](), syscall.EINVAL)
+		}
+		return fn(x, &v, r)
+	}
+}
+
+var handlers = map[abi.Type]handler{
+	abi.Hello:           typed((*Session).hello),
+	abi.QueryDevice:     typed((*Session).queryDevice),
+	abi.OpenDevice:      typed((*Session).openDevice),
+	abi.CloseDevice:     typed((*Session).closeDevice),
+	abi.AllocPD:         typed((*Session).allocPD),
+	abi.DeallocPD:       typed((*Session).deallocPD),
+	abi.AddFile:         typed((*Session).addFile),
+	abi.RegMR:           typed((*Session).regMR),
+	abi.DeregMR:         typed((*Session).deregMR),
+	abi.CreateChannel:   typed((*Session).createChannel),
+	abi.DestroyChannel:  typed((*Session).destroyChannel),
+	abi.CreateCQ:        typed((*Session).createCQ),
+	abi.ResizeCQ:        typed((*Session).resizeCQ),
+	abi.DestroyCQ:       typed((*Session).destroyCQ),
+	abi.CreateQP:        typed((*Session).createQP),
+	abi.ModifyQP:        typed((*Session).modifyQP),
+	abi.QueryQP:         typed((*Session).queryQP),
+	abi.DestroyQP:       typed((*Session).destroyQP),
+	abi.CMCreateChannel: typed((*Session).cmCreateChannel),
+	abi.CMDestroyChan:   typed((*Session).cmDestroyChannel),
+	abi.CMCreateID:      typed((*Session).cmCreateID),
+	abi.CMDestroyID:     typed((*Session).cmDestroyID),
+	abi.CMBind:          typed((*Session).cmBind),
+	abi.CMResolveAddr:   typed((*Session).cmResolveAddr),
+	abi.CMResolveRoute:  typed((*Session).cmResolveRoute),
+	abi.CMListen:        typed((*Session).cmListen),
+	abi.CMConnect:       typed((*Session).cmConnect),
+	abi.CMAccept:        typed((*Session).cmAccept),
+	abi.CMReject:        typed((*Session).cmReject),
+	abi.CMDisconnect:    typed((*Session).cmDisconnect),
+	abi.CMSetOption:     typed((*Session).cmSetOption),
+	abi.CMMigrateID:     typed((*Session).cmMigrateID),
+}
+
+func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
+	h := handlers[t]
+	if h == nil {
+		return fmt.Errorf("control: message type %d is unknown: %w", t, syscall.EOPNOTSUPP)
+	}
+	return h(x, b, r)
+}

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"syscall"
+
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// channelObject is a completion channel.
+type channelObject struct {
+	ctx    *contextObject
+	socket *engine.EventSocket
+	users  int
+}
+
+// cqObject is a completion queue with its ring.
+type cqObject struct {
+	cq   *engine.CQ
+	ctx  *contextObject
+	ch   *channelObject
+	ring *sharedMemory
+}
+
+func (x *Session) createChannel(m *abi.HandleMessage, r *reply) error {
+	ctx, err := object[*contextObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	var resp abi.HandleMessage
+	s, err := newEvents(r)
+	if err != nil {
+		return err
+	}
+	r.body = abi.Bytes(&resp)
+	ctx.users++
+	x.do(func() { resp.Handle = x.add(&channelObject{ctx: ctx, socket: s}) })
+	return nil
+}
+
+func (x *Session) destroyChannel(m *abi.HandleMessage, _ *reply) error {
+	c, err := object[*channelObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	if c.users > 0 {
+		return syscall.EBUSY
+	}
+	c.ctx.users--
+	x.do(func() {
+		c.socket.Close()
+		delete(x.objects, m.Handle)
+	})
+	return nil
+}
+
+func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
+	ctx, err := object[*contextObject](x, m.Context)
+	if err != nil {
+		return err
+	}
+	var ch *channelObject
+	if m.Channel != abi.NoHandle {
+		if ch, err = object[*channelObject](x, m.Channel); err != nil {
+			return err
+		}
+	}
+	if m.CQE == 0 || m.CQE > maxCQE {
+		return syscall.EINVAL
+	}
+	if l := x.s.Limits.CompletionQueues; l > 0 && x.used.cqs >= l {
+		return x.overLimit("completion queues", uint64(l))
+	}
+	resp := ring.CQLayout(m.CQE)
+	mem, err := newSharedMemory("urdma-cq", int(resp.Bytes))
+	if err != nil {
+		return err
+	}
+	q := &cqObject{cq: &engine.CQ{Client: x.client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
+	q.cq.Ring.Init(mem.mem, &resp)
+	x.used.cqs++
+	ctx.users++
+	if ch != nil {
+		ch.users++
+		q.cq.Channel = ch.socket
+	}
+	x.do(func() {
+		q.cq.Handle = x.add(q)
+		resp.Handle = q.cq.Handle
+	})
+	*r = respond(&resp, mem.fd)
+	r.done = mem.closeFD
+	return nil
+}
+
+func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
+	q, err := object[*cqObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	if m.CQE == 0 || m.CQE > maxCQE {
+		return syscall.EINVAL
+	}
+	resp := ring.CQLayout(m.CQE)
+	mem, err := newSharedMemory("urdma-cq", int(resp.Bytes))
+	if err != nil {
+		return err
+	}
+	fits, old := false, q.ring
+	x.do(func() { fits = q.moveTo(mem, &resp) })
+	if !fits {
+		mem.close()
+		return syscall.EINVAL
+	}
+	old.close()
+	resp.Handle = m.Handle
+	*r = respond(&resp, mem.fd)
+	r.done = mem.closeFD
+	return nil
+}
+
+// moveTo moves completions not yet polled to a new ring, if they fit.
+func (q *cqObject) moveTo(mem *sharedMemory, layout *abi.CQResponse) bool {
+	old := &q.cq.Ring
+	if old.Pending() > layout.Entries {
+		return false
+	}
+	waiting := make([]abi.CQE, old.Pending())
+	waiting = waiting[:old.Backlog(waiting)]
+	var fresh ring.ServerCQ
+	fresh.Init(mem.mem, layout)
+	for i := range waiting {
+		fresh.Push(&waiting[i])
+	}
+	fresh.SetArm(old.Arm())
+	q.cq.Ring, q.ring = fresh, mem
+	return true
+}
+
+func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
+	q, err := object[*cqObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	busy := false
+	x.do(func() {
+		if busy = q.cq.InUse(); !busy {
+			delete(x.objects, m.Handle)
+		}
+	})
+	if busy {
+		return syscall.EBUSY
+	}
+	x.used.cqs--
+	q.ctx.users--
+	if q.ch != nil {
+		q.ch.users--
+	}
+	q.ring.close()
+	return nil
+}

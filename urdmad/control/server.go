@@ -1,0 +1,139 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+)
+
+// Device is what clients are told of a port.
+type Device struct {
+	Name      string
+	IP        [4]byte
+	PrefixLen int
+	MAC       [6]byte
+	MTU       int // bytes of the largest IPv4 packet
+	Transport uint32
+	MaxQP     int
+	Link      func() bool
+}
+
+// Limits bounds what one client may own; Clients bounds their number.
+type Limits struct {
+	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
+	RegisteredBytes                                                uint64
+	Clients                                                        int
+}
+
+// Server is the control side of an urdmad.
+type Server struct {
+	Engine  *engine.Engine
+	CM      *cm.Manager
+	Devices []Device
+	Limits  Limits
+	Sysfs   string // what ibv_get_sysfs_path() should return
+	Version uint32 // major<<16 | minor<<8 | patch
+	Log     *slog.Logger
+	// Wake gets the engine's worker out of its sleep.
+	Wake func()
+	// Watch and Unwatch add and remove a kick socket of the worker.
+	Watch, Unwatch func(fd int) error
+	MaxReads       int // IRD and ORD limit of one queue pair
+
+	mu       sync.Mutex
+	sessions map[*Session]struct{}
+	closing  bool
+	nextID   atomic.Uint64
+	running  sync.WaitGroup
+}
+
+// Listen makes the control socket. Its directory must exist; a stale socket is
+// replaced, a live one is an error.
+func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
+	if c, err := net.Dial("unixpacket", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("control: another urdmad listens on %s", path)
+	} else if errors.Is(err, unix.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("control: removing the stale socket: %w", err)
+		}
+	}
+	old := unix.Umask(0o177)
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	unix.Umask(old)
+	if err != nil {
+		return nil, fmt.Errorf("control: listening on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return l, nil
+}
+
+// Serve accepts clients until the listener is closed.
+func (s *Server) Serve(l *net.UnixListener) error {
+	for {
+		c, err := l.AcceptUnix()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			// Most often out of descriptors: what clients hold comes back.
+			s.Log.Warn("accepting a client", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		s.start(c)
+	}
+}
+
+func (s *Server) start(c *net.UnixConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.Limits.Clients > 0 && len(s.sessions) >= s.Limits.Clients {
+		s.Log.Warn("client refused", "clients", len(s.sessions), "limit", s.Limits.Clients)
+		c.Close()
+		return
+	}
+	if s.sessions == nil {
+		s.sessions = map[*Session]struct{}{}
+	}
+	x := newSession(s, c)
+	s.sessions[x] = struct{}{}
+	s.running.Go(func() {
+		x.run()
+		s.mu.Lock()
+		delete(s.sessions, x)
+		s.mu.Unlock()
+	})
+}
+
+// Clients is how many clients are connected.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// Close hangs up on every client and waits until what they owned is gone. The
+// engine must still be running.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closing = true
+	for x := range s.sessions {
+		x.conn.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}

@@ -1,0 +1,232 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/engine"
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
+
+// Session is one client's connection and everything it owns.
+type Session struct {
+	s      *Server
+	conn   *net.UnixConn
+	id     uint64
+	name   string
+	client *engine.Client
+	space  *mem.Space
+
+	bells    *sharedMemory
+	kick     int // our end of the kick socket, -1 none
+	ready    bool
+	objects  map[uint32]any
+	next     uint32
+	used     usage
+	ended    bool       // cleanUp has begun; engine thread
+	received []*os.File // descriptors of the request at hand
+}
+
+// usage counts against Limits.
+type usage struct {
+	qps, mrs, cqs, pds int
+	bytes              uint64
+}
+
+func newSession(s *Server, c *net.UnixConn) *Session {
+	return &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
+		objects: map[uint32]any{}}
+}
+
+// run reads requests until the client hangs up or breaks the protocol.
+func (x *Session) run() {
+	err := x.serve()
+	if err != nil && !errors.Is(err, errHangUp) && !errors.Is(err, net.ErrClosed) {
+		x.s.Log.Warn("client closed", "client", x.name, "error", err)
+	}
+	x.cleanUp()
+	x.conn.Close()
+	x.s.Log.Debug("client gone", "client", x.name)
+}
+
+var errHangUp = errors.New("control: the client hung up")
+
+func (x *Session) serve() error {
+	buf := make([]byte, abi.MaxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	for {
+		n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errHangUp
+		}
+		if x.received, err = descriptors(oob[:oobn]); err != nil {
+			return err
+		}
+		if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+			x.dropReceived()
+			return fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
+		}
+		err = x.request(buf[:n])
+		x.dropReceived()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func descriptors(oob []byte) ([]*os.File, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("control: ancillary data: %w", err)
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue // not descriptors
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "from client"))
+		}
+	}
+	return files, nil
+}
+
+// take returns the next descriptor of the request, whose owner the caller is
+// from now on; nil if there is none.
+func (x *Session) take() *os.File {
+	if len(x.received) == 0 {
+		return nil
+	}
+	f := x.received[0]
+	x.received = x.received[1:]
+	return f
+}
+
+func (x *Session) dropReceived() {
+	for _, f := range x.received {
+		f.Close()
+	}
+	x.received = nil
+}
+
+// request answers one message. An error ends the session; what the client may
+// get wrong is an errno in the response instead.
+func (x *Session) request(b []byte) error {
+	if len(b) < abi.Size[abi.Header]() {
+		return fmt.Errorf("control: message of %d bytes is shorter than its header", len(b))
+	}
+	h, _ := abi.Decode[abi.Header](b[:abi.Size[abi.Header]()])
+	if int(h.Length) != len(b) {
+		return fmt.Errorf("control: message of %d bytes says it has %d", len(b), h.Length)
+	}
+	if !x.ready && h.Type != abi.Hello {
+		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
+	}
+	r := reply{}
+	err := x.dispatch(h.Type, b, &r)
+	return x.answer(h, r, err)
+}
+
+// reply is a response without its header: the structure's bytes with room for
+// the header in front, and descriptors that the client gets copies of.
+type reply struct {
+	body []byte
+	fds  []int
+	done func() // after the response was sent or failed
+}
+
+// respond makes a reply of a response structure.
+func respond[T any](v *T, fds ...int) reply { return reply{body: abi.Bytes(v), fds: fds} }
+
+func (x *Session) answer(h abi.Header, r reply, err error) error {
+	if r.done != nil {
+		defer r.done()
+	}
+	h.Length, h.Status = uint32(abi.Size[abi.Header]()), 0
+	out := abi.Bytes(&h)
+	if err != nil {
+		h.Status = int32(errnoOf(err))
+		r.fds = nil
+		if _, plain := err.(syscall.Errno); !plain { //nolint:errorlint // a bare errno needs no explanation
+			x.s.Log.Warn("request refused", "client", x.name, "type", uint32(h.Type), "error", err)
+		}
+	}
+	if err == nil || errors.Is(err, errVersion) {
+		if r.body != nil {
+			h.Length = uint32(len(r.body))
+			copy(r.body, abi.Bytes(&h))
+			out = r.body
+		}
+	}
+	var oob []byte
+	if len(r.fds) > 0 {
+		oob = unix.UnixRights(r.fds...)
+	}
+	_, _, err = x.conn.WriteMsgUnix(out, oob, nil)
+	return err
+}
+
+// errnoOf is the errno that a refusal becomes.
+func errnoOf(err error) syscall.Errno {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return syscall.EINVAL
+}
+
+// do runs fn on the engine's thread and waits for it.
+func (x *Session) do(fn func()) {
+	done := make(chan struct{})
+	x.s.Engine.Do(func() {
+		defer close(done)
+		fn()
+	})
+	x.s.Wake()
+	<-done
+}
+
+// add gives an object a handle that no live object of this client has. It runs
+// on the engine's thread or before the object is visible there.
+func (x *Session) add(v any) uint32 {
+	for {
+		x.next++
+		if x.next == abi.NoHandle {
+			continue
+		}
+		if _, taken := x.objects[x.next]; !taken {
+			x.objects[x.next] = v
+			return x.next
+		}
+	}
+}
+
+// object finds a handle's object if it is of type T.
+func object[T any](x *Session, handle uint32) (T, error) {
+	v, ok := x.objects[handle].(T)
+	if !ok {
+		return v, syscall.ENOENT
+	}
+	return v, nil
+}
+
+// commandName is a client's name for logs, from bytes that it chose.
+func commandName(b []byte, pid uint32) string {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return fmt.Sprintf("%.63q[%d]", b, pid)
+}
