@@ -1,0 +1,88 @@
+# Bare `make` says what there is to make.
+GO := .ci/go
+BUILD := build
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+FUZZTIME ?= 20s
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || cat VERSION 2>/dev/null || echo devel)
+LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-bench build daemons library demo test test-long bench lint fuzz install uninstall clean
+
+help:
+	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
+	@echo 'make test       every check there is, in under 20 minutes; make test-long: the long ones too'
+	@echo
+	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
+	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
+	@echo 'make bench      urdma and kernel TCP side by side, in one run'
+	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
+	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
+	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
+	@echo 'make clean      remove build/'
+
+deps:
+	@.ci/deps test
+
+deps-bench:
+	@.ci/deps bench
+
+# The rules of the C parts, with paths from here.
+include examples/examples.mk
+-include verbs/lib/lib.mk
+
+build: daemons library examples
+
+daemons:
+	@mkdir -p $(BUILD)
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
+
+library: $(BUILD)/liburdma.so
+
+# What the targets below do begins with a machine that has nothing yet, so
+# each installs first and makes afterwards.
+demo:
+	@.ci/deps demo
+	@$(MAKE) --no-print-directory build
+	@$(GO) run ./test/demo -build $(BUILD)
+
+test:
+	@.ci/deps test
+	@$(MAKE) --no-print-directory build
+	@.ci/lint
+	@.ci/test
+
+test-long:
+	@URDMA_LONG=1 $(MAKE) --no-print-directory test
+
+bench: 
+	@.ci/deps bench
+	@$(MAKE) --no-print-directory build
+	@$(GO) run ./test/bench -build $(BUILD)
+
+lint:
+	@.ci/lint
+
+fuzz:
+	@.ci/fuzz $(FUZZTIME)
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBDIR)
+	install -d $(DESTDIR)$(PREFIX)/share/urdma $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man8
+	install $(BUILD)/urdmad $(DESTDIR)$(PREFIX)/sbin/
+	install $(BUILD)/urdma $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(BUILD)/liburdma.so $(DESTDIR)$(LIBDIR)/
+	install -m 644 schema/urdma-schema.json $(DESTDIR)$(PREFIX)/share/urdma/
+	for section in 1 5 8; do for page in docs/man/*.$$section; do \
+		[ ! -f $$page ] || install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/; done; done
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/urdmad $(DESTDIR)$(PREFIX)/bin/urdma $(DESTDIR)$(LIBDIR)/liburdma.so
+	rm -rf $(DESTDIR)$(PREFIX)/share/urdma
+	cd docs/man && for page in *.[158]; do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; done
+
+clean:
+	rm -rf $(BUILD)
