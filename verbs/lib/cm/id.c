@@ -2,6 +2,7 @@
  * id.c - communication identifiers: creation, the table of handles, the
  * binding to a device, and destruction after every event was acknowledged.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -185,6 +186,8 @@ int cm_id_attach(struct cm_id *id, uint32_t device)
 	id->device = device;
 	id->public.verbs = verbs;
 	id->public.port_num = 1; /* a urdma device has one port */
+	id->public.route.addr.addr.ibaddr.pkey = htons(0xffff); /* the default partition */
+	urdma_context_gid(verbs, 0, &id->public.route.addr.addr.ibaddr.sgid);
 	if (!id->public.pd)
 		id->public.pd = pd;
 	return 0;

@@ -135,6 +135,7 @@ static void test_active(void)
 	struct rdma_cm_id *id = resolved(channel);
 
 	CHECK(id->verbs && id->pd && id->port_num == 1);
+	CHECK(id->route.addr.addr.ibaddr.sgid.raw[15] == 0x42);
 	CHECK(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr == htonl(0x0a000001));
 	CHECK(rdma_get_src_port(id) == htons(40000) && rdma_get_dst_port(id) == htons(7471));
 	REFUSES(rdma_connect(id, NULL), EINVAL); /* no queue pair and no parameters */
@@ -246,6 +247,7 @@ static void test_sync_active(void)
 	CHECK(id->event && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
 	CHECK(rdma_disconnect(id) == 0);
 	CHECK(id->event->event == RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(rdma_disconnect(id) == 0); /* no second event to wait for */
 	finish(id);
 
 	fake_refuse(URDMA_ABI_CM_RESOLVE_ROUTE, ENETUNREACH);
