@@ -1,0 +1,130 @@
+// Package sysfs writes the small tree that stands for /sys: programs ask
+// ibv_get_sysfs_path(3) where it is and look for class/infiniband and
+// class/infiniband_verbs (Open MPI's openib BTL refuses to start without the
+// first). It knows the form of those files and nothing else.
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Device is one port as the tree shows it.
+type Device struct {
+	Name      string
+	MAC       [6]byte
+	IP        [4]byte
+	MTU       int
+	Transport string // iwarp, ib or roce
+	Firmware  string
+}
+
+// mark names the file that says a tree is ours, so that Remove and Write never
+// delete a directory that somebody's configuration named by mistake.
+const mark = ".urdma-sysfs"
+
+// ErrForeign is returned for a directory that is not a tree of ours.
+var ErrForeign = errors.New("sysfs: the directory exists and is not one that urdmad made")
+
+// Write replaces the tree in dir.
+func Write(dir string, devices []Device) error {
+	if err := Remove(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	if err := put(dir, mark, "made by urdmad, removed when it stops"); err != nil {
+		return err
+	}
+	for i := range devices {
+		for name, text := range devices[i].files(i) {
+			if err := put(dir, name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return put(dir, "class/infiniband_verbs/abi_version", "6")
+}
+
+// Remove deletes a tree that Write made; a directory that does not exist is no
+// error.
+func Remove(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, mark)); err != nil {
+		return fmt.Errorf("%w: %s", ErrForeign, dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+func put(dir, name, text string) error {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	return nil
+}
+
+// files are the paths and contents of device number i.
+func (d *Device) files(i int) map[string]string {
+	ib := "class/infiniband/" + d.Name + "/"
+	verbs := fmt.Sprintf("class/infiniband_verbs/uverbs%d/", i)
+	nodeType, link := "4: RNIC", "Ethernet"
+	if d.Transport != "iwarp" {
+		nodeType = "1: CA"
+	}
+	if d.Transport == "ib" {
+		link = "InfiniBand"
+	}
+	guid := d.guid()
+	return map[string]string{
+		ib + "node_type":              nodeType,
+		ib + "node_guid":              guid,
+		ib + "sys_image_guid":         guid,
+		ib + "node_desc":              d.Name,
+		ib + "fw_ver":                 d.Firmware,
+		ib + "ports/1/state":          "4: ACTIVE",
+		ib + "ports/1/phys_state":     "5: LinkUp",
+		ib + "ports/1/link_layer":     link,
+		ib + "ports/1/rate":           "100 Gb/sec (4X EDR)",
+		ib + "ports/1/lid":            "0x0",
+		ib + "ports/1/sm_lid":         "0x0",
+		ib + "ports/1/lid_mask_count": "0",
+		ib + "ports/1/gids/0":         d.gid(),
+		ib + "ports/1/pkeys/0":        "0xffff",
+		verbs + "ibdev":               d.Name,
+		verbs + "abi_version":         "1",
+		verbs + "dev":                 fmt.Sprintf("231:%d", 192+i),
+	}
+}
+
+func (d *Device) guid() string {
+	m := d.MAC
+	return fmt.Sprintf("%02x%02x:%02xff:fe%02x:%02x%02x", m[0]^2, m[1], m[2], m[3], m[4], m[5])
+}
+
+// gid is what the transport's GID 0 shows: the MAC for iwarp, the IPv4-mapped
+// address otherwise.
+func (d *Device) gid() string {
+	var g [16]byte
+	if d.Transport == "iwarp" {
+		copy(g[:], d.MAC[:])
+	} else {
+		g[10], g[11] = 0xff, 0xff
+		copy(g[12:], d.IP[:])
+	}
+	parts := make([]string, 8)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("%02x%02x", g[2*i], g[2*i+1])
+	}
+	return strings.Join(parts, ":")
+}
