@@ -28,7 +28,7 @@ static void start(struct ibv_qp_ex *ex)
 	struct urdma_qp *qp = of(ex);
 	int status = urdma_qp_may_send(qp);
 
-	qp->builder.taken = urdma_lock_take(&qp->sq.lock);
+	qp->builder.taken = urdma_lock_keep(&qp->sq.lock);
 	qp->builder.first = qp->sq.prod;
 	qp->builder.error = status;
 	qp->builder.slot = NULL;

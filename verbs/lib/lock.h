@@ -34,18 +34,23 @@ static inline void urdma_lock_wait(struct urdma_lock *l)
 	} while (!__atomic_compare_exchange_n(&l->word, &seen, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 }
 
-/* Returns whether the lock was really taken; hand the answer to drop. glibc
- * clears __libc_single_threaded only in pthread_create, which no function that
- * holds one of these locks calls, so taken or not can't change in between. */
-static inline int urdma_lock_take(struct urdma_lock *l)
+/* Takes it whatever the number of threads: for a lock that is held while the
+ * program's own code runs (ibv_wr_start, ibv_start_poll). Returns 1. */
+static inline int urdma_lock_keep(struct urdma_lock *l)
 {
 	uint32_t seen = 0;
 
-	if (__libc_single_threaded)
-		return 0;
 	if (!__atomic_compare_exchange_n(&l->word, &seen, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		urdma_lock_wait(l);
 	return 1;
+}
+
+/* Returns whether the lock was really taken; hand the answer to drop. glibc
+ * clears __libc_single_threaded only in pthread_create, which no function that
+ * holds a lock taken this way calls, so taken or not can't change in between. */
+static inline int urdma_lock_take(struct urdma_lock *l)
+{
+	return __libc_single_threaded ? 0 : urdma_lock_keep(l);
 }
 
 static inline void urdma_lock_drop(struct urdma_lock *l, int taken)

@@ -52,6 +52,8 @@ struct urdma_cq {
 	uint32_t cons;          /* our own copy of ring->cons */
 	uint32_t empty;         /* polls in a row that found nothing */
 	uint32_t since_check;   /* ... since urdmad was last seen alive */
+	uint64_t rest_until;    /* ns: no yield before, see yield.c */
+	bool polled;            /* since the last post that yielded */
 	bool ignore_overrun;
 	struct urdma_qp *senders;   /* queue pairs that complete sends here */
 	struct urdma_qp *receivers; /* ... receives */
@@ -102,6 +104,7 @@ struct urdma_qp {
 	uint32_t doorbell;
 	struct urdma_builder builder;
 	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
+	uint64_t yielded;      /* ns: the last post that yielded without a poll before it */
 	uint32_t async_events; /* delivered, under ex.qp_base.mutex */
 };
 
@@ -181,15 +184,19 @@ uint64_t urdma_opcode_send_ops(void);
 void *urdma_queue_slot(struct urdma_queue *queue);
 /* Makes everything up to queue->prod visible to urdmad. */
 void urdma_queue_publish(struct urdma_queue *queue);
-/* Tells urdmad's worker, which may sleep, that a ring has news. */
-void urdma_ring_doorbell(struct urdma_qp *qp);
-/* The doorbell after a send, and the yield that urdmad may wish for. */
-void urdma_announce_send(struct urdma_qp *qp);
 /* 0 if requests may be posted to a queue pair in its state, else an errno. */
 int urdma_qp_may_send(struct urdma_qp *qp);
 int urdma_qp_may_recv(struct urdma_qp *qp);
 /* Asks urdmad for the state, as after a change that rdma_cm made. */
 int urdma_qp_refresh(struct urdma_qp *qp);
+
+/* yield.c: all without a queue's lock. */
+/* Tells urdmad's worker that a ring has news; true if it slept and was kicked. */
+bool urdma_ring_doorbell(struct urdma_qp *qp);
+/* The doorbell after a send, and the yield that urdmad may wish for. */
+void urdma_announce_send(struct urdma_qp *qp);
+/* The yield after a poll that found nothing. */
+void urdma_yield_empty_poll(struct urdma_cq *cq);
 
 /* build.c: fills the ibv_wr_* pointers that ops (IBV_QP_EX_WITH_*) names. */
 void urdma_build_fill(struct urdma_qp *qp, uint64_t ops);

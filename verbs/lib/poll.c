@@ -1,9 +1,5 @@
 /* poll.c - taking completions out of a ring. */
 #include <errno.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "objects.h"
 
@@ -49,13 +45,7 @@ void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 
 void urdma_cq_empty(struct urdma_cq *cq)
 {
-	uint32_t yield = __atomic_load_n(&cq->bells->yield_poll, __ATOMIC_RELAXED);
-
-	cq->empty++;
-	if (yield && cq->empty >= yield) {
-		cq->empty = 0;
-		sched_yield();
-	}
+	urdma_yield_empty_poll(cq);
 	if (++cq->since_check >= CHECK_EVERY) {
 		cq->since_check = 0;
 		urdma_client_check(cq->client);
@@ -106,6 +96,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return nothing(cq);
 	taken = urdma_lock_take(&cq->lock);
+	__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
 	while (n < num_entries && urdma_cq_take(cq, &e))
 		to_wc(&e, &wc[n++]);
 	/* Release: urdmad may overwrite the entries once it sees this. */

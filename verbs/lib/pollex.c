@@ -37,7 +37,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return EIO;
-	cq->polling = urdma_lock_take(&cq->lock);
+	cq->polling = urdma_lock_keep(&cq->lock);
+	__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
 	status = show_next(cq);
 	if (!status) {
 		cq->empty = cq->since_check = 0;

@@ -1,0 +1,114 @@
+/*
+ * yield.c - when a program gives its core to urdmad. bench/floor/README.md
+ * measured why: where both share a core, what the program waits for can only
+ * happen after a yield; where they don't, a yield finds nobody and costs.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+#define POST_AGAIN 5000u /* ns after which a post that no poll preceded yields again */
+#define ALONE 1000u      /* ns: a shorter yield met nobody who wants the core */
+#define ALONE_REST 2000u /* ns without a yield after such a one */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The program's errno is not a poll's or a post's to change. */
+static void give_core(void)
+{
+	int saved = errno;
+
+	sched_yield();
+	errno = saved;
+}
+
+/* Takes the mark a poll of either queue left. Two posting threads may both
+ * see it: then both yield, which is harmless. */
+static bool polled_since(const struct ibv_qp *qp)
+{
+	struct urdma_cq *send = urdma_cq_of(qp->send_cq), *recv = urdma_cq_of(qp->recv_cq);
+	bool polled = __atomic_load_n(&send->polled, __ATOMIC_RELAXED) || __atomic_load_n(&recv->polled, __ATOMIC_RELAXED);
+
+	if (polled) {
+		__atomic_store_n(&send->polled, false, __ATOMIC_RELAXED);
+		__atomic_store_n(&recv->polled, false, __ATOMIC_RELAXED);
+	}
+	return polled;
+}
+
+/* A burst of posts yields once. */
+static void yield_after_post(struct urdma_qp *qp)
+{
+	const struct urdma_abi_doorbells *bells = qp->bells;
+	uint64_t now;
+
+	if (!__atomic_load_n(&bells->yield_post, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&bells->core, __ATOMIC_RELAXED) != (uint32_t)sched_getcpu())
+		return;
+	if (!polled_since(&qp->ex.qp_base)) {
+		now = now_ns();
+		if (now - __atomic_load_n(&qp->yielded, __ATOMIC_RELAXED) < POST_AGAIN)
+			return;
+		__atomic_store_n(&qp->yielded, now, __ATOMIC_RELAXED);
+	}
+	give_core();
+}
+
+void urdma_announce_send(struct urdma_qp *qp)
+{
+	if (!urdma_ring_doorbell(qp))
+		yield_after_post(qp);
+}
+
+void urdma_yield_empty_poll(struct urdma_cq *cq)
+{
+	uint32_t every = __atomic_load_n(&cq->bells->yield_poll, __ATOMIC_RELAXED);
+	uint64_t before;
+
+	if (!every || ++cq->empty < every)
+		return;
+	cq->empty = 0;
+	before = now_ns();
+	if (before < cq->rest_until)
+		return;
+	give_core();
+	if (now_ns() - before < ALONE)
+		cq->rest_until = before + ALONE_REST;
+}
+
+/*
+ * The order of urdma_abi.h: index published, bit, summary, then the look at
+ * sleeping. Both read-modify-writes are sequentially consistent, as is
+ * urdmad's store of sleeping before its last look at summary, so one of the
+ * two sees the other. The exchange lets one of several posts kick.
+ */
+bool urdma_ring_doorbell(struct urdma_qp *qp)
+{
+	struct urdma_abi_doorbells *bells = qp->bells;
+	uint32_t word = qp->doorbell / 64;
+	uint8_t byte = 1;
+	int saved;
+
+	__atomic_fetch_or(&bells->bits[word], UINT64_C(1) << (qp->doorbell % 64), __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&bells->summary, UINT64_C(1) << word, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&bells->sleeping, __ATOMIC_SEQ_CST) ||
+	    !__atomic_exchange_n(&bells->sleeping, 0, __ATOMIC_SEQ_CST))
+		return false;
+	/* A full socket means that kicks enough are on their way. Raw, because
+	 * send(2) is a cancellation point and posting must not be one. */
+	saved = errno;
+	syscall(SYS_sendto, qp->client->kick, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	errno = saved;
+	return true;
+}
