@@ -7,7 +7,7 @@ MANDIR ?= $(PREFIX)/share/man
 FUZZTIME ?= 20s
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || cat VERSION 2>/dev/null || echo devel)
-LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
+GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-bench build daemons library demo test test-long bench lint fuzz install uninstall clean
@@ -38,7 +38,7 @@ build: daemons library examples
 
 daemons:
 	@mkdir -p $(BUILD)
-	$(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
+	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
 
 library: $(BUILD)/liburdma.so
 
