@@ -13,7 +13,7 @@ type cmChannelObject struct {
 	ch *cm.Channel
 }
 
-func (x *Session) cmCreateChannel(_ *abi.HandleMessage, r *reply) error {
+func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {
 	var resp abi.HandleMessage
 	s, err := newEvents(r)
 	if err != nil {

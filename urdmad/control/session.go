@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -63,11 +64,11 @@ func (x *Session) serve() error {
 	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	for {
 		n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
+		if n == 0 || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			return errHangUp
+		}
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return errHangUp
 		}
 		if x.received, err = descriptors(oob[:oobn]); err != nil {
 			return err
