@@ -102,13 +102,11 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 	if (error)
 		return cm_fail(error);
 	cm_address_write(&request.dst, &public->route.addr.dst_addr);
-	/* The device is attached when the event says that it can be reached. */
+	/* The source address and the device are adopted with the event, whose
+	 * reader may be another thread and faster than this one. */
 	error = urdma_call(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request,
 			   sizeof(request), &bound, sizeof(bound));
-	if (error)
-		return cm_fail(error);
-	cm_address_write(&bound.local, &public->route.addr.src_addr);
-	return cm_complete(id);
+	return error ? cm_fail(error) : cm_complete(id);
 }
 
 URDMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)

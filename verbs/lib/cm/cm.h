@@ -100,7 +100,7 @@ struct cm_id {
 	bool afonly;              /* RDMA_OPTION_ID_AFONLY: :: means IPv6 only */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint32_t external_qp;     /* handle of a queue pair that the program made */
+	uint32_t qp_handle;       /* of the queue pair that was connected or accepted */
 	struct ibv_qp_init_attr *passive_attr; /* of rdma_create_ep, for requests */
 	uint8_t *connect_data;    /* ai_connect, sent ahead of private data */
 	size_t connect_length;
@@ -162,13 +162,14 @@ void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
 /* Adopts what CM_BIND and CM_LISTEN answered: address, port number, device. */
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 
-/* ---- external.c --------------------------------------------------------------- */
+/* ---- qpstate.c ---------------------------------------------------------------- */
 
-/* The handle of this process's queue pair with a number, or NO_HANDLE; the id
- * remembers it. */
-uint32_t cm_external_qp(struct cm_id *id, uint32_t qp_num);
+/* The handle of the id's queue pair, or of the one of this process that has
+ * the number, or NO_HANDLE. */
+uint32_t cm_qp_named(struct cm_id *id, uint32_t qp_num);
 
-/* Reflects in the id's queue pair, whoever made it, where urdmad moved it. */
+/* Reflects in the connection's queue pair, if it still exists, where urdmad
+ * moved it. */
 void cm_qp_moved(struct cm_id *id, enum ibv_qp_state state);
 
 /* ---- qp.c ---------------------------------------------------------------------- */

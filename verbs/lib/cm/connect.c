@@ -68,7 +68,7 @@ static int fill_param(struct cm_id *id, const struct rdma_conn_param *from,
 	int error;
 
 	to->qp_num = qp ? qp->qp_num : from ? from->qp_num : 0;
-	to->qp = qp ? urdma_qp_handle(qp) : cm_external_qp(id, to->qp_num);
+	to->qp = id->qp_handle = cm_qp_named(id, to->qp_num);
 	to->srq = qp ? qp->srq != NULL : from ? from->srq : 0;
 	to->responder_resources = id->responder_resources;
 	to->initiator_depth = id->initiator_depth;
@@ -82,17 +82,6 @@ static int fill_param(struct cm_id *id, const struct rdma_conn_param *from,
 	return error;
 }
 
-static int send_param(struct cm_id *id, enum urdma_abi_type type,
-		      const struct rdma_conn_param *param)
-{
-	struct urdma_abi_cm_conn request = { .id = id->handle };
-	int error = fill_param(id, param, &request.param);
-
-	if (error)
-		return error;
-	return urdma_call(id->client, type, &request, sizeof(request), NULL, 0);
-}
-
 static uint8_t smaller(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
@@ -102,6 +91,7 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 			      struct rdma_conn_param *param)
 {
 	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_conn request = { .id = id->handle };
 	int error = check_param(public, param);
 	uint8_t depth;
 
@@ -111,7 +101,10 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	id->responder_resources = param ? smaller(param->responder_resources, depth) : depth;
 	id->initiator_depth = param ? smaller(param->initiator_depth, depth) : depth;
 	id->active = true;
-	error = send_param(id, URDMA_ABI_CM_CONNECT, param);
+	error = fill_param(id, param, &request.param);
+	if (!error)
+		error = urdma_call(id->client, URDMA_ABI_CM_CONNECT, &request,
+				   sizeof(request), NULL, 0);
 	return error ? cm_fail(error) : cm_complete(id);
 }
 
@@ -134,14 +127,24 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 			     struct rdma_conn_param *param)
 {
 	struct cm_id *id = cm_id_of(public);
+	struct urdma_abi_cm_conn request = { .id = id->handle };
 	int error = check_param(public, param);
 
 	if (error)
 		return cm_fail(error);
 	choose_depths(id, param);
-	error = send_param(id, URDMA_ABI_CM_ACCEPT, param);
-	cm_qp_moved(id, error ? IBV_QPS_ERR : IBV_QPS_RTS);
-	return error ? cm_fail(error) : cm_complete(id);
+	error = fill_param(id, param, &request.param);
+	if (error)
+		return cm_fail(error);
+	/* Before the request: the thread that reads events may see the end of
+	 * the connection before this one goes on. */
+	cm_qp_moved(id, IBV_QPS_RTS);
+	error = urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
+			   sizeof(request), NULL, 0);
+	if (!error)
+		return cm_complete(id);
+	cm_qp_moved(id, IBV_QPS_ERR);
+	return cm_fail(error);
 }
 
 URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,

@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,21 @@ static void test_active(void)
 	CHECK(rdma_disconnect(id) == 0);
 	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(id->qp->state == IBV_QPS_ERR);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* As rping does: the queue pair goes first, and not by rdma_destroy_qp. */
+static void test_event_after_destroy_qp(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = connected(channel);
+
+	CHECK(rdma_disconnect(id) == 0);
+	CHECK(ibv_destroy_qp(id->qp) == 0);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	id->qp = NULL;
+	rdma_destroy_qp(id); /* its completion queues */
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }
@@ -483,6 +499,56 @@ static void test_daemon_dies(void)
 	rdma_destroy_event_channel(channel);
 }
 
+#define MAKERS 4
+#define ROUNDS 200
+
+/* Makes ids on the shared channel and destroys them with events unread, in
+ * hand and acknowledged: whichever the reader got to. */
+static void *make_and_destroy(void *channel)
+{
+	struct sockaddr_in to = address("10.0.0.2", 7471);
+	struct rdma_cm_id *id;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+		CHECK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1) == 0);
+		if (i % 2)
+			sched_yield();
+		CHECK(rdma_destroy_id(id) == 0);
+	}
+	return NULL;
+}
+
+static void *read_until_gone(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(channel, &event) == 0) {
+		CHECK(event->event == RDMA_CM_EVENT_ADDR_RESOLVED && event->id->channel == channel);
+		CHECK(rdma_ack_cm_event(event) == 0);
+	}
+	CHECK(errno == ENODEV);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	pthread_t readers[2], makers[MAKERS];
+
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_create(&readers[i], NULL, read_until_gone, channel) == 0);
+	for (int i = 0; i < MAKERS; i++)
+		CHECK(pthread_create(&makers[i], NULL, make_and_destroy, channel) == 0);
+	for (int i = 0; i < MAKERS; i++)
+		CHECK(pthread_join(makers[i], NULL) == 0);
+	fake_die();
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_join(readers[i], NULL) == 0);
+	CHECK(fake_count(URDMA_ABI_CM_CREATE_ID) == fake_count(URDMA_ABI_CM_DESTROY_ID));
+	rdma_destroy_event_channel(channel);
+}
+
 static void test_addresses(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -671,6 +737,7 @@ static const struct {
 } cases[] = {
 	{ "no_daemon", test_no_daemon },
 	{ "active", test_active },
+	{ "event_after_destroy_qp", test_event_after_destroy_qp },
 	{ "passive", test_passive },
 	{ "reject", test_reject },
 	{ "sync_active", test_sync_active },
@@ -684,6 +751,7 @@ static const struct {
 	{ "destroy_waits", test_destroy_waits },
 	{ "cancel", test_cancel },
 	{ "daemon_dies", test_daemon_dies },
+	{ "threads", test_threads },
 	{ "addresses", test_addresses },
 	{ "getaddrinfo", test_getaddrinfo },
 	{ "options", test_options },

@@ -13,6 +13,7 @@
 #include "fake.h"
 
 struct fake_id fake_ids[FAKE_IDS];
+static pthread_mutex_t one_request = PTHREAD_MUTEX_INITIALIZER;
 static struct urdma_client first;
 static bool running = true;
 static int refusals[64];
@@ -49,7 +50,9 @@ void fake_die(void)
 {
 	for (uint32_t i = 1; i <= last_channel; i++)
 		close(sockets[i]);
+	pthread_mutex_lock(&one_request);
 	first.state = URDMA_CLIENT_GONE;
+	pthread_mutex_unlock(&one_request);
 	running = false;
 }
 
@@ -133,12 +136,11 @@ static bool answer_id(enum urdma_abi_type type, const void *request, void *respo
 	}
 }
 
-int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
-	       size_t request_length, void *response, size_t response_length)
+static int answer(struct urdma_client *client, enum urdma_abi_type type, void *request,
+		  void *response, size_t response_length)
 {
 	struct urdma_abi_handle_response *made = response;
 
-	(void)request_length;
 	counts[type]++;
 	if (client->state)
 		return EIO;
@@ -157,6 +159,18 @@ int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *requ
 	if (type == URDMA_ABI_CM_DESTROY_ID)
 		fake_ids[((struct urdma_abi_handle *)request)->handle].channel = 0;
 	return 0;
+}
+
+int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
+	       size_t request_length, void *response, size_t response_length)
+{
+	int error;
+
+	(void)request_length;
+	pthread_mutex_lock(&one_request);
+	error = answer(client, type, request, response, response_length);
+	pthread_mutex_unlock(&one_request);
+	return error;
 }
 
 int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
@@ -194,7 +208,16 @@ struct urdma_client *urdma_client_get(void)
 	return NULL;
 }
 
-bool urdma_client_check(struct urdma_client *client) { return !client->state; }
+bool urdma_client_check(struct urdma_client *client)
+{
+	bool alive;
+
+	pthread_mutex_lock(&one_request);
+	alive = !client->state;
+	pthread_mutex_unlock(&one_request);
+	return alive;
+}
+
 uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return 1; }
 
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t number)

@@ -7,7 +7,7 @@
 
 #include "../../cm.h"
 
-#define FAKE_IDS 64u
+#define FAKE_IDS 4096u
 
 struct fake_id {
 	uint32_t channel; /* 0: destroyed */
