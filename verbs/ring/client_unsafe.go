@@ -1,0 +1,231 @@
+package ring
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"urdma/verbs/abi"
+)
+
+// ClientQP is a client's side of a queue pair's rings. The send half and the
+// receive half are independent: each may be used by one goroutine at a time.
+//
+// A slot is written with WriteSQ, WriteInline or WriteRQ and stays private
+// until the next publish; several slots may share one publish.
+type ClientQP struct {
+	head *abi.QPRing
+	sq   clientQueue
+	rq   clientQueue
+}
+
+// clientQueue is one of the two rings. prod is one past the last slot written,
+// published or not; cons is the last value loaded from urdmad.
+type clientQueue struct {
+	mem    []byte // the slots
+	stride uint32
+	mask   uint32
+	prod   uint32
+	cons   uint32
+}
+
+func (c *clientQueue) init(mem []byte, offset, entries, stride uint32) {
+	*c = clientQueue{mem: mem[offset : offset+entries*stride], stride: stride, mask: entries - 1}
+}
+
+// reserve returns the next free slot, or nil. theirs is urdmad's index.
+func (c *clientQueue) reserve(theirs *uint32) []byte {
+	if c.prod-c.cons > c.mask {
+		c.cons = atomic.LoadUint32(theirs) // partner: urdmad's publish after it copied the slot
+		if c.prod-c.cons > c.mask {
+			return nil
+		}
+	}
+	at := (c.prod & c.mask) * c.stride
+	return c.mem[at : at+c.stride]
+}
+
+func (c *clientQueue) free(theirs *uint32) int {
+	c.cons = atomic.LoadUint32(theirs) // partner: urdmad's publish after it copied the slot
+	return int(c.mask + 1 - (c.prod - c.cons))
+}
+
+// Init attaches to the memory that the response to CREATE_QP describes, with
+// empty rings.
+func (q *ClientQP) Init(mem []byte, r *abi.QPResponse) {
+	*q = ClientQP{head: abi.At[abi.QPRing](mem, 0)}
+	q.sq.init(mem, r.SQOffset, r.SQEntries, r.SQStride)
+	q.rq.init(mem, r.RQOffset, r.RQEntries, r.RQStride)
+}
+
+// MaxSGE is how many scatter/gather elements a send slot holds, MaxInline how
+// many bytes of inline data, MaxRecvSGE the elements of a receive slot.
+func (q *ClientQP) MaxSGE() int     { return int(q.sq.stride-sqHeadBytes) / sgeBytes }
+func (q *ClientQP) MaxInline() int  { return int(q.sq.stride - sqHeadBytes) }
+func (q *ClientQP) MaxRecvSGE() int { return int(q.rq.stride-rqHeadBytes) / sgeBytes }
+
+// FreeSQ and FreeRQ are how many slots can be written now.
+func (q *ClientQP) FreeSQ() int { return q.sq.free(&q.head.SQCons) }
+func (q *ClientQP) FreeRQ() int { return q.rq.free(&q.head.RQCons) }
+
+// WriteSQ writes a send work request; NumSGE is taken from sge. False means
+// that the queue is full or the list longer than MaxSGE.
+func (q *ClientQP) WriteSQ(w *abi.SQE, sge []abi.SGE) bool {
+	if len(sge) > q.MaxSGE() {
+		return false
+	}
+	slot := q.sq.reserve(&q.head.SQCons)
+	if slot == nil {
+		return false
+	}
+	head := (*abi.SQE)(unsafe.Pointer(&slot[0]))
+	*head = *w
+	head.NumSGE = uint32(len(sge))
+	putSGE(slot[sqHeadBytes:], sge)
+	q.sq.prod++
+	return true
+}
+
+// WriteInline writes a send work request that carries its data itself: the
+// pieces one after the other. InlineLength and the flag are set here. False
+// means that the queue is full or the data longer than MaxInline.
+func (q *ClientQP) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
+	total := 0
+	for _, p := range pieces {
+		total += len(p)
+	}
+	if total > q.MaxInline() {
+		return false
+	}
+	slot := q.sq.reserve(&q.head.SQCons)
+	if slot == nil {
+		return false
+	}
+	head := (*abi.SQE)(unsafe.Pointer(&slot[0]))
+	*head = *w
+	head.Flags |= abi.SendInline
+	head.NumSGE, head.InlineLength = 0, uint32(total)
+	at := sqHeadBytes
+	for _, p := range pieces {
+		at += copy(slot[at:], p)
+	}
+	q.sq.prod++
+	return true
+}
+
+// PublishSQ makes the send slots written so far visible to urdmad; ring the
+// queue pair's doorbell afterwards.
+func (q *ClientQP) PublishSQ() {
+	atomic.StoreUint32(&q.head.SQProd, q.sq.prod) // release: partner is urdmad's load before it copies slots
+}
+
+// WriteRQ writes a receive work request, as WriteSQ does.
+func (q *ClientQP) WriteRQ(id uint64, sge []abi.SGE) bool {
+	if len(sge) > q.MaxRecvSGE() {
+		return false
+	}
+	slot := q.rq.reserve(&q.head.RQCons)
+	if slot == nil {
+		return false
+	}
+	*(*abi.RQE)(unsafe.Pointer(&slot[0])) = abi.RQE{WRID: id, NumSGE: uint32(len(sge))}
+	putSGE(slot[rqHeadBytes:], sge)
+	q.rq.prod++
+	return true
+}
+
+// PublishRQ is PublishSQ for receives.
+func (q *ClientQP) PublishRQ() {
+	atomic.StoreUint32(&q.head.RQProd, q.rq.prod) // release: partner is urdmad's load before it copies slots
+}
+
+func putSGE(slot []byte, sge []abi.SGE) {
+	if len(sge) > 0 {
+		copy(unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[0])), len(sge)), sge)
+	}
+}
+
+// ClientCQ is a client's side of a completion queue, for one goroutine at a
+// time.
+type ClientCQ struct {
+	head    *abi.CQRing
+	entries []abi.CQE
+	mask    uint32
+	cons    uint32 // private copy of head.Cons, which only the client writes
+}
+
+// Init attaches to the memory that the response to CREATE_CQ or RESIZE_CQ
+// describes; urdmad numbers the completions of a new ring from 0.
+func (c *ClientCQ) Init(mem []byte, r *abi.CQResponse) {
+	*c = ClientCQ{
+		head:    abi.At[abi.CQRing](mem, 0),
+		entries: unsafe.Slice(abi.At[abi.CQE](mem, int(r.EntriesOffset)), r.Entries),
+		mask:    r.Entries - 1,
+	}
+}
+
+// Poll copies up to len(out) completions, oldest first, and returns how many.
+func (c *ClientCQ) Poll(out []abi.CQE) int {
+	prod := atomic.LoadUint32(&c.head.Prod) // partner: urdmad's store after it wrote the entry
+	n := min(int(prod-c.cons), len(out))
+	if n == 0 {
+		return 0
+	}
+	for i := range out[:n] {
+		out[i] = c.entries[(c.cons+uint32(i))&c.mask]
+	}
+	c.cons += uint32(n)
+	atomic.StoreUint32(&c.head.Cons, c.cons) // release: partner is urdmad's load before it overwrites entries
+	return n
+}
+
+// Values of the arm word.
+const (
+	armSolicited = 1
+	armAny       = 2
+)
+
+// Arm asks for one event on the completion channel: for the next completion,
+// or with solicitedOnly for the next solicited or failed one. Completions that
+// are there already cause none, so poll once more after arming.
+func (c *ClientCQ) Arm(solicitedOnly bool) {
+	if !solicitedOnly {
+		atomic.StoreUint32(&c.head.Arm, armAny) // partner: urdmad's load after it published a completion
+		return
+	}
+	atomic.CompareAndSwapUint32(&c.head.Arm, 0, armSolicited) // armed for any stays so
+}
+
+// Overrun reports that completions were lost because the queue was full.
+func (c *ClientCQ) Overrun() bool { return atomic.LoadUint32(&c.head.Overrun) != 0 }
+
+// Entries is how many completions fit.
+func (c *ClientCQ) Entries() int { return len(c.entries) }
+
+// ClientBells is a client's side of its doorbells for one worker. Any goroutine
+// may ring.
+type ClientBells struct{ d *abi.Doorbells }
+
+// Init attaches to section worker of the doorbell memory.
+func (b *ClientBells) Init(mem []byte, worker int) {
+	b.d = abi.At[abi.Doorbells](mem, worker*abi.Size[abi.Doorbells]())
+}
+
+// Ring rings doorbell n after a publish. kick means that the worker sleeps and
+// it falls to the caller to send a byte on the kick socket.
+//
+// The bit goes before the summary's, which urdmad takes first; both before the
+// load of sleeping, as urdmad's store of it precedes its last look at summary:
+// one side sees the other.
+func (b *ClientBells) Ring(n int) (kick bool) {
+	w := n >> 6 & 63
+	atomic.OrUint64(&b.d.Bits[w], 1<<(n&63))
+	atomic.OrUint64(&b.d.Summary, 1<<w)
+	return atomic.LoadUint32(&b.d.Sleeping) != 0 && atomic.SwapUint32(&b.d.Sleeping, 0) != 0
+}
+
+// Yield returns when a client should give its core away (post: after the first
+// post since a poll; poll: after this many empty polls in a row) and the CPU
+// that the worker runs on.
+func (b *ClientBells) Yield() (post, poll, core uint32) {
+	return atomic.LoadUint32(&b.d.YieldPost), atomic.LoadUint32(&b.d.YieldPoll), atomic.LoadUint32(&b.d.Core)
+}
