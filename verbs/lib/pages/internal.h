@@ -1,0 +1,190 @@
+/*
+ * What the files of this part share. Two locks:
+ *   registry  one registration, deregistration or fork at a time
+ *   table     the page table's entries; the interposed calls take this one
+ *             alone, and they may come from inside an allocator that holds
+ *             its own locks
+ * Order: registry, then table. Nobody calls an allocator under either. Only a
+ * holder of both adds or removes blocks; a holder of the table alone changes
+ * entries. A fork holds the registry throughout, but not the table: an
+ * allocator's own fork handler may be waiting for a thread that waits for it.
+ */
+#ifndef URDMA_PAGES_INTERNAL_H
+#define URDMA_PAGES_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pages.h"
+
+#pragma GCC visibility push(hidden)
+
+#define PAGE UINT64_C(4096)
+#define BLOCK (UINT64_C(1) << 21) /* one page table's reach: work goes by it */
+#define BLOCK_PAGES 512u
+#define FILES 4 /* memfds: more than one only while an address is reused */
+
+/* An entry of the page table: count of registrations, and these. */
+#define P_PRESENT (1u << 31) /* its address mapped this page when last seen */
+#define P_SHADOW (1u << 30)  /* the original mapping waits at shadow() */
+#define P_PARTIAL (1u << 29) /* some registration covers it only partly */
+#define P_NOFORK (1u << 28)  /* a child doesn't get it */
+#define P_HEAD (1u << 27)    /* kept a mapping of its own, see pages.c */
+#define P_FORKED (1u << 26)  /* private for the moment of a fork */
+#define P_COUNT (P_FORKED - 1)
+
+struct block {
+	struct block *next; /* in its bucket, or in the free list */
+	uint64_t start;     /* address = file offset of page[0] */
+	void *snapshot;     /* during a fork: what the pages held before it */
+	uint32_t file;
+	uint32_t live; /* entries that aren't 0 */
+	uint32_t page[BLOCK_PAGES];
+};
+
+/* A mapping as the kernel tells it. */
+struct vma {
+	uint64_t start, end, offset, inode;
+	uint32_t major, minor;
+	int prot;
+	bool shared, huge;
+};
+
+struct maps {
+	int fd;
+	bool text;       /* no PROCMAP_QUERY: we parse lines */
+	size_t at, have; /* the text buffer's unread part */
+	struct vma last; /* text: the last line parsed */
+};
+
+enum window_kind {
+	WINDOW_ALONE,     /* one thread: nobody to hold back */
+	WINDOW_FULL,      /* userfaultfd stops threads and the kernel for them */
+	WINDOW_USER_ONLY, /* ... threads only: their system calls see EFAULT */
+	WINDOW_NONE       /* threads, and no userfaultfd */
+};
+
+/* How other threads are kept off a range while it changes hands. */
+struct window {
+	enum window_kind kind;
+	int uffd; /* -1 unless FULL or USER_ONLY */
+};
+
+/* A stretch inside one block: [addr, addr+len) of file fd, page aligned. */
+struct run {
+	uint64_t addr, len;
+	int fd;
+};
+
+struct state {
+	pthread_mutex_t registry, table;
+	uint64_t present; /* entries with P_PRESENT; read without lock: 0 means
+	                   * that an interposed call has nothing to do */
+	uint64_t kept;    /* P_PRESENT entries whose count is 0 */
+	uint64_t shared, fallback;
+	int fds[FILES];
+	uint64_t inode[FILES];
+	uint32_t major, minor; /* of every memfd */
+	bool fork_init;
+	bool usable; /* page size and so on are what we were built for */
+};
+extern struct state urdma_pages_state;
+
+/* Where the original mapping of an address waits while a memfd page stands in:
+ * the other half of the address space, so neighbours stay neighbours and merge
+ * again both there and on their return. */
+static inline uint64_t shadow(uint64_t addr)
+{
+	return addr ^ (UINT64_C(1) << 46);
+}
+
+/* lock.c */
+struct held {
+	uint64_t mask;
+};
+void pages_lock_all(struct held *h);
+void pages_unlock_all(struct held *h);
+void pages_lock_table(struct held *h);
+void pages_unlock_table(struct held *h);
+
+/* table.c */
+struct block *table_find(int file, uint64_t addr);
+struct block *table_make(int file, uint64_t addr);
+void table_drop_if_empty(struct block *b);
+void table_reset(void);
+void entry_set(struct block *b, unsigned i, uint32_t value);
+bool table_free_in(int file, uint64_t start, uint64_t end);
+typedef void (*block_fn)(struct block *b, unsigned from, unsigned to, void *arg);
+void table_each(uint64_t start, uint64_t end, block_fn fn, void *arg);
+bool block_run(const struct block *b, unsigned *from, unsigned *to,
+               unsigned limit, uint32_t mask, uint32_t want);
+static inline uint64_t block_addr(const struct block *b, unsigned i)
+{
+	return b->start + i * PAGE;
+}
+
+/* vma.c */
+int maps_open(struct maps *m);
+void maps_close(struct maps *m);
+void maps_rewind(struct maps *m);
+int maps_find(struct maps *m, uint64_t addr, struct vma *v);
+int vma_file(const struct vma *v); /* which memfd, or -1 */
+bool vma_is_identity(const struct vma *v);
+
+/* memfd.c */
+int memfd_ready(int file, const char **why); /* the fd, made if need be */
+int memfd_get(int file);
+void memfd_forget_all(void);
+
+/* threads.c */
+bool threads_alone(void);
+const char *threads_own(struct maps *m, const struct vma *v, uint64_t start,
+                        uint64_t end);
+
+/* window.c */
+void window_open(struct window *w);
+void window_close(struct window *w);
+long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file);
+void window_cancel(const struct window *w, uint64_t addr, uint64_t len);
+void window_wake(const struct window *w, uint64_t addr, uint64_t len);
+
+/* reserve.c */
+bool reserve_make(void);
+bool reserve_spend(void);
+
+/* swap.c */
+long swap_in(const struct window *w, const struct run *r, const void *before,
+             bool *shadowed);
+long swap_out(const struct window *w, const struct run *r, int prot,
+              bool shadowed, void *snapshot);
+
+/* walk.c */
+struct walk {
+	struct maps *maps;
+	uint32_t mask, want; /* of entries */
+	/* Entries [from, to) are alike and their memfd is mapped there by v. */
+	void (*mapped)(struct walk *k, struct block *b, unsigned from,
+	               unsigned to, const struct vma *v);
+	/* ... or v is another mapping there, or NULL: nothing is. */
+	void (*other)(struct walk *k, struct block *b, unsigned from,
+	              unsigned to, const struct vma *v);
+};
+void walk_block(struct block *b, unsigned from, unsigned to, void *walk);
+struct run run_of(const struct block *b, unsigned from, unsigned to);
+
+/* release.c */
+void pages_gone(uint64_t start, uint64_t end);
+void pages_release(const struct window *w, struct maps *m, struct block *b,
+                   unsigned from, unsigned to);
+bool pages_move_out(uint64_t start, uint64_t end);
+void pages_retry_kept(const struct window *w, struct maps *m);
+
+/* fork.c */
+void pages_fork_setup(void);
+void pages_fork_prepare(void);
+void pages_fork_parent(void);
+void pages_fork_child(void);
+
+#pragma GCC visibility pop
+#endif

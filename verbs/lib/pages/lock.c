@@ -1,0 +1,50 @@
+//go:build c_only
+/* The two locks, taken with every signal blocked: a handler that ran in the
+ * window of a conversion could touch a page that is in flight. */
+#include "internal.h"
+#include "sys.h"
+
+struct state urdma_pages_state = {
+	.registry = PTHREAD_MUTEX_INITIALIZER,
+	.table = PTHREAD_MUTEX_INITIALIZER,
+	.fds = { -1, -1, -1, -1 },
+};
+
+enum { SIG_SET = 2 /* SIG_SETMASK */ };
+
+static void block_signals(struct held *h)
+{
+	const uint64_t all = ~UINT64_C(0);
+	sys_sigmask(SIG_SET, &all, &h->mask);
+}
+
+static void restore_signals(const struct held *h)
+{
+	sys_sigmask(SIG_SET, &h->mask, NULL);
+}
+
+void pages_lock_all(struct held *h)
+{
+	block_signals(h);
+	pthread_mutex_lock(&urdma_pages_state.registry);
+	pthread_mutex_lock(&urdma_pages_state.table);
+}
+
+void pages_unlock_all(struct held *h)
+{
+	pthread_mutex_unlock(&urdma_pages_state.table);
+	pthread_mutex_unlock(&urdma_pages_state.registry);
+	restore_signals(h);
+}
+
+void pages_lock_table(struct held *h)
+{
+	block_signals(h);
+	pthread_mutex_lock(&urdma_pages_state.table);
+}
+
+void pages_unlock_table(struct held *h)
+{
+	pthread_mutex_unlock(&urdma_pages_state.table);
+	restore_signals(h);
+}

@@ -1,0 +1,105 @@
+//go:build c_only
+/* The sparse memfds: 2^47 bytes long, sealed so that nobody can shrink them
+ * under the daemon, made when the first page needs one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "internal.h"
+#include "sys.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; a sysctl may demand it */
+#endif
+/* Beyond the descriptors that a program counts on getting. */
+#define LOWEST_FD 200
+
+/* A file size limit would raise SIGXFSZ at our offsets. */
+static bool size_limited(void)
+{
+	struct rlimit l = { 0, 0 };
+	long r = sys6(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&l, 0, 0);
+	return sys_failed(r) || l.rlim_cur < URDMA_PAGES_FILE_SIZE;
+}
+
+static int move_up(int fd)
+{
+	long up = sys6(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST_FD, 0, 0, 0);
+	if (sys_failed(up))
+		return fd;
+	sys_close(fd);
+	return (int)up;
+}
+
+static int create(void)
+{
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	long fd = sys6(SYS_memfd_create, (long)"urdma", flags | MFD_NOEXEC_SEAL,
+	               0, 0, 0, 0);
+	if (fd == -EINVAL)
+		fd = sys6(SYS_memfd_create, (long)"urdma", flags, 0, 0, 0, 0);
+	if (sys_failed(fd))
+		return (int)fd;
+	fd = move_up((int)fd);
+	long r = sys6(SYS_ftruncate, fd, (long)URDMA_PAGES_FILE_SIZE, 0, 0, 0, 0);
+	if (!sys_failed(r))
+		r = sys6(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK, 0, 0, 0);
+	if (!sys_failed(r))
+		return (int)fd;
+	sys_close((int)fd);
+	return (int)r;
+}
+
+/* The fd, unless the program closed it (closefrom) and reused its number. */
+int memfd_get(int file)
+{
+	struct state *s = &urdma_pages_state;
+	struct stat st;
+	if (s->fds[file] < 0 || fstat(s->fds[file], &st) != 0 ||
+	    st.st_ino != s->inode[file] || major(st.st_dev) != s->major ||
+	    minor(st.st_dev) != s->minor)
+		return -EBADF;
+	return s->fds[file];
+}
+
+int memfd_ready(int file, const char **why)
+{
+	struct state *s = &urdma_pages_state;
+	struct stat st;
+	if (size_limited()) {
+		*why = "a file size limit (ulimit -f) is set";
+		return -EFBIG;
+	}
+	if (s->inode[file]) {
+		int fd = memfd_get(file);
+		if (fd < 0)
+			*why = "the program closed the memory file's descriptor";
+		return fd;
+	}
+	int fd = create();
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		*why = "memfd_create failed";
+		return fd < 0 ? fd : -EIO;
+	}
+	s->fds[file] = fd;
+	s->inode[file] = st.st_ino;
+	s->major = major(st.st_dev);
+	s->minor = minor(st.st_dev);
+	return fd;
+}
+
+/* In a child: the files are its parent's. */
+void memfd_forget_all(void)
+{
+	struct state *s = &urdma_pages_state;
+	for (int i = 0; i < FILES; i++) {
+		int fd = memfd_get(i);
+		if (fd >= 0)
+			sys_close(fd);
+		s->fds[i] = -1;
+		s->inode[i] = 0;
+	}
+}

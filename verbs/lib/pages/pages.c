@@ -1,0 +1,402 @@
+//go:build c_only
+/* Registration: look at the range, decide its path, convert, count. */
+#include "pages.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "sys.h"
+
+struct request {
+	uint64_t addr, end;     /* as asked */
+	uint64_t first, last;   /* whole pages: [first, last) */
+	int flags;
+	struct maps maps;
+	struct window window;
+	bool to_convert; /* some of it isn't in a memfd yet */
+	int file;        /* -1: none of it is */
+	const char *why;
+};
+
+int urdma_pages_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	urdma_pages_state.usable = sysconf(_SC_PAGESIZE) == (long)PAGE;
+	return pthread_once(&once, pages_fork_setup);
+}
+
+static uint64_t piece_end(uint64_t at, const struct vma *v, uint64_t last)
+{
+	uint64_t block = (at & ~(BLOCK - 1)) + BLOCK;
+	uint64_t end = v->end < last ? v->end : last;
+	return end < block ? end : block;
+}
+
+/* Why a mapping that isn't a memfd's can't be converted, or NULL. */
+static const char *unfit(struct request *q, const struct vma *v, uint64_t start,
+                         uint64_t end)
+{
+	if (v->huge)
+		return "huge pages";
+	if (v->shared)
+		return "a shared mapping";
+	if (v->prot != (PROT_READ | PROT_WRITE))
+		return "memory that isn't plainly readable and writable";
+	if (v->inode && q->window.kind != WINDOW_ALONE)
+		return "a private file mapping in a threaded process";
+	return threads_own(&q->maps, v, start, end);
+}
+
+static const char *fit_converted(struct request *q, const struct vma *v)
+{
+	int file = vma_file(v);
+	if (!vma_is_identity(v))
+		return "registered memory that was remapped";
+	if (q->file >= 0 && q->file != file)
+		return "pages of two memory files";
+	q->file = file;
+	return NULL;
+}
+
+/* One mapping of the range. An errno or 0; sets why for the fallback. */
+static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
+{
+	uint64_t end = v->end < q->last ? v->end : q->last;
+	if (v->start > at || !(v->prot & PROT_READ))
+		return EFAULT;
+	if ((q->flags & URDMA_PAGES_WRITE) && !(v->prot & PROT_WRITE))
+		return EFAULT;
+	if (q->why)
+		return 0; /* decided; the rest is looked at for its rights */
+	if (vma_file(v) >= 0) {
+		q->why = fit_converted(q, v);
+		return 0;
+	}
+	q->to_convert = true;
+	q->why = unfit(q, v, at, end);
+	/* Entries that say otherwise are of memory since unmapped. */
+	pages_gone(at, end);
+	return 0;
+}
+
+static int inspect(struct request *q)
+{
+	struct vma v;
+	for (uint64_t at = q->first; at < q->last; at = v.end) {
+		if (maps_find(&q->maps, at, &v) != 0)
+			return EFAULT;
+		int err = inspect_mapping(q, &v, at);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool in_memfd(struct maps *m, uint64_t page)
+{
+	struct vma v;
+	return maps_find(m, page, &v) == 0 && v.start <= page && vma_file(&v) >= 0;
+}
+
+/* The kernel's accesses to the rest of a partly covered page would fail while
+ * the page is in flight, and they are nothing to do with the registration. */
+static bool edges_in_doubt(struct request *q)
+{
+	return q->window.kind == WINDOW_USER_ONLY &&
+	       ((q->addr != q->first && !in_memfd(&q->maps, q->first)) ||
+	        (q->end != q->last && !in_memfd(&q->maps, q->last - PAGE)));
+}
+
+/* The memfd that the new pages go to: the one the range is partly in, or the
+ * first where its offsets aren't held by registrations of former memory. */
+static bool choose_file(struct request *q)
+{
+	struct vma v;
+	int from = q->file < 0 ? 0 : q->file;
+	int to = q->file < 0 ? FILES : q->file + 1;
+	for (int f = from; f < to; f++) {
+		bool free = true;
+		for (uint64_t at = q->first; free && at < q->last; at = v.end) {
+			if (maps_find(&q->maps, at, &v) != 0)
+				return false;
+			uint64_t end = v.end < q->last ? v.end : q->last;
+			free = vma_file(&v) >= 0 || table_free_in(f, at, end);
+		}
+		if (free) {
+			q->file = f;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *refuse(struct request *q)
+{
+	if (!urdma_pages_state.usable)
+		return "a page size other than 4096";
+	if (q->last > URDMA_PAGES_FILE_SIZE)
+		return "an address above 2^47";
+	if (q->why || !q->to_convert)
+		return q->why;
+	if (q->window.kind == WINDOW_NONE)
+		return "threads, and no userfaultfd";
+	if (edges_in_doubt(q))
+		return "threads, userfaultfd for user mode only, and pages "
+		       "covered in part";
+	if (!choose_file(q))
+		return "an address reused while its former memory is registered";
+	if (!reserve_make())
+		return "no more mappings (vm.max_map_count)";
+	memfd_ready(q->file, &q->why);
+	return q->why;
+}
+
+static bool convert_piece(struct request *q, uint64_t at, uint64_t end)
+{
+	struct run r = { .addr = at, .len = end - at,
+		         .fd = memfd_get(q->file) };
+	bool shadowed = false;
+	struct block *b = table_make(q->file, at);
+	if (!b || r.fd < 0)
+		return false;
+	if (swap_in(&q->window, &r, NULL, &shadowed) != 0) {
+		table_drop_if_empty(b);
+		return false;
+	}
+	unsigned from = (unsigned)((at - b->start) / PAGE);
+	unsigned to = (unsigned)((end - b->start) / PAGE);
+	for (unsigned i = from; i < to; i++)
+		entry_set(b, i, P_PRESENT | (shadowed ? P_SHADOW : 0));
+	return true;
+}
+
+static bool convert(struct request *q)
+{
+	struct vma v;
+	for (uint64_t at = q->first, end; at < q->last; at = end) {
+		if (maps_find(&q->maps, at, &v) != 0 || v.start > at)
+			return false;
+		end = piece_end(at, &v, q->last);
+		if (vma_file(&v) < 0 && !convert_piece(q, at, end))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * glibc's realloc moves and grows an mmapped chunk by an mremap that we don't
+ * see; grown, a memfd's mapping would show pages of other memory. mremap(2)
+ * refuses a range of two mappings (EFAULT) and glibc then copies, so the first
+ * page of such a chunk gets an advice of its own and with it a mapping.
+ */
+static bool heads_mmapped_chunk(const struct request *q)
+{
+	const size_t *chunk = (const size_t *)q->first;
+	const size_t is_mmapped = 2, flags = 7;
+	return q->last - q->first > PAGE && chunk[0] == 0 &&
+	       (chunk[1] & is_mmapped) && (chunk[1] & ~flags) % PAGE == 0 &&
+	       chunk[1] >= PAGE;
+}
+
+static void count_block(struct block *b, unsigned from, unsigned to, void *arg)
+{
+	const struct request *q = arg;
+	if (b->file != (uint32_t)q->file)
+		return;
+	for (unsigned i = from; i < to; i++) {
+		uint64_t page = block_addr(b, i);
+		bool partial = page < q->addr || page + PAGE > q->end;
+		uint32_t e = b->page[i] + 1;
+		if (partial)
+			e = (e | P_PARTIAL) & ~P_NOFORK;
+		else if (urdma_pages_state.fork_init && !(e & P_PARTIAL))
+			e |= P_NOFORK;
+		entry_set(b, i, e);
+	}
+}
+
+static void count(struct request *q)
+{
+	table_each(q->first, q->last, count_block, q);
+	if (!heads_mmapped_chunk(q))
+		return;
+	struct block *b = table_find(q->file, q->first);
+	unsigned i = (unsigned)((q->first - b->start) / PAGE);
+	if (b->page[i] & P_HEAD)
+		return;
+	entry_set(b, i, b->page[i] | P_HEAD);
+	sys_madvise(q->first, PAGE, MADV_RANDOM);
+}
+
+static void abandon_block(struct block *b, unsigned from, unsigned to, void *arg)
+{
+	struct request *q = arg;
+	pages_release(&q->window, &q->maps, b, from, to);
+	table_drop_if_empty(b);
+}
+
+static void place(struct request *q)
+{
+	q->why = refuse(q);
+	if (q->why)
+		return;
+	if (!q->to_convert || convert(q)) {
+		count(q);
+		return;
+	}
+	q->why = "no memory or no more mappings to convert it with";
+	maps_rewind(&q->maps);
+	table_each(q->first, q->last, abandon_block, q);
+}
+
+static int look_and_place(struct request *q)
+{
+	int err = maps_open(&q->maps);
+	if (err) {
+		q->why = "/proc/self/maps can't be opened";
+		return 0;
+	}
+	window_open(&q->window);
+	err = inspect(q);
+	if (!err)
+		place(q);
+	maps_rewind(&q->maps);
+	pages_retry_kept(&q->window, &q->maps);
+	window_close(&q->window);
+	maps_close(&q->maps);
+	return err;
+}
+
+int urdma_pages_register(void *addr, size_t len, int flags,
+                         struct urdma_region *out)
+{
+	struct held held;
+	uint64_t start = (uint64_t)addr;
+	struct request q = {
+		.addr = start, .end = start + len, .flags = flags, .file = -1,
+		.first = start & ~(PAGE - 1),
+		.last = (start + len + PAGE - 1) & ~(PAGE - 1),
+	};
+	if (len == 0 || start + len < start || q.last < start)
+		return EINVAL;
+	urdma_pages_init();
+	pages_lock_all(&held);
+	int err = look_and_place(&q);
+	if (!err)
+		urdma_pages_state.shared += !q.why;
+	if (!err)
+		urdma_pages_state.fallback += q.why != NULL;
+	pages_unlock_all(&held);
+	*out = (struct urdma_region){
+		.addr = start, .length = len, .why = q.why,
+		.path = q.why ? URDMA_PATH_FALLBACK : URDMA_PATH_SHARED,
+		.file_id = q.why ? -1 : q.file,
+		.file_offset = q.why ? 0 : start,
+	};
+	return err;
+}
+
+struct uncount {
+	int file;
+	bool counted; /* first pass: every page has a registration to take */
+	struct window window;
+	struct maps maps;
+};
+
+static bool all_counted(int file, uint64_t first, uint64_t last)
+{
+	for (uint64_t at = first; at < last; at += PAGE) {
+		struct block *b = table_find(file, at);
+		unsigned i = (unsigned)(at / PAGE % BLOCK_PAGES);
+		unsigned stop = BLOCK_PAGES;
+		for (; b && i < stop && at < last; i++, at += PAGE)
+			if (!(b->page[i] & P_COUNT))
+				return false;
+		if (!b)
+			return false;
+		at -= PAGE;
+	}
+	return true;
+}
+
+/* Pages whose addresses are gone: nothing to give back. */
+static void punch_unmapped(struct block *b, unsigned from, unsigned to)
+{
+	const uint32_t mask = P_PRESENT | P_FORKED | P_COUNT;
+	int fd = memfd_get((int)b->file);
+	for (unsigned end; block_run(b, &from, &end, to, mask, 0); from = end) {
+		if (fd >= 0)
+			sys_punch(fd, block_addr(b, from), (end - from) * PAGE);
+		for (unsigned i = from; i < end; i++)
+			entry_set(b, i, 0);
+	}
+}
+
+static void uncount_block(struct block *b, unsigned from, unsigned to, void *arg)
+{
+	struct uncount *u = arg;
+	if (b->file != (uint32_t)u->file)
+		return;
+	for (unsigned i = from; i < to; i++)
+		entry_set(b, i, b->page[i] - 1);
+	pages_release(&u->window, &u->maps, b, from, to);
+	punch_unmapped(b, from, to);
+	table_drop_if_empty(b);
+}
+
+static int uncount(int file, uint64_t first, uint64_t last)
+{
+	struct uncount u = { .file = file };
+	if (!all_counted(file, first, last))
+		return EINVAL;
+	int err = maps_open(&u.maps);
+	if (err)
+		return -err;
+	window_open(&u.window);
+	table_each(first, last, uncount_block, &u);
+	pages_retry_kept(&u.window, &u.maps);
+	window_close(&u.window);
+	maps_close(&u.maps);
+	return 0;
+}
+
+int urdma_pages_deregister(const struct urdma_region *r)
+{
+	struct held held;
+	if (r->path == URDMA_PATH_FALLBACK)
+		return 0;
+	if (r->file_id < 0 || r->file_id >= FILES || r->length == 0)
+		return EINVAL;
+	uint64_t first = r->addr & ~(PAGE - 1);
+	uint64_t last = (r->addr + r->length + PAGE - 1) & ~(PAGE - 1);
+	pages_lock_all(&held);
+	int err = uncount(r->file_id, first, last);
+	pages_unlock_all(&held);
+	return err;
+}
+
+int urdma_pages_file(int file_id)
+{
+	struct held held;
+	if (file_id < 0 || file_id >= FILES)
+		return -1;
+	pages_lock_table(&held);
+	int fd = memfd_get(file_id);
+	pages_unlock_table(&held);
+	return fd < 0 ? -1 : fd;
+}
+
+void urdma_pages_stats(struct urdma_pages_stats *out)
+{
+	struct held held;
+	const struct state *s = &urdma_pages_state;
+	pages_lock_table(&held);
+	*out = (struct urdma_pages_stats){
+		.shared = s->shared, .fallback = s->fallback,
+		.converted_pages = s->present, .kept_pages = s->kept,
+	};
+	pages_unlock_table(&held);
+}

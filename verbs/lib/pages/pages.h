@@ -1,0 +1,79 @@
+/*
+ * Registered memory as pages that a second process can map.
+ *
+ * Registering turns the private anonymous pages of [addr, addr+length) into
+ * pages of one sparse memfd whose offset is the address, atomically against
+ * every running thread. urdmad maps the memfd and places segments with a plain
+ * copy. What can't be converted (stack, shared and file mappings, hugetlb, a
+ * threaded process without userfaultfd) takes the fallback path: urdmad then
+ * uses pread and pwrite on an fd of the client's /proc/self/mem.
+ *
+ * The functions are thread safe, call no allocator, block every signal while
+ * they work and never abort. They aren't async-signal-safe.
+ */
+#ifndef URDMA_PAGES_H
+#define URDMA_PAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* The memfd's length in bytes: it is sealed at this size, and every address is
+ * an offset in it. User addresses end here on x86-64 (47 bits). */
+#define URDMA_PAGES_FILE_SIZE (UINT64_C(1) << 47)
+
+enum urdma_path { URDMA_PATH_SHARED = 0, URDMA_PATH_FALLBACK = 1 };
+
+/* flags of urdma_pages_register */
+enum {
+	URDMA_PAGES_WRITE = 1 /* urdmad will write: the range must be writable */
+};
+
+struct urdma_region {
+	uint64_t addr, length; /* as registered, bytes */
+	int path;              /* enum urdma_path */
+	int file_id;           /* which memfd, -1 on the fallback path */
+	uint64_t file_offset;  /* of addr in that memfd */
+	const char *why;       /* fallback: the reason, static text; else NULL */
+};
+
+struct urdma_pages_stats {
+	uint64_t shared, fallback; /* registrations by the path they took */
+	uint64_t converted_pages;  /* pages that live in a memfd now */
+	uint64_t kept_pages;       /* of those: no registration left, but they
+	                            * couldn't be given back (retried later) */
+};
+
+/* Idempotent and cheap: no file, no descriptor until the first register. */
+int urdma_pages_init(void);
+
+/*
+ * 0, or an errno: EINVAL for a length of 0 or a range that wraps, EFAULT where
+ * the range has a hole, can't be read, or can't be written with
+ * URDMA_PAGES_WRITE (what ibv_reg_mr answers). Never fails for want of a
+ * conversion: out->path and out->why say which way it went.
+ */
+int urdma_pages_register(void *addr, size_t len, int flags,
+                         struct urdma_region *out);
+
+/*
+ * 0, or EINVAL for a region that isn't registered. The last registration of a
+ * page gives it back as private memory with its content; a page that the
+ * program has unmapped meanwhile is only dropped from the memfd.
+ */
+int urdma_pages_deregister(const struct urdma_region *r);
+
+/* The memfd, owned by this part (dup it to keep it), or -1. Sealed with
+ * F_SEAL_SHRINK, so a mapping of it can't be truncated away. */
+int urdma_pages_file(int file_id);
+
+/* ibv_fork_init: from now on a child doesn't inherit pages that a registration
+ * covers wholly (MADV_DONTFORK); partly covered ones it still gets a copy of,
+ * because they hold what else lives there, such as heap metadata. */
+void urdma_pages_fork_init(void);
+
+void urdma_pages_stats(struct urdma_pages_stats *out);
+
+#pragma GCC visibility pop
+#endif

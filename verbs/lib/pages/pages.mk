@@ -1,0 +1,25 @@
+# Page conversion, a part of liburdma.so. Include from the main Makefile and
+# link $(PAGES_OBJECTS); $(PAGES_CFLAGS) say how they must be compiled.
+PAGES_DIR := verbs/lib/pages
+PAGES_SOURCES := $(wildcard $(PAGES_DIR)/*.c)
+PAGES_HEADERS := $(wildcard $(PAGES_DIR)/*.h)
+PAGES_OBJECTS := $(PAGES_SOURCES:$(PAGES_DIR)/%.c=build/pages/%.o)
+# No stack protector: in the window of a conversion nothing may read the
+# thread control block (its canary) behind the compiler's back.
+PAGES_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden \
+	-fno-stack-protector -Wall -Wextra -Werror
+
+build/pages/%.o: $(PAGES_DIR)/%.c $(PAGES_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(PAGES_CFLAGS) -c $< -o $@
+
+build/pages/torture: $(PAGES_OBJECTS) $(wildcard $(PAGES_DIR)/testdata/*.[ch])
+	$(CC) $(PAGES_CFLAGS) -I$(PAGES_DIR) -rdynamic -pthread -o $@ \
+		$(PAGES_OBJECTS) $(PAGES_DIR)/testdata/*.c -ldl
+
+.PHONY: pages-test pages-bench
+pages-test:
+	go test ./$(PAGES_DIR)/
+
+pages-bench: build/pages/torture
+	build/pages/torture bench

@@ -1,0 +1,197 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The C sources, compiled the way pages.mk compiles them.
+var compileFlags = []string{
+	"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fvisibility=hidden",
+	"-fno-stack-protector", "-Wall", "-Wextra", "-Werror", "-I.",
+	"-rdynamic", "-pthread",
+}
+
+const (
+	jemalloc    = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+	nobody      = 65534
+	skipStatus  = 77
+	fixedSeed   = 1
+	testTimeout = 5 * time.Minute
+)
+
+// binaries holds the torture program with PROCMAP_QUERY and, under "text", the
+// one that parses /proc/self/maps as kernels before 6.11 need it.
+var binaries = map[string]string{}
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	// Not t.TempDir: an ordinary user must be able to reach it.
+	dir, err := os.MkdirTemp("", "urdma-pages")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for name, flags := range map[string][]string{
+		"query": nil, "text": {"-DURDMA_PAGES_PARSE_TEXT"},
+	} {
+		binaries[name] = filepath.Join(dir, name)
+		if err := compile(binaries[name], flags); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+func compile(output string, extra []string) error {
+	args := append(append([]string{}, compileFlags...), extra...)
+	args = append(args, "-o", output)
+	for _, pattern := range []string{"*.c", "testdata/*.c"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		args = append(args, files...)
+	}
+	if out, err := exec.Command("gcc", append(args, "-ldl")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// way is how a torture program is run.
+type way struct {
+	name, binary string
+	uid          int
+	preload      string
+}
+
+func ways() []way {
+	all := []way{
+		{name: "glibc", binary: "query", uid: os.Getuid()},
+		{name: "jemalloc", binary: "query", uid: os.Getuid(), preload: jemalloc},
+		{name: "text", binary: "text", uid: os.Getuid()},
+	}
+	if os.Getuid() == 0 {
+		all = append(all,
+			way{name: "user", binary: "query", uid: nobody},
+			way{name: "user-jemalloc", binary: "query", uid: nobody, preload: jemalloc})
+	}
+	return all
+}
+
+func (w way) command(ctx context.Context, test string, rounds int) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binaries[w.binary], test,
+		strconv.Itoa(rounds), strconv.Itoa(fixedSeed))
+	cmd.Env = append(os.Environ(), "LD_PRELOAD="+w.preload)
+	if w.uid != os.Getuid() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: nobody},
+		}
+	}
+	return cmd
+}
+
+// needsGlibc names the tests of what glibc's allocator does and no other.
+var needsGlibc = map[string]bool{"brk": true, "scatter": true}
+
+func (w way) missing(test string) string {
+	if w.preload == "" {
+		return ""
+	}
+	if _, err := os.Stat(w.preload); err != nil {
+		return "no " + w.preload + ": install libjemalloc2"
+	}
+	if needsGlibc[test] {
+		return "this is about glibc's heap"
+	}
+	return ""
+}
+
+func (w way) run(t *testing.T, test string, rounds int) {
+	if why := w.missing(test); why != "" {
+		t.Skip(why)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	out, err := w.command(ctx, test, rounds).CombinedOutput()
+	if len(out) > 0 {
+		t.Logf("%s", strings.TrimSpace(string(out)))
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == skipStatus {
+		t.Skip("the program skipped it: see its output")
+	}
+	if err != nil {
+		t.Fatalf("torture %s %d %d as %s: %v", test, rounds, fixedSeed, w.name, err)
+	}
+}
+
+// torture runs one test of the C program in every way; rounds of 0 leave the
+// number to the program, and URDMA_LONG multiplies the others by ten.
+func torture(t *testing.T, test string, rounds int) {
+	if os.Getenv("URDMA_LONG") != "" {
+		rounds *= 10
+	}
+	if os.Getuid() != 0 {
+		t.Log("not root: the ways of an ordinary user only")
+	}
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) { w.run(t, test, rounds) })
+	}
+}
+
+func TestNoWriteIsLost(t *testing.T)            { torture(t, "writers", 1500) }
+func TestNoWriteIsLostInTheHeap(t *testing.T)   { torture(t, "heap_writers", 1000) }
+func TestSystemCallsIntoEdgePages(t *testing.T) { torture(t, "system_calls", 1000) }
+func TestOverlap(t *testing.T)                  { torture(t, "overlap", 1500) }
+func TestRealloc(t *testing.T)                  { torture(t, "realloc", 60) }
+func TestCallocAfterFree(t *testing.T)          { torture(t, "calloc", 600) }
+func TestForkWhileAllocating(t *testing.T)      { torture(t, "fork", 30) }
+func TestForkWhileDaemonWrites(t *testing.T)    { torture(t, "fork_daemon", 50) }
+func TestForkInit(t *testing.T)                 { torture(t, "fork_init", 0) }
+func TestPeerProcess(t *testing.T)              { torture(t, "peer", 0) }
+func TestRefused(t *testing.T)                  { torture(t, "refused", 0) }
+func TestInterposedCalls(t *testing.T)          { torture(t, "interposed", 0) }
+func TestReusedAddress(t *testing.T)            { torture(t, "reuse", 0) }
+func TestBrk(t *testing.T)                      { torture(t, "brk", 0) }
+func TestStaticData(t *testing.T)               { torture(t, "static", 0) }
+
+// TestManyRounds takes 100,000 rounds as root; the other ways take fewer
+// unless URDMA_LONG is set.
+func TestManyRounds(t *testing.T) {
+	for i, w := range ways() {
+		rounds := 4000
+		if i == 0 || os.Getenv("URDMA_LONG") != "" {
+			rounds = 100000
+		}
+		t.Run(w.name, func(t *testing.T) { w.run(t, "rounds", rounds) })
+	}
+}
+
+func TestLongOnes(t *testing.T) {
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("URDMA_LONG isn't set: scattered registrations, the limit of mappings, a fork with 300 MiB")
+	}
+	for _, test := range []string{"scatter", "limits", "fork_large"} {
+		t.Run(test, func(t *testing.T) { torture(t, test, 0) })
+	}
+}

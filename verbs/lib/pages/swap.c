@@ -1,0 +1,264 @@
+//go:build c_only
+/*
+ * The exchange itself, for one run inside one block.
+ *
+ *   in   private pages move aside (MREMAP_DONTUNMAP leaves their mapping in
+ *        place, empty), are written to the memfd, and the memfd's mapping moves
+ *        over the range;
+ *   out  the memfd's pages are unmapped, read into the mapping that waits
+ *        aside, and that moves back over the range.
+ *
+ * Between shut and wake, a thread that touches the range waits, and this one
+ * uses nothing but system calls and its own stack: the page in flight may be
+ * anyone's, a data page of the program that we are linked into included.
+ *
+ * Why the original mapping is kept aside (emptied) and not made anew: an
+ * anonymous mapping that was faulted in elsewhere never merges with its
+ * neighbours again, so each round would cut the heap into more mappings, of
+ * which a process may have 65,530.
+ *
+ * Failures leave the range as it was. mremap(2) with MREMAP_FIXED refuses for
+ * want of mappings before it unmaps its target.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+#include "sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#define DONTUNMAP 4 /* MREMAP_DONTUNMAP, Linux 5.7 */
+enum { RW = PROT_READ | PROT_WRITE };
+
+static long write_all(int fd, uint64_t from, uint64_t len, uint64_t off)
+{
+	while (len) {
+		long n = sys_pwrite(fd, from, len, off);
+		if (n <= 0)
+			return n ? n : -EIO;
+		from += (uint64_t)n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static long read_all(int fd, uint64_t to, uint64_t len, uint64_t off)
+{
+	while (len) {
+		long n = sys_pread(fd, to, len, off);
+		if (n <= 0)
+			return n ? n : -EIO;
+		to += (uint64_t)n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+/* memcpy without a call: see the head of this file. */
+static void copy_bytes(uint64_t to, uint64_t from, uint64_t len)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len)::"memory");
+#else
+	for (uint64_t i = 0; i < len; i += 8)
+		*(volatile uint64_t *)(to + i) = *(volatile uint64_t *)(from + i);
+#endif
+}
+
+/* Word was changed by the program from before to now; the memfd's word may
+ * have been changed by the daemon meanwhile. Each byte's changer wins. */
+static void merge_word(uint64_t *file, uint64_t before, uint64_t now)
+{
+	uint64_t expected = before;
+	if (__atomic_compare_exchange_n(file, &expected, now, false,
+	                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	for (unsigned i = 0; i < 8; i++) {
+		uint8_t was = (uint8_t)(before >> (i * 8));
+		uint8_t is = (uint8_t)(now >> (i * 8));
+		if (was != is)
+			__atomic_store_n((uint8_t *)file + i, is, __ATOMIC_SEQ_CST);
+	}
+}
+
+static void merge(uint64_t file, uint64_t side, const void *before, uint64_t len)
+{
+	uint64_t *f = (uint64_t *)file;
+	const uint64_t *now = (const uint64_t *)side, *was = before;
+	for (uint64_t i = 0; i < len / 8; i++)
+		if (now[i] != was[i])
+			merge_word(&f[i], was[i], now[i]);
+}
+
+/* A mapping of the memfd, still beside. A child of a fork that our handlers
+ * don't see must not share it: a hole there is the lesser evil. */
+static long map_file(const struct run *r)
+{
+	long fresh = sys_mmap(0, r->len, RW, MAP_SHARED, r->fd, r->addr);
+	if (!sys_failed(fresh))
+		sys_madvise((uint64_t)fresh, r->len, MADV_DONTFORK);
+	return fresh;
+}
+
+/* The pages have moved: free what is left aside, or all of it where it didn't
+ * get its place. Locked memory (EINVAL) stays locked on both sides. */
+static bool settle_aside(const struct run *r, uint64_t side)
+{
+	if (side != shadow(r->addr)) {
+		sys_munmap(side, r->len);
+		return false;
+	}
+	if (sys_madvise(side, r->len, MADV_DONTNEED) == -EINVAL) {
+		sys_madvise(side, r->len, MADV_DONTNEED_LOCKED);
+		sys_mlock(r->addr, r->len);
+	}
+	return true;
+}
+
+/* Puts the moved pages back. It needs no more mappings than were there when
+ * they moved, so only other threads can make it wait. */
+static void put_back(const struct run *r, uint64_t side)
+{
+	const struct { long s, ns; } pause = { 0, 100 * 1000 };
+	while (sys_failed(sys_mremap(side, r->len, r->len,
+	                             MREMAP_MAYMOVE | MREMAP_FIXED, r->addr)))
+		sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+}
+
+/* before: NULL to write the range into the memfd, or what the memfd held when
+ * the range was last the same: then only what changed since is written. */
+static long exchange_in(const struct window *w, const struct run *r,
+                        uint64_t fresh, const void *before, uint64_t *side)
+{
+	long err = window_shut(w, r->addr, r->len, false);
+	if (sys_failed(err))
+		return err;
+	long moved = sys_mremap(r->addr, r->len, r->len,
+	                        MREMAP_MAYMOVE | DONTUNMAP, shadow(r->addr));
+	if (sys_failed(moved)) {
+		window_cancel(w, r->addr, r->len);
+		return moved;
+	}
+	*side = (uint64_t)moved;
+	if (before)
+		merge(fresh, *side, before, r->len);
+	else
+		err = write_all(r->fd, *side, r->len, r->addr);
+	if (!err)
+		err = sys_mremap(fresh, r->len, r->len,
+		                 MREMAP_MAYMOVE | MREMAP_FIXED, r->addr);
+	if (sys_failed(err)) {
+		sys_munmap(fresh, r->len);
+		put_back(r, *side);
+	}
+	window_wake(w, r->addr, r->len);
+	return sys_failed(err) ? err : 0;
+}
+
+static long try_in(const struct window *w, const struct run *r,
+                   const void *before, bool *shadowed)
+{
+	uint64_t side = 0;
+	long fresh = map_file(r);
+	if (sys_failed(fresh))
+		return fresh;
+	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
+	long err = exchange_in(w, r, (uint64_t)fresh, before, &side);
+	if (err) {
+		if (!side)
+			sys_munmap((uint64_t)fresh, r->len);
+		if (!before)
+			sys_punch(r->fd, r->addr, r->len);
+		return err;
+	}
+	*shadowed = settle_aside(r, side);
+	sys_madvise(r->addr, r->len, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+static long exchange_out(const struct window *w, const struct run *r,
+                         uint64_t side, int prot, void *snapshot)
+{
+	long err = window_shut(w, r->addr, r->len, true);
+	if (sys_failed(err))
+		return err;
+	if (snapshot) {
+		err = read_all(r->fd, (uint64_t)snapshot, r->len, r->addr);
+		if (!err)
+			copy_bytes(side, (uint64_t)snapshot, r->len);
+	} else {
+		err = read_all(r->fd, side, r->len, r->addr);
+	}
+	if (!err && prot != RW)
+		err = sys_mprotect(side, r->len, prot);
+	if (!err)
+		err = sys_mremap(side, r->len, r->len,
+		                 MREMAP_MAYMOVE | MREMAP_FIXED, r->addr);
+	if (sys_failed(err)) {
+		window_cancel(w, r->addr, r->len);
+		return err;
+	}
+	window_wake(w, r->addr, r->len);
+	return 0;
+}
+
+static long try_out(const struct window *w, const struct run *r, int prot,
+                    bool shadowed, void *snapshot)
+{
+	uint64_t side = shadow(r->addr);
+	if (!shadowed) {
+		long fresh = sys_mmap(0, r->len, RW, MAP_PRIVATE | MAP_ANONYMOUS,
+		                      -1, 0);
+		if (sys_failed(fresh))
+			return fresh;
+		side = (uint64_t)fresh;
+	}
+	long err = exchange_out(w, r, side, prot, snapshot);
+	if (!err)
+		return 0;
+	if (!shadowed)
+		sys_munmap(side, r->len);
+	else if (!sys_failed(sys_mprotect(side, r->len, RW)))
+		sys_madvise(side, r->len, MADV_DONTNEED);
+	return err;
+}
+
+/*
+ * Private read-write pages become pages of r->fd. *shadowed: their mapping
+ * waits at shadow(r->addr). The first page is faulted in first, because only
+ * a mapping that was faulted keeps its identity when it moves.
+ */
+long swap_in(const struct window *w, const struct run *r, const void *before,
+             bool *shadowed)
+{
+	long err = try_in(w, r, before, shadowed);
+	/* A fresh conversion may fail; one that returns from a fork may not. */
+	if (err == -ENOMEM && before && reserve_spend()) {
+		err = try_in(w, r, before, shadowed);
+		reserve_make();
+	}
+	return err;
+}
+
+/*
+ * The run's pages become private again, with the memfd's content and prot.
+ * snapshot: gets the same content (for a fork), else NULL. The memfd keeps its
+ * pages: whoever has no more use for them punches them out.
+ */
+long swap_out(const struct window *w, const struct run *r, int prot,
+              bool shadowed, void *snapshot)
+{
+	long err = try_out(w, r, prot, shadowed, snapshot);
+	if (err == -ENOMEM && reserve_spend()) {
+		err = try_out(w, r, prot, shadowed, snapshot);
+		reserve_make();
+	}
+	return err;
+}

@@ -1,0 +1,250 @@
+/* fork while threads allocate, the daemon writes and registrations live. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+enum { BUFFERS = 64 };
+
+static volatile bool stop;
+
+static void *allocate(void *arg)
+{
+	enum { N = 128 };
+	void *p[N] = { 0 };
+	uint64_t seed = opt.seed + (uintptr_t)arg;
+	while (!stop) {
+		unsigned i = (unsigned)below(&seed, N);
+		free(p[i]);
+		size_t n = 1 + below(&seed, 2000);
+		p[i] = malloc(n);
+		memset(p[i], 1, n);
+	}
+	for (unsigned i = 0; i < N; i++)
+		free(p[i]);
+	return NULL;
+}
+
+static void wait_ok(pid_t pid, const char *what)
+{
+	int status = 0;
+	CHECK(pid > 0, "%s", what);
+	CHECK(waitpid(pid, &status, 0) == pid, "%s", what);
+	CHECK(status == 0, "%s: child ended with %#x", what, status);
+}
+
+/* The child uses the heap it inherited, all of it, and registers anew. */
+static void child_lives(unsigned char **p, const size_t *n)
+{
+	alarm(20);
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		for (size_t j = 0; j < n[i]; j++)
+			CHECK(p[i][j] == (unsigned char)i, "child: buffer %u", i);
+		memset(p[i], 0xCC, n[i]);
+		free(p[i]);
+	}
+	for (unsigned i = 0; i < 500; i++) {
+		size_t len = 1 + i * 13 % 5000;
+		unsigned char *q = calloc(1, len);
+		for (size_t j = 0; j < len; j++)
+			CHECK(q[j] == 0, "child: calloc");
+		memset(q, 3, len);
+		if (i % 3)
+			free(q);
+	}
+	CHECK(converted() == 0, "child owns pages");
+	void *q = malloc(10000);
+	struct urdma_region r = must_share(q, 10000);
+	must_deregister(&r);
+	_exit(0);
+}
+
+static int into_child(void *arg)
+{
+	(void)arg;
+	CHECK(converted() == 0, "child of clone owns pages");
+	return 0;
+}
+
+static pid_t fork_by(unsigned way)
+{
+	return way == 0 ? _Fork() : fork();
+}
+
+int test_fork(void)
+{
+	pthread_t t[3];
+	unsigned char *p[BUFFERS];
+	size_t n[BUFFERS];
+	struct urdma_region r[BUFFERS];
+	uint64_t seed = opt.seed;
+	long rounds = opt.rounds ? opt.rounds : 60;
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		n[i] = 1 + below(&seed, i % 8 ? 6000 : 300000);
+		p[i] = malloc(n[i]);
+		memset(p[i], (int)i, n[i]);
+	}
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, allocate, (void *)(i + 1));
+	for (unsigned i = 0; i < BUFFERS; i++)
+		r[i] = must_register(p[i], n[i]);
+	for (long k = 0; k < rounds; k++) {
+		/* _Fork takes no allocator's locks, so its child may not
+		 * allocate: that one only checks. */
+		pid_t pid = fork_by((unsigned)k % 8 == 7 ? 0 : 1);
+		if (pid == 0 && k % 8 == 7)
+			_exit(converted() != 0);
+		if (pid == 0)
+			child_lives(p, n);
+		wait_ok(pid, "fork");
+	}
+	char *stack = anon(64 * 1024);
+	wait_ok(clone(into_child, stack + 64 * 1024, SIGCHLD, NULL), "clone");
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		for (size_t j = 0; j < n[i]; j++)
+			CHECK(p[i][j] == (unsigned char)i, "parent: buffer %u", i);
+		must_deregister(&r[i]);
+	}
+	stop = true;
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	CHECK(converted() == 0, "%lu pages left", (long)converted());
+	return 0;
+}
+
+/* In each word one byte is the daemon's and one is the program's. Neither may
+ * lose a write to the other while the pages change hands for a fork. */
+struct side {
+	volatile unsigned char *base;
+	size_t words;
+	unsigned offset;
+	unsigned char *expect;
+	uint64_t writes;
+};
+
+static void *write_bytes(void *arg)
+{
+	struct side *s = arg;
+	uint64_t seed = opt.seed + s->offset;
+	while (!stop) {
+		size_t w = below(&seed, s->words);
+		volatile unsigned char *p = s->base + w * 8 + s->offset;
+		CHECK(*p == s->expect[w], "word %zu, byte %u: %#x, not %#x", w,
+		      s->offset, *p, s->expect[w]);
+		*p = ++s->expect[w];
+		s->writes++;
+	}
+	return NULL;
+}
+
+static void check_side(const struct side *s, const unsigned char *base)
+{
+	for (size_t w = 0; w < s->words; w++)
+		CHECK(base[w * 8 + s->offset] == s->expect[w], "word %zu", w);
+}
+
+int test_fork_daemon(void)
+{
+	const size_t len = 16 * PAGE, skip = opt.full ? 100 * 8 : 0;
+	pthread_t t[2];
+	unsigned char *p = (unsigned char *)anon(len + 2 * PAGE) + skip;
+	long rounds = opt.rounds ? opt.rounds : 150;
+	/* A thread first: an ordinary user's next window is user mode only. */
+	struct side program = { p, len / 8, 2, calloc(1, len / 8), 0 };
+	pthread_create(&t[0], NULL, write_bytes, &program);
+	struct urdma_region r = must_share(p, len);
+	struct side daemon = { daemon_view(&r), len / 8, 5, calloc(1, len / 8), 0 };
+	pthread_create(&t[1], NULL, write_bytes, &daemon);
+	for (long i = 0; i < rounds; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			/* Private: neither side may see this. */
+			memset((void *)(uintptr_t)p, 0xFF, len);
+			_exit(0);
+		}
+		wait_ok(pid, "fork");
+	}
+	stop = true;
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	check_side(&program, p);
+	check_side(&daemon, p);
+	check_side(&program, (unsigned char *)(uintptr_t)daemon.base);
+	printf("%ld forks under %lu program's and %lu daemon's writes\n", rounds,
+	       (long)program.writes, (long)daemon.writes);
+	must_deregister(&r);
+	return 0;
+}
+
+static bool is_mapped(const void *p)
+{
+	unsigned char v;
+	return mincore((void *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)), PAGE, &v) == 0;
+}
+
+/* ibv_fork_init: wholly covered pages stay behind, the others are copied; a
+ * fork that no handler sees inherits no shared page. */
+int test_fork_init(void)
+{
+	unsigned char *p = anon(8 * PAGE), *q = anon(8 * PAGE);
+	memset(p, 1, 8 * PAGE);
+	memset(q, 1, 8 * PAGE);
+	struct urdma_region before = must_share(q + 100, 5 * PAGE);
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		_exit(is_mapped(q) || is_mapped(q + 2 * PAGE));
+	wait_ok(pid, "a raw clone inherits shared pages");
+	urdma_pages_fork_init();
+	struct urdma_region r = must_share(p + 100, 5 * PAGE);
+	for (int i = 0; i < 3; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(p[0] != 1 || p[5 * PAGE + 50] != 1 ||
+			      is_mapped(p + 2 * PAGE) || is_mapped(q + 2 * PAGE));
+		wait_ok(pid, "fork after fork_init");
+	}
+	CHECK(madvise(p + 2 * PAGE, PAGE, MADV_DOFORK) == 0, "MADV_DOFORK");
+	pid = fork();
+	if (pid == 0)
+		_exit(p[2 * PAGE] != 1 || is_mapped(p + 3 * PAGE));
+	wait_ok(pid, "fork after MADV_DOFORK");
+	must_deregister(&r);
+	must_deregister(&before);
+	pid = fork();
+	if (pid == 0)
+		_exit(memcmp(p, q, 8 * PAGE) != 0);
+	wait_ok(pid, "fork after deregister");
+	return 0;
+}
+
+/* More than is swapped for a fork: the child copies. */
+int test_fork_large(void)
+{
+	const size_t len = (size_t)300 << 20;
+	unsigned char *p = anon(len + PAGE);
+	for (size_t i = 0; i < len; i += PAGE)
+		p[i + 9] = (unsigned char)(i / PAGE);
+	struct urdma_region r = must_share(p + 8, len);
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (size_t i = 0; i < len; i += PAGE)
+			CHECK(p[i + 9] == (unsigned char)(i / PAGE), "child");
+		memset(p, 0xEE, len);
+		_exit(0);
+	}
+	wait_ok(pid, "fork");
+	for (size_t i = 0; i < len; i += PAGE)
+		CHECK(p[i + 9] == (unsigned char)(i / PAGE), "parent");
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	wait_ok(pid, "fork again");
+	must_deregister(&r);
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* No growth over many rounds, the limits of the system, and what it costs. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+static void one_round(uint64_t *seed)
+{
+	size_t n = below(seed, 64) ? 1 + below(seed, 8000)
+	                           : 1 + below(seed, 400000);
+	char *p = malloc(n);
+	p[0] = p[n - 1] = 7;
+	struct urdma_region r = must_share(p, n);
+	bool early = below(seed, 2);
+	if (early)
+		free(p);
+	must_deregister(&r);
+	if (!early) {
+		CHECK(p[0] == 7 && p[n - 1] == 7, "content");
+		free(p);
+	}
+}
+
+static void check_growth(struct usage a, struct usage b)
+{
+	printf("RSS %ld -> %ld KiB, fds %ld -> %ld, mappings %ld -> %ld, "
+	       "memory files %ld KiB\n", a.rss_kib, b.rss_kib, a.fds, b.fds,
+	       a.mappings, b.mappings, b.file_kib);
+	CHECK(b.rss_kib <= a.rss_kib + 4096, "RSS grew");
+	CHECK(b.fds == a.fds, "descriptors grew");
+	CHECK(b.mappings <= a.mappings + 16, "mappings grew");
+	CHECK(b.file_kib == 0, "memory files hold pages");
+	CHECK(converted() == 0, "pages left");
+}
+
+static void *idle(void *arg)
+{
+	pause();
+	return arg;
+}
+
+int test_rounds(void)
+{
+	uint64_t seed = opt.seed;
+	long rounds = opt.rounds ? opt.rounds : 100000;
+	pthread_t t;
+	for (int i = 0; i < 500; i++)
+		one_round(&seed);
+	struct usage before = usage_now();
+	for (long i = 0; i < rounds / 2; i++)
+		one_round(&seed);
+	check_growth(before, usage_now());
+	if (!opt.full)
+		return 0; /* with threads, partly covered pages fall back */
+	pthread_create(&t, NULL, idle, NULL);
+	for (int i = 0; i < 500; i++)
+		one_round(&seed);
+	before = usage_now();
+	for (long i = 0; i < rounds / 2; i++)
+		one_round(&seed);
+	check_growth(before, usage_now());
+	return 0;
+}
+
+/* Many small registrations at once and at different addresses of the heap:
+ * given back, the heap is one mapping again. */
+int test_scatter(void)
+{
+	enum { N = 6000 };
+	static struct urdma_region r[N];
+	static char *p[N];
+	uint64_t seed = opt.seed;
+	for (int i = 0; i < N; i++)
+		p[i] = memset(malloc(12000), 1, 12000);
+	struct urdma_region first = must_share(p[0], 1);
+	must_deregister(&first);
+	struct usage before = usage_now();
+	for (int k = 0; k < 3; k++) {
+		for (int i = 0; i < N; i++) {
+			memset(p[i], i, 12000);
+			r[i] = must_share(p[i] + below(&seed, 4000), 3000);
+		}
+		for (int i = 0; i < N; i++)
+			must_deregister(&r[(i * 7) % N]);
+		for (int i = 0; i < N; i++)
+			for (int j = 0; j < 12000; j += 50)
+				CHECK(p[i][j] == (char)i, "content");
+	}
+	check_growth(before, usage_now());
+	return 0;
+}
+
+/* Out of mappings: a fallback with its reason, and nothing lost. */
+int test_limits(void)
+{
+	enum { N = 40000 };
+	static struct urdma_region r[N];
+	long shared = 0;
+	unsigned char *p = anon((size_t)N * 2 * PAGE);
+	for (long i = 0; i < N; i++)
+		p[i * 2 * PAGE] = (unsigned char)i;
+	for (long i = 0; i < N; i++) {
+		r[i] = must_register(p + i * 2 * PAGE, 64);
+		shared += r[i].path == URDMA_PATH_SHARED;
+	}
+	printf("%ld of %d converted, then: %s\n", shared, N,
+	       r[N - 1].why ? r[N - 1].why : "no limit met");
+	CHECK(shared > 10000, "too few");
+	for (long i = 0; i < N; i++)
+		must_deregister(&r[i]);
+	for (long i = 0; i < N; i++)
+		CHECK(p[i * 2 * PAGE] == (unsigned char)i, "page %ld", i);
+	struct rlimit fsize = { 1 << 20, RLIM_INFINITY };
+	CHECK(setrlimit(RLIMIT_FSIZE, &fsize) == 0, "setrlimit");
+	struct urdma_region q = must_register(p, PAGE);
+	CHECK(q.path == URDMA_PATH_FALLBACK, "converted under ulimit -f");
+	printf("under ulimit -f: %s\n", q.why);
+	return 0;
+}
+
+static double now_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static void bench_size(const char *who, size_t n, long rounds)
+{
+	char *p = anon(n);
+	double in = 0, again = 0, out = 0;
+	memset(p, 1, n);
+	for (long i = -1; i < rounds; i++) {
+		double t0 = now_us();
+		struct urdma_region r = must_share(p, n);
+		double t1 = now_us();
+		struct urdma_region s = must_share(p, n);
+		double t2 = now_us();
+		must_deregister(&s);
+		double t3 = now_us();
+		must_deregister(&r);
+		double t4 = now_us();
+		if (i < 0)
+			continue;
+		in += t1 - t0;
+		again += t3 - t1;
+		(void)t2;
+		out += t4 - t3;
+	}
+	printf("%-12s %8zu KiB: register %9.1f us, deregister %9.1f us, "
+	       "both over pages already shared %7.1f us\n", who, n / 1024,
+	       in / (double)rounds, out / (double)rounds,
+	       again / (double)rounds);
+	munmap(p, n);
+}
+
+static void bench_all(const char *who)
+{
+	bench_size(who, PAGE, 5000);
+	bench_size(who, 1 << 20, 300);
+	bench_size(who, 64 << 20, 10);
+}
+
+int test_bench(void)
+{
+	pthread_t t;
+	bench_all("one thread");
+	pthread_create(&t, NULL, idle, NULL);
+	bench_all("threaded");
+	return 0;
+}

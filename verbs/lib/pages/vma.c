@@ -1,0 +1,183 @@
+//go:build c_only
+/* The process's mappings: PROCMAP_QUERY (Linux 6.11) answers for one address,
+ * before that /proc/self/maps is read forward as text. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+#include "sys.h"
+
+struct query { /* struct procmap_query of linux/fs.h */
+	uint64_t size, flags, addr;
+	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { Q_READ = 1, Q_WRITE = 2, Q_EXEC = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
+
+static char text[16 * 1024]; /* one reader at a time: under the table lock */
+
+int maps_open(struct maps *m)
+{
+	long fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	*m = (struct maps){ .fd = (int)fd };
+#ifdef URDMA_PAGES_PARSE_TEXT
+	m->text = true; /* the tests' way to run the older kernels' branch */
+#endif
+	return sys_failed(fd) ? (int)fd : 0;
+}
+
+void maps_close(struct maps *m)
+{
+	if (m->fd >= 0)
+		sys_close(m->fd);
+	m->fd = -1;
+}
+
+static int ask(struct maps *m, uint64_t addr, struct vma *v)
+{
+	struct query q = { .size = sizeof q, .flags = Q_OR_NEXT, .addr = addr };
+	long r = sys_ioctl(m->fd, QUERY, &q);
+	if (sys_failed(r))
+		return (int)r;
+	*v = (struct vma){
+		.start = q.vma_start, .end = q.vma_end, .offset = q.vma_offset,
+		.inode = q.inode, .major = q.major, .minor = q.minor,
+		.shared = q.vma_flags & Q_SHARED,
+		.huge = q.vma_page_size != PAGE,
+		.prot = (q.vma_flags & Q_READ ? PROT_READ : 0) |
+		        (q.vma_flags & Q_WRITE ? PROT_WRITE : 0) |
+		        (q.vma_flags & Q_EXEC ? PROT_EXEC : 0),
+	};
+	return 0;
+}
+
+static int next_char(struct maps *m)
+{
+	if (m->at == m->have) {
+		long n = sys_read(m->fd, text, sizeof text);
+		m->at = 0;
+		m->have = sys_failed(n) ? 0 : (size_t)n;
+		if (m->have == 0)
+			return -1;
+	}
+	return (unsigned char)text[m->at++];
+}
+
+static unsigned digit(int c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)c - '0';
+	return c >= 'a' && c <= 'f' ? (unsigned)c - 'a' + 10 : 99;
+}
+
+/* A number up to the first character that isn't a digit, which is consumed. */
+static bool number(struct maps *m, unsigned base, uint64_t *value)
+{
+	*value = 0;
+	for (;;) {
+		int c = next_char(m);
+		if (c < 0)
+			return false;
+		if (digit(c) >= base)
+			return true;
+		*value = *value * base + digit(c);
+	}
+}
+
+/* The rest of the line; whether it names the kernel's huge anonymous file. */
+static bool name_is_huge(struct maps *m)
+{
+	static const char huge[] = "/anon_hugepage";
+	size_t i = 0, matched = 0;
+	int c = next_char(m);
+	while (c == ' ')
+		c = next_char(m);
+	for (; c >= 0 && c != '\n'; c = next_char(m), i++)
+		if (matched == i && i < sizeof huge - 1 && c == huge[i])
+			matched++;
+	return matched == sizeof huge - 1;
+}
+
+/* start-end rwxp offset major:minor inode   name */
+static bool parse_line(struct maps *m, struct vma *v)
+{
+	uint64_t major, minor;
+	*v = (struct vma){ 0 };
+	if (!number(m, 16, &v->start) || !number(m, 16, &v->end))
+		return false;
+	v->prot = (next_char(m) == 'r' ? PROT_READ : 0);
+	v->prot |= (next_char(m) == 'w' ? PROT_WRITE : 0);
+	v->prot |= (next_char(m) == 'x' ? PROT_EXEC : 0);
+	v->shared = next_char(m) == 's';
+	next_char(m);
+	if (!number(m, 16, &v->offset) || !number(m, 16, &major) ||
+	    !number(m, 16, &minor) || !number(m, 10, &v->inode))
+		return false;
+	v->major = (uint32_t)major;
+	v->minor = (uint32_t)minor;
+	m->at--; /* an unnamed line's newline may be what ended the inode */
+	v->huge = name_is_huge(m);
+	return true;
+}
+
+/* Forget what was read: mappings have changed. */
+void maps_rewind(struct maps *m)
+{
+	if (m->text)
+		sys6(SYS_lseek, m->fd, 0, 0 /* SEEK_SET */, 0, 0, 0);
+	m->at = m->have = 0;
+	m->last = (struct vma){ 0 };
+}
+
+static int scan(struct maps *m, uint64_t addr, struct vma *v)
+{
+	bool behind = m->last.end && addr < m->last.end;
+	if (behind && addr >= m->last.start) {
+		*v = m->last;
+		return 0;
+	}
+	if (behind)
+		maps_rewind(m);
+	while (parse_line(m, &m->last))
+		if (addr < m->last.end) {
+			*v = m->last;
+			return 0;
+		}
+	maps_rewind(m);
+	return -ENOENT;
+}
+
+/*
+ * The mapping that covers addr or the next one above. An answer is a copy of
+ * what was: a text reader remembers the last line, so within one walk ask
+ * upwards and change only what lies below; otherwise maps_rewind.
+ */
+int maps_find(struct maps *m, uint64_t addr, struct vma *v)
+{
+	if (!m->text) {
+		int r = ask(m, addr, v);
+		if (r != -ENOTTY && r != -EINVAL)
+			return r;
+		m->text = true;
+	}
+	return scan(m, addr, v);
+}
+
+int vma_file(const struct vma *v)
+{
+	const struct state *s = &urdma_pages_state;
+	for (int i = 0; v->shared && v->inode && i < FILES; i++)
+		if (s->inode[i] == v->inode && s->major == v->major &&
+		    s->minor == v->minor)
+			return i;
+	return -1;
+}
+
+bool vma_is_identity(const struct vma *v)
+{
+	return v->offset == v->start;
+}
