@@ -1,0 +1,138 @@
+package dpdk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// heldBuffers is how many received frames the engine may keep (out of order)
+// and prepare at a time, per port, beyond what the rings hold.
+const heldBuffers = 6144
+
+// buffers is the size of a port's pool.
+func (s *Spec) buffers() int {
+	return orDefault(s.RxDesc) + orDefault(s.TxDesc) + heldBuffers
+}
+
+func orDefault(n int) int {
+	if n == 0 {
+		return defaultDesc
+	}
+	return n
+}
+
+// memoryMB is what the pools of all ports and the drivers' own needs come to. A
+// device whose MTU is not stated may turn out to be jumbo.
+func memoryMB(specs []Spec) int {
+	bytes := 0
+	for i := range specs {
+		s := &specs[i]
+		if s.native() {
+			continue
+		}
+		mtu := s.MTU
+		if mtu == 0 {
+			mtu = maxMTU
+		}
+		bytes += s.buffers()*(max(mtu, 2048)+512) + 16<<20
+	}
+	return 64 + bytes>>20
+}
+
+// ealArguments are the EAL's arguments for these ports. Ours are left out where
+// the user's say the same thing differently.
+func ealArguments(specs []Spec, user []string) []string {
+	args := []string{"urdmad"}
+	add := func(group []string, ours ...string) {
+		if !mentions(user, group) {
+			args = append(args, ours...)
+		}
+	}
+	add([]string{"-l", "-c", "--lcores"}, "--lcores", lcores())
+	add([]string{"--file-prefix"}, fmt.Sprintf("--file-prefix=urdmad-%d", os.Getpid()))
+	add([]string{"--telemetry", "--no-telemetry"}, "--no-telemetry")
+	mb := memoryMB(specs)
+	memory := []string{"--no-huge", "-m", strconv.Itoa(mb)}
+	if freeHugeMB() >= mb {
+		memory = []string{"--in-memory"}
+	}
+	add([]string{"--no-huge", "--in-memory", "-m", "--socket-mem", "--huge-dir", "--legacy-mem"}, memory...)
+	add([]string{"-a", "--allow", "-b", "--block", "--no-pci"}, pciArguments(specs)...)
+	return append(args, user...)
+}
+
+// mentions reports whether the user gave any option of a group, as "-x", "-x5",
+// "--long" or "--long=value".
+func mentions(user, group []string) bool {
+	return slices.ContainsFunc(user, func(a string) bool {
+		return slices.ContainsFunc(group, func(g string) bool {
+			if strings.HasPrefix(g, "--") {
+				name, _, _ := strings.Cut(a, "=")
+				return name == g
+			}
+			return strings.HasPrefix(a, g)
+		})
+	})
+}
+
+// pciArguments keep the EAL off every device that was not asked for.
+func pciArguments(specs []Spec) []string {
+	var args []string
+	for i := range specs {
+		if specs[i].PCI != "" {
+			args = append(args, "-a", specs[i].PCI)
+		}
+	}
+	if args == nil {
+		return []string{"--no-pci"}
+	}
+	return args
+}
+
+// lcores makes one EAL core that may run wherever we may: workers are our own
+// threads.
+func lcores() string {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return "0@0"
+	}
+	var cpus []string
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			cpus = append(cpus, strconv.Itoa(i))
+		}
+	}
+	return "0@(" + strings.Join(cpus, ",") + ")"
+}
+
+// freeHugeMB is how much huge page memory this process could use: pages that are
+// free, if it may use them.
+func freeHugeMB() int {
+	if os.Geteuid() != 0 {
+		return 0 // an anonymous huge page memfd needs a group or CAP_IPC_LOCK; stay safe
+	}
+	kb := 0
+	dirs, _ := filepath.Glob("/sys/kernel/mm/hugepages/hugepages-*kB")
+	for _, d := range dirs {
+		size, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(d), "hugepages-"), "kB"))
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(d, "free_hugepages"))
+		if err != nil {
+			continue
+		}
+		free, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			continue
+		}
+		kb = max(kb, size*free)
+	}
+	return kb >> 10
+}

@@ -1,0 +1,33 @@
+// Package dpdk opens ports: DPDK's own through libdpdk 22.11 (cgo), and our
+// pure Go drivers beside them (memif, loopback), behind one interface,
+// port.Port.
+//
+// This is the only production package that imports "C". Each data method
+// crosses cgo once a burst, with arrays that live in C memory, and allocates
+// nothing.
+//
+//	spec.go     what to open; which driver a spec means
+//	open.go     OpenPorts: all ports of a daemon
+//	native.go   specs for memif and loopback
+//	args.go     the EAL's arguments, sized for the ports
+//	eal.go      starting and ending the EAL
+//	log.go      the EAL's log lines, for slog and for error messages
+//	vdev.go     driver defaults (jumbo rings of af_packet, …)
+//	probe.go    from a device string to a configured, started port
+//	ethport.go  the port.Port of a DPDK port
+//	wake.go     receive interrupts
+//	shim.h, .c  the C side: one function per burst
+//
+// # Facts about libdpdk that shape this package
+//
+// rte_eal_init pins its thread, so the caller's affinity is restored; it can run
+// once in a process, so the EAL stays up until Cleanup. --no-huge and
+// --in-memory exclude each other; without huge pages memory must be sized
+// beforehand (-m). Two processes of one user need their own --file-prefix.
+// rte_eal_init succeeds even if a --vdev fails, so devices are probed one by
+// one afterwards and each must become a port. Debian's libdpdk loads its drivers
+// from its own directory when linked as a shared library.
+//
+// Threads that call the data methods should be registered (RegisterThread), or
+// the buffer pools work without their caches.
+package dpdk

@@ -1,0 +1,266 @@
+package dpdk
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/port"
+	"urdma/dpdk/port/porttest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := Cleanup(); err != nil {
+		println(err.Error())
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// ealTestArgs is memory for all tests of the process: only the first EAL start
+// decides.
+var ealTestArgs = []string{"--no-huge", "-m", "512"}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+func open(t *testing.T, specs ...Spec) []port.Port {
+	t.Helper()
+	ports, closeAll, err := OpenPorts(specs, ealTestArgs, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeAll(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ports
+}
+
+func waitUp(t *testing.T, ports ...port.Port) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for _, p := range ports {
+		for !p.Link() {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: link does not come up", p.Info().Name)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func pause() { time.Sleep(20 * time.Microsecond) }
+
+// TestRingConformance runs on net_ring, whose transmit ring is its receive ring.
+func TestRingConformance(t *testing.T) {
+	for _, mtu := range []int{1500, 9000} {
+		porttest.Run(t, func(t *testing.T) *porttest.Pair {
+			p := open(t, Spec{Name: "ring", Vdev: "net_ring0", MTU: mtu})
+			waitUp(t, p...)
+			return &porttest.Pair{A: p[0], B: p[0], Step: pause}
+		})
+	}
+}
+
+// TestRegisteredThread does the same from a thread the EAL knows, with pool
+// caches.
+func TestRegisteredThread(t *testing.T) {
+	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})
+	waitUp(t, p...)
+	done := make(chan error, 1)
+	go func() {
+		// The thread ends with the goroutine, as it was never unlocked.
+		done <- onRegisteredThread(func() { porttest.Echo(t, p[0], 2000, pause) })
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAffinityIsRestored(t *testing.T) {
+	var before, after unix.CPUSet
+	unix.SchedGetaffinity(0, &before)
+	open(t, Spec{Vdev: "net_ring0", MTU: 1500})
+	tasks, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.SchedGetaffinity(0, &after)
+	if before != after {
+		t.Error("this thread is pinned")
+	}
+	for _, f := range tasks {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:")
+		list, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+		if before.Count() > 1 && !strings.ContainsAny(list, "-,") && !strings.Contains(string(b), "eal-intr") {
+			t.Errorf("%s: pinned to %s", f, list)
+		}
+	}
+}
+
+func TestNativeDriversNeedNoEAL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.sock")
+	p := open(t, Spec{Name: "s", Vdev: "memif,role=server,socket=" + path + ",id=3,mtu=9000,ring=256"},
+		Spec{Name: "c", Vdev: "memif,role=client,socket=" + path + ",id=3,mtu=9000"},
+		Spec{Name: "lo", Vdev: "loopback"})
+	waitUp(t, p...)
+	if i := p[0].Info(); i.MTU != 9000 || i.Driver != "memif" || i.Name != "s" {
+		t.Errorf("info %+v", i)
+	}
+	if p[2].Info().Wire {
+		t.Error("a loopback with a wire")
+	}
+}
+
+func TestSpecErrors(t *testing.T) {
+	for _, c := range []struct {
+		s    Spec
+		want string
+	}{
+		{Spec{Name: "x"}, "neither a vdev nor a PCI device"},
+		{Spec{Vdev: "net_ring0", PCI: "0000:01:00.0"}, "one is meant"},
+		{Spec{Vdev: "net_ring0", MTU: 99}, "MTU 99"},
+		{Spec{Vdev: "net_ring0", RxDesc: 7}, "descriptors"},
+		{Spec{Vdev: "memif,role=boss,socket=/x"}, "role must be server or client"},
+		{Spec{Vdev: "memif,socket=/x"}, "role must be"},
+		{Spec{Vdev: "memif,role=server"}, "socket=PATH is missing"},
+		{Spec{Vdev: "memif,role=server,socket=/x,colour=red"}, "memif knows role"},
+		{Spec{Vdev: "memif,role=server,socket=/x,id=-1"}, "id=-1"},
+		{Spec{Vdev: "memif,role=server,role=client,socket=/x"}, "given twice"},
+		{Spec{Vdev: "memif,role"}, "not key=value"},
+		{Spec{Vdev: "loopback,mtu=x"}, "mtu=x"},
+		{Spec{Vdev: "loopback,speed=9"}, "knows only mtu"},
+	} {
+		_, _, err := OpenPorts([]Spec{c.s}, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want one about %q", c.s, err, c.want)
+		}
+	}
+	two := []Spec{{Name: "a", Vdev: "net_ring0"}, {Name: "b", Vdev: "net_ring0"}}
+	if _, _, err := OpenPorts(two, nil, nil); err == nil || !strings.Contains(err.Error(), "both name the device net_ring0") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestDeviceErrors: a device that can't be had names itself, the reason and
+// what to try; and the ports opened before it are closed.
+func TestDeviceErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.sock")
+	first := Spec{Vdev: "memif,role=server,socket=" + path}
+	for _, c := range []struct {
+		vdev string
+		want []string
+	}{
+		{"net_af_packet0,iface=nosuch0", []string{"net_af_packet0", "DPDK said", "iface", "interface exists"}},
+		{"net_af_packet0", []string{"iface=NAME is missing"}},
+		{"net_nosuch0", []string{"net_nosuch0", "driver's name"}},
+		{"net_tap0,iface=aninterfacenamethatistoolong", []string{"net_tap0", "/dev/net/tun"}},
+	} {
+		_, _, err := OpenPorts([]Spec{first, {Name: "bad", Vdev: c.vdev}}, ealTestArgs, testLog(t))
+		if err == nil {
+			t.Errorf("%s: opened", c.vdev)
+			continue
+		}
+		t.Log(err)
+		for _, w := range append(c.want, `"bad"`) {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: error %q does not say %q", c.vdev, err, w)
+			}
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the first port stayed open", c.vdev)
+		}
+	}
+}
+
+func TestEALArguments(t *testing.T) {
+	specs := []Spec{{Vdev: "net_ring0", MTU: 9000}, {PCI: "0000:01:00.0"}, {Vdev: "loopback"}}
+	got := strings.Join(ealArguments(specs, nil), " ")
+	for _, w := range []string{"--lcores 0@(", "--file-prefix=urdmad-", "-a 0000:01:00.0", "--no-telemetry"} {
+		if !strings.Contains(got, w) {
+			t.Errorf("%q lacks %q", got, w)
+		}
+	}
+	if strings.Contains(got, "--no-huge") == strings.Contains(got, "--in-memory") {
+		t.Errorf("%q: exactly one of --no-huge and --in-memory is possible", got)
+	}
+	if mb := memoryMB(specs); mb < 120 || mb > 400 {
+		t.Errorf("%d MB for two jumbo ports", mb)
+	}
+	got = strings.Join(ealArguments(specs[:1], []string{"-l1", "--file-prefix=x", "-m", "77"}), " ")
+	for _, w := range []string{"--lcores", "urdmad-", "--no-huge", "--in-memory"} {
+		if strings.Contains(got, w) {
+			t.Errorf("%q: ours is there beside the user's: %q", got, w)
+		}
+	}
+}
+
+// TestAfPacketConformance runs the suite over a veth pair, in a network
+// namespace of its own.
+func TestAfPacketConformance(t *testing.T) {
+	inNamespace(t)
+	for _, mtu := range []int{1500, 9000} {
+		porttest.Run(t, func(t *testing.T) *porttest.Pair {
+			ip(t, "link", "add", "va", "mtu", "9000", "type", "veth", "peer", "name", "vb", "mtu", "9000")
+			t.Cleanup(func() { ip(t, "link", "del", "va") })
+			ip(t, "link", "set", "va", "up")
+			ip(t, "link", "set", "vb", "up")
+			p := open(t, Spec{Vdev: "net_af_packet0,iface=va", MTU: mtu}, Spec{Vdev: "net_af_packet1,iface=vb", MTU: mtu})
+			waitUp(t, p...)
+			return &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true, Interrupts: true}
+		})
+	}
+}
+
+// inNamespace runs the calling test in a child process with its own network
+// namespace, and skips the rest of it in the parent.
+func inNamespace(t *testing.T) {
+	t.Helper()
+	if os.Getenv("URDMA_TEST_NETNS") == t.Name() {
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root, for a network namespace with a veth pair")
+	}
+	for _, tool := range []string{"unshare", "ip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: needs the command %s", tool)
+		}
+	}
+	args := []string{"--net", "--", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.timeout", "120s"}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
+	cmd := exec.Command("unshare", args...)
+	cmd.Env = append(os.Environ(), "URDMA_TEST_NETNS="+t.Name())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("in the namespace: %v\n%s", err, out)
+	}
+	if testing.Verbose() {
+		t.Logf("in the namespace:\n%s", out)
+	}
+	t.SkipNow() // it ran, in the child
+}
+
+func ip(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}

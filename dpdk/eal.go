@@ -1,0 +1,131 @@
+package dpdk
+
+/*
+#include <stdlib.h>
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// eal is the process's one EAL.
+var eal struct {
+	mu      sync.Mutex
+	started bool
+	ended   bool
+	log     *ealLog
+	dir     string // the runtime directory it made
+}
+
+// startEAL starts the EAL unless it runs already (then args are ignored: its
+// memory and cores are what they are).
+func startEAL(args []string, log *slog.Logger) error {
+	eal.mu.Lock()
+	defer eal.mu.Unlock()
+	switch {
+	case eal.ended:
+		return fmt.Errorf("dpdk: the EAL was cleaned up; DPDK can't start it twice in a process")
+	case eal.started:
+		return nil
+	}
+	if eal.log == nil {
+		l, err := captureLog(log)
+		if err != nil {
+			return err
+		}
+		eal.log = l
+	}
+	log.Debug("starting the EAL", "args", strings.Join(args, " "))
+	if err := initEAL(args); err != nil {
+		return fmt.Errorf("dpdk: rte_eal_init(%s): %w%s", strings.Join(args[1:], " "), err, eal.log.tail())
+	}
+	eal.dir = C.GoString(C.rte_eal_get_runtime_dir())
+	eal.started = true
+	return nil
+}
+
+// initEAL runs rte_eal_init on a thread that it may pin, and unpins it.
+func initEAL(args []string) error {
+	argv := make([]*C.char, len(args)+1)
+	for i, a := range args {
+		argv[i] = C.CString(a) // getopt reorders the array and keeps pointers: never freed
+	}
+	c := (**C.char)(C.malloc(C.size_t(len(argv)) * C.size_t(unsafe.Sizeof(argv[0]))))
+	copy(unsafe.Slice(c, len(argv)), argv)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var set unix.CPUSet
+	affinity := unix.SchedGetaffinity(0, &set)
+	ret := C.rte_eal_init(C.int(len(args)), c)
+	e := C.urdma_errno()
+	if affinity == nil {
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("restoring the thread's affinity: %w", err)
+		}
+	}
+	if ret < 0 {
+		return fmt.Errorf("%s", C.GoString(C.urdma_errno_text(e)))
+	}
+	return nil
+}
+
+// Cleanup ends the EAL, once, at the end of the process, after all ports are
+// closed. Without an EAL it does nothing.
+func Cleanup() error {
+	eal.mu.Lock()
+	defer eal.mu.Unlock()
+	if !eal.started || eal.ended {
+		return nil
+	}
+	eal.ended = true
+	ret := C.rte_eal_cleanup()
+	removeRuntimeDir(eal.dir)
+	if ret != 0 {
+		return fmt.Errorf("dpdk: rte_eal_cleanup: %s", C.GoString(C.urdma_errno_text(-ret)))
+	}
+	return nil
+}
+
+// removeRuntimeDir removes what the EAL leaves for its prefix; only a directory
+// that carries our process's own prefix.
+func removeRuntimeDir(dir string) {
+	if strings.HasSuffix(dir, fmt.Sprintf("/urdmad-%d", os.Getpid())) {
+		os.RemoveAll(dir)
+	}
+}
+
+// RegisterThread makes the calling thread one of the EAL's, so that buffer pools
+// give it a cache. The goroutine must be locked to its thread. It does nothing
+// while no EAL runs.
+func RegisterThread() error {
+	eal.mu.Lock()
+	defer eal.mu.Unlock()
+	if !eal.started || eal.ended {
+		return nil
+	}
+	if ret := C.rte_thread_register(); ret != 0 {
+		return fmt.Errorf("dpdk: rte_thread_register: %s", C.GoString(C.urdma_errno_text(C.urdma_errno())))
+	}
+	return nil
+}
+
+// UnregisterThread ends what RegisterThread began, on the same thread.
+func UnregisterThread() {
+	eal.mu.Lock()
+	defer eal.mu.Unlock()
+	if eal.started && !eal.ended {
+		C.rte_thread_unregister()
+	}
+}

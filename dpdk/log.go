@@ -1,0 +1,108 @@
+package dpdk
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ealLog reads what the EAL and its drivers log: each line goes to slog, and
+// the last ones are kept for error messages.
+type ealLog struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	lines  []string
+	marks  int
+	marked chan int
+}
+
+const keptLines = 12
+
+// captureLog points DPDK's log at a pipe and starts reading it.
+func captureLog(log *slog.Logger) (*ealLog, error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("dpdk: pipe for the EAL's log: %w", err)
+	}
+	if ret := C.urdma_log_to(C.int(p[1])); ret != 0 {
+		return nil, fmt.Errorf("dpdk: redirecting the EAL's log: error %d", ret)
+	}
+	l := &ealLog{log: log, marked: make(chan int, 16)}
+	go l.read(os.NewFile(uintptr(p[0]), "EAL log"))
+	return l, nil
+}
+
+const markPrefix = "urdma-mark "
+
+func (l *ealLog) read(r io.Reader) {
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		line := strings.TrimSpace(s.Text())
+		var n int
+		if _, err := fmt.Sscanf(line, markPrefix+"%d", &n); err == nil {
+			l.marked <- n
+			continue
+		}
+		if line == "" {
+			continue
+		}
+		l.log.Debug("DPDK: " + line)
+		l.mu.Lock()
+		if l.lines = append(l.lines, line); len(l.lines) > keptLines {
+			l.lines = l.lines[1:]
+		}
+		l.mu.Unlock()
+	}
+}
+
+// begin forgets what was logged so far.
+func (l *ealLog) begin() {
+	l.settle()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = nil
+}
+
+// tail is what was logged since begin, for the end of an error message.
+func (l *ealLog) tail() string {
+	l.settle()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) == 0 {
+		return ""
+	}
+	return "; DPDK said: " + strings.Join(l.lines, " | ")
+}
+
+// settle waits until everything logged so far has been read: it writes a mark
+// and waits for it.
+func (l *ealLog) settle() {
+	l.marks++
+	mark := C.CString(fmt.Sprintf("%s%d\n", markPrefix, l.marks))
+	defer C.free(unsafe.Pointer(mark))
+	C.urdma_log_mark(mark)
+	timeout := time.After(time.Second)
+	for {
+		select {
+		case n := <-l.marked:
+			if n == l.marks {
+				return
+			}
+		case <-timeout:
+			return
+		}
+	}
+}

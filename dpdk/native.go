@@ -1,0 +1,103 @@
+package dpdk
+
+import (
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"strconv"
+
+	"urdma/dpdk/linked"
+	"urdma/dpdk/memif"
+	"urdma/dpdk/port"
+)
+
+// nativeSpec is a parsed spec of a pure Go driver.
+type nativeSpec struct {
+	loopback bool
+	mtu      int
+	memif    memif.Options
+}
+
+// parseNative reads the arguments of a loopback or memif spec; unknown ones are
+// errors.
+func (s *Spec) parseNative() (n nativeSpec, err error) {
+	args, err := arguments(s.Vdev)
+	if err != nil {
+		return n, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, err)
+	}
+	n.loopback = s.base() == "loopback"
+	n.mtu = s.MTU
+	n.memif = memif.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, RingSize: ringFor(s)}
+	for k, v := range args {
+		if err := n.set(k, v); err != nil {
+			return n, fmt.Errorf("dpdk: port %q: %s: %s=%s: %w", s.label(), s.Vdev, k, v, err)
+		}
+	}
+	if n.loopback {
+		return n, nil
+	}
+	if args["role"] == "" {
+		return n, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, errRole)
+	}
+	if n.memif.SocketPath == "" {
+		return n, fmt.Errorf("dpdk: port %q: %s: socket=PATH is missing", s.label(), s.Vdev)
+	}
+	return n, nil
+}
+
+func (n *nativeSpec) set(key, value string) (err error) {
+	if key == "mtu" {
+		n.mtu, err = strconv.Atoi(value)
+		n.memif.MTU = n.mtu
+		return err
+	}
+	if n.loopback {
+		return fmt.Errorf("loopback knows only mtu")
+	}
+	switch key {
+	case "role":
+		n.memif.Server = value == "server"
+		if value != "server" && value != "client" {
+			return errRole
+		}
+	case "socket":
+		n.memif.SocketPath = value
+	case "id":
+		var id uint64
+		id, err = strconv.ParseUint(value, 10, 32)
+		n.memif.ID = uint32(id)
+	case "ring":
+		n.memif.RingSize, err = strconv.Atoi(value)
+	case "secret":
+		n.memif.Secret = value
+	default:
+		return fmt.Errorf("memif knows role, socket, id, mtu, ring and secret")
+	}
+	return err
+}
+
+// ringFor is the smallest power of two that holds the larger descriptor count,
+// or 0 for the default.
+func ringFor(s *Spec) int {
+	n := max(s.RxDesc, s.TxDesc)
+	if n == 0 {
+		return 0
+	}
+	return 1 << bits.Len(uint(n-1))
+}
+
+func (s *Spec) openNative(log *slog.Logger) (port.Port, error) {
+	n, err := s.parseNative()
+	if err != nil {
+		return nil, err
+	}
+	if n.loopback {
+		return linked.OpenLoopback(s.label(), s.MAC, n.mtu), nil
+	}
+	n.memif.Log = log
+	p, err := memif.Open(n.memif)
+	if err != nil {
+		return nil, fmt.Errorf("dpdk: port %q: %w", s.label(), err)
+	}
+	return p, nil
+}

@@ -1,0 +1,111 @@
+package dpdk
+
+/*
+#include <stdlib.h>
+#include <rte_ethdev.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"crypto/rand"
+	"fmt"
+	"unsafe"
+
+	"urdma/dpdk/port"
+)
+
+// openDevice probes a DPDK device, makes sure it became a port, and starts it.
+func (s *Spec) openDevice() (port.Port, error) {
+	d, err := s.prepare()
+	if err != nil {
+		return nil, err
+	}
+	eal.mu.Lock()
+	defer eal.mu.Unlock()
+	eal.log.begin()
+	before := packetSockets()
+	id, err := s.probe(d.args)
+	if err != nil {
+		return nil, err
+	}
+	p := &ethPort{
+		c: (*C.struct_urdma_port)(C.calloc(1, C.sizeof_struct_urdma_port)),
+	}
+	if err := s.start(p, id, d); err != nil {
+		C.urdma_port_close(p.c)
+		C.free(unsafe.Pointer(p.c))
+		return nil, err
+	}
+	p.finish(s, before)
+	return p, nil
+}
+
+func (s *Spec) probe(device string) (id C.uint16_t, err error) {
+	cdev, cname := C.CString(device), C.CString(s.base())
+	defer C.free(unsafe.Pointer(cdev))
+	defer C.free(unsafe.Pointer(cname))
+	if ret := C.urdma_probe(cdev, cname, &id); ret != 0 {
+		return 0, fmt.Errorf("dpdk: port %q: device %s was not opened: %s%s; %s",
+			s.label(), device, C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), advice(device))
+	}
+	return id, nil
+}
+
+func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
+	o := C.struct_urdma_open{
+		id: id, mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(d.minRoom), buffers: C.uint32_t(s.buffers()),
+		rx_desc: C.uint16_t(orDefault(s.RxDesc)), tx_desc: C.uint16_t(orDefault(s.TxDesc)),
+	}
+	if d.mtuOutside {
+		o.mtu_outside = 1
+	}
+	if s.MAC != [6]byte{} {
+		o.want_mac = 1
+		for i, b := range s.MAC {
+			o.mac[i] = C.uint8_t(b)
+		}
+	}
+	var step *C.char
+	if ret := C.urdma_port_open(p.c, &o, &step); ret != 0 {
+		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
+			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s))
+	}
+	return nil
+}
+
+// startAdvice says what helps when a step of starting a port fails.
+func startAdvice(step string, s *Spec) string {
+	switch step {
+	case "rte_pktmbuf_pool_create":
+		return fmt.Sprintf("the EAL has too little memory for %d buffers: give it more with -m (or huge pages)", s.buffers())
+	case "rte_eth_dev_set_mtu":
+		return "the device can't carry this MTU: choose a smaller one, or for af_packet a larger framesz"
+	}
+	return advice(s.device())
+}
+
+// finish fills in what is known once the port runs.
+func (p *ethPort) finish(s *Spec, before map[int]bool) {
+	var info C.struct_rte_eth_dev_info
+	C.rte_eth_dev_info_get(p.c.id, &info)
+	p.room = int(p.c.room)
+	p.burst = unsafe.Slice(&p.c.burst[0], C.URDMA_BURST)
+	p.info = port.Info{
+		Name: s.label(), Driver: C.GoString(info.driver_name), MTU: int(p.c.mtu),
+		RxChecksum: p.c.rx_checksum != 0, TxUDPChecksum: p.c.tx_udp != 0, Wire: true,
+	}
+	for i := range p.info.MAC {
+		p.info.MAC[i] = byte(p.c.mac[i])
+	}
+	if p.info.MAC == [6]byte{} {
+		rand.Read(p.info.MAC[:])
+		p.info.MAC[0] = p.info.MAC[0]&^1 | 2
+	}
+	p.heldLimit = s.buffers() - orDefault(s.RxDesc) - orDefault(s.TxDesc) - heldBuffers/4
+	p.copies.room = p.room
+	p.wake = p.findWake(before)
+	if p.Link() {
+		p.counters.LinkUps.Add(1)
+	}
+}

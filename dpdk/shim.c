@@ -1,0 +1,350 @@
+#include "shim.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_udp.h>
+
+/* -------- devices -------- */
+
+int urdma_probe(const char *devargs, const char *name, uint16_t *id)
+{
+	int ret = rte_dev_probe(devargs);
+
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	if (rte_eth_dev_get_port_by_name(name, id) != 0)
+		return -ENODEV;
+	return 0;
+}
+
+/* -------- opening -------- */
+
+static int make_pool(struct urdma_port *p, const struct urdma_open *o)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	unsigned frame = RTE_MAX(p->room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
+	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, 64U);
+
+	snprintf(name, sizeof(name), "urdma_%u", p->id);
+	p->pool = rte_pktmbuf_pool_create(name, o->buffers, 256, 0, room, SOCKET_ID_ANY);
+	return p->pool == NULL ? -rte_errno : 0;
+}
+
+static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info *info,
+			    struct rte_eth_conf *conf)
+{
+	const uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	const uint64_t tx = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+
+	if ((info->rx_offload_capa & rx) == rx) {
+		conf->rxmode.offloads |= rx;
+		p->rx_checksum = 1;
+	}
+	if ((info->tx_offload_capa & tx) == tx) {
+		conf->txmode.offloads |= tx;
+		p->tx_udp = 1;
+	}
+}
+
+/* configure asks for receive interrupts first; drivers without them refuse
+ * either here or when the first one is enabled. */
+static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
+		     const struct urdma_open *o, struct rte_eth_conf *conf)
+{
+	int ret;
+
+	conf->rxmode.mtu = o->mtu_outside ? RTE_MIN(p->mtu, RTE_ETHER_MTU) : p->mtu;
+	choose_offloads(p, info, conf);
+	conf->intr_conf.rxq = 1;
+	p->rx_interrupt = 1;
+	ret = rte_eth_dev_configure(p->id, 1, 1, conf);
+	if (ret != 0) {
+		conf->intr_conf.rxq = 0;
+		p->rx_interrupt = 0;
+		ret = rte_eth_dev_configure(p->id, 1, 1, conf);
+	}
+	return ret;
+}
+
+static int set_queues(struct urdma_port *p, const struct urdma_open *o)
+{
+	uint16_t rx = o->rx_desc, tx = o->tx_desc;
+	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx);
+
+	if (ret != 0)
+		return ret;
+	ret = rte_eth_rx_queue_setup(p->id, 0, rx, SOCKET_ID_ANY, NULL, p->pool);
+	if (ret != 0)
+		return ret;
+	return rte_eth_tx_queue_setup(p->id, 0, tx, SOCKET_ID_ANY, NULL);
+}
+
+static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
+{
+	uint16_t now = 0;
+	int ret;
+
+	p->mtu = o->mtu;
+	if (o->mtu_outside)
+		return 0;
+	ret = rte_eth_dev_get_mtu(p->id, &now);
+	if (ret == 0 && (o->mtu == 0 || now == o->mtu)) {
+		p->mtu = now;
+		return 0;
+	}
+	ret = rte_eth_dev_set_mtu(p->id, o->mtu);
+	/* Drivers without a notion of MTU carry what fits their buffers. */
+	return ret == -ENOTSUP ? 0 : ret;
+}
+
+static void set_address(struct urdma_port *p, const struct urdma_open *o)
+{
+	struct rte_ether_addr mac;
+
+	memset(&mac, 0, sizeof(mac));
+	rte_eth_macaddr_get(p->id, &mac);
+	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	if (!o->want_mac || memcmp(p->mac, o->mac, sizeof(p->mac)) == 0)
+		return;
+	memcpy(mac.addr_bytes, o->mac, sizeof(mac.addr_bytes));
+	if (rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
+		p->mac_kept = 1;
+	memcpy(p->mac, o->mac, sizeof(p->mac));
+}
+
+/* accept_frames lets multicast in, and with an address that the device doesn't
+ * know about, everything. A driver that filters nothing may refuse both. */
+static void accept_frames(struct urdma_port *p)
+{
+	if (p->mac_kept || rte_eth_allmulticast_enable(p->id) != 0)
+		rte_eth_promiscuous_enable(p->id);
+}
+
+int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf;
+	int ret;
+
+	memset(&conf, 0, sizeof(conf));
+	p->id = o->id;
+	*step = "rte_eth_dev_info_get";
+	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
+		return ret;
+	*step = "rte_eth_dev_set_mtu";
+	if ((ret = set_mtu(p, o)) != 0)
+		return ret;
+	p->room = p->mtu + RTE_ETHER_HDR_LEN;
+	*step = "rte_pktmbuf_pool_create";
+	if ((ret = make_pool(p, o)) != 0)
+		return ret;
+	*step = "rte_eth_dev_configure";
+	if ((ret = configure(p, &info, o, &conf)) != 0)
+		return ret;
+	*step = "queue setup";
+	if ((ret = set_queues(p, o)) != 0)
+		return ret;
+	set_address(p, o);
+	*step = "rte_eth_dev_start";
+	if ((ret = rte_eth_dev_start(p->id)) != 0)
+		return ret;
+	accept_frames(p);
+	if (p->rx_interrupt && (urdma_interrupt_fd(p->id) < 0 || urdma_interrupt(p->id, 1) != 0))
+		p->rx_interrupt = 0;
+	if (p->rx_interrupt)
+		urdma_interrupt(p->id, 0);
+	return 0;
+}
+
+void urdma_port_close(struct urdma_port *p)
+{
+	struct rte_eth_dev_info info;
+	bool known = rte_eth_dev_info_get(p->id, &info) == 0;
+
+	rte_eth_dev_stop(p->id);
+	if (known)
+		rte_dev_remove(info.device); /* closes the port too */
+	else
+		rte_eth_dev_close(p->id);
+	rte_mempool_free(p->pool);
+	p->pool = NULL;
+}
+
+/* -------- bursts -------- */
+
+static uint32_t flags_of(const struct rte_mbuf *m)
+{
+	uint32_t f = 0;
+
+	switch (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_IP_CKSUM_GOOD: f |= URDMA_IPV4_GOOD; break;
+	case RTE_MBUF_F_RX_IP_CKSUM_BAD: f |= URDMA_IPV4_BAD; break;
+	}
+	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_L4_CKSUM_GOOD: f |= URDMA_UDP_GOOD; break;
+	case RTE_MBUF_F_RX_L4_CKSUM_BAD: f |= URDMA_UDP_BAD; break;
+	}
+	return f;
+}
+
+unsigned urdma_rx(struct urdma_port *p, unsigned n)
+{
+	struct rte_mbuf *m[URDMA_BURST];
+	unsigned got = rte_eth_rx_burst(p->id, 0, m, n), kept = 0;
+
+	for (unsigned i = 0; i < got; i++) {
+		/* The pool's buffers hold whole frames; more segments or more bytes
+		 * than the MTU allows are no frame for us. */
+		if (m[i]->nb_segs != 1 || m[i]->data_len > p->room) {
+			rte_pktmbuf_free(m[i]);
+			p->rx_bad++;
+			continue;
+		}
+		p->burst[kept++] = (struct urdma_packet){
+			.mbuf = m[i],
+			.data = rte_pktmbuf_mtod(m[i], void *),
+			.len = m[i]->data_len,
+			.flags = p->rx_checksum ? flags_of(m[i]) : 0,
+		};
+	}
+	return kept;
+}
+
+unsigned urdma_alloc(struct urdma_port *p, unsigned n)
+{
+	struct rte_mbuf *m[URDMA_BURST];
+
+	/* The bulk call is all or nothing. */
+	while (n > 0 && rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
+		n /= 2;
+	for (unsigned i = 0; i < n; i++) {
+		p->burst[i].mbuf = m[i];
+		p->burst[i].data = rte_pktmbuf_mtod(m[i], void *);
+	}
+	return n;
+}
+
+/* offload leaves the UDP checksum to the driver, which wants the pseudo-header's
+ * sum in its place. A frame that could not be sent comes here again. */
+static void offload(struct rte_mbuf *m)
+{
+	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(eth + 1);
+	struct rte_udp_hdr *udp;
+	uint16_t l3;
+
+	if (m->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM)
+		return;
+	if (m->data_len < sizeof(*eth) + sizeof(*ip) + sizeof(*udp) ||
+	    eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) || ip->next_proto_id != IPPROTO_UDP)
+		return;
+	l3 = rte_ipv4_hdr_len(ip);
+	if (m->data_len < sizeof(*eth) + l3 + sizeof(*udp))
+		return;
+	udp = (struct rte_udp_hdr *)((char *)ip + l3);
+	if (udp->dgram_cksum != 0)
+		return;
+	m->l2_len = sizeof(*eth);
+	m->l3_len = l3;
+	m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+	udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, m->ol_flags);
+}
+
+unsigned urdma_tx(struct urdma_port *p, unsigned n)
+{
+	struct rte_mbuf *m[URDMA_BURST];
+
+	for (unsigned i = 0; i < n; i++) {
+		m[i] = p->burst[i].mbuf;
+		m[i]->data_len = p->burst[i].len;
+		m[i]->pkt_len = p->burst[i].len;
+		if (p->tx_udp)
+			offload(m[i]);
+	}
+	return rte_eth_tx_burst(p->id, 0, m, n);
+}
+
+void urdma_free(struct urdma_port *p, unsigned n)
+{
+	struct rte_mbuf *m[URDMA_BURST];
+
+	for (unsigned i = 0; i < n; i++)
+		m[i] = p->burst[i].mbuf;
+	rte_pktmbuf_free_bulk(m, n);
+}
+
+/* -------- the rest -------- */
+
+int urdma_link(uint16_t id)
+{
+	struct rte_eth_link link;
+
+	if (rte_eth_link_get_nowait(id, &link) != 0)
+		return 0;
+	return link.link_status == RTE_ETH_LINK_UP;
+}
+
+int urdma_counters(uint16_t id, struct urdma_counters *c)
+{
+	struct rte_eth_stats s;
+	int ret = rte_eth_stats_get(id, &s);
+
+	if (ret != 0)
+		return ret;
+	*c = (struct urdma_counters){ s.imissed, s.ierrors, s.rx_nombuf };
+	return 0;
+}
+
+int urdma_interrupt_fd(uint16_t id)
+{
+	return rte_eth_dev_rx_intr_ctl_q_get_fd(id, 0);
+}
+
+int urdma_interrupt(uint16_t id, int on)
+{
+	return on ? rte_eth_dev_rx_intr_enable(id, 0) : rte_eth_dev_rx_intr_disable(id, 0);
+}
+
+/* The stream stays open for the life of the process: the EAL may log to it from
+ * its own threads at any time. */
+static FILE *log_stream;
+
+int urdma_log_to(int fd)
+{
+	FILE *f = fdopen(fd, "w");
+
+	if (f == NULL)
+		return -errno;
+	setvbuf(f, NULL, _IOLBF, 4096);
+	log_stream = f;
+	return rte_openlog_stream(f);
+}
+
+void urdma_log_mark(const char *text)
+{
+	if (log_stream != NULL) {
+		fputs(text, log_stream);
+		fflush(log_stream);
+	}
+}
+
+const char *urdma_errno_text(int e)
+{
+	return rte_strerror(e);
+}
+
+int urdma_errno(void)
+{
+	return rte_errno;
+}

@@ -1,0 +1,81 @@
+/* The C side of package dpdk: what can't be called from Go because it is
+ * inline, a macro, or would cross cgo once a packet. */
+#ifndef URDMA_DPDK_SHIM_H
+#define URDMA_DPDK_SHIM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Most packets of one burst; longer slices are split in Go. */
+#define URDMA_BURST 256
+
+#define URDMA_IPV4_BAD 1
+#define URDMA_UDP_BAD 2
+#define URDMA_IPV4_GOOD 4
+#define URDMA_UDP_GOOD 8
+
+/* One packet, as Go and C hand it to each other. */
+struct urdma_packet {
+	void *mbuf;
+	void *data;
+	uint32_t len;
+	uint32_t flags; /* URDMA_… on receive */
+};
+
+/* One open port. Made by urdma_port_open, owned by one Go port. */
+struct urdma_port {
+	struct rte_mempool *pool;
+	uint16_t id;
+	uint16_t room;         /* bytes of the largest frame */
+	uint16_t rx_interrupt; /* the driver has receive interrupts */
+	uint16_t tx_udp;       /* the driver computes UDP checksums */
+	uint16_t rx_checksum;  /* the driver verifies checksums */
+	uint16_t mtu;
+	uint8_t mac[6];
+	uint8_t mac_kept; /* the driver refused the wanted address */
+	uint64_t rx_bad;  /* received and dropped: several segments, too long; the worker's */
+	struct urdma_packet burst[URDMA_BURST];
+};
+
+/* What to open. Zero mtu: the device's own. */
+struct urdma_open {
+	uint16_t id;
+	uint16_t mtu;
+	uint16_t mtu_outside; /* the interface has this MTU already; ethdev is not asked */
+	uint16_t min_room;    /* bytes a pool buffer must have, if more than a frame */
+	uint16_t rx_desc, tx_desc;
+	uint32_t buffers;
+	uint8_t mac[6];
+	uint8_t want_mac;
+};
+
+struct urdma_counters {
+	uint64_t imissed, ierrors, rx_nombuf;
+};
+
+/* Each returns 0 or -errno; *step then says what failed. */
+int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step);
+void urdma_port_close(struct urdma_port *p);
+
+/* Probes a device by its argument string; 0 or -errno. On success *id is its
+ * port. name is the device's name, the string up to the first comma. */
+int urdma_probe(const char *devargs, const char *name, uint16_t *id);
+
+/* Bursts work on p->burst[0..n) and return how many were done. */
+unsigned urdma_rx(struct urdma_port *p, unsigned n);
+unsigned urdma_alloc(struct urdma_port *p, unsigned n);
+unsigned urdma_tx(struct urdma_port *p, unsigned n);
+void urdma_free(struct urdma_port *p, unsigned n);
+
+int urdma_link(uint16_t id);
+int urdma_counters(uint16_t id, struct urdma_counters *c);
+
+int urdma_interrupt_fd(uint16_t id);
+int urdma_interrupt(uint16_t id, int on);
+
+int urdma_log_to(int fd);
+void urdma_log_mark(const char *text);
+const char *urdma_errno_text(int e);
+int urdma_errno(void);
+
+#endif

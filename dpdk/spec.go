@@ -1,0 +1,102 @@
+package dpdk
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Spec says what one port is. Exactly one of Vdev and PCI is set.
+type Spec struct {
+	// Name is the port's name in logs and in port.Info; empty: the device's.
+	Name string
+	// Vdev is a DPDK device string ("net_af_packet0,iface=eth1", "net_tap0", …)
+	// or one of our own drivers: "loopback", or
+	// "memif,role=server|client,socket=PATH[,id=N][,mtu=N][,ring=N][,secret=S]".
+	Vdev string
+	// PCI is the address of a device bound to vfio-pci or the like:
+	// "0000:01:00.0", with DPDK arguments after a comma if need be.
+	PCI string
+	// MAC is the wanted Ethernet address; zero keeps the device's.
+	MAC [6]byte
+	// MTU is the largest IPv4 packet; 0 keeps the device's (memif: 1500).
+	MTU int
+	// RxDesc and TxDesc are ring sizes; 0 means 1024. For memif the larger one
+	// is the ring's.
+	RxDesc, TxDesc int
+}
+
+const (
+	defaultDesc = 1024
+	minMTU      = 576
+	maxMTU      = 9600
+)
+
+// device is the string DPDK probes.
+func (s *Spec) device() string {
+	if s.PCI != "" {
+		return s.PCI
+	}
+	return s.Vdev
+}
+
+// base is the device's own name: what comes before the first comma.
+func (s *Spec) base() string {
+	name, _, _ := strings.Cut(s.device(), ",")
+	return name
+}
+
+// native reports whether the spec means one of our pure Go drivers.
+func (s *Spec) native() bool {
+	return s.PCI == "" && (s.base() == "loopback" || s.base() == "memif")
+}
+
+// Check finds what is wrong with a spec before anything is opened.
+func (s *Spec) Check() error {
+	switch {
+	case s.Vdev == "" && s.PCI == "":
+		return fmt.Errorf("dpdk: port %q names neither a vdev nor a PCI device", s.Name)
+	case s.Vdev != "" && s.PCI != "":
+		return fmt.Errorf("dpdk: port %q names a vdev (%s) and a PCI device (%s); one is meant", s.Name, s.Vdev, s.PCI)
+	case s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU):
+		return fmt.Errorf("dpdk: port %q: MTU %d is outside %d to %d", s.label(), s.MTU, minMTU, maxMTU)
+	case badDesc(s.RxDesc) || badDesc(s.TxDesc):
+		return fmt.Errorf("dpdk: port %q: %d receive and %d transmit descriptors; each must be 0 (for %d) or 32 to 16384", s.label(), s.RxDesc, s.TxDesc, defaultDesc)
+	}
+	if s.native() {
+		_, err := s.parseNative()
+		return err
+	}
+	return nil
+}
+
+func badDesc(n int) bool { return n != 0 && (n < 32 || n > 16384) }
+
+func (s *Spec) label() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.base()
+}
+
+// arguments parses "driver,key=value,…".
+func arguments(device string) (map[string]string, error) {
+	_, rest, _ := strings.Cut(device, ",")
+	args := map[string]string{}
+	if rest == "" {
+		return args, nil
+	}
+	for _, a := range strings.Split(rest, ",") {
+		k, v, ok := strings.Cut(a, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("%q is not key=value", a)
+		}
+		if _, twice := args[k]; twice {
+			return nil, fmt.Errorf("%q is given twice", k)
+		}
+		args[k] = v
+	}
+	return args, nil
+}
+
+var errRole = errors.New("role must be server or client")

@@ -1,0 +1,87 @@
+package dpdk
+
+// #include "shim.h"
+import "C"
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// wake is how a sleeping worker hears of frames on a DPDK port:
+//
+//   - drivers with receive interrupts give an epoll'able fd (tap, virtio, most
+//     hardware);
+//   - af_packet and af_xdp have none in 22.11, but their socket polls readable
+//     while frames wait in its ring; it is found among our descriptors by its
+//     address family, because no API gives it out;
+//   - others (ring, pcap, …) have nothing: fd is -1 and the worker uses timed
+//     waits.
+type wake struct {
+	fd        int
+	interrupt bool // enabled and disabled through the driver
+	eventfd   bool // fd must be read to fall silent; others (tap's own file) must not be
+}
+
+// packetSockets are our descriptors that are AF_PACKET or AF_XDP sockets now.
+func packetSockets() map[int]bool {
+	found := map[int]bool{}
+	dir, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return found
+	}
+	for _, e := range dir {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if err == nil && (domain == unix.AF_PACKET || domain == unix.AF_XDP) {
+			found[fd] = true
+		}
+	}
+	return found
+}
+
+// findWake chooses the port's wake-up; before are the packet sockets from
+// before it was opened.
+func (p *ethPort) findWake(before map[int]bool) wake {
+	if p.c.rx_interrupt != 0 {
+		fd := int(C.urdma_interrupt_fd(p.c.id))
+		what, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+		return wake{fd: fd, interrupt: true, eventfd: what == "anon_inode:[eventfd]"}
+	}
+	if strings.HasPrefix(p.info.Driver, "net_af_") {
+		for fd := range packetSockets() {
+			if !before[fd] {
+				return wake{fd: fd}
+			}
+		}
+	}
+	return wake{fd: -1}
+}
+
+// arm switches the driver's interrupt, and drains its fd when switching off.
+func (w *wake) arm(p *C.struct_urdma_port, on bool) {
+	if !w.interrupt {
+		return
+	}
+	if on {
+		C.urdma_interrupt(p.id, 1)
+		return
+	}
+	C.urdma_interrupt(p.id, 0)
+	if !w.eventfd {
+		return
+	}
+	var poll = [1]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(poll[:], 0); err == nil && n == 1 {
+		var b [8]byte
+		unix.Read(w.fd, b[:])
+	}
+}
+
+func (w *wake) close() { w.fd = -1 }
