@@ -35,8 +35,8 @@ struct ring {
 struct door {
 	_Alignas(LINE) _Atomic uint32_t sleeping; /* 1: kick me after a post */
 	_Atomic int32_t core;                     /* where it last ran */
-	_Alignas(LINE) _Atomic uint64_t turns, naps, yields, kicks;
-	_Atomic uint64_t cpu_ns;
+	_Alignas(LINE) _Atomic uint64_t turns;
+	_Atomic uint64_t naps, yields, kicks, cpu_ns;
 };
 
 struct program {
@@ -48,7 +48,8 @@ struct shared {
 	struct door door[2];
 	struct program program[2];
 	struct ring wire[2]; /* wire[i] carries what daemon i sends */
-	_Alignas(LINE) _Atomic uint32_t ready, go, stop;
+	_Alignas(LINE) _Atomic uint32_t ready;
+	_Atomic uint32_t go, stop;
 };
 
 static inline int ring_put(struct ring *r, const struct slot *s)

@@ -88,6 +88,8 @@ static int set_number(struct policy *p, const char *key, const char *value)
 		p->daemons = n;
 	else if (strcmp(key, "poll") == 0)
 		p->poll_yield_after = (uint32_t)n;
+	else if (strcmp(key, "go") == 0)
+		p->go = n;
 	else if (strcmp(key, "echo") == 0)
 		p->echo = n;
 	else if (strcmp(key, "kick") == 0)

@@ -55,6 +55,7 @@ struct policy {
 	uint32_t poll_yield_after; /* empty polls before a yield, 0: never */
 	uint64_t poll_alone_ns, poll_alone_spin_ns; /* as the ladder's */
 	uint64_t ack_defer_ns;     /* 0: at once */
+	int go;                    /* the daemons are Go's, with its policy */
 	int echo;                  /* one daemon and one client, the daemon answers */
 	int kick;                  /* wake a sleeping daemon */
 	struct ladder ladder;

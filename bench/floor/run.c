@@ -33,7 +33,27 @@ static int core_of(enum cores cores, int is_client, int who)
 	}
 }
 
-static pid_t start(struct arena *a, const struct policy *p, const struct doors *doors,
+/* Becomes the Go daemon: build/floord beside this program, see floord/doc.go. */
+static void become_go(const struct policy *p, const struct doors *doors, int memory, int who)
+{
+	char path[4096], args[6][24];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 2);
+
+	if (n < 0)
+		return;
+	path[n] = 'd';
+	path[n + 1] = 0;
+	snprintf(args[0], sizeof *args, "%d", memory);
+	snprintf(args[1], sizeof *args, "%zu", sizeof(struct shared));
+	snprintf(args[2], sizeof *args, "%d", doors->kick[0]);
+	snprintf(args[3], sizeof *args, "%d", doors->kick[1]);
+	snprintf(args[4], sizeof *args, "%d", who);
+	snprintf(args[5], sizeof *args, "%llu", (unsigned long long)p->ack_defer_ns);
+	execl(path, path, args[0], args[1], args[2], args[3], args[4], args[5], (char *)NULL);
+	fprintf(stderr, "floor: %s: %s; make -C bench/floor builds it\n", path, strerror(errno));
+}
+
+static pid_t start(struct arena *a, const struct policy *p, const struct doors *doors, int memory,
 		   int is_client, int who)
 {
 	const struct placement *pl = is_client ? &p->client : &p->daemon;
@@ -45,6 +65,10 @@ static pid_t start(struct arena *a, const struct policy *p, const struct doors *
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (place(pl, core_of(p->cores, is_client, who)) != 0)
 		_exit(1);
+	if (p->go && !is_client) {
+		become_go(p, doors, memory, who);
+		_exit(1);
+	}
 	atomic_fetch_add(&a->sh.ready, 1);
 	while (!atomic_load(&a->sh.go))
 		nap(100000);
@@ -94,11 +118,18 @@ static void wait_for(struct arena *a, pid_t client, uint64_t limit_ns)
 	atomic_store(&a->sh.stop, 1);
 }
 
+static struct arena *map_arena(int memory)
+{
+	if (memory < 0 || ftruncate(memory, sizeof(struct arena)) != 0)
+		return MAP_FAILED;
+	return mmap(NULL, sizeof(struct arena), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+}
+
 int run_policy(const struct policy *p, uint64_t limit_ns, struct result *r)
 {
-	struct arena *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct doors doors = { { eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC) } };
+	int memory = memfd_create("floor", 0);
+	struct arena *a = map_arena(memory);
+	struct doors doors = { { eventfd(0, EFD_NONBLOCK), eventfd(0, EFD_NONBLOCK) } };
 	pid_t pid[4];
 	uint64_t begun;
 	int n = 0;
@@ -106,10 +137,10 @@ int run_policy(const struct policy *p, uint64_t limit_ns, struct result *r)
 	if (a == MAP_FAILED)
 		return -1;
 	for (int i = 0; i < p->daemons; i++)
-		pid[n++] = start(a, p, &doors, 0, i);
+		pid[n++] = start(a, p, &doors, memory, 0, i);
 	if (!p->echo)
-		pid[n++] = start(a, p, &doors, 1, 1);
-	pid[n++] = start(a, p, &doors, 1, 0);
+		pid[n++] = start(a, p, &doors, memory, 1, 1);
+	pid[n++] = start(a, p, &doors, memory, 1, 0);
 	for (int i = 0; i < 1000 && (int)atomic_load(&a->sh.ready) < n; i++)
 		nap(1000000);
 	begun = now_ns();
@@ -121,6 +152,7 @@ int run_policy(const struct policy *p, uint64_t limit_ns, struct result *r)
 	summarise(a, now_ns() - begun, r);
 	close(doors.kick[0]);
 	close(doors.kick[1]);
+	close(memory);
 	munmap(a, sizeof *a);
 	return 0;
 }

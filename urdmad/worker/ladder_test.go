@@ -37,7 +37,7 @@ func TestLadderFromWorkToSleep(t *testing.T) {
 	l.yielded(13*us, 13*us+500) // nobody else
 	expect(t, l, 14*us, false, reliable.Never, stepTurn, 0)
 	expect(t, l, 13*us+500+2*us, false, reliable.Never, stepYield, 0)
-	expect(t, l, 60*us, false, reliable.Never, stepSleep, 60*us+500*ms)
+	expect(t, l, 60*us, false, reliable.Never, stepSleep, 60*us+100*ms)
 	expect(t, l, 70*us, false, 5*ms, stepSleep, 5*ms)
 	expect(t, l, 71*us, true, 5*ms, stepTurn, 0)
 	expect(t, l, 72*us, false, 5*ms, stepYield, 0)
@@ -61,9 +61,9 @@ func TestLadderSleepsBesideHog(t *testing.T) {
 		l.yielded(now, now+4*ms)
 		now += 4 * ms
 		expect(t, l, now, true, reliable.Never, stepTurn, 0)
-		expect(t, l, now, false, reliable.Never, stepSleep, now+500*ms)
+		expect(t, l, now, false, reliable.Never, stepSleep, now+100*ms)
 		expect(t, l, now, false, now+5*us, stepSleep, now+5*us)
-		expect(t, l, now+pause*ms-1, false, reliable.Never, stepSleep, now+pause*ms-1+500*ms)
+		expect(t, l, now+pause*ms-1, false, reliable.Never, stepSleep, now+pause*ms-1+100*ms)
 		now += pause * ms
 	}
 }

@@ -57,7 +57,7 @@ func DefaultPolicy() Policy {
 		HogPause:     1 * reliable.Millisecond,
 		HogPauseMost: 64 * reliable.Millisecond,
 		MinSleep:     20 * reliable.Microsecond,
-		MaxSleep:     500 * reliable.Millisecond,
+		MaxSleep:     100 * reliable.Millisecond,
 		Nap:          20 * reliable.Microsecond,
 		NapMost:      1 * reliable.Millisecond,
 		SleepSlice:   100 * reliable.Microsecond,

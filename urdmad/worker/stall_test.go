@@ -186,11 +186,9 @@ func TestStallsUnderGarbageCollection(t *testing.T) {
 		length = 20 * time.Second
 	}
 	t.Logf("another process, no garbage:      %s", runBaseline(t))
-	old := runtime.GOMAXPROCS(0)
-	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	for _, reserve := range []bool{false, true} {
-		if reserve {
-			ReserveProcessors(1)
+	for _, prepared := range []bool{false, true} {
+		if prepared {
+			prepareRuntime(t)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -202,27 +200,52 @@ func TestStallsUnderGarbageCollection(t *testing.T) {
 		if after.NumGC == before.NumGC {
 			t.Error("the garbage collector never ran: nothing was tested")
 		}
-		if reserve && l.longestRuntime > 500*reliable.Millisecond {
+		if prepared && l.longestRuntime > 500*reliable.Millisecond {
 			t.Errorf("the runtime held the worker for %d ns", l.longestRuntime)
 		}
 	}
 }
 
-// A worker that sleeps in the kernel must not hold up the collector: the raw
-// form of a blocking call would, until the sleep ends.
+// prepareRuntime is PrepareRuntime for the length of a test.
+func prepareRuntime(t *testing.T) {
+	t.Helper()
+	procs, percent := runtime.GOMAXPROCS(0), debug.SetGCPercent(100)
+	PrepareRuntime(1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(procs)
+		debug.SetGCPercent(percent)
+		reserved.Store(false)
+	})
+}
+
+// A worker that sleeps in the kernel must not hold up the collector, in
+// whichever form it sleeps.
 func TestSleepingWorkerLetsCollectorRun(t *testing.T) {
+	t.Run("letting go of the P", collectBesideSleeper)
+	t.Run("holding the P", func(t *testing.T) {
+		prepareRuntime(t)
+		if !reserved.Load() {
+			t.Skip("GOMAXPROCS or GODEBUG in the environment forbid it")
+		}
+		collectBesideSleeper(t)
+	})
+}
+
+func collectBesideSleeper(t *testing.T) {
 	l := &fakeLoop{}
 	startWorker(t, l, longSleeper(), Hooks{})
 	eventually(t, "asleep", l.sleeping.Load)
-	done := make(chan struct{})
+	done := make(chan time.Duration)
 	go func() {
+		begun := time.Now()
 		for range 20 {
 			runtime.GC()
 		}
-		close(done)
+		done <- time.Since(begun) / 20
 	}()
 	select {
-	case <-done:
+	case each := <-done:
+		t.Logf("a collection took %v", each)
 	case <-time.After(20 * time.Second):
 		t.Fatal("20 collections took over 20 s beside a sleeping worker")
 	}

@@ -2,7 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,10 +85,25 @@ func (t *thread) yield() {
 	_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
 
-// ReserveProcessors raises GOMAXPROCS so that the workers don't compete with
-// the daemon's other goroutines for a P: a worker that comes back from a sleep
-// and finds none waits for the Go scheduler, up to 10 ms. Call it once, before
-// workers run.
-func ReserveProcessors(workers int) {
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+workers+1))
+// reserved says that there is a P for every worker and that the runtime may
+// interrupt a sleeping one.
+var reserved atomic.Bool
+
+// PrepareRuntime sets Go's runtime up for this many workers; call it once, before
+// they run. GOMAXPROCS and GOGC in the environment win.
+//
+// GOMAXPROCS grows so that a worker that comes back from a sleep doesn't compete
+// for a P with the daemon's other goroutines: beside two busy ones on two cores
+// that cost 330 µs in the median, and with it 27 µs. Collections get rare,
+// because each stops the workers until every other thread of the process has
+// had a core.
+func PrepareRuntime(workers int) {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+workers+1))
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(800)
+	}
+	signals := !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")
+	reserved.Store(signals && runtime.GOMAXPROCS(0) > workers)
 }
