@@ -171,22 +171,75 @@ int cm_channel_poll(struct cm_channel *channel,
 	return pop(channel, message) ? 0 : ENODEV;
 }
 
+/* Gives the channel back, once it is out of reach for everyone. */
+static void release(struct cm_channel *channel)
+{
+	struct urdma_abi_cm_event message;
+	int cancel;
+
+	cm_lock(&cancel);
+	while (pop(channel, &message) ||
+	       receive(channel->public.fd, &message, 0) == 0)
+		cm_orphan(channel, &message);
+	cm_unlock(cancel);
+	cm_orphans_release();
+	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
+			  channel->handle);
+	close(channel->public.fd);
+	free(channel);
+}
+
+void cm_channel_enter(struct cm_channel *channel)
+{
+	int cancel;
+
+	cm_lock(&cancel);
+	channel->readers++;
+	cm_unlock(cancel);
+}
+
+void cm_channel_leave(void *argument)
+{
+	struct cm_channel *channel = argument;
+	bool last;
+	int cancel;
+
+	cm_lock(&cancel);
+	channel->readers--;
+	last = channel->abandoned && channel->readers == 0;
+	cm_unlock(cancel);
+	if (last)
+		release(channel);
+}
+
+/* Sleeps until the socket is readable; 0 or an errno value. */
+static int wait_readable(struct cm_channel *channel)
+{
+	ssize_t length;
+	char head;
+
+	pthread_cleanup_push(cm_channel_leave, channel);
+	length = recv(channel->public.fd, &head, sizeof(head), MSG_PEEK);
+	pthread_cleanup_pop(0);
+	/* Peeking returns 0 when urdmad hung up: reading finds out. */
+	return length < 0 && errno != ECONNRESET ? errno : 0;
+}
+
 int cm_channel_wait(struct cm_channel *channel)
 {
 	bool ready;
-	int cancel;
-	char head;
+	int error = 0, cancel;
 
 	cm_lock(&cancel);
 	ready = channel->first || channel->hung_up;
 	cm_unlock(cancel);
-	if (ready)
-		return 0;
-	/* Peeking returns 0 when urdmad hung up: reading finds out. */
-	if (recv(channel->public.fd, &head, sizeof(head), MSG_PEEK) < 0 &&
-	    errno != ECONNRESET)
-		return errno;
-	return 0;
+	if (!ready)
+		error = wait_readable(channel);
+	cm_lock(&cancel);
+	if (channel->abandoned)
+		error = EBADF;
+	cm_unlock(cancel);
+	return error;
 }
 
 /* Fills the channel from urdmad's answer. */
@@ -225,20 +278,21 @@ URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return &channel->public;
 }
 
+/*
+ * Programs end with a thread still asleep in rdma_get_cm_event. The kernel
+ * leaves it asleep when the file is closed under it, and an error would end
+ * such programs with a failure: so the channel stays until the thread leaves.
+ */
 URDMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *public)
 {
 	struct cm_channel *channel = cm_channel_of(public);
-	struct urdma_abi_cm_event message;
+	bool in_use;
 	int cancel;
 
 	cm_lock(&cancel);
-	while (pop(channel, &message) ||
-	       receive(public->fd, &message, 0) == 0)
-		cm_orphan(channel, &message);
+	in_use = channel->readers != 0;
+	channel->abandoned = in_use;
 	cm_unlock(cancel);
-	cm_orphans_release();
-	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
-			  channel->handle);
-	close(public->fd);
-	free(channel);
+	if (!in_use)
+		release(channel);
 }

@@ -52,6 +52,8 @@ struct cm_channel {
 	struct urdma_client *client;
 	uint32_t handle;
 	bool hung_up;  /* urdmad is gone: removal events were made */
+	bool abandoned;   /* destroyed by the program under its readers */
+	unsigned readers; /* threads in rdma_get_cm_event; guarded by cm_lock */
 	bool stale;    /* events of destroyed ids may lie in the socket */
 	struct cm_pending *first;
 	struct cm_pending **last;
@@ -64,8 +66,12 @@ struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
 void cm_channel_push(struct cm_channel *channel,
 		     const struct urdma_abi_cm_event *message);
 
-/* Waits until the channel may have a message. 0 or an errno value: EAGAIN on
- * a non-blocking channel, EINTR. */
+/* A reader comes and goes; the last one to leave an abandoned channel frees it. */
+void cm_channel_enter(struct cm_channel *channel);
+void cm_channel_leave(void *channel);
+
+/* Waits, as a reader, until the channel may have a message. 0 or an errno
+ * value: EAGAIN on a non-blocking channel, EINTR, EBADF on an abandoned one. */
 int cm_channel_wait(struct cm_channel *channel);
 
 /* Takes the next message, pending or from the socket, without waiting. 0 or an

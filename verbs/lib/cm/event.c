@@ -188,23 +188,34 @@ static int next_event(struct cm_channel *channel, struct cm_event **result)
 	return error;
 }
 
+/* Waits for an event, as a reader of the channel. */
+static int wait_event(struct cm_channel *channel, struct cm_event **event)
+{
+	int error, cancel;
+
+	do {
+		error = cm_channel_wait(channel);
+		if (error)
+			return error;
+		/* A cancelled thread must not take half an event with it. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		error = next_event(channel, event);
+		pthread_setcancelstate(cancel, NULL);
+	} while (error == EAGAIN);
+	return error;
+}
+
 URDMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *public,
 				   struct rdma_cm_event **result)
 {
 	struct cm_event *event;
-	int error, cancel;
+	int error;
 
 	if (!public || !result)
 		return cm_fail(EINVAL);
-	do {
-		error = cm_channel_wait(cm_channel_of(public));
-		if (error)
-			return cm_fail(error);
-		/* A cancelled thread must not take half an event with it. */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-		error = next_event(cm_channel_of(public), &event);
-		pthread_setcancelstate(cancel, NULL);
-	} while (error == EAGAIN);
+	cm_channel_enter(cm_channel_of(public));
+	error = wait_event(cm_channel_of(public), &event);
+	cm_channel_leave(cm_channel_of(public));
 	if (error)
 		return cm_fail(error);
 	*result = &event->public;

@@ -471,6 +471,25 @@ static void test_cancel(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* rping destroys its channel with a thread asleep in it and then returns. */
+static void test_destroy_under_reader(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct timespec soon;
+	pthread_t thread;
+	void *result;
+
+	CHECK(pthread_create(&thread, NULL, wait_for_event, channel) == 0);
+	usleep(50000);
+	rdma_destroy_event_channel(channel);
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_sec++;
+	CHECK(pthread_timedjoin_np(thread, &result, &soon) == ETIMEDOUT); /* sleeps on */
+	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 0);
+	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
+	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 1); /* left with the last reader */
+}
+
 static void test_daemon_dies(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -750,6 +769,7 @@ static const struct {
 	{ "unread_request", test_unread_request },
 	{ "destroy_waits", test_destroy_waits },
 	{ "cancel", test_cancel },
+	{ "destroy_under_reader", test_destroy_under_reader },
 	{ "daemon_dies", test_daemon_dies },
 	{ "threads", test_threads },
 	{ "addresses", test_addresses },
