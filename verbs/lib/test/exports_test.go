@@ -1,0 +1,113 @@
+package test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// exports lists name@VERSION of a library's defined dynamic symbols.
+func exports(t *testing.T, path string) []string {
+	t.Helper()
+	out, err := exec.Command("nm", "-D", "--defined-only", "--with-symbol-versions", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("nm %s: %v\n%s", path, err, out)
+	}
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) == 3 && strings.Contains(f[2], "@") {
+			names = append(names, strings.Replace(f[2], "@@", "@", 1))
+		}
+	}
+	return names
+}
+
+// installed returns where the dynamic linker finds a library.
+func installed(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("/sbin/ldconfig", "-p").Output()
+	if err != nil {
+		t.Skipf("ldconfig -p: %v", err)
+	}
+	m := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(name) + ` .*=> (\S+)$`).FindSubmatch(out)
+	if m == nil {
+		t.Skipf("%s is not installed, nothing to compare with", name)
+	}
+	return string(m[1])
+}
+
+// TestEveryPublicFunctionIsOurs: what isn't would fall through to the real
+// library with objects of ours. Symbols private to rdma-core are its own.
+func TestEveryPublicFunctionIsOurs(t *testing.T) {
+	ours := exports(t, preload(t))
+	for _, library := range []string{"libibverbs.so.1", "librdmacm.so.1"} {
+		for _, name := range exports(t, installed(t, library)) {
+			if !strings.Contains(name, "@IBVERBS_PRIVATE_") && !slices.Contains(ours, name) {
+				t.Errorf("%s of %s is missing", name, library)
+			}
+		}
+	}
+}
+
+// TestNothingElseIsExported: only verbs, rdma_cm, rsockets and the calls that
+// pages/ interposes.
+func TestNothingElseIsExported(t *testing.T) {
+	out, err := exec.Command("nm", "-D", "--defined-only", preload(t)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := regexp.MustCompile(`^(_?ibv_\w+|rdma_\w+|r[a-z]+|mult_to_ibv_rate|mbps_to_ibv_rate|mmap|mmap64|munmap|mremap|madvise|` +
+		`clone|_Fork|fork|vfork|IBVERBS_\S+|RDMACM_\S+)(@.*)?$`)
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); !allowed.MatchString(f[len(f)-1]) {
+			t.Errorf("exported: %s", f[len(f)-1])
+		}
+	}
+}
+
+// TestDebianBinariesBindToUs starts Debian's own programs with every symbol
+// bound at once and reads from the dynamic linker where each went.
+func TestDebianBinariesBindToUs(t *testing.T) {
+	var binaries []string
+	for _, pattern := range []string{"/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/udaddy",
+		"/usr/bin/rstream", "/usr/bin/riostream", "/usr/bin/rdma_*", "/usr/bin/udpong", "/usr/bin/mckey", "/usr/bin/cmtime"} {
+		found, _ := filepath.Glob(pattern)
+		binaries = append(binaries, found...)
+	}
+	if len(binaries) == 0 {
+		t.Skip("no RDMA program of Debian is installed (ibverbs-utils, rdmacm-utils, perftest)")
+	}
+	d := startUrdmad(t)
+	for _, binary := range binaries {
+		t.Run(filepath.Base(binary), func(t *testing.T) {
+			out, _ := run(t, d, []string{"LD_BIND_NOW=1", "LD_DEBUG=bindings"}, binary, "--help")
+			if n, err := checkBindings(binary, out); err != nil {
+				t.Error(err)
+			} else if n == 0 {
+				t.Logf("%s binds no verbs", binary)
+			}
+		})
+	}
+}
+
+var bindingLine = regexp.MustCompile(`binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol .(\w+)' \[(\w+\.?\d*)\]`)
+
+// checkBindings counts the verbs that went to liburdma.so and names the first
+// that didn't, private symbols of rdma-core aside.
+func checkBindings(binary, out string) (n int, err error) {
+	for _, m := range bindingLine.FindAllStringSubmatch(out, -1) {
+		public := strings.HasPrefix(m[4], "IBVERBS_1") || strings.HasPrefix(m[4], "RDMACM_")
+		if !public {
+			continue
+		}
+		if !strings.HasSuffix(m[2], "/liburdma.so") {
+			return n, fmt.Errorf("%s: %s binds %s [%s] to %s", binary, m[1], m[3], m[4], m[2])
+		}
+		n++
+	}
+	return n, nil
+}

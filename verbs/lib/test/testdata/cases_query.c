@@ -1,0 +1,210 @@
+/* cases_query.c - what a device says about itself, and what is refused. */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+
+#include "setup.h"
+
+/* As a program that was compiled before port_cap_flags2 calls it. */
+static int query_port_old(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	int (*query)(struct ibv_context *, uint8_t, struct ibv_port_attr *) = dlsym(RTLD_DEFAULT, "ibv_query_port");
+
+	return query(context, port, attr);
+}
+
+static void check_port(struct ibv_context *context)
+{
+	struct ibv_port_attr fresh, old;
+
+	CHECK_RETURNS(ibv_query_port(context, 1, &fresh), 0);
+	CHECK(fresh.state == IBV_PORT_ACTIVE && fresh.link_layer == IBV_LINK_LAYER_ETHERNET && fresh.lid == 0);
+	CHECK(fresh.active_mtu == IBV_MTU_4096 && fresh.gid_tbl_len == 1 && fresh.pkey_tbl_len == 1);
+	CHECK(fresh.max_msg_sz == 1u << 30);
+	CHECK_RETURNS(ibv_query_port(context, 2, &fresh), EINVAL);
+	memset(&old, 0xee, sizeof(old));
+	CHECK_RETURNS(query_port_old(context, 1, &old), 0);
+	CHECK(old.state == IBV_PORT_ACTIVE && old.flags == 0 && old.port_cap_flags2 == 0xeeee);
+}
+
+void case_devices(void)
+{
+	int n = -1;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_context *context;
+	struct ibv_device_attr attr;
+	struct ibv_device_attr_ex ex;
+
+	CHECK(list && n == 1 && list[0] && !list[1]);
+	CHECK(strcmp(ibv_get_device_name(list[0]), "urdma0") == 0);
+	CHECK(strcmp(list[0]->dev_name, "uverbs0") == 0);
+	CHECK(strcmp(list[0]->ibdev_path, "/nowhere/urdma/class/infiniband/urdma0") == 0);
+	CHECK(list[0]->node_type == IBV_NODE_RNIC && list[0]->transport_type == IBV_TRANSPORT_IWARP);
+	CHECK(memcmp(&(__be64){ ibv_get_device_guid(list[0]) }, "\2\0\0\xff\xfe\1\2\3", 8) == 0);
+	CHECK((context = ibv_open_device(list[0])));
+	ibv_free_device_list(list);
+	CHECK(context->num_comp_vectors == 1 && context->async_fd >= 0);
+	CHECK_RETURNS(ibv_query_device(context, &attr), 0);
+	CHECK(strcmp(attr.fw_ver, "1.2.3") == 0 && attr.max_qp == 64 && attr.phys_port_cnt == 1);
+	memset(&ex, 0xee, sizeof(ex));
+	CHECK_RETURNS(ibv_query_device_ex(context, NULL, &ex), 0);
+	CHECK(ex.orig_attr.max_cqe == 4096 && ex.hca_core_clock == 1000000 && ex.max_dm_size == 0);
+	check_port(context);
+	CHECK_RETURNS(ibv_close_device(context), 0);
+}
+
+/* Run with each URDMA_TRANSPORT; the fake's address is 10.1.2.3, LID 0x0203. */
+void case_gids(void)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_port_attr port;
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	CHECK_RETURNS(ibv_query_port(context, 1, &port), 0);
+	CHECK_RETURNS(ibv_query_gid(context, 1, 0, &gid), 0);
+	CHECK_RETURNS(ibv_query_gid(context, 1, 1, &gid), -1);
+	CHECK_RETURNS(ibv_query_gid_ex(context, 1, 0, &entry, 0), 0);
+	CHECK(memcmp(&gid, &entry.gid, sizeof(gid)) == 0 || errno == EINVAL);
+	CHECK_RETURNS(ibv_query_gid_ex(context, 1, 7, &entry, 0), EINVAL);
+	CHECK_RETURNS((int)ibv_query_gid_table(context, &entry, 1, 0), 1);
+	CHECK_RETURNS(ibv_query_pkey(context, 1, 0, &pkey), 0);
+	CHECK(pkey == htons(0xffff) && ibv_get_pkey_index(context, 1, pkey) == 0);
+	printf("%d %d %d 0x%x ", context->device->node_type, context->device->transport_type, port.link_layer, port.lid);
+	for (int i = 0; i < 16; i++)
+		printf("%02x", entry.gid.raw[i]);
+	printf("\n");
+}
+
+static void refuse_cqs(struct setup *s)
+{
+	struct ibv_cq_init_attr_ex ex = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_TM_INFO };
+
+	CHECK_NULL(ibv_create_cq(s->context, 0, NULL, NULL, 0), EINVAL);
+	CHECK_NULL(ibv_create_cq(s->context, -5, NULL, NULL, 0), EINVAL);
+	CHECK_NULL(ibv_create_cq(s->context, 4097, NULL, NULL, 0), EINVAL);
+	CHECK_NULL(ibv_create_cq(s->context, 16, NULL, NULL, 1), EINVAL);
+	CHECK_NULL(ibv_create_cq(s->context, 16, NULL, NULL, -1), EINVAL);
+	CHECK_NULL(ibv_create_cq_ex(s->context, &ex), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_resize_cq(s->cq, 0), EINVAL);
+	CHECK_RETURNS(ibv_resize_cq(s->cq, 5000), EINVAL);
+	CHECK_RETURNS(ibv_destroy_cq(s->cq), EBUSY);
+	CHECK_RETURNS(ibv_destroy_comp_channel(s->channel), EBUSY);
+	CHECK_RETURNS(ibv_dealloc_pd(s->pd), EBUSY);
+}
+
+static void refuse_qp(struct setup *s, struct ibv_qp_init_attr attr, int want)
+{
+	attr.send_cq = attr.send_cq ? attr.send_cq : s->cq;
+	CHECK_NULL(ibv_create_qp(s->pd, &attr), want);
+}
+
+void case_refuse_objects(void)
+{
+	struct setup s;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	set_up(&s, 4, 4);
+	refuse_cqs(&s);
+	struct ibv_qp_init_attr good = { .recv_cq = s.cq, .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } }, bad;
+
+	refuse_qp(&s, (bad = good, bad.qp_type = IBV_QPT_UD, bad), EOPNOTSUPP);
+	refuse_qp(&s, (bad = good, bad.cap.max_send_wr = 257, bad), EINVAL);
+	refuse_qp(&s, (bad = good, bad.cap.max_recv_wr = 257, bad), EINVAL);
+	refuse_qp(&s, (bad = good, bad.cap.max_send_sge = 9, bad), EINVAL);
+	refuse_qp(&s, (bad = good, bad.cap.max_recv_sge = 9, bad), EINVAL);
+	refuse_qp(&s, (bad = good, bad.cap.max_inline_data = 513, bad), EINVAL);
+	refuse_qp(&s, (bad = good, bad.recv_cq = NULL, bad), EINVAL);
+	CHECK_RETURNS(ibv_modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_ALT_PATH), EOPNOTSUPP);
+	tear_down(&s);
+}
+
+/* Registers the setup's memory with these rights and gives the errno. */
+static int registers(struct setup *s, void *addr, size_t length, int access)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_mr(s->pd, addr, length, access);
+	if (!mr)
+		return errno;
+	CHECK(mr->addr == addr && mr->length == length && mr->lkey && mr->pd == s->pd);
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	return 0;
+}
+
+void case_memory(void)
+{
+	struct setup s;
+	struct ibv_mr *mr;
+	uint32_t key;
+
+	set_up(&s, 4, 4);
+	CHECK_RETURNS(registers(&s, s.memory, 100, 0), 0);
+	CHECK_RETURNS(registers(&s, s.memory + 5, 100, IBV_ACCESS_REMOTE_READ), 0);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING), 0);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_REMOTE_WRITE), EINVAL);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
+	CHECK_RETURNS(registers(&s, s.memory, 100, 1 << 12), EINVAL);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	CHECK_RETURNS(registers(&s, s.memory, 0, 0), EINVAL);
+	CHECK_RETURNS(registers(&s, (void *)-4096, 8192, 0), EINVAL);
+	CHECK_RETURNS(registers(&s, (void *)4096, 8192, 0), EFAULT);
+	CHECK_NULL(ibv_alloc_null_mr(s.pd), EOPNOTSUPP);
+	CHECK((mr = ibv_reg_mr(s.pd, s.memory, 100, IBV_ACCESS_LOCAL_WRITE)));
+	key = mr->rkey;
+	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s.memory + 8, 8, 0), 0);
+	CHECK(mr->addr == s.memory + 8 && mr->length == 8 && mr->rkey != key);
+	CHECK_RETURNS(ibv_rereg_mr(mr, 8, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
+		      IBV_REREG_MR_ERR_INPUT);
+	CHECK(mr->length == 8);
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	tear_down(&s);
+}
+
+void case_unsupported(void)
+{
+	struct setup s;
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_ah_attr ah = { .port_num = 1 };
+	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
+	struct ibv_td_init_attr td = { .comp_mask = 0 };
+	struct ibv_alloc_dm_attr dm = { .length = 1 };
+	struct ibv_flow_attr flow = { .comp_mask = 0 };
+	struct ibv_parent_domain_init_attr domain = { .comp_mask = 0 };
+	struct ibv_modify_cq_attr moderate = { .attr_mask = 0 };
+	struct ibv_ece ece;
+
+	set_up(&s, 4, 4);
+	domain.pd = s.pd;
+	CHECK_NULL(ibv_create_srq(s.pd, &srq), EOPNOTSUPP);
+	CHECK_NULL(ibv_create_ah(s.pd, &ah), EOPNOTSUPP);
+	CHECK_NULL(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
+	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EOPNOTSUPP);
+	CHECK_NULL(ibv_alloc_td(s.context, &td), EOPNOTSUPP);
+	CHECK_NULL(ibv_alloc_dm(s.context, &dm), EOPNOTSUPP);
+	CHECK_NULL(ibv_create_flow(s.qp, &flow), EOPNOTSUPP);
+	CHECK_NULL(ibv_alloc_parent_domain(s.context, &domain), EOPNOTSUPP);
+	CHECK_NULL(ibv_import_device(3), EOPNOTSUPP);
+	CHECK_NULL(ibv_reg_dmabuf_mr(s.pd, 0, 4096, 0, 1, 0), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_modify_cq(s.cq, &moderate), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_attach_mcast(s.qp, NULL, 0), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_query_ece(s.qp, &ece), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_advise_mr(s.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
+	tear_down(&s);
+}
+
+void case_nobody(void)
+{
+	int n = 7;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	CHECK(list && n == 0 && !list[0]);
+	ibv_free_device_list(list);
+}
+
+void case_mismatch(void)
+{
+	case_nobody();
+}

@@ -1,0 +1,77 @@
+/* setup.h - what the cases share: checks that end the program, and one
+ * connected queue pair. Included by one program of several files. */
+#ifndef SETUP_H
+#define SETUP_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                       \
+	do {                                                                                                   \
+		if (!(condition)) {                                                                            \
+			fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno); \
+			exit(1);                                                                               \
+		}                                                                                              \
+	} while (0)
+
+/* The call answers with this errno: returned, or NULL with errno set. */
+#define CHECK_RETURNS(call, want)                                                                         \
+	do {                                                                                              \
+		int got_ = (call);                                                                        \
+		if (got_ != (want)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s: %d, expected %d\n", __FILE__, __LINE__, #call, got_, want); \
+			exit(1);                                                                          \
+		}                                                                                         \
+	} while (0)
+
+#define CHECK_NULL(call, want)                                                                               \
+	do {                                                                                                 \
+		errno = 0;                                                                                   \
+		if ((call) || errno != (want)) {                                                             \
+			fprintf(stderr, "%s:%d: %s: errno %d, expected %d\n", __FILE__, __LINE__, #call, errno, want); \
+			exit(1);                                                                             \
+		}                                                                                            \
+	} while (0)
+
+/* What the fake urdmad reads in a wr_id, see work_test.go. */
+#define WR_HOLD (1ull << 63)
+#define WR_DIE (1ull << 62)
+#define WR_REBORN (1ull << 61)
+#define WR_LATE_EVENT (1ull << 60)
+#define WR_ASYNC (1ull << 59)
+#define WR_OVERRUN (1ull << 58)
+
+struct setup {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	char *memory;
+};
+
+#define MEMORY 65536u
+
+struct ibv_context *open_first(void);
+/* A queue pair of sq send and rq receive requests in state RTS. */
+void set_up(struct setup *s, int sq, int rq);
+void tear_down(struct setup *s);
+struct ibv_qp *make_qp(struct setup *s, int sq, int rq);
+void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+int post_send(struct setup *s, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t length);
+int post_recv(struct setup *s, uint64_t wr_id);
+/* Polls until n completions came. */
+void poll_for(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+
+/* The cases, in cases_*.c. */
+typedef void case_function(void);
+case_function case_devices, case_gids, case_refuse_objects, case_refuse_posts, case_unsupported, case_memory;
+case_function case_loop, case_full, case_events, case_resize, case_forget, case_build, case_pollex, case_async;
+case_function case_overrun, case_threads;
+case_function case_death, case_reborn, case_fork, case_mismatch, case_nobody, case_strings;
+
+#endif

@@ -1,0 +1,178 @@
+package test
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// fakeUrdmad serves the control protocol to one program under test. Work
+// requests complete as their wr_id says, see work.
+type fakeUrdmad struct {
+	t       *testing.T
+	path    string
+	version uint32
+	device  abi.Device
+
+	mu       sync.Mutex // of all below and of every session's objects
+	listener *net.UnixListener
+	sessions map[*session]struct{}
+}
+
+func startUrdmad(t *testing.T) *fakeUrdmad {
+	t.Helper()
+	d := &fakeUrdmad{t: t, path: filepath.Join(t.TempDir(), "urdmad.sock"), version: abi.Version,
+		sessions: map[*session]struct{}{}}
+	d.device = abi.Device{IPv4BE: [4]byte{10, 1, 2, 3}, PrefixLength: 24, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000,
+		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,
+		MaxPD: 64, MaxRdAtom: 16, Version: 1<<16 | 2<<8 | 3, MaxMRSize: 1 << 40, MaxMsg: 1 << 30}
+	copy(d.device.Name[:], "urdma0")
+	copy(d.device.NodeGUIDBE[:], []byte{2, 0, 0, 0xff, 0xfe, 1, 2, 3})
+	d.listen()
+	t.Cleanup(d.die)
+	return d
+}
+
+func (d *fakeUrdmad) listen() {
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: d.path, Net: "unixpacket"})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.listener = l
+	go func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			s := &session{d: d, conn: c, objects: map[uint32]any{}, stop: make(chan struct{})}
+			d.mu.Lock()
+			d.sessions[s] = struct{}{}
+			d.mu.Unlock()
+			go s.serve()
+		}
+	}()
+}
+
+// die hangs up on everybody, as a killed urdmad does.
+func (d *fakeUrdmad) die() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.listener.Close()
+	for s := range d.sessions {
+		s.hangUp()
+	}
+}
+
+// reborn is die, then a new urdmad in the same place.
+func (d *fakeUrdmad) reborn() {
+	d.die()
+	os.Remove(d.path)
+	d.listen()
+}
+
+// session is one connection. Objects are owned by d.mu.
+type session struct {
+	d       *fakeUrdmad
+	conn    *net.UnixConn
+	bells   *bells
+	kick    int
+	objects map[uint32]any
+	next    uint32
+	sockets []int
+	stop    chan struct{}
+	ended   bool
+	again   bool // work left over; only work reads and writes it
+}
+
+func (s *session) hangUp() {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	close(s.stop)
+	s.conn.Close()
+	for _, fd := range s.sockets {
+		unix.Close(fd)
+	}
+	delete(s.d.sessions, s)
+}
+
+func (s *session) add(v any) uint32 {
+	s.next++
+	s.objects[s.next] = v
+	return s.next
+}
+
+func (s *session) serve() {
+	buf, oob := make([]byte, abi.MaxMessage), make([]byte, 256)
+	for {
+		n, oobn, _, _, err := s.conn.ReadMsgUnix(buf, oob)
+		if err != nil || n == 0 {
+			s.d.mu.Lock()
+			s.hangUp()
+			s.d.mu.Unlock()
+			return
+		}
+		var received []int
+		if cm, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(cm) > 0 {
+			received, _ = unix.ParseUnixRights(&cm[0])
+		}
+		s.d.mu.Lock()
+		body, fds, errno := s.answer(buf[:n], received)
+		s.reply(buf[:n], body, fds, errno)
+		s.d.mu.Unlock()
+		for _, fd := range append(received, fds...) {
+			unix.Close(fd)
+		}
+	}
+}
+
+func (s *session) reply(request, body []byte, fds []int, errno syscall.Errno) {
+	if body == nil {
+		body = make([]byte, 16)
+	}
+	copy(body, request[:16])
+	binary.NativeEndian.PutUint32(body[4:], uint32(len(body)))
+	binary.NativeEndian.PutUint32(body[12:], uint32(errno))
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	if _, _, err := s.conn.WriteMsgUnix(body, oob, nil); err != nil && !s.ended {
+		s.d.t.Logf("answering: %v", err)
+	}
+}
+
+// socket makes an event socket: ours, and the descriptor to hand out.
+func (s *session) socket() (ours, theirs int) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		s.d.t.Fatal(err)
+	}
+	s.sockets = append(s.sockets, pair[0])
+	return pair[0], pair[1]
+}
+
+// memory makes a shared file and maps it.
+func (s *session) memory(bytes uint32) (mem []byte, fd int) {
+	fd, err := unix.MemfdCreate("ring", unix.MFD_CLOEXEC)
+	if err == nil {
+		err = unix.Ftruncate(fd, int64(bytes))
+	}
+	if err == nil {
+		mem, err = unix.Mmap(fd, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		s.d.t.Fatal(err)
+	}
+	return mem, fd
+}

@@ -1,0 +1,111 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const root = "../../.."
+
+// library builds liburdma.so as the Makefile does and returns its path.
+var library = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.so").CombinedOutput()
+	if err != nil {
+		return string(out), err
+	}
+	return filepath.Abs(filepath.Join(root, "build/liburdma.so"))
+})
+
+func preload(t *testing.T) string {
+	t.Helper()
+	path, err := library()
+	if err != nil {
+		t.Fatalf("building liburdma.so: %v\n%s", err, path)
+	}
+	return path
+}
+
+// program builds the C cases, linked against the real libibverbs as any
+// program is.
+func program(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "verbs")
+	sources, _ := filepath.Glob("testdata/*.c")
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
+		sources...)
+	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// run runs a program under liburdma.so with the socket of d; a test that hangs
+// ends with an error instead.
+func run(t *testing.T, d *fakeUrdmad, env []string, argv ...string) (string, error) {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+d.path)
+	c.Env = append(c.Env, env...)
+	guard := time.AfterFunc(20*time.Second, func() { c.Process.Kill() })
+	defer guard.Stop()
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func TestCases(t *testing.T) {
+	binary := program(t)
+	names, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(names)) {
+		t.Run(name, func(t *testing.T) {
+			d := startUrdmad(t)
+			switch name {
+			case "mismatch":
+				d.version = 99
+			case "nobody":
+				d.die()
+			}
+			out, err := run(t, d, nil, binary, name)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if name == "mismatch" && !strings.Contains(out, "urdmad speaks ABI version 99") {
+				t.Errorf("no line about the version in %q", out)
+			}
+			if name == "nobody" && !strings.Contains(out, "cannot reach urdmad at "+d.path) {
+				t.Errorf("no line about the socket in %q", out)
+			}
+		})
+	}
+}
+
+func TestPersonalities(t *testing.T) {
+	binary := program(t)
+	for transport, want := range map[string]string{
+		// node type, transport type, link layer, LID, GID
+		"iwarp": "4 1 2 0x0 02000001020300000000000000000000",
+		"roce":  "1 0 2 0x0 00000000000000000000ffff0a010203",
+		"ib":    "1 0 1 0x203 fe80000000000000020000fffe010203",
+	} {
+		out, err := run(t, startUrdmad(t), []string{"URDMA_TRANSPORT=" + transport}, binary, "gids")
+		if err != nil || strings.TrimSpace(out) != want {
+			t.Errorf("%s: %v, %q, expected %q", transport, err, out, want)
+		}
+	}
+}
+
+func TestIBNeedsAUnicastLID(t *testing.T) {
+	d := startUrdmad(t)
+	d.device.IPv4BE = [4]byte{10, 1, 0xc0, 0}
+	out, err := run(t, d, []string{"URDMA_TRANSPORT=ib"}, program(t), "nobody")
+	if err != nil || !strings.Contains(out, "no unicast LID") {
+		t.Errorf("%v, %q", err, out)
+	}
+}
