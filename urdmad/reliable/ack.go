@@ -6,8 +6,9 @@ package reliable
 // and the segments right behind it, on a segment that fills one, on a
 // duplicate. Otherwise it depends on what the peer seems to wait for.
 //
-// Quick, at the start: on the engine's next turn. A peer that posts one
-// message and waits for its completion gets it soonest.
+// Quick, at the start: on the engine's next turn, in a stream of many segments
+// once it pauses. A peer that posts one message and waits for its completion
+// gets it soonest.
 //
 // Delayed: within delay. Where the program here answers every message, the
 // acknowledgement rides on the answer, and the peer's completion and its
@@ -38,9 +39,9 @@ type ackPolicy struct {
 	urgentSacks int // segments behind a new hole still to be reported at once
 
 	// In bulk, more than bulkCount segments per delay, quick waits for a
-	// turn in which none arrived, or it would acknowledge in fragments.
+	// short pause, or it would acknowledge every few segments.
 	bulk      bool
-	arrived   bool // since AckDue was last asked
+	last      Time // arrival of the last segment
 	rateCount int
 	rateSince Time
 }
@@ -50,6 +51,7 @@ const (
 	expiriesToQuick = 2
 	maxEvery        = 16
 	bulkCount       = 32
+	bulkPause       = 2 * Microsecond
 	// sacksPerHole is what the peer's reordering threshold needs to see.
 	sacksPerHole = 4
 )
@@ -69,6 +71,8 @@ func (a *ackPolicy) rearm() {
 		a.due = a.at
 	case a.pending == 0:
 		a.due = Never
+	case a.quick && a.bulk:
+		a.due = a.last + bulkPause
 	case a.quick:
 		a.due = a.since
 	default:
@@ -119,7 +123,7 @@ func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
 
 // count measures the rate of arrivals.
 func (a *ackPolicy) count(now Time) {
-	a.arrived = true
+	a.last = now
 	switch age := now - a.rateSince; {
 	case age > 2*a.delay:
 		a.bulk, a.rateCount, a.rateSince = false, 0, now
@@ -174,16 +178,11 @@ func (a *ackPolicy) sackWentOut() {
 
 // ready reports whether something must go now.
 func (a *ackPolicy) ready(now Time) bool {
-	arrived := a.arrived
-	a.arrived = false
 	if now < a.due {
 		return false
 	}
-	if a.now || a.sack {
+	if a.now || a.sack || a.quick {
 		return true
-	}
-	if a.quick {
-		return !(a.bulk && arrived)
 	}
 	if a.expiries++; a.expiries >= expiriesToQuick {
 		a.quick, a.rides = true, 0

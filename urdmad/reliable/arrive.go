@@ -208,7 +208,7 @@ func (c *Conn) progress(ev *ackEvent) {
 	c.startTimers(ev.now)
 	c.detectLost(ev.now)
 	c.cc.acked(ev.n)
-	if !c.tx.una.Before(c.cc.roundEnd) {
+	if !newer(c.cc.roundEnd, c.loss.newest) {
 		c.endRound()
 	}
 }
@@ -238,11 +238,11 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	}
 }
 
-// endRound ends a round: everything that was outstanding when it began has
-// been acknowledged, so it took one round trip.
+// endRound ends a round: the last transmission before it, or a later one, has arrived, so it took
+// one round trip, whatever was lost.
 func (c *Conn) endRound() {
 	c.cc.endRound(c.rtt.base())
-	c.cc.roundEnd = c.tx.next
+	c.cc.roundEnd = c.tx.order
 	c.loss.endRound()
 }
 

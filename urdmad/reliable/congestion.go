@@ -1,7 +1,5 @@
 package reliable
 
-import "urdma/wire"
-
 // congestion keeps the congestion window, in segments, once a round trip.
 //
 // Delay rules it: while the least round trip of a round is within target of
@@ -21,8 +19,8 @@ type congestion struct {
 	target Time // 0: follows the path
 
 	// This round.
-	roundEnd wire.PSN // it ends when everything before is acknowledged
-	least    Time     // least round trip
+	roundEnd uint32 // it ends when a transmission from this number on has arrived
+	least    Time   // least round trip
 	nAcked   int
 	lost     int
 	limited  bool // the window was full at some time
@@ -50,8 +48,6 @@ func (g *congestion) init(cfg *Config) {
 		max:    max(minCwnd, cfg.Window),
 		target: cfg.TargetDelay,
 		least:  Never,
-
-		roundEnd: cfg.LocalISN.Add(1),
 	}
 }
 

@@ -91,5 +91,5 @@ func (r *receiver) check() error {
 
 // SetOrder has the next transmission number follow n.
 func (c *Conn) SetOrder(n uint32) {
-	c.tx.order, c.loss.newest = n, n
+	c.tx.order, c.loss.newest, c.cc.roundEnd = n, n, n
 }

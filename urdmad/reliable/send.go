@@ -57,13 +57,12 @@ func (t *sender) init(cfg *Config) {
 	t.segs[head].prev, t.segs[head].next = head, head
 }
 
-func (t *sender) head() uint16             { return uint16(len(t.segs) - 1) }
-func (t *sender) index(p wire.PSN) uint16  { return uint16(uint32(p) & t.mask) }
-func (t *sender) at(p wire.PSN) *segment   { return &t.segs[uint32(p)&t.mask] }
-func (t *sender) outstanding() int         { return int(t.next.Sub(t.una)) }
-func (t *sender) psnOf(i uint16) wire.PSN  { return t.una.Add((uint32(i) - uint32(t.una)) & t.mask) }
-func (t *sender) holds(p wire.PSN) bool    { return !p.Before(t.una) && p.Before(t.next) }
-func (t *sender) inFlight(p wire.PSN) bool { return !t.sacked.has(p) && !t.lost.has(p) }
+func (t *sender) head() uint16            { return uint16(len(t.segs) - 1) }
+func (t *sender) index(p wire.PSN) uint16 { return uint16(uint32(p) & t.mask) }
+func (t *sender) at(p wire.PSN) *segment  { return &t.segs[uint32(p)&t.mask] }
+func (t *sender) outstanding() int        { return int(t.next.Sub(t.una)) }
+func (t *sender) psnOf(i uint16) wire.PSN { return t.una.Add((uint32(i) - uint32(t.una)) & t.mask) }
+func (t *sender) holds(p wire.PSN) bool   { return !p.Before(t.una) && p.Before(t.next) }
 
 // link puts slot i on the flight list after slot at, unlink takes it off.
 func (t *sender) link(i, at uint16) {

@@ -53,8 +53,9 @@ func (c *Conn) lossTime() Time {
 }
 
 // Deadline returns the earliest time at which Tick or AckDue must be called,
-// Never if nothing waits for time to pass. It does not know what the engine
-// could send or resend right now.
+// Never if nothing waits for time to pass. It may be past, or as close as a
+// few microseconds: then it isn't worth going to sleep. It does not know what
+// the engine could send or resend right now.
 func (c *Conn) Deadline() Time {
 	if c.live.dead {
 		return Never

@@ -31,12 +31,13 @@ type Link struct {
 	spikeEnd reliable.Time
 	last     reliable.Time // arrival of the last packet in order
 
-	Dropped, Overflowed uint64
+	Packets, Dropped, Overflowed uint64
 }
 
 // arrivals returns when the copies of a packet that enters at now arrive:
 // none, one or two of them.
 func (l *Link) arrivals(now reliable.Time, rng *rand.Rand, pkt *Packet) (at [2]reliable.Time, n int) {
+	l.Packets++
 	left, ok := l.enqueue(now, pkt)
 	if !ok {
 		l.Overflowed++

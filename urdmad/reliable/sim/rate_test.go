@@ -69,10 +69,15 @@ func TestGoodput(t *testing.T) {
 			tt.link.Size = 1500
 			s := newStream(1, tt.link)
 			s.run(t, max(5*ms, 100*tt.link.Delay)) // slow start
+			before := s.stats()
 			got := s.run(t, max(20*ms, 40*tt.link.Delay))
+			sent, resent := s.stats().Sent-before.Sent, s.stats().Resent-before.Resent
 			t.Logf("goodput %.1f %% of the link, %+v", 100*got, s.stats())
 			if got < tt.least {
 				t.Errorf("goodput is %.1f %% of the link, want %.1f %%", 100*got, 100*tt.least)
+			}
+			if most := 0.02 + 1.5*tt.link.Loss; float64(resent) > most*float64(sent) {
+				t.Errorf("%d of %d segments resent, want %.1f %% at most", resent, sent, 100*most)
 			}
 		})
 	}
@@ -95,6 +100,17 @@ func TestStandingQueue(t *testing.T) {
 		if st.Resent > before.Resent || goodput < 0.95 {
 			t.Errorf("goodput %.2f with %d resent, want a full link and none", goodput, st.Resent)
 		}
+	}
+}
+
+// TestAckRate checks that a one-way stream is not acknowledged in fragments,
+// though the peer looks after every few segments.
+func TestAckRate(t *testing.T) {
+	s := newStream(1, Link{Rate: 50e9, Size: 1500, Delay: 25 * us})
+	s.run(t, 20*ms)
+	sent, acks := s.Links[0].Packets, s.Links[1].Packets
+	if acks*12 > sent {
+		t.Errorf("%d acknowledgements for %d segments", acks, sent)
 	}
 }
 

@@ -29,6 +29,7 @@ func newSeedRun(seed uint64, segments int) *seedRun {
 	keyA, keyB := r.rng.Uint64(), r.rng.Uint64()
 	a, b := NewPeer("a", cfgA, keyA, keyB), NewPeer("b", cfgB, keyB, keyA)
 	r.world = NewWorld(r.rng, a, b, r.link(), r.link())
+	r.world.MaxEvents = 100_000 + 1000*segments // a busy loop is a failure, too
 	r.world.TurnAfter = reliable.Time(r.rng.IntN(3)) * reliable.Microsecond
 	r.offer(segments)
 	r.disturb()
@@ -199,8 +200,7 @@ func failSeed(t *testing.T, seed uint64, segments int, err error) {
 
 // runSeeds runs count seeds from first on all cores.
 func runSeeds(t *testing.T, first uint64, count, segments int) {
-	var next, events atomic.Uint64
-	var resent atomic.Uint64
+	var next, events, resent, lost atomic.Uint64
 	var group sync.WaitGroup
 	began := time.Now()
 	for range runtime.GOMAXPROCS(0) {
@@ -216,15 +216,21 @@ func runSeeds(t *testing.T, first uint64, count, segments int) {
 					return
 				}
 				events.Add(uint64(r.world.Events))
-				for _, p := range r.world.Peers {
+				for i, p := range r.world.Peers {
 					resent.Add(p.Conn.Stats().Resent)
+					lost.Add(r.world.Links[i].Dropped + r.world.Links[i].Overflowed)
 				}
 			}
 		})
 	}
 	group.Wait()
-	t.Logf("seeds %d to %d: %d events, %d retransmissions in %v", first, first+uint64(count)-1,
-		events.Load(), resent.Load(), time.Since(began).Round(time.Millisecond))
+	t.Logf("seeds %d to %d: %d events, %d packets lost, %d retransmissions in %v", first, first+uint64(count)-1,
+		events.Load(), lost.Load(), resent.Load(), time.Since(began).Round(time.Millisecond))
+	// Of what is lost a good part are acknowledgements, which need none; so
+	// this leaves room for corruption, reordering, pauses, and plain peers.
+	if resent.Load()*10 > lost.Load()*13 {
+		t.Errorf("%d retransmissions for %d packets lost: too many", resent.Load(), lost.Load())
+	}
 }
 
 // TestSeeds transfers in both directions over networks with every fault.

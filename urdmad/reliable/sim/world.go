@@ -22,7 +22,8 @@ type World struct {
 	// longer, the more it finds at once.
 	TurnAfter reliable.Time
 
-	Events int
+	Events    int // handled so far
+	MaxEvents int // Run fails after so many; 0 is no limit
 
 	rng     *rand.Rand
 	events  eventHeap
@@ -59,6 +60,9 @@ func (h *eventHeap) Pop() any {
 	*h = old[:len(old)-1]
 	return x
 }
+
+// turnTime is what a turn takes.
+const turnTime = 100
 
 // NewWorld connects a and b by links. All chance is drawn from rng.
 func NewWorld(rng *rand.Rand, a, b *Peer, ab, ba *Link) *World {
@@ -157,6 +161,7 @@ func (w *World) corrupt(p *Packet) {
 // Limits of Run.
 var (
 	ErrTooLong = errors.New("not done within the time allowed")
+	ErrTooMany = errors.New("not done within the number of events allowed")
 	ErrStuck   = errors.New("nothing will ever happen again, and it is not done")
 )
 
@@ -174,7 +179,9 @@ func (w *World) Run(limit reliable.Time, done func() bool) error {
 			return ErrTooLong
 		}
 		w.Now = e.at
-		w.Events++
+		if w.Events++; w.Events == w.MaxEvents {
+			return ErrTooMany
+		}
 		w.handle(e)
 	}
 	return w.failure
@@ -212,7 +219,7 @@ func (w *World) turn(i int) {
 		w.fail(err)
 	}
 	if d := p.Conn.Deadline(); d != reliable.Never {
-		w.Wake(i, max(d, w.Now+1)) // a turn takes time
+		w.Wake(i, max(d, w.Now+turnTime))
 	}
 }
 
