@@ -76,6 +76,8 @@ static int poll_until(struct client *c, uint32_t kind, uint32_t *pending)
 
 static int await(struct client *c, uint32_t sequence, uint32_t *pending)
 {
+	if (c->policy->traffic == TRAFFIC_ONEWAY)
+		return 1;
 	if (c->policy->traffic == TRAFFIC_SEND)
 		return poll_until(c, KIND_DATA, pending);
 	while (atomic_load_explicit(&c->program->landed, memory_order_acquire) < sequence)
@@ -106,6 +108,8 @@ static void play(struct client *c, uint32_t pings, uint32_t *rtt_ns)
 	uint32_t pending[3] = { 0 };
 	uint64_t begun = 0, now;
 
+	if (c->me == 1 && c->policy->traffic == TRAFFIC_ONEWAY)
+		return;
 	for (uint32_t i = 1; i <= pings; i++) {
 		if (c->me == 1 && !await(c, i, pending))
 			return;

@@ -15,6 +15,8 @@ struct daemon {
 	uint32_t placed;      /* last ping written to the client's memory */
 	uint32_t acked;       /* last ping acknowledged to the peer */
 	uint64_t owed_since;  /* when placed went past acked */
+	uint64_t placed_at;   /* last arrival */
+	int converses;        /* the last arrival was answered in good time */
 	struct { uint32_t sequence; uint64_t since; } held[2]; /* loopback: completions not told yet */
 };
 
@@ -69,6 +71,7 @@ static int receive(struct daemon *d, uint64_t now, uint32_t *completed)
 			if (d->placed == d->acked)
 				d->owed_since = now;
 			d->placed = s.sequence;
+			d->placed_at = now;
 		}
 		for (; *completed < s.ack; ++*completed)
 			complete(d, d->me, *completed + 1, KIND_ACK);
@@ -93,6 +96,7 @@ static int forward(struct daemon *d, uint64_t now)
 
 		while (ring_get(&d->sh->program[client].post, &s)) {
 			busy = 1;
+			d->converses |= now - d->placed_at < d->policy->ack_reply_ns;
 			if (d->policy->daemons == 2) {
 				send_wire(d, &s);
 				continue;
@@ -119,8 +123,12 @@ static void acknowledge(struct daemon *d, uint64_t now, int all)
 {
 	struct slot s = { .kind = KIND_ACK };
 
-	if (d->placed != d->acked && (all || now - d->owed_since >= d->policy->ack_defer_ns))
+	uint64_t wait = d->policy->ack_reply_ns && !d->converses ? 0 : d->policy->ack_defer_ns;
+
+	if (d->placed != d->acked && (all || now - d->owed_since >= wait)) {
+		d->converses = 0;
 		send_wire(d, &s);
+	}
 	for (int c = 0; c < 2; c++)
 		if (d->held[c].sequence && (all || now - d->held[c].since >= d->policy->ack_defer_ns))
 			tell_held(d, c);

@@ -6,12 +6,13 @@
 
 #include "parse.h"
 #include "run.h"
+#include "table.h"
 
-int run_table(void);
+
 
 void print_head(void)
 {
-	printf("%-58s %7s %8s %8s %8s %8s %9s %6s %5s\n", "half round trip, us", "pings",
+	printf("%-54s %7s %8s %8s %8s %8s %9s %6s %5s\n", "half round trip, us", "pings",
 	       "mean", "median", "p90", "p99", "worst", "daemon", "cs");
 }
 
@@ -22,7 +23,7 @@ int print_row(const char *name, const char *text, uint64_t limit_ns)
 
 	if (parse_policy(text, &p) != 0 || run_policy(&p, limit_ns, &r) != 0)
 		return -1;
-	printf("%-58s %7u %8.2f %8.2f %8.2f %8.2f %9.1f %5.1f%% %5.1f\n", name, r.pings, r.mean_us,
+	printf("%-54s %7u %8.2f %8.2f %8.2f %8.2f %9.1f %5.1f%% %5.1f\n", name, r.pings, r.mean_us,
 	       r.median_us, r.p90_us, r.p99_us, r.worst_us, 100 * r.daemon_share, r.switches);
 	fflush(stdout);
 	return 0;

@@ -41,6 +41,7 @@ static uint64_t duration(const char *value)
 static int set_duration(struct policy *p, const char *key, const char *value)
 {
 	const struct { const char *key; uint64_t *field; } fields[] = {
+		{ "reply", &p->ack_reply_ns },
 		{ "ack", &p->ack_defer_ns },          { "spin", &p->ladder.spin_ns },
 		{ "yield", &p->ladder.yield_ns },     { "nap", &p->ladder.nap_ns },
 		{ "napmax", &p->ladder.nap_max_ns },  { "hog", &p->ladder.hog_ns },
@@ -59,7 +60,7 @@ static int set_duration(struct policy *p, const char *key, const char *value)
 
 static int set_word(struct policy *p, const char *key, const char *value)
 {
-	static const char *const traffic[] = { "write", "send", "memory", NULL };
+	static const char *const traffic[] = { "write", "send", "oneway", "memory", NULL };
 	static const char *const cores[] = { "free", "pair", "cross", "split", "own", NULL };
 	static const char *const post[] = { "returns", "yields", "same", NULL };
 	static const char *const class[] = { "other", "batch", "fifo", "rr", NULL };

@@ -8,6 +8,7 @@
 enum traffic {
 	TRAFFIC_WRITE, /* ib_write_lat: spin on memory, post, poll the CQ */
 	TRAFFIC_SEND,  /* ib_send_lat: everything is a CQ poll */
+	TRAFFIC_ONEWAY, /* nobody answers: post, wait for the completion, again */
 	TRAFFIC_MEMORY, /* a server that only ever spins on memory and posts */
 };
 
@@ -57,6 +58,7 @@ struct policy {
 	uint64_t ack_defer_ns;     /* 0: at once */
 	int go;                    /* the daemons are Go's, with its policy */
 	int echo;                  /* one daemon and one client, the daemon answers */
+	uint64_t ack_reply_ns;     /* defer only while replies come within this; 0: always */
 	int kick;                  /* wake a sleeping daemon */
 	struct ladder ladder;
 	struct placement daemon, client;
