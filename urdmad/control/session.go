@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,7 @@ type Session struct {
 	ready    bool
 	objects  map[uint32]any
 	next     uint32
+	mu       sync.Mutex // guards objects and next, see add
 	used     usage
 	ended    bool       // cleanUp has begun; engine thread
 	received []*os.File // descriptors of the request at hand
@@ -202,9 +204,13 @@ func (x *Session) do(fn func()) {
 	<-done
 }
 
-// add gives an object a handle that no live object of this client has. It runs
-// on the engine's thread or before the object is visible there.
+// add gives an object a handle that no live object of this client has. A
+// connection request adds one on the engine's thread at any time, also while
+// the session's goroutine looks another up: hence the lock. Deletions and walks
+// happen on the engine's thread while the session's goroutine waits for them.
 func (x *Session) add(v any) uint32 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for {
 		x.next++
 		if x.next == abi.NoHandle {
@@ -219,6 +225,8 @@ func (x *Session) add(v any) uint32 {
 
 // object finds a handle's object if it is of type T.
 func object[T any](x *Session, handle uint32) (T, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	v, ok := x.objects[handle].(T)
 	if !ok {
 		return v, syscall.ENOENT
