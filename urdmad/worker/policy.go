@@ -46,8 +46,9 @@ type Policy struct {
 	Core int
 }
 
-// DefaultPolicy is what bench/floor chose for a machine with few cores; with a
-// core for each thread it costs 0.1 µs.
+// DefaultPolicy is what bench/floor chose for a machine with few cores. A client
+// and a daemon with a core each measured 0.12 µs a hop with it; more than two
+// cores have not been tried.
 func DefaultPolicy() Policy {
 	return Policy{
 		Yield:        50 * reliable.Microsecond,
