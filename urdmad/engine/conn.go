@@ -323,9 +323,6 @@ func (c *Conn) tickDraining() {
 	}
 	c.e.runq.add(c.qp)
 	c.e.SetTimer(c.timer, c.drainUntil)
-	if c.port != nil {
-		c.schedule()
-	}
 }
 
 func (c *Conn) drained() bool { return c.qp == nil || c.qp.Outstanding() == 0 }
@@ -338,8 +335,7 @@ func (c *Conn) tickOpen() {
 		c.die()
 		return
 	}
-	c.e.runq.add(c.qp) // retransmissions, acknowledgements and probes go from there
-	c.schedule()
+	c.e.runq.add(c.qp) // retransmissions, acknowledgements and probes go from there, and the timer is set again
 }
 
 // schedule sets the timer to the reliability layer's deadline.

@@ -64,9 +64,10 @@ func (e *Engine) hasten(t *Timer, at Time) {
 	}
 }
 
-// runTimers calls every timer that is due.
+// runTimers calls the timers that are due, and not for ever: one that is set
+// again to the present waits for the next turn.
 func (e *Engine) runTimers() (n int) {
-	for len(e.timers) > 0 && e.timers[0].at <= e.now {
+	for most := len(e.timers); n < most && len(e.timers) > 0 && e.timers[0].at <= e.now; {
 		t := heap.Pop(&e.timers).(*Timer)
 		t.fn()
 		n++
