@@ -57,6 +57,9 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
 		id: id, mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(d.minRoom), buffers: C.uint32_t(s.buffers()),
 		rx_desc: C.uint16_t(orDefault(s.RxDesc)), tx_desc: C.uint16_t(orDefault(s.TxDesc)),
 	}
+	if s.PCI == "" {
+		o.software = 1
+	}
 	if d.mtuOutside {
 		o.mtu_outside = 1
 	}

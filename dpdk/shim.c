@@ -12,6 +12,7 @@
 #include <rte_ip.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <rte_udp.h>
 
@@ -30,15 +31,33 @@ int urdma_probe(const char *devargs, const char *name, uint16_t *id)
 
 /* -------- opening -------- */
 
+/* make_pool is rte_pktmbuf_pool_create with flags. Software devices need no
+ * physically contiguous buffers; asking for them anyway costs a whole 4 KiB page
+ * a buffer without huge pages, and breaks af_xdp, which takes the pool's size to
+ * be buffers times their size. */
 static int make_pool(struct urdma_port *p, const struct urdma_open *o)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	unsigned frame = RTE_MAX(p->room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
 	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, 64U);
+	struct rte_pktmbuf_pool_private priv = { .mbuf_data_room_size = room };
+	unsigned flags = o->software ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
+	int ret;
 
 	snprintf(name, sizeof(name), "urdma_%u", p->id);
-	p->pool = rte_pktmbuf_pool_create(name, o->buffers, 256, 0, room, SOCKET_ID_ANY);
-	return p->pool == NULL ? -rte_errno : 0;
+	p->pool = rte_mempool_create_empty(name, o->buffers, sizeof(struct rte_mbuf) + room, 256,
+					   sizeof(priv), SOCKET_ID_ANY, flags);
+	if (p->pool == NULL)
+		return -rte_errno;
+	ret = rte_mempool_set_ops_byname(p->pool, rte_mbuf_best_mempool_ops(), NULL);
+	if (ret != 0)
+		return ret;
+	rte_pktmbuf_pool_init(p->pool, &priv);
+	ret = rte_mempool_populate_default(p->pool);
+	if (ret < 0)
+		return ret;
+	rte_mempool_obj_iter(p->pool, rte_pktmbuf_init, NULL);
+	return 0;
 }
 
 static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info *info,

@@ -43,6 +43,7 @@ struct urdma_open {
 	uint16_t mtu;
 	uint16_t mtu_outside; /* the interface has this MTU already; ethdev is not asked */
 	uint16_t min_room;    /* bytes a pool buffer must have, if more than a frame */
+	uint16_t software;    /* no DMA: the pool need not be physically contiguous */
 	uint16_t rx_desc, tx_desc;
 	uint32_t buffers;
 	uint8_t mac[6];

@@ -27,8 +27,11 @@ func (s *Spec) prepare() (d prepared, err error) {
 	if err != nil {
 		return d, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, err)
 	}
-	if strings.HasPrefix(s.Vdev, "net_af_packet") {
+	switch {
+	case strings.HasPrefix(s.Vdev, "net_af_packet"):
 		err = d.afPacket(s, args)
+	case strings.HasPrefix(s.Vdev, "net_af_xdp"):
+		err = d.afXDP(s)
 	}
 	return d, err
 }
@@ -71,6 +74,21 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 		return fmt.Errorf("dpdk: port %q: framesz=%s is too small for MTU %d, which needs %d", s.label(), args["framesz"], d.mtu, d.mtu+packetRingOverhead)
 	}
 	d.minRoom = framesz
+	return nil
+}
+
+// The kernel takes AF_XDP chunks of 2,048 bytes to a page, and DPDK's chunk is a
+// whole pool element: buffer, headroom and 192 bytes of headers.
+const (
+	xdpMinRoom = 2048
+	xdpMaxMTU  = 3500
+)
+
+func (d *prepared) afXDP(s *Spec) error {
+	if s.MTU > xdpMaxMTU {
+		return fmt.Errorf("dpdk: port %q: MTU %d: af_xdp carries at most %d (a chunk is at most a page); use af_packet", s.label(), s.MTU, xdpMaxMTU)
+	}
+	d.minRoom = xdpMinRoom
 	return nil
 }
 

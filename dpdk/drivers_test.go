@@ -1,0 +1,39 @@
+package dpdk
+
+import (
+	"testing"
+
+	"urdma/dpdk/port/porttest"
+)
+
+// TestTapConformance runs the suite between a tap port and af_packet on the
+// kernel's end of it.
+func TestTapConformance(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	porttest.Run(t, func(t *testing.T) *porttest.Pair {
+		tap := open(t, Spec{Vdev: "net_tap0,iface=utap0", MTU: 1500})
+		ip(t, "link", "set", "utap0", "up")
+		kernel := open(t, Spec{Vdev: "net_af_packet0,iface=utap0", MTU: 1500})
+		waitUp(t, tap[0], kernel[0])
+		return &porttest.Pair{A: kernel[0], B: tap[0], Step: pause, Foreign: true, Lossy: true}
+	})
+}
+
+// TestAfXDPConformance runs the suite between af_xdp and af_packet over a veth
+// pair.
+func TestAfXDPConformance(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	porttest.Run(t, func(t *testing.T) *porttest.Pair {
+		ip(t, "link", "add", "va", "type", "veth", "peer", "name", "vb")
+		t.Cleanup(func() { ip(t, "link", "del", "va") })
+		ip(t, "link", "set", "va", "up")
+		ip(t, "link", "set", "vb", "up")
+		p := open(t, Spec{Vdev: "net_af_packet0,iface=vb", MTU: 1500}, Spec{Vdev: "net_af_xdp0,iface=va", MTU: 1500})
+		waitUp(t, p...)
+		return &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true, Interrupts: true}
+	})
+}
