@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/user"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -42,8 +41,7 @@ type daemon struct {
 // serve runs until ctx ends.
 func serve(ctx context.Context, cfg *config.Config) error {
 	log := newLogger(cfg)
-	// The data path makes no garbage; what the control side makes is small.
-	debug.SetGCPercent(400)
+	worker.PrepareRuntime(1)
 	d := &daemon{cfg: cfg, log: log}
 	if err := d.start(); err != nil {
 		d.stop()
