@@ -57,16 +57,15 @@ func (c *Conn) sendDone(qp *QP, wr *sendWR) bool {
 	return wr.op != abi.WRRDMARead || wr.answered && qp.asyncDone >= wr.asyncUntil
 }
 
-// completeOldest writes the completion of the oldest work request and forgets
-// it. The caller publishes the consumer index.
+// completeOldest forgets the oldest work request and writes its completion. The
+// slot is free before the client can see the completion: a program whose queue
+// holds one request posts the next at once.
 func (e *Engine) completeOldest(qp *QP, wr *sendWR, status uint32) {
-	if wr.flags&abi.SendSignaled != 0 || status != abi.StatusSuccess {
-		w := abi.CQE{WRID: wr.id, Status: status, VendorErr: wr.vendor, QPNum: qp.QPN, ByteLen: wr.length}
-		if int(wr.op) < len(sendOpcodes) {
-			w.Opcode = sendOpcodes[wr.op]
-		}
-		e.complete(qp.SendCQ, &w, false)
+	w := abi.CQE{WRID: wr.id, Status: status, VendorErr: wr.vendor, QPNum: qp.QPN, ByteLen: wr.length}
+	if int(wr.op) < len(sendOpcodes) {
+		w.Opcode = sendOpcodes[wr.op]
 	}
+	signaled := wr.flags&abi.SendSignaled != 0 || status != abi.StatusSuccess
 	if status == abi.StatusSuccess {
 		qp.Stats.MessagesSent++
 		qp.Stats.BytesSent += uint64(wr.length)
@@ -75,6 +74,10 @@ func (e *Engine) completeOldest(qp *QP, wr *sendWR, status uint32) {
 	qp.sqHead++
 	if int32(qp.sqNext-qp.sqHead) < 0 {
 		qp.sqNext = qp.sqHead
+	}
+	if signaled {
+		qp.Ring.PublishSQCons(qp.sqHead)
+		e.complete(qp.SendCQ, &w, false)
 	}
 }
 
@@ -125,19 +128,19 @@ func (e *Engine) flushPosted(qp *QP) {
 		if slot.Opcode < uint32(len(sendOpcodes)) {
 			w.Opcode = sendOpcodes[slot.Opcode]
 		}
+		qp.Ring.PublishSQCons(qp.sqTail + 1)
 		e.complete(qp.SendCQ, &w, false)
 	}
 	qp.sqHead, qp.sqNext = qp.sqTail, qp.sqTail
-	qp.Ring.PublishSQCons(qp.sqHead)
 
 	var rqe abi.RQE
 	prod, err = qp.Ring.RQProd(qp.rqHead)
 	for ; err == nil && qp.rqHead != prod; qp.rqHead++ {
 		qp.Ring.ReadRQ(qp.rqHead, &rqe, nil)
 		w := abi.CQE{WRID: rqe.WRID, Status: abi.StatusWRFlushErr, Opcode: abi.WCRecv, QPNum: qp.QPN}
+		qp.Ring.PublishRQCons(qp.rqHead + 1)
 		e.completeRecv(qp, &w, false)
 	}
-	qp.Ring.PublishRQCons(qp.rqHead)
 }
 
 // failQP is for errors that no work request stands for: the queue pair goes to
