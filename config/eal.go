@@ -9,7 +9,8 @@ import (
 
 // ealArgs flattens eal_args into arguments, in the file's order. As in the C
 // urdma, a name of one letter gives "-l" "0-3", a longer one
-// "--log-level=7"; an array repeats the option.
+// "--log-level=7"; an array repeats the option, and true or "" gives the option
+// alone.
 func ealArgs(object gjson.Result) []string {
 	var args []string
 	object.ForEach(func(name, value gjson.Result) bool {
@@ -19,7 +20,7 @@ func ealArgs(object gjson.Result) []string {
 			for _, v := range value.Array() {
 				args = append(args, ealOption(name.String(), ealText(v))...)
 			}
-		case value.Type == gjson.True:
+		case value.Type == gjson.True, value.Type == gjson.String && value.Str == "":
 			args = append(args, dashes(name.String()))
 		case value.Type == gjson.False:
 		default:
