@@ -23,13 +23,14 @@ type ClientQP struct {
 type clientQueue struct {
 	mem    []byte // the slots
 	stride uint32
+	maxSGE uint32
 	mask   uint32
 	prod   uint32
 	cons   uint32
 }
 
-func (c *clientQueue) init(mem []byte, offset, entries, stride uint32) {
-	*c = clientQueue{mem: mem[offset : offset+entries*stride], stride: stride, mask: entries - 1}
+func (c *clientQueue) init(mem []byte, offset, entries, stride, maxSGE uint32) {
+	*c = clientQueue{mem: mem[offset : offset+entries*stride], stride: stride, mask: entries - 1, maxSGE: maxSGE}
 }
 
 // reserve returns the next free slot, or nil. theirs is urdmad's index.
@@ -53,15 +54,15 @@ func (c *clientQueue) free(theirs *uint32) int {
 // empty rings.
 func (q *ClientQP) Init(mem []byte, r *abi.QPResponse) {
 	*q = ClientQP{head: abi.At[abi.QPRing](mem, 0)}
-	q.sq.init(mem, r.SQOffset, r.SQEntries, r.SQStride)
-	q.rq.init(mem, r.RQOffset, r.RQEntries, r.RQStride)
+	q.sq.init(mem, r.SQOffset, r.SQEntries, r.SQStride, r.Cap.MaxSendSGE)
+	q.rq.init(mem, r.RQOffset, r.RQEntries, r.RQStride, r.Cap.MaxRecvSGE)
 }
 
-// MaxSGE is how many scatter/gather elements a send slot holds, MaxInline how
-// many bytes of inline data, MaxRecvSGE the elements of a receive slot.
-func (q *ClientQP) MaxSGE() int     { return int(q.sq.stride-sqHeadBytes) / sgeBytes }
+// MaxSGE is how many scatter/gather elements a send work request may have,
+// MaxInline how many bytes of inline data, MaxRecvSGE the elements of a receive.
+func (q *ClientQP) MaxSGE() int     { return int(q.sq.maxSGE) }
 func (q *ClientQP) MaxInline() int  { return int(q.sq.stride - sqHeadBytes) }
-func (q *ClientQP) MaxRecvSGE() int { return int(q.rq.stride-rqHeadBytes) / sgeBytes }
+func (q *ClientQP) MaxRecvSGE() int { return int(q.rq.maxSGE) }
 
 // FreeSQ and FreeRQ are how many slots can be written now.
 func (q *ClientQP) FreeSQ() int { return q.sq.free(&q.head.SQCons) }

@@ -1,0 +1,215 @@
+package enginetest
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// memBytes is the size of a client's shared file: pages that nobody touches
+// cost nothing.
+const memBytes = 64 << 20
+
+// Client is a process with a session at a host.
+type Client struct {
+	Host    *Host
+	E       *engine.Client
+	Bells   ring.ClientBells
+	Section []byte // the doorbell memory
+	PD      uint64
+	Async   *Events
+	Channel *cm.Channel // rdma_cm events
+	Faults  []error
+	IDs     map[uint32]*cm.ID // adopted ones, by handle
+
+	events  *Events // of Channel
+	shared  []byte  // the client's own view of its file
+	used    int
+	handles uint32
+	seen    []abi.CMEvent // taken from events and not yet asked for
+}
+
+// NewClient connects a client; it has one protection domain and one rdma_cm
+// event channel.
+func (h *Host) NewClient() *Client {
+	t := h.World.T
+	t.Helper()
+	h.clients++
+	c := &Client{Host: h, PD: uint64(len(h.Name))<<32 | uint64(h.Name[0])<<16 | uint64(h.clients),
+		IDs: map[uint32]*cm.ID{}, Section: make([]byte, abi.Size[abi.Doorbells]())}
+	self, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := mem.NewSpace(self)
+	t.Cleanup(space.Close)
+	file := newFile(t.Fatalf)
+	if c.shared, err = unix.Mmap(int(file.Fd()), 0, memBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(c.shared) })
+	if err := space.AddFile(1, file); err != nil {
+		t.Fatal(err)
+	}
+	if err := space.Fallback(); err != nil {
+		t.Fatal(err)
+	}
+	c.Bells.Init(c.Section, 0)
+	c.Async, c.events = newEvents(t), newEvents(t)
+	c.Channel = &cm.Channel{Handle: 1, Socket: c.events.Engine}
+	c.E = &engine.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients), Space: space,
+		Fault: func(err error) { c.Faults = append(c.Faults, err) }}
+	h.Do(func() { h.Engine.AddClient(c.E, c.Section) })
+	return c
+}
+
+func newFile(fatalf func(string, ...any)) *os.File {
+	fd, err := unix.MemfdCreate("client", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		fatalf("memfd: %v", err)
+	}
+	if err := unix.Ftruncate(fd, memBytes); err != nil {
+		fatalf("ftruncate: %v", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
+		fatalf("seal: %v", err)
+	}
+	return os.NewFile(uintptr(fd), "client")
+}
+
+// Adopt is cm.Owner's.
+func (c *Client) Adopt(id *cm.ID) (uint32, bool) {
+	c.handles++
+	h := 1000 + c.handles
+	c.IDs[h] = id
+	return h, true
+}
+
+// Region is registered memory. Bytes is the client's view.
+type Region struct {
+	*mem.Region
+	Bytes  []byte
+	Client *Client
+}
+
+// Register registers n bytes of shared memory.
+func (c *Client) Register(n int, access uint32) *Region {
+	t := c.Host.World.T
+	t.Helper()
+	at := c.used
+	c.used += (n + 4095) &^ 4095
+	if c.used > memBytes {
+		t.Fatalf("client memory is used up by %d bytes", n)
+	}
+	m, err := c.E.Space.Map(1, uint64(at), uint64(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, 0x7f0000000000+uint64(at), uint64(n), 0, m),
+		Bytes: c.shared[at : at+n : at+n], Client: c}
+	c.insert(r)
+	return r
+}
+
+// RegisterFallback registers n bytes that the engine reaches by /proc/self/mem
+// only.
+func (c *Client) RegisterFallback(n int, access uint32) *Region {
+	t := c.Host.World.T
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(b) })
+	addr := addressOf(b)
+	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, addr, uint64(n), addr, mem.Mapping{}), Bytes: b, Client: c}
+	c.insert(r)
+	return r
+}
+
+func (c *Client) insert(r *Region) {
+	c.Host.Do(func() {
+		if !c.Host.Engine.Memory().Insert(r.Region) {
+			c.Host.World.T.Error("no STag left")
+		}
+	})
+}
+
+// Deregister takes the region away.
+func (r *Region) Deregister() {
+	r.Client.Host.Do(func() { r.Client.Host.Engine.Memory().Remove(r.Region) })
+}
+
+// SGE names n bytes from off on.
+func (r *Region) SGE(off, n int) abi.SGE {
+	return abi.SGE{Addr: r.Base() + uint64(off), Length: uint32(n), LKey: uint32(r.STag)}
+}
+
+// Events is a client's end of an event socket, and the engine's.
+type Events struct {
+	Engine *engine.EventSocket
+	fd     int
+}
+
+func newEvents(t interface {
+	Fatal(...any)
+	Cleanup(func())
+}) *Events {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Events{Engine: engine.NewEventSocket(p[0]), fd: p[1]}
+	t.Cleanup(func() {
+		e.Engine.Close()
+		_ = unix.Close(p[1])
+	})
+	return e
+}
+
+// read takes one event of type T, if there is one.
+func read[T any](e *Events) (v T, ok bool) {
+	var b [abi.MaxMessage]byte
+	n, _, err := unix.Recvfrom(e.fd, b[:], unix.MSG_DONTWAIT)
+	if err != nil || n == 0 {
+		return v, false
+	}
+	return abi.Decode[T](b[:n])
+}
+
+// AsyncEvents takes all asynchronous events that have come.
+func (c *Client) AsyncEvents() (out []abi.AsyncEvent) {
+	for {
+		ev, ok := read[abi.AsyncEvent](c.Async)
+		if !ok {
+			return out
+		}
+		out = append(out, ev)
+	}
+}
+
+// Remove ends the client as the control side does when it hangs up.
+func (c *Client) Remove(qps ...*QP) {
+	c.Host.Do(func() {
+		for _, q := range qps {
+			c.Host.Engine.RemoveQP(q.Q)
+		}
+		for _, id := range c.IDs {
+			c.Host.CM.Destroy(id)
+		}
+		c.Host.Engine.RemoveClient(c.E)
+	})
+}
+
+// errno is what an errno value of the control side is.
+func errno(err error) syscall.Errno {
+	e, _ := err.(syscall.Errno)
+	return e
+}

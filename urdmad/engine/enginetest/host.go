@@ -1,0 +1,97 @@
+package enginetest
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/wire"
+)
+
+// Host is one urdmad without its control socket.
+type Host struct {
+	World  *World
+	Name   string
+	Engine *engine.Engine
+	CM     *cm.Manager
+	Port   *linked.Port
+	IP     wire.IPv4
+
+	stopped  bool
+	jobsSeen int64
+	clients  int
+}
+
+func newHost(w *World, name string, p *linked.Port, n byte) *Host {
+	h := &Host{World: w, Name: name, Port: p, IP: wire.IPv4{10, 0, 0, n}}
+	var src rand.Source = rand.NewPCG(w.opt.Seed, 100+uint64(n))
+	if w.opt.NearWrap {
+		src = &wrapSource{src: src}
+	}
+	log := slog.New(slog.DiscardHandler)
+	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
+		DeathTimeout: engine.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
+	h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
+	h.CM = cm.New(h.Engine, log, []cm.Device{{IP: h.IP}}, engine.Time(w.opt.GiveUp), w.opt.MaxReads)
+	return h
+}
+
+// Do runs fn on the engine's thread, in a turn of its own.
+func (h *Host) Do(fn func()) {
+	done := false
+	h.Engine.Do(func() { fn(); done = true })
+	h.Engine.Turn(h.World.Now())
+	if !done {
+		h.World.T.Fatal("Engine.Do did not run in the next turn")
+	}
+}
+
+// Stop ends the host as SIGKILL does: it never turns again.
+func (h *Host) Stop() { h.stopped = true }
+
+// Other is the host at the other end.
+func (h *Host) Other() *Host {
+	if h == h.World.A {
+		return h.World.B
+	}
+	return h.World.A
+}
+
+// wrapSource answers every other time with numbers whose upper half, which
+// becomes an initial PSN, is just below 2^32.
+type wrapSource struct {
+	src rand.Source
+	n   int
+}
+
+// Uint64 is rand.Source's.
+func (s *wrapSource) Uint64() uint64 {
+	v := s.src.Uint64()
+	if s.n++; s.n%2 == 0 {
+		v |= 0xffffff80 << 32
+	}
+	return v
+}
+
+// hideExtension makes the hosts plain peers of each other: it spoils the magic
+// number of the extension block of requests and accepts on their way.
+func hideExtension(_ uint64, frame []byte) bool {
+	var f wire.Frame
+	if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.PayloadLen < wire.TRPLen+6 {
+		return false
+	}
+	body := frame[f.PayloadOff:]
+	if !wire.TRPOp(body[8] >> 4).IsControl() {
+		return false
+	}
+	at := wire.TRPLen + 6 + int(binary.BigEndian.Uint16(body[wire.TRPLen:]))
+	if at+2 <= f.PayloadLen {
+		body[at], body[at+1] = 0, 0
+		frame[f.PayloadOff-2], frame[f.PayloadOff-1] = 0, 0 // no UDP checksum
+	}
+	return false
+}

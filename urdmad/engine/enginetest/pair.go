@@ -1,0 +1,149 @@
+package enginetest
+
+import (
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// CQ is a completion queue of a client.
+type CQ struct {
+	Client *Client
+	Q      *engine.CQ
+	Ring   ring.ClientCQ
+	Events *Events // of its channel
+}
+
+// NewCQ makes a completion queue with a channel.
+func (c *Client) NewCQ(n int) *CQ {
+	layout := ring.CQLayout(uint32(n))
+	mem := make([]byte, layout.Bytes)
+	c.handles++
+	q := &CQ{Client: c, Events: newEvents(c.Host.World.T)}
+	q.Q = &engine.CQ{Handle: c.handles, Client: c.E, Channel: q.Events.Engine, Async: c.Async.Engine}
+	q.Q.Ring.Init(mem, &layout)
+	q.Ring.Init(mem, &layout)
+	return q
+}
+
+// Poll takes all completions there are.
+func (q *CQ) Poll() []abi.CQE {
+	out := make([]abi.CQE, q.Ring.Entries())
+	return out[:q.Ring.Poll(out)]
+}
+
+// TakeEvents counts and takes completion events.
+func (q *CQ) TakeEvents() (n int) {
+	for {
+		if _, ok := read[abi.CompEvent](q.Events); !ok {
+			return n
+		}
+		n++
+	}
+}
+
+// QP is a queue pair of a client.
+type QP struct {
+	Client *Client
+	Q      *engine.QP
+	Ring   ring.ClientQP
+	Mem    []byte // the rings' memory
+	Layout abi.QPResponse
+	Send   *CQ
+	Recv   *CQ
+}
+
+// DefaultCap is what NewQP(nil) asks for.
+var DefaultCap = abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 32, MaxRecvSGE: 32, MaxInline: 256}
+
+// NewQP makes a queue pair in INIT with queues of its own.
+func (c *Client) NewQP(want *abi.QPCap) *QP {
+	if want == nil {
+		want = &DefaultCap
+	}
+	return c.NewQPOn(want, c.NewCQ(int(want.MaxSendWR)+8), c.NewCQ(int(want.MaxRecvWR)+8))
+}
+
+// NewQPOn makes a queue pair that completes on given queues.
+func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
+	t := c.Host.World.T
+	t.Helper()
+	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv}
+	q.Mem = make([]byte, q.Layout.Bytes)
+	c.handles++
+	q.Q = &engine.QP{Handle: c.handles, Client: c.E, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine, Cap: q.Layout.Cap}
+	q.Q.Ring.Init(q.Mem, &q.Layout)
+	q.Ring.Init(q.Mem, &q.Layout)
+	c.Host.Do(func() {
+		if err := c.Host.Engine.AddQP(q.Q, &q.Layout); err != nil {
+			t.Error(err)
+		}
+		if err := c.Host.Engine.ModifyQP(q.Q, abi.QPMaskState, &abi.QPAttr{QPState: abi.QPSInit}); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// Post posts one send work request and rings.
+func (q *QP) Post(w abi.SQE, sge ...abi.SGE) {
+	q.Client.Host.World.T.Helper()
+	if !q.Ring.WriteSQ(&w, sge) {
+		q.Client.Host.World.T.Fatalf("send queue of QP %d is full", q.Q.QPN)
+	}
+	q.Ring.PublishSQ()
+	q.Bell()
+}
+
+// PostInline posts one with inline data.
+func (q *QP) PostInline(w abi.SQE, data []byte) {
+	q.Client.Host.World.T.Helper()
+	if !q.Ring.WriteInline(&w, data) {
+		q.Client.Host.World.T.Fatalf("send queue of QP %d is full", q.Q.QPN)
+	}
+	q.Ring.PublishSQ()
+	q.Bell()
+}
+
+// PostRecv posts one receive work request.
+func (q *QP) PostRecv(id uint64, sge ...abi.SGE) {
+	q.Client.Host.World.T.Helper()
+	if !q.Ring.WriteRQ(id, sge) {
+		q.Client.Host.World.T.Fatalf("receive queue of QP %d is full", q.Q.QPN)
+	}
+	q.Ring.PublishRQ()
+	q.Bell()
+}
+
+// Bell rings the doorbell.
+func (q *QP) Bell() { q.Client.Bells.Ring(q.Q.Doorbell) }
+
+// Modify changes the state.
+func (q *QP) Modify(state uint32) (err error) {
+	h := q.Client.Host
+	h.Do(func() { err = h.Engine.ModifyQP(q.Q, abi.QPMaskState, &abi.QPAttr{QPState: state}) })
+	return err
+}
+
+// Destroy removes the queue pair.
+func (q *QP) Destroy() {
+	h := q.Client.Host
+	h.Do(func() { h.Engine.RemoveQP(q.Q) })
+}
+
+// Send makes a signaled work request.
+func Send(id uint64) abi.SQE {
+	return abi.SQE{WRID: id, Opcode: abi.WRSend, Flags: abi.SendSignaled}
+}
+
+// Write makes a signaled RDMA Write to off of a region.
+func Write(id uint64, r *Region, off int) abi.SQE {
+	return abi.SQE{WRID: id, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled, RKey: uint32(r.STag), RemoteAddr: r.Base() + uint64(off)}
+}
+
+// Read makes a signaled RDMA Read from off of a region.
+func Read(id uint64, r *Region, off int) abi.SQE {
+	w := Write(id, r, off)
+	w.Opcode = abi.WRRDMARead
+	return w
+}

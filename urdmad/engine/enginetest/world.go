@@ -1,0 +1,159 @@
+package enginetest
+
+import (
+	"math/rand/v2"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/engine"
+)
+
+// Options of a World. The zero value is a fast, faultless network.
+type Options struct {
+	Seed         uint64
+	MTU          int         // 1500
+	Path         linked.Path // both directions
+	Plain        bool        // connections without the extensions
+	Window       int         // segments
+	DeathTimeout time.Duration
+	GiveUp       time.Duration // of handshakes
+	MaxReads     uint16        // 16
+	NearWrap     bool          // initial PSNs often lie just before 2^32
+	Checksum     bool          // the ports compute checksums
+	TxRing       int           // frames a port takes before it is full
+}
+
+// turnTime is how long a turn of the poll loops takes on the virtual clock.
+const turnTime = 500 // ns
+
+// patience is how many idle turns in a row Until bears: a workload may pause.
+const patience = 200
+
+// World is two hosts and what lies between them.
+type World struct {
+	T    testing.TB
+	Net  *linked.Network
+	Rand *rand.Rand // for workloads
+	A, B *Host
+
+	opt     Options
+	settled atomic.Int64 // fallback jobs that ended
+}
+
+// New makes a world; the seed is printed if the test fails. Seed 0 draws one.
+func New(t testing.TB, o Options) *World {
+	t.Helper()
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %#x", o.Seed)
+		}
+	})
+	if o.MaxReads == 0 {
+		o.MaxReads = 16
+	}
+	if o.GiveUp == 0 {
+		o.GiveUp = 4 * time.Second
+	}
+	old := debug.SetPanicOnFault(true) // as a worker's thread has it
+	t.Cleanup(func() { debug.SetPanicOnFault(old) })
+	w := &World{T: t, Net: linked.New(o.Seed), Rand: rand.New(rand.NewPCG(o.Seed, 2)), opt: o}
+	path := o.Path
+	if o.Plain {
+		path.Drop = hideExtension
+	}
+	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
+	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing},
+		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing}, path, path)
+	w.A, w.B = newHost(w, "a", a, 1), newHost(w, "b", b, 2)
+	return w
+}
+
+// Now is the virtual time.
+func (w *World) Now() engine.Time { return engine.Time(w.Net.Now()) }
+
+// Step is one turn of each host. When nobody has anything to do the clock moves
+// on to what happens next; false means that nothing ever will.
+func (w *World) Step() bool {
+	now := w.Now()
+	busy, next := false, engine.Never
+	for _, h := range [2]*Host{w.A, w.B} {
+		if h.stopped {
+			continue
+		}
+		b, deadline := h.Engine.Turn(now)
+		busy, next = busy || b, min(next, deadline)
+	}
+	if w.waitForHelpers() {
+		return true
+	}
+	if at, ok := w.Net.Next(); ok {
+		next = min(next, engine.Time(at))
+	}
+	if busy {
+		w.Net.Advance(int64(now) + turnTime)
+		return true
+	}
+	if next == engine.Never {
+		return false
+	}
+	w.Net.Advance(int64(max(next, now+turnTime)))
+	return true
+}
+
+// waitForHelpers waits, in real time, until package mem's goroutines have done
+// what they were given; true if there was something.
+func (w *World) waitForHelpers() bool {
+	want := int64(w.A.Engine.Stats.FallbackJobs + w.B.Engine.Stats.FallbackJobs)
+	seen := w.A.jobsSeen + w.B.jobsSeen
+	if want == seen {
+		return false
+	}
+	for give := time.Now().Add(10 * time.Second); w.settled.Load() < want; time.Sleep(10 * time.Microsecond) {
+		if time.Now().After(give) {
+			w.T.Fatalf("fallback jobs: %d of %d ended", w.settled.Load(), want)
+		}
+	}
+	w.A.jobsSeen, w.B.jobsSeen = int64(w.A.Engine.Stats.FallbackJobs), int64(w.B.Engine.Stats.FallbackJobs)
+	return true
+}
+
+// Until turns the hosts until done, for at most limit of virtual time.
+func (w *World) Until(what string, limit time.Duration, done func() bool) {
+	w.T.Helper()
+	end := w.Now() + engine.Time(limit)
+	for idle := 0; !done(); {
+		if w.Now() > end {
+			w.T.Fatalf("%s: not within %v of virtual time", what, limit)
+		}
+		if w.Step() {
+			idle = 0
+		} else if idle++; idle > patience {
+			w.T.Fatalf("%s: nothing will ever happen again (at %v)", what, time.Duration(w.Now()))
+		}
+	}
+}
+
+// Pass lets an amount of virtual time pass.
+func (w *World) Pass(d time.Duration) {
+	end := w.Now() + engine.Time(d)
+	for w.Now() < end {
+		if !w.Step() {
+			w.Net.Advance(int64(end))
+		}
+	}
+}
+
+// SetPath changes both directions of the network.
+func (w *World) SetPath(p linked.Path) {
+	if w.opt.Plain {
+		p.Drop = hideExtension
+	}
+	w.A.Port.SetPath(p)
+	w.B.Port.SetPath(p)
+}
