@@ -15,13 +15,13 @@ func (m *Manager) connectLocal(id *ID) {
 		return
 	}
 	parent := m.listener(id.peer)
+	if parent == nil && m.returning(id.peer.port) || parent != nil && parent.pending >= parent.backlog {
+		m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+firstRetry)
+		return
+	}
 	if parent == nil {
 		m.Stats.Refused++
 		m.wasRejected(id, &wire.TRPConnect{})
-		return
-	}
-	if parent.pending >= parent.backlog {
-		m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+firstRetry)
 		return
 	}
 	child := m.child(parent, id.dev, id.peer, id.local)

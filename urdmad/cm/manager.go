@@ -97,8 +97,9 @@ type Manager struct {
 	e         *engine.Engine
 	log       *slog.Logger
 	devices   []Device
-	ports     map[uint16][]*ID   // bound to a port number
-	incoming  map[requestKey]*ID // passive ids by who asked
+	ports     map[uint16][]*ID       // bound to a port number
+	incoming  map[requestKey]*ID     // passive ids by who asked
+	lately    map[uint16]engine.Time // when a listener left a port number
 	ephemeral uint16
 	maxReads  uint16
 	giveUp    engine.Time
@@ -121,6 +122,7 @@ type requestKey struct {
 // handshake is tried; maxReads limits IRD and ORD.
 func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Time, maxReads uint16) *Manager {
 	m := &Manager{e: e, log: log, devices: devices, ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{},
+		lately:    map[uint16]engine.Time{},
 		ephemeral: firstEphemeral, maxReads: maxReads, giveUp: giveUp}
 	e.SetHandler(m)
 	return m
@@ -143,6 +145,9 @@ func (m *Manager) Destroy(id *ID) {
 	switch id.state {
 	case requested:
 		m.refuse(id, nil)
+	}
+	if id.state == listening {
+		m.listenerLeft(id.local.port)
 	}
 	m.e.SetTimer(id.timer, engine.Never)
 	if id.conn != nil {

@@ -37,6 +37,28 @@ func (m *Manager) listener(a addr) *ID {
 	return nil
 }
 
+// Programs that serve one connection after another destroy the listening id and
+// create the next (perftest does), and a peer's request may fall in between.
+// For this long a port number that had a listener does not refuse; the peer
+// asks again.
+const listenerGrace = engine.Time(500e6)
+
+// listenerLeft begins the grace, and forgets those that are over.
+func (m *Manager) listenerLeft(port uint16) {
+	for p, at := range m.lately {
+		if m.e.Now()-at > listenerGrace {
+			delete(m.lately, p)
+		}
+	}
+	m.lately[port] = m.e.Now()
+}
+
+// returning reports whether a listener may come back to a port number.
+func (m *Manager) returning(port uint16) bool {
+	at, ok := m.lately[port]
+	return ok && m.e.Now()-at <= listenerGrace
+}
+
 // Packet is engine.Handler's: a request, accept or reject.
 func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 	var r wire.TRPConnect
@@ -77,6 +99,9 @@ func (m *Manager) request(dev int, f *wire.Frame, from addr, t *wire.TRP, r *wir
 		return
 	}
 	parent := m.listener(addr{f.DstIP, f.DstPort})
+	if parent == nil && m.returning(f.DstPort) {
+		return
+	}
 	if parent == nil {
 		m.Stats.Refused++
 		m.rejectPacket(dev, f.Src, from, f.DstPort, t.PSN, nil)
