@@ -141,14 +141,15 @@ static void push_removal(struct cm_id *id, void *argument)
 	if (id->public.channel != &channel->public ||
 	    id->device == URDMA_ABI_NO_DEVICE)
 		return;
-	/* Programs that count connections end on DISCONNECTED, the others on
-	 * DEVICE_REMOVAL: a connected id gets both, in this order. */
+	message.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+	cm_channel_push(channel, &message);
+	/* Programs that count the ends of connections wait for this one too. It
+	 * comes second: rping takes a mere disconnect for a success. A program
+	 * that destroys the id on removal, as it should, never sees it. */
 	if (id->connected) {
 		message.event = RDMA_CM_EVENT_DISCONNECTED;
 		cm_channel_push(channel, &message);
 	}
-	message.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
-	cm_channel_push(channel, &message);
 }
 
 int cm_channel_poll(struct cm_channel *channel,

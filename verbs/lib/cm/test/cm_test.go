@@ -26,8 +26,8 @@ func compile(t *testing.T, output string, args ...string) {
 	}
 }
 
-// program builds the cases with sanitizers that end it at the first finding.
-func program(t *testing.T, sanitizers string) string {
+// casesProgram builds the cases with sanitizers that end it at the first finding.
+func casesProgram(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "cm_test")
 	compile(t, binary, "-fsanitize="+sanitizers, "-fno-sanitize-recover=all",
@@ -36,7 +36,7 @@ func program(t *testing.T, sanitizers string) string {
 }
 
 func TestThreadsShareAChannel(t *testing.T) {
-	binary := program(t, "thread")
+	binary := casesProgram(t, "thread")
 	for _, name := range []string{"threads", "destroy_waits"} {
 		// Address randomisation of newer kernels is more than this gcc's runtime expects.
 		if out, err := exec.Command("setarch", "-R", binary, name).CombinedOutput(); err != nil {
@@ -46,7 +46,7 @@ func TestThreadsShareAChannel(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	binary := program(t, "address,undefined")
+	binary := casesProgram(t, "address,undefined")
 	t.Run("event names", func(t *testing.T) { compareEventNames(t, binary) })
 	names, err := exec.Command(binary).Output()
 	if err != nil {

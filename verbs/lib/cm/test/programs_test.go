@@ -1,0 +1,89 @@
+package test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settle is how long a server gets until it listens: rdma_cm shows no one who
+// listens where.
+const settle = 500 * time.Millisecond
+
+// pair is a server and a client that end by themselves. A word that begins
+// with "build:" names an example.
+type pair struct {
+	name, server, client string
+	transports           string
+}
+
+var pairs = []pair{
+	{"rping", "rping -s -a ADDRESS -C 20 -V", "rping -c -a ADDRESS -C 20 -V", "iwarp ib roce"},
+	{"ucmatose", "ucmatose -b ADDRESS -c 10 -C 20", "ucmatose -s ADDRESS -c 10 -C 20", "iwarp ib"},
+	{"ucmatose migrating", "ucmatose -b ADDRESS -m", "ucmatose -s ADDRESS -m", "iwarp"},
+	{"rdma_server", "rdma_server -p 7600", "rdma_client -s ADDRESS -p 7600", "iwarp ib roce"},
+	{"ep", "build:ep-server 7601", "build:ep-client ADDRESS 7601", "iwarp ib roce"},
+	{"cmid", "build:cmid-server 7602", "build:cmid-client ADDRESS 7602", "iwarp ib roce"},
+	{"device", "build:device-server 7603", "build:device-client ADDRESS 7603", "iwarp ib roce"},
+}
+
+// words makes a command of its description, or skips where it isn't installed.
+func words(t *testing.T, command string) []string {
+	t.Helper()
+	args := strings.Fields(strings.ReplaceAll(command, "ADDRESS", address))
+	if name, ok := strings.CutPrefix(args[0], "build:"); ok {
+		args[0] = built(t, "examples/"+name)
+	} else if _, err := exec.LookPath(args[0]); err != nil {
+		t.Skipf("needs rdmacm-utils: %v", err)
+	}
+	return args
+}
+
+func TestPrograms(t *testing.T) {
+	built(t, "liburdma.so")
+	d := startDaemon(t)
+	for _, p := range pairs {
+		for _, transport := range strings.Fields(p.transports) {
+			t.Run(p.name+"/"+transport, func(t *testing.T) {
+				server := d.start(t, transport, words(t, p.server)...)
+				time.Sleep(settle)
+				client := d.start(t, transport, words(t, p.client)...)
+				client.succeed(t)
+				server.succeed(t)
+			})
+		}
+	}
+}
+
+// A connection that nobody takes must fail at once, not hang.
+func TestRefusedConnections(t *testing.T) {
+	d := startDaemon(t)
+	for _, command := range []string{
+		"build:ep-client ADDRESS 7999", "build:cmid-client ADDRESS 7999",
+		"build:device-client ADDRESS 7999", "build:ep-client 192.0.2.1 7999",
+		"rping -c -a ADDRESS -C 1", "rdma_client -s ADDRESS -p 7999",
+	} {
+		t.Run(command, func(t *testing.T) { d.start(t, "iwarp", words(t, command)...).fail(t) })
+	}
+}
+
+// Programs that wait for something end when urdmad does.
+func TestDaemonDies(t *testing.T) {
+	d := startDaemon(t)
+	var waiting []*program
+	for _, command := range []string{
+		"rping -s -a ADDRESS", "rping -s -p 7001", "build:ep-server 7002", "build:cmid-server 7003",
+		"build:device-server 7004", "ucmatose -b ADDRESS -p 7005", "rdma_server -p 7006",
+	} {
+		waiting = append(waiting, d.start(t, "iwarp", words(t, command)...))
+	}
+	waiting = append(waiting, d.start(t, "iwarp", words(t, "rping -s -a ADDRESS -p 7007 -C 100000000")...))
+	time.Sleep(settle)
+	waiting = append(waiting, d.start(t, "iwarp", words(t, "rping -c -a ADDRESS -p 7007 -C 100000000")...))
+	time.Sleep(settle)
+	d.kill()
+	for _, p := range waiting {
+		p.fail(t)
+	}
+}
