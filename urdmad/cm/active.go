@@ -12,7 +12,7 @@ import (
 // Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or
 // CONNECT_ERROR follows.
 func (m *Manager) Connect(id *ID, qp *engine.QP, p *abi.CMParam) error {
-	if id.state != routed || qp == nil || qp.Conn() != nil {
+	if id.state != routed || qp == nil || !qp.Connectable() {
 		return einval
 	}
 	id.qp = qp
@@ -82,7 +82,7 @@ func (m *Manager) fail(id *ID, kind uint32, why syscall.Errno) {
 // accepted: the listener accepted our request, from a fresh port.
 func (m *Manager) accepted(id *ID, from addr, t *wire.TRP, r *wire.TRPConnect) {
 	c := id.conn
-	if id.qp.Conn() != nil || id.qp.State() != abi.QPSInit && id.qp.State() != abi.QPSReset {
+	if !id.qp.Connectable() { // the client has destroyed it meanwhile
 		m.fail(id, abi.CMConnectError, syscall.EINVAL)
 		return
 	}

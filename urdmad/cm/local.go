@@ -36,8 +36,7 @@ func (m *Manager) connectLocal(id *ID) {
 // acceptLocal is the accept's arrival: both sides are connected.
 func (m *Manager) acceptLocal(id *ID) {
 	peer := id.peerID
-	if peer.gone || peer.state != connecting || peer.qp.Conn() != nil ||
-		peer.qp.State() != abi.QPSInit && peer.qp.State() != abi.QPSReset {
+	if peer.gone || peer.state != connecting || !peer.qp.Connectable() {
 		m.soon(func() { m.event(id, abi.CMUnreachable, 0, nil) })
 		id.state = ended
 		return

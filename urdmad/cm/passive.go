@@ -174,10 +174,7 @@ func (m *Manager) again(id *ID) {
 // Accept accepts a connection request; ESTABLISHED follows when the peer's
 // first acknowledgement arrives.
 func (m *Manager) Accept(id *ID, qp *engine.QP, p *abi.CMParam) error {
-	if id.state != requested || qp == nil || qp.Conn() != nil {
-		return einval
-	}
-	if s := qp.State(); s != abi.QPSInit && s != abi.QPSReset {
+	if id.state != requested || qp == nil || !qp.Connectable() {
 		return einval
 	}
 	m.answered(id)

@@ -97,5 +97,8 @@ func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
 		x.s.Engine.Memory().Remove(mr.region)
 		delete(x.objects, m.Handle)
 	})
+	if !mr.region.Shared() {
+		x.space.Drain()
+	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (e *Engine) flushPosted(qp *QP) {
 // the error state, its connection ends, and the client gets an asynchronous
 // event.
 func (e *Engine) failQP(qp *QP, event uint32) {
-	if qp.state == abi.QPSErr {
+	if qp.gone || qp.state == abi.QPSErr {
 		return
 	}
 	e.errorQP(qp)

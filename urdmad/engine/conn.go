@@ -33,8 +33,9 @@ const (
 const (
 	finEvery  = Time(100e6) // between repeated fins
 	finTries  = 5
-	drainTime = Time(1e9) // longest that Disconnect waits for posted work
-	quietTime = Time(1e9) // a closed connection keeps its port number
+	drainTime = Time(1e9)        // longest that Disconnect waits for posted work
+	quietTime = Time(1e9)        // a closed connection keeps its port number
+	finWait   = 5 * finEvery / 2 // a fin waits so long for a gap in front of it to close
 )
 
 // ErrNoUDPPort says that a port has no free UDP port number.
@@ -65,7 +66,8 @@ type Conn struct {
 	peerCookie  uint32
 	payloadMax  [2]uint32 // bytes of payload in an untagged and a tagged segment
 	rel         reliable.Conn
-	held        []port.Packet // out of order, slot = PSN & heldMask
+	held        []port.Packet  // out of order, slot = PSN & heldMask
+	freeing     [1]port.Packet // the held packet being delivered
 	heldMask    uint32
 	timer       *Timer
 	frozen      bool     // a Terminate was sent: acknowledge no further than ackFrozen
@@ -78,6 +80,7 @@ type Conn struct {
 	drainUntil  Time
 	finPending  bool // a fin arrived before the data in front of it
 	finPSN      wire.PSN
+	finUntil    Time // then it counts all the same: its sender repeats nothing
 	closeReason CloseReason
 	told        bool // Handler.Closed was called
 	Stats       ConnStats
@@ -222,7 +225,7 @@ func (c *Conn) Disconnect() {
 	case connOpen:
 		c.closeReason = CloseLocal
 		c.state = connDraining
-		if c.qp.Outstanding() == 0 || c.qp.state != abi.QPSRTS {
+		if c.drained() || c.qp.state != abi.QPSRTS {
 			c.finish()
 			return
 		}
@@ -313,8 +316,7 @@ func (c *Conn) tick() {
 }
 
 func (c *Conn) tickDraining() {
-	if c.port != nil && c.rel.Tick(c.e.now) != nil {
-		c.die()
+	if c.port != nil && c.tickPeer() {
 		return
 	}
 	if c.e.now >= c.drainUntil || c.drained() {
@@ -325,23 +327,44 @@ func (c *Conn) tickDraining() {
 	c.e.SetTimer(c.timer, c.drainUntil)
 }
 
-func (c *Conn) drained() bool { return c.qp == nil || c.qp.Outstanding() == 0 }
+// drained reports whether all that was posted is done, the peer's Reads that we
+// serve included.
+func (c *Conn) drained() bool {
+	return c.qp == nil || c.qp.Outstanding() == 0 && c.qp.irqHead == c.qp.irqTail
+}
 
 func (c *Conn) tickOpen() {
 	if c.port == nil {
 		return
 	}
-	if err := c.rel.Tick(c.e.now); err != nil {
-		c.die()
+	if c.tickPeer() {
 		return
 	}
 	c.e.runq.add(c.qp) // retransmissions, acknowledgements and probes go from there, and the timer is set again
 }
 
+// tickPeer looks at what the peer has not done in time; true means that the
+// connection has ended.
+func (c *Conn) tickPeer() bool {
+	if c.finPending && c.e.now >= c.finUntil {
+		c.endByFin()
+		return true
+	}
+	if c.rel.Tick(c.e.now) != nil {
+		c.die()
+		return true
+	}
+	return false
+}
+
 // schedule sets the timer to the reliability layer's deadline.
 func (c *Conn) schedule() {
-	if c.state == connOpen || c.state == connDraining {
-		c.e.hasten(c.timer, c.rel.Deadline())
+	if c.state != connOpen && c.state != connDraining {
+		return
+	}
+	c.e.hasten(c.timer, c.rel.Deadline())
+	if c.finPending {
+		c.e.hasten(c.timer, c.finUntil)
 	}
 }
 

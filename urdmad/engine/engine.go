@@ -58,6 +58,7 @@ type Engine struct {
 	qps     map[uint32]*QP
 	mrs     *mem.Table
 	runq    runQueue
+	blocked int // turns in a row that could send nothing of what there is
 	timers  timerHeap
 	retry   []*EventSocket // event sockets with a backlog
 

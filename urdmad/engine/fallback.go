@@ -65,8 +65,14 @@ func (e *Engine) stageRead(qp *QP, rr *readResponse) {
 	})
 }
 
-// placeFallback writes src to a region of qp's client.
+// placeFallback writes src to a region of qp's client. A region that was
+// deregistered under a receive in progress is the client's own again: nothing is
+// written and the queue pair fails.
 func (e *Engine) placeFallback(qp *QP, r *mem.Region, va uint64, src []byte) {
+	if r.Dead() {
+		e.SetTimer(NewTimer(func() { e.failQP(qp, abi.EventQPAccessErr) }), e.now)
+		return
+	}
 	qp.asyncIssued++
 	buf := append([]byte(nil), src...)
 	e.submit(qp, r.Space, true, r.ClientAddr(va), buf, func() {

@@ -116,8 +116,11 @@ func (c *Conn) localSend(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 	if wr.sent < wr.length {
 		return moved, 0
 	}
-	wr.state = wrSent
-	return moved, e.sendArrived(peer, wr.op == abi.WRSendWithInv, wr.inv, wr.flags&abi.SendSolicited != 0)
+	code = e.sendArrived(peer, wr.op == abi.WRSendWithInv, wr.inv, wr.flags&abi.SendSolicited != 0)
+	if code == 0 {
+		wr.state = wrSent
+	}
+	return moved, code
 }
 
 func (c *Conn) localRead(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {

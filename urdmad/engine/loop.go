@@ -19,10 +19,26 @@ func (e *Engine) Turn(now Time) (busy bool, deadline Time) {
 	if n > 0 {
 		e.Stats.BusyTurns++
 	}
-	if e.runq.len() > 0 {
-		return true, now
+	if n > 0 {
+		e.blocked = 0
+	} else if e.runq.len() > 0 {
+		return false, min(e.nextTimer(), now+e.retryBlocked())
 	}
-	return n > 0, e.nextTimer()
+	return n > 0 || e.runq.len() > 0, e.nextTimer()
+}
+
+// Longest and shortest pause before work that a full port holds up is tried
+// again: a link that is down must not keep a core busy.
+const (
+	blockedLeast = Time(5e3)
+	blockedMost  = Time(1e6)
+)
+
+// retryBlocked is how long to wait when all there is to send was held up.
+func (e *Engine) retryBlocked() Time {
+	wait := min(blockedLeast<<min(e.blocked, 10), blockedMost)
+	e.blocked++
+	return wait
 }
 
 // guarded runs the stages and turns a fault in a client's memory into the end

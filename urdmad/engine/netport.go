@@ -20,7 +20,7 @@ func (a Address) IP() wire.IPv4 { return a.Prefix.Addr().As4() }
 const burst = 32
 
 // netPort is a port with its place in the network and its buffers. Received
-// packets are rx[:]; tx[:txUsed] are built and wait for flush, tx[txUsed:txHave]
+// packets are rx[rxAt:rxHave]; tx[:txUsed] are built and wait for flush, tx[txUsed:txHave]
 // are allocated ahead.
 type netPort struct {
 	e    *Engine
@@ -34,6 +34,8 @@ type netPort struct {
 	armed  bool
 	sent   bool // something went to the port since the last Flush
 	rx     [burst]port.Packet
+	rxAt   int // rx[rxAt:rxHave] wait to be handled
+	rxHave int
 	tx     [burst]port.Packet
 	txUsed int
 	txHave int

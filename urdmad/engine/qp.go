@@ -34,6 +34,7 @@ type QP struct {
 	state uint32 // enum ibv_qp_state
 	conn  *Conn  // nil until connected
 	inRun bool
+	gone  bool // removed
 
 	// Send queue. sqHead..sqTail are outstanding; sqNext is the next to be cut
 	// into segments. Free-running indices, slot = index & sqMask.
@@ -166,6 +167,7 @@ func (e *Engine) RemoveQP(qp *QP) {
 	if c := qp.conn; c != nil {
 		c.abandon()
 	}
+	qp.gone = true
 	e.releaseWork(qp)
 	e.runq.remove(qp)
 	delete(e.qps, qp.QPN)
@@ -176,6 +178,12 @@ func (e *Engine) RemoveQP(qp *QP) {
 
 // State is enum ibv_qp_state.
 func (qp *QP) State() uint32 { return qp.state }
+
+// Connectable reports whether a connection can be started on the queue pair:
+// it exists, has none, and is in RESET or INIT.
+func (qp *QP) Connectable() bool {
+	return !qp.gone && qp.conn == nil && (qp.state == abi.QPSReset || qp.state == abi.QPSInit)
+}
 
 // Conn is the queue pair's connection, or nil.
 func (qp *QP) Conn() *Conn { return qp.conn }
@@ -218,10 +226,10 @@ func (e *Engine) setState(qp *QP, to uint32) error {
 	switch {
 	case to == qp.state:
 	case to == abi.QPSErr:
-		if qp.conn != nil {
-			qp.conn.Disconnect()
-		}
 		e.errorQP(qp)
+		if qp.conn != nil {
+			qp.conn.failed() // at once: what was flushed cannot be sent again
+		}
 	case to == abi.QPSReset:
 		if qp.conn != nil {
 			qp.conn.abandon()

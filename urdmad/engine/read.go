@@ -82,7 +82,7 @@ func (c *Conn) placeReadResponse(d *wire.DDP, data []byte) wire.TermCode {
 		return wire.TermTaggedSTag
 	}
 	wr := qp.wr(i)
-	if wr.op != abi.WRRDMARead || wr.state != wrSent || wr.readGot == wr.length && wr.length > 0 {
+	if wr.op != abi.WRRDMARead || wr.state != wrSent || wr.answered {
 		return wire.TermTaggedSTag
 	}
 	if d.TO != uint64(wr.readGot) || uint64(len(data)) > uint64(wr.length-wr.readGot) {

@@ -12,12 +12,14 @@ func (e *Engine) receive(n *netPort) (total int) {
 		return 0
 	}
 	for range rxBursts {
-		got := n.port.Rx(n.rx[:])
-		for i := range n.rx[:got] {
-			p := &n.rx[i]
-			if !e.frame(n, p) {
-				n.port.Free(n.rx[i : i+1])
-			}
+		if n.rxAt == n.rxHave { // else a fault in a client's memory cut the last burst short
+			n.rxAt, n.rxHave = 0, n.port.Rx(n.rx[:])
+		}
+		got := n.rxHave
+		for n.rxAt < n.rxHave {
+			i := n.rxAt
+			n.rxAt++
+			e.take(n, i)
 		}
 		total += got
 		if got < len(n.rx) {
@@ -25,6 +27,18 @@ func (e *Engine) receive(n *netPort) (total int) {
 		}
 	}
 	return total
+}
+
+// take handles received packet i and gives it back unless it is kept, also when
+// handling it ends in a fault.
+func (e *Engine) take(n *netPort, i int) {
+	kept := false
+	defer func() {
+		if !kept {
+			n.port.Free(n.rx[i : i+1])
+		}
+	}()
+	kept = e.frame(n, &n.rx[i])
 }
 
 // frame handles one frame and reports whether it keeps the packet.
@@ -142,7 +156,6 @@ func (c *Conn) packet(f *wire.Frame, head []byte, p *port.Packet) (kept bool) {
 		c.late(&t)
 		return false
 	}
-	c.hear()
 	seg := segment{
 		head: head[f.PayloadOff+at : min(len(head), f.PayloadOff+f.PayloadLen)],
 		data: p.Data[f.PayloadOff+at : f.PayloadOff+f.PayloadLen],
@@ -184,16 +197,11 @@ type segment struct {
 func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 	if isTerminate(s.head) { // also out of order: nothing after it counts
 		if c.inWindow(t.PSN) {
-			c.terminated(s)
+			c.terminated(t, s)
 		}
 		return false
 	}
-	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err != nil {
-		c.e.Stats.BadAck++
-		return false
-	}
-	c.e.completeSends(c.qp)
-	if c.state != connOpen && c.state != connDraining {
+	if !c.acknowledged(t) {
 		return false
 	}
 	ar := t.Flags&wire.FlagAckRequested != 0
@@ -239,16 +247,20 @@ func (c *Conn) deliverHeld() {
 		if !ok {
 			break
 		}
-		i := uint32(psn) & c.heldMask
-		p := c.held[i]
-		if p.Data == nil {
-			break
-		}
-		c.deliverRetained(psn, &p)
-		c.held[i] = port.Packet{}
-		c.port.port.Free([]port.Packet{p})
+		c.deliverSlot(psn)
 	}
 	c.finIfWhole()
+}
+
+// deliverSlot delivers the held packet of a PSN and gives it back, also when
+// delivering it ends in a fault.
+func (c *Conn) deliverSlot(psn wire.PSN) {
+	slot := &c.held[uint32(psn)&c.heldMask]
+	p := *slot
+	*slot = port.Packet{}
+	c.freeing[0] = p
+	defer c.port.port.Free(c.freeing[:])
+	c.deliverRetained(psn, &p)
 }
 
 // deliverRetained parses a retained frame's outer headers again; they were
@@ -290,22 +302,32 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		c.e.Stats.BadAck++
 		return
 	}
+	c.hear()
 	c.e.completeSends(c.qp)
 }
 
 // fin: the peer will send nothing more. Data in front of it that is still
 // missing is waited for, within the peer's patience.
 func (c *Conn) fin(t *wire.TRP) {
-	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err == nil {
-		c.e.completeSends(c.qp)
-	}
-	if c.state != connOpen && c.state != connDraining {
+	if !c.inWindow(t.PSN) || !c.acknowledged(t) {
 		return
 	}
-	if c.inWindow(t.PSN) {
-		c.finPending, c.finPSN = true, t.PSN
-		c.finIfWhole()
+	if !c.finPending {
+		c.finPending, c.finPSN, c.finUntil = true, t.PSN, c.e.now+finWait
 	}
+	c.finIfWhole()
+}
+
+// acknowledged takes the acknowledgement of a packet and completes what it
+// covers. It reports whether the packet can be true and the connection goes on.
+func (c *Conn) acknowledged(t *wire.TRP) bool {
+	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err != nil {
+		c.e.Stats.BadAck++
+		return false
+	}
+	c.hear()
+	c.e.completeSends(c.qp)
+	return c.state == connOpen || c.state == connDraining
 }
 
 // inWindow reports whether psn is one that the peer may use now: a packet that
@@ -326,6 +348,10 @@ func (c *Conn) finIfWhole() {
 	if next := c.rel.Expected(); c.finPSN.After(next) {
 		return
 	}
+	c.endByFin()
+}
+
+func (c *Conn) endByFin() {
 	c.closeReason = CloseRemote
 	c.finish()
 	c.close()

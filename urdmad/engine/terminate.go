@@ -32,8 +32,7 @@ func (c *Conn) refuse(psn wire.PSN, code wire.TermCode, s *segment, headerLen in
 	e.errorQP(qp)
 	ev := abi.AsyncEvent{EventType: event, Handle: qp.Handle}
 	e.SendEvent(qp.Async, abi.Bytes(&ev))
-	c.sendTerminate()
-	c.finish()
+	c.finish() // sends the Terminate, and the fin behind it
 }
 
 // terminateMessage builds the DDP segment of a Terminate: queue 2, MSN 1.
@@ -53,9 +52,14 @@ func terminateMessage(code wire.TermCode, s *segment, headerLen int, op wire.Opc
 }
 
 // terminated takes the peer's Terminate: the work request it names fails with
-// the cause, the rest is flushed.
-func (c *Conn) terminated(s *segment) {
+// the cause, the rest is flushed. An extended peer's acknowledgement covers what
+// is in front of the refused segment and no more (docs/WIRE.md chapter 6).
+func (c *Conn) terminated(head *wire.TRP, s *segment) {
 	e, qp := c.e, c.qp
+	if c.extended && !c.acknowledged(head) {
+		return
+	}
+	c.hear()
 	var d wire.DDP
 	var t wire.Terminate
 	at, err := d.Parse(s.head)
@@ -69,36 +73,43 @@ func (c *Conn) terminated(s *segment) {
 	e.Stats.TerminatesGot[t.Code]++
 	e.log.Info("peer terminated the connection", "qpn", qp.QPN, "client", qp.Client.Name, "cause", t.Code.String())
 	c.closeReason = CloseTerminated
-	e.completeUpTo(qp, &t)
-	e.failOldest(qp, statusOf(t.Code), uint32(t.Code))
+	if e.completeUpTo(qp, &t) {
+		e.failOldest(qp, statusOf(t.Code), uint32(t.Code))
+	}
 	c.finish()
 }
 
 // completeUpTo completes the work requests before the one that a Terminate
 // names: the peer works in order, so those were carried out. Reads among them
-// whose answer has not come fail instead.
-func (e *Engine) completeUpTo(qp *QP, t *wire.Terminate) {
+// that are not done are flushed. It reports whether a work request is to blame,
+// which then is the oldest: a refused Read Response was none of ours.
+func (e *Engine) completeUpTo(qp *QP, t *wire.Terminate) bool {
 	var d wire.DDP
 	if t.DDPHeader == nil {
-		return
+		return true
 	}
 	if _, err := d.Parse(t.DDPHeader); err != nil {
-		return
+		return true
 	}
 	for i := qp.sqHead; i != qp.sqNext+1 && i != qp.sqTail; i++ {
-		if !qp.wr(i).refusedBy(&d) {
-			continue
+		if qp.wr(i).refusedBy(&d) {
+			e.completeBefore(qp, i)
+			return true
 		}
-		for qp.sqHead != i {
-			wr := qp.wr(qp.sqHead)
-			if wr.state != wrSent || wr.op == abi.WRRDMARead && !wr.answered {
-				break
-			}
-			e.completeOldest(qp, wr, abi.StatusSuccess)
-		}
-		qp.Ring.PublishSQCons(qp.sqHead)
-		return
 	}
+	return d.Op != wire.OpReadResponse
+}
+
+func (e *Engine) completeBefore(qp *QP, i uint32) {
+	for qp.sqHead != i {
+		wr := qp.wr(qp.sqHead)
+		status := uint32(abi.StatusSuccess)
+		if wr.op == abi.WRRDMARead && (!wr.answered || qp.asyncDone < wr.asyncUntil) {
+			status = abi.StatusWRFlushErr
+		}
+		e.completeOldest(qp, wr, status)
+	}
+	qp.Ring.PublishSQCons(qp.sqHead)
 }
 
 // refusedBy reports whether the refused segment with header d is part of wr.

@@ -3,6 +3,7 @@ package mem
 import (
 	"os"
 	"sync"
+	"time"
 )
 
 // Job is one read or write of client memory through /proc/self/mem. Jobs of a
@@ -50,6 +51,26 @@ func (s *Space) Submit(j Job) {
 	f.queue = append(f.queue, j)
 	f.mu.Unlock()
 	f.cond.Signal()
+}
+
+// drainTime bounds Drain: a client can make its own pages block for ever.
+const drainTime = 2 * time.Second
+
+// Drain waits until every job submitted before has ended, so that what a client
+// deregisters is written no more. The poll loop must not call it.
+func (s *Space) Drain() {
+	s.mu.Lock()
+	f := s.fallback
+	s.mu.Unlock()
+	if f == nil {
+		return
+	}
+	done := make(chan struct{})
+	s.Submit(Job{Write: true, Done: func(error) { close(done) }})
+	select {
+	case <-done:
+	case <-time.After(drainTime):
+	}
 }
 
 func (f *fallback) stop() {

@@ -16,7 +16,7 @@ import (
 
 // memBytes is the size of a client's shared file: pages that nobody touches
 // cost nothing.
-const memBytes = 64 << 20
+const memBytes = 80 << 20
 
 // Client is a process with a session at a host.
 type Client struct {

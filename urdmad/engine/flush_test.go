@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+)
+
+// TestErrorStateFlushes: moving a queue pair to the error state in mid transfer
+// completes everything exactly once, in order, ends the connection at once, and
+// sends no byte that isn't the message's.
+func TestErrorStateFlushes(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for seed := range uint64(20) {
+			w := enginetest.New(t, enginetest.Options{Seed: seed + 1})
+			a, b := w.Pair(local, nil)
+			w.SetPath(linked.Path{Loss: 0.2, Delay: 50 * time.Microsecond})
+			mine, peer := a.Client.Register(1<<20, rw), b.Client.Register(1<<20, rw)
+			copy(mine.Bytes, bytes.Repeat([]byte{0xaa}, 1<<20))
+			for i := range uint64(20) {
+				a.Post(enginetest.Write(i, peer, int(i)*50000), mine.SGE(0, 50000))
+				a.PostRecv(100 + i)
+			}
+			w.Pass(time.Duration(w.Rand.IntN(3000)) * time.Microsecond)
+			before := w.Now()
+			if err := a.Modify(abi.QPSErr); err != nil {
+				t.Fatal(err)
+			}
+			a.PostRecv(120) // flushed too
+			flushed := false
+			for i, e := range completions(w, a.Send, 20) {
+				flushed = flushed || e.Status == abi.StatusWRFlushErr
+				if e.WRID != uint64(i) || flushed && e.Status != abi.StatusWRFlushErr || !flushed && e.Status != 0 {
+					t.Fatalf("completion %d: %+v", i, e)
+				}
+			}
+			for i, e := range completions(w, a.Recv, 21) {
+				if e.WRID != 100+uint64(i) || e.Status != abi.StatusWRFlushErr {
+					t.Fatalf("receive %d: %+v", i, e)
+				}
+			}
+			a.Client.Event(abi.CMDisconnected, time.Second)
+			b.Client.Event(abi.CMDisconnected, 5*time.Second)
+			if took := time.Duration(w.Now() - before); took > 600*time.Millisecond {
+				t.Errorf("the peer heard of it after %v", took)
+			}
+			for i, x := range peer.Bytes[:1000000] {
+				if x != 0 && x != 0xaa {
+					t.Fatalf("byte %d is %#x, which nobody sent", i, x)
+				}
+			}
+			w.Pass(3 * time.Second)
+			checkQuiet(t, w)
+		}
+	})
+}
+
+// TestReset: a queue pair that went through RESET forgets its work without
+// completions and can connect again.
+func TestReset(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 8, Path: linked.Path{Delay: 50 * time.Microsecond}})
+		a, b := w.Pair(local, nil)
+		for range 3 {
+			mine, peer := a.Client.Register(1<<20, rw), b.Client.Register(1<<20, rw)
+			for i := range uint64(20) {
+				a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 1<<20))
+				a.PostRecv(100 + i)
+			}
+			w.Pass(100 * time.Microsecond)
+			a.Send.Poll()
+			if err := a.Modify(abi.QPSReset); err != nil {
+				t.Fatal(err)
+			}
+			a.Send.Poll()
+			a.Recv.Poll()
+			a.Client.Event(abi.CMDisconnected, time.Second)
+			b.Client.Event(abi.CMDisconnected, 5*time.Second)
+			if err := b.Modify(abi.QPSReset); err != nil {
+				t.Fatal(err)
+			}
+			b.Send.Poll()
+			b.Recv.Poll()
+			enginetest.Join(a, b, 16)
+			w.NewTraffic(a, b, enginetest.Load{Ops: 50, MaxSize: 20000}).Run(10 * time.Second)
+		}
+	})
+}
+
+// TestDestroyedInMidTransfer: queue pairs that go away under load leave nothing
+// behind, and others connect in their place.
+func TestDestroyedInMidTransfer(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for seed := range uint64(10) {
+			w := enginetest.New(t, enginetest.Options{Seed: seed + 1, Path: lossy})
+			a, b := w.Pair(local, nil)
+			for range 3 {
+				tr := w.NewTraffic(a, b, enginetest.Load{Ops: 300, MaxSize: 20000})
+				for range w.Rand.IntN(400) {
+					tr.Step()
+					w.Step()
+				}
+				gone, left := a, b
+				if w.Rand.IntN(2) == 0 {
+					gone, left = b, a
+				}
+				gone.Destroy()
+				left.Client.Event(abi.CMDisconnected, 10*time.Second)
+				gone.Client.Event(abi.CMDisconnected, time.Second)
+				left.Destroy()
+				w.Pass(3 * time.Second)
+				checkQuiet(t, w)
+				a, b = a.Client.NewQP(nil), b.Client.NewQP(nil)
+				enginetest.Join(a, b, 16)
+			}
+		}
+	})
+}
