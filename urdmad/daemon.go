@@ -92,7 +92,10 @@ func (d *daemon) startEngine() error {
 		Wake: func() { d.worker.Wake() }})
 	var devices []cm.Device
 	for i, p := range d.cfg.Ports {
-		e.AddPort(d.ports[i], engine.Address{Prefix: p.Address, Gateway: p.Gateway})
+		dev := e.AddPort(d.ports[i], engine.Address{Prefix: p.Address, Gateway: p.Gateway})
+		if p.Placement == config.PlacementImmediate {
+			e.PlaceImmediately(dev)
+		}
 		devices = append(devices, cm.Device{IP: p.Address.Addr().As4()})
 	}
 	d.engine = e

@@ -29,7 +29,9 @@ type netPort struct {
 	info port.Info
 	addr Address
 	arp  *host.Neighbours
-	ipID uint16
+	// immediate: place Writes as they come, see placeEarly.
+	immediate bool
+	ipID      uint16
 
 	armed  bool
 	sent   bool // something went to the port since the last Flush
@@ -147,3 +149,6 @@ func (n *netPort) sendARP(out []host.Outgoing) {
 }
 
 func (n *netPort) tickARP() { n.sendARP(n.arp.Tick(int64(n.e.now))) }
+
+// PlaceImmediately has device dev place RDMA Writes as they come, not in order.
+func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].immediate = true }

@@ -70,6 +70,16 @@ func (c *Conn) placeWrite(d *wire.DDP, data []byte) wire.TermCode {
 	return 0
 }
 
+// placeEarly places an RDMA Write segment that came out of order, as RFC 5041
+// section 5.3 allows. It is placed again in its turn, so that overlapping Writes
+// end as they were posted; an error waits for its turn too.
+func (c *Conn) placeEarly(s *segment) {
+	var d wire.DDP
+	if at, err := d.Parse(s.head); err == nil && d.Op == wire.OpWrite {
+		_ = c.placeWrite(&d, s.data[at:])
+	}
+}
+
 // store writes data to client memory by whichever path the region has.
 func (e *Engine) store(qp *QP, r *mem.Region, va uint64, data []byte) {
 	if b := r.Bytes(va, uint64(len(data))); b != nil {

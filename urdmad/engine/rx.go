@@ -216,6 +216,9 @@ func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 		c.deliver(t.PSN, s)
 		c.deliverHeld()
 	case reliable.Hold:
+		if c.port.immediate {
+			c.placeEarly(s)
+		}
 		return c.hold(t.PSN, p)
 	case reliable.Duplicate:
 		c.Stats.Duplicates++
