@@ -54,6 +54,9 @@ func (c *Conn) sendDone(qp *QP, wr *sendWR) bool {
 	if c.port != nil && wr.end.After(c.rel.Acked()) {
 		return false
 	}
+	if c.talk.holdTill != 0 && wr.op == abi.WRRDMAWrite {
+		return false
+	}
 	return wr.op != abi.WRRDMARead || wr.answered && qp.asyncDone >= wr.asyncUntil
 }
 

@@ -56,7 +56,8 @@ type Conn struct {
 	e        *Engine
 	port     *netPort // nil for a local connection
 	qp       *QP
-	peer     *Conn // the other end in this engine, or nil
+	peer     *Conn        // the other end in this engine, or nil
+	talk     conversation // local connections
 	state    connState
 	passive  bool // wait for the peer's first packet before Established
 	extended bool
@@ -72,7 +73,9 @@ type Conn struct {
 	timer       *Timer
 	frozen      bool     // a Terminate was sent: acknowledge no further than ackFrozen
 	ackFrozen   wire.PSN //
-	terminate   []byte   // the Terminate message to send, header and body
+	placing     bool     // the segment placingPSN is being delivered
+	placingPSN  wire.PSN
+	terminate   []byte // the Terminate message to send, header and body
 	termSent    bool
 	termPSN     wire.PSN
 	turnServed  bool // transmit alternates between responses and requests
@@ -123,7 +126,8 @@ func (e *Engine) NewConn(dev int, lport uint16, peer wire.IPv4, pport uint16) (*
 // NewLocalConn returns one end of a connection inside this engine; Join joins
 // two of them.
 func (e *Engine) NewLocalConn(dev int, local, peer wire.IPv4, lport, pport uint16) *Conn {
-	c := &Conn{e: e, Dev: dev, LocalIP: local, PeerIP: peer, LocalPort: lport, PeerPort: pport}
+	c := &Conn{e: e, Dev: dev, LocalIP: local, PeerIP: peer, LocalPort: lport, PeerPort: pport,
+		talk: conversation{arrived: Never}}
 	c.timer = NewTimer(c.tick)
 	return c
 }

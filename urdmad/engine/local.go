@@ -31,7 +31,11 @@ func (c *Conn) sendLocal() (n int) {
 		if wr.state == wrSent {
 			c.e.Stats.LocalMessages++
 			qp.sqNext++
-			c.e.completeSends(qp)
+			c.spoke()
+			if !c.holdCompletion(wr) {
+				c.talk.holdTill = 0
+				c.e.completeSends(qp)
+			}
 		} else if moved == 0 {
 			return n // waits for the fallback path
 		}

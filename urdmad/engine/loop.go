@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"runtime"
+
+	"urdma/verbs/abi"
 )
 
 // rxTurns bounds how many bursts one turn takes from a port, so that posts and
@@ -95,9 +97,24 @@ func (e *Engine) endFaulty(c *Client, err error) {
 		return
 	}
 	c.faulty = true
+	e.failClient(c)
 	e.log.Error("client memory cannot be touched; closing the client", "client", c.Name, "error", err)
 	if c.Fault != nil {
 		c.Fault(fmt.Errorf("engine: client memory: %w", err))
+	}
+}
+
+// failClient ends the queue pairs of a client whose memory is gone. A segment
+// that could not be placed must not count as received.
+func (e *Engine) failClient(c *Client) {
+	for _, qp := range e.qps {
+		if qp.Client != c {
+			continue
+		}
+		if conn := qp.conn; conn != nil && conn.placing && !conn.frozen {
+			conn.frozen, conn.ackFrozen = true, conn.placingPSN
+		}
+		e.failQP(qp, abi.EventQPFatal)
 	}
 }
 

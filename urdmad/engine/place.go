@@ -12,6 +12,12 @@ import (
 // it completes. A segment that is wrong ends the connection with the Terminate
 // that RFC 5040 section 4.8 names, before a byte of it is placed.
 func (c *Conn) deliver(psn wire.PSN, s *segment) {
+	c.placing, c.placingPSN = true, psn
+	c.deliverSegment(psn, s)
+	c.placing = false
+}
+
+func (c *Conn) deliverSegment(psn wire.PSN, s *segment) {
 	var d wire.DDP
 	at, err := d.Parse(s.head)
 	code := wire.TermCode(0)

@@ -42,6 +42,12 @@ func (c *Client) peek() bool {
 	}
 }
 
+// DrainEvents throws the rdma_cm events away that have come.
+func (c *Client) DrainEvents() {
+	c.peek()
+	c.seen = nil
+}
+
 // NoEvent checks that no rdma_cm event waits.
 func (c *Client) NoEvent() {
 	c.Host.World.T.Helper()

@@ -79,7 +79,10 @@ func (w *World) Now() engine.Time { return engine.Time(w.Net.Now()) }
 
 // Step is one turn of each host. When nobody has anything to do the clock moves
 // on to what happens next; false means that nothing ever will.
-func (w *World) Step() bool {
+func (w *World) Step() bool { return w.step(engine.Never) }
+
+// step moves the clock no further than to end.
+func (w *World) step(end engine.Time) bool {
 	now := w.Now()
 	busy, next := false, engine.Never
 	for _, h := range [2]*Host{w.A, w.B} {
@@ -102,7 +105,7 @@ func (w *World) Step() bool {
 	if next == engine.Never {
 		return false
 	}
-	w.Net.Advance(int64(max(next, now+turnTime)))
+	w.Net.Advance(int64(max(min(next, end), now+turnTime)))
 	return true
 }
 
@@ -143,7 +146,7 @@ func (w *World) Until(what string, limit time.Duration, done func() bool) {
 func (w *World) Pass(d time.Duration) {
 	end := w.Now() + engine.Time(d)
 	for w.Now() < end {
-		if !w.Step() {
+		if !w.step(end) {
 			w.Net.Advance(int64(end))
 		}
 	}

@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+)
+
+// TestFaultEndsOneClient: memory that cannot be touched, as a client's sparse
+// huge-page file with no page left gives, ends that client alone: the packets of
+// others in the same burst are handled, and none is lost to the port.
+func TestFaultEndsOneClient(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 6})
+		var senders, receivers []*enginetest.QP
+		for range 4 {
+			a, b := w.Pair(local, nil)
+			senders, receivers = append(senders, a), append(receivers, b)
+		}
+		var sinks, sources []*enginetest.Region
+		for i, b := range receivers {
+			sinks = append(sinks, b.Client.Register(1<<20, rw))
+			sources = append(sources, senders[i].Client.Register(1<<16, rw))
+		}
+		for i, a := range senders {
+			for k := range uint64(16) {
+				a.Post(enginetest.Write(k, sinks[i], int(k)<<16), sources[i].SGE(0, 1<<16))
+			}
+		}
+		bad := sinks[1].Region.Bytes(sinks[1].Base(), 4096)
+		if err := unix.Mprotect(bad, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Mprotect(bad, unix.PROT_READ|unix.PROT_WRITE) })
+		for i, a := range senders {
+			if i == 1 {
+				continue
+			}
+			for k, e := range completions(w, a.Send, 16) {
+				if e.Status != abi.StatusSuccess || e.WRID != uint64(k) {
+					t.Fatalf("sender %d: %+v", i, e)
+				}
+			}
+		}
+		if n := len(receivers[1].Client.Faults); n != 1 {
+			t.Fatalf("the faulty client was reported %d times", n)
+		}
+		for i, b := range receivers {
+			if i != 1 && len(b.Client.Faults) > 0 {
+				t.Errorf("client %d was blamed: %v", i, b.Client.Faults)
+			}
+		}
+		receivers[1].Client.Remove(receivers[1])
+		for _, e := range completions(w, senders[1].Send, 16) {
+			if e.Status == abi.StatusSuccess {
+				t.Errorf("a write to memory that is not there succeeded: %+v", e)
+			}
+		}
+		senders[1].Client.Event(abi.CMDisconnected, 10*time.Second)
+		w.Pass(3 * time.Second)
+		for _, h := range []*enginetest.Host{w.A, w.B} {
+			if n := h.Port.Outstanding(); n > 32 {
+				t.Errorf("host %s: %d packets are still held", h.Name, n)
+			}
+		}
+	})
+}
