@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/dpdk/memif"
+	"urdma/dpdk/port"
+)
+
+const peerEnv = "URDMA_TORTURE_PEER"
+
+func TestMain(m *testing.M) {
+	if v := os.Getenv(peerEnv); v != "" {
+		role, path, _ := strings.Cut(v, " ")
+		if err := peer(role == "server", path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// peer loads the link both ways until it is killed, and ends by itself if the
+// parent is gone.
+func peer(server bool, path string) error {
+	p, err := memif.Open(memif.Options{Name: "peer", SocketPath: path, Server: server, MTU: 9000, RingSize: 256})
+	if err != nil {
+		return err
+	}
+	parent := os.Getppid()
+	for os.Getppid() == parent {
+		for range 1000 {
+			turn(p, 1500)
+		}
+	}
+	return nil
+}
+
+// turn sends a burst, receives a burst, and touches every byte of both.
+func turn(p port.Port, size int) (got int) {
+	var tx, rx [burst]port.Packet
+	n := p.Alloc(tx[:])
+	for i := range tx[:n] {
+		tx[i].Data = tx[i].Data[:size]
+		for j := range tx[i].Data {
+			tx[i].Data[j] = byte(i)
+		}
+	}
+	k := p.Tx(tx[:n])
+	p.Flush()
+	p.Free(tx[k:n])
+	got = p.Rx(rx[:])
+	sum := 0
+	for i := range rx[:got] {
+		for _, b := range rx[i].Data {
+			sum += int(b)
+		}
+	}
+	p.Free(rx[:got])
+	runtime.Gosched()
+	return got
+}
+
+func kills() int {
+	if os.Getenv("URDMA_LONG") != "" {
+		return 100
+	}
+	return 25
+}
+
+// TestPeerKilled kills the peer under load, in both roles. The survivor must
+// live, get a link with each new peer, and not grow.
+func TestPeerKilled(t *testing.T) {
+	for _, role := range []string{"client", "server"} {
+		t.Run("peer is "+role, func(t *testing.T) { torture(t, role) })
+	}
+}
+
+func torture(t *testing.T, role string) {
+	const seed = 42
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, seed))
+	path := filepath.Join(t.TempDir(), "m.sock")
+	p, err := memif.Open(memif.Options{
+		Name: "survivor", SocketPath: path, Server: role == "client", MTU: 9000, RingSize: 256,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var before growth
+	held := make([]port.Packet, 0, 64)
+	for i := range kills() {
+		child := startPeer(t, role, path)
+		held = loadUntilKill(t, p, child, rng, held)
+		if i == 4 {
+			before = measure(t)
+		}
+	}
+	p.Free(held)
+	p.Rx(make([]port.Packet, 1))
+	after := measure(t)
+	t.Logf("before %+v, after %+v, %+v", before, after, p.Stats())
+	if after.fds > before.fds+2 || after.maps > before.maps+2 || after.kb > before.kb+32<<10 {
+		t.Errorf("grew from %+v to %+v", before, after)
+	}
+	if s := p.Stats(); s.LinkUps != uint64(kills()) {
+		t.Errorf("%d links for %d peers", s.LinkUps, kills())
+	}
+}
+
+func startPeer(t *testing.T, role, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), peerEnv+"="+role+" "+path)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// loadUntilKill runs traffic until frames pass, kills the peer at a random
+// moment, and returns packets it keeps across the death. Those kept from the
+// last one are checked and given back only now.
+func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, held []port.Packet) []port.Packet {
+	t.Helper()
+	defer child.Wait()
+	defer child.Process.Kill()
+	deadline := time.Now().Add(20 * time.Second)
+	for got := 0; got < 200; got += turn(p, 1500) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no traffic with a new peer: link %v, %+v", p.Link(), p.Stats())
+		}
+	}
+	for i := range held {
+		for _, b := range held[i].Data {
+			if int(b) >= burst {
+				t.Fatalf("a held frame changed: byte %d", b)
+			}
+		}
+	}
+	p.Free(held)
+	killed := make(chan struct{})
+	go func() {
+		time.Sleep(time.Duration(rng.IntN(20000)) * time.Microsecond)
+		child.Process.Kill()
+		close(killed)
+	}()
+	held = held[:0]
+	for p.Link() {
+		turn(p, 1500)
+		if len(held) < cap(held)/2 {
+			held = held[:len(held)+p.Rx(held[len(held):cap(held)])]
+		}
+	}
+	<-killed
+	return held
+}
+
+type growth struct{ fds, maps, kb int }
+
+func measure(t *testing.T) (g growth) {
+	t.Helper()
+	runtime.GC()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.fds = len(d)
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if strings.Contains(s.Text(), "memfd:") {
+			g.maps++
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	fmt.Sscan(rest, &g.kb)
+	return g
+}
