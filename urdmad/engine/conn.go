@@ -227,6 +227,7 @@ func (c *Conn) Disconnect() {
 	case connOpening:
 		c.Release()
 	case connOpen:
+		c.stopHolding()
 		c.closeReason = CloseLocal
 		c.state = connDraining
 		if c.drained() || c.qp.state != abi.QPSRTS {
@@ -255,6 +256,7 @@ func (c *Conn) finish() {
 	if c.state == connFin || c.state == connClosed {
 		return
 	}
+	c.stopHolding()
 	c.state = connFin
 	c.tries = 0
 	if c.qp != nil {
@@ -339,6 +341,7 @@ func (c *Conn) drained() bool {
 
 func (c *Conn) tickOpen() {
 	if c.port == nil {
+		c.tickHolding()
 		return
 	}
 	if c.tickPeer() {
