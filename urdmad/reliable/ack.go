@@ -218,8 +218,7 @@ func (k AckKind) String() string {
 func (c *Conn) AckDue(now Time) AckKind {
 	a := &c.ack
 	if a.sack && c.rx.nHeld == 0 {
-		a.sack = false
-		a.atOnce(now)
+		a.sackWentOut() // the hole was filled first
 	}
 	if !a.ready(now) {
 		return AckNone

@@ -173,7 +173,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	s := &t.segs[i]
 	switch {
 	case s.sends == 1:
-		if newer(c.loss.newest, s.order) {
+		if newer(c.loss.newest, s.order) && !c.loss.timedOut {
 			c.loss.late(s.order, len(t.segs)-1)
 			c.stats.reordered++
 		}

@@ -272,6 +272,15 @@ func TestPlainSacks(t *testing.T) {
 			t.Fatalf("runs are %v", runs)
 		}
 	}
+	for n := wire.PSN(31); n < 50; n++ { // and behind a hole, too
+		c.OnData(0, 5000+n, false)
+		if kind := c.AckDue(0); kind != reliable.AckSack {
+			t.Fatalf("%v is due after PSN %d", kind, 5000+n)
+		}
+		if runs := c.SackRuns(nil); len(runs) != 1 || runs[0].End != 5001+n {
+			t.Fatalf("runs are %v", runs)
+		}
+	}
 	c.SetCredits(0)
 	if _, credits := c.Header(); credits == 0 {
 		t.Error("a plain connection states 0 credits, which states nothing")
