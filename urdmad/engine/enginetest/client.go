@@ -134,6 +134,15 @@ func (c *Client) RegisterFallback(n int, access uint32) *Region {
 	return r
 }
 
+// RegisterMissing registers n bytes that are not there: what is left when a
+// client unmaps registered memory.
+func (c *Client) RegisterMissing(n int, access uint32) *Region {
+	const nobody = 4096 // below vm.mmap_min_addr
+	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, nobody, uint64(n), nobody, mem.Mapping{}), Client: c}
+	c.insert(r)
+	return r
+}
+
 func (c *Client) insert(r *Region) {
 	c.Host.Do(func() {
 		if !c.Host.Engine.Memory().Insert(r.Region) {
