@@ -1,0 +1,87 @@
+// Package e2e runs the real urdmad, joined by every kind of wire, and Debian's
+// own programs on it. `make test` builds what it needs and says where that is
+// by URDMA_BUILD; without it the tests are skipped.
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// long tells whether the long tests were asked for.
+var long = os.Getenv("URDMA_LONG") != ""
+
+// perWire are the wires every program has to pass over.
+var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
+
+// newLab makes a lab that ends with the test, or skips the test.
+func newLab(t *testing.T) *lab.Lab {
+	t.Helper()
+	build := os.Getenv("URDMA_BUILD")
+	if build == "" {
+		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
+	}
+	if _, err := os.Stat(filepath.Join(build, "urdmad")); err != nil {
+		t.Skipf("%v; make build", err)
+	}
+	l, err := lab.New(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// join sets up a lab on the wire, or skips the test.
+func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
+	t.Helper()
+	if w.NeedsRoot() && os.Getuid() != 0 {
+		t.Skipf("wire %s joins network namespaces, which needs root", w.Name)
+	}
+	l := newLab(t)
+	a, b, err := l.Join(w, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		for _, n := range nodes(a, b) {
+			if err := n.StopDaemon(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return a, b
+}
+
+// nodes are the two of a wire, or the one of the loopback.
+func nodes(a, b *lab.Node) []*lab.Node {
+	if a == b {
+		return []*lab.Node{a}
+	}
+	return []*lab.Node{a, b}
+}
+
+// need skips a test for which a program is not installed.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed; make deps", program)
+	}
+}
+
+// pass runs a pair that has to succeed.
+func pass(t *testing.T, p lab.Pair) lab.Result {
+	t.Helper()
+	r, err := p.Run()
+	if err != nil {
+		t.Fatalf("%v\n%v", p.Client, err)
+	}
+	return r
+}

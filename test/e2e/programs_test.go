@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// TestPrograms runs Debian's programs, unmodified, over every wire.
+func TestPrograms(t *testing.T) {
+	for _, w := range slices.Concat(perWire, []lab.Wire{lab.Memif.Jumbo(), lab.AFPacket.Jumbo()}) {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })
+			t.Run("rping-back", func(t *testing.T) { rping(t, b, a, b.Address) })
+			if w.Name == lab.Loopback.Name {
+				t.Run("rping-127.0.0.1", func(t *testing.T) { rping(t, a, a, "127.0.0.1") })
+			}
+			t.Run("devices", func(t *testing.T) { devices(t, b) })
+			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
+			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
+			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
+			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w) })
+		})
+	}
+}
+
+func rping(t *testing.T, server, client *lab.Node, address string) {
+	need(t, "rping")
+	args := []string{"-v", "-V", "-C", "1000"}
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+		Server: append([]string{"rping", "-s"}, args...),
+		Client: append([]string{"rping", "-c", "-a", address}, args...)})
+	for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+		if got := strings.Count(output, "ping data: rdma-ping-"); got != 1000 {
+			t.Errorf("%s printed %d pings, want 1000:\n%s", side, got, lab.Tail(output, 10))
+		}
+	}
+}
+
+func devices(t *testing.T, n *lab.Node) {
+	for _, c := range []struct {
+		argv []string
+		want []string
+	}{
+		{[]string{"ibv_devices"}, []string{"urdma0"}},
+		{[]string{"ibv_devinfo", "-v"}, []string{"urdma0", "PORT_ACTIVE", "iWARP"}},
+	} {
+		need(t, c.argv[0])
+		out, err := n.Run(20*time.Second, c.argv...)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v doesn't show %q:\n%s", c.argv, want, out)
+			}
+		}
+	}
+}
+
+func ucmatose(t *testing.T, server, client *lab.Node) {
+	need(t, "ucmatose")
+	for _, args := range [][]string{nil, {"-c", "10", "-C", "100", "-S", "5000"}} {
+		r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+			Server: append([]string{"ucmatose"}, args...),
+			Client: append([]string{"ucmatose", "-s", server.Address}, args...)})
+		for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+			if !strings.Contains(output, "return status 0") {
+				t.Errorf("%s %v doesn't end with \"return status 0\":\n%s", side, args, output)
+			}
+		}
+	}
+}
+
+func rdmaServer(t *testing.T, server, client *lab.Node) {
+	need(t, "rdma_server")
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+		Server: []string{"rdma_server"}, Client: []string{"rdma_client", "-s", server.Address}})
+	if !strings.Contains(r.Server, "end 0") || !strings.Contains(r.Client, "end 0") {
+		t.Errorf("no \"end 0\":\n%s%s", r.Server, r.Client)
+	}
+}
+
+func examples(t *testing.T, server, client *lab.Node) {
+	for i, name := range []string{"ep", "cmid", "device"} {
+		t.Run(name, func(t *testing.T) {
+			port := fmt.Sprint(7471 + i)
+			r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+				Server: []string{"examples/" + name + "-server", port},
+				Client: []string{"examples/" + name + "-client", server.Address, port}})
+			if !strings.Contains(r.Server, "OK: ") || !strings.Contains(r.Client, "OK: ") {
+				t.Errorf("not both say OK:\n%s%s", r.Server, r.Client)
+			}
+		})
+	}
+}
+
+// perftest runs the six programs over all sizes, polling and with events.
+func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
+	iterations := []string{"-n", "100"}
+	if long {
+		iterations = nil
+	}
+	for _, program := range lab.Perftest {
+		need(t, program)
+		for mode, args := range map[string][]string{"poll": nil, "events": {"-e"}} {
+			if mode == "events" && strings.Contains(program, "write") {
+				continue // perftest: "Events feature not available on WRITE verb"
+			}
+			t.Run(program+"/"+mode, func(t *testing.T) {
+				args := slices.Concat([]string{"-a"}, iterations, args)
+				pair := lab.PerftestPair(server, client, program, args...)
+				if long {
+					pair.Limit = 10 * time.Minute
+				}
+				begin := time.Now()
+				r := pass(t, pair)
+				rows, err := lab.ParsePerftest(r.Client)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// -a is every power of two from 2 to 8 MiB.
+				if len(rows) != 23 || rows[22].Bytes != 1<<23 {
+					t.Errorf("%d sizes, want 23, up to 8388608:\n%s", len(rows), r.Client)
+				}
+				t.Logf("%s over %s: %v", program, w.Name, time.Since(begin).Round(time.Millisecond))
+			})
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// OrdinaryUID is whom the lab runs things as that need no root, when it is
+// started by root: nobody's, which owns nothing.
+const OrdinaryUID = 65534
+
+// Lab is a directory, the programs under test in it, and processes.
+type Lab struct {
+	// Dir is the lab's own directory.
+	Dir string
+
+	bin        string
+	mu         sync.Mutex
+	processes  []*Process
+	nodes      []*Node
+	namespaces int
+}
+
+// New makes a lab with copies of what is in build, so that every user can run
+// them, wherever the source tree is.
+func New(build string) (*Lab, error) {
+	dir, err := os.MkdirTemp("", "urdma-")
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Dir: dir, bin: filepath.Join(dir, "bin")}
+	if err := errors.Join(os.Chmod(dir, 0o755), l.copyPrograms(build)); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lab) copyPrograms(build string) error {
+	files := []string{"urdmad", "urdma", "liburdma.so"}
+	examples, _ := filepath.Glob(filepath.Join(build, "examples", "*"))
+	for _, e := range examples {
+		files = append(files, filepath.Join("examples", filepath.Base(e)))
+	}
+	if err := os.MkdirAll(filepath.Join(l.bin, "examples"), 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := copyFile(filepath.Join(l.bin, f), filepath.Join(build, f)); err != nil {
+			return fmt.Errorf("%w (make build first)", err)
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, os.Chmod(to, 0o755), out.Close())
+}
+
+// Program is the path of one of the programs under test, such as "urdmad" or
+// "examples/ep-server".
+func (l *Lab) Program(name string) string { return filepath.Join(l.bin, name) }
+
+// Start starts a process that the lab ends at the latest when it is closed.
+func (l *Lab) Start(o Options, argv ...string) (*Process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, err := start(o, argv...)
+	if err != nil {
+		return nil, err
+	}
+	l.processes = slices.DeleteFunc(l.processes, func(p *Process) bool { return !p.Running() })
+	l.processes = append(l.processes, p)
+	return p, nil
+}
+
+// Close ends what still runs, the newest first, and removes the directory.
+func (l *Lab) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range slices.Backward(l.processes) {
+		p.Kill()
+	}
+	os.RemoveAll(l.Dir)
+}

@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Node is a host: a urdmad, its configuration, and where its programs run.
+type Node struct {
+	// Name is unique in the lab.
+	Name string
+	// Address is the port's IPv4 address.
+	Address string
+	// Net is the node's network namespace; nil for the machine's own.
+	Net *Namespace
+	// UID is whom urdmad and the programs run as; 0 for the lab's own user.
+	UID int
+	// Daemon is the running urdmad, or the last one that ran.
+	Daemon *Process
+
+	lab *Lab
+	dir string
+}
+
+// Config is urdma.json before it is written.
+type Config map[string]any
+
+func (l *Lab) newNode(name, address string, ns *Namespace, uid int) (*Node, error) {
+	n := &Node{Name: name, Address: address, Net: ns, UID: uid, lab: l, dir: filepath.Join(l.Dir, name)}
+	if err := os.Mkdir(n.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if uid != 0 && os.Getuid() == 0 {
+		if err := os.Chown(n.dir, uid, uid); err != nil {
+			return nil, err
+		}
+	}
+	l.nodes = append(l.nodes, n)
+	return n, nil
+}
+
+// Socket is the path of the node's control socket.
+func (n *Node) Socket() string { return filepath.Join(n.dir, "urdma", "urdmad.sock") }
+
+func (n *Node) configFile() string { return filepath.Join(n.dir, "urdma.json") }
+
+// configure writes the node's urdma.json.
+func (n *Node) configure(c Config) error {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.configFile(), text, 0o644)
+}
+
+func (n *Node) options() Options {
+	env := []string{"XDG_RUNTIME_DIR=" + n.dir, "TMPDIR=" + n.dir, "HOME=" + n.dir, "LC_ALL=C"}
+	for _, name := range []string{"PATH", "URDMA_LOG"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return Options{UID: n.UID, Env: env, Dir: n.dir}
+}
+
+// readyLine is what urdmad says once programs can find it.
+const readyLine = "urdmad is ready"
+
+// StartDaemon starts urdmad on the node's configuration and waits until it is
+// ready.
+func (n *Node) StartDaemon() error {
+	p, err := n.Start(n.lab.Program("urdmad"), "--config", n.configFile())
+	if err != nil {
+		return err
+	}
+	n.Daemon = p
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		switch {
+		case strings.Contains(p.Output(), readyLine):
+			return nil
+		case !p.Running():
+			return fmt.Errorf("urdmad of %s ended (%w):\n%s", n.Name, p.err, Tail(p.Output(), 30))
+		}
+	}
+	return fmt.Errorf("urdmad of %s is not ready after 30 s:\n%s", n.Name, Tail(p.Output(), 30))
+}
+
+// StopDaemon ends urdmad as init would, and checks that it leaves cleanly.
+func (n *Node) StopDaemon() error {
+	n.Daemon.Signal(syscall.SIGTERM)
+	if err := n.Daemon.Wait(5 * time.Second); err != nil {
+		return fmt.Errorf("urdmad of %s did not end cleanly on SIGTERM: %w:\n%s", n.Name, err, Tail(n.Daemon.Output(), 30))
+	}
+	if _, err := os.Lstat(n.Socket()); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("urdmad of %s left its socket %s", n.Name, n.Socket())
+	}
+	return nil
+}
+
+// Start starts a program on the node, without urdma.
+func (n *Node) Start(argv ...string) (*Process, error) {
+	return n.lab.Start(n.options(), n.Net.Command(argv...)...)
+}
+
+// Exec starts a program under urdma exec.
+func (n *Node) Exec(argv ...string) (*Process, error) {
+	return n.Start(append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
+}
+
+// Run runs a program under urdma exec to its end and gives its output.
+func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
+	p, err := n.Exec(argv...)
+	if err != nil {
+		return "", err
+	}
+	if err := p.Wait(limit); err != nil {
+		return p.Output(), fmt.Errorf("%w\n%s\n  urdmad of %s:\n%s", err, Tail(p.Output(), 30), n.Name, Tail(n.Daemon.Output(), 20))
+	}
+	return p.Output(), nil
+}
+
+// resolve gives the examples their paths.
+func (l *Lab) resolve(argv []string) []string {
+	if strings.HasPrefix(argv[0], "examples/") {
+		return append([]string{l.Program(argv[0])}, argv[1:]...)
+	}
+	return argv
+}

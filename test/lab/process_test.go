@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestProcessThatHangsIsKilledWithItsGroup(t *testing.T) {
+	p, err := start(Options{Env: os.Environ()}, "sh", "-c", "sleep 100 & echo started; wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p.Output() == "" && p.Running() {
+		time.Sleep(time.Millisecond)
+	}
+	begin := time.Now()
+	if err := p.Wait(10 * time.Millisecond); !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "wait") {
+		t.Fatalf("got %v, want %v and where it hung", err, ErrTimeout)
+	}
+	// The sleeper holds the pipe: had it lived, the wait would take WaitDelay.
+	if took := time.Since(begin); took > 900*time.Millisecond {
+		t.Fatalf("the kill took %v: the group's other process still held the output", took)
+	}
+	if p.Running() {
+		t.Fatal("still running")
+	}
+}
+
+func TestExitStatusIsAnError(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		ok     bool
+	}{{"exit 0", true}, {"exit 3", false}, {"kill -9 $$", false}} {
+		p, err := start(Options{Env: os.Environ()}, "sh", "-c", c.script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(5 * time.Second); (err == nil) != c.ok {
+			t.Errorf("%s: got %v", c.script, err)
+		}
+	}
+}
+
+func TestTranscriptKeepsTheEnd(t *testing.T) {
+	var out transcript
+	for range 3 {
+		_, _ = out.Write([]byte(strings.Repeat("x", maxTranscript/2)))
+	}
+	_, _ = out.Write([]byte("end"))
+	if s := out.String(); len(s) != maxTranscript || !strings.HasSuffix(s, "end") {
+		t.Fatalf("%d bytes kept, want %d ending in \"end\"", len(s), maxTranscript)
+	}
+}

@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Wire is what joins two nodes.
+type Wire struct {
+	// Name tells wires apart in a report.
+	Name string
+	// Device is the vdev of urdma.json; for memif without role and socket.
+	Device string
+	// MTU of the port; 0 for 1500.
+	MTU int
+	// Kernel tells that the kernel holds the ports' addresses as well.
+	Kernel bool
+}
+
+// The wires there are. Only the first two need no root.
+var (
+	Loopback       = Wire{Name: "loopback", Device: "loopback"}
+	Memif          = Wire{Name: "memif", Device: "memif"}
+	AFPacket       = Wire{Name: "af_packet", Device: "net_af_packet0,iface=veth0"}
+	AFPacketKernel = Wire{Name: "af_packet+kernel", Device: "net_af_packet0,iface=veth0", Kernel: true}
+	AFXDP          = Wire{Name: "af_xdp", Device: "net_af_xdp0,iface=veth0"}
+	AFXDPKernel    = Wire{Name: "af_xdp+kernel", Device: "net_af_xdp0,iface=veth0", Kernel: true}
+)
+
+// Jumbo is the wire with an MTU of 9,000.
+func (w Wire) Jumbo() Wire {
+	w.Name += "/9000"
+	w.MTU = 9000
+	return w
+}
+
+// NeedsRoot tells whether the wire joins network namespaces.
+func (w Wire) NeedsRoot() bool { return w.Device != "loopback" && w.Device != "memif" }
+
+func (w Wire) mtu() int {
+	if w.MTU == 0 {
+		return 1500
+	}
+	return w.MTU
+}
+
+// Join sets up the wire and starts both urdmads: each with its configuration
+// and whatever settings adds to it. On the loopback both nodes are one.
+func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
+	switch w.Device {
+	case "loopback":
+		a, err = l.loopback(w, settings)
+		return a, a, err
+	case "memif":
+		a, b, err = l.memif(w, settings)
+	default:
+		a, b, err = l.veth(w, settings)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+	}
+	for _, n := range []*Node{a, b} {
+		if err := n.StartDaemon(); err != nil {
+			return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+		}
+	}
+	return a, b, nil
+}
+
+func ordinaryUser() int {
+	if os.Getuid() == 0 {
+		return OrdinaryUID
+	}
+	return 0
+}
+
+func portConfig(w Wire, vdev, address string, settings Config) Config {
+	c := Config{"ports": []any{Config{"vdev": vdev, "ipv4_address": address + "/24", "mtu": w.mtu()}}}
+	for name, value := range settings {
+		c[name] = value
+	}
+	return c
+}
+
+func (l *Lab) loopback(w Wire, settings Config) (*Node, error) {
+	n, err := l.newNode("a", "198.18.0.1", nil, ordinaryUser())
+	if err != nil {
+		return nil, err
+	}
+	if err := n.configure(portConfig(w, "loopback", n.Address, settings)); err != nil {
+		return nil, err
+	}
+	return n, n.StartDaemon()
+}
+
+func (l *Lab) memif(w Wire, settings Config) (a, b *Node, err error) {
+	if a, err = l.newNode("a", "198.18.0.1", nil, ordinaryUser()); err != nil {
+		return nil, nil, err
+	}
+	if b, err = l.newNode("b", "198.18.0.2", nil, ordinaryUser()); err != nil {
+		return nil, nil, err
+	}
+	socket := filepath.Join(a.dir, "wire.sock")
+	for _, end := range []struct {
+		node *Node
+		role string
+	}{{a, "server"}, {b, "client"}} {
+		vdev := fmt.Sprintf("memif,role=%s,socket=%s", end.role, socket)
+		if err := end.node.configure(portConfig(w, vdev, end.node.Address, settings)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return a, b, nil
+}
+
+// veth gives each kernel either the port's own address or one beside it, to
+// ping the other's port from.
+func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
+	var nodes [2]*Node
+	for i, name := range []string{"a", "b"} {
+		ns, err := l.NewNamespace()
+		if err != nil {
+			return nil, nil, err
+		}
+		if nodes[i], err = l.newNode(name, fmt.Sprintf("198.18.1.%d", i+1), ns, 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := veth(nodes[0].Net, nodes[1].Net, w.mtu()); err != nil {
+		return nil, nil, err
+	}
+	for i, n := range nodes {
+		kernel := fmt.Sprintf("198.18.1.%d/24", i+101)
+		if w.Kernel {
+			kernel = n.Address + "/24"
+		}
+		if err := n.Net.Run("ip", "address", "add", kernel, "dev", "veth0"); err != nil {
+			return nil, nil, err
+		}
+		if err := n.configure(portConfig(w, w.Device, n.Address, settings)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nodes[0], nodes[1], nil
+}
