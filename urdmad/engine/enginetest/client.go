@@ -144,6 +144,7 @@ func (c *Client) RegisterMissing(n int, access uint32) *Region {
 }
 
 func (c *Client) insert(r *Region) {
+	c.Host.World.T.Cleanup(r.Deregister) // gives the mapping back
 	c.Host.Do(func() {
 		if !c.Host.Engine.Memory().Insert(r.Region) {
 			c.Host.World.T.Error("no STag left")
@@ -206,10 +207,10 @@ func (c *Client) AsyncEvents() (out []abi.AsyncEvent) {
 
 // Remove ends the client as the control side does when it hangs up.
 func (c *Client) Remove(qps ...*QP) {
+	for _, q := range qps {
+		q.Destroy()
+	}
 	c.Host.Do(func() {
-		for _, q := range qps {
-			c.Host.Engine.RemoveQP(q.Q)
-		}
 		for _, id := range c.IDs {
 			c.Host.CM.Destroy(id)
 		}

@@ -51,6 +51,8 @@ type QP struct {
 	Layout abi.QPResponse
 	Send   *CQ
 	Recv   *CQ
+
+	destroyed bool
 }
 
 // DefaultCap is what NewQP(nil) asks for.
@@ -74,6 +76,7 @@ func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 	q.Q = &engine.QP{Handle: c.handles, Client: c.E, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine, Cap: q.Layout.Cap}
 	q.Q.Ring.Init(q.Mem, &q.Layout)
 	q.Ring.Init(q.Mem, &q.Layout)
+	t.Cleanup(q.Destroy)
 	c.Host.Do(func() {
 		if err := c.Host.Engine.AddQP(q.Q, &q.Layout); err != nil {
 			t.Error(err)
@@ -125,8 +128,12 @@ func (q *QP) Modify(state uint32) (err error) {
 	return err
 }
 
-// Destroy removes the queue pair.
+// Destroy removes the queue pair; a second time does nothing.
 func (q *QP) Destroy() {
+	if q.destroyed {
+		return
+	}
+	q.destroyed = true
 	h := q.Client.Host
 	h.Do(func() { h.Engine.RemoveQP(q.Q) })
 }
