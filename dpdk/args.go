@@ -58,7 +58,8 @@ func ealArguments(specs []Spec, user []string) []string {
 	add([]string{"--file-prefix"}, fmt.Sprintf("--file-prefix=urdmad-%d", os.Getpid()))
 	add([]string{"--telemetry", "--no-telemetry"}, "--no-telemetry")
 	mb := memoryMB(specs)
-	memory := []string{"--no-huge", "-m", strconv.Itoa(mb)}
+	// One process: nothing is shared with secondaries, so no files are needed.
+	memory := []string{"--no-huge", "--no-shconf", "-m", strconv.Itoa(mb)}
 	if freeHugeMB() >= mb {
 		memory = []string{"--in-memory"}
 	}

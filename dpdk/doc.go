@@ -24,7 +24,8 @@
 // once in a process, so the EAL stays up until Cleanup. --no-huge and
 // --in-memory exclude each other; without huge pages memory must be sized
 // beforehand (-m). Two processes of one user need their own --file-prefix.
-// rte_eal_init succeeds even if a --vdev fails, so devices are probed one by
+// The runtime directory stays empty (--no-shconf), and those
+// of killed daemons are removed. rte_eal_init succeeds even if a --vdev fails, so devices are probed one by
 // one afterwards and each must become a port. Debian's libdpdk loads its drivers
 // from its own directory when linked as a shared library.
 //

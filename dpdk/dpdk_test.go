@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // ealTestArgs is memory for all tests of the process: only the first EAL start
 // decides.
-var ealTestArgs = []string{"--no-huge", "-m", "512"}
+var ealTestArgs = []string{"--no-huge", "--no-shconf", "-m", "512"}
 
 func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -52,6 +53,7 @@ func startEAL(args []string, log *slog.Logger) error {
 		return fmt.Errorf("dpdk: rte_eal_init(%s): %w%s", strings.Join(args[1:], " "), err, eal.log.tail())
 	}
 	eal.dir = C.GoString(C.rte_eal_get_runtime_dir())
+	removeOldRuntimeDirs(eal.dir)
 	eal.started = true
 	return nil
 }
@@ -103,6 +105,18 @@ func Cleanup() error {
 func removeRuntimeDir(dir string) {
 	if strings.HasSuffix(dir, fmt.Sprintf("/urdmad-%d", os.Getpid())) {
 		os.RemoveAll(dir)
+	}
+}
+
+// removeOldRuntimeDirs removes the directories of our daemons that were killed.
+// They are empty, as nothing is shared through files; so are those of living
+// ones, which don't need them any more.
+func removeOldRuntimeDirs(dir string) {
+	old, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "urdmad-*"))
+	for _, d := range old {
+		if d != dir {
+			os.Remove(d)
+		}
 	}
 }
 

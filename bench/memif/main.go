@@ -36,10 +36,7 @@ func main() {
 	flag.Parse()
 	log.SetFlags(0)
 	if o.child != "" {
-		if err := o.runChild(); err != nil {
-			log.Fatal(err)
-		}
-		return
+		log.Fatal(o.runChild())
 	}
 	if err := o.runAll(); err != nil {
 		log.Fatal(err)

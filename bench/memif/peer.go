@@ -60,7 +60,8 @@ func stopChild(cmd *exec.Cmd) {
 	cmd.Wait()
 }
 
-// runChild sends or echoes until it is killed.
+// runChild sends or echoes until it is killed; if it comes to an end, that is an
+// error.
 func (o *options) runChild() error {
 	pin(1)
 	p, err := o.open(o.child, o.server, o.size)
@@ -69,9 +70,10 @@ func (o *options) runChild() error {
 	}
 	if o.mode == "echo" {
 		echo(p)
+	} else {
+		send(p, o.size, o.mode == "copy")
 	}
-	send(p, o.size, o.mode == "copy")
-	return nil
+	return errors.New("link lost") // the parent went without killing us
 }
 
 func send(p port.Port, size int, full bool) {
@@ -80,7 +82,7 @@ func send(p port.Port, size int, full bool) {
 		source[i] = byte(i)
 	}
 	pk := make([]port.Packet, burst)
-	for {
+	for p.Link() {
 		n := p.Alloc(pk)
 		for i := range pk[:n] {
 			pk[i].Data = pk[i].Data[:size]
@@ -99,7 +101,7 @@ func send(p port.Port, size int, full bool) {
 
 func echo(p port.Port) {
 	in, out := make([]port.Packet, burst), make([]port.Packet, burst)
-	for {
+	for p.Link() {
 		n := p.Rx(in)
 		if n == 0 {
 			continue

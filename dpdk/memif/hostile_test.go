@@ -406,16 +406,15 @@ func TestScribbler(t *testing.T) {
 		links++
 		head := 2 * ringBytes(rawLog2)
 		for i := 0; p.Link() && i < 3000; i++ {
-			at := rng.IntN(head)
 			switch rng.IntN(4) {
 			case 0:
 				r.ring(r.c2s).advanceHead(uint16(rng.IntN(4)))
 				r.ring(r.s2c).advanceHead(uint16(rng.IntN(4)))
 			case 1:
-				at = ringHeader + rng.IntN(head-ringHeader)
+				at := ringHeader + rng.IntN(head-ringHeader)
 				r.mem[at] = byte(rng.Uint32() & 3)
 			default:
-				at = ringHeader + rng.IntN(1<<rawLog2)*descSize + 8
+				at := ringHeader + rng.IntN(1<<rawLog2)*descSize + 8
 				r.mem[at+1] = byte(rng.Uint32())
 			}
 			turn(p)

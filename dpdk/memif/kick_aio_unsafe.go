@@ -27,22 +27,17 @@ type signaller struct {
 // iocb and ioEvent mirror struct iocb and struct io_event of linux/aio_abi.h,
 // little-endian.
 type iocb struct {
-	data         uint64
-	key, rwFlags uint32
+	_            uint64 // data, given back in the event
+	_, _         uint32 // key, rw_flags
 	opcode       uint16
-	prio         int16
+	_            int16 // priority
 	fd           uint32
 	buf          uint64 // for IOCB_CMD_POLL: the events
-	nbytes       uint64
-	offset       int64
-	reserved     uint64
+	_, _, _      uint64 // nbytes, offset, reserved
 	flags, resfd uint32
 }
 
-type ioEvent struct {
-	data, obj uint64
-	res, res2 int64
-}
+type ioEvent [4]uint64
 
 const (
 	iocbCmdPoll   = 5

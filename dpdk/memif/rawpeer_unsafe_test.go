@@ -198,3 +198,25 @@ func setHead(x *ring, to uint16) {
 	binary.LittleEndian.PutUint16(p[:], to)
 	atomic.LoadUint32(x.flagsHead)
 }
+
+// TestLayouts asserts the mirrors of kernel and shared structures.
+func TestLayouts(t *testing.T) {
+	var cb iocb
+	for _, c := range []struct {
+		what      string
+		got, want uintptr
+	}{
+		{"struct iocb", unsafe.Sizeof(cb), 64},
+		{"aio_lio_opcode", unsafe.Offsetof(cb.opcode), 16},
+		{"aio_fildes", unsafe.Offsetof(cb.fd), 20},
+		{"aio_buf", unsafe.Offsetof(cb.buf), 24},
+		{"aio_flags", unsafe.Offsetof(cb.flags), 56},
+		{"aio_resfd", unsafe.Offsetof(cb.resfd), 60},
+		{"struct io_event", unsafe.Sizeof(ioEvent{}), 32},
+		{"descriptor", unsafe.Sizeof(rawDesc{}), descSize},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", c.what, c.got, c.want)
+		}
+	}
+}
