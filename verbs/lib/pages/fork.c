@@ -11,12 +11,13 @@
  *   parent   swap in; what this process changed since the snapshot is merged
  *            into the memfd, and what the daemon wrote meanwhile stays
  *
- * Two cases go another way, because the swap costs twice the memory or would
- * fail system calls of other threads (userfaultfd for user mode only): pages
- * that registrations cover wholly, which hold the program's data and not the
- * allocator's, stay shared through the fork, and the child copies them while
- * the parent's handler waits. Writes of other threads in that moment may or
- * may not be in the child's copy.
+ * Where the swap would take too much memory (twice what is registered), or
+ * would fail other threads' system calls (userfaultfd for user mode only), the
+ * pages that registrations cover wholly go another way: they hold the program's
+ * data and not the allocator's, so they stay shared through the fork, and the
+ * child copies them while the parent's handler waits. Writes of other threads
+ * in that moment may or may not be in the child's copy. Without any
+ * userfaultfd, threaded, every page goes that way.
  *
  * The registry lock is held from prepare to the end; see internal.h.
  */
@@ -33,7 +34,7 @@
 struct forking {
 	struct walk walk; /* first: the callbacks find us by it */
 	struct window window;
-	bool swap_whole;
+	bool swap_part, swap_whole; /* pages covered partly, wholly */
 	bool child_copies;
 };
 
@@ -57,9 +58,7 @@ static bool swap_for_fork(struct forking *f, struct block *b, unsigned from,
 {
 	struct run r = run_of(b, from, to);
 	uint32_t e = b->page[from];
-	if (f->window.kind != WINDOW_ALONE && f->window.kind != WINDOW_FULL)
-		return false;
-	if (!(e & P_PARTIAL) && !f->swap_whole)
+	if (e & P_PARTIAL ? !f->swap_part : !f->swap_whole)
 		return false;
 	void *snapshot = snapshot_for(b, from);
 	if (r.fd < 0 || !snapshot ||
@@ -106,11 +105,14 @@ static void prepare_pages(void)
 		.walk = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
 		          .want = P_PRESENT, .mapped = before_fork,
 		          .other = leave_alone },
-		.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES,
 	};
 	if (maps_open(&m) != 0)
 		return;
 	window_open(&f.window);
+	f.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES &&
+	               (f.window.kind == WINDOW_ALONE ||
+	                f.window.kind == WINDOW_FULL);
+	f.swap_part = f.window.kind != WINDOW_NONE;
 	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
 	window_close(&f.window);
 	maps_close(&m);

@@ -86,6 +86,7 @@ struct state {
 	int fds[FILES];
 	uint64_t inode[FILES];
 	uint32_t major, minor; /* of every memfd */
+	bool checked[FILES];   /* since the lock was taken: fds[i] is still ours */
 	bool fork_init;
 	bool usable; /* page size and so on are what we were built for */
 };
@@ -140,7 +141,7 @@ void memfd_forget_all(void);
 /* threads.c */
 bool threads_alone(void);
 const char *threads_own(struct maps *m, const struct vma *v, uint64_t start,
-                        uint64_t end);
+                        uint64_t end, bool alone);
 
 /* window.c */
 void window_open(struct window *w);

@@ -23,11 +23,19 @@ static void restore_signals(const struct held *h)
 	sys_sigmask(SIG_SET, &h->mask, NULL);
 }
 
+static void take_table(void)
+{
+	struct state *s = &urdma_pages_state;
+	pthread_mutex_lock(&s->table);
+	for (int i = 0; i < FILES; i++)
+		s->checked[i] = false;
+}
+
 void pages_lock_all(struct held *h)
 {
 	block_signals(h);
 	pthread_mutex_lock(&urdma_pages_state.registry);
-	pthread_mutex_lock(&urdma_pages_state.table);
+	take_table();
 }
 
 void pages_unlock_all(struct held *h)
@@ -40,7 +48,7 @@ void pages_unlock_all(struct held *h)
 void pages_lock_table(struct held *h)
 {
 	block_signals(h);
-	pthread_mutex_lock(&urdma_pages_state.table);
+	take_table();
 }
 
 void pages_unlock_table(struct held *h)

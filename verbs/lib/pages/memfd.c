@@ -53,15 +53,19 @@ static int create(void)
 	return (int)r;
 }
 
-/* The fd, unless the program closed it (closefrom) and reused its number. */
+/* The fd, unless the program closed it (closefrom) and reused its number.
+ * Asked once for each time the table lock is held. */
 int memfd_get(int file)
 {
 	struct state *s = &urdma_pages_state;
 	struct stat st;
+	if (s->checked[file])
+		return s->fds[file];
 	if (s->fds[file] < 0 || fstat(s->fds[file], &st) != 0 ||
 	    st.st_ino != s->inode[file] || major(st.st_dev) != s->major ||
 	    minor(st.st_dev) != s->minor)
 		return -EBADF;
+	s->checked[file] = true;
 	return s->fds[file];
 }
 
@@ -101,5 +105,6 @@ void memfd_forget_all(void)
 			sys_close(fd);
 		s->fds[i] = -1;
 		s->inode[i] = 0;
+		s->checked[i] = false;
 	}
 }

@@ -45,7 +45,8 @@ struct urdma_pages_stats {
 	                            * couldn't be given back (retried later) */
 };
 
-/* Idempotent and cheap: no file, no descriptor until the first register. */
+/* Idempotent and cheap: no file, no descriptor until the first register. A
+ * constructor calls it; a program that links statically may call it again. */
 int urdma_pages_init(void);
 
 /*

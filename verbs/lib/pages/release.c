@@ -112,8 +112,7 @@ void pages_retry_kept(const struct window *w, struct maps *m)
 {
 	struct release x = releaser(w, m);
 	static unsigned calls;
-	bool free_hand = w->kind == WINDOW_ALONE || w->kind == WINDOW_FULL;
-	if (urdma_pages_state.kept && free_hand && ++calls % 64 == 0)
+	if (urdma_pages_state.kept && ++calls % 64 == 0)
 		table_each(0, URDMA_PAGES_FILE_SIZE, retry_block, &x.walk);
 }
 

@@ -29,9 +29,6 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-#ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED 24
-#endif
 #define DONTUNMAP 4 /* MREMAP_DONTUNMAP, Linux 5.7 */
 enum { RW = PROT_READ | PROT_WRITE };
 
@@ -108,17 +105,25 @@ static long map_file(const struct run *r)
 }
 
 /* The pages have moved: free what is left aside, or all of it where it didn't
- * get its place. Locked memory (EINVAL) stays locked on both sides. */
+ * get its place. */
 static bool settle_aside(const struct run *r, uint64_t side)
 {
-	if (side != shadow(r->addr)) {
-		sys_munmap(side, r->len);
+	if (side == shadow(r->addr)) {
+		sys_madvise(side, r->len, MADV_DONTNEED);
+		return true;
+	}
+	sys_munmap(side, r->len);
+	return false;
+}
+
+/* Locked memory is unlocked while it moves (MREMAP_DONTUNMAP counts it twice
+ * and for ever against RLIMIT_MEMLOCK: seen with 6.18) and locked again where
+ * it has gone. MADV_COLD, harmless, is refused for locked memory alone. */
+static bool unlock(const struct run *r)
+{
+	if (sys_madvise(r->addr, PAGE, MADV_COLD) != -EINVAL)
 		return false;
-	}
-	if (sys_madvise(side, r->len, MADV_DONTNEED) == -EINVAL) {
-		sys_madvise(side, r->len, MADV_DONTNEED_LOCKED);
-		sys_mlock(r->addr, r->len);
-	}
+	sys_munlock(r->addr, r->len);
 	return true;
 }
 
@@ -132,10 +137,26 @@ static void put_back(const struct run *r, uint64_t side)
 		sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 
-/* before: NULL to write the range into the memfd, or what the memfd held when
- * the range was last the same: then only what changed since is written. */
+/* What a run becomes: its mapping of the memfd, still beside. */
+struct incoming {
+	uint64_t fresh;
+	bool populated;     /* its pages are there: storing to it can't fail */
+	const void *before; /* see swap_in */
+};
+
+static long fill(const struct run *r, const struct incoming *in, uint64_t side)
+{
+	if (in->before)
+		merge(in->fresh, side, in->before, r->len);
+	else if (in->populated)
+		copy_bytes(in->fresh, side, r->len);
+	else
+		return write_all(r->fd, side, r->len, r->addr);
+	return 0;
+}
+
 static long exchange_in(const struct window *w, const struct run *r,
-                        uint64_t fresh, const void *before, uint64_t *side)
+                        const struct incoming *in, uint64_t *side)
 {
 	long err = window_shut(w, r->addr, r->len, false);
 	if (sys_failed(err))
@@ -147,15 +168,12 @@ static long exchange_in(const struct window *w, const struct run *r,
 		return moved;
 	}
 	*side = (uint64_t)moved;
-	if (before)
-		merge(fresh, *side, before, r->len);
-	else
-		err = write_all(r->fd, *side, r->len, r->addr);
+	err = fill(r, in, *side);
 	if (!err)
-		err = sys_mremap(fresh, r->len, r->len,
+		err = sys_mremap(in->fresh, r->len, r->len,
 		                 MREMAP_MAYMOVE | MREMAP_FIXED, r->addr);
 	if (sys_failed(err)) {
-		sys_munmap(fresh, r->len);
+		sys_munmap(in->fresh, r->len);
 		put_back(r, *side);
 	}
 	window_wake(w, r->addr, r->len);
@@ -169,17 +187,19 @@ static long try_in(const struct window *w, const struct run *r,
 	long fresh = map_file(r);
 	if (sys_failed(fresh))
 		return fresh;
+	/* What takes time is done before others have to wait. */
+	struct incoming in = { .fresh = (uint64_t)fresh, .before = before };
+	in.populated = sys_madvise(in.fresh, r->len, MADV_POPULATE_WRITE) == 0;
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
-	long err = exchange_in(w, r, (uint64_t)fresh, before, &side);
+	long err = exchange_in(w, r, &in, &side);
 	if (err) {
 		if (!side)
-			sys_munmap((uint64_t)fresh, r->len);
+			sys_munmap(in.fresh, r->len);
 		if (!before)
 			sys_punch(r->fd, r->addr, r->len);
 		return err;
 	}
 	*shadowed = settle_aside(r, side);
-	sys_madvise(r->addr, r->len, MADV_POPULATE_WRITE);
 	return 0;
 }
 
@@ -220,6 +240,8 @@ static long try_out(const struct window *w, const struct run *r, int prot,
 			return fresh;
 		side = (uint64_t)fresh;
 	}
+	/* Faulted in now, not while others wait. */
+	sys_madvise(side, r->len, MADV_POPULATE_WRITE);
 	long err = exchange_out(w, r, side, prot, snapshot);
 	if (!err)
 		return 0;
@@ -238,12 +260,15 @@ static long try_out(const struct window *w, const struct run *r, int prot,
 long swap_in(const struct window *w, const struct run *r, const void *before,
              bool *shadowed)
 {
+	bool locked = unlock(r);
 	long err = try_in(w, r, before, shadowed);
 	/* A fresh conversion may fail; one that returns from a fork may not. */
 	if (err == -ENOMEM && before && reserve_spend()) {
 		err = try_in(w, r, before, shadowed);
 		reserve_make();
 	}
+	if (locked)
+		sys_mlock(r->addr, r->len);
 	return err;
 }
 
@@ -255,10 +280,13 @@ long swap_in(const struct window *w, const struct run *r, const void *before,
 long swap_out(const struct window *w, const struct run *r, int prot,
               bool shadowed, void *snapshot)
 {
+	bool locked = unlock(r);
 	long err = try_out(w, r, prot, shadowed, snapshot);
 	if (err == -ENOMEM && reserve_spend()) {
 		err = try_out(w, r, prot, shadowed, snapshot);
 		reserve_make();
 	}
+	if (locked)
+		sys_mlock(r->addr, r->len);
 	return err;
 }

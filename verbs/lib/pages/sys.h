@@ -84,6 +84,11 @@ static inline long sys_mlock(uint64_t a, uint64_t len)
 	return sys6(SYS_mlock, (long)a, (long)len, 0, 0, 0, 0);
 }
 
+static inline long sys_munlock(uint64_t a, uint64_t len)
+{
+	return sys6(SYS_munlock, (long)a, (long)len, 0, 0, 0, 0);
+}
+
 static inline long sys_ioctl(int fd, unsigned long req, void *arg)
 {
 	return sys6(SYS_ioctl, fd, (long)req, (long)arg, 0, 0, 0);

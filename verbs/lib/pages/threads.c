@@ -138,7 +138,7 @@ static void set_extent(struct thread_search *s)
 /* The reason why [start, end) of the read-write mapping v is some thread's
  * own; NULL when it isn't. */
 const char *threads_own(struct maps *m, const struct vma *v, uint64_t start,
-                        uint64_t end)
+                        uint64_t end, bool alone)
 {
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
 	struct thread_search s = {
@@ -152,5 +152,5 @@ const char *threads_own(struct maps *m, const struct vma *v, uint64_t start,
 	if (robust_list(0) == 0)
 		return "a thread the C library didn't make";
 	set_extent(&s);
-	return check_all(&s);
+	return alone ? check_thread(&s, s.leader) : check_all(&s);
 }

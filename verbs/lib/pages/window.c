@@ -72,7 +72,7 @@ void window_close(struct window *w)
  * file: the range maps a memfd; its mapped pages are unmapped here. */
 long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file)
 {
-	const int dontneed = 4, dontneed_locked = 24; /* MADV_… */
+	const int dontneed = 4; /* MADV_DONTNEED */
 	if (w->uffd < 0)
 		return 0;
 	struct uffdio_register reg = {
@@ -84,8 +84,6 @@ long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file)
 	if (sys_failed(r) || !file)
 		return r;
 	r = sys_madvise(addr, len, dontneed);
-	if (r == -EINVAL) /* locked memory */
-		r = sys_madvise(addr, len, dontneed_locked);
 	if (sys_failed(r))
 		window_cancel(w, addr, len);
 	return r;

@@ -14,11 +14,15 @@ enum { BUFFERS = 64 };
 
 static volatile bool stop;
 
+/* The first thing it allocates shares a page with its arena's lock and lists,
+ * and is registered. */
 static void *allocate(void *arg)
 {
 	enum { N = 128 };
 	void *p[N] = { 0 };
 	uint64_t seed = opt.seed + (uintptr_t)arg;
+	void *first = malloc(64);
+	struct urdma_region r = must_register(first, 64);
 	while (!stop) {
 		unsigned i = (unsigned)below(&seed, N);
 		free(p[i]);
@@ -28,6 +32,8 @@ static void *allocate(void *arg)
 	}
 	for (unsigned i = 0; i < N; i++)
 		free(p[i]);
+	must_deregister(&r);
+	free(first);
 	return NULL;
 }
 
@@ -77,23 +83,45 @@ static pid_t fork_by(unsigned way)
 	return way == 0 ? _Fork() : fork();
 }
 
-int test_fork(void)
-{
-	pthread_t t[3];
+struct buffers {
 	unsigned char *p[BUFFERS];
 	size_t n[BUFFERS];
 	struct urdma_region r[BUFFERS];
+};
+
+/* Half before there are threads: those an ordinary user converts too. */
+static void register_around_start(struct buffers *b, pthread_t *t)
+{
 	uint64_t seed = opt.seed;
-	long rounds = opt.rounds ? opt.rounds : 60;
 	for (unsigned i = 0; i < BUFFERS; i++) {
-		n[i] = 1 + below(&seed, i % 8 ? 6000 : 300000);
-		p[i] = malloc(n[i]);
-		memset(p[i], (int)i, n[i]);
+		b->n[i] = 1 + below(&seed, i % 8 ? 6000 : 300000);
+		b->p[i] = malloc(b->n[i]);
+		memset(b->p[i], (int)i, b->n[i]);
 	}
+	for (unsigned i = 0; i < BUFFERS / 2; i++)
+		b->r[i] = must_share(b->p[i], b->n[i]);
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&t[i], NULL, allocate, (void *)(i + 1));
-	for (unsigned i = 0; i < BUFFERS; i++)
-		r[i] = must_register(p[i], n[i]);
+	for (unsigned i = BUFFERS / 2; i < BUFFERS; i++)
+		b->r[i] = must_register(b->p[i], b->n[i]);
+}
+
+static void parent_checks(struct buffers *b)
+{
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		for (size_t j = 0; j < b->n[i]; j++)
+			CHECK(b->p[i][j] == (unsigned char)i, "parent: buffer %u",
+			      i);
+		must_deregister(&b->r[i]);
+	}
+}
+
+int test_fork(void)
+{
+	static struct buffers b;
+	pthread_t t[3];
+	long rounds = opt.rounds ? opt.rounds : 60;
+	register_around_start(&b, t);
 	for (long k = 0; k < rounds; k++) {
 		/* _Fork takes no allocator's locks, so its child may not
 		 * allocate: that one only checks. */
@@ -101,20 +129,110 @@ int test_fork(void)
 		if (pid == 0 && k % 8 == 7)
 			_exit(converted() != 0);
 		if (pid == 0)
-			child_lives(p, n);
+			child_lives(b.p, b.n);
 		wait_ok(pid, "fork");
 	}
 	char *stack = anon(64 * 1024);
 	wait_ok(clone(into_child, stack + 64 * 1024, SIGCHLD, NULL), "clone");
-	for (unsigned i = 0; i < BUFFERS; i++) {
-		for (size_t j = 0; j < n[i]; j++)
-			CHECK(p[i][j] == (unsigned char)i, "parent: buffer %u", i);
-		must_deregister(&r[i]);
-	}
+	parent_checks(&b);
 	stop = true;
 	for (unsigned i = 0; i < 3; i++)
 		pthread_join(t[i], NULL);
+	/* An ordinary user's partly covered pages stay while there are threads,
+	 * and those have ended now. */
+	for (int i = 0; i < 64; i++) {
+		struct urdma_region q = must_share(stack, 1);
+		must_deregister(&q);
+	}
 	CHECK(converted() == 0, "%lu pages left", (long)converted());
+	return 0;
+}
+
+/* Several threads fork at once while another registers. */
+static void *fork_often(void *arg)
+{
+	long rounds = opt.rounds ? opt.rounds : 60;
+	for (long i = 0; i < rounds; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			alarm(20);
+			free(malloc(100));
+			_exit(converted() != 0);
+		}
+		wait_ok(pid, "one of several forks");
+	}
+	return arg;
+}
+
+int test_fork_together(void)
+{
+	pthread_t t[5];
+	uint64_t seed = opt.seed;
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, fork_often, NULL);
+	for (uintptr_t i = 3; i < 5; i++)
+		pthread_create(&t[i], NULL, allocate, (void *)i);
+	for (int i = 0; i < 3000; i++) {
+		size_t n = 1 + below(&seed, 20000);
+		void *p = malloc(n);
+		struct urdma_region r = must_register(p, n);
+		must_deregister(&r);
+		free(p);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	stop = true;
+	pthread_join(t[3], NULL);
+	pthread_join(t[4], NULL);
+	return 0;
+}
+
+/* A thread counts up in the pages' words, page by page: at any one moment no
+ * word is ahead of one before it, and none is behind by more than 1. */
+enum { LEDGER_PAGES = 24 };
+
+static void *count_up(void *arg)
+{
+	volatile uint64_t *p = arg;
+	for (uint64_t n = 1; !stop; n++)
+		for (size_t i = 0; i < LEDGER_PAGES; i++)
+			p[i * PAGE / 8] = n;
+	return NULL;
+}
+
+static int ledger_is_of_one_moment(const volatile uint64_t *p)
+{
+	uint64_t first = p[0], last = first;
+	for (size_t i = 0; i < LEDGER_PAGES; i++) {
+		if (p[i * PAGE / 8] > last)
+			return 0;
+		last = p[i * PAGE / 8];
+	}
+	return first - last <= 1;
+}
+
+/* Only root's fork is exact for pages that are covered wholly. */
+int test_fork_moment(void)
+{
+	pthread_t t;
+	long rounds = opt.rounds ? opt.rounds : 200;
+	volatile uint64_t *p = anon(LEDGER_PAGES * PAGE);
+	if (!opt.full) {
+		printf("no userfaultfd for kernel faults\n");
+		return SKIP_STATUS;
+	}
+	pthread_create(&t, NULL, count_up, (void *)(uintptr_t)p);
+	struct urdma_region r = must_share((void *)(uintptr_t)p,
+	                                   LEDGER_PAGES * PAGE - 100);
+	for (long i = 0; i < rounds; i++) {
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(!ledger_is_of_one_moment(p));
+		wait_ok(pid, "a copy of several moments");
+	}
+	stop = true;
+	pthread_join(t, NULL);
+	must_deregister(&r);
 	return 0;
 }
 

@@ -142,6 +142,9 @@ static const struct {
 	{ "peer", test_peer }, { "refused", test_refused },
 	{ "interposed", test_interposed }, { "reuse", test_reuse },
 	{ "brk", test_brk }, { "static", test_static },
+	{ "fork_together", test_fork_together },
+	{ "fork_moment", test_fork_moment }, { "conditions",
+	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
 	{ "limits", test_limits }, { "bench", test_bench },
 };
 

@@ -59,6 +59,8 @@ int test_realloc(void);
 int test_calloc(void);
 int test_fork(void);
 int test_fork_daemon(void);
+int test_fork_moment(void);
+int test_fork_together(void);
 int test_fork_init(void);
 int test_fork_large(void);
 int test_rounds(void);
@@ -70,6 +72,8 @@ int test_reuse(void);
 int test_brk(void);
 int test_static(void);
 int test_limits(void);
+int test_conditions(void);
+int test_no_userfaultfd(void);
 int test_bench(void);
 
 #endif
