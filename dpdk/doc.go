@@ -24,10 +24,10 @@
 // once in a process, so the EAL stays up until Cleanup. --no-huge and
 // --in-memory exclude each other; without huge pages memory must be sized
 // beforehand (-m). Two processes of one user need their own --file-prefix.
-// The runtime directory stays empty (--no-shconf), and those
-// of killed daemons are removed. rte_eal_init succeeds even if a --vdev fails, so devices are probed one by
-// one afterwards and each must become a port. Debian's libdpdk loads its drivers
-// from its own directory when linked as a shared library.
+// The runtime directory stays empty (--no-shconf), and those of killed daemons
+// are removed. rte_eal_init succeeds even if a --vdev fails, so devices are
+// probed one by one afterwards and each must become a port. Debian's libdpdk
+// loads its drivers from its own directory when linked as a shared library.
 //
 // Threads that call the data methods should be registered (RegisterThread), or
 // the buffer pools work without their caches.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,9 +38,10 @@ func testpmd(path string, size, ring int, seconds float64) (pps float64, err err
 }
 
 type process struct {
-	cmd   *exec.Cmd
-	stdin *os.File
-	out   *os.File
+	cmd    *exec.Cmd
+	stdin  *os.File
+	out    *os.File
+	prefix string // of the EAL's runtime directory
 }
 
 func startTestpmd(bin, path, role string, size, ring, cpu int, mode ...string) (*process, error) {
@@ -58,13 +60,14 @@ func startTestpmd(bin, path, role string, size, ring, cpu int, mode ...string) (
 	}
 	buffer := max(2048, (size+128+63)&^63)
 	log2 := strconv.Itoa(len(strconv.FormatInt(int64(ring), 2)) - 1)
+	prefix := fmt.Sprintf("urdmabench%d%s", os.Getpid(), role)
 	args := append([]string{
-		"--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--lcores", fmt.Sprintf("0@%d,1@%d", cpu, cpu),
-		fmt.Sprintf("--file-prefix=urdmabench%d%s", os.Getpid(), role),
+		"--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--no-telemetry", "--lcores", fmt.Sprintf("0@%d,1@%d", cpu, cpu),
+		"--file-prefix=" + prefix,
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,rsize=%s,bsize=%d", role, path, log2, buffer),
 		"--", "--auto-start", "--total-num-mbufs=8192", "--no-flush-rx", fmt.Sprintf("--mbuf-size=%d", buffer+128),
 	}, mode...)
-	p := &process{cmd: exec.Command(bin, args...), stdin: stdin, out: out}
+	p := &process{cmd: exec.Command(bin, args...), stdin: stdin, out: out, prefix: prefix}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, out, out
 	return p, p.cmd.Start()
 }
@@ -74,6 +77,9 @@ func (p *process) stop() {
 	p.cmd.Wait()
 	p.stdin.Close()
 	p.out.Close()
+	for _, dir := range []string{"/var/run", os.Getenv("XDG_RUNTIME_DIR"), "/tmp"} {
+		os.Remove(filepath.Join(dir, "dpdk", p.prefix)) // the EAL leaves it, empty
+	}
 }
 
 func waitFor(path string) error {

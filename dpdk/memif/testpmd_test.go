@@ -29,8 +29,9 @@ func startTestpmd(t *testing.T, role, path string, extra string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--lcores", "0@0,1@0",
-		fmt.Sprintf("--file-prefix=urdmatest%d", time.Now().UnixNano()%1e9),
+	prefix := fmt.Sprintf("urdmatest%d", time.Now().UnixNano()%1e9)
+	cmd := exec.Command(bin, "--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "--lcores", "0@0,1@0",
+		"--file-prefix="+prefix,
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no%s", role, path, extra),
 		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192")
 	cmd.Stdin = stdin
@@ -46,6 +47,9 @@ func startTestpmd(t *testing.T, role, path string, extra string) *exec.Cmd {
 		cmd.Process.Kill()
 		cmd.Wait()
 		stdin.Close()
+		for _, dir := range []string{"/var/run", os.Getenv("XDG_RUNTIME_DIR"), "/tmp"} {
+			os.Remove(filepath.Join(dir, "dpdk", prefix)) // the EAL leaves it, empty
+		}
 		if t.Failed() {
 			b, _ := os.ReadFile(log.Name())
 			t.Logf("testpmd said:\n%s", b)
