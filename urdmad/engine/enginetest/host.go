@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"urdma/dpdk/linked"
+	"urdma/dpdk/port"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/wire"
@@ -35,9 +36,12 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	log := slog.New(slog.DiscardHandler)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
 		DeathTimeout: engine.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
-	h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
 	h.CM = cm.New(h.Engine, log, []cm.Device{{IP: h.IP}}, engine.Time(w.opt.GiveUp), w.opt.MaxReads)
 	return h
+}
+
+func (h *Host) addPort(p port.Port) {
+	h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
 }
 
 // Do runs fn on the engine's thread, in a turn of its own.

@@ -11,6 +11,7 @@ type CQ struct {
 	Client *Client
 	Q      *engine.CQ
 	Ring   ring.ClientCQ
+	Mem    []byte  // the ring's memory
 	Events *Events // of its channel
 }
 
@@ -19,7 +20,7 @@ func (c *Client) NewCQ(n int) *CQ {
 	layout := ring.CQLayout(uint32(n))
 	mem := make([]byte, layout.Bytes)
 	c.handles++
-	q := &CQ{Client: c, Events: newEvents(c.Host.World.T)}
+	q := &CQ{Client: c, Mem: mem, Events: newEvents(c.Host.World.T)}
 	q.Q = &engine.CQ{Handle: c.handles, Client: c.E, Channel: q.Events.Engine, Async: c.Async.Engine}
 	q.Q.Ring.Init(mem, &layout)
 	q.Ring.Init(mem, &layout)

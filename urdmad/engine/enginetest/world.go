@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"urdma/dpdk/linked"
+	"urdma/dpdk/port"
 	"urdma/urdmad/engine"
 )
 
@@ -24,6 +25,7 @@ type Options struct {
 	NearWrap     bool          // initial PSNs often lie just before 2^32
 	Checksum     bool          // the ports compute checksums
 	TxRing       int           // frames a port takes before it is full
+	Pipe         bool          // a Pipe for measuring in place of the network
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
@@ -71,7 +73,21 @@ func New(t testing.TB, o Options) *World {
 	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing},
 		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing}, path, path)
 	w.A, w.B = newHost(w, "a", a, 1), newHost(w, "b", b, 2)
+	pa, pb := port.Port(a), port.Port(b)
+	if o.Pipe {
+		pa, pb = NewPipes(o.MTU)
+	}
+	w.A.addPort(pa)
+	w.B.addPort(pb)
 	return w
+}
+
+// Turn is Step for measuring: one turn of each host, half a microsecond.
+func (w *World) Turn() {
+	now := w.Now()
+	w.A.Engine.Turn(now)
+	w.B.Engine.Turn(now)
+	w.Net.Advance(int64(now) + turnTime)
 }
 
 // Now is the virtual time.
