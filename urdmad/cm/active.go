@@ -15,7 +15,7 @@ func (m *Manager) Connect(id *ID, qp *engine.QP, p *abi.CMParam) error {
 	if id.state != routed || qp == nil || !qp.Connectable() {
 		return einval
 	}
-	id.qp = qp
+	id.qp, id.rnrRetry = qp, p.RNRRetryCount
 	id.offered = request{
 		ird:     min(uint16(p.ResponderResources), m.maxReads),
 		ord:     min(uint16(p.InitiatorDepth), m.maxReads),
@@ -88,7 +88,7 @@ func (m *Manager) accepted(id *ID, from addr, t *wire.TRP, r *wire.TRPConnect) {
 	}
 	m.e.SetTimer(id.timer, engine.Never)
 	c.PeerPort = from.port
-	c.IRD = id.offered.ird
+	c.IRD, c.RNRRetry = id.offered.ird, id.rnrRetry
 	c.ORD = min(id.offered.ord, r.IRD)
 	id.state = connected
 	m.Stats.Established++

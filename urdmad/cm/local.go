@@ -47,6 +47,7 @@ func (m *Manager) acceptLocal(id *ID) {
 	a.Owner, peer.conn, b.Owner, id.conn = peer, a, id, b
 	a.IRD, a.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
 	b.IRD, b.ORD = id.answer.IRD, id.answer.ORD
+	a.RNRRetry, b.RNRRetry = peer.rnrRetry, id.rnrRetry
 	b.Start(engine.StartParams{QP: id.qp})
 	a.Start(engine.StartParams{QP: peer.qp})
 	id.state, peer.state = connected, connected

@@ -61,6 +61,7 @@ type ID struct {
 	parent  *ID // listener of a passive id
 	peerID  *ID // the other end, for connections in this engine
 
+	rnrRetry uint8
 	offered  request // passive: what the peer asked for; active: what we ask for
 	answer   wire.TRPConnect
 	rejected bool

@@ -178,7 +178,7 @@ func (m *Manager) Accept(id *ID, qp *engine.QP, p *abi.CMParam) error {
 		return einval
 	}
 	m.answered(id)
-	id.qp, id.state = qp, accepting
+	id.qp, id.state, id.rnrRetry = qp, accepting, p.RNRRetryCount
 	ird := min(uint16(p.ResponderResources), m.maxReads)
 	ord := min(uint16(p.InitiatorDepth), m.maxReads, id.offered.ird)
 	id.answer = wire.TRPConnect{IRD: ird, ORD: ord, PrivateData: append([]byte(nil), p.Private()...)}
@@ -188,7 +188,7 @@ func (m *Manager) Accept(id *ID, qp *engine.QP, p *abi.CMParam) error {
 		return nil
 	}
 	c := id.conn
-	c.IRD, c.ORD = ird, ord
+	c.IRD, c.ORD, c.RNRRetry = ird, ord, id.rnrRetry
 	if id.offered.hasExt {
 		id.answer.HasExt, id.answer.Ext = true, m.e.Extension(c, qp)
 	}

@@ -51,6 +51,7 @@ type Conn struct {
 	LocalISN            wire.PSN
 	LocalCookie         uint32
 	IRD, ORD            uint16 // in force: Reads we serve, Reads we may have open
+	RNRRetry            uint8  // rnr_retry_count of our side, see notready.go
 	Owner               any    // package cm's
 
 	e        *Engine
@@ -58,6 +59,7 @@ type Conn struct {
 	qp       *QP
 	peer     *Conn        // the other end in this engine, or nil
 	talk     conversation // local connections
+	rnr      notReady
 	state    connState
 	passive  bool // wait for the peer's first packet before Established
 	extended bool
@@ -384,6 +386,7 @@ func (c *Conn) die() {
 }
 
 func (c *Conn) dropHeld() {
+	c.dropStashed()
 	for i := range c.held {
 		if c.held[i].Data != nil {
 			c.port.port.Free(c.held[i : i+1])

@@ -76,6 +76,7 @@ type Stats struct {
 	NoConnection      uint64            // datagrams to a port number nobody has
 	StrayAddress      uint64            // right port number, wrong peer address or cookie
 	BadAck            uint64
+	ReceiverNotReady  uint64 // messages that waited for a receive
 	RetainFailed      uint64
 	TerminatesSent    map[wire.TermCode]uint64
 	TerminatesGot     map[wire.TermCode]uint64

@@ -21,6 +21,12 @@ func (c *Conn) sendLocal() (n int) {
 		moved, code := c.carryOut(wr)
 		budget -= moved + 64
 		n++
+		if code == wire.TermUntaggedNoBuffer && c.mayWait(0, c.peer.RNRRetry) {
+			return n
+		}
+		if c.rnr.waiting {
+			c.ready()
+		}
 		if code != 0 {
 			c.refuseLocal(wr, code)
 			return n

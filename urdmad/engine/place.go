@@ -11,13 +11,16 @@ import (
 // deliver takes the next segment in order: checks it, places it, completes what
 // it completes. A segment that is wrong ends the connection with the Terminate
 // that RFC 5040 section 4.8 names, before a byte of it is placed.
-func (c *Conn) deliver(psn wire.PSN, s *segment) {
+//
+// It reports false for a message that has to wait for a receive.
+func (c *Conn) deliver(psn wire.PSN, s *segment) bool {
 	c.placing, c.placingPSN = true, psn
-	c.deliverSegment(psn, s)
+	done := c.deliverSegment(psn, s)
 	c.placing = false
+	return done
 }
 
-func (c *Conn) deliverSegment(psn wire.PSN, s *segment) {
+func (c *Conn) deliverSegment(psn wire.PSN, s *segment) bool {
 	var d wire.DDP
 	at, err := d.Parse(s.head)
 	code := wire.TermCode(0)
@@ -26,11 +29,15 @@ func (c *Conn) deliverSegment(psn wire.PSN, s *segment) {
 	} else {
 		code = c.place(&d, s, at)
 	}
+	if code == wire.TermUntaggedNoBuffer && d.Op.IsSend() && c.mayWait(psn, c.RNRRetry) {
+		return false
+	}
 	if code != 0 {
 		c.refuse(psn, code, s, at, d.Op)
-		return
+		return true
 	}
 	c.e.Stats.SegmentsPlaced++
+	return true
 }
 
 func codeOf(err error) wire.TermCode {

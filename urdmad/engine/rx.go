@@ -136,7 +136,8 @@ func (e *Engine) control(n *netPort, f *wire.Frame, p *port.Packet) {
 		e.Stats.NoConnection++
 		return
 	}
-	e.handler.Packet(n.dev, f, &t, body[at:])
+	outer := *f // the handler may keep a pointer; f stays on the caller's stack
+	e.handler.Packet(n.dev, &outer, &t, body[at:])
 }
 
 // packet handles a TRP packet of an established connection.
@@ -213,7 +214,10 @@ func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 	}
 	switch c.rel.OnData(c.e.now, t.PSN, ar) {
 	case reliable.Deliver:
-		c.deliver(t.PSN, s)
+		if c.rnr.waiting || !c.deliver(t.PSN, s) {
+			c.stash(t.PSN, p)
+			return true
+		}
 		c.deliverHeld()
 	case reliable.Hold:
 		if c.port.immediate {
@@ -245,7 +249,7 @@ func (c *Conn) hold(psn wire.PSN, p *port.Packet) bool {
 }
 
 func (c *Conn) deliverHeld() {
-	for c.state == connOpen || c.state == connDraining {
+	for !c.rnr.waiting && (c.state == connOpen || c.state == connDraining) {
 		psn, ok := c.rel.NextHeld()
 		if !ok {
 			break
@@ -256,25 +260,32 @@ func (c *Conn) deliverHeld() {
 }
 
 // deliverSlot delivers the held packet of a PSN and gives it back, also when
-// delivering it ends in a fault.
+// delivering it ends in a fault; a message that has to wait keeps it.
 func (c *Conn) deliverSlot(psn wire.PSN) {
 	slot := &c.held[uint32(psn)&c.heldMask]
 	p := *slot
 	*slot = port.Packet{}
-	c.freeing[0] = p
-	defer c.port.port.Free(c.freeing[:])
-	c.deliverRetained(psn, &p)
+	waits := false
+	defer func() {
+		if !waits {
+			c.freeing[0] = p
+			c.port.port.Free(c.freeing[:])
+		}
+	}()
+	if waits = !c.deliverRetained(psn, &p); waits {
+		c.stash(psn, &p)
+	}
 }
 
 // deliverRetained parses a retained frame's outer headers again; they were
 // checked when it arrived.
-func (c *Conn) deliverRetained(psn wire.PSN, p *port.Packet) {
+func (c *Conn) deliverRetained(psn wire.PSN, p *port.Packet) bool {
 	var f wire.Frame
 	head := p.Data[:min(len(p.Data), wire.MaxHeaderLen)]
 	var private [wire.MaxHeaderLen]byte
 	head = private[:copy(private[:], head)]
 	if f.Parse(head, len(p.Data)) != nil {
-		return
+		return true
 	}
 	trp := wire.TRPLen
 	if c.extended {
@@ -282,9 +293,9 @@ func (c *Conn) deliverRetained(psn wire.PSN, p *port.Packet) {
 	}
 	from, to := f.PayloadOff+trp, f.PayloadOff+f.PayloadLen
 	if from > to {
-		return
+		return true
 	}
-	c.deliver(psn, &segment{head: head[min(from, len(head)):min(len(head), to)], data: p.Data[from:to]})
+	return c.deliver(psn, &segment{head: head[min(from, len(head)):min(len(head), to)], data: p.Data[from:to]})
 }
 
 func (c *Conn) sack(t *wire.TRP, body []byte) {
@@ -345,7 +356,7 @@ func (c *Conn) inWindow(psn wire.PSN) bool {
 }
 
 func (c *Conn) finIfWhole() {
-	if !c.finPending || (c.state != connOpen && c.state != connDraining) {
+	if !c.finPending || c.rnr.waiting || (c.state != connOpen && c.state != connDraining) {
 		return
 	}
 	if next := c.rel.Expected(); c.finPSN.After(next) {

@@ -120,6 +120,9 @@ func (c *Conn) room(b []byte) []byte { return b[wire.UDPHeaderLen+c.trpLen():] }
 // trp is the header of the next packet: it carries the acknowledgement.
 func (c *Conn) trp(op wire.TRPOp, psn wire.PSN, flags uint16) wire.TRP {
 	ack, credits := c.rel.Header()
+	if c.rnr.waiting && c.RNRRetry < rnrForever && ack.After(c.rnr.psn) {
+		ack = c.rnr.psn // it may still be refused
+	}
 	if c.frozen && ack.After(c.ackFrozen) {
 		ack = c.ackFrozen
 	}
