@@ -100,7 +100,7 @@ func (d *daemon) startEngine() error {
 	}
 	d.engine = e
 	d.cm = cm.New(e, d.log, devices, engine.Time(d.cfg.DeathTimeout), maxReads)
-	w, err := worker.New(e, d.policy(), worker.Hooks{Moved: e.Moved})
+	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
 	if err != nil {
 		return configError{err}
 	}
@@ -197,7 +197,7 @@ func (d *daemon) stop() error {
 		errs = append(errs, d.worker.Stop())
 	}
 	if d.closePorts != nil {
-		errs = append(errs, d.closePorts())
+		errs = append(errs, d.closePorts(), dpdk.Cleanup())
 	}
 	errs = append(errs, sysfs.Remove(d.cfg.SysfsDir))
 	return errors.Join(errs...)
