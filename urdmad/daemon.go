@@ -3,17 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net"
-	"os"
-	"os/user"
-	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"urdma/config"
 	"urdma/dpdk"
 	"urdma/dpdk/port"
+	"urdma/systemd"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
@@ -27,8 +25,10 @@ const maxReads = 64
 
 // daemon is a running urdmad.
 type daemon struct {
-	cfg        *config.Config
-	log        *slog.Logger
+	source     source
+	cfg        *config.Config    // what it started with
+	running    map[string]string // settings in effect, by JSON path
+	log        *logs
 	ports      []port.Port
 	closePorts func() error
 	engine     *engine.Engine
@@ -36,37 +36,68 @@ type daemon struct {
 	cm         *cm.Manager
 	server     *control.Server
 	listener   *net.UnixListener
+	activated  bool // the listener is systemd's
+
+	reporter   *systemd.Reporter
+	background sync.WaitGroup         // what supervise started
+	refusal    atomic.Pointer[string] // of the last reload, for the status
 }
 
 // serve runs until ctx ends.
-func serve(ctx context.Context, cfg *config.Config) error {
-	log := newLogger(cfg)
+func serve(ctx context.Context, src source) error {
+	hups := watchHangUps()
+	defer hups.stop()
+	cfg, warnings, err := src.load()
+	if err != nil {
+		return err
+	}
+	d := &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg)}
+	defer d.log.close()
+	for _, w := range warnings {
+		d.log.Warn("configuration: " + w)
+	}
 	worker.PrepareRuntime(1)
-	d := &daemon{cfg: cfg, log: log}
 	if err := d.start(); err != nil {
 		d.stop()
 		return err
 	}
-	log.Info("urdmad is ready", "version", version, "socket", cfg.Socket, "ports", len(d.ports))
+	return errors.Join(d.run(ctx, hups), d.stop())
+}
+
+// run serves clients until ctx ends or accepting them fails.
+func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(d.listener) }()
-	var err error
-	select {
-	case <-ctx.Done():
-		log.Info("stopping")
-	case err = <-served:
+	d.log.Info("urdmad is ready", "version", version, "socket", d.cfg.Socket, "ports", len(d.ports))
+	d.reporter = systemd.NewReporter(d.status)
+	d.tell(d.reporter.Ready)
+	watched, unwatch := context.WithCancel(ctx)
+	d.supervise(watched)
+	defer d.background.Wait()
+	defer unwatch()
+	for {
+		select {
+		case <-ctx.Done():
+			d.log.Info("stopping")
+			d.tell(systemd.Stopping)
+			return nil
+		case err := <-served:
+			return err
+		case <-hups.signals:
+			if hups.final() {
+				d.log.Info("stopping: the terminal is gone")
+				return nil
+			}
+			d.reload()
+		}
 	}
-	return errors.Join(err, d.stop())
 }
 
 func (d *daemon) start() (err error) {
-	if err := config.MakeSocketDir(d.cfg.Socket, d.cfg.SocketGroup != ""); err != nil {
+	if err := d.listen(); err != nil {
 		return err
 	}
-	if d.listener, err = d.listen(); err != nil {
-		return err
-	}
-	if d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log); err != nil {
+	if d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger); err != nil {
 		return err
 	}
 	if err := d.startEngine(); err != nil {
@@ -88,7 +119,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 }
 
 func (d *daemon) startEngine() error {
-	e := engine.New(engine.Config{Log: d.log, DeathTimeout: engine.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
+	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: engine.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		Wake: func() { d.worker.Wake() }})
 	var devices []cm.Device
 	for i, p := range d.cfg.Ports {
@@ -99,7 +130,7 @@ func (d *daemon) startEngine() error {
 		devices = append(devices, cm.Device{IP: p.Address.Addr().As4()})
 	}
 	d.engine = e
-	d.cm = cm.New(e, d.log, devices, engine.Time(d.cfg.DeathTimeout), maxReads)
+	d.cm = cm.New(e, d.log.Logger, devices, engine.Time(d.cfg.DeathTimeout), maxReads)
 	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
 	if err != nil {
 		return configError{err}
@@ -126,11 +157,9 @@ func (d *daemon) policy() worker.Policy {
 }
 
 func (d *daemon) newServer() *control.Server {
-	l := d.cfg.Limits
-	s := &control.Server{Engine: d.engine, CM: d.cm, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log,
+	s := &control.Server{Engine: d.engine, CM: d.cm, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
-		Limits: control.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
-			ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, Clients: l.Clients}}
+		Limits: clientLimits(d.cfg)}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),
@@ -149,37 +178,6 @@ func transportNumber(name string) uint32 {
 	return abi.TransportIWARP
 }
 
-func (d *daemon) listen() (*net.UnixListener, error) {
-	mode := os.FileMode(0o600)
-	if d.cfg.SocketGroup != "" {
-		mode = 0o660
-	}
-	l, err := control.Listen(d.cfg.Socket, mode)
-	if err != nil || d.cfg.SocketGroup == "" {
-		return l, err
-	}
-	gid, err := groupNumber(d.cfg.SocketGroup)
-	if err == nil {
-		err = os.Chown(d.cfg.Socket, -1, gid)
-	}
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("socket_group: %w", err)
-	}
-	return l, nil
-}
-
-func groupNumber(name string) (int, error) {
-	if n, err := strconv.Atoi(name); err == nil {
-		return n, nil
-	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(g.Gid)
-}
-
 // finLinger is how long a stopping urdmad keeps its loop going, so that peers
 // get the fins of the connections it closed.
 const finLinger = 20 * time.Millisecond
@@ -189,7 +187,7 @@ const finLinger = 20 * time.Millisecond
 func (d *daemon) stop() error {
 	var errs []error
 	if d.listener != nil {
-		errs = append(errs, d.listener.Close()) // removes the socket as well
+		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
 	}
 	if d.server != nil {
 		d.server.Close()

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"urdma/config"
+	"urdma/systemd"
 )
 
 // version is set by the linker: -X main.version=1.2.3.
@@ -37,7 +38,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "urdmad:", err)
+	complain(err)
 	var wrong configError
 	if errors.As(err, &wrong) {
 		os.Exit(exitConfig)
@@ -45,8 +46,22 @@ func main() {
 	os.Exit(exitFailed)
 }
 
+// complain tells why urdmad ended: on standard error, with a priority where
+// that is the journal (sd-daemon(3)), and to the service manager.
+func complain(err error) {
+	prefix := "urdmad: "
+	if systemd.StderrIsJournal() {
+		prefix = "<3>"
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		fmt.Fprintln(os.Stderr, prefix+line)
+	}
+	_ = systemd.Failed(err) // nobody is left to hear that nobody listens
+}
+
 func command() *cobra.Command {
-	var file string
+	var src source
+	var optional string
 	c := &cobra.Command{
 		Use:           "urdmad [--config FILE] [-- EAL-ARGUMENT...]",
 		Short:         "userspace RDMA daemon",
@@ -55,22 +70,18 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load(file)
-			if err != nil {
-				return configError{err}
+			if optional != "" && src.file != "" {
+				return configError{errors.New("--config and --config-if-exists are both given, expected one")}
 			}
-			cfg.EALArgs = append(cfg.EALArgs, args...)
-			return serve(cmd.Context(), cfg)
+			if optional != "" {
+				src.file, src.optional = optional, true
+			}
+			src.ealArgs = args
+			return serve(cmd.Context(), src)
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
-	c.Flags().StringVarP(&file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
+	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
+	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c
-}
-
-func load(file string) (*config.Config, error) {
-	if file == "" {
-		return config.Default(), nil
-	}
-	return config.Load(file, func(warning string) { fmt.Fprintln(os.Stderr, "urdmad: warning:", warning) })
 }

@@ -112,9 +112,9 @@ func (x *Session) queryDevice(m *abi.DeviceRequest, r *reply) error {
 	}
 	v := abi.Device{NodeGUIDBE: guid(d.MAC), IPv4BE: d.IP, PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
 		MTU: uint32(d.MTU), Transport: d.Transport, MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
-		MaxSGE: engine.MaxSGE, MaxSGERd: engine.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.Limits.CompletionQueues),
-		MaxCQE: maxCQE, MaxMR: uint32(x.s.Limits.MemoryRegions), MaxPD: uint32(x.s.Limits.ProtectionDomains),
-		MaxRdAtom: uint32(x.s.MaxReads), Version: x.s.Version, MaxMRSize: x.s.Limits.RegisteredBytes,
+		MaxSGE: engine.MaxSGE, MaxSGERd: engine.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
+		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
+		MaxRdAtom: uint32(x.s.MaxReads), Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
 		MaxMsg: engine.MaxMessage}
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
@@ -176,7 +176,7 @@ func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if l := x.s.Limits.ProtectionDomains; l > 0 && x.used.pds >= l {
+	if l := x.s.limits().ProtectionDomains; l > 0 && x.used.pds >= l {
 		return x.overLimit("protection domains", uint64(l))
 	}
 	x.used.pds++

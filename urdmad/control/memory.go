@@ -51,7 +51,7 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 }
 
 func (x *Session) checkRegistration(m *abi.RegMRRequest) error {
-	l := x.s.Limits
+	l := x.s.limits()
 	switch {
 	case m.Addr+m.Length < m.Addr || m.IOVA+m.Length < m.IOVA:
 		return syscall.EINVAL

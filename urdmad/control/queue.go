@@ -69,7 +69,7 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 	if m.CQE == 0 || m.CQE > maxCQE {
 		return syscall.EINVAL
 	}
-	if l := x.s.Limits.CompletionQueues; l > 0 && x.used.cqs >= l {
+	if l := x.s.limits().CompletionQueues; l > 0 && x.used.cqs >= l {
 		return x.overLimit("completion queues", uint64(l))
 	}
 	resp := ring.CQLayout(m.CQE)

@@ -40,7 +40,7 @@ type Server struct {
 	Engine  *engine.Engine
 	CM      *cm.Manager
 	Devices []Device
-	Limits  Limits
+	Limits  Limits // at the start; SetLimits changes them
 	Sysfs   string // what ibv_get_sysfs_path() should return
 	Version uint32 // major<<16 | minor<<8 | patch
 	Log     *slog.Logger
@@ -53,6 +53,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
 	closing  bool
+	changed  atomic.Pointer[Limits] // by SetLimits
 	nextID   atomic.Uint64
 	running  sync.WaitGroup
 }
@@ -101,8 +102,8 @@ func (s *Server) Serve(l *net.UnixListener) error {
 func (s *Server) start(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || s.Limits.Clients > 0 && len(s.sessions) >= s.Limits.Clients {
-		s.Log.Warn("client refused", "clients", len(s.sessions), "limit", s.Limits.Clients)
+	if most := s.limits().Clients; s.closing || most > 0 && len(s.sessions) >= most {
+		s.Log.Warn("client refused", "clients", len(s.sessions), "limit", most)
 		c.Close()
 		return
 	}
@@ -117,6 +118,17 @@ func (s *Server) start(c *net.UnixConn) {
 		delete(s.sessions, x)
 		s.mu.Unlock()
 	})
+}
+
+// SetLimits changes what clients may own from now on, from any goroutine. What
+// they have already stays.
+func (s *Server) SetLimits(l Limits) { s.changed.Store(&l) }
+
+func (s *Server) limits() Limits {
+	if l := s.changed.Load(); l != nil {
+		return *l
+	}
+	return s.Limits
 }
 
 // Clients is how many clients are connected.

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"urdma/config"
+	"urdma/systemd"
+	"urdma/urdmad/control"
+	"urdma/urdmad/engine"
+)
+
+// liveSetting is one that needs no restart.
+type liveSetting struct {
+	path  string // one that ends in "." stands for all below it
+	apply func(*daemon, *config.Config) error
+}
+
+func (l liveSetting) covers(path string) bool {
+	return path == l.path || strings.HasSuffix(l.path, ".") && strings.HasPrefix(path, l.path)
+}
+
+// live has what can fail first, so that a failure leaves everything as it was.
+var live = []liveSetting{
+	{"socket_group", (*daemon).applySocketGroup},
+	{"limits.", (*daemon).applyLimits},
+	{"death_timeout_ms", (*daemon).applyDeathTimeout},
+	{"log_level", (*daemon).applyLogLevel},
+}
+
+// reload reads the configuration again and applies what can be applied without
+// breaking a connection. A wrong one is refused as a whole.
+func (d *daemon) reload() {
+	d.tell(systemd.Reloading)
+	defer func() { d.tell(d.reporter.Ready) }()
+	cfg, warnings, err := d.source.load()
+	if err != nil {
+		d.refuse(err)
+		return
+	}
+	for _, w := range warnings {
+		d.log.Warn("configuration: " + w)
+	}
+	changes := diff(d.running, cfg.Settings)
+	before := d.log.level.Level()
+	if err := d.applyLive(cfg, changes); err != nil {
+		d.refuse(err)
+		return
+	}
+	d.refusal.Store(nil)
+	after := d.log.level.Level()
+	d.log.level.Set(min(before, after)) // the lines below are seen under either
+	d.logChanges(cfg.Source, changes)
+	d.log.level.Set(after)
+}
+
+// refuse leaves everything as it is and says why.
+func (d *daemon) refuse(err error) {
+	for _, line := range strings.Split(err.Error(), "\n") {
+		d.log.Error("reload refused, the configuration stays as it was: " + line)
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	status := "reload refused: " + first
+	d.refusal.Store(&status)
+}
+
+// change is one setting that the file gives another value than urdmad runs
+// with.
+type change struct {
+	path     string
+	from, to string // JSON; "" where there is no such setting
+	live     bool
+}
+
+// diff compares what runs with what was read, in the order of the latter. An
+// element of an array that is on one side only counts as one change.
+func diff(running map[string]string, read []config.Setting) (out []change) {
+	now := settings(read)
+	seen := map[string]bool{}
+	note := func(path string) {
+		from, had := running[path]
+		to, has := now[path]
+		if had && has && from == to {
+			return
+		}
+		c := change{path: path, from: from, to: to, live: isLive(path)}
+		if e := element(path); e != "" && (!inSettings(running, e) || !inSettings(now, e)) {
+			c = change{path: e, from: presence(running, e), to: presence(now, e)}
+		}
+		if !seen[c.path] {
+			seen[c.path] = true
+			out = append(out, c)
+		}
+	}
+	for _, s := range read {
+		note(s.Path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(running)) {
+		if _, has := now[path]; !has {
+			note(path)
+		}
+	}
+	return out
+}
+
+func settings(list []config.Setting) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, s := range list {
+		m[s.Path] = s.Value
+	}
+	return m
+}
+
+// element is "ports[1]" of "ports[1].mtu"; "" outside arrays.
+func element(path string) string {
+	if end := strings.IndexByte(path, ']'); end >= 0 {
+		return path[:end+1]
+	}
+	return ""
+}
+
+func inSettings(m map[string]string, element string) bool {
+	for path := range m {
+		if strings.HasPrefix(path, element+".") || path == element {
+			return true
+		}
+	}
+	return false
+}
+
+func presence(m map[string]string, element string) string {
+	if inSettings(m, element) {
+		return "there"
+	}
+	return "not there"
+}
+
+func isLive(path string) bool {
+	for _, l := range live {
+		if l.covers(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// applyLive puts the live changes into effect and remembers them.
+func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
+	for _, l := range live {
+		if !slices.ContainsFunc(changes, func(c change) bool { return l.covers(c.path) }) {
+			continue
+		}
+		if err := l.apply(d, cfg); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if c.live {
+			d.running[c.path] = c.to
+		}
+	}
+	return nil
+}
+
+func (d *daemon) logChanges(file string, changes []change) {
+	restart := 0
+	for _, c := range changes {
+		if c.live {
+			d.log.Info("reload: applied", "setting", c.path, "from", c.from, "to", c.to)
+		} else {
+			restart++
+			d.log.Warn("reload: needs a restart", "setting", c.path, "running", c.from, "file", c.to)
+		}
+	}
+	d.log.Info("reloaded", "file", file, "applied", len(changes)-restart, "need_restart", restart)
+}
+
+// applySocketGroup leaves a socket from systemd to its unit.
+func (d *daemon) applySocketGroup(c *config.Config) error {
+	if d.activated {
+		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", c.SocketGroup)
+		return nil
+	}
+	return d.shareSocket(c.SocketGroup)
+}
+
+// applyDeathTimeout is for connections made from now on.
+func (d *daemon) applyDeathTimeout(c *config.Config) error {
+	t := engine.Time(c.DeathTimeout)
+	d.engine.Do(func() {
+		d.engine.SetDeathTimeout(t)
+		d.cm.SetGiveUp(t)
+	})
+	d.worker.Wake()
+	return nil
+}
+
+func (d *daemon) applyLimits(c *config.Config) error {
+	d.server.SetLimits(clientLimits(c))
+	return nil
+}
+
+func (d *daemon) applyLogLevel(c *config.Config) error {
+	d.log.level.Set(levelOf(c))
+	return nil
+}
+
+func clientLimits(c *config.Config) control.Limits {
+	l := c.Limits
+	return control.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
+		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, Clients: l.Clients}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"urdma/systemd"
+)
+
+// supervise keeps the service manager informed until ctx ends.
+func (d *daemon) supervise(ctx context.Context) {
+	run := func(what string, fn func() error) {
+		d.background.Go(func() {
+			if err := fn(); err != nil {
+				d.log.Warn("the service manager is no longer told", "what", what, "error", err)
+			}
+		})
+	}
+	run("status", func() error { return d.reporter.Keep(ctx) })
+	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
+}
+
+// tell reports to the service manager; that it doesn't listen is worth a line,
+// but no reason to end.
+func (d *daemon) tell(say func() error) {
+	if err := say(); err != nil {
+		d.log.Warn("telling the service manager", "error", err)
+	}
+}
+
+// portsShown is how many ports the status line names.
+const portsShown = 4
+
+// status is the line of systemctl status: ports and links, clients, queue
+// pairs, and what went wrong in the last reload.
+func (d *daemon) status() string {
+	var ports []string
+	for i, p := range d.cfg.Ports {
+		if i == portsShown {
+			ports = append(ports, fmt.Sprintf("and %d more", len(d.cfg.Ports)-i))
+			break
+		}
+		link := "down"
+		if d.ports[i].Link() {
+			link = "up"
+		}
+		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, p.Address, link))
+	}
+	text := strings.Join(ports, ", ") + "; " + count(d.server.Clients(), "client") + ", " + d.queuePairs()
+	if r := d.refusal.Load(); r != nil {
+		text += "; " + *r
+	}
+	return text
+}
+
+// answerTime is how long a poll loop may take to answer before the status
+// says that it doesn't.
+const answerTime = 500 * time.Millisecond
+
+func (d *daemon) queuePairs() string {
+	n := make(chan int, 1)
+	d.engine.Do(func() { n <- d.engine.QueuePairs() })
+	d.worker.Wake()
+	limit := time.NewTimer(answerTime)
+	defer limit.Stop()
+	select {
+	case n := <-n:
+		return count(n, "queue pair")
+	case <-limit.C:
+		return "the poll loop does not answer"
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

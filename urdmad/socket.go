@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"urdma/config"
+	"urdma/systemd"
+	"urdma/urdmad/control"
+)
+
+// listen takes the control socket that systemd opened, or else makes it.
+func (d *daemon) listen() (err error) {
+	if d.listener, err = systemd.Listener(); err != nil {
+		return configError{err}
+	}
+	if d.listener != nil {
+		d.activated = true
+		return d.adoptSocket()
+	}
+	if err := config.MakeSocketDir(d.cfg.Socket, d.cfg.SocketGroup != ""); err != nil {
+		return err
+	}
+	if d.listener, err = control.Listen(d.cfg.Socket, 0o600); err != nil {
+		return err
+	}
+	if d.cfg.SocketGroup == "" {
+		return nil // as it was made
+	}
+	return d.shareSocket(d.cfg.SocketGroup)
+}
+
+// adoptSocket takes over the path of a socket from systemd, whose unit decides
+// about path, mode and group.
+func (d *daemon) adoptSocket() error {
+	path := d.listener.Addr().String()
+	if !filepath.IsAbs(path) {
+		return configError{fmt.Errorf("the socket from systemd has the address %q, expected an absolute path: ListenSequentialPacket= in urdmad.socket", path)}
+	}
+	if path != d.cfg.Socket {
+		d.log.Warn("socket is systemd's, not what the configuration says: ListenSequentialPacket= in urdmad.socket",
+			"socket", path, "configured", d.cfg.Socket)
+		if d.cfg.SysfsDir == sysfsBeside(d.cfg.Socket) {
+			d.cfg.SysfsDir = sysfsBeside(path)
+		}
+		d.cfg.Socket = path
+	}
+	if g := d.cfg.SocketGroup; g != "" && !hasGroup(path, g) {
+		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", g)
+	}
+	return nil
+}
+
+// sysfsBeside is the default of sysfs_dir.
+func sysfsBeside(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".sysfs" }
+
+// shareSocket opens our own socket to a group, or to its owner alone where
+// group is "". The group comes first: a mode for the wrong one must not be
+// seen.
+func (d *daemon) shareSocket(group string) error {
+	path := d.cfg.Socket
+	if group == "" {
+		return os.Chmod(path, 0o600)
+	}
+	gid, err := groupNumber(group)
+	if err == nil {
+		err = os.Chown(path, -1, gid)
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o660)
+	}
+	if err != nil {
+		return fmt.Errorf("socket_group: %w", err)
+	}
+	d.warnOfClosedDir(filepath.Dir(path))
+	return nil
+}
+
+// warnOfClosedDir: a directory made before there was a group keeps its mode,
+// which is its owner's to change.
+func (d *daemon) warnOfClosedDir(dir string) {
+	if fi, err := os.Stat(dir); err == nil && fi.Mode().Perm()&0o011 == 0 {
+		d.log.Warn("socket_group has no effect: its members can't pass the socket's directory", "directory", dir,
+			"mode", fmt.Sprintf("%04o", fi.Mode().Perm()), "expected", "0755")
+	}
+}
+
+func hasGroup(path, group string) bool {
+	gid, err := groupNumber(group)
+	if err != nil {
+		return false
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	return int(fi.Sys().(*syscall.Stat_t).Gid) == gid
+}
+
+func groupNumber(name string) (int, error) {
+	if n, err := strconv.Atoi(name); err == nil {
+		return n, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}

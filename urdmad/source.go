@@ -1,0 +1,33 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+
+	"urdma/config"
+)
+
+// source is where the configuration comes from, at the start and at each
+// reload.
+type source struct {
+	file     string
+	optional bool     // a file that doesn't exist stands for the default
+	ealArgs  []string // from the command line, after the file's
+}
+
+// load reads the configuration and what is to be warned about.
+func (s source) load() (cfg *config.Config, warnings []string, err error) {
+	if s.file == "" {
+		cfg = config.Default()
+	} else {
+		cfg, err = config.Load(s.file, func(w string) { warnings = append(warnings, w) })
+		if s.optional && errors.Is(err, fs.ErrNotExist) {
+			cfg, err = config.Default(), nil
+		}
+	}
+	if err != nil {
+		return nil, nil, configError{err}
+	}
+	cfg.EALArgs = append(cfg.EALArgs, s.ealArgs...)
+	return cfg, warnings, nil
+}
