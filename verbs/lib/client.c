@@ -38,6 +38,7 @@ static void after_fork_child(void)
 	pthread_mutex_init(&current->shared_lock, NULL);
 	pthread_mutex_init(&current->files_lock, NULL);
 	urdma_handles_init(current);
+	urdma_objects_forked(current);
 	current = NULL;
 }
 

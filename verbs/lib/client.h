@@ -57,6 +57,9 @@ void urdma_handles_init(struct urdma_client *client);
 /* device.c: fills client->devices from client->info. */
 int urdma_devices_make(struct urdma_client *client);
 
+/* child.c: in a child, frees the locks of every object of the parent's. */
+void urdma_objects_forked(struct urdma_client *client);
+
 /* locate.c: tries the places where urdmad's socket may be; a connected
  * SOCK_SEQPACKET socket, or -1 and errno. */
 int urdma_locate(void);

@@ -144,9 +144,10 @@ static inline uint32_t urdma_qp_handle(const struct ibv_qp *qp)
 void urdma_qp_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
 /*
- * Locks: a queue's own lock (lock.h) is innermost. Requests are serialised by
- * a mutex inside urdma_call*, so don't call it with a queue's lock held; the
- * handle table's lock may be held across nothing but find.
+ * Locks, outermost first: rdma_cm's own; a completion queue's lock (lock.h; only
+ * ibv_resize_cq holds one across a request); the mutex inside urdma_call*. A
+ * queue pair's locks are held across no other. The handle table's lock may be
+ * held across find and the counting of an event, nothing else.
  */
 
 #endif /* URDMA_INTERNAL_H */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -19,7 +20,8 @@ static void write_line(const char *format, va_list arguments)
 		return;
 	at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
 	line[at++] = '\n';
-	(void)!write(STDERR_FILENO, line, at);
+	/* Raw: write(2) is a cancellation point, and locks may be held here. */
+	(void)!syscall(SYS_write, STDERR_FILENO, line, at);
 }
 
 void urdma_log(const char *format, ...)

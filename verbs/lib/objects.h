@@ -32,6 +32,10 @@ struct urdma_context {
 struct urdma_cq;
 struct urdma_qp;
 
+/* Fields that threads share without a lock because any value will do. */
+#define URDMA_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define URDMA_STORE(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
 struct urdma_channel {
 	struct ibv_comp_channel channel;
 	uint32_t handle;
@@ -44,22 +48,24 @@ struct urdma_cq {
 	struct urdma_client *client;
 	struct urdma_cq *next_in_channel;
 
-	struct urdma_lock lock; /* of all below, until the events */
+	struct urdma_lock lock; /* of all below, until the hints */
 	struct urdma_abi_cq_ring *ring;
 	struct urdma_abi_cqe *entries;
 	size_t bytes;
 	uint32_t mask;
 	uint32_t cons;          /* our own copy of ring->cons */
-	uint32_t empty;         /* polls in a row that found nothing */
-	uint32_t since_check;   /* ... since urdmad was last seen alive */
-	uint64_t rest_until;    /* ns: no yield before, see yield.c */
-	bool polled;            /* since the last post that yielded */
 	bool ignore_overrun;
 	struct urdma_qp *senders;   /* queue pairs that complete sends here */
 	struct urdma_qp *receivers; /* ... receives */
-	const struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
 	int polling;              /* lock taken by ibv_start_poll */
+
+	/* Hints, by URDMA_LOAD and URDMA_STORE. */
+	uint32_t empty;       /* polls in a row that found nothing */
+	uint32_t since_check; /* ... since urdmad was last seen alive */
+	uint64_t rest_until;  /* ns: no yield before, see yield.c */
+	bool polled;          /* since the last post that yielded */
+	const struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
 	/* Events delivered, under ex.mutex; acknowledged are counted in ex. */
 	uint32_t comp_events;
@@ -157,6 +163,8 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 /* What an empty poll does, without the lock: yield, and see whether urdmad lives. */
 void urdma_cq_empty(struct urdma_cq *cq);
+/* What one that found something does. */
+void urdma_cq_found(struct urdma_cq *cq);
 
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);

@@ -32,11 +32,16 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 	return !urdma_client_alive(cq->client) && urdma_flush_take(cq, out);
 }
 
+/* Not in a child: the ring is shared with the parent, whose it is. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 {
-	int taken = urdma_lock_take(&cq->lock);
-	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+	uint32_t prod;
+	int taken;
 
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return;
+	taken = urdma_lock_take(&cq->lock);
+	prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
 	for (uint32_t i = cq->cons; i != prod; i++)
 		if (cq->entries[i & cq->mask].qp_num == qp_num)
 			cq->entries[i & cq->mask].status = STATUS_FORGOTTEN;
@@ -46,10 +51,17 @@ void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 void urdma_cq_empty(struct urdma_cq *cq)
 {
 	urdma_yield_empty_poll(cq);
-	if (++cq->since_check >= CHECK_EVERY) {
-		cq->since_check = 0;
+	URDMA_STORE(cq->since_check, URDMA_LOAD(cq->since_check) + 1);
+	if (URDMA_LOAD(cq->since_check) >= CHECK_EVERY) {
+		URDMA_STORE(cq->since_check, 0);
 		urdma_client_check(cq->client);
 	}
+}
+
+void urdma_cq_found(struct urdma_cq *cq)
+{
+	URDMA_STORE(cq->empty, 0);
+	URDMA_STORE(cq->since_check, 0);
 }
 
 static void to_wc(const struct urdma_abi_cqe *e, struct ibv_wc *wc)
@@ -96,7 +108,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return nothing(cq);
 	taken = urdma_lock_take(&cq->lock);
-	__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
+	URDMA_STORE(cq->polled, true);
 	while (n < num_entries && urdma_cq_take(cq, &e))
 		to_wc(&e, &wc[n++]);
 	/* Release: urdmad may overwrite the entries once it sees this. */
@@ -104,6 +116,6 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	urdma_lock_drop(&cq->lock, taken);
 	if (n == 0)
 		return nothing(cq);
-	cq->empty = cq->since_check = 0;
+	urdma_cq_found(cq);
 	return n;
 }

@@ -38,10 +38,10 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return EIO;
 	cq->polling = urdma_lock_keep(&cq->lock);
-	__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
+	URDMA_STORE(cq->polled, true);
 	status = show_next(cq);
 	if (!status) {
-		cq->empty = cq->since_check = 0;
+		urdma_cq_found(cq);
 		return 0;
 	}
 	finish(cq);

@@ -92,13 +92,13 @@ static void join_queues(struct urdma_qp *qp)
 
 	qp->next_sender = send->senders;
 	send->senders = qp;
-	send->bells = qp->bells;
+	URDMA_STORE(send->bells, qp->bells);
 	urdma_lock_drop(&send->lock, taken);
 
 	taken = urdma_lock_take(&recv->lock);
 	qp->next_receiver = recv->receivers;
 	recv->receivers = qp;
-	recv->bells = qp->bells;
+	URDMA_STORE(recv->bells, qp->bells);
 	urdma_lock_drop(&recv->lock, taken);
 }
 

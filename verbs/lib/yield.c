@@ -38,11 +38,11 @@ static void give_core(void)
 static bool polled_since(const struct ibv_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->send_cq), *recv = urdma_cq_of(qp->recv_cq);
-	bool polled = __atomic_load_n(&send->polled, __ATOMIC_RELAXED) || __atomic_load_n(&recv->polled, __ATOMIC_RELAXED);
+	bool polled = URDMA_LOAD(send->polled) || URDMA_LOAD(recv->polled);
 
 	if (polled) {
-		__atomic_store_n(&send->polled, false, __ATOMIC_RELAXED);
-		__atomic_store_n(&recv->polled, false, __ATOMIC_RELAXED);
+		URDMA_STORE(send->polled, false);
+		URDMA_STORE(recv->polled, false);
 	}
 	return polled;
 }
@@ -53,14 +53,13 @@ static void yield_after_post(struct urdma_qp *qp)
 	const struct urdma_abi_doorbells *bells = qp->bells;
 	uint64_t now;
 
-	if (!__atomic_load_n(&bells->yield_post, __ATOMIC_RELAXED) ||
-	    __atomic_load_n(&bells->core, __ATOMIC_RELAXED) != (uint32_t)sched_getcpu())
+	if (!URDMA_LOAD(bells->yield_post) || URDMA_LOAD(bells->core) != (uint32_t)sched_getcpu())
 		return;
 	if (!polled_since(&qp->ex.qp_base)) {
 		now = now_ns();
-		if (now - __atomic_load_n(&qp->yielded, __ATOMIC_RELAXED) < POST_AGAIN)
+		if (now - URDMA_LOAD(qp->yielded) < POST_AGAIN)
 			return;
-		__atomic_store_n(&qp->yielded, now, __ATOMIC_RELAXED);
+		URDMA_STORE(qp->yielded, now);
 	}
 	give_core();
 }
@@ -73,18 +72,19 @@ void urdma_announce_send(struct urdma_qp *qp)
 
 void urdma_yield_empty_poll(struct urdma_cq *cq)
 {
-	uint32_t every = __atomic_load_n(&cq->bells->yield_poll, __ATOMIC_RELAXED);
+	uint32_t every = URDMA_LOAD(URDMA_LOAD(cq->bells)->yield_poll), empty = URDMA_LOAD(cq->empty) + 1;
 	uint64_t before;
 
-	if (!every || ++cq->empty < every)
+	URDMA_STORE(cq->empty, empty);
+	if (!every || empty < every)
 		return;
-	cq->empty = 0;
+	URDMA_STORE(cq->empty, 0);
 	before = now_ns();
-	if (before < cq->rest_until)
+	if (before < URDMA_LOAD(cq->rest_until))
 		return;
 	give_core();
 	if (now_ns() - before < ALONE)
-		cq->rest_until = before + ALONE_REST;
+		URDMA_STORE(cq->rest_until, before + ALONE_REST);
 }
 
 /*

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +161,7 @@ static void child(struct setup *s)
 	CHECK_RETURNS(post_send(s, IBV_WR_RDMA_WRITE, 1, 8), EIO);
 	CHECK_RETURNS(ibv_poll_cq(s->cq, 1, &wc), -1);
 	CHECK_NULL(ibv_alloc_pd(s->context), EIO);
+	tear_down(s);
 	set_up(&own, 4, 4);
 	CHECK_RETURNS(post_send(&own, IBV_WR_RDMA_WRITE, 6, 8), 0);
 	poll_for(own.cq, 1, &wc);
@@ -212,6 +214,26 @@ static void compare_numbers(void *real, const char *name, int from, int to)
 			fprintf(stderr, "%s(%d): %d, expected %d\n", name, i, ours(i), theirs(i));
 			exit(1);
 		}
+}
+
+/* A provider library that looks behind the device finds nothing of its own. */
+void case_provider(void)
+{
+	struct ibv_context *context = open_first();
+	void *mlx5 = dlopen("libmlx5.so.1", RTLD_NOW);
+	bool (*is_supported)(struct ibv_device *);
+	int (*query)(struct ibv_context *, void *);
+	uint8_t attributes[4096] = { 0 };
+
+	if (!mlx5) {
+		printf("libmlx5.so.1 is not installed\n");
+		return;
+	}
+	is_supported = dlsym(mlx5, "mlx5dv_is_supported");
+	query = dlsym(mlx5, "mlx5dv_query_device");
+	CHECK(is_supported && query);
+	CHECK(!is_supported(context->device));
+	CHECK(query(context, attributes) == EOPNOTSUPP);
 }
 
 /* Word for word what the installed libibverbs says. */

@@ -317,7 +317,7 @@ static void *poll_many(void *arg)
 			CHECK(wc[i].wr_id == 1 && wc[i].status == IBV_WC_SUCCESS);
 		__atomic_fetch_add(&total, got, __ATOMIC_RELAXED);
 	}
-	CHECK(total == THREADS * PER_THREAD);
+	CHECK(__atomic_load_n(&total, __ATOMIC_RELAXED) == THREADS * PER_THREAD);
 	return NULL;
 }
 

@@ -27,6 +27,7 @@ static const struct {
 	{ "mismatch", case_mismatch },
 	{ "nobody", case_nobody },
 	{ "strings", case_strings },
+	{ "provider", case_provider },
 };
 
 struct ibv_context *open_first(void)

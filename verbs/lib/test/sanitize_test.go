@@ -1,0 +1,66 @@
+package test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sanitized builds the cases and the library's libibverbs part into one
+// program, without the parts that a sanitizer's runtime can't live with: page
+// conversion, and symbols with versions.
+func sanitized(t *testing.T, sanitizers string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sanitized")
+	sources, _ := filepath.Glob("../*.c")
+	sources = slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })
+	cases, _ := filepath.Glob("testdata/*.c")
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic",
+		"-Wno-tsan", // fences: what they order is ordered by atomics on the same variables too
+		"-fvisibility=hidden", "-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "-o", binary,
+		"testdata/alone/pages.c"}, append(sources, cases...)...)
+	if out, err := exec.Command("gcc", append(args, "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func TestSanitizers(t *testing.T) {
+	// What each leaves out compares with or loads other builds of the library,
+	// or forks a process with threads, which ThreadSanitizer doesn't follow.
+	without := map[string][]string{
+		"address,undefined": {"strings", "provider"},
+		"thread":            {"strings", "provider", "fork"},
+	}
+	for sanitizers, left := range without {
+		binary := sanitized(t, sanitizers)
+		names, err := exec.Command("setarch", "-R", binary).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range strings.Fields(string(names)) {
+			if slices.Contains(left, name) {
+				continue
+			}
+			t.Run(sanitizers+"/"+name, func(t *testing.T) { runSanitized(t, binary, name) })
+		}
+	}
+}
+
+func runSanitized(t *testing.T, binary, name string) {
+	d := startUrdmad(t)
+	switch name {
+	case "mismatch":
+		d.version = 99
+	case "nobody":
+		d.die()
+	}
+	// Lists, devices and connections live as long as the process: no leaks of
+	// ours are looked for. Newer kernels randomise more than these runtimes expect.
+	out, err := run(t, d, []string{"LD_PRELOAD=", "ASAN_OPTIONS=detect_leaks=0"}, "setarch", "-R", binary, name)
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
