@@ -102,6 +102,9 @@ func New(cfg Config) *Engine {
 	if cfg.DeathTimeout == 0 {
 		cfg.DeathTimeout = 4e9
 	}
+	if cfg.AckDelay == 0 {
+		cfg.AckDelay = conversing
+	}
 	e := &Engine{cfg: cfg, log: cfg.Log, rand: rand.New(cfg.Rand), qps: map[uint32]*QP{}}
 	e.mrs = mem.NewTable(cfg.Rand)
 	e.Stats.BadFrames = map[string]uint64{}
