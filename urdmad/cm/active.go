@@ -23,6 +23,7 @@ func (m *Manager) Connect(id *ID, qp *engine.QP, p *abi.CMParam) error {
 	}
 	id.state = connecting
 	if id.onHost {
+		id.tries = 0
 		m.soon(func() { m.connectLocal(id) })
 		return nil
 	}
@@ -80,9 +81,10 @@ func (m *Manager) fail(id *ID, kind uint32, why syscall.Errno) {
 }
 
 // accepted: the listener accepted our request, from a fresh port.
-func (m *Manager) accepted(id *ID, from addr, t *wire.TRP, r *wire.TRPConnect) {
+func (m *Manager) accepted(id *ID, f *wire.Frame, from addr, t *wire.TRP, r *wire.TRPConnect) {
 	c := id.conn
 	if !id.qp.Connectable() { // the client has destroyed it meanwhile
+		m.notWanted(id.dev, f, t, r)
 		m.fail(id, abi.CMConnectError, syscall.EINVAL)
 		return
 	}

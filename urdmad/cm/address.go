@@ -70,11 +70,22 @@ func (m *Manager) freePort(ip wire.IPv4) (uint16, bool) {
 		if m.ephemeral++; m.ephemeral < firstEphemeral {
 			m.ephemeral = firstEphemeral
 		}
-		if !m.taken(addr{ip, p}) {
+		if !m.taken(addr{ip, p}) && !m.carriesData(p) {
 			return p, true
 		}
 	}
 	return 0, false
+}
+
+// carriesData reports whether a connection uses a UDP port number: rdma_cm's
+// numbers are UDP's.
+func (m *Manager) carriesData(port uint16) bool {
+	for dev := range m.devices {
+		if m.e.ConnAt(dev, port) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Manager) unbind(id *ID) {

@@ -41,6 +41,10 @@ func (m *Manager) Closed(c *engine.Conn, why engine.CloseReason) {
 	case connected:
 		m.event(id, abi.CMDisconnected, status, nil)
 	case accepting:
+		if why == engine.CloseDead {
+			m.event(id, abi.CMUnreachable, status, nil)
+			return
+		}
 		m.event(id, abi.CMConnectError, -int32(syscall.ECONNRESET), nil)
 	}
 }

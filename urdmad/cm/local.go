@@ -1,6 +1,8 @@
 package cm
 
 import (
+	"syscall"
+
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -16,7 +18,7 @@ func (m *Manager) connectLocal(id *ID) {
 	}
 	parent := m.listener(id.peer)
 	if parent == nil && m.returning(id.peer.port) || parent != nil && parent.pending >= parent.backlog {
-		m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+firstRetry)
+		m.retryLocal(id)
 		return
 	}
 	if parent == nil {
@@ -33,12 +35,25 @@ func (m *Manager) connectLocal(id *ID) {
 	}
 }
 
+// retryLocal asks again later, as a request on the wire would be repeated.
+func (m *Manager) retryLocal(id *ID) {
+	if id.tries++; spent(id.tries) >= m.giveUp {
+		m.Stats.TimedOut++
+		m.fail(id, abi.CMUnreachable, syscall.ETIMEDOUT)
+		return
+	}
+	m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+retryAfter(id.tries))
+}
+
 // acceptLocal is the accept's arrival: both sides are connected.
 func (m *Manager) acceptLocal(id *ID) {
 	peer := id.peerID
 	if peer.gone || peer.state != connecting || !peer.qp.Connectable() {
-		m.soon(func() { m.event(id, abi.CMUnreachable, 0, nil) })
 		id.state = ended
+		m.soon(func() {
+			m.event(id, abi.CMConnectError, -int32(syscall.ECONNRESET), nil)
+			m.localAnswer(peer, func() { m.fail(peer, abi.CMConnectError, syscall.EINVAL) })
+		})
 		return
 	}
 	a := m.e.NewLocalConn(peer.dev, peer.local.ip, peer.peer.ip, peer.local.port, peer.peer.port)

@@ -64,7 +64,8 @@ type ID struct {
 	rnrRetry uint8
 	offered  request // passive: what the peer asked for; active: what we ask for
 	answer   wire.TRPConnect
-	rejected bool
+	key      requestKey // in Manager.incoming, if asked
+	asked    bool
 	gone     bool
 
 	// Options of rdma_set_option(3).
@@ -100,6 +101,7 @@ type Manager struct {
 	devices   []Device
 	ports     map[uint16][]*ID       // bound to a port number
 	incoming  map[requestKey]*ID     // passive ids by who asked
+	refused   map[requestKey]refusal // answers to repeat
 	lately    map[uint16]engine.Time // when a listener left a port number
 	ephemeral uint16
 	maxReads  uint16
@@ -110,6 +112,13 @@ type Manager struct {
 // Stats counts what happened to connections.
 type Stats struct {
 	Requested, Accepted, Rejected, Refused, TimedOut, Established, Ended uint64
+}
+
+// refusal is a reject that may have been lost.
+type refusal struct {
+	mac     wire.MAC
+	local   uint16
+	private []byte
 }
 
 // requestKey recognises a request that comes again.
@@ -123,7 +132,7 @@ type requestKey struct {
 // handshake is tried; maxReads limits IRD and ORD.
 func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Time, maxReads uint16) *Manager {
 	m := &Manager{e: e, log: log, devices: devices, ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{},
-		lately:    map[uint16]engine.Time{},
+		lately: map[uint16]engine.Time{}, refused: map[requestKey]refusal{},
 		ephemeral: firstEphemeral, maxReads: maxReads, giveUp: giveUp}
 	e.SetHandler(m)
 	return m
@@ -199,12 +208,15 @@ func (m *Manager) tick(id *ID) {
 }
 
 func (m *Manager) forget(id *ID) {
-	for k, v := range m.incoming {
-		if v == id {
-			delete(m.incoming, k)
-		}
+	if id.asked {
+		delete(m.incoming, id.key)
+		id.asked = false
 	}
 }
+
+// Len is how many entries the tables have: bound ids, requests not yet
+// forgotten, and refusals that may have to be repeated.
+func (m *Manager) Len() int { return len(m.ports) + len(m.incoming) + len(m.refused) }
 
 const (
 	einval       = syscall.EINVAL

@@ -66,24 +66,30 @@ func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 		m.log.Debug("bad handshake packet", "from", f.SrcIP.String(), "error", err)
 		return
 	}
+	from := addr{f.SrcIP, f.SrcPort}
 	if r.HasExt && r.Ext.Check() != nil {
 		m.log.Info("handshake offers impossible values", "from", f.SrcIP.String(), "error", r.Ext.Check())
+		if t.Op == wire.OpRequest {
+			m.rejectPacket(dev, f.Src, from, f.DstPort, t.PSN, nil)
+		}
 		return
 	}
-	from := addr{f.SrcIP, f.SrcPort}
 	if t.Op == wire.OpRequest {
 		m.request(dev, f, from, t, &r)
 		return
 	}
 	c := m.e.ConnAt(dev, f.DstPort)
 	if c == nil || c.PeerIP != f.SrcIP || t.Ack != c.LocalISN {
+		if t.Op == wire.OpAccept {
+			m.notWanted(dev, f, t, &r)
+		}
 		return
 	}
 	id, _ := c.Owner.(*ID)
 	switch {
 	case id == nil:
 	case id.state == connecting && t.Op == wire.OpAccept:
-		m.accepted(id, from, t, &r)
+		m.accepted(id, f, from, t, &r)
 	case id.state == connecting && t.Op == wire.OpReject:
 		m.wasRejected(id, &r)
 	case id.state == connected && t.Op == wire.OpAccept && c.PeerPort == from.port:
@@ -91,11 +97,22 @@ func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 	}
 }
 
+// notWanted answers the accept of a connection that nobody here wants any more
+// with a fin (docs/WIRE.md chapter 3).
+func (m *Manager) notWanted(dev int, f *wire.Frame, t *wire.TRP, r *wire.TRPConnect) {
+	m.e.SendControl(&engine.ControlPacket{Dev: dev, MAC: f.Src, Peer: f.SrcIP, LocalPort: f.DstPort, PeerPort: f.SrcPort,
+		TRP: wire.TRP{Op: wire.OpFin, PSN: t.Ack, Ack: t.PSN, Cookie: r.Ext.Cookie}, Extended: r.HasExt})
+}
+
 // request takes a connection request from the wire.
 func (m *Manager) request(dev int, f *wire.Frame, from addr, t *wire.TRP, r *wire.TRPConnect) {
 	key := requestKey{dev, from, t.PSN}
 	if known := m.incoming[key]; known != nil {
 		m.again(known)
+		return
+	}
+	if no, ok := m.refused[key]; ok {
+		m.rejectPacket(dev, no.mac, from, no.local, t.PSN, no.private)
 		return
 	}
 	parent := m.listener(addr{f.DstIP, f.DstPort})
@@ -110,7 +127,12 @@ func (m *Manager) request(dev int, f *wire.Frame, from addr, t *wire.TRP, r *wir
 	if parent.pending >= parent.backlog {
 		return // the peer asks again
 	}
-	c, err := m.e.NewConn(dev, 0, from.ip, from.port)
+	local, ok := m.freePort(f.DstIP)
+	if !ok {
+		m.log.Warn("connection request dropped: no free UDP port number")
+		return
+	}
+	c, err := m.e.NewConn(dev, local, from.ip, from.port)
 	if err != nil {
 		m.log.Warn("connection request dropped", "error", err)
 		return
@@ -124,7 +146,7 @@ func (m *Manager) request(dev int, f *wire.Frame, from addr, t *wire.TRP, r *wir
 		c.Release()
 		return
 	}
-	m.incoming[key] = child
+	m.incoming[key], child.key, child.asked = child, key, true
 }
 
 func (m *Manager) child(parent *ID, dev int, local, peer addr) *ID {
@@ -163,11 +185,8 @@ func (m *Manager) answered(id *ID) {
 
 // again answers a request that came again, because our answer was lost.
 func (m *Manager) again(id *ID) {
-	switch {
-	case id.state == accepting:
+	if id.state == accepting {
 		m.sendAccept(id)
-	case id.rejected:
-		m.rejectPacket(id.dev, id.mac, id.peer, id.local.port, id.offered.isn, id.answer.PrivateData)
 	}
 }
 
@@ -232,7 +251,7 @@ func (m *Manager) Reject(id *ID, private []byte) error {
 func (m *Manager) refuse(id *ID, private []byte) {
 	m.answered(id)
 	m.Stats.Rejected++
-	id.state, id.rejected = ended, true
+	id.state = ended
 	id.answer.PrivateData = append([]byte(nil), private...)
 	if id.onHost {
 		peer := id.peerID
@@ -240,8 +259,22 @@ func (m *Manager) refuse(id *ID, private []byte) {
 		return
 	}
 	m.rejectPacket(id.dev, id.mac, id.peer, id.local.port, id.offered.isn, private)
+	m.remember(id.key, refusal{id.mac, id.local.port, id.answer.PrivateData})
+	m.forget(id)
 	id.conn.Release()
 	id.conn = nil
+}
+
+// maxRefusals bounds what a flood of requests can make us remember.
+const maxRefusals = 4096
+
+// remember keeps a refusal for as long as the peer may ask again.
+func (m *Manager) remember(key requestKey, no refusal) {
+	if len(m.refused) >= maxRefusals {
+		return
+	}
+	m.refused[key] = no
+	m.e.SetTimer(engine.NewTimer(func() { delete(m.refused, key) }), m.e.Now()+m.giveUp)
 }
 
 func (m *Manager) rejectPacket(dev int, mac wire.MAC, to addr, from uint16, isn wire.PSN, private []byte) {

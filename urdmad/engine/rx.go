@@ -323,7 +323,13 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 // fin: the peer will send nothing more. Data in front of it that is still
 // missing is waited for, within the peer's patience.
 func (c *Conn) fin(t *wire.TRP) {
-	if !c.inWindow(t.PSN) || !c.acknowledged(t) {
+	if !c.inWindow(t.PSN) {
+		return
+	}
+	if c.passive && !c.heard {
+		c.heard = true // a peer that no longer wants the connection: not established
+	}
+	if !c.acknowledged(t) {
 		return
 	}
 	if !c.finPending {

@@ -205,7 +205,8 @@ func (c *Conn) sendTerminate() {
 	c.sendData(b, c.termPSN, len(c.terminate))
 }
 
-// ControlPacket is a request, accept or reject.
+// ControlPacket is a request, accept or reject, or the fin of a connection that
+// was never started here.
 type ControlPacket struct {
 	Dev          int
 	MAC          wire.MAC // next hop
@@ -213,7 +214,8 @@ type ControlPacket struct {
 	LocalPort    uint16
 	PeerPort     uint16
 	TRP          wire.TRP
-	Connect      wire.TRPConnect
+	Extended     bool            // the header is
+	Connect      wire.TRPConnect // not with a fin
 	LocalAddress wire.IPv4
 }
 
@@ -226,11 +228,14 @@ func (e *Engine) SendControl(p *ControlPacket) {
 	}
 	var h wire.UDPHeader
 	h.Init(wire.MAC(n.info.MAC), p.MAC, n.addr.IP(), p.Peer, p.LocalPort, p.PeerPort)
-	at := p.TRP.Put(b[wire.UDPHeaderLen:], false)
-	size, err := p.Connect.Put(b[wire.UDPHeaderLen+at:])
-	if err != nil {
-		e.log.Error("control packet not sent", "error", err)
-		return
+	at := p.TRP.Put(b[wire.UDPHeaderLen:], p.Extended)
+	size := 0
+	if p.TRP.Op.IsControl() {
+		var err error
+		if size, err = p.Connect.Put(b[wire.UDPHeaderLen+at:]); err != nil {
+			e.log.Error("control packet not sent", "error", err)
+			return
+		}
 	}
 	h.Put(b, at+size, n.nextIPID())
 	total := wire.UDPHeaderLen + at + size

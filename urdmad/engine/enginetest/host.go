@@ -81,9 +81,9 @@ func (s *wrapSource) Uint64() uint64 {
 	return v
 }
 
-// hideExtension makes the hosts plain peers of each other: it spoils the magic
+// HideExtension makes the hosts plain peers of each other: it spoils the magic
 // number of the extension block of requests and accepts on their way.
-func hideExtension(_ uint64, frame []byte) bool {
+func HideExtension(_ uint64, frame []byte) bool {
 	var f wire.Frame
 	if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.PayloadLen < wire.TRPLen+6 {
 		return false

@@ -154,3 +154,12 @@ func (w *World) Pair(local bool, c *abi.QPCap) (a, b *QP) {
 
 // ErrnoOf is the errno of a refusal.
 func ErrnoOf(err error) syscall.Errno { return errno(err) }
+
+// Any waits for the next rdma_cm event of any kind.
+func (c *Client) Any(within time.Duration) abi.CMEvent {
+	c.Host.World.T.Helper()
+	c.Host.World.Until("rdma_cm event", within, c.peek)
+	ev := c.seen[0]
+	c.seen = c.seen[1:]
+	return ev
+}

@@ -67,7 +67,7 @@ func New(t testing.TB, o Options) *World {
 	w := &World{T: t, Net: linked.New(o.Seed), Rand: rand.New(rand.NewPCG(o.Seed, 2)), opt: o}
 	path := o.Path
 	if o.Plain {
-		path.Drop = hideExtension
+		path.Drop = HideExtension
 	}
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
 	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing},
@@ -171,7 +171,7 @@ func (w *World) Pass(d time.Duration) {
 // SetPath changes both directions of the network.
 func (w *World) SetPath(p linked.Path) {
 	if w.opt.Plain {
-		p.Drop = hideExtension
+		p.Drop = HideExtension
 	}
 	w.A.Port.SetPath(p)
 	w.B.Port.SetPath(p)

@@ -1,0 +1,473 @@
+package cm_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/engine"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+func both(t *testing.T, fn func(t *testing.T, local bool)) {
+	t.Run("wire", func(t *testing.T) { fn(t, false) })
+	t.Run("local", func(t *testing.T) { fn(t, true) })
+}
+
+// ends makes a client on host A and one on host B, or with local on A too.
+func ends(w *enginetest.World, local bool) (a, b *enginetest.Client) {
+	if local {
+		return w.A.NewClient(), w.A.NewClient()
+	}
+	return w.A.NewClient(), w.B.NewClient()
+}
+
+// dropFirst loses the first n packets of a TRP opcode from a port.
+func dropFirst(op wire.TRPOp, n int, plain bool) linked.Path {
+	return linked.Path{Drop: func(i uint64, frame []byte) bool {
+		if plain {
+			enginetest.HideExtension(i, frame)
+		}
+		var f wire.Frame
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.Type != wire.EtherTypeIPv4 {
+			return false
+		}
+		if wire.TRPOp(frame[f.PayloadOff+8]>>4) != op || n == 0 {
+			return false
+		}
+		n--
+		return true
+	}}
+}
+
+func TestPrivateDataAndDepths(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 1})
+		ca, cb := ends(w, local)
+		a, b := ca.NewQP(nil), cb.NewQP(nil)
+		cb.Listen(7000, 4)
+		id := ca.Resolve(cb.Host.IP, 7000)
+		long := strings.Repeat("x", abi.MaxPrivate)
+		p := enginetest.Param(5, long)
+		p.InitiatorDepth = 3
+		ca.Connect(id, a, p)
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		if string(ev.Param.Private()) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
+			t.Errorf("request: %d bytes, responder %d, initiator %d", ev.Param.PrivateDataLen, ev.Param.ResponderResources, ev.Param.InitiatorDepth)
+		}
+		if ev.Param.QPNum != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.IPv4BE != ca.Host.IP {
+			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPNum, ev.Local, ev.Peer)
+		}
+		answer := enginetest.Param(2, "ok")
+		answer.InitiatorDepth = 200
+		cb.Accept(ev.Child, b, answer)
+		ev = ca.Event(abi.CMEstablished, time.Second)
+		if string(ev.Param.Private()) != "ok" || ev.Param.QPNum != b.Q.QPN {
+			t.Errorf("established: %q, QPN %d, expected %d", ev.Param.Private(), ev.Param.QPNum, b.Q.QPN)
+		}
+		cb.Event(abi.CMEstablished, time.Second)
+		if c, d := a.Q.Conn(), b.Q.Conn(); c.ORD != 2 || c.IRD != 5 || d.IRD != 2 || d.ORD != 5 {
+			t.Errorf("in force: a serves %d, opens %d; b serves %d, opens %d", c.IRD, c.ORD, d.IRD, d.ORD)
+		}
+		w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(time.Second)
+	})
+}
+
+func TestReject(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 2})
+		ca, cb := ends(w, local)
+		a := ca.NewQP(nil)
+		cb.Listen(7000, 4)
+		for _, how := range []string{"reject", "destroy"} {
+			id := ca.Resolve(cb.Host.IP, 7000)
+			ca.Connect(id, a, enginetest.Param(1, "hi"))
+			ev := cb.Event(abi.CMConnectRequest, time.Second)
+			child := cb.IDs[ev.Child]
+			if how == "destroy" {
+				cb.Destroy(child)
+			} else {
+				cb.Host.Do(func() {
+					if err := cb.Host.CM.Reject(child, []byte("no thanks")); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			ev = ca.Event(abi.CMRejected, time.Second)
+			if got := string(ev.Param.Private()); how == "reject" && got != "no thanks" || ev.Status != -int32(syscall.ECONNREFUSED) {
+				t.Errorf("%s: private data %q, status %d", how, got, ev.Status)
+			}
+			ca.Destroy(id)
+		}
+		if !a.Q.Connectable() {
+			t.Error("a rejected queue pair can't be connected again")
+		}
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 3})
+		ca, cb := ends(w, local)
+		id := ca.Resolve(cb.Host.IP, 7000)
+		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
+		ca.Event(abi.CMRejected, time.Second)
+	})
+}
+
+// TestLostHandshake: each message of the handshake may be lost, several times,
+// and comes again; one request is one event.
+func TestLostHandshake(t *testing.T) {
+	cases := []struct {
+		name      string
+		op        wire.TRPOp
+		fromA     bool
+		reject    bool
+		destroyed bool
+	}{
+		{"request", wire.OpRequest, true, false, false}, {"accept", wire.OpAccept, false, false, false},
+		{"acknowledgement", wire.OpData, true, false, false}, {"reject", wire.OpReject, false, true, false},
+		{"reject of a destroyed id", wire.OpReject, false, true, true},
+	}
+	for _, c := range cases {
+		for _, plain := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) {
+				w := enginetest.New(t, enginetest.Options{Seed: 4, Plain: plain})
+				ca, cb := ends(w, false)
+				a, b := ca.NewQP(nil), cb.NewQP(nil)
+				cb.Listen(7000, 4)
+				id := ca.Resolve(cb.Host.IP, 7000)
+				port := w.B.Port
+				if c.fromA {
+					port = w.A.Port
+				}
+				port.SetPath(dropFirst(c.op, 3, plain))
+				ca.Connect(id, a, enginetest.Param(1, ""))
+				ev := cb.Event(abi.CMConnectRequest, 5*time.Second)
+				if c.reject {
+					cb.Host.Do(func() { _ = cb.Host.CM.Reject(cb.IDs[ev.Child], []byte("no")) })
+					if c.destroyed {
+						cb.Destroy(cb.IDs[ev.Child])
+					}
+					ev := ca.Event(abi.CMRejected, 5*time.Second)
+					if string(ev.Param.Private()) != "no" {
+						t.Errorf("private data %q", ev.Param.Private())
+					}
+				} else {
+					cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+					ca.Event(abi.CMEstablished, 5*time.Second)
+					cb.Event(abi.CMEstablished, 5*time.Second)
+					w.SetPath(linked.Path{})
+					w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(time.Second)
+				}
+				w.Pass(100 * time.Millisecond)
+				ca.NoEvent()
+				cb.NoEvent()
+			})
+		}
+	}
+}
+
+// TestSilence: handshakes that nobody answers end with UNREACHABLE, on both
+// sides, after the time they were given.
+func TestSilence(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 5, GiveUp: 3 * time.Second})
+	ca, cb := ends(w, false)
+	a := ca.NewQP(nil)
+	id := ca.Resolve(cb.Host.IP, 7000)
+	w.B.Stop()
+	start := w.Now()
+	ca.Connect(id, a, enginetest.Param(1, ""))
+	ev := ca.Event(abi.CMUnreachable, 10*time.Second)
+	if ev.Status != -int32(syscall.ETIMEDOUT) {
+		t.Errorf("status %d", ev.Status)
+	}
+	if took := time.Duration(w.Now() - start); took < 2*time.Second || took > 5*time.Second {
+		t.Errorf("given up after %v", took)
+	}
+	if !a.Q.Connectable() {
+		t.Error("the queue pair can't be connected again")
+	}
+}
+
+func TestSilenceAfterAccept(t *testing.T) {
+	for _, giveUp := range []time.Duration{2 * time.Second, 20 * time.Second} { // before and after the death time-out
+		w := enginetest.New(t, enginetest.Options{Seed: 6, GiveUp: giveUp, DeathTimeout: 4 * time.Second})
+		ca, cb := ends(w, false)
+		a, b := ca.NewQP(nil), cb.NewQP(nil)
+		cb.Listen(7000, 4)
+		id := ca.Resolve(cb.Host.IP, 7000)
+		ca.Connect(id, a, enginetest.Param(1, ""))
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		w.A.Stop()
+		b.PostRecv(5)
+		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+		got := cb.Event(abi.CMUnreachable, 30*time.Second)
+		if got.Status != -int32(syscall.ETIMEDOUT) {
+			t.Errorf("status %d", got.Status)
+		}
+		w.Pass(3 * time.Second)
+		if got := b.Recv.Poll(); len(got) != 1 || got[0].Status != abi.StatusWRFlushErr {
+			t.Errorf("receive %+v", got)
+		}
+		cb.NoEvent()
+		for p := range 1 << 16 {
+			if w.B.Engine.ConnAt(0, uint16(p)) != nil {
+				t.Errorf("port number %d is still in use", p)
+			}
+		}
+	}
+}
+
+// TestBacklog: requests past the backlog wait, and are heard when there is room.
+func TestBacklog(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 7})
+		ca, cb := ends(w, local)
+		cb.Listen(7000, 2)
+		for range 5 {
+			ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+		}
+		w.Pass(500 * time.Millisecond)
+		first, second := cb.Event(abi.CMConnectRequest, time.Second), cb.Event(abi.CMConnectRequest, time.Second)
+		cb.NoEvent()
+		cb.Accept(first.Child, cb.NewQP(nil), enginetest.Param(1, ""))
+		cb.Destroy(cb.IDs[second.Child])
+		cb.Event(abi.CMEstablished, time.Second)
+		for range 2 {
+			ev := cb.Event(abi.CMConnectRequest, 2*time.Second)
+			cb.Accept(ev.Child, cb.NewQP(nil), enginetest.Param(1, ""))
+		}
+	})
+}
+
+// TestBacklogForEver: a listener that never answers makes the caller give up.
+func TestBacklogForEver(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 8, GiveUp: 2 * time.Second})
+		ca, cb := ends(w, local)
+		cb.Listen(7000, 1)
+		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+		cb.Event(abi.CMConnectRequest, time.Second)
+		ca2 := w.A.NewClient()
+		ca2.Connect(ca2.Resolve(cb.Host.IP, 7000), ca2.NewQP(nil), enginetest.Param(1, ""))
+		ca2.Event(abi.CMUnreachable, 10*time.Second)
+	})
+}
+
+// TestQueuePairGone: a queue pair destroyed while its request is under way ends
+// the handshake with an error on both sides.
+func TestQueuePairGone(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 9})
+		ca, cb := ends(w, local)
+		a, b := ca.NewQP(nil), cb.NewQP(nil)
+		cb.Listen(7000, 2)
+		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		a.Destroy()
+		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+		ca.Event(abi.CMConnectError, time.Second)
+		w.Pass(10 * time.Second)
+		cb.Host.Do(func() {})
+		if !cbEnded(cb) {
+			t.Error("the accepting side heard nothing")
+		}
+		if b.Q.State() == abi.QPSRTS {
+			t.Error("the accepting queue pair is still connected")
+		}
+	})
+}
+
+// cbEnded takes one event and says whether it tells of an end.
+func cbEnded(c *enginetest.Client) bool {
+	ev := c.Any(time.Second)
+	return ev.Event == abi.CMUnreachable || ev.Event == abi.CMConnectError || ev.Event == abi.CMDisconnected
+}
+
+// TestRequesterGone: an id destroyed while its request is under way: an accept
+// that comes all the same is refused at once, not after a time-out.
+func TestRequesterGone(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 10})
+		ca, cb := ends(w, local)
+		a, b := ca.NewQP(nil), cb.NewQP(nil)
+		cb.Listen(7000, 2)
+		id := ca.Resolve(cb.Host.IP, 7000)
+		ca.Connect(id, a, enginetest.Param(1, ""))
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		ca.Destroy(id)
+		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+		start := w.Now()
+		if !cbEnded(cb) {
+			t.Error("the accepting side heard nothing of an end")
+		}
+		if took := time.Duration(w.Now() - start); took > time.Second {
+			t.Errorf("heard after %v", took)
+		}
+		ca.NoEvent()
+		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, "")) // the queue pair is free again
+		cb.Event(abi.CMConnectRequest, time.Second)
+	})
+}
+
+// TestDisconnectRefusesRequest: disconnect on a request that was not answered is
+// a reject.
+func TestDisconnectRefusesRequest(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 11})
+		ca, cb := ends(w, local)
+		cb.Listen(7000, 2)
+		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		cb.Disconnect(cb.IDs[ev.Child])
+		ca.Event(abi.CMRejected, time.Second)
+	})
+}
+
+func TestBindErrors(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 12})
+	c := w.A.NewClient()
+	bind := func(ip wire.IPv4, port uint16) (got error) {
+		id := c.NewID()
+		w.A.Do(func() { got = w.A.CM.Bind(id, abi.MakeAddr(ip, port)) })
+		return got
+	}
+	steps := []struct {
+		ip   wire.IPv4
+		port uint16
+		want error
+	}{
+		{w.A.IP, 7000, nil}, {w.A.IP, 7000, syscall.EADDRINUSE}, {wire.IPv4{}, 7000, syscall.EADDRINUSE},
+		{wire.IPv4{127, 0, 0, 1}, 7000, nil}, {wire.IPv4{9, 9, 9, 9}, 7000, syscall.ENODEV}, {wire.IPv4{}, 7001, nil},
+		{w.A.IP, 7001, syscall.EADDRINUSE}, {wire.IPv4{}, 0, nil}, {w.A.IP, 0, nil},
+	}
+	for i, s := range steps {
+		if got := bind(s.ip, s.port); got != s.want {
+			t.Errorf("step %d: bind to %v:%d: %v, expected %v", i, s.ip, s.port, got, s.want)
+		}
+	}
+}
+
+// TestWrongState: calls in the wrong order are EINVAL and change nothing.
+func TestWrongState(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 13})
+	c, b := w.A.NewClient(), w.B.NewClient()
+	q := c.NewQP(nil)
+	m := w.A.CM
+	p := enginetest.Param(1, "")
+	bad := func(what string, err error) {
+		t.Helper()
+		if err != syscall.EINVAL {
+			t.Errorf("%s: %v, expected EINVAL", what, err)
+		}
+	}
+	id := c.NewID()
+	w.A.Do(func() {
+		bad("connect idle", m.Connect(id, q.Q, p))
+		bad("accept idle", m.Accept(id, q.Q, p))
+		bad("reject idle", m.Reject(id, nil))
+		bad("disconnect idle", m.Disconnect(id))
+		bad("route idle", m.ResolveRoute(id))
+	})
+	l := c.Listen(7000, 1)
+	w.A.Do(func() {
+		bad("listen twice", m.Listen(l, 1))
+		bad("connect listening", m.Connect(l, q.Q, p))
+		bad("resolve listening", m.ResolveAddr(l, abi.Addr{}, abi.MakeAddr(b.Host.IP, 1), 0))
+		bad("bind twice", m.Bind(l, abi.Addr{}))
+	})
+	r := c.Resolve(b.Host.IP, 7000)
+	w.A.Do(func() { bad("connect without a queue pair", m.Connect(r, nil, p)) })
+	a, x := w.Pair(false, nil)
+	w.A.Do(func() { bad("connect a connected queue pair", m.Connect(r, a.Q, p)) })
+	_ = x
+}
+
+// TestUnresolved: an address that nobody answers for is an error after the
+// caller's time, or ARP's.
+func TestUnresolved(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 14})
+	c := w.A.NewClient()
+	for _, limit := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
+		id := c.NewID()
+		start := w.Now()
+		w.A.Do(func() {
+			if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.MakeAddr(wire.IPv4{10, 0, 0, 99}, 1), engine.Time(limit)); err != nil {
+				t.Error(err)
+			}
+		})
+		ev := c.Event(abi.CMAddrError, 5*time.Second)
+		if took := time.Duration(w.Now() - start); took > limit+time.Millisecond || took > 1500*time.Millisecond {
+			t.Errorf("limit %v: heard after %v (status %d)", limit, took, ev.Status)
+		}
+		w.Pass(3 * time.Second)
+		c.NoEvent()
+	}
+	id := c.NewID()
+	w.A.Do(func() {
+		if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.MakeAddr(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
+			t.Errorf("an address without a route: %v", err)
+		}
+	})
+}
+
+// TestPortNumbersNeverCollide: source ports of connects are free of data ports
+// of accepts, however the two interleave.
+func TestPortNumbersNeverCollide(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 15})
+	ca, cb := ends(w, false)
+	small := &abi.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}
+	ca.Listen(7000, 64)
+	cb.Listen(7000, 64)
+	for range 100 {
+		a, b, c, d := ca.NewQP(small), cb.NewQP(small), ca.NewQP(small), cb.NewQP(small)
+		cb.Connect(cb.Resolve(ca.Host.IP, 7000), b, enginetest.Param(1, "")) // takes a data port of A
+		ca.Accept(ca.Event(abi.CMConnectRequest, time.Second).Child, a, enginetest.Param(1, ""))
+		cb.Event(abi.CMEstablished, time.Second)
+		ca.Event(abi.CMEstablished, time.Second)
+		ca.Connect(ca.Resolve(cb.Host.IP, 7000), c, enginetest.Param(1, "")) // takes a source port of A
+		cb.Accept(cb.Event(abi.CMConnectRequest, time.Second).Child, d, enginetest.Param(1, ""))
+		ca.Event(abi.CMEstablished, time.Second)
+		cb.Event(abi.CMEstablished, time.Second)
+	}
+}
+
+// TestManyIDs: the manager's tables are empty when everything is gone, and
+// ending a connection doesn't cost more when there are many.
+func TestManyIDs(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 16})
+	ca, cb := ends(w, false)
+	l := cb.Listen(7000, 1000)
+	for range 50 {
+		id := ca.Resolve(cb.Host.IP, 7000)
+		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
+		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		switch w.Rand.IntN(3) {
+		case 0:
+			cb.Destroy(cb.IDs[ev.Child])
+			ca.Event(abi.CMRejected, time.Second)
+		case 1:
+			cb.Accept(ev.Child, cb.NewQP(nil), enginetest.Param(1, ""))
+			ca.Event(abi.CMEstablished, time.Second)
+			cb.Event(abi.CMEstablished, time.Second)
+			cb.Destroy(cb.IDs[ev.Child])
+			ca.Event(abi.CMDisconnected, time.Second)
+		case 2:
+			ca.Destroy(id)
+			cb.Destroy(cb.IDs[ev.Child])
+		}
+		ca.Destroy(id)
+	}
+	cb.Destroy(l)
+	w.Pass(10 * time.Second)
+	for _, h := range []*enginetest.Host{w.A, w.B} {
+		if n := h.CM.Len(); n != 0 {
+			t.Errorf("host %s: %d entries are left", h.Name, n)
+		}
+	}
+}
