@@ -51,11 +51,15 @@ struct vma {
 	bool shared, huge;
 };
 
+#define MAPS_SEEN 8
+
 struct maps {
 	int fd;
 	bool text;       /* no PROCMAP_QUERY: we parse lines */
 	size_t at, have; /* the text buffer's unread part */
-	struct vma last; /* text: the last line parsed */
+	/* Text: the last lines parsed, neighbours in the file, oldest first. */
+	struct vma seen[MAPS_SEEN];
+	unsigned seen_count;
 };
 
 enum window_kind {

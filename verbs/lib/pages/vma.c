@@ -130,31 +130,52 @@ void maps_rewind(struct maps *m)
 	if (m->text)
 		sys6(SYS_lseek, m->fd, 0, 0 /* SEEK_SET */, 0, 0, 0);
 	m->at = m->have = 0;
-	m->last = (struct vma){ 0 };
+	m->seen_count = 0;
+}
+
+static void remember(struct maps *m, const struct vma *v)
+{
+	if (m->seen_count == MAPS_SEEN) {
+		m->seen_count--;
+		for (unsigned i = 0; i < m->seen_count; i++)
+			m->seen[i] = m->seen[i + 1];
+	}
+	m->seen[m->seen_count++] = *v;
+}
+
+/* The answer among the lines seen. The first of them answers only for its own
+ * addresses: what lay before it is forgotten. */
+static bool recall(const struct maps *m, uint64_t addr, struct vma *v)
+{
+	for (unsigned i = 0; i < m->seen_count; i++) {
+		if (addr >= m->seen[i].end)
+			continue;
+		*v = m->seen[i];
+		return i > 0 || addr >= v->start;
+	}
+	return false;
 }
 
 static int scan(struct maps *m, uint64_t addr, struct vma *v)
 {
-	bool behind = m->last.end && addr < m->last.end;
-	if (behind && addr >= m->last.start) {
-		*v = m->last;
+	if (recall(m, addr, v))
 		return 0;
-	}
-	if (behind)
+	if (m->seen_count && addr < m->seen[0].start)
 		maps_rewind(m);
-	while (parse_line(m, &m->last))
-		if (addr < m->last.end) {
-			*v = m->last;
+	while (parse_line(m, v)) {
+		remember(m, v);
+		if (addr < v->end)
 			return 0;
-		}
+	}
 	maps_rewind(m);
 	return -ENOENT;
 }
 
 /*
- * The mapping that covers addr or the next one above. An answer is a copy of
- * what was: a text reader remembers the last line, so within one walk ask
- * upwards and change only what lies below; otherwise maps_rewind.
+ * The mapping that covers addr or the next one above. An answer may be a copy
+ * of what was: text is read once and remembered, for it costs a walk over all
+ * mappings. Who asks again about an address whose mapping has changed calls
+ * maps_rewind first.
  */
 int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 {

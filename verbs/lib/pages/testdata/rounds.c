@@ -70,9 +70,9 @@ int test_rounds(void)
  * given back, the heap is one mapping again. */
 int test_scatter(void)
 {
-	enum { N = 6000 };
-	static struct urdma_region r[N];
-	static char *p[N];
+	const int N = opt.rounds ? (int)opt.rounds : 6000;
+	struct urdma_region *r = calloc((size_t)N, sizeof *r);
+	char **p = calloc((size_t)N, sizeof *p);
 	uint64_t seed = opt.seed;
 	for (int i = 0; i < N; i++)
 		p[i] = memset(malloc(12000), 1, 12000);

@@ -1,0 +1,62 @@
+package pages
+
+import (
+	"debug/elf"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// buildLibrary makes a shared library of this part alone, as liburdma.so will
+// contain it.
+func buildLibrary(t *testing.T) string {
+	t.Helper()
+	sources, err := filepath.Glob("*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	output := filepath.Join(t.TempDir(), "libpages.so")
+	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared",
+		"-fvisibility=hidden", "-fno-stack-protector", "-o", output}, sources...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return output
+}
+
+// TestExports holds the library to the calls it interposes: what else it
+// defined would take the place of a program's own function of that name.
+func TestExports(t *testing.T) {
+	file, err := elf.Open(buildLibrary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			got = append(got, s.Name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"_Fork", "clone", "madvise", "mmap", "mmap64", "mremap", "munmap"}
+	if !slices.Equal(got, want) {
+		t.Errorf("exports %v, want %v", got, want)
+	}
+}
+
+// TestPreloadedProgramRuns: a program that registers nothing doesn't notice.
+func TestPreloadedProgramRuns(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "seq 100000 | sort -rn | head -1; x=$(seq 5 | wc -l); echo $x")
+	cmd.Env = append(cmd.Environ(), "LD_PRELOAD="+buildLibrary(t))
+	out, err := cmd.CombinedOutput()
+	if got := strings.Fields(string(out)); err != nil || !slices.Equal(got, []string{"100000", "5"}) {
+		t.Errorf("%v: %q", err, out)
+	}
+}
