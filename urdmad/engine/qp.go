@@ -137,7 +137,6 @@ type readResponse struct {
 	end      wire.PSN
 	sinkSTag wire.STag
 	sinkTO   uint64
-	complete bool // all segments sent once
 }
 
 // AddQP makes qp known and gives it a number and a doorbell. The caller has
