@@ -214,11 +214,11 @@ func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 	}
 	switch c.rel.OnData(c.e.now, t.PSN, ar) {
 	case reliable.Deliver:
-		if c.rnr.waiting || !c.deliver(t.PSN, s) {
+		if kept = c.rnr.waiting || !c.deliver(t.PSN, s); kept {
 			c.stash(t.PSN, p)
-			return true
 		}
 		c.deliverHeld()
+		return kept
 	case reliable.Hold:
 		if c.port.immediate {
 			c.placeEarly(s)
@@ -248,8 +248,10 @@ func (c *Conn) hold(psn wire.PSN, p *port.Packet) bool {
 	return true
 }
 
+// deliverHeld takes up what was held, as far as it is in order now; behind a
+// message that waits for its receive it waits with it.
 func (c *Conn) deliverHeld() {
-	for !c.rnr.waiting && (c.state == connOpen || c.state == connDraining) {
+	for c.state == connOpen || c.state == connDraining {
 		psn, ok := c.rel.NextHeld()
 		if !ok {
 			break
@@ -272,8 +274,8 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 			c.port.port.Free(c.freeing[:])
 		}
 	}()
-	if waits = !c.deliverRetained(psn, &p); waits {
-		c.stash(psn, &p)
+	if waits = c.rnr.waiting || !c.deliverRetained(psn, &p); waits {
+		c.rnr.queue = append(c.rnr.queue, stashed{psn, p}) // retained already
 	}
 }
 

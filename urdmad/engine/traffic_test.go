@@ -49,6 +49,12 @@ func TestTraffic(t *testing.T) {
 		{"fallback lossy", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
 		{"fallback local", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Fallback: true}, true, 5},
 		{"one read", enginetest.Options{MaxReads: 1, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000}, false, 5},
+		{"not ready", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
+		{"not ready lossy", enginetest.Options{RNRRetry: 7, Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 20},
+		{"not ready plain", enginetest.Options{RNRRetry: 7, Path: lossy, Plain: true}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
+		{"not ready small window", enginetest.Options{RNRRetry: 7, Path: lossy, Window: 8}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true}, false, 10},
+		{"not ready local", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, true, 10},
+		{"not ready fallback", enginetest.Options{RNRRetry: 7, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Fallback: true}, false, 5},
 		{"no reads", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NoReads: true, SigAll: true}, false, 5},
 	}
 	for _, c := range cases {

@@ -129,10 +129,15 @@ func Join(a, b *QP, reads uint8) (*cm.ID, *cm.ID) {
 	w.T.Helper()
 	port := uint16(7000 + w.Rand.IntN(1000))
 	l := b.Client.Listen(port, 8)
+	param := func(private string) *abi.CMParam {
+		p := Param(reads, private)
+		p.RNRRetryCount = w.opt.RNRRetry
+		return p
+	}
 	ida := a.Client.Resolve(b.Client.Host.IP, port)
-	a.Client.Connect(ida, a, Param(reads, "hello"))
+	a.Client.Connect(ida, a, param("hello"))
 	ev := b.Client.Event(abi.CMConnectRequest, 10*time.Second)
-	idb := b.Client.Accept(ev.Child, b, Param(reads, "welcome"))
+	idb := b.Client.Accept(ev.Child, b, param("welcome"))
 	a.Client.Event(abi.CMEstablished, 10*time.Second)
 	b.Client.Event(abi.CMEstablished, 10*time.Second)
 	b.Client.Destroy(l)

@@ -15,6 +15,9 @@ type Load struct {
 	Fallback bool
 	NoReads  bool
 	SigAll   bool
+	// NotReady sends messages before their receives are posted: needs
+	// Options.RNRRetry 7.
+	NotReady bool
 }
 
 // Traffic is a workload under way. It checks that every work request completes
@@ -61,6 +64,7 @@ type side struct {
 	recvPosted        int
 	recvDone          int
 	writesChecked     int // plan index of the peer up to which its Writes were checked
+	notReady          bool
 }
 
 // NewTraffic plans a workload between two connected queue pairs.
@@ -81,7 +85,7 @@ func (w *World) newSide(q *QP, l Load) *side {
 		register = q.Client.RegisterFallback
 	}
 	room := min(l.Ops*l.MaxSize/3+4*l.MaxSize, memBytes/5)
-	s := &side{w: w, q: q, src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
+	s := &side{w: w, q: q, notReady: l.NotReady, src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
 		sink:  register(room, abi.AccessLocalWrite|abi.AccessRemoteWrite),
 		inbox: register(2*room, abi.AccessLocalWrite)}
 	for i := range s.src.Bytes {
@@ -213,14 +217,18 @@ func (t *Traffic) Step() bool {
 
 func (s *side) post() {
 	rang := false
-	for n := s.w.Rand.IntN(8); n > 0 && s.recvPosted < len(s.recvs) && s.q.Ring.FreeRQ() > 0; n-- {
+	n := s.w.Rand.IntN(8)
+	if s.notReady && s.w.Rand.IntN(40) > 0 {
+		n = 0
+	}
+	for ; n > 0 && s.recvPosted < len(s.recvs) && s.q.Ring.FreeRQ() > 0; n-- {
 		s.q.Ring.WriteRQ(uint64(s.recvPosted), s.recvs[s.recvPosted].sge)
 		s.recvPosted++
 	}
 	s.q.Ring.PublishRQ()
 	for n := s.w.Rand.IntN(8); n > 0 && s.posted < len(s.plan) && s.q.Ring.FreeSQ() > 0; n-- {
 		o := &s.plan[s.posted]
-		if o.code == abi.WRSend && o.sends > s.peer.recvPosted {
+		if o.code == abi.WRSend && o.sends > s.peer.recvPosted && !s.notReady {
 			break // the peer has no receive for it yet
 		}
 		s.write(o)

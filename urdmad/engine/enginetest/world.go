@@ -22,6 +22,7 @@ type Options struct {
 	DeathTimeout time.Duration
 	GiveUp       time.Duration // of handshakes
 	MaxReads     uint16        // 16
+	RNRRetry     uint8         // rnr_retry_count of both sides
 	NearWrap     bool          // initial PSNs often lie just before 2^32
 	Checksum     bool          // the ports compute checksums
 	TxRing       int           // frames a port takes before it is full
