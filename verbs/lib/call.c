@@ -33,16 +33,28 @@ bool urdma_client_alive(const struct urdma_client *client)
 	return urdma_client_state(client) == URDMA_CLIENT_LIVE;
 }
 
-bool urdma_client_check(struct urdma_client *client)
+static bool look(struct urdma_client *client, long wait_ns)
 {
 	struct pollfd p = { .fd = client->control, .events = POLLRDHUP };
-	struct timespec none = { 0, 0 };
+	struct timespec wait = { .tv_nsec = wait_ns };
 
 	if (!urdma_client_alive(client))
 		return false;
-	if (syscall(SYS_ppoll, &p, 1, &none, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
+	if (syscall(SYS_ppoll, &p, 1, &wait, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
 		mark_gone(client, "hang-up");
 	return urdma_client_alive(client);
+}
+
+bool urdma_client_probe(struct urdma_client *client)
+{
+	return look(client, 0);
+}
+
+/* A dying process closes its sockets one after another: the control socket may
+ * be the last. */
+bool urdma_client_check(struct urdma_client *client)
+{
+	return look(client, 200000000);
 }
 
 static int send_request(struct urdma_client *client, const void *request, size_t length, int fd)

@@ -155,7 +155,7 @@ struct urdma_client *urdma_client_get(void)
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&connecting);
 	client = current;
-	if (!client || !urdma_client_check(client)) {
+	if (!client || !urdma_client_probe(client)) {
 		made = make_connection();
 		client = made;
 		if (made)

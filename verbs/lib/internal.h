@@ -46,8 +46,12 @@ struct urdma_client *urdma_client_get(void);
 /* False once urdmad is known to be gone, and in a child after fork(). A load. */
 bool urdma_client_alive(const struct urdma_client *client);
 
-/* Asks the socket whether urdmad still lives (one poll(2)); marks the
- * connection over if not. Call it when an event socket hangs up. */
+/* Asks the control socket whether urdmad still lives (one poll(2)); marks the
+ * connection over if not. */
+bool urdma_client_probe(struct urdma_client *client);
+
+/* The same when an event socket hung up: gives the control socket 0.2 s to do
+ * so too. */
 bool urdma_client_check(struct urdma_client *client);
 
 uint32_t urdma_client_devices(const struct urdma_client *client);

@@ -54,7 +54,7 @@ void urdma_cq_empty(struct urdma_cq *cq)
 	URDMA_STORE(cq->since_check, URDMA_LOAD(cq->since_check) + 1);
 	if (URDMA_LOAD(cq->since_check) >= CHECK_EVERY) {
 		URDMA_STORE(cq->since_check, 0);
-		urdma_client_check(cq->client);
+		urdma_client_probe(cq->client);
 	}
 }
 

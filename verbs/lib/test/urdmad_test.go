@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -99,10 +100,13 @@ func (s *session) hangUp() {
 	}
 	s.ended = true
 	close(s.stop)
-	s.conn.Close()
 	for _, fd := range s.sockets {
 		unix.Close(fd)
 	}
+	// As the kernel closes a dead process's sockets: in any order, this one the
+	// least convenient.
+	time.Sleep(20 * time.Millisecond)
+	s.conn.Close()
 	delete(s.d.sessions, s)
 }
 
