@@ -24,6 +24,7 @@ help:
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
 	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
+	@echo 'make deb        build/urdma_*.deb, a Debian package'
 	@echo 'make clean      remove build/'
 
 deps:
@@ -71,20 +72,7 @@ lint:
 fuzz:
 	@.ci/fuzz $(FUZZTIME)
 
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBDIR)
-	install -d $(DESTDIR)$(PREFIX)/share/urdma $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man8
-	install $(BUILD)/urdmad $(DESTDIR)$(PREFIX)/sbin/
-	install $(BUILD)/urdma $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(BUILD)/liburdma.so $(DESTDIR)$(LIBDIR)/
-	install -m 644 schema/urdma-schema.json $(DESTDIR)$(PREFIX)/share/urdma/
-	for section in 1 5 8; do for page in docs/man/*.$$section; do \
-		[ ! -f $$page ] || install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/; done; done
-
-uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/urdmad $(DESTDIR)$(PREFIX)/bin/urdma $(DESTDIR)$(LIBDIR)/liburdma.so
-	rm -rf $(DESTDIR)$(PREFIX)/share/urdma
-	cd docs/man && for page in *.[158]; do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; done
+include packaging/install.mk
 
 clean:
 	rm -rf $(BUILD)

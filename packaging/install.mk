@@ -1,0 +1,27 @@
+# install.mk - install, uninstall and deb. The main Makefile includes this.
+#
+# One list says what is installed, so that uninstall takes away exactly that:
+# packaging/install reads it. Paths in units and in the sample follow PREFIX
+# and SYSCONFDIR.
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+# Where systemd looks for a user's units depends on the prefix (systemd.unit(5)).
+USERUNITDIR ?= $(PREFIX)/$(if $(filter /usr /usr/local,$(PREFIX)),lib,share)/systemd/user
+SYSTEMUNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+DEBVERSION ?= $(RELEASE)$(if $(COMMIT),+g$(COMMIT))
+
+INSTALL_ENV = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' MANDIR='$(MANDIR)' \
+	SYSCONFDIR='$(SYSCONFDIR)' USERUNITDIR='$(USERUNITDIR)' SYSTEMUNITDIR='$(SYSTEMUNITDIR)' SYSUSERSDIR='$(SYSUSERSDIR)'
+
+.PHONY: install uninstall deb
+
+install: daemons library
+	@$(INSTALL_ENV) packaging/install
+
+uninstall:
+	@$(INSTALL_ENV) packaging/install --remove
+
+deb:
+	@.ci/deps deb
+	@$(MAKE) --no-print-directory library
+	@GO='$(abspath $(GO))' VERSION='$(VERSION)' DEBVERSION='$(DEBVERSION)' MAKE='$(MAKE)' packaging/deb
