@@ -60,9 +60,11 @@ func TestTraffic(t *testing.T) {
 	for _, c := range cases {
 		for seed := uint64(1); seed <= seeds(c.seeds); seed++ {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
-				c.opt.Seed = seed
-				w := enginetest.New(t, c.opt)
+				opt := c.opt
+				opt.Seed, opt.Path = seed, linked.Path{}
+				w := enginetest.New(t, opt)
 				a, b := w.Pair(c.local, nil)
+				w.SetPath(c.opt.Path)
 				w.NewTraffic(a, b, c.load).Run(120 * time.Second)
 				w.Pass(5 * time.Millisecond)
 				if n := w.A.Port.Outstanding() + w.B.Port.Outstanding(); n > 64 { // what a port allocates ahead

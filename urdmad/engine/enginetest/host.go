@@ -95,7 +95,7 @@ func HideExtension(_ uint64, frame []byte) bool {
 	at := wire.TRPLen + 6 + int(binary.BigEndian.Uint16(body[wire.TRPLen:]))
 	if at+2 <= f.PayloadLen {
 		body[at], body[at+1] = 0, 0
-		frame[f.PayloadOff-2], frame[f.PayloadOff-1] = 0, 0 // no UDP checksum
+		wire.SetUDPChecksum(frame[:f.PayloadOff+f.PayloadLen])
 	}
 	return false
 }
