@@ -108,13 +108,22 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->link_layer = urdma_transport_link_layer(i);
 }
 
+/* Asks again: links come and go. */
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
+	const struct urdma_context *c = urdma_context_of(context);
+	struct urdma_abi_query_device request = { .device = c->device };
+	struct urdma_abi_device now;
 	struct ibv_port_attr all;
+	int status;
 
 	if (port != 1)
 		return EINVAL;
-	fill_port(urdma_context_of(context)->info, &all);
+	status = urdma_call(c->client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &now, sizeof(now));
+	if (status)
+		return status;
+	now.transport = c->info->transport;
+	fill_port(&now, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

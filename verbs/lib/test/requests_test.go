@@ -43,7 +43,7 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 	case abi.Hello:
 		return s.hello()
 	case abi.QueryDevice:
-		return answerOf(s.d.device), nil, 0
+		return s.queryDevice()
 	case abi.OpenDevice:
 		ours, theirs := s.socket()
 		return answerOf(abi.HandleMessage{Handle: s.add(&contextObject{ours})}), []int{theirs}, 0
@@ -89,6 +89,16 @@ func (s *session) hello() ([]byte, []int, syscall.Errno) {
 	s.bells, s.kick = newBells(mem), ours
 	go s.work()
 	return answerOf(r), []int{fd, theirs}, 0
+}
+
+// queryDevice answers as the test configured it; linkDownOnce takes the link down
+// for the first answer after a context was opened.
+func (s *session) queryDevice() ([]byte, []int, syscall.Errno) {
+	device := s.d.device
+	if s.d.linkDownOnce && len(s.objects) > 0 {
+		s.d.linkDownOnce, device.LinkUp = false, 0
+	}
+	return answerOf(device), nil, 0
 }
 
 func (s *session) regMR(m []byte) ([]byte, []int, syscall.Errno) {

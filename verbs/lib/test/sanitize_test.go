@@ -51,12 +51,7 @@ func TestSanitizers(t *testing.T) {
 
 func runSanitized(t *testing.T, binary, name string) {
 	d := startUrdmad(t)
-	switch name {
-	case "mismatch":
-		d.version = 99
-	case "nobody":
-		d.die()
-	}
+	d.prepare(name)
 	// Lists, devices and connections live as long as the process: no leaks of
 	// ours are looked for. Newer kernels randomise more than these runtimes expect.
 	out, err := run(t, d, []string{"LD_PRELOAD=", "ASAN_OPTIONS=detect_leaks=0"}, "setarch", "-R", binary, name)

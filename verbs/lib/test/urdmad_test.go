@@ -23,6 +23,8 @@ type fakeUrdmad struct {
 	version uint32
 	device  abi.Device
 
+	linkDownOnce bool
+
 	mu       sync.Mutex // of all below and of every session's objects
 	listener *net.UnixListener
 	sessions map[*session]struct{}
@@ -40,6 +42,18 @@ func startUrdmad(t *testing.T) *fakeUrdmad {
 	d.listen()
 	t.Cleanup(d.die)
 	return d
+}
+
+// prepare makes it what a case of testdata expects.
+func (d *fakeUrdmad) prepare(name string) {
+	switch name {
+	case "mismatch":
+		d.version = 99
+	case "nobody":
+		d.die()
+	case "link":
+		d.linkDownOnce = true
+	}
 }
 
 func (d *fakeUrdmad) listen() {

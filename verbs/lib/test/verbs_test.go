@@ -66,12 +66,7 @@ func TestCases(t *testing.T) {
 	for _, name := range strings.Fields(string(names)) {
 		t.Run(name, func(t *testing.T) {
 			d := startUrdmad(t)
-			switch name {
-			case "mismatch":
-				d.version = 99
-			case "nobody":
-				d.die()
-			}
+			d.prepare(name)
 			out, err := run(t, d, nil, binary, name)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -52,6 +52,18 @@ void case_devices(void)
 	CHECK_RETURNS(ibv_close_device(context), 0);
 }
 
+/* The fake urdmad takes its link down at the first look through a context. */
+void case_link(void)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_port_attr port;
+
+	CHECK_RETURNS(ibv_query_port(context, 1, &port), 0);
+	CHECK(port.state == IBV_PORT_DOWN && port.phys_state == 3);
+	CHECK_RETURNS(ibv_query_port(context, 1, &port), 0);
+	CHECK(port.state == IBV_PORT_ACTIVE && port.phys_state == 5);
+}
+
 /* Run with each URDMA_TRANSPORT; the fake's address is 10.1.2.3, LID 0x0203. */
 void case_gids(void)
 {
