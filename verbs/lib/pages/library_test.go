@@ -19,7 +19,7 @@ func buildLibrary(t *testing.T) string {
 	}
 	output := filepath.Join(t.TempDir(), "libpages.so")
 	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared",
-		"-fvisibility=hidden", "-fno-stack-protector", "-o", output}, sources...)
+		"-fvisibility=hidden", "-o", output}, sources...)
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}

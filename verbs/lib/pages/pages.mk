@@ -4,10 +4,8 @@ PAGES_DIR := verbs/lib/pages
 PAGES_SOURCES := $(wildcard $(PAGES_DIR)/*.c)
 PAGES_HEADERS := $(wildcard $(PAGES_DIR)/*.h)
 PAGES_OBJECTS := $(PAGES_SOURCES:$(PAGES_DIR)/%.c=build/pages/%.o)
-# No stack protector: in the window of a conversion nothing may read the
-# thread control block (its canary) behind the compiler's back.
 PAGES_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden \
-	-fno-stack-protector -Wall -Wextra -Werror
+	-Wall -Wextra -Werror
 
 build/pages/%.o: $(PAGES_DIR)/%.c $(PAGES_HEADERS)
 	@mkdir -p $(@D)

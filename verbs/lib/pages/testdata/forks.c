@@ -172,7 +172,7 @@ int test_fork_together(void)
 		pthread_create(&t[i], NULL, fork_often, NULL);
 	for (uintptr_t i = 3; i < 5; i++)
 		pthread_create(&t[i], NULL, allocate, (void *)i);
-	for (int i = 0; i < 800; i++) {
+	for (int i = 0; i < 300; i++) {
 		size_t n = 1 + below(&seed, 20000);
 		void *p = malloc(n);
 		struct urdma_region r = must_register(p, n);

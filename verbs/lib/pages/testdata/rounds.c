@@ -182,11 +182,53 @@ static void bench_all(const char *who)
 	bench_size(who, 64 << 20, 10);
 }
 
+/* The longest that another thread waited for its page, in each registration of
+ * 64 MiB: the least of them, for the machine has other work. */
+static volatile double longest;
+static volatile bool stop_touching;
+
+static void *touch(void *arg)
+{
+	const size_t pages = (64 << 20) / PAGE;
+	uint64_t seed = opt.seed;
+	volatile char *p = arg;
+	while (!stop_touching) {
+		double t0 = now_us(CLOCK_MONOTONIC);
+		p[below(&seed, pages) * PAGE]++;
+		double t = now_us(CLOCK_MONOTONIC) - t0;
+		if (t > longest)
+			longest = t;
+	}
+	return NULL;
+}
+
+static void bench_stall(void)
+{
+	pthread_t t;
+	double in = 1e9, out = 1e9;
+	char *p = anon(64 << 20);
+	memset(p, 1, 64 << 20);
+	pthread_create(&t, NULL, touch, p);
+	for (int i = 0; i < 20; i++) {
+		longest = 0;
+		struct urdma_region r = must_share(p, 64 << 20);
+		in = longest < in ? longest : in;
+		longest = 0;
+		must_deregister(&r);
+		out = longest < out ? longest : out;
+	}
+	stop_touching = true;
+	pthread_join(t, NULL);
+	printf("longest wait of another thread: register %.0f us, "
+	       "deregister %.0f us\n", in, out);
+}
+
 int test_bench(void)
 {
 	pthread_t t;
 	bench_all("one thread");
 	pthread_create(&t, NULL, idle, NULL);
 	bench_all("threaded");
+	bench_stall();
 	return 0;
 }
