@@ -112,13 +112,16 @@ func (d *Device) guid() string {
 	return fmt.Sprintf("%02x%02x:%02xff:fe%02x:%02x%02x", m[0]^2, m[1], m[2], m[3], m[4], m[5])
 }
 
-// gid is what the transport's GID 0 shows: the MAC for iwarp, the IPv4-mapped
-// address otherwise.
+// gid is what the transport's GID 0 shows, as liburdma does: the MAC for iwarp,
+// the IPv4-mapped address for roce, the link-local prefix and the GUID for ib.
 func (d *Device) gid() string {
 	var g [16]byte
-	if d.Transport == "iwarp" {
-		copy(g[:], d.MAC[:])
-	} else {
+	switch m := d.MAC; d.Transport {
+	case "iwarp":
+		copy(g[:], m[:])
+	case "ib":
+		copy(g[:], []byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0, m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+	default:
 		g[10], g[11] = 0xff, 0xff
 		copy(g[12:], d.IP[:])
 	}

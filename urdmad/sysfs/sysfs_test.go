@@ -1,0 +1,59 @@
+package sysfs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTree(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	d := Device{Name: "urdma0", MAC: [6]byte{2, 0, 0, 0, 0, 1}, IP: [4]byte{10, 9, 0, 1}, MTU: 1500, Firmware: "1.2.3"}
+	for transport, want := range map[string]struct{ node, link, gid string }{
+		"iwarp": {"4: RNIC", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000"},
+		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001"},
+		"ib":    {"1: CA", "InfiniBand", "fe80:0000:0000:0000:0000:00ff:fe00:0001"},
+	} {
+		d.Transport = transport
+		if err := Write(dir, []Device{d}); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"class/infiniband/urdma0/node_type":          want.node,
+			"class/infiniband/urdma0/ports/1/link_layer": want.link,
+			"class/infiniband/urdma0/ports/1/gids/0":     want.gid,
+			"class/infiniband_verbs/uverbs0/ibdev":       "urdma0",
+			"class/infiniband_verbs/abi_version":         "6",
+		} {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil || string(b) != text+"\n" {
+				t.Errorf("%s: %s is %q (%v), expected %q", transport, name, b, err, text)
+			}
+		}
+	}
+	if err := Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the tree is still there: %v", err)
+	}
+}
+
+// TestForeign: a directory that somebody named by mistake is left alone.
+func TestForeign(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("Write: %v", err)
+	}
+	if err := Remove(dir); !errors.Is(err, ErrForeign) {
+		t.Errorf("Remove: %v", err)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+}
