@@ -1,0 +1,122 @@
+// Command demo shows urdma at work in under two minutes, as an ordinary user:
+// two urdmads joined by shared memory, Debian's own rping with its data
+// verified, then perftest, and one table.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"urdma/test/lab"
+)
+
+func main() {
+	build := flag.String("build", "build", "`directory` with urdmad, urdma and liburdma.so")
+	flag.Parse()
+	if err := run(*build); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(build string) error {
+	l, err := lab.New(build)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	who := fmt.Sprintf("user %d", os.Getuid())
+	if os.Getuid() == 0 {
+		who = fmt.Sprintf("user %d (started by root, who is not needed)", lab.OrdinaryUID)
+	}
+	fmt.Printf("\nTwo urdmads joined by memif, a wire of shared memory, MTU 9000.\nThey and every program below run as %s: no RDMA hardware, no kernel module.\n\n", who)
+	a, b, err := l.Join(lab.Memif.Jumbo(), nil)
+	if err != nil {
+		return err
+	}
+	if err := rping(a, b); err != nil {
+		return err
+	}
+	if err := perftest(a, b); err != nil {
+		return err
+	}
+	closing()
+	return nil
+}
+
+// rping checks data in both directions: -V compares what came back.
+func rping(a, b *lab.Node) error {
+	const pings = 1000
+	begin := time.Now()
+	r, err := lab.Pair{ServerNode: a, ClientNode: b,
+		Server: []string{"rping", "-s", "-V", "-C", fmt.Sprint(pings)},
+		Client: []string{"rping", "-c", "-v", "-V", "-C", fmt.Sprint(pings), "-a", a.Address}}.Run()
+	if err != nil {
+		return fmt.Errorf("rping: %w", err)
+	}
+	if got := strings.Count(r.Client, "ping data: rdma-ping-"); got != pings {
+		return fmt.Errorf("rping printed %d pings, expected %d", got, pings)
+	}
+	fmt.Printf("rping   %d pings by RDMA Read, Write and Send, every byte verified, in %v\n\n", pings,
+		time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+// measurement is one line of the table.
+type measurement struct {
+	what, program string
+	args          []string
+}
+
+var measurements = []measurement{
+	{"Send, 2 bytes", "ib_send_lat", nil},
+	{"RDMA Write, 2 bytes", "ib_write_lat", nil},
+	{"RDMA Read, 2 bytes", "ib_read_lat", nil},
+	{"Send, 64 KiB", "ib_send_bw", nil},
+	{"RDMA Write, 64 KiB", "ib_write_bw", nil},
+	{"RDMA Read, 64 KiB", "ib_read_bw", nil},
+}
+
+func perftest(a, b *lab.Node) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "operation\tprogram (-R)\tresult\t")
+	for _, m := range measurements {
+		r, err := lab.PerftestPair(a, b, m.program, m.args...).Run()
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.program, err)
+		}
+		rows, err := lab.ParsePerftest(r.Client)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.program, err)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t\n", m.what, m.program, result(m.program, rows[0]))
+	}
+	return w.Flush()
+}
+
+func result(program string, r lab.Row) string {
+	if strings.HasSuffix(program, "_lat") {
+		return fmt.Sprintf("%5.1f µs typical, %.1f µs average", r.Values[lab.LatencyTypical], r.Values[lab.LatencyAverage])
+	}
+	// perftest's MB are of 2^20 bytes.
+	return fmt.Sprintf("%5.1f Gb/s", r.Values[lab.BandwidthAverage]*(1<<20)*8/1e9)
+}
+
+func closing() {
+	fmt.Printf(`
+(Latency is half a round trip for Send and Write, a whole one for Read. Both
+urdmads and both programs share this machine's processors.)
+
+To try next:
+  build/urdmad &                                       one port for this machine's programs
+  build/urdma exec -- ibv_devinfo                      what programs see
+  build/urdma exec -- rping -s -a 127.0.0.1 -v -C 5 &
+  build/urdma exec -- rping -c -a 127.0.0.1 -v -C 5    or any program of yours that uses libibverbs
+  build/urdma config init                              a urdma.json to start from; see README.md
+  make bench                                           the same beside kernel TCP
+`)
+}
