@@ -67,6 +67,7 @@ type ID struct {
 	key      requestKey // in Manager.incoming, if asked
 	asked    bool
 	gone     bool
+	created  engine.Time
 
 	// Options of rdma_set_option(3).
 	TOS       uint8
@@ -140,7 +141,7 @@ func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Tim
 
 // Create returns a new id on a channel.
 func (m *Manager) Create(owner Owner, ch *Channel, handle, ps uint32) *ID {
-	id := &ID{Handle: handle, Channel: ch, Owner: owner, PS: ps, dev: -1}
+	id := &ID{Handle: handle, Channel: ch, Owner: owner, PS: ps, dev: -1, created: m.e.Now()}
 	id.timer = engine.NewTimer(func() { m.tick(id) })
 	return id
 }

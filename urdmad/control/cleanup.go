@@ -1,6 +1,8 @@
 package control
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/cm"
@@ -16,6 +18,7 @@ func (x *Session) cleanUp() {
 	var rings []*sharedMemory
 	x.do(func() {
 		x.ended = true
+		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
 		x.removeConnections()
 		rings = x.removeObjects()
 		x.s.Engine.RemoveClient(x.client)

@@ -25,6 +25,7 @@ const (
 
 // contextObject is an opened device.
 type contextObject struct {
+	birth
 	dev   int
 	async *engine.EventSocket
 	users int
@@ -32,6 +33,7 @@ type contextObject struct {
 
 // pdObject is a protection domain; its number is unique over all clients.
 type pdObject struct {
+	birth
 	number uint64
 	ctx    *contextObject
 	users  int
@@ -65,7 +67,12 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	x.kick = ours
 	x.space = mem.NewSpace(x.take())
 	x.client = &engine.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}
-	x.do(func() { x.s.Engine.AddClient(x.client, bells.mem) })
+	x.owner.name, x.owner.line = cString(m.Command[:]), commandLine(x.owner.pid)
+	x.do(func() {
+		x.s.Engine.AddClient(x.client, bells.mem)
+		x.owner.since = x.s.Engine.Now()
+		x.s.attached = append(x.s.attached, x)
+	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)
 	r.fds = []int{bells.fd, theirs}

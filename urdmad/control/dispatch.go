@@ -55,6 +55,7 @@ var handlers = map[abi.Type]handler{
 	abi.CMDisconnect:    typed((*Session).cmDisconnect),
 	abi.CMSetOption:     typed((*Session).cmSetOption),
 	abi.CMMigrateID:     typed((*Session).cmMigrateID),
+	abi.Inspect:         typed((*Session).inspect),
 }
 
 func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {

@@ -10,6 +10,7 @@ import (
 
 // mrObject is a memory region.
 type mrObject struct {
+	birth
 	pd     *pdObject
 	region *mem.Region
 }

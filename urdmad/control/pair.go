@@ -12,6 +12,7 @@ import (
 
 // qpObject is a queue pair with its rings.
 type qpObject struct {
+	birth
 	qp   *engine.QP
 	pd   *pdObject
 	ring *sharedMemory

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/dpdk/port"
+	"urdma/urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 )
@@ -26,6 +28,8 @@ type Device struct {
 	Transport uint32
 	MaxQP     int
 	Link      func() bool
+	Driver    string
+	Stats     func() port.Stats
 }
 
 // Limits bounds what one client may own; Clients bounds their number.
@@ -49,6 +53,9 @@ type Server struct {
 	// Watch and Unwatch add and remove a kick socket of the worker.
 	Watch, Unwatch func(fd int) error
 	MaxReads       int // IRD and ORD limit of one queue pair
+	// About and Loop are what a snapshot says of the daemon and its worker.
+	About inspect.Daemon
+	Loop  func() inspect.Loop
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
@@ -56,6 +63,7 @@ type Server struct {
 	changed  atomic.Pointer[Limits] // by SetLimits
 	nextID   atomic.Uint64
 	running  sync.WaitGroup
+	attached []*Session // that have said HELLO; the engine's thread
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is

@@ -25,6 +25,7 @@ type Session struct {
 	name   string
 	client *engine.Client
 	space  *mem.Space
+	owner  owner
 
 	bells    *sharedMemory
 	kick     int // our end of the kick socket, -1 none
@@ -45,7 +46,7 @@ type usage struct {
 
 func newSession(s *Server, c *net.UnixConn) *Session {
 	return &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
-		objects: map[uint32]any{}}
+		objects: map[uint32]any{}, owner: ownerOf(c)}
 }
 
 // run reads requests until the client hangs up or breaks the protocol.
@@ -137,7 +138,7 @@ func (x *Session) request(b []byte) error {
 	if int(h.Length) != len(b) {
 		return fmt.Errorf("control: message of %d bytes says it has %d", len(b), h.Length)
 	}
-	if !x.ready && h.Type != abi.Hello {
+	if !x.ready && h.Type != abi.Hello && h.Type != abi.Inspect {
 		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
 	}
 	r := reply{}
@@ -204,6 +205,11 @@ func (x *Session) do(fn func()) {
 	<-done
 }
 
+// birth is when an object was made.
+type birth struct{ at engine.Time }
+
+func (b *birth) bear(now engine.Time) { b.at = now }
+
 // add gives an object a handle that no live object of this client has. A
 // connection request adds one on the engine's thread at any time, also while
 // the session's goroutine looks another up: hence the lock. Deletions and walks
@@ -218,6 +224,9 @@ func (x *Session) add(v any) uint32 {
 		}
 		if _, taken := x.objects[x.next]; !taken {
 			x.objects[x.next] = v
+			if b, ok := v.(interface{ bear(engine.Time) }); ok {
+				b.bear(x.s.Engine.Now())
+			}
 			return x.next
 		}
 	}

@@ -248,6 +248,7 @@ func (c *Conn) abandon() {
 		c.finish()
 	}
 	if c.qp != nil {
+		c.remember()
 		c.qp.conn = nil
 		c.qp = nil
 	}

@@ -65,6 +65,7 @@ type Engine struct {
 	calls   mailbox[func()]  // Do
 	settled mailbox[settled] // fallback jobs that ended
 
+	past  QPStats // of queue pairs that were removed
 	Stats Stats
 }
 

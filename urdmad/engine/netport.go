@@ -47,6 +47,7 @@ type netPort struct {
 	next  uint16                  // where the search for a free port number goes on
 
 	arpTimer *Timer
+	past     Traffic // of connections that left their queue pairs
 }
 
 // Ephemeral UDP port numbers (RFC 6335 section 6).

@@ -167,6 +167,7 @@ func (e *Engine) RemoveQP(qp *QP) {
 		c.abandon()
 	}
 	qp.gone = true
+	e.past.Add(&qp.Stats)
 	e.releaseWork(qp)
 	e.runq.remove(qp)
 	delete(e.qps, qp.QPN)

@@ -31,6 +31,7 @@ type Stats struct {
 	SRTT, RTTVar, MinRTT, RTO Time // MinRTT is 0 before the first sample
 	Cwnd, InFlight            int  // segments
 	Outstanding, Lost         int  // unacknowledged; waiting to be resent
+	HeldNow                   int  // segments held until a gap closes
 	PeerCredits               int  // new segments the peer still allows
 	Credits                   int  // what we advertise
 	Quick                     bool // acknowledging without delay
@@ -47,7 +48,7 @@ func (c *Conn) Stats() Stats {
 		Delivered: n.delivered, Held: n.held, Duplicates: n.duplicates, Outside: n.outside,
 		SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, RTO: c.rtt.timeout(),
 		Cwnd: c.cc.window, InFlight: t.flight,
-		Outstanding: t.outstanding(), Lost: t.nLost,
+		Outstanding: t.outstanding(), Lost: t.nLost, HeldNow: c.rx.nHeld,
 		PeerCredits: max(0, int(t.limit.Sub(t.next))),
 		Credits:     c.rx.credits, Quick: c.ack.quick,
 	}

@@ -54,6 +54,7 @@ const (
 	CMDisconnect    Type = 43
 	CMSetOption     Type = 44
 	CMMigrateID     Type = 45
+	Inspect         Type = 64
 )
 
 // Transports a device can be presented as.
@@ -262,6 +263,12 @@ type QueryQPResponse struct {
 	Attr     QPAttr
 	Cap      QPCap
 	SQSigAll uint32
+}
+
+// InspectResponse comes with a memfd that holds a snapshot.
+type InspectResponse struct {
+	Header Header
+	Bytes  uint64
 }
 
 // Addr is an IPv4 socket address in network byte order.

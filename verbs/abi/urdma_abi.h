@@ -64,6 +64,8 @@ enum urdma_abi_type {
 	URDMA_ABI_CM_DISCONNECT = 43,
 	URDMA_ABI_CM_SET_OPTION = 44,
 	URDMA_ABI_CM_MIGRATE_ID = 45,
+
+	URDMA_ABI_INSPECT = 64,
 };
 
 /*
@@ -294,6 +296,20 @@ struct urdma_abi_query_qp_response {
 	struct urdma_abi_qp_attr attr;
 	struct urdma_abi_qp_cap cap;
 	uint32_t sq_sig_all;
+};
+
+/* ---- looking inside ------------------------------------------------------ */
+
+/*
+ * INSPECT: request: the header alone. It is the one request that may come
+ * before HELLO, or without it. Descriptor 0 of the response: a sealed memfd
+ * that holds a snapshot of urdmad's objects as JSON (package urdma/inspect). A
+ * caller with urdmad's uid, or root, sees all; others see what belongs to
+ * clients of their own uid.
+ */
+struct urdma_abi_inspect_response {
+	struct urdma_abi_header h;
+	uint64_t bytes; /* of JSON in the memfd */
 };
 
 /* ---- rdma_cm ------------------------------------------------------------ */

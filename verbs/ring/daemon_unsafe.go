@@ -52,6 +52,9 @@ func (q *ServerQP) RQProd(cons uint32) (uint32, error) {
 	return p, nil
 }
 
+// RecvSlots is how many receives fit.
+func (q *ServerQP) RecvSlots() int { return int(q.rqMask) + 1 }
+
 // PublishSQCons tells the client which send slots are free again.
 func (q *ServerQP) PublishSQCons(cons uint32) { atomic.StoreUint32(&q.head.SQCons, cons) }
 

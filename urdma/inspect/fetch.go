@@ -1,0 +1,133 @@
+package inspect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// ErrNotRunning says that nobody listens on the control socket.
+var ErrNotRunning = errors.New("no urdmad is running")
+
+// maxSnapshot bounds what is read of a snapshot: some million objects.
+const maxSnapshot = 1 << 30
+
+// answerTime is how long urdmad may take to answer.
+const answerTime = 10 * time.Second
+
+// Source asks one urdmad for snapshots, over one connection.
+type Source struct {
+	path string
+	conn *net.UnixConn
+}
+
+// Open connects to a urdmad's control socket.
+func Open(socket string) (*Source, error) {
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket or URDMA_SOCKET", ErrNotRunning, socket)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s belongs to another user, and socket_group in its urdma.json doesn't let you in: %w", socket, err)
+	case err != nil:
+		return nil, fmt.Errorf("connecting to urdmad: %w", err)
+	}
+	return &Source{socket, c}, nil
+}
+
+// Close ends the connection.
+func (s *Source) Close() error { return s.conn.Close() }
+
+// Fetch asks for a snapshot.
+func (s *Source) Fetch() (*Snapshot, error) {
+	text, err := s.FetchJSON()
+	if err != nil {
+		return nil, err
+	}
+	snap := new(Snapshot)
+	if err := json.Unmarshal(text, snap); err != nil {
+		return nil, fmt.Errorf("the snapshot of urdmad at %s: %w", s.path, err)
+	}
+	if snap.Format != Format {
+		return nil, fmt.Errorf("urdmad at %s gives snapshots of format %d, expected %d: urdma and urdmad are of different versions", s.path, snap.Format, Format)
+	}
+	return snap, nil
+}
+
+// FetchJSON asks for a snapshot as urdmad wrote it.
+func (s *Source) FetchJSON() ([]byte, error) {
+	_ = s.conn.SetDeadline(time.Now().Add(answerTime)) // fails only on a closed connection, and then so does what follows
+	size := uint32(abi.Size[abi.Header]())
+	if _, err := s.conn.Write(abi.Bytes(&abi.Header{Type: abi.Inspect, Length: size, Seq: 1})); err != nil {
+		return nil, s.explain(err)
+	}
+	b := make([]byte, abi.MaxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	if err != nil || n == 0 {
+		return nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	file := descriptor(oob[:oobn])
+	if file != nil {
+		defer file.Close()
+	}
+	h, ok := abi.Decode[abi.Header](b[:min(n, int(size))])
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("urdmad at %s answered with %d bytes, expected a header of %d", s.path, n, size)
+	case h.Status != 0:
+		return nil, fmt.Errorf("urdmad at %s: %w", s.path, syscall.Errno(h.Status))
+	}
+	r, ok := abi.Decode[abi.InspectResponse](b[:n])
+	if !ok || file == nil || r.Bytes > maxSnapshot {
+		return nil, fmt.Errorf("urdmad at %s gave no snapshot: %d bytes of answer, %d of snapshot", s.path, n, r.Bytes)
+	}
+	text := make([]byte, r.Bytes)
+	if _, err := file.ReadAt(text, 0); err != nil {
+		return nil, fmt.Errorf("reading the snapshot of urdmad at %s: %w", s.path, err)
+	}
+	return text, nil
+}
+
+// explain names the usual reasons why urdmad hangs up.
+func (s *Source) explain(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
+	}
+	return fmt.Errorf("urdmad at %s hung up: it has ended, has as many clients as limits.clients in its urdma.json allows, or is too old to be looked into: %w", s.path, err)
+}
+
+// descriptor is the first descriptor that came with a message; others, which
+// none should be, are closed.
+func descriptor(oob []byte) (first *os.File) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			f := os.NewFile(uintptr(fd), "snapshot")
+			if first == nil {
+				first = f
+				continue
+			}
+			f.Close()
+		}
+	}
+	return first
+}

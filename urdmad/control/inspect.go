@@ -1,0 +1,172 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdma/inspect"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+)
+
+// gatherTime bounds how long a snapshot waits for the poll loop.
+const gatherTime = 5 * time.Second
+
+// inspect answers INSPECT. It works before HELLO, so that looking inside needs
+// neither doorbells nor a kick socket.
+func (x *Session) inspect(_ *abi.Header, r *reply) error {
+	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
+	defer cancel()
+	snap, err := x.s.snapshot(ctx, &x.owner)
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, syscall.ETIMEDOUT)
+	}
+	text, err := json.Marshal(snap)
+	if err != nil {
+		return fmt.Errorf("control: snapshot: %w", err)
+	}
+	fd, err := sealedFile("urdma-snapshot", text)
+	if err != nil {
+		return err
+	}
+	*r = respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
+	r.done = func() { _ = unix.Close(fd) } // the client has its copy
+	return nil
+}
+
+// sealedFile makes a memfd that holds text for good.
+func sealedFile(name string, text []byte) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("control: memfd: %w", err)
+	}
+	for at := 0; at < len(text) && err == nil; {
+		var n int
+		n, err = unix.Pwrite(fd, text[at:], int64(at))
+		at += n
+	}
+	if err == nil {
+		seals := unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("control: memfd of %d bytes: %w", len(text), err)
+	}
+	return fd, nil
+}
+
+// Snapshot gathers everything, from any goroutine but the engine's.
+func (s *Server) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
+	return s.snapshot(ctx, &owner{uid: os.Getuid()})
+}
+
+// slice is how many objects are copied in one turn of the poll loop: some tens
+// of microseconds.
+const slice = 128
+
+// errLoop says that a snapshot could not be gathered.
+var errLoop = errors.New("control: the poll loop does not answer")
+
+// gather is a snapshot under way. Its fields are the engine's thread's while a
+// call of ask is out, and the caller's otherwise.
+type gather struct {
+	ctx    context.Context
+	s      *Server
+	viewer *owner
+	snap   *inspect.Snapshot
+	clock  clock
+}
+
+// clock turns the engine's time into the wall's.
+type clock struct {
+	wall time.Time
+	at   engine.Time
+}
+
+func (c clock) time(t engine.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
+
+func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot, error) {
+	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
+		Restricted: !viewer.seesAll(),
+		// JSON shows an empty list, not null.
+		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
+		QPs: []inspect.QP{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
+	g.ports()
+	var seen []*Session
+	err := g.ask(func() {
+		g.clock = clock{time.Now(), s.Engine.Now()}
+		g.engine()
+		for _, x := range s.attached {
+			if !g.snap.Restricted || x.owner.uid == viewer.uid {
+				seen = append(seen, x)
+			}
+		}
+	})
+	for _, x := range seen {
+		if err == nil {
+			err = g.client(x)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.snap.Taken = g.clock.wall
+	sortSnapshot(g.snap)
+	return g.snap, nil
+}
+
+// ask runs fn on the engine's thread and waits for it, but not for ever: after
+// an error fn may still run, so g is lost.
+func (g *gather) ask(fn func()) error {
+	done := make(chan struct{})
+	g.s.Engine.Do(func() {
+		defer close(done)
+		fn()
+	})
+	g.s.Wake()
+	select {
+	case <-done:
+		return nil
+	case <-g.ctx.Done():
+		return fmt.Errorf("%w: %w", errLoop, g.ctx.Err())
+	}
+}
+
+// client copies one client's objects, slice by slice. The iterator bears with
+// objects that come and go between slices.
+func (g *gather) client(x *Session) error {
+	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.line}
+	who := inspect.Owner{Client: x.id, PID: x.owner.pid, Command: x.owner.name}
+	var objects *reflect.MapIter
+	for more := true; more; {
+		err := g.ask(func() {
+			if more = !x.ended; !more {
+				return // its rings may be unmapped
+			}
+			if objects == nil {
+				c.Connected = g.clock.time(x.owner.since)
+				objects = reflect.ValueOf(x.objects).MapRange()
+			}
+			for n := 0; n < slice; n++ {
+				if more = objects.Next(); !more {
+					return
+				}
+				g.object(&c, who, uint32(objects.Key().Uint()), objects.Value().Interface())
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.snap.Clients = append(g.snap.Clients, c)
+	return nil
+}

@@ -1,0 +1,245 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	"urdma/urdma/inspect"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// This file copies objects into a snapshot; all but ports and sortSnapshot run
+// on the engine's thread.
+
+var transportNames = [...]string{abi.TransportIWARP: "iwarp", abi.TransportIB: "ib", abi.TransportRoCE: "roce"}
+
+// ports asks the drivers, whose counters any goroutine may read.
+func (g *gather) ports() {
+	for i := range g.s.Devices {
+		d := &g.s.Devices[i]
+		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: fmt.Sprintf("%s/%d", netip.AddrFrom4(d.IP), d.PrefixLen),
+			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: transportNames[d.Transport]}
+		if d.Link != nil {
+			p.LinkUp = d.Link()
+		}
+		if d.Stats != nil {
+			t := d.Stats()
+			p.LinkUps, p.LinkDowns = t.LinkUps, t.LinkDowns
+			p.RxPackets, p.TxPackets, p.RxBytes, p.TxBytes = t.RxPackets, t.TxPackets, t.RxBytes, t.TxBytes
+			p.RxDropped, p.TxDropped, p.RxErrors, p.NoBuffer = t.RxDropped, t.TxDropped, t.RxErrors, t.NoBuffer
+		}
+		g.snap.Ports = append(g.snap.Ports, p)
+	}
+}
+
+// engine copies what belongs to no client. Counts of what is gone come before
+// the objects: what goes in between is missing until the next snapshot, and
+// nothing counts twice.
+func (g *gather) engine() {
+	if g.snap.Restricted {
+		return
+	}
+	e := g.s.Engine
+	if g.s.Loop != nil {
+		l := g.s.Loop()
+		l.Core = e.Core()
+		g.snap.Loop = &l
+	}
+	st, past := &e.Stats, e.PastWork()
+	t := &inspect.Totals{QP: work(&past), BadFrames: maps.Clone(st.BadFrames), NoConnection: st.NoConnection,
+		StrayAddress: st.StrayAddress, BadAck: st.BadAck, ReceiverNotReady: st.ReceiverNotReady,
+		RetainFailed: st.RetainFailed, TerminatesSent: terminates(st.TerminatesSent),
+		TerminatesGot: terminates(st.TerminatesGot), SegmentsSent: st.SegmentsSent, SegmentsPlaced: st.SegmentsPlaced,
+		FallbackJobs: st.FallbackJobs, LocalMessages: st.LocalMessages, ClientFaults: st.ClientFaults,
+		CompletionOverrun: st.CompletionOverrun}
+	for dev := range g.s.Devices {
+		p := e.PastTraffic(dev)
+		t.Traffic = append(t.Traffic, traffic(&p))
+	}
+	g.snap.Totals = t
+	h := inspect.Handshakes(g.s.CM.Stats)
+	g.snap.Handshakes = &h
+}
+
+func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
+	out := []inspect.Terminate{}
+	for _, c := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, inspect.Terminate{Layer: int(c.Layer()), Type: int(c.Type()), Code: int(c.Code()),
+			Text: c.String(), Count: m[c]})
+	}
+	return out
+}
+
+func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v any) {
+	switch o := v.(type) {
+	case *contextObject:
+		c.Contexts++
+		c.EventsWaiting += o.async.Pending()
+	case *channelObject:
+		c.EventsWaiting += o.socket.Pending()
+	case *cmChannelObject:
+		c.EventsWaiting += o.ch.Socket.Pending()
+	case *pdObject:
+		c.Domains++
+		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Owner: who, Number: o.number, Handle: handle,
+			Device: g.device(o.ctx.dev), Created: g.clock.time(o.at)})
+	case *mrObject:
+		g.region(c, who, handle, o)
+	case *cqObject:
+		c.CQs++
+		g.cq(who, handle, o)
+	case *qpObject:
+		c.QPs++
+		g.qp(who, handle, o)
+	case *cm.ID:
+		c.IDs++
+		g.id(who, handle, o)
+	}
+}
+
+// device names device dev; "" for any.
+func (g *gather) device(dev int) string {
+	if dev < 0 || dev >= len(g.s.Devices) {
+		return ""
+	}
+	return g.s.Devices[dev].Name
+}
+
+func (g *gather) region(c *inspect.Client, who inspect.Owner, handle uint32, o *mrObject) {
+	r := o.region
+	path := "shared"
+	c.Regions++
+	if r.Shared() {
+		c.SharedRegions++
+		c.SharedBytes += r.Length()
+	} else {
+		path = "fallback"
+		c.FallbackRegions++
+		c.FallbackBytes += r.Length()
+	}
+	g.snap.Regions = append(g.snap.Regions, inspect.Region{Owner: who, Handle: handle, Domain: r.PD,
+		Created: g.clock.time(o.at), Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+		Access: r.Access, Path: path})
+}
+
+var armNames = [...]string{"no", "solicited", "any"}
+
+func (g *gather) cq(who inspect.Owner, handle uint32, o *cqObject) {
+	q := o.cq
+	v := inspect.CQ{Owner: who, Handle: handle, Device: g.device(o.ctx.dev), Created: g.clock.time(o.at),
+		Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+		Overrun: q.Overrun(), QPs: q.Users()}
+	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
+	g.snap.CQs = append(g.snap.CQs, v)
+}
+
+var qpStates = [...]string{abi.QPSReset: "RESET", abi.QPSInit: "INIT", abi.QPSRTR: "RTR", abi.QPSRTS: "RTS",
+	abi.QPSSQD: "SQD", abi.QPSSQE: "SQE", abi.QPSErr: "ERR"}
+
+func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
+	q, f := o.qp, o.qp.Fill()
+	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.pd.ctx.dev), Domain: q.PD,
+		Created: g.clock.time(o.at), Type: "RC", State: qpStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
+		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
+		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
+	if c := q.Conn(); c != nil {
+		v.Device = g.device(c.Dev)
+		v.Local, v.Peer = endpoint(c.LocalIP, c.LocalPort), endpoint(c.PeerIP, c.PeerPort)
+		v.Path, v.Wire = wireState(c)
+	}
+	g.snap.QPs = append(g.snap.QPs, v)
+}
+
+// wireState copies a connection's state, if it uses the wire.
+func wireState(c *engine.Conn) (path string, w *inspect.Wire) {
+	s, ok := c.Inspect()
+	if !ok {
+		return "host", nil
+	}
+	return "wire", &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, InFlight: s.Path.InFlight,
+		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
+		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
+		Traffic: traffic(&s.Traffic)}
+}
+
+func work(q *engine.QPStats) inspect.Work { return inspect.Work(*q) }
+
+func traffic(t *engine.Traffic) inspect.Traffic {
+	r := &t.Rel
+	return inspect.Traffic{TxPackets: t.Conn.TxPackets, RxPackets: t.Conn.RxPackets, Segments: r.Sent, Bytes: r.SentBytes,
+		Resent: r.Resent, Lost: r.FastLost, Timeouts: r.Timeouts, TailProbes: r.TailProbes, Needless: r.Needless,
+		Delivered: r.Delivered, Reordered: r.Held, Duplicates: r.Duplicates, OutsideWindow: r.Outside}
+}
+
+var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}
+
+func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
+	v := id.View()
+	local := endpoint(v.Local.IPv4BE, v.Local.Port())
+	if v.Listening {
+		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Owner: who, Handle: handle, Device: g.device(v.Dev),
+			Created: g.clock.time(v.Created), Local: local, Backlog: v.Backlog, Pending: v.Pending})
+		return
+	}
+	n := inspect.Connection{Owner: who, Handle: handle, Device: g.device(v.Dev), Created: g.clock.time(v.Created),
+		State: v.State, Side: sides[v.Side], Tries: v.Tries}
+	if v.Local != (abi.Addr{}) {
+		n.Local = local
+	}
+	if v.Side != cm.SideNone {
+		n.Peer = endpoint(v.Peer.IPv4BE, v.Peer.Port())
+	}
+	if v.QP != nil {
+		n.QPN, n.Work = v.QP.QPN, work(&v.QP.Stats)
+	}
+	if c := id.Conn(); c != nil {
+		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
+		n.Path, n.Wire = wireState(c)
+	}
+	g.snap.Connections = append(g.snap.Connections, n)
+}
+
+func endpoint(ip [4]byte, port uint16) string {
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), port).String()
+}
+
+// sortSnapshot puts objects into the order in which they were made, and counts
+// what refers to protection domains.
+func sortSnapshot(s *inspect.Snapshot) {
+	slices.SortFunc(s.Clients, func(a, b inspect.Client) int { return cmp.Compare(a.ID, b.ID) })
+	order(s.Domains, func(v *inspect.Domain) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Regions, func(v *inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.CQs, func(v *inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.QPs, func(v *inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Connections, func(v *inspect.Connection) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Listeners, func(v *inspect.Listener) (uint64, uint32) { return v.Client, v.Handle })
+	domains := map[uint64]*inspect.Domain{}
+	for i := range s.Domains {
+		domains[s.Domains[i].Number] = &s.Domains[i]
+	}
+	for i := range s.Regions {
+		if d := domains[s.Regions[i].Domain]; d != nil {
+			d.Regions++
+		}
+	}
+	for i := range s.QPs {
+		if d := domains[s.QPs[i].Domain]; d != nil {
+			d.QPs++
+		}
+	}
+}
+
+func order[T any](list []T, key func(*T) (client uint64, handle uint32)) {
+	slices.SortFunc(list, func(a, b T) int {
+		ac, ah := key(&a)
+		bc, bh := key(&b)
+		return cmp.Or(cmp.Compare(ac, bc), cmp.Compare(ah, bh))
+	})
+}
