@@ -91,6 +91,22 @@ func (n *Node) StartDaemon() error {
 	return fmt.Errorf("urdmad of %s is not ready after 30 s:\n%s", n.Name, Tail(p.Output(), 30))
 }
 
+// WaitLink waits until programs see the node's port up: on a memif, once the
+// other end is there.
+func (n *Node) WaitLink(limit time.Duration) error {
+	var out string
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var err error
+		if out, err = n.Run(10*time.Second, "ibv_devinfo"); err != nil {
+			return err
+		}
+		if strings.Contains(out, "PORT_ACTIVE") {
+			return nil
+		}
+	}
+	return fmt.Errorf("the port of %s is not up after %v:\n%s", n.Name, limit, Tail(out, 30))
+}
+
 // StopDaemon ends urdmad as init would, and checks that it leaves cleanly.
 func (n *Node) StopDaemon() error {
 	n.Daemon.Signal(syscall.SIGTERM)

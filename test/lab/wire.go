@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Wire is what joins two nodes.
@@ -60,13 +61,17 @@ func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
 	}
-	for _, n := range []*Node{a, b} {
-		if err := n.StartDaemon(); err != nil {
-			return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+	for _, step := range []func(*Node) error{(*Node).StartDaemon, waitLink} {
+		for _, n := range []*Node{a, b} {
+			if err := step(n); err != nil {
+				return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+			}
 		}
 	}
 	return a, b, nil
 }
+
+func waitLink(n *Node) error { return n.WaitLink(10 * time.Second) }
 
 func ordinaryUser() int {
 	if os.Getuid() == 0 {
