@@ -102,7 +102,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 		QPs: []inspect.QP{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
 	g.ports()
 	var seen []*Session
-	err := g.ask(func() {
+	err := g.ask(func() (more bool) {
 		g.clock = clock{time.Now(), s.Engine.Now()}
 		g.engine()
 		for _, x := range s.attached {
@@ -110,6 +110,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 				seen = append(seen, x)
 			}
 		}
+		return false
 	})
 	for _, x := range seen {
 		if err == nil {
@@ -124,18 +125,23 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 	return g.snap, nil
 }
 
-// ask runs fn on the engine's thread and waits for it, but not for ever: after
-// an error fn may still run, so g is lost.
-func (g *gather) ask(fn func()) error {
+// ask runs fn on the engine's thread, once a turn as long as it wants more, and
+// waits for it, but not for ever: after an error fn may still run, so g is lost.
+func (g *gather) ask(fn func() (more bool)) error {
 	done := make(chan struct{})
-	g.s.Engine.Do(func() {
-		defer close(done)
-		fn()
-	})
+	var step func()
+	step = func() {
+		if g.ctx.Err() == nil && fn() {
+			g.s.Engine.Do(step) // in the next turn: packets come first
+			return
+		}
+		close(done)
+	}
+	g.s.Engine.Do(step)
 	g.s.Wake()
 	select {
 	case <-done:
-		return nil
+		return g.ctx.Err()
 	case <-g.ctx.Done():
 		return fmt.Errorf("%w: %w", errLoop, g.ctx.Err())
 	}
@@ -147,26 +153,24 @@ func (g *gather) client(x *Session) error {
 	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.line}
 	who := inspect.Owner{Client: x.id, PID: x.owner.pid, Command: x.owner.name}
 	var objects *reflect.MapIter
-	for more := true; more; {
-		err := g.ask(func() {
-			if more = !x.ended; !more {
-				return // its rings may be unmapped
-			}
-			if objects == nil {
-				c.Connected = g.clock.time(x.owner.since)
-				objects = reflect.ValueOf(x.objects).MapRange()
-			}
-			for n := 0; n < slice; n++ {
-				if more = objects.Next(); !more {
-					return
-				}
-				g.object(&c, who, uint32(objects.Key().Uint()), objects.Value().Interface())
-			}
-		})
-		if err != nil {
-			return err
+	err := g.ask(func() (more bool) {
+		if x.ended {
+			return false // its rings may be unmapped
 		}
+		if objects == nil {
+			c.Connected = g.clock.time(x.owner.since)
+			objects = reflect.ValueOf(x.objects).MapRange()
+		}
+		for range slice {
+			if !objects.Next() {
+				return false
+			}
+			g.object(&c, who, uint32(objects.Key().Uint()), objects.Value().Interface())
+		}
+		return true
+	})
+	if err == nil && !c.Connected.IsZero() {
+		g.snap.Clients = append(g.snap.Clients, c)
 	}
-	g.snap.Clients = append(g.snap.Clients, c)
-	return nil
+	return err
 }

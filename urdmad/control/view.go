@@ -214,12 +214,12 @@ func endpoint(ip [4]byte, port uint16) string {
 // what refers to protection domains.
 func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortFunc(s.Clients, func(a, b inspect.Client) int { return cmp.Compare(a.ID, b.ID) })
-	order(s.Domains, func(v *inspect.Domain) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Regions, func(v *inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.CQs, func(v *inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.QPs, func(v *inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Connections, func(v *inspect.Connection) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Listeners, func(v *inspect.Listener) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Domains, func(v inspect.Domain) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Regions, func(v inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.CQs, func(v inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.QPs, func(v inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Connections, func(v inspect.Connection) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Listeners, func(v inspect.Listener) (uint64, uint32) { return v.Client, v.Handle })
 	domains := map[uint64]*inspect.Domain{}
 	for i := range s.Domains {
 		domains[s.Domains[i].Number] = &s.Domains[i]
@@ -236,10 +236,10 @@ func sortSnapshot(s *inspect.Snapshot) {
 	}
 }
 
-func order[T any](list []T, key func(*T) (client uint64, handle uint32)) {
+func order[T any](list []T, key func(T) (client uint64, handle uint32)) {
 	slices.SortFunc(list, func(a, b T) int {
-		ac, ah := key(&a)
-		bc, bh := key(&b)
+		ac, ah := key(a)
+		bc, bh := key(b)
 		return cmp.Or(cmp.Compare(ac, bc), cmp.Compare(ah, bh))
 	})
 }

@@ -1,0 +1,384 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/linked"
+	"urdma/urdma/inspect"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/control"
+	"urdma/urdmad/engine"
+	"urdma/urdmad/worker"
+	"urdma/verbs/abi"
+)
+
+// strangerUID is an ordinary user's.
+const strangerUID = 65534
+
+// TestMain also is the stranger: it uses and looks into the urdmad it is told.
+func TestMain(m *testing.M) {
+	if socket := os.Getenv("URDMA_TEST_LOOK"); socket != "" {
+		os.Exit(look(socket))
+	}
+	os.Exit(m.Run())
+}
+
+func look(socket string) int {
+	c, err := dial(socket)
+	if err == nil {
+		err = c.makeObjects()
+	}
+	var text []byte
+	if err == nil {
+		text, err = fetch(socket)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	os.Stdout.Write(text)
+	return 0
+}
+
+func fetch(socket string) ([]byte, error) {
+	s, err := inspect.Open(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.FetchJSON()
+}
+
+// running is a urdmad's inside on a loopback port.
+type running struct {
+	server *control.Server
+	socket string
+}
+
+func start(t testing.TB) *running {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "urdma-control-") // t.TempDir's parents are closed to strangers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	worker.PrepareRuntime(1)
+	log := slog.New(slog.DiscardHandler)
+	ip := netip.MustParsePrefix("198.18.0.1/24")
+	e := engine.New(engine.Config{Log: log})
+	p := linked.OpenLoopback("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500)
+	e.AddPort(p, engine.Address{Prefix: ip})
+	ids := cm.New(e, log, []cm.Device{{IP: ip.Addr().As4()}}, 4e9, 16)
+	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
+	r.server = &control.Server{Engine: e, CM: ids, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
+		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
+		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
+		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
+	l, err := control.Listen(r.socket, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = r.server.Serve(l) }()
+	t.Cleanup(func() {
+		l.Close()
+		r.server.Close()
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// client speaks the control protocol.
+type client struct{ conn *net.UnixConn }
+
+func dial(socket string) (*client, error) {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	return &client{conn}, err
+}
+
+// call sends a request and decodes the response; descriptors are dropped.
+func call[Q, R any](c *client, kind abi.Type, q Q) (r R, err error) {
+	b := abi.Bytes(&q)
+	copy(b, abi.Bytes(&abi.Header{Type: kind, Length: uint32(len(b))}))
+	if _, err := c.conn.Write(b); err != nil {
+		return r, err
+	}
+	in, oob := make([]byte, abi.MaxMessage), make([]byte, 256)
+	n, oobn, _, _, err := c.conn.ReadMsgUnix(in, oob)
+	if err != nil {
+		return r, err
+	}
+	if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
+		for i := range messages {
+			fds, _ := unix.ParseUnixRights(&messages[i])
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+		}
+	}
+	r, ok := abi.Decode[R](in[:n])
+	if !ok {
+		h, _ := abi.Decode[abi.Header](in[:min(n, 16)])
+		return r, fmt.Errorf("message %d: %d bytes, errno %w", kind, n, syscall.Errno(h.Status))
+	}
+	return r, nil
+}
+
+// makeObjects makes one of each: a domain, a region, a completion queue, a
+// queue pair, an id and a listener.
+func (c *client) makeObjects() error {
+	hello := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
+	copy(hello.Command[:], "tester\x1b[31m")
+	_, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, hello)
+	if err != nil {
+		return err
+	}
+	ctx, err := call[abi.DeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.DeviceRequest{})
+	if err != nil {
+		return err
+	}
+	pd, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle})
+	if err != nil {
+		return err
+	}
+	if _, err = call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: pd.Handle, Access: abi.AccessLocalWrite}); err != nil {
+		return err
+	}
+	cq, err := call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: ctx.Handle, CQE: 10})
+	if err != nil {
+		return err
+	}
+	_, err = call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
+		SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 7, MaxRecvWR: 9, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	if err != nil {
+		return err
+	}
+	ch, err := call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{})
+	if err != nil {
+		return err
+	}
+	for _, listen := range []bool{false, true} {
+		id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
+		if err != nil {
+			return err
+		}
+		if !listen {
+			continue
+		}
+		if _, err := call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id.Handle, Value: 3}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestInspectShowsEveryObject(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	s := snapshot(t, r.socket)
+	if s.Restricted || s.Loop == nil || s.Totals == nil || s.Handshakes == nil || len(s.Ports) != 1 || len(s.Totals.Traffic) != 1 {
+		t.Fatalf("the owner does not see the whole: %+v", s)
+	}
+	if n := [...]int{len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs), len(s.Connections), len(s.Listeners)}; n != [...]int{1, 1, 1, 1, 1, 1, 1} {
+		t.Fatalf("objects: %v, expected one of each", n)
+	}
+	who := s.Clients[0]
+	if who.PID != os.Getpid() || who.UID != os.Getuid() || who.Command != "tester?[31m" || who.Line == "" || who.QPs != 1 || who.IDs != 2 {
+		t.Errorf("client: %+v", who)
+	}
+	q := s.QPs[0]
+	if q.State != "RESET" || q.SendDepth != 8 || q.RecvDepth != 16 || q.PID != os.Getpid() || q.Domain != s.Domains[0].Number || q.SendCQ != s.CQs[0].Handle {
+		t.Errorf("queue pair: %+v", q)
+	}
+	if d := s.Domains[0]; d.Regions != 1 || d.QPs != 1 || d.Device != "urdma0" {
+		t.Errorf("domain: %+v", d)
+	}
+	if l := s.Listeners[0]; l.Backlog != 3 || l.Local == "" {
+		t.Errorf("listener: %+v", l)
+	}
+	for _, at := range []struct {
+		what string
+		age  float64
+	}{{"queue pair", s.Taken.Sub(q.Created).Seconds()}, {"client", s.Taken.Sub(who.Connected).Seconds()},
+		{"connection", s.Taken.Sub(s.Connections[0].Created).Seconds()}} {
+		if at.age < 0 || at.age > 30 {
+			t.Errorf("%s is %v s old", at.what, at.age)
+		}
+	}
+	c.conn.Close()
+	for range 1000 {
+		if s = snapshot(t, r.socket); len(s.Clients) == 0 {
+			return
+		}
+	}
+	t.Error("the client is still there after it has gone")
+}
+
+func snapshot(t *testing.T, socket string) *inspect.Snapshot {
+	t.Helper()
+	text, err := fetch(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(inspect.Snapshot)
+	if err := json.Unmarshal(text, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestInspectIsPrivate has another user look: it sees its own objects alone.
+func TestInspectIsPrivate(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: needs root, to become another user")
+	}
+	r := start(t)
+	mine, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.conn.Close()
+	if err := mine.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(filepath.Dir(r.socket), "test") // the test binary's own directory may be closed
+	text, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(self, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir = "/"
+	cmd.Env = []string{"URDMA_TEST_LOOK=" + r.socket}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: strangerUID, Gid: strangerUID}}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s inspect.Snapshot
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Restricted || s.Loop != nil || s.Totals != nil || s.Handshakes != nil {
+		t.Errorf("a stranger sees the whole's counters: %s", out)
+	}
+	if len(s.Clients) != 1 || s.Clients[0].UID != strangerUID {
+		t.Fatalf("a stranger sees clients %+v", s.Clients)
+	}
+	own := s.Clients[0].ID
+	for what, owners := range map[string][]inspect.Owner{
+		"domain": owners(s.Domains, func(v inspect.Domain) inspect.Owner { return v.Owner }),
+		"region": owners(s.Regions, func(v inspect.Region) inspect.Owner { return v.Owner }),
+		"CQ":     owners(s.CQs, func(v inspect.CQ) inspect.Owner { return v.Owner }),
+		"QP":     owners(s.QPs, func(v inspect.QP) inspect.Owner { return v.Owner }),
+		"id":     owners(s.Connections, func(v inspect.Connection) inspect.Owner { return v.Owner }),
+		"listen": owners(s.Listeners, func(v inspect.Listener) inspect.Owner { return v.Owner }),
+	} {
+		if len(owners) != 1 || owners[0].Client != own {
+			t.Errorf("a stranger sees %s of %+v, expected one of client %d", what, owners, own)
+		}
+	}
+}
+
+func owners[T any](list []T, of func(T) inspect.Owner) (out []inspect.Owner) {
+	for _, v := range list {
+		out = append(out, of(v))
+	}
+	return out
+}
+
+// TestInspectWhileObjectsComeAndGo has slices meet a client that makes and
+// drops objects, and one that dies.
+func TestInspectWhileObjectsComeAndGo(t *testing.T) {
+	r := start(t)
+	stop := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			c, err := dial(r.socket)
+			if err == nil {
+				err = c.makeObjects()
+				c.conn.Close()
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 200 {
+		s := snapshot(t, r.socket)
+		for _, q := range s.QPs {
+			if q.State != "RESET" {
+				t.Fatalf("queue pair: %+v", q)
+			}
+		}
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkSnapshot measures a snapshot of 10,000 regions.
+func BenchmarkSnapshot(b *testing.B) {
+	r := start(b)
+	c, err := dial(r.socket)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.conn.Close()
+	if err := c.makeObjects(); err != nil {
+		b.Fatal(err)
+	}
+	for range 10000 {
+		if _, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		s, err := r.server.Snapshot(context.Background())
+		if err != nil || len(s.Regions) != 10001 {
+			b.Fatal(len(s.Regions), err)
+		}
+	}
+}
