@@ -31,8 +31,12 @@ if [ -z "${URDMA_SERVICE_INSIDE:-}" ]; then
 	chmod 755 "$work"
 	status=0
 	URDMA_SERVICE_INSIDE=$work unshare --mount --cgroup --pid --fork --mount-proc --kill-child --propagation private "$0" "$build" || status=$?
-	find /sys/fs/cgroup -depth -type d -name "${work##*/}" -exec find {} -depth -type d -exec rmdir {} ';' ';' 2>/dev/null || true
-	rm -rf "$work"
+	# What ran is gone with its pid namespace; its control groups are empty.
+	mkdir "$work/cgroup"
+	mount -t cgroup2 cgroup2 "$work/cgroup"
+	find "$work/cgroup" -depth -type d '(' -path "$work/cgroup*/${work##*/}" -o -path "$work/cgroup*/${work##*/}/*" ')' -exec rmdir {} ';' 2>/dev/null || true
+	umount "$work/cgroup"
+	rm -rf --one-file-system "$work"
 	exit $status
 fi
 
