@@ -163,10 +163,9 @@ func (p *Port) send(l *link, pk *port.Packet) sendResult {
 		}
 		return result
 	}
-	if r.kind() == refTx { // from before the link was lost and came back
-		p.releaseOld(r.epoch())
-		return sendDropped
-	}
+	// A private buffer, or one from before the link was lost and came back,
+	// which stays readable until it is released: a caller that allocates ahead
+	// loses nothing.
 	result := l.side.sendCopy(pk.Data)
 	if result != sendFull {
 		p.free(l, r)
