@@ -29,9 +29,33 @@ func (e *Engine) complete(c *CQ, w *abi.CQE, solicited bool) {
 		return
 	}
 	if c.Ring.TakeArm(solicited || w.Status != abi.StatusSuccess) && c.Channel != nil {
-		ev := abi.CompEvent{CQ: c.Handle}
-		c.Events++
-		e.SendEvent(c.Channel, abi.Bytes(&ev))
+		e.sendCompEvent(c)
+	}
+}
+
+func (e *Engine) sendCompEvent(c *CQ) {
+	ev := abi.CompEvent{CQ: c.Handle}
+	c.Events++
+	e.SendEvent(c.Channel, abi.Bytes(&ev))
+}
+
+// writeArrived wakes a program that waits for an event where none can come: it
+// armed its send queue's completion queue with nothing posted that could
+// complete there, so what it waits for is the Write that has just landed.
+// ib_send_bw -e does that on an RNIC: its receiver grants credits by RDMA Write,
+// and a sender without credits waits on its completion queue, for ever if the
+// first grant comes late. An event with nothing to poll is allowed
+// (ibv_get_cq_event(3)), and the program looks at its memory again.
+func (e *Engine) writeArrived(qp *QP) {
+	c := qp.SendCQ
+	if c.Channel == nil || c.users != 1 || c == qp.RecvCQ || qp.sqHead != qp.sqTail {
+		return
+	}
+	if prod, err := qp.Ring.SQProd(qp.sqTail); err != nil || prod != qp.sqTail {
+		return
+	}
+	if c.Ring.TakeArm(false) {
+		e.sendCompEvent(c)
 	}
 }
 

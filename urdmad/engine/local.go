@@ -101,6 +101,7 @@ func (c *Conn) localWrite(wr *sendWR, peer *QP) (moved int, code wire.TermCode) 
 	}
 	if wr.sent == wr.length {
 		wr.state = wrSent
+		e.writeArrived(peer)
 	}
 	peer.Stats.BytesRecv += uint64(moved)
 	return moved, 0

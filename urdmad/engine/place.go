@@ -80,6 +80,9 @@ func (c *Conn) placeWrite(d *wire.DDP, data []byte) wire.TermCode {
 	}
 	c.e.store(qp, r, d.TO, data)
 	qp.Stats.BytesRecv += uint64(len(data))
+	if d.Last {
+		c.e.writeArrived(qp)
+	}
 	return 0
 }
 
