@@ -1,5 +1,6 @@
 // Command urdma is the companion of urdmad: it starts programs on urdmad's
-// devices (exec), and checks, shows and starts configuration files (config).
+// devices (exec), looks inside a running urdmad (status, show), and checks,
+// shows and starts configuration files (config).
 //
 // It keeps no state and starts nothing that outlives it: exec becomes the
 // program. Its manual page, and that of urdma.json, are printed from the

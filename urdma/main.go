@@ -84,9 +84,9 @@ func exitStatus(ran *cobra.Command, err error) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "urdma",
-		Short: "run programs on urdmad and look after its configuration",
+		Short: "run programs on urdmad, look inside it and after its configuration",
 		Long: "urdma is the companion of urdmad(8), the daemon that gives RDMA to machines without RDMA hardware. " +
-			"It starts programs on urdmad's devices, and checks, shows and starts its configuration.",
+			"It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows and starts its configuration.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usage(cobra.NoArgs),
@@ -99,7 +99,7 @@ func newRoot() *cobra.Command {
 		}
 		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newExec(), newConfig(), newVersion(), newMan())
+	root.AddCommand(newExec(), newStatus(), newShow(), newConfig(), newVersion(), newMan())
 	return root
 }
 

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"urdma/config"
+	"urdma/urdma/inspect"
+	"urdma/urdma/report"
+
+	"github.com/spf13/cobra"
+)
+
+// lookOptions are the flags of the commands that look inside a running urdmad.
+type lookOptions struct {
+	socket string
+	json   bool
+}
+
+func (o *lookOptions) addSocket(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
+}
+
+// open connects to the urdmad meant.
+func (o *lookOptions) open() (*inspect.Source, error) {
+	socket := config.FindSocket()
+	if o.socket != "" {
+		var err error
+		if socket, err = filepath.Abs(o.socket); err != nil {
+			return nil, fmt.Errorf("--socket %s: %w", o.socket, err)
+		}
+	}
+	return inspect.Open(socket)
+}
+
+func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
+	s, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Fetch()
+}
+
+func newStatus() *cobra.Command {
+	var o lookOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "sum up a running urdmad",
+		Long: "Sum up the urdmad that runs: version, poll loop, clients, objects, losses and ports. " +
+			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
+			"--json prints the whole snapshot, every object included. Exits with status 1 where no urdmad runs.",
+		Example: "  urdma status",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := o.fetch()
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			return report.Status(cmd.OutOrStdout(), s)
+		},
+	}
+	o.addSocket(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole snapshot as JSON")
+	return cmd
+}
+
+func newShow() *cobra.Command {
+	var o lookOptions
+	var names []string
+	for _, k := range report.Kinds {
+		names = append(names, k.Name)
+	}
+	all := strings.Join(names, ", ")
+	cmd := &cobra.Command{
+		Use:   "show OBJECT",
+		Short: "list the objects of a running urdmad",
+		Long: "List the objects of one kind: " + all + ". " +
+			"Each belongs to the process named at its end. SEND and RECV are posted work requests and the queue's slots, FILL completions not polled, " +
+			"WINDOW segments in flight and the congestion window, READS those we may have open and those we serve. " +
+			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
+			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
+			"ACCESS stands for local write, remote write, remote read, remote atomic, zero based. " +
+			"srq and ah don't exist yet.",
+		Example:   "  urdma show qp\n  urdma show mr --json",
+		ValidArgs: names,
+		Args:      usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k := report.Find(args[0])
+			if k == nil {
+				return withStatus(exitUsage, fmt.Errorf("%q is no kind of object, allowed: %s", args[0], all))
+			}
+			if k.Missing != "" {
+				return fmt.Errorf("%s", k.Missing)
+			}
+			s, err := o.fetch()
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return k.JSON(cmd.OutOrStdout(), s)
+			}
+			return k.Table(cmd.OutOrStdout(), s)
+		},
+	}
+	o.addSocket(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print them as a JSON array, with more of each")
+	return cmd
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLookWithoutUrdmad: each command says clearly that nothing runs.
+func TestLookWithoutUrdmad(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	for _, args := range [][]string{{"status"}, {"show", "qp"}, {"status", "--json"}} {
+		r := run(t, nil, append(args, "--socket", socket)...)
+		want := "urdma " + args[0] + ": no urdmad is running at " + socket + "; start it"
+		if r.status.ExitStatus() != exitFailure || r.stdout != "" || !strings.HasPrefix(r.stderr, want) {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
+func TestShowRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"show"}, exitUsage, "urdma show: accepts 1 arg(s), received 0; use: urdma show OBJECT [flags]\n"},
+		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, cq, qp, srq, ah, connection, listener\n"},
+		{[]string{"show", "srq"}, exitFailure, "urdma show: urdmad has no shared receive queues yet\n"},
+		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
+	} {
+		r := run(t, nil, c.args...)
+		if r.status.ExitStatus() != c.status || r.stdout != "" || r.stderr != c.stderr {
+			t.Errorf("%q: %+v", c.args, r)
+		}
+	}
+}

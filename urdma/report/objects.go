@@ -1,0 +1,290 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"urdma/urdma/inspect"
+)
+
+// Kind is a kind of object.
+type Kind struct {
+	Name string
+	// Missing says why there are no such objects; "" where there can be.
+	Missing string
+	table   func(io.Writer, *inspect.Snapshot) error
+	list    func(*inspect.Snapshot) any
+}
+
+// ErrMissing says that urdmad has no objects of a kind.
+var ErrMissing = errors.New("no such objects yet")
+
+// Kinds lists every kind there is.
+var Kinds = []Kind{
+	kind("port", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports }),
+	kind("client", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
+	kind("pd", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
+	kind("mr", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
+	kind("cq", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
+	kind("qp", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
+	{Name: "srq", Missing: "urdmad has no shared receive queues yet"},
+	{Name: "ah", Missing: "urdmad has no address handles yet"},
+	kind("connection", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
+	kind("listener", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
+}
+
+func kind[T any](name string, columns []column[T], list func(*inspect.Snapshot) []T) Kind {
+	return Kind{Name: name,
+		table: func(w io.Writer, s *inspect.Snapshot) error { return write(w, columns, list(s)) },
+		list:  func(s *inspect.Snapshot) any { return list(s) }}
+}
+
+// Find finds a kind by name, also in the plural; nil if there is none.
+func Find(name string) *Kind {
+	for i := range Kinds {
+		if k := &Kinds[i]; name == k.Name || name == k.Name+"s" {
+			return k
+		}
+	}
+	return nil
+}
+
+// Table prints the objects of a kind.
+func (k *Kind) Table(w io.Writer, s *inspect.Snapshot) error {
+	if k.Missing != "" {
+		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
+	}
+	return k.table(w, s)
+}
+
+// JSON prints the objects of a kind as an array.
+func (k *Kind) JSON(w io.Writer, s *inspect.Snapshot) error {
+	if k.Missing != "" {
+		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(k.list(s))
+}
+
+var ports = []column[inspect.Port]{
+	{"NAME", func(p *inspect.Port) string { return p.Name }},
+	{"DRIVER", func(p *inspect.Port) string { return dash(p.Driver) }},
+	{"ADDRESS", func(p *inspect.Port) string { return p.Address }},
+	{"MAC", func(p *inspect.Port) string { return p.MAC }},
+	{"MTU", func(p *inspect.Port) string { return strconv.Itoa(p.MTU) }},
+	{"TRANSPORT", func(p *inspect.Port) string { return p.Transport }},
+	{"LINK", func(p *inspect.Port) string { return link(p.LinkUp) }},
+	{"DOWNS", func(p *inspect.Port) string { return number(p.LinkDowns) }},
+	{"RX-PACKETS", func(p *inspect.Port) string { return number(p.RxPackets) }},
+	{"TX-PACKETS", func(p *inspect.Port) string { return number(p.TxPackets) }},
+	{"RX-BYTES", func(p *inspect.Port) string { return Bytes(p.RxBytes) }},
+	{"TX-BYTES", func(p *inspect.Port) string { return Bytes(p.TxBytes) }},
+	{"RX-DROPPED", func(p *inspect.Port) string { return number(p.RxDropped) }},
+	{"TX-DROPPED", func(p *inspect.Port) string { return number(p.TxDropped) }},
+	{"ERRORS", func(p *inspect.Port) string { return number(p.RxErrors) }},
+	{"NO-BUFFER", func(p *inspect.Port) string { return number(p.NoBuffer) }},
+}
+
+var clients = []column[inspect.Client]{
+	{"CLIENT", func(c *inspect.Client) string { return number(c.ID) }},
+	{"PID", func(c *inspect.Client) string { return pid(c.PID) }},
+	{"UID", func(c *inspect.Client) string { return strconv.Itoa(c.UID) }},
+	{"CONNECTED", func(c *inspect.Client) string { return instant(c.Connected) }},
+	{"CTX", func(c *inspect.Client) string { return strconv.Itoa(c.Contexts) }},
+	{"PD", func(c *inspect.Client) string { return strconv.Itoa(c.Domains) }},
+	{"MR", func(c *inspect.Client) string { return strconv.Itoa(c.Regions) }},
+	{"CQ", func(c *inspect.Client) string { return strconv.Itoa(c.CQs) }},
+	{"QP", func(c *inspect.Client) string { return strconv.Itoa(c.QPs) }},
+	{"ID", func(c *inspect.Client) string { return strconv.Itoa(c.IDs) }},
+	{"SHARED", func(c *inspect.Client) string { return placed(c.SharedRegions, c.SharedBytes) }},
+	{"FALLBACK", func(c *inspect.Client) string { return placed(c.FallbackRegions, c.FallbackBytes) }},
+	{"EVENTS", func(c *inspect.Client) string { return strconv.Itoa(c.EventsWaiting) }},
+	{"COMMAND", func(c *inspect.Client) string { return command(c) }},
+}
+
+var domains = []column[inspect.Domain]{
+	{"PD", func(d *inspect.Domain) string { return number(d.Number) }},
+	{"HANDLE", func(d *inspect.Domain) string { return handle(d.Handle) }},
+	{"CREATED", func(d *inspect.Domain) string { return instant(d.Created) }},
+	{"DEVICE", func(d *inspect.Domain) string { return dash(d.Device) }},
+	{"MR", func(d *inspect.Domain) string { return strconv.Itoa(d.Regions) }},
+	{"QP", func(d *inspect.Domain) string { return strconv.Itoa(d.QPs) }},
+	{"PID", func(d *inspect.Domain) string { return pid(d.PID) }},
+	{"COMMAND", func(d *inspect.Domain) string { return dash(d.Command) }},
+}
+
+var regions = []column[inspect.Region]{
+	{"LKEY", func(r *inspect.Region) string { return fmt.Sprintf("%08x", r.LKey) }},
+	{"RKEY", func(r *inspect.Region) string { return fmt.Sprintf("%08x", r.RKey) }},
+	{"HANDLE", func(r *inspect.Region) string { return handle(r.Handle) }},
+	{"CREATED", func(r *inspect.Region) string { return instant(r.Created) }},
+	{"PD", func(r *inspect.Region) string { return number(r.Domain) }},
+	{"START", func(r *inspect.Region) string { return fmt.Sprintf("%016x", r.Start) }},
+	{"LENGTH", func(r *inspect.Region) string { return Bytes(r.Length) }},
+	{"ACCESS", func(r *inspect.Region) string { return access(r.Access) }},
+	{"PATH", func(r *inspect.Region) string { return r.Path }},
+	{"PID", func(r *inspect.Region) string { return pid(r.PID) }},
+	{"COMMAND", func(r *inspect.Region) string { return dash(r.Command) }},
+}
+
+var cqs = []column[inspect.CQ]{
+	{"HANDLE", func(c *inspect.CQ) string { return handle(c.Handle) }},
+	{"CREATED", func(c *inspect.CQ) string { return instant(c.Created) }},
+	{"DEVICE", func(c *inspect.CQ) string { return dash(c.Device) }},
+	{"STATE", func(c *inspect.CQ) string { return cqState(c.Overrun) }},
+	{"FILL", func(c *inspect.CQ) string { return fill(c.Fill, c.Depth) }},
+	{"CHANNEL", func(c *inspect.CQ) string { return yes(c.Channel) }},
+	{"ARMED", func(c *inspect.CQ) string { return c.Armed }},
+	{"EVENTS", func(c *inspect.CQ) string { return number(c.Events) }},
+	{"USERS", func(c *inspect.CQ) string { return strconv.Itoa(c.QPs) }},
+	{"PID", func(c *inspect.CQ) string { return pid(c.PID) }},
+	{"COMMAND", func(c *inspect.CQ) string { return dash(c.Command) }},
+}
+
+var qps = []column[inspect.QP]{
+	{"QPN", func(q *inspect.QP) string { return qpn(q.QPN) }},
+	{"CREATED", func(q *inspect.QP) string { return instant(q.Created) }},
+	{"DEVICE", func(q *inspect.QP) string { return dash(q.Device) }},
+	{"PD", func(q *inspect.QP) string { return number(q.Domain) }},
+	{"TYPE", func(q *inspect.QP) string { return q.Type }},
+	{"STATE", func(q *inspect.QP) string { return q.State }},
+	{"S-CQ", func(q *inspect.QP) string { return handle(q.SendCQ) }},
+	{"R-CQ", func(q *inspect.QP) string { return handle(q.RecvCQ) }},
+	{"SEND", func(q *inspect.QP) string { return fill(q.SendFill, q.SendDepth) }},
+	{"RECV", func(q *inspect.QP) string { return fill(q.RecvFill, q.RecvDepth) }},
+	{"PATH", func(q *inspect.QP) string { return dash(q.Path) }},
+	{"PEER", func(q *inspect.QP) string { return dash(q.Peer) }},
+	{"WINDOW", func(q *inspect.QP) string { return window(q.Wire) }},
+	{"RTT", func(q *inspect.QP) string { return rtt(q.Wire) }},
+	{"RESENT", func(q *inspect.QP) string { return resent(q.Wire) }},
+	{"MSG-OUT", func(q *inspect.QP) string { return number(q.MessagesSent) }},
+	{"MSG-IN", func(q *inspect.QP) string { return number(q.MessagesRecv) }},
+	{"OUT", func(q *inspect.QP) string { return Bytes(q.BytesSent) }},
+	{"IN", func(q *inspect.QP) string { return Bytes(q.BytesRecv) }},
+	{"FALLBACK", func(q *inspect.QP) string { return number(q.FallbackJobs) }},
+	{"PID", func(q *inspect.QP) string { return pid(q.PID) }},
+	{"COMMAND", func(q *inspect.QP) string { return dash(q.Command) }},
+}
+
+var connections = []column[inspect.Connection]{
+	{"ID", func(c *inspect.Connection) string { return handle(c.Handle) }},
+	{"CREATED", func(c *inspect.Connection) string { return instant(c.Created) }},
+	{"DEVICE", func(c *inspect.Connection) string { return dash(c.Device) }},
+	{"STATE", func(c *inspect.Connection) string { return c.State }},
+	{"SIDE", func(c *inspect.Connection) string { return dash(c.Side) }},
+	{"LOCAL", func(c *inspect.Connection) string { return dash(c.Local) }},
+	{"PEER", func(c *inspect.Connection) string { return dash(c.Peer) }},
+	{"QPN", func(c *inspect.Connection) string { return qpn(c.QPN) }},
+	{"PATH", func(c *inspect.Connection) string { return dash(c.Path) }},
+	{"READS", func(c *inspect.Connection) string { return fmt.Sprintf("%d/%d", c.Reads, c.Serves) }},
+	{"TRIES", func(c *inspect.Connection) string { return strconv.Itoa(c.Tries) }},
+	{"WINDOW", func(c *inspect.Connection) string { return window(c.Wire) }},
+	{"RTT", func(c *inspect.Connection) string { return rtt(c.Wire) }},
+	{"RESENT", func(c *inspect.Connection) string { return resent(c.Wire) }},
+	{"OUT", func(c *inspect.Connection) string { return Bytes(c.BytesSent) }},
+	{"IN", func(c *inspect.Connection) string { return Bytes(c.BytesRecv) }},
+	{"PID", func(c *inspect.Connection) string { return pid(c.PID) }},
+	{"COMMAND", func(c *inspect.Connection) string { return dash(c.Command) }},
+}
+
+var listeners = []column[inspect.Listener]{
+	{"ID", func(l *inspect.Listener) string { return handle(l.Handle) }},
+	{"CREATED", func(l *inspect.Listener) string { return instant(l.Created) }},
+	{"DEVICE", func(l *inspect.Listener) string { return orAll(l.Device) }},
+	{"LOCAL", func(l *inspect.Listener) string { return l.Local }},
+	{"PENDING", func(l *inspect.Listener) string { return fill(l.Pending, l.Backlog) }},
+	{"PID", func(l *inspect.Listener) string { return pid(l.PID) }},
+	{"COMMAND", func(l *inspect.Listener) string { return dash(l.Command) }},
+}
+
+func number(n uint64) string   { return strconv.FormatUint(n, 10) }
+func handle(n uint32) string   { return strconv.FormatUint(uint64(n), 10) }
+func fill(n, depth int) string { return fmt.Sprintf("%d/%d", n, depth) }
+
+func qpn(n uint32) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%06x", n)
+}
+
+func pid(n int) string {
+	if n == 0 {
+		return "-" // in a PID namespace that urdmad can't see
+	}
+	return strconv.Itoa(n)
+}
+
+func link(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+func cqState(overrun bool) string {
+	if overrun {
+		return "OVERRUN"
+	}
+	return "OK"
+}
+
+func placed(n int, bytes uint64) string { return fmt.Sprintf("%d:%s", n, Bytes(bytes)) }
+
+func command(c *inspect.Client) string {
+	if c.Line != "" {
+		return c.Line
+	}
+	return dash(c.Command)
+}
+
+func orAll(device string) string {
+	if device == "" {
+		return "all"
+	}
+	return device
+}
+
+// access writes enum ibv_access_flags: l w r a z for local write, remote write,
+// remote read, remote atomic, zero based.
+func access(flags uint32) string {
+	var b strings.Builder
+	for _, f := range [...]struct {
+		bit    uint32
+		letter byte
+	}{{1, 'l'}, {2, 'w'}, {4, 'r'}, {8, 'a'}, {32, 'z'}} {
+		if flags&f.bit != 0 {
+			b.WriteByte(f.letter)
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}
+
+// window is segments in flight and how many may be.
+func window(w *inspect.Wire) string {
+	if w == nil {
+		return "-"
+	}
+	return fill(w.InFlight, w.Window)
+}
+
+func rtt(w *inspect.Wire) string {
+	if w == nil {
+		return "-"
+	}
+	return Duration(w.RTTNs)
+}
+
+func resent(w *inspect.Wire) string {
+	if w == nil {
+		return "-"
+	}
+	return number(w.Resent)
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/urdma/inspect"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is out of date (go test ./urdma/report -update writes it); got:\n%s", file, got)
+	}
+}
+
+// sample is a urdmad with a connection on the wire and one on the host.
+func sample(t *testing.T) *inspect.Snapshot {
+	t.Helper()
+	text, err := os.ReadFile("testdata/snapshot.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(inspect.Snapshot)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		t.Fatal(err)
+	}
+	zone := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = zone })
+	return s
+}
+
+func TestTables(t *testing.T) {
+	s := sample(t)
+	for i := range Kinds {
+		k := &Kinds[i]
+		var b strings.Builder
+		err := k.Table(&b, s)
+		if k.Missing != "" {
+			if !errors.Is(err, ErrMissing) {
+				t.Errorf("%s: %v, expected ErrMissing", k.Name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+		golden(t, k.Name+".txt", b.String())
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := sample(t)
+	var b strings.Builder
+	if err := Status(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status.txt", b.String())
+	b.Reset()
+	s.Restricted, s.Loop, s.Totals, s.Handshakes = true, nil, nil, nil
+	if err := Status(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status-restricted.txt", b.String())
+	b.Reset()
+	if err := Status(&b, &inspect.Snapshot{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestJSONIsAnArray(t *testing.T) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		if k.Missing != "" {
+			continue
+		}
+		var b strings.Builder
+		if err := k.JSON(&b, sample(t)); err != nil {
+			t.Error(err)
+		}
+		var list []map[string]any
+		if err := json.Unmarshal([]byte(b.String()), &list); err != nil || len(list) == 0 {
+			t.Errorf("%s: %d objects, %v", k.Name, len(list), err)
+		}
+	}
+}
+
+func TestTabsStayInTheirCell(t *testing.T) {
+	var b strings.Builder
+	columns := []column[string]{{"A", func(s *string) string { return *s }}, {"B", func(*string) string { return "b" }}}
+	if err := write(&b, columns, []string{"x\ty"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), "A    B\nx y  b\n"; got != want {
+		t.Errorf("got %q, expected %q", got, want)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, c := range [][2]string{
+		{Bytes(0), "0"}, {Bytes(1023), "1023"}, {Bytes(1024), "1KiB"}, {Bytes(1536), "1.5KiB"}, {Bytes(1 << 20), "1MiB"},
+		{Bytes(1<<20 - 1), "1MiB"}, {Bytes(^uint64(0)), "16EiB"},
+		{Count(0), "0"}, {Count(999.4), "999"}, {Count(1e3), "1k"}, {Count(12345678), "12.3M"}, {Count(-1), "0"},
+		{Duration(0), "-"}, {Duration(999), "999ns"}, {Duration(12345), "12.3µs"}, {Duration(4e6), "4ms"}, {Duration(1.5e9), "1.5s"},
+		{Span(59 * time.Second), "59s"}, {Span(61 * time.Second), "1m1s"}, {Span(25*time.Hour + time.Minute), "1d1h"}, {Span(-time.Second), "-1s"},
+		{Percent(1, 0), "-"}, {Percent(1, 3), "33.3%"}, {access(1 | 4), "l-r--"}, {access(63), "lwraz"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("got %q, expected %q", c[0], c[1])
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"urdma/urdma/inspect"
+)
+
+// Status sums an urdmad up.
+func Status(w io.Writer, s *inspect.Snapshot) error {
+	d := &s.Daemon
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "urdmad\t%s, pid %d, uid %d, up %s\n", d.Version, d.PID, d.UID, Span(s.Taken.Sub(d.Started)))
+	fmt.Fprintf(t, "socket\t%s\n", d.Socket)
+	fmt.Fprintf(t, "configuration\t%s\n", dash(d.Config))
+	if s.Loop != nil {
+		fmt.Fprintf(t, "poll loop\t%s\n", loop(s))
+	}
+	fmt.Fprintf(t, "clients\t%s\n", dash(clientNames(s.Clients)))
+	fmt.Fprintf(t, "objects\t%s, %s, %s, %s\n", count(len(s.Domains), "protection domain"), count(len(s.CQs), "completion queue"),
+		count(len(s.Connections), "connection"), count(len(s.Listeners), "listener"))
+	fmt.Fprintf(t, "queue pairs\t%s\n", states(s.QPs))
+	fmt.Fprintf(t, "memory\t%s\n", memory(s.Clients))
+	all := s.AllWork()
+	fmt.Fprintf(t, "messages\t%d out (%s), %d in (%s)\n", all.MessagesSent, Bytes(all.BytesSent), all.MessagesRecv, Bytes(all.BytesRecv))
+	fmt.Fprintf(t, "losses\t%s\n", losses(s.AllTraffic()))
+	if s.Totals != nil {
+		fmt.Fprintf(t, "terminates\t%s\n", terminates(s.Totals))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := write(w, brief, s.Ports); err != nil {
+		return err
+	}
+	if s.Restricted {
+		_, err := fmt.Fprintln(w, "\nOnly objects of your own processes are shown; urdmad belongs to another user.")
+		return err
+	}
+	return nil
+}
+
+var brief = []column[inspect.Port]{
+	{"PORT", func(p *inspect.Port) string { return p.Name }},
+	{"ADDRESS", func(p *inspect.Port) string { return p.Address }},
+	{"DRIVER", func(p *inspect.Port) string { return dash(p.Driver) }},
+	{"TRANSPORT", func(p *inspect.Port) string { return p.Transport }},
+	{"LINK", func(p *inspect.Port) string { return link(p.LinkUp) }},
+	{"RX", func(p *inspect.Port) string { return Bytes(p.RxBytes) }},
+	{"TX", func(p *inspect.Port) string { return Bytes(p.TxBytes) }},
+	{"DROPPED", func(p *inspect.Port) string { return number(p.RxDropped + p.TxDropped + p.NoBuffer) }},
+	{"ERRORS", func(p *inspect.Port) string { return number(p.RxErrors) }},
+}
+
+func loop(s *inspect.Snapshot) string {
+	l, up := s.Loop, s.Taken.Sub(s.Daemon.Started)
+	where := "on any core"
+	if l.Core >= 0 {
+		where = fmt.Sprintf("on core %d", l.Core)
+	}
+	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s", where,
+		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs))
+}
+
+const namesShown = 4
+
+func clientNames(list []inspect.Client) string {
+	var names []string
+	for i := range list {
+		if i == namesShown {
+			names = append(names, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s[%s]", dash(list[i].Command), pid(list[i].PID)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func states(list []inspect.QP) string {
+	by := map[string]int{}
+	for i := range list {
+		by[list[i].State]++
+	}
+	text := fmt.Sprint(len(list))
+	for i, name := range slices.Sorted(maps.Keys(by)) {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		text += fmt.Sprintf("%s%d %s", sep, by[name], name)
+	}
+	return text
+}
+
+func memory(list []inspect.Client) string {
+	var c inspect.Client
+	for i := range list {
+		c.SharedRegions += list[i].SharedRegions
+		c.SharedBytes += list[i].SharedBytes
+		c.FallbackRegions += list[i].FallbackRegions
+		c.FallbackBytes += list[i].FallbackBytes
+	}
+	return fmt.Sprintf("%s on shared pages (%s), %d on the fallback path (%s)", count(c.SharedRegions, "region"), Bytes(c.SharedBytes),
+		c.FallbackRegions, Bytes(c.FallbackBytes))
+}
+
+func losses(ports []inspect.Traffic) string {
+	var t inspect.Traffic
+	for i := range ports {
+		t.Add(&ports[i])
+	}
+	return fmt.Sprintf("%d of %d segments resent (%s), %s", t.Resent, t.Segments, Percent(float64(t.Resent), float64(t.Segments)),
+		count(int(t.Timeouts), "timeout"))
+}
+
+func terminates(t *inspect.Totals) string {
+	sum := func(list []inspect.Terminate) (n uint64) {
+		for i := range list {
+			n += list[i].Count
+		}
+		return n
+	}
+	return fmt.Sprintf("%d sent, %d received", sum(t.TerminatesSent), sum(t.TerminatesGot))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,40 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// column is a heading and what stands under it for one object.
+type column[T any] struct {
+	head string
+	cell func(*T) string
+}
+
+// write prints a table, its headings even where there is no object.
+func write[T any](w io.Writer, columns []column[T], objects []T) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	cells := make([]string, len(columns))
+	for i, c := range columns {
+		cells[i] = c.head
+	}
+	line(t, cells)
+	for i := range objects {
+		for j, c := range columns {
+			cells[j] = c.cell(&objects[i])
+		}
+		line(t, cells)
+	}
+	return t.Flush()
+}
+
+// line writes cells; what came from a client is printable already, but a tab
+// would be a cell of its own.
+func line(w io.Writer, cells []string) {
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(c, "\t", " ")
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t")) // errors come at Flush
+}
