@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+const (
+	deathTimeout = 800 * time.Millisecond
+	// Programs need a moment to see the error and leave; the machine is busy.
+	leaveTime = 8 * time.Second
+)
+
+// victim is whom a round kills.
+type victim string
+
+const (
+	killClient  victim = "client"
+	killServer  victim = "server"
+	killDaemonA victim = "urdmad of the server"
+	killDaemonB victim = "urdmad of the client"
+	killDaemons victim = "both urdmads"
+)
+
+// TestKill kills programs and daemons in mid transfer: the other programs get
+// errors and end by themselves, no urdmad falls with its peer, nothing leaks,
+// and the next connection works.
+func TestKill(t *testing.T) {
+	rounds := 10
+	if long {
+		rounds = 100
+	}
+	for _, w := range perWire {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
+			victims := []victim{killClient, killServer, killDaemonA, killDaemonB, killDaemons}
+			if a == b {
+				victims = []victim{killClient, killServer, killDaemonA}
+			}
+			works(t, a, b)
+			for _, v := range victims {
+				t.Run(strings.ReplaceAll(string(v), " ", "-"), func(t *testing.T) { killRounds(t, a, b, v, rounds) })
+			}
+		})
+	}
+}
+
+func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
+	daemons := []int{a.Daemon.PID(), b.Daemon.PID()}
+	before := [2]int{descriptors(t, a), descriptors(t, b)}
+	for i := range rounds {
+		killRound(t, a, b, v, i)
+		if t.Failed() {
+			return
+		}
+	}
+	works(t, a, b)
+	for i, n := range []*lab.Node{a, b} {
+		if !n.Daemon.Running() {
+			t.Fatalf("urdmad of %s is not running:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 30))
+		}
+		if n.Daemon.PID() == daemons[i] && !settlesTo(t, n, before[i]) {
+			t.Errorf("urdmad of %s has %d descriptors, had %d before", n.Name, descriptors(t, n), before[i])
+		}
+	}
+}
+
+// killRound runs a transfer, kills the victim and waits for the others to end.
+func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
+	t.Helper()
+	pair := lab.PerftestPair(a, b, "ib_write_bw", "-D", "60", "-s", "16384")
+	if round%2 == 1 {
+		pair = lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s"},
+			Client: []string{"rping", "-c", "-a", a.Address}}
+	}
+	server, err := pair.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := b.Exec(pair.Client...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Duration(100+37*(round%7)) * time.Millisecond)
+	begin := time.Now()
+	survivors := map[string]*lab.Process{"server": server, "client": client}
+	switch v {
+	case killClient:
+		client.Kill()
+		delete(survivors, "client")
+	case killServer:
+		server.Kill()
+		delete(survivors, "server")
+	case killDaemonA:
+		a.Daemon.Kill()
+	case killDaemonB:
+		b.Daemon.Kill()
+	case killDaemons:
+		a.Daemon.Signal(syscall.SIGKILL)
+		b.Daemon.Kill()
+		a.Daemon.Kill()
+	}
+	for name, p := range survivors {
+		if err := p.Wait(deathTimeout + leaveTime); err != nil && !strings.Contains(err.Error(), "exit status") {
+			t.Errorf("round %d: %s after the death of %s: %v (%v)\n%s\n  urdmad:\n%s", round, name, v, err,
+				time.Since(begin), lab.Tail(p.Output(), 12), lab.Tail(a.Daemon.Output(), 12))
+		}
+	}
+	revive(t, a, b)
+}
+
+// revive starts the daemons that were killed.
+func revive(t *testing.T, a, b *lab.Node) {
+	t.Helper()
+	started := false
+	for _, n := range nodes(a, b) {
+		if !n.Daemon.Running() {
+			if err := n.StartDaemon(); err != nil {
+				t.Fatal(err)
+			}
+			started = true
+		}
+	}
+	if started {
+		works(t, a, b)
+	}
+}
+
+// works runs a short verified rping; the wire may need a moment to come up
+// again, during which rping fails at once.
+func works(t *testing.T, a, b *lab.Node) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if _, err = (lab.Pair{ServerNode: a, ClientNode: b, Limit: 5 * time.Second,
+			Server: []string{"rping", "-s", "-V", "-C", "10"},
+			Client: []string{"rping", "-c", "-V", "-C", "10", "-a", a.Address}}).Run(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("no connection works any more: %v", err)
+}
+
+// descriptors counts what a urdmad has open.
+func descriptors(t *testing.T, n *lab.Node) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Daemon.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// settlesTo waits for the number of descriptors to come down: what a client
+// held goes once its session has been cleaned up.
+func settlesTo(t *testing.T, n *lab.Node, want int) bool {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if descriptors(t, n) <= want {
+			return true
+		}
+	}
+	return false
+}
