@@ -229,16 +229,21 @@ logged "goroutine" || fail "no trace of what stood still is in the journal"
 rping_once || fail "rping after the watchdog's restart"
 pass "a urdmad that stands still is killed with a trace, started again, and serves"
 
-# --- restart: clients are told, and the next connection works
-background "$work/server.out" rping -s -P -v -a 198.18.0.1 -p 9997
+# --- restart: programs are told at once, and the next connection works
+background "$work/server.out" rping -s -a 198.18.0.1 -p 9997
 server=$!
-await "the client in the status line" says "; 1 client, "
+await "the server in the status line" says "; 1 client, "
+background "$work/client.out" rping -c -a 198.18.0.1 -p 9997 -C 1000000000
+client=$!
+await "queue pairs in the status line" says "; 2 clients, 2 queue pairs"
 ctl restart urdmad.service || fail "restart"
-kill -0 $server 2>/dev/null && gone() { ! kill -0 $server 2>/dev/null; } && for ((i = 0; i < 50; i++)); do gone && break; sleep 0.1; done
-kill $server 2>/dev/null || true
-wait $server 2>/dev/null || true
+gone() { ! kill -0 "$1" 2>/dev/null; }
+await "the client to end" gone $client
+await "the server to end" gone $server
+wait $client && fail "the client of a stopped urdmad ended without an error"
+wait $server || true
 rping_once || fail "rping after a restart"
-pass "restart: the next connection works"
+pass "restart: programs end with an error, and the next connection works"
 
 # --- a configuration that is wrong stops it with status 2, without a loop
 echo '{ "ports": [ { "vdev": "loopback", "ipv4_address": "127.0.0.300/24" } ], "sokket": 1 }' | config
