@@ -24,8 +24,8 @@ const (
 
 // yard is the shared volume and what was built.
 type yard struct {
-	t                  *testing.T
-	volume, deny, home string
+	t            *testing.T
+	volume, deny string
 }
 
 func newYard(t *testing.T) *yard {

@@ -19,11 +19,10 @@ type Lab struct {
 	// Dir is the lab's own directory.
 	Dir string
 
-	bin        string
-	mu         sync.Mutex
-	processes  []*Process
-	nodes      []*Node
-	namespaces int
+	bin       string
+	mu        sync.Mutex
+	processes []*Process
+	nodes     []*Node
 }
 
 // New makes a lab with copies of what is in build, so that every user can run
