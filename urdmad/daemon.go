@@ -15,6 +15,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/metrics"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
@@ -39,6 +40,7 @@ type daemon struct {
 	activated  bool // the listener is systemd's
 
 	reporter   *systemd.Reporter
+	metrics    *metrics.Server        // nil: no metrics_address
 	background sync.WaitGroup         // what supervise started
 	refusal    atomic.Pointer[string] // of the last reload, for the status
 }
@@ -95,6 +97,9 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 
 func (d *daemon) start() (err error) {
 	if err := d.listen(); err != nil {
+		return err
+	}
+	if err := d.listenMetrics(); err != nil {
 		return err
 	}
 	if d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger); err != nil {
@@ -189,6 +194,9 @@ func (d *daemon) stop() error {
 	var errs []error
 	if d.listener != nil {
 		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
+	}
+	if d.metrics != nil {
+		errs = append(errs, d.metrics.Close())
 	}
 	if d.server != nil {
 		d.server.Close()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"time"
 
 	"urdma/urdma/inspect"
+	"urdma/urdmad/metrics"
 )
 
 // about is what a snapshot says of this process.
@@ -18,4 +20,34 @@ func (d *daemon) loop() inspect.Loop {
 	s := d.worker.Stats()
 	return inspect.Loop{Turns: s.Turns, BusyTurns: s.BusyTurns, Yields: s.Yields, Sleeps: s.Sleeps, Wakes: s.Wakes,
 		Hogs: s.Hogs, AsleepNs: s.AsleepNs, YieldedNs: s.YieldedNs, LongestGapNs: int64(s.LongestGap)}
+}
+
+// listenMetrics opens metrics_address early: one that can't be had ends urdmad.
+func (d *daemon) listenMetrics() (err error) {
+	if d.cfg.MetricsAddress == "" {
+		return nil
+	}
+	d.metrics, err = metrics.Listen(d.cfg.MetricsAddress, func(ctx context.Context) (*inspect.Snapshot, error) {
+		return d.server.Snapshot(ctx)
+	})
+	return err
+}
+
+// serveMetrics answers scrapes until ctx ends.
+func (d *daemon) serveMetrics(ctx context.Context) {
+	if d.metrics == nil {
+		return
+	}
+	d.background.Go(func() {
+		if err := d.metrics.Serve(); err != nil {
+			d.log.Warn("no more metrics", "error", err)
+		}
+	})
+	d.background.Go(func() {
+		<-ctx.Done()
+		if err := d.metrics.Close(); err != nil {
+			d.log.Warn("closing metrics", "error", err)
+		}
+	})
+	d.log.Info("metrics are served", "address", d.metrics.Addr().String())
 }

@@ -9,7 +9,8 @@ import (
 	"urdma/systemd"
 )
 
-// supervise keeps the service manager informed until ctx ends.
+// supervise keeps the service manager informed until ctx ends, and whoever
+// watches metrics and logs.
 func (d *daemon) supervise(ctx context.Context) {
 	run := func(what string, fn func() error) {
 		d.background.Go(func() {
@@ -20,6 +21,10 @@ func (d *daemon) supervise(ctx context.Context) {
 	}
 	run("status", func() error { return d.reporter.Keep(ctx) })
 	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
+	d.serveMetrics(ctx)
+	if d.cfg.StatsInterval > 0 {
+		d.background.Go(func() { d.logStatistics(ctx) })
+	}
 }
 
 // tell reports to the service manager; that it doesn't listen is worth a line,

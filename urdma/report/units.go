@@ -87,7 +87,10 @@ func Percent(part, whole float64) string {
 	if whole <= 0 {
 		return "-"
 	}
-	return figures(100*part/whole) + "%"
+	if p := 100 * part / whole; p == 0 || p >= 0.005 {
+		return figures(p) + "%"
+	}
+	return "<0.01%"
 }
 
 // instant is a time in the reader's zone.

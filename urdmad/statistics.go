@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"urdma/urdma/inspect"
+)
+
+// logStatistics writes what has happened, every stats_timer_interval until ctx
+// ends.
+func (d *daemon) logStatistics(ctx context.Context) {
+	t := time.NewTicker(d.cfg.StatsInterval)
+	defer t.Stop()
+	last, _ := d.snapshotWithin(ctx, d.cfg.StatsInterval) // without it the first line is one interval late
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		now, err := d.snapshotWithin(ctx, d.cfg.StatsInterval)
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.Warn("no statistics", "error", err)
+			}
+			continue
+		}
+		logDifference(d.log.Logger, last, now)
+		last = now
+	}
+}
+
+func (d *daemon) snapshotWithin(ctx context.Context, limit time.Duration) (*inspect.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(limit, answerTime))
+	defer cancel()
+	return d.server.Snapshot(ctx)
+}
+
+// logDifference writes a line for each port and one for the poll loop, of what
+// happened between two snapshots; nothing where no packet and no message went.
+func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
+	if last == nil || last.Loop == nil || now.Loop == nil {
+		return
+	}
+	seconds := now.Taken.Sub(last.Taken).Seconds()
+	before, after := last.AllTraffic(), now.AllTraffic()
+	quiet := true
+	for i := range now.Ports {
+		p, q := &now.Ports[i], &last.Ports[i]
+		if *p == *q {
+			continue
+		}
+		quiet = false
+		t, u := &after[i], &before[i]
+		log.Info("port statistics", "port", p.Name, "seconds", round(seconds),
+			"rx_packets", grown(p.RxPackets, q.RxPackets), "tx_packets", grown(p.TxPackets, q.TxPackets),
+			"rx_bytes", grown(p.RxBytes, q.RxBytes), "tx_bytes", grown(p.TxBytes, q.TxBytes),
+			"rx_dropped", grown(p.RxDropped, q.RxDropped), "tx_dropped", grown(p.TxDropped, q.TxDropped),
+			"rx_errors", grown(p.RxErrors, q.RxErrors), "no_buffer", grown(p.NoBuffer, q.NoBuffer),
+			"resent", grown(t.Resent, u.Resent), "lost", grown(t.Lost, u.Lost), "timeouts", grown(t.Timeouts, u.Timeouts),
+			"out_of_order", grown(t.Reordered, u.Reordered), "duplicates", grown(t.Duplicates, u.Duplicates))
+	}
+	work, was := now.AllWork(), last.AllWork()
+	if quiet && work == was {
+		return
+	}
+	l, m := now.Loop, last.Loop
+	log.Info("poll loop statistics", "seconds", round(seconds), "turns", l.Turns-m.Turns, "busy_turns", l.BusyTurns-m.BusyTurns,
+		"asleep_seconds", round(float64(l.AsleepNs-m.AsleepNs)/1e9), "yields", l.Yields-m.Yields, "sleeps", l.Sleeps-m.Sleeps,
+		"messages_out", grown(work.MessagesSent, was.MessagesSent), "messages_in", grown(work.MessagesRecv, was.MessagesRecv),
+		"bytes_out", grown(work.BytesSent, was.BytesSent), "bytes_in", grown(work.BytesRecv, was.BytesRecv),
+		"queue_pairs", len(now.QPs))
+}
+
+// grown is 0 where a sum misses what was removed while it was taken.
+func grown(now, last uint64) uint64 {
+	if now < last {
+		return 0
+	}
+	return now - last
+}
+
+// round leaves milliseconds.
+func round(seconds float64) float64 { return float64(int64(seconds*1e3+0.5)) / 1e3 }
