@@ -1,0 +1,287 @@
+package control_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// sizes of the requests, by type; types in between are unknown to urdmad.
+var sizes = map[abi.Type]int{
+	abi.Hello: abi.Size[abi.HelloRequest](), abi.QueryDevice: abi.Size[abi.DeviceRequest](), abi.OpenDevice: abi.Size[abi.DeviceRequest](),
+	abi.CloseDevice: 24, abi.AllocPD: 24, abi.DeallocPD: 24, abi.AddFile: 16, abi.RegMR: abi.Size[abi.RegMRRequest](), abi.DeregMR: 24,
+	abi.CreateChannel: 24, abi.DestroyChannel: 24, abi.CreateCQ: abi.Size[abi.CreateCQRequest](), abi.ResizeCQ: abi.Size[abi.ResizeCQRequest](),
+	abi.DestroyCQ: 24, abi.CreateQP: abi.Size[abi.CreateQPRequest](), abi.ModifyQP: abi.Size[abi.ModifyQPRequest](), abi.QueryQP: 24,
+	abi.DestroyQP: 24, abi.CMCreateChannel: 16, abi.CMDestroyChan: 24, abi.CMCreateID: abi.Size[abi.CMCreateIDRequest](),
+	abi.CMDestroyID: 24, abi.CMBind: abi.Size[abi.CMBindRequest](), abi.CMResolveAddr: abi.Size[abi.CMResolveAddrRequest](),
+	abi.CMResolveRoute: 24, abi.CMListen: 24, abi.CMConnect: abi.Size[abi.CMConnRequest](), abi.CMAccept: abi.Size[abi.CMConnRequest](),
+	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,
+}
+
+// message makes a request that is right in form and anything in content: handles
+// are small numbers, so many exist and are of the wrong kind.
+func message(r *rand.Rand) []byte {
+	t := abi.Type(r.IntN(48))
+	b := make([]byte, max(16, sizes[t]))
+	for i := 16; i+4 <= len(b); i += 4 {
+		v := uint32(r.IntN(16))
+		switch r.IntN(12) {
+		case 0:
+			v = r.Uint32()
+		case 1:
+			v = 1 << r.IntN(32)
+		}
+		binary.NativeEndian.PutUint32(b[i:], v)
+	}
+	switch t {
+	case abi.CreateQP:
+		if r.IntN(2) == 0 {
+			binary.NativeEndian.PutUint32(b[20:], abi.QPTypeRC)
+			binary.NativeEndian.PutUint32(b[32:], 0)
+		}
+	case abi.RegMR:
+		binary.NativeEndian.PutUint32(b[16:], 2)
+		binary.NativeEndian.PutUint32(b[20:], uint32(r.IntN(16)))
+		clear(b[24:])
+		binary.NativeEndian.PutUint64(b[24:], uint64(r.IntN(1<<20)))
+		binary.NativeEndian.PutUint64(b[32:], r.Uint64()>>r.IntN(64))
+		binary.NativeEndian.PutUint32(b[48:], uint32(r.IntN(3)))
+		binary.NativeEndian.PutUint32(b[52:], 10)
+		binary.NativeEndian.PutUint64(b[56:], r.Uint64()>>r.IntN(64))
+	case abi.CMConnect, abi.CMAccept, abi.CMReject:
+		clear(b[24:])
+		binary.NativeEndian.PutUint32(b[24:], uint32(r.IntN(8)))
+		b[38], b[39] = byte(r.IntN(8)), byte(r.IntN(2))
+	case abi.CMCreateID:
+		binary.NativeEndian.PutUint32(b[20:], abi.PSTCP)
+	case abi.CMBind, abi.CMResolveAddr:
+		copy(b[24:], []byte{198, 18, 0, 1, 0x1b, byte(r.IntN(4))})
+		if t == abi.CMResolveAddr {
+			copy(b[24:], make([]byte, 8))
+			copy(b[32:], []byte{198, 18, 0, 1, 0x1b, byte(r.IntN(4))})
+		}
+	}
+	if r.IntN(30) == 0 {
+		b = b[:16+r.IntN(len(b)-15)]
+	}
+	binary.NativeEndian.PutUint32(b, uint32(t))
+	binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
+	return b
+}
+
+// request builds one message of 32-bit words behind the header.
+func request(kind abi.Type, words ...uint32) []byte {
+	b := make([]byte, max(16, sizes[kind]))
+	binary.NativeEndian.PutUint32(b, uint32(kind))
+	binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
+	for i, w := range words {
+		binary.NativeEndian.PutUint32(b[16+4*i:], w)
+	}
+	return b
+}
+
+// furnish greets and makes an object of each kind, so that handles 1 to 10 name
+// a device, a domain, a channel, two queues, a queue pair, an event channel,
+// three ids and a file.
+func furnish(t testing.TB, c *net.UnixConn, port uint32) {
+	exchange(c, hello(), []int{open(t, "/proc/self/mem")})
+	for _, b := range [][]byte{
+		request(abi.OpenDevice, 0), request(abi.AllocPD, 1), request(abi.CreateChannel, 1), request(abi.CreateCQ, 1, 3, 16),
+		request(abi.CreateQP, 2, abi.QPTypeRC, 4, 4, 0, 0, 4, 4, 1, 1, 0), request(abi.CMCreateChannel),
+		request(abi.CMCreateID, 6, abi.PSTCP), request(abi.CMCreateID, 6, abi.PSTCP), request(abi.CMCreateID, 6, abi.PSTCP),
+		request(abi.CMBind, 7, 0, 0x010012c6, port), request(abi.CMListen, 7, 2),
+	} {
+		if !exchange(c, b, nil) {
+			t.Fatal("urdmad hung up on a good message")
+		}
+	}
+	fd, err := unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Ftruncate(fd, 1<<20)
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	exchange(c, request(abi.AddFile), []int{fd})
+}
+
+func open(t testing.TB, path string) int {
+	fd, err := unix.Open(path, unix.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// descriptorsFor are what a hostile client sends along: files of every kind.
+func descriptorsFor(t testing.TB, r *rand.Rand) []int {
+	var out []int
+	for range r.IntN(3) {
+		var fd int
+		var err error
+		switch r.IntN(4) {
+		case 0:
+			fd, err = unix.Open("/proc/self/mem", unix.O_RDWR, 0)
+		case 1:
+			fd, err = unix.Open("/dev/null", unix.O_RDWR, 0)
+		case 2:
+			fd, err = unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
+		case 3:
+			if fd, err = unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING); err == nil {
+				_ = unix.Ftruncate(fd, int64(r.IntN(100000)))
+				_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fd)
+	}
+	return out
+}
+
+// exchange sends raw bytes and takes the answer; false when urdmad hung up.
+func exchange(c *net.UnixConn, b []byte, fds []int) bool {
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	_, _, err := c.WriteMsgUnix(b, oob, nil)
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	if err != nil {
+		return false
+	}
+	in, got := make([]byte, abi.MaxMessage), make([]byte, 256)
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	n, oobn, _, _, err := c.ReadMsgUnix(in, got)
+	if messages, e := unix.ParseSocketControlMessage(got[:oobn]); e == nil {
+		for i := range messages {
+			some, _ := unix.ParseUnixRights(&messages[i])
+			for _, fd := range some {
+				unix.Close(fd)
+			}
+		}
+	}
+	return err == nil && n > 0
+}
+
+func openFiles(t testing.TB) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func hello() []byte {
+	req := abi.HelloRequest{ABIVersion: abi.Version}
+	req.Header = abi.Header{Type: abi.Hello, Length: uint32(abi.Size[abi.HelloRequest]())}
+	return append([]byte(nil), abi.Bytes(&req)...)
+}
+
+// TestHostileMessages: control messages with anything in them, from several
+// clients at once: each is answered or ends its own session, urdmad goes on, and
+// when the clients are gone nothing of theirs is left.
+func TestHostileMessages(t *testing.T) {
+	r := start(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	before := openFiles(t)
+	for range 40 {
+		var clients []*net.UnixConn
+		for range 3 {
+			c, err := dial(r.socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			furnish(t, c.conn, uint32(len(clients))<<24|0x1b)
+			clients = append(clients, c.conn)
+		}
+		for range 150 {
+			i := rng.IntN(len(clients))
+			if !exchange(clients[i], message(rng), descriptorsFor(t, rng)) {
+				clients[i].Close()
+				c, err := dial(r.socket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				furnish(t, c.conn, 0)
+				clients[i] = c.conn
+			}
+		}
+		for _, c := range clients {
+			c.Close()
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); r.server.Clients() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d clients are left", r.server.Clients())
+		}
+	}
+	left := make(chan [2]int)
+	r.server.Engine.Do(func() { left <- [2]int{r.server.Engine.QueuePairs(), r.server.Engine.Memory().Len()} })
+	r.server.Wake()
+	if n := <-left; n != [2]int{} {
+		t.Errorf("%d queue pairs and %d regions are left", n[0], n[1])
+	}
+	if n := openFiles(t); n > before+2 {
+		t.Errorf("%d files are open, %d before", n, before)
+	}
+	if _, err := fetch(r.socket); err != nil {
+		t.Errorf("urdmad doesn't answer any more: %v", err)
+	}
+}
+
+// TestFirstMessage: anything but a greeting, and greetings of other versions,
+// end the session or are refused.
+func TestFirstMessage(t *testing.T) {
+	r := start(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 200 {
+		c, err := dial(r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, rng.IntN(300))
+		for k := range b {
+			b[k] = byte(rng.Uint32())
+		}
+		if i%2 == 0 && len(b) >= 8 {
+			binary.NativeEndian.PutUint32(b, uint32(rng.IntN(48)))
+			binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
+		}
+		exchange(c.conn, b, descriptorsFor(t, rng))
+		c.conn.Close()
+	}
+	if _, err := fetch(r.socket); err != nil {
+		t.Errorf("urdmad doesn't answer any more: %v", err)
+	}
+}
+
+// FuzzMessage takes one message of any bytes after a greeting.
+func FuzzMessage(f *testing.F) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 50 {
+		f.Add(message(rng))
+	}
+	r := start(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == 0 || len(b) > abi.MaxMessage {
+			return
+		}
+		c, err := dial(r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.conn.Close()
+		exchange(c.conn, hello(), nil)
+		exchange(c.conn, b, nil)
+	})
+}
