@@ -77,23 +77,35 @@ func (n *Neighbours) Resolve(now int64, ip wire.IPv4, w Waiter) []Outgoing {
 
 // Packet takes an ARP packet from the wire (RFC 826, packet reception): it
 // answers requests for our address and learns who spoke to us.
+//
+// A request without a sender's address is a probe, whether the address is free
+// (RFC 5227 section 2.1.1): it is answered, and there is nothing to learn.
 func (n *Neighbours) Packet(now int64, a *wire.ARP) []Outgoing {
-	if a.SenderIP == n.ip || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() {
+	forUs := a.TargetIP == n.ip
+	probe := a.SenderIP == wire.IPv4{}
+	if a.SenderIP == n.ip || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe {
 		return nil
 	}
-	forUs := a.TargetIP == n.ip
-	if e := n.table[a.SenderIP]; e != nil {
-		n.learn(now, e, a.SenderMAC)
-	} else if forUs && len(n.table) < maxEntries {
-		e := &neighbour{}
-		n.table[a.SenderIP] = e
-		n.learn(now, e, a.SenderMAC)
+	if !probe {
+		n.meet(now, a, forUs)
 	}
 	if !forUs || a.Op != wire.ARPRequest {
 		return nil
 	}
 	return []Outgoing{{Dst: a.SenderMAC, ARP: wire.ARP{Op: wire.ARPReply, SenderMAC: n.mac, SenderIP: n.ip,
 		TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}}}
+}
+
+// meet takes who spoke: a neighbour we know of, or one who wants to talk to us.
+func (n *Neighbours) meet(now int64, a *wire.ARP, forUs bool) {
+	e := n.table[a.SenderIP]
+	if e == nil && forUs && len(n.table) < maxEntries {
+		e = &neighbour{}
+		n.table[a.SenderIP] = e
+	}
+	if e != nil {
+		n.learn(now, e, a.SenderMAC)
+	}
 }
 
 func (n *Neighbours) learn(now int64, e *neighbour, mac wire.MAC) {
