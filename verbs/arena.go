@@ -2,6 +2,8 @@ package verbs
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -9,90 +11,117 @@ import (
 	"urdma/verbs/abi"
 )
 
-// arena is the client's memory file: urdmad has a copy of its descriptor and
-// maps what is registered of it.
+// arena hands out page-aligned ranges of one memfd that urdmad is given once.
+// The file only grows: sealed against shrinking, it cannot make urdmad's
+// mapping fault. What is given back is punched out, so its memory returns to
+// the system at once.
 type arena struct {
-	client *Client
 	mu     sync.Mutex
-	fd     int
+	fd     int // -1 until the first use
 	handle uint32
-	size   uint64
-	mapped map[uint64][]byte // by offset in the file
-	holes  map[int][]uint64  // free offsets by length
+	size   int64
+	free   []extent // sorted by offset, no two touch
 }
 
-// alloc maps n bytes, rounded up to pages, of the file.
-func (a *arena) alloc(n int) (b []byte, at uint64, err error) {
+// extent is a range of the file, in bytes.
+type extent struct{ offset, length int64 }
+
+// file returns urdmad's handle of the memfd.
+func (a *arena) file(c *Client) (uint32, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.open(); err != nil {
-		return nil, 0, err
-	}
-	page := unix.Getpagesize()
-	n = (n + page - 1) &^ (page - 1)
-	if free := a.holes[n]; len(free) > 0 {
-		at = free[len(free)-1]
-		a.holes[n] = free[:len(free)-1]
-	} else {
-		at = a.size
-		if err := unix.Ftruncate(a.fd, int64(at)+int64(n)); err != nil {
-			return nil, 0, fmt.Errorf("verbs: growing the memory file to %d bytes: %w", at+uint64(n), err)
-		}
-		a.size += uint64(n)
-	}
-	if b, err = unix.Mmap(a.fd, int64(at), n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		a.holes[n] = append(a.holes[n], at)
-		return nil, 0, fmt.Errorf("verbs: mapping %d bytes: %w", n, err)
-	}
-	a.mapped[at] = b
-	return b, at, nil
-}
-
-// open makes the file, sealed so that urdmad's mapping can never lose pages,
-// and shares it.
-func (a *arena) open() error {
-	if a.mapped != nil {
-		return nil
+	if a.fd >= 0 {
+		return a.handle, nil
 	}
 	fd, err := unix.MemfdCreate("urdma-memory", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return fmt.Errorf("verbs: memory file: %w", err)
+		return 0, fmt.Errorf("verbs: memfd: %w", err)
 	}
-	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err == nil {
-		var req abi.Header
-		var resp abi.HandleMessage
-		_, err = call(a.client, abi.AddFile, &req, &resp, fd)
-		a.handle = resp.Handle
+	var resp abi.HandleMessage
+	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err == nil {
+		_, err = call(c, abi.AddFile, &abi.Header{}, &resp, fd, 0)
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing to do about a failed close
-		return fmt.Errorf("verbs: sharing the memory file: %w", err)
+		_ = unix.Close(fd) // of no use
+		return 0, fmt.Errorf("verbs: sharing a memfd: %w", err)
 	}
-	a.fd, a.mapped, a.holes = fd, map[uint64][]byte{}, map[int][]uint64{}
-	return nil
+	a.fd, a.handle = fd, resp.Handle
+	return a.handle, nil
 }
 
-// free gives a mapping and its pages back.
-func (a *arena) free(at uint64) {
+// take maps at least n bytes, whose pages exist: what the system cannot give
+// is an error here and not a signal later.
+func (a *arena) take(n int) (extent, []byte, error) {
+	page := int64(os.Getpagesize())
+	length := (int64(n) + page - 1) &^ (page - 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.mapped[at]
-	if b == nil {
-		return
+	at, err := a.reserve(length)
+	if err != nil {
+		return extent{}, nil, err
 	}
-	delete(a.mapped, at)
-	n := len(b)
-	_ = unix.Munmap(b) // fails only for what is not a mapping
-	if unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(at), int64(n)) == nil {
-		a.holes[n] = append(a.holes[n], at) // zeroed; else it stays unused
+	err = unix.Fallocate(a.fd, 0, at.offset, at.length)
+	var mem []byte
+	if err == nil {
+		mem, err = unix.Mmap(a.fd, at.offset, int(at.length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		a.put(at)
+		return extent{}, nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, err)
+	}
+	return at, mem, nil
+}
+
+// reserve finds the first free range that is long enough, or grows the file.
+func (a *arena) reserve(length int64) (extent, error) {
+	for i, e := range a.free {
+		if e.length < length {
+			continue
+		}
+		a.free[i] = extent{e.offset + length, e.length - length}
+		if e.length == length {
+			a.free = slices.Delete(a.free, i, i+1)
+		}
+		return extent{e.offset, length}, nil
+	}
+	if err := unix.Ftruncate(a.fd, a.size+length); err != nil {
+		return extent{}, fmt.Errorf("verbs: memory of %d bytes: %w", length, err)
+	}
+	at := extent{a.size, length}
+	a.size += length
+	return at, nil
+}
+
+// give takes back what take handed out.
+func (a *arena) give(at extent, mem []byte) {
+	unmap(mem)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fd >= 0 {
+		a.put(at)
 	}
 }
 
-// close forgets the file. Mappings stay: the program may hold slices of them.
+// put frees a range and joins it with its neighbours.
+func (a *arena) put(at extent) {
+	// Failing, the pages merely stay until the file goes.
+	_ = unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at.offset, at.length)
+	i, _ := slices.BinarySearchFunc(a.free, at.offset, func(e extent, offset int64) int { return int(e.offset - offset) })
+	a.free = slices.Insert(a.free, i, at)
+	if i+1 < len(a.free) && at.offset+at.length == a.free[i+1].offset {
+		a.free[i].length += a.free[i+1].length
+		a.free = slices.Delete(a.free, i+1, i+2)
+	}
+	if i > 0 && a.free[i-1].offset+a.free[i-1].length == at.offset {
+		a.free[i-1].length += a.free[i].length
+		a.free = slices.Delete(a.free, i, i+1)
+	}
+}
+
 func (a *arena) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.mapped != nil && a.fd >= 0 {
+	if a.fd >= 0 {
 		_ = unix.Close(a.fd) // nothing to do about a failed close
 		a.fd = -1
 	}

@@ -1,116 +1,133 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
-	"syscall"
+	"net"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
 )
 
-// call sends one request and waits for its response; fds travel with the
-// request, the response's descriptors are returned and the caller's. An errno of
-// urdmad's comes back as a syscall.Errno.
-func call[Req, Resp any](c *Client, t abi.Type, req *Req, resp *Resp, fds ...int) (got []int, err error) {
-	c.call.Lock()
-	defer c.call.Unlock()
-	c.seq++
-	out := abi.Bytes(req)
-	h := abi.Header{Type: t, Length: uint32(len(out)), Seq: c.seq}
-	copy(out, abi.Bytes(&h))
-	var oob []byte
-	if len(fds) > 0 {
-		oob = unix.UnixRights(fds...)
-	}
-	if _, _, err := c.conn.WriteMsgUnix(out, oob, nil); err != nil {
-		return nil, c.lost(err)
-	}
-	oob = make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
-	n, oobn, _, _, err := c.conn.ReadMsgUnix(c.reply[:], oob)
-	if err != nil || n == 0 {
-		return nil, c.lost(err)
-	}
-	if got, err = rights(oob[:oobn]); err != nil {
-		return nil, err
-	}
-	if err := c.take(abi.Bytes(resp), n, h); err != nil {
-		closeAll(got)
-		return nil, err
-	}
-	return got, nil
+// answer is one response with its descriptors.
+type answer struct {
+	body []byte
+	fds  []int
 }
 
-// take checks a response of n bytes and copies it out.
-func (c *Client) take(resp []byte, n int, sent abi.Header) error {
-	size := abi.Size[abi.Header]()
-	if n < size {
-		return c.lost(fmt.Errorf("response of %d bytes", n))
-	}
-	h, _ := abi.Decode[abi.Header](c.reply[:size])
-	switch {
-	case h.Type != sent.Type || h.Seq != sent.Seq:
-		return c.lost(fmt.Errorf("response to message %d (type %d), expected %d (type %d)", h.Seq, h.Type, sent.Seq, sent.Type))
-	case h.Status != 0:
-		return syscall.Errno(h.Status)
-	case n != len(resp):
-		return c.lost(fmt.Errorf("response of %d bytes to a message of type %d, expected %d", n, h.Type, len(resp)))
-	}
-	copy(resp, c.reply[:n])
-	return nil
-}
-
-// lost notes that the session is over.
-func (c *Client) lost(err error) error {
-	c.gone.Store(true)
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed {
-		return ErrClosed
-	}
-	if err == nil {
-		return ErrGone
-	}
-	return fmt.Errorf("%w: %w", ErrGone, err)
-}
-
-func rights(oob []byte) (fds []int, err error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: descriptors from urdmad: %w", err)
-	}
-	for i := range messages {
-		some, err := unix.ParseUnixRights(&messages[i])
-		if err == nil {
-			fds = append(fds, some...)
-		}
-	}
-	return fds, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
+func (a *answer) drop() {
+	for _, fd := range a.fds {
 		_ = unix.Close(fd) // nothing to do about a failed close
 	}
+	a.fds = nil
 }
 
-// one expects exactly one descriptor with a response.
-func one(what string, fds []int) (int, error) {
-	if len(fds) == 1 {
-		return fds[0], nil
+// call sends a request, whose header it fills in, and decodes the response.
+// out may be nil where the response is a header alone. On success there are
+// exactly wantFDs descriptors, which the caller owns.
+func call[Resp, Req any](c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+	a, err := c.exchange(t, abi.Bytes(req), sendFD)
+	if err != nil {
+		return nil, err
 	}
-	closeAll(fds)
-	return -1, fmt.Errorf("verbs: %s: urdmad sent %d descriptors, expected 1", what, len(fds))
+	h, _ := abi.Decode[abi.Header](a.body[:abi.Size[abi.Header]()])
+	if out != nil {
+		copy(abi.Bytes(out), a.body) // on a refusal too: HELLO's carries urdmad's version
+	}
+	if h.Status != 0 {
+		a.drop()
+		return nil, refusal(t, h.Status)
+	}
+	if len(a.fds) != wantFDs || out != nil && len(a.body) < abi.Size[Resp]() {
+		a.drop()
+		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", requestName(t), len(a.body), len(a.fds), unix.EPROTO)
+	}
+	return a.fds, nil
 }
 
-// release asks urdmad to forget an object.
-func release(c *Client, t abi.Type, handle uint32) error {
-	req := abi.HandleMessage{Handle: handle}
-	var resp abi.Header
-	_, err := call(c, t, &req, &resp)
+// callHandle makes a request that names one object and returns nothing.
+func (c *Client) callHandle(t abi.Type, handle uint32) error {
+	_, err := call[abi.Header](c, t, &abi.HandleMessage{Handle: handle}, nil, -1, 0)
 	return err
+}
+
+// exchange takes one request at a time to urdmad and back.
+func (c *Client) exchange(t abi.Type, req []byte, sendFD int) (answer, error) {
+	c.calling.Lock()
+	defer c.calling.Unlock()
+	if c.dead.Load() {
+		return answer{}, c.endError()
+	}
+	c.seq++
+	h := abi.Header{Type: t, Length: uint32(len(req)), Seq: c.seq}
+	copy(req, abi.Bytes(&h))
+	var oob []byte
+	if sendFD >= 0 {
+		oob = unix.UnixRights(sendFD)
+	}
+	if _, _, err := c.control.WriteMsgUnix(req, oob, nil); err != nil {
+		c.lose()
+		return answer{}, c.endError()
+	}
+	select {
+	case a := <-c.answers:
+		got, _ := abi.Decode[abi.Header](a.body[:abi.Size[abi.Header]()])
+		if got.Type != t || got.Seq != c.seq {
+			a.drop()
+			c.lose()
+			return answer{}, c.endError()
+		}
+		return a, nil
+	case <-c.gone:
+		return answer{}, c.endError()
+	}
+}
+
+// readAnswers is the goroutine that reads the control socket. Its end is
+// urdmad's.
+func (c *Client) readAnswers() {
+	defer c.lose()
+	buf := make([]byte, abi.MaxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	for {
+		n, oobn, _, _, err := c.control.ReadMsgUnix(buf, oob)
+		if err != nil || n < abi.Size[abi.Header]() {
+			return
+		}
+		a := answer{body: slices.Clone(buf[:n]), fds: descriptors(oob[:oobn])}
+		select {
+		case c.answers <- a:
+		default: // urdmad says nothing unasked
+			a.drop()
+			return
+		}
+	}
+}
+
+func descriptors(oob []byte) (fds []int) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	return fds
+}
+
+// dialControl connects to the first place that answers.
+func dialControl(places []string) (*net.UnixConn, error) {
+	var all []error
+	for _, path := range places {
+		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+		if err == nil {
+			return conn, nil
+		}
+		all = append(all, err)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoDaemon, errors.Join(all...))
 }

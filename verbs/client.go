@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,50 +10,60 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/config"
 	"urdma/verbs/abi"
-	"urdma/verbs/ring"
 )
 
-// Client is a session with a urdmad. What it owns ends with it, and with the
-// process.
+// Client is a connection to urdmad. Everything made through it ends with it.
 type Client struct {
-	call  sync.Mutex // held for one request and its response
-	conn  *net.UnixConn
-	seq   uint32
-	reply [abi.MaxMessage]byte
-	gone  atomic.Bool
+	control *net.UnixConn
+	calling sync.Mutex // one request and its answer at a time
+	seq     uint32
+	answers chan answer
 
-	devices  int
-	bellsMem []byte
-	bells    []ring.ClientBells // by worker
-	kick     int
-	kickMu   sync.RWMutex // kick is not closed under a writer
+	kickFD  int
+	bells   []byte // the doorbell page
+	workers int
+	devices []*Device
+	memory  arena
 
-	arena  arena
-	pinned pinned
-	cm     router
+	dead    atomic.Bool   // before gone is closed
+	gone    chan struct{} // closed when urdmad is lost or the client closed
+	closed  atomic.Bool   // by Close
+	ending  sync.Once
+	readers sync.WaitGroup
 
-	mu     sync.Mutex
-	files  map[*eventFile]struct{} // to close with the client
-	closed bool
+	mu       sync.Mutex // guards what follows
+	contexts map[*Context]struct{}
+	channels map[*CompChannel]struct{}
+	regions  map[*MR]struct{}
+	cqs      map[uint32]*CQ
+	qps      map[uint32]*QP
+	cm       *eventChannel // written under sharing as well
+
+	sharing sync.Mutex       // makes one of each: cm, and the contexts of shared
+	shared  map[int]*Context // by device, for connections that bring no domain
 }
 
-// Open connects to the urdmad that C programs would find: $URDMA_SOCKET, or the
-// first of the default places that has a socket. The error is ErrNoDaemon if
-// nobody answers there.
-func Open() (*Client, error) { return OpenSocket(config.FindSocket()) }
-
-// OpenSocket connects to the urdmad at a control socket's path.
-func OpenSocket(path string) (*Client, error) {
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
-	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", ErrNoDaemon, path, err)
+// Open connects to urdmad. An empty socket means the one that urdma exec would
+// find: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
+// /run/urdma/urdmad.sock, or /tmp/urdma-UID/urdmad.sock. The error is
+// ErrNoDaemon where none answers, ErrVersion where one speaks another protocol.
+func Open(socket string) (*Client, error) {
+	places := []string{socket}
+	if socket == "" {
+		places = socketPlaces()
 	}
-	c := &Client{conn: conn, kick: -1, files: map[*eventFile]struct{}{}}
-	c.arena.client, c.cm.client = c, c
+	conn, err := dialControl(places)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{control: conn, answers: make(chan answer, 1), gone: make(chan struct{}), kickFD: -1,
+		contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
+		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
+	c.memory.fd = -1
+	c.readers.Go(c.readAnswers)
 	if err := c.greet(); err != nil {
-		_ = c.Close() // the error that matters is the greeting's
+		c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -63,91 +72,131 @@ func OpenSocket(path string) (*Client, error) {
 func (c *Client) greet() error {
 	req := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
 	copy(req.Command[:len(req.Command)-1], filepath.Base(os.Args[0]))
-	var fds []int
-	if self, err := unix.Open("/proc/self/mem", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
-		defer unix.Close(self) //nolint:errcheck // urdmad has its own copy
-		fds = append(fds, self)
-	}
+	memory := -1
+	if f, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0); err == nil {
+		defer f.Close()
+		memory = int(f.Fd())
+	} // without it only memory of AllocMemory can be registered
 	var resp abi.HelloResponse
-	got, err := call(c, abi.Hello, &req, &resp, fds...)
-	if errors.Is(err, unix.EPROTO) {
-		return fmt.Errorf("verbs: urdmad speaks another version of the protocol than this program (%d): %w", abi.Version, err)
+	fds, err := call(c, abi.Hello, &req, &resp, memory, 2)
+	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
+		return fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
 	}
 	if err != nil {
-		return fmt.Errorf("verbs: greeting urdmad: %w", err)
-	}
-	if len(got) != 2 {
-		closeAll(got)
-		return fmt.Errorf("verbs: urdmad sent %d descriptors with its greeting, expected 2", len(got))
-	}
-	c.kick, c.devices = got[1], int(resp.NumDevices)
-	defer unix.Close(got[0]) //nolint:errcheck // mapped or not, it is done with
-	return c.mapBells(got[0], &resp)
-}
-
-func (c *Client) mapBells(fd int, resp *abi.HelloResponse) (err error) {
-	if int(resp.DoorbellBytes) < int(resp.Workers)*abi.Size[abi.Doorbells]() {
-		return fmt.Errorf("verbs: urdmad offers %d bytes of doorbells for %d workers", resp.DoorbellBytes, resp.Workers)
-	}
-	if c.bellsMem, err = mapShared(fd, int(resp.DoorbellBytes)); err != nil {
 		return err
 	}
-	c.bells = make([]ring.ClientBells, resp.Workers)
-	for i := range c.bells {
-		c.bells[i].Init(c.bellsMem, i)
+	c.kickFD = fds[1]
+	defer unix.Close(fds[0])
+	c.workers = int(resp.Workers)
+	if resp.Workers == 0 || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
+		return fmt.Errorf("verbs: doorbells of %d bytes for %d workers: %w", resp.DoorbellBytes, resp.Workers, unix.EPROTO)
 	}
+	if c.bells, err = mapShared(fds[0], int(resp.DoorbellBytes)); err != nil {
+		return err
+	}
+	return c.readDevices(int(resp.NumDevices))
+}
+
+func mapShared(fd, bytes int) ([]byte, error) {
+	mem, err := unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("verbs: mapping %d bytes: %w", bytes, err)
+	}
+	return mem, nil
+}
+
+func unmap(mem []byte) {
+	if mem != nil {
+		_ = unix.Munmap(mem) // fails only for what is not a mapping
+	}
+}
+
+// Gone is closed when the connection to urdmad has ended.
+func (c *Client) Gone() <-chan struct{} { return c.gone }
+
+// endError is what everything answers once the connection has ended.
+func (c *Client) endError() error {
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	return ErrGone
+}
+
+// lose ends the connection and wakes whoever waits for anything.
+func (c *Client) lose() {
+	c.ending.Do(func() {
+		c.dead.Store(true)
+		close(c.gone)
+		c.control.Close()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, q := range c.cqs {
+			q.wake()
+		}
+		if c.cm != nil {
+			c.cm.endAll()
+		}
+	})
+}
+
+// kick wakes a sleeping worker. A full socket means that kicks enough are on
+// their way.
+func (c *Client) kick() { _ = unix.Send(c.kickFD, kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) }
+
+var kickByte = []byte{1}
+
+// Close ends the connection to urdmad and everything made through it: queue
+// pairs, whose peers are told, listeners, and the memory of AllocMemory, which
+// must not be touched afterwards. Whoever waits gets ErrClosed.
+func (c *Client) Close() error {
+	if c.closed.Swap(true) {
+		return ErrClosed
+	}
+	c.lose()
+	for _, q := range snapshot(c, c.qps) {
+		q.release()
+	}
+	for _, q := range snapshot(c, c.cqs) {
+		q.release()
+	}
+	c.releaseRest()
+	c.readers.Wait()
+	unmap(c.bells)
+	if c.kickFD >= 0 {
+		_ = unix.Close(c.kickFD) // nothing to do about a failed close
+	}
+	c.memory.close()
 	return nil
 }
 
-// mapShared maps memory that urdmad shares.
-func mapShared(fd, bytes int) ([]byte, error) {
-	m, err := unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: mapping %d bytes of urdmad's memory: %w", bytes, err)
-	}
-	return m, nil
-}
-
-// Alive reports whether urdmad still answered when it was last heard of.
-func (c *Client) Alive() bool { return !c.gone.Load() }
-
-// ring rings a doorbell after a publish, and wakes the worker if it sleeps.
-func (c *Client) ring(worker, bell int) {
-	if !c.bells[worker].Ring(bell) {
-		return
-	}
-	c.kickMu.RLock()
-	defer c.kickMu.RUnlock()
-	if c.kick >= 0 {
-		// A full socket has kicks enough; a dead one is noticed elsewhere.
-		_ = unix.Sendto(c.kick, []byte{0}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
-	}
-}
-
-// Close hangs up: urdmad ends every connection of the client and forgets its
-// objects. Waiting calls return ErrClosed.
-func (c *Client) Close() error {
+func (c *Client) releaseRest() {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return ErrClosed
+	defer c.mu.Unlock()
+	for m := range c.regions {
+		m.release()
 	}
-	c.closed = true
-	files := c.files
-	c.files = nil
-	c.mu.Unlock()
-	c.pinned.close(!c.gone.Load())
-	c.gone.Store(true)
-	err := c.conn.Close()
-	for f := range files {
-		f.f.Close()
+	for ch := range c.channels {
+		ch.release()
 	}
-	c.kickMu.Lock()
-	if c.kick >= 0 {
-		_ = unix.Close(c.kick) // nothing to do about a failed close
-		c.kick = -1
+	for x := range c.contexts {
+		x.release()
 	}
-	c.kickMu.Unlock()
-	c.arena.close()
-	return err
+	if c.cm != nil {
+		c.cm.socket.Close()
+	}
+	clear(c.regions)
+	clear(c.channels)
+	clear(c.contexts)
+}
+
+// snapshot empties a table and returns what was in it.
+func snapshot[T any](c *Client, table map[uint32]T) []T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]T, 0, len(table))
+	for _, v := range table {
+		all = append(all, v)
+	}
+	clear(table)
+	return all
 }

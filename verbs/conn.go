@@ -2,146 +2,288 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"urdma/verbs/abi"
 )
 
-// MaxPrivateData is the most private data a connection request, accept or reject
-// carries, in bytes.
-const MaxPrivateData = abi.MaxPrivate
+// MaxPrivateData is how many bytes of private data every peer can read
+// (struct rdma_conn_param counts them in 8 bits).
+const MaxPrivateData = 255
 
-// ConnConfig says what a connection is made with.
-type ConnConfig struct {
-	PD             *PD
-	SendCQ, RecvCQ *CQ // may be one
-	QP             QPConfig
-	PrivateData    []byte // for the peer, at most MaxPrivateData bytes
-	// Reads is how many RDMA Reads may be open at once, each way; the peer's
-	// number counts too. 0 is 16, negative none.
-	Reads int
-	// NoReceiveFails has a message fail the connection if the receiver has not
-	// posted a receive for it after a tenth of a second. Without it the message
-	// waits.
-	NoReceiveFails bool
-	// Prepare, if set, is called with the new queue pair before the connection
-	// is made: the place to post receives for what the peer sends first.
-	Prepare func(*QP) error
+// ConnOptions says what a connection is made of. Whatever is left out the
+// connection makes, and takes with it when it is closed.
+type ConnOptions struct {
+	PD             *PD // of the device that reaches the peer
+	SendCQ, RecvCQ *CQ
+	QP             QPOptions
+
+	PrivateData []byte // for the peer, at most MaxPrivateData bytes
+	// Serve is how many RDMA Reads of the peer may be open at a time
+	// (responder_resources), Reads how many of ours (initiator_depth). 0 takes
+	// what the device, and accepting what the peer, can do; negative is none.
+	Serve, Reads int
+	// RNRTries is how often a message to a peer that posted no receive is tried
+	// (rnr_retry_count): 0 or 7 and above for ever, negative not again.
+	RNRTries int
+	// Spin makes Wait and the connection's own operations poll for this long
+	// before they sleep; see CQ.SetSpin. Of queues that it makes itself.
+	Spin time.Duration
+	// Prepare runs before the handshake: the place to register memory and to
+	// post receives, so that the peer's first message finds one.
+	Prepare func(*Conn) error
 }
 
-const (
-	defaultReads = 16
-	retryForever = 7 // rnr_retry_count of rdma_connect(3)
-	retrySome    = 6
-)
-
-func (cfg *ConnConfig) check() error {
-	switch {
-	case cfg.PD == nil:
-		return fmt.Errorf("%w: a connection needs a protection domain", ErrRequest)
-	case len(cfg.PrivateData) > MaxPrivateData:
-		return fmt.Errorf("%w: %d bytes of private data, at most %d", ErrRequest, len(cfg.PrivateData), MaxPrivateData)
-	}
-	return nil
-}
-
-func (cfg *ConnConfig) param(q *QP) abi.CMParam {
-	reads := cfg.Reads
-	if reads == 0 {
-		reads = defaultReads
-	}
-	reads = min(max(reads, 0), 255)
-	p := abi.CMParam{QP: q.handle, QPNum: q.Num, ResponderResources: uint8(reads), InitiatorDepth: uint8(reads),
-		RetryCount: 7, RNRRetryCount: retryForever}
-	if cfg.NoReceiveFails {
-		p.RNRRetryCount = retrySome
-	}
-	p.SetPrivate(cfg.PrivateData)
-	return p
-}
-
-// Conn is a connection and its queue pair.
+// Conn is a connection with its queue pair. Work is posted to QP and polled
+// from its queues; where the connection made the queues itself, Send, Write,
+// Read and Recv do both. A Conn made with the caller's queues leaves polling to
+// the caller.
 type Conn struct {
 	*QP
-	// PrivateData is what the peer sent with its request or accept.
-	PrivateData []byte
-	Local, Peer netip.AddrPort
-
-	id    *id
-	close sync.Once
-	err   error
-}
-
-// Done is closed when the connection has ended, by either side or by the death
-// of the peer. Work requests complete with Flushed, or with what ended it.
-func (c *Conn) Done() <-chan struct{} { return c.id.over }
-
-// Disconnect ends the connection in good order: what was posted goes out first,
-// for a second at most. Done tells when it has ended.
-func (c *Conn) Disconnect() error {
-	if err := release(c.id.c, abi.CMDisconnect, c.id.handle); err != nil {
-		return fmt.Errorf("verbs: disconnect: %w", err)
+	id      *connID
+	private []byte
+	local   netip.AddrPort
+	remote  netip.AddrPort
+	param   abi.CMParam
+	own     struct {
+		pd             bool
+		sendCQ, recvCQ bool
 	}
-	return nil
+	turn   chan struct{} // holds the token of Send, Write and Read
+	serial uint64
+	closed sync.Once
+	result error
 }
 
-// closeWait is how long Close waits for an orderly end.
-const closeWait = 2 * time.Second
+// offered is what the peer of a request can do.
+type offered struct{ serve, reads int }
 
-// Close disconnects, waits for the end, and destroys the queue pair.
-func (c *Conn) Close() error {
-	c.close.Do(func() {
-		if c.Disconnect() == nil {
-			select {
-			case <-c.id.over:
-			case <-time.After(closeWait):
-			}
-		}
-		c.id.destroy()
-		c.err = c.QP.Close()
-	})
-	return c.err
-}
-
-// makeQP makes and prepares the queue pair of a connection.
-func (cfg *ConnConfig) makeQP() (*QP, error) {
-	q, err := cfg.PD.NewQP(cfg.SendCQ, cfg.RecvCQ, cfg.QP)
-	if err != nil {
+// prepare makes what the options leave out, and the queue pair.
+func (id *connID) prepare(device uint32, options *ConnOptions) (*Conn, error) {
+	o := ConnOptions{}
+	if options != nil {
+		o = *options
+	}
+	conn := &Conn{id: id, turn: make(chan struct{}, 1)}
+	if err := setPrivate(&conn.param, o.PrivateData); err != nil {
 		return nil, err
 	}
-	if cfg.Prepare != nil {
-		if err := cfg.Prepare(q); err != nil {
-			_ = q.Close() // the error that matters is Prepare's
+	conn.param.ResponderResources, conn.param.InitiatorDepth = depth(o.Serve), depth(o.Reads)
+	conn.param.RetryCount, conn.param.RNRRetryCount = 7, rnrTries(o.RNRTries)
+	if err := conn.make(device, &o); err != nil {
+		return nil, err
+	}
+	id.qp.Store(conn.QP)
+	if o.Prepare != nil {
+		if err := o.Prepare(conn); err != nil {
+			conn.releaseObjects()
 			return nil, err
 		}
 	}
-	return q, nil
+	return conn, nil
 }
 
-func addrPort(a abi.Addr) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(a.IPv4BE), a.Port())
+func depth(n int) uint8 {
+	if n == 0 {
+		return 255
+	}
+	return uint8(min(max(n, 0), 255))
 }
 
-// resolve makes an rdma_cm address of "host:port".
-func resolve(ctx context.Context, address string) (abi.Addr, error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return abi.Addr{}, fmt.Errorf("verbs: address %q: %w", address, err)
+func rnrTries(n int) uint8 {
+	if n == 0 {
+		return 7
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return abi.Addr{}, fmt.Errorf("verbs: address %q: %w", address, err)
+	return uint8(min(max(n, 0), 7))
+}
+
+func setPrivate(p *abi.CMParam, private []byte) error {
+	if len(private) > MaxPrivateData {
+		return fmt.Errorf("verbs: %d bytes of private data, expected at most %d: %w", len(private), MaxPrivateData, syscall.EINVAL)
 	}
-	if host == "" {
-		return abi.MakeAddr([4]byte{}, uint16(port)), nil
+	p.SetPrivate(private)
+	return nil
+}
+
+func (conn *Conn) make(device uint32, o *ConnOptions) (err error) {
+	c := conn.id.channel.client
+	if int(device) >= len(c.devices) {
+		return fmt.Errorf("verbs: no device %d: %w", device, syscall.ENODEV)
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
-	if err != nil {
-		return abi.Addr{}, fmt.Errorf("verbs: address %q: %w", address, err)
+	pd, made := o.PD, []interface{ Close() error }{}
+	defer func() {
+		for i := len(made) - 1; err != nil && i >= 0; i-- {
+			err = errors.Join(err, made[i].Close())
+		}
+	}()
+	if pd == nil {
+		x, err := c.sharedContext(int(device))
+		if err != nil {
+			return err
+		}
+		if pd, err = x.AllocPD(); err != nil {
+			return err
+		}
+		conn.own.pd, made = true, append(made, pd)
+	} else if pd.ctx.device.number != int(device) {
+		return fmt.Errorf("verbs: the peer is reached by %s, the domain belongs to %s: %w", c.devices[device].Name, pd.ctx.device.Name, syscall.EINVAL)
 	}
-	return abi.MakeAddr(ips[0].Unmap().As4(), uint16(port)), nil
+	o.QP.fill()
+	send, recv := o.SendCQ, o.RecvCQ
+	if send == nil {
+		if send, err = pd.ctx.waitableCQ(o.QP.SendWR, o.Spin); err != nil {
+			return err
+		}
+		conn.own.sendCQ, made = true, append(made, send)
+	}
+	if recv == nil {
+		if recv, err = pd.ctx.waitableCQ(o.QP.RecvWR, o.Spin); err != nil {
+			return err
+		}
+		conn.own.recvCQ, made = true, append(made, recv)
+	}
+	conn.QP, err = pd.CreateQP(send, recv, o.QP)
+	return err
+}
+
+// sharedContext is the device opened once for all connections that bring no
+// protection domain.
+func (c *Client) sharedContext(device int) (*Context, error) {
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	if x := c.shared[device]; x != nil {
+		return x, nil
+	}
+	x, err := c.devices[device].Open()
+	if err == nil {
+		c.shared[device] = x
+	}
+	return x, err
+}
+
+// waitableCQ makes a queue on the context's own channel.
+func (x *Context) waitableCQ(entries int, spin time.Duration) (*CQ, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.channel == nil {
+		ch, err := x.CreateCompChannel()
+		if err != nil {
+			return nil, err
+		}
+		x.channel = ch
+	}
+	q, err := x.CreateCQ(min(entries, x.device.MaxCQE), x.channel)
+	if err == nil {
+		q.SetSpin(spin)
+	}
+	return q, err
+}
+
+// handshake sends CM_CONNECT or CM_ACCEPT and waits until it is answered.
+func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi.CMEvent, error) {
+	most := conn.pd.ctx.device.MaxReads
+	conn.param.ResponderResources = uint8(min(int(conn.param.ResponderResources), peer.serve, most))
+	conn.param.InitiatorDepth = uint8(min(int(conn.param.InitiatorDepth), peer.reads, most))
+	conn.param.QP, conn.param.QPNum = conn.handle, conn.qpn
+	req := abi.CMConnRequest{ID: conn.id.handle, Param: conn.param}
+	if _, err := call[abi.Header](conn.id.channel.client, t, &req, nil, -1, 0); err != nil {
+		return nil, err
+	}
+	ev, err := conn.id.await(ctx, abi.CMEstablished)
+	if err == nil {
+		conn.state.CompareAndSwap(abi.QPSInit, abi.QPSRTS)
+	}
+	return ev, err
+}
+
+// SetPrivateData replaces ConnOptions.PrivateData. It is for Prepare, which may
+// have made what the peer is to be told; later it has no effect.
+func (conn *Conn) SetPrivateData(b []byte) error { return setPrivate(&conn.param, b) }
+
+// PrivateData is what the peer gave to Accept, or to Dial.
+func (conn *Conn) PrivateData() []byte { return conn.private }
+
+// LocalAddr is our end's address.
+func (conn *Conn) LocalAddr() netip.AddrPort { return conn.local }
+
+// RemoteAddr is the peer's address.
+func (conn *Conn) RemoteAddr() netip.AddrPort { return conn.remote }
+
+// Done is closed when the connection has ended: by either side, by the peer's
+// death, or with urdmad (RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL).
+func (conn *Conn) Done() <-chan struct{} { return conn.id.done }
+
+// Err tells why the connection ended, nil before Done is closed: ErrDisconnected,
+// with ETIMEDOUT where the peer fell silent, or ErrGone.
+func (conn *Conn) Err() error {
+	select {
+	case <-conn.id.done:
+		return conn.id.why
+	default:
+		return nil
+	}
+}
+
+// Disconnect ends the connection in good order (rdma_disconnect(3)): what was
+// posted still goes out, for a second at most. It does not wait; Done tells.
+func (conn *Conn) Disconnect() error { return conn.id.request(abi.CMDisconnect) }
+
+// closeLimit bounds Close where the peer takes nothing more.
+const closeLimit = 2 * time.Second
+
+// Close disconnects, waits until what was posted is out, two seconds at most,
+// and destroys the queue pair and whatever the connection made for itself;
+// memory that was registered in its own protection domain is deregistered.
+func (conn *Conn) Close() error {
+	conn.closed.Do(func() {
+		if conn.Err() == nil && conn.Disconnect() == nil {
+			t := time.NewTimer(closeLimit)
+			defer t.Stop()
+			select {
+			case <-conn.id.done:
+			case <-t.C:
+			}
+		}
+		conn.result = conn.releaseObjects()
+		conn.id.destroy()
+	})
+	return conn.result
+}
+
+func (conn *Conn) releaseObjects() error {
+	all := []error{conn.QP.Close()}
+	if conn.own.sendCQ {
+		all = append(all, conn.sendCQ.Close())
+	}
+	if conn.own.recvCQ {
+		all = append(all, conn.recvCQ.Close())
+	}
+	if conn.own.pd {
+		for _, m := range conn.pd.regions() {
+			all = append(all, m.Close())
+		}
+		all = append(all, conn.pd.Close())
+	}
+	if conn.id.channel.client.dead.Load() {
+		return nil // urdmad's end has released everything
+	}
+	return errors.Join(all...)
+}
+
+// regions are the memory regions of a domain.
+func (p *PD) regions() (all []*MR) {
+	c := p.ctx.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for m := range c.regions {
+		if m.pd == p {
+			all = append(all, m)
+		}
+	}
+	return all
 }

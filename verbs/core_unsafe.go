@@ -6,8 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// currentCore is the CPU we run on, as sched_getcpu(3) counts.
-func currentCore() (core uint32) {
-	_, _, _ = unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0)
+// currentCore is the CPU this goroutine runs on at the moment (getcpu(2)).
+func currentCore() uint32 {
+	var core uint32
+	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0)
+	if errno != 0 {
+		return ^uint32(0)
+	}
 	return core
 }

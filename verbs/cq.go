@@ -3,8 +3,12 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -12,181 +16,312 @@ import (
 	"urdma/verbs/ring"
 )
 
-// CQ is a completion queue with a completion channel of its own.
+// CQ is a completion queue (ibv_create_cq(3)).
 type CQ struct {
-	c       *Client
+	ctx     *Context
+	channel *CompChannel // or nil
 	handle  uint32
-	channel uint32
-	events  *eventFile
+	events  chan struct{} // a token: urdmad raised the event
+	done    chan struct{}
+	spin    atomic.Int64 // ns that Wait polls before it sleeps
+	waiters atomic.Int32
 
-	mu     sync.Mutex
-	ring   ring.ClientCQ
-	mem    []byte
-	raw    [32]abi.CQE
-	qps    map[uint32]*QP // that complete here, by number
-	empty  uint32         // polls in a row that found nothing
-	closed bool
-	polled atomic.Bool // since the last post, see yieldAfterPost
+	mu       sync.Mutex
+	closed   bool
+	ring     ring.ClientCQ
+	mem      []byte
+	bells    ring.ClientBells
+	leftover []Completion // taken out of the ring when a queue pair was closed
+	senders  []*QP        // whose sends complete here
+	getters  []*QP        // whose receives do
+	scratch  [16]abi.CQE
+
+	yield pollYield
 }
 
-// NewCQ makes a completion queue of at least n entries. It must hold all
-// completions that may be there at once, or it overruns.
-func (d *Device) NewCQ(n int) (*CQ, error) {
-	q := &CQ{c: d.c, qps: map[uint32]*QP{}}
-	if err := q.openChannel(d); err != nil {
+// CreateCQ makes a completion queue for at least cqe completions. Without a
+// channel (nil) it can be polled but not waited for.
+func (x *Context) CreateCQ(cqe int, channel *CompChannel) (*CQ, error) {
+	if cqe < 1 || cqe > x.device.MaxCQE {
+		return nil, fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", cqe, x.device.MaxCQE, syscall.EINVAL)
+	}
+	c := x.client
+	req := abi.CreateCQRequest{Context: x.handle, CQE: uint32(cqe)}
+	if channel != nil {
+		req.Channel = channel.handle
+	}
+	var resp abi.CQResponse
+	fds, err := call(c, abi.CreateCQ, &req, &resp, -1, 1)
+	if err != nil {
 		return nil, err
 	}
-	req := abi.CreateCQRequest{Context: d.handle, Channel: q.channel, CQE: uint32(max(n, 0))}
-	var resp abi.CQResponse
-	fds, err := call(d.c, abi.CreateCQ, &req, &resp)
-	if err == nil {
-		err = q.attach(fds, &resp)
+	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := q.attach(&resp, fds[0]); err != nil {
+		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the error that counts is the first
+		return nil, err
 	}
-	if err != nil {
-		q.closeChannel()
-		return nil, fmt.Errorf("verbs: create completion queue of %d: %w", n, err)
+	q.bells.Init(c.bells, 0)
+	if channel != nil {
+		channel.join(q)
+	}
+	c.mu.Lock()
+	c.cqs[q.handle] = q
+	c.mu.Unlock()
+	if c.dead.Load() {
+		q.wake() // lose may have passed before the queue was in the table
 	}
 	return q, nil
 }
 
-func (q *CQ) openChannel(d *Device) error {
-	req := abi.HandleMessage{Handle: d.handle}
-	var resp abi.HandleMessage
-	fds, err := call(d.c, abi.CreateChannel, &req, &resp)
-	if err != nil {
-		return fmt.Errorf("verbs: create completion channel: %w", err)
+// attach maps the ring and closes its descriptor.
+func (q *CQ) attach(r *abi.CQResponse, fd int) error {
+	defer unix.Close(fd)
+	need := uint64(r.EntriesOffset) + uint64(r.Entries)*uint64(abi.Size[abi.CQE]())
+	if r.Entries == 0 || r.Entries&(r.Entries-1) != 0 || need > uint64(r.Bytes) {
+		return fmt.Errorf("verbs: completion ring of %d entries in %d bytes: %w", r.Entries, r.Bytes, syscall.EPROTO)
 	}
-	fd, err := one("create completion channel", fds)
-	if err != nil {
-		return err
-	}
-	q.channel = resp.Handle
-	q.events, err = newEventFile(d.c, fd, "completion channel")
-	return err
-}
-
-func (q *CQ) attach(fds []int, resp *abi.CQResponse) error {
-	fd, err := one("create completion queue", fds)
+	mem, err := mapShared(fd, int(r.Bytes))
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd) //nolint:errcheck // mapped or not, it is done with
-	if q.mem, err = mapShared(fd, int(resp.Bytes)); err != nil {
-		return err
-	}
-	q.handle = resp.Handle
-	q.ring.Init(q.mem, resp)
+	q.mem = mem
+	q.ring.Init(mem, r)
 	return nil
 }
 
-func (q *CQ) closeChannel() {
-	_ = release(q.c, abi.DestroyChannel, q.channel) // ends with the client at the latest
-	q.events.close()
+// Entries is how many completions the queue holds; it is fixed.
+func (q *CQ) Entries() int { return q.ring.Entries() }
+
+// Poll takes up to len(out) completions, oldest first, and does not wait
+// (ibv_poll_cq(3)). Once urdmad is gone the posted work comes out flushed, then
+// ErrGone. ErrOverrun means that completions were lost. On a core that urdmad
+// shares, polls that find nothing give the core away.
+func (q *CQ) Poll(out []Completion) (int, error) {
+	n, every, err := q.poll(out)
+	if n == 0 && err == nil && len(out) > 0 {
+		q.yield.empty(every)
+	}
+	return n, err
 }
 
-// Handle is what asynchronous events name the queue by.
-func (q *CQ) Handle() uint32 { return q.handle }
-
-// Poll takes up to len(out) completions, oldest first, without waiting.
-// ErrOverrun comes after the completions that were not lost.
-func (q *CQ) Poll(out []Completion) (n int, err error) {
+// poll also returns after how many empty polls to yield.
+func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.polled.Store(true)
-	return q.poll(out)
-}
-
-func (q *CQ) poll(out []Completion) (n int, err error) {
 	if q.closed {
-		return 0, ErrClosed
+		return 0, 0, ErrClosed
 	}
-	for n < len(out) {
-		got := q.ring.Poll(q.raw[:min(len(q.raw), len(out)-n)])
-		for i := range q.raw[:got] {
-			fromRing(&out[n+i], &q.raw[i])
-			q.account(&out[n+i])
-		}
-		if n += got; got == 0 {
-			break
-		}
+	q.yield.polled.Store(true)
+	dead := q.ctx.client.dead.Load() // before the ring: what it holds then is all there will be
+	n = q.take(out)
+	if dead && n < len(out) {
+		n += q.flushed(out[n:])
 	}
 	switch {
 	case n > 0:
-		q.empty = 0
+		q.yield.found()
+	case len(out) == 0:
 	case q.ring.Overrun():
-		return 0, ErrOverrun
-	case q.c.gone.Load():
-		return 0, q.c.lost(nil)
+		err = ErrOverrun
+	case dead:
+		err = q.ctx.client.endError()
 	default:
-		q.yield()
+		_, every, _ = q.bells.Yield()
 	}
-	return n, nil
+	return n, every, err
 }
 
-// account tells the queue pair that a request's end was polled.
-func (q *CQ) account(c *Completion) {
-	qp := q.qps[c.QPNum]
-	switch {
-	case qp == nil:
-	case c.Op == OpRecv:
-		qp.recvs.end(c.Status)
-	default:
-		qp.sends.end(c.Status)
+func (q *CQ) take(out []Completion) (n int) {
+	if len(q.leftover) > 0 {
+		n = copy(out, q.leftover)
+		q.leftover = q.leftover[n:]
 	}
-}
-
-func (q *CQ) attend(qp *QP) {
-	q.mu.Lock()
-	q.qps[qp.Num] = qp
-	q.mu.Unlock()
-}
-
-func (q *CQ) leave(qp *QP) {
-	q.mu.Lock()
-	delete(q.qps, qp.Num)
-	q.mu.Unlock()
-}
-
-// Wait is Poll, but waits until there is at least one completion or ctx ends.
-func (q *CQ) Wait(ctx context.Context, out []Completion) (n int, err error) {
-	for {
-		if n, err = q.Poll(out); n > 0 || err != nil || len(out) == 0 {
-			return n, err
+	for n < len(out) {
+		got := q.ring.Poll(q.scratch[:min(len(q.scratch), len(out)-n)])
+		if got == 0 {
+			break
 		}
-		if n, err = q.armAndPoll(out); n > 0 || err != nil {
-			return n, err
-		}
-		if _, err := receive[abi.CompEvent](ctx, q.events); err != nil {
-			return 0, err
+		for i := range q.scratch[:got] {
+			out[n].from(&q.scratch[i])
+			n++
 		}
 	}
+	return n
 }
 
-// armAndPoll asks for an event and then looks once more: a completion that came
-// before the asking makes none.
-func (q *CQ) armAndPoll(out []Completion) (int, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return 0, ErrClosed
-	}
-	q.ring.Arm(false)
-	return q.poll(out)
-}
-
-// Close destroys the queue; EBUSY while queue pairs complete there. A Wait under
-// way returns ErrClosed.
-func (q *CQ) Close() error {
+// Arm asks for one event for the next completion, or with solicitedOnly for the
+// next that is solicited or failed (ibv_req_notify_cq(3)). Poll once more
+// afterwards: completions that are there already raise none.
+func (q *CQ) Arm(solicitedOnly bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return ErrClosed
 	}
-	if err := release(q.c, abi.DestroyCQ, q.handle); err != nil {
-		return fmt.Errorf("verbs: destroy completion queue: %w", err)
+	q.ring.Arm(solicitedOnly)
+	if q.ctx.client.dead.Load() {
+		signal(q.events) // as urdmad would for what is flushed
+	}
+	return nil
+}
+
+// Events gets a value when an armed queue has completions, or urdmad is gone;
+// it is for select statements. Values may come too many: Poll tells.
+func (q *CQ) Events() <-chan struct{} { return q.events }
+
+func (q *CQ) wake() {
+	signal(q.events)
+	if q.channel != nil {
+		signal(q.channel.news)
+	}
+}
+
+// SetSpin makes Wait poll for this long before it sleeps. Polling is several
+// times faster than being woken and keeps a core busy. Initially 0.
+func (q *CQ) SetSpin(d time.Duration) { q.spin.Store(int64(d)) }
+
+// Wait is Poll that waits until there is a completion, ctx ends, urdmad is gone
+// or the queue is closed. It arms the queue as needed.
+func (q *CQ) Wait(ctx context.Context, out []Completion) (int, error) {
+	return q.wait(ctx, out, nil, nil)
+}
+
+// wait also ends with the error of ended once stop is closed and over says that
+// nothing more will come.
+func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, over func() error) (int, error) {
+	if len(out) == 0 {
+		return 0, nil
+	}
+	if q.channel == nil {
+		return 0, ErrNoChannel
+	}
+	if n, err := q.spinning(ctx, out); n > 0 || err != nil {
+		return n, err
+	}
+	q.waiters.Add(1)
+	defer q.waiters.Add(-1)
+	for {
+		if err := q.Arm(false); err != nil {
+			return 0, err
+		}
+		n, _, err := q.poll(out)
+		if n > 0 || err != nil {
+			q.passOn(n)
+			return n, err
+		}
+		select {
+		case <-q.events:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-q.done:
+			return 0, ErrClosed
+		case <-q.ctx.client.gone: // the next poll says so
+		case <-stop:
+			if n, _, err := q.poll(out); n > 0 || err != nil {
+				return n, err
+			}
+			if err := over(); err != nil {
+				return 0, err
+			}
+			stop = nil
+		}
+	}
+}
+
+// passOn lets another waiter look at what this one may have left.
+func (q *CQ) passOn(n int) {
+	if n > 0 && q.waiters.Load() > 1 {
+		q.wake()
+	}
+}
+
+// politeEvery is how many empty polls of Wait lie between two chances for
+// other goroutines of this thread.
+const politeEvery = 64
+
+func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
+	spin := q.spin.Load()
+	if spin == 0 {
+		n, _, err := q.poll(out)
+		return n, err
+	}
+	for i, end := 1, monotonic()+spin; ; i++ {
+		n, err := q.Poll(out)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if i%politeEvery != 0 {
+			continue
+		}
+		if ctx.Err() != nil || monotonic() > end {
+			return 0, nil
+		}
+		runtime.Gosched()
+	}
+}
+
+// Close destroys the queue; EBUSY while a queue pair uses it
+// (ibv_destroy_cq(3)).
+func (q *CQ) Close() error {
+	c := q.ctx.client
+	if err := c.callHandle(abi.DestroyCQ, q.handle); err != nil && !c.dead.Load() {
+		return err
+	}
+	c.mu.Lock()
+	delete(c.cqs, q.handle)
+	c.mu.Unlock()
+	q.release()
+	return nil
+}
+
+func (q *CQ) release() {
+	if q.channel != nil {
+		q.channel.leave(q)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
 	}
 	q.closed = true
-	q.closeChannel()
-	_ = unix.Munmap(q.mem) // fails only for what is not a mapping
-	return nil
+	close(q.done)
+	unmap(q.mem)
+}
+
+// join and leave note whose work completes here. Leaving, the completions of
+// the queue pair go too, as ibv_destroy_qp(3) has it: urdmad is done with it,
+// none comes after these.
+func (q *CQ) join(p *QP, sends bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if sends {
+		q.senders = append(q.senders, p)
+	} else {
+		q.getters = append(q.getters, p)
+	}
+}
+
+func (q *CQ) leave(p *QP) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	same := func(x *QP) bool { return x == p }
+	q.senders, q.getters = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.getters, same)
+	if q.closed {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(q.leftover), func(c Completion) bool { return c.QPN == p.qpn })
+	for {
+		got := q.ring.Poll(q.scratch[:])
+		if got == 0 {
+			break
+		}
+		for i := range q.scratch[:got] {
+			if q.scratch[i].QPNum != p.qpn {
+				var c Completion
+				c.from(&q.scratch[i])
+				rest = append(rest, c)
+			}
+		}
+	}
+	q.leftover = rest
 }

@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,81 +14,188 @@ import (
 	"urdma/verbs"
 )
 
-const patience = 20 * time.Second
+// roleVariable makes the test binary a peer process instead, see roles.
+const roleVariable = "URDMA_VERBS_TEST_ROLE"
 
-var (
-	buildOnce sync.Once
-	buildDir  string
-	buildErr  error
-)
+var programs struct {
+	once sync.Once
+	dir  string
+	why  string // they could not be built, and the test is skipped
+	err  error
+}
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(roles[role]())
+	}
 	status := m.Run()
-	if buildDir != "" {
-		os.RemoveAll(buildDir)
+	if programs.dir != "" {
+		os.RemoveAll(programs.dir)
 	}
 	os.Exit(status)
 }
 
-// built builds urdmad and the examples once and returns one's path.
-func built(t *testing.T, name string) string {
+// program builds urdmad and the example once and returns the path of one.
+func program(t testing.TB, name string) string {
 	t.Helper()
-	buildOnce.Do(func() {
-		if buildDir, buildErr = os.MkdirTemp("", "urdma-verbs-test"); buildErr != nil {
+	programs.once.Do(func() {
+		if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
+			programs.why = fmt.Sprintf("urdmad needs libdpdk-dev to build (pkg-config libdpdk: %v %s)", err, out)
 			return
 		}
-		out, err := exec.Command("go", "build", "-o", buildDir+"/", "urdma/urdmad", "urdma/examples/go/ping").CombinedOutput()
-		if err != nil {
-			buildErr = fmt.Errorf("%w\n%s", err, out)
+		if programs.dir, programs.err = os.MkdirTemp("", "urdma-verbs-"); programs.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-o", programs.dir+"/", "urdma/urdmad", "urdma/examples/go/ping")
+		if out, err := build.CombinedOutput(); err != nil {
+			programs.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})
-	if buildErr != nil {
-		t.Fatalf("building urdmad: %v", buildErr)
+	if programs.why != "" {
+		t.Skip(programs.why)
 	}
-	return filepath.Join(buildDir, name)
+	if programs.err != nil {
+		t.Fatal(programs.err)
+	}
+	return filepath.Join(programs.dir, name)
 }
 
-// daemon is a urdmad with one loopback port.
+// daemon is a urdmad of this test, with the built-in configuration.
 type daemon struct {
+	t      testing.TB
 	cmd    *exec.Cmd
+	dir    string // its XDG_RUNTIME_DIR
 	socket string
-	log    bytes.Buffer
+	ended  sync.Once
 }
 
-const address = "198.18.7.1"
-
-func startDaemon(t *testing.T) *daemon {
+func startDaemon(t testing.TB) *daemon {
 	t.Helper()
+	path := program(t, "urdmad")
 	dir := t.TempDir()
-	d := &daemon{socket: filepath.Join(dir, "s")}
-	config := filepath.Join(dir, "urdma.json")
-	text := fmt.Sprintf(`{"ports": [{"vdev": "loopback", "ipv4_address": "%s/24"}], "socket": "%s"}`, address, d.socket)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d.cmd = exec.Command(built(t, "urdmad"), "--config", config)
-	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	d := &daemon{t: t, dir: dir, socket: filepath.Join(dir, "urdma", "urdmad.sock")}
+	d.cmd = exec.Command(path)
+	d.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "URDMA_SOCKET=")
+	var log bytes.Buffer
+	d.cmd.Stderr, d.cmd.Stdout = &log, &log
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
-			t.Logf("urdmad said:\n%s", d.log.String())
+			t.Logf("urdmad said:\n%s", log.String())
 		}
 	})
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := verbs.OpenSocket(d.socket); err == nil {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if c, err := verbs.Open(d.socket); err == nil {
 			c.Close()
 			return d
-		} else if time.Now().After(end) {
-			t.Fatalf("urdmad doesn't answer: %v\n%s", err, d.log.String())
 		}
+	}
+	t.Fatal("urdmad did not open its socket within 10 s")
+	return nil
+}
+
+// kill is kill -9.
+func (d *daemon) kill() {
+	d.ended.Do(func() {
+		_ = d.cmd.Process.Kill() // ended by itself
+		_ = d.cmd.Wait()         // the signal
+	})
+}
+
+func (d *daemon) open() *verbs.Client {
+	d.t.Helper()
+	c, err := verbs.Open(d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// patience bounds every wait: what is not over by then hangs.
+func patience(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must is for what cannot fail in a test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }
 
-// kill ends urdmad as a crash would.
-func (d *daemon) kill() {
-	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait()
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pair connects two clients of one urdmad.
+type pair struct {
+	d                *daemon
+	near, far        *verbs.Client
+	dialed, accepted *verbs.Conn
+}
+
+func connect(t testing.TB, dial, accept verbs.ConnOptions) *pair {
+	t.Helper()
+	d := startDaemon(t)
+	p := &pair{d: d, near: d.open(), far: d.open()}
+	p.connect(t, dial, accept)
+	return p
+}
+
+func (p *pair) connect(t testing.TB, dial, accept verbs.ConnOptions) {
+	t.Helper()
+	ctx := patience(t)
+	l := must(p.far.Listen(":0"))(t)
+	defer l.Close()
+	type result struct {
+		conn *verbs.Conn
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		conn, err := l.Accept(ctx, &accept)
+		got <- result{conn, err}
+	}()
+	address := fmt.Sprintf("198.18.0.1:%d", l.Addr().Port())
+	p.dialed = must(p.near.Dial(ctx, address, &dial))(t)
+	r := <-got
+	p.accepted = must(r.conn, r.err)(t)
+}
+
+// memory makes registered memory of a connection's own domain.
+func memory(t testing.TB, conn *verbs.Conn, n int, shared bool) *verbs.MR {
+	t.Helper()
+	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+	if shared {
+		return must(conn.PD().AllocMemory(n, access))(t)
+	}
+	return must(conn.PD().RegisterMemory(make([]byte, n), access))(t)
+}
+
+func fill(b []byte, n int) {
+	for i := range b {
+		b[i] = byte(n*167 + i*13 + i>>8)
+	}
+}
+
+func check(t testing.TB, b []byte, n int) {
+	t.Helper()
+	for i := range b {
+		if want := byte(n*167 + i*13 + i>>8); b[i] != want {
+			t.Fatalf("message %d, byte %d of %d: got 0x%02x, expected 0x%02x", n, i, len(b), b[i], want)
+		}
+	}
 }

@@ -2,148 +2,176 @@ package verbs
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"sync"
 
 	"urdma/verbs/abi"
 )
 
-// DeviceInfo describes a port of urdmad, as ibv_query_device and
-// ibv_query_port do.
-type DeviceInfo struct {
-	Index   int
-	Name    string
-	Address netip.Prefix // its IPv4 address and network
-	MAC     net.HardwareAddr
-	MTU     int // bytes of the largest IPv4 packet
-	LinkUp  bool
-
-	MaxQP, MaxQPRequests, MaxSGE, MaxInline int // of a queue pair: requests, elements, bytes
-	MaxCQ, MaxCQEntries, MaxMR, MaxPD       int
-	MaxReads                                int // RDMA Reads open at once, each way
-	MaxRegion, MaxMessage                   uint64
-}
-
-// Devices lists urdmad's ports.
-func (c *Client) Devices() ([]DeviceInfo, error) {
-	var out []DeviceInfo
-	for i := range c.devices {
-		d, err := c.queryDevice(i)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, d)
-	}
-	return out, nil
-}
-
-func (c *Client) queryDevice(i int) (DeviceInfo, error) {
-	req := abi.DeviceRequest{Device: uint32(i)}
-	var d abi.Device
-	if _, err := call(c, abi.QueryDevice, &req, &d); err != nil {
-		return DeviceInfo{}, fmt.Errorf("verbs: query device %d: %w", i, err)
-	}
-	name, _, _ := bytes.Cut(d.Name[:], []byte{0})
-	return DeviceInfo{Index: i, Name: string(name), MAC: net.HardwareAddr(d.MAC[:]), MTU: int(d.MTU), LinkUp: d.LinkUp != 0,
-		Address: netip.PrefixFrom(netip.AddrFrom4(d.IPv4BE), int(d.PrefixLength)),
-		MaxQP:   int(d.MaxQP), MaxQPRequests: int(d.MaxQPWR), MaxSGE: int(d.MaxSGE), MaxInline: int(d.MaxInline),
-		MaxCQ: int(d.MaxCQ), MaxCQEntries: int(d.MaxCQE), MaxMR: int(d.MaxMR), MaxPD: int(d.MaxPD),
-		MaxReads: int(d.MaxRdAtom), MaxRegion: d.MaxMRSize, MaxMessage: d.MaxMsg}, nil
-}
-
-// Device is an opened device: the context that protection domains and completion
-// queues are made in.
+// Device is a port of urdmad (ibv_get_device_list(3), ibv_query_device(3)), as
+// it was when the client connected.
 type Device struct {
-	Info   DeviceInfo
-	c      *Client
+	client *Client
+	number int
+
+	Name        string
+	Prefix      netip.Prefix // its IPv4 address with the length of the network's prefix
+	MAC         net.HardwareAddr
+	MTU         int // bytes of the largest IPv4 packet
+	Up          bool
+	MaxQP       int
+	MaxQPWR     int // work requests of one queue
+	MaxSGE      int // scatter/gather elements of one work request
+	MaxInline   int // bytes of inline data
+	MaxCQ       int
+	MaxCQE      int // completions of one queue
+	MaxMR       int
+	MaxPD       int
+	MaxReads    int    // RDMA Reads of one queue pair at a time, in either direction
+	MaxMRSize   uint64 // bytes registered by one client
+	MaxMessage  uint64 // bytes of the longest message
+	maxSGERead  int
+	TransportID uint32 // as which libibverbs programs are shown it: abi.TransportIWARP and its kin
+}
+
+func (c *Client) readDevices(n int) error {
+	for i := range n {
+		var v abi.Device
+		if _, err := call(c, abi.QueryDevice, &abi.DeviceRequest{Device: uint32(i)}, &v, -1, 0); err != nil {
+			return err
+		}
+		name, _, _ := bytes.Cut(v.Name[:], []byte{0})
+		c.devices = append(c.devices, &Device{client: c, number: i, Name: string(name),
+			Prefix: netip.PrefixFrom(netip.AddrFrom4(v.IPv4BE), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
+			MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
+			MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR),
+			MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom), MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg,
+			maxSGERead: int(v.MaxSGERd), TransportID: v.Transport})
+	}
+	return nil
+}
+
+// Devices are urdmad's ports. The slice is the caller's.
+func (c *Client) Devices() []*Device { return append([]*Device(nil), c.devices...) }
+
+// Context is an opened device (ibv_open_device(3)).
+type Context struct {
+	client *Client
+	device *Device
 	handle uint32
-	events *eventFile
+	async  *os.File
+	events chan AsyncEvent
+	done   chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	channel *CompChannel // for connections that bring no completion queues
 }
 
-// OpenDevice opens a device by its index in Devices.
-func (c *Client) OpenDevice(index int) (*Device, error) {
-	info, err := c.queryDevice(index)
-	if err != nil {
-		return nil, err
-	}
-	req := abi.DeviceRequest{Device: uint32(index)}
+// Open opens the device.
+func (d *Device) Open() (*Context, error) {
+	c := d.client
 	var resp abi.HandleMessage
-	fds, err := call(c, abi.OpenDevice, &req, &resp)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: open device %d: %w", index, err)
-	}
-	fd, err := one("open device", fds)
+	fds, err := call(c, abi.OpenDevice, &abi.DeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{Info: info, c: c, handle: resp.Handle}
-	if d.events, err = newEventFile(c, fd, "asynchronous events"); err != nil {
+	f, err := eventSocket(fds[0], "urdma asynchronous events")
+	if err != nil {
 		return nil, err
 	}
-	return d, nil
+	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{})}
+	c.mu.Lock()
+	c.contexts[x] = struct{}{}
+	c.mu.Unlock()
+	c.readers.Go(x.readAsync)
+	return x, nil
 }
 
-// Event is an asynchronous event of a device, enum ibv_event_type.
-type Event struct {
-	Type   EventType
-	Handle uint32 // QP.Handle or CQ.Handle of what it concerns
+// Device is what was opened.
+func (x *Context) Device() *Device { return x.device }
+
+// Close closes the device; EBUSY while a protection domain, channel or
+// completion queue of it is left (ibv_close_device(3)).
+func (x *Context) Close() error {
+	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead.Load() {
+		return err
+	}
+	x.client.mu.Lock()
+	delete(x.client.contexts, x)
+	x.client.mu.Unlock()
+	x.release()
+	return nil
 }
 
-// EventType is the kind of an asynchronous event.
-type EventType uint32
+func (x *Context) release() {
+	x.once.Do(func() { close(x.done) })
+	x.async.Close()
+}
 
-// Kinds of asynchronous events.
+// AsyncType is the kind of an asynchronous event, enum ibv_event_type.
+type AsyncType uint32
+
+// Asynchronous events (ibv_get_async_event(3)).
 const (
-	EventCQError     EventType = abi.EventCQErr       // a completion queue overran
-	EventQPFatal     EventType = abi.EventQPFatal     // a queue pair failed by a mistake of its own
-	EventQPRequest   EventType = abi.EventQPReqErr    // the peer sent what no receive could take
-	EventQPAccess    EventType = abi.EventQPAccessErr // the peer asked for memory it has no right to
-	EventDeviceFatal EventType = abi.EventDeviceFatal
-	EventPortActive  EventType = abi.EventPortActive
-	EventPortError   EventType = abi.EventPortErr
+	EventCQErr       AsyncType = abi.EventCQErr
+	EventQPFatal     AsyncType = abi.EventQPFatal
+	EventQPReqErr    AsyncType = abi.EventQPReqErr
+	EventQPAccessErr AsyncType = abi.EventQPAccessErr
+	EventCommEst     AsyncType = abi.EventCommEst
+	EventDeviceFatal AsyncType = abi.EventDeviceFatal
+	EventPortActive  AsyncType = abi.EventPortActive
+	EventPortErr     AsyncType = abi.EventPortErr
 )
 
-// NextEvent waits for the next asynchronous event. ErrGone means that urdmad
-// ended, ErrClosed that the device was closed.
-func (d *Device) NextEvent(ctx context.Context) (Event, error) {
-	ev, err := receive[abi.AsyncEvent](ctx, d.events)
-	return Event{Type: EventType(ev.EventType), Handle: ev.Handle}, err
+// AsyncEvent is an asynchronous event with the object it concerns.
+type AsyncEvent struct {
+	Type AsyncType
+	CQ   *CQ // of EventCQErr
+	QP   *QP // of the queue pair events
+	Port int // of the port events, from 1
 }
 
-// Close closes the device; EBUSY while protection domains or completion queues
-// made in it are open.
-func (d *Device) Close() error {
-	if err := release(d.c, abi.CloseDevice, d.handle); err != nil {
-		return fmt.Errorf("verbs: close device: %w", err)
+// Events are the context's asynchronous events (ibv_get_async_event(3)); they
+// need no acknowledgement. When urdmad ends, EventDeviceFatal comes last. The
+// channel is closed when no more will come.
+func (x *Context) Events() <-chan AsyncEvent { return x.events }
+
+func (x *Context) readAsync() {
+	defer close(x.events)
+	readEvents(x.async, func(m *abi.AsyncEvent) {
+		if ev, ok := x.translate(m); ok {
+			x.report(ev)
+		}
+	})
+	select {
+	case <-x.done:
+	case <-x.client.gone: // the control socket tells urdmad's end, not this one
+		x.report(AsyncEvent{Type: EventDeviceFatal})
 	}
-	d.events.close()
-	return nil
 }
 
-// PD is a protection domain: memory regions and queue pairs of one belong
-// together.
-type PD struct {
-	dev    *Device
-	handle uint32
-}
-
-// AllocPD makes a protection domain.
-func (d *Device) AllocPD() (*PD, error) {
-	req := abi.HandleMessage{Handle: d.handle}
-	var resp abi.HandleMessage
-	if _, err := call(d.c, abi.AllocPD, &req, &resp); err != nil {
-		return nil, fmt.Errorf("verbs: allocate protection domain: %w", err)
+func (x *Context) report(ev AsyncEvent) {
+	select {
+	case <-x.done:
+	case x.events <- ev:
 	}
-	return &PD{dev: d, handle: resp.Handle}, nil
 }
 
-// Close gives the protection domain up; EBUSY while it has regions or queue
-// pairs.
-func (p *PD) Close() error {
-	if err := release(p.dev.c, abi.DeallocPD, p.handle); err != nil {
-		return fmt.Errorf("verbs: close protection domain: %w", err)
+// translate finds the object; an event of one that is gone is late.
+func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
+	ev.Type, ok = AsyncType(m.EventType), true
+	x.client.mu.Lock()
+	defer x.client.mu.Unlock()
+	switch ev.Type {
+	case EventCQErr:
+		ev.CQ, ok = x.client.cqs[m.Handle]
+	case EventPortActive, EventPortErr, EventDeviceFatal:
+		ev.Port = int(m.Handle)
+	default:
+		ev.QP, ok = x.client.qps[m.Handle]
 	}
-	return nil
+	return ev, ok
 }

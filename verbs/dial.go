@@ -3,80 +3,109 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
 	"time"
 
 	"urdma/verbs/abi"
 )
 
-// resolveTime bounds the search for the peer's link address where ctx doesn't.
-const resolveTime = 5 * time.Second
+// resolveLimit bounds the search for the peer where ctx does not.
+const resolveLimit = 5 * time.Second
 
-// Dial connects to a listener at "host:port", an IPv4 address or a name of one.
-// The error is a *RejectedError if the listener refused, and ErrUnreachable if
-// nobody answered; ctx ends the waiting.
-func (c *Client) Dial(ctx context.Context, address string, cfg ConnConfig) (*Conn, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	to, err := resolve(ctx, address)
+// Dial connects to "host:port" and returns when the peer has accepted
+// (rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3)). Host is an
+// IPv4 address or a name of one. A peer that does not want it is a
+// *RejectedError. options may be nil.
+func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions) (*Conn, error) {
+	to, err := lookUp(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.cm.create()
+	id, err := c.createID(0)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx, x, to, &cfg)
+	conn, err := id.dial(ctx, to, options)
 	if err != nil {
-		x.destroy()
-		return nil, fmt.Errorf("verbs: dial %s: %w", address, err)
+		id.destroy()
+		return nil, fmt.Errorf("dialing %s: %w", address, err)
 	}
 	return conn, nil
 }
 
-func dial(ctx context.Context, x *id, to abi.Addr, cfg *ConnConfig) (*Conn, error) {
-	if err := findRoute(ctx, x, to); err != nil {
-		return nil, err
-	}
-	q, err := cfg.makeQP()
+func (id *connID) dial(ctx context.Context, to netip.AddrPort, options *ConnOptions) (*Conn, error) {
+	device, err := id.resolve(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	req := abi.CMConnRequest{ID: x.handle, Param: cfg.param(q)}
-	var resp abi.Header
-	if _, err = call(x.c, abi.CMConnect, &req, &resp); err == nil {
-		var ev abi.CMEvent
-		if ev, err = x.expect(ctx, abi.CMEstablished); err == nil {
-			return newConn(x, q, &ev, ev.Param.Private()), nil
+	conn, err := id.prepare(device, options)
+	if err != nil {
+		return nil, err
+	}
+	ev, err := conn.handshake(ctx, abi.CMConnect, offered{255, 255})
+	if err != nil {
+		conn.releaseObjects()
+		return nil, err
+	}
+	conn.private = append([]byte(nil), ev.Param.Private()...)
+	conn.local, conn.remote = fromABI(ev.Local), fromABI(ev.Peer)
+	return conn, nil
+}
+
+// resolve finds the device that reaches the peer.
+func (id *connID) resolve(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
+	c := id.channel.client
+	limit := resolveLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(time.Until(end), time.Millisecond)
+	}
+	ms := uint32(min(limit, time.Hour).Milliseconds())
+	var bound abi.CMBound
+	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: abi.MakeAddr(to.Addr().As4(), to.Port())}
+	if _, err := call(c, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
+		return 0, err
+	}
+	ev, err := id.await(ctx, abi.CMAddrResolved)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := call[abi.Header](c, abi.CMResolveRoute, &abi.CMValueRequest{ID: id.handle, Value: ms}, nil, -1, 0); err != nil {
+		return 0, err
+	}
+	if _, err := id.await(ctx, abi.CMRouteResolved); err != nil {
+		return 0, err
+	}
+	return ev.Device, nil
+}
+
+// lookUp reads an address. An empty host is the wildcard.
+func lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: port %q: expected a number up to 65535", service)
+	}
+	if host == "" {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+	}
+	for _, a := range found {
+		if a = a.Unmap(); a.Is4() {
+			return netip.AddrPortFrom(a, uint16(port)), nil
 		}
 	}
-	_ = q.Close() // the error that matters is the connection's
-	return nil, err
+	return netip.AddrPort{}, fmt.Errorf("verbs: %s has no IPv4 address: %w", host, syscall.EAFNOSUPPORT)
 }
 
-func newConn(x *id, q *QP, ev *abi.CMEvent, private []byte) *Conn {
-	return &Conn{QP: q, PrivateData: append([]byte(nil), private...), Local: addrPort(ev.Local), Peer: addrPort(ev.Peer), id: x}
-}
-
-// findRoute is rdma_resolve_addr and rdma_resolve_route.
-func findRoute(ctx context.Context, x *id, to abi.Addr) error {
-	limit := resolveTime
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, max(time.Until(end), time.Millisecond))
-	}
-	req := abi.CMResolveAddrRequest{ID: x.handle, TimeoutMS: uint32(limit.Milliseconds()), Dst: to}
-	var bound abi.CMBound
-	if _, err := call(x.c, abi.CMResolveAddr, &req, &bound); err != nil {
-		return err
-	}
-	if _, err := x.expect(ctx, abi.CMAddrResolved); err != nil {
-		return err
-	}
-	route := abi.CMValueRequest{ID: x.handle, Value: uint32(limit.Milliseconds())}
-	var resp abi.Header
-	if _, err := call(x.c, abi.CMResolveRoute, &route, &resp); err != nil {
-		return err
-	}
-	_, err := x.expect(ctx, abi.CMRouteResolved)
-	return err
+func fromABI(a abi.Addr) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(a.IPv4BE), a.Port())
 }

@@ -1,41 +1,43 @@
-// Package verbs gives Go programs RDMA through a running urdmad: registered
-// memory, queue pairs, completion queues and connections, as libibverbs and
-// librdmacm give them to C programs. It needs no cgo, no privilege and no RDMA
-// hardware.
+// Package verbs is RDMA for Go programs: urdmad's client in pure Go.
 //
-//	client, err := verbs.Open()                       // the urdmad of this machine
-//	dev, err := client.OpenDevice(0)
-//	pd, err := dev.AllocPD()
-//	mr, err := pd.AllocMemory(1<<20, verbs.LocalWrite|verbs.RemoteWrite)
-//	cq, err := dev.NewCQ(128)
-//	conn, err := client.Dial(ctx, "10.0.0.1:7471", verbs.ConnConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
-//	_, err = conn.PostSend(&verbs.SendRequest{ID: 1, Op: verbs.OpSend, Signaled: true, Local: mr.Slice(0, 64)})
-//	n, err := cq.Wait(ctx, completions)
+// It mirrors libibverbs and librdmacm; each exported name says which man page
+// (sections 3 and 7) it follows. Open connects to a running urdmad; Dial and
+// Listen make connections as rdma_cm does; a Conn holds a queue pair with its
+// completion queues:
 //
-// # Ownership
+//	client, err := verbs.Open("")
+//	conn, err := client.Dial(ctx, "198.18.0.1:7471", nil)
+//	memory, err := conn.PD().AllocMemory(4096, verbs.LocalWrite)
+//	err = conn.Send(ctx, memory.SGE(0, 4096))
 //
-// Memory named by a posted request belongs to urdmad until the request's
-// completion has been polled: reading a receive buffer or changing the source of
-// a Send earlier gives undefined bytes, as with any verbs device. A request
-// posted without Signaled is over when a later one on the same queue pair has
-// completed.
+// # Memory
 //
-// Objects are closed in the reverse order of their making; closing one that
-// others still stand on fails with EBUSY. Client.Close closes everything.
+// AllocMemory gives memory that urdmad maps too: data moves straight between it
+// and the wire. RegisterMemory takes any slice; urdmad reaches it by
+// /proc/self/mem, which costs a system call and a copy, so it is for data that
+// already lies somewhere else. As everywhere in RDMA, memory that posted work
+// names belongs to the transfer until its completion was polled.
 //
-// # Numbers
+// # Goroutines
 //
-// Lengths and offsets are in bytes. Keys and addresses are opaque; a peer learns
-// them by whatever message the program likes, in whatever byte order it likes.
+// All methods may be called by several goroutines at once. Work posted by
+// several goroutines to one queue pair stays whole but takes an order of its
+// own; several goroutines that poll one completion queue share its completions
+// between them. Waiting costs no thread.
 //
-// # Concurrency
+// # The end of urdmad
 //
-// All methods may be called from any goroutine. Posting takes a lock of the
-// queue and polling one of the completion queue; neither waits for urdmad.
+// When urdmad ends, nothing hangs: posted work completes with
+// StatusWRFlushErr, contexts report EventDeviceFatal, connections are done, and
+// everything else answers ErrGone. A request to urdmad itself is not bounded in
+// time: a urdmad that is stopped (SIGSTOP) holds it up until it goes on.
 //
-// # Two kinds of memory
+// # Errors
 //
-// AllocMemory gives memory that urdmad maps too: it reads and writes it directly.
-// Register takes any Go slice and pins it; urdmad then reaches it through the
-// process's /proc/self/mem, which costs a system call for each segment.
+// What urdmad refuses is an error that wraps the syscall.Errno that the man
+// page names (errors.Is). Posting and polling return the sentinel errors of
+// this package and allocate nothing.
+//
+// The package knows the control protocol and the rings (verbs/abi, verbs/ring),
+// and nothing of packets.
 package verbs

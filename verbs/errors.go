@@ -3,90 +3,101 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
-// Errors that callers may test for with errors.Is. Refusals of urdmad carry the
-// syscall.Errno that the C functions would set, too.
+// Errors that callers test for with errors.Is.
 var (
-	// ErrNoDaemon: no urdmad answers at the socket.
-	ErrNoDaemon = errors.New("verbs: no urdmad is running")
-	// ErrGone: urdmad ended, or hung up; the client and all of its objects are
-	// of no more use.
-	ErrGone = errors.New("verbs: urdmad is gone")
-	// ErrClosed: the object was closed.
-	ErrClosed = errors.New("verbs: closed")
-	// ErrQueueFull: the queue holds as many requests as it can; completions
-	// free its slots.
-	ErrQueueFull = errors.New("verbs: queue is full")
-	// ErrRequest: a work request or an argument is wrong in itself.
-	ErrRequest = errors.New("verbs: bad request")
-	// ErrOverrun: a completion queue was too small and lost completions; the
-	// queue pairs that complete there have failed.
-	ErrOverrun = errors.New("verbs: completion queue overrun")
-	// ErrUnreachable: the peer did not answer.
-	ErrUnreachable = errors.New("verbs: peer is unreachable")
+	// ErrNoDaemon: no urdmad listens on any of the sockets tried.
+	ErrNoDaemon = errors.New("verbs: no urdmad is running; start one, or name its socket by URDMA_SOCKET")
+	// ErrVersion: urdmad speaks another version of the control protocol.
+	ErrVersion = errors.New("verbs: urdmad speaks another version of the protocol")
+	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
+	ErrGone = fmt.Errorf("verbs: urdmad is gone: %w", syscall.EIO)
+	// ErrClosed: the object, or the client it belongs to, was closed.
+	ErrClosed = fmt.Errorf("verbs: %w", net.ErrClosed)
+	// ErrQueueFull: no free slot in a send or receive queue; poll completions first.
+	ErrQueueFull = fmt.Errorf("verbs: the queue is full: %w", syscall.ENOMEM)
+	// ErrState: a send was posted to a queue pair that is not connected yet.
+	ErrState = fmt.Errorf("verbs: the queue pair is not connected: %w", syscall.EINVAL)
+	// ErrWorkRequest: the work request has too many or too long elements, or
+	// flags that don't fit its operation.
+	ErrWorkRequest = fmt.Errorf("verbs: malformed work request: %w", syscall.EINVAL)
+	// ErrUnsupported: urdma does not have the operation.
+	ErrUnsupported = fmt.Errorf("verbs: unsupported operation: %w", syscall.EOPNOTSUPP)
+	// ErrOverrun: completions were lost because the completion queue was full.
+	ErrOverrun = fmt.Errorf("verbs: completion queue overrun: %w", syscall.EOVERFLOW)
+	// ErrNoChannel: waiting needs a completion queue with a completion channel.
+	ErrNoChannel = errors.New("verbs: the completion queue has no completion channel")
+	// ErrDisconnected: the connection has ended.
+	ErrDisconnected = fmt.Errorf("verbs: disconnected: %w", syscall.ENOTCONN)
+	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion
+	// queues that nobody else polls.
+	ErrSharedQueue = errors.New("verbs: the connection's completion queues are not its own; post and poll instead")
 )
 
-// RejectedError says that the listener refused a connection, with the private
-// data it sent along. It is syscall.ECONNREFUSED to errors.Is.
+// RejectedError is the answer of a peer that does not want the connection, or
+// of a host where nobody listens on the port. It wraps ECONNREFUSED.
 type RejectedError struct {
-	PrivateData []byte
+	PrivateData []byte // what the peer gave to Reject; nil where nobody listens
 }
 
 func (e *RejectedError) Error() string {
-	return fmt.Sprintf("verbs: connection rejected (%d bytes of private data)", len(e.PrivateData))
+	return fmt.Sprintf("verbs: connection rejected, with %d bytes of private data", len(e.PrivateData))
 }
 
-// Unwrap makes it syscall.ECONNREFUSED.
 func (e *RejectedError) Unwrap() error { return syscall.ECONNREFUSED }
 
-// Status is how a work request ended, enum ibv_wc_status.
-type Status uint32
-
-// Values of Status.
-const (
-	Success       Status = abi.StatusSuccess
-	LocalLength   Status = abi.StatusLocLenErr      // a message is longer than its receive, or than any may be
-	LocalQP       Status = abi.StatusLocQPOpErr     // the request is wrong in itself
-	LocalProtect  Status = abi.StatusLocProtErr     // memory the queue pair may not use, or not like this
-	Flushed       Status = abi.StatusWRFlushErr     // the queue pair had failed or the connection ended
-	RemoteInvalid Status = abi.StatusRemInvReqErr   // the peer could not take the message
-	RemoteAccess  Status = abi.StatusRemAccessErr   // the peer's memory may not be used like this
-	RemoteFailure Status = abi.StatusRemOpErr       // the peer failed otherwise
-	RetryExceeded Status = abi.StatusRetryExcErr    // the peer is silent
-	NoReceive     Status = abi.StatusRNRRetryExcErr // the peer had no receive posted
-)
-
-var statusTexts = map[Status]string{
-	Success: "success", LocalLength: "local length error", LocalQP: "local queue pair operation error",
-	LocalProtect: "local protection error", Flushed: "work request flushed", RemoteInvalid: "remote invalid request",
-	RemoteAccess: "remote access error", RemoteFailure: "remote operation error", RetryExceeded: "retry exceeded",
-	NoReceive: "no receive posted at the peer",
-}
-
-func (s Status) String() string {
-	if t := statusTexts[s]; t != "" {
-		return t
-	}
-	return fmt.Sprintf("completion status %d", uint32(s))
-}
-
-// CompletionError is the error of a work request that failed.
-type CompletionError struct {
-	ID     uint64
-	Status Status
-	// Cause is the Terminate code (layer<<12 | etype<<8 | code) that ended the
-	// connection, 0 if none did.
-	Cause uint32
-}
+// CompletionError is a work request that failed. Unwrap gives ErrDisconnected
+// where the request was flushed, as happens to all that wait when a connection
+// ends.
+type CompletionError struct{ Completion Completion }
 
 func (e *CompletionError) Error() string {
-	if e.Cause != 0 {
-		return fmt.Sprintf("verbs: work request %d: %v (%v)", e.ID, e.Status, wire.TermCode(e.Cause))
+	c := &e.Completion
+	if c.VendorErr != 0 {
+		return fmt.Sprintf("verbs: %v failed: %v (Terminate cause 0x%04x)", c.Op, c.Status, c.VendorErr)
 	}
-	return fmt.Sprintf("verbs: work request %d: %v", e.ID, e.Status)
+	return fmt.Sprintf("verbs: %v failed: %v", c.Op, c.Status)
+}
+
+func (e *CompletionError) Unwrap() error {
+	if e.Completion.Status == StatusWRFlushErr {
+		return ErrDisconnected
+	}
+	return nil
+}
+
+// refusal is what urdmad answered to a request.
+func refusal(t abi.Type, status int32) error {
+	if status < 0 {
+		status = -status
+	}
+	return fmt.Errorf("verbs: %s: %w", requestName(t), syscall.Errno(status))
+}
+
+var requestNames = map[abi.Type]string{
+	abi.Hello: "greeting urdmad", abi.QueryDevice: "querying a device", abi.OpenDevice: "opening a device",
+	abi.CloseDevice: "closing a device", abi.AllocPD: "allocating a protection domain",
+	abi.DeallocPD: "releasing a protection domain", abi.AddFile: "sharing memory",
+	abi.RegMR: "registering memory", abi.DeregMR: "deregistering memory",
+	abi.CreateChannel: "creating a completion channel", abi.DestroyChannel: "destroying a completion channel",
+	abi.CreateCQ: "creating a completion queue", abi.ResizeCQ: "resizing a completion queue",
+	abi.DestroyCQ: "destroying a completion queue", abi.CreateQP: "creating a queue pair",
+	abi.ModifyQP: "modifying a queue pair", abi.QueryQP: "querying a queue pair",
+	abi.DestroyQP: "destroying a queue pair", abi.CMCreateChannel: "creating an event channel",
+	abi.CMCreateID: "creating an id", abi.CMDestroyID: "destroying an id", abi.CMBind: "binding",
+	abi.CMResolveAddr: "resolving an address", abi.CMResolveRoute: "resolving a route",
+	abi.CMListen: "listening", abi.CMConnect: "connecting", abi.CMAccept: "accepting",
+	abi.CMReject: "rejecting", abi.CMDisconnect: "disconnecting",
+}
+
+func requestName(t abi.Type) string {
+	if s, ok := requestNames[t]; ok {
+		return s
+	}
+	return fmt.Sprintf("request %d", uint32(t))
 }

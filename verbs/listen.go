@@ -2,136 +2,125 @@ package verbs
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"sync"
 
 	"urdma/verbs/abi"
 )
 
-// Listener takes connection requests.
+// backlog is how many connection requests wait at a listener.
+const backlog = 128
+
+// Listener takes connection requests (rdma_listen(3)).
 type Listener struct {
-	id *id
-	// Addr is where it listens, with the port number chosen.
-	Addr netip.AddrPort
+	id    *connID
+	local netip.AddrPort
 }
 
-// Listen listens at "host:port", an address of one of urdmad's ports; without a
-// host at all of them, and on port 0 at a free one. backlog is how many requests
-// may wait for Accept and its answer, 0 for urdmad's default.
-func (c *Client) Listen(address string, backlog int) (*Listener, error) {
-	at, err := resolve(context.Background(), address)
+// Listen takes connection requests at "host:port" (rdma_bind_addr(3),
+// rdma_listen(3)). No host means every port of urdmad, 127.0.0.1 included; port
+// number 0 chooses a free one.
+func (c *Client) Listen(address string) (*Listener, error) {
+	at, err := lookUp(context.Background(), address)
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.cm.create()
+	id, err := c.createID(backlog)
 	if err != nil {
 		return nil, err
 	}
 	var bound abi.CMBound
-	bind := abi.CMBindRequest{ID: x.handle, Addr: at}
-	if _, err = call(c, abi.CMBind, &bind, &bound); err == nil {
-		listen := abi.CMValueRequest{ID: x.handle, Value: uint32(max(backlog, 0))}
-		_, err = call(c, abi.CMListen, &listen, &bound)
+	req := abi.CMBindRequest{ID: id.handle, Addr: abi.MakeAddr(at.Addr().As4(), at.Port())}
+	if _, err = call(c, abi.CMBind, &req, &bound, -1, 0); err == nil {
+		_, err = call(c, abi.CMListen, &abi.CMValueRequest{ID: id.handle, Value: backlog}, &bound, -1, 0)
 	}
 	if err != nil {
-		x.destroy()
-		return nil, fmt.Errorf("verbs: listen at %s: %w", address, err)
+		id.destroy()
+		return nil, err
 	}
-	return &Listener{id: x, Addr: addrPort(bound.Local)}, nil
+	return &Listener{id: id, local: fromABI(bound.Local)}, nil
 }
 
-// Request is a connection request that waits for its answer: Accept or Reject.
-type Request struct {
-	// PrivateData is what the peer sent along.
-	PrivateData []byte
-	Local, Peer netip.AddrPort
-	// Reads is how many RDMA Reads the peer serves at once.
-	Reads int
+// Addr is where the listener listens, with the port number chosen.
+func (l *Listener) Addr() netip.AddrPort { return l.local }
 
-	id       *id
-	answered sync.Once
+// Next waits for a connection request. The caller answers it with Accept or
+// Reject.
+func (l *Listener) Next(ctx context.Context) (*Request, error) {
+	select {
+	case r := <-l.id.requests:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.id.done:
+		return nil, l.id.why
+	}
 }
 
-// Accept waits for the next connection request. After Close it returns
-// ErrClosed.
-func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	ev, err := l.id.expect(ctx, abi.CMConnectRequest)
+// Accept waits for a connection request and accepts it.
+func (l *Listener) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
+	r, err := l.Next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Request{PrivateData: append([]byte(nil), ev.Param.Private()...), Local: addrPort(ev.Local), Peer: addrPort(ev.Peer),
-		Reads: int(ev.Param.InitiatorDepth), id: l.id.c.cm.child(ev.Child)}, nil
+	return r.Accept(ctx, options)
 }
 
 // Close stops listening and rejects the requests that wait. Connections stay.
 func (l *Listener) Close() error {
 	l.id.destroy()
 	for {
-		ev, ok := l.id.take()
-		if !ok {
+		select {
+		case r := <-l.id.requests:
+			r.id.destroy()
+		default:
 			return nil
 		}
-		if ev.Event == abi.CMConnectRequest {
-			if child := l.id.c.cm.child(ev.Child); child != nil {
-				child.destroy()
-			}
+	}
+}
+
+// Request is a connection request that waits for its answer
+// (RDMA_CM_EVENT_CONNECT_REQUEST of rdma_get_cm_event(3)).
+type Request struct {
+	id      *connID
+	device  uint32
+	offered offered
+
+	PrivateData []byte // what the peer gave to Dial
+	Local       netip.AddrPort
+	Remote      netip.AddrPort
+}
+
+func newRequest(id *connID, ev *abi.CMEvent) *Request {
+	return &Request{id: id, device: ev.Device, Local: fromABI(ev.Local), Remote: fromABI(ev.Peer),
+		PrivateData: append([]byte(nil), ev.Param.Private()...),
+		offered:     offered{int(ev.Param.ResponderResources), int(ev.Param.InitiatorDepth)}}
+}
+
+// Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)).
+// options may be nil. A request can be answered once.
+func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
+	conn, err := r.id.prepare(r.device, options)
+	if err == nil {
+		if _, err = conn.handshake(ctx, abi.CMAccept, r.offered); err != nil {
+			conn.releaseObjects()
 		}
 	}
-}
-
-// Accept makes the connection and waits until the peer has acknowledged it.
-func (r *Request) Accept(ctx context.Context, cfg ConnConfig) (conn *Conn, err error) {
-	err = errAnswered
-	r.answered.Do(func() { conn, err = r.accept(ctx, &cfg) })
-	return conn, err
-}
-
-var errAnswered = fmt.Errorf("%w: the connection request was answered before", ErrRequest)
-
-func (r *Request) accept(ctx context.Context, cfg *ConnConfig) (*Conn, error) {
-	conn, err := r.connect(ctx, cfg)
 	if err != nil {
-		r.id.destroy() // rejects it, if it is not accepted
-		return nil, fmt.Errorf("verbs: accept %v: %w", r.Peer, err)
+		r.id.destroy()
+		return nil, err
 	}
+	conn.private, conn.local, conn.remote = r.PrivateData, r.Local, r.Remote
 	return conn, nil
 }
 
-func (r *Request) connect(ctx context.Context, cfg *ConnConfig) (*Conn, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	q, err := cfg.makeQP()
-	if err != nil {
-		return nil, err
-	}
-	req := abi.CMConnRequest{ID: r.id.handle, Param: cfg.param(q)}
-	var resp abi.Header
-	if _, err = call(r.id.c, abi.CMAccept, &req, &resp); err == nil {
-		var ev abi.CMEvent
-		if ev, err = r.id.expect(ctx, abi.CMEstablished); err == nil {
-			return newConn(r.id, q, &ev, r.PrivateData), nil
-		}
-	}
-	_ = q.Close() // the error that matters is the connection's
-	return nil, err
-}
-
-// Reject refuses the request with private data, at most MaxPrivateData bytes.
+// Reject refuses, with private data of at most MaxPrivateData bytes for the
+// peer (rdma_reject(3)).
 func (r *Request) Reject(private []byte) error {
-	if len(private) > MaxPrivateData {
-		return fmt.Errorf("%w: %d bytes of private data, at most %d", ErrRequest, len(private), MaxPrivateData)
+	req := abi.CMConnRequest{ID: r.id.handle}
+	if err := setPrivate(&req.Param, private); err != nil {
+		return err
 	}
-	err := errAnswered
-	r.answered.Do(func() {
-		req := abi.CMConnRequest{ID: r.id.handle}
-		req.Param.SetPrivate(private)
-		var resp abi.Header
-		if _, err = call(r.id.c, abi.CMReject, &req, &resp); err != nil {
-			err = fmt.Errorf("verbs: reject: %w", err)
-		}
-		r.id.destroy()
-	})
+	_, err := call[abi.Header](r.id.channel.client, abi.CMReject, &req, nil, -1, 0)
+	r.id.destroy()
 	return err
 }

@@ -4,171 +4,166 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"urdma/verbs/abi"
 )
 
-// Access says what a memory region may be used for, enum ibv_access_flags.
-// Reading it locally is always allowed.
-type Access uint32
-
-// Rights to memory. RemoteWrite needs LocalWrite.
-const (
-	LocalWrite  Access = abi.AccessLocalWrite  // receives and results of Reads
-	RemoteWrite Access = abi.AccessRemoteWrite // the peer's RDMA Writes
-	RemoteRead  Access = abi.AccessRemoteRead  // the peer's RDMA Reads
-)
-
-// MR is a memory region.
-type MR struct {
-	c      *Client
+// PD is a protection domain (ibv_alloc_pd(3)): queue pairs reach only memory
+// regions of their own.
+type PD struct {
+	ctx    *Context
 	handle uint32
+}
+
+// AllocPD makes a protection domain.
+func (x *Context) AllocPD() (*PD, error) {
+	var resp abi.HandleMessage
+	if _, err := call(x.client, abi.AllocPD, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 0); err != nil {
+		return nil, err
+	}
+	return &PD{ctx: x, handle: resp.Handle}, nil
+}
+
+// Context is the device that the domain belongs to.
+func (p *PD) Context() *Context { return p.ctx }
+
+// Close releases the domain; EBUSY while it has memory regions or queue pairs
+// (ibv_dealloc_pd(3)).
+func (p *PD) Close() error { return p.ctx.client.callHandle(abi.DeallocPD, p.handle) }
+
+// SGE is a scatter/gather element: Length bytes at Addr of the memory region
+// whose lkey is LKey. MR.SGE makes one.
+type SGE = abi.SGE
+
+// Remote is where in a peer's memory a Write or Read goes. Peers tell each
+// other such addresses in messages or private data.
+type Remote struct {
+	Addr uint64
+	RKey uint32
+}
+
+// MR is a memory region (ibv_reg_mr(3)).
+type MR struct {
+	pd     *PD
+	handle uint32
+	lkey   uint32
+	rkey   uint32
 	bytes  []byte
 	addr   uint64
-	key    uint32
-
-	pin  runtime.Pinner
-	file bool // bytes are the arena's, at offset at
-	at   uint64
-	once sync.Once
-	err  error
+	shared bool
+	at     extent         // of the arena, where shared
+	whole  []byte         // likewise: the mapping, whole pages
+	pins   runtime.Pinner // otherwise
+	once   sync.Once
 }
 
-// Bytes is the registered memory. That of AllocMemory is not Go's: after Close
-// it must not be touched.
-func (m *MR) Bytes() []byte { return m.bytes }
-
-// Addr is the address of the first byte, as work requests and peers name it.
-func (m *MR) Addr() uint64 { return m.addr }
-
-// Key is what a peer needs beside the address: RemoteAddr and RemoteKey of its
-// requests.
-func (m *MR) Key() uint32 { return m.key }
-
-// Segment is a part of a memory region, an element of a scatter/gather list.
-type Segment = abi.SGE
-
-// Segment names n bytes from off on. A part outside the region gives a request
-// that fails with LocalProtect.
-func (m *MR) Segment(off, n int) Segment {
-	return Segment{Addr: m.addr + uint64(off), Length: uint32(n), LKey: m.key}
-}
-
-// Slice is Segment as the list of one that most requests have.
-func (m *MR) Slice(off, n int) []Segment { return []Segment{m.Segment(off, n)} }
-
-// AllocMemory makes and registers n bytes of zeroed memory that urdmad maps.
-// n is rounded up to whole pages in what it costs, not in what is registered.
+// AllocMemory makes n bytes of zeroed, page-aligned memory that urdmad maps
+// too, and registers it. It lies outside Go's heap and is no concern of the
+// garbage collector: Close gives it back, and it must not be touched
+// afterwards.
 func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 	if n <= 0 {
-		return nil, fmt.Errorf("%w: %d bytes of memory", ErrRequest, n)
+		return nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, syscall.EINVAL)
 	}
-	a := &p.dev.c.arena
-	b, at, err := a.alloc(n)
+	c := p.ctx.client
+	file, err := c.memory.file(c)
 	if err != nil {
 		return nil, err
 	}
-	m := &MR{c: p.dev.c, bytes: b[:n:n], addr: addressOf(b), file: true, at: at}
-	if err := m.register(p, access); err != nil {
-		a.free(at)
+	at, mem, err := c.memory.take(n)
+	if err != nil {
+		return nil, err
+	}
+	m := &MR{pd: p, bytes: mem[:n:n], addr: addressOf(mem), shared: true, at: at, whole: mem}
+	if err := m.register(access, abi.PathShared, file, at.offset); err != nil {
+		c.memory.give(at, mem)
 		return nil, err
 	}
 	return m, nil
 }
 
-// Register registers a slice, which stays pinned until Close. It must not be
-// empty. Many requests on such memory are slower than on AllocMemory's.
-func (p *PD) Register(b []byte, access Access) (*MR, error) {
+// RegisterMemory registers a slice where it lies and keeps it there until
+// Close. urdmad reads and writes it by the process's /proc/self/mem; the error
+// is EOPNOTSUPP where the system forbids that.
+func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: registering an empty slice", ErrRequest)
+		return nil, fmt.Errorf("verbs: memory of no bytes: %w", syscall.EINVAL)
 	}
-	m := &MR{c: p.dev.c, bytes: b}
-	m.pin.Pin(&b[0])
-	m.addr = addressOf(b)
-	if err := m.register(p, access); err != nil {
-		m.pin.Unpin()
+	m := &MR{pd: p, bytes: b, addr: addressOf(b)}
+	m.pins.Pin(&b[0])
+	if err := m.register(access, abi.PathFallback, abi.NoHandle, 0); err != nil {
+		m.pins.Unpin()
 		return nil, err
-	}
-	if !m.c.pinned.add(m) {
-		leaked.add(m) // the client was closed just now; urdmad may not know yet
-		return nil, ErrClosed
 	}
 	return m, nil
 }
 
-func (m *MR) register(p *PD, access Access) error {
-	req := abi.RegMRRequest{PD: p.handle, Access: uint32(access), Addr: m.addr, IOVA: m.addr, Length: uint64(len(m.bytes)),
-		Path: abi.PathFallback}
-	if m.file {
-		req.Path, req.File, req.FileOffset = abi.PathShared, m.c.arena.handle, m.at
-	}
+func (m *MR) register(access Access, path, file uint32, offset int64) error {
+	c := m.pd.ctx.client
+	req := abi.RegMRRequest{PD: m.pd.handle, Access: uint32(access), Addr: m.addr, Length: uint64(len(m.bytes)),
+		IOVA: m.addr, Path: path, File: file, FileOffset: uint64(offset)}
 	var resp abi.RegMRResponse
-	if _, err := call(m.c, abi.RegMR, &req, &resp); err != nil {
-		return fmt.Errorf("verbs: register %d bytes: %w", len(m.bytes), err)
+	if _, err := call(c, abi.RegMR, &req, &resp, -1, 0); err != nil {
+		return err
 	}
-	m.handle, m.key = resp.Handle, resp.LKey
+	m.handle, m.lkey, m.rkey = resp.Handle, resp.LKey, resp.RKey
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.regions[m] = struct{}{}
 	return nil
 }
 
-// Close deregisters the memory. Requests that use it should have completed.
+// Bytes is the memory itself.
+func (m *MR) Bytes() []byte { return m.bytes }
+
+// LKey names the region in scatter/gather elements.
+func (m *MR) LKey() uint32 { return m.lkey }
+
+// RKey names the region to peers.
+func (m *MR) RKey() uint32 { return m.rkey }
+
+// Addr is the address of the region's first byte.
+func (m *MR) Addr() uint64 { return m.addr }
+
+// Shared tells that urdmad maps the memory.
+func (m *MR) Shared() bool { return m.shared }
+
+// SGE names n bytes at an offset. Bounds are urdmad's to check: a work request
+// that goes past the region completes with StatusLocProtErr.
+func (m *MR) SGE(offset, n int) SGE {
+	return SGE{Addr: m.addr + uint64(offset), Length: uint32(n), LKey: m.lkey}
+}
+
+// Remote is what a peer needs to write or read from an offset on.
+func (m *MR) Remote(offset int) Remote { return Remote{m.addr + uint64(offset), m.rkey} }
+
+// Close deregisters the memory (ibv_dereg_mr(3)). Posted work that names it
+// fails. A slice of RegisterMemory is the caller's again, memory of AllocMemory
+// is gone.
 func (m *MR) Close() error {
+	c := m.pd.ctx.client
+	// urdmad lets go first: after that nobody writes there any more.
+	if err := c.callHandle(abi.DeregMR, m.handle); err != nil && !c.dead.Load() {
+		return err
+	}
+	c.mu.Lock()
+	_, mine := c.regions[m]
+	delete(c.regions, m)
+	c.mu.Unlock()
+	if !mine {
+		return ErrClosed
+	}
+	m.release()
+	return nil
+}
+
+func (m *MR) release() {
 	m.once.Do(func() {
-		if m.err = release(m.c, abi.DeregMR, m.handle); m.err != nil {
-			m.err = fmt.Errorf("verbs: deregister: %w", m.err)
-			return // urdmad may still write: keep the memory
-		}
-		if m.file {
-			m.c.arena.free(m.at)
+		if m.shared {
+			m.pd.ctx.client.memory.give(m.at, m.whole)
 			return
 		}
-		m.c.pinned.remove(m)
-		m.pin.Unpin()
+		m.pins.Unpin()
 	})
-	return m.err
-}
-
-// pinned are the regions of Go's memory. They are deregistered before the client
-// hangs up, because only the answer says that urdmad writes there no more.
-type pinned struct {
-	mu     sync.Mutex
-	all    map[*MR]struct{}
-	closed bool
-}
-
-// leaked keeps what could not be deregistered pinned for ever.
-var leaked pinned
-
-func (p *pinned) add(m *MR) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	if p.all == nil {
-		p.all = map[*MR]struct{}{}
-	}
-	p.all[m] = struct{}{}
-	return true
-}
-
-func (p *pinned) remove(m *MR) {
-	p.mu.Lock()
-	delete(p.all, m)
-	p.mu.Unlock()
-}
-
-func (p *pinned) close(alive bool) {
-	p.mu.Lock()
-	p.closed = true
-	all := p.all
-	p.all = nil
-	p.mu.Unlock()
-	for m := range all {
-		switch {
-		case !alive: // urdmad is dead, and writes nothing
-			m.pin.Unpin()
-		case m.Close() != nil:
-			leaked.add(m)
-		}
-	}
 }

@@ -1,119 +1,169 @@
 package verbs
 
-import (
-	"fmt"
+import "urdma/verbs/abi"
 
-	"urdma/verbs/abi"
-)
-
-// SendRequest is a send work request: a message, an RDMA Write or a Read.
-type SendRequest struct {
-	ID uint64 // comes back in the completion
-	Op Op
-	// Signaled makes success a completion too; failures always are.
-	Signaled bool
-	// Solicited makes the peer's receive a solicited one.
-	Solicited bool
-	// Fence has it wait until the Reads before it are done.
-	Fence bool
-	// Local is the source, or for OpRead where the bytes go.
-	Local []Segment
-	// Inline is copied into the request and sent in place of Local: the slice
-	// may be used again at once. Not for OpRead.
-	Inline []byte
-	// RemoteAddr and RemoteKey name the peer's memory: MR.Addr and MR.Key there.
-	RemoteAddr uint64
-	RemoteKey  uint32
-	// Invalidate is the key of the peer's that OpSendAndInvalidate ends.
-	Invalidate uint32
+// SendWR is a send work request (ibv_post_send(3)). It may be changed and used
+// again as soon as it is posted; the memory that SGE names may not, until the
+// completion was polled. Inline data is copied at once.
+type SendWR struct {
+	ID     uint64 // comes back in the completion
+	Op     Opcode
+	Flags  SendFlags
+	SGE    []SGE
+	Inline []byte // instead of SGE; not for OpRead
+	Remote Remote // of OpWrite and OpRead
+	// InvalidateSTag is the peer's rkey that OpSendWithInv takes away.
+	InvalidateSTag uint32
 }
 
-func (r *SendRequest) sqe() abi.SQE {
-	w := abi.SQE{WRID: r.ID, Opcode: uint32(r.Op), RKey: r.RemoteKey, RemoteAddr: r.RemoteAddr, ImmOrSTag: r.Invalidate}
-	if r.Signaled {
-		w.Flags |= abi.SendSignaled
-	}
-	if r.Solicited {
-		w.Flags |= abi.SendSolicited
-	}
-	if r.Fence {
-		w.Flags |= abi.SendFence
-	}
-	return w
+// RecvWR is a receive work request (ibv_post_recv(3)): where one message goes.
+type RecvWR struct {
+	ID  uint64
+	SGE []SGE
 }
 
-// PostSend posts requests, all of them or those before the one that is refused,
-// and returns how many. Requests may be posted before the connection is
-// established; they go out when it is.
-func (q *QP) PostSend(requests ...*SendRequest) (n int, err error) {
-	q.send.Lock()
-	for n < len(requests) && err == nil {
-		if err = q.write(requests[n]); err == nil {
-			n++
+// check is what liburdma's ibv_post_send checks; keys, bounds and rights are
+// urdmad's to check.
+func (q *QP) check(wr *SendWR) error {
+	switch wr.Op {
+	case OpWrite, OpSend, OpSendWithInv:
+	case OpRead:
+		if wr.Inline != nil || len(wr.SGE) > q.pd.ctx.device.maxSGERead {
+			return ErrWorkRequest
 		}
+	default:
+		return ErrUnsupported
 	}
-	if n > 0 {
-		q.ring.PublishSQ()
+	if wr.Flags&^(Fence|Signaled|Solicited) != 0 || wr.Inline != nil && len(wr.SGE) > 0 ||
+		len(wr.Inline) > q.ring.MaxInline() || len(wr.SGE) > q.ring.MaxSGE() {
+		return ErrWorkRequest
 	}
-	q.send.Unlock()
-	if n > 0 {
-		q.c.ring(q.worker, q.bell)
-		q.yieldAfterPost()
+	var total uint64
+	for i := range wr.SGE {
+		total += uint64(wr.SGE[i].Length)
 	}
+	if total > q.maxMessage {
+		return ErrWorkRequest
+	}
+	return nil
+}
+
+func (q *QP) writeSend(wr *SendWR) error {
+	if err := q.check(wr); err != nil {
+		return err
+	}
+	e := abi.SQE{WRID: wr.ID, Opcode: uint32(wr.Op), Flags: uint32(wr.Flags), ImmOrSTag: wr.InvalidateSTag,
+		RKey: wr.Remote.RKey, RemoteAddr: wr.Remote.Addr}
+	written := false
+	if wr.Inline != nil {
+		written = q.ring.WriteInline(&e, wr.Inline)
+	} else {
+		written = q.ring.WriteSQ(&e, wr.SGE)
+	}
+	if !written {
+		return ErrQueueFull
+	}
+	return nil
+}
+
+// maySend: a connection that the peer established is known to urdmad first, so
+// it is asked before a send is refused. Posting to a failed queue pair is
+// allowed: the work is flushed.
+func (q *QP) maySend() error {
+	if q.pd.ctx.client.dead.Load() {
+		return q.pd.ctx.client.endError()
+	}
+	if s := q.state.Load(); s == abi.QPSRTS || s == abi.QPSErr {
+		return nil
+	}
+	attr, err := q.Query()
+	if err != nil {
+		return err
+	}
+	if attr.QPState != abi.QPSRTS && attr.QPState != abi.QPSErr {
+		return ErrState
+	}
+	return nil
+}
+
+// PostSend posts one send work request. ErrQueueFull: poll completions first.
+func (q *QP) PostSend(wr *SendWR) error {
+	if err := q.maySend(); err != nil {
+		return err
+	}
+	q.sending.Lock()
+	if q.closed {
+		q.sending.Unlock()
+		return ErrClosed
+	}
+	if err := q.writeSend(wr); err != nil {
+		q.sending.Unlock()
+		return err
+	}
+	q.announce()
+	return nil
+}
+
+// PostSends posts send work requests in order, urdmad being told once. It
+// returns how many were posted, and the error that the next one met.
+func (q *QP) PostSends(wrs []SendWR) (n int, err error) {
+	if err := q.maySend(); err != nil {
+		return 0, err
+	}
+	q.sending.Lock()
+	if q.closed {
+		q.sending.Unlock()
+		return 0, ErrClosed
+	}
+	for n < len(wrs) {
+		if err = q.writeSend(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if n == 0 {
+		q.sending.Unlock()
+		return 0, err
+	}
+	q.announce()
 	return n, err
 }
 
-func (q *QP) write(r *SendRequest) error {
-	if q.closed {
-		return ErrClosed
+// announce publishes what was written, rings, and unlocks the send half. The
+// shared pages are looked at under the lock, which Close takes before they go.
+func (q *QP) announce() {
+	q.ring.PublishSQ()
+	if q.bells.Ring(q.doorbell) {
+		q.pd.ctx.client.kick()
+		q.sending.Unlock()
+		return
 	}
-	if err := q.check(r); err != nil {
-		return err
+	wish, _, core := q.bells.Yield()
+	q.sending.Unlock()
+	if wish != 0 {
+		q.yieldAfterPost(core)
 	}
-	if q.sends.full() {
-		return ErrQueueFull
-	}
-	w, ok := r.sqe(), false
-	if r.Inline != nil {
-		ok = q.ring.WriteInline(&w, r.Inline)
-	} else {
-		ok = q.ring.WriteSQ(&w, r.Local)
-	}
-	if !ok {
-		return ErrQueueFull
-	}
-	q.sends.add(r.Signaled)
-	return nil
 }
 
-func (q *QP) check(r *SendRequest) error {
-	switch {
-	case r.Op != OpSend && r.Op != OpWrite && r.Op != OpRead && r.Op != OpSendAndInvalidate:
-		return fmt.Errorf("%w: operation %d", ErrRequest, r.Op)
-	case r.Inline != nil && (r.Op == OpRead || len(r.Local) > 0):
-		return fmt.Errorf("%w: inline data with a Read or a list", ErrRequest)
-	case len(r.Inline) > q.ring.MaxInline():
-		return fmt.Errorf("%w: %d bytes of inline data, the queue pair takes %d", ErrRequest, len(r.Inline), q.ring.MaxInline())
-	case len(r.Local) > q.ring.MaxSGE():
-		return fmt.Errorf("%w: list of %d, the queue pair takes %d", ErrRequest, len(r.Local), q.ring.MaxSGE())
+// PostRecv posts one receive. Receives are taken in order, one a message; post
+// them before the peer can send.
+func (q *QP) PostRecv(wr *RecvWR) error {
+	if q.pd.ctx.client.dead.Load() {
+		return q.pd.ctx.client.endError()
 	}
-	return nil
-}
-
-// PostRecv posts one receive: a message goes to the parts of the list in order.
-func (q *QP) PostRecv(id uint64, list ...Segment) error {
-	q.recv.Lock()
-	defer q.recv.Unlock()
+	q.getting.Lock()
+	defer q.getting.Unlock()
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(list) > q.ring.MaxRecvSGE():
-		return fmt.Errorf("%w: list of %d, the queue pair takes %d", ErrRequest, len(list), q.ring.MaxRecvSGE())
-	case q.recvs.full() || !q.ring.WriteRQ(id, list):
+	case len(wr.SGE) > q.ring.MaxRecvSGE():
+		return ErrWorkRequest
+	case !q.ring.WriteRQ(wr.ID, wr.SGE):
 		return ErrQueueFull
 	}
-	q.recvs.add(true)
 	q.ring.PublishRQ()
-	q.c.ring(q.worker, q.bell)
+	if q.bells.Ring(q.doorbell) {
+		q.pd.ctx.client.kick()
+	}
 	return nil
 }

@@ -3,6 +3,8 @@ package verbs
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -10,98 +12,187 @@ import (
 	"urdma/verbs/ring"
 )
 
-// QPConfig says what a queue pair can hold. Zeros take the defaults named.
-type QPConfig struct {
-	MaxSend    int // send requests posted and not completed: 64
-	MaxRecv    int // receive requests: 64
-	MaxSendSGE int // elements of a send request's list: 4
-	MaxRecvSGE int // of a receive's: 4
-	MaxInline  int // bytes of inline data: 64
+// QPOptions says what a queue pair is to hold (ibv_create_qp(3)). Zero values
+// take defaults.
+type QPOptions struct {
+	SendWR  int  // send work requests at a time; default 128
+	RecvWR  int  // receives at a time; default 128
+	SendSGE int  // elements of a send work request; default 4
+	RecvSGE int  // elements of a receive; default 4
+	Inline  int  // bytes of inline data; default what fits beside SendSGE
+	SigAll  bool // every send work request makes a completion
 }
 
-func (c *QPConfig) abi() abi.QPCap {
-	or := func(n, def int) uint32 {
-		if n <= 0 {
-			return uint32(def)
-		}
-		return uint32(n)
+func orDefault(v, otherwise int) int {
+	if v == 0 {
+		return otherwise
 	}
-	return abi.QPCap{MaxSendWR: or(c.MaxSend, 64), MaxRecvWR: or(c.MaxRecv, 64), MaxSendSGE: or(c.MaxSendSGE, 4),
-		MaxRecvSGE: or(c.MaxRecvSGE, 4), MaxInline: or(c.MaxInline, 64)}
+	return v
 }
 
-// QP is a reliable connected queue pair.
+func (o *QPOptions) fill() {
+	o.SendWR, o.RecvWR = orDefault(o.SendWR, 128), orDefault(o.RecvWR, 128)
+	o.SendSGE, o.RecvSGE = orDefault(o.SendSGE, 4), orDefault(o.RecvSGE, 4)
+}
+
+// QPAttr are a queue pair's attributes, struct ibv_qp_attr; see verbs/abi.
+type QPAttr = abi.QPAttr
+
+// QP is a reliable connected queue pair (ibv_create_qp(3)).
 type QP struct {
-	Num    uint32 // its number
-	c      *Client
-	handle uint32
-	worker int
-	bell   int
-	mem    []byte
-	sendCQ *CQ
-	recvCQ *CQ
+	pd             *PD
+	sendCQ, recvCQ *CQ
+	handle, qpn    uint32
+	doorbell       int
+	bells          ring.ClientBells
+	state          atomic.Uint32 // what we know of it; urdmad may know more
+	yielded        atomic.Int64  // when a post last yielded
+	maxMessage     uint64
 
-	send, recv sync.Mutex
-	ring       ring.ClientQP
-	closed     bool // both locks held to write
-	sends      outstanding
-	recvs      outstanding
+	sending sync.Mutex // guards the send half of ring and closed
+	getting sync.Mutex // guards the receive half, and closed too
+	closed  bool
+	ring    ring.ClientQP
+	mem     []byte
+
+	sends, gets workRing
 }
 
-// NewQP makes a queue pair that completes on the two queues, which may be one.
-// Dial and Request.Accept make theirs by themselves.
-func (p *PD) NewQP(send, recv *CQ, cfg QPConfig) (*QP, error) {
-	if send == nil || recv == nil {
-		return nil, fmt.Errorf("%w: a queue pair needs completion queues", ErrRequest)
+// CreateQP makes a queue pair that takes receives at once and sends once it is
+// connected. The queues' limits are rounded up.
+func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
+	c := p.ctx.client
+	o.fill()
+	for _, v := range []int{o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE, o.Inline} {
+		if v < 0 || v > 1<<20 {
+			return nil, fmt.Errorf("verbs: queue pair with a limit of %d: %w", v, syscall.EINVAL)
+		}
 	}
-	c := p.dev.c
-	req := abi.CreateQPRequest{PD: p.handle, QPType: abi.QPTypeRC, SendCQ: send.handle, RecvCQ: recv.handle, Cap: cfg.abi()}
+	req := abi.CreateQPRequest{PD: p.handle, QPType: abi.QPTypeRC, SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
+		Cap: abi.QPCap{MaxSendWR: uint32(o.SendWR), MaxRecvWR: uint32(o.RecvWR), MaxSendSGE: uint32(o.SendSGE),
+			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}}
+	if o.SigAll {
+		req.SQSigAll = 1
+	}
 	var resp abi.QPResponse
-	fds, err := call(c, abi.CreateQP, &req, &resp)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: create queue pair: %w", err)
-	}
-	fd, err := one("create queue pair", fds)
+	fds, err := call(c, abi.CreateQP, &req, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd) //nolint:errcheck // mapped or not, it is done with
-	if int(resp.Worker) >= len(c.bells) || resp.Doorbell >= abi.NumDoorbells {
-		return nil, fmt.Errorf("verbs: create queue pair: doorbell %d of worker %d", resp.Doorbell, resp.Worker)
+	q := &QP{pd: p, sendCQ: sendCQ, recvCQ: recvCQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
+	if err = q.attach(&resp, fds[0]); err == nil {
+		err = q.ready(c)
 	}
-	q := &QP{Num: resp.QPN, c: c, handle: resp.Handle, worker: int(resp.Worker), bell: int(resp.Doorbell),
-		sendCQ: send, recvCQ: recv}
-	if q.mem, err = mapShared(fd, int(resp.Bytes)); err != nil {
+	if err != nil {
+		_ = c.callHandle(abi.DestroyQP, resp.Handle) // the error that counts is the first
+		unmap(q.mem)
 		return nil, err
 	}
-	q.ring.Init(q.mem, &resp)
-	q.sends.init(max(resp.Cap.MaxSendWR, 1), resp.SQEntries)
-	q.recvs.init(max(resp.Cap.MaxRecvWR, 1), resp.RQEntries)
-	send.attend(q)
-	recv.attend(q)
 	return q, nil
 }
 
-// Handle is what asynchronous events name the queue pair by.
-func (q *QP) Handle() uint32 { return q.handle }
-
-// Close destroys the queue pair, and its connection if there is one. Its
-// requests that have not completed never do; completions of others stay in the
-// queue.
-func (q *QP) Close() error {
-	q.send.Lock()
-	defer q.send.Unlock()
-	q.recv.Lock()
-	defer q.recv.Unlock()
-	if q.closed {
-		return ErrClosed
+// attach maps the rings and closes their descriptor.
+func (q *QP) attach(r *abi.QPResponse, fd int) error {
+	defer unix.Close(fd)
+	end := max(uint64(r.SQOffset)+uint64(r.SQEntries)*uint64(r.SQStride), uint64(r.RQOffset)+uint64(r.RQEntries)*uint64(r.RQStride))
+	if r.SQEntries == 0 || r.RQEntries == 0 || end > uint64(r.Bytes) || int(r.Worker) >= q.pd.ctx.client.workers {
+		return fmt.Errorf("verbs: rings of %d and %d slots in %d bytes: %w", r.SQEntries, r.RQEntries, r.Bytes, syscall.EPROTO)
 	}
-	if err := release(q.c, abi.DestroyQP, q.handle); err != nil {
-		return fmt.Errorf("verbs: destroy queue pair: %w", err)
+	mem, err := mapShared(fd, int(r.Bytes))
+	if err != nil {
+		return err
 	}
-	q.closed = true
-	q.sendCQ.leave(q)
-	q.recvCQ.leave(q)
-	_ = unix.Munmap(q.mem) // fails only for what is not a mapping
+	q.mem = mem
+	q.ring.Init(mem, r)
+	q.bells.Init(q.pd.ctx.client.bells, int(r.Worker))
+	q.doorbell = int(r.Doorbell)
+	head := abi.At[abi.QPRing](mem, 0)
+	q.sends = workRing{mem: mem, prod: &head.SQProd, cons: &head.SQCons, offset: int(r.SQOffset), mask: r.SQEntries - 1, stride: r.SQStride}
+	q.gets = workRing{mem: mem, prod: &head.RQProd, cons: &head.RQCons, offset: int(r.RQOffset), mask: r.RQEntries - 1, stride: r.RQStride}
 	return nil
+}
+
+// ready moves the queue pair to INIT, where it takes receives, and enters it
+// into the tables.
+func (q *QP) ready(c *Client) error {
+	attr := QPAttr{QPState: abi.QPSInit, PortNum: 1,
+		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead}
+	if err := q.Modify(&attr, abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
+		return err
+	}
+	q.sendCQ.join(q, true)
+	q.recvCQ.join(q, false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.qps[q.handle] = q
+	return nil
+}
+
+// Modify changes the attributes that mask names, abi.QPMaskState and its kin
+// (ibv_modify_qp(3)). A move to abi.QPSErr flushes all posted work and ends the
+// connection. RTR and RTS are for Dial and Accept to reach.
+func (q *QP) Modify(attr *QPAttr, mask uint32) error {
+	var resp abi.QueryQPResponse
+	req := abi.ModifyQPRequest{Handle: q.handle, Mask: mask, Attr: *attr}
+	if _, err := call(q.pd.ctx.client, abi.ModifyQP, &req, &resp, -1, 0); err != nil {
+		return err
+	}
+	q.state.Store(resp.Attr.QPState)
+	return nil
+}
+
+// Query reads the attributes (ibv_query_qp(3)).
+func (q *QP) Query() (QPAttr, error) {
+	var resp abi.QueryQPResponse
+	if _, err := call(q.pd.ctx.client, abi.QueryQP, &abi.HandleMessage{Handle: q.handle}, &resp, -1, 0); err != nil {
+		return QPAttr{}, err
+	}
+	q.state.Store(resp.Attr.QPState)
+	return resp.Attr, nil
+}
+
+// QPN is the queue pair's number.
+func (q *QP) QPN() uint32 { return q.qpn }
+
+// PD is the domain whose memory the queue pair reaches.
+func (q *QP) PD() *PD { return q.pd }
+
+// SendCQ is where sends complete.
+func (q *QP) SendCQ() *CQ { return q.sendCQ }
+
+// RecvCQ is where receives complete.
+func (q *QP) RecvCQ() *CQ { return q.recvCQ }
+
+// MaxInline is how many bytes of inline data a send may have.
+func (q *QP) MaxInline() int { return q.ring.MaxInline() }
+
+// Close destroys the queue pair (ibv_destroy_qp(3)): its connection ends, its
+// posted work and completions not yet polled are forgotten.
+func (q *QP) Close() error {
+	c := q.pd.ctx.client
+	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead.Load() {
+		return err
+	}
+	c.mu.Lock()
+	delete(c.qps, q.handle)
+	c.mu.Unlock()
+	q.release()
+	return nil
+}
+
+func (q *QP) release() {
+	q.sending.Lock()
+	q.getting.Lock()
+	already := q.closed
+	q.closed = true
+	q.getting.Unlock()
+	q.sending.Unlock()
+	if already {
+		return
+	}
+	q.sendCQ.leave(q)
+	if q.recvCQ != q.sendCQ {
+		q.recvCQ.leave(q)
+	}
+	unmap(q.mem) // neither posts nor polls get here any more
 }

@@ -1,0 +1,136 @@
+package verbs
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+
+	"urdma/verbs/abi"
+)
+
+// CompChannel tells which of its completion queues have something to poll
+// (ibv_create_comp_channel(3)). Many queues may share one.
+type CompChannel struct {
+	ctx    *Context
+	handle uint32
+	socket *os.File
+	done   chan struct{}
+	once   sync.Once
+	news   chan struct{} // a token: some queue was signalled
+
+	mu  sync.Mutex
+	cqs []*CQ
+}
+
+// CreateCompChannel makes a completion channel.
+func (x *Context) CreateCompChannel() (*CompChannel, error) {
+	c := x.client
+	var resp abi.HandleMessage
+	fds, err := call(c, abi.CreateChannel, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 1)
+	if err != nil {
+		return nil, err
+	}
+	f, err := eventSocket(fds[0], "urdma completion channel")
+	if err != nil {
+		return nil, err
+	}
+	ch := &CompChannel{ctx: x, handle: resp.Handle, socket: f, done: make(chan struct{}), news: make(chan struct{}, 1)}
+	c.mu.Lock()
+	c.channels[ch] = struct{}{}
+	c.mu.Unlock()
+	c.readers.Go(ch.read)
+	return ch, nil
+}
+
+// read is the goroutine that takes events to their queues. An event of a queue
+// that is gone is late.
+func (ch *CompChannel) read() {
+	c := ch.ctx.client
+	readEvents(ch.socket, func(ev *abi.CompEvent) {
+		c.mu.Lock()
+		q := c.cqs[ev.CQ]
+		c.mu.Unlock()
+		if q != nil {
+			q.wake()
+		}
+	})
+}
+
+// Wait returns the next completion queue that raised an event after Arm
+// (ibv_get_cq_event(3)); events need no acknowledgement. It takes events away
+// from Wait and Events of the same queue.
+func (ch *CompChannel) Wait(ctx context.Context) (*CQ, error) {
+	for {
+		if q := ch.signalled(); q != nil {
+			return q, nil
+		}
+		select {
+		case <-ch.news:
+			continue
+		default:
+		}
+		select {
+		case <-ch.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ch.done:
+			return nil, ErrClosed
+		case <-ch.ctx.client.gone:
+			if q := ch.signalled(); q != nil {
+				return q, nil
+			}
+			return nil, ch.ctx.client.endError()
+		}
+	}
+}
+
+// signalled takes the event of one queue; the queues take turns.
+func (ch *CompChannel) signalled() *CQ {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for i, q := range ch.cqs {
+		select {
+		case <-q.events:
+			copy(ch.cqs[i:], ch.cqs[i+1:])
+			ch.cqs[len(ch.cqs)-1] = q
+			signal(ch.news) // another goroutine may wait for another queue
+			return q
+		default:
+		}
+	}
+	return nil
+}
+
+func (ch *CompChannel) join(q *CQ) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.cqs = append(ch.cqs, q)
+}
+
+func (ch *CompChannel) leave(q *CQ) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if i := slices.Index(ch.cqs, q); i >= 0 {
+		ch.cqs = slices.Delete(ch.cqs, i, i+1)
+	}
+}
+
+// Close destroys the channel; EBUSY while a completion queue uses it
+// (ibv_destroy_comp_channel(3)).
+func (ch *CompChannel) Close() error {
+	c := ch.ctx.client
+	if err := c.callHandle(abi.DestroyChannel, ch.handle); err != nil && !c.dead.Load() {
+		return err
+	}
+	c.mu.Lock()
+	delete(c.channels, ch)
+	c.mu.Unlock()
+	ch.release()
+	return nil
+}
+
+func (ch *CompChannel) release() {
+	ch.once.Do(func() { close(ch.done) })
+	ch.socket.Close()
+}

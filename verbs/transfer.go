@@ -1,0 +1,87 @@
+package verbs
+
+import "context"
+
+// transferID marks the work requests of Send, Write and Read; the rest of the
+// ID counts them.
+const transferID = 1 << 63
+
+// Send sends one message and waits until the peer has it, or the connection
+// fails. At most one Send, Write or Read of a connection is under way, others
+// wait; to have more, post to the queue pair. If ctx ends, the transfer goes on:
+// its memory must not be touched before the connection is closed.
+func (conn *Conn) Send(ctx context.Context, sge ...SGE) error {
+	return conn.transfer(ctx, &SendWR{Op: OpSend, SGE: sge})
+}
+
+// SendBytes is Send of up to MaxInline bytes that need not be registered.
+func (conn *Conn) SendBytes(ctx context.Context, b []byte) error {
+	if b == nil {
+		b = []byte{}
+	}
+	return conn.transfer(ctx, &SendWR{Op: OpSend, Inline: b})
+}
+
+// Write writes the peer's memory and waits, as Send does, until it is there.
+func (conn *Conn) Write(ctx context.Context, to Remote, sge ...SGE) error {
+	return conn.transfer(ctx, &SendWR{Op: OpWrite, Remote: to, SGE: sge})
+}
+
+// Read reads the peer's memory and waits, as Send does, until it is here.
+func (conn *Conn) Read(ctx context.Context, from Remote, sge ...SGE) error {
+	return conn.transfer(ctx, &SendWR{Op: OpRead, Remote: from, SGE: sge})
+}
+
+func (conn *Conn) transfer(ctx context.Context, wr *SendWR) error {
+	if !conn.own.sendCQ {
+		return ErrSharedQueue
+	}
+	select {
+	case conn.turn <- struct{}{}:
+		defer func() { <-conn.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	conn.serial++
+	wr.ID, wr.Flags = transferID|conn.serial, Signaled
+	if err := conn.PostSend(wr); err != nil {
+		return err
+	}
+	for {
+		var one [1]Completion
+		if _, err := conn.sendCQ.Wait(ctx, one[:]); err != nil {
+			return err
+		}
+		if one[0].ID == wr.ID { // others were given up on
+			return one[0].Err()
+		}
+	}
+}
+
+// Recv waits for the next posted receive to complete: Completion.ID tells which,
+// ByteLen how long the message is. Its error is that of the completion, or why
+// the connection ended with no receive posted.
+func (conn *Conn) Recv(ctx context.Context) (Completion, error) {
+	if !conn.own.recvCQ {
+		return Completion{}, ErrSharedQueue
+	}
+	var one [1]Completion
+	if _, err := conn.recvCQ.wait(ctx, one[:], conn.id.done, conn.nothingPosted); err != nil {
+		return Completion{}, err
+	}
+	return one[0], one[0].Err()
+}
+
+// nothingPosted is the error of a connection that has ended and has no receive
+// left that could be flushed.
+func (conn *Conn) nothingPosted() error {
+	conn.getting.Lock()
+	defer conn.getting.Unlock()
+	if conn.QP.closed {
+		return ErrClosed
+	}
+	if conn.gets.outstanding() > 0 {
+		return nil
+	}
+	return conn.id.why
+}

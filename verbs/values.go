@@ -1,0 +1,132 @@
+package verbs
+
+import (
+	"fmt"
+
+	"urdma/verbs/abi"
+)
+
+// Opcode is what a send work request does, enum ibv_wr_opcode.
+type Opcode uint32
+
+// Operations that urdma has (ibv_post_send(3)).
+const (
+	OpWrite       Opcode = abi.WRRDMAWrite
+	OpSend        Opcode = abi.WRSend
+	OpRead        Opcode = abi.WRRDMARead
+	OpSendWithInv Opcode = abi.WRSendWithInv
+)
+
+// SendFlags are enum ibv_send_flags; inline data is asked for by SendWR.Inline.
+type SendFlags uint32
+
+// Flags of a send work request (ibv_post_send(3)).
+const (
+	Fence     SendFlags = abi.SendFence     // not before the Reads posted earlier are done
+	Signaled  SendFlags = abi.SendSignaled  // a success makes a completion too
+	Solicited SendFlags = abi.SendSolicited // wakes a peer that armed for solicited completions
+)
+
+// Access is what a memory region allows, enum ibv_access_flags.
+type Access uint32
+
+// Rights of a memory region (ibv_reg_mr(3)). Local reading is always allowed;
+// RemoteWrite needs LocalWrite.
+const (
+	LocalWrite  Access = abi.AccessLocalWrite
+	RemoteWrite Access = abi.AccessRemoteWrite
+	RemoteRead  Access = abi.AccessRemoteRead
+)
+
+// CompletionOp is what completed, enum ibv_wc_opcode.
+type CompletionOp uint32
+
+// Completed operations (ibv_poll_cq(3)).
+const (
+	DidSend  CompletionOp = abi.WCSend
+	DidWrite CompletionOp = abi.WCRDMAWrite
+	DidRead  CompletionOp = abi.WCRDMARead
+	DidRecv  CompletionOp = abi.WCRecv
+)
+
+func (o CompletionOp) String() string {
+	switch o {
+	case DidSend:
+		return "Send"
+	case DidWrite:
+		return "RDMA Write"
+	case DidRead:
+		return "RDMA Read"
+	case DidRecv:
+		return "receive"
+	}
+	return fmt.Sprintf("operation %d", uint32(o))
+}
+
+// Status is how a work request ended, enum ibv_wc_status.
+type Status uint32
+
+// Statuses (ibv_poll_cq(3)).
+const (
+	StatusSuccess        Status = abi.StatusSuccess
+	StatusLocLenErr      Status = abi.StatusLocLenErr
+	StatusLocQPOpErr     Status = abi.StatusLocQPOpErr
+	StatusLocProtErr     Status = abi.StatusLocProtErr
+	StatusWRFlushErr     Status = abi.StatusWRFlushErr
+	StatusBadRespErr     Status = abi.StatusBadRespErr
+	StatusLocAccessErr   Status = abi.StatusLocAccessErr
+	StatusRemInvReqErr   Status = abi.StatusRemInvReqErr
+	StatusRemAccessErr   Status = abi.StatusRemAccessErr
+	StatusRemOpErr       Status = abi.StatusRemOpErr
+	StatusRetryExcErr    Status = abi.StatusRetryExcErr
+	StatusRNRRetryExcErr Status = abi.StatusRNRRetryExcErr
+	StatusRemAbortErr    Status = abi.StatusRemAbortErr
+	StatusFatalErr       Status = abi.StatusFatalErr
+	StatusGeneralErr     Status = abi.StatusGeneralErr
+)
+
+var statusNames = map[Status]string{
+	StatusSuccess: "success", StatusLocLenErr: "local length error", StatusLocQPOpErr: "local queue pair operation error",
+	StatusLocProtErr: "local protection error", StatusWRFlushErr: "flushed", StatusBadRespErr: "bad response",
+	StatusLocAccessErr: "local access error", StatusRemInvReqErr: "remote invalid request",
+	StatusRemAccessErr: "remote access error", StatusRemOpErr: "remote operation error",
+	StatusRetryExcErr: "peer does not answer", StatusRNRRetryExcErr: "peer posted no receive",
+	StatusRemAbortErr: "remote abort", StatusFatalErr: "fatal error", StatusGeneralErr: "general error",
+}
+
+func (s Status) String() string {
+	if n, ok := statusNames[s]; ok {
+		return n
+	}
+	return fmt.Sprintf("status %d", uint32(s))
+}
+
+// Completion tells the end of a work request, struct ibv_wc. Of one that failed
+// only ID, Status, VendorErr, Op and QPN count.
+type Completion struct {
+	ID        uint64 // of the work request
+	Status    Status
+	Op        CompletionOp
+	VendorErr uint32 // the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
+	ByteLen   uint32 // bytes received or read
+	// InvalidatedSTag is the rkey that a Send with Invalidate took away;
+	// counts where Invalidated is true.
+	InvalidatedSTag uint32
+	Invalidated     bool
+	QPN             uint32
+	Timestamp       uint64 // ns, CLOCK_MONOTONIC, when urdmad completed it
+}
+
+// Err is nil for a success, otherwise a *CompletionError.
+func (c *Completion) Err() error {
+	if c.Status == StatusSuccess {
+		return nil
+	}
+	return &CompletionError{*c}
+}
+
+func (c *Completion) from(e *abi.CQE) {
+	*c = Completion{ID: e.WRID, Status: Status(e.Status), Op: CompletionOp(e.Opcode), VendorErr: e.VendorErr,
+		ByteLen: e.ByteLen, InvalidatedSTag: e.ImmOrSTag, Invalidated: e.WCFlags&abi.WCWithInv != 0, QPN: e.QPNum,
+		Timestamp: e.Timestamp}
+}
