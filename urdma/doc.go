@@ -1,5 +1,5 @@
 // Command urdma is the companion of urdmad: it starts programs on urdmad's
-// devices (exec), looks inside a running urdmad (status, show), and checks,
+// devices (exec), looks inside a running urdmad (status, show, top), and checks,
 // shows and starts configuration files (config).
 //
 // It keeps no state and starts nothing that outlives it: exec becomes the

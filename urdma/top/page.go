@@ -1,0 +1,168 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"urdma/urdma/inspect"
+	"urdma/urdma/report"
+)
+
+// view is what a page shows and how.
+type view struct {
+	last, now     *inspect.Snapshot // last is nil at first
+	order         Order
+	paused        bool
+	err           error // why now is old
+	width, height int
+}
+
+// least is what a page needs to make sense.
+const (
+	leastWidth  = 40
+	leastHeight = 8
+)
+
+// page lays out exactly height lines of at most width characters.
+func (v view) page() string {
+	v.width, v.height = max(v.width, leastWidth), max(v.height, leastHeight)
+	var lines []string
+	switch {
+	case v.now == nil && v.err != nil:
+		lines = []string{v.err.Error()}
+	case v.now == nil:
+		lines = []string{"waiting for urdmad"}
+	default:
+		lines = v.body()
+	}
+	for len(lines) < v.height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines[:v.height-1], v.foot())
+	for i := range lines {
+		lines[i] = cut(lines[i], v.width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (v view) body() []string {
+	last := v.last
+	if last == nil {
+		last = v.now // all rates are 0
+	}
+	r := compare(last, v.now, v.order)
+	lines := append(v.head(&r), "")
+	ports := r.portLines(v.width)
+	if most := max(2, v.height/3); len(ports) > most {
+		hidden := len(ports) - most + 1
+		ports = append(ports[:most-1], fmt.Sprintf("and %d more ports", hidden))
+	}
+	lines = append(append(lines, ports...), "")
+	room := v.height - 1 - len(lines)
+	return append(lines, r.pairLines(v.width, room)...)
+}
+
+func (v view) head(r *rates) []string {
+	s := v.now
+	first := fmt.Sprintf("urdmad %s  up %s  %s", s.Daemon.Version, report.Span(s.Taken.Sub(s.Daemon.Started)), s.Taken.Local().Format("15:04:05"))
+	second := fmt.Sprintf("%d clients  %d queue pairs  %d connections  %d regions", len(s.Clients), len(s.QPs), len(s.Connections), len(s.Regions))
+	if r.busy >= 0 {
+		second += fmt.Sprintf("  loop %.0f%% busy, %.0f%% asleep", 100*r.busy, 100*r.asleep)
+	}
+	if v.err != nil {
+		first += "  " + v.err.Error()
+	}
+	return []string{first, second}
+}
+
+func (v view) foot() string {
+	text := fmt.Sprintf("q quit  p pause  s sort by %s", (v.order+1)%orders)
+	if v.paused {
+		text += "  PAUSED"
+	}
+	if v.now != nil && v.now.Restricted {
+		text += "  (only your own objects)"
+	}
+	return text
+}
+
+func rate(v float64) string { return report.Bytes(uint64(v)) }
+
+func (r *rates) portLines(width int) []string {
+	cells := [][]string{{"PORT", "LINK", "RX/s", "TX/s", "RX-PKT/s", "TX-PKT/s", "RESENT/s", "DROPPED/s"}}
+	for i := range r.ports {
+		p := &r.ports[i]
+		link := "down"
+		if p.LinkUp {
+			link = "up"
+		}
+		cells = append(cells, []string{p.Name, link, rate(p.rxBytes), rate(p.txBytes), report.Count(p.rxPackets),
+			report.Count(p.txPackets), report.Count(p.resent), report.Count(p.dropped)})
+	}
+	return layOut(cells, 2, 0, width)
+}
+
+// pairLines gives at most room lines.
+func (r *rates) pairLines(width, room int) []string {
+	cells := [][]string{{"QPN", "PID", "COMMAND", "PEER", "OUT/s", "IN/s", "MSG/s", "RTT", "LOST/s"}}
+	for i := range r.pairs {
+		if len(cells) >= room {
+			break
+		}
+		p := &r.pairs[i]
+		peer, rtt, lost := p.Peer, "-", "-"
+		if p.Wire != nil {
+			rtt, lost = report.Duration(p.Wire.RTTNs), report.Count(p.resent)
+		}
+		if peer == "" {
+			peer = p.State
+		}
+		cells = append(cells, []string{fmt.Sprintf("%06x", p.QPN), strconv.Itoa(p.PID), p.Command, peer, rate(p.out), rate(p.in),
+			report.Count(p.messages), rtt, lost})
+	}
+	return layOut(cells, 4, 2, width)
+}
+
+// layOut aligns cells, the first left columns to the left and the others to the
+// right. Column elastic gives way where the line is too long.
+func layOut(cells [][]string, left, elastic, width int) []string {
+	widths := make([]int, len(cells[0]))
+	total := len(widths) - 1
+	for c := range widths {
+		for _, row := range cells {
+			widths[c] = max(widths[c], utf8.RuneCountInString(row[c]))
+		}
+		total += widths[c]
+	}
+	if total > width {
+		widths[elastic] = max(3, widths[elastic]-(total-width))
+	}
+	var lines []string
+	for _, row := range cells {
+		var b strings.Builder
+		for c, cell := range row {
+			cell = cut(cell, widths[c])
+			pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell))
+			if c > 0 {
+				b.WriteByte(' ')
+			}
+			if c < left {
+				b.WriteString(cell + pad)
+			} else {
+				b.WriteString(pad + cell)
+			}
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+	}
+	return lines
+}
+
+// cut shortens text to width characters.
+func cut(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width])
+}

@@ -1,0 +1,60 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"urdma/urdma/inspect"
+	"urdma/urdma/report"
+)
+
+// Plain writes lines, count times or until ctx ends where count is 0: one for
+// each port and one for the busiest queue pair. The first interval gives no
+// line; an error ends it.
+func Plain(ctx context.Context, w io.Writer, next func() (*inspect.Snapshot, error), every time.Duration, count int) error {
+	last, err := next()
+	if err != nil {
+		return err
+	}
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for n := 0; count == 0 || n < count; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		now, err := next()
+		if err != nil {
+			return err
+		}
+		if err := writeLines(w, last, now); err != nil {
+			return err
+		}
+		last = now
+	}
+	return nil
+}
+
+func writeLines(w io.Writer, last, now *inspect.Snapshot) error {
+	r := compare(last, now, ByBytes)
+	at := now.Taken.Local().Format("15:04:05")
+	for i := range r.ports {
+		p := &r.ports[i]
+		_, err := fmt.Fprintf(w, "%s port %s rx %s/s tx %s/s rx-packets %s/s tx-packets %s/s resent %s/s dropped %s/s\n", at, p.Name,
+			rate(p.rxBytes), rate(p.txBytes), report.Count(p.rxPackets), report.Count(p.txPackets), report.Count(p.resent),
+			report.Count(p.dropped))
+		if err != nil {
+			return err
+		}
+	}
+	if len(r.pairs) == 0 || ByBytes.of(&r.pairs[0]) == 0 {
+		return nil
+	}
+	p := &r.pairs[0]
+	_, err := fmt.Fprintf(w, "%s qp %06x pid %d %s out %s/s in %s/s messages %s/s resent %s/s\n", at, p.QPN, p.PID, p.Command,
+		rate(p.out), rate(p.in), report.Count(p.messages), report.Count(p.resent))
+	return err
+}

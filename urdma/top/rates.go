@@ -1,0 +1,124 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+
+	"urdma/urdma/inspect"
+)
+
+// portRate is what a port does in a second.
+type portRate struct {
+	*inspect.Port
+	rxBytes, txBytes, rxPackets, txPackets float64
+	resent, dropped                        float64
+}
+
+// pairRate is what a queue pair does in a second.
+type pairRate struct {
+	*inspect.QP
+	out, in, messages, resent float64
+}
+
+// rates compares two snapshots.
+type rates struct {
+	ports        []portRate
+	pairs        []pairRate
+	busy, asleep float64 // part of turns and of time; -1 unknown
+}
+
+// Order says which queue pairs come first.
+type Order int
+
+// Orders of queue pairs.
+const (
+	ByBytes Order = iota
+	ByMessages
+	ByResent
+	orders
+)
+
+func (o Order) String() string { return [...]string{"bytes", "messages", "resent"}[o] }
+
+func (o Order) of(p *pairRate) float64 {
+	switch o {
+	case ByMessages:
+		return p.messages
+	case ByResent:
+		return p.resent
+	}
+	return p.out + p.in
+}
+
+// compare gives the rates between last and now. Objects that are new count from
+// 0; those that are gone are left out.
+func compare(last, now *inspect.Snapshot, order Order) rates {
+	r := rates{busy: -1, asleep: -1}
+	seconds := now.Taken.Sub(last.Taken).Seconds()
+	if seconds <= 0 {
+		seconds = 1
+	}
+	per := func(now, last uint64) float64 {
+		if now < last {
+			return 0 // another urdmad, or a sum that misses what was just removed
+		}
+		return float64(now-last) / seconds
+	}
+	r.comparePorts(last, now, per)
+	r.comparePairs(last, now, per)
+	slices.SortStableFunc(r.pairs, func(a, b pairRate) int { return cmp.Compare(order.of(&b), order.of(&a)) })
+	if l, m := now.Loop, last.Loop; l != nil && m != nil && l.Turns >= m.Turns && l.AsleepNs >= m.AsleepNs {
+		r.asleep = min(per(l.AsleepNs, m.AsleepNs)/1e9, 1)
+		r.busy = 0
+		if turns := l.Turns - m.Turns; turns > 0 {
+			r.busy = float64(l.BusyTurns-m.BusyTurns) / float64(turns)
+		}
+	}
+	return r
+}
+
+func (r *rates) comparePorts(last, now *inspect.Snapshot, per func(now, last uint64) float64) {
+	traffic, before := now.AllTraffic(), last.AllTraffic()
+	for i := range now.Ports {
+		p := &now.Ports[i]
+		var q inspect.Port
+		var t inspect.Traffic
+		if i < len(last.Ports) && last.Ports[i].Name == p.Name {
+			q, t = last.Ports[i], before[i]
+		}
+		r.ports = append(r.ports, portRate{Port: p,
+			rxBytes: per(p.RxBytes, q.RxBytes), txBytes: per(p.TxBytes, q.TxBytes),
+			rxPackets: per(p.RxPackets, q.RxPackets), txPackets: per(p.TxPackets, q.TxPackets),
+			resent:  per(traffic[i].Resent, t.Resent),
+			dropped: per(p.RxDropped+p.TxDropped+p.RxErrors+p.NoBuffer, q.RxDropped+q.TxDropped+q.RxErrors+q.NoBuffer)})
+	}
+}
+
+func (r *rates) comparePairs(last, now *inspect.Snapshot, per func(now, last uint64) float64) {
+	type key struct {
+		client uint64
+		handle uint32
+	}
+	before := map[key]*inspect.QP{}
+	for i := range last.QPs {
+		q := &last.QPs[i]
+		before[key{q.Client, q.Handle}] = q
+	}
+	for i := range now.QPs {
+		q := &now.QPs[i]
+		p := before[key{q.Client, q.Handle}]
+		if p == nil || p.QPN != q.QPN {
+			p = &inspect.QP{}
+		}
+		rate := pairRate{QP: q, out: per(q.BytesSent, p.BytesSent), in: per(q.BytesRecv, p.BytesRecv),
+			messages: per(q.MessagesSent+q.MessagesRecv, p.MessagesSent+p.MessagesRecv)}
+		if q.Wire != nil {
+			var resent uint64
+			if p.Wire != nil {
+				resent = p.Wire.Resent
+			}
+			rate.resent = per(q.Wire.Resent, resent)
+		}
+		r.pairs = append(r.pairs, rate)
+	}
+}
