@@ -102,8 +102,7 @@ func examples(t *testing.T, server, client *lab.Node) {
 
 // perftest runs the six programs over all sizes, and with events. Between sizes
 // the latency programs measure the processor's clock for a quarter of a second
-// or more, so with frames of 9,000 bytes and with events a few sizes stand for
-// all, unless the long tests were asked for.
+// or more, so on the variants of a wire and with events a few sizes stand for all, unless the long tests were asked for.
 func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 	for _, program := range lab.Perftest {
 		need(t, program)
@@ -111,7 +110,7 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			if mode == "events" && strings.Contains(program, "write") {
 				continue // perftest: "Events feature not available on WRITE verb"
 			}
-			few := !long && (mode == "events" || w.MTU > 1500)
+			few := !long && (mode == "events" || w.MTU > 1500 || w.Kernel)
 			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, few, args) })
 		}
 	}
