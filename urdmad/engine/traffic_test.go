@@ -49,6 +49,8 @@ func TestTraffic(t *testing.T) {
 		{"fallback lossy", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
 		{"fallback local", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Fallback: true}, true, 5},
 		{"one read", enginetest.Options{MaxReads: 1, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000}, false, 5},
+		{"immediate", enginetest.Options{Immediate: true, Path: lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 20},
+		{"immediate fallback", enginetest.Options{Immediate: true, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
 		{"not ready", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
 		{"not ready lossy", enginetest.Options{RNRRetry: 7, Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 20},
 		{"not ready plain", enginetest.Options{RNRRetry: 7, Path: lossy, Plain: true}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},

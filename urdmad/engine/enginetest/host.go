@@ -41,7 +41,10 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 }
 
 func (h *Host) addPort(p port.Port) {
-	h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
+	dev := h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
+	if h.World.opt.Immediate {
+		h.Engine.PlaceImmediately(dev)
+	}
 }
 
 // Do runs fn on the engine's thread, in a turn of its own.

@@ -25,6 +25,7 @@ type Options struct {
 	RNRRetry     uint8         // rnr_retry_count of both sides
 	NearWrap     bool          // initial PSNs often lie just before 2^32
 	Checksum     bool          // the ports compute checksums
+	Immediate    bool          // place Writes as they come
 	TxRing       int           // frames a port takes before it is full
 	Pipe         bool          // a Pipe for measuring in place of the network
 }
