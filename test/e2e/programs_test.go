@@ -135,12 +135,13 @@ func sizes(t *testing.T, server, client *lab.Node, program string, few bool, arg
 	if long {
 		pair.Limit = 20 * time.Minute
 	}
-	rows, err := lab.ParsePerftest(pass(t, pair).Client)
+	r := pass(t, pair)
+	rows, err := lab.ParsePerftest(r.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// -a is every power of two from 2 to 8 MiB.
 	if len(rows) != 23 || rows[22].Bytes != 1<<23 {
-		t.Errorf("%d sizes, want 23, up to 8388608", len(rows))
+		t.Errorf("%d sizes, want 23, up to 8388608:\n%s", len(rows), r.Client)
 	}
 }
