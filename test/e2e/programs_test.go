@@ -131,7 +131,7 @@ func sizes(t *testing.T, server, client *lab.Node, program string, few bool, arg
 		iterations = nil
 	}
 	pair := lab.PerftestPair(server, client, program, slices.Concat([]string{"-a"}, iterations, args)...)
-	pair.Limit = 2 * time.Minute
+	pair.Limit = 4 * time.Minute
 	if long {
 		pair.Limit = 20 * time.Minute
 	}
