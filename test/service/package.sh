@@ -79,6 +79,8 @@ fresh() {
 		tail -3 "$work/debootstrap.log"
 		skip "debootstrap found no Debian: no network?"
 	}
+	# Where this machine gets its packages from, security updates included.
+	rm -f "$root/etc/apt/sources.list"
 	cp -r /etc/apt/sources.list* "$root/etc/apt/"
 }
 
