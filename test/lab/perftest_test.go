@@ -10,12 +10,13 @@ func TestParsePerftest(t *testing.T) {
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] 
  2       1000          4.12           98.32        4.55     	       4.71        	1.20		6.01    		98.32  
  4       1000          4.15           9.01         4.60     	       4.70        	0.80		6.11    		9.01   
+ 8       1000          inf            inf          inf      	       inf         	-nan   		inf     		inf    
 ---------------------------------------------------------------------------------------
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 2 || rows[1].Bytes != 4 || rows[0].Iterations != 1000 ||
+	if len(rows) != 3 || rows[1].Bytes != 4 || rows[0].Iterations != 1000 ||
 		rows[0].Values[LatencyTypical] != 4.55 || rows[0].Values[LatencyAverage] != 4.71 || rows[1].Values[LatencyPercent99] != 6.11 {
 		t.Fatalf("got %+v", rows)
 	}
