@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -74,11 +75,7 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 // killRound runs a transfer, kills the victim and waits for the others to end.
 func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	t.Helper()
-	pair := lab.PerftestPair(a, b, "ib_write_bw", "-D", "60", "-s", "16384")
-	if round%2 == 1 {
-		pair = lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s"},
-			Client: []string{"rping", "-c", "-a", a.Address}}
-	}
+	pair := transfer(a, b, round)
 	server, err := pair.StartServer()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +84,8 @@ func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Duration(100+37*(round%7)) * time.Millisecond)
+	underWay(t, b, client)
+	time.Sleep(time.Duration(37*(round%7)) * time.Millisecond)
 	begin := time.Now()
 	survivors := map[string]*lab.Process{"server": server, "client": client}
 	switch v {
@@ -113,6 +111,50 @@ func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 		}
 	}
 	revive(t, a, b)
+}
+
+// transfer is a program that goes on until it is stopped: by all operations in
+// turn, by Read, and seldom by Write, as ib_write_bw sleeps a second first. (Not
+// ib_send_bw: on an RNIC its sender waits for credits with nothing posted, and
+// then no error can reach it.)
+func transfer(a, b *lab.Node, round int) lab.Pair {
+	switch {
+	case round%10 == 2:
+		return lab.PerftestPair(a, b, "ib_write_bw", "-D", "60", "-s", "16384")
+	case round%2 == 0:
+		return lab.PerftestPair(a, b, "ib_read_bw", "-D", "60", "-s", "16384")
+	}
+	return lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s"}, Client: []string{"rping", "-c", "-a", a.Address}}
+}
+
+// underWay waits until the client's queue pairs have moved more than what
+// perftest says to its other side before it begins.
+func underWay(t *testing.T, n *lab.Node, client *lab.Process) {
+	t.Helper()
+	var out string
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if !client.Running() {
+			t.Fatalf("the client ended by itself:\n%s", client.Output())
+		}
+		var err error
+		if out, err = n.Urdma("show", "qp", "--json"); err != nil {
+			t.Fatal(err)
+		}
+		var pairs []struct {
+			PID      int    `json:"pid"`
+			Sent     uint64 `json:"bytes_sent"`
+			Received uint64 `json:"bytes_received"`
+		}
+		if err := json.Unmarshal([]byte(out), &pairs); err != nil {
+			t.Fatalf("%v in %s", err, out)
+		}
+		for _, q := range pairs {
+			if q.PID == client.PID() && q.Sent+q.Received >= 4096 {
+				return
+			}
+		}
+	}
+	t.Fatalf("no transfer begins:\n%s%s", client.Output(), out)
 }
 
 // revive starts the daemons that were killed.

@@ -129,6 +129,16 @@ func (n *Node) Exec(argv ...string) (*Process, error) {
 	return n.Start(append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
 }
 
+// Urdma runs the urdma command on the node and gives its output.
+func (n *Node) Urdma(args ...string) (string, error) {
+	p, err := n.Start(append([]string{n.lab.Program("urdma")}, args...)...)
+	if err != nil {
+		return "", err
+	}
+	err = p.Wait(10 * time.Second)
+	return p.Output(), err
+}
+
 // Run runs a program under urdma exec to its end and gives its output.
 func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
 	p, err := n.Exec(argv...)
