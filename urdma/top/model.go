@@ -4,7 +4,9 @@ import (
 	"io"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	// Version 1 asks the terminal for its colours in an init of its own, in
+	// every command that links it, and waits five seconds for an answer.
+	tea "charm.land/bubbletea/v2"
 
 	"urdma/urdma/inspect"
 )
@@ -61,7 +63,7 @@ type (
 // Run shows pages until the user quits.
 func Run(in io.Reader, out io.Writer, feed *Feed, every time.Duration) error {
 	m := model{view: view{width: 80, height: 24}, next: feed.Next, every: every}
-	_, err := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen()).Run()
+	_, err := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out)).Run()
 	return err
 }
 
@@ -78,7 +80,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return m.key(msg.String())
 	case arrived:
 		return m.take(msg), tea.Tick(m.every, func(time.Time) tea.Msg { return due{} })
@@ -112,7 +114,7 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 	switch key {
 	case "q", "ctrl+c", "esc":
 		return m, tea.Quit
-	case "p", " ":
+	case "p", "space":
 		m.paused = !m.paused
 	case "s":
 		m.order = (m.order + 1) % orders
@@ -121,4 +123,8 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 }
 
 // View is tea.Model's.
-func (m model) View() string { return m.page() }
+func (m model) View() tea.View {
+	v := tea.NewView(m.page())
+	v.AltScreen = true
+	return v
+}

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"urdma/urdma/inspect"
 )
@@ -149,11 +149,11 @@ func TestKeysAndErrors(t *testing.T) {
 		m, c = m.Update(msg)
 		return c
 	}
-	key := func(k string) tea.Cmd { return send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}) }
+	key := func(k string) tea.Cmd { return send(tea.KeyPressMsg{Code: rune(k[0]), Text: k}) }
 	send(arrived{snap: last})
 	send(arrived{snap: now})
-	if !strings.Contains(m.View(), "4MiB") {
-		t.Errorf("no rate after two snapshots:\n%s", m.View())
+	if !strings.Contains(m.View().Content, "4MiB") {
+		t.Errorf("no rate after two snapshots:\n%s", m.View().Content)
 	}
 	key("s")
 	if v := m.(model); v.order != ByMessages {
@@ -161,13 +161,13 @@ func TestKeysAndErrors(t *testing.T) {
 	}
 	key("p")
 	send(arrived{err: errors.New("gone")})
-	if !strings.Contains(m.View(), "PAUSED") || strings.Contains(m.View(), "gone") {
-		t.Errorf("paused:\n%s", m.View())
+	if !strings.Contains(m.View().Content, "PAUSED") || strings.Contains(m.View().Content, "gone") {
+		t.Errorf("paused:\n%s", m.View().Content)
 	}
 	key("p")
 	send(arrived{err: errors.New("gone")})
-	if !strings.Contains(m.View(), "gone") {
-		t.Errorf("error is not shown:\n%s", m.View())
+	if !strings.Contains(m.View().Content, "gone") {
+		t.Errorf("error is not shown:\n%s", m.View().Content)
 	}
 	other := *now
 	other.Daemon.Started = now.Taken
@@ -176,7 +176,7 @@ func TestKeysAndErrors(t *testing.T) {
 		t.Error("another urdmad is compared with the one before")
 	}
 	send(tea.WindowSizeMsg{Width: 100, Height: 30})
-	fits(t, "after resizing", m.View(), 100, 30)
+	fits(t, "after resizing", m.View().Content, 100, 30)
 	if c := key("q"); c == nil || c() != tea.Quit() {
 		t.Error("q does not quit")
 	}
@@ -191,11 +191,11 @@ func TestRun(t *testing.T) {
 		return now, nil
 	}}
 	var out bytes.Buffer
-	p := tea.NewProgram(m, tea.WithInput(nil), tea.WithOutput(&out), tea.WithoutSignals())
+	p := tea.NewProgram(m, tea.WithInput(nil), tea.WithOutput(&out), tea.WithoutSignals(), tea.WithWindowSize(80, 24))
 	go func() {
 		<-asked
 		<-asked
-		p.Send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
+		p.Send(tea.KeyPressMsg{Code: 'q', Text: "q"})
 	}()
 	if _, err := p.Run(); err != nil {
 		t.Fatal(err)
