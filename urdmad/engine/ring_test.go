@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -91,30 +92,30 @@ func (s *scribbler) check(t testing.TB) {
 func TestHostileRings(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		for seed := uint64(1); seed <= seeds(150); seed++ {
-			s := newScribbler(t, seed, local)
-			x, y := s.w.Pair(local, nil)
-			tr := s.w.NewTraffic(x, y, enginetest.Load{Ops: 10, MaxSize: 3000})
-			for range 60 {
-				s.scribble(s.w.Rand)
-				if s.w.Rand.IntN(2) == 0 {
-					binary.NativeEndian.PutUint32(s.a.Mem, s.w.Rand.Uint32N(9)+binary.NativeEndian.Uint32(s.a.Mem[64:]))
-				}
-				s.a.Bell()
-				for range 3 {
-					s.a.Client.Section[s.w.Rand.IntN(4096)] ^= byte(s.w.Rand.Uint32())
-				}
-				tr.Step()
-				s.w.Step()
-				s.a.Send.Poll()
-				s.a.Recv.Poll()
-			}
-			tr.Run(10 * time.Second)
-			s.check(t)
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			t.Run(fmt.Sprint(seed), func(t *testing.T) { newScribbler(t, seed, local).spoil(t, local) })
 		}
 	})
+}
+
+func (s *scribbler) spoil(t *testing.T, local bool) {
+	x, y := s.w.Pair(local, nil)
+	tr := s.w.NewTraffic(x, y, enginetest.Load{Ops: 10, MaxSize: 3000})
+	for range 60 {
+		s.scribble(s.w.Rand)
+		if s.w.Rand.IntN(2) == 0 {
+			binary.NativeEndian.PutUint32(s.a.Mem, s.w.Rand.Uint32N(9)+binary.NativeEndian.Uint32(s.a.Mem[64:]))
+		}
+		s.a.Bell()
+		for range 3 {
+			s.a.Client.Section[s.w.Rand.IntN(4096)] ^= byte(s.w.Rand.Uint32())
+		}
+		tr.Step()
+		s.w.Step()
+		s.a.Send.Poll()
+		s.a.Recv.Poll()
+	}
+	tr.Run(10 * time.Second)
+	s.check(t)
 }
 
 // TestCompletionRingScribbled: a client that spoils its completion queue harms

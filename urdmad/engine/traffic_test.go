@@ -13,7 +13,7 @@ import (
 // seeds is how many seeds a randomized test takes.
 func seeds(short int) uint64 {
 	if os.Getenv("URDMA_LONG") != "" {
-		return uint64(short) * 50
+		return uint64(short) * 20
 	}
 	return uint64(short)
 }
