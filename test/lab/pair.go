@@ -1,9 +1,8 @@
 package lab
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 )
@@ -50,14 +49,45 @@ func (p Pair) Run() (Result, error) {
 	return r, nil
 }
 
-// StartServer starts the server alone and waits until it waits for clients.
+// StartServer starts the server alone and waits until it listens: none of
+// Debian's programs says so, but urdmad knows.
 func (p Pair) StartServer() (*Process, error) {
 	server, err := p.ServerNode.Exec(p.Server...)
 	if err != nil {
 		return nil, err
 	}
-	server.settle(p.Server[0])
-	return server, nil
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && server.Running(); time.Sleep(5 * time.Millisecond) {
+		listens, err := p.ServerNode.listens(server)
+		if err != nil {
+			server.Kill()
+			return nil, err
+		}
+		if listens {
+			return server, nil
+		}
+	}
+	server.Kill()
+	return nil, fmt.Errorf("%s does not listen:\n%s", server.name, Tail(server.Output(), 20))
+}
+
+// listens asks urdmad whether the process has a listening rdma_cm id.
+func (n *Node) listens(p *Process) (bool, error) {
+	out, err := n.Urdma("show", "listener", "--json")
+	if err != nil {
+		return false, err
+	}
+	var listeners []struct {
+		PID int `json:"pid"`
+	}
+	if err := json.Unmarshal([]byte(out), &listeners); err != nil {
+		return false, fmt.Errorf("urdma show listener: %w in %s", err, out)
+	}
+	for _, l := range listeners {
+		if l.PID == p.PID() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (p Pair) report(r Result, client, server error) error {
@@ -69,38 +99,4 @@ func (p Pair) report(r Result, client, server error) error {
 		fmt.Fprintf(&out, "  urdmad of %s:\n%s\n", p.ClientNode.Name, Tail(p.ClientNode.Daemon.Output(), 15))
 	}
 	return fmt.Errorf("%s", out.String())
-}
-
-// settle waits until a server has gone to sleep and stays so, which is when
-// it waits for clients: none of Debian's programs says that it listens.
-func (p *Process) settle(program string) {
-	const still = 40 * time.Millisecond
-	var last string
-	since := time.Now()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && p.Running(); time.Sleep(4 * time.Millisecond) {
-		state, asleep := p.state(program)
-		if !asleep || state != last {
-			last, since = state, time.Now()
-			continue
-		}
-		if time.Since(since) >= still {
-			return
-		}
-	}
-}
-
-// state is the processor time the program took (proc(5), stat: utime and
-// stime), and whether all of it sleeps. Before exec it isn't the program yet.
-func (p *Process) state(program string) (state string, asleep bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-	if err != nil {
-		return "", false
-	}
-	name := program[strings.LastIndexByte(program, '/')+1:]
-	comm := string(stat[bytes.IndexByte(stat, '(')+1 : bytes.LastIndexByte(stat, ')')])
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if !strings.HasPrefix(name, comm) || len(fields) < 13 {
-		return "", false
-	}
-	return fields[11] + " " + fields[12], fields[0] == "S"
 }
