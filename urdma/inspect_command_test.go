@@ -9,7 +9,7 @@ import (
 // TestLookWithoutUrdmad: each command says clearly that nothing runs.
 func TestLookWithoutUrdmad(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "none.sock")
-	for _, args := range [][]string{{"status"}, {"show", "qp"}, {"status", "--json"}} {
+	for _, args := range [][]string{{"status"}, {"show", "qp"}, {"status", "--json"}, {"top"}, {"top", "--count", "1"}} {
 		r := run(t, nil, append(args, "--socket", socket)...)
 		want := "urdma " + args[0] + ": no urdmad is running at " + socket + "; start it"
 		if r.status.ExitStatus() != exitFailure || r.stdout != "" || !strings.HasPrefix(r.stderr, want) {

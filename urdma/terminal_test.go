@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTerminalIsLeftAlone: a command that draws nothing must not ask the
+// terminal anything, as libraries linked for top may do when they start.
+func TestTerminalIsLeftAlone(t *testing.T) {
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: no pseudo terminal: %v", err)
+	}
+	defer ours.Close()
+	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skipf("SKIPPED: no pseudo terminal: %v", err)
+	}
+	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: no pseudo terminal: %v", err)
+	}
+	defer terminal.Close()
+	cmd := exec.Command(urdmaBinary, "version")
+	cmd.Env = append(os.Environ(), "TERM=xterm")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	before := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1000)
+	got, err := ours.Read(b)
+	if err != nil || string(b[:got]) != "urdma devel\r\n" {
+		t.Errorf("the terminal got %q, %v", b[:got], err)
+	}
+	if took := time.Since(before); took > 3*time.Second {
+		t.Errorf("took %v, as if it waited for the terminal", took)
+	}
+}
