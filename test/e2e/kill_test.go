@@ -55,6 +55,10 @@ func TestKill(t *testing.T) {
 func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 	daemons := []int{a.Daemon.PID(), b.Daemon.PID()}
 	before := [2]int{descriptors(t, a), descriptors(t, b)}
+	shared, err := lab.SharedMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range rounds {
 		killRound(t, a, b, v, i)
 		if t.Failed() {
@@ -69,7 +73,31 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 		if n.Daemon.PID() == daemons[i] && !settlesTo(t, n, before[i]) {
 			t.Errorf("urdmad of %s has %d descriptors, had %d before", n.Name, descriptors(t, n), before[i])
 		}
+		for _, kind := range []string{"qp", "mr", "cq", "pd", "connection", "listener", "client"} {
+			if out, err := n.Urdma("show", kind, "--json"); err != nil || strings.TrimSpace(out) != "[]" {
+				t.Errorf("urdmad of %s still has a %s: %v\n%s", n.Name, kind, err, out)
+			}
+		}
 	}
+	grown(t, shared)
+}
+
+// grown reports shared memory that nobody's death gave back. Other programs of
+// the machine use some too, so it takes more than a client's worth a round.
+func grown(t *testing.T, before int64) {
+	t.Helper()
+	const room = 4 << 20
+	var now int64
+	var err error
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if now, err = lab.SharedMemory(); err != nil {
+			t.Fatal(err)
+		}
+		if now <= before+room {
+			return
+		}
+	}
+	t.Errorf("shared memory of the machine grew from %d to %d bytes", before, now)
 }
 
 // killRound runs a transfer, kills the victim and waits for the others to end.

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// TestIdle measures what a urdmad takes whose connections are open and silent:
+// both programs are stopped in mid transfer. It prints the figure and refuses
+// only what can't be the machine's noise.
+func TestIdle(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacket, lab.AFXDP} {
+		t.Run(w.Name, func(t *testing.T) {
+			// Stopped programs answer nothing, which is not death: urdmad does.
+			a, b := join(t, w, nil)
+			pair := lab.Pair{ServerNode: a, Server: []string{"rping", "-s"}}
+			server, err := pair.StartServer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := b.Exec("rping", "-c", "-a", a.Address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			underWay(t, b, client)
+			for _, p := range []*lab.Process{server, client} {
+				p.Signal(syscall.SIGSTOP)
+			}
+			time.Sleep(time.Second)
+			for _, n := range nodes(a, b) {
+				measureIdle(t, w, n)
+			}
+			client.Kill()
+			server.Kill()
+		})
+	}
+}
+
+func measureIdle(t *testing.T, w lab.Wire, n *lab.Node) {
+	const length = 2 * time.Second
+	before, err := n.Daemon.ProcessorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	time.Sleep(length)
+	after, err := n.Daemon.ProcessorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := 100 * float64(after-before) / float64(time.Since(begin))
+	t.Logf("MEASURED idle with a connection open, %s: urdmad %s takes %.1f %% of a core", w.Name, n.Name, share)
+	if share > 25 {
+		t.Errorf("an idle urdmad takes %.1f %% of a core, expected under 2", share)
+	}
+	out, err := n.Urdma("show", "qp", "--json")
+	if err != nil || out == "[]\n" {
+		t.Errorf("the connection is gone: %v %s", err, out)
+	}
+}
