@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// TestPing: a kernel on the same network finds urdmad's port by ARP and gets
+// answers to its pings, up to the MTU, beside which programs connect as ever.
+func TestPing(t *testing.T) {
+	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo()} {
+		t.Run(w.Name, func(t *testing.T) {
+			need(t, "ping")
+			a, b := join(t, w, nil)
+			mtu := max(w.MTU, 1500)
+			if w.Name == lab.AFXDP.Name { // the kernel of an XDP socket's interface gets no frames
+				if err := b.StopDaemon(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, size := range []int{0, 56, mtu - 28} { // 28: IPv4 and ICMP headers
+				ping(t, b, a.Address, size)
+			}
+			if !b.Daemon.Running() {
+				if err := b.StartDaemon(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rping(t, a, b, a.Address)
+		})
+	}
+}
+
+// ping sends from the node's kernel, which has an address beside the port's.
+func ping(t *testing.T, from *lab.Node, to string, size int) {
+	t.Helper()
+	p, err := from.Start("ping", "-n", "-c", "5", "-i", "0.05", "-W", "2", "-M", "do", "-s", fmt.Sprint(size), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(20 * time.Second); err != nil || !strings.Contains(p.Output(), "5 received") {
+		t.Errorf("%d bytes from %s to %s: %v\n%s", size, from.Name, to, err, p.Output())
+	}
+}
