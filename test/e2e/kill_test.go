@@ -55,10 +55,6 @@ func TestKill(t *testing.T) {
 func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 	daemons := []int{a.Daemon.PID(), b.Daemon.PID()}
 	before := [2]int{descriptors(t, a), descriptors(t, b)}
-	shared, err := lab.SharedMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range rounds {
 		killRound(t, a, b, v, i)
 		if t.Failed() {
@@ -79,25 +75,26 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 			}
 		}
 	}
-	grown(t, shared)
+	for _, n := range nodes(a, b) {
+		givenBack(t, n)
+	}
 }
 
-// grown reports shared memory that nobody's death gave back. Other programs of
-// the machine use some too, so it takes more than a client's worth a round.
-func grown(t *testing.T, before int64) {
+// givenBack waits until urdmad, which has no client any more, maps none of a
+// client's memory and no ring.
+func givenBack(t *testing.T, n *lab.Node) {
 	t.Helper()
-	const room = 4 << 20
-	var now int64
+	var left int
 	var err error
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if now, err = lab.SharedMemory(); err != nil {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if left, err = n.ClientMemory(); err != nil {
 			t.Fatal(err)
 		}
-		if now <= before+room {
+		if left == 0 {
 			return
 		}
 	}
-	t.Errorf("shared memory of the machine grew from %d to %d bytes", before, now)
+	t.Errorf("urdmad of %s still maps %d pieces of clients' memory and rings", n.Name, left)
 }
 
 // killRound runs a transfer, kills the victim and waits for the others to end.

@@ -36,18 +36,12 @@ func (p *Process) ProcessorTime() (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// SharedMemory is the machine's Shmem of /proc/meminfo, in bytes: rings and
-// registered pages count there, whoever still holds them.
-func SharedMemory() (int64, error) {
-	text, err := os.ReadFile("/proc/meminfo")
+// ClientMemory counts the mappings that urdmad has of rings and of clients'
+// memory (memfds, proc_pid_maps(5)): what a death must give back.
+func (n *Node) ClientMemory() (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.Daemon.PID()))
 	if err != nil {
 		return 0, err
 	}
-	for _, line := range strings.Split(string(text), "\n") {
-		if value, ok := strings.CutPrefix(line, "Shmem:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(value, "kB")), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("no Shmem in /proc/meminfo")
+	return strings.Count(string(text), "/memfd:urdma"), nil
 }

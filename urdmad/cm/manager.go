@@ -105,6 +105,7 @@ type Manager struct {
 	refused   map[requestKey]refusal // answers to repeat
 	lately    map[uint16]engine.Time // when a listener left a port number
 	ephemeral uint16
+	silent    bool // urdmad stops: see Silence
 	maxReads  uint16
 	giveUp    engine.Time
 	Stats     Stats
@@ -180,7 +181,7 @@ func (id *ID) Conn() *engine.Conn { return id.conn }
 
 // event delivers an event about id. fill may add to it.
 func (m *Manager) event(id *ID, kind uint32, status int32, fill func(*abi.CMEvent)) {
-	if id.gone || id.Channel == nil {
+	if id.gone || id.Channel == nil || m.silent {
 		return
 	}
 	ev := abi.CMEvent{Event: kind, Status: status, ID: id.Handle, Device: abi.NoDevice,
@@ -193,6 +194,11 @@ func (m *Manager) event(id *ID, kind uint32, status int32, fill func(*abi.CMEven
 	}
 	m.e.SendEvent(id.Channel.Socket, abi.Bytes(&ev))
 }
+
+// Silence stops all events: urdmad is about to hang up on every client, one
+// after the other, and the first to go must not look to the others like a peer
+// that disconnected in good order.
+func (m *Manager) Silence() { m.silent = true }
 
 // soon runs fn later in this turn or in the next.
 func (m *Manager) soon(fn func()) { m.e.SetTimer(engine.NewTimer(fn), m.e.Now()) }

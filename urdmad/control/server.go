@@ -149,6 +149,13 @@ func (s *Server) Clients() int {
 // Close hangs up on every client and waits until what they owned is gone. The
 // engine must still be running.
 func (s *Server) Close() {
+	silent := make(chan struct{})
+	s.Engine.Do(func() {
+		defer close(silent)
+		s.CM.Silence()
+	})
+	s.Wake()
+	<-silent
 	s.mu.Lock()
 	s.closing = true
 	for x := range s.sessions {
