@@ -43,5 +43,5 @@ func (n *Node) ClientMemory() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strings.Count(string(text), "/memfd:urdma"), nil
+	return strings.Count(string(text), "/memfd:urdma") - strings.Count(string(text), "/memfd:urdma-memif"), nil
 }

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"errors"
 	"syscall"
+	"time"
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
@@ -105,12 +107,27 @@ func boundReply(id *cm.ID, r *reply) {
 	*r = respond(&resp)
 }
 
-func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		err := x.s.CM.Bind(id, m.Addr)
-		boundReply(id, r)
-		return err
-	})
+// A program that was killed a moment ago may still hold the port number, until
+// its session has heard of the hang-up. Kernel sockets are closed before the
+// parent learns of the death, so a restarted server expects to bind at once.
+const (
+	bindTries = 25
+	bindPause = 10 * time.Millisecond
+)
+
+func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) (err error) {
+	for range bindTries {
+		err = x.withID(m.ID, func(id *cm.ID) error {
+			err := x.s.CM.Bind(id, m.Addr)
+			boundReply(id, r)
+			return err
+		})
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		time.Sleep(bindPause)
+	}
+	return err
 }
 
 func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
