@@ -105,10 +105,12 @@ func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer server.Kill()
 	client, err := b.Exec(pair.Client...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer client.Kill()
 	underWay(t, b, client)
 	time.Sleep(time.Duration(37*(round%7)) * time.Millisecond)
 	begin := time.Now()

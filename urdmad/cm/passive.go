@@ -40,8 +40,8 @@ func (m *Manager) listener(a addr) *ID {
 // Programs that serve one connection after another destroy the listening id and
 // create the next (perftest does), and a peer's request may fall in between.
 // For this long a port number that had a listener does not refuse; the peer
-// asks again.
-const listenerGrace = engine.Time(500e6)
+// asks again. ib_write_bw sleeps a second in between.
+const listenerGrace = engine.Time(2e9)
 
 // listenerLeft begins the grace, and forgets those that are over.
 func (m *Manager) listenerLeft(port uint16) {
