@@ -111,7 +111,7 @@ func boundReply(id *cm.ID, r *reply) {
 // its session has heard of the hang-up. Kernel sockets are closed before the
 // parent learns of the death, so a restarted server expects to bind at once.
 const (
-	bindTries = 25
+	bindTries = 100
 	bindPause = 10 * time.Millisecond
 )
 
