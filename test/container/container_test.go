@@ -117,22 +117,33 @@ func (y *yard) program(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return y.container(programUser, line...)
 }
 
-// finish waits for a program and returns what it printed.
+// unmeasured is what perftest says where other programs took the processor while
+// it compared the cycle counter with the clock; the transfer itself went well.
+const unmeasured = "Can't produce a report"
+
+// finish waits for a program that has to succeed and returns what it printed.
 func (y *yard) finish(c *exec.Cmd, out *bytes.Buffer) string {
+	y.t.Helper()
+	if err := y.wait(c, out); err != nil {
+		y.t.Fatalf("%v: %v\n%s", c.Args, err, out)
+	}
+	return out.String()
+}
+
+// wait waits for a program's end, in bounds.
+func (y *yard) wait(c *exec.Cmd, out *bytes.Buffer) error {
 	y.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()
 	select {
 	case err := <-done:
-		if err != nil {
-			y.t.Fatalf("%v: %v\n%s", c.Args, err, out)
-		}
+		return err
 	case <-time.After(60 * time.Second):
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		<-done
 		y.t.Fatalf("%v did not end:\n%s", c.Args, out)
+		return nil
 	}
-	return out.String()
 }
 
 func TestRecipe(t *testing.T) {
@@ -152,11 +163,20 @@ func TestRecipe(t *testing.T) {
 		y.finish(server, sout)
 	})
 	t.Run("perftest", func(t *testing.T) {
-		server, sout := y.program("ib_send_bw", "-R", "-n", "200")
-		time.Sleep(500 * time.Millisecond)
-		if out := y.finish(y.program("ib_send_bw", "-R", "-n", "200", "198.18.0.1")); !strings.Contains(out, "65536") {
-			t.Errorf("no result:\n%s", out)
+		for try := 1; ; try++ {
+			server, sout := y.program("ib_send_bw", "-R", "-F", "-n", "200")
+			time.Sleep(500 * time.Millisecond)
+			client, cout := y.program("ib_send_bw", "-R", "-F", "-n", "200", "198.18.0.1")
+			y.wait(client, cout)
+			y.wait(server, sout)
+			switch {
+			case client.ProcessState.Success() && server.ProcessState.Success() && strings.Contains(cout.String(), "65536"):
+				return
+			case try < 5 && strings.Contains(cout.String()+sout.String(), unmeasured):
+				t.Log("perftest could not measure the processor's clock on a busy machine; again")
+			default:
+				t.Fatalf("no result:\n%s\n%s", sout, cout)
+			}
 		}
-		y.finish(server, sout)
 	})
 }
