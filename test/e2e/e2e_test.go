@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"urdma/test/lab"
@@ -79,9 +80,17 @@ func need(t *testing.T, program string) {
 // pass runs a pair that has to succeed.
 func pass(t *testing.T, p lab.Pair) lab.Result {
 	t.Helper()
-	r, err := p.Run()
-	if err != nil {
-		t.Fatalf("%v\n%v", p.Client, err)
+	for try := 1; ; try++ {
+		r, err := p.Run()
+		switch {
+		case err == nil:
+			return r
+		case try < 5 && strings.Contains(r.Client+r.Server, "Can't produce a report"):
+			// perftest's words where others took the processor while it compared
+			// the cycle counter with the clock. The transfer itself went well.
+			t.Logf("%v: the processor's clock could not be measured; again", p.Client)
+		default:
+			t.Fatalf("%v\n%v", p.Client, err)
+		}
 	}
-	return r
 }
