@@ -55,6 +55,8 @@ const (
 	CMSetOption     Type = 44
 	CMMigrateID     Type = 45
 	Inspect         Type = 64
+	Capture         Type = 65
+	CaptureStop     Type = 66
 )
 
 // Transports a device can be presented as.
@@ -269,6 +271,60 @@ type QueryQPResponse struct {
 type InspectResponse struct {
 	Header Header
 	Bytes  uint64
+}
+
+// Constants of a capture.
+const (
+	CaptureAll = 1
+
+	CaptureFrame = 1
+	CaptureSkip  = 2
+
+	CaptureUnknown = 0
+	CaptureIn      = 1
+	CaptureOut     = 2
+)
+
+// CaptureRequest starts a capture.
+type CaptureRequest struct {
+	Header     Header
+	RingBytes  uint32
+	SnapBytes  uint32
+	Device     uint32
+	QPN        uint32
+	PID        uint32
+	HostIPv4BE [4]byte
+	HostPortBE [2]byte
+	Flags      uint16
+	Pad        uint32
+}
+
+// CaptureResponse comes with the memfd of a capture's ring.
+type CaptureResponse struct {
+	Header     Header
+	DataOffset uint32
+	DataBytes  uint32
+}
+
+// CaptureRing is the head of a capture's ring.
+type CaptureRing struct {
+	Head uint64
+	Lost uint64
+	Pad0 [6]uint64
+	Tail uint64
+	Pad1 [7]uint64
+}
+
+// CaptureRecord is the head of a record in a capture's ring.
+type CaptureRecord struct {
+	Bytes      uint32
+	Kind       uint16
+	Direction  uint16
+	TimeNs     uint64
+	FrameBytes uint32
+	KeptBytes  uint32
+	NoteBytes  uint32
+	Device     uint32
 }
 
 // Addr is an IPv4 socket address in network byte order.

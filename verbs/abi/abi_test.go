@@ -28,8 +28,10 @@ var mirrored = map[string]any{
 	"urdma_abi_cm_value": CMValueRequest{}, "urdma_abi_cm_param": CMParam{},
 	"urdma_abi_cm_conn": CMConnRequest{}, "urdma_abi_cm_set_option": CMSetOptionRequest{},
 	"urdma_abi_comp_event": CompEvent{}, "urdma_abi_async_event": AsyncEvent{},
-	"urdma_abi_inspect_response": InspectResponse{},
-	"urdma_abi_cm_event":         CMEvent{}, "urdma_abi_doorbells": Doorbells{},
+	"urdma_abi_inspect_response": InspectResponse{}, "urdma_abi_capture": CaptureRequest{},
+	"urdma_abi_capture_response": CaptureResponse{}, "urdma_abi_capture_ring": CaptureRing{},
+	"urdma_abi_capture_record": CaptureRecord{},
+	"urdma_abi_cm_event":       CMEvent{}, "urdma_abi_doorbells": Doorbells{},
 	"urdma_abi_qp_ring": QPRing{}, "urdma_abi_sge": SGE{}, "urdma_abi_sqe": SQE{},
 	"urdma_abi_rqe": RQE{}, "urdma_abi_cq_ring": CQRing{}, "urdma_abi_cqe": CQE{},
 }

@@ -27,6 +27,7 @@
 #define URDMA_ABI_MAX_FDS 4u
 #define URDMA_ABI_MAX_PRIVATE 256u
 #define URDMA_ABI_NO_HANDLE 0u /* no object has this handle */
+#define URDMA_ABI_NO_DEVICE 0xffffffffu
 
 /* ---- control messages -------------------------------------------------- */
 
@@ -66,6 +67,8 @@ enum urdma_abi_type {
 	URDMA_ABI_CM_MIGRATE_ID = 45,
 
 	URDMA_ABI_INSPECT = 64,
+	URDMA_ABI_CAPTURE = 65,
+	URDMA_ABI_CAPTURE_STOP = 66,
 };
 
 /*
@@ -301,8 +304,8 @@ struct urdma_abi_query_qp_response {
 /* ---- looking inside ------------------------------------------------------ */
 
 /*
- * INSPECT: request: the header alone. It is the one request that may come
- * before HELLO, or without it. Descriptor 0 of the response: a sealed memfd
+ * INSPECT: request: the header alone. It and CAPTURE may come before HELLO, or
+ * without it. Descriptor 0 of the response: a sealed memfd
  * that holds a snapshot of urdmad's objects as JSON (package urdma/inspect). A
  * caller with urdmad's uid, or root, sees all; others see what belongs to
  * clients of their own uid.
@@ -310,6 +313,86 @@ struct urdma_abi_query_qp_response {
 struct urdma_abi_inspect_response {
 	struct urdma_abi_header h;
 	uint64_t bytes; /* of JSON in the memfd */
+};
+
+/*
+ * CAPTURE: copies of the frames of urdmad's ports, from the response on until
+ * CAPTURE_STOP (request and response: the header alone; when it is answered the
+ * ring has all there will be) or the end of the session, which has one capture
+ * at a time. Descriptor 0 of the response: a sealed memfd that holds a
+ * urdma_abi_capture_ring and behind it, at data_offset, data_bytes of records.
+ *
+ * A field of the filter that is 0 (device: NO_DEVICE) admits everything; a
+ * frame has to pass them all. Host is either end of a connection, its port
+ * number that of rdma_cm or that of UDP. A caller with urdmad's uid, or root,
+ * is given every frame that passes; others those of connections and listeners
+ * of clients of their own uid.
+ *
+ * Connections between two queue pairs of one urdmad put no frame on a wire.
+ * For them urdmad makes up the frames a wire would carry, loss excluded; their
+ * device is the number of ports plus that of the port.
+ */
+#define URDMA_ABI_CAPTURE_ALL 1u /* flags: also what is none of urdmad's business */
+
+struct urdma_abi_capture {
+	struct urdma_abi_header h;
+	uint32_t ring_bytes; /* wanted; the response says how many it is */
+	uint32_t snap_bytes; /* bytes kept of each frame; 0: all */
+	uint32_t device;
+	uint32_t qpn;
+	uint32_t pid; /* of the client, as urdmad sees it */
+	uint32_t host_ipv4_be;
+	uint16_t host_port_be;
+	uint16_t flags;
+	uint32_t pad;
+};
+
+struct urdma_abi_capture_response {
+	struct urdma_abi_header h;
+	uint32_t data_offset;
+	uint32_t data_bytes; /* a power of two */
+};
+
+/*
+ * A ring of bytes with one writer, urdmad. head and tail count bytes since the
+ * beginning and don't wrap; a byte's place is its count modulo data_bytes.
+ * urdmad stores head after the record (release) and loads tail; the reader the
+ * other way round. A frame that finds no room is lost and counted.
+ */
+struct urdma_abi_capture_ring {
+	uint64_t head; /* written by urdmad */
+	uint64_t lost; /* frames, by urdmad, before head */
+	uint64_t pad0[6];
+	uint64_t tail; /* written by the reader */
+	uint64_t pad1[7];
+};
+
+enum urdma_abi_capture_kind {
+	URDMA_ABI_CAPTURE_FRAME = 1,
+	URDMA_ABI_CAPTURE_SKIP = 2, /* nothing: the next record begins at the ring's start */
+};
+
+enum urdma_abi_capture_direction {
+	URDMA_ABI_CAPTURE_UNKNOWN = 0,
+	URDMA_ABI_CAPTURE_IN = 1,
+	URDMA_ABI_CAPTURE_OUT = 2,
+};
+
+/*
+ * Head of a record; the frame's kept bytes follow it, then the note, a text
+ * that says what urdmad made of a frame it did not take. Records are contiguous
+ * and begin at multiples of 8. A SKIP has kind and bytes alone and may end
+ * before this head would.
+ */
+struct urdma_abi_capture_record {
+	uint32_t bytes; /* of the record, this head included; a multiple of 8 */
+	uint16_t kind;
+	uint16_t direction;
+	uint64_t time_ns;     /* since 1970-01-01 UTC */
+	uint32_t frame_bytes; /* on the wire, from the Ethernet header on */
+	uint32_t kept_bytes;
+	uint32_t note_bytes;
+	uint32_t device;
 };
 
 /* ---- rdma_cm ------------------------------------------------------------ */
@@ -334,7 +417,6 @@ struct urdma_abi_cm_bind {
 	struct urdma_abi_addr addr;
 };
 
-#define URDMA_ABI_NO_DEVICE 0xffffffffu
 
 /* Response of CM_BIND, CM_RESOLVE_ADDR and CM_LISTEN. */
 struct urdma_abi_cm_bound {

@@ -1,0 +1,180 @@
+package ring
+
+import (
+	"errors"
+	"sync/atomic"
+	"unsafe"
+
+	"urdma/verbs/abi"
+)
+
+// This file is the ring of a capture: bytes, one writer (urdmad), one reader.
+
+// Sizes of a capture ring's data, in bytes; powers of two.
+const (
+	LeastCapture = 1 << 18 // room for some frames of the largest MTU
+	MostCapture  = 1 << 28
+
+	recordHead = 32
+	maxNote    = 96
+)
+
+// ErrRecord says that a capture ring holds what urdmad does not write.
+var ErrRecord = errors.New("ring: capture record is broken")
+
+// CaptureLayout says how large a capture ring for about the bytes wanted is.
+func CaptureLayout(wanted uint32) abi.CaptureResponse {
+	bytes := uint32(LeastCapture)
+	for bytes < wanted && bytes < MostCapture {
+		bytes <<= 1
+	}
+	return abi.CaptureResponse{DataOffset: 4096, DataBytes: bytes}
+}
+
+// CaptureWriter is urdmad's side. Begin and End write one record; another may be
+// written between them. Nothing of them can be seen before the last End.
+type CaptureWriter struct {
+	head *abi.CaptureRing
+	data []byte
+	next uint64 // behind the last record begun
+	lost uint64
+	open int // records begun and not ended
+}
+
+// Begun is a record that waits for its end.
+type Begun struct {
+	at, bytes uint64
+	kept      int
+}
+
+// Init attaches to the memory that CaptureLayout described.
+func (w *CaptureWriter) Init(mem []byte, r *abi.CaptureResponse) {
+	*w = CaptureWriter{head: abi.At[abi.CaptureRing](mem, 0), data: mem[r.DataOffset:][:r.DataBytes]}
+}
+
+// Begin starts a record with the first bytes of a frame, which it copies; of r
+// it takes time, direction, device and the whole frame's length. False means
+// there is no room, and that the loss is counted.
+func (w *CaptureWriter) Begin(r abi.CaptureRecord, kept []byte) (Begun, bool) {
+	b := Begun{kept: len(kept), bytes: roundUp(recordHead + uint64(len(kept)) + maxNote)}
+	at, ok := w.reserve(b.bytes)
+	if !ok {
+		w.lost++
+		atomic.StoreUint64(&w.head.Lost, w.lost)
+		return b, false
+	}
+	b.at, w.next = at, at+b.bytes
+	w.open++
+	r.Kind, r.KeptBytes, r.NoteBytes, r.Bytes = abi.CaptureFrame, uint32(len(kept)), 0, uint32(b.bytes)
+	*w.record(b) = r
+	copy(w.data[w.place(at)+recordHead:], kept)
+	return b, true
+}
+
+// End completes a record with a note, of which 96 bytes are kept, and shows it
+// to the reader when no other is open. It reads nothing back that the reader may
+// have changed.
+func (w *CaptureWriter) End(b Begun, note string) {
+	n := copy(w.data[w.place(b.at)+recordHead+b.kept:][:maxNote], note)
+	r := w.record(b)
+	r.NoteBytes = uint32(n)
+	if w.next == b.at+b.bytes { // the last one gives back what its note did not need
+		used := roundUp(recordHead + uint64(b.kept) + uint64(n))
+		r.Bytes = uint32(used)
+		w.next = b.at + used
+	}
+	if w.open--; w.open == 0 {
+		atomic.StoreUint64(&w.head.Head, w.next) // release: partner is the reader's load before it reads the record
+	}
+}
+
+func (w *CaptureWriter) place(at uint64) int { return int(at % uint64(len(w.data))) }
+
+func (w *CaptureWriter) record(b Begun) *abi.CaptureRecord {
+	return abi.At[abi.CaptureRecord](w.data, w.place(b.at))
+}
+
+// reserve finds room for a contiguous record, behind a SKIP if need be.
+func (w *CaptureWriter) reserve(bytes uint64) (at uint64, ok bool) {
+	size := uint64(len(w.data))
+	skip := uint64(0)
+	if rest := size - w.next%size; rest < bytes {
+		skip = rest
+	}
+	used := w.next - atomic.LoadUint64(&w.head.Tail) // partner: the reader's store after it has read
+	if used > size || size-used < skip+bytes {
+		return 0, false // full, or a tail that makes no sense
+	}
+	if skip > 0 {
+		at := w.place(w.next) // the head of a record need not fit there
+		*abi.At[uint32](w.data, at), *abi.At[uint16](w.data, at+4) = uint32(skip), abi.CaptureSkip
+	}
+	return w.next + skip, true
+}
+
+// CaptureReader is the reader's side.
+type CaptureReader struct {
+	head *abi.CaptureRing
+	data []byte
+	next uint64
+}
+
+// Init attaches to the memory that a CaptureResponse describes; ErrRecord if it
+// can't be such memory.
+func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
+	size := uint64(l.DataBytes)
+	if l.DataOffset < uint32(abi.Size[abi.CaptureRing]()) || l.DataOffset%8 != 0 || size < LeastCapture || size&(size-1) != 0 ||
+		uint64(l.DataOffset)+size > uint64(len(mem)) {
+		return ErrRecord
+	}
+	*r = CaptureReader{head: abi.At[abi.CaptureRing](mem, 0), data: mem[l.DataOffset:][:size]}
+	return nil
+}
+
+// Lost is how many frames found no room so far.
+func (r *CaptureReader) Lost() uint64 { return atomic.LoadUint64(&r.head.Lost) }
+
+// Next returns the oldest record that was not released, its frame and its note,
+// which alias the ring until Release; ok is false when there is none.
+func (r *CaptureReader) Next() (head abi.CaptureRecord, frame, note []byte, ok bool, err error) {
+	for {
+		have := atomic.LoadUint64(&r.head.Head) - r.next // partner: urdmad's store after the record
+		if have == 0 {
+			return head, nil, nil, false, nil
+		}
+		rest := r.data[r.next%uint64(len(r.data)):]
+		rest = rest[:min(uint64(len(rest)), have)]
+		if len(rest) < 8 {
+			return head, nil, nil, false, ErrRecord
+		}
+		bytes := uint64(*abi.At[uint32](rest, 0))
+		if bytes%8 != 0 || bytes < 8 || bytes > uint64(len(rest)) {
+			return head, nil, nil, false, ErrRecord
+		}
+		if *abi.At[uint16](rest, 4) == abi.CaptureSkip {
+			r.Release(bytes)
+			continue
+		}
+		return r.record(rest[:bytes])
+	}
+}
+
+func (r *CaptureReader) record(b []byte) (head abi.CaptureRecord, frame, note []byte, ok bool, err error) {
+	if len(b) < recordHead {
+		return head, nil, nil, false, ErrRecord
+	}
+	head = *(*abi.CaptureRecord)(unsafe.Pointer(&b[0]))
+	end := recordHead + uint64(head.KeptBytes)
+	if head.Kind != abi.CaptureFrame || head.KeptBytes > head.FrameBytes || end+uint64(head.NoteBytes) > uint64(len(b)) {
+		return head, nil, nil, false, ErrRecord
+	}
+	return head, b[recordHead:end], b[end : end+uint64(head.NoteBytes)], true, nil
+}
+
+// Release gives the bytes of a record that Next returned back to urdmad.
+func (r *CaptureReader) Release(bytes uint64) {
+	r.next += bytes
+	atomic.StoreUint64(&r.head.Tail, r.next) // release: partner is urdmad's load before it writes there
+}
+
+func roundUp(n uint64) uint64 { return (n + 7) &^ 7 }
