@@ -3,6 +3,7 @@ package cm
 import (
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
+	"urdma/wire"
 )
 
 // Sides of an id.
@@ -44,4 +45,18 @@ func (id *ID) View() View {
 		v.QP = id.qp
 	}
 	return v
+}
+
+// ListenerAt is the id that listens to requests for an address and port number
+// of ours, or nil; on the worker's thread.
+func (m *Manager) ListenerAt(ip wire.IPv4, port uint16) *ID { return m.listener(addr{ip, port}) }
+
+// Names reports whether either end of an id is at a host and port number, of
+// which a zero stands for any.
+func (id *ID) Names(ip wire.IPv4, port uint16) bool {
+	return id.local.is(ip, port) || id.peer.is(ip, port)
+}
+
+func (a addr) is(ip wire.IPv4, port uint16) bool {
+	return (ip == wire.IPv4{} || a.ip == ip) && (port == 0 || a.port == port)
 }

@@ -21,8 +21,10 @@ func (m *Manager) connectLocal(id *ID) {
 		m.retryLocal(id)
 		return
 	}
+	m.show(id.dev, id.local, id.peer, wire.OpRequest, wire.TRPConnect{IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private}, id.qp)
 	if parent == nil {
 		m.Stats.Refused++
+		m.show(id.dev, id.peer, id.local, wire.OpReject, wire.TRPConnect{}, nil)
 		m.wasRejected(id, &wire.TRPConnect{})
 		return
 	}
@@ -56,6 +58,7 @@ func (m *Manager) acceptLocal(id *ID) {
 		})
 		return
 	}
+	m.show(id.dev, id.local, id.peer, wire.OpAccept, id.answer, id.qp)
 	a := m.e.NewLocalConn(peer.dev, peer.local.ip, peer.peer.ip, peer.local.port, peer.peer.port)
 	b := m.e.NewLocalConn(id.dev, id.local.ip, id.peer.ip, id.local.port, id.peer.port)
 	engine.Join(a, b)
@@ -79,5 +82,12 @@ func (m *Manager) acceptLocal(id *ID) {
 func (m *Manager) localAnswer(id *ID, fn func()) {
 	if id != nil && !id.gone && id.state == connecting {
 		fn()
+	}
+}
+
+// show lets who captures frames see a message of the handshake.
+func (m *Manager) show(dev int, from, to addr, op wire.TRPOp, c wire.TRPConnect, qp *engine.QP) {
+	if m.e.Tapped() {
+		m.e.ShowControl(&engine.LocalControl{Dev: dev, From: from.ip, To: to.ip, FromPort: from.port, ToPort: to.port, Op: op, Connect: c}, qp)
 	}
 }

@@ -254,6 +254,7 @@ func (m *Manager) refuse(id *ID, private []byte) {
 	id.state = ended
 	id.answer.PrivateData = append([]byte(nil), private...)
 	if id.onHost {
+		m.show(id.dev, id.local, id.peer, wire.OpReject, id.answer, nil)
 		peer := id.peerID
 		m.soon(func() { m.localAnswer(peer, func() { m.wasRejected(peer, &id.answer) }) })
 		return

@@ -59,6 +59,7 @@ type Conn struct {
 	qp       *QP
 	peer     *Conn        // the other end in this engine, or nil
 	talk     conversation // local connections
+	shown    shown        // local connections
 	rnr      notReady
 	state    connState
 	passive  bool // wait for the peer's first packet before Established
@@ -99,6 +100,14 @@ type ConnStats struct {
 // Local reports whether both ends are in this engine.
 func (c *Conn) Local() bool { return c.port == nil }
 
+// Peer is the other end of a connection within this engine, or nil.
+func (c *Conn) Peer() *Conn {
+	if c == nil {
+		return nil
+	}
+	return c.peer
+}
+
 // QP is the queue pair served, nil until Start.
 func (c *Conn) QP() *QP { return c.qp }
 
@@ -129,7 +138,8 @@ func (e *Engine) NewConn(dev int, lport uint16, peer wire.IPv4, pport uint16) (*
 // two of them.
 func (e *Engine) NewLocalConn(dev int, local, peer wire.IPv4, lport, pport uint16) *Conn {
 	c := &Conn{e: e, Dev: dev, LocalIP: local, PeerIP: peer, LocalPort: lport, PeerPort: pport,
-		talk: conversation{arrived: Never}}
+		talk: conversation{arrived: Never}, extended: true}
+	c.setSegmentSizes(e.ports[dev].maxSegment()) // of what taps are shown
 	c.timer = NewTimer(c.tick)
 	return c
 }
@@ -213,6 +223,10 @@ func (c *Conn) setSegmentSize(p StartParams) {
 	if p.HasExt {
 		size = min(size, int(p.Peer.MaxSegment))
 	}
+	c.setSegmentSizes(size)
+}
+
+func (c *Conn) setSegmentSizes(size int) {
 	for i, head := range [2]int{wire.UntaggedLen, wire.TaggedLen} {
 		room := uint32(size - head)
 		if room > 256 {
@@ -264,6 +278,9 @@ func (c *Conn) finish() {
 	c.tries = 0
 	if c.qp != nil {
 		c.e.errorQP(c.qp)
+	}
+	if c.port == nil {
+		c.showFin()
 	}
 	if c.peer != nil {
 		p := c.peer

@@ -62,6 +62,11 @@ type Engine struct {
 	timers  timerHeap
 	retry   []*EventSocket // event sockets with a backlog
 
+	taps   []tapped
+	sight  Sight  // being shown
+	madeUp []byte // see scratch
+	note   string // what became of the frame being received, for taps
+
 	calls   mailbox[func()]  // Do
 	settled mailbox[settled] // fallback jobs that ended
 

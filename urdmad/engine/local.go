@@ -28,6 +28,7 @@ func (c *Conn) sendLocal() (n int) {
 			c.ready()
 		}
 		if code != 0 {
+			c.showRefusal(wr, code)
 			c.refuseLocal(wr, code)
 			return n
 		}
@@ -86,6 +87,7 @@ func (qp *QP) part(slot uint32, wr *sendWR, off, limit uint32) []byte {
 func (c *Conn) localWrite(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 	qp, e := c.qp, c.e
 	if wr.length == 0 {
+		c.showRequest(wr)
 		wr.state = wrSent
 		return 0, 0
 	}
@@ -100,6 +102,7 @@ func (c *Conn) localWrite(wr *sendWR, peer *QP) (moved int, code wire.TermCode) 
 		moved += len(src)
 	}
 	if wr.sent == wr.length {
+		c.showRequest(wr)
 		wr.state = wrSent
 		e.writeArrived(peer)
 	}
@@ -129,6 +132,7 @@ func (c *Conn) localSend(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 	}
 	code = e.sendArrived(peer, wr.op == abi.WRSendWithInv, wr.inv, wr.flags&abi.SendSolicited != 0)
 	if code == 0 {
+		c.showRequest(wr)
 		wr.state = wrSent
 	}
 	return moved, code
@@ -137,7 +141,7 @@ func (c *Conn) localSend(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 func (c *Conn) localRead(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 	qp, e := c.qp, c.e
 	if wr.length == 0 {
-		c.localReadDone(wr)
+		c.localReadDone(wr, nil)
 		return 0, 0
 	}
 	r := e.mrs.Lookup(wr.rkey)
@@ -156,12 +160,14 @@ func (c *Conn) localRead(wr *sendWR, peer *QP) (moved int, code wire.TermCode) {
 	e.scatterTo(qp, qp.wrSGE(qp.sqNext)[:wr.nsge], wr.readGot, src[wr.readGot:wr.readGot+n])
 	wr.readGot += n
 	if wr.readGot == wr.length {
-		c.localReadDone(wr)
+		c.localReadDone(wr, src)
 	}
 	return int(n), 0
 }
 
-func (c *Conn) localReadDone(wr *sendWR) {
+func (c *Conn) localReadDone(wr *sendWR, src []byte) {
+	c.showRequest(wr)
+	c.showResponse(wr, src)
 	wr.state, wr.answered, wr.asyncUntil = wrSent, true, c.qp.asyncIssued
 	c.qp.readsOut--
 }

@@ -82,6 +82,9 @@ func (n *netPort) commit(length int) {
 	p := &n.tx[n.txUsed]
 	p.Data = p.Data[:length]
 	n.txUsed++
+	if len(n.e.taps) > 0 {
+		n.e.tapSent(n, p.Data)
+	}
 }
 
 // push hands the built frames to the port and moves the rest to the front.

@@ -59,6 +59,7 @@ func (c *Conn) mayWait(psn wire.PSN, retries uint8) bool {
 // stash keeps the packet of an accepted segment until its turn.
 func (c *Conn) stash(psn wire.PSN, p *port.Packet) {
 	c.rnr.queue = append(c.rnr.queue, stashed{psn, *p})
+	c.e.note = "held: no receive is posted"
 	if err := c.port.port.Retain(&c.rnr.queue[len(c.rnr.queue)-1].packet); err != nil {
 		c.e.Stats.RetainFailed++
 	}

@@ -33,7 +33,13 @@ func (e *Engine) receive(n *netPort) (total int) {
 // handling it ends in a fault.
 func (e *Engine) take(n *netPort, i int) {
 	kept := false
+	if len(e.taps) > 0 {
+		e.tapReceived(n, &n.rx[i])
+	}
 	defer func() {
+		if len(e.taps) > 0 {
+			e.tapHandled()
+		}
 		if !kept {
 			n.port.Free(n.rx[i : i+1])
 		}
@@ -49,7 +55,7 @@ func (e *Engine) frame(n *netPort, p *port.Packet) (kept bool) {
 	}
 	var f wire.Frame
 	if err := f.Parse(head, len(p.Data)); err != nil {
-		e.Stats.BadFrames[err.Error()]++
+		e.badFrame(err.Error())
 		return false
 	}
 	switch {
@@ -57,7 +63,7 @@ func (e *Engine) frame(n *netPort, p *port.Packet) (kept bool) {
 		e.arp(n, head[f.PayloadOff:])
 	case f.Type != wire.EtherTypeIPv4 || f.DstIP != n.addr.IP():
 	case !e.checksumsRight(n, &f, head, p):
-		e.Stats.BadFrames["checksum wrong"]++
+		e.badFrame("checksum wrong")
 	case f.Proto == wire.ProtoUDP:
 		return e.udp(n, &f, head, p)
 	case f.Proto == wire.ProtoICMP:
@@ -83,7 +89,7 @@ func (e *Engine) checksumsRight(n *netPort, f *wire.Frame, head []byte, p *port.
 func (e *Engine) arp(n *netPort, b []byte) {
 	var a wire.ARP
 	if _, err := a.Parse(b); err != nil {
-		e.Stats.BadFrames[err.Error()]++
+		e.badFrame(err.Error())
 		return
 	}
 	n.sendARP(n.arp.Packet(int64(e.now), &a))
@@ -112,7 +118,7 @@ func (e *Engine) udp(n *netPort, f *wire.Frame, head []byte, p *port.Packet) (ke
 		return false
 	}
 	if c.PeerIP != f.SrcIP || c.PeerPort != f.SrcPort {
-		e.Stats.StrayAddress++
+		e.stray("the connection has another peer")
 		return false
 	}
 	return c.packet(f, head, p)
@@ -129,11 +135,12 @@ func (e *Engine) control(n *netPort, f *wire.Frame, p *port.Packet) {
 	var t wire.TRP
 	at, err := t.Parse(body, false)
 	if err != nil {
-		e.Stats.BadFrames[err.Error()]++
+		e.badFrame(err.Error())
 		return
 	}
 	if !t.Op.IsControl() {
 		e.Stats.NoConnection++
+		e.note = "dropped: no connection has this port number"
 		return
 	}
 	outer := *f // the handler may keep a pointer; f stays on the caller's stack
@@ -145,11 +152,11 @@ func (c *Conn) packet(f *wire.Frame, head []byte, p *port.Packet) (kept bool) {
 	var t wire.TRP
 	at, err := t.Parse(head[f.PayloadOff:min(len(head), f.PayloadOff+f.PayloadLen)], c.extended)
 	if err != nil {
-		c.e.Stats.BadFrames[err.Error()]++
+		c.e.badFrame(err.Error())
 		return false
 	}
 	if c.extended && t.Cookie != c.LocalCookie {
-		c.e.Stats.StrayAddress++
+		c.e.stray("cookie is not ours")
 		return false
 	}
 	c.Stats.RxPackets++
@@ -226,8 +233,10 @@ func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 		return c.hold(t.PSN, p)
 	case reliable.Duplicate:
 		c.Stats.Duplicates++
+		c.e.note = "duplicate"
 	case reliable.Outside:
 		c.Stats.OutsideWindow++
+		c.e.note = "dropped: PSN is outside the window"
 	}
 	return false
 }
@@ -237,6 +246,7 @@ func (c *Conn) data(t *wire.TRP, s *segment, p *port.Packet) (kept bool) {
 // it is.
 func (c *Conn) hold(psn wire.PSN, p *port.Packet) bool {
 	c.Stats.Held++
+	c.e.note = "held: out of order"
 	i := uint32(psn) & c.heldMask
 	if c.held[i].Data != nil {
 		c.port.port.Free(c.held[i : i+1])
@@ -307,7 +317,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		var err error
 		var private [wire.MaxSackRuns * 8]byte
 		if n, err = wire.ParseSackRuns(runs[:], private[:copy(private[:], body)]); err != nil {
-			c.e.Stats.BadFrames[err.Error()]++
+			c.e.badFrame(err.Error())
 			return
 		}
 	} else {
@@ -315,7 +325,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		ack = c.rel.Acked()
 	}
 	if err := c.rel.OnSack(c.e.now, ack, t.Credits, runs[:n]); err != nil {
-		c.e.Stats.BadAck++
+		c.e.badAck()
 		return
 	}
 	c.hear()
@@ -344,7 +354,7 @@ func (c *Conn) fin(t *wire.TRP) {
 // covers. It reports whether the packet can be true and the connection goes on.
 func (c *Conn) acknowledged(t *wire.TRP) bool {
 	if err := c.rel.OnAck(c.e.now, t.Ack, t.Credits); err != nil {
-		c.e.Stats.BadAck++
+		c.e.badAck()
 		return false
 	}
 	c.hear()
@@ -357,7 +367,7 @@ func (c *Conn) acknowledged(t *wire.TRP) bool {
 func (c *Conn) inWindow(psn wire.PSN) bool {
 	ahead := psn.Sub(c.rel.Expected())
 	if ahead < 0 || ahead > int32(len(c.held)) {
-		c.e.Stats.StrayAddress++
+		c.e.stray("PSN is outside the window")
 		return false
 	}
 	return true

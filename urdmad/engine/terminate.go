@@ -21,6 +21,7 @@ func isTerminate(head []byte) bool {
 func (c *Conn) refuse(psn wire.PSN, code wire.TermCode, s *segment, headerLen int, op wire.Opcode) {
 	e, qp := c.e, c.qp
 	e.Stats.TerminatesSent[code]++
+	e.note = "refused: " + code.String()
 	e.log.Info("segment refused", "qpn", qp.QPN, "client", qp.Client.Name, "peer", c.PeerIP.String(), "cause", code.String())
 	c.frozen, c.ackFrozen = true, psn
 	c.terminate = terminateMessage(code, s, headerLen, op)
@@ -67,7 +68,7 @@ func (c *Conn) terminated(head *wire.TRP, s *segment) {
 		_, err = t.Parse(s.head[at:])
 	}
 	if err != nil {
-		e.Stats.BadFrames[err.Error()]++
+		e.badFrame(err.Error())
 		t.Code = wire.TermOperationUnspecified
 	}
 	e.Stats.TerminatesGot[t.Code]++
