@@ -11,6 +11,7 @@ import (
 // cleanUp removes everything the client owned: first ids and queue pairs, so
 // that peers hear of the end, then what those stood on.
 func (x *Session) cleanUp() {
+	x.endCapture()
 	if x.client == nil {
 		x.bells.close()
 		return

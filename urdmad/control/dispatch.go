@@ -56,6 +56,8 @@ var handlers = map[abi.Type]handler{
 	abi.CMSetOption:     typed((*Session).cmSetOption),
 	abi.CMMigrateID:     typed((*Session).cmMigrateID),
 	abi.Inspect:         typed((*Session).inspect),
+	abi.Capture:         typed((*Session).startCapture),
+	abi.CaptureStop:     typed((*Session).stopCapture),
 }
 
 func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {

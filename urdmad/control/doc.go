@@ -4,7 +4,7 @@
 //
 // server.go listens, session.go reads requests and answers them, dispatch.go
 // says which handler takes which message, the others hold the handlers: device
-// and domain, memory, queue, pair, connect. cleanup.go removes everything a
+// and domain, memory, queue, pair, connect; inspect and view, capture. cleanup.go removes everything a
 // client leaves behind, however it went.
 //
 // A session runs on its own goroutine and prepares what takes system calls

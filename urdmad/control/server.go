@@ -64,6 +64,7 @@ type Server struct {
 	nextID   atomic.Uint64
 	running  sync.WaitGroup
 	attached []*Session // that have said HELLO; the engine's thread
+	captures int        // that run; the engine's thread
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is

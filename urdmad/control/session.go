@@ -36,6 +36,7 @@ type Session struct {
 	used     usage
 	ended    bool       // cleanUp has begun; engine thread
 	received []*os.File // descriptors of the request at hand
+	capture  *capture
 }
 
 // usage counts against Limits.
@@ -138,13 +139,17 @@ func (x *Session) request(b []byte) error {
 	if int(h.Length) != len(b) {
 		return fmt.Errorf("control: message of %d bytes says it has %d", len(b), h.Length)
 	}
-	if !x.ready && h.Type != abi.Hello && h.Type != abi.Inspect {
+	if !x.ready && h.Type != abi.Hello && !looks(h.Type) {
 		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
 	}
 	r := reply{}
 	err := x.dispatch(h.Type, b, &r)
 	return x.answer(h, r, err)
 }
+
+// looks reports a request that looks inside and makes nothing: it needs neither
+// doorbells nor a kick socket, so no HELLO.
+func looks(t abi.Type) bool { return t == abi.Inspect || t == abi.Capture || t == abi.CaptureStop }
 
 // reply is a response without its header: the structure's bytes with room for
 // the header in front, and descriptors that the client gets copies of.

@@ -1,0 +1,204 @@
+package control
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+	"urdma/wire"
+)
+
+// mostCaptures bounds the captures that run at once: each costs the poll loop a
+// copy of every frame.
+const mostCaptures = 4
+
+// strangersRing bounds the ring of who does not see all, in bytes.
+const strangersRing = 16 << 20
+
+// capture is one session's tap. Its methods run on the engine's thread.
+type capture struct {
+	s      *Server
+	viewer owner
+	filter abi.CaptureRequest
+	memory *sharedMemory
+	ring   ring.CaptureWriter
+	begun  []ring.Begun // a sent frame begins and ends within a received one
+}
+
+// startCapture answers CAPTURE.
+func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
+	switch {
+	case x.capture != nil:
+		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
+	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
+		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
+	case m.Flags&^abi.CaptureAll != 0:
+		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
+	}
+	if !x.owner.seesAll() {
+		m.RingBytes = min(m.RingBytes, strangersRing)
+	}
+	layout := ring.CaptureLayout(m.RingBytes)
+	memory, err := newSharedMemory("urdma-capture", int(layout.DataOffset+layout.DataBytes))
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
+	}
+	c := &capture{s: x.s, viewer: x.owner, filter: *m, memory: memory}
+	c.ring.Init(memory.mem, &layout)
+	running := 0
+	x.do(func() {
+		if running = x.s.captures; running < mostCaptures {
+			x.s.captures++
+			x.s.Engine.AddTap(c)
+		}
+	})
+	if running >= mostCaptures {
+		memory.close()
+		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
+	}
+	x.capture = c
+	x.s.Log.Info("capture begins", "pid", x.owner.pid, "uid", x.owner.uid, "ring_bytes", layout.DataBytes)
+	*r = respond(&layout, memory.fd)
+	r.done = memory.closeFD
+	return nil
+}
+
+// stopCapture answers CAPTURE_STOP.
+func (x *Session) stopCapture(_ *abi.Header, _ *reply) error {
+	if x.capture == nil {
+		return syscall.EINVAL
+	}
+	x.endCapture()
+	return nil
+}
+
+// endCapture also cleans up after a session that is over.
+func (x *Session) endCapture() {
+	if x.capture == nil {
+		return
+	}
+	x.do(func() {
+		x.s.Engine.RemoveTap(x.capture)
+		x.s.captures--
+	})
+	x.capture.memory.close()
+	x.capture = nil
+	x.s.Log.Info("capture ends", "pid", x.owner.pid, "uid", x.owner.uid)
+}
+
+// Begin is engine.Tap's.
+func (c *capture) Begin(s *engine.Sight) bool {
+	if !c.wants(s) {
+		return false
+	}
+	kept := s.Frame
+	if most := c.filter.SnapBytes; most > 0 && int64(len(kept)) > int64(most) {
+		kept = kept[:most]
+	}
+	record := abi.CaptureRecord{TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+	switch {
+	case s.Local:
+		record.Device += uint32(len(c.s.Devices))
+	case s.Out:
+		record.Direction = abi.CaptureOut
+	default:
+		record.Direction = abi.CaptureIn
+	}
+	b, ok := c.ring.Begin(record, kept)
+	if ok {
+		c.begun = append(c.begun, b)
+	}
+	return ok
+}
+
+// End is engine.Tap's.
+func (c *capture) End(note string) {
+	last := len(c.begun) - 1
+	c.ring.End(c.begun[last], note)
+	c.begun = c.begun[:last]
+}
+
+// wants applies the filter, and what the viewer may see.
+func (c *capture) wants(s *engine.Sight) bool {
+	f := &c.filter
+	if s.Alien && (f.Flags&abi.CaptureAll == 0 || !c.viewer.seesAll()) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
+		return false
+	}
+	if f.QPN != 0 && !serves(s.Conn, f.QPN) {
+		return false
+	}
+	if f.PID != 0 && !c.anyOwner(s, func(o *owner) bool { return o.pid == int(f.PID) }) {
+		return false
+	}
+	if !c.viewer.seesAll() && !c.anyOwner(s, func(o *owner) bool { return o.uid == c.viewer.uid }) {
+		return false
+	}
+	return c.hostMatches(s)
+}
+
+func serves(c *engine.Conn, qpn uint32) bool {
+	for _, end := range [2]*engine.Conn{c, c.Peer()} {
+		if end != nil && end.QP() != nil && end.QP().QPN == qpn {
+			return true
+		}
+	}
+	return false
+}
+
+// anyOwner reports whether fn holds for who owns an end of the connection, or
+// the listener, that a frame is about.
+func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
+	for _, id := range c.ids(s) {
+		if id == nil {
+			continue
+		}
+		if x, ok := id.Owner.(*Session); ok && fn(&x.owner) {
+			return true
+		}
+	}
+	return false
+}
+
+// ids are the rdma_cm ids that a frame is about.
+func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
+	switch {
+	case s.Conn != nil:
+		return [2]*cm.ID{idOf(s.Conn), idOf(s.Conn.Peer())}
+	case s.Local: // handshake
+		return [2]*cm.ID{c.s.CM.ListenerAt(s.OurIP, s.OurPort), c.s.CM.ListenerAt(s.PeerIP, s.PeerPort)}
+	case s.OurPort != 0:
+		return [2]*cm.ID{c.s.CM.ListenerAt(s.OurIP, s.OurPort)}
+	}
+	return [2]*cm.ID{}
+}
+
+func idOf(c *engine.Conn) *cm.ID {
+	if c == nil {
+		return nil
+	}
+	id, _ := c.Owner.(*cm.ID)
+	return id
+}
+
+// hostMatches: an end named by UDP's numbers or by rdma_cm's, which differ for
+// the side that connected.
+func (c *capture) hostMatches(s *engine.Sight) bool {
+	ip, port := wire.IPv4(c.filter.HostIPv4BE), uint16(c.filter.HostPortBE[0])<<8|uint16(c.filter.HostPortBE[1])
+	if ip == (wire.IPv4{}) && port == 0 {
+		return true
+	}
+	for _, end := range [2]struct {
+		ip   wire.IPv4
+		port uint16
+	}{{s.OurIP, s.OurPort}, {s.PeerIP, s.PeerPort}} {
+		if (ip == wire.IPv4{} || ip == end.ip) && (port == 0 || port == end.port) {
+			return true
+		}
+	}
+	id := idOf(s.Conn)
+	return id != nil && id.Names(ip, port)
+}
