@@ -66,31 +66,13 @@ func (s *Source) Fetch() (*Snapshot, error) {
 
 // FetchJSON asks for a snapshot as urdmad wrote it.
 func (s *Source) FetchJSON() ([]byte, error) {
-	_ = s.conn.SetDeadline(time.Now().Add(answerTime)) // fails only on a closed connection, and then so does what follows
-	size := uint32(abi.Size[abi.Header]())
-	if _, err := s.conn.Write(abi.Bytes(&abi.Header{Type: abi.Inspect, Length: size, Seq: 1})); err != nil {
-		return nil, s.explain(err)
+	r, file, err := ask[abi.InspectResponse](s, &abi.Header{Type: abi.Inspect})
+	if err != nil {
+		return nil, err
 	}
-	b := make([]byte, abi.MaxMessage)
-	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
-	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
-	if err != nil || n == 0 {
-		return nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
-	}
-	file := descriptor(oob[:oobn])
-	if file != nil {
-		defer file.Close()
-	}
-	h, ok := abi.Decode[abi.Header](b[:min(n, int(size))])
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("urdmad at %s answered with %d bytes, expected a header of %d", s.path, n, size)
-	case h.Status != 0:
-		return nil, fmt.Errorf("urdmad at %s: %w", s.path, syscall.Errno(h.Status))
-	}
-	r, ok := abi.Decode[abi.InspectResponse](b[:n])
-	if !ok || file == nil || r.Bytes > maxSnapshot {
-		return nil, fmt.Errorf("urdmad at %s gave no snapshot: %d bytes of answer, %d of snapshot", s.path, n, r.Bytes)
+	defer file.Close()
+	if r.Bytes > maxSnapshot {
+		return nil, fmt.Errorf("urdmad at %s gave a snapshot of %d bytes, expected at most %d", s.path, r.Bytes, maxSnapshot)
 	}
 	text := make([]byte, r.Bytes)
 	if _, err := file.ReadAt(text, 0); err != nil {
@@ -98,6 +80,66 @@ func (s *Source) FetchJSON() ([]byte, error) {
 	}
 	return text, nil
 }
+
+// ask sends a request, whose length it fills in, and returns the response with
+// the descriptor that belongs to it, which is the caller's.
+func ask[R, Q any](s *Source, request *Q) (response R, file *os.File, err error) {
+	b, file, err := s.exchange(abi.Bytes(request))
+	if err != nil {
+		return response, nil, err
+	}
+	response, ok := abi.Decode[R](b)
+	if !ok || file == nil {
+		if file != nil {
+			file.Close()
+		}
+		return response, nil, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d and a descriptor: urdma and urdmad are of different versions",
+			s.path, len(b), abi.Size[R]())
+	}
+	return response, file, nil
+}
+
+// exchange sends one request and receives its response; an errno in it is an
+// error.
+func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
+	_ = s.conn.SetDeadline(time.Now().Add(answerTime)) // fails only on a closed connection, and then so does what follows
+	abi.At[abi.Header](request, 0).Length = uint32(len(request))
+	if _, err := s.conn.Write(request); err != nil {
+		return nil, nil, s.explain(err)
+	}
+	b := make([]byte, abi.MaxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	if err != nil || n == 0 {
+		return nil, nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	file := descriptor(oob[:oobn])
+	size := abi.Size[abi.Header]()
+	h, ok := abi.Decode[abi.Header](b[:min(n, size)])
+	switch {
+	case !ok:
+		err = fmt.Errorf("urdmad at %s answered with %d bytes, expected a header of %d", s.path, n, size)
+	case h.Status != 0:
+		err = &Refusal{s.path, syscall.Errno(h.Status)}
+	default:
+		return b[:n], file, nil
+	}
+	if file != nil {
+		file.Close()
+	}
+	return nil, nil, err
+}
+
+// Refusal is an errno that urdmad answered with.
+type Refusal struct {
+	socket string
+	Errno  syscall.Errno
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("urdmad at %s: %v", r.socket, r.Errno) }
+
+// Unwrap returns the errno.
+func (r *Refusal) Unwrap() error { return r.Errno }
 
 // explain names the usual reasons why urdmad hangs up.
 func (s *Source) explain(err error) error {
@@ -121,7 +163,7 @@ func descriptor(oob []byte) (first *os.File) {
 		}
 		for _, fd := range fds {
 			unix.CloseOnExec(fd)
-			f := os.NewFile(uintptr(fd), "snapshot")
+			f := os.NewFile(uintptr(fd), "from urdmad")
 			if first == nil {
 				first = f
 				continue

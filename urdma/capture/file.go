@@ -1,0 +1,131 @@
+package capture
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"urdma/urdma/inspect"
+	"urdma/verbs/abi"
+)
+
+// Section is what every file says of where its frames come from.
+type Section struct {
+	Application string // that writes the file, with its version
+	Filter      string // for people
+	SnapBytes   uint32 // 0: frames are whole
+	Ports       []inspect.Port
+}
+
+// interfaces are urdmad's ports, then for each one the connections between
+// programs of its host: a record's device number is an index into them. Readers
+// know by the description that datagrams are ours (wireshark/trp.lua).
+func (s *Section) interfaces() []pcapgo.NgInterface {
+	var list []pcapgo.NgInterface
+	add := func(name, description string) {
+		list = append(list, pcapgo.NgInterface{Name: name, Description: description, Filter: s.Filter,
+			LinkType: layers.LinkTypeEthernet, SnapLength: s.SnapBytes})
+	}
+	for _, p := range s.Ports {
+		add(p.Name, fmt.Sprintf("urdma: %s, %s, MTU %d, %s", p.Driver, p.Address, p.MTU, p.MAC))
+	}
+	for _, p := range s.Ports {
+		add(p.Name+" (host)", fmt.Sprintf("urdma: between programs of this host, as a wire with MTU %d would carry it", p.MTU))
+	}
+	return list
+}
+
+// file is one pcapng file. It is valid after each flush.
+type file struct {
+	out    io.WriteCloser
+	buffer *bufio.Writer
+	writer *pcapgo.NgWriter // has a small buffer of its own
+	bytes  int64            // about
+	seen   []uint64         // frames written, by interface
+	lost   []uint64
+}
+
+const (
+	bufferBytes = 1 << 18
+	blockBytes  = 44 // of a packet's block beside the packet itself: see the pcapng draft, section 4.3
+)
+
+// newFile begins a file on out, which it closes in the end.
+func newFile(out io.WriteCloser, s *Section) (*file, error) {
+	list := s.interfaces()
+	f := &file{out: out, buffer: bufio.NewWriterSize(out, bufferBytes), seen: make([]uint64, len(list)), lost: make([]uint64, len(list))}
+	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: s.Application, OS: "Linux"}}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("urdmad has no ports")
+	}
+	var err error
+	if f.writer, err = pcapgo.NewNgWriterInterface(f.buffer, list[0], options); err != nil {
+		return nil, err
+	}
+	for _, i := range list[1:] {
+		if _, err := f.writer.AddInterface(i); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.flush()
+}
+
+// flush makes what was written visible to readers of the file.
+func (f *file) flush() error {
+	if err := f.writer.Flush(); err != nil {
+		return err
+	}
+	return f.buffer.Flush()
+}
+
+// Directions of a frame in its pcapng flags (epb_flags).
+var directions = map[uint16]pcapgo.NgEpbFlags{abi.CaptureIn: {Direction: pcapgo.NgEpbFlagDirectionInbound},
+	abi.CaptureOut: {Direction: pcapgo.NgEpbFlagDirectionOutbound}}
+
+// write adds a frame; lost is how many got lost just before it.
+func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
+	if int64(r.Device) >= int64(len(f.seen)) {
+		return fmt.Errorf("urdmad gave a frame of device %d, expected one of %d", r.Device, len(f.seen))
+	}
+	f.bytes += int64(blockBytes + len(frame) + len(note))
+	f.seen[r.Device]++
+	f.lost[r.Device] += lost
+	var options pcapgo.NgPacketOptions
+	if flags, ok := directions[r.Direction]; ok {
+		options.Flags = &flags
+	}
+	if len(note) > 0 {
+		options.Comments = []string{"urdmad: " + string(note)}
+	}
+	if lost > 0 {
+		options.DropCount = &lost
+	}
+	return f.writer.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: time.Unix(0, int64(r.TimeNs)), CaptureLength: len(frame),
+		Length: int(r.FrameBytes), InterfaceIndex: int(r.Device)}, frame, options)
+}
+
+// close writes the counts and ends the file. late is how many frames were lost
+// after the last one written.
+func (f *file) close(late uint64) error {
+	f.lost[0] += late
+	now := time.Now()
+	var err error
+	for i := range f.seen {
+		if f.seen[i]+f.lost[i] > 0 && err == nil {
+			err = f.writer.WriteInterfaceStats(i, pcapgo.NgInterfaceStatistics{LastUpdate: now,
+				PacketsReceived: f.seen[i] + f.lost[i], PacketsDropped: f.lost[i]})
+		}
+	}
+	if err == nil {
+		err = f.flush()
+	}
+	if closeErr := f.out.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package capture
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"urdma/verbs/abi"
+)
+
+// Output says where frames go.
+type Output struct {
+	Path string // "-": standard output
+	// FileBytes, if not 0, begins another file when one has about so many
+	// bytes; a number goes between Path's name and its suffix then.
+	FileBytes int64
+	// Files, if not 0, is how many of these are kept, the newest.
+	Files int
+}
+
+// files is the series of files that a capture writes; without FileBytes, one.
+type files struct {
+	output  Output
+	section *Section
+	current *file
+	names   []string // those kept
+	number  int
+}
+
+func newFiles(o Output, s *Section) (*files, error) {
+	f := &files{output: o, section: s}
+	return f, f.next()
+}
+
+// next begins the next file and removes the oldest of too many.
+func (f *files) next() (err error) {
+	if f.output.Path == "-" {
+		f.current, err = newFile(stdout{}, f.section)
+		return err
+	}
+	f.number++
+	name := f.name()
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if f.current, err = newFile(file, f.section); err != nil {
+		file.Close()
+		return err
+	}
+	f.names = append(f.names, name)
+	if f.output.Files > 0 && len(f.names) > f.output.Files {
+		if err := os.Remove(f.names[0]); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		f.names = f.names[1:]
+	}
+	return nil
+}
+
+func (f *files) name() string {
+	if f.output.FileBytes == 0 {
+		return f.output.Path
+	}
+	suffix := filepath.Ext(f.output.Path)
+	return fmt.Sprintf("%s-%05d%s", strings.TrimSuffix(f.output.Path, suffix), f.number, suffix)
+}
+
+func (f *files) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
+	if f.output.FileBytes > 0 && f.current.bytes >= f.output.FileBytes {
+		if err := f.close(0); err != nil {
+			return err
+		}
+		if err := f.next(); err != nil {
+			return err
+		}
+	}
+	return f.current.write(r, frame, note, lost)
+}
+
+func (f *files) close(late uint64) error {
+	if f.current == nil {
+		return nil
+	}
+	current := f.current
+	f.current = nil
+	return current.close(late)
+}
+
+// stdout is standard output, which is not ours to close.
+type stdout struct{}
+
+func (stdout) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (stdout) Close() error                { return nil }
+
+var _ io.WriteCloser = stdout{}

@@ -1,0 +1,123 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"urdma/urdma/inspect"
+	"urdma/verbs/abi"
+)
+
+// Limits end a capture; zeros don't.
+type Limits struct {
+	Frames uint64
+	Time   time.Duration
+}
+
+// Counts is what a capture came to.
+type Counts struct {
+	Frames, Lost uint64
+	Names        []string // of the files left; none for standard output
+}
+
+// ErrGone says that urdmad ended before the capture did.
+var ErrGone = errors.New("urdmad has ended")
+
+// How long to wait for frames when there are none: at first short, so that a
+// full ring is not far away when they come in bursts.
+const (
+	shortestNap = 500 * time.Microsecond
+	longestNap  = 20 * time.Millisecond
+)
+
+// run is a capture under way.
+type run struct {
+	from   *inspect.Capture
+	to     *files
+	limits Limits
+	counts Counts
+	told   uint64 // of Counts.Lost, with a frame written
+}
+
+// Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone).
+// What was captured by then is in the files, whatever the error.
+func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, section Section, o Output, limits Limits) (Counts, error) {
+	to, err := newFiles(o, &section)
+	if err != nil {
+		return Counts{}, err
+	}
+	r := &run{to: to, limits: limits}
+	if r.from, err = s.StartCapture(filter); err != nil {
+		return r.counts, errors.Join(err, to.close(0))
+	}
+	defer r.from.Close()
+	if limits.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limits.Time)
+		defer cancel()
+	}
+	err = r.loop(ctx)
+	r.counts.Lost = r.from.Reader.Lost()
+	r.counts.Names = to.names
+	if closeErr := to.close(r.counts.Lost - r.told); err == nil {
+		err = closeErr
+	}
+	return r.counts, err
+}
+
+func (r *run) loop(ctx context.Context) error {
+	nap := shortestNap
+	for ctx.Err() == nil {
+		n, err := r.drain()
+		if err != nil || r.full() {
+			return err
+		}
+		if n > 0 {
+			nap = shortestNap
+			continue
+		}
+		if err := r.to.current.flush(); err != nil {
+			return err
+		}
+		if r.from.Gone() {
+			_, err := r.drain()
+			return errors.Join(ErrGone, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(nap):
+		}
+		nap = min(2*nap, longestNap)
+	}
+	if err := r.from.Stop(); err != nil && !r.from.Gone() {
+		return err
+	}
+	_, err := r.drain()
+	return err
+}
+
+func (r *run) full() bool { return r.limits.Frames > 0 && r.counts.Frames >= r.limits.Frames }
+
+// drain writes what the ring holds.
+func (r *run) drain() (n int, err error) {
+	for !r.full() {
+		head, frame, note, ok, err := r.from.Reader.Next()
+		if err != nil {
+			return n, fmt.Errorf("the capture's ring: %w", err)
+		}
+		if !ok {
+			break
+		}
+		lost := r.from.Reader.Lost() - r.told
+		if err := r.to.write(&head, frame, note, lost); err != nil {
+			return n, err
+		}
+		r.told += lost
+		r.from.Reader.Release(uint64(head.Bytes))
+		r.counts.Frames++
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"urdma/urdma/capture"
+	"urdma/urdma/inspect"
+	"urdma/verbs/abi"
+	"urdma/wireshark"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// captureOptions are the flags of urdma capture.
+type captureOptions struct {
+	lookOptions
+	output               capture.Output
+	limits               capture.Limits
+	port, qp, host       string
+	pid                  int
+	snap                 uint32
+	ringBytes, fileBytes string
+	all, quiet           bool
+}
+
+func newCapture() *cobra.Command {
+	o := captureOptions{ringBytes: "16MiB"}
+	cmd := &cobra.Command{
+		Use:   "capture -o FILE",
+		Short: "write the packets of a running urdmad to a pcapng file",
+		Long: "Write what the ports of a running urdmad receive and send to a pcapng file, until interrupted or a limit is reached. " +
+			"Connections between programs of one urdmad put no packet on a wire; for them urdmad makes up those that a wire would carry, " +
+			"on an interface called host. A packet that urdmad dropped, held back or refused has a comment that says why. " +
+			"urdmad's own user and root see everything; others see the connections of their own processes. " +
+			"Packets that come faster than they can be written are lost to the capture, not to urdmad, and counted; --snaplen and --buffer help. " +
+			"Wireshark reads the file with the dissector that urdma dissector prints.",
+		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
+			"  urdma capture -o last.pcapng --file-size 100MB --files 5\n" +
+			"  urdma capture -o - | tshark -X lua_script:trp.lua -r -",
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.addSocket(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.output.Path, "output", "o", "", "`FILE` to write; - is standard output")
+	f.StringVar(&o.port, "port", "", "only the port of this `NAME`")
+	f.StringVar(&o.host, "host", "", "only connections with an end at `ADDRESS`, ADDRESS:PORT or :PORT, ours or the peer's; PORT is rdma_cm's or UDP's")
+	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
+	f.IntVar(&o.pid, "pid", 0, "only connections of the process `PID`")
+	f.BoolVar(&o.all, "all", false, "also what a port receives that is not for urdmad, such as the kernel's")
+	f.Uint32Var(&o.snap, "snaplen", 0, "keep only the first `BYTES` of each packet (0: all)")
+	f.Uint64VarP(&o.limits.Frames, "count", "c", 0, "end after `N` packets")
+	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
+	f.StringVar(&o.fileBytes, "file-size", "", "begin another file when one has `SIZE`, such as 100MB; the files are numbered")
+	f.IntVar(&o.output.Files, "files", 0, "keep only the newest `N` files (with --file-size)")
+	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which packets wait to be written")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is captured")
+	cmd.MarkFlagFilename("output", "pcapng") //nolint:errcheck // fails only for an unknown flag
+	return cmd
+}
+
+func (o *captureOptions) run(cmd *cobra.Command) error {
+	filter, err := o.check()
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	source, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	snapshot, err := source.Fetch()
+	if err != nil {
+		return err
+	}
+	if filter.Device, err = o.device(snapshot); err != nil {
+		return err
+	}
+	o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	counts, err := capture.Run(ctx, source, filter, o.section(snapshot), o.output, o.limits)
+	if errors.Is(err, unix.EPIPE) {
+		err = nil // the reader has seen enough
+	}
+	if refused := new(inspect.Refusal); errors.As(err, &refused) {
+		return explainRefusal(err, refused)
+	}
+	o.tell("%d packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
+	return err
+}
+
+func explainRefusal(err error, r *inspect.Refusal) error {
+	switch r.Errno {
+	case syscall.EBUSY:
+		return fmt.Errorf("%w: as many captures run as urdmad allows at once", err)
+	case syscall.EOPNOTSUPP:
+		return fmt.Errorf("%w: it is older than this command; restart it", err)
+	}
+	return err
+}
+
+func (o *captureOptions) tell(format string, args ...any) {
+	if !o.quiet {
+		fmt.Fprintf(os.Stderr, "urdma capture: "+format+"\n", args...)
+	}
+}
+
+// check turns the flags into a filter; the device is still open.
+func (o *captureOptions) check() (f abi.CaptureRequest, err error) {
+	switch {
+	case o.output.Path == "":
+		return f, errors.New("where to? -o FILE names the file to write, -o - is standard output")
+	case o.output.Path == "-" && isTerminal(os.Stdout):
+		return f, errors.New("standard output is a terminal, and pcapng is no text; -o FILE, or a pipe")
+	case o.output.Path == "-" && o.fileBytes != "":
+		return f, errors.New("--file-size needs files: standard output is one stream")
+	case o.output.Files != 0 && o.fileBytes == "":
+		return f, errors.New("--files needs --file-size: when does one file end and the next begin?")
+	case o.output.Files < 0 || o.pid < 0 || o.limits.Time < 0:
+		return f, fmt.Errorf("--files is %d, --pid %d and --duration %v, expected none below 0", o.output.Files, o.pid, o.limits.Time)
+	}
+	if o.fileBytes != "" {
+		size, err := sizeOf("--file-size", o.fileBytes, 4096, math.MaxInt64)
+		if err != nil {
+			return f, err
+		}
+		o.output.FileBytes = int64(size)
+	}
+	size, err := sizeOf("--buffer", o.ringBytes, 1, math.MaxUint32)
+	if err != nil {
+		return f, err
+	}
+	f = abi.CaptureRequest{RingBytes: uint32(size), SnapBytes: o.snap, PID: uint32(o.pid)}
+	if o.all {
+		f.Flags = abi.CaptureAll
+	}
+	if err := o.checkHost(&f); err != nil {
+		return f, err
+	}
+	return f, o.checkQP(&f)
+}
+
+func sizeOf(flag, text string, least, most uint64) (uint64, error) {
+	size, err := humanize.ParseBytes(text)
+	if err != nil || size < least || size > most {
+		return 0, fmt.Errorf("%s is %q, expected a size of %d to %d bytes, such as 64MiB", flag, text, least, most)
+	}
+	return size, nil
+}
+
+func (o *captureOptions) checkHost(f *abi.CaptureRequest) error {
+	if o.host == "" {
+		return nil
+	}
+	wrong := fmt.Errorf("--host is %q, expected an IPv4 address, ADDRESS:PORT, or :PORT", o.host)
+	host, number := o.host, ""
+	if strings.Contains(host, ":") {
+		var err error
+		if host, number, err = net.SplitHostPort(o.host); err != nil {
+			return wrong
+		}
+	}
+	if host != "" {
+		ip, err := netip.ParseAddr(host)
+		if err != nil || !ip.Is4() {
+			return wrong
+		}
+		f.HostIPv4BE = ip.As4()
+	}
+	if number != "" {
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err != nil || n == 0 {
+			return wrong
+		}
+		f.HostPortBE = [2]byte{byte(n >> 8), byte(n)}
+	}
+	if host == "" && number == "" {
+		return wrong
+	}
+	return nil
+}
+
+func (o *captureOptions) checkQP(f *abi.CaptureRequest) error {
+	if o.qp == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(o.qp, "0x"), 16, 24)
+	if err != nil || n == 0 {
+		return fmt.Errorf("--qp is %q, expected a hexadecimal number of 1 to ffffff, as urdma show qp prints it", o.qp)
+	}
+	f.QPN = uint32(n)
+	return nil
+}
+
+func (o *captureOptions) device(s *inspect.Snapshot) (uint32, error) {
+	if o.port == "" {
+		return abi.NoDevice, nil
+	}
+	var names []string
+	for i, p := range s.Ports {
+		if p.Name == o.port {
+			return uint32(i), nil
+		}
+		names = append(names, p.Name)
+	}
+	return 0, fmt.Errorf("--port is %q, urdmad has %s", o.port, strings.Join(names, ", "))
+}
+
+func (o *captureOptions) section(s *inspect.Snapshot) capture.Section {
+	var filter []string
+	for _, f := range [...]struct{ name, value string }{{"port", o.port}, {"host", o.host}, {"qp", o.qp}} {
+		if f.value != "" {
+			filter = append(filter, f.name+" "+f.value)
+		}
+	}
+	if o.pid != 0 {
+		filter = append(filter, fmt.Sprint("pid ", o.pid))
+	}
+	return capture.Section{Application: fmt.Sprintf("urdma %s, from urdmad %s", version, s.Daemon.Version),
+		Filter: strings.Join(filter, " and "), SnapBytes: o.snap, Ports: s.Ports}
+}
+
+func newDissector() *cobra.Command {
+	return &cobra.Command{
+		Use:   "dissector",
+		Short: "print the Wireshark dissector for urdma's packets",
+		Long: "Print the Lua dissector with which Wireshark and tshark read urdma's packets: connection set-up, acknowledgement and loss, " +
+			"and what Wireshark itself knows of DDP and RDMAP. Either name the file to one run (-X lua_script:trp.lua) or put it into a directory of plugins " +
+			"(Wireshark: Help, About, Folders).",
+		Example: "  urdma dissector > ~/.local/lib/wireshark/plugins/trp.lua",
+		Args:    usage(cobra.NoArgs),
+
+		DisableFlagsInUseLine: true, // it has none
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(wireshark.Script)
+			return err
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package inspect
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// Capture is a capture under way in urdmad. Its Reader has the frames. It is
+// not for several goroutines at once.
+type Capture struct {
+	Reader ring.CaptureReader
+	// RingBytes is the size of the ring that urdmad gave.
+	RingBytes uint32
+
+	source *Source
+	mem    []byte
+}
+
+// StartCapture has urdmad copy the frames that pass the filter into a ring, from
+// now on. A Source has one capture at a time; it ends with the Source too.
+// *Refusal: EBUSY, as many captures run as may; ENODEV, no such device;
+// EOPNOTSUPP, urdmad is too old.
+func (s *Source) StartCapture(filter abi.CaptureRequest) (*Capture, error) {
+	filter.Header = abi.Header{Type: abi.Capture}
+	r, file, err := ask[abi.CaptureResponse](s, &filter)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("the capture's ring: %w", err)
+	}
+	mem, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping the capture's ring: %w", err)
+	}
+	c := &Capture{source: s, mem: mem, RingBytes: r.DataBytes}
+	if err := c.Reader.Init(mem, &r); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("the capture of urdmad at %s: %w", s.path, err)
+	}
+	return c, nil
+}
+
+// Stop ends the capture. When it returns the ring has all there will be.
+func (c *Capture) Stop() error {
+	_, file, err := c.source.exchange(abi.Bytes(&abi.Header{Type: abi.CaptureStop}))
+	if file != nil {
+		file.Close()
+	}
+	return err
+}
+
+// Gone reports that urdmad has hung up: nothing more will come.
+func (c *Capture) Gone() bool {
+	raw, err := c.source.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP comes unasked
+		n, err := unix.Poll(poll, 0)
+		gone = err == nil && n > 0 && poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return gone || err != nil
+}
+
+// Close gives the ring back; frames that Reader returned are gone.
+func (c *Capture) Close() {
+	if c.mem != nil {
+		_ = unix.Munmap(c.mem) // fails only for what is not a mapping
+		c.mem = nil
+	}
+}

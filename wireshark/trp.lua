@@ -1,0 +1,1167 @@
+-- Wireshark dissector for TRP, the reliability layer that urdma puts between
+-- UDP and iWARP (docs/WIRE.md). It reads TRP itself and hands the DDP segment
+-- behind it to Wireshark's own reader, so that iwarp_ddp.* and iwarp_rdma.*
+-- can be filtered on as well.
+--
+-- To install it, copy this file into Wireshark's folder of personal Lua plugins
+-- (Help > About Wireshark > Folders) and restart, or press Ctrl+Shift+L. Once:
+--     tshark -X lua_script:trp.lua -r FILE.pcapng
+-- It needs Wireshark 4.0 or later.
+--
+-- TRP has no port number of its own. A connection is recognized by its
+-- handshake, or in a capture without one by its first segment: DDP and RDMAP
+-- leave little to chance. Empty packets count from then on; in a capture of
+-- `urdma capture`, whose interface says so, all of them do. Where another
+-- protocol owns the port number, or only acknowledgements were captured, there
+-- is "Decode as… TRP".
+--
+-- PSN and ACK in the Info column count from the connection's first segment, or
+-- from the first that was captured; trp.psn and trp.ack are those on the wire.
+--
+-- What Wireshark's reader (4.0 to 4.4 at least) makes of our segments:
+--   Immediate Data   DDP header only; the data is trp.imm.data
+--   atomic Swap      its operands appear as Compare Data and Mask; trp.atomic.*
+--                    has all three atomics right
+--   Terminate        the size of the refused DDP header is guessed from the
+--                    error type instead of read; trp.term.* reads it
+--   Send             reassembled in the order of the capture, so a message whose
+--                    segments overtook each other is garbled there;
+--                    retransmitted data is kept from it
+-- trp.ddp.* names what every DDP header says, cut packets included.
+
+local trp = Proto("trp", "TRP, urdma's reliability layer over UDP")
+
+---------------------------------------------------------------- the protocol
+
+local BASE, EXTENDED = 10, 16 -- bytes of header
+local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK = 0, 1, 2, 3, 4, 5
+local MAX_PRIVATE = 512
+local CONNECT = 6 -- private-data length, IRD, ORD
+local MAGIC, VERSION, BLOCK = 0x7552, 1, 20
+local MAX_WINDOW = 4095
+local RUN, MAX_RUNS = 8, 32
+
+local packet_names = {
+  [DATA] = "Data", [REQUEST] = "Request", [ACCEPT] = "Accept",
+  [REJECT] = "Reject", [FIN] = "Fin", [SACK] = "Sack",
+}
+
+-- RDMAP opcodes (RFC 5040, RFC 7306) and what each fixes about its segments:
+-- the queue of an untagged one, whether the message is one segment, and the
+-- exact or least length of its body.
+local TERMINATE = 7
+local operations = {
+  [0] = { name = "RDMA Write", tagged = true },
+  [1] = { name = "RDMA Read Request", queue = 1, single = true, body = 28 },
+  [2] = { name = "RDMA Read Response", tagged = true },
+  [3] = { name = "Send", queue = 0 },
+  [4] = { name = "Send with Invalidate", queue = 0, invalidates = true },
+  [5] = { name = "Send with Solicited Event", queue = 0 },
+  [6] = { name = "Send with Solicited Event and Invalidate", queue = 0, invalidates = true },
+  [7] = { name = "Terminate", queue = 2, single = true, least = 4 },
+  [8] = { name = "Immediate Data", queue = 0, single = true, body = 8 },
+  [9] = { name = "Immediate Data with Solicited Event", queue = 0, single = true, body = 8 },
+  [10] = { name = "Atomic Request", queue = 1, single = true, body = 52 },
+  [11] = { name = "Atomic Response", queue = 3, single = true, body = 12 },
+}
+local operation_names = {}
+for opcode, operation in pairs(operations) do operation_names[opcode] = operation.name end
+
+local TAGGED, UNTAGGED = 14, 18 -- bytes of DDP header
+local READ_REQUEST = 28
+
+local atomic_names = { [0] = "FetchAdd", [1] = "Swap", [2] = "CmpSwap" }
+
+-- Layer, type and code of a Terminate as the one number they are on the wire.
+local causes = {
+  [0x0000] = "RDMAP local catastrophic error",
+  [0x0100] = "remote protection: invalid STag",
+  [0x0101] = "remote protection: base or bounds violation",
+  [0x0102] = "remote protection: access rights violation",
+  [0x0103] = "remote protection: STag not associated with this stream",
+  [0x0104] = "remote protection: tagged offset wraps",
+  [0x0109] = "remote protection: STag cannot be invalidated",
+  [0x01ff] = "remote protection: unspecified",
+  [0x0205] = "remote operation: invalid RDMAP version",
+  [0x0206] = "remote operation: unexpected opcode",
+  [0x0207] = "remote operation: catastrophic to this stream",
+  [0x0208] = "remote operation: catastrophic, global",
+  [0x0209] = "remote operation: STag cannot be invalidated",
+  [0x02ff] = "remote operation: unspecified",
+  [0x1000] = "DDP local catastrophic error",
+  [0x1100] = "tagged buffer: invalid STag",
+  [0x1101] = "tagged buffer: base or bounds violation",
+  [0x1102] = "tagged buffer: STag not associated with this stream",
+  [0x1103] = "tagged buffer: tagged offset wraps",
+  [0x1104] = "tagged buffer: invalid DDP version",
+  [0x1201] = "untagged buffer: invalid queue number",
+  [0x1202] = "untagged buffer: no buffer posted for the message",
+  [0x1203] = "untagged buffer: message number out of range",
+  [0x1204] = "untagged buffer: invalid message offset",
+  [0x1205] = "untagged buffer: message too long for the buffer",
+  [0x1206] = "untagged buffer: invalid DDP version",
+  [0x2001] = "MPA: connection lost",
+  [0x2002] = "MPA: CRC error",
+  [0x2003] = "MPA: marker and length mismatch",
+  [0x2004] = "MPA: invalid request or reply frame",
+  [0x2005] = "MPA: local catastrophic error",
+  [0x2006] = "MPA: insufficient IRD",
+  [0x2007] = "MPA: no matching RTR",
+}
+
+------------------------------------------------------------------ the fields
+
+-- The fields of a DDP header; the refused header in a Terminate has its own.
+local function ddp_fields(prefix)
+  return {
+    tagged = ProtoField.bool(prefix .. ".tagged", "Tagged", 8, nil, 0x80, "The segment names the buffer it goes to"),
+    last = ProtoField.bool(prefix .. ".last", "Last", 8, nil, 0x40, "Last segment of the message"),
+    op = ProtoField.uint8(prefix .. ".op", "Opcode", base.DEC, operation_names, 0x0f, "RDMAP opcode (RFC 5040, RFC 7306)"),
+    stag = ProtoField.uint32(prefix .. ".stag", "STag", base.HEX, nil, nil, "Buffer of a tagged segment, or STag to invalidate"),
+    to = ProtoField.uint64(prefix .. ".to", "TO", base.HEX, nil, nil, "Tagged offset in the buffer"),
+    qn = ProtoField.uint32(prefix .. ".qn", "QN", base.DEC, nil, nil, "Untagged queue number"),
+    msn = ProtoField.uint32(prefix .. ".msn", "MSN", base.DEC, nil, nil, "Message number in the queue"),
+    mo = ProtoField.uint32(prefix .. ".mo", "MO", base.DEC, nil, nil, "Offset in the message, bytes"),
+  }
+end
+
+local fields = {
+  psn = ProtoField.uint32("trp.psn", "PSN", base.DEC, nil, nil, "Number of this segment, or of the next if there is none here"),
+  psn_rel = ProtoField.int32("trp.psn_rel", "Relative PSN", base.DEC, nil, nil, "PSN counted from the connection's first segment"),
+  ack = ProtoField.uint32("trp.ack", "ACK", base.DEC, nil, nil, "Next PSN expected from the peer"),
+  ack_rel = ProtoField.int32("trp.ack_rel", "Relative ACK", base.DEC, nil, nil, "ACK counted from the connection's first segment"),
+  op = ProtoField.uint16("trp.op", "Packet", base.DEC, packet_names, 0xf000, "TRP opcode"),
+  credits = ProtoField.uint16("trp.credits", "Credits", base.DEC, nil, 0x0fff, "Segments past ACK that the sender can hold"),
+  extended = ProtoField.bool("trp.extended", "Extended", base.NONE, nil, nil, "The connection has the extended header"),
+  flags = ProtoField.uint16("trp.flags", "Flags", base.HEX, nil, nil, "Flags of the extended header"),
+  flags_ar = ProtoField.bool("trp.flags.ar", "Acknowledgement requested", 16, nil, 0x8000, "Acknowledge without delay (AR)"),
+  flags_reserved = ProtoField.uint16("trp.flags.reserved", "Reserved", base.HEX, nil, 0x7fff, "Sent as 0"),
+  cookie = ProtoField.uint32("trp.cookie", "Cookie", base.HEX, nil, nil, "The number that the receiver chose in its extension block"),
+
+  private_len = ProtoField.uint16("trp.connect.private_len", "Private-data length", base.DEC, nil, nil, "Bytes, at most 512"),
+  ird = ProtoField.uint16("trp.connect.ird", "IRD", base.DEC, nil, nil, "RDMA Reads and atomics that the sender serves at once"),
+  ord = ProtoField.uint16("trp.connect.ord", "ORD", base.DEC, nil, nil, "RDMA Reads and atomics that the sender wants to have open"),
+  private = ProtoField.bytes("trp.connect.private", "Private data", base.NONE, "The program's own"),
+  block = ProtoField.none("trp.connect.ext", "Extension block", "Its sender speaks the extended header"),
+  magic = ProtoField.uint16("trp.connect.ext.magic", "Magic", base.HEX, nil, nil, "0x7552"),
+  version = ProtoField.uint8("trp.connect.ext.version", "Version", base.DEC, nil, nil, "1"),
+  block_len = ProtoField.uint8("trp.connect.ext.len", "Length", base.DEC, nil, nil, "Bytes of the whole block"),
+  block_cookie = ProtoField.uint32("trp.connect.ext.cookie", "Cookie", base.HEX, nil, nil, "What later packets to the sender of the block carry"),
+  qpn = ProtoField.uint32("trp.connect.ext.qpn", "QPN", base.HEX, nil, nil, "Queue pair number of the sender"),
+  max_segment = ProtoField.uint16("trp.connect.ext.max_segment", "Maximum segment", base.DEC, nil, nil, "Bytes of DDP segment that the sender takes, header included"),
+  window = ProtoField.uint16("trp.connect.ext.window", "Receive window", base.DEC, nil, nil, "Segments that the sender can hold from the start"),
+  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Capability bits; none is assigned yet"),
+  block_rest = ProtoField.bytes("trp.connect.ext.rest", "Rest of the block", base.NONE, "What a longer block of version 1 has behind the known fields"),
+  trailer = ProtoField.bytes("trp.trailer", "Ignored", base.NONE, "Bytes that mean nothing and are ignored"),
+
+  run = ProtoField.none("trp.sack.run", "Run", "Segments that arrived past a gap"),
+  run_first = ProtoField.uint32("trp.sack.first", "First", base.DEC, nil, nil, "First PSN of the run"),
+  run_end = ProtoField.uint32("trp.sack.end", "End", base.DEC, nil, nil, "One past the last PSN of the run"),
+  run_count = ProtoField.uint32("trp.sack.count", "Runs", base.DEC, nil, nil, "Runs in this sack"),
+
+  segment = ProtoField.none("trp.ddp", "DDP segment", "What the DDP and RDMAP headers say"),
+  payload_len = ProtoField.uint32("trp.ddp.len", "Payload length", base.DEC, nil, nil, "Bytes behind the DDP header"),
+  imm = ProtoField.bytes("trp.imm", "Immediate data", base.NONE, "64 bits (RFC 7306 section 6)"),
+  imm_data = ProtoField.uint32("trp.imm.data", "imm_data", base.HEX, nil, nil, "What verbs call imm_data: the first 32 bits"),
+
+  atomic = ProtoField.none("trp.atomic", "Atomic", "RFC 7306 section 5.2"),
+  atomic_op = ProtoField.uint32("trp.atomic.op", "Operation", base.DEC, atomic_names, 0x0000000f, "Atomic opcode"),
+  atomic_id = ProtoField.uint32("trp.atomic.id", "Request identifier", base.DEC, nil, nil, "Names the request in its response"),
+  atomic_stag = ProtoField.uint32("trp.atomic.stag", "STag", base.HEX, nil, nil, "Remote buffer"),
+  atomic_to = ProtoField.uint64("trp.atomic.to", "TO", base.HEX, nil, nil, "Tagged offset in the remote buffer"),
+  atomic_data = ProtoField.uint64("trp.atomic.data", "Data", base.HEX, nil, nil, "What is added or swapped in"),
+  atomic_mask = ProtoField.uint64("trp.atomic.mask", "Mask", base.HEX, nil, nil, "Its field boundaries or bits"),
+  atomic_compare = ProtoField.uint64("trp.atomic.compare", "Compare", base.HEX, nil, nil, "CmpSwap: what the value is compared with"),
+  atomic_compare_mask = ProtoField.uint64("trp.atomic.compare_mask", "Compare mask", base.HEX, nil, nil, "CmpSwap: the bits that are compared"),
+  atomic_original = ProtoField.uint64("trp.atomic.original", "Original value", base.HEX, nil, nil, "What was there before"),
+
+  term = ProtoField.none("trp.term", "Terminate", "RFC 5040 section 4.8"),
+  term_code = ProtoField.uint16("trp.term.code", "Code", base.HEX, nil, nil, "Layer, type and code as one number"),
+  term_layer = ProtoField.uint16("trp.term.layer", "Layer", base.DEC, { [0] = "RDMAP", [1] = "DDP", [2] = "MPA" }, 0xf000, "Layer that refused the segment"),
+  term_type = ProtoField.uint16("trp.term.type", "Error type", base.DEC, nil, 0x0f00, "Meaning depends on the layer"),
+  term_error = ProtoField.uint16("trp.term.error", "Error code", base.HEX, nil, 0x00ff, "Meaning depends on layer and type"),
+  term_cause = ProtoField.string("trp.term.cause", "Cause", base.ASCII, "What layer, type and code mean"),
+  term_m = ProtoField.bool("trp.term.m", "Segment length valid (M)", 8, nil, 0x80, "The segment length is valid"),
+  term_d = ProtoField.bool("trp.term.d", "DDP header included (D)", 8, nil, 0x40, "The refused segment's DDP header follows"),
+  term_r = ProtoField.bool("trp.term.r", "RDMAP header included (R)", 8, nil, 0x20, "The refused Read Request follows"),
+  term_len = ProtoField.uint16("trp.term.seglen", "Segment length", base.DEC, nil, nil, "Bytes of the refused segment, DDP header included"),
+  term_read = ProtoField.none("trp.term.read", "Refused Read Request", "Body of the refused Read Request"),
+  read_sink_stag = ProtoField.uint32("trp.term.read.sink_stag", "Sink STag", base.HEX),
+  read_sink_to = ProtoField.uint64("trp.term.read.sink_to", "Sink TO", base.HEX),
+  read_len = ProtoField.uint32("trp.term.read.len", "Length", base.DEC),
+  read_src_stag = ProtoField.uint32("trp.term.read.src_stag", "Source STag", base.HEX),
+  read_src_to = ProtoField.uint64("trp.term.read.src_to", "Source TO", base.HEX),
+  refused = ProtoField.none("trp.term.ddp", "Refused DDP header", "Header of the refused segment"),
+
+  analysis = ProtoField.none("trp.analysis", "Analysis", "What follows from other packets"),
+  acked_in = ProtoField.framenum("trp.analysis.acked_in", "Acknowledged in", base.NONE, frametype.ACK, 0, "The packet that acknowledged this segment"),
+  acks = ProtoField.framenum("trp.analysis.acks", "Newest segment acknowledged", base.NONE, frametype.ACK, 0, "The newest segment that this packet acknowledges"),
+  ack_rtt = ProtoField.relative_time("trp.analysis.ack_rtt", "Round trip time", "From that segment to this acknowledgement; not where it was sent twice"),
+  resent = ProtoField.framenum("trp.analysis.retransmission_of", "Retransmission of", base.NONE, frametype.NONE, 0, "The packet that carried the same PSN before"),
+  request_in = ProtoField.framenum("trp.analysis.request_in", "Answer to", base.NONE, frametype.REQUEST, 0, "The request that this packet answers"),
+  answer_in = ProtoField.framenum("trp.analysis.answer_in", "Answered in", base.NONE, frametype.RESPONSE, 0, "The accept or reject that answers this request"),
+  dup_ack = ProtoField.uint32("trp.analysis.dup_ack", "Duplicate ack number", base.DEC, nil, nil, "How often this acknowledgement was repeated"),
+}
+local ddp = ddp_fields("trp.ddp")
+local refused_ddp = ddp_fields("trp.term.ddp")
+
+local experts = {
+  malformed = ProtoExpert.new("trp.malformed", "Malformed: its receiver drops it", expert.group.MALFORMED, expert.severity.ERROR),
+  refused = ProtoExpert.new("trp.refused", "Its receiver answers with a Terminate", expert.group.PROTOCOL, expert.severity.ERROR),
+  cut = ProtoExpert.new("trp.cut", "Cut short by the capture", expert.group.UNDECODED, expert.severity.NOTE),
+  reader = ProtoExpert.new("trp.reader", "Wireshark's own reader is mistaken here", expert.group.UNDECODED, expert.severity.CHAT),
+  terminate = ProtoExpert.new("trp.terminate", "Terminate", expert.group.RESPONSE_CODE, expert.severity.WARN),
+  reject = ProtoExpert.new("trp.reject", "The connection is refused", expert.group.RESPONSE_CODE, expert.severity.NOTE),
+  cookie = ProtoExpert.new("trp.analysis.wrong_cookie", "Not the cookie that its receiver chose: dropped", expert.group.SECURITY, expert.severity.WARN),
+  retransmission = ProtoExpert.new("trp.analysis.retransmission", "Retransmission", expert.group.SEQUENCE, expert.severity.NOTE),
+  out_of_order = ProtoExpert.new("trp.analysis.out_of_order", "Out of order: overtaken, or lost before the capture and sent again", expert.group.SEQUENCE, expert.severity.NOTE),
+  gap = ProtoExpert.new("trp.analysis.gap", "Segments before this one were not captured", expert.group.SEQUENCE, expert.severity.NOTE),
+  duplicate = ProtoExpert.new("trp.analysis.duplicate_ack", "Duplicate ack", expert.group.SEQUENCE, expert.severity.NOTE),
+  closed = ProtoExpert.new("trp.analysis.zero_credits", "No credits: the receiver holds the sender up", expert.group.SEQUENCE, expert.severity.NOTE),
+  late = ProtoExpert.new("trp.analysis.after_end", "Segment behind its sender's Terminate or fin", expert.group.SEQUENCE, expert.severity.WARN),
+}
+
+trp.fields = {}
+for _, set in ipairs { fields, ddp, refused_ddp } do
+  for _, field in pairs(set) do table.insert(trp.fields, field) end
+end
+trp.experts = {}
+for _, info in pairs(experts) do table.insert(trp.experts, info) end
+
+---------------------------------------------------------------- safe reading
+
+-- Packets may be cut at any byte, by their sender or by the capture. These are
+-- the only functions that read one; what isn't there is nil.
+
+local function has(tvb, offset, length)
+  return offset + length <= tvb:captured_len()
+end
+
+local function bits(tvb, offset, first, count)
+  local bytes = math.floor((first + count + 7) / 8)
+  return has(tvb, offset, bytes) and tvb:range(offset, bytes):bitfield(first, count) or nil
+end
+
+local function u8(tvb, offset) return bits(tvb, offset, 0, 8) end
+local function u16(tvb, offset) return bits(tvb, offset, 0, 16) end
+local function u32(tvb, offset) return bits(tvb, offset, 0, 32) end
+
+-- A 64-bit number as text: Lua 5.2 has none.
+local function hex64(tvb, offset)
+  if not has(tvb, offset, 8) then return "?" end
+  return "0x" .. (tvb:range(offset, 8):bytes():tohex(true):gsub("^0+(%x)", "%1"))
+end
+
+local function hex32(n) return n and string.format("0x%08x", n) or "?" end
+local function decimal(n) return n and string.format("%d", n) or "?" end
+
+-- Adds the field if its bytes are there.
+local function add(tree, field, tvb, offset, length)
+  if has(tvb, offset, length) then return tree:add(field, tvb:range(offset, length)) end
+end
+
+-- Adds what is there of a stretch of bytes.
+local function add_rest(tree, field, tvb, offset, length)
+  length = math.min(length, tvb:captured_len() - offset)
+  if length > 0 then return tree:add(field, tvb:range(offset, length)) end
+end
+
+-------------------------------------------------------------- serial numbers
+
+local WRAP = 4294967296
+
+-- a - b as a signed number (RFC 1982).
+local function distance(a, b)
+  local d = (a - b) % WRAP
+  return d >= WRAP / 2 and d - WRAP or d
+end
+
+local function next_after(psn) return (psn + 1) % WRAP end
+
+--------------------------------------------------------------------- parsing
+
+-- The first ten bytes, or nil.
+local function read_base(tvb)
+  if not has(tvb, 0, BASE) then return nil end
+  return { psn = u32(tvb, 0), ack = u32(tvb, 4), op = bits(tvb, 8, 0, 4), credits = bits(tvb, 8, 4, 12) }
+end
+
+local function is_handshake(op) return op >= REQUEST and op <= REJECT end
+
+-- The rest of the header, and where the body lies. body_len is as sent, of
+-- which the capture may hold less.
+local function read_rest(packet, tvb, extended)
+  packet.extended = extended and not is_handshake(packet.op)
+  packet.body = packet.extended and EXTENDED or BASE
+  packet.body_len = tvb:reported_len() - packet.body
+  if packet.extended then
+    packet.ar = bits(tvb, 10, 0, 1) == 1
+    packet.cookie = u32(tvb, 12)
+  end
+  packet.segment = packet.op == DATA and packet.body_len > 0
+end
+
+-- A DDP header, or nil where the capture doesn't hold all of it.
+local function read_ddp(tvb, offset)
+  local tagged = bits(tvb, offset, 0, 1) == 1
+  local d = { offset = offset, tagged = tagged, len = tagged and TAGGED or UNTAGGED }
+  if not has(tvb, offset, d.len) then return nil end
+  d.last = bits(tvb, offset, 1, 1) == 1
+  d.control = bits(tvb, offset, 2, 10) -- DDP reserved and version, RDMAP version and reserved
+  d.op = bits(tvb, offset, 12, 4)
+  d.operation = operations[d.op]
+  d.stag = u32(tvb, offset + 2)
+  if not tagged then
+    d.qn, d.msn, d.mo = u32(tvb, offset + 6), u32(tvb, offset + 10), u32(tvb, offset + 14)
+  end
+  return d
+end
+
+-- The extension block at the offset, into c. What a block may be cut to is
+-- told apart from what its sender got wrong.
+local function read_block(c, tvb, offset, room)
+  c.cut = room >= BLOCK and not has(tvb, offset, BLOCK)
+  if room < 4 or u16(tvb, offset) ~= MAGIC or u8(tvb, offset + 2) ~= VERSION then return end
+  c.block_len = u8(tvb, offset + 3)
+  if not c.block_len then return end
+  if c.block_len < BLOCK or c.block_len > room then
+    c.wrong = "extension block shorter than 20 bytes or beyond the packet"
+    return
+  end
+  c.ext = {
+    cookie = u32(tvb, offset + 4), qpn = u32(tvb, offset + 8),
+    max_segment = u16(tvb, offset + 12), window = u16(tvb, offset + 14),
+  }
+end
+
+-- The body of a request, accept or reject, or nil.
+local function read_connect(tvb)
+  if not has(tvb, BASE, CONNECT) then return nil end
+  local c = { private_len = u16(tvb, 10), ird = u16(tvb, 12), ord = u16(tvb, 14) }
+  c.block = BASE + CONNECT + c.private_len
+  c.room = tvb:reported_len() - c.block
+  if c.private_len > MAX_PRIVATE then
+    c.wrong = "private data longer than 512 bytes"
+  elseif c.room < 0 then
+    c.wrong = "shorter than its private-data length says"
+  else
+    read_block(c, tvb, c.block, c.room)
+  end
+  return c
+end
+
+------------------------------------------------ what TRP can't be told from
+
+-- In a packet of no known connection everything that is fixed must be right.
+
+-- The version bits of both protocols, with all that is reserved 0.
+local CONTROL = 0x01 * 16 + 0x4
+
+local function right_length(operation, length)
+  return length >= (operation.least or 0) and length == (operation.body or length)
+end
+
+-- Real addresses leave the top 16 bits of an offset alone, and so do offsets
+-- that count from 0.
+local function is_address(tvb, offset)
+  local top = u16(tvb, offset)
+  return top == 0 or top == 0xffff
+end
+
+local function plausible_segment(tvb, packet)
+  local d = read_ddp(tvb, packet.body)
+  if not d or d.control ~= CONTROL or not d.operation then return false end
+  local operation, length = d.operation, packet.body_len - d.len
+  if d.tagged ~= (operation.tagged == true) or length < 0 then return false end
+  if d.tagged then return is_address(tvb, packet.body + 6) end
+  if d.qn ~= operation.queue or d.msn == 0 or not right_length(operation, length) then return false end
+  return not operation.single or (d.last and d.mo == 0)
+end
+
+local function right_run(first, past, ack)
+  local length = first and past and distance(past, first)
+  return length and length > 0 and length <= MAX_WINDOW
+    and distance(first, ack) > 0 and distance(first, ack) <= 2 * MAX_WINDOW
+end
+
+local function plausible_sack(tvb, packet)
+  if packet.body_len == 0 or packet.body_len % RUN ~= 0 or packet.body_len > RUN * MAX_RUNS then return false end
+  for offset = packet.body, packet.body + packet.body_len - RUN, RUN do
+    if not right_run(u32(tvb, offset), u32(tvb, offset + 4), packet.ack) then return false end
+  end
+  return true
+end
+
+-- Whether the packet could be TRP with this header. Empty ones say so little
+-- that they count only where there is other evidence.
+local function plausible(tvb, packet, extended, evidence)
+  read_rest(packet, tvb, extended)
+  if packet.body_len < 0 then return false end
+  if extended and bits(tvb, 10, 1, 15) ~= 0 then return false end
+  if packet.segment then return plausible_segment(tvb, packet) end
+  if packet.op == SACK and extended then return plausible_sack(tvb, packet) end
+  return evidence and packet.body_len == 0
+end
+
+-- Extended (true), plain (false) or neither (nil). A segment can't be both: its
+-- first two bytes would be flags that must be 0.
+local function guess(tvb, packet, evidence)
+  for _, extended in ipairs { true, false } do
+    if plausible(tvb, packet, extended, evidence) then return extended end
+  end
+  return nil
+end
+
+local MAX_READS = 0x3fff -- the most that MPA's 14 bits can say (RFC 6581)
+
+-- Whether a handshake packet speaks for itself. An accept without a block has
+-- too little in it.
+local function convincing(packet)
+  local c = packet.connect
+  if not c or c.wrong then return false end
+  if c.ext then return (c.ext.max_segment or 0) >= 128 and (c.ext.window or 0) >= 1 and c.ext.window <= MAX_WINDOW end
+  if c.room ~= 0 or c.ird > MAX_READS or c.ord > MAX_READS then return false end
+  return packet.op == REQUEST and packet.ack == 0 and packet.psn ~= 0
+end
+
+-- Whether the interface's description says that urdma captured this. There is
+-- no asking where Wireshark builds no tree, so nothing may depend on it but how
+-- a packet that stands for itself looks.
+local description = Field.new("frame.interface_description")
+
+local function captured_by_urdma()
+  local found = description()
+  return found ~= nil and tostring(found.value):sub(1, 5) == "urdma"
+end
+
+----------------------------------------------------------- state of the file
+
+-- A conversation is two addresses and ports, a way one direction of it, a side
+-- what is known of one sender:
+--   base    PSN that relative numbers count from
+--   lowest  lowest PSN seen
+--   next    one past the highest
+--   sent    PSN to record of the latest packet that carried it
+--   acked   highest ACK heard from the other side
+--   cookie  what it chose in its extension block
+--   end_psn, after which nothing comes: behind its Terminate, or at its fin
+-- A record is what the first pass found out about one packet. Later passes read
+-- records and change nothing, so all passes show the same.
+local ways     -- port pair to a list of ways
+local requests -- requester's port to a list of requests
+local records  -- port pair to frame number to record
+
+local function forget()
+  ways, requests, records = {}, {}, {}
+end
+forget()
+trp.init = forget -- called for every file
+
+local function port_pair(from, to) return from * 65536 + to end
+
+local function list_at(map, key)
+  local list = map[key]
+  if not list then
+    list = {}
+    map[key] = list
+  end
+  return list
+end
+
+local function find_way(pinfo)
+  for _, way in ipairs(ways[port_pair(pinfo.src_port, pinfo.dst_port)] or {}) do
+    if way.src == pinfo.src and way.dst == pinfo.dst then return way end
+  end
+end
+
+-- The new way goes first in its list: a later connection of the same addresses
+-- and ports hides an earlier one.
+local function new_way(pinfo)
+  local conversation, here, there = {}, { sent = {} }, { sent = {} }
+  local out = { src = pinfo.src, dst = pinfo.dst, conversation = conversation, mine = here, theirs = there }
+  local back = { src = pinfo.dst, dst = pinfo.src, conversation = conversation, mine = there, theirs = here }
+  table.insert(list_at(ways, port_pair(pinfo.src_port, pinfo.dst_port)), 1, out)
+  table.insert(list_at(ways, port_pair(pinfo.dst_port, pinfo.src_port)), 1, back)
+  pinfo.conversation = trp -- later packets come to us first, whoever owns the port number
+  return out
+end
+
+local function new_record(pinfo)
+  local record = { frame = pinfo.number, time = pinfo.rel_ts }
+  list_at(records, port_pair(pinfo.src_port, pinfo.dst_port))[pinfo.number] = record
+  return record
+end
+
+local function find_record(pinfo)
+  return (records[port_pair(pinfo.src_port, pinfo.dst_port)] or {})[pinfo.number]
+end
+
+--------------------------------------------------- first pass: the handshake
+
+-- The request that an answer to its sender, with this ACK, can be about.
+local function find_request(pinfo, psn)
+  for _, request in ipairs(requests[pinfo.dst_port] or {}) do
+    if request.psn == psn and request.from == pinfo.dst and request.to == pinfo.src then return request end
+  end
+end
+
+local function note_request(record, packet, pinfo)
+  for _, known in ipairs(list_at(requests, pinfo.src_port)) do
+    if known.psn == packet.psn and known.from == pinfo.src and known.port == pinfo.dst_port and known.to == pinfo.dst then
+      record.resent = known.record.frame
+      record.twin = known.record
+      return
+    end
+  end
+  table.insert(list_at(requests, pinfo.src_port), 1, {
+    psn = packet.psn, from = pinfo.src, to = pinfo.dst, port = pinfo.dst_port,
+    connect = packet.connect, record = record,
+  })
+end
+
+-- Extended if both had a block. A listener sends one only in answer to one, so
+-- without the request the accept tells; nil where the capture cut it off.
+local function is_extended(request, accept)
+  if not accept or (accept.cut and not accept.ext) then return nil end
+  if accept.ext and request and not request.connect.cut then return request.connect.ext ~= nil end
+  return accept.ext ~= nil
+end
+
+local function cookie_of(connect) return connect and connect.ext and connect.ext.cookie end
+
+-- Starts the sides of a connection at the numbers of its handshake. Data may
+-- have been seen before this copy of the accept was.
+local function start(side, isn, connect)
+  side.base = isn
+  side.lowest = isn
+  side.next = side.next or isn
+  side.cookie = cookie_of(connect)
+end
+
+local function note_accept(record, packet, way, request, pinfo)
+  local accept = way and way.conversation.accept
+  if accept and accept.psn == packet.psn and accept.ack == packet.ack then
+    record.resent = accept.frame
+    return way
+  end
+  if not way or accept then way = new_way(pinfo) end
+  local conversation = way.conversation
+  conversation.accept = { psn = packet.psn, ack = packet.ack, frame = pinfo.number }
+  conversation.extended = is_extended(request, packet.connect)
+  start(way.mine, packet.psn, packet.connect)
+  start(way.theirs, packet.ack, request and request.connect)
+  return way
+end
+
+-- The record of a request, accept or reject, or nil if it isn't ours.
+local function note_handshake(packet, way, pinfo, tvb)
+  packet.connect = read_connect(tvb)
+  local request = packet.op ~= REQUEST and find_request(pinfo, packet.ack) or nil
+  if not (way or request and packet.connect or convincing(packet)) then return nil end
+  local record = new_record(pinfo)
+  if packet.op == REQUEST then note_request(record, packet, pinfo) end
+  if packet.op == ACCEPT then way = note_accept(record, packet, way, request, pinfo) end
+  if not way then new_way(pinfo) end
+  if request then
+    record.request = request.record.frame
+    request.record.answer = request.record.answer or record.frame
+  end
+  return record
+end
+
+------------------------------------------ first pass: segments and their acks
+
+local function note_segment(record, packet, side, tvb)
+  local psn, earlier = packet.psn, side.sent[packet.psn]
+  if earlier then
+    record.resent, record.twin = earlier.frame, earlier
+  elseif side.next and distance(psn, side.next) < 0 then
+    record.out_of_order = true
+  elseif side.next and psn ~= side.next then
+    record.gap = true
+  end
+  record.late = side.end_psn ~= nil and distance(psn, side.end_psn) >= 0 and not earlier
+  side.sent[psn] = record
+  if not side.lowest or distance(psn, side.lowest) < 0 then side.lowest = psn end
+  if not side.next or distance(psn, side.next) >= 0 then side.next = next_after(psn) end
+  local d = read_ddp(tvb, packet.body)
+  if d and d.op == TERMINATE and not d.tagged then side.end_psn = next_after(psn) end
+end
+
+-- All packets with this PSN were acknowledged here.
+local function mark_acked(segment, frame)
+  while segment and not segment.acked_in do
+    segment.acked_in = frame
+    segment = segment.twin
+  end
+end
+
+-- A capture can miss any number of packets; no gap is walked further than any
+-- window reaches.
+local FARTHEST = 4 * MAX_WINDOW
+
+-- Marks the segments from one PSN up to another as acknowledged by this packet.
+-- The newest gives the round trip time, unless it was sent twice: nobody knows
+-- which copy was answered.
+local function acknowledge(record, side, from, past)
+  local psn = from
+  if distance(past, from) > FARTHEST then psn = (past - FARTHEST) % WRAP end
+  while distance(past, psn) > 0 do
+    local segment = side.sent[psn]
+    if segment and not segment.acked_in then
+      mark_acked(segment, record.frame)
+      record.acks = segment.frame
+      record.rtt = not segment.resent and record.time - segment.time or nil
+    end
+    psn = next_after(psn)
+  end
+end
+
+local function note_ack(record, packet, side)
+  local from = side.acked or side.lowest or packet.ack
+  if distance(packet.ack, from) < 0 then return end -- overtaken
+  acknowledge(record, side, from, packet.ack)
+  side.acked = packet.ack
+end
+
+local function note_sack(record, packet, side, tvb)
+  if not packet.extended then
+    acknowledge(record, side, packet.psn, packet.ack)
+    return
+  end
+  for offset = packet.body, packet.body + packet.body_len - RUN, RUN do
+    local first, past = u32(tvb, offset), u32(tvb, offset + 4)
+    if right_run(first, past, packet.ack) then acknowledge(record, side, first, past) end
+  end
+end
+
+-- The same acknowledgement again, while segments are on their way. A probe asks
+-- and is none.
+local function note_duplicate(record, packet, mine, theirs)
+  local said = mine.said
+  local same = said and not packet.segment and packet.op == DATA and not packet.ar
+    and said.ack == packet.ack and said.credits == packet.credits and said.psn == packet.psn
+    and theirs.next and distance(theirs.next, packet.ack) > 0
+  mine.repeats = same and mine.repeats + 1 or 0
+  if same then record.duplicate = mine.repeats end
+  mine.said = packet
+end
+
+-- A plain sack's PSN and ACK are the run, and both count the peer's segments.
+local function is_plain_sack(packet) return packet.op == SACK and not packet.extended end
+
+local function note_numbers(record, packet, mine, theirs)
+  if is_plain_sack(packet) then mine = theirs else mine.base = mine.base or packet.psn end
+  theirs.base = theirs.base or packet.ack
+  record.base, record.ack_base = mine.base, theirs.base
+end
+
+local function note_data(packet, way, pinfo, tvb)
+  local mine, theirs = way.mine, way.theirs
+  local record = new_record(pinfo)
+  record.extended = packet.extended
+  record.wrong_cookie = packet.extended and theirs.cookie ~= nil and packet.cookie ~= nil and packet.cookie ~= theirs.cookie
+  if record.wrong_cookie then return record end -- its receiver takes no notice of it either
+  note_numbers(record, packet, mine, theirs)
+  if packet.op == SACK then note_sack(record, packet, theirs, tvb) end
+  if not is_plain_sack(packet) then
+    note_ack(record, packet, theirs)
+    note_duplicate(record, packet, mine, theirs)
+  end
+  if packet.segment then note_segment(record, packet, mine, tvb) end
+  if packet.op == FIN and not mine.end_psn then mine.end_psn = packet.psn end
+  return record
+end
+
+-- The record of a packet that is ours, made when it is seen first; or nil.
+local function first_pass(tvb, pinfo)
+  local way, packet = find_way(pinfo), read_base(tvb)
+  if not packet then return way and new_record(pinfo) end
+  if packet.op > SACK then return nil end
+  if is_handshake(packet.op) then return note_handshake(packet, way, pinfo, tvb) end
+
+  local extended = way and way.conversation.extended
+  if extended == nil then extended = guess(tvb, packet, way ~= nil) end
+  if extended == nil then return nil end
+  way = way or new_way(pinfo)
+  way.conversation.extended = extended
+  read_rest(packet, tvb, extended)
+  return note_data(packet, way, pinfo, tvb)
+end
+
+------------------------------------------------------------------ the tree
+
+local function malformed(tree, text)
+  tree:add_proto_expert_info(experts.malformed, "Malformed: " .. text)
+end
+
+local function show_header(tree, tvb, packet, record)
+  add(tree, fields.psn, tvb, 0, 4)
+  if record.base then tree:add(fields.psn_rel, distance(packet.psn, record.base)):set_generated() end
+  add(tree, fields.ack, tvb, 4, 4)
+  if record.ack_base then tree:add(fields.ack_rel, distance(packet.ack, record.ack_base)):set_generated() end
+  add(tree, fields.op, tvb, 8, 2)
+  add(tree, fields.credits, tvb, 8, 2)
+  if is_handshake(packet.op) then return end
+  tree:add(fields.extended, packet.extended):set_generated()
+  if not packet.extended then return end
+  local flags = add(tree, fields.flags, tvb, 10, 2)
+  if flags then
+    add(flags, fields.flags_ar, tvb, 10, 2)
+    add(flags, fields.flags_reserved, tvb, 10, 2)
+  end
+  add(tree, fields.cookie, tvb, 12, 4)
+end
+
+local function show_block(tree, tvb, c)
+  local at = c.block
+  local block = add_rest(tree, fields.block, tvb, at, c.block_len or BLOCK)
+  if not block then return end
+  add(block, fields.magic, tvb, at, 2)
+  add(block, fields.version, tvb, at + 2, 1)
+  add(block, fields.block_len, tvb, at + 3, 1)
+  if not c.ext then return end
+  add(block, fields.block_cookie, tvb, at + 4, 4)
+  add(block, fields.qpn, tvb, at + 8, 4)
+  add(block, fields.max_segment, tvb, at + 12, 2)
+  add(block, fields.window, tvb, at + 14, 2)
+  add(block, fields.capabilities, tvb, at + 16, 4)
+  add_rest(block, fields.block_rest, tvb, at + BLOCK, c.block_len - BLOCK)
+end
+
+local function connect_info(packet, c)
+  local info = { packet_names[packet.op], "PSN=" .. decimal(packet.psn) }
+  if packet.op ~= REQUEST then table.insert(info, "Ack=" .. decimal(packet.ack)) end
+  if not c then return info end
+  table.insert(info, "IRD=" .. decimal(c.ird))
+  table.insert(info, "ORD=" .. decimal(c.ord))
+  if c.ext and c.ext.qpn then table.insert(info, string.format("QPN=0x%06x", c.ext.qpn)) end
+  if c.private_len > 0 then table.insert(info, "Private=" .. decimal(c.private_len)) end
+  if not c.ext and not c.cut then table.insert(info, "plain") end
+  return info
+end
+
+local function show_connect(tree, tvb, packet)
+  local c = read_connect(tvb)
+  add(tree, fields.private_len, tvb, 10, 2)
+  add(tree, fields.ird, tvb, 12, 2)
+  add(tree, fields.ord, tvb, 14, 2)
+  if packet.op == REJECT then tree:add_proto_expert_info(experts.reject) end
+  if not c then
+    if packet.body_len < CONNECT then malformed(tree, "request, accept or reject without its body") end
+    return connect_info(packet, nil)
+  end
+  if c.private_len <= MAX_PRIVATE then add_rest(tree, fields.private, tvb, BASE + CONNECT, c.private_len) end
+  if c.block_len then
+    show_block(tree, tvb, c)
+  elseif c.room > 0 then
+    add_rest(tree, fields.trailer, tvb, c.block, c.room)
+  end
+  if c.ext then add_rest(tree, fields.trailer, tvb, c.block + c.block_len, c.room - c.block_len) end
+  if c.wrong then malformed(tree, c.wrong) end
+  return connect_info(packet, c)
+end
+
+-- A number as the Info column has it: counted from its base if that is known.
+local function relative(psn, base_psn)
+  if not psn then return "?" end
+  return decimal(base_psn and distance(psn, base_psn) or psn)
+end
+
+local function run_text(first, past, base_psn)
+  if not first or not past then return "?" end
+  local last = (past - 1) % WRAP
+  if first == last then return relative(first, base_psn) end
+  return relative(first, base_psn) .. ".." .. relative(last, base_psn)
+end
+
+local function show_run(tree, tvb, offset, packet, record)
+  local first, past = u32(tvb, offset), u32(tvb, offset + 4)
+  local text = run_text(first, past, record.ack_base)
+  local run = add_rest(tree, fields.run, tvb, offset, RUN)
+  if not run then return text end
+  run:append_text(": " .. text)
+  add(run, fields.run_first, tvb, offset, 4)
+  add(run, fields.run_end, tvb, offset + 4, 4)
+  if first and past and not (distance(past, first) > 0 and distance(first, packet.ack) > 0) then
+    malformed(run, "run is empty or does not begin after ACK")
+  end
+  return text
+end
+
+local function show_sack(tree, tvb, packet, record)
+  if not packet.extended then
+    return { "Sack", run_text(packet.psn, packet.ack, record.ack_base) }
+  end
+  local info = { "Sack Ack=" .. relative(packet.ack, record.ack_base), "Credits=" .. decimal(packet.credits) }
+  local count = math.floor(packet.body_len / RUN)
+  tree:add(fields.run_count, count):set_generated()
+  if packet.body_len % RUN ~= 0 then malformed(tree, "body is not a whole number of 8-byte runs") end
+  if count > MAX_RUNS then malformed(tree, "more than 32 runs") end
+  for i = 0, math.min(count, MAX_RUNS) - 1 do
+    table.insert(info, show_run(tree, tvb, packet.body + i * RUN, packet, record))
+  end
+  return info
+end
+
+---------------------------------------------------------- the DDP segment
+
+-- The fields of a DDP header, as many as there are bytes.
+local function show_ddp(tree, set, tvb, offset)
+  add(tree, set.tagged, tvb, offset, 1)
+  add(tree, set.last, tvb, offset, 1)
+  add(tree, set.op, tvb, offset + 1, 1)
+  add(tree, set.stag, tvb, offset + 2, 4)
+  if bits(tvb, offset, 0, 1) == 1 then
+    add(tree, set.to, tvb, offset + 6, 8)
+    return
+  end
+  add(tree, set.qn, tvb, offset + 6, 4)
+  add(tree, set.msn, tvb, offset + 10, 4)
+  add(tree, set.mo, tvb, offset + 14, 4)
+end
+
+local function show_immediate(tree, tvb, body)
+  local imm = add(tree, fields.imm, tvb, body, 8)
+  if imm then add(imm, fields.imm_data, tvb, body, 4) end
+  return { "imm_data=" .. hex32(u32(tvb, body)) }
+end
+
+local function show_atomic_request(tree, tvb, body)
+  local atomic = add_rest(tree, fields.atomic, tvb, body, 52)
+  if not atomic then return {} end
+  add(atomic, fields.atomic_op, tvb, body, 4)
+  add(atomic, fields.atomic_id, tvb, body + 4, 4)
+  add(atomic, fields.atomic_stag, tvb, body + 8, 4)
+  add(atomic, fields.atomic_to, tvb, body + 12, 8)
+  add(atomic, fields.atomic_data, tvb, body + 20, 8)
+  add(atomic, fields.atomic_mask, tvb, body + 28, 8)
+  local op = bits(tvb, body + 3, 4, 4)
+  if op == 2 then
+    add(atomic, fields.atomic_compare, tvb, body + 36, 8)
+    add(atomic, fields.atomic_compare_mask, tvb, body + 44, 8)
+  end
+  if op == 1 then
+    atomic:add_proto_expert_info(experts.reader, "Wireshark's own reader shows the operands of a Swap as Compare Data and Mask")
+  end
+  return {
+    atomic_names[op] or "operation " .. decimal(op), "ID=" .. decimal(u32(tvb, body + 4)),
+    "STag=" .. hex32(u32(tvb, body + 8)), "TO=" .. hex64(tvb, body + 12),
+  }
+end
+
+local function show_atomic_response(tree, tvb, body)
+  local atomic = add_rest(tree, fields.atomic, tvb, body, 12)
+  if not atomic then return {} end
+  add(atomic, fields.atomic_id, tvb, body, 4)
+  add(atomic, fields.atomic_original, tvb, body + 4, 8)
+  return { "ID=" .. decimal(u32(tvb, body)), "Original=" .. hex64(tvb, body + 4) }
+end
+
+-- Wireshark's reader has the fields of a Read Request; this is for Info.
+local function read_request_info(_, tvb, body)
+  return {
+    "Size=" .. decimal(u32(tvb, body + 12)),
+    "Source STag=" .. hex32(u32(tvb, body + 16)), "TO=" .. hex64(tvb, body + 20),
+  }
+end
+
+local function cause_of(code)
+  return causes[code] or string.format("unassigned code, layer %d type %d code %d",
+    math.floor(code / 4096), math.floor(code / 256) % 16, code % 256)
+end
+
+-- Where things lie in the Terminate at this offset.
+local function read_terminate(tvb, body)
+  local t = {
+    code = u16(tvb, body), m = bits(tvb, body + 2, 0, 1) == 1,
+    d = bits(tvb, body + 2, 1, 1) == 1, r = bits(tvb, body + 2, 2, 1) == 1,
+  }
+  t.ddp = body + 4 + ((t.m or t.d) and 2 or 0)
+  t.ddp_len = bits(tvb, t.ddp, 0, 1) == 1 and TAGGED or UNTAGGED
+  t.read = t.ddp + (t.d and t.ddp_len or 0)
+  t.past = t.read + (t.r and READ_REQUEST or 0)
+  return t
+end
+
+local function show_refused(tree, tvb, t)
+  if t.m or t.d then add(tree, fields.term_len, tvb, t.ddp - 2, 2) end
+  local header = t.d and add_rest(tree, fields.refused, tvb, t.ddp, t.ddp_len)
+  if header then show_ddp(header, refused_ddp, tvb, t.ddp) end
+  local read = t.r and add_rest(tree, fields.term_read, tvb, t.read, READ_REQUEST)
+  if not read then return end
+  add(read, fields.read_sink_stag, tvb, t.read, 4)
+  add(read, fields.read_sink_to, tvb, t.read + 4, 8)
+  add(read, fields.read_len, tvb, t.read + 12, 4)
+  add(read, fields.read_src_stag, tvb, t.read + 16, 4)
+  add(read, fields.read_src_to, tvb, t.read + 20, 8)
+end
+
+local function show_terminate(tree, tvb, body)
+  local t = read_terminate(tvb, body)
+  if not t.code then return {} end
+  local term = add_rest(tree, fields.term, tvb, body, t.past - body)
+  local cause = cause_of(t.code)
+  term:append_text(": " .. cause)
+  local code = add(term, fields.term_code, tvb, body, 2)
+  add(code, fields.term_layer, tvb, body, 2)
+  add(code, fields.term_type, tvb, body, 2)
+  add(code, fields.term_error, tvb, body, 2)
+  term:add(fields.term_cause, tvb:range(body, 2), cause):set_generated()
+  add(term, fields.term_m, tvb, body + 2, 1)
+  add(term, fields.term_d, tvb, body + 2, 1)
+  add(term, fields.term_r, tvb, body + 2, 1)
+  show_refused(term, tvb, t)
+  term:add_proto_expert_info(experts.terminate, "Terminate: " .. cause)
+  return { "(" .. cause .. ")" }
+end
+
+local bodies = {
+  [1] = read_request_info, [7] = show_terminate, [8] = show_immediate, [9] = show_immediate,
+  [10] = show_atomic_request, [11] = show_atomic_response,
+}
+
+---------------------------------------------------- Wireshark's own reader
+
+local reader = Dissector.get("iwarp_ddp_rdmap")
+local data = Dissector.get("data")
+
+-- Where Wireshark's reader takes the headers in a Terminate to end: it knows
+-- the refused DDP header's size by the error type.
+local function end_of_terminate(tvb, t)
+  local past = t.ddp - ((t.m and not t.d) and 2 or 0)
+  if t.d then past = past + (bits(tvb, t.ddp - 6, 4, 4) == 1 and TAGGED or UNTAGGED) end
+  return past + (t.r and READ_REQUEST or 0)
+end
+
+-- Whether Wireshark's reader can do without bytes that aren't there.
+local function readable(tvb, d, tree)
+  local body = d.offset + d.len
+  if d.op ~= TERMINATE then
+    return not d.operation or has(tvb, body, d.operation.body or 0)
+  end
+  if not has(tvb, body, 4) then return false end
+  local t = read_terminate(tvb, body)
+  local theirs = end_of_terminate(tvb, t)
+  if (t.d or t.r) and theirs ~= t.past and has(tvb, 0, t.past) then
+    tree:add_proto_expert_info(experts.reader, "Wireshark's own reader misplaces the headers in this Terminate; trp.term has them")
+  end
+  return has(tvb, 0, theirs)
+end
+
+-- A Send whose segment came before must not count twice where Wireshark joins
+-- segments to messages, so its data is shown apart from its header.
+local function hand_over(tvb, pinfo, tree, trp_tree, d, again)
+  if not reader or not readable(tvb, d, trp_tree) then return end
+  local from, body = d.offset, d.offset + d.len
+  local is_send = not d.tagged and d.op >= 3 and d.op <= 6
+  if not (is_send and again) then
+    -- It raises no error that we know of; if it does, ours is shown still.
+    pcall(reader.call, reader, tvb:range(from):tvb(), pinfo, tree)
+    return
+  end
+  if has(tvb, body, 1) then data:call(tvb:range(body):tvb(), pinfo, tree) end
+end
+
+---------------------------------------------------------- segments, put together
+
+-- What its receiver would refuse with a Terminate.
+local function check_segment(tree, d, length)
+  local operation, wrong = d.operation, nil
+  if d.control % 16 ~= CONTROL % 16 and math.floor(d.control / 4) % 4 ~= 1 or math.floor(d.control / 16) % 4 ~= 1 then
+    wrong = "version of DDP or RDMAP is not 1"
+  elseif not operation then
+    wrong = "RDMAP opcode above 11"
+  elseif d.tagged ~= (operation.tagged == true) then
+    wrong = "opcode belongs to the other buffer model"
+  elseif not d.tagged and d.qn ~= operation.queue then
+    wrong = "opcode does not belong on this queue"
+  elseif operation.single and (d.mo ~= 0 or not d.last) then
+    wrong = "message of more than one segment"
+  elseif not right_length(operation, length) then
+    wrong = "body is not as long as its opcode wants it"
+  end
+  if wrong then tree:add_proto_expert_info(experts.refused, "Its receiver answers with a Terminate: " .. wrong) end
+end
+
+local function segment_info(tvb, d, length)
+  local name = d.operation and d.operation.name:gsub("^RDMA ", "") or "opcode " .. decimal(d.op)
+  local info = { name }
+  if d.last and not (d.operation and d.operation.single) then table.insert(info, "Last") end
+  if d.tagged then
+    table.insert(info, "STag=" .. hex32(d.stag))
+    table.insert(info, "TO=" .. hex64(tvb, d.offset + 6))
+  else
+    table.insert(info, "MSN=" .. decimal(d.msn))
+    if not (d.operation and d.operation.single) then table.insert(info, "MO=" .. decimal(d.mo)) end
+  end
+  if d.operation and d.operation.invalidates then table.insert(info, "Invalidate=" .. hex32(d.stag)) end
+  if not (d.operation and d.operation.single) then table.insert(info, "Len=" .. decimal(length)) end
+  return info
+end
+
+local function append(list, more)
+  for _, item in ipairs(more) do table.insert(list, item) end
+end
+
+local function show_segment(tree, tvb, packet, pinfo, root, record)
+  local info = { "Data PSN=" .. relative(packet.psn, record.base) }
+  local segment = add_rest(tree, fields.segment, tvb, packet.body, UNTAGGED)
+  if not segment then return info end
+  show_ddp(segment, ddp, tvb, packet.body)
+  local d = read_ddp(tvb, packet.body)
+  if not d then
+    if not has(tvb, 0, tvb:reported_len()) then return info end
+    segment:add_proto_expert_info(experts.refused, "Its receiver answers with a Terminate: segment shorter than its header")
+    return info
+  end
+  local length = packet.body_len - d.len
+  segment:set_len(d.len)
+  segment:add(fields.payload_len, length):set_generated()
+  local words = segment_info(tvb, d, length)
+  append(info, words)
+  segment:append_text(": " .. table.concat(words, " "))
+  if bodies[d.op] and d.tagged == (d.operation.tagged == true) then
+    append(info, bodies[d.op](tree, tvb, packet.body + d.len))
+  end
+  check_segment(segment, d, length)
+  hand_over(tvb, pinfo, root, tree, d, record.resent ~= nil)
+  return info
+end
+
+local function show_empty(packet, record)
+  local info = { "Ack=" .. relative(packet.ack, record.ack_base), "Credits=" .. decimal(packet.credits) }
+  if packet.ar then table.insert(info, 1, "Probe") end
+  return info
+end
+
+local function show_fin(tree, packet, record)
+  if packet.body_len > 0 then malformed(tree, "fin with a body") end
+  return { "Fin", "PSN=" .. relative(packet.psn, record.base), "Ack=" .. relative(packet.ack, record.ack_base) }
+end
+
+-- Shows the body, and answers what Info says.
+local function show_body(tree, tvb, packet, pinfo, root, record)
+  if is_handshake(packet.op) then return show_connect(tree, tvb, packet) end
+  if packet.body_len < 0 then
+    malformed(tree, "shorter than its header")
+    return { packet_names[packet.op] }
+  end
+  if packet.op == SACK then return show_sack(tree, tvb, packet, record) end
+  if packet.op == FIN then return show_fin(tree, packet, record) end
+  if not packet.segment then return show_empty(packet, record) end
+  return show_segment(tree, tvb, packet, pinfo, root, record)
+end
+
+-------------------------------------------------------------- the analysis
+
+-- What other packets say about this one; and the marks in front of Info.
+local marks = {
+  { flag = "resent", expert = experts.retransmission, text = "[Retransmission]" },
+  { flag = "out_of_order", expert = experts.out_of_order, text = "[Out of order]" },
+  { flag = "gap", expert = experts.gap, text = "[Segments missing]" },
+  { flag = "late", expert = experts.late, text = "[After the end]" },
+  { flag = "wrong_cookie", expert = experts.cookie, text = "[Wrong cookie]" },
+}
+
+local function time_of(seconds)
+  local whole = math.floor(seconds)
+  return NSTime.new(whole, math.floor((seconds - whole) * 1e9 + 0.5))
+end
+
+local function show_links(tree, record)
+  local links = {
+    { fields.resent, record.resent }, { fields.acked_in, record.acked_in }, { fields.acks, record.acks },
+    { fields.request_in, record.request }, { fields.answer_in, record.answer }, { fields.dup_ack, record.duplicate },
+  }
+  for i = 1, 6 do
+    local field, value = links[i][1], links[i][2]
+    if value then tree:add(field, value):set_generated() end
+  end
+  if record.rtt then tree:add(fields.ack_rtt, time_of(record.rtt)):set_generated() end
+end
+
+local function show_analysis(tree, packet, record, info)
+  local analysis = tree:add(fields.analysis)
+  analysis:set_generated()
+  show_links(analysis, record)
+  if record.duplicate then
+    local text = "Duplicate ack #" .. decimal(record.duplicate)
+    analysis:add_proto_expert_info(experts.duplicate, text)
+    table.insert(info, 1, "[" .. text .. "]")
+  end
+  if packet.extended and packet.credits == 0 then
+    analysis:add_proto_expert_info(experts.closed)
+    table.insert(info, "[No credits]")
+  end
+  for _, mark in ipairs(marks) do
+    if record[mark.flag] then
+      analysis:add_proto_expert_info(mark.expert)
+      table.insert(info, 1, mark.text)
+    end
+  end
+end
+
+---------------------------------------------------------------- entry points
+
+local function set_columns(pinfo, info)
+  pinfo.cols.protocol:set("TRP")
+  pinfo.cols.info:set(table.concat(info, " "))
+end
+
+-- A packet of a known connection whose header the capture cut.
+local function show_stump(tree, tvb, pinfo)
+  add(tree, fields.psn, tvb, 0, 4)
+  add(tree, fields.ack, tvb, 4, 4)
+  if tvb:reported_len() < BASE then malformed(tree, "shorter than its header") end
+  set_columns(pinfo, { "TRP, cut within its header" })
+end
+
+local function show(tvb, pinfo, root, packet, record)
+  local whole = tvb:captured_len() == tvb:reported_len()
+  local shown = packet and math.min(packet.body, tvb:captured_len()) or tvb:captured_len()
+  local tree = shown > 0 and root:add(trp, tvb:range(0, shown)) or root:add(trp)
+  if not whole then tree:add_proto_expert_info(experts.cut) end
+  if not packet then return show_stump(tree, tvb, pinfo) end
+
+  show_header(tree, tvb, packet, record)
+  local info = show_body(tree, tvb, packet, pinfo, tree and root, record)
+  tree:append_text(", " .. table.concat(info, " "))
+  show_analysis(tree, packet, record, info)
+  if not whole then table.insert(info, "[cut]") end
+  set_columns(pinfo, info) -- last: Wireshark's reader has its own idea
+end
+
+-- Dissects the packet if it is ours, by what the first pass found or, where
+-- there is other evidence that this is TRP, by its looks alone.
+local function dissect(tvb, pinfo, tree, evidence)
+  local record = find_record(pinfo)
+  if not record and not pinfo.visited then record = first_pass(tvb, pinfo) end
+  local packet = read_base(tvb)
+  if record then
+    if packet then read_rest(packet, tvb, record.extended) end
+    show(tvb, pinfo, tree, packet, record)
+    return true
+  end
+  if not packet or packet.op > SACK or not (evidence or captured_by_urdma()) then return false end
+  if is_handshake(packet.op) then
+    local c = read_connect(tvb)
+    if not c or c.wrong then return false end
+    read_rest(packet, tvb, false)
+  elseif guess(tvb, packet, true) == nil then -- which leaves the packet read
+    return false
+  end
+  show(tvb, pinfo, tree, packet, {})
+  return true
+end
+
+-- For recognized conversations and "Decode as…".
+function trp.dissector(tvb, pinfo, tree)
+  return dissect(tvb, pinfo, tree, true) and tvb:reported_len() or 0
+end
+
+trp:register_heuristic("udp", function(tvb, pinfo, tree)
+  return dissect(tvb, pinfo, tree, false)
+end)
+
+DissectorTable.get("udp.port"):add_for_decode_as(trp)
