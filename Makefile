@@ -24,7 +24,7 @@ help:
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
 	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
-	@echo 'make deb        build/urdma_*.deb, a Debian package'
+	@echo 'make deb        build/urdma_*.deb, a Debian package; make test-package: as a service, in a fresh Debian; as root'
 	@echo 'make clean      remove build/'
 
 deps:

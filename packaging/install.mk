@@ -1,4 +1,4 @@
-# install.mk - install, uninstall and deb. The main Makefile includes this.
+# install.mk - install, uninstall, deb and its test. The main Makefile includes this.
 #
 # One list says what is installed, so that uninstall takes away exactly that:
 # packaging/install reads it. Paths in units and in the sample follow PREFIX
@@ -13,7 +13,7 @@ DEBVERSION ?= $(RELEASE)$(if $(COMMIT),+g$(COMMIT))
 INSTALL_ENV = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' MANDIR='$(MANDIR)' \
 	SYSCONFDIR='$(SYSCONFDIR)' USERUNITDIR='$(USERUNITDIR)' SYSTEMUNITDIR='$(SYSTEMUNITDIR)' SYSUSERSDIR='$(SYSUSERSDIR)'
 
-.PHONY: install uninstall deb
+.PHONY: install uninstall deb test-package
 
 install: daemons library
 	@$(INSTALL_ENV) packaging/install
@@ -25,3 +25,9 @@ deb:
 	@.ci/deps deb
 	@$(MAKE) --no-print-directory library
 	@GO='$(abspath $(GO))' VERSION='$(VERSION)' DEBVERSION='$(DEBVERSION)' MAKE='$(MAKE)' packaging/deb
+
+# DEB is a package to test in place of one built now, KEEP a directory for the
+# fresh Debian. Where it cannot be done, the script says why and ends with 77.
+test-package:
+	-@.ci/deps package
+	@test/service/package.sh '$(DEB)' '$(KEEP)' || [ $$? = 77 ]
