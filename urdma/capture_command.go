@@ -97,6 +97,9 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if refused := new(inspect.Refusal); errors.As(err, &refused) {
 		return explainRefusal(err, refused)
 	}
+	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
+		return err
+	}
 	o.tell("%d packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
 	return err
 }

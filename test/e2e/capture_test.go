@@ -1,0 +1,326 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"urdma/test/lab"
+)
+
+// capturing is an urdma capture that runs.
+type capturing struct {
+	t    *testing.T
+	p    *lab.Process
+	file string
+}
+
+// captures numbers them.
+var captures int
+
+func capture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *capturing {
+	t.Helper()
+	captures++
+	dir := filepath.Join(filepath.Dir(filepath.Dir(n.Socket())), fmt.Sprint("capture", captures)) // where its user may write
+	err := os.Mkdir(dir, 0o777)
+	if err == nil {
+		err = os.Chmod(dir, 0o777) // umask
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &capturing{t: t, file: filepath.Join(dir, "capture.pcapng")}
+	const begins = "capture begins"
+	before := strings.Count(n.Daemon.Output(), begins)
+	line := append([]string{l.Program("urdma"), "capture", "-o", c.file, "--socket", n.Socket()}, args...)
+	if c.p, err = n.Start(line...); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); strings.Count(n.Daemon.Output(), begins) == before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) || !c.p.Running() {
+			t.Fatalf("no capture begins:\n%s\n%s", c.p.Output(), lab.Tail(n.Daemon.Output(), 5))
+		}
+	}
+	return c
+}
+
+// end interrupts the capture and returns what it wrote.
+func (c *capturing) end() []packet {
+	c.t.Helper()
+	c.p.Signal(syscall.SIGINT)
+	if err := c.p.Wait(20 * time.Second); err != nil {
+		c.t.Fatalf("%v\n%s", err, c.p.Output())
+	}
+	return packets(c.t, c.file)
+}
+
+// packet is one of a pcapng file.
+type packet struct {
+	frame     []byte
+	length    int
+	device    int
+	direction pcapgo.NgEpbFlag
+	comment   string
+	at        time.Time
+}
+
+func packets(t *testing.T, file string) (list []packet) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for {
+		frame, info, options, err := r.ReadPacketDataWithOptions()
+		if err == io.EOF {
+			return list
+		}
+		if err != nil {
+			t.Fatalf("%s, packet %d: %v", file, len(list), err)
+		}
+		p := packet{frame: frame, length: info.Length, device: info.InterfaceIndex, at: info.Timestamp, comment: strings.Join(options.Comments, "\n")}
+		if options.Flags != nil {
+			p.direction = options.Flags.Direction
+		}
+		list = append(list, p)
+	}
+}
+
+// way are the frames of one direction.
+func way(list []packet, d pcapgo.NgEpbFlag) (frames [][]byte) {
+	for _, p := range list {
+		if p.direction == d && binary.BigEndian.Uint16(p.frame[12:]) == 0x0800 {
+			frames = append(frames, p.frame)
+		}
+	}
+	return frames
+}
+
+// tshark reads a file with our dissector, which the command prints, and gives
+// the fields of each packet.
+func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []string) {
+	t.Helper()
+	need(t, "tshark")
+	script := filepath.Join(t.TempDir(), "trp.lua")
+	text, err := exec.Command(l.Program("urdma"), "dissector").Output()
+	if err == nil {
+		err = os.WriteFile(script, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-X", "lua_script:" + script, "-r", file, "-T", "fields", "-E", "separator=|"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	var complaints bytes.Buffer
+	cmd := exec.Command("tshark", args...)
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil || strings.Contains(complaints.String()+string(out), "Lua") {
+		t.Fatalf("tshark: %v\n%s\n%s", err, complaints.String(), out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// TestCapture captures one rping on both of its hosts: what left the one came to
+// the other, and tshark finds in it what rping did.
+func TestCapture(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {
+		t.Run(w.Name, func(t *testing.T) {
+			l := newLab(t)
+			a, b, err := l.Join(w, nil)
+			if err != nil {
+				t.Skip(err)
+			}
+			ca, cb := capture(t, l, a), capture(t, l, b)
+			only, other := capture(t, l, a, "--host", b.Address+":7471", "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
+				Client: []string{"rping", "-c", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}})
+			if n := len(only.end()); n != 0 {
+				t.Errorf("%d packets of a port number that only the other side has", n)
+			}
+			if n := len(other.end()); n != 0 {
+				t.Errorf("%d packets of a port number that nobody has", n)
+			}
+			atA, atB := ca.end(), cb.end()
+			for _, d := range [2][2][][]byte{
+				{way(atA, pcapgo.NgEpbFlagDirectionOutbound), way(atB, pcapgo.NgEpbFlagDirectionInbound)},
+				{way(atB, pcapgo.NgEpbFlagDirectionOutbound), way(atA, pcapgo.NgEpbFlagDirectionInbound)}} {
+				if len(d[0]) < 10 || !slices.EqualFunc(d[0], d[1], equalFrames) {
+					t.Errorf("%d frames left and %d came, or they differ", len(d[0]), len(d[1]))
+				}
+			}
+			checkRping(t, tshark(t, l, ca.file, "trp.op", "iwarp_rdma.opcode"))
+		})
+	}
+}
+
+// equalFrames compares all but the UDP checksum, which a port may fill in later.
+func equalFrames(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	a, b = bytes.Clone(a), bytes.Clone(b)
+	copy(a[40:], []byte{0, 0})
+	copy(b[40:], []byte{0, 0})
+	return bytes.Equal(a, b)
+}
+
+// checkRping: three rounds of rping with buffers of 5,000 bytes, as tshark sees
+// them: one request and one accept, four messages a round and side, a Read and a
+// Write a round, and a fin each.
+func checkRping(t *testing.T, lines []string) {
+	t.Helper()
+	count := map[string]int{}
+	for _, line := range lines {
+		op, rdma, _ := strings.Cut(line, "|")
+		count["op "+number(op)]++
+		if rdma != "" {
+			count["rdma "+number(rdma)]++
+		}
+	}
+	for name, least := range map[string]int{"op 1": 1, "op 2": 1, "op 4": 2, "rdma 1": 3, "rdma 2": 6, "rdma 0": 6} {
+		if count[name] < least {
+			t.Errorf("tshark finds %d of %s, expected %d at least; all: %v", count[name], name, least, count)
+		}
+	}
+	if sends := count["rdma 3"] + count["rdma 5"]; sends < 12 {
+		t.Errorf("tshark finds %d sends, expected 12: %v", sends, count)
+	}
+}
+
+// number is a field's value without its base.
+func number(s string) string {
+	n, err := strconv.ParseUint(s, 0, 32)
+	if err != nil {
+		return s
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// TestCaptureOnTheHost: connections between programs of one urdmad can be
+// captured too; filters choose among them, and files take turns.
+func TestCaptureOnTheHost(t *testing.T) {
+	l := newLab(t)
+	n, _, err := l.Join(lab.Loopback, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rping := func(port string) {
+		t.Helper()
+		pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},
+			Client: []string{"rping", "-c", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"}})
+	}
+	all, one := capture(t, l, n), capture(t, l, n, "--host", ":7472")
+	turns := capture(t, l, n, "--file-size", "20kB", "--files", "2", "--snaplen", "2000")
+	few := capture(t, l, n, "--count", "4")
+	for _, port := range []string{"7471", "7472"} {
+		rping(port)
+	}
+	if err := few.p.Wait(20 * time.Second); err != nil || len(packets(t, few.file)) != 4 {
+		t.Errorf("--count 4: %v, %d packets", err, len(packets(t, few.file)))
+	}
+	both, chosen := all.end(), one.end()
+	if len(chosen) == 0 || len(both) != 2*len(chosen) {
+		t.Errorf("two connections are %d packets, one of them %d", len(both), len(chosen))
+	}
+	checkRping(t, tshark(t, l, one.file, "trp.op", "iwarp_rdma.opcode"))
+	turns.p.Signal(syscall.SIGINT)
+	if err := turns.p.Wait(20 * time.Second); err != nil {
+		t.Error(err, turns.p.Output())
+	}
+	names, _ := filepath.Glob(filepath.Join(filepath.Dir(turns.file), "*"))
+	if len(names) != 2 || len(packets(t, names[0])) == 0 {
+		t.Errorf("the files are %v, expected the newest two", names)
+	}
+	last := packets(t, names[len(names)-1])
+	if want := both[len(both)-1]; len(last) == 0 || last[len(last)-1].length != want.length {
+		t.Error("the last packet is not in the last file")
+	}
+}
+
+// TestCaptureNeverHoldsUp: neither a reader that stands still nor one that is
+// killed disturbs the transfer, and urdmad's death leaves a whole file.
+func TestCaptureNeverHoldsUp(t *testing.T) {
+	need(t, "rping")
+	l := newLab(t)
+	n, _, err := l.Join(lab.Loopback, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-S", "60000"}}.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Kill()
+	client, err := n.Exec("rping", "-c", "-a", n.Address, "-S", "60000", "-C", "1000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Kill()
+	var some []*capturing
+	for range 4 {
+		some = append(some, capture(t, l, n, "--buffer", "1MiB"))
+	}
+	if out, err := n.Urdma("capture", "-o", filepath.Join(filepath.Dir(some[0].file), "x"), "--socket", n.Socket()); err == nil || !strings.Contains(out, "as many captures run") {
+		t.Errorf("a fifth capture: %v, %s", err, out)
+	}
+	some[0].p.Signal(syscall.SIGSTOP)
+	for _, c := range some[2:] {
+		c.p.Kill()
+	}
+	before := messages(t, l, n)
+	time.Sleep(300 * time.Millisecond)
+	if after := messages(t, l, n); after < before+10 {
+		t.Errorf("%d messages while a reader stood still", after-before)
+	}
+	some[0].p.Signal(syscall.SIGCONT)
+	some[0].end()
+	if strings.Contains(some[0].p.Output(), ", 0 more were lost") {
+		t.Errorf("a reader that stood still lost nothing: %s", some[0].p.Output())
+	}
+	again := capture(t, l, n) // the killed ones' places are free
+	time.Sleep(100 * time.Millisecond)
+	n.Daemon.Kill()
+	for _, c := range []*capturing{some[1], again} {
+		if err := c.p.Wait(20 * time.Second); err == nil || !strings.Contains(c.p.Output(), "urdmad has ended") {
+			t.Errorf("urdmad was killed, and the capture ended with %v: %s", err, c.p.Output())
+		}
+		if len(packets(t, c.file)) == 0 {
+			t.Error("nothing is in the file")
+		}
+	}
+}
+
+// messages is how many messages urdmad has carried.
+func messages(t *testing.T, l *lab.Lab, n *lab.Node) uint64 {
+	t.Helper()
+	var s struct {
+		Totals struct {
+			LocalMessages uint64 `json:"local_messages"`
+		} `json:"totals"`
+	}
+	if err := json.Unmarshal([]byte(urdma(t, n, l, "status", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Totals.LocalMessages
+}

@@ -1,0 +1,72 @@
+package control
+
+import (
+	"os"
+	"testing"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// TestCaptureFilter: each field of the filter alone, and what a stranger may see.
+func TestCaptureFilter(t *testing.T) {
+	e := engine.New(engine.Config{})
+	us, them := wire.IPv4{10, 9, 0, 1}, wire.IPv4{10, 9, 0, 2}
+	manager := cm.New(e, nil, []cm.Device{{IP: us}}, 1, 1)
+	stranger := os.Getuid() + 1
+	mine := &Session{owner: owner{uid: os.Getuid(), pid: 100}}
+	theirs := &Session{owner: owner{uid: stranger, pid: 200}}
+	listener := manager.Create(theirs, nil, 1, abi.PSTCP)
+	if err := manager.Bind(listener, abi.MakeAddr(us, 7471)); err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Listen(listener, 1); err != nil {
+		t.Fatal(err)
+	}
+	connection := func(x *Session) *engine.Conn { return &engine.Conn{Owner: manager.Create(x, nil, 2, abi.PSTCP)} }
+	sights := map[string]engine.Sight{
+		"mine":      {Conn: connection(mine), OurIP: us, PeerIP: them, OurPort: 50000, PeerPort: 50001},
+		"theirs":    {Conn: connection(theirs), OurIP: us, PeerIP: them, OurPort: 50002, PeerPort: 50003, Dev: 1},
+		"request":   {OurIP: us, PeerIP: them, OurPort: 7471, PeerPort: 50003},
+		"elsewhere": {OurIP: us, PeerIP: them, OurPort: 7472, PeerPort: 50004},
+		"ARP":       {OurIP: us, PeerIP: them},
+		"alien":     {Alien: true, OurIP: wire.IPv4{10, 9, 0, 77}, PeerIP: them},
+		"broken":    {},
+	}
+	any := abi.CaptureRequest{Device: abi.NoDevice}
+	with := func(change func(f *abi.CaptureRequest)) abi.CaptureRequest { f := any; change(&f); return f }
+	for _, c := range []struct {
+		name   string
+		uid    int
+		filter abi.CaptureRequest
+		sees   []string
+	}{
+		{"everything", os.Getuid(), any, []string{"mine", "theirs", "request", "elsewhere", "ARP", "broken"}},
+		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"mine", "theirs", "request", "elsewhere", "ARP", "alien", "broken"}},
+		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
+		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
+		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
+		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.HostIPv4BE = them }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
+		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.HostPortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
+		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
+			f.HostIPv4BE, f.HostPortBE = us, [2]byte{50003 >> 8, 50003 & 255}
+		}), nil},
+		{"a stranger", stranger, any, []string{"theirs", "request"}},
+		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},
+		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
+		{"nobody", nobody, any, nil},
+	} {
+		filter := &capture{s: &Server{CM: manager}, viewer: owner{uid: c.uid}, filter: c.filter}
+		want := map[string]bool{}
+		for _, name := range c.sees {
+			want[name] = true
+		}
+		for name, s := range sights {
+			if got := filter.wants(&s); got != want[name] {
+				t.Errorf("%s: %s is shown: %v, expected %v", c.name, name, got, want[name])
+			}
+		}
+	}
+}

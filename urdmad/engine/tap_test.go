@@ -1,0 +1,240 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/urdmad/engine"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/wire"
+)
+
+// recorder is a tap that keeps everything.
+type recorder struct {
+	t      *testing.T
+	frames []seen
+	open   []int // frames that have not ended
+}
+
+type seen struct {
+	engine.Sight
+	note string
+}
+
+func record(t *testing.T, h *enginetest.Host) *recorder {
+	r := &recorder{t: t}
+	h.Do(func() { h.Engine.AddTap(r) })
+	t.Cleanup(func() {
+		if len(r.open) != 0 {
+			t.Errorf("%d frames never ended", len(r.open))
+		}
+	})
+	return r
+}
+
+func (r *recorder) Begin(s *engine.Sight) bool {
+	copied := *s
+	copied.Frame = bytes.Clone(s.Frame)
+	r.open = append(r.open, len(r.frames))
+	r.frames = append(r.frames, seen{copied, "not ended"})
+	return true
+}
+
+func (r *recorder) End(note string) {
+	last := len(r.open) - 1
+	r.frames[r.open[last]].note = note
+	r.open = r.open[:last]
+}
+
+// went are the frames that went one way.
+func (r *recorder) went(out bool) (list [][]byte) {
+	for _, f := range r.frames {
+		if f.Out == out && !f.Local {
+			list = append(list, f.Frame)
+		}
+	}
+	return list
+}
+
+// TestTapSeesBothDirections: what one side's tap saw leave, the other's saw
+// come, byte for byte and in order; whose each frame is is right.
+func TestTapSeesBothDirections(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 60})
+	a, b := record(t, w.A), record(t, w.B)
+	x, y := w.Pair(false, nil)
+	w.NewTraffic(x, y, enginetest.Load{Ops: 200, MaxSize: 40000}).Run(60 * time.Second)
+	w.Pass(10 * time.Millisecond)
+	for _, way := range [2][2][][]byte{{a.went(true), b.went(false)}, {b.went(true), a.went(false)}} {
+		if !slices.EqualFunc(way[0], way[1], bytes.Equal) || len(way[0]) < 500 {
+			t.Errorf("%d frames left and %d came, or they differ", len(way[0]), len(way[1]))
+		}
+	}
+	mine := 0
+	for _, f := range a.frames {
+		if f.Alien || f.Local || f.note != "" {
+			t.Fatalf("frame %+v of a clean wire", f)
+		}
+		if f.Conn == nil {
+			continue
+		}
+		if f.Conn != x.Q.Conn() || f.OurIP != w.A.IP || f.PeerIP != w.B.IP || f.OurPort != f.Conn.LocalPort {
+			t.Fatalf("a frame is %+v", f.Sight)
+		}
+		mine++
+	}
+	if mine < 500 {
+		t.Errorf("%d frames belong to the connection", mine)
+	}
+}
+
+// TestTapNotes: a frame that is not simply taken has the reason.
+func TestTapNotes(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 61})
+	r := record(t, w.A)
+	s := w.Stranger()
+	q := w.A.NewClient().NewQP(nil)
+	memory := q.Client.Register(4096, rw)
+	l := s.Dial(q, 4, true)
+	message := make([]byte, 100)
+	d := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
+	d.Put(message)
+	expect := func(note string, send func()) {
+		t.Helper()
+		from := len(r.frames)
+		send()
+		w.Pass(time.Millisecond)
+		for _, f := range r.frames[from:] {
+			if !f.Out {
+				if f.note != note {
+					t.Errorf("note %q, expected %q", f.note, note)
+				}
+				return
+			}
+		}
+		t.Errorf("expected %q, and nothing came", note)
+	}
+	forged, ahead, elsewhere := *l, *l, *l
+	forged.Cookie++
+	elsewhere.Ours++
+	ahead.Ack = l.Ack.Add(7000)
+	expect("dropped: cookie is not ours", func() { forged.Send(wire.OpData, l.PSN, message) })
+	expect("dropped: the connection has another peer", func() { elsewhere.Send(wire.OpData, l.PSN, message) })
+	expect("dropped: acknowledges what was not sent", func() { ahead.Send(wire.OpData, l.PSN, message) })
+	expect("dropped: PSN is outside the window", func() { l.Send(wire.OpData, l.PSN.Add(5000), message) })
+	expect("dropped: no connection has this port number", func() {
+		s.SendFrame(s.Datagram(l.Ours, l.Theirs+1, l.Packet(wire.OpData, l.PSN, message)))
+	})
+	expect("dropped: checksum wrong", func() {
+		frame := s.Datagram(l.Ours, l.Theirs, l.Packet(wire.OpData, l.PSN, message))
+		frame[len(frame)-1]++
+		s.SendFrame(frame)
+	})
+	expect("held: no receive is posted", func() { l.Raw(message) })
+	q.PostRecv(1, memory.SGE(0, 4096))
+	w.Pass(10 * time.Millisecond)
+	expect("duplicate", func() { l.Send(wire.OpData, l.PSN.Add(^uint32(0)), message) })
+	expect("held: out of order", func() { l.Send(wire.OpData, l.PSN.Add(1), message) })
+	expect("refused: "+wire.TermUntaggedMSN.String(), func() {
+		wrong := d
+		wrong.MSN = 9
+		l.Segment(wrong, 1, 2, 3)
+	})
+	other := s.Datagram(l.Ours, l.Theirs, []byte("of another host"))
+	other[33]++ // the address
+	s.SendFrame(other)
+	w.Pass(time.Millisecond)
+	if last := r.frames[len(r.frames)-1]; !last.Alien {
+		t.Errorf("another host's frame is taken for ours: %+v", last.Sight)
+	}
+}
+
+// TestTapOfALocalConnection: the frames made up for a connection within one
+// urdmad carry just what a wire carried for the same workload.
+func TestTapOfALocalConnection(t *testing.T) {
+	for seed := uint64(1); seed <= seeds(5); seed++ {
+		carried := map[bool][2][]string{}
+		for _, local := range []bool{false, true} {
+			w := enginetest.New(t, enginetest.Options{Seed: seed})
+			r := record(t, w.A)
+			x, y := w.Pair(local, nil)
+			w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(60 * time.Second)
+			w.Pass(10 * time.Millisecond)
+			carried[local] = r.segments(x.Q.Conn())
+		}
+		for side, name := range [2]string{"our", "the peer's"} {
+			wire, local := carried[false][side], carried[true][side]
+			slices.Sort(wire) // requests and read responses take turns by time
+			slices.Sort(local)
+			if len(wire) < 100 || !slices.Equal(wire, local) {
+				t.Errorf("seed %d: %d of %s segments on the wire, %d made up, or they differ:\n%.2000s\n%.2000s", seed, len(wire), name, len(local),
+					strings.Join(wire, "\n"), strings.Join(local, "\n"))
+			}
+		}
+	}
+}
+
+// segments describes every segment of a connection, ours and the peer's, STags
+// and addresses left out; it checks that sequence numbers leave no gap and
+// acknowledgements no doubt.
+func (r *recorder) segments(ours *engine.Conn) (sides [2][]string) {
+	t := r.t
+	var next [2]wire.PSN
+	var begun [2]bool
+	for _, f := range r.frames {
+		if f.Conn == nil {
+			continue
+		}
+		side := 0
+		if f.Local && f.Conn != ours || !f.Local && !f.Out {
+			side = 1
+		}
+		var outer wire.Frame
+		var trp wire.TRP
+		if err := outer.Parse(f.Frame, len(f.Frame)); err != nil {
+			t.Fatal(err)
+		}
+		payload := f.Frame[outer.PayloadOff : outer.PayloadOff+outer.PayloadLen]
+		if wire.TRPOp(payload[8] >> 4).IsControl() {
+			continue
+		}
+		at, err := trp.Parse(payload, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		segment := payload[at:]
+		if trp.Op != wire.OpData || len(segment) == 0 {
+			continue
+		}
+		if f.Local && (trp.PSN != next[side] || trp.Ack != next[1-side]) {
+			t.Fatalf("PSN %d and ACK %d of side %d, expected %d and %d", trp.PSN, trp.Ack, side, next[side], next[1-side])
+		}
+		if begun[side] && trp.PSN != next[side] {
+			t.Fatalf("PSN %d of side %d, expected %d", trp.PSN, side, next[side])
+		}
+		begun[side], next[side] = true, trp.PSN.Add(1)
+		sides[side] = append(sides[side], describe(t, segment))
+	}
+	return sides
+}
+
+func describe(t *testing.T, segment []byte) string {
+	var d wire.DDP
+	at, err := d.Parse(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := segment[at:]
+	if d.Op == wire.OpReadRequest {
+		var q wire.ReadRequest
+		if _, err := q.Parse(payload); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("read MSN %d of %d bytes at %d", d.MSN, q.Length, q.SrcTO)
+	}
+	return fmt.Sprintf("op %d last %v QN %d MSN %d MO %d TO %d: %d bytes %x", d.Op, d.Last, d.QN, d.MSN, d.MO, d.TO, len(payload),
+		payload[:min(len(payload), 16)])
+}
