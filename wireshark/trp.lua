@@ -24,12 +24,15 @@
 --                    has all three atomics right
 --   Terminate        the size of the refused DDP header is guessed from the
 --                    error type instead of read; trp.term.* reads it
---   Send             reassembled in the order of the capture, so a message whose
---                    segments overtook each other is garbled there;
---                    retransmitted data is kept from it
+--   Send             one with a solicited event is reassembled in the order of
+--                    the capture, so it is garbled if its segments overtook each
+--                    other; data sent again is kept from it. So are Sends without
+--                    one that are shorter than 16 bytes or longer than a segment:
+--                    its reader for RPC over RDMA, which it asks about them,
+--                    calls the former malformed and fails on the latter
 -- trp.ddp.* names what every DDP header says, cut packets included.
 
-local trp = Proto("trp", "TRP, urdma's reliability layer over UDP")
+local trp = Proto("trp", "urdma TRP")
 
 ---------------------------------------------------------------- the protocol
 
@@ -255,15 +258,27 @@ end
 local function hex32(n) return n and string.format("0x%08x", n) or "?" end
 local function decimal(n) return n and string.format("%d", n) or "?" end
 
+-- Whether anyone will look at fields. Nobody does while Wireshark loads a file,
+-- and making them takes most of our time; the parent stands in for those that
+-- aren't made.
+local wanted
+
 -- Adds the field if its bytes are there.
 local function add(tree, field, tvb, offset, length)
-  if has(tvb, offset, length) then return tree:add(field, tvb:range(offset, length)) end
+  if not has(tvb, offset, length) then return nil end
+  return wanted and tree:add(field, tvb:range(offset, length)) or tree
 end
 
 -- Adds what is there of a stretch of bytes.
 local function add_rest(tree, field, tvb, offset, length)
   length = math.min(length, tvb:captured_len() - offset)
-  if length > 0 then return tree:add(field, tvb:range(offset, length)) end
+  if length <= 0 then return nil end
+  return wanted and tree:add(field, tvb:range(offset, length)) or tree
+end
+
+-- Adds what stands in no byte of the packet.
+local function add_generated(tree, field, ...)
+  if wanted then tree:add(field, ...):set_generated() end
 end
 
 -------------------------------------------------------------- serial numbers
@@ -661,8 +676,8 @@ local function note_data(packet, way, pinfo, tvb)
   local record = new_record(pinfo)
   record.extended = packet.extended
   record.wrong_cookie = packet.extended and theirs.cookie ~= nil and packet.cookie ~= nil and packet.cookie ~= theirs.cookie
-  if record.wrong_cookie then return record end -- its receiver takes no notice of it either
   note_numbers(record, packet, mine, theirs)
+  if record.wrong_cookie then return record end -- its receiver takes no notice of it either
   if packet.op == SACK then note_sack(record, packet, theirs, tvb) end
   if not is_plain_sack(packet) then
     note_ack(record, packet, theirs)
@@ -697,13 +712,13 @@ end
 
 local function show_header(tree, tvb, packet, record)
   add(tree, fields.psn, tvb, 0, 4)
-  if record.base then tree:add(fields.psn_rel, distance(packet.psn, record.base)):set_generated() end
+  if record.base then add_generated(tree, fields.psn_rel, distance(packet.psn, record.base)) end
   add(tree, fields.ack, tvb, 4, 4)
-  if record.ack_base then tree:add(fields.ack_rel, distance(packet.ack, record.ack_base)):set_generated() end
+  if record.ack_base then add_generated(tree, fields.ack_rel, distance(packet.ack, record.ack_base)) end
   add(tree, fields.op, tvb, 8, 2)
   add(tree, fields.credits, tvb, 8, 2)
   if is_handshake(packet.op) then return end
-  tree:add(fields.extended, packet.extended):set_generated()
+  add_generated(tree, fields.extended, packet.extended)
   if not packet.extended then return end
   local flags = add(tree, fields.flags, tvb, 10, 2)
   if flags then
@@ -795,7 +810,7 @@ local function show_sack(tree, tvb, packet, record)
   end
   local info = { "Sack Ack=" .. relative(packet.ack, record.ack_base), "Credits=" .. decimal(packet.credits) }
   local count = math.floor(packet.body_len / RUN)
-  tree:add(fields.run_count, count):set_generated()
+  add_generated(tree, fields.run_count, count)
   if packet.body_len % RUN ~= 0 then malformed(tree, "body is not a whole number of 8-byte runs") end
   if count > MAX_RUNS then malformed(tree, "more than 32 runs") end
   for i = 0, math.min(count, MAX_RUNS) - 1 do
@@ -907,7 +922,7 @@ local function show_terminate(tree, tvb, body)
   add(code, fields.term_layer, tvb, body, 2)
   add(code, fields.term_type, tvb, body, 2)
   add(code, fields.term_error, tvb, body, 2)
-  term:add(fields.term_cause, tvb:range(body, 2), cause):set_generated()
+  add_generated(term, fields.term_cause, tvb:range(body, 2), cause)
   add(term, fields.term_m, tvb, body + 2, 1)
   add(term, fields.term_d, tvb, body + 2, 1)
   add(term, fields.term_r, tvb, body + 2, 1)
@@ -949,17 +964,24 @@ local function readable(tvb, d, tree)
   return has(tvb, 0, theirs)
 end
 
--- A Send whose segment came before must not count twice where Wireshark joins
--- segments to messages, so its data is shown apart from its header.
+-- Sends that Wireshark's reader must not get. It counts data that was sent
+-- again as more data. And it shows messages without a solicited event to its
+-- reader for RPC over RDMA, which looks at 16 bytes before it looks at the
+-- length, and which loses messages of several segments between the passes.
+local function is_kept(tvb, d, again)
+  if d.tagged or d.op < 3 or d.op > 6 then return false end
+  if again then return true end
+  return d.op <= 4 and not (d.last and d.mo == 0 and has(tvb, d.offset + d.len, 16))
+end
+
 local function hand_over(tvb, pinfo, tree, trp_tree, d, again)
   if not reader or not readable(tvb, d, trp_tree) then return end
-  local from, body = d.offset, d.offset + d.len
-  local is_send = not d.tagged and d.op >= 3 and d.op <= 6
-  if not (is_send and again) then
+  if not is_kept(tvb, d, again) then
     -- It raises no error that we know of; if it does, ours is shown still.
-    pcall(reader.call, reader, tvb:range(from):tvb(), pinfo, tree)
+    pcall(reader.call, reader, tvb:range(d.offset):tvb(), pinfo, tree)
     return
   end
+  local body = d.offset + d.len
   if has(tvb, body, 1) then data:call(tvb:range(body):tvb(), pinfo, tree) end
 end
 
@@ -1016,8 +1038,8 @@ local function show_segment(tree, tvb, packet, pinfo, root, record)
     return info
   end
   local length = packet.body_len - d.len
-  segment:set_len(d.len)
-  segment:add(fields.payload_len, length):set_generated()
+  if wanted then segment:set_len(d.len) end
+  add_generated(segment, fields.payload_len, length)
   local words = segment_info(tvb, d, length)
   append(info, words)
   segment:append_text(": " .. table.concat(words, " "))
@@ -1069,34 +1091,42 @@ local function time_of(seconds)
   return NSTime.new(whole, math.floor((seconds - whole) * 1e9 + 0.5))
 end
 
-local function show_links(tree, record)
+-- A subtree that is there once something is put in.
+local function analysis_of(tree)
+  local analysis
+  return function()
+    analysis = analysis or tree:add(fields.analysis):set_generated()
+    return analysis
+  end
+end
+
+local function show_links(analysis, record)
   local links = {
     { fields.resent, record.resent }, { fields.acked_in, record.acked_in }, { fields.acks, record.acks },
     { fields.request_in, record.request }, { fields.answer_in, record.answer }, { fields.dup_ack, record.duplicate },
   }
-  for i = 1, 6 do
-    local field, value = links[i][1], links[i][2]
-    if value then tree:add(field, value):set_generated() end
+  for _, link in ipairs(links) do
+    local field, value = link[1], link[2]
+    if value then add_generated(analysis(), field, value) end
   end
-  if record.rtt then tree:add(fields.ack_rtt, time_of(record.rtt)):set_generated() end
+  if record.rtt then add_generated(analysis(), fields.ack_rtt, time_of(record.rtt)) end
 end
 
 local function show_analysis(tree, packet, record, info)
-  local analysis = tree:add(fields.analysis)
-  analysis:set_generated()
+  local analysis = analysis_of(tree)
   show_links(analysis, record)
   if record.duplicate then
     local text = "Duplicate ack #" .. decimal(record.duplicate)
-    analysis:add_proto_expert_info(experts.duplicate, text)
+    analysis():add_proto_expert_info(experts.duplicate, text)
     table.insert(info, 1, "[" .. text .. "]")
   end
-  if packet.extended and packet.credits == 0 then
-    analysis:add_proto_expert_info(experts.closed)
+  if packet.extended and packet.credits == 0 and packet.op ~= FIN then
+    analysis():add_proto_expert_info(experts.closed)
     table.insert(info, "[No credits]")
   end
   for _, mark in ipairs(marks) do
     if record[mark.flag] then
-      analysis:add_proto_expert_info(mark.expert)
+      analysis():add_proto_expert_info(mark.expert)
       table.insert(info, 1, mark.text)
     end
   end
@@ -1120,6 +1150,7 @@ end
 local function show(tvb, pinfo, root, packet, record)
   local whole = tvb:captured_len() == tvb:reported_len()
   local shown = packet and math.min(packet.body, tvb:captured_len()) or tvb:captured_len()
+  wanted = root.visible or root:referenced(trp)
   local tree = shown > 0 and root:add(trp, tvb:range(0, shown)) or root:add(trp)
   if not whole then tree:add_proto_expert_info(experts.cut) end
   if not packet then return show_stump(tree, tvb, pinfo) end
@@ -1132,26 +1163,36 @@ local function show(tvb, pinfo, root, packet, record)
   set_columns(pinfo, info) -- last: Wireshark's reader has its own idea
 end
 
--- Dissects the packet if it is ours, by what the first pass found or, where
--- there is other evidence that this is TRP, by its looks alone.
-local function dissect(tvb, pinfo, tree, evidence)
+-- Whether a packet of no known connection looks right, given other evidence.
+local function looks_right(tvb, packet)
+  if packet.op > SACK then return false end
+  if not is_handshake(packet.op) then return guess(tvb, packet, true) ~= nil end
+  local c = read_connect(tvb)
+  return c ~= nil and not c.wrong
+end
+
+-- The record of a packet that is ours: what the first pass found or, where
+-- there is other evidence that this is TRP, an empty one. In later passes only
+-- the interface is evidence: we are asked about packets from before a
+-- conversation was recognized, too.
+local function recognize(tvb, pinfo, chosen)
   local record = find_record(pinfo)
   if not record and not pinfo.visited then record = first_pass(tvb, pinfo) end
+  if record then return record end
   local packet = read_base(tvb)
-  if record then
-    if packet then read_rest(packet, tvb, record.extended) end
-    show(tvb, pinfo, tree, packet, record)
-    return true
-  end
-  if not packet or packet.op > SACK or not (evidence or captured_by_urdma()) then return false end
-  if is_handshake(packet.op) then
-    local c = read_connect(tvb)
-    if not c or c.wrong then return false end
-    read_rest(packet, tvb, false)
-  elseif guess(tvb, packet, true) == nil then -- which leaves the packet read
-    return false
-  end
-  show(tvb, pinfo, tree, packet, {})
+  chosen = chosen and not pinfo.visited
+  if not packet or not (chosen or captured_by_urdma()) or not looks_right(tvb, packet) then return nil end
+  record = new_record(pinfo)
+  if not is_handshake(packet.op) then record.extended = guess(tvb, packet, true) end
+  return record
+end
+
+local function dissect(tvb, pinfo, tree, chosen)
+  local record = recognize(tvb, pinfo, chosen)
+  if not record then return false end
+  local packet = read_base(tvb)
+  if packet then read_rest(packet, tvb, record.extended) end
+  show(tvb, pinfo, tree, packet, record)
   return true
 end
 

@@ -1,0 +1,104 @@
+package wireshark
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/wire"
+)
+
+// views are the ways to look at a capture that must all do without an error:
+// tshark looks for those.
+var views = [][]string{{"-V"}, {"-2", "-V"}, {"-2"}, {"-V", "-d", "udp.port==40001,trp"}}
+
+// everyPacket is a connection with every kind of packet.
+func everyPacket(extended bool) []packet {
+	packets := handshake(extended)
+	for _, k := range allKinds(extended) {
+		packets = append(packets, k.packet(extended))
+	}
+	return packets
+}
+
+// shortened is each packet at each length, as its sender left it or as the
+// capture cut it.
+func shortened(packets []packet, byCapture bool) []packet {
+	var all []packet
+	for _, p := range packets {
+		for n := range min(len(p.payload), 120) {
+			q := p
+			if byCapture {
+				q.cut = n
+			} else {
+				q.payload, q.cut = p.payload[:n], n
+			}
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// TestShort: packets cut at each length, with and without the handshake, raise
+// no error; and what the capture cut is nobody's mistake.
+func TestShort(t *testing.T) {
+	for _, extended := range []bool{true, false} {
+		for _, byCapture := range []bool{true, false} {
+			packets := shortened(everyPacket(extended), byCapture)
+			for _, first := range [][]packet{nil, handshake(extended)} {
+				path := writeCapture(t, byUrdma, slices.Concat(first, packets))
+				for _, args := range views {
+					out := tshark(t, path, args...)
+					if byCapture && strings.Contains(out, "Malformed") {
+						i := strings.Index(out, "Malformed")
+						t.Errorf("%s, %v: a cut packet is called malformed: %s", mode(extended), args, out[max(0, i-2000):i+100])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRandom: random bytes, and good packets with some changed, raise no error.
+func TestRandom(t *testing.T) {
+	r := newRand(t)
+	for _, extended := range []bool{true, false} {
+		packets := handshake(extended)
+		good := everyPacket(extended)
+		for range 4000 {
+			p := good[r.IntN(len(good))]
+			b := randBytes(r, r.IntN(100))
+			if r.IntN(4) > 0 {
+				b = slices.Clone(p.payload[:min(len(p.payload), 120)])
+				for range 1 + r.IntN(4) {
+					b[r.IntN(len(b))] = byte(r.Uint32())
+				}
+			} else if len(b) > 10 && r.IntN(2) > 0 {
+				b[8] = byte(r.IntN(6))<<4 | b[8]&15 // an opcode there is
+			}
+			packets = append(packets, packet{p.from, p.to, b, r.IntN(200)})
+		}
+		path := writeCapture(t, byUrdma, packets)
+		for _, args := range views {
+			tshark(t, path, args...)
+		}
+	}
+}
+
+// TestLong: a connection of many segments, acknowledged late, takes no time to
+// speak of; nor do an ACK and a sack that lie far away.
+func TestLong(t *testing.T) {
+	c := talk{extended: true, packets: handshake(true)}
+	for i := range uint32(20000) {
+		c.r(i, 0, write(uint64(i), false)[:wire.TaggedLen])
+		if i%64 == 63 {
+			c.a(0, i, nil)
+		}
+	}
+	c.a(0, 1<<30, nil)
+	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1<<30, runs(wire.SackRun{First: isnR.Add(1<<30 + 1), End: isnR.Add(1<<31 - 1)}))
+	rows := columns(t, writeCapture(t, byAnother, c.packets), []string{"trp.analysis.acked_in"}, "-2")
+	if got := rows[2][0]; got != "67" {
+		t.Errorf("the first segment is acknowledged in %q, want 67", got)
+	}
+}
