@@ -27,7 +27,7 @@ type execOptions struct {
 func newExec() *cobra.Command {
 	var o execOptions
 	cmd := &cobra.Command{
-		Use:   "exec [flags] -- PROGRAM [ARGUMENT…]",
+		Use:   "exec [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on urdmad's RDMA devices",
 		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad. " +
 			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
@@ -39,7 +39,7 @@ func newExec() *cobra.Command {
 			"  urdma exec --log -- ibv_devices",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return withStatus(exitExec, errors.New("no program given; use: urdma exec [flags] -- PROGRAM [ARGUMENT…]"))
+				return withStatus(exitExec, errors.New("no program given; use: urdma exec [flags] -- PROGRAM [ARGUMENT...]"))
 			}
 			return nil
 		},

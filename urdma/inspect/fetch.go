@@ -146,7 +146,7 @@ func (s *Source) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
 	}
-	return fmt.Errorf("urdmad at %s hung up: it has ended, has as many clients as limits.clients in its urdma.json allows, or is too old to be looked into: %w", s.path, err)
+	return fmt.Errorf("urdmad at %s hung up: it has ended, has too many connections that say nothing, or is too old to be looked into: %w", s.path, err)
 }
 
 // descriptor is the first descriptor that came with a message; others, which

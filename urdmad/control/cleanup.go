@@ -54,6 +54,7 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 	for _, v := range x.objects {
 		switch o := v.(type) {
 		case *qpObject:
+			x.s.Devices[o.pd.ctx.dev].pairs--
 			rings = append(rings, o.ring)
 		case *cqObject:
 			rings = append(rings, o.ring)

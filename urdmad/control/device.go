@@ -51,6 +51,12 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		return errVersion
 	}
 	x.name = commandName(m.Command[:], m.PID)
+	if !x.admitted { // else an earlier HELLO failed later on
+		if err := x.s.admit(); err != nil {
+			return err
+		}
+		x.admitted = true
+	}
 	bells, err := newSharedMemory("urdma-doorbells", abi.Size[abi.Doorbells]())
 	if err != nil {
 		return err
@@ -184,7 +190,7 @@ func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 		return err
 	}
 	if l := x.s.limits().ProtectionDomains; l > 0 && x.used.pds >= l {
-		return x.overLimit("protection domains", uint64(l))
+		return overLimit("protection_domains", uint64(l))
 	}
 	x.used.pds++
 	c.users++
@@ -206,11 +212,6 @@ func (x *Session) deallocPD(m *abi.HandleMessage, _ *reply) error {
 	p.ctx.users--
 	x.do(func() { delete(x.objects, m.Handle) })
 	return nil
-}
-
-// errLimit names a limit of urdma.json in the log; the client gets ENOMEM.
-func (x *Session) overLimit(what string, limit uint64) error {
-	return fmt.Errorf("control: limit of %d %s a client is reached (limits in urdma.json): %w", limit, what, syscall.ENOMEM)
 }
 
 var errNoDescriptor = errors.New("control: the request came without its descriptor")

@@ -59,9 +59,9 @@ func (x *Session) checkRegistration(m *abi.RegMRRequest) error {
 	case m.Access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && m.Access&abi.AccessLocalWrite == 0:
 		return syscall.EINVAL // ibv_reg_mr(3)
 	case l.MemoryRegions > 0 && x.used.mrs >= l.MemoryRegions:
-		return x.overLimit("memory regions", uint64(l.MemoryRegions))
+		return overLimit("memory_regions", uint64(l.MemoryRegions))
 	case l.RegisteredBytes > 0 && (m.Length > l.RegisteredBytes || x.used.bytes > l.RegisteredBytes-m.Length):
-		return x.overLimit("registered bytes", l.RegisteredBytes)
+		return overLimit("registered_bytes", l.RegisteredBytes)
 	}
 	return nil
 }

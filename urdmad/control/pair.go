@@ -43,8 +43,12 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap}}
 	q.qp.Ring.Init(mem.mem, &resp)
 	x.do(func() {
+		if err = x.s.roomOnPort(pd.ctx.dev); err != nil {
+			return
+		}
 		if err = x.s.Engine.AddQP(q.qp, &resp); err == nil {
 			q.qp.Handle = x.add(q)
+			x.s.Devices[pd.ctx.dev].pairs++
 		}
 	})
 	if err != nil {
@@ -68,7 +72,7 @@ func (x *Session) checkPair(m *abi.CreateQPRequest) error {
 		c.MaxInline > maxInline:
 		return syscall.EINVAL
 	case l > 0 && x.used.qps >= l:
-		return x.overLimit("queue pairs", uint64(l))
+		return overLimit("queue_pairs", uint64(l))
 	}
 	return nil
 }
@@ -115,6 +119,7 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		x.s.Engine.RemoveQP(q.qp)
+		x.s.Devices[q.pd.ctx.dev].pairs--
 		delete(x.objects, m.Handle)
 	})
 	x.used.qps--

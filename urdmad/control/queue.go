@@ -71,7 +71,7 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	if l := x.s.limits().CompletionQueues; l > 0 && x.used.cqs >= l {
-		return x.overLimit("completion queues", uint64(l))
+		return overLimit("completion_queues", uint64(l))
 	}
 	resp := ring.CQLayout(m.CQE)
 	mem, err := newSharedMemory("urdma-cq", int(resp.Bytes))

@@ -30,13 +30,8 @@ type Device struct {
 	Link      func() bool
 	Driver    string
 	Stats     func() port.Stats
-}
 
-// Limits bounds what one client may own; Clients bounds their number.
-type Limits struct {
-	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
-	RegisteredBytes                                                uint64
-	Clients                                                        int
+	pairs int // queue pairs that exist; the engine's thread
 }
 
 // Server is the control side of an urdmad.
@@ -60,6 +55,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
 	closing  bool
+	clients  int                    // sessions that were admitted
 	changed  atomic.Pointer[Limits] // by SetLimits
 	nextID   atomic.Uint64
 	running  sync.WaitGroup
@@ -111,8 +107,8 @@ func (s *Server) Serve(l *net.UnixListener) error {
 func (s *Server) start(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if most := s.limits().Clients; s.closing || most > 0 && len(s.sessions) >= most {
-		s.Log.Warn("client refused", "clients", len(s.sessions), "limit", most)
+	if waiting := len(s.sessions) - s.clients; s.closing || waiting >= mostWaiting {
+		s.Log.Warn("connection refused", "connections that have not said HELLO", waiting, "limit", mostWaiting)
 		c.Close()
 		return
 	}
@@ -125,26 +121,22 @@ func (s *Server) start(c *net.UnixConn) {
 		x.run()
 		s.mu.Lock()
 		delete(s.sessions, x)
+		if x.admitted {
+			s.clients--
+		}
 		s.mu.Unlock()
 	})
 }
 
-// SetLimits changes what clients may own from now on, from any goroutine. What
-// they have already stays.
-func (s *Server) SetLimits(l Limits) { s.changed.Store(&l) }
-
-func (s *Server) limits() Limits {
-	if l := s.changed.Load(); l != nil {
-		return *l
-	}
-	return s.Limits
-}
+// mostWaiting bounds the connections that have not said HELLO: those that look
+// inside, which must work when limits.clients is reached, and strangers'.
+const mostWaiting = 64
 
 // Clients is how many clients are connected.
 func (s *Server) Clients() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.sessions)
+	return s.clients
 }
 
 // Close hangs up on every client and waits until what they owned is gone. The

@@ -30,6 +30,7 @@ type Session struct {
 	bells    *sharedMemory
 	kick     int // our end of the kick socket, -1 none
 	ready    bool
+	admitted bool // counts as a client
 	objects  map[uint32]any
 	next     uint32
 	mu       sync.Mutex // guards objects and next, see add
@@ -37,12 +38,6 @@ type Session struct {
 	ended    bool       // cleanUp has begun; engine thread
 	received []*os.File // descriptors of the request at hand
 	capture  *capture
-}
-
-// usage counts against Limits.
-type usage struct {
-	qps, mrs, cqs, pds int
-	bytes              uint64
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
@@ -172,7 +167,7 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 		h.Status = int32(errnoOf(err))
 		r.fds = nil
 		if _, plain := err.(syscall.Errno); !plain { //nolint:errorlint // a bare errno needs no explanation
-			x.s.Log.Warn("request refused", "client", x.name, "type", uint32(h.Type), "error", err)
+			x.s.Log.Warn("request refused", "client", x.name, "request", h.Type.String(), "error", err)
 		}
 	}
 	if err == nil || errors.Is(err, errVersion) {

@@ -75,6 +75,8 @@ static int greet(struct urdma_client *client)
 	if (status == EPROTO)
 		urdma_complain("urdmad speaks ABI version %u, this liburdma.so speaks version %u: "
 			       "use the library that came with urdmad", response.abi_version, URDMA_ABI_VERSION);
+	if (status == EDQUOT)
+		urdma_complain("urdmad serves as many programs as limits.clients in its urdma.json allows");
 	if (status)
 		return status;
 	client->kick = fds[1];
