@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urdma/wireshark"
+)
+
+// TestCaptureRefuses: what is wrong with the flags is said before urdmad is asked,
+// and no file is made.
+func TestCaptureRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.pcapng")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"where to? -o FILE names the file", nil},
+		{`--host is "10.9", expected an IPv4 address`, []string{"-o", file, "--host", "10.9"}},
+		{`--host is ":", expected`, []string{"-o", file, "--host", ":"}},
+		{`--host is ":0", expected`, []string{"-o", file, "--host", ":0"}},
+		{`--host is ":70000", expected`, []string{"-o", file, "--host", ":70000"}},
+		{`--host is "fe80::1", expected`, []string{"-o", file, "--host", "fe80::1"}},
+		{`--host is "[::1]:7", expected`, []string{"-o", file, "--host", "[::1]:7"}},
+		{`--qp is "rping", expected a hexadecimal number`, []string{"-o", file, "--qp", "rping"}},
+		{`--qp is "0", expected`, []string{"-o", file, "--qp", "0"}},
+		{`--qp is "1000000", expected`, []string{"-o", file, "--qp", "1000000"}},
+		{`--buffer is "much", expected a size`, []string{"-o", file, "--buffer", "much"}},
+		{`--buffer is "5GB", expected a size`, []string{"-o", file, "--buffer", "5GB"}},
+		{`--file-size is "100", expected a size`, []string{"-o", file, "--file-size", "100"}},
+		{"--files needs --file-size", []string{"-o", file, "--files", "2"}},
+		{"--file-size needs files", []string{"-o", "-", "--file-size", "1MB"}},
+		{"expected none below 0", []string{"-o", file, "--pid", "-1"}},
+		{"expected none below 0", []string{"-o", file, "--duration", "-1s"}},
+		{"unknown flag: --filter", []string{"-o", file, "--filter", "x"}},
+	} {
+		r := run(t, nil, append([]string{"capture"}, c.args...)...)
+		if r.status.ExitStatus() != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%q: expected status %d and %q, got %+v", c.args, exitUsage, c.want, r)
+		}
+	}
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	if r := run(t, nil, "capture", "-o", file, "--socket", socket); r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, "no urdmad is running at "+socket) {
+		t.Errorf("without urdmad: %+v", r)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a file was made: %v", err)
+	}
+}
+
+func TestDissectorIsPrinted(t *testing.T) {
+	if r := run(t, nil, "dissector"); r.status.ExitStatus() != 0 || r.stdout != string(wireshark.Script) || len(r.stdout) == 0 {
+		t.Errorf("status %d, %d bytes, expected the script's %d", r.status.ExitStatus(), len(r.stdout), len(wireshark.Script))
+	}
+}
