@@ -315,6 +315,59 @@ func TestRequesterGone(t *testing.T) {
 	})
 }
 
+// TestImpossibleAccept: an accept that states a segment size or window that can't
+// be kept to is answered with a fin, so both sides hear at once that there is no
+// connection; a request that does so is rejected.
+func TestImpossibleAccept(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		op          wire.TRPOp
+		from        int    // which field: bytes behind the extension block's start
+		asked, side uint32 // events; 0: none
+	}{
+		{"accept without segments", wire.OpAccept, 12, abi.CMConnectError, abi.CMDisconnected},
+		{"accept without window", wire.OpAccept, 14, abi.CMConnectError, abi.CMDisconnected},
+		{"request without segments", wire.OpRequest, 12, abi.CMRejected, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 12})
+			ca, cb := ends(w, false)
+			a, b := ca.NewQP(nil), cb.NewQP(nil)
+			cb.Listen(7000, 2)
+			spoil := linked.Path{Drop: func(_ uint64, frame []byte) bool {
+				var f wire.Frame
+				if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || wire.TRPOp(frame[f.PayloadOff+8]>>4) != c.op {
+					return false
+				}
+				body := frame[f.PayloadOff : f.PayloadOff+f.PayloadLen]
+				at := len(body) - 20 + c.from
+				body[at], body[at+1] = 0, 0
+				wire.SetUDPChecksum(frame[:f.PayloadOff+f.PayloadLen])
+				return false
+			}}
+			w.A.Port.SetPath(spoil)
+			w.B.Port.SetPath(spoil)
+			start := w.Now()
+			ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
+			if c.op == wire.OpAccept {
+				ev := cb.Event(abi.CMConnectRequest, time.Second)
+				cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+			}
+			if ev := ca.Event(c.asked, time.Second); ev.Status == 0 {
+				t.Error("the event has no status")
+			}
+			if c.side != 0 && !cbEnded(cb) {
+				t.Error("the accepting side heard nothing of an end")
+			}
+			if took := time.Duration(w.Now() - start); took > time.Second {
+				t.Errorf("heard after %v", took)
+			}
+			w.Pass(2 * time.Second)
+			ca.NoEvent()
+		})
+	}
+}
+
 // TestDisconnectRefusesRequest: disconnect on a request that was not answered is
 // a reject.
 func TestDisconnectRefusesRequest(t *testing.T) {

@@ -69,8 +69,11 @@ func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 	from := addr{f.SrcIP, f.SrcPort}
 	if r.HasExt && r.Ext.Check() != nil {
 		m.log.Info("handshake offers impossible values", "from", f.SrcIP.String(), "error", r.Ext.Check())
-		if t.Op == wire.OpRequest {
+		switch t.Op {
+		case wire.OpRequest:
 			m.rejectPacket(dev, f.Src, from, f.DstPort, t.PSN, nil)
+		case wire.OpAccept:
+			m.impossible(dev, f, t, &r)
 		}
 		return
 	}
@@ -78,8 +81,8 @@ func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 		m.request(dev, f, from, t, &r)
 		return
 	}
-	c := m.e.ConnAt(dev, f.DstPort)
-	if c == nil || c.PeerIP != f.SrcIP || t.Ack != c.LocalISN {
+	c := m.answers(dev, f, t)
+	if c == nil {
 		if t.Op == wire.OpAccept {
 			m.notWanted(dev, f, t, &r)
 		}
@@ -94,6 +97,29 @@ func (m *Manager) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
 		m.wasRejected(id, &r)
 	case id.state == connected && t.Op == wire.OpAccept && c.PeerPort == from.port:
 		c.AcknowledgeNow() // our first acknowledgement was lost
+	}
+}
+
+// answers returns the connection whose request an accept or reject answers, or
+// nil.
+func (m *Manager) answers(dev int, f *wire.Frame, t *wire.TRP) *engine.Conn {
+	c := m.e.ConnAt(dev, f.DstPort)
+	if c == nil || c.PeerIP != f.SrcIP || t.Ack != c.LocalISN {
+		return nil
+	}
+	return c
+}
+
+// impossible ends a connection whose peer accepted it with values that can't be
+// kept to (docs/WIRE.md chapter 3).
+func (m *Manager) impossible(dev int, f *wire.Frame, t *wire.TRP, r *wire.TRPConnect) {
+	c := m.answers(dev, f, t)
+	if c == nil {
+		return
+	}
+	if id, _ := c.Owner.(*ID); id != nil && id.state == connecting {
+		m.notWanted(dev, f, t, r)
+		m.fail(id, abi.CMConnectError, syscall.EPROTO)
 	}
 }
 
