@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,17 +94,38 @@ func writeCapture(t *testing.T, description string, packets []packet) string {
 	return path
 }
 
-// tshark reads a capture with the dissector, in a home without settings. What
-// goes wrong in the script ends the test.
+// command is tshark in a home without settings or plugins, its own plugins left
+// out too where it lets us: it doesn't for root.
+func command(home string, args ...string) *exec.Cmd {
+	cmd := exec.Command("tshark", args...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_PLUGIN_DIR="+home, "TZ=UTC", "LC_ALL=C.UTF-8")
+	return cmd
+}
+
+// unusable says why there is no testing with tshark, or nothing.
+var unusable = sync.OnceValue(func() string {
+	if _, err := exec.LookPath("tshark"); err != nil {
+		return "tshark is not installed"
+	}
+	out, err := command(os.TempDir(), "-G", "protocols").Output()
+	if err != nil {
+		return "tshark -G protocols: " + err.Error()
+	}
+	if bytes.Contains(out, []byte("\ttrp\n")) {
+		return "tshark has a trp.lua installed and would use that one"
+	}
+	return ""
+})
+
+// tshark reads a capture with the dissector. What goes wrong in the script and
+// shows in the output ends the test; see complain.
 func tshark(t *testing.T, path string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("SKIPPED: tshark is not installed")
+	if why := unusable(); why != "" {
+		t.Skip("SKIPPED: " + why)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command("tshark", append([]string{"-n", "-X", "lua_script:trp.lua", "-r", path}, args...)...)
-	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "TZ=UTC", "LC_ALL=C.UTF-8")
+	cmd := command(t.TempDir(), append([]string{"-n", "-X", "lua_script:trp.lua", "-r", path}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("tshark %v: %v\n%s", args, err, &stderr)
@@ -116,6 +138,13 @@ func tshark(t *testing.T, path string, args ...string) string {
 		}
 	}
 	return stdout.String()
+}
+
+// complain ends the test if the script goes wrong in a way that summaries don't
+// show.
+func complain(t *testing.T, path string, args ...string) {
+	t.Helper()
+	tshark(t, path, append(args, "-q", "-z", "expert")...)
 }
 
 // info is the Info column of each packet; other protocols' is their name.
@@ -138,12 +167,16 @@ func info(t *testing.T, path string, args ...string) []string {
 func columns(t *testing.T, path string, fields []string, args ...string) [][]string {
 	t.Helper()
 	args = append(args, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=,")
-	for _, f := range fields {
+	for _, f := range append([]string{"_ws.lua.error"}, fields...) {
 		args = append(args, "-e", f)
 	}
 	var rows [][]string
 	for line := range strings.Lines(tshark(t, path, args...)) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if row[0] != "" {
+			t.Fatalf("packet %d: %s", len(rows)+1, line)
+		}
+		row = row[1:]
 		for i := range row {
 			row[i] = numeric(row[i])
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -91,9 +92,12 @@ func dns(response bool, id uint16) []byte {
 
 // foreign are datagrams of other protocols, with their port.
 func foreign() map[string]packet {
+	from := end{wire.IPv4{192, 0, 2, 7}, 54320}
 	to := func(port uint16, b []byte) packet {
-		return whole(end{wire.IPv4{192, 0, 2, 7}, 54321}, end{wire.IPv4{192, 0, 2, 8}, port}, b)
+		from.port++ // a conversation for each: Wireshark remembers whose it was
+		return whole(from, end{wire.IPv4{192, 0, 2, 8}, port}, b)
 	}
+	inner := whole(end{wire.IPv4{10, 9, 0, 1}, 40001}, end{wire.IPv4{10, 9, 0, 2}, 50002}, make([]byte, 40))
 	rtp := append(unhex("80 00 92 db 00 00 00 a0 3d cc 8b 1b"), bytes.Repeat([]byte{0xd5}, 160)...)
 	return map[string]packet{
 		"DNS query":    to(53, dns(false, 1)),
@@ -118,7 +122,7 @@ func foreign() map[string]packet {
 		"SNMP":      to(161, unhex("30 26 02 01 01 04 06 70 75 62 6c 69 63 a0 19 02 01 01 02 01 00 02 01 00 30 0e 30 0c 06 08 2b 06 01 02 01 01 01 00 05 00")),
 		"syslog":    to(514, []byte("<34>1 2003-10-11T22:14:15.003Z host su - ID47 - failed")),
 		"WireGuard": to(51820, append([]byte{4, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 16)...)),
-		"VXLAN":     to(4789, append([]byte{8, 0, 0, 0, 0, 0, 1, 0}, packet{endR, endA, make([]byte, 40), 40}.frame()...)),
+		"VXLAN":     to(4789, append([]byte{8, 0, 0, 0, 0, 0, 1, 0}, inner.frame()...)),
 		"RoCEv2":    to(4791, unhex("04 40 ff ff 00 00 00 11 80 00 00 01 00 00 00 00 7f ff 00 00 00 00 12 34 00 00 04 00 01 02 03 04")),
 		"zeros":     to(9, make([]byte, 64)),
 		"ones":      to(9, bytes.Repeat([]byte{0xff}, 64)),
@@ -134,9 +138,11 @@ func foreign() map[string]packet {
 func TestForeign(t *testing.T) {
 	packets := handshake(true)
 	names := []string{"request", "accept"}
-	for name, p := range foreign() {
+	others := foreign()
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		p := others[name]
 		elsewhere := p
-		elsewhere.from.port, elsewhere.to.port = 40123, 40124
+		elsewhere.to.port = 40124
 		packets, names = append(packets, p, elsewhere), append(names, name, name+" elsewhere")
 	}
 	path := writeCapture(t, byAnother, packets)
@@ -160,7 +166,8 @@ func TestForeignRandom(t *testing.T) {
 	}
 }
 
-// TestTwoByTwo: what one bit out of place makes of a segment without handshake.
+// TestStrict: one thing out of place, and a segment without handshake is not
+// ours.
 func TestStrict(t *testing.T) {
 	good := header(wire.TRP{PSN: 5, Ack: 6, Credits: 7, Cookie: 8}, true, send(1, 0, true))
 	for _, change := range []struct {

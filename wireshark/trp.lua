@@ -32,6 +32,8 @@
 --                    calls the former malformed and fails on the latter
 -- trp.ddp.* names what every DDP header says, cut packets included.
 
+if Dissector.get("trp") then return end -- installed, and named on the command line as well
+
 local trp = Proto("trp", "urdma TRP")
 
 ---------------------------------------------------------------- the protocol
@@ -1139,6 +1141,14 @@ local function set_columns(pinfo, info)
   pinfo.cols.info:set(table.concat(info, " "))
 end
 
+local ourselves -- as a Dissector, which there is once this script was loaded
+
+local function is_wanted(root)
+  if root.visible then return true end
+  ourselves = ourselves or Dissector.get("trp")
+  return root:referenced(ourselves)
+end
+
 -- A packet of a known connection whose header the capture cut.
 local function show_stump(tree, tvb, pinfo)
   add(tree, fields.psn, tvb, 0, 4)
@@ -1150,7 +1160,7 @@ end
 local function show(tvb, pinfo, root, packet, record)
   local whole = tvb:captured_len() == tvb:reported_len()
   local shown = packet and math.min(packet.body, tvb:captured_len()) or tvb:captured_len()
-  wanted = root.visible or root:referenced(trp)
+  wanted = is_wanted(root)
   local tree = shown > 0 and root:add(trp, tvb:range(0, shown)) or root:add(trp)
   if not whole then tree:add_proto_expert_info(experts.cut) end
   if not packet then return show_stump(tree, tvb, pinfo) end
