@@ -47,7 +47,7 @@ func newCapture() *cobra.Command {
 			"Wireshark reads the file with the dissector that urdma dissector prints.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
 			"  urdma capture -o last.pcapng --file-size 100MB --files 5\n" +
-			"  urdma capture -o - | tshark -X lua_script:trp.lua -r -",
+			"  urdma capture -o - | tshark -X lua_script:trp.lua -i -  # live",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
