@@ -149,7 +149,7 @@ func TestPortLimit(t *testing.T) {
 	}
 	clients[0].conn.Close()
 	for range 1000 {
-		if n, err = fill(clients[2], 1); err == nil {
+		if _, err = fill(clients[2], 1); err == nil {
 			break
 		}
 	}
