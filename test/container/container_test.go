@@ -37,6 +37,9 @@ func newYard(t *testing.T) *yard {
 			t.Skipf("needs %s: %v", tool, err)
 		}
 	}
+	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "true").CombinedOutput(); err != nil {
+		t.Skipf("no namespaces can be made here (in a chroot, / has to be a mount point): %v: %s", err, out)
+	}
 	build := os.Getenv("URDMA_BUILD")
 	if build == "" {
 		build = "../../build"

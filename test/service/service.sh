@@ -23,6 +23,8 @@ if [ -z "${URDMA_SERVICE_INSIDE:-}" ]; then
 	for program in unshare setpriv rping systemctl journalctl; do
 		command -v $program >/dev/null || skip "$program is not installed"
 	done
+	refusal=$(unshare --mount --cgroup --pid --fork --mount-proc --propagation private true 2>&1) ||
+		skip "no namespaces can be made here (in a chroot, / has to be a mount point): $refusal"
 	for file in urdmad urdma liburdma.so; do
 		[ -e "$build/$file" ] || { echo "$build/$file is missing: make build"; exit 1; }
 	done
