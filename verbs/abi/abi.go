@@ -8,7 +8,7 @@ package abi
 
 // Limits of the control protocol.
 const (
-	Version      = 1
+	Version      = 2
 	MaxMessage   = 4096 // bytes
 	MaxFDs       = 4
 	MaxPrivate   = 256 // bytes of rdma_cm private data
@@ -197,15 +197,16 @@ type QPCap struct {
 
 // CreateQPRequest asks for a queue pair.
 type CreateQPRequest struct {
-	Header   Header
-	PD       uint32
-	QPType   uint32
-	SendCQ   uint32
-	RecvCQ   uint32
-	SRQ      uint32
-	SQSigAll uint32
-	Cap      QPCap
-	Pad      uint32
+	Header     Header
+	PD         uint32
+	QPType     uint32
+	SendCQ     uint32
+	RecvCQ     uint32
+	SRQ        uint32
+	SQSigAll   uint32
+	Cap        QPCap
+	Pad        uint32
+	UserHandle uint64
 }
 
 // QPResponse comes with the ring's memfd.
@@ -462,14 +463,16 @@ type Doorbells struct {
 
 // QPRing is the head of a queue pair's shared memory.
 type QPRing struct {
-	SQProd uint32
-	Pad0   [15]uint32
-	SQCons uint32
-	Pad1   [15]uint32
-	RQProd uint32
-	Pad2   [15]uint32
-	RQCons uint32
-	Pad3   [15]uint32
+	SQProd   uint32
+	Pad0     [15]uint32
+	SQCons   uint32
+	Failed   uint32
+	SQFailed uint32
+	Pad1     [13]uint32
+	RQProd   uint32
+	Pad2     [15]uint32
+	RQCons   uint32
+	Pad3     [15]uint32
 }
 
 // SGE is a scatter/gather element.
@@ -515,15 +518,17 @@ type CQRing struct {
 
 // CQE is a completion.
 type CQE struct {
-	WRID      uint64
-	Status    uint32
-	Opcode    uint32
-	VendorErr uint32
-	ByteLen   uint32
-	ImmOrSTag uint32
-	QPNum     uint32
-	SrcQP     uint32
-	WCFlags   uint32
-	Timestamp uint64
-	Pad       [4]uint32
+	WRID       uint64
+	Status     uint32
+	Opcode     uint32
+	VendorErr  uint32
+	ByteLen    uint32
+	ImmOrSTag  uint32
+	QPNum      uint32
+	SrcQP      uint32
+	WCFlags    uint32
+	Timestamp  uint64
+	UserHandle uint64
+	Index      uint32
+	Pad        uint32
 }

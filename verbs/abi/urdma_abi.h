@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define URDMA_ABI_VERSION 1u
+#define URDMA_ABI_VERSION 2u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS 4u
@@ -241,6 +241,7 @@ struct urdma_abi_create_qp {
 	uint32_t sq_sig_all;
 	struct urdma_abi_qp_cap cap;
 	uint32_t pad;
+	uint64_t user_handle; /* chosen by the client; comes back in every completion */
 };
 
 /* Descriptor 0: the ring's memfd: struct urdma_abi_qp_ring, then SQ and RQ slots. */
@@ -534,13 +535,28 @@ struct urdma_abi_doorbells {
  * producer stores its index with release after writing the slot; the consumer
  * loads it with acquire. urdmad loads each client index once a look and keeps
  * private copies of its own. sq_cons moves when a send completes (with or
- * without a completion queue entry), rq_cons when a receive completes.
+ * without a completion queue entry), rq_cons when a receive completes; both
+ * before the completion can be seen.
+ *
+ * Completed is not free: as with hardware, a slot is free once the completion
+ * of its work request, or of a later one of its queue, was polled. A send that
+ * urdmad completed without a completion queue entry (unsignaled, successful) is
+ * free at once. So a program that does not poll runs out of slots before its
+ * completion queue overruns, and the rings tell a client whose urdmad has died
+ * which work requests it owes a completion.
+ *
+ * When a queue pair fails, urdmad stores sq_failed, then failed = 1 (release),
+ * then the indices of what has failed: the send with index sq_failed and those
+ * after it complete with an entry, signaled or not. Moving to RESET clears
+ * failed.
  */
 struct urdma_abi_qp_ring {
 	uint32_t sq_prod; /* client writes */
 	uint32_t pad0[15];
-	uint32_t sq_cons; /* urdmad writes */
-	uint32_t pad1[15];
+	uint32_t sq_cons;   /* urdmad writes */
+	uint32_t failed;    /* urdmad writes: 1 or 0 */
+	uint32_t sq_failed; /* urdmad writes: an index; counts while failed is 1 */
+	uint32_t pad1[13];
 	uint32_t rq_prod; /* client writes */
 	uint32_t pad2[15];
 	uint32_t rq_cons; /* urdmad writes */
@@ -608,7 +624,9 @@ struct urdma_abi_cqe {
 	uint32_t src_qp;
 	uint32_t wc_flags;    /* enum ibv_wc_flags */
 	uint64_t timestamp;   /* ns, CLOCK_MONOTONIC, when urdmad completed it */
-	uint32_t pad[4];
+	uint64_t user_handle; /* of the queue pair, as CREATE_QP had it */
+	uint32_t index;       /* of the work request in its queue: RQ if opcode has IBV_WC_RECV, else SQ */
+	uint32_t pad;
 };
 
 #endif /* URDMA_ABI_H */
