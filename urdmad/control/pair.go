@@ -40,7 +40,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	q := &qpObject{pd: pd, ring: mem, qp: &engine.QP{Client: x.client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq,
-		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap}}
+		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}}
 	q.qp.Ring.Init(mem.mem, &resp)
 	x.do(func() {
 		if err = x.s.roomOnPort(pd.ctx.dev); err != nil {

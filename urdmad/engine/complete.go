@@ -60,15 +60,33 @@ func (c *Conn) sendDone(qp *QP, wr *sendWR) bool {
 	return wr.op != abi.WRRDMARead || wr.answered && qp.asyncDone >= wr.asyncUntil
 }
 
+// completion begins what every completion of a queue pair's work request says;
+// index is that of the request in its queue.
+func (qp *QP) completion(id uint64, index, status uint32) abi.CQE {
+	return abi.CQE{WRID: id, Index: index, Status: status, QPNum: qp.QPN, UserHandle: qp.UserHandle}
+}
+
+// fail tells the client that from the oldest send on all complete with an entry.
+func (qp *QP) fail() {
+	if !qp.failed {
+		qp.failed = true
+		qp.Ring.PublishFailed(qp.sqHead)
+	}
+}
+
 // completeOldest forgets the oldest work request and writes its completion. The
-// slot is free before the client can see the completion: a program whose queue
+// index moves before the client can see the completion: a program whose queue
 // holds one request posts the next at once.
 func (e *Engine) completeOldest(qp *QP, wr *sendWR, status uint32) {
-	w := abi.CQE{WRID: wr.id, Status: status, VendorErr: wr.vendor, QPNum: qp.QPN, ByteLen: wr.length}
+	w := qp.completion(wr.id, qp.sqHead, status)
+	w.VendorErr, w.ByteLen = wr.vendor, wr.length
 	if int(wr.op) < len(sendOpcodes) {
 		w.Opcode = sendOpcodes[wr.op]
 	}
-	signaled := wr.flags&abi.SendSignaled != 0 || status != abi.StatusSuccess
+	if status != abi.StatusSuccess {
+		qp.fail()
+	}
+	signaled := wr.flags&abi.SendSignaled != 0 || qp.failed
 	if status == abi.StatusSuccess {
 		qp.Stats.MessagesSent++
 		qp.Stats.BytesSent += uint64(wr.length)
@@ -104,6 +122,7 @@ func (e *Engine) errorQP(qp *QP) {
 	}
 	wasReset := qp.state == abi.QPSReset
 	qp.state = abi.QPSErr
+	qp.fail()
 	for qp.irqHead != qp.irqTail {
 		qp.popReadResponse()
 	}
@@ -127,7 +146,7 @@ func (e *Engine) flushPosted(qp *QP) {
 	prod, err := qp.Ring.SQProd(qp.sqTail)
 	for ; err == nil && qp.sqTail != prod; qp.sqTail++ {
 		qp.Ring.ReadSQ(qp.sqTail, &slot, nil)
-		w := abi.CQE{WRID: slot.WRID, Status: abi.StatusWRFlushErr, QPNum: qp.QPN}
+		w := qp.completion(slot.WRID, qp.sqTail, abi.StatusWRFlushErr)
 		if slot.Opcode < uint32(len(sendOpcodes)) {
 			w.Opcode = sendOpcodes[slot.Opcode]
 		}
@@ -140,7 +159,8 @@ func (e *Engine) flushPosted(qp *QP) {
 	prod, err = qp.Ring.RQProd(qp.rqHead)
 	for ; err == nil && qp.rqHead != prod; qp.rqHead++ {
 		qp.Ring.ReadRQ(qp.rqHead, &rqe, nil)
-		w := abi.CQE{WRID: rqe.WRID, Status: abi.StatusWRFlushErr, Opcode: abi.WCRecv, QPNum: qp.QPN}
+		w := qp.completion(rqe.WRID, qp.rqHead, abi.StatusWRFlushErr)
+		w.Opcode = abi.WCRecv
 		qp.Ring.PublishRQCons(qp.rqHead + 1)
 		e.completeRecv(qp, &w, false)
 	}

@@ -227,9 +227,12 @@ func (e *Engine) scatterTo(qp *QP, list []sge, off uint32, data []byte) {
 	}
 }
 
-// endReceive completes the current receive with what w says, and frees its slot.
-func (e *Engine) endReceive(qp *QP, w abi.CQE, solicited bool) {
-	w.WRID, w.Opcode, w.ByteLen, w.QPNum = qp.recv.id, abi.WCRecv, qp.recv.got, qp.QPN
+// endReceive completes the current receive; how says its status, VendorErr,
+// WCFlags and what they announce.
+func (e *Engine) endReceive(qp *QP, how abi.CQE, solicited bool) {
+	w := qp.completion(qp.recv.id, qp.rqHead, how.Status)
+	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
+	w.Opcode, w.ByteLen = abi.WCRecv, qp.recv.got
 	qp.dropReceive()
 	qp.rqHead++
 	qp.Ring.PublishRQCons(qp.rqHead)

@@ -30,11 +30,16 @@ type QP struct {
 	Attr     abi.QPAttr // what MODIFY_QP set; QPState is state
 	Ring     ring.ServerQP
 	Doorbell int
+	// UserHandle is the client's: every completion brings it back.
+	UserHandle uint64
 
 	state uint32 // enum ibv_qp_state
 	conn  *Conn  // nil until connected
 	inRun bool
 	gone  bool // removed
+
+	// failed: from a send on, which the ring names, all complete with an entry.
+	failed bool
 
 	// Send queue. sqHead..sqTail are outstanding; sqNext is the next to be cut
 	// into segments. Free-running indices, slot = index & sqMask.
@@ -252,6 +257,8 @@ func (e *Engine) resetQP(qp *QP) {
 	if prod, err := qp.Ring.RQProd(qp.rqHead); err == nil {
 		qp.rqHead = prod
 	}
+	qp.failed = false
+	qp.Ring.ClearFailed()
 	qp.Ring.PublishSQCons(qp.sqHead)
 	qp.Ring.PublishRQCons(qp.rqHead)
 	qp.state = abi.QPSReset

@@ -55,11 +55,22 @@ func (q *ServerQP) RQProd(cons uint32) (uint32, error) {
 // RecvSlots is how many receives fit.
 func (q *ServerQP) RecvSlots() int { return int(q.rqMask) + 1 }
 
-// PublishSQCons tells the client which send slots are free again.
+// PublishSQCons tells the client which sends are complete.
 func (q *ServerQP) PublishSQCons(cons uint32) { atomic.StoreUint32(&q.head.SQCons, cons) }
 
-// PublishRQCons tells the client which receive slots are free again.
+// PublishRQCons tells the client which receives are complete.
 func (q *ServerQP) PublishRQCons(cons uint32) { atomic.StoreUint32(&q.head.RQCons, cons) }
+
+// PublishFailed tells the client that sends from index first on complete with an
+// entry, signaled or not. It comes before the PublishSQCons of the first.
+func (q *ServerQP) PublishFailed(first uint32) {
+	atomic.StoreUint32(&q.head.SQFailed, first)
+	atomic.StoreUint32(&q.head.Failed, 1) // release: partner is the client's load after that of SQCons
+}
+
+// ClearFailed begins a new life of the queue pair, before its indices are
+// published.
+func (q *ServerQP) ClearFailed() { atomic.StoreUint32(&q.head.Failed, 0) }
 
 // ReadSQ copies slot index out: the head into sqe and up to len(sge) elements
 // into sge. NumSGE in sqe is the client's word; the caller checks it against
