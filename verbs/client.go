@@ -32,6 +32,8 @@ type Client struct {
 	ending  sync.Once
 	readers sync.WaitGroup
 
+	pairs atomic.Uint64 // queue pairs made, to tell them apart
+
 	mu       sync.Mutex // guards what follows
 	contexts map[*Context]struct{}
 	channels map[*CompChannel]struct{}

@@ -31,9 +31,11 @@ type CQ struct {
 	ring     ring.ClientCQ
 	mem      []byte
 	bells    ring.ClientBells
-	leftover []Completion // taken out of the ring when a queue pair was closed
-	senders  []*QP        // whose sends complete here
-	getters  []*QP        // whose receives do
+	leftover []abi.CQE      // taken out of the ring when a queue pair was closed
+	senders  []*QP          // whose sends complete here
+	getters  []*QP          // whose receives do
+	pairs    map[uint64]*QP // both, by what completions call them
+	last     *QP            // whose completion was taken last; or nil
 	scratch  [16]abi.CQE
 
 	yield pollYield
@@ -55,7 +57,8 @@ func (x *Context) CreateCQ(cqe int, channel *CompChannel) (*CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{})}
+	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{}),
+		pairs: map[uint64]*QP{}}
 	if err := q.attach(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the error that counts is the first
 		return nil, err
@@ -113,7 +116,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	}
 	q.yield.polled.Store(true)
 	dead := q.ctx.client.dead.Load() // before the ring: what it holds then is all there will be
-	n = q.take(out)
+	n = q.take(out, dead)
 	if dead && n < len(out) {
 		n += q.flushed(out[n:])
 	}
@@ -131,10 +134,10 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	return n, every, err
 }
 
-func (q *CQ) take(out []Completion) (n int) {
-	if len(q.leftover) > 0 {
-		n = copy(out, q.leftover)
-		q.leftover = q.leftover[n:]
+func (q *CQ) take(out []Completion, dead bool) (n int) {
+	for len(q.leftover) > 0 && n < len(out) {
+		n += q.give(&out[n], &q.leftover[0], dead)
+		q.leftover = q.leftover[1:]
 	}
 	for n < len(out) {
 		got := q.ring.Poll(q.scratch[:min(len(q.scratch), len(out)-n)])
@@ -142,11 +145,31 @@ func (q *CQ) take(out []Completion) (n int) {
 			break
 		}
 		for i := range q.scratch[:got] {
-			out[n].from(&q.scratch[i])
-			n++
+			n += q.give(&out[n], &q.scratch[i], dead)
 		}
 	}
 	return n
+}
+
+// give hands a completion to the program and its queue pair the slots it frees.
+// It returns 1, or 0 for one that came after we had flushed its work request:
+// the connection can end before urdmad does.
+func (q *CQ) give(out *Completion, e *abi.CQE, dead bool) int {
+	if p := q.pair(e.UserHandle); p != nil {
+		if dead && p.ring.Lost(e) {
+			return 0
+		}
+		p.ring.Polled(e)
+	}
+	out.from(e)
+	return 1
+}
+
+func (q *CQ) pair(id uint64) *QP {
+	if q.last == nil || q.last.id != id {
+		q.last = q.pairs[id]
+	}
+	return q.last
 }
 
 // Arm asks for one event for the next completion, or with solicitedOnly for the
@@ -299,6 +322,7 @@ func (q *CQ) join(p *QP, sends bool) {
 	} else {
 		q.getters = append(q.getters, p)
 	}
+	q.pairs[p.id] = p
 }
 
 func (q *CQ) leave(p *QP) {
@@ -306,22 +330,29 @@ func (q *CQ) leave(p *QP) {
 	defer q.mu.Unlock()
 	same := func(x *QP) bool { return x == p }
 	q.senders, q.getters = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.getters, same)
+	delete(q.pairs, p.id)
+	q.last = nil
+	q.dropLocked(p)
+}
+
+// drop forgets the completions of a queue pair that are not polled yet.
+func (q *CQ) drop(p *QP) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dropLocked(p)
+}
+
+func (q *CQ) dropLocked(p *QP) {
 	if q.closed {
 		return
 	}
-	rest := slices.DeleteFunc(slices.Clone(q.leftover), func(c Completion) bool { return c.QPN == p.qpn })
+	rest := slices.Clone(q.leftover)
 	for {
 		got := q.ring.Poll(q.scratch[:])
 		if got == 0 {
 			break
 		}
-		for i := range q.scratch[:got] {
-			if q.scratch[i].QPNum != p.qpn {
-				var c Completion
-				c.from(&q.scratch[i])
-				rest = append(rest, c)
-			}
-		}
+		rest = append(rest, q.scratch[:got]...)
 	}
-	q.leftover = rest
+	q.leftover = slices.DeleteFunc(rest, func(e abi.CQE) bool { return e.UserHandle == p.id })
 }

@@ -40,6 +40,7 @@ type QPAttr = abi.QPAttr
 
 // QP is a reliable connected queue pair (ibv_create_qp(3)).
 type QP struct {
+	id             uint64 // in every completion
 	pd             *PD
 	sendCQ, recvCQ *CQ
 	handle, qpn    uint32
@@ -54,12 +55,10 @@ type QP struct {
 	closed  bool
 	ring    ring.ClientQP
 	mem     []byte
-
-	sends, gets workRing
 }
 
 // CreateQP makes a queue pair that takes receives at once and sends once it is
-// connected. The queues' limits are rounded up.
+// connected.
 func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	c := p.ctx.client
 	o.fill()
@@ -70,7 +69,7 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	}
 	req := abi.CreateQPRequest{PD: p.handle, QPType: abi.QPTypeRC, SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
 		Cap: abi.QPCap{MaxSendWR: uint32(o.SendWR), MaxRecvWR: uint32(o.RecvWR), MaxSendSGE: uint32(o.SendSGE),
-			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}}
+			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}, UserHandle: c.pairs.Add(1)}
 	if o.SigAll {
 		req.SQSigAll = 1
 	}
@@ -79,8 +78,8 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &QP{pd: p, sendCQ: sendCQ, recvCQ: recvCQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
-	if err = q.attach(&resp, fds[0]); err == nil {
+	q := &QP{id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
+	if err = q.attach(&resp, fds[0], o.SigAll); err == nil {
 		err = q.ready(c)
 	}
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 }
 
 // attach maps the rings and closes their descriptor.
-func (q *QP) attach(r *abi.QPResponse, fd int) error {
+func (q *QP) attach(r *abi.QPResponse, fd int, sigAll bool) error {
 	defer unix.Close(fd)
 	end := max(uint64(r.SQOffset)+uint64(r.SQEntries)*uint64(r.SQStride), uint64(r.RQOffset)+uint64(r.RQEntries)*uint64(r.RQStride))
 	if r.SQEntries == 0 || r.RQEntries == 0 || end > uint64(r.Bytes) || int(r.Worker) >= q.pd.ctx.client.workers {
@@ -103,12 +102,9 @@ func (q *QP) attach(r *abi.QPResponse, fd int) error {
 		return err
 	}
 	q.mem = mem
-	q.ring.Init(mem, r)
+	q.ring.Init(mem, r, sigAll)
 	q.bells.Init(q.pd.ctx.client.bells, int(r.Worker))
 	q.doorbell = int(r.Doorbell)
-	head := abi.At[abi.QPRing](mem, 0)
-	q.sends = workRing{mem: mem, prod: &head.SQProd, cons: &head.SQCons, offset: int(r.SQOffset), mask: r.SQEntries - 1, stride: r.SQStride}
-	q.gets = workRing{mem: mem, prod: &head.RQProd, cons: &head.RQCons, offset: int(r.RQOffset), mask: r.RQEntries - 1, stride: r.RQStride}
 	return nil
 }
 
@@ -138,7 +134,22 @@ func (q *QP) Modify(attr *QPAttr, mask uint32) error {
 		return err
 	}
 	q.state.Store(resp.Attr.QPState)
+	if mask&abi.QPMaskState != 0 && attr.QPState == abi.QPSReset {
+		q.forget()
+	}
 	return nil
+}
+
+// forget follows a move to RESET: what was posted is gone, and its completions
+// with it.
+func (q *QP) forget() {
+	q.sendCQ.drop(q)
+	q.recvCQ.drop(q)
+	q.sending.Lock()
+	q.getting.Lock()
+	q.ring.Reset()
+	q.getting.Unlock()
+	q.sending.Unlock()
 }
 
 // Query reads the attributes (ibv_query_qp(3)).

@@ -50,8 +50,8 @@ func benchmark(b *testing.B, mtu, size int, op uint32, local bool) {
 				posted++
 			}
 			w.Turn()
-			done += x.Send.Ring.Poll(cqes)
-			for y.Recv.Ring.Poll(cqes) > 0 {
+			done += x.Send.PollInto(cqes)
+			for y.Recv.PollInto(cqes) > 0 {
 			}
 		}
 	}
@@ -86,10 +86,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				x.Ring.WriteSQ(&wr, sge)
 				x.Ring.PublishSQ()
 				x.Bell()
-				for x.Send.Ring.Poll(cqes) == 0 {
+				for x.Send.PollInto(cqes) == 0 {
 					w.Turn()
 				}
-				y.Recv.Ring.Poll(cqes)
+				y.Recv.PollInto(cqes)
 			}
 			for range 100 {
 				one()

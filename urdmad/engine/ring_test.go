@@ -27,6 +27,7 @@ func newScribbler(t testing.TB, seed uint64, local bool) *scribbler {
 	s := &scribbler{w: w}
 	small := abi.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 64}
 	s.a, s.b = w.Pair(local, &small)
+	s.a.Hostile = true
 	s.mine, s.open = s.a.Client.Register(1<<16, rw), s.b.Client.Register(1<<16, rw)
 	s.secret = s.b.Client.Register(1<<16, abi.AccessLocalWrite)
 	s.foreign = w.A.NewClient().Register(1<<16, rw)

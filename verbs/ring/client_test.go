@@ -25,7 +25,7 @@ func seeded(t *testing.T) *rand.Rand {
 func pair(c abi.QPCap) (client ring.ClientQP, server ring.ServerQP, layout abi.QPResponse) {
 	layout = ring.QPLayout(c)
 	mem := make([]byte, layout.Bytes)
-	client.Init(mem, &layout)
+	client.Init(mem, &layout, false)
 	server.Init(mem, &layout)
 	return client, server, layout
 }
@@ -110,6 +110,7 @@ func TestSlotsArriveAsWritten(t *testing.T) {
 				t.Fatalf("slot %d: element %d differs", n, i)
 			}
 		}
+		c.Polled(&abi.CQE{Opcode: abi.WCRecv, Index: rqCons})
 		sqCons, rqCons = sqCons+1, rqCons+1
 		s.PublishSQCons(sqCons)
 		s.PublishRQCons(rqCons)

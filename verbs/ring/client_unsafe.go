@@ -11,51 +11,61 @@ import (
 // receive half are independent: each may be used by one goroutine at a time.
 //
 // A slot is written with WriteSQ, WriteInline or WriteRQ and stays private
-// until the next publish; several slots may share one publish.
+// until the next publish; several slots may share one publish. It is free again
+// once Polled was given its completion or a later one of its queue, or urdmad
+// completed it without one.
 type ClientQP struct {
 	head *abi.QPRing
 	sq   clientQueue
 	rq   clientQueue
 }
 
-// clientQueue is one of the two rings. prod is one past the last slot written,
-// published or not; cons is the last value loaded from urdmad.
-type clientQueue struct {
-	mem    []byte // the slots
-	stride uint32
-	maxSGE uint32
-	mask   uint32
-	prod   uint32
-	cons   uint32
-}
-
-func (c *clientQueue) init(mem []byte, offset, entries, stride, maxSGE uint32) {
-	*c = clientQueue{mem: mem[offset : offset+entries*stride], stride: stride, mask: entries - 1, maxSGE: maxSGE}
-}
-
-// reserve returns the next free slot, or nil. theirs is urdmad's index.
-func (c *clientQueue) reserve(theirs *uint32) []byte {
-	if c.prod-c.cons > c.mask {
-		c.cons = atomic.LoadUint32(theirs) // partner: urdmad's publish after it copied the slot
-		if c.prod-c.cons > c.mask {
-			return nil
-		}
-	}
-	at := (c.prod & c.mask) * c.stride
-	return c.mem[at : at+c.stride]
-}
-
-func (c *clientQueue) free(theirs *uint32) int {
-	c.cons = atomic.LoadUint32(theirs) // partner: urdmad's publish after it copied the slot
-	return int(c.mask + 1 - (c.prod - c.cons))
-}
-
 // Init attaches to the memory that the response to CREATE_QP describes, with
-// empty rings.
-func (q *ClientQP) Init(mem []byte, r *abi.QPResponse) {
-	*q = ClientQP{head: abi.At[abi.QPRing](mem, 0)}
-	q.sq.init(mem, r.SQOffset, r.SQEntries, r.SQStride, r.Cap.MaxSendSGE)
-	q.rq.init(mem, r.RQOffset, r.RQEntries, r.RQStride, r.Cap.MaxRecvSGE)
+// empty rings. sigAll is what CREATE_QP said.
+func (q *ClientQP) Init(mem []byte, r *abi.QPResponse, sigAll bool) {
+	h := abi.At[abi.QPRing](mem, 0)
+	*q = ClientQP{head: h}
+	q.sq = clientQueue{mem: mem[r.SQOffset:][:r.SQEntries*r.SQStride], stride: r.SQStride, mask: r.SQEntries - 1,
+		depth: r.Cap.MaxSendWR, maxSGE: r.Cap.MaxSendSGE, all: sigAll, head: h, published: &h.SQProd, done: &h.SQCons}
+	q.rq = clientQueue{mem: mem[r.RQOffset:][:r.RQEntries*r.RQStride], stride: r.RQStride, mask: r.RQEntries - 1,
+		depth: r.Cap.MaxRecvWR, maxSGE: r.Cap.MaxRecvSGE, all: true, head: h, published: &h.RQProd, done: &h.RQCons}
+}
+
+func (q *ClientQP) of(e *abi.CQE) *clientQueue {
+	if e.Opcode&abi.WCRecv != 0 {
+		return &q.rq
+	}
+	return &q.sq
+}
+
+// Polled notes that a completion of this queue pair was polled. It and the two
+// Lost belong to whoever polls; posting goes on meanwhile.
+func (q *ClientQP) Polled(e *abi.CQE) {
+	atomic.StoreUint32(&q.of(e).polled, e.Index+1) // partner: the load when the queue looks full
+}
+
+// Lost reports whether LostSend or LostRecv has made up the completion of the
+// same work request before.
+func (q *ClientQP) Lost(e *abi.CQE) bool { return q.of(e).stale(e.Index) }
+
+// LostSend takes the oldest send that lacks a completion that urdmad, which has
+// ended, owed it. The completion queue must have been emptied.
+func (q *ClientQP) LostSend() (id uint64, opcode uint32, ok bool) { return q.sq.lost() }
+
+// LostRecv is LostSend for receives.
+func (q *ClientQP) LostRecv() (id uint64, ok bool) {
+	id, _, ok = q.rq.lost()
+	return id, ok
+}
+
+// RecvsLeft is how many receives were posted whose completion was not polled.
+func (q *ClientQP) RecvsLeft() int { return int(q.rq.prod - q.rq.unpolled()) }
+
+// Reset follows urdmad's move to RESET: nothing is posted, and the completions of
+// what was are not to be polled any more.
+func (q *ClientQP) Reset() {
+	q.sq.reset()
+	q.rq.reset()
 }
 
 // MaxSGE is how many scatter/gather elements a send work request may have,
@@ -65,8 +75,8 @@ func (q *ClientQP) MaxInline() int  { return int(q.sq.stride - sqHeadBytes) }
 func (q *ClientQP) MaxRecvSGE() int { return int(q.rq.maxSGE) }
 
 // FreeSQ and FreeRQ are how many slots can be written now.
-func (q *ClientQP) FreeSQ() int { return q.sq.free(&q.head.SQCons) }
-func (q *ClientQP) FreeRQ() int { return q.rq.free(&q.head.RQCons) }
+func (q *ClientQP) FreeSQ() int { return q.sq.free() }
+func (q *ClientQP) FreeRQ() int { return q.rq.free() }
 
 // WriteSQ writes a send work request; NumSGE is taken from sge. False means
 // that the queue is full or the list longer than MaxSGE.
@@ -74,7 +84,7 @@ func (q *ClientQP) WriteSQ(w *abi.SQE, sge []abi.SGE) bool {
 	if len(sge) > q.MaxSGE() {
 		return false
 	}
-	slot := q.sq.reserve(&q.head.SQCons)
+	slot := q.sq.reserve()
 	if slot == nil {
 		return false
 	}
@@ -97,7 +107,7 @@ func (q *ClientQP) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
 	if total > q.MaxInline() {
 		return false
 	}
-	slot := q.sq.reserve(&q.head.SQCons)
+	slot := q.sq.reserve()
 	if slot == nil {
 		return false
 	}
@@ -124,7 +134,7 @@ func (q *ClientQP) WriteRQ(id uint64, sge []abi.SGE) bool {
 	if len(sge) > q.MaxRecvSGE() {
 		return false
 	}
-	slot := q.rq.reserve(&q.head.RQCons)
+	slot := q.rq.reserve()
 	if slot == nil {
 		return false
 	}

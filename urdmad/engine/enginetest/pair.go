@@ -1,6 +1,8 @@
 package enginetest
 
 import (
+	"encoding/binary"
+
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -13,6 +15,8 @@ type CQ struct {
 	Ring   ring.ClientCQ
 	Mem    []byte  // the ring's memory
 	Events *Events // of its channel
+
+	users map[uint64]*QP // by handle
 }
 
 // NewCQ makes a completion queue with a channel.
@@ -20,7 +24,7 @@ func (c *Client) NewCQ(n int) *CQ {
 	layout := ring.CQLayout(uint32(n))
 	mem := make([]byte, layout.Bytes)
 	c.handles++
-	q := &CQ{Client: c, Mem: mem, Events: newEvents(c.Host.World.T)}
+	q := &CQ{Client: c, Mem: mem, Events: newEvents(c.Host.World.T), users: map[uint64]*QP{}}
 	q.Q = &engine.CQ{Handle: c.handles, Client: c.E, Channel: q.Events.Engine, Async: c.Async.Engine}
 	q.Q.Ring.Init(mem, &layout)
 	q.Ring.Init(mem, &layout)
@@ -30,7 +34,37 @@ func (c *Client) NewCQ(n int) *CQ {
 // Poll takes all completions there are.
 func (q *CQ) Poll() []abi.CQE {
 	out := make([]abi.CQE, q.Ring.Entries())
-	return out[:q.Ring.Poll(out)]
+	return out[:q.PollInto(out)]
+}
+
+// PollInto takes up to len(out) completions. Each has to name its queue pair and
+// its work request.
+func (q *CQ) PollInto(out []abi.CQE) int {
+	n := q.Ring.Poll(out)
+	for i := range out[:n] {
+		p := q.users[out[i].UserHandle]
+		switch {
+		case p == nil:
+			q.Client.Host.World.T.Fatalf("completion %+v of an unknown queue pair", out[i])
+		case !p.Hostile:
+			p.check(&out[i])
+		}
+		p.Ring.Polled(&out[i])
+	}
+	return n
+}
+
+// check compares a completion with the slot that it names, which nobody writes
+// before it is polled.
+func (q *QP) check(e *abi.CQE) {
+	l := &q.Layout
+	at := l.SQOffset + (e.Index&(l.SQEntries-1))*l.SQStride
+	if e.Opcode&abi.WCRecv != 0 {
+		at = l.RQOffset + (e.Index&(l.RQEntries-1))*l.RQStride
+	}
+	if id := binary.NativeEndian.Uint64(q.Mem[at:]); e.WRID != id || e.QPNum != q.Q.QPN {
+		q.Client.Host.World.T.Fatalf("completion %+v; its slot has id %d of QP %d", *e, id, q.Q.QPN)
+	}
 }
 
 // TakeEvents counts and takes completion events.
@@ -53,6 +87,7 @@ type QP struct {
 	Send   *CQ
 	Recv   *CQ
 
+	Hostile   bool // it may change its slots at any time
 	destroyed bool
 }
 
@@ -74,9 +109,11 @@ func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv}
 	q.Mem = make([]byte, q.Layout.Bytes)
 	c.handles++
-	q.Q = &engine.QP{Handle: c.handles, Client: c.E, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine, Cap: q.Layout.Cap}
+	q.Q = &engine.QP{Handle: c.handles, Client: c.E, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine, Cap: q.Layout.Cap,
+		UserHandle: uint64(c.handles) << 32}
+	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
 	q.Q.Ring.Init(q.Mem, &q.Layout)
-	q.Ring.Init(q.Mem, &q.Layout)
+	q.Ring.Init(q.Mem, &q.Layout, false)
 	t.Cleanup(q.Destroy)
 	c.Host.Do(func() {
 		if err := c.Host.Engine.AddQP(q.Q, &q.Layout); err != nil {
@@ -126,6 +163,9 @@ func (q *QP) Bell() { q.Client.Bells.Ring(q.Q.Doorbell) }
 func (q *QP) Modify(state uint32) (err error) {
 	h := q.Client.Host
 	h.Do(func() { err = h.Engine.ModifyQP(q.Q, abi.QPMaskState, &abi.QPAttr{QPState: state}) })
+	if err == nil && state == abi.QPSReset {
+		q.Ring.Reset()
+	}
 	return err
 }
 

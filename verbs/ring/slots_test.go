@@ -1,0 +1,312 @@
+package ring_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// request is a work request in the model of a queue.
+type request struct {
+	id       uint64
+	signaled bool
+	done     bool // urdmad has completed it
+	silent   bool // ... and that made no completion
+}
+
+// slotModel is what a client's queue should know: every request from the first
+// whose slot is in use on, and the completions nobody has polled.
+type slotModel struct {
+	random *rand.Rand
+	c      ring.ClientQP
+	s      ring.ServerQP
+	recv   bool
+	all    bool // every request makes a completion
+
+	depth  int
+	base   uint32 // index of queue[0]
+	queue  []request
+	cqes   []abi.CQE
+	failed bool
+	posted uint64
+}
+
+func newSlotModel(r *rand.Rand, depth int, recv, sigAll bool) *slotModel {
+	m := &slotModel{random: r, depth: depth, recv: recv, all: recv || sigAll, base: uint32(-r.IntN(200))}
+	layout := ring.QPLayout(abi.QPCap{MaxSendWR: uint32(depth), MaxRecvWR: uint32(depth), MaxSendSGE: 1, MaxRecvSGE: 1})
+	mem := make([]byte, layout.Bytes)
+	m.c.Init(mem, &layout, sigAll)
+	m.s.Init(mem, &layout)
+	startAt(&m.c, &m.s, m.base)
+	return m
+}
+
+func (m *slotModel) free() int {
+	if m.recv {
+		return m.c.FreeRQ()
+	}
+	return m.c.FreeSQ()
+}
+
+func (m *slotModel) post() bool {
+	r := request{id: m.posted, signaled: m.all || m.random.IntN(3) == 0}
+	ok := false
+	if m.recv {
+		ok = m.c.WriteRQ(r.id, nil)
+		m.c.PublishRQ()
+	} else {
+		w := abi.SQE{WRID: r.id, Opcode: abi.WRRDMARead}
+		if r.signaled && m.random.IntN(2) == 0 || r.signaled && !m.all {
+			w.Flags = abi.SendSignaled
+		}
+		ok = m.c.WriteSQ(&w, nil)
+		m.c.PublishSQ()
+	}
+	if ok {
+		m.queue = append(m.queue, r)
+		m.posted++
+	}
+	return ok
+}
+
+// complete is urdmad's: it completes the oldest request that is not done. With
+// lose it dies before the completion can be seen.
+func (m *slotModel) complete(lose bool) {
+	for i := range m.queue {
+		r := &m.queue[i]
+		if r.done {
+			continue
+		}
+		index := m.base + uint32(i)
+		r.done, r.silent = true, !r.signaled && !m.failed
+		e := abi.CQE{WRID: r.id, Index: index}
+		if m.recv {
+			e.Opcode = abi.WCRecv
+			m.s.PublishRQCons(index + 1)
+		} else {
+			m.s.PublishSQCons(index + 1)
+		}
+		if !r.silent && !lose {
+			m.cqes = append(m.cqes, e)
+		}
+		return
+	}
+}
+
+// fail is urdmad's, too: the next to be completed is the first that fails.
+func (m *slotModel) fail() {
+	if m.failed || m.recv {
+		return
+	}
+	m.failed = true
+	i := 0
+	for i < len(m.queue) && m.queue[i].done {
+		i++
+	}
+	m.s.PublishFailed(m.base + uint32(i))
+}
+
+func (m *slotModel) poll() {
+	if len(m.cqes) == 0 {
+		return
+	}
+	e := m.cqes[0]
+	m.cqes = m.cqes[1:]
+	m.c.Polled(&e)
+	n := int(e.Index + 1 - m.base)
+	m.base, m.queue = e.Index+1, m.queue[n:]
+}
+
+// settle drops what is free in the model.
+func (m *slotModel) settle() {
+	for len(m.queue) > 0 && m.queue[0].silent {
+		m.base, m.queue = m.base+1, m.queue[1:]
+	}
+}
+
+func (m *slotModel) reset() {
+	stale := m.cqes
+	m.base += uint32(len(m.queue))
+	m.queue, m.cqes, m.failed = nil, nil, false
+	m.s.ClearFailed()
+	m.s.PublishSQCons(m.base)
+	m.s.PublishRQCons(m.base)
+	m.c.Reset()
+	for _, e := range stale { // somebody took it just before
+		m.c.Polled(&e)
+	}
+}
+
+// TestSlotsAreFreeWhenPolled compares a queue with the model, across the wrap of
+// its indices, errors and resets included; at the end urdmad dies, and what it
+// owes is what the model lacks.
+func TestSlotsAreFreeWhenPolled(t *testing.T) {
+	for _, kind := range []struct {
+		name         string
+		recv, sigAll bool
+	}{{"send", false, false}, {"all signaled", false, true}, {"receive", true, false}} {
+		t.Run(kind.name, func(t *testing.T) {
+			random := seeded(t)
+			for range 300 {
+				m := newSlotModel(random, 1+random.IntN(20), kind.recv, kind.sigAll)
+				m.run(t)
+				m.die(t)
+			}
+		})
+	}
+}
+
+func (m *slotModel) run(t *testing.T) {
+	for step := range 500 {
+		switch n := m.random.IntN(100); {
+		case n < 45:
+			m.settle()
+			used := len(m.queue)
+			if ok := m.post(); ok != (used < m.depth) {
+				t.Fatalf("step %d: posting with %d of %d slots in use: %v", step, used, m.depth, ok)
+			}
+		case n < 75:
+			m.complete(false)
+		case n < 97:
+			m.poll()
+		case n < 98:
+			m.fail()
+		case n < 99:
+			m.reset()
+		}
+		if len(m.cqes) > m.depth {
+			t.Fatalf("step %d: %d completions of a queue of %d", step, len(m.cqes), m.depth)
+		}
+		if m.random.IntN(2) == 0 {
+			m.settle()
+			if got, want := m.free(), m.depth-len(m.queue); got != want {
+				t.Fatalf("step %d: %d slots are free, expected %d", step, got, want)
+			}
+		}
+	}
+}
+
+// die: urdmad goes between index and completion, then the client empties its
+// queue and makes up the rest.
+func (m *slotModel) die(t *testing.T) {
+	if m.random.IntN(2) == 0 {
+		m.complete(true)
+	}
+	for len(m.cqes) > 0 {
+		m.poll()
+	}
+	for _, r := range m.queue {
+		if r.silent {
+			continue
+		}
+		if id, ok := m.lost(); !ok || id != r.id {
+			t.Fatalf("lost: %d, %v; expected %d", id, ok, r.id)
+		}
+	}
+	if id, ok := m.lost(); ok {
+		t.Fatalf("%d is lost, which was completed", id)
+	}
+}
+
+func (m *slotModel) lost() (id uint64, ok bool) {
+	if m.recv {
+		return m.c.LostRecv()
+	}
+	id, op, ok := m.c.LostSend()
+	if ok && op != abi.WRRDMARead {
+		return id, false
+	}
+	return id, ok
+}
+
+// TestOldPollsSayNothing: with nothing but silent sends the index of the last
+// completion polled is overtaken by 2^32 and must not count a second time.
+func TestOldPollsSayNothing(t *testing.T) {
+	c, s, _ := pair(abi.QPCap{MaxSendWR: 4, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
+	startAt(&c, &s, 0)
+	c.WriteSQ(&abi.SQE{Flags: abi.SendSignaled}, nil)
+	s.PublishSQCons(1)
+	c.Polled(&abi.CQE{Index: 0})
+	if c.FreeSQ() != 4 {
+		t.Fatal("a polled slot is not free")
+	}
+	ring.PassSilently(&c, 0xfffffffe) // all but one of 2^32 sends
+	s.PublishSQCons(0xffffffff)
+	for id := range uint64(4) {
+		if !c.WriteSQ(&abi.SQE{WRID: id}, nil) {
+			t.Fatal("a free slot is refused")
+		}
+	}
+	if c.WriteSQ(&abi.SQE{}, nil) || c.FreeSQ() != 0 {
+		t.Error("a slot is free that urdmad has not completed")
+	}
+	c.PublishSQ()
+	for want := range uint64(4) {
+		if id, _, ok := c.LostSend(); !ok || id != want {
+			t.Fatalf("lost: %d, %v; expected %d, which urdmad has not completed", id, ok, want)
+		}
+	}
+}
+
+// TestSlotsBothAtOnce posts, completes and polls in goroutines of their own, for
+// the race detector.
+func TestSlotsBothAtOnce(t *testing.T) {
+	const total, depth = 20000, 8
+	c, s, _ := pair(abi.QPCap{MaxSendWR: depth, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
+	startAt(&c, &s, 0xffffff00)
+	cqes := make(chan abi.CQE, depth) // as large as the queue: it never blocks
+	var unpolled atomic.Int32
+	go func() {
+		for cons, n := uint32(0xffffff00), uint64(0); n < total; {
+			prod, err := s.SQProd(cons)
+			if err != nil {
+				panic(err)
+			}
+			for ; cons != prod; cons++ {
+				var e abi.SQE
+				s.ReadSQ(cons, &e, nil)
+				if e.WRID != n {
+					panic(fmt.Sprintf("request %d, expected %d", e.WRID, n))
+				}
+				n++
+				s.PublishSQCons(cons + 1)
+				if e.Flags&abi.SendSignaled != 0 {
+					if unpolled.Add(1) > depth {
+						panic("more completions than slots")
+					}
+					cqes <- abi.CQE{WRID: e.WRID, Index: cons}
+				}
+			}
+			runtime.Gosched()
+		}
+		close(cqes)
+	}()
+	go func() {
+		for n := uint64(0); n < total; {
+			w := abi.SQE{WRID: n}
+			if n%3 == 0 {
+				w.Flags = abi.SendSignaled
+			}
+			if c.WriteSQ(&w, nil) {
+				c.PublishSQ()
+				n++
+			} else {
+				runtime.Gosched()
+			}
+		}
+	}()
+	next := uint64(0)
+	for e := range cqes {
+		unpolled.Add(-1)
+		c.Polled(&e)
+		if e.WRID != next {
+			t.Fatalf("completion of %d, expected %d", e.WRID, next)
+		}
+		next += 3
+	}
+}

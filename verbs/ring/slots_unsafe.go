@@ -1,0 +1,144 @@
+package ring
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"urdma/verbs/abi"
+)
+
+// clientQueue is one of a queue pair's two rings. Whoever posts owns it, but for
+// polled, which whoever polls writes. Indices run freely: a distance is the
+// difference of two, and none is as long as the index range.
+type clientQueue struct {
+	mem    []byte // the slots
+	stride uint32
+	maxSGE uint32
+	mask   uint32
+	depth  uint32 // slots that may be in use
+	all    bool   // every work request makes a completion
+
+	head      *abi.QPRing
+	published *uint32 // our index, as urdmad sees it
+	done      *uint32 // urdmad's index: one past the last work request completed
+
+	prod uint32 // one past the last slot written, published or not
+	cons uint32 // first slot in use; also read by whoever polls
+	seen uint32 // the value of polled that cons accounts for; likewise
+
+	polled uint32 // one past the newest work request whose completion was polled
+	losing bool   // lost has taken some
+}
+
+// reserve returns the next free slot, or nil.
+func (c *clientQueue) reserve() []byte {
+	if c.prod-c.cons >= c.depth && !c.reclaim() {
+		return nil
+	}
+	return c.slot(c.prod)
+}
+
+func (c *clientQueue) slot(index uint32) []byte {
+	at := (index & c.mask) * c.stride
+	return c.mem[at : at+c.stride]
+}
+
+func (c *clientQueue) free() int {
+	c.takePolled()
+	c.takeSilent()
+	return int(c.depth - (c.prod - c.cons))
+}
+
+// reclaim looks for slots that have become free.
+func (c *clientQueue) reclaim() bool {
+	c.takePolled()
+	if c.prod-c.cons >= c.depth {
+		c.takeSilent()
+	}
+	return c.prod-c.cons < c.depth
+}
+
+// takePolled frees what lies before the newest completion polled. A value seen
+// before says nothing: cons may have passed it since, by any distance.
+func (c *clientQueue) takePolled() {
+	p := atomic.LoadUint32(&c.polled)
+	if p == c.seen {
+		return
+	}
+	if p-c.cons <= c.prod-c.cons {
+		atomic.StoreUint32(&c.cons, p)
+	}
+	atomic.StoreUint32(&c.seen, p) // after cons: partner is the load in unpolled
+}
+
+// takeSilent frees the oldest slots as far as urdmad completed them without a
+// completion.
+func (c *clientQueue) takeSilent() {
+	if c.all {
+		return
+	}
+	done, cons := atomic.LoadUint32(c.done), c.cons // partner: urdmad's publish after it is done with the slot
+	if done-cons > c.prod-cons {
+		return
+	}
+	for cons != done && c.silent(cons) {
+		cons++
+	}
+	atomic.StoreUint32(&c.cons, cons)
+}
+
+// silent reports whether a send that urdmad completed made no completion.
+func (c *clientQueue) silent(index uint32) bool {
+	if (*abi.SQE)(unsafe.Pointer(&c.slot(index)[0])).Flags&abi.SendSignaled != 0 {
+		return false
+	}
+	return atomic.LoadUint32(&c.head.Failed) == 0 || int32(index-atomic.LoadUint32(&c.head.SQFailed)) < 0
+}
+
+// unpolled is the oldest work request that may still have to complete, as others
+// than who posts see it.
+func (c *clientQueue) unpolled() uint32 {
+	seen := atomic.LoadUint32(&c.seen)
+	if p := atomic.LoadUint32(&c.polled); p != seen {
+		return p
+	}
+	return atomic.LoadUint32(&c.cons)
+}
+
+// lost takes the oldest work request that urdmad, which is no more, owes a
+// completion: its ID and, of a send, its opcode. What is published counts: a
+// goroutine that posts at this moment is served next time.
+func (c *clientQueue) lost() (id uint64, opcode uint32, ok bool) {
+	prod, done := atomic.LoadUint32(c.published), atomic.LoadUint32(c.done)
+	at := c.unpolled()
+	if c.losing {
+		at = atomic.LoadUint32(&c.polled)
+	}
+	for ; int32(prod-at) > 0; at++ {
+		if int32(done-at) > 0 && !c.all && c.silent(at) {
+			continue
+		}
+		head := (*abi.SQE)(unsafe.Pointer(&c.slot(at)[0])) // a receive's begins with its ID as well
+		id, opcode = head.WRID, head.Opcode
+		if int32(atomic.LoadUint32(&c.cons)-at) > 0 {
+			continue // freed, and perhaps used again, while we looked
+		}
+		atomic.StoreUint32(&c.polled, at+1)
+		c.losing = true
+		return id, opcode, true
+	}
+	return 0, 0, false
+}
+
+// stale reports whether index is one that lost has taken. Only after urdmad's end
+// does a completion like that mean anything.
+func (c *clientQueue) stale(index uint32) bool {
+	return atomic.LoadUint32(&c.polled)-1-index < c.depth
+}
+
+// reset forgets all that was posted.
+func (c *clientQueue) reset() {
+	atomic.StoreUint32(&c.polled, c.prod)
+	atomic.StoreUint32(&c.cons, c.prod)
+	atomic.StoreUint32(&c.seen, c.prod)
+}
