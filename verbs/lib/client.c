@@ -85,7 +85,7 @@ static int greet(struct urdma_client *client)
 	memcpy(client->sysfs_path, response.sysfs_path, sizeof(client->sysfs_path) - 1);
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
 	close(fds[0]);
-	return status;
+	return status ? status : urdma_pairs_init(client);
 }
 
 static int read_devices(struct urdma_client *client)
@@ -118,6 +118,7 @@ static void discard(struct urdma_client *client)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
 	free(client->info);
 	free(client->shared);
+	free(client->pairs);
 	free(client);
 }
 

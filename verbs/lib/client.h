@@ -26,6 +26,13 @@ struct urdma_handle {
 #define URDMA_HANDLE_BUCKETS 1024u
 
 struct urdma_device;
+struct urdma_qp;
+
+/* A queue pair as completions name it (handles.c). */
+struct urdma_pair {
+	uint64_t name; /* 0: nobody is found here */
+	struct urdma_qp *qp; /* NULL: the entry is free */
+};
 
 struct urdma_client {
 	uint32_t state; /* enum urdma_client_state; loaded and stored atomically */
@@ -47,12 +54,39 @@ struct urdma_client {
 	pthread_mutex_t handles_lock; /* recursive */
 	struct urdma_handle *handles[URDMA_HANDLE_BUCKETS];
 
+	struct urdma_pair *pairs; /* written under handles_lock */
+	uint32_t max_pairs;       /* as many as there are doorbells */
+	uint32_t pairs_made;
+
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given (mr.c) */
 };
 
 /* handles.c */
 void urdma_handles_init(struct urdma_client *client);
+/* 0 or ENOMEM; once client->workers is known. */
+int urdma_pairs_init(struct urdma_client *client);
+
+/*
+ * A completion names its queue pair by a number that no other has had, never by
+ * its address: urdmad can still push completions after the connection is over
+ * and the queue pair freed. Who looks one up holds the lock of a completion
+ * queue of the queue pair. Who destroys it calls hide, takes and drops the locks
+ * of both, and calls forget.
+ */
+int urdma_pairs_add(struct urdma_client *client, struct urdma_qp *qp, uint64_t *name);
+void urdma_pairs_hide(struct urdma_client *client, uint64_t name);
+void urdma_pairs_forget(struct urdma_client *client, uint64_t name);
+
+static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *client, uint64_t name)
+{
+	const struct urdma_pair *pair;
+
+	if ((uint32_t)name >= client->max_pairs)
+		return NULL;
+	pair = &client->pairs[(uint32_t)name];
+	return __atomic_load_n(&pair->name, __ATOMIC_ACQUIRE) == name ? __atomic_load_n(&pair->qp, __ATOMIC_RELAXED) : NULL;
+}
 
 /* device.c: fills client->devices from client->info. */
 int urdma_devices_make(struct urdma_client *client);

@@ -2,7 +2,8 @@
  * death.c - what urdmad's end looks like to a program: what a device's does.
  * Every outstanding work request completes with IBV_WC_WR_FLUSH_ERR, armed
  * queues raise their event, the context reports IBV_EVENT_DEVICE_FATAL, and
- * posting answers EIO. The rings outlive urdmad: they say what is outstanding.
+ * posting answers EIO. The rings outlive urdmad: what was posted and neither
+ * polled nor completed silently is outstanding (queue.c).
  */
 #include <string.h>
 
@@ -17,56 +18,31 @@ static void fill_flushed(const struct urdma_qp *qp, uint64_t wr_id, uint32_t opc
 	out->qp_num = qp->ex.qp_base.qp_num;
 }
 
-/* The oldest index that neither urdmad completed nor we flushed. Whichever is
- * ahead counts; they are never half the index range apart. */
-static uint32_t oldest(const struct urdma_queue *q)
+static uint32_t flushed_opcode(uint32_t opcode)
 {
-	uint32_t cons = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
-
-	return (int32_t)(q->flushed - cons) > 0 ? q->flushed : cons;
-}
-
-/* The slot of the next request to flush, or NULL; forgets it if take. What was
- * published counts: a thread that posts at this moment is served next time. */
-static const void *next_flushed(struct urdma_queue *q, bool take)
-{
-	uint32_t at = oldest(q), prod = __atomic_load_n(q->shared_prod, __ATOMIC_ACQUIRE);
-
-	if ((int32_t)(prod - at) <= 0)
-		return NULL;
-	if (take)
-		q->flushed = at + 1;
-	return q->slots + (size_t)(at & q->mask) * q->stride;
-}
-
-static uint32_t flushed_opcode(const struct urdma_abi_sqe *slot)
-{
-	const struct urdma_opcode *op = urdma_opcode(slot->opcode);
+	const struct urdma_opcode *op = urdma_opcode(opcode);
 
 	return op ? op->wc : (uint32_t)IBV_WC_SEND;
 }
 
-/* With cq->lock held. */
+/* With cq->lock held, and the ring empty; takes it if there is an out. */
 static bool next_of_all(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 {
-	const struct urdma_abi_sqe *sqe;
-	const struct urdma_abi_rqe *rqe;
+	struct urdma_lost lost;
 	struct urdma_qp *qp;
 
-	for (qp = cq->senders; qp; qp = qp->next_sender) {
-		sqe = next_flushed(&qp->sq, out != NULL);
-		if (sqe && out)
-			fill_flushed(qp, sqe->wr_id, flushed_opcode(sqe), out);
-		if (sqe)
+	for (qp = cq->senders; qp; qp = qp->next_sender)
+		if (urdma_queue_lost(&qp->sq, out != NULL, &lost)) {
+			if (out)
+				fill_flushed(qp, lost.wr_id, flushed_opcode(lost.opcode), out);
 			return true;
-	}
-	for (qp = cq->receivers; qp; qp = qp->next_receiver) {
-		rqe = next_flushed(&qp->rq, out != NULL);
-		if (rqe && out)
-			fill_flushed(qp, rqe->wr_id, IBV_WC_RECV, out);
-		if (rqe)
+		}
+	for (qp = cq->receivers; qp; qp = qp->next_receiver)
+		if (urdma_queue_lost(&qp->rq, out != NULL, &lost)) {
+			if (out)
+				fill_flushed(qp, lost.wr_id, IBV_WC_RECV, out);
 			return true;
-	}
+		}
 	return false;
 }
 

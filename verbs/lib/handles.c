@@ -1,4 +1,5 @@
-/* handles.c - from the handle an event carries to the object it names. */
+/* handles.c - from the handle that an event or a completion carries to the
+ * object it names. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -71,4 +72,44 @@ void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint
 	entry = *slot_of(client, kind, handle);
 	urdma_handles_unlock(client);
 	return entry ? entry->object : NULL;
+}
+
+int urdma_pairs_init(struct urdma_client *client)
+{
+	client->max_pairs = client->workers * URDMA_ABI_DOORBELLS;
+	client->pairs = calloc(client->max_pairs, sizeof(*client->pairs));
+	return client->pairs ? 0 : ENOMEM;
+}
+
+/* The lower half of the name is the entry, the upper counts. */
+int urdma_pairs_add(struct urdma_client *client, struct urdma_qp *qp, uint64_t *name)
+{
+	struct urdma_pair *pair;
+	int status = ENOMEM;
+
+	urdma_handles_lock(client);
+	for (uint32_t i = 0; i < client->max_pairs && status; i++) {
+		pair = &client->pairs[(client->pairs_made + i) % client->max_pairs];
+		if (pair->qp)
+			continue;
+		*name = (uint64_t)(client->pairs_made + 1) << 32 | (uint32_t)(pair - client->pairs);
+		__atomic_store_n(&pair->qp, qp, __ATOMIC_RELAXED);
+		__atomic_store_n(&pair->name, *name, __ATOMIC_RELEASE);
+		client->pairs_made++;
+		status = 0;
+	}
+	urdma_handles_unlock(client);
+	return status;
+}
+
+void urdma_pairs_hide(struct urdma_client *client, uint64_t name)
+{
+	__atomic_store_n(&client->pairs[(uint32_t)name].name, 0, __ATOMIC_RELEASE);
+}
+
+void urdma_pairs_forget(struct urdma_client *client, uint64_t name)
+{
+	urdma_handles_lock(client);
+	__atomic_store_n(&client->pairs[(uint32_t)name].qp, NULL, __ATOMIC_RELAXED);
+	urdma_handles_unlock(client);
 }

@@ -76,15 +76,21 @@ struct urdma_cq {
 struct urdma_queue {
 	struct urdma_lock lock; /* of the fields below */
 	uint32_t prod;          /* our own copy of what we published, and ahead of it while posting */
-	uint32_t cons;          /* as last loaded */
-	uint32_t depth;         /* work requests that may be outstanding */
+	uint32_t cons;          /* the first slot in use; also read by who polls */
+	uint32_t seen;          /* the value of polled that cons accounts for; likewise */
+	uint32_t depth;         /* slots that may be in use */
 	uint32_t mask;
 	uint32_t stride;
 	uint32_t max_sge;
-	uint32_t flushed;       /* first index that was not yet flushed after urdmad's end */
+	bool all_signaled;      /* every work request makes a completion */
 	uint8_t *slots;
+	struct urdma_abi_qp_ring *ring;
 	uint32_t *shared_prod;  /* we store, urdmad loads */
 	uint32_t *shared_cons;  /* urdmad stores, we load */
+
+	uint8_t apart[64];      /* posting and polling may be different threads' */
+	uint32_t polled;        /* one past the newest request whose completion was polled; under the CQ's lock */
+	bool losing;            /* urdma_queue_lost has taken some; likewise */
 };
 
 /* ibv_wr_start .. ibv_wr_complete. */
@@ -98,6 +104,7 @@ struct urdma_builder {
 struct urdma_qp {
 	struct ibv_qp_ex ex; /* prefix of it: struct ibv_qp */
 	struct urdma_client *client;
+	uint64_t user_handle; /* how completions name it, see handles.c */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	struct urdma_abi_qp_ring *ring;
 	size_t bytes;
@@ -159,7 +166,7 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
-/* Forgets the completions of a queue pair that is no more. */
+/* Takes the completions of a queue pair that is no more out of the ring. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 /* What an empty poll does, without the lock: yield, and see whether urdmad lives. */
 void urdma_cq_empty(struct urdma_cq *cq);
@@ -190,6 +197,28 @@ uint64_t urdma_opcode_send_ops(void);
 /* queue.c: the client's side of a send or receive ring. */
 /* A slot for one more work request, or NULL: the queue is full. */
 void *urdma_queue_slot(struct urdma_queue *queue);
+/* The queue that a completion is of. */
+static inline struct urdma_queue *urdma_queue_of(struct urdma_qp *qp, const struct urdma_abi_cqe *e)
+{
+	return e->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
+}
+/* Notes that a completion was polled; the caller holds the lock of its completion queue. */
+static inline void urdma_queue_polled(struct urdma_queue *queue, uint32_t index)
+{
+	__atomic_store_n(&queue->polled, index + 1, __ATOMIC_RELEASE);
+}
+/* What urdmad, which is no more, owes a completion. */
+struct urdma_lost {
+	uint64_t wr_id;
+	uint32_t opcode; /* enum ibv_wr_opcode; of a send */
+};
+/* The oldest such request, and with take its completion; the caller holds the
+ * lock of the completion queue, which is empty. */
+bool urdma_queue_lost(struct urdma_queue *queue, bool take, struct urdma_lost *out);
+/* After urdmad's end: whether urdma_queue_lost has taken index. */
+bool urdma_queue_was_lost(const struct urdma_queue *queue, uint32_t index);
+/* Forgets all that was posted. */
+void urdma_queue_reset(struct urdma_queue *queue);
 /* Makes everything up to queue->prod visible to urdmad. */
 void urdma_queue_publish(struct urdma_queue *queue);
 /* 0 if requests may be posted to a queue pair in its state, else an errno. */

@@ -7,9 +7,21 @@
  * 0.3 µs): a spinning program learns of its end within a millisecond or so. */
 #define CHECK_EVERY 16384u
 
-/* Completions of a destroyed queue pair are overwritten with this status,
- * which verbs doesn't have, and skipped. */
-#define STATUS_FORGOTTEN 0xffffffffu
+/* Gives the queue pair the slots that a completion frees. False for one that came
+ * after we had flushed its request: a connection can end before urdmad does. */
+static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
+{
+	struct urdma_qp *qp = urdma_pairs_find(cq->client, e->user_handle);
+	struct urdma_queue *queue;
+
+	if (!qp)
+		return true;
+	queue = urdma_queue_of(qp, e);
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_GONE && urdma_queue_was_lost(queue, e->index))
+		return false;
+	urdma_queue_polled(queue, e->index);
+	return true;
+}
 
 /* Acquire pairs with urdmad's store of prod after the entry. */
 static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
@@ -19,7 +31,7 @@ static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 	while (cq->cons != prod) {
 		*out = cq->entries[cq->cons & cq->mask];
 		cq->cons++;
-		if (out->status != STATUS_FORGOTTEN)
+		if (note_polled(cq, out))
 			return true;
 	}
 	return false;
@@ -32,19 +44,25 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 	return !urdma_client_alive(cq->client) && urdma_flush_take(cq, out);
 }
 
-/* Not in a child: the ring is shared with the parent, whose it is. */
+/* What is left moves up against prod, which is urdmad's. Not in a child: the ring
+ * is shared with the parent, whose it is. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 {
-	uint32_t prod;
+	uint32_t prod, freed = 0;
 	int taken;
 
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return;
 	taken = urdma_lock_take(&cq->lock);
 	prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
-	for (uint32_t i = cq->cons; i != prod; i++)
+	for (uint32_t i = prod; i-- != cq->cons;) {
 		if (cq->entries[i & cq->mask].qp_num == qp_num)
-			cq->entries[i & cq->mask].status = STATUS_FORGOTTEN;
+			freed++;
+		else if (freed)
+			cq->entries[(i + freed) & cq->mask] = cq->entries[i & cq->mask];
+	}
+	cq->cons += freed;
+	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	urdma_lock_drop(&cq->lock, taken);
 }
 

@@ -28,11 +28,13 @@ static void set_queues(struct urdma_qp *qp, const struct urdma_abi_qp_response *
 		.depth = r->cap.max_send_wr, .mask = r->sq_entries - 1, .stride = r->sq_stride,
 		.max_sge = r->cap.max_send_sge, .slots = base + r->sq_offset,
 		.shared_prod = &qp->ring->sq_prod, .shared_cons = &qp->ring->sq_cons,
+		.ring = qp->ring, .all_signaled = qp->sq_sig_all,
 	};
 	qp->rq = (struct urdma_queue){
 		.depth = r->cap.max_recv_wr, .mask = r->rq_entries - 1, .stride = r->rq_stride,
 		.max_sge = r->cap.max_recv_sge, .slots = base + r->rq_offset,
 		.shared_prod = &qp->ring->rq_prod, .shared_cons = &qp->ring->rq_cons,
+		.ring = qp->ring, .all_signaled = true,
 	};
 	qp->max_inline = r->cap.max_inline;
 }
@@ -65,6 +67,7 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 		.recv_cq = attr->recv_cq->handle, .srq = URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
 		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
 			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
+		.user_handle = qp->user_handle,
 	};
 	struct urdma_abi_qp_response response;
 	int fd, status;
@@ -156,6 +159,12 @@ static void set_base(struct urdma_qp *qp, struct ibv_context *context, const str
 	pthread_cond_init(&base->cond, NULL);
 }
 
+static void leave_table(struct urdma_qp *qp)
+{
+	urdma_pairs_hide(qp->client, qp->user_handle);
+	urdma_pairs_forget(qp->client, qp->user_handle);
+}
+
 static void discard(struct urdma_qp *qp)
 {
 	if (qp->ring)
@@ -181,8 +190,14 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	qp->client = c->client;
 	qp->max_message = c->info->max_msg;
 	qp->max_sge_read = c->info->max_sge_rd;
+	qp->sq_sig_all = attr->sq_sig_all;
 	set_base(qp, context, attr);
-	status = ask_for_rings(qp, attr, &attr->cap);
+	status = urdma_pairs_add(qp->client, qp, &qp->user_handle);
+	if (!status) {
+		status = ask_for_rings(qp, attr, &attr->cap);
+		if (status)
+			leave_table(qp);
+	}
 	if (status) {
 		discard(qp);
 		errno = status;
@@ -236,11 +251,14 @@ URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 		urdma_handles_add(qp->client, URDMA_KIND_QP, ibv->handle, qp);
 		return status;
 	}
-	/* urdmad is done with it: no completion of it comes after these. */
+	/* urdmad is done with it: no completion of it comes after these. If one does,
+	 * from a urdmad that outlives the connection, it names nobody. */
+	urdma_pairs_hide(qp->client, qp->user_handle);
 	urdma_cq_forget(urdma_cq_of(ibv->send_cq), ibv->qp_num);
 	if (ibv->recv_cq != ibv->send_cq)
 		urdma_cq_forget(urdma_cq_of(ibv->recv_cq), ibv->qp_num);
-	leave_queues(qp);
+	leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
+	urdma_pairs_forget(qp->client, qp->user_handle);
 	wait_for_acknowledgements(qp);
 	discard(qp);
 	return 0;

@@ -95,6 +95,8 @@ static void after_reset(struct urdma_qp *qp)
 	urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.send_cq), qp->ex.qp_base.qp_num);
 	if (qp->ex.qp_base.recv_cq != qp->ex.qp_base.send_cq)
 		urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.recv_cq), qp->ex.qp_base.qp_num);
+	urdma_queue_reset(&qp->sq);
+	urdma_queue_reset(&qp->rq);
 }
 
 URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)

@@ -1,17 +1,120 @@
-/* queue.c - the client's side of a send or receive ring. */
+/*
+ * queue.c - the client's side of a send or receive ring.
+ *
+ * A slot is free once its completion or a later one of its queue was polled, or
+ * once urdmad completed it without one (urdma_abi.h). Who posts has the queue's
+ * lock and moves cons; who polls has the completion queue's lock and moves
+ * polled. Indices are compared by their distances, none of which is as long as
+ * the index range.
+ */
 #include <errno.h>
 
 #include "objects.h"
 
-/* The consumer's index is loaded only when the last known one says full. */
+static void *slot_at(const struct urdma_queue *q, uint32_t index)
+{
+	return q->slots + (size_t)(index & q->mask) * q->stride;
+}
+
+/* Whether a send that urdmad completed made no completion. failed is loaded
+ * after the index that passed the send, and urdmad stores it before. */
+static bool silent(const struct urdma_queue *q, uint32_t index)
+{
+	const struct urdma_abi_sqe *slot = slot_at(q, index);
+
+	if (slot->flags & IBV_SEND_SIGNALED)
+		return false;
+	return !__atomic_load_n(&q->ring->failed, __ATOMIC_ACQUIRE) ||
+	       (int32_t)(index - __atomic_load_n(&q->ring->sq_failed, __ATOMIC_RELAXED)) < 0;
+}
+
+/* Release: who polls and finds seen up to date finds cons no older. A value seen
+ * before says nothing: cons may have passed it since, by any distance. */
+static void take_polled(struct urdma_queue *q)
+{
+	uint32_t polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE);
+
+	if (polled == q->seen)
+		return;
+	if (polled - q->cons <= q->prod - q->cons)
+		URDMA_STORE(q->cons, polled);
+	__atomic_store_n(&q->seen, polled, __ATOMIC_RELEASE);
+}
+
+static void take_silent(struct urdma_queue *q)
+{
+	uint32_t done, cons = q->cons;
+
+	if (q->all_signaled)
+		return;
+	done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
+	if (done - cons > q->prod - cons)
+		return;
+	while (cons != done && silent(q, cons))
+		cons++;
+	URDMA_STORE(q->cons, cons);
+}
+
+/* Free slots are looked for only when the last known ones are used up. */
 void *urdma_queue_slot(struct urdma_queue *q)
 {
 	if (q->prod - q->cons >= q->depth) {
-		q->cons = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
+		take_polled(q);
+		if (q->prod - q->cons >= q->depth)
+			take_silent(q);
 		if (q->prod - q->cons >= q->depth)
 			return NULL;
+		__atomic_thread_fence(__ATOMIC_RELEASE); /* partner: the fence in urdma_queue_lost */
 	}
-	return q->slots + (size_t)(q->prod & q->mask) * q->stride;
+	return slot_at(q, q->prod);
+}
+
+/* The oldest request that may still have to complete. */
+static uint32_t unpolled(const struct urdma_queue *q)
+{
+	uint32_t seen = __atomic_load_n(&q->seen, __ATOMIC_ACQUIRE);
+
+	return q->polled == seen && !q->losing ? URDMA_LOAD(q->cons) : q->polled;
+}
+
+/* What was published counts: a thread that posts at this moment is served next
+ * time. A silent slot that it frees and writes while we look is passed over. */
+bool urdma_queue_lost(struct urdma_queue *q, bool take, struct urdma_lost *out)
+{
+	uint32_t prod = __atomic_load_n(q->shared_prod, __ATOMIC_ACQUIRE);
+	uint32_t done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
+	const struct urdma_abi_sqe *slot;
+
+	for (uint32_t at = unpolled(q); (int32_t)(prod - at) > 0; at++) {
+		if ((int32_t)(done - at) > 0 && !q->all_signaled && silent(q, at))
+			continue;
+		slot = slot_at(q, at); /* a receive's begins with its wr_id, too */
+		*out = (struct urdma_lost){ .wr_id = slot->wr_id, .opcode = slot->opcode };
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if ((int32_t)(URDMA_LOAD(q->cons) - at) > 0)
+			continue;
+		if (take) {
+			urdma_queue_polled(q, at);
+			q->losing = true;
+		}
+		return true;
+	}
+	return false;
+}
+
+bool urdma_queue_was_lost(const struct urdma_queue *q, uint32_t index)
+{
+	return q->polled - 1 - index < q->depth;
+}
+
+void urdma_queue_reset(struct urdma_queue *q)
+{
+	int taken = urdma_lock_take(&q->lock);
+
+	__atomic_store_n(&q->polled, q->prod, __ATOMIC_RELEASE);
+	URDMA_STORE(q->cons, q->prod);
+	__atomic_store_n(&q->seen, q->prod, __ATOMIC_RELEASE);
+	urdma_lock_drop(&q->lock, taken);
 }
 
 /* Release: urdmad's acquiring load of prod sees the slots before it. */

@@ -28,6 +28,7 @@ type (
 		state      uint32
 		sq, rq     uint32 // consumed
 		pd         uint32
+		user       uint64
 	}
 )
 
@@ -166,7 +167,7 @@ func (s *session) createQP(m []byte) ([]byte, []int, syscall.Errno) {
 	}
 	layout := ring.QPLayout(r.Cap)
 	mem, fd := s.memory(layout.Bytes)
-	qp := &qpObject{send: send, recv: recv, sigAll: r.SQSigAll != 0, pd: r.PD}
+	qp := &qpObject{send: send, recv: recv, sigAll: r.SQSigAll != 0, pd: r.PD, user: r.UserHandle}
 	qp.ring.Init(mem, &layout)
 	qp.handle = s.add(qp)
 	layout.Handle, layout.QPN, layout.Doorbell = qp.handle, 0x100+qp.handle, qp.handle

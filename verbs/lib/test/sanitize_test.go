@@ -49,6 +49,19 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
+// TestQueue runs queue.c's model of a queue.
+func TestQueue(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "queue")
+	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+		"-fno-sanitize-recover=all", "-fsanitize=address,undefined", "-o", binary,
+		"testdata/alone/queue.c", "../queue.c").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("setarch", "-R", binary).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func runSanitized(t *testing.T, binary, name string) {
 	d := startUrdmad(t)
 	d.prepare(name)

@@ -17,6 +17,7 @@ const (
 	wrLateEvent = 1 << 60 // first an event of a queue that is no more
 	wrAsync     = 1 << 59 // an asynchronous event of this queue pair
 	wrOverrun   = 1 << 58 // the completion queue overran
+	wrDieLate   = 1 << 57 // urdmad dies when its index has moved and before the completion
 )
 
 type bells = ring.ServerBells
@@ -111,10 +112,17 @@ func (s *session) serveQP(qp *qpObject) {
 				}
 			}()
 			return
+		case sqe.WRID&wrDieLate != 0:
+			qp.ring.PublishSQCons(qp.sq + 1)
+			if prod, _ := qp.ring.RQProd(qp.rq); sqe.Opcode == abi.WRSend && prod != qp.rq {
+				qp.ring.PublishRQCons(qp.rq + 1)
+			}
+			go s.d.die()
+			return
 		}
-		s.completeOne(qp, &sqe, length(&sqe, sges[:]))
 		qp.sq++
 		qp.ring.PublishSQCons(qp.sq)
+		s.completeOne(qp, &sqe, length(&sqe, sges[:]))
 	}
 }
 
@@ -146,7 +154,7 @@ func (s *session) completeOne(qp *qpObject, sqe *abi.SQE, n uint32) {
 	if sqe.Flags&abi.SendSignaled != 0 || qp.sigAll {
 		s.push(qp.send, &abi.CQE{WRID: sqe.WRID, Opcode: map[uint32]uint32{abi.WRRDMAWrite: abi.WCRDMAWrite,
 			abi.WRRDMARead: abi.WCRDMARead}[sqe.Opcode], QPNum: qp.response.QPN, ByteLen: n,
-			Timestamp: 12345}, false)
+			Timestamp: 12345, UserHandle: qp.user, Index: qp.sq - 1}, false)
 	}
 }
 
@@ -158,7 +166,8 @@ func (s *session) receive(qp *qpObject, sqe *abi.SQE, n uint32) {
 	qp.ring.ReadRQ(qp.rq, &rqe, nil)
 	qp.rq++
 	qp.ring.PublishRQCons(qp.rq)
-	e := abi.CQE{WRID: rqe.WRID, Opcode: abi.WCRecv, QPNum: qp.response.QPN, ByteLen: n}
+	e := abi.CQE{WRID: rqe.WRID, Opcode: abi.WCRecv, QPNum: qp.response.QPN, ByteLen: n,
+		UserHandle: qp.user, Index: qp.rq - 1}
 	if sqe.Opcode == abi.WRSendWithInv {
 		e.WCFlags, e.ImmOrSTag = 8, sqe.ImmOrSTag // IBV_WC_WITH_INV
 	}

@@ -133,6 +133,61 @@ void case_death(void)
 	tear_down(&s);
 }
 
+static void wait_for_end(struct setup *s)
+{
+	struct ibv_async_event event;
+
+	CHECK_RETURNS(ibv_get_async_event(s->context, &event), 0);
+	CHECK(event.event_type == IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&event);
+}
+
+/* urdmad's index says that send and receive are complete, but it died before the
+ * completions: they are flushed. One that was completed and not polled is not. */
+void case_death_between(void)
+{
+	struct setup s;
+	struct ibv_wc wc[8];
+
+	set_up(&s, 8, 8);
+	CHECK_RETURNS(post_recv(&s, 20), 0);
+	CHECK_RETURNS(post_recv(&s, 21), 0);
+	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, 10, 8), 0);
+	poll_for(s.cq, 1, wc);
+	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, 11, 8), 0);
+	CHECK_RETURNS(post_send(&s, IBV_WR_SEND, WR_DIE_LATE, 8), 0);
+	wait_for_end(&s);
+	CHECK_RETURNS(ibv_poll_cq(s.cq, 8, wc), 4);
+	CHECK(wc[0].wr_id == 11 && wc[0].status == IBV_WC_SUCCESS);
+	check_flushed(&wc[1], WR_DIE_LATE, IBV_WC_SEND, &s);
+	check_flushed(&wc[2], 20, IBV_WC_RECV, &s);
+	check_flushed(&wc[3], 21, IBV_WC_RECV, &s);
+	CHECK_RETURNS(ibv_poll_cq(s.cq, 8, wc), 0);
+	tear_down(&s);
+}
+
+/* What was completed silently stays silent; what came behind it is flushed. */
+void case_death_silent(void)
+{
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE }, last = { .wr_id = 30, .opcode = IBV_WR_RDMA_WRITE };
+	struct setup s;
+	struct ibv_wc wc[8];
+
+	set_up(&s, 4, 4);
+	for (wr.wr_id = 0; wr.wr_id < 10; wr.wr_id++)
+		while (ibv_post_send(s.qp, &wr, &bad) == ENOMEM)
+			;
+	usleep(50000);
+	wr.wr_id = WR_DIE_LATE;
+	wr.next = &last;
+	CHECK_RETURNS(ibv_post_send(s.qp, &wr, &bad), 0);
+	wait_for_end(&s);
+	CHECK_RETURNS(ibv_poll_cq(s.cq, 8, wc), 1);
+	check_flushed(&wc[0], 30, IBV_WC_RDMA_WRITE, &s);
+	CHECK_RETURNS(ibv_poll_cq(s.cq, 8, wc), 0);
+	tear_down(&s);
+}
+
 /* A program that only polls learns of the end too, and can start afresh. */
 void case_reborn(void)
 {

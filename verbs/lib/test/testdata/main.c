@@ -23,6 +23,8 @@ static const struct {
 	{ "overrun", case_overrun },
 	{ "threads", case_threads },
 	{ "death", case_death },
+	{ "death_between", case_death_between },
+	{ "death_silent", case_death_silent },
 	{ "reborn", case_reborn },
 	{ "fork", case_fork },
 	{ "mismatch", case_mismatch },

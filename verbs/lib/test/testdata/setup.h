@@ -43,6 +43,7 @@
 #define WR_LATE_EVENT (1ull << 60)
 #define WR_ASYNC (1ull << 59)
 #define WR_OVERRUN (1ull << 58)
+#define WR_DIE_LATE (1ull << 57)
 
 struct setup {
 	struct ibv_context *context;
@@ -72,6 +73,6 @@ typedef void case_function(void);
 case_function case_devices, case_link, case_gids, case_refuse_objects, case_refuse_posts, case_unsupported, case_memory;
 case_function case_loop, case_full, case_events, case_resize, case_forget, case_build, case_pollex, case_async;
 case_function case_overrun, case_threads;
-case_function case_death, case_reborn, case_fork, case_mismatch, case_nobody, case_strings, case_provider;
+case_function case_death, case_death_between, case_death_silent, case_reborn, case_fork, case_mismatch, case_nobody, case_strings, case_provider;
 
 #endif

@@ -1,0 +1,124 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// killRounds is how often urdmad is killed.
+func killRounds() int {
+	if os.Getenv("URDMA_LONG") != "" {
+		return 1000
+	}
+	return 30
+}
+
+// urdmadBinary builds the real urdmad.
+var urdmadBinary = sync.OnceValues(func() (string, error) {
+	if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("urdmad needs libdpdk-dev to build: pkg-config libdpdk: %w %s", err, out)
+	}
+	dir, err := os.MkdirTemp("", "urdma-slots-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "urdmad")
+	out, err := exec.Command("go", "build", "-o", path, "urdma/urdmad").CombinedOutput()
+	if err != nil {
+		return dir, fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// real is a urdmad with its own network, the loopback.
+type real struct {
+	cmd    *exec.Cmd
+	said   bytes.Buffer
+	socket string
+}
+
+func startReal(t *testing.T) *real {
+	t.Helper()
+	path, err := urdmadBinary()
+	if path == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	r := &real{cmd: exec.Command(path), socket: filepath.Join(dir, "urdma", "urdmad.sock")}
+	r.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "URDMA_SOCKET=")
+	r.cmd.Stdout, r.cmd.Stderr = &r.said, &r.said
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.stop)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("unixpacket", r.socket); err == nil {
+			c.Close()
+			return r
+		}
+	}
+	t.Fatalf("urdmad did not open its socket within 10 s:\n%s", r.said.String())
+	return nil
+}
+
+func (r *real) stop() {
+	if r.cmd.ProcessState == nil {
+		_ = r.cmd.Process.Kill() // or it was killed already
+		_ = r.cmd.Wait()         // the signal
+	}
+}
+
+func (r *real) run(t *testing.T, argv ...string) {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket,
+		fmt.Sprintf("URDMAD_PID=%d", r.cmd.Process.Pid))
+	guard := time.AfterFunc(30*time.Second, func() { c.Process.Kill() })
+	defer guard.Stop()
+	if out, err := c.CombinedOutput(); err != nil {
+		r.stop()
+		t.Fatalf("%v\n%s\nurdmad said:\n%s", err, out, r.said.String())
+	}
+}
+
+// TestSlots runs a program on a real urdmad that looks at when slots of its
+// queues are free again, and at what it is told when urdmad is killed.
+func TestSlots(t *testing.T) {
+	if path, _ := urdmadBinary(); path != "" {
+		t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
+	}
+	binary := filepath.Join(t.TempDir(), "slots")
+	sources, _ := filepath.Glob("testdata/slots/*.c")
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
+	if out, err := exec.Command("gcc", append(args, "-lrdmacm", "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	names, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(names)) {
+		rounds := 1
+		if name == "killed" {
+			rounds = killRounds()
+		}
+		t.Run(name, func(t *testing.T) {
+			for range rounds {
+				r := startReal(t)
+				r.run(t, binary, name)
+				r.stop()
+			}
+		})
+	}
+}

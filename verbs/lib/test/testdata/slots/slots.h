@@ -1,0 +1,52 @@
+/* slots.h - what the cases about queue slots share: connected queue pairs of
+ * one process on a real urdmad, and posting until there is no slot left. */
+#ifndef SLOTS_H
+#define SLOTS_H
+
+#include <rdma/rdma_cma.h>
+
+#include "../setup.h"
+
+#define DEPTH 16
+
+/* One end of a connection. */
+struct end {
+	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
+	struct end *peer;
+};
+
+extern struct ibv_context *context;
+extern struct ibv_pd *pd;
+extern struct ibv_mr *mr;
+extern char memory[4096];
+
+struct ibv_cq *make_cq(int entries);
+/* A queue pair with DEPTH sends and receives. */
+struct ibv_qp *make_pair(struct ibv_cq *send, struct ibv_cq *recv);
+struct ibv_qp *make_extended(struct ibv_cq *send, struct ibv_cq *recv);
+/* Connects two queue pairs that are in INIT. */
+void join(struct end *a, struct ibv_qp *a_qp, struct end *b, struct ibv_qp *b_qp);
+/* A connection whose ends complete on queues of their own, of DEPTH entries. */
+void pair_up(struct end *a, struct end *b);
+void part(struct end *end);
+
+int post_write(struct end *from, uint64_t wr_id, unsigned int flags);
+int post_message(struct end *from, uint64_t wr_id);
+int post_receive(struct end *at, uint64_t wr_id);
+
+/* Long enough for urdmad to complete all that is posted. */
+void settle(void);
+/* Signaled Writes until one is refused, with time to complete before every one
+ * that could be too many: how many were taken. */
+int fill_with_writes(struct end *from, uint64_t first, unsigned int flags);
+int fill_with_receives(struct end *at, uint64_t first);
+/* Polls n completions, which are first and those after it. */
+void expect(struct ibv_cq *cq, uint64_t first, int n, enum ibv_wc_status status);
+void expect_nothing(struct ibv_cq *cq);
+
+void case_sends(void), case_receives(void), case_unsignaled(void), case_selective(void), case_all_signaled(void);
+void case_failed(void), case_failed_under_way(void), case_extended(void), case_shared(void), case_destroyed(void);
+void case_reset(void), case_killed(void);
+
+#endif
