@@ -3,6 +3,7 @@ package engine
 import (
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
+	"urdma/verbs/ring"
 	"urdma/wire"
 )
 
@@ -22,6 +23,9 @@ func (e *Engine) post(qp *QP) {
 		return // not connected yet: looked at again when it is
 	}
 	prod, err := qp.Ring.SQProd(qp.sqTail)
+	if err == nil && prod-qp.sqHead > qp.sqMask+1 {
+		err = ring.ErrIndex // over slots that are in use
+	}
 	if err != nil {
 		e.log.Warn("bad send queue index", "client", qp.Client.Name, "qpn", qp.QPN, "error", err)
 		e.failQP(qp, abi.EventQPFatal)

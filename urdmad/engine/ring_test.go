@@ -157,6 +157,30 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
+// TestMoreThanTheQueueHolds: a client that posts over requests that are under way
+// fails its queue pair: their slots, and what they hold, are not overwritten.
+func TestMoreThanTheQueueHolds(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 51, Path: linked.Path{Delay: time.Millisecond}})
+	a, b := w.Pair(false, nil)
+	a.Hostile = true
+	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	for i := range uint64(64) {
+		a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 10))
+	}
+	w.Pass(100 * time.Microsecond)
+	binary.NativeEndian.PutUint32(a.Mem, 70)
+	a.Bell()
+	w.Pass(100 * time.Microsecond)
+	if a.Q.State() != abi.QPSErr {
+		t.Errorf("state %d, expected error", a.Q.State())
+	}
+	for _, e := range completions(w, a.Send, 70) {
+		if e.Status != abi.StatusWRFlushErr {
+			t.Fatalf("completion %+v, expected a flush", e)
+		}
+	}
+}
+
 // TestWakingUp: a sleeping engine is kicked by the next post, and by nothing
 // that it has already seen.
 func TestWakingUp(t *testing.T) {
