@@ -123,23 +123,27 @@ func (s *scribbler) spoil(t *testing.T, local bool) {
 // itself only.
 func TestCompletionRingScribbled(t *testing.T) {
 	for seed := uint64(1); seed <= seeds(50); seed++ {
-		w := enginetest.New(t, enginetest.Options{Seed: seed})
-		a, b := w.Pair(false, nil)
-		mine, peer := a.Client.Register(1<<16, rw), b.Client.Register(1<<16, rw)
-		x, y := w.Pair(false, nil)
-		tr := w.NewTraffic(x, y, enginetest.Load{Ops: 20, MaxSize: 3000})
-		for i := range uint64(300) {
-			for range 4 {
-				a.Send.Mem[w.Rand.IntN(len(a.Send.Mem))] = byte(w.Rand.Uint32())
-			}
-			if a.Ring.FreeSQ() > 0 {
-				a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 100))
-			}
-			tr.Step()
-			w.Step()
-		}
-		tr.Run(10 * time.Second)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { scribbleCompletions(t, seed) })
 	}
+}
+
+func scribbleCompletions(t *testing.T, seed uint64) {
+	w := enginetest.New(t, enginetest.Options{Seed: seed})
+	a, b := w.Pair(false, nil)
+	mine, peer := a.Client.Register(1<<16, rw), b.Client.Register(1<<16, rw)
+	x, y := w.Pair(false, nil)
+	tr := w.NewTraffic(x, y, enginetest.Load{Ops: 20, MaxSize: 3000})
+	for i := range uint64(300) {
+		for range 4 {
+			a.Send.Mem[w.Rand.IntN(len(a.Send.Mem))] = byte(w.Rand.Uint32())
+		}
+		if a.Ring.FreeSQ() > 0 {
+			a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 100))
+		}
+		tr.Step()
+		w.Step()
+	}
+	tr.Run(10 * time.Second)
 }
 
 // FuzzRing takes anything as the contents of a queue pair's shared memory.

@@ -156,23 +156,27 @@ func TestTapNotes(t *testing.T) {
 // urdmad carry just what a wire carried for the same workload.
 func TestTapOfALocalConnection(t *testing.T) {
 	for seed := uint64(1); seed <= seeds(5); seed++ {
-		carried := map[bool][2][]string{}
-		for _, local := range []bool{false, true} {
-			w := enginetest.New(t, enginetest.Options{Seed: seed})
-			r := record(t, w.A)
-			x, y := w.Pair(local, nil)
-			w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(60 * time.Second)
-			w.Pass(10 * time.Millisecond)
-			carried[local] = r.segments(x.Q.Conn())
-		}
-		for side, name := range [2]string{"our", "the peer's"} {
-			wire, local := carried[false][side], carried[true][side]
-			slices.Sort(wire) // requests and read responses take turns by time
-			slices.Sort(local)
-			if len(wire) < 100 || !slices.Equal(wire, local) {
-				t.Errorf("seed %d: %d of %s segments on the wire, %d made up, or they differ:\n%.2000s\n%.2000s", seed, len(wire), name, len(local),
-					strings.Join(wire, "\n"), strings.Join(local, "\n"))
-			}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithWire(t, seed) })
+	}
+}
+
+func compareWithWire(t *testing.T, seed uint64) {
+	carried := map[bool][2][]string{}
+	for _, local := range []bool{false, true} {
+		w := enginetest.New(t, enginetest.Options{Seed: seed})
+		r := record(t, w.A)
+		x, y := w.Pair(local, nil)
+		w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(60 * time.Second)
+		w.Pass(10 * time.Millisecond)
+		carried[local] = r.segments(x.Q.Conn())
+	}
+	for side, name := range [2]string{"our", "the peer's"} {
+		wire, local := carried[false][side], carried[true][side]
+		slices.Sort(wire) // requests and read responses take turns by time
+		slices.Sort(local)
+		if len(wire) < 100 || !slices.Equal(wire, local) {
+			t.Errorf("%d of %s segments on the wire, %d made up, or they differ:\n%.2000s\n%.2000s", len(wire), name, len(local),
+				strings.Join(wire, "\n"), strings.Join(local, "\n"))
 		}
 	}
 }
