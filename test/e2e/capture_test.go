@@ -147,10 +147,7 @@ func TestCapture(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := newLab(t)
-			a, b, err := l.Join(w, nil)
-			if err != nil {
-				t.Skip(err)
-			}
+			a, b := joinIn(t, l, w, nil)
 			ca, cb := capture(t, l, a), capture(t, l, b)
 			only, other := capture(t, l, a, "--host", b.Address+":7471", "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
 			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
@@ -221,10 +218,7 @@ func number(s string) string {
 // captured too; filters choose among them, and files take turns.
 func TestCaptureOnTheHost(t *testing.T) {
 	l := newLab(t)
-	n, _, err := l.Join(lab.Loopback, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, _ := joinIn(t, l, lab.Loopback, nil)
 	rping := func(port string) {
 		t.Helper()
 		pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},

@@ -40,10 +40,16 @@ func newLab(t *testing.T) *lab.Lab {
 // join sets up a lab on the wire, or skips the test.
 func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 	t.Helper()
+	return joinIn(t, newLab(t), w, settings)
+}
+
+// joinIn joins two hosts of a lab by the wire, or skips the test where only root
+// could. In the end they have to stop cleanly.
+func joinIn(t *testing.T, l *lab.Lab, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
+	t.Helper()
 	if w.NeedsRoot() && os.Getuid() != 0 {
 		t.Skipf("wire %s joins network namespaces, which needs root", w.Name)
 	}
-	l := newLab(t)
 	a, b, err := l.Join(w, settings)
 	if err != nil {
 		t.Fatal(err)

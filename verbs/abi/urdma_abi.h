@@ -381,9 +381,9 @@ enum urdma_abi_capture_direction {
 
 /*
  * Head of a record; the frame's kept bytes follow it, then the note, a text
- * that says what urdmad made of a frame it did not take. Records are contiguous
- * and begin at multiples of 8. A SKIP has kind and bytes alone and may end
- * before this head would.
+ * that says what urdmad made of a frame it did not simply take. Records are
+ * contiguous and begin at multiples of 8. A SKIP has kind and bytes alone and
+ * may end before this head would.
  */
 struct urdma_abi_capture_record {
 	uint32_t bytes; /* of the record, this head included; a multiple of 8 */
