@@ -3,6 +3,7 @@ package cm
 import (
 	"syscall"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -44,7 +45,7 @@ func (m *Manager) retryLocal(id *ID) {
 		m.fail(id, abi.CMUnreachable, syscall.ETIMEDOUT)
 		return
 	}
-	m.e.SetTimer(engine.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+retryAfter(id.tries))
+	m.e.SetTimer(clock.NewTimer(func() { m.connectLocal(id) }), m.e.Now()+retryAfter(id.tries))
 }
 
 // acceptLocal is the accept's arrival: both sides are connected.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"syscall"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -53,7 +54,7 @@ type ID struct {
 	onHost bool // the peer is in this engine
 	conn   *engine.Conn
 	qp     *engine.QP
-	timer  *engine.Timer
+	timer  *clock.Timer
 	tries  int
 
 	backlog int
@@ -143,7 +144,7 @@ func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Tim
 // Create returns a new id on a channel.
 func (m *Manager) Create(owner Owner, ch *Channel, handle, ps uint32) *ID {
 	id := &ID{Handle: handle, Channel: ch, Owner: owner, PS: ps, dev: -1, created: m.e.Now()}
-	id.timer = engine.NewTimer(func() { m.tick(id) })
+	id.timer = clock.NewTimer(func() { m.tick(id) })
 	return id
 }
 
@@ -201,7 +202,7 @@ func (m *Manager) event(id *ID, kind uint32, status int32, fill func(*abi.CMEven
 func (m *Manager) Silence() { m.silent = true }
 
 // soon runs fn later in this turn or in the next.
-func (m *Manager) soon(fn func()) { m.e.SetTimer(engine.NewTimer(fn), m.e.Now()) }
+func (m *Manager) soon(fn func()) { m.e.SetTimer(clock.NewTimer(fn), m.e.Now()) }
 
 func (m *Manager) tick(id *ID) {
 	switch id.state {

@@ -3,6 +3,7 @@ package cm
 import (
 	"syscall"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -301,7 +302,7 @@ func (m *Manager) remember(key requestKey, no refusal) {
 		return
 	}
 	m.refused[key] = no
-	m.e.SetTimer(engine.NewTimer(func() { delete(m.refused, key) }), m.e.Now()+m.giveUp)
+	m.e.SetTimer(clock.NewTimer(func() { delete(m.refused, key) }), m.e.Now()+m.giveUp)
 }
 
 func (m *Manager) rejectPacket(dev int, mac wire.MAC, to addr, from uint16, isn wire.PSN, private []byte) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/reliable"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -73,7 +74,7 @@ type Conn struct {
 	held        []port.Packet  // out of order, slot = PSN & heldMask
 	freeing     [1]port.Packet // the held packet being delivered
 	heldMask    uint32
-	timer       *Timer
+	timer       *clock.Timer
 	frozen      bool     // a Terminate was sent: acknowledge no further than ackFrozen
 	ackFrozen   wire.PSN //
 	placing     bool     // the segment placingPSN is being delivered
@@ -129,7 +130,7 @@ func (e *Engine) NewConn(dev int, lport uint16, peer wire.IPv4, pport uint16) (*
 	}
 	c := &Conn{e: e, Dev: dev, port: n, LocalIP: n.addr.IP(), LocalPort: lport, PeerIP: peer, PeerPort: pport,
 		LocalISN: wire.PSN(e.rand.Uint32()), LocalCookie: e.rand.Uint32()}
-	c.timer = NewTimer(c.tick)
+	c.timer = clock.NewTimer(c.tick)
 	n.conns[lport] = c
 	return c, nil
 }
@@ -140,7 +141,7 @@ func (e *Engine) NewLocalConn(dev int, local, peer wire.IPv4, lport, pport uint1
 	c := &Conn{e: e, Dev: dev, LocalIP: local, PeerIP: peer, LocalPort: lport, PeerPort: pport,
 		talk: conversation{arrived: Never}, extended: true}
 	c.setSegmentSizes(e.ports[dev].maxSegment()) // of what taps are shown
-	c.timer = NewTimer(c.tick)
+	c.timer = clock.NewTimer(c.tick)
 	return c
 }
 

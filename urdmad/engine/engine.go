@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 
 	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/mem"
-	"urdma/urdmad/reliable"
 	"urdma/wire"
 )
 
 // Time is nanoseconds of a monotonic clock, passed in with every turn.
-type Time = reliable.Time
+type Time = clock.Time
 
 // Never is later than any time.
-const Never = reliable.Never
+const Never = clock.Never
 
 // Config of an engine. Zero durations take the defaults of package reliable.
 type Config struct {
@@ -59,7 +59,7 @@ type Engine struct {
 	mrs     *mem.Table
 	runq    runQueue
 	blocked int // turns in a row that could send nothing of what there is
-	timers  timerHeap
+	timers  clock.Timers
 	retry   []*EventSocket // event sockets with a backlog
 
 	taps   []tapped

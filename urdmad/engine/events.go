@@ -2,6 +2,8 @@ package engine
 
 import (
 	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/clock"
 )
 
 // EventSocket is urdmad's end of a socketpair on which a client reads events.
@@ -38,7 +40,7 @@ func (e *Engine) SendEvent(s *EventSocket, msg []byte) {
 		s.queued = true
 		e.retry = append(e.retry, s)
 		if len(e.retry) == 1 {
-			e.SetTimer(NewTimer(e.retryEvents), e.now+retryEvery)
+			e.SetTimer(clock.NewTimer(e.retryEvents), e.now+retryEvery)
 		}
 	}
 }
@@ -63,7 +65,7 @@ func (e *Engine) retryEvents() {
 		}
 	}
 	if len(e.retry) > 0 {
-		e.SetTimer(NewTimer(e.retryEvents), e.now+retryEvery)
+		e.SetTimer(clock.NewTimer(e.retryEvents), e.now+retryEvery)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"urdma/urdmad/clock"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -70,7 +71,7 @@ func (e *Engine) stageRead(qp *QP, rr *readResponse) {
 // written and the queue pair fails.
 func (e *Engine) placeFallback(qp *QP, r *mem.Region, va uint64, src []byte) {
 	if r.Dead() {
-		e.SetTimer(NewTimer(func() { e.failQP(qp, abi.EventQPAccessErr) }), e.now)
+		e.SetTimer(clock.NewTimer(func() { e.failQP(qp, abi.EventQPAccessErr) }), e.now)
 		return
 	}
 	qp.asyncIssued++

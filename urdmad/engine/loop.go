@@ -24,9 +24,9 @@ func (e *Engine) Turn(now Time) (busy bool, deadline Time) {
 	if n > 0 {
 		e.blocked = 0
 	} else if e.runq.len() > 0 {
-		return false, min(e.nextTimer(), now+e.retryBlocked())
+		return false, min(e.timers.Next(), now+e.retryBlocked())
 	}
-	return n > 0 || e.runq.len() > 0, e.nextTimer()
+	return n > 0 || e.runq.len() > 0, e.timers.Next()
 }
 
 // Longest and shortest pause before work that a full port holds up is tried
@@ -66,7 +66,7 @@ func (e *Engine) stages() (n int) {
 	}
 	n += e.settle()
 	n += e.answerBells()
-	n += e.runTimers()
+	n += e.timers.Run(e.now)
 	n += e.transmit()
 	for _, p := range e.ports {
 		p.flush()

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/host"
 	"urdma/wire"
 )
@@ -46,7 +47,7 @@ type netPort struct {
 	conns [1 << 16]*Conn          // by our UDP port number
 	next  uint16                  // where the search for a free port number goes on
 
-	arpTimer *Timer
+	arpTimer *clock.Timer
 	past     Traffic // of connections that left their queue pairs
 }
 
@@ -60,7 +61,7 @@ func newNetPort(e *Engine, dev int, p port.Port, a Address) *netPort {
 	n := &netPort{e: e, dev: dev, port: p, info: p.Info(), addr: a,
 		next: firstEphemeral + uint16(e.rand.Uint32N(lastEphemeral-firstEphemeral))}
 	n.arp = host.NewNeighbours(wire.MAC(n.info.MAC), a.IP())
-	n.arpTimer = NewTimer(n.tickARP)
+	n.arpTimer = clock.NewTimer(n.tickARP)
 	return n
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
 	"urdma/wire"
 )
 
@@ -28,7 +29,7 @@ type notReady struct {
 	pause   Time
 	psn     wire.PSN // the message's first segment
 	queue   []stashed
-	timer   *Timer
+	timer   *clock.Timer
 }
 
 // stashed is a segment that was accepted and not delivered.
@@ -44,7 +45,7 @@ func (c *Conn) mayWait(psn wire.PSN, retries uint8) bool {
 	if !w.waiting {
 		w.waiting, w.since, w.pause, w.psn = true, c.e.now, rnrFirst, psn
 		if w.timer == nil {
-			w.timer = NewTimer(c.retryNotReady)
+			w.timer = clock.NewTimer(c.retryNotReady)
 		}
 		c.e.SetTimer(w.timer, c.e.now+w.pause)
 		if c.port != nil {

@@ -1,23 +1,21 @@
 package reliable
 
 import (
-	"math"
-
+	"urdma/urdmad/clock"
 	"urdma/wire"
 )
 
-// Time is a point on, or a distance along, the caller's monotonic clock, in
-// nanoseconds.
-type Time int64
+// Time is the caller's monotonic clock's.
+type Time = clock.Time
 
 // Never is later than every time.
-const Never Time = math.MaxInt64
+const Never = clock.Never
 
 // Units of Time.
 const (
-	Microsecond Time = 1000
-	Millisecond      = 1000 * Microsecond
-	Second           = 1000 * Millisecond
+	Microsecond = clock.Microsecond
+	Millisecond = clock.Millisecond
+	Second      = clock.Second
 )
 
 // Defaults that a zero in Config stands for.

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 )
 
 const (
-	us = reliable.Microsecond
-	ms = reliable.Millisecond
+	us = clock.Microsecond
+	ms = clock.Millisecond
 )
 
 func testLadder(now Time) *ladder {
@@ -30,14 +30,14 @@ func expect(t *testing.T, l *ladder, now Time, busy bool, deadline Time, want st
 
 func TestLadderFromWorkToSleep(t *testing.T) {
 	l := testLadder(0)
-	expect(t, l, 10*us, true, reliable.Never, stepTurn, 0)
-	expect(t, l, 11*us, false, reliable.Never, stepYield, 0)
+	expect(t, l, 10*us, true, clock.Never, stepTurn, 0)
+	expect(t, l, 11*us, false, clock.Never, stepYield, 0)
 	l.yielded(11*us, 13*us) // somebody else ran
-	expect(t, l, 13*us, false, reliable.Never, stepYield, 0)
+	expect(t, l, 13*us, false, clock.Never, stepYield, 0)
 	l.yielded(13*us, 13*us+500) // nobody else
-	expect(t, l, 14*us, false, reliable.Never, stepTurn, 0)
-	expect(t, l, 13*us+500+2*us, false, reliable.Never, stepYield, 0)
-	expect(t, l, 60*us, false, reliable.Never, stepSleep, 60*us+100*ms)
+	expect(t, l, 14*us, false, clock.Never, stepTurn, 0)
+	expect(t, l, 13*us+500+2*us, false, clock.Never, stepYield, 0)
+	expect(t, l, 60*us, false, clock.Never, stepSleep, 60*us+100*ms)
 	expect(t, l, 70*us, false, 5*ms, stepSleep, 5*ms)
 	expect(t, l, 71*us, true, 5*ms, stepTurn, 0)
 	expect(t, l, 72*us, false, 5*ms, stepYield, 0)
@@ -56,14 +56,14 @@ func TestLadderSleepsBesideHog(t *testing.T) {
 	now := Time(0)
 	pauses := []Time{1, 2, 4, 8, 16, 32, 64, 64}
 	for _, pause := range pauses {
-		l.next(now, true, reliable.Never)
-		expect(t, l, now, false, reliable.Never, stepYield, 0)
+		l.next(now, true, clock.Never)
+		expect(t, l, now, false, clock.Never, stepYield, 0)
 		l.yielded(now, now+4*ms)
 		now += 4 * ms
-		expect(t, l, now, true, reliable.Never, stepTurn, 0)
-		expect(t, l, now, false, reliable.Never, stepSleep, now+100*ms)
+		expect(t, l, now, true, clock.Never, stepTurn, 0)
+		expect(t, l, now, false, clock.Never, stepSleep, now+100*ms)
 		expect(t, l, now, false, now+5*us, stepSleep, now+5*us)
-		expect(t, l, now+pause*ms-1, false, reliable.Never, stepSleep, now+pause*ms-1+100*ms)
+		expect(t, l, now+pause*ms-1, false, clock.Never, stepSleep, now+pause*ms-1+100*ms)
 		now += pause * ms
 	}
 }
@@ -88,15 +88,15 @@ func TestLadderForgetsHog(t *testing.T) {
 func TestNapDoublesAndWorkResetsIt(t *testing.T) {
 	l := testLadder(0)
 	for _, want := range []Time{20, 40, 80, 160, 320, 640, 1000, 1000} {
-		if got := l.napUntil(0, reliable.Never); got != want*us {
+		if got := l.napUntil(0, clock.Never); got != want*us {
 			t.Errorf("nap of %d ns, want %d µs", got, want)
 		}
 	}
 	if got := l.napUntil(0, 3*us); got != 3*us {
 		t.Errorf("nap went %d ns past a deadline 3 µs away", got)
 	}
-	l.next(1, true, reliable.Never)
-	if got := l.napUntil(0, reliable.Never); got != 20*us {
+	l.next(1, true, clock.Never)
+	if got := l.napUntil(0, clock.Never); got != 20*us {
 		t.Errorf("nap after work is %d ns, want 20 µs", got)
 	}
 }
@@ -113,7 +113,7 @@ func TestLadderProperties(t *testing.T) {
 		now += Time(r.Int64N(int64(100 * us)))
 		busy, deadline := r.IntN(3) == 0, now+Time(r.Int64N(int64(ms)))-50*us
 		if r.IntN(4) == 0 {
-			deadline = reliable.Never
+			deadline = clock.Never
 		}
 		do, until := l.next(now, busy, deadline)
 		switch {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 )
 
 // Time is nanoseconds of the worker's monotonic clock, which starts at 0 when
 // the process does.
-type Time = reliable.Time
+type Time = clock.Time
 
 // Policy says how a worker shares its core. DefaultPolicy has the values that
 // bench/floor chose; its README says why.
@@ -51,17 +51,17 @@ type Policy struct {
 // cores have not been tried.
 func DefaultPolicy() Policy {
 	return Policy{
-		Yield:        50 * reliable.Microsecond,
-		Alone:        1 * reliable.Microsecond,
-		Spin:         2 * reliable.Microsecond,
-		Hog:          1 * reliable.Millisecond,
-		HogPause:     1 * reliable.Millisecond,
-		HogPauseMost: 64 * reliable.Millisecond,
-		MinSleep:     20 * reliable.Microsecond,
-		MaxSleep:     100 * reliable.Millisecond,
-		Nap:          20 * reliable.Microsecond,
-		NapMost:      1 * reliable.Millisecond,
-		SleepSlice:   100 * reliable.Microsecond,
+		Yield:        50 * clock.Microsecond,
+		Alone:        1 * clock.Microsecond,
+		Spin:         2 * clock.Microsecond,
+		Hog:          1 * clock.Millisecond,
+		HogPause:     1 * clock.Millisecond,
+		HogPauseMost: 64 * clock.Millisecond,
+		MinSleep:     20 * clock.Microsecond,
+		MaxSleep:     100 * clock.Millisecond,
+		Nap:          20 * clock.Microsecond,
+		NapMost:      1 * clock.Millisecond,
+		SleepSlice:   100 * clock.Microsecond,
 		Core:         -1,
 	}
 }

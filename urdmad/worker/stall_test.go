@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 )
 
 // stallLoop is always busy, so every gap between two turns is a stall, and it
@@ -48,13 +48,13 @@ func readAccount() schedAccount {
 	return schedAccount{Time(ran), Time(waited)}
 }
 
-const stallLimit = reliable.Millisecond
+const stallLimit = clock.Millisecond
 
 func (l *stallLoop) Turn(now Time) (bool, Time) {
 	l.turns++
 	if l.last == 0 {
 		l.settle()
-		return true, reliable.Never
+		return true, clock.Never
 	}
 	gap := now - l.last
 	if gap > l.longest {
@@ -62,7 +62,7 @@ func (l *stallLoop) Turn(now Time) (bool, Time) {
 	}
 	if gap > stallLimit {
 		l.judge(gap)
-	} else if now-l.accountAt > 20*reliable.Millisecond {
+	} else if now-l.accountAt > 20*clock.Millisecond {
 		l.settle()
 	}
 	l.last = max(l.last, now)
@@ -70,7 +70,7 @@ func (l *stallLoop) Turn(now Time) (bool, Time) {
 		close(l.end)
 		l.end = nil
 	}
-	return true, reliable.Never
+	return true, clock.Never
 }
 
 func (l *stallLoop) settle() {
@@ -200,7 +200,7 @@ func TestStallsUnderGarbageCollection(t *testing.T) {
 		if after.NumGC == before.NumGC {
 			t.Error("the garbage collector never ran: nothing was tested")
 		}
-		if prepared && l.longestRuntime > 500*reliable.Millisecond {
+		if prepared && l.longestRuntime > 500*clock.Millisecond {
 			t.Errorf("the runtime held the worker for %d ns", l.longestRuntime)
 		}
 	}
@@ -279,7 +279,7 @@ func (l *faultyLoop) Turn(Time) (bool, Time) {
 	if faulted, _ := Guard(func() { copy(l.memory, l.source) }); faulted {
 		l.faults.Add(1)
 	}
-	return true, reliable.Never
+	return true, clock.Never
 }
 
 func (l *faultyLoop) PrepareSleep(fds []int) ([]int, bool, bool) { return fds, false, false }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 )
 
 // Loop is what a worker runs. All calls come on the worker's thread.
@@ -203,7 +203,7 @@ func (w *Worker) sleep(until Time) {
 
 // coreAge is how old the core told to Moved may be while the worker yields:
 // asking costs 0.12 µs and a yielding thread seldom moves.
-const coreAge = 50 * reliable.Microsecond
+const coreAge = 50 * clock.Microsecond
 
 // noteCore looks where the thread runs, which can only have changed while it
 // didn't.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 )
 
 // fakeLoop has work whenever posts were added; like the engine it looks at them
@@ -29,11 +29,11 @@ type fakeLoop struct {
 
 func (l *fakeLoop) Turn(now Time) (bool, Time) {
 	n := l.posts.Swap(0)
-	deadline := reliable.Never
+	deadline := clock.Never
 	if due := Time(l.due.Load()); due != 0 {
 		if deadline = due; now >= due {
 			l.due.Store(0)
-			n, deadline = n+1, reliable.Never
+			n, deadline = n+1, clock.Never
 		}
 	}
 	if n == 0 {
@@ -88,7 +88,7 @@ func startWorker(t *testing.T, l Loop, p Policy, h Hooks) *Worker {
 // longSleeper never wakes by itself within a test.
 func longSleeper() Policy {
 	p := DefaultPolicy()
-	p.MaxSleep = 3600 * reliable.Second
+	p.MaxSleep = 3600 * clock.Second
 	return p
 }
 
@@ -174,7 +174,7 @@ func TestDeadlineEndsSleep(t *testing.T) {
 	late := l.at - due
 	l.mu.Unlock()
 	t.Logf("timer ran %d ns late", late)
-	if late < 0 || late > reliable.Second {
+	if late < 0 || late > clock.Second {
 		t.Errorf("timer due at %d ran %d ns late", due, late)
 	}
 }

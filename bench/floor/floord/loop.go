@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/worker"
 )
 
@@ -36,29 +36,29 @@ type daemon struct {
 	sh        *shared
 	me        int
 	kicks     [2]int
-	ackDefer  reliable.Time
+	ackDefer  clock.Time
 	placed    uint32 // last ping written to the client's memory
 	acked     uint32 // last ping acknowledged to the peer
 	completed uint32
-	owedSince reliable.Time
+	owedSince clock.Time
 	drain     [8]byte
 }
 
 func (d *daemon) client() *program { return &d.sh.program[d.me] }
 
-func (d *daemon) Turn(now reliable.Time) (busy bool, deadline reliable.Time) {
+func (d *daemon) Turn(now clock.Time) (busy bool, deadline clock.Time) {
 	received, forwarded := d.receive(now), d.forward()
 	if d.placed == d.acked {
-		return received || forwarded, reliable.Never
+		return received || forwarded, clock.Never
 	}
 	if due := d.owedSince + d.ackDefer; now < due {
 		return received || forwarded, due
 	}
 	d.send(&slot{kind: kindAck})
-	return true, reliable.Never
+	return true, clock.Never
 }
 
-func (d *daemon) receive(now reliable.Time) (busy bool) {
+func (d *daemon) receive(now clock.Time) (busy bool) {
 	var s slot
 	for d.sh.wire[1-d.me].get(&s) {
 		busy = true
@@ -73,7 +73,7 @@ func (d *daemon) receive(now reliable.Time) (busy bool) {
 	return busy
 }
 
-func (d *daemon) place(s *slot, now reliable.Time) {
+func (d *daemon) place(s *slot, now clock.Time) {
 	if s.solicits != 0 {
 		d.client().complete.put(&slot{kind: kindData, sequence: s.sequence})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/worker"
 )
 
@@ -42,7 +42,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	d := &daemon{sh: sh, me: n[4] & 1, kicks: [2]int{n[2], n[3]}, ackDefer: reliable.Time(n[5])}
+	d := &daemon{sh: sh, me: n[4] & 1, kicks: [2]int{n[2], n[3]}, ackDefer: clock.Time(n[5])}
 	worker.PrepareRuntime(1)
 	w, err := worker.New(d, worker.DefaultPolicy(), worker.Hooks{Moved: sh.door[d.me].core.Store})
 	if err != nil {

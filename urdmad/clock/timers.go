@@ -1,0 +1,89 @@
+package clock
+
+import "container/heap"
+
+// Timer calls a function once at the time it is set to. Each belongs to one
+// Timers from the first Set on.
+type Timer struct {
+	fn    func()
+	at    Time
+	index int // 1 + position in the heap; 0 = not set
+}
+
+// NewTimer returns a timer that is not set.
+func NewTimer(fn func()) *Timer { return &Timer{fn: fn} }
+
+// Timers are the timers of one thread. The zero value has none set.
+type Timers struct{ heap timerHeap }
+
+// Set has t run at a time, in place of the one it was set to before; Never
+// stops it.
+func (s *Timers) Set(t *Timer, at Time) {
+	switch {
+	case at == Never:
+		if t.index > 0 {
+			heap.Remove(&s.heap, t.index-1)
+		}
+	case t.index > 0:
+		t.at = at
+		heap.Fix(&s.heap, t.index-1)
+	default:
+		t.at = at
+		heap.Push(&s.heap, t)
+	}
+}
+
+// Hasten has t run no later than at. A timer that runs too early looks at what
+// it is for and is set again, so a deadline that moves back costs nothing here.
+func (s *Timers) Hasten(t *Timer, at Time) {
+	if at != Never && (t.index == 0 || at < t.at) {
+		s.Set(t, at)
+	}
+}
+
+// Run calls the timers that are due, earliest first, and returns how many. It
+// calls no more than were set when it began: one that sets itself to the
+// present again does not hold up the turn but waits for the next.
+func (s *Timers) Run(now Time) (n int) {
+	for limit := len(s.heap); n < limit && len(s.heap) > 0 && s.heap[0].at <= now; {
+		t := heap.Pop(&s.heap).(*Timer)
+		t.fn()
+		n++
+	}
+	return n
+}
+
+// Next is when the next timer is due, or Never.
+func (s *Timers) Next() Time {
+	if len(s.heap) == 0 {
+		return Never
+	}
+	return s.heap[0].at
+}
+
+// timerHeap orders timers by time, for container/heap.
+type timerHeap []*Timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+// Push is heap.Interface's.
+func (h *timerHeap) Push(x any) {
+	t := x.(*Timer)
+	*h = append(*h, t)
+	t.index = len(*h)
+}
+
+// Pop is heap.Interface's.
+func (h *timerHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.index = 0
+	return t
+}
