@@ -15,6 +15,7 @@
 //	vdev.go     driver defaults (jumbo rings of af_packet, …)
 //	probe.go    from a device string to a configured, started port
 //	ethport.go  the port.Port of a DPDK port
+//	ethqueue.go its port.Queue: one cgo call a burst
 //	wake.go     receive interrupts
 //	shim.h, .c  the C side: one function per burst
 //

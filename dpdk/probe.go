@@ -92,11 +92,9 @@ func startAdvice(step string, s *Spec) string {
 func (p *ethPort) finish(s *Spec, before map[int]bool) {
 	var info C.struct_rte_eth_dev_info
 	C.rte_eth_dev_info_get(p.c.id, &info)
-	p.room = int(p.c.room)
-	p.burst = unsafe.Slice(&p.c.burst[0], C.URDMA_BURST)
 	p.info = port.Info{
 		Name: s.label(), Driver: C.GoString(info.driver_name), MTU: int(p.c.mtu),
-		RxChecksum: p.c.rx_checksum != 0, TxUDPChecksum: p.c.tx_udp != 0, Wire: true,
+		RxChecksum: p.c.queue.rx_checksum != 0, TxUDPChecksum: p.c.queue.tx_udp != 0, Wire: true,
 	}
 	for i := range p.info.MAC {
 		p.info.MAC[i] = byte(p.c.mac[i])
@@ -105,9 +103,12 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) {
 		rand.Read(p.info.MAC[:])
 		p.info.MAC[0] = p.info.MAC[0]&^1 | 2
 	}
-	p.heldLimit = s.buffers() - orDefault(s.RxDesc) - orDefault(s.TxDesc) - heldBuffers/4
-	p.copies.room = p.room
-	p.wake = p.findWake(before)
+	q := &p.queue
+	q.c, q.room = &p.c.queue, int(p.c.queue.room)
+	q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
+	q.heldLimit = s.buffers() - orDefault(s.RxDesc) - orDefault(s.TxDesc) - heldBuffers/4
+	q.copies.room = q.room
+	q.wake = p.findWake(before)
 	if p.Link() {
 		p.counters.LinkUps.Add(1)
 	}

@@ -38,25 +38,25 @@ int urdma_probe(const char *devargs, const char *name, uint16_t *id)
 static int make_pool(struct urdma_port *p, const struct urdma_open *o)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	unsigned frame = RTE_MAX(p->room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
+	unsigned frame = RTE_MAX(p->queue.room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
 	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, 64U);
 	struct rte_pktmbuf_pool_private priv = { .mbuf_data_room_size = room };
 	unsigned flags = o->software ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 	int ret;
 
 	snprintf(name, sizeof(name), "urdma_%u", p->id);
-	p->pool = rte_mempool_create_empty(name, o->buffers, sizeof(struct rte_mbuf) + room, 256,
+	p->queue.pool = rte_mempool_create_empty(name, o->buffers, sizeof(struct rte_mbuf) + room, 256,
 					   sizeof(priv), SOCKET_ID_ANY, flags);
-	if (p->pool == NULL)
+	if (p->queue.pool == NULL)
 		return -rte_errno;
-	ret = rte_mempool_set_ops_byname(p->pool, rte_mbuf_best_mempool_ops(), NULL);
+	ret = rte_mempool_set_ops_byname(p->queue.pool, rte_mbuf_best_mempool_ops(), NULL);
 	if (ret != 0)
 		return ret;
-	rte_pktmbuf_pool_init(p->pool, &priv);
-	ret = rte_mempool_populate_default(p->pool);
+	rte_pktmbuf_pool_init(p->queue.pool, &priv);
+	ret = rte_mempool_populate_default(p->queue.pool);
 	if (ret < 0)
 		return ret;
-	rte_mempool_obj_iter(p->pool, rte_pktmbuf_init, NULL);
+	rte_mempool_obj_iter(p->queue.pool, rte_pktmbuf_init, NULL);
 	return 0;
 }
 
@@ -68,11 +68,11 @@ static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info 
 
 	if ((info->rx_offload_capa & rx) == rx) {
 		conf->rxmode.offloads |= rx;
-		p->rx_checksum = 1;
+		p->queue.rx_checksum = 1;
 	}
 	if ((info->tx_offload_capa & tx) == tx) {
 		conf->txmode.offloads |= tx;
-		p->tx_udp = 1;
+		p->queue.tx_udp = 1;
 	}
 }
 
@@ -103,7 +103,7 @@ static int set_queues(struct urdma_port *p, const struct urdma_open *o)
 
 	if (ret != 0)
 		return ret;
-	ret = rte_eth_rx_queue_setup(p->id, 0, rx, SOCKET_ID_ANY, NULL, p->pool);
+	ret = rte_eth_rx_queue_setup(p->id, 0, rx, SOCKET_ID_ANY, NULL, p->queue.pool);
 	if (ret != 0)
 		return ret;
 	return rte_eth_tx_queue_setup(p->id, 0, tx, SOCKET_ID_ANY, NULL);
@@ -158,13 +158,14 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 
 	memset(&conf, 0, sizeof(conf));
 	p->id = o->id;
+	p->queue.port = o->id;
 	*step = "rte_eth_dev_info_get";
 	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
 		return ret;
 	*step = "rte_eth_dev_set_mtu";
 	if ((ret = set_mtu(p, o)) != 0)
 		return ret;
-	p->room = p->mtu + RTE_ETHER_HDR_LEN;
+	p->queue.room = p->mtu + RTE_ETHER_HDR_LEN;
 	*step = "rte_pktmbuf_pool_create";
 	if ((ret = make_pool(p, o)) != 0)
 		return ret;
@@ -179,10 +180,10 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	if ((ret = rte_eth_dev_start(p->id)) != 0)
 		return ret;
 	accept_frames(p);
-	if (p->rx_interrupt && (urdma_interrupt_fd(p->id) < 0 || urdma_interrupt(p->id, 1) != 0))
+	if (p->rx_interrupt && (urdma_interrupt_fd(&p->queue) < 0 || urdma_interrupt(&p->queue, 1) != 0))
 		p->rx_interrupt = 0;
 	if (p->rx_interrupt)
-		urdma_interrupt(p->id, 0);
+		urdma_interrupt(&p->queue, 0);
 	return 0;
 }
 
@@ -196,8 +197,8 @@ void urdma_port_close(struct urdma_port *p)
 		rte_dev_remove(info.device); /* closes the port too */
 	else
 		rte_eth_dev_close(p->id);
-	rte_mempool_free(p->pool);
-	p->pool = NULL;
+	rte_mempool_free(p->queue.pool);
+	p->queue.pool = NULL;
 }
 
 /* -------- bursts -------- */
@@ -217,39 +218,39 @@ static uint32_t flags_of(const struct rte_mbuf *m)
 	return f;
 }
 
-unsigned urdma_rx(struct urdma_port *p, unsigned n)
+unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
-	unsigned got = rte_eth_rx_burst(p->id, 0, m, n), kept = 0;
+	unsigned got = rte_eth_rx_burst(q->port, q->index, m, n), kept = 0;
 
 	for (unsigned i = 0; i < got; i++) {
 		/* The pool's buffers hold whole frames; more segments or more bytes
 		 * than the MTU allows are no frame for us. */
-		if (m[i]->nb_segs != 1 || m[i]->data_len > p->room) {
+		if (m[i]->nb_segs != 1 || m[i]->data_len > q->room) {
 			rte_pktmbuf_free(m[i]);
-			p->rx_bad++;
+			q->rx_bad++;
 			continue;
 		}
-		p->burst[kept++] = (struct urdma_packet){
+		q->burst[kept++] = (struct urdma_packet){
 			.mbuf = m[i],
 			.data = rte_pktmbuf_mtod(m[i], void *),
 			.len = m[i]->data_len,
-			.flags = p->rx_checksum ? flags_of(m[i]) : 0,
+			.flags = q->rx_checksum ? flags_of(m[i]) : 0,
 		};
 	}
 	return kept;
 }
 
-unsigned urdma_alloc(struct urdma_port *p, unsigned n)
+unsigned urdma_alloc(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
 
 	/* The bulk call is all or nothing. */
-	while (n > 0 && rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
+	while (n > 0 && rte_pktmbuf_alloc_bulk(q->pool, m, n) != 0)
 		n /= 2;
 	for (unsigned i = 0; i < n; i++) {
-		p->burst[i].mbuf = m[i];
-		p->burst[i].data = rte_pktmbuf_mtod(m[i], void *);
+		q->burst[i].mbuf = m[i];
+		q->burst[i].data = rte_pktmbuf_mtod(m[i], void *);
 	}
 	return n;
 }
@@ -280,26 +281,26 @@ static void offload(struct rte_mbuf *m)
 	udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, m->ol_flags);
 }
 
-unsigned urdma_tx(struct urdma_port *p, unsigned n)
+unsigned urdma_tx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
 
 	for (unsigned i = 0; i < n; i++) {
-		m[i] = p->burst[i].mbuf;
-		m[i]->data_len = p->burst[i].len;
-		m[i]->pkt_len = p->burst[i].len;
-		if (p->tx_udp)
+		m[i] = q->burst[i].mbuf;
+		m[i]->data_len = q->burst[i].len;
+		m[i]->pkt_len = q->burst[i].len;
+		if (q->tx_udp)
 			offload(m[i]);
 	}
-	return rte_eth_tx_burst(p->id, 0, m, n);
+	return rte_eth_tx_burst(q->port, q->index, m, n);
 }
 
-void urdma_free(struct urdma_port *p, unsigned n)
+void urdma_free(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
 
 	for (unsigned i = 0; i < n; i++)
-		m[i] = p->burst[i].mbuf;
+		m[i] = q->burst[i].mbuf;
 	rte_pktmbuf_free_bulk(m, n);
 }
 
@@ -325,14 +326,15 @@ int urdma_counters(uint16_t id, struct urdma_counters *c)
 	return 0;
 }
 
-int urdma_interrupt_fd(uint16_t id)
+int urdma_interrupt_fd(const struct urdma_queue *q)
 {
-	return rte_eth_dev_rx_intr_ctl_q_get_fd(id, 0);
+	return rte_eth_dev_rx_intr_ctl_q_get_fd(q->port, q->index);
 }
 
-int urdma_interrupt(uint16_t id, int on)
+int urdma_interrupt(const struct urdma_queue *q, int on)
 {
-	return on ? rte_eth_dev_rx_intr_enable(id, 0) : rte_eth_dev_rx_intr_disable(id, 0);
+	return on ? rte_eth_dev_rx_intr_enable(q->port, q->index)
+		  : rte_eth_dev_rx_intr_disable(q->port, q->index);
 }
 
 /* The stream stays open for the life of the process: the EAL may log to it from

@@ -22,19 +22,25 @@ struct urdma_packet {
 	uint32_t flags; /* URDMA_… on receive */
 };
 
+/* One queue of an open port, both ways. Owned by one Go queue and its worker. */
+struct urdma_queue {
+	struct rte_mempool *pool;
+	uint16_t port, index;
+	uint16_t room;        /* bytes of the largest frame */
+	uint16_t tx_udp;      /* the driver computes UDP checksums */
+	uint16_t rx_checksum; /* the driver verifies checksums */
+	uint64_t rx_bad;      /* received and dropped: several segments, too long */
+	struct urdma_packet burst[URDMA_BURST];
+};
+
 /* One open port. Made by urdma_port_open, owned by one Go port. */
 struct urdma_port {
-	struct rte_mempool *pool;
 	uint16_t id;
-	uint16_t room;         /* bytes of the largest frame */
 	uint16_t rx_interrupt; /* the driver has receive interrupts */
-	uint16_t tx_udp;       /* the driver computes UDP checksums */
-	uint16_t rx_checksum;  /* the driver verifies checksums */
 	uint16_t mtu;
 	uint8_t mac[6];
 	uint8_t mac_kept; /* the driver refused the wanted address */
-	uint64_t rx_bad;  /* received and dropped: several segments, too long; the worker's */
-	struct urdma_packet burst[URDMA_BURST];
+	struct urdma_queue queue;
 };
 
 /* What to open. Zero mtu: the device's own. */
@@ -62,17 +68,17 @@ void urdma_port_close(struct urdma_port *p);
  * port. name is the device's name, the string up to the first comma. */
 int urdma_probe(const char *devargs, const char *name, uint16_t *id);
 
-/* Bursts work on p->burst[0..n) and return how many were done. */
-unsigned urdma_rx(struct urdma_port *p, unsigned n);
-unsigned urdma_alloc(struct urdma_port *p, unsigned n);
-unsigned urdma_tx(struct urdma_port *p, unsigned n);
-void urdma_free(struct urdma_port *p, unsigned n);
+/* Bursts work on q->burst[0..n) and return how many were done. */
+unsigned urdma_rx(struct urdma_queue *q, unsigned n);
+unsigned urdma_alloc(struct urdma_queue *q, unsigned n);
+unsigned urdma_tx(struct urdma_queue *q, unsigned n);
+void urdma_free(struct urdma_queue *q, unsigned n);
 
 int urdma_link(uint16_t id);
 int urdma_counters(uint16_t id, struct urdma_counters *c);
 
-int urdma_interrupt_fd(uint16_t id);
-int urdma_interrupt(uint16_t id, int on);
+int urdma_interrupt_fd(const struct urdma_queue *q);
+int urdma_interrupt(const struct urdma_queue *q, int on);
 
 int urdma_log_to(int fd);
 void urdma_log_mark(const char *text);

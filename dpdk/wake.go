@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wake is how a sleeping worker hears of frames on a DPDK port:
+// wake is how a sleeping worker hears of frames on a DPDK queue:
 //
 //   - drivers with receive interrupts give an epoll'able fd (tap, virtio, most
 //     hardware);
@@ -50,7 +50,7 @@ func packetSockets() map[int]bool {
 // before it was opened.
 func (p *ethPort) findWake(before map[int]bool) wake {
 	if p.c.rx_interrupt != 0 {
-		fd := int(C.urdma_interrupt_fd(p.c.id))
+		fd := int(C.urdma_interrupt_fd(&p.c.queue))
 		what, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 		return wake{fd: fd, interrupt: true, eventfd: what == "anon_inode:[eventfd]"}
 	}
@@ -65,15 +65,15 @@ func (p *ethPort) findWake(before map[int]bool) wake {
 }
 
 // arm switches the driver's interrupt, and drains its fd when switching off.
-func (w *wake) arm(p *C.struct_urdma_port, on bool) {
+func (w *wake) arm(q *C.struct_urdma_queue, on bool) {
 	if !w.interrupt {
 		return
 	}
 	if on {
-		C.urdma_interrupt(p.id, 1)
+		C.urdma_interrupt(q, 1)
 		return
 	}
-	C.urdma_interrupt(p.id, 0)
+	C.urdma_interrupt(q, 0)
 	if !w.eventfd {
 		return
 	}

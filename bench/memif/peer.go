@@ -81,9 +81,9 @@ func send(p port.Port, size int, full bool) {
 	for i := range source {
 		source[i] = byte(i)
 	}
-	pk := make([]port.Packet, burst)
+	q, pk := p.Queue(0), make([]port.Packet, burst)
 	for p.Link() {
-		n := p.Alloc(pk)
+		n := q.Alloc(pk)
 		for i := range pk[:n] {
 			pk[i].Data = pk[i].Data[:size]
 			if full {
@@ -93,26 +93,27 @@ func send(p port.Port, size int, full bool) {
 			}
 		}
 		for left := pk[:n]; len(left) > 0; {
-			left = left[p.Tx(left):]
+			left = left[q.Tx(left):]
 		}
-		p.Flush()
+		q.Flush()
 	}
 }
 
 func echo(p port.Port) {
+	q := p.Queue(0)
 	in, out := make([]port.Packet, burst), make([]port.Packet, burst)
 	for p.Link() {
-		n := p.Rx(in)
+		n := q.Rx(in)
 		if n == 0 {
 			continue
 		}
-		k := p.Alloc(out[:n])
+		k := q.Alloc(out[:n])
 		for i := range k {
 			out[i].Data = out[i].Data[:copy(out[i].Data, in[i].Data)]
 		}
-		p.Tx(out[:k])
-		p.Flush()
-		p.Free(in[:n])
+		q.Tx(out[:k])
+		q.Flush()
+		q.Free(in[:n])
 	}
 }
 
@@ -139,10 +140,10 @@ func (o *options) oneWay(path, mode string, size int, server bool) (pps float64,
 
 func drain(p port.Port, size int, full bool, d time.Duration) (n int) {
 	sink := make([]byte, size)
-	pk := make([]port.Packet, burst)
+	q, pk := p.Queue(0), make([]port.Packet, burst)
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for range 100 {
-			k := p.Rx(pk)
+			k := q.Rx(pk)
 			for i := range pk[:k] {
 				if full {
 					copy(sink, pk[i].Data)
@@ -150,7 +151,7 @@ func drain(p port.Port, size int, full bool, d time.Duration) (n int) {
 					sink[0] += pk[i].Data[0]
 				}
 			}
-			p.Free(pk[:k])
+			q.Free(pk[:k])
 			n += k
 		}
 	}
@@ -185,18 +186,19 @@ func (o *options) latency(path string) (time.Duration, error) {
 }
 
 func roundTrip(p port.Port) error {
+	q := p.Queue(0)
 	var pk [1]port.Packet
-	if p.Alloc(pk[:]) == 0 {
+	if q.Alloc(pk[:]) == 0 {
 		return errors.New("no buffer")
 	}
 	pk[0].Data = pk[0].Data[:64]
-	p.Tx(pk[:])
-	p.Flush()
-	for p.Rx(pk[:]) == 0 {
+	q.Tx(pk[:])
+	q.Flush()
+	for q.Rx(pk[:]) == 0 {
 		if !p.Link() {
 			return errors.New("link lost")
 		}
 	}
-	p.Free(pk[:])
+	q.Free(pk[:])
 	return nil
 }

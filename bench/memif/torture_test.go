@@ -50,25 +50,26 @@ func peer(server bool, path string) error {
 
 // turn sends a burst, receives a burst, and touches every byte of both.
 func turn(p port.Port, size int) (got int) {
+	q := p.Queue(0)
 	var tx, rx [burst]port.Packet
-	n := p.Alloc(tx[:])
+	n := q.Alloc(tx[:])
 	for i := range tx[:n] {
 		tx[i].Data = tx[i].Data[:size]
 		for j := range tx[i].Data {
 			tx[i].Data[j] = byte(i)
 		}
 	}
-	k := p.Tx(tx[:n])
-	p.Flush()
-	p.Free(tx[k:n])
-	got = p.Rx(rx[:])
+	k := q.Tx(tx[:n])
+	q.Flush()
+	q.Free(tx[k:n])
+	got = q.Rx(rx[:])
 	sum := 0
 	for i := range rx[:got] {
 		for _, b := range rx[i].Data {
 			sum += int(b)
 		}
 	}
-	p.Free(rx[:got])
+	q.Free(rx[:got])
 	runtime.Gosched()
 	return got
 }
@@ -110,8 +111,8 @@ func torture(t *testing.T, role string) {
 			before = measure(t)
 		}
 	}
-	p.Free(held)
-	p.Rx(make([]port.Packet, 1))
+	p.Queue(0).Free(held)
+	p.Queue(0).Rx(make([]port.Packet, 1))
 	after := measure(t)
 	t.Logf("before %+v, after %+v, %+v", before, after, p.Stats())
 	if after.fds > before.fds+2 || after.maps > before.maps+2 || after.kb > before.kb+32<<10 {
@@ -153,7 +154,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 			}
 		}
 	}
-	p.Free(held)
+	p.Queue(0).Free(held)
 	killed := make(chan struct{})
 	go func() {
 		time.Sleep(time.Duration(rng.IntN(20000)) * time.Microsecond)
@@ -164,7 +165,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 	for p.Link() {
 		turn(p, 1500)
 		if len(held) < cap(held)/2 {
-			held = held[:len(held)+p.Rx(held[len(held):cap(held)])]
+			held = held[:len(held)+p.Queue(0).Rx(held[len(held):cap(held)])]
 		}
 	}
 	<-killed

@@ -8,151 +8,162 @@ import (
 
 // receive puts an arrived frame into the receive ring and says what became of
 // it. The caller holds the network's lock.
-func (p *Port) receive(frame []byte) string {
-	if len(frame) > p.pool.size {
-		p.counters.RxErrors.Add(1)
+func (q *queue) receive(frame []byte) string {
+	if len(frame) > q.pool.size {
+		q.counters.RxErrors.Add(1)
 		return Oversize
 	}
-	if len(p.rx) >= p.opt.RxRing {
-		p.counters.RxDropped.Add(1)
+	if len(q.rx) >= q.port.opt.RxRing {
+		q.counters.RxDropped.Add(1)
 		return Overrun
 	}
-	buf, ok := p.pool.take(ownedRing)
+	buf, ok := q.pool.take(ownedRing)
 	if !ok {
-		p.counters.NoBuffer.Add(1)
+		q.counters.NoBuffer.Add(1)
 		return Overrun
 	}
-	copy(p.pool.bytes[buf], frame)
+	copy(q.pool.bytes[buf], frame)
 	a := arrival{buf: buf, size: len(frame)}
-	if p.opt.Checksum {
+	if q.port.opt.Checksum {
 		a.flags = verify(frame)
 	}
-	p.rx = append(p.rx, a)
+	q.rx = append(q.rx, a)
 	return Delivered
 }
 
-// Rx implements port.Port.
-func (p *Port) Rx(pk []port.Packet) int {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	n := min(len(pk), len(p.rx))
+// Rx implements port.Queue.
+func (q *queue) Rx(pk []port.Packet) int {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
+	n := min(len(pk), len(q.rx))
 	bytes := 0
-	for i, a := range p.rx[:n] {
-		p.pool.move(a.buf, ownedRx)
-		b := p.pool.bytes[a.buf]
+	for i, a := range q.rx[:n] {
+		q.pool.move(a.buf, ownedRx)
+		b := q.pool.bytes[a.buf]
 		pk[i] = port.Packet{Data: b[:a.size:a.size], Flags: a.flags, Ref: uintptr(a.buf) + 1}
 		bytes += a.size
 	}
-	p.rx = p.rx[n:]
-	if len(p.rx) == 0 {
-		p.rx = nil
+	q.rx = q.rx[n:]
+	if len(q.rx) == 0 {
+		q.rx = nil
 	}
-	p.counters.RxPackets.Add(uint64(n))
-	p.counters.RxBytes.Add(uint64(bytes))
+	q.counters.RxPackets.Add(uint64(n))
+	q.counters.RxBytes.Add(uint64(bytes))
 	return n
 }
 
-// Free implements port.Port.
-func (p *Port) Free(pk []port.Packet) {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
+// Free implements port.Queue.
+func (q *queue) Free(pk []port.Packet) {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
 	for i := range pk {
-		if buf, ok := p.pool.owned(pk[i].Ref, "Free", ownedRx, ownedTx); ok {
-			p.pool.put(buf)
+		if buf, ok := q.pool.owned(pk[i].Ref, "Free", ownedRx, ownedTx); ok {
+			q.pool.put(buf)
 		}
 	}
 }
 
-// Retain implements port.Port: the pool is roomy, so it only checks.
-func (p *Port) Retain(pk *port.Packet) error {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	p.pool.owned(pk.Ref, "Retain", ownedRx)
+// Retain implements port.Queue: the pool is roomy, so it only checks.
+func (q *queue) Retain(pk *port.Packet) error {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
+	q.pool.owned(pk.Ref, "Retain", ownedRx)
 	return nil
 }
 
-// Alloc implements port.Port.
-func (p *Port) Alloc(pk []port.Packet) int {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
+// Alloc implements port.Queue.
+func (q *queue) Alloc(pk []port.Packet) int {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
 	for i := range pk {
-		buf, ok := p.pool.take(ownedTx)
+		buf, ok := q.pool.take(ownedTx)
 		if !ok {
-			p.counters.NoBuffer.Add(1)
+			q.counters.NoBuffer.Add(1)
 			return i
 		}
-		p.allocNo++
-		p.pool.order[buf] = p.allocNo
-		pk[i] = port.Packet{Data: p.pool.bytes[buf], Ref: uintptr(buf) + 1}
+		q.allocNo++
+		q.pool.order[buf] = q.allocNo
+		pk[i] = port.Packet{Data: q.pool.bytes[buf], Ref: uintptr(buf) + 1}
 	}
 	return len(pk)
 }
 
-// Tx implements port.Port.
-func (p *Port) Tx(pk []port.Packet) int {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
+// Tx implements port.Queue.
+func (q *queue) Tx(pk []port.Packet) int {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
 	for i := range pk {
-		if len(p.txq)+p.flying >= p.opt.TxRing {
+		if len(q.txq)+q.flying >= q.port.opt.TxRing {
 			return i
 		}
-		p.take(&pk[i])
+		q.take(&pk[i])
 	}
 	return len(pk)
 }
 
 // take checks one packet against the rules and queues it for Flush.
-func (p *Port) take(pk *port.Packet) {
-	buf, ok := p.pool.owned(pk.Ref, "Tx", ownedTx)
+func (q *queue) take(pk *port.Packet) {
+	buf, ok := q.pool.owned(pk.Ref, "Tx", ownedTx)
 	if !ok {
 		return
 	}
-	whole := p.pool.bytes[buf]
+	whole := q.pool.bytes[buf]
 	size := len(pk.Data)
 	if size < port.EtherHeaderLen || size > len(whole) || &pk.Data[0] != &whole[0] {
-		p.opt.Misuse(fmt.Sprintf("Tx: Data of %d bytes is not a frame at the buffer's start", size))
-		p.pool.put(buf)
+		q.port.opt.Misuse(fmt.Sprintf("Tx: Data of %d bytes is not a frame at the buffer's start", size))
+		q.pool.put(buf)
 		return
 	}
-	if p.pool.order[buf] < p.sentNo {
-		p.opt.Misuse(fmt.Sprintf("Tx: buffer %d was allocated before one that was sent already", buf))
+	if q.pool.order[buf] < q.sentNo {
+		q.port.opt.Misuse(fmt.Sprintf("Tx: buffer %d was allocated before one that was sent already", buf))
 	}
-	p.sentNo = p.pool.order[buf]
-	p.pool.move(buf, ownedWire)
-	p.pool.bytes[buf] = whole[:size]
-	p.txq = append(p.txq, buf)
+	q.sentNo = q.pool.order[buf]
+	q.pool.move(buf, ownedWire)
+	q.pool.bytes[buf] = whole[:size]
+	q.txq = append(q.txq, buf)
 }
 
-// Flush implements port.Port.
-func (p *Port) Flush() {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	q := p.txq
-	p.txq = nil
-	for _, buf := range q {
-		p.transmit(buf)
+// Flush implements port.Queue.
+func (q *queue) Flush() {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
+	queued := q.txq
+	q.txq = nil
+	for _, buf := range queued {
+		q.transmit(buf)
 	}
 }
 
-func (p *Port) transmit(buf uint32) {
-	frame := p.pool.bytes[buf]
+func (q *queue) transmit(buf uint32) {
+	frame := q.pool.bytes[buf]
 	release := func() {
-		p.pool.bytes[buf] = frame[:p.pool.size]
-		p.pool.put(buf)
+		q.pool.bytes[buf] = frame[:q.pool.size]
+		q.pool.put(buf)
 	}
-	if !p.out.up {
-		p.counters.TxDropped.Add(1)
+	if !q.port.out.up {
+		q.counters.TxDropped.Add(1)
 		release()
 		return
 	}
-	p.counters.TxPackets.Add(1)
-	p.counters.TxBytes.Add(uint64(len(frame)))
-	if p.opt.Checksum {
+	q.counters.TxPackets.Add(1)
+	q.counters.TxBytes.Add(uint64(len(frame)))
+	if q.port.opt.Checksum {
 		fillUDP(frame)
 	}
-	p.flying++
-	p.out.transmit(frame, func() {
-		p.flying--
+	q.flying++
+	q.port.out.transmit(frame, func() {
+		q.flying--
 		release()
 	})
 }
+
+// ArmRx implements port.Queue. On a virtual clock nothing can interrupt, so fd
+// is always -1.
+func (q *queue) ArmRx() (fd int, armed bool) {
+	q.port.net.mu.Lock()
+	defer q.port.net.mu.Unlock()
+	return -1, len(q.rx) == 0
+}
+
+// DisarmRx implements port.Queue.
+func (q *queue) DisarmRx() {}

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 func send(t *testing.T, p *Port, from, count int) {
 	t.Helper()
 	pk := make([]port.Packet, count)
-	if n := p.Alloc(pk); n != count {
+	if n := p.Queue(0).Alloc(pk); n != count {
 		t.Fatalf("Alloc gave %d of %d", n, count)
 	}
 	for i := range pk {
@@ -35,23 +35,23 @@ func send(t *testing.T, p *Port, from, count int) {
 		clear(pk[i].Data)
 		binary.BigEndian.PutUint64(pk[i].Data[14:], uint64(from+i))
 	}
-	if n := p.Tx(pk); n != count {
+	if n := p.Queue(0).Tx(pk); n != count {
 		t.Fatalf("Tx took %d of %d", n, count)
 	}
-	p.Flush()
+	p.Queue(0).Flush()
 }
 
 func recv(p *Port) (seqs []int) {
 	pk := make([]port.Packet, 64)
 	for {
-		n := p.Rx(pk)
+		n := p.Queue(0).Rx(pk)
 		if n == 0 {
 			return seqs
 		}
 		for i := range pk[:n] {
 			seqs = append(seqs, int(binary.BigEndian.Uint64(pk[i].Data[14:])))
 		}
-		p.Free(pk[:n])
+		p.Queue(0).Free(pk[:n])
 	}
 }
 
@@ -112,7 +112,7 @@ func TestDelayAndRate(t *testing.T) {
 	send(t, a, 0, 2)
 	for _, want := range []int64{1704, 2408} {
 		at := int64(0)
-		for len(b.rx) == 0 {
+		for len(b.queue.rx) == 0 {
 			next, ok := n.Next()
 			if !ok {
 				t.Fatal("nothing is due")
@@ -131,14 +131,14 @@ func TestNothingLeavesBeforeFlush(t *testing.T) {
 	n := New(1)
 	a, b := n.Pair(Options{}, Options{}, Path{}, Path{})
 	pk := make([]port.Packet, 1)
-	a.Alloc(pk)
+	a.Queue(0).Alloc(pk)
 	pk[0].Data = pk[0].Data[:60]
-	a.Tx(pk)
+	a.Queue(0).Tx(pk)
 	n.Advance(1e9)
 	if got := recv(b); len(got) != 0 {
 		t.Fatal("a frame arrived before Flush")
 	}
-	a.Flush()
+	a.Queue(0).Flush()
 	if got := recv(b); len(got) != 1 {
 		t.Fatal("no frame after Flush")
 	}
@@ -148,18 +148,18 @@ func TestBounds(t *testing.T) {
 	n := New(1)
 	a, b := n.Pair(Options{TxRing: 4, Buffers: 16}, Options{RxRing: 3}, Path{Rate: 1e9}, Path{})
 	pk := make([]port.Packet, 20)
-	got := a.Alloc(pk)
+	got := a.Queue(0).Alloc(pk)
 	if got != 16 || a.Stats().NoBuffer != 1 {
 		t.Fatalf("Alloc gave %d of 16 buffers, stats %+v", got, a.Stats())
 	}
 	for i := range pk[:got] {
 		pk[i].Data = pk[i].Data[:60]
 	}
-	if k := a.Tx(pk[:got]); k != 4 {
+	if k := a.Queue(0).Tx(pk[:got]); k != 4 {
 		t.Fatalf("Tx took %d, the ring has 4", k)
 	}
-	a.Flush()
-	if k := a.Tx(pk[4:got]); k != 0 {
+	a.Queue(0).Flush()
+	if k := a.Queue(0).Tx(pk[4:got]); k != 0 {
 		t.Fatalf("Tx took %d while 4 frames are still being sent", k)
 	}
 	n.Advance(1e6)
@@ -181,22 +181,22 @@ func TestMisuseIsReported(t *testing.T) {
 		}
 		said = nil
 	}
-	a.Alloc(pk)
-	a.Free(pk)
-	a.Free(pk[:1])
+	a.Queue(0).Alloc(pk)
+	a.Queue(0).Free(pk)
+	a.Queue(0).Free(pk[:1])
 	expect("Free: buffer")
-	a.Alloc(pk)
+	a.Queue(0).Alloc(pk)
 	for i := range pk {
 		pk[i].Data = pk[i].Data[:60]
 	}
-	a.Tx(pk[1:])
-	a.Tx(pk[:1])
+	a.Queue(0).Tx(pk[1:])
+	a.Queue(0).Tx(pk[:1])
 	expect("allocated before one that was sent already")
-	a.Free([]port.Packet{{}})
+	a.Queue(0).Free([]port.Packet{{}})
 	expect("no buffer of this port")
-	a.Alloc(pk[:1])
+	a.Queue(0).Alloc(pk[:1])
 	pk[0].Data = pk[0].Data[2:60]
-	a.Tx(pk[:1])
+	a.Queue(0).Tx(pk[:1])
 	expect("not a frame at the buffer's start")
 }
 
@@ -205,8 +205,8 @@ func TestFreedBufferIsPoisoned(t *testing.T) {
 	a, b := n.Pair(Options{}, Options{}, Path{}, Path{})
 	send(t, a, 0, 1)
 	pk := make([]port.Packet, 1)
-	b.Rx(pk)
-	b.Free(pk)
+	b.Queue(0).Rx(pk)
+	b.Queue(0).Free(pk)
 	if pk[0].Data[14] != poison {
 		t.Fatal("a freed buffer still reads as the frame")
 	}
@@ -249,15 +249,15 @@ func TestLoopback(t *testing.T) {
 	}
 	pk := make([]port.Packet, 100)
 	for range 20 {
-		n := l.Alloc(pk)
+		n := l.Queue(0).Alloc(pk)
 		if n != 100 {
 			t.Fatalf("Alloc gave %d: buffers leak", n)
 		}
 		for i := range pk {
 			pk[i].Data = pk[i].Data[:60]
 		}
-		l.Free(pk[90:])
-		if l.Tx(pk[:90]) != 90 || l.Rx(pk) != 0 {
+		l.Queue(0).Free(pk[90:])
+		if l.Queue(0).Tx(pk[:90]) != 90 || l.Queue(0).Rx(pk) != 0 {
 			t.Fatal("a loopback takes everything and returns nothing")
 		}
 	}

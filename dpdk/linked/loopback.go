@@ -7,7 +7,11 @@ import (
 // Loopback is a port without a wire: it takes every frame and receives none.
 // It serves a daemon whose queue pairs all talk to each other.
 type Loopback struct {
-	info     port.Info
+	info  port.Info
+	queue loopbackQueue
+}
+
+type loopbackQueue struct {
 	free     [][]byte
 	counters port.Counters
 }
@@ -15,7 +19,10 @@ type Loopback struct {
 // loopbackBuffers is how many transmit buffers a loopback port has.
 const loopbackBuffers = 256
 
-var _ port.Port = (*Loopback)(nil)
+var (
+	_ port.Port  = (*Loopback)(nil)
+	_ port.Queue = (*loopbackQueue)(nil)
+)
 
 // OpenLoopback makes a loopback port. A zero MAC or MTU takes a default.
 func OpenLoopback(name string, mac [6]byte, mtu int) *Loopback {
@@ -30,65 +37,71 @@ func OpenLoopback(name string, mac [6]byte, mtu int) *Loopback {
 		RxChecksum: true, TxUDPChecksum: true,
 	}}
 	for range loopbackBuffers {
-		l.free = append(l.free, make([]byte, mtu+port.EtherHeaderLen))
+		l.queue.free = append(l.queue.free, make([]byte, mtu+port.EtherHeaderLen))
 	}
-	l.counters.LinkUps.Add(1)
+	l.queue.counters.LinkUps.Add(1)
 	return l
 }
 
 // Info implements port.Port.
 func (l *Loopback) Info() port.Info { return l.info }
 
-// Rx implements port.Port: nothing ever arrives.
-func (l *Loopback) Rx([]port.Packet) int { return 0 }
+// Queues implements port.Port.
+func (l *Loopback) Queues() int { return 1 }
 
-// Alloc implements port.Port.
-func (l *Loopback) Alloc(p []port.Packet) int {
-	n := min(len(p), len(l.free))
+// Queue implements port.Port.
+func (l *Loopback) Queue(int) port.Queue { return &l.queue }
+
+// Rx implements port.Queue: nothing ever arrives.
+func (q *loopbackQueue) Rx([]port.Packet) int { return 0 }
+
+// Alloc implements port.Queue.
+func (q *loopbackQueue) Alloc(p []port.Packet) int {
+	n := min(len(p), len(q.free))
 	if n < len(p) {
-		l.counters.NoBuffer.Add(1)
+		q.counters.NoBuffer.Add(1)
 	}
 	for i := range p[:n] {
-		p[i] = port.Packet{Data: l.free[len(l.free)-1]}
-		l.free = l.free[:len(l.free)-1]
+		p[i] = port.Packet{Data: q.free[len(q.free)-1]}
+		q.free = q.free[:len(q.free)-1]
 	}
 	return n
 }
 
-// Free implements port.Port.
-func (l *Loopback) Free(p []port.Packet) {
+// Free implements port.Queue.
+func (q *loopbackQueue) Free(p []port.Packet) {
 	for i := range p {
-		l.free = append(l.free, p[i].Data[:cap(p[i].Data)])
+		q.free = append(q.free, p[i].Data[:cap(p[i].Data)])
 	}
 }
 
-// Tx implements port.Port.
-func (l *Loopback) Tx(p []port.Packet) int {
+// Tx implements port.Queue.
+func (q *loopbackQueue) Tx(p []port.Packet) int {
 	for i := range p {
-		l.counters.TxBytes.Add(uint64(len(p[i].Data)))
+		q.counters.TxBytes.Add(uint64(len(p[i].Data)))
 	}
-	l.counters.TxPackets.Add(uint64(len(p)))
-	l.Free(p)
+	q.counters.TxPackets.Add(uint64(len(p)))
+	q.Free(p)
 	return len(p)
 }
 
-// Retain implements port.Port.
-func (l *Loopback) Retain(*port.Packet) error { return nil }
+// Retain implements port.Queue.
+func (q *loopbackQueue) Retain(*port.Packet) error { return nil }
 
-// Flush implements port.Port.
-func (l *Loopback) Flush() {}
+// Flush implements port.Queue.
+func (q *loopbackQueue) Flush() {}
 
-// ArmRx implements port.Port: there is never a reason to wake.
-func (l *Loopback) ArmRx() (fd int, armed bool) { return -1, true }
+// ArmRx implements port.Queue: there is never a reason to wake.
+func (q *loopbackQueue) ArmRx() (fd int, armed bool) { return -1, true }
 
-// DisarmRx implements port.Port.
-func (l *Loopback) DisarmRx() {}
+// DisarmRx implements port.Queue.
+func (q *loopbackQueue) DisarmRx() {}
 
 // Link implements port.Port: a loopback is always up.
 func (l *Loopback) Link() bool { return true }
 
 // Stats implements port.Port.
-func (l *Loopback) Stats() port.Stats { return l.counters.Snapshot() }
+func (l *Loopback) Stats() port.Stats { return l.queue.counters.Snapshot() }
 
 // Close implements port.Port.
 func (l *Loopback) Close() error { return nil }

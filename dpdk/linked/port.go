@@ -49,6 +49,15 @@ type Port struct {
 	opt  Options
 	info port.Info
 	out  *wire
+
+	queue    queue
+	closed   bool
+	counters port.Counters // of the link
+}
+
+// queue is a port's one queue.
+type queue struct {
+	port *Port
 	pool pool
 
 	rx      []arrival // frames waiting for Rx, oldest first
@@ -57,7 +66,6 @@ type Port struct {
 	allocNo uint64    // order number of the last Alloc
 	sentNo  uint64    // order number of the last packet Tx took
 
-	closed   bool
 	counters port.Counters
 }
 
@@ -67,7 +75,10 @@ type arrival struct {
 	flags port.Flags
 }
 
-var _ port.Port = (*Port)(nil)
+var (
+	_ port.Port  = (*Port)(nil)
+	_ port.Queue = (*queue)(nil)
+)
 
 // Pair joins two new ports: ab is the wire from a to b, ba the one back.
 func (n *Network) Pair(a, b Options, ab, ba Path) (*Port, *Port) {
@@ -90,7 +101,8 @@ func (n *Network) newPort(o Options, name string, mac byte) *Port {
 		Name: o.Name, Driver: "linked", MAC: o.MAC, MTU: o.MTU,
 		RxChecksum: o.Checksum, TxUDPChecksum: o.Checksum, Wire: true,
 	}
-	p.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)
+	p.queue.port = p
+	p.queue.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)
 	p.counters.LinkUps.Add(1)
 	return p
 }
@@ -125,14 +137,20 @@ func (p *Port) SetLink(up bool) {
 func (p *Port) Outstanding() int {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	return p.pool.count(ownedRx) + p.pool.count(ownedTx)
+	return p.queue.pool.count(ownedRx) + p.queue.pool.count(ownedTx)
 }
 
 // Info implements port.Port.
 func (p *Port) Info() port.Info { return p.info }
 
+// Queues implements port.Port.
+func (p *Port) Queues() int { return 1 }
+
+// Queue implements port.Port.
+func (p *Port) Queue(int) port.Queue { return &p.queue }
+
 // Stats implements port.Port.
-func (p *Port) Stats() port.Stats { return p.counters.Snapshot() }
+func (p *Port) Stats() port.Stats { return p.counters.Snapshot().Add(p.queue.counters.Snapshot()) }
 
 // Link implements port.Port.
 func (p *Port) Link() bool {
@@ -141,23 +159,12 @@ func (p *Port) Link() bool {
 	return p.out.up && !p.closed
 }
 
-// ArmRx implements port.Port. On a virtual clock nothing can interrupt, so fd
-// is always -1.
-func (p *Port) ArmRx() (fd int, armed bool) {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	return -1, len(p.rx) == 0
-}
-
-// DisarmRx implements port.Port.
-func (p *Port) DisarmRx() {}
-
 // Close implements port.Port. Frames still queued are lost.
 func (p *Port) Close() error {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	p.closed = true
-	p.rx, p.txq = nil, nil
+	p.queue.rx, p.queue.txq = nil, nil
 	return nil
 }
 

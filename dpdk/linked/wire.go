@@ -106,7 +106,7 @@ func (w *wire) arrive(data []byte) {
 		w.net.report(w.from.info.Name, Lost, data)
 		return
 	}
-	w.net.report(w.from.info.Name, w.to.receive(data), data)
+	w.net.report(w.from.info.Name, w.to.queue.receive(data), data)
 }
 
 // chance draws only where a probability is set, so that switching one fault on

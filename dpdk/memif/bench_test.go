@@ -39,9 +39,9 @@ func bothSides(b *testing.B, size int, full, toServer bool) {
 	defer c.Close()
 	for !c.Link() || !s.Link() {
 	}
-	from, to := c, s
+	from, to := c.Queue(0), s.Queue(0)
 	if !toServer {
-		from, to = s, c
+		from, to = to, from
 	}
 	private := make([]byte, size)
 	tx, rx := make([]port.Packet, 32), make([]port.Packet, 32)

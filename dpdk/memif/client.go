@@ -117,7 +117,7 @@ func (p *Port) announce(l *link, log2 uint8) error {
 	l.rx.zeroHead()
 	l.tx.zeroHead()
 	l.rx.maskInterrupt(true)
-	s := newClientSide(p, l, mem, base, p.opt.BufferSize, buffers)
+	s := newClientSide(p.queue, l, mem, base, p.opt.BufferSize, buffers)
 	s.post()
 	l.side = s
 	return nil

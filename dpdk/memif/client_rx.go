@@ -29,7 +29,7 @@ func (s *clientSide) arrived() uint16 {
 	tail := s.l.rx.tail()
 	n := tail - s.rxNext
 	if n > s.rxHead-s.rxNext {
-		s.p.counters.RxErrors.Add(1)
+		s.q.counters.RxErrors.Add(1)
 		s.l.fault("moved the receive ring's tail to %d, outside [%d, %d]", tail, s.rxNext, s.rxHead)
 		return 0
 	}
@@ -55,7 +55,7 @@ func (s *clientSide) rx(pk []port.Packet) (n int) {
 		}
 		left--
 		buf := s.rxBuf[s.rxNext&s.l.rx.mask]
-		if d.length < port.EtherHeaderLen || d.length > uint32(s.p.room) {
+		if d.length < port.EtherHeaderLen || d.length > uint32(s.q.room) {
 			if !s.badLength(d.length) {
 				break
 			}
@@ -74,7 +74,7 @@ func (s *clientSide) rx(pk []port.Packet) (n int) {
 // badLength skips a slot whose frame is no use to us; ok is false if the length
 // is beyond the buffer, which no honest peer says.
 func (s *clientSide) badLength(length uint32) (ok bool) {
-	s.p.counters.RxErrors.Add(1)
+	s.q.counters.RxErrors.Add(1)
 	if length > uint32(s.stride) {
 		s.l.fault("says %d bytes are in a buffer of %d", length, s.stride)
 		return false
@@ -87,13 +87,13 @@ func (s *clientSide) badLength(length uint32) (ok bool) {
 // gather copies a frame that fills several slots to a private buffer. used is
 // how many slots it took, 0 after a fault; ok is false if there is no packet.
 func (s *clientSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool) {
-	g := newGathering(s.p)
+	g := newGathering(s.q)
 	for more := true; more; used++ {
 		slot := s.rxNext + used
 		d := s.l.rx.load(slot)
 		if used == left || d.length > uint32(s.stride) {
 			g.abandon()
-			s.p.counters.RxErrors.Add(1)
+			s.q.counters.RxErrors.Add(1)
 			s.l.fault("left a frame over %d slots unfinished, or says %d bytes are in a buffer of %d", used, d.length, s.stride)
 			return 0, false
 		}

@@ -19,7 +19,7 @@ const (
 // has been shown those before txShown. What a slot's buffer is, is remembered
 // here; the peer's copy in the descriptor is never believed.
 type clientSide struct {
-	p      *Port
+	q      *queue
 	l      *link
 	mem    []byte // region 0
 	base   int    // offset of the first buffer
@@ -35,10 +35,10 @@ type clientSide struct {
 	rxSpare                 int      // fewer free buffers than this: received ones are scarce
 }
 
-func newClientSide(p *Port, l *link, mem []byte, base, stride, buffers int) *clientSide {
+func newClientSide(q *queue, l *link, mem []byte, base, stride, buffers int) *clientSide {
 	slots := int(l.rx.size())
 	s := &clientSide{
-		p: p, l: l, mem: mem, base: base, stride: stride,
+		q: q, l: l, mem: mem, base: base, stride: stride,
 		state: make([]bufState, buffers), free: make([]uint32, buffers),
 		rxBuf: make([]uint32, slots), txBuf: make([]uint32, slots),
 		txLimit: 2 * slots, rxSpare: slots / 2,

@@ -8,7 +8,7 @@ import (
 func (s *clientSide) reclaim() {
 	tail := s.l.tx.tail()
 	if tail-s.txTail > s.txShown-s.txTail {
-		s.p.counters.RxErrors.Add(1)
+		s.q.counters.RxErrors.Add(1)
 		s.l.fault("moved the transmit ring's tail to %d, outside [%d, %d]", tail, s.txTail, s.txShown)
 		return
 	}
@@ -25,11 +25,11 @@ func (s *clientSide) alloc(pk []port.Packet) int {
 	}
 	n := min(len(pk), s.txLimit-s.txOut, len(s.free))
 	if n < len(pk) {
-		s.p.counters.NoBuffer.Add(1)
+		s.q.counters.NoBuffer.Add(1)
 	}
 	for i := range pk[:n] {
 		buf, _ := s.take(bufAlloc)
-		pk[i] = port.Packet{Data: s.bytes(buf, s.p.room), Ref: makeRef(s.l.epoch, refTx, buf)}
+		pk[i] = port.Packet{Data: s.bytes(buf, s.q.room), Ref: makeRef(s.l.epoch, refTx, buf)}
 	}
 	s.txOut += n
 	s.l.held += n

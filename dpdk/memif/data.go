@@ -6,9 +6,9 @@ import (
 	"urdma/dpdk/port"
 )
 
-// Rx implements port.Port.
-func (p *Port) Rx(pk []port.Packet) int {
-	l := p.enter()
+// Rx implements port.Queue.
+func (q *queue) Rx(pk []port.Packet) int {
+	l := q.enter()
 	if l == nil || len(pk) == 0 {
 		return 0
 	}
@@ -20,31 +20,31 @@ func (p *Port) Rx(pk []port.Packet) int {
 	for i := range pk[:n] {
 		bytes += len(pk[i].Data)
 	}
-	p.counters.RxPackets.Add(uint64(n))
-	p.counters.RxBytes.Add(uint64(bytes))
+	q.counters.RxPackets.Add(uint64(n))
+	q.counters.RxBytes.Add(uint64(bytes))
 	return n
 }
 
-// Free implements port.Port.
-func (p *Port) Free(pk []port.Packet) {
-	l := p.enter()
+// Free implements port.Queue.
+func (q *queue) Free(pk []port.Packet) {
+	l := q.enter()
 	// Backwards, so that unsent buffers go back newest first, which costs the
 	// server's ring no hole.
 	for i := len(pk) - 1; i >= 0; i-- {
-		p.free(l, ref(pk[i].Ref))
+		q.free(l, ref(pk[i].Ref))
 	}
 	if l != nil {
 		l.side.settle()
 	}
 }
 
-func (p *Port) free(l *link, r ref) {
+func (q *queue) free(l *link, r ref) {
 	if r.kind() == refHeap {
-		p.heap.put(r.index())
+		q.heap.put(r.index())
 		return
 	}
 	if l == nil || l.epoch != r.epoch() {
-		p.releaseOld(r.epoch())
+		q.releaseOld(r.epoch())
 		return
 	}
 	ok := false
@@ -58,10 +58,10 @@ func (p *Port) free(l *link, r ref) {
 	}
 }
 
-// Retain implements port.Port: where a ring slot is tied up by the packet, the
+// Retain implements port.Queue: where a ring slot is tied up by the packet, the
 // frame is copied to a private buffer.
-func (p *Port) Retain(pk *port.Packet) error {
-	l := p.enter()
+func (q *queue) Retain(pk *port.Packet) error {
+	l := q.enter()
 	r := ref(pk.Ref)
 	switch {
 	case r.kind() == refHeap:
@@ -70,16 +70,16 @@ func (p *Port) Retain(pk *port.Packet) error {
 		return errForeignPacket
 	case l != nil && l.epoch == r.epoch() && !l.side.scarce():
 		return nil
-	case l == nil && p.old(r.epoch()) == nil:
+	case l == nil && q.old(r.epoch()) == nil:
 		return errForeignPacket
 	}
-	index, b, ok := p.heap.take()
+	index, b, ok := q.heap.take()
 	if !ok {
-		p.counters.NoBuffer.Add(1)
+		q.counters.NoBuffer.Add(1)
 		return port.ErrNoBuffer
 	}
 	n := copy(b, pk.Data)
-	p.free(l, r)
+	q.free(l, r)
 	if l != nil {
 		l.side.settle()
 	}
@@ -87,52 +87,52 @@ func (p *Port) Retain(pk *port.Packet) error {
 	return nil
 }
 
-// Alloc implements port.Port.
-func (p *Port) Alloc(pk []port.Packet) int {
-	l := p.enter()
+// Alloc implements port.Queue.
+func (q *queue) Alloc(pk []port.Packet) int {
+	l := q.enter()
 	if l == nil {
-		return p.allocPrivate(pk)
+		return q.allocPrivate(pk)
 	}
 	n := l.side.alloc(pk)
 	if n < len(pk) && l.dead.Load() {
-		n += p.allocPrivate(pk[n:])
+		n += q.allocPrivate(pk[n:])
 	}
 	return n
 }
 
 // allocPrivate hands out private buffers, which Tx copies or drops.
-func (p *Port) allocPrivate(pk []port.Packet) int {
+func (q *queue) allocPrivate(pk []port.Packet) int {
 	for i := range pk {
-		if !p.allocOne(&pk[i]) {
+		if !q.allocOne(&pk[i]) {
 			return i
 		}
 	}
 	return len(pk)
 }
 
-func (p *Port) allocOne(pk *port.Packet) bool {
-	index, b, ok := p.heap.take()
+func (q *queue) allocOne(pk *port.Packet) bool {
+	index, b, ok := q.heap.take()
 	if !ok {
-		p.counters.NoBuffer.Add(1)
+		q.counters.NoBuffer.Add(1)
 		return false
 	}
 	*pk = port.Packet{Data: b, Ref: makeRef(0, refHeap, index)}
 	return true
 }
 
-// Tx implements port.Port. What it takes is visible to the peer at once; Flush
+// Tx implements port.Queue. What it takes is visible to the peer at once; Flush
 // only wakes it.
-func (p *Port) Tx(pk []port.Packet) int {
-	l := p.enter()
+func (q *queue) Tx(pk []port.Packet) int {
+	l := q.enter()
 	packets, bytes, n := 0, 0, 0
 	for ; n < len(pk); n++ {
 		size := len(pk[n].Data)
-		result := p.send(l, &pk[n])
+		result := q.send(l, &pk[n])
 		if result == sendFull {
 			break
 		}
 		if result == sendDropped {
-			p.counters.TxDropped.Add(1)
+			q.counters.TxDropped.Add(1)
 			continue
 		}
 		packets++
@@ -140,20 +140,20 @@ func (p *Port) Tx(pk []port.Packet) int {
 	}
 	if packets > 0 {
 		l.side.publish()
-		p.counters.TxPackets.Add(uint64(packets))
-		p.counters.TxBytes.Add(uint64(bytes))
+		q.counters.TxPackets.Add(uint64(packets))
+		q.counters.TxBytes.Add(uint64(bytes))
 	}
 	return n
 }
 
 // send passes on one packet; unless the ring is full the packet is the port's
 // afterwards.
-func (p *Port) send(l *link, pk *port.Packet) sendResult {
+func (q *queue) send(l *link, pk *port.Packet) sendResult {
 	r := ref(pk.Ref)
 	size := len(pk.Data)
-	legal := size >= port.EtherHeaderLen && size <= p.room
+	legal := size >= port.EtherHeaderLen && size <= q.room
 	if l == nil || l.dead.Load() || !legal {
-		p.free(l, r)
+		q.free(l, r)
 		return sendDropped
 	}
 	if r.kind() == refTx && r.epoch() == l.epoch {
@@ -168,45 +168,45 @@ func (p *Port) send(l *link, pk *port.Packet) sendResult {
 	// loses nothing.
 	result := l.side.sendCopy(pk.Data)
 	if result != sendFull {
-		p.free(l, r)
+		q.free(l, r)
 	}
 	return result
 }
 
-// Flush implements port.Port.
-func (p *Port) Flush() {
-	l := p.enter()
+// Flush implements port.Queue.
+func (q *queue) Flush() {
+	l := q.enter()
 	if l != nil && !l.tx.masked() {
 		l.txWake.kick()
 	}
 }
 
-// ArmRx implements port.Port. The fd is an epoll instance and always the same.
+// ArmRx implements port.Queue. The fd is an epoll instance and always the same.
 // A net_memif peer publishes a frame with less ordering than we do, so that its
 // wake-up can be missed in a window of nanoseconds; callers bound their sleep.
-func (p *Port) ArmRx() (fd int, armed bool) {
-	l := p.enter()
+func (q *queue) ArmRx() (fd int, armed bool) {
+	l := q.enter()
 	if l == nil {
-		p.armed = true
+		q.armed = true
 		// A link may have come after enter looked and before this: its wake-up
 		// stays in wakeFD until DisarmRx.
-		return p.epfd, true
+		return q.epfd, true
 	}
 	l.rx.maskInterrupt(false)
 	if l.side.pending() {
 		l.rx.maskInterrupt(true)
-		return p.epfd, false
+		return q.epfd, false
 	}
-	p.armed = true
-	return p.epfd, true
+	q.armed = true
+	return q.epfd, true
 }
 
-// DisarmRx implements port.Port.
-func (p *Port) DisarmRx() {
-	p.armed = false
+// DisarmRx implements port.Queue.
+func (q *queue) DisarmRx() {
+	q.armed = false
 	var b [8]byte
-	unix.Read(p.wakeFD, b[:])
-	if l := p.enter(); l != nil {
+	unix.Read(q.wakeFD, b[:])
+	if l := q.enter(); l != nil {
 		l.rx.maskInterrupt(true)
 		l.rxWake.drain()
 	}

@@ -14,7 +14,8 @@
 //	region.go                  creating, checking, mapping shared memory
 //	ring_unsafe.go             descriptors and indices: the only unsafe code
 //	link.go                    one connection's memory and its end of life
-//	port.go                    the Port: entry of every data method
+//	port.go                    the Port: opening, links that come and go
+//	queue.go data.go           its queue, the worker's: the link in use, every data method
 //	client_rx/tx, server_rx/tx the two sides of the two rings
 //	heap.go                    private buffers, for Retain and for no link
 //	kick*.go                   interrupts

@@ -6,17 +6,17 @@ import (
 
 // gathering puts a frame together in a private buffer.
 type gathering struct {
-	p     *Port
+	q     *queue
 	index uint32
 	buf   []byte // nil: there is none
 	size  int
 }
 
-func newGathering(p *Port) gathering {
-	g := gathering{p: p}
-	index, b, ok := p.heap.take()
+func newGathering(q *queue) gathering {
+	g := gathering{q: q}
+	index, b, ok := q.heap.take()
 	if !ok {
-		p.counters.NoBuffer.Add(1)
+		q.counters.NoBuffer.Add(1)
 		return g
 	}
 	g.index, g.buf = index, b
@@ -33,7 +33,7 @@ func (g *gathering) add(part []byte) {
 
 func (g *gathering) abandon() {
 	if g.buf != nil {
-		g.p.heap.put(g.index)
+		g.q.heap.put(g.index)
 		g.buf = nil
 	}
 }
@@ -45,7 +45,7 @@ func (g *gathering) finish(pk *port.Packet) (ok bool) {
 		return false
 	}
 	if g.size < port.EtherHeaderLen || g.size > len(g.buf) {
-		g.p.counters.RxErrors.Add(1)
+		g.q.counters.RxErrors.Add(1)
 		g.abandon()
 		return false
 	}

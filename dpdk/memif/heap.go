@@ -1,6 +1,6 @@
 package memif
 
-// heap is the port's private buffers: for retained frames, for frames gathered
+// heap is a queue's private buffers: for retained frames, for frames gathered
 // from several slots, and for what Alloc hands out while there is no link. They
 // are made as needed, up to a limit, and used again; only the worker touches
 // them.

@@ -13,7 +13,7 @@ import (
 )
 
 // turn drives a port as a worker would: receive, answer, free.
-func turn(p *Port) {
+func turn(p tested) {
 	pk := make([]port.Packet, 16)
 	n := p.Rx(pk)
 	for i := range pk[:n] {
@@ -37,13 +37,13 @@ func turn(p *Port) {
 	}
 }
 
-func openServer(t *testing.T) (p *Port, path string) {
+func openServer(t *testing.T) (p tested, path string) {
 	path = filepath.Join(t.TempDir(), "m.sock")
 	return mustOpen(t, Options{Name: "victim", SocketPath: path, Server: true}), path
 }
 
 // stillServes proves that a port works after all that was done to it.
-func stillServes(t *testing.T, p *Port, path string) {
+func stillServes(t *testing.T, p tested, path string) {
 	t.Helper()
 	c := mustOpen(t, Options{Name: "honest", SocketPath: path})
 	defer c.Close()

@@ -33,7 +33,7 @@ func mapCount(t *testing.T) int {
 	return strings.Count(string(b), "memfd:urdma-memif")
 }
 
-func sendOne(t *testing.T, from *Port, fill byte) {
+func sendOne(t *testing.T, from tested, fill byte) {
 	t.Helper()
 	pk := make([]port.Packet, 1)
 	if from.Alloc(pk) != 1 {
@@ -49,7 +49,7 @@ func sendOne(t *testing.T, from *Port, fill byte) {
 	from.Flush()
 }
 
-func recvOne(t *testing.T, to *Port) port.Packet {
+func recvOne(t *testing.T, to tested) port.Packet {
 	t.Helper()
 	pk := make([]port.Packet, 1)
 	deadline := time.Now().Add(10 * time.Second)

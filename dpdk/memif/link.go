@@ -36,11 +36,11 @@ type link struct {
 // side is what the two roles do differently with the rings. All methods are the
 // worker's, and may call link.fault.
 type side interface {
-	// rx receives into p, as port.Port.Rx.
+	// rx receives into p, as port.Queue.Rx.
 	rx(p []port.Packet) int
 	// pending reports whether rx would find something.
 	pending() bool
-	// alloc hands out buffers of the link, as port.Port.Alloc, until there are
+	// alloc hands out buffers of the link, as port.Queue.Alloc, until there are
 	// none, or none that a whole frame fits in.
 	alloc(p []port.Packet) int
 	// sendOwn sends a buffer from alloc, sendCopy any other frame.

@@ -16,7 +16,13 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-func mustOpen(t *testing.T, o Options) *Port {
+// tested is a port with its one queue.
+type tested struct {
+	*Port
+	*queue
+}
+
+func mustOpen(t *testing.T, o Options) tested {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = testLog(t)
@@ -26,7 +32,7 @@ func mustOpen(t *testing.T, o Options) *Port {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return p.(*Port)
+	return tested{p.(*Port), p.(*Port).queue}
 }
 
 func waitLink(t *testing.T, up bool, ports ...port.Port) {
@@ -43,7 +49,7 @@ func waitLink(t *testing.T, up bool, ports ...port.Port) {
 }
 
 // openPair opens a connected server and client; change adapts their options.
-func openPair(t *testing.T, change func(server, client *Options)) (server, client *Port) {
+func openPair(t *testing.T, change func(server, client *Options)) (server, client tested) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.sock")
 	so := Options{Name: "server", SocketPath: path, Server: true}

@@ -215,7 +215,7 @@ func (p *Port) accept(c control, o *offer) (*link, error) {
 	l.rx.setTail(0)
 	l.tx.setTail(0)
 	l.rx.maskInterrupt(true)
-	l.side = newServerSide(p, l)
+	l.side = newServerSide(p.queue, l)
 	if err := c.send(connectMsg(kindConnected, p.opt.Name), -1); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ func (s *serverSide) arrived() uint16 {
 	head := s.l.rx.head()
 	n := head - s.rxNext
 	if held := s.rxNext - s.rxDone; n > s.l.rx.size()-held {
-		s.p.counters.RxErrors.Add(1)
+		s.q.counters.RxErrors.Add(1)
 		s.l.fault("moved the receive ring's head to %d, more than a ring from %d", head, s.rxDone)
 		return 0
 	}
@@ -42,8 +42,8 @@ func (s *serverSide) rx(pk []port.Packet) (n int) {
 		}
 		slot := s.rxNext & s.l.rx.mask
 		s.rxNext++
-		if len(b) < port.EtherHeaderLen || len(b) > s.p.room {
-			s.p.counters.RxErrors.Add(1)
+		if len(b) < port.EtherHeaderLen || len(b) > s.q.room {
+			s.q.counters.RxErrors.Add(1)
 			s.rxState[slot] = slotFreed
 			skipped = true
 			continue
@@ -63,11 +63,11 @@ func (s *serverSide) rx(pk []port.Packet) (n int) {
 // the slots. used is how many it took, 0 after a fault; ok is false if there is
 // no packet.
 func (s *serverSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool) {
-	g := newGathering(s.p)
+	g := newGathering(s.q)
 	for more := true; more; used++ {
 		if used == left {
 			g.abandon()
-			s.p.counters.RxErrors.Add(1)
+			s.q.counters.RxErrors.Add(1)
 			s.l.fault("left a frame over %d slots unfinished", used)
 			return 0, false
 		}

@@ -19,7 +19,7 @@ const (
 // is owned. txBuf remembers what the descriptor said when it was checked; it is
 // not read again.
 type serverSide struct {
-	p *Port
+	q *queue
 	l *link
 
 	rxNext, rxDone uint16
@@ -36,9 +36,9 @@ type txBuffer struct {
 	region uint16
 }
 
-func newServerSide(p *Port, l *link) *serverSide {
+func newServerSide(q *queue, l *link) *serverSide {
 	return &serverSide{
-		p: p, l: l,
+		q: q, l: l,
 		rxState: make([]slotState, l.rx.size()),
 		txState: make([]slotState, l.tx.size()),
 		txBuf:   make([]txBuffer, l.tx.size()),
@@ -53,7 +53,7 @@ func (s *serverSide) bytes(d desc) (b []byte, ok bool) {
 			return b, true
 		}
 	}
-	s.p.counters.RxErrors.Add(1)
+	s.q.counters.RxErrors.Add(1)
 	s.l.fault("described %d bytes at offset %d of region %d, outside what it shares", d.length, d.offset, d.region)
 	return nil, false
 }

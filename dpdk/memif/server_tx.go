@@ -9,7 +9,7 @@ func (s *serverSide) posted() uint16 {
 	head := s.l.tx.head()
 	n := head - s.txEnd
 	if out := s.txEnd - s.txNext; n > s.l.tx.size()-out {
-		s.p.counters.RxErrors.Add(1)
+		s.q.counters.RxErrors.Add(1)
 		s.l.fault("moved the transmit ring's head to %d, more than a ring from %d", head, s.txNext)
 		return 0
 	}
@@ -34,15 +34,15 @@ func (s *serverSide) alloc(pk []port.Packet) int {
 	left := s.posted()
 	for i := range pk {
 		if left == 0 {
-			s.p.counters.NoBuffer.Add(1)
+			s.q.counters.NoBuffer.Add(1)
 			return i
 		}
 		b, ok := s.claim()
 		if !ok {
 			return i
 		}
-		if len(b.mem) < s.p.room {
-			if s.txEnd != s.txNext || !s.p.allocOne(&pk[i]) {
+		if len(b.mem) < s.q.room {
+			if s.txEnd != s.txNext || !s.q.allocOne(&pk[i]) {
 				return i
 			}
 			left--
@@ -53,7 +53,7 @@ func (s *serverSide) alloc(pk []port.Packet) int {
 		s.txEnd++
 		left--
 		s.l.held++
-		pk[i] = port.Packet{Data: b.mem[:s.p.room:s.p.room], Ref: makeRef(s.l.epoch, refTx, uint32(slot))}
+		pk[i] = port.Packet{Data: b.mem[:s.q.room:s.q.room], Ref: makeRef(s.l.epoch, refTx, uint32(slot))}
 	}
 	return len(pk)
 }

@@ -78,12 +78,12 @@ func TestInteroperatesWithNetMemif(t *testing.T) {
 			defer os.RemoveAll(dir)
 			path := filepath.Join(dir, "m.sock")
 			o := Options{Name: "ours", SocketPath: path, Server: c.role == "client", MTU: c.mtu, RingSize: c.ring}
-			var p *Port
+			var p tested
 			if o.Server {
 				p = mustOpen(t, o)
 			}
 			startTestpmd(t, c.role, path, c.extra)
-			if p == nil {
+			if !o.Server {
 				p = mustOpen(t, o)
 			}
 			waitLink(t, true, p)

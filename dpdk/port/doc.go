@@ -2,21 +2,35 @@
 // frames: a DPDK port (package dpdk), our own shared-memory wire (package
 // memif), or a test port (package linked).
 //
-// It owns the Port interface, the Packet that crosses it, the flags and the
-// counters. It knows nothing of IP, of connections, or of who drives the port.
+// It owns the Port and Queue interfaces, the Packet that crosses them, the flags
+// and the counters. It knows nothing of IP, of connections, or of who drives the
+// port.
+//
+// # Ports and queues
+//
+// A Port is a place in a network: an address, an MTU, a link that is up or down.
+// Frames pass through its queues. A Queue has rings of its own both ways and
+// belongs to one worker; nothing a queue's methods touch is shared with another
+// queue of the port.
+//
+// Every driver has one queue today, which receives whatever arrives. A driver
+// with several must send each connection's frames to the queue of the worker
+// that owns the connection; it will get a method of Port for that, Steer, which
+// binds a local UDP port number to a queue (flow rules of a NIC, rings of memif).
 //
 // # Who owns a buffer
 //
-// A buffer has exactly one owner at any time. It changes hands only in these
-// calls:
+// A buffer belongs to a queue and has exactly one owner at any time. It changes
+// hands only in these calls:
 //
-//	Rx     port → caller   the first n packets are the caller's
-//	Alloc  port → caller   the first n packets are the caller's
-//	Tx     caller → port   the first n packets are the port's again
-//	Free   caller → port   every packet given is the port's again
+//	Rx     queue → caller   the first n packets are the caller's
+//	Alloc  queue → caller   the first n packets are the caller's
+//	Tx     caller → queue   the first n packets are the queue's again
+//	Free   caller → queue   every packet given is the queue's again
 //
-// Once a packet is the port's, its Data must not be read or written, and the
-// Packet must not be handed to any call but Alloc or Rx (which overwrite it).
+// A packet goes back to the queue that it came from, never to another. Once it is
+// the queue's, its Data must not be read or written, and the Packet must not be
+// handed to any call but Alloc or Rx (which overwrite it).
 // Retain may replace Data and Ref but leaves the packet with the caller.
 //
 // A Packet is a handle, and may be copied, moved or reordered within the
@@ -24,15 +38,15 @@
 //
 // # Threads
 //
-// Rx, Free, Retain, Alloc, Tx, Flush, ArmRx and DisarmRx are the data methods:
-// they belong to one worker thread and must not run at the same time as each
-// other. Info, Link and Stats may be called from any goroutine at any time.
-// Close may be called from any goroutine, but only once the worker has made its
-// last call; every buffer the worker still owns becomes invalid with it.
+// All methods of a queue belong to one worker thread and must not run at the same
+// time as each other; those of two queues may. The methods of a port may be
+// called from any goroutine at any time, Close only once every worker has made
+// its last call to its queue; every buffer a worker still owns becomes invalid
+// with it.
 //
 // # A link that is down
 //
-// A port never makes its caller wait and never fails in a way the caller must
+// A queue never makes its caller wait and never fails in a way the caller must
 // handle. While the link is down Rx returns 0, and Alloc and Tx go on working:
 // what Tx takes is dropped and counted in Stats.TxDropped, like frames on an
 // unplugged cable.

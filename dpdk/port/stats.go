@@ -14,8 +14,8 @@ type Stats struct {
 	LinkDowns            uint64 // times the link went down after it was up
 }
 
-// Counters is the written side of Stats: drivers add to it from the worker
-// thread and from their background goroutines; Snapshot may be called from
+// Counters is the written side of Stats: drivers add to it from a queue's worker
+// thread, or from their background goroutines; Snapshot may be called from
 // anywhere.
 type Counters struct {
 	RxPackets, TxPackets atomic.Uint64
@@ -33,5 +33,16 @@ func (c *Counters) Snapshot() Stats {
 		RxDropped: c.RxDropped.Load(), TxDropped: c.TxDropped.Load(),
 		RxErrors: c.RxErrors.Load(), NoBuffer: c.NoBuffer.Load(),
 		LinkUps: c.LinkUps.Load(), LinkDowns: c.LinkDowns.Load(),
+	}
+}
+
+// Add sums two sets: of a port's queues, and of the port itself.
+func (s Stats) Add(o Stats) Stats {
+	return Stats{
+		RxPackets: s.RxPackets + o.RxPackets, TxPackets: s.TxPackets + o.TxPackets,
+		RxBytes: s.RxBytes + o.RxBytes, TxBytes: s.TxBytes + o.TxBytes,
+		RxDropped: s.RxDropped + o.RxDropped, TxDropped: s.TxDropped + o.TxDropped,
+		RxErrors: s.RxErrors + o.RxErrors, NoBuffer: s.NoBuffer + o.NoBuffer,
+		LinkUps: s.LinkUps + o.LinkUps, LinkDowns: s.LinkDowns + o.LinkDowns,
 	}
 }

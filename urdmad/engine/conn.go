@@ -408,7 +408,7 @@ func (c *Conn) dropHeld() {
 	c.dropStashed()
 	for i := range c.held {
 		if c.held[i].Data != nil {
-			c.port.port.Free(c.held[i : i+1])
+			c.port.queue.Free(c.held[i : i+1])
 			c.held[i] = port.Packet{}
 		}
 	}

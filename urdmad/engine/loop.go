@@ -131,7 +131,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		if !p.info.Wire {
 			continue
 		}
-		fd, armed := p.port.ArmRx()
+		fd, armed := p.queue.ArmRx()
 		if !armed {
 			e.Woke()
 			return fds, false, false
@@ -151,7 +151,7 @@ func (e *Engine) Woke() {
 	e.setSleeping(false)
 	for _, p := range e.ports {
 		if p.armed {
-			p.port.DisarmRx()
+			p.queue.DisarmRx()
 			p.armed = false
 		}
 	}

@@ -24,12 +24,13 @@ const burst = 32
 // packets are rx[rxAt:rxHave]; tx[:txUsed] are built and wait for flush, tx[txUsed:txHave]
 // are allocated ahead.
 type netPort struct {
-	e    *Engine
-	dev  int
-	port port.Port
-	info port.Info
-	addr Address
-	arp  *host.Neighbours
+	e     *Engine
+	dev   int
+	port  port.Port
+	queue port.Queue // this worker's
+	info  port.Info
+	addr  Address
+	arp   *host.Neighbours
 	// immediate: place Writes as they come, see placeEarly.
 	immediate bool
 	ipID      uint16
@@ -58,7 +59,7 @@ const (
 )
 
 func newNetPort(e *Engine, dev int, p port.Port, a Address) *netPort {
-	n := &netPort{e: e, dev: dev, port: p, info: p.Info(), addr: a,
+	n := &netPort{e: e, dev: dev, port: p, queue: p.Queue(0), info: p.Info(), addr: a,
 		next: firstEphemeral + uint16(e.rand.Uint32N(lastEphemeral-firstEphemeral))}
 	n.arp = host.NewNeighbours(wire.MAC(n.info.MAC), a.IP())
 	n.arpTimer = clock.NewTimer(n.tickARP)
@@ -70,7 +71,7 @@ func newNetPort(e *Engine, dev int, p port.Port, a Address) *netPort {
 func (n *netPort) alloc() []byte {
 	if n.txUsed == n.txHave {
 		n.push()
-		n.txHave += n.port.Alloc(n.tx[n.txHave:])
+		n.txHave += n.queue.Alloc(n.tx[n.txHave:])
 		if n.txUsed == n.txHave {
 			return nil
 		}
@@ -93,7 +94,7 @@ func (n *netPort) push() {
 	if n.txUsed == 0 {
 		return
 	}
-	taken := n.port.Tx(n.tx[:n.txUsed])
+	taken := n.queue.Tx(n.tx[:n.txUsed])
 	n.sent = n.sent || taken > 0
 	copy(n.tx[:], n.tx[taken:n.txHave])
 	n.txUsed -= taken
@@ -104,7 +105,7 @@ func (n *netPort) push() {
 func (n *netPort) flush() {
 	n.push()
 	if n.sent || n.txUsed > 0 {
-		n.port.Flush()
+		n.queue.Flush()
 		n.sent = false
 	}
 }

@@ -61,7 +61,7 @@ func (c *Conn) mayWait(psn wire.PSN, retries uint8) bool {
 func (c *Conn) stash(psn wire.PSN, p *port.Packet) {
 	c.rnr.queue = append(c.rnr.queue, stashed{psn, *p})
 	c.e.note = "held: no receive is posted"
-	if err := c.port.port.Retain(&c.rnr.queue[len(c.rnr.queue)-1].packet); err != nil {
+	if err := c.port.queue.Retain(&c.rnr.queue[len(c.rnr.queue)-1].packet); err != nil {
 		c.e.Stats.RetainFailed++
 	}
 }
@@ -85,7 +85,7 @@ func (c *Conn) retryNotReady() {
 		}
 		if len(w.queue) > 0 { // else delivering it ended the connection, and freed it
 			w.queue = w.queue[1:]
-			c.port.port.Free([]port.Packet{s.packet})
+			c.port.queue.Free([]port.Packet{s.packet})
 		}
 	}
 	switch {
@@ -116,7 +116,7 @@ func (c *Conn) ready() {
 // dropStashed forgets what waits: the connection is over.
 func (c *Conn) dropStashed() {
 	for i := range c.rnr.queue {
-		c.port.port.Free([]port.Packet{c.rnr.queue[i].packet})
+		c.port.queue.Free([]port.Packet{c.rnr.queue[i].packet})
 	}
 	c.rnr.queue, c.rnr.waiting = nil, false
 	if c.rnr.timer != nil {

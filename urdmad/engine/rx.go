@@ -13,7 +13,7 @@ func (e *Engine) receive(n *netPort) (total int) {
 	}
 	for range rxBursts {
 		if n.rxAt == n.rxHave { // else a fault in a client's memory cut the last burst short
-			n.rxAt, n.rxHave = 0, n.port.Rx(n.rx[:])
+			n.rxAt, n.rxHave = 0, n.queue.Rx(n.rx[:])
 		}
 		got := n.rxHave
 		for n.rxAt < n.rxHave {
@@ -41,7 +41,7 @@ func (e *Engine) take(n *netPort, i int) {
 			e.tapHandled()
 		}
 		if !kept {
-			n.port.Free(n.rx[i : i+1])
+			n.queue.Free(n.rx[i : i+1])
 		}
 	}()
 	kept = e.frame(n, &n.rx[i])
@@ -249,10 +249,10 @@ func (c *Conn) hold(psn wire.PSN, p *port.Packet) bool {
 	c.e.note = "held: out of order"
 	i := uint32(psn) & c.heldMask
 	if c.held[i].Data != nil {
-		c.port.port.Free(c.held[i : i+1])
+		c.port.queue.Free(c.held[i : i+1])
 	}
 	c.held[i] = *p
-	if err := c.port.port.Retain(&c.held[i]); err != nil {
+	if err := c.port.queue.Retain(&c.held[i]); err != nil {
 		c.e.Stats.RetainFailed++
 	}
 	return true
@@ -281,7 +281,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 	defer func() {
 		if !waits {
 			c.freeing[0] = p
-			c.port.port.Free(c.freeing[:])
+			c.port.queue.Free(c.freeing[:])
 		}
 	}()
 	if waits = c.rnr.waiting || !c.deliverRetained(psn, &p); waits {

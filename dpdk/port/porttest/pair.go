@@ -80,13 +80,14 @@ type flow struct {
 	t        *testing.T
 	p        *Pair
 	from, to port.Port
+	tx, rx   port.Queue
 	sent     uint64
 	next     uint64 // number expected next
 	rng      *rand.Rand
 }
 
 func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
-	return &flow{t: t, p: p, from: from, to: to, rng: rand.New(rand.NewPCG(Seed, 1))}
+	return &flow{t: t, p: p, from: from, to: to, tx: from.Queue(0), rx: to.Queue(0), rng: rand.New(rand.NewPCG(Seed, 1))}
 }
 
 func (f *flow) size() int {
@@ -105,7 +106,7 @@ func (f *flow) size() int {
 func (f *flow) send(n int) int {
 	f.t.Helper()
 	pk := make([]port.Packet, n)
-	n = f.from.Alloc(pk)
+	n = f.tx.Alloc(pk)
 	f.transmit(pk[:n])
 	return n
 }
@@ -125,8 +126,8 @@ func (f *flow) push(pk []port.Packet) {
 	f.t.Helper()
 	deadline := time.Now().Add(patience)
 	for len(pk) > 0 {
-		n := f.from.Tx(pk)
-		f.from.Flush()
+		n := f.tx.Tx(pk)
+		f.tx.Flush()
 		pk = pk[n:]
 		if n == 0 {
 			f.p.Step()
@@ -143,7 +144,7 @@ func (f *flow) push(pk []port.Packet) {
 func (f *flow) receive(max int) []port.Packet {
 	f.t.Helper()
 	pk := make([]port.Packet, max)
-	n := f.to.Rx(pk)
+	n := f.rx.Rx(pk)
 	if n > max {
 		f.t.Fatalf("Rx(%d) returned %d", max, n)
 	}
@@ -154,7 +155,7 @@ func (f *flow) receive(max int) []port.Packet {
 			if !f.p.Foreign {
 				f.t.Fatalf("a frame nobody sent: % x", pk[i].Data)
 			}
-			f.to.Free(pk[i : i+1])
+			f.rx.Free(pk[i : i+1])
 			continue
 		}
 		if seq != f.next {
@@ -180,7 +181,7 @@ func (f *flow) drain() {
 
 func (f *flow) freeShuffled(pk []port.Packet) {
 	f.rng.Shuffle(len(pk), func(i, j int) { pk[i], pk[j] = pk[j], pk[i] })
-	f.to.Free(pk)
+	f.rx.Free(pk)
 }
 
 // settle waits until everything sent has arrived.

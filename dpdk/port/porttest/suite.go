@@ -53,6 +53,14 @@ func info(t *testing.T, p *Pair) {
 		if !end.Link() {
 			t.Errorf("%s: link is down", i.Name)
 		}
+		if end.Queues() < 1 {
+			t.Errorf("%s: %d queues", i.Name, end.Queues())
+		}
+		for q := range end.Queues() {
+			if one, two := end.Queue(q), end.Queue(q); one == nil || one != two {
+				t.Errorf("%s: queue %d is not the same at each call", i.Name, q)
+			}
+		}
 	}
 }
 
@@ -82,17 +90,17 @@ func burstOfOne(t *testing.T, p *Pair) {
 }
 
 func emptySlices(t *testing.T, p *Pair) {
-	if n := p.A.Rx(nil); n != 0 {
+	if n := p.A.Queue(0).Rx(nil); n != 0 {
 		t.Errorf("Rx(nil) = %d", n)
 	}
-	if n := p.A.Alloc(nil); n != 0 {
+	if n := p.A.Queue(0).Alloc(nil); n != 0 {
 		t.Errorf("Alloc(nil) = %d", n)
 	}
-	if n := p.A.Tx(nil); n != 0 {
+	if n := p.A.Queue(0).Tx(nil); n != 0 {
 		t.Errorf("Tx(nil) = %d", n)
 	}
-	p.A.Free(nil)
-	p.A.Flush()
+	p.A.Queue(0).Free(nil)
+	p.A.Queue(0).Flush()
 	f := newFlow(t, p, p.A, p.B)
 	f.send(4)
 	f.settle()
@@ -102,8 +110,8 @@ func keptAcrossCalls(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	for range 200 {
 		pk := make([]port.Packet, 24)
-		n := p.A.Alloc(pk[:8])
-		n += p.A.Alloc(pk[n:])
+		n := p.A.Queue(0).Alloc(pk[:8])
+		n += p.A.Queue(0).Alloc(pk[n:])
 		room := p.A.Info().MTU + port.EtherHeaderLen
 		for i := range pk[:n] {
 			if len(pk[i].Data) != room {
@@ -123,11 +131,11 @@ func unsentFreed(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	pk := make([]port.Packet, 12)
 	for round := range 300 {
-		n := p.A.Alloc(pk)
-		for deadline := time.Now().Add(patience); n < len(pk); n += p.A.Alloc(pk[n:]) {
+		n := p.A.Queue(0).Alloc(pk)
+		for deadline := time.Now().Add(patience); n < len(pk); n += p.A.Queue(0).Alloc(pk[n:]) {
 			if round == 0 {
 				pk = pk[:n/2] // a very small ring, not always refilled at once
-				p.A.Free(pk[len(pk):n])
+				p.A.Queue(0).Free(pk[len(pk):n])
 				n = len(pk)
 				break
 			}
@@ -139,7 +147,7 @@ func unsentFreed(t *testing.T, p *Pair) {
 		}
 		from := f.rng.IntN(n)
 		to := from + f.rng.IntN(n-from) + 1
-		p.A.Free(pk[from:to])
+		p.A.Queue(0).Free(pk[from:to])
 		f.transmit(slices.Concat(pk[:from], pk[to:n]))
 		f.settle()
 	}
@@ -158,14 +166,14 @@ func framesHeld(t *testing.T, p *Pair) {
 			pk := f.receive(8)
 			for i := range pk {
 				if len(held) < 600 && i%2 == 0 {
-					if err := p.B.Retain(&pk[i]); err != nil {
+					if err := p.B.Queue(0).Retain(&pk[i]); err != nil {
 						t.Fatalf("Retain of frame %d: %v", len(held), err)
 					}
 					held = append(held, pk[i])
 					copies = append(copies, bytes.Clone(pk[i].Data))
 					continue
 				}
-				p.B.Free(pk[i : i+1])
+				p.B.Queue(0).Free(pk[i : i+1])
 			}
 			if len(pk) == 0 {
 				p.Step()
@@ -192,14 +200,14 @@ func receiverStalls(t *testing.T, p *Pair) {
 	var left []port.Packet
 	for range 400 {
 		pk := make([]port.Packet, 32)
-		n := p.A.Alloc(pk)
+		n := p.A.Queue(0).Alloc(pk)
 		for i := range pk[:n] {
 			pk[i].Data = pk[i].Data[:100]
 			build(pk[i].Data, p.A.Info().MAC, p.B.Info().MAC, f.sent)
 			f.sent++
 		}
-		took := p.A.Tx(pk[:n])
-		p.A.Flush()
+		took := p.A.Queue(0).Tx(pk[:n])
+		p.A.Queue(0).Flush()
 		if took < n {
 			left = append(left, pk[took:n]...)
 			break
@@ -209,8 +217,8 @@ func receiverStalls(t *testing.T, p *Pair) {
 	for quiet := 0; quiet < 50 && time.Now().Before(deadline); {
 		got := p.takeAny(t)
 		if len(left) > 0 {
-			left = left[p.A.Tx(left):]
-			p.A.Flush()
+			left = left[p.A.Queue(0).Tx(left):]
+			p.A.Queue(0).Flush()
 		}
 		if quiet++; got > 0 {
 			quiet = 0
@@ -229,14 +237,14 @@ func receiverStalls(t *testing.T, p *Pair) {
 func (p *Pair) takeAny(t *testing.T) (n int) {
 	pk := make([]port.Packet, 32)
 	for {
-		k := p.B.Rx(pk)
+		k := p.B.Queue(0).Rx(pk)
 		if k == 0 {
 			return n
 		}
 		for i := range pk[:k] {
 			parse(t, pk[i].Data)
 		}
-		p.B.Free(pk[:k])
+		p.B.Queue(0).Free(pk[:k])
 		n += k
 	}
 }
@@ -244,14 +252,14 @@ func (p *Pair) takeAny(t *testing.T) (n int) {
 func interrupt(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	f.arm() // the link's coming up may have left one wake-up
-	p.B.DisarmRx()
+	p.B.Queue(0).DisarmRx()
 	for round := range 20 {
 		fd := f.arm()
 		if fd < 0 {
 			if p.Interrupts {
 				t.Fatal("ArmRx gave no fd")
 			}
-			p.B.DisarmRx()
+			p.B.Queue(0).DisarmRx()
 			return
 		}
 		if !p.Foreign && readable(t, fd, 5*time.Millisecond) {
@@ -261,19 +269,19 @@ func interrupt(t *testing.T, p *Pair) {
 		if !readable(t, fd, patience) {
 			t.Fatalf("round %d: a frame came, fd never became readable", round)
 		}
-		p.B.DisarmRx()
+		p.B.Queue(0).DisarmRx()
 		f.settle()
 	}
 	if fd := f.arm(); readable(t, fd, 5*time.Millisecond) && !p.Foreign {
 		t.Fatal("fd still readable after DisarmRx and Rx")
 	}
-	p.B.DisarmRx()
+	p.B.Queue(0).DisarmRx()
 	f.send(1)
 	for range 5 {
 		p.Step()
 	}
-	if _, armed := p.B.ArmRx(); armed && !p.Foreign {
-		p.B.DisarmRx()
+	if _, armed := p.B.Queue(0).ArmRx(); armed && !p.Foreign {
+		p.B.Queue(0).DisarmRx()
 		if k := len(f.receive(1)); k == 1 {
 			t.Fatal("ArmRx armed though a frame was there")
 		}
@@ -286,7 +294,7 @@ func (f *flow) arm() int {
 	f.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
-		fd, armed := f.to.ArmRx()
+		fd, armed := f.rx.ArmRx()
 		if armed {
 			return fd
 		}
@@ -316,15 +324,16 @@ func readable(t *testing.T, fd int, wait time.Duration) bool {
 func noGarbage(t *testing.T, p *Pair) {
 	tx, rx := make([]port.Packet, 8), make([]port.Packet, 32)
 	turn := func() {
-		n := p.A.Alloc(tx)
+		a, b := p.A.Queue(0), p.B.Queue(0)
+		n := a.Alloc(tx)
 		for i := range tx[:n] {
 			tx[i].Data = tx[i].Data[:64]
 			build(tx[i].Data[:frameHeader], p.A.Info().MAC, p.B.Info().MAC, 0)
 		}
-		k := p.A.Tx(tx[:n])
-		p.A.Free(tx[k:n])
-		p.A.Flush()
-		p.B.Free(rx[:p.B.Rx(rx)])
+		k := a.Tx(tx[:n])
+		a.Free(tx[k:n])
+		a.Flush()
+		b.Free(rx[:b.Rx(rx)])
 	}
 	for range 3000 {
 		turn()

@@ -4,7 +4,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// Pipe is a port for measuring: two of them pass frames through rings of fixed
+// Pipe is a port for measuring, and its own queue: two of them pass frames through rings of fixed
 // buffers, with one copy a frame, no clock, no faults and no allocation.
 type Pipe struct {
 	info port.Info
@@ -22,7 +22,10 @@ type pipeRing struct {
 
 const pipeDepth = 1024
 
-var _ port.Port = (*Pipe)(nil)
+var (
+	_ port.Port  = (*Pipe)(nil)
+	_ port.Queue = (*Pipe)(nil)
+)
 
 // NewPipes makes two joined ports.
 func NewPipes(mtu int) (a, b *Pipe) {
@@ -50,8 +53,14 @@ func newPipe(mtu int, mac byte, rx, tx *pipeRing) *Pipe {
 	return p
 }
 
-// Info is port.Port's, as are the methods below.
+// Info is port.Port's; the methods below are its or port.Queue's.
 func (p *Pipe) Info() port.Info { return p.info }
+
+// Queues is 1.
+func (p *Pipe) Queues() int { return 1 }
+
+// Queue is the port itself.
+func (p *Pipe) Queue(int) port.Queue { return p }
 
 // Rx lends the ring's own buffers until Free.
 func (p *Pipe) Rx(out []port.Packet) int {

@@ -40,12 +40,12 @@ func (s *Stranger) SendFrame(b []byte) {
 		return
 	}
 	var p [1]port.Packet
-	if s.w.B.Port.Alloc(p[:]) == 0 {
+	if s.w.B.Port.Queue(0).Alloc(p[:]) == 0 {
 		s.w.T.Fatal("no transmit buffer for the stranger")
 	}
 	p[0].Data = p[0].Data[:copy(p[0].Data, b)]
-	s.w.B.Port.Tx(p[:])
-	s.w.B.Port.Flush()
+	s.w.B.Port.Queue(0).Tx(p[:])
+	s.w.B.Port.Queue(0).Flush()
 }
 
 // Datagram builds a frame with a UDP datagram for host A.
@@ -63,11 +63,11 @@ func (s *Stranger) Datagram(sport, dport uint16, payload []byte) []byte {
 func (s *Stranger) Receive() {
 	var p [16]port.Packet
 	for {
-		n := s.w.B.Port.Rx(p[:])
+		n := s.w.B.Port.Queue(0).Rx(p[:])
 		for i := range p[:n] {
 			s.frame(append([]byte(nil), p[i].Data...))
 		}
-		s.w.B.Port.Free(p[:n])
+		s.w.B.Port.Queue(0).Free(p[:n])
 		if n == 0 {
 			return
 		}

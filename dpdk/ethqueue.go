@@ -1,0 +1,217 @@
+package dpdk
+
+// #include "shim.h"
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	"urdma/dpdk/port"
+)
+
+// ethQueue is a queue of a DPDK port, its worker's. A Packet's Ref is its mbuf's
+// address, or for a private copy its number in copies shifted left, plus 1
+// (mbufs are aligned).
+type ethQueue struct {
+	c        *C.struct_urdma_queue
+	room     int
+	burst    []C.struct_urdma_packet // c.burst
+	counters port.Counters
+	wake     wake
+
+	stash     []port.Packet // received by ArmRx, given out by the next Rx; within stashed
+	stashed   [armBurst]port.Packet
+	held      int // mbufs the caller has
+	heldLimit int // with more, Retain copies
+	copies    copies
+	rxBad     uint64
+	downAt    time.Time // when the link was last found down or up
+	down      bool
+}
+
+var _ port.Queue = (*ethQueue)(nil)
+
+const (
+	maxBurst = C.URDMA_BURST
+	armBurst = 32
+)
+
+// Rx implements port.Queue.
+func (q *ethQueue) Rx(pk []port.Packet) int {
+	if n := len(q.stash); n > 0 {
+		n = copy(pk, q.stash)
+		q.stash = q.stash[n:]
+		return n
+	}
+	return q.receive(pk[:min(len(pk), maxBurst)])
+}
+
+func (q *ethQueue) receive(pk []port.Packet) int {
+	if len(pk) == 0 {
+		return 0
+	}
+	n := int(C.urdma_rx(q.c, C.uint(len(pk))))
+	if bad := uint64(q.c.rx_bad); bad != q.rxBad {
+		q.counters.RxErrors.Add(bad - q.rxBad)
+		q.rxBad = bad
+	}
+	if n == 0 {
+		return 0
+	}
+	bytes := 0
+	for i := range pk[:n] {
+		b := &q.burst[i]
+		bytes += int(b.len)
+		pk[i] = port.Packet{
+			Data:  unsafe.Slice((*byte)(b.data), int(b.len)),
+			Flags: rxFlags(uint32(b.flags)),
+			Ref:   uintptr(b.mbuf),
+		}
+	}
+	q.held += n
+	q.counters.RxPackets.Add(uint64(n))
+	q.counters.RxBytes.Add(uint64(bytes))
+	return n
+}
+
+// rxFlags: shim.h numbers them as package port does; asserted in a test.
+func rxFlags(f uint32) port.Flags { return port.Flags(f) }
+
+// Free implements port.Queue.
+func (q *ethQueue) Free(pk []port.Packet) {
+	n := 0
+	for i := range pk {
+		ref := pk[i].Ref
+		if ref&1 != 0 {
+			q.copies.put(ref)
+			continue
+		}
+		if ref == 0 {
+			continue
+		}
+		q.setMbuf(n, ref)
+		if n++; n == maxBurst {
+			C.urdma_free(q.c, C.uint(n))
+			q.held -= n
+			n = 0
+		}
+	}
+	if n > 0 {
+		C.urdma_free(q.c, C.uint(n))
+		q.held -= n
+	}
+}
+
+// setMbuf writes an mbuf's address into the burst array without making a Go
+// pointer of it.
+func (q *ethQueue) setMbuf(i int, ref uintptr) {
+	*(*uintptr)(unsafe.Pointer(&q.burst[i].mbuf)) = ref
+}
+
+// Retain implements port.Queue: the pool is roomy, until the caller keeps more
+// than was planned for.
+func (q *ethQueue) Retain(pk *port.Packet) error {
+	if q.held <= q.heldLimit || pk.Ref&1 != 0 {
+		return nil
+	}
+	ref, b, ok := q.copies.take()
+	if !ok {
+		q.counters.NoBuffer.Add(1)
+		return port.ErrNoBuffer
+	}
+	n := copy(b, pk.Data)
+	q.setMbuf(0, pk.Ref)
+	C.urdma_free(q.c, 1)
+	q.held--
+	pk.Data, pk.Ref = b[:n:n], ref
+	return nil
+}
+
+// Alloc implements port.Queue. Held counts these too: they are out of the pool.
+func (q *ethQueue) Alloc(pk []port.Packet) (n int) {
+	for n < len(pk) {
+		want := min(len(pk)-n, maxBurst)
+		got := int(C.urdma_alloc(q.c, C.uint(want)))
+		for i := range got {
+			b := &q.burst[i]
+			pk[n+i] = port.Packet{Data: unsafe.Slice((*byte)(b.data), q.room), Ref: uintptr(b.mbuf)}
+		}
+		n += got
+		q.held += got
+		if got < want {
+			q.counters.NoBuffer.Add(1)
+			break
+		}
+	}
+	return n
+}
+
+// Tx implements port.Queue. A driver that takes nothing because its link is down
+// would block the caller's queue for ever, so those frames are dropped.
+func (q *ethQueue) Tx(pk []port.Packet) (n int) {
+	for n < len(pk) {
+		part := pk[n:min(len(pk), n+maxBurst)]
+		bytes := 0
+		for i := range part {
+			q.setMbuf(i, part[i].Ref)
+			q.burst[i].len = C.uint32_t(len(part[i].Data))
+			bytes += len(part[i].Data)
+		}
+		took := int(C.urdma_tx(q.c, C.uint(len(part))))
+		for i := took; i < len(part); i++ {
+			bytes -= len(part[i].Data)
+		}
+		q.held -= took
+		q.counters.TxPackets.Add(uint64(took))
+		q.counters.TxBytes.Add(uint64(bytes))
+		n += took
+		if took < len(part) {
+			break
+		}
+	}
+	if n == 0 && len(pk) > 0 && q.isDown() {
+		q.counters.TxDropped.Add(uint64(len(pk)))
+		q.Free(pk)
+		return len(pk)
+	}
+	return n
+}
+
+// isDown asks for the link's state at most every 10 ms.
+func (q *ethQueue) isDown() bool {
+	if now := time.Now(); now.Sub(q.downAt) > 10*time.Millisecond {
+		q.downAt = now
+		q.down = C.urdma_link(q.c.port) == 0
+	}
+	return q.down
+}
+
+// Flush implements port.Queue: DPDK drivers send at once.
+func (q *ethQueue) Flush() {}
+
+// ArmRx implements port.Queue. After the interrupt is armed the queue is looked
+// at once more, because frames from before don't interrupt; what is found
+// there waits for the next Rx.
+func (q *ethQueue) ArmRx() (fd int, armed bool) {
+	if len(q.stash) > 0 {
+		return q.wake.fd, false
+	}
+	q.wake.arm(q.c, true)
+	q.stash = q.stashed[:q.receive(q.stashed[:])]
+	if len(q.stash) > 0 {
+		q.wake.arm(q.c, false)
+		return q.wake.fd, false
+	}
+	return q.wake.fd, true
+}
+
+// DisarmRx implements port.Queue.
+func (q *ethQueue) DisarmRx() { q.wake.arm(q.c, false) }
+
+// close gives back what ArmRx kept. The worker has made its last call.
+func (q *ethQueue) close() {
+	q.wake.close()
+	q.Free(q.stash)
+	q.stash, q.burst, q.c = nil, nil, nil
+}
