@@ -60,28 +60,39 @@ var errHangUp = errors.New("control: the client hung up")
 
 func (x *Session) serve() error {
 	buf := make([]byte, abi.MaxMessage)
-	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	for {
-		n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
-		if n == 0 || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-			return errHangUp
+		n, err := x.receive(buf)
+		if err == nil {
+			err = x.request(buf[:n])
 		}
-		if err != nil {
-			return err
-		}
-		if x.received, err = descriptors(oob[:oobn]); err != nil {
-			return err
-		}
-		if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-			x.dropReceived()
-			return fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
-		}
-		err = x.request(buf[:n])
 		x.dropReceived()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// receive reads one message and its descriptors, which are the session's also
+// after an error: a message of no bytes looks like the end of the connection
+// and may bring some.
+func (x *Session) receive(buf []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
+	if oobn > 0 {
+		var bad error
+		if x.received, bad = descriptors(oob[:oobn]); err == nil {
+			err = bad
+		}
+	}
+	switch {
+	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return 0, errHangUp
+	case err != nil:
+		return 0, err
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
+	}
+	return n, nil
 }
 
 func descriptors(oob []byte) ([]*os.File, error) {
