@@ -12,12 +12,23 @@ import (
 )
 
 // heldBuffers is how many received frames the engine may keep (out of order)
-// and prepare at a time, per port, beyond what the rings hold.
-const heldBuffers = 6144
+// and prepare at a time, per queue, beyond what the rings hold; spareBuffers of
+// them are for what it prepares, and for drivers that keep a few of their own.
+const (
+	heldBuffers  = 6144
+	spareBuffers = heldBuffers / 4
+)
 
 // buffers is the size of a port's pool.
 func (s *Spec) buffers() int {
 	return orDefault(s.RxDesc) + orDefault(s.TxDesc) + heldBuffers
+}
+
+// keptLimit is how many buffers may be kept by retained packets, when the driver
+// took inUse as it started: the receive ring's, and for af_xdp far more.
+func (s *Spec) keptLimit(inUse int) int {
+	rx := max(inUse, orDefault(s.RxDesc))
+	return max(0, s.buffers()-rx-orDefault(s.TxDesc)-spareBuffers)
 }
 
 func orDefault(n int) int {

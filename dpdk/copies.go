@@ -10,7 +10,7 @@ type copies struct {
 
 const copiesLimit = 4096
 
-// take gives a buffer; its ref is odd, which no mbuf's address is.
+// take gives a buffer; its ref has refCopy set.
 func (c *copies) take() (ref uintptr, b []byte, ok bool) {
 	if n := len(c.free); n > 0 {
 		ref = c.free[n-1]
@@ -22,7 +22,7 @@ func (c *copies) take() (ref uintptr, b []byte, ok bool) {
 	}
 	c.bufs = append(c.bufs, make([]byte, c.room))
 	last := len(c.bufs) - 1
-	return uintptr(last)<<1 | 1, c.bufs[last], true
+	return uintptr(last)<<1 | refCopy, c.bufs[last], true
 }
 
 func (c *copies) put(ref uintptr) { c.free = append(c.free, ref) }

@@ -11,8 +11,9 @@ import (
 )
 
 // ethQueue is a queue of a DPDK port, its worker's. A Packet's Ref is its mbuf's
-// address, or for a private copy its number in copies shifted left, plus 1
-// (mbufs are aligned).
+// address, with refKept added while it is retained; or for a retained frame's
+// private copy its number in copies shifted left, plus refCopy. Mbufs are aligned
+// to cache lines.
 type ethQueue struct {
 	c        *C.struct_urdma_queue
 	room     int
@@ -22,8 +23,8 @@ type ethQueue struct {
 
 	stash     []port.Packet // received by ArmRx, given out by the next Rx; within stashed
 	stashed   [armBurst]port.Packet
-	held      int // mbufs the caller has
-	heldLimit int // with more, Retain copies
+	kept      int // retained mbufs
+	keptLimit int // with so many, Retain copies
 	copies    copies
 	rxBad     uint64
 	downAt    time.Time // when the link was last found down or up
@@ -31,6 +32,11 @@ type ethQueue struct {
 }
 
 var _ port.Queue = (*ethQueue)(nil)
+
+const (
+	refCopy = 1 << iota
+	refKept
+)
 
 const (
 	maxBurst = C.URDMA_BURST
@@ -69,7 +75,6 @@ func (q *ethQueue) receive(pk []port.Packet) int {
 			Ref:   uintptr(b.mbuf),
 		}
 	}
-	q.held += n
 	q.counters.RxPackets.Add(uint64(n))
 	q.counters.RxBytes.Add(uint64(bytes))
 	return n
@@ -83,23 +88,25 @@ func (q *ethQueue) Free(pk []port.Packet) {
 	n := 0
 	for i := range pk {
 		ref := pk[i].Ref
-		if ref&1 != 0 {
+		if ref&refCopy != 0 {
 			q.copies.put(ref)
 			continue
 		}
 		if ref == 0 {
 			continue
 		}
+		if ref&refKept != 0 {
+			q.kept--
+			ref &^= refKept
+		}
 		q.setMbuf(n, ref)
 		if n++; n == maxBurst {
 			C.urdma_free(q.c, C.uint(n))
-			q.held -= n
 			n = 0
 		}
 	}
 	if n > 0 {
 		C.urdma_free(q.c, C.uint(n))
-		q.held -= n
 	}
 }
 
@@ -109,10 +116,18 @@ func (q *ethQueue) setMbuf(i int, ref uintptr) {
 	*(*uintptr)(unsafe.Pointer(&q.burst[i].mbuf)) = ref
 }
 
-// Retain implements port.Queue: the pool is roomy, until the caller keeps more
-// than was planned for.
+// Retainable implements port.Queue.
+func (q *ethQueue) Retainable() int { return q.keptLimit + copiesLimit }
+
+// Retain implements port.Queue: the mbuf is kept, until those that are left are
+// for the rings; then the frame is copied.
 func (q *ethQueue) Retain(pk *port.Packet) error {
-	if q.held <= q.heldLimit || pk.Ref&1 != 0 {
+	if pk.Ref&(refCopy|refKept) != 0 {
+		return nil
+	}
+	if q.kept < q.keptLimit {
+		q.kept++
+		pk.Ref |= refKept
 		return nil
 	}
 	ref, b, ok := q.copies.take()
@@ -123,12 +138,11 @@ func (q *ethQueue) Retain(pk *port.Packet) error {
 	n := copy(b, pk.Data)
 	q.setMbuf(0, pk.Ref)
 	C.urdma_free(q.c, 1)
-	q.held--
 	pk.Data, pk.Ref = b[:n:n], ref
 	return nil
 }
 
-// Alloc implements port.Queue. Held counts these too: they are out of the pool.
+// Alloc implements port.Queue.
 func (q *ethQueue) Alloc(pk []port.Packet) (n int) {
 	for n < len(pk) {
 		want := min(len(pk)-n, maxBurst)
@@ -138,7 +152,6 @@ func (q *ethQueue) Alloc(pk []port.Packet) (n int) {
 			pk[n+i] = port.Packet{Data: unsafe.Slice((*byte)(b.data), q.room), Ref: uintptr(b.mbuf)}
 		}
 		n += got
-		q.held += got
 		if got < want {
 			q.counters.NoBuffer.Add(1)
 			break
@@ -162,7 +175,6 @@ func (q *ethQueue) Tx(pk []port.Packet) (n int) {
 		for i := took; i < len(part); i++ {
 			bytes -= len(part[i].Data)
 		}
-		q.held -= took
 		q.counters.TxPackets.Add(uint64(took))
 		q.counters.TxBytes.Add(uint64(bytes))
 		n += took

@@ -3,6 +3,7 @@ package dpdk
 /*
 #include <stdlib.h>
 #include <rte_ethdev.h>
+#include <rte_mempool.h>
 #include "shim.h"
 */
 import "C"
@@ -106,7 +107,7 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) {
 	q := &p.queue
 	q.c, q.room = &p.c.queue, int(p.c.queue.room)
 	q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
-	q.heldLimit = s.buffers() - orDefault(s.RxDesc) - orDefault(s.TxDesc) - heldBuffers/4
+	q.keptLimit = s.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
 	q.copies.room = q.room
 	q.wake = p.findWake(before)
 	if p.Link() {

@@ -85,8 +85,11 @@ func (q *loopbackQueue) Tx(p []port.Packet) int {
 	return len(p)
 }
 
+// Retainable implements port.Queue: nothing arrives.
+func (q *loopbackQueue) Retainable() int { return 0 }
+
 // Retain implements port.Queue.
-func (q *loopbackQueue) Retain(*port.Packet) error { return nil }
+func (q *loopbackQueue) Retain(*port.Packet) error { return port.ErrNoBuffer }
 
 // Flush implements port.Queue.
 func (q *loopbackQueue) Flush() {}

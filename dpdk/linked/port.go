@@ -15,6 +15,9 @@ type Options struct {
 	RxRing  int // frames waiting for Rx: 512
 	TxRing  int // frames taken by Tx and not yet sent: 512
 	Buffers int // buffers in all: 8192
+	// Retainable packets: what the rings and the caller's bursts leave of the
+	// buffers.
+	Retainable int
 
 	// Checksum makes the port compute UDP checksums on transmit and verify IPv4
 	// and UDP checksums on receive, and set the flags.
@@ -24,6 +27,9 @@ type Options struct {
 	// nil panics: a test should fail loudly.
 	Misuse func(what string)
 }
+
+// burstBuffers is how many packets a caller has in hand or allocated ahead.
+const burstBuffers = 128
 
 func (o *Options) fill() {
 	if o.MTU == 0 {
@@ -37,6 +43,9 @@ func (o *Options) fill() {
 	}
 	if o.Buffers == 0 {
 		o.Buffers = 8192
+	}
+	if o.Retainable == 0 {
+		o.Retainable = max(0, o.Buffers-o.RxRing-o.TxRing-burstBuffers)
 	}
 	if o.Misuse == nil {
 		o.Misuse = func(what string) { panic("linked: " + what) }
@@ -137,7 +146,7 @@ func (p *Port) SetLink(up bool) {
 func (p *Port) Outstanding() int {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	return p.queue.pool.count(ownedRx) + p.queue.pool.count(ownedTx)
+	return p.queue.pool.count(ownedRx) + p.queue.pool.count(ownedKept) + p.queue.pool.count(ownedTx)
 }
 
 // Info implements port.Port.

@@ -7,6 +7,7 @@ const (
 	bufFree   bufState = iota
 	bufPosted          // in the receive ring, the server may write it
 	bufHeld            // received, the caller's
+	bufKept            // retained
 	bufAlloc           // to send, the caller's
 	bufFlight          // in the transmit ring, the server may read it
 )
@@ -14,7 +15,9 @@ const (
 // clientSide uses the rings as the client: it owns all buffers and decides
 // which one a slot describes, so frames may be freed and sent in any order.
 //
-// Invariants: posted slots are [rxNext, rxHead), at most the ring's size; slots
+// Invariants: of the four buffers a ring slot, one is for each ring's slot, one to
+// be allocated, half a one to be kept, half a one in the caller's hands. Posted
+// slots are [rxNext, rxHead), at most the ring's size; slots
 // in flight are [txTail, txHead), at most the ring's size, of which the peer
 // has been shown those before txShown. What a slot's buffer is, is remembered
 // here; the peer's copy in the descriptor is never believed.
@@ -32,7 +35,8 @@ type clientSide struct {
 	txHead, txTail, txShown uint16
 	txBuf                   []uint32 // by slot
 	txOut, txLimit          int      // buffers allocated or in flight, and how many may be
-	rxSpare                 int      // fewer free buffers than this: received ones are scarce
+	rxSpare                 int      // free buffers that the receive ring should find
+	kept, keptLimit         int      // buffers of retained packets, and how many may be
 }
 
 func newClientSide(q *queue, l *link, mem []byte, base, stride, buffers int) *clientSide {
@@ -41,7 +45,7 @@ func newClientSide(q *queue, l *link, mem []byte, base, stride, buffers int) *cl
 		q: q, l: l, mem: mem, base: base, stride: stride,
 		state: make([]bufState, buffers), free: make([]uint32, buffers),
 		rxBuf: make([]uint32, slots), txBuf: make([]uint32, slots),
-		txLimit: 2 * slots, rxSpare: slots / 2,
+		txLimit: 2 * slots, rxSpare: slots / 2, keptLimit: slots / 2,
 	}
 	for i := range s.free {
 		s.free[i] = uint32(buffers - 1 - i)
@@ -72,8 +76,11 @@ func (s *clientSide) put(buf uint32) {
 }
 
 func (s *clientSide) freeRx(buf uint32) bool {
-	if int(buf) >= len(s.state) || s.state[buf] != bufHeld {
+	if int(buf) >= len(s.state) || s.state[buf] != bufHeld && s.state[buf] != bufKept {
 		return false
+	}
+	if s.state[buf] == bufKept {
+		s.kept--
 	}
 	s.put(buf)
 	return true
@@ -94,4 +101,11 @@ func (s *clientSide) settle() {
 	}
 }
 
-func (s *clientSide) scarce() bool { return len(s.free) < s.rxSpare }
+func (s *clientSide) keepRx(buf uint32) bool {
+	if int(buf) >= len(s.state) || s.state[buf] != bufHeld || s.kept == s.keptLimit {
+		return false
+	}
+	s.state[buf] = bufKept
+	s.kept++
+	return true
+}

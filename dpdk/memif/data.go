@@ -39,52 +39,69 @@ func (q *queue) Free(pk []port.Packet) {
 }
 
 func (q *queue) free(l *link, r ref) {
-	if r.kind() == refHeap {
-		q.heap.put(r.index())
-		return
-	}
-	if l == nil || l.epoch != r.epoch() {
-		q.releaseOld(r.epoch())
-		return
-	}
 	ok := false
-	if r.kind() == refRx {
-		ok = l.side.freeRx(r.index())
-	} else {
+	switch {
+	case r.kind() == refHeap:
+		if q.heap.put(r.index()) == heapKept {
+			q.retained--
+		}
+		return
+	case l == nil || l.epoch != r.epoch():
+		ok = q.releaseOld(r.epoch())
+	case r.kind() == refTx:
 		ok = l.side.freeTx(r.index())
+	default:
+		ok = l.side.freeRx(r.index())
 	}
-	if ok {
+	if ok && r.kind() == refKept {
+		q.retained--
+	}
+	if ok && l != nil && l.epoch == r.epoch() {
 		l.held--
 	}
 }
 
+// Retainable implements port.Queue.
+func (q *queue) Retainable() int { return retainable }
+
 // Retain implements port.Queue: where a ring slot is tied up by the packet, the
 // frame is copied to a private buffer.
 func (q *queue) Retain(pk *port.Packet) error {
-	l := q.enter()
 	r := ref(pk.Ref)
-	switch {
-	case r.kind() == refHeap:
+	if r.kind() == refKept || r.kind() == refHeap && q.heap.used(r.index()) == heapKept {
 		return nil
-	case r.kind() != refRx:
-		return errForeignPacket
-	case l != nil && l.epoch == r.epoch() && !l.side.scarce():
-		return nil
-	case l == nil && q.old(r.epoch()) == nil:
-		return errForeignPacket
 	}
-	index, b, ok := q.heap.take()
-	if !ok {
+	if q.retained == retainable {
 		q.counters.NoBuffer.Add(1)
 		return port.ErrNoBuffer
 	}
+	l := q.enter()
+	switch {
+	case r.kind() == refHeap:
+		if !q.heap.keep(r.index()) {
+			return errForeignPacket
+		}
+	case r.kind() != refRx, (l == nil || l.epoch != r.epoch()) && q.old(r.epoch()) == nil:
+		return errForeignPacket
+	case l != nil && l.epoch == r.epoch() && l.side.keepRx(r.index()):
+		pk.Ref = makeRef(r.epoch(), refKept, r.index())
+	default:
+		q.copyOut(l, pk)
+	}
+	q.retained++
+	return nil
+}
+
+// copyOut moves a received frame to a private buffer, which there is: fewer than
+// retainable are kept.
+func (q *queue) copyOut(l *link, pk *port.Packet) {
+	index, b, _ := q.heap.take(heapKept)
 	n := copy(b, pk.Data)
-	q.free(l, r)
+	q.free(l, ref(pk.Ref))
 	if l != nil {
 		l.side.settle()
 	}
 	pk.Data, pk.Ref = b[:n:n], makeRef(0, refHeap, index)
-	return nil
 }
 
 // Alloc implements port.Queue.
@@ -111,7 +128,7 @@ func (q *queue) allocPrivate(pk []port.Packet) int {
 }
 
 func (q *queue) allocOne(pk *port.Packet) bool {
-	index, b, ok := q.heap.take()
+	index, b, ok := q.heap.take(heapPassing)
 	if !ok {
 		q.counters.NoBuffer.Add(1)
 		return false

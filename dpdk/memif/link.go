@@ -54,8 +54,9 @@ type side interface {
 	freeTx(index uint32) (ok bool)
 	// settle gives the peer what the frees released. It is called once per Free.
 	settle()
-	// scarce reports whether received packets should be copied to be kept.
-	scarce() bool
+	// keepRx leaves a received packet's buffer to the caller for long; ok is false
+	// if the rings need it.
+	keepRx(index uint32) (ok bool)
 }
 
 type sendResult uint8

@@ -25,6 +25,9 @@ type queue struct {
 	retired []*link // dead, with packets still held
 	heap    heap
 	armed   bool
+	// retained packets: in private buffers, or in place, of this link or of
+	// retired ones. At most retainable.
+	retained int
 
 	epfd   int // what ArmRx gives: wakeFD and the current link's rxWake
 	wakeFD int // the control goroutine wakes a sleeping worker
@@ -143,8 +146,9 @@ func (q *queue) old(epoch uint32) *link {
 	return nil
 }
 
-// releaseOld takes back a packet of a retired link's memory.
-func (q *queue) releaseOld(epoch uint32) {
+// releaseOld takes back a packet of a retired link's memory; ok is false if
+// there is no such link.
+func (q *queue) releaseOld(epoch uint32) (ok bool) {
 	for i, l := range q.retired {
 		if l.epoch != epoch {
 			continue
@@ -155,8 +159,9 @@ func (q *queue) releaseOld(epoch uint32) {
 			q.retired[i], q.retired[last] = q.retired[last], nil
 			q.retired = q.retired[:last]
 		}
-		return
+		return true
 	}
+	return false
 }
 
 var errForeignPacket = errors.New("memif: packet is not one the caller received from this port")

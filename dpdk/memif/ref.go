@@ -10,9 +10,10 @@ type ref uint64
 type refKind uint8
 
 const (
-	refHeap refKind = 1 + iota // private buffer, received (retained) or to send
+	refHeap refKind = 1 + iota // private buffer, received or to send
 	refRx                      // received, in shared memory
 	refTx                      // to send, in shared memory
+	refKept                    // received and retained, in shared memory
 )
 
 func makeRef(epoch uint32, k refKind, index uint32) uintptr {

@@ -93,4 +93,5 @@ func (s *serverSide) settle() {
 	}
 }
 
-func (s *serverSide) scarce() bool { return true }
+// keepRx: a slot that is kept stops the ring.
+func (s *serverSide) keepRx(uint32) bool { return false }

@@ -13,12 +13,18 @@ type Queue interface {
 	// allocated after them.
 	Free(p []Packet)
 
-	// Retain makes a received packet safe to keep for long, so that it no
-	// longer uses up a slot of a scarce ring: it may copy the frame and replace
-	// p.Data and p.Ref. Ports with a roomy buffer pool do nothing. The packet
-	// must still be freed. On error (no memory left for it) p is unchanged, is
-	// still the caller's, and should be given up soon.
+	// Retain makes a received packet safe to keep for long, so that it no longer
+	// uses up a slot of a scarce ring or a buffer that the rings need: it may
+	// copy the frame and replace p.Data and p.Ref. Retaining it again changes
+	// nothing. The packet must still be freed. The only error is ErrNoBuffer,
+	// and it never comes while fewer than Retainable packets are retained; p is
+	// then unchanged, is still the caller's, and must be given up soon.
 	Retain(p *Packet) error
+
+	// Retainable is how many packets may be retained at a time. With so many
+	// kept, however long, Rx, Alloc and Tx work as with none, so it is what a
+	// caller can promise to its peers. It is constant from open to close.
+	Retainable() int
 
 	// Alloc fills p with up to len(p) transmit buffers and returns how many
 	// (fewer when the ring or the pool is exhausted); those are the caller's

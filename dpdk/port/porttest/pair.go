@@ -83,6 +83,7 @@ type flow struct {
 	tx, rx   port.Queue
 	sent     uint64
 	next     uint64 // number expected next
+	most     int    // bytes of the longest frame, if not the port's
 	rng      *rand.Rand
 }
 
@@ -92,6 +93,9 @@ func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
 
 func (f *flow) size() int {
 	room := f.from.Info().MTU + port.EtherHeaderLen
+	if f.most > 0 {
+		room = f.most
+	}
 	switch f.rng.IntN(4) {
 	case 0:
 		return room

@@ -82,6 +82,9 @@ func (p *Pipe) Retain(k *port.Packet) error {
 	return nil
 }
 
+// Retainable is without limit.
+func (p *Pipe) Retainable() int { return 1 << 16 }
+
 // Alloc lends transmit buffers.
 func (p *Pipe) Alloc(out []port.Packet) int {
 	n := min(len(out), len(p.free))
