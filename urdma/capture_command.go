@@ -175,24 +175,24 @@ func (o *captureOptions) checkHost(f *abi.CaptureRequest) error {
 			return wrong
 		}
 	}
+	var ip netip.Addr
+	var port uint64
+	var err error
 	if host != "" {
-		ip, err := netip.ParseAddr(host)
-		if err != nil || !ip.Is4() {
+		if ip, err = netip.ParseAddr(host); err != nil || !ip.Is4() {
 			return wrong
 		}
-		f.HostIPv4BE = ip.As4()
 	}
 	if number != "" {
-		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil || n == 0 {
+		if port, err = strconv.ParseUint(number, 10, 16); err != nil || port == 0 {
 			return wrong
 		}
-		f.HostPortBE = [2]byte{byte(n >> 8), byte(n)}
 	}
 	if host == "" && number == "" {
 		return wrong
 	}
-	return nil
+	f.Host, err = abi.AddrFrom(netip.AddrPortFrom(ip, uint16(port)))
+	return err
 }
 
 func (o *captureOptions) checkQP(f *abi.CaptureRequest) error {

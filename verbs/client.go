@@ -20,7 +20,7 @@ type Client struct {
 	seq     uint32
 	answers chan answer
 
-	kickFD  int
+	kicks   []int  // the kick socket of each worker
 	bells   []byte // the doorbell page
 	workers int
 	devices []*Device
@@ -59,7 +59,7 @@ func Open(socket string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{control: conn, answers: make(chan answer, 1), gone: make(chan struct{}), kickFD: -1,
+	c := &Client{control: conn, answers: make(chan answer, 1), gone: make(chan struct{}),
 		contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
 		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
 	c.memory.fd = -1
@@ -80,19 +80,20 @@ func (c *Client) greet() error {
 		memory = int(f.Fd())
 	} // without it only memory of AllocMemory can be registered
 	var resp abi.HelloResponse
-	fds, err := call(c, abi.Hello, &req, &resp, memory, 2)
+	fds, err := call(c, abi.Hello, &req, &resp, memory, anyFDs)
 	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
+		closeAll(fds)
 		return fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
 	}
 	if err != nil {
 		return err
 	}
-	c.kickFD = fds[1]
-	defer unix.Close(fds[0])
-	c.workers = int(resp.Workers)
-	if resp.Workers == 0 || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
-		return fmt.Errorf("verbs: doorbells of %d bytes for %d workers: %w", resp.DoorbellBytes, resp.Workers, unix.EPROTO)
+	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
+		closeAll(fds)
+		return fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
 	}
+	defer unix.Close(fds[0])
+	c.workers, c.kicks = int(resp.Workers), fds[1:]
 	if c.bells, err = mapShared(fds[0], int(resp.DoorbellBytes)); err != nil {
 		return err
 	}
@@ -143,7 +144,9 @@ func (c *Client) lose() {
 
 // kick wakes a sleeping worker. A full socket means that kicks enough are on
 // their way.
-func (c *Client) kick() { _ = unix.Send(c.kickFD, kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) }
+func (c *Client) kick(worker int) {
+	_ = unix.Send(c.kicks[worker], kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
 
 var kickByte = []byte{1}
 
@@ -164,9 +167,7 @@ func (c *Client) Close() error {
 	c.releaseRest()
 	c.readers.Wait()
 	unmap(c.bells)
-	if c.kickFD >= 0 {
-		_ = unix.Close(c.kickFD) // nothing to do about a failed close
-	}
+	closeAll(c.kicks)
 	c.memory.close()
 	return nil
 }

@@ -156,7 +156,7 @@ func (q *CQ) take(out []Completion, dead bool) (n int) {
 // the connection can end before urdmad does.
 func (q *CQ) give(out *Completion, e *abi.CQE, dead bool) int {
 	if p := q.pair(e.UserHandle); p != nil {
-		if dead && p.ring.Lost(e) {
+		if dead && p.ring.WasLost(e) {
 			return 0
 		}
 		p.ring.Polled(e)

@@ -17,9 +17,9 @@ type Device struct {
 	number int
 
 	Name        string
-	Prefix      netip.Prefix // its IPv4 address with the length of the network's prefix
+	Prefix      netip.Prefix // its IP address with the length of the network's prefix
 	MAC         net.HardwareAddr
-	MTU         int // bytes of the largest IPv4 packet
+	MTU         int // bytes of the largest IP packet
 	Up          bool
 	MaxQP       int
 	MaxQPWR     int // work requests of one queue
@@ -44,7 +44,7 @@ func (c *Client) readDevices(n int) error {
 		}
 		name, _, _ := bytes.Cut(v.Name[:], []byte{0})
 		c.devices = append(c.devices, &Device{client: c, number: i, Name: string(name),
-			Prefix: netip.PrefixFrom(netip.AddrFrom4(v.IPv4BE), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
+			Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
 			MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
 			MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR),
 			MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom), MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg,

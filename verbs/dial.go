@@ -51,7 +51,7 @@ func (id *connID) dial(ctx context.Context, to netip.AddrPort, options *ConnOpti
 		return nil, err
 	}
 	conn.private = append([]byte(nil), ev.Param.Private()...)
-	conn.local, conn.remote = fromABI(ev.Local), fromABI(ev.Peer)
+	conn.local, conn.remote = ev.Local.AddrPort(), ev.Peer.AddrPort()
 	return conn, nil
 }
 
@@ -63,8 +63,12 @@ func (id *connID) resolve(ctx context.Context, to netip.AddrPort) (device uint32
 		limit = max(time.Until(end), time.Millisecond)
 	}
 	ms := uint32(min(limit, time.Hour).Milliseconds())
+	dst, err := abi.AddrFrom(to)
+	if err != nil {
+		return 0, err
+	}
 	var bound abi.CMBound
-	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: abi.MakeAddr(to.Addr().As4(), to.Port())}
+	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: dst}
 	if _, err := call(c, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
 		return 0, err
 	}
@@ -104,8 +108,4 @@ func lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 		}
 	}
 	return netip.AddrPort{}, fmt.Errorf("verbs: %s has no IPv4 address: %w", host, syscall.EAFNOSUPPORT)
-}
-
-func fromABI(a abi.Addr) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(a.IPv4BE), a.Port())
 }

@@ -5,7 +5,7 @@ package verbs
 func (q *CQ) flushed(out []Completion) (n int) {
 	for _, p := range q.senders {
 		for n < len(out) {
-			id, op, ok := p.ring.LostSend()
+			id, op, ok := p.ring.SQ.Lost()
 			if !ok {
 				break
 			}
@@ -15,7 +15,7 @@ func (q *CQ) flushed(out []Completion) (n int) {
 	}
 	for _, p := range q.getters {
 		for n < len(out) {
-			id, ok := p.ring.LostRecv()
+			id, ok := p.ring.RQ.Lost()
 			if !ok {
 				break
 			}

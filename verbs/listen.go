@@ -24,12 +24,16 @@ func (c *Client) Listen(address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	addr, err := abi.AddrFrom(at)
+	if err != nil {
+		return nil, err
+	}
 	id, err := c.createID(backlog)
 	if err != nil {
 		return nil, err
 	}
 	var bound abi.CMBound
-	req := abi.CMBindRequest{ID: id.handle, Addr: abi.MakeAddr(at.Addr().As4(), at.Port())}
+	req := abi.CMBindRequest{ID: id.handle, Addr: addr}
 	if _, err = call(c, abi.CMBind, &req, &bound, -1, 0); err == nil {
 		_, err = call(c, abi.CMListen, &abi.CMValueRequest{ID: id.handle, Value: backlog}, &bound, -1, 0)
 	}
@@ -37,7 +41,7 @@ func (c *Client) Listen(address string) (*Listener, error) {
 		id.destroy()
 		return nil, err
 	}
-	return &Listener{id: id, local: fromABI(bound.Local)}, nil
+	return &Listener{id: id, local: bound.Local.AddrPort()}, nil
 }
 
 // Addr is where the listener listens, with the port number chosen.
@@ -91,7 +95,7 @@ type Request struct {
 }
 
 func newRequest(id *connID, ev *abi.CMEvent) *Request {
-	return &Request{id: id, device: ev.Device, Local: fromABI(ev.Local), Remote: fromABI(ev.Peer),
+	return &Request{id: id, device: ev.Device, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
 		PrivateData: append([]byte(nil), ev.Param.Private()...),
 		offered:     offered{int(ev.Param.ResponderResources), int(ev.Param.InitiatorDepth)}}
 }

@@ -35,7 +35,7 @@ func (q *QP) check(wr *SendWR) error {
 		return ErrUnsupported
 	}
 	if wr.Flags&^(Fence|Signaled|Solicited) != 0 || wr.Inline != nil && len(wr.SGE) > 0 ||
-		len(wr.Inline) > q.ring.MaxInline() || len(wr.SGE) > q.ring.MaxSGE() {
+		len(wr.Inline) > q.ring.SQ.MaxInline() || len(wr.SGE) > q.ring.SQ.MaxSGE() {
 		return ErrWorkRequest
 	}
 	var total uint64
@@ -56,9 +56,9 @@ func (q *QP) writeSend(wr *SendWR) error {
 		RKey: wr.Remote.RKey, RemoteAddr: wr.Remote.Addr}
 	written := false
 	if wr.Inline != nil {
-		written = q.ring.WriteInline(&e, wr.Inline)
+		written = q.ring.SQ.WriteInline(&e, wr.Inline)
 	} else {
-		written = q.ring.WriteSQ(&e, wr.SGE)
+		written = q.ring.SQ.Write(&e, wr.SGE)
 	}
 	if !written {
 		return ErrQueueFull
@@ -132,9 +132,9 @@ func (q *QP) PostSends(wrs []SendWR) (n int, err error) {
 // announce publishes what was written, rings, and unlocks the send half. The
 // shared pages are looked at under the lock, which Close takes before they go.
 func (q *QP) announce() {
-	q.ring.PublishSQ()
+	q.ring.SQ.Publish()
 	if q.bells.Ring(q.doorbell) {
-		q.pd.ctx.client.kick()
+		q.pd.ctx.client.kick(q.worker)
 		q.sending.Unlock()
 		return
 	}
@@ -156,14 +156,14 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(wr.SGE) > q.ring.MaxRecvSGE():
+	case len(wr.SGE) > q.ring.RQ.MaxSGE():
 		return ErrWorkRequest
-	case !q.ring.WriteRQ(wr.ID, wr.SGE):
+	case !q.ring.RQ.Write(wr.ID, wr.SGE):
 		return ErrQueueFull
 	}
-	q.ring.PublishRQ()
+	q.ring.RQ.Publish()
 	if q.bells.Ring(q.doorbell) {
-		q.pd.ctx.client.kick()
+		q.pd.ctx.client.kick(q.worker)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type QP struct {
 	pd             *PD
 	sendCQ, recvCQ *CQ
 	handle, qpn    uint32
+	worker         int // of urdmad, which serves the queues
 	doorbell       int
 	bells          ring.ClientBells
 	state          atomic.Uint32 // what we know of it; urdmad may know more
@@ -93,9 +94,8 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 // attach maps the rings and closes their descriptor.
 func (q *QP) attach(r *abi.QPResponse, fd int, sigAll bool) error {
 	defer unix.Close(fd)
-	end := max(uint64(r.SQOffset)+uint64(r.SQEntries)*uint64(r.SQStride), uint64(r.RQOffset)+uint64(r.RQEntries)*uint64(r.RQStride))
-	if r.SQEntries == 0 || r.RQEntries == 0 || end > uint64(r.Bytes) || int(r.Worker) >= q.pd.ctx.client.workers {
-		return fmt.Errorf("verbs: rings of %d and %d slots in %d bytes: %w", r.SQEntries, r.RQEntries, r.Bytes, syscall.EPROTO)
+	if !fits(&r.SQ, r.Bytes) || !fits(&r.RQ, r.Bytes) || int(r.Worker) >= q.pd.ctx.client.workers {
+		return fmt.Errorf("verbs: queues of %d and %d slots in %d bytes of worker %d: %w", r.SQ.Entries, r.RQ.Entries, r.Bytes, r.Worker, syscall.EPROTO)
 	}
 	mem, err := mapShared(fd, int(r.Bytes))
 	if err != nil {
@@ -104,8 +104,15 @@ func (q *QP) attach(r *abi.QPResponse, fd int, sigAll bool) error {
 	q.mem = mem
 	q.ring.Init(mem, r, sigAll)
 	q.bells.Init(q.pd.ctx.client.bells, int(r.Worker))
-	q.doorbell = int(r.Doorbell)
+	q.worker, q.doorbell = int(r.Worker), int(r.Doorbell)
 	return nil
+}
+
+// fits reports whether a queue lies within its memory.
+func fits(l *abi.QueueLayout, bytes uint32) bool {
+	head := uint64(l.HeadOffset) + uint64(abi.Size[abi.SQRing]()) // a receive queue's is as long
+	end := uint64(l.SlotsOffset) + uint64(l.Entries)*uint64(l.Stride)
+	return l.Entries&(l.Entries-1) == 0 && max(head, end) <= uint64(bytes)
 }
 
 // ready moves the queue pair to INIT, where it takes receives, and enters it
@@ -175,7 +182,7 @@ func (q *QP) SendCQ() *CQ { return q.sendCQ }
 func (q *QP) RecvCQ() *CQ { return q.recvCQ }
 
 // MaxInline is how many bytes of inline data a send may have.
-func (q *QP) MaxInline() int { return q.ring.MaxInline() }
+func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }
 
 // Close destroys the queue pair (ibv_destroy_qp(3)): its connection ends, its
 // posted work and completions not yet polled are forgotten.

@@ -80,7 +80,7 @@ func (conn *Conn) nothingPosted() error {
 	if conn.QP.closed {
 		return ErrClosed
 	}
-	if conn.ring.RecvsLeft() > 0 {
+	if conn.ring.RQ.Left() > 0 {
 		return nil
 	}
 	return conn.id.why

@@ -20,11 +20,15 @@ func (m *Manager) Bind(id *ID, a abi.Addr) error {
 	if id.state != idle {
 		return einval
 	}
-	dev, err := m.deviceOf(a.IPv4BE)
+	ip, err := a.IPv4()
 	if err != nil {
 		return err
 	}
-	want := addr{a.IPv4BE, a.Port()}
+	dev, err := m.deviceOf(ip)
+	if err != nil {
+		return err
+	}
+	want := addr{ip, a.Port()}
 	if want.port == 0 {
 		p, ok := m.freePort(want.ip)
 		if !ok {
@@ -109,16 +113,24 @@ func (m *Manager) ResolveAddr(id *ID, src, dst abi.Addr, timeout engine.Time) er
 	if id.state != idle && id.state != bound {
 		return einval
 	}
-	to := addr{dst.IPv4BE, dst.Port()}
+	ip, err := dst.IPv4()
+	if err != nil {
+		return err
+	}
+	from, err := src.IPv4()
+	if err != nil {
+		return err
+	}
+	to := addr{ip, dst.Port()}
 	if to.ip == (wire.IPv4{}) {
 		to.ip = wire.IPv4{127, 0, 0, 1} // as Linux takes it
 	}
-	dev, hop, local, err := m.route(id, src.IPv4BE, to.ip)
+	dev, hop, local, err := m.route(id, from, to.ip)
 	if err != nil {
 		return err
 	}
 	if id.state == idle {
-		if err := m.Bind(id, abi.MakeAddr(local, src.Port())); err != nil {
+		if err := m.Bind(id, abi.AddrFrom4(local, src.Port())); err != nil {
 			return err
 		}
 	}

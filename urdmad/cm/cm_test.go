@@ -1,6 +1,7 @@
 package cm_test
 
 import (
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func TestPrivateDataAndDepths(t *testing.T) {
 		if string(ev.Param.Private()) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
 			t.Errorf("request: %d bytes, responder %d, initiator %d", ev.Param.PrivateDataLen, ev.Param.ResponderResources, ev.Param.InitiatorDepth)
 		}
-		if ev.Param.QPNum != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.IPv4BE != ca.Host.IP {
+		if ev.Param.QPNum != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.AddrPort().Addr() != netip.AddrFrom4(ca.Host.IP) {
 			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPNum, ev.Local, ev.Peer)
 		}
 		answer := enginetest.Param(2, "ok")
@@ -387,7 +388,7 @@ func TestBindErrors(t *testing.T) {
 	c := w.A.NewClient()
 	bind := func(ip wire.IPv4, port uint16) (got error) {
 		id := c.NewID()
-		w.A.Do(func() { got = w.A.CM.Bind(id, abi.MakeAddr(ip, port)) })
+		w.A.Do(func() { got = w.A.CM.Bind(id, abi.AddrFrom4(ip, port)) })
 		return got
 	}
 	steps := []struct {
@@ -431,7 +432,7 @@ func TestWrongState(t *testing.T) {
 	w.A.Do(func() {
 		bad("listen twice", m.Listen(l, 1))
 		bad("connect listening", m.Connect(l, q.Q, p))
-		bad("resolve listening", m.ResolveAddr(l, abi.Addr{}, abi.MakeAddr(b.Host.IP, 1), 0))
+		bad("resolve listening", m.ResolveAddr(l, abi.Addr{}, abi.AddrFrom4(b.Host.IP, 1), 0))
 		bad("bind twice", m.Bind(l, abi.Addr{}))
 	})
 	r := c.Resolve(b.Host.IP, 7000)
@@ -450,7 +451,7 @@ func TestUnresolved(t *testing.T) {
 		id := c.NewID()
 		start := w.Now()
 		w.A.Do(func() {
-			if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.MakeAddr(wire.IPv4{10, 0, 0, 99}, 1), engine.Time(limit)); err != nil {
+			if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(wire.IPv4{10, 0, 0, 99}, 1), engine.Time(limit)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -463,7 +464,7 @@ func TestUnresolved(t *testing.T) {
 	}
 	id := c.NewID()
 	w.A.Do(func() {
-		if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.MakeAddr(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
+		if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
 			t.Errorf("an address without a route: %v", err)
 		}
 	})

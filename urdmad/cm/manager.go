@@ -89,7 +89,7 @@ type addr struct {
 	port uint16
 }
 
-func (a addr) abi() abi.Addr { return abi.MakeAddr(a.ip, a.port) }
+func (a addr) abi() abi.Addr { return abi.AddrFrom4(a.ip, a.port) }
 
 // Device is what cm must know of a port.
 type Device struct {

@@ -36,6 +36,8 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
 	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
+	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET:
+		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4: %w", m.Host.Family, syscall.EAFNOSUPPORT)
 	case m.Flags&^abi.CaptureAll != 0:
 		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
 	}
@@ -187,7 +189,8 @@ func idOf(c *engine.Conn) *cm.ID {
 // hostMatches: an end named by UDP's numbers or by rdma_cm's, which differ for
 // the side that connected.
 func (c *capture) hostMatches(s *engine.Sight) bool {
-	ip, port := wire.IPv4(c.filter.HostIPv4BE), uint16(c.filter.HostPortBE[0])<<8|uint16(c.filter.HostPortBE[1])
+	ip, _ := c.filter.Host.IPv4() // startCapture has refused any other family
+	port := c.filter.Host.Port()
 	if ip == (wire.IPv4{}) && port == 0 {
 		return true
 	}

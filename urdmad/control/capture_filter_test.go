@@ -19,7 +19,7 @@ func TestCaptureFilter(t *testing.T) {
 	mine := &Session{owner: owner{uid: os.Getuid(), pid: 100}}
 	theirs := &Session{owner: owner{uid: stranger, pid: 200}}
 	listener := manager.Create(theirs, nil, 1, abi.PSTCP)
-	if err := manager.Bind(listener, abi.MakeAddr(us, 7471)); err != nil {
+	if err := manager.Bind(listener, abi.AddrFrom4(us, 7471)); err != nil {
 		t.Fatal(err)
 	}
 	if err := manager.Listen(listener, 1); err != nil {
@@ -48,10 +48,10 @@ func TestCaptureFilter(t *testing.T) {
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
 		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
-		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.HostIPv4BE = them }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
-		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.HostPortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
+		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = abi.AddrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
+		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
 		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
-			f.HostIPv4BE, f.HostPortBE = us, [2]byte{50003 >> 8, 50003 & 255}
+			f.Host = abi.AddrFrom4(us, 50003)
 		}), nil},
 		{"a stranger", stranger, any, []string{"theirs", "request"}},
 		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},

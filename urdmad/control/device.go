@@ -21,6 +21,8 @@ const (
 	maxQPWR   = 16384
 	maxCQE    = 1 << 20
 	maxInline = 960
+	// One worker raises the completion events of all queues.
+	compVectors = 1
 )
 
 // contextObject is an opened device.
@@ -123,11 +125,11 @@ func (x *Session) queryDevice(m *abi.DeviceRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	v := abi.Device{NodeGUIDBE: guid(d.MAC), IPv4BE: d.IP, PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
+	v := abi.Device{NodeGUIDBE: guid(d.MAC), Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
 		MTU: uint32(d.MTU), Transport: d.Transport, MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
 		MaxSGE: engine.MaxSGE, MaxSGERd: engine.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
-		MaxRdAtom: uint32(x.s.MaxReads), Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
+		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
 		MaxMsg: engine.MaxMessage}
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {

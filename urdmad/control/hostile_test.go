@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func message(r *rand.Rand) []byte {
 	case abi.CreateQP:
 		if r.IntN(2) == 0 {
 			binary.NativeEndian.PutUint32(b[20:], abi.QPTypeRC)
-			binary.NativeEndian.PutUint32(b[32:], 0)
+			clear(b[32:48]) // srq to source_qpn
 		}
 	case abi.RegMR:
 		binary.NativeEndian.PutUint32(b[16:], 2)
@@ -66,10 +67,14 @@ func message(r *rand.Rand) []byte {
 	case abi.CMCreateID:
 		binary.NativeEndian.PutUint32(b[20:], abi.PSTCP)
 	case abi.CMBind, abi.CMResolveAddr:
-		copy(b[24:], []byte{198, 18, 0, 1, 0x1b, byte(r.IntN(4))})
+		at := b[24:]
 		if t == abi.CMResolveAddr {
-			copy(b[24:], make([]byte, 8))
-			copy(b[32:], []byte{198, 18, 0, 1, 0x1b, byte(r.IntN(4))})
+			clear(at[:abi.Size[abi.Addr]()])
+			at = at[abi.Size[abi.Addr]():]
+		}
+		if r.IntN(4) > 0 {
+			us := abi.AddrFrom4([4]byte{198, 18, 0, 1}, uint16(0x1b00+r.IntN(4)))
+			copy(at, abi.Bytes(&us))
 		}
 	}
 	if r.IntN(30) == 0 {
@@ -91,21 +96,32 @@ func request(kind abi.Type, words ...uint32) []byte {
 	return b
 }
 
+// typedRequest is the bytes of a request structure.
+func typedRequest[Q any](kind abi.Type, q Q) []byte {
+	copy(abi.Bytes(&q), abi.Bytes(&abi.Header{Type: kind, Length: uint32(abi.Size[Q]())}))
+	return append([]byte(nil), abi.Bytes(&q)...)
+}
+
 // furnish greets and makes an object of each kind, so that handles 1 to 10 name
 // a device, a domain, a channel, two queues, a queue pair, an event channel,
 // three ids and a file.
-func furnish(t testing.TB, c *net.UnixConn, port uint32) {
+func furnish(t testing.TB, c *net.UnixConn, port uint16) {
+	t.Helper()
 	exchange(c, hello(), []int{open(t, "/proc/self/mem")})
+	pair := abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4,
+		Cap: abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}
 	for _, b := range [][]byte{
 		request(abi.OpenDevice, 0), request(abi.AllocPD, 1), request(abi.CreateChannel, 1), request(abi.CreateCQ, 1, 3, 16),
-		request(abi.CreateQP, 2, abi.QPTypeRC, 4, 4, 0, 0, 4, 4, 1, 1, 0), request(abi.CMCreateChannel),
+		typedRequest(abi.CreateQP, pair), request(abi.CMCreateChannel),
 		request(abi.CMCreateID, 6, abi.PSTCP), request(abi.CMCreateID, 6, abi.PSTCP), request(abi.CMCreateID, 6, abi.PSTCP),
-		request(abi.CMBind, 7, 0, 0x010012c6, port), request(abi.CMListen, 7, 2),
 	} {
-		if !exchange(c, b, nil) {
-			t.Fatal("urdmad hung up on a good message")
+		if errno, ok := ask(c, b, nil); !ok || errno != 0 {
+			t.Fatalf("urdmad answers %v (%v) to a good message of type %d", ok, errno, b[0])
 		}
 	}
+	// Another client may have the port number.
+	exchange(c, typedRequest(abi.CMBind, abi.CMBindRequest{ID: 7, Addr: abi.AddrFrom4([4]byte{198, 18, 0, 1}, port)}), nil)
+	exchange(c, request(abi.CMListen, 7, 2), nil)
 	fd, err := unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +168,12 @@ func descriptorsFor(t testing.TB, r *rand.Rand) []int {
 
 // exchange sends raw bytes and takes the answer; false when urdmad hung up.
 func exchange(c *net.UnixConn, b []byte, fds []int) bool {
+	_, ok := ask(c, b, fds)
+	return ok
+}
+
+// ask is exchange with the errno of the answer.
+func ask(c *net.UnixConn, b []byte, fds []int) (syscall.Errno, bool) {
 	var oob []byte
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
@@ -161,7 +183,7 @@ func exchange(c *net.UnixConn, b []byte, fds []int) bool {
 		unix.Close(fd)
 	}
 	if err != nil {
-		return false
+		return 0, false
 	}
 	in, got := make([]byte, abi.MaxMessage), make([]byte, 256)
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -174,7 +196,8 @@ func exchange(c *net.UnixConn, b []byte, fds []int) bool {
 			}
 		}
 	}
-	return err == nil && n > 0
+	h, ok := abi.Decode[abi.Header](in[:min(n, abi.Size[abi.Header]())])
+	return syscall.Errno(h.Status), err == nil && ok
 }
 
 func openFiles(t testing.TB) int {
@@ -205,7 +228,7 @@ func TestHostileMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			furnish(t, c.conn, uint32(len(clients))<<24|0x1b)
+			furnish(t, c.conn, uint16(0x1b00+len(clients)))
 			clients = append(clients, c.conn)
 		}
 		for range 150 {

@@ -66,7 +66,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 func (x *Session) checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
 	switch l := x.s.limits().QueuePairs; {
-	case m.QPType != abi.QPTypeRC || m.SRQ != abi.NoHandle:
+	case m.QPType != abi.QPTypeRC || m.SRQ != abi.NoHandle || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > engine.MaxSGE || c.MaxRecvSGE > engine.MaxSGE ||
 		c.MaxInline > maxInline:

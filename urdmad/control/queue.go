@@ -67,7 +67,7 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 			return err
 		}
 	}
-	if m.CQE == 0 || m.CQE > maxCQE {
+	if m.CQE == 0 || m.CQE > maxCQE || m.CompVector >= compVectors {
 		return syscall.EINVAL
 	}
 	if l := x.s.limits().CompletionQueues; l > 0 && x.used.cqs >= l {

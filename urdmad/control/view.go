@@ -182,7 +182,7 @@ var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive
 
 func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 	v := id.View()
-	local := endpoint(v.Local.IPv4BE, v.Local.Port())
+	local := v.Local.AddrPort().String()
 	if v.Listening {
 		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Owner: who, Handle: handle, Device: g.device(v.Dev),
 			Created: g.clock.time(v.Created), Local: local, Backlog: v.Backlog, Pending: v.Pending})
@@ -194,7 +194,7 @@ func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 		n.Local = local
 	}
 	if v.Side != cm.SideNone {
-		n.Peer = endpoint(v.Peer.IPv4BE, v.Peer.Port())
+		n.Peer = v.Peer.AddrPort().String()
 	}
 	if v.QP != nil {
 		n.QPN, n.Work = v.QP.QPN, work(&v.QP.Stats)

@@ -41,11 +41,11 @@ func benchmark(b *testing.B, mtu, size int, op uint32, local bool) {
 		for posted, done := 0, 0; done < n; {
 			for posted < n && posted-done < 16 {
 				if op == abi.WRSend {
-					y.Ring.WriteRQ(1, box)
-					y.Ring.PublishRQ()
+					y.Ring.RQ.Write(1, box)
+					y.Ring.RQ.Publish()
 				}
-				x.Ring.WriteSQ(&wr, sge)
-				x.Ring.PublishSQ()
+				x.Ring.SQ.Write(&wr, sge)
+				x.Ring.SQ.Publish()
 				x.Bell()
 				posted++
 			}
@@ -80,11 +80,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			cqes := make([]abi.CQE, 16)
 			one := func() {
 				if op == abi.WRSend {
-					y.Ring.WriteRQ(1, box)
-					y.Ring.PublishRQ()
+					y.Ring.RQ.Write(1, box)
+					y.Ring.RQ.Publish()
 				}
-				x.Ring.WriteSQ(&wr, sge)
-				x.Ring.PublishSQ()
+				x.Ring.SQ.Write(&wr, sge)
+				x.Ring.SQ.Publish()
 				x.Bell()
 				for x.Send.PollInto(cqes) == 0 {
 					w.Turn()

@@ -31,7 +31,7 @@ func (e *Engine) completeSends(qp *QP) {
 		e.completeOldest(qp, wr, abi.StatusSuccess)
 	}
 	if qp.sqHead != before {
-		qp.Ring.PublishSQCons(qp.sqHead)
+		qp.Ring.SQ.PublishCons(qp.sqHead)
 	}
 	for qp.irqHead != qp.irqNext {
 		rr := qp.readResponse(qp.irqHead)
@@ -70,7 +70,7 @@ func (qp *QP) completion(id uint64, index, status uint32) abi.CQE {
 func (qp *QP) fail() {
 	if !qp.failed {
 		qp.failed = true
-		qp.Ring.PublishFailed(qp.sqHead)
+		qp.Ring.SQ.PublishFailed(qp.sqHead)
 	}
 }
 
@@ -97,7 +97,7 @@ func (e *Engine) completeOldest(qp *QP, wr *sendWR, status uint32) {
 		qp.sqNext = qp.sqHead
 	}
 	if signaled {
-		qp.Ring.PublishSQCons(qp.sqHead)
+		qp.Ring.SQ.PublishCons(qp.sqHead)
 		e.complete(qp.SendCQ, &w, false)
 	}
 }
@@ -111,7 +111,7 @@ func (e *Engine) failOldest(qp *QP, status, vendor uint32) {
 		wr := qp.wr(qp.sqHead)
 		wr.vendor = vendor
 		e.completeOldest(qp, wr, status)
-		qp.Ring.PublishSQCons(qp.sqHead)
+		qp.Ring.SQ.PublishCons(qp.sqHead)
 	}
 }
 
@@ -143,25 +143,25 @@ func (e *Engine) errorQP(qp *QP) {
 // flushPosted completes everything a client has posted to a queue pair in error.
 func (e *Engine) flushPosted(qp *QP) {
 	var slot abi.SQE
-	prod, err := qp.Ring.SQProd(qp.sqTail)
+	prod, err := qp.Ring.SQ.Prod(qp.sqTail)
 	for ; err == nil && qp.sqTail != prod; qp.sqTail++ {
-		qp.Ring.ReadSQ(qp.sqTail, &slot, nil)
+		qp.Ring.SQ.Read(qp.sqTail, &slot, nil)
 		w := qp.completion(slot.WRID, qp.sqTail, abi.StatusWRFlushErr)
 		if slot.Opcode < uint32(len(sendOpcodes)) {
 			w.Opcode = sendOpcodes[slot.Opcode]
 		}
-		qp.Ring.PublishSQCons(qp.sqTail + 1)
+		qp.Ring.SQ.PublishCons(qp.sqTail + 1)
 		e.complete(qp.SendCQ, &w, false)
 	}
 	qp.sqHead, qp.sqNext = qp.sqTail, qp.sqTail
 
 	var rqe abi.RQE
-	prod, err = qp.Ring.RQProd(qp.rqHead)
+	prod, err = qp.Ring.RQ.Prod(qp.rqHead)
 	for ; err == nil && qp.rqHead != prod; qp.rqHead++ {
-		qp.Ring.ReadRQ(qp.rqHead, &rqe, nil)
+		qp.Ring.RQ.Read(qp.rqHead, &rqe, nil)
 		w := qp.completion(rqe.WRID, qp.rqHead, abi.StatusWRFlushErr)
 		w.Opcode = abi.WCRecv
-		qp.Ring.PublishRQCons(qp.rqHead + 1)
+		qp.Ring.RQ.PublishCons(qp.rqHead + 1)
 		e.completeRecv(qp, &w, false)
 	}
 }

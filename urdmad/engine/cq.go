@@ -51,7 +51,7 @@ func (e *Engine) writeArrived(qp *QP) {
 	if c.Channel == nil || c.users != 1 || c == qp.RecvCQ || qp.sqHead != qp.sqTail {
 		return
 	}
-	if prod, err := qp.Ring.SQProd(qp.sqTail); err != nil || prod != qp.sqTail {
+	if prod, err := qp.Ring.SQ.Prod(qp.sqTail); err != nil || prod != qp.sqTail {
 		return
 	}
 	if c.Ring.TakeArm(false) {

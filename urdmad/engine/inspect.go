@@ -16,12 +16,12 @@ type QueueFill struct {
 // Fill returns how full the queue pair is. Posts that the engine has not looked
 // at yet count as well.
 func (qp *QP) Fill() QueueFill {
-	f := QueueFill{SendDepth: int(qp.sqMask) + 1, SendFill: qp.Outstanding(), RecvDepth: qp.Ring.RecvSlots(),
+	f := QueueFill{SendDepth: qp.Ring.SQ.Slots(), SendFill: qp.Outstanding(), RecvDepth: qp.Ring.RQ.Slots(),
 		ReadsOut: qp.readsOut, ReadsIn: int(qp.irqTail - qp.irqHead), FallbackWaiting: qp.asyncIssued - qp.asyncDone}
-	if prod, err := qp.Ring.SQProd(qp.sqHead); err == nil {
+	if prod, err := qp.Ring.SQ.Prod(qp.sqHead); err == nil {
 		f.SendFill = int(prod - qp.sqHead)
 	}
-	if prod, err := qp.Ring.RQProd(qp.rqHead); err == nil {
+	if prod, err := qp.Ring.RQ.Prod(qp.rqHead); err == nil {
 		f.RecvFill = int(prod - qp.rqHead)
 	}
 	return f

@@ -45,7 +45,7 @@ func TestOverrun(t *testing.T) {
 		if kinds[abi.EventCQErr] != 1 || kinds[abi.EventQPFatal] != 2 {
 			t.Errorf("asynchronous events %v", kinds)
 		}
-		if got := a.Ring.FreeSQ(); got != 64-6 {
+		if got := a.Ring.SQ.Free(); got != 64-6 {
 			t.Errorf("%d of 64 send slots are free, expected all but those whose completions were lost", got)
 		}
 		c.Event(abi.CMDisconnected, time.Second)

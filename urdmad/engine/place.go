@@ -169,13 +169,13 @@ func (e *Engine) invalidate(qp *QP, stag wire.STag) wire.TermCode {
 
 // takeReceive begins the next receive work request.
 func (e *Engine) takeReceive(qp *QP) wire.TermCode {
-	prod, err := qp.Ring.RQProd(qp.rqHead)
+	prod, err := qp.Ring.RQ.Prod(qp.rqHead)
 	if err != nil || prod == qp.rqHead {
 		return wire.TermUntaggedNoBuffer
 	}
 	var rqe abi.RQE
 	var elements [maxSGE]abi.SGE
-	qp.Ring.ReadRQ(qp.rqHead, &rqe, elements[:])
+	qp.Ring.RQ.Read(qp.rqHead, &rqe, elements[:])
 	r := &qp.recv
 	r.active, r.id, r.got, r.capacity, r.nsge = true, rqe.WRID, 0, 0, 0
 	if rqe.NumSGE > qp.Cap.MaxRecvSGE {
@@ -235,7 +235,7 @@ func (e *Engine) endReceive(qp *QP, how abi.CQE, solicited bool) {
 	w.Opcode, w.ByteLen = abi.WCRecv, qp.recv.got
 	qp.dropReceive()
 	qp.rqHead++
-	qp.Ring.PublishRQCons(qp.rqHead)
+	qp.Ring.RQ.PublishCons(qp.rqHead)
 	qp.Stats.RecvsPosted++
 	e.completeRecv(qp, &w, solicited)
 }

@@ -22,7 +22,7 @@ func (e *Engine) post(qp *QP) {
 	default:
 		return // not connected yet: looked at again when it is
 	}
-	prod, err := qp.Ring.SQProd(qp.sqTail)
+	prod, err := qp.Ring.SQ.Prod(qp.sqTail)
 	if err == nil && prod-qp.sqHead > qp.sqMask+1 {
 		err = ring.ErrIndex // over slots that are in use
 	}
@@ -44,7 +44,7 @@ func (e *Engine) post(qp *QP) {
 func (e *Engine) fetch(qp *QP, i uint32) {
 	var slot abi.SQE
 	var elements [maxSGE]abi.SGE
-	qp.Ring.ReadSQ(i, &slot, elements[:])
+	qp.Ring.SQ.Read(i, &slot, elements[:])
 	wr := qp.wr(i)
 	*wr = sendWR{id: slot.WRID, op: slot.Opcode, flags: slot.Flags,
 		rkey: wire.STag(slot.RKey), inv: wire.STag(slot.ImmOrSTag), raddr: slot.RemoteAddr}
@@ -69,11 +69,11 @@ func (e *Engine) resolveSend(qp *QP, i uint32, wr *sendWR, slot *abi.SQE, elemen
 		return abi.StatusLocQPOpErr // none were agreed on
 	}
 	if wr.flags&abi.SendInline != 0 {
-		if slot.InlineLength > qp.Ring.MaxInline() || wr.op == abi.WRRDMARead {
+		if slot.InlineLength > qp.Ring.SQ.MaxInline() || wr.op == abi.WRRDMARead {
 			return abi.StatusLocQPOpErr
 		}
 		wr.length = slot.InlineLength
-		wr.src = qp.Ring.Inline(i, wr.length)
+		wr.src = qp.Ring.SQ.Inline(i, wr.length)
 		return abi.StatusSuccess
 	}
 	if slot.NumSGE > qp.Cap.MaxSendSGE {

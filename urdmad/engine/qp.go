@@ -152,9 +152,9 @@ func (e *Engine) AddQP(qp *QP, layout *abi.QPResponse) error {
 		return ErrNoDoorbell
 	}
 	qp.Doorbell = bell
-	qp.sq = make([]sendWR, layout.SQEntries)
-	qp.sqSGE = make([]sge, layout.SQEntries*max(qp.Cap.MaxSendSGE, 1))
-	qp.sqMask = layout.SQEntries - 1
+	qp.sq = make([]sendWR, layout.SQ.Entries)
+	qp.sqSGE = make([]sge, layout.SQ.Entries*max(qp.Cap.MaxSendSGE, 1))
+	qp.sqMask = layout.SQ.Entries - 1
 	qp.recv.sges = make([]sge, max(qp.Cap.MaxRecvSGE, 1))
 	qp.state = abi.QPSReset
 	for qp.QPN == 0 || e.qps[qp.QPN] != nil {
@@ -251,16 +251,16 @@ func (e *Engine) setState(qp *QP, to uint32) error {
 // resetQP forgets all work without completions, as a move to RESET does.
 func (e *Engine) resetQP(qp *QP) {
 	e.releaseWork(qp)
-	if prod, err := qp.Ring.SQProd(qp.sqTail); err == nil {
+	if prod, err := qp.Ring.SQ.Prod(qp.sqTail); err == nil {
 		qp.sqHead, qp.sqNext, qp.sqTail = prod, prod, prod
 	}
-	if prod, err := qp.Ring.RQProd(qp.rqHead); err == nil {
+	if prod, err := qp.Ring.RQ.Prod(qp.rqHead); err == nil {
 		qp.rqHead = prod
 	}
 	qp.failed = false
-	qp.Ring.ClearFailed()
-	qp.Ring.PublishSQCons(qp.sqHead)
-	qp.Ring.PublishRQCons(qp.rqHead)
+	qp.Ring.SQ.ClearFailed()
+	qp.Ring.SQ.PublishCons(qp.sqHead)
+	qp.Ring.RQ.PublishCons(qp.rqHead)
 	qp.state = abi.QPSReset
 }
 

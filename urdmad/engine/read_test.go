@@ -206,10 +206,10 @@ func TestUnsignaled(t *testing.T) {
 		for range 300 {
 			wr := enginetest.Write(1, peer, 0)
 			wr.Flags = 0
-			w.Until("a free slot", time.Second, func() bool { return a.Ring.FreeSQ() > 0 })
+			w.Until("a free slot", time.Second, func() bool { return a.Ring.SQ.Free() > 0 })
 			a.Post(wr, mine.SGE(0, 10))
 		}
-		w.Until("all slots free", time.Second, func() bool { return a.Ring.FreeSQ() == 64 })
+		w.Until("all slots free", time.Second, func() bool { return a.Ring.SQ.Free() == 64 })
 		if got := a.Send.Poll(); len(got) != 0 {
 			t.Fatalf("completions %+v", got)
 		}

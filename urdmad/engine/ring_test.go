@@ -51,7 +51,7 @@ func (s *scribbler) scribble(r *rand.Rand) {
 	lengths := []uint32{0, 1, 100, 65536, 1 << 31, ^uint32(0), r.Uint32()}
 	switch r.IntN(4) {
 	case 0:
-		at := int(l.SQOffset) + r.IntN(int(l.SQEntries))*int(l.SQStride)
+		at := int(l.SQ.SlotsOffset) + r.IntN(int(l.SQ.Entries))*int(l.SQ.Stride)
 		put32(at+8, []uint32{0, 1, 2, 3, 4, 5, 9, r.Uint32()}[r.IntN(8)])
 		put32(at+12, r.Uint32()>>r.IntN(32))
 		put32(at+16, keys[r.IntN(len(keys))])
@@ -65,7 +65,7 @@ func (s *scribbler) scribble(r *rand.Rand) {
 			put32(at+64+16*k+12, keys[r.IntN(len(keys))])
 		}
 	case 1:
-		at := int(l.RQOffset) + r.IntN(int(l.RQEntries))*int(l.RQStride)
+		at := int(l.RQ.SlotsOffset) + r.IntN(int(l.RQ.Entries))*int(l.RQ.Stride)
 		put32(at+8, uint32(r.IntN(5)*r.IntN(5)))
 		for k := range 3 {
 			put64(at+16+16*k, bases[r.IntN(len(bases))])
@@ -137,7 +137,7 @@ func scribbleCompletions(t *testing.T, seed uint64) {
 		for range 4 {
 			a.Send.Mem[w.Rand.IntN(len(a.Send.Mem))] = byte(w.Rand.Uint32())
 		}
-		if a.Ring.FreeSQ() > 0 {
+		if a.Ring.SQ.Free() > 0 {
 			a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 100))
 		}
 		tr.Step()
@@ -193,8 +193,8 @@ func TestWakingUp(t *testing.T) {
 	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
 	post := func() (kick bool) {
 		wr := enginetest.Write(1, peer, 0)
-		a.Ring.WriteSQ(&wr, []abi.SGE{mine.SGE(0, 10)})
-		a.Ring.PublishSQ()
+		a.Ring.SQ.Write(&wr, []abi.SGE{mine.SGE(0, 10)})
+		a.Ring.SQ.Publish()
 		return a.Client.Bells.Ring(a.Q.Doorbell)
 	}
 	if post() {

@@ -110,7 +110,7 @@ func (e *Engine) completeBefore(qp *QP, i uint32) {
 		}
 		e.completeOldest(qp, wr, status)
 	}
-	qp.Ring.PublishSQCons(qp.sqHead)
+	qp.Ring.SQ.PublishCons(qp.sqHead)
 }
 
 // refusedBy reports whether the refused segment with header d is part of wr.

@@ -8,9 +8,10 @@ package abi
 
 // Limits of the control protocol.
 const (
-	Version      = 2
+	Version      = 3
 	MaxMessage   = 4096 // bytes
-	MaxFDs       = 4
+	MaxWorkers   = 64
+	MaxFDs       = 1 + MaxWorkers
 	MaxPrivate   = 256 // bytes of rdma_cm private data
 	NoHandle     = 0
 	NoDevice     = 0xffffffff
@@ -107,29 +108,31 @@ type DeviceRequest struct {
 
 // Device answers QUERY_DEVICE.
 type Device struct {
-	Header       Header
-	Name         [64]byte
-	NodeGUIDBE   [8]byte
-	IPv4BE       [4]byte
-	PrefixLength uint32
-	MAC          [6]byte
-	Pad0         uint16
-	MTU          uint32
-	Transport    uint32
-	LinkUp       uint32
-	MaxQP        uint32
-	MaxQPWR      uint32
-	MaxSGE       uint32
-	MaxSGERd     uint32
-	MaxInline    uint32
-	MaxCQ        uint32
-	MaxCQE       uint32
-	MaxMR        uint32
-	MaxPD        uint32
-	MaxRdAtom    uint32
-	Version      uint32
-	MaxMRSize    uint64
-	MaxMsg       uint64
+	Header         Header
+	Name           [64]byte
+	NodeGUIDBE     [8]byte
+	Addr           Addr
+	PrefixLength   uint32
+	MAC            [6]byte
+	Pad0           uint16
+	MTU            uint32
+	Transport      uint32
+	LinkUp         uint32
+	MaxQP          uint32
+	MaxQPWR        uint32
+	MaxSGE         uint32
+	MaxSGERd       uint32
+	MaxInline      uint32
+	MaxCQ          uint32
+	MaxCQE         uint32
+	MaxMR          uint32
+	MaxPD          uint32
+	MaxRdAtom      uint32
+	NumCompVectors uint32
+	Pad1           uint32
+	Version        uint32
+	MaxMRSize      uint64
+	MaxMsg         uint64
 }
 
 // HandleMessage names one object: a request, or a response that returns one.
@@ -163,11 +166,11 @@ type RegMRResponse struct {
 
 // CreateCQRequest asks for a completion queue.
 type CreateCQRequest struct {
-	Header  Header
-	Context uint32
-	Channel uint32
-	CQE     uint32
-	Pad     uint32
+	Header     Header
+	Context    uint32
+	Channel    uint32
+	CQE        uint32
+	CompVector uint32
 }
 
 // ResizeCQRequest asks for another size.
@@ -197,34 +200,40 @@ type QPCap struct {
 
 // CreateQPRequest asks for a queue pair.
 type CreateQPRequest struct {
-	Header     Header
-	PD         uint32
-	QPType     uint32
-	SendCQ     uint32
-	RecvCQ     uint32
-	SRQ        uint32
-	SQSigAll   uint32
-	Cap        QPCap
-	Pad        uint32
-	UserHandle uint64
+	Header      Header
+	PD          uint32
+	QPType      uint32
+	SendCQ      uint32
+	RecvCQ      uint32
+	SRQ         uint32
+	XRCD        uint32
+	CreateFlags uint32
+	SourceQPN   uint32
+	SQSigAll    uint32
+	Cap         QPCap
+	UserHandle  uint64
 }
 
-// QPResponse comes with the ring's memfd.
+// QueueLayout says where a send or receive queue lies in its memfd. Its zero
+// value is that of a queue that does not exist.
+type QueueLayout struct {
+	HeadOffset  uint32
+	SlotsOffset uint32
+	Entries     uint32
+	Stride      uint32
+}
+
+// QPResponse comes with the memfd of the queues.
 type QPResponse struct {
-	Header    Header
-	Handle    uint32
-	QPN       uint32
-	Cap       QPCap
-	SQEntries uint32
-	SQStride  uint32
-	SQOffset  uint32
-	RQEntries uint32
-	RQStride  uint32
-	RQOffset  uint32
-	Bytes     uint32
-	Worker    uint32
-	Doorbell  uint32
-	Pad       [2]uint32
+	Header   Header
+	Handle   uint32
+	QPN      uint32
+	Cap      QPCap
+	SQ       QueueLayout
+	RQ       QueueLayout
+	Bytes    uint32
+	Worker   uint32
+	Doorbell uint32
 }
 
 // QPAttr is the part of struct ibv_qp_attr that crosses.
@@ -288,16 +297,14 @@ const (
 
 // CaptureRequest starts a capture.
 type CaptureRequest struct {
-	Header     Header
-	RingBytes  uint32
-	SnapBytes  uint32
-	Device     uint32
-	QPN        uint32
-	PID        uint32
-	HostIPv4BE [4]byte
-	HostPortBE [2]byte
-	Flags      uint16
-	Pad        uint32
+	Header    Header
+	RingBytes uint32
+	SnapBytes uint32
+	Device    uint32
+	QPN       uint32
+	PID       uint32
+	Flags     uint32
+	Host      Addr
 }
 
 // CaptureResponse comes with the memfd of a capture's ring.
@@ -326,21 +333,6 @@ type CaptureRecord struct {
 	KeptBytes  uint32
 	NoteBytes  uint32
 	Device     uint32
-}
-
-// Addr is an IPv4 socket address in network byte order.
-type Addr struct {
-	IPv4BE [4]byte
-	PortBE [2]byte
-	Pad    uint16
-}
-
-// Port returns the port number.
-func (a Addr) Port() uint16 { return uint16(a.PortBE[0])<<8 | uint16(a.PortBE[1]) }
-
-// MakeAddr builds an Addr.
-func MakeAddr(ip [4]byte, port uint16) Addr {
-	return Addr{IPv4BE: ip, PortBE: [2]byte{byte(port >> 8), byte(port)}}
 }
 
 // CMCreateIDRequest makes an rdma_cm id.
@@ -461,18 +453,22 @@ type Doorbells struct {
 	Pad2      [432]uint64
 }
 
-// QPRing is the head of a queue pair's shared memory.
-type QPRing struct {
-	SQProd   uint32
-	Pad0     [15]uint32
-	SQCons   uint32
-	Failed   uint32
-	SQFailed uint32
-	Pad1     [13]uint32
-	RQProd   uint32
-	Pad2     [15]uint32
-	RQCons   uint32
-	Pad3     [15]uint32
+// SQRing is the head of a send queue.
+type SQRing struct {
+	Prod        uint32
+	Pad0        [15]uint32
+	Cons        uint32
+	Failed      uint32
+	FirstFailed uint32
+	Pad1        [13]uint32
+}
+
+// RQRing is the head of a receive queue.
+type RQRing struct {
+	Prod uint32
+	Pad0 [15]uint32
+	Cons uint32
+	Pad1 [15]uint32
 }
 
 // SGE is a scatter/gather element.

@@ -32,7 +32,7 @@ var mirrored = map[string]any{
 	"urdma_abi_capture_response": CaptureResponse{}, "urdma_abi_capture_ring": CaptureRing{},
 	"urdma_abi_capture_record": CaptureRecord{},
 	"urdma_abi_cm_event":       CMEvent{}, "urdma_abi_doorbells": Doorbells{},
-	"urdma_abi_qp_ring": QPRing{}, "urdma_abi_sge": SGE{}, "urdma_abi_sqe": SQE{},
+	"urdma_abi_queue_layout": QueueLayout{}, "urdma_abi_sq_ring": SQRing{}, "urdma_abi_rq_ring": RQRing{}, "urdma_abi_sge": SGE{}, "urdma_abi_sqe": SQE{},
 	"urdma_abi_rqe": RQE{}, "urdma_abi_cq_ring": CQRing{}, "urdma_abi_cqe": CQE{},
 }
 

@@ -21,13 +21,25 @@
 
 #include <stdint.h>
 
-#define URDMA_ABI_VERSION 2u
+#define URDMA_ABI_VERSION 3u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
-#define URDMA_ABI_MAX_FDS 4u
+#define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* of one control message */
+#define URDMA_ABI_MAX_WORKERS 64u
 #define URDMA_ABI_MAX_PRIVATE 256u
 #define URDMA_ABI_NO_HANDLE 0u /* no object has this handle */
 #define URDMA_ABI_NO_DEVICE 0xffffffffu
+
+/*
+ * The address of a device, or of one end of a connection. urdmad speaks IPv4 so
+ * far and answers EAFNOSUPPORT where an IPv6 address is meant to be used.
+ */
+struct urdma_abi_addr {
+	uint16_t family;   /* AF_UNSPEC: no address; AF_INET; AF_INET6 */
+	uint16_t port_be;  /* 0 where none is meant */
+	uint32_t scope_id; /* as sin6_scope_id; 0 unless AF_INET6 */
+	uint8_t addr[16];  /* network byte order; AF_INET: the first 4 bytes, the others 0 */
+};
 
 /* ---- control messages -------------------------------------------------- */
 
@@ -95,13 +107,17 @@ struct urdma_abi_hello {
 	char command[64];   /* program name, NUL-terminated; for display only */
 };
 
-/* Descriptor 0: doorbell memfd, doorbell_bytes long. Descriptor 1: kick socket. */
+/*
+ * Descriptor 0: doorbell memfd, doorbell_bytes long. Descriptors 1 to workers:
+ * the kick socket of each worker, in the order of their doorbell sections. There
+ * is one worker so far.
+ */
 struct urdma_abi_hello_response {
 	struct urdma_abi_header h;
 	uint32_t abi_version;
 	uint32_t num_devices;    /* device numbers are 0 .. num_devices-1 */
 	uint32_t doorbell_bytes; /* workers * sizeof(struct urdma_abi_doorbells) */
-	uint32_t workers;
+	uint32_t workers;        /* 1 to URDMA_ABI_MAX_WORKERS */
 	char sysfs_path[256];    /* what ibv_get_sysfs_path() should return */
 };
 
@@ -122,11 +138,11 @@ struct urdma_abi_device {
 	struct urdma_abi_header h;
 	char name[64];
 	uint64_t node_guid_be;
-	uint32_t ipv4_be;
+	struct urdma_abi_addr addr; /* port 0 */
 	uint32_t prefix_length;
 	uint8_t mac[6];
 	uint16_t pad0;
-	uint32_t mtu;         /* bytes of the largest IPv4 packet */
+	uint32_t mtu;         /* bytes of the largest IP packet */
 	uint32_t transport;   /* enum urdma_abi_transport, the configured default */
 	uint32_t link_up;     /* 0 or 1 */
 	uint32_t max_qp;
@@ -139,6 +155,8 @@ struct urdma_abi_device {
 	uint32_t max_mr;
 	uint32_t max_pd;
 	uint32_t max_rd_atom; /* IRD and ORD limit of one queue pair */
+	uint32_t num_comp_vectors; /* CREATE_CQ takes 0 .. num_comp_vectors-1 */
+	uint32_t pad1;
 	uint32_t version;     /* urdma's version, major<<16|minor<<8|patch: fw_ver */
 	uint64_t max_mr_size; /* bytes */
 	uint64_t max_msg;     /* bytes of the longest message */
@@ -203,7 +221,7 @@ struct urdma_abi_create_cq {
 	uint32_t context;
 	uint32_t channel; /* URDMA_ABI_NO_HANDLE: none */
 	uint32_t cqe;     /* entries wanted, at least 1 */
-	uint32_t pad;
+	uint32_t comp_vector; /* below the device's num_comp_vectors, else EINVAL */
 };
 
 /* RESIZE_CQ: the client must have stopped polling; completions not yet polled
@@ -231,35 +249,46 @@ struct urdma_abi_qp_cap {
 	uint32_t max_inline; /* bytes */
 };
 
+/* What a type of queue pair to come will use must be 0 until then: EOPNOTSUPP. */
 struct urdma_abi_create_qp {
 	struct urdma_abi_header h;
 	uint32_t pd;
 	uint32_t qp_type;   /* enum ibv_qp_type; 2 (RC) */
 	uint32_t send_cq;
 	uint32_t recv_cq;
-	uint32_t srq;       /* URDMA_ABI_NO_HANDLE */
+	uint32_t srq;          /* URDMA_ABI_NO_HANDLE */
+	uint32_t xrcd;         /* URDMA_ABI_NO_HANDLE */
+	uint32_t create_flags; /* enum ibv_qp_create_flags; 0 */
+	uint32_t source_qpn;   /* 0: urdmad chooses */
 	uint32_t sq_sig_all;
 	struct urdma_abi_qp_cap cap;
-	uint32_t pad;
 	uint64_t user_handle; /* chosen by the client; comes back in every completion */
 };
 
-/* Descriptor 0: the ring's memfd: struct urdma_abi_qp_ring, then SQ and RQ slots. */
+/*
+ * Where a send or receive queue lies in its memfd: its head, struct
+ * urdma_abi_sq_ring or struct urdma_abi_rq_ring, and its slots. All 0: there is
+ * no such queue.
+ */
+struct urdma_abi_queue_layout {
+	uint32_t head_offset;  /* bytes, a multiple of 64 */
+	uint32_t slots_offset; /* bytes, a multiple of 64 */
+	uint32_t entries;      /* power of two */
+	uint32_t stride;       /* bytes of a slot */
+};
+
+/* Descriptor 0: the memfd of the queues. One that was asked to hold no work
+ * requests is absent. */
 struct urdma_abi_qp_response {
 	struct urdma_abi_header h;
 	uint32_t handle;
 	uint32_t qpn;
 	struct urdma_abi_qp_cap cap; /* what was given, at least what was asked */
-	uint32_t sq_entries;  /* power of two >= cap.max_send_wr */
-	uint32_t sq_stride;   /* bytes of a slot */
-	uint32_t sq_offset;   /* bytes from the ring's start */
-	uint32_t rq_entries;
-	uint32_t rq_stride;
-	uint32_t rq_offset;
-	uint32_t bytes;
-	uint32_t worker;      /* which doorbell section */
+	struct urdma_abi_queue_layout sq; /* entries >= cap.max_send_wr */
+	struct urdma_abi_queue_layout rq; /* entries >= cap.max_recv_wr */
+	uint32_t bytes;       /* of the memfd */
+	uint32_t worker;      /* which doorbell section and kick socket */
 	uint32_t doorbell;    /* which doorbell bit, 0..4095 */
-	uint32_t pad[2];
 };
 
 /* The part of struct ibv_qp_attr that crosses. Masks are enum ibv_qp_attr_mask. */
@@ -323,9 +352,9 @@ struct urdma_abi_inspect_response {
  * at a time. Descriptor 0 of the response: a sealed memfd that holds a
  * urdma_abi_capture_ring and behind it, at data_offset, data_bytes of records.
  *
- * A field of the filter that is 0 (device: NO_DEVICE) admits everything; a
- * frame has to pass them all. Host is either end of a connection, its port
- * number that of rdma_cm or that of UDP. A caller with urdmad's uid, or root,
+ * A field of the filter that is 0 (device: NO_DEVICE; host: AF_UNSPEC, and
+ * apart from it its port 0) admits everything; a frame has to pass them all. Host
+ * is either end of a connection, its port number that of rdma_cm or that of UDP. A caller with urdmad's uid, or root,
  * is given every frame that passes; others those of connections and listeners
  * of clients of their own uid.
  *
@@ -342,10 +371,8 @@ struct urdma_abi_capture {
 	uint32_t device;
 	uint32_t qpn;
 	uint32_t pid; /* of the client, as urdmad sees it */
-	uint32_t host_ipv4_be;
-	uint16_t host_port_be;
-	uint16_t flags;
-	uint32_t pad;
+	uint32_t flags;
+	struct urdma_abi_addr host;
 };
 
 struct urdma_abi_capture_response {
@@ -398,12 +425,6 @@ struct urdma_abi_capture_record {
 
 /* ---- rdma_cm ------------------------------------------------------------ */
 
-struct urdma_abi_addr {
-	uint32_t ipv4_be;
-	uint16_t port_be;
-	uint16_t pad;
-};
-
 struct urdma_abi_cm_create_id {
 	struct urdma_abi_header h;
 	uint32_t channel; /* handle of CM_CREATE_CHANNEL */
@@ -428,7 +449,7 @@ struct urdma_abi_cm_bound {
 };
 
 /* CM_RESOLVE_ADDR: binds and answers at once; the event ADDR_RESOLVED or
- * ADDR_ERROR follows. src all zero: urdmad chooses. */
+ * ADDR_ERROR follows. src AF_UNSPEC or 0.0.0.0: urdmad chooses. */
 struct urdma_abi_cm_resolve_addr {
 	struct urdma_abi_header h;
 	uint32_t id;
@@ -504,14 +525,14 @@ struct urdma_abi_cm_event {
 
 /* ---- shared memory: doorbells -------------------------------------------- */
 
-#define URDMA_ABI_DOORBELLS 4096u
+#define URDMA_ABI_NUM_DOORBELLS 4096u /* of one worker */
 
 /*
  * One section a worker. To ring doorbell d the client, after publishing its
  * producer index: sets bit d%64 of bits[d/64], then bit d/64 of summary (both
  * sequentially consistent read-modify-writes), then loads sleeping; if it is
  * not 0, exchanges it with 0 and, if it was still not 0, sends one byte on the
- * kick socket with MSG_DONTWAIT. urdmad exchanges
+ * worker's kick socket with MSG_DONTWAIT. urdmad exchanges
  * summary with 0, then each named word with 0, then looks at the rings; before
  * it sleeps it stores sleeping = 1 and looks at summary once more. One side
  * therefore sees the other: no post is slept over.
@@ -528,15 +549,15 @@ struct urdma_abi_doorbells {
 	uint64_t pad2[432];  /* to 4096 bytes */
 };
 
-/* ---- shared memory: queue pair rings -------------------------------------- */
+/* ---- shared memory: send and receive queues -------------------------------- */
 
 /*
- * Indices run freely and wrap at 2^32; slot = index & (entries - 1). The
- * producer stores its index with release after writing the slot; the consumer
- * loads it with acquire. urdmad loads each client index once a look and keeps
- * private copies of its own. sq_cons moves when a send completes (with or
- * without a completion queue entry), rq_cons when a receive completes; both
- * before the completion can be seen.
+ * A send queue and a receive queue are alike and independent. Indices run freely
+ * and wrap at 2^32; slot = index & (entries - 1). The producer stores its index
+ * with release after writing the slot; the consumer loads it with acquire. urdmad
+ * loads each client index once a look and keeps private copies of its own. cons
+ * moves when a work request completes (with or without a completion queue
+ * entry), before the completion can be seen.
  *
  * Completed is not free: as with hardware, a slot is free once the completion
  * of its work request, or of a later one of its queue, was polled. A send that
@@ -545,22 +566,25 @@ struct urdma_abi_doorbells {
  * completion queue overruns, and the rings tell a client whose urdmad has died
  * which work requests it owes a completion.
  *
- * When a queue pair fails, urdmad stores sq_failed, then failed = 1 (release),
- * then the indices of what has failed: the send with index sq_failed and those
+ * When a queue pair fails, urdmad stores first_failed, then failed = 1 (release),
+ * then the indices of what has failed: the send with index first_failed and those
  * after it complete with an entry, signaled or not. Moving to RESET clears
  * failed.
  */
-struct urdma_abi_qp_ring {
-	uint32_t sq_prod; /* client writes */
+struct urdma_abi_sq_ring {
+	uint32_t prod; /* client writes */
 	uint32_t pad0[15];
-	uint32_t sq_cons;   /* urdmad writes */
-	uint32_t failed;    /* urdmad writes: 1 or 0 */
-	uint32_t sq_failed; /* urdmad writes: an index; counts while failed is 1 */
+	uint32_t cons;         /* urdmad writes */
+	uint32_t failed;       /* urdmad writes: 1 or 0 */
+	uint32_t first_failed; /* urdmad writes: an index; counts while failed is 1 */
 	uint32_t pad1[13];
-	uint32_t rq_prod; /* client writes */
-	uint32_t pad2[15];
-	uint32_t rq_cons; /* urdmad writes */
-	uint32_t pad3[15];
+};
+
+struct urdma_abi_rq_ring {
+	uint32_t prod; /* client writes */
+	uint32_t pad0[15];
+	uint32_t cons; /* urdmad writes */
+	uint32_t pad1[15];
 };
 
 struct urdma_abi_sge {

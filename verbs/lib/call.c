@@ -138,8 +138,8 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	return head->status < 0 ? EPROTO : head->status;
 }
 
-int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
-		   void *response, size_t response_length, int send_fd, int *fds, int want)
+int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		       void *response, size_t response_length, int send_fd, int *fds, int max, int *got)
 {
 	union {
 		struct urdma_abi_header head;
@@ -147,23 +147,37 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 	} answer;
 	struct urdma_abi_header *head = request;
 	size_t length = sizeof(answer);
-	int status, got = 0;
+	int status;
 
 	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
 	pthread_mutex_lock(&client->call);
-	status = exchange(client, head, &answer, &length, send_fd, fds, want, &got);
+	status = exchange(client, head, &answer, &length, send_fd, fds, max, got);
 	pthread_mutex_unlock(&client->call);
 
-	if (status == 0 && (got != want || length < (response_length ? response_length : sizeof(answer.head))))
+	if (status == 0 && length < (response_length ? response_length : sizeof(answer.head)))
 		status = EPROTO;
 	/* On a refusal too: HELLO's carries urdmad's version. */
 	if (response)
 		memcpy(response, &answer, length < response_length ? length : response_length);
-	for (int i = 0; status != 0 && i < got; i++)
+	for (int i = 0; status != 0 && i < *got; i++)
 		close(fds[i]);
 	if (status)
 		urdma_log("request %d: %s", type, strerror(status));
 	return status;
+}
+
+int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		   void *response, size_t response_length, int send_fd, int *fds, int want)
+{
+	int got, status = urdma_call_any_fds(client, type, request, request_length, response, response_length, send_fd,
+					     fds, want, &got);
+
+	if (status || got == want)
+		return status;
+	for (int i = 0; i < got; i++)
+		close(fds[i]);
+	urdma_log("request %d: answered with %d descriptors, expected %d", type, got, want);
+	return EPROTO;
 }
 
 int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,

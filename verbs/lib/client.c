@@ -11,6 +11,14 @@
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static struct urdma_client *current; /* under connecting; also by the fork handlers */
 
+static void close_kicks(struct urdma_client *client)
+{
+	for (uint32_t i = 0; i < client->workers; i++) {
+		close(client->kicks[i]);
+		client->kicks[i] = -1;
+	}
+}
+
 /* The child has its own copy of current; the lock is held across the fork so
  * that the copy is whole. Closing the control socket lets urdmad see the
  * parent's end even while the child lives. */
@@ -31,8 +39,8 @@ static void after_fork_child(void)
 		return;
 	__atomic_store_n(&current->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
 	close(current->control);
-	close(current->kick);
-	current->control = current->kick = -1;
+	current->control = -1;
+	close_kicks(current);
 	/* Another thread of the parent may have held these. */
 	pthread_mutex_init(&current->call, NULL);
 	pthread_mutex_init(&current->shared_lock, NULL);
@@ -51,7 +59,7 @@ static int map_doorbells(struct urdma_client *client, int fd, uint32_t bytes)
 {
 	void *at;
 
-	if (!client->workers || bytes / sizeof(struct urdma_abi_doorbells) < client->workers)
+	if (bytes / sizeof(struct urdma_abi_doorbells) < client->workers)
 		return EPROTO;
 	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
@@ -60,16 +68,29 @@ static int map_doorbells(struct urdma_client *client, int fd, uint32_t bytes)
 	return 0;
 }
 
+/* The descriptors of HELLO's answer: the doorbells', then one for each worker. */
+static int take_kicks(struct urdma_client *client, uint32_t workers, const int *fds, int got)
+{
+	if (!workers || workers > URDMA_ABI_MAX_WORKERS || got != (int)workers + 1) {
+		for (int i = 0; i < got; i++)
+			close(fds[i]);
+		return EPROTO;
+	}
+	memcpy(client->kicks, fds + 1, workers * sizeof(fds[0]));
+	client->workers = workers;
+	return 0;
+}
+
 static int greet(struct urdma_client *client)
 {
 	struct urdma_abi_hello request = { .abi_version = URDMA_ABI_VERSION, .pid = (uint32_t)getpid() };
 	struct urdma_abi_hello_response response = { .abi_version = 0 };
 	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	int fds[2], status;
+	int fds[URDMA_ABI_MAX_FDS], got, status;
 
 	strncpy(request.command, program_invocation_short_name, sizeof(request.command) - 1);
-	status = urdma_call_fds(client, URDMA_ABI_HELLO, &request, sizeof(request), &response, sizeof(response),
-				memory, fds, 2);
+	status = urdma_call_any_fds(client, URDMA_ABI_HELLO, &request, sizeof(request), &response, sizeof(response),
+				    memory, fds, URDMA_ABI_MAX_FDS, &got);
 	if (memory >= 0)
 		close(memory);
 	if (status == EPROTO)
@@ -79,8 +100,9 @@ static int greet(struct urdma_client *client)
 		urdma_complain("urdmad serves as many programs as limits.clients in its urdma.json allows");
 	if (status)
 		return status;
-	client->kick = fds[1];
-	client->workers = response.workers;
+	status = take_kicks(client, response.workers, fds, got);
+	if (status)
+		return status;
 	client->num_devices = response.num_devices;
 	memcpy(client->sysfs_path, response.sysfs_path, sizeof(client->sysfs_path) - 1);
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
@@ -112,10 +134,9 @@ static int read_devices(struct urdma_client *client)
 static void discard(struct urdma_client *client)
 {
 	close(client->control);
-	if (client->kick >= 0)
-		close(client->kick);
 	if (client->bells)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
+	close_kicks(client);
 	free(client->info);
 	free(client->shared);
 	free(client->pairs);
@@ -129,7 +150,6 @@ static struct urdma_client *make_connection(void)
 
 	if (!client)
 		return NULL;
-	client->kick = -1;
 	client->control = urdma_locate();
 	if (client->control < 0) {
 		free(client);

@@ -37,7 +37,7 @@ struct urdma_pair {
 struct urdma_client {
 	uint32_t state; /* enum urdma_client_state; loaded and stored atomically */
 	int control;
-	int kick;
+	int kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
 	pthread_mutex_t call; /* one request and its response at a time */
 	uint32_t seq;
 
@@ -61,6 +61,11 @@ struct urdma_client {
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given (mr.c) */
 };
+
+/* call.c: urdma_call_fds for an answer that says itself how many descriptors it
+ * has, at most max. */
+int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		       void *response, size_t response_length, int send_fd, int *fds, int max, int *got);
 
 /* handles.c */
 void urdma_handles_init(struct urdma_client *client);

@@ -74,7 +74,7 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	c->info = &d->client->info[d->number];
 	c->verbs.context.device = &d->device;
 	c->verbs.context.cmd_fd = -1;
-	c->verbs.context.num_comp_vectors = (int)d->client->workers;
+	c->verbs.context.num_comp_vectors = (int)d->client->info[d->number].num_comp_vectors;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	fill_tables(c);
 	return c;

@@ -35,10 +35,10 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 	return 0;
 }
 
-static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe)
+static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe, uint32_t vector)
 {
 	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
-	struct urdma_abi_create_cq request = { .context = context, .cqe = cqe,
+	struct urdma_abi_create_cq request = { .context = context, .cqe = cqe, .comp_vector = vector,
 					       .channel = channel ? channel->handle : URDMA_ABI_NO_HANDLE };
 	struct urdma_abi_cq_response response;
 	int fd, status;
@@ -113,7 +113,7 @@ static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq
 	cq->ex.cq_context = cq_context;
 	pthread_mutex_init(&cq->ex.mutex, NULL);
 	pthread_cond_init(&cq->ex.cond, NULL);
-	status = ask_for_ring(cq, c->handle, cqe);
+	status = ask_for_ring(cq, c->handle, cqe, vector);
 	if (status) {
 		discard(cq);
 		errno = status;

@@ -76,7 +76,7 @@ void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint
 
 int urdma_pairs_init(struct urdma_client *client)
 {
-	client->max_pairs = client->workers * URDMA_ABI_DOORBELLS;
+	client->max_pairs = client->workers * URDMA_ABI_NUM_DOORBELLS;
 	client->pairs = calloc(client->max_pairs, sizeof(*client->pairs));
 	return client->pairs ? 0 : ENOMEM;
 }

@@ -84,7 +84,7 @@ struct urdma_queue {
 	uint32_t max_sge;
 	bool all_signaled;      /* every work request makes a completion */
 	uint8_t *slots;
-	struct urdma_abi_qp_ring *ring;
+	struct urdma_abi_sq_ring *failing; /* of a send queue: where urdmad says what has failed */
 	uint32_t *shared_prod;  /* we store, urdmad loads */
 	uint32_t *shared_cons;  /* urdmad stores, we load */
 
@@ -106,14 +106,15 @@ struct urdma_qp {
 	struct urdma_client *client;
 	uint64_t user_handle; /* how completions name it, see handles.c */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
-	struct urdma_abi_qp_ring *ring;
+	void *rings;         /* both queues' memory */
 	size_t bytes;
 	struct urdma_queue sq, rq;
 	uint32_t max_inline;
 	uint64_t max_message;
 	uint32_t max_sge_read;
 	int sq_sig_all;
-	struct urdma_abi_doorbells *bells;
+	struct urdma_abi_doorbells *bells; /* its worker's section */
+	uint32_t worker;
 	uint32_t doorbell;
 	struct urdma_builder builder;
 	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */

@@ -8,35 +8,55 @@
 
 #include "objects.h"
 
-static bool ring_fits(const struct urdma_abi_qp_response *r)
+/* head: bytes of the queue's head; slot: of the largest work request. */
+static bool queue_fits(const struct urdma_abi_queue_layout *q, uint32_t bytes, uint32_t wrs, size_t head, size_t slot)
 {
-	return r->sq_entries && !(r->sq_entries & (r->sq_entries - 1)) && r->rq_entries &&
-	       !(r->rq_entries & (r->rq_entries - 1)) && r->cap.max_send_wr <= r->sq_entries &&
-	       r->cap.max_recv_wr <= r->rq_entries &&
-	       sizeof(struct urdma_abi_sqe) + r->cap.max_send_sge * sizeof(struct urdma_abi_sge) <= r->sq_stride &&
-	       sizeof(struct urdma_abi_sqe) + r->cap.max_inline <= r->sq_stride &&
-	       sizeof(struct urdma_abi_rqe) + r->cap.max_recv_sge * sizeof(struct urdma_abi_sge) <= r->rq_stride &&
-	       r->sq_offset + (uint64_t)r->sq_entries * r->sq_stride <= r->bytes &&
-	       r->rq_offset + (uint64_t)r->rq_entries * r->rq_stride <= r->bytes;
+	if (!q->entries)
+		return !wrs;
+	return !(q->entries & (q->entries - 1)) && wrs <= q->entries && slot <= q->stride &&
+	       q->head_offset + (uint64_t)head <= bytes &&
+	       q->slots_offset + (uint64_t)q->entries * q->stride <= bytes;
 }
 
-static void set_queues(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
+static bool queues_fit(const struct urdma_abi_qp_response *r)
 {
-	uint8_t *base = (uint8_t *)qp->ring;
+	const struct urdma_abi_qp_cap *cap = &r->cap;
+	size_t send = cap->max_send_sge * sizeof(struct urdma_abi_sge);
+	size_t recv = cap->max_recv_sge * sizeof(struct urdma_abi_sge);
+
+	if (send < cap->max_inline)
+		send = cap->max_inline;
+	return queue_fits(&r->sq, r->bytes, cap->max_send_wr, sizeof(struct urdma_abi_sq_ring),
+			  sizeof(struct urdma_abi_sqe) + send) &&
+	       queue_fits(&r->rq, r->bytes, cap->max_recv_wr, sizeof(struct urdma_abi_rq_ring),
+			  sizeof(struct urdma_abi_rqe) + recv);
+}
+
+static void set_send_queue(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
+{
+	static struct urdma_abi_sq_ring absent; /* both indices stay 0 */
+	uint8_t *base = qp->rings;
+	struct urdma_abi_sq_ring *head = r->sq.entries ? (void *)(base + r->sq.head_offset) : &absent;
 
 	qp->sq = (struct urdma_queue){
-		.depth = r->cap.max_send_wr, .mask = r->sq_entries - 1, .stride = r->sq_stride,
-		.max_sge = r->cap.max_send_sge, .slots = base + r->sq_offset,
-		.shared_prod = &qp->ring->sq_prod, .shared_cons = &qp->ring->sq_cons,
-		.ring = qp->ring, .all_signaled = qp->sq_sig_all,
-	};
-	qp->rq = (struct urdma_queue){
-		.depth = r->cap.max_recv_wr, .mask = r->rq_entries - 1, .stride = r->rq_stride,
-		.max_sge = r->cap.max_recv_sge, .slots = base + r->rq_offset,
-		.shared_prod = &qp->ring->rq_prod, .shared_cons = &qp->ring->rq_cons,
-		.ring = qp->ring, .all_signaled = true,
+		.depth = r->cap.max_send_wr, .mask = r->sq.entries - 1, .stride = r->sq.stride,
+		.max_sge = r->cap.max_send_sge, .slots = base + r->sq.slots_offset, .failing = head,
+		.shared_prod = &head->prod, .shared_cons = &head->cons, .all_signaled = qp->sq_sig_all,
 	};
 	qp->max_inline = r->cap.max_inline;
+}
+
+static void set_receive_queue(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
+{
+	static struct urdma_abi_rq_ring absent; /* likewise */
+	uint8_t *base = qp->rings;
+	struct urdma_abi_rq_ring *head = r->rq.entries ? (void *)(base + r->rq.head_offset) : &absent;
+
+	qp->rq = (struct urdma_queue){
+		.depth = r->cap.max_recv_wr, .mask = r->rq.entries - 1, .stride = r->rq.stride,
+		.max_sge = r->cap.max_recv_sge, .slots = base + r->rq.slots_offset,
+		.shared_prod = &head->prod, .shared_cons = &head->cons, .all_signaled = true,
+	};
 }
 
 static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, int fd)
@@ -44,16 +64,18 @@ static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, in
 	void *at = MAP_FAILED;
 	int status = EPROTO;
 
-	if (ring_fits(r) && r->worker < qp->client->workers && r->doorbell < URDMA_ABI_DOORBELLS) {
+	if (queues_fit(r) && r->worker < qp->client->workers && r->doorbell < URDMA_ABI_NUM_DOORBELLS) {
 		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		status = at == MAP_FAILED ? errno : 0;
 	}
 	close(fd);
 	if (status)
 		return status;
-	qp->ring = at;
+	qp->rings = at;
 	qp->bytes = r->bytes;
-	set_queues(qp, r);
+	set_send_queue(qp, r);
+	set_receive_queue(qp, r);
+	qp->worker = r->worker;
 	qp->bells = &qp->client->bells[r->worker];
 	qp->doorbell = r->doorbell;
 	qp->ex.qp_base.qp_num = r->qpn;
@@ -167,8 +189,8 @@ static void leave_table(struct urdma_qp *qp)
 
 static void discard(struct urdma_qp *qp)
 {
-	if (qp->ring)
-		munmap(qp->ring, qp->bytes);
+	if (qp->rings)
+		munmap(qp->rings, qp->bytes);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
 	free(qp);

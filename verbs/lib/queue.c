@@ -24,8 +24,8 @@ static bool silent(const struct urdma_queue *q, uint32_t index)
 
 	if (slot->flags & IBV_SEND_SIGNALED)
 		return false;
-	return !__atomic_load_n(&q->ring->failed, __ATOMIC_ACQUIRE) ||
-	       (int32_t)(index - __atomic_load_n(&q->ring->sq_failed, __ATOMIC_RELAXED)) < 0;
+	return !__atomic_load_n(&q->failing->failed, __ATOMIC_ACQUIRE) ||
+	       (int32_t)(index - __atomic_load_n(&q->failing->first_failed, __ATOMIC_RELAXED)) < 0;
 }
 
 /* Release: who polls and finds seen up to date finds cons no older. A value seen

@@ -2,7 +2,6 @@
  * transport.c - the personality a port is shown with. The wire is the same
  * under each; node type, link layer, LID and GIDs differ.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ uint32_t urdma_transport_choose(const struct urdma_abi_device *device)
 
 uint16_t urdma_transport_lid(const struct urdma_abi_device *device)
 {
-	return device->transport == URDMA_ABI_TRANSPORT_IB ? (uint16_t)ntohl(device->ipv4_be) : 0;
+	return device->transport == URDMA_ABI_TRANSPORT_IB ? (uint16_t)(device->addr.addr[2] << 8 | device->addr.addr[3]) : 0;
 }
 
 /* Unicast LIDs are 0x0001 to 0xBFFF (InfiniBand Architecture Specification vol. 1, 4.1.3). */
@@ -81,7 +80,7 @@ int urdma_transport_gid(const struct urdma_abi_device *device, uint32_t index, u
 		break;
 	case URDMA_ABI_TRANSPORT_ROCE:
 		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, &device->ipv4_be, 4);
+		memcpy(gid->raw + 12, device->addr.addr, 4);
 		break;
 	default:
 		memcpy(gid->raw, device->mac, sizeof(device->mac));

@@ -108,7 +108,7 @@ bool urdma_ring_doorbell(struct urdma_qp *qp)
 	/* A full socket means that kicks enough are on their way. Raw, because
 	 * send(2) is a cancellation point and posting must not be one. */
 	saved = errno;
-	syscall(SYS_sendto, qp->client->kick, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	syscall(SYS_sendto, qp->client->kicks[qp->worker], &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 	errno = saved;
 	return true;
 }

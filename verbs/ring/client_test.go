@@ -33,16 +33,14 @@ func pair(c abi.QPCap) (client ring.ClientQP, server ring.ServerQP, layout abi.Q
 func TestLayoutHoldsWhatWasAsked(t *testing.T) {
 	r := seeded(t)
 	for range 2000 {
-		c := abi.QPCap{MaxSendWR: r.Uint32N(5000), MaxRecvWR: r.Uint32N(5000), MaxSendSGE: r.Uint32N(33),
+		c := abi.QPCap{MaxSendWR: r.Uint32N(5000) * r.Uint32N(2), MaxRecvWR: r.Uint32N(5000) * r.Uint32N(2), MaxSendSGE: r.Uint32N(33),
 			MaxRecvSGE: r.Uint32N(33), MaxInline: r.Uint32N(961)}
 		l := ring.QPLayout(c)
 		switch {
-		case l.SQEntries < c.MaxSendWR || l.SQEntries&(l.SQEntries-1) != 0 || l.SQEntries == 0,
-			l.RQEntries < c.MaxRecvWR || l.RQEntries&(l.RQEntries-1) != 0 || l.RQEntries == 0:
-			t.Fatalf("%+v: entries %d and %d", c, l.SQEntries, l.RQEntries)
-		case l.SQStride < 64+c.MaxSendSGE*16 || l.SQStride < 64+c.MaxInline || l.RQStride < 16+c.MaxRecvSGE*16:
-			t.Fatalf("%+v: strides %d and %d", c, l.SQStride, l.RQStride)
-		case l.RQOffset < l.SQOffset+l.SQEntries*l.SQStride || l.Bytes < l.RQOffset+l.RQEntries*l.RQStride:
+		case !holds(&l.SQ, c.MaxSendWR, 64+max(c.MaxSendSGE*16, c.MaxInline)), !holds(&l.RQ, c.MaxRecvWR, 16+c.MaxRecvSGE*16):
+			t.Fatalf("%+v: %+v and %+v", c, l.SQ, l.RQ)
+		case l.RQ.Entries > 0 && l.RQ.HeadOffset < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride,
+			l.Bytes < l.RQ.SlotsOffset+l.RQ.Entries*l.RQ.Stride, l.Bytes < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride:
 			t.Fatalf("%+v: rings overlap or pass the end: %+v", c, l)
 		case l.Cap.MaxInline < c.MaxInline || l.Cap.MaxSendSGE < c.MaxSendSGE:
 			t.Fatalf("%+v: got less: %+v", c, l.Cap)
@@ -50,13 +48,62 @@ func TestLayoutHoldsWhatWasAsked(t *testing.T) {
 	}
 }
 
+// holds reports whether a queue has room for wrs slots of so many bytes; one for
+// none is absent.
+func holds(l *abi.QueueLayout, wrs, slot uint32) bool {
+	if wrs == 0 {
+		return *l == abi.QueueLayout{}
+	}
+	return l.Entries >= wrs && l.Entries&(l.Entries-1) == 0 && l.Stride >= slot && l.SlotsOffset >= l.HeadOffset+128 &&
+		l.HeadOffset%64 == 0 && l.SlotsOffset%64 == 0
+}
+
+// TestAbsentQueues: a queue that was not asked for is full to its client and empty
+// to urdmad, whatever happens to the other.
+func TestAbsentQueues(t *testing.T) {
+	for _, c := range []abi.QPCap{{MaxSendWR: 2, MaxSendSGE: 1}, {MaxRecvWR: 2, MaxRecvSGE: 1}, {}} {
+		client, server, _ := pair(c)
+		sends, recvs := 0, 0
+		for client.SQ.Write(&abi.SQE{}, nil) {
+			sends++
+		}
+		for client.RQ.Write(0, nil) {
+			recvs++
+		}
+		client.SQ.Publish()
+		client.RQ.Publish()
+		if sends != int(c.MaxSendWR) || recvs != int(c.MaxRecvWR) || client.SQ.Free() != 0 || client.RQ.Free() != 0 {
+			t.Errorf("%+v: %d sends and %d receives fit", c, sends, recvs)
+		}
+		if server.SQ.Slots() != sends || server.RQ.Slots() != recvs {
+			t.Errorf("%+v: urdmad has %d and %d slots", c, server.SQ.Slots(), server.RQ.Slots())
+		}
+		sent, errS := server.SQ.Prod(0)
+		received, errR := server.RQ.Prod(0)
+		if errS != nil || errR != nil || int(sent) != sends || int(received) != recvs {
+			t.Errorf("%+v: urdmad finds %d sends (%v) and %d receives (%v)", c, sent, errS, received, errR)
+		}
+		server.SQ.PublishFailed(0)
+		lostS, lostR := 0, 0
+		for _, _, ok := client.SQ.Lost(); ok; _, _, ok = client.SQ.Lost() {
+			lostS++
+		}
+		for _, ok := client.RQ.Lost(); ok; _, ok = client.RQ.Lost() {
+			lostR++
+		}
+		if lostS != sends || lostR != recvs {
+			t.Errorf("%+v: %d sends and %d receives are owed", c, lostS, lostR)
+		}
+	}
+}
+
 // startAt moves all indices of a fresh ring close to the wrap at 2^32.
 func startAt(c *ring.ClientQP, s *ring.ServerQP, at uint32) {
 	ring.SetIndices(c, at)
-	c.PublishSQ()
-	c.PublishRQ()
-	s.PublishSQCons(at)
-	s.PublishRQCons(at)
+	c.SQ.Publish()
+	c.RQ.Publish()
+	s.SQ.PublishCons(at)
+	s.RQ.PublishCons(at)
 }
 
 func TestSlotsArriveAsWritten(t *testing.T) {
@@ -71,7 +118,7 @@ func TestSlotsArriveAsWritten(t *testing.T) {
 			sges[i] = abi.SGE{Addr: r.Uint64(), Length: r.Uint32(), LKey: r.Uint32()}
 		}
 		sent := abi.SQE{WRID: r.Uint64(), Opcode: uint32(n), RKey: r.Uint32(), RemoteAddr: r.Uint64()}
-		data := make([]byte, r.IntN(c.MaxInline()+1))
+		data := make([]byte, r.IntN(c.SQ.MaxInline()+1))
 		for i := range data {
 			data[i] = byte(r.Uint32())
 		}
@@ -79,30 +126,30 @@ func TestSlotsArriveAsWritten(t *testing.T) {
 		ok := false
 		if inline {
 			cut := r.IntN(len(data) + 1)
-			ok = c.WriteInline(&sent, data[:cut], data[cut:])
+			ok = c.SQ.WriteInline(&sent, data[:cut], data[cut:])
 		} else {
-			ok = c.WriteSQ(&sent, sges)
+			ok = c.SQ.Write(&sent, sges)
 		}
-		if !ok || !c.WriteRQ(uint64(n), sges[:min(4, len(sges))]) {
+		if !ok || !c.RQ.Write(uint64(n), sges[:min(4, len(sges))]) {
 			t.Fatalf("slot %d: no room in an empty ring", n)
 		}
-		if p, err := s.SQProd(sqCons); err != nil || p != sqCons {
+		if p, err := s.SQ.Prod(sqCons); err != nil || p != sqCons {
 			t.Fatalf("slot %d visible before its publish: %d, %v", n, p, err)
 		}
-		c.PublishSQ()
-		c.PublishRQ()
-		if p, err := s.SQProd(sqCons); err != nil || p != sqCons+1 {
+		c.SQ.Publish()
+		c.RQ.Publish()
+		if p, err := s.SQ.Prod(sqCons); err != nil || p != sqCons+1 {
 			t.Fatalf("slot %d: producer %d, %v; expected %d", n, p, err, sqCons+1)
 		}
 		var sqe abi.SQE
 		var rqe abi.RQE
 		var got, gotR [32]abi.SGE
-		s.ReadSQ(sqCons, &sqe, got[:])
-		s.ReadRQ(rqCons, &rqe, gotR[:])
+		s.SQ.Read(sqCons, &sqe, got[:])
+		s.RQ.Read(rqCons, &rqe, gotR[:])
 		if sqe.WRID != sent.WRID || sqe.RemoteAddr != sent.RemoteAddr || rqe.WRID != uint64(n) {
 			t.Fatalf("slot %d: heads differ: %+v %+v", n, sqe, rqe)
 		}
-		if inline && !bytes.Equal(s.Inline(sqCons, sqe.InlineLength), data) {
+		if inline && !bytes.Equal(s.SQ.Inline(sqCons, sqe.InlineLength), data) {
 			t.Fatalf("slot %d: inline data differ", n)
 		}
 		for i := range sges {
@@ -112,45 +159,45 @@ func TestSlotsArriveAsWritten(t *testing.T) {
 		}
 		c.Polled(&abi.CQE{Opcode: abi.WCRecv, Index: rqCons})
 		sqCons, rqCons = sqCons+1, rqCons+1
-		s.PublishSQCons(sqCons)
-		s.PublishRQCons(rqCons)
+		s.SQ.PublishCons(sqCons)
+		s.RQ.PublishCons(rqCons)
 	}
 }
 
 func TestFullAndTooLongAreRefused(t *testing.T) {
 	c, s, l := pair(abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 2, MaxRecvSGE: 1, MaxInline: 10})
 	startAt(&c, &s, 0xfffffffe)
-	if c.WriteSQ(&abi.SQE{}, make([]abi.SGE, c.MaxSGE()+1)) || c.WriteInline(&abi.SQE{}, make([]byte, c.MaxInline()+1)) ||
-		c.WriteRQ(0, make([]abi.SGE, c.MaxRecvSGE()+1)) {
+	if c.SQ.Write(&abi.SQE{}, make([]abi.SGE, c.SQ.MaxSGE()+1)) || c.SQ.WriteInline(&abi.SQE{}, make([]byte, c.SQ.MaxInline()+1)) ||
+		c.RQ.Write(0, make([]abi.SGE, c.RQ.MaxSGE()+1)) {
 		t.Fatal("a request larger than its slot was taken")
 	}
-	for i := range int(l.SQEntries) {
-		if c.FreeSQ() != int(l.SQEntries)-i || c.FreeRQ() != int(l.RQEntries)-i {
-			t.Fatalf("free %d and %d after %d", c.FreeSQ(), c.FreeRQ(), i)
+	for i := range int(l.SQ.Entries) {
+		if c.SQ.Free() != int(l.SQ.Entries)-i || c.RQ.Free() != int(l.RQ.Entries)-i {
+			t.Fatalf("free %d and %d after %d", c.SQ.Free(), c.RQ.Free(), i)
 		}
-		if !c.WriteSQ(&abi.SQE{}, nil) || !c.WriteRQ(0, nil) {
+		if !c.SQ.Write(&abi.SQE{}, nil) || !c.RQ.Write(0, nil) {
 			t.Fatalf("slot %d refused", i)
 		}
 	}
-	if c.WriteSQ(&abi.SQE{}, nil) || c.WriteRQ(0, nil) {
+	if c.SQ.Write(&abi.SQE{}, nil) || c.RQ.Write(0, nil) {
 		t.Fatal("a full ring took one more")
 	}
-	s.PublishSQCons(0xffffffff)
-	if !c.WriteSQ(&abi.SQE{}, nil) || c.WriteSQ(&abi.SQE{}, nil) {
+	s.SQ.PublishCons(0xffffffff)
+	if !c.SQ.Write(&abi.SQE{}, nil) || c.SQ.Write(&abi.SQE{}, nil) {
 		t.Fatal("one freed slot is not one slot")
 	}
 }
 
 func TestBadIndexIsReported(t *testing.T) {
 	c, s, l := pair(abi.QPCap{MaxSendWR: 8, MaxRecvWR: 8})
-	for _, over := range []uint32{l.SQEntries + 1, 1 << 31, 0xffffffff} {
+	for _, over := range []uint32{l.SQ.Entries + 1, 1 << 31, 0xffffffff} {
 		ring.SetIndices(&c, over)
-		c.PublishSQ()
-		c.PublishRQ()
-		if _, err := s.SQProd(0); err != ring.ErrIndex {
+		c.SQ.Publish()
+		c.RQ.Publish()
+		if _, err := s.SQ.Prod(0); err != ring.ErrIndex {
 			t.Errorf("send producer %#x: %v, expected ErrIndex", over, err)
 		}
-		if _, err := s.RQProd(0); err != ring.ErrIndex {
+		if _, err := s.RQ.Prod(0); err != ring.ErrIndex {
 			t.Errorf("receive producer %#x: %v, expected ErrIndex", over, err)
 		}
 	}
@@ -165,28 +212,28 @@ func TestQueuesBothAtOnce(t *testing.T) {
 	go func() {
 		for n := range uint64(total) {
 			sge := []abi.SGE{{Addr: n}, {Addr: n + 1}}
-			for !c.WriteSQ(&abi.SQE{WRID: n}, sge) {
+			for !c.SQ.Write(&abi.SQE{WRID: n}, sge) {
 				runtime.Gosched()
 			}
-			c.PublishSQ()
+			c.SQ.Publish()
 		}
 	}()
 	cons := uint32(0xffffff00)
 	for n := uint64(0); n < total; {
-		prod, err := s.SQProd(cons)
+		prod, err := s.SQ.Prod(cons)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for ; cons != prod; cons++ {
 			var e abi.SQE
 			var sge [32]abi.SGE
-			s.ReadSQ(cons, &e, sge[:])
+			s.SQ.Read(cons, &e, sge[:])
 			if e.WRID != n || e.NumSGE != 2 || sge[0].Addr != n || sge[1].Addr != n+1 {
 				t.Fatalf("request %d arrived as %+v %+v", n, e, sge[:2])
 			}
 			n++
 		}
-		s.PublishSQCons(cons)
+		s.SQ.PublishCons(cons)
 		runtime.Gosched()
 	}
 }

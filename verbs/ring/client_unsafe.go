@@ -7,107 +7,60 @@ import (
 	"urdma/verbs/abi"
 )
 
-// ClientQP is a client's side of a queue pair's rings. The send half and the
-// receive half are independent: each may be used by one goroutine at a time.
+// ClientSQ is a client's side of a send queue, for one goroutine at a time.
 //
-// A slot is written with WriteSQ, WriteInline or WriteRQ and stays private
-// until the next publish; several slots may share one publish. It is free again
-// once Polled was given its completion or a later one of its queue, or urdmad
-// completed it without one.
-type ClientQP struct {
-	head *abi.QPRing
-	sq   clientQueue
-	rq   clientQueue
+// A slot is written with Write or WriteInline and stays private until the next
+// Publish; several slots may share one. It is free again once Polled was given
+// its completion or a later one of its queue, or urdmad completed it without one.
+type ClientSQ struct{ q clientQueue }
+
+// Init attaches to the queue that layout describes, empty; cap and sigAll are
+// what CREATE_QP said.
+func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll bool) {
+	h := sqHead(mem, l)
+	s.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxSendWR, maxSGE: cap.MaxSendSGE,
+		all: sigAll, failing: h, published: &h.Prod, done: &h.Cons}
 }
 
-// Init attaches to the memory that the response to CREATE_QP describes, with
-// empty rings. sigAll is what CREATE_QP said.
-func (q *ClientQP) Init(mem []byte, r *abi.QPResponse, sigAll bool) {
-	h := abi.At[abi.QPRing](mem, 0)
-	*q = ClientQP{head: h}
-	q.sq = clientQueue{mem: mem[r.SQOffset:][:r.SQEntries*r.SQStride], stride: r.SQStride, mask: r.SQEntries - 1,
-		depth: r.Cap.MaxSendWR, maxSGE: r.Cap.MaxSendSGE, all: sigAll, head: h, published: &h.SQProd, done: &h.SQCons}
-	q.rq = clientQueue{mem: mem[r.RQOffset:][:r.RQEntries*r.RQStride], stride: r.RQStride, mask: r.RQEntries - 1,
-		depth: r.Cap.MaxRecvWR, maxSGE: r.Cap.MaxRecvSGE, all: true, head: h, published: &h.RQProd, done: &h.RQCons}
-}
+// MaxSGE is how many scatter/gather elements a work request may have.
+func (s *ClientSQ) MaxSGE() int { return int(s.q.maxSGE) }
 
-func (q *ClientQP) of(e *abi.CQE) *clientQueue {
-	if e.Opcode&abi.WCRecv != 0 {
-		return &q.rq
-	}
-	return &q.sq
-}
+// MaxInline is how many bytes of inline data a work request may have.
+func (s *ClientSQ) MaxInline() int { return int(max(s.q.stride, sqSlotHead) - sqSlotHead) }
 
-// Polled notes that a completion of this queue pair was polled. It and the two
-// Lost belong to whoever polls; posting goes on meanwhile.
-func (q *ClientQP) Polled(e *abi.CQE) {
-	atomic.StoreUint32(&q.of(e).polled, e.Index+1) // partner: the load when the queue looks full
-}
+// Free is how many slots can be written now.
+func (s *ClientSQ) Free() int { return s.q.free() }
 
-// Lost reports whether LostSend or LostRecv has made up the completion of the
-// same work request before.
-func (q *ClientQP) Lost(e *abi.CQE) bool { return q.of(e).stale(e.Index) }
-
-// LostSend takes the oldest send that lacks a completion that urdmad, which has
-// ended, owed it. The completion queue must have been emptied.
-func (q *ClientQP) LostSend() (id uint64, opcode uint32, ok bool) { return q.sq.lost() }
-
-// LostRecv is LostSend for receives.
-func (q *ClientQP) LostRecv() (id uint64, ok bool) {
-	id, _, ok = q.rq.lost()
-	return id, ok
-}
-
-// RecvsLeft is how many receives were posted whose completion was not polled.
-func (q *ClientQP) RecvsLeft() int { return int(q.rq.prod - q.rq.unpolled()) }
-
-// Reset follows urdmad's move to RESET: nothing is posted, and the completions of
-// what was are not to be polled any more.
-func (q *ClientQP) Reset() {
-	q.sq.reset()
-	q.rq.reset()
-}
-
-// MaxSGE is how many scatter/gather elements a send work request may have,
-// MaxInline how many bytes of inline data, MaxRecvSGE the elements of a receive.
-func (q *ClientQP) MaxSGE() int     { return int(q.sq.maxSGE) }
-func (q *ClientQP) MaxInline() int  { return int(q.sq.stride - sqHeadBytes) }
-func (q *ClientQP) MaxRecvSGE() int { return int(q.rq.maxSGE) }
-
-// FreeSQ and FreeRQ are how many slots can be written now.
-func (q *ClientQP) FreeSQ() int { return q.sq.free() }
-func (q *ClientQP) FreeRQ() int { return q.rq.free() }
-
-// WriteSQ writes a send work request; NumSGE is taken from sge. False means
-// that the queue is full or the list longer than MaxSGE.
-func (q *ClientQP) WriteSQ(w *abi.SQE, sge []abi.SGE) bool {
-	if len(sge) > q.MaxSGE() {
+// Write writes a work request; NumSGE is taken from sge. False means that the
+// queue is full or the list longer than MaxSGE.
+func (s *ClientSQ) Write(w *abi.SQE, sge []abi.SGE) bool {
+	if len(sge) > s.MaxSGE() {
 		return false
 	}
-	slot := q.sq.reserve()
+	slot := s.q.reserve()
 	if slot == nil {
 		return false
 	}
 	head := (*abi.SQE)(unsafe.Pointer(&slot[0]))
 	*head = *w
 	head.NumSGE = uint32(len(sge))
-	putSGE(slot[sqHeadBytes:], sge)
-	q.sq.prod++
+	putSGE(slot[sqSlotHead:], sge)
+	s.q.prod++
 	return true
 }
 
-// WriteInline writes a send work request that carries its data itself: the
-// pieces one after the other. InlineLength and the flag are set here. False
-// means that the queue is full or the data longer than MaxInline.
-func (q *ClientQP) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
+// WriteInline writes a work request that carries its data itself: the pieces one
+// after the other. InlineLength and the flag are set here. False means that the
+// queue is full or the data longer than MaxInline.
+func (s *ClientSQ) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
 	total := 0
 	for _, p := range pieces {
 		total += len(p)
 	}
-	if total > q.MaxInline() {
+	if total > s.MaxInline() {
 		return false
 	}
-	slot := q.sq.reserve()
+	slot := s.q.reserve()
 	if slot == nil {
 		return false
 	}
@@ -115,38 +68,104 @@ func (q *ClientQP) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
 	*head = *w
 	head.Flags |= abi.SendInline
 	head.NumSGE, head.InlineLength = 0, uint32(total)
-	at := sqHeadBytes
+	at := sqSlotHead
 	for _, p := range pieces {
 		at += copy(slot[at:], p)
 	}
-	q.sq.prod++
+	s.q.prod++
 	return true
 }
 
-// PublishSQ makes the send slots written so far visible to urdmad; ring the
-// queue pair's doorbell afterwards.
-func (q *ClientQP) PublishSQ() {
-	atomic.StoreUint32(&q.head.SQProd, q.sq.prod) // release: partner is urdmad's load before it copies slots
+// Publish makes the slots written so far visible to urdmad; ring the queue pair's
+// doorbell afterwards.
+func (s *ClientSQ) Publish() { s.q.publish() }
+
+// Lost takes the oldest work request that lacks a completion that urdmad, which
+// has ended, owed it. The completion queue must have been emptied.
+func (s *ClientSQ) Lost() (id uint64, opcode uint32, ok bool) { return s.q.lost() }
+
+// ClientRQ is a client's side of a receive queue, for one goroutine at a time. A
+// slot is private and free as one of ClientSQ is.
+type ClientRQ struct{ q clientQueue }
+
+// Init attaches to the queue that layout describes, empty; cap is what CREATE_QP
+// said.
+func (r *ClientRQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap) {
+	h := rqHead(mem, l)
+	r.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxRecvWR, maxSGE: cap.MaxRecvSGE,
+		all: true, published: &h.Prod, done: &h.Cons}
 }
 
-// WriteRQ writes a receive work request, as WriteSQ does.
-func (q *ClientQP) WriteRQ(id uint64, sge []abi.SGE) bool {
-	if len(sge) > q.MaxRecvSGE() {
+// MaxSGE is how many scatter/gather elements a receive may have.
+func (r *ClientRQ) MaxSGE() int { return int(r.q.maxSGE) }
+
+// Free is how many slots can be written now.
+func (r *ClientRQ) Free() int { return r.q.free() }
+
+// Write writes a receive work request, as ClientSQ's does.
+func (r *ClientRQ) Write(id uint64, sge []abi.SGE) bool {
+	if len(sge) > r.MaxSGE() {
 		return false
 	}
-	slot := q.rq.reserve()
+	slot := r.q.reserve()
 	if slot == nil {
 		return false
 	}
 	*(*abi.RQE)(unsafe.Pointer(&slot[0])) = abi.RQE{WRID: id, NumSGE: uint32(len(sge))}
-	putSGE(slot[rqHeadBytes:], sge)
-	q.rq.prod++
+	putSGE(slot[rqSlotHead:], sge)
+	r.q.prod++
 	return true
 }
 
-// PublishRQ is PublishSQ for receives.
-func (q *ClientQP) PublishRQ() {
-	atomic.StoreUint32(&q.head.RQProd, q.rq.prod) // release: partner is urdmad's load before it copies slots
+// Publish is ClientSQ's for receives.
+func (r *ClientRQ) Publish() { r.q.publish() }
+
+// Lost is ClientSQ's for receives.
+func (r *ClientRQ) Lost() (id uint64, ok bool) {
+	id, _, ok = r.q.lost()
+	return id, ok
+}
+
+// Left is how many receives were posted whose completion was not polled.
+func (r *ClientRQ) Left() int { return int(r.q.prod - r.q.unpolled()) }
+
+// ClientQP is a client's side of a queue pair's queues, either of which may be
+// absent: it is full then. They are independent: each may be used by a goroutine
+// of its own.
+type ClientQP struct {
+	SQ ClientSQ
+	RQ ClientRQ
+}
+
+// Init attaches to the memory that the response to CREATE_QP describes, with
+// empty queues. sigAll is what CREATE_QP said.
+func (q *ClientQP) Init(mem []byte, r *abi.QPResponse, sigAll bool) {
+	q.SQ.Init(mem, &r.SQ, &r.Cap, sigAll)
+	q.RQ.Init(mem, &r.RQ, &r.Cap)
+}
+
+func (q *ClientQP) of(e *abi.CQE) *clientQueue {
+	if e.Opcode&abi.WCRecv != 0 {
+		return &q.RQ.q
+	}
+	return &q.SQ.q
+}
+
+// Polled notes that a completion of this queue pair was polled. It, WasLost and
+// the queues' Lost belong to whoever polls; posting goes on meanwhile.
+func (q *ClientQP) Polled(e *abi.CQE) {
+	atomic.StoreUint32(&q.of(e).polled, e.Index+1) // partner: the load when the queue looks full
+}
+
+// WasLost reports whether a queue's Lost has made up the completion of the same
+// work request before.
+func (q *ClientQP) WasLost(e *abi.CQE) bool { return q.of(e).stale(e.Index) }
+
+// Reset follows urdmad's move to RESET: nothing is posted, and the completions of
+// what was are not to be polled any more.
+func (q *ClientQP) Reset() {
+	q.SQ.q.reset()
+	q.RQ.q.reset()
 }
 
 func putSGE(slot []byte, sge []abi.SGE) {

@@ -12,99 +12,122 @@ import (
 // than its ring is long.
 var ErrIndex = errors.New("ring: producer index is further ahead than the ring has slots")
 
-// ServerQP is urdmad's side of a queue pair's rings.
-type ServerQP struct {
-	mem      []byte
-	head     *abi.QPRing
-	sqMask   uint32
-	sqStride uint32
-	sqOffset uint32
-	rqMask   uint32
-	rqStride uint32
-	rqOffset uint32
+// ServerSQ is urdmad's side of a send queue.
+type ServerSQ struct {
+	head   *abi.SQRing
+	slots  []byte
+	mask   uint32
+	stride uint32
 }
 
-// Init attaches to the memory that QPLayout described.
-func (q *ServerQP) Init(mem []byte, r *abi.QPResponse) {
-	*q = ServerQP{
-		mem: mem, head: abi.At[abi.QPRing](mem, 0),
-		sqMask: r.SQEntries - 1, sqStride: r.SQStride, sqOffset: r.SQOffset,
-		rqMask: r.RQEntries - 1, rqStride: r.RQStride, rqOffset: r.RQOffset,
-	}
+// Init attaches to the queue that layout describes. One that does not exist has
+// a head of its own that stays zero: an empty queue, with no case of its own in
+// the data path.
+func (q *ServerSQ) Init(mem []byte, l *abi.QueueLayout) {
+	*q = ServerSQ{head: sqHead(mem, l), slots: slots(mem, l), mask: l.Entries - 1, stride: l.Stride}
 }
 
-// SQProd loads the client's send producer index, given urdmad's own consumer
-// index; ErrIndex if they are further apart than the ring allows.
-func (q *ServerQP) SQProd(cons uint32) (uint32, error) {
-	p := atomic.LoadUint32(&q.head.SQProd) // partner: the client's publish after writing the slot
-	if p-cons > q.sqMask+1 {
+// Prod loads the client's producer index, given urdmad's own consumer index;
+// ErrIndex if they are further apart than the ring allows.
+func (q *ServerSQ) Prod(cons uint32) (uint32, error) {
+	p := atomic.LoadUint32(&q.head.Prod) // partner: the client's publish after writing the slot
+	if p-cons > q.mask+1 {
 		return cons, ErrIndex
 	}
 	return p, nil
 }
 
-// RQProd is SQProd for the receive queue.
-func (q *ServerQP) RQProd(cons uint32) (uint32, error) {
-	p := atomic.LoadUint32(&q.head.RQProd) // partner: the client's publish after writing the slot
-	if p-cons > q.rqMask+1 {
-		return cons, ErrIndex
-	}
-	return p, nil
-}
-
-// RecvSlots is how many receives fit.
-func (q *ServerQP) RecvSlots() int { return int(q.rqMask) + 1 }
-
-// PublishSQCons tells the client which sends are complete.
-func (q *ServerQP) PublishSQCons(cons uint32) { atomic.StoreUint32(&q.head.SQCons, cons) }
-
-// PublishRQCons tells the client which receives are complete.
-func (q *ServerQP) PublishRQCons(cons uint32) { atomic.StoreUint32(&q.head.RQCons, cons) }
+// PublishCons tells the client which sends are complete.
+func (q *ServerSQ) PublishCons(cons uint32) { atomic.StoreUint32(&q.head.Cons, cons) }
 
 // PublishFailed tells the client that sends from index first on complete with an
-// entry, signaled or not. It comes before the PublishSQCons of the first.
-func (q *ServerQP) PublishFailed(first uint32) {
-	atomic.StoreUint32(&q.head.SQFailed, first)
-	atomic.StoreUint32(&q.head.Failed, 1) // release: partner is the client's load after that of SQCons
+// entry, signaled or not. It comes before the PublishCons of the first.
+func (q *ServerSQ) PublishFailed(first uint32) {
+	atomic.StoreUint32(&q.head.FirstFailed, first)
+	atomic.StoreUint32(&q.head.Failed, 1) // release: partner is the client's load after that of Cons
 }
 
 // ClearFailed begins a new life of the queue pair, before its indices are
 // published.
-func (q *ServerQP) ClearFailed() { atomic.StoreUint32(&q.head.Failed, 0) }
+func (q *ServerSQ) ClearFailed() { atomic.StoreUint32(&q.head.Failed, 0) }
 
-// ReadSQ copies slot index out: the head into sqe and up to len(sge) elements
+// Read copies slot index out: the head into sqe and up to len(sge) elements
 // into sge. NumSGE in sqe is the client's word; the caller checks it against
 // its limit. Inline data stays in the slot, see Inline.
-func (q *ServerQP) ReadSQ(index uint32, sqe *abi.SQE, sge []abi.SGE) {
-	slot := q.mem[q.sqOffset+(index&q.sqMask)*q.sqStride:]
+func (q *ServerSQ) Read(index uint32, sqe *abi.SQE, sge []abi.SGE) {
+	slot := q.slots[(index&q.mask)*q.stride:]
 	*sqe = *(*abi.SQE)(unsafe.Pointer(&slot[0]))
 	if sqe.Flags&abi.SendInline != 0 {
 		return
 	}
-	n := min(int(sqe.NumSGE), len(sge), int(q.sqStride-sqHeadBytes)/sgeBytes)
+	n := min(int(sqe.NumSGE), len(sge), int(q.stride-sqSlotHead)/sgeBytes)
 	if n > 0 {
-		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[sqHeadBytes])), n))
+		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[sqSlotHead])), n))
 	}
 }
 
 // Inline returns the first n bytes of a slot's inline data, which alias the
 // ring: the client may change them at any time. n must not exceed the slot.
-func (q *ServerQP) Inline(index, n uint32) []byte {
-	at := q.sqOffset + (index&q.sqMask)*q.sqStride + sqHeadBytes
-	return q.mem[at : at+min(n, q.sqStride-sqHeadBytes)]
+func (q *ServerSQ) Inline(index, n uint32) []byte {
+	at := (index&q.mask)*q.stride + sqSlotHead
+	return q.slots[at : at+min(n, q.stride-sqSlotHead)]
 }
 
 // MaxInline is the room for inline data in a slot, in bytes.
-func (q *ServerQP) MaxInline() uint32 { return q.sqStride - sqHeadBytes }
+func (q *ServerSQ) MaxInline() uint32 { return max(q.stride, sqSlotHead) - sqSlotHead }
 
-// ReadRQ copies receive slot index out, as ReadSQ does.
-func (q *ServerQP) ReadRQ(index uint32, rqe *abi.RQE, sge []abi.SGE) {
-	slot := q.mem[q.rqOffset+(index&q.rqMask)*q.rqStride:]
-	*rqe = *(*abi.RQE)(unsafe.Pointer(&slot[0]))
-	n := min(int(rqe.NumSGE), len(sge), int(q.rqStride-rqHeadBytes)/sgeBytes)
-	if n > 0 {
-		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[rqHeadBytes])), n))
+// Slots is how many sends fit.
+func (q *ServerSQ) Slots() int { return int(q.mask + 1) }
+
+// ServerRQ is urdmad's side of a receive queue.
+type ServerRQ struct {
+	head   *abi.RQRing
+	slots  []byte
+	mask   uint32
+	stride uint32
+}
+
+// Init attaches to the queue that layout describes, as ServerSQ's does.
+func (q *ServerRQ) Init(mem []byte, l *abi.QueueLayout) {
+	*q = ServerRQ{head: rqHead(mem, l), slots: slots(mem, l), mask: l.Entries - 1, stride: l.Stride}
+}
+
+// Prod loads the client's producer index, as ServerSQ's does.
+func (q *ServerRQ) Prod(cons uint32) (uint32, error) {
+	p := atomic.LoadUint32(&q.head.Prod) // partner: the client's publish after writing the slot
+	if p-cons > q.mask+1 {
+		return cons, ErrIndex
 	}
+	return p, nil
+}
+
+// PublishCons tells the client which receives are complete.
+func (q *ServerRQ) PublishCons(cons uint32) { atomic.StoreUint32(&q.head.Cons, cons) }
+
+// Read copies slot index out, as ServerSQ's does.
+func (q *ServerRQ) Read(index uint32, rqe *abi.RQE, sge []abi.SGE) {
+	slot := q.slots[(index&q.mask)*q.stride:]
+	*rqe = *(*abi.RQE)(unsafe.Pointer(&slot[0]))
+	n := min(int(rqe.NumSGE), len(sge), int(q.stride-rqSlotHead)/sgeBytes)
+	if n > 0 {
+		copy(sge, unsafe.Slice((*abi.SGE)(unsafe.Pointer(&slot[rqSlotHead])), n))
+	}
+}
+
+// Slots is how many receives fit.
+func (q *ServerRQ) Slots() int { return int(q.mask + 1) }
+
+// ServerQP is urdmad's side of a queue pair's queues, either of which may be
+// absent.
+type ServerQP struct {
+	SQ ServerSQ
+	RQ ServerRQ
+}
+
+// Init attaches to the memory that QPLayout described.
+func (q *ServerQP) Init(mem []byte, r *abi.QPResponse) {
+	q.SQ.Init(mem, &r.SQ)
+	q.RQ.Init(mem, &r.RQ)
 }
 
 // ServerCQ is urdmad's side of a completion queue.

@@ -5,7 +5,7 @@ import "sync/atomic"
 // SetIndices puts a client's producer indices, as if that many requests had
 // passed.
 func SetIndices(c *ClientQP, at uint32) {
-	for _, q := range []*clientQueue{&c.sq, &c.rq} {
+	for _, q := range []*clientQueue{&c.SQ.q, &c.RQ.q} {
 		q.prod = at
 		q.reset()
 	}
@@ -20,5 +20,5 @@ func SetCQIndices(c *ClientCQ, s *ServerCQ, at uint32) {
 
 // PassSilently lets n sends pass that made no completion.
 func PassSilently(c *ClientQP, n uint32) {
-	c.sq.prod, c.sq.cons = c.sq.prod+n, c.sq.cons+n
+	c.SQ.q.prod, c.SQ.q.cons = c.SQ.q.prod+n, c.SQ.q.cons+n
 }

@@ -7,32 +7,38 @@ import (
 )
 
 const (
-	sqHeadBytes  = 64
-	rqHeadBytes  = 16
+	sqHeadBytes  = 128
+	rqHeadBytes  = 128
+	sqSlotHead   = 64
+	rqSlotHead   = 16
 	sgeBytes     = 16
 	pageBytes    = 4096
 	cacheLine    = 64
-	qpHeadBytes  = 256
 	cqHeadBytes  = 256
 	cqEntryBytes = 64
 )
 
 // QPLayout computes the shared memory of a queue pair that holds what cap asks
-// for: cap's numbers rounded up to what the slots offer, the entries, strides
-// and offsets in bytes.
+// for: cap's numbers rounded up to what the slots offer, and where its queues
+// lie. A queue that is to hold no work requests is absent.
 func QPLayout(cap abi.QPCap) abi.QPResponse {
-	var r abi.QPResponse
-	payload := max(cap.MaxSendSGE*sgeBytes, cap.MaxInline)
-	r.SQStride = stride(sqHeadBytes + payload)
-	r.RQStride = stride(rqHeadBytes + cap.MaxRecvSGE*sgeBytes)
-	r.SQEntries = entries(cap.MaxSendWR)
-	r.RQEntries = entries(cap.MaxRecvWR)
-	r.SQOffset = qpHeadBytes
-	r.RQOffset = r.SQOffset + r.SQEntries*r.SQStride
-	r.Bytes = pageAlign(r.RQOffset + r.RQEntries*r.RQStride)
-	r.Cap = cap
-	r.Cap.MaxInline = r.SQStride - sqHeadBytes
+	r := abi.QPResponse{Cap: cap}
+	r.SQ, r.Bytes = queueLayout(r.Bytes, sqHeadBytes, cap.MaxSendWR, sqSlotHead+max(cap.MaxSendSGE*sgeBytes, cap.MaxInline))
+	r.RQ, r.Bytes = queueLayout(r.Bytes, rqHeadBytes, cap.MaxRecvWR, rqSlotHead+cap.MaxRecvSGE*sgeBytes)
+	r.Bytes = pageAlign(max(r.Bytes, 1))
+	if r.SQ.Entries > 0 {
+		r.Cap.MaxInline = r.SQ.Stride - sqSlotHead
+	}
 	return r
+}
+
+// queueLayout places a queue at an offset and returns where it ends.
+func queueLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
+	if wrs == 0 {
+		return l, at
+	}
+	l = abi.QueueLayout{HeadOffset: at, SlotsOffset: at + head, Entries: powerOfTwo(wrs), Stride: stride(slot)}
+	return l, l.SlotsOffset + l.Entries*l.Stride
 }
 
 // CQLayout computes the shared memory of a completion queue of at least cqe

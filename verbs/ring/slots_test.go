@@ -48,24 +48,24 @@ func newSlotModel(r *rand.Rand, depth int, recv, sigAll bool) *slotModel {
 
 func (m *slotModel) free() int {
 	if m.recv {
-		return m.c.FreeRQ()
+		return m.c.RQ.Free()
 	}
-	return m.c.FreeSQ()
+	return m.c.SQ.Free()
 }
 
 func (m *slotModel) post() bool {
 	r := request{id: m.posted, signaled: m.all || m.random.IntN(3) == 0}
 	ok := false
 	if m.recv {
-		ok = m.c.WriteRQ(r.id, nil)
-		m.c.PublishRQ()
+		ok = m.c.RQ.Write(r.id, nil)
+		m.c.RQ.Publish()
 	} else {
 		w := abi.SQE{WRID: r.id, Opcode: abi.WRRDMARead}
 		if r.signaled && m.random.IntN(2) == 0 || r.signaled && !m.all {
 			w.Flags = abi.SendSignaled
 		}
-		ok = m.c.WriteSQ(&w, nil)
-		m.c.PublishSQ()
+		ok = m.c.SQ.Write(&w, nil)
+		m.c.SQ.Publish()
 	}
 	if ok {
 		m.queue = append(m.queue, r)
@@ -87,9 +87,9 @@ func (m *slotModel) complete(lose bool) {
 		e := abi.CQE{WRID: r.id, Index: index}
 		if m.recv {
 			e.Opcode = abi.WCRecv
-			m.s.PublishRQCons(index + 1)
+			m.s.RQ.PublishCons(index + 1)
 		} else {
-			m.s.PublishSQCons(index + 1)
+			m.s.SQ.PublishCons(index + 1)
 		}
 		if !r.silent && !lose {
 			m.cqes = append(m.cqes, e)
@@ -108,7 +108,7 @@ func (m *slotModel) fail() {
 	for i < len(m.queue) && m.queue[i].done {
 		i++
 	}
-	m.s.PublishFailed(m.base + uint32(i))
+	m.s.SQ.PublishFailed(m.base + uint32(i))
 }
 
 func (m *slotModel) poll() {
@@ -133,9 +133,9 @@ func (m *slotModel) reset() {
 	stale := m.cqes
 	m.base += uint32(len(m.queue))
 	m.queue, m.cqes, m.failed = nil, nil, false
-	m.s.ClearFailed()
-	m.s.PublishSQCons(m.base)
-	m.s.PublishRQCons(m.base)
+	m.s.SQ.ClearFailed()
+	m.s.SQ.PublishCons(m.base)
+	m.s.RQ.PublishCons(m.base)
 	m.c.Reset()
 	for _, e := range stale { // somebody took it just before
 		m.c.Polled(&e)
@@ -215,9 +215,9 @@ func (m *slotModel) die(t *testing.T) {
 
 func (m *slotModel) lost() (id uint64, ok bool) {
 	if m.recv {
-		return m.c.LostRecv()
+		return m.c.RQ.Lost()
 	}
-	id, op, ok := m.c.LostSend()
+	id, op, ok := m.c.SQ.Lost()
 	if ok && op != abi.WRRDMARead {
 		return id, false
 	}
@@ -229,25 +229,25 @@ func (m *slotModel) lost() (id uint64, ok bool) {
 func TestOldPollsSayNothing(t *testing.T) {
 	c, s, _ := pair(abi.QPCap{MaxSendWR: 4, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
 	startAt(&c, &s, 0)
-	c.WriteSQ(&abi.SQE{Flags: abi.SendSignaled}, nil)
-	s.PublishSQCons(1)
+	c.SQ.Write(&abi.SQE{Flags: abi.SendSignaled}, nil)
+	s.SQ.PublishCons(1)
 	c.Polled(&abi.CQE{Index: 0})
-	if c.FreeSQ() != 4 {
+	if c.SQ.Free() != 4 {
 		t.Fatal("a polled slot is not free")
 	}
 	ring.PassSilently(&c, 0xfffffffe) // all but one of 2^32 sends
-	s.PublishSQCons(0xffffffff)
+	s.SQ.PublishCons(0xffffffff)
 	for id := range uint64(4) {
-		if !c.WriteSQ(&abi.SQE{WRID: id}, nil) {
+		if !c.SQ.Write(&abi.SQE{WRID: id}, nil) {
 			t.Fatal("a free slot is refused")
 		}
 	}
-	if c.WriteSQ(&abi.SQE{}, nil) || c.FreeSQ() != 0 {
+	if c.SQ.Write(&abi.SQE{}, nil) || c.SQ.Free() != 0 {
 		t.Error("a slot is free that urdmad has not completed")
 	}
-	c.PublishSQ()
+	c.SQ.Publish()
 	for want := range uint64(4) {
-		if id, _, ok := c.LostSend(); !ok || id != want {
+		if id, _, ok := c.SQ.Lost(); !ok || id != want {
 			t.Fatalf("lost: %d, %v; expected %d, which urdmad has not completed", id, ok, want)
 		}
 	}
@@ -263,18 +263,18 @@ func TestSlotsBothAtOnce(t *testing.T) {
 	var unpolled atomic.Int32
 	go func() {
 		for cons, n := uint32(0xffffff00), uint64(0); n < total; {
-			prod, err := s.SQProd(cons)
+			prod, err := s.SQ.Prod(cons)
 			if err != nil {
 				panic(err)
 			}
 			for ; cons != prod; cons++ {
 				var e abi.SQE
-				s.ReadSQ(cons, &e, nil)
+				s.SQ.Read(cons, &e, nil)
 				if e.WRID != n {
 					panic(fmt.Sprintf("request %d, expected %d", e.WRID, n))
 				}
 				n++
-				s.PublishSQCons(cons + 1)
+				s.SQ.PublishCons(cons + 1)
 				if e.Flags&abi.SendSignaled != 0 {
 					if unpolled.Add(1) > depth {
 						panic("more completions than slots")
@@ -292,8 +292,8 @@ func TestSlotsBothAtOnce(t *testing.T) {
 			if n%3 == 0 {
 				w.Flags = abi.SendSignaled
 			}
-			if c.WriteSQ(&w, nil) {
-				c.PublishSQ()
+			if c.SQ.Write(&w, nil) {
+				c.SQ.Publish()
 				n++
 			} else {
 				runtime.Gosched()

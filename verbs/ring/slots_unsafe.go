@@ -7,7 +7,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// clientQueue is one of a queue pair's two rings. Whoever posts owns it, but for
+// clientQueue is a client's side of a send or receive queue. Whoever posts owns it, but for
 // polled, which whoever polls writes. Indices run freely: a distance is the
 // difference of two, and none is as long as the index range.
 type clientQueue struct {
@@ -18,9 +18,9 @@ type clientQueue struct {
 	depth  uint32 // slots that may be in use
 	all    bool   // every work request makes a completion
 
-	head      *abi.QPRing
-	published *uint32 // our index, as urdmad sees it
-	done      *uint32 // urdmad's index: one past the last work request completed
+	failing   *abi.SQRing // of a send queue: where urdmad says what has failed
+	published *uint32     // our index, as urdmad sees it
+	done      *uint32     // urdmad's index: one past the last work request completed
 
 	prod uint32 // one past the last slot written, published or not
 	cons uint32 // first slot in use; also read by whoever polls
@@ -92,7 +92,7 @@ func (c *clientQueue) silent(index uint32) bool {
 	if (*abi.SQE)(unsafe.Pointer(&c.slot(index)[0])).Flags&abi.SendSignaled != 0 {
 		return false
 	}
-	return atomic.LoadUint32(&c.head.Failed) == 0 || int32(index-atomic.LoadUint32(&c.head.SQFailed)) < 0
+	return atomic.LoadUint32(&c.failing.Failed) == 0 || int32(index-atomic.LoadUint32(&c.failing.FirstFailed)) < 0
 }
 
 // unpolled is the oldest work request that may still have to complete, as others
@@ -134,6 +134,11 @@ func (c *clientQueue) lost() (id uint64, opcode uint32, ok bool) {
 // does a completion like that mean anything.
 func (c *clientQueue) stale(index uint32) bool {
 	return atomic.LoadUint32(&c.polled)-1-index < c.depth
+}
+
+// publish makes everything up to prod visible to urdmad.
+func (c *clientQueue) publish() {
+	atomic.StoreUint32(c.published, c.prod) // release: partner is urdmad's load before it copies slots
 }
 
 // reset forgets all that was posted.

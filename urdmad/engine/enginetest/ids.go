@@ -61,7 +61,7 @@ func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 	id := c.NewID()
 	var err error
 	c.Host.Do(func() {
-		if err = c.Host.CM.Bind(id, abi.MakeAddr(c.Host.IP, port)); err == nil {
+		if err = c.Host.CM.Bind(id, abi.AddrFrom4(c.Host.IP, port)); err == nil {
 			err = c.Host.CM.Listen(id, backlog)
 		}
 	})
@@ -77,7 +77,7 @@ func (c *Client) Resolve(ip wire.IPv4, port uint16) *cm.ID {
 	w.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		return c.Host.CM.ResolveAddr(id, abi.Addr{}, abi.MakeAddr(ip, port), engine.Time(2e9))
+		return c.Host.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(ip, port), engine.Time(2e9))
 	})
 	c.Event(abi.CMAddrResolved, 5*time.Second)
 	c.must(func() error { return c.Host.CM.ResolveRoute(id) })

@@ -58,9 +58,9 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 // before it is polled.
 func (q *QP) check(e *abi.CQE) {
 	l := &q.Layout
-	at := l.SQOffset + (e.Index&(l.SQEntries-1))*l.SQStride
+	at := l.SQ.SlotsOffset + (e.Index&(l.SQ.Entries-1))*l.SQ.Stride
 	if e.Opcode&abi.WCRecv != 0 {
-		at = l.RQOffset + (e.Index&(l.RQEntries-1))*l.RQStride
+		at = l.RQ.SlotsOffset + (e.Index&(l.RQ.Entries-1))*l.RQ.Stride
 	}
 	if id := binary.NativeEndian.Uint64(q.Mem[at:]); e.WRID != id || e.QPNum != q.Q.QPN {
 		q.Client.Host.World.T.Fatalf("completion %+v; its slot has id %d of QP %d", *e, id, q.Q.QPN)
@@ -129,30 +129,30 @@ func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 // Post posts one send work request and rings.
 func (q *QP) Post(w abi.SQE, sge ...abi.SGE) {
 	q.Client.Host.World.T.Helper()
-	if !q.Ring.WriteSQ(&w, sge) {
+	if !q.Ring.SQ.Write(&w, sge) {
 		q.Client.Host.World.T.Fatalf("send queue of QP %d is full", q.Q.QPN)
 	}
-	q.Ring.PublishSQ()
+	q.Ring.SQ.Publish()
 	q.Bell()
 }
 
 // PostInline posts one with inline data.
 func (q *QP) PostInline(w abi.SQE, data []byte) {
 	q.Client.Host.World.T.Helper()
-	if !q.Ring.WriteInline(&w, data) {
+	if !q.Ring.SQ.WriteInline(&w, data) {
 		q.Client.Host.World.T.Fatalf("send queue of QP %d is full", q.Q.QPN)
 	}
-	q.Ring.PublishSQ()
+	q.Ring.SQ.Publish()
 	q.Bell()
 }
 
 // PostRecv posts one receive work request.
 func (q *QP) PostRecv(id uint64, sge ...abi.SGE) {
 	q.Client.Host.World.T.Helper()
-	if !q.Ring.WriteRQ(id, sge) {
+	if !q.Ring.RQ.Write(id, sge) {
 		q.Client.Host.World.T.Fatalf("receive queue of QP %d is full", q.Q.QPN)
 	}
-	q.Ring.PublishRQ()
+	q.Ring.RQ.Publish()
 	q.Bell()
 }
 

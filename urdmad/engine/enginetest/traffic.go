@@ -153,12 +153,12 @@ func (s *side) cut(n, most int) []int {
 }
 
 func (s *side) fillSource(o *op) {
-	if o.length <= s.q.Ring.MaxInline() && s.w.Rand.IntN(2) == 0 {
+	if o.length <= s.q.Ring.SQ.MaxInline() && s.w.Rand.IntN(2) == 0 {
 		at := s.w.Rand.IntN(len(s.src.Bytes) - o.length)
 		o.inline, o.content = true, [][]byte{s.src.Bytes[at : at+o.length]}
 		return
 	}
-	for _, n := range s.cut(o.length, s.q.Ring.MaxSGE()) {
+	for _, n := range s.cut(o.length, s.q.Ring.SQ.MaxSGE()) {
 		at := s.w.Rand.IntN(len(s.src.Bytes) - n)
 		o.sge = append(o.sge, s.src.SGE(at, n))
 		o.content = append(o.content, s.src.Bytes[at:at+n])
@@ -167,7 +167,7 @@ func (s *side) fillSource(o *op) {
 
 func (s *side) fillRead(o *op) {
 	o.remote = s.w.Rand.IntN(len(s.peer.src.Bytes) - o.length)
-	for _, n := range s.cut(o.length, s.q.Ring.MaxSGE()) {
+	for _, n := range s.cut(o.length, s.q.Ring.SQ.MaxSGE()) {
 		o.sge = append(o.sge, s.inbox.SGE(s.boxN, n))
 		o.content = append(o.content, s.inbox.Bytes[s.boxN:s.boxN+n])
 		s.boxN += n
@@ -185,7 +185,7 @@ func (s *side) planReceives() {
 		if s.boxN+room > len(s.inbox.Bytes) {
 			s.boxN = len(s.inbox.Bytes) / 2 // use it again: those before were checked long ago
 		}
-		for _, n := range s.cut(room, s.q.Ring.MaxRecvSGE()) {
+		for _, n := range s.cut(room, s.q.Ring.RQ.MaxSGE()) {
 			r.sge = append(r.sge, s.inbox.SGE(s.boxN, n))
 			r.pieces = append(r.pieces, s.inbox.Bytes[s.boxN:s.boxN+n])
 			s.boxN += n
@@ -221,12 +221,12 @@ func (s *side) post() {
 	if s.notReady && s.w.Rand.IntN(40) > 0 {
 		n = 0
 	}
-	for ; n > 0 && s.recvPosted < len(s.recvs) && s.q.Ring.FreeRQ() > 0; n-- {
-		s.q.Ring.WriteRQ(uint64(s.recvPosted), s.recvs[s.recvPosted].sge)
+	for ; n > 0 && s.recvPosted < len(s.recvs) && s.q.Ring.RQ.Free() > 0; n-- {
+		s.q.Ring.RQ.Write(uint64(s.recvPosted), s.recvs[s.recvPosted].sge)
 		s.recvPosted++
 	}
-	s.q.Ring.PublishRQ()
-	for n := s.w.Rand.IntN(8); n > 0 && s.posted < len(s.plan) && s.q.Ring.FreeSQ() > 0; n-- {
+	s.q.Ring.RQ.Publish()
+	for n := s.w.Rand.IntN(8); n > 0 && s.posted < len(s.plan) && s.q.Ring.SQ.Free() > 0; n-- {
 		o := &s.plan[s.posted]
 		if o.code == abi.WRSend && o.sends > s.peer.recvPosted && !s.notReady {
 			break // the peer has no receive for it yet
@@ -236,7 +236,7 @@ func (s *side) post() {
 		rang = true
 	}
 	if rang {
-		s.q.Ring.PublishSQ()
+		s.q.Ring.SQ.Publish()
 		s.q.Bell()
 	}
 }
@@ -257,9 +257,9 @@ func (s *side) write(o *op) {
 	}
 	ok := false
 	if o.inline {
-		ok = s.q.Ring.WriteInline(&w, o.content...)
+		ok = s.q.Ring.SQ.WriteInline(&w, o.content...)
 	} else {
-		ok = s.q.Ring.WriteSQ(&w, o.sge)
+		ok = s.q.Ring.SQ.Write(&w, o.sge)
 	}
 	if !ok {
 		s.w.T.Fatalf("work request %d: no room in a ring that has some", s.posted)

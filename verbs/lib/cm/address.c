@@ -14,9 +14,10 @@
 static int read_ipv6(const struct sockaddr_in6 *from, bool wildcard,
 		     struct urdma_abi_addr *to)
 {
+	to->family = AF_INET;
 	to->port_be = from->sin6_port;
 	if (IN6_IS_ADDR_V4MAPPED(&from->sin6_addr)) {
-		memcpy(&to->ipv4_be, &from->sin6_addr.s6_addr[12], 4);
+		memcpy(to->addr, &from->sin6_addr.s6_addr[12], 4);
 		return 0;
 	}
 	if (wildcard && IN6_IS_ADDR_UNSPECIFIED(&from->sin6_addr))
@@ -34,7 +35,8 @@ int cm_address_read(const struct sockaddr *from, bool wildcard,
 		return EINVAL;
 	switch (from->sa_family) {
 	case AF_INET:
-		to->ipv4_be = in->sin_addr.s_addr;
+		to->family = AF_INET;
+		memcpy(to->addr, &in->sin_addr, 4);
 		to->port_be = in->sin_port;
 		return 0;
 	case AF_INET6:
@@ -49,10 +51,18 @@ void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to)
 	struct sockaddr_in in = {
 		.sin_family = AF_INET,
 		.sin_port = from->port_be,
-		.sin_addr.s_addr = from->ipv4_be,
 	};
 
+	memcpy(&in.sin_addr, from->addr, 4);
 	memcpy(to, &in, sizeof(in));
+}
+
+/* 0.0.0.0, or no address. */
+static bool is_any(const struct urdma_abi_addr *addr)
+{
+	static const uint8_t any[4];
+
+	return memcmp(addr->addr, any, sizeof(any)) == 0;
 }
 
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound)
@@ -60,7 +70,7 @@ int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound)
 	struct rdma_addr *addr = &id->public.route.addr;
 
 	/* A listener on :: stays one: its program reads back a sockaddr_in6. */
-	if (addr->src_addr.sa_family == AF_INET6 && !bound->local.ipv4_be)
+	if (addr->src_addr.sa_family == AF_INET6 && is_any(&bound->local))
 		addr->src_sin6.sin6_port = bound->local.port_be;
 	else
 		cm_address_write(&bound->local, &addr->src_addr);
@@ -79,7 +89,7 @@ URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr
 				   sizeof(request), &bound, sizeof(bound));
 	if (error)
 		return cm_fail(error);
-	if (addr->sa_family == AF_INET6 && !request.addr.ipv4_be)
+	if (addr->sa_family == AF_INET6 && is_any(&request.addr))
 		memcpy(&public->route.addr.src_sin6, addr,
 		       sizeof(struct sockaddr_in6));
 	return cm_result(cm_address_bound(id, &bound));

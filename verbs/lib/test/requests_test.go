@@ -80,16 +80,20 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 }
 
 func (s *session) hello() ([]byte, []int, syscall.Errno) {
-	r := abi.HelloResponse{ABIVersion: s.d.version, NumDevices: 1, DoorbellBytes: uint32(abi.Size[abi.Doorbells]()), Workers: 1}
+	r := abi.HelloResponse{ABIVersion: s.d.version, NumDevices: 1, DoorbellBytes: s.d.workers * uint32(abi.Size[abi.Doorbells]()), Workers: s.d.workers}
 	copy(r.SysfsPath[:], "/nowhere/urdma")
 	if s.d.version != abi.Version {
 		return answerOf(r), nil, syscall.EPROTO
 	}
 	mem, fd := s.memory(r.DoorbellBytes)
-	ours, theirs := s.socket()
-	s.bells, s.kick = newBells(mem), ours
+	fds := []int{fd}
+	for range s.d.workers {
+		ours, theirs := s.socket()
+		s.kick, fds = ours, append(fds, theirs)
+	}
+	s.bells = newBells(mem, int(s.d.workers)-1)
 	go s.work()
-	return answerOf(r), []int{fd, theirs}, 0
+	return answerOf(r), fds, 0
 }
 
 // queryDevice answers as the test configured it; linkDownOnce takes the link down
@@ -170,7 +174,7 @@ func (s *session) createQP(m []byte) ([]byte, []int, syscall.Errno) {
 	qp := &qpObject{send: send, recv: recv, sigAll: r.SQSigAll != 0, pd: r.PD, user: r.UserHandle}
 	qp.ring.Init(mem, &layout)
 	qp.handle = s.add(qp)
-	layout.Handle, layout.QPN, layout.Doorbell = qp.handle, 0x100+qp.handle, qp.handle
+	layout.Handle, layout.QPN, layout.Doorbell, layout.Worker = qp.handle, 0x100+qp.handle, qp.handle, s.d.workers-1
 	qp.response = layout
 	return answerOf(layout), []int{fd}, 0
 }

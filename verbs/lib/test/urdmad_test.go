@@ -21,6 +21,7 @@ type fakeUrdmad struct {
 	t       *testing.T
 	path    string
 	version uint32
+	workers uint32 // the last of them does all the work
 	device  abi.Device
 
 	linkDownOnce bool
@@ -32,9 +33,9 @@ type fakeUrdmad struct {
 
 func startUrdmad(t *testing.T) *fakeUrdmad {
 	t.Helper()
-	d := &fakeUrdmad{t: t, path: filepath.Join(t.TempDir(), "urdmad.sock"), version: abi.Version,
+	d := &fakeUrdmad{t: t, path: filepath.Join(t.TempDir(), "urdmad.sock"), version: abi.Version, workers: 1,
 		sessions: map[*session]struct{}{}}
-	d.device = abi.Device{IPv4BE: [4]byte{10, 1, 2, 3}, PrefixLength: 24, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000,
+	d.device = abi.Device{Addr: abi.AddrFrom4([4]byte{10, 1, 2, 3}, 0), NumCompVectors: 1, PrefixLength: 24, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000,
 		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,
 		MaxPD: 64, MaxRdAtom: 16, Version: 1<<16 | 2<<8 | 3, MaxMRSize: 1 << 40, MaxMsg: 1 << 30}
 	copy(d.device.Name[:], "urdma0")
@@ -51,6 +52,8 @@ func (d *fakeUrdmad) prepare(name string) {
 		d.version = 99
 	case "nobody":
 		d.die()
+	case "second_worker":
+		d.workers = 2
 	case "link":
 		d.linkDownOnce = true
 	}

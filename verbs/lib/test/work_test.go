@@ -22,9 +22,9 @@ const (
 
 type bells = ring.ServerBells
 
-func newBells(mem []byte) *bells {
+func newBells(mem []byte, worker int) *bells {
 	b := &bells{}
-	b.Init(mem, 0)
+	b.Init(mem, worker)
 	b.SetYield(1, 1)
 	return b
 }
@@ -89,7 +89,7 @@ func (s *session) serveRings() {
 func (s *session) serveQP(qp *qpObject) {
 	var sqe abi.SQE
 	var sges [16]abi.SGE
-	prod, err := qp.ring.SQProd(qp.sq)
+	prod, err := qp.ring.SQ.Prod(qp.sq)
 	if err != nil {
 		s.d.t.Error(err)
 		return
@@ -99,7 +99,7 @@ func (s *session) serveQP(qp *qpObject) {
 			s.again = true // the program polls too slowly: wait for it
 			return
 		}
-		qp.ring.ReadSQ(qp.sq, &sqe, sges[:])
+		qp.ring.SQ.Read(qp.sq, &sqe, sges[:])
 		switch {
 		case sqe.WRID&wrHold != 0:
 			return
@@ -113,15 +113,15 @@ func (s *session) serveQP(qp *qpObject) {
 			}()
 			return
 		case sqe.WRID&wrDieLate != 0:
-			qp.ring.PublishSQCons(qp.sq + 1)
-			if prod, _ := qp.ring.RQProd(qp.rq); sqe.Opcode == abi.WRSend && prod != qp.rq {
-				qp.ring.PublishRQCons(qp.rq + 1)
+			qp.ring.SQ.PublishCons(qp.sq + 1)
+			if prod, _ := qp.ring.RQ.Prod(qp.rq); sqe.Opcode == abi.WRSend && prod != qp.rq {
+				qp.ring.RQ.PublishCons(qp.rq + 1)
 			}
 			go s.d.die()
 			return
 		}
 		qp.sq++
-		qp.ring.PublishSQCons(qp.sq)
+		qp.ring.SQ.PublishCons(qp.sq)
 		s.completeOne(qp, &sqe, length(&sqe, sges[:]))
 	}
 }
@@ -160,12 +160,12 @@ func (s *session) completeOne(qp *qpObject, sqe *abi.SQE, n uint32) {
 
 func (s *session) receive(qp *qpObject, sqe *abi.SQE, n uint32) {
 	var rqe abi.RQE
-	if prod, _ := qp.ring.RQProd(qp.rq); prod == qp.rq {
+	if prod, _ := qp.ring.RQ.Prod(qp.rq); prod == qp.rq {
 		return
 	}
-	qp.ring.ReadRQ(qp.rq, &rqe, nil)
+	qp.ring.RQ.Read(qp.rq, &rqe, nil)
 	qp.rq++
-	qp.ring.PublishRQCons(qp.rq)
+	qp.ring.RQ.PublishCons(qp.rq)
 	e := abi.CQE{WRID: rqe.WRID, Opcode: abi.WCRecv, QPNum: qp.response.QPN, ByteLen: n,
 		UserHandle: qp.user, Index: qp.rq - 1}
 	if sqe.Opcode == abi.WRSendWithInv {

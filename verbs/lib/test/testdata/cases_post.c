@@ -105,6 +105,33 @@ void case_full(void)
 	tear_down(&s);
 }
 
+/* Queue pairs that were asked for one queue have one. */
+void case_one_queue(void)
+{
+	struct setup s;
+	struct ibv_qp *both;
+	struct ibv_wc wc[4];
+
+	set_up(&s, 4, 0);
+	for (uint64_t round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < 4; i++)
+			CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, i, 8), 0);
+		CHECK_RETURNS(post_recv(&s, 99), ENOMEM);
+		poll_for(s.cq, 4, wc);
+		to_state(s.qp, IBV_QPS_RESET);
+		to_state(s.qp, IBV_QPS_RTS);
+	}
+	both = s.qp;
+	s.qp = make_qp(&s, 0, 3);
+	to_state(s.qp, IBV_QPS_RTS);
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK_RETURNS(post_recv(&s, i), 0);
+	CHECK_RETURNS(post_recv(&s, 99), ENOMEM);
+	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, 99, 8), ENOMEM);
+	CHECK_RETURNS(ibv_destroy_qp(both), 0);
+	tear_down(&s);
+}
+
 void case_resize(void)
 {
 	struct setup s;

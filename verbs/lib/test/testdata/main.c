@@ -13,6 +13,8 @@ static const struct {
 	{ "unsupported", case_unsupported },
 	{ "memory", case_memory },
 	{ "loop", case_loop },
+	{ "second_worker", case_loop },
+	{ "one_queue", case_one_queue },
 	{ "full", case_full },
 	{ "events", case_events },
 	{ "resize", case_resize },

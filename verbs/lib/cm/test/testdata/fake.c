@@ -67,10 +67,18 @@ static void answer_event(uint32_t id, enum rdma_cm_event_type type)
 	fake_send(&event);
 }
 
+static uint32_t ipv4_of(const struct urdma_abi_addr *addr)
+{
+	uint32_t be;
+
+	memcpy(&be, addr->addr, sizeof(be));
+	return be;
+}
+
 static void answer_bound(struct urdma_abi_cm_bound *bound, uint32_t id)
 {
 	bound->local = fake_ids[id].local;
-	bound->device = bound->local.ipv4_be ? 0 : URDMA_ABI_NO_DEVICE;
+	bound->device = ipv4_of(&bound->local) ? 0 : URDMA_ABI_NO_DEVICE;
 }
 
 static void bind_id(struct fake_id *id, const struct urdma_abi_addr *addr)
@@ -84,8 +92,10 @@ static void resolve(const struct urdma_abi_cm_resolve_addr *request)
 {
 	struct urdma_abi_addr local = request->src;
 
-	if (!local.ipv4_be)
-		local.ipv4_be = htonl(0x0a000001);
+	if (!ipv4_of(&local)) {
+		local.family = AF_INET;
+		memcpy(local.addr, (uint8_t[]){ 10, 0, 0, 1 }, 4);
+	}
 	bind_id(&fake_ids[request->id], &local);
 	answer_event(request->id, RDMA_CM_EVENT_ADDR_RESOLVED);
 }

@@ -35,7 +35,7 @@ static uint32_t base, used, unpolled;
 static uint64_t posted;
 static bool failed;
 
-static struct urdma_abi_qp_ring ring;
+static struct urdma_abi_sq_ring ring;
 static struct urdma_abi_sqe slots[MOST];
 static struct urdma_queue queue;
 
@@ -54,11 +54,11 @@ static void begin(uint32_t depth, bool all)
 	base = 0u - chance(200);
 	used = unpolled = 0;
 	failed = false;
-	ring = (struct urdma_abi_qp_ring){ .sq_prod = base, .sq_cons = base };
+	ring = (struct urdma_abi_sq_ring){ .prod = base, .cons = base };
 	queue = (struct urdma_queue){ .prod = base, .cons = base, .seen = base, .polled = base, .depth = depth,
 				      .mask = MOST - 1, .stride = sizeof(slots[0]), .all_signaled = all,
-				      .slots = (uint8_t *)slots, .ring = &ring, .shared_prod = &ring.sq_prod,
-				      .shared_cons = &ring.sq_cons };
+				      .slots = (uint8_t *)slots, .failing = &ring, .shared_prod = &ring.prod,
+				      .shared_cons = &ring.cons };
 }
 
 static void drop(uint32_t n)
@@ -97,7 +97,7 @@ static void complete(bool lose)
 		return;
 	requests[i].done = true;
 	requests[i].silent = !requests[i].signaled && !failed;
-	ring.sq_cons = base + i + 1;
+	ring.cons = base + i + 1;
 	if (!requests[i].silent && !lose)
 		waiting[unpolled++] = base + i;
 	assert(unpolled <= queue.depth); /* its completion queue is as large */
@@ -112,7 +112,7 @@ static void fail(void)
 	if (failed || queue.all_signaled)
 		return;
 	failed = true;
-	ring.sq_failed = base + i;
+	ring.first_failed = base + i;
 	ring.failed = 1;
 }
 
@@ -135,7 +135,7 @@ static void reset(void)
 	used = unpolled = 0;
 	failed = false;
 	ring.failed = 0;
-	ring.sq_cons = base;
+	ring.cons = base;
 	urdma_queue_reset(&queue);
 	if (had) /* somebody took it just before */
 		urdma_queue_polled(&queue, late);
@@ -186,7 +186,7 @@ static void around(void)
 	struct urdma_lost lost;
 
 	begin(4, false);
-	queue.prod = queue.cons = queue.seen = queue.polled = ring.sq_prod = ring.sq_cons = base = 0xfffffffe;
+	queue.prod = queue.cons = queue.seen = queue.polled = ring.prod = ring.cons = base = 0xfffffffe;
 	for (int i = 0; i < 4; i++)
 		post();
 	assert(!urdma_queue_slot(&queue));

@@ -1,0 +1,97 @@
+package control_test
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"urdma/verbs/abi"
+)
+
+// TestRefusedFields: what the ABI has room for and urdmad can't do yet is
+// refused, not ignored.
+func TestRefusedFields(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	const ctx, pd, cq, id = 1, 2, 4, 7
+	six, err := abi.AddrFrom(netip.MustParseAddrPort("[2001:db8::1]:7471"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := func(q abi.CreateCQRequest) error {
+		q.Context, q.CQE = ctx, 1
+		_, err := call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, q)
+		return err
+	}
+	pair := func(q abi.CreateQPRequest) error {
+		q.PD, q.SendCQ, q.RecvCQ = pd, cq, cq
+		if q.QPType == 0 {
+			q.QPType = abi.QPTypeRC
+		}
+		_, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, q)
+		return err
+	}
+	resolve := func(src, dst abi.Addr) error {
+		_, err := call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr, abi.CMResolveAddrRequest{ID: id, Src: src, Dst: dst})
+		return err
+	}
+	four := abi.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
+	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
+	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: six})
+	for _, x := range []struct {
+		what string
+		got  error
+		want error
+	}{
+		{"comp_vector 0", queue(abi.CreateCQRequest{}), nil},
+		{"comp_vector 1", queue(abi.CreateCQRequest{CompVector: 1}), syscall.EINVAL},
+		{"a queue pair", pair(abi.CreateQPRequest{}), nil},
+		{"UD", pair(abi.CreateQPRequest{QPType: 4}), syscall.EOPNOTSUPP},
+		{"srq", pair(abi.CreateQPRequest{SRQ: 1}), syscall.EOPNOTSUPP},
+		{"xrcd", pair(abi.CreateQPRequest{XRCD: 1}), syscall.EOPNOTSUPP},
+		{"create_flags", pair(abi.CreateQPRequest{CreateFlags: 2}), syscall.EOPNOTSUPP},
+		{"source_qpn", pair(abi.CreateQPRequest{SourceQPN: 1}), syscall.EOPNOTSUPP},
+		{"binding to IPv6", bind, syscall.EAFNOSUPPORT},
+		{"resolving IPv6", resolve(abi.Addr{}, six), syscall.EAFNOSUPPORT},
+		{"resolving from IPv6", resolve(six, four), syscall.EAFNOSUPPORT},
+		{"capturing IPv6", capture, syscall.EAFNOSUPPORT},
+	} {
+		if x.want == nil && x.got != nil || !errors.Is(x.got, x.want) {
+			t.Errorf("%s: %v, expected %v", x.what, x.got, x.want)
+		}
+	}
+}
+
+// TestQueuesAskedFor: a queue pair has the queues that it was asked to have.
+func TestQueuesAskedFor(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cap := range []abi.QPCap{{}, {MaxSendWR: 3}, {MaxRecvWR: 5}, {MaxSendWR: 3, MaxRecvWR: 5}} {
+		q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4, Cap: cap})
+		if err != nil || (q.SQ.Entries > 0) != (cap.MaxSendWR > 0) || (q.RQ.Entries > 0) != (cap.MaxRecvWR > 0) {
+			t.Errorf("%+v: %+v, %v", cap, q, err)
+		}
+		for _, state := range []uint32{abi.QPSInit, abi.QPSErr, abi.QPSReset} {
+			m := abi.ModifyQPRequest{Handle: q.Handle, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: state}}
+			if _, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, m); err != nil {
+				t.Errorf("%+v to state %d: %v", cap, state, err)
+			}
+		}
+	}
+	if _, err := fetch(r.socket); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,84 @@
+package abi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"syscall"
+)
+
+// Addr is the address of a device, or of one end of a connection.
+type Addr struct {
+	Family  uint16 // syscall.AF_UNSPEC, AF_INET or AF_INET6
+	PortBE  [2]byte
+	ScopeID uint32
+	Addr    [16]byte
+}
+
+// AddrFrom makes an Addr of a socket address; an IPv4-mapped IPv6 address is the
+// IPv4 address that it maps, and the zero AddrPort has no family. The zone of an
+// IPv6 address has to be a number, an interface's index.
+func AddrFrom(p netip.AddrPort) (Addr, error) {
+	a := Addr{PortBE: portBE(p.Port())}
+	switch ip := p.Addr().Unmap(); {
+	case !ip.IsValid():
+	case ip.Is4():
+		four := ip.As4()
+		a.Family = syscall.AF_INET
+		copy(a.Addr[:], four[:])
+	default:
+		a.Family, a.Addr = syscall.AF_INET6, ip.As16()
+		if zone := ip.Zone(); zone != "" {
+			n, err := strconv.ParseUint(zone, 10, 32)
+			if err != nil {
+				return Addr{}, fmt.Errorf("abi: zone %q of %s: expected the index of an interface", zone, ip)
+			}
+			a.ScopeID = uint32(n)
+		}
+	}
+	return a, nil
+}
+
+// AddrFrom4 makes an Addr of an IPv4 address and a port number.
+func AddrFrom4(ip [4]byte, port uint16) Addr {
+	a := Addr{Family: syscall.AF_INET, PortBE: portBE(port)}
+	copy(a.Addr[:], ip[:])
+	return a
+}
+
+func portBE(port uint16) (b [2]byte) {
+	binary.BigEndian.PutUint16(b[:], port)
+	return b
+}
+
+// Port returns the port number.
+func (a Addr) Port() uint16 { return binary.BigEndian.Uint16(a.PortBE[:]) }
+
+// AddrPort is AddrFrom's inverse. An address of no family, or of one that is
+// neither IPv4 nor IPv6, has a port number and no address.
+func (a Addr) AddrPort() netip.AddrPort {
+	var ip netip.Addr
+	switch a.Family {
+	case syscall.AF_INET:
+		ip = netip.AddrFrom4([4]byte(a.Addr[:4]))
+	case syscall.AF_INET6:
+		ip = netip.AddrFrom16(a.Addr)
+		if a.ScopeID != 0 {
+			ip = ip.WithZone(strconv.FormatUint(uint64(a.ScopeID), 10))
+		}
+	}
+	return netip.AddrPortFrom(ip, a.Port())
+}
+
+// IPv4 is the IPv4 address, 0.0.0.0 of an address without family, and
+// EAFNOSUPPORT of any other family.
+func (a Addr) IPv4() (ip [4]byte, err error) {
+	switch a.Family {
+	case syscall.AF_UNSPEC:
+		return ip, nil
+	case syscall.AF_INET:
+		return [4]byte(a.Addr[:4]), nil
+	}
+	return ip, syscall.EAFNOSUPPORT
+}
