@@ -1,23 +1,33 @@
 //go:build c_only
 /*
- * fork(2). A child must see its own copy, as of the fork, of every converted
- * page: heap metadata lives there. glibc's fork works on it in the child and
- * in the parent (unlocking the arenas and stdio) before any handler of ours
- * can run, so the copy can't be left to the child. Instead the pages are
- * private memory while the kernel forks, and return to the memfd afterwards:
+ * fork(2). A child must see its own copy of every converted page, and no thread
+ * of its parent may notice: what urdmad's completion announced is there to be
+ * read, and what was written before a post is what is sent, at every instant.
+ *
+ * Pages that registrations cover wholly hold the program's data. With threads
+ * they stay shared: the child copies them (fork_child.c) while the parent's
+ * handler waits, so writes of other threads in that moment may or may not be
+ * in the copy.
+ *
+ * Pages covered in part hold the allocator's metadata, too. glibc's fork works
+ * on it in the child and in the parent (unlocking the arenas and stdio) before
+ * any handler of ours can run, so that copy can't be left to the child. These
+ * pages are private memory while the kernel forks and return to the memfd
+ * afterwards; so are all of a process that has one thread:
  *
  *   prepare  swap out, keeping a snapshot of what the memfd held
  *   kernel   the child shares the private pages, copy on write
  *   parent   swap in; what this process changed since the snapshot is merged
  *            into the memfd, and what the daemon wrote meanwhile stays
  *
- * Where the swap would take too much memory (twice what is registered), or
- * would fail other threads' system calls (userfaultfd for user mode only), the
- * pages that registrations cover wholly go another way: they hold the program's
- * data and not the allocator's, so they stay shared through the fork, and the
- * child copies them while the parent's handler waits. Writes of other threads
- * in that moment may or may not be in the child's copy. Without any
- * userfaultfd, threaded, every page goes that way.
+ * In between, threads that take completions or post wait (fork_wait.c): they
+ * would look at the old page. They can't be held at the page itself, as a
+ * conversion does: one that waits inside malloc holds the lock that glibc's
+ * fork takes next.
+ *
+ * Where the swap would take too much memory (twice what is registered) the
+ * child copies all but the pages covered in part, and without any userfaultfd,
+ * threaded, it copies every page.
  *
  * The registry lock is held from prepare to the end; see internal.h.
  */
@@ -35,9 +45,11 @@ struct forking {
 	struct walk walk; /* first: the callbacks find us by it */
 	struct window window;
 	bool swap_part, swap_whole; /* pages covered partly, wholly */
-	bool child_copies;
 };
 
+static bool child_copies; /* this fork's child inherits pages shared */
+/* A pipe: its end of file says that the child has its copies, or died. Without
+ * one (no more descriptors) nobody waits for that. */
 static int child_done[2] = { -1, -1 };
 
 static void *snapshot_for(struct block *b, unsigned from)
@@ -60,6 +72,8 @@ static bool swap_for_fork(struct forking *f, struct block *b, unsigned from,
 	uint32_t e = b->page[from];
 	if (e & P_PARTIAL ? !f->swap_part : !f->swap_whole)
 		return false;
+	if (f->window.kind != WINDOW_ALONE)
+		fork_hold(); /* before the first page is private */
 	void *snapshot = snapshot_for(b, from);
 	if (r.fd < 0 || !snapshot ||
 	    swap_out(&f->window, &r, v->prot, e & P_SHADOW, snapshot) != 0)
@@ -76,10 +90,10 @@ static void before_fork(struct walk *k, struct block *b, unsigned from,
 	if (swap_for_fork(f, b, from, to, v))
 		return;
 	sys_madvise(block_addr(b, from), (to - from) * PAGE, MADV_DOFORK);
-	f->child_copies = true;
+	child_copies = true;
 }
 
-static void leave_alone(struct walk *k, struct block *b, unsigned from,
+void fork_leave_alone(struct walk *k, struct block *b, unsigned from,
                         unsigned to, const struct vma *v)
 {
 	(void)k, (void)b, (void)from, (void)to, (void)v;
@@ -91,7 +105,12 @@ static void open_child_done(void)
 	sys6(SYS_pipe2, (long)child_done, O_CLOEXEC, 0, 0, 0, 0);
 }
 
-static void close_child_done(int side)
+bool fork_child_copies(void)
+{
+	return child_copies;
+}
+
+void fork_close_child_done(int side)
 {
 	if (child_done[side] >= 0)
 		sys_close(child_done[side]);
@@ -104,19 +123,18 @@ static void prepare_pages(void)
 	struct forking f = {
 		.walk = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
 		          .want = P_PRESENT, .mapped = before_fork,
-		          .other = leave_alone },
+		          .other = fork_leave_alone },
 	};
 	if (maps_open(&m) != 0)
 		return;
 	window_open(&f.window);
 	f.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES &&
-	               (f.window.kind == WINDOW_ALONE ||
-	                f.window.kind == WINDOW_FULL);
+	               f.window.kind == WINDOW_ALONE;
 	f.swap_part = f.window.kind != WINDOW_NONE;
 	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
 	window_close(&f.window);
 	maps_close(&m);
-	if (f.child_copies)
+	if (child_copies)
 		open_child_done();
 }
 
@@ -124,6 +142,7 @@ void pages_fork_prepare(void)
 {
 	struct held held;
 	pages_lock_all(&held);
+	child_copies = false;
 	if (urdma_pages_state.present)
 		prepare_pages();
 	pages_unlock_table(&held); /* and keep the registry */
@@ -179,7 +198,7 @@ static void not_after_fork(struct walk *k, struct block *b, unsigned from,
 	unmark(b, from, to, 0);
 }
 
-static void drop_snapshot(struct block *b, unsigned from, unsigned to, void *arg)
+void fork_drop_snapshot(struct block *b, unsigned from, unsigned to, void *arg)
 {
 	(void)from, (void)to, (void)arg;
 	if (b->snapshot)
@@ -197,16 +216,18 @@ static void dontfork_again(struct block *b, unsigned from, unsigned to, void *ar
 		            MADV_DONTFORK);
 }
 
-/* The child's byte, or its end of file if it died first or never was. */
+/* The end of file: the child is done, died first or never was. */
 static void wait_for_child(void)
 {
 	char byte;
 	long n;
-	close_child_done(1);
+	if (child_done[0] < 0)
+		return;
+	fork_close_child_done(1);
 	do
 		n = sys_read(child_done[0], &byte, 1);
 	while (n == -EINTR);
-	close_child_done(0);
+	fork_close_child_done(0);
 }
 
 static void restore_pages(void)
@@ -222,8 +243,9 @@ static void restore_pages(void)
 		window_close(&f.window);
 		maps_close(&m);
 	}
-	table_each(0, URDMA_PAGES_FILE_SIZE, drop_snapshot, NULL);
-	if (child_done[0] >= 0) {
+	fork_release();
+	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);
+	if (child_copies) {
 		wait_for_child();
 		table_each(0, URDMA_PAGES_FILE_SIZE, dontfork_again, NULL);
 	}
@@ -237,78 +259,7 @@ void pages_fork_parent(void)
 	pages_unlock_all(&held);
 }
 
-static void copy_in_child(struct walk *k, struct block *b, unsigned from,
-                          unsigned to, const struct vma *v)
-{
-	struct forking *f = (struct forking *)k;
-	struct run r = run_of(b, from, to);
-	if (r.fd < 0 || swap_out(&f->window, &r, v->prot,
-	                         b->page[from] & P_SHADOW, NULL) != 0)
-		return;
-	for (unsigned i = from; i < to; i++)
-		entry_set(b, i, b->page[i] & ~P_SHADOW);
-}
-
-static void drop_shadows(struct block *b, unsigned from, unsigned to, void *arg)
-{
-	(void)arg;
-	for (unsigned end; block_run(b, &from, &end, to, P_SHADOW, P_SHADOW);
-	     from = end)
-		sys_munmap(shadow(block_addr(b, from)), (end - from) * PAGE);
-}
-
-static void copy_all_in_child(void)
-{
-	struct maps m;
-	struct forking f = {
-		.walk = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
-		          .want = P_PRESENT, .mapped = copy_in_child,
-		          .other = leave_alone },
-		.window = { .kind = WINDOW_ALONE, .uffd = -1 },
-	};
-	if (maps_open(&m) != 0)
-		return;
-	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
-	maps_close(&m);
-}
-
-/* The child owns no registration and none of its parent's files. */
-void pages_fork_child(void)
-{
-	struct state *s = &urdma_pages_state;
-	if (child_done[1] >= 0)
-		copy_all_in_child();
-	table_each(0, URDMA_PAGES_FILE_SIZE, drop_shadows, NULL);
-	table_each(0, URDMA_PAGES_FILE_SIZE, drop_snapshot, NULL);
-	table_reset();
-	memfd_forget_all();
-	s->shared = s->fallback = 0;
-	if (child_done[1] >= 0)
-		sys_write(child_done[1], "", 1);
-	close_child_done(0);
-	close_child_done(1);
-	pthread_mutex_init(&s->table, NULL);
-	pthread_mutex_init(&s->registry, NULL);
-}
-
 void pages_fork_setup(void)
 {
 	pthread_atfork(pages_fork_prepare, pages_fork_parent, pages_fork_child);
-}
-
-static void no_fork_block(struct block *b, unsigned from, unsigned to, void *arg)
-{
-	(void)arg;
-	for (unsigned i = from; i < to; i++)
-		if (b->page[i] && !(b->page[i] & P_PARTIAL))
-			entry_set(b, i, b->page[i] | P_NOFORK);
-}
-
-void urdma_pages_fork_init(void)
-{
-	struct held held;
-	pages_lock_all(&held);
-	urdma_pages_state.fork_init = true;
-	table_each(0, URDMA_PAGES_FILE_SIZE, no_fork_block, NULL);
-	pages_unlock_all(&held);
 }

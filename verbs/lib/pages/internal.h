@@ -91,7 +91,6 @@ struct state {
 	uint64_t inode[FILES];
 	uint32_t major, minor; /* of every memfd */
 	bool checked[FILES];   /* since the lock was taken: fds[i] is still ours */
-	bool fork_init;
 	bool usable; /* page size and so on are what we were built for */
 };
 extern struct state urdma_pages_state;
@@ -189,7 +188,18 @@ void pages_retry_kept(const struct window *w, struct maps *m);
 void pages_fork_setup(void);
 void pages_fork_prepare(void);
 void pages_fork_parent(void);
+bool fork_child_copies(void); /* pages are inherited shared by this fork */
+void fork_close_child_done(int side);
+void fork_drop_snapshot(struct block *b, unsigned from, unsigned to, void *arg);
+void fork_leave_alone(struct walk *k, struct block *b, unsigned from,
+                      unsigned to, const struct vma *v);
+
+/* fork_child.c */
 void pages_fork_child(void);
+
+/* fork_wait.c */
+void fork_hold(void);
+void fork_release(void);
 
 #pragma GCC visibility pop
 #endif

@@ -220,8 +220,6 @@ static void count_block(struct block *b, unsigned from, unsigned to, void *arg)
 		uint32_t e = b->page[i] + 1;
 		if (partial)
 			e = (e | P_PARTIAL) & ~P_NOFORK;
-		else if (urdma_pages_state.fork_init && !(e & P_PARTIAL))
-			e |= P_NOFORK;
 		entry_set(b, i, e);
 	}
 }

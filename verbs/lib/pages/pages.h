@@ -69,10 +69,23 @@ int urdma_pages_deregister(const struct urdma_region *r);
  * F_SEAL_SHRINK, so a mapping of it can't be truncated away. */
 int urdma_pages_file(int file_id);
 
-/* ibv_fork_init: from now on a child doesn't inherit pages that a registration
- * covers wholly (MADV_DONTFORK); partly covered ones it still gets a copy of,
- * because they hold what else lives there, such as heap metadata. */
-void urdma_pages_fork_init(void);
+/*
+ * While a process with threads forks, pages that registrations cover in part
+ * are private for a moment. A thread calls this between seeing a completion
+ * and letting the program read what it announces, and between the program's
+ * writing of what it posts and letting urdmad know; it returns when both sides
+ * see the same memory. Else it costs a load. What urdmad places unannounced (an
+ * RDMA Write that the program sees by polling memory) is seen late in such a
+ * page; in one that a single registration covers it is never late.
+ */
+extern uint32_t urdma_pages_forking; /* the thread that forks, or 0 */
+void urdma_pages_wait_fork(void);
+static inline void urdma_pages_await_fork(void)
+{
+	if (__builtin_expect(__atomic_load_n(&urdma_pages_forking,
+	                                     __ATOMIC_ACQUIRE) != 0, 0))
+		urdma_pages_wait_fork();
+}
 
 void urdma_pages_stats(struct urdma_pages_stats *out);
 

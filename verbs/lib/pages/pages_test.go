@@ -178,7 +178,10 @@ func TestForkWhileAllocating(t *testing.T)      { torture(t, "fork", 15) }
 func TestForkWhileDaemonWrites(t *testing.T)    { torture(t, "fork_daemon", 30) }
 func TestForkIsOneMoment(t *testing.T)          { torture(t, "fork_moment", 30) }
 func TestForkFromSeveralThreads(t *testing.T)   { torture(t, "fork_together", 5) }
-func TestForkInit(t *testing.T)                 { torture(t, "fork_init", 0) }
+func TestForkAdvice(t *testing.T)               { torture(t, "fork_advice", 0) }
+func TestForkCausality(t *testing.T)            { torture(t, "fork_causality", 300) }
+func TestForkCausalityOfEdges(t *testing.T)     { torture(t, "fork_causality_edges", 300) }
+func TestForkWithoutDescriptors(t *testing.T)   { torture(t, "fork_descriptors", 0) }
 func TestPeerProcess(t *testing.T)              { torture(t, "peer", 0) }
 func TestRefused(t *testing.T)                  { torture(t, "refused", 0) }
 func TestInterposedCalls(t *testing.T)          { torture(t, "interposed", 0) }

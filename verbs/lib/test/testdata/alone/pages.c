@@ -25,6 +25,8 @@ int urdma_pages_file(int file_id)
 	return -1;
 }
 
-void urdma_pages_fork_init(void)
+uint32_t urdma_pages_forking;
+
+void urdma_pages_wait_fork(void)
 {
 }

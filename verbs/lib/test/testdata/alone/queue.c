@@ -6,10 +6,17 @@
 #include <string.h>
 
 #include "../../../objects.h"
+#include "../../../pages/pages.h"
 
 #define MOST 16u
 
-/* Of queue.c's surroundings: no case asks for a state. */
+/* Of queue.c's surroundings: no case asks for a state, and none forks. */
+uint32_t urdma_pages_forking;
+
+void urdma_pages_wait_fork(void)
+{
+}
+
 bool urdma_client_alive(const struct urdma_client *client)
 {
 	(void)client;

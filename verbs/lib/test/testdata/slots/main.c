@@ -21,6 +21,9 @@ static const struct {
 	{ "destroyed", case_destroyed },
 	{ "reset", case_reset },
 	{ "killed", case_killed },
+	{ "forks", case_forks },
+	{ "forks_edges", case_forks_edges },
+	{ "fork_init", case_fork_init },
 };
 
 struct ibv_context *context;
