@@ -62,7 +62,7 @@ type Port struct {
 	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
 	// are packets.
 	MaxQP, RxDesc, TxDesc, RxBurst, TxBurst int
-	// Transport is iwarp, ib or roce; Placement is PlacementOrdered or
+	// Transport is one of personality.Names; Placement is PlacementOrdered or
 	// PlacementImmediate.
 	Transport, Placement string
 }
@@ -71,13 +71,6 @@ type Port struct {
 const (
 	PlacementOrdered   = "ordered"
 	PlacementImmediate = "immediate"
-)
-
-// The values of Port.Transport.
-const (
-	TransportIWARP = "iwarp"
-	TransportIB    = "ib"
-	TransportRoCE  = "roce"
 )
 
 // Worker is one poll loop.

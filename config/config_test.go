@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"urdma/schema"
+	"urdma/verbs/personality"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -147,10 +150,10 @@ func TestEveryFieldIsRead(t *testing.T) {
 	if p.Name != "rnic0" || p.PCIAddress != "0000:3b:00.1" || p.Address.String() != "10.2.0.100/16" ||
 		p.Gateway.String() != "10.2.255.254" || p.MTU != 9000 || p.MAC != "02:00:0a:02:00:64" || p.MaxQP != 100 ||
 		p.RxDesc != 2048 || p.TxDesc != 0 || p.RxBurst != 64 || p.TxBurst != 16 ||
-		p.Transport != TransportRoCE || p.Placement != PlacementImmediate {
+		p.Transport != personality.RoCE || p.Placement != PlacementImmediate {
 		t.Errorf("port 0: %+v", p)
 	}
-	if q := c.Ports[1]; q.Transport != TransportIB || q.Placement != PlacementOrdered || q.MTU != 1500 || q.Gateway.IsValid() {
+	if q := c.Ports[1]; q.Transport != personality.IB || q.Placement != PlacementOrdered || q.MTU != 1500 || q.Gateway.IsValid() {
 		t.Errorf("port 1 does not follow the top level: %+v", q)
 	}
 	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, 100 * time.Microsecond, -5}); c.Polling != want {
@@ -190,7 +193,7 @@ func TestDefault(t *testing.T) {
 	fixedPlaces(t)
 	c := Default()
 	if len(c.Ports) != 1 || c.Ports[0].Vdev != "loopback" || c.Ports[0].Address.String() != "198.18.0.1/24" ||
-		c.Ports[0].Transport != TransportIWARP || c.Ports[0].Placement != PlacementOrdered {
+		c.Ports[0].Transport != personality.IWARP || c.Ports[0].Placement != PlacementOrdered {
 		t.Errorf("ports %+v", c.Ports)
 	}
 	if c.Source != defaultSource || c.Socket != "/run/test/urdmad.sock" || c.SysfsDir != "/run/test/urdmad.sysfs" {
@@ -239,5 +242,15 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 	if err := Check(big); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("too big: %v", err)
+	}
+}
+
+// TestTransports: the schema takes the personalities there are.
+func TestTransports(t *testing.T) {
+	for _, path := range []string{"transport", "ports[].transport"} {
+		p, ok := schema.Lookup(path)
+		if !ok || !slices.Equal(p.Enum, personality.Names()) {
+			t.Errorf("%s takes %v, expected %v", path, p.Enum, personality.Names())
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"urdma/verbs/personality"
 )
 
 // port checks one port's own values.
@@ -79,22 +81,14 @@ func (r *rules) mac(path string, p *Port) {
 	}
 }
 
-// The unicast LIDs of InfiniBand.
-const (
-	minLID = 0x0001
-	maxLID = 0xBFFF
-)
-
 // lid holds that under "ib" the low half of the address can be a LID.
 func (r *rules) lid(at string, p *Port) {
-	if p.Transport != TransportIB || !p.Address.Addr().Is4() {
+	if p.Transport != personality.IB || !p.Address.Addr().Is4() {
 		return
 	}
-	a := p.Address.Addr().As4()
-	lid := uint16(a[2])<<8 | uint16(a[3])
-	if lid < minLID || lid > maxLID {
+	if lid, ok := personality.UnicastLID(p.Address.Addr()); !ok {
 		r.refuse(at+".ipv4_address", fmt.Sprintf(
 			"under the transport \"ib\" an address whose low 16 bits are a unicast LID, 0x%04X to 0x%04X (here 0x%04X): x.y.0.1 to x.y.191.255",
-			minLID, maxLID, lid))
+			personality.MinLID, personality.MaxLID, lid))
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"syscall"
 
 	"urdma/config"
+	"urdma/verbs/personality"
 
 	"github.com/spf13/cobra"
 )
 
-var transports = []string{config.TransportIWARP, config.TransportIB, config.TransportRoCE}
+var transports = personality.Names()
 
 // execOptions are the flags of urdma exec.
 type execOptions struct {

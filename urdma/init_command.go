@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"urdma/config"
+	"urdma/verbs/personality"
 
 	"github.com/spf13/cobra"
 )
@@ -133,7 +134,7 @@ func (m machine) startingFile(interfaces []string) ([]byte, error) {
 		}, notes...)},
 		{"ports", ports},
 		{"$comment_transport", "What the devices claim to be: iwarp, ib or roce."},
-		{"transport", config.TransportIWARP},
+		{"transport", personality.IWARP},
 		{"$comment_workers", "One poll loop for each element. A core number binds it to that core; -1 does not."},
 		{"workers", []entries{{{"core", -1}}}},
 	}

@@ -18,7 +18,7 @@ import (
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/worker"
-	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // maxReads is the IRD and ORD limit of a queue pair.
@@ -168,20 +168,10 @@ func (d *daemon) newServer() *control.Server {
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),
-			MAC: info.MAC, MTU: info.MTU, Transport: transportNumber(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
+			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
 			Driver: info.Driver, Stats: d.ports[i].Stats})
 	}
 	return s
-}
-
-func transportNumber(name string) uint32 {
-	switch name {
-	case config.TransportIB:
-		return abi.TransportIB
-	case config.TransportRoCE:
-		return abi.TransportRoCE
-	}
-	return abi.TransportIWARP
 }
 
 // finLinger is how long a stopping urdmad keeps its loop going, so that peers

@@ -7,6 +7,7 @@ import (
 	"urdma/config"
 	"urdma/dpdk/port"
 	"urdma/urdmad/sysfs"
+	"urdma/verbs/personality"
 )
 
 // versionNumber packs "1.2.3-anything" as major<<16 | minor<<8 | patch.
@@ -25,8 +26,8 @@ func versionNumber(v string) (n uint32) {
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
 		info := ports[i].Info()
-		out = append(out, sysfs.Device{Name: p.Name, MAC: info.MAC, IP: p.Address.Addr().As4(), MTU: info.MTU,
-			Transport: p.Transport, Firmware: version})
+		out = append(out, sysfs.Device{Name: p.Name, Firmware: version,
+			Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)})
 	}
 	return out
 }

@@ -39,7 +39,7 @@ type Device struct {
 func (c *Client) readDevices(n int) error {
 	for i := range n {
 		var v abi.Device
-		if _, err := call(c, abi.QueryDevice, &abi.DeviceRequest{Device: uint32(i)}, &v, -1, 0); err != nil {
+		if _, err := call(c, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(i), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
 			return err
 		}
 		name, _, _ := bytes.Cut(v.Name[:], []byte{0})
@@ -74,7 +74,7 @@ type Context struct {
 func (d *Device) Open() (*Context, error) {
 	c := d.client
 	var resp abi.HandleMessage
-	fds, err := call(c, abi.OpenDevice, &abi.DeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
+	fds, err := call(c, abi.OpenDevice, &abi.OpenDeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}

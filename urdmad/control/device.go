@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"syscall"
 
@@ -11,6 +12,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // errVersion is answered with our version, so that the client can say both.
@@ -120,17 +122,25 @@ func (x *Session) device(n uint32) (*Device, error) {
 	return &x.s.Devices[n], nil
 }
 
-func (x *Session) queryDevice(m *abi.DeviceRequest, r *reply) error {
+func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	d, err := x.device(m.Device)
 	if err != nil {
 		return err
 	}
-	v := abi.Device{NodeGUIDBE: guid(d.MAC), Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
-		MTU: uint32(d.MTU), Transport: d.Transport, MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
+	shown := d.Personality
+	if m.Transport != abi.TransportDefault {
+		shown = personality.Numbered(m.Transport)
+	}
+	if shown == nil {
+		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
+	}
+	v := abi.Device{Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
+		MTU: uint32(d.MTU), MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
 		MaxSGE: engine.MaxSGE, MaxSGERd: engine.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
 		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
 		MaxMsg: engine.MaxMessage}
+	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
 		v.LinkUp = 1
@@ -139,12 +149,7 @@ func (x *Session) queryDevice(m *abi.DeviceRequest, r *reply) error {
 	return nil
 }
 
-// guid is the EUI-64 of a MAC address (RFC 4291 appendix A).
-func guid(m [6]byte) [8]byte {
-	return [8]byte{m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}
-}
-
-func (x *Session) openDevice(m *abi.DeviceRequest, r *reply) error {
+func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 	if _, err := x.device(m.Device); err != nil {
 		return err
 	}

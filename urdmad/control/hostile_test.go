@@ -16,7 +16,7 @@ import (
 
 // sizes of the requests, by type; types in between are unknown to urdmad.
 var sizes = map[abi.Type]int{
-	abi.Hello: abi.Size[abi.HelloRequest](), abi.QueryDevice: abi.Size[abi.DeviceRequest](), abi.OpenDevice: abi.Size[abi.DeviceRequest](),
+	abi.Hello: abi.Size[abi.HelloRequest](), abi.QueryDevice: abi.Size[abi.QueryDeviceRequest](), abi.OpenDevice: abi.Size[abi.OpenDeviceRequest](),
 	abi.CloseDevice: 24, abi.AllocPD: 24, abi.DeallocPD: 24, abi.AddFile: 16, abi.RegMR: abi.Size[abi.RegMRRequest](), abi.DeregMR: 24,
 	abi.CreateChannel: 24, abi.DestroyChannel: 24, abi.CreateCQ: abi.Size[abi.CreateCQRequest](), abi.ResizeCQ: abi.Size[abi.ResizeCQRequest](),
 	abi.DestroyCQ: 24, abi.CreateQP: abi.Size[abi.CreateQPRequest](), abi.ModifyQP: abi.Size[abi.ModifyQPRequest](), abi.QueryQP: 24,

@@ -23,6 +23,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // strangerUID is an ordinary user's.
@@ -93,7 +94,7 @@ func start(t testing.TB) *running {
 	r.server = &control.Server{Engine: e, CM: ids, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
-		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
+		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, Personality: personality.Named(personality.IWARP), MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
 	l, err := control.Listen(r.socket, 0o666)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func (c *client) makeObjects() error {
 	if err != nil {
 		return err
 	}
-	ctx, err := call[abi.DeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.DeviceRequest{})
+	ctx, err := call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})
 	if err != nil {
 		return err
 	}

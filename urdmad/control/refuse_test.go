@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // TestRefusedFields: what the ABI has room for and urdmad can't do yet is
@@ -42,6 +43,10 @@ func TestRefusedFields(t *testing.T) {
 		_, err := call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr, abi.CMResolveAddrRequest{ID: id, Src: src, Dst: dst})
 		return err
 	}
+	shown := func(transport uint32) error {
+		_, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: transport})
+		return err
+	}
 	four := abi.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
 	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
 	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: six})
@@ -50,6 +55,7 @@ func TestRefusedFields(t *testing.T) {
 		got  error
 		want error
 	}{
+		{"no transport", shown(abi.TransportRoCE + 1), syscall.EINVAL},
 		{"comp_vector 0", queue(abi.CreateCQRequest{}), nil},
 		{"comp_vector 1", queue(abi.CreateCQRequest{CompVector: 1}), syscall.EINVAL},
 		{"a queue pair", pair(abi.CreateQPRequest{}), nil},
@@ -65,6 +71,27 @@ func TestRefusedFields(t *testing.T) {
 	} {
 		if x.want == nil && x.got != nil || !errors.Is(x.got, x.want) {
 			t.Errorf("%s: %v, expected %v", x.what, x.got, x.want)
+		}
+	}
+}
+
+// TestTransportAskedFor: a device is described as the caller shows it.
+func TestTransportAskedFor(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[uint32]string{abi.TransportDefault: personality.IWARP, abi.TransportIWARP: personality.IWARP,
+		abi.TransportIB: personality.IB, abi.TransportRoCE: personality.RoCE} {
+		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: asked})
+		p := personality.Named(want)
+		port := personality.Port{MAC: d.MAC, Addr: d.Addr.AddrPort().Addr()}
+		if err != nil || d.Transport != p.Transport || d.NodeType != p.NodeType || d.LinkLayer != p.LinkLayer || d.GID != p.GID(&port) {
+			t.Errorf("%#x: %+v, %v", asked, d, err)
 		}
 	}
 }

@@ -16,20 +16,21 @@ import (
 	"urdma/urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
+	"urdma/verbs/personality"
 )
 
 // Device is what clients are told of a port.
 type Device struct {
-	Name      string
-	IP        [4]byte
-	PrefixLen int
-	MAC       [6]byte
-	MTU       int // bytes of the largest IPv4 packet
-	Transport uint32
-	MaxQP     int
-	Link      func() bool
-	Driver    string
-	Stats     func() port.Stats
+	Name        string
+	IP          [4]byte
+	PrefixLen   int
+	MAC         [6]byte
+	MTU         int                      // bytes of the largest IPv4 packet
+	Personality *personality.Personality // as which programs see it, unless they ask otherwise
+	MaxQP       int
+	Link        func() bool
+	Driver      string
+	Stats       func() port.Stats
 
 	pairs int // queue pairs that exist; the engine's thread
 }

@@ -18,14 +18,12 @@ import (
 // This file copies objects into a snapshot; all but ports and sortSnapshot run
 // on the engine's thread.
 
-var transportNames = [...]string{abi.TransportIWARP: "iwarp", abi.TransportIB: "ib", abi.TransportRoCE: "roce"}
-
 // ports asks the drivers, whose counters any goroutine may read.
 func (g *gather) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
 		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: fmt.Sprintf("%s/%d", netip.AddrFrom4(d.IP), d.PrefixLen),
-			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: transportNames[d.Transport]}
+			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name}
 		if d.Link != nil {
 			p.LinkUp = d.Link()
 		}

@@ -11,16 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"urdma/verbs/personality"
 )
 
 // Device is one port as the tree shows it.
 type Device struct {
-	Name      string
-	MAC       [6]byte
-	IP        [4]byte
-	MTU       int
-	Transport string // iwarp, ib or roce
-	Firmware  string
+	Name        string
+	Port        personality.Port
+	Personality *personality.Personality
+	Firmware    string
 }
 
 // mark names the file that says a tree is ours, so that Remove and Write never
@@ -78,28 +78,22 @@ func put(dir, name, text string) error {
 func (d *Device) files(i int) map[string]string {
 	ib := "class/infiniband/" + d.Name + "/"
 	verbs := fmt.Sprintf("class/infiniband_verbs/uverbs%d/", i)
-	nodeType, link := "4: RNIC", "Ethernet"
-	if d.Transport != "iwarp" {
-		nodeType = "1: CA"
-	}
-	if d.Transport == "ib" {
-		link = "InfiniBand"
-	}
-	guid := d.guid()
+	guid, gid := personality.GUID(d.Port.MAC), d.Personality.GID(&d.Port)
+	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Port))
 	return map[string]string{
-		ib + "node_type":              nodeType,
-		ib + "node_guid":              guid,
-		ib + "sys_image_guid":         guid,
+		ib + "node_type":              d.Personality.NodeTypeText,
+		ib + "node_guid":              groups(guid[:]),
+		ib + "sys_image_guid":         groups(guid[:]),
 		ib + "node_desc":              d.Name,
 		ib + "fw_ver":                 d.Firmware,
 		ib + "ports/1/state":          "4: ACTIVE",
 		ib + "ports/1/phys_state":     "5: LinkUp",
-		ib + "ports/1/link_layer":     link,
+		ib + "ports/1/link_layer":     d.Personality.LinkLayerText,
 		ib + "ports/1/rate":           "100 Gb/sec (4X EDR)",
-		ib + "ports/1/lid":            "0x0",
-		ib + "ports/1/sm_lid":         "0x0",
+		ib + "ports/1/lid":            lid,
+		ib + "ports/1/sm_lid":         lid,
 		ib + "ports/1/lid_mask_count": "0",
-		ib + "ports/1/gids/0":         d.gid(),
+		ib + "ports/1/gids/0":         groups(gid[:]),
 		ib + "ports/1/pkeys/0":        "0xffff",
 		verbs + "ibdev":               d.Name,
 		verbs + "abi_version":         "1",
@@ -107,27 +101,14 @@ func (d *Device) files(i int) map[string]string {
 	}
 }
 
-func (d *Device) guid() string {
-	m := d.MAC
-	return fmt.Sprintf("%02x%02x:%02xff:fe%02x:%02x%02x", m[0]^2, m[1], m[2], m[3], m[4], m[5])
-}
-
-// gid is what the transport's GID 0 shows, as liburdma does: the MAC for iwarp,
-// the IPv4-mapped address for roce, the link-local prefix and the GUID for ib.
-func (d *Device) gid() string {
-	var g [16]byte
-	switch m := d.MAC; d.Transport {
-	case "iwarp":
-		copy(g[:], m[:])
-	case "ib":
-		copy(g[:], []byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0, m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
-	default:
-		g[10], g[11] = 0xff, 0xff
-		copy(g[12:], d.IP[:])
+// groups writes bytes as sysfs does GUIDs and GIDs: four digits, a colon.
+func groups(b []byte) string {
+	var s strings.Builder
+	for i := 0; i < len(b); i += 2 {
+		if i > 0 {
+			s.WriteByte(':')
+		}
+		fmt.Fprintf(&s, "%02x%02x", b[i], b[i+1])
 	}
-	parts := make([]string, 8)
-	for i := range parts {
-		parts[i] = fmt.Sprintf("%02x%02x", g[2*i], g[2*i+1])
-	}
-	return strings.Join(parts, ":")
+	return s.String()
 }

@@ -2,20 +2,23 @@ package sysfs
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"urdma/verbs/personality"
 )
 
 func TestTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", MAC: [6]byte{2, 0, 0, 0, 0, 1}, IP: [4]byte{10, 9, 0, 1}, MTU: 1500, Firmware: "1.2.3"}
-	for transport, want := range map[string]struct{ node, link, gid string }{
-		"iwarp": {"4: RNIC", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000"},
-		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001"},
-		"ib":    {"1: CA", "InfiniBand", "fe80:0000:0000:0000:0000:00ff:fe00:0001"},
+	d := Device{Name: "urdma0", Firmware: "1.2.3", Port: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
+	for transport, want := range map[string]struct{ node, link, gid, lid string }{
+		"iwarp": {"4: RNIC", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000", "0x0"},
+		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
+		"ib":    {"1: CA", "InfiniBand", "fe80:0000:0000:0000:0000:00ff:fe00:0001", "0x1"},
 	} {
-		d.Transport = transport
+		d.Personality = personality.Named(transport)
 		if err := Write(dir, []Device{d}); err != nil {
 			t.Fatal(err)
 		}
@@ -23,6 +26,8 @@ func TestTree(t *testing.T) {
 			"class/infiniband/urdma0/node_type":          want.node,
 			"class/infiniband/urdma0/ports/1/link_layer": want.link,
 			"class/infiniband/urdma0/ports/1/gids/0":     want.gid,
+			"class/infiniband/urdma0/ports/1/lid":        want.lid,
+			"class/infiniband/urdma0/node_guid":          "0000:00ff:fe00:0001",
 			"class/infiniband_verbs/uverbs0/ibdev":       "urdma0",
 			"class/infiniband_verbs/abi_version":         "6",
 		} {

@@ -65,6 +65,8 @@ const (
 	TransportIWARP = 0
 	TransportIB    = 1
 	TransportRoCE  = 2
+
+	TransportDefault = 0xffffffff // the one that urdma.json says
 )
 
 // Paths by which urdmad reaches a memory region.
@@ -99,8 +101,15 @@ type HelloResponse struct {
 	SysfsPath     [256]byte
 }
 
-// DeviceRequest is QUERY_DEVICE and OPEN_DEVICE.
-type DeviceRequest struct {
+// QueryDeviceRequest asks what a device can do.
+type QueryDeviceRequest struct {
+	Header    Header
+	Device    uint32
+	Transport uint32
+}
+
+// OpenDeviceRequest opens a device.
+type OpenDeviceRequest struct {
 	Header Header
 	Device uint32
 	Pad    uint32
@@ -117,6 +126,12 @@ type Device struct {
 	Pad0           uint16
 	MTU            uint32
 	Transport      uint32
+	NodeType       uint32
+	TransportType  uint32
+	LinkLayer      uint32
+	GIDType        uint32
+	GID            [16]byte
+	LID            uint32
 	LinkUp         uint32
 	MaxQP          uint32
 	MaxQPWR        uint32
@@ -129,7 +144,6 @@ type Device struct {
 	MaxPD          uint32
 	MaxRdAtom      uint32
 	NumCompVectors uint32
-	Pad1           uint32
 	Version        uint32
 	MaxMRSize      uint64
 	MaxMsg         uint64

@@ -14,8 +14,8 @@ import (
 // mirrored pairs each C structure with its Go type.
 var mirrored = map[string]any{
 	"urdma_abi_header": Header{}, "urdma_abi_hello": HelloRequest{},
-	"urdma_abi_hello_response": HelloResponse{}, "urdma_abi_query_device": DeviceRequest{},
-	"urdma_abi_open_device": DeviceRequest{}, "urdma_abi_device": Device{},
+	"urdma_abi_hello_response": HelloResponse{}, "urdma_abi_query_device": QueryDeviceRequest{},
+	"urdma_abi_open_device": OpenDeviceRequest{}, "urdma_abi_device": Device{},
 	"urdma_abi_handle": HandleMessage{}, "urdma_abi_handle_response": HandleMessage{},
 	"urdma_abi_reg_mr": RegMRRequest{}, "urdma_abi_reg_mr_response": RegMRResponse{},
 	"urdma_abi_create_cq": CreateCQRequest{}, "urdma_abi_resize_cq": ResizeCQRequest{},

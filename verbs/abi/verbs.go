@@ -93,6 +93,30 @@ const (
 	QPMaskMaxDestRd     = 1 << 17
 )
 
+// Node types, enum ibv_node_type.
+const (
+	NodeCA   = 1
+	NodeRNIC = 4
+)
+
+// Transport types, enum ibv_transport_type.
+const (
+	TransportTypeIB    = 0
+	TransportTypeIWARP = 1
+)
+
+// Link layers.
+const (
+	LinkLayerInfiniBand = 1
+	LinkLayerEthernet   = 2
+)
+
+// GID types, enum ibv_gid_type.
+const (
+	GIDTypeIB     = 0
+	GIDTypeRoCEV2 = 2
+)
+
 // Queue pair types, enum ibv_qp_type.
 const QPTypeRC = 2
 

@@ -113,6 +113,7 @@ static int greet(struct urdma_client *client)
 static int read_devices(struct urdma_client *client)
 {
 	struct urdma_abi_query_device request;
+	uint32_t wish = urdma_transport_wish();
 	int status;
 
 	client->info = calloc(client->num_devices + 1, sizeof(*client->info));
@@ -120,13 +121,12 @@ static int read_devices(struct urdma_client *client)
 	if (!client->info || !client->shared)
 		return ENOMEM;
 	for (uint32_t i = 0; i < client->num_devices; i++) {
-		request = (struct urdma_abi_query_device){ .device = i };
+		request = (struct urdma_abi_query_device){ .device = i, .transport = wish };
 		status = urdma_call(client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &client->info[i],
 				    sizeof(client->info[i]));
 		if (status)
 			return status;
 		client->info[i].name[sizeof(client->info[i].name) - 1] = '\0';
-		client->info[i].transport = urdma_transport_choose(&client->info[i]);
 	}
 	return urdma_devices_make(client);
 }

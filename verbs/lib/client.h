@@ -103,8 +103,8 @@ void urdma_objects_forked(struct urdma_client *client);
  * SOCK_SEQPACKET socket, or -1 and errno. */
 int urdma_locate(void);
 
-/* transport.c: the transport this process shows device as. */
-uint32_t urdma_transport_choose(const struct urdma_abi_device *device);
+/* transport.c: as which this process wishes to show devices. */
+uint32_t urdma_transport_wish(void);
 
 /* The state, for the hot paths. */
 static inline uint32_t urdma_client_state(const struct urdma_client *client)

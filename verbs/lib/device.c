@@ -18,8 +18,8 @@ static struct urdma_device *make_device(struct urdma_client *client, uint32_t nu
 		return NULL;
 	d->client = client;
 	d->number = number;
-	d->device.node_type = urdma_transport_node_type(info);
-	d->device.transport_type = urdma_transport_type(info);
+	d->device.node_type = (enum ibv_node_type)info->node_type;
+	d->device.transport_type = (enum ibv_transport_type)info->transport_type;
 	memcpy(d->device.name, info->name, sizeof(d->device.name));
 	snprintf(d->device.dev_name, sizeof(d->device.dev_name), "uverbs%u", number);
 	snprintf(d->device.dev_path, sizeof(d->device.dev_path), "%.180s/class/infiniband_verbs/uverbs%u",

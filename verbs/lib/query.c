@@ -95,24 +95,24 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->max_mtu = a->active_mtu = mtu_number(i->mtu);
 	a->gid_tbl_len = URDMA_GIDS;
 	a->port_cap_flags = IBV_PORT_CM_SUP;
-	if (i->transport == URDMA_ABI_TRANSPORT_ROCE)
+	if (i->gid_type == IBV_GID_TYPE_ROCE_V2)
 		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
 	a->max_msg_sz = i->max_msg > UINT32_MAX ? UINT32_MAX : (uint32_t)i->max_msg;
 	a->pkey_tbl_len = URDMA_PKEYS;
-	a->lid = urdma_transport_lid(i);
+	a->lid = (uint16_t)i->lid;
 	a->sm_lid = a->lid;
 	a->max_vl_num = 1;
 	a->active_width = 2;  /* 4X */
 	a->active_speed = 4;  /* 10 Gb/s a lane: an honest unknown, what memif carries easily */
 	a->phys_state = i->link_up ? 5 /* LinkUp */ : 3 /* Disabled */;
-	a->link_layer = urdma_transport_link_layer(i);
+	a->link_layer = (uint8_t)i->link_layer;
 }
 
 /* Asks again: links come and go. */
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	const struct urdma_context *c = urdma_context_of(context);
-	struct urdma_abi_query_device request = { .device = c->device };
+	struct urdma_abi_query_device request = { .device = c->device, .transport = c->info->transport };
 	struct urdma_abi_device now;
 	struct ibv_port_attr all;
 	int status;
@@ -122,7 +122,6 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	status = urdma_call(c->client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &now, sizeof(now));
 	if (status)
 		return status;
-	now.transport = c->info->transport;
 	fill_port(&now, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
@@ -138,7 +137,10 @@ URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struc
 
 int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
 {
-	return urdma_transport_gid(urdma_context_of(context)->info, index, gid);
+	if (index >= URDMA_GIDS)
+		return EINVAL;
+	memcpy(gid->raw, urdma_context_of(context)->info->gid, sizeof(gid->raw));
+	return 0;
 }
 
 URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
@@ -156,7 +158,7 @@ static void fill_gid_entry(struct ibv_context *context, uint32_t index, struct i
 	urdma_context_gid(context, index, &e->gid);
 	e->gid_index = index;
 	e->port_num = 1;
-	e->gid_type = urdma_transport_gid_type(urdma_context_of(context)->info);
+	e->gid_type = urdma_context_of(context)->info->gid_type;
 }
 
 URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
@@ -202,7 +204,7 @@ URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, u
 		errno = EINVAL;
 		return -1;
 	}
-	*type = urdma_transport_gid_type(urdma_context_of(context)->info) == IBV_GID_TYPE_ROCE_V2;
+	*type = urdma_context_of(context)->info->gid_type == IBV_GID_TYPE_ROCE_V2;
 	return 0;
 }
 

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 	"urdma/verbs/ring"
 )
 
@@ -44,7 +45,7 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 	case abi.Hello:
 		return s.hello()
 	case abi.QueryDevice:
-		return s.queryDevice()
+		return s.queryDevice(m)
 	case abi.OpenDevice:
 		ours, theirs := s.socket()
 		return answerOf(abi.HandleMessage{Handle: s.add(&contextObject{ours})}), []int{theirs}, 0
@@ -98,8 +99,17 @@ func (s *session) hello() ([]byte, []int, syscall.Errno) {
 
 // queryDevice answers as the test configured it; linkDownOnce takes the link down
 // for the first answer after a context was opened.
-func (s *session) queryDevice() ([]byte, []int, syscall.Errno) {
+func (s *session) queryDevice(m []byte) ([]byte, []int, syscall.Errno) {
 	device := s.d.device
+	r, ok := abi.Decode[abi.QueryDeviceRequest](m)
+	shown := personality.Named(personality.IWARP)
+	if r.Transport != abi.TransportDefault {
+		shown = personality.Numbered(r.Transport)
+	}
+	if !ok || shown == nil {
+		return nil, nil, syscall.EINVAL
+	}
+	shown.Describe(&personality.Port{MAC: device.MAC, Addr: device.Addr.AddrPort().Addr()}, &device)
 	if s.d.linkDownOnce && len(s.objects) > 0 {
 		s.d.linkDownOnce, device.LinkUp = false, 0
 	}

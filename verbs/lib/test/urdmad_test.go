@@ -39,7 +39,6 @@ func startUrdmad(t *testing.T) *fakeUrdmad {
 		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,
 		MaxPD: 64, MaxRdAtom: 16, Version: 1<<16 | 2<<8 | 3, MaxMRSize: 1 << 40, MaxMsg: 1 << 30}
 	copy(d.device.Name[:], "urdma0")
-	copy(d.device.NodeGUIDBE[:], []byte{2, 0, 0, 0xff, 0xfe, 1, 2, 3})
 	d.listen()
 	t.Cleanup(d.die)
 	return d

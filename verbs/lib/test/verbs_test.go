@@ -89,7 +89,7 @@ func TestPersonalities(t *testing.T) {
 		// node type, transport type, link layer, LID, GID
 		"iwarp": "4 1 2 0x0 02000001020300000000000000000000",
 		"roce":  "1 0 2 0x0 00000000000000000000ffff0a010203",
-		"ib":    "1 0 1 0x203 fe80000000000000020000fffe010203",
+		"ib":    "1 0 1 0x203 fe80000000000000000000fffe010203",
 	} {
 		out, err := run(t, startUrdmad(t), []string{"URDMA_TRANSPORT=" + transport}, binary, "gids")
 		if err != nil || strings.TrimSpace(out) != want {

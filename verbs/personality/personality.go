@@ -1,0 +1,143 @@
+// Package personality is the one table of what programs are shown a port as. The
+// wire is the same under each; node type, link layer, LID and GIDs differ.
+//
+// It knows libibverbs' numbers and the names in urdma.json and sysfs, and no
+// port, packet or client.
+package personality
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"urdma/verbs/abi"
+)
+
+// Names of the personalities, as in urdma.json and URDMA_TRANSPORT.
+const (
+	IWARP = "iwarp"
+	IB    = "ib"
+	RoCE  = "roce"
+)
+
+// Personality is a row of the table.
+type Personality struct {
+	Name          string
+	Transport     uint32 // abi.TransportIWARP and its kin
+	NodeType      uint32 // enum ibv_node_type
+	TransportType uint32 // enum ibv_transport_type
+	LinkLayer     uint32 // IBV_LINK_LAYER_*
+	GIDType       uint32 // enum ibv_gid_type
+	NodeTypeText  string // in sysfs
+	LinkLayerText string // in sysfs
+
+	gid func(*Port) [16]byte
+	lid bool // the port has one
+}
+
+// Port is what a port's identifiers are made of.
+type Port struct {
+	MAC  [6]byte
+	Addr netip.Addr
+}
+
+var table = [...]Personality{
+	{Name: IWARP, Transport: abi.TransportIWARP, NodeType: abi.NodeRNIC, TransportType: abi.TransportTypeIWARP,
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeIB, NodeTypeText: "4: RNIC", LinkLayerText: "Ethernet", gid: macGID},
+	{Name: IB, Transport: abi.TransportIB, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
+		LinkLayer: abi.LinkLayerInfiniBand, GIDType: abi.GIDTypeIB, NodeTypeText: "1: CA", LinkLayerText: "InfiniBand", gid: guidGID, lid: true},
+	{Name: RoCE, Transport: abi.TransportRoCE, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", LinkLayerText: "Ethernet", gid: addressGID},
+}
+
+// Names are the personalities' names.
+func Names() []string {
+	names := make([]string, len(table))
+	for i := range table {
+		names[i] = table[i].Name
+	}
+	return names
+}
+
+// Named returns the personality of a name, or nil.
+func Named(name string) *Personality {
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// Numbered returns the personality of an enum urdma_abi_transport, or nil.
+func Numbered(transport uint32) *Personality {
+	for i := range table {
+		if table[i].Transport == transport {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// GID is entry 0 of the port's GID table.
+func (p *Personality) GID(port *Port) [16]byte { return p.gid(port) }
+
+// LID is the port's local identifier, the low 16 bits of its address; 0 where
+// there is none, and where those bits are no unicast LID.
+func (p *Personality) LID(port *Port) uint16 {
+	if lid, ok := UnicastLID(port.Addr); p.lid && ok {
+		return lid
+	}
+	return 0
+}
+
+// Describe fills in what a device's description says of its personality.
+func (p *Personality) Describe(port *Port, d *abi.Device) {
+	d.Transport, d.NodeType, d.TransportType = p.Transport, p.NodeType, p.TransportType
+	d.LinkLayer, d.GIDType, d.LID, d.GID = p.LinkLayer, p.GIDType, uint32(p.LID(port)), p.GID(port)
+	d.NodeGUIDBE = GUID(port.MAC)
+}
+
+// The unicast LIDs (InfiniBand Architecture Specification vol. 1, 4.1.3).
+const (
+	MinLID = 0x0001
+	MaxLID = 0xBFFF
+)
+
+// UnicastLID returns the low 16 bits of an address, and whether they can be a
+// port's LID.
+func UnicastLID(a netip.Addr) (lid uint16, ok bool) {
+	if !a.IsValid() {
+		return 0, false
+	}
+	b := a.As16()
+	lid = binary.BigEndian.Uint16(b[14:])
+	return lid, lid >= MinLID && lid <= MaxLID
+}
+
+// GUID is the EUI-64 of a MAC address (RFC 4291 appendix A).
+func GUID(m [6]byte) [8]byte {
+	return [8]byte{m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}
+}
+
+// macGID is an RNIC's: the MAC address and zeroes.
+func macGID(port *Port) (g [16]byte) {
+	copy(g[:], port.MAC[:])
+	return g
+}
+
+// guidGID is InfiniBand's: the default subnet prefix and the port's GUID.
+func guidGID(port *Port) (g [16]byte) {
+	guid := GUID(port.MAC)
+	g[0], g[1] = 0xfe, 0x80
+	copy(g[8:], guid[:])
+	return g
+}
+
+// addressGID is RoCE's: the address, an IPv4 one mapped into IPv6 (RFC 4291
+// section 2.5.5.2).
+func addressGID(port *Port) (g [16]byte) {
+	if port.Addr.IsValid() {
+		g = port.Addr.As16()
+	}
+	return g
+}
