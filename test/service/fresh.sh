@@ -1,9 +1,10 @@
 #!/bin/bash
-# A fresh Debian 12 that boots with its own systemd, in namespaces of its own
-# and without a network. For scripts that source this and set
+# A fresh Debian that boots with its own systemd, in namespaces of its own and
+# without a network. For scripts that source this and set
 #
 #   work   a directory of theirs; leave_fresh removes it
 #   root   where the Debian is to be
+#   suite  which Debian; bookworm if not set
 #
 # It is called, not sourced, as pid 1 of the new namespaces: --boot ROOT.
 # shellcheck disable=SC2154
@@ -53,12 +54,14 @@ able_to_boot() {
 
 # ---- installing ----
 
-# debian_sources: where this machine gets Debian 12 from, security updates
-# included, as lines for sources.list.
+# debian_sources: where this machine gets its Debian from, security updates
+# included, as lines for sources.list of the suite.
 debian_sources() {
-	local format='$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)'
+	local format='$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' here
+	here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	apt-get indextargets --format "$format" 'Identifier: Packages' 2>/dev/null |
-		awk '$1 == "Debian" && $2 ~ /^http/ && $3 ~ /^bookworm/ { print "deb", $2, $3, $4 }' | sort -u
+		awk -v here="$here" -v suite="${suite:-bookworm}" \
+			'$1 == "Debian" && $2 ~ /^http/ && sub("^" here, suite, $3) { print "deb", $2, $3, $4 }' | sort -u
 }
 
 # as_here: apt of the fresh Debian is to fetch as that of this machine does:
@@ -79,8 +82,8 @@ fresh() {
 	if [ ! -e "$into/etc/fresh" ]; then
 		eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
 		[ -z "$http_proxy" ] || export http_proxy
-		mirror=$(debian_sources | awk '$3 == "bookworm" { print $2; exit }')
-		debootstrap --variant=minbase --include="$1" bookworm "$into" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
+		mirror=$(debian_sources | awk -v suite="${suite:-bookworm}" '$3 == suite { print $2; exit }')
+		debootstrap --variant=minbase --include="$1" "${suite:-bookworm}" "$into" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
 			tail -3 "$work/debootstrap.log"
 			skip "debootstrap found no Debian: no network?"
 		}

@@ -1,0 +1,88 @@
+package fresh
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// skipped is the exit status of a script that can't run here.
+const skipped = 77
+
+// TestDemoIsTheFirstCommand: on each Debian that README names.
+func TestDemoIsTheFirstCommand(t *testing.T) {
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("SKIPPED: a fresh Debian takes minutes: URDMA_LONG=1 runs it")
+	}
+	for _, suite := range []string{"bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) {
+			out, err := exec.Command("./demo.sh", suite).CombinedOutput()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() == skipped {
+				_, reason, _ := strings.Cut(string(out), "SKIP: ")
+				t.Skip("SKIPPED: ", reason)
+			}
+			t.Logf("%s", out)
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// machine is a directory of commands that make up a machine for .ci/deps.
+func machine(t *testing.T, commands map[string]string) (path string) {
+	t.Helper()
+	path = t.TempDir()
+	for name, script := range commands {
+		script = "#!/bin/sh\n" + script + "\n"
+		if err := os.WriteFile(filepath.Join(path, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"sh", "dirname", "env"} {
+		at, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(at, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// TestDepsSpeaksToThePackageManager: without root it prints the one command, in
+// the words of the package manager there is, and nothing that is installed.
+func TestDepsSpeaksToThePackageManager(t *testing.T) {
+	user := "echo 1000"
+	for _, c := range []struct {
+		name     string
+		commands map[string]string
+		want     string
+	}{
+		{"Debian", map[string]string{
+			"id": user, "apt-get": "exit 9",
+			"dpkg-query": `case "$*" in *gcc*) printf 'ii ' ;; esac`,
+		}, "sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends " +
+			"libc6-dev make pkg-config libdpdk-dev libibverbs-dev librdmacm-dev ca-certificates golang-go'"},
+		{"Fedora", map[string]string{
+			"id": user, "dnf": "exit 9",
+			"rpm": `case "$*" in *gcc*) exit 0 ;; esac; exit 1`,
+		}, "sudo sh -c 'dnf makecache && dnf install -y --setopt=install_weak_deps=False " +
+			"glibc-devel make pkgconf-pkg-config dpdk-devel rdma-core-devel ca-certificates golang'"},
+		{"neither", map[string]string{"id": user}, "neither apt-get nor dnf"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.Command("../../.ci/deps", "build")
+			cmd.Env = []string{"PATH=" + machine(t, c.commands)}
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("ends with %v and says\n%s\nwant: %s", err, out, c.want)
+			}
+		})
+	}
+}
