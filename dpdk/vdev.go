@@ -134,7 +134,7 @@ func advice(device string) string {
 	case driver == "net_memif":
 		return "use our own driver instead: \"memif,role=…,socket=…\"; with net_memif remove a stale socket first"
 	case strings.HasPrefix(driver, "net_"):
-		return "check the driver's name and arguments, and that Debian's package for it (librte-net-…23) is installed"
+		return "check the driver's name and arguments, and that Debian's package for it (librte-net-…) is installed"
 	default:
 		return "check the address with dpdk-devbind.py --status, and that the device is bound to vfio-pci"
 	}
