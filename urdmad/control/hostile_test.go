@@ -20,7 +20,7 @@ var sizes = map[abi.Type]int{
 	abi.CloseDevice: 24, abi.AllocPD: 24, abi.DeallocPD: 24, abi.AddFile: 16, abi.RegMR: abi.Size[abi.RegMRRequest](), abi.DeregMR: 24,
 	abi.CreateChannel: 24, abi.DestroyChannel: 24, abi.CreateCQ: abi.Size[abi.CreateCQRequest](), abi.ResizeCQ: abi.Size[abi.ResizeCQRequest](),
 	abi.DestroyCQ: 24, abi.CreateQP: abi.Size[abi.CreateQPRequest](), abi.ModifyQP: abi.Size[abi.ModifyQPRequest](), abi.QueryQP: 24,
-	abi.DestroyQP: 24, abi.CMCreateChannel: 16, abi.CMDestroyChan: 24, abi.CMCreateID: abi.Size[abi.CMCreateIDRequest](),
+	abi.DestroyQP: 24, abi.CMCreateChannel: 16, abi.CMDestroyChannel: 24, abi.CMCreateID: abi.Size[abi.CMCreateIDRequest](),
 	abi.CMDestroyID: 24, abi.CMBind: abi.Size[abi.CMBindRequest](), abi.CMResolveAddr: abi.Size[abi.CMResolveAddrRequest](),
 	abi.CMResolveRoute: 24, abi.CMListen: 24, abi.CMConnect: abi.Size[abi.CMConnRequest](), abi.CMAccept: abi.Size[abi.CMConnRequest](),
 	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,

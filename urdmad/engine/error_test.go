@@ -236,7 +236,7 @@ func TestLocalMistakes(t *testing.T) {
 		}},
 		{"atomic", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			w := enginetest.Write(5, peer, 0)
-			w.Opcode = abi.WRAtomicFetchAdd
+			w.Opcode = abi.WRAtomicFetchAndAdd
 			a.Post(w, mine.SGE(0, 8))
 		}},
 		{"inline read", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {

@@ -218,7 +218,7 @@ func (e *Engine) ModifyQP(qp *QP, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskMaxQPRdAtomic != 0 {
 		qp.Attr.MaxRdAtomic = a.MaxRdAtomic
 	}
-	if mask&abi.QPMaskMaxDestRd != 0 {
+	if mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		qp.Attr.MaxDestRdAtomic = a.MaxDestRdAtomic
 	}
 	if mask&abi.QPMaskPort != 0 {

@@ -2,7 +2,9 @@
 // clients: control messages, event messages and the layout of shared rings.
 //
 // The header is the authority and carries the documentation of every field;
-// abi_test.go compiles it and compares sizes and offsets with these types.
+// the tests here compare names, values, sizes and offsets with these types, and
+// write urdma_abi_layout.h, by which the C side fails to compile if it differs.
+// abi.go mirrors urdma_abi.h, verbs.go the numbers of rdma-core.
 // The package knows layouts only; behaviour lives in verbs/ring and urdmad.
 package abi
 
@@ -23,41 +25,41 @@ type Type uint32
 
 // Control messages, see enum urdma_abi_type.
 const (
-	Hello           Type = 1
-	QueryDevice     Type = 2
-	OpenDevice      Type = 3
-	CloseDevice     Type = 4
-	AllocPD         Type = 5
-	DeallocPD       Type = 6
-	AddFile         Type = 7
-	RegMR           Type = 8
-	DeregMR         Type = 9
-	CreateChannel   Type = 10
-	DestroyChannel  Type = 11
-	CreateCQ        Type = 12
-	ResizeCQ        Type = 13
-	DestroyCQ       Type = 14
-	CreateQP        Type = 15
-	ModifyQP        Type = 16
-	QueryQP         Type = 17
-	DestroyQP       Type = 18
-	CMCreateChannel Type = 32
-	CMDestroyChan   Type = 33
-	CMCreateID      Type = 34
-	CMDestroyID     Type = 35
-	CMBind          Type = 36
-	CMResolveAddr   Type = 37
-	CMResolveRoute  Type = 38
-	CMListen        Type = 39
-	CMConnect       Type = 40
-	CMAccept        Type = 41
-	CMReject        Type = 42
-	CMDisconnect    Type = 43
-	CMSetOption     Type = 44
-	CMMigrateID     Type = 45
-	Inspect         Type = 64
-	Capture         Type = 65
-	CaptureStop     Type = 66
+	Hello            Type = 1
+	QueryDevice      Type = 2
+	OpenDevice       Type = 3
+	CloseDevice      Type = 4
+	AllocPD          Type = 5
+	DeallocPD        Type = 6
+	AddFile          Type = 7
+	RegMR            Type = 8
+	DeregMR          Type = 9
+	CreateChannel    Type = 10
+	DestroyChannel   Type = 11
+	CreateCQ         Type = 12
+	ResizeCQ         Type = 13
+	DestroyCQ        Type = 14
+	CreateQP         Type = 15
+	ModifyQP         Type = 16
+	QueryQP          Type = 17
+	DestroyQP        Type = 18
+	CMCreateChannel  Type = 32
+	CMDestroyChannel Type = 33
+	CMCreateID       Type = 34
+	CMDestroyID      Type = 35
+	CMBind           Type = 36
+	CMResolveAddr    Type = 37
+	CMResolveRoute   Type = 38
+	CMListen         Type = 39
+	CMConnect        Type = 40
+	CMAccept         Type = 41
+	CMReject         Type = 42
+	CMDisconnect     Type = 43
+	CMSetOption      Type = 44
+	CMMigrateID      Type = 45
+	Inspect          Type = 64
+	Capture          Type = 65
+	CaptureStop      Type = 66
 )
 
 // Transports a device can be presented as.
@@ -74,6 +76,14 @@ const (
 	PathShared   = 0
 	PathFallback = 1
 )
+
+// Addr is the address of a device, or of one end of a connection.
+type Addr struct {
+	Family  uint16 // syscall.AF_UNSPEC, AF_INET or AF_INET6
+	PortBE  [2]byte
+	ScopeID uint32
+	Addr    [16]byte
+}
 
 // Header begins every control message.
 type Header struct {

@@ -8,14 +8,6 @@ import (
 	"syscall"
 )
 
-// Addr is the address of a device, or of one end of a connection.
-type Addr struct {
-	Family  uint16 // syscall.AF_UNSPEC, AF_INET or AF_INET6
-	PortBE  [2]byte
-	ScopeID uint32
-	Addr    [16]byte
-}
-
 // AddrFrom makes an Addr of a socket address; an IPv4-mapped IPv6 address is the
 // IPv4 address that it maps, and the zero AddrPort has no family. The zone of an
 // IPv6 address has to be a number, an interface's index.

@@ -11,7 +11,8 @@
  * All integers are in the machine's byte order unless a name ends in _be
  * (network byte order). All structures have fixed-width fields, named padding
  * and natural alignment, so C and Go lay them out alike; abi.go mirrors this
- * file and abi_test.go holds the two together.
+ * file, and the tests beside it hold the two together. urdma_abi_layout.h, which
+ * they write, asserts the layout wherever a C file is compiled that includes it.
  *
  * Numbers that libibverbs or librdmacm define (opcodes, states, access flags,
  * completion status, event types, attribute masks) have the same values here.
@@ -101,7 +102,7 @@ struct urdma_abi_header {
  * hello_response that says urdmad's version.
  */
 struct urdma_abi_hello {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t abi_version;
 	uint32_t pid;       /* as the client sees itself; for display only */
 	char command[64];   /* program name, NUL-terminated; for display only */
@@ -113,7 +114,7 @@ struct urdma_abi_hello {
  * is one worker so far.
  */
 struct urdma_abi_hello_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t abi_version;
 	uint32_t num_devices;    /* device numbers are 0 .. num_devices-1 */
 	uint32_t doorbell_bytes; /* workers * sizeof(struct urdma_abi_doorbells) */
@@ -131,13 +132,13 @@ enum urdma_abi_transport {
 
 /* QUERY_DEVICE: request. Response: struct urdma_abi_device. */
 struct urdma_abi_query_device {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t device;
 	uint32_t transport; /* as which the caller shows it: enum urdma_abi_transport, or TRANSPORT_DEFAULT */
 };
 
 struct urdma_abi_device {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	char name[64];
 	uint64_t node_guid_be;
 	struct urdma_abi_addr addr; /* port 0 */
@@ -169,34 +170,30 @@ struct urdma_abi_device {
 	uint64_t max_msg;     /* bytes of the longest message */
 };
 
-/* OPEN_DEVICE. Response: urdma_abi_handle_response, descriptor 0: async event socket. */
+/* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
 struct urdma_abi_open_device {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t device;
 	uint32_t pad;
 };
 
-/* A request that names one object and nothing else (CLOSE_DEVICE, DEALLOC_PD,
- * DEREG_MR, DESTROY_*, QUERY_QP, CREATE_CHANNEL and ALLOC_PD (handle = context),
- * CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT). Response: header alone,
- * unless said otherwise. */
+/*
+ * One object's handle. A request that names the object and nothing else:
+ * CLOSE_DEVICE, DEALLOC_PD, DEREG_MR, DESTROY_*, QUERY_QP, CREATE_CHANNEL and
+ * ALLOC_PD (the context's), CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT; the
+ * response is the header alone unless said otherwise. And the response of
+ * ALLOC_PD, OPEN_DEVICE, CREATE_CHANNEL (descriptor 0: the channel's socket),
+ * CM_CREATE_CHANNEL (likewise), CM_CREATE_ID, ADD_FILE.
+ */
 struct urdma_abi_handle {
-	struct urdma_abi_header h;
-	uint32_t handle;
-	uint32_t pad;
-};
-
-/* ALLOC_PD, OPEN_DEVICE, CREATE_CHANNEL (descriptor 0: the channel's socket),
- * CM_CREATE_CHANNEL (likewise), CM_CREATE_ID, ADD_FILE. */
-struct urdma_abi_handle_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t pad;
 };
 
 /* ADD_FILE: a memfd with registered memory in it. Descriptor 0: the memfd,
  * which must be sealed with F_SEAL_SHRINK. Request: header alone.
- * Response: urdma_abi_handle_response. */
+ * Response: urdma_abi_handle. */
 
 enum urdma_abi_path {
 	URDMA_ABI_PATH_SHARED = 0,   /* pages of a file both sides map */
@@ -204,7 +201,7 @@ enum urdma_abi_path {
 };
 
 struct urdma_abi_reg_mr {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t pd;
 	uint32_t access;      /* enum ibv_access_flags */
 	uint64_t addr;        /* in the client's address space */
@@ -216,7 +213,7 @@ struct urdma_abi_reg_mr {
 };
 
 struct urdma_abi_reg_mr_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t lkey;
 	uint32_t rkey;
@@ -224,7 +221,7 @@ struct urdma_abi_reg_mr_response {
 };
 
 struct urdma_abi_create_cq {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t context;
 	uint32_t channel; /* URDMA_ABI_NO_HANDLE: none */
 	uint32_t cqe;     /* entries wanted, at least 1 */
@@ -234,14 +231,14 @@ struct urdma_abi_create_cq {
 /* RESIZE_CQ: the client must have stopped polling; completions not yet polled
  * are moved to the new ring by urdmad. Response as for CREATE_CQ. */
 struct urdma_abi_resize_cq {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t cqe;
 };
 
 /* Descriptor 0: the ring's memfd: struct urdma_abi_cq_ring, then entries. */
 struct urdma_abi_cq_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t entries;       /* power of two */
 	uint32_t entries_offset;/* bytes from the ring's start to entry 0 */
@@ -258,7 +255,7 @@ struct urdma_abi_qp_cap {
 
 /* What a type of queue pair to come will use must be 0 until then: EOPNOTSUPP. */
 struct urdma_abi_create_qp {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t pd;
 	uint32_t qp_type;   /* enum ibv_qp_type; 2 (RC) */
 	uint32_t send_cq;
@@ -287,7 +284,7 @@ struct urdma_abi_queue_layout {
 /* Descriptor 0: the memfd of the queues. One that was asked to hold no work
  * requests is absent. */
 struct urdma_abi_qp_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t qpn;
 	struct urdma_abi_qp_cap cap; /* what was given, at least what was asked */
@@ -324,7 +321,7 @@ struct urdma_abi_qp_attr {
 };
 
 struct urdma_abi_modify_qp {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t mask;
 	struct urdma_abi_qp_attr attr;
@@ -332,7 +329,7 @@ struct urdma_abi_modify_qp {
 
 /* Response of QUERY_QP (request: urdma_abi_handle) and MODIFY_QP. */
 struct urdma_abi_query_qp_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	struct urdma_abi_qp_attr attr;
 	struct urdma_abi_qp_cap cap;
 	uint32_t sq_sig_all;
@@ -348,7 +345,7 @@ struct urdma_abi_query_qp_response {
  * clients of their own uid.
  */
 struct urdma_abi_inspect_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint64_t bytes; /* of JSON in the memfd */
 };
 
@@ -372,7 +369,7 @@ struct urdma_abi_inspect_response {
 #define URDMA_ABI_CAPTURE_ALL 1u /* flags: also what is none of urdmad's business */
 
 struct urdma_abi_capture {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t ring_bytes; /* wanted; the response says how many it is */
 	uint32_t snap_bytes; /* bytes kept of each frame; 0: all */
 	uint32_t device;
@@ -383,7 +380,7 @@ struct urdma_abi_capture {
 };
 
 struct urdma_abi_capture_response {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t data_offset;
 	uint32_t data_bytes; /* a power of two */
 };
@@ -433,14 +430,14 @@ struct urdma_abi_capture_record {
 /* ---- rdma_cm ------------------------------------------------------------ */
 
 struct urdma_abi_cm_create_id {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t channel; /* handle of CM_CREATE_CHANNEL */
 	uint32_t ps;      /* enum rdma_port_space */
 };
 
 /* CM_BIND: port 0 chooses one; 0.0.0.0 binds to every port of urdmad. */
 struct urdma_abi_cm_bind {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t id;
 	uint32_t pad;
 	struct urdma_abi_addr addr;
@@ -449,7 +446,7 @@ struct urdma_abi_cm_bind {
 
 /* Response of CM_BIND, CM_RESOLVE_ADDR and CM_LISTEN. */
 struct urdma_abi_cm_bound {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	struct urdma_abi_addr local; /* with the port number chosen */
 	uint32_t device;             /* URDMA_ABI_NO_DEVICE while bound to any */
 	uint32_t pad;
@@ -458,7 +455,7 @@ struct urdma_abi_cm_bound {
 /* CM_RESOLVE_ADDR: binds and answers at once; the event ADDR_RESOLVED or
  * ADDR_ERROR follows. src AF_UNSPEC or 0.0.0.0: urdmad chooses. */
 struct urdma_abi_cm_resolve_addr {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t id;
 	uint32_t timeout_ms;
 	struct urdma_abi_addr src;
@@ -468,7 +465,7 @@ struct urdma_abi_cm_resolve_addr {
 /* CM_RESOLVE_ROUTE (value = timeout in ms), CM_LISTEN (value = backlog),
  * CM_MIGRATE_ID (value = channel handle). */
 struct urdma_abi_cm_value {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t id;
 	uint32_t value;
 };
@@ -488,14 +485,14 @@ struct urdma_abi_cm_param {
 
 /* CM_CONNECT, CM_ACCEPT, CM_REJECT (only the private data counts). */
 struct urdma_abi_cm_conn {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t id;
 	uint32_t pad;
 	struct urdma_abi_cm_param param;
 };
 
 struct urdma_abi_cm_set_option {
-	struct urdma_abi_header h;
+	struct urdma_abi_header header;
 	uint32_t id;
 	uint32_t level;
 	uint32_t optname;

@@ -4,16 +4,16 @@ package abi
 
 // Work request opcodes, enum ibv_wr_opcode.
 const (
-	WRRDMAWrite        = 0
-	WRRDMAWriteWithImm = 1
-	WRSend             = 2
-	WRSendWithImm      = 3
-	WRRDMARead         = 4
-	WRAtomicCmpAndSwp  = 5
-	WRAtomicFetchAdd   = 6
-	WRLocalInv         = 7
-	WRBindMW           = 8
-	WRSendWithInv      = 9
+	WRRDMAWrite         = 0
+	WRRDMAWriteWithImm  = 1
+	WRSend              = 2
+	WRSendWithImm       = 3
+	WRRDMARead          = 4
+	WRAtomicCmpAndSwp   = 5
+	WRAtomicFetchAndAdd = 6
+	WRLocalInv          = 7
+	WRBindMW            = 8
+	WRSendWithInv       = 9
 )
 
 // Send flags, enum ibv_send_flags.
@@ -26,15 +26,15 @@ const (
 
 // Completion opcodes, enum ibv_wc_opcode.
 const (
-	WCSend      = 0
-	WCRDMAWrite = 1
-	WCRDMARead  = 2
-	WCCompSwap  = 3
-	WCFetchAdd  = 4
-	WCBindMW    = 5
-	WCLocalInv  = 6
-	WCRecv      = 128
-	WCRecvImm   = 129
+	WCSend            = 0
+	WCRDMAWrite       = 1
+	WCRDMARead        = 2
+	WCCompSwap        = 3
+	WCFetchAdd        = 4
+	WCBindMW          = 5
+	WCLocalInv        = 6
+	WCRecv            = 128
+	WCRecvRDMAWithImm = 129
 )
 
 // Completion flags, enum ibv_wc_flags.
@@ -84,13 +84,13 @@ const (
 
 // Queue pair attribute masks, enum ibv_qp_attr_mask.
 const (
-	QPMaskState         = 1 << 0
-	QPMaskCurState      = 1 << 1
-	QPMaskAccessFlags   = 1 << 3
-	QPMaskPKeyIndex     = 1 << 4
-	QPMaskPort          = 1 << 5
-	QPMaskMaxQPRdAtomic = 1 << 13
-	QPMaskMaxDestRd     = 1 << 17
+	QPMaskState           = 1 << 0
+	QPMaskCurState        = 1 << 1
+	QPMaskAccessFlags     = 1 << 3
+	QPMaskPKeyIndex       = 1 << 4
+	QPMaskPort            = 1 << 5
+	QPMaskMaxQPRdAtomic   = 1 << 13
+	QPMaskMaxDestRdAtomic = 1 << 17
 )
 
 // Node types, enum ibv_node_type.
@@ -122,32 +122,32 @@ const QPTypeRC = 2
 
 // Asynchronous events, enum ibv_event_type.
 const (
-	EventCQErr        = 0
-	EventQPFatal      = 1
-	EventQPReqErr     = 2
-	EventQPAccessErr  = 3
-	EventCommEst      = 4
-	EventDeviceFatal  = 8
-	EventPortActive   = 9
-	EventPortErr      = 10
-	EventLastWQEReach = 16
+	EventCQErr            = 0
+	EventQPFatal          = 1
+	EventQPReqErr         = 2
+	EventQPAccessErr      = 3
+	EventCommEst          = 4
+	EventDeviceFatal      = 8
+	EventPortActive       = 9
+	EventPortErr          = 10
+	EventQPLastWQEReached = 16
 )
 
 // rdma_cm events, enum rdma_cm_event_type.
 const (
-	CMAddrResolved   = 0
-	CMAddrError      = 1
-	CMRouteResolved  = 2
-	CMRouteError     = 3
-	CMConnectRequest = 4
-	CMConnectResp    = 5
-	CMConnectError   = 6
-	CMUnreachable    = 7
-	CMRejected       = 8
-	CMEstablished    = 9
-	CMDisconnected   = 10
-	CMDeviceRemoval  = 11
-	CMTimewaitExit   = 15
+	CMAddrResolved    = 0
+	CMAddrError       = 1
+	CMRouteResolved   = 2
+	CMRouteError      = 3
+	CMConnectRequest  = 4
+	CMConnectResponse = 5
+	CMConnectError    = 6
+	CMUnreachable     = 7
+	CMRejected        = 8
+	CMEstablished     = 9
+	CMDisconnected    = 10
+	CMDeviceRemoval   = 11
+	CMTimewaitExit    = 15
 )
 
 // rdma_cm port spaces, enum rdma_port_space.

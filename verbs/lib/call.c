@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../abi/urdma_abi_layout.h"
 #include "client.h"
 
 union control_buffer {

@@ -9,7 +9,7 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_abi_handle request = { .handle = c->handle };
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	struct urdma_channel *channel = calloc(1, sizeof(*channel));
 	int status;
 

@@ -84,7 +84,7 @@ URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct urdma_device *d = urdma_device_of(device);
 	struct urdma_abi_open_device request = { .device = d->number };
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	struct urdma_context *c = make_context(d);
 	int status;
 

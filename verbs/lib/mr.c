@@ -42,7 +42,7 @@ static int check_access(unsigned int access)
 static int give_file(struct urdma_client *client, int id, uint32_t *handle)
 {
 	struct urdma_abi_header request;
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	struct urdma_file *file = malloc(sizeof(*file));
 	int status;
 

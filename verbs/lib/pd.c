@@ -8,7 +8,7 @@ URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_abi_handle request = { .handle = c->handle };
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	struct ibv_pd *pd = calloc(1, sizeof(*pd));
 	int status;
 

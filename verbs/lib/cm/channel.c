@@ -247,7 +247,7 @@ int cm_channel_wait(struct cm_channel *channel)
 static int open_channel(struct cm_channel *channel)
 {
 	struct urdma_abi_header request = { 0 };
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	int error;
 
 	channel->last = &channel->first;

@@ -122,7 +122,7 @@ static int create_on(struct rdma_event_channel *public, struct cm_id **id,
 		.channel = channel->handle,
 		.ps = ps,
 	};
-	struct urdma_abi_handle_response response;
+	struct urdma_abi_handle response;
 	int error = urdma_call(channel->client, URDMA_ABI_CM_CREATE_ID, &request,
 			       sizeof(request), &response, sizeof(response));
 

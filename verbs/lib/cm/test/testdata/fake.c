@@ -149,7 +149,7 @@ static bool answer_id(enum urdma_abi_type type, const void *request, void *respo
 static int answer(struct urdma_client *client, enum urdma_abi_type type, void *request,
 		  void *response, size_t response_length)
 {
-	struct urdma_abi_handle_response *made = response;
+	struct urdma_abi_handle *made = response;
 
 	counts[type]++;
 	if (client->state)
@@ -194,7 +194,7 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 		   size_t request_length, void *response, size_t response_length, int send_fd,
 		   int *fds, int want)
 {
-	struct urdma_abi_handle_response *made = response;
+	struct urdma_abi_handle *made = response;
 	int error = urdma_call(client, type, request, request_length, response, response_length);
 	int pair[2];
 
