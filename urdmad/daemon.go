@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"urdma/dpdk"
 	"urdma/dpdk/port"
 	"urdma/systemd"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/metrics"
@@ -126,16 +129,16 @@ func specs(cfg *config.Config) []dpdk.Spec {
 func (d *daemon) startEngine() error {
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: engine.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		Wake: func() { d.worker.Wake() }})
-	var devices []cm.Device
+	var addrs []netip.Addr
 	for i, p := range d.cfg.Ports {
 		dev := e.AddPort(d.ports[i], engine.Address{Prefix: p.Address, Gateway: p.Gateway})
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)
 		}
-		devices = append(devices, cm.Device{IP: p.Address.Addr().As4()})
+		addrs = append(addrs, p.Address.Addr())
 	}
 	d.engine = e
-	d.cm = cm.New(e, d.log.Logger, devices, engine.Time(d.cfg.DeathTimeout), maxReads)
+	d.cm = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads})
 	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
 	if err != nil {
 		return configError{err}

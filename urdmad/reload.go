@@ -190,7 +190,7 @@ func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	t := engine.Time(c.DeathTimeout)
 	d.engine.Do(func() {
 		d.engine.SetDeathTimeout(t)
-		d.cm.SetGiveUp(t)
+		d.cm.SetTimeout(t)
 	})
 	d.worker.Wake()
 	return nil

@@ -1,121 +1,102 @@
 package cm
 
 import (
-	"errors"
 	"syscall"
 
-	"urdma/urdmad/engine"
-	"urdma/verbs/abi"
+	"urdma/urdmad/clock"
 	"urdma/wire"
 )
 
 // Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or
 // CONNECT_ERROR follows.
-func (m *Manager) Connect(id *ID, qp *engine.QP, p *abi.CMParam) error {
+func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	if id.state != routed || qp == nil || !qp.Connectable() {
 		return einval
 	}
-	id.qp, id.rnrRetry = qp, p.RNRRetryCount
-	id.offered = request{
-		ird:     min(uint16(p.ResponderResources), m.maxReads),
-		ord:     min(uint16(p.InitiatorDepth), m.maxReads),
-		private: append([]byte(nil), p.Private()...),
-	}
-	id.state = connecting
-	if id.onHost {
-		id.tries = 0
-		m.soon(func() { m.connectLocal(id) })
-		return nil
-	}
-	c, err := m.e.NewConn(id.dev, id.local.port, id.peer.ip, id.peer.port)
-	if err != nil {
-		id.state = routed
-		if errors.Is(err, engine.ErrNoUDPPort) {
-			return syscall.EADDRINUSE
+	if !id.sameHost {
+		c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
+		if err != nil {
+			return err
 		}
-		return syscall.ENOMEM
+		id.conn = c
 	}
-	c.Owner, id.conn, id.tries = id, c, 0
-	m.sendRequest(id)
-	m.e.SetTimer(id.timer, m.e.Now()+retryAfter(0))
+	id.terms.QP, id.terms.RNRRetry = qp, p.RNRRetryCount
+	id.offered = request{
+		ird:     min(uint16(p.ResponderResources), m.maxDepth),
+		ord:     min(uint16(p.InitiatorDepth), m.maxDepth),
+		private: append([]byte(nil), p.PrivateData...),
+	}
+	id.state, id.tries = connecting, 0
+	m.net.Set(id.timer, m.net.Now()+retryAfter(0))
+	if id.sameHost {
+		m.after(0, func() { m.connectSameHost(id) })
+	} else {
+		m.sendRequest(id)
+	}
 	return nil
 }
 
 func (m *Manager) sendRequest(id *ID) {
-	c := id.conn
-	p := engine.ControlPacket{Dev: id.dev, MAC: id.mac, Peer: id.peer.ip, LocalPort: c.LocalPort, PeerPort: id.peer.port,
-		TRP: wire.TRP{Op: wire.OpRequest, PSN: c.LocalISN},
-		Connect: wire.TRPConnect{IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private,
-			HasExt: true, Ext: m.e.Extension(c, id.qp)}}
-	m.e.SendControl(&p)
+	m.net.Send(id.packet(wire.TRP{Op: wire.OpRequest, PSN: id.conn.ISN()}, wire.TRPConnect{
+		IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private,
+		HasExt: true, Ext: id.conn.Extension(id.terms.QP)}))
 }
 
 func (m *Manager) retryRequest(id *ID) {
-	id.tries++
-	if spent(id.tries) >= m.giveUp {
-		m.Stats.TimedOut++
-		m.fail(id, abi.CMUnreachable, syscall.ETIMEDOUT)
+	if !m.retry(id) {
+		m.fail(id, EventUnreachable, syscall.ETIMEDOUT)
 		return
 	}
-	m.sendRequest(id)
-	m.e.SetTimer(id.timer, m.e.Now()+retryAfter(id.tries))
-}
-
-// spent is how long n tries have taken together.
-func spent(n int) (t engine.Time) {
-	for i := range n {
-		t += retryAfter(i)
+	if id.sameHost {
+		m.connectSameHost(id)
+	} else {
+		m.sendRequest(id)
 	}
-	return t
 }
 
 // fail ends a handshake that did not succeed.
-func (m *Manager) fail(id *ID, kind uint32, why syscall.Errno) {
-	m.e.SetTimer(id.timer, engine.Never)
+func (m *Manager) fail(id *ID, kind EventKind, why syscall.Errno) {
+	m.abandon(id)
+	m.deliver(id, Event{Kind: kind, Err: why})
+}
+
+// abandon gives back what a handshake that did not succeed had.
+func (m *Manager) abandon(id *ID) {
+	m.net.Set(id.timer, clock.Never)
 	if id.conn != nil {
 		id.conn.Release()
 		id.conn = nil
 	}
 	id.state = ended
-	m.event(id, kind, -int32(why), nil)
 }
 
 // accepted: the listener accepted our request, from a fresh port.
-func (m *Manager) accepted(id *ID, f *wire.Frame, from addr, t *wire.TRP, r *wire.TRPConnect) {
-	c := id.conn
-	if !id.qp.Connectable() { // the client has destroyed it meanwhile
-		m.notWanted(id.dev, f, t, r)
-		m.fail(id, abi.CMConnectError, syscall.EINVAL)
+func (m *Manager) accepted(id *ID, p *Packet) {
+	if !id.terms.QP.Connectable() { // the client has destroyed it meanwhile
+		m.sendFin(p)
+		m.fail(id, EventConnectError, syscall.EINVAL)
 		return
 	}
-	m.e.SetTimer(id.timer, engine.Never)
-	c.PeerPort = from.port
-	c.IRD, c.RNRRetry = id.offered.ird, id.rnrRetry
-	c.ORD = min(id.offered.ord, r.IRD)
+	m.net.Set(id.timer, clock.Never)
+	r, s := &p.Connect, &id.terms
+	s.IRD, s.ORD = id.offered.ird, min(id.offered.ord, r.IRD)
+	s.PeerPort, s.PeerISN, s.Extended, s.Extension = p.Peer.Port(), p.TRP.PSN, r.HasExt, r.Ext
 	id.state = connected
 	m.Stats.Established++
-	c.Start(engine.StartParams{QP: id.qp, MAC: id.mac, PeerISN: t.PSN, Peer: r.Ext, HasExt: r.HasExt})
-	m.event(id, abi.CMEstablished, 0, func(ev *abi.CMEvent) { fillParam(&ev.Param, r, c) })
+	id.conn.Start(id.terms)
+	m.deliver(id, Event{Kind: EventEstablished, Param: id.inForce(r)})
 }
 
-// fillParam describes what the peer said and what is in force now.
-func fillParam(p *abi.CMParam, r *wire.TRPConnect, c *engine.Conn) {
-	p.SetPrivate(r.PrivateData)
-	p.ResponderResources, p.InitiatorDepth = clamp8(c.IRD), clamp8(c.ORD)
-	p.QPNum = uint32(r.Ext.QPN)
+// inForce describes what the peer said in its accept, and what is in force now.
+func (id *ID) inForce(r *wire.TRPConnect) Param {
+	return Param{ResponderResources: clamp8(id.terms.IRD), InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(r.Ext.QPN),
+		PrivateData: r.PrivateData}
 }
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
-// wasRejected: the listener, or the host itself, said no.
-func (m *Manager) wasRejected(id *ID, r *wire.TRPConnect) {
-	m.e.SetTimer(id.timer, engine.Never)
-	if id.conn != nil {
-		id.conn.Release()
-		id.conn = nil
-	}
-	id.state = ended
-	m.event(id, abi.CMRejected, -int32(syscall.ECONNREFUSED), func(ev *abi.CMEvent) {
-		ev.Param.SetPrivate(r.PrivateData)
-	})
+// rejected: the listener, or the host itself, said no.
+func (m *Manager) rejected(id *ID, r *wire.TRPConnect) {
+	m.abandon(id)
+	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Param: Param{PrivateData: r.PrivateData}})
 }

@@ -1,11 +1,10 @@
 package cm
 
 import (
+	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/engine"
-	"urdma/verbs/abi"
-	"urdma/wire"
+	"urdma/urdmad/clock"
 )
 
 // Port numbers that Bind chooses (RFC 6335 section 6).
@@ -16,76 +15,77 @@ const (
 
 // Bind binds an id to one of our addresses, or to 0.0.0.0 for all. Port 0
 // chooses a free port number.
-func (m *Manager) Bind(id *ID, a abi.Addr) error {
+func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	if id.state != idle {
 		return einval
 	}
-	ip, err := a.IPv4()
+	dev, err := m.deviceOf(a.Addr())
 	if err != nil {
 		return err
 	}
-	dev, err := m.deviceOf(ip)
-	if err != nil {
-		return err
-	}
-	want := addr{ip, a.Port()}
-	if want.port == 0 {
-		p, ok := m.freePort(want.ip)
+	if a.Port() == 0 {
+		p, ok := m.freePort(a.Addr())
 		if !ok {
 			return syscall.EADDRNOTAVAIL
 		}
-		want.port = p
-	} else if m.taken(want) {
+		a = netip.AddrPortFrom(a.Addr(), p)
+	} else if m.taken(a) {
 		return syscall.EADDRINUSE
 	}
-	id.local, id.dev, id.state = want, dev, bound
-	m.ports[want.port] = append(m.ports[want.port], id)
+	id.local, id.dev, id.state = a, dev, bound
+	m.ports[a.Port()] = append(m.ports[a.Port()], id)
 	return nil
 }
 
+// Bound returns where an id is bound; dev is -1 for any.
+func (id *ID) Bound() (local netip.AddrPort, dev int) { return id.local, id.dev }
+
 // deviceOf returns the device that has an address of ours: -1 for 0.0.0.0.
-func (m *Manager) deviceOf(ip wire.IPv4) (int, error) {
-	if ip == (wire.IPv4{}) {
+func (m *Manager) deviceOf(a netip.Addr) (int, error) {
+	if a.IsUnspecified() {
 		return -1, nil
 	}
-	for i, d := range m.devices {
-		if d.IP == ip {
-			return i, nil
+	for dev, own := range m.addrs {
+		if own == a {
+			return dev, nil
 		}
 	}
-	if ip[0] == 127 && len(m.devices) > 0 {
+	if a.IsLoopback() && len(m.addrs) > 0 {
 		return 0, nil
 	}
 	return 0, syscall.ENODEV
 }
 
-func (m *Manager) taken(a addr) bool {
-	for _, other := range m.ports[a.port] {
-		if other.local.ip == a.ip || other.local.ip == (wire.IPv4{}) || a.ip == (wire.IPv4{}) {
+// taken reports whether an id is bound to a port number, at the same address or
+// at all.
+func (m *Manager) taken(a netip.AddrPort) bool {
+	for _, other := range m.ports[a.Port()] {
+		if own := other.local.Addr(); own == a.Addr() || own.IsUnspecified() || a.Addr().IsUnspecified() {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Manager) freePort(ip wire.IPv4) (uint16, bool) {
+// freePort chooses a port number that neither an id nor a connection has.
+func (m *Manager) freePort(a netip.Addr) (uint16, bool) {
 	for range lastEphemeral - firstEphemeral + 1 {
-		p := m.ephemeral
-		if m.ephemeral++; m.ephemeral < firstEphemeral {
-			m.ephemeral = firstEphemeral
+		p := m.nextEphemeral
+		if m.nextEphemeral++; m.nextEphemeral < firstEphemeral {
+			m.nextEphemeral = firstEphemeral
 		}
-		if !m.taken(addr{ip, p}) && !m.carriesData(p) {
+		if !m.taken(netip.AddrPortFrom(a, p)) && !m.carriesData(p) {
 			return p, true
 		}
 	}
 	return 0, false
 }
 
-// carriesData reports whether a connection uses a UDP port number: rdma_cm's
+// carriesData reports whether a connection has a UDP port number: rdma_cm's
 // numbers are UDP's.
 func (m *Manager) carriesData(port uint16) bool {
-	for dev := range m.devices {
-		if m.e.ConnAt(dev, port) != nil {
+	for dev := range m.addrs {
+		if m.net.ConnAt(dev, port) != nil {
 			return true
 		}
 	}
@@ -93,7 +93,8 @@ func (m *Manager) carriesData(port uint16) bool {
 }
 
 func (m *Manager) unbind(id *ID) {
-	list := m.ports[id.local.port]
+	port := id.local.Port()
+	list := m.ports[port]
 	for i, other := range list {
 		if other == id {
 			list = append(list[:i], list[i+1:]...)
@@ -101,103 +102,101 @@ func (m *Manager) unbind(id *ID) {
 		}
 	}
 	if len(list) == 0 {
-		delete(m.ports, id.local.port)
+		delete(m.ports, port)
 	} else {
-		m.ports[id.local.port] = list
+		m.ports[port] = list
 	}
 }
 
 // ResolveAddr finds the device and the next hop towards dst; ADDR_RESOLVED or
-// ADDR_ERROR follows. src may be zero.
-func (m *Manager) ResolveAddr(id *ID, src, dst abi.Addr, timeout engine.Time) error {
+// ADDR_ERROR follows. src may be 0.0.0.0; a timeout of 0 is none.
+func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Time) error {
 	if id.state != idle && id.state != bound {
 		return einval
 	}
-	ip, err := dst.IPv4()
-	if err != nil {
-		return err
+	if dst.Addr() == netip.IPv4Unspecified() { // Linux takes it for the local host
+		dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dst.Port())
 	}
-	from, err := src.IPv4()
-	if err != nil {
-		return err
-	}
-	to := addr{ip, dst.Port()}
-	if to.ip == (wire.IPv4{}) {
-		to.ip = wire.IPv4{127, 0, 0, 1} // as Linux takes it
-	}
-	dev, hop, local, err := m.route(id, from, to.ip)
+	r, err := m.route(id, src.Addr(), dst.Addr())
 	if err != nil {
 		return err
 	}
 	if id.state == idle {
-		if err := m.Bind(id, abi.AddrFrom4(local, src.Port())); err != nil {
+		if err := m.Bind(id, netip.AddrPortFrom(r.local, src.Port())); err != nil {
 			return err
 		}
 	}
-	id.local.ip, id.dev, id.peer, id.state = local, dev, to, resolving
-	if _, err := m.deviceOf(to.ip); err == nil {
-		id.onHost = true
-		m.soon(func() { m.addrResolved(id, wire.MAC{}, true) })
+	id.local = netip.AddrPortFrom(r.local, id.local.Port())
+	id.dev, id.peer, id.sameHost, id.state = r.dev, dst, r.sameHost, resolving
+	if r.sameHost {
+		m.after(0, func() { m.addrResolved(id, nil, true) })
 		return nil
 	}
 	if timeout > 0 {
-		m.e.SetTimer(id.timer, m.e.Now()+timeout)
+		m.net.Set(id.timer, m.net.Now()+timeout)
 	}
-	m.e.Resolve(dev, hop, func(mac wire.MAC, ok bool) {
-		m.soon(func() { m.addrResolved(id, mac, ok) })
+	m.net.Resolve(r.dev, r.hop, func(l Link, ok bool) {
+		m.after(0, func() { m.addrResolved(id, l, ok) })
 	})
 	return nil
 }
 
-// route chooses the device, the next hop and our address for a destination.
-func (m *Manager) route(id *ID, src, dst wire.IPv4) (dev int, hop, local wire.IPv4, err error) {
-	want := -1
+// route is the way to a destination.
+type route struct {
+	dev      int
+	local    netip.Addr // ours
+	hop      netip.Addr // the next, unless sameHost
+	sameHost bool
+}
+
+// route chooses the device, the next hop and our address for a destination. An
+// id that is bound to an address keeps to its device, and so does src.
+func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
+	only := -1
 	if id.state == bound && id.dev >= 0 {
-		want, src = id.dev, id.local.ip
-	} else if src != (wire.IPv4{}) {
-		if want, err = m.deviceOf(src); err != nil {
-			return 0, hop, local, err
+		only, src = id.dev, id.local.Addr()
+	} else if !src.IsUnspecified() {
+		if only, err = m.deviceOf(src); err != nil {
+			return r, err
 		}
 	}
 	if own, err := m.deviceOf(dst); err == nil {
-		local = dst
-		if src != (wire.IPv4{}) {
-			local = src
+		r = route{dev: own, local: dst, sameHost: true}
+		if !src.IsUnspecified() {
+			r.local = src
 		}
-		if want >= 0 {
-			own = want
+		if only >= 0 {
+			r.dev = only
 		}
-		return own, dst, local, nil
+		return r, nil
 	}
-	for i, d := range m.devices {
-		if want >= 0 && want != i {
+	for dev, own := range m.addrs {
+		if only >= 0 && only != dev {
 			continue
 		}
-		if hop, ok := m.e.NextHop(i, dst); ok {
-			return i, hop, d.IP, nil
+		if hop, ok := m.net.NextHop(dev, dst); ok {
+			return route{dev: dev, local: own, hop: hop}, nil
 		}
 	}
-	return 0, hop, local, syscall.ENETUNREACH
+	return r, syscall.ENETUNREACH
 }
 
-func (m *Manager) addrResolved(id *ID, mac wire.MAC, ok bool) {
-	if id.state != resolving || id.gone {
+func (m *Manager) addrResolved(id *ID, l Link, ok bool) {
+	if id.state != resolving {
 		return
 	}
-	m.e.SetTimer(id.timer, engine.Never)
+	m.net.Set(id.timer, clock.Never)
 	if !ok {
 		m.addrError(id, syscall.EHOSTUNREACH)
 		return
 	}
-	id.mac, id.state = mac, resolved
-	m.event(id, abi.CMAddrResolved, 0, nil)
+	id.terms.Link, id.state = l, resolved
+	m.deliver(id, Event{Kind: EventAddrResolved})
 }
-
-func (m *Manager) resolveTimeout(id *ID) { m.addrError(id, syscall.ETIMEDOUT) }
 
 func (m *Manager) addrError(id *ID, why syscall.Errno) {
 	id.state = bound
-	m.event(id, abi.CMAddrError, -int32(why), nil)
+	m.deliver(id, Event{Kind: EventAddrError, Err: why})
 }
 
 // ResolveRoute answers at once: the address's next hop is the route.
@@ -206,6 +205,6 @@ func (m *Manager) ResolveRoute(id *ID) error {
 		return einval
 	}
 	id.state = routed
-	m.soon(func() { m.event(id, abi.CMRouteResolved, 0, nil) })
+	m.after(0, func() { m.deliver(id, Event{Kind: EventRouteResolved}) })
 	return nil
 }

@@ -1,14 +1,17 @@
 package cm
 
 import (
-	"urdma/urdmad/engine"
-	"urdma/verbs/abi"
-	"urdma/wire"
+	"net/netip"
+
+	"urdma/urdmad/clock"
 )
+
+// Side says which side of a connection an id is.
+type Side uint8
 
 // Sides of an id.
 const (
-	SideNone = iota
+	SideNone Side = iota
 	SideActive
 	SidePassive
 )
@@ -17,13 +20,14 @@ const (
 type View struct {
 	State            string
 	Listening        bool
-	Side             int
-	Dev              int // -1: any
-	Local, Peer      abi.Addr
-	Created          engine.Time
+	Side             Side
+	Dev              int            // -1: any
+	Local, Peer      netip.AddrPort // not valid: none
+	Created          clock.Time
 	Backlog, Pending int // a listener's
 	Tries            int // repetitions of the handshake's last message
-	QP               *engine.QP
+	QP               QueuePair
+	Conn             Conn
 }
 
 var stateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved", routed: "routed",
@@ -31,32 +35,22 @@ var stateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving
 	connected: "connected", ended: "ended"}
 
 // View copies what is to be shown, on the worker's thread. QP is nil when the
-// client has destroyed it.
+// client has destroyed it, Conn when there is none.
 func (id *ID) View() View {
-	v := View{State: stateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local.abi(),
-		Peer: id.peer.abi(), Created: id.created, Backlog: id.backlog, Pending: id.pending, Tries: id.tries}
+	v := View{State: stateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
+		Created: id.created, Backlog: id.backlog, Pending: id.pending, Tries: id.tries, Conn: id.conn}
 	switch {
 	case id.parent != nil:
 		v.Side = SidePassive
-	case id.peer.ip != [4]byte{}:
+	case id.peer.IsValid():
 		v.Side = SideActive
 	}
-	if id.qp != nil && !id.qp.Gone() {
-		v.QP = id.qp
+	if qp := id.terms.QP; qp != nil && !qp.Gone() {
+		v.QP = qp
 	}
 	return v
 }
 
 // ListenerAt is the id that listens to requests for an address and port number
 // of ours, or nil; on the worker's thread.
-func (m *Manager) ListenerAt(ip wire.IPv4, port uint16) *ID { return m.listener(addr{ip, port}) }
-
-// Names reports whether either end of an id is at a host and port number, of
-// which a zero stands for any.
-func (id *ID) Names(ip wire.IPv4, port uint16) bool {
-	return id.local.is(ip, port) || id.peer.is(ip, port)
-}
-
-func (a addr) is(ip wire.IPv4, port uint16) bool {
-	return (ip == wire.IPv4{} || a.ip == ip) && (port == 0 || a.port == port)
-}
+func (m *Manager) ListenerAt(a netip.AddrPort) *ID { return m.listener(a) }

@@ -2,11 +2,10 @@ package cm
 
 import (
 	"log/slog"
+	"net/netip"
 	"syscall"
 
 	"urdma/urdmad/clock"
-	"urdma/urdmad/engine"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -26,53 +25,32 @@ const (
 	ended
 )
 
-// Channel is an rdma_cm event channel.
-type Channel struct {
-	Handle uint32
-	Socket *engine.EventSocket
-}
-
-// Owner makes handles for ids that appear by themselves: the passive side of a
-// connection request belongs to the client that listens.
-type Owner interface {
-	// Adopt gives a new id a handle of this client, or refuses it.
-	Adopt(id *ID) (handle uint32, ok bool)
-}
-
 // ID is an rdma_cm id.
 type ID struct {
-	Handle  uint32
-	Channel *Channel
+	Handle  uint32 // the owner's name for it
+	Channel Channel
 	Owner   Owner
-	PS      uint32 // enum rdma_port_space
 
-	state  state
-	dev    int // -1: any
-	local  addr
-	peer   addr
-	mac    wire.MAC
-	onHost bool // the peer is in this engine
-	conn   *engine.Conn
-	qp     *engine.QP
-	timer  *clock.Timer
-	tries  int
+	state     state
+	dev       int // -1: any
+	local     netip.AddrPort
+	peer      netip.AddrPort
+	sameHost  bool // the peer is an id of this urdmad
+	timer     *clock.Timer
+	tries     int // repetitions of the handshake's last message
+	created   clock.Time
+	destroyed bool
 
-	backlog int
-	pending int // children requested and neither accepted nor rejected
-	parent  *ID // listener of a passive id
-	peerID  *ID // the other end, for connections in this engine
+	backlog int // a listener's
+	pending int // a listener's children that were neither accepted nor rejected
+	parent  *ID // a passive id's listener
+	peerID  *ID // the other end, on the same host
 
-	rnrRetry uint8
-	offered  request // passive: what the peer asked for; active: what we ask for
-	answer   wire.TRPConnect
-	key      requestKey // in Manager.incoming, if asked
-	asked    bool
-	gone     bool
-	created  engine.Time
-
-	// Options of rdma_set_option(3).
-	TOS       uint8
-	ReuseAddr bool
+	conn    Conn
+	terms   Start           // what conn starts with, as far as it is settled
+	offered request         // active: what we ask for; passive: what the peer does
+	answer  wire.TRPConnect // passive
+	key     requestKey      // passive: in Manager.incoming until it is forgotten
 }
 
 // request is what a connection request says.
@@ -80,36 +58,40 @@ type request struct {
 	isn      wire.PSN
 	ird, ord uint16
 	private  []byte
+	extended bool
 	ext      wire.TRPExtension
-	hasExt   bool
 }
 
-type addr struct {
-	ip   wire.IPv4
-	port uint16
+// requestKey recognises another copy of a request.
+type requestKey struct {
+	dev  int
+	from netip.AddrPort
+	isn  wire.PSN
 }
 
-func (a addr) abi() abi.Addr { return abi.AddrFrom4(a.ip, a.port) }
-
-// Device is what cm must know of a port.
-type Device struct {
-	IP wire.IPv4
+// Config of a Manager. Addresses, here and in all calls, are not IPv4-mapped.
+type Config struct {
+	Network  Network
+	Log      *slog.Logger
+	Addrs    []netip.Addr // ours, by device number
+	Timeout  clock.Time   // how long a handshake is tried
+	MaxDepth uint16       // limit of IRD and ORD
 }
 
 // Manager holds every id of an urdmad.
 type Manager struct {
-	e         *engine.Engine
-	log       *slog.Logger
-	devices   []Device
-	ports     map[uint16][]*ID       // bound to a port number
-	incoming  map[requestKey]*ID     // passive ids by who asked
-	refused   map[requestKey]refusal // answers to repeat
-	lately    map[uint16]engine.Time // when a listener left a port number
-	ephemeral uint16
-	silent    bool // urdmad stops: see Silence
-	maxReads  uint16
-	giveUp    engine.Time
-	Stats     Stats
+	net           Network
+	log           *slog.Logger
+	addrs         []netip.Addr
+	ports         map[uint16][]*ID        // bound to a port number
+	incoming      map[requestKey]*ID      // passive ids by the request that made them
+	refused       map[requestKey]*Packet  // rejects to repeat
+	heldPorts     map[uint16]*clock.Timer // see holdPort
+	nextEphemeral uint16                  // where the search for a free port number goes on
+	silent        bool                    // see Silence
+	maxDepth      uint16
+	timeout       clock.Time
+	Stats         Stats
 }
 
 // Stats counts what happened to connections.
@@ -117,52 +99,37 @@ type Stats struct {
 	Requested, Accepted, Rejected, Refused, TimedOut, Established, Ended uint64
 }
 
-// refusal is a reject that may have been lost.
-type refusal struct {
-	mac     wire.MAC
-	local   uint16
-	private []byte
+// New returns a Manager without ids.
+func New(c Config) *Manager {
+	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
+		ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{}, refused: map[requestKey]*Packet{},
+		heldPorts: map[uint16]*clock.Timer{}, nextEphemeral: firstEphemeral}
 }
 
-// requestKey recognises a request that comes again.
-type requestKey struct {
-	dev  int
-	from addr
-	isn  wire.PSN
-}
-
-// New returns a Manager and makes it the engine's handler. giveUp is how long a
-// handshake is tried; maxReads limits IRD and ORD.
-func New(e *engine.Engine, log *slog.Logger, devices []Device, giveUp engine.Time, maxReads uint16) *Manager {
-	m := &Manager{e: e, log: log, devices: devices, ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{},
-		lately: map[uint16]engine.Time{}, refused: map[requestKey]refusal{},
-		ephemeral: firstEphemeral, maxReads: maxReads, giveUp: giveUp}
-	e.SetHandler(m)
-	return m
-}
+// SetTimeout changes how long handshakes are tried, those under way included.
+func (m *Manager) SetTimeout(t clock.Time) { m.timeout = t }
 
 // Create returns a new id on a channel.
-func (m *Manager) Create(owner Owner, ch *Channel, handle, ps uint32) *ID {
-	id := &ID{Handle: handle, Channel: ch, Owner: owner, PS: ps, dev: -1, created: m.e.Now()}
+func (m *Manager) Create(owner Owner, ch Channel) *ID {
+	id := &ID{Channel: ch, Owner: owner, dev: -1, created: m.net.Now()}
 	id.timer = clock.NewTimer(func() { m.tick(id) })
 	return id
 }
 
 // Destroy forgets an id. A connection it has ends; a request it has not
-// answered is rejected; requests that a listener has not answered too.
+// answered is rejected.
 func (m *Manager) Destroy(id *ID) {
-	if id.gone {
+	if id.destroyed {
 		return
 	}
-	id.gone = true
+	id.destroyed = true
 	switch id.state {
 	case requested:
-		m.refuse(id, nil)
+		m.reject(id, nil)
+	case listening:
+		m.holdPort(id.local.Port())
 	}
-	if id.state == listening {
-		m.listenerLeft(id.local.port)
-	}
-	m.e.SetTimer(id.timer, engine.Never)
+	m.net.Set(id.timer, clock.Never)
 	if id.conn != nil {
 		id.conn.Disconnect()
 	}
@@ -172,42 +139,13 @@ func (m *Manager) Destroy(id *ID) {
 }
 
 // Migrate moves an id's further events to another channel.
-func (m *Manager) Migrate(id *ID, ch *Channel) { id.Channel = ch }
+func (m *Manager) Migrate(id *ID, ch Channel) { id.Channel = ch }
 
-// Bound returns where an id is bound; dev is -1 for any.
-func (id *ID) Bound() (local abi.Addr, dev int) { return id.local.abi(), id.dev }
-
-// Conn is the id's connection, or nil.
-func (id *ID) Conn() *engine.Conn { return id.conn }
-
-// event delivers an event about id. fill may add to it.
-func (m *Manager) event(id *ID, kind uint32, status int32, fill func(*abi.CMEvent)) {
-	if id.gone || id.Channel == nil || m.silent {
-		return
-	}
-	ev := abi.CMEvent{Event: kind, Status: status, ID: id.Handle, Device: abi.NoDevice,
-		Local: id.local.abi(), Peer: id.peer.abi()}
-	if id.dev >= 0 {
-		ev.Device = uint32(id.dev)
-	}
-	if fill != nil {
-		fill(&ev)
-	}
-	m.e.SendEvent(id.Channel.Socket, abi.Bytes(&ev))
-}
-
-// Silence stops all events: urdmad is about to hang up on every client, one
-// after the other, and the first to go must not look to the others like a peer
-// that disconnected in good order.
-func (m *Manager) Silence() { m.silent = true }
-
-// soon runs fn later in this turn or in the next.
-func (m *Manager) soon(fn func()) { m.e.SetTimer(clock.NewTimer(fn), m.e.Now()) }
-
+// tick is an id's timer.
 func (m *Manager) tick(id *ID) {
 	switch id.state {
 	case resolving:
-		m.resolveTimeout(id)
+		m.addrError(id, syscall.ETIMEDOUT)
 	case connecting:
 		m.retryRequest(id)
 	case accepting:
@@ -215,21 +153,48 @@ func (m *Manager) tick(id *ID) {
 	}
 }
 
+// after runs fn once a time has passed; with 0, later in this turn or in the
+// next.
+func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn), m.net.Now()+d) }
+
+// forget: another copy of the request that made id is a new request.
 func (m *Manager) forget(id *ID) {
-	if id.asked {
+	if m.incoming[id.key] == id {
 		delete(m.incoming, id.key)
-		id.asked = false
 	}
 }
 
-// Len is how many entries the tables have: bound ids, requests not yet
-// forgotten, and refusals that may have to be repeated.
-func (m *Manager) Len() int { return len(m.ports) + len(m.incoming) + len(m.refused) }
+// Len is how many entries the tables have: bound ids, requests and rejects not
+// yet forgotten, and port numbers kept for a listener.
+func (m *Manager) Len() int {
+	return len(m.ports) + len(m.incoming) + len(m.refused) + len(m.heldPorts)
+}
 
+const einval = syscall.EINVAL
+
+// Pauses before a request or accept is repeated.
 const (
-	einval       = syscall.EINVAL
-	firstRetry   = engine.Time(50e6) // ns until a request or accept is repeated; doubles
-	longestRetry = engine.Time(1e9)
+	firstRetry = 50 * clock.Millisecond // doubles each time
+	maxRetry   = 1 * clock.Second
 )
 
-func retryAfter(tries int) engine.Time { return min(firstRetry<<min(tries, 10), longestRetry) }
+// retryAfter is the pause after so many repetitions.
+func retryAfter(tries int) clock.Time { return min(firstRetry<<min(tries, 10), maxRetry) }
+
+// timeSpent is how long so many repetitions have taken together.
+func timeSpent(tries int) (t clock.Time) {
+	for i := range tries {
+		t += retryAfter(i)
+	}
+	return t
+}
+
+// retry sets an id's timer for the next repetition; false if its time is up.
+func (m *Manager) retry(id *ID) bool {
+	if id.tries++; timeSpent(id.tries) >= m.timeout {
+		m.Stats.TimedOut++
+		return false
+	}
+	m.net.Set(id.timer, m.net.Now()+retryAfter(id.tries))
+	return true
+}

@@ -2,22 +2,23 @@ package control
 
 import (
 	"fmt"
+	"net/netip"
 	"syscall"
 	"time"
 
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
-	"urdma/wire"
 )
 
-// mostCaptures bounds the captures that run at once: each costs the poll loop a
+// maxCaptures bounds the captures that run at once: each costs the poll loop a
 // copy of every frame.
-const mostCaptures = 4
+const maxCaptures = 4
 
-// strangersRing bounds the ring of who does not see all, in bytes.
-const strangersRing = 16 << 20
+// maxOthersRing bounds the ring of who does not see all, in bytes.
+const maxOthersRing = 16 << 20
 
 // capture is one session's tap. Its methods run on the engine's thread.
 type capture struct {
@@ -42,7 +43,7 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
 	}
 	if !x.owner.seesAll() {
-		m.RingBytes = min(m.RingBytes, strangersRing)
+		m.RingBytes = min(m.RingBytes, maxOthersRing)
 	}
 	layout := ring.CaptureLayout(m.RingBytes)
 	memory, err := newSharedMemory("urdma-capture", int(layout.DataOffset+layout.DataBytes))
@@ -53,12 +54,12 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	c.ring.Init(memory.mem, &layout)
 	running := 0
 	x.do(func() {
-		if running = x.s.captures; running < mostCaptures {
+		if running = x.s.captures; running < maxCaptures {
 			x.s.captures++
 			x.s.Engine.AddTap(c)
 		}
 	})
-	if running >= mostCaptures {
+	if running >= maxCaptures {
 		memory.close()
 		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
 	}
@@ -98,8 +99,8 @@ func (c *capture) Begin(s *engine.Sight) bool {
 		return false
 	}
 	kept := s.Frame
-	if most := c.filter.SnapBytes; most > 0 && int64(len(kept)) > int64(most) {
-		kept = kept[:most]
+	if limit := c.filter.SnapBytes; limit > 0 && int64(len(kept)) > int64(limit) {
+		kept = kept[:limit]
 	}
 	record := abi.CaptureRecord{TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
 	switch {
@@ -167,41 +168,36 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
 
 // ids are the rdma_cm ids that a frame is about.
 func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
+	ours, peer := sightEnds(s)
 	switch {
 	case s.Conn != nil:
-		return [2]*cm.ID{idOf(s.Conn), idOf(s.Conn.Peer())}
+		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Conn.Peer())}
 	case s.Local: // handshake
-		return [2]*cm.ID{c.s.CM.ListenerAt(s.OurIP, s.OurPort), c.s.CM.ListenerAt(s.PeerIP, s.PeerPort)}
+		return [2]*cm.ID{c.s.CM.ListenerAt(ours), c.s.CM.ListenerAt(peer)}
 	case s.OurPort != 0:
-		return [2]*cm.ID{c.s.CM.ListenerAt(s.OurIP, s.OurPort)}
+		return [2]*cm.ID{c.s.CM.ListenerAt(ours)}
 	}
 	return [2]*cm.ID{}
-}
-
-func idOf(c *engine.Conn) *cm.ID {
-	if c == nil {
-		return nil
-	}
-	id, _ := c.Owner.(*cm.ID)
-	return id
 }
 
 // hostMatches: an end named by UDP's numbers or by rdma_cm's, which differ for
 // the side that connected.
 func (c *capture) hostMatches(s *engine.Sight) bool {
-	ip, _ := c.filter.Host.IPv4() // startCapture has refused any other family
-	port := c.filter.Host.Port()
-	if ip == (wire.IPv4{}) && port == 0 {
+	want := captureHost(&c.filter)
+	ours, peer := sightEnds(s)
+	if isAt(ours, want) || isAt(peer, want) {
 		return true
 	}
-	for _, end := range [2]struct {
-		ip   wire.IPv4
-		port uint16
-	}{{s.OurIP, s.OurPort}, {s.PeerIP, s.PeerPort}} {
-		if (ip == wire.IPv4{} || ip == end.ip) && (port == 0 || port == end.port) {
-			return true
-		}
+	id := connect.IDOf(s.Conn)
+	if id == nil {
+		return false
 	}
-	id := idOf(s.Conn)
-	return id != nil && id.Names(ip, port)
+	v := id.View()
+	return isAt(v.Local, want) || isAt(v.Peer, want)
+}
+
+// isAt reports whether an end has an address and port number; 0.0.0.0 and 0
+// stand for any.
+func isAt(end, want netip.AddrPort) bool {
+	return (want.Addr().IsUnspecified() || end.Addr() == want.Addr()) && (want.Port() == 0 || end.Port() == want.Port())
 }

@@ -1,31 +1,38 @@
 package control
 
 import (
+	"net/netip"
 	"os"
 	"testing"
 
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
+// owned is what an id's connection has as its owner.
+type owned struct{ id *cm.ID }
+
+func (o owned) Owner() *cm.ID { return o.id }
+
 // TestCaptureFilter: each field of the filter alone, and what a stranger may see.
 func TestCaptureFilter(t *testing.T) {
 	e := engine.New(engine.Config{})
 	us, them := wire.IPv4{10, 9, 0, 1}, wire.IPv4{10, 9, 0, 2}
-	manager := cm.New(e, nil, []cm.Device{{IP: us}}, 1, 1)
+	manager := connect.New(e, cm.Config{Addrs: []netip.Addr{netip.AddrFrom4(us)}, Timeout: 1, MaxDepth: 1})
 	stranger := os.Getuid() + 1
 	mine := &Session{owner: owner{uid: os.Getuid(), pid: 100}}
 	theirs := &Session{owner: owner{uid: stranger, pid: 200}}
-	listener := manager.Create(theirs, nil, 1, abi.PSTCP)
-	if err := manager.Bind(listener, abi.AddrFrom4(us, 7471)); err != nil {
+	listener := manager.Create(theirs, nil)
+	if err := manager.Bind(listener, netip.AddrPortFrom(netip.AddrFrom4(us), 7471)); err != nil {
 		t.Fatal(err)
 	}
 	if err := manager.Listen(listener, 1); err != nil {
 		t.Fatal(err)
 	}
-	connection := func(x *Session) *engine.Conn { return &engine.Conn{Owner: manager.Create(x, nil, 2, abi.PSTCP)} }
+	connection := func(x *Session) *engine.Conn { return &engine.Conn{Owner: owned{manager.Create(x, nil)}} }
 	sights := map[string]engine.Sight{
 		"mine":      {Conn: connection(mine), OurIP: us, PeerIP: them, OurPort: 50000, PeerPort: 50001},
 		"theirs":    {Conn: connection(theirs), OurIP: us, PeerIP: them, OurPort: 50002, PeerPort: 50003, Dev: 1},

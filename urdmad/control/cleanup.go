@@ -65,7 +65,7 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 		case *contextObject:
 			o.async.Close()
 		case *cmChannelObject:
-			o.ch.Socket.Close()
+			o.socket.Close()
 		}
 	}
 	x.objects = nil

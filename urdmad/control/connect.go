@@ -5,14 +5,22 @@ import (
 	"syscall"
 	"time"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 )
 
-// cmChannelObject is an rdma_cm event channel.
+// cmChannelObject is an rdma_cm event channel: cm.Channel.
 type cmChannelObject struct {
-	ch *cm.Channel
+	x      *Session
+	socket *engine.EventSocket
+}
+
+// Deliver is cm.Channel's; on the engine's thread.
+func (c *cmChannelObject) Deliver(e *cm.Event) {
+	c.x.s.Engine.SendEvent(c.socket, abi.Bytes(abiEvent(e)))
 }
 
 func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {
@@ -22,11 +30,7 @@ func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() {
-		o := &cmChannelObject{ch: &cm.Channel{Socket: s}}
-		o.ch.Handle = x.add(o)
-		resp.Handle = o.ch.Handle
-	})
+	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x, socket: s}) })
 	return nil
 }
 
@@ -37,12 +41,12 @@ func (x *Session) cmDestroyChannel(m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		for _, v := range x.objects {
-			if id, ok := v.(*cm.ID); ok && id.Channel == c.ch {
+			if id, ok := v.(*cm.ID); ok && id.Channel == c {
 				err = syscall.EBUSY
 				return
 			}
 		}
-		c.ch.Socket.Close()
+		c.socket.Close()
 		delete(x.objects, m.Handle)
 	})
 	return err
@@ -54,13 +58,13 @@ func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
 		return err
 	}
 	switch m.PS {
-	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB:
+	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // one space of port numbers serves all
 	default:
 		return syscall.EPROTONOSUPPORT
 	}
 	var resp abi.HandleMessage
 	x.do(func() {
-		id := x.s.CM.Create(x, c.ch, 0, m.PS)
+		id := x.s.CM.Create(x, c)
 		id.Handle = x.add(id)
 		resp.Handle = id.Handle
 	})
@@ -70,11 +74,12 @@ func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
 
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
-func (x *Session) Adopt(id *cm.ID) (uint32, bool) {
+func (x *Session) Adopt(id *cm.ID) bool {
 	if x.ended {
-		return 0, false
+		return false
 	}
-	return x.add(id), true
+	id.Handle = x.add(id)
+	return true
 }
 
 // withID runs fn on the engine's thread with a handle's id.
@@ -100,10 +105,7 @@ func (x *Session) cmDestroyID(m *abi.HandleMessage, _ *reply) error {
 func boundReply(id *cm.ID, r *reply) {
 	var resp abi.CMBound
 	local, dev := id.Bound()
-	resp.Local, resp.Device = local, abi.NoDevice
-	if dev >= 0 {
-		resp.Device = uint32(dev)
-	}
+	resp.Local, resp.Device = abiAddr(local), abiDevice(dev)
 	*r = respond(&resp)
 }
 
@@ -115,10 +117,14 @@ const (
 	bindPause = 10 * time.Millisecond
 )
 
-func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) (err error) {
+func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) error {
+	addr, err := addrPort(m.Addr)
+	if err != nil {
+		return err
+	}
 	for range bindTries {
 		err = x.withID(m.ID, func(id *cm.ID) error {
-			err := x.s.CM.Bind(id, m.Addr)
+			err := x.s.CM.Bind(id, addr)
 			boundReply(id, r)
 			return err
 		})
@@ -131,8 +137,16 @@ func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) (err error) {
 }
 
 func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
+	src, err := addrPort(m.Src)
+	if err != nil {
+		return err
+	}
+	dst, err := addrPort(m.Dst)
+	if err != nil {
+		return err
+	}
 	return x.withID(m.ID, func(id *cm.ID) error {
-		err := x.s.CM.ResolveAddr(id, m.Src, m.Dst, engine.Time(m.TimeoutMS)*1e6)
+		err := x.s.CM.ResolveAddr(id, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
 		boundReply(id, r)
 		return err
 	})
@@ -151,7 +165,7 @@ func (x *Session) cmListen(m *abi.CMValueRequest, r *reply) error {
 }
 
 // pairOf is the queue pair that a connection parameter names; nil for none.
-func (x *Session) pairOf(p *abi.CMParam) (*engine.QP, error) {
+func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
 		return nil, syscall.EINVAL
 	}
@@ -162,7 +176,7 @@ func (x *Session) pairOf(p *abi.CMParam) (*engine.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.qp, nil
+	return connect.QueuePair(q.qp), nil
 }
 
 func (x *Session) cmConnect(m *abi.CMConnRequest, _ *reply) error {
@@ -171,7 +185,7 @@ func (x *Session) cmConnect(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Connect(id, qp, &m.Param)
+		return x.s.CM.Connect(id, qp, cmParam(&m.Param))
 	})
 }
 
@@ -181,7 +195,7 @@ func (x *Session) cmAccept(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Accept(id, qp, &m.Param)
+		return x.s.CM.Accept(id, qp, cmParam(&m.Param))
 	})
 }
 
@@ -209,15 +223,12 @@ const (
 )
 
 func (x *Session) cmSetOption(m *abi.CMSetOptionRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
+	return x.withID(m.ID, func(*cm.ID) error {
 		if m.Level != optionLevelID {
 			return syscall.ENOSYS
 		}
 		switch m.OptName {
-		case optionTOS:
-			id.TOS = uint8(m.Value)
-		case optionReuseAddr:
-			id.ReuseAddr = m.Value != 0
+		case optionTOS, optionReuseAddr: // taken, and of no effect
 		case optionAFOnly: // IPv4 is all there is
 		case optionAckTimeout:
 			if m.Value > 31 {
@@ -236,7 +247,7 @@ func (x *Session) cmMigrateID(m *abi.CMValueRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		x.s.CM.Migrate(id, c.ch)
+		x.s.CM.Migrate(id, c)
 		return nil
 	})
 }

@@ -29,7 +29,7 @@ const (
 
 // contextObject is an opened device.
 type contextObject struct {
-	birth
+	created
 	dev   int
 	async *engine.EventSocket
 	users int
@@ -37,7 +37,7 @@ type contextObject struct {
 
 // pdObject is a protection domain; its number is unique over all clients.
 type pdObject struct {
-	birth
+	created
 	number uint64
 	ctx    *contextObject
 	users  int

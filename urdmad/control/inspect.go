@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdma/inspect"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )
 
@@ -83,16 +83,16 @@ type gather struct {
 	s      *Server
 	viewer *owner
 	snap   *inspect.Snapshot
-	clock  clock
+	clock  wallClock
 }
 
-// clock turns the engine's time into the wall's.
-type clock struct {
+// wallClock turns the engine's time into the wall's.
+type wallClock struct {
 	wall time.Time
-	at   engine.Time
+	at   clock.Time
 }
 
-func (c clock) time(t engine.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
+func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
 func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot, error) {
 	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
@@ -103,7 +103,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 	g.ports()
 	var seen []*Session
 	err := g.ask(func() (more bool) {
-		g.clock = clock{time.Now(), s.Engine.Now()}
+		g.clock = wallClock{time.Now(), s.Engine.Now()}
 		g.engine()
 		for _, x := range s.attached {
 			if !g.snap.Restricted || x.owner.uid == viewer.uid {

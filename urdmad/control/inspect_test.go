@@ -19,6 +19,7 @@ import (
 	"urdma/dpdk/linked"
 	"urdma/urdma/inspect"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/worker"
@@ -85,7 +86,7 @@ func start(t testing.TB) *running {
 	e := engine.New(engine.Config{Log: log})
 	p := linked.OpenLoopback("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500)
 	e.AddPort(p, engine.Address{Prefix: ip})
-	ids := cm.New(e, log, []cm.Device{{IP: ip.Addr().As4()}}, 4e9, 16)
+	ids := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
 	if err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ func overLimit(setting string, limit uint64) error {
 func (s *Server) admit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if most := s.limits().Clients; most > 0 && s.clients >= most {
-		return fmt.Errorf("control: limits.clients is %d, and there are as many: %w", most, syscall.EDQUOT)
+	if limit := s.limits().Clients; limit > 0 && s.clients >= limit {
+		return fmt.Errorf("control: limits.clients is %d, and there are as many: %w", limit, syscall.EDQUOT)
 	}
 	s.clients++
 	return nil
@@ -50,8 +50,8 @@ func (s *Server) admit() error {
 
 // roomOnPort refuses a queue pair beyond a port's max_qp; on the engine's thread.
 func (s *Server) roomOnPort(dev int) error {
-	if most := s.Devices[dev].MaxQP; most > 0 && s.Devices[dev].pairs >= most {
-		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, most, s.Devices[dev].Name, syscall.ENOMEM)
+	if limit := s.Devices[dev].MaxQP; limit > 0 && s.Devices[dev].pairs >= limit {
+		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, limit, s.Devices[dev].Name, syscall.ENOMEM)
 	}
 	return nil
 }

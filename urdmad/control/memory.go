@@ -10,7 +10,7 @@ import (
 
 // mrObject is a memory region.
 type mrObject struct {
-	birth
+	created
 	pd     *pdObject
 	region *mem.Region
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/engine"
+	"urdma/urdmad/clock"
 )
 
 // owner is who is behind a session. name, line and since are set by HELLO
@@ -19,7 +19,7 @@ type owner struct {
 	pid, uid int    // as the kernel says; pid 0 in a PID namespace we can't see
 	name     string // as the client says
 	line     string // as /proc says
-	since    engine.Time
+	since    clock.Time
 }
 
 // nobody is the uid of a peer the kernel would not tell: it owns nothing.

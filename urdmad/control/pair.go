@@ -12,7 +12,7 @@ import (
 
 // qpObject is a queue pair with its rings.
 type qpObject struct {
-	birth
+	created
 	qp   *engine.QP
 	pd   *pdObject
 	ring *sharedMemory

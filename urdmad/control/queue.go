@@ -17,7 +17,7 @@ type channelObject struct {
 
 // cqObject is a completion queue with its ring.
 type cqObject struct {
-	birth
+	created
 	cq   *engine.CQ
 	ctx  *contextObject
 	ch   *channelObject

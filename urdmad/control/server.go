@@ -108,8 +108,8 @@ func (s *Server) Serve(l *net.UnixListener) error {
 func (s *Server) start(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if waiting := len(s.sessions) - s.clients; s.closing || waiting >= mostWaiting {
-		s.Log.Warn("connection refused", "connections that have not said HELLO", waiting, "limit", mostWaiting)
+	if waiting := len(s.sessions) - s.clients; s.closing || waiting >= maxWaiting {
+		s.Log.Warn("connection refused", "connections that have not said HELLO", waiting, "limit", maxWaiting)
 		c.Close()
 		return
 	}
@@ -129,9 +129,9 @@ func (s *Server) start(c *net.UnixConn) {
 	})
 }
 
-// mostWaiting bounds the connections that have not said HELLO: those that look
+// maxWaiting bounds the connections that have not said HELLO: those that look
 // inside, which must work when limits.clients is reached, and strangers'.
-const mostWaiting = 64
+const maxWaiting = 64
 
 // Clients is how many clients are connected.
 func (s *Server) Clients() int {

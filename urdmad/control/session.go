@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -216,10 +217,10 @@ func (x *Session) do(fn func()) {
 	<-done
 }
 
-// birth is when an object was made.
-type birth struct{ at engine.Time }
+// created is when an object was made.
+type created struct{ at clock.Time }
 
-func (b *birth) bear(now engine.Time) { b.at = now }
+func (c *created) setCreated(at clock.Time) { c.at = at }
 
 // add gives an object a handle that no live object of this client has. A
 // connection request adds one on the engine's thread at any time, also while
@@ -235,8 +236,8 @@ func (x *Session) add(v any) uint32 {
 		}
 		if _, taken := x.objects[x.next]; !taken {
 			x.objects[x.next] = v
-			if b, ok := v.(interface{ bear(engine.Time) }); ok {
-				b.bear(x.s.Engine.Now())
+			if c, ok := v.(interface{ setCreated(clock.Time) }); ok {
+				c.setCreated(x.s.Engine.Now())
 			}
 			return x.next
 		}

@@ -10,6 +10,7 @@ import (
 
 	"urdma/urdma/inspect"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -83,7 +84,7 @@ func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v a
 	case *channelObject:
 		c.EventsWaiting += o.socket.Pending()
 	case *cmChannelObject:
-		c.EventsWaiting += o.ch.Socket.Pending()
+		c.EventsWaiting += o.socket.Pending()
 	case *pdObject:
 		c.Domains++
 		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Owner: who, Number: o.number, Handle: handle,
@@ -180,24 +181,23 @@ var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive
 
 func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 	v := id.View()
-	local := v.Local.AddrPort().String()
 	if v.Listening {
 		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Owner: who, Handle: handle, Device: g.device(v.Dev),
-			Created: g.clock.time(v.Created), Local: local, Backlog: v.Backlog, Pending: v.Pending})
+			Created: g.clock.time(v.Created), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
 		return
 	}
 	n := inspect.Connection{Owner: who, Handle: handle, Device: g.device(v.Dev), Created: g.clock.time(v.Created),
 		State: v.State, Side: sides[v.Side], Tries: v.Tries}
-	if v.Local != (abi.Addr{}) {
-		n.Local = local
+	if v.Local.IsValid() {
+		n.Local = v.Local.String()
 	}
-	if v.Side != cm.SideNone {
-		n.Peer = v.Peer.AddrPort().String()
+	if v.Peer.IsValid() {
+		n.Peer = v.Peer.String()
 	}
-	if v.QP != nil {
-		n.QPN, n.Work = v.QP.QPN, work(&v.QP.Stats)
+	if qp := connect.EngineQP(v.QP); qp != nil {
+		n.QPN, n.Work = qp.QPN, work(&qp.Stats)
 	}
-	if c := id.Conn(); c != nil {
+	if c := connect.EngineConn(v.Conn); c != nil {
 		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
 		n.Path, n.Wire = wireState(c)
 	}

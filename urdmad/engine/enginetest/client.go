@@ -3,7 +3,6 @@ package enginetest
 import (
 	"fmt"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -26,25 +25,23 @@ type Client struct {
 	Section []byte // the doorbell memory
 	PD      uint64
 	Async   *Events
-	Channel *cm.Channel // rdma_cm events
 	Faults  []error
-	IDs     map[uint32]*cm.ID // adopted ones, by handle
 
-	events  *Events // of Channel
-	shared  []byte  // the client's own view of its file
+	shared  []byte // the client's own view of its file
 	used    int
-	handles uint32
-	seen    []abi.CMEvent // taken from events and not yet asked for
+	handles uint32 // of queues and queue pairs
+	ids     []*cm.ID
+	seen    []cm.Event // rdma_cm events that came and were not yet asked for
 }
 
-// NewClient connects a client; it has one protection domain and one rdma_cm
-// event channel.
+// NewClient connects a client; it has one protection domain and is its own
+// rdma_cm event channel.
 func (h *Host) NewClient() *Client {
 	t := h.World.T
 	t.Helper()
 	h.clients++
 	c := &Client{Host: h, PD: uint64(len(h.Name))<<32 | uint64(h.Name[0])<<16 | uint64(h.clients),
-		IDs: map[uint32]*cm.ID{}, Section: make([]byte, abi.Size[abi.Doorbells]())}
+		Section: make([]byte, abi.Size[abi.Doorbells]())}
 	self, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +60,7 @@ func (h *Host) NewClient() *Client {
 		t.Fatal(err)
 	}
 	c.Bells.Init(c.Section, 0)
-	c.Async, c.events = newEvents(t), newEvents(t)
-	c.Channel = &cm.Channel{Handle: 1, Socket: c.events.Engine}
+	c.Async = newEvents(t)
 	c.E = &engine.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients), Space: space,
 		Fault: func(err error) { c.Faults = append(c.Faults, err) }}
 	h.Do(func() { h.Engine.AddClient(c.E, c.Section) })
@@ -83,14 +79,6 @@ func newFile(fatalf func(string, ...any)) *os.File {
 		fatalf("seal: %v", err)
 	}
 	return os.NewFile(uintptr(fd), "client")
-}
-
-// Adopt is cm.Owner's.
-func (c *Client) Adopt(id *cm.ID) (uint32, bool) {
-	c.handles++
-	h := 1000 + c.handles
-	c.IDs[h] = id
-	return h, true
 }
 
 // Region is registered memory. Bytes is the client's view.
@@ -211,15 +199,9 @@ func (c *Client) Remove(qps ...*QP) {
 		q.Destroy()
 	}
 	c.Host.Do(func() {
-		for _, id := range c.IDs {
+		for _, id := range c.ids {
 			c.Host.CM.Destroy(id)
 		}
 		c.Host.Engine.RemoveClient(c.E)
 	})
-}
-
-// errno is what an errno value of the control side is.
-func errno(err error) syscall.Errno {
-	e, _ := err.(syscall.Errno)
-	return e
 }

@@ -8,7 +8,9 @@ import (
 
 	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/wire"
 )
@@ -36,7 +38,8 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	log := slog.New(slog.DiscardHandler)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
 		DeathTimeout: engine.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
-	h.CM = cm.New(h.Engine, log, []cm.Device{{IP: h.IP}}, engine.Time(w.opt.GiveUp), w.opt.MaxReads)
+	h.CM = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{netip.AddrFrom4(h.IP)},
+		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads})
 	return h
 }
 

@@ -1,87 +1,95 @@
 package enginetest
 
 import (
-	"syscall"
+	"bytes"
+	"net/netip"
 	"time"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/connect"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
 // NewID makes an rdma_cm id.
 func (c *Client) NewID() (id *cm.ID) {
-	c.handles++
-	h := c.handles
-	c.Host.Do(func() { id = c.Host.CM.Create(c, c.Channel, h, abi.PSTCP) })
-	c.IDs[h] = id
+	c.Host.Do(func() { id = c.Host.CM.Create(c, c) })
+	c.Adopt(id)
 	return id
 }
 
+// Adopt is cm.Owner's.
+func (c *Client) Adopt(id *cm.ID) bool {
+	c.ids = append(c.ids, id)
+	return true
+}
+
+// Deliver is cm.Channel's.
+func (c *Client) Deliver(e *cm.Event) {
+	ev := *e
+	ev.Param.PrivateData = bytes.Clone(e.Param.PrivateData)
+	c.seen = append(c.seen, ev)
+}
+
 // Event waits for the next rdma_cm event of the client, of a kind.
-func (c *Client) Event(kind uint32, within time.Duration) abi.CMEvent {
-	w := c.Host.World
-	w.T.Helper()
-	w.Until("rdma_cm event", within, func() bool { return c.peek() })
-	ev := c.seen[0]
-	c.seen = c.seen[1:]
-	if ev.Event != kind {
-		w.T.Fatalf("client %s: rdma_cm event %d (status %d), expected %d", c.E.Name, ev.Event, ev.Status, kind)
+func (c *Client) Event(kind cm.EventKind, within time.Duration) cm.Event {
+	c.Host.World.T.Helper()
+	ev := c.Any(within)
+	if ev.Kind != kind {
+		c.Host.World.T.Fatalf("client %s: rdma_cm event %v (%v), expected %v", c.E.Name, ev.Kind, ev.Err, kind)
 	}
 	return ev
 }
 
-func (c *Client) peek() bool {
-	for {
-		ev, ok := read[abi.CMEvent](c.events)
-		if !ok {
-			return len(c.seen) > 0
-		}
-		c.seen = append(c.seen, ev)
-	}
+// Any waits for the next rdma_cm event of any kind.
+func (c *Client) Any(within time.Duration) cm.Event {
+	c.Host.World.T.Helper()
+	c.Host.World.Until("rdma_cm event", within, func() bool { return len(c.seen) > 0 })
+	ev := c.seen[0]
+	c.seen = c.seen[1:]
+	return ev
 }
 
 // DrainEvents throws the rdma_cm events away that have come.
-func (c *Client) DrainEvents() {
-	c.peek()
-	c.seen = nil
-}
+func (c *Client) DrainEvents() { c.seen = nil }
 
 // NoEvent checks that no rdma_cm event waits.
 func (c *Client) NoEvent() {
 	c.Host.World.T.Helper()
-	if c.peek() {
-		c.Host.World.T.Fatalf("client %s: unexpected rdma_cm event %+v", c.E.Name, c.seen[0].Event)
+	if len(c.seen) > 0 {
+		c.Host.World.T.Fatalf("client %s: unexpected rdma_cm event %v", c.E.Name, c.seen[0].Kind)
 	}
+}
+
+// At is a socket address.
+func At(ip wire.IPv4, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), port)
 }
 
 // Listen listens on a port number of the client's host.
 func (c *Client) Listen(port uint16, backlog int) *cm.ID {
+	c.Host.World.T.Helper()
 	id := c.NewID()
-	var err error
-	c.Host.Do(func() {
-		if err = c.Host.CM.Bind(id, abi.AddrFrom4(c.Host.IP, port)); err == nil {
-			err = c.Host.CM.Listen(id, backlog)
+	c.must(func() error {
+		if err := c.Host.CM.Bind(id, At(c.Host.IP, port)); err != nil {
+			return err
 		}
+		return c.Host.CM.Listen(id, backlog)
 	})
-	if err != nil {
-		c.Host.World.T.Fatalf("listen: %v", err)
-	}
 	return id
 }
 
 // Resolve makes an id that has a route to a port of a host.
 func (c *Client) Resolve(ip wire.IPv4, port uint16) *cm.ID {
-	w := c.Host.World
-	w.T.Helper()
+	c.Host.World.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		return c.Host.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(ip, port), engine.Time(2e9))
+		return c.Host.CM.ResolveAddr(id, At(wire.IPv4{}, 0), At(ip, port), 2*clock.Second)
 	})
-	c.Event(abi.CMAddrResolved, 5*time.Second)
+	c.Event(cm.EventAddrResolved, 5*time.Second)
 	c.must(func() error { return c.Host.CM.ResolveRoute(id) })
-	c.Event(abi.CMRouteResolved, time.Second)
+	c.Event(cm.EventRouteResolved, time.Second)
 	return id
 }
 
@@ -95,23 +103,20 @@ func (c *Client) must(fn func() error) {
 }
 
 // Param makes connection parameters.
-func Param(reads uint8, private string) *abi.CMParam {
-	p := &abi.CMParam{ResponderResources: reads, InitiatorDepth: reads}
-	p.SetPrivate([]byte(private))
-	return p
+func Param(reads uint8, private string) *cm.Param {
+	return &cm.Param{ResponderResources: reads, InitiatorDepth: reads, PrivateData: []byte(private)}
 }
 
 // Connect sends the request of an id.
-func (c *Client) Connect(id *cm.ID, q *QP, p *abi.CMParam) {
+func (c *Client) Connect(id *cm.ID, q *QP, p *cm.Param) {
 	c.Host.World.T.Helper()
-	c.must(func() error { return c.Host.CM.Connect(id, q.Q, p) })
+	c.must(func() error { return c.Host.CM.Connect(id, connect.QueuePair(q.Q), p) })
 }
 
 // Accept accepts the request that made an id.
-func (c *Client) Accept(child uint32, q *QP, p *abi.CMParam) *cm.ID {
+func (c *Client) Accept(id *cm.ID, q *QP, p *cm.Param) *cm.ID {
 	c.Host.World.T.Helper()
-	id := c.IDs[child]
-	c.must(func() error { return c.Host.CM.Accept(id, q.Q, p) })
+	c.must(func() error { return c.Host.CM.Accept(id, connect.QueuePair(q.Q), p) })
 	return id
 }
 
@@ -129,17 +134,17 @@ func Join(a, b *QP, reads uint8) (*cm.ID, *cm.ID) {
 	w.T.Helper()
 	port := uint16(7000 + w.Rand.IntN(1000))
 	l := b.Client.Listen(port, 8)
-	param := func(private string) *abi.CMParam {
+	param := func(private string) *cm.Param {
 		p := Param(reads, private)
 		p.RNRRetryCount = w.opt.RNRRetry
 		return p
 	}
 	ida := a.Client.Resolve(b.Client.Host.IP, port)
 	a.Client.Connect(ida, a, param("hello"))
-	ev := b.Client.Event(abi.CMConnectRequest, 10*time.Second)
+	ev := b.Client.Event(cm.EventConnectRequest, 10*time.Second)
 	idb := b.Client.Accept(ev.Child, b, param("welcome"))
-	a.Client.Event(abi.CMEstablished, 10*time.Second)
-	b.Client.Event(abi.CMEstablished, 10*time.Second)
+	a.Client.Event(cm.EventEstablished, 10*time.Second)
+	b.Client.Event(cm.EventEstablished, 10*time.Second)
 	b.Client.Destroy(l)
 	return ida, idb
 }
@@ -155,16 +160,4 @@ func (w *World) Pair(local bool, c *abi.QPCap) (a, b *QP) {
 	a, b = w.A.NewClient().NewQP(c), other.NewClient().NewQP(c)
 	Join(a, b, 16)
 	return a, b
-}
-
-// ErrnoOf is the errno of a refusal.
-func ErrnoOf(err error) syscall.Errno { return errno(err) }
-
-// Any waits for the next rdma_cm event of any kind.
-func (c *Client) Any(within time.Duration) abi.CMEvent {
-	c.Host.World.T.Helper()
-	c.Host.World.Until("rdma_cm event", within, c.peek)
-	ev := c.seen[0]
-	c.seen = c.seen[1:]
-	return ev
 }

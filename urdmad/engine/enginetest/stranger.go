@@ -5,7 +5,6 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/cm"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -143,7 +142,7 @@ func (s *Stranger) Dial(q *QP, reads uint16, extended bool) *Line {
 	listener := q.Client.Listen(7999, 8)
 	l := &Line{S: s, Ours: 40000 + uint16(s.w.Rand.IntN(9000)), PSN: wire.PSN(s.w.Rand.Uint32()), Extended: extended}
 	s.SendFrame(s.Datagram(l.Ours, 7999, l.Request(reads)))
-	ev := q.Client.Event(abi.CMConnectRequest, time.Second)
+	ev := q.Client.Event(cm.EventConnectRequest, time.Second)
 	l.ID = q.Client.Accept(ev.Child, q, Param(uint8(reads), "yes"))
 	d := s.Await("accept", func(d *Datagram) bool { return d.Op() == wire.OpAccept })
 	var t wire.TRP
@@ -156,7 +155,7 @@ func (s *Stranger) Dial(q *QP, reads uint16, extended bool) *Line {
 	}
 	l.Theirs, l.Ack, l.Cookie = d.Frame.SrcPort, t.PSN, l.Accept.Ext.Cookie
 	l.Send(wire.OpData, l.PSN, nil)
-	q.Client.Event(abi.CMEstablished, time.Second)
+	q.Client.Event(cm.EventEstablished, time.Second)
 	q.Client.Destroy(listener)
 	return l
 }

@@ -14,20 +14,20 @@ import (
 
 // Options of a World. The zero value is a fast, faultless network.
 type Options struct {
-	Seed         uint64
-	MTU          int         // 1500
-	Path         linked.Path // both directions
-	Plain        bool        // connections without the extensions
-	Window       int         // segments
-	DeathTimeout time.Duration
-	GiveUp       time.Duration // of handshakes
-	MaxReads     uint16        // 16
-	RNRRetry     uint8         // rnr_retry_count of both sides
-	NearWrap     bool          // initial PSNs often lie just before 2^32
-	Checksum     bool          // the ports compute checksums
-	Immediate    bool          // place Writes as they come
-	TxRing       int           // frames a port takes before it is full
-	Pipe         bool          // a Pipe for measuring in place of the network
+	Seed           uint64
+	MTU            int         // 1500
+	Path           linked.Path // both directions
+	Plain          bool        // connections without the extensions
+	Window         int         // segments
+	DeathTimeout   time.Duration
+	ConnectTimeout time.Duration // of handshakes
+	MaxReads       uint16        // 16
+	RNRRetry       uint8         // rnr_retry_count of both sides
+	NearWrap       bool          // initial PSNs often lie just before 2^32
+	Checksum       bool          // the ports compute checksums
+	Immediate      bool          // place Writes as they come
+	TxRing         int           // frames a port takes before it is full
+	Pipe           bool          // a Pipe for measuring in place of the network
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
@@ -61,8 +61,8 @@ func New(t testing.TB, o Options) *World {
 	if o.MaxReads == 0 {
 		o.MaxReads = 16
 	}
-	if o.GiveUp == 0 {
-		o.GiveUp = 4 * time.Second
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = 4 * time.Second
 	}
 	old := debug.SetPanicOnFault(true) // as a worker's thread has it
 	t.Cleanup(func() { debug.SetPanicOnFault(old) })

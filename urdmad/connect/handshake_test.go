@@ -1,4 +1,4 @@
-package cm_test
+package connect_test
 
 import (
 	"net/netip"
@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"urdma/dpdk/linked"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -56,21 +58,21 @@ func TestPrivateDataAndDepths(t *testing.T) {
 		p := enginetest.Param(5, long)
 		p.InitiatorDepth = 3
 		ca.Connect(id, a, p)
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
-		if string(ev.Param.Private()) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
-			t.Errorf("request: %d bytes, responder %d, initiator %d", ev.Param.PrivateDataLen, ev.Param.ResponderResources, ev.Param.InitiatorDepth)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
+		if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
+			t.Errorf("request: %d bytes, responder %d, initiator %d", len(ev.Param.PrivateData), ev.Param.ResponderResources, ev.Param.InitiatorDepth)
 		}
-		if ev.Param.QPNum != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.AddrPort().Addr() != netip.AddrFrom4(ca.Host.IP) {
-			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPNum, ev.Local, ev.Peer)
+		if ev.Param.QPN != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.Addr() != netip.AddrFrom4(ca.Host.IP) {
+			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPN, ev.Local, ev.Peer)
 		}
 		answer := enginetest.Param(2, "ok")
 		answer.InitiatorDepth = 200
 		cb.Accept(ev.Child, b, answer)
-		ev = ca.Event(abi.CMEstablished, time.Second)
-		if string(ev.Param.Private()) != "ok" || ev.Param.QPNum != b.Q.QPN {
-			t.Errorf("established: %q, QPN %d, expected %d", ev.Param.Private(), ev.Param.QPNum, b.Q.QPN)
+		ev = ca.Event(cm.EventEstablished, time.Second)
+		if string(ev.Param.PrivateData) != "ok" || ev.Param.QPN != b.Q.QPN {
+			t.Errorf("established: %q, QPN %d, expected %d", ev.Param.PrivateData, ev.Param.QPN, b.Q.QPN)
 		}
-		cb.Event(abi.CMEstablished, time.Second)
+		cb.Event(cm.EventEstablished, time.Second)
 		if c, d := a.Q.Conn(), b.Q.Conn(); c.ORD != 2 || c.IRD != 5 || d.IRD != 2 || d.ORD != 5 {
 			t.Errorf("in force: a serves %d, opens %d; b serves %d, opens %d", c.IRD, c.ORD, d.IRD, d.ORD)
 		}
@@ -87,8 +89,8 @@ func TestReject(t *testing.T) {
 		for _, how := range []string{"reject", "destroy"} {
 			id := ca.Resolve(cb.Host.IP, 7000)
 			ca.Connect(id, a, enginetest.Param(1, "hi"))
-			ev := cb.Event(abi.CMConnectRequest, time.Second)
-			child := cb.IDs[ev.Child]
+			ev := cb.Event(cm.EventConnectRequest, time.Second)
+			child := ev.Child
 			if how == "destroy" {
 				cb.Destroy(child)
 			} else {
@@ -98,9 +100,9 @@ func TestReject(t *testing.T) {
 					}
 				})
 			}
-			ev = ca.Event(abi.CMRejected, time.Second)
-			if got := string(ev.Param.Private()); how == "reject" && got != "no thanks" || ev.Status != -int32(syscall.ECONNREFUSED) {
-				t.Errorf("%s: private data %q, status %d", how, got, ev.Status)
+			ev = ca.Event(cm.EventRejected, time.Second)
+			if got := string(ev.Param.PrivateData); how == "reject" && got != "no thanks" || ev.Err != syscall.ECONNREFUSED {
+				t.Errorf("%s: private data %q, %v", how, got, ev.Err)
 			}
 			ca.Destroy(id)
 		}
@@ -116,7 +118,7 @@ func TestNobodyListens(t *testing.T) {
 		ca, cb := ends(w, local)
 		id := ca.Resolve(cb.Host.IP, 7000)
 		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
-		ca.Event(abi.CMRejected, time.Second)
+		ca.Event(cm.EventRejected, time.Second)
 	})
 }
 
@@ -148,20 +150,20 @@ func TestLostHandshake(t *testing.T) {
 				}
 				port.SetPath(dropFirst(c.op, 3, plain))
 				ca.Connect(id, a, enginetest.Param(1, ""))
-				ev := cb.Event(abi.CMConnectRequest, 5*time.Second)
+				ev := cb.Event(cm.EventConnectRequest, 5*time.Second)
 				if c.reject {
-					cb.Host.Do(func() { _ = cb.Host.CM.Reject(cb.IDs[ev.Child], []byte("no")) })
+					cb.Host.Do(func() { _ = cb.Host.CM.Reject(ev.Child, []byte("no")) })
 					if c.destroyed {
-						cb.Destroy(cb.IDs[ev.Child])
+						cb.Destroy(ev.Child)
 					}
-					ev := ca.Event(abi.CMRejected, 5*time.Second)
-					if string(ev.Param.Private()) != "no" {
-						t.Errorf("private data %q", ev.Param.Private())
+					ev := ca.Event(cm.EventRejected, 5*time.Second)
+					if string(ev.Param.PrivateData) != "no" {
+						t.Errorf("private data %q", ev.Param.PrivateData)
 					}
 				} else {
 					cb.Accept(ev.Child, b, enginetest.Param(1, ""))
-					ca.Event(abi.CMEstablished, 5*time.Second)
-					cb.Event(abi.CMEstablished, 5*time.Second)
+					ca.Event(cm.EventEstablished, 5*time.Second)
+					cb.Event(cm.EventEstablished, 5*time.Second)
 					w.SetPath(linked.Path{})
 					w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(time.Second)
 				}
@@ -176,16 +178,16 @@ func TestLostHandshake(t *testing.T) {
 // TestSilence: handshakes that nobody answers end with UNREACHABLE, on both
 // sides, after the time they were given.
 func TestSilence(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 5, GiveUp: 3 * time.Second})
+	w := enginetest.New(t, enginetest.Options{Seed: 5, ConnectTimeout: 3 * time.Second})
 	ca, cb := ends(w, false)
 	a := ca.NewQP(nil)
 	id := ca.Resolve(cb.Host.IP, 7000)
 	w.B.Stop()
 	start := w.Now()
 	ca.Connect(id, a, enginetest.Param(1, ""))
-	ev := ca.Event(abi.CMUnreachable, 10*time.Second)
-	if ev.Status != -int32(syscall.ETIMEDOUT) {
-		t.Errorf("status %d", ev.Status)
+	ev := ca.Event(cm.EventUnreachable, 10*time.Second)
+	if ev.Err != syscall.ETIMEDOUT {
+		t.Errorf("%v", ev.Err)
 	}
 	if took := time.Duration(w.Now() - start); took < 2*time.Second || took > 5*time.Second {
 		t.Errorf("given up after %v", took)
@@ -197,19 +199,19 @@ func TestSilence(t *testing.T) {
 
 func TestSilenceAfterAccept(t *testing.T) {
 	for _, giveUp := range []time.Duration{2 * time.Second, 20 * time.Second} { // before and after the death time-out
-		w := enginetest.New(t, enginetest.Options{Seed: 6, GiveUp: giveUp, DeathTimeout: 4 * time.Second})
+		w := enginetest.New(t, enginetest.Options{Seed: 6, ConnectTimeout: giveUp, DeathTimeout: 4 * time.Second})
 		ca, cb := ends(w, false)
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 4)
 		id := ca.Resolve(cb.Host.IP, 7000)
 		ca.Connect(id, a, enginetest.Param(1, ""))
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		w.A.Stop()
 		b.PostRecv(5)
 		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
-		got := cb.Event(abi.CMUnreachable, 30*time.Second)
-		if got.Status != -int32(syscall.ETIMEDOUT) {
-			t.Errorf("status %d", got.Status)
+		got := cb.Event(cm.EventUnreachable, 30*time.Second)
+		if got.Err != syscall.ETIMEDOUT {
+			t.Errorf("%v", got.Err)
 		}
 		w.Pass(3 * time.Second)
 		if got := b.Recv.Poll(); len(got) != 1 || got[0].Status != abi.StatusWRFlushErr {
@@ -234,13 +236,13 @@ func TestBacklog(t *testing.T) {
 			ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
 		}
 		w.Pass(500 * time.Millisecond)
-		first, second := cb.Event(abi.CMConnectRequest, time.Second), cb.Event(abi.CMConnectRequest, time.Second)
+		first, second := cb.Event(cm.EventConnectRequest, time.Second), cb.Event(cm.EventConnectRequest, time.Second)
 		cb.NoEvent()
 		cb.Accept(first.Child, cb.NewQP(nil), enginetest.Param(1, ""))
-		cb.Destroy(cb.IDs[second.Child])
-		cb.Event(abi.CMEstablished, time.Second)
+		cb.Destroy(second.Child)
+		cb.Event(cm.EventEstablished, time.Second)
 		for range 2 {
-			ev := cb.Event(abi.CMConnectRequest, 2*time.Second)
+			ev := cb.Event(cm.EventConnectRequest, 2*time.Second)
 			cb.Accept(ev.Child, cb.NewQP(nil), enginetest.Param(1, ""))
 		}
 	})
@@ -249,14 +251,14 @@ func TestBacklog(t *testing.T) {
 // TestBacklogForEver: a listener that never answers makes the caller give up.
 func TestBacklogForEver(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
-		w := enginetest.New(t, enginetest.Options{Seed: 8, GiveUp: 2 * time.Second})
+		w := enginetest.New(t, enginetest.Options{Seed: 8, ConnectTimeout: 2 * time.Second})
 		ca, cb := ends(w, local)
 		cb.Listen(7000, 1)
 		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
-		cb.Event(abi.CMConnectRequest, time.Second)
+		cb.Event(cm.EventConnectRequest, time.Second)
 		ca2 := w.A.NewClient()
 		ca2.Connect(ca2.Resolve(cb.Host.IP, 7000), ca2.NewQP(nil), enginetest.Param(1, ""))
-		ca2.Event(abi.CMUnreachable, 10*time.Second)
+		ca2.Event(cm.EventUnreachable, 10*time.Second)
 	})
 }
 
@@ -269,10 +271,10 @@ func TestQueuePairGone(t *testing.T) {
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 2)
 		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		a.Destroy()
 		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
-		ca.Event(abi.CMConnectError, time.Second)
+		ca.Event(cm.EventConnectError, time.Second)
 		w.Pass(10 * time.Second)
 		cb.Host.Do(func() {})
 		if !cbEnded(cb) {
@@ -287,7 +289,7 @@ func TestQueuePairGone(t *testing.T) {
 // cbEnded takes one event and says whether it tells of an end.
 func cbEnded(c *enginetest.Client) bool {
 	ev := c.Any(time.Second)
-	return ev.Event == abi.CMUnreachable || ev.Event == abi.CMConnectError || ev.Event == abi.CMDisconnected
+	return ev.Kind == cm.EventUnreachable || ev.Kind == cm.EventConnectError || ev.Kind == cm.EventDisconnected
 }
 
 // TestRequesterGone: an id destroyed while its request is under way: an accept
@@ -300,7 +302,7 @@ func TestRequesterGone(t *testing.T) {
 		cb.Listen(7000, 2)
 		id := ca.Resolve(cb.Host.IP, 7000)
 		ca.Connect(id, a, enginetest.Param(1, ""))
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		ca.Destroy(id)
 		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
 		start := w.Now()
@@ -312,7 +314,7 @@ func TestRequesterGone(t *testing.T) {
 		}
 		ca.NoEvent()
 		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, "")) // the queue pair is free again
-		cb.Event(abi.CMConnectRequest, time.Second)
+		cb.Event(cm.EventConnectRequest, time.Second)
 	})
 }
 
@@ -323,12 +325,12 @@ func TestImpossibleAccept(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		op          wire.TRPOp
-		from        int    // which field: bytes behind the extension block's start
-		asked, side uint32 // events; 0: none
+		from        int          // which field: bytes behind the extension block's start
+		asked, side cm.EventKind // events; 0: none
 	}{
-		{"accept without segments", wire.OpAccept, 12, abi.CMConnectError, abi.CMDisconnected},
-		{"accept without window", wire.OpAccept, 14, abi.CMConnectError, abi.CMDisconnected},
-		{"request without segments", wire.OpRequest, 12, abi.CMRejected, 0},
+		{"accept without segments", wire.OpAccept, 12, cm.EventConnectError, cm.EventDisconnected},
+		{"accept without window", wire.OpAccept, 14, cm.EventConnectError, cm.EventDisconnected},
+		{"request without segments", wire.OpRequest, 12, cm.EventRejected, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 12})
@@ -351,10 +353,10 @@ func TestImpossibleAccept(t *testing.T) {
 			start := w.Now()
 			ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
 			if c.op == wire.OpAccept {
-				ev := cb.Event(abi.CMConnectRequest, time.Second)
+				ev := cb.Event(cm.EventConnectRequest, time.Second)
 				cb.Accept(ev.Child, b, enginetest.Param(1, ""))
 			}
-			if ev := ca.Event(c.asked, time.Second); ev.Status == 0 {
+			if ev := ca.Event(c.asked, time.Second); ev.Err == 0 {
 				t.Error("the event has no status")
 			}
 			if c.side != 0 && !cbEnded(cb) {
@@ -377,9 +379,9 @@ func TestDisconnectRefusesRequest(t *testing.T) {
 		ca, cb := ends(w, local)
 		cb.Listen(7000, 2)
 		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
-		cb.Disconnect(cb.IDs[ev.Child])
-		ca.Event(abi.CMRejected, time.Second)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
+		cb.Disconnect(ev.Child)
+		ca.Event(cm.EventRejected, time.Second)
 	})
 }
 
@@ -388,7 +390,7 @@ func TestBindErrors(t *testing.T) {
 	c := w.A.NewClient()
 	bind := func(ip wire.IPv4, port uint16) (got error) {
 		id := c.NewID()
-		w.A.Do(func() { got = w.A.CM.Bind(id, abi.AddrFrom4(ip, port)) })
+		w.A.Do(func() { got = w.A.CM.Bind(id, enginetest.At(ip, port)) })
 		return got
 	}
 	steps := []struct {
@@ -422,8 +424,8 @@ func TestWrongState(t *testing.T) {
 	}
 	id := c.NewID()
 	w.A.Do(func() {
-		bad("connect idle", m.Connect(id, q.Q, p))
-		bad("accept idle", m.Accept(id, q.Q, p))
+		bad("connect idle", m.Connect(id, connect.QueuePair(q.Q), p))
+		bad("accept idle", m.Accept(id, connect.QueuePair(q.Q), p))
 		bad("reject idle", m.Reject(id, nil))
 		bad("disconnect idle", m.Disconnect(id))
 		bad("route idle", m.ResolveRoute(id))
@@ -431,14 +433,14 @@ func TestWrongState(t *testing.T) {
 	l := c.Listen(7000, 1)
 	w.A.Do(func() {
 		bad("listen twice", m.Listen(l, 1))
-		bad("connect listening", m.Connect(l, q.Q, p))
-		bad("resolve listening", m.ResolveAddr(l, abi.Addr{}, abi.AddrFrom4(b.Host.IP, 1), 0))
-		bad("bind twice", m.Bind(l, abi.Addr{}))
+		bad("connect listening", m.Connect(l, connect.QueuePair(q.Q), p))
+		bad("resolve listening", m.ResolveAddr(l, enginetest.At(wire.IPv4{}, 0), enginetest.At(b.Host.IP, 1), 0))
+		bad("bind twice", m.Bind(l, enginetest.At(wire.IPv4{}, 0)))
 	})
 	r := c.Resolve(b.Host.IP, 7000)
 	w.A.Do(func() { bad("connect without a queue pair", m.Connect(r, nil, p)) })
 	a, x := w.Pair(false, nil)
-	w.A.Do(func() { bad("connect a connected queue pair", m.Connect(r, a.Q, p)) })
+	w.A.Do(func() { bad("connect a connected queue pair", m.Connect(r, connect.QueuePair(a.Q), p)) })
 	_ = x
 }
 
@@ -451,20 +453,20 @@ func TestUnresolved(t *testing.T) {
 		id := c.NewID()
 		start := w.Now()
 		w.A.Do(func() {
-			if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(wire.IPv4{10, 0, 0, 99}, 1), engine.Time(limit)); err != nil {
+			if err := w.A.CM.ResolveAddr(id, enginetest.At(wire.IPv4{}, 0), enginetest.At(wire.IPv4{10, 0, 0, 99}, 1), clock.Time(limit)); err != nil {
 				t.Error(err)
 			}
 		})
-		ev := c.Event(abi.CMAddrError, 5*time.Second)
+		ev := c.Event(cm.EventAddrError, 5*time.Second)
 		if took := time.Duration(w.Now() - start); took > limit+time.Millisecond || took > 1500*time.Millisecond {
-			t.Errorf("limit %v: heard after %v (status %d)", limit, took, ev.Status)
+			t.Errorf("limit %v: heard after %v (%v)", limit, took, ev.Err)
 		}
 		w.Pass(3 * time.Second)
 		c.NoEvent()
 	}
 	id := c.NewID()
 	w.A.Do(func() {
-		if err := w.A.CM.ResolveAddr(id, abi.Addr{}, abi.AddrFrom4(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
+		if err := w.A.CM.ResolveAddr(id, enginetest.At(wire.IPv4{}, 0), enginetest.At(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
 			t.Errorf("an address without a route: %v", err)
 		}
 	})
@@ -481,13 +483,13 @@ func TestPortNumbersNeverCollide(t *testing.T) {
 	for range 100 {
 		a, b, c, d := ca.NewQP(small), cb.NewQP(small), ca.NewQP(small), cb.NewQP(small)
 		cb.Connect(cb.Resolve(ca.Host.IP, 7000), b, enginetest.Param(1, "")) // takes a data port of A
-		ca.Accept(ca.Event(abi.CMConnectRequest, time.Second).Child, a, enginetest.Param(1, ""))
-		cb.Event(abi.CMEstablished, time.Second)
-		ca.Event(abi.CMEstablished, time.Second)
+		ca.Accept(ca.Event(cm.EventConnectRequest, time.Second).Child, a, enginetest.Param(1, ""))
+		cb.Event(cm.EventEstablished, time.Second)
+		ca.Event(cm.EventEstablished, time.Second)
 		ca.Connect(ca.Resolve(cb.Host.IP, 7000), c, enginetest.Param(1, "")) // takes a source port of A
-		cb.Accept(cb.Event(abi.CMConnectRequest, time.Second).Child, d, enginetest.Param(1, ""))
-		ca.Event(abi.CMEstablished, time.Second)
-		cb.Event(abi.CMEstablished, time.Second)
+		cb.Accept(cb.Event(cm.EventConnectRequest, time.Second).Child, d, enginetest.Param(1, ""))
+		ca.Event(cm.EventEstablished, time.Second)
+		cb.Event(cm.EventEstablished, time.Second)
 	}
 }
 
@@ -500,20 +502,20 @@ func TestManyIDs(t *testing.T) {
 	for range 50 {
 		id := ca.Resolve(cb.Host.IP, 7000)
 		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
-		ev := cb.Event(abi.CMConnectRequest, time.Second)
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		switch w.Rand.IntN(3) {
 		case 0:
-			cb.Destroy(cb.IDs[ev.Child])
-			ca.Event(abi.CMRejected, time.Second)
+			cb.Destroy(ev.Child)
+			ca.Event(cm.EventRejected, time.Second)
 		case 1:
 			cb.Accept(ev.Child, cb.NewQP(nil), enginetest.Param(1, ""))
-			ca.Event(abi.CMEstablished, time.Second)
-			cb.Event(abi.CMEstablished, time.Second)
-			cb.Destroy(cb.IDs[ev.Child])
-			ca.Event(abi.CMDisconnected, time.Second)
+			ca.Event(cm.EventEstablished, time.Second)
+			cb.Event(cm.EventEstablished, time.Second)
+			cb.Destroy(ev.Child)
+			ca.Event(cm.EventDisconnected, time.Second)
 		case 2:
 			ca.Destroy(id)
-			cb.Destroy(cb.IDs[ev.Child])
+			cb.Destroy(ev.Child)
 		}
 		ca.Destroy(id)
 	}

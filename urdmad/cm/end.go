@@ -1,0 +1,69 @@
+package cm
+
+import (
+	"syscall"
+
+	"urdma/urdmad/clock"
+)
+
+// EndReason says how a connection ended.
+type EndReason uint8
+
+// Reasons of Manager.Closed.
+const (
+	EndOrderly EndReason = iota // by one of the two sides, or by a Terminate
+	EndSilent                   // the peer was silent for too long
+)
+
+// Established: the peer of a passive id acknowledged our accept.
+func (m *Manager) Established(id *ID) {
+	if id.state != accepting {
+		return
+	}
+	m.net.Set(id.timer, clock.Never)
+	id.state = connected
+	m.Stats.Established++
+	m.deliver(id, Event{Kind: EventEstablished, Param: Param{ResponderResources: clamp8(id.terms.IRD),
+		InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(id.offered.ext.QPN)}})
+}
+
+// Closed: the connection of an id is over.
+func (m *Manager) Closed(id *ID, why EndReason) {
+	m.net.Set(id.timer, clock.Never)
+	was := id.state
+	id.state = ended
+	m.forget(id)
+	m.Stats.Ended++
+	var err syscall.Errno
+	if why == EndSilent {
+		err = syscall.ETIMEDOUT
+	}
+	switch {
+	case was == connected:
+		m.deliver(id, Event{Kind: EventDisconnected, Err: err})
+	case was == accepting && why == EndSilent:
+		m.deliver(id, Event{Kind: EventUnreachable, Err: err})
+	case was == accepting:
+		m.deliver(id, Event{Kind: EventConnectError, Err: syscall.ECONNRESET})
+	}
+}
+
+// Disconnect ends an id's connection in good order; DISCONNECTED follows. On a
+// request that was not answered it is a reject.
+func (m *Manager) Disconnect(id *ID) error {
+	switch id.state {
+	case connected, accepting:
+		m.after(0, func() {
+			if id.conn != nil {
+				id.conn.Disconnect()
+			}
+		})
+		return nil
+	case requested:
+		m.reject(id, nil)
+		return nil
+	case ended:
+		return nil
+	}
+	return einval
+}

@@ -1,0 +1,133 @@
+package cm
+
+import (
+	"net/netip"
+	"syscall"
+
+	"urdma/wire"
+)
+
+// Receive takes a request, accept or reject from the network; body is what
+// follows its header, and nobody else's.
+func (m *Manager) Receive(p *Packet, body []byte) {
+	if err := p.Connect.Parse(body); err != nil {
+		m.log.Debug("bad handshake packet", "from", p.Peer.String(), "error", err)
+		return
+	}
+	if err := p.Connect.Ext.Check(); p.Connect.HasExt && err != nil {
+		m.log.Info("handshake offers values that no connection can keep to", "from", p.Peer.String(), "error", err)
+		m.invalid(p)
+		return
+	}
+	if p.TRP.Op == wire.OpRequest {
+		m.request(p)
+		return
+	}
+	c := m.answered(p)
+	if c == nil {
+		if p.TRP.Op == wire.OpAccept {
+			m.sendFin(p)
+		}
+		return
+	}
+	id := c.Owner()
+	switch {
+	case id.state == connecting && p.TRP.Op == wire.OpAccept:
+		m.accepted(id, p)
+	case id.state == connecting && p.TRP.Op == wire.OpReject:
+		m.rejected(id, &p.Connect)
+	case id.state == connected && p.TRP.Op == wire.OpAccept && id.terms.PeerPort == p.Peer.Port():
+		c.Acknowledge() // our first acknowledgement was lost
+	}
+}
+
+// answered returns the connection whose request an accept or reject answers, or
+// nil.
+func (m *Manager) answered(p *Packet) Conn {
+	c := m.net.ConnAt(p.Dev, p.Local.Port())
+	if c == nil || c.PeerAddr() != p.Peer.Addr() || p.TRP.Ack != c.ISN() {
+		return nil
+	}
+	return c
+}
+
+// invalid answers a packet with values that can't be kept to (docs/WIRE.md
+// chapter 3, rule 6).
+func (m *Manager) invalid(p *Packet) {
+	switch p.TRP.Op {
+	case wire.OpRequest:
+		m.net.Send(rejectOf(p, nil))
+	case wire.OpAccept:
+		if c := m.answered(p); c != nil && c.Owner().state == connecting {
+			m.sendFin(p)
+			m.fail(c.Owner(), EventConnectError, syscall.EPROTO)
+		}
+	}
+}
+
+// sendFin answers the accept of a connection that nobody here wants any more
+// (docs/WIRE.md chapter 3, rule 8).
+func (m *Manager) sendFin(accept *Packet) {
+	m.net.Send(&Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
+		TRP:      wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie},
+		Extended: accept.Connect.HasExt})
+}
+
+// rejectOf makes the reject of a request.
+func rejectOf(request *Packet, private []byte) *Packet {
+	return &Packet{Dev: request.Dev, Link: request.Link, Local: request.Local, Peer: request.Peer,
+		TRP: wire.TRP{Op: wire.OpReject, Ack: request.TRP.PSN}, Connect: wire.TRPConnect{PrivateData: private}}
+}
+
+// request takes a connection request.
+func (m *Manager) request(p *Packet) {
+	key := requestKey{p.Dev, p.Peer, p.TRP.PSN}
+	if id := m.incoming[key]; id != nil {
+		m.retransmitted(id)
+		return
+	}
+	if reject := m.refused[key]; reject != nil {
+		m.net.Send(reject)
+		return
+	}
+	parent := m.listener(p.Local)
+	switch {
+	case parent == nil && m.portHeld(p.Local.Port()):
+		return // the peer asks again
+	case parent == nil:
+		m.Stats.Refused++
+		m.net.Send(rejectOf(p, nil))
+	case parent.pending < parent.backlog: // else the peer asks again
+		m.newRequest(parent, key, p)
+	}
+}
+
+// newRequest gives a listener a child with a connection from a fresh port.
+func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet) {
+	port, ok := m.freePort(p.Local.Addr())
+	if !ok {
+		m.log.Warn("connection request dropped: no free UDP port number")
+		return
+	}
+	child := m.child(parent, p.Dev, p.Local, p.Peer)
+	c, err := m.net.Open(child, p.Dev, port, p.Peer)
+	if err != nil {
+		m.log.Warn("connection request dropped", "error", err)
+		return
+	}
+	r := &p.Connect
+	child.terms.Link, child.conn = p.Link, c
+	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...),
+		extended: r.HasExt, ext: r.Ext}
+	if !m.announce(child) {
+		c.Release()
+		return
+	}
+	m.incoming[key], child.key = child, key
+}
+
+// packet makes a packet of the handshake for id's peer.
+func (id *ID) packet(t wire.TRP, c wire.TRPConnect) *Packet {
+	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: netip.AddrPortFrom(id.local.Addr(), id.conn.Port()), Peer: id.peer,
+		TRP: t, Connect: c}
+}

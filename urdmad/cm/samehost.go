@@ -1,0 +1,88 @@
+package cm
+
+import (
+	"net/netip"
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/wire"
+)
+
+// This file connects two ids of one urdmad: the handshake's messages become
+// calls.
+
+// connectSameHost is the request's arrival.
+func (m *Manager) connectSameHost(id *ID) {
+	if id.state != connecting {
+		return
+	}
+	parent := m.listener(id.peer)
+	if parent == nil && m.portHeld(id.peer.Port()) || parent != nil && parent.pending >= parent.backlog {
+		return // and asks again, as a request on the wire would be repeated
+	}
+	m.net.Set(id.timer, clock.Never)
+	m.show(id.dev, id.local, id.peer, wire.OpRequest, wire.TRPConnect{IRD: id.offered.ird, ORD: id.offered.ord,
+		PrivateData: id.offered.private}, id.terms.QP)
+	if parent == nil {
+		m.Stats.Refused++
+		m.show(id.dev, id.peer, id.local, wire.OpReject, wire.TRPConnect{}, nil)
+		m.rejected(id, &wire.TRPConnect{})
+		return
+	}
+	child := m.child(parent, id.dev, id.peer, id.local)
+	child.sameHost, child.peerID, id.peerID = true, id, child
+	child.offered = id.offered
+	child.offered.ext.QPN = id.terms.QP.Number()
+	if !m.announce(child) {
+		m.rejected(id, &wire.TRPConnect{})
+	}
+}
+
+// acceptSameHost is the accept's arrival: both sides are connected.
+func (m *Manager) acceptSameHost(id *ID) {
+	peer := id.peerID
+	if peer.state != connecting || !peer.terms.QP.Connectable() {
+		id.state = ended
+		m.after(0, func() {
+			m.deliver(id, Event{Kind: EventConnectError, Err: syscall.ECONNRESET})
+			peer.ifConnecting(func() { m.fail(peer, EventConnectError, syscall.EINVAL) })
+		})
+		return
+	}
+	m.show(id.dev, id.local, id.peer, wire.OpAccept, id.answer, id.terms.QP)
+	peer.terms.IRD, peer.terms.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
+	peer.conn, id.conn = m.net.Join(peer.end(), id.end())
+	id.conn.Start(id.terms)
+	peer.conn.Start(peer.terms)
+	id.state, peer.state = connected, connected
+	m.Stats.Established++
+	answer := id.answer
+	answer.Ext.QPN = id.terms.QP.Number()
+	m.after(0, func() {
+		m.deliver(peer, Event{Kind: EventEstablished, Param: peer.inForce(&answer)})
+		m.deliver(id, Event{Kind: EventEstablished})
+	})
+}
+
+func (id *ID) end() End { return End{ID: id, Dev: id.dev, Local: id.local, Peer: id.peer} }
+
+// rejectSameHost tells the id that asked, if it still waits.
+func (m *Manager) rejectSameHost(id *ID) {
+	m.show(id.dev, id.local, id.peer, wire.OpReject, id.answer, nil)
+	peer := id.peerID
+	m.after(0, func() {
+		peer.ifConnecting(func() { m.rejected(peer, &id.answer) })
+	})
+}
+
+// ifConnecting carries an answer to the id that asked, if it still waits.
+func (id *ID) ifConnecting(fn func()) {
+	if id.state == connecting {
+		fn()
+	}
+}
+
+// show lets captures see a message of the handshake.
+func (m *Manager) show(dev int, from, to netip.AddrPort, op wire.TRPOp, c wire.TRPConnect, qp QueuePair) {
+	m.net.Show(&Packet{Dev: dev, Local: from, Peer: to, TRP: wire.TRP{Op: op}, Connect: c}, qp)
+}

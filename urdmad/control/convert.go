@@ -1,0 +1,62 @@
+package control
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+)
+
+// This file turns what package cm speaks into what crosses to clients, and
+// back.
+
+// addrPort is a client's socket address, 0.0.0.0 if it has no family.
+func addrPort(a abi.Addr) (netip.AddrPort, error) {
+	ip, err := a.IPv4()
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), a.Port()), err
+}
+
+// abiAddr is an address as clients get it.
+func abiAddr(a netip.AddrPort) abi.Addr {
+	v, _ := abi.AddrFrom(a) // errors are about zones, which no address of ours has
+	return v
+}
+
+// captureHost is the end that a capture is limited to.
+func captureHost(m *abi.CaptureRequest) netip.AddrPort {
+	a, _ := addrPort(m.Host) // startCapture has refused any other family
+	return a
+}
+
+// sightEnds are the two ends of what a frame belongs to.
+func sightEnds(s *engine.Sight) (ours, peer netip.AddrPort) {
+	return netip.AddrPortFrom(netip.AddrFrom4(s.OurIP), s.OurPort), netip.AddrPortFrom(netip.AddrFrom4(s.PeerIP), s.PeerPort)
+}
+
+// abiDevice is a device's number, or that of no device for any.
+func abiDevice(dev int) uint32 {
+	if dev < 0 {
+		return abi.NoDevice
+	}
+	return uint32(dev)
+}
+
+func cmParam(p *abi.CMParam) *cm.Param {
+	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RNRRetryCount: p.RNRRetryCount, PrivateData: p.Private()}
+}
+
+// abiEvent is an event as clients get it; the numbers of its kinds are those of
+// rdma_cma.h on both sides.
+func abiEvent(e *cm.Event) *abi.CMEvent {
+	v := &abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: abiDevice(e.Dev),
+		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
+		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
+			QPNum: e.Param.QPN}}
+	v.Param.SetPrivate(e.Param.PrivateData)
+	if e.Child != nil {
+		v.Child = e.Child.Handle
+	}
+	return v
+}
