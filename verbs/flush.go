@@ -1,5 +1,7 @@
 package verbs
 
+import "urdma/verbs/abi"
+
 // flushed makes the completions that urdmad owed when it ended. The caller holds
 // the queue's lock and has emptied the ring.
 func (q *CQ) flushed(out []Completion) (n int) {
@@ -26,13 +28,11 @@ func (q *CQ) flushed(out []Completion) (n int) {
 	return n
 }
 
-// completion is what a send work request's completion is called.
+// completion is what a send work request's completion is called. Posted are only
+// operations that there are; what else stands in the ring the program wrote there.
 func (o Opcode) completion() CompletionOp {
-	switch o {
-	case OpWrite:
-		return DidWrite
-	case OpRead:
-		return DidRead
+	if op := abi.OperationOf(uint32(o)); op != nil {
+		return CompletionOp(op.Completion)
 	}
 	return DidSend
 }

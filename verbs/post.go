@@ -25,14 +25,12 @@ type RecvWR struct {
 // check is what liburdma's ibv_post_send checks; keys, bounds and rights are
 // urdmad's to check.
 func (q *QP) check(wr *SendWR) error {
-	switch wr.Op {
-	case OpWrite, OpSend, OpSendWithInv:
-	case OpRead:
-		if wr.Inline != nil || len(wr.SGE) > q.pd.ctx.device.maxSGERead {
-			return ErrWorkRequest
-		}
-	default:
+	op := abi.OperationOf(uint32(wr.Op))
+	if op == nil || !op.Supported {
 		return ErrUnsupported
+	}
+	if wr.Inline != nil && !op.Inline || op.WritesLocal && len(wr.SGE) > q.pd.ctx.device.maxSGERead {
+		return ErrWorkRequest
 	}
 	if wr.Flags&^(Fence|Signaled|Solicited) != 0 || wr.Inline != nil && len(wr.SGE) > 0 ||
 		len(wr.Inline) > q.ring.SQ.MaxInline() || len(wr.SGE) > q.ring.SQ.MaxSGE() {

@@ -14,6 +14,8 @@ const (
 	WRLocalInv          = 7
 	WRBindMW            = 8
 	WRSendWithInv       = 9
+	WRTSO               = 10
+	WRAtomicWrite       = 15
 )
 
 // Send flags, enum ibv_send_flags.
@@ -33,6 +35,8 @@ const (
 	WCFetchAdd        = 4
 	WCBindMW          = 5
 	WCLocalInv        = 6
+	WCTSO             = 7
+	WCAtomicWrite     = 9
 	WCRecv            = 128
 	WCRecvRDMAWithImm = 129
 )

@@ -129,7 +129,7 @@ static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *l
 
 	if (!slot)
 		return;
-	if (n > qp->sq.max_sge || (slot->opcode == IBV_WR_RDMA_READ && n > qp->max_sge_read)) {
+	if (n > qp->sq.max_sge || (urdma_operation(slot->opcode)->writes_local && n > qp->max_sge_read)) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -160,7 +160,7 @@ static void set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_dat
 		return;
 	to = (uint8_t *)(slot + 1);
 	slot->flags |= IBV_SEND_INLINE;
-	if (!urdma_opcode(slot->opcode)->inlinable) {
+	if (!urdma_operation(slot->opcode)->inlinable) {
 		fail(qp, EINVAL);
 		return;
 	}

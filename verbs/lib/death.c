@@ -20,7 +20,7 @@ static void fill_flushed(const struct urdma_qp *qp, uint64_t wr_id, uint32_t opc
 
 static uint32_t flushed_opcode(uint32_t opcode)
 {
-	const struct urdma_opcode *op = urdma_opcode(opcode);
+	const struct urdma_operation *op = urdma_operation(opcode);
 
 	return op ? op->wc : (uint32_t)IBV_WC_SEND;
 }

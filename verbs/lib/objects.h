@@ -183,17 +183,19 @@ bool urdma_flush_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
 /* A queue of channel that was armed and has something to poll, its event counted; or NULL. */
 struct urdma_cq *urdma_flush_event(struct urdma_channel *channel);
 
-/* opcode.c */
-struct urdma_opcode {
-	bool supported;
-	bool remote;     /* names remote memory */
-	bool inlinable;
-	uint32_t wc;     /* enum ibv_wc_opcode of its completion */
+/* opcode.c: what an enum ibv_wr_opcode does, as far as a client must know. */
+struct urdma_operation {
+	uint64_t send_op;  /* IBV_QP_EX_WITH_*; 0: the number is no opcode */
+	uint32_t wc;       /* enum ibv_wc_opcode of its completion */
+	bool supported;    /* else posting it answers EOPNOTSUPP */
+	bool inlinable;    /* its data may be inline */
+	bool writes_local; /* what comes back is written to the scatter list */
+	bool atomic;       /* uses compare_add and swap */
 };
 /* NULL for a number that is no opcode. */
-const struct urdma_opcode *urdma_opcode(uint32_t opcode);
+const struct urdma_operation *urdma_operation(uint32_t opcode);
 /* The IBV_QP_EX_WITH_* of the supported ones. */
-uint64_t urdma_opcode_send_ops(void);
+uint64_t urdma_operation_send_ops(void);
 
 /* queue.c: the client's side of a send or receive ring. */
 /* A slot for one more work request, or NULL: the queue is full. */

@@ -22,9 +22,8 @@ static uint64_t total_length(const struct ibv_sge *sge, int n)
 	return sum;
 }
 
-static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr)
+static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, const struct urdma_operation *op)
 {
-	const struct urdma_opcode *op = urdma_opcode((uint32_t)wr->opcode);
 	uint64_t length;
 
 	if (!op)
@@ -41,7 +40,7 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr)
 	}
 	if ((uint32_t)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
-	if (wr->opcode == IBV_WR_RDMA_READ && (uint32_t)wr->num_sge > qp->max_sge_read)
+	if (op->writes_local && (uint32_t)wr->num_sge > qp->max_sge_read)
 		return EINVAL;
 	length = total_length(wr->sg_list, wr->num_sge);
 	return length <= qp->max_message ? 0 : EINVAL;
@@ -66,7 +65,7 @@ static uint32_t copy_inline(uint8_t *to, const struct ibv_sge *from, int n)
 	return at;
 }
 
-static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr)
+static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr, const struct urdma_operation *op)
 {
 	slot->wr_id = wr->wr_id;
 	slot->opcode = (uint32_t)wr->opcode;
@@ -76,7 +75,7 @@ static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr)
 	slot->remote_addr = wr->wr.rdma.remote_addr;
 	slot->compare_add = 0;
 	slot->swap = 0;
-	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+	if (op->atomic) {
 		slot->rkey = wr->wr.atomic.rkey;
 		slot->compare_add = wr->wr.atomic.compare_add;
 		slot->swap = wr->wr.atomic.swap;
@@ -93,7 +92,8 @@ static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr)
 
 static int post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 {
-	int status = check_send(qp, wr);
+	const struct urdma_operation *op = urdma_operation((uint32_t)wr->opcode);
+	int status = check_send(qp, wr, op);
 	void *slot;
 
 	if (status)
@@ -101,7 +101,7 @@ static int post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 	slot = urdma_queue_slot(&qp->sq);
 	if (!slot)
 		return ENOMEM;
-	write_send(slot, wr);
+	write_send(slot, wr, op);
 	qp->sq.prod++;
 	return 0;
 }

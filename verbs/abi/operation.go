@@ -1,0 +1,63 @@
+package abi
+
+// Operation is what one enum ibv_wr_opcode does. The table below is Go's only
+// list of operations; C's is verbs/lib/opcode.c, which a test holds against it.
+type Operation struct {
+	Name      string // of the enumerator, without IBV_WR_; "" for a number that is no opcode
+	Supported bool   // else posting it answers EOPNOTSUPP
+
+	Completion   uint32 // enum ibv_wc_opcode
+	RDMAP        uint8  // RDMAP opcode of its first message (RFC 5040 section 4.1, RFC 7306), or NoRDMAP
+	RemoteAccess uint32 // enum ibv_access_flags that the peer's region has to grant; 0: names none
+	ReadsLocal   bool   // what the scatter/gather list names is sent
+	WritesLocal  bool   // what comes back is written there
+	Inline       bool   // its data may be inline
+	Immediate    bool   // carries immediate data
+	Invalidates  bool   // names an STag to invalidate, the peer's or, locally, ours
+	TakesReceive bool   // completes a receive at the peer
+	Atomic       bool   // uses compare_add and swap
+}
+
+// NoRDMAP says that RDMAP has no message for an operation.
+const NoRDMAP = 0xff
+
+// RDMAP opcodes of requests.
+const (
+	rdmapWrite       = 0
+	rdmapReadRequest = 1
+	rdmapSend        = 3
+	rdmapSendInv     = 4
+	rdmapAtomic      = 10
+)
+
+var operations = [...]Operation{
+	WRRDMAWrite: {Name: "RDMA_WRITE", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
+		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true},
+	WRRDMAWriteWithImm: {Name: "RDMA_WRITE_WITH_IMM", Completion: WCRDMAWrite, RDMAP: rdmapWrite,
+		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true, Immediate: true, TakesReceive: true},
+	WRSend: {Name: "SEND", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true, TakesReceive: true},
+	WRSendWithImm: {Name: "SEND_WITH_IMM", Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true,
+		Immediate: true, TakesReceive: true},
+	WRRDMARead: {Name: "RDMA_READ", Supported: true, Completion: WCRDMARead, RDMAP: rdmapReadRequest,
+		RemoteAccess: AccessRemoteRead, WritesLocal: true},
+	WRAtomicCmpAndSwp: {Name: "ATOMIC_CMP_AND_SWP", Completion: WCCompSwap, RDMAP: rdmapAtomic,
+		RemoteAccess: AccessRemoteAtomic, WritesLocal: true, Atomic: true},
+	WRAtomicFetchAndAdd: {Name: "ATOMIC_FETCH_AND_ADD", Completion: WCFetchAdd, RDMAP: rdmapAtomic,
+		RemoteAccess: AccessRemoteAtomic, WritesLocal: true, Atomic: true},
+	WRLocalInv: {Name: "LOCAL_INV", Completion: WCLocalInv, RDMAP: NoRDMAP, Invalidates: true},
+	WRBindMW:   {Name: "BIND_MW", Completion: WCBindMW, RDMAP: NoRDMAP},
+	WRSendWithInv: {Name: "SEND_WITH_INV", Supported: true, Completion: WCSend, RDMAP: rdmapSendInv, ReadsLocal: true, Inline: true,
+		Invalidates: true, TakesReceive: true},
+	WRTSO: {Name: "TSO", Completion: WCTSO, RDMAP: NoRDMAP, ReadsLocal: true},
+	WRAtomicWrite: {Name: "ATOMIC_WRITE", Completion: WCAtomicWrite, RDMAP: NoRDMAP, RemoteAccess: AccessRemoteWrite,
+		ReadsLocal: true, Inline: true},
+}
+
+// OperationOf returns the row of an opcode; nil for a number that is none, such
+// as a client may write into a slot.
+func OperationOf(opcode uint32) *Operation {
+	if opcode >= uint32(len(operations)) || operations[opcode].Name == "" {
+		return nil
+	}
+	return &operations[opcode]
+}

@@ -1,0 +1,39 @@
+package abi
+
+import (
+	"testing"
+
+	"urdma/wire"
+)
+
+// TestOperationsOnTheWire: the RDMAP opcodes are wire's.
+func TestOperationsOnTheWire(t *testing.T) {
+	for opcode, want := range map[uint32]wire.Opcode{WRRDMAWrite: wire.OpWrite, WRRDMAWriteWithImm: wire.OpWrite,
+		WRSend: wire.OpSend, WRSendWithImm: wire.OpSend, WRSendWithInv: wire.OpSendInv, WRRDMARead: wire.OpReadRequest,
+		WRAtomicCmpAndSwp: wire.OpAtomicRequest, WRAtomicFetchAndAdd: wire.OpAtomicRequest,
+		WRLocalInv: NoRDMAP, WRBindMW: NoRDMAP, WRTSO: NoRDMAP, WRAtomicWrite: NoRDMAP} {
+		if got := wire.Opcode(OperationOf(opcode).RDMAP); got != want {
+			t.Errorf("%s is RDMAP opcode %d, expected %d", OperationOf(opcode).Name, got, want)
+		}
+	}
+}
+
+// TestOperations: what must hold of any row, and numbers that are no opcode.
+func TestOperations(t *testing.T) {
+	rows := 0
+	for opcode := range uint32(64) {
+		op := OperationOf(opcode)
+		if op == nil {
+			continue
+		}
+		rows++
+		switch {
+		case op.Inline && !op.ReadsLocal, op.Immediate && !op.TakesReceive, op.Immediate && op.Invalidates,
+			op.ReadsLocal && op.WritesLocal, op.Atomic && op.RemoteAccess != AccessRemoteAtomic, op.Supported && op.RDMAP == NoRDMAP:
+			t.Errorf("%+v contradicts itself", *op)
+		}
+	}
+	if rows != 12 || OperationOf(11) != nil || OperationOf(1<<31) != nil {
+		t.Errorf("%d rows, expected rdma-core's 12 without DRIVER1", rows)
+	}
+}

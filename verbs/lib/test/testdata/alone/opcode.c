@@ -1,0 +1,21 @@
+/* opcode.c - prints opcode.c's table, a line for each opcode: number, completion,
+ * supported, inlinable, writes local memory, atomic. */
+#include <stdio.h>
+
+#include "../../../objects.h"
+
+int main(void)
+{
+	uint64_t supported = 0;
+
+	for (uint32_t i = 0; i < 64; i++) {
+		const struct urdma_operation *op = urdma_operation(i);
+
+		if (!op)
+			continue;
+		printf("%u %u %d %d %d %d\n", i, op->wc, op->supported, op->inlinable, op->writes_local, op->atomic);
+		if (op->supported)
+			supported |= op->send_op;
+	}
+	return supported == urdma_operation_send_ops() ? 0 : 1;
+}
