@@ -60,7 +60,7 @@ func (n *network) Show(p *cm.Packet, qp cm.QueuePair) {
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
 	c, err := n.e.NewConn(dev, port, peer.Addr().As4(), peer.Port())
-	if errors.Is(err, engine.ErrNoUDPPort) {
+	if errors.Is(err, engine.ErrPortInUse) {
 		return nil, syscall.EADDRINUSE
 	}
 	if err != nil {

@@ -39,8 +39,8 @@ const (
 	finWait   = 5 * finEvery / 2 // a fin waits so long for a gap in front of it to close
 )
 
-// ErrNoUDPPort says that a port has no free UDP port number.
-var ErrNoUDPPort = errors.New("engine: no free UDP port number")
+// ErrPortInUse says that a connection has a UDP port number.
+var ErrPortInUse = errors.New("engine: a connection has the UDP port number")
 
 // Conn is one connection: addresses, reliability, and the queue pair it serves.
 // A connection between two queue pairs of this engine has peer set and neither
@@ -116,17 +116,11 @@ func (c *Conn) QP() *QP { return c.qp }
 func (c *Conn) Reliability() reliable.Stats { return c.rel.Stats() }
 
 // NewConn reserves a UDP port number on device dev for a connection that is
-// being set up. lport 0 chooses one.
+// being set up.
 func (e *Engine) NewConn(dev int, lport uint16, peer wire.IPv4, pport uint16) (*Conn, error) {
 	n := e.ports[dev]
-	if lport == 0 {
-		p, ok := n.freeUDPPort()
-		if !ok {
-			return nil, ErrNoUDPPort
-		}
-		lport = p
-	} else if n.conns[lport] != nil {
-		return nil, ErrNoUDPPort
+	if n.conns[lport] != nil {
+		return nil, ErrPortInUse
 	}
 	c := &Conn{e: e, Dev: dev, port: n, LocalIP: n.addr.IP(), LocalPort: lport, PeerIP: peer, PeerPort: pport,
 		LocalISN: wire.PSN(e.rand.Uint32()), LocalCookie: e.rand.Uint32()}

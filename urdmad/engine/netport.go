@@ -46,21 +46,13 @@ type netPort struct {
 
 	head  [wire.MaxHeaderLen]byte // private copy of a frame's head
 	conns [1 << 16]*Conn          // by our UDP port number
-	next  uint16                  // where the search for a free port number goes on
 
 	arpTimer *clock.Timer
 	past     Traffic // of connections that left their queue pairs
 }
 
-// Ephemeral UDP port numbers (RFC 6335 section 6).
-const (
-	firstEphemeral = 49152
-	lastEphemeral  = 65535
-)
-
 func newNetPort(e *Engine, dev int, p port.Port, a Address) *netPort {
-	n := &netPort{e: e, dev: dev, port: p, queue: p.Queue(0), info: p.Info(), addr: a,
-		next: firstEphemeral + uint16(e.rand.Uint32N(lastEphemeral-firstEphemeral))}
+	n := &netPort{e: e, dev: dev, port: p, queue: p.Queue(0), info: p.Info(), addr: a}
 	n.arp = host.NewNeighbours(wire.MAC(n.info.MAC), a.IP())
 	n.arpTimer = clock.NewTimer(n.tickARP)
 	return n
@@ -114,20 +106,6 @@ func (n *netPort) flush() {
 func (n *netPort) nextIPID() uint16 {
 	n.ipID++
 	return n.ipID
-}
-
-// freeUDPPort finds an unused ephemeral port number.
-func (n *netPort) freeUDPPort() (uint16, bool) {
-	for range lastEphemeral - firstEphemeral + 1 {
-		p := n.next
-		if n.next++; n.next < firstEphemeral {
-			n.next = firstEphemeral
-		}
-		if n.conns[p] == nil {
-			return p, true
-		}
-	}
-	return 0, false
 }
 
 // nextHop is where packets to dst go on this port's network.

@@ -208,15 +208,14 @@ func (c *Conn) sendTerminate() {
 // ControlPacket is a request, accept or reject, or the fin of a connection that
 // was never started here.
 type ControlPacket struct {
-	Dev          int
-	MAC          wire.MAC // next hop
-	Peer         wire.IPv4
-	LocalPort    uint16
-	PeerPort     uint16
-	TRP          wire.TRP
-	Extended     bool            // the header is
-	Connect      wire.TRPConnect // not with a fin
-	LocalAddress wire.IPv4
+	Dev       int
+	MAC       wire.MAC // next hop
+	Peer      wire.IPv4
+	LocalPort uint16
+	PeerPort  uint16
+	TRP       wire.TRP
+	Extended  bool            // the header is
+	Connect   wire.TRPConnect // not with a fin
 }
 
 // SendControl sends a control packet; a full port loses it, as a network may.
