@@ -15,12 +15,14 @@
 #include "../abi/urdma_abi_layout.h"
 #include "client.h"
 
+#define ROOM_TRIES 1000 /* of 1 ms */
+
 union control_buffer {
 	struct cmsghdr head;
 	char bytes[CMSG_SPACE(URDMA_ABI_MAX_FDS * sizeof(int))];
 };
 
-static void mark_gone(struct urdma_client *client, const char *why)
+void urdma_client_lose(struct urdma_client *client, const char *why)
 {
 	uint32_t live = URDMA_CLIENT_LIVE;
 
@@ -42,7 +44,7 @@ static bool look(struct urdma_client *client, long wait_ns)
 	if (!urdma_client_alive(client))
 		return false;
 	if (syscall(SYS_ppoll, &p, 1, &wait, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
-		mark_gone(client, "hang-up");
+		urdma_client_lose(client, "hang-up");
 	return urdma_client_alive(client);
 }
 
@@ -56,6 +58,12 @@ bool urdma_client_probe(struct urdma_client *client)
 bool urdma_client_check(struct urdma_client *client)
 {
 	return look(client, 200000000);
+}
+
+static void close_all(const int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		urdma_close(fds[i]);
 }
 
 static int send_request(struct urdma_client *client, const void *request, size_t length, int fd)
@@ -80,8 +88,14 @@ static int send_request(struct urdma_client *client, const void *request, size_t
 	return n == (long)length ? 0 : -1;
 }
 
-/* Returns the bytes received or -1; descriptors beyond max are closed. */
-static long receive_response(struct urdma_client *client, void *buffer, size_t room, int *fds, int max, int *got)
+/* The kernel drops the descriptors of a message that a process has no room for,
+ * and tells by MSG_CTRUNC. */
+#define CUT_OFF -1
+
+/* Returns the bytes received or -1; descriptors beyond max are closed. *got is
+ * CUT_OFF, and no descriptor is there, where some were dropped. */
+static long receive_response(struct urdma_client *client, void *buffer, size_t room, int *fds, int max, int *got,
+			     int flags)
 {
 	union control_buffer control;
 	struct iovec iov = { .iov_base = buffer, .iov_len = room };
@@ -93,7 +107,7 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 
 	*got = 0;
 	do
-		n = syscall(SYS_recvmsg, client->control, &message, MSG_CMSG_CLOEXEC);
+		n = syscall(SYS_recvmsg, client->control, &message, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -1;
@@ -105,10 +119,33 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 			if (*got < max)
 				fds[(*got)++] = fd;
 			else
-				close(fd);
+				urdma_close(fd);
 		}
 	}
+	if (message.msg_flags & MSG_CTRUNC) {
+		close_all(fds, *got);
+		*got = CUT_OFF;
+	}
 	return n;
+}
+
+/*
+ * urdmad has moved the queue when it answers, so this answer's descriptor must not
+ * be lost: a caller has made sure that there is room for one, and if another
+ * thread was faster this one waits, with the answer still in the socket.
+ */
+static void await_room(struct urdma_client *client)
+{
+	struct urdma_abi_header head;
+	struct timespec pause = { .tv_nsec = 1000000 };
+	int fd, got = CUT_OFF;
+
+	for (int i = 0; i < ROOM_TRIES; i++) {
+		if (receive_response(client, &head, sizeof(head), &fd, 1, &got, MSG_PEEK) <= 0 || got != CUT_OFF)
+			break;
+		syscall(SYS_nanosleep, &pause, NULL);
+	}
+	close_all(&fd, got);
 }
 
 /* The exchange itself, with the call lock held. *length: in the room, out the bytes received. */
@@ -123,20 +160,53 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 		return EIO;
 	request->seq = ++client->seq;
 	if (send_request(client, request, request->length, send_fd) != 0) {
-		mark_gone(client, "cannot send");
+		urdma_client_lose(client, "cannot send");
 		return EIO;
 	}
-	n = receive_response(client, answer, *length, fds, want, got);
+	if (request->type == URDMA_ABI_RESIZE_CQ)
+		await_room(client);
+	n = receive_response(client, answer, *length, fds, want, got, 0);
 	if (n <= 0) {
-		mark_gone(client, "no answer");
+		urdma_client_lose(client, "no answer");
 		return EIO;
 	}
 	*length = (size_t)n;
 	if ((size_t)n < sizeof(*head) || head->seq != request->seq || head->type != request->type) {
-		mark_gone(client, "answer out of step");
+		urdma_client_lose(client, "answer out of step");
 		return EPROTO;
 	}
 	return head->status < 0 ? EPROTO : head->status;
+}
+
+/* The request that undoes one whose answer brings descriptors, or 0. */
+static enum urdma_abi_type undoing(enum urdma_abi_type type)
+{
+	switch (type) {
+	case URDMA_ABI_OPEN_DEVICE:
+		return URDMA_ABI_CLOSE_DEVICE;
+	case URDMA_ABI_CREATE_CHANNEL:
+		return URDMA_ABI_DESTROY_CHANNEL;
+	case URDMA_ABI_CREATE_CQ:
+		return URDMA_ABI_DESTROY_CQ;
+	case URDMA_ABI_CREATE_QP:
+		return URDMA_ABI_DESTROY_QP;
+	case URDMA_ABI_CM_CREATE_CHANNEL:
+		return URDMA_ABI_CM_DESTROY_CHANNEL;
+	default:
+		return 0;
+	}
+}
+
+/* What was made can't be used without its descriptors. */
+static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
+{
+	enum urdma_abi_type undo = undoing(type);
+
+	if (undo)
+		urdma_call_handle(client, undo, handle);
+	else if (type == URDMA_ABI_RESIZE_CQ)
+		urdma_client_lose(client, "no descriptor for a queue that urdmad has moved");
+	return EMFILE;
 }
 
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
@@ -144,6 +214,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 {
 	union {
 		struct urdma_abi_header head;
+		struct urdma_abi_handle made; /* how the answers to all that makes an object begin */
 		uint8_t bytes[URDMA_ABI_MAX_MESSAGE];
 	} answer;
 	struct urdma_abi_header *head = request;
@@ -160,8 +231,12 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 	/* On a refusal too: HELLO's carries urdmad's version. */
 	if (response)
 		memcpy(response, &answer, length < response_length ? length : response_length);
-	for (int i = 0; status != 0 && i < *got; i++)
-		close(fds[i]);
+	if (status == 0 && *got == CUT_OFF)
+		status = take_back(client, type, answer.made.handle);
+	if (status) {
+		close_all(fds, *got);
+		*got = 0;
+	}
 	if (status)
 		urdma_log("request %d: %s", type, strerror(status));
 	return status;
@@ -170,13 +245,12 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		   void *response, size_t response_length, int send_fd, int *fds, int want)
 {
-	int got, status = urdma_call_any_fds(client, type, request, request_length, response, response_length, send_fd,
+	int got = 0, status = urdma_call_any_fds(client, type, request, request_length, response, response_length, send_fd,
 					     fds, want, &got);
 
 	if (status || got == want)
 		return status;
-	for (int i = 0; i < got; i++)
-		close(fds[i]);
+	close_all(fds, got);
 	urdma_log("request %d: answered with %d descriptors, expected %d", type, got, want);
 	return EPROTO;
 }

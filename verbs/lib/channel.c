@@ -41,7 +41,7 @@ URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 		status = urdma_call_handle(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
 	if (status && (status == EBUSY || urdma_client_alive(client)))
 		return status;
-	close(ibv->fd);
+	urdma_close(ibv->fd);
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
 	return 0;

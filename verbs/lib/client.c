@@ -8,49 +8,69 @@
 
 #include "client.h"
 
+/* connecting: held by the one thread that makes a connection, for as long as
+ * urdmad takes. published: of the pointers below, held only for a moment, so that
+ * a fork, which takes it, waits for no urdmad. Order: connecting, published. */
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
-static struct urdma_client *current; /* under connecting; also by the fork handlers */
+static pthread_mutex_t published = PTHREAD_MUTEX_INITIALIZER;
+static struct urdma_client *current;
+static struct urdma_client *making; /* not answered yet */
 
 static void close_kicks(struct urdma_client *client)
 {
 	for (uint32_t i = 0; i < client->workers; i++) {
-		close(client->kicks[i]);
+		urdma_close(client->kicks[i]);
 		client->kicks[i] = -1;
 	}
 }
 
-/* The child has its own copy of current; the lock is held across the fork so
- * that the copy is whole. Closing the control socket lets urdmad see the
- * parent's end even while the child lives. */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&connecting);
+	pthread_mutex_lock(&published);
 }
 
 static void after_fork_parent(void)
 {
-	pthread_mutex_unlock(&connecting);
+	pthread_mutex_unlock(&published);
 }
 
+static void init_locks(struct urdma_client *client)
+{
+	pthread_mutex_init(&client->call, NULL);
+	pthread_mutex_init(&client->shared_lock, NULL);
+	pthread_mutex_init(&client->files_lock, NULL);
+	urdma_handles_init(client);
+}
+
+/* Closing the control socket lets urdmad see the parent's end even while the
+ * child lives. */
+static void leave_to_parent(struct urdma_client *client)
+{
+	__atomic_store_n(&client->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
+	urdma_close(client->control);
+	client->control = -1;
+	close_kicks(client);
+}
+
+/* The child has its own copy of all of this; other threads of the parent may
+ * have held any lock but published. */
 static void after_fork_child(void)
 {
 	pthread_mutex_init(&connecting, NULL);
-	if (!current)
-		return;
-	__atomic_store_n(&current->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
-	close(current->control);
-	current->control = -1;
-	close_kicks(current);
-	/* Another thread of the parent may have held these. */
-	pthread_mutex_init(&current->call, NULL);
-	pthread_mutex_init(&current->shared_lock, NULL);
-	pthread_mutex_init(&current->files_lock, NULL);
-	urdma_handles_init(current);
-	urdma_objects_forked(current);
-	current = NULL;
+	pthread_mutex_init(&published, NULL);
+	if (making)
+		leave_to_parent(making);
+	if (current) {
+		leave_to_parent(current);
+		init_locks(current);
+		urdma_objects_forked(current);
+	}
+	current = making = NULL;
 }
 
-static void watch_forks(void)
+/* At load: a handler that is added while another thread forks doesn't run for
+ * that fork. */
+__attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
@@ -73,7 +93,7 @@ static int take_kicks(struct urdma_client *client, uint32_t workers, const int *
 {
 	if (!workers || workers > URDMA_ABI_MAX_WORKERS || got != (int)workers + 1) {
 		for (int i = 0; i < got; i++)
-			close(fds[i]);
+			urdma_close(fds[i]);
 		return EPROTO;
 	}
 	memcpy(client->kicks, fds + 1, workers * sizeof(fds[0]));
@@ -88,12 +108,14 @@ static int greet(struct urdma_client *client)
 	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	int fds[URDMA_ABI_MAX_FDS], got, status;
 
+	if (memory < 0 && (errno == EMFILE || errno == ENFILE))
+		return errno;
 	strncpy(request.command, program_invocation_short_name, sizeof(request.command) - 1);
 	status = urdma_call_any_fds(client, URDMA_ABI_HELLO, &request, sizeof(request), &response, sizeof(response),
 				    memory, fds, URDMA_ABI_MAX_FDS, &got);
 	if (memory >= 0)
-		close(memory);
-	if (status == EPROTO)
+		urdma_close(memory);
+	if (status == EPROTO && response.abi_version && response.abi_version != URDMA_ABI_VERSION)
 		urdma_complain("urdmad speaks ABI version %u, this liburdma.so speaks version %u: "
 			       "use the library that came with urdmad", response.abi_version, URDMA_ABI_VERSION);
 	if (status == EDQUOT)
@@ -106,7 +128,7 @@ static int greet(struct urdma_client *client)
 	client->num_devices = response.num_devices;
 	memcpy(client->sysfs_path, response.sysfs_path, sizeof(client->sysfs_path) - 1);
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
-	close(fds[0]);
+	urdma_close(fds[0]);
 	return status ? status : urdma_pairs_init(client);
 }
 
@@ -133,7 +155,7 @@ static int read_devices(struct urdma_client *client)
 
 static void discard(struct urdma_client *client)
 {
-	close(client->control);
+	urdma_close(client->control);
 	if (client->bells)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
 	close_kicks(client);
@@ -143,48 +165,82 @@ static void discard(struct urdma_client *client)
 	free(client);
 }
 
-static struct urdma_client *make_connection(void)
+static struct urdma_client *get_published(void)
+{
+	struct urdma_client *client;
+
+	pthread_mutex_lock(&published);
+	client = current;
+	pthread_mutex_unlock(&published);
+	return client;
+}
+
+/* made: the connection to publish, or NULL. */
+static void publish(struct urdma_client *made, struct urdma_client *unfinished)
+{
+	pthread_mutex_lock(&published);
+	making = unfinished;
+	if (made)
+		current = made;
+	pthread_mutex_unlock(&published);
+}
+
+/* 0 and the connection, or an errno value. */
+static int make_connection(struct urdma_client **made)
 {
 	struct urdma_client *client = calloc(1, sizeof(*client));
 	int status;
 
 	if (!client)
-		return NULL;
+		return ENOMEM;
 	client->control = urdma_locate();
 	if (client->control < 0) {
+		status = errno == EMFILE || errno == ENFILE ? errno : ENODEV;
 		free(client);
-		errno = ENODEV;
-		return NULL;
+		return status;
 	}
-	pthread_mutex_init(&client->call, NULL);
-	pthread_mutex_init(&client->shared_lock, NULL);
-	pthread_mutex_init(&client->files_lock, NULL);
-	urdma_handles_init(client);
+	init_locks(client);
+	publish(NULL, client);
 	status = greet(client);
 	if (!status)
 		status = read_devices(client);
+	publish(status ? NULL : client, NULL);
 	if (!status)
-		return client;
-	discard(client);
-	errno = status;
-	return NULL;
+		*made = client;
+	else
+		discard(client);
+	return status;
 }
 
-struct urdma_client *urdma_client_get(void)
+/* The connection of another thread that was faster, or a new one. */
+static struct urdma_client *connect_once(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct urdma_client *client, *made = NULL;
+	struct urdma_client *client;
+	int status = 0;
 
-	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&connecting);
-	client = current;
+	client = get_published();
 	if (!client || !urdma_client_probe(client)) {
-		made = make_connection();
-		client = made;
-		if (made)
-			current = made;
+		client = NULL;
+		status = make_connection(&client);
 	}
 	pthread_mutex_unlock(&connecting);
+	if (status)
+		errno = status;
+	return client;
+}
+
+/* Connecting waits in calls at which a thread can be cancelled. */
+struct urdma_client *urdma_client_get(void)
+{
+	struct urdma_client *client = get_published();
+	int cancel;
+
+	if (client && urdma_client_probe(client))
+		return client;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	client = connect_once();
+	pthread_setcancelstate(cancel, NULL);
 	return client;
 }
 

@@ -106,6 +106,9 @@ int urdma_locate(void);
 /* transport.c: as which this process wishes to show devices. */
 uint32_t urdma_transport_wish(void);
 
+/* call.c: the connection is over, for this reason, if it was not yet. */
+void urdma_client_lose(struct urdma_client *client, const char *why);
+
 /* The state, for the hot paths. */
 static inline uint32_t urdma_client_state(const struct urdma_client *client)
 {

@@ -115,7 +115,7 @@ URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 		errno = status;
 		return -1;
 	}
-	close(context->async_fd);
+	urdma_close(context->async_fd);
 	free(c->verbs.priv);
 	free(c);
 	return 0;

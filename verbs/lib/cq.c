@@ -1,6 +1,7 @@
 /* cq.c - completion queues: making, resizing, arming, destroying. Polling is
  * in poll.c and pollex.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		status = at == MAP_FAILED ? errno : 0;
 	}
-	close(fd);
+	urdma_close(fd);
 	if (status)
 		return status;
 	cq->ring = at;
@@ -156,13 +157,20 @@ static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 	struct urdma_abi_cq_response response;
 	struct urdma_abi_cq_ring *old = cq->ring;
 	size_t old_bytes = cq->bytes;
-	int fd, status;
+	int fd = fcntl(cq->client->control, F_DUPFD_CLOEXEC, 0), status;
 
+	/* Asked first, so that room for the new ring's descriptor is there. */
+	if (fd < 0)
+		return urdma_client_alive(cq->client) ? errno : EIO;
+	urdma_close(fd);
 	status = urdma_call_fds(cq->client, URDMA_ABI_RESIZE_CQ, &request, sizeof(request), &response,
 				sizeof(response), -1, &fd, 1);
-	if (!status)
-		status = attach(cq, &response, fd);
-	if (!status)
+	if (status)
+		return status;
+	status = attach(cq, &response, fd);
+	if (status)
+		urdma_client_lose(cq->client, "no memory for a queue that urdmad has moved");
+	else
 		munmap(old, old_bytes);
 	return status;
 }
@@ -185,28 +193,43 @@ URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
  * which stores prod before it looks at arm, sees the arm and sends an event,
  * or that poll sees the completion. 2 (any completion) is never lowered to 1.
  */
-int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+static void arm(struct urdma_cq *cq, int solicited_only)
 {
-	struct urdma_cq *cq = urdma_cq_of(ibv);
 	uint32_t nothing = 0;
 
-	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
-		return EIO;
 	if (!solicited_only)
 		__atomic_store_n(&cq->ring->arm, 2, __ATOMIC_SEQ_CST);
 	else
 		__atomic_compare_exchange_n(&cq->ring->arm, &nothing, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* With the lock, for ibv_resize_cq moves the ring and carries the arming over.
+ * Between ibv_start_poll and ibv_end_poll this thread has it. */
+int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	int taken;
+
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return EIO;
+	taken = URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
+	arm(cq, solicited_only);
+	urdma_lock_drop(&cq->lock, taken);
 	return 0;
 }
 
 /* Events a thread was given but has not acknowledged hold the queue back. */
 static void wait_for_acknowledgements(struct urdma_cq *cq)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&cq->ex.mutex);
 	while (cq->comp_events != cq->ex.comp_events_completed || cq->async_events != cq->ex.async_events_completed)
 		pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
 	pthread_mutex_unlock(&cq->ex.mutex);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)

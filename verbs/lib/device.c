@@ -49,12 +49,14 @@ const struct urdma_abi_device *urdma_device_info(const struct urdma_client *clie
 	return device < client->num_devices ? &client->info[device] : NULL;
 }
 
-/* Without an urdmad there are no devices, which is no error. */
+/* Without an urdmad there are no devices, which is no error; that this process has
+ * no descriptor left to ask one with is. */
 URDMA_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct urdma_client *client = urdma_client_get();
+	bool unasked = !client && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
 	uint32_t n = client ? client->num_devices : 0;
-	struct ibv_device **list = calloc(n + 1, sizeof(*list));
+	struct ibv_device **list = unasked ? NULL : calloc(n + 1, sizeof(*list));
 	int count = 0;
 
 	if (num_devices)

@@ -22,6 +22,12 @@
  * visibility; liburdma.map gives the symbol its version node. */
 #define URDMA_EXPORT __attribute__((visibility("default")))
 
+/* close(2) is a cancellation point, and locks may be held. */
+static inline void urdma_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
 /* ---- log.c --------------------------------------------------------------- */
 
 /* One line on stderr if URDMA_LOG=1; no newline in the format. */

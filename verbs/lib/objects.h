@@ -59,6 +59,7 @@ struct urdma_cq {
 	struct urdma_qp *receivers; /* ... receives */
 	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
 	int polling;              /* lock taken by ibv_start_poll */
+	pthread_t poller;         /* the thread that took it so, or 0; others may look */
 
 	/* Hints, by URDMA_LOAD and URDMA_STORE. */
 	uint32_t empty;       /* polls in a row that found nothing */
@@ -167,6 +168,8 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
+/* Whether polling must fail; the caller holds cq->lock, for the ring may move. */
+bool urdma_cq_overran(const struct urdma_cq *cq);
 /* Takes the completions of a queue pair that is no more out of the ring. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 /* What an empty poll does, without the lock: yield, and see whether urdmad lives. */

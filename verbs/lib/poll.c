@@ -103,22 +103,15 @@ static void to_wc(const struct urdma_abi_cqe *e, struct ibv_wc *wc)
 	wc->dlid_path_bits = 0;
 }
 
-/* What a poll that found nothing returns: 0, or -1 if nothing ever will be. */
-static int nothing(struct urdma_cq *cq)
+bool urdma_cq_overran(const struct urdma_cq *cq)
 {
-	uint32_t state = urdma_client_state(cq->client);
+	return !cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED);
+}
 
-	if (state == URDMA_CLIENT_FORKED) {
-		errno = EIO;
-		return -1;
-	}
-	if (!cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED)) {
-		errno = EOVERFLOW;
-		return -1;
-	}
-	if (state == URDMA_CLIENT_LIVE)
-		urdma_cq_empty(cq);
-	return 0;
+static int poll_fails(int error)
+{
+	errno = error;
+	return -1;
 }
 
 int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
@@ -126,18 +119,23 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct urdma_cq *cq = urdma_cq_of(ibv);
 	struct urdma_abi_cqe e;
 	int n = 0, taken;
+	bool overran;
 
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
-		return nothing(cq);
+		return poll_fails(EIO);
 	taken = urdma_lock_take(&cq->lock);
 	URDMA_STORE(cq->polled, true);
 	while (n < num_entries && urdma_cq_take(cq, &e))
 		to_wc(&e, &wc[n++]);
 	/* Release: urdmad may overwrite the entries once it sees this. */
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	overran = n == 0 && urdma_cq_overran(cq);
 	urdma_lock_drop(&cq->lock, taken);
-	if (n == 0)
-		return nothing(cq);
-	urdma_cq_found(cq);
+	if (overran)
+		return poll_fails(EOVERFLOW);
+	if (n)
+		urdma_cq_found(cq);
+	else if (urdma_client_state(cq->client) == URDMA_CLIENT_LIVE)
+		urdma_cq_empty(cq);
 	return n;
 }

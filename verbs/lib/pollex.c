@@ -24,6 +24,7 @@ static int show_next(struct urdma_cq *cq)
 static void finish(struct urdma_cq *cq)
 {
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	URDMA_STORE(cq->poller, 0);
 	urdma_lock_drop(&cq->lock, cq->polling);
 }
 
@@ -31,6 +32,7 @@ static void finish(struct urdma_cq *cq)
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urdma_cq *cq = of(ex);
+	bool overran;
 	int status;
 
 	if (attr->comp_mask)
@@ -38,14 +40,16 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return EIO;
 	cq->polling = urdma_lock_keep(&cq->lock);
+	URDMA_STORE(cq->poller, pthread_self());
 	URDMA_STORE(cq->polled, true);
 	status = show_next(cq);
 	if (!status) {
 		urdma_cq_found(cq);
 		return 0;
 	}
+	overran = urdma_cq_overran(cq);
 	finish(cq);
-	if (!cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED))
+	if (overran)
 		return EOVERFLOW;
 	urdma_cq_empty(cq);
 	return status;

@@ -68,7 +68,7 @@ static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, in
 		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		status = at == MAP_FAILED ? errno : 0;
 	}
-	close(fd);
+	urdma_close(fd);
 	if (status)
 		return status;
 	qp->rings = at;
@@ -255,11 +255,14 @@ URDMA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 static void wait_for_acknowledgements(struct urdma_qp *qp)
 {
 	struct ibv_qp *base = &qp->ex.qp_base;
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&base->mutex);
 	while (qp->async_events != base->events_completed)
 		pthread_cond_wait(&base->cond, &base->mutex);
 	pthread_mutex_unlock(&base->mutex);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)

@@ -33,7 +33,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	if (fd < 0)
 		return -1;
 	n = read(fd, buf, size);
-	close(fd);
+	urdma_close(fd);
 	if (n < 0)
 		return -1;
 	if (n > 0 && buf[n - 1] == '\n')

@@ -186,7 +186,7 @@ static void release(struct cm_channel *channel)
 	cm_orphans_release();
 	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
 			  channel->handle);
-	close(channel->public.fd);
+	urdma_close(channel->public.fd);
 	free(channel);
 }
 

@@ -36,6 +36,10 @@ static inline int cm_result(int error)
 /* The protection domain that ids of a context share by default; NULL: errno. */
 struct ibv_pd *cm_default_pd(struct ibv_context *verbs);
 
+/* In a child: those domains are its parent's, and another thread of that may
+ * have held their lock. */
+void cm_domains_forked(void);
+
 /* The most RDMA Reads outstanding each way on one queue pair of the device. */
 uint8_t cm_device_depth(const struct ibv_context *verbs);
 

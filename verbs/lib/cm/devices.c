@@ -16,6 +16,12 @@ struct default_pd {
 static pthread_mutex_t domains_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct default_pd *domains;
 
+void cm_domains_forked(void)
+{
+	pthread_mutex_init(&domains_mutex, NULL);
+	domains = NULL;
+}
+
 static struct ibv_pd *find_or_allocate(struct ibv_context *verbs)
 {
 	struct default_pd *entry;

@@ -14,6 +14,29 @@ static pthread_mutex_t cm_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static struct cm_id *table[BUCKETS];
 
+/* Never held across a request, so a fork that takes it waits for no urdmad. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&cm_mutex);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&cm_mutex);
+}
+
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&cm_mutex, NULL);
+	pthread_cond_init(&acknowledged, NULL); /* threads that waited aren't here */
+	cm_domains_forked();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
 int cm_fail(int error)
 {
 	errno = error;

@@ -24,6 +24,9 @@ static const struct {
 	{ "forks", case_forks },
 	{ "forks_edges", case_forks_edges },
 	{ "fork_init", case_fork_init },
+	{ "cm_forks", case_cm_forks },
+	{ "fork_stopped", case_fork_stopped },
+	{ "cancelled", case_cancelled },
 };
 
 struct ibv_context *context;
