@@ -88,11 +88,13 @@ type Polling struct {
 	Nice  int
 }
 
-// Limits bounds each client; Clients bounds their number.
+// Limits bounds each client; Clients bounds their number, and UserShare, in
+// percent, what one user's clients may have of what there is for all.
 type Limits struct {
-	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
-	RegisteredBytes                                                uint64
-	Clients                                                        int
+	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains  int
+	Contexts, CompletionChannels, EventChannels, CMIDs, Files, Maps int
+	RegisteredBytes, QueueBytes                                     uint64
+	Clients, UserShare                                              int
 }
 
 //go:embed default.json

@@ -236,11 +236,19 @@ func (r *reader) polling() Polling {
 
 func (r *reader) limits() Limits {
 	return Limits{
-		QueuePairs:        r.number("limits.queue_pairs"),
-		MemoryRegions:     r.number("limits.memory_regions"),
-		RegisteredBytes:   uint64(r.number("limits.registered_bytes")),
-		CompletionQueues:  r.number("limits.completion_queues"),
-		ProtectionDomains: r.number("limits.protection_domains"),
-		Clients:           r.number("limits.clients"),
+		QueuePairs:         r.number("limits.queue_pairs"),
+		MemoryRegions:      r.number("limits.memory_regions"),
+		RegisteredBytes:    uint64(r.number("limits.registered_bytes")),
+		CompletionQueues:   r.number("limits.completion_queues"),
+		ProtectionDomains:  r.number("limits.protection_domains"),
+		QueueBytes:         uint64(r.number("limits.queue_bytes")),
+		Contexts:           r.number("limits.contexts"),
+		CompletionChannels: r.number("limits.completion_channels"),
+		EventChannels:      r.number("limits.event_channels"),
+		CMIDs:              r.number("limits.cm_ids"),
+		Files:              r.number("limits.files"),
+		Maps:               r.number("limits.mappings"),
+		Clients:            r.number("limits.clients"),
+		UserShare:          r.number("limits.user_share"),
 	}
 }

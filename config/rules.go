@@ -23,7 +23,6 @@ func checkRules(d *document, c *Config) Errors {
 		r.port(indexPath("ports", i), &c.Ports[i])
 	}
 	r.distinctPorts()
-	r.workers()
 	r.paths()
 	r.metrics()
 	return r.errs
@@ -39,17 +38,6 @@ func (r *rules) refuse(path, allowed string) {
 }
 
 func (r *rules) has(path string) bool { return r.doc.at[path] != nil }
-
-func (r *rules) workers() {
-	first := map[int]string{}
-	for i, w := range r.cfg.Workers {
-		path := indexPath("workers", i)
-		if before, ok := first[w.Core]; ok && w.Core >= 0 {
-			r.refuse(path+".core", fmt.Sprintf("a core for each worker (%s has this one)", before))
-		}
-		first[w.Core] = path
-	}
-}
 
 // paths looks at bytes, where the schema counts characters.
 func (r *rules) paths() {

@@ -167,7 +167,7 @@ func (d *daemon) policy() worker.Policy {
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
-		Limits: clientLimits(d.cfg), About: d.about(), Loop: d.loop}
+		Limits: clientLimits(d.cfg), Totals: control.MachineTotals(), About: d.about(), Loop: d.loop}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),

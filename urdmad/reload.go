@@ -209,5 +209,7 @@ func (d *daemon) applyLogLevel(c *config.Config) error {
 func clientLimits(c *config.Config) control.Limits {
 	l := c.Limits
 	return control.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
-		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, Clients: l.Clients}
+		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
+		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps,
+		Clients: l.Clients, UserShare: l.UserShare}
 }

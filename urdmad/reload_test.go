@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 			`{"ports":[` + port + `]}`, []string{`ports[0].mac_address "02:00:00:00:00:07">`}},
 		{"a port more", `{"ports":[` + port + `]}`, `{"ports":[` + port + `,` + second + `]}`, []string{`ports[1] not there>there`}},
 		{"a port less", `{"ports":[` + port + `,` + second + `]}`, `{"ports":[` + port + `]}`, []string{`ports[1] there>not there`}},
-		{"a worker more", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"workers":[{"core":-1},{"core":1}]}`, []string{`workers[1] not there>there`}},
+		{"another core", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"workers":[{"core":1}]}`, []string{`workers[0].core -1>1`}},
 		{"others", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"eal_args":{"no-huge":true},"log_format":"json"}`,
 			[]string{`eal_args {}>{"no-huge":true}`, `log_format "auto">"json"`}},
 	} {

@@ -23,7 +23,7 @@ const maxOthersRing = 16 << 20
 // capture is one session's tap. Its methods run on the engine's thread.
 type capture struct {
 	s      *Server
-	viewer owner
+	viewer *owner
 	filter abi.CaptureRequest
 	memory *sharedMemory
 	ring   ring.CaptureWriter
@@ -42,7 +42,7 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	case m.Flags&^abi.CaptureAll != 0:
 		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
 	}
-	if !x.owner.seesAll() {
+	if !x.owner.admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
 	}
 	layout := ring.CaptureLayout(m.RingBytes)
@@ -50,16 +50,19 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
-	c := &capture{s: x.s, viewer: x.owner, filter: *m, memory: memory}
+	c := &capture{s: x.s, viewer: &x.owner, filter: *m, memory: memory}
 	c.ring.Init(memory.mem, &layout)
-	running := 0
+	running, most := 0, maxCaptures
+	if !x.owner.admin {
+		most-- // one place is kept for who sees all
+	}
 	x.do(func() {
-		if running = x.s.captures; running < maxCaptures {
+		if running = x.s.captures; running < most {
 			x.s.captures++
 			x.s.Engine.AddTap(c)
 		}
 	})
-	if running >= maxCaptures {
+	if running >= most {
 		memory.close()
 		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
 	}
@@ -128,7 +131,7 @@ func (c *capture) End(note string) {
 // wants applies the filter, and what the viewer may see.
 func (c *capture) wants(s *engine.Sight) bool {
 	f := &c.filter
-	if s.Alien && (f.Flags&abi.CaptureAll == 0 || !c.viewer.seesAll()) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
+	if s.Alien && (f.Flags&abi.CaptureAll == 0 || !c.viewer.admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
 		return false
 	}
 	if f.QPN != 0 && !serves(s.Conn, f.QPN) {
@@ -137,7 +140,7 @@ func (c *capture) wants(s *engine.Sight) bool {
 	if f.PID != 0 && !c.anyOwner(s, func(o *owner) bool { return o.pid == int(f.PID) }) {
 		return false
 	}
-	if !c.viewer.seesAll() && !c.anyOwner(s, func(o *owner) bool { return o.uid == c.viewer.uid }) {
+	if !c.viewer.admin && !c.anyOwner(s, c.viewer.sees) {
 		return false
 	}
 	return c.hostMatches(s)

@@ -65,7 +65,7 @@ func TestCaptureFilter(t *testing.T) {
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
 		{"nobody", nobody, any, nil},
 	} {
-		filter := &capture{s: &Server{CM: manager}, viewer: owner{uid: c.uid}, filter: c.filter}
+		filter := &capture{s: &Server{CM: manager}, viewer: &owner{uid: c.uid, admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}
 		for _, name := range c.sees {
 			want[name] = true

@@ -3,8 +3,6 @@ package control
 import (
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/urdmad/cm"
 )
 
@@ -12,8 +10,11 @@ import (
 // that peers hear of the end, then what those stood on.
 func (x *Session) cleanUp() {
 	x.endCapture()
+	if x.greeted {
+		defer x.give(&clientAmounts)
+	}
+	defer x.disconnect()
 	if x.client == nil {
-		x.bells.close()
 		return
 	}
 	var rings []*sharedMemory
@@ -27,12 +28,6 @@ func (x *Session) cleanUp() {
 	for _, r := range rings {
 		r.close()
 	}
-	if x.kick >= 0 {
-		_ = x.s.Unwatch(x.kick) // a hung-up socket has left the set already
-		_ = unix.Close(x.kick)  // nothing to do about a failed close
-	}
-	x.bells.close()
-	x.space.Close()
 }
 
 func (x *Session) removeConnections() {
@@ -54,7 +49,7 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 	for _, v := range x.objects {
 		switch o := v.(type) {
 		case *qpObject:
-			x.s.Devices[o.pd.ctx.dev].pairs--
+			x.s.Devices[o.pd.ctx.dev].countPair(x.owner.uid, -1)
 			rings = append(rings, o.ring)
 		case *cqObject:
 			rings = append(rings, o.ring)
@@ -68,6 +63,9 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 			o.socket.Close()
 		}
 	}
-	x.objects = nil
+	for _, bill := range x.bills {
+		x.give(bill)
+	}
+	x.objects, x.bills = nil, nil
 	return rings
 }

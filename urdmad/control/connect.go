@@ -25,12 +25,12 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 
 func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {
 	var resp abi.HandleMessage
-	s, err := newEvents(r)
+	s, bill, err := x.newEvents(eventChannels, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x, socket: s}) })
+	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x, socket: s}, bill) })
 	return nil
 }
 
@@ -47,7 +47,7 @@ func (x *Session) cmDestroyChannel(m *abi.HandleMessage, _ *reply) error {
 			}
 		}
 		c.socket.Close()
-		delete(x.objects, m.Handle)
+		x.remove(m.Handle)
 	})
 	return err
 }
@@ -62,10 +62,13 @@ func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
 	default:
 		return syscall.EPROTONOSUPPORT
 	}
+	if err := x.take(&oneID); err != nil {
+		return err
+	}
 	var resp abi.HandleMessage
 	x.do(func() {
 		id := x.s.CM.Create(x, c)
-		id.Handle = x.add(id)
+		id.Handle = x.add(id, &oneID)
 		resp.Handle = id.Handle
 	})
 	*r = respond(&resp)
@@ -78,9 +81,15 @@ func (x *Session) Adopt(id *cm.ID) bool {
 	if x.ended {
 		return false
 	}
-	id.Handle = x.add(id)
+	if err := x.take(&oneID); err != nil {
+		x.s.Log.Warn("connection request refused", "client", x.name, "error", err)
+		return false
+	}
+	id.Handle = x.add(id, &oneID)
 	return true
 }
+
+var oneID = amounts{ids: 1}
 
 // withID runs fn on the engine's thread with a handle's id.
 func (x *Session) withID(handle uint32, fn func(*cm.ID) error) (err error) {
@@ -96,7 +105,7 @@ func (x *Session) withID(handle uint32, fn func(*cm.ID) error) (err error) {
 func (x *Session) cmDestroyID(m *abi.HandleMessage, _ *reply) error {
 	return x.withID(m.Handle, func(id *cm.ID) error {
 		x.s.CM.Destroy(id)
-		delete(x.objects, m.Handle)
+		x.remove(m.Handle)
 		return nil
 	})
 }

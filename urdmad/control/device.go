@@ -55,42 +55,69 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		return errVersion
 	}
 	x.name = commandName(m.Command[:], m.PID)
-	if !x.admitted { // else an earlier HELLO failed later on
-		if err := x.s.admit(); err != nil {
+	if !x.greeted { // else an earlier HELLO failed later on
+		if err := x.take(&clientAmounts); err != nil {
 			return err
 		}
-		x.admitted = true
+		x.greeted = true
+		x.s.served(x)
 	}
-	bells, err := newSharedMemory("urdma-doorbells", abi.Size[abi.Doorbells]())
+	theirs, err := x.connect()
 	if err != nil {
+		x.disconnect()
 		return err
 	}
-	x.bells = bells
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return err
-	}
-	if err := x.s.Watch(ours); err != nil {
-		_, _ = unix.Close(ours), unix.Close(theirs)
-		return err
-	}
-	x.kick = ours
-	x.space = mem.NewSpace(x.take())
+	x.owner.name = cString(m.Command[:])
+	x.readCommandLine()
 	x.client = &engine.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}
-	x.owner.name, x.owner.line = cString(m.Command[:]), commandLine(x.owner.pid)
 	x.do(func() {
-		x.s.Engine.AddClient(x.client, bells.mem)
+		x.s.Engine.AddClient(x.client, x.bells.mem)
 		x.owner.since = x.s.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
 	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)
-	r.fds = []int{bells.fd, theirs}
+	r.fds = []int{x.bells.fd, theirs}
 	r.done = func() {
 		_ = unix.Close(theirs) // the client has its copy
-		bells.closeFD()
+		x.bells.closeFD()
 	}
 	return nil
+}
+
+// connect makes what a client shares with the worker, and returns its end of the
+// kick socket.
+func (x *Session) connect() (theirs int, err error) {
+	x.space = mem.NewSpace(x.checkedMem())
+	x.space.SetBudget(mappingBudget{x})
+	if x.bells, err = newSharedMemory("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
+		return -1, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return -1, err
+	}
+	if err := x.s.Watch(ours); err != nil {
+		_, _ = unix.Close(ours), unix.Close(theirs)
+		return -1, err
+	}
+	x.kick = ours
+	return theirs, nil
+}
+
+// disconnect undoes connect, as far as it came.
+func (x *Session) disconnect() {
+	if x.kick >= 0 {
+		_ = x.s.Unwatch(x.kick) // a hung-up socket has left the set already
+		_ = unix.Close(x.kick)  // nothing to do about a failed close
+		x.kick = -1
+	}
+	x.bells.close()
+	x.bells = nil
+	if x.space != nil {
+		x.endFallback()
+		x.space.Close()
+	}
 }
 
 // socketPair makes a pair on which events travel one message at a time; our end
@@ -104,15 +131,22 @@ func socketPair() (ours, theirs int, err error) {
 	return p[0], p[1], nil
 }
 
-// newEvents makes an event socket and puts the client's end into r.
-func newEvents(r *reply) (*engine.EventSocket, error) {
+// newEvents takes what an object of kind r with an event socket needs, makes the
+// socket and puts the client's end into answer.
+func (x *Session) newEvents(r resource, answer *reply) (*engine.EventSocket, *amounts, error) {
+	bill := &amounts{descriptors: 1}
+	bill[r] = 1
+	if err := x.take(bill); err != nil {
+		return nil, nil, err
+	}
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, err
+		x.give(bill)
+		return nil, nil, err
 	}
-	r.fds = append(r.fds, theirs)
-	r.done = func() { _ = unix.Close(theirs) } // the client has its copy
-	return engine.NewEventSocket(ours), nil
+	answer.fds = append(answer.fds, theirs)
+	answer.done = func() { _ = unix.Close(theirs) } // the client has its copy
+	return engine.NewEventSocket(ours), bill, nil
 }
 
 func (x *Session) device(n uint32) (*Device, error) {
@@ -154,12 +188,12 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	async, err := newEvents(r)
+	async, bill, err := x.newEvents(contexts, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&contextObject{dev: int(m.Device), async: async}) })
+	x.do(func() { resp.Handle = x.add(&contextObject{dev: int(m.Device), async: async}, bill) })
 	return nil
 }
 
@@ -173,7 +207,7 @@ func (x *Session) closeDevice(m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		c.async.Close()
-		delete(x.objects, m.Handle)
+		x.remove(m.Handle)
 	})
 	return nil
 }
@@ -196,13 +230,13 @@ func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if l := x.s.limits().ProtectionDomains; l > 0 && x.used.pds >= l {
-		return overLimit("protection_domains", uint64(l))
+	bill := &amounts{domains: 1}
+	if err := x.take(bill); err != nil {
+		return err
 	}
-	x.used.pds++
 	c.users++
 	resp := abi.HandleMessage{}
-	x.do(func() { resp.Handle = x.add(&pdObject{number: nextPD(), ctx: c}) })
+	x.do(func() { resp.Handle = x.add(&pdObject{number: nextPD(), ctx: c}, bill) })
 	*r = respond(&resp)
 	return nil
 }
@@ -215,9 +249,8 @@ func (x *Session) deallocPD(m *abi.HandleMessage, _ *reply) error {
 	if p.users > 0 {
 		return syscall.EBUSY
 	}
-	x.used.pds--
 	p.ctx.users--
-	x.do(func() { delete(x.objects, m.Handle) })
+	x.do(func() { x.remove(m.Handle) })
 	return nil
 }
 
@@ -227,7 +260,7 @@ var errNoDescriptor = errors.New("control: the request came without its descript
 type fileObject struct{}
 
 func (x *Session) addFile(_ *abi.Header, r *reply) error {
-	f := x.take()
+	f := x.takeFile()
 	if f == nil {
 		return fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
 	}
@@ -235,10 +268,19 @@ func (x *Session) addFile(_ *abi.Header, r *reply) error {
 }
 
 func (x *Session) shareFile(f *os.File, r *reply) error {
+	if !sealed(f) {
+		x.user.closer.close(f)
+		return fmt.Errorf("%w: %w", mem.ErrNotSealed, syscall.EINVAL)
+	}
+	bill := &amounts{files: 1, descriptors: 1}
+	if err := x.take(bill); err != nil {
+		f.Close()
+		return err
+	}
 	var resp abi.HandleMessage
-	x.do(func() { resp.Handle = x.add(&fileObject{}) })
+	x.do(func() { resp.Handle = x.add(&fileObject{}, bill) })
 	if err := x.space.AddFile(resp.Handle, f); err != nil {
-		x.do(func() { delete(x.objects, resp.Handle) })
+		x.do(func() { x.remove(resp.Handle) })
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
 	*r = respond(&resp)

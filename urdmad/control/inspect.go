@@ -66,7 +66,7 @@ func sealedFile(name string, text []byte) (int, error) {
 
 // Snapshot gathers everything, from any goroutine but the engine's.
 func (s *Server) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
-	return s.snapshot(ctx, &owner{uid: os.Getuid()})
+	return s.snapshot(ctx, &owner{uid: os.Getuid(), admin: true})
 }
 
 // slice is how many objects are copied in one turn of the poll loop: some tens
@@ -96,7 +96,7 @@ func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duratio
 
 func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot, error) {
 	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
-		Restricted: !viewer.seesAll(),
+		Restricted: !viewer.admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
 		QPs: []inspect.QP{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
@@ -106,7 +106,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 		g.clock = wallClock{time.Now(), s.Engine.Now()}
 		g.engine()
 		for _, x := range s.attached {
-			if !g.snap.Restricted || x.owner.uid == viewer.uid {
+			if viewer.sees(&x.owner) {
 				seen = append(seen, x)
 			}
 		}
@@ -150,7 +150,7 @@ func (g *gather) ask(fn func() (more bool)) error {
 // client copies one client's objects, slice by slice. The iterator bears with
 // objects that come and go between slices.
 func (g *gather) client(x *Session) error {
-	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.line}
+	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.commandLine()}
 	who := inspect.Owner{Client: x.id, PID: x.owner.pid, Command: x.owner.name}
 	var objects *reflect.MapIter
 	err := g.ask(func() (more bool) {

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"net"
 
@@ -124,9 +126,18 @@ func dial(socket string) (*client, error) {
 
 // call sends a request and decodes the response; descriptors are dropped.
 func call[Q, R any](c *client, kind abi.Type, q Q) (r R, err error) {
+	return callWith[Q, R](c, kind, q)
+}
+
+// callWith sends descriptors along.
+func callWith[Q, R any](c *client, kind abi.Type, q Q, send ...int) (r R, err error) {
 	b := abi.Bytes(&q)
 	copy(b, abi.Bytes(&abi.Header{Type: kind, Length: uint32(len(b))}))
-	if _, err := c.conn.Write(b); err != nil {
+	var rights []byte
+	if len(send) > 0 {
+		rights = unix.UnixRights(send...)
+	}
+	if _, _, err := c.conn.WriteMsgUnix(b, rights, nil); err != nil {
 		return r, err
 	}
 	in, oob := make([]byte, abi.MaxMessage), make([]byte, 256)
@@ -208,6 +219,13 @@ func TestInspectShowsEveryObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := snapshot(t, r.socket)
+	for range 1000 { // the command line comes a little later
+		if len(s.Clients) == 0 || s.Clients[0].Line != "" {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		s = snapshot(t, r.socket)
+	}
 	if s.Restricted || s.Loop == nil || s.Totals == nil || s.Handshakes == nil || len(s.Ports) != 1 || len(s.Totals.Traffic) != 1 {
 		t.Fatalf("the owner does not see the whole: %+v", s)
 	}
@@ -311,6 +329,49 @@ func TestInspectIsPrivate(t *testing.T) {
 	} {
 		if len(owners) != 1 || owners[0].Client != own {
 			t.Errorf("a stranger sees %s of %+v, expected one of client %d", what, owners, own)
+		}
+	}
+}
+
+// TestContainerRoot: root of another PID or user namespace is a stranger, to
+// urdmad and to every other root.
+func TestContainerRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: makes namespaces")
+	}
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.Close()
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, flags := range map[string]uintptr{"PID": syscall.CLONE_NEWPID, "user": syscall.CLONE_NEWUSER} {
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), "URDMA_TEST_LOOK="+r.socket)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+		if flags == syscall.CLONE_NEWUSER {
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+		}
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if errors.Is(err, syscall.EPERM) {
+			t.Logf("no %s namespace can be made here", name)
+			continue
+		}
+		var s inspect.Snapshot
+		if err := errors.Join(err, json.Unmarshal(out, &s)); err != nil {
+			t.Fatal(name, err)
+		}
+		if !s.Restricted || s.Loop != nil || len(s.Clients) != 1 || s.Clients[0].PID == os.Getpid() {
+			t.Errorf("root of another %s namespace sees %+v", name, s.Clients)
 		}
 	}
 }

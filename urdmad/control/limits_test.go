@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control"
 	"urdma/verbs/abi"
@@ -39,7 +43,8 @@ func TestLimits(t *testing.T) {
 	r := start(t)
 	var log logged
 	r.server.Log = slog.New(slog.NewTextHandler(&log, nil))
-	r.server.SetLimits(control.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096, Clients: 2})
+	r.server.SetLimits(control.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
+		Contexts: 1, CompletionChannels: 1, EventChannels: 2, IDs: 2, Files: 1, Mappings: 4, QueueBytes: 1 << 20, Clients: 2})
 	c, err := dial(r.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -47,13 +52,47 @@ func TestLimits(t *testing.T) {
 	if err := c.makeObjects(); err != nil { // one of each, and a region of no bytes
 		t.Fatal(err)
 	}
-	const ctx, pd, region, cq, qp = 1, 2, 3, 4, 5
+	const ctx, pd, cq, qp, channel = 1, 2, 4, 5, 6
 	pair := abi.CreateQPRequest{PD: pd, QPType: abi.QPTypeRC, SendCQ: cq, RecvCQ: cq}
-	for _, x := range []struct {
+	handles := func(kind abi.Type, h uint32) func() error {
+		return func() (err error) {
+			for i := 0; i < 3 && err == nil; i++ {
+				_, err = call[abi.HandleMessage, abi.HandleMessage](c, kind, abi.HandleMessage{Handle: h})
+			}
+			return err
+		}
+	}
+	type ask struct {
 		setting string
 		errno   syscall.Errno
 		ask     func() error
-	}{
+	}
+	asks := []ask{
+		{"limits.contexts is 1", syscall.ENOMEM, func() error {
+			_, err := call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})
+			return err
+		}},
+		{"limits.completion_channels is 1", syscall.ENOMEM, handles(abi.CreateChannel, ctx)},
+		{"limits.event_channels is 2", syscall.ENOMEM, func() (err error) {
+			for i := 0; i < 3 && err == nil; i++ {
+				_, err = call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{})
+			}
+			return err
+		}},
+		{"limits.cm_ids is 2", syscall.ENOMEM, func() error {
+			_, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP})
+			return err
+		}},
+		{"limits.files is 1", syscall.ENOMEM, func() (err error) {
+			for i := 0; i < 2 && err == nil; i++ {
+				_, err = addMemory(t, c, 1<<20)
+			}
+			return err
+		}},
+		{"limits.queue_bytes is 1048576", syscall.ENOMEM, func() error {
+			_, err := call[abi.ResizeCQRequest, abi.CQResponse](c, abi.ResizeCQ, abi.ResizeCQRequest{Handle: cq, CQE: 1 << 16})
+			return err
+		}},
 		{"limits.protection_domains is 1", syscall.ENOMEM, func() error {
 			_, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx})
 			return err
@@ -91,7 +130,13 @@ func TestLimits(t *testing.T) {
 			}
 			return nil
 		}},
-	} {
+	}
+	for _, setting := range control.LimitSettings() {
+		if setting != "mappings" && !slices.ContainsFunc(asks, func(a ask) bool { return strings.HasPrefix(a.setting, "limits."+setting+" is ") }) {
+			t.Errorf("limits.%s is not tried here", setting) // mappings: TestMappingBudget
+		}
+	}
+	for _, x := range asks {
 		if err := x.ask(); !errors.Is(err, x.errno) {
 			t.Errorf("%s: the program sees %v, expected %v", x.setting, err, x.errno)
 		}
@@ -107,6 +152,80 @@ func TestLimits(t *testing.T) {
 	}
 	if _, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, pair); err != nil {
 		t.Errorf("a queue pair in the place of one destroyed: %v", err)
+	}
+}
+
+// addMemory shares a file of so many bytes.
+func addMemory(t *testing.T, c *client, bytes int64) (uint32, error) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	_, sealErr := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	if err := errors.Join(unix.Ftruncate(fd, bytes), sealErr); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := callWith[abi.Header, abi.HandleMessage](c, abi.AddFile, abi.Header{}, fd)
+	return resp.Handle, err
+}
+
+// TestMappingBudget: regions far from each other take a mapping each, and what a
+// client and all clients may have of them ends in time.
+func TestMappingBudget(t *testing.T) {
+	r := start(t)
+	for _, x := range []struct {
+		setting string
+		limits  control.Limits
+		totals  control.Totals
+	}{
+		{"limits.mappings is 8", control.Limits{Mappings: 8}, control.Totals{}},
+		{"clients may have 8 mappings (vm.max_map_count)", control.Limits{}, control.Totals{Mappings: 8}},
+	} {
+		var log logged
+		r.server.Log = slog.New(slog.NewTextHandler(&log, nil))
+		r.server.SetLimits(x.limits)
+		r.server.Totals = x.totals
+		c, err := dial(r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.makeObjects(); err != nil { // doorbells, a completion queue and a queue pair are 3
+			t.Fatal(err)
+		}
+		file, err := addMemory(t, c, 64<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made []uint32
+		register := func() error {
+			mr, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Length: 4096, Addr: 1 << 20, IOVA: 1 << 20,
+				Access: abi.AccessLocalWrite, File: file, FileOffset: uint64(len(made)) << 30})
+			if err == nil {
+				made = append(made, mr.Handle)
+			}
+			return err
+		}
+		for err = nil; err == nil && len(made) < 20; {
+			err = register()
+		}
+		if len(made) != 5 || !errors.Is(err, syscall.ENOMEM) || !strings.Contains(log.String(), x.setting) {
+			t.Errorf("%d regions, then %v, expected 5 and ENOMEM; the log: %s", len(made), err, log.String())
+		}
+		if _, err := call[abi.HandleMessage, abi.Header](c, abi.DeregMR, abi.HandleMessage{Handle: made[0]}); err != nil {
+			t.Fatal(err)
+		}
+		if err := register(); err != nil {
+			t.Errorf("in the place of one deregistered: %v", err)
+		}
+		c.conn.Close()
+		for range 1000 {
+			if r.server.Clients() == 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

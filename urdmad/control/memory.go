@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -23,11 +24,16 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if err := x.checkRegistration(m); err != nil {
+	if err := checkRegistration(m); err != nil {
+		return err
+	}
+	bill := &amounts{regions: 1, registeredBytes: m.Length}
+	if err := x.take(bill); err != nil {
 		return err
 	}
 	mapping, err := x.reach(m)
 	if err != nil {
+		x.give(bill)
 		return err
 	}
 	mr := &mrObject{pd: pd, region: mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)}
@@ -37,31 +43,25 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 		if inserted = x.s.Engine.Memory().Insert(mr.region); !inserted {
 			return
 		}
-		resp.Handle = x.add(mr)
+		resp.Handle = x.add(mr, bill)
 	})
 	if !inserted {
+		x.give(bill)
 		x.space.Unmap(mapping)
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
 	resp.LKey, resp.RKey = uint32(mr.region.STag), uint32(mr.region.STag)
 	pd.users++
-	x.used.mrs++
-	x.used.bytes += m.Length
 	*r = respond(&resp)
 	return nil
 }
 
-func (x *Session) checkRegistration(m *abi.RegMRRequest) error {
-	l := x.s.limits()
+func checkRegistration(m *abi.RegMRRequest) error {
 	switch {
 	case m.Addr+m.Length < m.Addr || m.IOVA+m.Length < m.IOVA:
 		return syscall.EINVAL
 	case m.Access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && m.Access&abi.AccessLocalWrite == 0:
 		return syscall.EINVAL // ibv_reg_mr(3)
-	case l.MemoryRegions > 0 && x.used.mrs >= l.MemoryRegions:
-		return overLimit("memory_regions", uint64(l.MemoryRegions))
-	case l.RegisteredBytes > 0 && (m.Length > l.RegisteredBytes || x.used.bytes > l.RegisteredBytes-m.Length):
-		return overLimit("registered_bytes", l.RegisteredBytes)
 	}
 	return nil
 }
@@ -72,18 +72,18 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 	case m.Length == 0:
 		return mem.Mapping{}, nil
 	case m.Path == abi.PathFallback:
-		if err := x.space.Fallback(); err != nil {
-			return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
-		}
-		return mem.Mapping{}, nil
+		return mem.Mapping{}, x.startFallback()
 	case m.Path != abi.PathShared:
 		return mem.Mapping{}, syscall.EINVAL
 	}
 	mapping, err := x.space.Map(m.File, m.FileOffset, m.Length)
-	if err != nil {
-		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
+	switch {
+	case err == nil:
+		return mapping, nil
+	case errors.Is(err, syscall.ENOMEM):
+		return mem.Mapping{}, err
 	}
-	return mapping, nil
+	return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
 }
 
 func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
@@ -91,12 +91,10 @@ func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
 	if err != nil {
 		return err
 	}
-	x.used.mrs--
-	x.used.bytes -= mr.region.Length()
 	mr.pd.users--
 	x.do(func() {
 		x.s.Engine.Memory().Remove(mr.region)
-		delete(x.objects, m.Handle)
+		x.remove(m.Handle)
 	})
 	if !mr.region.Shared() {
 		x.space.Drain()

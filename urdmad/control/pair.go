@@ -31,31 +31,33 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if err := x.checkPair(m); err != nil {
+	if err := checkPair(m); err != nil {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	mem, err := newSharedMemory("urdma-qp", int(resp.Bytes))
+	bill := &amounts{queuePairs: 1, queueBytes: uint64(resp.Bytes) + engine.PrivateBytes(&resp), mappings: 1}
+	mem, err := x.newQueueMemory("urdma-qp", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
 	q := &qpObject{pd: pd, ring: mem, qp: &engine.QP{Client: x.client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq,
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}}
 	q.qp.Ring.Init(mem.mem, &resp)
+	q.qp.Allocate(&resp)
 	x.do(func() {
-		if err = x.s.roomOnPort(pd.ctx.dev); err != nil {
+		if err = x.roomOnPort(pd.ctx.dev); err != nil {
 			return
 		}
 		if err = x.s.Engine.AddQP(q.qp, &resp); err == nil {
-			q.qp.Handle = x.add(q)
-			x.s.Devices[pd.ctx.dev].pairs++
+			q.qp.Handle = x.add(q, bill)
+			x.s.Devices[pd.ctx.dev].countPair(x.owner.uid, 1)
 		}
 	})
 	if err != nil {
 		mem.close()
+		x.give(bill)
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
-	x.used.qps++
 	pd.users++
 	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.qp.Doorbell)
 	*r = respond(&resp, mem.fd)
@@ -63,16 +65,14 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	return nil
 }
 
-func (x *Session) checkPair(m *abi.CreateQPRequest) error {
+func checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
-	switch l := x.s.limits().QueuePairs; {
+	switch {
 	case m.QPType != abi.QPTypeRC || m.SRQ != abi.NoHandle || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > engine.MaxSGE || c.MaxRecvSGE > engine.MaxSGE ||
 		c.MaxInline > maxInline:
 		return syscall.EINVAL
-	case l > 0 && x.used.qps >= l:
-		return overLimit("queue_pairs", uint64(l))
 	}
 	return nil
 }
@@ -119,10 +119,9 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		x.s.Engine.RemoveQP(q.qp)
-		x.s.Devices[q.pd.ctx.dev].pairs--
-		delete(x.objects, m.Handle)
+		x.s.Devices[q.pd.ctx.dev].countPair(x.owner.uid, -1)
+		x.remove(m.Handle)
 	})
-	x.used.qps--
 	q.pd.users--
 	q.ring.close()
 	return nil

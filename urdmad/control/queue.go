@@ -30,13 +30,13 @@ func (x *Session) createChannel(m *abi.HandleMessage, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	s, err := newEvents(r)
+	s, bill, err := x.newEvents(completionChannels, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
 	ctx.users++
-	x.do(func() { resp.Handle = x.add(&channelObject{ctx: ctx, socket: s}) })
+	x.do(func() { resp.Handle = x.add(&channelObject{ctx: ctx, socket: s}, bill) })
 	return nil
 }
 
@@ -51,7 +51,7 @@ func (x *Session) destroyChannel(m *abi.HandleMessage, _ *reply) error {
 	c.ctx.users--
 	x.do(func() {
 		c.socket.Close()
-		delete(x.objects, m.Handle)
+		x.remove(m.Handle)
 	})
 	return nil
 }
@@ -70,24 +70,21 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 	if m.CQE == 0 || m.CQE > maxCQE || m.CompVector >= compVectors {
 		return syscall.EINVAL
 	}
-	if l := x.s.limits().CompletionQueues; l > 0 && x.used.cqs >= l {
-		return overLimit("completion_queues", uint64(l))
-	}
 	resp := ring.CQLayout(m.CQE)
-	mem, err := newSharedMemory("urdma-cq", int(resp.Bytes))
+	bill := cqAmounts(&resp)
+	mem, err := x.newQueueMemory("urdma-cq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
 	q := &cqObject{cq: &engine.CQ{Client: x.client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
 	q.cq.Ring.Init(mem.mem, &resp)
-	x.used.cqs++
 	ctx.users++
 	if ch != nil {
 		ch.users++
 		q.cq.Channel = ch.socket
 	}
 	x.do(func() {
-		q.cq.Handle = x.add(q)
+		q.cq.Handle = x.add(q, bill)
 		resp.Handle = q.cq.Handle
 	})
 	*r = respond(&resp, mem.fd)
@@ -104,7 +101,9 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	resp := ring.CQLayout(m.CQE)
-	mem, err := newSharedMemory("urdma-cq", int(resp.Bytes))
+	bill := cqAmounts(&resp)
+	bill[completionQueues] = 0 // there is one already
+	mem, err := x.newQueueMemory("urdma-cq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
@@ -112,13 +111,30 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	x.do(func() { fits = q.moveTo(mem, &resp) })
 	if !fits {
 		mem.close()
+		x.give(bill)
 		return syscall.EINVAL
 	}
 	old.close()
+	x.resized(m.Handle, bill)
 	resp.Handle = m.Handle
 	*r = respond(&resp, mem.fd)
 	r.done = mem.closeFD
 	return nil
+}
+
+// cqAmounts is what a completion queue takes.
+func cqAmounts(layout *abi.CQResponse) *amounts {
+	return &amounts{completionQueues: 1, queueBytes: uint64(layout.Bytes), mappings: 1}
+}
+
+// resized gives back what the smaller or larger ring took before.
+func (x *Session) resized(handle uint32, fresh *amounts) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.bills[handle]
+	fresh[completionQueues], old[completionQueues] = 1, 0
+	x.give(old)
+	x.bills[handle] = fresh
 }
 
 // moveTo moves completions not yet polled to a new ring, if they fit.
@@ -147,13 +163,12 @@ func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
 	busy := false
 	x.do(func() {
 		if busy = q.cq.InUse(); !busy {
-			delete(x.objects, m.Handle)
+			x.remove(m.Handle)
 		}
 	})
 	if busy {
 		return syscall.EBUSY
 	}
-	x.used.cqs--
 	q.ctx.users--
 	if q.ch != nil {
 		q.ch.users--

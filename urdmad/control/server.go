@@ -32,7 +32,8 @@ type Device struct {
 	Driver      string
 	Stats       func() port.Stats
 
-	pairs int // queue pairs that exist; the engine's thread
+	pairs   int         // queue pairs that exist; the engine's thread
+	pairsOf map[int]int // the same by user id
 }
 
 // Server is the control side of an urdmad.
@@ -41,6 +42,7 @@ type Server struct {
 	CM      *cm.Manager
 	Devices []Device
 	Limits  Limits // at the start; SetLimits changes them
+	Totals  Totals
 	Sysfs   string // what ibv_get_sysfs_path() should return
 	Version uint32 // major<<16 | minor<<8 | patch
 	Log     *slog.Logger
@@ -53,15 +55,18 @@ type Server struct {
 	About inspect.Daemon
 	Loop  func() inspect.Loop
 
-	mu       sync.Mutex
-	sessions map[*Session]struct{}
-	closing  bool
-	clients  int                    // sessions that were admitted
-	changed  atomic.Pointer[Limits] // by SetLimits
-	nextID   atomic.Uint64
-	running  sync.WaitGroup
-	attached []*Session // that have said HELLO; the engine's thread
-	captures int        // that run; the engine's thread
+	mu          sync.Mutex
+	sessions    map[*Session]struct{}
+	closing     bool
+	waiting     []*Session // that have not said HELLO, the oldest first
+	accounts    accounts
+	blocked     atomic.Int32           // calls that wait for clients
+	lineReaders atomic.Int32           // command lines being read
+	changed     atomic.Pointer[Limits] // by SetLimits
+	nextID      atomic.Uint64
+	running     sync.WaitGroup
+	attached    []*Session // that have said HELLO; the engine's thread
+	captures    int        // that run; the engine's thread
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is
@@ -108,8 +113,7 @@ func (s *Server) Serve(l *net.UnixListener) error {
 func (s *Server) start(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if waiting := len(s.sessions) - s.clients; s.closing || waiting >= maxWaiting {
-		s.Log.Warn("connection refused", "connections that have not said HELLO", waiting, "limit", maxWaiting)
+	if s.closing {
 		c.Close()
 		return
 	}
@@ -117,28 +121,20 @@ func (s *Server) start(c *net.UnixConn) {
 		s.sessions = map[*Session]struct{}{}
 	}
 	x := newSession(s, c)
+	s.wait(x)
 	s.sessions[x] = struct{}{}
 	s.running.Go(func() {
 		x.run()
+		s.served(x)
+		s.accounts.leave(x.owner.uid, x.user)
 		s.mu.Lock()
 		delete(s.sessions, x)
-		if x.admitted {
-			s.clients--
-		}
 		s.mu.Unlock()
 	})
 }
 
-// maxWaiting bounds the connections that have not said HELLO: those that look
-// inside, which must work when limits.clients is reached, and strangers'.
-const maxWaiting = 64
-
 // Clients is how many clients are connected.
-func (s *Server) Clients() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clients
-}
+func (s *Server) Clients() int { return int(s.accounts.all[clients].Load()) }
 
 // Close hangs up on every client and waits until what they owned is gone. The
 // engine must still be running.

@@ -1,14 +1,15 @@
 package control
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,24 +32,35 @@ type Session struct {
 	bells    *sharedMemory
 	kick     int // our end of the kick socket, -1 none
 	ready    bool
-	admitted bool // counts as a client
+	greeted  bool        // clientAmounts are taken
+	asked    atomic.Bool // has made a request
 	objects  map[uint32]any
+	bills    map[uint32]*amounts // what the objects take
 	next     uint32
-	mu       sync.Mutex // guards objects and next, see add
-	used     usage
+	mu       sync.Mutex // guards objects, bills and next, see add
+	used     ledger
+	user     *user
 	ended    bool       // cleanUp has begun; engine thread
 	received []*os.File // descriptors of the request at hand
+	fallback bool       // oneFallback is taken
 	capture  *capture
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	return &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
-		objects: map[uint32]any{}, owner: ownerOf(c)}
+	x := &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
+		objects: map[uint32]any{}, bills: map[uint32]*amounts{}}
+	x.owner.learn(c)
+	x.user = s.accounts.join(x.owner.uid)
+	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
+	return x
 }
 
 // run reads requests until the client hangs up or breaks the protocol.
 func (x *Session) run() {
 	err := x.serve()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("control: no request within %v of connecting", firstRequestTime)
+	}
 	if err != nil && !errors.Is(err, errHangUp) && !errors.Is(err, net.ErrClosed) {
 		x.s.Log.Warn("client closed", "client", x.name, "error", err)
 	}
@@ -64,6 +76,9 @@ func (x *Session) serve() error {
 	for {
 		n, err := x.receive(buf)
 		if err == nil {
+			if x.asked.CompareAndSwap(false, true) {
+				_ = x.conn.SetReadDeadline(time.Time{})
+			}
 			err = x.request(buf[:n])
 		}
 		x.dropReceived()
@@ -81,9 +96,12 @@ func (x *Session) receive(buf []byte) (int, error) {
 	n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
 	if oobn > 0 {
 		var bad error
-		if x.received, bad = descriptors(oob[:oobn]); err == nil {
+		if x.received, bad = receivedFiles(oob[:oobn]); err == nil {
 			err = bad
 		}
+	}
+	if len(x.received) > 0 && x.user.closer.stuck() {
+		return 0, fmt.Errorf("control: %d descriptors of user %d can't be closed", maxUnclosed, x.owner.uid)
 	}
 	switch {
 	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
@@ -96,7 +114,7 @@ func (x *Session) receive(buf []byte) (int, error) {
 	return n, nil
 }
 
-func descriptors(oob []byte) ([]*os.File, error) {
+func receivedFiles(oob []byte) ([]*os.File, error) {
 	if len(oob) == 0 {
 		return nil, nil
 	}
@@ -118,9 +136,9 @@ func descriptors(oob []byte) ([]*os.File, error) {
 	return files, nil
 }
 
-// take returns the next descriptor of the request, whose owner the caller is
+// takeFile returns the next descriptor of the request, whose owner the caller is
 // from now on; nil if there is none.
-func (x *Session) take() *os.File {
+func (x *Session) takeFile() *os.File {
 	if len(x.received) == 0 {
 		return nil
 	}
@@ -131,7 +149,7 @@ func (x *Session) take() *os.File {
 
 func (x *Session) dropReceived() {
 	for _, f := range x.received {
-		f.Close()
+		x.user.closer.close(f)
 	}
 	x.received = nil
 }
@@ -222,11 +240,12 @@ type created struct{ at clock.Time }
 
 func (c *created) setCreated(at clock.Time) { c.at = at }
 
-// add gives an object a handle that no live object of this client has. A
-// connection request adds one on the engine's thread at any time, also while
-// the session's goroutine looks another up: hence the lock. Deletions and walks
-// happen on the engine's thread while the session's goroutine waits for them.
-func (x *Session) add(v any) uint32 {
+// add gives an object a handle that no live object of this client has; bill is
+// what was taken for it. A connection request adds one on the engine's thread at
+// any time, also while the session's goroutine looks another up: hence the lock.
+// Deletions and walks happen on the engine's thread while the session's
+// goroutine waits for them.
+func (x *Session) add(v any, bill *amounts) uint32 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for {
@@ -235,13 +254,24 @@ func (x *Session) add(v any) uint32 {
 			continue
 		}
 		if _, taken := x.objects[x.next]; !taken {
-			x.objects[x.next] = v
+			x.objects[x.next], x.bills[x.next] = v, bill
 			if c, ok := v.(interface{ setCreated(clock.Time) }); ok {
 				c.setCreated(x.s.Engine.Now())
 			}
 			return x.next
 		}
 	}
+}
+
+// remove forgets an object and gives back what it took; on the engine's thread.
+func (x *Session) remove(handle uint32) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if bill := x.bills[handle]; bill != nil {
+		x.give(bill)
+	}
+	delete(x.objects, handle)
+	delete(x.bills, handle)
 }
 
 // object finds a handle's object if it is of type T.
@@ -257,6 +287,5 @@ func object[T any](x *Session, handle uint32) (T, error) {
 
 // commandName is a client's name for logs, from bytes that it chose.
 func commandName(b []byte, pid uint32) string {
-	b, _, _ = bytes.Cut(b, []byte{0})
-	return fmt.Sprintf("%.63q[%d]", b, pid)
+	return fmt.Sprintf("%s[%d]", cString(b), pid)
 }

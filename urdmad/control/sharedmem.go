@@ -35,6 +35,18 @@ func newSharedMemory(name string, bytes int) (*sharedMemory, error) {
 	return m, nil
 }
 
+// newQueueMemory takes what a queue needs and makes its shared memory.
+func (x *Session) newQueueMemory(name string, bill *amounts, bytes int) (*sharedMemory, error) {
+	if err := x.take(bill); err != nil {
+		return nil, err
+	}
+	m, err := newSharedMemory(name, bytes)
+	if err != nil {
+		x.give(bill)
+	}
+	return m, err
+}
+
 // closeFD gives the descriptor up once the client has its own.
 func (m *sharedMemory) closeFD() {
 	if m.fd >= 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"reflect"
 
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -144,18 +145,33 @@ type readResponse struct {
 	sinkTO   uint64
 }
 
+// PrivateBytes is how much memory of urdmad's own a queue pair takes, most of
+// it for copies of work requests.
+func PrivateBytes(layout *abi.QPResponse) uint64 {
+	perSlot := uint64(reflect.TypeFor[sendWR]().Size()) + uint64(max(layout.Cap.MaxSendSGE, 1))*uint64(reflect.TypeFor[sge]().Size())
+	return uint64(layout.SQ.Entries) * perSlot
+}
+
+// Allocate makes the memory of a queue pair that AddQP is about to get: up to
+// tens of megabytes, so not on the worker's thread.
+func (qp *QP) Allocate(layout *abi.QPResponse) {
+	qp.sq = make([]sendWR, layout.SQ.Entries)
+	qp.sqSGE = make([]sge, layout.SQ.Entries*max(qp.Cap.MaxSendSGE, 1))
+	qp.recv.sges = make([]sge, max(qp.Cap.MaxRecvSGE, 1))
+}
+
 // AddQP makes qp known and gives it a number and a doorbell. The caller has
-// filled the exported fields.
+// filled the exported fields and, for what is large, called Allocate.
 func (e *Engine) AddQP(qp *QP, layout *abi.QPResponse) error {
 	bell, ok := qp.Client.takeBell(qp)
 	if !ok {
 		return ErrNoDoorbell
 	}
 	qp.Doorbell = bell
-	qp.sq = make([]sendWR, layout.SQ.Entries)
-	qp.sqSGE = make([]sge, layout.SQ.Entries*max(qp.Cap.MaxSendSGE, 1))
+	if qp.sq == nil {
+		qp.Allocate(layout)
+	}
 	qp.sqMask = layout.SQ.Entries - 1
-	qp.recv.sges = make([]sge, max(qp.Cap.MaxRecvSGE, 1))
 	qp.state = abi.QPSReset
 	for qp.QPN == 0 || e.qps[qp.QPN] != nil {
 		qp.QPN = e.rand.Uint32N(1<<24-2) + 2 // 0 and 1 are special in InfiniBand

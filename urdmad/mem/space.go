@@ -21,12 +21,22 @@ var (
 // together in a file share one mapping, of which Linux allows 65,530 a process.
 const windowAlign = 64 << 20
 
+// Budget bounds mappings. A process that reaches vm.max_map_count can't grow
+// its heap either.
+type Budget interface {
+	// Take is asked before a mapping is made; its error refuses it.
+	Take() error
+	// Give is told that one is gone, on any goroutine or the worker's thread.
+	Give()
+}
+
 // Space is one client's memory as urdmad reaches it.
 type Space struct {
 	mu      sync.Mutex
 	files   map[uint32]*os.File
 	windows []*window
 	closed  bool
+	budget  Budget // nil: as many as the kernel allows
 
 	fallback *fallback // nil until a region needs it
 	selfMem  *os.File  // the client's /proc/self/mem, or nil
@@ -50,6 +60,9 @@ type Mapping struct {
 func NewSpace(selfMem *os.File) *Space {
 	return &Space{files: make(map[uint32]*os.File), selfMem: selfMem}
 }
+
+// SetBudget bounds the mappings of a Space that has none yet.
+func (s *Space) SetBudget(b Budget) { s.budget = b }
 
 // AddFile accepts a memfd under a handle that the caller chose, and owns it
 // from then on, also on error.
@@ -103,11 +116,17 @@ func (s *Space) window(handle uint32, f *os.File, offset, n uint64) (*window, er
 			return w, nil
 		}
 	}
+	if s.budget != nil {
+		if err := s.budget.Take(); err != nil {
+			return nil, err
+		}
+	}
 	start := offset &^ (windowAlign - 1)
 	end := (offset + n + windowAlign - 1) &^ (windowAlign - 1)
 	b, err := unix.Mmap(int(f.Fd()), int64(start), int(end-start),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
+		s.giveBack()
 		return nil, fmt.Errorf("mem: mapping %d bytes of client memory: %w", end-start, err)
 	}
 	w := &window{file: handle, start: start, end: end, bytes: b}
@@ -129,6 +148,13 @@ func (s *Space) unmap(w *window) {
 		}
 	}
 	_ = unix.Munmap(w.bytes) // fails only for an address that is not a mapping
+	s.giveBack()
+}
+
+func (s *Space) giveBack() {
+	if s.budget != nil {
+		s.budget.Give()
+	}
 }
 
 // Close ends the fallback goroutine and closes the files. Mappings still held
