@@ -22,6 +22,9 @@ func TestUserShare(t *testing.T) {
 	if err := errors.Join(a.take(&amounts{mappings: 50}), b.take(&amounts{mappings: 25})); err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(a.take(&amounts{eventChannels: 5, regions: 100}), b.take(&amounts{descriptors: 9})); err != nil {
+		t.Errorf("what has no limit: %v", err)
+	}
 	err := b.take(&amounts{mappings: 1})
 	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "limits.user_share leaves user 1000 75 mappings") {
 		t.Errorf("beyond the share: %v", err)

@@ -93,9 +93,9 @@ func (k *kind) errno() syscall.Errno {
 	return syscall.ENOMEM
 }
 
-// shareOf is what one user's clients may have of total.
+// shareOf is what one user's clients may have of total; 0 is no limit.
 func (l *Limits) shareOf(total uint64) uint64 {
-	if l.UserShare <= 0 || l.UserShare >= 100 {
+	if total == 0 || l.UserShare <= 0 || l.UserShare >= 100 {
 		return total
 	}
 	return max(1, total/100*uint64(l.UserShare)+total%100*uint64(l.UserShare)/100)
