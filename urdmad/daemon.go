@@ -19,6 +19,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/metrics"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
@@ -127,11 +128,11 @@ func specs(cfg *config.Config) []dpdk.Spec {
 }
 
 func (d *daemon) startEngine() error {
-	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: engine.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
+	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		Wake: func() { d.worker.Wake() }})
 	var addrs []netip.Addr
 	for i, p := range d.cfg.Ports {
-		dev := e.AddPort(d.ports[i], engine.Address{Prefix: p.Address, Gateway: p.Gateway})
+		dev := e.AddPort(d.ports[i], netif.Address{Prefix: p.Address, Gateway: p.Gateway})
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)
 		}

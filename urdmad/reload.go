@@ -7,8 +7,8 @@ import (
 
 	"urdma/config"
 	"urdma/systemd"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/control"
-	"urdma/urdmad/engine"
 )
 
 // liveSetting is one that needs no restart.
@@ -187,9 +187,9 @@ func (d *daemon) applySocketGroup(c *config.Config) error {
 
 // applyDeathTimeout is for connections made from now on.
 func (d *daemon) applyDeathTimeout(c *config.Config) error {
-	t := engine.Time(c.DeathTimeout)
+	t := clock.Time(c.DeathTimeout)
 	d.engine.Do(func() {
-		d.engine.SetDeathTimeout(t)
+		d.engine.TRP.SetDeathTimeout(t)
 		d.cm.SetTimeout(t)
 	})
 	d.worker.Wake()

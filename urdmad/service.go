@@ -66,7 +66,7 @@ const answerTime = 500 * time.Millisecond
 
 func (d *daemon) queuePairs() string {
 	n := make(chan int, 1)
-	d.engine.Do(func() { n <- d.engine.QueuePairs() })
+	d.engine.Do(func() { n <- d.engine.QPs.Len() })
 	d.worker.Wake()
 	limit := time.NewTimer(answerTime)
 	defer limit.Stop()

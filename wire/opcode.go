@@ -87,3 +87,8 @@ func decimal(n uint32) string {
 		}
 	}
 }
+
+// IsTerminate looks at a segment's opcode without further checks.
+func IsTerminate(segment []byte) bool {
+	return len(segment) >= UntaggedLen && Opcode(segment[1]&0xf) == OpTerminate && segment[0]&0x80 == 0
+}

@@ -160,3 +160,7 @@ func (c TermCode) mpaName() string {
 	}
 	return ""
 }
+
+// IsUntagged reports a cause found in DDP's untagged buffer model (RFC 5041
+// section 7): the message, not the memory it names, was wrong.
+func (c TermCode) IsUntagged() bool { return c.Layer() == 1 && c.Type() == 2 }

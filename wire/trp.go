@@ -102,3 +102,16 @@ func (t *TRP) Put(b []byte, extended bool) int {
 	}
 	return n
 }
+
+// PeekOp is the opcode of a TRP packet, looked at without further checks; ok is
+// false if b is too short for a header.
+func PeekOp(b []byte) (op TRPOp, ok bool) {
+	if len(b) < TRPLen {
+		return 0, false
+	}
+	return TRPOp(b[8] >> 4), true
+}
+
+// HeaderLen is the length of a data packet's header on a connection that is
+// extended or not.
+func HeaderLen(extended bool) int { return OpData.headerLen(extended) }

@@ -44,6 +44,9 @@ func (h *UDPHeader) Init(srcMAC, dstMAC MAC, src, dst IPv4, sport, dport uint16)
 // SetDst changes the Ethernet destination: the next hop has moved.
 func (h *UDPHeader) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
+// Dst is the IPv4 destination.
+func (h *UDPHeader) Dst() IPv4 { return IPv4(h[offIPDst:offUDP]) }
+
 // Put writes the 42 bytes for a UDP payload of payloadLen bytes (at most
 // MaxUDPPayload): lengths, id, don't-fragment, TTL 64, IPv4 checksum. The UDP
 // checksum is 0, "none"; SetUDPChecksum fills it once the payload is in place.

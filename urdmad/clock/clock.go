@@ -17,3 +17,9 @@ const (
 	Millisecond      = 1000 * Microsecond
 	Second           = 1000 * Millisecond
 )
+
+// Clock is the time of one worker's current turn, and the worker's timers.
+type Clock struct {
+	Now Time
+	Timers
+}

@@ -4,26 +4,14 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/samehost"
+	"urdma/urdmad/trp"
 	"urdma/wire"
 )
 
-// conn is an engine's connection as cm.Conn.
-type conn struct {
-	e  *engine.Engine
-	c  *engine.Conn
-	id *cm.ID
-}
-
-// own makes a connection an id's.
-func (n *network) own(c *engine.Conn, id *cm.ID) *conn {
-	k := &conn{n.e, c, id}
-	c.Owner = k
-	return k
-}
-
 // IDOf is the id that set a connection up; nil for none.
-func IDOf(c *engine.Conn) *cm.ID {
+func IDOf(c *qp.Connection) *cm.ID {
 	if c == nil {
 		return nil
 	}
@@ -34,53 +22,77 @@ func IDOf(c *engine.Conn) *cm.ID {
 	return k.Owner()
 }
 
-// EngineConn is the engine's connection behind c; nil for nil.
-func EngineConn(c cm.Conn) *engine.Conn {
+// Common is what every carrier's connection has, of the one behind c; nil for
+// nil.
+func Common(c cm.Conn) *qp.Connection {
 	if c == nil {
 		return nil
 	}
-	return c.(*conn).c
+	return c.(interface{ Common() *qp.Connection }).Common()
 }
 
-func (k *conn) Owner() *cm.ID        { return k.id }
-func (k *conn) Port() uint16         { return k.c.LocalPort }
-func (k *conn) PeerAddr() netip.Addr { return netip.AddrFrom4(k.c.PeerIP) }
-func (k *conn) ISN() wire.PSN        { return k.c.LocalISN }
-func (k *conn) Acknowledge()         { k.c.AcknowledgeNow() }
-func (k *conn) Disconnect()          { k.c.Disconnect() }
-func (k *conn) Abort()               { k.c.Abort() }
-func (k *conn) Release()             { k.c.Release() }
-
-func (k *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	return k.e.Extension(k.c, EngineQP(qp))
+// wireConn is a TRP connection as cm.Conn.
+type wireConn struct {
+	*trp.Conn
+	id *cm.ID
 }
 
-func (k *conn) Start(s cm.Start) {
+func (k *wireConn) Owner() *cm.ID        { return k.id }
+func (k *wireConn) Port() uint16         { return k.Local.Port() }
+func (k *wireConn) PeerAddr() netip.Addr { return k.Peer.Addr() }
+func (k *wireConn) ISN() wire.PSN        { return k.LocalISN }
+func (k *wireConn) Acknowledge()         { k.AcknowledgeNow() }
+
+func (k *wireConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
+
+func (k *wireConn) Start(s cm.Start) {
 	mac, _ := s.Link.(wire.MAC)
-	if !k.c.Local() {
-		k.c.PeerPort = s.PeerPort
-	}
-	k.c.IRD, k.c.ORD, k.c.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	k.c.Start(engine.StartParams{QP: EngineQP(s.QP), MAC: mac, PeerISN: s.PeerISN, Peer: s.Extension, HasExt: s.Extended,
+	k.Peer = netip.AddrPortFrom(k.Peer.Addr(), s.PeerPort)
+	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
+	k.Conn.Start(trp.Start{QP: QPOf(s.QP), MAC: mac, PeerISN: s.PeerISN, Peer: s.Extension, Extended: s.Extended,
 		Passive: s.Passive})
 }
 
-// queuePair is an engine's queue pair as cm.QueuePair.
-type queuePair struct{ *engine.QP }
+// hostConn is an end of a same-host connection as cm.Conn. What belongs to the
+// wire it has not.
+type hostConn struct {
+	*samehost.Conn
+	id *cm.ID
+}
+
+func (k *hostConn) Owner() *cm.ID                            { return k.id }
+func (k *hostConn) Port() uint16                             { return k.Local.Port() }
+func (k *hostConn) PeerAddr() netip.Addr                     { return k.Peer.Addr() }
+func (k *hostConn) ISN() wire.PSN                            { return 0 }
+func (k *hostConn) Acknowledge()                             {}
+func (k *hostConn) Abort()                                   { k.Disconnect() }
+func (k *hostConn) Release()                                 {}
+func (k *hostConn) Extension(cm.QueuePair) wire.TRPExtension { return wire.TRPExtension{} }
+
+func (k *hostConn) Start(s cm.Start) {
+	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
+	k.Conn.Start(QPOf(s.QP))
+}
+
+// queuePair is a queue pair as cm.QueuePair.
+type queuePair struct{ *qp.QP }
 
 // Number is cm.QueuePair's.
 func (q queuePair) Number() wire.QPN { return wire.QPN(q.QPN) }
 
-// QueuePair is qp as the connection manager takes it; nil for nil.
-func QueuePair(qp *engine.QP) cm.QueuePair {
-	if qp == nil {
+// Gone is cm.QueuePair's.
+func (q queuePair) Gone() bool { return q.Removed() }
+
+// QueuePair is q as the connection manager takes it; nil for nil.
+func QueuePair(q *qp.QP) cm.QueuePair {
+	if q == nil {
 		return nil
 	}
-	return queuePair{qp}
+	return queuePair{q}
 }
 
-// EngineQP is the engine's queue pair behind q; nil for nil.
-func EngineQP(q cm.QueuePair) *engine.QP {
+// QPOf is the queue pair behind q; nil for nil.
+func QPOf(q cm.QueuePair) *qp.QP {
 	if q == nil {
 		return nil
 	}

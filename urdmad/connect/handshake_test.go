@@ -73,7 +73,7 @@ func TestPrivateDataAndDepths(t *testing.T) {
 			t.Errorf("established: %q, QPN %d, expected %d", ev.Param.PrivateData, ev.Param.QPN, b.Q.QPN)
 		}
 		cb.Event(cm.EventEstablished, time.Second)
-		if c, d := a.Q.Conn(), b.Q.Conn(); c.ORD != 2 || c.IRD != 5 || d.IRD != 2 || d.ORD != 5 {
+		if c, d := a.Q.Connection(), b.Q.Connection(); c.ORD != 2 || c.IRD != 5 || d.IRD != 2 || d.ORD != 5 {
 			t.Errorf("in force: a serves %d, opens %d; b serves %d, opens %d", c.IRD, c.ORD, d.IRD, d.ORD)
 		}
 		w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(time.Second)
@@ -219,7 +219,7 @@ func TestSilenceAfterAccept(t *testing.T) {
 		}
 		cb.NoEvent()
 		for p := range 1 << 16 {
-			if w.B.Engine.ConnAt(0, uint16(p)) != nil {
+			if w.B.Engine.TRP.Port(0).Conn(uint16(p)) != nil {
 				t.Errorf("port number %d is still in use", p)
 			}
 		}

@@ -8,6 +8,10 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/samehost"
+	"urdma/urdmad/trp"
 	"urdma/wire"
 )
 
@@ -22,85 +26,86 @@ func New(e *engine.Engine, c cm.Config) *cm.Manager {
 	return n.m
 }
 
-// network is an engine as the connection manager sees it.
+// network is an engine's carriers and interfaces as the connection manager sees
+// them, and the manager as they see it.
 type network struct {
 	e *engine.Engine
 	m *cm.Manager
 }
 
-func (n *network) Now() clock.Time                   { return n.e.Now() }
-func (n *network) Set(t *clock.Timer, at clock.Time) { n.e.SetTimer(t, at) }
+func (n *network) Now() clock.Time                   { return n.e.Clock.Now }
+func (n *network) Set(t *clock.Timer, at clock.Time) { n.e.Clock.Set(t, at) }
 
 func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	if !dst.Is4() {
 		return netip.Addr{}, false
 	}
-	hop, ok := n.e.NextHop(dev, dst.As4())
-	return netip.AddrFrom4(hop), ok
+	return n.e.Interface(dev).NextHop(dst)
 }
 
 // Resolve answers with an Ethernet address, which is what links are here.
 func (n *network) Resolve(dev int, hop netip.Addr, done func(cm.Link, bool)) {
-	n.e.Resolve(dev, hop.As4(), func(mac wire.MAC, ok bool) { done(mac, ok) })
+	n.e.Interface(dev).Resolve(hop, func(mac wire.MAC, ok bool) { done(mac, ok) })
 }
 
-func (n *network) Send(p *cm.Packet) {
-	mac, _ := p.Link.(wire.MAC)
-	n.e.SendControl(&engine.ControlPacket{Dev: p.Dev, MAC: mac, Peer: p.Peer.Addr().As4(), LocalPort: p.Local.Port(),
-		PeerPort: p.Peer.Port(), TRP: p.TRP, Extended: p.Extended, Connect: p.Connect})
-}
+func (n *network) Send(p *cm.Packet) { n.e.TRP.SendControl(packet(p)) }
 
-func (n *network) Show(p *cm.Packet, qp cm.QueuePair) {
-	if !n.e.Tapped() {
-		return
+func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
+	if n.e.Tapped() {
+		n.e.ShowHandshake(packet(p), QPOf(q))
 	}
-	n.e.ShowControl(&engine.LocalControl{Dev: p.Dev, From: p.Local.Addr().As4(), To: p.Peer.Addr().As4(),
-		FromPort: p.Local.Port(), ToPort: p.Peer.Port(), Op: p.TRP.Op, Connect: p.Connect}, EngineQP(qp))
+}
+
+func packet(p *cm.Packet) *trp.ControlPacket {
+	mac, _ := p.Link.(wire.MAC)
+	return &trp.ControlPacket{Dev: p.Dev, MAC: mac, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Extended: p.Extended, Connect: p.Connect}
 }
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
-	c, err := n.e.NewConn(dev, port, peer.Addr().As4(), peer.Port())
-	if errors.Is(err, engine.ErrPortInUse) {
+	c, err := n.e.TRP.Open(dev, port, peer)
+	if errors.Is(err, trp.ErrPortInUse) {
 		return nil, syscall.EADDRINUSE
 	}
 	if err != nil {
 		return nil, err
 	}
-	return n.own(c, id), nil
+	k := &wireConn{c, id}
+	c.Owner = k
+	return k, nil
 }
 
 func (n *network) ConnAt(dev int, port uint16) cm.Conn {
-	c := n.e.ConnAt(dev, port)
+	c := n.e.TRP.Port(dev).Conn(port)
 	if c == nil {
 		return nil
 	}
-	return c.Owner.(*conn)
+	return c.Owner.(*wireConn)
 }
 
 func (n *network) Join(a, b cm.End) (cm.Conn, cm.Conn) {
 	ca, cb := n.end(a), n.end(b)
-	engine.Join(ca, cb)
-	return n.own(ca, a.ID), n.own(cb, b.ID)
+	samehost.Join(ca.Conn, cb.Conn)
+	return ca, cb
 }
 
-func (n *network) end(e cm.End) *engine.Conn {
-	return n.e.NewLocalConn(e.Dev, e.Local.Addr().As4(), e.Peer.Addr().As4(), e.Local.Port(), e.Peer.Port())
+func (n *network) end(e cm.End) *hostConn {
+	k := &hostConn{n.e.SameHost.Open(e.Dev, e.Local, e.Peer), e.ID}
+	k.Conn.Owner = k
+	return k
 }
 
-// Packet is engine.Handler's.
-func (n *network) Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte) {
-	n.m.Receive(&cm.Packet{Dev: dev, Link: f.Src, TRP: *t,
-		Local: netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort),
-		Peer:  netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort)}, body)
+// Handshake is trp.Handler's.
+func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte) {
+	n.m.Receive(&cm.Packet{Dev: dev, Link: d.MAC, TRP: *t, Local: d.Dst, Peer: d.Src}, body)
 }
 
-// Established is engine.Handler's.
-func (n *network) Established(c *engine.Conn) { n.m.Established(IDOf(c)) }
+// Established is qp.Manager's.
+func (n *network) Established(c *qp.Connection) { n.m.Established(IDOf(c)) }
 
-// Closed is engine.Handler's.
-func (n *network) Closed(c *engine.Conn, why engine.CloseReason) {
+// Closed is qp.Manager's.
+func (n *network) Closed(c *qp.Connection, why qp.CloseReason) {
 	reason := cm.EndOrderly
-	if why == engine.CloseDead {
+	if why == qp.CloseDead {
 		reason = cm.EndSilent
 	}
 	n.m.Closed(IDOf(c), reason)

@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -131,10 +132,10 @@ func (c *capture) End(note string) {
 // wants applies the filter, and what the viewer may see.
 func (c *capture) wants(s *engine.Sight) bool {
 	f := &c.filter
-	if s.Alien && (f.Flags&abi.CaptureAll == 0 || !c.viewer.admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
+	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
 		return false
 	}
-	if f.QPN != 0 && !serves(s.Conn, f.QPN) {
+	if f.QPN != 0 && !serves(s, f.QPN) {
 		return false
 	}
 	if f.PID != 0 && !c.anyOwner(s, func(o *owner) bool { return o.pid == int(f.PID) }) {
@@ -146,9 +147,9 @@ func (c *capture) wants(s *engine.Sight) bool {
 	return c.hostMatches(s)
 }
 
-func serves(c *engine.Conn, qpn uint32) bool {
-	for _, end := range [2]*engine.Conn{c, c.Peer()} {
-		if end != nil && end.QP() != nil && end.QP().QPN == qpn {
+func serves(s *engine.Sight, qpn uint32) bool {
+	for _, end := range [2]*qp.Connection{s.Conn, s.Other} {
+		if end != nil && end.QP != nil && end.QP.QPN == qpn {
 			return true
 		}
 	}
@@ -171,14 +172,13 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
 
 // ids are the rdma_cm ids that a frame is about.
 func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
-	ours, peer := sightEnds(s)
 	switch {
 	case s.Conn != nil:
-		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Conn.Peer())}
+		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Other)}
 	case s.Local: // handshake
-		return [2]*cm.ID{c.s.CM.ListenerAt(ours), c.s.CM.ListenerAt(peer)}
-	case s.OurPort != 0:
-		return [2]*cm.ID{c.s.CM.ListenerAt(ours)}
+		return [2]*cm.ID{c.s.CM.ListenerAt(s.Our), c.s.CM.ListenerAt(s.Peer)}
+	case s.Our.Port() != 0:
+		return [2]*cm.ID{c.s.CM.ListenerAt(s.Our)}
 	}
 	return [2]*cm.ID{}
 }
@@ -187,8 +187,7 @@ func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
 // the side that connected.
 func (c *capture) hostMatches(s *engine.Sight) bool {
 	want := captureHost(&c.filter)
-	ours, peer := sightEnds(s)
-	if isAt(ours, want) || isAt(peer, want) {
+	if isAt(s.Our, want) || isAt(s.Peer, want) {
 		return true
 	}
 	id := connect.IDOf(s.Conn)

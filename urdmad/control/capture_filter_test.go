@@ -8,8 +8,8 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
 // owned is what an id's connection has as its owner.
@@ -20,7 +20,8 @@ func (o owned) Owner() *cm.ID { return o.id }
 // TestCaptureFilter: each field of the filter alone, and what a stranger may see.
 func TestCaptureFilter(t *testing.T) {
 	e := engine.New(engine.Config{})
-	us, them := wire.IPv4{10, 9, 0, 1}, wire.IPv4{10, 9, 0, 2}
+	us, them := [4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2}
+	at := func(ip [4]byte, port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4(ip), port) }
 	manager := connect.New(e, cm.Config{Addrs: []netip.Addr{netip.AddrFrom4(us)}, Timeout: 1, MaxDepth: 1})
 	stranger := os.Getuid() + 1
 	mine := &Session{owner: owner{uid: os.Getuid(), pid: 100}}
@@ -32,14 +33,14 @@ func TestCaptureFilter(t *testing.T) {
 	if err := manager.Listen(listener, 1); err != nil {
 		t.Fatal(err)
 	}
-	connection := func(x *Session) *engine.Conn { return &engine.Conn{Owner: owned{manager.Create(x, nil)}} }
+	connection := func(x *Session) *qp.Connection { return &qp.Connection{Owner: owned{manager.Create(x, nil)}} }
 	sights := map[string]engine.Sight{
-		"mine":      {Conn: connection(mine), OurIP: us, PeerIP: them, OurPort: 50000, PeerPort: 50001},
-		"theirs":    {Conn: connection(theirs), OurIP: us, PeerIP: them, OurPort: 50002, PeerPort: 50003, Dev: 1},
-		"request":   {OurIP: us, PeerIP: them, OurPort: 7471, PeerPort: 50003},
-		"elsewhere": {OurIP: us, PeerIP: them, OurPort: 7472, PeerPort: 50004},
-		"ARP":       {OurIP: us, PeerIP: them},
-		"alien":     {Alien: true, OurIP: wire.IPv4{10, 9, 0, 77}, PeerIP: them},
+		"mine":      {Conn: connection(mine), Our: at(us, 50000), Peer: at(them, 50001)},
+		"theirs":    {Conn: connection(theirs), Our: at(us, 50002), Peer: at(them, 50003), Dev: 1},
+		"request":   {Our: at(us, 7471), Peer: at(them, 50003)},
+		"elsewhere": {Our: at(us, 7472), Peer: at(them, 50004)},
+		"ARP":       {Our: at(us, 0), Peer: at(them, 0)},
+		"foreign":   {Foreign: true, Our: at([4]byte{10, 9, 0, 77}, 0), Peer: at(them, 0)},
 		"broken":    {},
 	}
 	any := abi.CaptureRequest{Device: abi.NoDevice}
@@ -51,7 +52,7 @@ func TestCaptureFilter(t *testing.T) {
 		sees   []string
 	}{
 		{"everything", os.Getuid(), any, []string{"mine", "theirs", "request", "elsewhere", "ARP", "broken"}},
-		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"mine", "theirs", "request", "elsewhere", "ARP", "alien", "broken"}},
+		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"mine", "theirs", "request", "elsewhere", "ARP", "foreign", "broken"}},
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
 		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},

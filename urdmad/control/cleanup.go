@@ -33,7 +33,7 @@ func (x *Session) cleanUp() {
 func (x *Session) removeConnections() {
 	for _, v := range x.objects {
 		if q, ok := v.(*qpObject); ok {
-			x.s.Engine.RemoveQP(q.qp)
+			x.s.Engine.RemoveQP(x.client, q.qp, q.bell)
 		}
 	}
 	for _, v := range x.objects {
@@ -54,7 +54,7 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 		case *cqObject:
 			rings = append(rings, o.ring)
 		case *mrObject:
-			x.s.Engine.Memory().Remove(o.region)
+			x.s.Engine.QPs.Regions.Remove(o.region)
 		case *channelObject:
 			o.socket.Close()
 		case *contextObject:

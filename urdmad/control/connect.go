@@ -8,19 +8,19 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 )
 
 // cmChannelObject is an rdma_cm event channel: cm.Channel.
 type cmChannelObject struct {
 	x      *Session
-	socket *engine.EventSocket
+	socket *events.Socket
 }
 
 // Deliver is cm.Channel's; on the engine's thread.
 func (c *cmChannelObject) Deliver(e *cm.Event) {
-	c.x.s.Engine.SendEvent(c.socket, abi.Bytes(abiEvent(e)))
+	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(abiEvent(e)))
 }
 
 func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
 	"urdma/verbs/abi"
 )
 
@@ -27,11 +26,6 @@ func abiAddr(a netip.AddrPort) abi.Addr {
 func captureHost(m *abi.CaptureRequest) netip.AddrPort {
 	a, _ := addrPort(m.Host) // startCapture has refused any other family
 	return a
-}
-
-// sightEnds are the two ends of what a frame belongs to.
-func sightEnds(s *engine.Sight) (ours, peer netip.AddrPort) {
-	return netip.AddrPortFrom(netip.AddrFrom4(s.OurIP), s.OurPort), netip.AddrPortFrom(netip.AddrFrom4(s.PeerIP), s.PeerPort)
 }
 
 // abiDevice is a device's number, or that of no device for any.

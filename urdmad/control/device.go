@@ -10,7 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
@@ -31,7 +33,7 @@ const (
 type contextObject struct {
 	created
 	dev   int
-	async *engine.EventSocket
+	async *events.Socket
 	users int
 }
 
@@ -69,7 +71,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	}
 	x.owner.name = cString(m.Command[:])
 	x.readCommandLine()
-	x.client = &engine.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}
+	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
 	x.do(func() {
 		x.s.Engine.AddClient(x.client, x.bells.mem)
 		x.owner.since = x.s.Engine.Now()
@@ -133,7 +135,7 @@ func socketPair() (ours, theirs int, err error) {
 
 // newEvents takes what an object of kind r with an event socket needs, makes the
 // socket and puts the client's end into answer.
-func (x *Session) newEvents(r resource, answer *reply) (*engine.EventSocket, *amounts, error) {
+func (x *Session) newEvents(r resource, answer *reply) (*events.Socket, *amounts, error) {
 	bill := &amounts{descriptors: 1}
 	bill[r] = 1
 	if err := x.take(bill); err != nil {
@@ -146,7 +148,7 @@ func (x *Session) newEvents(r resource, answer *reply) (*engine.EventSocket, *am
 	}
 	answer.fds = append(answer.fds, theirs)
 	answer.done = func() { _ = unix.Close(theirs) } // the client has its copy
-	return engine.NewEventSocket(ours), bill, nil
+	return events.NewSocket(ours), bill, nil
 }
 
 func (x *Session) device(n uint32) (*Device, error) {
@@ -170,10 +172,10 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	}
 	v := abi.Device{Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
 		MTU: uint32(d.MTU), MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
-		MaxSGE: engine.MaxSGE, MaxSGERd: engine.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
+		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
 		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
-		MaxMsg: engine.MaxMessage}
+		MaxMsg: qp.MaxMessage}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {

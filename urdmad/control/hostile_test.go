@@ -253,7 +253,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	}
 	left := make(chan [2]int)
-	r.server.Engine.Do(func() { left <- [2]int{r.server.Engine.QueuePairs(), r.server.Engine.Memory().Len()} })
+	r.server.Engine.Do(func() { left <- [2]int{r.server.Engine.QPs.Len(), r.server.Engine.QPs.Regions.Len()} })
 	r.server.Wake()
 	if n := <-left; n != [2]int{} {
 		t.Errorf("%d queue pairs and %d regions are left", n[0], n[1])

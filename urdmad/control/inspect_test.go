@@ -24,6 +24,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -87,7 +88,7 @@ func start(t testing.TB) *running {
 	ip := netip.MustParsePrefix("198.18.0.1/24")
 	e := engine.New(engine.Config{Log: log})
 	p := linked.OpenLoopback("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500)
-	e.AddPort(p, engine.Address{Prefix: ip})
+	e.AddPort(p, netif.Address{Prefix: ip})
 	ids := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
 	if err != nil {

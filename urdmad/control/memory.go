@@ -40,7 +40,7 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	var resp abi.RegMRResponse
 	inserted := false
 	x.do(func() {
-		if inserted = x.s.Engine.Memory().Insert(mr.region); !inserted {
+		if inserted = x.s.Engine.QPs.Regions.Insert(mr.region); !inserted {
 			return
 		}
 		resp.Handle = x.add(mr, bill)
@@ -93,7 +93,7 @@ func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
 	}
 	mr.pd.users--
 	x.do(func() {
-		x.s.Engine.Memory().Remove(mr.region)
+		x.s.Engine.QPs.Regions.Remove(mr.region)
 		x.remove(m.Handle)
 	})
 	if !mr.region.Shared() {

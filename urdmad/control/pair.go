@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -13,7 +13,8 @@ import (
 // qpObject is a queue pair with its rings.
 type qpObject struct {
 	created
-	qp   *engine.QP
+	qp   *qp.QP
+	bell int // doorbell number
 	pd   *pdObject
 	ring *sharedMemory
 }
@@ -35,20 +36,19 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	bill := &amounts{queuePairs: 1, queueBytes: uint64(resp.Bytes) + engine.PrivateBytes(&resp), mappings: 1}
+	bill := &amounts{queuePairs: 1, queueBytes: uint64(resp.Bytes) + qp.PrivateBytes(&resp), mappings: 1}
 	mem, err := x.newQueueMemory("urdma-qp", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
-	q := &qpObject{pd: pd, ring: mem, qp: &engine.QP{Client: x.client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq,
-		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}}
-	q.qp.Ring.Init(mem.mem, &resp)
-	q.qp.Allocate(&resp)
+	q := &qpObject{pd: pd, ring: mem}
+	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq,
+		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.mem, &resp)
 	x.do(func() {
 		if err = x.roomOnPort(pd.ctx.dev); err != nil {
 			return
 		}
-		if err = x.s.Engine.AddQP(q.qp, &resp); err == nil {
+		if q.bell, err = x.s.Engine.AddQP(x.client, q.qp); err == nil {
 			q.qp.Handle = x.add(q, bill)
 			x.s.Devices[pd.ctx.dev].countPair(x.owner.uid, 1)
 		}
@@ -59,7 +59,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	pd.users++
-	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.qp.Doorbell)
+	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.bell)
 	*r = respond(&resp, mem.fd)
 	r.done = mem.closeFD
 	return nil
@@ -70,7 +70,7 @@ func checkPair(m *abi.CreateQPRequest) error {
 	switch {
 	case m.QPType != abi.QPTypeRC || m.SRQ != abi.NoHandle || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
-	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > engine.MaxSGE || c.MaxRecvSGE > engine.MaxSGE ||
+	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
 		c.MaxInline > maxInline:
 		return syscall.EINVAL
 	}
@@ -82,8 +82,8 @@ func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	x.do(func() { err = x.s.Engine.ModifyQP(q.qp, m.Mask, &m.Attr) })
-	if errors.Is(err, engine.ErrTransition) {
+	x.do(func() { err = q.qp.Modify(m.Mask, &m.Attr) })
+	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return syscall.EINVAL
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (x *Session) queryQP(m *abi.HandleMessage, r *reply) error {
 	x.do(func() {
 		resp.Attr, resp.Cap = q.qp.Attr, q.qp.Cap
 		resp.Attr.QPState, resp.Attr.CurQPState = q.qp.State(), q.qp.State()
-		if c := q.qp.Conn(); c != nil {
+		if c := q.qp.Connection(); c != nil {
 			resp.Attr.MaxRdAtomic, resp.Attr.MaxDestRdAtomic = uint32(c.ORD), uint32(c.IRD)
 		}
 		if q.qp.SigAll {
@@ -118,7 +118,7 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 		return err
 	}
 	x.do(func() {
-		x.s.Engine.RemoveQP(q.qp)
+		x.s.Engine.RemoveQP(x.client, q.qp, q.bell)
 		x.s.Devices[q.pd.ctx.dev].countPair(x.owner.uid, -1)
 		x.remove(m.Handle)
 	})

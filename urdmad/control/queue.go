@@ -3,7 +3,8 @@ package control
 import (
 	"syscall"
 
-	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -11,14 +12,14 @@ import (
 // channelObject is a completion channel.
 type channelObject struct {
 	ctx    *contextObject
-	socket *engine.EventSocket
+	socket *events.Socket
 	users  int
 }
 
 // cqObject is a completion queue with its ring.
 type cqObject struct {
 	created
-	cq   *engine.CQ
+	cq   *qp.CQ
 	ctx  *contextObject
 	ch   *channelObject
 	ring *sharedMemory
@@ -76,7 +77,7 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	q := &cqObject{cq: &engine.CQ{Client: x.client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
+	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
 	q.cq.Ring.Init(mem.mem, &resp)
 	ctx.users++
 	if ch != nil {

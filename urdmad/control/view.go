@@ -11,7 +11,8 @@ import (
 	"urdma/urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/trp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )
@@ -51,16 +52,20 @@ func (g *gather) engine() {
 		l.Core = e.Core()
 		g.snap.Loop = &l
 	}
-	st, past := &e.Stats, e.PastWork()
-	t := &inspect.Totals{QP: work(&past), BadFrames: maps.Clone(st.BadFrames), NoConnection: st.NoConnection,
-		StrayAddress: st.StrayAddress, BadAck: st.BadAck, ReceiverNotReady: st.ReceiverNotReady,
-		RetainFailed: st.RetainFailed, TerminatesSent: terminates(st.TerminatesSent),
-		TerminatesGot: terminates(st.TerminatesGot), SegmentsSent: st.SegmentsSent, SegmentsPlaced: st.SegmentsPlaced,
-		FallbackJobs: st.FallbackJobs, LocalMessages: st.LocalMessages, ClientFaults: st.ClientFaults,
-		CompletionOverrun: st.CompletionOverrun}
+	past := e.QPs.Past()
+	t := &inspect.Totals{QP: work(&past), BadFrames: map[string]uint64{}, NoConnection: e.TRP.Stats.NoConnection,
+		StrayAddress: e.TRP.Stats.StrayAddress, BadAck: e.TRP.Stats.BadAck,
+		ReceiverNotReady: e.TRP.Stats.ReceiverNotReady + e.SameHost.Stats.ReceiverNotReady,
+		RetainFailed:     e.TRP.Stats.RetainFailed, TerminatesSent: terminates(e.Streams.TerminatesSent),
+		TerminatesGot: terminates(e.Streams.TerminatesGot), SegmentsSent: e.Streams.SegmentsSent, SegmentsPlaced: e.Streams.SegmentsPlaced,
+		FallbackJobs: e.QPs.Stats.FallbackJobs, LocalMessages: e.SameHost.Stats.Messages, ClientFaults: e.Stats.ClientFaults,
+		CompletionOverrun: e.QPs.Stats.CompletionOverrun}
 	for dev := range g.s.Devices {
-		p := e.PastTraffic(dev)
+		p := e.TRP.PastTraffic(dev)
 		t.Traffic = append(t.Traffic, traffic(&p))
+		for why, n := range e.Interface(dev).Stats.Dropped {
+			t.BadFrames[string(why)] += n
+		}
 	}
 	g.snap.Totals = t
 	h := inspect.Handshakes(g.s.CM.Stats)
@@ -148,16 +153,20 @@ func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 		Created: g.clock.time(o.at), Type: "RC", State: qpStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
-	if c := q.Conn(); c != nil {
+	if c := q.Connection(); c != nil {
 		v.Device = g.device(c.Dev)
-		v.Local, v.Peer = endpoint(c.LocalIP, c.LocalPort), endpoint(c.PeerIP, c.PeerPort)
-		v.Path, v.Wire = wireState(c)
+		v.Local, v.Peer = c.Local.String(), c.Peer.String()
+		v.Path, v.Wire = wireState(q.Carrier())
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
 }
 
 // wireState copies a connection's state, if it uses the wire.
-func wireState(c *engine.Conn) (path string, w *inspect.Wire) {
+func wireState(carrier any) (path string, w *inspect.Wire) {
+	c, ok := carrier.(interface{ Inspect() (trp.State, bool) })
+	if !ok {
+		return "host", nil
+	}
 	s, ok := c.Inspect()
 	if !ok {
 		return "host", nil
@@ -168,9 +177,9 @@ func wireState(c *engine.Conn) (path string, w *inspect.Wire) {
 		Traffic: traffic(&s.Traffic)}
 }
 
-func work(q *engine.QPStats) inspect.Work { return inspect.Work(*q) }
+func work(q *qp.Counters) inspect.Work { return inspect.Work(*q) }
 
-func traffic(t *engine.Traffic) inspect.Traffic {
+func traffic(t *trp.Traffic) inspect.Traffic {
 	r := &t.Rel
 	return inspect.Traffic{TxPackets: t.Conn.TxPackets, RxPackets: t.Conn.RxPackets, Segments: r.Sent, Bytes: r.SentBytes,
 		Resent: r.Resent, Lost: r.FastLost, Timeouts: r.Timeouts, TailProbes: r.TailProbes, Needless: r.Needless,
@@ -194,12 +203,12 @@ func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 	if v.Peer.IsValid() {
 		n.Peer = v.Peer.String()
 	}
-	if qp := connect.EngineQP(v.QP); qp != nil {
-		n.QPN, n.Work = qp.QPN, work(&qp.Stats)
+	if q := connect.QPOf(v.QP); q != nil {
+		n.QPN, n.Work = q.QPN, work(&q.Stats)
 	}
-	if c := connect.EngineConn(v.Conn); c != nil {
+	if c := connect.Common(v.Conn); c != nil {
 		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
-		n.Path, n.Wire = wireState(c)
+		n.Path, n.Wire = wireState(v.Conn)
 	}
 	g.snap.Connections = append(g.snap.Connections, n)
 }

@@ -56,13 +56,13 @@ func benchmark(b *testing.B, mtu, size int, op uint32, local bool) {
 		}
 	}
 	message(200)
-	before := w.A.Engine.Stats.SegmentsSent + w.B.Engine.Stats.SegmentsSent
+	before := w.A.Engine.Streams.SegmentsSent + w.B.Engine.Streams.SegmentsSent
 	b.ReportAllocs()
 	b.SetBytes(int64(size))
 	b.ResetTimer()
 	message(b.N)
 	b.StopTimer()
-	if n := w.A.Engine.Stats.SegmentsSent + w.B.Engine.Stats.SegmentsSent - before; n > 0 {
+	if n := w.A.Engine.Streams.SegmentsSent + w.B.Engine.Streams.SegmentsSent - before; n > 0 {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/segment")
 	}
 }

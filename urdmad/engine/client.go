@@ -1,25 +1,24 @@
 package engine
 
 import (
+	"errors"
 	"math/bits"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
 
-// Client is one process as the data path sees it: its doorbells and its memory.
-type Client struct {
-	ID    uint64
-	Name  string // command and pid, for logs
-	Space *mem.Space
+// ErrNoDoorbell says that a client has used up its doorbells.
+var ErrNoDoorbell = errors.New("engine: the client has used up its 4096 doorbells")
 
-	// Fault is called once, on the worker's thread, when the client's memory
-	// could not be touched; the owner then removes the client.
-	Fault func(err error)
+// Client is one process as the poll loop sees it: its queue pairs' client, and
+// its doorbells.
+type Client struct {
+	qp.Client
 
 	bells  ring.ServerBells
-	byBell [abi.NumDoorbells]*QP
+	byBell [abi.NumDoorbells]*qp.QP
 	nextDB int
 	faulty bool
 }
@@ -42,13 +41,29 @@ func (e *Engine) RemoveClient(c *Client) {
 	}
 }
 
-// takeBell gives qp a doorbell number, unique within the client.
-func (c *Client) takeBell(qp *QP) (int, bool) {
+// AddQP makes a client's queue pair known and gives it a number and a doorbell.
+func (e *Engine) AddQP(c *Client, q *qp.QP) (doorbell int, err error) {
+	bell, ok := c.takeBell(q)
+	if !ok {
+		return 0, ErrNoDoorbell
+	}
+	e.QPs.Add(q)
+	return bell, nil
+}
+
+// RemoveQP ends a queue pair's connection and forgets it.
+func (e *Engine) RemoveQP(c *Client, q *qp.QP, doorbell int) {
+	e.QPs.Remove(q)
+	c.byBell[doorbell] = nil
+}
+
+// takeBell gives q a doorbell number, unique within the client.
+func (c *Client) takeBell(q *qp.QP) (int, bool) {
 	for range c.byBell {
 		i := c.nextDB
 		c.nextDB = (c.nextDB + 1) % len(c.byBell)
 		if c.byBell[i] == nil {
-			c.byBell[i] = qp
+			c.byBell[i] = q
 			return i, true
 		}
 	}
@@ -66,8 +81,8 @@ func (e *Engine) answerBells() (n int) {
 			for word != 0 {
 				b := bits.TrailingZeros64(word)
 				word &= word - 1
-				if qp := c.byBell[w*64+b]; qp != nil {
-					e.post(qp)
+				if q := c.byBell[w*64+b]; q != nil {
+					q.Post()
 					n++
 				}
 			}

@@ -42,7 +42,7 @@ func TestDeath(t *testing.T) {
 				expect(t, "sender", completions(w, a.Send, len(want)), want, abi.StatusRetryExcErr, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
 				expect(t, "receive", completions(w, a.Recv, 1), []uint64{50}, abi.StatusWRFlushErr)
 				w.Pass(3 * time.Second)
-				if n := w.A.Engine.ConnAt(0, a.Q.Conn().LocalPort); n != nil {
+				if n := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()); n != nil {
 					t.Error("the port number is still in use")
 				}
 			})

@@ -3,28 +3,25 @@ package engine
 import (
 	"log/slog"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
-	"urdma/urdmad/mem"
-	"urdma/wire"
+	"urdma/urdmad/mailbox"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/urdmad/reliable"
+	"urdma/urdmad/samehost"
+	"urdma/urdmad/trp"
 )
 
-// Time is nanoseconds of a monotonic clock, passed in with every turn.
-type Time = clock.Time
-
-// Never is later than any time.
-const Never = clock.Never
-
-// Config of an engine. Zero durations take the defaults of package reliable.
+// Config of an engine. Zeros take the defaults of package reliable.
 type Config struct {
 	Rand         rand.Source // keys, sequence numbers, cookies; seeded in tests
 	Log          *slog.Logger
-	DeathTimeout Time // silence after which a peer counts as dead
-	AckDelay     Time
-	Window       int    // segments in flight a connection, power of two
+	DeathTimeout clock.Time // silence after which a peer counts as dead
+	AckDelay     clock.Time
+	Window       int    // segments in flight a connection
 	YieldPost    uint32 // what clients are told in their doorbell page
 	YieldPoll    uint32
 	// Wake is called, from any goroutine, when work appears outside rings and
@@ -32,66 +29,36 @@ type Config struct {
 	Wake func()
 }
 
-// Handler is told what happens to connections; package cm implements it.
-// Calls come on the worker's thread.
-type Handler interface {
-	// Packet is a TRP request, accept or reject that belongs to no established
-	// connection. body follows the base header and is private memory.
-	Packet(dev int, f *wire.Frame, t *wire.TRP, body []byte)
-	// Established: the peer's first acknowledgement of our accept arrived.
-	Established(c *Conn)
-	// Closed: the connection is over, for the reason given.
-	Closed(c *Conn, why CloseReason)
-}
-
-// Engine is one worker's data path.
+// Engine is one worker's data path: its rooms, and the clients that belong to
+// it. The rooms are for the worker's thread alone.
 type Engine struct {
+	Clock    clock.Clock
+	QPs      *qp.Table
+	TRP      *trp.Stack
+	SameHost *samehost.Stack
+	Streams  *rdmap.Stats // of all RDMAP streams
+	Stats    Stats
+
 	cfg     Config
 	log     *slog.Logger
-	rand    *rand.Rand
-	now     Time
-	core    uint32 // CPU the worker runs on
-	handler Handler
-
-	ports   []*netPort
+	ports   []*ifPort
 	clients []*Client
-	qps     map[uint32]*QP
-	mrs     *mem.Table
-	runq    runQueue
-	blocked int // turns in a row that could send nothing of what there is
-	timers  clock.Timers
-	retry   []*EventSocket // event sockets with a backlog
-
-	taps   []tapped
-	sight  Sight  // being shown
-	madeUp []byte // see scratch
-	note   string // what became of the frame being received, for taps
-
-	calls   mailbox[func()]  // Do
-	settled mailbox[settled] // fallback jobs that ended
-
-	past  QPStats // of queue pairs that were removed
-	Stats Stats
+	taps    taps
+	calls   mailbox.Box[func()] // Do
+	core    uint32              // CPU the worker runs on
+	blocked int                 // turns in a row that could send nothing of what there is
 }
 
-// Stats counts what no connection or port counts. The worker writes; readers
-// use Engine.Do.
+// ifPort is an interface with the connections over it.
+type ifPort struct {
+	*trp.Port
+	armed bool // ArmRx was called
+}
+
+// Stats counts turns.
 type Stats struct {
-	Turns, BusyTurns  uint64
-	BadFrames         map[string]uint64 // by error text
-	NoConnection      uint64            // datagrams to a port number nobody has
-	StrayAddress      uint64            // right port number, wrong peer address or cookie
-	BadAck            uint64
-	ReceiverNotReady  uint64 // messages that waited for a receive
-	RetainFailed      uint64
-	TerminatesSent    map[wire.TermCode]uint64
-	TerminatesGot     map[wire.TermCode]uint64
-	SegmentsSent      uint64
-	SegmentsPlaced    uint64
-	FallbackJobs      uint64
-	LocalMessages     uint64
-	ClientFaults      uint64
-	CompletionOverrun uint64
+	Turns, BusyTurns uint64
+	ClientFaults     uint64 `counter:"client_faults"`
 }
 
 // New returns an engine without ports.
@@ -102,66 +69,51 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Window == 0 {
-		cfg.Window = 1024
-	}
-	if cfg.DeathTimeout == 0 {
-		cfg.DeathTimeout = 4e9
-	}
 	if cfg.AckDelay == 0 {
-		cfg.AckDelay = conversing
+		cfg.AckDelay = reliable.DefaultAckDelay
 	}
-	e := &Engine{cfg: cfg, log: cfg.Log, rand: rand.New(cfg.Rand), qps: map[uint32]*QP{}}
-	e.mrs = mem.NewTable(cfg.Rand)
-	e.Stats.BadFrames = map[string]uint64{}
-	e.Stats.TerminatesSent = map[wire.TermCode]uint64{}
-	e.Stats.TerminatesGot = map[wire.TermCode]uint64{}
+	e := &Engine{cfg: cfg, log: cfg.Log, Streams: rdmap.NewStats()}
+	numbers := rand.New(cfg.Rand)
+	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
+	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window},
+		e.QPs, e.Streams, cfg.Log, numbers)
+	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
+	e.taps.e = e
 	return e
 }
 
 // SetHandler names who manages connections; before the first turn.
-func (e *Engine) SetHandler(h Handler) { e.handler = h }
+func (e *Engine) SetHandler(h trp.Handler) {
+	e.TRP.SetHandler(h)
+	e.SameHost.SetManager(h)
+}
 
 // AddPort gives the engine a port as its next device number.
-func (e *Engine) AddPort(p port.Port, ip Address) int {
-	n := newNetPort(e, len(e.ports), p, ip)
-	e.ports = append(e.ports, n)
-	return n.dev
+func (e *Engine) AddPort(p port.Port, a netif.Address) int {
+	n := netif.New(len(e.ports), p, a, &e.Clock)
+	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n)})
+	return n.Dev
+}
+
+// Interface is the interface of a device number.
+func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
+
+// PlaceImmediately has device dev place RDMA Writes as they come, not in order.
+func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].Immediate = true }
+
+// Announce tells the links that our ports are up (gratuitous ARP).
+func (e *Engine) Announce() {
+	for _, p := range e.ports {
+		p.If.Announce()
+	}
 }
 
 // Now is the time of the current turn.
-func (e *Engine) Now() Time { return e.now }
+func (e *Engine) Now() clock.Time { return e.Clock.Now }
 
-// Memory is the engine's table of registered memory.
-func (e *Engine) Memory() *mem.Table { return e.mrs }
+// Core is the CPU that the worker runs on.
+func (e *Engine) Core() int { return int(int32(e.core)) }
 
 // Do has fn run on the worker's thread and returns at once. The caller wakes
 // the worker.
-func (e *Engine) Do(fn func()) { e.calls.put(fn) }
-
-// mailbox hands values from any goroutine to the worker.
-type mailbox[T any] struct {
-	full atomic.Bool
-	mu   sync.Mutex
-	q    []T
-}
-
-func (m *mailbox[T]) put(v T) {
-	m.mu.Lock()
-	m.q = append(m.q, v)
-	m.mu.Unlock()
-	m.full.Store(true)
-}
-
-// take returns all values put so far; a load and no lock when there are none.
-func (m *mailbox[T]) take() []T {
-	if !m.full.Load() {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.full.Store(false)
-	q := m.q
-	m.q = nil
-	return q
-}
+func (e *Engine) Do(fn func()) { e.calls.Put(fn) }

@@ -154,11 +154,11 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("vendor error %#x, expected %#x", v, uint32(c.code))
 				}
 				expect(t, "sender's receive", completions(w, a.Recv, 1), []uint64{99}, abi.StatusWRFlushErr)
-				if n := b.Client.Host.Engine.Stats.TerminatesSent[c.code]; n != 1 {
-					t.Errorf("Terminates sent: %v, expected one of %v", b.Client.Host.Engine.Stats.TerminatesSent, c.code)
+				if n := b.Client.Host.Engine.Streams.TerminatesSent[c.code]; n != 1 {
+					t.Errorf("Terminates sent: %v, expected one of %v", b.Client.Host.Engine.Streams.TerminatesSent, c.code)
 				}
-				if !local && w.A.Engine.Stats.TerminatesGot[c.code] != 1 {
-					t.Errorf("Terminates received: %v", w.A.Engine.Stats.TerminatesGot)
+				if !local && w.A.Engine.Streams.TerminatesGot[c.code] != 1 {
+					t.Errorf("Terminates received: %v", w.A.Engine.Streams.TerminatesGot)
 				}
 				if got := completions(w, b.Recv, 1); got[0].WRID != 77 {
 					t.Errorf("receiver: %+v", got)
@@ -198,7 +198,7 @@ func checkQuiet(t *testing.T, w *enginetest.World, qps ...*enginetest.QP) {
 	t.Helper()
 	for _, h := range []*enginetest.Host{w.A, w.B} {
 		for port := range 1 << 16 {
-			if h.Engine.ConnAt(0, uint16(port)) != nil {
+			if h.Engine.TRP.Port(0).Conn(uint16(port)) != nil {
 				t.Errorf("host %s: port number %d is still in use", h.Name, port)
 			}
 		}
@@ -276,7 +276,7 @@ func TestTooLong(t *testing.T) {
 	}
 	a.Post(enginetest.Write(1, peer, 0), list...)
 	expect(t, "sender", completions(w, a.Send, 1), []uint64{1}, abi.StatusLocLenErr)
-	if n := w.B.Engine.Stats.SegmentsPlaced; n != 0 {
+	if n := w.B.Engine.Streams.SegmentsPlaced; n != 0 {
 		t.Errorf("%d segments went out", n)
 	}
 }

@@ -1,44 +1,76 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
-	"runtime"
 
-	"urdma/verbs/abi"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/fault"
 )
 
-// rxTurns bounds how many bursts one turn takes from a port, so that posts and
+// maxBursts bounds how many bursts one turn takes from a port, so that posts and
 // timers get their share under load.
-const rxBursts = 4
+const maxBursts = 4
 
 // Turn is one turn of the poll loop: everything there is to do at time now, in
 // the order in which it helps a peer or a client go on. It reports whether
 // there was anything, and when the next timer is due.
-func (e *Engine) Turn(now Time) (busy bool, deadline Time) {
-	e.now = now
+func (e *Engine) Turn(now clock.Time) (busy bool, deadline clock.Time) {
+	e.Clock.Now = now
 	e.Stats.Turns++
 	n := e.guarded()
 	if n > 0 {
 		e.Stats.BusyTurns++
-	}
-	if n > 0 {
 		e.blocked = 0
-	} else if e.runq.len() > 0 {
-		return false, min(e.timers.Next(), now+e.retryBlocked())
+	} else if e.QPs.Waiting() > 0 {
+		return false, min(e.Clock.Next(), now+e.retryBlocked())
 	}
-	return n > 0 || e.runq.len() > 0, e.timers.Next()
+	return n > 0 || e.QPs.Waiting() > 0, e.Clock.Next()
+}
+
+func (e *Engine) stages() (n int) {
+	for _, call := range e.calls.Take() {
+		call()
+		n++
+	}
+	for _, p := range e.ports {
+		n += p.receive()
+	}
+	n += e.QPs.Settle()
+	n += e.answerBells()
+	n += e.Clock.Run(e.Clock.Now)
+	n += e.QPs.Transmit()
+	for _, p := range e.ports {
+		p.If.Flush()
+	}
+	return n
+}
+
+// receive handles what a port has, a few bursts at most.
+func (p *ifPort) receive() (total int) {
+	for range maxBursts {
+		waiting, more := p.If.Poll()
+		if waiting == 0 {
+			break
+		}
+		p.Receive()
+		if total += waiting; !more {
+			break
+		}
+	}
+	return total
 }
 
 // Longest and shortest pause before work that a full port holds up is tried
 // again: a link that is down must not keep a core busy.
 const (
-	blockedLeast = Time(5e3)
-	blockedMost  = Time(1e6)
+	minBlocked = 5 * clock.Microsecond
+	maxBlocked = clock.Millisecond
 )
 
 // retryBlocked is how long to wait when all there is to send was held up.
-func (e *Engine) retryBlocked() Time {
-	wait := min(blockedLeast<<min(e.blocked, 10), blockedMost)
+func (e *Engine) retryBlocked() clock.Time {
+	wait := min(minBlocked<<min(e.blocked, 10), maxBlocked)
 	e.blocked++
 	return wait
 }
@@ -47,91 +79,53 @@ func (e *Engine) retryBlocked() Time {
 // of that client. What the faulting stage left undone belongs to that client's
 // queue pairs; the other stages run in the next turn.
 func (e *Engine) guarded() (n int) {
-	defer func() {
-		if r := recover(); r != nil {
-			e.faulted(r)
-			n = 1
-		}
-	}()
-	return e.stages()
-}
-
-func (e *Engine) stages() (n int) {
-	for _, call := range e.calls.take() {
-		call()
-		n++
-	}
-	for _, p := range e.ports {
-		n += e.receive(p)
-	}
-	n += e.settle()
-	n += e.answerBells()
-	n += e.timers.Run(e.now)
-	n += e.transmit()
-	for _, p := range e.ports {
-		p.flush()
+	if addr, faulted := fault.Guard(func() { n = e.stages() }); faulted {
+		e.faulted(addr)
+		return 1
 	}
 	return n
 }
 
-// faulted ends the client whose memory could not be touched. A panic that is
-// not a fault in a client's memory is a bug and goes on.
-func (e *Engine) faulted(r any) {
-	err, ok := r.(runtime.Error)
-	at, isFault := r.(interface{ Addr() uintptr })
-	if !ok || !isFault {
-		panic(r)
-	}
+// faulted ends the client whose memory could not be touched.
+func (e *Engine) faulted(addr uintptr) {
 	for _, c := range e.clients {
-		if c.Space.Contains(at.Addr()) {
+		if c.Space.Contains(addr) {
 			e.Stats.ClientFaults++
-			e.endFaulty(c, err)
+			e.endFaulty(c)
 			return
 		}
 	}
-	panic(r)
+	panic(fmt.Sprintf("engine: fault at %#x, which is no client's memory", addr))
 }
 
-func (e *Engine) endFaulty(c *Client, err error) {
+func (e *Engine) endFaulty(c *Client) {
 	if c.faulty {
 		return
 	}
 	c.faulty = true
-	e.failClient(c)
-	e.log.Error("client memory cannot be touched; closing the client", "client", c.Name, "error", err)
+	e.QPs.FailClient(&c.Client)
+	e.log.Error("client memory cannot be touched; closing the client", "client", c.Name)
 	if c.Fault != nil {
-		c.Fault(fmt.Errorf("engine: client memory: %w", err))
+		c.Fault(errClientMemory)
 	}
 }
 
-// failClient ends the queue pairs of a client whose memory is gone. A segment
-// that could not be placed must not count as received.
-func (e *Engine) failClient(c *Client) {
-	for _, qp := range e.qps {
-		if qp.Client != c {
-			continue
-		}
-		if conn := qp.conn; conn != nil && conn.placing && !conn.frozen {
-			conn.frozen, conn.ackFrozen = true, conn.placingPSN
-		}
-		e.failQP(qp, abi.EventQPFatal)
-	}
-}
+var errClientMemory = errors.New("engine: client memory cannot be touched")
 
 // PrepareSleep announces to clients that posts must kick from now on, and arms
 // the ports. ok is false when work has appeared. fds are what to wait for
 // beside the kick sockets, timed means some port has no interrupt and the wait
 // must be short.
 func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
-	if e.setSleeping(true) || e.calls.full.Load() || e.settled.full.Load() {
+	if e.setSleeping(true) || e.calls.Full() || e.QPs.FallbackEnded() {
 		e.Woke()
 		return fds, false, false
 	}
 	for _, p := range e.ports {
-		if !p.info.Wire {
+		if !p.If.Wire() {
 			continue
 		}
-		fd, armed := p.queue.ArmRx()
+		fd, armed := p.If.ArmRx()
 		if !armed {
 			e.Woke()
 			return fds, false, false
@@ -151,7 +145,7 @@ func (e *Engine) Woke() {
 	e.setSleeping(false)
 	for _, p := range e.ports {
 		if p.armed {
-			p.queue.DisarmRx()
+			p.If.DisarmRx()
 			p.armed = false
 		}
 	}

@@ -34,7 +34,7 @@ func lateReceives(t *testing.T, local bool, retries uint8, late time.Duration, p
 	const messages, size = 40, 9000
 	w := enginetest.New(t, enginetest.Options{Seed: 7, Path: path})
 	a, b := w.Pair(local, nil)
-	b.Q.Conn().RNRRetry = retries
+	b.Q.Connection().RNRRetry = retries
 	src, in, good := a.Client.Register(messages*size, rw), b.Client.Register(messages*size, rw), b.Client.Register(8, rw)
 	for i := range src.Bytes {
 		src.Bytes[i] = byte(i / size)

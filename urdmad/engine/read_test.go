@@ -20,8 +20,8 @@ func TestReadLimits(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 20, Path: linked.Path{Delay: 100 * time.Microsecond}})
 			a, b := w.A.NewClient().NewQP(nil), w.B.NewClient().NewQP(nil)
 			enginetest.Join(a, b, limit)
-			if c := a.Q.Conn(); c.ORD != uint16(limit) || b.Q.Conn().IRD != uint16(limit) {
-				t.Fatalf("ORD %d, IRD %d", c.ORD, b.Q.Conn().IRD)
+			if c := a.Q.Connection(); c.ORD != uint16(limit) || b.Q.Connection().IRD != uint16(limit) {
+				t.Fatalf("ORD %d, IRD %d", c.ORD, b.Q.Connection().IRD)
 			}
 			open, most := map[uint32]bool{}, 0
 			w.Net.Trace(func(ev linked.Event) { // what the peer has taken and not yet answered wholly

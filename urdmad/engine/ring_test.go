@@ -195,7 +195,7 @@ func TestWakingUp(t *testing.T) {
 		wr := enginetest.Write(1, peer, 0)
 		a.Ring.SQ.Write(&wr, []abi.SGE{mine.SGE(0, 10)})
 		a.Ring.SQ.Publish()
-		return a.Client.Bells.Ring(a.Q.Doorbell)
+		return a.Client.Bells.Ring(a.Doorbell)
 	}
 	if post() {
 		t.Error("a post kicked an engine that is awake")

@@ -62,7 +62,7 @@ func TestTerminateCodes(t *testing.T) {
 				memory := q.Client.Register(4096, rw)
 				l := s.Dial(q, 0, extended)
 				q.PostRecv(9, memory.SGE(0, 4096))
-				c.do(l, memory.STag)
+				c.do(l, wire.STag(memory.STag))
 				term := l.Terminate()
 				if term.Code != c.code {
 					t.Errorf("Terminate says %v, expected %v", term.Code, c.code)
@@ -243,7 +243,7 @@ func (h *hostile) segment(r *rand.Rand) []byte {
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
-	stags := []wire.STag{h.mine.STag, h.foreign.STag, h.secret.STag, wire.STag(r.Uint32()), wire.STag(h.q.Q.QPN<<8) ^ wire.STag(r.IntN(8))}
+	stags := []wire.STag{wire.STag(h.mine.STag), wire.STag(h.foreign.STag), wire.STag(h.secret.STag), wire.STag(r.Uint32()), wire.STag(h.q.Q.QPN<<8) ^ wire.STag(r.IntN(8))}
 	tos := []uint64{h.mine.Base(), h.foreign.Base(), h.secret.Base(), 0, ^uint64(0) - uint64(r.IntN(100)), h.mine.Base() + 4090}
 	stag, to := stags[r.IntN(len(stags))], tos[r.IntN(len(tos))]
 	d := wire.DDP{Last: r.IntN(2) == 0, Op: wire.Opcode(r.IntN(16)), STag: stag, TO: to, QN: uint32(r.IntN(4)),

@@ -1,12 +1,15 @@
 package engine
 
 import (
-	"urdma/dpdk/port"
+	"net/netip"
+
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
 	"urdma/wire"
 )
 
 // This file shows frames to whoever captures them. Without a tap it costs a
-// length comparison for each frame.
+// comparison for each frame.
 
 // Tap is shown the frames of the engine's ports, on the worker's thread, in the
 // order in which they were received or sent.
@@ -22,17 +25,26 @@ type Tap interface {
 
 // Sight is a frame as a tap sees it.
 type Sight struct {
-	Dev   int
-	Out   bool   // sent, not received
-	Local bool   // made up for a connection within this engine, see tap_local.go
-	Alien bool   // none of ours: another protocol's or another host's
-	Frame []byte // from the Ethernet header on
-	Conn  *Conn  // that it belongs to, or nil
+	Dev     int
+	Out     bool   // sent, not received
+	Local   bool   // made up for a connection within this engine, see tap_local.go
+	Foreign bool   // none of ours: another protocol's or another host's
+	Frame   []byte // from the Ethernet header on
+	// Conn is the connection that it belongs to, or nil; Other the other end of
+	// one within this engine.
+	Conn, Other *qp.Connection
 
-	// Ours and the peer's address; zero if the frame has none.
-	OurIP, PeerIP wire.IPv4
-	// UDP port numbers; 0 in frames that are not UDP.
-	OurPort, PeerPort uint16
+	// Our and the peer's address, invalid if the frame has none; port number 0
+	// in frames that are not UDP.
+	Our, Peer netip.AddrPort
+}
+
+// taps are those that look now; netif.Tap and samehost.Observer.
+type taps struct {
+	e      *Engine
+	list   []tapped
+	sight  Sight // being shown
+	madeUp madeUp
 }
 
 // tapped is a tap with what it has in hand.
@@ -42,54 +54,77 @@ type tapped struct {
 }
 
 // AddTap shows frames to t from now on; on the worker's thread.
-func (e *Engine) AddTap(t Tap) { e.taps = append(e.taps, tapped{tap: t}) }
+func (e *Engine) AddTap(t Tap) {
+	e.taps.list = append(e.taps.list, tapped{tap: t})
+	e.taps.attach()
+}
 
 // RemoveTap stops that; on the worker's thread, between frames.
 func (e *Engine) RemoveTap(t Tap) {
-	for i := range e.taps {
-		if e.taps[i].tap == t {
-			e.taps = append(e.taps[:i], e.taps[i+1:]...)
-			return
+	v := &e.taps
+	for i := range v.list {
+		if v.list[i].tap == t {
+			v.list = append(v.list[:i], v.list[i+1:]...)
+			break
+		}
+	}
+	v.attach()
+}
+
+// Tapped reports whether anybody looks at frames.
+func (e *Engine) Tapped() bool { return len(e.taps.list) > 0 }
+
+// attach has the rooms show frames if anybody looks.
+func (v *taps) attach() {
+	looked := len(v.list) > 0
+	for _, p := range v.e.ports {
+		if looked {
+			p.If.SetTap(v)
+		} else {
+			p.If.SetTap(nil)
+		}
+	}
+	if looked {
+		v.e.SameHost.SetObserver(v)
+	} else {
+		v.e.SameHost.SetObserver(nil)
+		v.madeUp = madeUp{}
+	}
+}
+
+// Received is netif.Tap's.
+func (v *taps) Received(n *netif.Interface, frame []byte) {
+	v.sight = v.sightOf(n, frame, false)
+	for i := range v.list {
+		v.list[i].waits = v.list[i].tap.Begin(&v.sight)
+	}
+}
+
+// Handled is netif.Tap's.
+func (v *taps) Handled(note string) {
+	for i := range v.list {
+		if v.list[i].waits {
+			v.list[i].waits = false
+			v.list[i].tap.End(note)
 		}
 	}
 }
 
-// tapReceived shows a frame that is about to be handled.
-func (e *Engine) tapReceived(n *netPort, p *port.Packet) {
-	e.note = ""
-	e.sight = n.sight(p.Data, false)
-	for i := range e.taps {
-		e.taps[i].waits = e.taps[i].tap.Begin(&e.sight)
-	}
-}
+// Sent is netif.Tap's.
+func (v *taps) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true)) }
 
-// tapHandled tells what became of it.
-func (e *Engine) tapHandled() {
-	for i := range e.taps {
-		if e.taps[i].waits {
-			e.taps[i].waits = false
-			e.taps[i].tap.End(e.note)
+func (v *taps) show(s Sight) {
+	v.sight = s
+	for i := range v.list {
+		if v.list[i].tap.Begin(&v.sight) {
+			v.list[i].tap.End("")
 		}
 	}
 }
 
-// tapSent shows a frame that waits for the port to take it.
-func (e *Engine) tapSent(n *netPort, frame []byte) {
-	e.show(n.sight(frame, true))
-}
-
-func (e *Engine) show(s Sight) {
-	e.sight = s
-	for i := range e.taps {
-		if e.taps[i].tap.Begin(&e.sight) {
-			e.taps[i].tap.End("")
-		}
-	}
-}
-
-// sight finds out whose a frame is.
-func (n *netPort) sight(frame []byte, out bool) Sight {
-	s := Sight{Dev: n.dev, Out: out, Frame: frame}
+// sightOf finds out whose a frame is.
+func (v *taps) sightOf(n *netif.Interface, frame []byte, out bool) Sight {
+	s := Sight{Dev: n.Dev, Out: out, Frame: frame}
 	var private [wire.MaxHeaderLen]byte
 	head := private[:copy(private[:], frame)]
 	var f wire.Frame
@@ -102,16 +137,18 @@ func (n *netPort) sight(frame []byte, out bool) Sight {
 		return s
 	case wire.EtherTypeIPv4:
 	default:
-		s.Alien = true
+		s.Foreign = true
 		return s
 	}
-	s.OurIP, s.PeerIP, s.OurPort, s.PeerPort = f.DstIP, f.SrcIP, f.DstPort, f.SrcPort
+	s.Our, s.Peer = addrPort(f.DstIP, f.DstPort), addrPort(f.SrcIP, f.SrcPort)
 	if out {
-		s.OurIP, s.PeerIP, s.OurPort, s.PeerPort = f.SrcIP, f.DstIP, f.SrcPort, f.DstPort
+		s.Our, s.Peer = s.Peer, s.Our
 	}
-	s.Alien = s.OurIP != n.addr.IP() || f.Proto != wire.ProtoUDP && f.Proto != wire.ProtoICMP
-	if f.Proto == wire.ProtoUDP && !s.Alien {
-		s.Conn = n.conns[s.OurPort]
+	s.Foreign = s.Our.Addr() != n.IP() || f.Proto != wire.ProtoUDP && f.Proto != wire.ProtoICMP
+	if f.Proto == wire.ProtoUDP && !s.Foreign {
+		if c := v.e.ports[n.Dev].Conn(s.Our.Port()); c != nil {
+			s.Conn = &c.Connection
+		}
 	}
 	return s
 }
@@ -121,25 +158,12 @@ func (s *Sight) sightARP(b []byte) {
 	if _, err := a.Parse(b); err != nil {
 		return
 	}
-	s.OurIP, s.PeerIP = a.TargetIP, a.SenderIP
+	s.Our, s.Peer = addrPort(a.TargetIP, 0), addrPort(a.SenderIP, 0)
 	if s.Out {
-		s.OurIP, s.PeerIP = a.SenderIP, a.TargetIP
+		s.Our, s.Peer = s.Peer, s.Our
 	}
 }
 
-// badFrame counts a frame that is dropped because its bytes are wrong.
-func (e *Engine) badFrame(why string) {
-	e.Stats.BadFrames[why]++
-	e.note = "dropped: " + why
-}
-
-// stray counts a packet that can't be the peer's.
-func (e *Engine) stray(why string) {
-	e.Stats.StrayAddress++
-	e.note = "dropped: " + why
-}
-
-func (e *Engine) badAck() {
-	e.Stats.BadAck++
-	e.note = "dropped: acknowledges what was not sent"
+func addrPort(ip wire.IPv4, number uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), number)
 }

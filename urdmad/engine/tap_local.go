@@ -1,147 +1,140 @@
 package engine
 
 import (
-	"urdma/verbs/abi"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/urdmad/samehost"
+	"urdma/urdmad/trp"
 	"urdma/wire"
 )
 
 // This file makes up the frames that a wire would carry for a connection within
-// this engine (local.go), for taps: handshake, every message's segments, the
-// Terminate and the fins. There is no loss, so there are no acknowledgements;
-// each frame acknowledges all that the other side sent. Sequence numbers begin
-// at 0 and cookies are 0.
+// this engine (package samehost), for taps: handshake, every message's segments,
+// the Terminate and the fins. There is no loss, so there are no
+// acknowledgements; each frame acknowledges all that the other side sent.
+// Sequence numbers begin at 0 and cookies are 0.
 
-// shown is what a local connection has shown of itself.
+// madeUp is what has been shown of same-host connections.
+type madeUp struct {
+	ends  map[*samehost.Conn]*shown
+	frame []byte // room for one frame
+}
+
+// shown is what one end has shown of itself.
 type shown struct {
 	next  wire.PSN // of this side
 	heard wire.PSN // the other side's next
 }
 
-// Tapped reports whether anybody looks at frames.
-func (e *Engine) Tapped() bool { return len(e.taps) > 0 }
-
-// LocalControl is a control packet between two ids of this engine.
-type LocalControl struct {
-	Dev              int
-	From, To         wire.IPv4
-	FromPort, ToPort uint16
-	Op               wire.TRPOp
-	Connect          wire.TRPConnect
+func (m *madeUp) of(c *samehost.Conn) *shown {
+	if m.ends == nil {
+		m.ends = map[*samehost.Conn]*shown{}
+	}
+	if m.ends[c] == nil {
+		m.ends[c] = &shown{}
+	}
+	return m.ends[c]
 }
 
-// ShowControl shows a control packet; qp, if there is one, is what its sender
-// wants to connect.
-func (e *Engine) ShowControl(p *LocalControl, qp *QP) {
-	n := e.ports[p.Dev]
-	if qp != nil {
-		p.Connect.HasExt = true
-		p.Connect.Ext = wire.TRPExtension{QPN: wire.QPN(qp.QPN), MaxSegment: uint16(n.maxSegment()), RecvWindow: uint16(e.cfg.Window)}
+// room is room for one frame of an interface.
+func (m *madeUp) room(n *netif.Interface) []byte {
+	if size := wire.EthernetLen + n.MTU(); len(m.frame) < size {
+		m.frame = make([]byte, size)
 	}
-	b := e.scratch(n)
-	t := wire.TRP{Op: p.Op}
-	at := wire.UDPHeaderLen + t.Put(b[wire.UDPHeaderLen:], false)
-	size, err := p.Connect.Put(b[at:])
+	return m.frame
+}
+
+// ShowHandshake shows a control packet between two ids of this engine; q, if
+// there is one, is what its sender wants to connect.
+func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
+	n := e.Interface(p.Dev)
+	if q != nil {
+		p.Connect.HasExt, p.Connect.Ext = true, e.TRP.Offer(p.Dev, q)
+	}
+	frame := e.taps.madeUp.room(n)
+	path := n.Path(n.MAC(), p.Local, p.Peer)
+	size, err := p.Put(path.Payload(frame))
 	if err != nil {
 		return // nor would it have been sent
 	}
-	var h wire.UDPHeader
-	h.Init(wire.MAC(n.info.MAC), wire.MAC(n.info.MAC), p.From, p.To, p.FromPort, p.ToPort)
-	h.Put(b, at+size-wire.UDPHeaderLen, n.nextIPID())
-	e.show(Sight{Dev: p.Dev, Local: true, Frame: b[:at+size], OurIP: p.From, PeerIP: p.To, OurPort: p.FromPort, PeerPort: p.ToPort})
+	e.taps.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer})
 }
 
-// scratch is room for one frame of a port.
-func (e *Engine) scratch(n *netPort) []byte {
-	if size := wire.EthernetLen + n.info.MTU; len(e.madeUp) < size {
-		e.madeUp = make([]byte, size)
-	}
-	return e.madeUp
-}
-
-// showRequest shows the segments of a Send or Write, or a Read's request.
-func (c *Conn) showRequest(wr *sendWR) {
-	if !c.e.Tapped() {
-		return
-	}
-	limit := c.payloadOf(wr)
+// Request is samehost.Observer's.
+func (v *taps) Request(c *samehost.Conn) {
+	s, sq := v.segmenter(c), &c.QP.SQ
+	wr := sq.At(sq.Next())
+	limit := s.Payload(wr)
 	for off := uint32(0); ; off += limit {
-		b := c.e.scratch(c.e.ports[c.Dev])
-		c.showSegment(wire.OpData, b, c.build(c.room(b), makeToken(c.qp.sqNext&c.qp.sqMask, off)))
-		if limit == 0 || wr.length-off <= limit {
+		v.showSegment(c, wire.OpData, func(b []byte) int {
+			n, _ := s.BuildRequest(b, sq.Next(), off)
+			return n
+		})
+		if wr.Length-off <= limit {
 			return
 		}
 	}
 }
 
-// payloadOf is how much of a work request each segment carries; 0 for a Read,
-// whose request is one segment.
-func (c *Conn) payloadOf(wr *sendWR) uint32 {
-	switch wr.op {
-	case abi.WRRDMAWrite:
-		return c.payloadMax[1]
-	case abi.WRRDMARead:
-		return 0
-	}
-	return c.payloadMax[0]
-}
-
-// showResponse shows the answer to a Read; src is what it read.
-func (c *Conn) showResponse(wr *sendWR, src []byte) {
-	if !c.e.Tapped() {
-		return
-	}
-	peer := c.peer
-	rr := readResponse{src: src, length: wr.length, sinkSTag: wr.sink}
-	for off := uint32(0); ; off += peer.payloadMax[1] {
-		b := c.e.scratch(c.e.ports[c.Dev])
-		peer.showSegment(wire.OpData, b, peer.buildResponse(peer.room(b), &rr, off))
-		if wr.length-off <= peer.payloadMax[1] {
+// Response is samehost.Observer's.
+func (v *taps) Response(c *samehost.Conn, src []byte) {
+	from := c.Other()
+	s := v.segmenter(from)
+	limit := s.TaggedPayload()
+	for off := 0; ; off += limit {
+		v.showSegment(from, wire.OpData, func(b []byte) int {
+			return s.BuildResponse(b, c.QP, c.QP.SQ.Next(), src, uint32(off))
+		})
+		if len(src)-off <= limit {
 			return
 		}
 	}
 }
 
-// showRefusal shows the first segment of what was refused, and the Terminate.
-func (c *Conn) showRefusal(wr *sendWR, code wire.TermCode) {
-	if !c.e.Tapped() || c.peer == nil {
-		return
-	}
-	b := c.e.scratch(c.e.ports[c.Dev])
-	room := c.room(b)
-	n := c.build(room, makeToken(c.qp.sqNext&c.qp.sqMask, 0))
-	c.showSegment(wire.OpData, b, n)
-	var d wire.DDP
-	at, err := d.Parse(room[:n])
-	if err != nil {
-		return
-	}
-	message := terminateMessage(code, &segment{head: room[:n], data: room[:n]}, at, d.Op)
-	peer := c.peer
-	peer.showSegment(wire.OpData, b, copy(peer.room(b), message))
-}
-
-// showFin shows the end of this side.
-func (c *Conn) showFin() {
-	if c.e.Tapped() {
-		c.showSegment(wire.OpFin, c.e.scratch(c.e.ports[c.Dev]), 0)
+// Refusal is samehost.Observer's: the first segment of what was refused, and the
+// Terminate.
+func (v *taps) Refusal(c *samehost.Conn, code rdmap.Code) {
+	s := v.segmenter(c)
+	var refused []byte
+	v.showSegment(c, wire.OpData, func(b []byte) int {
+		n, _ := s.BuildRequest(b, c.QP.SQ.Next(), 0)
+		refused = append(refused, b[:n]...)
+		return n
+	})
+	if message := rdmap.RefusalOf(refused, code); message != nil {
+		v.showSegment(c.Other(), wire.OpData, func(b []byte) int { return copy(b, message) })
 	}
 }
 
-// showSegment completes a frame whose segment of n bytes is in place, and shows
-// it.
-func (c *Conn) showSegment(op wire.TRPOp, b []byte, n int) {
-	port := c.e.ports[c.Dev]
-	t := wire.TRP{Op: op, PSN: c.shown.next, Ack: c.shown.heard, Credits: uint16(min(c.e.cfg.Window, 4095))}
-	if n > 0 {
-		c.shown.next = c.shown.next.Add(1)
+// End is samehost.Observer's.
+func (v *taps) End(c *samehost.Conn) {
+	v.showSegment(c, wire.OpFin, func([]byte) int { return 0 })
+	delete(v.madeUp.ends, c)
+}
+
+func (v *taps) segmenter(c *samehost.Conn) rdmap.Segmenter {
+	return rdmap.NewSegmenter(c.QP, v.e.ports[c.Dev].MaxSegment())
+}
+
+// showSegment shows a frame of c with the segment that build writes.
+func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) int) {
+	n := v.e.Interface(c.Dev)
+	frame := v.madeUp.room(n)
+	path := n.Path(n.MAC(), c.Local, c.Peer)
+	payload := path.Payload(frame)
+	size := build(payload[wire.HeaderLen(true):])
+	own := v.madeUp.of(c)
+	t := wire.TRP{Op: op, PSN: own.next, Ack: own.heard, Credits: uint16(min(v.e.TRP.Window(), wire.MaxCredits))}
+	if size > 0 {
+		own.next = own.next.Add(1)
 	}
-	if c.peer != nil {
-		c.peer.shown.heard = c.shown.next
+	s := Sight{Dev: c.Dev, Local: true, Conn: &c.Connection, Our: c.Local, Peer: c.Peer}
+	if other := c.Other(); other != nil {
+		v.madeUp.of(other).heard = own.next
+		s.Other = &other.Connection
 	}
-	n += t.Put(b[wire.UDPHeaderLen:], true)
-	var h wire.UDPHeader
-	h.Init(wire.MAC(port.info.MAC), wire.MAC(port.info.MAC), c.LocalIP, c.PeerIP, c.LocalPort, c.PeerPort)
-	h.Put(b, n, port.nextIPID())
-	c.e.show(Sight{Dev: c.Dev, Local: true, Frame: b[:wire.UDPHeaderLen+n], Conn: c,
-		OurIP: c.LocalIP, PeerIP: c.PeerIP, OurPort: c.LocalPort, PeerPort: c.PeerPort})
+	size += t.Put(payload, true)
+	s.Frame = frame[:path.Put(frame, size)]
+	v.show(s)
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/qp"
 	"urdma/wire"
 )
 
@@ -75,13 +77,13 @@ func TestTapSeesBothDirections(t *testing.T) {
 	}
 	mine := 0
 	for _, f := range a.frames {
-		if f.Alien || f.Local || f.note != "" {
+		if f.Foreign || f.Local || f.note != "" {
 			t.Fatalf("frame %+v of a clean wire", f)
 		}
 		if f.Conn == nil {
 			continue
 		}
-		if f.Conn != x.Q.Conn() || f.OurIP != w.A.IP || f.PeerIP != w.B.IP || f.OurPort != f.Conn.LocalPort {
+		if f.Conn != x.Q.Connection() || f.Our != f.Conn.Local || f.Peer.Addr() != f.Conn.Peer.Addr() || f.Our.Addr() != netip.AddrFrom4(w.A.IP) {
 			t.Fatalf("a frame is %+v", f.Sight)
 		}
 		mine++
@@ -147,7 +149,7 @@ func TestTapNotes(t *testing.T) {
 	other[33]++ // the address
 	s.SendFrame(other)
 	w.Pass(time.Millisecond)
-	if last := r.frames[len(r.frames)-1]; !last.Alien {
+	if last := r.frames[len(r.frames)-1]; !last.Foreign {
 		t.Errorf("another host's frame is taken for ours: %+v", last.Sight)
 	}
 }
@@ -168,7 +170,7 @@ func compareWithWire(t *testing.T, seed uint64) {
 		x, y := w.Pair(local, nil)
 		w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(60 * time.Second)
 		w.Pass(10 * time.Millisecond)
-		carried[local] = r.segments(x.Q.Conn())
+		carried[local] = r.segments(x.Q.Connection())
 	}
 	for side, name := range [2]string{"our", "the peer's"} {
 		wire, local := carried[false][side], carried[true][side]
@@ -184,7 +186,7 @@ func compareWithWire(t *testing.T, seed uint64) {
 // segments describes every segment of a connection, ours and the peer's, STags
 // and addresses left out; it checks that sequence numbers leave no gap and
 // acknowledgements no doubt.
-func (r *recorder) segments(ours *engine.Conn) (sides [2][]string) {
+func (r *recorder) segments(ours *qp.Connection) (sides [2][]string) {
 	t := r.t
 	var next [2]wire.PSN
 	var begun [2]bool

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
 // memfd makes a file of n bytes with the seals given.
@@ -142,35 +141,31 @@ func TestChecks(t *testing.T) {
 	r := NewRegion(nil, 5, rw, 1000, 100, 0, Mapping{})
 	top := NewRegion(nil, 5, rw, ^uint64(0)-99, 99, 0, Mapping{}) // up to the last address but one
 	for _, c := range []struct {
-		name   string
-		r      *Region
-		pd     uint64
-		va, n  uint64
-		want   uint32
-		tagged wire.TermCode
-		read   wire.TermCode
+		name  string
+		r     *Region
+		pd    uint64
+		va, n uint64
+		want  uint32
+		found Violation
 	}{
-		{"all", r, 5, 1000, 100, RemoteWrite, 0, 0},
-		{"last byte", r, 5, 1099, 1, RemoteWrite, 0, 0},
-		{"none at the end", r, 5, 1100, 0, RemoteWrite, 0, 0},
-		{"one too many", r, 5, 1000, 101, RemoteWrite, wire.TermTaggedBounds, wire.TermProtectionBounds},
-		{"before", r, 5, 999, 1, RemoteWrite, wire.TermTaggedBounds, wire.TermProtectionBounds},
-		{"behind", r, 5, 1100, 1, RemoteWrite, wire.TermTaggedBounds, wire.TermProtectionBounds},
-		{"wraps", r, 5, ^uint64(0), 2, RemoteWrite, wire.TermTaggedWrap, wire.TermProtectionWrap},
-		{"wraps into it", r, 5, ^uint64(0) - 10, 1200, RemoteWrite, wire.TermTaggedWrap, wire.TermProtectionWrap},
-		{"other domain", r, 6, 1000, 1, RemoteWrite, wire.TermTaggedStream, wire.TermProtectionStream},
-		{"no right", r, 5, 1000, 1, RemoteRead, wire.TermProtectionAccess, wire.TermProtectionAccess},
-		{"no region", nil, 5, 1000, 1, RemoteWrite, wire.TermTaggedSTag, wire.TermProtectionSTag},
-		{"top", top, 5, ^uint64(0) - 99, 99, RemoteWrite, 0, 0},
-		{"past the top", top, 5, ^uint64(0) - 99, 100, RemoteWrite, wire.TermTaggedWrap, wire.TermProtectionWrap},
+		{"all", r, 5, 1000, 100, RemoteWrite, Allowed},
+		{"last byte", r, 5, 1099, 1, RemoteWrite, Allowed},
+		{"none at the end", r, 5, 1100, 0, RemoteWrite, Allowed},
+		{"one too many", r, 5, 1000, 101, RemoteWrite, OutOfBounds},
+		{"before", r, 5, 999, 1, RemoteWrite, OutOfBounds},
+		{"behind", r, 5, 1100, 1, RemoteWrite, OutOfBounds},
+		{"wraps", r, 5, ^uint64(0), 2, RemoteWrite, Wrap},
+		{"wraps into it", r, 5, ^uint64(0) - 10, 1200, RemoteWrite, Wrap},
+		{"other domain", r, 6, 1000, 1, RemoteWrite, OtherDomain},
+		{"no right", r, 5, 1000, 1, RemoteRead, NoRight},
+		{"no region", nil, 5, 1000, 1, RemoteWrite, NoRegion},
+		{"top", top, 5, ^uint64(0) - 99, 99, RemoteWrite, Allowed},
+		{"past the top", top, 5, ^uint64(0) - 99, 100, RemoteWrite, Wrap},
 	} {
-		if got := c.r.CheckTagged(c.pd, c.va, c.n, c.want, false); got != c.tagged && !(c.name == "past the top" && got != 0) {
-			t.Errorf("%s: %v, expected %v", c.name, got, c.tagged)
+		if got := c.r.CheckRemote(c.pd, c.va, c.n, c.want); got != c.found {
+			t.Errorf("%s: violation %d, expected %d", c.name, got, c.found)
 		}
-		if got := c.r.CheckTagged(c.pd, c.va, c.n, c.want, true); got != c.read && !(c.name == "past the top" && got != 0) {
-			t.Errorf("%s, read: %v, expected %v", c.name, got, c.read)
-		}
-		if got := c.r.CheckLocal(c.pd, c.va, c.n, c.want); got != (c.tagged == 0) {
+		if got := c.r.CheckLocal(c.pd, c.va, c.n, c.want); got != (c.found == Allowed) {
 			t.Errorf("%s, local: %v", c.name, got)
 		}
 	}
@@ -197,8 +192,8 @@ func TestContainsIsSafe(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	table := NewTable(rand.NewPCG(3, 4))
-	live := map[wire.STag]*Region{}
-	var stale []wire.STag
+	live := map[STag]*Region{}
+	var stale []STag
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 20000 {
 		if rng.IntN(3) > 0 {
@@ -232,7 +227,7 @@ func TestTable(t *testing.T) {
 			t.Fatalf("stale STag %#x finds something", s)
 		}
 	}
-	for _, s := range []wire.STag{0, 255, ^wire.STag(0), 1 << 31} {
+	for _, s := range []STag{0, 255, ^STag(0), 1 << 31} {
 		if live[s] == nil && table.Lookup(s) != nil {
 			t.Errorf("STag %#x finds something", s)
 		}

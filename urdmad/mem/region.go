@@ -1,33 +1,34 @@
 package mem
 
-import (
-	"urdma/verbs/abi"
-	"urdma/wire"
-)
+import "urdma/verbs/abi"
+
+// STag names a region: it is lkey and rkey of libibverbs and the steering tag of
+// RFC 5041.
+type STag uint32
 
 // Region is registered memory of one client. The worker owns it.
 type Region struct {
-	STag   wire.STag
+	STag   STag
 	PD     uint64 // protection domain, unique over all clients
 	Access uint32 // enum ibv_access_flags
 	Space  *Space
 
 	base   uint64 // iova of the first byte
 	length uint64
-	host   []byte // the bytes in urdmad's address space; nil on the fallback path
+	bytes  []byte // in urdmad's address space; nil on the fallback path
 	window *window
 	client uint64 // address in the client, for the fallback path
 
-	refs int  // work in progress that may still touch host
+	refs int  // work in progress that may still touch bytes
 	dead bool // deregistered: no new work finds it
 }
 
 // NewRegion describes length bytes of s that work requests call base. With
-// shared memory host comes from s.Map; without, host is nil and client is the
+// shared memory m comes from s.Map; without, it is the zero Mapping and client is the
 // address in the client's address space.
 func NewRegion(s *Space, pd uint64, access uint32, base, length, client uint64, m Mapping) *Region {
 	return &Region{PD: pd, Access: access, Space: s, base: base, length: length,
-		host: m.Bytes, window: m.window, client: client}
+		bytes: m.Bytes, window: m.window, client: client}
 }
 
 // Shared reports whether urdmad maps the region's pages.
@@ -48,11 +49,11 @@ func (r *Region) Contains(va, n uint64) bool {
 // Bytes returns n bytes at va, which Contains has accepted; nil if the region
 // is on the fallback path.
 func (r *Region) Bytes(va, n uint64) []byte {
-	if r.host == nil {
+	if r.bytes == nil {
 		return nil
 	}
 	off := va - r.base
-	return r.host[off : off+n : off+n]
+	return r.bytes[off : off+n : off+n]
 }
 
 // ClientAddr translates va, which Contains has accepted, to the client's own
@@ -87,7 +88,7 @@ func (r *Region) kill() {
 func (r *Region) unmap() {
 	if r.window != nil {
 		r.Space.unmap(r.window)
-		r.window, r.host = nil, nil
+		r.window, r.bytes = nil, nil
 	}
 }
 
@@ -97,36 +98,43 @@ func (r *Region) CheckLocal(pd, va, n uint64, want uint32) bool {
 	return r != nil && r.PD == pd && r.Contains(va, n) && r.Allows(want)
 }
 
-// CheckTagged is the check of RFC 5041 section 5.2 and RFC 5040 section 7 for a
-// tagged segment or the source of a Read: it returns 0 or the cause of the
-// Terminate message to send. read chooses RDMAP's codes (a Read Request names
-// its source at the RDMAP layer), else DDP's.
-func (r *Region) CheckTagged(pd, va, n uint64, want uint32, read bool) wire.TermCode {
+// Violation says why memory may not be used as asked. Each wire protocol has its
+// own codes for them.
+type Violation uint8
+
+// Violations, in the order in which they are looked for.
+const (
+	Allowed     Violation = iota
+	NoRegion              // the STag names nothing
+	OtherDomain           // a region of another protection domain
+	Wrap                  // the range passes the end of the address space
+	OutOfBounds           // the range is not inside the region
+	NoRight               // the region or the queue pair does not grant the operation
+)
+
+// CheckRemote says whether a peer of a queue pair in protection domain pd may use
+// n bytes at va with the rights want: the checks of RFC 5041 section 5.2 and RFC
+// 5040 section 7.
+func (r *Region) CheckRemote(pd, va, n uint64, want uint32) Violation {
 	switch {
 	case r == nil:
-		return pick(read, wire.TermProtectionSTag, wire.TermTaggedSTag)
+		return NoRegion
 	case r.PD != pd:
-		return pick(read, wire.TermProtectionStream, wire.TermTaggedStream)
+		return OtherDomain
 	case va+n < va:
-		return pick(read, wire.TermProtectionWrap, wire.TermTaggedWrap)
+		return Wrap
 	case !r.Contains(va, n):
-		return pick(read, wire.TermProtectionBounds, wire.TermTaggedBounds)
+		return OutOfBounds
 	case !r.Allows(want):
-		return wire.TermProtectionAccess
+		return NoRight
 	}
-	return 0
+	return Allowed
 }
 
-func pick(first bool, a, b wire.TermCode) wire.TermCode {
-	if first {
-		return a
-	}
-	return b
-}
-
-// RemoteWrite and RemoteRead are the rights a peer needs.
+// Rights, enum ibv_access_flags.
 const (
-	LocalWrite  = abi.AccessLocalWrite
-	RemoteWrite = abi.AccessRemoteWrite
-	RemoteRead  = abi.AccessRemoteRead
+	LocalWrite   = abi.AccessLocalWrite
+	RemoteWrite  = abi.AccessRemoteWrite
+	RemoteRead   = abi.AccessRemoteRead
+	RemoteAtomic = abi.AccessRemoteAtomic
 )

@@ -1,10 +1,6 @@
 package mem
 
-import (
-	"math/rand/v2"
-
-	"urdma/wire"
-)
+import "math/rand/v2"
 
 // Table maps STags to regions: the upper 24 bits of an STag are an index, the
 // lower 8 a key, so a stale or guessed STag seldom hits. Indices are drawn at
@@ -34,14 +30,14 @@ func (t *Table) Insert(r *Region) bool {
 	for i == 0 || t.regions[i] != nil { // STags below 256 stay unused: 0 is a common mistake
 		i = (i + 1) % len(t.regions)
 	}
-	r.STag = wire.STag(uint32(i)<<8 | uint32(t.rand.IntN(256)))
+	r.STag = STag(uint32(i)<<8 | uint32(t.rand.IntN(256)))
 	t.regions[i] = r
 	t.used++
 	return true
 }
 
 // Lookup returns the region an STag names, or nil.
-func (t *Table) Lookup(s wire.STag) *Region {
+func (t *Table) Lookup(s STag) *Region {
 	i := uint32(s) >> 8
 	if i >= uint32(len(t.regions)) {
 		return nil

@@ -71,6 +71,9 @@ func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint16, runs []wire.SackRu
 	return nil
 }
 
+// Plausible reports whether an acknowledgement can be the peer's.
+func (c *Conn) Plausible(ack wire.PSN) bool { return c.ackPlausible(ack) }
+
 func (c *Conn) ackPlausible(ack wire.PSN) bool {
 	return int(ack.Sub(c.tx.next)) <= 0 && int(ack.Sub(c.tx.una)) >= -(len(c.tx.segs)-1)
 }
@@ -215,8 +218,9 @@ func (c *Conn) progress(ev *ackEvent) {
 
 // judgeEarly decides whether a retransmission was acknowledged too early to
 // have been what arrived: a quarter below the least round trip, for jitter. If
-// after each of several probes or timeouts that is all that arrives, the least round trip is what must be wrong: it was measured on a
-// bad day, and with every segment resent there was no sample to correct it.
+// after each of several probes or timeouts that is all that arrives, the least
+// round trip is what must be wrong: the path has changed since it was measured, and
+// with every segment resent there was no sample to correct it.
 func (c *Conn) judgeEarly(ev *ackEvent) {
 	if ev.hasOrig {
 		c.loss.doubts = 0

@@ -85,8 +85,8 @@ type Config struct {
 
 // normalize fills in defaults and clamps.
 func (cfg *Config) normalize() {
-	cfg.Window = windowSize(cfg.Window)
-	cfg.RecvWindow = windowSize(cfg.RecvWindow)
+	cfg.Window = WindowSize(cfg.Window)
+	cfg.RecvWindow = WindowSize(cfg.RecvWindow)
 	orDefault(&cfg.DeathTimeout, DefaultDeathTimeout)
 	orDefault(&cfg.MaxRTO, DefaultMaxRTO)
 	orDefault(&cfg.MinRTO, DefaultMinRTO)
@@ -118,7 +118,7 @@ func orDefault(t *Time, def Time) {
 }
 
 // windowSize rounds n up to a power of two within 1 and MaxWindow.
-func windowSize(n int) int {
+func WindowSize(n int) int {
 	if n <= 0 {
 		return DefaultWindow
 	}

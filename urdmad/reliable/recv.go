@@ -50,7 +50,9 @@ type receiver struct {
 	window int
 
 	credits int      // advertised, 0..window
-	edge    wire.PSN // one past the last the peer has been allowed
+	edge    wire.PSN // one past the last the peer has been allowed by the last packet
+	allowed wire.PSN // one past the last it was ever allowed
+	limited bool     // nothing past allowed is accepted
 }
 
 func (r *receiver) init(cfg *Config) {
@@ -58,37 +60,56 @@ func (r *receiver) init(cfg *Config) {
 		next: cfg.PeerISN, end: cfg.PeerISN,
 		held:   newSlotSet(cfg.RecvWindow),
 		window: cfg.RecvWindow, credits: cfg.RecvWindow,
+		limited: cfg.Extended, // a plain peer need not look at credits
 	}
 	r.edge = r.next.Add(uint32(r.credits))
+	r.allowed = r.edge
 }
 
-// OnData takes the arrival of the segment psn. ackRequested is the AR flag of
-// its packet. Credits do not limit what is accepted, RecvWindow does: credits
-// may have shrunk after the segment was sent.
-func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
-	c.hear(now)
+// Judge says what OnData would do with the segment psn, and does nothing: a
+// caller that cannot take the segment does not pass it on.
+//
+// What is accepted ends where RecvWindow does, and where the furthest credits
+// ever given to an extended peer do. The present credits may be fewer: they may
+// have shrunk after the segment was sent.
+func (c *Conn) Judge(psn wire.PSN) Verdict {
 	r := &c.rx
 	ahead := int(psn.Sub(r.next))
 	switch {
+	case ahead < 0 && ahead >= -oldest, ahead > 0 && ahead < r.window && r.held.has(psn):
+		return Duplicate
+	case ahead < 0 || ahead >= r.window || r.limited && !psn.Before(r.allowed):
+		return Outside
 	case ahead == 0:
+		return Deliver
+	}
+	return Hold
+}
+
+// OnData takes the arrival of the segment psn. ackRequested is the AR flag of
+// its packet.
+func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
+	c.hear(now)
+	r := &c.rx
+	v := c.Judge(psn)
+	switch v {
+	case Deliver:
 		c.accept(now)
 		if ackRequested || r.nHeld > 0 { // part of a hole is filled
 			c.ack.atOnce(now)
 		}
-		return Deliver
-	case ahead < 0 && ahead >= -oldest, ahead > 0 && ahead < r.window && r.held.has(psn):
+	case Duplicate:
 		c.stats.duplicates++
 		c.ack.atOnce(now)
-		return Duplicate
-	case ahead > 0 && ahead < r.window:
+	case Hold:
 		c.hold(now, psn, ackRequested)
-		return Hold
+	case Outside:
+		c.stats.outside++
+		if ahead := int(psn.Sub(r.next)); ahead >= 0 && ahead < oldest {
+			c.ack.atOnce(now) // a peer that doesn't know our window
+		}
 	}
-	c.stats.outside++
-	if ahead > 0 && ahead < oldest {
-		c.ack.atOnce(now) // a plain peer that doesn't know our window
-	}
-	return Outside
+	return v
 }
 
 // OnAckRequested takes a packet without a segment that has the AR flag: the
@@ -165,6 +186,9 @@ func (c *Conn) Header() (ack wire.PSN, credits uint16) {
 	r := &c.rx
 	c.ack.wentOut()
 	r.edge = r.next.Add(uint32(r.credits))
+	if r.edge.After(r.allowed) {
+		r.allowed = r.edge
+	}
 	return r.next, uint16(r.credits)
 }
 

@@ -173,3 +173,7 @@ func (c *Conn) forgetSacks() {
 		}
 	}
 }
+
+// TimeoutsInRow is how many retransmission timeouts have passed since anything
+// was acknowledged.
+func (c *Conn) TimeoutsInRow() int { return c.tmr.timeouts }

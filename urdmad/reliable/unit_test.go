@@ -75,8 +75,34 @@ func TestImpossibleAcks(t *testing.T) {
 	}
 }
 
+// TestBeyondCredits: what was never allowed is not accepted, even though it lies
+// within the window and has room; it is once credits have gone out for it.
+func TestBeyondCredits(t *testing.T) {
+	c := newConn(16)
+	c.OnData(0, 5000, false)
+	if got := c.OnData(0, 5016, false); got != reliable.Outside {
+		t.Errorf("a segment past all credits: %v", got)
+	}
+	c.SetCredits(0)
+	for psn := wire.PSN(5001); psn < 5016; psn++ {
+		if got := c.OnData(0, psn, false); got != reliable.Deliver {
+			t.Errorf("PSN %d, allowed before the credits shrank: %v", psn, got)
+		}
+	}
+	if got := c.OnData(0, 5016, false); got != reliable.Outside {
+		t.Errorf("the next in order, without credits: %v", got)
+	}
+	c.SetCredits(1)
+	c.Header()
+	if got := c.OnData(0, 5016, false); got != reliable.Deliver {
+		t.Errorf("with a credit: %v", got)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	c := newConn(16)
+	c.OnData(0, 4999, false)
+	c.Header() // allows up to 5015
 	steps := []struct {
 		psn  wire.PSN
 		want reliable.Verdict
@@ -85,7 +111,8 @@ func TestVerdicts(t *testing.T) {
 		{5000, reliable.Duplicate},
 		{5002, reliable.Hold},
 		{5002, reliable.Duplicate},
-		{5016, reliable.Hold}, // the last of the window
+		{5015, reliable.Hold}, // the last that credits allowed
+		{5016, reliable.Outside},
 		{5017, reliable.Outside},
 		{5000 + 1<<31, reliable.Outside},
 		{4999, reliable.Duplicate}, // not ours, but within a window behind

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/fault"
 )
 
 // stallLoop is always busy, so every gap between two turns is a stall, and it
@@ -256,7 +257,7 @@ func collectBesideSleeper(t *testing.T) {
 func TestFaultsInTurnsUnderGarbageCollection(t *testing.T) {
 	defer litter(2)()
 	page := unix.Getpagesize()
-	fd, memory := clientMemory(t, 4)
+	fd, memory := clientMemory(t, 4*page)
 	l := &faultyLoop{memory: memory, source: make([]byte, 4*page)}
 	startWorker(t, l, longSleeper(), Hooks{})
 	for i := range 200 {
@@ -276,7 +277,7 @@ type faultyLoop struct {
 
 func (l *faultyLoop) Turn(Time) (bool, Time) {
 	l.turns.Add(1)
-	if faulted, _ := Guard(func() { copy(l.memory, l.source) }); faulted {
+	if _, faulted := fault.Guard(func() { copy(l.memory, l.source) }); faulted {
 		l.faults.Add(1)
 	}
 	return true, clock.Never
@@ -284,3 +285,23 @@ func (l *faultyLoop) Turn(Time) (bool, Time) {
 
 func (l *faultyLoop) PrepareSleep(fds []int) ([]int, bool, bool) { return fds, false, false }
 func (l *faultyLoop) Woke()                                      {}
+
+// clientMemory is a file of some bytes, mapped, that the test can truncate.
+func clientMemory(t *testing.T, size int) (fd int, memory []byte) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("client", unix.MFD_CLOEXEC)
+	if err == nil {
+		err = unix.Ftruncate(fd, int64(size))
+	}
+	if err == nil {
+		memory, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Munmap(memory)
+		_ = unix.Close(fd)
+	})
+	return fd, memory
+}

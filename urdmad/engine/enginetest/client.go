@@ -8,7 +8,9 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -61,8 +63,8 @@ func (h *Host) NewClient() *Client {
 	}
 	c.Bells.Init(c.Section, 0)
 	c.Async = newEvents(t)
-	c.E = &engine.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients), Space: space,
-		Fault: func(err error) { c.Faults = append(c.Faults, err) }}
+	c.E = &engine.Client{Client: qp.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients), Space: space,
+		Fault: func(err error) { c.Faults = append(c.Faults, err) }}}
 	h.Do(func() { h.Engine.AddClient(c.E, c.Section) })
 	return c
 }
@@ -134,7 +136,7 @@ func (c *Client) RegisterMissing(n int, access uint32) *Region {
 func (c *Client) insert(r *Region) {
 	c.Host.World.T.Cleanup(r.Deregister) // gives the mapping back
 	c.Host.Do(func() {
-		if !c.Host.Engine.Memory().Insert(r.Region) {
+		if !c.Host.Engine.QPs.Regions.Insert(r.Region) {
 			c.Host.World.T.Error("no STag left")
 		}
 	})
@@ -142,7 +144,7 @@ func (c *Client) insert(r *Region) {
 
 // Deregister takes the region away.
 func (r *Region) Deregister() {
-	r.Client.Host.Do(func() { r.Client.Host.Engine.Memory().Remove(r.Region) })
+	r.Client.Host.Do(func() { r.Client.Host.Engine.QPs.Regions.Remove(r.Region) })
 }
 
 // SGE names n bytes from off on.
@@ -152,7 +154,7 @@ func (r *Region) SGE(off, n int) abi.SGE {
 
 // Events is a client's end of an event socket, and the engine's.
 type Events struct {
-	Engine *engine.EventSocket
+	Engine *events.Socket
 	fd     int
 }
 
@@ -164,7 +166,7 @@ func newEvents(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Events{Engine: engine.NewEventSocket(p[0]), fd: p[1]}
+	e := &Events{Engine: events.NewSocket(p[0]), fd: p[1]}
 	t.Cleanup(func() {
 		e.Engine.Close()
 		_ = unix.Close(p[1])

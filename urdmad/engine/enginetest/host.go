@@ -12,6 +12,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/netif"
 	"urdma/wire"
 )
 
@@ -37,14 +38,14 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	}
 	log := slog.New(slog.DiscardHandler)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
-		DeathTimeout: engine.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
+		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
 	h.CM = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{netip.AddrFrom4(h.IP)},
 		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads})
 	return h
 }
 
 func (h *Host) addPort(p port.Port) {
-	dev := h.Engine.AddPort(p, engine.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
+	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24)})
 	if h.World.opt.Immediate {
 		h.Engine.PlaceImmediately(dev)
 	}

@@ -3,7 +3,7 @@ package enginetest
 import (
 	"encoding/binary"
 
-	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -11,7 +11,7 @@ import (
 // CQ is a completion queue of a client.
 type CQ struct {
 	Client *Client
-	Q      *engine.CQ
+	Q      *qp.CQ
 	Ring   ring.ClientCQ
 	Mem    []byte  // the ring's memory
 	Events *Events // of its channel
@@ -25,7 +25,7 @@ func (c *Client) NewCQ(n int) *CQ {
 	mem := make([]byte, layout.Bytes)
 	c.handles++
 	q := &CQ{Client: c, Mem: mem, Events: newEvents(c.Host.World.T), users: map[uint64]*QP{}}
-	q.Q = &engine.CQ{Handle: c.handles, Client: c.E, Channel: q.Events.Engine, Async: c.Async.Engine}
+	q.Q = &qp.CQ{Handle: c.handles, Client: &c.E.Client, Channel: q.Events.Engine, Async: c.Async.Engine}
 	q.Q.Ring.Init(mem, &layout)
 	q.Ring.Init(mem, &layout)
 	return q
@@ -80,13 +80,14 @@ func (q *CQ) TakeEvents() (n int) {
 // QP is a queue pair of a client.
 type QP struct {
 	Client *Client
-	Q      *engine.QP
+	Q      *qp.QP
 	Ring   ring.ClientQP
 	Mem    []byte // the rings' memory
 	Layout abi.QPResponse
 	Send   *CQ
 	Recv   *CQ
 
+	Doorbell  int
 	Hostile   bool // it may change its slots at any time
 	destroyed bool
 }
@@ -109,21 +110,25 @@ func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv}
 	q.Mem = make([]byte, q.Layout.Bytes)
 	c.handles++
-	q.Q = &engine.QP{Handle: c.handles, Client: c.E, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine, Cap: q.Layout.Cap,
-		UserHandle: uint64(c.handles) << 32}
+	q.Q = qp.New(qp.Config{Handle: c.handles, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine,
+		Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
 	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
-	q.Q.Ring.Init(q.Mem, &q.Layout)
 	q.Ring.Init(q.Mem, &q.Layout, false)
 	t.Cleanup(q.Destroy)
 	c.Host.Do(func() {
-		if err := c.Host.Engine.AddQP(q.Q, &q.Layout); err != nil {
+		if err := c.Host.addQP(q); err != nil {
 			t.Error(err)
 		}
-		if err := c.Host.Engine.ModifyQP(q.Q, abi.QPMaskState, &abi.QPAttr{QPState: abi.QPSInit}); err != nil {
+		if err := q.Q.Modify(abi.QPMaskState, &abi.QPAttr{QPState: abi.QPSInit}); err != nil {
 			t.Error(err)
 		}
 	})
 	return q
+}
+
+func (h *Host) addQP(q *QP) (err error) {
+	q.Doorbell, err = h.Engine.AddQP(q.Client.E, q.Q)
+	return err
 }
 
 // Post posts one send work request and rings.
@@ -157,12 +162,12 @@ func (q *QP) PostRecv(id uint64, sge ...abi.SGE) {
 }
 
 // Bell rings the doorbell.
-func (q *QP) Bell() { q.Client.Bells.Ring(q.Q.Doorbell) }
+func (q *QP) Bell() { q.Client.Bells.Ring(q.Doorbell) }
 
 // Modify changes the state.
 func (q *QP) Modify(state uint32) (err error) {
 	h := q.Client.Host
-	h.Do(func() { err = h.Engine.ModifyQP(q.Q, abi.QPMaskState, &abi.QPAttr{QPState: state}) })
+	h.Do(func() { err = q.Q.Modify(abi.QPMaskState, &abi.QPAttr{QPState: state}) })
 	if err == nil && state == abi.QPSReset {
 		q.Ring.Reset()
 	}
@@ -176,7 +181,7 @@ func (q *QP) Destroy() {
 	}
 	q.destroyed = true
 	h := q.Client.Host
-	h.Do(func() { h.Engine.RemoveQP(q.Q) })
+	h.Do(func() { h.Engine.RemoveQP(q.Client.E, q.Q, q.Doorbell) })
 }
 
 // Send makes a signaled work request.

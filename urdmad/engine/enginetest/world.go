@@ -9,7 +9,7 @@ import (
 
 	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/clock"
 )
 
 // Options of a World. The zero value is a fast, faultless network.
@@ -93,16 +93,16 @@ func (w *World) Turn() {
 }
 
 // Now is the virtual time.
-func (w *World) Now() engine.Time { return engine.Time(w.Net.Now()) }
+func (w *World) Now() clock.Time { return clock.Time(w.Net.Now()) }
 
 // Step is one turn of each host. When nobody has anything to do the clock moves
 // on to what happens next; false means that nothing ever will.
-func (w *World) Step() bool { return w.step(engine.Never) }
+func (w *World) Step() bool { return w.step(clock.Never) }
 
 // step moves the clock no further than to end.
-func (w *World) step(end engine.Time) bool {
+func (w *World) step(end clock.Time) bool {
 	now := w.Now()
-	busy, next := false, engine.Never
+	busy, next := false, clock.Never
 	for _, h := range [2]*Host{w.A, w.B} {
 		if h.stopped {
 			continue
@@ -114,13 +114,13 @@ func (w *World) step(end engine.Time) bool {
 		return true
 	}
 	if at, ok := w.Net.Next(); ok {
-		next = min(next, engine.Time(at))
+		next = min(next, clock.Time(at))
 	}
 	if busy {
 		w.Net.Advance(int64(now) + turnTime)
 		return true
 	}
-	if next == engine.Never {
+	if next == clock.Never {
 		return false
 	}
 	w.Net.Advance(int64(max(min(next, end), now+turnTime)))
@@ -130,7 +130,7 @@ func (w *World) step(end engine.Time) bool {
 // waitForHelpers waits, in real time, until package mem's goroutines have done
 // what they were given; true if there was something.
 func (w *World) waitForHelpers() bool {
-	want := int64(w.A.Engine.Stats.FallbackJobs + w.B.Engine.Stats.FallbackJobs)
+	want := int64(w.A.Engine.QPs.Stats.FallbackJobs + w.B.Engine.QPs.Stats.FallbackJobs)
 	seen := w.A.jobsSeen + w.B.jobsSeen
 	if want == seen {
 		return false
@@ -140,14 +140,14 @@ func (w *World) waitForHelpers() bool {
 			w.T.Fatalf("fallback jobs: %d of %d ended", w.settled.Load(), want)
 		}
 	}
-	w.A.jobsSeen, w.B.jobsSeen = int64(w.A.Engine.Stats.FallbackJobs), int64(w.B.Engine.Stats.FallbackJobs)
+	w.A.jobsSeen, w.B.jobsSeen = int64(w.A.Engine.QPs.Stats.FallbackJobs), int64(w.B.Engine.QPs.Stats.FallbackJobs)
 	return true
 }
 
 // Until turns the hosts until done, for at most limit of virtual time.
 func (w *World) Until(what string, limit time.Duration, done func() bool) {
 	w.T.Helper()
-	end := w.Now() + engine.Time(limit)
+	end := w.Now() + clock.Time(limit)
 	for idle := 0; !done(); {
 		if w.Now() > end {
 			w.T.Fatalf("%s: not within %v of virtual time", what, limit)
@@ -162,7 +162,7 @@ func (w *World) Until(what string, limit time.Duration, done func() bool) {
 
 // Pass lets an amount of virtual time pass.
 func (w *World) Pass(d time.Duration) {
-	end := w.Now() + engine.Time(d)
+	end := w.Now() + clock.Time(d)
 	for w.Now() < end {
 		if !w.step(end) {
 			w.Net.Advance(int64(end))

@@ -1,0 +1,98 @@
+// Package events sends event messages to clients: completion events,
+// asynchronous events and rdma_cm events, each kind on a socket of its own
+// (docs/ARCHITECTURE.md).
+//
+// A Socket never blocks urdmad: what the client's end does not take waits, up to
+// a bound, and is tried again every millisecond. Sockets and the Sender belong
+// to the worker's thread. The package must not know what a message says.
+package events
+
+import (
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/clock"
+)
+
+// Socket is urdmad's end of a socketpair on which a client reads events.
+type Socket struct {
+	fd      int
+	backlog [][]byte
+	queued  bool // in Sender.retry
+	closed  bool
+}
+
+// MaxBacklog bounds the messages that a client which never reads can pile up;
+// past it events are dropped, as a full kernel queue would.
+const MaxBacklog = 1 << 16
+
+const retryEvery = clock.Millisecond
+
+// NewSocket owns fd, a non-blocking SOCK_SEQPACKET socket.
+func NewSocket(fd int) *Socket { return &Socket{fd: fd} }
+
+// Pending is how many events the client has not taken yet.
+func (s *Socket) Pending() int { return len(s.backlog) }
+
+// Close closes the socket: the client's end hangs up.
+func (s *Socket) Close() {
+	if !s.closed {
+		s.closed = true
+		s.backlog = nil
+		_ = unix.Close(s.fd) // a close that fails leaves nothing to do
+	}
+}
+
+// send reports whether the message is off our hands: sent, or never to be
+// (the client has closed its end).
+func (s *Socket) send(msg []byte) bool {
+	err := unix.Sendto(s.fd, msg, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+	return err != unix.EAGAIN && err != unix.ENOBUFS && err != unix.EINTR
+}
+
+// Sender sends on any number of sockets and repeats what they did not take.
+type Sender struct {
+	clock *clock.Clock
+	retry []*Socket // with a backlog
+	timer *clock.Timer
+}
+
+// NewSender returns a Sender whose retries run on c.
+func NewSender(c *clock.Clock) *Sender {
+	s := &Sender{clock: c}
+	s.timer = clock.NewTimer(s.retryAll)
+	return s
+}
+
+// Send sends one event message; to is nil where the client wants none.
+func (s *Sender) Send(to *Socket, msg []byte) {
+	if to == nil || to.closed {
+		return
+	}
+	if len(to.backlog) == 0 && to.send(msg) {
+		return
+	}
+	if len(to.backlog) < MaxBacklog {
+		to.backlog = append(to.backlog, append([]byte(nil), msg...))
+	}
+	if !to.queued {
+		to.queued = true
+		s.retry = append(s.retry, to)
+		s.clock.Hasten(s.timer, s.clock.Now+retryEvery)
+	}
+}
+
+func (s *Sender) retryAll() {
+	sockets := s.retry
+	s.retry = nil
+	for _, to := range sockets {
+		for len(to.backlog) > 0 && (to.closed || to.send(to.backlog[0])) {
+			to.backlog = to.backlog[1:]
+		}
+		if to.queued = len(to.backlog) > 0; to.queued {
+			s.retry = append(s.retry, to)
+		}
+	}
+	if len(s.retry) > 0 {
+		s.clock.Set(s.timer, s.clock.Now+retryEvery)
+	}
+}

@@ -1,0 +1,159 @@
+package neighbour
+
+import (
+	"testing"
+
+	"urdma/wire"
+)
+
+var (
+	ourMAC   = wire.MAC{2, 0, 0, 0, 0, 1}
+	theirMAC = wire.MAC{2, 0, 0, 0, 0, 2}
+	ourIP    = wire.IPv4{10, 0, 0, 1}
+	theirIP  = wire.IPv4{10, 0, 0, 2}
+	second   = int64(1e9)
+)
+
+func reply(from wire.IPv4, mac wire.MAC) *wire.ARP {
+	return &wire.ARP{Op: wire.ARPReply, SenderMAC: mac, SenderIP: from, TargetMAC: ourMAC, TargetIP: ourIP}
+}
+
+// answer records what a Waiter was told.
+type answer struct {
+	calls int
+	mac   wire.MAC
+	ok    bool
+}
+
+func (a *answer) waiter() Waiter {
+	return func(mac wire.MAC, ok bool) { a.calls, a.mac, a.ok = a.calls+1, mac, ok }
+}
+
+func TestResolveAsksOnceAndLearns(t *testing.T) {
+	n := New(ourMAC, ourIP)
+	var a, b, c answer
+	out := n.Resolve(0, theirIP, a.waiter())
+	if len(out) != 1 || out[0].Dst != broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.TargetIP != theirIP ||
+		out[0].ARP.SenderIP != ourIP || out[0].ARP.SenderMAC != ourMAC {
+		t.Fatalf("request %+v", out)
+	}
+	if out := n.Resolve(0, theirIP, b.waiter()); len(out) != 0 {
+		t.Errorf("a second request at once: %+v", out)
+	}
+	if out := n.Packet(1, reply(theirIP, theirMAC)); len(out) != 0 {
+		t.Errorf("an answer to an answer: %+v", out)
+	}
+	for _, w := range []*answer{&a, &b} {
+		if w.calls != 1 || !w.ok || w.mac != theirMAC {
+			t.Errorf("%+v", *w)
+		}
+	}
+	if n.Resolve(2, theirIP, c.waiter()); c.calls != 1 || c.mac != theirMAC {
+		t.Errorf("a known address: %+v", c)
+	}
+	if mac, ok := n.Lookup(theirIP); !ok || mac != theirMAC {
+		t.Errorf("Lookup: %v %v", mac, ok)
+	}
+}
+
+func TestResolveGivesUp(t *testing.T) {
+	n := New(ourMAC, ourIP)
+	var a answer
+	n.Resolve(0, theirIP, a.waiter())
+	requests := 1
+	now := int64(0)
+	for n.Deadline() != never {
+		now = n.Deadline()
+		requests += len(n.Tick(now))
+	}
+	if requests != maxTries || a.calls != 1 || a.ok || now != second {
+		t.Errorf("%d requests until %d ns, waiter %+v", requests, now, a)
+	}
+	n.Resolve(now, theirIP, a.waiter())
+	if n.Packet(now, reply(theirIP, theirMAC)); a.calls != 2 || !a.ok {
+		t.Errorf("an address that comes back: %+v", a)
+	}
+}
+
+func TestStaleIsConfirmed(t *testing.T) {
+	n := New(ourMAC, ourIP)
+	n.Resolve(0, theirIP, new(answer).waiter())
+	n.Packet(0, reply(theirIP, theirMAC))
+	out := n.Tick(staleAfter)
+	if len(out) != 1 || out[0].Dst != theirMAC {
+		t.Fatalf("confirmation %+v, expected one to the known address", out)
+	}
+	moved := wire.MAC{2, 0, 0, 0, 0, 9}
+	n.Packet(staleAfter+1, reply(theirIP, moved))
+	if mac, _ := n.Lookup(theirIP); mac != moved {
+		t.Errorf("a neighbour that moved is still at %v", mac)
+	}
+	now := n.Deadline()
+	for range maxTries + 1 {
+		n.Tick(now)
+		now += retryAfter
+	}
+	if _, ok := n.Lookup(theirIP); ok {
+		t.Error("a neighbour that answers no confirmation is still known")
+	}
+}
+
+func TestAnswersAndLearning(t *testing.T) {
+	group := wire.MAC{1, 0, 0x5e, 0, 0, 1}
+	cases := []struct {
+		name   string
+		packet wire.ARP
+		answer bool
+		learns bool
+	}{
+		{"request for us", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: ourIP}, true, true},
+		{"request for another", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: wire.IPv4{10, 0, 0, 3}}, false, false},
+		{"unasked reply", *reply(theirIP, theirMAC), false, true},
+		{"from our own address", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ourIP, TargetIP: ourIP}, false, false},
+		{"from a group address", wire.ARP{Op: wire.ARPRequest, SenderMAC: group, SenderIP: theirIP, TargetIP: ourIP}, false, false},
+		{"probe", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, TargetIP: ourIP}, true, false},
+	}
+	for _, c := range cases {
+		n := New(ourMAC, ourIP)
+		out := n.Packet(0, &c.packet)
+		if (len(out) == 1) != c.answer {
+			t.Errorf("%s: %d answers", c.name, len(out))
+		}
+		if c.answer {
+			r := out[0]
+			if r.Dst != theirMAC || r.ARP.Op != wire.ARPReply || r.ARP.SenderMAC != ourMAC || r.ARP.SenderIP != ourIP ||
+				r.ARP.TargetMAC != theirMAC || r.ARP.TargetIP != c.packet.SenderIP {
+				t.Errorf("%s: answer %+v", c.name, r)
+			}
+		}
+		if _, ok := n.Lookup(c.packet.SenderIP); ok != c.learns {
+			t.Errorf("%s: known afterwards: %v", c.name, ok)
+		}
+	}
+}
+
+// TestFloodIsBounded: strangers cannot grow the table without end, and those we
+// asked for ourselves still find room.
+func TestFloodIsBounded(t *testing.T) {
+	n := New(ourMAC, ourIP)
+	for i := range 3 * maxEntries {
+		ip := wire.IPv4{10, byte(i >> 16), byte(i >> 8), byte(i)}
+		n.Packet(0, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ip, TargetIP: ourIP})
+	}
+	if len(n.entries) > maxEntries {
+		t.Errorf("%d entries", len(n.entries))
+	}
+	var a answer
+	ip := wire.IPv4{192, 0, 2, 1}
+	n.Resolve(0, ip, a.waiter())
+	if n.Packet(0, reply(ip, theirMAC)); !a.ok {
+		t.Error("no room for a neighbour we asked for")
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	out := New(ourMAC, ourIP).Announce()
+	if len(out) != 1 || out[0].Dst != broadcast || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP {
+		t.Errorf("%+v", out)
+	}
+}

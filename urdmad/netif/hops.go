@@ -1,0 +1,64 @@
+package netif
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/neighbour"
+	"urdma/wire"
+)
+
+// NextHop is the neighbour to which packets for dst go; false if there is no
+// route.
+func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
+	if !n.info.Wire {
+		return netip.Addr{}, false
+	}
+	if n.addr.Prefix.Contains(dst) {
+		return dst, true
+	}
+	return n.addr.Gateway, n.addr.Gateway.IsValid()
+}
+
+// Resolve calls w with the Ethernet address of a neighbour.
+func (n *Interface) Resolve(hop netip.Addr, w neighbour.Waiter) {
+	n.sendARP(n.neighbours.Resolve(int64(n.clock.Now), hop.As4(), w))
+}
+
+// Announce tells the link that the interface is up (gratuitous ARP).
+func (n *Interface) Announce() {
+	if n.info.Wire {
+		n.sendARP(n.neighbours.Announce())
+	}
+}
+
+func (n *Interface) arp(b []byte) {
+	var a wire.ARP
+	if _, err := a.Parse(b); err != nil {
+		n.Drop(Drop(err.Error()))
+		return
+	}
+	n.sendARP(n.neighbours.Packet(int64(n.clock.Now), &a))
+}
+
+// sendARP sends the packets the neighbour table asks for and sets its timer.
+func (n *Interface) sendARP(out []neighbour.Outgoing) {
+	for i := range out {
+		b := n.Alloc()
+		if b == nil {
+			break // as if lost: the table asks again
+		}
+		at := wire.PutEthernet(b, out[i].Dst, n.info.MAC, wire.EtherTypeARP)
+		n.commit(at + out[i].ARP.Put(b[at:]))
+	}
+	n.clock.Set(n.arpTimer, clock.Time(n.neighbours.Deadline()))
+}
+
+func (n *Interface) tickARP() { n.sendARP(n.neighbours.Tick(int64(n.clock.Now))) }
+
+// neighbourChanged points the paths by a neighbour to its new address.
+func (n *Interface) neighbourChanged(ip wire.IPv4, mac wire.MAC) {
+	for p := range n.paths[netip.AddrFrom4(ip)] {
+		p.hdr.SetDst(mac)
+	}
+}

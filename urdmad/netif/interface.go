@@ -1,0 +1,107 @@
+package netif
+
+import (
+	"net/netip"
+
+	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/neighbour"
+	"urdma/wire"
+)
+
+// Address is an interface's place in the network.
+type Address struct {
+	Prefix  netip.Prefix // our address with the length of its network
+	Gateway netip.Addr   // zero: none
+}
+
+// Tap is shown the frames of an interface.
+type Tap interface {
+	// Received shows a frame before anything is done with it.
+	Received(n *Interface, frame []byte)
+	// Handled says what became of the frame received last; the note is empty if
+	// nothing remarkable happened.
+	Handled(note string)
+	// Sent shows a frame that waits for the port to take it.
+	Sent(n *Interface, frame []byte)
+}
+
+// Interface is one queue of a port with its place in the network. The worker
+// owns it.
+type Interface struct {
+	Dev   int // device number
+	Stats Stats
+
+	clock *clock.Clock
+	queue port.Queue
+	info  port.Info
+	addr  Address
+	rx    receiver
+	tx    transmitter
+	tap   Tap // nil while nobody looks
+	note  string
+
+	neighbours *neighbour.Table
+	arpTimer   *clock.Timer
+	paths      map[netip.Addr]map[*Path]struct{} // by next hop
+}
+
+// Stats counts what was not handed up.
+type Stats struct {
+	Dropped map[Drop]uint64
+}
+
+// Drop is a reason for which a packet is dropped.
+type Drop string
+
+// Reasons of this package beside those of package wire, which says what is wrong
+// with a header.
+const (
+	DropChecksum Drop = "checksum wrong"
+)
+
+// New returns the interface of a port's queue 0. Its first frames may come with
+// the next Poll.
+func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
+	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
+		paths: map[netip.Addr]map[*Path]struct{}{}}
+	n.Stats.Dropped = map[Drop]uint64{}
+	n.rx.current = none
+	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
+	n.neighbours.Changed = n.neighbourChanged
+	n.arpTimer = clock.NewTimer(n.tickARP)
+	return n
+}
+
+// IP is our address.
+func (n *Interface) IP() netip.Addr { return n.addr.Prefix.Addr() }
+
+// MAC is our Ethernet address.
+func (n *Interface) MAC() wire.MAC { return n.info.MAC }
+
+// MTU is the largest IP packet, in bytes.
+func (n *Interface) MTU() int { return n.info.MTU }
+
+// Wire is false for an interface that reaches nobody: the loopback driver's.
+func (n *Interface) Wire() bool { return n.info.Wire }
+
+// MaxDatagram is the largest UDP payload, in bytes.
+func (n *Interface) MaxDatagram() int { return n.info.MTU - wire.IPv4Len - wire.UDPLen }
+
+// SetTap has t see every frame from now on; nil ends that. Between frames.
+func (n *Interface) SetTap(t Tap) { n.tap = t }
+
+// Note says what became of the frame being handled, for taps.
+func (n *Interface) Note(text string) { n.note = text }
+
+// Drop counts a packet that is dropped, and notes it.
+func (n *Interface) Drop(why Drop) {
+	n.Stats.Dropped[why]++
+	n.note = "dropped: " + string(why)
+}
+
+// ArmRx and DisarmRx are port.Queue's, for a worker that is about to block.
+func (n *Interface) ArmRx() (fd int, armed bool) { return n.queue.ArmRx() }
+
+// DisarmRx undoes ArmRx.
+func (n *Interface) DisarmRx() { n.queue.DisarmRx() }

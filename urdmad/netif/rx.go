@@ -1,0 +1,170 @@
+package netif
+
+import (
+	"net/netip"
+
+	"urdma/dpdk/port"
+	"urdma/wire"
+)
+
+const burst = 32
+
+// none is the index of no packet.
+const none = -1
+
+// receiver is what came with the last burst: p[at:have] wait to be handled,
+// p[freeFrom:at] were handled and wait to be given back together.
+type receiver struct {
+	p        [burst]port.Packet
+	at, have int
+	freeFrom int
+	current  int                     // being handled; none between frames
+	private  [wire.MaxHeaderLen]byte // copy of a frame's head that its sender can't change
+	datagram Datagram
+}
+
+// Datagram is a UDP datagram to our address. It is valid until Next is called
+// again, unless it is kept.
+type Datagram struct {
+	Src, Dst netip.AddrPort
+	MAC      wire.MAC // of the neighbour that it came from
+	Head     []byte   // the payload's first bytes, as many as all headers may take, in private memory
+	Data     []byte   // the payload; its sender may still change it
+
+	packet *port.Packet
+	from   int // where Data begins in the frame
+	kept   bool
+}
+
+// Poll takes the next burst from the port, if the last was handled, and returns
+// how many frames wait. more says that the port may have others.
+func (n *Interface) Poll() (waiting int, more bool) {
+	if !n.info.Wire {
+		return 0, false
+	}
+	r := &n.rx
+	if r.at == r.have { // else a fault in a client's memory cut the last burst short
+		n.giveBack()
+		r.at, r.freeFrom = 0, 0
+		r.have = n.queue.Rx(r.p[:])
+	}
+	return r.have - r.at, r.have == burst
+}
+
+// Next returns the next datagram for us, nil when the burst is done. Everything
+// else in between is handled here. The datagram returned before is given back,
+// also if handling it ended in a fault.
+func (n *Interface) Next() *Datagram {
+	r := &n.rx
+	n.finish()
+	for r.at < r.have {
+		p := &r.p[r.at]
+		r.current = r.at
+		r.at++
+		if n.tap != nil {
+			n.note = ""
+			n.tap.Received(n, p.Data)
+		}
+		if n.frame(p) {
+			return &r.datagram
+		}
+		n.finish()
+	}
+	n.giveBack()
+	return nil
+}
+
+// finish ends the frame being handled. A packet that was kept leaves the run of
+// those that go back together.
+func (n *Interface) finish() {
+	r := &n.rx
+	if r.current == none {
+		return
+	}
+	if n.tap != nil {
+		n.tap.Handled(n.note)
+	}
+	if r.datagram.kept {
+		r.datagram.kept = false
+		n.free(r.freeFrom, r.current)
+		r.freeFrom = r.current + 1
+	}
+	r.current = none
+}
+
+func (n *Interface) giveBack() {
+	n.free(n.rx.freeFrom, n.rx.at)
+	n.rx.freeFrom = n.rx.at
+}
+
+func (n *Interface) free(from, to int) {
+	if from < to {
+		n.queue.Free(n.rx.p[from:to])
+	}
+}
+
+// frame handles one frame; true if it is a datagram to be handed up.
+func (n *Interface) frame(p *port.Packet) bool {
+	head := p.Data[:min(len(p.Data), wire.MaxHeaderLen)]
+	if n.info.SharedRx {
+		head = n.rx.private[:copy(n.rx.private[:], head)]
+	}
+	var f wire.Frame
+	if err := f.Parse(head, len(p.Data)); err != nil {
+		n.Drop(Drop(err.Error()))
+		return false
+	}
+	switch {
+	case f.Type == wire.EtherTypeARP:
+		n.arp(head[f.PayloadOff:])
+	case f.Type != wire.EtherTypeIPv4 || netip.AddrFrom4(f.DstIP) != n.IP():
+	case !n.checksumsRight(&f, head, p):
+		n.Drop(DropChecksum)
+	case f.Proto == wire.ProtoUDP:
+		n.datagram(&f, head, p)
+		return true
+	case f.Proto == wire.ProtoICMP:
+		n.icmp(p)
+	}
+	return false
+}
+
+func (n *Interface) datagram(f *wire.Frame, head []byte, p *port.Packet) {
+	end := f.PayloadOff + f.PayloadLen
+	n.rx.datagram = Datagram{
+		Src:  netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort),
+		Dst:  netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort),
+		MAC:  f.Src,
+		Head: head[min(f.PayloadOff, len(head)):min(len(head), end)], Data: p.Data[f.PayloadOff:end],
+		packet: p, from: f.PayloadOff,
+	}
+}
+
+// checksumsRight verifies what the port has not.
+func (n *Interface) checksumsRight(f *wire.Frame, head []byte, p *port.Packet) bool {
+	if p.Flags&(port.RxIPv4Bad|port.RxUDPBad) != 0 {
+		return false
+	}
+	if !p.Flags.Has(port.RxIPv4Good) && !wire.VerifyIPv4Checksum(head[f.IPHeaderOff:f.IPHeaderOff+f.IPHeaderLen]) {
+		return false
+	}
+	if f.Proto != wire.ProtoUDP || f.UDPChecksum == 0 || p.Flags.Has(port.RxUDPGood) {
+		return true
+	}
+	return wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen])
+}
+
+// icmp answers echo requests; everything else, errors included, is ignored: a
+// kernel that holds the same address sends errors for our ports.
+func (n *Interface) icmp(p *port.Packet) {
+	b := n.Alloc()
+	if b == nil || len(p.Data) > len(b) {
+		return
+	}
+	size := copy(b, p.Data)
+	var g wire.Frame
+	if g.Parse(b[:size], size) != nil || wire.EchoReply(&g, b[:size], n.info.MAC) != nil {
+		return
+	}
+	n.commit(size)
+}

@@ -1,0 +1,65 @@
+package netif
+
+import "urdma/dpdk/port"
+
+// transmitter has the port's transmit buffers: p[:used] are built and wait for
+// the port, p[used:have] are allocated ahead.
+type transmitter struct {
+	p          [burst]port.Packet
+	used, have int
+	sent       bool // something went to the port since the last Flush
+	ipID       uint16
+}
+
+// Alloc returns a transmit buffer to build a frame in, or nil when the port's
+// ring is full. Nothing is sent until the frame is committed.
+func (n *Interface) Alloc() []byte {
+	t := &n.tx
+	if t.used == t.have {
+		n.push()
+		t.have += n.queue.Alloc(t.p[t.have:])
+		if t.used == t.have {
+			return nil
+		}
+	}
+	return t.p[t.used].Data
+}
+
+// commit queues the frame built in the buffer that Alloc returned last.
+func (n *Interface) commit(length int) {
+	t := &n.tx
+	p := &t.p[t.used]
+	p.Data = p.Data[:length]
+	t.used++
+	if n.tap != nil {
+		n.tap.Sent(n, p.Data)
+	}
+}
+
+// push hands the built frames to the port and moves the rest to the front.
+func (n *Interface) push() {
+	t := &n.tx
+	if t.used == 0 {
+		return
+	}
+	taken := n.queue.Tx(t.p[:t.used])
+	t.sent = t.sent || taken > 0
+	copy(t.p[:], t.p[taken:t.have])
+	t.used -= taken
+	t.have -= taken
+}
+
+// Flush ends a turn: what was built goes out.
+func (n *Interface) Flush() {
+	n.push()
+	if t := &n.tx; t.sent || t.used > 0 {
+		n.queue.Flush()
+		t.sent = false
+	}
+}
+
+// nextIPID numbers the IPv4 packets of this interface.
+func (n *Interface) nextIPID() uint16 {
+	n.tx.ipID++
+	return n.tx.ipID
+}

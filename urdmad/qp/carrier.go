@@ -1,0 +1,69 @@
+package qp
+
+import "net/netip"
+
+// Carrier moves the messages of one queue pair: over a wire protocol, or to
+// another queue pair of this urdmad. It sits above RDMAP, because not every
+// protocol has one.
+//
+// Down it is called as below. Up it calls TakeReceive, Scatter, EndReceive,
+// Store, Acknowledge, ReadDone and Fail, and package mem to look keys up.
+type Carrier interface {
+	// Transmit moves what the queue pair has to send, within the carrier's
+	// budget for a turn, and puts the queue pair in line again if more could
+	// go at once. It returns how many pieces it moved.
+	Transmit() int
+
+	// Failed: the queue pair has gone to the error state by itself. The
+	// connection ends at once, the peer is told.
+	Failed()
+
+	// Faulted: the client's memory faulted while the carrier was at work for
+	// it. What was in progress was not done. Failed follows.
+	Faulted()
+
+	// Detach: the queue pair is going away, or starts anew. The connection
+	// ends, and the carrier forgets the queue pair.
+	Detach()
+
+	// Serving is how many of the peer's Reads have no complete answer yet.
+	Serving() int
+
+	// Common is what every carrier's connection has.
+	Common() *Connection
+}
+
+// Connection is what every connection has, whatever carries it. Carriers embed
+// it.
+type Connection struct {
+	Dev         int            // our port, as device number
+	Local, Peer netip.AddrPort // a carrier over UDP: its port numbers
+	IRD, ORD    uint16         // in force: Reads we serve, Reads we may have open
+	RNRRetry    uint8          // rnr_retry_count of our side (rdma_connect(3))
+	Owner       any            // the connection manager's
+
+	QP *QP // the queue pair served; nil before the connection starts and after it left it
+}
+
+// RNRForever is the rnr_retry_count that stands for no limit (rdma_connect(3)).
+const RNRForever = 7
+
+// CloseReason says how a connection ended.
+type CloseReason uint8
+
+// Reasons of Manager.Closed.
+const (
+	CloseLocal      CloseReason = iota // disconnected here, or the queue pair failed or went away
+	CloseRemote                        // the peer's end of stream
+	CloseTerminated                    // refused, here or by the peer
+	CloseDead                          // the peer was silent for the death time-out
+)
+
+// Manager is told what becomes of connections. Calls come on the worker's
+// thread.
+type Manager interface {
+	// Established: the peer's first acknowledgement of our accept arrived.
+	Established(c *Connection)
+	// Closed: the connection is over, for the reason given. It comes once.
+	Closed(c *Connection, why CloseReason)
+}

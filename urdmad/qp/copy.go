@@ -1,0 +1,94 @@
+package qp
+
+import "urdma/urdmad/mem"
+
+// This file moves bytes between messages and client memory. A region that was
+// deregistered is the client's own again from that moment on: nothing is read
+// from it or written to it, whatever still holds its pages.
+
+// Gather copies work request i's bytes from off on into dst. False: memory of
+// the work request was deregistered.
+func (q *QP) Gather(dst []byte, i, off uint32) bool {
+	wr := q.SQ.At(i)
+	if wr.nsge == 0 || wr.src != nil {
+		copy(dst, wr.src[min(off, uint32(len(wr.src))):])
+		return true
+	}
+	list := q.SQ.list(i)
+	for j := range list {
+		s := &list[j]
+		if off >= s.n {
+			off -= s.n
+			continue
+		}
+		if s.region.Dead() {
+			return false
+		}
+		dst = dst[copy(dst, s.bytes[off:]):]
+		if len(dst) == 0 {
+			break
+		}
+		off = 0
+	}
+	return true
+}
+
+// Part returns the longest run of work request i's source at off, at most limit
+// bytes. ok is false if that memory was deregistered.
+func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
+	wr := q.SQ.At(i)
+	if wr.src != nil {
+		return wr.src[off:min(wr.Length, off+limit)], true
+	}
+	list := q.SQ.list(i)
+	for j := range list {
+		if s := &list[j]; off < s.n {
+			if s.region.Dead() {
+				return nil, false
+			}
+			return s.bytes[off:min(s.n, off+limit)], true
+		}
+		off -= list[j].n
+	}
+	return nil, true
+}
+
+// ScatterResponse writes data into the list of the Read at index i from off on,
+// which has room. False: memory of the Read was deregistered.
+func (q *QP) ScatterResponse(i, off uint32, data []byte) bool {
+	return q.scatter(q.SQ.list(i), off, data)
+}
+
+func (q *QP) scatter(list []element, off uint32, data []byte) bool {
+	for i := range list {
+		s := &list[i]
+		if off >= s.n {
+			off -= s.n
+			continue
+		}
+		if s.region.Dead() && len(data) > 0 {
+			return false
+		}
+		n := min(len(data), int(s.n-off))
+		if s.bytes != nil {
+			copy(s.bytes[off:], data[:n])
+		} else {
+			q.storeFallback(s.region, s.va+uint64(off), data[:n])
+		}
+		if data = data[n:]; len(data) == 0 {
+			return true
+		}
+		off = 0
+	}
+	return true
+}
+
+// Store writes data, for which CheckRemote has found room, to va of r by
+// whichever path the region has.
+func (q *QP) Store(r *mem.Region, va uint64, data []byte) {
+	if b := r.Bytes(va, uint64(len(data))); b != nil {
+		copy(b, data)
+		return
+	}
+	q.storeFallback(r, va, data)
+}

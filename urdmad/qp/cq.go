@@ -1,0 +1,84 @@
+package qp
+
+import (
+	"urdma/urdmad/events"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// CQ is a completion queue.
+type CQ struct {
+	Handle  uint32
+	Client  *Client
+	Channel *events.Socket // completion events; nil: none
+	Async   *events.Socket // the context's
+	Events  uint64         // completion events sent
+
+	Ring    ring.ServerCQ
+	overrun bool
+	users   int // see Users
+}
+
+// InUse reports whether a queue pair still completes here.
+func (c *CQ) InUse() bool { return c.users > 0 }
+
+// Overrun reports whether completions were lost.
+func (c *CQ) Overrun() bool { return c.overrun }
+
+// Users is how many times a queue pair completes here: once for its sends and
+// once for its receives.
+func (c *CQ) Users() int { return c.users }
+
+// complete writes a completion and, if the client armed for it, sends an event.
+func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
+	w.Timestamp = uint64(t.Clock.Now)
+	if !c.Ring.Push(w) {
+		t.overran(c)
+		return
+	}
+	if c.Ring.TakeArm(solicited || w.Status != abi.StatusSuccess) && c.Channel != nil {
+		t.sendCompletionEvent(c)
+	}
+}
+
+func (t *Table) sendCompletionEvent(c *CQ) {
+	ev := abi.CompEvent{CQ: c.Handle}
+	c.Events++
+	t.Events.Send(c.Channel, abi.Bytes(&ev))
+}
+
+// WriteArrived wakes a program that waits for an event where none can come: it
+// armed its send queue's completion queue with nothing posted that could
+// complete there, so what it waits for is the Write that has just landed.
+// ib_send_bw -e does that on an RNIC: its receiver grants credits by RDMA Write,
+// and a sender without credits waits on its completion queue, for ever if the
+// first grant comes late. An event with nothing to poll is allowed
+// (ibv_get_cq_event(3)), and the program looks at its memory again.
+func (q *QP) WriteArrived() {
+	c := q.SendCQ
+	if c.Channel == nil || c.users != 1 || c == q.RecvCQ || !q.SQ.idle() {
+		return
+	}
+	if c.Ring.TakeArm(false) {
+		q.t.sendCompletionEvent(c)
+	}
+}
+
+// overran reports a completion queue that its client let fill up, once, and
+// fails the queue pairs that complete there.
+func (t *Table) overran(c *CQ) {
+	t.Stats.CompletionOverrun++
+	if c.overrun {
+		return
+	}
+	c.overrun = true
+	c.Ring.MarkOverrun()
+	t.log.Warn("completion queue overrun", "client", c.Client.Name, "cq", c.Handle, "entries", c.Ring.Capacity())
+	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
+	t.Events.Send(c.Async, abi.Bytes(&ev))
+	for _, q := range t.pairs {
+		if q.SendCQ == c || q.RecvCQ == c {
+			q.Fail(EventFatal)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package qp
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+const (
+	// MaxSGE is the most scatter/gather elements a work request can have.
+	MaxSGE = 32
+	// MaxMessage is the longest message, in bytes (RFC 5040 allows 2^32-1).
+	MaxMessage = 1 << 31
+)
+
+// Post copies newly posted send work requests out of the client's ring, checks
+// them and puts the queue pair in line. Receives stay in their ring until a
+// message needs one. A queue pair that is not connected keeps its posts. What
+// exceeds a turn's budget is fetched in the next.
+func (q *QP) Post() {
+	switch q.state {
+	case abi.QPSErr:
+		q.flushPosted()
+		return
+	case abi.QPSRTS:
+	default:
+		return
+	}
+	s := &q.SQ
+	prod, err := s.ring.Prod(s.tail)
+	if err == nil && prod-s.head > s.mask+1 {
+		err = ring.ErrIndex // over slots that are in use
+	}
+	if err != nil {
+		q.t.log.Warn("bad send queue index", "client", q.Client.Name, "qpn", q.QPN, "error", err)
+		q.Fail(EventFatal)
+		return
+	}
+	for n := 0; s.tail != prod && n < fetchBudget; n++ {
+		q.fetch(s.tail)
+		s.tail++
+		q.Stats.SendsPosted++
+	}
+	s.more = s.tail != prod
+	q.t.Ready(q)
+}
+
+// fetch makes the private copy of send slot i. A work request that is wrong
+// becomes one that fails in its turn.
+func (q *QP) fetch(i uint32) {
+	var slot abi.SQE
+	var list [MaxSGE]abi.SGE
+	q.SQ.ring.Read(i, &slot, list[:])
+	wr := q.SQ.At(i)
+	*wr = SendWR{id: slot.WRID, Op: operationOf(slot.Opcode), Flags: slot.Flags,
+		RKey: mem.STag(slot.RKey), Invalidate: mem.STag(slot.ImmOrSTag), RemoteAddr: slot.RemoteAddr}
+	if q.SigAll {
+		wr.Flags |= abi.SendSignaled
+	}
+	if wr.status = q.resolve(i, wr, &slot, list[:]); wr.status != abi.StatusSuccess {
+		wr.State = SendFailed
+	}
+}
+
+// resolve checks a work request and finds its memory; it returns an
+// enum ibv_wc_status.
+func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
+	if !wr.Op.Supported || wr.IsRead() && q.SQ.maxReads == 0 { // no Reads were agreed on
+		return abi.StatusLocQPOpErr
+	}
+	if wr.Flags&abi.SendInline != 0 {
+		if slot.InlineLength > q.SQ.ring.MaxInline() || !wr.Op.Inline {
+			return abi.StatusLocQPOpErr
+		}
+		wr.Length = slot.InlineLength
+		wr.src = q.SQ.ring.Inline(i, wr.Length)
+		return abi.StatusSuccess
+	}
+	if slot.NumSGE > q.Cap.MaxSendSGE {
+		return abi.StatusLocQPOpErr
+	}
+	return q.resolveList(i, wr, list[:slot.NumSGE])
+}
+
+func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
+	var want uint32
+	if wr.Op.WritesLocal {
+		want = mem.LocalWrite
+	}
+	out := q.SQ.elements[int(i&q.SQ.mask)*q.SQ.width:]
+	fallback := false
+	var total uint64
+	for j := range list {
+		el := &list[j]
+		if el.Length == 0 {
+			continue
+		}
+		e, ok := q.hold(el, want)
+		if !ok {
+			return abi.StatusLocProtErr
+		}
+		out[wr.nsge] = e
+		fallback = fallback || e.bytes == nil
+		wr.nsge++
+		total += uint64(el.Length)
+	}
+	if total > MaxMessage {
+		return abi.StatusLocLenErr
+	}
+	wr.Length = uint32(total)
+	if fallback && wr.Op.ReadsLocal {
+		q.stageSend(i, wr)
+	}
+	return abi.StatusSuccess
+}
+
+// hold checks a scatter/gather element and keeps its region's pages mapped.
+func (q *QP) hold(el *abi.SGE, want uint32) (element, bool) {
+	r := q.t.Regions.Lookup(mem.STag(el.LKey))
+	if !r.CheckLocal(q.PD, el.Addr, uint64(el.Length), want) {
+		return element{}, false
+	}
+	r.Hold()
+	return element{region: r, va: el.Addr, n: el.Length, bytes: r.Bytes(el.Addr, uint64(el.Length))}, true
+}

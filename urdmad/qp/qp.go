@@ -1,0 +1,136 @@
+package qp
+
+import (
+	"reflect"
+
+	"urdma/urdmad/events"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// Config is what CREATE_QP asked for; constant for the queue pair's life.
+type Config struct {
+	Handle     uint32
+	Client     *Client
+	PD         uint64 // protection domain, unique over all clients
+	SendCQ     *CQ
+	RecvCQ     *CQ
+	Async      *events.Socket // asynchronous events
+	SigAll     bool           // every send completes with an entry
+	Cap        abi.QPCap
+	UserHandle uint64 // the client's: every completion brings it back
+}
+
+// QP is a queue pair. The worker owns it; its rings are shared with the client.
+type QP struct {
+	Config
+	QPN  uint32
+	Attr abi.QPAttr // what MODIFY_QP set; State has the state
+
+	SQ SendQueue
+	RQ *RecvQueue // its own, or one that other queue pairs draw from too
+
+	Stats Counters
+
+	t       *Table
+	state   uint32 // enum ibv_qp_state
+	carrier Carrier
+	acked   uint64 // sends whose Mark is at most this were carried
+	recv    Receive
+	jobs    jobs
+	inRun   bool // in the table's run queue
+	removed bool
+}
+
+// Counters count a queue pair's work.
+type Counters struct {
+	SendsPosted, RecvsPosted   uint64
+	MessagesSent, MessagesRecv uint64
+	BytesSent, BytesRecv       uint64
+	FallbackJobs               uint64
+}
+
+// Add adds the counts of u to s.
+func (s *Counters) Add(u *Counters) {
+	s.SendsPosted += u.SendsPosted
+	s.RecvsPosted += u.RecvsPosted
+	s.MessagesSent += u.MessagesSent
+	s.MessagesRecv += u.MessagesRecv
+	s.BytesSent += u.BytesSent
+	s.BytesRecv += u.BytesRecv
+	s.FallbackJobs += u.FallbackJobs
+}
+
+// New returns a queue pair whose rings lie in mem as layout says. It allocates
+// all that the queue pair will need and may run on any thread.
+func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
+	q := &QP{Config: c}
+	q.Attr.QPAccessFlags = RDMAConnectAccess
+	var r ring.ServerQP
+	r.Init(mem, layout)
+	q.SQ.init(r.SQ, layout.SQ.Entries, c.Cap.MaxSendSGE)
+	q.RQ = newRecvQueue(r.RQ, c.Cap.MaxRecvSGE)
+	q.recv.sges = make([]element, max(c.Cap.MaxRecvSGE, 1))
+	q.state = abi.QPSReset
+	return q
+}
+
+// PrivateBytes is how much memory of urdmad's own a queue pair takes, most of
+// it for copies of work requests.
+func PrivateBytes(layout *abi.QPResponse) uint64 {
+	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) +
+		uint64(max(layout.Cap.MaxSendSGE, 1))*uint64(reflect.TypeFor[element]().Size())
+	return uint64(layout.SQ.Entries) * perSlot
+}
+
+// Add makes q known and gives it a number.
+func (t *Table) Add(q *QP) {
+	q.t = t
+	for q.QPN == 0 || t.pairs[q.QPN] != nil {
+		q.QPN = t.rand.Uint32N(1<<24-2) + 2 // 0 and 1 are special in InfiniBand
+	}
+	t.pairs[q.QPN] = q
+	q.SendCQ.users++
+	q.RecvCQ.users++
+}
+
+// Remove ends q's connection and forgets it.
+func (t *Table) Remove(q *QP) {
+	if q.carrier != nil {
+		q.carrier.Detach()
+	}
+	q.removed = true
+	t.past.Add(&q.Stats)
+	q.releaseWork()
+	t.run.remove(q)
+	delete(t.pairs, q.QPN)
+	q.SendCQ.users--
+	q.RecvCQ.users--
+}
+
+// Number is the queue pair number.
+func (q *QP) Number() uint32 { return q.QPN }
+
+// Table is the table that the queue pair was added to.
+func (q *QP) Table() *Table { return q.t }
+
+// Carrier is what serves the queue pair, or nil.
+func (q *QP) Carrier() Carrier { return q.carrier }
+
+// Connection is the queue pair's connection, or nil.
+func (q *QP) Connection() *Connection {
+	if q.carrier == nil {
+		return nil
+	}
+	return q.carrier.Common()
+}
+
+// Removed reports whether the queue pair was removed.
+func (q *QP) Removed() bool { return q.removed }
+
+// releaseWork lets go of every region that outstanding work holds.
+func (q *QP) releaseWork() {
+	q.SQ.drop()
+	q.recv.drop()
+	q.jobs.deferred = nil
+}

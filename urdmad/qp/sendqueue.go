@@ -1,0 +1,224 @@
+package qp
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// SendState says how far a send work request has come.
+type SendState uint8
+
+const (
+	SendQueued  SendState = iota // not all of it handed to the carrier
+	SendStaging                  // waits for the fallback path to read its source
+	SendSent                     // all of it was handed to the carrier once
+	SendFailed                   // found wrong: completes with its status when it is the oldest
+)
+
+// SendWR is urdmad's private copy of a send work request.
+type SendWR struct {
+	Op         *abi.Operation
+	Flags      uint32 // enum ibv_send_flags
+	RKey       mem.STag
+	Invalidate mem.STag // Send with Invalidate
+	RemoteAddr uint64
+	Length     uint32
+	State      SendState
+	Started    bool   // it has its message number
+	Answered   bool   // Read: all of the response has arrived
+	MSN        uint32 // among the messages that take a receive, or among Reads; from 1 in each connection
+	Sent       uint32 // bytes handed to the carrier
+	Got        uint32 // Read: bytes of the response placed
+	Mark       uint64 // done, as far as the carrier goes, once Acknowledge reaches it
+
+	id         uint64
+	status     uint32
+	vendor     uint32
+	nsge       int
+	src        []byte // inline data or staged bytes; else nil and nsge counts
+	stage      uint64 // which staging fills src
+	asyncUntil uint64 // Read: completes once jobs.done reached this
+}
+
+// IsRead reports an RDMA Read: its list is written, and it ends with an answer.
+func (wr *SendWR) IsRead() bool { return wr.Op.WritesLocal }
+
+// element is a scatter/gather element that was checked: n bytes at va of
+// region. bytes is nil on the fallback path.
+type element struct {
+	region *mem.Region
+	va     uint64
+	n      uint32
+	bytes  []byte
+}
+
+// SendQueue holds the work requests from the oldest that has not completed to
+// the newest fetched: head..tail are outstanding, next is the one that the
+// carrier moves. Indices run freely; slot = index & mask.
+type SendQueue struct {
+	ring             ring.ServerSQ
+	wrs              []SendWR
+	elements         []element // width per slot
+	width            int
+	mask             uint32
+	head, next, tail uint32
+
+	orderedMSN uint32 // of the next message that takes a receive
+	readMSN    uint32 // of the next Read
+	reads      int    // Reads begun and not answered
+	maxReads   int    // of them at a time, agreed on with the peer
+	staged     uint64 // counts stagings
+	more       bool   // the client has posted more than was fetched
+	failed     bool   // from a send on, which the ring names, all complete with an entry
+}
+
+func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
+	s.ring = r
+	s.wrs = make([]SendWR, entries)
+	s.width = int(max(maxSGE, 1))
+	s.elements = make([]element, int(entries)*s.width)
+	s.mask = entries - 1
+}
+
+// connect begins a connection: messages are numbered from 1.
+func (s *SendQueue) connect(maxReads uint16) {
+	s.orderedMSN, s.readMSN, s.reads, s.maxReads = 1, 1, 0, int(maxReads)
+}
+
+// At is the work request of an index.
+func (s *SendQueue) At(i uint32) *SendWR { return &s.wrs[i&s.mask] }
+
+// list is the scatter/gather list of an index.
+func (s *SendQueue) list(i uint32) []element {
+	at := int(i&s.mask) * s.width
+	return s.elements[at : at+s.wrs[i&s.mask].nsge]
+}
+
+// Head, Next and Tail are the indices of the oldest work request, of the one to
+// be moved next, and one past the newest.
+func (s *SendQueue) Head() uint32 { return s.head }
+
+// Next is the index of the work request to be moved next; Tail if there is none.
+func (s *SendQueue) Next() uint32 { return s.next }
+
+// Tail is one past the index of the newest work request.
+func (s *SendQueue) Tail() uint32 { return s.tail }
+
+// Slots is the number of slots.
+func (s *SendQueue) Slots() int { return len(s.wrs) }
+
+// Outstanding is how many work requests wait for completion.
+func (s *SendQueue) Outstanding() int { return int(s.tail - s.head) }
+
+// Holds reports whether an index is that of an outstanding work request.
+func (s *SendQueue) Holds(i uint32) bool { return i-s.head < s.tail-s.head }
+
+// Index is the index of the outstanding work request in a slot.
+func (s *SendQueue) Index(slot uint32) uint32 { return s.head + (slot-s.head)&s.mask }
+
+// Advance says that the work request at Next was handed to the carrier whole.
+func (s *SendQueue) Advance() {
+	s.At(s.next).State = SendSent
+	s.next++
+}
+
+// Ready reports whether the work request at Next may move now, and starts its
+// message: numbers it and counts its Read.
+func (s *SendQueue) Ready() bool {
+	if s.next == s.tail {
+		return false
+	}
+	wr := s.At(s.next)
+	if wr.State != SendQueued {
+		return false
+	}
+	if wr.Started {
+		return true
+	}
+	if wr.Flags&abi.SendFence != 0 && s.reads > 0 {
+		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
+	}
+	if wr.IsRead() && s.reads >= s.maxReads {
+		return false
+	}
+	s.start(wr)
+	return true
+}
+
+func (s *SendQueue) start(wr *SendWR) {
+	wr.Started = true
+	switch {
+	case wr.IsRead():
+		wr.MSN = s.readMSN
+		s.readMSN++
+		s.reads++
+	case wr.Op.TakesReceive:
+		wr.MSN = s.orderedMSN
+		s.orderedMSN++
+	}
+}
+
+// oldestFailed reports whether the oldest work request was found wrong.
+func (s *SendQueue) oldestFailed() bool {
+	return s.head != s.tail && s.At(s.head).State == SendFailed
+}
+
+// release gives back what work request i holds.
+func (s *SendQueue) release(i uint32) {
+	list := s.list(i)
+	for j := range list {
+		list[j].region.Release()
+		list[j] = element{}
+	}
+	wr := s.At(i)
+	wr.nsge, wr.src = 0, nil
+}
+
+// drop forgets all work without completing it.
+func (s *SendQueue) drop() {
+	for i := s.head; i != s.tail; i++ {
+		s.release(i)
+	}
+	s.head, s.next = s.tail, s.tail
+	s.reads = 0
+}
+
+// reset also skips what the client has posted meanwhile.
+func (s *SendQueue) reset() {
+	if prod, err := s.ring.Prod(s.tail); err == nil {
+		s.head, s.next, s.tail = prod, prod, prod
+	}
+	s.failed, s.more = false, false
+	s.ring.ClearFailed()
+	s.publish()
+}
+
+// publish tells the client which sends are complete.
+func (s *SendQueue) publish() { s.ring.PublishCons(s.head) }
+
+// fail tells the client that from the oldest send on all complete with an entry.
+func (s *SendQueue) fail() {
+	if !s.failed {
+		s.failed = true
+		s.ring.PublishFailed(s.head)
+	}
+}
+
+// Posted is how many work requests the client has posted and not had completed,
+// those included that were not fetched yet.
+func (s *SendQueue) Posted() int {
+	if prod, err := s.ring.Prod(s.head); err == nil {
+		return int(prod - s.head)
+	}
+	return s.Outstanding()
+}
+
+// idle reports that nothing is outstanding and nothing was posted.
+func (s *SendQueue) idle() bool {
+	if s.head != s.tail {
+		return false
+	}
+	prod, err := s.ring.Prod(s.tail)
+	return err == nil && prod == s.tail
+}

@@ -1,0 +1,104 @@
+package qp
+
+import (
+	"log/slog"
+	"math/rand/v2"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/events"
+	"urdma/urdmad/mailbox"
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
+
+// Table is what the queue pairs of one worker share: clock, registered memory,
+// events, the line of those that have something to send, and the fallback jobs
+// that have ended.
+type Table struct {
+	Clock   *clock.Clock
+	Regions *mem.Table
+	Events  *events.Sender
+	Stats   Stats
+
+	log   *slog.Logger
+	rand  *rand.Rand
+	wake  func() // gets the worker out of its sleep, from any goroutine
+	pairs map[uint32]*QP
+	run   runQueue
+	ended mailbox.Box[endedJob]
+	past  Counters // of queue pairs that were removed
+}
+
+// Stats counts what no queue pair counts.
+type Stats struct {
+	FallbackJobs      uint64 `counter:"fallback_jobs"`
+	CompletionOverrun uint64 `counter:"completion_overruns"`
+}
+
+// Client is one process as its queue pairs see it: its name and its memory.
+type Client struct {
+	ID    uint64
+	Name  string // command and pid, for logs
+	Space *mem.Space
+
+	// Fault is called once, on the worker's thread, when the client's memory
+	// could not be touched; the owner then removes the client.
+	Fault func(err error)
+}
+
+// NewTable returns an empty table. keys draws STags, numbers draws queue pair
+// numbers. wake may be nil.
+func NewTable(c *clock.Clock, log *slog.Logger, keys rand.Source, numbers *rand.Rand, wake func()) *Table {
+	if wake == nil {
+		wake = func() {}
+	}
+	return &Table{Clock: c, Regions: mem.NewTable(keys), Events: events.NewSender(c), log: log, rand: numbers, wake: wake,
+		pairs: map[uint32]*QP{}}
+}
+
+// Len is how many queue pairs there are.
+func (t *Table) Len() int { return len(t.pairs) }
+
+// Past is the work of queue pairs that were removed.
+func (t *Table) Past() Counters { return t.past }
+
+// Waiting is how many queue pairs are in line to send.
+func (t *Table) Waiting() int { return t.run.len() }
+
+// Ready puts a queue pair in line: it may have something to send.
+func (t *Table) Ready(q *QP) { t.run.add(q) }
+
+// Transmit serves every queue pair in line once and returns how much moved.
+func (t *Table) Transmit() (n int) {
+	for count := t.run.len(); count > 0; count-- {
+		q := t.run.take()
+		if q.SQ.more {
+			q.Post()
+		}
+		switch {
+		case q.state == abi.QPSErr:
+			q.flushPosted()
+			n++
+		case q.carrier == nil:
+		case q.SQ.oldestFailed():
+			q.completeSends()
+			n++
+		default:
+			n += q.carrier.Transmit()
+		}
+	}
+	return n
+}
+
+// FailClient ends the queue pairs of a client whose memory cannot be touched.
+func (t *Table) FailClient(c *Client) {
+	for _, q := range t.pairs {
+		if q.Client != c {
+			continue
+		}
+		if q.carrier != nil {
+			q.carrier.Faulted()
+		}
+		q.Fail(EventFatal)
+	}
+}

@@ -1,0 +1,144 @@
+package rdmap
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// Segmenter cuts the messages of a queue pair into DDP segments.
+type Segmenter struct {
+	QP      *qp.QP
+	payload [2]uint32 // bytes of payload in an untagged and in a tagged segment
+}
+
+// NewSegmenter makes segments of at most maxSegment bytes. Payloads are rounded
+// down to whole cache lines, so that every segment of a message is copied alike.
+func NewSegmenter(q *qp.QP, maxSegment int) Segmenter {
+	s := Segmenter{QP: q}
+	for i, head := range [2]int{wire.UntaggedLen, wire.TaggedLen} {
+		room := uint32(maxSegment - head)
+		if room > 256 {
+			room &^= 63
+		}
+		s.payload[i] = room
+	}
+	return s
+}
+
+// TaggedPayload is how many bytes a tagged segment carries.
+func (s *Segmenter) TaggedPayload() int { return int(s.payload[1]) }
+
+// Payload is how many bytes of a work request each of its segments carries. A
+// Read's request is one segment, whatever the Read's length.
+func (s *Segmenter) Payload(wr *qp.SendWR) uint32 {
+	switch wire.Opcode(wr.Op.RDMAP) {
+	case wire.OpWrite:
+		return s.payload[1]
+	case wire.OpReadRequest:
+		return ^uint32(0)
+	}
+	return s.payload[0]
+}
+
+// Tokens name a segment: a slot of the send queue or of the answers, and the
+// offset of its first byte.
+const (
+	tokenAnswer   = uint64(1) << 63
+	tokenSlotAt   = 32
+	tokenSlotMask = 1<<24 - 1
+)
+
+func makeToken(slot, off uint32) uint64 { return uint64(slot&tokenSlotMask)<<tokenSlotAt | uint64(off) }
+func tokenSlot(token uint64) uint32     { return uint32(token>>tokenSlotAt) & tokenSlotMask }
+
+// Token names the segment of the work request at index i that begins at off.
+func Token(sq *qp.SendQueue, i, off uint32) uint64 { return makeToken(i&uint32(sq.Slots()-1), off) }
+
+// Build writes the segment that token names into b and returns its length. ok is
+// false if the memory it comes from was deregistered; see Revoked.
+func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
+	slot, off := tokenSlot(token), uint32(token)
+	if token&tokenAnswer == 0 {
+		return s.BuildRequest(b, slot, off)
+	}
+	v := s.answers.at(slot)
+	if v.revoked() {
+		return 0, false
+	}
+	return s.buildAnswer(b, &v.req, v.src, off), true
+}
+
+// BuildRequest writes the segment of a work request that begins at off.
+func (s *Segmenter) BuildRequest(b []byte, slot, off uint32) (n int, ok bool) {
+	wr := s.QP.SQ.At(slot)
+	switch wire.Opcode(wr.Op.RDMAP) {
+	case wire.OpWrite:
+		return s.buildWrite(b, slot, wr, off)
+	case wire.OpReadRequest:
+		return s.buildReadRequest(b, slot, wr), true
+	}
+	return s.buildSend(b, slot, wr, off)
+}
+
+func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
+	n := min(wr.Length-off, s.payload[1])
+	d := wire.DDP{Tagged: true, Last: off+n == wr.Length, Op: wire.OpWrite, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr + uint64(off)}
+	at := d.Put(b)
+	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
+}
+
+func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
+	n := min(wr.Length-off, s.payload[0])
+	d := wire.DDP{Last: off+n == wr.Length, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
+	if d.Op.Invalidates() {
+		d.STag = wire.STag(wr.Invalidate)
+	}
+	at := d.Put(b)
+	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
+}
+
+func sendOpcode(wr *qp.SendWR) wire.Opcode {
+	op := wire.Opcode(wr.Op.RDMAP)
+	if wr.Flags&abi.SendSolicited != 0 {
+		op += wire.OpSendSE - wire.OpSend
+	}
+	return op
+}
+
+func (s *Segmenter) buildReadRequest(b []byte, slot uint32, wr *qp.SendWR) int {
+	d := wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
+	at := d.Put(b)
+	r := readRequest(s.QP, slot)
+	return at + r.Put(b[at:])
+}
+
+// readRequest is the body of the request for the Read in a slot of q's send queue.
+func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
+	i := q.SQ.Index(slot)
+	wr := q.SQ.At(i)
+	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey), SrcTO: wr.RemoteAddr}
+}
+
+// BuildResponse writes the segment that begins at off of the answer to the peer's
+// Read in a slot of its send queue, where src is what it reads.
+func (s *Segmenter) BuildResponse(b []byte, peer *qp.QP, slot uint32, src []byte, off uint32) int {
+	req := readRequest(peer, slot)
+	return s.buildAnswer(b, &req, src, off)
+}
+
+// buildAnswer writes the segment of the answer to req, which is src, that begins
+// at off.
+func (s *Segmenter) buildAnswer(b []byte, req *wire.ReadRequest, src []byte, off uint32) int {
+	n := min(req.Length-off, s.payload[1])
+	d := wire.DDP{Tagged: true, Last: off+n == req.Length, Op: wire.OpReadResponse, STag: req.SinkSTag, TO: req.SinkTO + uint64(off)}
+	at := d.Put(b)
+	return at + copy(b[at:], src[off:off+n])
+}
+
+// The sink STag names the work request, not memory: its index in the send queue
+// with the queue pair number over it. A peer can answer only Reads that were
+// asked for, and the scatter list may have any number of elements.
+
+func sinkSTag(q *qp.QP, index uint32) wire.STag { return wire.STag(index ^ q.QPN<<8) }
+func readIndex(q *qp.QP, sink wire.STag) uint32 { return uint32(sink) ^ q.QPN<<8 }

@@ -1,0 +1,109 @@
+package rdmap
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
+	"urdma/wire"
+)
+
+// Stream is a queue pair's end of a stream. Init makes it usable.
+type Stream struct {
+	Segmenter
+	stats   *Stats
+	answers answers
+
+	recvMSN  wire.MSN    // expected next on queue 0
+	reqMSN   wire.MSN    // expected next on queue 1
+	region   *mem.Region // of the last tagged segment, most often right again
+	answered bool        // the last token was an answer's: answers and requests take turns
+}
+
+// Stats counts over all streams of a worker.
+type Stats struct {
+	SegmentsSent   uint64 `counter:"segments_sent"`
+	SegmentsPlaced uint64 `counter:"segments_placed"`
+	TerminatesSent map[wire.TermCode]uint64
+	TerminatesGot  map[wire.TermCode]uint64
+}
+
+// NewStats returns counters that are all zero.
+func NewStats() *Stats {
+	return &Stats{TerminatesSent: map[wire.TermCode]uint64{}, TerminatesGot: map[wire.TermCode]uint64{}}
+}
+
+// Init begins a stream of q: ird is how many of the peer's Reads may be open,
+// maxSegment the largest DDP segment in bytes, headers included.
+func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
+	*s = Stream{Segmenter: NewSegmenter(q, maxSegment), stats: stats, recvMSN: 1, reqMSN: 1}
+	s.answers.init(ird)
+}
+
+// Ready reports whether Next has a segment, and starts its message.
+func (s *Stream) Ready() bool { return s.answers.ready() || s.QP.SQ.Ready() }
+
+// Next returns the token of the segment to send next, if there is one: answers
+// and work requests in turn.
+func (s *Stream) Next() (token uint64, ok bool) {
+	answer, request := s.answers.ready(), s.QP.SQ.Ready()
+	s.answered = !s.answered
+	switch {
+	case answer && (!request || s.answered):
+		a := s.answers.next()
+		return tokenAnswer | makeToken(s.answers.nextSlot(), a.sent), true
+	case request:
+		sq := &s.QP.SQ
+		return Token(sq, sq.Next(), sq.At(sq.Next()).Sent), true
+	}
+	return 0, false
+}
+
+// Sent notes that the segment which Next has just named went out; mark is its
+// ordinal.
+func (s *Stream) Sent(token, mark uint64) {
+	s.stats.SegmentsSent++
+	if token&tokenAnswer != 0 {
+		s.answers.sent(mark, s.payload[1])
+		return
+	}
+	sq := &s.QP.SQ
+	wr := sq.At(sq.Next())
+	wr.Mark = mark
+	if wr.Sent += min(wr.Length-wr.Sent, s.Payload(wr)); wr.Sent == wr.Length {
+		sq.Advance()
+	}
+}
+
+// Acked says that the peer has all segments up to mark.
+func (s *Stream) Acked(mark uint64) {
+	s.answers.acked(mark)
+	if s.QP != nil {
+		s.QP.Acknowledge(mark)
+	}
+}
+
+// Serving is how many of the peer's Reads have no complete answer yet.
+func (s *Stream) Serving() int { return s.answers.open() }
+
+// Drained reports whether all that was posted is done, and all of the peer's
+// Reads are answered.
+func (s *Stream) Drained() bool {
+	return s.QP == nil || s.QP.SQ.Outstanding() == 0 && s.answers.open() == 0
+}
+
+// Drop forgets the answers that are owed: the stream has ended.
+func (s *Stream) Drop() {
+	s.answers.drop()
+	s.region = nil
+}
+
+// Revoked ends work on a segment that Build could not read, because its memory
+// was deregistered: a send fails; for an answer it returns the Read Request that
+// must be refused, and its code.
+func (s *Stream) Revoked(token uint64) (refused *Segment, code wire.TermCode) {
+	slot := tokenSlot(token)
+	if token&tokenAnswer == 0 {
+		s.QP.FailRevoked(slot)
+		return nil, 0
+	}
+	return s.answers.at(slot).request(), wire.TermProtectionSTag
+}

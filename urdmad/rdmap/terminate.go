@@ -1,0 +1,103 @@
+package rdmap
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/wire"
+)
+
+// Refusal builds the DDP segment of the Terminate for a segment that Deliver
+// refused: queue 2, MSN 1. It counts.
+func (s *Stream) Refusal(seg *Segment, v Verdict) []byte {
+	s.stats.TerminatesSent[v.Code]++
+	return terminate(seg, v)
+}
+
+// RefusalOf builds the Terminate that refuses a segment of ours for a cause.
+func RefusalOf(segment []byte, code wire.TermCode) []byte {
+	var d wire.DDP
+	at, err := d.Parse(segment)
+	if err != nil {
+		return nil
+	}
+	return terminate(&Segment{Head: segment, Data: segment}, Verdict{Result: Refused, Code: code, header: at, op: d.Op})
+}
+
+// RefuseRevoked builds the Terminate for a Read Request whose source was
+// deregistered before it was answered. It counts.
+func (s *Stream) RefuseRevoked(seg *Segment, code wire.TermCode) []byte {
+	s.stats.TerminatesSent[code]++
+	return RefusalOf(seg.Data, code)
+}
+
+func terminate(seg *Segment, v Verdict) []byte {
+	t := wire.Terminate{Code: v.Code}
+	if v.header > 0 {
+		t.HasDDPLen, t.SegmentLen = true, uint16(min(len(seg.Data), 0xffff))
+		t.DDPHeader = seg.Head[:v.header]
+		if v.op == wire.OpReadRequest && len(seg.Head) >= v.header+wire.ReadRequestLen {
+			t.ReadRequest = seg.Head[v.header : v.header+wire.ReadRequestLen]
+		}
+	}
+	d := wire.DDP{Last: true, Op: wire.OpTerminate, QN: wire.QueueTerminate, MSN: 1}
+	b := make([]byte, wire.UntaggedLen+wire.MaxTerminateLen)
+	n := d.Put(b)
+	return b[:n+t.Put(b[n:])]
+}
+
+// Terminated takes the peer's Terminate: the work request it names fails with
+// the cause; the caller ends the connection, which flushes the rest. err says
+// that the message itself was wrong; then the cause is unspecified.
+func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
+	var d wire.DDP
+	var t wire.Terminate
+	at, err := d.Parse(seg.Head)
+	if err == nil {
+		_, err = t.Parse(seg.Head[at:])
+	}
+	if err != nil {
+		t = wire.Terminate{Code: wire.TermOperationUnspecified}
+	}
+	s.stats.TerminatesGot[t.Code]++
+	if s.completeUpTo(&t) {
+		s.QP.FailOldest(StatusOf(t.Code), uint32(t.Code))
+	}
+	return t.Code, err
+}
+
+// completeUpTo completes the work requests before the one that a Terminate
+// names: the peer works in order, so those were carried out. It reports whether a
+// work request is to blame, which then is the oldest: a refused Read Response was
+// none of ours.
+func (s *Stream) completeUpTo(t *wire.Terminate) bool {
+	var d wire.DDP
+	if t.DDPHeader == nil {
+		return true
+	}
+	if _, err := d.Parse(t.DDPHeader); err != nil {
+		return true
+	}
+	sq := &s.QP.SQ
+	for i := sq.Head(); i != sq.Next()+1 && i != sq.Tail(); i++ {
+		if refusedBy(sq.At(i), &d) {
+			s.QP.CompleteBefore(i)
+			return true
+		}
+	}
+	return d.Op != wire.OpReadResponse
+}
+
+// refusedBy reports whether the refused segment with header d is part of wr.
+func refusedBy(wr *qp.SendWR, d *wire.DDP) bool {
+	if !wr.Started {
+		return false
+	}
+	switch op := wire.Opcode(wr.Op.RDMAP); {
+	case op.IsSend():
+		return d.Op.IsSend() && d.MSN == wire.MSN(wr.MSN)
+	case op == wire.OpReadRequest:
+		return d.Op == op && d.MSN == wire.MSN(wr.MSN)
+	case op == wire.OpWrite:
+		return d.Op == op && d.STag == wire.STag(wr.RKey) && d.TO-wr.RemoteAddr < uint64(max(wr.Length, 1))
+	}
+	return false
+}

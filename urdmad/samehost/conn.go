@@ -1,0 +1,155 @@
+package samehost
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+type connState uint8
+
+const (
+	connOpening connState = iota
+	connOpen
+	connDraining // Disconnect: what was posted is carried out first
+	connClosed
+)
+
+const (
+	drainTime  = clock.Second // longest that Disconnect waits for posted work
+	drainCheck = clock.Millisecond
+)
+
+// Conn is one end of a connection: a qp.Carrier.
+type Conn struct {
+	qp.Connection
+
+	s          *Stack
+	other      *Conn // the other end; nil once either has ended
+	state      connState
+	timer      *clock.Timer
+	carried    uint64 // messages carried out: the Mark of the last
+	talk       conversation
+	rnr        notReady
+	reason     qp.CloseReason
+	drainUntil clock.Time
+}
+
+// Open returns one end of a connection on device dev; Join joins two of them.
+func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
+	c := &Conn{s: s, talk: conversation{arrived: clock.Never}}
+	c.Dev, c.Local, c.Peer = dev, local, peer
+	c.timer = clock.NewTimer(c.tick)
+	c.rnr.timer = clock.NewTimer(c.retryNotReady)
+	return c
+}
+
+// Join makes two ends one connection.
+func Join(a, b *Conn) { a.other, b.other = b, a }
+
+// Start opens this end for data and moves the queue pair to RTS.
+func (c *Conn) Start(q *qp.QP) {
+	c.QP, c.state = q, connOpen
+	q.Attach(c)
+}
+
+// Other is the other end; nil once the connection has ended.
+func (c *Conn) Other() *Conn { return c.other }
+
+// Common is qp.Carrier's.
+func (c *Conn) Common() *qp.Connection { return &c.Connection }
+
+// Serving is qp.Carrier's: Reads are answered as they are asked.
+func (c *Conn) Serving() int { return 0 }
+
+// Faulted is qp.Carrier's: what was in progress completes with an error.
+func (c *Conn) Faulted() {}
+
+func (c *Conn) now() clock.Time { return c.s.clock.Now }
+
+// live reports whether both ends exist and data flows.
+func (c *Conn) live() bool { return (c.state == connOpen || c.state == connDraining) && c.other != nil }
+
+// Disconnect ends the connection in good order: work already posted is carried
+// out (for a second at most) first.
+func (c *Conn) Disconnect() {
+	if c.state != connOpen {
+		return
+	}
+	c.reason = qp.CloseLocal
+	c.state = connDraining
+	c.drainUntil = c.now() + drainTime
+	c.stopHolding()
+	c.drain()
+}
+
+func (c *Conn) drain() {
+	switch {
+	case c.state != connDraining:
+	case c.now() >= c.drainUntil || c.QP == nil || c.QP.State() != abi.QPSRTS || c.QP.SQ.Outstanding() == 0:
+		c.finish()
+	default:
+		c.s.table.Ready(c.QP)
+		c.s.clock.Set(c.timer, min(c.drainUntil, c.now()+drainCheck))
+	}
+}
+
+// tick is the connection's timer.
+func (c *Conn) tick() {
+	switch c.state {
+	case connOpen:
+		c.tickHolding()
+	case connDraining:
+		c.drain()
+	}
+}
+
+// Failed is qp.Carrier's.
+func (c *Conn) Failed() {
+	if c.state == connOpen || c.state == connDraining {
+		c.reason = qp.CloseLocal
+		c.finish()
+	}
+}
+
+// Detach is qp.Carrier's.
+func (c *Conn) Detach() {
+	c.Failed()
+	if c.QP != nil {
+		c.QP.Detach()
+		c.QP = nil
+	}
+}
+
+// finish flushes the queue pair, ends the other end and reports the end.
+func (c *Conn) finish() {
+	if c.state == connClosed {
+		return
+	}
+	c.stopHolding()
+	if c.state == connClosed { // the completion that was held did not fit
+		return
+	}
+	c.state = connClosed
+	c.QP.Flush()
+	if o := c.s.observer; o != nil {
+		o.End(c)
+	}
+	if other := c.other; other != nil {
+		c.other, other.other = nil, nil
+		other.end(qp.CloseRemote)
+	}
+	c.s.manager.Closed(&c.Connection, c.reason)
+	c.s.clock.Set(c.timer, clock.Never)
+	c.s.clock.Set(c.rnr.timer, clock.Never)
+}
+
+// end ends this end because the other has.
+func (c *Conn) end(why qp.CloseReason) {
+	if c.state == connOpen || c.state == connDraining {
+		c.reason = why
+		c.finish()
+	}
+}

@@ -1,0 +1,12 @@
+// Package samehost carries messages between two queue pairs of one urdmad: each
+// work request is one copy from the sender's memory to the receiver's, after the
+// checks that a wire's receiver makes and with the same causes of refusal
+// (package rdmap's codes). No packet is built; who captures is told through an
+// Observer what a wire would carry.
+//
+// transfer.go carries work requests out, conn.go begins and ends connections,
+// notready.go waits for receives, converse.go decides when a completion waits
+// for the peer's answer.
+//
+// The package must not know packets, ports or reliability.
+package samehost

@@ -1,0 +1,56 @@
+package samehost
+
+import (
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+)
+
+// A message for which no receive is posted yet waits at its sender, because
+// programs written for InfiniBand rely on RNR retries: as long as the receiving
+// side's rnr_retry_count says (rdma_connect(3)), 7 for ever, else a tenth of a
+// second.
+
+const (
+	rnrWait  = 100 * clock.Millisecond
+	rnrFirst = 20 * clock.Microsecond // until the receive queue is looked at again; doubles
+	rnrMax   = clock.Millisecond      // up to here
+)
+
+type notReady struct {
+	waiting bool
+	since   clock.Time
+	pause   clock.Time
+	timer   *clock.Timer
+}
+
+// mayWait reports whether the message at Next may wait for a receive, or wait
+// longer, and begins the wait.
+func (c *Conn) mayWait() bool {
+	w := &c.rnr
+	if !w.waiting {
+		w.waiting, w.since, w.pause = true, c.now(), rnrFirst
+		c.s.clock.Set(w.timer, c.now()+w.pause)
+		c.s.Stats.ReceiverNotReady++
+		return true
+	}
+	return c.other.RNRRetry >= qp.RNRForever || c.now()-w.since < rnrWait
+}
+
+// retryNotReady has the message tried again.
+func (c *Conn) retryNotReady() {
+	w := &c.rnr
+	if !w.waiting || !c.live() {
+		return
+	}
+	w.pause = min(2*w.pause, rnrMax)
+	c.s.clock.Set(w.timer, c.now()+w.pause)
+	c.s.table.Ready(c.QP)
+}
+
+// received ends the wait, if there is one.
+func (c *Conn) received() {
+	if c.rnr.waiting {
+		c.rnr.waiting = false
+		c.s.clock.Set(c.rnr.timer, clock.Never)
+	}
+}

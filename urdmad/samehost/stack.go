@@ -1,0 +1,49 @@
+package samehost
+
+import (
+	"log/slog"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+)
+
+// Stack is all same-host connections of one worker.
+type Stack struct {
+	Stats Stats
+
+	clock       *clock.Clock
+	table       *qp.Table
+	streams     *rdmap.Stats
+	manager     qp.Manager
+	log         *slog.Logger
+	answerDelay clock.Time // see converse.go
+	observer    Observer   // nil while nobody looks
+}
+
+// Stats counts what no connection counts.
+type Stats struct {
+	Messages         uint64 `counter:"local_messages"`
+	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
+}
+
+// Observer is told what a wire would carry. The work request is the one at Next
+// of the queue pair's send queue.
+type Observer interface {
+	Request(c *Conn)                  // a Send, a Write, or a Read's request
+	Response(c *Conn, src []byte)     // the answer to a Read, to c
+	Refusal(c *Conn, code rdmap.Code) // a request, and why it was refused
+	End(c *Conn)                      // c's end of stream
+}
+
+// NewStack returns a Stack without connections. answerDelay is how long the
+// completion of a Write waits for an answer while two programs converse.
+func NewStack(t *qp.Table, streams *rdmap.Stats, log *slog.Logger, answerDelay clock.Time) *Stack {
+	return &Stack{clock: t.Clock, table: t, streams: streams, log: log, answerDelay: answerDelay}
+}
+
+// SetManager names who manages connections; before the first.
+func (s *Stack) SetManager(m qp.Manager) { s.manager = m }
+
+// SetObserver has o told of everything from now on; nil ends that.
+func (s *Stack) SetObserver(o Observer) { s.observer = o }

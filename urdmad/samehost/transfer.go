@@ -1,0 +1,238 @@
+package samehost
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// budget bounds the bytes one queue pair moves in a turn; perMessage is what a
+// message costs besides.
+const (
+	budget     = 256 << 10
+	perMessage = 64
+)
+
+// outcome is how far carrying out a work request came.
+type outcome struct {
+	moved int        // bytes
+	code  rdmap.Code // 0, or why it is refused
+	done  bool
+}
+
+// Transmit is qp.Carrier's: it carries out work requests. Every completion that
+// it writes may end the connection, of which it looks before it goes on.
+func (c *Conn) Transmit() (n int) {
+	left := budget
+	for left > 0 && c.live() && c.QP.SQ.Ready() {
+		wr := c.QP.SQ.At(c.QP.SQ.Next())
+		out := c.carryOut(wr)
+		left -= out.moved + perMessage
+		n++
+		switch {
+		case !c.live():
+			return n
+		case out.code == rdmap.CodeNoReceive && c.mayWait():
+			return n
+		case out.code != 0:
+			c.refuse(out.code)
+			return n
+		}
+		c.received()
+		if out.done {
+			c.carriedOut(wr)
+		} else if out.moved == 0 {
+			return n // waits for the fallback path
+		}
+	}
+	if left <= 0 {
+		c.s.table.Ready(c.QP)
+	}
+	return n
+}
+
+// carriedOut completes the work request at Next, or has the completion wait for
+// the peer's answer.
+func (c *Conn) carriedOut(wr *qp.SendWR) {
+	c.s.Stats.Messages++
+	c.carried++
+	wr.Mark = c.carried
+	c.QP.SQ.Advance()
+	if wr.IsRead() {
+		c.QP.ReadAnswered(wr)
+	}
+	if !c.live() {
+		return
+	}
+	c.spoke()
+	if c.live() && !c.holdCompletion(wr) {
+		c.talk.holdUntil = 0
+		c.QP.Acknowledge(c.carried)
+	}
+}
+
+// carryOut does the next part of a work request.
+func (c *Conn) carryOut(wr *qp.SendWR) outcome {
+	peer := c.other.QP
+	if peer == nil || peer.State() != abi.QPSRTS {
+		return outcome{code: rdmap.CodeNoPeer}
+	}
+	switch {
+	case wr.Op.TakesReceive:
+		return c.send(wr, peer)
+	case wr.IsRead():
+		return c.read(wr, peer)
+	}
+	return c.write(wr, peer)
+}
+
+// copyOut hands parts of the work request's source to put, as far as the budget
+// allows. False: the source was deregistered, and the queue pair has failed; or
+// put has refused.
+func (c *Conn) copyOut(wr *qp.SendWR, put func(b []byte) bool) (moved int, ok bool) {
+	i := c.QP.SQ.Next()
+	for moved < budget && wr.Sent < wr.Length {
+		src, ok := c.QP.Part(i, wr.Sent, budget)
+		if !ok {
+			c.revoked(i)
+			return moved, false
+		}
+		if !put(src) {
+			return moved, false
+		}
+		wr.Sent += uint32(len(src))
+		moved += len(src)
+	}
+	return moved, true
+}
+
+// revoked fails the queue pair because memory of the work request at index i was
+// deregistered.
+func (c *Conn) revoked(i uint32) {
+	c.stopHolding()
+	c.QP.FailRevoked(i)
+	c.Failed()
+}
+
+func (c *Conn) write(wr *qp.SendWR, peer *qp.QP) outcome {
+	if wr.Length == 0 {
+		c.show()
+		return outcome{done: true}
+	}
+	r := c.s.table.Regions.Lookup(wr.RKey)
+	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteWrite); v != mem.Allowed {
+		return outcome{code: rdmap.WriteCode(v)}
+	}
+	moved, ok := c.copyOut(wr, func(b []byte) bool {
+		peer.Store(r, wr.RemoteAddr+uint64(wr.Sent), b)
+		return true
+	})
+	if !ok {
+		return outcome{}
+	}
+	peer.Stats.BytesRecv += uint64(moved)
+	if wr.Sent < wr.Length {
+		return outcome{moved: moved}
+	}
+	c.show()
+	peer.WriteArrived()
+	return outcome{moved: moved, done: true}
+}
+
+func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
+	if active, _ := peer.Receiving(); !active {
+		if code := rdmap.TakenCode(peer.TakeReceive()); code != 0 {
+			return outcome{code: code}
+		}
+		if wr.Length > peer.ReceiveRoom() {
+			peer.EndReceive(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(rdmap.CodeTooLong)}, false)
+			return outcome{code: rdmap.CodeTooLong}
+		}
+	}
+	fits := true
+	moved, ok := c.copyOut(wr, func(b []byte) bool {
+		fits = peer.Scatter(b)
+		return fits
+	})
+	if !fits { // the receive's memory was deregistered
+		peer.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
+		return outcome{code: rdmap.CodeCatastrophic}
+	}
+	if !ok || wr.Sent < wr.Length {
+		return outcome{moved: moved}
+	}
+	cqe, code := rdmap.Invalidate(peer, wr.Op.Invalidates, wire.STag(wr.Invalidate))
+	if code != 0 {
+		return outcome{code: code}
+	}
+	c.show()
+	peer.MessageArrived(cqe, wr.Flags&abi.SendSolicited != 0)
+	return outcome{moved: moved, done: true}
+}
+
+func (c *Conn) read(wr *qp.SendWR, peer *qp.QP) outcome {
+	if wr.Length == 0 {
+		c.showRead(nil)
+		return outcome{done: true}
+	}
+	r := c.s.table.Regions.Lookup(wr.RKey)
+	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteRead); v != mem.Allowed {
+		return outcome{code: rdmap.ReadCode(v)}
+	}
+	src := wr.Staged()
+	if src == nil {
+		src = r.Bytes(wr.RemoteAddr, uint64(wr.Length))
+	}
+	if src == nil {
+		c.QP.StageSource(wr, r)
+		return outcome{}
+	}
+	n := min(wr.Length-wr.Got, budget)
+	if !c.QP.ScatterResponse(c.QP.SQ.Next(), wr.Got, src[wr.Got:wr.Got+n]) {
+		c.revoked(c.QP.SQ.Next())
+		return outcome{}
+	}
+	if wr.Got += n; wr.Got < wr.Length {
+		return outcome{moved: int(n)}
+	}
+	c.showRead(src)
+	return outcome{moved: int(n), done: true}
+}
+
+// refuse ends the connection as a Terminate would: the work request at Next fails
+// with the cause, both queue pairs go to the error state.
+func (c *Conn) refuse(code rdmap.Code) {
+	if o := c.s.observer; o != nil {
+		o.Refusal(c, code)
+	}
+	c.s.streams.TerminatesSent[code]++
+	c.s.log.Info("work request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String())
+	c.stopHolding()
+	if !c.live() {
+		return
+	}
+	c.QP.FailOldest(rdmap.StatusOf(code), uint32(code))
+	if !c.live() {
+		return
+	}
+	c.reason = qp.CloseTerminated
+	if peer := c.other.QP; peer != nil {
+		peer.FlushWithEvent(rdmap.EventOf(code))
+	}
+	c.finish()
+}
+
+func (c *Conn) show() {
+	if o := c.s.observer; o != nil {
+		o.Request(c)
+	}
+}
+
+func (c *Conn) showRead(src []byte) {
+	if o := c.s.observer; o != nil {
+		o.Request(c)
+		o.Response(c, src)
+	}
+}

@@ -1,0 +1,184 @@
+package trp
+
+import (
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+const (
+	finEvery   = 100 * clock.Millisecond // between repeated fins
+	finTries   = 5
+	finWait    = 5 * finEvery / 2 // a fin waits so long for a gap in front of it to close
+	drainTime  = clock.Second     // longest that Disconnect waits for posted work
+	drainCheck = clock.Millisecond
+	quietTime  = clock.Second // a closed connection keeps its port number
+)
+
+// ending is how far a connection's end has come.
+type ending struct {
+	reason     qp.CloseReason
+	reported   bool // Manager.Closed was called
+	tries      int
+	drainUntil clock.Time
+	finPending bool // a fin arrived before the data in front of it
+	finPSN     wire.PSN
+	finUntil   clock.Time // then it counts all the same: its sender repeats nothing
+}
+
+// Disconnect ends the connection in good order: work already posted goes out
+// (for a second at most), then a fin.
+func (c *Conn) Disconnect() {
+	switch c.state {
+	case connOpening:
+		c.Release()
+	case connOpen:
+		c.end.reason = qp.CloseLocal
+		c.state = connDraining
+		c.end.drainUntil = c.now() + min(drainTime, c.s.cfg.DeathTimeout)
+		c.tickDraining()
+	}
+}
+
+func (c *Conn) tickDraining() {
+	if c.tickPeer() {
+		return
+	}
+	if c.now() >= c.end.drainUntil || c.stream.Drained() || c.QP == nil || c.QP.State() != abi.QPSRTS {
+		c.finish()
+		return
+	}
+	c.ready()
+	c.s.clock.Set(c.timer, min(c.end.drainUntil, c.now()+drainCheck))
+}
+
+// Abort ends a connection whose peer never answered.
+func (c *Conn) Abort() {
+	if c.state == connOpen {
+		c.end.reason = qp.CloseDead
+		c.finish()
+	}
+}
+
+// Failed is qp.Carrier's.
+func (c *Conn) Failed() {
+	if c.live() {
+		c.end.reason = qp.CloseLocal
+		c.finish()
+	}
+}
+
+// Detach is qp.Carrier's.
+func (c *Conn) Detach() {
+	c.Failed()
+	if c.QP != nil {
+		c.remember()
+		c.QP.Detach()
+		c.QP = nil
+	}
+}
+
+// die ends a connection whose peer is silent.
+func (c *Conn) die() {
+	c.s.log.Info("peer is silent, connection ends", "peer", c.Peer.String(), "qpn", c.QP.QPN)
+	c.end.reason = qp.CloseDead
+	c.QP.FailOldest(abi.StatusRetryExcErr, 0)
+	c.finish()
+}
+
+// finish flushes the queue pair, sends the fin and reports the end.
+func (c *Conn) finish() {
+	if !c.live() {
+		return
+	}
+	c.state = connFin
+	c.end.tries = 0
+	c.stream.Drop()
+	if c.QP != nil {
+		c.QP.Flush()
+	}
+	c.report()
+	if c.end.reason == qp.CloseDead {
+		c.close()
+		return
+	}
+	c.sendFin()
+	c.s.clock.Set(c.timer, c.now()+finEvery)
+}
+
+func (c *Conn) report() {
+	if !c.end.reported {
+		c.end.reported = true
+		c.s.handler.Closed(&c.Connection, c.end.reason)
+	}
+}
+
+// sendFin sends a fin, and the Terminate in front of it if there is one.
+func (c *Conn) sendFin() {
+	c.sendTerminate()
+	if c.port.If.Alloc() != nil {
+		c.sendBare(wire.OpFin, 0, nil)
+	}
+}
+
+func (c *Conn) tickFin() {
+	if c.end.tries++; c.end.tries >= finTries {
+		c.close()
+		return
+	}
+	c.sendFin()
+	c.s.clock.Set(c.timer, c.now()+finEvery)
+}
+
+// close waits quietly for late packets before the port number is free again.
+func (c *Conn) close() {
+	c.state = connClosed
+	c.dropKept()
+	c.s.clock.Set(c.timer, c.now()+quietTime)
+}
+
+// fin: the peer will send nothing more. Data in front of it that is still
+// missing is waited for, within the peer's patience.
+func (c *Conn) fin(t *wire.TRP) {
+	if !c.inWindow(t.PSN) {
+		return
+	}
+	if c.passive && !c.heard {
+		c.heard = true // a peer that no longer wants the connection: not established
+	}
+	if !c.acknowledged(t) {
+		return
+	}
+	if e := &c.end; !e.finPending {
+		e.finPending, e.finPSN, e.finUntil = true, t.PSN, c.now()+finWait
+	}
+	c.finIfWhole()
+}
+
+func (c *Conn) finIfWhole() {
+	if !c.end.finPending || c.rnr.waiting || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
+		return
+	}
+	c.endByFin()
+}
+
+func (c *Conn) endByFin() {
+	c.end.reason = qp.CloseRemote
+	c.finish()
+	c.close()
+}
+
+// late answers packets of a connection that has ended here.
+func (c *Conn) late(t *wire.TRP) {
+	switch {
+	case t.Op == wire.OpFin && c.state == connFin:
+		c.close()
+	case t.Op == wire.OpFin && c.end.reason == qp.CloseRemote:
+		c.sendFin() // ours was lost
+	case t.Op == wire.OpFin:
+	case c.state == connClosed && c.end.tries < finTries:
+		c.end.tries++
+		c.sendFin()
+	}
+}

@@ -1,0 +1,204 @@
+package trp
+
+import (
+	"errors"
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+type connState uint8
+
+const (
+	connOpening  connState = iota // handshake: the connection manager's
+	connOpen                      // data flows
+	connDraining                  // Disconnect: what was posted goes out, then the fin
+	connFin                       // fin sent, waiting for the peer's
+	connClosed                    // answers late fins until its port number is free again
+)
+
+var stateNames = [...]string{connOpening: "opening", connOpen: "open", connDraining: "draining", connFin: "closing",
+	connClosed: "closed"}
+
+// ErrPortInUse says that a connection has a UDP port number.
+var ErrPortInUse = errors.New("trp: a connection has the UDP port number")
+
+// Conn is one connection: a qp.Carrier over a path.
+type Conn struct {
+	qp.Connection
+	LocalISN    wire.PSN
+	LocalCookie uint32
+	Stats       ConnStats
+
+	s      *Stack
+	port   *Port
+	state  connState
+	timer  *clock.Timer
+	path   netif.Path
+	rel    reliable.Conn
+	stream rdmap.Stream
+
+	extended   bool // the peer speaks the extensions (docs/WIRE.md chapter 3)
+	passive    bool // wait for the peer's first packet before Established
+	heard      bool // it has come
+	peerCookie uint32
+	marks      marks
+	held       heldRing
+	rnr        notReady
+	end        ending
+	term       termination
+}
+
+// ConnStats counts a connection's packets; reliable.Stats has the rest.
+type ConnStats struct {
+	TxPackets, RxPackets, Duplicates, Held, OutsideWindow uint64
+}
+
+// marks count segments, for the stream: PSNs wrap and begin anywhere.
+type marks struct {
+	sent     uint64
+	acked    uint64
+	ackedPSN wire.PSN // where acked stands
+}
+
+// Open reserves our UDP port number for a connection that is being set up.
+func (s *Stack) Open(dev int, lport uint16, peer netip.AddrPort) (*Conn, error) {
+	p := s.ports[dev]
+	if p.conns[lport] != nil {
+		return nil, ErrPortInUse
+	}
+	c := &Conn{s: s, port: p, LocalISN: wire.PSN(s.rand.Uint32()), LocalCookie: s.rand.Uint32()}
+	c.Dev, c.Local, c.Peer = dev, netip.AddrPortFrom(p.If.IP(), lport), peer
+	c.timer = clock.NewTimer(c.tick)
+	p.conns[lport] = c
+	return c, nil
+}
+
+// Release gives up a connection that was never started.
+func (c *Conn) Release() {
+	if c.state == connOpening {
+		c.state = connClosed
+		c.free()
+	}
+}
+
+// free gives back all that the connection has of its port.
+func (c *Conn) free() {
+	c.s.clock.Set(c.timer, clock.Never)
+	c.dropKept()
+	c.path.Leave()
+	if number := c.Local.Port(); c.port.conns[number] == c {
+		c.port.conns[number] = nil
+	}
+}
+
+// Start is what the handshake agreed on.
+type Start struct {
+	QP       *qp.QP
+	MAC      wire.MAC // of the next hop
+	PeerISN  wire.PSN
+	Peer     wire.TRPExtension // valid if Extended
+	Extended bool
+	// Passive: Established is reported when the peer's first packet arrives.
+	Passive bool
+}
+
+// Start opens the connection for data and moves the queue pair to RTS. An
+// active side acknowledges the accept with its first packet.
+func (c *Conn) Start(p Start) {
+	c.QP = p.QP
+	c.state, c.passive = connOpen, p.Passive
+	c.extended, c.peerCookie = p.Extended, p.Peer.Cookie
+	c.path = c.port.If.Path(p.MAC, c.Local, c.Peer)
+	c.path.Follow()
+	size := c.port.MaxSegment()
+	if p.Extended {
+		size = min(size, int(p.Peer.MaxSegment))
+	}
+	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
+	cfg := &c.s.cfg
+	c.rel.Init(reliable.Config{
+		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: cfg.Window, RecvWindow: cfg.Window,
+		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
+		DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, KeepAlive: cfg.DeathTimeout / 2,
+	})
+	c.marks.ackedPSN = c.LocalISN
+	c.held.init(cfg.Window)
+	if !p.Passive {
+		c.rel.OnAckRequested(c.now())
+	}
+	c.s.clock.Set(c.timer, c.now())
+	p.QP.Attach(c)
+}
+
+// AcknowledgeNow sends an acknowledgement in this turn.
+func (c *Conn) AcknowledgeNow() {
+	if c.state == connOpen {
+		c.rel.OnAckRequested(c.now())
+		c.ready()
+	}
+}
+
+// Common is qp.Carrier's.
+func (c *Conn) Common() *qp.Connection { return &c.Connection }
+
+// Serving is qp.Carrier's.
+func (c *Conn) Serving() int { return c.stream.Serving() }
+
+func (c *Conn) now() clock.Time { return c.s.clock.Now }
+
+// ready puts the queue pair in line: acknowledgements, probes and
+// retransmissions go from there as well.
+func (c *Conn) ready() { c.s.table.Ready(c.QP) }
+
+// live reports whether data flows.
+func (c *Conn) live() bool { return c.state == connOpen || c.state == connDraining }
+
+// tick is the connection's timer.
+func (c *Conn) tick() {
+	switch c.state {
+	case connOpen:
+		if !c.tickPeer() {
+			c.ready() // from there the timer is set again
+		}
+	case connDraining:
+		c.tickDraining()
+	case connFin:
+		c.tickFin()
+	case connClosed:
+		c.free()
+	}
+}
+
+// tickPeer looks at what the peer has not done in time; true means that the
+// connection has ended.
+func (c *Conn) tickPeer() bool {
+	if c.end.finPending && c.now() >= c.end.finUntil {
+		c.endByFin()
+		return true
+	}
+	if c.rel.Tick(c.now()) != nil {
+		c.die()
+		return true
+	}
+	if c.rel.TimeoutsInRow() > 0 {
+		c.path.Confirm() // the next hop may have another address now
+	}
+	return false
+}
+
+// schedule sets the timer to the reliability layer's deadline.
+func (c *Conn) schedule() {
+	if !c.live() {
+		return
+	}
+	c.s.clock.Hasten(c.timer, c.rel.Deadline())
+	if c.end.finPending {
+		c.s.clock.Hasten(c.timer, c.end.finUntil)
+	}
+}

@@ -1,0 +1,57 @@
+package trp
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/qp"
+	"urdma/wire"
+)
+
+// Extension is what we offer a peer for a connection of q.
+func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
+	e := c.s.Offer(c.Dev, q)
+	e.Cookie = c.LocalCookie
+	return e
+}
+
+// Offer is what we offer a peer for a connection of q on a port, cookie apart.
+func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
+	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(s.ports[dev].MaxSegment()), RecvWindow: uint16(s.cfg.Window)}
+}
+
+// ControlPacket is a request, accept or reject, or the fin of a connection that
+// was never started here.
+type ControlPacket struct {
+	Dev         int
+	MAC         wire.MAC // of the next hop
+	Local, Peer netip.AddrPort
+	TRP         wire.TRP
+	Extended    bool            // the header is
+	Connect     wire.TRPConnect // not with a fin
+}
+
+// SendControl sends a control packet; a full port loses it, as a network may.
+func (s *Stack) SendControl(p *ControlPacket) {
+	n := s.ports[p.Dev].If
+	frame := n.Alloc()
+	if frame == nil {
+		return
+	}
+	path := n.Path(p.MAC, p.Local, p.Peer)
+	size, err := p.Put(path.Payload(frame))
+	if err != nil {
+		s.log.Error("control packet not sent", "error", err)
+		return
+	}
+	path.Send(frame, size)
+}
+
+// Put writes the packet's payload and returns its length.
+func (p *ControlPacket) Put(b []byte) (int, error) {
+	at := p.TRP.Put(b, p.Extended)
+	if !p.TRP.Op.IsControl() {
+		return at, nil
+	}
+	size, err := p.Connect.Put(b[at:])
+	return at + size, err
+}

@@ -1,0 +1,57 @@
+package trp
+
+import "urdma/urdmad/reliable"
+
+// State is a connection as it is now.
+type State struct {
+	State    string
+	Extended bool
+	Payload  int // bytes in a tagged segment
+	Traffic  Traffic
+	Path     reliable.Stats
+}
+
+// Traffic is what a connection has sent and received, in both layers' words.
+type Traffic struct {
+	Conn ConnStats
+	Rel  reliable.Stats // its counts only
+}
+
+// Inspect returns a connection's state; ok is false before it was started.
+func (c *Conn) Inspect() (s State, ok bool) {
+	if c.state == connOpening {
+		return s, false
+	}
+	s = State{State: stateNames[c.state], Extended: c.extended, Payload: c.stream.TaggedPayload(), Path: c.rel.Stats()}
+	s.Traffic = Traffic{c.Stats, s.Path}
+	return s, true
+}
+
+// Add adds the counts of u to t.
+func (t *Traffic) Add(u *Traffic) {
+	t.Conn.TxPackets += u.Conn.TxPackets
+	t.Conn.RxPackets += u.Conn.RxPackets
+	r, v := &t.Rel, &u.Rel
+	r.Sent += v.Sent
+	r.SentBytes += v.SentBytes
+	r.Resent += v.Resent
+	r.FastLost += v.FastLost
+	r.TailProbes += v.TailProbes
+	r.Timeouts += v.Timeouts
+	r.Needless += v.Needless
+	r.Delivered += v.Delivered
+	r.Held += v.Held
+	r.Duplicates += v.Duplicates
+	r.Outside += v.Outside
+}
+
+// PastTraffic is the traffic on a port of connections that have left their queue
+// pairs. With that of every queue pair's connection it is all there was.
+func (s *Stack) PastTraffic(dev int) Traffic { return s.ports[dev].past }
+
+// remember keeps the counts of a connection that leaves its queue pair.
+func (c *Conn) remember() {
+	if s, ok := c.Inspect(); ok {
+		c.port.past.Add(&s.Traffic)
+	}
+}

@@ -1,0 +1,123 @@
+package trp
+
+import (
+	"urdma/urdmad/clock"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/wire"
+)
+
+// A message for which no receive is posted yet waits here, because programs
+// written for InfiniBand rely on its RNR retries. rnr_retry_count of
+// rdma_connect(3) and rdma_accept(3) says how long: 7 for ever, less for a tenth
+// of a second, after which the Terminate of RFC 5041 section 7 (no buffer) goes
+// out and fails the peer's work request. What arrives behind such a message
+// waits with it, in order; no credits are given meanwhile.
+
+const (
+	rnrWait  = 100 * clock.Millisecond // for rnr_retry_count below 7
+	rnrFirst = 20 * clock.Microsecond  // until the receive queue is looked at again; doubles
+	rnrMax   = clock.Millisecond       // up to here
+	finMax   = clock.Second            // a peer that has left is not waited for longer
+)
+
+// notReady is a connection's wait for a receive.
+type notReady struct {
+	waiting bool
+	since   clock.Time
+	pause   clock.Time
+	psn     wire.PSN // the message's first segment
+	queue   []waiting
+	timer   *clock.Timer
+}
+
+// waiting is a packet that was accepted and not delivered.
+type waiting struct {
+	psn    wire.PSN
+	packet netif.Held
+}
+
+func (w *notReady) append(psn wire.PSN, packet netif.Held) {
+	w.queue = append(w.queue, waiting{psn, packet})
+}
+
+// mayWait reports whether a message that found no receive may wait, or wait
+// longer.
+func (c *Conn) mayWait() bool {
+	w := &c.rnr
+	return !w.waiting || c.RNRRetry >= qp.RNRForever || c.now()-w.since < rnrWait
+}
+
+// wait begins the wait of the message whose first segment is psn.
+func (c *Conn) wait(psn wire.PSN) {
+	w := &c.rnr
+	if w.waiting {
+		return
+	}
+	w.waiting, w.since, w.pause, w.psn = true, c.now(), rnrFirst, psn
+	if w.timer == nil {
+		w.timer = clock.NewTimer(c.retryNotReady)
+	}
+	c.s.clock.Set(w.timer, c.now()+w.pause)
+	c.rel.SetCredits(0)
+	c.s.Stats.ReceiverNotReady++
+}
+
+// retryNotReady looks at the receive queue again.
+func (c *Conn) retryNotReady() {
+	w := &c.rnr
+	if !w.waiting || !c.live() {
+		return
+	}
+	c.deliverKept()
+	switch {
+	case !c.live():
+	case len(w.queue) == 0:
+		c.received()
+	case c.end.finPending && c.now()-w.since > finMax:
+		c.endByFin()
+	default:
+		w.pause = min(2*w.pause, rnrMax)
+		c.s.clock.Set(w.timer, c.now()+w.pause)
+	}
+}
+
+// deliverKept delivers packets that were kept, in order, until one has to wait.
+func (c *Conn) deliverKept() {
+	w := &c.rnr
+	for len(w.queue) > 0 && c.live() {
+		first := w.queue[0]
+		var head [wire.MaxHeaderLen]byte
+		seg := c.keptSegment(&first.packet, &head)
+		if !c.deliver(first.psn, &seg) {
+			c.wait(first.psn)
+			return
+		}
+		if len(w.queue) > 0 { // else delivering it ended the connection, and gave it back
+			w.queue = w.queue[1:]
+			c.port.If.Release(&first.packet)
+		}
+	}
+}
+
+// received ends the wait.
+func (c *Conn) received() {
+	c.rnr.waiting, c.rnr.queue = false, nil
+	c.s.clock.Set(c.rnr.timer, clock.Never)
+	c.rel.SetCredits(c.s.cfg.Window)
+	c.rel.OnAckRequested(c.now()) // opens the peer's window
+	c.deliverHeld()
+	c.ready()
+}
+
+// dropWaiting gives back what waits: the connection is over.
+func (c *Conn) dropWaiting() {
+	w := &c.rnr
+	for i := range w.queue {
+		c.port.If.Release(&w.queue[i].packet)
+	}
+	w.queue, w.waiting = nil, false
+	if w.timer != nil {
+		c.s.clock.Set(w.timer, clock.Never)
+	}
+}

@@ -1,0 +1,64 @@
+package trp
+
+import (
+	"urdma/urdmad/netif"
+	"urdma/wire"
+)
+
+// Port is the connections over one interface, by our UDP port number.
+type Port struct {
+	If *netif.Interface
+	// Immediate: RDMA Writes that come out of order are placed as they come,
+	// and again in their turn.
+	Immediate bool
+
+	s     *Stack
+	conns [1 << 16]*Conn
+	past  Traffic // of connections that left their queue pairs
+}
+
+// Conn is the connection that has a UDP port number, or nil.
+func (p *Port) Conn(number uint16) *Conn { return p.conns[number] }
+
+// MaxSegment is the largest DDP segment that fits the interface's packets, in
+// bytes.
+func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
+
+// Receive handles the datagrams of the interface's burst.
+func (p *Port) Receive() {
+	for d := p.If.Next(); d != nil; d = p.If.Next() {
+		p.datagram(d)
+	}
+}
+
+// datagram hands a datagram to its connection or to the connection manager.
+func (p *Port) datagram(d *netif.Datagram) {
+	c := p.conns[d.Dst.Port()]
+	op, ok := wire.PeekOp(d.Head)
+	if c == nil || c.state == connOpening || ok && op.IsControl() {
+		p.handshake(d)
+		return
+	}
+	if c.Peer != d.Src {
+		p.s.stray(p.If, "the connection has another peer")
+		return
+	}
+	c.packet(d)
+}
+
+// handshake hands a request, accept or reject to who manages connections.
+func (p *Port) handshake(d *netif.Datagram) {
+	body := append([]byte(nil), d.Data...) // the manager may keep parts of it
+	var t wire.TRP
+	at, err := t.Parse(body, false)
+	if err != nil {
+		p.If.Drop(netif.Drop(err.Error()))
+		return
+	}
+	if !t.Op.IsControl() {
+		p.s.Stats.NoConnection++
+		p.If.Note("dropped: no connection has this port number")
+		return
+	}
+	p.s.handler.Handshake(p.If.Dev, d, &t, body[at:])
+}

@@ -1,0 +1,153 @@
+package trp
+
+import (
+	"urdma/urdmad/netif"
+	"urdma/urdmad/rdmap"
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// packet handles a TRP packet of a connection that was opened.
+func (c *Conn) packet(d *netif.Datagram) {
+	var t wire.TRP
+	at, err := t.Parse(d.Head, c.extended)
+	if err != nil {
+		c.port.If.Drop(netif.Drop(err.Error()))
+		return
+	}
+	if c.extended && t.Cookie != c.LocalCookie {
+		c.s.stray(c.port.If, "cookie is not ours")
+		return
+	}
+	c.Stats.RxPackets++
+	if !c.live() {
+		c.late(&t)
+		return
+	}
+	seg := rdmap.Segment{Head: d.Head[at:], Data: d.Data[at:]}
+	switch t.Op {
+	case wire.OpData:
+		c.data(&t, &seg, d)
+	case wire.OpSack:
+		c.sack(&t, seg.Data)
+	case wire.OpFin:
+		c.fin(&t)
+	}
+	if c.live() {
+		c.ready()
+		c.schedule()
+	}
+}
+
+// data takes a data packet: the acknowledgement it carries, then its segment.
+// A Terminate is looked at before the acknowledgement, which may cover the very
+// segment that the peer refused.
+func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
+	if wire.IsTerminate(seg.Head) { // also out of order: nothing after it counts
+		if c.inWindow(t.PSN) {
+			c.terminated(t, seg)
+		}
+		return
+	}
+	if !c.acknowledged(t) {
+		return
+	}
+	ackRequested := t.Flags&wire.FlagAckRequested != 0
+	if len(seg.Data) == 0 {
+		if ackRequested {
+			c.rel.OnAckRequested(c.now())
+		}
+		return
+	}
+	// What cannot be kept is dropped before it is accepted, so that the peer
+	// sends it again.
+	verdict := c.rel.Judge(t.PSN)
+	if verdict == reliable.Deliver && !c.takeInOrder(t.PSN, seg, d) || verdict == reliable.Hold && !c.hold(t.PSN, seg, d) {
+		return
+	}
+	c.rel.OnData(c.now(), t.PSN, ackRequested)
+	switch verdict {
+	case reliable.Deliver:
+		c.deliverHeld()
+	case reliable.Duplicate:
+		c.Stats.Duplicates++
+		c.port.If.Note("duplicate")
+	case reliable.Outside:
+		c.Stats.OutsideWindow++
+		c.port.If.Note("dropped: PSN is outside the window")
+	}
+}
+
+// acknowledged takes the acknowledgement of a packet and completes what it
+// covers. It reports whether the packet can be true and the connection goes on.
+func (c *Conn) acknowledged(t *wire.TRP) bool {
+	if err := c.rel.OnAck(c.now(), t.Ack, t.Credits); err != nil {
+		c.badAck()
+		return false
+	}
+	c.hear()
+	c.advance()
+	return c.live()
+}
+
+// advance tells the stream what the peer has.
+func (c *Conn) advance() {
+	una := c.rel.Acked()
+	if una == c.marks.ackedPSN {
+		return
+	}
+	c.marks.acked += uint64(una.Sub(c.marks.ackedPSN))
+	c.marks.ackedPSN = una
+	c.stream.Acked(c.marks.acked)
+	if c.state == connDraining && c.stream.Drained() {
+		c.s.clock.Hasten(c.timer, c.now())
+	}
+}
+
+// hear notes the first packet of the peer, which establishes a passive side.
+func (c *Conn) hear() {
+	if !c.heard {
+		c.heard = true
+		if c.passive {
+			c.s.handler.Established(&c.Connection)
+		}
+	}
+}
+
+func (c *Conn) sack(t *wire.TRP, body []byte) {
+	var runs [wire.MaxSackRuns]wire.SackRun
+	ack, n := t.Ack, 0
+	if c.extended {
+		var err error
+		var private [wire.MaxSackRuns * 8]byte
+		if n, err = wire.ParseSackRuns(runs[:], private[:copy(private[:], body)]); err != nil {
+			c.port.If.Drop(netif.Drop(err.Error()))
+			return
+		}
+	} else {
+		runs[0], n = wire.SackRun{First: t.PSN, End: t.Ack}, 1
+		ack = c.rel.Acked()
+	}
+	if err := c.rel.OnSack(c.now(), ack, t.Credits, runs[:n]); err != nil {
+		c.badAck()
+		return
+	}
+	c.hear()
+	c.advance()
+}
+
+func (c *Conn) badAck() {
+	c.s.Stats.BadAck++
+	c.port.If.Note("dropped: acknowledges what was not sent")
+}
+
+// inWindow reports whether psn is one that the peer may use now: a packet that
+// ends the connection counts only then (docs/WIRE.md chapter 4).
+func (c *Conn) inWindow(psn wire.PSN) bool {
+	ahead := psn.Sub(c.rel.Expected())
+	if ahead < 0 || int(ahead) > c.s.cfg.Window {
+		c.s.stray(c.port.If, "PSN is outside the window")
+		return false
+	}
+	return true
+}

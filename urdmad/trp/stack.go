@@ -1,0 +1,88 @@
+package trp
+
+import (
+	"log/slog"
+	"math/rand/v2"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// Config of a Stack. Zeros take the defaults of package reliable.
+type Config struct {
+	DeathTimeout clock.Time // silence after which a peer counts as dead
+	AckDelay     clock.Time
+	Window       int // segments in flight a connection
+}
+
+// Handler manages connections.
+type Handler interface {
+	qp.Manager
+	// Handshake is a request, accept or reject. body follows the base header and
+	// is private memory.
+	Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte)
+}
+
+// Stack is all TRP connections of one worker.
+type Stack struct {
+	Stats Stats
+
+	cfg     Config
+	clock   *clock.Clock
+	table   *qp.Table
+	streams *rdmap.Stats
+	handler Handler
+	log     *slog.Logger
+	rand    *rand.Rand
+	ports   []*Port
+}
+
+// Stats counts what no connection counts.
+type Stats struct {
+	NoConnection     uint64 `counter:"no_connection"`      // datagrams to a port number nobody has
+	StrayAddress     uint64 `counter:"stray_address"`      // right port number, wrong peer, cookie or PSN
+	BadAck           uint64 `counter:"bad_ack"`            // acknowledgements of what was not sent
+	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
+	RetainFailed     uint64 `counter:"retain_failed"`      // packets dropped because there was no memory to keep them
+}
+
+// NewStack returns a Stack without ports.
+func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r *rand.Rand) *Stack {
+	if cfg.DeathTimeout == 0 {
+		cfg.DeathTimeout = reliable.DefaultDeathTimeout
+	}
+	if cfg.AckDelay == 0 {
+		cfg.AckDelay = reliable.DefaultAckDelay
+	}
+	cfg.Window = reliable.WindowSize(cfg.Window)
+	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
+}
+
+// SetHandler names who manages connections; before the first packet.
+func (s *Stack) SetHandler(h Handler) { s.handler = h }
+
+// SetDeathTimeout changes how long new connections wait for a silent peer; those
+// that exist keep theirs.
+func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
+
+// Window is how many segments a connection holds out of order.
+func (s *Stack) Window() int { return s.cfg.Window }
+
+// AddPort has connections use an interface, whose device number is the next.
+func (s *Stack) AddPort(n *netif.Interface) *Port {
+	p := &Port{If: n, s: s}
+	s.ports = append(s.ports, p)
+	return p
+}
+
+// Port returns the port of a device number.
+func (s *Stack) Port(dev int) *Port { return s.ports[dev] }
+
+func (s *Stack) stray(n *netif.Interface, why string) {
+	s.Stats.StrayAddress++
+	n.Note("dropped: " + why)
+}

@@ -1,0 +1,112 @@
+package trp
+
+import (
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/wire"
+)
+
+// termination is a refusal of ours: the Terminate to send, and how far we
+// acknowledge from then on.
+type termination struct {
+	message    []byte // the segment, or nil
+	sent       bool
+	psn        wire.PSN
+	frozen     bool // acknowledge no further than frozenAt
+	frozenAt   wire.PSN
+	placing    bool // the segment placingPSN is being delivered
+	placingPSN wire.PSN
+}
+
+// freeze stops acknowledging at psn: the peer then fails the work request that
+// it belongs to, and not one before it.
+func (t *termination) freeze(psn wire.PSN) {
+	if !t.frozen {
+		t.frozen, t.frozenAt = true, psn
+	}
+}
+
+// terminateToken marks the Terminate message among the reliability layer's
+// tokens.
+const terminateToken = ^uint64(0)
+
+// refuse answers a wrong segment: the queue pair fails here, and the peer gets
+// a Terminate with the cause and the refused segment's headers.
+func (c *Conn) refuse(psn wire.PSN, v rdmap.Verdict, seg *rdmap.Segment) {
+	c.port.If.Note("refused: " + v.Code.String())
+	c.terminate(psn, v.Code, c.stream.Refusal(seg, v))
+}
+
+// revoked ends the connection because memory that a segment comes from was
+// deregistered after the work began.
+func (c *Conn) revoked(token uint64) {
+	seg, code := c.stream.Revoked(token)
+	if seg == nil {
+		c.Failed()
+		return
+	}
+	c.terminate(c.rel.Expected(), code, c.stream.RefuseRevoked(seg, code))
+}
+
+func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
+	q := c.QP
+	c.s.log.Info("segment refused", "qpn", q.QPN, "client", q.Client.Name, "peer", c.Peer.String(), "cause", code.String())
+	c.term.freeze(psn)
+	c.term.message = message
+	c.end.reason = qp.CloseTerminated
+	q.FlushWithEvent(rdmap.EventOf(code))
+	c.finish() // sends the Terminate, and the fin behind it
+}
+
+// Faulted is qp.Carrier's: a segment that could not be placed must not count as
+// received.
+func (c *Conn) Faulted() {
+	if c.term.placing {
+		c.term.freeze(c.term.placingPSN)
+	}
+}
+
+// sendTerminate sends the Terminate message, first or again: always with the
+// same PSN, outside the window that flow control guards, because nothing
+// follows it.
+func (c *Conn) sendTerminate() {
+	t := &c.term
+	if t.message == nil {
+		return
+	}
+	frame := c.port.If.Alloc()
+	if frame == nil {
+		return
+	}
+	if !t.sent {
+		t.sent = true
+		t.psn = c.rel.Send(c.now(), len(t.message), terminateToken)
+	}
+	copy(c.room(frame), t.message)
+	c.sendData(frame, t.psn, len(t.message))
+}
+
+// terminated takes the peer's Terminate. An extended peer's acknowledgement
+// covers what is in front of the refused segment and no more (docs/WIRE.md
+// chapter 6); a plain one's may cover the segment as well, so it only has to be
+// possible.
+func (c *Conn) terminated(head *wire.TRP, seg *rdmap.Segment) {
+	if c.extended {
+		if !c.acknowledged(head) {
+			return
+		}
+	} else if !c.rel.Plausible(head.Ack) {
+		c.badAck()
+		return
+	}
+	c.hear()
+	q := c.QP
+	code, err := c.stream.Terminated(seg)
+	if err != nil {
+		c.port.If.Drop(netif.Drop(err.Error()))
+	}
+	c.s.log.Info("peer terminated the connection", "qpn", q.QPN, "client", q.Client.Name, "cause", code.String())
+	c.end.reason = qp.CloseTerminated
+	c.finish()
+}

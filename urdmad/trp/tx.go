@@ -1,0 +1,156 @@
+package trp
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// sendBudget bounds the packets one connection sends in a turn.
+const sendBudget = 64
+
+// Transmit is qp.Carrier's: lost segments, new segments, then an acknowledgement
+// if none of them carried it.
+func (c *Conn) Transmit() (n int) {
+	if !c.live() || c.passive && !c.heard {
+		return 0 // ended, or the peer has not acknowledged our accept
+	}
+	full := false
+	for n < sendBudget {
+		frame := c.port.If.Alloc()
+		if frame == nil {
+			full = true
+			break
+		}
+		if !c.sendSegment(frame) {
+			break
+		}
+		n++
+	}
+	if full || n == sendBudget {
+		c.ready()
+	}
+	if !full {
+		n += c.acknowledge()
+	}
+	c.schedule()
+	return n
+}
+
+// sendSegment sends one segment, if one may go.
+func (c *Conn) sendSegment(frame []byte) bool {
+	now := c.now()
+	if psn, token, ok := c.rel.Retransmit(now); ok {
+		n, ok := c.stream.Build(c.room(frame), token)
+		if !ok {
+			c.revoked(token)
+			return false
+		}
+		c.sendData(frame, psn, n)
+		return true
+	}
+	if !c.stream.Ready() || c.rel.CanSend(now) <= 0 {
+		return false
+	}
+	token, ok := c.stream.Next()
+	if !ok {
+		return false
+	}
+	n, ok := c.stream.Build(c.room(frame), token)
+	if !ok {
+		c.revoked(token)
+		return false
+	}
+	psn := c.rel.Send(now, n, token)
+	c.marks.sent++
+	c.stream.Sent(token, c.marks.sent)
+	c.sendData(frame, psn, n)
+	return true
+}
+
+// acknowledge sends what is due without a segment to ride on.
+func (c *Conn) acknowledge() (n int) {
+	if !c.live() {
+		return 0
+	}
+	if c.rel.ProbeDue(c.now()) {
+		n += c.sendBare(wire.OpData, wire.FlagAckRequested, nil)
+	}
+	switch c.rel.AckDue(c.now()) {
+	case reliable.AckPlain:
+		n += c.sendBare(wire.OpData, 0, nil)
+	case reliable.AckSack:
+		n += c.sendSacks()
+	}
+	return n
+}
+
+func (c *Conn) sendSacks() (n int) {
+	var space [wire.MaxSackRuns]wire.SackRun
+	runs := c.rel.SackRuns(space[:0])
+	if c.extended {
+		return c.sendBare(wire.OpSack, 0, runs)
+	}
+	for _, r := range runs {
+		n += c.sendPlainSack(r)
+	}
+	return n + c.sendBare(wire.OpData, 0, nil) // a plain SACK has no cumulative acknowledgement
+}
+
+// room is where a frame's DDP segment goes.
+func (c *Conn) room(frame []byte) []byte {
+	return c.path.Payload(frame)[wire.HeaderLen(c.extended):]
+}
+
+// header is the TRP header of the next packet: it carries the acknowledgement.
+func (c *Conn) header(op wire.TRPOp, psn wire.PSN, flags uint16) wire.TRP {
+	ack, credits := c.rel.Header()
+	if c.rnr.waiting && c.RNRRetry < qp.RNRForever && ack.After(c.rnr.psn) {
+		ack = c.rnr.psn // it may still be refused
+	}
+	if c.term.frozen && ack.After(c.term.frozenAt) {
+		ack = c.term.frozenAt
+	}
+	return wire.TRP{PSN: psn, Ack: ack, Op: op, Credits: credits, Flags: flags, Cookie: c.peerCookie}
+}
+
+// sendData puts the headers in front of a segment of n bytes and queues the
+// frame.
+func (c *Conn) sendData(frame []byte, psn wire.PSN, n int) {
+	var flags uint16
+	if c.rel.WantAR() {
+		flags = wire.FlagAckRequested
+	}
+	t := c.header(wire.OpData, psn, flags)
+	c.send(frame, &t, n)
+}
+
+// sendBare sends a packet without a segment: acknowledgement, probe, SACK, fin.
+func (c *Conn) sendBare(op wire.TRPOp, flags uint16, runs []wire.SackRun) int {
+	frame := c.port.If.Alloc()
+	if frame == nil {
+		c.ready()
+		return 0
+	}
+	n := wire.PutSackRuns(c.room(frame), runs)
+	t := c.header(op, c.rel.Next(), flags)
+	c.send(frame, &t, n)
+	return 1
+}
+
+func (c *Conn) sendPlainSack(r wire.SackRun) int {
+	frame := c.port.If.Alloc()
+	if frame == nil {
+		return 0
+	}
+	t := wire.TRP{PSN: r.First, Ack: r.End, Op: wire.OpSack}
+	c.send(frame, &t, 0)
+	return 1
+}
+
+// send completes a frame whose segment or body of n bytes is in place.
+func (c *Conn) send(frame []byte, t *wire.TRP, n int) {
+	n += t.Put(c.path.Payload(frame), c.extended)
+	c.path.Send(frame, n)
+	c.Stats.TxPackets++
+}

@@ -1,5 +1,0 @@
-package worker
-
-import "unsafe"
-
-func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
