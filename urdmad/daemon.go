@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -42,6 +44,7 @@ type daemon struct {
 	server     *control.Server
 	listener   *net.UnixListener
 	activated  bool // the listener is systemd's
+	sysfs      bool // the tree in cfg.SysfsDir is ours
 
 	reporter   *systemd.Reporter
 	metrics    *metrics.Server        // nil: no metrics_address
@@ -55,6 +58,7 @@ func serve(ctx context.Context, src source) error {
 	defer hups.stop()
 	cfg, warnings, err := src.load()
 	if err != nil {
+		warn(warnings)
 		return err
 	}
 	d := &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg)}
@@ -79,10 +83,11 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 	d.tell(d.reporter.Ready)
 	watched, unwatch := context.WithCancel(ctx)
 	d.supervise(watched)
-	defer d.background.Wait()
 	defer unwatch()
 	for {
 		select {
+		case <-d.worker.Done():
+			return fmt.Errorf("the poll loop has ended: %w", cmp.Or(d.worker.Stop(), errNoReason))
 		case <-ctx.Done():
 			d.log.Info("stopping")
 			d.tell(systemd.Stopping)
@@ -112,6 +117,7 @@ func (d *daemon) start() (err error) {
 	if err := d.startEngine(); err != nil {
 		return err
 	}
+	d.sysfs = true
 	return sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports))
 }
 
@@ -145,10 +151,10 @@ func (d *daemon) startEngine() error {
 		return configError{err}
 	}
 	d.worker = w
-	d.server = d.newServer()
 	if err := w.Start(); err != nil {
 		return err
 	}
+	d.server = d.newServer()
 	e.Do(e.Announce)
 	w.Wake()
 	return nil
@@ -182,24 +188,41 @@ func (d *daemon) newServer() *control.Server {
 // get the fins of the connections it closed.
 const finLinger = 20 * time.Millisecond
 
+// errNoReason stands for the error of a poll loop that gave none.
+var errNoReason = errors.New("nobody asked it to")
+
 // stop takes everything down: connections get a fin, clients a hang-up, files
-// and sockets go away. It is safe after a start that failed half way.
+// and sockets go away. Clients come first; who reads metrics can wait. It is
+// safe after a start that failed half way, and after the worker's end, when
+// clients can't be cleaned up after any more.
 func (d *daemon) stop() error {
 	var errs []error
 	if d.listener != nil {
 		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
 	}
-	if d.metrics != nil {
-		errs = append(errs, d.metrics.Close())
-	}
-	if d.server != nil {
+	if d.server != nil && !d.workerEnded() {
 		d.server.Close()
 		time.Sleep(finLinger)
 		errs = append(errs, d.worker.Stop())
 	}
+	if d.metrics != nil {
+		errs = append(errs, d.metrics.Close())
+	}
+	d.background.Wait()
 	if d.closePorts != nil {
 		errs = append(errs, d.closePorts(), dpdk.Cleanup())
 	}
-	errs = append(errs, sysfs.Remove(d.cfg.SysfsDir))
+	if d.sysfs {
+		errs = append(errs, sysfs.Remove(d.cfg.SysfsDir))
+	}
 	return errors.Join(errs...)
+}
+
+func (d *daemon) workerEnded() bool {
+	select {
+	case <-d.worker.Done():
+		return true
+	default:
+		return false
+	}
 }

@@ -33,20 +33,14 @@ func (d *daemon) listenMetrics() (err error) {
 	return err
 }
 
-// serveMetrics answers scrapes until ctx ends.
-func (d *daemon) serveMetrics(ctx context.Context) {
+// serveMetrics answers scrapes until stop closes d.metrics.
+func (d *daemon) serveMetrics() {
 	if d.metrics == nil {
 		return
 	}
 	d.background.Go(func() {
 		if err := d.metrics.Serve(); err != nil {
 			d.log.Warn("no more metrics", "error", err)
-		}
-	})
-	d.background.Go(func() {
-		<-ctx.Done()
-		if err := d.metrics.Close(); err != nil {
-			d.log.Warn("closing metrics", "error", err)
 		}
 	})
 	d.log.Info("metrics are served", "address", d.metrics.Addr().String())

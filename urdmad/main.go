@@ -59,6 +59,14 @@ func complain(err error) {
 	_ = systemd.Failed(err) // nobody is left to hear that nobody listens
 }
 
+// warn tells what a configuration with errors has to be warned of besides:
+// there is no log yet.
+func warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(os.Stderr, "urdmad: warning: "+w)
+	}
+}
+
 func command() *cobra.Command {
 	var src source
 	var optional string

@@ -35,12 +35,12 @@ func (d *daemon) reload() {
 	d.tell(systemd.Reloading)
 	defer func() { d.tell(d.reporter.Ready) }()
 	cfg, warnings, err := d.source.load()
+	for _, w := range warnings {
+		d.log.Warn("configuration: " + w)
+	}
 	if err != nil {
 		d.refuse(err)
 		return
-	}
-	for _, w := range warnings {
-		d.log.Warn("configuration: " + w)
 	}
 	changes := diff(d.running, cfg.Settings)
 	before := d.log.level.Level()

@@ -21,7 +21,7 @@ func (d *daemon) supervise(ctx context.Context) {
 	}
 	run("status", func() error { return d.reporter.Keep(ctx) })
 	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
-	d.serveMetrics(ctx)
+	d.serveMetrics()
 	if d.cfg.StatsInterval > 0 {
 		d.background.Go(func() { d.logStatistics(ctx) })
 	}

@@ -26,8 +26,11 @@ func (s source) load() (cfg *config.Config, warnings []string, err error) {
 		}
 	}
 	if err != nil {
-		return nil, nil, configError{err}
+		return nil, warnings, configError{err}
+	}
+	if err := cfg.CheckCores(config.Cores()); err != nil {
+		return nil, warnings, configError{err}
 	}
 	cfg.EALArgs = append(cfg.EALArgs, s.ealArgs...)
-	return cfg, warnings, nil
+	return cfg, append(warnings, cfg.Warnings()...), nil
 }

@@ -72,9 +72,11 @@ type Server struct {
 // Listen makes the control socket. Its directory must exist; a stale socket is
 // replaced, a live one is an error.
 func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
-	if c, err := net.Dial("unixpacket", path); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("control: another urdmad listens on %s", path)
+	if c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err == nil {
+		defer c.Close()
+		var other owner
+		other.learn(c)
+		return nil, fmt.Errorf("control: another urdmad, process %d, listens on %s", other.pid, path)
 	} else if errors.Is(err, unix.ECONNREFUSED) {
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("control: removing the stale socket: %w", err)

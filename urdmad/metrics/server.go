@@ -21,6 +21,7 @@ const (
 	requestTime  = 5 * time.Second
 	responseTime = 10 * time.Second
 	maxHeader    = 16 << 10 // bytes
+	closeTime    = 500 * time.Millisecond
 )
 
 // Server serves /metrics.
@@ -50,11 +51,16 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Close stops, and lets scrapes under way end.
+// Close stops. Scrapes under way get a moment to end: a reader that reads nothing
+// must not keep urdmad.
 func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), responseTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	return errors.Join(s.http.Shutdown(ctx), closeListener(s.listener))
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
+	return errors.Join(err, closeListener(s.listener))
 }
 
 // closeListener closes one that Serve may never have seen.

@@ -46,6 +46,7 @@ type Worker struct {
 
 	stopping atomic.Bool
 	once     sync.Once
+	ready    chan error // what setting up came to
 	done     chan struct{}
 	err      error
 }
@@ -67,18 +68,22 @@ func New(loop Loop, p Policy, h Hooks) (*Worker, error) {
 		return nil, err
 	}
 	return &Worker{loop: loop, policy: p, hooks: h, bell: b, fds: make([]int, 0, 16), core: -2,
-		done: make(chan struct{})}, nil
+		ready: make(chan error, 1), done: make(chan struct{})}, nil
 }
 
-// Start runs the loop in a goroutine on a thread of its own.
+// Start runs the loop in a goroutine on a thread of its own. It returns when the
+// first turn is about to come, or with the error that keeps it from running.
 func (w *Worker) Start() error {
 	err := ErrStarted
 	w.once.Do(func() {
-		err = nil
 		go w.main()
+		err = <-w.ready
 	})
 	return err
 }
+
+// Done is closed when the worker has ended, for whatever reason.
+func (w *Worker) Done() <-chan struct{} { return w.done }
 
 // Run starts the loop and returns when ctx or Stop has ended it, with the error
 // that kept it from running, if any.
@@ -137,13 +142,13 @@ func (w *Worker) Beat() uint64 {
 func (w *Worker) main() {
 	defer close(w.done)
 	defer w.bell.close()
-	if w.err = w.thread.setUp(&w.policy); w.err != nil {
-		return
+	w.err = w.thread.setUp(&w.policy)
+	if w.err == nil && w.hooks.Begin != nil {
+		w.err = w.hooks.Begin()
 	}
-	if w.hooks.Begin != nil {
-		if w.err = w.hooks.Begin(); w.err != nil {
-			return
-		}
+	w.ready <- w.err
+	if w.err != nil {
+		return
 	}
 	w.turns()
 	if w.hooks.End != nil {

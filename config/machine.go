@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cores are the processor cores that this process may use, in order.
+func Cores() []int {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return nil
+	}
+	var cores []int
+	for core := 0; len(cores) < set.Count(); core++ {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores
+}
+
+// CheckCores holds the workers' cores against those there are. Its error is of
+// type Errors.
+func (c *Config) CheckCores(there []int) error {
+	var errs Errors
+	for i, w := range c.Workers {
+		if w.Core < 0 || len(there) == 0 || contains(there, w.Core) {
+			continue
+		}
+		errs = append(errs, c.wrong(indexPath("workers", i)+".core", "a core that urdmad may use here: "+ranges(there)+"; or -1 for any"))
+	}
+	return errs.orNil()
+}
+
+func contains(list []int, n int) bool {
+	for _, v := range list {
+		if v == n {
+			return true
+		}
+	}
+	return false
+}
+
+// ranges writes 0, 1, 2, 5 as "0-2, 5".
+func ranges(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		last := i
+		for last+1 < len(list) && list[last+1] == list[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(list[i])
+		if last > i {
+			part += "-" + strconv.Itoa(list[last])
+		}
+		parts = append(parts, part)
+		i = last + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Warnings tells what is allowed and seldom meant: networks that overlap, where
+// only one of the ports is ever used, and cores that are not there.
+func (c *Config) Warnings() []string {
+	var out []string
+	for i := range c.Ports {
+		for k := range i {
+			a, b := c.Ports[i].Address, c.Ports[k].Address
+			if a.Overlaps(b) {
+				e := c.wrong(indexPath("ports", i)+".ipv4_address", fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
+					"packets for both leave by one of them", k, b.Masked()))
+				out = append(out, e.Error())
+			}
+		}
+	}
+	if err := c.CheckCores(Cores()); err != nil {
+		out = append(out, err.Error())
+	}
+	return out
+}
+
+// wrong describes the effective value of a setting as wrong.
+func (c *Config) wrong(path, allowed string) *Error {
+	e := &Error{File: c.Source, Path: path, Allowed: allowed}
+	for _, s := range c.Settings {
+		if s.Path == path {
+			e.Found = s.Value
+			if _, line, ok := strings.Cut(s.Origin, c.Source+":"); ok {
+				e.Line, _ = strconv.Atoi(line)
+			}
+		}
+	}
+	return e
+}

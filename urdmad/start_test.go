@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// written makes a configuration of one loopback port with more settings.
+func written(t *testing.T, dir, more string) source {
+	t.Helper()
+	file := filepath.Join(dir, "urdma.json")
+	text := `{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}],"socket":"` + filepath.Join(dir, "urdmad.sock") + `"` + more + `}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return source{file: file}
+}
+
+// served runs a urdmad until the test ends and returns when it listens.
+func served(t *testing.T, src source) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, src) }()
+	socket := filepath.Join(filepath.Dir(src.file), "urdmad.sysfs")
+	for range 1000 {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	done := false
+	stop = func() error {
+		cancel()
+		if done {
+			return nil
+		}
+		done = true
+		return <-ended
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// TestCoreThatIsNotThere: urdmad refuses to start, with the setting, the cores
+// there are, and a configuration's exit status.
+func TestCoreThatIsNotThere(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := serve(ctx, written(t, t.TempDir(), `,"workers":[{"core":4000}]`))
+	var wrong configError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "workers[0].core: found 4000, allowed: a core that urdmad may use here: 0") {
+		t.Errorf("urdmad ended with %v", err)
+	}
+}
+
+// TestSecondUrdmad: it names the first one and leaves its files alone.
+func TestSecondUrdmad(t *testing.T) {
+	dir := t.TempDir()
+	src := written(t, dir, "")
+	stop := served(t, src)
+	err := serve(context.Background(), src)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another urdmad, process %d, listens on ", os.Getpid())) {
+		t.Errorf("the second urdmad: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "urdmad.sysfs", "class", "infiniband", "urdma0")); err != nil {
+		t.Errorf("the first one's files: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "urdmad.sysfs")); err == nil {
+		t.Error("the first one's files are left")
+	}
+}
+
+// TestWorkerEnds: a poll loop that ends takes urdmad with it.
+func TestWorkerEnds(t *testing.T) {
+	src := written(t, t.TempDir(), "")
+	cfg, _, err := src.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hups := watchHangUps()
+	defer hups.stop()
+	d := &daemon{source: src, cfg: cfg, log: openLogs(cfg)}
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- errors.Join(d.run(context.Background(), hups), d.stop()) }()
+	if err := d.worker.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ran:
+		if err == nil || !strings.Contains(err.Error(), "the poll loop has ended") {
+			t.Errorf("urdmad ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("urdmad goes on without a poll loop")
+	}
+}
+
+// TestMetricsReaderThatReadsNothing: it does not keep clients from their
+// hang-up, nor urdmad from its end.
+func TestMetricsReaderThatReadsNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	stop := served(t, written(t, t.TempDir(), `,"metrics_address":"`+address+`"`))
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("GET /metrics HTTP/1.1\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // for the server to take it up
+	begun := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("urdmad took %v to end", took)
+	}
+}
