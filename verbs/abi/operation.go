@@ -1,7 +1,7 @@
 package abi
 
 // Operation is what one enum ibv_wr_opcode does. The table below is Go's only
-// list of operations; C's is verbs/lib/opcode.c, which a test holds against it.
+// list of operations; C's is verbs/lib/datapath/opcode.c, which a test holds against it.
 type Operation struct {
 	Name      string // of the enumerator, without IBV_WR_; "" for a number that is no opcode
 	Supported bool   // else posting it answers EOPNOTSUPP

@@ -1,7 +1,7 @@
 /* async.c - asynchronous events of a context. */
 #include <errno.h>
 
-#include "objects.h"
+#include "context.h"
 
 enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "objects.h"
+#include "context.h"
 
 URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -23,6 +23,7 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 		return NULL;
 	}
 	channel->channel.context = context;
+	channel->client = c->client;
 	channel->handle = response.handle;
 	pthread_mutex_init(&channel->lock, NULL);
 	return &channel->channel;
@@ -31,7 +32,7 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct urdma_channel *channel = urdma_channel_of(ibv);
-	struct urdma_client *client = urdma_context_client(ibv->context);
+	struct urdma_client *client = channel->client;
 	int status;
 
 	pthread_mutex_lock(&channel->lock);
@@ -67,7 +68,7 @@ static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle
 /* The event's queue, or NULL and errno. */
 static struct urdma_cq *next_event(struct urdma_channel *channel)
 {
-	struct urdma_client *client = urdma_context_client(channel->channel.context);
+	struct urdma_client *client = channel->client;
 	struct urdma_abi_comp_event event;
 	struct urdma_cq *cq;
 	int got;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "objects.h"
+#include "context.h"
 
 /* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
  * that whoever looks finds nothing. */
@@ -123,17 +123,20 @@ URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t device)
 {
+	struct urdma_devices *devices = urdma_devices_of(client);
 	struct ibv_context *context;
 
-	if (device >= client->num_devices || !client->devices[device]) {
+	if (!devices)
+		return NULL;
+	if (device >= client->num_devices || !devices->list[device]) {
 		errno = ENODEV;
 		return NULL;
 	}
-	pthread_mutex_lock(&client->shared_lock);
-	if (!client->shared[device])
-		client->shared[device] = ibv_open_device(&client->devices[device]->device);
-	context = client->shared[device];
-	pthread_mutex_unlock(&client->shared_lock);
+	pthread_mutex_lock(&client->devices_lock);
+	if (!devices->shared[device])
+		devices->shared[device] = ibv_open_device(&devices->list[device]->device);
+	context = devices->shared[device];
+	pthread_mutex_unlock(&client->devices_lock);
 	return context;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "objects.h"
+#include "context.h"
 
 #define WC_FLAGS_SUPPORTED                                                                              \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                  \
@@ -180,7 +180,7 @@ URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct urdma_cq *cq = urdma_cq_of(ibv);
 	int taken, status;
 
-	if (cqe < 1 || (uint32_t)cqe > urdma_context_info(ibv->context)->max_cqe)
+	if (cqe < 1 || (uint32_t)cqe > urdma_context_of(ibv->context)->info->max_cqe)
 		return EINVAL;
 	taken = urdma_lock_take(&cq->lock);
 	status = change_ring(cq, (uint32_t)cqe);

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
-#include "transport.h"
+#include "context.h"
 
-/* Devices live as long as the connection, so a list may be freed at any time. */
 static struct urdma_device *make_device(struct urdma_client *client, uint32_t number)
 {
 	const struct urdma_abi_device *info = &client->info[number];
@@ -29,24 +27,62 @@ static struct urdma_device *make_device(struct urdma_client *client, uint32_t nu
 	return d;
 }
 
-int urdma_devices_make(struct urdma_client *client)
+/* False, with a line on stderr, if the device's address rules out how it is to be
+ * shown. */
+static bool possible(const struct urdma_abi_device *device)
 {
-	client->devices = calloc(client->num_devices + 1, sizeof(*client->devices));
-	if (!client->devices)
-		return ENOMEM;
-	for (uint32_t i = 0; i < client->num_devices; i++) {
-		if (!urdma_transport_possible(&client->info[i]))
-			continue; /* its place stays empty, so numbers stay urdmad's */
-		client->devices[i] = make_device(client, i);
-		if (!client->devices[i])
-			return ENOMEM;
-	}
-	return 0;
+	if (device->link_layer != IBV_LINK_LAYER_INFINIBAND || device->lid)
+		return true;
+	urdma_complain("%s cannot be shown as ib: the low 16 bits of its IPv4 address, 0x%02x%02x, are no unicast LID "
+		       "(0x0001-0xbfff)", device->name, device->addr.addr[2], device->addr.addr[3]);
+	return false;
 }
 
-const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device)
+static void discard(struct urdma_devices *devices, uint32_t n)
 {
-	return device < client->num_devices ? &client->info[device] : NULL;
+	for (uint32_t i = 0; devices->list && i < n; i++)
+		free(devices->list[i]);
+	free(devices->list);
+	free(devices->shared);
+	free(devices);
+}
+
+static struct urdma_devices *make_devices(struct urdma_client *client)
+{
+	uint32_t n = client->num_devices;
+	struct urdma_devices *devices = calloc(1, sizeof(*devices));
+	bool whole;
+
+	if (!devices)
+		return NULL;
+	devices->list = calloc(n + 1, sizeof(*devices->list));
+	devices->shared = calloc(n + 1, sizeof(*devices->shared));
+	whole = devices->list && devices->shared;
+	for (uint32_t i = 0; whole && i < n; i++) {
+		if (!possible(&client->info[i]))
+			continue; /* its place stays empty, so numbers stay urdmad's */
+		devices->list[i] = make_device(client, i);
+		whole = devices->list[i] != NULL;
+	}
+	if (whole)
+		return devices;
+	discard(devices, n);
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct urdma_devices *urdma_devices_of(struct urdma_client *client)
+{
+	struct urdma_devices *devices;
+
+	pthread_mutex_lock(&client->devices_lock);
+	if (!client->devices) {
+		client->forked = urdma_objects_forked;
+		client->devices = make_devices(client);
+	}
+	devices = client->devices;
+	pthread_mutex_unlock(&client->devices_lock);
+	return devices;
 }
 
 /* Without an urdmad there are no devices, which is no error; that this process has
@@ -55,7 +91,8 @@ URDMA_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct urdma_client *client = urdma_client_get();
 	bool unasked = !client && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
-	uint32_t n = client ? client->num_devices : 0;
+	struct urdma_devices *devices = client ? urdma_devices_of(client) : NULL;
+	uint32_t n = devices ? client->num_devices : 0;
 	struct ibv_device **list = unasked ? NULL : calloc(n + 1, sizeof(*list));
 	int count = 0;
 
@@ -64,8 +101,8 @@ URDMA_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (!list)
 		return NULL;
 	for (uint32_t i = 0; i < n; i++)
-		if (client->devices[i])
-			list[count++] = &client->devices[i]->device;
+		if (devices->list[i])
+			list[count++] = &devices->list[i]->device;
 	if (num_devices)
 		*num_devices = count;
 	return list;

@@ -1,8 +1,9 @@
 # lib.mk - build/liburdma.so, the preloadable libibverbs and librdmacm. The main
 # Makefile includes this; rdma-core's headers come from libibverbs-dev and
 # librdmacm-dev.
-LIB_SOURCES := $(wildcard verbs/lib/*.c verbs/lib/pages/*.c verbs/lib/cm/*.c)
-LIB_HEADERS := $(wildcard verbs/lib/*.h verbs/lib/pages/*.h verbs/lib/cm/*.h verbs/abi/*.h)
+LIB_FOLDERS := verbs/lib verbs/lib/pages verbs/lib/session verbs/lib/datapath verbs/lib/cm
+LIB_SOURCES := $(wildcard $(LIB_FOLDERS:%=%/*.c))
+LIB_HEADERS := $(wildcard $(LIB_FOLDERS:%=%/*.h) verbs/abi/*.h)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=build/%.o)
 LIB_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror
 

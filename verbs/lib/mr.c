@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "objects.h"
+#include "context.h"
 #include "pages/pages.h"
 
 #undef ibv_reg_mr
@@ -79,7 +79,7 @@ static int file_handle(struct urdma_client *client, int id, uint32_t *handle)
 
 static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access)
 {
-	struct urdma_client *client = urdma_context_client(pd->context);
+	struct urdma_client *client = urdma_context_of(pd->context)->client;
 	struct urdma_abi_reg_mr request = {
 		.pd = pd->handle, .access = access & ACCESS_KNOWN, .addr = m->region.addr,
 		.length = m->region.length, .iova = iova, .path = (uint32_t)m->region.path,
@@ -129,7 +129,7 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 /* urdmad lets go first: after that nobody writes where pages change hands. */
 static int deregister_memory(struct urdma_mr *m)
 {
-	struct urdma_client *client = urdma_context_client(m->mr.context);
+	struct urdma_client *client = urdma_context_of(m->mr.context)->client;
 	int status = urdma_call_handle(client, URDMA_ABI_DEREG_MR, m->mr.handle);
 
 	if (status && urdma_client_alive(client))

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "objects.h"
+#include "context.h"
 
 URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
@@ -28,7 +28,7 @@ URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 /* EBUSY while something was made in it: urdmad counts. */
 URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	struct urdma_client *client = urdma_context_client(pd->context);
+	struct urdma_client *client = urdma_context_of(pd->context)->client;
 	int status = urdma_call_handle(client, URDMA_ABI_DEALLOC_PD, pd->handle);
 
 	if (status && urdma_client_alive(client))

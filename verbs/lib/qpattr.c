@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "objects.h"
+#include "context.h"
 
 /* Attributes that have no meaning here are accepted where verbs demands them
  * (alternate paths aside, which no transport of ours has). */
@@ -66,28 +66,6 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
 					r->cap.max_recv_sge, r->cap.max_inline };
 }
 
-static int ask(struct urdma_qp *qp, struct urdma_abi_query_qp_response *response)
-{
-	struct urdma_abi_handle request = { .handle = qp->ex.qp_base.handle };
-
-	return urdma_call(qp->client, URDMA_ABI_QUERY_QP, &request, sizeof(request), response, sizeof(*response));
-}
-
-int urdma_qp_refresh(struct urdma_qp *qp)
-{
-	struct urdma_abi_query_qp_response response;
-	int status = ask(qp, &response);
-
-	if (!status)
-		urdma_qp_set_state(&qp->ex.qp_base, (enum ibv_qp_state)response.attr.qp_state);
-	return status;
-}
-
-void urdma_qp_set_state(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
-}
-
 /* After a reset nothing is outstanding: urdmad dropped what was posted, and
  * completions not yet polled are not for the next life of the queue pair. */
 static void after_reset(struct urdma_qp *qp)
@@ -122,7 +100,7 @@ URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
 	struct urdma_abi_query_qp_response response;
-	int status = ask(qp, &response);
+	int status = urdma_qp_ask(qp, &response);
 
 	(void)mask; /* all attributes, whichever were asked: verbs allows it */
 	if (status)

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "objects.h"
-#include "transport.h"
+#include "context.h"
 
 #undef ibv_query_port
+
+#define URDMA_GIDS 1u  /* entries of a port's GID table */
+#define URDMA_PKEYS 1u /* entries of a port's P_Key table */
 
 #define PAGE_SIZES 0xfffff000u /* any power of two from 4 KiB */
 #define NO_MORE_THAN_INT(x) ((x) > 0x7fffffffu ? 0x7fffffff : (int)(x))

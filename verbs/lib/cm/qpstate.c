@@ -6,7 +6,7 @@
  * don't follow that pointer: they look the handle up, and the table's lock
  * holds a destroyer off while the state is written.
  */
-#include "../client.h"
+#include "../session/client.h"
 #include "cm.h"
 
 /* The table is keyed by handle: a program's own queue pair, which it names by

@@ -14,7 +14,7 @@ import (
 func TestOperations(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "opcode")
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", binary,
-		"testdata/alone/opcode.c", "../opcode.c").CombinedOutput(); err != nil {
+		"testdata/alone/opcode.c", "../datapath/opcode.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	out, err := exec.Command(binary).Output()

@@ -14,7 +14,11 @@ import (
 func sanitized(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "sanitized")
-	sources, _ := filepath.Glob("../*.c")
+	var sources []string
+	for _, folder := range []string{"..", "../session", "../datapath"} {
+		found, _ := filepath.Glob(folder + "/*.c")
+		sources = append(sources, found...)
+	}
 	sources = slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })
 	cases, _ := filepath.Glob("testdata/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic",
@@ -54,7 +58,7 @@ func TestQueue(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "queue")
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-fno-sanitize-recover=all", "-fsanitize=address,undefined", "-o", binary,
-		"testdata/alone/queue.c", "../queue.c").CombinedOutput(); err != nil {
+		"testdata/alone/queue.c", "../datapath/queue.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("setarch", "-R", binary).CombinedOutput(); err != nil {

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../client.h"
+#include "../../../session/client.h"
 #include "fake.h"
 
 struct fake_id fake_ids[FAKE_IDS];

@@ -2,7 +2,7 @@
  * supported, inlinable, writes local memory, atomic. */
 #include <stdio.h>
 
-#include "../../../objects.h"
+#include "../../../datapath/objects.h"
 
 int main(void)
 {

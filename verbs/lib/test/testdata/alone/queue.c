@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../objects.h"
+#include "../../../datapath/objects.h"
 #include "../../../pages/pages.h"
 
 #define MOST 16u

@@ -1,33 +1,15 @@
 /*
- * objects.h - what stands behind the pointers that programs hold. Each begins
- * (or, for the context, ends) with the structure of verbs.h.
+ * objects.h - what stands behind the queues, queue pairs and channels that
+ * programs hold. Each begins with the structure of verbs.h.
  */
 #ifndef URDMA_OBJECTS_H
 #define URDMA_OBJECTS_H
 
-#include "client.h"
+#include <infiniband/verbs.h>
 
-/*
- * Provider libraries (libmlx5 in perftest) look behind any ibv_device to see
- * whether it is theirs: the bytes behind ours are there, and zero.
- */
-#define URDMA_BEHIND_DEVICE 1024u
-
-struct urdma_device {
-	struct ibv_device device;
-	uint8_t behind[URDMA_BEHIND_DEVICE];
-	struct urdma_client *client;
-	uint32_t number;
-};
-
-struct urdma_context {
-	struct verbs_context verbs; /* the ibv_context is its last field */
-	struct urdma_client *client;
-	const struct urdma_abi_device *info;
-	uint32_t device;
-	uint32_t handle;
-	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
-};
+#include "../session/client.h"
+#include "lock.h"
+#include "state.h"
 
 struct urdma_cq;
 struct urdma_qp;
@@ -38,6 +20,7 @@ struct urdma_qp;
 
 struct urdma_channel {
 	struct ibv_comp_channel channel;
+	struct urdma_client *client;
 	uint32_t handle;
 	pthread_mutex_t lock;  /* of cqs and channel.refcnt */
 	struct urdma_cq *cqs;  /* through cq->next_in_channel */
@@ -123,16 +106,6 @@ struct urdma_qp {
 	uint32_t async_events; /* delivered, under ex.qp_base.mutex */
 };
 
-static inline struct urdma_device *urdma_device_of(const struct ibv_device *device)
-{
-	return (struct urdma_device *)device;
-}
-
-static inline struct urdma_context *urdma_context_of(const struct ibv_context *context)
-{
-	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
-}
-
 static inline struct urdma_channel *urdma_channel_of(const struct ibv_comp_channel *channel)
 {
 	return (struct urdma_channel *)channel;
@@ -153,17 +126,10 @@ static inline struct urdma_qp *urdma_qp_of(const struct ibv_qp *qp)
 	return (struct urdma_qp *)qp;
 }
 
-/* context.c: the functions verbs.h reaches through a context's tables. */
-struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* poll.c, post.c: what verbs.h reaches through a context's tables. */
 int urdma_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
-int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
-int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
-			  struct ibv_device_attr_ex *attr, size_t size);
-int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
@@ -227,9 +193,13 @@ bool urdma_queue_was_lost(const struct urdma_queue *queue, uint32_t index);
 void urdma_queue_reset(struct urdma_queue *queue);
 /* Makes everything up to queue->prod visible to urdmad. */
 void urdma_queue_publish(struct urdma_queue *queue);
+
+/* state.c */
 /* 0 if requests may be posted to a queue pair in its state, else an errno. */
 int urdma_qp_may_send(struct urdma_qp *qp);
 int urdma_qp_may_recv(struct urdma_qp *qp);
+/* QUERY_QP. */
+int urdma_qp_ask(struct urdma_qp *qp, struct urdma_abi_query_qp_response *response);
 /* Asks urdmad for the state, as after a change that rdma_cm made. */
 int urdma_qp_refresh(struct urdma_qp *qp);
 

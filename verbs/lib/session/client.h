@@ -1,13 +1,12 @@
 /*
- * client.h - what the libibverbs part knows about a connection beyond
- * internal.h.
+ * client.h - what a connection is, beyond session.h.
  */
 #ifndef URDMA_CLIENT_H
 #define URDMA_CLIENT_H
 
 #include <pthread.h>
 
-#include "internal.h"
+#include "session.h"
 
 enum urdma_client_state {
 	URDMA_CLIENT_LIVE,
@@ -25,7 +24,7 @@ struct urdma_handle {
 
 #define URDMA_HANDLE_BUCKETS 1024u
 
-struct urdma_device;
+struct urdma_devices;
 struct urdma_qp;
 
 /* A queue pair as completions name it (handles.c). */
@@ -46,9 +45,10 @@ struct urdma_client {
 
 	uint32_t num_devices;
 	struct urdma_abi_device *info;    /* num_devices of them */
-	struct urdma_device **devices;    /* likewise */
-	struct ibv_context **shared;      /* likewise; NULL until rdma_cm asks */
-	pthread_mutex_t shared_lock;
+	struct urdma_devices *devices;    /* whoever shows them to programs makes this; NULL before */
+	pthread_mutex_t devices_lock;     /* of devices */
+	/* In a child: frees the locks of the parent's objects. Set before there are any. */
+	void (*forked)(struct urdma_client *client);
 	char sysfs_path[256];
 
 	pthread_mutex_t handles_lock; /* recursive */
@@ -59,7 +59,7 @@ struct urdma_client {
 	uint32_t pairs_made;
 
 	pthread_mutex_t files_lock;
-	struct urdma_file *files; /* memfds urdmad was given (mr.c) */
+	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
 };
 
 /* call.c: urdma_call_fds for an answer that says itself how many descriptors it
@@ -92,12 +92,6 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
 	pair = &client->pairs[(uint32_t)name];
 	return __atomic_load_n(&pair->name, __ATOMIC_ACQUIRE) == name ? __atomic_load_n(&pair->qp, __ATOMIC_RELAXED) : NULL;
 }
-
-/* device.c: fills client->devices from client->info. */
-int urdma_devices_make(struct urdma_client *client);
-
-/* child.c: in a child, frees the locks of every object of the parent's. */
-void urdma_objects_forked(struct urdma_client *client);
 
 /* locate.c: tries the places where urdmad's socket may be; a connected
  * SOCK_SEQPACKET socket, or -1 and errno. */

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "session.h"
 
 /* One write(2), so that lines of several threads and processes stay whole. */
 static void write_line(const char *format, va_list arguments)

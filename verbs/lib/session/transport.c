@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "client.h"
-#include "transport.h"
 
 uint32_t urdma_transport_wish(void)
 {
@@ -23,13 +22,4 @@ uint32_t urdma_transport_wish(void)
 		return URDMA_ABI_TRANSPORT_ROCE;
 	urdma_complain("URDMA_TRANSPORT is \"%s\"; expected iwarp, ib or roce", wish);
 	return URDMA_ABI_TRANSPORT_DEFAULT;
-}
-
-bool urdma_transport_possible(const struct urdma_abi_device *device)
-{
-	if (device->link_layer != IBV_LINK_LAYER_INFINIBAND || device->lid)
-		return true;
-	urdma_complain("%s cannot be shown as ib: the low 16 bits of its IPv4 address, 0x%02x%02x, are no unicast LID "
-		       "(0x0001-0xbfff)", device->name, device->addr.addr[2], device->addr.addr[3]);
-	return false;
 }

@@ -37,7 +37,7 @@ static void after_fork_parent(void)
 static void init_locks(struct urdma_client *client)
 {
 	pthread_mutex_init(&client->call, NULL);
-	pthread_mutex_init(&client->shared_lock, NULL);
+	pthread_mutex_init(&client->devices_lock, NULL);
 	pthread_mutex_init(&client->files_lock, NULL);
 	urdma_handles_init(client);
 }
@@ -63,7 +63,8 @@ static void after_fork_child(void)
 	if (current) {
 		leave_to_parent(current);
 		init_locks(current);
-		urdma_objects_forked(current);
+		if (current->forked)
+			current->forked(current);
 	}
 	current = making = NULL;
 }
@@ -139,8 +140,7 @@ static int read_devices(struct urdma_client *client)
 	int status;
 
 	client->info = calloc(client->num_devices + 1, sizeof(*client->info));
-	client->shared = calloc(client->num_devices + 1, sizeof(*client->shared));
-	if (!client->info || !client->shared)
+	if (!client->info)
 		return ENOMEM;
 	for (uint32_t i = 0; i < client->num_devices; i++) {
 		request = (struct urdma_abi_query_device){ .device = i, .transport = wish };
@@ -150,7 +150,7 @@ static int read_devices(struct urdma_client *client)
 			return status;
 		client->info[i].name[sizeof(client->info[i].name) - 1] = '\0';
 	}
-	return urdma_devices_make(client);
+	return 0;
 }
 
 static void discard(struct urdma_client *client)
@@ -160,7 +160,6 @@ static void discard(struct urdma_client *client)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
 	close_kicks(client);
 	free(client->info);
-	free(client->shared);
 	free(client->pairs);
 	free(client);
 }
@@ -247,4 +246,9 @@ struct urdma_client *urdma_client_get(void)
 uint32_t urdma_client_devices(const struct urdma_client *client)
 {
 	return client->num_devices;
+}
+
+const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device)
+{
+	return device < client->num_devices ? &client->info[device] : NULL;
 }

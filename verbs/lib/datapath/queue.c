@@ -7,10 +7,8 @@
  * polled. Indices are compared by their distances, none of which is as long as
  * the index range.
  */
-#include <errno.h>
-
 #include "objects.h"
-#include "pages/pages.h"
+#include "../pages/pages.h"
 
 static void *slot_at(const struct urdma_queue *q, uint32_t index)
 {
@@ -124,30 +122,4 @@ void urdma_queue_publish(struct urdma_queue *q)
 {
 	urdma_pages_await_fork();
 	__atomic_store_n(q->shared_prod, q->prod, __ATOMIC_RELEASE);
-}
-
-static bool sends_in(enum ibv_qp_state state)
-{
-	return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
-}
-
-/* A connection that rdma_cm or the peer made is known to urdmad first: ask it
- * before refusing. */
-int urdma_qp_may_send(struct urdma_qp *qp)
-{
-	if (!urdma_client_alive(qp->client))
-		return EIO;
-	if (sends_in(qp->ex.qp_base.state) || (urdma_qp_refresh(qp) == 0 && sends_in(qp->ex.qp_base.state)))
-		return 0;
-	return urdma_client_alive(qp->client) ? EINVAL : EIO;
-}
-
-int urdma_qp_may_recv(struct urdma_qp *qp)
-{
-	if (!urdma_client_alive(qp->client))
-		return EIO;
-	if (qp->ex.qp_base.state != IBV_QPS_RESET ||
-	    (urdma_qp_refresh(qp) == 0 && qp->ex.qp_base.state != IBV_QPS_RESET))
-		return 0;
-	return urdma_client_alive(qp->client) ? EINVAL : EIO;
 }

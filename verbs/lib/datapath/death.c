@@ -63,10 +63,9 @@ static bool has_something(struct urdma_cq *cq)
 /* Disarms, as urdmad would have, so that each arming yields one event. */
 struct urdma_cq *urdma_flush_event(struct urdma_channel *channel)
 {
-	struct urdma_client *client = urdma_context_client(channel->channel.context);
 	struct urdma_cq *cq;
 
-	if (urdma_client_state(client) != URDMA_CLIENT_GONE)
+	if (urdma_client_state(channel->client) != URDMA_CLIENT_GONE)
 		return NULL;
 	pthread_mutex_lock(&channel->lock);
 	for (cq = channel->cqs; cq; cq = cq->next_in_channel)

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../abi/urdma_abi_layout.h"
+#include "../../abi/urdma_abi_layout.h"
 #include "client.h"
 
 #define ROOM_TRIES 1000 /* of 1 ms */

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "objects.h"
-#include "pages/pages.h"
+#include "../pages/pages.h"
 
 /* Empty polls between two looks at whether urdmad lives (one ppoll(2), about
  * 0.3 µs): a spinning program learns of its end within a millisecond or so. */

@@ -1,0 +1,61 @@
+/* context.h - devices and what a program opens of them. */
+#ifndef URDMA_CONTEXT_H
+#define URDMA_CONTEXT_H
+
+#include "datapath/objects.h"
+#include "internal.h"
+
+/*
+ * Provider libraries (libmlx5 in perftest) look behind any ibv_device to see
+ * whether it is theirs: the bytes behind ours are there, and zero.
+ */
+#define URDMA_BEHIND_DEVICE 1024u
+
+struct urdma_device {
+	struct ibv_device device;
+	uint8_t behind[URDMA_BEHIND_DEVICE];
+	struct urdma_client *client;
+	uint32_t number;
+};
+
+struct urdma_context {
+	struct verbs_context verbs; /* the ibv_context is its last field */
+	struct urdma_client *client;
+	const struct urdma_abi_device *info;
+	uint32_t device;
+	uint32_t handle;
+	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
+};
+
+/* A connection's devices (device.c). */
+struct urdma_devices {
+	struct urdma_device **list;  /* by number; NULL where one cannot be shown */
+	struct ibv_context **shared; /* likewise; NULL until rdma_cm asks */
+};
+
+/* Made at the first call; NULL and errno. They live as long as the connection. */
+struct urdma_devices *urdma_devices_of(struct urdma_client *client);
+
+/* child.c: in a child, frees the locks of every object of the parent's. */
+void urdma_objects_forked(struct urdma_client *client);
+
+static inline struct urdma_device *urdma_device_of(const struct ibv_device *device)
+{
+	return (struct urdma_device *)device;
+}
+
+static inline struct urdma_context *urdma_context_of(const struct ibv_context *context)
+{
+	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
+}
+
+/* context.c: the functions verbs.h reaches through a context's tables. */
+struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
+int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t size);
+int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+#endif /* URDMA_CONTEXT_H */

@@ -1,0 +1,119 @@
+/*
+ * session.h - the session with urdmad: one connection of this process, its
+ * requests and their answers, and which object a handle names. It knows no
+ * object of libibverbs or librdmacm.
+ *
+ * Errors: a function that returns int returns 0 or an errno value unless its
+ * comment says otherwise; one that returns a pointer returns NULL and sets
+ * errno.
+ */
+#ifndef URDMA_SESSION_H
+#define URDMA_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../../abi/urdma_abi.h"
+
+/* close(2) is a cancellation point, and locks may be held. */
+static inline void urdma_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+/* ---- log.c --------------------------------------------------------------- */
+
+/* One line on stderr if URDMA_LOG=1; no newline in the format. */
+void urdma_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One line on stderr always: for what the user must know to go on. */
+void urdma_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- client.c: the connection to urdmad ----------------------------------- */
+
+/*
+ * One connection of this process to urdmad. It is never freed: objects made
+ * through it keep the pointer. When urdmad dies or in the child after fork()
+ * the connection is over; every call on it then fails, and the next
+ * urdma_client_get makes a new one with no objects in it.
+ */
+struct urdma_client;
+
+/* The current connection, made if need be. NULL and errno (ENODEV: no urdmad,
+ * EPROTO: it speaks another version). */
+struct urdma_client *urdma_client_get(void);
+
+/* False once urdmad is known to be gone, and in a child after fork(). A load. */
+bool urdma_client_alive(const struct urdma_client *client);
+
+/* Asks the control socket whether urdmad still lives (one poll(2)); marks the
+ * connection over if not. */
+bool urdma_client_probe(struct urdma_client *client);
+
+/* The same when an event socket hung up: gives the control socket 0.2 s to do
+ * so too. */
+bool urdma_client_check(struct urdma_client *client);
+
+uint32_t urdma_client_devices(const struct urdma_client *client);
+
+/* What urdmad says about device number device, read when the connection was
+ * made; transport is already the one this process shows (URDMA_TRANSPORT). */
+const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device);
+
+/*
+ * One request and its response. The caller fills all but the header of the
+ * request; response may be NULL when only the status counts. Blocks until
+ * urdmad answered; any thread may call. Returns 0, the errno value urdmad
+ * answered, EIO if the connection is over, EPROTO for an answer of the wrong
+ * length.
+ */
+int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
+	       size_t request_length, void *response, size_t response_length);
+
+/* The same with descriptors: send_fd is passed along unless it is -1; exactly
+ * want descriptors (<= URDMA_ABI_MAX_FDS) are expected in the answer and
+ * stored in fds, close-on-exec; the caller owns them. */
+int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request,
+		   size_t request_length, void *response, size_t response_length, int send_fd,
+		   int *fds, int want);
+
+/* urdma_call for requests that are a struct urdma_abi_handle and are answered
+ * by a bare header. */
+int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
+
+/*
+ * Reads one event message of exactly size bytes from an event socket that
+ * urdmad handed out. Returns 1 with an event; 0 when the socket hung up (then
+ * call urdma_client_check and report the loss); -1 with errno (EAGAIN if the
+ * program made the descriptor non-blocking and nothing is there, EINTR).
+ * A message of any other size is dropped.
+ */
+int urdma_event_read(int fd, void *event, size_t size);
+
+/* ---- handles.c: handle to object, per connection ----------------------------- */
+
+enum urdma_kind {
+	URDMA_KIND_CQ,
+	URDMA_KIND_QP,
+	URDMA_KIND_SRQ,
+	URDMA_KIND_CM_ID,
+	URDMA_KIND_CM_CHANNEL,
+};
+
+/*
+ * An event names an object by its handle. To use what find returns while
+ * another thread may destroy it: lock, find, count the event in the object,
+ * unlock; the destroyer removes the handle first and then waits until every
+ * counted event was acknowledged. add, remove and find take the lock (which is
+ * recursive for find between lock and unlock).
+ */
+int urdma_handles_add(struct urdma_client *client, enum urdma_kind kind, uint32_t handle, void *object);
+void urdma_handles_remove(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
+void urdma_handles_lock(struct urdma_client *client);
+void urdma_handles_unlock(struct urdma_client *client);
+/* NULL (no errno) for a handle this process does not know: a late event. */
+void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
+
+#endif /* URDMA_SESSION_H */

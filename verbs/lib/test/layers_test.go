@@ -1,0 +1,141 @@
+package test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// below are the folders of verbs/lib, "." itself among them, that a folder's files
+// may include from and call; its own aside.
+var below = map[string][]string{
+	"pages":    {},
+	"session":  {},
+	"datapath": {"session", "pages"},
+	".":        {"datapath", "session", "pages"},
+	"cm":       {".", "datapath", "session"},
+}
+
+// abiFolder is what all of them may include.
+const abiFolder = "../abi"
+
+func sourcesOf(t *testing.T, folder, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join("..", folder, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include "([^"]+)"`)
+
+// TestIncludes: what a file includes lies in a folder that its own stands on.
+func TestIncludes(t *testing.T) {
+	for folder, allowed := range below {
+		seen := 0
+		for _, file := range sourcesOf(t, folder, "*.[ch]") {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range includeLine.FindAllStringSubmatch(string(text), -1) {
+				seen++
+				path, err := filepath.Rel("..", filepath.Join(filepath.Dir(file), m[1]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if of := filepath.Dir(path); of != folder && of != abiFolder && !slices.Contains(allowed, of) {
+					t.Errorf("verbs/lib/%s: %s includes %s", folder, filepath.Base(file), path)
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("verbs/lib/%s includes nothing", folder)
+		}
+	}
+}
+
+// calls is which object file uses symbols of which others, by their sources' paths
+// without .c.
+func calls(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	preload(t)
+	const objects = root + "/build/verbs/lib"
+	definedIn, used := map[string]string{}, map[string][]string{}
+	for folder := range below {
+		for _, file := range sourcesOf(t, folder, "*.c") {
+			name := strings.TrimSuffix(strings.TrimPrefix(file, "../"), ".c")
+			out, err := exec.Command("nm", filepath.Join(objects, name+".o")).Output()
+			if err != nil {
+				t.Fatalf("nm %s: %v", name, err)
+			}
+			for line := range strings.Lines(string(out)) {
+				f := strings.Fields(line)
+				symbol, _, _ := strings.Cut(f[len(f)-1], "@")
+				switch kind := f[len(f)-2]; {
+				case kind == "U":
+					used[name] = append(used[name], symbol)
+				case strings.ToUpper(kind) == kind && name != "pages/interpose": // whose symbols are libc's
+					definedIn[symbol] = name
+				}
+			}
+		}
+	}
+	graph := map[string]map[string]string{}
+	for name, symbols := range used {
+		graph[name] = map[string]string{}
+		for _, s := range symbols {
+			if of, ok := definedIn[s]; ok && of != name {
+				graph[name][of] = s
+			}
+		}
+	}
+	return graph
+}
+
+// TestCalls: the same of what a file calls; and no file of this library but those
+// of cm and pages calls itself by way of others.
+func TestCalls(t *testing.T) {
+	graph := calls(t)
+	for name, others := range graph {
+		folder := filepath.Dir(name)
+		for of, symbol := range others {
+			if to := filepath.Dir(of); to != folder && !slices.Contains(below[folder], to) {
+				t.Errorf("%s.c uses %s of %s.c", name, symbol, of)
+			}
+		}
+	}
+	if len(graph["session/client"]) == 0 || len(graph["datapath/post"]) == 0 {
+		t.Error("the graph of calls is empty")
+	}
+	for _, name := range slices.Sorted(maps.Keys(graph)) {
+		if folder := filepath.Dir(name); folder != "cm" && folder != "pages" {
+			if path := wayBack(graph, name, name, map[string]bool{}); path != nil {
+				t.Errorf("a circle of calls: %s", strings.Join(path, " -> "))
+			}
+		}
+	}
+}
+
+// wayBack is a way from one file to another, or nil.
+func wayBack(graph map[string]map[string]string, from, to string, seen map[string]bool) []string {
+	for _, next := range slices.Sorted(maps.Keys(graph[from])) {
+		if next == to {
+			return []string{from, to}
+		}
+		if seen[next] {
+			continue
+		}
+		seen[next] = true
+		if rest := wayBack(graph, next, to, seen); rest != nil {
+			return append([]string{from}, rest...)
+		}
+	}
+	return nil
+}
