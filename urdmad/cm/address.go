@@ -60,12 +60,26 @@ func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 // at all.
 func (m *Manager) taken(a netip.AddrPort) bool {
 	for _, other := range m.ports[a.Port()] {
-		if own := other.local.Addr(); own == a.Addr() || own.IsUnspecified() || a.Addr().IsUnspecified() {
+		if conflict(other.local.Addr(), a.Addr()) {
 			return true
 		}
 	}
 	return false
 }
+
+// Holders are the owners of the ids that keep a from being bound.
+func (m *Manager) Holders(a netip.AddrPort) (owners []Owner) {
+	for _, other := range m.ports[a.Port()] {
+		if conflict(other.local.Addr(), a.Addr()) {
+			owners = append(owners, other.Owner)
+		}
+	}
+	return owners
+}
+
+// conflict reports whether two ids can't have one port number at these
+// addresses.
+func conflict(a, b netip.Addr) bool { return a == b || a.IsUnspecified() || b.IsUnspecified() }
 
 // freePort chooses a port number that neither an id nor a connection has.
 func (m *Manager) freePort(a netip.Addr) (uint16, bool) {

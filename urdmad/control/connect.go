@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
@@ -118,31 +120,65 @@ func boundReply(id *cm.ID, r *reply) {
 	*r = respond(&resp)
 }
 
-// A program that was killed a moment ago may still hold the port number, until
-// its session has heard of the hang-up. Kernel sockets are closed before the
-// parent learns of the death, so a restarted server expects to bind at once.
-const (
-	bindTries = 100
-	bindPause = 10 * time.Millisecond
-)
+// endPatience is how long a bind waits for a session that is ending.
+const endPatience = time.Second
 
+// cmBind binds. A program that was killed a moment ago may still hold the port
+// number, until its session has heard of the hang-up: kernel sockets are closed
+// before the parent learns of the death, so a restarted server expects to bind
+// at once. Whoever holds it alive is answered for at once.
 func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) error {
 	addr, err := addrPort(m.Addr)
 	if err != nil {
 		return err
 	}
-	for range bindTries {
+	limit := time.NewTimer(endPatience)
+	defer limit.Stop()
+	for {
+		var holders []cm.Owner
 		err = x.withID(m.ID, func(id *cm.ID) error {
 			err := x.s.CM.Bind(id, addr)
 			boundReply(id, r)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				holders = x.s.CM.Holders(addr)
+			}
 			return err
 		})
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		ending := endingOf(holders)
+		if err == nil || ending == nil {
 			return err
 		}
-		time.Sleep(bindPause)
+		select {
+		case <-ending.over:
+		case <-limit.C:
+			return err
+		}
 	}
-	return err
+}
+
+// endingOf finds a session whose client has hung up.
+func endingOf(holders []cm.Owner) *Session {
+	for _, h := range holders {
+		if y, ok := h.(*Session); ok && y.hungUp() {
+			return y
+		}
+	}
+	return nil
+}
+
+// hungUp asks the kernel, which knows before the session does.
+func (x *Session) hungUp() bool {
+	raw, err := x.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := true // also where the session has closed it
+	_ = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		gone = err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+	})
+	return gone
 }
 
 func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {

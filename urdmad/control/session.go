@@ -40,15 +40,16 @@ type Session struct {
 	mu       sync.Mutex // guards objects, bills and next, see add
 	used     ledger
 	user     *user
-	ended    bool       // cleanUp has begun; engine thread
-	received []*os.File // descriptors of the request at hand
-	fallback bool       // oneFallback is taken
+	ended    bool          // cleanUp has begun; engine thread
+	over     chan struct{} // closed after cleanUp
+	received []*os.File    // descriptors of the request at hand
+	fallback bool          // oneFallback is taken
 	capture  *capture
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
 	x := &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
-		objects: map[uint32]any{}, bills: map[uint32]*amounts{}}
+		objects: map[uint32]any{}, bills: map[uint32]*amounts{}, over: make(chan struct{})}
 	x.owner.learn(c)
 	x.user = s.accounts.join(x.owner.uid)
 	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
@@ -65,6 +66,7 @@ func (x *Session) run() {
 		x.s.Log.Warn("client closed", "client", x.name, "error", err)
 	}
 	x.cleanUp()
+	close(x.over)
 	x.conn.Close()
 	x.s.Log.Debug("client gone", "client", x.name)
 }
