@@ -323,6 +323,7 @@ func (q *CQ) join(p *QP, sends bool) {
 		q.getters = append(q.getters, p)
 	}
 	q.pairs[p.id] = p
+	q.bells = p.bells // a worker that serves it: its wishes about yielding
 }
 
 func (q *CQ) leave(p *QP) {

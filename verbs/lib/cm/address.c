@@ -48,19 +48,26 @@ int cm_address_read(const struct sockaddr *from, bool wildcard,
 
 void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to)
 {
-	struct sockaddr_in in = {
-		.sin_family = AF_INET,
-		.sin_port = from->port_be,
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = from->port_be };
+	struct sockaddr_in6 in6 = {
+		.sin6_family = AF_INET6,
+		.sin6_port = from->port_be,
+		.sin6_scope_id = from->scope_id,
 	};
 
-	memcpy(&in.sin_addr, from->addr, 4);
+	if (from->family == AF_INET6) {
+		memcpy(&in6.sin6_addr, from->addr, sizeof(in6.sin6_addr));
+		memcpy(to, &in6, sizeof(in6));
+		return;
+	}
+	memcpy(&in.sin_addr, from->addr, sizeof(in.sin_addr));
 	memcpy(to, &in, sizeof(in));
 }
 
-/* 0.0.0.0, or no address. */
+/* 0.0.0.0, ::, or no address. */
 static bool is_any(const struct urdma_abi_addr *addr)
 {
-	static const uint8_t any[4];
+	static const uint8_t any[sizeof(addr->addr)];
 
 	return memcmp(addr->addr, any, sizeof(any)) == 0;
 }

@@ -138,9 +138,10 @@ func (s *session) deallocPD(m []byte) ([]byte, []int, syscall.Errno) {
 func (s *session) createCQ(m []byte) ([]byte, []int, syscall.Errno) {
 	r, ok := abi.Decode[abi.CreateCQRequest](m)
 	ctx, known := lookUp[*contextObject](s, r.Context)
-	if !ok || !known {
+	if !ok || !known || r.CompVector >= s.d.device.NumCompVectors {
 		return nil, nil, syscall.EINVAL
 	}
+	s.d.vectors = append(s.d.vectors, r.CompVector)
 	layout := ring.CQLayout(r.CQE)
 	mem, fd := s.memory(layout.Bytes)
 	cq := &cqObject{context: ctx}

@@ -29,6 +29,7 @@ type fakeUrdmad struct {
 	mu       sync.Mutex // of all below and of every session's objects
 	listener *net.UnixListener
 	sessions map[*session]struct{}
+	vectors  []uint32 // that completion queues were made with
 }
 
 func startUrdmad(t *testing.T) *fakeUrdmad {
@@ -51,6 +52,8 @@ func (d *fakeUrdmad) prepare(name string) {
 		d.version = 99
 	case "nobody":
 		d.die()
+	case "vectors":
+		d.device.NumCompVectors = 3
 	case "second_worker":
 		d.workers = 2
 	case "link":

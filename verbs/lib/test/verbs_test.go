@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +76,9 @@ func TestCases(t *testing.T) {
 			}
 			if name == "mismatch" && !strings.Contains(out, "urdmad speaks ABI version 99") {
 				t.Errorf("no line about the version in %q", out)
+			}
+			if want := []uint32{0, 2, 1}; name == "vectors" && !slices.Equal(d.vectors, want) {
+				t.Errorf("completion vectors %v, expected %v", d.vectors, want)
 			}
 			if name == "nobody" && !strings.Contains(out, "cannot reach urdmad at "+d.path) {
 				t.Errorf("no line about the socket in %q", out)

@@ -111,6 +111,25 @@ static void refuse_qp(struct setup *s, struct ibv_qp_init_attr attr, int want)
 	CHECK_NULL(ibv_create_qp(s->pd, &attr), want);
 }
 
+/* Completion queues with the vectors 0, 2 and 1 of a device that has three. */
+void case_vectors(void)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 4, .comp_vector = 1 };
+	struct ibv_cq_ex *extended;
+	struct ibv_cq *cq;
+	struct setup s;
+
+	set_up(&s, 4, 4);
+	CHECK(s.context->num_comp_vectors == 3);
+	CHECK((cq = ibv_create_cq(s.context, 4, NULL, NULL, 2)));
+	CHECK((extended = ibv_create_cq_ex(s.context, &attr)));
+	CHECK(!ibv_create_cq(s.context, 4, NULL, NULL, 3) && errno == EINVAL);
+	CHECK(!ibv_create_cq(s.context, 4, NULL, NULL, -1) && errno == EINVAL);
+	CHECK_RETURNS(ibv_destroy_cq(ibv_cq_ex_to_cq(extended)), 0);
+	CHECK_RETURNS(ibv_destroy_cq(cq), 0);
+	tear_down(&s);
+}
+
 void case_refuse_objects(void)
 {
 	struct setup s;

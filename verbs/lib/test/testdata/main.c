@@ -15,6 +15,7 @@ static const struct {
 	{ "loop", case_loop },
 	{ "second_worker", case_loop },
 	{ "one_queue", case_one_queue },
+	{ "vectors", case_vectors },
 	{ "full", case_full },
 	{ "events", case_events },
 	{ "resize", case_resize },

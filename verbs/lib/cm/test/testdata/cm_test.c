@@ -597,6 +597,22 @@ static void test_addresses(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* urdmad speaks IPv4 so far; an address of the other family stays what it is. */
+static void test_written_addresses(void)
+{
+	struct urdma_abi_addr four = { .family = AF_INET, .port_be = htons(1), .addr = { 10, 0, 0, 2 } };
+	struct urdma_abi_addr six = { .family = AF_INET6, .port_be = htons(2), .scope_id = 3, .addr = { [15] = 1 } };
+	struct sockaddr_in want = address("10.0.0.2", 1);
+	struct sockaddr_storage got = { 0 };
+	const struct sockaddr_in6 *in6 = (const void *)&got;
+
+	cm_address_write(&four, (struct sockaddr *)&got);
+	CHECK(memcmp(&got, &want, sizeof(want)) == 0);
+	cm_address_write(&six, (struct sockaddr *)&got);
+	CHECK(in6->sin6_family == AF_INET6 && in6->sin6_port == htons(2) && in6->sin6_scope_id == 3);
+	CHECK(IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
+}
+
 static void test_getaddrinfo(void)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
@@ -777,6 +793,7 @@ static const struct {
 	{ "daemon_dies", test_daemon_dies },
 	{ "threads", test_threads },
 	{ "addresses", test_addresses },
+	{ "written_addresses", test_written_addresses },
 	{ "getaddrinfo", test_getaddrinfo },
 	{ "options", test_options },
 	{ "external_qp", test_external_qp },
