@@ -141,19 +141,19 @@ struct urdma_abi_device {
 	struct urdma_abi_header header;
 	char name[64];
 	uint64_t node_guid_be;
-	struct urdma_abi_addr addr; /* port 0 */
+	struct urdma_abi_addr addr;/* port 0 */
 	uint32_t prefix_length;
 	uint8_t mac[6];
 	uint16_t pad0;
-	uint32_t mtu;         /* bytes of the largest IP packet */
-	uint32_t transport;   /* enum urdma_abi_transport; from here to lid: what a device shown so has */
-	uint32_t node_type;      /* enum ibv_node_type */
-	uint32_t transport_type; /* enum ibv_transport_type */
-	uint32_t link_layer;     /* IBV_LINK_LAYER_* */
-	uint32_t gid_type;       /* enum ibv_gid_type */
-	uint8_t gid[16];         /* entry 0 of the port's table, the only one */
-	uint32_t lid;            /* link layer InfiniBand: 0 if the address gives none; else 0 */
-	uint32_t link_up;     /* 0 or 1 */
+	uint32_t mtu;              /* bytes of the largest IP packet */
+	uint32_t transport;        /* enum urdma_abi_transport; from here to lid: what a device shown so has */
+	uint32_t node_type;        /* enum ibv_node_type */
+	uint32_t transport_type;   /* enum ibv_transport_type */
+	uint32_t link_layer;       /* IBV_LINK_LAYER_* */
+	uint32_t gid_type;         /* enum ibv_gid_type */
+	uint8_t gid[16];           /* entry 0 of the port's table, the only one */
+	uint32_t lid;              /* link layer InfiniBand: 0 if the address gives none; else 0 */
+	uint32_t link_up;          /* 0 or 1 */
 	uint32_t max_qp;
 	uint32_t max_qp_wr;
 	uint32_t max_sge;
@@ -163,11 +163,11 @@ struct urdma_abi_device {
 	uint32_t max_cqe;
 	uint32_t max_mr;
 	uint32_t max_pd;
-	uint32_t max_rd_atom; /* IRD and ORD limit of one queue pair */
+	uint32_t max_rd_atom;      /* IRD and ORD limit of one queue pair */
 	uint32_t num_comp_vectors; /* CREATE_CQ takes 0 .. num_comp_vectors-1 */
-	uint32_t version;     /* urdma's version, major<<16|minor<<8|patch: fw_ver */
-	uint64_t max_mr_size; /* bytes */
-	uint64_t max_msg;     /* bytes of the longest message */
+	uint32_t version;          /* urdma's version, major<<16|minor<<8|patch: fw_ver */
+	uint64_t max_mr_size;      /* bytes */
+	uint64_t max_msg;          /* bytes of the longest message */
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
