@@ -141,7 +141,7 @@ struct urdma_abi_device {
 	struct urdma_abi_header header;
 	char name[64];
 	uint64_t node_guid_be;
-	struct urdma_abi_addr addr;/* port 0 */
+	struct urdma_abi_addr addr; /* port 0 */
 	uint32_t prefix_length;
 	uint8_t mac[6];
 	uint16_t pad0;
