@@ -149,8 +149,12 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	if timeout > 0 {
 		m.net.Set(id.timer, m.net.Now()+timeout)
 	}
+	id.resolves++
+	asked := id.resolves
 	m.net.Resolve(r.dev, r.hop, func(l Link, ok bool) {
-		m.after(0, func() { m.addrResolved(id, l, ok) })
+		if asked == id.resolves { // else it answers what has timed out
+			m.after(0, func() { m.addrResolved(id, l, ok) })
+		}
 	})
 	return nil
 }

@@ -32,7 +32,7 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 	m.net.Set(id.timer, clock.Never)
 	was := id.state
 	id.state = ended
-	m.forget(id)
+	m.requestOver(id)
 	m.Stats.Ended++
 	var err syscall.Errno
 	if why == EndSilent {

@@ -36,6 +36,7 @@ type ID struct {
 	local     netip.AddrPort
 	peer      netip.AddrPort
 	sameHost  bool // the peer is an id of this urdmad
+	resolves  int  // how often its peer was asked for
 	timer     *clock.Timer
 	tries     int // repetitions of the handshake's last message
 	created   clock.Time
@@ -50,7 +51,7 @@ type ID struct {
 	terms   Start           // what conn starts with, as far as it is settled
 	offered request         // active: what we ask for; passive: what the peer does
 	answer  wire.TRPConnect // passive
-	key     requestKey      // passive: in Manager.incoming until it is forgotten
+	key     requestKey      // passive: in Manager.incoming while it lives
 }
 
 // request is what a connection request says.
@@ -134,7 +135,7 @@ func (m *Manager) Destroy(id *ID) {
 		id.conn.Disconnect()
 	}
 	m.unbind(id)
-	m.forget(id)
+	m.requestOver(id)
 	id.state = ended
 }
 
@@ -156,13 +157,6 @@ func (m *Manager) tick(id *ID) {
 // after runs fn once a time has passed; with 0, later in this turn or in the
 // next.
 func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn), m.net.Now()+d) }
-
-// forget: another copy of the request that made id is a new request.
-func (m *Manager) forget(id *ID) {
-	if m.incoming[id.key] == id {
-		delete(m.incoming, id.key)
-	}
-}
 
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.

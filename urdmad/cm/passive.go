@@ -158,24 +158,38 @@ func (m *Manager) reject(id *ID, private []byte) {
 		m.rejectSameHost(id)
 		return
 	}
-	// From the port number asked, as a host rejects where nobody listens.
-	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
-		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: id.answer}
+	p := id.rejectPacket(id.answer.PrivateData)
 	m.net.Send(p)
-	m.remember(id.key, p)
-	m.forget(id)
+	delete(m.incoming, id.key)
+	m.remember(id.key, p, m.net.Now()+m.timeout)
 	id.conn.Release()
 	id.conn = nil
+}
+
+// rejectPacket comes from the port number asked, as where nobody listens.
+func (id *ID) rejectPacket(private []byte) *Packet {
+	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
+		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{PrivateData: private}}
+}
+
+// requestOver: a passive id is at its end. Its peer, if all accepts were lost,
+// may still ask for the connection, and that is not a new request.
+func (m *Manager) requestOver(id *ID) {
+	if m.incoming[id.key] != id {
+		return
+	}
+	delete(m.incoming, id.key)
+	m.remember(id.key, id.rejectPacket(nil), id.created+m.timeout)
 }
 
 // maxRefused bounds what a flood of requests can make us remember.
 const maxRefused = 4096
 
 // remember keeps a reject for as long as the peer may ask again.
-func (m *Manager) remember(key requestKey, reject *Packet) {
-	if len(m.refused) >= maxRefused {
+func (m *Manager) remember(key requestKey, reject *Packet, until clock.Time) {
+	if len(m.refused) >= maxRefused || until <= m.net.Now() {
 		return
 	}
 	m.refused[key] = reject
-	m.after(m.timeout, func() { delete(m.refused, key) })
+	m.after(until-m.net.Now(), func() { delete(m.refused, key) })
 }

@@ -385,30 +385,6 @@ func TestDisconnectRefusesRequest(t *testing.T) {
 	})
 }
 
-func TestBindErrors(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 12})
-	c := w.A.NewClient()
-	bind := func(ip wire.IPv4, port uint16) (got error) {
-		id := c.NewID()
-		w.A.Do(func() { got = w.A.CM.Bind(id, enginetest.At(ip, port)) })
-		return got
-	}
-	steps := []struct {
-		ip   wire.IPv4
-		port uint16
-		want error
-	}{
-		{w.A.IP, 7000, nil}, {w.A.IP, 7000, syscall.EADDRINUSE}, {wire.IPv4{}, 7000, syscall.EADDRINUSE},
-		{wire.IPv4{127, 0, 0, 1}, 7000, nil}, {wire.IPv4{9, 9, 9, 9}, 7000, syscall.ENODEV}, {wire.IPv4{}, 7001, nil},
-		{w.A.IP, 7001, syscall.EADDRINUSE}, {wire.IPv4{}, 0, nil}, {w.A.IP, 0, nil},
-	}
-	for i, s := range steps {
-		if got := bind(s.ip, s.port); got != s.want {
-			t.Errorf("step %d: bind to %v:%d: %v, expected %v", i, s.ip, s.port, got, s.want)
-		}
-	}
-}
-
 // TestWrongState: calls in the wrong order are EINVAL and change nothing.
 func TestWrongState(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 13})

@@ -1,0 +1,258 @@
+package cm_test
+
+import (
+	"syscall"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// pair is a requester on one host and a listener on another, or on the same.
+type pair struct {
+	*world
+	from, to *host
+	server   *program
+	listener *end
+	active   *end
+	requests []*end
+}
+
+// newPair makes them; the listener listens on served, and nobody has connected.
+func newPair(t *testing.T, sameHost bool, backlog int, o options) *pair {
+	w := newWorld(t, 1, o, o)
+	p := &pair{world: w, from: w.hosts[0], to: w.hosts[1]}
+	if sameHost {
+		p.to = p.from
+	}
+	p.server = p.to.newProgram()
+	p.server.onRequest = func(e *end) { p.requests = append(p.requests, e) }
+	p.listener = p.server.listen(served, backlog)
+	p.active = p.from.newProgram().newEnd()
+	return p
+}
+
+// bothWays runs a test between two hosts and within one.
+func bothWays(t *testing.T, fn func(t *testing.T, sameHost bool)) {
+	t.Run("two hosts", func(t *testing.T) { fn(t, false) })
+	t.Run("same host", func(t *testing.T) { fn(t, true) })
+}
+
+func (p *pair) connect() { p.active.connect(p.to.at(served), &cm.Param{PrivateData: []byte("hi")}) }
+
+// requested waits for n requests in all and returns the last.
+func (p *pair) requested(n int, limit clock.Time) *end {
+	p.t.Helper()
+	p.until("connection request", limit, func() bool { return len(p.requests) >= n })
+	return p.requests[n-1]
+}
+
+// hears waits for an event of an end and returns how long that took.
+func (p *pair) hears(e *end, kind cm.EventKind, limit clock.Time) clock.Time {
+	p.t.Helper()
+	start := p.now
+	p.until(kind.String(), limit, func() bool { return e.event(kind) != nil })
+	return p.now - start
+}
+
+// dropFirst loses the first n packets of an opcode.
+func (p *pair) dropFirst(op wire.TRPOp, n int) {
+	p.drop = func(o wire.TRPOp, _ *host) bool {
+		if o != op || n == 0 {
+			return false
+		}
+		n--
+		return true
+	}
+}
+
+// TestLostPackets: every packet of the handshake may be lost, some times over,
+// and is repeated by whoever misses its answer, after 50, 100, 200 ms.
+func TestLostPackets(t *testing.T) {
+	for _, c := range []struct {
+		op     wire.TRPOp
+		reject bool
+	}{{wire.OpRequest, false}, {wire.OpAccept, false}, {wire.OpData, false}, {wire.OpReject, true}} {
+		t.Run(c.op.String(), func(t *testing.T) {
+			p := newPair(t, false, 1, options{})
+			p.dropFirst(c.op, 3)
+			p.connect()
+			b := p.requested(1, sec)
+			if c.reject {
+				b.reject("no")
+				p.hears(p.active, cm.EventRejected, 400*ms)
+				return
+			}
+			b.accept(&cm.Param{})
+			p.hears(b, cm.EventEstablished, 400*ms)
+			p.pass(10 * sec)
+			if p.active.heard() != "ADDR_RESOLVED ROUTE_RESOLVED ESTABLISHED" || b.heard() != "ESTABLISHED" || len(p.requests) != 1 {
+				t.Errorf("heard %q and %q, %d requests", p.active.heard(), b.heard(), len(p.requests))
+			}
+		})
+	}
+}
+
+// TestAcceptIsRepeatedAlone: a passive end repeats its accept also when no
+// request comes again.
+func TestAcceptIsRepeatedAlone(t *testing.T) {
+	p := newPair(t, false, 1, options{})
+	p.connect()
+	b := p.requested(1, sec)
+	accepts := 0
+	p.drop = func(op wire.TRPOp, _ *host) bool {
+		if op == wire.OpAccept {
+			accepts++
+		}
+		return op == wire.OpRequest || op == wire.OpAccept && accepts < 4
+	}
+	b.accept(&cm.Param{})
+	if took := p.hears(p.active, cm.EventEstablished, sec); took < 350*ms || took > 360*ms {
+		t.Errorf("the fourth accept came after %d ms", took/ms)
+	}
+}
+
+// request is the packet with which an active end asks.
+func (p *pair) request() *cm.Packet {
+	return &cm.Packet{Link: link(p.from.addr), Local: p.to.at(served), Peer: p.from.at(60000),
+		TRP: wire.TRP{Op: wire.OpRequest, PSN: 5}}
+}
+
+// body is what follows a request's or accept's header.
+func body(t *testing.T, c wire.TRPConnect) []byte {
+	b := make([]byte, c.Len())
+	if _, err := c.Put(b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestRequestComesAgain: a copy of a request is no event; it is answered with
+// the accept if there is one, and waits otherwise.
+func TestRequestComesAgain(t *testing.T) {
+	p := newPair(t, false, 2, options{})
+	b := body(t, wire.TRPConnect{})
+	for range 3 {
+		p.to.m.Receive(p.request(), b)
+	}
+	if len(p.requests) != 1 || p.parts[wire.OpAccept] != 0 {
+		t.Fatalf("%d requests, %d accepts", len(p.requests), p.parts[wire.OpAccept])
+	}
+	p.requests[0].accept(&cm.Param{})
+	p.to.m.Receive(p.request(), b)
+	if len(p.requests) != 1 || p.parts[wire.OpAccept] != 2 {
+		t.Errorf("%d requests, %d accepts", len(p.requests), p.parts[wire.OpAccept])
+	}
+	other := p.request()
+	other.TRP.PSN++
+	p.to.m.Receive(other, b)
+	if len(p.requests) != 2 {
+		t.Errorf("a request with another ISN was taken for the first one")
+	}
+}
+
+// TestUnwantedAccept: an accept that comes when its requester has gone is
+// refused at once.
+func TestUnwantedAccept(t *testing.T) {
+	for name, leave := range map[string]func(*end){"id destroyed": (*end).destroy, "queue pair destroyed": (*end).destroyQP} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, sameHost bool) {
+				p := newPair(t, sameHost, 1, options{})
+				p.connect()
+				b := p.requested(1, sec)
+				leave(p.active)
+				b.accept(&cm.Param{})
+				p.hears(b, cm.EventConnectError, 10*ms)
+				p.pass(sec)
+				if e := p.active; !e.destroyed && e.event(cm.EventConnectError) == nil {
+					t.Errorf("the active end heard %q", e.heard())
+				}
+			})
+		})
+	}
+}
+
+// TestForeignAnswers: accepts and rejects that answer another request, or come
+// from another host, change nothing.
+func TestForeignAnswers(t *testing.T) {
+	p := newPair(t, false, 1, options{})
+	p.connect()
+	p.requested(1, sec)
+	var c *conn
+	for _, c = range p.from.conns {
+	}
+	for _, op := range []wire.TRPOp{wire.OpAccept, wire.OpReject} {
+		for _, from := range []*host{p.from, p.to} {
+			ack := c.isn
+			if from == p.to {
+				ack++
+			}
+			p.from.m.Receive(&cm.Packet{Link: link(from.addr), Local: p.from.at(c.port), Peer: from.at(60000),
+				TRP: wire.TRP{Op: op, PSN: 9, Ack: ack}}, body(t, wire.TRPConnect{}))
+		}
+	}
+	p.requests[0].accept(&cm.Param{})
+	p.hears(p.requests[0], cm.EventEstablished, sec)
+	p.hears(p.active, cm.EventEstablished, sec)
+}
+
+// TestInvalidExtension: values that no connection can keep to end the handshake
+// on both sides at once.
+func TestInvalidExtension(t *testing.T) {
+	for name, ext := range map[string]wire.TRPExtension{"segment": {MaxSegment: 127, RecvWindow: 1}, "window": {MaxSegment: 128}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, false, 1, options{})
+			b := body(t, wire.TRPConnect{HasExt: true, Ext: ext})
+			p.to.m.Receive(p.request(), b)
+			if len(p.requests) != 0 || p.parts[wire.OpReject] != 1 {
+				t.Errorf("%d requests, %d rejects", len(p.requests), p.parts[wire.OpReject])
+			}
+			p.connect()
+			p.requested(1, sec)
+			for port, c := range p.from.conns {
+				p.from.m.Receive(&cm.Packet{Link: link(p.to.addr), Local: p.from.at(port), Peer: p.to.at(60000),
+					TRP: wire.TRP{Op: wire.OpAccept, PSN: 9, Ack: c.isn}}, b)
+			}
+			if ev := p.active.event(cm.EventConnectError); ev == nil || ev.Err != syscall.EPROTO || p.parts[wire.OpFin] != 1 {
+				t.Errorf("the active end heard %q, %d fins", p.active.heard(), p.parts[wire.OpFin])
+			}
+		})
+	}
+}
+
+// TestTimeouts: what nobody answers ends with UNREACHABLE when its time is up,
+// and a connection that was accepted and not established leaves nothing.
+func TestTimeouts(t *testing.T) {
+	for _, limit := range []clock.Time{700 * ms, 3 * sec, 9 * sec} {
+		p := newPair(t, false, 1, options{timeout: limit})
+		p.connect()
+		b := p.requested(1, sec)
+		p.from.cut, p.to.cut = true, true
+		b.accept(&cm.Param{})
+		start := p.now
+		p.hears(b, cm.EventUnreachable, 20*sec)
+		p.hears(p.active, cm.EventUnreachable, 20*sec)
+		for i, e := range []*end{p.active, b} {
+			last := e.events[len(e.events)-1]
+			if took := p.now - start; last.Err != syscall.ETIMEDOUT || took < limit-2*ms || took > limit+sec {
+				t.Errorf("end %d heard %v (%v) after %d ms of %d", i, last.Kind, last.Err, took/ms, limit/ms)
+			}
+		}
+		p.active.destroy()
+		b.destroy()
+		p.listener.destroy()
+		p.pass(10 * sec)
+		p.checkEmpty()
+	}
+}
+
+// TestSetTimeout: a new time limit holds for handshakes under way.
+func TestSetTimeout(t *testing.T) {
+	p := newPair(t, false, 1, options{timeout: 60 * sec})
+	p.connect()
+	p.requested(1, sec)
+	p.pass(2 * sec)
+	p.from.m.SetTimeout(sec)
+	p.hears(p.active, cm.EventUnreachable, sec)
+}

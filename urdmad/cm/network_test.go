@@ -1,0 +1,246 @@
+package cm_test
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// This file is a network for managers alone: hosts on one link, a virtual
+// clock, and packets that are lost, doubled and delayed. conn_test.go has what
+// its hosts do with connections.
+
+const (
+	ms  = clock.Millisecond
+	sec = clock.Second
+)
+
+// path is what happens to packets.
+type path struct {
+	loss, double float64
+	delay        clock.Time // longest; each packet draws its own, so they overtake
+}
+
+// world is the hosts and the link between them. All chance comes from rand.
+type world struct {
+	t      testing.TB
+	rand   *rand.Rand
+	now    clock.Time
+	timers clock.Timers
+	hosts  []*host
+	path   path
+	drop   func(op wire.TRPOp, from *host) bool // if set: packets lost on purpose
+	parts  map[wire.TRPOp]int                   // packets sent, by opcode
+}
+
+// options of a host.
+type options struct {
+	timeout  clock.Time // of handshakes; 4 s
+	maxDepth uint16     // 16
+	plain    bool       // it has no extensions
+}
+
+// newWorld makes a world with a host for each of the options; what is left of
+// it when the test ends is an error.
+func newWorld(t testing.TB, seed uint64, opts ...options) *world {
+	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 0xc3)), path: path{delay: ms}, parts: map[wire.TRPOp]int{}}
+	for i, o := range opts {
+		if o.timeout == 0 {
+			o.timeout = 4 * sec
+		}
+		if o.maxDepth == 0 {
+			o.maxDepth = 16
+		}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, timeout: o.timeout, conns: map[uint16]*conn{}}
+		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
+			Timeout: o.timeout, MaxDepth: o.maxDepth})
+		w.hosts = append(w.hosts, h)
+	}
+	return w
+}
+
+// after runs fn once a time has passed.
+func (w *world) after(d clock.Time, fn func()) { w.timers.Set(clock.NewTimer(fn), w.now+d) }
+
+// pass lets time go by.
+func (w *world) pass(d clock.Time) {
+	for end := w.now + d; ; {
+		next := w.timers.Next()
+		if next > end {
+			w.now = end
+			return
+		}
+		w.now = max(w.now, next)
+		w.timers.Run(w.now)
+	}
+}
+
+// until lets time go by until fn holds.
+func (w *world) until(what string, limit clock.Time, fn func() bool) {
+	w.t.Helper()
+	for end := w.now + limit; !fn(); {
+		if w.timers.Next() > end {
+			w.t.Fatalf("%s: not within %d ms", what, limit/ms)
+		}
+		w.now = max(w.now, w.timers.Next())
+		w.timers.Run(w.now)
+	}
+}
+
+// checkEmpty finds what is left when everybody is gone.
+func (w *world) checkEmpty() {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		if n := h.m.Len(); n != 0 || len(h.conns) != 0 {
+			w.t.Errorf("host %v: %d entries and %d connections are left", h.addr, n, len(h.conns))
+		}
+	}
+	if next := w.timers.Next(); next != clock.Never {
+		w.t.Errorf("a timer of %d ms is left at %d ms", next/ms, w.now/ms)
+	}
+}
+
+// datagram is a UDP datagram.
+type datagram struct {
+	from, to netip.AddrPort
+	payload  []byte
+}
+
+// send carries a datagram, or doesn't.
+func (w *world) send(from *host, d datagram) {
+	op := wire.TRPOp(d.payload[8] >> 4)
+	w.parts[op]++
+	if w.drop != nil && w.drop(op, from) || w.rand.Float64() < w.path.loss {
+		return
+	}
+	copies := 1
+	for w.rand.Float64() < w.path.double && copies < 4 {
+		copies++
+	}
+	for range copies {
+		w.after(1+clock.Time(w.rand.Int64N(int64(w.path.delay))), func() {
+			if h := w.host(d.to.Addr()); h != nil {
+				h.receive(d)
+			}
+		})
+	}
+}
+
+func (w *world) host(a netip.Addr) *host {
+	for _, h := range w.hosts {
+		if h.addr == a {
+			return h
+		}
+	}
+	return nil
+}
+
+// host is a machine with one address: cm.Network.
+type host struct {
+	w       *world
+	m       *cm.Manager
+	addr    netip.Addr
+	plain   bool
+	timeout clock.Time       // of handshakes
+	conns   map[uint16]*conn // by our port number
+	qpns    wire.QPN
+	cut     bool                      // nothing arrives any more
+	slow    map[netip.Addr]clock.Time // neighbours that take their time to resolve
+}
+
+func (h *host) Now() clock.Time                   { return h.w.now }
+func (h *host) Set(t *clock.Timer, at clock.Time) { h.w.timers.Set(t, at) }
+
+var network = netip.MustParsePrefix("10.0.0.0/24")
+
+func (h *host) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) { return dst, network.Contains(dst) }
+
+// resolveTime is how long a neighbour that isn't there is asked for.
+const resolveTime = 1 * sec
+
+// link is a neighbour's address, as its Ethernet address would be.
+type link netip.Addr
+
+func (h *host) Resolve(dev int, hop netip.Addr, done func(cm.Link, bool)) {
+	if h.w.host(hop) == nil {
+		h.w.after(resolveTime, func() { done(nil, false) })
+		return
+	}
+	h.w.after(h.slow[hop]+clock.Time(h.w.rand.Int64N(int64(ms))), func() { done(link(hop), true) })
+}
+
+func (h *host) Send(p *cm.Packet) {
+	if p.Dev != 0 || p.Local.Addr() != h.addr || p.Link != link(p.Peer.Addr()) {
+		h.w.t.Errorf("host %v sends from device %d, %v, to %v by link %v", h.addr, p.Dev, p.Local, p.Peer, p.Link)
+	}
+	b := make([]byte, wire.TRPExtLen+p.Connect.Len())
+	at := p.TRP.Put(b, p.Extended)
+	if p.TRP.Op.IsControl() {
+		c := p.Connect
+		c.HasExt = c.HasExt && !h.plain
+		n, err := c.Put(b[at:])
+		if err != nil {
+			h.w.t.Fatal(err)
+		}
+		at += n
+	}
+	h.w.send(h, datagram{p.Local, p.Peer, b[:at]})
+}
+
+// receive hands a datagram to its connection or to the manager.
+func (h *host) receive(d datagram) {
+	if h.cut {
+		return
+	}
+	c := h.conns[d.to.Port()]
+	control := wire.TRPOp(d.payload[8] >> 4).IsControl()
+	if c != nil && c.state != opening && !control {
+		c.receive(d)
+		return
+	}
+	var t wire.TRP
+	at, err := t.Parse(d.payload, false)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	if control { // others belong to connections that are gone
+		p := &cm.Packet{Dev: 0, Link: link(d.from.Addr()), Local: d.to, Peer: d.from, TRP: t}
+		h.m.Receive(p, append([]byte(nil), d.payload[at:]...))
+	}
+}
+
+func (h *host) Show(p *cm.Packet, qp cm.QueuePair) {
+	if !p.TRP.Op.IsControl() || (qp == nil) != (p.TRP.Op == wire.OpReject) {
+		h.w.t.Errorf("a capture sees %v with queue pair %v", p.TRP.Op, qp)
+	}
+}
+
+func (h *host) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
+	if h.conns[port] != nil {
+		return nil, syscall.EADDRINUSE
+	}
+	c := &conn{h: h, id: id, port: port, peer: peer, isn: wire.PSN(h.w.rand.Uint32()), cookie: h.w.rand.Uint32()}
+	c.timer = clock.NewTimer(c.tick)
+	h.conns[port] = c
+	return c, nil
+}
+
+func (h *host) ConnAt(dev int, port uint16) cm.Conn {
+	if c := h.conns[port]; c != nil {
+		return c
+	}
+	return nil
+}
+
+func (h *host) Join(a, b cm.End) (cm.Conn, cm.Conn) {
+	ca, cb := &conn{h: h, id: a.ID, sameHost: true}, &conn{h: h, id: b.ID, sameHost: true}
+	ca.other, cb.other = cb, ca
+	ca.timer, cb.timer = clock.NewTimer(ca.tick), clock.NewTimer(cb.tick)
+	return ca, cb
+}
