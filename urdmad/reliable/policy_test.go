@@ -7,6 +7,9 @@ import (
 	"urdma/wire"
 )
 
+// pause is longer than an answer may take to count as one.
+const pause = 2 * reliable.DefaultAckDelay
+
 // receiver is a Conn that receives, and its clock.
 type receiver struct {
 	*reliable.Conn
@@ -60,7 +63,7 @@ func (r *receiver) exchange() {
 	}
 	r.now += 10 * us
 	r.answer()
-	r.now += 100 * us
+	r.now += pause
 }
 
 func (r *receiver) wantQuick(want bool) {
@@ -87,7 +90,7 @@ func TestRidesMustBeInARow(t *testing.T) {
 	}
 	r.take(1) // and no answer
 	r.want(reliable.AckPlain)
-	r.now += 100 * us
+	r.now += pause
 	r.exchange()
 	r.wantQuick(true)
 	for range 3 {
@@ -103,7 +106,7 @@ func TestLateAnswersAreNoRides(t *testing.T) {
 		r.want(reliable.AckPlain)
 		r.now += reliable.DefaultAckDelay + 1
 		r.answer()
-		r.now += 100 * us
+		r.now += pause
 	}
 	r.wantQuick(true)
 }
@@ -115,7 +118,7 @@ func TestExpiriesMustBeInARow(t *testing.T) {
 		r.want(reliable.AckNone)
 		r.now = r.Deadline()
 		r.want(reliable.AckPlain)
-		r.now += 100 * us
+		r.now += pause
 		r.exchange() // rides
 		r.wantQuick(false)
 	}
@@ -244,7 +247,7 @@ func TestBulk(t *testing.T) {
 	r.want(reliable.AckNone)
 	r.now = r.Deadline()
 	r.want(reliable.AckPlain)
-	r.now += 200 * us // later, alone: at once
+	r.now += pause + 1 // later, alone: at once
 	r.take(1)
 	r.want(reliable.AckPlain)
 }

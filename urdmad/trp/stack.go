@@ -55,9 +55,6 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 	if cfg.DeathTimeout == 0 {
 		cfg.DeathTimeout = reliable.DefaultDeathTimeout
 	}
-	if cfg.AckDelay == 0 {
-		cfg.AckDelay = reliable.DefaultAckDelay
-	}
 	cfg.Window = reliable.WindowSize(cfg.Window)
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
