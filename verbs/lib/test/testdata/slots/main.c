@@ -27,6 +27,10 @@ static const struct {
 	{ "cm_forks", case_cm_forks },
 	{ "fork_stopped", case_fork_stopped },
 	{ "cancelled", case_cancelled },
+	{ "resize_race", case_resize_race },
+	{ "descriptors", case_descriptors },
+	{ "descriptors_resize", case_descriptors_resize },
+	{ "descriptors_hello", case_descriptors_hello },
 };
 
 struct ibv_context *context;
