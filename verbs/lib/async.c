@@ -1,5 +1,6 @@
 /* async.c - asynchronous events of a context. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "context.h"
 
@@ -79,20 +80,48 @@ static int report_end(struct urdma_context *c, struct ibv_async_event *event)
 	return 0;
 }
 
-URDMA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+/* 0, or -1 and errno; EBADF on a context that was closed. */
+static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 {
-	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_abi_async_event message;
 	int got;
 
 	do {
-		got = urdma_event_read(context->async_fd, &message, sizeof(message));
+		got = urdma_event_read(c->verbs.context.async_fd, &message, sizeof(message));
 		if (got < 0)
 			return -1;
+		if (got == 0 && urdma_readers_abandoned(&c->readers)) {
+			errno = EBADF;
+			return -1;
+		}
 		if (got == 0)
 			return report_end(c, event);
 	} while (!translate(c->client, &message, event));
 	return 0;
+}
+
+/* The same as a reader, who may be cancelled while waiting. */
+static int read_event(struct urdma_context *c, struct ibv_async_event *event, bool *blocking)
+{
+	int status, error;
+
+	urdma_readers_enter(&c->readers);
+	pthread_cleanup_push(urdma_context_leave, c);
+	status = next_event(c, event);
+	pthread_cleanup_pop(0);
+	error = errno;
+	*blocking = !(fcntl(c->verbs.context.async_fd, F_GETFL) & O_NONBLOCK);
+	urdma_context_leave(c);
+	errno = error;
+	return status;
+}
+
+URDMA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	bool blocking;
+	int status = read_event(urdma_context_of(context), event, &blocking);
+
+	return status && errno == EBADF ? urdma_readers_sleep(blocking) : status;
 }
 
 URDMA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)

@@ -1,5 +1,6 @@
 /* channel.c - completion channels: which queue has something to poll. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 	return &channel->channel;
 }
 
+static void leave(void *arg)
+{
+	struct urdma_channel *channel = arg;
+
+	if (!urdma_readers_leave(&channel->readers))
+		return;
+	urdma_close(channel->channel.fd);
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+}
+
 URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct urdma_channel *channel = urdma_channel_of(ibv);
@@ -38,13 +50,15 @@ URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	pthread_mutex_lock(&channel->lock);
 	status = ibv->refcnt ? EBUSY : 0;
 	pthread_mutex_unlock(&channel->lock);
-	if (!status)
-		status = urdma_call_handle(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
-	if (status && (status == EBUSY || urdma_client_alive(client)))
+	if (status)
 		return status;
-	urdma_close(ibv->fd);
-	pthread_mutex_destroy(&channel->lock);
-	free(channel);
+	urdma_readers_abandon(&channel->readers);
+	status = urdma_call_handle(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
+	if (status && (status == EBUSY || urdma_client_alive(client))) {
+		urdma_readers_keep(&channel->readers);
+		return status;
+	}
+	leave(channel);
 	return 0;
 }
 
@@ -65,7 +79,7 @@ static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle
 	return cq;
 }
 
-/* The event's queue, or NULL and errno. */
+/* The event's queue, or NULL and errno; EBADF on an abandoned channel. */
 static struct urdma_cq *next_event(struct urdma_channel *channel)
 {
 	struct urdma_client *client = channel->client;
@@ -83,6 +97,10 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 		if (cq)
 			return cq;
 	}
+	if (urdma_readers_abandoned(&channel->readers)) {
+		errno = EBADF;
+		return NULL;
+	}
 	urdma_client_check(client);
 	cq = urdma_flush_event(channel);
 	if (!cq)
@@ -90,12 +108,30 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 	return cq;
 }
 
+/* The same as a reader, who may be cancelled while waiting. */
+static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking)
+{
+	struct urdma_cq *found;
+	int error;
+
+	urdma_readers_enter(&channel->readers);
+	pthread_cleanup_push(leave, channel);
+	found = next_event(channel);
+	pthread_cleanup_pop(0);
+	error = errno;
+	*blocking = !(fcntl(channel->channel.fd, F_GETFL) & O_NONBLOCK);
+	leave(channel);
+	errno = error;
+	return found;
+}
+
 URDMA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct urdma_cq *found = next_event(urdma_channel_of(channel));
+	bool blocking;
+	struct urdma_cq *found = read_event(urdma_channel_of(channel), &blocking);
 
 	if (!found)
-		return -1;
+		return errno == EBADF ? urdma_readers_sleep(blocking) : -1;
 	*cq = urdma_cq_ibv(found);
 	*cq_context = found->ex.cq_context;
 	return 0;

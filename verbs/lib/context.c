@@ -104,20 +104,31 @@ URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return &c->verbs.context;
 }
 
+void urdma_context_leave(void *context)
+{
+	struct urdma_context *c = context;
+
+	if (!urdma_readers_leave(&c->readers))
+		return;
+	urdma_close(c->verbs.context.async_fd);
+	free(c->verbs.priv);
+	free(c);
+}
+
 URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct urdma_context *c = urdma_context_of(context);
 	int status = 0;
 
+	urdma_readers_abandon(&c->readers);
 	if (urdma_client_alive(c->client))
 		status = urdma_call_handle(c->client, URDMA_ABI_CLOSE_DEVICE, c->handle);
 	if (status && urdma_client_alive(c->client)) {
+		urdma_readers_keep(&c->readers);
 		errno = status;
 		return -1;
 	}
-	urdma_close(context->async_fd);
-	free(c->verbs.priv);
-	free(c);
+	urdma_context_leave(c);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "datapath/objects.h"
 #include "internal.h"
+#include "session/readers.h"
 
 /*
  * Provider libraries (libmlx5 in perftest) look behind any ibv_device to see
@@ -25,6 +26,7 @@ struct urdma_context {
 	uint32_t device;
 	uint32_t handle;
 	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
+	struct urdma_readers readers; /* in ibv_get_async_event */
 };
 
 /* A connection's devices (device.c). */
@@ -48,6 +50,9 @@ static inline struct urdma_context *urdma_context_of(const struct ibv_context *c
 {
 	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
 }
+
+/* context.c: the last reader or the destroyer of a context leaves it. */
+void urdma_context_leave(void *context);
 
 /* context.c: the functions verbs.h reaches through a context's tables. */
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

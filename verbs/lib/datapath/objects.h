@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "../session/client.h"
+#include "../session/readers.h"
 #include "lock.h"
 #include "state.h"
 
@@ -24,6 +25,7 @@ struct urdma_channel {
 	uint32_t handle;
 	pthread_mutex_t lock;  /* of cqs and channel.refcnt */
 	struct urdma_cq *cqs;  /* through cq->next_in_channel */
+	struct urdma_readers readers; /* in ibv_get_cq_event */
 };
 
 struct urdma_cq {

@@ -2,7 +2,10 @@ package test
 
 import (
 	"encoding/binary"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -214,9 +217,22 @@ func (s *session) queryQP(handle uint32) ([]byte, []int, syscall.Errno) {
 
 func (s *session) destroy(m []byte) ([]byte, []int, syscall.Errno) {
 	h, ok := abi.Decode[abi.HandleMessage](m)
-	if _, known := s.objects[h.Handle]; !ok || !known {
+	object, known := s.objects[h.Handle]
+	if !ok || !known {
 		return nil, nil, syscall.EINVAL
+	}
+	switch o := object.(type) {
+	case *channelObject:
+		s.closeSocket(o.fd)
+	case *contextObject:
+		s.closeSocket(o.async)
 	}
 	delete(s.objects, h.Handle)
 	return nil, nil, 0
+}
+
+// closeSocket hangs up on who reads events.
+func (s *session) closeSocket(fd int) {
+	s.sockets = slices.DeleteFunc(s.sockets, func(open int) bool { return open == fd })
+	unix.Close(fd)
 }

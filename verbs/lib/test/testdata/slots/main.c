@@ -28,6 +28,7 @@ static const struct {
 	{ "fork_stopped", case_fork_stopped },
 	{ "cancelled", case_cancelled },
 	{ "resize_race", case_resize_race },
+	{ "endpoint_destroyed", case_endpoint_destroyed },
 	{ "descriptors", case_descriptors },
 	{ "descriptors_resize", case_descriptors_resize },
 	{ "descriptors_hello", case_descriptors_hello },
