@@ -55,3 +55,53 @@ func TestOverrun(t *testing.T) {
 		checkQuiet(t, w)
 	})
 }
+
+// TestOverrunWhileTapped: a local Send that overruns the receiver's completion
+// queue ends both queue pairs while it is being carried out; who captures must
+// not be shown what is gone.
+func TestOverrunWhileTapped(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for _, size := range []int{0, 100, 5000} {
+			w := enginetest.New(t, enginetest.Options{Seed: 6})
+			record(t, w.A)
+			record(t, w.B)
+			other := w.B
+			if local {
+				other = w.A
+			}
+			ca, cb := w.A.NewClient(), other.NewClient()
+			a, b := ca.NewQP(nil), cb.NewQPOn(&enginetest.DefaultCap, cb.NewCQ(64), cb.NewCQ(4))
+			enginetest.Join(a, b, 4)
+			src, sink := ca.Register(8192, rw), cb.Register(8192, rw)
+			for i := range uint64(10) {
+				b.PostRecv(i, sink.SGE(0, size))
+				a.Post(enginetest.Send(i), src.SGE(0, size))
+				a.Post(enginetest.Read(i, sink, 0), src.SGE(0, size))
+			}
+			w.Pass(20 * time.Millisecond)
+			if a.Q.State() != abi.QPSErr || b.Q.State() != abi.QPSErr {
+				t.Errorf("%d bytes: states %d and %d, expected error", size, a.Q.State(), b.Q.State())
+			}
+		}
+	})
+}
+
+// TestRandomTrafficWhileTapped: whoever captures sees random traffic, refusals
+// and deaths without changing any of it.
+func TestRandomTrafficWhileTapped(t *testing.T) {
+	for seed := range seeds(10) {
+		both(t, func(t *testing.T, local bool) {
+			w := enginetest.New(t, enginetest.Options{Seed: 4000 + seed})
+			record(t, w.A)
+			a, b := w.Pair(local, nil)
+			w.NewTraffic(a, b, enginetest.Load{Ops: 60, MaxSize: 20000}).Run(60 * time.Second)
+			sink := b.Client.Register(4096, abi.AccessLocalWrite) // refuses peers
+			src := a.Client.Register(4096, rw)
+			a.Post(enginetest.Write(1, sink, 0), src.SGE(0, 4096))
+			w.Pass(20 * time.Millisecond)
+			if a.Q.State() != abi.QPSErr {
+				t.Errorf("state %d after a refusal", a.Q.State())
+			}
+		})
+	}
+}

@@ -5,6 +5,12 @@ import (
 	"urdma/wire"
 )
 
+// Account is how much of an interface's memory one taker of datagrams has kept.
+type Account struct{ kept int }
+
+// Kept is how many datagrams have not been released.
+func (a *Account) Kept() int { return a.kept }
+
 // Held is a datagram that was kept; the zero Held is none.
 type Held struct {
 	packet  port.Packet
@@ -12,13 +18,23 @@ type Held struct {
 }
 
 // Keep takes the datagram that Next returned last out of the port's rings for
-// long. False: there is no memory for it, and it has to be given up.
-func (n *Interface) Keep(d *Datagram) (Held, bool) {
+// long, on an account. False: there is no memory for it, and it has to be given
+// up.
+//
+// An account may keep as many datagrams as are still free for all (dynamic
+// thresholds, Choudhury and Hahne 1998): one alone gets half of what the port
+// can retain, and however many keep all they can, something is left for the next.
+func (n *Interface) Keep(a *Account, d *Datagram) (Held, bool) {
+	if a.kept >= n.queue.Retainable()-n.kept {
+		return Held{}, false
+	}
 	h := Held{packet: *d.packet, from: d.from, n: len(d.Data)}
 	if err := n.queue.Retain(&h.packet); err != nil {
 		return Held{}, false
 	}
 	d.kept = true
+	a.kept++
+	n.kept++
 	return h, true
 }
 
@@ -33,8 +49,10 @@ func (h *Held) Payload(off int, head *[wire.MaxHeaderLen]byte) (private, data []
 }
 
 // Release gives the datagram back to the port.
-func (n *Interface) Release(h *Held) {
+func (n *Interface) Release(a *Account, h *Held) {
 	if h.Any() {
+		a.kept--
+		n.kept--
 		one := [1]port.Packet{h.packet}
 		*h = Held{}
 		n.queue.Free(one[:])

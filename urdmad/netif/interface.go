@@ -40,6 +40,7 @@ type Interface struct {
 	tx    transmitter
 	tap   Tap // nil while nobody looks
 	note  string
+	kept  int // datagrams on all accounts
 
 	neighbours *neighbour.Table
 	arpTimer   *clock.Timer

@@ -12,6 +12,7 @@ type heldRing struct {
 	slots   []netif.Held // nil until the first
 	window  int
 	current netif.Held // being delivered
+	account netif.Account
 }
 
 func (h *heldRing) init(window int) { h.window = window }
@@ -43,13 +44,15 @@ func (c *Conn) hold(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
 }
 
 func (c *Conn) keep(d *netif.Datagram) (netif.Held, bool) {
-	held, ok := c.port.If.Keep(d)
+	held, ok := c.port.If.Keep(&c.held.account, d)
 	if !ok {
 		c.s.Stats.RetainFailed++
 		c.port.If.Note("dropped: no memory to keep it")
 	}
 	return held, ok
 }
+
+func (c *Conn) release(held *netif.Held) { c.port.If.Release(&c.held.account, held) }
 
 // deliverHeld takes up what was held, as far as it is in order now; behind a
 // message that waits for its receive it waits with it.
@@ -73,7 +76,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(current, &head)
 		if c.deliver(psn, &seg) {
-			c.port.If.Release(current)
+			c.release(current)
 			return
 		}
 		c.wait(psn)
@@ -92,9 +95,9 @@ func (c *Conn) keptSegment(held *netif.Held, head *[wire.MaxHeaderLen]byte) rdma
 // dropKept gives back all packets that were kept: the connection is over.
 func (c *Conn) dropKept() {
 	for i := range c.held.slots {
-		c.port.If.Release(&c.held.slots[i])
+		c.release(&c.held.slots[i])
 	}
 	c.held.slots = nil
-	c.port.If.Release(&c.held.current)
+	c.release(&c.held.current)
 	c.dropWaiting()
 }

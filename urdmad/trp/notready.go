@@ -95,7 +95,7 @@ func (c *Conn) deliverKept() {
 		}
 		if len(w.queue) > 0 { // else delivering it ended the connection, and gave it back
 			w.queue = w.queue[1:]
-			c.port.If.Release(&first.packet)
+			c.release(&first.packet)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (c *Conn) received() {
 func (c *Conn) dropWaiting() {
 	w := &c.rnr
 	for i := range w.queue {
-		c.port.If.Release(&w.queue[i].packet)
+		c.release(&w.queue[i].packet)
 	}
 	w.queue, w.waiting = nil, false
 	if w.timer != nil {

@@ -27,6 +27,7 @@ type Options struct {
 	Checksum       bool          // the ports compute checksums
 	Immediate      bool          // place Writes as they come
 	TxRing         int           // frames a port takes before it is full
+	Retainable     int           // packets a port can keep; 0: many
 	Pipe           bool          // a Pipe for measuring in place of the network
 }
 
@@ -72,8 +73,8 @@ func New(t testing.TB, o Options) *World {
 		path.Drop = HideExtension
 	}
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
-	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing},
-		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing}, path, path)
+	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable},
+		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable}, path, path)
 	w.A, w.B = newHost(w, "a", a, 1), newHost(w, "b", b, 2)
 	pa, pb := port.Port(a), port.Port(b)
 	if o.Pipe {
