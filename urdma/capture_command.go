@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"urdma/inspect"
 	"urdma/urdma/capture"
-	"urdma/urdma/inspect"
 	"urdma/verbs/abi"
 	"urdma/wireshark"
 

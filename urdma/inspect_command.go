@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"urdma/config"
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdma/report"
 
 	"github.com/spf13/cobra"

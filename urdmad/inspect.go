@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdmad/metrics"
 )
 

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // logStatistics writes what has happened, every stats_timer_interval until ctx

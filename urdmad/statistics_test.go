@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 func TestStatisticsLines(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/verbs/abi"
 )
 

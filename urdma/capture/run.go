@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/verbs/abi"
 )
 

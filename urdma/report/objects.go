@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // Kind is a kind of object.

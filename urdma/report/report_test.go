@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

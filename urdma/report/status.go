@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // Status sums an urdmad up.

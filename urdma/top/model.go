@@ -8,7 +8,7 @@ import (
 	// every command that links it, and waits five seconds for an answer.
 	tea "charm.land/bubbletea/v2"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // Feed gives snapshots of one urdmad, and connects again after an error.

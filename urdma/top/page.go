@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdma/report"
 )
 

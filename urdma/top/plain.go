@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdma/report"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // portRate is what a port does in a second.

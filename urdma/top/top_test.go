@@ -16,7 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

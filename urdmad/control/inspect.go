@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )

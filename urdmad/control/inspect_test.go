@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/linked"
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"

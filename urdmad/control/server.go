@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/port"
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/verbs/personality"

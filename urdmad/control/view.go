@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/qp"

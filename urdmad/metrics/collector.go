@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // gatherTime is how long a scrape waits for a snapshot.

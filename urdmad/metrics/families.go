@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // sample is the snapshot that package report prints as well.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"urdma/urdma/inspect"
+	"urdma/inspect"
 )
 
 // Limits of the HTTP server: whoever reaches the address may be anybody.

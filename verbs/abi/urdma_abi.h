@@ -340,7 +340,7 @@ struct urdma_abi_query_qp_response {
 /*
  * INSPECT: request: the header alone. It and CAPTURE may come before HELLO, or
  * without it. Descriptor 0 of the response: a sealed memfd
- * that holds a snapshot of urdmad's objects as JSON (package urdma/inspect). A
+ * that holds a snapshot of urdmad's objects as JSON (package inspect). A
  * caller with urdmad's uid, or root, sees all; others see what belongs to
  * clients of their own uid.
  */
