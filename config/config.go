@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -152,18 +153,31 @@ func load(path string, unknown func(*Error) error) (*Config, error) {
 	return parse(path, src, unknown)
 }
 
+// Standard is the name of standard input.
+const Standard = "-"
+
+// readFile never waits for a writer: a FIFO without one is empty, and one that
+// has one is read until it closes.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	if path == Standard {
+		return io.ReadAll(io.LimitReader(os.Stdin, maxBytes+1))
+	}
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
+	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
+	_ = f.SetReadDeadline(time.Now().Add(readTime)) // a regular file has none
 	src, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	return src, nil
 }
+
+// readTime bounds how long a FIFO's writer may take.
+const readTime = 5 * time.Second
 
 func unreadable(path string, err error) *Error {
 	var pe *os.PathError

@@ -15,6 +15,17 @@ func (r *rules) port(at string, p *Port) {
 	r.gateway(at+".gateway", p)
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
+	r.descriptors(at+".rx_desc_count", p.RxDesc)
+	r.descriptors(at+".tx_desc_count", p.TxDesc)
+}
+
+// minDescriptors is what the drivers need at least.
+const minDescriptors = 32
+
+func (r *rules) descriptors(path string, n int) {
+	if n > 0 && n < minDescriptors {
+		r.refuse(path, "")
+	}
 }
 
 func (r *rules) device(at string, p *Port) {

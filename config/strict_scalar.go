@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"urdma/schema"
 )
 
 // str reads a string and decodes its escapes (RFC 8259, section 7).
@@ -94,6 +96,14 @@ func (s *strict) hex(path string) (rune, error) {
 	return rune(v), nil
 }
 
+// allowedInteger is the setting's own range, if it is one.
+func allowedInteger(path string) string {
+	if p, ok := schema.Lookup(schema.Generic(path)); ok && p.IsNumber() {
+		return p.Allowed()
+	}
+	return fmt.Sprintf("an integer from %d to %d", math.MinInt64, math.MaxInt64)
+}
+
 // number reads a number. An integer must fit 64 bits, anything else a finite
 // float64 of ordinary size: the schema validator computes with exact
 // fractions, which an exponent of a billion would turn into gigabytes.
@@ -122,7 +132,7 @@ func (s *strict) number(path string) error {
 	}
 	if integer {
 		if _, err := strconv.ParseInt(raw, 10, 64); err != nil {
-			return s.fail(path, shorten(raw), fmt.Sprintf("an integer from %d to %d", math.MinInt64, math.MaxInt64))
+			return s.fail(path, shorten(raw), allowedInteger(path))
 		}
 		return nil
 	}

@@ -28,15 +28,20 @@ func newConfigCheck() *cobra.Command {
 		Short: "tell everything that is wrong with a file",
 		Long: "Tell everything that is wrong with a configuration file: for each error the line, the JSON path, what was found and what is allowed. " +
 			"Unknown properties count as errors here, with the nearest known name; urdmad itself warns about them and goes on. " +
-			"Whether the devices, groups and cores named exist is for urdmad to find out when it starts.",
+			"What is allowed and seldom meant is told and no error: networks that overlap, a core that this machine lacks. " +
+			"Whether the devices and groups named exist is for urdmad to find out when it starts. FILE - is standard input.",
 		Example:               "  urdma config check /etc/urdma/urdma.json",
 		DisableFlagsInUseLine: true, // it has none
 		Args:                  usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := config.Check(args[0]); err != nil {
+			c, err := config.LoadStrict(args[0])
+			if err != nil {
 				return withStatus(exitUsage, err)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: correct\n", args[0])
+			for _, w := range c.Warnings() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: correct\n", args[0])
 			return err
 		},
 	}

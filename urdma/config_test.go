@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"urdma/config"
@@ -43,17 +44,34 @@ func TestConfigCommands(t *testing.T) {
 		{[]string{"config", "check"}, exitUsage, "", "urdma config check: accepts 1 arg(s), received 0; use: urdma config check FILE\n"},
 		{[]string{"config", "show", "--nonsense"}, exitUsage, "", "urdma config show: unknown flag: --nonsense (urdma config show --help tells more)\n"},
 		{[]string{"nonsense"}, exitUsage, "", "urdma: unknown command \"nonsense\" for \"urdma\"; use: urdma [flags]\n"},
+		{[]string{"statsu"}, exitUsage, "", "urdma: unknown command \"statsu\" for \"urdma\"; did you mean \"status\"?; use: urdma [flags]\n"},
+		{[]string{"config", "chek"}, exitUsage, "", "urdma config: unknown command \"chek\" for \"urdma config\"; did you mean \"check\"?; use: urdma config [flags]\n"},
 		{[]string{"version"}, 0, "urdma devel\n", ""},
+		{[]string{"--version"}, 0, "urdma devel\n", ""},
 	} {
 		r := run(t, nil, c.args...)
 		if r.status.ExitStatus() != c.status || r.stdout != c.stdout || r.stderr != c.stderr {
 			t.Errorf("%q: status %d\nstdout %q\nstderr %q\nwant %+v", c.args, r.status.ExitStatus(), r.stdout, r.stderr, c)
 		}
 	}
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "odd.json")
+	write(t, odd, `{"ports":[{"vdev":"loopback","ipv4_address":"10.0.0.1/16"},{"vdev":"loopback","ipv4_address":"10.0.1.1/24"}],"workers":[{"core":4000}]}`, 0o600)
+	r := run(t, nil, "config", "check", odd)
+	if r.status.ExitStatus() != 0 || strings.Count(r.stderr, "warning: "+odd+":1: ") != 2 || !strings.Contains(r.stderr, "workers[0].core: found 4000") {
+		t.Errorf("check of what is seldom meant: %+v", r)
+	}
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, nil, "config", "check", fifo); r.status.ExitStatus() != exitUsage {
+		t.Errorf("check of a FIFO that nobody writes: %+v", r)
+	}
 	if r := run(t, nil, "config", "show", wrong); r.status.ExitStatus() != exitUsage || !strings.HasPrefix(r.stderr, "warning: "+wrong+":6:") {
 		t.Errorf("show of a bad file: %+v", r)
 	}
-	r := run(t, nil, "config", "show", bad)
+	r = run(t, nil, "config", "show", bad)
 	if r.status.ExitStatus() != 0 || !strings.Contains(r.stderr, "warning: "+bad+":2: ") || !strings.HasSuffix(r.stderr, "; it is ignored\n") {
 		t.Errorf("show with an unknown property: %+v", r)
 	}

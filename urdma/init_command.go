@@ -135,7 +135,7 @@ func (m machine) startingFile(interfaces []string) ([]byte, error) {
 		{"ports", ports},
 		{"$comment_transport", "What the devices claim to be: iwarp, ib or roce."},
 		{"transport", personality.IWARP},
-		{"$comment_workers", "One poll loop for each element. A core number binds it to that core; -1 does not."},
+		{"$comment_workers", "The poll loop. A core number binds it to that core; -1 does not."},
 		{"workers", []entries{{{"core", -1}}}},
 	}
 	compact, err := plainJSON(file)

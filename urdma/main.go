@@ -87,11 +87,13 @@ func newRoot() *cobra.Command {
 		Short: "run programs on urdmad, look inside it and after its configuration",
 		Long: "urdma is the companion of urdmad(8), the daemon that gives RDMA to machines without RDMA hardware. " +
 			"It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows and starts its configuration.",
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usage(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("urdma {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		status := exitUsage
 		if cmd.Name() == "exec" {
@@ -108,10 +110,21 @@ func newRoot() *cobra.Command {
 func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := args(cmd, given); err != nil {
+			cmd.SuggestionsMinimumDistance = 2
+			if near := cmd.SuggestionsFor(first(given)); cmd.HasSubCommands() && len(near) > 0 {
+				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+			}
 			return withStatus(exitUsage, fmt.Errorf("%w; use: %s", err, cmd.UseLine()))
 		}
 		return nil
 	}
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
 }
 
 func newVersion() *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -112,7 +113,7 @@ func (d *daemon) start() (err error) {
 		return err
 	}
 	if d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger); err != nil {
-		return err
+		return configError{err}
 	}
 	if err := d.startEngine(); err != nil {
 		return err
@@ -133,12 +134,17 @@ func specs(cfg *config.Config) []dpdk.Spec {
 	return out
 }
 
+func addressOf(p *config.Port) netif.Address {
+	return netif.Address{Prefix: p.Address, Gateway: p.Gateway}
+}
+
 func (d *daemon) startEngine() error {
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		Wake: func() { d.worker.Wake() }})
 	var addrs []netip.Addr
 	for i, p := range d.cfg.Ports {
-		dev := e.AddPort(d.ports[i], netif.Address{Prefix: p.Address, Gateway: p.Gateway})
+		dev := e.AddPort(d.ports[i], addressOf(&p))
+		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)
 		}
@@ -154,6 +160,9 @@ func (d *daemon) startEngine() error {
 	if err := w.Start(); err != nil {
 		return err
 	}
+	if err := w.Refused(); err != nil {
+		d.log.Warn("polling.nice has no effect", "error", err)
+	}
 	d.server = d.newServer()
 	e.Do(e.Announce)
 	w.Wake()
@@ -165,6 +174,11 @@ func (d *daemon) policy() worker.Policy {
 	c := d.cfg.Polling
 	p.Spin, p.Yield = worker.Time(c.Spin), worker.Time(c.Yield)
 	p.Slice, p.Nice = worker.Time(c.Slice), c.Nice
+	p.NapMost = worker.Time(c.MaxSleep)
+	if p.Nap = min(p.Nap, p.NapMost); p.NapMost == 0 { // never sleeps
+		p.Nap, p.NapMost = worker.DefaultPolicy().Nap, worker.DefaultPolicy().NapMost
+		p.Yield, p.Hog = math.MaxInt64, 0
+	}
 	if len(d.cfg.Workers) > 0 {
 		p.Core = d.cfg.Workers[0].Core
 	}

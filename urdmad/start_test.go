@@ -109,15 +109,25 @@ func TestWorkerEnds(t *testing.T) {
 	}
 }
 
-// TestMetricsReaderThatReadsNothing: it does not keep clients from their
-// hang-up, nor urdmad from its end.
-func TestMetricsReaderThatReadsNothing(t *testing.T) {
+// freePort is a TCP port number that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestMetricsReaderThatReadsNothing: it does not keep clients from their
+// hang-up, nor urdmad from its end.
+func TestMetricsReaderThatReadsNothing(t *testing.T) {
+	address := "127.0.0.1:" + freePort(t)
 	stop := served(t, written(t, t.TempDir(), `,"metrics_address":"`+address+`"`))
 	c, err := net.Dial("tcp", address)
 	if err != nil {

@@ -101,6 +101,9 @@ func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
 // PlaceImmediately has device dev place RDMA Writes as they come, not in order.
 func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].Immediate = true }
 
+// PlacesImmediately reports whether PlaceImmediately was called.
+func (e *Engine) PlacesImmediately(dev int) bool { return e.ports[dev].Immediate }
+
 // Announce tells the links that our ports are up (gratuitous ARP).
 func (e *Engine) Announce() {
 	for _, p := range e.ports {

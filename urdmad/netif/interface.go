@@ -68,11 +68,21 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 		paths: map[netip.Addr]map[*Path]struct{}{}}
 	n.Stats.Dropped = map[Drop]uint64{}
 	n.rx.current = none
+	n.SetBursts(defaultBurst, defaultBurst)
 	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
 	n.neighbours.Changed = n.neighbourChanged
 	n.arpTimer = clock.NewTimer(n.tickARP)
 	return n
 }
+
+// SetBursts says how many frames are taken from and given to the port at a time;
+// before the first Poll.
+func (n *Interface) SetBursts(rx, tx int) {
+	n.rx.p, n.tx.p = make([]port.Packet, rx), make([]port.Packet, tx)
+}
+
+// Bursts is what SetBursts said.
+func (n *Interface) Bursts() (rx, tx int) { return len(n.rx.p), len(n.tx.p) }
 
 // IP is our address.
 func (n *Interface) IP() netip.Addr { return n.addr.Prefix.Addr() }

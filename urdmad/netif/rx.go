@@ -7,7 +7,8 @@ import (
 	"urdma/wire"
 )
 
-const burst = 32
+// defaultBurst is how many frames are exchanged with the port at a time.
+const defaultBurst = 32
 
 // none is the index of no packet.
 const none = -1
@@ -15,7 +16,7 @@ const none = -1
 // receiver is what came with the last burst: p[at:have] wait to be handled,
 // p[freeFrom:at] were handled and wait to be given back together.
 type receiver struct {
-	p        [burst]port.Packet
+	p        []port.Packet // as long as a burst
 	at, have int
 	freeFrom int
 	current  int                     // being handled; none between frames
@@ -46,9 +47,9 @@ func (n *Interface) Poll() (waiting int, more bool) {
 	if r.at == r.have { // else a fault in a client's memory cut the last burst short
 		n.giveBack()
 		r.at, r.freeFrom = 0, 0
-		r.have = n.queue.Rx(r.p[:])
+		r.have = n.queue.Rx(r.p)
 	}
-	return r.have - r.at, r.have == burst
+	return r.have - r.at, r.have == len(r.p)
 }
 
 // Next returns the next datagram for us, nil when the burst is done. Everything

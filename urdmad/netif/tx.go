@@ -5,7 +5,7 @@ import "urdma/dpdk/port"
 // transmitter has the port's transmit buffers: p[:used] are built and wait for
 // the port, p[used:have] are allocated ahead.
 type transmitter struct {
-	p          [burst]port.Packet
+	p          []port.Packet // as long as a burst
 	used, have int
 	sent       bool // something went to the port since the last Flush
 	ipID       uint16
@@ -44,7 +44,7 @@ func (n *Interface) push() {
 	}
 	taken := n.queue.Tx(t.p[:t.used])
 	t.sent = t.sent || taken > 0
-	copy(t.p[:], t.p[taken:t.have])
+	copy(t.p, t.p[taken:t.have])
 	t.used -= taken
 	t.have -= taken
 }

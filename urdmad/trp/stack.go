@@ -66,6 +66,9 @@ func (s *Stack) SetHandler(h Handler) { s.handler = h }
 // that exist keep theirs.
 func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 
+// DeathTimeout is how long new connections wait for a silent peer.
+func (s *Stack) DeathTimeout() clock.Time { return s.cfg.DeathTimeout }
+
 // Window is how many segments a connection holds out of order.
 func (s *Stack) Window() int { return s.cfg.Window }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -18,6 +19,7 @@ type thread struct {
 	attr      unix.SchedAttr // as the worker wants it while it is awake
 	fair      bool           // SCHED_OTHER or SCHED_BATCH: slices mean something
 	shortened bool
+	refused   error  // what was left out of the policy for lack of privilege
 	short     uint64 // the slice while asleep, ns; 0: the same
 }
 
@@ -59,8 +61,14 @@ func (t *thread) classify(p *Policy) error {
 	if p.Slice != 0 {
 		t.attr.Runtime = uint64(p.Slice)
 	}
-	if err := unix.SchedSetAttr(0, &t.attr, 0); err != nil {
-		return fmt.Errorf("worker: nice %d, slice %d ns: %w", p.Nice, p.Slice, err)
+	err = unix.SchedSetAttr(0, &t.attr, 0)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.refused = fmt.Errorf("worker: nice %d: %w", p.Nice, err)
+		t.attr.Nice = attr.Nice
+		err = unix.SchedSetAttr(0, &t.attr, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("worker: nice %d, slice %d ns: %w", t.attr.Nice, p.Slice, err)
 	}
 	return nil
 }

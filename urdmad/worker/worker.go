@@ -82,6 +82,10 @@ func (w *Worker) Start() error {
 	return err
 }
 
+// Refused is what the kernel would not give for lack of privilege; the worker
+// runs without. Call it after Start.
+func (w *Worker) Refused() error { return w.thread.refused }
+
 // Done is closed when the worker has ended, for whatever reason.
 func (w *Worker) Done() <-chan struct{} { return w.done }
 

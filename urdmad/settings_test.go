@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"urdma/config"
+	"urdma/schema"
+)
+
+// effects says for each setting another value than the default, and where in a
+// urdmad it shows. Settings of devices that a test can't open show in what the
+// driver is asked for.
+var effects = map[string]struct {
+	value string
+	shows func(d *daemon) any
+}{
+	"ports[].name":          {`"other0"`, func(d *daemon) any { return d.server.Devices[0].Name }},
+	"ports[].vdev":          {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.server.Devices[0].Driver }},
+	"ports[].pci_address":   {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
+	"ports[].ipv4_address":  {`"198.18.0.2/24"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
+	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
+	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
+	"ports[].mac_address":   {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
+	"ports[].max_qp":        {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
+	"ports[].rx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
+	"ports[].tx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].TxDesc }},
+	"ports[].rx_burst_size": {`8`, func(d *daemon) any { rx, _ := d.engine.Interface(0).Bursts(); return rx }},
+	"ports[].tx_burst_size": {`8`, func(d *daemon) any { _, tx := d.engine.Interface(0).Bursts(); return tx }},
+	"ports[].transport":     {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
+	"ports[].placement":     {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
+	"transport":             {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
+	"placement":             {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
+	"eal_args":              {`{"no-huge":true}`, func(d *daemon) any { return d.cfg.EALArgs }},
+	"socket":                {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
+	"socket_group":          {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
+	"sysfs_dir":             {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
+	"stats_timer_interval":  {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
+	"death_timeout_ms":      {`500`, func(d *daemon) any { return d.engine.TRP.DeathTimeout() }},
+	"workers[].core":        {`@CORE@`, func(d *daemon) any { return d.policy().Core }},
+	"polling.spin_us":       {`7`, func(d *daemon) any { return d.policy().Spin }},
+	"polling.yield_us":      {`7`, func(d *daemon) any { return d.policy().Yield }},
+	"polling.max_sleep_us":  {`0`, func(d *daemon) any { return d.policy().Yield }},
+	"polling.slice_us":      {`100`, func(d *daemon) any { return d.policy().Slice }},
+	"polling.nice":          {`1`, func(d *daemon) any { return d.policy().Nice }},
+	"metrics_address":       {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
+	"log_level":             {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
+	"log_format":            {`"json"`, func(d *daemon) any { return fmt.Sprintf("%T", d.log.Handler()) }},
+}
+
+func mode(path string) any {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return fi.Mode()
+}
+
+// leaves are the settings that hold a value.
+func leaves() (out []string) {
+	for _, p := range schema.Properties() {
+		container := p.Path == "ports" || p.Path == "workers" || p.Path == "polling" || p.Path == "limits"
+		if !container && !strings.HasPrefix(p.Path, "$") {
+			out = append(out, p.Path)
+		}
+	}
+	return out
+}
+
+// TestEachSettingHasAnEffect: none is read and forgotten. The limits show in
+// control's copy of them.
+func TestEachSettingHasAnEffect(t *testing.T) {
+	plain := begin(t, "", "")
+	for _, path := range leaves() {
+		e := effects[path]
+		if strings.HasPrefix(path, "limits.") {
+			e.value, e.shows = "5000", func(d *daemon) any { return d.server.Limits }
+			switch path {
+			case "limits.queue_bytes":
+				e.value = "1048576"
+			case "limits.files", "limits.user_share":
+				e.value = "17"
+			}
+		}
+		if e.shows == nil {
+			t.Errorf("%s: nobody says where it shows", path)
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			d := begin(t, path, e.value)
+			if was, is := fmt.Sprint(e.shows(plain)), fmt.Sprint(e.shows(d)); was == is {
+				t.Errorf("with the default and with %s: %s", e.value, is)
+			}
+		})
+	}
+}
+
+// begin starts a urdmad with one setting that is not the default. Where the
+// machine lacks the device nothing is started.
+func begin(t *testing.T, path, value string) *daemon {
+	t.Helper()
+	dir := t.TempDir()
+	cores := config.Cores()
+	value = strings.NewReplacer("@DIR@", dir, "@SOCKET@", dir+"/memif.sock", "@CORE@", fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
+	settings := map[string]string{"socket": `"` + dir + `/urdmad.sock"`}
+	port := map[string]string{"vdev": `"loopback"`, "ipv4_address": `"198.18.0.1/24"`}
+	group, name, inside := strings.Cut(path, ".")
+	switch {
+	case path == "ports[].pci_address":
+		delete(port, "vdev")
+		port[name] = value
+	case group == "ports[]":
+		port[name] = value
+	case group == "workers[]":
+		settings["workers"] = "[" + object(map[string]string{name: value}) + "]"
+	case inside:
+		settings[group] = object(map[string]string{name: value})
+	case path != "":
+		settings[path] = value
+	}
+	settings["ports"] = "[" + object(port) + "]"
+	file := dir + "/urdma.json"
+	if err := os.WriteFile(file, []byte(object(settings)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := source{file: file}.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{source: source{file: file}, cfg: cfg, log: openLogs(cfg)}
+	if cfg.Ports[0].PCIAddress != "" {
+		return d
+	}
+	t.Cleanup(func() { _ = d.stop() })
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func object(m map[string]string) string {
+	var parts []string
+	for k, v := range m {
+		parts = append(parts, fmt.Sprintf("%q:%s", k, v))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
