@@ -31,6 +31,9 @@ func newScribbler(t testing.TB, seed uint64, local bool) *scribbler {
 	s.mine, s.open = s.a.Client.Register(1<<16, rw), s.b.Client.Register(1<<16, rw)
 	s.secret = s.b.Client.Register(1<<16, abi.AccessLocalWrite)
 	s.foreign = w.A.NewClient().Register(1<<16, rw)
+	if seed%2 == 0 {
+		record(t, w.A) // who captures is shown all of it
+	}
 	for i := range s.foreign.Bytes {
 		s.foreign.Bytes[i], s.secret.Bytes[i] = 0x5e, 0x5e
 	}

@@ -25,6 +25,9 @@ type madeUp struct {
 type shown struct {
 	next  wire.PSN // of this side
 	heard wire.PSN // the other side's next
+
+	// Where the next segment of what is being carried begins.
+	request, response uint32
 }
 
 func (m *madeUp) of(c *samehost.Conn) *shown {
@@ -61,47 +64,59 @@ func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
 	e.taps.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer})
 }
 
-// Request is samehost.Observer's.
+// Request is samehost.Observer's. A message is shown as far as it was carried,
+// so that a long one does not hold up the turn.
 func (v *taps) Request(c *samehost.Conn) {
-	s, sq := v.segmenter(c), &c.QP.SQ
+	s, sq, own := v.segmenter(c), &c.QP.SQ, v.madeUp.of(c)
 	wr := sq.At(sq.Next())
-	limit := s.Payload(wr)
-	for off := uint32(0); ; off += limit {
+	own.request = inSegments(own.request, wr.Sent, wr.Length, s.Payload(wr), func(off uint32) {
 		v.showSegment(c, wire.OpData, func(b []byte) int {
 			n, _ := s.BuildRequest(b, sq.Next(), off)
 			return n
 		})
-		if wr.Length-off <= limit {
-			return
-		}
-	}
+	})
 }
 
 // Response is samehost.Observer's.
 func (v *taps) Response(c *samehost.Conn, src []byte) {
 	from := c.Other()
-	s := v.segmenter(from)
-	limit := s.TaggedPayload()
-	for off := 0; ; off += limit {
+	s, sq, own := v.segmenter(from), &c.QP.SQ, v.madeUp.of(c)
+	wr := sq.At(sq.Next())
+	own.response = inSegments(own.response, wr.Got, wr.Length, uint32(s.TaggedPayload()), func(off uint32) {
 		v.showSegment(from, wire.OpData, func(b []byte) int {
-			return s.BuildResponse(b, c.QP, c.QP.SQ.Next(), src, uint32(off))
+			return s.BuildResponse(b, c.QP, sq.Next(), src, off)
 		})
-		if len(src)-off <= limit {
-			return
-		}
+	})
+}
+
+// inSegments calls show with the offset of each segment of a message of length
+// bytes that begins at from or later and is carried whole, and returns where the
+// next begins; 0 after the last. A Read's request is one segment that carries
+// nothing.
+func inSegments(from, carried, length, limit uint32, show func(off uint32)) (next uint32) {
+	if limit >= length {
+		show(0)
+		return 0
 	}
+	for off := from; off < length; off += limit {
+		if off+min(limit, length-off) > carried {
+			return off
+		}
+		show(off)
+	}
+	return 0
 }
 
 // Refusal is samehost.Observer's: the first segment of what was refused, and the
 // Terminate.
 func (v *taps) Refusal(c *samehost.Conn, code rdmap.Code) {
-	s := v.segmenter(c)
-	var refused []byte
-	v.showSegment(c, wire.OpData, func(b []byte) int {
-		n, _ := s.BuildRequest(b, c.QP.SQ.Next(), 0)
-		refused = append(refused, b[:n]...)
-		return n
-	})
+	s, next := v.segmenter(c), c.QP.SQ.Next()
+	refused := make([]byte, v.e.ports[c.Dev].MaxSegment())
+	n, _ := s.BuildRequest(refused, next, 0)
+	refused = refused[:n]
+	if c.QP.SQ.At(next).Sent == 0 { // else it was shown already
+		v.showSegment(c, wire.OpData, func(b []byte) int { return copy(b, refused) })
+	}
 	if message := rdmap.RefusalOf(refused, code); message != nil {
 		v.showSegment(c.Other(), wire.OpData, func(b []byte) int { return copy(b, message) })
 	}

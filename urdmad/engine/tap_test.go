@@ -17,7 +17,7 @@ import (
 
 // recorder is a tap that keeps everything.
 type recorder struct {
-	t      *testing.T
+	t      testing.TB
 	frames []seen
 	open   []int // frames that have not ended
 }
@@ -27,7 +27,7 @@ type seen struct {
 	note string
 }
 
-func record(t *testing.T, h *enginetest.Host) *recorder {
+func record(t testing.TB, h *enginetest.Host) *recorder {
 	r := &recorder{t: t}
 	h.Do(func() { h.Engine.AddTap(r) })
 	t.Cleanup(func() {
@@ -227,7 +227,7 @@ func (r *recorder) segments(ours *qp.Connection) (sides [2][]string) {
 	return sides
 }
 
-func describe(t *testing.T, segment []byte) string {
+func describe(t testing.TB, segment []byte) string {
 	var d wire.DDP
 	at, err := d.Parse(segment)
 	if err != nil {

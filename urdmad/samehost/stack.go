@@ -30,10 +30,14 @@ type Stats struct {
 // Observer is told what a wire would carry. The work request is the one at Next
 // of the queue pair's send queue.
 type Observer interface {
-	Request(c *Conn)                  // a Send, a Write, or a Read's request
-	Response(c *Conn, src []byte)     // the answer to a Read, to c
-	Refusal(c *Conn, code rdmap.Code) // a request, and why it was refused
-	End(c *Conn)                      // c's end of stream
+	// Request: the work request was carried up to its Sent; a Read was asked for.
+	Request(c *Conn)
+	// Response: the answer to a Read, which is src, came to c up to its Got.
+	Response(c *Conn, src []byte)
+	// Refusal: why the work request was refused.
+	Refusal(c *Conn, code rdmap.Code)
+	// End is c's end of stream.
+	End(c *Conn)
 }
 
 // NewStack returns a Stack without connections. answerDelay is how long the

@@ -133,10 +133,10 @@ func (c *Conn) write(wr *qp.SendWR, peer *qp.QP) outcome {
 		return outcome{}
 	}
 	peer.Stats.BytesRecv += uint64(moved)
+	c.show()
 	if wr.Sent < wr.Length {
 		return outcome{moved: moved}
 	}
-	c.show()
 	peer.WriteArrived()
 	return outcome{moved: moved, done: true}
 }
@@ -160,21 +160,30 @@ func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
 		peer.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
 		return outcome{code: rdmap.CodeCatastrophic}
 	}
-	if !ok || wr.Sent < wr.Length {
+	if !ok {
+		return outcome{}
+	}
+	if moved > 0 {
+		c.show()
+	}
+	if wr.Sent < wr.Length {
 		return outcome{moved: moved}
 	}
 	cqe, code := rdmap.Invalidate(peer, wr.Op.Invalidates, wire.STag(wr.Invalidate))
 	if code != 0 {
 		return outcome{code: code}
 	}
-	c.show()
+	if wr.Length == 0 {
+		c.show()
+	}
 	peer.MessageArrived(cqe, wr.Flags&abi.SendSolicited != 0)
 	return outcome{moved: moved, done: true}
 }
 
 func (c *Conn) read(wr *qp.SendWR, peer *qp.QP) outcome {
 	if wr.Length == 0 {
-		c.showRead(nil)
+		c.show()
+		c.showResponse(nil)
 		return outcome{done: true}
 	}
 	r := c.s.table.Regions.Lookup(wr.RKey)
@@ -194,11 +203,12 @@ func (c *Conn) read(wr *qp.SendWR, peer *qp.QP) outcome {
 		c.revoked(c.QP.SQ.Next())
 		return outcome{}
 	}
-	if wr.Got += n; wr.Got < wr.Length {
-		return outcome{moved: int(n)}
+	if wr.Got == 0 {
+		c.show()
 	}
-	c.showRead(src)
-	return outcome{moved: int(n), done: true}
+	wr.Got += n
+	c.showResponse(src)
+	return outcome{moved: int(n), done: wr.Got == wr.Length}
 }
 
 // refuse ends the connection as a Terminate would: the work request at Next fails
@@ -230,9 +240,8 @@ func (c *Conn) show() {
 	}
 }
 
-func (c *Conn) showRead(src []byte) {
+func (c *Conn) showResponse(src []byte) {
 	if o := c.s.observer; o != nil {
-		o.Request(c)
 		o.Response(c, src)
 	}
 }
