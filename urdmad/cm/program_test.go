@@ -19,18 +19,18 @@ type program struct {
 
 // end is an id of a program with what it heard.
 type end struct {
-	p         *program
-	id        *cm.ID
-	qp        *queuePair
-	events    []cm.Event
-	at        []clock.Time    // of the events
-	onEvent   func(*cm.Event) // may be nil
-	request   cm.Event        // a passive end's
-	madeAt    clock.Time
-	accepted  *cm.Param // what it was accepted with, or nil
-	rejected  bool
-	private   string // of the reject
-	destroyed bool
+	p                 *program
+	id                *cm.ID
+	qp                *queuePair
+	events            []cm.Event
+	at                []clock.Time    // of the events
+	onEvent           func(*cm.Event) // may be nil
+	request           cm.Event        // a passive end's
+	madeAt, decidedAt clock.Time
+	accepted          *cm.Param // what it was accepted with, or nil
+	rejected          bool
+	private           string // of the reject
+	destroyed         bool
 }
 
 func (h *host) newProgram() *program { return &program{h: h, ends: map[*cm.ID]*end{}} }
@@ -115,12 +115,12 @@ func (e *end) connect(to netip.AddrPort, p *cm.Param) {
 
 // accept accepts a request with a new queue pair.
 func (e *end) accept(p *cm.Param) {
-	e.qp, e.accepted = e.p.h.newQP(), p
+	e.qp, e.accepted, e.decidedAt = e.p.h.newQP(), p, e.p.h.w.now
 	e.p.h.w.must(e.p.h.m.Accept(e.id, e.qp, p))
 }
 
 func (e *end) reject(private string) {
-	e.rejected, e.private = true, private
+	e.rejected, e.private, e.decidedAt = true, private, e.p.h.w.now
 	e.p.h.w.must(e.p.h.m.Reject(e.id, []byte(private)))
 }
 

@@ -98,14 +98,23 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	for _, h := range w.hosts {
 		s.serve(h)
 	}
+	if s.rand.IntN(6) == 0 {
+		s.atSomeTime(func() { s.cut(s.hosts[s.rand.IntN(2)], clock.Time(s.rand.Int64N(int64(8*sec)))) })
+	}
 	for i := range 2 + s.rand.IntN(20) {
-		s.soon(func() { s.attempt(i) })
+		s.atSomeTime(func() { s.attempt(i) })
 	}
 	return s
 }
 
-// soon runs fn at a time of chance.
-func (s *simulation) soon(fn func()) { s.after(clock.Time(s.rand.Int64N(int64(actTime))), fn) }
+// atSomeTime runs fn at a time of chance.
+func (s *simulation) atSomeTime(fn func()) { s.after(clock.Time(s.rand.Int64N(int64(actTime))), fn) }
+
+// cut lets nothing arrive at a host for a while.
+func (s *simulation) cut(h *host, while clock.Time) {
+	h.cut = true
+	s.after(while, func() { h.cut = false })
+}
 
 // sometimes runs fn after a short time of chance, once in n times.
 func (s *simulation) sometimes(n int, limit clock.Time, fn func()) {
@@ -127,7 +136,7 @@ func (s *simulation) serve(h *host) {
 	backlog := 1 + s.rand.IntN(6)
 	v.listener = v.listen(served, backlog)
 	for range s.rand.IntN(3) {
-		s.soon(func() {
+		s.atSomeTime(func() {
 			if v.listener.destroyed {
 				return
 			}
@@ -213,10 +222,10 @@ func (s *simulation) requested(e *end) {
 		case n < 2:
 			e.reject("no, " + a.token)
 		case n < 4:
-			e.rejected = true
+			e.rejected, e.decidedAt = true, s.now
 			e.destroy()
 		case n < 5:
-			e.rejected = true
+			e.rejected, e.decidedAt = true, s.now
 			s.must(e.p.h.m.Disconnect(e.id))
 		case n < 6: // for ever undecided
 		default:
@@ -240,7 +249,9 @@ func (s *simulation) requested(e *end) {
 
 // run lets everything happen, checks it, ends everything and checks that.
 func (s *simulation) run() {
-	s.pass(actTime + 25*sec)
+	s.pass(actTime + 10*sec)
+	s.path = path{delay: ms} // from here on no peer seems to be dead
+	s.pass(20 * sec)
 	for _, a := range s.attempts {
 		s.check(a)
 	}

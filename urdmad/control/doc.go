@@ -4,8 +4,9 @@
 //
 // server.go listens, session.go reads requests and answers them, dispatch.go
 // says which handler takes which message, the others hold the handlers: device
-// and domain, memory, queue, pair, connect; inspect and view, capture. cleanup.go
-// removes everything a client leaves behind, however it went.
+// and domain, memory, queue, pair, connect; inspect and view, capture. convert.go
+// has the ABI's form of what rdma_cm says. cleanup.go removes everything a client
+// leaves behind, however it went.
 //
 // owner.go says who a client is and what it may see, limits.go what it may have,
 // account.go what it has. waiting.go bounds connections that say nothing,

@@ -147,7 +147,7 @@ func (g *gather) ask(fn func() (more bool)) error {
 	}
 }
 
-// client copies one client's objects, slice by slice. The iterator bears with
+// client copies one client's objects, slice by slice. The iterator copes with
 // objects that come and go between slices.
 func (g *gather) client(x *Session) error {
 	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.commandLine()}
