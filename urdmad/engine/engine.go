@@ -1,6 +1,7 @@
 package engine
 
 import (
+	crypto "crypto/rand"
 	"log/slog"
 	"math/rand/v2"
 
@@ -64,7 +65,7 @@ type Stats struct {
 // New returns an engine without ports.
 func New(cfg Config) *Engine {
 	if cfg.Rand == nil {
-		cfg.Rand = rand.NewPCG(rand.Uint64(), rand.Uint64())
+		cfg.Rand = unpredictable()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -80,6 +81,14 @@ func New(cfg Config) *Engine {
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
 	e.taps.e = e
 	return e
+}
+
+// unpredictable is a cryptographic source: strangers see some of its numbers
+// (sequence numbers, cookies) and must not guess others (STags).
+func unpredictable() rand.Source {
+	var seed [32]byte
+	_, _ = crypto.Read(seed[:]) // never fails (crypto/rand)
+	return rand.NewChaCha8(seed)
 }
 
 // SetHandler names who manages connections; before the first turn.

@@ -234,6 +234,26 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestSTagsAreHardToGuess: every bit of an STag is as often set as not, also while
+// there are few.
+func TestSTagsAreHardToGuess(t *testing.T) {
+	const n = 4000
+	var set [32]int
+	for seed := range uint64(n) {
+		table := NewTable(rand.NewPCG(seed, 9))
+		r := NewRegion(nil, 1, 0, 0, 1, 0, Mapping{})
+		table.Insert(r)
+		for bit := range set {
+			set[bit] += int(r.STag >> bit & 1)
+		}
+	}
+	for bit, got := range set {
+		if got < n*45/100 || got > n*55/100 {
+			t.Errorf("bit %d is set in %d of %d STags", bit, got, n)
+		}
+	}
+}
+
 func TestFallback(t *testing.T) {
 	s := space(t, 4096)
 	if err := s.Fallback(); err != nil {

@@ -147,7 +147,9 @@ func (s *Space) unmap(w *window) {
 			break
 		}
 	}
-	_ = unix.Munmap(w.bytes) // fails only for an address that is not a mapping
+	// Not here: the poll loop may be the caller, and gigabytes take milliseconds.
+	// It fails only for an address that is not a mapping.
+	go func() { _ = unix.Munmap(w.bytes) }()
 	s.giveBack()
 }
 

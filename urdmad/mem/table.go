@@ -2,61 +2,105 @@ package mem
 
 import "math/rand/v2"
 
-// Table maps STags to regions: the upper 24 bits of an STag are an index, the
-// lower 8 a key, so a stale or guessed STag seldom hits. Indices are drawn at
-// random, so one client cannot infer another's.
+// Table maps STags to regions. An STag is 32 random bits, so whoever guesses one
+// is in doubt about all of them, and a stale one seldom hits.
+//
+// The table is open-addressed with linear probing: STags are random, so their low
+// bits are as good as any hash.
 type Table struct {
-	regions []*Region
-	used    int
-	rand    *rand.Rand
+	slots []*Region // a power of two, at most half of them used
+	used  int
+	rand  *rand.Rand
 }
 
-const maxRegions = 1 << 24
+const (
+	minSlots   = 1024
+	maxRegions = 1 << 24
+	reserved   = 256 // STags below stay unused: 0 is a common mistake
+)
 
-// NewTable returns an empty table that draws STags from src.
+// NewTable returns an empty table that draws STags from src, which should be
+// hard to predict.
 func NewTable(src rand.Source) *Table {
-	return &Table{regions: make([]*Region, 1024), rand: rand.New(src)}
+	return &Table{slots: make([]*Region, minSlots), rand: rand.New(src)}
 }
 
-// Insert gives r an STag; false when all indices are in use.
+func (t *Table) mask() uint32 { return uint32(len(t.slots) - 1) }
+
+// Insert gives r an STag; false when there are as many regions as there may be.
 func (t *Table) Insert(r *Region) bool {
-	if t.used*2 >= len(t.regions) {
-		if len(t.regions) == maxRegions {
-			return false
-		}
-		t.regions = append(t.regions, make([]*Region, len(t.regions))...)
+	if t.used == maxRegions {
+		return false
 	}
-	i := t.rand.IntN(len(t.regions))
-	for i == 0 || t.regions[i] != nil { // STags below 256 stay unused: 0 is a common mistake
-		i = (i + 1) % len(t.regions)
+	if 2*(t.used+1) > len(t.slots) {
+		t.grow()
 	}
-	r.STag = STag(uint32(i)<<8 | uint32(t.rand.IntN(256)))
-	t.regions[i] = r
+	r.STag = STag(t.rand.Uint32())
+	for r.STag < reserved || t.Lookup(r.STag) != nil {
+		r.STag = STag(t.rand.Uint32())
+	}
+	t.put(r)
 	t.used++
 	return true
 }
 
+func (t *Table) put(r *Region) {
+	i := uint32(r.STag) & t.mask()
+	for t.slots[i] != nil {
+		i = (i + 1) & t.mask()
+	}
+	t.slots[i] = r
+}
+
+func (t *Table) grow() {
+	old := t.slots
+	t.slots = make([]*Region, 2*len(old))
+	for _, r := range old {
+		if r != nil {
+			t.put(r)
+		}
+	}
+}
+
+// find returns the slot of an STag; ok is false if nothing has it.
+func (t *Table) find(s STag) (i uint32, ok bool) {
+	for i = uint32(s) & t.mask(); t.slots[i] != nil; i = (i + 1) & t.mask() {
+		if t.slots[i].STag == s {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // Lookup returns the region an STag names, or nil.
 func (t *Table) Lookup(s STag) *Region {
-	i := uint32(s) >> 8
-	if i >= uint32(len(t.regions)) {
+	i, ok := t.find(s)
+	if !ok {
 		return nil
 	}
-	if r := t.regions[i]; r != nil && r.STag == s {
-		return r
-	}
-	return nil
+	return t.slots[i]
 }
 
 // Remove deregisters r: it is found no more; its pages go when the last work in
 // progress releases it.
 func (t *Table) Remove(r *Region) {
-	i := uint32(r.STag) >> 8
-	if i < uint32(len(t.regions)) && t.regions[i] == r {
-		t.regions[i] = nil
+	if i, ok := t.find(r.STag); ok && t.slots[i] == r {
+		t.clear(i)
 		t.used--
 	}
 	r.kill()
+}
+
+// clear empties slot i and moves up those behind it that probing would no longer
+// find.
+func (t *Table) clear(i uint32) {
+	for j := (i + 1) & t.mask(); t.slots[j] != nil; j = (j + 1) & t.mask() {
+		home := uint32(t.slots[j].STag) & t.mask()
+		if (j-home)&t.mask() >= (j-i)&t.mask() {
+			t.slots[i], i = t.slots[j], j
+		}
+	}
+	t.slots[i] = nil
 }
 
 // Len is the number of registered regions.

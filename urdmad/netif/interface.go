@@ -58,7 +58,8 @@ type Drop string
 // Reasons of this package beside those of package wire, which says what is wrong
 // with a header.
 const (
-	DropChecksum Drop = "checksum wrong"
+	DropChecksum    Drop = "checksum wrong"
+	DropGroupSource Drop = "ethernet: source is a group address"
 )
 
 // New returns the interface of a port's queue 0. Its first frames may come with

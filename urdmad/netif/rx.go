@@ -116,6 +116,8 @@ func (n *Interface) frame(p *port.Packet) bool {
 		return false
 	}
 	switch {
+	case f.Src.IsGroup():
+		n.Drop(DropGroupSource)
 	case f.Type == wire.EtherTypeARP:
 		n.arp(head[f.PayloadOff:])
 	case f.Type != wire.EtherTypeIPv4 || netip.AddrFrom4(f.DstIP) != n.IP():
