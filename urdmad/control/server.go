@@ -55,18 +55,17 @@ type Server struct {
 	About inspect.Daemon
 	Loop  func() inspect.Loop
 
-	mu          sync.Mutex
-	sessions    map[*Session]struct{}
-	closing     bool
-	waiting     []*Session // that have not said HELLO, the oldest first
-	accounts    accounts
-	blocked     atomic.Int32           // calls that wait for clients
-	lineReaders atomic.Int32           // command lines being read
-	changed     atomic.Pointer[Limits] // by SetLimits
-	nextID      atomic.Uint64
-	running     sync.WaitGroup
-	attached    []*Session // that have said HELLO; the engine's thread
-	captures    int        // that run; the engine's thread
+	mu       sync.Mutex
+	sessions map[*Session]struct{}
+	closing  bool
+	waiting  []*Session // that have not said HELLO, the oldest first
+	accounts accounts
+	blocked  atomic.Int32           // calls that wait for clients
+	changed  atomic.Pointer[Limits] // by SetLimits
+	nextID   atomic.Uint64
+	running  sync.WaitGroup
+	attached []*Session // that have said HELLO; the engine's thread
+	captures int        // that run; the engine's thread
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is

@@ -213,10 +213,6 @@ func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 	g.snap.Connections = append(g.snap.Connections, n)
 }
 
-func endpoint(ip [4]byte, port uint16) string {
-	return netip.AddrPortFrom(netip.AddrFrom4(ip), port).String()
-}
-
 // sortSnapshot puts objects into the order in which they were made, and counts
 // what refers to protection domains.
 func sortSnapshot(s *inspect.Snapshot) {

@@ -37,7 +37,6 @@ type cHeader struct {
 var (
 	structRE   = regexp.MustCompile(`(?s)struct urdma_abi_(\w+) \{\n(.*?)\n\};`)
 	fieldRE    = regexp.MustCompile(`^\t(?:struct )?\w+ (\w+)(?:\[\w+\])*;$`)
-	enumRE     = regexp.MustCompile(`(?s)enum urdma_abi_\w+ \{\n(.*?)\n\};`)
 	constantRE = regexp.MustCompile(`(?m)^(?:\t|#define )URDMA_ABI_(\w+) (?:= )?\S`)
 	commentRE  = regexp.MustCompile(`(?s)\s*/\*.*?\*/`)
 )
