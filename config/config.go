@@ -55,8 +55,11 @@ type Port struct {
 	Address netip.Prefix
 	// Gateway is the zero Addr where there is none.
 	Gateway netip.Addr
-	// MTU is the largest IPv4 packet in bytes.
+	// MTU is the largest IPv4 packet in bytes; 0 takes that of the network
+	// interface below.
 	MTU int
+	// RaiseMTU: where that interface's is less, raise it.
+	RaiseMTU bool
 	// MAC is "" for the device's own.
 	MAC string
 	// MaxQP is the most queue pairs at a time. RxDesc and TxDesc are

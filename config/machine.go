@@ -83,6 +83,16 @@ func (c *Config) Warnings() []string {
 	return out
 }
 
+// PortError says that a port's setting does not fit this machine.
+func (c *Config) PortError(port, setting, allowed string) error {
+	for i := range c.Ports {
+		if c.Ports[i].Name == port {
+			return c.wrong(indexPath("ports", i)+"."+setting, allowed)
+		}
+	}
+	return &Error{File: c.Source, Path: setting, Allowed: allowed}
+}
+
 // wrong describes the effective value of a setting as wrong.
 func (c *Config) wrong(path, allowed string) *Error {
 	e := &Error{File: c.Source, Path: path, Allowed: allowed}

@@ -135,7 +135,8 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		Vdev:       r.text(at + ".vdev"),
 		Address:    r.prefix(at + ".ipv4_address"),
 		Gateway:    r.addr(at + ".gateway"),
-		MTU:        r.number(at + ".mtu"),
+		MTU:        r.mtu(at+".mtu", at+".vdev"),
+		RaiseMTU:   r.text(at+".interface_mtu") == "raise",
 		MAC:        r.normal(at+".mac_address", strings.ToLower),
 		MaxQP:      r.maxQP(at + ".max_qp"),
 		RxDesc:     r.number(at + ".rx_desc_count"),
@@ -145,6 +146,21 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		Transport:  r.textOr(at+".transport", c.Transport, "transport"),
 		Placement:  r.textOr(at+".placement", c.Placement, "placement"),
 	}
+}
+
+// defaultMTU is a port's that has no network interface below it.
+const defaultMTU = 1500
+
+// mtu is 0 for that of the network interface, which nobody has asked yet.
+func (r *reader) mtu(path, vdev string) int {
+	if r.json.Get(gjsonPath(path)).Exists() {
+		return r.number(path)
+	}
+	if v, err := ParseVdev(r.json.Get(gjsonPath(vdev)).String()); err == nil && v.OnInterface() {
+		return 0
+	}
+	r.note(path, strconv.Itoa(defaultMTU), "default")
+	return defaultMTU
 }
 
 // normal reads a text that has several forms in a file and one in effect.

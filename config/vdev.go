@@ -36,6 +36,14 @@ type Vdev struct {
 	ID     uint32
 }
 
+// OnInterface tells whether the device shares a network interface of the
+// kernel's.
+func (v Vdev) OnInterface() bool {
+	driver := strings.TrimRight(v.Name, "0123456789")
+	_, driver, _ = strings.Cut(driver, "_") // net_, or in older texts eth_
+	return v.Kind == VdevDPDK && (driver == "af_packet" || driver == "af_xdp")
+}
+
 var errMemif = errors.New("memif,role=server|client,socket=PATH[,id=N]")
 
 // maxSocketPath is sun_path without its NUL (unix(7)).

@@ -14,9 +14,12 @@
 //	log.go      the EAL's log lines, for slog and for error messages
 //	vdev.go     driver defaults (jumbo rings of af_packet, …)
 //	probe.go    from a device string to a configured, started port
+//	borrowed.go the kernel's network interface below a port
+//	link.go     what a port's link is
 //	ethport.go  the port.Port of a DPDK port
 //	ethqueue.go its port.Queue: one cgo call a burst
 //	wake.go     receive interrupts
+//	setting.go  errors that name a setting
 //	shim.h, .c  the C side: one function per burst
 //
 // # Facts about libdpdk that shape this package

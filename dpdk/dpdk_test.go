@@ -166,8 +166,10 @@ func TestDeviceErrors(t *testing.T) {
 		vdev string
 		want []string
 	}{
-		{"net_af_packet0,iface=nosuch0", []string{"net_af_packet0", "DPDK said", "iface", "interface exists"}},
+		{"net_af_packet0,iface=nosuch0", []string{"net_af_packet0", `"nosuch0"`, "no such device", "interface exists"}},
 		{"net_af_packet0", []string{"iface=NAME is missing"}},
+		{"net_af_xdp0", []string{"iface=NAME is missing"}},
+		{"net_af_packet0,iface=lo,qpairs=0", []string{"net_af_packet0", "DPDK said"}},
 		{"net_nosuch0", []string{"net_nosuch0", "driver's name"}},
 		{"net_tap0,iface=aninterfacenamethatistoolong", []string{"net_tap0", "/dev/net/tun"}},
 	} {
@@ -245,7 +247,7 @@ func ranInNamespace(t *testing.T) bool {
 			t.Skipf("SKIPPED: needs the command %s", tool)
 		}
 	}
-	args := []string{"--net", "--", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.timeout", "120s"}
+	args := []string{"--net", "--mount", "--propagation", "private", "--", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.timeout", "120s"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
@@ -263,7 +265,18 @@ func ranInNamespace(t *testing.T) bool {
 
 func ip(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+	if out, err := ipTry(args...); err != nil {
 		t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func ipTry(args ...string) ([]byte, error) { return exec.Command("ip", args...).CombinedOutput() }
+
+// mountSysfs makes /sys show this network namespace; the process has a mount
+// namespace of its own.
+func mountSysfs(t *testing.T) {
+	t.Helper()
+	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"urdma/dpdk/port"
@@ -16,13 +15,18 @@ import (
 
 // ethPort is a DPDK port with one queue.
 type ethPort struct {
-	c        *C.struct_urdma_port
-	info     port.Info
-	counters port.Counters // of the link
-	queue    ethQueue
+	c     *C.struct_urdma_port
+	info  port.Info
+	link  port.LinkState
+	queue ethQueue
 
-	closed atomic.Bool
-	mu     sync.Mutex // orders Link and Stats against Close
+	software bool      // no NIC
+	ifIndex  uint32    // of the network interface below, or 0
+	borrowed *borrowed // that interface; nil: the driver is asked for the link
+	poll     linkPoll
+
+	closed bool
+	mu     sync.Mutex // orders what asks the driver against Close
 }
 
 var _ port.Port = (*ethPort)(nil)
@@ -37,19 +41,18 @@ func (p *ethPort) Queues() int { return 1 }
 func (p *ethPort) Queue(int) port.Queue { return &p.queue }
 
 // Link implements port.Port.
-func (p *ethPort) Link() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.closed.Load() && C.urdma_link(p.c.id) != 0
-}
+func (p *ethPort) Link() bool { return p.link.Up() }
+
+// Watch implements port.Port.
+func (p *ethPort) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port: our own counters and the driver's.
 func (p *ethPort) Stats() port.Stats {
-	s := p.counters.Snapshot().Add(p.queue.counters.Snapshot())
+	s := p.link.Stats().Add(p.queue.counters.Snapshot())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var c C.struct_urdma_counters
-	if p.closed.Load() || C.urdma_counters(p.c.id, &c) != 0 {
+	if p.closed || C.urdma_counters(p.c.id, &c) != 0 {
 		return s
 	}
 	s.RxDropped += uint64(c.imissed)
@@ -60,14 +63,23 @@ func (p *ethPort) Stats() port.Stats {
 
 // Close implements port.Port.
 func (p *ethPort) Close() error {
+	p.poll.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed.Swap(true) {
+	if p.closed {
 		return nil
+	}
+	p.closed = true
+	p.link.Close()
+	if p.borrowed != nil {
+		p.borrowed.unfollow()
 	}
 	p.queue.close()
 	C.urdma_port_close(p.c)
 	C.free(unsafe.Pointer(p.c))
 	p.c = nil
+	if p.borrowed != nil {
+		p.borrowed.close() // last: its changes were made before the device was
+	}
 	return nil
 }

@@ -4,7 +4,7 @@ package dpdk
 import "C"
 
 import (
-	"time"
+	"sync/atomic"
 	"unsafe"
 
 	"urdma/dpdk/port"
@@ -27,8 +27,11 @@ type ethQueue struct {
 	keptLimit int // with so many, Retain copies
 	copies    copies
 	rxBad     uint64
-	downAt    time.Time // when the link was last found down or up
-	down      bool
+	quiet     bool // nothing was received since ArmRx said armed
+
+	link   *port.LinkState // the port's
+	kernel bool            // below is a network interface, which says at once when its link is down
+	gone   atomic.Bool     // and that is no more
 }
 
 var _ port.Queue = (*ethQueue)(nil)
@@ -65,6 +68,7 @@ func (q *ethQueue) receive(pk []port.Packet) int {
 	if n == 0 {
 		return 0
 	}
+	q.quiet = false
 	bytes := 0
 	for i := range pk[:n] {
 		b := &q.burst[i]
@@ -160,43 +164,46 @@ func (q *ethQueue) Alloc(pk []port.Packet) (n int) {
 	return n
 }
 
-// Tx implements port.Queue. A driver that takes nothing because its link is down
-// would block the caller's queue for ever, so those frames are dropped.
+// Tx implements port.Queue. Without a link the frames are dropped; where that is
+// only known from time to time, once the driver takes none.
 func (q *ethQueue) Tx(pk []port.Packet) (n int) {
+	if q.kernel && !q.link.Up() {
+		return q.drop(pk)
+	}
 	for n < len(pk) {
 		part := pk[n:min(len(pk), n+maxBurst)]
-		bytes := 0
-		for i := range part {
-			q.setMbuf(i, part[i].Ref)
-			q.burst[i].len = C.uint32_t(len(part[i].Data))
-			bytes += len(part[i].Data)
-		}
-		took := int(C.urdma_tx(q.c, C.uint(len(part))))
-		for i := took; i < len(part); i++ {
-			bytes -= len(part[i].Data)
-		}
-		q.counters.TxPackets.Add(uint64(took))
-		q.counters.TxBytes.Add(uint64(bytes))
+		took := q.transmit(part)
 		n += took
 		if took < len(part) {
 			break
 		}
 	}
-	if n == 0 && len(pk) > 0 && q.isDown() {
-		q.counters.TxDropped.Add(uint64(len(pk)))
-		q.Free(pk)
-		return len(pk)
+	if n == 0 && !q.link.Up() {
+		return q.drop(pk)
 	}
 	return n
 }
 
-// isDown asks for the link's state at most every 10 ms.
-func (q *ethQueue) isDown() bool {
-	if now := time.Now(); now.Sub(q.downAt) > 10*time.Millisecond {
-		q.downAt = now
-		q.down = C.urdma_link(q.c.port) == 0
+// transmit hands over at most a burst.
+func (q *ethQueue) transmit(pk []port.Packet) int {
+	for i := range pk {
+		q.setMbuf(i, pk[i].Ref)
+		q.burst[i].len = C.uint32_t(len(pk[i].Data))
 	}
-	return q.down
+	took := int(C.urdma_tx(q.c, C.uint(len(pk))))
+	bytes := 0
+	for i := range pk[:took] {
+		bytes += len(pk[i].Data)
+	}
+	q.counters.TxPackets.Add(uint64(took))
+	q.counters.TxBytes.Add(uint64(bytes))
+	return took
+}
+
+func (q *ethQueue) drop(pk []port.Packet) int {
+	q.counters.TxDropped.Add(uint64(len(pk)))
+	q.Free(pk)
+	return len(pk)
 }
 
 // Flush implements port.Queue: DPDK drivers send at once.
@@ -204,10 +211,17 @@ func (q *ethQueue) Flush() {}
 
 // ArmRx implements port.Queue. After the interrupt is armed the queue is looked
 // at once more, because frames from before don't interrupt; what is found
-// there waits for the next Rx.
+// there waits for the next Rx. A wake-up that brought no frame may have been an
+// error of the socket's (its interface went down), which would wake for ever.
 func (q *ethQueue) ArmRx() (fd int, armed bool) {
 	if len(q.stash) > 0 {
 		return q.wake.fd, false
+	}
+	if q.gone.Load() {
+		return q.wake.never, true
+	}
+	if q.quiet {
+		q.wake.clearError()
 	}
 	q.wake.arm(q.c, true)
 	q.stash = q.stashed[:q.receive(q.stashed[:])]
@@ -215,6 +229,7 @@ func (q *ethQueue) ArmRx() (fd int, armed bool) {
 		q.wake.arm(q.c, false)
 		return q.wake.fd, false
 	}
+	q.quiet = true
 	return q.wake.fd, true
 }
 

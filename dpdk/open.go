@@ -42,7 +42,7 @@ func (s *Spec) open(log *slog.Logger) (port.Port, error) {
 	if s.native() {
 		return s.openNative(log)
 	}
-	return s.openDevice()
+	return s.openDevice(log)
 }
 
 func checkAll(specs []Spec) error {

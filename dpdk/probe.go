@@ -10,18 +10,32 @@ import "C"
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"log/slog"
 	"unsafe"
 
 	"urdma/dpdk/port"
 )
 
 // openDevice probes a DPDK device, makes sure it became a port, and starts it.
-func (s *Spec) openDevice() (port.Port, error) {
+func (s *Spec) openDevice(log *slog.Logger) (port.Port, error) {
 	d, err := s.prepare()
 	if err != nil {
 		return nil, err
 	}
+	p, err := s.openPrepared(d)
+	if err != nil {
+		d.giveBack()
+		return nil, err
+	}
+	if err := p.followLink(d.borrowed, log); err != nil {
+		return nil, errors.Join(fmt.Errorf("dpdk: port %q: %w", s.label(), err), p.Close())
+	}
+	return p, nil
+}
+
+func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()
 	eal.log.begin()
@@ -38,7 +52,9 @@ func (s *Spec) openDevice() (port.Port, error) {
 		C.free(unsafe.Pointer(p.c))
 		return nil, err
 	}
-	p.finish(s, before)
+	if err := p.finish(s, before); err != nil {
+		return nil, errors.Join(fmt.Errorf("dpdk: port %q: %w", s.label(), err), p.Close())
+	}
 	return p, nil
 }
 
@@ -61,8 +77,8 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
 	if s.PCI == "" {
 		o.software = 1
 	}
-	if d.mtuOutside {
-		o.mtu_outside = 1
+	if d.borrowed != nil {
+		o.borrowed = 1
 	}
 	if s.MAC != [6]byte{} {
 		o.want_mac = 1
@@ -90,7 +106,7 @@ func startAdvice(step string, s *Spec) string {
 }
 
 // finish fills in what is known once the port runs.
-func (p *ethPort) finish(s *Spec, before map[int]bool) {
+func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	var info C.struct_rte_eth_dev_info
 	C.rte_eth_dev_info_get(p.c.id, &info)
 	p.info = port.Info{
@@ -109,8 +125,8 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) {
 	q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
 	q.keptLimit = s.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
 	q.copies.room = q.room
-	q.wake = p.findWake(before)
-	if p.Link() {
-		p.counters.LinkUps.Add(1)
-	}
+	q.link = &p.link
+	p.ifIndex, p.software = uint32(info.if_index), s.PCI == ""
+	q.wake, err = p.findWake(before)
+	return err
 }

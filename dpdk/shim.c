@@ -83,7 +83,7 @@ static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
 {
 	int ret;
 
-	conf->rxmode.mtu = o->mtu_outside ? RTE_MIN(p->mtu, RTE_ETHER_MTU) : p->mtu;
+	conf->rxmode.mtu = o->borrowed ? RTE_MIN(p->mtu, RTE_ETHER_MTU) : p->mtu;
 	choose_offloads(p, info, conf);
 	conf->intr_conf.rxq = 1;
 	p->rx_interrupt = 1;
@@ -115,7 +115,7 @@ static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
 	int ret;
 
 	p->mtu = o->mtu;
-	if (o->mtu_outside)
+	if (o->borrowed)
 		return 0;
 	ret = rte_eth_dev_get_mtu(p->id, &now);
 	if (ret == 0 && (o->mtu == 0 || now == o->mtu)) {
@@ -137,17 +137,9 @@ static void set_address(struct urdma_port *p, const struct urdma_open *o)
 	if (!o->want_mac || memcmp(p->mac, o->mac, sizeof(p->mac)) == 0)
 		return;
 	memcpy(mac.addr_bytes, o->mac, sizeof(mac.addr_bytes));
-	if (rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
+	if (o->borrowed || rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
 		p->mac_kept = 1;
 	memcpy(p->mac, o->mac, sizeof(p->mac));
-}
-
-/* accept_frames lets multicast in, and with an address that the device doesn't
- * know about, everything. A driver that filters nothing may refuse both. */
-static void accept_frames(struct urdma_port *p)
-{
-	if (p->mac_kept || rte_eth_allmulticast_enable(p->id) != 0)
-		rte_eth_promiscuous_enable(p->id);
 }
 
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step)
@@ -179,7 +171,8 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	*step = "rte_eth_dev_start";
 	if ((ret = rte_eth_dev_start(p->id)) != 0)
 		return ret;
-	accept_frames(p);
+	if (p->mac_kept && !o->borrowed)
+		rte_eth_promiscuous_enable(p->id);
 	if (p->rx_interrupt && (urdma_interrupt_fd(&p->queue) < 0 || urdma_interrupt(&p->queue, 1) != 0))
 		p->rx_interrupt = 0;
 	if (p->rx_interrupt)

@@ -39,7 +39,7 @@ struct urdma_port {
 	uint16_t rx_interrupt; /* the driver has receive interrupts */
 	uint16_t mtu;
 	uint8_t mac[6];
-	uint8_t mac_kept; /* the driver refused the wanted address */
+	uint8_t mac_kept; /* the device has another address than the wanted one */
 	struct urdma_queue queue;
 };
 
@@ -47,7 +47,9 @@ struct urdma_port {
 struct urdma_open {
 	uint16_t id;
 	uint16_t mtu;
-	uint16_t mtu_outside; /* the interface has this MTU already; ethdev is not asked */
+	/* Below is a network interface of the kernel's, which others use too: its MTU
+	 * is large enough, its address and flags stay as they are. */
+	uint16_t borrowed;
 	uint16_t min_room;    /* bytes a pool buffer must have, if more than a frame */
 	uint16_t software;    /* no DMA: the pool need not be physically contiguous */
 	uint16_t rx_desc, tx_desc;

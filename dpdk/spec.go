@@ -19,8 +19,12 @@ type Spec struct {
 	PCI string
 	// MAC is the wanted Ethernet address; zero keeps the device's.
 	MAC [6]byte
-	// MTU is the largest IPv4 packet; 0 keeps the device's (memif: 1500).
+	// MTU is the largest IPv4 packet; 0 takes the device's or the network
+	// interface's (memif: 1500).
 	MTU int
+	// RaiseMTU raises a network interface's MTU where it is less, until the port
+	// is closed; otherwise that is an error.
+	RaiseMTU bool
 	// RxDesc and TxDesc are ring sizes; 0 means 1024. For memif the larger one
 	// is the ring's.
 	RxDesc, TxDesc int

@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // prepared is a device as it will be probed.
 type prepared struct {
-	args       string // the device string with defaults added
-	mtu        int    // 0: the device's own
-	mtuOutside bool   // the kernel interface has this MTU; ethdev is not asked for it
-	minRoom    int    // bytes a pool buffer must have
+	args     string // the device string with defaults added
+	mtu      int    // 0: the device's own
+	borrowed *borrowed
+	minRoom  int // bytes a pool buffer must have
 }
 
 // prepare adds what a driver needs for our MTU and load where the user gave
@@ -28,37 +26,32 @@ func (s *Spec) prepare() (d prepared, err error) {
 		return d, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, err)
 	}
 	switch {
-	case strings.HasPrefix(s.Vdev, "net_af_packet"):
+	case driverOf(s.Vdev) == "net_af_packet":
 		err = d.afPacket(s, args)
-	case strings.HasPrefix(s.Vdev, "net_af_xdp"):
-		err = d.afXDP(s)
+	case driverOf(s.Vdev) == "net_af_xdp":
+		err = d.afXDP(s, args)
+	}
+	if err != nil {
+		d.giveBack()
 	}
 	return d, err
 }
 
 // What a frame of a packet ring holds besides the Ethernet frame (packet(7),
-// TPACKET_V2: header, address, alignment), rounded up.
-const packetRingOverhead = 80
+// TPACKET_V2: header, address, alignment), rounded up; and the largest that
+// leaves a pool buffer, whose sizes are 16 bits, room for its own needs.
+const (
+	packetRingOverhead = 80
+	maxFrameSize       = 32768
+)
 
-// afPacket sizes the packet rings for the MTU. DPDK 22.11's af_packet says its
-// longest frame is 1,518 bytes, so ethdev refuses a larger MTU, but the driver
-// carries whatever fits a ring frame: the interface's MTU is set here instead.
+// afPacket sizes the packet rings for the MTU. DPDK's af_packet says its longest
+// frame is 1,518 bytes, so ethdev refuses a larger MTU, but the driver carries
+// whatever fits a ring frame: ethdev is not asked for the MTU.
 func (d *prepared) afPacket(s *Spec, args map[string]string) error {
-	iface := args["iface"]
-	if iface == "" {
-		return fmt.Errorf("dpdk: port %q: %s: iface=NAME is missing", s.label(), s.Vdev)
+	if err := d.borrow(s, args["iface"], maxMTU); err != nil {
+		return err
 	}
-	if now, err := interfaceMTU(iface); err == nil { // a missing interface is DPDK's to report
-		if d.mtu == 0 {
-			d.mtu = min(now, maxMTU)
-		}
-		if now < d.mtu {
-			if err := setInterfaceMTU(iface, d.mtu); err != nil {
-				return fmt.Errorf("dpdk: port %q: interface %s has MTU %d and can't get %d: %w", s.label(), iface, now, d.mtu, err)
-			}
-		}
-	}
-	d.mtuOutside = true
 	ring := [][2]string{{"framesz", "2048"}, {"blocksz", "65536"}, {"framecnt", "1024"}, {"qpairs", "1"}}
 	if d.mtu+packetRingOverhead > 2048 {
 		ring = [][2]string{{"framesz", "9728"}, {"blocksz", "77824"}, {"framecnt", "512"}, {"qpairs", "1"}}
@@ -70,8 +63,9 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 		}
 	}
 	framesz, err := strconv.Atoi(args["framesz"])
-	if err != nil || framesz < d.mtu+packetRingOverhead {
-		return fmt.Errorf("dpdk: port %q: framesz=%s is too small for MTU %d, which needs %d", s.label(), args["framesz"], d.mtu, d.mtu+packetRingOverhead)
+	if err != nil || framesz < d.mtu+packetRingOverhead || framesz > maxFrameSize {
+		return &SettingError{Port: s.label(), Setting: "vdev", Found: "framesz=" + args["framesz"],
+			Allowed: fmt.Sprintf("a framesz from %d, which MTU %d needs, to %d", d.mtu+packetRingOverhead, d.mtu, maxFrameSize)}
 	}
 	d.minRoom = framesz
 	return nil
@@ -84,48 +78,18 @@ const (
 	xdpMaxMTU  = 3500
 )
 
-func (d *prepared) afXDP(s *Spec) error {
+func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 	if s.MTU > xdpMaxMTU {
-		return fmt.Errorf("dpdk: port %q: MTU %d: af_xdp carries at most %d (a chunk is at most a page); use af_packet", s.label(), s.MTU, xdpMaxMTU)
+		return &SettingError{Port: s.label(), Setting: "mtu", Found: s.MTU,
+			Allowed: fmt.Sprintf("at most %d with af_xdp, whose chunks are at most a page; or use af_packet", xdpMaxMTU)}
 	}
 	d.minRoom = xdpMinRoom
-	return nil
-}
-
-func interfaceMTU(name string) (int, error) {
-	ifr, fd, err := interfaceRequest(name)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFMTU, ifr); err != nil {
-		return 0, err
-	}
-	return int(ifr.Uint32()), nil
-}
-
-func setInterfaceMTU(name string, mtu int) error {
-	ifr, fd, err := interfaceRequest(name)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	ifr.SetUint32(uint32(mtu))
-	return unix.IoctlIfreq(fd, unix.SIOCSIFMTU, ifr)
-}
-
-func interfaceRequest(name string) (*unix.Ifreq, int, error) {
-	ifr, err := unix.NewIfreq(name)
-	if err != nil {
-		return nil, -1, err
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	return ifr, fd, err
+	return d.borrow(s, args["iface"], xdpMaxMTU)
 }
 
 // advice says what usually helps when a device can't be had.
 func advice(device string) string {
-	driver := strings.TrimRight(strings.SplitN(device, ",", 2)[0], "0123456789")
+	driver := driverOf(device)
 	switch {
 	case driver == "net_af_packet", driver == "net_af_xdp":
 		return "check that the interface exists in this network namespace and is up, and that the process has CAP_NET_RAW and CAP_NET_ADMIN (net_af_xdp: CAP_BPF too)"
@@ -138,4 +102,14 @@ func advice(device string) string {
 	default:
 		return "check the address with dpdk-devbind.py --status, and that the device is bound to vfio-pci"
 	}
+}
+
+// driverOf is the driver's name in a device string; "eth_" is its older form.
+func driverOf(device string) string {
+	name, _, _ := strings.Cut(device, ",")
+	name = strings.TrimRight(name, "0123456789")
+	if old, ok := strings.CutPrefix(name, "eth_"); ok {
+		return "net_" + old
+	}
+	return name
 }

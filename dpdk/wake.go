@@ -4,6 +4,7 @@ package dpdk
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ import (
 //     waits.
 type wake struct {
 	fd        int
+	never     int  // an eventfd that stays silent: what to wait for when there is nothing any more
+	socket    bool // fd is a socket
 	interrupt bool // enabled and disabled through the driver
 	eventfd   bool // fd must be read to fall silent; others (tap's own file) must not be
 }
@@ -48,20 +51,32 @@ func packetSockets() map[int]bool {
 
 // findWake chooses the port's wake-up; before are the packet sockets from
 // before it was opened.
-func (p *ethPort) findWake(before map[int]bool) wake {
+func (p *ethPort) findWake(before map[int]bool) (w wake, err error) {
+	w.fd = -1
+	if w.never, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return w, fmt.Errorf("eventfd: %w", err)
+	}
 	if p.c.rx_interrupt != 0 {
-		fd := int(C.urdma_interrupt_fd(&p.c.queue))
-		what, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-		return wake{fd: fd, interrupt: true, eventfd: what == "anon_inode:[eventfd]"}
+		w.fd, w.interrupt = int(C.urdma_interrupt_fd(&p.c.queue)), true
+		what, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(w.fd))
+		w.eventfd = what == "anon_inode:[eventfd]"
+		return w, nil
 	}
 	if strings.HasPrefix(p.info.Driver, "net_af_") {
 		for fd := range packetSockets() {
 			if !before[fd] {
-				return wake{fd: fd}
+				w.fd, w.socket = fd, true
 			}
 		}
 	}
-	return wake{fd: -1}
+	return w, nil
+}
+
+// clearError takes the pending error off a socket, as reading it does.
+func (w *wake) clearError() {
+	if w.socket {
+		_, _ = unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	}
 }
 
 // arm switches the driver's interrupt, and drains its fd when switching off.
@@ -84,4 +99,7 @@ func (w *wake) arm(q *C.struct_urdma_queue, on bool) {
 	}
 }
 
-func (w *wake) close() { w.fd = -1 }
+func (w *wake) close() {
+	unix.Close(w.never)
+	w.fd, w.never = -1, -1
+}

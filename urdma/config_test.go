@@ -146,7 +146,7 @@ func testMachine(t *testing.T) machine {
 			return netip.MustParsePrefix("192.168.4.7/22")
 		}
 		return netip.Prefix{}
-	}}
+	}, mtu: func(name string) int { return map[string]int{"eth0": 1400, "ens4": 1500, "lo": 65536, "slip": 296}[name] }}
 }
 
 func TestStartingFile(t *testing.T) {
@@ -162,7 +162,15 @@ func TestStartingFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/init-loopback.json", string(text))
-	for name, says := range map[string]string{"eth9": "no such network interface", "a,b": "no name", "../x": "no name", "": "no name"} {
+	for _, name := range []string{"lo", "slip"} {
+		if err := os.Mkdir(filepath.Join(m.sys, "class/net", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err = m.startingFile([]string{"lo"}); err != nil || !strings.Contains(string(text), `"mtu": 9600`) {
+		t.Errorf("an interface of a giant MTU: %v\n%s", err, text)
+	}
+	for name, says := range map[string]string{"slip": "its MTU is 296, urdmad needs at least 576", "eth9": "no such network interface", "a,b": "no name", "../x": "no name", "": "no name"} {
 		if _, err := m.startingFile([]string{name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("--interface %q: %v", name, err)
 		}

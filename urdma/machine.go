@@ -17,10 +17,20 @@ type machine struct {
 	sys string // "/sys"
 	// address gives an interface's IPv4 address, or the zero Prefix.
 	address func(name string) netip.Prefix
+	// mtu gives an interface's MTU, or 0.
+	mtu func(name string) int
 }
 
 func thisMachine() machine {
-	return machine{sys: "/sys", address: interfaceAddress}
+	return machine{sys: "/sys", address: interfaceAddress, mtu: interfaceMTU}
+}
+
+func interfaceMTU(name string) int {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return 0
+	}
+	return i.MTU
 }
 
 func interfaceAddress(name string) netip.Prefix {
@@ -125,6 +135,12 @@ func (m machine) nicPort(n nic, index int) entries {
 	}
 }
 
+// What urdma.json allows; startingFile refuses what is not.
+const (
+	minMTU = 576
+	maxMTU = 9600
+)
+
 func (m machine) interfacePort(name string, nth, index int) (entries, error) {
 	if strings.ContainsAny(name, ",/ ") || name == "" {
 		return nil, fmt.Errorf("--interface %q: no name of a network interface that DPDK takes", name)
@@ -132,12 +148,18 @@ func (m machine) interfacePort(name string, nth, index int) (entries, error) {
 	if _, err := os.Stat(filepath.Join(m.sys, "class/net", name)); err != nil {
 		return nil, fmt.Errorf("--interface %s: this machine has no such network interface", name)
 	}
+	mtu := min(m.mtu(name), maxMTU)
+	if mtu < minMTU {
+		return nil, fmt.Errorf("--interface %s: its MTU is %d, urdmad needs at least %d", name, mtu, minMTU)
+	}
 	address, why := m.addressFor(name, index)
 	return entries{
 		{"$comment", fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth)},
 		{"vdev", fmt.Sprintf("net_af_packet%d,iface=%s", nth, name)},
 		{"$comment_ipv4_address", why},
 		{"ipv4_address", address},
+		{"$comment_mtu", fmt.Sprintf("%s has it. More than the interface has needs \"interface_mtu\": \"raise\", and every host of the network the same.", name)},
+		{"mtu", mtu},
 	}, nil
 }
 

@@ -50,6 +50,7 @@ type daemon struct {
 	reporter   *systemd.Reporter
 	metrics    *metrics.Server        // nil: no metrics_address
 	background sync.WaitGroup         // what supervise started
+	linkShown  sync.Mutex             // see showLink
 	refusal    atomic.Pointer[string] // of the last reload, for the status
 }
 
@@ -112,20 +113,55 @@ func (d *daemon) start() (err error) {
 	if err := d.listenMetrics(); err != nil {
 		return err
 	}
-	if d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger); err != nil {
+	if err := d.openPorts(); err != nil {
 		return configError{err}
 	}
 	if err := d.startEngine(); err != nil {
 		return err
 	}
 	d.sysfs = true
-	return sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports))
+	if err := sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports)); err != nil {
+		return err
+	}
+	for i, p := range d.ports {
+		p.Watch(func(up bool) { d.linkChanged(i, up) })
+		d.showLink(i) // it may have changed in between
+	}
+	return nil
+}
+
+// openPorts tells of a setting that does not fit the machine in the words of
+// the configuration.
+func (d *daemon) openPorts() (err error) {
+	d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger)
+	var wrong *dpdk.SettingError
+	if errors.As(err, &wrong) {
+		return d.cfg.PortError(wrong.Port, wrong.Setting, wrong.Allowed)
+	}
+	return err
+}
+
+// linkChanged tells programs.
+func (d *daemon) linkChanged(i int, up bool) {
+	d.showLink(i)
+	d.server.LinkChanged(i, up)
+}
+
+// showLink writes what a link is now; the lock keeps an older state from being
+// written last.
+func (d *daemon) showLink(i int) {
+	d.linkShown.Lock()
+	defer d.linkShown.Unlock()
+	name := d.cfg.Ports[i].Name
+	if err := sysfs.SetLink(d.cfg.SysfsDir, name, d.ports[i].Link()); err != nil {
+		d.log.Warn("sysfs does not show the link's change", "port", name, "error", err)
+	}
 }
 
 func specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
-		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc}
+		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)
 		}

@@ -26,7 +26,7 @@ func versionNumber(v string) (n uint32) {
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
 		info := ports[i].Info()
-		out = append(out, sysfs.Device{Name: p.Name, Firmware: version,
+		out = append(out, sysfs.Device{Name: p.Name, Firmware: version, Up: ports[i].Link(),
 			Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)})
 	}
 	return out

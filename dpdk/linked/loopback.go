@@ -103,6 +103,9 @@ func (q *loopbackQueue) DisarmRx() {}
 // Link implements port.Port: a loopback is always up.
 func (l *Loopback) Link() bool { return true }
 
+// Watch implements port.Port: nothing ever changes.
+func (l *Loopback) Watch(func(up bool)) {}
+
 // Stats implements port.Port.
 func (l *Loopback) Stats() port.Stats { return l.queue.counters.Snapshot() }
 

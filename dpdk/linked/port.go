@@ -59,9 +59,9 @@ type Port struct {
 	info port.Info
 	out  *wire
 
-	queue    queue
-	closed   bool
-	counters port.Counters // of the link
+	queue  queue
+	closed bool
+	link   port.LinkState
 }
 
 // queue is a port's one queue.
@@ -112,7 +112,7 @@ func (n *Network) newPort(o Options, name string, mac byte) *Port {
 	}
 	p.queue.port = p
 	p.queue.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)
-	p.counters.LinkUps.Add(1)
+	p.link.Set(true)
 	return p
 }
 
@@ -126,18 +126,11 @@ func (p *Port) SetPath(path Path) {
 
 // SetLink plugs or pulls the cable: both directions, frames under way included.
 func (p *Port) SetLink(up bool) {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
 	for _, end := range []*Port{p, p.out.to} {
-		if end.out.up == up {
-			continue
-		}
+		p.net.mu.Lock()
 		end.out.up = up
-		if up {
-			end.counters.LinkUps.Add(1)
-		} else {
-			end.counters.LinkDowns.Add(1)
-		}
+		p.net.mu.Unlock()
+		end.link.Set(up)
 	}
 }
 
@@ -159,21 +152,21 @@ func (p *Port) Queues() int { return 1 }
 func (p *Port) Queue(int) port.Queue { return &p.queue }
 
 // Stats implements port.Port.
-func (p *Port) Stats() port.Stats { return p.counters.Snapshot().Add(p.queue.counters.Snapshot()) }
+func (p *Port) Stats() port.Stats { return p.link.Stats().Add(p.queue.counters.Snapshot()) }
 
 // Link implements port.Port.
-func (p *Port) Link() bool {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	return p.out.up && !p.closed
-}
+func (p *Port) Link() bool { return p.link.Up() }
+
+// Watch implements port.Port.
+func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Close implements port.Port. Frames still queued are lost.
 func (p *Port) Close() error {
 	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
 	p.closed = true
 	p.queue.rx, p.queue.txq = nil, nil
+	p.net.mu.Unlock()
+	p.link.Close()
 	return nil
 }
 

@@ -12,9 +12,9 @@ import (
 type Port struct {
 	opt      Options
 	info     port.Info
-	counters port.Counters // of links and control messages
+	counters port.Counters // of control messages
 	queue    *queue
-	up       atomic.Bool
+	link     port.LinkState
 
 	// The control goroutine's.
 	epoch    atomic.Uint32
@@ -69,14 +69,20 @@ func (p *Port) Queues() int { return 1 }
 func (p *Port) Queue(int) port.Queue { return p.queue }
 
 // Link implements port.Port.
-func (p *Port) Link() bool { return p.up.Load() }
+func (p *Port) Link() bool { return p.link.Up() }
+
+// Watch implements port.Port.
+func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port.
-func (p *Port) Stats() port.Stats { return p.counters.Snapshot().Add(p.queue.counters.Snapshot()) }
+func (p *Port) Stats() port.Stats {
+	return p.counters.Snapshot().Add(p.link.Stats()).Add(p.queue.counters.Snapshot())
+}
 
 // Close implements port.Port. It tells the peer.
 func (p *Port) Close() error {
 	p.closing.Do(func() {
+		p.link.Close()
 		p.cancel()
 		if p.listener != nil {
 			p.listener.remove(p)
@@ -92,15 +98,13 @@ func (p *Port) deliver(l *link) {
 	if old := p.queue.mail.Swap(l); old != nil {
 		old.destroy() // died before the worker ever looked
 	}
-	p.up.Store(true)
-	p.counters.LinkUps.Add(1)
+	p.link.Set(true)
 	p.queue.wake()
 }
 
 // withdraw ends a link. Control goroutine.
 func (p *Port) withdraw(l *link) {
-	p.up.Store(false)
-	p.counters.LinkDowns.Add(1)
+	p.link.Set(false)
 	l.dead.Store(true)
 	if p.queue.mail.CompareAndSwap(l, nil) {
 		l.destroy()

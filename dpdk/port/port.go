@@ -80,6 +80,11 @@ type Port interface {
 	// Link reports whether frames can pass now.
 	Link() bool
 
+	// Watch has f called with Link's new answer at each change from now on until
+	// Close, in the order of the changes, from any goroutine. f must not block,
+	// nor call Watch or Close.
+	Watch(f func(up bool))
+
 	// Stats returns the counters since open, summed over the queues.
 	Stats() Stats
 

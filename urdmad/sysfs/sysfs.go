@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ type Device struct {
 	Port        personality.Port
 	Personality *personality.Personality
 	Firmware    string
+	Up          bool // the port's link
 }
 
 // mark names the file that says a tree is ours, so that Remove and Write never
@@ -49,6 +51,17 @@ func Write(dir string, devices []Device) error {
 		}
 	}
 	return put(dir, "class/infiniband_verbs/abi_version", "6")
+}
+
+// SetLink shows another state of a port's link in the tree that Write made.
+func SetLink(dir, name string, up bool) error {
+	d := Device{Name: name, Up: up}
+	for file, text := range d.link() {
+		if err := put(dir, file, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remove deletes a tree that Write made; a directory that does not exist is no
@@ -80,14 +93,12 @@ func (d *Device) files(i int) map[string]string {
 	verbs := fmt.Sprintf("class/infiniband_verbs/uverbs%d/", i)
 	guid, gid := personality.GUID(d.Port.MAC), d.Personality.GID(&d.Port)
 	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Port))
-	return map[string]string{
+	files := map[string]string{
 		ib + "node_type":              d.Personality.NodeTypeText,
 		ib + "node_guid":              groups(guid[:]),
 		ib + "sys_image_guid":         groups(guid[:]),
 		ib + "node_desc":              d.Name,
 		ib + "fw_ver":                 d.Firmware,
-		ib + "ports/1/state":          "4: ACTIVE",
-		ib + "ports/1/phys_state":     "5: LinkUp",
 		ib + "ports/1/link_layer":     d.Personality.LinkLayerText,
 		ib + "ports/1/rate":           "100 Gb/sec (4X EDR)",
 		ib + "ports/1/lid":            lid,
@@ -99,6 +110,18 @@ func (d *Device) files(i int) map[string]string {
 		verbs + "abi_version":         "1",
 		verbs + "dev":                 fmt.Sprintf("231:%d", 192+i),
 	}
+	maps.Copy(files, d.link())
+	return files
+}
+
+// link is what follows the port's link.
+func (d *Device) link() map[string]string {
+	state, physical := "1: DOWN", "3: Disabled"
+	if d.Up {
+		state, physical = "4: ACTIVE", "5: LinkUp"
+	}
+	port := "class/infiniband/" + d.Name + "/ports/1/"
+	return map[string]string{port + "state": state, port + "phys_state": physical}
 }
 
 // groups writes bytes as sysfs does GUIDs and GIDs: four digits, a colon.

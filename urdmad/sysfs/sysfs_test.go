@@ -45,6 +45,36 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestLink: the port's state follows its link.
+func TestLink(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	d := Device{Name: "urdma0", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	for _, written := range []bool{false, true} {
+		d.Up = written
+		if err := Write(dir, []Device{d}); err != nil {
+			t.Fatal(err)
+		}
+		expectState(t, dir, written)
+		if err := SetLink(dir, "urdma0", !written); err != nil {
+			t.Fatal(err)
+		}
+		expectState(t, dir, !written)
+	}
+}
+
+func expectState(t *testing.T, dir string, up bool) {
+	t.Helper()
+	want := map[string]string{"state": "1: DOWN\n", "phys_state": "3: Disabled\n"}
+	if up {
+		want = map[string]string{"state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n"}
+	}
+	for name, text := range want {
+		if b, err := os.ReadFile(filepath.Join(dir, "class/infiniband/urdma0/ports/1", name)); err != nil || string(b) != text {
+			t.Errorf("up %v: %s is %q (%v), want %q", up, name, b, err, text)
+		}
+	}
+}
+
 // TestForeign: a directory that somebody named by mistake is left alone.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()

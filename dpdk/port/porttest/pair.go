@@ -203,6 +203,32 @@ func (f *flow) settle() {
 	}
 }
 
+// Exchange sends count frames each way and checks that each arrives, intact and
+// in order.
+func Exchange(t *testing.T, p *Pair, count int) {
+	t.Helper()
+	p.takeAll(t)
+	for _, f := range []*flow{newFlow(t, p, p.A, p.B), newFlow(t, p, p.B, p.A)} {
+		for f.sent < uint64(count) {
+			f.send(1 + f.rng.IntN(16))
+			f.settle()
+		}
+	}
+}
+
+// takeAll forgets what has arrived so far.
+func (p *Pair) takeAll(t *testing.T) {
+	t.Helper()
+	p.Step()
+	for _, end := range []port.Port{p.A, p.B} {
+		var pk [32]port.Packet
+		for n := 1; n > 0; {
+			n = end.Queue(0).Rx(pk[:])
+			end.Queue(0).Free(pk[:n])
+		}
+	}
+}
+
 // Echo sends count frames through a port whose other end sends everything
 // back, and checks that each returns, intact and in order.
 func Echo(t *testing.T, p port.Port, count int, step func()) {

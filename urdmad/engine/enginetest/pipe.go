@@ -121,6 +121,9 @@ func (p *Pipe) DisarmRx() {}
 // Link is always up.
 func (p *Pipe) Link() bool { return true }
 
+// Watch has nothing to tell.
+func (p *Pipe) Watch(func(up bool)) {}
+
 // Stats counts nothing.
 func (p *Pipe) Stats() port.Stats { return port.Stats{} }
 

@@ -1,0 +1,116 @@
+package dpdk
+
+import (
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/netdev"
+)
+
+// borrowed is the kernel's network interface below a port of af_packet, af_xdp
+// or tap. Others use it too, or look after it: what a port changes on it is put
+// back, and what becomes of it decides over the port's link.
+type borrowed struct {
+	dev     *netdev.Interface
+	oldMTU  int // to be put back; 0: unchanged
+	promisc int // descriptor that keeps it promiscuous, or -1
+	stop    func()
+}
+
+// borrow finds the interface of a port and settles the MTU of both: the
+// interface's own, unless the configuration says less, or more and to raise it.
+func (d *prepared) borrow(s *Spec, iface string, limit int) error {
+	if iface == "" {
+		return fmt.Errorf("dpdk: port %q: %s: iface=NAME is missing", s.label(), s.Vdev)
+	}
+	dev, err := netdev.ByName(iface)
+	if err != nil {
+		return fmt.Errorf("dpdk: port %q: %s: %w; %s", s.label(), s.Vdev, err, advice(s.device()))
+	}
+	d.borrowed = &borrowed{dev: dev, promisc: -1}
+	now, err := dev.State()
+	switch {
+	case err != nil || now.Gone:
+		return fmt.Errorf("dpdk: port %q: network interface %s: gone again (%v)", s.label(), iface, err)
+	case d.mtu == 0 && now.MTU < minMTU:
+		return &SettingError{Port: s.label(), Setting: "vdev", Found: s.Vdev,
+			Allowed: fmt.Sprintf("a network interface with an MTU of at least %d, not %d", minMTU, now.MTU)}
+	case d.mtu == 0:
+		d.mtu = min(now.MTU, limit)
+	case d.mtu > now.MTU && !s.RaiseMTU:
+		return &SettingError{Port: s.label(), Setting: "mtu", Found: d.mtu,
+			Allowed: fmt.Sprintf("at most %d, the MTU of network interface %s, or nothing to take that; \"interface_mtu\": \"raise\" raises it while urdmad runs", now.MTU, now.Name)}
+	case d.mtu > now.MTU:
+		if err := dev.SetMTU(d.mtu); err != nil {
+			return fmt.Errorf("dpdk: port %q: %w (it has %d)", s.label(), err, now.MTU)
+		}
+		d.borrowed.oldMTU = now.MTU
+	}
+	return nil
+}
+
+// giveBack undoes what a port that did not come to be has changed.
+func (d *prepared) giveBack() {
+	if d.borrowed != nil {
+		d.borrowed.close()
+	}
+}
+
+// below takes the interface that a driver made itself, by its index.
+func below(index uint32) (*borrowed, error) {
+	dev, err := netdev.ByIndex(index)
+	if err != nil {
+		return nil, err
+	}
+	return &borrowed{dev: dev, promisc: -1}, nil
+}
+
+// receiveAll lets in frames for an address that is not the interface's.
+func (b *borrowed) receiveAll() (err error) {
+	b.promisc, err = b.dev.Promiscuous()
+	return err
+}
+
+// follow keeps link at what the interface's is and says once when it is gone.
+func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
+	b.stop, err = b.dev.Watch(func(s netdev.State) {
+		if s.Gone {
+			p.queue.gone.Store(true)
+			log.Error("the port's network interface is gone, and with it the port, until urdmad is started again", "port", p.info.Name)
+		} else if s.MTU < p.info.MTU {
+			log.Warn("the network interface's MTU is less than the port's: longer packets are lost",
+				"port", p.info.Name, "interface", s.Name, "interface_mtu", s.MTU, "mtu", p.info.MTU)
+		}
+		// The error that the link's going left behind would fail the first send.
+		p.queue.wake.clearError()
+		p.link.Set(s.Up)
+	})
+	return err
+}
+
+// unfollow returns once the link is no longer set.
+func (b *borrowed) unfollow() {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.stop = nil
+}
+
+func (b *borrowed) close() {
+	b.unfollow()
+	if b.promisc >= 0 {
+		unix.Close(b.promisc)
+	}
+	if b.oldMTU != 0 {
+		b.putBackMTU()
+	}
+	b.dev.Close()
+}
+
+// putBackMTU fails where the interface is gone, which leaves nothing to do.
+func (b *borrowed) putBackMTU() {
+	_ = b.dev.SetMTU(b.oldMTU)
+	b.oldMTU = 0
+}

@@ -1,0 +1,95 @@
+package dpdk
+
+// #include "shim.h"
+import "C"
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// followLink keeps a port's link state true: by what the kernel tells of the
+// interface below it, or by asking the driver.
+func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
+	defer p.Watch(func(up bool) {
+		if up {
+			log.Info("link up", "port", p.info.Name)
+		} else {
+			log.Warn("link down", "port", p.info.Name)
+		}
+	})
+	if b == nil && p.software && p.ifIndex != 0 { // tap has made one
+		if b, err = below(p.ifIndex); err != nil {
+			return err
+		}
+	}
+	p.borrowed = b
+	if b == nil {
+		p.askLink()
+		p.poll.begin(p)
+		return nil
+	}
+	p.queue.kernel = true
+	if p.c.mac_kept != 0 {
+		if err := b.receiveAll(); err != nil {
+			return err
+		}
+	}
+	s, err := b.dev.State()
+	if err != nil {
+		return err
+	}
+	p.link.Set(s.Up)
+	return b.follow(p, log)
+}
+
+// askLink asks the driver.
+func (p *ethPort) askLink() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.link.Set(C.urdma_link(p.c.id) != 0)
+	}
+}
+
+// linkPoll asks for the link of a port without a network interface, in a
+// goroutine: not every driver has an interrupt for it.
+type linkPoll struct {
+	stop chan struct{}
+	once sync.Once
+	done sync.WaitGroup
+}
+
+// How often: a link that is down is missed.
+const (
+	linkPollUp   = 500 * time.Millisecond
+	linkPollDown = 20 * time.Millisecond
+)
+
+func (l *linkPoll) begin(p *ethPort) {
+	l.stop = make(chan struct{})
+	l.done.Go(func() {
+		for {
+			wait := linkPollUp
+			if !p.Link() {
+				wait = linkPollDown
+			}
+			select {
+			case <-l.stop:
+				return
+			case <-time.After(wait):
+				p.askLink()
+			}
+		}
+	})
+}
+
+func (l *linkPoll) end() {
+	l.once.Do(func() {
+		if l.stop != nil {
+			close(l.stop)
+		}
+	})
+	l.done.Wait()
+}

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// kernelWires are the wires over network interfaces of the kernel.
+var kernelWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
+
+// TestLinkDownAndUp takes the link below a urdmad away and gives it back: its
+// programs get both events, urdmad shows the link and sleeps, and connections
+// work afterwards.
+func TestLinkDownAndUp(t *testing.T) {
+	need(t, "ibv_asyncwatch")
+	for _, w := range kernelWires {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			works(t, a, b)
+			watch := watchEvents(t, a)
+			for _, end := range []*lab.Node{a, b} { // down itself, and without carrier
+				setLink(t, end, "down")
+				awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+				expectLink(t, a, false)
+				sleeps(t, a)
+				setLink(t, end, "up")
+				awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE")
+				expectLink(t, a, true)
+			}
+			sleeps(t, a)
+			if err := b.WaitLink(5 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			works(t, a, b)
+			watch.Kill()
+		})
+	}
+}
+
+// TestInterfaceDeleted: its programs get the event, and urdmad stays.
+func TestInterfaceDeleted(t *testing.T) {
+	need(t, "ibv_asyncwatch")
+	for _, w := range kernelWires {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			works(t, a, b)
+			watch := watchEvents(t, a)
+			if err := a.Net.Run("ip", "link", "delete", "veth0"); err != nil {
+				t.Fatal(err)
+			}
+			awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+			for _, n := range nodes(a, b) {
+				expectLink(t, n, false)
+				sleeps(t, n)
+			}
+			if out := a.Daemon.Output(); !strings.Contains(out, "the port's network interface is gone") {
+				t.Errorf("urdmad does not say so:\n%s", out)
+			}
+			watch.Kill()
+		})
+	}
+}
+
+// TestMemifPeerLeaves: the other urdmad is the link.
+func TestMemifPeerLeaves(t *testing.T) {
+	need(t, "ibv_asyncwatch")
+	a, b := join(t, lab.Memif, nil)
+	watch := watchEvents(t, a)
+	if err := b.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+	expectLink(t, a, false)
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE")
+	expectLink(t, a, true)
+	watch.Kill()
+}
+
+// watchEvents runs Debian's own program for asynchronous events.
+func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
+	t.Helper()
+	p, err := n.Exec("stdbuf", "-oL", "ibv_asyncwatch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, p, "async event FD")
+	return p
+}
+
+func await(t *testing.T, p *lab.Process, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(p.Output(), what); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 10 s for %q, got:\n%s", what, p.Output())
+		}
+	}
+}
+
+// awaitEvents waits until an event is the last of those reported.
+func awaitEvents(t *testing.T, p *lab.Process, event string) {
+	t.Helper()
+	var last string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+		if last = lines[len(lines)-1]; strings.Contains(last, event) && strings.Contains(last, "port 1") {
+			return
+		}
+	}
+	t.Fatalf("waited 10 s for the event %q of port 1, got:\n%s", event, p.Output())
+}
+
+func setLink(t *testing.T, n *lab.Node, to string) {
+	t.Helper()
+	if err := n.Net.Run("ip", "link", "set", "veth0", to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectLink: urdma show says what ibv_devinfo does.
+func expectLink(t *testing.T, n *lab.Node, up bool) {
+	t.Helper()
+	out, err := n.Urdma("show", "port", "--json")
+	var ports []struct {
+		LinkUp bool `json:"link_up"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &ports)
+	}
+	if err != nil || len(ports) != 1 || ports[0].LinkUp != up {
+		t.Errorf("urdma show port: %v, want link_up %v:\n%s", err, up, out)
+	}
+	state := "PORT_DOWN"
+	if up {
+		state = "PORT_ACTIVE"
+	}
+	if out, err := n.Run(5*time.Second, "ibv_devinfo"); err != nil || !strings.Contains(out, state) {
+		t.Errorf("ibv_devinfo: %v, want %s:\n%s", err, state, out)
+	}
+}
+
+// sleeps: urdmad takes next to no processor time.
+func sleeps(t *testing.T, n *lab.Node) {
+	t.Helper()
+	time.Sleep(100 * time.Millisecond) // what the change itself costs
+	before, err := n.Daemon.ProcessorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const length = 500 * time.Millisecond
+	time.Sleep(length)
+	after, err := n.Daemon.ProcessorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after - before; took > length/4 {
+		t.Errorf("urdmad %s takes %v of processor time in %v with nothing to do", n.Name, took, length)
+	}
+}
+
+// TestMTULargerThanTheInterface: urdmad refuses it as an error of the
+// configuration.
+func TestMTULargerThanTheInterface(t *testing.T) {
+	a, _ := join(t, lab.AFPacket, nil)
+	if err := a.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	mtu := func(to string) {
+		if err := a.Net.Run("ip", "link", "set", "veth0", "mtu", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mtu("1400")
+	err := a.StartDaemon()
+	for _, want := range []string{"urdma.json:", "ports[0].mtu: found 1500, allowed: at most 1400, the MTU of network interface veth0", "exit status 2"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("urdmad ended with %v, want %q", err, want)
+		}
+	}
+	mtu("1500")
+	if err := a.StartDaemon(); err != nil {
+		t.Error(err)
+	}
+}
