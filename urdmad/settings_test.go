@@ -23,6 +23,7 @@ var effects = map[string]struct {
 	"ports[].ipv4_address":  {`"198.18.0.2/24"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
 	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
 	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
+	"ports[].interface_mtu": {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
 	"ports[].mac_address":   {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
 	"ports[].max_qp":        {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
 	"ports[].rx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
