@@ -146,7 +146,9 @@ func testMachine(t *testing.T) machine {
 			return netip.MustParsePrefix("192.168.4.7/22")
 		}
 		return netip.Prefix{}
-	}, mtu: func(name string) int { return map[string]int{"eth0": 1400, "ens4": 1500, "lo": 65536, "slip": 296}[name] }}
+	}, mtu: func(name string) int {
+		return map[string]int{"eth0": 1400, "ens4": 1500, "lo": 65536, "slip": 296}[name]
+	}}
 }
 
 func TestStartingFile(t *testing.T) {
