@@ -98,16 +98,24 @@ func (l *ledger) empty() bool {
 	return true
 }
 
+// account is what one client has taken, and in whose name.
+type account struct {
+	s     *Server
+	owner owner
+	user  *user
+	used  ledger
+}
+
 // take counts what the client is about to get, or refuses it and counts
 // nothing.
-func (x *Session) take(a *amounts) error {
+func (a *account) take(want *amounts) error {
 	for r := range resources {
-		if a[r] == 0 {
+		if want[r] == 0 {
 			continue
 		}
-		if err := x.takeOne(r, a[r]); err != nil {
+		if err := a.takeOne(r, want[r]); err != nil {
 			for q := range r {
-				x.giveOne(q, a[q])
+				a.giveOne(q, want[q])
 			}
 			return err
 		}
@@ -116,48 +124,48 @@ func (x *Session) take(a *amounts) error {
 }
 
 // takeOne goes from the narrowest ledger to the widest.
-func (x *Session) takeOne(r resource, n uint64) error {
-	k, l := &kinds[r], x.s.limits()
+func (a *account) takeOne(r resource, n uint64) error {
+	k, l := &kinds[r], a.s.limits()
 	var limit, total, share uint64
 	if k.each != nil {
 		limit = k.each(l)
 	}
 	if k.all != nil {
-		total = k.all(x.s)
+		total = k.all(a.s)
 	}
-	if share = total; !x.owner.admin {
+	if share = total; !a.owner.admin {
 		share = l.shareOf(total)
 	}
-	if !x.used.add(r, n, limit) {
+	if !a.used.add(r, n, limit) {
 		return k.overLimit(limit)
 	}
-	if !x.user.add(r, n, share) {
-		x.used.sub(r, n)
+	if !a.user.add(r, n, share) {
+		a.used.sub(r, n)
 		if share < total {
-			return fmt.Errorf("control: limits.user_share leaves user %d %d %s, and it has as many: %w", x.owner.uid, share, k.what, k.errno())
+			return fmt.Errorf("control: limits.user_share leaves user %d %d %s, and it has as many: %w", a.owner.uid, share, k.what, k.errno())
 		}
 		return k.exhausted(total)
 	}
-	if !x.s.accounts.all.add(r, n, total) {
-		x.used.sub(r, n)
-		x.user.sub(r, n)
+	if !a.s.accounts.all.add(r, n, total) {
+		a.used.sub(r, n)
+		a.user.sub(r, n)
 		return k.exhausted(total)
 	}
 	return nil
 }
 
 // give undoes take.
-func (x *Session) give(a *amounts) {
-	for r, n := range a {
-		x.giveOne(resource(r), n)
+func (a *account) give(had *amounts) {
+	for r, n := range had {
+		a.giveOne(resource(r), n)
 	}
 }
 
-func (x *Session) giveOne(r resource, n uint64) {
+func (a *account) giveOne(r resource, n uint64) {
 	if n > 0 {
-		x.used.sub(r, n)
-		x.user.sub(r, n)
-		x.s.accounts.all.sub(r, n)
+		a.used.sub(r, n)
+		a.user.sub(r, n)
+		a.s.accounts.all.sub(r, n)
 	}
 }
 
@@ -166,9 +174,9 @@ func (x *Session) giveOne(r resource, n uint64) {
 var clientAmounts = amounts{clients: 1, mappings: 1, descriptors: 3}
 
 // mappingBudget is a mem.Budget.
-type mappingBudget struct{ x *Session }
+type mappingBudget struct{ *account }
 
 var oneMapping = amounts{mappings: 1}
 
-func (b mappingBudget) Take() error { return b.x.take(&oneMapping) }
-func (b mappingBudget) Give()       { b.x.give(&oneMapping) }
+func (b mappingBudget) Take() error { return b.take(&oneMapping) }
+func (b mappingBudget) Give()       { b.give(&oneMapping) }

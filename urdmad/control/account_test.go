@@ -8,7 +8,8 @@ import (
 )
 
 func accountOf(s *Server, uid int, admin bool) *Session {
-	x := &Session{s: s}
+	x := new(Session)
+	x.s = s
 	x.owner.uid, x.owner.admin = uid, admin
 	x.user = s.accounts.join(uid)
 	return x

@@ -26,9 +26,9 @@ const maxUnclosed = 64
 
 // beside runs fn, which may never return, on a goroutine of its own; false if
 // too many such wait already.
-func (x *Session) beside(fn func()) bool {
-	mine, all := x.user.blocked.Add(1), x.s.blocked.Add(1)
-	done := func() { x.user.blocked.Add(-1); x.s.blocked.Add(-1) }
+func (a *account) beside(fn func()) bool {
+	mine, all := a.user.blocked.Add(1), a.s.blocked.Add(1)
+	done := func() { a.user.blocked.Add(-1); a.s.blocked.Add(-1) }
 	if mine > maxBlockedOfUser || all > maxBlocked {
 		done()
 		return false
@@ -42,9 +42,9 @@ func (x *Session) beside(fn func()) bool {
 
 // within runs fn beside the session and waits for it; false if it did not end
 // in time.
-func (x *Session) within(limit time.Duration, fn func()) bool {
+func (a *account) within(limit time.Duration, fn func()) bool {
 	ended := make(chan struct{})
-	if !x.beside(func() { defer close(ended); fn() }) {
+	if !a.beside(func() { defer close(ended); fn() }) {
 		return false
 	}
 	select {
@@ -102,13 +102,13 @@ const maxLine = 256 // bytes of a command line that are kept
 
 // readCommandLine has the client's command line read; the kernel takes it from
 // the client's pages.
-func (x *Session) readCommandLine() {
-	if x.owner.pid <= 0 {
+func (a *account) readCommandLine() {
+	if a.owner.pid <= 0 {
 		return
 	}
-	x.beside(func() {
-		line := commandLine(fmt.Sprintf("/proc/%d/cmdline", x.owner.pid))
-		x.owner.line.Store(&line)
+	a.beside(func() {
+		line := commandLine(fmt.Sprintf("/proc/%d/cmdline", a.owner.pid))
+		a.owner.line.Store(&line)
 	})
 }
 

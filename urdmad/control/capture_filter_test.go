@@ -24,8 +24,8 @@ func TestCaptureFilter(t *testing.T) {
 	at := func(ip [4]byte, port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4(ip), port) }
 	manager := connect.New(e, cm.Config{Addrs: []netip.Addr{netip.AddrFrom4(us)}, Timeout: 1, MaxDepth: 1})
 	stranger := os.Getuid() + 1
-	mine := &Session{owner: owner{uid: os.Getuid(), pid: 100}}
-	theirs := &Session{owner: owner{uid: stranger, pid: 200}}
+	mine := sessionOf(os.Getuid(), 100)
+	theirs := sessionOf(stranger, 200)
 	listener := manager.Create(theirs, nil)
 	if err := manager.Bind(listener, netip.AddrPortFrom(netip.AddrFrom4(us), 7471)); err != nil {
 		t.Fatal(err)
@@ -77,4 +77,10 @@ func TestCaptureFilter(t *testing.T) {
 			}
 		}
 	}
+}
+
+func sessionOf(uid, pid int) *Session {
+	x := new(Session)
+	x.owner.uid, x.owner.pid = uid, pid
+	return x
 }

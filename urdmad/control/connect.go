@@ -5,8 +5,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
@@ -164,21 +162,6 @@ func endingOf(holders []cm.Owner) *Session {
 		}
 	}
 	return nil
-}
-
-// hungUp asks the kernel, which knows before the session does.
-func (x *Session) hungUp() bool {
-	raw, err := x.conn.SyscallConn()
-	if err != nil {
-		return true
-	}
-	gone := true // also where the session has closed it
-	_ = raw.Control(func(fd uintptr) {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(p, 0)
-		gone = err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
-	})
-	return gone
 }
 
 func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {

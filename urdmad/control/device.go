@@ -91,7 +91,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 // kick socket.
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
-	x.space.SetBudget(mappingBudget{x})
+	x.space.SetBudget(mappingBudget{&x.account})
 	if x.bells, err = newSharedMemory("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}

@@ -103,17 +103,17 @@ func (l *Limits) shareOf(total uint64) uint64 {
 
 // roomOnPort refuses a queue pair beyond a port's max_qp, or beyond a user's
 // share of it; on the engine's thread.
-func (x *Session) roomOnPort(dev int) error {
-	d := &x.s.Devices[dev]
+func (a *account) roomOnPort(dev int) error {
+	d := &a.s.Devices[dev]
 	if d.MaxQP <= 0 {
 		return nil
 	}
 	if d.pairs >= d.MaxQP {
 		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, d.MaxQP, d.Name, syscall.ENOMEM)
 	}
-	if share := x.s.limits().shareOf(uint64(d.MaxQP)); !x.owner.admin && uint64(d.pairsOf[x.owner.uid]) >= share {
+	if share := a.s.limits().shareOf(uint64(d.MaxQP)); !a.owner.admin && uint64(d.pairsOf[a.owner.uid]) >= share {
 		return fmt.Errorf("control: limits.user_share leaves user %d %d of %s's %d queue pairs, and it has as many: %w",
-			x.owner.uid, share, d.Name, d.MaxQP, syscall.ENOMEM)
+			a.owner.uid, share, d.Name, d.MaxQP, syscall.ENOMEM)
 	}
 	return nil
 }

@@ -128,16 +128,6 @@ func cqAmounts(layout *abi.CQResponse) *amounts {
 	return &amounts{completionQueues: 1, queueBytes: uint64(layout.Bytes), mappings: 1}
 }
 
-// resized gives back what the smaller or larger ring took before.
-func (x *Session) resized(handle uint32, fresh *amounts) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := x.bills[handle]
-	fresh[completionQueues], old[completionQueues] = 1, 0
-	x.give(old)
-	x.bills[handle] = fresh
-}
-
 // moveTo moves completions not yet polled to a new ring, if they fit.
 func (q *cqObject) moveTo(mem *sharedMemory, layout *abi.CQResponse) bool {
 	old := &q.cq.Ring

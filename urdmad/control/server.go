@@ -55,17 +55,22 @@ type Server struct {
 	About inspect.Daemon
 	Loop  func() inspect.Loop
 
-	mu       sync.Mutex
-	sessions map[*Session]struct{}
-	closing  bool
-	waiting  []*Session // that have not said HELLO, the oldest first
+	connected
 	accounts accounts
 	blocked  atomic.Int32           // calls that wait for clients
 	changed  atomic.Pointer[Limits] // by SetLimits
-	nextID   atomic.Uint64
+	attached []*Session             // that have said HELLO; the engine's thread
+	captures int                    // that run; the engine's thread
+}
+
+// connected is the sessions that there are.
+type connected struct {
+	mu       sync.Mutex // guards the rest but nextID
+	sessions map[*Session]struct{}
+	closing  bool
+	waiting  []*Session // that have not said HELLO, the oldest first
 	running  sync.WaitGroup
-	attached []*Session // that have said HELLO; the engine's thread
-	captures int        // that run; the engine's thread
+	nextID   atomic.Uint64
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is

@@ -3,17 +3,14 @@ package control
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -21,37 +18,30 @@ import (
 
 // Session is one client's connection and everything it owns.
 type Session struct {
-	s      *Server
-	conn   *net.UnixConn
+	handleTable
+	messages
 	id     uint64
 	name   string
 	client *engine.Client
 	space  *mem.Space
-	owner  owner
 
 	bells    *sharedMemory
 	kick     int // our end of the kick socket, -1 none
 	ready    bool
-	greeted  bool        // clientAmounts are taken
-	asked    atomic.Bool // has made a request
-	objects  map[uint32]any
-	bills    map[uint32]*amounts // what the objects take
-	next     uint32
-	mu       sync.Mutex // guards objects, bills and next, see add
-	used     ledger
-	user     *user
+	greeted  bool          // clientAmounts are taken
+	asked    atomic.Bool   // has made a request
 	ended    bool          // cleanUp has begun; engine thread
 	over     chan struct{} // closed after cleanUp
-	received []*os.File    // descriptors of the request at hand
 	fallback bool          // oneFallback is taken
 	capture  *capture
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{s: s, conn: c, id: s.nextID.Add(1), name: "new client", kick: -1,
-		objects: map[uint32]any{}, bills: map[uint32]*amounts{}, over: make(chan struct{})}
+	x := &Session{messages: messages{conn: c}, id: s.nextID.Add(1), name: "new client", kick: -1, over: make(chan struct{})}
+	x.s, x.objects, x.bills = s, map[uint32]any{}, map[uint32]*amounts{}
 	x.owner.learn(c)
 	x.user = s.accounts.join(x.owner.uid)
+	x.closer = &x.user.closer
 	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
 	return x
 }
@@ -88,72 +78,6 @@ func (x *Session) serve() error {
 			return err
 		}
 	}
-}
-
-// receive reads one message and its descriptors, which are the session's also
-// after an error: a message of no bytes looks like the end of the connection
-// and may bring some.
-func (x *Session) receive(buf []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
-	n, oobn, flags, _, err := x.conn.ReadMsgUnix(buf, oob)
-	if oobn > 0 {
-		var bad error
-		if x.received, bad = receivedFiles(oob[:oobn]); err == nil {
-			err = bad
-		}
-	}
-	if len(x.received) > 0 && x.user.closer.stuck() {
-		return 0, fmt.Errorf("control: %d descriptors of user %d can't be closed", maxUnclosed, x.owner.uid)
-	}
-	switch {
-	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return 0, errHangUp
-	case err != nil:
-		return 0, err
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
-	}
-	return n, nil
-}
-
-func receivedFiles(oob []byte) ([]*os.File, error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("control: ancillary data: %w", err)
-	}
-	var files []*os.File
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue // not descriptors
-		}
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "from client"))
-		}
-	}
-	return files, nil
-}
-
-// takeFile returns the next descriptor of the request, whose owner the caller is
-// from now on; nil if there is none.
-func (x *Session) takeFile() *os.File {
-	if len(x.received) == 0 {
-		return nil
-	}
-	f := x.received[0]
-	x.received = x.received[1:]
-	return f
-}
-
-func (x *Session) dropReceived() {
-	for _, f := range x.received {
-		x.user.closer.close(f)
-	}
-	x.received = nil
 }
 
 // request answers one message. An error ends the session; what the client may
@@ -235,56 +159,6 @@ func (x *Session) do(fn func()) {
 	})
 	x.s.Wake()
 	<-done
-}
-
-// created is when an object was made.
-type created struct{ at clock.Time }
-
-func (c *created) setCreated(at clock.Time) { c.at = at }
-
-// add gives an object a handle that no live object of this client has; bill is
-// what was taken for it. A connection request adds one on the engine's thread at
-// any time, also while the session's goroutine looks another up: hence the lock.
-// Deletions and walks happen on the engine's thread while the session's
-// goroutine waits for them.
-func (x *Session) add(v any, bill *amounts) uint32 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for {
-		x.next++
-		if x.next == abi.NoHandle {
-			continue
-		}
-		if _, taken := x.objects[x.next]; !taken {
-			x.objects[x.next], x.bills[x.next] = v, bill
-			if c, ok := v.(interface{ setCreated(clock.Time) }); ok {
-				c.setCreated(x.s.Engine.Now())
-			}
-			return x.next
-		}
-	}
-}
-
-// remove forgets an object and gives back what it took; on the engine's thread.
-func (x *Session) remove(handle uint32) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if bill := x.bills[handle]; bill != nil {
-		x.give(bill)
-	}
-	delete(x.objects, handle)
-	delete(x.bills, handle)
-}
-
-// object finds a handle's object if it is of type T.
-func object[T any](x *Session, handle uint32) (T, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	v, ok := x.objects[handle].(T)
-	if !ok {
-		return v, syscall.ENOENT
-	}
-	return v, nil
 }
 
 // commandName is a client's name for logs, from bytes that it chose.

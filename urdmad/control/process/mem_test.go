@@ -1,4 +1,4 @@
-package control
+package process
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func TestSelfMem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := checkMem(f, c.pid, os.Getuid()); (err == nil) != c.good {
+		if err := CheckMem(f, c.pid, os.Getuid()); (err == nil) != c.good {
 			t.Errorf("%s from process %d: %v, expected it taken: %v", c.path, c.pid, err, c.good)
 		}
 		f.Close()

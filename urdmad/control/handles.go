@@ -1,0 +1,79 @@
+package control
+
+import (
+	"sync"
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/verbs/abi"
+)
+
+// handleTable is a client's objects by their handles, and what they take from
+// its account.
+type handleTable struct {
+	account
+	mu      sync.Mutex // guards the rest, see add
+	objects map[uint32]any
+	bills   map[uint32]*amounts // what the objects take
+	next    uint32
+}
+
+// created is when an object was made.
+type created struct{ at clock.Time }
+
+func (c *created) setCreated(at clock.Time) { c.at = at }
+
+// add gives an object a handle that no live object of this client has; bill is
+// what was taken for it. A connection request adds one on the engine's thread at
+// any time, also while the session's goroutine looks another up: hence the lock.
+// Deletions and walks happen on the engine's thread while the session's
+// goroutine waits for them.
+func (t *handleTable) add(v any, bill *amounts) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		t.next++
+		if t.next == abi.NoHandle {
+			continue
+		}
+		if _, taken := t.objects[t.next]; !taken {
+			t.objects[t.next], t.bills[t.next] = v, bill
+			if c, ok := v.(interface{ setCreated(clock.Time) }); ok {
+				c.setCreated(t.s.Engine.Now())
+			}
+			return t.next
+		}
+	}
+}
+
+// remove forgets an object and gives back what it took; on the engine's thread.
+func (t *handleTable) remove(handle uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bill := t.bills[handle]; bill != nil {
+		t.give(bill)
+	}
+	delete(t.objects, handle)
+	delete(t.bills, handle)
+}
+
+// resized gives back what the smaller or larger ring took before.
+func (t *handleTable) resized(handle uint32, fresh *amounts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.bills[handle]
+	fresh[completionQueues], old[completionQueues] = 1, 0
+	t.give(old)
+	t.bills[handle] = fresh
+}
+
+// object finds a handle's object if it is of type T.
+func object[T any](x *Session, handle uint32) (T, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	v, ok := x.objects[handle].(T)
+	if !ok {
+		return v, syscall.ENOENT
+	}
+	return v, nil
+}
