@@ -73,7 +73,7 @@ func (c *Conn) Failed() {
 func (c *Conn) Detach() {
 	c.Failed()
 	if c.QP != nil {
-		c.remember()
+		c.port.remember(c)
 		c.QP.Detach()
 		c.QP = nil
 	}
@@ -98,20 +98,16 @@ func (c *Conn) finish() {
 	if c.QP != nil {
 		c.QP.Flush()
 	}
-	c.report()
+	if !c.end.reported {
+		c.end.reported = true
+		c.s.handler.Closed(&c.Connection, c.end.reason)
+	}
 	if c.end.reason == qp.CloseDead {
 		c.close()
 		return
 	}
 	c.sendFin()
 	c.s.clock.Set(c.timer, c.now()+finEvery)
-}
-
-func (c *Conn) report() {
-	if !c.end.reported {
-		c.end.reported = true
-		c.s.handler.Closed(&c.Connection, c.end.reason)
-	}
 }
 
 // sendFin sends a fin, and the Terminate in front of it if there is one.

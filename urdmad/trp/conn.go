@@ -33,25 +33,31 @@ type Conn struct {
 	qp.Connection
 	LocalISN    wire.PSN
 	LocalCookie uint32
-	Stats       ConnStats
 
-	s      *Stack
-	port   *Port
-	state  connState
-	timer  *clock.Timer
-	path   netif.Path
+	s     *Stack
+	port  *Port
+	state connState
+	timer *clock.Timer
+	remote
 	rel    reliable.Conn
 	stream rdmap.Stream
 
+	passive bool // wait for the peer's first packet before Established
+	heard   bool // it has come
+	marks   marks
+	held    heldRing
+	rnr     notReady
+	end     ending
+	term    termination
+}
+
+// remote is what packets for the peer look like, and the way to it.
+type remote struct {
+	Stats ConnStats
+
+	path       netif.Path
 	extended   bool // the peer speaks the extensions (docs/WIRE.md chapter 3)
-	passive    bool // wait for the peer's first packet before Established
-	heard      bool // it has come
 	peerCookie uint32
-	marks      marks
-	held       heldRing
-	rnr        notReady
-	end        ending
-	term       termination
 }
 
 // ConnStats counts a connection's packets; reliable.Stats has the rest.
@@ -83,17 +89,17 @@ func (s *Stack) Open(dev int, lport uint16, peer netip.AddrPort) (*Conn, error) 
 func (c *Conn) Release() {
 	if c.state == connOpening {
 		c.state = connClosed
-		c.free()
+		c.port.free(c)
 	}
 }
 
 // free gives back all that the connection has of its port.
-func (c *Conn) free() {
+func (p *Port) free(c *Conn) {
 	c.s.clock.Set(c.timer, clock.Never)
 	c.dropKept()
 	c.path.Leave()
-	if number := c.Local.Port(); c.port.conns[number] == c {
-		c.port.conns[number] = nil
+	if number := c.Local.Port(); p.conns[number] == c {
+		p.conns[number] = nil
 	}
 }
 
@@ -171,7 +177,7 @@ func (c *Conn) tick() {
 	case connFin:
 		c.tickFin()
 	case connClosed:
-		c.free()
+		c.port.free(c)
 	}
 }
 

@@ -29,7 +29,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	v := c.stream.Deliver(seg)
 	c.term.placing = false
 	switch {
-	case v.Result == rdmap.NoReceive && c.mayWait():
+	case v.Result == rdmap.NoReceive && c.rnr.mayWait(c.RNRRetry, c.now()):
 		return false
 	case v.Result != rdmap.Placed:
 		c.refuse(psn, v, seg)

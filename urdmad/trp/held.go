@@ -52,7 +52,7 @@ func (c *Conn) keep(d *netif.Datagram) (netif.Held, bool) {
 	return held, ok
 }
 
-func (c *Conn) release(held *netif.Held) { c.port.If.Release(&c.held.account, held) }
+func (h *heldRing) release(n *netif.Interface, held *netif.Held) { n.Release(&h.account, held) }
 
 // deliverHeld takes up what was held, as far as it is in order now; behind a
 // message that waits for its receive it waits with it.
@@ -76,7 +76,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(current, &head)
 		if c.deliver(psn, &seg) {
-			c.release(current)
+			c.held.release(c.port.If, current)
 			return
 		}
 		c.wait(psn)
@@ -87,17 +87,17 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 
 // keptSegment is the segment of a packet that was kept; its TRP header was
 // checked when it arrived.
-func (c *Conn) keptSegment(held *netif.Held, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
-	private, data := held.Payload(wire.HeaderLen(c.extended), head)
+func (r *remote) keptSegment(held *netif.Held, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
+	private, data := held.Payload(wire.HeaderLen(r.extended), head)
 	return rdmap.Segment{Head: private, Data: data}
 }
 
 // dropKept gives back all packets that were kept: the connection is over.
 func (c *Conn) dropKept() {
 	for i := range c.held.slots {
-		c.release(&c.held.slots[i])
+		c.held.release(c.port.If, &c.held.slots[i])
 	}
 	c.held.slots = nil
-	c.release(&c.held.current)
+	c.held.release(c.port.If, &c.held.current)
 	c.dropWaiting()
 }

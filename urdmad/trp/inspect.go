@@ -50,8 +50,8 @@ func (t *Traffic) Add(u *Traffic) {
 func (s *Stack) PastTraffic(dev int) Traffic { return s.ports[dev].past }
 
 // remember keeps the counts of a connection that leaves its queue pair.
-func (c *Conn) remember() {
+func (p *Port) remember(c *Conn) {
 	if s, ok := c.Inspect(); ok {
-		c.port.past.Add(&s.Traffic)
+		p.past.Add(&s.Traffic)
 	}
 }

@@ -43,9 +43,8 @@ func (w *notReady) append(psn wire.PSN, packet netif.Held) {
 
 // mayWait reports whether a message that found no receive may wait, or wait
 // longer.
-func (c *Conn) mayWait() bool {
-	w := &c.rnr
-	return !w.waiting || c.RNRRetry >= qp.RNRForever || c.now()-w.since < rnrWait
+func (w *notReady) mayWait(retries uint8, now clock.Time) bool {
+	return !w.waiting || retries >= qp.RNRForever || now-w.since < rnrWait
 }
 
 // wait begins the wait of the message whose first segment is psn.
@@ -95,7 +94,7 @@ func (c *Conn) deliverKept() {
 		}
 		if len(w.queue) > 0 { // else delivering it ended the connection, and gave it back
 			w.queue = w.queue[1:]
-			c.release(&first.packet)
+			c.held.release(c.port.If, &first.packet)
 		}
 	}
 }
@@ -114,7 +113,7 @@ func (c *Conn) received() {
 func (c *Conn) dropWaiting() {
 	w := &c.rnr
 	for i := range w.queue {
-		c.release(&w.queue[i].packet)
+		c.held.release(c.port.If, &w.queue[i].packet)
 	}
 	w.queue, w.waiting = nil, false
 	if w.timer != nil {

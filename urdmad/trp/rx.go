@@ -82,7 +82,7 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 // covers. It reports whether the packet can be true and the connection goes on.
 func (c *Conn) acknowledged(t *wire.TRP) bool {
 	if err := c.rel.OnAck(c.now(), t.Ack, t.Credits); err != nil {
-		c.badAck()
+		c.s.badAck(c.port.If)
 		return false
 	}
 	c.hear()
@@ -129,16 +129,11 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		ack = c.rel.Acked()
 	}
 	if err := c.rel.OnSack(c.now(), ack, t.Credits, runs[:n]); err != nil {
-		c.badAck()
+		c.s.badAck(c.port.If)
 		return
 	}
 	c.hear()
 	c.advance()
-}
-
-func (c *Conn) badAck() {
-	c.s.Stats.BadAck++
-	c.port.If.Note("dropped: acknowledges what was not sent")
 }
 
 // inWindow reports whether psn is one that the peer may use now: a packet that

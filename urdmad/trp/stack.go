@@ -86,3 +86,8 @@ func (s *Stack) stray(n *netif.Interface, why string) {
 	s.Stats.StrayAddress++
 	n.Note("dropped: " + why)
 }
+
+func (s *Stack) badAck(n *netif.Interface) {
+	s.Stats.BadAck++
+	n.Note("dropped: acknowledges what was not sent")
+}

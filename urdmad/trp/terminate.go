@@ -97,7 +97,7 @@ func (c *Conn) terminated(head *wire.TRP, seg *rdmap.Segment) {
 			return
 		}
 	} else if !c.rel.Plausible(head.Ack) {
-		c.badAck()
+		c.s.badAck(c.port.If)
 		return
 	}
 	c.hear()

@@ -92,14 +92,17 @@ func (c *Conn) sendSacks() (n int) {
 		return c.sendBare(wire.OpSack, 0, runs)
 	}
 	for _, r := range runs {
-		n += c.sendPlainSack(r)
+		if frame := c.port.If.Alloc(); frame != nil {
+			c.send(frame, &wire.TRP{PSN: r.First, Ack: r.End, Op: wire.OpSack}, 0)
+			n++
+		}
 	}
 	return n + c.sendBare(wire.OpData, 0, nil) // a plain SACK has no cumulative acknowledgement
 }
 
 // room is where a frame's DDP segment goes.
-func (c *Conn) room(frame []byte) []byte {
-	return c.path.Payload(frame)[wire.HeaderLen(c.extended):]
+func (r *remote) room(frame []byte) []byte {
+	return r.path.Payload(frame)[wire.HeaderLen(r.extended):]
 }
 
 // header is the TRP header of the next packet: it carries the acknowledgement.
@@ -138,19 +141,9 @@ func (c *Conn) sendBare(op wire.TRPOp, flags uint16, runs []wire.SackRun) int {
 	return 1
 }
 
-func (c *Conn) sendPlainSack(r wire.SackRun) int {
-	frame := c.port.If.Alloc()
-	if frame == nil {
-		return 0
-	}
-	t := wire.TRP{PSN: r.First, Ack: r.End, Op: wire.OpSack}
-	c.send(frame, &t, 0)
-	return 1
-}
-
 // send completes a frame whose segment or body of n bytes is in place.
-func (c *Conn) send(frame []byte, t *wire.TRP, n int) {
-	n += t.Put(c.path.Payload(frame), c.extended)
-	c.path.Send(frame, n)
-	c.Stats.TxPackets++
+func (r *remote) send(frame []byte, t *wire.TRP, n int) {
+	n += t.Put(r.path.Payload(frame), r.extended)
+	r.path.Send(frame, n)
+	r.Stats.TxPackets++
 }
