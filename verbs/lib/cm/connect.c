@@ -10,6 +10,7 @@
 
 #include "cm.h"
 
+/* A backlog of 0 or less takes urdmad's default, as it takes the kernel's most. */
 URDMA_EXPORT int rdma_listen(struct rdma_cm_id *public, int backlog)
 {
 	struct cm_id *id = cm_id_of(public);

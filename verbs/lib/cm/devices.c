@@ -62,31 +62,45 @@ uint8_t cm_device_depth(const struct ibv_context *verbs)
 	return limit < RDMA_MAX_RESP_RES ? limit : RDMA_MAX_RESP_RES - 1;
 }
 
+/* Fills the list with the contexts that can be had: how many, or -1 and errno. A
+ * device that can't be shown (ENODEV) is left out. */
+static int open_devices(struct urdma_client *client, struct ibv_context **list)
+{
+	uint32_t count = urdma_client_devices(client);
+	int opened = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		list[opened] = urdma_device_context(client, i);
+		if (list[opened])
+			opened++;
+		else if (errno != ENODEV)
+			return -1;
+	}
+	return opened;
+}
+
 URDMA_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct urdma_client *client = urdma_client_get();
 	struct ibv_context **list;
-	uint32_t count, i;
+	int opened;
 
 	if (num_devices)
 		*num_devices = 0;
 	if (!client)
 		return NULL;
-	count = urdma_client_devices(client);
-	list = calloc(count + 1, sizeof(*list));
+	list = calloc(urdma_client_devices(client) + 1, sizeof(*list));
 	if (!list) {
 		cm_fail(ENOMEM);
 		return NULL;
 	}
-	for (i = 0; i < count; i++) {
-		list[i] = urdma_device_context(client, i);
-		if (!list[i]) {
-			free(list);
-			return NULL;
-		}
+	opened = open_devices(client, list);
+	if (opened < 0) {
+		free(list);
+		return NULL;
 	}
 	if (num_devices)
-		*num_devices = (int)count;
+		*num_devices = opened;
 	return list;
 }
 

@@ -34,7 +34,12 @@ type fakeUrdmad struct {
 
 func startUrdmad(t *testing.T) *fakeUrdmad {
 	t.Helper()
-	d := &fakeUrdmad{t: t, path: filepath.Join(t.TempDir(), "urdmad.sock"), version: abi.Version, workers: 1,
+	return startUrdmadAt(t, filepath.Join(t.TempDir(), "urdmad.sock"))
+}
+
+func startUrdmadAt(t *testing.T, path string) *fakeUrdmad {
+	t.Helper()
+	d := &fakeUrdmad{t: t, path: path, version: abi.Version, workers: 1,
 		sessions: map[*session]struct{}{}}
 	d.device = abi.Device{Addr: abi.AddrFrom4([4]byte{10, 1, 2, 3}, 0), NumCompVectors: 1, PrefixLength: 24, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000,
 		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,

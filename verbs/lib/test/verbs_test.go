@@ -1,12 +1,15 @@
 package test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,4 +112,51 @@ func TestIBNeedsAUnicastLID(t *testing.T) {
 	if err != nil || !strings.Contains(out, "no unicast LID") {
 		t.Errorf("%v, %q", err, out)
 	}
+}
+
+// TestTrust: /tmp is everybody's, so a directory there in which a group may write
+// is not believed to be its owner's.
+func TestTrust(t *testing.T) {
+	const uid = 54321 // nobody's
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to run as a user without a urdmad of its own")
+	}
+	dir := fmt.Sprintf("/tmp/urdma-%d", uid)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := startUrdmadAt(t, filepath.Join(dir, "urdmad.sock"))
+	if err := errors.Join(os.Chown(dir, uid, uid), os.Chown(d.path, uid, uid)); err != nil {
+		t.Fatal(err)
+	}
+	lib, binary := publicCopy(t, preload(t)), publicCopy(t, program(t))
+	for mode, name := range map[os.FileMode]string{0o700: "devices", 0o755: "devices", 0o770: "nobody", 0o777: "nobody"} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(binary, name)
+		c.Env = []string{"LD_PRELOAD=" + lib}
+		c.Dir = "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("mode %o, case %s: %v\n%s", mode, name, err, out)
+		}
+	}
+}
+
+// publicCopy copies a file to where every user can read it.
+func publicCopy(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "urdma-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	content, err := os.ReadFile(path)
+	to := filepath.Join(dir, filepath.Base(path))
+	if err := errors.Join(err, os.WriteFile(to, content, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }

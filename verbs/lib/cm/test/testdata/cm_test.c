@@ -125,6 +125,18 @@ static void test_no_daemon(void)
 	REFUSES(rdma_getaddrinfo("10.0.0.2", "1", NULL, &res), ENODEV);
 }
 
+/* A device that can't be shown under this transport hides no other. */
+static void test_impossible_device(void)
+{
+	struct ibv_context **list;
+	int count = 7;
+
+	fake_set_devices(3);
+	list = rdma_get_devices(&count);
+	CHECK(list && count == 1 && list[0] && !list[1]);
+	rdma_free_devices(list);
+}
+
 static void test_active(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -775,6 +787,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "no_daemon", test_no_daemon },
+	{ "impossible_device", test_impossible_device },
 	{ "active", test_active },
 	{ "event_after_destroy_qp", test_event_after_destroy_qp },
 	{ "passive", test_passive },

@@ -16,6 +16,7 @@ struct fake_id fake_ids[FAKE_IDS];
 static pthread_mutex_t one_request = PTHREAD_MUTEX_INITIALIZER;
 static struct urdma_client first;
 static bool running = true;
+static uint32_t devices = 1; /* only the first can be shown */
 static int refusals[64];
 static unsigned counts[64];
 static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
@@ -228,7 +229,8 @@ bool urdma_client_check(struct urdma_client *client)
 	return alive;
 }
 
-uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return 1; }
+uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return devices; }
+void fake_set_devices(uint32_t n) { devices = n; }
 
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t number)
 {

@@ -23,6 +23,9 @@ void fake_refuse(enum urdma_abi_type type, int error);
 /* Whether urdma_client_get finds a urdmad. */
 void fake_set_running(bool running);
 
+/* How many devices urdmad has; those after device 0 can't be shown. */
+void fake_set_devices(uint32_t n);
+
 /* Which transport device 0 shows. */
 void fake_set_transport(enum ibv_transport_type transport);
 
