@@ -92,6 +92,7 @@ struct state {
 	uint32_t major, minor; /* of every memfd */
 	bool checked[FILES];   /* since the lock was taken: fds[i] is still ours */
 	bool usable; /* page size and so on are what we were built for */
+	bool refused; /* URDMA_CONVERT=0 */
 };
 extern struct state urdma_pages_state;
 
@@ -152,6 +153,9 @@ void window_close(struct window *w);
 long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file);
 void window_cancel(const struct window *w, uint64_t addr, uint64_t len);
 void window_wake(const struct window *w, uint64_t addr, uint64_t len);
+
+/* pinned.c */
+bool pages_pinned(void); /* some page of the process is */
 
 /* reserve.c */
 bool reserve_make(void);

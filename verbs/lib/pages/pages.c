@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,7 +33,9 @@ __attribute__((constructor)) static void at_load(void)
 int urdma_pages_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *wish = getenv("URDMA_CONVERT");
 	urdma_pages_state.usable = sysconf(_SC_PAGESIZE) == (long)PAGE;
+	urdma_pages_state.refused = wish && strcmp(wish, "0") == 0;
 	return pthread_once(&once, pages_fork_setup);
 }
 
@@ -149,6 +153,10 @@ static const char *refuse(struct request *q)
 		return "an address above 2^47";
 	if (q->why || !q->to_convert)
 		return q->why;
+	if (urdma_pages_state.refused)
+		return "URDMA_CONVERT=0";
+	if (pages_pinned())
+		return "pinned pages in the process (io_uring's buffers?)";
 	if (q->window.kind == WINDOW_NONE)
 		return "threads, and no userfaultfd";
 	if (edges_in_doubt(q))

@@ -183,6 +183,7 @@ func TestForkCausality(t *testing.T)            { torture(t, "fork_causality", 3
 func TestForkCausalityOfEdges(t *testing.T)     { torture(t, "fork_causality_edges", 300) }
 func TestForkWithoutDescriptors(t *testing.T)   { torture(t, "fork_descriptors", 0) }
 func TestPeerProcess(t *testing.T)              { torture(t, "peer", 0) }
+func TestPinned(t *testing.T)                   { torture(t, "pinned", 0) }
 func TestRefused(t *testing.T)                  { torture(t, "refused", 0) }
 func TestInterposedCalls(t *testing.T)          { torture(t, "interposed", 0) }
 func TestReusedAddress(t *testing.T)            { torture(t, "reuse", 0) }

@@ -12,6 +12,7 @@ struct release {
 	const struct window *w;
 	bool keep_count; /* the registrations go on, over nothing */
 	bool failed;
+	bool asked, pinned; /* once for all: pages of the process are pinned */
 };
 
 /* A page may go where nobody else can be harmed while it does. */
@@ -19,6 +20,14 @@ static bool may_swap(const struct window *w, uint32_t entry)
 {
 	return w->kind == WINDOW_ALONE || w->kind == WINDOW_FULL ||
 	       (w->kind == WINDOW_USER_ONLY && !(entry & P_PARTIAL));
+}
+
+static bool any_pinned(struct release *x)
+{
+	if (!x->asked)
+		x->pinned = pages_pinned();
+	x->asked = true;
+	return x->pinned;
 }
 
 static void forget(struct block *b, unsigned from, unsigned to)
@@ -67,7 +76,7 @@ static void give_back(struct walk *k, struct block *b, unsigned from,
 	uint32_t flags = b->page[from];
 	if (!wanted(x, flags))
 		return;
-	if (r.fd < 0 || !may_swap(x->w, flags) ||
+	if (r.fd < 0 || !may_swap(x->w, flags) || any_pinned(x) ||
 	    swap_out(x->w, &r, v->prot, flags & P_SHADOW, NULL) != 0) {
 		x->failed = true;
 		return;

@@ -79,17 +79,30 @@ func (r *real) stop() {
 	}
 }
 
-func (r *real) run(t *testing.T, argv ...string) {
+func (r *real) run(t *testing.T, env []string, argv ...string) (said string) {
 	t.Helper()
 	c := exec.Command(argv[0], argv[1:]...)
-	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket,
+	c.Env = append(append(os.Environ(), env...), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket,
 		fmt.Sprintf("URDMAD_PID=%d", r.cmd.Process.Pid))
 	guard := time.AfterFunc(30*time.Second, func() { c.Process.Kill() })
 	defer guard.Stop()
-	if out, err := c.CombinedOutput(); err != nil {
+	out, err := c.CombinedOutput()
+	if err != nil {
 		r.stop()
 		t.Fatalf("%v\n%s\nurdmad said:\n%s", err, out, r.said.String())
 	}
+	return string(out)
+}
+
+func slotsProgram(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "slots")
+	sources, _ := filepath.Glob("testdata/slots/*.c")
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
+	if out, err := exec.Command("gcc", append(args, "-lrdmacm", "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
 }
 
 // TestSlots runs a program on a real urdmad that looks at when slots of its
@@ -98,12 +111,7 @@ func TestSlots(t *testing.T) {
 	if path, _ := urdmadBinary(); path != "" {
 		t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
 	}
-	binary := filepath.Join(t.TempDir(), "slots")
-	sources, _ := filepath.Glob("testdata/slots/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
-	if out, err := exec.Command("gcc", append(args, "-lrdmacm", "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	binary := slotsProgram(t)
 	names, err := exec.Command(binary).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -116,9 +124,19 @@ func TestSlots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range rounds {
 				r := startReal(t)
-				r.run(t, binary, name)
+				r.run(t, nil, binary, name)
 				r.stop()
 			}
 		})
+	}
+	t.Run("conversion off", func(t *testing.T) { conversionOff(t, binary) })
+}
+
+// conversionOff: every region takes the fallback path then, and all is as right
+// as it is slow.
+func conversionOff(t *testing.T, binary string) {
+	said := startReal(t).run(t, []string{"URDMA_CONVERT=0", "URDMA_LOG=1"}, binary, "forks_edges")
+	if !strings.Contains(said, "takes the fallback path: URDMA_CONVERT=0") {
+		t.Errorf("not said: %s", said)
 	}
 }

@@ -121,11 +121,28 @@ static void descriptors_closed(void)
 	CHECK(close(fd) == 0, "close");
 }
 
+/* As the program's environment has it when the library is loaded. */
+static void switched_off(void)
+{
+	unsigned char *p = anon(2 * PAGE);
+	setenv("URDMA_CONVERT", "0", 1);
+	urdma_pages_init();
+	struct urdma_region r = must_register(p, 2 * PAGE);
+	CHECK(r.path == URDMA_PATH_FALLBACK && strstr(r.why, "URDMA_CONVERT"),
+	      "converted");
+	must_deregister(&r);
+	setenv("URDMA_CONVERT", "1", 1);
+	urdma_pages_init();
+	r = must_share(p, 2 * PAGE);
+	must_deregister(&r);
+}
+
 int test_conditions(void)
 {
 	huge_pages();
 	locked();
 	not_inherited();
+	switched_off();
 	CHECK(converted() == 0, "pages left");
 	descriptors_closed();
 	return 0;

@@ -142,7 +142,7 @@ static const struct {
 	{ "fork_advice", test_fork_advice },
 	{ "fork_descriptors", test_fork_descriptors }, { "fork_large", test_fork_large },
 	{ "rounds", test_rounds }, { "scatter", test_scatter },
-	{ "peer", test_peer }, { "refused", test_refused },
+	{ "pinned", test_pinned }, { "peer", test_peer }, { "refused", test_refused },
 	{ "interposed", test_interposed }, { "reuse", test_reuse },
 	{ "brk", test_brk }, { "static", test_static },
 	{ "fork_together", test_fork_together },

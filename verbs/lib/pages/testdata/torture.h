@@ -69,6 +69,7 @@ int test_fork_large(void);
 int test_rounds(void);
 int test_scatter(void);
 int test_peer(void);
+int test_pinned(void);
 int test_refused(void);
 int test_interposed(void);
 int test_reuse(void);
