@@ -26,8 +26,7 @@ type shown struct {
 	next  wire.PSN // of this side
 	heard wire.PSN // the other side's next
 
-	// Where the next segment of what is being carried begins.
-	request, response uint32
+	request uint32 // where the next segment of what is being carried begins
 }
 
 func (m *madeUp) of(c *samehost.Conn) *shown {
@@ -69,42 +68,37 @@ func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
 func (v *taps) Request(c *samehost.Conn) {
 	s, sq, own := v.segmenter(c), &c.QP.SQ, v.madeUp.of(c)
 	wr := sq.At(sq.Next())
-	own.request = inSegments(own.request, wr.Sent, wr.Length, s.Payload(wr), func(off uint32) {
+	limit := s.Payload(wr)
+	for off := own.request; ; {
+		n := wr.Run(off, limit)
+		if !wr.IsRead() && off+n > wr.Sent {
+			own.request = off
+			return
+		}
 		v.showSegment(c, wire.OpData, func(b []byte) int {
 			n, _ := s.BuildRequest(b, sq.Next(), off)
 			return n
 		})
-	})
+		if off += n; off == wr.Length {
+			own.request = 0
+			return
+		}
+	}
 }
 
-// Response is samehost.Observer's.
+// Response is samehost.Observer's. A segment ends where what was carried in a
+// turn does.
 func (v *taps) Response(c *samehost.Conn, src []byte) {
 	from := c.Other()
-	s, sq, own := v.segmenter(from), &c.QP.SQ, v.madeUp.of(c)
-	wr := sq.At(sq.Next())
-	own.response = inSegments(own.response, wr.Got, wr.Length, uint32(s.TaggedPayload()), func(off uint32) {
+	s, sq := v.segmenter(from), &c.QP.SQ
+	off := sq.At(sq.Next()).Got - uint32(len(src))
+	for first := true; first || len(src) > 0; first = false {
+		n := min(len(src), s.TaggedPayload())
 		v.showSegment(from, wire.OpData, func(b []byte) int {
-			return s.BuildResponse(b, c.QP, sq.Next(), src, off)
+			return rdmap.BuildResponse(b, c.QP, sq.Next(), off, src[:n])
 		})
-	})
-}
-
-// inSegments calls show with the offset of each segment of a message of length
-// bytes that begins at from or later and is carried whole, and returns where the
-// next begins; 0 after the last. A Read's request is one segment that carries
-// nothing.
-func inSegments(from, carried, length, limit uint32, show func(off uint32)) (next uint32) {
-	if limit >= length {
-		show(0)
-		return 0
+		off, src = off+uint32(n), src[n:]
 	}
-	for off := from; off < length; off += limit {
-		if off+min(limit, length-off) > carried {
-			return off
-		}
-		show(off)
-	}
-	return 0
 }
 
 // Refusal is samehost.Observer's: the first segment of what was refused, and the

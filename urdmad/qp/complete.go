@@ -6,6 +6,7 @@ import "urdma/verbs/abi"
 // at most that are done as far as the carrier goes.
 func (q *QP) Acknowledge(mark uint64) {
 	q.acked = mark
+	q.SQ.stagesAcked(mark)
 	q.completeSends()
 }
 

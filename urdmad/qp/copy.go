@@ -10,11 +10,15 @@ import "urdma/urdmad/mem"
 // the work request was deregistered.
 func (q *QP) Gather(dst []byte, i, off uint32) bool {
 	wr := q.SQ.At(i)
-	if wr.nsge == 0 || wr.src != nil {
+	if wr.nsge == 0 {
 		copy(dst, wr.src[min(off, uint32(len(wr.src))):])
 		return true
 	}
 	list := q.SQ.list(i)
+	if wr.stage != nil {
+		copy(dst, wr.stage.Bytes(off))
+		return !anyDead(list)
+	}
 	for j := range list {
 		s := &list[j]
 		if off >= s.n {
@@ -33,14 +37,28 @@ func (q *QP) Gather(dst []byte, i, off uint32) bool {
 	return true
 }
 
+func anyDead(list []element) bool {
+	for i := range list {
+		if list[i].region.Dead() {
+			return true
+		}
+	}
+	return false
+}
+
 // Part returns the longest run of work request i's source at off, at most limit
-// bytes. ok is false if that memory was deregistered.
+// bytes; none if it is still being staged. ok is false if that memory was
+// deregistered.
 func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	wr := q.SQ.At(i)
 	if wr.src != nil {
 		return wr.src[off:min(wr.Length, off+limit)], true
 	}
 	list := q.SQ.list(i)
+	if wr.stage != nil {
+		b := wr.stage.Bytes(off)
+		return b[:min(uint32(len(b)), limit)], !anyDead(list)
+	}
 	for j := range list {
 		if s := &list[j]; off < s.n {
 			if s.region.Dead() {

@@ -1,6 +1,8 @@
 package qp
 
 import (
+	"errors"
+
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -57,54 +59,13 @@ func (t *Table) Settle() int {
 	return len(ended)
 }
 
-// staging marks a work request as waiting for its source; landed takes the bytes,
-// unless the work request has gone meanwhile.
-func (q *QP) staging(wr *SendWR) (landed func(buf []byte)) {
-	wr.State = SendStaging
-	q.SQ.staged++
-	wr.stage = q.SQ.staged
-	stage := wr.stage
-	return func(buf []byte) {
-		if wr.State == SendStaging && wr.stage == stage {
-			wr.src, wr.State = buf, SendQueued
-			q.t.Ready(q)
-		}
+// readMemory reads len(buf) bytes at va of r and calls then on the worker's thread. A
+// region that was deregistered is read no more.
+func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
+	if r.Dead() {
+		q.t.ended.Put(endedJob{q, then, errRevoked})
+		return
 	}
-}
-
-// stageSend reads a work request's source into private memory; until then the
-// send queue waits here, because sends keep their order.
-func (q *QP) stageSend(i uint32, wr *SendWR) {
-	landed := q.staging(wr)
-	buf := make([]byte, wr.Length)
-	off := uint32(0)
-	left := wr.nsge
-	for j := range q.SQ.list(i) {
-		s := &q.SQ.list(i)[j]
-		part := buf[off : off+s.n]
-		off += s.n
-		q.submit(s.region.Space, false, s.region.ClientAddr(s.va), part, func() {
-			if left--; left == 0 {
-				landed(buf)
-			}
-		})
-	}
-}
-
-// StageSource reads the peer's source of a Read between two queue pairs of this
-// urdmad into the work request.
-func (q *QP) StageSource(wr *SendWR, r *mem.Region) {
-	landed := q.staging(wr)
-	buf := make([]byte, wr.Length)
-	q.FetchRemote(r, wr.RemoteAddr, buf, func() { landed(buf) })
-}
-
-// Staged is the source of a Read that StageSource read, or nil.
-func (wr *SendWR) Staged() []byte { return wr.src }
-
-// FetchRemote reads len(buf) bytes at va of r, which is on the fallback path,
-// and calls then on the worker's thread.
-func (q *QP) FetchRemote(r *mem.Region, va uint64, buf []byte, then func()) {
 	r.Hold()
 	q.submit(r.Space, false, r.ClientAddr(va), buf, func() {
 		r.Release()
@@ -112,13 +73,20 @@ func (q *QP) FetchRemote(r *mem.Region, va uint64, buf []byte, then func()) {
 	})
 }
 
-// storeFallback writes src to a region of the queue pair's client. If the region
-// was deregistered meanwhile, nothing is written and the queue pair fails.
+var errRevoked = errors.New("qp: the memory was deregistered")
+
+// Backlogged reports whether so much waits to be written to the client's memory
+// that nothing more should come; its pages may block for ever.
+func (q *QP) Backlogged() bool { return q.Client.unwritten >= MaxUnwritten }
+
+// storeFallback writes src to a region of the queue pair's client.
 func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
 	q.jobs.issued++
 	buf := append([]byte(nil), src...)
+	q.Client.unwritten += len(buf)
 	q.submit(r.Space, true, r.ClientAddr(va), buf, func() {
 		q.jobs.done++
+		q.Client.unwritten -= len(buf)
 		q.releaseDeferred()
 	})
 }

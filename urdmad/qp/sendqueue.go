@@ -10,10 +10,9 @@ import (
 type SendState uint8
 
 const (
-	SendQueued  SendState = iota // not all of it handed to the carrier
-	SendStaging                  // waits for the fallback path to read its source
-	SendSent                     // all of it was handed to the carrier once
-	SendFailed                   // found wrong: completes with its status when it is the oldest
+	SendQueued SendState = iota // not all of it handed to the carrier
+	SendSent                    // all of it was handed to the carrier once
+	SendFailed                  // found wrong: completes with its status when it is the oldest
 )
 
 // SendWR is urdmad's private copy of a send work request.
@@ -36,8 +35,8 @@ type SendWR struct {
 	status     uint32
 	vendor     uint32
 	nsge       int
-	src        []byte // inline data or staged bytes; else nil and nsge counts
-	stage      uint64 // which staging fills src
+	src        []byte // inline data; else nil
+	stage      *Stage // source on the fallback path; else nil
 	asyncUntil uint64 // Read: completes once jobs.done reached this
 }
 
@@ -68,7 +67,7 @@ type SendQueue struct {
 	readMSN    uint32 // of the next Read
 	reads      int    // Reads begun and not answered
 	maxReads   int    // of them at a time, agreed on with the peer
-	staged     uint64 // counts stagings
+	stages     int    // work requests with a stage
 	more       bool   // the client has posted more than was fetched
 	failed     bool   // from a send on, which the ring names, all complete with an entry
 }
@@ -117,6 +116,17 @@ func (s *SendQueue) Holds(i uint32) bool { return i-s.head < s.tail-s.head }
 // Index is the index of the outstanding work request in a slot.
 func (s *SendQueue) Index(slot uint32) uint32 { return s.head + (slot-s.head)&s.mask }
 
+// Moved says that the carrier was handed n bytes more of the work request at Next,
+// the last of them with a mark.
+func (s *SendQueue) Moved(n uint32, mark uint64) {
+	wr := s.At(s.next)
+	wr.Mark = mark
+	wr.Sent += n
+	if wr.stage != nil {
+		wr.stage.Sent(wr.Sent, mark)
+	}
+}
+
 // Advance says that the work request at Next was handed to the carrier whole.
 func (s *SendQueue) Advance() {
 	s.At(s.next).State = SendSent
@@ -131,6 +141,9 @@ func (s *SendQueue) Ready() bool {
 	}
 	wr := s.At(s.next)
 	if wr.State != SendQueued {
+		return false
+	}
+	if !wr.IsRead() && !wr.Here(wr.Sent) {
 		return false
 	}
 	if wr.Started {
@@ -172,6 +185,7 @@ func (s *SendQueue) release(i uint32) {
 		list[j] = element{}
 	}
 	wr := s.At(i)
+	s.dropStage(wr)
 	wr.nsge, wr.src = 0, nil
 }
 

@@ -44,6 +44,10 @@ type Client struct {
 	// Fault is called once, on the worker's thread, when the client's memory
 	// could not be touched; the owner then removes the client.
 	Fault func(err error)
+
+	staged    int   // bytes, see Stage
+	wantStage []*QP // queue pairs that wait for some of those
+	unwritten int   // bytes that wait to be written on the fallback path
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair

@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
 	"urdma/wire"
 )
 
@@ -9,7 +10,8 @@ import (
 // (RFC 5040 section 5.2).
 type answer struct {
 	region *mem.Region // held; nil for a Read of 0 bytes
-	src    []byte      // nil until staged
+	src    []byte      // shared memory; nil on the fallback path
+	stage  *qp.Stage   // there; else nil
 	sent   uint32
 	mark   uint64
 	msn    wire.MSN
@@ -37,7 +39,20 @@ func (a *answers) open() int           { return int(a.tail - a.head) }
 func (a *answers) full() bool          { return a.open() >= a.limit }
 func (a *answers) next() *answer       { return a.at(a.now) }
 func (a *answers) nextSlot() uint32    { return a.now & uint32(len(a.ring)-1) }
-func (a *answers) ready() bool         { return a.now != a.tail && a.at(a.now).src != nil }
+
+// ready reports whether the next answer has a segment to send, and sees to it
+// that it has one soon.
+func (a *answers) ready() bool {
+	if a.now == a.tail {
+		return false
+	}
+	v := a.at(a.now)
+	if v.stage == nil || v.stage.Has(v.sent) {
+		return true
+	}
+	v.stage.Fill()
+	return false
+}
 
 // owe appends an answer and returns it.
 func (a *answers) owe(v answer) *answer {
@@ -50,8 +65,11 @@ func (a *answers) owe(v answer) *answer {
 // sent notes that a segment of at most limit bytes of the next answer went out.
 func (a *answers) sent(mark uint64, limit uint32) {
 	v := a.next()
-	v.sent += min(v.req.Length-v.sent, limit)
+	v.sent += v.run(v.sent, limit)
 	v.mark = mark
+	if v.stage != nil {
+		v.stage.Sent(v.sent, mark)
+	}
 	if v.sent == v.req.Length {
 		a.now++
 	}
@@ -62,10 +80,18 @@ func (a *answers) acked(mark uint64) {
 	for a.head != a.now && a.at(a.head).mark <= mark {
 		a.pop()
 	}
+	for i := a.head; i != a.tail && i != a.now+1; i++ {
+		if v := a.at(i); v.stage != nil {
+			v.stage.Acked(mark)
+		}
+	}
 }
 
 func (a *answers) pop() {
 	v := a.at(a.head)
+	if v.stage != nil {
+		v.stage.Drop()
+	}
 	if v.region != nil {
 		v.region.Release()
 	}
@@ -78,6 +104,22 @@ func (a *answers) drop() {
 		a.pop()
 	}
 	a.now = a.head
+}
+
+// run is how many bytes from off on, at most limit, one segment carries.
+func (v *answer) run(off, limit uint32) uint32 {
+	if v.stage != nil {
+		return v.stage.Run(off, limit)
+	}
+	return min(limit, v.req.Length-off)
+}
+
+// bytes are those from off on, as many as one segment may carry or more.
+func (v *answer) bytes(off uint32) []byte {
+	if v.stage != nil {
+		return v.stage.Bytes(off)
+	}
+	return v.src[off:]
 }
 
 // revoked reports that the source was deregistered: it is the client's own again.

@@ -22,6 +22,7 @@ type Result uint8
 const (
 	Placed    Result = iota
 	NoReceive        // a Send found no receive posted; nothing was done, it may be delivered again
+	Busy             // too much waits to be written to the client's memory; nothing was done, as above
 	Refused          // the stream ends with the Terminate that Refusal builds
 )
 
@@ -42,6 +43,8 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	at, err := d.Parse(seg.Head)
 	if err != nil {
 		v.Code = codeOf(err)
+	} else if len(seg.Data) > at && d.Op != wire.OpReadRequest && s.QP.Backlogged() {
+		return Verdict{Result: Busy}
 	} else {
 		v.Code = s.place(&d, seg, at)
 	}
@@ -203,25 +206,13 @@ func (s *Stream) owe(req *wire.ReadRequest) wire.TermCode {
 		}
 		r.Hold()
 		a.region, a.src = r, r.Bytes(req.SrcTO, uint64(req.Length))
+		if a.src == nil {
+			a.stage = q.StageRemote(r, req.SrcTO, req.Length)
+		}
 	}
 	s.reqMSN = s.reqMSN.Add(1)
-	slot := s.answers.owe(a)
-	if a.src == nil {
-		s.stage(slot)
-	}
+	s.answers.owe(a)
 	return 0
-}
-
-// stage reads the source of an answer on the fallback path.
-func (s *Stream) stage(slot *answer) {
-	buf := make([]byte, slot.req.Length)
-	q, msn := s.QP, slot.msn
-	q.FetchRemote(slot.region, slot.req.SrcTO, buf, func() {
-		if slot.region != nil && slot.msn == msn && slot.src == nil { // else it was dropped meanwhile
-			slot.src = buf
-			q.Table().Ready(q)
-		}
-	})
 }
 
 // placeResponse is a segment of the answer to one of our Reads.

@@ -66,7 +66,7 @@ func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
 	if v.revoked() {
 		return 0, false
 	}
-	return s.buildAnswer(b, &v.req, v.src, off), true
+	return buildAnswer(b, &v.req, off, v.bytes(off)[:v.run(off, s.payload[1])]), true
 }
 
 // BuildRequest writes the segment of a work request that begins at off.
@@ -82,14 +82,14 @@ func (s *Segmenter) BuildRequest(b []byte, slot, off uint32) (n int, ok bool) {
 }
 
 func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
-	n := min(wr.Length-off, s.payload[1])
+	n := wr.Run(off, s.payload[1])
 	d := wire.DDP{Tagged: true, Last: off+n == wr.Length, Op: wire.OpWrite, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr + uint64(off)}
 	at := d.Put(b)
 	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
 }
 
 func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
-	n := min(wr.Length-off, s.payload[0])
+	n := wr.Run(off, s.payload[0])
 	d := wire.DDP{Last: off+n == wr.Length, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
 	if d.Op.Invalidates() {
 		d.STag = wire.STag(wr.Invalidate)
@@ -121,19 +121,19 @@ func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
 }
 
 // BuildResponse writes the segment that begins at off of the answer to the peer's
-// Read in a slot of its send queue, where src is what it reads.
-func (s *Segmenter) BuildResponse(b []byte, peer *qp.QP, slot uint32, src []byte, off uint32) int {
+// Read in a slot of its send queue; data is what the segment carries.
+func BuildResponse(b []byte, peer *qp.QP, slot, off uint32, data []byte) int {
 	req := readRequest(peer, slot)
-	return s.buildAnswer(b, &req, src, off)
+	return buildAnswer(b, &req, off, data)
 }
 
-// buildAnswer writes the segment of the answer to req, which is src, that begins
-// at off.
-func (s *Segmenter) buildAnswer(b []byte, req *wire.ReadRequest, src []byte, off uint32) int {
-	n := min(req.Length-off, s.payload[1])
-	d := wire.DDP{Tagged: true, Last: off+n == req.Length, Op: wire.OpReadResponse, STag: req.SinkSTag, TO: req.SinkTO + uint64(off)}
+// buildAnswer writes the segment of the answer to req that begins at off and
+// carries data.
+func buildAnswer(b []byte, req *wire.ReadRequest, off uint32, data []byte) int {
+	d := wire.DDP{Tagged: true, Last: off+uint32(len(data)) == req.Length, Op: wire.OpReadResponse, STag: req.SinkSTag,
+		TO: req.SinkTO + uint64(off)}
 	at := d.Put(b)
-	return at + copy(b[at:], src[off:off+n])
+	return at + copy(b[at:], data)
 }
 
 // The sink STag names the work request, not memory: its index in the send queue

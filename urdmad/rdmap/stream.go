@@ -67,8 +67,8 @@ func (s *Stream) Sent(token, mark uint64) {
 	}
 	sq := &s.QP.SQ
 	wr := sq.At(sq.Next())
-	wr.Mark = mark
-	if wr.Sent += min(wr.Length-wr.Sent, s.Payload(wr)); wr.Sent == wr.Length {
+	sq.Moved(wr.Run(wr.Sent, s.Payload(wr)), mark)
+	if wr.Sent == wr.Length {
 		sq.Advance()
 	}
 }

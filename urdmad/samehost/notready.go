@@ -36,6 +36,13 @@ func (c *Conn) mayWait() bool {
 	return c.other.RNRRetry >= qp.RNRForever || c.now()-w.since < rnrWait
 }
 
+// pause has the message at Next tried again soon: the memory it goes to is slow.
+func (c *Conn) pause() {
+	w := &c.rnr
+	w.waiting, w.since, w.pause = true, c.now(), rnrFirst
+	c.s.clock.Set(w.timer, c.now()+w.pause)
+}
+
 // retryNotReady has the message tried again.
 func (c *Conn) retryNotReady() {
 	w := &c.rnr

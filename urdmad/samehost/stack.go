@@ -32,7 +32,7 @@ type Stats struct {
 type Observer interface {
 	// Request: the work request was carried up to its Sent; a Read was asked for.
 	Request(c *Conn)
-	// Response: the answer to a Read, which is src, came to c up to its Got.
+	// Response: of the answer to a Read, src came to c, which ends at its Got.
 	Response(c *Conn, src []byte)
 	// Refusal: why the work request was refused.
 	Refusal(c *Conn, code rdmap.Code)

@@ -40,7 +40,9 @@ func (c *Conn) Transmit() (n int) {
 			c.refuse(out.code)
 			return n
 		}
-		c.received()
+		if out.moved > 0 || out.done {
+			c.received()
+		}
 		if out.done {
 			c.carriedOut(wr)
 		} else if out.moved == 0 {
@@ -79,6 +81,10 @@ func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 	if peer == nil || peer.State() != abi.QPSRTS {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
+	if peer.Backlogged() || wr.IsRead() && c.QP.Backlogged() {
+		c.pause()
+		return outcome{}
+	}
 	switch {
 	case wr.Op.TakesReceive:
 		return c.send(wr, peer)
@@ -98,6 +104,9 @@ func (c *Conn) copyOut(wr *qp.SendWR, put func(b []byte) bool) (moved int, ok bo
 		if !ok {
 			c.revoked(i)
 			return moved, false
+		}
+		if len(src) == 0 {
+			break // still being staged
 		}
 		if !put(src) {
 			return moved, false
@@ -190,25 +199,37 @@ func (c *Conn) read(wr *qp.SendWR, peer *qp.QP) outcome {
 	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteRead); v != mem.Allowed {
 		return outcome{code: rdmap.ReadCode(v)}
 	}
-	src := wr.Staged()
+	src := c.source(wr, r)
 	if src == nil {
-		src = r.Bytes(wr.RemoteAddr, uint64(wr.Length))
+		return outcome{} // still being staged
 	}
-	if src == nil {
-		c.QP.StageSource(wr, r)
-		return outcome{}
-	}
-	n := min(wr.Length-wr.Got, budget)
-	if !c.QP.ScatterResponse(c.QP.SQ.Next(), wr.Got, src[wr.Got:wr.Got+n]) {
+	src = src[:min(uint32(len(src)), budget)]
+	if !c.QP.ScatterResponse(c.QP.SQ.Next(), wr.Got, src) {
 		c.revoked(c.QP.SQ.Next())
 		return outcome{}
 	}
 	if wr.Got == 0 {
 		c.show()
 	}
-	wr.Got += n
+	wr.Got += uint32(len(src))
 	c.showResponse(src)
-	return outcome{moved: int(n), done: wr.Got == wr.Length}
+	wr.Consumed(wr.Got)
+	return outcome{moved: len(src), done: wr.Got == wr.Length}
+}
+
+// source is what of a Read's source can be read now, from where it has come to.
+func (c *Conn) source(wr *qp.SendWR, r *mem.Region) []byte {
+	if b := r.Bytes(wr.RemoteAddr+uint64(wr.Got), uint64(wr.Length-wr.Got)); b != nil {
+		return b
+	}
+	s := wr.Source()
+	if s == nil {
+		s = c.QP.StageSource(wr, r)
+	}
+	if !wr.Here(wr.Got) {
+		return nil
+	}
+	return s.Bytes(wr.Got)
 }
 
 // refuse ends the connection as a Terminate would: the work request at Next fails
@@ -234,9 +255,14 @@ func (c *Conn) refuse(code rdmap.Code) {
 	c.finish()
 }
 
+// show tells who captures how far the work request at Next was carried, and lets
+// go of what was staged for it.
 func (c *Conn) show() {
 	if o := c.s.observer; o != nil {
 		o.Request(c)
+	}
+	if wr := c.QP.SQ.At(c.QP.SQ.Next()); !wr.IsRead() {
+		wr.Consumed(wr.Sent)
 	}
 }
 

@@ -23,12 +23,16 @@ func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) 
 }
 
 // deliver hands the next segment in order to the stream. It returns false for a
-// message that may wait for a receive.
+// message that may wait for a receive, or that waits because the client's memory
+// is slow.
 func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	c.term.placing, c.term.placingPSN = true, psn
 	v := c.stream.Deliver(seg)
 	c.term.placing = false
 	switch {
+	case v.Result == rdmap.Busy:
+		c.rnr.since = c.now() // its patience is for receives
+		return false
 	case v.Result == rdmap.NoReceive && c.rnr.mayWait(c.RNRRetry, c.now()):
 		return false
 	case v.Result != rdmap.Placed:

@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// pattern fills memory so that bytes in the wrong place show.
+func pattern(b []byte) {
+	for i := range b {
+		b[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+}
+
+// TestStagingIsBounded: however much a client posts of memory that urdmad cannot
+// map, or its peers read of it, no more than its budget is staged, and all of it
+// arrives.
+func TestStagingIsBounded(t *testing.T) {
+	const size, ops = 1<<20 + 12345, 100
+	for _, read := range []bool{false, true} {
+		both(t, func(t *testing.T, local bool) {
+			w := enginetest.New(t, enginetest.Options{Seed: 90, MTU: 9000, Path: linked.Path{Loss: 0.001, Delay: 10 * time.Microsecond}})
+			a, b := w.Pair(local, &abi.QPCap{MaxSendWR: ops, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
+			src := a.Client.RegisterFallback(size, rw)
+			pattern(src.Bytes)
+			sink := b.Client.Register(size, rw)
+			q := a
+			if read {
+				q = b
+			}
+			for i := range ops {
+				if read {
+					q.Post(enginetest.Read(uint64(i), src, 0), sink.SGE(0, size))
+				} else {
+					q.Post(enginetest.Write(uint64(i), sink, 0), src.SGE(0, size))
+				}
+			}
+			most, done := 0, 0
+			w.Until("completions", 60*time.Second, func() bool {
+				most = max(most, a.Client.E.Staged(), b.Client.E.Staged())
+				for _, e := range q.Send.Poll() {
+					if e.Status != abi.StatusSuccess {
+						t.Fatalf("completion %+v", e)
+					}
+					done++
+				}
+				return done == ops
+			})
+			if most == 0 || most > qp.MaxStaged {
+				t.Errorf("read %v: %d bytes were staged at a time, expected at most %d", read, most, qp.MaxStaged)
+			}
+			if !bytes.Equal(src.Bytes, sink.Bytes) {
+				t.Errorf("read %v: other bytes arrived", read)
+			}
+			w.Pass(time.Second)
+			if n := a.Client.E.Staged() + b.Client.E.Staged(); n != 0 {
+				t.Errorf("read %v: %d bytes are still staged", read, n)
+			}
+		})
+	}
+}
+
+// TestBlockedPages: while a client's pages take no writes, its peers are held up
+// once its budget is full, nobody else is, and everything arrives when they do.
+func TestBlockedPages(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		const size, ops = 8 << 20, 8
+		w := enginetest.New(t, enginetest.Options{Seed: 91, MTU: 9000, BlockedPages: true})
+		a, b := w.Pair(local, nil)
+		x, y := w.Pair(local, nil)
+		src, sink := a.Client.Register(size, rw), b.Client.RegisterFallback(size, rw)
+		pattern(src.Bytes)
+		unblock := make(chan struct{})
+		b.Client.E.Space.Submit(mem.Job{Write: true, Done: func(error) { <-unblock }})
+		for i := range ops {
+			a.Post(enginetest.Write(uint64(i), sink, 0), src.SGE(0, size))
+		}
+		w.Pass(200 * time.Millisecond)
+		if n := b.Client.E.Unwritten(); n < qp.MaxUnwritten || n > qp.MaxUnwritten+1<<20 {
+			t.Errorf("%d bytes wait to be written, expected about %d", n, qp.MaxUnwritten)
+		}
+		w.NewTraffic(x, y, enginetest.Load{Ops: 50, MaxSize: 20000}).Run(5 * time.Second)
+		close(unblock)
+		done := 0
+		for give := time.Now().Add(20 * time.Second); done < ops && time.Now().Before(give); {
+			w.Pass(time.Millisecond)
+			time.Sleep(10 * time.Microsecond)
+			done += len(a.Send.Poll())
+		}
+		for give := time.Now().Add(10 * time.Second); b.Client.E.Unwritten() > 0 && time.Now().Before(give); w.Pass(time.Millisecond) {
+			time.Sleep(10 * time.Microsecond)
+		}
+		if done != ops || !bytes.Equal(src.Bytes, sink.Bytes) {
+			t.Errorf("%d of %d Writes completed, or other bytes arrived", done, ops)
+		}
+	})
+}

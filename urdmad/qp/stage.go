@@ -1,0 +1,248 @@
+package qp
+
+import "urdma/urdmad/mem"
+
+const (
+	// stageChunk is how much of a source on the fallback path is read at a time.
+	// A segment does not reach over the end of a chunk, so that a lost one can be
+	// cut again alike.
+	stageChunk = 256 << 10
+	// stageDepth is how many chunks of one source may be staged.
+	stageDepth = 4
+	// MaxStaged and MaxUnwritten bound, in bytes, what is staged for one client
+	// and what waits to be written to its memory.
+	MaxStaged    = 64 << 20
+	MaxUnwritten = 16 << 20
+)
+
+// Stage is a source on the fallback path, read into private memory chunk by
+// chunk, as far ahead as it is needed. A chunk stays until the peer has it,
+// because its segments may have to be sent again.
+type Stage struct {
+	q         *QP
+	length    uint32
+	read      func(off uint32, buf []byte, then func()) // called by Fill, ends on the worker's thread
+	chunks    []*stagedChunk                            // in order, from the oldest that the peer may lack
+	requested uint32                                    // bytes asked for
+	available uint32                                    // bytes that have come
+}
+
+type stagedChunk struct {
+	off     uint32
+	buf     []byte
+	mark    uint64 // of the last segment, once it was sent
+	sent    bool
+	dropped bool
+	landed  bool
+}
+
+func newStage(q *QP, length uint32, read func(off uint32, buf []byte, then func())) *Stage {
+	return &Stage{q: q, length: length, read: read}
+}
+
+// Fill asks for the next chunks, as far as depth and the client's budget allow.
+func (s *Stage) Fill() {
+	for s.requested < s.length && len(s.chunks) < stageDepth {
+		n := min(stageChunk, s.length-s.requested)
+		if !s.q.Client.stage(s.q, n) {
+			return // goes on when some of the client's chunks are done
+		}
+		c := &stagedChunk{off: s.requested, buf: make([]byte, n)}
+		s.chunks = append(s.chunks, c)
+		s.requested += n
+		s.read(c.off, c.buf, func() { s.arrived(c) })
+	}
+}
+
+func (s *Stage) arrived(c *stagedChunk) {
+	c.landed = true
+	if c.dropped {
+		s.q.Client.unstage(s.q.t, len(c.buf))
+		return
+	}
+	s.available = c.off + uint32(len(c.buf)) // chunks come in order
+	s.q.t.Ready(s.q)
+}
+
+// Has reports whether the byte at off has come, or is the end.
+func (s *Stage) Has(off uint32) bool { return s.available > off || s.available == s.length }
+
+// Bytes returns what was staged from off to the end of off's chunk.
+func (s *Stage) Bytes(off uint32) []byte {
+	for _, c := range s.chunks {
+		if off-c.off < uint32(len(c.buf)) {
+			return c.buf[off-c.off:]
+		}
+	}
+	return nil
+}
+
+// Run is how many of the bytes from off on, at most limit, lie in one chunk.
+func (s *Stage) Run(off, limit uint32) uint32 {
+	return min(limit, s.length-off, stageChunk-off%stageChunk)
+}
+
+// Sent notes that all before off went out, the last of it with a mark.
+func (s *Stage) Sent(off uint32, mark uint64) {
+	for _, c := range s.chunks {
+		if !c.sent && c.off+uint32(len(c.buf)) <= off {
+			c.sent, c.mark = true, mark
+		}
+	}
+}
+
+// Acked frees the chunks that were carried up to mark, and asks for more.
+func (s *Stage) Acked(mark uint64) {
+	for len(s.chunks) > 0 && s.chunks[0].sent && s.chunks[0].mark <= mark {
+		s.q.Client.unstage(s.q.t, len(s.chunks[0].buf))
+		s.chunks = s.chunks[1:]
+	}
+	s.Fill()
+}
+
+// Drop frees all chunks; those that are still being read when they have come.
+func (s *Stage) Drop() {
+	for _, c := range s.chunks {
+		if c.landed {
+			s.q.Client.unstage(s.q.t, len(c.buf))
+		} else {
+			c.dropped = true
+		}
+	}
+	s.chunks = nil
+	s.requested = s.length
+}
+
+// Staged is how many bytes are staged for the client.
+func (c *Client) Staged() int { return c.staged }
+
+// Unwritten bytes wait to be written to the client's memory.
+func (c *Client) Unwritten() int { return c.unwritten }
+
+// stage takes n bytes of the client's budget; false if they are used up, and
+// then q is put in line when some are given back.
+func (c *Client) stage(q *QP, n uint32) bool {
+	if c.staged+int(n) > MaxStaged {
+		c.wantStage = append(c.wantStage, q)
+		return false
+	}
+	c.staged += int(n)
+	return true
+}
+
+func (c *Client) unstage(t *Table, n int) {
+	c.staged -= n
+	waiting := c.wantStage
+	c.wantStage = nil
+	for _, q := range waiting {
+		if !q.removed {
+			t.Ready(q)
+		}
+	}
+}
+
+// StageRemote returns a stage of length bytes at va of r, which is on the fallback
+// path, at the cost of q's client. The caller holds r as long as the stage lives.
+func (q *QP) StageRemote(r *mem.Region, va uint64, length uint32) *Stage {
+	return newStage(q, length, func(off uint32, buf []byte, then func()) {
+		q.readMemory(r, va+uint64(off), buf, then)
+	})
+}
+
+// stageSend makes the stage of the work request at index i, and begins to fill it
+// unless much is staged already.
+func (q *QP) stageSend(i uint32, wr *SendWR) {
+	q.SQ.setStage(wr, newStage(q, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(i, off, buf, then) }))
+	if q.Client.staged < MaxStaged/2 {
+		wr.stage.Fill()
+	}
+}
+
+// fetchList reads len(buf) bytes from off on of what the work request at index i
+// names.
+func (q *QP) fetchList(i, off uint32, buf []byte, then func()) {
+	parts := 0
+	each := func() {
+		if parts--; parts == 0 {
+			then()
+		}
+	}
+	list := q.SQ.list(i)
+	for j := range list {
+		s := &list[j]
+		if off >= s.n {
+			off -= s.n
+			continue
+		}
+		n := min(uint32(len(buf)), s.n-off)
+		parts++
+		q.readMemory(s.region, s.va+uint64(off), buf[:n], each)
+		if buf = buf[n:]; len(buf) == 0 {
+			return
+		}
+		off = 0
+	}
+}
+
+// Here reports whether the byte at off of the work request's source can be read
+// now, and sees to it that it can be soon.
+func (wr *SendWR) Here(off uint32) bool {
+	if wr.stage == nil || wr.stage.Has(off) {
+		return true
+	}
+	wr.stage.Fill()
+	return false
+}
+
+// Run is how many bytes from off on, at most limit, one segment carries.
+func (wr *SendWR) Run(off, limit uint32) uint32 {
+	if wr.stage != nil && !wr.IsRead() {
+		return wr.stage.Run(off, limit)
+	}
+	return min(limit, wr.Length-off)
+}
+
+// Consumed frees what was staged of the bytes before off: nobody will ask for
+// them again.
+func (wr *SendWR) Consumed(off uint32) {
+	if wr.stage != nil {
+		wr.stage.Sent(off, 0)
+		wr.stage.Acked(0)
+	}
+}
+
+// Source is the source of a Read between two queue pairs of this urdmad, if it is
+// on the fallback path: StageSource makes it.
+func (wr *SendWR) Source() *Stage { return wr.stage }
+
+// StageSource makes the stage of a Read's source.
+func (q *QP) StageSource(wr *SendWR, r *mem.Region) *Stage {
+	return q.SQ.setStage(wr, q.StageRemote(r, wr.RemoteAddr, wr.Length))
+}
+
+func (s *SendQueue) setStage(wr *SendWR, v *Stage) *Stage {
+	wr.stage = v
+	s.stages++
+	return v
+}
+
+func (s *SendQueue) dropStage(wr *SendWR) {
+	if wr.stage != nil {
+		wr.stage.Drop()
+		wr.stage = nil
+		s.stages--
+	}
+}
+
+// stagesAcked frees what was staged of work requests that are under way, as far
+// as the peer has it.
+func (s *SendQueue) stagesAcked(mark uint64) {
+	if s.stages == 0 {
+		return
+	}
+	for i := s.head; i != s.tail && i != s.next+1; i++ {
+		if v := s.At(i).stage; v != nil {
+			v.Acked(mark)
+		}
+	}
+}
