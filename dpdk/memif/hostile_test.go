@@ -67,62 +67,67 @@ func stillServes(t *testing.T, p tested, path string) {
 	p.Free(rx)
 }
 
+// lie is something that a hostile peer does.
+type lie struct {
+	name string
+	do   func(r *rawPeer)
+}
+
+// ringLies are told in shared memory.
+var ringLies = []lie{
+	{"region unknown", func(r *rawPeer) { r.sendFrame(0, desc{region: 1, length: 60, offset: 0}) }},
+	{"region huge", func(r *rawPeer) { r.sendFrame(0, desc{region: 65535, length: 60, offset: 0}) }},
+	{"offset outside", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: uint32(len(r.mem))}) }},
+	{"offset at the edge", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: uint32(len(r.mem) - 59)}) }},
+	{"offset wraps", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: 0xffffffff}) }},
+	{"length huge", func(r *rawPeer) { r.sendFrame(0, desc{length: 0xffffffff, offset: rawBuffer(0)}) }},
+	{"length wraps", func(r *rawPeer) { r.sendFrame(0, desc{length: 0xfffffff0, offset: 0x10 + 60}) }},
+	{"chain without end", func(r *rawPeer) { r.sendFrame(0, desc{flags: descNext, length: 60, offset: rawBuffer(0)}) }},
+	{"chain to nowhere", func(r *rawPeer) {
+		x := r.ring(r.c2s)
+		x.store(0, desc{flags: descNext, length: 60, offset: rawBuffer(0)})
+		x.store(1, desc{length: 60, offset: uint32(len(r.mem))})
+		x.advanceHead(2)
+	}},
+	{"chain all round", func(r *rawPeer) {
+		x := r.ring(r.c2s)
+		for i := range 1 << rawLog2 {
+			x.store(uint16(i), desc{flags: descNext, length: 60, offset: rawBuffer(i)})
+		}
+		x.advanceHead(1 << rawLog2)
+	}},
+	{"head too far", func(r *rawPeer) { setHead(r.ring(r.c2s), 1<<rawLog2+1) }},
+	{"head far", func(r *rawPeer) { setHead(r.ring(r.c2s), 0x8000) }},
+	{"head back", func(r *rawPeer) { setHead(r.ring(r.c2s), 0xffff) }},
+	{"head back after frames", func(r *rawPeer) {
+		r.sendFrame(0, desc{length: 60, offset: rawBuffer(0)})
+		r.sendFrame(1, desc{length: 60, offset: rawBuffer(0)})
+		time.Sleep(20 * time.Millisecond)
+		setHead(r.ring(r.c2s), 1)
+	}},
+	{"posted head too far", func(r *rawPeer) { setHead(r.ring(r.s2c), 1<<rawLog2+1) }},
+	{"posted offset outside", func(r *rawPeer) {
+		x := r.ring(r.s2c)
+		x.store(0, desc{length: rawRoom, offset: uint32(len(r.mem))})
+		x.advanceHead(1)
+	}},
+	{"posted length huge", func(r *rawPeer) {
+		x := r.ring(r.s2c)
+		x.store(0, desc{length: 0xffffffff, offset: rawBuffer(1)})
+		x.advanceHead(1)
+	}},
+	{"posted region unknown", func(r *rawPeer) {
+		x := r.ring(r.s2c)
+		x.store(0, desc{region: 7, length: rawRoom})
+		x.advanceHead(1)
+	}},
+	{"message on a working link", func(r *rawPeer) { r.ctl.send(newMessage(kindAck), -1) }},
+}
+
 // TestHostileRings: an honest handshake, then lies in shared memory. Each must
 // end the link, count an error and leave the port serving.
 func TestHostileRings(t *testing.T) {
-	good := desc{length: 60, offset: rawBuffer(0)}
-	for _, c := range []struct {
-		name string
-		do   func(r *rawPeer)
-	}{
-		{"region unknown", func(r *rawPeer) { r.sendFrame(0, desc{region: 1, length: 60, offset: 0}) }},
-		{"region huge", func(r *rawPeer) { r.sendFrame(0, desc{region: 65535, length: 60, offset: 0}) }},
-		{"offset outside", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: uint32(len(r.mem))}) }},
-		{"offset at the edge", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: uint32(len(r.mem) - 59)}) }},
-		{"offset wraps", func(r *rawPeer) { r.sendFrame(0, desc{length: 60, offset: 0xffffffff}) }},
-		{"length huge", func(r *rawPeer) { r.sendFrame(0, desc{length: 0xffffffff, offset: rawBuffer(0)}) }},
-		{"length wraps", func(r *rawPeer) { r.sendFrame(0, desc{length: 0xfffffff0, offset: 0x10 + 60}) }},
-		{"chain without end", func(r *rawPeer) { r.sendFrame(0, desc{flags: descNext, length: 60, offset: rawBuffer(0)}) }},
-		{"chain to nowhere", func(r *rawPeer) {
-			x := r.ring(r.c2s)
-			x.store(0, desc{flags: descNext, length: 60, offset: rawBuffer(0)})
-			x.store(1, desc{length: 60, offset: uint32(len(r.mem))})
-			x.advanceHead(2)
-		}},
-		{"chain all round", func(r *rawPeer) {
-			x := r.ring(r.c2s)
-			for i := range 1 << rawLog2 {
-				x.store(uint16(i), desc{flags: descNext, length: 60, offset: rawBuffer(i)})
-			}
-			x.advanceHead(1 << rawLog2)
-		}},
-		{"head too far", func(r *rawPeer) { setHead(r.ring(r.c2s), 1<<rawLog2+1) }},
-		{"head far", func(r *rawPeer) { setHead(r.ring(r.c2s), 0x8000) }},
-		{"head back", func(r *rawPeer) { setHead(r.ring(r.c2s), 0xffff) }},
-		{"head back after frames", func(r *rawPeer) {
-			r.sendFrame(0, good)
-			r.sendFrame(1, good)
-			time.Sleep(20 * time.Millisecond)
-			setHead(r.ring(r.c2s), 1)
-		}},
-		{"posted head too far", func(r *rawPeer) { setHead(r.ring(r.s2c), 1<<rawLog2+1) }},
-		{"posted offset outside", func(r *rawPeer) {
-			x := r.ring(r.s2c)
-			x.store(0, desc{length: rawRoom, offset: uint32(len(r.mem))})
-			x.advanceHead(1)
-		}},
-		{"posted length huge", func(r *rawPeer) {
-			x := r.ring(r.s2c)
-			x.store(0, desc{length: 0xffffffff, offset: rawBuffer(1)})
-			x.advanceHead(1)
-		}},
-		{"posted region unknown", func(r *rawPeer) {
-			x := r.ring(r.s2c)
-			x.store(0, desc{region: 7, length: rawRoom})
-			x.advanceHead(1)
-		}},
-		{"message on a working link", func(r *rawPeer) { r.ctl.send(newMessage(kindAck), -1) }},
-	} {
+	for _, c := range ringLies {
 		t.Run(c.name, func(t *testing.T) {
 			p, path := openServer(t)
 			r := dialRaw(t, path)
@@ -233,86 +238,93 @@ func TestChains(t *testing.T) {
 	p.Free(pk[:1])
 }
 
+var goodInit = initMsg{version: version, name: "raw"}
+
+// null is a descriptor that is neither memory nor an interrupt, closed with the
+// test.
+func (r *rawPeer) null() int {
+	f, err := os.Open("/dev/null")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { f.Close() })
+	return int(f.Fd())
+}
+
+// handshakeLies are told on the control socket.
+var handshakeLies = []lie{
+	{"wrong version", func(r *rawPeer) { i := goodInit; i.version = 0x300; r.ctl.send(i.encode(), -1) }},
+	{"wrong id", func(r *rawPeer) { i := goodInit; i.id = 9; r.ctl.send(i.encode(), -1) }},
+	{"ip mode", func(r *rawPeer) { i := goodInit; i.mode = 1; r.ctl.send(i.encode(), -1) }},
+	{"region first", func(r *rawPeer) { r.ctl.send(addRegion{0, 4096}.encode(), -1) }},
+	{"short message", func(r *rawPeer) { r.ctl.conn.Write([]byte{3, 0}) }},
+	{"long message", func(r *rawPeer) { r.ctl.conn.Write(make([]byte, 4000)) }},
+	{"empty message", func(r *rawPeer) { r.ctl.conn.Write(nil); r.ctl.conn.Write([]byte{}) }},
+	{"unknown kind", func(r *rawPeer) { r.ctl.send(newMessage(77), -1) }},
+	{"region without fd", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 4096}.encode(), -1)
+	}},
+	{"region of /dev/null", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 4096}.encode(), r.null())
+	}},
+	{"region too small", func(r *rawPeer) {
+		r.rawRegion(4096)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 8192}.encode(), r.fd)
+	}},
+	{"region of no bytes", func(r *rawPeer) {
+		r.rawRegion(4096)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 0}.encode(), r.fd)
+	}},
+	{"region enormous", func(r *rawPeer) {
+		r.rawRegion(4096)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 1 << 63}.encode(), r.fd)
+	}},
+	{"region not sealed", func(r *rawPeer) {
+		r.fd, _ = unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING)
+		unix.Ftruncate(r.fd, 4096)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 4096}.encode(), r.fd)
+	}},
+	{"region read-only", func(r *rawPeer) {
+		r.fd, _ = unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING)
+		unix.Ftruncate(r.fd, 4096)
+		unix.FcntlInt(uintptr(r.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_WRITE)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{0, 4096}.encode(), r.fd)
+	}},
+	{"region index 5", func(r *rawPeer) {
+		r.rawRegion(4096)
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRegion{5, 4096}.encode(), r.fd)
+	}},
+	{"ring without interrupt", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRing{flags: ringC2S, log2: 6}.encode(), -1)
+	}},
+	{"interrupt is a file", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(addRing{flags: ringC2S, log2: 6}.encode(), r.null())
+	}},
+	{"connect without rings", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		r.ctl.send(connectMsg(kindConnect, "x"), -1)
+	}},
+	{"ring too long", func(r *rawPeer) { r.offerRings(15, 0, 0) }},
+	{"ring outside", func(r *rawPeer) { r.offerRings(6, uint32(rawSize()-8), 0) }},
+	{"ring askew", func(r *rawPeer) { r.offerRings(6, 4, 0) }},
+	{"ring in no region", func(r *rawPeer) { r.offerRings(6, 0, 3) }},
+	{"ring without cookie", func(r *rawPeer) { r.offerRings(6, 64, 0) }},
+	{"hang up", func(r *rawPeer) { r.ctl.conn.CloseWrite() }},
+}
+
 // TestHostileHandshake: control messages a server must refuse.
 func TestHostileHandshake(t *testing.T) {
-	ok := initMsg{version: version, name: "raw"}
-	devNull, err := os.Open("/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer devNull.Close()
-	for _, c := range []struct {
-		name string
-		do   func(r *rawPeer)
-	}{
-		{"wrong version", func(r *rawPeer) { i := ok; i.version = 0x300; r.ctl.send(i.encode(), -1) }},
-		{"wrong id", func(r *rawPeer) { i := ok; i.id = 9; r.ctl.send(i.encode(), -1) }},
-		{"ip mode", func(r *rawPeer) { i := ok; i.mode = 1; r.ctl.send(i.encode(), -1) }},
-		{"region first", func(r *rawPeer) { r.ctl.send(addRegion{0, 4096}.encode(), -1) }},
-		{"short message", func(r *rawPeer) { r.ctl.conn.Write([]byte{3, 0}) }},
-		{"long message", func(r *rawPeer) { r.ctl.conn.Write(make([]byte, 4000)) }},
-		{"empty message", func(r *rawPeer) { r.ctl.conn.Write(nil); r.ctl.conn.Write([]byte{}) }},
-		{"unknown kind", func(r *rawPeer) { r.ctl.send(newMessage(77), -1) }},
-		{"region without fd", func(r *rawPeer) {
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 4096}.encode(), -1)
-		}},
-		{"region of /dev/null", func(r *rawPeer) {
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 4096}.encode(), int(devNull.Fd()))
-		}},
-		{"region too small", func(r *rawPeer) {
-			r.rawRegion(4096)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 8192}.encode(), r.fd)
-		}},
-		{"region of no bytes", func(r *rawPeer) {
-			r.rawRegion(4096)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 0}.encode(), r.fd)
-		}},
-		{"region enormous", func(r *rawPeer) {
-			r.rawRegion(4096)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 1 << 63}.encode(), r.fd)
-		}},
-		{"region not sealed", func(r *rawPeer) {
-			r.fd, _ = unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING)
-			unix.Ftruncate(r.fd, 4096)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 4096}.encode(), r.fd)
-		}},
-		{"region read-only", func(r *rawPeer) {
-			r.fd, _ = unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING)
-			unix.Ftruncate(r.fd, 4096)
-			unix.FcntlInt(uintptr(r.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_WRITE)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{0, 4096}.encode(), r.fd)
-		}},
-		{"region index 5", func(r *rawPeer) {
-			r.rawRegion(4096)
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRegion{5, 4096}.encode(), r.fd)
-		}},
-		{"ring without interrupt", func(r *rawPeer) {
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRing{flags: ringC2S, log2: 6}.encode(), -1)
-		}},
-		{"interrupt is a file", func(r *rawPeer) {
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(addRing{flags: ringC2S, log2: 6}.encode(), int(devNull.Fd()))
-		}},
-		{"connect without rings", func(r *rawPeer) {
-			r.must(ok.encode(), -1, kindAck)
-			r.ctl.send(connectMsg(kindConnect, "x"), -1)
-		}},
-		{"ring too long", func(r *rawPeer) { r.offerRings(15, 0, 0) }},
-		{"ring outside", func(r *rawPeer) { r.offerRings(6, uint32(rawSize()-8), 0) }},
-		{"ring askew", func(r *rawPeer) { r.offerRings(6, 4, 0) }},
-		{"ring in no region", func(r *rawPeer) { r.offerRings(6, 0, 3) }},
-		{"ring without cookie", func(r *rawPeer) { r.offerRings(6, 64, 0) }},
-		{"hang up", func(r *rawPeer) { r.ctl.conn.CloseWrite() }},
-	} {
+	for _, c := range handshakeLies {
 		t.Run(c.name, func(t *testing.T) {
 			p, path := openServer(t)
 			r := dialRaw(t, path)
@@ -343,10 +355,7 @@ func (r *rawPeer) offerRings(log2 uint8, offset uint32, region uint16) {
 
 // TestHostileServer: lies of a server towards our client.
 func TestHostileServer(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		do   func(r *rawPeer)
-	}{
+	for _, c := range []lie{
 		{"tail too far", func(r *rawPeer) { r.ring(r.s2c).setTail(5000) }},
 		{"tail back", func(r *rawPeer) { r.ring(r.s2c).setTail(0xffff) }},
 		{"length beyond the buffer", func(r *rawPeer) {
