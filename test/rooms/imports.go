@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// module precedes the import path of every package of ours but the root.
+const module = "urdma/"
+
+// listed is a package as go list has it.
+type listed struct {
+	Dir          string
+	ImportPath   string
+	GoFiles      []string
+	CgoFiles     []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Imports      []string
+}
+
+// name is the import path without the module.
+func (p *listed) name() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+// listPackages lists the module at root.
+func listPackages(root string) ([]listed, error) {
+	cmd := exec.Command(goCommand(), "list", "-json", "./...")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var list []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		switch err := d.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		list = append(list, p)
+	}
+}
+
+// goCommand is the go that runs us: go run and go test put its GOROOT into the
+// environment.
+func goCommand() string {
+	if root := os.Getenv("GOROOT"); root != "" {
+		return filepath.Join(root, "bin", "go")
+	}
+	return "go"
+}
+
+// ours tells packages of this module from others.
+func ours(path string) bool { return strings.HasPrefix(path, module) }
+
+// imports holds every import between packages of ours against the table.
+func (r *ruleBook) imports(list []listed) (complaints []string) {
+	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
+	there := map[string]bool{}
+	for i := range list {
+		p := &list[i]
+		there[p.name()] = true
+		allowed, known := r.may[p.name()]
+		if !known {
+			complain("%s is not in the table", p.name())
+		}
+		for _, path := range p.Imports {
+			if name, ok := strings.CutPrefix(path, module); ok && known && !slices.Contains(allowed, name) {
+				complain("%s imports %s, which the table does not allow", p.name(), name)
+			}
+		}
+		for _, name := range allowed {
+			if !slices.Contains(p.Imports, module+name) {
+				complain("%s may import %s and does not", p.name(), name)
+			}
+		}
+	}
+	for _, name := range sortedKeys(r.may) {
+		if !there[name] {
+			complain("%s is in the table and not in the tree", name)
+		}
+	}
+	return append(complaints, r.ignorance(list)...)
+}
+
+// ignorance holds rooms against what they must not know, directly or by way of
+// other packages of ours.
+func (r *ruleBook) ignorance(list []listed) (complaints []string) {
+	imports := map[string][]string{}
+	for i := range list {
+		imports[list[i].ImportPath] = list[i].Imports
+	}
+	for _, name := range sortedKeys(r.mustNot) {
+		paths := reach(imports, module+name)
+		for _, forbidden := range r.mustNot[name] {
+			for _, path := range sortedKeys(paths) {
+				if within(path, forbidden) {
+					complaints = append(complaints, fmt.Sprintf("%s must not know %s, and does: %s", name, forbidden, paths[path]))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// reach returns, of everything that the package imports by way of ours, through
+// which chain of imports it does.
+func reach(imports map[string][]string, from string) map[string]string {
+	chains := map[string]string{from: strings.TrimPrefix(from, module)}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, path := range imports[queue[0]] {
+			if _, seen := chains[path]; seen {
+				continue
+			}
+			chains[path] = chains[queue[0]] + " → " + strings.TrimPrefix(path, module)
+			if ours(path) {
+				queue = append(queue, path)
+			}
+		}
+	}
+	delete(chains, from)
+	return chains
+}
+
+// within tells whether an import path is the package of ours, or the foreign
+// one, that a rule names, or below it.
+func within(path, rule string) bool {
+	name := strings.TrimPrefix(path, module)
+	return name == rule || strings.HasPrefix(name, rule+"/") && ours(path)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

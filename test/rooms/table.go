@@ -1,0 +1,126 @@
+package main
+
+// ruleBook is what the tree is held to.
+type ruleBook struct {
+	// may names, for every package of ours, the packages of ours that its
+	// production files import: these and no others, each of them used.
+	may map[string][]string
+	// mustNot names what a package must not know, even by way of others:
+	// packages of ours, with all below them, and foreign ones.
+	mustNot map[string][]string
+
+	typeMethods, typeFields, folderLines, functionLines int
+	// records are plain records (configuration, counters, the ABI), which may
+	// have more fields.
+	records []string
+}
+
+// sockets are what talks to other processes.
+var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/events"}
+
+// packets are the rooms that know what travels in one.
+var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/trp", "urdmad/reliable"}
+
+var rules = ruleBook{
+	typeMethods: 60, typeFields: 25, folderLines: 3200, functionLines: 80,
+	records: []string{
+		"urdmad/reliable.Stats",
+		"verbs/abi.Device",
+	},
+
+	may: map[string][]string{
+		// The wire and the ports.
+		"wire":               {},
+		"dpdk":               {"dpdk/linked", "dpdk/memif", "dpdk/netdev", "dpdk/port"},
+		"dpdk/netdev":        {},
+		"dpdk/linked":        {"dpdk/port"},
+		"dpdk/memif":         {"dpdk/port"},
+		"dpdk/port":          {},
+		"dpdk/port/porttest": {"dpdk/port"},
+
+		// What a worker is made of, from the bottom up.
+		"urdmad/clock":             {},
+		"urdmad/mailbox":           {},
+		"urdmad/fault":             {},
+		"urdmad/events":            {"urdmad/clock"},
+		"urdmad/mem":               {"verbs/abi"},
+		"urdmad/qp":                {"urdmad/clock", "urdmad/events", "urdmad/mailbox", "urdmad/mem", "verbs/abi", "verbs/ring"},
+		"urdmad/rdmap":             {"urdmad/mem", "urdmad/qp", "verbs/abi", "wire"},
+		"urdmad/samehost":          {"urdmad/clock", "urdmad/mem", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
+		"urdmad/reliable":          {"urdmad/clock", "wire"},
+		"urdmad/reliable/sim":      {"urdmad/reliable", "wire"},
+		"urdmad/neighbour":         {"wire"},
+		"urdmad/netif":             {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "wire"},
+		"urdmad/trp":               {"urdmad/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
+		"urdmad/engine":            {"dpdk/port", "urdmad/clock", "urdmad/fault", "urdmad/mailbox", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine/enginetest": {"dpdk/linked", "dpdk/port", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/worker":            {"urdmad/clock", "urdmad/fault"},
+
+		// Connections, and what clients and administrators meet.
+		"urdmad/cm":              {"urdmad/clock", "wire"},
+		"urdmad/connect":         {"urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/netif", "urdmad/qp", "urdmad/samehost", "urdmad/trp", "wire"},
+		"urdmad/control":         {"dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/process", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control/process": {},
+		"urdmad/sysfs":           {"verbs/personality"},
+		"urdmad/metrics":         {"inspect"},
+		"inspect":                {"verbs/abi", "verbs/ring"},
+		"config":                 {"schema", "verbs/personality"},
+		"schema":                 {},
+		"systemd":                {},
+		"urdmad":                 {"config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/engine", "urdmad/metrics", "urdmad/netif", "urdmad/sysfs", "urdmad/worker", "verbs/personality"},
+
+		// What clients are built of.
+		"verbs/abi":         {},
+		"verbs/personality": {"verbs/abi"},
+		"verbs/ring":        {"verbs/abi"},
+		"verbs":             {"verbs/abi", "verbs/ring"},
+		"verbs/lib/pages":   {},
+		"verbs/lib/cm/test": {},
+		"verbs/lib/test":    {},
+
+		// The command.
+		"urdma/manual":  {"schema"},
+		"urdma/report":  {"inspect"},
+		"urdma/top":     {"inspect", "urdma/report"},
+		"urdma/capture": {"inspect", "verbs/abi"},
+		"wireshark":     {},
+		"urdma":         {"config", "inspect", "urdma/capture", "urdma/manual", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
+
+		// Measuring, testing, showing.
+		"bench/floor/floord": {"urdmad/clock", "urdmad/worker"},
+		"bench/memif":        {"dpdk/memif", "dpdk/port"},
+		"examples/go/ping":   {"verbs"},
+		"test/bench":         {"test/lab"},
+		"test/container":     {},
+		"test/demo":          {"test/lab"},
+		"test/e2e":           {},
+		"test/fresh":         {},
+		"test/lab":           {},
+		"test/report":        {},
+		"test/rooms":         {},
+		"test/service":       {},
+	},
+
+	mustNot: map[string][]string{
+		"wire":              {"dpdk", "urdmad", "verbs"},
+		"dpdk/port":         {"wire", "urdmad", "verbs"},
+		"urdmad/clock":      {"time"},
+		"urdmad/reliable":   append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/mem", "urdmad/qp"),
+		"urdmad/mem":        append(packets[:len(packets):len(packets)], "wire", "urdmad/qp"),
+		"urdmad/qp":         append(packets[:len(packets):len(packets)], "wire", "urdmad/rdmap", "urdmad/cm"),
+		"urdmad/rdmap":      append(packets[:len(packets):len(packets)], "urdmad/cm"),
+		"urdmad/samehost":   append(packets[:len(packets):len(packets)], "urdmad/cm"),
+		"urdmad/netif":      {"urdmad/trp", "urdmad/reliable", "urdmad/qp", "urdmad/cm", "verbs"},
+		"urdmad/trp":        {"urdmad/cm", "dpdk/memif", "dpdk/linked"},
+		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},
+		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
+		"urdmad/connect":    {"urdmad/control", "config"},
+		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),
+		"urdmad/control":    {"urdma", "config"},
+		"urdmad/metrics":    {"urdma", "config", "urdmad/engine", "urdmad/control"},
+		"inspect":           {"urdma", "urdmad"},
+		"config":            {"urdmad"},
+		"verbs":             {"urdmad", "dpdk", "wire"},
+		"verbs/personality": {"urdmad", "dpdk", "wire"},
+	},
+}
