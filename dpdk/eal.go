@@ -50,6 +50,7 @@ func startEAL(args []string, log *slog.Logger) error {
 	}
 	log.Debug("starting the EAL", "args", strings.Join(args, " "))
 	if err := initEAL(args); err != nil {
+		removeRuntimeDir(C.GoString(C.rte_eal_get_runtime_dir()))
 		return fmt.Errorf("dpdk: rte_eal_init(%s): %w%s", strings.Join(args[1:], " "), err, eal.log.tail())
 	}
 	eal.dir = C.GoString(C.rte_eal_get_runtime_dir())

@@ -48,12 +48,18 @@ func captureLog(log *slog.Logger) (*ealLog, error) {
 const markPrefix = "urdma-mark "
 
 func (l *ealLog) read(r io.Reader) {
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		line := strings.TrimSpace(s.Text())
+	b := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := nextLine(b)
+		if err != nil {
+			return
+		}
 		var n int
 		if _, err := fmt.Sscanf(line, markPrefix+"%d", &n); err == nil {
-			l.marked <- n
+			select {
+			case l.marked <- n:
+			default: // nobody waits for so many
+			}
 			continue
 		}
 		if line == "" {
@@ -66,6 +72,20 @@ func (l *ealLog) read(r io.Reader) {
 		}
 		l.mu.Unlock()
 	}
+}
+
+// maxLine is how much of a line is kept.
+const maxLine = 4096
+
+// nextLine reads a line of any length and returns its beginning. Reading must
+// never stop: the EAL's threads would block on a full pipe, the worker too.
+func nextLine(b *bufio.Reader) (string, error) {
+	line, cut, err := b.ReadLine()
+	text := strings.TrimSpace(string(line))
+	for cut && err == nil {
+		_, cut, err = b.ReadLine()
+	}
+	return text, err
 }
 
 // begin forgets what was logged so far.

@@ -36,7 +36,7 @@ type daemon struct {
 	source     source
 	cfg        *config.Config    // what it started with
 	running    map[string]string // settings in effect, by JSON path
-	log        *logs
+	log        *logger
 	ports      []port.Port
 	closePorts func() error
 	engine     *engine.Engine
@@ -260,8 +260,9 @@ func (d *daemon) stop() error {
 	}
 	d.background.Wait()
 	if d.closePorts != nil {
-		errs = append(errs, d.closePorts(), dpdk.Cleanup())
+		errs = append(errs, d.closePorts())
 	}
+	errs = append(errs, dpdk.Cleanup()) // also after a port that failed
 	if d.sysfs {
 		errs = append(errs, sysfs.Remove(d.cfg.SysfsDir))
 	}

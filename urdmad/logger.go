@@ -6,35 +6,40 @@ import (
 
 	"urdma/config"
 	"urdma/systemd"
+	"urdma/urdmad/logs"
 )
 
-// logs is where urdmad's lines go.
-type logs struct {
+// logger is where urdmad's lines go.
+type logger struct {
 	*slog.Logger
 	level slog.LevelVar // a reload changes it
+	form  string        // text, json or journal
 	close func()        // sends what still waits
 }
 
 // openLogs opens what log_format says: the journal, or text or JSON on
 // standard error. "auto" is the journal where standard error leads there: a
 // unit that sends it elsewhere (StandardError=) gets its lines there.
-func openLogs(cfg *config.Config) *logs {
-	l := &logs{close: func() {}}
+func openLogs(cfg *config.Config) *logger {
+	l := &logger{form: "text"}
 	l.level.Set(levelOf(cfg))
-	o := &slog.HandlerOptions{Level: &l.level}
 	wanted := cfg.LogFormat == "journal"
-	switch {
-	case (wanted || cfg.LogFormat == "auto" && systemd.StderrIsJournal()) && systemd.JournalRuns():
+	if (wanted || cfg.LogFormat == "auto" && systemd.StderrIsJournal()) && systemd.JournalRuns() {
 		j := systemd.OpenJournal()
-		l.close = j.Close
-		l.Logger = slog.New(j.Handler(&l.level))
-	case cfg.LogFormat == "json":
-		l.Logger = slog.New(slog.NewJSONHandler(os.Stderr, o))
-	default:
-		l.Logger = slog.New(slog.NewTextHandler(os.Stderr, o))
-		if wanted {
-			l.Warn("log_format is \"journal\", and there is no journal: lines go to standard error")
-		}
+		l.close, l.form = j.Close, "journal"
+		l.Logger = slog.New(logs.NewLimit(j.Handler(&l.level)))
+		return l
+	}
+	q := logs.NewQueue(os.Stderr)
+	l.close = q.Close
+	o := &slog.HandlerOptions{Level: &l.level}
+	var h slog.Handler = slog.NewTextHandler(q, o)
+	if cfg.LogFormat == "json" {
+		h, l.form = slog.NewJSONHandler(q, o), cfg.LogFormat
+	}
+	l.Logger = slog.New(logs.NewLimit(h))
+	if wanted {
+		l.Warn("log_format is \"journal\", and there is no journal: lines go to standard error")
 	}
 	return l
 }

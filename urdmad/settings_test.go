@@ -48,7 +48,7 @@ var effects = map[string]struct {
 	"polling.nice":          {`1`, func(d *daemon) any { return d.policy().Nice }},
 	"metrics_address":       {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
 	"log_level":             {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
-	"log_format":            {`"json"`, func(d *daemon) any { return fmt.Sprintf("%T", d.log.Handler()) }},
+	"log_format":            {`"json"`, func(d *daemon) any { return d.log.form }},
 }
 
 func mode(path string) any {

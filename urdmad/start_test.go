@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,6 +79,41 @@ func TestSecondUrdmad(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "urdmad.sysfs")); err == nil {
 		t.Error("the first one's files are left")
+	}
+}
+
+// TestFailedPortLeavesNothing: a port that can't be opened is an error of the
+// configuration, and the EAL's directory goes with it. The EAL can't be started
+// twice in a process, so urdmad is one of its own.
+func TestFailedPortLeavesNothing(t *testing.T) {
+	if file := os.Getenv("URDMA_TEST_CONFIG"); file != "" {
+		err := serve(context.Background(), source{file: file})
+		var wrong configError
+		if !errors.As(err, &wrong) {
+			t.Errorf("urdmad ended with %v", err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "urdma.json")
+	text := `{"ports":[{"vdev":"net_af_packet0,iface=nosuch0","ipv4_address":"198.18.0.1/24"}],"socket":"` + filepath.Join(dir, "urdmad.sock") + `"}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runtime := filepath.Join(dir, "runtime")
+	if err := os.Mkdir(runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestFailedPortLeavesNothing$")
+	c.Env = append(os.Environ(), "URDMA_TEST_CONFIG="+file, "RUNTIME_DIRECTORY="+runtime, "XDG_RUNTIME_DIR="+runtime)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, pattern := range []string{runtime + "/dpdk/urdmad-*", fmt.Sprintf("/var/run/dpdk/urdmad-%d", c.Process.Pid)} {
+		if left, _ := filepath.Glob(pattern); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
 	}
 }
 

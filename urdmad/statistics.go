@@ -40,6 +40,7 @@ func (d *daemon) snapshotWithin(ctx context.Context, limit time.Duration) (*insp
 
 // logDifference writes a line for each port and one for the poll loop, of what
 // happened between two snapshots; nothing where no packet and no message went.
+// They are for debugging, but for a port that lost something.
 func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 	if last == nil || last.Loop == nil || now.Loop == nil {
 		return
@@ -54,7 +55,11 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 		}
 		quiet = false
 		t, u := &after[i], &before[i]
-		log.Info("port statistics", "port", p.Name, "seconds", round(seconds),
+		level := slog.LevelDebug
+		if p.RxDropped+p.TxDropped+p.RxErrors+p.NoBuffer > q.RxDropped+q.TxDropped+q.RxErrors+q.NoBuffer || t.Lost > u.Lost {
+			level = slog.LevelInfo
+		}
+		log.Log(context.Background(), level, "port statistics", "port", p.Name, "seconds", round(seconds),
 			"rx_packets", grown(p.RxPackets, q.RxPackets), "tx_packets", grown(p.TxPackets, q.TxPackets),
 			"rx_bytes", grown(p.RxBytes, q.RxBytes), "tx_bytes", grown(p.TxBytes, q.TxBytes),
 			"rx_dropped", grown(p.RxDropped, q.RxDropped), "tx_dropped", grown(p.TxDropped, q.TxDropped),
@@ -67,7 +72,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 		return
 	}
 	l, m := now.Loop, last.Loop
-	log.Info("poll loop statistics", "seconds", round(seconds), "turns", l.Turns-m.Turns, "busy_turns", l.BusyTurns-m.BusyTurns,
+	log.Debug("poll loop statistics", "seconds", round(seconds), "turns", l.Turns-m.Turns, "busy_turns", l.BusyTurns-m.BusyTurns,
 		"asleep_seconds", round(float64(l.AsleepNs-m.AsleepNs)/1e9), "yields", l.Yields-m.Yields, "sleeps", l.Sleeps-m.Sleeps,
 		"messages_out", grown(work.MessagesSent, was.MessagesSent), "messages_in", grown(work.MessagesRecv, was.MessagesRecv),
 		"bytes_out", grown(work.BytesSent, was.BytesSent), "bytes_in", grown(work.BytesRecv, was.BytesRecv),

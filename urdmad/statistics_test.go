@@ -19,7 +19,8 @@ func TestStatisticsLines(t *testing.T) {
 			QPs:    []inspect.QP{{Device: "a", Work: inspect.Work{MessagesSent: messages}, Wire: &inspect.Wire{Traffic: inspect.Traffic{Resent: resent}}}}}
 	}
 	var b bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&b, nil))
+	level := slog.LevelDebug
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: &level}))
 	lines := func(last, now *inspect.Snapshot) string {
 		b.Reset()
 		logDifference(log, last, now)
@@ -48,5 +49,14 @@ func TestStatisticsLines(t *testing.T) {
 	}
 	if got := lines(first, snap(time.Second, 100, 5, 8)); strings.Count(got, "\n") != 1 || !strings.Contains(got, "poll loop") {
 		t.Errorf("messages on this host alone: %s", got)
+	}
+	level = slog.LevelInfo
+	if got := lines(first, snap(time.Second, 150, 8, 9)); got != "" {
+		t.Errorf("nothing was lost, and level info says %s", got)
+	}
+	lossy := snap(time.Second, 150, 8, 9)
+	lossy.Ports[0].RxDropped = 1
+	if got := lines(first, lossy); strings.Count(got, "\n") != 1 || !strings.Contains(got, "rx_dropped=1 ") {
+		t.Errorf("a dropped packet at level info: %s", got)
 	}
 }

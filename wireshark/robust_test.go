@@ -1,9 +1,11 @@
 package wireshark
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/wire"
 )
@@ -100,5 +102,24 @@ func TestLong(t *testing.T) {
 	rows := columns(t, writeCapture(t, byAnother, c.packets), []string{"trp.analysis.acked_in"}, "-2")
 	if got := rows[2][0]; got != "67" {
 		t.Errorf("the first segment is acknowledged in %q, want 67", got)
+	}
+}
+
+// TestForgedSacks: sacks of as many runs as a datagram holds cost no more than
+// others.
+func TestForgedSacks(t *testing.T) {
+	took := func(count int) time.Duration {
+		c := talk{extended: true, packets: handshake(true)}
+		one := runs(wire.SackRun{First: isnR.Add(2), End: isnR.Add(4000)})
+		for range 8 {
+			c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1, bytes.Repeat(one, count))
+		}
+		path, begun := writeCapture(t, byUrdma, c.packets), time.Now()
+		tshark(t, path, "-q", "-z", "expert")
+		return time.Since(begun)
+	}
+	few := took(32)
+	if many := took(8000); many > 2*few+3*time.Second {
+		t.Errorf("8 sacks of 8,000 runs took %v, of 32 runs %v", many, few)
 	}
 }

@@ -617,10 +617,13 @@ end
 -- window reaches.
 local FARTHEST = 4 * MAX_WINDOW
 
--- Marks the segments from one PSN up to another as acknowledged by this packet.
--- The newest gives the round trip time, unless it was sent twice: nobody knows
--- which copy was answered.
+-- Marks the segments from one PSN up to another, of those that were seen, as
+-- acknowledged by this packet. The newest gives the round trip time, unless it
+-- was sent twice: nobody knows which copy was answered.
 local function acknowledge(record, side, from, past)
+  if not side.lowest then return end
+  if distance(side.lowest, from) > 0 then from = side.lowest end
+  if distance(past, side.next) > 0 then past = side.next end
   local psn = from
   if distance(past, from) > FARTHEST then psn = (past - FARTHEST) % WRAP end
   while distance(past, psn) > 0 do
@@ -646,7 +649,9 @@ local function note_sack(record, packet, side, tvb)
     acknowledge(record, side, packet.psn, packet.ack)
     return
   end
-  for offset = packet.body, packet.body + packet.body_len - RUN, RUN do
+  -- No more than a receiver would look at: a forged one of 64 KiB has 8,000.
+  local body_len = math.min(packet.body_len, RUN * MAX_RUNS)
+  for offset = packet.body, packet.body + body_len - RUN, RUN do
     local first, past = u32(tvb, offset), u32(tvb, offset + 4)
     if right_run(first, past, packet.ack) then acknowledge(record, side, first, past) end
   end

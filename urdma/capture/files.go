@@ -42,7 +42,7 @@ func (f *files) next() (err error) {
 	}
 	f.number++
 	name := f.name()
-	file, err := os.Create(name)
+	file, err := create(name)
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,24 @@ func (f *files) next() (err error) {
 		f.names = f.names[1:]
 	}
 	return nil
+}
+
+// create makes a file that its owner alone can read, whatever it was before:
+// packets hold other people's data.
+func create(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *files) name() string {

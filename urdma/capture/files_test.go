@@ -1,0 +1,32 @@
+package capture
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"urdma/inspect"
+)
+
+// TestFilesAreTheirOwners: captured packets are for who captures them, in a file
+// that was there before as well.
+func TestFilesAreTheirOwners(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "x.pcapng")
+		if before {
+			if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := newFiles(Output{Path: path}, &Section{Ports: []inspect.Port{{Name: "urdma0"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.close(0); err != nil {
+			t.Fatal(err)
+		}
+		if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
+			t.Errorf("there before: %v: mode %v, error %v", before, fi.Mode(), err)
+		}
+	}
+}
