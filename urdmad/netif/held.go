@@ -8,9 +8,6 @@ import (
 // Account is how much of an interface's memory one taker of datagrams has kept.
 type Account struct{ kept int }
 
-// Kept is how many datagrams have not been released.
-func (a *Account) Kept() int { return a.kept }
-
 // Held is a datagram that was kept; the zero Held is none.
 type Held struct {
 	packet  port.Packet

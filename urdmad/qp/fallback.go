@@ -77,7 +77,7 @@ var errRevoked = errors.New("qp: the memory was deregistered")
 
 // Backlogged reports whether so much waits to be written to the client's memory
 // that nothing more should come; its pages may block for ever.
-func (q *QP) Backlogged() bool { return q.Client.unwritten >= MaxUnwritten }
+func (c *Client) Backlogged() bool { return c.unwritten >= MaxUnwritten }
 
 // storeFallback writes src to a region of the queue pair's client.
 func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {

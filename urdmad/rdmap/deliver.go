@@ -43,7 +43,7 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	at, err := d.Parse(seg.Head)
 	if err != nil {
 		v.Code = codeOf(err)
-	} else if len(seg.Data) > at && d.Op != wire.OpReadRequest && s.QP.Backlogged() {
+	} else if len(seg.Data) > at && d.Op != wire.OpReadRequest && s.QP.Client.Backlogged() {
 		return Verdict{Result: Busy}
 	} else {
 		v.Code = s.place(&d, seg, at)

@@ -81,7 +81,7 @@ func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 	if peer == nil || peer.State() != abi.QPSRTS {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
-	if peer.Backlogged() || wr.IsRead() && c.QP.Backlogged() {
+	if peer.Client.Backlogged() || wr.IsRead() && c.QP.Client.Backlogged() {
 		c.pause()
 		return outcome{}
 	}
