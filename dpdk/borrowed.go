@@ -13,10 +13,11 @@ import (
 // or tap. Others use it too, or look after it: what a port changes on it is put
 // back, and what becomes of it decides over the port's link.
 type borrowed struct {
-	dev     *netdev.Interface
-	oldMTU  int // to be put back; 0: unchanged
-	promisc int // descriptor that keeps it promiscuous, or -1
-	stop    func()
+	dev         *netdev.Interface
+	oldMTU      int  // to be put back; 0: unchanged
+	promiscuous bool // was so before, by somebody's wish
+	promisc     int  // descriptor that keeps it promiscuous, or -1
+	stop        func()
 }
 
 // borrow finds the interface of a port and settles the MTU of both: the
@@ -31,6 +32,7 @@ func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 	}
 	d.borrowed = &borrowed{dev: dev, promisc: -1}
 	now, err := dev.State()
+	d.borrowed.promiscuous = now.Promiscuous
 	switch {
 	case err != nil || now.Gone:
 		return fmt.Errorf("dpdk: port %q: network interface %s: gone again (%v)", s.label(), iface, err)
@@ -67,9 +69,18 @@ func below(index uint32) (*borrowed, error) {
 	return &borrowed{dev: dev, promisc: -1}, nil
 }
 
+// started puts back what starting the device changed: DPDK takes the flag off
+// that it has not set.
+func (b *borrowed) started() error {
+	if !b.promiscuous {
+		return nil
+	}
+	return b.dev.SetPromiscuous()
+}
+
 // receiveAll lets in frames for an address that is not the interface's.
 func (b *borrowed) receiveAll() (err error) {
-	b.promisc, err = b.dev.Promiscuous()
+	b.promisc, err = b.dev.ReceiveAll()
 	return err
 }
 

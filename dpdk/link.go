@@ -31,6 +31,9 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 		return nil
 	}
 	p.queue.kernel = true
+	if err := b.started(); err != nil {
+		return err
+	}
 	if p.c.mac_kept != 0 {
 		if err := b.receiveAll(); err != nil {
 			return err

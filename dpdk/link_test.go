@@ -299,6 +299,32 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	}
 }
 
+// TestPromiscuousStays: a flag that somebody set on the interface is not the
+// port's to take away.
+func TestPromiscuousStays(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	mountSysfs(t)
+	for _, vdev := range []string{"net_af_packet0", "net_af_xdp0"} {
+		pairOfVeth(t)
+		ip(t, "link", "set", "va", "promisc", "on")
+		before := interfaceFacts(t, "va")
+		_, closeAll, err := OpenPorts([]Spec{{Vdev: vdev + ",iface=va"}}, ealTestArgs, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := interfaceFacts(t, "va")
+		if err := closeAll(); err != nil {
+			t.Error(err)
+		}
+		if after := interfaceFacts(t, "va"); open != before || after != before {
+			t.Errorf("%s: before %s, while open %s, after %s", vdev, before, open, after)
+		}
+		ip(t, "link", "del", "va")
+	}
+}
+
 // TestOtherAddressConformance: frames for an address that is not the
 // interface's come in.
 func TestOtherAddressConformance(t *testing.T) {

@@ -24,6 +24,9 @@ func (s *Spec) openDevice(log *slog.Logger) (port.Port, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.warning != "" {
+		log.Warn(d.warning, "port", s.label())
+	}
 	p, err := s.openPrepared(d)
 	if err != nil {
 		d.giveBack()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // prepared is a device as it will be probed.
@@ -11,7 +13,8 @@ type prepared struct {
 	args     string // the device string with defaults added
 	mtu      int    // 0: the device's own
 	borrowed *borrowed
-	minRoom  int // bytes a pool buffer must have
+	minRoom  int    // bytes a pool buffer must have
+	warning  string // of what is less than it should be
 }
 
 // prepare adds what a driver needs for our MTU and load where the user gave
@@ -52,11 +55,14 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 	if err := d.borrow(s, args["iface"], maxMTU); err != nil {
 		return err
 	}
-	ring := [][2]string{{"framesz", "2048"}, {"blocksz", "65536"}, {"framecnt", "1024"}, {"qpairs", "1"}}
-	if d.mtu+packetRingOverhead > 2048 {
-		ring = [][2]string{{"framesz", "9728"}, {"blocksz", "77824"}, {"framecnt", "512"}, {"qpairs", "1"}}
+	ring := packetRing{frame: 2048, block: 65536, frames: 1024}
+	if d.mtu+packetRingOverhead > ring.frame {
+		ring = packetRing{frame: 9728, block: 77824, frames: 512}
 	}
-	for _, kv := range ring {
+	if args["framecnt"] == "" {
+		d.fitRing(&ring)
+	}
+	for _, kv := range ring.arguments() {
 		if args[kv[0]] == "" {
 			args[kv[0]] = kv[1]
 			d.args += "," + kv[0] + "=" + kv[1]
@@ -69,6 +75,39 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 	}
 	d.minRoom = framesz
 	return nil
+}
+
+// packetRing is a ring of a packet socket, one each way: sizes in bytes.
+type packetRing struct{ frame, block, frames int }
+
+func (r *packetRing) arguments() [][2]string {
+	return [][2]string{{"framesz", strconv.Itoa(r.frame)}, {"blocksz", strconv.Itoa(r.block)},
+		{"framecnt", strconv.Itoa(r.frames)}, {"qpairs", "1"}}
+}
+
+// fewestFrames is the least a ring is made smaller to.
+const fewestFrames = 64
+
+// fitRing makes the rings, which the driver locks, as small as RLIMIT_MEMLOCK
+// wants them: 8 MiB on many machines, and jumbo frames take 10.
+func (d *prepared) fitRing(r *packetRing) {
+	whole := r.frames
+	for r.frames > fewestFrames && !canLock(2*r.frames*r.frame) {
+		r.frames /= 2
+	}
+	if r.frames < whole {
+		d.warning = fmt.Sprintf("the limit of locked memory (RLIMIT_MEMLOCK) leaves room for packet rings of %d frames, not %d; bursts may be lost", r.frames, whole)
+	}
+}
+
+// canLock tries whether this process may lock so much more memory.
+func canLock(bytes int) bool {
+	b, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_LOCKED)
+	if err != nil {
+		return false
+	}
+	unix.Munmap(b)
+	return true
 }
 
 // The kernel takes AF_XDP chunks of 2,048 bytes to a page, and DPDK's chunk is a
@@ -91,8 +130,10 @@ func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 func advice(device string) string {
 	driver := driverOf(device)
 	switch {
-	case driver == "net_af_packet", driver == "net_af_xdp":
-		return "check that the interface exists in this network namespace and is up, and that the process has CAP_NET_RAW and CAP_NET_ADMIN (net_af_xdp: CAP_BPF too)"
+	case driver == "net_af_packet":
+		return "check that the interface exists in this network namespace, and that the process has CAP_NET_RAW and CAP_NET_ADMIN"
+	case driver == "net_af_xdp":
+		return "check that the interface exists in this network namespace and its driver takes XDP programs, and that the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"
 	case driver == "net_tap":
 		return "check that /dev/net/tun can be opened and that the process has CAP_NET_ADMIN"
 	case driver == "net_memif":

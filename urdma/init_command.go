@@ -48,7 +48,7 @@ func newConfigInit() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (default: standard output)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
-	f.StringArrayVar(&o.interfaces, "interface", nil, "use the kernel's network interface `NAME` over AF_PACKET, which needs CAP_NET_RAW; may be given several times")
+	f.StringArrayVar(&o.interfaces, "interface", nil, "use the kernel's network interface `NAME` over AF_PACKET, which needs CAP_NET_RAW and CAP_NET_ADMIN; may be given several times")
 	return cmd
 }
 

@@ -154,7 +154,7 @@ func (m machine) interfacePort(name string, nth, index int) (entries, error) {
 	}
 	address, why := m.addressFor(name, index)
 	return entries{
-		{"$comment", fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth)},
+		{"$comment", fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW and CAP_NET_ADMIN. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth)},
 		{"vdev", fmt.Sprintf("net_af_packet%d,iface=%s", nth, name)},
 		{"$comment_ipv4_address", why},
 		{"ipv4_address", address},

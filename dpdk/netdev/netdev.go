@@ -24,6 +24,9 @@ type Interface struct {
 type State struct {
 	// Up: frames can pass; the interface is up and has a carrier.
 	Up bool
+	// Promiscuous: somebody set the flag on the interface itself (ip link set
+	// promisc on).
+	Promiscuous bool
 	// Gone: it was deleted, or moved to another network namespace.
 	Gone bool
 	Name string
@@ -92,6 +95,7 @@ func (i *Interface) State() (s State, err error) {
 	}
 	const running = unix.IFF_UP | unix.IFF_RUNNING
 	s.Up = ifr.Uint16()&running == running
+	s.Promiscuous = ifr.Uint16()&unix.IFF_PROMISC != 0
 	if err = unix.IoctlIfreq(i.fd, unix.SIOCGIFMTU, ifr); err != nil {
 		return goneOr(err)
 	}
@@ -120,10 +124,26 @@ func (i *Interface) SetMTU(mtu int) error {
 	return nil
 }
 
-// Promiscuous has the interface let in frames for any address until the
+// SetPromiscuous sets the flag on the interface; it needs CAP_NET_ADMIN.
+func (i *Interface) SetPromiscuous() error {
+	ifr, err := i.request()
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(i.fd, unix.SIOCGIFFLAGS, ifr); err != nil {
+		return fmt.Errorf("network interface %s: %w", ifr.Name(), err)
+	}
+	ifr.SetUint16(ifr.Uint16() | unix.IFF_PROMISC)
+	if err := unix.IoctlIfreq(i.fd, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return fmt.Errorf("network interface %s: promiscuous: %w", ifr.Name(), err)
+	}
+	return nil
+}
+
+// ReceiveAll has the interface let in frames for any address until the
 // descriptor that it returns is closed, by whom or what ever (packet(7)); it
 // needs CAP_NET_RAW.
-func (i *Interface) Promiscuous() (fd int, err error) {
+func (i *Interface) ReceiveAll() (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0 receives nothing
 	if err != nil {
 		return -1, fmt.Errorf("network interface %d: packet socket: %w", i.index, err)

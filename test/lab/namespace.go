@@ -64,6 +64,18 @@ func (n *Namespace) Run(argv ...string) error {
 	return nil
 }
 
+// Veth makes two network namespaces joined by a pair of interfaces, veth0 in
+// each.
+func (l *Lab) Veth(mtu int) (a, b *Namespace, err error) {
+	if a, err = l.NewNamespace(); err != nil {
+		return nil, nil, err
+	}
+	if b, err = l.NewNamespace(); err != nil {
+		return nil, nil, err
+	}
+	return a, b, veth(a, b, mtu)
+}
+
 // veth joins two namespaces by a pair of interfaces, veth0 in each.
 func veth(a, b *Namespace, mtu int) error {
 	pid := func(n *Namespace) string { return strconv.Itoa(n.holder.PID()) }
