@@ -19,6 +19,13 @@ const (
 	MinMaxSegment = 128
 )
 
+// Capabilities: messages that their sender takes and not every peer knows
+// (docs/WIRE.md chapter 3).
+const (
+	CapImmediate uint32 = 1 << 0 // Immediate Data, behind a Write or a Send
+	CapAtomic    uint32 = 1 << 1 // Atomic Request
+)
+
 // TRPExtension is the block with which a peer says, after its private data,
 // that it speaks our extensions. All values are its sender's own.
 type TRPExtension struct {
@@ -26,7 +33,7 @@ type TRPExtension struct {
 	QPN          QPN
 	MaxSegment   uint16 // largest DDP segment it takes, DDP header included, bytes
 	RecvWindow   uint16 // segments it holds from the start
-	Capabilities uint32
+	Capabilities uint32 // CapImmediate and so on
 }
 
 // Check reports values with which no connection could work. Parse doesn't call

@@ -67,6 +67,11 @@ func (op Opcode) Queue() uint32 { return opcodes[op&15].queue }
 // IsSend reports the four Sends, whose message goes into a posted receive.
 func (op Opcode) IsSend() bool { return op >= OpSend && op <= OpSendSEInv }
 
+// TakesReceive reports the messages of queue 0, which take receives.
+func (op Opcode) TakesReceive() bool {
+	return op.IsSend() || op == OpImmediate || op == OpImmediateSE
+}
+
 // Invalidates reports a Send whose header names an STag to invalidate.
 func (op Opcode) Invalidates() bool { return op == OpSendInv || op == OpSendSEInv }
 

@@ -76,7 +76,7 @@ func (v *taps) Request(c *samehost.Conn) {
 			return
 		}
 		v.showSegment(c, wire.OpData, func(b []byte) int {
-			n, _ := s.BuildRequest(b, sq.Next(), off)
+			n, _ := s.BuildRequest(b, rdmap.Token(sq, sq.Next(), off))
 			return n
 		})
 		if off += n; off == wr.Length {
@@ -84,6 +84,15 @@ func (v *taps) Request(c *samehost.Conn) {
 			return
 		}
 	}
+}
+
+// Immediate is samehost.Observer's.
+func (v *taps) Immediate(c *samehost.Conn) {
+	s, sq := v.segmenter(c), &c.QP.SQ
+	v.showSegment(c, wire.OpData, func(b []byte) int {
+		n, _ := s.BuildRequest(b, rdmap.ImmediateToken(sq, sq.Next()))
+		return n
+	})
 }
 
 // Response is samehost.Observer's. A segment ends where what was carried in a
@@ -101,14 +110,19 @@ func (v *taps) Response(c *samehost.Conn, src []byte) {
 	}
 }
 
-// Refusal is samehost.Observer's: the first segment of what was refused, and the
-// Terminate.
+// Refusal is samehost.Observer's: the first segment of what was refused, or the
+// immediate data for which there was no receive, and the Terminate.
 func (v *taps) Refusal(c *samehost.Conn, code rdmap.Code) {
-	s, next := v.segmenter(c), c.QP.SQ.Next()
+	s, sq := v.segmenter(c), &c.QP.SQ
+	wr := sq.At(sq.Next())
+	token := rdmap.Token(sq, sq.Next(), 0)
+	if wr.AllSent {
+		token = rdmap.ImmediateToken(sq, sq.Next())
+	}
 	refused := make([]byte, v.e.ports[c.Dev].MaxSegment())
-	n, _ := s.BuildRequest(refused, next, 0)
+	n, _ := s.BuildRequest(refused, token)
 	refused = refused[:n]
-	if c.QP.SQ.At(next).Sent == 0 { // else it was shown already
+	if wr.Sent == 0 || wr.AllSent { // else it was shown already
 		v.showSegment(c, wire.OpData, func(b []byte) int { return copy(b, refused) })
 	}
 	if message := rdmap.RefusalOf(refused, code); message != nil {

@@ -39,11 +39,21 @@ type Connection struct {
 	Dev         int            // our port, as device number
 	Local, Peer netip.AddrPort // a carrier over UDP: its port numbers
 	IRD, ORD    uint16         // in force: Reads we serve, Reads we may have open
+	Takes       Messages       // what the peer takes beyond RFC 5040's messages
 	RNRRetry    uint8          // rnr_retry_count of our side (rdma_connect(3))
 	Owner       any            // the connection manager's
 
 	QP *QP // the queue pair served; nil before the connection starts and after it left it
 }
+
+// Messages are kinds of messages that not every peer takes.
+type Messages uint8
+
+// The kinds; a bit each.
+const (
+	ImmediateData Messages = 1 << iota
+	Atomics
+)
 
 // RNRForever is the rnr_retry_count that stands for no limit (rdma_connect(3)).
 const RNRForever = 7

@@ -53,7 +53,7 @@ func (q *QP) fetch(i uint32) {
 	q.SQ.ring.Read(i, &slot, list[:])
 	wr := q.SQ.At(i)
 	*wr = SendWR{id: slot.WRID, Op: operationOf(slot.Opcode), Flags: slot.Flags,
-		RKey: mem.STag(slot.RKey), Invalidate: mem.STag(slot.ImmOrSTag), RemoteAddr: slot.RemoteAddr}
+		RKey: mem.STag(slot.RKey), Invalidate: mem.STag(slot.ImmOrSTag), Immediate: slot.ImmOrSTag, RemoteAddr: slot.RemoteAddr}
 	if q.SigAll {
 		wr.Flags |= abi.SendSignaled
 	}
@@ -65,7 +65,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || wr.IsRead() && q.SQ.maxReads == 0 { // no Reads were agreed on
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.Flags&abi.SendInline != 0 {

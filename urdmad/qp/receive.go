@@ -81,13 +81,22 @@ func (q *QP) MessageArrived(how abi.CQE, solicited bool) {
 	q.EndReceive(how, solicited)
 }
 
+// ImmediateArrived completes the receive that a Write with immediate took: n
+// bytes were written, not here.
+func (q *QP) ImmediateArrived(imm, n uint32, solicited bool) {
+	q.MessageArrived(abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}, solicited)
+}
+
 // EndReceive completes the current receive; how says its status, VendorErr,
-// WCFlags and what they announce.
+// WCFlags and what they announce, and ByteLen if its Opcode is one.
 func (q *QP) EndReceive(how abi.CQE, solicited bool) {
 	r := &q.recv
 	w := q.completion(r.id, r.index, how.Status)
 	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
 	w.Opcode, w.ByteLen = abi.WCRecv, r.got
+	if how.Opcode != 0 {
+		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen
+	}
 	r.drop()
 	q.RQ.publish(r.index)
 	q.Stats.RecvsPosted++

@@ -21,6 +21,7 @@ type SendWR struct {
 	Flags      uint32 // enum ibv_send_flags
 	RKey       mem.STag
 	Invalidate mem.STag // Send with Invalidate
+	Immediate  uint32   // as the program stored it: network byte order
 	RemoteAddr uint64
 	Length     uint32
 	State      SendState
@@ -28,6 +29,7 @@ type SendWR struct {
 	Answered   bool   // Read: all of the response has arrived
 	MSN        uint32 // among the messages that take a receive, or among Reads; from 1 in each connection
 	Sent       uint32 // bytes handed to the carrier
+	AllSent    bool   // with immediate: the bytes went, the immediate data comes next
 	Got        uint32 // Read: bytes of the response placed
 	Mark       uint64 // done, as far as the carrier goes, once Acknowledge reaches it
 
@@ -67,6 +69,7 @@ type SendQueue struct {
 	readMSN    uint32 // of the next Read
 	reads      int    // Reads begun and not answered
 	maxReads   int    // of them at a time, agreed on with the peer
+	takes      Messages
 	stages     int    // work requests with a stage
 	more       bool   // the client has posted more than was fetched
 	failed     bool   // from a send on, which the ring names, all complete with an entry
@@ -81,8 +84,17 @@ func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
 }
 
 // connect begins a connection: messages are numbered from 1.
-func (s *SendQueue) connect(maxReads uint16) {
-	s.orderedMSN, s.readMSN, s.reads, s.maxReads = 1, 1, 0, int(maxReads)
+func (s *SendQueue) connect(c *Connection) {
+	s.orderedMSN, s.readMSN, s.reads, s.maxReads, s.takes = 1, 1, 0, int(c.ORD), c.Takes
+}
+
+// agreed reports whether the peer takes what a work request would send.
+func (s *SendQueue) agreed(op *abi.Operation) bool {
+	switch {
+	case op.Immediate && s.takes&ImmediateData == 0, op.Atomic && s.takes&Atomics == 0:
+		return false
+	}
+	return !op.WritesLocal || s.maxReads > 0
 }
 
 // At is the work request of an index.
@@ -143,7 +155,7 @@ func (s *SendQueue) Ready() bool {
 	if wr.State != SendQueued {
 		return false
 	}
-	if !wr.IsRead() && !wr.Here(wr.Sent) {
+	if !wr.IsRead() && !wr.AllSent && !wr.Here(wr.Sent) {
 		return false
 	}
 	if wr.Started {

@@ -38,7 +38,7 @@ func (q *QP) Connectable() bool {
 func (q *QP) Attach(c Carrier) {
 	q.carrier, q.acked = c, 0
 	q.state = abi.QPSRTS
-	q.SQ.connect(c.Common().ORD)
+	q.SQ.connect(c.Common())
 	q.Post()
 	q.t.Ready(q)
 }

@@ -50,7 +50,7 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	}
 	v.header, v.op = at, d.Op
 	switch {
-	case v.Code == wire.TermUntaggedNoBuffer && d.Op.IsSend():
+	case v.Code == wire.TermUntaggedNoBuffer && d.Op.TakesReceive():
 		v.Result = NoReceive
 	case v.Code != 0:
 		v.Result = Refused
@@ -72,7 +72,10 @@ func codeOf(err error) wire.TermCode {
 func (s *Stream) place(d *wire.DDP, seg *Segment, at int) wire.TermCode {
 	switch d.Op {
 	case wire.OpWrite:
+		s.written.add(len(seg.Data)-at, d.Last)
 		return s.placeWrite(d, seg.Data[at:])
+	case wire.OpImmediate, wire.OpImmediateSE:
+		return s.placeImmediate(d, seg, at)
 	case wire.OpSend, wire.OpSendInv, wire.OpSendSE, wire.OpSendSEInv:
 		return s.placeSend(d, seg.Data[at:])
 	case wire.OpReadRequest:

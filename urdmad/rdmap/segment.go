@@ -42,9 +42,11 @@ func (s *Segmenter) Payload(wr *qp.SendWR) uint32 {
 }
 
 // Tokens name a segment: a slot of the send queue or of the answers, and the
-// offset of its first byte.
+// offset of its first byte, or that it is the work request's immediate data.
 const (
-	tokenAnswer   = uint64(1) << 63
+	tokenAnswer    = uint64(1) << 63
+	tokenImmediate = uint64(1) << 62
+
 	tokenSlotAt   = 32
 	tokenSlotMask = 1<<24 - 1
 )
@@ -55,23 +57,29 @@ func tokenSlot(token uint64) uint32     { return uint32(token>>tokenSlotAt) & to
 // Token names the segment of the work request at index i that begins at off.
 func Token(sq *qp.SendQueue, i, off uint32) uint64 { return makeToken(i&uint32(sq.Slots()-1), off) }
 
+// ImmediateToken names the immediate data of the work request at index i.
+func ImmediateToken(sq *qp.SendQueue, i uint32) uint64 { return Token(sq, i, 0) | tokenImmediate }
+
 // Build writes the segment that token names into b and returns its length. ok is
 // false if the memory it comes from was deregistered; see Revoked.
 func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
-	slot, off := tokenSlot(token), uint32(token)
 	if token&tokenAnswer == 0 {
-		return s.BuildRequest(b, slot, off)
+		return s.BuildRequest(b, token)
 	}
-	v := s.answers.at(slot)
+	v, off := s.answers.at(tokenSlot(token)), uint32(token)
 	if v.revoked() {
 		return 0, false
 	}
 	return buildAnswer(b, &v.req, off, v.bytes(off)[:v.run(off, s.payload[1])]), true
 }
 
-// BuildRequest writes the segment of a work request that begins at off.
-func (s *Segmenter) BuildRequest(b []byte, slot, off uint32) (n int, ok bool) {
+// BuildRequest writes the segment of a work request that token names.
+func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
+	slot, off := tokenSlot(token), uint32(token)
 	wr := s.QP.SQ.At(slot)
+	if token&tokenImmediate != 0 {
+		return buildImmediate(b, wr), true
+	}
 	switch wire.Opcode(wr.Op.RDMAP) {
 	case wire.OpWrite:
 		return s.buildWrite(b, slot, wr, off)
@@ -90,7 +98,7 @@ func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32)
 
 func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
 	n := wr.Run(off, s.payload[0])
-	d := wire.DDP{Last: off+n == wr.Length, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
+	d := wire.DDP{Last: off+n == wr.Length && !wr.Op.Immediate, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
 	if d.Op.Invalidates() {
 		d.STag = wire.STag(wr.Invalidate)
 	}

@@ -15,7 +15,8 @@ type Stream struct {
 	recvMSN  wire.MSN    // expected next on queue 0
 	reqMSN   wire.MSN    // expected next on queue 1
 	region   *mem.Region // of the last tagged segment, most often right again
-	answered bool        // the last token was an answer's: answers and requests take turns
+	written  written
+	answered bool // the last token was an answer's: answers and requests take turns
 }
 
 // Stats counts over all streams of a worker.
@@ -52,7 +53,10 @@ func (s *Stream) Next() (token uint64, ok bool) {
 		return tokenAnswer | makeToken(s.answers.nextSlot(), a.sent), true
 	case request:
 		sq := &s.QP.SQ
-		return Token(sq, sq.Next(), sq.At(sq.Next()).Sent), true
+		if wr := sq.At(sq.Next()); !wr.AllSent {
+			return Token(sq, sq.Next(), wr.Sent), true
+		}
+		return ImmediateToken(sq, sq.Next()), true
 	}
 	return 0, false
 }
@@ -67,8 +71,15 @@ func (s *Stream) Sent(token, mark uint64) {
 	}
 	sq := &s.QP.SQ
 	wr := sq.At(sq.Next())
-	sq.Moved(wr.Run(wr.Sent, s.Payload(wr)), mark)
-	if wr.Sent == wr.Length {
+	if !wr.AllSent {
+		sq.Moved(wr.Run(wr.Sent, s.Payload(wr)), mark)
+	}
+	wr.Mark = mark
+	switch {
+	case wr.Sent < wr.Length:
+	case wr.Op.Immediate && !wr.AllSent:
+		wr.AllSent = true
+	default:
 		sq.Advance()
 	}
 }

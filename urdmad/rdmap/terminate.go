@@ -91,9 +91,10 @@ func refusedBy(wr *qp.SendWR, d *wire.DDP) bool {
 	if !wr.Started {
 		return false
 	}
+	if d.Op.TakesReceive() {
+		return wr.Op.TakesReceive && d.MSN == wire.MSN(wr.MSN)
+	}
 	switch op := wire.Opcode(wr.Op.RDMAP); {
-	case op.IsSend():
-		return d.Op.IsSend() && d.MSN == wire.MSN(wr.MSN)
 	case op == wire.OpReadRequest:
 		return d.Op == op && d.MSN == wire.MSN(wr.MSN)
 	case op == wire.OpWrite:

@@ -32,6 +32,8 @@ type Stats struct {
 type Observer interface {
 	// Request: the work request was carried up to its Sent; a Read was asked for.
 	Request(c *Conn)
+	// Immediate: its immediate data followed.
+	Immediate(c *Conn)
 	// Response: of the answer to a Read, src came to c, which ends at its Got.
 	Response(c *Conn, src []byte)
 	// Refusal: why the work request was refused.

@@ -86,10 +86,12 @@ func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 		return outcome{}
 	}
 	switch {
-	case wr.Op.TakesReceive:
-		return c.send(wr, peer)
 	case wr.IsRead():
 		return c.read(wr, peer)
+	case wr.Op.RemoteAccess == 0:
+		return c.send(wr, peer)
+	case wr.AllSent:
+		return c.writeImmediate(wr, peer)
 	}
 	return c.write(wr, peer)
 }
@@ -128,7 +130,7 @@ func (c *Conn) revoked(i uint32) {
 func (c *Conn) write(wr *qp.SendWR, peer *qp.QP) outcome {
 	if wr.Length == 0 {
 		c.show()
-		return outcome{done: true}
+		return c.written(wr, peer, 0)
 	}
 	r := c.s.table.Regions.Lookup(wr.RKey)
 	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteWrite); v != mem.Allowed {
@@ -147,7 +149,28 @@ func (c *Conn) write(wr *qp.SendWR, peer *qp.QP) outcome {
 		return outcome{moved: moved}
 	}
 	peer.WriteArrived()
-	return outcome{moved: moved, done: true}
+	return c.written(wr, peer, moved)
+}
+
+// written ends a Write whose bytes are there, or goes on with its immediate data.
+func (c *Conn) written(wr *qp.SendWR, peer *qp.QP, moved int) outcome {
+	if !wr.Op.Immediate {
+		return outcome{moved: moved, done: true}
+	}
+	wr.AllSent = true
+	out := c.writeImmediate(wr, peer)
+	out.moved += moved
+	return out
+}
+
+// writeImmediate takes a receive for a Write with immediate.
+func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
+	if code := rdmap.TakenCode(peer.TakeReceive()); code != 0 {
+		return outcome{code: code}
+	}
+	c.showImmediate()
+	peer.ImmediateArrived(wr.Immediate, wr.Length, wr.Flags&abi.SendSolicited != 0)
+	return outcome{done: true}
 }
 
 func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
@@ -184,6 +207,10 @@ func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
 	}
 	if wr.Length == 0 {
 		c.show()
+	}
+	if wr.Op.Immediate {
+		cqe.WCFlags, cqe.ImmOrSTag = abi.WCWithImm, wr.Immediate
+		c.showImmediate()
 	}
 	peer.MessageArrived(cqe, wr.Flags&abi.SendSolicited != 0)
 	return outcome{moved: moved, done: true}
@@ -269,5 +296,11 @@ func (c *Conn) show() {
 func (c *Conn) showResponse(src []byte) {
 	if o := c.s.observer; o != nil {
 		o.Response(c, src)
+	}
+}
+
+func (c *Conn) showImmediate() {
+	if o := c.s.observer; o != nil {
+		o.Immediate(c)
 	}
 }

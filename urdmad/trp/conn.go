@@ -125,6 +125,7 @@ func (c *Conn) Start(p Start) {
 	size := c.port.MaxSegment()
 	if p.Extended {
 		size = min(size, int(p.Peer.MaxSegment))
+		c.Takes = messages(p.Peer.Capabilities)
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
 	cfg := &c.s.cfg

@@ -16,7 +16,16 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 
 // Offer is what we offer a peer for a connection of q on a port, cookie apart.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
-	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(s.ports[dev].MaxSegment()), RecvWindow: uint16(s.cfg.Window)}
+	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(s.ports[dev].MaxSegment()), RecvWindow: uint16(s.cfg.Window),
+		Capabilities: wire.CapImmediate}
+}
+
+// messages is what a peer with these capabilities takes.
+func messages(capabilities uint32) (m qp.Messages) {
+	if capabilities&wire.CapImmediate != 0 {
+		m |= qp.ImmediateData
+	}
+	return m
 }
 
 // ControlPacket is a request, accept or reject, or the fin of a connection that

@@ -33,10 +33,10 @@ const (
 var operations = [...]Operation{
 	WRRDMAWrite: {Name: "RDMA_WRITE", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
 		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true},
-	WRRDMAWriteWithImm: {Name: "RDMA_WRITE_WITH_IMM", Completion: WCRDMAWrite, RDMAP: rdmapWrite,
+	WRRDMAWriteWithImm: {Name: "RDMA_WRITE_WITH_IMM", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
 		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true, Immediate: true, TakesReceive: true},
 	WRSend: {Name: "SEND", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true, TakesReceive: true},
-	WRSendWithImm: {Name: "SEND_WITH_IMM", Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true,
+	WRSendWithImm: {Name: "SEND_WITH_IMM", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true,
 		Immediate: true, TakesReceive: true},
 	WRRDMARead: {Name: "RDMA_READ", Supported: true, Completion: WCRDMARead, RDMAP: rdmapReadRequest,
 		RemoteAccess: AccessRemoteRead, WritesLocal: true},

@@ -14,6 +14,7 @@ type Load struct {
 	MaxSize  int // bytes of the longest message
 	Fallback bool
 	NoReads  bool
+	NoImm    bool // no immediate data: a plain peer takes none
 	SigAll   bool
 	// NotReady sends messages before their receives are posted: needs
 	// Options.RNRRetry 7.
@@ -38,8 +39,9 @@ type op struct {
 	sge      []abi.SGE
 	content  [][]byte // what the peer, or for a Read we, must have afterwards
 	length   int
+	imm      uint32
 	remote   int // Write: offset in the peer's sink; Read: in the peer's source
-	sends    int // Sends of this side up to and including this one
+	sends    int // of this side that take a receive, up to and including this one
 }
 
 // receipt is one planned receive: its buffer in pieces.
@@ -110,6 +112,11 @@ func (s *side) size(l Load) int {
 	return r.IntN(min(l.MaxSize, 8000) + 1)
 }
 
+// takesReceive reports a work request that completes a receive of the peer's.
+func (o *op) takesReceive() bool { return abi.OperationOf(o.code).TakesReceive }
+
+func (o *op) writes() bool { return o.code == abi.WRRDMAWrite || o.code == abi.WRRDMAWriteWithImm }
+
 func (s *side) makePlan(l Load) {
 	sends := 0
 	for i := range l.Ops {
@@ -119,9 +126,14 @@ func (s *side) makePlan(l Load) {
 		if l.NoReads {
 			kind = s.w.Rand.IntN(2)
 		}
+		withImm := !l.NoImm && s.w.Rand.IntN(3) == 0
 		switch {
 		case kind == 1 && s.peer.sinkN+o.length <= len(s.peer.sink.Bytes):
 			o.code, o.remote = abi.WRRDMAWrite, s.peer.sinkN
+			if withImm {
+				o.code, o.imm = abi.WRRDMAWriteWithImm, s.w.Rand.Uint32()
+				sends++
+			}
 			s.peer.sinkN += o.length
 			s.fillSource(&o)
 		case kind == 2 && s.boxN+o.length <= len(s.inbox.Bytes)/2:
@@ -129,6 +141,9 @@ func (s *side) makePlan(l Load) {
 			s.fillRead(&o)
 		default:
 			o.code = abi.WRSend
+			if withImm {
+				o.code, o.imm = abi.WRSendWithImm, s.w.Rand.Uint32()
+			}
 			sends++
 			s.fillSource(&o)
 		}
@@ -177,7 +192,7 @@ func (s *side) fillRead(o *op) {
 func (s *side) planReceives() {
 	for i := range s.peer.plan {
 		o := &s.peer.plan[i]
-		if o.code != abi.WRSend {
+		if !o.takesReceive() {
 			continue
 		}
 		r := receipt{}
@@ -228,7 +243,7 @@ func (s *side) post() {
 	s.q.Ring.RQ.Publish()
 	for n := s.w.Rand.IntN(8); n > 0 && s.posted < len(s.plan) && s.q.Ring.SQ.Free() > 0; n-- {
 		o := &s.plan[s.posted]
-		if o.code == abi.WRSend && o.sends > s.peer.recvPosted && !s.notReady {
+		if o.takesReceive() && o.sends > s.peer.recvPosted && !s.notReady {
 			break // the peer has no receive for it yet
 		}
 		s.write(o)
@@ -242,17 +257,17 @@ func (s *side) post() {
 }
 
 func (s *side) write(o *op) {
-	w := abi.SQE{WRID: uint64(s.posted), Opcode: o.code}
+	w := abi.SQE{WRID: uint64(s.posted), Opcode: o.code, ImmOrSTag: o.imm}
 	if o.signaled {
 		w.Flags |= abi.SendSignaled
 	}
 	if o.fence {
 		w.Flags |= abi.SendFence
 	}
-	switch o.code {
-	case abi.WRRDMAWrite:
+	switch {
+	case o.writes():
 		w.RKey, w.RemoteAddr = uint32(s.peer.sink.STag), s.peer.sink.Base()+uint64(o.remote)
-	case abi.WRRDMARead:
+	case o.code == abi.WRRDMARead:
 		w.RKey, w.RemoteAddr = uint32(s.peer.src.STag), s.peer.src.Base()+uint64(o.remote)
 	}
 	ok := false
@@ -308,11 +323,17 @@ func (s *side) checkRead(i int) {
 
 func (s *side) recvCompleted(e *abi.CQE) {
 	s.w.T.Helper()
-	if e.Status != abi.StatusSuccess || e.WRID != uint64(s.recvDone) || e.Opcode != abi.WCRecv {
-		s.fail("completion %+v, expected receive %d", *e, s.recvDone)
-	}
 	i := s.peer.indexOfSend(s.recvDone)
-	want := bytes.Join(s.peer.plan[i].content, nil)
+	o := &s.peer.plan[i]
+	want := bytes.Join(o.content, nil)
+	if e.Status != abi.StatusSuccess || e.WRID != uint64(s.recvDone) || !announces(e, o) {
+		s.fail("completion %+v, expected receive %d of %+v", *e, s.recvDone, *o)
+	}
+	if o.writes() {
+		s.recvDone++
+		s.checkWrites(i + 1)
+		return
+	}
 	got := bytes.Join(s.recvs[s.recvDone].pieces, nil)
 	if int(e.ByteLen) != len(want) || !bytes.Equal(got[:len(want)], want) {
 		s.fail("receive %d: %d bytes, expected %d; first difference at %d", s.recvDone, e.ByteLen, len(want),
@@ -322,9 +343,21 @@ func (s *side) recvCompleted(e *abi.CQE) {
 	s.checkWrites(i)
 }
 
+// announces reports whether a receive's completion says what it must of o.
+func announces(e *abi.CQE, o *op) bool {
+	opcode, flags := uint32(abi.WCRecv), uint32(0)
+	if o.writes() {
+		opcode = abi.WCRecvRDMAWithImm
+	}
+	if abi.OperationOf(o.code).Immediate {
+		flags = abi.WCWithImm
+	}
+	return e.Opcode == opcode && e.WCFlags == flags && e.ImmOrSTag == o.imm && int(e.ByteLen) == o.length
+}
+
 func (s *side) indexOfSend(n int) int {
 	for i := range s.plan {
-		if o := &s.plan[i]; o.code == abi.WRSend && o.sends == n+1 {
+		if o := &s.plan[i]; o.takesReceive() && o.sends == n+1 {
 			return i
 		}
 	}
@@ -336,7 +369,7 @@ func (s *side) checkWrites(i int) {
 	s.w.T.Helper()
 	for ; s.writesChecked < i; s.writesChecked++ {
 		o := &s.peer.plan[s.writesChecked]
-		if o.code != abi.WRRDMAWrite {
+		if !o.writes() {
 			continue
 		}
 		want := bytes.Join(o.content, nil)

@@ -1,0 +1,88 @@
+package rdmap
+
+import (
+	"encoding/binary"
+
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// This file is immediate data (RFC 7306 section 6, docs/WIRE.md chapter 1): the
+// last segment of a work request that carries some. Behind a Write it is a message
+// of its own, which takes a receive; behind a Send it ends the Send's message.
+
+func buildImmediate(b []byte, wr *qp.SendWR) int {
+	d := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: wire.MSN(wr.MSN)}
+	if wr.Flags&abi.SendSolicited != 0 {
+		d.Op = wire.OpImmediateSE
+	}
+	at := d.Put(b)
+	body := immediateBody(wr.Immediate)
+	return at + body.Put(b[at:])
+}
+
+// immediateBody keeps the four bytes in the order in which the program stored
+// them.
+func immediateBody(imm uint32) (body wire.Immediate) {
+	binary.NativeEndian.PutUint32(body[:], imm)
+	return body
+}
+
+// written counts the bytes of RDMA Write messages that arrive in order: the
+// length that a Write with immediate announces.
+type written struct {
+	n     uint32 // of the newest message, as far as it came
+	ended bool   // all of it came
+}
+
+func (w *written) add(n int, last bool) {
+	if w.ended {
+		w.n = 0
+	}
+	w.n += uint32(n)
+	w.ended = last
+}
+
+// placeImmediate ends a Send, if one is under way, and otherwise takes a receive.
+func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) wire.TermCode {
+	if d.MSN != s.recvMSN {
+		return wire.TermUntaggedMSN
+	}
+	var body wire.Immediate
+	b, code := bodyOf(seg, at, wire.ImmediateLen)
+	if code != 0 {
+		return code
+	}
+	if _, err := body.Parse(b); err != nil {
+		return codeOf(err)
+	}
+	q, imm := s.QP, binary.NativeEndian.Uint32(body[:])
+	active, _ := q.Receiving()
+	if !active {
+		if code := takenCodes[q.TakeReceive()]; code != 0 {
+			return code
+		}
+	}
+	s.recvMSN = s.recvMSN.Add(1)
+	if active {
+		q.MessageArrived(abi.CQE{WCFlags: abi.WCWithImm, ImmOrSTag: imm}, d.Op.Solicited())
+		return 0
+	}
+	n := s.written.n
+	s.written = written{}
+	q.ImmediateArrived(imm, n, d.Op.Solicited())
+	return 0
+}
+
+// bodyOf is the body of a message of one segment whose body is n bytes long; the
+// segment's head is as private as it has to be, if it holds all of them.
+func bodyOf(seg *Segment, at, n int) ([]byte, wire.TermCode) {
+	switch {
+	case len(seg.Data)-at > n:
+		return nil, wire.TermUntaggedTooLong
+	case len(seg.Head)-at < n:
+		return nil, wire.TermOperationStream
+	}
+	return seg.Head[at : at+n], 0
+}
