@@ -11,7 +11,8 @@ type SendWR struct {
 	Flags  SendFlags
 	SGE    []SGE
 	Inline []byte // instead of SGE; not for OpRead
-	Remote Remote // of OpWrite and OpRead
+	Remote Remote // of OpWrite, OpWriteWithImm and OpRead
+	Imm    uint32 // immediate data, of the operations that have some; C programs see htonl(Imm)
 	// InvalidateSTag is the peer's rkey that OpSendWithInv takes away.
 	InvalidateSTag uint32
 }
@@ -52,6 +53,9 @@ func (q *QP) writeSend(wr *SendWR) error {
 	}
 	e := abi.SQE{WRID: wr.ID, Opcode: uint32(wr.Op), Flags: uint32(wr.Flags), ImmOrSTag: wr.InvalidateSTag,
 		RKey: wr.Remote.RKey, RemoteAddr: wr.Remote.Addr}
+	if abi.OperationOf(e.Opcode).Immediate {
+		e.ImmOrSTag = networkOrder(wr.Imm)
+	}
 	written := false
 	if wr.Inline != nil {
 		written = q.ring.SQ.WriteInline(&e, wr.Inline)

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"urdma/verbs/abi"
@@ -11,10 +12,12 @@ type Opcode uint32
 
 // Operations that urdma has (ibv_post_send(3)).
 const (
-	OpWrite       Opcode = abi.WRRDMAWrite
-	OpSend        Opcode = abi.WRSend
-	OpRead        Opcode = abi.WRRDMARead
-	OpSendWithInv Opcode = abi.WRSendWithInv
+	OpWrite        Opcode = abi.WRRDMAWrite
+	OpWriteWithImm Opcode = abi.WRRDMAWriteWithImm
+	OpSend         Opcode = abi.WRSend
+	OpSendWithImm  Opcode = abi.WRSendWithImm
+	OpRead         Opcode = abi.WRRDMARead
+	OpSendWithInv  Opcode = abi.WRSendWithInv
 )
 
 // SendFlags are enum ibv_send_flags; inline data is asked for by SendWR.Inline.
@@ -47,6 +50,9 @@ const (
 	DidWrite CompletionOp = abi.WCRDMAWrite
 	DidRead  CompletionOp = abi.WCRDMARead
 	DidRecv  CompletionOp = abi.WCRecv
+
+	// A receive that a Write with immediate took; its memory was not written.
+	DidRecvWriteWithImm CompletionOp = abi.WCRecvRDMAWithImm
 )
 
 func (o CompletionOp) String() string {
@@ -59,6 +65,8 @@ func (o CompletionOp) String() string {
 		return "RDMA Read"
 	case DidRecv:
 		return "receive"
+	case DidRecvWriteWithImm:
+		return "receive of an RDMA Write with immediate"
 	}
 	return fmt.Sprintf("operation %d", uint32(o))
 }
@@ -108,13 +116,17 @@ type Completion struct {
 	Status    Status
 	Op        CompletionOp
 	VendorErr uint32 // the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
-	ByteLen   uint32 // bytes received or read
+	ByteLen   uint32 // bytes received or read; of a Write with immediate: written
 	// InvalidatedSTag is the rkey that a Send with Invalidate took away;
 	// counts where Invalidated is true.
 	InvalidatedSTag uint32
 	Invalidated     bool
-	QPN             uint32
-	Timestamp       uint64 // ns, CLOCK_MONOTONIC, when urdmad completed it
+	// Imm is the peer's immediate data; counts where HasImm is true.
+	Imm    uint32
+	HasImm bool
+
+	QPN       uint32
+	Timestamp uint64 // ns, CLOCK_MONOTONIC, when urdmad completed it
 }
 
 // Err is nil for a success, otherwise a *CompletionError.
@@ -127,6 +139,14 @@ func (c *Completion) Err() error {
 
 func (c *Completion) from(e *abi.CQE) {
 	*c = Completion{ID: e.WRID, Status: Status(e.Status), Op: CompletionOp(e.Opcode), VendorErr: e.VendorErr,
-		ByteLen: e.ByteLen, InvalidatedSTag: e.ImmOrSTag, Invalidated: e.WCFlags&abi.WCWithInv != 0, QPN: e.QPNum,
-		Timestamp: e.Timestamp}
+		ByteLen: e.ByteLen, InvalidatedSTag: e.ImmOrSTag, Invalidated: e.WCFlags&abi.WCWithInv != 0,
+		Imm: networkOrder(e.ImmOrSTag), HasImm: e.WCFlags&abi.WCWithImm != 0, QPN: e.QPNum, Timestamp: e.Timestamp}
+}
+
+// networkOrder turns a number into what a C program would store with htonl, and
+// back.
+func networkOrder(v uint32) uint32 {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], v)
+	return binary.NativeEndian.Uint32(b[:])
 }

@@ -155,7 +155,7 @@ local fields = {
   qpn = ProtoField.uint32("trp.connect.ext.qpn", "QPN", base.HEX, nil, nil, "Queue pair number of the sender"),
   max_segment = ProtoField.uint16("trp.connect.ext.max_segment", "Maximum segment", base.DEC, nil, nil, "Bytes of DDP segment that the sender takes, header included"),
   window = ProtoField.uint16("trp.connect.ext.window", "Receive window", base.DEC, nil, nil, "Segments that the sender can hold from the start"),
-  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Capability bits; none is assigned yet"),
+  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request"),
   block_rest = ProtoField.bytes("trp.connect.ext.rest", "Rest of the block", base.NONE, "What a longer block of version 1 has behind the known fields"),
   trailer = ProtoField.bytes("trp.trailer", "Ignored", base.NONE, "Bytes that mean nothing and are ignored"),
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,13 @@ var refusals = []refusal{
 		s.post(enginetest.Send(4), 100) // takes the only receive
 		s.post(enginetest.Send(5), 100)
 	}},
+	{"no receive for immediate data", wire.TermUntaggedNoBuffer, abi.StatusRNRRetryExcErr, abi.EventQPReqErr, func(s *refusalScene) {
+		s.post(enginetest.Send(4), 100) // takes the only receive
+		s.post(withImm(enginetest.Write(5, s.good, 0), 1), 3000)
+	}},
+	{"message with immediate data too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr, func(s *refusalScene) {
+		s.post(withImm(enginetest.Send(5), 1), 5000)
+	}},
 	{"message too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr, func(s *refusalScene) {
 		s.post(enginetest.Send(5), 5000)
 	}},
@@ -174,7 +182,7 @@ func (c *refusal) checkSender(t *testing.T, s *refusalScene) {
 	t.Helper()
 	want := []uint64{1, 5, 6}
 	status := []uint32{0, c.status, abi.StatusWRFlushErr}
-	if c.name == "no receive" {
+	if strings.HasPrefix(c.name, "no receive") {
 		want, status = []uint64{1, 4, 5, 6}, []uint32{0, 0, c.status, abi.StatusWRFlushErr}
 	}
 	got := completions(s.w, s.a.Send, len(want))

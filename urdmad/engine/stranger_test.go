@@ -17,6 +17,7 @@ import (
 // nothing.
 func TestTerminateCodes(t *testing.T) {
 	send := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
+	immediate := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: 1}
 	with := func(change func(*wire.DDP)) wire.DDP { d := send; change(&d); return d }
 	readRequest := func(length uint32, extra ...byte) func(l *enginetest.Line, stag wire.STag) {
 		return func(l *enginetest.Line, stag wire.STag) {
@@ -51,6 +52,11 @@ func TestTerminateCodes(t *testing.T) {
 		{"unasked Read Response", wire.TermTaggedSTag, segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 7}, 1)},
 		{"Read Request too long", wire.TermUntaggedTooLong, readRequest(10, 1)},
 		{"Read without agreed IRD", wire.TermUntaggedNoBuffer, readRequest(10)},
+		{"immediate data too long", wire.TermUntaggedTooLong, segment(immediate, make([]byte, 9)...)},
+		{"immediate data too short", wire.TermOperationStream, segment(immediate, make([]byte, 7)...)},
+		{"immediate data MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 2}, make([]byte, 8)...)},
+		{"immediate data MO", wire.TermUntaggedMO, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 1, MO: 8}, make([]byte, 8)...)},
+		{"immediate data not last", wire.TermUntaggedTooLong, segment(wire.DDP{Op: wire.OpImmediate, MSN: 1}, make([]byte, 8)...)},
 		{"atomic", wire.TermOperationOpcode, segment(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: 1}, make([]byte, 52)...)},
 	}
 	for _, c := range cases {

@@ -70,9 +70,9 @@ type SendQueue struct {
 	reads      int    // Reads begun and not answered
 	maxReads   int    // of them at a time, agreed on with the peer
 	takes      Messages
-	stages     int    // work requests with a stage
-	more       bool   // the client has posted more than was fetched
-	failed     bool   // from a send on, which the ring names, all complete with an entry
+	stages     int  // work requests with a stage
+	more       bool // the client has posted more than was fetched
+	failed     bool // from a send on, which the ring names, all complete with an entry
 }
 
 func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {

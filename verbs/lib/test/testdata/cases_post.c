@@ -34,8 +34,6 @@ static void refuse_requests(struct setup *s)
 	struct ibv_sge wide = { (uintptr_t)s->memory, 513, 0 };
 	struct ibv_send_wr good = { .wr_id = 2, .sg_list = many, .num_sge = 1, .opcode = IBV_WR_SEND }, w;
 
-	refuse_second(s, (w = good, w.opcode = IBV_WR_SEND_WITH_IMM, w), EOPNOTSUPP);
-	refuse_second(s, (w = good, w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, w), EOPNOTSUPP);
 	refuse_second(s, (w = good, w.opcode = IBV_WR_ATOMIC_CMP_AND_SWP, w), EOPNOTSUPP);
 	refuse_second(s, (w = good, w.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, w), EOPNOTSUPP);
 	refuse_second(s, (w = good, w.opcode = IBV_WR_LOCAL_INV, w), EOPNOTSUPP);

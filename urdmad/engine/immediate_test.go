@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"urdma/dpdk/linked"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// withImm makes a work request one with immediate data.
+func withImm(w abi.SQE, imm uint32) abi.SQE {
+	w.Opcode = map[uint32]uint32{abi.WRSend: abi.WRSendWithImm, abi.WRRDMAWrite: abi.WRRDMAWriteWithImm}[w.Opcode]
+	w.ImmOrSTag = imm
+	return w
+}
+
+// TestImmediate: what the receiver's completions say of Sends and Writes with
+// immediate data, of none and of several segments, between Writes without.
+func TestImmediate(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 70})
+		a, b := w.Pair(local, nil)
+		mine, peer := a.Client.Register(8192, rw), b.Client.Register(8192, rw)
+		for i := range mine.Bytes {
+			mine.Bytes[i] = byte(i)
+		}
+		for i := range uint64(5) {
+			b.PostRecv(10+i, peer.SGE(4096, 3000))
+		}
+		a.Post(enginetest.Write(0, peer, 0), mine.SGE(0, 700))
+		a.Post(withImm(enginetest.Write(1, peer, 0), 1<<24)) // 0 bytes, behind one that has some
+		a.Post(withImm(enginetest.Write(2, peer, 0), 2), mine.SGE(0, 4000))
+		a.Post(withImm(enginetest.Send(3), 0), mine.SGE(0, 2500))
+		a.Post(withImm(enginetest.Send(4), 4))
+		a.PostInline(enginetest.Send(5), []byte("plain"))
+		expect(t, "sender", completions(w, a.Send, 6), []uint64{0, 1, 2, 3, 4, 5}, 0, 0, 0, 0, 0, 0)
+		want := []abi.CQE{
+			{Opcode: abi.WCRecvRDMAWithImm, WCFlags: abi.WCWithImm, ImmOrSTag: 1 << 24},
+			{Opcode: abi.WCRecvRDMAWithImm, WCFlags: abi.WCWithImm, ImmOrSTag: 2, ByteLen: 4000},
+			{Opcode: abi.WCRecv, WCFlags: abi.WCWithImm, ByteLen: 2500},
+			{Opcode: abi.WCRecv, WCFlags: abi.WCWithImm, ImmOrSTag: 4},
+			{Opcode: abi.WCRecv, ByteLen: 5},
+		}
+		for i, e := range completions(w, b.Recv, 5) {
+			got := abi.CQE{Opcode: e.Opcode, WCFlags: e.WCFlags, ImmOrSTag: e.ImmOrSTag, ByteLen: e.ByteLen}
+			if got != want[i] || e.WRID != 10+uint64(i) || e.Status != abi.StatusSuccess {
+				t.Errorf("completion %d: %+v, expected %+v", i, e, want[i])
+			}
+		}
+		if peer.Bytes[3999] != mine.Bytes[3999] || peer.Bytes[4000] != 0 {
+			t.Error("the Write with immediate placed other bytes")
+		}
+	})
+}
+
+// TestImmediateSolicited: the flag wakes who armed for solicited completions.
+func TestImmediateSolicited(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 71})
+		a, b := w.Pair(local, nil)
+		mine, peer := a.Client.Register(100, rw), b.Client.Register(100, rw)
+		for i, s := range []abi.SQE{enginetest.Send(0), enginetest.Write(1, peer, 0)} {
+			for _, flag := range []uint32{0, abi.SendSolicited} {
+				b.PostRecv(9, peer.SGE(0, 100))
+				b.Recv.Ring.Arm(true)
+				s := withImm(s, 5)
+				s.Flags |= flag
+				a.Post(s, mine.SGE(0, 100))
+				completions(w, a.Send, 1)
+				completions(w, b.Recv, 1)
+				if n := b.Recv.TakeEvents(); n != int(flag/abi.SendSolicited) {
+					t.Errorf("work request %d, flags %#x: %d events", i, flag, n)
+				}
+			}
+		}
+	})
+}
+
+// TestImmediateNotTaken: to a peer that has not said that it takes immediate
+// data, none is sent.
+func TestImmediateNotTaken(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 72, Plain: true})
+	a, b := w.Pair(false, nil)
+	mine := a.Client.Register(100, rw)
+	b.PostRecv(9)
+	a.Post(withImm(enginetest.Send(1), 1), mine.SGE(0, 100))
+	expect(t, "sender", completions(w, a.Send, 1), []uint64{1}, abi.StatusLocQPOpErr)
+	expect(t, "receiver", completions(w, b.Recv, 1), []uint64{9}, abi.StatusWRFlushErr)
+}
+
+// TestImmediateSegments: both forms as docs/WIRE.md chapter 1 has them, byte by
+// byte.
+func TestImmediateSegments(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 73})
+	a, b := w.Pair(false, nil)
+	peer := b.Client.Register(100, rw)
+	b.PostRecv(9, peer.SGE(0, 100))
+	b.PostRecv(10)
+	var got [][]byte
+	w.Net.Trace(func(ev linked.Event) {
+		if d, _, ok := segmentOf(ev.Frame); ok && ev.What == linked.Sent {
+			segment := append([]byte(nil), ev.Frame[wire.UDPHeaderLen+wire.TRPExtLen:]...)
+			if d.Tagged {
+				clear(segment[2:14]) // STag and TO
+			}
+			got = append(got, segment)
+		}
+	})
+	s := withImm(enginetest.Send(1), 0)
+	s.ImmOrSTag = hostOrder(0xa1, 0xb2, 0xc3, 0xd4)
+	a.PostInline(s, []byte{7, 8})
+	s = withImm(enginetest.Write(2, peer, 0), hostOrder(1, 2, 3, 4))
+	s.Flags |= abi.SendSolicited
+	a.PostInline(s, []byte{9})
+	expect(t, "sender", completions(w, a.Send, 2), []uint64{1, 2}, 0, 0)
+	want := [][]byte{
+		unhex("01 43 00000000 00000000 00000001 00000000 0708"),
+		unhex("41 48 00000000 00000000 00000001 00000000 a1b2c3d4 00000000"),
+		unhex("c1 40 00000000 0000000000000000 09"),
+		unhex("41 49 00000000 00000000 00000002 00000000 01020304 00000000"),
+	}
+	expectSegments(t, got, want)
+	w.Pass(time.Millisecond)
+}
