@@ -48,16 +48,14 @@ func (q *QP) Post() {
 // fetch makes the private copy of send slot i. A work request that is wrong
 // becomes one that fails in its turn.
 func (q *QP) fetch(i uint32) {
-	var slot abi.SQE
-	var list [MaxSGE]abi.SGE
-	q.SQ.ring.Read(i, &slot, list[:])
+	slot, list := &q.t.slot, q.t.list[:]
+	q.SQ.ring.Read(i, slot, list)
 	wr := q.SQ.At(i)
-	*wr = SendWR{id: slot.WRID, Op: operationOf(slot.Opcode), Flags: slot.Flags,
-		RKey: mem.STag(slot.RKey), Invalidate: mem.STag(slot.ImmOrSTag), Immediate: slot.ImmOrSTag, RemoteAddr: slot.RemoteAddr}
+	wr.renew(slot)
 	if q.SigAll {
 		wr.Flags |= abi.SendSignaled
 	}
-	if wr.status = q.resolve(i, wr, &slot, list[:]); wr.status != abi.StatusSuccess {
+	if wr.status = q.resolve(i, wr, slot, list); wr.status != abi.StatusSuccess {
 		wr.State = SendFailed
 	}
 }

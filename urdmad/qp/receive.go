@@ -35,8 +35,8 @@ func (q *QP) ReceiveRoom() uint32 { return q.recv.capacity - q.recv.got }
 // TakeReceive begins the next receive work request.
 func (q *QP) TakeReceive() Taken {
 	var rqe abi.RQE
-	var list [MaxSGE]abi.SGE
-	i, ok := q.RQ.take(&rqe, list[:])
+	list := q.t.list[:]
+	i, ok := q.RQ.take(&rqe, list)
 	if !ok {
 		return NoReceive
 	}

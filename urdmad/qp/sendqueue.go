@@ -42,6 +42,17 @@ type SendWR struct {
 	asyncUntil uint64 // Read: completes once jobs.done reached this
 }
 
+// renew makes wr the work request of a slot. What it held was released, so that
+// src and stage are nil.
+func (wr *SendWR) renew(slot *abi.SQE) {
+	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
+	wr.RKey, wr.Invalidate, wr.RemoteAddr = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.RemoteAddr
+	wr.Immediate = slot.ImmOrSTag
+	wr.State, wr.Started, wr.Answered, wr.AllSent = SendQueued, false, false, false
+	wr.Length, wr.MSN, wr.Sent, wr.Got, wr.Mark = 0, 0, 0, 0, 0
+	wr.vendor, wr.nsge, wr.asyncUntil = 0, 0, 0
+}
+
 // IsRead reports an RDMA Read: its list is written, and it ends with an answer.
 func (wr *SendWR) IsRead() bool { return wr.Op.WritesLocal }
 

@@ -27,6 +27,11 @@ type Table struct {
 	run   runQueue
 	ended mailbox.Box[endedJob]
 	past  Counters // of queue pairs that were removed
+
+	// Copies of a client's slot, here because clearing them on the stack would
+	// cost more than filling them.
+	slot abi.SQE
+	list [MaxSGE]abi.SGE
 }
 
 // Stats counts what no queue pair counts.

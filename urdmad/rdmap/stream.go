@@ -17,6 +17,8 @@ type Stream struct {
 	region   *mem.Region // of the last tagged segment, most often right again
 	written  written
 	answered bool // the last token was an answer's: answers and requests take turns
+	answer   bool // what Ready found
+	request  bool
 }
 
 // Stats counts over all streams of a worker.
@@ -39,26 +41,24 @@ func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
 	s.answers.init(ird)
 }
 
-// Ready reports whether Next has a segment, and starts its message.
-func (s *Stream) Ready() bool { return s.answers.ready() || s.QP.SQ.Ready() }
+// Ready reports whether there is a segment to send, and starts its message.
+func (s *Stream) Ready() bool {
+	s.answer, s.request = s.answers.ready(), s.QP.SQ.Ready()
+	return s.answer || s.request
+}
 
-// Next returns the token of the segment to send next, if there is one: answers
-// and work requests in turn.
-func (s *Stream) Next() (token uint64, ok bool) {
-	answer, request := s.answers.ready(), s.QP.SQ.Ready()
+// Next returns the token of the segment to send next, of which Ready has just
+// said that there is one: answers and work requests in turn.
+func (s *Stream) Next() (token uint64) {
 	s.answered = !s.answered
-	switch {
-	case answer && (!request || s.answered):
-		a := s.answers.next()
-		return tokenAnswer | makeToken(s.answers.nextSlot(), a.sent), true
-	case request:
-		sq := &s.QP.SQ
-		if wr := sq.At(sq.Next()); !wr.AllSent {
-			return Token(sq, sq.Next(), wr.Sent), true
-		}
-		return ImmediateToken(sq, sq.Next()), true
+	if s.answer && (!s.request || s.answered) {
+		return tokenAnswer | makeToken(s.answers.nextSlot(), s.answers.next().sent)
 	}
-	return 0, false
+	sq := &s.QP.SQ
+	if wr := sq.At(sq.Next()); !wr.AllSent {
+		return Token(sq, sq.Next(), wr.Sent)
+	}
+	return ImmediateToken(sq, sq.Next())
 }
 
 // Sent notes that the segment which Next has just named went out; mark is its

@@ -52,10 +52,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 	if !c.stream.Ready() || c.rel.CanSend(now) <= 0 {
 		return false
 	}
-	token, ok := c.stream.Next()
-	if !ok {
-		return false
-	}
+	token := c.stream.Next()
 	n, ok := c.stream.Build(c.room(frame), token)
 	if !ok {
 		c.revoked(token)
