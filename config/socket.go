@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -73,6 +74,12 @@ func defaultSocket(p places) (path, origin string) {
 
 func (p places) system() string { return filepath.Join(p.run, "urdma", "urdmad.sock") }
 
+// login is the user's runtime directory as logind makes it: also for what runs
+// without $XDG_RUNTIME_DIR (cron, su, ssh without a terminal).
+func (p places) login() string {
+	return filepath.Join(p.run, "user", strconv.Itoa(p.uid), "urdma", "urdmad.sock")
+}
+
 func (p places) private() string {
 	return filepath.Join(p.tmp, "urdma-"+strconv.Itoa(p.uid), "urdmad.sock")
 }
@@ -89,12 +96,45 @@ func findSocket(p places) string {
 	if p.env("URDMA_SOCKET") != "" {
 		return fallback
 	}
-	for _, path := range []string{fallback, p.system(), p.private()} {
+	for _, path := range p.looked() {
 		if p.exists(path) && p.trusted(path) {
 			return path
 		}
 	}
 	return fallback
+}
+
+// looked are the places that FindSocket looks at, in order.
+func (p places) looked() (list []string) {
+	fallback, _ := defaultSocket(p)
+	if p.env("URDMA_SOCKET") != "" {
+		return []string{fallback}
+	}
+	for _, path := range []string{fallback, p.login(), p.system(), p.private()} {
+		if !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// SocketPlaces are the places where FindSocket looks, in order.
+func SocketPlaces() []string { return systemPlaces().looked() }
+
+// AllSockets are the sockets of this machine's urdmads in any default place, of
+// all users, as far as the caller can see them.
+func AllSockets() (list []string) {
+	p := systemPlaces()
+	patterns := append(p.looked(), filepath.Join(p.run, "user", "*", "urdma", "urdmad.sock"), filepath.Join(p.tmp, "urdma-*", "urdmad.sock"))
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // of which none is malformed
+		for _, path := range found {
+			if !slices.Contains(list, path) {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
 }
 
 // MakeSocketDir makes the directory of the control socket, with mode 0700,

@@ -43,6 +43,7 @@ func TestDefaultAndFoundSocket(t *testing.T) {
 		{"no session, system's daemon", machine(nil, system), system, system},
 		{"root", machine(nil, "/run/urdma/writable"), system, system},
 		{"root, daemon in the private place", machine(nil, "/run/urdma/writable", private), system, private},
+		{"no variable, the user's daemon runs", machine(nil, user), private, user},
 		{"planted by another user", machine(xdg, "/run/user/1000/x", private+"/planted"), user, user},
 		{"nothing", machine(nil), private, private},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,11 @@ func (o *lookOptions) open() (*inspect.Source, error) {
 			return nil, fmt.Errorf("--socket %s: %w", o.socket, err)
 		}
 	}
-	return inspect.Open(socket)
+	s, err := inspect.Open(socket)
+	if places := config.SocketPlaces(); o.socket == "" && len(places) > 1 && errors.Is(err, inspect.ErrNotRunning) {
+		return nil, fmt.Errorf("%w; looked at %s", err, strings.Join(places, ", "))
+	}
+	return s, err
 }
 
 func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
@@ -45,15 +50,20 @@ func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
 
 func newStatus() *cobra.Command {
 	var o lookOptions
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
 		Long: "Sum up the urdmad that runs: version, poll loop, clients, objects, losses and ports. " +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
-			"--json prints the whole snapshot, every object included. Exits with status 1 where no urdmad runs.",
-		Example: "  urdma status",
+			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
+			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs.",
+		Example: "  urdma status\n  sudo urdma status --all",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all {
+				return o.statusOfAll(cmd)
+			}
 			s, err := o.fetch()
 			if err != nil {
 				return err
@@ -66,7 +76,43 @@ func newStatus() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole snapshot as JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "sum up every urdmad of this machine, of all users")
+	cmd.MarkFlagsMutuallyExclusive("all", "socket")
 	return cmd
+}
+
+// statusOfAll goes through the default places of all users. A socket without a
+// urdmad is passed over, as one killed leaves it; another failure is told, and
+// the rest goes on.
+func (o *lookOptions) statusOfAll(cmd *cobra.Command) error {
+	snapshots := []*inspect.Snapshot{}
+	for _, socket := range config.AllSockets() {
+		one := lookOptions{socket: socket}
+		s, err := one.fetch()
+		if err != nil {
+			if !errors.Is(err, inspect.ErrNotRunning) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v\n", err)
+			}
+			continue
+		}
+		snapshots = append(snapshots, s)
+		if o.json {
+			continue
+		}
+		if len(snapshots) > 1 {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+		if err := report.Status(cmd.OutOrStdout(), s); err != nil {
+			return err
+		}
+	}
+	if len(snapshots) == 0 {
+		return fmt.Errorf("%w in any default place", inspect.ErrNotRunning)
+	}
+	if o.json {
+		return printJSON(cmd.OutOrStdout(), snapshots)
+	}
+	return nil
 }
 
 func newShow() *cobra.Command {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -15,6 +17,23 @@ func TestLookWithoutUrdmad(t *testing.T) {
 		if r.status.ExitStatus() != exitFailure || r.stdout != "" || !strings.HasPrefix(r.stderr, want) {
 			t.Errorf("%q: %+v", args, r)
 		}
+	}
+}
+
+// TestLookSaysWhere: without a socket's name each place looked at is told.
+func TestLookSaysWhere(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, []string{"XDG_RUNTIME_DIR=" + dir}, "status")
+	if strings.Contains(r.stdout, "urdmad") {
+		t.Skip("an urdmad of this machine runs")
+	}
+	for _, want := range []string{dir + "/urdma/urdmad.sock, ", "/run/user/" + strconv.Itoa(os.Getuid()) + "/urdma/urdmad.sock, ", "/run/urdma/urdmad.sock, ", "/tmp/urdma-"} {
+		if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, want) {
+			t.Errorf("no %q: %+v", want, r)
+		}
+	}
+	if r := run(t, []string{"URDMA_SOCKET=" + dir + "/none.sock"}, "status", "--all"); !strings.Contains(r.stderr, "no urdmad is running in any default place") && r.stdout == "" {
+		t.Errorf("--all: %+v", r)
 	}
 }
 

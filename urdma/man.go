@@ -49,7 +49,7 @@ var commandSections = []manual.Section{
 		{"other", "The program's own, under urdma exec."},
 	}},
 	{Title: "Environment", Items: [][2]string{
-		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
+		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
 		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
 		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +

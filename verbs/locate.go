@@ -4,13 +4,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
 
 // socketPlaces is where urdmad's control socket may be, best first, as
 // urdma-exec(1) looks for it: $URDMA_SOCKET alone where it is set, otherwise
-// the user's runtime directory, the system's, and the user's in /tmp. It is a
+// the user's runtime directory, also where the variable is missing, the system's,
+// and the user's in /tmp. It is a
 // search of its own, not config's, so that programs don't carry along what
 // reads urdma.json.
 func socketPlaces() []string {
@@ -20,6 +22,10 @@ func socketPlaces() []string {
 	var places []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		places = append(places, filepath.Join(dir, "urdma", "urdmad.sock"))
+	}
+	login := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "urdma", "urdmad.sock")
+	if !slices.Contains(places, login) {
+		places = append(places, login)
 	}
 	places = append(places, "/run/urdma/urdmad.sock")
 	private := "/tmp/urdma-" + strconv.Itoa(os.Getuid())

@@ -42,7 +42,7 @@ static int connect_somewhere(int fd)
 {
 	const char *given = secure_getenv("URDMA_SOCKET");
 	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-	char path[256];
+	char path[256], login[64];
 
 	if (given && *given) {
 		if (connect_to(fd, given) == 0)
@@ -50,16 +50,22 @@ static int connect_somewhere(int fd)
 		urdma_complain("cannot reach urdmad at %s (URDMA_SOCKET): %m", given);
 		return -1;
 	}
-	if (runtime && *runtime) {
+	snprintf(login, sizeof(login), "/run/user/%u", getuid());
+	if (runtime && *runtime && strcmp(runtime, login) != 0) {
 		snprintf(path, sizeof(path), "%s/urdma/urdmad.sock", runtime);
 		if (connect_to(fd, path) == 0)
 			return 0;
 	}
-	if (connect_to(fd, "/run/urdma/urdmad.sock") == 0)
+	/* What runs without the variable (cron, su) has the directory all the same. */
+	strcat(login, "/urdma/urdmad.sock");
+	if (connect_to(fd, login) == 0 || connect_to(fd, "/run/urdma/urdmad.sock") == 0)
 		return 0;
 	snprintf(path, sizeof(path), "/tmp/urdma-%u", getuid());
-	if (!directory_is_trusted(path))
+	if (!directory_is_trusted(path)) {
+		urdma_log("not looked for urdmad in %s, which is not this user's own directory", path);
+		errno = ENOENT;
 		return -1;
+	}
 	strcat(path, "/urdmad.sock");
 	return connect_to(fd, path);
 }
