@@ -21,7 +21,7 @@ func OpenPorts(specs []Spec, ealArgs []string, log *slog.Logger) (ports []port.P
 		return nil, nil, err
 	}
 	closeAll = sync.OnceValue(func() error { return closePorts(ports) })
-	if needsEAL(specs) {
+	if NeedsEAL(specs) {
 		if err := startEAL(ealArguments(specs, ealArgs), log); err != nil {
 			return nil, nil, err
 		}
@@ -63,7 +63,9 @@ func checkAll(specs []Spec) error {
 	return nil
 }
 
-func needsEAL(specs []Spec) bool {
+// NeedsEAL tells whether one of the ports is a DPDK device, so that OpenPorts
+// starts the EAL.
+func NeedsEAL(specs []Spec) bool {
 	for i := range specs {
 		if !specs[i].native() {
 			return true

@@ -87,7 +87,9 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if filter.Device, err = o.device(snapshot); err != nil {
 		return err
 	}
-	o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	o.output.Begun = func() {
+		o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	counts, err := capture.Run(ctx, source, filter, o.section(snapshot), o.output, o.limits)

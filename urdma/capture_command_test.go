@@ -50,6 +50,26 @@ func TestCaptureRefuses(t *testing.T) {
 	}
 }
 
+// TestCaptureAnnouncesWhatItHas: nothing is said to be captured as long as there
+// is no file, or urdmad has refused.
+func TestCaptureAnnouncesWhatItHas(t *testing.T) {
+	socket := fakeDaemon(t, 100)
+	for _, file := range []string{filepath.Join(t.TempDir(), "no", "such", "x.pcapng"), filepath.Join(t.TempDir(), "x.pcapng")} {
+		r := run(t, nil, "capture", "-o", file, "--socket", socket, "--duration", "50ms")
+		if strings.Contains(r.stderr, "capturing from") || r.status.ExitStatus() != exitFailure {
+			t.Errorf("%s: %+v", file, r)
+		}
+	}
+}
+
+// TestTopWithoutUrdmad: a urdmad that ends is a failure, also in the middle.
+func TestTopWithoutUrdmad(t *testing.T) {
+	r := run(t, nil, "top", "--count", "50", "--interval", "100ms", "--socket", fakeDaemon(t, 3))
+	if r.status.ExitStatus() != exitFailure || r.stderr == "" || r.stdout == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestDissectorIsPrinted(t *testing.T) {
 	if r := run(t, nil, "dissector"); r.status.ExitStatus() != 0 || r.stdout != string(wireshark.Script) || len(r.stdout) == 0 {
 		t.Errorf("status %d, %d bytes, expected the script's %d", r.status.ExitStatus(), len(r.stdout), len(wireshark.Script))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -40,9 +41,10 @@ func newTop() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 			defer stop()
-			err := top.Plain(ctx, cmd.OutOrStdout(), feed.Next, every, count)
-			if errors.Is(err, unix.EPIPE) {
-				return nil // the reader has seen enough
+			out := &reader{Writer: cmd.OutOrStdout()}
+			err := top.Plain(ctx, out, feed.Next, every, count)
+			if out.gone {
+				return nil // it has seen enough
 			}
 			return err
 		},
@@ -51,6 +53,19 @@ func newTop() *cobra.Command {
 	cmd.Flags().DurationVar(&every, "interval", every, "`TIME` between two looks, such as 500ms")
 	cmd.Flags().IntVar(&count, "count", 0, "stop after `N` intervals, and print plain lines")
 	return cmd
+}
+
+// reader tells one who reads no more from an urdmad that has ended: both are
+// EPIPE.
+type reader struct {
+	io.Writer
+	gone bool
+}
+
+func (r *reader) Write(b []byte) (int, error) {
+	n, err := r.Writer.Write(b)
+	r.gone = r.gone || errors.Is(err, unix.EPIPE)
+	return n, err
 }
 
 // isTerminal: only a terminal has terminal attributes (tcgetattr(3)).

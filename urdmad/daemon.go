@@ -133,6 +133,9 @@ func (d *daemon) start() (err error) {
 // openPorts tells of a setting that does not fit the machine in the words of
 // the configuration.
 func (d *daemon) openPorts() (err error) {
+	if s := specs(d.cfg); len(d.source.ealArgs) > 0 && !dpdk.NeedsEAL(s) {
+		return fmt.Errorf("%q: no port of %s starts DPDK's environment abstraction layer, so arguments for it are a mistake", d.source.ealArgs, d.cfg.Source)
+	}
 	d.ports, d.closePorts, err = dpdk.OpenPorts(specs(d.cfg), d.cfg.EALArgs, d.log.Logger)
 	var wrong *dpdk.SettingError
 	if errors.As(err, &wrong) {

@@ -62,6 +62,17 @@ func TestCoreThatIsNotThere(t *testing.T) {
 	}
 }
 
+// TestArgumentsForNoEAL: arguments that nobody would look at are refused.
+func TestArgumentsForNoEAL(t *testing.T) {
+	src := written(t, t.TempDir(), "")
+	src.ealArgs = []string{"--bogus"}
+	err := serve(context.Background(), src)
+	var wrong configError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--bogus") {
+		t.Errorf("urdmad ended with %v", err)
+	}
+}
+
 // TestSecondUrdmad: it names the first one and leaves its files alone.
 func TestSecondUrdmad(t *testing.T) {
 	dir := t.TempDir()

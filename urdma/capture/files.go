@@ -18,6 +18,9 @@ type Output struct {
 	FileBytes int64
 	// Files, if not 0, is how many of these are kept, the newest.
 	Files int
+	// Begun, which may be nil, is called when the file is open and urdmad
+	// captures.
+	Begun func()
 }
 
 // files is the series of files that a capture writes; without FileBytes, one.

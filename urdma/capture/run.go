@@ -53,6 +53,9 @@ func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, sect
 		return r.counts, errors.Join(err, to.close(0))
 	}
 	defer r.from.Close()
+	if o.Begun != nil {
+		o.Begun()
+	}
 	if limits.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limits.Time)

@@ -78,7 +78,7 @@ func (v view) head(r *rates) []string {
 }
 
 func (v view) foot() string {
-	text := fmt.Sprintf("q quit  p pause  s sort by %s", (v.order+1)%orders)
+	text := fmt.Sprintf("q quit  p pause  s sort (now by %s)", v.order)
 	if v.paused {
 		text += "  PAUSED"
 	}
@@ -104,25 +104,40 @@ func (r *rates) portLines(width int) []string {
 	return layOut(cells, 2, 0, width)
 }
 
+// wide is a page with room for more columns.
+const wide = 110
+
 // pairLines gives at most room lines.
 func (r *rates) pairLines(width, room int) []string {
 	cells := [][]string{{"QPN", "PID", "COMMAND", "PEER", "OUT/s", "IN/s", "MSG/s", "RTT", "LOST/s"}}
+	more := []string{"PORT", "STATE", "SEND", "RECV"}
+	if width >= wide {
+		cells[0] = append(cells[0], more...)
+	}
 	for i := range r.pairs {
 		if len(cells) >= room {
 			break
 		}
 		p := &r.pairs[i]
-		peer, rtt, lost := p.Peer, "-", "-"
-		if p.Wire != nil {
-			rtt, lost = report.Duration(p.Wire.RTTNs), report.Count(p.resent)
+		row := p.cells()
+		if width >= wide {
+			row = append(row, p.Device, p.State, fmt.Sprintf("%d/%d", p.SendFill, p.SendDepth), fmt.Sprintf("%d/%d", p.RecvFill, p.RecvDepth))
 		}
-		if peer == "" {
-			peer = p.State
-		}
-		cells = append(cells, []string{fmt.Sprintf("%06x", p.QPN), strconv.Itoa(p.PID), p.Command, peer, rate(p.out), rate(p.in),
-			report.Count(p.messages), rtt, lost})
+		cells = append(cells, row)
 	}
 	return layOut(cells, 4, 2, width)
+}
+
+func (p *pairRate) cells() []string {
+	peer, rtt, lost := p.Peer, "-", "-"
+	if p.Wire != nil {
+		rtt, lost = report.Duration(p.Wire.RTTNs), report.Count(p.resent)
+	}
+	if peer == "" {
+		peer = p.State
+	}
+	return []string{fmt.Sprintf("%06x", p.QPN), strconv.Itoa(p.PID), p.Command, peer, rate(p.out), rate(p.in),
+		report.Count(p.messages), rtt, lost}
 }
 
 // layOut aligns cells, the first left columns to the left and the others to the

@@ -78,6 +78,7 @@ func TestPages(t *testing.T) {
 		{"80x24.txt", view{last: last, now: now, width: 80, height: 24}},
 		{"40x10.txt", view{last: last, now: now, width: 40, height: 10}},
 		{"first.txt", view{now: now, width: 80, height: 24, paused: true, order: ByResent}},
+		{"130x12.txt", view{last: last, now: now, width: 130, height: 12}},
 		{"gone.txt", view{err: errors.New("no urdmad is running at /run/urdma/urdmad.sock"), width: 80, height: 8}},
 	} {
 		got := c.view.page()
