@@ -2,6 +2,7 @@ package dpdk
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,15 +21,23 @@ const (
 )
 
 // buffers is the size of a port's pool.
-func (s *Spec) buffers() int {
-	return orDefault(s.RxDesc) + orDefault(s.TxDesc) + heldBuffers
+func (s *Spec) buffers() int { return s.descriptors(s.RxDesc) + s.descriptors(s.TxDesc) + heldBuffers }
+
+// descriptors is the size of a ring for which n is asked: AF_XDP's are powers of
+// two.
+func (s *Spec) descriptors(n int) int {
+	n = orDefault(n)
+	if driverOf(s.Vdev) == "net_af_xdp" {
+		return 1 << bits.Len(uint(n-1))
+	}
+	return n
 }
 
 // keptLimit is how many buffers may be kept by retained packets, when the driver
 // took inUse as it started: the receive ring's, and for af_xdp far more.
 func (s *Spec) keptLimit(inUse int) int {
-	rx := max(inUse, orDefault(s.RxDesc))
-	return max(0, s.buffers()-rx-orDefault(s.TxDesc)-spareBuffers)
+	rx := max(inUse, s.descriptors(s.RxDesc))
+	return max(0, s.buffers()-rx-s.descriptors(s.TxDesc)-spareBuffers)
 }
 
 func orDefault(n int) int {

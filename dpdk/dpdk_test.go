@@ -169,7 +169,7 @@ func TestDeviceErrors(t *testing.T) {
 		{"net_af_packet0,iface=nosuch0", []string{"net_af_packet0", `"nosuch0"`, "no such device", "interface exists"}},
 		{"net_af_packet0", []string{"iface=NAME is missing"}},
 		{"net_af_xdp0", []string{"iface=NAME is missing"}},
-		{"net_af_packet0,iface=lo,qpairs=0", []string{"net_af_packet0", "DPDK said"}},
+		{"net_af_packet0,iface=lo,blocksz=1", []string{"net_af_packet0", "DPDK said"}},
 		{"net_nosuch0", []string{"net_nosuch0", "driver's name"}},
 		{"net_tap0,iface=aninterfacenamethatistoolong", []string{"net_tap0", "/dev/net/tun"}},
 	} {

@@ -42,6 +42,9 @@ func (s *Spec) parseNative() (n nativeSpec, err error) {
 	if n.memif.SocketPath == "" {
 		return n, fmt.Errorf("dpdk: port %q: %s: socket=PATH is missing", s.label(), s.Vdev)
 	}
+	if err := n.memif.Check(); err != nil {
+		return n, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, err)
+	}
 	return n, nil
 }
 
@@ -49,6 +52,9 @@ func (n *nativeSpec) set(key, value string) (err error) {
 	if key == "mtu" {
 		n.mtu, err = strconv.Atoi(value)
 		n.memif.MTU = n.mtu
+		if err == nil && (n.mtu < minMTU || n.mtu > maxMTU) {
+			err = fmt.Errorf("an MTU is from %d to %d", minMTU, maxMTU)
+		}
 		return err
 	}
 	if n.loopback {

@@ -75,7 +75,7 @@ func (s *Spec) probe(device string) (id C.uint16_t, err error) {
 func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
 	o := C.struct_urdma_open{
 		id: id, mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(d.minRoom), buffers: C.uint32_t(s.buffers()),
-		rx_desc: C.uint16_t(orDefault(s.RxDesc)), tx_desc: C.uint16_t(orDefault(s.TxDesc)),
+		rx_desc: C.uint16_t(s.descriptors(s.RxDesc)), tx_desc: C.uint16_t(s.descriptors(s.TxDesc)),
 	}
 	if s.PCI == "" {
 		o.software = 1

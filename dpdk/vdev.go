@@ -52,6 +52,9 @@ const (
 // frame is 1,518 bytes, so ethdev refuses a larger MTU, but the driver carries
 // whatever fits a ring frame: ethdev is not asked for the MTU.
 func (d *prepared) afPacket(s *Spec, args map[string]string) error {
+	if err := s.oneQueue(args, "qpairs"); err != nil {
+		return err
+	}
 	if err := d.borrow(s, args["iface"], maxMTU); err != nil {
 		return err
 	}
@@ -74,6 +77,14 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 			Allowed: fmt.Sprintf("a framesz from %d, which MTU %d needs, to %d", d.mtu+packetRingOverhead, d.mtu, maxFrameSize)}
 	}
 	d.minRoom = framesz
+	return nil
+}
+
+// oneQueue refuses more queues than are read: their frames would be lost.
+func (s *Spec) oneQueue(args map[string]string, name string) error {
+	if n, given := args[name]; given && n != "1" {
+		return &SettingError{Port: s.label(), Setting: "vdev", Found: name + "=" + n, Allowed: name + "=1: a port has one queue"}
+	}
 	return nil
 }
 
@@ -118,6 +129,9 @@ const (
 )
 
 func (d *prepared) afXDP(s *Spec, args map[string]string) error {
+	if err := s.oneQueue(args, "queue_count"); err != nil {
+		return err
+	}
 	if s.MTU > xdpMaxMTU {
 		return &SettingError{Port: s.label(), Setting: "mtu", Found: s.MTU,
 			Allowed: fmt.Sprintf("at most %d with af_xdp, whose chunks are at most a page; or use af_packet", xdpMaxMTU)}

@@ -51,6 +51,9 @@ const (
 	buffersPerRingSlot = 4
 )
 
+// Check tells what is wrong with the options, as Open would.
+func (o Options) Check() error { return o.fill() }
+
 // fill checks the options and sets what was left out.
 func (o *Options) fill() error {
 	if o.Name == "" {
