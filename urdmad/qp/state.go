@@ -39,7 +39,7 @@ func (q *QP) Attach(c Carrier) {
 	q.carrier, q.acked = c, 0
 	q.state = abi.QPSRTS
 	q.SQ.connect(c.Common())
-	q.Post()
+	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it
 	q.t.Ready(q)
 }
 
