@@ -25,14 +25,19 @@ type CompChannel struct {
 
 // CreateCompChannel makes a completion channel.
 func (x *Context) CreateCompChannel() (*CompChannel, error) {
+	return x.createCompChannel(context.Background())
+}
+
+func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 	c := x.client
 	var resp abi.HandleMessage
-	fds, err := call(c, abi.CreateChannel, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 1)
+	fds, err := callContext(ctx, c, abi.CreateChannel, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
 	f, err := eventSocket(fds[0], "urdma completion channel")
 	if err != nil {
+		_ = c.callHandle(abi.DestroyChannel, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
 	ch := &CompChannel{ctx: x, handle: resp.Handle, socket: f, done: make(chan struct{}), news: make(chan struct{}, 1)}

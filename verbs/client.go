@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,8 +18,8 @@ import (
 // Client is a connection to urdmad. Everything made through it ends with it.
 type Client struct {
 	control *net.UnixConn
-	calling sync.Mutex // one request and its answer at a time
-	seq     uint32
+	calling contextMutex // one request and its answer at a time
+	seq     uint32       // under calling
 	answers chan answer
 
 	kicks   []int  // the kick socket of each worker
@@ -42,7 +44,7 @@ type Client struct {
 	qps      map[uint32]*QP
 	cm       *eventChannel // written under sharing as well
 
-	sharing sync.Mutex       // makes one of each: cm, and the contexts of shared
+	sharing contextMutex     // makes one of each: cm, and the contexts of shared
 	shared  map[int]*Context // by device, for connections that bring no domain
 }
 
@@ -50,37 +52,41 @@ type Client struct {
 // find: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
 // /run/urdma/urdmad.sock, or /tmp/urdma-UID/urdmad.sock. The error is
 // ErrNoDaemon where none answers, ErrVersion where one speaks another protocol.
-func Open(socket string) (*Client, error) {
+func Open(socket string) (*Client, error) { return OpenContext(context.Background(), socket) }
+
+// OpenContext is Open that waits for urdmad no longer than ctx.
+func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	places := []string{socket}
 	if socket == "" {
 		places = socketPlaces()
 	}
-	conn, err := dialControl(places)
+	conn, err := dialControl(ctx, places)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{control: conn, answers: make(chan answer, 1), gone: make(chan struct{}),
+		calling: newContextMutex(), sharing: newContextMutex(),
 		contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
 		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
 	c.memory.fd = -1
 	c.readers.Go(c.readAnswers)
-	if err := c.greet(); err != nil {
+	if err := c.greet(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Client) greet() error {
+func (c *Client) greet(ctx context.Context) error {
 	req := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
 	copy(req.Command[:len(req.Command)-1], filepath.Base(os.Args[0]))
-	memory := -1
-	if f, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0); err == nil {
-		defer f.Close()
-		memory = int(f.Fd())
-	} // without it only memory of AllocMemory can be registered
+	memory, err := ownMemory()
+	if err != nil {
+		return err
+	}
+	defer closeAll([]int{memory}) // or -1, which is harmless
 	var resp abi.HelloResponse
-	fds, err := call(c, abi.Hello, &req, &resp, memory, anyFDs)
+	fds, err := callContext(ctx, c, abi.Hello, &req, &resp, memory, anyFDs)
 	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
 		closeAll(fds)
 		return fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
@@ -97,7 +103,20 @@ func (c *Client) greet() error {
 	if c.bells, err = mapShared(fds[0], int(resp.DoorbellBytes)); err != nil {
 		return err
 	}
-	return c.readDevices(int(resp.NumDevices))
+	return c.readDevices(ctx, int(resp.NumDevices))
+}
+
+// ownMemory opens what urdmad reaches this process's memory by. Without it (-1)
+// only memory of AllocMemory can be registered.
+func ownMemory() (int, error) {
+	fd, err := unix.Open("/proc/self/mem", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return -1, fmt.Errorf("verbs: /proc/self/mem: %w", err)
+	}
+	if err != nil {
+		return -1, nil
+	}
+	return fd, nil
 }
 
 func mapShared(fd, bytes int) ([]byte, error) {
@@ -138,6 +157,9 @@ func (c *Client) lose() {
 		}
 		if c.cm != nil {
 			c.cm.endAll()
+		}
+		for m := range c.regions {
+			m.unpin() // a client that is dropped with them pinned would be a panic
 		}
 	})
 }

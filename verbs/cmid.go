@@ -29,6 +29,7 @@ type connID struct {
 	handle   uint32
 	events   chan abi.CMEvent // of the handshake
 	requests chan *Request    // of a listener
+	offering sync.Mutex       // puts into requests, or takes all out for good
 	qp       atomic.Pointer[QP]
 	done     chan struct{} // closed when the connection, or urdmad, has ended
 	once     sync.Once
@@ -45,19 +46,22 @@ func newConnID(ch *eventChannel, handle uint32) *connID {
 }
 
 // eventChannel returns the event channel, made at the first use.
-func (c *Client) eventChannel() (*eventChannel, error) {
-	c.sharing.Lock() // not mu, which the end of urdmad takes while a call waits for it
-	defer c.sharing.Unlock()
+func (c *Client) eventChannel(ctx context.Context) (*eventChannel, error) {
+	if err := c.sharing.lock(ctx); err != nil { // not mu, which the end of urdmad takes while a call waits for it
+		return nil, err
+	}
+	defer c.sharing.unlock()
 	if c.cm != nil {
 		return c.cm, nil
 	}
 	var resp abi.HandleMessage
-	fds, err := call(c, abi.CMCreateChannel, &abi.Header{}, &resp, -1, 1)
+	fds, err := callContext(ctx, c, abi.CMCreateChannel, &abi.Header{}, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
 	f, err := eventSocket(fds[0], "urdma rdma_cm events")
 	if err != nil {
+		_ = c.callHandle(abi.CMDestroyChannel, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
 	ch := &eventChannel{client: c, handle: resp.Handle, socket: f, ids: map[uint32]*connID{}}
@@ -71,13 +75,13 @@ func (c *Client) eventChannel() (*eventChannel, error) {
 	return ch, nil
 }
 
-func (c *Client) createID(queue int) (*connID, error) {
-	ch, err := c.eventChannel()
+func (c *Client) createID(ctx context.Context, queue int) (*connID, error) {
+	ch, err := c.eventChannel(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var resp abi.HandleMessage
-	if _, err := call(c, abi.CMCreateID, &abi.CMCreateIDRequest{Channel: ch.handle, PS: abi.PSTCP}, &resp, -1, 0); err != nil {
+	if _, err := callContext(ctx, c, abi.CMCreateID, &abi.CMCreateIDRequest{Channel: ch.handle, PS: abi.PSTCP}, &resp, -1, 0); err != nil {
 		return nil, err
 	}
 	id := newConnID(ch, resp.Handle)
@@ -146,6 +150,8 @@ func endedBy(status int32) error {
 }
 
 func (id *connID) offer(r *Request) bool {
+	id.offering.Lock()
+	defer id.offering.Unlock()
 	select {
 	case <-id.done:
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -64,7 +65,7 @@ type Conn struct {
 type offered struct{ serve, reads int }
 
 // prepare makes what the options leave out, and the queue pair.
-func (id *connID) prepare(device uint32, options *ConnOptions) (*Conn, error) {
+func (id *connID) prepare(ctx context.Context, device uint32, options *ConnOptions) (*Conn, error) {
 	o := ConnOptions{}
 	if options != nil {
 		o = *options
@@ -75,13 +76,13 @@ func (id *connID) prepare(device uint32, options *ConnOptions) (*Conn, error) {
 	}
 	conn.param.ResponderResources, conn.param.InitiatorDepth = depth(o.Serve), depth(o.Reads)
 	conn.param.RetryCount, conn.param.RNRRetryCount = 7, rnrTries(o.RNRTries)
-	if err := conn.make(device, &o); err != nil {
+	if err := conn.make(ctx, device, &o); err != nil {
 		return nil, err
 	}
 	id.qp.Store(conn.QP)
 	if o.Prepare != nil {
 		if err := o.Prepare(conn); err != nil {
-			conn.releaseObjects()
+			undo(ctx, conn.release)
 			return nil, err
 		}
 	}
@@ -110,23 +111,24 @@ func setPrivate(p *abi.CMParam, private []byte) error {
 	return nil
 }
 
-func (conn *Conn) make(device uint32, o *ConnOptions) (err error) {
+func (conn *Conn) make(ctx context.Context, device uint32, o *ConnOptions) (err error) {
 	c := conn.id.channel.client
 	if int(device) >= len(c.devices) {
 		return fmt.Errorf("verbs: no device %d: %w", device, syscall.ENODEV)
 	}
-	pd, made := o.PD, []interface{ Close() error }{}
+	var made []interface{ Close() error }
 	defer func() {
-		for i := len(made) - 1; err != nil && i >= 0; i-- {
-			err = errors.Join(err, made[i].Close())
+		if err != nil {
+			undo(ctx, func() {
+				for _, m := range slices.Backward(made) {
+					_ = m.Close() // the error that counts is the first
+				}
+			})
 		}
 	}()
+	pd := o.PD
 	if pd == nil {
-		x, err := c.sharedContext(int(device))
-		if err != nil {
-			return err
-		}
-		if pd, err = x.AllocPD(); err != nil {
+		if pd, err = c.ownDomain(ctx, int(device)); err != nil {
 			return err
 		}
 		conn.own.pd, made = true, append(made, pd)
@@ -136,30 +138,41 @@ func (conn *Conn) make(device uint32, o *ConnOptions) (err error) {
 	o.QP.fill()
 	send, recv := o.SendCQ, o.RecvCQ
 	if send == nil {
-		if send, err = pd.ctx.waitableCQ(o.QP.SendWR, o.Spin); err != nil {
+		if send, err = pd.ctx.waitableCQ(ctx, o.QP.SendWR, o.Spin); err != nil {
 			return err
 		}
 		conn.own.sendCQ, made = true, append(made, send)
 	}
 	if recv == nil {
-		if recv, err = pd.ctx.waitableCQ(o.QP.RecvWR, o.Spin); err != nil {
+		if recv, err = pd.ctx.waitableCQ(ctx, o.QP.RecvWR, o.Spin); err != nil {
 			return err
 		}
 		conn.own.recvCQ, made = true, append(made, recv)
 	}
-	conn.QP, err = pd.CreateQP(send, recv, o.QP)
+	conn.QP, err = pd.createQP(ctx, send, recv, o.QP)
 	return err
+}
+
+// ownDomain makes a domain for one connection.
+func (c *Client) ownDomain(ctx context.Context, device int) (*PD, error) {
+	x, err := c.sharedContext(ctx, device)
+	if err != nil {
+		return nil, err
+	}
+	return x.allocPD(ctx)
 }
 
 // sharedContext is the device opened once for all connections that bring no
 // protection domain.
-func (c *Client) sharedContext(device int) (*Context, error) {
-	c.sharing.Lock()
-	defer c.sharing.Unlock()
+func (c *Client) sharedContext(ctx context.Context, device int) (*Context, error) {
+	if err := c.sharing.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.sharing.unlock()
 	if x := c.shared[device]; x != nil {
 		return x, nil
 	}
-	x, err := c.devices[device].Open()
+	x, err := c.devices[device].open(ctx)
 	if err == nil {
 		c.shared[device] = x
 	}
@@ -167,17 +180,19 @@ func (c *Client) sharedContext(device int) (*Context, error) {
 }
 
 // waitableCQ makes a queue on the context's own channel.
-func (x *Context) waitableCQ(entries int, spin time.Duration) (*CQ, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (x *Context) waitableCQ(ctx context.Context, entries int, spin time.Duration) (*CQ, error) {
+	if err := x.own.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer x.own.unlock()
 	if x.channel == nil {
-		ch, err := x.CreateCompChannel()
+		ch, err := x.createCompChannel(ctx)
 		if err != nil {
 			return nil, err
 		}
 		x.channel = ch
 	}
-	q, err := x.CreateCQ(min(entries, x.device.MaxCQE), x.channel)
+	q, err := x.createCQ(ctx, min(entries, x.device.MaxCQE), x.channel)
 	if err == nil {
 		q.SetSpin(spin)
 	}
@@ -191,7 +206,7 @@ func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi
 	conn.param.InitiatorDepth = uint8(min(int(conn.param.InitiatorDepth), peer.reads, most))
 	conn.param.QP, conn.param.QPNum = conn.handle, conn.qpn
 	req := abi.CMConnRequest{ID: conn.id.handle, Param: conn.param}
-	if _, err := call[abi.Header](conn.id.channel.client, t, &req, nil, -1, 0); err != nil {
+	if _, err := callContext[abi.Header](ctx, conn.id.channel.client, t, &req, nil, -1, 0); err != nil {
 		return nil, err
 	}
 	ev, err := conn.id.await(ctx, abi.CMEstablished)
@@ -254,6 +269,9 @@ func (conn *Conn) Close() error {
 	})
 	return conn.result
 }
+
+// release is releaseObjects where another error counts.
+func (conn *Conn) release() { _ = conn.releaseObjects() }
 
 func (conn *Conn) releaseObjects() error {
 	all := []error{conn.QP.Close()}

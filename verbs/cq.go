@@ -44,6 +44,10 @@ type CQ struct {
 // CreateCQ makes a completion queue for at least cqe completions. Without a
 // channel (nil) it can be polled but not waited for.
 func (x *Context) CreateCQ(cqe int, channel *CompChannel) (*CQ, error) {
+	return x.createCQ(context.Background(), cqe, channel)
+}
+
+func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (*CQ, error) {
 	if cqe < 1 || cqe > x.device.MaxCQE {
 		return nil, fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", cqe, x.device.MaxCQE, syscall.EINVAL)
 	}
@@ -53,7 +57,7 @@ func (x *Context) CreateCQ(cqe int, channel *CompChannel) (*CQ, error) {
 		req.Channel = channel.handle
 	}
 	var resp abi.CQResponse
-	fds, err := call(c, abi.CreateCQ, &req, &resp, -1, 1)
+	fds, err := callContext(ctx, c, abi.CreateCQ, &req, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -36,10 +37,10 @@ type Device struct {
 	TransportID uint32 // as which libibverbs programs are shown it: abi.TransportIWARP and its kin
 }
 
-func (c *Client) readDevices(n int) error {
+func (c *Client) readDevices(ctx context.Context, n int) error {
 	for i := range n {
 		var v abi.Device
-		if _, err := call(c, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(i), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
+		if _, err := callContext(ctx, c, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(i), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
 			return err
 		}
 		name, _, _ := bytes.Cut(v.Name[:], []byte{0})
@@ -66,23 +67,27 @@ type Context struct {
 	done   chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex
+	own     contextMutex // of channel
 	channel *CompChannel // for connections that bring no completion queues
 }
 
 // Open opens the device.
-func (d *Device) Open() (*Context, error) {
+func (d *Device) Open() (*Context, error) { return d.open(context.Background()) }
+
+func (d *Device) open(ctx context.Context) (*Context, error) {
 	c := d.client
 	var resp abi.HandleMessage
-	fds, err := call(c, abi.OpenDevice, &abi.OpenDeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
+	fds, err := callContext(ctx, c, abi.OpenDevice, &abi.OpenDeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
 	f, err := eventSocket(fds[0], "urdma asynchronous events")
 	if err != nil {
+		_ = c.callHandle(abi.CloseDevice, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
-	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{})}
+	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{}),
+		own: newContextMutex()}
 	c.mu.Lock()
 	c.contexts[x] = struct{}{}
 	c.mu.Unlock()
@@ -96,6 +101,9 @@ func (x *Context) Device() *Device { return x.device }
 // Close closes the device; EBUSY while a protection domain, channel or
 // completion queue of it is left (ibv_close_device(3)).
 func (x *Context) Close() error {
+	if err := x.closeChannel(); err != nil {
+		return err
+	}
 	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead.Load() {
 		return err
 	}
@@ -104,6 +112,21 @@ func (x *Context) Close() error {
 	x.client.mu.Unlock()
 	x.release()
 	return nil
+}
+
+// closeChannel destroys the channel that connections in domains of this context
+// share; EBUSY while there are any.
+func (x *Context) closeChannel() error {
+	_ = x.own.lock(context.Background()) // which never ends
+	defer x.own.unlock()
+	if x.channel == nil {
+		return nil
+	}
+	err := x.channel.Close()
+	if err == nil {
+		x.channel = nil
+	}
+	return err
 }
 
 func (x *Context) release() {

@@ -24,13 +24,13 @@ func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions)
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.createID(0)
+	id, err := c.createID(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := id.dial(ctx, to, options)
 	if err != nil {
-		id.destroy()
+		undo(ctx, id.destroy)
 		return nil, fmt.Errorf("dialing %s: %w", address, err)
 	}
 	return conn, nil
@@ -41,13 +41,13 @@ func (id *connID) dial(ctx context.Context, to netip.AddrPort, options *ConnOpti
 	if err != nil {
 		return nil, err
 	}
-	conn, err := id.prepare(device, options)
+	conn, err := id.prepare(ctx, device, options)
 	if err != nil {
 		return nil, err
 	}
 	ev, err := conn.handshake(ctx, abi.CMConnect, offered{255, 255})
 	if err != nil {
-		conn.releaseObjects()
+		undo(ctx, conn.release)
 		return nil, err
 	}
 	conn.private = append([]byte(nil), ev.Param.Private()...)
@@ -69,14 +69,14 @@ func (id *connID) resolve(ctx context.Context, to netip.AddrPort) (device uint32
 	}
 	var bound abi.CMBound
 	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: dst}
-	if _, err := call(c, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
+	if _, err := callContext(ctx, c, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
 		return 0, err
 	}
 	ev, err := id.await(ctx, abi.CMAddrResolved)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := call[abi.Header](c, abi.CMResolveRoute, &abi.CMValueRequest{ID: id.handle, Value: ms}, nil, -1, 0); err != nil {
+	if _, err := callContext[abi.Header](ctx, c, abi.CMResolveRoute, &abi.CMValueRequest{ID: id.handle, Value: ms}, nil, -1, 0); err != nil {
 		return 0, err
 	}
 	if _, err := id.await(ctx, abi.CMRouteResolved); err != nil {

@@ -28,7 +28,7 @@ func (c *Client) Listen(address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.createID(backlog)
+	id, err := c.createID(context.Background(), backlog)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +72,8 @@ func (l *Listener) Accept(ctx context.Context, options *ConnOptions) (*Conn, err
 // Close stops listening and rejects the requests that wait. Connections stay.
 func (l *Listener) Close() error {
 	l.id.destroy()
+	l.id.offering.Lock() // nothing is put in after this
+	defer l.id.offering.Unlock()
 	for {
 		select {
 		case r := <-l.id.requests:
@@ -103,14 +105,14 @@ func newRequest(id *connID, ev *abi.CMEvent) *Request {
 // Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)).
 // options may be nil. A request can be answered once.
 func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
-	conn, err := r.id.prepare(r.device, options)
+	conn, err := r.id.prepare(ctx, r.device, options)
 	if err == nil {
 		if _, err = conn.handshake(ctx, abi.CMAccept, r.offered); err != nil {
-			conn.releaseObjects()
+			undo(ctx, conn.release)
 		}
 	}
 	if err != nil {
-		r.id.destroy()
+		undo(ctx, r.id.destroy)
 		return nil, err
 	}
 	conn.private, conn.local, conn.remote = r.PrivateData, r.Local, r.Remote

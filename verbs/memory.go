@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -17,9 +18,11 @@ type PD struct {
 }
 
 // AllocPD makes a protection domain.
-func (x *Context) AllocPD() (*PD, error) {
+func (x *Context) AllocPD() (*PD, error) { return x.allocPD(context.Background()) }
+
+func (x *Context) allocPD(ctx context.Context) (*PD, error) {
 	var resp abi.HandleMessage
-	if _, err := call(x.client, abi.AllocPD, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 0); err != nil {
+	if _, err := callContext(ctx, x.client, abi.AllocPD, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 0); err != nil {
 		return nil, err
 	}
 	return &PD{ctx: x, handle: resp.Handle}, nil
@@ -45,17 +48,17 @@ type Remote struct {
 
 // MR is a memory region (ibv_reg_mr(3)).
 type MR struct {
-	pd     *PD
-	handle uint32
-	lkey   uint32
-	rkey   uint32
-	bytes  []byte
-	addr   uint64
-	shared bool
-	at     extent         // of the arena, where shared
-	whole  []byte         // likewise: the mapping, whole pages
-	pins   runtime.Pinner // otherwise
-	once   sync.Once
+	pd             *PD
+	handle         uint32
+	lkey           uint32
+	rkey           uint32
+	bytes          []byte
+	addr           uint64
+	shared         bool
+	at             extent         // of the arena, where shared
+	whole          []byte         // likewise: the mapping, whole pages
+	pins           runtime.Pinner // otherwise
+	unpinned, once sync.Once
 }
 
 // AllocMemory makes n bytes of zeroed, page-aligned memory that urdmad maps
@@ -92,8 +95,11 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	}
 	m := &MR{pd: p, bytes: b, addr: addressOf(b)}
 	m.pins.Pin(&b[0])
-	if err := m.register(access, abi.PathFallback, abi.NoHandle, 0); err != nil {
-		m.pins.Unpin()
+	err := m.register(access, abi.PathFallback, abi.NoHandle, 0)
+	if err != nil || p.ctx.client.dead.Load() {
+		m.unpin() // lose may have passed before the region was in the table
+	}
+	if err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -164,6 +170,9 @@ func (m *MR) release() {
 			m.pd.ctx.client.memory.give(m.at, m.whole)
 			return
 		}
-		m.pins.Unpin()
+		m.unpin()
 	})
 }
+
+// unpin also follows the end of urdmad, which then writes there no more.
+func (m *MR) unpin() { m.unpinned.Do(m.pins.Unpin) }

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,10 @@ type QP struct {
 // CreateQP makes a queue pair that takes receives at once and sends once it is
 // connected.
 func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
+	return p.createQP(context.Background(), sendCQ, recvCQ, o)
+}
+
+func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	c := p.ctx.client
 	o.fill()
 	for _, v := range []int{o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE, o.Inline} {
@@ -75,16 +80,16 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 		req.SQSigAll = 1
 	}
 	var resp abi.QPResponse
-	fds, err := call(c, abi.CreateQP, &req, &resp, -1, 1)
+	fds, err := callContext(ctx, c, abi.CreateQP, &req, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
 	q := &QP{id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
 	if err = q.attach(&resp, fds[0], o.SigAll); err == nil {
-		err = q.ready(c)
+		err = q.ready(ctx, c)
 	}
 	if err != nil {
-		_ = c.callHandle(abi.DestroyQP, resp.Handle) // the error that counts is the first
+		undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
 		unmap(q.mem)
 		return nil, err
 	}
@@ -117,10 +122,10 @@ func fits(l *abi.QueueLayout, bytes uint32) bool {
 
 // ready moves the queue pair to INIT, where it takes receives, and enters it
 // into the tables.
-func (q *QP) ready(c *Client) error {
+func (q *QP) ready(ctx context.Context, c *Client) error {
 	attr := QPAttr{QPState: abi.QPSInit, PortNum: 1,
 		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead}
-	if err := q.Modify(&attr, abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
+	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
 		return err
 	}
 	q.sendCQ.join(q, true)
@@ -135,9 +140,13 @@ func (q *QP) ready(c *Client) error {
 // (ibv_modify_qp(3)). A move to abi.QPSErr flushes all posted work and ends the
 // connection. RTR and RTS are for Dial and Accept to reach.
 func (q *QP) Modify(attr *QPAttr, mask uint32) error {
+	return q.modify(context.Background(), attr, mask)
+}
+
+func (q *QP) modify(ctx context.Context, attr *QPAttr, mask uint32) error {
 	var resp abi.QueryQPResponse
 	req := abi.ModifyQPRequest{Handle: q.handle, Mask: mask, Attr: *attr}
-	if _, err := call(q.pd.ctx.client, abi.ModifyQP, &req, &resp, -1, 0); err != nil {
+	if _, err := callContext(ctx, q.pd.ctx.client, abi.ModifyQP, &req, &resp, -1, 0); err != nil {
 		return err
 	}
 	q.state.Store(resp.Attr.QPState)

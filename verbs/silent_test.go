@@ -1,0 +1,98 @@
+package verbs_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/verbs"
+)
+
+// silence stops urdmad for as long as f takes, which must not be long.
+func (d *daemon) silence(t *testing.T, f func(ctx context.Context) error) {
+	t.Helper()
+	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	got := make(chan error, 1)
+	go func() { got <- f(ctx) }()
+	var err error
+	select {
+	case err = <-got:
+	case <-time.After(3 * time.Second):
+		err = errors.New("it did not end with its context")
+	}
+	ok(t, d.cmd.Process.Signal(syscall.SIGCONT))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("with a silent urdmad: %v, expected DeadlineExceeded", err)
+	}
+}
+
+// TestSilentUrdmad: no call with a context waits for urdmad longer than that, and
+// what it had asked for is gone when urdmad answers again.
+func TestSilentUrdmad(t *testing.T) {
+	d := startDaemon(t)
+	near, far := d.open(), d.open()
+	l := must(far.Listen(":0"))(t)
+	address := "198.18.0.1" + l.Addr().String()[len("0.0.0.0"):]
+	d.silence(t, func(ctx context.Context) error {
+		c, err := verbs.OpenContext(ctx, d.socket)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	x := must(near.Devices()[0].Open())(t)
+	pd := must(x.AllocPD())(t)
+	for range 3 {
+		d.silence(t, func(ctx context.Context) error {
+			_, err := near.Dial(ctx, address, &verbs.ConnOptions{PD: pd})
+			return err
+		})
+		p := &pair{d: d, near: near, far: far}
+		p.connect(t, verbs.ConnOptions{PD: pd}, verbs.ConnOptions{})
+		ok(t, p.dialed.Close())
+		ok(t, p.accepted.Close())
+	}
+	ok(t, pd.Close())
+	ok(t, x.Close())
+}
+
+// TestContextAfterDial: the queues and the channel of a connection are no reason
+// not to close the device once it is closed.
+func TestContextAfterDial(t *testing.T) {
+	d := startDaemon(t)
+	p := &pair{d: d, near: d.open(), far: d.open()}
+	x := must(p.near.Devices()[0].Open())(t)
+	pd := must(x.AllocPD())(t)
+	for range 2 {
+		p.connect(t, verbs.ConnOptions{PD: pd}, verbs.ConnOptions{})
+		if err := x.Close(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("closed under a connection: %v, expected EBUSY", err)
+		}
+		ok(t, p.dialed.Close())
+	}
+	ok(t, pd.Close())
+	ok(t, x.Close())
+}
+
+// TestDroppedAfterDeath: a program that drops everything when urdmad has died,
+// memory that was pinned included, goes on.
+func TestDroppedAfterDeath(t *testing.T) {
+	d := startDaemon(t)
+	func() {
+		c := must(verbs.Open(d.socket))(t)
+		x := must(c.Devices()[0].Open())(t)
+		pd := must(x.AllocPD())(t)
+		must(pd.RegisterMemory(make([]byte, 4096), verbs.LocalWrite))(t)
+		d.kill()
+		<-c.Gone()
+	}()
+	for range 10 { // the collector's finalizers panic where a pin leaked
+		time.Sleep(20 * time.Millisecond)
+		runtime.GC()
+	}
+}
