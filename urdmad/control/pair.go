@@ -83,7 +83,11 @@ func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
 		return err
 	}
 	x.do(func() { err = q.qp.Modify(m.Mask, &m.Attr) })
-	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
+	connects := m.Mask&abi.QPMaskState != 0 && (m.Attr.QPState == abi.QPSRTR || m.Attr.QPState == abi.QPSRTS)
+	switch {
+	case err != nil && connects:
+		return fmt.Errorf("control: the program connects queue pairs by number, which urdmad can't; rdma_cm can (perftest: -R): %w", syscall.EOPNOTSUPP)
+	case errors.Is(err, qp.ErrTransition), errors.Is(err, qp.ErrAttribute):
 		return syscall.EINVAL
 	}
 	if err != nil {

@@ -47,6 +47,10 @@ func TestRefusedFields(t *testing.T) {
 		_, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: transport})
 		return err
 	}
+	modify := func(mask, state uint32) error {
+		_, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: 5, Mask: mask, Attr: abi.QPAttr{QPState: state}})
+		return err
+	}
 	four := abi.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
 	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
 	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: six})
@@ -64,6 +68,8 @@ func TestRefusedFields(t *testing.T) {
 		{"xrcd", pair(abi.CreateQPRequest{XRCD: 1}), syscall.EOPNOTSUPP},
 		{"create_flags", pair(abi.CreateQPRequest{CreateFlags: 2}), syscall.EOPNOTSUPP},
 		{"source_qpn", pair(abi.CreateQPRequest{SourceQPN: 1}), syscall.EOPNOTSUPP},
+		{"connecting by number", modify(abi.QPMaskState|1<<20, abi.QPSRTR), syscall.EOPNOTSUPP},
+		{"a state that can't be had", modify(abi.QPMaskState, abi.QPSSQD), syscall.EINVAL},
 		{"binding to IPv6", bind, syscall.EAFNOSUPPORT},
 		{"resolving IPv6", resolve(abi.Addr{}, six), syscall.EAFNOSUPPORT},
 		{"resolving from IPv6", resolve(six, four), syscall.EAFNOSUPPORT},

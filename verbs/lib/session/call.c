@@ -238,7 +238,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 		*got = 0;
 	}
 	if (status)
-		urdma_log("request %d: %s", type, strerror(status));
+		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(type, status));
 	return status;
 }
 
@@ -251,7 +251,7 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 	if (status || got == want)
 		return status;
 	close_all(fds, got);
-	urdma_log("request %d: answered with %d descriptors, expected %d", type, got, want);
+	urdma_log("%s: answered with %d descriptors, expected %d", urdma_request_name(type), got, want);
 	return EPROTO;
 }
 

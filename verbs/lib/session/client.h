@@ -109,4 +109,8 @@ static inline uint32_t urdma_client_state(const struct urdma_client *client)
 	return __atomic_load_n(&client->state, __ATOMIC_ACQUIRE);
 }
 
+/* A request as the program's author knows it, and what helps, or "". */
+const char *urdma_request_name(enum urdma_abi_type type);
+const char *urdma_request_advice(enum urdma_abi_type type, int status);
+
 #endif /* URDMA_CLIENT_H */
