@@ -6,6 +6,10 @@ import "time"
 // its meaning or goes away; new fields alone don't change it.
 const Format = 1
 
+// A count says in its tags what metrics call it and what it means: metric:"name"
+// or "name{label=value}", "-" for none; help stands at the first of a name. The
+// room that counts has its JSON name in a tag (package counters).
+
 // Snapshot is what an urdmad consists of. Objects are gathered one group after
 // another while the poll loop goes on, so it is not one instant's. Numbers that
 // only grow say so by their name or comment; they count since urdmad started,
@@ -42,15 +46,15 @@ type Daemon struct {
 
 // Loop is the worker's poll loop. All but Core and LongestGapNs only grow.
 type Loop struct {
-	Turns        uint64 `json:"turns"`
-	BusyTurns    uint64 `json:"busy_turns"`
-	Yields       uint64 `json:"yields"`
-	Sleeps       uint64 `json:"sleeps"`
-	Wakes        uint64 `json:"wakes"`
-	Hogs         uint64 `json:"hogs"`
-	AsleepNs     uint64 `json:"asleep_ns"`
-	YieldedNs    uint64 `json:"yielded_ns"`
-	LongestGapNs int64  `json:"longest_gap_ns"`
+	Turns        uint64 `json:"turns" metric:"urdma_loop_turns_total" help:"Turns of the poll loop."`
+	BusyTurns    uint64 `json:"busy_turns" metric:"urdma_loop_busy_turns_total" help:"Turns of the poll loop that found work."`
+	Yields       uint64 `json:"yields" metric:"urdma_loop_yields_total" help:"Times the poll loop gave its core away."`
+	Sleeps       uint64 `json:"sleeps" metric:"urdma_loop_sleeps_total" help:"Times the poll loop slept."`
+	Wakes        uint64 `json:"wakes" metric:"urdma_loop_wakes_total" help:"Sleeps of the poll loop that work ended, not time."`
+	Hogs         uint64 `json:"hogs" metric:"-"`
+	AsleepNs     uint64 `json:"asleep_ns" metric:"urdma_loop_asleep_seconds_total" help:"Time the poll loop slept."`
+	YieldedNs    uint64 `json:"yielded_ns" metric:"urdma_loop_yielded_seconds_total" help:"Time the poll loop's core was others'."`
+	LongestGapNs int64  `json:"longest_gap_ns" metric:"urdma_loop_longest_gap_seconds" help:"Longest time between the starts of two turns without a yield or sleep between."`
 	Core         int    `json:"core"`
 }
 
@@ -59,19 +63,19 @@ type Totals struct {
 	QP                Work              `json:"work"`
 	Traffic           []Traffic         `json:"traffic"` // by port, in the order of Ports
 	BadFrames         map[string]uint64 `json:"bad_frames"`
-	NoConnection      uint64            `json:"no_connection"`
-	StrayAddress      uint64            `json:"stray_address"`
-	BadAck            uint64            `json:"bad_ack"`
-	ReceiverNotReady  uint64            `json:"receiver_not_ready"`
-	RetainFailed      uint64            `json:"retain_failed"`
+	NoConnection      uint64            `json:"no_connection" metric:"urdma_discarded_packets_total{reason=no connection}" help:"Well-formed packets that belong to no connection."`
+	StrayAddress      uint64            `json:"stray_address" metric:"urdma_discarded_packets_total{reason=wrong address or cookie}"`
+	BadAck            uint64            `json:"bad_ack" metric:"urdma_discarded_packets_total{reason=impossible acknowledgement}"`
+	ReceiverNotReady  uint64            `json:"receiver_not_ready" metric:"urdma_receiver_not_ready_total" help:"Messages that had to wait for a receive."`
+	RetainFailed      uint64            `json:"retain_failed" metric:"urdma_retain_failed_total" help:"Packets out of order that could not be kept for want of memory."`
 	TerminatesSent    []Terminate       `json:"terminates_sent"`
 	TerminatesGot     []Terminate       `json:"terminates_received"`
-	SegmentsSent      uint64            `json:"segments_sent"`
-	SegmentsPlaced    uint64            `json:"segments_placed"`
-	FallbackJobs      uint64            `json:"fallback_jobs"`
-	LocalMessages     uint64            `json:"local_messages"`
-	ClientFaults      uint64            `json:"client_faults"`
-	CompletionOverrun uint64            `json:"completion_overruns"`
+	SegmentsSent      uint64            `json:"segments_sent" metric:"-"`
+	SegmentsPlaced    uint64            `json:"segments_placed" metric:"urdma_placed_segments_total" help:"Segments from the wire placed in clients' memory, on either path."`
+	FallbackJobs      uint64            `json:"fallback_jobs" metric:"urdma_fallback_jobs_total" help:"Reads and writes of clients' memory on the fallback path through /proc."`
+	LocalMessages     uint64            `json:"local_messages" metric:"urdma_host_messages_total" help:"Messages between two queue pairs of this urdmad, copied once without a packet."`
+	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
+	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 }
 
 // Terminate is a cause of RFC 5040 and 5041 and how often it came.
@@ -85,13 +89,13 @@ type Terminate struct {
 
 // Handshakes counts what package cm did.
 type Handshakes struct {
-	Requested   uint64 `json:"requested"`
-	Accepted    uint64 `json:"accepted"`
-	Rejected    uint64 `json:"rejected"`
-	Refused     uint64 `json:"refused"`
-	TimedOut    uint64 `json:"timed_out"`
-	Established uint64 `json:"established"`
-	Ended       uint64 `json:"ended"`
+	Requested   uint64 `json:"requested" metric:"urdma_connection_requests_total" help:"Connection requests delivered to listeners."`
+	Accepted    uint64 `json:"accepted" metric:"urdma_connections_accepted_total" help:"Connection requests that clients accepted."`
+	Rejected    uint64 `json:"rejected" metric:"urdma_connections_rejected_total" help:"Connection requests that clients rejected."`
+	Refused     uint64 `json:"refused" metric:"urdma_connections_refused_total" help:"Connection requests to ports nobody listens on."`
+	TimedOut    uint64 `json:"timed_out" metric:"urdma_connections_timed_out_total" help:"Handshakes given up."`
+	Established uint64 `json:"established" metric:"urdma_connections_established_total" help:"Connections established."`
+	Ended       uint64 `json:"ended" metric:"urdma_connections_ended_total" help:"Connections ended."`
 }
 
 // Port is a network port.
@@ -103,16 +107,16 @@ type Port struct {
 	MTU       int    `json:"mtu"` // bytes of the largest IPv4 packet
 	Transport string `json:"transport"`
 	LinkUp    bool   `json:"link_up"`
-	LinkUps   uint64 `json:"link_ups"`
-	LinkDowns uint64 `json:"link_downs"`
-	RxPackets uint64 `json:"rx_packets"`
-	TxPackets uint64 `json:"tx_packets"`
-	RxBytes   uint64 `json:"rx_bytes"`
-	TxBytes   uint64 `json:"tx_bytes"`
-	RxDropped uint64 `json:"rx_dropped"`
-	TxDropped uint64 `json:"tx_dropped"`
-	RxErrors  uint64 `json:"rx_errors"`
-	NoBuffer  uint64 `json:"no_buffer"`
+	LinkUps   uint64 `json:"link_ups" metric:"-"`
+	LinkDowns uint64 `json:"link_downs" metric:"urdma_port_link_downs_total" help:"Times the link went down after it was up."`
+	RxPackets uint64 `json:"rx_packets" metric:"urdma_port_receive_packets_total" help:"Frames received."`
+	TxPackets uint64 `json:"tx_packets" metric:"urdma_port_transmit_packets_total" help:"Frames sent."`
+	RxBytes   uint64 `json:"rx_bytes" metric:"urdma_port_receive_bytes_total" help:"Bytes of frames received, Ethernet header included."`
+	TxBytes   uint64 `json:"tx_bytes" metric:"urdma_port_transmit_bytes_total" help:"Bytes of frames sent, Ethernet header included."`
+	RxDropped uint64 `json:"rx_dropped" metric:"urdma_port_receive_dropped_total" help:"Frames that arrived while the receive ring was full."`
+	TxDropped uint64 `json:"tx_dropped" metric:"urdma_port_transmit_dropped_total" help:"Frames to be sent while the link was down."`
+	RxErrors  uint64 `json:"rx_errors" metric:"urdma_port_receive_errors_total" help:"Malformed frames or descriptors from the other side."`
+	NoBuffer  uint64 `json:"no_buffer" metric:"urdma_port_no_buffer_total" help:"Times no buffer was free."`
 }
 
 // Owner is the client that an object belongs to.
@@ -187,30 +191,30 @@ type CQ struct {
 
 // Work is what a queue pair has done. All of it only grows.
 type Work struct {
-	SendsPosted  uint64 `json:"sends_posted"`
-	RecvsPosted  uint64 `json:"receives_posted"`
-	MessagesSent uint64 `json:"messages_sent"`
-	MessagesRecv uint64 `json:"messages_received"`
-	BytesSent    uint64 `json:"bytes_sent"`
-	BytesRecv    uint64 `json:"bytes_received"`
-	FallbackJobs uint64 `json:"fallback_jobs"`
+	SendsPosted  uint64 `json:"sends_posted" metric:"urdma_work_requests_posted_total{queue=send}" help:"Work requests posted."`
+	RecvsPosted  uint64 `json:"receives_posted" metric:"urdma_work_requests_posted_total{queue=receive}"`
+	MessagesSent uint64 `json:"messages_sent" metric:"urdma_messages_total{direction=out}" help:"Messages of queue pairs."`
+	MessagesRecv uint64 `json:"messages_received" metric:"urdma_messages_total{direction=in}"`
+	BytesSent    uint64 `json:"bytes_sent" metric:"urdma_message_bytes_total{direction=out}" help:"Bytes of messages of queue pairs."`
+	BytesRecv    uint64 `json:"bytes_received" metric:"urdma_message_bytes_total{direction=in}"`
+	FallbackJobs uint64 `json:"fallback_jobs" metric:"-"`
 }
 
 // Traffic counts a connection's segments and packets. All of it only grows.
 type Traffic struct {
-	TxPackets     uint64 `json:"tx_packets"`
-	RxPackets     uint64 `json:"rx_packets"`
-	Segments      uint64 `json:"segments"` // sent, without those sent again
-	Bytes         uint64 `json:"bytes"`    // of those
-	Resent        uint64 `json:"resent"`   // segments, for all causes
-	Lost          uint64 `json:"lost"`     // found lost by selective acknowledgement
-	Timeouts      uint64 `json:"timeouts"` // retransmission timeouts
-	TailProbes    uint64 `json:"tail_probes"`
-	Needless      uint64 `json:"needless"` // retransmissions that were
-	Delivered     uint64 `json:"delivered"`
-	Reordered     uint64 `json:"reordered"` // arrived out of order
-	Duplicates    uint64 `json:"duplicates"`
-	OutsideWindow uint64 `json:"outside_window"`
+	TxPackets     uint64 `json:"tx_packets" metric:"-"`
+	RxPackets     uint64 `json:"rx_packets" metric:"-"`
+	Segments      uint64 `json:"segments" metric:"urdma_segments_sent_total" help:"New DDP segments sent; those sent again don't count."` // sent, without those sent again
+	Bytes         uint64 `json:"bytes" metric:"urdma_segment_bytes_sent_total" help:"Bytes of new DDP segments sent."`                    // of those
+	Resent        uint64 `json:"resent" metric:"urdma_retransmitted_segments_total" help:"Segments sent again, for all causes."`          // segments, for all causes
+	Lost          uint64 `json:"lost" metric:"urdma_lost_segments_total" help:"Segments found lost by selective acknowledgement."`        // found lost by selective acknowledgement
+	Timeouts      uint64 `json:"timeouts" metric:"urdma_retransmission_timeouts_total" help:"Retransmission timeouts."`                   // retransmission timeouts
+	TailProbes    uint64 `json:"tail_probes" metric:"urdma_tail_probes_total" help:"Tail loss probes."`
+	Needless      uint64 `json:"needless" metric:"urdma_needless_retransmissions_total" help:"Events that showed a retransmission to have been needless."` // retransmissions that were
+	Delivered     uint64 `json:"delivered" metric:"urdma_segments_received_total" help:"Segments received in order."`
+	Reordered     uint64 `json:"reordered" metric:"urdma_reordered_segments_total" help:"Segments received out of order."` // arrived out of order
+	Duplicates    uint64 `json:"duplicates" metric:"urdma_duplicate_segments_total" help:"Segments received again."`
+	OutsideWindow uint64 `json:"outside_window" metric:"urdma_outside_window_segments_total" help:"Segments received outside the connection's window."`
 }
 
 // Wire is a connection's present state on the wire.

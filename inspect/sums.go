@@ -1,32 +1,17 @@
 package inspect
 
-// Add adds the counts of u.
-func (t *Traffic) Add(u *Traffic) {
-	t.TxPackets += u.TxPackets
-	t.RxPackets += u.RxPackets
-	t.Segments += u.Segments
-	t.Bytes += u.Bytes
-	t.Resent += u.Resent
-	t.Lost += u.Lost
-	t.Timeouts += u.Timeouts
-	t.TailProbes += u.TailProbes
-	t.Needless += u.Needless
-	t.Delivered += u.Delivered
-	t.Reordered += u.Reordered
-	t.Duplicates += u.Duplicates
-	t.OutsideWindow += u.OutsideWindow
-}
+import "urdma/counters"
 
-// Add adds the counts of u.
-func (w *Work) Add(u *Work) {
-	w.SendsPosted += u.SendsPosted
-	w.RecvsPosted += u.RecvsPosted
-	w.MessagesSent += u.MessagesSent
-	w.MessagesRecv += u.MessagesRecv
-	w.BytesSent += u.BytesSent
-	w.BytesRecv += u.BytesRecv
-	w.FallbackJobs += u.FallbackJobs
-}
+var (
+	sumTraffic = counters.NewSum[Traffic]("json")
+	sumWork    = counters.NewSum[Work]("json")
+)
+
+// Add adds the counts of u to t.
+func (t *Traffic) Add(u *Traffic) { sumTraffic.Into(t, u) }
+
+// Add adds the counts of u to w.
+func (w *Work) Add(u *Work) { sumWork.Into(w, u) }
 
 // AllWork is the work of every queue pair there is and was. Of a restricted
 // snapshot it is that of the queue pairs seen.

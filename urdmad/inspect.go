@@ -5,8 +5,10 @@ import (
 	"os"
 	"time"
 
+	"urdma/counters"
 	"urdma/inspect"
 	"urdma/urdmad/metrics"
+	"urdma/urdmad/worker"
 )
 
 // about is what a snapshot says of this process.
@@ -17,10 +19,13 @@ func (d *daemon) about() inspect.Daemon {
 
 // loop is what the worker has done, at most 1,024 turns ago.
 func (d *daemon) loop() inspect.Loop {
+	var l inspect.Loop
 	s := d.worker.Stats()
-	return inspect.Loop{Turns: s.Turns, BusyTurns: s.BusyTurns, Yields: s.Yields, Sleeps: s.Sleeps, Wakes: s.Wakes,
-		Hogs: s.Hogs, AsleepNs: s.AsleepNs, YieldedNs: s.YieldedNs, LongestGapNs: int64(s.LongestGap)}
+	loopCounts.Into(&l, &s)
+	return l
 }
+
+var loopCounts = counters.NewCopy[worker.Stats, inspect.Loop]()
 
 // listenMetrics opens metrics_address early: one that can't be had ends urdmad.
 func (d *daemon) listenMetrics() (err error) {

@@ -4,14 +4,16 @@ import "sync/atomic"
 
 // Stats are a port's counters since it was opened.
 type Stats struct {
-	RxPackets, TxPackets uint64 // frames received and frames sent
-	RxBytes, TxBytes     uint64 // their bytes, Ethernet header included
-	RxDropped            uint64 // arrived, but the receive ring was full
-	TxDropped            uint64 // taken by Tx, but the link was down
-	RxErrors             uint64 // malformed frames or descriptors from the other side
-	NoBuffer             uint64 // arrived, but no buffer was free, and Alloc or Retain calls that found none
-	LinkUps              uint64 // times the link came up
-	LinkDowns            uint64 // times the link went down after it was up
+	RxPackets uint64 `counter:"rx_packets"` // frames received
+	TxPackets uint64 `counter:"tx_packets"` // frames sent
+	RxBytes   uint64 `counter:"rx_bytes"`   // Ethernet header included
+	TxBytes   uint64 `counter:"tx_bytes"`
+	RxDropped uint64 `counter:"rx_dropped"` // arrived, but the receive ring was full
+	TxDropped uint64 `counter:"tx_dropped"` // taken by Tx, but the link was down
+	RxErrors  uint64 `counter:"rx_errors"`  // malformed frames or descriptors from the other side
+	NoBuffer  uint64 `counter:"no_buffer"`  // arrived, but no buffer was free, and Alloc or Retain calls that found none
+	LinkUps   uint64 `counter:"link_ups"`   // times the link came up
+	LinkDowns uint64 `counter:"link_downs"` // times the link went down after it was up
 }
 
 // Counters is the written side of Stats: drivers add to it from a queue's worker

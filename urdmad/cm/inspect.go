@@ -30,14 +30,16 @@ type View struct {
 	Conn             Conn
 }
 
-var stateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved", routed: "routed",
+// StateNames are the states of an id by name; package inspect has the same list
+// for its readers.
+var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved", routed: "routed",
 	listening: "listening", connecting: "connecting", requested: "requested", accepting: "accepting",
 	connected: "connected", ended: "ended"}
 
 // View copies what is to be shown, on the worker's thread. QP is nil when the
 // client has destroyed it, Conn when there is none.
 func (id *ID) View() View {
-	v := View{State: stateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
+	v := View{State: StateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
 		Created: id.created, Backlog: id.backlog, Pending: id.pending, Tries: id.tries, Conn: id.conn}
 	switch {
 	case id.parent != nil:

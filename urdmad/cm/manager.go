@@ -97,7 +97,13 @@ type Manager struct {
 
 // Stats counts what happened to connections.
 type Stats struct {
-	Requested, Accepted, Rejected, Refused, TimedOut, Established, Ended uint64
+	Requested   uint64 `counter:"requested"`
+	Accepted    uint64 `counter:"accepted"`
+	Rejected    uint64 `counter:"rejected"`
+	Refused     uint64 `counter:"refused"`
+	TimedOut    uint64 `counter:"timed_out"`
+	Established uint64 `counter:"established"`
+	Ended       uint64 `counter:"ended"`
 }
 
 // New returns a Manager without ids.

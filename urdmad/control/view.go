@@ -8,17 +8,28 @@ import (
 	"net/netip"
 	"slices"
 
+	"urdma/counters"
+	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/trp"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
 // This file copies objects into a snapshot; all but ports and sortSnapshot run
 // on the engine's thread.
+
+// What the rooms count, and where a snapshot has it.
+var (
+	portCounts      = counters.NewCopy[port.Stats, inspect.Port]()
+	engineCounts    = counters.NewCopy[engine.Counts, inspect.Totals]()
+	handshakeCounts = counters.NewCopy[cm.Stats, inspect.Handshakes]()
+	workCounts      = counters.NewCopy[qp.Counters, inspect.Work]()
+	trafficCounts   = counters.NewCopy[trp.Traffic, inspect.Traffic]()
+)
 
 // ports asks the drivers, whose counters any goroutine may read.
 func (g *gather) ports() {
@@ -31,9 +42,7 @@ func (g *gather) ports() {
 		}
 		if d.Stats != nil {
 			t := d.Stats()
-			p.LinkUps, p.LinkDowns = t.LinkUps, t.LinkDowns
-			p.RxPackets, p.TxPackets, p.RxBytes, p.TxBytes = t.RxPackets, t.TxPackets, t.RxBytes, t.TxBytes
-			p.RxDropped, p.TxDropped, p.RxErrors, p.NoBuffer = t.RxDropped, t.TxDropped, t.RxErrors, t.NoBuffer
+			portCounts.Into(&p, &t)
 		}
 		g.snap.Ports = append(g.snap.Ports, p)
 	}
@@ -53,13 +62,10 @@ func (g *gather) engine() {
 		g.snap.Loop = &l
 	}
 	past := e.QPs.Past()
-	t := &inspect.Totals{QP: work(&past), BadFrames: map[string]uint64{}, NoConnection: e.TRP.Stats.NoConnection,
-		StrayAddress: e.TRP.Stats.StrayAddress, BadAck: e.TRP.Stats.BadAck,
-		ReceiverNotReady: e.TRP.Stats.ReceiverNotReady + e.SameHost.Stats.ReceiverNotReady,
-		RetainFailed:     e.TRP.Stats.RetainFailed, TerminatesSent: terminates(e.Streams.TerminatesSent),
-		TerminatesGot: terminates(e.Streams.TerminatesGot), SegmentsSent: e.Streams.SegmentsSent, SegmentsPlaced: e.Streams.SegmentsPlaced,
-		FallbackJobs: e.QPs.Stats.FallbackJobs, LocalMessages: e.SameHost.Stats.Messages, ClientFaults: e.Stats.ClientFaults,
-		CompletionOverrun: e.QPs.Stats.CompletionOverrun}
+	t := &inspect.Totals{QP: work(&past), BadFrames: map[string]uint64{}, TerminatesSent: terminates(e.Streams.TerminatesSent),
+		TerminatesGot: terminates(e.Streams.TerminatesGot)}
+	counts := e.Counts()
+	engineCounts.Into(t, &counts)
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
 		t.Traffic = append(t.Traffic, traffic(&p))
@@ -68,8 +74,8 @@ func (g *gather) engine() {
 		}
 	}
 	g.snap.Totals = t
-	h := inspect.Handshakes(g.s.CM.Stats)
-	g.snap.Handshakes = &h
+	g.snap.Handshakes = new(inspect.Handshakes)
+	handshakeCounts.Into(g.snap.Handshakes, &g.s.CM.Stats)
 }
 
 func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
@@ -118,13 +124,13 @@ func (g *gather) device(dev int) string {
 
 func (g *gather) region(c *inspect.Client, who inspect.Owner, handle uint32, o *mrObject) {
 	r := o.region
-	path := "shared"
+	path := inspect.PathShared
 	c.Regions++
 	if r.Shared() {
 		c.SharedRegions++
 		c.SharedBytes += r.Length()
 	} else {
-		path = "fallback"
+		path = inspect.PathFallback
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
@@ -144,13 +150,10 @@ func (g *gather) cq(who inspect.Owner, handle uint32, o *cqObject) {
 	g.snap.CQs = append(g.snap.CQs, v)
 }
 
-var qpStates = [...]string{abi.QPSReset: "RESET", abi.QPSInit: "INIT", abi.QPSRTR: "RTR", abi.QPSRTS: "RTS",
-	abi.QPSSQD: "SQD", abi.QPSSQE: "SQE", abi.QPSErr: "ERR"}
-
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
 	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.pd.ctx.dev), Domain: q.PD,
-		Created: g.clock.time(o.at), Type: "RC", State: qpStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
+		Created: g.clock.time(o.at), Type: "RC", State: inspect.QPStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if c := q.Connection(); c != nil {
@@ -165,25 +168,26 @@ func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 func wireState(carrier any) (path string, w *inspect.Wire) {
 	c, ok := carrier.(interface{ Inspect() (trp.State, bool) })
 	if !ok {
-		return "host", nil
+		return inspect.PathHost, nil
 	}
 	s, ok := c.Inspect()
 	if !ok {
-		return "host", nil
+		return inspect.PathHost, nil
 	}
-	return "wire", &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, InFlight: s.Path.InFlight,
+	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, InFlight: s.Path.InFlight,
 		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}
 }
 
-func work(q *qp.Counters) inspect.Work { return inspect.Work(*q) }
+func work(q *qp.Counters) (w inspect.Work) {
+	workCounts.Into(&w, q)
+	return w
+}
 
-func traffic(t *trp.Traffic) inspect.Traffic {
-	r := &t.Rel
-	return inspect.Traffic{TxPackets: t.Conn.TxPackets, RxPackets: t.Conn.RxPackets, Segments: r.Sent, Bytes: r.SentBytes,
-		Resent: r.Resent, Lost: r.FastLost, Timeouts: r.Timeouts, TailProbes: r.TailProbes, Needless: r.Needless,
-		Delivered: r.Delivered, Reordered: r.Held, Duplicates: r.Duplicates, OutsideWindow: r.Outside}
+func traffic(t *trp.Traffic) (out inspect.Traffic) {
+	trafficCounts.Into(&out, t)
+	return out
 }
 
 var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}

@@ -62,6 +62,20 @@ type Stats struct {
 	ClientFaults     uint64 `counter:"client_faults"`
 }
 
+// Counts is what every room of the worker counts, connections apart.
+type Counts struct {
+	Engine   Stats
+	QPs      qp.Stats
+	Streams  rdmap.Stats
+	SameHost samehost.Stats
+	TRP      trp.Stats
+}
+
+// Counts copies them.
+func (e *Engine) Counts() Counts {
+	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats}
+}
+
 // New returns an engine without ports.
 func New(cfg Config) *Engine {
 	if cfg.Rand == nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -71,6 +72,24 @@ func TestEveryFamilyHasAValue(t *testing.T) {
 	for _, f := range families() {
 		if !seen[f.name] {
 			t.Errorf("%s has no value in the sample", f.name)
+		}
+	}
+}
+
+// TestEveryCountIsDescribed: a count of the snapshot has a metric, with help, or
+// says that it has none.
+func TestEveryCountIsDescribed(t *testing.T) {
+	for _, kind := range []reflect.Type{reflect.TypeFor[inspect.Port](), reflect.TypeFor[inspect.Traffic](), reflect.TypeFor[inspect.Work](),
+		reflect.TypeFor[inspect.Totals](), reflect.TypeFor[inspect.Handshakes](), reflect.TypeFor[inspect.Loop]()} {
+		for i := range kind.NumField() {
+			if f := kind.Field(i); f.Type.Kind() == reflect.Uint64 && f.Tag.Get("metric") == "" {
+				t.Errorf("%v.%s has no metric tag", kind, f.Name)
+			}
+		}
+	}
+	for _, f := range families() {
+		if f.help == "" {
+			t.Errorf("%s has no help", f.name)
 		}
 	}
 }

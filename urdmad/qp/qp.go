@@ -3,6 +3,7 @@ package qp
 import (
 	"reflect"
 
+	"urdma/counters"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -44,22 +45,16 @@ type QP struct {
 
 // Counters count a queue pair's work.
 type Counters struct {
-	SendsPosted, RecvsPosted   uint64
-	MessagesSent, MessagesRecv uint64
-	BytesSent, BytesRecv       uint64
-	FallbackJobs               uint64
+	SendsPosted  uint64 `counter:"sends_posted"`
+	RecvsPosted  uint64 `counter:"receives_posted"`
+	MessagesSent uint64 `counter:"messages_sent"`
+	MessagesRecv uint64 `counter:"messages_received"`
+	BytesSent    uint64 `counter:"bytes_sent"`
+	BytesRecv    uint64 `counter:"bytes_received"`
+	FallbackJobs uint64 `counter:"fallback_jobs"`
 }
 
-// Add adds the counts of u to s.
-func (s *Counters) Add(u *Counters) {
-	s.SendsPosted += u.SendsPosted
-	s.RecvsPosted += u.RecvsPosted
-	s.MessagesSent += u.MessagesSent
-	s.MessagesRecv += u.MessagesRecv
-	s.BytesSent += u.BytesSent
-	s.BytesRecv += u.BytesRecv
-	s.FallbackJobs += u.FallbackJobs
-}
+var work = counters.NewSum[Counters]("counter")
 
 // New returns a queue pair whose rings lie in mem as layout says. It allocates
 // all that the queue pair will need and may run on any thread.
@@ -100,7 +95,7 @@ func (t *Table) Remove(q *QP) {
 		q.carrier.Detach()
 	}
 	q.removed = true
-	t.past.Add(&q.Stats)
+	work.Into(&t.past, &q.Stats)
 	q.releaseWork()
 	t.run.remove(q)
 	delete(t.pairs, q.QPN)

@@ -46,7 +46,7 @@ type ackEvent struct {
 // was overtaken, is no error and changes nothing.
 func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint16) error {
 	if !c.ackPlausible(ack) {
-		c.stats.badAcks++
+		c.stats.BadAcks++
 		return ErrAckRange
 	}
 	c.arrive(now, ack, credits, nil)
@@ -58,12 +58,12 @@ func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint16) error {
 // and the run in its header.
 func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint16, runs []wire.SackRun) error {
 	if !c.ackPlausible(ack) {
-		c.stats.badAcks++
+		c.stats.BadAcks++
 		return ErrAckRange
 	}
 	for _, r := range runs {
 		if !c.runPlausible(ack, r) {
-			c.stats.badAcks++
+			c.stats.BadAcks++
 			return ErrSackRange
 		}
 	}
@@ -178,7 +178,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	case s.sends == 1:
 		if newer(c.loss.newest, s.order) && !c.loss.timedOut {
 			c.loss.late(s.order, len(t.segs)-1)
-			c.stats.reordered++
+			c.stats.Reordered++
 		}
 		if !ev.hasOrig || newer(s.order, ev.orig) {
 			ev.orig, ev.origSent, ev.hasOrig = s.order, s.sent, true
@@ -236,7 +236,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 		}
 	}
 	ev.early, ev.hasAgain = true, false
-	c.stats.needless++
+	c.stats.Needless++
 	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
 		c.loss.needless(len(c.tx.segs) - 1)
 	}
@@ -261,7 +261,7 @@ func (c *Conn) settleTimeout(ev *ackEvent) {
 		l.newest = l.oldNewest
 		c.cc.restore(l.oldCwnd, l.oldThresh)
 		c.unmarkLost()
-		c.stats.undone++
+		c.stats.Undone++
 		return
 	}
 	if ev.hasAgain && newer(ev.again, l.newest) {

@@ -17,7 +17,7 @@ type Conn struct {
 	ack ackPolicy
 
 	live  liveness
-	stats counters
+	stats Counters
 }
 
 // Init makes c a new connection, allocating all it will ever need.

@@ -111,7 +111,7 @@ func (c *Conn) markLost(i uint16) {
 	t.lost.add(t.psnOf(i))
 	t.nLost++
 	c.cc.lost++
-	c.stats.lost++
+	c.stats.FastLost++
 }
 
 // unmarkLost takes back, after a needless timeout, the losses concluded from

@@ -66,7 +66,7 @@ func (c *Conn) tickProbe(now Time) {
 	c.live.asked = now
 	c.live.probes++
 	c.live.stalls++
-	c.stats.probes++
+	c.stats.Probes++
 }
 
 // ProbeDue reports, once, that a probe should go: a pure acknowledgement with

@@ -99,12 +99,12 @@ func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
 			c.ack.atOnce(now)
 		}
 	case Duplicate:
-		c.stats.duplicates++
+		c.stats.Duplicates++
 		c.ack.atOnce(now)
 	case Hold:
 		c.hold(now, psn, ackRequested)
 	case Outside:
-		c.stats.outside++
+		c.stats.Outside++
 		if ahead := int(psn.Sub(r.next)); ahead >= 0 && ahead < oldest {
 			c.ack.atOnce(now) // a peer that doesn't know our window
 		}
@@ -122,7 +122,7 @@ func (c *Conn) OnAckRequested(now Time) {
 // accept moves the cumulative acknowledgement past the segment that arrived.
 func (c *Conn) accept(now Time) {
 	c.rx.advance()
-	c.stats.delivered++
+	c.stats.Delivered++
 	c.ack.inOrder(now)
 }
 
@@ -142,7 +142,7 @@ func (c *Conn) hold(now Time, psn wire.PSN, ackRequested bool) {
 	if !psn.Before(r.end) {
 		r.end = psn.Add(1)
 	}
-	c.stats.held++
+	c.stats.Held++
 	c.ack.outOfOrder(now, gap || ackRequested)
 }
 
@@ -158,7 +158,7 @@ func (c *Conn) NextHeld() (wire.PSN, bool) {
 	r.held.remove(psn)
 	r.nHeld--
 	r.advance()
-	c.stats.delivered++
+	c.stats.Delivered++
 	return psn, true
 }
 

@@ -315,7 +315,7 @@ func (s *script) stats(words []string) error {
 	}
 	all := fmt.Sprintf("%+v", s.peers[i].Conn.Stats())
 	var shown []string
-	for _, field := range strings.Fields(strings.Trim(all, "{}")) {
+	for _, field := range strings.Fields(strings.NewReplacer("Counters:{", "", "{", "", "}", "").Replace(all)) {
 		key, _, _ := strings.Cut(field, ":")
 		for _, word := range words[1:] {
 			if strings.EqualFold(key, word) {

@@ -121,7 +121,7 @@ func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	psn := t.next
 	idle := t.outstanding() == 0
 	if t.outstanding() == len(t.segs)-1 {
-		c.stats.refused++
+		c.stats.Refused++
 		return psn
 	}
 	i := t.index(psn)
@@ -134,8 +134,8 @@ func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	c.tmr.lastSend = now
 	c.noteWindowUse(psn)
 	c.ack.reverse(now)
-	c.stats.sent++
-	c.stats.sentBytes += uint64(size)
+	c.stats.Sent++
+	c.stats.SentBytes += uint64(size)
 	return psn
 }
 
@@ -202,7 +202,7 @@ func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {
 	if psn == t.una {
 		c.tmr.base = now // the timeout runs from the head's last transmission
 	}
-	c.stats.resent++
+	c.stats.Resent++
 	return psn, t.segs[i].token, true
 }
 

@@ -1,32 +1,29 @@
 package reliable
 
-// counters are the totals behind Stats.
-type counters struct {
-	sent, sentBytes, resent, lost, reordered     uint64
-	tailProbes, timeouts, undone, needless       uint64
-	delivered, held, duplicates, outside, probes uint64
-	badAcks, refused                             uint64
+// Counters are totals since Init.
+type Counters struct {
+	Sent       uint64 `counter:"segments"`    // new segments
+	SentBytes  uint64 `counter:"bytes"`       // of those
+	Resent     uint64 `counter:"resent"`      // retransmissions of all causes
+	FastLost   uint64 `counter:"lost"`        // segments found lost without a timeout's help
+	TailProbes uint64 `counter:"tail_probes"` // tail loss probes
+	Timeouts   uint64 `counter:"timeouts"`    // retransmission timeouts
+	Undone     uint64 // timeouts that turned out needless
+	Needless   uint64 `counter:"needless"` // events that showed a retransmission needless
+	Reordered  uint64 // segments sent once that arrived behind later ones
+	Probes     uint64 // zero window and keep-alive probes
+	BadAcks    uint64 // packets with impossible acknowledgements
+	Refused    uint64 // Sends beyond Window
+
+	Delivered  uint64 `counter:"delivered"` // segments received, in order
+	Held       uint64 `counter:"reordered"` // segments that arrived out of order
+	Duplicates uint64 `counter:"duplicates"`
+	Outside    uint64 `counter:"outside_window"` // segments outside the window
 }
 
-// Stats is a snapshot of a connection for counters and logs. Counts are
-// totals since Init.
+// Stats is a snapshot of a connection for counters and logs.
 type Stats struct {
-	Sent, SentBytes uint64 // new segments, and their bytes
-	Resent          uint64 // retransmissions of all causes
-	FastLost        uint64 // segments found lost without a timeout's help
-	TailProbes      uint64 // tail loss probes
-	Timeouts        uint64 // retransmission timeouts
-	Undone          uint64 // timeouts that turned out needless
-	Needless        uint64 // events that showed a retransmission needless
-	Reordered       uint64 // segments sent once that arrived behind later ones
-	Probes          uint64 // zero window and keep-alive probes
-	BadAcks         uint64 // packets with impossible acknowledgements
-	Refused         uint64 // Sends beyond Window
-
-	Delivered  uint64 // segments received, in order
-	Held       uint64 // segments that arrived out of order
-	Duplicates uint64
-	Outside    uint64 // segments outside the window
+	Counters
 
 	SRTT, RTTVar, MinRTT, RTO Time // MinRTT is 0 before the first sample
 	Cwnd, InFlight            int  // segments
@@ -39,14 +36,10 @@ type Stats struct {
 
 // Stats returns the counters and the present state.
 func (c *Conn) Stats() Stats {
-	n, t := &c.stats, &c.tx
+	t := &c.tx
 	s := Stats{
-		Sent: n.sent, SentBytes: n.sentBytes, Resent: n.resent,
-		FastLost: n.lost, TailProbes: n.tailProbes, Timeouts: n.timeouts,
-		Undone: n.undone, Needless: n.needless, Reordered: n.reordered,
-		Probes: n.probes, BadAcks: n.badAcks, Refused: n.refused,
-		Delivered: n.delivered, Held: n.held, Duplicates: n.duplicates, Outside: n.outside,
-		SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, RTO: c.rtt.timeout(),
+		Counters: c.stats,
+		SRTT:     c.rtt.srtt, RTTVar: c.rtt.rttvar, RTO: c.rtt.timeout(),
 		Cwnd: c.cc.window, InFlight: t.flight,
 		Outstanding: t.outstanding(), Lost: t.nLost, HeldNow: c.rx.nHeld,
 		PeerCredits: max(0, int(t.limit.Sub(t.next))),

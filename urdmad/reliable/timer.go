@@ -133,7 +133,7 @@ func (c *Conn) probeTail(now Time) {
 	}
 	c.tmr.tailProbed = true
 	c.tmr.base = now
-	c.stats.tailProbes++
+	c.stats.TailProbes++
 }
 
 // timeOut is the retransmission timeout: only the head is resent. Whether the
@@ -154,7 +154,7 @@ func (c *Conn) timeOut(now Time) {
 	c.tmr.timeouts++
 	c.tmr.base = now
 	c.tmr.tailProbed = true
-	c.stats.timeouts++
+	c.stats.Timeouts++
 }
 
 // forgetSacks handles a peer that reported the head as received and yet never

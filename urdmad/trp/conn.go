@@ -62,7 +62,10 @@ type remote struct {
 
 // ConnStats counts a connection's packets; reliable.Stats has the rest.
 type ConnStats struct {
-	TxPackets, RxPackets, Duplicates, Held, OutsideWindow uint64
+	TxPackets uint64 `counter:"tx_packets"`
+	RxPackets uint64 `counter:"rx_packets"`
+
+	Duplicates, Held, OutsideWindow uint64
 }
 
 // marks count segments, for the stream: PSNs wrap and begin anywhere.

@@ -1,6 +1,9 @@
 package trp
 
-import "urdma/urdmad/reliable"
+import (
+	"urdma/counters"
+	"urdma/urdmad/reliable"
+)
 
 // State is a connection as it is now.
 type State struct {
@@ -14,8 +17,10 @@ type State struct {
 // Traffic is what a connection has sent and received, in both layers' words.
 type Traffic struct {
 	Conn ConnStats
-	Rel  reliable.Stats // its counts only
+	Rel  reliable.Counters
 }
+
+var traffic = counters.NewSum[Traffic]("counter")
 
 // Inspect returns a connection's state; ok is false before it was started.
 func (c *Conn) Inspect() (s State, ok bool) {
@@ -23,26 +28,8 @@ func (c *Conn) Inspect() (s State, ok bool) {
 		return s, false
 	}
 	s = State{State: stateNames[c.state], Extended: c.extended, Payload: c.stream.TaggedPayload(), Path: c.rel.Stats()}
-	s.Traffic = Traffic{c.Stats, s.Path}
+	s.Traffic = Traffic{c.Stats, s.Path.Counters}
 	return s, true
-}
-
-// Add adds the counts of u to t.
-func (t *Traffic) Add(u *Traffic) {
-	t.Conn.TxPackets += u.Conn.TxPackets
-	t.Conn.RxPackets += u.Conn.RxPackets
-	r, v := &t.Rel, &u.Rel
-	r.Sent += v.Sent
-	r.SentBytes += v.SentBytes
-	r.Resent += v.Resent
-	r.FastLost += v.FastLost
-	r.TailProbes += v.TailProbes
-	r.Timeouts += v.Timeouts
-	r.Needless += v.Needless
-	r.Delivered += v.Delivered
-	r.Held += v.Held
-	r.Duplicates += v.Duplicates
-	r.Outside += v.Outside
 }
 
 // PastTraffic is the traffic on a port of connections that have left their queue
@@ -52,6 +39,6 @@ func (s *Stack) PastTraffic(dev int) Traffic { return s.ports[dev].past }
 // remember keeps the counts of a connection that leaves its queue pair.
 func (p *Port) remember(c *Conn) {
 	if s, ok := c.Inspect(); ok {
-		p.past.Add(&s.Traffic)
+		traffic.Into(&p.past, &s.Traffic)
 	}
 }

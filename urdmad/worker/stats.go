@@ -4,13 +4,15 @@ import "sync/atomic"
 
 // Stats is a snapshot of what a worker has done since it started.
 type Stats struct {
-	Turns, BusyTurns uint64
-	Yields, Sleeps   uint64
-	Hogs             uint64 // yields that met a program which keeps the core
-	Wakes            uint64 // sleeps ended by Wake, a kick or a port, not by time
-	AsleepNs         uint64
-	YieldedNs        uint64
-	LongestGap       Time // between the starts of two turns without a yield or sleep between
+	Turns      uint64 `counter:"turns"`
+	BusyTurns  uint64 `counter:"busy_turns"`
+	Yields     uint64 `counter:"yields"`
+	Sleeps     uint64 `counter:"sleeps"`
+	Hogs       uint64 `counter:"hogs"`  // yields that met a program which keeps the core
+	Wakes      uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port, not by time
+	AsleepNs   uint64 `counter:"asleep_ns"`
+	YieldedNs  uint64 `counter:"yielded_ns"`
+	LongestGap Time   `counter:"longest_gap_ns"` // between the starts of two turns without a yield or sleep between
 }
 
 // counters is the worker's own copy; publish shows it to others. A turn touches

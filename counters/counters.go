@@ -1,0 +1,94 @@
+// Package counters is how counts get from the rooms that make them to who shows
+// them. A room's field has the tag counter:"name". The snapshot's field with
+// that JSON name (package inspect) says there, in its own tags, what the count
+// means and how metrics call it; nothing else has to be written for a new count.
+// The package knows neither rooms nor snapshots.
+package counters
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// tag is the key of the rooms' tags.
+const tag = "counter"
+
+// Copy adds the counts of a From to those of a To, by their names. It is made
+// once; Into allocates nothing.
+type Copy[From, To any] struct{ pairs []pair }
+
+type pair struct{ from, to []int }
+
+// NewCopy finds, for every count of From, the field of To with that JSON name.
+// It panics where there is none: a program with a count that nobody would see
+// doesn't start.
+func NewCopy[From, To any]() *Copy[From, To] {
+	c := new(Copy[From, To])
+	shown := byName(reflect.TypeFor[To](), "json")
+	for name, from := range byName(reflect.TypeFor[From](), tag) {
+		to := shown[name]
+		if len(to) != 1 {
+			panic(fmt.Sprintf("counters: %v counts %q, and %v has %d such fields", reflect.TypeFor[From](), name, reflect.TypeFor[To](), len(to)))
+		}
+		for _, index := range from { // several rooms may count the same
+			c.pairs = append(c.pairs, pair{index, to[0]})
+		}
+	}
+	return c
+}
+
+// Into adds from's counts to to.
+func (c *Copy[From, To]) Into(to *To, from *From) {
+	f, t := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
+	for _, p := range c.pairs {
+		n := t.FieldByIndex(p.to)
+		if n.CanUint() {
+			n.SetUint(n.Uint() + f.FieldByIndex(p.from).Uint())
+		} else {
+			n.SetInt(n.Int() + f.FieldByIndex(p.from).Int())
+		}
+	}
+}
+
+// Sum adds counts of one kind.
+type Sum[T any] struct{ fields [][]int }
+
+// NewSum finds the fields of T that have the tag key.
+func NewSum[T any](key string) *Sum[T] {
+	s := new(Sum[T])
+	for _, all := range byName(reflect.TypeFor[T](), key) {
+		s.fields = append(s.fields, all...)
+	}
+	return s
+}
+
+// Into adds from's counts to to.
+func (s *Sum[T]) Into(to, from *T) {
+	f, t := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
+	for _, index := range s.fields {
+		n := t.FieldByIndex(index)
+		n.SetUint(n.Uint() + f.FieldByIndex(index).Uint())
+	}
+}
+
+// byName finds the integers of a struct, and of structs in it, by what their tag
+// key says before a comma.
+func byName(t reflect.Type, key string) map[string][][]int {
+	found := map[string][][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get(key), ",")
+		switch {
+		case !f.IsExported() && !f.Anonymous:
+		case name != "" && (f.Type.Kind() == reflect.Uint64 || f.Type.Kind() == reflect.Int64):
+			found[name] = append(found[name], f.Index)
+		case f.Type.Kind() == reflect.Struct && !f.Anonymous && name == "":
+			for name, all := range byName(f.Type, key) {
+				for _, index := range all {
+					found[name] = append(found[name], append(append([]int(nil), f.Index...), index...))
+				}
+			}
+		}
+	}
+	return found
+}
