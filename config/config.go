@@ -51,7 +51,8 @@ type Port struct {
 	PCIAddress string
 	// Vdev is "loopback", "memif,…" or a DPDK device; see ParseVdev.
 	Vdev string
-	// Address is the port's own address with its network's prefix length.
+	// Address is the port's own address with its network's prefix length. On a
+	// udp port 0.0.0.0 stands for the address that the kernel would choose.
 	Address netip.Prefix
 	// Gateway is the zero Addr where there is none.
 	Gateway netip.Addr
@@ -69,6 +70,12 @@ type Port struct {
 	// Transport is one of personality.Names; Placement is PlacementOrdered or
 	// PlacementImmediate.
 	Transport, Placement string
+}
+
+// UDP reports whether the port is a UDP socket of the kernel's.
+func (p *Port) UDP() bool {
+	v, err := ParseVdev(p.Vdev)
+	return err == nil && v.Kind == VdevUDP
 }
 
 // The values of Port.Placement.
@@ -113,6 +120,19 @@ func Default() *Config {
 	c, err := parse(defaultSource, defaultFile, refuseUnknown)
 	if err != nil {
 		panic(err) // the file is part of the program, and a test parses it
+	}
+	return c
+}
+
+//go:embed default-udp.json
+var defaultUDPFile []byte
+
+// DefaultUDP is what urdmad --udp runs with: one port that reaches whatever the
+// kernel reaches, and needs neither root nor hugepages either.
+func DefaultUDP() *Config {
+	c, err := parse(defaultSource, defaultUDPFile, refuseUnknown)
+	if err != nil {
+		panic(err) // as above
 	}
 	return c
 }

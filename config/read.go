@@ -156,7 +156,7 @@ func (r *reader) mtu(path, vdev string) int {
 	if r.json.Get(gjsonPath(path)).Exists() {
 		return r.number(path)
 	}
-	if v, err := ParseVdev(r.json.Get(gjsonPath(vdev)).String()); err == nil && v.OnInterface() {
+	if v, err := ParseVdev(r.json.Get(gjsonPath(vdev)).String()); err == nil && (v.OnInterface() || v.Kind == VdevUDP) {
 		return 0
 	}
 	r.note(path, strconv.Itoa(defaultMTU), "default")

@@ -108,6 +108,8 @@ func vdevClaim(p *Port) string {
 	switch {
 	case err != nil || v.Kind == VdevNone || v.Kind == VdevLoopback:
 		return ""
+	case v.Kind == VdevUDP:
+		return "" // the address tells them apart
 	case v.Kind == VdevMemif:
 		return fmt.Sprintf("memif %v %s %d", v.Server, v.Socket, v.ID)
 	}

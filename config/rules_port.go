@@ -48,6 +48,8 @@ func (r *rules) address(path string, p *Port) {
 		r.refuse(path, "a prefix length from 1 to 32")
 	case addr.IsLoopback() && p.Vdev != "loopback":
 		r.refuse(path, "an address outside 127.0.0.0/8, which belongs on the vdev \"loopback\" alone")
+	case addr.IsUnspecified() && p.UDP():
+		// the kernel's choice
 	case addr.IsMulticast(), addr.As4()[0] >= 240, addr.As4()[0] == 0:
 		r.refuse(path, "a unicast address, 1.0.0.0 to 223.255.255.255")
 	case p.Address.Bits() < 31 && (addr == p.Address.Masked().Addr() || addr == broadcast(p.Address)):

@@ -18,6 +18,8 @@ const (
 	VdevLoopback
 	// VdevMemif is our own driver of shared-memory rings.
 	VdevMemif
+	// VdevUDP is a UDP socket of the kernel's.
+	VdevUDP
 	// VdevDPDK is a device of DPDK's, with arguments for --vdev.
 	VdevDPDK
 )
@@ -34,6 +36,8 @@ type Vdev struct {
 	Server bool
 	Socket string
 	ID     uint32
+	// Port is the UDP port number of a udp device, here and at its peers.
+	Port uint16
 }
 
 // OnInterface tells whether the device shares a network interface of the
@@ -43,6 +47,8 @@ func (v Vdev) OnInterface() bool {
 	_, driver, _ = strings.Cut(driver, "_") // net_, or in older texts eth_
 	return v.Kind == VdevDPDK && (driver == "af_packet" || driver == "af_xdp")
 }
+
+var errUDP = errors.New("udp[,port=N] with N from 1 to 65535")
 
 var errMemif = errors.New("memif,role=server|client,socket=PATH[,id=N]")
 
@@ -59,8 +65,30 @@ func ParseVdev(text string) (Vdev, error) {
 		return Vdev{Kind: VdevLoopback, Name: name}, nil
 	case "memif":
 		return parseMemif(args)
+	case "udp":
+		return parseUDP(text)
 	}
 	return Vdev{Kind: VdevDPDK, Name: name, Args: args}, nil
+}
+
+// defaultUDPPort is where urdmads expect each other (docs/WIRE.md chapter 11).
+const defaultUDPPort = 30035
+
+func parseUDP(text string) (Vdev, error) {
+	v := Vdev{Kind: VdevUDP, Name: "udp", Port: defaultUDPPort}
+	number, given := strings.CutPrefix(text, "udp,port=")
+	if !given {
+		if text != "udp" {
+			return Vdev{}, errUDP
+		}
+		return v, nil
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || n == 0 {
+		return Vdev{}, errUDP
+	}
+	v.Port = uint16(n)
+	return v, nil
 }
 
 func parseMemif(args string) (Vdev, error) {

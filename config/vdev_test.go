@@ -6,10 +6,12 @@ func TestParseVdev(t *testing.T) {
 	for text, want := range map[string]Vdev{
 		"":         {},
 		"loopback": {Kind: VdevLoopback, Name: "loopback"},
-		"memif,role=server,socket=/run/a/../w.sock":  {Kind: VdevMemif, Name: "memif", Server: true, Socket: "/run/w.sock"},
-		"memif,id=4294967295,socket=/w,role=client":  {Kind: VdevMemif, Name: "memif", Socket: "/w", ID: 4294967295},
-		"net_af_packet0,iface=veth0,qpairs=2":        {Kind: VdevDPDK, Name: "net_af_packet0", Args: "iface=veth0,qpairs=2"},
-		"net_ring0":                                  {Kind: VdevDPDK, Name: "net_ring0"},
+		"memif,role=server,socket=/run/a/../w.sock": {Kind: VdevMemif, Name: "memif", Server: true, Socket: "/run/w.sock"},
+		"memif,id=4294967295,socket=/w,role=client": {Kind: VdevMemif, Name: "memif", Socket: "/w", ID: 4294967295},
+		"udp":                                 {Kind: VdevUDP, Name: "udp", Port: 30035},
+		"udp,port=65535":                      {Kind: VdevUDP, Name: "udp", Port: 65535},
+		"net_af_packet0,iface=veth0,qpairs=2": {Kind: VdevDPDK, Name: "net_af_packet0", Args: "iface=veth0,qpairs=2"},
+		"net_ring0":                           {Kind: VdevDPDK, Name: "net_ring0"},
 		"virtio_user0,path=/dev/vhost-net,queues=1":  {Kind: VdevDPDK, Name: "virtio_user0", Args: "path=/dev/vhost-net,queues=1"},
 		"net_memif0,role=client,socket-abstract=yes": {Kind: VdevDPDK, Name: "net_memif0", Args: "role=client,socket-abstract=yes"},
 	} {
@@ -18,7 +20,7 @@ func TestParseVdev(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"memif", "memif,", "memif,role=server", "memif,socket=/x", "memif,role=server,socket=", "memif,role=server,socket=/x,id=-1", "memif,role=server,socket=/x,id="} {
+	for _, text := range []string{"udp,", "udp,port=", "udp,port=0", "udp,port=65536", "udp,mtu=9000", "memif", "memif,", "memif,role=server", "memif,socket=/x", "memif,role=server,socket=", "memif,role=server,socket=/x,id=-1", "memif,role=server,socket=/x,id="} {
 		if v, err := ParseVdev(text); err == nil {
 			t.Errorf("%q: accepted as %+v", text, v)
 		}

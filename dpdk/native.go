@@ -4,36 +4,39 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"net/netip"
 	"strconv"
 
 	"urdma/dpdk/linked"
 	"urdma/dpdk/memif"
 	"urdma/dpdk/port"
+	"urdma/dpdk/udp"
 )
 
 // nativeSpec is a parsed spec of a pure Go driver.
 type nativeSpec struct {
-	loopback bool
-	mtu      int
-	memif    memif.Options
+	driver string
+	mtu    int
+	memif  memif.Options
+	udp    udp.Options
 }
 
-// parseNative reads the arguments of a loopback or memif spec; unknown ones are
-// errors.
+// parseNative reads the arguments of a spec of ours; unknown ones are errors.
 func (s *Spec) parseNative() (n nativeSpec, err error) {
 	args, err := arguments(s.Vdev)
 	if err != nil {
 		return n, fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.Vdev, err)
 	}
-	n.loopback = s.base() == "loopback"
+	n.driver = s.base()
 	n.mtu = s.MTU
 	n.memif = memif.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, RingSize: ringFor(s)}
+	n.udp = udp.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, Address: netip.AddrPortFrom(s.Address, udp.DefaultPort)}
 	for k, v := range args {
 		if err := n.set(k, v); err != nil {
 			return n, fmt.Errorf("dpdk: port %q: %s: %s=%s: %w", s.label(), s.Vdev, k, v, err)
 		}
 	}
-	if n.loopback {
+	if n.driver != "memif" {
 		return n, nil
 	}
 	if args["role"] == "" {
@@ -51,15 +54,31 @@ func (s *Spec) parseNative() (n nativeSpec, err error) {
 func (n *nativeSpec) set(key, value string) (err error) {
 	if key == "mtu" {
 		n.mtu, err = strconv.Atoi(value)
-		n.memif.MTU = n.mtu
+		n.memif.MTU, n.udp.MTU = n.mtu, n.mtu
 		if err == nil && (n.mtu < minMTU || n.mtu > maxMTU) {
 			err = fmt.Errorf("an MTU is from %d to %d", minMTU, maxMTU)
 		}
 		return err
 	}
-	if n.loopback {
+	switch n.driver {
+	case "loopback":
 		return fmt.Errorf("loopback knows only mtu")
+	case "udp":
+		return n.setUDP(key, value)
 	}
+	return n.setMemif(key, value)
+}
+
+func (n *nativeSpec) setUDP(key, value string) error {
+	number, err := strconv.ParseUint(value, 10, 16)
+	if key != "port" || err != nil || number == 0 {
+		return fmt.Errorf("udp knows port, from 1 to 65535")
+	}
+	n.udp.Address = netip.AddrPortFrom(n.udp.Address.Addr(), uint16(number))
+	return nil
+}
+
+func (n *nativeSpec) setMemif(key, value string) (err error) {
 	switch key {
 	case "role":
 		n.memif.Server = value == "server"
@@ -97,11 +116,17 @@ func (s *Spec) openNative(log *slog.Logger) (port.Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.loopback {
+	var p port.Port
+	switch n.driver {
+	case "loopback":
 		return linked.OpenLoopback(s.label(), s.MAC, n.mtu), nil
+	case "udp":
+		n.udp.Log = log
+		p, err = udp.Open(n.udp)
+	default:
+		n.memif.Log = log
+		p, err = memif.Open(n.memif)
 	}
-	n.memif.Log = log
-	p, err := memif.Open(n.memif)
 	if err != nil {
 		return nil, fmt.Errorf("dpdk: port %q: %w", s.label(), err)
 	}

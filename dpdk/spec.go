@@ -3,6 +3,8 @@ package dpdk
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -12,8 +14,11 @@ type Spec struct {
 	Name string
 	// Vdev is a DPDK device string ("net_af_packet0,iface=eth1", "net_tap0", …)
 	// or one of our own drivers: "loopback", or
-	// "memif,role=server|client,socket=PATH[,id=N][,mtu=N][,ring=N][,secret=S]".
+	// "memif,role=server|client,socket=PATH[,id=N][,mtu=N][,ring=N][,secret=S]",
+	// or "udp[,port=N]".
 	Vdev string
+	// Address is the port's IP address, for udp alone: the kernel holds it.
+	Address netip.Addr
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string
@@ -52,7 +57,7 @@ func (s *Spec) base() string {
 
 // native reports whether the spec means one of our pure Go drivers.
 func (s *Spec) native() bool {
-	return s.PCI == "" && (s.base() == "loopback" || s.base() == "memif")
+	return s.PCI == "" && slices.Contains([]string{"loopback", "memif", "udp"}, s.base())
 }
 
 // Check finds what is wrong with a spec before anything is opened.

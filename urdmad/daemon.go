@@ -113,6 +113,9 @@ func (d *daemon) start() (err error) {
 	if err := d.listenMetrics(); err != nil {
 		return err
 	}
+	if err := placePorts(d.cfg); err != nil {
+		return configError{err}
+	}
 	if err := d.openPorts(); err != nil {
 		return configError{err}
 	}
@@ -164,7 +167,8 @@ func (d *daemon) showLink(i int) {
 func specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
-		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc}
+		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
+			Address: p.Address.Addr()}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)
 		}
@@ -174,7 +178,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 }
 
 func addressOf(p *config.Port) netif.Address {
-	return netif.Address{Prefix: p.Address, Gateway: p.Gateway}
+	return netif.Address{Prefix: p.Address, Gateway: p.Gateway, SocketPort: socketPort(p)}
 }
 
 func (d *daemon) startEngine() error {

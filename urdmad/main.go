@@ -71,13 +71,16 @@ func command() *cobra.Command {
 	var src source
 	var optional string
 	c := &cobra.Command{
-		Use:           "urdmad [--config FILE] [-- EAL-ARGUMENT...]",
+		Use:           "urdmad [--config FILE | --udp] [-- EAL-ARGUMENT...]",
 		Short:         "userspace RDMA daemon",
 		Long:          "urdmad owns the ports of urdma.json and serves RDMA to the programs of this machine.\nWithout --config it serves one loopback port, with neither root nor hugepages.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if src.udp && (src.file != "" || optional != "") {
+				return configError{errors.New("--udp and a configuration are both given, expected one; \"vdev\": \"udp\" in the configuration does the same")}
+			}
 			if optional != "" && src.file != "" {
 				return configError{errors.New("--config and --config-if-exists are both given, expected one")}
 			}
@@ -90,6 +93,7 @@ func command() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
 	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
+	c.Flags().BoolVar(&src.udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c
 }

@@ -11,15 +11,19 @@ import (
 // reload.
 type source struct {
 	file     string
+	udp      bool     // without a file: a port for the machine's neighbours
 	optional bool     // a file that doesn't exist stands for the default
 	ealArgs  []string // from the command line, after the file's
 }
 
 // load reads the configuration and what is to be warned about.
 func (s source) load() (cfg *config.Config, warnings []string, err error) {
-	if s.file == "" {
+	switch {
+	case s.udp:
+		cfg = config.DefaultUDP()
+	case s.file == "":
 		cfg = config.Default()
-	} else {
+	default:
 		cfg, err = config.Load(s.file, func(w string) { warnings = append(warnings, w) })
 		if s.optional && errors.Is(err, fs.ErrNotExist) {
 			cfg, err = config.Default(), nil

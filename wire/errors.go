@@ -22,6 +22,11 @@ var (
 	ErrICMPChecksum  = errors.New("icmp: checksum wrong")
 	ErrICMPRefused   = errors.New("icmp: echo request that must not be answered (IPv4 options or group address)")
 
+	ErrEncapShort   = errors.New("encapsulation: datagram shorter than 8 bytes")
+	ErrEncapMagic   = errors.New("encapsulation: magic is not 0x7552")
+	ErrEncapVersion = errors.New("encapsulation: version is not 1")
+	ErrEncapType    = errors.New("encapsulation: unknown type")
+
 	ErrTRPShort           = errors.New("trp: packet shorter than its header")
 	ErrTRPOpcode          = errors.New("trp: opcode above 5 (sack)")
 	ErrConnectShort       = errors.New("trp: request, accept or reject shorter than its private-data length says")

@@ -1,5 +1,7 @@
 package port
 
+import "net/netip"
+
 // EtherHeaderLen is what a frame carries before the IP packet: two addresses
 // and the EtherType. A port's buffers hold Info().MTU plus this many bytes.
 const EtherHeaderLen = 14
@@ -32,10 +34,28 @@ type Packet struct {
 	Data []byte
 	// Flags of a received frame.
 	Flags Flags
+	// Peer is the other end's socket, on a port of datagrams: of a packet from Rx
+	// the sender's; before Tx the caller sets it. On a port of frames it is
+	// neither set nor looked at.
+	Peer Peer
 	// Ref is the port's own: an mbuf's address, a ring slot. The caller keeps
 	// it together with Data and never looks at it.
 	Ref uintptr
 }
+
+// Peer is the address of a UDP socket: an IPv6 address, or an IPv4 address mapped
+// into one (RFC 4291 section 2.5.5.2), and a port number. It has no pointer, so
+// packets can be copied freely.
+type Peer struct {
+	IP   [16]byte
+	Port uint16
+}
+
+// PeerOf is the socket at a.
+func PeerOf(a netip.AddrPort) Peer { return Peer{a.Addr().As16(), a.Port()} }
+
+// Addr is the socket's IP address.
+func (p *Peer) Addr() netip.Addr { return netip.AddrFrom16(p.IP).Unmap() }
 
 // Info describes a port. All of it is fixed from open to close.
 type Info struct {
@@ -60,6 +80,14 @@ type Info struct {
 	// SharedRx: another process can change received bytes at any time. Headers
 	// must be copied out before they are checked.
 	SharedRx bool
+	// Datagrams: the port is a UDP socket of the kernel. A packet's Data is a UDP
+	// payload in place of a frame, at most MTU less IP and UDP headers (for IPv4
+	// 28 bytes), Packet.Peer is the other end, and checksums are the kernel's.
+	Datagrams bool
+	// ReceiveWindow is how many packets of MTU size wait in the port until Rx
+	// takes them, where that bounds what peers may be allowed to send; 0 where
+	// the caller's own bounds hold.
+	ReceiveWindow int
 	// Wire is false for the loopback driver: Rx never returns a frame and
 	// whatever Tx takes is gone.
 	Wire bool

@@ -17,7 +17,7 @@ import (
 var long = os.Getenv("URDMA_LONG") != ""
 
 // perWire are the wires every program has to pass over.
-var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
+var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
 
 // newLab makes a lab that ends with the test, or skips the test.
 func newLab(t *testing.T) *lab.Lab {

@@ -30,10 +30,11 @@ var rules = ruleBook{
 	may: map[string][]string{
 		// The wire and the ports.
 		"wire":               {},
-		"dpdk":               {"dpdk/linked", "dpdk/memif", "dpdk/netdev", "dpdk/port"},
+		"dpdk":               {"dpdk/linked", "dpdk/memif", "dpdk/netdev", "dpdk/port", "dpdk/udp"},
 		"dpdk/netdev":        {},
 		"dpdk/linked":        {"dpdk/port"},
 		"dpdk/memif":         {"dpdk/port"},
+		"dpdk/udp":           {"dpdk/netdev", "dpdk/port"},
 		"dpdk/port":          {},
 		"dpdk/port/porttest": {"dpdk/port"},
 
@@ -105,6 +106,7 @@ var rules = ruleBook{
 	mustNot: map[string][]string{
 		"wire":              {"dpdk", "urdmad", "verbs"},
 		"dpdk/port":         {"wire", "urdmad", "verbs"},
+		"dpdk/udp":          {"wire", "urdmad", "verbs"},
 		"urdmad/clock":      {"time"},
 		"urdmad/reliable":   append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/mem", "urdmad/qp"),
 		"urdmad/mem":        append(packets[:len(packets):len(packets)], "wire", "urdmad/qp"),

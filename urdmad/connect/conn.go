@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/cm"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
@@ -46,10 +47,10 @@ func (k *wireConn) Acknowledge()         { k.AcknowledgeNow() }
 func (k *wireConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
 
 func (k *wireConn) Start(s cm.Start) {
-	mac, _ := s.Link.(wire.MAC)
+	link, _ := s.Link.(netif.Link)
 	k.Peer = netip.AddrPortFrom(k.Peer.Addr(), s.PeerPort)
 	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	k.Conn.Start(trp.Start{QP: QPOf(s.QP), MAC: mac, PeerISN: s.PeerISN, Peer: s.Extension, Extended: s.Extended,
+	k.Conn.Start(trp.Start{QP: QPOf(s.QP), Link: link, PeerISN: s.PeerISN, Peer: s.Extension, Extended: s.Extended,
 		Passive: s.Passive})
 }
 

@@ -43,9 +43,9 @@ func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	return n.e.Interface(dev).NextHop(dst)
 }
 
-// Resolve answers with an Ethernet address, which is what links are here.
+// Resolve answers with a netif.Link, which is what links are here.
 func (n *network) Resolve(dev int, hop netip.Addr, done func(cm.Link, bool)) {
-	n.e.Interface(dev).Resolve(hop, func(mac wire.MAC, ok bool) { done(mac, ok) })
+	n.e.Interface(dev).Resolve(hop, func(l netif.Link, ok bool) { done(l, ok) })
 }
 
 func (n *network) Send(p *cm.Packet) { n.e.TRP.SendControl(packet(p)) }
@@ -57,8 +57,8 @@ func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
 }
 
 func packet(p *cm.Packet) *trp.ControlPacket {
-	mac, _ := p.Link.(wire.MAC)
-	return &trp.ControlPacket{Dev: p.Dev, MAC: mac, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Extended: p.Extended, Connect: p.Connect}
+	link, _ := p.Link.(netif.Link)
+	return &trp.ControlPacket{Dev: p.Dev, Link: link, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Extended: p.Extended, Connect: p.Connect}
 }
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
@@ -96,7 +96,7 @@ func (n *network) end(e cm.End) *hostConn {
 
 // Handshake is trp.Handler's.
 func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte) {
-	n.m.Receive(&cm.Packet{Dev: dev, Link: d.MAC, TRP: *t, Local: d.Dst, Peer: d.Src}, body)
+	n.m.Receive(&cm.Packet{Dev: dev, Link: d.Link, TRP: *t, Local: d.Dst, Peer: d.Src}, body)
 }
 
 // Established is qp.Manager's.

@@ -55,7 +55,7 @@ func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
 		p.Connect.HasExt, p.Connect.Ext = true, e.TRP.Offer(p.Dev, q)
 	}
 	frame := e.taps.madeUp.room(n)
-	path := n.Path(n.MAC(), p.Local, p.Peer)
+	path := n.FramePath(n.Link(), p.Local, p.Peer)
 	size, err := p.Put(path.Payload(frame))
 	if err != nil {
 		return // nor would it have been sent
@@ -144,7 +144,7 @@ func (v *taps) segmenter(c *samehost.Conn) rdmap.Segmenter {
 func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) int) {
 	n := v.e.Interface(c.Dev)
 	frame := v.madeUp.room(n)
-	path := n.Path(n.MAC(), c.Local, c.Peer)
+	path := n.FramePath(n.Link(), c.Local, c.Peer)
 	payload := path.Payload(frame)
 	size := build(payload[wire.HeaderLen(true):])
 	own := v.madeUp.of(c)

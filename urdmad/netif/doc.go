@@ -9,6 +9,8 @@
 // of a payload that is in place and queues the frame; tx.go, path.go. A Path
 // follows a neighbour that changes its address.
 //
+// A port that is a UDP socket carries datagrams: datagrams.go.
+//
 // What stands before TRP is built and parsed here and nowhere else.
 //
 // The package must not know TRP, connections or queue pairs. All of it runs on

@@ -14,20 +14,27 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	if !n.info.Wire {
 		return netip.Addr{}, false
 	}
+	if n.info.Datagrams {
+		return dst, true // the kernel's to route
+	}
 	if n.addr.Prefix.Contains(dst) {
 		return dst, true
 	}
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }
 
-// Resolve calls w with the Ethernet address of a neighbour.
-func (n *Interface) Resolve(hop netip.Addr, w neighbour.Waiter) {
-	n.sendARP(n.neighbours.Resolve(int64(n.clock.Now), hop.As4(), w))
+// Resolve calls done with how a neighbour is reached.
+func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
+	if n.info.Datagrams {
+		done(Link{Port: n.addr.SocketPort}, true)
+		return
+	}
+	n.sendARP(n.neighbours.Resolve(int64(n.clock.Now), hop.As4(), func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
 }
 
 // Announce tells the link that the interface is up (gratuitous ARP).
 func (n *Interface) Announce() {
-	if n.info.Wire {
+	if n.info.Wire && !n.info.Datagrams {
 		n.sendARP(n.neighbours.Announce())
 	}
 }

@@ -13,7 +13,19 @@ import (
 type Address struct {
 	Prefix  netip.Prefix // our address with the length of its network
 	Gateway netip.Addr   // zero: none
+	// SocketPort is where the sockets of peers listen, on a port of datagrams.
+	SocketPort uint16
 }
+
+// Link is how the other end is reached: a neighbour by its Ethernet address, or
+// a peer on a port of datagrams by the UDP port number of its socket.
+type Link struct {
+	MAC  wire.MAC
+	Port uint16
+}
+
+// Link is the link that leads to ourselves.
+func (n *Interface) Link() Link { return Link{MAC: n.info.MAC} }
 
 // Tap is shown the frames of an interface.
 type Tap interface {
@@ -27,7 +39,8 @@ type Tap interface {
 }
 
 // Interface is one queue of a port with its place in the network. The worker
-// owns it.
+// owns it. The port carries frames, or datagrams (datagrams.go): the difference
+// is a comparison a packet.
 type Interface struct {
 	Dev   int // device number
 	Stats Stats
@@ -38,7 +51,8 @@ type Interface struct {
 	addr  Address
 	rx    receiver
 	tx    transmitter
-	tap   Tap // nil while nobody looks
+	tap   Tap    // nil while nobody looks
+	shown []byte // room for a frame made up for the tap
 	note  string
 	kept  int // datagrams on all accounts
 
@@ -98,7 +112,17 @@ func (n *Interface) MTU() int { return n.info.MTU }
 func (n *Interface) Wire() bool { return n.info.Wire }
 
 // MaxDatagram is the largest UDP payload, in bytes.
-func (n *Interface) MaxDatagram() int { return n.info.MTU - wire.IPv4Len - wire.UDPLen }
+func (n *Interface) MaxDatagram() int {
+	size := n.info.MTU - wire.IPv4Len - wire.UDPLen
+	if n.info.Datagrams {
+		size -= wire.EncapLen
+	}
+	return size
+}
+
+// ReceiveWindow is how many datagrams the port holds until they are polled, 0
+// where that bounds nothing.
+func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
 
 // SetTap has t see every frame from now on; nil ends that. Between frames.
 func (n *Interface) SetTap(t Tap) { n.tap = t }

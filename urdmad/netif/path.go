@@ -3,27 +3,44 @@ package netif
 import (
 	"net/netip"
 
+	"urdma/dpdk/port"
 	"urdma/wire"
 )
 
-// Path is the way from an address and port number of ours to a peer's: the outer
-// headers of its packets, as a template.
+// Path is the way from an address and port number of ours to a peer's: what
+// stands in front of its packets' payload, as a template.
 type Path struct {
-	n   *Interface
-	hop netip.Addr // zero: not followed
-	hdr wire.UDPHeader
+	n    *Interface
+	hop  netip.Addr // zero: not followed
+	len  int        // of what stands in front
+	hdr  wire.UDPHeader
+	peer port.Peer // the other end's socket, on a port of datagrams
+	head wire.Encap
 }
 
-// Path returns the path of packets from local to peer by the neighbour mac.
-func (n *Interface) Path(mac wire.MAC, local, peer netip.AddrPort) Path {
-	p := Path{n: n}
-	p.hdr.Init(n.info.MAC, mac, local.Addr().As4(), peer.Addr().As4(), local.Port(), peer.Port())
+// Path returns the path of packets from local to peer by a link.
+func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
+	if !n.info.Datagrams {
+		return n.FramePath(link, local, peer)
+	}
+	return Path{n: n, len: wire.EncapLen, head: wire.Encap{Src: local.Port(), Dst: peer.Port()},
+		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port))}
+}
+
+// FramePath is a path whose packets are frames on every port, for those that are
+// made up and only shown.
+func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
+	p := Path{n: n, len: wire.UDPHeaderLen}
+	p.hdr.Init(n.info.MAC, link.MAC, local.Addr().As4(), peer.Addr().As4(), local.Port(), peer.Port())
 	return p
 }
 
 // Follow has p follow its next hop to whatever Ethernet address that takes, until
 // Leave. p must not be copied meanwhile.
 func (p *Path) Follow() {
+	if p.n.info.Datagrams {
+		return // the kernel does
+	}
 	hop, ok := p.n.NextHop(netip.AddrFrom4(p.hdr.Dst()))
 	if !ok {
 		return // it came from there, so answers go there
@@ -54,11 +71,15 @@ func (p *Path) Confirm() {
 	}
 }
 
-// Len is how many bytes of a frame stand in front of the UDP payload.
-func (p *Path) Len() int { return len(p.hdr) }
+// Moved reports whether a datagram of the peer's came from another socket than
+// the path leads to. Frames never do: there the path follows the neighbour.
+func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Port != p.peer.Port }
 
-// Payload is where a frame's UDP payload goes.
-func (p *Path) Payload(frame []byte) []byte { return frame[len(p.hdr):] }
+// Move has the path lead to the socket that a datagram came from.
+func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
+
+// Payload is where a packet's UDP payload goes.
+func (p *Path) Payload(frame []byte) []byte { return frame[p.len:] }
 
 // Put completes a frame whose payload of length bytes is in place and returns
 // the frame's length.
@@ -71,6 +92,13 @@ func (p *Path) Put(frame []byte, length int) int {
 	return length
 }
 
-// Send completes the frame in the buffer that Alloc returned last, whose payload
+// Send completes the packet in the buffer that Alloc returned last, whose payload
 // of length bytes is in place, and queues it.
-func (p *Path) Send(frame []byte, length int) { p.n.commit(p.Put(frame, length)) }
+func (p *Path) Send(frame []byte, length int) {
+	if p.n.info.Datagrams {
+		p.head.Put(frame)
+		p.n.commitTo(&p.peer, length+wire.EncapLen)
+		return
+	}
+	p.n.commit(p.Put(frame, length))
+}

@@ -28,9 +28,9 @@ type receiver struct {
 // again, unless it is kept.
 type Datagram struct {
 	Src, Dst netip.AddrPort
-	MAC      wire.MAC // of the neighbour that it came from
-	Head     []byte   // the payload's first bytes, as many as all headers may take, in private memory
-	Data     []byte   // the payload; its sender may still change it
+	Link     Link   // that it came by
+	Head     []byte // the payload's first bytes, as many as all headers may take, in private memory
+	Data     []byte // the payload; its sender may still change it
 
 	packet *port.Packet
 	from   int // where Data begins in the frame
@@ -64,9 +64,9 @@ func (n *Interface) Next() *Datagram {
 		r.at++
 		if n.tap != nil {
 			n.note = ""
-			n.tap.Received(n, p.Data)
+			n.tap.Received(n, n.sightOf(p))
 		}
-		if n.frame(p) {
+		if n.info.Datagrams && n.encapsulated(p) || !n.info.Datagrams && n.frame(p) {
 			return &r.datagram
 		}
 		n.finish()
@@ -137,7 +137,7 @@ func (n *Interface) datagram(f *wire.Frame, head []byte, p *port.Packet) {
 	n.rx.datagram = Datagram{
 		Src:  netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort),
 		Dst:  netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort),
-		MAC:  f.Src,
+		Link: Link{MAC: f.Src},
 		Head: head[min(f.PayloadOff, len(head)):min(len(head), end)], Data: p.Data[f.PayloadOff:end],
 		packet: p, from: f.PayloadOff,
 	}

@@ -36,6 +36,17 @@ func (n *Interface) commit(length int) {
 	}
 }
 
+// commitTo queues the datagram built there for a peer's socket.
+func (n *Interface) commitTo(peer *port.Peer, length int) {
+	t := &n.tx
+	p := &t.p[t.used]
+	p.Data, p.Peer = p.Data[:length], *peer
+	t.used++
+	if n.tap != nil {
+		n.tap.Sent(n, n.frameOf(p.Data, peer, true))
+	}
+}
+
 // push hands the built frames to the port and moves the rest to the front.
 func (n *Interface) push() {
 	t := &n.tx

@@ -109,7 +109,7 @@ func (p *Port) free(c *Conn) {
 // Start is what the handshake agreed on.
 type Start struct {
 	QP       *qp.QP
-	MAC      wire.MAC // of the next hop
+	Link     netif.Link // to the peer or the next hop
 	PeerISN  wire.PSN
 	Peer     wire.TRPExtension // valid if Extended
 	Extended bool
@@ -123,7 +123,7 @@ func (c *Conn) Start(p Start) {
 	c.QP = p.QP
 	c.state, c.passive = connOpen, p.Passive
 	c.extended, c.peerCookie = p.Extended, p.Peer.Cookie
-	c.path = c.port.If.Path(p.MAC, c.Local, c.Peer)
+	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
 	c.path.Follow()
 	size := c.port.MaxSegment()
 	if p.Extended {
@@ -133,12 +133,12 @@ func (c *Conn) Start(p Start) {
 	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
 	cfg := &c.s.cfg
 	c.rel.Init(reliable.Config{
-		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: cfg.Window, RecvWindow: cfg.Window,
+		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: cfg.Window, RecvWindow: c.port.Window(),
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, KeepAlive: cfg.DeathTimeout / 2,
 	})
 	c.marks.ackedPSN = c.LocalISN
-	c.held.init(cfg.Window)
+	c.held.init(c.port.Window())
 	if !p.Passive {
 		c.rel.OnAckRequested(c.now())
 	}

@@ -3,6 +3,7 @@ package trp
 import (
 	"net/netip"
 
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )
@@ -16,7 +17,8 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 
 // Offer is what we offer a peer for a connection of q on a port, cookie apart.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
-	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(s.ports[dev].MaxSegment()), RecvWindow: uint16(s.cfg.Window),
+	p := s.ports[dev]
+	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
 		Capabilities: wire.CapImmediate}
 }
 
@@ -32,7 +34,7 @@ func messages(capabilities uint32) (m qp.Messages) {
 // was never started here.
 type ControlPacket struct {
 	Dev         int
-	MAC         wire.MAC // of the next hop
+	Link        netif.Link // to the peer or the next hop
 	Local, Peer netip.AddrPort
 	TRP         wire.TRP
 	Extended    bool            // the header is
@@ -46,7 +48,7 @@ func (s *Stack) SendControl(p *ControlPacket) {
 	if frame == nil {
 		return
 	}
-	path := n.Path(p.MAC, p.Local, p.Peer)
+	path := n.Path(p.Link, p.Local, p.Peer)
 	size, err := p.Put(path.Payload(frame))
 	if err != nil {
 		s.log.Error("control packet not sent", "error", err)

@@ -103,7 +103,7 @@ func (c *Conn) deliverKept() {
 func (c *Conn) received() {
 	c.rnr.waiting, c.rnr.queue = false, nil
 	c.s.clock.Set(c.rnr.timer, clock.Never)
-	c.rel.SetCredits(c.s.cfg.Window)
+	c.rel.SetCredits(c.port.Window())
 	c.rel.OnAckRequested(c.now()) // opens the peer's window
 	c.deliverHeld()
 	c.ready()

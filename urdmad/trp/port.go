@@ -12,9 +12,10 @@ type Port struct {
 	// and again in their turn.
 	Immediate bool
 
-	s     *Stack
-	conns [1 << 16]*Conn
-	past  Traffic // of connections that left their queue pairs
+	s      *Stack
+	window int
+	conns  [1 << 16]*Conn
+	past   Traffic // of connections that left their queue pairs
 }
 
 // Conn is the connection that has a UDP port number, or nil.
@@ -23,6 +24,10 @@ func (p *Port) Conn(number uint16) *Conn { return p.conns[number] }
 // MaxSegment is the largest DDP segment that fits the interface's packets, in
 // bytes.
 func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
+
+// Window is how many segments past what arrived in order a connection holds: what
+// we are configured for, as far as the port holds so many while we are away.
+func (p *Port) Window() int { return p.window }
 
 // Receive handles the datagrams of the interface's burst.
 func (p *Port) Receive() {

@@ -19,6 +19,10 @@ func (c *Conn) packet(d *netif.Datagram) {
 		c.s.stray(c.port.If, "cookie is not ours")
 		return
 	}
+	if c.path.Moved(d) && !c.follow(&t, d) {
+		c.s.stray(c.port.If, "the peer's socket is another")
+		return
+	}
 	c.Stats.RxPackets++
 	if !c.live() {
 		c.late(&t)
@@ -37,6 +41,19 @@ func (c *Conn) packet(d *netif.Datagram) {
 		c.ready()
 		c.schedule()
 	}
+}
+
+// follow has the connection's packets go to another socket of the peer's from now
+// on: a translator of addresses has bound it anew. Only the cookie, which the
+// caller has checked, tells the peer from who merely forges his address, so a
+// plain connection stays where it is (docs/WIRE.md chapter 11).
+func (c *Conn) follow(t *wire.TRP, d *netif.Datagram) bool {
+	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.port.Window()
+	if !c.extended || ahead < -window || ahead > window+2 || !c.rel.Plausible(t.Ack) {
+		return false
+	}
+	c.path.Move(d)
+	return true
 }
 
 // data takes a data packet: the acknowledgement it carries, then its segment.
@@ -140,7 +157,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 // ends the connection counts only then (docs/WIRE.md chapter 4).
 func (c *Conn) inWindow(psn wire.PSN) bool {
 	ahead := psn.Sub(c.rel.Expected())
-	if ahead < 0 || int(ahead) > c.s.cfg.Window {
+	if ahead < 0 || int(ahead) > c.port.Window() {
 		c.s.stray(c.port.If, "PSN is outside the window")
 		return false
 	}

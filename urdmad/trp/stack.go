@@ -12,6 +12,10 @@ import (
 	"urdma/wire"
 )
 
+// minWindow is offered whatever a port holds: with less, each acknowledgement is
+// waited for.
+const minWindow = 32
+
 // Config of a Stack. Zeros take the defaults of package reliable.
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
@@ -74,7 +78,12 @@ func (s *Stack) Window() int { return s.cfg.Window }
 
 // AddPort has connections use an interface, whose device number is the next.
 func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s}
+	p := &Port{If: n, s: s, window: s.cfg.Window}
+	if room := n.ReceiveWindow(); room > 0 {
+		for p.window > max(room, minWindow) {
+			p.window /= 2
+		}
+	}
 	s.ports = append(s.ports, p)
 	return p
 }

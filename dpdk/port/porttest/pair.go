@@ -21,6 +21,9 @@ type Pair struct {
 	// Interrupts: ArmRx returns a real fd.
 	Interrupts bool
 	Lossy      bool // a full receiver may lose frames (no back-pressure)
+	// PeerA and PeerB are the sockets of A and B, on ports of datagrams; the
+	// suite's frames are their payload.
+	PeerA, PeerB port.Peer
 }
 
 // Seed starts every random choice of the suite.
@@ -91,8 +94,27 @@ func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
 	return &flow{t: t, p: p, from: from, to: to, tx: from.Queue(0), rx: to.Queue(0), rng: rand.New(rand.NewPCG(Seed, 1))}
 }
 
+// room is the length of a port's buffers.
+func room(p port.Port) int {
+	if i := p.Info(); i.Datagrams {
+		return i.MTU - udpOverIPv4
+	}
+	return p.Info().MTU + port.EtherHeaderLen
+}
+
+// udpOverIPv4 is the length of the two headers.
+const udpOverIPv4 = 28
+
+// peer is the socket of the port that frames go to.
+func (p *Pair) peer(to port.Port) port.Peer {
+	if to == p.A {
+		return p.PeerA
+	}
+	return p.PeerB
+}
+
 func (f *flow) size() int {
-	room := f.from.Info().MTU + port.EtherHeaderLen
+	room := room(f.from)
 	if f.most > 0 {
 		room = f.most
 	}
@@ -118,7 +140,7 @@ func (f *flow) send(n int) int {
 func (f *flow) transmit(pk []port.Packet) {
 	f.t.Helper()
 	for i := range pk {
-		pk[i].Data = pk[i].Data[:f.size()]
+		pk[i].Data, pk[i].Peer = pk[i].Data[:f.size()], f.p.peer(f.to)
 		build(pk[i].Data, f.from.Info().MAC, f.to.Info().MAC, f.sent)
 		f.sent++
 	}

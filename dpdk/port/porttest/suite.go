@@ -113,7 +113,7 @@ func keptAcrossCalls(t *testing.T, p *Pair) {
 		pk := make([]port.Packet, 24)
 		n := p.A.Queue(0).Alloc(pk[:8])
 		n += p.A.Queue(0).Alloc(pk[n:])
-		room := p.A.Info().MTU + port.EtherHeaderLen
+		room := room(p.A)
 		for i := range pk[:n] {
 			if len(pk[i].Data) != room {
 				t.Fatalf("Alloc gave %d bytes, the frame room is %d", len(pk[i].Data), room)
@@ -205,7 +205,7 @@ func receiverStalls(t *testing.T, p *Pair) {
 		pk := make([]port.Packet, 32)
 		n := p.A.Queue(0).Alloc(pk)
 		for i := range pk[:n] {
-			pk[i].Data = pk[i].Data[:100]
+			pk[i].Data, pk[i].Peer = pk[i].Data[:100], p.PeerB
 			build(pk[i].Data, p.A.Info().MAC, p.B.Info().MAC, f.sent)
 			f.sent++
 		}
@@ -330,7 +330,7 @@ func noGarbage(t *testing.T, p *Pair) {
 		a, b := p.A.Queue(0), p.B.Queue(0)
 		n := a.Alloc(tx)
 		for i := range tx[:n] {
-			tx[i].Data = tx[i].Data[:64]
+			tx[i].Data, tx[i].Peer = tx[i].Data[:64], p.PeerB
 			build(tx[i].Data[:frameHeader], p.A.Info().MAC, p.B.Info().MAC, 0)
 		}
 		k := a.Tx(tx[:n])

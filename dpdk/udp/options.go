@@ -1,0 +1,102 @@
+package udp
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"urdma/dpdk/port"
+)
+
+// Options describe one port.
+type Options struct {
+	// Name is the port's name in logs and in Info.
+	Name string
+	// Address is the address of an interface of the kernel's, and the number of
+	// the UDP port that the socket has.
+	Address netip.AddrPort
+	// MAC is what programs see as the device's Ethernet address; zero makes one
+	// from Address.
+	MAC [6]byte
+	// MTU is the largest IP packet in bytes; 0 means the interface's.
+	MTU int
+	// Log gets a line where the kernel can't do what it was found to do; nil
+	// discards.
+	Log *slog.Logger
+}
+
+// DefaultPort is the UDP port number where urdmads expect each other
+// (docs/WIRE.md chapter 11).
+const DefaultPort = 30035
+
+const (
+	minMTU     = 576
+	maxPacket  = 65535 // of IP
+	driverName = "udp"
+	udpHeader  = 8
+)
+
+// fill checks the options, sets what was left out, and returns the index of the
+// network interface.
+func (o *Options) fill() (index uint32, err error) {
+	if o.Name == "" {
+		o.Name = driverName
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MAC == ([6]byte{}) {
+		o.MAC = madeUpMAC(o.Address.Addr())
+	}
+	below, err := interfaceOf(o.Address.Addr())
+	if err != nil {
+		return 0, fmt.Errorf("udp: port %q: %w", o.Name, err)
+	}
+	if o.MTU == 0 || o.MTU > below.MTU {
+		o.MTU = below.MTU
+	}
+	o.MTU = min(o.MTU, maxPacket)
+	if o.MTU < minMTU {
+		return 0, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), minMTU)
+	}
+	return uint32(below.Index), nil
+}
+
+// ipHeader is the length of an IP header without options.
+func ipHeader(a netip.Addr) int {
+	if a.Is4() {
+		return 20
+	}
+	return 40
+}
+
+// madeUpMAC is a locally administered address that no other host with an address
+// of this network makes up: its last bytes are the IP address's.
+func madeUpMAC(a netip.Addr) [6]byte {
+	ip := a.As16()
+	return [6]byte{0x02, 0x75, ip[12], ip[13], ip[14], ip[15]}
+}
+
+// interfaceOf is the interface that has an address.
+func interfaceOf(a netip.Addr) (net.Interface, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return net.Interface{}, fmt.Errorf("interfaces: %w", err)
+	}
+	for _, i := range list {
+		addrs, err := i.Addrs()
+		if err != nil {
+			return net.Interface{}, fmt.Errorf("addresses of %s: %w", i.Name, err)
+		}
+		for _, have := range addrs {
+			p, err := netip.ParsePrefix(have.String())
+			if err == nil && (p.Addr() == a || a.IsLoopback() && p.Addr().IsLoopback() && p.Contains(a)) {
+				return i, nil
+			}
+		}
+	}
+	return net.Interface{}, fmt.Errorf("no interface of this machine has the address %s: take one that \"ip address\" shows", a)
+}
+
+var _ port.Port = (*Port)(nil)

@@ -1,0 +1,127 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"urdma/dpdk/netdev"
+	"urdma/dpdk/port"
+
+	"golang.org/x/sys/unix"
+)
+
+// Port is a port that is a UDP socket. See package port for the rules of its
+// methods.
+type Port struct {
+	info    port.Info
+	queue   *queue
+	link    port.LinkState
+	below   *netdev.Interface // nil: not followed
+	stop    func()
+	closing sync.Once
+	err     error
+}
+
+// queue is the port's only one.
+type queue struct {
+	fd       int
+	v4       bool
+	room     int // of a packet
+	rx       receiver
+	tx       transmitter
+	kept     retained
+	counters port.Counters
+	gso, gro atomic.Bool // what the kernel does; gso may end
+	log      func(message string, args ...any)
+}
+
+// Open makes a port.
+func Open(o Options) (port.Port, error) {
+	index, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := open(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
+	}
+	able := probe()
+	if able.join {
+		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+	}
+	q := &queue{fd: fd, v4: o.Address.Addr().Is4(), room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
+	// Cutting without joining costs a receiver more than it saves the sender, but
+	// the receiver is another machine: each side decides for itself.
+	q.gso.Store(able.cut)
+	q.gro.Store(able.join)
+	q.rx.init(q)
+	q.tx.init(q)
+	q.kept.init(q.room)
+	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
+		TxUDPChecksum: true, Datagrams: true, Wire: true, ReceiveWindow: receiveWindow(fd, o.MTU)}}
+	p.follow(index, o.Log)
+	return p, nil
+}
+
+// follow keeps the link at what the interface's is. Where the kernel doesn't
+// tell (a sandbox without netlink), the link is up.
+func (p *Port) follow(index uint32, log *slog.Logger) {
+	below, err := netdev.ByIndex(index)
+	if err == nil {
+		p.below = below
+		first := make(chan struct{})
+		var once sync.Once
+		p.stop, err = below.Watch(func(s netdev.State) {
+			p.link.Set(s.Up)
+			once.Do(func() { close(first) })
+		})
+		if err == nil {
+			select {
+			case <-first:
+			case <-time.After(time.Second):
+			}
+			return
+		}
+	}
+	log.Info("the network interface's link is not followed", "port", p.info.Name, "error", err)
+	p.link.Set(true)
+}
+
+// Info implements port.Port.
+func (p *Port) Info() port.Info { return p.info }
+
+// Queues implements port.Port.
+func (p *Port) Queues() int { return 1 }
+
+// Queue implements port.Port.
+func (p *Port) Queue(int) port.Queue { return p.queue }
+
+// Link implements port.Port: it is that of the interface which had the port's
+// address at the start.
+func (p *Port) Link() bool { return p.link.Up() }
+
+// Watch implements port.Port.
+func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
+
+// Stats implements port.Port.
+func (p *Port) Stats() port.Stats { return p.queue.counters.Snapshot().Add(p.link.Stats()) }
+
+// Close implements port.Port.
+func (p *Port) Close() error {
+	p.closing.Do(func() {
+		p.link.Close()
+		if p.stop != nil {
+			p.stop()
+		}
+		if p.below != nil {
+			p.err = p.below.Close()
+		}
+		p.err = errors.Join(p.err, unix.Close(p.queue.fd))
+	})
+	return p.err
+}

@@ -1,0 +1,84 @@
+package udp
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ability is what the kernel does for datagrams of one burst.
+type ability struct {
+	cut  bool // UDP_SEGMENT
+	join bool // UDP_GRO
+}
+
+// probe finds out by behaviour, over the loopback interface: there are kernels
+// (gVisor's) that take the options and ignore them.
+func probe() (a ability) {
+	from, ok := probeSocket()
+	if !ok {
+		return a
+	}
+	defer unix.Close(from)
+	to, ok := probeSocket()
+	if !ok {
+		return a
+	}
+	defer unix.Close(to)
+	joins := unix.SetsockoptInt(to, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+	at, err := unix.Getsockname(to)
+	if err != nil {
+		return a
+	}
+	var c controlBuffer
+	if _, err := unix.SendmsgN(from, make([]byte, probeTotal), c[:c.putSegment(probeSize)], at, 0); err != nil {
+		return a
+	}
+	return observe(to, joins)
+}
+
+const (
+	probeSize  = 100 // of a datagram
+	probeTotal = 250 // two of them, and a shorter one
+	probeWait  = 200 * time.Millisecond
+)
+
+func probeSocket() (int, bool) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if err != nil {
+		return -1, false
+	}
+	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0))); err != nil {
+		_ = unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// observe looks at what arrives of three datagrams that left in one send.
+func observe(fd int, joins bool) (a ability) {
+	deadline := time.Now().Add(probeWait)
+	for left := probeTotal; left > 0; {
+		var c controlBuffer
+		b := make([]byte, probeTotal)
+		n, control, _, _, err := unix.Recvmsg(fd, b, c[:], 0)
+		if err != nil && time.Now().Before(deadline) {
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10)
+			continue
+		}
+		if err != nil || n == 0 {
+			return ability{}
+		}
+		segment, _ := c.parse(control)
+		switch {
+		case n > probeSize && segment != probeSize:
+			return ability{} // sent as one datagram: the option was ignored
+		case n > probeSize:
+			a.join = joins
+		}
+		a.cut = true
+		left -= n
+	}
+	return a
+}

@@ -1,0 +1,184 @@
+package udp
+
+import (
+	"urdma/dpdk/port"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	rxBuffers  = 32
+	rxMessages = 16      // taken at once
+	rxSize     = 1 << 16 // of a buffer: the longest that the kernel joins
+	// Messages as long as this fill the caches by themselves, so fewer are taken
+	// at once.
+	longMessage  = 8 << 10
+	longMessages = 2
+)
+
+// receiver has the messages that the last call took: msg[at:have] wait to be cut
+// into datagrams.
+type receiver struct {
+	buffers [rxBuffers]rxBuffer
+	free    []int32 // buffers that nobody holds
+	msg     [rxMessages]rxMessage
+	hdr     [rxMessages]mmsghdr
+	at      int
+	have    int
+	want    int // messages to ask for
+	dropped uint32
+}
+
+// rxBuffer is free when nobody holds it: the message that lies in it, or a
+// datagram of it that was lent.
+type rxBuffer struct {
+	data []byte
+	held int32
+}
+
+// rxMessage is a message as it is cut.
+type rxMessage struct {
+	buffer  int32
+	armed   bool // it has a buffer and was not received
+	off     int
+	length  int
+	segment int // bytes of each datagram but the last
+	peer    port.Peer
+	name    [sockaddrLen]byte
+	iov     unix.Iovec
+	control controlBuffer
+}
+
+func (r *receiver) init(q *queue) {
+	size := rxSize
+	if !q.gro.Load() {
+		size = q.room + 1 // longer ones are recognised as such
+	}
+	for i := range r.buffers {
+		r.buffers[i].data = make([]byte, size)
+		r.free = append(r.free, int32(i))
+	}
+	r.want = rxMessages
+}
+
+// Rx implements port.Queue.
+func (q *queue) Rx(p []port.Packet) (n int) {
+	r := &q.rx
+	if q.tx.waiting() > 0 {
+		q.send() // the socket had no room
+	}
+	if r.at == r.have && !q.receive() {
+		return 0
+	}
+	bytes := 0
+	for n < len(p) && r.at < r.have {
+		if r.cut(&p[n]) {
+			bytes += len(p[n].Data)
+			n++
+		}
+	}
+	q.counters.RxPackets.Add(uint64(n))
+	q.counters.RxBytes.Add(uint64(bytes))
+	return n
+}
+
+// receive takes messages from the socket; false if there are none.
+func (q *queue) receive() bool {
+	r := &q.rx
+	n, errno := recvmmsg(q.fd, r.hdr[:r.arm()])
+	if errno != 0 || n <= 0 {
+		return false
+	}
+	r.at, r.have, r.want = 0, n, rxMessages
+	for i := range n {
+		q.arrived(i)
+	}
+	return true
+}
+
+// arm gives buffers to the messages to ask for next, as far as there are, and
+// returns their number. Those that the last call left untouched have theirs.
+func (r *receiver) arm() int {
+	for i := range r.want {
+		m, h := &r.msg[i], &r.hdr[i]
+		if m.armed {
+			continue
+		}
+		if len(r.free) == 0 {
+			return i
+		}
+		m.buffer = r.free[len(r.free)-1]
+		r.free = r.free[:len(r.free)-1]
+		b := &r.buffers[m.buffer]
+		b.held, m.armed = 1, true
+		m.iov.Base = &b.data[0]
+		m.iov.SetLen(len(b.data))
+		h.Name, h.Namelen = &m.name[0], sockaddrLen
+		h.Iov = &m.iov
+		h.SetIovlen(1)
+		h.Control = &m.control[0]
+		h.SetControllen(len(m.control))
+	}
+	return r.want
+}
+
+// arrived reads what the kernel says of a message.
+func (q *queue) arrived(i int) {
+	r := &q.rx
+	m, h := &r.msg[i], &r.hdr[i]
+	var dropped uint32
+	m.armed = false
+	m.off, m.length, m.peer = 0, int(h.length), peerOf(&m.name)
+	m.segment, dropped = m.control.parse(int(h.Controllen))
+	if m.segment == 0 {
+		m.segment = m.length
+	}
+	if dropped != 0 {
+		q.counters.RxDropped.Add(uint64(dropped - r.dropped))
+		r.dropped = dropped
+	}
+	if h.Flags&unix.MSG_TRUNC != 0 || m.length == 0 {
+		m.length = 0
+		q.counters.RxErrors.Add(1)
+	}
+	if m.length >= longMessage {
+		r.want = longMessages
+	}
+}
+
+// cut lends the next datagram; false if the message has none.
+func (r *receiver) cut(p *port.Packet) bool {
+	m := &r.msg[r.at]
+	b := &r.buffers[m.buffer]
+	some := m.off < m.length
+	if some {
+		end := min(m.off+m.segment, m.length)
+		*p = port.Packet{Data: b.data[m.off:end:end], Peer: m.peer, Ref: uintptr(m.buffer)}
+		m.off = end
+		b.held++
+	}
+	if m.off >= m.length {
+		r.at++
+		r.release(m.buffer)
+	}
+	return some
+}
+
+// release gives up a hold on a buffer.
+func (r *receiver) release(buffer int32) {
+	b := &r.buffers[buffer]
+	if b.held--; b.held == 0 {
+		r.free = append(r.free, buffer)
+	}
+}
+
+// ArmRx implements port.Queue.
+func (q *queue) ArmRx() (fd int, armed bool) {
+	if q.rx.at < q.rx.have || q.tx.waiting() > 0 || q.receive() {
+		return -1, false
+	}
+	return q.fd, true
+}
+
+// DisarmRx implements port.Queue.
+func (q *queue) DisarmRx() {}

@@ -1,0 +1,106 @@
+package udp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"urdma/dpdk/port"
+
+	"golang.org/x/sys/unix"
+)
+
+// buffer is what we ask for as the socket's buffers; the kernel grants what
+// net.core.rmem_max and wmem_max allow.
+const buffer = 4 << 20
+
+// open makes the port's socket.
+func open(a netip.AddrPort) (int, error) {
+	fd, err := unix.Socket(family(a.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if err != nil {
+		return -1, fmt.Errorf("UDP socket: %w", err)
+	}
+	if err := prepare(fd, a); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// prepare sets what must hold, then what helps, and binds.
+func prepare(fd int, a netip.AddrPort) error {
+	level, option := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER
+	if !a.Addr().Is4() {
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER
+	}
+	// Both families number the values alike.
+	if err := unix.SetsockoptInt(fd, level, option, unix.IP_PMTUDISC_PROBE); err != nil {
+		return fmt.Errorf("don't-fragment on the UDP socket: %w", err)
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
+	if err := unix.Bind(fd, sockaddr(a)); err != nil {
+		return fmt.Errorf("UDP socket at %s: %w", a, err)
+	}
+	return nil
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+}
+
+// receiveWindow is how many packets of a size the socket's receive buffer holds.
+// The kernel counts what their memory takes: the next power of two, and what
+// describes it.
+func receiveWindow(fd, mtu int) int {
+	granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		granted = 1 << 17
+	}
+	memory := 512
+	for size := 512; ; size *= 2 {
+		if size >= mtu {
+			return max(1, granted/(memory+size))
+		}
+	}
+}
+
+// sockaddrLen is enough for an address of either family.
+const sockaddrLen = unix.SizeofSockaddrInet6
+
+// putSockaddr writes a peer's address as the kernel has it (ip(7), ipv6(7)) and
+// returns its length.
+func putSockaddr(b *[sockaddrLen]byte, v4 bool, p *port.Peer) uint32 {
+	binary.BigEndian.PutUint16(b[2:], p.Port)
+	if v4 {
+		binary.NativeEndian.PutUint16(b[:], unix.AF_INET)
+		copy(b[4:8], p.IP[12:])
+		return unix.SizeofSockaddrInet4
+	}
+	binary.NativeEndian.PutUint16(b[:], unix.AF_INET6)
+	copy(b[8:24], p.IP[:])
+	return unix.SizeofSockaddrInet6
+}
+
+// peerOf reads an address that the kernel wrote.
+func peerOf(b *[sockaddrLen]byte) (p port.Peer) {
+	p.Port = binary.BigEndian.Uint16(b[2:])
+	if binary.NativeEndian.Uint16(b[:]) == unix.AF_INET {
+		p.IP[10], p.IP[11] = 0xff, 0xff
+		copy(p.IP[12:], b[4:8])
+		return p
+	}
+	copy(p.IP[:], b[8:24])
+	return p
+}

@@ -1,0 +1,141 @@
+package udp
+
+import (
+	"urdma/dpdk/port"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	txSlots = 512
+	// txBurst packets are worth a system call before the turn ends.
+	txBurst = 128
+	// firstTransmit is the Ref of the first transmit slot.
+	firstTransmit = 1 << 24
+)
+
+// transmitter collects packets: queue[head:] wait for the socket, in order.
+type transmitter struct {
+	slots [][]byte
+	free  []int32
+	queue []outgoing
+	head  int
+	// single is how many of the first must go one by one, because the kernel
+	// refused to cut them.
+	single int
+	hdr    [txMessages]mmsghdr
+	msg    [txMessages]txMessage
+	iov    [txSlots]unix.Iovec
+}
+
+// outgoing is a packet that waits.
+type outgoing struct {
+	slot, length int32
+	peer         port.Peer
+}
+
+func (t *transmitter) init(q *queue) {
+	t.queue = make([]outgoing, 0, 2*txSlots)
+	t.slots = make([][]byte, txSlots)
+	for i := range t.slots {
+		t.free = append(t.free, int32(txSlots-1-i))
+	}
+	memory := make([]byte, txSlots*q.room)
+	for i := range t.slots {
+		t.slots[i] = memory[i*q.room : (i+1)*q.room : (i+1)*q.room]
+	}
+}
+
+func (t *transmitter) waiting() int { return len(t.queue) - t.head }
+
+// Alloc implements port.Queue.
+func (q *queue) Alloc(p []port.Packet) int {
+	t := &q.tx
+	n := min(len(p), len(t.free))
+	for i := range n {
+		slot := t.free[len(t.free)-1]
+		t.free = t.free[:len(t.free)-1]
+		p[i] = port.Packet{Data: t.slots[slot], Ref: firstTransmit + uintptr(slot)}
+	}
+	if n < len(p) {
+		q.counters.NoBuffer.Add(1)
+	}
+	return n
+}
+
+// Tx implements port.Queue.
+func (q *queue) Tx(p []port.Packet) int {
+	t := &q.tx
+	bytes := 0
+	for i := range p {
+		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer})
+		bytes += len(p[i].Data)
+	}
+	q.counters.TxPackets.Add(uint64(len(p)))
+	q.counters.TxBytes.Add(uint64(bytes))
+	if t.waiting() >= txBurst {
+		q.send()
+	}
+	return len(p)
+}
+
+// Flush implements port.Queue.
+func (q *queue) Flush() { q.send() }
+
+// send gives the socket what waits, as far as it takes it.
+func (q *queue) send() {
+	t := &q.tx
+	for t.waiting() > 0 {
+		messages := q.compose()
+		n, errno := sendmmsg(q.fd, t.hdr[:messages])
+		if errno == 0 && n > 0 {
+			t.sent(t.packets(n))
+			continue
+		}
+		if errno == unix.EAGAIN {
+			break // what waits goes with the next Rx or Flush
+		}
+		if errno != unix.EINTR {
+			q.refused(errno)
+		}
+	}
+	if t.head == len(t.queue) {
+		t.queue, t.head = t.queue[:0], 0
+	} else if t.head >= txSlots {
+		t.queue, t.head = t.queue[:copy(t.queue, t.queue[t.head:])], 0
+	}
+}
+
+// packets is how many packets the first n messages have.
+func (t *transmitter) packets(n int) (sum int) {
+	for i := range n {
+		sum += t.msg[i].packets
+	}
+	return sum
+}
+
+// sent takes the slots of the first n packets back.
+func (t *transmitter) sent(n int) {
+	for _, o := range t.queue[t.head : t.head+n] {
+		t.free = append(t.free, o.slot)
+	}
+	t.head += n
+	t.single = max(0, t.single-n)
+}
+
+// refused deals with the first message, which the kernel did not take.
+func (q *queue) refused(errno unix.Errno) {
+	t := &q.tx
+	if n := t.msg[0].packets; n > 1 {
+		// EIO: the interface below computes no checksums, so the kernel cuts
+		// nothing for it (before Linux 6.11). Anything else is about these
+		// datagrams: each tells for itself.
+		t.single = n
+		if errno == unix.EIO && q.gso.CompareAndSwap(true, false) {
+			q.log("the kernel refused to segment; datagrams go one by one from now on", "error", errno)
+		}
+		return
+	}
+	t.sent(1)
+	q.counters.TxDropped.Add(1)
+}

@@ -1,0 +1,237 @@
+package udp
+
+import (
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/dpdk/port"
+	"urdma/dpdk/port/porttest"
+
+	"golang.org/x/sys/unix"
+)
+
+// tested is a port with its one queue and its socket's address.
+type tested struct {
+	*Port
+	*queue
+	at port.Peer
+}
+
+// Stats is the port's.
+func (p tested) Stats() port.Stats { return p.Port.Stats() }
+
+// open1 makes a port on the loopback interface, at a port number of the kernel's
+// choice.
+func open1(t *testing.T, mtu int) tested {
+	t.Helper()
+	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), MTU: mtu, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	q := p.(*Port).queue
+	a, err := unix.Getsockname(q.fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v4 := a.(*unix.SockaddrInet4)
+	return tested{p.(*Port), q, port.PeerOf(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))}
+}
+
+// TestConformance runs the suite with the offloads that the kernel has, and
+// without each.
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		gso, gro bool
+	}{{"offloads", true, true}, {"GSO alone", true, false}, {"GRO alone", false, true}, {"none", false, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			porttest.Run(t, func(t *testing.T) *porttest.Pair {
+				a, b := open1(t, 1500), open1(t, 1500)
+				for _, p := range []tested{a, b} {
+					p.queue.gso.Store(p.queue.gso.Load() && c.gso)
+					if !c.gro {
+						_ = unix.SetsockoptInt(p.queue.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 0)
+					}
+				}
+				return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at, Step: func() { time.Sleep(10 * time.Microsecond) },
+					Lossy: true, Interrupts: true}
+			})
+		})
+	}
+}
+
+// TestOffloads: a burst to one peer is one message each way, and datagrams come
+// out as they went in: equal ones, a shorter one that ends the message, longer
+// ones that begin another, and another peer's.
+func TestOffloads(t *testing.T) {
+	a, b, c := open1(t, 1500), open1(t, 1500), open1(t, 1500)
+	if !a.gso.Load() || !b.gro.Load() {
+		t.Skip("this kernel has no UDP_SEGMENT or no UDP_GRO")
+	}
+	type datagram struct {
+		to   tested
+		size int
+	}
+	sizes := []datagram{{b, 100}, {b, 100}, {b, 50}, {b, 50}, {b, 1472}, {b, 1472}, {c, 1472}, {c, 7}, {b, 1472}}
+	wantMessages := []int{3, 1, 2, 2, 1}
+	p := make([]port.Packet, len(sizes))
+	if n := a.Alloc(p); n != len(p) {
+		t.Fatalf("Alloc gave %d of %d", n, len(p))
+	}
+	for i, s := range sizes {
+		p[i].Data, p[i].Peer = p[i].Data[:s.size], s.to.at
+		for j := range p[i].Data {
+			p[i].Data[j] = byte(i)
+		}
+	}
+	a.Tx(p)
+	if n := a.compose(); n != len(wantMessages) {
+		t.Fatalf("%d messages, want %d", n, len(wantMessages))
+	}
+	for i, want := range wantMessages {
+		if got := a.queue.tx.msg[i].packets; got != want {
+			t.Errorf("message %d has %d datagrams, want %d", i, got, want)
+		}
+	}
+	a.Flush()
+	for i, s := range sizes {
+		got := receive(t, s.to)
+		if len(got.Data) != s.size || got.Data[0] != byte(i) || got.Data[s.size-1] != byte(i) || got.Peer != a.at {
+			t.Errorf("datagram %d: %d bytes of %d from %v", i, len(got.Data), got.Data[0], got.Peer)
+		}
+		s.to.Free([]port.Packet{got})
+	}
+	if st := a.Stats(); st.TxDropped != 0 || st.TxPackets != uint64(len(sizes)) {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// receive waits for one datagram.
+func receive(t *testing.T, p tested) port.Packet {
+	t.Helper()
+	var one [1]port.Packet
+	for end := time.Now().Add(5 * time.Second); p.Rx(one[:]) == 0; time.Sleep(10 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing arrives")
+		}
+	}
+	return one[0]
+}
+
+// TestRefusedSegmentation: a message that the kernel does not cut goes datagram
+// by datagram, and EIO means that it never will.
+func TestRefusedSegmentation(t *testing.T) {
+	for _, c := range []struct {
+		errno unix.Errno
+		after bool
+	}{{unix.EINVAL, true}, {unix.EIO, false}} {
+		a, b := open1(t, 1500), open1(t, 1500)
+		a.gso.Store(true)
+		p := make([]port.Packet, 5)
+		a.Alloc(p)
+		for i := range p {
+			p[i].Data, p[i].Peer = p[i].Data[:100+i/4], b.at
+		}
+		a.Tx(p)
+		if n := a.compose(); n != 2 {
+			t.Fatalf("%d messages, want 2", n)
+		}
+		a.refused(c.errno)
+		if a.gso.Load() != c.after {
+			t.Errorf("%v: segmentation is %v", c.errno, a.gso.Load())
+		}
+		if n := a.compose(); n != 5 {
+			t.Errorf("%v: %d messages, want one for each datagram", c.errno, n)
+		}
+		a.Flush()
+		for i := range p {
+			if got := receive(t, b); len(got.Data) != 100+i/4 {
+				t.Errorf("%v: datagram %d has %d bytes", c.errno, i, len(got.Data))
+			}
+		}
+	}
+}
+
+// TestTooLong: a datagram that the path doesn't take is dropped and counted, and
+// those behind it go.
+func TestTooLong(t *testing.T) {
+	a, b := open1(t, 0), open1(t, 0)
+	a.room = 70000
+	a.queue.tx.slots[0], a.queue.tx.slots[1] = make([]byte, 70000), make([]byte, 70000)
+	p := make([]port.Packet, 2)
+	a.Alloc(p)
+	p[0].Data, p[0].Peer = p[0].Data[:66000], b.at
+	p[1].Data, p[1].Peer = p[1].Data[:66], b.at
+	a.Tx(p)
+	a.Flush()
+	if got := receive(t, b); len(got.Data) != 66 {
+		t.Errorf("%d bytes arrived", len(got.Data))
+	}
+	if a.Stats().TxDropped != 1 {
+		t.Errorf("stats %+v", a.Stats())
+	}
+}
+
+// TestOverrun: what the socket's buffer has no room for is counted.
+func TestOverrun(t *testing.T) {
+	a, b := open1(t, 1500), open1(t, 1500)
+	_ = unix.SetsockoptInt(b.queue.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
+	a.gso.Store(false) // the kernel counts messages
+	sent := 0
+	for range 100 {
+		p := make([]port.Packet, 8)
+		n := a.Alloc(p)
+		for i := range p[:n] {
+			p[i].Data, p[i].Peer = p[i].Data[:1400], b.at
+			sent++
+		}
+		a.Tx(p[:n])
+		a.Flush()
+	}
+	got := 0
+	for range 3 { // the count comes with the datagrams that arrive after the drop
+		var p [32]port.Packet
+		for n := b.Rx(p[:]); n > 0; n = b.Rx(p[:]) {
+			b.Free(p[:n])
+			got += n
+		}
+		one := make([]port.Packet, 1)
+		a.Alloc(one)
+		one[0].Data, one[0].Peer = one[0].Data[:10], b.at
+		a.Tx(one)
+		a.Flush()
+		sent++
+		time.Sleep(time.Millisecond)
+	}
+	sent-- // the last was not waited for
+	if st := b.Stats(); st.RxDropped == 0 || int(st.RxDropped)+got != sent {
+		t.Errorf("sent %d, received %d, counted as dropped %d", sent, got, st.RxDropped)
+	}
+}
+
+// TestNotOurAddress: the error says what to do.
+func TestNotOurAddress(t *testing.T) {
+	_, err := Open(Options{Name: "x", Address: netip.MustParseAddrPort("192.0.2.77:30035")})
+	if err == nil || !strings.Contains(err.Error(), "192.0.2.77") || !strings.Contains(err.Error(), "ip address") {
+		t.Error(err)
+	}
+}
+
+// FuzzControlMessages: what the kernel might send in place of what we expect is
+// no reason to read beyond it.
+func FuzzControlMessages(f *testing.F) {
+	var c controlBuffer
+	f.Add(c[:c.putSegment(1472)])
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c controlBuffer
+		if segment, _ := c.parse(copy(c[:], b)); segment < 0 {
+			t.Errorf("a segment of %d bytes", segment)
+		}
+	})
+}

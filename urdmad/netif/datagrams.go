@@ -1,0 +1,63 @@
+package netif
+
+import (
+	"net/netip"
+
+	"urdma/dpdk/port"
+	"urdma/wire"
+)
+
+// This file is for ports that are UDP sockets: what stands in front of TRP there
+// is the encapsulation header (docs/WIRE.md chapter 11). All else is the
+// kernel's.
+
+// encapsulated handles one packet; true if it is a datagram to be handed up.
+func (n *Interface) encapsulated(p *port.Packet) bool {
+	var h wire.Encap
+	if err := h.Parse(p.Data); err != nil {
+		n.Drop(Drop(err.Error()))
+		return false
+	}
+	data := p.Data[wire.EncapLen:]
+	d := &n.rx.datagram
+	*d = Datagram{
+		Src:  netip.AddrPortFrom(p.Peer.Addr(), h.Src),
+		Dst:  netip.AddrPortFrom(n.IP(), h.Dst),
+		Link: Link{Port: p.Peer.Port},
+		Head: data[:min(len(data), wire.MaxHeaderLen)], Data: data,
+		packet: p, from: wire.EncapLen,
+	}
+	return true
+}
+
+// sightOf is the frame that a tap is shown of a received packet.
+func (n *Interface) sightOf(p *port.Packet) []byte {
+	if n.info.Datagrams {
+		return n.frameOf(p.Data, &p.Peer, false)
+	}
+	return p.Data
+}
+
+// frameOf makes up the frame that a datagram would be on a port of frames: the
+// port numbers inside are those of its UDP header. One that can't be read keeps
+// those of the sockets. The frame is valid until the next is made up.
+func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
+	h := wire.Encap{Src: peer.Port, Dst: n.addr.SocketPort}
+	if out {
+		h.Src, h.Dst = h.Dst, h.Src
+	}
+	if h.Parse(data) == nil {
+		data = data[wire.EncapLen:]
+	}
+	src, dst := netip.AddrPortFrom(peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
+	if out {
+		src, dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(peer.Addr(), h.Dst)
+	}
+	var hdr wire.UDPHeader
+	hdr.Init(wire.MAC{}, wire.MAC{}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
+	if size := wire.UDPHeaderLen + len(data); len(n.shown) < size {
+		n.shown = make([]byte, size)
+	}
+	hdr.Put(n.shown, len(data), n.nextIPID())
+	return n.shown[:wire.UDPHeaderLen+copy(n.shown[wire.UDPHeaderLen:], data)]
+}

@@ -1,0 +1,54 @@
+package wire
+
+import "encoding/binary"
+
+// Encap is the encapsulation header, which precedes a TRP packet between UDP
+// sockets (docs/WIRE.md chapter 11): one socket carries all connections of a
+// port, and their port numbers travel inside.
+type Encap struct {
+	Type     EncapType
+	Src, Dst uint16 // of the connection
+}
+
+// EncapLen is the length of an encapsulation header.
+const EncapLen = 8
+
+// EncapType is what follows an encapsulation header.
+type EncapType uint8
+
+// The types.
+const (
+	EncapTRP EncapType = 0
+)
+
+const (
+	encapMagic   = 0x7552
+	encapVersion = 1
+)
+
+// Parse reads the header of a datagram whose first bytes b holds.
+func (e *Encap) Parse(b []byte) error {
+	if len(b) < EncapLen {
+		return ErrEncapShort
+	}
+	if binary.BigEndian.Uint16(b) != encapMagic {
+		return ErrEncapMagic
+	}
+	if b[2] != encapVersion {
+		return ErrEncapVersion
+	}
+	*e = Encap{EncapType(b[3]), binary.BigEndian.Uint16(b[4:]), binary.BigEndian.Uint16(b[6:])}
+	if e.Type != EncapTRP {
+		return ErrEncapType
+	}
+	return nil
+}
+
+// Put writes the header into the first EncapLen bytes of b.
+func (e *Encap) Put(b []byte) {
+	b = b[:EncapLen]
+	binary.BigEndian.PutUint16(b, encapMagic)
+	b[2], b[3] = encapVersion, byte(e.Type)
+	binary.BigEndian.PutUint16(b[4:], e.Src)
+	binary.BigEndian.PutUint16(b[6:], e.Dst)
+}

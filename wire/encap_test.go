@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// TestEncap holds the header's bytes, both ways, and what is refused.
+func TestEncap(t *testing.T) {
+	golden := []byte{0x75, 0x52, 1, 0, 0x1c, 0x06, 0xc0, 0x01}
+	want := Encap{Type: EncapTRP, Src: 7174, Dst: 49153}
+	got := make([]byte, EncapLen)
+	if want.Put(got); !bytes.Equal(got, golden) {
+		t.Errorf("put % x, want % x", got, golden)
+	}
+	var e Encap
+	if err := e.Parse(golden); err != nil || e != want {
+		t.Errorf("parsed %+v, %v", e, err)
+	}
+	for _, c := range []struct {
+		at   int
+		to   byte
+		want error
+	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 1, ErrEncapType}} {
+		b := bytes.Clone(golden)
+		b[c.at] = c.to
+		if err := e.Parse(b); !errors.Is(err, c.want) {
+			t.Errorf("byte %d = %d: %v, want %v", c.at, c.to, err, c.want)
+		}
+	}
+	for n := range EncapLen {
+		if err := e.Parse(golden[:n]); !errors.Is(err, ErrEncapShort) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
