@@ -66,6 +66,7 @@ func newCapture() *cobra.Command {
 	f.IntVar(&o.output.Files, "files", 0, "keep only the newest `N` files (with --file-size)")
 	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which packets wait to be written")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is captured")
+	completeNames(cmd, &o.lookOptions)
 	cmd.MarkFlagFilename("output", "pcapng") //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }

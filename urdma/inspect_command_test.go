@@ -43,7 +43,7 @@ func TestShowRefuses(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{[]string{"show"}, exitUsage, "urdma show: accepts 1 arg(s), received 0; use: urdma show OBJECT [flags]\n"},
+		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
 		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, cq, qp, srq, ah, connection, listener\n"},
 		{[]string{"show", "srq"}, exitFailure, "urdma show: urdmad has no shared receive queues yet\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
@@ -51,6 +51,42 @@ func TestShowRefuses(t *testing.T) {
 		r := run(t, nil, c.args...)
 		if r.status.ExitStatus() != c.status || r.stdout != "" || r.stderr != c.stderr {
 			t.Errorf("%q: %+v", c.args, r)
+		}
+	}
+}
+
+func TestShow(t *testing.T) {
+	socket := fakeDaemon(t, 1000)
+	for _, c := range []struct {
+		args   []string
+		status int
+		out    string // part of standard output, or of standard error after a failure
+		not    string
+	}{
+		{[]string{"qp", "--columns", "qpn,state"}, 0, "QPN     STATE\n871cec  RTS\n0000ab  INIT\n", "PEER"},
+		{[]string{"qp", "--columns", "colour"}, exitUsage, `"colour" is none of QPN,`, ""},
+		{[]string{"qp", "--port", "urdma1"}, 0, "0000ab", "871cec"},
+		{[]string{"qp", "--pid", "5001"}, 0, "871cec", "0000ab"},
+		{[]string{"cq", "--qp", "zzz"}, exitUsage, `--qp is "zzz"`, ""},
+		{[]string{"qp", "871cec"}, 0, "wire.window  ", "0000ab"},
+		{[]string{"qp", "871cec", "--json"}, 0, `"qpn": 8854764`, ""},
+		{[]string{"qp", "111111"}, exitFailure, "qp QPN 111111: there is none", ""},
+		{[]string{"qp", "--watch=1ms"}, exitUsage, "--watch 1ms", ""},
+	} {
+		r := run(t, nil, append([]string{"show", "--socket", socket}, c.args...)...)
+		text := r.stdout + r.stderr
+		if r.status.ExitStatus() != c.status || !strings.Contains(text, c.out) || c.not != "" && strings.Contains(text, c.not) {
+			t.Errorf("%q: %+v", c.args, r)
+		}
+	}
+	r := run(t, nil, "show", "qp", "--watch=100ms", "--socket", fakeDaemon(t, 3))
+	if r.status.ExitStatus() != exitFailure || strings.Count(r.stdout, "871cec") != 3 {
+		t.Errorf("watch until urdmad ends: %+v", r)
+	}
+	for args, want := range map[string]string{"show qp": "871cec\n", "show": "listener\n", "show qp --port": "urdma1\n", "capture --qp": "871cec\n"} {
+		r := run(t, []string{"URDMA_SOCKET=" + socket}, append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("completion of %q: %+v", args, r)
 		}
 	}
 }

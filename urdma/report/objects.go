@@ -16,8 +16,13 @@ type Kind struct {
 	Name string
 	// Missing says why there are no such objects; "" where there can be.
 	Missing string
-	table   func(io.Writer, *inspect.Snapshot) error
-	list    func(*inspect.Snapshot) any
+	// ID says what names one object: a queue pair number, a port's name.
+	ID    string
+	table func(w io.Writer, s *inspect.Snapshot, columns []string) error
+	list  func(*inspect.Snapshot) any
+	heads []string
+	names func(*inspect.Snapshot) []string
+	one   func(s *inspect.Snapshot, id string) any
 }
 
 // ErrMissing says that urdmad has no objects of a kind.
@@ -25,22 +30,65 @@ var ErrMissing = errors.New("no such objects yet")
 
 // Kinds lists every kind there is.
 var Kinds = []Kind{
-	kind("port", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports }),
-	kind("client", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
-	kind("pd", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
-	kind("mr", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
-	kind("cq", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
-	kind("qp", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
+	kind("port", "NAME", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports }),
+	kind("client", "PID", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
+	kind("pd", "PD", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
+	kind("mr", "LKEY", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
+	kind("cq", "HANDLE", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
+	kind("qp", "QPN", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
 	{Name: "srq", Missing: "urdmad has no shared receive queues yet"},
 	{Name: "ah", Missing: "urdmad has no address handles yet"},
-	kind("connection", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
-	kind("listener", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
+	kind("connection", "HANDLE", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
+	kind("listener", "HANDLE", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
 }
 
-func kind[T any](name string, columns []column[T], list func(*inspect.Snapshot) []T) Kind {
-	return Kind{Name: name,
-		table: func(w io.Writer, s *inspect.Snapshot) error { return write(w, columns, list(s)) },
-		list:  func(s *inspect.Snapshot) any { return list(s) }}
+// kind describes objects by their columns; id is the head of the one that names
+// an object.
+func kind[T any](name, id string, columns []column[T], list func(*inspect.Snapshot) []T) Kind {
+	idOf := columns[0].cell
+	var heads []string
+	for _, c := range columns {
+		heads = append(heads, c.head)
+		if c.head == id {
+			idOf = c.cell
+		}
+	}
+	return Kind{Name: name, ID: id, heads: heads,
+		table: func(w io.Writer, s *inspect.Snapshot, wanted []string) error {
+			return write(w, choose(columns, wanted), list(s))
+		},
+		list: func(s *inspect.Snapshot) any { return list(s) },
+		names: func(s *inspect.Snapshot) (out []string) {
+			for _, v := range list(s) {
+				out = append(out, idOf(&v))
+			}
+			return out
+		},
+		one: func(s *inspect.Snapshot, id string) any {
+			found := []T{}
+			for _, v := range list(s) {
+				if strings.TrimLeft(idOf(&v), "0") == strings.TrimLeft(strings.ToLower(id), "0x") || idOf(&v) == id {
+					found = append(found, v)
+				}
+			}
+			return found
+		}}
+}
+
+// choose picks columns by their heads, in the order wanted; all for none.
+func choose[T any](columns []column[T], wanted []string) []column[T] {
+	if len(wanted) == 0 {
+		return columns
+	}
+	var out []column[T]
+	for _, head := range wanted {
+		for _, c := range columns {
+			if strings.EqualFold(c.head, head) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 // Find finds a kind by name, also in the plural; nil if there is none.
@@ -53,12 +101,23 @@ func Find(name string) *Kind {
 	return nil
 }
 
-// Table prints the objects of a kind.
-func (k *Kind) Table(w io.Writer, s *inspect.Snapshot) error {
+// Heads are the headings of the columns.
+func (k *Kind) Heads() []string { return k.heads }
+
+// Names are the objects' names, as their table shows them.
+func (k *Kind) Names(s *inspect.Snapshot) []string {
+	if k.names == nil {
+		return nil
+	}
+	return k.names(s)
+}
+
+// Table prints the objects of a kind: the columns of these heads, or all.
+func (k *Kind) Table(w io.Writer, s *inspect.Snapshot, columns ...string) error {
 	if k.Missing != "" {
 		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
 	}
-	return k.table(w, s)
+	return k.table(w, s, columns)
 }
 
 // JSON prints the objects of a kind as an array.
@@ -66,9 +125,13 @@ func (k *Kind) JSON(w io.Writer, s *inspect.Snapshot) error {
 	if k.Missing != "" {
 		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
 	}
+	return printJSON(w, k.list(s))
+}
+
+func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(k.list(s))
+	return e.Encode(v)
 }
 
 var ports = []column[inspect.Port]{

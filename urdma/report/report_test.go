@@ -133,3 +133,63 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestFilter(t *testing.T) {
+	s := sample(t)
+	q := s.QPs[0]
+	for _, f := range []Filter{{}, {PID: q.PID}, {Port: q.Device}, {QPN: q.QPN}, {PID: 1 << 30}, {Port: "nosuch"}, {QPN: 0xabcdef}} {
+		got := f.Apply(s)
+		n := [...]int{len(got.Ports), len(got.Clients), len(got.Domains), len(got.Regions), len(got.CQs), len(got.QPs), len(got.Connections)}
+		all := [...]int{len(s.Ports), len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs), len(s.Connections)}
+		switch {
+		case f == Filter{}:
+			if n != all {
+				t.Errorf("no filter leaves %v of %v", n, all)
+			}
+		case f.PID == 1<<30 || f.Port == "nosuch" || f.QPN == 0xabcdef:
+			if len(got.QPs)+len(got.Regions)+len(got.CQs)+len(got.Domains)+len(got.Connections) != 0 {
+				t.Errorf("%+v leaves %v", f, n)
+			}
+		default:
+			if len(got.QPs) != 1 || got.QPs[0].QPN != q.QPN || len(got.Domains) == 0 || len(got.CQs) == 0 || len(got.Clients) == 0 || n == all {
+				t.Errorf("%+v leaves %v of %v", f, n, all)
+			}
+		}
+	}
+	for _, r := range (&Filter{QPN: q.QPN}).Apply(s).Regions {
+		if r.Domain != q.Domain {
+			t.Errorf("region %08x is of domain %d, the queue pair of %d", r.LKey, r.Domain, q.Domain)
+		}
+	}
+}
+
+func TestFull(t *testing.T) {
+	s := sample(t)
+	for i := range Kinds {
+		k := &Kinds[i]
+		for _, name := range k.Names(s) {
+			var b strings.Builder
+			if err := k.Full(&b, s, name, false); err != nil {
+				t.Errorf("%s %s: %v", k.Name, name, err)
+			}
+		}
+	}
+	var b strings.Builder
+	if err := Find("qp").Full(&b, s, "0x871CEC", false); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "qp-full.txt", b.String())
+	if err := Find("qp").Full(&b, s, "123456", false); !errors.Is(err, ErrNone) {
+		t.Errorf("no such queue pair: %v", err)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	var b strings.Builder
+	if err := Find("qp").Table(&b, sample(t), "state", "QPN"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.HasPrefix(got, "STATE  QPN\nRTS    871cec\n") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"slices"
+
+	"urdma/inspect"
+)
+
+// Filter leaves a part of the objects; zeros leave all.
+type Filter struct {
+	PID  int
+	Port string
+	QPN  uint32
+}
+
+// Apply returns a snapshot with the objects that belong to the process, to the
+// port and to the queue pair: what the queue pair uses, and what uses it.
+func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
+	out := *s
+	pair := func(q *inspect.QP) bool { return f.QPN == 0 || q.QPN == f.QPN }
+	var used []inspect.QP
+	for _, q := range s.QPs {
+		if pair(&q) {
+			used = append(used, q)
+		}
+	}
+	uses := func(match func(q *inspect.QP) bool) bool {
+		return f.QPN == 0 || slices.ContainsFunc(used, func(q inspect.QP) bool { return match(&q) })
+	}
+	owned := func(o *inspect.Owner, device string) bool {
+		return (f.PID == 0 || o.PID == f.PID) && (f.Port == "" || device == f.Port)
+	}
+	devices := map[uint64]string{}
+	for _, d := range s.Domains {
+		devices[d.Number] = d.Device
+	}
+	out.Ports = keep(s.Ports, func(p *inspect.Port) bool {
+		return (f.Port == "" || p.Name == f.Port) && uses(func(q *inspect.QP) bool { return q.Device == p.Name })
+	})
+	out.Clients = keep(s.Clients, func(c *inspect.Client) bool {
+		return (f.PID == 0 || c.PID == f.PID) && uses(func(q *inspect.QP) bool { return q.Client == c.ID })
+	})
+	out.Domains = keep(s.Domains, func(d *inspect.Domain) bool {
+		return owned(&d.Owner, d.Device) && uses(func(q *inspect.QP) bool { return q.Domain == d.Number })
+	})
+	out.Regions = keep(s.Regions, func(r *inspect.Region) bool {
+		return owned(&r.Owner, devices[r.Domain]) && uses(func(q *inspect.QP) bool { return q.Domain == r.Domain })
+	})
+	out.CQs = keep(s.CQs, func(c *inspect.CQ) bool {
+		return owned(&c.Owner, c.Device) && uses(func(q *inspect.QP) bool {
+			return q.Client == c.Client && (q.SendCQ == c.Handle || q.RecvCQ == c.Handle)
+		})
+	})
+	out.QPs = keep(s.QPs, func(q *inspect.QP) bool { return owned(&q.Owner, q.Device) && pair(q) })
+	out.Connections = keep(s.Connections, func(c *inspect.Connection) bool {
+		return owned(&c.Owner, c.Device) && (f.QPN == 0 || c.QPN == f.QPN)
+	})
+	out.Listeners = keep(s.Listeners, func(l *inspect.Listener) bool {
+		everywhere := l.Device == "" && (f.PID == 0 || l.PID == f.PID)
+		return f.QPN == 0 && (everywhere || owned(&l.Owner, l.Device))
+	})
+	return &out
+}
+
+// keep never returns nil: JSON shows an empty list.
+func keep[T any](list []T, wanted func(*T) bool) []T {
+	out := []T{}
+	for i := range list {
+		if wanted(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}

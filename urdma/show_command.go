@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"urdma/inspect"
+	"urdma/urdma/report"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// showOptions are the flags of urdma show.
+type showOptions struct {
+	lookOptions
+	filter  report.Filter
+	qp      string
+	columns []string
+	watch   time.Duration
+
+	kind *report.Kind
+	id   string // of the one object to show in full, or ""
+}
+
+func newShow() *cobra.Command {
+	var o showOptions
+	var names []string
+	for _, k := range report.Kinds {
+		names = append(names, k.Name)
+	}
+	all := strings.Join(names, ", ")
+	cmd := &cobra.Command{
+		Use:   "show OBJECT [NAME]",
+		Short: "list the objects of a running urdmad, or show one in full",
+		Long: "List the objects of one kind: " + all + ". " +
+			"With NAME, as the list's QPN, NAME, PID, PD, LKEY or HANDLE column has it, show all that is known of one. " +
+			"Each belongs to the process named at its end. SEND and RECV are posted work requests and the queue's slots, FILL completions not polled, " +
+			"WINDOW segments in flight and the congestion window, READS those we may have open and those we serve. " +
+			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
+			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
+			"ACCESS stands for local write, remote write, remote read, remote atomic, zero based. " +
+			"srq and ah don't exist yet.",
+		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns qpn,state,peer --watch",
+		Args:    usage(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(args, all); err != nil {
+				return err
+			}
+			if o.watch > 0 {
+				return o.again(cmd.Context(), cmd.OutOrStdout())
+			}
+			s, err := o.fetch()
+			if err != nil {
+				return err
+			}
+			return o.print(cmd.OutOrStdout(), s)
+		},
+	}
+	o.addSocket(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print them as a JSON array, with more of each")
+	f.IntVar(&o.filter.PID, "pid", 0, "only what belongs to process `PID`")
+	f.StringVar(&o.filter.Port, "port", "", "only what is on the port `NAME`")
+	f.StringVar(&o.qp, "qp", "", "only what the queue pair `QPN` uses, or what uses it")
+	f.StringSliceVar(&o.columns, "columns", nil, "`HEADS` of the columns to print, in this order")
+	f.DurationVar(&o.watch, "watch", 0, "print again every `TIME` until interrupted")
+	f.Lookup("watch").NoOptDefVal = "1s"
+	o.complete(cmd, names)
+	return cmd
+}
+
+// check turns arguments and flags into what is to be shown.
+func (o *showOptions) check(args []string, all string) error {
+	if o.kind = report.Find(args[0]); o.kind == nil {
+		return withStatus(exitUsage, fmt.Errorf("%q is no kind of object, allowed: %s", args[0], all))
+	}
+	if o.kind.Missing != "" {
+		return errors.New(o.kind.Missing)
+	}
+	if len(args) == 2 {
+		o.id = args[1]
+	}
+	if o.filter.PID < 0 || o.watch != 0 && o.watch < shortestInterval {
+		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID, o.watch, shortestInterval))
+	}
+	for _, c := range o.columns {
+		if !slices.ContainsFunc(o.kind.Heads(), func(h string) bool { return strings.EqualFold(h, c) }) {
+			return withStatus(exitUsage, fmt.Errorf("--columns: %q is none of %s", c, strings.Join(o.kind.Heads(), ",")))
+		}
+	}
+	if o.qp == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(o.qp, "0x"), 16, 24)
+	if err != nil || n == 0 {
+		return withStatus(exitUsage, fmt.Errorf("--qp is %q, expected a hexadecimal number of 1 to ffffff, as urdma show qp prints it", o.qp))
+	}
+	o.filter.QPN = uint32(n)
+	return nil
+}
+
+func (o *showOptions) print(w io.Writer, s *inspect.Snapshot) error {
+	s = o.filter.Apply(s)
+	switch {
+	case o.id != "":
+		return o.kind.Full(w, s, o.id, o.json)
+	case o.json:
+		return o.kind.JSON(w, s)
+	}
+	return o.kind.Table(w, s, o.columns...)
+}
+
+// clear moves a terminal's cursor home and clears what is below.
+const clear = "\x1b[H\x1b[2J"
+
+// again prints until it is interrupted; on a terminal each time in the same
+// place, elsewhere with an empty line between.
+func (o *showOptions) again(ctx context.Context, w io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	source, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	before := ""
+	if isTerminal(os.Stdout) {
+		before = clear
+	}
+	t := time.NewTicker(o.watch)
+	defer t.Stop()
+	for {
+		s, err := source.Fetch()
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, before); err != nil {
+			return err
+		}
+		if err := o.print(w, s); err != nil {
+			return err
+		}
+		if before == "" {
+			before = "\n"
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// complete has shells complete kinds, and names from the urdmad that runs.
+func (o *showOptions) complete(cmd *cobra.Command, kinds []string) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return kinds, cobra.ShellCompDirectiveNoFileComp
+		case 1:
+			return o.namesOf(args[0]), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	completeNames(cmd, &o.lookOptions)
+}
+
+// completeNames has --port and --qp complete to what there is.
+func completeNames(cmd *cobra.Command, o *lookOptions) {
+	for _, name := range []string{"port", "qp"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // fails only for an unknown flag
+			return o.namesOf(name), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// namesOf is empty where no urdmad runs: a completion has nobody to tell.
+func (o *lookOptions) namesOf(kind string) []string {
+	k := report.Find(kind)
+	if k == nil || k.Missing != "" {
+		return nil
+	}
+	s, err := o.fetch()
+	if err != nil {
+		return nil
+	}
+	return k.Names(s)
+}
