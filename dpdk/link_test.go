@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -240,121 +240,87 @@ func TestInterfaceRenamed(t *testing.T) {
 	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 500)
 }
 
-// interfaceFacts is what a port must leave as it was, as sysfs has it.
-func interfaceFacts(t *testing.T, name string) string {
-	t.Helper()
-	var facts strings.Builder
-	for _, file := range []string{"mtu", "flags", "address"} {
-		b, err := os.ReadFile("/sys/class/net/" + name + "/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&facts, "%s %s ", file, strings.TrimSpace(string(b)))
-	}
-	return facts.String()
-}
-
-// TestInterfaceIsLeftAsItWas: its MTU is taken, or changed only where asked for
-// and put back; nobody else sees a change of its address or flags.
-func TestInterfaceIsLeftAsItWas(t *testing.T) {
+// TestInterfaceMovesAway: for this network namespace it is gone.
+func TestInterfaceMovesAway(t *testing.T) {
 	if ranInNamespace(t) {
 		return
 	}
-	mountSysfs(t)
-	for _, vdev := range []string{"net_af_packet0", "net_af_xdp0"} {
-		for _, c := range []struct {
-			name  string
-			spec  Spec
-			while string // what is different on the interface while the port is open
-			want  int    // the port's MTU
-		}{
-			{"its MTU", Spec{}, "mtu 1400 flags 0x1003", 1400},
-			{"a smaller MTU", Spec{MTU: 1000}, "mtu 1400 flags 0x1003", 1000},
-			{"a larger MTU, raised", Spec{MTU: 1600, RaiseMTU: true}, "mtu 1600 flags 0x1003", 1600},
-			{"another address", Spec{MAC: [6]byte{2, 0, 0, 0, 0, 9}}, "mtu 1400 flags 0x1103", 1400}, // IFF_PROMISC
-		} {
-			t.Run(vdev+" "+c.name, func(t *testing.T) {
-				pairOfVeth(t, "mtu", "1400")
-				before := interfaceFacts(t, "va")
-				c.spec.Vdev = vdev + ",iface=va"
-				p, closeAll, err := OpenPorts([]Spec{c.spec}, ealTestArgs, testLog(t))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := p[0].Info(); got.MTU != c.want || c.spec.MAC != [6]byte{} && got.MAC != c.spec.MAC {
-					t.Errorf("the port is %+v, want MTU %d", got, c.want)
-				}
-				want := strings.Replace(before, "mtu 1400 flags 0x1003", c.while, 1)
-				if got := interfaceFacts(t, "va"); got != want {
-					t.Errorf("while open: %s, want %s", got, want)
-				}
-				if err := closeAll(); err != nil {
-					t.Error(err)
-				}
-				if after := interfaceFacts(t, "va"); after != before {
-					t.Errorf("after: %s, before: %s", after, before)
-				}
-			})
-		}
+	elsewhere := exec.Command("unshare", "--net", "cat")
+	hold, err := elsewhere.StdinPipe()
+	if err == nil {
+		err = elsewhere.Start()
 	}
-}
-
-// TestPromiscuousStays: a flag that somebody set on the interface is not the
-// port's to take away.
-func TestPromiscuousStays(t *testing.T) {
-	if ranInNamespace(t) {
-		return
+	if err != nil {
+		t.Fatal(err)
 	}
-	mountSysfs(t)
-	for _, vdev := range []string{"net_af_packet0", "net_af_xdp0"} {
-		pairOfVeth(t)
-		ip(t, "link", "set", "va", "promisc", "on")
-		before := interfaceFacts(t, "va")
-		_, closeAll, err := OpenPorts([]Spec{{Vdev: vdev + ",iface=va"}}, ealTestArgs, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		open := interfaceFacts(t, "va")
-		if err := closeAll(); err != nil {
-			t.Error(err)
-		}
-		if after := interfaceFacts(t, "va"); open != before || after != before {
-			t.Errorf("%s: before %s, while open %s, after %s", vdev, before, open, after)
-		}
-		ip(t, "link", "del", "va")
-	}
-}
-
-// TestOtherAddressConformance: frames for an address that is not the
-// interface's come in.
-func TestOtherAddressConformance(t *testing.T) {
-	if ranInNamespace(t) {
-		return
-	}
+	t.Cleanup(func() {
+		hold.Close()
+		elsewhere.Wait()
+	})
 	pairOfVeth(t)
-	p := open(t, Spec{Vdev: "net_af_packet0,iface=va", MAC: [6]byte{2, 0, 0, 0, 0, 9}}, Spec{Vdev: "net_af_xdp0,iface=vb", MAC: [6]byte{2, 0, 0, 0, 0, 8}})
-	waitUp(t, p...)
-	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 2000)
+	p := open(t, Spec{Vdev: "net_af_packet0,iface=va"})[0]
+	waitUp(t, p)
+	w := watch(p)
+	for deadline := time.Now().Add(5 * time.Second); sameNamespace(t, elsewhere.Process.Pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no other network namespace")
+		}
+	}
+	ip(t, "link", "set", "va", "netns", fmt.Sprint(elsewhere.Process.Pid))
+	w.expect(t, p, false)
+	asleep(t, p, "moved away")
+	flood(t, p)
+	asleep(t, p, "moved away, after sending")
 }
 
-// TestMTULargerThanTheInterface is refused with the setting's name, before
-// anything is changed.
-func TestMTULargerThanTheInterface(t *testing.T) {
+func sameNamespace(t *testing.T, pid int) bool {
+	t.Helper()
+	ours, err1 := os.Readlink("/proc/self/ns/net")
+	theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return ours == theirs
+}
+
+// TestLinkFlaps: frames are sent and received while the link goes down and up
+// without end; what the port says in the end is so.
+func TestLinkFlaps(t *testing.T) {
 	if ranInNamespace(t) {
 		return
 	}
-	mountSysfs(t)
-	pairOfVeth(t, "mtu", "1400")
-	before := interfaceFacts(t, "va")
-	for _, vdev := range []string{"net_af_packet0", "net_af_xdp0", "eth_af_packet0"} {
-		_, _, err := OpenPorts([]Spec{{Name: "p", Vdev: vdev + ",iface=va", MTU: 1500}}, ealTestArgs, testLog(t))
-		var wrong *SettingError
-		if !errors.As(err, &wrong) || wrong.Setting != "mtu" || wrong.Port != "p" ||
-			!strings.Contains(err.Error(), "found 1500, allowed: at most 1400, the MTU of network interface va") {
-			t.Errorf("%s: %v", vdev, err)
-		}
-		if after := interfaceFacts(t, "va"); after != before {
-			t.Errorf("after: %s, before: %s", after, before)
-		}
+	for _, d := range kernelDrivers() {
+		t.Run(d.name, func(t *testing.T) {
+			iface, a, b := d.open(t)
+			waitUp(t, a, b)
+			flapping, done := make(chan error, 1), false
+			go func() {
+				var err error
+				for i := 0; i < 60 && err == nil; i++ {
+					_, err = ipTry("link", "set", iface, []string{"down", "up"}[i%2])
+				}
+				flapping <- err
+			}()
+			for !done {
+				select {
+				case err := <-flapping:
+					if done = true; err != nil {
+						t.Fatal(err)
+					}
+				default:
+					flood(t, a)
+					var pk [32]port.Packet
+					for _, p := range []port.Port{a, b} {
+						p.Queue(0).Free(pk[:p.Queue(0).Rx(pk[:])])
+					}
+				}
+			}
+			waitUp(t, a, b)
+			asleep(t, a, "after the flaps")
+			if s := a.Stats(); s.LinkUps != s.LinkDowns+1 {
+				t.Errorf("%+v", s)
+			}
+			porttest.Exchange(t, &porttest.Pair{A: a, B: b, Step: pause, Foreign: true, Lossy: true}, 500)
+		})
 	}
 }

@@ -10,6 +10,7 @@ package netdev
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,8 +37,8 @@ type State struct {
 // ByName finds an interface. The error wraps ENODEV where there is none.
 func ByName(name string) (*Interface, error) {
 	ifr, err := unix.NewIfreq(name)
-	if err != nil {
-		return nil, fmt.Errorf("network interface %q: %w", name, unix.ENODEV) // no such name is possible
+	if err != nil || strings.ContainsRune(name, 0) { // no interface can have such a name
+		return nil, fmt.Errorf("network interface %q: %w", name, unix.ENODEV)
 	}
 	fd, err := socket()
 	if err != nil {
