@@ -91,9 +91,6 @@ func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
 	})
 }
 
-// Waiting is how many writes on the fallback path have not ended.
-func (q *QP) Waiting() uint64 { return q.jobs.issued - q.jobs.done }
-
 // completeRecv writes a receive completion now, or after the writes before it.
 func (q *QP) completeRecv(w *abi.CQE, solicited bool) {
 	j := &q.jobs

@@ -12,7 +12,7 @@ type Fill struct {
 // count as well.
 func (q *QP) Fill() Fill {
 	f := Fill{SendDepth: q.SQ.Slots(), SendFill: q.SQ.Posted(), RecvDepth: q.RQ.Slots(), RecvFill: q.RQ.Posted(),
-		ReadsOut: q.SQ.reads, FallbackWaiting: q.Waiting()}
+		ReadsOut: q.SQ.reads, FallbackWaiting: q.jobs.issued - q.jobs.done}
 	if q.carrier != nil {
 		f.ReadsIn = q.carrier.Serving()
 	}

@@ -103,9 +103,6 @@ func (t *Table) Remove(q *QP) {
 	q.RecvCQ.users--
 }
 
-// Number is the queue pair number.
-func (q *QP) Number() uint32 { return q.QPN }
-
 // Table is the table that the queue pair was added to.
 func (q *QP) Table() *Table { return q.t }
 
