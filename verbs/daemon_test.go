@@ -178,7 +178,7 @@ func (p *pair) connect(t testing.TB, dial, accept verbs.ConnOptions) {
 // memory makes registered memory of a connection's own domain.
 func memory(t testing.TB, conn *verbs.Conn, n int, shared bool) *verbs.MR {
 	t.Helper()
-	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
 	if shared {
 		return must(conn.PD().AllocMemory(n, access))(t)
 	}

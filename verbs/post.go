@@ -11,8 +11,14 @@ type SendWR struct {
 	Flags  SendFlags
 	SGE    []SGE
 	Inline []byte // instead of SGE; not for OpRead
-	Remote Remote // of OpWrite, OpWriteWithImm and OpRead
-	Imm    uint32 // immediate data, of the operations that have some; C programs see htonl(Imm)
+	Remote Remote // of OpWrite, OpWriteWithImm, OpRead and the atomics
+	// Add is what OpFetchAdd adds; Compare and Swap are those of OpCmpSwap. Both work
+	// on 8 bytes, aligned, in each machine's own byte order, and write what was there
+	// to SGE. Where the peer's memory is shared with urdmad (MR.Shared), they are
+	// atomic against sync/atomic there, too; otherwise against work requests alone.
+	Add, Compare, Swap uint64
+
+	Imm uint32 // immediate data, of the operations that have some; C programs see htonl(Imm)
 	// InvalidateSTag is the peer's rkey that OpSendWithInv takes away.
 	InvalidateSTag uint32
 }
@@ -55,6 +61,12 @@ func (q *QP) writeSend(wr *SendWR) error {
 		RKey: wr.Remote.RKey, RemoteAddr: wr.Remote.Addr}
 	if abi.OperationOf(e.Opcode).Immediate {
 		e.ImmOrSTag = networkOrder(wr.Imm)
+	}
+	switch wr.Op {
+	case OpFetchAdd:
+		e.CompareAdd = wr.Add
+	case OpCmpSwap:
+		e.CompareAdd, e.Swap = wr.Compare, wr.Swap
 	}
 	written := false
 	if wr.Inline != nil {

@@ -124,7 +124,8 @@ func fits(l *abi.QueueLayout, bytes uint32) bool {
 // into the tables.
 func (q *QP) ready(ctx context.Context, c *Client) error {
 	attr := QPAttr{QPState: abi.QPSInit, PortNum: 1,
-		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead}
+		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead |
+			abi.AccessRemoteAtomic}
 	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
 		return err
 	}

@@ -32,6 +32,18 @@ func (conn *Conn) Read(ctx context.Context, from Remote, sge ...SGE) error {
 	return conn.transfer(ctx, &SendWR{Op: OpRead, Remote: from, SGE: sge})
 }
 
+// FetchAdd adds to the peer's 8 bytes and waits, as Send does, until what was
+// there is in the 8 bytes of found.
+func (conn *Conn) FetchAdd(ctx context.Context, at Remote, add uint64, found SGE) error {
+	return conn.transfer(ctx, &SendWR{Op: OpFetchAdd, Remote: at, Add: add, SGE: []SGE{found}})
+}
+
+// CmpSwap replaces the peer's 8 bytes if they equal compare, and waits, as Send
+// does, until what was there is in the 8 bytes of found.
+func (conn *Conn) CmpSwap(ctx context.Context, at Remote, compare, swap uint64, found SGE) error {
+	return conn.transfer(ctx, &SendWR{Op: OpCmpSwap, Remote: at, Compare: compare, Swap: swap, SGE: []SGE{found}})
+}
+
 func (conn *Conn) transfer(ctx context.Context, wr *SendWR) error {
 	if !conn.own.sendCQ {
 		return ErrSharedQueue

@@ -18,6 +18,8 @@ const (
 	OpSendWithImm  Opcode = abi.WRSendWithImm
 	OpRead         Opcode = abi.WRRDMARead
 	OpSendWithInv  Opcode = abi.WRSendWithInv
+	OpFetchAdd     Opcode = abi.WRAtomicFetchAndAdd
+	OpCmpSwap      Opcode = abi.WRAtomicCmpAndSwp
 )
 
 // SendFlags are enum ibv_send_flags; inline data is asked for by SendWR.Inline.
@@ -39,6 +41,8 @@ const (
 	LocalWrite  Access = abi.AccessLocalWrite
 	RemoteWrite Access = abi.AccessRemoteWrite
 	RemoteRead  Access = abi.AccessRemoteRead
+
+	RemoteAtomic Access = abi.AccessRemoteAtomic // needs LocalWrite
 )
 
 // CompletionOp is what completed, enum ibv_wc_opcode.
@@ -50,6 +54,9 @@ const (
 	DidWrite CompletionOp = abi.WCRDMAWrite
 	DidRead  CompletionOp = abi.WCRDMARead
 	DidRecv  CompletionOp = abi.WCRecv
+
+	DidFetchAdd CompletionOp = abi.WCFetchAdd
+	DidCmpSwap  CompletionOp = abi.WCCompSwap
 
 	// A receive that a Write with immediate took; its memory was not written.
 	DidRecvWriteWithImm CompletionOp = abi.WCRecvRDMAWithImm
@@ -63,6 +70,10 @@ func (o CompletionOp) String() string {
 		return "RDMA Write"
 	case DidRead:
 		return "RDMA Read"
+	case DidFetchAdd:
+		return "fetch and add"
+	case DidCmpSwap:
+		return "compare and swap"
 	case DidRecv:
 		return "receive"
 	case DidRecvWriteWithImm:

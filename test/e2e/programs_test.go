@@ -25,6 +25,7 @@ func TestPrograms(t *testing.T) {
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
 			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
 			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w) })
+			t.Run("atomics", func(t *testing.T) { atomics(t, a, b) })
 		})
 	}
 }
@@ -112,6 +113,21 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			}
 			few := !long && (mode == "events" || w.MTU > 1500 || w.Kernel)
 			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, few, args) })
+		}
+	}
+}
+
+// atomics runs perftest's two programs with both operations.
+func atomics(t *testing.T, server, client *lab.Node) {
+	for _, program := range []string{"ib_atomic_bw", "ib_atomic_lat"} {
+		need(t, program)
+		for _, operation := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
+			t.Run(program+"/"+operation, func(t *testing.T) {
+				r := pass(t, lab.PerftestPair(server, client, program, "-n", "1000", "-A", operation))
+				if rows, err := lab.ParsePerftest(r.Client); err != nil || rows[0].Bytes != 8 {
+					t.Errorf("%v:\n%s", err, r.Client)
+				}
+			})
 		}
 	}
 }

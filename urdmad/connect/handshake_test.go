@@ -165,7 +165,7 @@ func TestLostHandshake(t *testing.T) {
 					ca.Event(cm.EventEstablished, 5*time.Second)
 					cb.Event(cm.EventEstablished, 5*time.Second)
 					w.SetPath(linked.Path{})
-					w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000, NoImm: plain}).Run(time.Second)
+					w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000, Plain: plain}).Run(time.Second)
 				}
 				w.Pass(100 * time.Millisecond)
 				ca.NoEvent()

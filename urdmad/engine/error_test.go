@@ -57,6 +57,11 @@ type refusalScene struct {
 	foreign  *enginetest.Region // of another client on b's host
 }
 
+// words is memory of b that takes atomics.
+func (s *refusalScene) words() *enginetest.Region {
+	return s.b.Client.Register(8192, abi.AccessLocalWrite|abi.AccessRemoteAtomic)
+}
+
 func newRefusalScene(t *testing.T, local bool) *refusalScene {
 	w := enginetest.New(t, enginetest.Options{Seed: 3})
 	a, b := w.Pair(local, nil)
@@ -134,6 +139,23 @@ var refusals = []refusal{
 	}},
 	{"message with immediate data too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr, func(s *refusalScene) {
 		s.post(withImm(enginetest.Send(5), 1), 5000)
+	}},
+	{"atomic without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		s.post(fetchAdd(5, s.good, 0, 1), 8)
+	}},
+	{"atomic invalid STag", wire.TermProtectionSTag, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		w := fetchAdd(5, s.good, 0, 1)
+		w.RKey ^= 1
+		s.post(w, 8)
+	}},
+	{"atomic out of bounds", wire.TermProtectionBounds, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		s.post(fetchAdd(5, s.words(), 8192-4, 1), 8)
+	}},
+	{"atomic on another client's memory", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		s.post(fetchAdd(5, s.foreign, 0, 1), 8)
+	}},
+	{"atomic unaligned", wire.TermOperationStream, abi.StatusRemInvReqErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		s.post(fetchAdd(5, s.words(), 4, 1), 8)
 	}},
 	{"message too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr, func(s *refusalScene) {
 		s.post(enginetest.Send(5), 5000)
@@ -273,10 +295,10 @@ func TestLocalMistakes(t *testing.T) {
 		{"unknown opcode", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			a.Post(abi.SQE{WRID: 5, Opcode: 77})
 		}},
-		{"atomic", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
+		{"atomic into 7 bytes", abi.StatusLocLenErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			w := enginetest.Write(5, peer, 0)
 			w.Opcode = abi.WRAtomicFetchAndAdd
-			a.Post(w, mine.SGE(0, 8))
+			a.Post(w, mine.SGE(0, 7))
 		}},
 		{"inline read", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			a.PostInline(enginetest.Read(5, peer, 0), []byte("x"))

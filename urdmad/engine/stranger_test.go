@@ -18,6 +18,7 @@ import (
 func TestTerminateCodes(t *testing.T) {
 	send := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
 	immediate := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: 1}
+	atomic := wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: 1}
 	with := func(change func(*wire.DDP)) wire.DDP { d := send; change(&d); return d }
 	readRequest := func(length uint32, extra ...byte) func(l *enginetest.Line, stag wire.STag) {
 		return func(l *enginetest.Line, stag wire.STag) {
@@ -57,7 +58,13 @@ func TestTerminateCodes(t *testing.T) {
 		{"immediate data MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 2}, make([]byte, 8)...)},
 		{"immediate data MO", wire.TermUntaggedMO, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 1, MO: 8}, make([]byte, 8)...)},
 		{"immediate data not last", wire.TermUntaggedTooLong, segment(wire.DDP{Op: wire.OpImmediate, MSN: 1}, make([]byte, 8)...)},
-		{"atomic", wire.TermOperationOpcode, segment(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: 1}, make([]byte, 52)...)},
+		{"atomic without agreed IRD", wire.TermUntaggedNoBuffer, segment(atomic, make([]byte, 52)...)},
+		{"atomic opcode 3", wire.TermOperationOpcode, segment(atomic, append([]byte{0, 0, 0, 3}, make([]byte, 48)...)...)},
+		{"atomic too short", wire.TermOperationStream, segment(atomic, make([]byte, 51)...)},
+		{"atomic too long", wire.TermUntaggedTooLong, segment(atomic, make([]byte, 53)...)},
+		{"atomic MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: 1, MSN: 2}, make([]byte, 52)...)},
+		{"unasked Atomic Response", wire.TermOperationStream, segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 1}, make([]byte, 12)...)},
+		{"Atomic Response MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 2}, make([]byte, 12)...)},
 	}
 	for _, c := range cases {
 		for _, extended := range []bool{true, false} {

@@ -26,6 +26,7 @@ type shown struct {
 	next  wire.PSN // of this side
 	heard wire.PSN // the other side's next
 
+	atomics uint32 // answered
 	request uint32 // where the next segment of what is being carried begins
 }
 
@@ -92,6 +93,16 @@ func (v *taps) Immediate(c *samehost.Conn) {
 	v.showSegment(c, wire.OpData, func(b []byte) int {
 		n, _ := s.BuildRequest(b, rdmap.ImmediateToken(sq, sq.Next()))
 		return n
+	})
+}
+
+// Original is samehost.Observer's.
+func (v *taps) Original(c *samehost.Conn, value uint64) {
+	from := c.Other()
+	own := v.madeUp.of(from)
+	own.atomics++
+	v.showSegment(from, wire.OpData, func(b []byte) int {
+		return rdmap.BuildAtomicResponse(b, c.QP, c.QP.SQ.Next(), own.atomics, value)
 	})
 }
 

@@ -241,6 +241,11 @@ func describe(t testing.TB, segment []byte) string {
 		}
 		return fmt.Sprintf("read MSN %d of %d bytes at %d", d.MSN, q.Length, q.SrcTO)
 	}
+	if d.Op == wire.OpAtomicRequest || d.Op == wire.OpAtomicResponse {
+		names := map[wire.Opcode][2]int{wire.OpAtomicRequest: {4, 12}, wire.OpAtomicResponse: {0, 4}}[d.Op] // request and STag
+		clear(payload[names[0]:names[1]])
+		return fmt.Sprintf("op %d MSN %d: %x", d.Op, d.MSN, payload)
+	}
 	return fmt.Sprintf("op %d last %v QN %d MSN %d MO %d TO %d: %d bytes %x", d.Op, d.Last, d.QN, d.MSN, d.MO, d.TO, len(payload),
 		payload[:min(len(payload), 16)])
 }

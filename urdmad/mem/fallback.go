@@ -12,6 +12,9 @@ type Job struct {
 	Write bool
 	Addr  uint64 // in the client's address space
 	Buf   []byte // source of a write, destination of a read; the Space's until Done
+	// Atomic, if there is one, is carried out at Addr; Buf, WordLen bytes, is what
+	// was there. Other jobs of the Space come before or after it.
+	Atomic *AtomicOp
 	// Done is called on the Space's goroutine with nil or the error (a page the
 	// client has unmapped: EIO). It must be quick and must not block.
 	Done func(error)
@@ -104,11 +107,15 @@ func (f *fallback) take() ([]Job, bool) {
 }
 
 func (f *fallback) do(j Job) error {
-	var err error
 	if j.Write {
-		_, err = f.mem.WriteAt(j.Buf, int64(j.Addr))
-	} else {
-		_, err = f.mem.ReadAt(j.Buf, int64(j.Addr))
+		_, err := f.mem.WriteAt(j.Buf, int64(j.Addr))
+		return err
 	}
+	if _, err := f.mem.ReadAt(j.Buf, int64(j.Addr)); err != nil || j.Atomic == nil {
+		return err
+	}
+	word := [WordLen]byte(j.Buf)
+	j.Atomic.applyTo(word[:])
+	_, err := f.mem.WriteAt(word[:], int64(j.Addr))
 	return err
 }

@@ -110,6 +110,7 @@ const (
 	Wrap                  // the range passes the end of the address space
 	OutOfBounds           // the range is not inside the region
 	NoRight               // the region or the queue pair does not grant the operation
+	Misaligned            // an atomic operation that does not begin at a multiple of 8
 )
 
 // CheckRemote says whether a peer of a queue pair in protection domain pd may use

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"urdma/urdmad/mem"
@@ -32,14 +33,15 @@ type deferredRecv struct {
 	solicited bool
 }
 
-func (q *QP) submit(s *mem.Space, write bool, addr uint64, buf []byte, then func()) {
+func (q *QP) submit(s *mem.Space, job mem.Job, then func()) {
 	t := q.t
 	t.Stats.FallbackJobs++
 	q.Stats.FallbackJobs++
-	s.Submit(mem.Job{Write: write, Addr: addr, Buf: buf, Done: func(err error) {
+	job.Done = func(err error) {
 		t.ended.Put(endedJob{q, then, err})
 		t.wake()
-	}})
+	}
+	s.Submit(job)
 }
 
 // FallbackEnded reports whether Settle has anything to do; one load.
@@ -67,7 +69,7 @@ func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
 		return
 	}
 	r.Hold()
-	q.submit(r.Space, false, r.ClientAddr(va), buf, func() {
+	q.submit(r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
 		r.Release()
 		then()
 	})
@@ -84,11 +86,28 @@ func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
 	q.jobs.issued++
 	buf := append([]byte(nil), src...)
 	q.Client.unwritten += len(buf)
-	q.submit(r.Space, true, r.ClientAddr(va), buf, func() {
+	q.submit(r.Space, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
 		q.jobs.done++
 		q.Client.unwritten -= len(buf)
 		q.releaseDeferred()
 	})
+}
+
+// Atomic carries an atomic operation of q's peer out at va of r, for which there
+// is room and right, and returns what was there. On the fallback path done is false, later
+// gets it, and receives that complete meanwhile wait for it.
+func (t *Table) Atomic(q *QP, r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool) {
+	if original, done = r.Atomic(va, op); done {
+		return original, true
+	}
+	q.jobs.issued++
+	buf, operation := make([]byte, mem.WordLen), *op
+	q.submit(r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
+		q.jobs.done++
+		later(binary.NativeEndian.Uint64(buf))
+		q.releaseDeferred()
+	})
+	return 0, false
 }
 
 // completeRecv writes a receive completion now, or after the writes before it.

@@ -106,6 +106,12 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 		return abi.StatusLocLenErr
 	}
 	wr.Length = uint32(total)
+	if wr.Op.Atomic {
+		if total < mem.WordLen {
+			return abi.StatusLocLenErr
+		}
+		wr.Length = mem.WordLen
+	}
 	if fallback && wr.Op.ReadsLocal {
 		q.stageSend(i, wr)
 	}

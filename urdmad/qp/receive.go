@@ -81,10 +81,10 @@ func (q *QP) MessageArrived(how abi.CQE, solicited bool) {
 	q.EndReceive(how, solicited)
 }
 
-// ImmediateArrived completes the receive that a Write with immediate took: n
-// bytes were written, not here.
-func (q *QP) ImmediateArrived(imm, n uint32, solicited bool) {
-	q.MessageArrived(abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}, solicited)
+// WrittenWith is how a receive completes that a Write with immediate took: n bytes
+// were written, not here.
+func WrittenWith(imm, n uint32) abi.CQE {
+	return abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}
 }
 
 // EndReceive completes the current receive; how says its status, VendorErr,

@@ -23,6 +23,8 @@ type SendWR struct {
 	Invalidate mem.STag // Send with Invalidate
 	Immediate  uint32   // as the program stored it: network byte order
 	RemoteAddr uint64
+	CompareAdd uint64 // atomics
+	Swap       uint64
 	Length     uint32
 	State      SendState
 	Started    bool   // it has its message number
@@ -31,6 +33,7 @@ type SendWR struct {
 	Sent       uint32 // bytes handed to the carrier
 	AllSent    bool   // with immediate: the bytes went, the immediate data comes next
 	Got        uint32 // Read: bytes of the response placed
+	Found      *Found // atomic between two queue pairs of this urdmad: what was there
 	Mark       uint64 // done, as far as the carrier goes, once Acknowledge reaches it
 
 	id         uint64
@@ -42,18 +45,25 @@ type SendWR struct {
 	asyncUntil uint64 // Read: completes once jobs.done reached this
 }
 
+// Found is what an atomic operation found.
+type Found struct {
+	Done     bool
+	Original uint64
+}
+
 // renew makes wr the work request of a slot. What it held was released, so that
 // src and stage are nil.
 func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
 	wr.RKey, wr.Invalidate, wr.RemoteAddr = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.RemoteAddr
-	wr.Immediate = slot.ImmOrSTag
+	wr.Immediate, wr.CompareAdd, wr.Swap, wr.Found = slot.ImmOrSTag, slot.CompareAdd, slot.Swap, nil
 	wr.State, wr.Started, wr.Answered, wr.AllSent = SendQueued, false, false, false
 	wr.Length, wr.MSN, wr.Sent, wr.Got, wr.Mark = 0, 0, 0, 0, 0
 	wr.vendor, wr.nsge, wr.asyncUntil = 0, 0, 0
 }
 
-// IsRead reports an RDMA Read: its list is written, and it ends with an answer.
+// IsRead reports an RDMA Read, or an atomic, which is much like one: its list is
+// written, and it ends with an answer.
 func (wr *SendWR) IsRead() bool { return wr.Op.WritesLocal }
 
 // element is a scatter/gather element that was checked: n bytes at va of

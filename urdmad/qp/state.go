@@ -15,7 +15,7 @@ var (
 
 // RDMAConnectAccess are the rights that a queue pair grants its peer until
 // MODIFY_QP says otherwise: those that rdma_cm gives.
-const RDMAConnectAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
+const RDMAConnectAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic
 
 // Asynchronous events of a queue pair (ibv_get_async_event(3)).
 const (

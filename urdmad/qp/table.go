@@ -77,6 +77,13 @@ func (t *Table) Waiting() int { return t.run.len() }
 // Ready puts a queue pair in line: it may have something to send.
 func (t *Table) Ready(q *QP) { t.run.add(q) }
 
+// Wake is Ready for a queue pair that may have been removed meanwhile.
+func (t *Table) Wake(q *QP) {
+	if !q.removed {
+		t.Ready(q)
+	}
+}
+
 // Transmit serves every queue pair in line once and returns how much moved.
 func (t *Table) Transmit() (n int) {
 	for count := t.run.len(); count > 0; count-- {

@@ -6,12 +6,13 @@ import (
 	"urdma/wire"
 )
 
-// answer is what the peer is owed for one of its Reads: the responder's work
+// answer is what the peer is owed for one of its Reads or atomics: the responder's work
 // (RFC 5040 section 5.2).
 type answer struct {
-	region *mem.Region // held; nil for a Read of 0 bytes
-	src    []byte      // shared memory; nil on the fallback path
-	stage  *qp.Stage   // there; else nil
+	region *mem.Region   // held; nil for a Read of 0 bytes
+	src    []byte        // shared memory; nil on the fallback path
+	stage  *qp.Stage     // there; else nil
+	atomic *atomicAnswer // of an atomic: nothing else counts but sent and mark
 	sent   uint32
 	mark   uint64
 	msn    wire.MSN
@@ -47,6 +48,9 @@ func (a *answers) ready() bool {
 		return false
 	}
 	v := a.at(a.now)
+	if v.atomic != nil {
+		return v.atomic.done
+	}
 	if v.stage == nil || v.stage.Has(v.sent) {
 		return true
 	}

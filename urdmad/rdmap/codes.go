@@ -25,7 +25,7 @@ var writeCodes = [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag, mem.Other
 	mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess}
 
 var readCodes = [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
-	mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess}
+	mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess, mem.Misaligned: wire.TermOperationStream}
 
 var invalidateCodes = [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
 	mem.NoRight: wire.TermProtectionInvalidate}
@@ -37,8 +37,11 @@ func WriteCode(v mem.Violation) wire.TermCode { return writeCodes[v] }
 func ReadCode(v mem.Violation) wire.TermCode { return readCodes[v] }
 
 // StatusOf is the completion status (enum ibv_wc_status) that tells a cause best
-// to who sent what was refused.
-func StatusOf(code wire.TermCode) uint32 {
+// to who sent what was refused. op may be nil.
+func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
+	if op != nil && op.Atomic && code == readCodes[mem.Misaligned] {
+		return abi.StatusRemInvReqErr
+	}
 	switch code {
 	case wire.TermProtectionSTag, wire.TermProtectionBounds, wire.TermProtectionAccess, wire.TermProtectionStream,
 		wire.TermProtectionWrap, wire.TermTaggedSTag, wire.TermTaggedBounds, wire.TermTaggedStream, wire.TermTaggedWrap:

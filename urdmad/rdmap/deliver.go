@@ -82,6 +82,10 @@ func (s *Stream) place(d *wire.DDP, seg *Segment, at int) wire.TermCode {
 		return s.readRequested(d, seg, at)
 	case wire.OpReadResponse:
 		return s.placeResponse(d, seg.Data[at:])
+	case wire.OpAtomicRequest:
+		return s.atomicRequested(d, seg, at)
+	case wire.OpAtomicResponse:
+		return s.placeAtomicResponse(d, seg, at)
 	}
 	return wire.TermOperationOpcode
 }
@@ -226,7 +230,7 @@ func (s *Stream) placeResponse(d *wire.DDP, data []byte) wire.TermCode {
 		return wire.TermTaggedSTag
 	}
 	wr := q.SQ.At(i)
-	if !wr.IsRead() || wr.State != qp.SendSent || wr.Answered {
+	if !wr.IsRead() || wr.Op.Atomic || wr.State != qp.SendSent || wr.Answered {
 		return wire.TermTaggedSTag
 	}
 	if d.TO != uint64(wr.Got) || uint64(len(data)) > uint64(wr.Length-wr.Got) {

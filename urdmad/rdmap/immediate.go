@@ -71,7 +71,7 @@ func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) wire.TermCode
 	}
 	n := s.written.n
 	s.written = written{}
-	q.ImmediateArrived(imm, n, d.Op.Solicited())
+	q.MessageArrived(qp.WrittenWith(imm, n), d.Op.Solicited())
 	return 0
 }
 

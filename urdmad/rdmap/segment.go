@@ -35,7 +35,7 @@ func (s *Segmenter) Payload(wr *qp.SendWR) uint32 {
 	switch wire.Opcode(wr.Op.RDMAP) {
 	case wire.OpWrite:
 		return s.payload[1]
-	case wire.OpReadRequest:
+	case wire.OpReadRequest, wire.OpAtomicRequest:
 		return ^uint32(0)
 	}
 	return s.payload[0]
@@ -67,6 +67,9 @@ func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
 		return s.BuildRequest(b, token)
 	}
 	v, off := s.answers.at(tokenSlot(token)), uint32(token)
+	if v.atomic != nil {
+		return v.atomic.build(b), true
+	}
 	if v.revoked() {
 		return 0, false
 	}
@@ -85,6 +88,8 @@ func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
 		return s.buildWrite(b, slot, wr, off)
 	case wire.OpReadRequest:
 		return s.buildReadRequest(b, slot, wr), true
+	case wire.OpAtomicRequest:
+		return s.buildAtomicRequest(b, slot, wr), true
 	}
 	return s.buildSend(b, slot, wr, off)
 }

@@ -12,13 +12,15 @@ type Stream struct {
 	stats   *Stats
 	answers answers
 
-	recvMSN  wire.MSN    // expected next on queue 0
-	reqMSN   wire.MSN    // expected next on queue 1
-	region   *mem.Region // of the last tagged segment, most often right again
-	written  written
-	answered bool // the last token was an answer's: answers and requests take turns
-	answer   bool // what Ready found
-	request  bool
+	recvMSN     wire.MSN    // expected next on queue 0
+	reqMSN      wire.MSN    // expected next on queue 1
+	atomicMSN   wire.MSN    // of our next answer on queue 3
+	answeredMSN wire.MSN    // expected next there
+	region      *mem.Region // of the last tagged segment, most often right again
+	written     written
+	answered    bool // the last token was an answer's: answers and requests take turns
+	answer      bool // what Ready found
+	request     bool
 }
 
 // Stats counts over all streams of a worker.
@@ -37,7 +39,7 @@ func NewStats() *Stats {
 // Init begins a stream of q: ird is how many of the peer's Reads may be open,
 // maxSegment the largest DDP segment in bytes, headers included.
 func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
-	*s = Stream{Segmenter: NewSegmenter(q, maxSegment), stats: stats, recvMSN: 1, reqMSN: 1}
+	*s = Stream{Segmenter: NewSegmenter(q, maxSegment), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
 	s.answers.init(ird)
 }
 

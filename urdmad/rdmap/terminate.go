@@ -59,7 +59,8 @@ func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 	}
 	s.stats.TerminatesGot[t.Code]++
 	if s.completeUpTo(&t) {
-		s.QP.FailOldest(StatusOf(t.Code), uint32(t.Code))
+		sq := &s.QP.SQ
+		s.QP.FailOldest(StatusOf(sq.At(sq.Head()).Op, t.Code), uint32(t.Code))
 	}
 	return t.Code, err
 }
@@ -83,7 +84,7 @@ func (s *Stream) completeUpTo(t *wire.Terminate) bool {
 			return true
 		}
 	}
-	return d.Op != wire.OpReadResponse
+	return d.Op != wire.OpReadResponse && d.Op != wire.OpAtomicResponse
 }
 
 // refusedBy reports whether the refused segment with header d is part of wr.
@@ -95,7 +96,7 @@ func refusedBy(wr *qp.SendWR, d *wire.DDP) bool {
 		return wr.Op.TakesReceive && d.MSN == wire.MSN(wr.MSN)
 	}
 	switch op := wire.Opcode(wr.Op.RDMAP); {
-	case op == wire.OpReadRequest:
+	case op == wire.OpReadRequest, op == wire.OpAtomicRequest:
 		return d.Op == op && d.MSN == wire.MSN(wr.MSN)
 	case op == wire.OpWrite:
 		return d.Op == op && d.STag == wire.STag(wr.RKey) && d.TO-wr.RemoteAddr < uint64(max(wr.Length, 1))

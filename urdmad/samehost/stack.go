@@ -36,6 +36,8 @@ type Observer interface {
 	Immediate(c *Conn)
 	// Response: of the answer to a Read, src came to c, which ends at its Got.
 	Response(c *Conn, src []byte)
+	// Original: the answer to an atomic came to c.
+	Original(c *Conn, value uint64)
 	// Refusal: why the work request was refused.
 	Refusal(c *Conn, code rdmap.Code)
 	// End is c's end of stream.

@@ -86,6 +86,8 @@ func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 		return outcome{}
 	}
 	switch {
+	case wr.Op.Atomic:
+		return c.atomic(wr, peer)
 	case wr.IsRead():
 		return c.read(wr, peer)
 	case wr.Op.RemoteAccess == 0:
@@ -169,7 +171,7 @@ func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
 		return outcome{code: code}
 	}
 	c.showImmediate()
-	peer.ImmediateArrived(wr.Immediate, wr.Length, wr.Flags&abi.SendSolicited != 0)
+	peer.MessageArrived(qp.WrittenWith(wr.Immediate, wr.Length), wr.Flags&abi.SendSolicited != 0)
 	return outcome{done: true}
 }
 
@@ -271,7 +273,7 @@ func (c *Conn) refuse(code rdmap.Code) {
 	if !c.live() {
 		return
 	}
-	c.QP.FailOldest(rdmap.StatusOf(code), uint32(code))
+	c.QP.FailOldest(rdmap.StatusOf(c.oldest(), code), uint32(code))
 	if !c.live() {
 		return
 	}

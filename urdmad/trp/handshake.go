@@ -19,13 +19,16 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
 	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
-		Capabilities: wire.CapImmediate}
+		Capabilities: wire.CapImmediate | wire.CapAtomic}
 }
 
 // messages is what a peer with these capabilities takes.
 func messages(capabilities uint32) (m qp.Messages) {
 	if capabilities&wire.CapImmediate != 0 {
 		m |= qp.ImmediateData
+	}
+	if capabilities&wire.CapAtomic != 0 {
+		m |= qp.Atomics
 	}
 	return m
 }

@@ -3,3 +3,6 @@ package enginetest
 import "unsafe"
 
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&b[0]))) }
+
+// Word is the number at the start of b, which is aligned, for sync/atomic.
+func Word(b []byte) *uint64 { return (*uint64)(unsafe.Pointer(&b[0])) }

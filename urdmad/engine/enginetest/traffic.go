@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ type Load struct {
 	MaxSize  int // bytes of the longest message
 	Fallback bool
 	NoReads  bool
-	NoImm    bool // no immediate data: a plain peer takes none
+	Plain    bool // neither immediate data nor atomics: a plain peer takes none
 	SigAll   bool
 	// NotReady sends messages before their receives are posted: needs
 	// Options.RNRRetry 7.
@@ -40,8 +41,11 @@ type op struct {
 	content  [][]byte // what the peer, or for a Read we, must have afterwards
 	length   int
 	imm      uint32
-	remote   int // Write: offset in the peer's sink; Read: in the peer's source
-	sends    int // of this side that take a receive, up to and including this one
+	add      uint64 // atomic: added or compared
+	swap     uint64
+	found    uint64 // atomic: what was there before
+	remote   int    // Write: offset in the peer's sink; Read: in the peer's source
+	sends    int    // of this side that take a receive, up to and including this one
 }
 
 // receipt is one planned receive: its buffer in pieces.
@@ -54,9 +58,11 @@ type side struct {
 	w     *World
 	q     *QP
 	peer  *side
-	src   *Region // random bytes; never change
-	sink  *Region // the peer's Writes, each its own range
-	inbox *Region // receives and the results of our Reads
+	src   *Region              // random bytes; never change
+	sink  *Region              // the peer's Writes, each its own range
+	inbox *Region              // receives and the results of our Reads and atomics
+	words *Region              // the peer's atomics
+	model [trafficWords]uint64 // what the peer's words hold once all planned so far is done
 	sinkN int
 	boxN  int
 
@@ -87,7 +93,7 @@ func (w *World) newSide(q *QP, l Load) *side {
 		register = q.Client.RegisterFallback
 	}
 	room := min(l.Ops*l.MaxSize/3+4*l.MaxSize, memBytes/5)
-	s := &side{w: w, q: q, notReady: l.NotReady, src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
+	s := &side{w: w, q: q, notReady: l.NotReady, words: register(8*trafficWords, abi.AccessLocalWrite|abi.AccessRemoteAtomic), src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
 		sink:  register(room, abi.AccessLocalWrite|abi.AccessRemoteWrite),
 		inbox: register(2*room, abi.AccessLocalWrite)}
 	for i := range s.src.Bytes {
@@ -95,6 +101,9 @@ func (w *World) newSide(q *QP, l Load) *side {
 	}
 	return s
 }
+
+// trafficWords is how many words a side has for the peer's atomics.
+const trafficWords = 3
 
 // size draws a length: often tiny, often around a segment, sometimes long.
 func (s *side) size(l Load) int {
@@ -126,7 +135,7 @@ func (s *side) makePlan(l Load) {
 		if l.NoReads {
 			kind = s.w.Rand.IntN(2)
 		}
-		withImm := !l.NoImm && s.w.Rand.IntN(3) == 0
+		withImm := !l.Plain && s.w.Rand.IntN(3) == 0
 		switch {
 		case kind == 1 && s.peer.sinkN+o.length <= len(s.peer.sink.Bytes):
 			o.code, o.remote = abi.WRRDMAWrite, s.peer.sinkN
@@ -138,6 +147,9 @@ func (s *side) makePlan(l Load) {
 			s.fillSource(&o)
 		case kind == 2 && s.boxN+o.length <= len(s.inbox.Bytes)/2:
 			o.code = abi.WRRDMARead
+			if !l.Plain && s.w.Rand.IntN(3) == 0 {
+				s.planAtomic(&o)
+			}
 			s.fillRead(&o)
 		default:
 			o.code = abi.WRSend
@@ -152,6 +164,27 @@ func (s *side) makePlan(l Load) {
 		s.plan = append(s.plan, o)
 	}
 }
+
+// planAtomic makes o an atomic operation, whose outcome is known: nobody else
+// changes these words, and those of a connection are carried out in order.
+func (s *side) planAtomic(o *op) {
+	r, i := s.w.Rand, s.w.Rand.IntN(trafficWords)
+	word := &s.model[i]
+	o.length, o.remote, o.found = 8, 8*i, *word
+	if r.IntN(2) == 0 {
+		o.code, o.add = abi.WRAtomicFetchAndAdd, r.Uint64()
+		*word += o.add
+		return
+	}
+	o.code, o.add, o.swap = abi.WRAtomicCmpAndSwp, *word, r.Uint64()
+	if r.IntN(3) == 0 {
+		o.add++ // not what is there
+	} else {
+		*word = o.swap
+	}
+}
+
+func (o *op) atomic() bool { return abi.OperationOf(o.code).Atomic }
 
 // cut cuts n into up to most parts.
 func (s *side) cut(n, most int) []int {
@@ -181,7 +214,9 @@ func (s *side) fillSource(o *op) {
 }
 
 func (s *side) fillRead(o *op) {
-	o.remote = s.w.Rand.IntN(len(s.peer.src.Bytes) - o.length)
+	if !o.atomic() {
+		o.remote = s.w.Rand.IntN(len(s.peer.src.Bytes) - o.length)
+	}
 	for _, n := range s.cut(o.length, s.q.Ring.SQ.MaxSGE()) {
 		o.sge = append(o.sge, s.inbox.SGE(s.boxN, n))
 		o.content = append(o.content, s.inbox.Bytes[s.boxN:s.boxN+n])
@@ -215,6 +250,18 @@ func (t *Traffic) Run(limit time.Duration) {
 	t.w.Until("traffic", limit, t.Step)
 	for _, s := range t.sides {
 		s.checkWrites(len(s.peer.plan))
+		s.checkWords()
+	}
+}
+
+// checkWords checks what the peer's atomics have made of our words: each was
+// carried out once.
+func (s *side) checkWords() {
+	s.w.T.Helper()
+	for i, want := range s.peer.model {
+		if got := binary.NativeEndian.Uint64(s.words.Bytes[8*i:]); got != want {
+			s.fail("word %d is %#x, expected %#x", i, got, want)
+		}
 	}
 }
 
@@ -267,6 +314,9 @@ func (s *side) write(o *op) {
 	switch {
 	case o.writes():
 		w.RKey, w.RemoteAddr = uint32(s.peer.sink.STag), s.peer.sink.Base()+uint64(o.remote)
+	case o.atomic():
+		w.RKey, w.RemoteAddr = uint32(s.peer.words.STag), s.peer.words.Base()+uint64(o.remote)
+		w.CompareAdd, w.Swap = o.add, o.swap
 	case o.code == abi.WRRDMARead:
 		w.RKey, w.RemoteAddr = uint32(s.peer.src.STag), s.peer.src.Base()+uint64(o.remote)
 	}
@@ -312,6 +362,12 @@ func (s *side) sendCompleted(e *abi.CQE) {
 func (s *side) checkRead(i int) {
 	s.w.T.Helper()
 	o := &s.plan[i]
+	if o.atomic() {
+		if got := binary.NativeEndian.Uint64(bytes.Join(o.content, nil)); got != o.found {
+			s.fail("atomic %d found %#x, expected %#x", i, got, o.found)
+		}
+		return
+	}
 	if o.code != abi.WRRDMARead {
 		return
 	}

@@ -72,14 +72,12 @@ void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *ma
 {
 	attr->qp_state = IBV_QPS_INIT;
 	attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				IBV_ACCESS_REMOTE_READ;
+				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	attr->port_num = id->port_num;
 	attr->pkey_index = 0;
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
-	if (id->verbs->device->transport_type != IBV_TRANSPORT_IB)
-		return;
-	attr->qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-	*mask |= IBV_QP_PKEY_INDEX;
+	if (id->verbs->device->transport_type == IBV_TRANSPORT_IB)
+		*mask |= IBV_QP_PKEY_INDEX;
 }
 
 /* Makes the queue pair ready to take receives. */
