@@ -71,7 +71,12 @@ static void copy_all(void)
 	struct walk k = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
 		          .want = P_PRESENT, .mapped = copy_run,
 		          .other = fork_leave_alone };
-	if (maps_open(&m) != 0) {
+	int err = maps_open(&m);
+	if (err) {
+		memfd_close_all(); /* frees a descriptor; the mappings will do */
+		err = maps_open(&m);
+	}
+	if (err) {
 		table_each(0, URDMA_PAGES_FILE_SIZE, drop_run, NULL);
 		return;
 	}

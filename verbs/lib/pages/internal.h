@@ -88,6 +88,7 @@ struct state {
 	uint64_t kept;    /* P_PRESENT entries whose count is 0 */
 	uint64_t shared, fallback;
 	int fds[FILES];
+	int spare; /* one of fds again, or -1: a descriptor to spend at the limit */
 	uint64_t inode[FILES];
 	uint32_t major, minor; /* of every memfd */
 	bool checked[FILES];   /* since the lock was taken: fds[i] is still ours */
@@ -140,6 +141,9 @@ bool vma_is_identity(const struct vma *v);
 /* memfd.c */
 int memfd_ready(int file, const char **why); /* the fd, made if need be */
 int memfd_get(int file);
+bool memfd_spend_spare(void);
+void memfd_make_spare(void);
+void memfd_close_all(void);
 void memfd_forget_all(void);
 
 /* threads.c */

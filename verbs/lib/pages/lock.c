@@ -8,6 +8,7 @@ struct state urdma_pages_state = {
 	.registry = PTHREAD_MUTEX_INITIALIZER,
 	.table = PTHREAD_MUTEX_INITIALIZER,
 	.fds = { -1, -1, -1, -1 },
+	.spare = -1,
 };
 
 enum { SIG_SET = 2 /* SIG_SETMASK */ };

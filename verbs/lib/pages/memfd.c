@@ -53,17 +53,22 @@ static int create(void)
 	return (int)r;
 }
 
+static bool is_ours(int fd, int file)
+{
+	const struct state *s = &urdma_pages_state;
+	struct stat st;
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == s->inode[file] &&
+	       major(st.st_dev) == s->major && minor(st.st_dev) == s->minor;
+}
+
 /* The fd, unless the program closed it (closefrom) and reused its number.
  * Asked once for each time the table lock is held. */
 int memfd_get(int file)
 {
 	struct state *s = &urdma_pages_state;
-	struct stat st;
 	if (s->checked[file])
 		return s->fds[file];
-	if (s->fds[file] < 0 || fstat(s->fds[file], &st) != 0 ||
-	    st.st_ino != s->inode[file] || major(st.st_dev) != s->major ||
-	    minor(st.st_dev) != s->minor)
+	if (!is_ours(s->fds[file], file))
 		return -EBADF;
 	s->checked[file] = true;
 	return s->fds[file];
@@ -92,19 +97,52 @@ int memfd_ready(int file, const char **why)
 	s->inode[file] = st.st_ino;
 	s->major = major(st.st_dev);
 	s->minor = minor(st.st_dev);
+	memfd_make_spare();
 	return fd;
 }
 
-/* In a child: the files are its parent's. */
-void memfd_forget_all(void)
+/* Without a descriptor to look into /proc with, a process at its limit could
+ * neither give registered memory back nor let a child have it. False: there is
+ * none to spend. */
+bool memfd_spend_spare(void)
 {
 	struct state *s = &urdma_pages_state;
+	int fd = s->spare;
+	s->spare = -1;
+	if (!is_ours(fd, 0))
+		return false;
+	sys_close(fd);
+	return true;
+}
+
+void memfd_make_spare(void)
+{
+	struct state *s = &urdma_pages_state;
+	if (s->spare >= 0 || memfd_get(0) < 0)
+		return;
+	long fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, LOWEST_FD, 0, 0, 0);
+	if (fd == -EINVAL) /* the limit is lower */
+		fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+	s->spare = sys_failed(fd) ? -1 : (int)fd;
+}
+
+/* In a child: the files are its parent's. Mappings of them are still known. */
+void memfd_close_all(void)
+{
+	struct state *s = &urdma_pages_state;
+	memfd_spend_spare();
 	for (int i = 0; i < FILES; i++) {
 		int fd = memfd_get(i);
 		if (fd >= 0)
 			sys_close(fd);
 		s->fds[i] = -1;
-		s->inode[i] = 0;
 		s->checked[i] = false;
 	}
+}
+
+void memfd_forget_all(void)
+{
+	memfd_close_all();
+	for (int i = 0; i < FILES; i++)
+		urdma_pages_state.inode[i] = 0;
 }

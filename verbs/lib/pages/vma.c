@@ -20,9 +20,16 @@ enum { Q_READ = 1, Q_WRITE = 2, Q_EXEC = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
 
 static char text[16 * 1024]; /* one reader at a time: under the table lock */
 
+static long open_maps(void)
+{
+	return sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+}
+
 int maps_open(struct maps *m)
 {
-	long fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	long fd = open_maps();
+	if ((fd == -EMFILE || fd == -ENFILE) && memfd_spend_spare())
+		fd = open_maps();
 	*m = (struct maps){ .fd = (int)fd };
 #ifdef URDMA_PAGES_PARSE_TEXT
 	m->text = true; /* the tests' way to run the older kernels' branch */
@@ -35,6 +42,7 @@ void maps_close(struct maps *m)
 	if (m->fd >= 0)
 		sys_close(m->fd);
 	m->fd = -1;
+	memfd_make_spare();
 }
 
 static int ask(struct maps *m, uint64_t addr, struct vma *v)

@@ -370,6 +370,7 @@ int test_fork_descriptors(void)
 	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
 	while ((fds[n] = dup(2)) >= 0)
 		n++;
+	is_copied(p, "no descriptor left");
 	close(fds[--n]); /* one is left, to look into /proc */
 	is_copied(p, "one descriptor left");
 	while (n > 0)
