@@ -42,6 +42,7 @@ type daemon struct {
 	engine     *engine.Engine
 	worker     *worker.Worker
 	cm         *cm.Manager
+	numbers    *connect.Numbers
 	server     *control.Server
 	listener   *net.UnixListener
 	activated  bool // the listener is systemd's
@@ -194,7 +195,7 @@ func (d *daemon) startEngine() error {
 		addrs = append(addrs, p.Address.Addr())
 	}
 	d.engine = e
-	d.cm = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads})
+	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads})
 	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
 	if err != nil {
 		return configError{err}
@@ -229,7 +230,7 @@ func (d *daemon) policy() worker.Policy {
 }
 
 func (d *daemon) newServer() *control.Server {
-	s := &control.Server{Engine: d.engine, CM: d.cm, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
+	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
 		Limits: clientLimits(d.cfg), Totals: control.MachineTotals(), About: d.about(), Loop: d.loop}
 	for i, p := range d.cfg.Ports {

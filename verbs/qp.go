@@ -126,7 +126,7 @@ func (q *QP) ready(ctx context.Context, c *Client) error {
 	attr := QPAttr{QPState: abi.QPSInit, PortNum: 1,
 		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead |
 			abi.AccessRemoteAtomic}
-	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
+	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
 		return err
 	}
 	q.sendCQ.join(q, true)
@@ -139,7 +139,8 @@ func (q *QP) ready(ctx context.Context, c *Client) error {
 
 // Modify changes the attributes that mask names, abi.QPMaskState and its kin
 // (ibv_modify_qp(3)). A move to abi.QPSErr flushes all posted work and ends the
-// connection. RTR and RTS are for Dial and Accept to reach.
+// connection. RTR and RTS connect the queue pair by number; Dial and Accept need
+// neither.
 func (q *QP) Modify(attr *QPAttr, mask uint32) error {
 	return q.modify(context.Background(), attr, mask)
 }

@@ -11,8 +11,10 @@ const (
 
 	extensionMagic   = 0x7552
 	extensionVersion = 1
-	// TRPExtensionLen is the length of an extension block of version 1.
+	// TRPExtensionLen is the length of an extension block of version 1,
+	// TRPByNumberLen of one that connects by queue pair number.
 	TRPExtensionLen = 20
+	TRPByNumberLen  = 32
 
 	// MinMaxSegment is the smallest segment a peer must take (RFC 5041
 	// section 5.1 has 128 for the lower layer's MULPDU).
@@ -34,6 +36,21 @@ type TRPExtension struct {
 	MaxSegment   uint16 // largest DDP segment it takes, DDP header included, bytes
 	RecvWindow   uint16 // segments it holds from the start
 	Capabilities uint32 // CapImmediate and so on
+
+	// Of a connection by queue pair number (docs/WIRE.md chapter 9).
+	Target      QPN    // whom it is for; 0: the block is not that of such a connection
+	Echo        uint32 // the peer's cookie as last heard, 0 for none
+	MinRNRTimer uint8  // of the sender's queue pair
+}
+
+// ByNumber reports a block that connects by queue pair number.
+func (e *TRPExtension) ByNumber() bool { return e.Target != 0 }
+
+func (e *TRPExtension) len() int {
+	if e.ByNumber() {
+		return TRPByNumberLen
+	}
+	return TRPExtensionLen
 }
 
 // Check reports values with which no connection could work. Parse doesn't call
@@ -83,7 +100,8 @@ func (c *TRPConnect) parseExtension(b []byte) error {
 	if len(b) < 4 || binary.BigEndian.Uint16(b) != extensionMagic || b[2] != extensionVersion {
 		return nil
 	}
-	if n := int(b[3]); n < TRPExtensionLen || n > len(b) {
+	size := int(b[3])
+	if size < TRPExtensionLen || size > len(b) {
 		return ErrExtensionLen
 	}
 	c.HasExt = true
@@ -94,6 +112,10 @@ func (c *TRPConnect) parseExtension(b []byte) error {
 		RecvWindow:   binary.BigEndian.Uint16(b[14:]),
 		Capabilities: binary.BigEndian.Uint32(b[16:]),
 	}
+	if size >= TRPByNumberLen {
+		c.Ext.Target = QPN(binary.BigEndian.Uint32(b[20:]))
+		c.Ext.Echo, c.Ext.MinRNRTimer = binary.BigEndian.Uint32(b[24:]), b[28]
+	}
 	return nil
 }
 
@@ -101,7 +123,7 @@ func (c *TRPConnect) parseExtension(b []byte) error {
 func (c *TRPConnect) Len() int {
 	n := connectFixedLen + len(c.PrivateData)
 	if c.HasExt {
-		n += TRPExtensionLen
+		n += c.Ext.len()
 	}
 	return n
 }
@@ -126,13 +148,19 @@ func (c *TRPConnect) Put(b []byte) (n int, err error) {
 }
 
 func (e *TRPExtension) put(b []byte) int {
-	_ = b[TRPExtensionLen-1]
+	n := e.len()
+	_ = b[n-1]
 	binary.BigEndian.PutUint16(b[0:], extensionMagic)
-	b[2], b[3] = extensionVersion, TRPExtensionLen
+	b[2], b[3] = extensionVersion, byte(n)
 	binary.BigEndian.PutUint32(b[4:], e.Cookie)
 	binary.BigEndian.PutUint32(b[8:], uint32(e.QPN))
 	binary.BigEndian.PutUint16(b[12:], e.MaxSegment)
 	binary.BigEndian.PutUint16(b[14:], e.RecvWindow)
 	binary.BigEndian.PutUint32(b[16:], e.Capabilities)
-	return TRPExtensionLen
+	if e.ByNumber() {
+		binary.BigEndian.PutUint32(b[20:], uint32(e.Target))
+		binary.BigEndian.PutUint32(b[24:], e.Echo)
+		b[28], b[29], b[30], b[31] = e.MinRNRTimer, 0, 0, 0
+	}
+	return n
 }

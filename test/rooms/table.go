@@ -25,6 +25,7 @@ var rules = ruleBook{
 	typeMethods: 60, typeFields: 25, folderLines: 3200, functionLines: 80,
 	records: []string{
 		"verbs/abi.Device",
+		"verbs/abi.QPAttr",
 	},
 
 	may: map[string][]string{
@@ -58,7 +59,8 @@ var rules = ruleBook{
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/cm":              {"urdmad/clock", "wire"},
-		"urdmad/connect":         {"urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/netif", "urdmad/qp", "urdmad/samehost", "urdmad/trp", "wire"},
+		"urdmad/qpconnect":       {"urdmad/clock", "urdmad/cm", "wire"},
+		"urdmad/connect":         {"urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire"},
 		"urdmad/control":         {"counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/process", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process": {},
 		"urdmad/sysfs":           {"verbs/personality"},
@@ -117,6 +119,7 @@ var rules = ruleBook{
 		"urdmad/trp":        {"urdmad/cm", "dpdk/memif", "dpdk/linked"},
 		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},
 		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
+		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
 		"urdmad/connect":    {"urdmad/control", "config"},
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},

@@ -81,6 +81,9 @@ func (m *Manager) Holders(a netip.AddrPort) (owners []Owner) {
 // addresses.
 func conflict(a, b netip.Addr) bool { return a == b || a.IsUnspecified() || b.IsUnspecified() }
 
+// FreePort is a port number of device dev that nobody has.
+func (m *Manager) FreePort(dev int) (uint16, bool) { return m.freePort(m.addrs[dev]) }
+
 // freePort chooses a port number that neither an id nor a connection has.
 func (m *Manager) freePort(a netip.Addr) (uint16, bool) {
 	for range lastEphemeral - firstEphemeral + 1 {

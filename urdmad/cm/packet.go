@@ -67,10 +67,13 @@ func (m *Manager) invalid(p *Packet) {
 
 // sendFin answers the accept of a connection that nobody here wants any more
 // (docs/WIRE.md chapter 3, rule 8).
-func (m *Manager) sendFin(accept *Packet) {
-	m.net.Send(&Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
+func (m *Manager) sendFin(accept *Packet) { m.net.Send(FinOf(accept)) }
+
+// FinOf makes the fin that answers an accept.
+func FinOf(accept *Packet) *Packet {
+	return &Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
 		TRP:      wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie},
-		Extended: accept.Connect.HasExt})
+		Extended: accept.Connect.HasExt}
 }
 
 // rejectOf makes the reject of a request.

@@ -75,7 +75,7 @@ func (k *hostConn) Start(s cm.Start) {
 	k.Conn.Start(QPOf(s.QP))
 }
 
-// queuePair is a queue pair as cm.QueuePair.
+// queuePair is a queue pair as cm.QueuePair and qpconnect.QueuePair.
 type queuePair struct{ *qp.QP }
 
 // Number is cm.QueuePair's.

@@ -10,27 +10,32 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
+	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/wire"
 )
 
-// New returns the connection manager of an engine that has no ports yet. It
+// New returns the connection managers of an engine that has no ports yet: that
+// of rdma_cm ids, and that of queue pairs which are connected by number. It
 // fills in the network of the configuration; addresses are those of the ports
 // in the order in which they are added.
-func New(e *engine.Engine, c cm.Config) *cm.Manager {
+func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	n := &network{e: e}
 	c.Network = n
 	n.m = cm.New(c)
+	n.numbers = &Numbers{n: n, addrs: c.Addrs}
+	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs, Timeout: c.Timeout})
 	e.SetHandler(n)
-	return n.m
+	return n.m, n.numbers
 }
 
 // network is an engine's carriers and interfaces as the connection manager sees
 // them, and the manager as they see it.
 type network struct {
-	e *engine.Engine
-	m *cm.Manager
+	e       *engine.Engine
+	m       *cm.Manager
+	numbers *Numbers
 }
 
 func (n *network) Now() clock.Time                   { return n.e.Clock.Now }
@@ -79,7 +84,10 @@ func (n *network) ConnAt(dev int, port uint16) cm.Conn {
 	if c == nil {
 		return nil
 	}
-	return c.Owner.(*wireConn)
+	if k, ok := c.Owner.(*wireConn); ok {
+		return k
+	}
+	return &wireConn{c, nil} // by number: it has the port number
 }
 
 func (n *network) Join(a, b cm.End) (cm.Conn, cm.Conn) {
@@ -96,14 +104,27 @@ func (n *network) end(e cm.End) *hostConn {
 
 // Handshake is trp.Handler's.
 func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte) {
-	n.m.Receive(&cm.Packet{Dev: dev, Link: d.Link, TRP: *t, Local: d.Dst, Peer: d.Src}, body)
+	p := &cm.Packet{Dev: dev, Link: d.Link, TRP: *t, Local: d.Dst, Peer: d.Src}
+	if !n.numbers.handshake(p, body) {
+		n.m.Receive(p, body)
+	}
 }
 
 // Established is qp.Manager's.
-func (n *network) Established(c *qp.Connection) { n.m.Established(IDOf(c)) }
+func (n *network) Established(c *qp.Connection) {
+	if v := PairOf(c); v != nil {
+		n.numbers.m.Established(v)
+		return
+	}
+	n.m.Established(IDOf(c))
+}
 
 // Closed is qp.Manager's.
 func (n *network) Closed(c *qp.Connection, why qp.CloseReason) {
+	if v := PairOf(c); v != nil {
+		n.numbers.m.Closed(v, c.QP == nil)
+		return
+	}
 	reason := cm.EndOrderly
 	if why == qp.CloseDead {
 		reason = cm.EndSilent

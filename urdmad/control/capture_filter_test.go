@@ -22,7 +22,7 @@ func TestCaptureFilter(t *testing.T) {
 	e := engine.New(engine.Config{})
 	us, them := [4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2}
 	at := func(ip [4]byte, port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4(ip), port) }
-	manager := connect.New(e, cm.Config{Addrs: []netip.Addr{netip.AddrFrom4(us)}, Timeout: 1, MaxDepth: 1})
+	manager, _ := connect.New(e, cm.Config{Addrs: []netip.Addr{netip.AddrFrom4(us)}, Timeout: 1, MaxDepth: 1})
 	stranger := os.Getuid() + 1
 	mine := sessionOf(os.Getuid(), 100)
 	theirs := sessionOf(stranger, 200)

@@ -89,13 +89,13 @@ func start(t testing.TB) *running {
 	e := engine.New(engine.Config{Log: log})
 	p := linked.OpenLoopback("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500)
 	e.AddPort(p, netif.Address{Prefix: ip})
-	ids := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
+	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
-	r.server = &control.Server{Engine: e, CM: ids, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
+	r.server = &control.Server{Engine: e, CM: ids, Numbers: numbers, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
 		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, Personality: personality.Named(personality.IWARP), MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}

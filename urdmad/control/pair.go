@@ -82,13 +82,13 @@ func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	x.do(func() { err = q.qp.Modify(m.Mask, &m.Attr) })
-	connects := m.Mask&abi.QPMaskState != 0 && (m.Attr.QPState == abi.QPSRTR || m.Attr.QPState == abi.QPSRTS)
-	switch {
-	case err != nil && connects:
-		return fmt.Errorf("control: the program connects queue pairs by number, which urdmad can't; rdma_cm can (perftest: -R): %w", syscall.EOPNOTSUPP)
-	case errors.Is(err, qp.ErrTransition), errors.Is(err, qp.ErrAttribute):
+	if int64(m.Attr.MaxRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
+		int64(m.Attr.MaxDestRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		return syscall.EINVAL
+	}
+	x.do(func() { err = x.s.Numbers.Modify(q.qp, q.pd.ctx.dev, m.Mask, &m.Attr) })
+	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
+		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func (x *Session) queryQP(m *abi.HandleMessage, r *reply) error {
 	x.do(func() {
 		resp.Attr, resp.Cap = q.qp.Attr, q.qp.Cap
 		resp.Attr.QPState, resp.Attr.CurQPState = q.qp.State(), q.qp.State()
-		if c := q.qp.Connection(); c != nil {
-			resp.Attr.MaxRdAtomic, resp.Attr.MaxDestRdAtomic = uint32(c.ORD), uint32(c.IRD)
+		if q.qp.SQ.Draining() {
+			resp.Attr.SQDraining = 1
 		}
 		if q.qp.SigAll {
 			resp.SQSigAll = 1

@@ -68,7 +68,7 @@ func TestRefusedFields(t *testing.T) {
 		{"xrcd", pair(abi.CreateQPRequest{XRCD: 1}), syscall.EOPNOTSUPP},
 		{"create_flags", pair(abi.CreateQPRequest{CreateFlags: 2}), syscall.EOPNOTSUPP},
 		{"source_qpn", pair(abi.CreateQPRequest{SourceQPN: 1}), syscall.EOPNOTSUPP},
-		{"connecting by number", modify(abi.QPMaskState|1<<20, abi.QPSRTR), syscall.EOPNOTSUPP},
+		{"RTR without its attributes", modify(abi.QPMaskState|1<<20, abi.QPSRTR), syscall.EINVAL},
 		{"a state that can't be had", modify(abi.QPMaskState, abi.QPSSQD), syscall.EINVAL},
 		{"binding to IPv6", bind, syscall.EAFNOSUPPORT},
 		{"resolving IPv6", resolve(abi.Addr{}, six), syscall.EAFNOSUPPORT},
@@ -118,7 +118,10 @@ func TestQueuesAskedFor(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", cap, q, err)
 		}
 		for _, state := range []uint32{abi.QPSInit, abi.QPSErr, abi.QPSReset} {
-			m := abi.ModifyQPRequest{Handle: q.Handle, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: state}}
+			m := abi.ModifyQPRequest{Handle: q.Handle, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: state, PortNum: 1}}
+			if state == abi.QPSInit {
+				m.Mask |= abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
+			}
 			if _, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, m); err != nil {
 				t.Errorf("%+v to state %d: %v", cap, state, err)
 			}

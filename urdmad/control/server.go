@@ -15,6 +15,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
 	"urdma/verbs/personality"
 )
@@ -40,6 +41,7 @@ type Device struct {
 type Server struct {
 	Engine  *engine.Engine
 	CM      *cm.Manager
+	Numbers *connect.Numbers
 	Devices []Device
 	Limits  Limits // at the start; SetLimits changes them
 	Totals  Totals

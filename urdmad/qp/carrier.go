@@ -41,7 +41,9 @@ type Connection struct {
 	IRD, ORD    uint16         // in force: Reads we serve, Reads we may have open
 	Takes       Messages       // what the peer takes beyond RFC 5040's messages
 	RNRRetry    uint8          // rnr_retry_count of our side (rdma_connect(3))
-	Owner       any            // the connection manager's
+	Owner       any            // who set it up
+	ByNumber    bool           // by ibv_modify_qp, not by rdma_cm: its queue pair outlives it
+	PeerRNR     uint8          // by number: min_rnr_timer of the peer
 
 	QP *QP // the queue pair served; nil before the connection starts and after it left it
 }

@@ -32,6 +32,7 @@ func (q *QP) completeSends() {
 	}
 	if s.head != before {
 		s.publish()
+		q.t.tellDrained(q)
 	}
 }
 

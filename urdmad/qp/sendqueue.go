@@ -93,6 +93,7 @@ type SendQueue struct {
 	takes      Messages
 	stages     int  // work requests with a stage
 	more       bool // the client has posted more than was fetched
+	draining   bool // no send begins
 	failed     bool // from a send on, which the ring names, all complete with an entry
 }
 
@@ -105,8 +106,8 @@ func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
 }
 
 // connect begins a connection: messages are numbered from 1.
-func (s *SendQueue) connect(c *Connection) {
-	s.orderedMSN, s.readMSN, s.reads, s.maxReads, s.takes = 1, 1, 0, int(c.ORD), c.Takes
+func (s *SendQueue) connect(maxReads uint16, takes Messages) {
+	s.orderedMSN, s.readMSN, s.reads, s.maxReads, s.takes = 1, 1, 0, int(maxReads), takes
 }
 
 // agreed reports whether the peer takes what a work request would send.
@@ -182,6 +183,9 @@ func (s *SendQueue) Ready() bool {
 	if wr.Started {
 		return true
 	}
+	if s.draining {
+		return false
+	}
 	if wr.Flags&abi.SendFence != 0 && s.reads > 0 {
 		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
 	}
@@ -236,7 +240,7 @@ func (s *SendQueue) reset() {
 	if prod, err := s.ring.Prod(s.tail); err == nil {
 		s.head, s.next, s.tail = prod, prod, prod
 	}
-	s.failed, s.more = false, false
+	s.failed, s.more, s.draining = false, false, false
 	s.ring.ClearFailed()
 	s.publish()
 }
@@ -259,6 +263,15 @@ func (s *SendQueue) Posted() int {
 		return int(prod - s.head)
 	}
 	return s.Outstanding()
+}
+
+// Draining reports whether sends that were begun before a move to SQD are still
+// under way.
+func (s *SendQueue) Draining() bool { return s.draining && !s.untouched() }
+
+// untouched reports that no outstanding send has begun or failed.
+func (s *SendQueue) untouched() bool {
+	return !s.failed && s.head == s.next && (s.next == s.tail || !s.At(s.next).Started)
 }
 
 // idle reports that nothing is outstanding and nothing was posted.

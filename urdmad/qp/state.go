@@ -1,16 +1,8 @@
 package qp
 
 import (
-	"errors"
-
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
-)
-
-// Errors of changing queue pairs.
-var (
-	ErrTransition = errors.New("qp: no such queue pair state transition")
-	ErrAttribute  = errors.New("qp: an attribute mask names what this queue pair does not have")
 )
 
 // RDMAConnectAccess are the rights that a queue pair grants its peer until
@@ -22,6 +14,7 @@ const (
 	EventFatal   = abi.EventQPFatal
 	EventRequest = abi.EventQPReqErr
 	EventAccess  = abi.EventQPAccessErr
+	EventDrained = abi.EventSQDrained
 )
 
 // State is enum ibv_qp_state.
@@ -33,72 +26,59 @@ func (q *QP) Connectable() bool {
 	return !q.removed && q.carrier == nil && (q.state == abi.QPSReset || q.state == abi.QPSInit)
 }
 
-// Attach makes c the queue pair's carrier, moves it to RTS and takes up what
-// was posted. Messages are numbered from 1 again.
+// Receives reports whether messages of the peer may arrive in a state: RTR and
+// beyond.
+func Receives(state uint32) bool {
+	return state == abi.QPSRTR || state == abi.QPSRTS || state == abi.QPSSQD
+}
+
+// Attach makes c, whose connection has begun, the queue pair's carrier and takes
+// up what was posted. Messages are numbered from 1 again. A connection of
+// rdma_cm moves the queue pair to RTS; one by number finds it in RTR or later.
 func (q *QP) Attach(c Carrier) {
 	q.carrier, q.acked = c, 0
-	q.state = abi.QPSRTS
-	q.SQ.connect(c.Common())
+	if conn := c.Common(); !conn.ByNumber {
+		q.state = abi.QPSRTS
+		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
+	}
+	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
 	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it
 	q.t.Ready(q)
+}
+
+// maxReads is how many Reads may be open. A peer that serves none at all refuses
+// them itself.
+func maxReads(a *abi.QPAttr, c Carrier) uint16 {
+	most := a.MaxRdAtomic
+	if c != nil && c.Common().ByNumber {
+		most = min(most, uint32(max(c.Common().ORD, 1)))
+	}
+	return uint16(most)
+}
+
+// Await makes c, which has no connection yet, the carrier of a queue pair in RTR
+// or later.
+func (t *Table) Await(q *QP, c Carrier) {
+	q.carrier = c
+	q.SQ.takes = ImmediateData | Atomics // what is posted is fetched, and such a peer is always ours
+	t.Ready(q)
 }
 
 // Detach makes the queue pair forget its carrier, which calls it.
 func (q *QP) Detach() { q.carrier = nil }
 
-// Attribute masks that Modify takes (enum ibv_qp_attr_mask).
-const knownAttributes = abi.QPMaskState | abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskPKeyIndex |
-	abi.QPMaskPort | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic
-
-// Modify changes attributes and state as ibv_modify_qp(3) asks. Moves to RTR and
-// RTS are rdma_cm's (Attach); a client may go to RESET, INIT and ERR. Nothing
-// has changed when it returns an error.
-func (q *QP) Modify(mask uint32, a *abi.QPAttr) error {
-	if mask&^knownAttributes != 0 || mask&abi.QPMaskPKeyIndex != 0 && a.PKeyIndex != 0 {
-		return ErrAttribute
+// PeerLeft is for the carrier of a connection by number that its peer has
+// ended. Such a queue pair keeps its state and its queues, as InfiniBand's do,
+// and its carrier is detached; if work was under way, it fails instead, and
+// PeerLeft answers false.
+func (t *Table) PeerLeft(q *QP) bool {
+	if Receives(q.state) && !q.recv.active && q.SQ.untouched() {
+		q.Detach()
+		return true
 	}
-	if mask&abi.QPMaskCurState != 0 && a.CurQPState != q.state {
-		return ErrTransition
-	}
-	if mask&abi.QPMaskState != 0 {
-		if err := q.setState(a.QPState); err != nil {
-			return err
-		}
-	}
-	if mask&abi.QPMaskAccessFlags != 0 {
-		q.Attr.QPAccessFlags = a.QPAccessFlags
-	}
-	if mask&abi.QPMaskMaxQPRdAtomic != 0 {
-		q.Attr.MaxRdAtomic = a.MaxRdAtomic
-	}
-	if mask&abi.QPMaskMaxDestRdAtomic != 0 {
-		q.Attr.MaxDestRdAtomic = a.MaxDestRdAtomic
-	}
-	if mask&abi.QPMaskPort != 0 {
-		q.Attr.PortNum = a.PortNum
-	}
-	return nil
-}
-
-func (q *QP) setState(to uint32) error {
-	switch {
-	case to == q.state:
-	case to == abi.QPSErr:
-		q.Flush()
-		if q.carrier != nil {
-			q.carrier.Failed() // at once: what was flushed cannot be sent again
-		}
-	case to == abi.QPSReset:
-		if q.carrier != nil {
-			q.carrier.Detach()
-		}
-		q.reset()
-	case to == abi.QPSInit && q.state == abi.QPSReset:
-		q.state = to
-	default:
-		return ErrTransition
-	}
-	return nil
+	q.FailOldest(abi.StatusRetryExcErr, 0)
+	q.Flush()
+	return false
 }
 
 // reset forgets all work without completions, as a move to RESET does.
@@ -107,6 +87,7 @@ func (q *QP) reset() {
 	q.SQ.reset()
 	q.RQ.reset()
 	q.state = abi.QPSReset
+	q.Attr = abi.QPAttr{QPAccessFlags: RDMAConnectAccess}
 }
 
 // Fail is for errors that no work request stands for: the queue pair goes to the
@@ -125,12 +106,12 @@ func (q *QP) Fail(event uint32) {
 // ending its connection, and tells the client why.
 func (q *QP) FlushWithEvent(event uint32) {
 	q.Flush()
-	q.sendAsync(event)
+	q.t.sendAsync(q, event)
 }
 
-func (q *QP) sendAsync(event uint32) {
+func (t *Table) sendAsync(q *QP, event uint32) {
 	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
-	q.t.Events.Send(q.Async, abi.Bytes(&ev))
+	t.Events.Send(q.Async, abi.Bytes(&ev))
 }
 
 // CheckRemote says whether the peer may use n bytes at va of r with the rights

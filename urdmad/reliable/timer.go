@@ -87,6 +87,13 @@ func (c *Conn) Tick(now Time) error {
 	return nil
 }
 
+// SetDeathTimeout changes Config.DeathTimeout.
+func (c *Conn) SetDeathTimeout(t Time) {
+	c.cfg.DeathTimeout = t
+	c.cfg.MaxRTO = DefaultMaxRTO
+	c.cfg.normalize()
+}
+
 // deathTime is when the peer is given up if nothing happens until then.
 func (c *Conn) deathTime() Time {
 	switch {

@@ -134,7 +134,10 @@ func (c *Conn) finish() {
 		return
 	}
 	c.state = connClosed
-	c.QP.Flush()
+	q := c.QP
+	if !c.ByNumber || c.reason != qp.CloseRemote {
+		q.Flush()
+	}
 	if o := c.s.observer; o != nil {
 		o.End(c)
 	}
@@ -142,9 +145,12 @@ func (c *Conn) finish() {
 		c.other, other.other = nil, nil
 		other.end(qp.CloseRemote)
 	}
-	c.s.manager.Closed(&c.Connection, c.reason)
 	c.s.clock.Set(c.timer, clock.Never)
 	c.s.clock.Set(c.rnr.timer, clock.Never)
+	if c.ByNumber && c.reason == qp.CloseRemote && c.s.table.PeerLeft(q) {
+		c.QP = nil
+	}
+	c.s.manager.Closed(&c.Connection, c.reason)
 }
 
 // end ends this end because the other has.

@@ -8,7 +8,8 @@ import (
 // A message for which no receive is posted yet waits at its sender, because
 // programs written for InfiniBand rely on RNR retries: as long as the receiving
 // side's rnr_retry_count says (rdma_connect(3)), 7 for ever, else a tenth of a
-// second.
+// second. On a connection by number the sender's rnr_retry says it, with the
+// receiver's min_rnr_timer.
 
 const (
 	rnrWait  = 100 * clock.Millisecond
@@ -23,6 +24,17 @@ type notReady struct {
 	timer   *clock.Timer
 }
 
+// limit is how long the message at Next may wait.
+func (c *Conn) limit() clock.Time {
+	switch {
+	case c.ByNumber:
+		return qp.RNRPatience(&c.QP.Attr, c.PeerRNR)
+	case c.other.RNRRetry >= qp.RNRForever:
+		return clock.Never
+	}
+	return rnrWait
+}
+
 // mayWait reports whether the message at Next may wait for a receive, or wait
 // longer, and begins the wait.
 func (c *Conn) mayWait() bool {
@@ -33,7 +45,7 @@ func (c *Conn) mayWait() bool {
 		c.s.Stats.ReceiverNotReady++
 		return true
 	}
-	return c.other.RNRRetry >= qp.RNRForever || c.now()-w.since < rnrWait
+	return c.now()-w.since < c.limit()
 }
 
 // pause has the message at Next tried again soon: the memory it goes to is slow.

@@ -36,6 +36,10 @@ func (c *Conn) Transmit() (n int) {
 			return n
 		case out.code == rdmap.CodeNoReceive && c.mayWait():
 			return n
+		case out.code == rdmap.CodeNoReceive && c.ByNumber: // the sender's failure alone
+			c.QP.FailOldest(abi.StatusRNRRetryExcErr, 0)
+			c.Failed()
+			return n
 		case out.code != 0:
 			c.refuse(out.code)
 			return n
@@ -78,7 +82,7 @@ func (c *Conn) carriedOut(wr *qp.SendWR) {
 // carryOut does the next part of a work request.
 func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 	peer := c.other.QP
-	if peer == nil || peer.State() != abi.QPSRTS {
+	if peer == nil || !qp.Receives(peer.State()) {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
 	if peer.Client.Backlogged() || wr.IsRead() && c.QP.Client.Backlogged() {

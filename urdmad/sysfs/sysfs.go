@@ -94,21 +94,23 @@ func (d *Device) files(i int) map[string]string {
 	guid, gid := personality.GUID(d.Port.MAC), d.Personality.GID(&d.Port)
 	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Port))
 	files := map[string]string{
-		ib + "node_type":              d.Personality.NodeTypeText,
-		ib + "node_guid":              groups(guid[:]),
-		ib + "sys_image_guid":         groups(guid[:]),
-		ib + "node_desc":              d.Name,
-		ib + "fw_ver":                 d.Firmware,
-		ib + "ports/1/link_layer":     d.Personality.LinkLayerText,
-		ib + "ports/1/rate":           "100 Gb/sec (4X EDR)",
-		ib + "ports/1/lid":            lid,
-		ib + "ports/1/sm_lid":         lid,
-		ib + "ports/1/lid_mask_count": "0",
-		ib + "ports/1/gids/0":         groups(gid[:]),
-		ib + "ports/1/pkeys/0":        "0xffff",
-		verbs + "ibdev":               d.Name,
-		verbs + "abi_version":         "1",
-		verbs + "dev":                 fmt.Sprintf("231:%d", 192+i),
+		ib + "node_type":                 d.Personality.NodeTypeText,
+		ib + "node_guid":                 groups(guid[:]),
+		ib + "sys_image_guid":            groups(guid[:]),
+		ib + "node_desc":                 d.Name,
+		ib + "fw_ver":                    d.Firmware,
+		ib + "ports/1/link_layer":        d.Personality.LinkLayerText,
+		ib + "ports/1/rate":              "100 Gb/sec (4X EDR)",
+		ib + "ports/1/lid":               lid,
+		ib + "ports/1/sm_lid":            lid,
+		ib + "ports/1/lid_mask_count":    "0",
+		ib + "ports/1/gids/0":            groups(gid[:]),
+		ib + "ports/1/gid_attrs/types/0": d.Personality.GIDTypeText,
+		ib + "ports/1/gid_attrs/ndevs/0": d.Name,
+		ib + "ports/1/pkeys/0":           "0xffff",
+		verbs + "ibdev":                  d.Name,
+		verbs + "abi_version":            "1",
+		verbs + "dev":                    fmt.Sprintf("231:%d", 192+i),
 	}
 	maps.Copy(files, d.link())
 	return files

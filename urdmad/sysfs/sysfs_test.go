@@ -14,7 +14,7 @@ func TestTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	d := Device{Name: "urdma0", Firmware: "1.2.3", Port: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
 	for transport, want := range map[string]struct{ node, link, gid, lid string }{
-		"iwarp": {"4: RNIC", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000", "0x0"},
+		"iwarp": {"4: RNIC", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
 		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
 		"ib":    {"1: CA", "InfiniBand", "fe80:0000:0000:0000:0000:00ff:fe00:0001", "0x1"},
 	} {

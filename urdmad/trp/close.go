@@ -95,9 +95,7 @@ func (c *Conn) finish() {
 	c.state = connFin
 	c.end.tries = 0
 	c.stream.Drop()
-	if c.QP != nil {
-		c.QP.Flush()
-	}
+	c.leaveQP()
 	if !c.end.reported {
 		c.end.reported = true
 		c.s.handler.Closed(&c.Connection, c.end.reason)
@@ -108,6 +106,19 @@ func (c *Conn) finish() {
 	}
 	c.sendFin()
 	c.s.clock.Set(c.timer, c.now()+finEvery)
+}
+
+// leaveQP flushes the queue pair, or leaves it as it is if it outlives the
+// connection.
+func (c *Conn) leaveQP() {
+	switch q := c.QP; {
+	case q == nil:
+	case !c.ByNumber || c.end.reason != qp.CloseRemote && c.end.reason != qp.CloseDead:
+		q.Flush()
+	case c.s.table.PeerLeft(q):
+		c.port.remember(c)
+		c.QP = nil
+	}
 }
 
 // sendFin sends a fin, and the Terminate in front of it if there is one.
@@ -153,7 +164,7 @@ func (c *Conn) fin(t *wire.TRP) {
 }
 
 func (c *Conn) finIfWhole() {
-	if !c.end.finPending || c.rnr.waiting || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
+	if !c.end.finPending || c.rnr.waiting && !c.ByNumber || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
 		return
 	}
 	c.endByFin()

@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/urdmad/reliable"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -131,12 +132,7 @@ func (c *Conn) Start(p Start) {
 		c.Takes = messages(p.Peer.Capabilities)
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
-	cfg := &c.s.cfg
-	c.rel.Init(reliable.Config{
-		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: cfg.Window, RecvWindow: c.port.Window(),
-		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
-		DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, KeepAlive: cfg.DeathTimeout / 2,
-	})
+	c.rel.Init(c.s.reliability(c, &p))
 	c.marks.ackedPSN = c.LocalISN
 	c.held.init(c.port.Window())
 	if !p.Passive {
@@ -144,6 +140,27 @@ func (c *Conn) Start(p Start) {
 	}
 	c.s.clock.Set(c.timer, c.now())
 	p.QP.Attach(c)
+}
+
+// reliability is the configuration of a connection's reliability layer. One by
+// number dies as its queue pair's attributes say, and is not kept alive.
+func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
+	r := reliable.Config{
+		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
+		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
+		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
+	}
+	if c.ByNumber {
+		r.DeathTimeout, r.KeepAlive = qp.Patience(&p.QP.Attr), 0
+	}
+	return r
+}
+
+// SetPatience has a connection follow a change of its queue pair's attributes.
+func (s *Stack) SetPatience(c *Conn) {
+	if c.live() && c.ByNumber {
+		c.rel.SetDeathTimeout(qp.Patience(&c.QP.Attr))
+	}
 }
 
 // AcknowledgeNow sends an acknowledgement in this turn.
@@ -196,6 +213,11 @@ func (c *Conn) tickPeer() bool {
 		c.die()
 		return true
 	}
+	if c.now() >= c.rnr.heldOffUntil(c.QP, c.PeerRNR) {
+		c.QP.FailOldest(abi.StatusRNRRetryExcErr, 0)
+		c.Failed()
+		return true
+	}
 	if c.rel.TimeoutsInRow() > 0 {
 		c.path.Confirm() // the next hop may have another address now
 	}
@@ -207,7 +229,7 @@ func (c *Conn) schedule() {
 	if !c.live() {
 		return
 	}
-	c.s.clock.Hasten(c.timer, c.rel.Deadline())
+	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.rnr.heldOffUntil(c.QP, c.PeerRNR)))
 	if c.end.finPending {
 		c.s.clock.Hasten(c.timer, c.end.finUntil)
 	}

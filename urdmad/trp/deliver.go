@@ -33,7 +33,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	case v.Result == rdmap.Busy:
 		c.rnr.since = c.now() // its patience is for receives
 		return false
-	case v.Result == rdmap.NoReceive && c.rnr.mayWait(c.RNRRetry, c.now()):
+	case v.Result == rdmap.NoReceive && (c.ByNumber || c.rnr.mayWait(c.RNRRetry, c.now())):
 		return false
 	case v.Result != rdmap.Placed:
 		c.refuse(psn, v, seg)

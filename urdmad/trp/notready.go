@@ -13,6 +13,10 @@ import (
 // of a second, after which the Terminate of RFC 5041 section 7 (no buffer) goes
 // out and fails the peer's work request. What arrives behind such a message
 // waits with it, in order; no credits are given meanwhile.
+//
+// On a connection by number it is the sender that gives up, by its queue pair's
+// rnr_retry and the receiver's min_rnr_timer: the receiver waits without end and
+// acknowledges nothing from the message on.
 
 const (
 	rnrWait  = 100 * clock.Millisecond // for rnr_retry_count below 7
@@ -29,6 +33,9 @@ type notReady struct {
 	psn     wire.PSN // the message's first segment
 	queue   []waiting
 	timer   *clock.Timer
+
+	heldOff      bool // by number: the peer waits for a receive
+	heldOffSince clock.Time
 }
 
 // waiting is a packet that was accepted and not delivered.
@@ -60,6 +67,24 @@ func (c *Conn) wait(psn wire.PSN) {
 	c.s.clock.Set(w.timer, c.now()+w.pause)
 	c.rel.SetCredits(0)
 	c.s.Stats.ReceiverNotReady++
+}
+
+// noteHeldOff begins or ends the time for which the peer has had no receive for
+// what we sent, as the credits it states show.
+func (w *notReady) noteHeldOff(is bool, now clock.Time) {
+	if is && !w.heldOff {
+		w.heldOffSince = now
+	}
+	w.heldOff = is
+}
+
+// heldOffUntil is when a send of q fails because the peer, who has a
+// min_rnr_timer, had no receive for it.
+func (w *notReady) heldOffUntil(q *qp.QP, minRNRTimer uint8) clock.Time {
+	if !w.heldOff || q == nil || q.SQ.Outstanding() == 0 {
+		return clock.Never
+	}
+	return w.heldOffSince + qp.RNRPatience(&q.Attr, minRNRTimer)
 }
 
 // retryNotReady looks at the receive queue again.

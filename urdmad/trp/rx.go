@@ -103,6 +103,7 @@ func (c *Conn) acknowledged(t *wire.TRP) bool {
 		return false
 	}
 	c.hear()
+	c.rnr.noteHeldOff(c.ByNumber && t.Credits == 0 && c.rel.Acked() != c.rel.Next(), c.now())
 	c.advance()
 	return c.live()
 }
@@ -150,6 +151,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		return
 	}
 	c.hear()
+	c.rnr.noteHeldOff(c.ByNumber && t.Credits == 0 && c.rel.Acked() != c.rel.Next(), c.now())
 	c.advance()
 }
 

@@ -63,6 +63,9 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
 
+// Random draws a number that strangers cannot guess: a cookie.
+func (s *Stack) Random() uint32 { return s.rand.Uint32() }
+
 // SetHandler names who manages connections; before the first packet.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 

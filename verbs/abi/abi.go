@@ -10,7 +10,7 @@ package abi
 
 // Limits of the control protocol.
 const (
-	Version      = 3
+	Version      = 4
 	MaxMessage   = 4096 // bytes
 	MaxWorkers   = 64
 	MaxFDs       = 1 + MaxWorkers
@@ -262,27 +262,35 @@ type QPResponse struct {
 
 // QPAttr is the part of struct ibv_qp_attr that crosses.
 type QPAttr struct {
-	QPState         uint32
-	CurQPState      uint32
-	PathMTU         uint32
-	QKey            uint32
-	RQPSN           uint32
-	SQPSN           uint32
-	DestQPNum       uint32
-	QPAccessFlags   uint32
-	PKeyIndex       uint32
-	PortNum         uint32
-	MaxRdAtomic     uint32
-	MaxDestRdAtomic uint32
-	MinRNRTimer     uint32
-	Timeout         uint32
-	RetryCnt        uint32
-	RNRRetry        uint32
-	DLID            uint32
-	SGIDIndex       uint32
-	DGID            [16]byte
-	IsGlobal        uint32
-	SQDraining      uint32
+	QPState          uint32
+	CurQPState       uint32
+	PathMTU          uint32
+	QKey             uint32
+	RQPSN            uint32
+	SQPSN            uint32
+	DestQPNum        uint32
+	QPAccessFlags    uint32
+	PKeyIndex        uint32
+	PortNum          uint32
+	MaxRdAtomic      uint32
+	MaxDestRdAtomic  uint32
+	MinRNRTimer      uint32
+	Timeout          uint32
+	RetryCnt         uint32
+	RNRRetry         uint32
+	DLID             uint32
+	SGIDIndex        uint32
+	DGID             [16]byte
+	IsGlobal         uint32
+	SQDraining       uint32
+	FlowLabel        uint32
+	HopLimit         uint32
+	TrafficClass     uint32
+	SL               uint32
+	StaticRate       uint32
+	SrcPathBits      uint32
+	AHPortNum        uint32
+	EnSQDAsyncNotify uint32
 }
 
 // ModifyQPRequest changes a queue pair's state or attributes.

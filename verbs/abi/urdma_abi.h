@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define URDMA_ABI_VERSION 3u
+#define URDMA_ABI_VERSION 4u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* of one control message */
@@ -318,6 +318,14 @@ struct urdma_abi_qp_attr {
 	uint8_t dgid[16];
 	uint32_t is_global;
 	uint32_t sq_draining;
+	uint32_t flow_label; /* from here to ah_port_num: of the address handle; kept, and of no effect */
+	uint32_t hop_limit;
+	uint32_t traffic_class;
+	uint32_t sl;
+	uint32_t static_rate;
+	uint32_t src_path_bits;
+	uint32_t ah_port_num;
+	uint32_t en_sqd_async_notify;
 };
 
 struct urdma_abi_modify_qp {

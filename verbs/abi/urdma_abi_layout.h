@@ -152,7 +152,7 @@ _Static_assert(offsetof(struct urdma_abi_qp_response, bytes) == 76 && sizeof(((s
 _Static_assert(offsetof(struct urdma_abi_qp_response, worker) == 80 && sizeof(((struct urdma_abi_qp_response *)0)->worker) == 4, "worker");
 _Static_assert(offsetof(struct urdma_abi_qp_response, doorbell) == 84 && sizeof(((struct urdma_abi_qp_response *)0)->doorbell) == 4, "doorbell");
 
-_Static_assert(sizeof(struct urdma_abi_qp_attr) == 96, "qp_attr");
+_Static_assert(sizeof(struct urdma_abi_qp_attr) == 128, "qp_attr");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, qp_state) == 0 && sizeof(((struct urdma_abi_qp_attr *)0)->qp_state) == 4, "qp_state");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, cur_qp_state) == 4 && sizeof(((struct urdma_abi_qp_attr *)0)->cur_qp_state) == 4, "cur_qp_state");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, path_mtu) == 8 && sizeof(((struct urdma_abi_qp_attr *)0)->path_mtu) == 4, "path_mtu");
@@ -174,18 +174,26 @@ _Static_assert(offsetof(struct urdma_abi_qp_attr, sgid_index) == 68 && sizeof(((
 _Static_assert(offsetof(struct urdma_abi_qp_attr, dgid) == 72 && sizeof(((struct urdma_abi_qp_attr *)0)->dgid) == 16, "dgid");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, is_global) == 88 && sizeof(((struct urdma_abi_qp_attr *)0)->is_global) == 4, "is_global");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, sq_draining) == 92 && sizeof(((struct urdma_abi_qp_attr *)0)->sq_draining) == 4, "sq_draining");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, flow_label) == 96 && sizeof(((struct urdma_abi_qp_attr *)0)->flow_label) == 4, "flow_label");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, hop_limit) == 100 && sizeof(((struct urdma_abi_qp_attr *)0)->hop_limit) == 4, "hop_limit");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, traffic_class) == 104 && sizeof(((struct urdma_abi_qp_attr *)0)->traffic_class) == 4, "traffic_class");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, sl) == 108 && sizeof(((struct urdma_abi_qp_attr *)0)->sl) == 4, "sl");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, static_rate) == 112 && sizeof(((struct urdma_abi_qp_attr *)0)->static_rate) == 4, "static_rate");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, src_path_bits) == 116 && sizeof(((struct urdma_abi_qp_attr *)0)->src_path_bits) == 4, "src_path_bits");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, ah_port_num) == 120 && sizeof(((struct urdma_abi_qp_attr *)0)->ah_port_num) == 4, "ah_port_num");
+_Static_assert(offsetof(struct urdma_abi_qp_attr, en_sqd_async_notify) == 124 && sizeof(((struct urdma_abi_qp_attr *)0)->en_sqd_async_notify) == 4, "en_sqd_async_notify");
 
-_Static_assert(sizeof(struct urdma_abi_modify_qp) == 120, "modify_qp");
+_Static_assert(sizeof(struct urdma_abi_modify_qp) == 152, "modify_qp");
 _Static_assert(offsetof(struct urdma_abi_modify_qp, header) == 0 && sizeof(((struct urdma_abi_modify_qp *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_modify_qp, handle) == 16 && sizeof(((struct urdma_abi_modify_qp *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_modify_qp, mask) == 20 && sizeof(((struct urdma_abi_modify_qp *)0)->mask) == 4, "mask");
-_Static_assert(offsetof(struct urdma_abi_modify_qp, attr) == 24 && sizeof(((struct urdma_abi_modify_qp *)0)->attr) == 96, "attr");
+_Static_assert(offsetof(struct urdma_abi_modify_qp, attr) == 24 && sizeof(((struct urdma_abi_modify_qp *)0)->attr) == 128, "attr");
 
-_Static_assert(sizeof(struct urdma_abi_query_qp_response) == 136, "query_qp_response");
+_Static_assert(sizeof(struct urdma_abi_query_qp_response) == 168, "query_qp_response");
 _Static_assert(offsetof(struct urdma_abi_query_qp_response, header) == 0 && sizeof(((struct urdma_abi_query_qp_response *)0)->header) == 16, "header");
-_Static_assert(offsetof(struct urdma_abi_query_qp_response, attr) == 16 && sizeof(((struct urdma_abi_query_qp_response *)0)->attr) == 96, "attr");
-_Static_assert(offsetof(struct urdma_abi_query_qp_response, cap) == 112 && sizeof(((struct urdma_abi_query_qp_response *)0)->cap) == 20, "cap");
-_Static_assert(offsetof(struct urdma_abi_query_qp_response, sq_sig_all) == 132 && sizeof(((struct urdma_abi_query_qp_response *)0)->sq_sig_all) == 4, "sq_sig_all");
+_Static_assert(offsetof(struct urdma_abi_query_qp_response, attr) == 16 && sizeof(((struct urdma_abi_query_qp_response *)0)->attr) == 128, "attr");
+_Static_assert(offsetof(struct urdma_abi_query_qp_response, cap) == 144 && sizeof(((struct urdma_abi_query_qp_response *)0)->cap) == 20, "cap");
+_Static_assert(offsetof(struct urdma_abi_query_qp_response, sq_sig_all) == 164 && sizeof(((struct urdma_abi_query_qp_response *)0)->sq_sig_all) == 4, "sq_sig_all");
 
 _Static_assert(sizeof(struct urdma_abi_inspect_response) == 24, "inspect_response");
 _Static_assert(offsetof(struct urdma_abi_inspect_response, header) == 0 && sizeof(((struct urdma_abi_inspect_response *)0)->header) == 16, "header");

@@ -88,13 +88,23 @@ const (
 
 // Queue pair attribute masks, enum ibv_qp_attr_mask.
 const (
-	QPMaskState           = 1 << 0
-	QPMaskCurState        = 1 << 1
-	QPMaskAccessFlags     = 1 << 3
-	QPMaskPKeyIndex       = 1 << 4
-	QPMaskPort            = 1 << 5
-	QPMaskMaxQPRdAtomic   = 1 << 13
-	QPMaskMaxDestRdAtomic = 1 << 17
+	QPMaskState            = 1 << 0
+	QPMaskCurState         = 1 << 1
+	QPMaskEnSQDAsyncNotify = 1 << 2
+	QPMaskAccessFlags      = 1 << 3
+	QPMaskPKeyIndex        = 1 << 4
+	QPMaskPort             = 1 << 5
+	QPMaskAV               = 1 << 7
+	QPMaskPathMTU          = 1 << 8
+	QPMaskTimeout          = 1 << 9
+	QPMaskRetryCnt         = 1 << 10
+	QPMaskRNRRetry         = 1 << 11
+	QPMaskRQPSN            = 1 << 12
+	QPMaskMaxQPRdAtomic    = 1 << 13
+	QPMaskMinRNRTimer      = 1 << 15
+	QPMaskSQPSN            = 1 << 16
+	QPMaskMaxDestRdAtomic  = 1 << 17
+	QPMaskDestQPN          = 1 << 20
 )
 
 // Node types, enum ibv_node_type.
@@ -131,6 +141,7 @@ const (
 	EventQPReqErr         = 2
 	EventQPAccessErr      = 3
 	EventCommEst          = 4
+	EventSQDrained        = 5
 	EventDeviceFatal      = 8
 	EventPortActive       = 9
 	EventPortErr          = 10

@@ -4,9 +4,8 @@
 
 #include "context.h"
 
-/* Attributes that have no meaning here are accepted where verbs demands them
- * (alternate paths aside, which no transport of ours has). */
-#define MASK_REFUSED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+/* Alternate paths, which no transport of ours has. */
+#define MASK_REFUSED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
 static void to_abi(const struct ibv_qp_attr *a, struct urdma_abi_qp_attr *out)
 {
@@ -29,7 +28,15 @@ static void to_abi(const struct ibv_qp_attr *a, struct urdma_abi_qp_attr *out)
 		.rnr_retry = a->rnr_retry,
 		.dlid = a->ah_attr.dlid,
 		.sgid_index = a->ah_attr.grh.sgid_index,
-		.is_global = a->ah_attr.is_global,
+		.is_global = a->ah_attr.is_global != 0,
+		.flow_label = a->ah_attr.grh.flow_label,
+		.hop_limit = a->ah_attr.grh.hop_limit,
+		.traffic_class = a->ah_attr.grh.traffic_class,
+		.sl = a->ah_attr.sl,
+		.static_rate = a->ah_attr.static_rate,
+		.src_path_bits = a->ah_attr.src_path_bits,
+		.ah_port_num = a->ah_attr.port_num,
+		.en_sqd_async_notify = a->en_sqd_async_notify,
 	};
 	memcpy(out->dgid, a->ah_attr.grh.dgid.raw, sizeof(out->dgid));
 }
@@ -57,8 +64,15 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
 	out->timeout = (uint8_t)a->timeout;
 	out->retry_cnt = (uint8_t)a->retry_cnt;
 	out->rnr_retry = (uint8_t)a->rnr_retry;
+	out->en_sqd_async_notify = (uint8_t)a->en_sqd_async_notify;
 	out->ah_attr.dlid = (uint16_t)a->dlid;
-	out->ah_attr.port_num = (uint8_t)a->port_num;
+	out->ah_attr.port_num = (uint8_t)a->ah_port_num;
+	out->ah_attr.sl = (uint8_t)a->sl;
+	out->ah_attr.static_rate = (uint8_t)a->static_rate;
+	out->ah_attr.src_path_bits = (uint8_t)a->src_path_bits;
+	out->ah_attr.grh.flow_label = a->flow_label;
+	out->ah_attr.grh.hop_limit = (uint8_t)a->hop_limit;
+	out->ah_attr.grh.traffic_class = (uint8_t)a->traffic_class;
 	out->ah_attr.is_global = (uint8_t)a->is_global;
 	out->ah_attr.grh.sgid_index = (uint8_t)a->sgid_index;
 	memcpy(out->ah_attr.grh.dgid.raw, a->dgid, sizeof(a->dgid));
@@ -87,6 +101,12 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 	if (mask & MASK_REFUSED)
 		return EOPNOTSUPP;
 	to_abi(attr, &request.attr);
+	/* An RNIC has no partitions, and its programs name none. */
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_INIT && !(mask & IBV_QP_PKEY_INDEX) &&
+	    ibv->context->device->transport_type == IBV_TRANSPORT_IWARP) {
+		request.mask |= IBV_QP_PKEY_INDEX;
+		request.attr.pkey_index = 0;
+	}
 	status = urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
 	if (status)
 		return status;

@@ -29,6 +29,7 @@ type Personality struct {
 	GIDType       uint32 // enum ibv_gid_type
 	NodeTypeText  string // in sysfs
 	LinkLayerText string // in sysfs
+	GIDTypeText   string // in sysfs
 
 	gid func(*Port) [16]byte
 	lid bool // the port has one
@@ -42,11 +43,11 @@ type Port struct {
 
 var table = [...]Personality{
 	{Name: IWARP, Transport: abi.TransportIWARP, NodeType: abi.NodeRNIC, TransportType: abi.TransportTypeIWARP,
-		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeIB, NodeTypeText: "4: RNIC", LinkLayerText: "Ethernet", gid: macGID},
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeIB, NodeTypeText: "4: RNIC", GIDTypeText: "IB/RoCE v1", LinkLayerText: "Ethernet", gid: addressGID},
 	{Name: IB, Transport: abi.TransportIB, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
-		LinkLayer: abi.LinkLayerInfiniBand, GIDType: abi.GIDTypeIB, NodeTypeText: "1: CA", LinkLayerText: "InfiniBand", gid: guidGID, lid: true},
+		LinkLayer: abi.LinkLayerInfiniBand, GIDType: abi.GIDTypeIB, NodeTypeText: "1: CA", GIDTypeText: "IB/RoCE v1", LinkLayerText: "InfiniBand", gid: guidGID, lid: true},
 	{Name: RoCE, Transport: abi.TransportRoCE, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
-		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", LinkLayerText: "Ethernet", gid: addressGID},
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", GIDTypeText: "RoCE v2", LinkLayerText: "Ethernet", gid: addressGID},
 }
 
 // Names are the personalities' names.
@@ -119,12 +120,6 @@ func GUID(m [6]byte) [8]byte {
 	return [8]byte{m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}
 }
 
-// macGID is an RNIC's: the MAC address and zeroes.
-func macGID(port *Port) (g [16]byte) {
-	copy(g[:], port.MAC[:])
-	return g
-}
-
 // guidGID is InfiniBand's: the default subnet prefix and the port's GUID.
 func guidGID(port *Port) (g [16]byte) {
 	guid := GUID(port.MAC)
@@ -133,8 +128,9 @@ func guidGID(port *Port) (g [16]byte) {
 	return g
 }
 
-// addressGID is RoCE's: the address, an IPv4 one mapped into IPv6 (RFC 4291
-// section 2.5.5.2).
+// addressGID is the address, an IPv4 one mapped into IPv6 (RFC 4291 section
+// 2.5.5.2), by which peers find the port (docs/WIRE.md chapter 9). An RNIC of
+// hardware has its MAC address there instead.
 func addressGID(port *Port) (g [16]byte) {
 	if port.Addr.IsValid() {
 		g = port.Addr.As16()

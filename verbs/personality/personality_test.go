@@ -15,7 +15,7 @@ func TestDescribe(t *testing.T) {
 		node, transport, link, gids, lid uint32
 		gid                              string
 	}{
-		{IWARP, 4, 1, 2, 0, 0, "02000001020300000000000000000000"},
+		{IWARP, 4, 1, 2, 0, 0, "00000000000000000000ffff0a010203"},
 		{IB, 1, 0, 1, 0, 0x203, "fe80000000000000000000fffe010203"},
 		{RoCE, 1, 0, 2, 2, 0, "00000000000000000000ffff0a010203"},
 	} {

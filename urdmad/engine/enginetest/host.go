@@ -18,12 +18,13 @@ import (
 
 // Host is one urdmad without its control socket.
 type Host struct {
-	World  *World
-	Name   string
-	Engine *engine.Engine
-	CM     *cm.Manager
-	Port   *linked.Port
-	IP     wire.IPv4
+	World   *World
+	Name    string
+	Engine  *engine.Engine
+	CM      *cm.Manager
+	Numbers *connect.Numbers
+	Port    *linked.Port
+	IP      wire.IPv4
 
 	stopped  bool
 	jobsSeen int64
@@ -39,7 +40,7 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	log := slog.New(slog.DiscardHandler)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
 		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
-	h.CM = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{netip.AddrFrom4(h.IP)},
+	h.CM, h.Numbers = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{netip.AddrFrom4(h.IP)},
 		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads})
 	return h
 }

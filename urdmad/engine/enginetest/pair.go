@@ -119,12 +119,19 @@ func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 		if err := c.Host.addQP(q); err != nil {
 			t.Error(err)
 		}
-		if err := q.Q.Modify(abi.QPMaskState, &abi.QPAttr{QPState: abi.QPSInit}); err != nil {
+		if err := q.Q.Modify(initMask, &initAttr); err != nil {
 			t.Error(err)
 		}
 	})
 	return q
 }
+
+// initMask and initAttr move a queue pair to INIT, with the rights that rdma_cm
+// gives.
+var (
+	initMask uint32 = abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
+	initAttr        = abi.QPAttr{QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: qp.RDMAConnectAccess}
+)
 
 func (h *Host) addQP(q *QP) (err error) {
 	q.Doorbell, err = h.Engine.AddQP(q.Client.E, q.Q)

@@ -94,7 +94,7 @@ func TestPersonalities(t *testing.T) {
 	binary := program(t)
 	for transport, want := range map[string]string{
 		// node type, transport type, link layer, LID, GID
-		"iwarp": "4 1 2 0x0 02000001020300000000000000000000",
+		"iwarp": "4 1 2 0x0 00000000000000000000ffff0a010203",
 		"roce":  "1 0 2 0x0 00000000000000000000ffff0a010203",
 		"ib":    "1 0 1 0x203 fe80000000000000000000fffe010203",
 	} {

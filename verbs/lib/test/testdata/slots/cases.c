@@ -97,11 +97,11 @@ void case_all_signaled(void)
 	struct ibv_cq *cq = make_cq(DEPTH);
 	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = make_cq(DEPTH), .qp_type = IBV_QPT_RC,
 					 .cap = { DEPTH, DEPTH, 1, 1, 0 }, .sq_sig_all = 1 };
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 	struct end a, b;
 
-	CHECK(qp && !ibv_modify_qp(qp, &init, IBV_QP_STATE));
+	CHECK(qp && !ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	join(&a, qp, &b, make_pair(make_cq(DEPTH), make_cq(DEPTH)));
 	CHECK_RETURNS(fill_with_writes(&a, 0, 0), DEPTH);
 	expect(cq, 0, 1, IBV_WC_SUCCESS);

@@ -1,0 +1,226 @@
+package connect
+
+import (
+	"net/netip"
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/samehost"
+	"urdma/urdmad/trp"
+	"urdma/verbs/abi"
+	"urdma/verbs/personality"
+	"urdma/wire"
+)
+
+// Numbers changes queue pairs as ibv_modify_qp(3) asks, and has those that enter
+// RTR connected by number.
+type Numbers struct {
+	n     *network
+	m     *qpconnect.Manager
+	addrs []netip.Addr
+}
+
+// Modify changes a queue pair of a device. Nothing has changed when it returns
+// an error.
+func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
+	if err := qp.CheckModify(q.State(), mask, a); err != nil {
+		return err
+	}
+	var peer netip.Addr
+	if mask&abi.QPMaskAV != 0 {
+		var ok bool
+		if peer, ok = x.peer(dev, a); !ok {
+			return syscall.EINVAL
+		}
+		if err := x.m.Check(dev, peer); err != nil {
+			return err
+		}
+	}
+	before := q.State()
+	if err := q.Modify(mask, a); err != nil {
+		return err
+	}
+	switch now := q.State(); {
+	case now == abi.QPSRTR && before != now:
+		return x.start(q, dev, peer)
+	case now == abi.QPSRTS:
+		if c, ok := q.Carrier().(*trp.Conn); ok {
+			x.n.e.TRP.SetPatience(c)
+		}
+	}
+	return nil
+}
+
+func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
+	a := &q.Attr
+	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic), MinRNRTimer: uint8(a.MinRNRTimer),
+		Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
+	return err
+}
+
+// peer is the address that a path leads to (docs/WIRE.md chapter 9).
+func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
+	if gid := netip.AddrFrom16(a.DGID); a.IsGlobal != 0 && gid.Is4In6() {
+		return gid.Unmap(), true
+	}
+	if a.DLID < personality.MinLID || a.DLID > personality.MaxLID {
+		return netip.Addr{}, false
+	}
+	own := x.addrs[dev].As4()
+	return netip.AddrFrom4([4]byte{own[0], own[1], byte(a.DLID >> 8), byte(a.DLID)}), true
+}
+
+// Pair is that of a queue pair, or nil.
+func (x *Numbers) Pair(q *qp.QP) *qpconnect.Pair { return x.m.Pair(wire.QPN(q.QPN)) }
+
+// Stats counts what happened.
+func (x *Numbers) Stats() qpconnect.Stats { return x.m.Stats }
+
+// handshake takes a packet of the handshake if it is one by number.
+func (x *Numbers) handshake(p *cm.Packet, body []byte) bool {
+	var owner *qpconnect.Pair
+	if c := x.n.e.TRP.Port(p.Dev).Conn(p.Local.Port()); c != nil {
+		owner = PairOf(&c.Connection)
+	}
+	if owner == nil && (p.TRP.Op != wire.OpRequest || p.Local.Port() != qpconnect.UDPPort) {
+		return false
+	}
+	if p.Connect.Parse(body) != nil {
+		return owner != nil
+	}
+	switch {
+	case p.TRP.Op == wire.OpRequest:
+		if !p.Connect.HasExt || !p.Connect.Ext.ByNumber() {
+			return false
+		}
+		x.m.Request(p)
+	case p.TRP.Op == wire.OpAccept && !x.m.Accept(owner, p):
+		x.n.Send(cm.FinOf(p))
+	}
+	return true
+}
+
+// PairOf is the pair that a connection by number belongs to; nil for others.
+func PairOf(c *qp.Connection) *qpconnect.Pair {
+	if c == nil {
+		return nil
+	}
+	v, _ := c.Owner.(*qpconnect.Pair)
+	return v
+}
+
+// Patience is qpconnect.QueuePair's.
+func (q queuePair) Patience() clock.Time { return qp.Patience(&q.Attr) }
+
+// Exhaust is qpconnect.QueuePair's.
+func (q queuePair) Exhaust() {
+	q.FailOldest(abi.StatusRetryExcErr, 0)
+	q.Flush()
+	if c := q.Carrier(); c != nil {
+		c.Failed()
+	}
+}
+
+// PairQP is a pair's queue pair.
+func PairQP(v *qpconnect.Pair) *qp.QP { return v.QP.(queuePair).QP }
+
+// numberNetwork is qpconnect.Network; what it has in common with cm.Network is
+// network's.
+type numberNetwork struct{ *network }
+
+func (n *numberNetwork) Random() uint32 { return n.e.TRP.Random() }
+
+func (n *numberNetwork) Open(v *qpconnect.Pair) (qpconnect.Conn, error) {
+	port, ok := n.m.FreePort(v.Dev)
+	if !ok {
+		return nil, syscall.EADDRNOTAVAIL
+	}
+	c, err := n.e.TRP.Open(v.Dev, port, netip.AddrPortFrom(v.Peer.Addr, qpconnect.UDPPort))
+	if err != nil {
+		return nil, err
+	}
+	c.Owner, c.ByNumber = v, true
+	return &numberConn{c}, nil
+}
+
+func (n *numberNetwork) Join(a, b *qpconnect.Pair) {
+	ca, cb := n.end(a), n.end(b)
+	if a == b {
+		cb = ca
+	}
+	samehost.Join(ca, cb)
+	ca.Start(PairQP(a))
+	if a != b {
+		cb.Start(PairQP(b))
+	}
+}
+
+// end is a pair's end of a connection within this urdmad. Captures name it by
+// port number.
+func (n *numberNetwork) end(v *qpconnect.Pair) *samehost.Conn {
+	at := func(e qpconnect.End) netip.AddrPort { return netip.AddrPortFrom(e.Addr, qpconnect.UDPPort) }
+	c := n.e.SameHost.Open(v.Dev, at(v.Local), at(v.Peer))
+	peer := n.numbers.m.Pair(v.Peer.QPN)
+	c.Owner, c.ByNumber, c.IRD, c.ORD, c.PeerRNR = v, true, v.IRD, peer.IRD, peer.MinRNRTimer
+	return c
+}
+
+func (n *numberNetwork) Await(v *qpconnect.Pair) {
+	q := PairQP(v)
+	w := &Awaiting{v: v, m: n.numbers.m}
+	w.Dev, w.ByNumber, w.QP, w.IRD, w.Owner = v.Dev, true, q, v.IRD, v
+	w.ORD = uint16(q.Attr.MaxRdAtomic)
+	w.Local, w.Peer = netip.AddrPortFrom(v.Local.Addr, 0), netip.AddrPortFrom(v.Peer.Addr, 0)
+	n.e.QPs.Await(q, w)
+}
+
+// numberConn is a TRP connection as qpconnect.Conn.
+type numberConn struct{ *trp.Conn }
+
+func (k *numberConn) Port() uint16  { return k.Local.Port() }
+func (k *numberConn) ISN() wire.PSN { return k.LocalISN }
+func (k *numberConn) Acknowledge()  { k.AcknowledgeNow() }
+
+func (k *numberConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
+
+func (k *numberConn) Start(s cm.Start, minRNRTimer uint8) {
+	k.PeerRNR = minRNRTimer
+	(&wireConn{k.Conn, nil}).Start(s)
+}
+
+// Awaiting is the carrier of a queue pair whose connection by number is still to
+// come.
+type Awaiting struct {
+	qp.Connection
+	v *qpconnect.Pair
+	m *qpconnect.Manager
+}
+
+// Transmit is qp.Carrier's: what is posted waits.
+func (w *Awaiting) Transmit() int {
+	if w.QP.SQ.Outstanding() > 0 {
+		w.m.Waiting(w.v)
+	}
+	return 0
+}
+
+// Failed is qp.Carrier's.
+func (w *Awaiting) Failed() { w.m.Stop(w.v) }
+
+// Faulted is qp.Carrier's.
+func (w *Awaiting) Faulted() {}
+
+// Detach is qp.Carrier's.
+func (w *Awaiting) Detach() {
+	w.m.Stop(w.v)
+	w.QP.Detach()
+}
+
+// Serving is qp.Carrier's.
+func (w *Awaiting) Serving() int { return 0 }
+
+// Common is qp.Carrier's.
+func (w *Awaiting) Common() *qp.Connection { return &w.Connection }

@@ -1,0 +1,177 @@
+package qp
+
+import (
+	"errors"
+	"fmt"
+
+	"urdma/verbs/abi"
+)
+
+// Errors of changing queue pairs.
+var (
+	ErrTransition = errors.New("qp: no such queue pair state transition")
+	ErrAttribute  = errors.New("qp: wrong attribute")
+)
+
+// masks are the attributes that a transition requires, and those that it takes
+// as well.
+type masks struct{ required, optional uint32 }
+
+const (
+	anyPath  = abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
+	whenSent = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskMinRNRTimer
+)
+
+// transitions are those of a reliable connection, ibv_modify_qp(3) and the
+// InfiniBand Architecture Specification vol. 1, section 11.2.5.2, without what
+// alternate paths add. A move to RESET or ERR takes the state alone.
+var transitions = map[[2]uint32]masks{
+	{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
+	{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
+	{abi.QPSInit, abi.QPSRTR}: {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+		abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer, anyPath},
+	{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskSQPSN |
+		abi.QPMaskMaxQPRdAtomic, whenSent},
+	{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
+	{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
+	{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
+	{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+		abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
+}
+
+// CheckModify says whether Modify of a queue pair in a state may do what it is
+// asked.
+func CheckModify(from, mask uint32, a *abi.QPAttr) error {
+	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
+		return fmt.Errorf("%w: the state is %d, not %d", ErrTransition, from, a.CurQPState)
+	}
+	to := from
+	if mask&abi.QPMaskState != 0 {
+		to = a.QPState
+	}
+	given := mask &^ abi.QPMaskState
+	if to == abi.QPSReset || to == abi.QPSErr {
+		if given != 0 {
+			return fmt.Errorf("%w: mask %#x on the way to state %d", ErrAttribute, given, to)
+		}
+		return nil
+	}
+	m, ok := transitions[[2]uint32{from, to}]
+	if !ok {
+		return fmt.Errorf("%w: from %d to %d", ErrTransition, from, to)
+	}
+	if missing, extra := m.required&^given, given&^(m.required|m.optional); missing|extra != 0 {
+		return fmt.Errorf("%w: from state %d to %d the mask lacks %#x and has %#x too much", ErrAttribute, from, to, missing, extra)
+	}
+	return checkValues(mask, a)
+}
+
+// limits are the largest values of attributes.
+var limits = []struct {
+	mask uint32
+	name string
+	of   func(*abi.QPAttr) uint32
+	min  uint32
+	max  uint32
+}{
+	{abi.QPMaskPKeyIndex, "pkey_index", func(a *abi.QPAttr) uint32 { return a.PKeyIndex }, 0, 0},
+	{abi.QPMaskPort, "port_num", func(a *abi.QPAttr) uint32 { return a.PortNum }, 1, 1},
+	{abi.QPMaskPathMTU, "path_mtu", func(a *abi.QPAttr) uint32 { return a.PathMTU }, 1, 5},
+	{abi.QPMaskDestQPN, "dest_qp_num", func(a *abi.QPAttr) uint32 { return a.DestQPNum }, 0, 1<<24 - 1},
+	{abi.QPMaskMinRNRTimer, "min_rnr_timer", func(a *abi.QPAttr) uint32 { return a.MinRNRTimer }, 0, 31},
+	{abi.QPMaskTimeout, "timeout", func(a *abi.QPAttr) uint32 { return a.Timeout }, 0, 31},
+	{abi.QPMaskRetryCnt, "retry_cnt", func(a *abi.QPAttr) uint32 { return a.RetryCnt }, 0, 7},
+	{abi.QPMaskRNRRetry, "rnr_retry", func(a *abi.QPAttr) uint32 { return a.RNRRetry }, 0, 7},
+	{abi.QPMaskMaxQPRdAtomic, "max_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxRdAtomic }, 0, 255},
+	{abi.QPMaskMaxDestRdAtomic, "max_dest_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxDestRdAtomic }, 0, 255},
+	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 0, 1},
+	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0, 0},
+}
+
+func checkValues(mask uint32, a *abi.QPAttr) error {
+	for _, l := range limits {
+		if v := l.of(a); mask&l.mask != 0 && (v < l.min || v > l.max) {
+			return fmt.Errorf("%w: %s is %d, allowed: %d to %d", ErrAttribute, l.name, v, l.min, l.max)
+		}
+	}
+	return nil
+}
+
+// Modify changes attributes and state as ibv_modify_qp(3) asks. Nothing has
+// changed when it returns an error.
+func (q *QP) Modify(mask uint32, a *abi.QPAttr) error {
+	if err := CheckModify(q.state, mask, a); err != nil {
+		return err
+	}
+	setAttributes(&q.Attr, mask, a)
+	if mask&abi.QPMaskState != 0 {
+		q.setState(a.QPState)
+	}
+	q.SQ.maxReads = int(maxReads(&q.Attr, q.carrier))
+	return nil
+}
+
+func setAttributes(own *abi.QPAttr, mask uint32, a *abi.QPAttr) {
+	for _, f := range []struct {
+		mask     uint32
+		to, from *uint32
+	}{
+		{abi.QPMaskAccessFlags, &own.QPAccessFlags, &a.QPAccessFlags},
+		{abi.QPMaskPKeyIndex, &own.PKeyIndex, &a.PKeyIndex},
+		{abi.QPMaskPort, &own.PortNum, &a.PortNum},
+		{abi.QPMaskPathMTU, &own.PathMTU, &a.PathMTU},
+		{abi.QPMaskDestQPN, &own.DestQPNum, &a.DestQPNum},
+		{abi.QPMaskMinRNRTimer, &own.MinRNRTimer, &a.MinRNRTimer},
+		{abi.QPMaskTimeout, &own.Timeout, &a.Timeout},
+		{abi.QPMaskRetryCnt, &own.RetryCnt, &a.RetryCnt},
+		{abi.QPMaskRNRRetry, &own.RNRRetry, &a.RNRRetry},
+		{abi.QPMaskMaxQPRdAtomic, &own.MaxRdAtomic, &a.MaxRdAtomic},
+		{abi.QPMaskMaxDestRdAtomic, &own.MaxDestRdAtomic, &a.MaxDestRdAtomic},
+		{abi.QPMaskEnSQDAsyncNotify, &own.EnSQDAsyncNotify, &a.EnSQDAsyncNotify},
+	} {
+		if mask&f.mask != 0 {
+			*f.to = *f.from
+		}
+	}
+	if mask&abi.QPMaskRQPSN != 0 {
+		own.RQPSN = a.RQPSN & 0xffffff
+	}
+	if mask&abi.QPMaskSQPSN != 0 {
+		own.SQPSN = a.SQPSN & 0xffffff
+	}
+	if mask&abi.QPMaskAV != 0 {
+		own.DLID, own.SGIDIndex, own.DGID, own.IsGlobal = a.DLID, a.SGIDIndex, a.DGID, a.IsGlobal
+		own.FlowLabel, own.HopLimit, own.TrafficClass = a.FlowLabel, a.HopLimit, a.TrafficClass
+		own.SL, own.StaticRate, own.SrcPathBits, own.AHPortNum = a.SL, a.StaticRate, a.SrcPathBits, a.AHPortNum
+	}
+}
+
+func (q *QP) setState(to uint32) {
+	switch to {
+	case abi.QPSErr:
+		q.Flush()
+		if q.carrier != nil {
+			q.carrier.Failed() // at once: what was flushed cannot be sent again
+		}
+	case abi.QPSReset:
+		if q.carrier != nil {
+			q.carrier.Detach()
+		}
+		q.reset()
+	default:
+		q.state = to
+		q.SQ.draining = to == abi.QPSSQD
+		q.Post()
+		q.t.Ready(q)
+		q.t.tellDrained(q)
+	}
+}
+
+// tellDrained raises IBV_EVENT_SQ_DRAINED, once for each move to SQD that asked
+// for it.
+func (t *Table) tellDrained(q *QP) {
+	if q.SQ.draining && q.Attr.EnSQDAsyncNotify != 0 && q.SQ.untouched() {
+		q.Attr.EnSQDAsyncNotify = 0
+		t.sendAsync(q, EventDrained)
+	}
+}

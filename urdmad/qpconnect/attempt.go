@@ -1,0 +1,109 @@
+package qpconnect
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// Pauses before a packet is repeated.
+const (
+	firstRetry = 50 * clock.Millisecond // doubles each time
+	maxRetry   = 8 * clock.Second
+)
+
+func retryAfter(tries int) clock.Time { return min(firstRetry<<min(tries, 10), maxRetry) }
+
+// begin begins an attempt to connect. A packet goes out later in this turn or in
+// the next: a connection that has just ended sends its fin first.
+func (m *Manager) begin(v *Pair) {
+	v.conn, v.heard, v.challenge, v.tries = nil, 0, 0, 0
+	v.attempt++
+	v.state = Resolving
+	if v.sameHost {
+		v.state = Waiting
+	}
+	m.net.Await(v)
+	m.net.Set(v.timer, m.net.Now())
+}
+
+// tick is the timer of a pair.
+func (m *Manager) tick(v *Pair) {
+	switch v.state {
+	case Resolving:
+		m.resolve(v)
+	case Waiting:
+		m.meet(v)
+	case Connecting:
+		v.tries++
+		m.ask(v)
+	case Accepting:
+		m.retryAccept(v)
+	}
+}
+
+func (m *Manager) resolve(v *Pair) {
+	hop, ok := m.net.NextHop(v.Dev, v.Peer.Addr)
+	attempt := v.attempt
+	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
+	v.tries++
+	if !ok {
+		return
+	}
+	m.net.Resolve(v.Dev, hop, func(l cm.Link, ok bool) {
+		if ok && v.attempt == attempt && v.state == Resolving {
+			v.link = l
+			m.open(v)
+		}
+	})
+}
+
+// open makes our end of a connection and asks for the peer's.
+func (m *Manager) open(v *Pair) {
+	c, err := m.net.Open(v)
+	if err != nil {
+		m.log.Warn("no connection by queue pair number", "qpn", v.Local.QPN, "error", err)
+		return
+	}
+	v.conn, v.state, v.tries = c, Connecting, 0
+	m.ask(v)
+}
+
+// ask sends our request, and sets the timer for the next.
+func (m *Manager) ask(v *Pair) {
+	m.sendRequest(v, v.conn.Extension(v.QP).Cookie, v.heard)
+	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
+}
+
+func (m *Manager) sendRequest(v *Pair, cookie, echo uint32) {
+	m.send(v, wire.TRP{Op: wire.OpRequest, PSN: v.conn.ISN()}, netip.AddrPortFrom(v.Peer.Addr, UDPPort), cookie, echo)
+}
+
+func (m *Manager) send(v *Pair, t wire.TRP, to netip.AddrPort, cookie, echo uint32) {
+	ext := v.conn.Extension(v.QP)
+	ext.Cookie, ext.Echo, ext.Target, ext.MinRNRTimer = cookie, echo, v.Peer.QPN, v.MinRNRTimer
+	m.net.Send(&cm.Packet{Dev: v.Dev, Link: v.link, Local: netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), Peer: to, TRP: t,
+		Connect: wire.TRPConnect{IRD: v.IRD, HasExt: true, Ext: ext}})
+}
+
+// Waiting: the queue pair has something to send and no connection. The first
+// time that has the handshake begin anew, and the queue pair's patience run.
+func (m *Manager) Waiting(v *Pair) {
+	if v.waits || v.state == Stopped || v.state == Connected {
+		return
+	}
+	v.waits = true
+	m.net.Set(v.patience, m.net.Now()+v.QP.Patience())
+	if v.state == Connecting && v.tries > 0 {
+		v.tries = 0
+		m.ask(v)
+	}
+}
+
+// satisfied ends the wait of posted work: there is a connection.
+func (m *Manager) satisfied(v *Pair) {
+	v.waits = false
+	m.net.Set(v.patience, clock.Never)
+}

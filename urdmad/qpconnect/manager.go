@@ -1,0 +1,164 @@
+package qpconnect
+
+import (
+	"cmp"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// UDPPort is where requests by queue pair number go.
+const UDPPort = 30034
+
+// End is one side of a connection.
+type End struct {
+	Addr netip.Addr
+	QPN  wire.QPN
+}
+
+// compare orders ends; the lower one is the requester.
+func (e End) compare(o End) int {
+	return cmp.Or(e.Addr.Compare(o.Addr), cmp.Compare(e.QPN, o.QPN))
+}
+
+// State says how far a pair has come.
+type State uint8
+
+// States of a pair.
+const (
+	Resolving  State = iota // the neighbour is asked for
+	Waiting                 // for the other queue pair of this urdmad
+	Connecting              // requests go out
+	Accepting               // accepted; the peer's first packet has not come
+	Connected
+	Stopped // forgotten
+)
+
+var stateNames = [...]string{"resolving", "waiting", "connecting", "accepting", "connected", "stopped"}
+
+func (s State) String() string { return stateNames[s] }
+
+// Params say who is to be connected with whom.
+type Params struct {
+	QP          QueuePair
+	Dev         int
+	Peer        End
+	IRD         uint16 // Reads of the peer that are served at once
+	MinRNRTimer uint8
+}
+
+// Pair is a queue pair with the peer that it names.
+type Pair struct {
+	Params
+	Local   End
+	Created clock.Time
+
+	state    State
+	sameHost bool
+	tries    int // repetitions of the last packet
+	timer    *clock.Timer
+	patience *clock.Timer // of posted work
+	waits    bool         // patience runs
+	attempt  int          // counts attempts, which answers to Resolve name
+	hop      netip.Addr
+	link     cm.Link
+	conn     Conn   // of the present attempt
+	heard    uint32 // the peer's cookie in its latest request
+
+	peer      netip.AddrPort // where the peer's request or accept came from
+	peerISN   wire.PSN
+	answered  uint32 // cookie of the request that was accepted
+	challenge uint32 // cookie of a challenge that went out; 0: none did
+}
+
+// State is how far the pair has come.
+func (v *Pair) State() State { return v.state }
+
+// Tries is how often the last packet of the handshake was repeated.
+func (v *Pair) Tries() int { return v.tries }
+
+// Config of a Manager.
+type Config struct {
+	Network Network
+	Log     *slog.Logger
+	Addrs   []netip.Addr // ours, by device number
+	Timeout clock.Time   // how long an accept is repeated
+}
+
+// Manager holds the pairs of an urdmad.
+type Manager struct {
+	net     Network
+	log     *slog.Logger
+	addrs   []netip.Addr
+	timeout clock.Time
+	pairs   map[wire.QPN]*Pair
+	Stats   Stats
+}
+
+// Stats counts what happened.
+type Stats struct{ Started, Ignored, Accepted, Established, Challenged, Ended uint64 }
+
+// New returns a Manager without pairs.
+func New(c Config) *Manager {
+	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{}}
+}
+
+// Check says whether Start would find a way to a peer's address.
+func (m *Manager) Check(dev int, peer netip.Addr) error {
+	if slices.Contains(m.addrs, peer) {
+		return nil
+	}
+	if _, ok := m.net.NextHop(dev, peer); !ok {
+		return syscall.ENETUNREACH
+	}
+	return nil
+}
+
+// Start looks for the peer of a queue pair that has entered RTR.
+func (m *Manager) Start(p Params) (*Pair, error) {
+	if err := m.Check(p.Dev, p.Peer.Addr); err != nil {
+		return nil, err
+	}
+	v := &Pair{Params: p, Local: End{m.addrs[p.Dev], p.QP.Number()}, Created: m.net.Now(),
+		sameHost: slices.Contains(m.addrs, p.Peer.Addr)}
+	v.timer = clock.NewTimer(func() { m.tick(v) })
+	v.patience = clock.NewTimer(v.QP.Exhaust)
+	m.pairs[v.Local.QPN] = v
+	m.Stats.Started++
+	m.begin(v)
+	return v, nil
+}
+
+// Stop forgets a pair that has no connection: its queue pair is in error, was
+// reset or is going away.
+func (m *Manager) Stop(v *Pair) {
+	if v.state == Stopped {
+		return
+	}
+	v.state = Stopped
+	m.net.Set(v.timer, clock.Never)
+	m.net.Set(v.patience, clock.Never)
+	m.giveUp(v)
+	if m.pairs[v.Local.QPN] == v {
+		delete(m.pairs, v.Local.QPN)
+	}
+}
+
+// giveUp ends the attempt.
+func (m *Manager) giveUp(v *Pair) {
+	if v.conn != nil {
+		v.conn.Release()
+		v.conn = nil
+	}
+}
+
+// Pair is that of a queue pair, or nil.
+func (m *Manager) Pair(n wire.QPN) *Pair { return m.pairs[n] }
+
+// Len is how many pairs there are.
+func (m *Manager) Len() int { return len(m.pairs) }

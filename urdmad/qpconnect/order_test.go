@@ -1,0 +1,80 @@
+package qpconnect_test
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qpconnect"
+	"urdma/wire"
+)
+
+// TestEitherFirst: with a network that loses nothing two queue pairs are joined
+// within a few of its delays of the later one's move to RTR, whichever it is.
+func TestEitherFirst(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		for _, pause := range []clock.Time{0, 1, 5 * ms, 20 * sec} {
+			w := newWorld(t, 1)
+			q := []*queuePair{w.hosts[0].newQP(7), w.hosts[1].newQP(5)}
+			q[first].rtr(q[1-first].end())
+			w.pass(pause)
+			q[1-first].rtr(q[first].end())
+			start := w.now
+			if !w.until(sec, func() bool { return joined(q[0], q[1]) }) || w.now-start > 7*ms {
+				t.Errorf("host %d first by %d ms: %v and %v after %d µs", first, pause/ms, q[0].pair.State(), q[1].pair.State(),
+					(w.now-start)/clock.Microsecond)
+			}
+			if w.sent[wire.OpAccept] > 2 { // a second answers a request that crossed the first
+				t.Errorf("%d accepts", w.sent[wire.OpAccept])
+			}
+		}
+	}
+}
+
+// TestOtherPeer: a queue pair is not joined with one that names another.
+func TestOtherPeer(t *testing.T) {
+	for _, wrong := range []qpconnect.End{{Addr: netip.MustParseAddr("10.0.0.1"), QPN: 8}, {Addr: netip.MustParseAddr("10.0.0.3"), QPN: 7}} {
+		w := newWorld(t, 1)
+		a, b := w.hosts[0].newQP(7), w.hosts[1].newQP(5)
+		a.rtr(b.end())
+		b.rtr(wrong)
+		w.pass(20 * sec)
+		if a.pair.State() == qpconnect.Connected || b.pair.State() == qpconnect.Connected || w.sent[wire.OpAccept] != 0 {
+			t.Errorf("peer %v: %v and %v", wrong, a.pair.State(), b.pair.State())
+		}
+	}
+}
+
+// TestPatience: posted work fails when the queue pair's patience is over, and a
+// queue pair without work asks on.
+func TestPatience(t *testing.T) {
+	w := newWorld(t, 1)
+	a, idle := w.hosts[0].newQP(7), w.hosts[0].newQP(8)
+	a.rtr(qpconnect.End{Addr: w.hosts[1].addr, QPN: 5})
+	idle.rtr(qpconnect.End{Addr: w.hosts[1].addr, QPN: 6})
+	w.pass(60 * sec)
+	if a.exhausted || idle.exhausted {
+		t.Fatal("no work was posted")
+	}
+	a.h.m.Waiting(a.pair)
+	start := w.now
+	if !w.until(10*sec, func() bool { return a.exhausted }) || w.now-start != a.patience {
+		t.Errorf("failed %v after %d ms, patience is %d ms", a.exhausted, (w.now-start)/ms, a.patience/ms)
+	}
+	b := w.hosts[1].newQP(6)
+	b.rtr(idle.end())
+	if !w.until(sec, func() bool { return joined(idle, b) }) {
+		t.Error("a peer that comes late is not joined")
+	}
+}
+
+// TestNoRoute: a peer that no route leads to is refused.
+func TestNoRoute(t *testing.T) {
+	w := newWorld(t, 1)
+	q := w.hosts[0].newQP(7)
+	_, err := q.h.m.Start(qpconnect.Params{QP: q, Peer: qpconnect.End{Addr: netip.MustParseAddr("192.0.2.1"), QPN: 5}})
+	if err != syscall.ENETUNREACH || q.h.m.Len() != 0 {
+		t.Errorf("%v, %d pairs", err, q.h.m.Len())
+	}
+}

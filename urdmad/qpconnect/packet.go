@@ -1,0 +1,117 @@
+package qpconnect
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// Request takes a request by queue pair number, whose body was parsed.
+func (m *Manager) Request(p *cm.Packet) {
+	x := &p.Connect.Ext
+	v := m.pairs[x.Target]
+	if v == nil || v.sameHost || v.Peer != (End{p.Peer.Addr(), x.QPN}) || p.Local.Addr() != v.Local.Addr || x.Check() != nil {
+		m.Stats.Ignored++ // the peer asks again
+		return
+	}
+	v.link = p.Link
+	switch {
+	case v.state == Resolving:
+		v.heard = x.Cookie
+		m.open(v)
+	case v.state == Connecting:
+		m.asked(v, p)
+	case p.TRP.PSN != v.peerISN:
+		m.doubt(v, x)
+	case v.state == Accepting:
+		m.sendAccept(v)
+	}
+}
+
+// asked takes a request while we ask as well (docs/WIRE.md chapter 9, rules 3
+// and 4).
+func (m *Manager) asked(v *Pair, p *cm.Packet) {
+	x := &p.Connect.Ext
+	v.heard = x.Cookie
+	if v.Local.compare(v.Peer) < 0 || x.Echo != v.conn.Extension(v.QP).Cookie {
+		m.ask(v)
+		return
+	}
+	v.peer, v.peerISN, v.answered = p.Peer, p.TRP.PSN, x.Cookie
+	m.Stats.Accepted++
+	v.state, v.tries = Accepting, 0
+	m.start(v, p, true)
+	m.sendAccept(v)
+	m.net.Set(v.timer, m.net.Now()+retryAfter(0))
+}
+
+func (m *Manager) start(v *Pair, p *cm.Packet, passive bool) {
+	c := &p.Connect
+	v.conn.Start(cm.Start{QP: v.QP, IRD: v.IRD, ORD: c.IRD, Link: v.link, PeerPort: p.Peer.Port(), PeerISN: p.TRP.PSN,
+		Extended: true, Extension: c.Ext, Passive: passive}, c.Ext.MinRNRTimer)
+}
+
+func (m *Manager) sendAccept(v *Pair) {
+	m.send(v, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer, v.conn.Extension(v.QP).Cookie, v.answered)
+}
+
+func (m *Manager) retryAccept(v *Pair) {
+	spent := clock.Time(0)
+	for i := range v.tries + 1 {
+		spent += retryAfter(i)
+	}
+	if spent >= m.timeout {
+		v.conn.Abort()
+		return
+	}
+	v.tries++
+	m.sendAccept(v)
+	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
+}
+
+// doubt takes a request of a peer that we have a connection with: it is an old
+// copy, or the peer has begun anew (rule 6).
+func (m *Manager) doubt(v *Pair, x *wire.TRPExtension) {
+	if v.challenge != 0 && x.Echo == v.challenge {
+		v.conn.Abort()
+		return
+	}
+	if v.challenge == 0 {
+		v.challenge = max(m.net.Random(), 1)
+	}
+	m.Stats.Challenged++
+	m.sendRequest(v, v.challenge, x.Cookie)
+}
+
+// Accept takes an accept that came to the UDP port number of a pair's
+// connection. False: its sender should hear that nobody wants it.
+func (m *Manager) Accept(v *Pair, p *cm.Packet) bool {
+	x := &p.Connect.Ext
+	if v.state == Stopped || v.conn == nil || v.conn.Port() != p.Local.Port() {
+		return false
+	}
+	if p.TRP.Ack != v.conn.ISN() || v.Peer != (End{p.Peer.Addr(), x.QPN}) || x.Check() != nil {
+		return true // an old copy, or a stranger's
+	}
+	switch {
+	case v.state == Connecting && x.Echo == v.conn.Extension(v.QP).Cookie:
+		m.accepted(v, p)
+	case v.state == Connected && p.Peer == v.peer:
+		v.conn.Acknowledge()
+	case v.state == Connected && v.challenge != 0 && x.Echo == v.challenge:
+		v.conn.Abort()
+		return false
+	}
+	return true
+}
+
+func (m *Manager) accepted(v *Pair, p *cm.Packet) {
+	v.peer, v.peerISN = p.Peer, p.TRP.PSN
+	m.connected(v)
+	m.start(v, p, false)
+}
+
+// PeerPort is the peer's UDP address, not valid before it is known.
+func (v *Pair) PeerPort() netip.AddrPort { return v.peer }
