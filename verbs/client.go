@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/arena"
 )
 
 // Client is a connection to urdmad. Everything made through it ends with it.
@@ -26,7 +27,7 @@ type Client struct {
 	bells   []byte // the doorbell page
 	workers int
 	devices []*Device
-	memory  arena
+	memory  arena.Arena
 
 	dead    atomic.Bool   // before gone is closed
 	gone    chan struct{} // closed when urdmad is lost or the client closed
@@ -68,7 +69,6 @@ func OpenContext(ctx context.Context, socket string) (*Client, error) {
 		calling: newContextMutex(), sharing: newContextMutex(),
 		contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
 		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
-	c.memory.fd = -1
 	c.readers.Go(c.readAnswers)
 	if err := c.greet(ctx); err != nil {
 		c.Close()
@@ -190,7 +190,7 @@ func (c *Client) Close() error {
 	c.readers.Wait()
 	unmap(c.bells)
 	closeAll(c.kicks)
-	c.memory.close()
+	c.memory.Close()
 	return nil
 }
 

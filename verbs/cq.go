@@ -14,6 +14,7 @@ import (
 
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
+	"urdma/verbs/yield"
 )
 
 // CQ is a completion queue (ibv_create_cq(3)).
@@ -38,7 +39,7 @@ type CQ struct {
 	last     *QP            // whose completion was taken last; or nil
 	scratch  [16]abi.CQE
 
-	yield pollYield
+	yield yield.Poll
 }
 
 // CreateCQ makes a completion queue for at least cqe completions. Without a
@@ -106,7 +107,7 @@ func (q *CQ) Entries() int { return q.ring.Entries() }
 func (q *CQ) Poll(out []Completion) (int, error) {
 	n, every, err := q.poll(out)
 	if n == 0 && err == nil && len(out) > 0 {
-		q.yield.empty(every)
+		q.yield.Empty(every)
 	}
 	return n, err
 }
@@ -118,7 +119,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	if q.closed {
 		return 0, 0, ErrClosed
 	}
-	q.yield.polled.Store(true)
+	q.yield.Polled()
 	dead := q.ctx.client.dead.Load() // before the ring: what it holds then is all there will be
 	n = q.take(out, dead)
 	if dead && n < len(out) {
@@ -126,7 +127,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	}
 	switch {
 	case n > 0:
-		q.yield.found()
+		q.yield.Found()
 	case len(out) == 0:
 	case q.ring.Overrun():
 		err = ErrOverrun
@@ -272,7 +273,7 @@ func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
 		n, _, err := q.poll(out)
 		return n, err
 	}
-	for i, end := 1, monotonic()+spin; ; i++ {
+	for i, end := 1, yield.Monotonic()+spin; ; i++ {
 		n, err := q.Poll(out)
 		if n > 0 || err != nil {
 			return n, err
@@ -280,7 +281,7 @@ func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
 		if i%politeEvery != 0 {
 			continue
 		}
-		if ctx.Err() != nil || monotonic() > end {
+		if ctx.Err() != nil || yield.Monotonic() > end {
 			return 0, nil
 		}
 		runtime.Gosched()

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/arena"
 )
 
 // PD is a protection domain (ibv_alloc_pd(3)): queue pairs reach only memory
@@ -55,7 +56,7 @@ type MR struct {
 	bytes          []byte
 	addr           uint64
 	shared         bool
-	at             extent         // of the arena, where shared
+	at             arena.Extent   // where shared
 	whole          []byte         // likewise: the mapping, whole pages
 	pins           runtime.Pinner // otherwise
 	unpinned, once sync.Once
@@ -70,20 +71,27 @@ func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 		return nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, syscall.EINVAL)
 	}
 	c := p.ctx.client
-	file, err := c.memory.file(c)
+	file, err := c.memory.File(c.shareFile)
 	if err != nil {
 		return nil, err
 	}
-	at, mem, err := c.memory.take(n)
+	at, mem, err := c.memory.Take(n)
 	if err != nil {
 		return nil, err
 	}
 	m := &MR{pd: p, bytes: mem[:n:n], addr: addressOf(mem), shared: true, at: at, whole: mem}
-	if err := m.register(access, abi.PathShared, file, at.offset); err != nil {
-		c.memory.give(at, mem)
+	if err := m.register(access, abi.PathShared, file, at.Offset); err != nil {
+		c.memory.Give(at, mem)
 		return nil, err
 	}
 	return m, nil
+}
+
+// shareFile shows urdmad a file and returns its handle.
+func (c *Client) shareFile(fd int) (uint32, error) {
+	var resp abi.HandleMessage
+	_, err := call(c, abi.AddFile, &abi.Header{}, &resp, fd, 0)
+	return resp.Handle, err
 }
 
 // RegisterMemory registers a slice where it lies and keeps it there until
@@ -167,7 +175,7 @@ func (m *MR) Close() error {
 func (m *MR) release() {
 	m.once.Do(func() {
 		if m.shared {
-			m.pd.ctx.client.memory.give(m.at, m.whole)
+			m.pd.ctx.client.memory.Give(m.at, m.whole)
 			return
 		}
 		m.unpin()

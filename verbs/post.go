@@ -155,7 +155,7 @@ func (q *QP) announce() {
 	wish, _, core := q.bells.Yield()
 	q.sending.Unlock()
 	if wish != 0 {
-		q.yieldAfterPost(core)
+		q.yield.After(&q.sendCQ.yield, &q.recvCQ.yield, core)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
+	"urdma/verbs/yield"
 )
 
 // QPOptions says what a queue pair is to hold (ibv_create_qp(3)). Zero values
@@ -49,7 +50,7 @@ type QP struct {
 	doorbell       int
 	bells          ring.ClientBells
 	state          atomic.Uint32 // what we know of it; urdmad may know more
-	yielded        atomic.Int64  // when a post last yielded
+	yield          yield.Post
 	maxMessage     uint64
 
 	sending sync.Mutex // guards the send half of ring and closed
