@@ -50,7 +50,7 @@ func TestHostileArguments(t *testing.T) {
 		refused("net_af_packet0,iface=va,qpairs="+n, "qpairs="+n+", allowed: qpairs=1")
 		refused("net_af_xdp0,iface=va,queue_count="+n, "queue_count="+n+", allowed: queue_count=1")
 	}
-	for _, more := range []string{"start_queue=-1", "start_queue=77", "shared_umem=7", "xdp_prog=/nosuch", "colour=red"} {
+	for _, more := range []string{"start_queue=-1", "start_queue=77", "xdp_prog=/nosuch", "colour=red"} {
 		refused("net_af_xdp0,iface=va,"+more, "net_af_xdp0")
 	}
 	refused("net_tap0,iface="+strings.Repeat("x", 300), "net_tap0")
