@@ -63,6 +63,8 @@ type Port struct {
 	RaiseMTU bool
 	// MAC is "" for the device's own.
 	MAC string
+	// Allow are the networks whose datagrams a udp port looks at; none: all.
+	Allow []netip.Prefix
 	// MaxQP is the most queue pairs at a time. RxDesc and TxDesc are
 	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
 	// are packets.

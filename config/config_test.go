@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func holdRoundTrip(t *testing.T, c *Config) {
 	if err != nil {
 		t.Fatalf("%s: the effective configuration is refused: %v\n%s", c.Source, err, c.JSON())
 	}
-	if !slices.Equal(c.Ports, again.Ports) || !slices.Equal(c.EALArgs, again.EALArgs) ||
+	if !reflect.DeepEqual(c.Ports, again.Ports) || !slices.Equal(c.EALArgs, again.EALArgs) ||
 		c.Limits != again.Limits || c.Polling != again.Polling || c.Socket != again.Socket ||
 		c.SysfsDir != again.SysfsDir || !slices.Equal(c.Workers, again.Workers) {
 		t.Errorf("%s: read again:\n%+v\nwas:\n%+v", c.Source, again, c)

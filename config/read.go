@@ -138,6 +138,7 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		MTU:        r.mtu(at+".mtu", at+".vdev"),
 		RaiseMTU:   r.text(at+".interface_mtu") == "raise",
 		MAC:        r.normal(at+".mac_address", strings.ToLower),
+		Allow:      r.prefixes(at + ".allow"),
 		MaxQP:      r.maxQP(at + ".max_qp"),
 		RxDesc:     r.number(at + ".rx_desc_count"),
 		TxDesc:     r.number(at + ".tx_desc_count"),
@@ -179,6 +180,15 @@ func (r *reader) prefix(path string) netip.Prefix {
 		r.amend(quoteJSON(p.String()))
 	}
 	return p
+}
+
+// prefixes gives the zero Prefix for each element that is none.
+func (r *reader) prefixes(path string) (list []netip.Prefix) {
+	for _, v := range r.value(path).Array() {
+		p, _ := netip.ParsePrefix(v.String())
+		list = append(list, p)
+	}
+	return list
 }
 
 // addr gives the zero Addr for what is absent or no address.

@@ -15,6 +15,7 @@ func (r *rules) port(at string, p *Port) {
 	r.gateway(at+".gateway", p)
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
+	r.allow(at+".allow", p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
 	r.descriptors(at+".tx_desc_count", p.TxDesc)
 }
@@ -25,6 +26,19 @@ const minDescriptors = 32
 func (r *rules) descriptors(path string, n int) {
 	if n > 0 && n < minDescriptors {
 		r.refuse(path, "")
+	}
+}
+
+// allow takes networks, not addresses within them: one that was meant narrower
+// would let others in.
+func (r *rules) allow(path string, p *Port) {
+	if len(p.Allow) > 0 && !p.UDP() {
+		r.refuse(path, "nothing, except on the vdev \"udp\"")
+	}
+	for i, n := range p.Allow {
+		if !n.IsValid() || n != n.Masked() {
+			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\", without bits behind its prefix length")
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Spec struct {
 	Vdev string
 	// Address is the port's IP address, for udp alone: the kernel holds it.
 	Address netip.Addr
+	// Allow are the networks whose datagrams udp looks at; none: all.
+	Allow []netip.Prefix
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string

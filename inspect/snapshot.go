@@ -107,6 +107,7 @@ type Port struct {
 	MTU       int    `json:"mtu"` // bytes of the largest IPv4 packet
 	Transport string `json:"transport"`
 	LinkUp    bool   `json:"link_up"`
+	Offloads  string `json:"offloads,omitempty"` // of the kernel's, in words; udp ports
 	LinkUps   uint64 `json:"link_ups" metric:"-"`
 	LinkDowns uint64 `json:"link_downs" metric:"urdma_port_link_downs_total" help:"Times the link went down after it was up."`
 	RxPackets uint64 `json:"rx_packets" metric:"urdma_port_receive_packets_total" help:"Frames received."`

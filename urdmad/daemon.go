@@ -169,7 +169,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
 		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
-			Address: p.Address.Addr()}
+			Address: p.Address.Addr(), Allow: p.Allow}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)
 		}
@@ -237,9 +237,16 @@ func (d *daemon) newServer() *control.Server {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),
 			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
-			Driver: info.Driver, Stats: d.ports[i].Stats})
+			Driver: info.Driver, Offloads: offloads(d.ports[i]), Stats: d.ports[i].Stats})
 	}
 	return s
+}
+
+func offloads(p port.Port) func() string {
+	if o, ok := p.(port.Offloader); ok {
+		return o.Offloads
+	}
+	return nil
 }
 
 // finLinger is how long a stopping urdmad keeps its loop going, so that peers

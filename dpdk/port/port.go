@@ -93,6 +93,10 @@ type Info struct {
 	Wire bool
 }
 
+// Offloader is a Port that can say in words which of the kernel's offloads it
+// uses, for people; they may change while it is open.
+type Offloader interface{ Offloads() string }
+
 // Port is one way into a network. Frames pass through its queues; see the
 // package comment for ownership, threads and behaviour while the link is down.
 type Port interface {

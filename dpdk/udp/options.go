@@ -21,6 +21,8 @@ type Options struct {
 	MAC [6]byte
 	// MTU is the largest IP packet in bytes; 0 means the interface's.
 	MTU int
+	// Allow are the networks whose datagrams are looked at; none: all.
+	Allow []netip.Prefix
 	// Log gets a line where the kernel can't do what it was found to do; nil
 	// discards.
 	Log *slog.Logger

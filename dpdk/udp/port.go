@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type queue struct {
 	tx       transmitter
 	kept     retained
 	counters port.Counters
+	allow    []netip.Prefix
 	gso, gro atomic.Bool // what the kernel does; gso may end
 	log      func(message string, args ...any)
 }
@@ -53,7 +55,7 @@ func Open(o Options) (port.Port, error) {
 	if able.join {
 		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
-	q := &queue{fd: fd, v4: o.Address.Addr().Is4(), room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+	q := &queue{fd: fd, allow: o.Allow, v4: o.Address.Addr().Is4(), room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
 	// Cutting without joining costs a receiver more than it saves the sender, but
 	// the receiver is another machine: each side decides for itself.
@@ -110,6 +112,20 @@ func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port.
 func (p *Port) Stats() port.Stats { return p.queue.counters.Snapshot().Add(p.link.Stats()) }
+
+// Offloads implements port.Offloader.
+func (p *Port) Offloads() string {
+	q := p.queue
+	return fmt.Sprintf("sends %s, receives %s, receive buffer for %d packets", upTo(q.gso.Load(), "segments"), upTo(q.gro.Load(), "joined datagrams"),
+		p.info.ReceiveWindow)
+}
+
+func upTo(offload bool, what string) string {
+	if !offload {
+		return "one datagram at a time"
+	}
+	return fmt.Sprintf("up to %d %s at a time", maxSegments, what)
+}
 
 // Close implements port.Port.
 func (p *Port) Close() error {

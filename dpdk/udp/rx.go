@@ -141,9 +141,27 @@ func (q *queue) arrived(i int) {
 		m.length = 0
 		q.counters.RxErrors.Add(1)
 	}
+	if !q.allowed(&m.peer) {
+		m.length = 0
+		q.counters.RxErrors.Add(1)
+	}
 	if m.length >= longMessage {
 		r.want = longMessages
 	}
+}
+
+// allowed looks a sender up in the list of networks.
+func (q *queue) allowed(p *port.Peer) bool {
+	if len(q.allow) == 0 {
+		return true
+	}
+	a := p.Addr()
+	for _, n := range q.allow {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // cut lends the next datagram; false if the message has none.

@@ -213,6 +213,27 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
+// TestAllow: datagrams from outside the listed networks are dropped and counted.
+func TestAllow(t *testing.T) {
+	a, b := open1(t, 1500), open1(t, 1500)
+	send := func() {
+		one := make([]port.Packet, 1)
+		a.Alloc(one)
+		one[0].Data, one[0].Peer = one[0].Data[:10], b.at
+		a.Tx(one)
+		a.Flush()
+	}
+	b.queue.allow = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.2/32")}
+	send()
+	var p [4]port.Packet
+	if n := b.Rx(p[:]); n != 0 || b.Stats().RxErrors != 1 || b.Stats().RxPackets != 0 {
+		t.Errorf("%d datagrams, %+v", n, b.Stats())
+	}
+	b.queue.allow = append(b.queue.allow, netip.MustParsePrefix("127.0.0.0/8"))
+	send()
+	receive(t, b)
+}
+
 // TestNotOurAddress: the error says what to do.
 func TestNotOurAddress(t *testing.T) {
 	_, err := Open(Options{Name: "x", Address: netip.MustParseAddrPort("192.0.2.77:30035")})

@@ -144,7 +144,7 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // TestCapture captures one rping on both of its hosts: what left the one came to
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {
+	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := newLab(t)
 			a, b := joinIn(t, l, w, nil)

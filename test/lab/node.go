@@ -121,7 +121,13 @@ func (n *Node) StopDaemon() error {
 
 // Start starts a program on the node, without urdma.
 func (n *Node) Start(argv ...string) (*Process, error) {
-	return n.lab.Start(n.options(), n.Net.Command(argv...)...)
+	o := n.options()
+	if n.Net != nil && n.UID != 0 {
+		argv = append([]string{"setpriv", fmt.Sprintf("--reuid=%d", n.UID), fmt.Sprintf("--regid=%d", n.UID), "--clear-groups", "--no-new-privs",
+			"--bounding-set=-all", "--inh-caps=-all", "--"}, argv...)
+		o.UID = 0 // entering the namespace takes root
+	}
+	return n.lab.Start(o, n.Net.Command(argv...)...)
 }
 
 // Exec starts a program under urdma exec.

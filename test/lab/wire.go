@@ -19,7 +19,8 @@ type Wire struct {
 	Kernel bool
 }
 
-// The wires there are. Only the first two need no root.
+// The wires there are. Only the first two need no root; over UDP root is needed
+// for the network namespaces, and urdmads and programs do without.
 var (
 	Loopback       = Wire{Name: "loopback", Device: "loopback"}
 	Memif          = Wire{Name: "memif", Device: "memif"}
@@ -129,7 +130,11 @@ func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if nodes[i], err = l.newNode(name, fmt.Sprintf("198.18.1.%d", i+1), ns, 0); err != nil {
+		uid := 0
+		if w.Device == UDP.Device {
+			uid = OrdinaryUID - i // two users, neither with a capability
+		}
+		if nodes[i], err = l.newNode(name, fmt.Sprintf("198.18.1.%d", i+1), ns, uid); err != nil {
 			return nil, nil, err
 		}
 	}

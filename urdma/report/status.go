@@ -39,6 +39,11 @@ func Status(w io.Writer, s *inspect.Snapshot) error {
 	if err := write(w, brief, s.Ports); err != nil {
 		return err
 	}
+	for _, p := range s.Ports {
+		if p.Offloads != "" {
+			fmt.Fprintf(w, "%s %s\n", p.Name, p.Offloads)
+		}
+	}
 	if s.Restricted {
 		_, err := fmt.Fprintln(w, "\nOnly objects of your own processes are shown; urdmad belongs to another user.")
 		return err

@@ -31,6 +31,7 @@ type Device struct {
 	MaxQP       int
 	Link        func() bool
 	Driver      string
+	Offloads    func() string // nil where there is nothing to say
 	Stats       func() port.Stats
 
 	pairs   int         // queue pairs that exist; the engine's thread

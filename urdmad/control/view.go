@@ -40,6 +40,9 @@ func (g *gather) ports() {
 		if d.Link != nil {
 			p.LinkUp = d.Link()
 		}
+		if d.Offloads != nil {
+			p.Offloads = d.Offloads()
+		}
 		if d.Stats != nil {
 			t := d.Stats()
 			portCounts.Into(&p, &t)

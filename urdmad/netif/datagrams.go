@@ -58,6 +58,6 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 	if size := wire.UDPHeaderLen + len(data); len(n.shown) < size {
 		n.shown = make([]byte, size)
 	}
-	hdr.Put(n.shown, len(data), n.nextIPID())
+	hdr.Put(n.shown, len(data), 0)
 	return n.shown[:wire.UDPHeaderLen+copy(n.shown[wire.UDPHeaderLen:], data)]
 }

@@ -1,6 +1,8 @@
 package enginetest
 
 import (
+	"net/netip"
+
 	"urdma/dpdk/port"
 )
 
@@ -11,6 +13,15 @@ type Pipe struct {
 	rx   *pipeRing
 	tx   *pipeRing
 	free [][]byte
+	// From is what packets that are received here seem to come from, on a pipe
+	// of datagrams.
+	From port.Peer
+	// To is where the other end's socket is seen from here: what is sent anywhere
+	// else is lost.
+	To port.Peer
+
+	injected []byte
+	injector port.Peer
 }
 
 // pipeRing carries frames one way.
@@ -26,6 +37,18 @@ var (
 	_ port.Port  = (*Pipe)(nil)
 	_ port.Queue = (*Pipe)(nil)
 )
+
+// NewDatagramPipes makes two joined ports that are sockets of hosts a and b.
+func NewDatagramPipes(mtu int, a, b netip.Addr) (x, y *Pipe) {
+	x, y = NewPipes(mtu)
+	x.info.Datagrams, y.info.Datagrams = true, true
+	x.From, x.To = port.PeerOf(netip.AddrPortFrom(b, SocketPort)), port.PeerOf(netip.AddrPortFrom(b, SocketPort))
+	y.From, y.To = port.PeerOf(netip.AddrPortFrom(a, SocketPort)), port.PeerOf(netip.AddrPortFrom(a, SocketPort))
+	return x, y
+}
+
+// SocketPort is where the sockets of datagram pipes are.
+const SocketPort = 30035
 
 // NewPipes makes two joined ports.
 func NewPipes(mtu int) (a, b *Pipe) {
@@ -64,13 +87,32 @@ func (p *Pipe) Queue(int) port.Queue { return p }
 
 // Rx lends the ring's own buffers until Free.
 func (p *Pipe) Rx(out []port.Packet) int {
-	n := 0
+	n := p.takeInjected(out)
 	for ; n < len(out) && p.rx.head != p.rx.tail; n++ {
 		i := p.rx.head % pipeDepth
-		out[n] = port.Packet{Data: p.rx.frames[i][:p.rx.lengths[i]], Flags: port.RxIPv4Good | port.RxUDPGood}
+		out[n] = port.Packet{Data: p.rx.frames[i][:p.rx.lengths[i]], Flags: port.RxIPv4Good | port.RxUDPGood, Peer: p.From}
 		p.rx.head++
 	}
 	return n
+}
+
+// Last is the packet received last.
+func (p *Pipe) Last() []byte {
+	i := (p.rx.head - 1) % pipeDepth
+	return p.rx.frames[i][:p.rx.lengths[i]]
+}
+
+// Inject has a packet arrive from another peer than all others do.
+func (p *Pipe) Inject(data []byte, from port.Peer) { p.injected, p.injector = data, from }
+
+// takeInjected is the injected packet, if there is one.
+func (p *Pipe) takeInjected(out []port.Packet) int {
+	if p.injected == nil || len(out) == 0 {
+		return 0
+	}
+	out[0] = port.Packet{Data: p.injected, Peer: p.injector}
+	p.injected = nil
+	return 1
 }
 
 // Free does nothing: a slot is used again only pipeDepth frames later.
@@ -102,8 +144,10 @@ func (p *Pipe) Tx(in []port.Packet) int {
 			return i
 		}
 		at := p.tx.tail % pipeDepth
-		p.tx.lengths[at] = copy(p.tx.frames[at], in[i].Data)
-		p.tx.tail++
+		if !p.info.Datagrams || in[i].Peer == p.To {
+			p.tx.lengths[at] = copy(p.tx.frames[at], in[i].Data)
+			p.tx.tail++
+		}
 		p.free = append(p.free, in[i].Data[:cap(in[i].Data)])
 	}
 	return len(in)

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,7 @@ type Options struct {
 	TxRing         int           // frames a port takes before it is full
 	Retainable     int           // packets a port can keep; 0: many
 	Pipe           bool          // a Pipe for measuring in place of the network
+	Datagrams      bool          // the same, of datagrams
 	BlockedPages   bool          // don't wait for fallback jobs: some never end
 }
 
@@ -44,6 +46,8 @@ type World struct {
 	Net  *linked.Network
 	Rand *rand.Rand // for workloads
 	A, B *Host
+	// PipeA and PipeB are the ports with Options.Datagrams.
+	PipeA, PipeB *Pipe
 
 	opt     Options
 	settled atomic.Int64 // fallback jobs that ended
@@ -80,6 +84,10 @@ func New(t testing.TB, o Options) *World {
 	pa, pb := port.Port(a), port.Port(b)
 	if o.Pipe {
 		pa, pb = NewPipes(o.MTU)
+	}
+	if o.Datagrams {
+		w.PipeA, w.PipeB = NewDatagramPipes(o.MTU, netip.AddrFrom4(w.A.IP), netip.AddrFrom4(w.B.IP))
+		pa, pb = w.PipeA, w.PipeB
 	}
 	w.A.addPort(pa)
 	w.B.addPort(pb)

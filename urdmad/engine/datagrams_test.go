@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"urdma/dpdk/port"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// TestDatagrams: traffic over ports that carry datagrams, which never hold a
+// frame's headers.
+func TestDatagrams(t *testing.T) {
+	for seed := uint64(1); seed <= seeds(5); seed++ {
+		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
+		a, b := w.Pair(false, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+	}
+}
+
+// rebind has A's packets come from another socket, and what goes to the old one
+// is lost: a translator of addresses has bound it anew.
+func rebind(w *enginetest.World, to func(*port.Peer)) {
+	to(&w.PipeB.From)
+	to(&w.PipeB.To)
+}
+
+// TestPeerBoundAnew: a connection goes on if its peer's packets come from
+// another port number, and dies if they come from another address.
+func TestPeerBoundAnew(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	a, b := w.Pair(false, nil)
+	load := enginetest.Load{Ops: 50, MaxSize: 40000}
+	w.NewTraffic(a, b, load).Run(10 * time.Second)
+	for number := uint16(40000); number < 40005; number++ {
+		rebind(w, func(p *port.Peer) { p.Port = number })
+		w.NewTraffic(a, b, load).Run(10 * time.Second)
+	}
+	stray := w.B.Engine.TRP.Stats.StrayAddress
+	rebind(w, func(p *port.Peer) { p.IP[15]++ })
+	b.Client.Event(abi.CMDisconnected, 30*time.Second)
+	if w.B.Engine.TRP.Stats.StrayAddress == stray {
+		t.Error("packets from another address are not counted")
+	}
+}
+
+// TestForgedSocket: packets from another port number of the peer's address move
+// nothing without the cookie, or with a PSN or an acknowledgement that can't be.
+func TestForgedSocket(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	a, b := w.Pair(false, nil)
+	load := enginetest.Load{Ops: 20, MaxSize: 10000}
+	w.NewTraffic(a, b, load).Run(10 * time.Second)
+	last := w.PipeB.Last()
+	for name, spoil := range map[string]func(*wire.TRP){
+		"cookie": func(h *wire.TRP) { h.Cookie++ },
+		"PSN":    func(h *wire.TRP) { h.PSN = h.PSN.Add(1 << 20) },
+		"ACK":    func(h *wire.TRP) { h.Ack = h.Ack.Add(1 << 20) },
+	} {
+		forged := append([]byte(nil), last...)
+		var h wire.TRP
+		if _, err := h.Parse(forged[wire.EncapLen:], true); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&h)
+		h.Put(forged[wire.EncapLen:], true)
+		stray := w.B.Engine.TRP.Stats.StrayAddress
+		w.PipeB.Inject(forged, port.Peer{IP: w.PipeB.From.IP, Port: 666})
+		w.Pass(time.Millisecond)
+		if w.B.Engine.TRP.Stats.StrayAddress == stray {
+			t.Errorf("%s: the forged packet is not counted as a stray", name)
+		}
+		w.NewTraffic(a, b, load).Run(10 * time.Second) // what went to the forger would be lost
+	}
+}
