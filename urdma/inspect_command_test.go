@@ -90,3 +90,16 @@ func TestShow(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctor(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.sock")
+	r := run(t, nil, "doctor", "--socket", none, "--", "true")
+	if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stdout, "problem  urdmad: programs find none") || !strings.Contains(r.stdout, "names neither libibverbs") ||
+		!strings.Contains(r.stderr, "are a problem") {
+		t.Errorf("without urdmad: %+v", r)
+	}
+	r = run(t, nil, "doctor", "--json", "--socket", fakeDaemon(t, 10), "--config", "../config/default.json")
+	if !strings.Contains(r.stdout, `"verdict": "ok"`) || !strings.Contains(r.stdout, "link is down") {
+		t.Errorf("with urdmad: %+v", r)
+	}
+}

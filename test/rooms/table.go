@@ -89,8 +89,9 @@ var rules = ruleBook{
 		"urdma/report":  {"inspect"},
 		"urdma/top":     {"inspect", "urdma/report"},
 		"urdma/capture": {"inspect", "verbs/abi"},
+		"urdma/doctor":  {"config", "inspect"},
 		"wireshark":     {},
-		"urdma":         {"config", "inspect", "urdma/capture", "urdma/manual", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":         {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/manual", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench/floor/floord": {"urdmad/clock", "urdmad/worker"},

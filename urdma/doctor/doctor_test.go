@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"urdma/config"
+	"urdma/inspect"
+)
+
+// healthy is a machine on which nothing is wrong.
+func healthy(t *testing.T, vdev string) *Facts {
+	t.Helper()
+	file := t.TempDir() + "/urdma.json"
+	if err := os.WriteFile(file, []byte(`{"ports":[{"vdev":"`+vdev+`","ipv4_address":"198.18.0.1/24"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.LoadStrict(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := netip.MustParsePrefix("198.18.0.1/24")
+	return &Facts{Version: "1", Socket: "/run/urdma/urdmad.sock", Places: []string{"/run/urdma/urdmad.sock"}, Config: c,
+		Daemon: &inspect.Snapshot{Daemon: inspect.Daemon{Version: "1", PID: 7},
+			Ports: []inspect.Port{{Name: "urdma0", Driver: "loopback", Address: "198.18.0.1/24", LinkUp: true}}},
+		Capability: math.MaxUint64, Interfaces: []Interface{{Name: "lo", Up: true, MTU: 65536, Addresses: []netip.Prefix{own}},
+			{Name: "eth1", Up: true, MTU: 1500}}, Kernel: [2]int{6, 12}, MaxMapCount: 65530, MemLock: math.MaxUint64, OpenFiles: 4096,
+		HugePages: 64, Library: "/usr/lib/liburdma.so"}
+}
+
+// TestExamine: each thing that may be wrong is found, with what helps, and
+// nothing on a machine where all is well.
+func TestExamine(t *testing.T) {
+	const packet = "net_af_packet0,iface=eth1"
+	for _, c := range []struct {
+		name, vdev string
+		change     func(f *Facts)
+		verdict    Verdict
+		text       string // of the finding
+		remedy     string
+	}{
+		{"all is well", packet, func(*Facts) {}, OK, "", ""},
+		{"no urdmad", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon = nil, errors.New("no urdmad is running") }, Problem, "looked at /run/urdma/urdmad.sock", "start it"},
+		{"another version", "loopback", func(f *Facts) { f.Version = "2" }, Note, "urdmad is 1 and urdma 2", "restart"},
+		{"restricted", "loopback", func(f *Facts) { f.Daemon.Restricted = true }, Note, "your own objects", "root"},
+		{"wrong file", "loopback", func(f *Facts) { f.Config, f.ConfigError = nil, errors.New("urdma.json:1: wrong") }, Problem, "urdma.json:1: wrong", "config check"},
+		{"no capability", packet, func(f *Facts) { f.Capability = 1 << capNetRaw }, Problem, "needs CAP_NET_ADMIN, which urdmad's process lacks", "setcap"},
+		{"xdp without capability", "net_af_xdp0,iface=eth1", func(f *Facts) { f.Capability = 1<<capNetRaw | 1<<capNetAdmin }, Problem, "CAP_SYS_ADMIN and CAP_IPC_LOCK", "setcap"},
+		{"no interface", packet, func(f *Facts) { f.Interfaces = f.Interfaces[:1] }, Problem, "there is no interface eth1", "ip link"},
+		{"interface down", packet, func(f *Facts) { f.Interfaces[1].Up = false }, Problem, "interface eth1 is down", "ip link set eth1 up"},
+		{"small MTU", packet, func(f *Facts) { f.Config.Ports[0].MTU, f.Interfaces[1].MTU = 1500, 1400 }, Problem, "interface eth1 has 1400", "mtu 1500"},
+		{"kernel has the address too", packet, func(f *Facts) { f.Interfaces[1].Addresses = f.Interfaces[0].Addresses }, Note, "answers ARP", "its own"},
+		{"link down", "loopback", func(f *Facts) { f.Daemon.Ports[0].LinkUp = false }, Problem, "its link is down", "other side"},
+		{"address on no interface", "loopback", func(f *Facts) { f.Interfaces[0].Addresses = nil }, Note, "libfabric", "ip addr add 198.18.0.1/24"},
+		{"drops", "loopback", func(f *Facts) { f.Daemon.Ports[0].RxDropped = 5 }, Note, "5 packets were dropped", "rx_desc_count"},
+		{"old kernel", "loopback", func(f *Facts) { f.Kernel = [2]int{6, 1} }, Note, "Linux 6.1", "6.12"},
+		{"no userfaultfd", "loopback", func(f *Facts) { f.UserFaultFD = errors.New("operation not permitted") }, Note, "fallback path", "vm.unprivileged_userfaultfd=1"},
+		{"few mappings", "loopback", func(f *Facts) { f.MaxMapCount = 1000 }, Note, "1000 mappings", "sysctl"},
+		{"few descriptors", "loopback", func(f *Facts) { f.OpenFiles = 8 }, Note, "8 descriptors", "ulimit"},
+		{"memlock", "net_af_xdp0,iface=eth1", func(f *Facts) { f.MemLock = 65536 }, Note, "af_xdp locks memory", "LimitMEMLOCK"},
+		{"no library", "loopback", func(f *Facts) { f.LibraryError = errors.New("liburdma.so not found") }, Problem, "not found", "--lib"},
+		{"static program", "loopback", func(f *Facts) { f.Program = &Program{Refusal: errors.New("it is statically linked")} }, Problem, "statically linked", "dynamically"},
+		{"dlopen", "loopback", func(f *Facts) { f.Program = &Program{Path: "/x", Opens: true} }, Problem, "dlopen", "LD_LIBRARY_PATH"},
+		{"other program", "loopback", func(f *Facts) { f.Program = &Program{Path: "/x"} }, Note, "names neither", "ldd"},
+		{"sanitizer", "loopback", func(f *Facts) { f.Program = &Program{Path: "/x", Links: true, Sanitize: true} }, Note, "AddressSanitizer", "LD_PRELOAD"},
+	} {
+		f := healthy(t, c.vdev)
+		c.change(f)
+		found := false
+		for _, x := range Examine(f) {
+			if (x.Remedy == "") != (x.Verdict == OK) {
+				t.Errorf("%s: %+v: a remedy belongs to what is not ok", c.name, x)
+			}
+			if x.Verdict == OK {
+				continue
+			}
+			if c.text == "" || x.Verdict != c.verdict || !strings.Contains(x.Text, c.text) || !strings.Contains(x.Remedy, c.remedy) {
+				t.Errorf("%s: found %+v", c.name, x)
+			}
+			found = true
+		}
+		if found == (c.text == "") {
+			t.Errorf("%s: found: %v", c.name, found)
+		}
+	}
+}
+
+func TestHugepages(t *testing.T) {
+	f := healthy(t, "loopback")
+	f.Config.Ports[0].Vdev, f.Config.Ports[0].PCIAddress, f.HugePages = "", "0000:3b:00.0", 0
+	if text, _ := json.Marshal(Examine(f)); !strings.Contains(string(text), "hugepages") {
+		t.Errorf("no word of hugepages: %s", text)
+	}
+}
+
+// TestGather: this machine can be looked at.
+func TestGather(t *testing.T) {
+	f := &Facts{}
+	Gather(f)
+	if f.Kernel[0] == 0 || len(f.Interfaces) == 0 || f.MaxMapCount == 0 || f.OpenFiles == 0 {
+		t.Errorf("%+v", f)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Program{Path: self} // it has the names in it
+	p.LookAt([]string{"libc.so.6"})
+	if p.Links || !p.Opens {
+		t.Errorf("%+v", p)
+	}
+}

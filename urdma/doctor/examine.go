@@ -1,0 +1,277 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"urdma/config"
+	"urdma/inspect"
+)
+
+// Examine judges a machine, the most important first.
+func Examine(f *Facts) []Finding {
+	var out []Finding
+	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, links, kernelPart, limits, library, program} {
+		out = append(out, look(f)...)
+	}
+	return out
+}
+
+func daemon(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return []Finding{problem("urdmad", "start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
+			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
+	}
+	d := &f.Daemon.Daemon
+	out := []Finding{ok("urdmad", "process %d of user %d answers at %s", d.PID, d.UID, f.Socket)}
+	if d.Version != f.Version {
+		out = append(out, note("versions", "install urdmad, urdma and liburdma.so together and restart urdmad",
+			"urdmad is %s and urdma %s", d.Version, f.Version))
+	}
+	if f.Daemon.Restricted {
+		out = append(out, note("rights", "run it as root, or as urdmad's user, to see all",
+			"urdmad belongs to user %d, so only your own objects are seen here", d.UID))
+	}
+	return out
+}
+
+func configuration(f *Facts) []Finding {
+	if f.ConfigError != nil {
+		return []Finding{problem("configuration", "urdma config check says the same; urdma.json(5) explains every setting", "%v", f.ConfigError)}
+	}
+	if f.Config == nil {
+		return nil
+	}
+	out := []Finding{ok("configuration", "%s; ports: %d", f.Config.Source, len(f.Config.Ports))}
+	for _, w := range f.Config.Warnings() {
+		out = append(out, note("configuration", "change the setting", "%s", w))
+	}
+	return out
+}
+
+// Capabilities by their numbers (linux/capability.h).
+const (
+	capNetAdmin = 12
+	capNetRaw   = 13
+	capIPCLock  = 14
+	capSysAdmin = 21
+)
+
+var capNames = map[int]string{capNetAdmin: "CAP_NET_ADMIN", capNetRaw: "CAP_NET_RAW", capIPCLock: "CAP_IPC_LOCK", capSysAdmin: "CAP_SYS_ADMIN"}
+
+// needed is what each driver needs, as README's table has it.
+var needed = map[string][]int{
+	"net_tap":       {capNetAdmin},
+	"net_af_packet": {capNetRaw, capNetAdmin},
+	"net_af_xdp":    {capNetRaw, capNetAdmin, capSysAdmin, capIPCLock},
+}
+
+// ports holds each port of the configuration against the machine.
+func ports(f *Facts) (out []Finding) {
+	if f.Config == nil {
+		return nil
+	}
+	for i := range f.Config.Ports {
+		p := &f.Config.Ports[i]
+		about := "port " + p.Name
+		out = append(out, privileges(f, about, p)...)
+		if name := interfaceOf(p.Vdev); name != "" {
+			out = append(out, lower(f, about, name, p)...)
+		}
+		if p.PCIAddress != "" && f.HugePages == 0 {
+			out = append(out, note(about, "sysctl vm.nr_hugepages=64, or eal_args {\"no-huge\": true} if the driver can do without",
+				"a NIC through DPDK wants hugepages, and none is free"))
+		}
+	}
+	return out
+}
+
+func privileges(f *Facts, about string, p *config.Port) []Finding {
+	driver := strings.TrimRight(strings.SplitN(p.Vdev, ",", 2)[0], "0123456789")
+	var missing []string
+	for _, c := range needed[driver] {
+		if f.Capability&(1<<c) == 0 {
+			missing = append(missing, capNames[c])
+		}
+	}
+	who := "a urdmad started from here"
+	if f.Daemon != nil {
+		who = "urdmad's process"
+	}
+	switch {
+	case len(missing) > 0:
+		return []Finding{problem(about, "the system's service has capabilities (AmbientCapabilities= in urdmad.service); or setcap(8); or a user namespace, docs/user-namespace.md",
+			"%s needs %s, which %s lacks", driver, strings.Join(missing, " and "), who)}
+	case len(needed[driver]) > 0:
+		return []Finding{ok(about, "%s has the capabilities that %s needs", who, driver)}
+	}
+	return nil
+}
+
+// interfaceOf is the kernel's interface that a vdev works on; "" for none. A
+// tap's comes with the port.
+func interfaceOf(vdev string) string {
+	if !strings.HasPrefix(vdev, "net_af_") {
+		return ""
+	}
+	for _, arg := range strings.Split(vdev, ",") {
+		if name, ok := strings.CutPrefix(arg, "iface="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// lower looks at the interface below a port.
+func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
+	for _, i := range f.Interfaces {
+		if i.Name != name {
+			continue
+		}
+		if !i.Up {
+			out = append(out, problem(about, "ip link set "+name+" up, and see to its cable or peer", "interface %s is down", name))
+		}
+		if p.MTU > i.MTU && !p.RaiseMTU {
+			out = append(out, problem(about, fmt.Sprintf("ip link set %s mtu %d, or a smaller mtu in urdma.json", name, p.MTU),
+				"its MTU is %d, interface %s has %d", p.MTU, name, i.MTU))
+		}
+		for _, a := range i.Addresses {
+			if a.Addr() == p.Address.Addr() {
+				out = append(out, note(about, "give the port an address of its own in the same network",
+					"the kernel has %s on %s too, and answers ARP and pings for it", a.Addr(), name))
+			}
+		}
+		if len(out) == 0 {
+			out = []Finding{ok(about, "interface %s is up, MTU %d", name, i.MTU)}
+		}
+		return out
+	}
+	return []Finding{problem(about, "ip link shows the interfaces of this network namespace", "there is no interface %s", name)}
+}
+
+// links are the ports of the urdmad that runs.
+func links(f *Facts) (out []Finding) {
+	if f.Daemon == nil {
+		return nil
+	}
+	for i := range f.Daemon.Ports {
+		p := &f.Daemon.Ports[i]
+		about := "port " + p.Name
+		if !p.LinkUp {
+			out = append(out, problem(about, "memif: start the other side; a network: see to the interface's link", "its link is down (%s)", p.Driver))
+			continue
+		}
+		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))
+		if !held(f, p) {
+			out = append(out, note(about, "ip addr add "+p.Address+" dev lo, if such a program is to find the port",
+				"the kernel holds %s on no interface; libfabric and others that go by interfaces don't find it", p.Address))
+		}
+		if p.RxDropped+p.TxDropped+p.NoBuffer > 0 {
+			out = append(out, note(about, "urdma top shows when; larger rx_desc_count and tx_desc_count hold longer bursts",
+				"%d packets were dropped here since urdmad started", p.RxDropped+p.TxDropped+p.NoBuffer))
+		}
+	}
+	return out
+}
+
+// held tells whether the kernel has a port's address.
+func held(f *Facts, p *inspect.Port) bool {
+	for _, i := range f.Interfaces {
+		for _, a := range i.Addresses {
+			if a.String() == p.Address || strings.HasPrefix(p.Address, a.Addr().String()+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func kernelPart(f *Facts) (out []Finding) {
+	release := fmt.Sprintf("Linux %d.%d", f.Kernel[0], f.Kernel[1])
+	if before(f.Kernel, 6, 12) {
+		out = append(out, note("kernel", "nothing has to be done; Linux 6.12 lets the poll loop ask for a shorter slice",
+			"%s: with programs that spin on all cores, wake-ups take longer than on newer ones", release))
+	} else {
+		out = append(out, ok("kernel", "%s", release))
+	}
+	if f.UserFaultFD != nil {
+		return append(out, note("memory", "sysctl vm.unprivileged_userfaultfd=1, or allow userfaultfd in the seccomp profile",
+			"no userfaultfd (%v): memory that a program with threads registers takes the fallback path, slower but right; urdma show mr tells the path of each region",
+			f.UserFaultFD))
+	}
+	return append(out, ok("memory", "userfaultfd can be had: registered memory is shared with urdmad; urdma show mr tells the path of each region"))
+}
+
+func before(v [2]int, major, minor int) bool {
+	return v[0] != 0 && (v[0] < major || v[0] == major && v[1] < minor)
+}
+
+// What Linux and its distributions give at least.
+const (
+	usualMapCount  = 65530
+	usualOpenFiles = 1024
+)
+
+func limits(f *Facts) (out []Finding) {
+	if f.MaxMapCount > 0 && f.MaxMapCount < usualMapCount {
+		out = append(out, note("vm.max_map_count", fmt.Sprintf("sysctl vm.max_map_count=%d", usualMapCount),
+			"%d mappings of a process are few: registrations fail earlier", f.MaxMapCount))
+	}
+	if f.OpenFiles < usualOpenFiles {
+		out = append(out, note("open files", "ulimit -n 4096",
+			"%d descriptors for a program: each device, completion channel and event channel takes some", f.OpenFiles))
+	}
+	if f.MemLock != math.MaxUint64 && uses(f.Config, "net_af_xdp") {
+		out = append(out, note("memlock", "LimitMEMLOCK=infinity in the unit, or CAP_IPC_LOCK", "af_xdp locks memory, and the limit is %d bytes", f.MemLock))
+	}
+	if len(out) == 0 {
+		out = []Finding{ok("limits", "descriptors and mappings suffice; registered memory counts against no memlock limit")}
+	}
+	return out
+}
+
+func uses(c *config.Config, driver string) bool {
+	if c == nil {
+		return false
+	}
+	for i := range c.Ports {
+		if strings.HasPrefix(c.Ports[i].Vdev, driver) {
+			return true
+		}
+	}
+	return false
+}
+
+func library(f *Facts) []Finding {
+	if f.LibraryError != nil {
+		return []Finding{problem("liburdma.so", "make library, make install, or --lib of urdma exec", "%v", f.LibraryError)}
+	}
+	return []Finding{ok("liburdma.so", "%s", f.Library)}
+}
+
+func program(f *Facts) []Finding {
+	p := f.Program
+	switch {
+	case p == nil:
+		return nil
+	case p.Refusal != nil:
+		return []Finding{problem("program", "use a dynamically linked build that gains no privilege when started; Go programs use package verbs", "%v", p.Refusal)}
+	}
+	var out []Finding
+	switch {
+	case p.Links:
+		out = append(out, ok("program", "%s links with libibverbs or librdmacm, so urdma exec reaches it", p.Path))
+	case p.Opens:
+		out = append(out, problem("program", "a directory in which libibverbs.so.1 and librdmacm.so.1 link to liburdma.so, first in LD_LIBRARY_PATH",
+			"%s loads libibverbs or librdmacm while it runs (dlopen): a preloaded library does not stand in there, and it finds no devices", p.Path))
+	default:
+		out = append(out, note("program", "nothing, if one of its own libraries or plug-ins does; ldd(1) tells",
+			"%s itself names neither libibverbs nor librdmacm", p.Path))
+	}
+	if p.Sanitize {
+		out = append(out, note("program", "LD_PRELOAD with AddressSanitizer's library first: $(gcc -print-file-name=libasan.so)",
+			"it is built with AddressSanitizer, which wants to be the first library"))
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+
+	"urdma/config"
+	"urdma/inspect"
+	"urdma/urdma/doctor"
+
+	"github.com/spf13/cobra"
+)
+
+// doctorOptions are the flags of urdma doctor.
+type doctorOptions struct {
+	lookOptions
+	config, lib string
+}
+
+func newDoctor() *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor [-- PROGRAM]",
+		Short: "tell why something might not work here, and what helps",
+		Long: "Look at everything that RDMA through urdmad depends on: the urdmad that runs and its version, its ports and their links, " +
+			"the capabilities, interfaces and MTUs that a configuration's ports need, the kernel, userfaultfd, limits, and, with PROGRAM, " +
+			"whether it can be preloaded. A problem keeps something from working; a note says what to know. " +
+			"The configuration is --config's, or that of the urdmad that runs. Exits with status 1 where there is a problem.",
+		Example: "  urdma doctor\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
+		Args:    usage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			facts, err := o.facts(args)
+			if err != nil {
+				return err
+			}
+			list := doctor.Examine(facts)
+			if o.json {
+				err = printJSON(cmd.OutOrStdout(), list)
+			} else {
+				err = doctor.Print(cmd.OutOrStdout(), list)
+			}
+			if n := doctor.Problems(list); err == nil && n > 0 {
+				return fmt.Errorf("%d of %d things looked at are a problem", n, len(list))
+			}
+			return err
+		},
+	}
+	o.addSocket(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.config, "config", "c", "", "configuration `FILE` to hold against this machine (default: that of the urdmad that runs)")
+	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so (default: as urdma exec finds it)")
+	f.BoolVar(&o.json, "json", false, "print the findings as a JSON array")
+	return cmd
+}
+
+func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
+	f := &doctor.Facts{Version: version, Places: config.SocketPlaces(), Socket: config.FindSocket()}
+	if o.socket != "" {
+		f.Socket, f.Places = o.socket, []string{o.socket}
+	}
+	f.Daemon, f.NoDaemon = (&lookOptions{socket: f.Socket}).fetch()
+	if errors.Is(f.NoDaemon, inspect.ErrNotRunning) {
+		f.NoDaemon = inspect.ErrNotRunning
+	}
+	o.readConfig(f)
+	f.Library, f.LibraryError = findLibrary(o.lib)
+	if len(args) == 1 {
+		path, err := findProgram(args[0])
+		if err != nil {
+			return nil, err
+		}
+		f.Program = aboutProgram(path, f.Library)
+	}
+	doctor.Gather(f)
+	return f, nil
+}
+
+// readConfig takes --config, or what the urdmad that runs was started with, or
+// the default that is built in.
+func (o *doctorOptions) readConfig(f *doctor.Facts) {
+	file := o.config
+	if file == "" && f.Daemon != nil && f.Daemon.Daemon.Config != config.Default().Source {
+		file = f.Daemon.Daemon.Config
+	}
+	if file == "" {
+		f.Config = config.Default()
+		return
+	}
+	f.Config, f.ConfigError = config.LoadStrict(file)
+}
+
+func aboutProgram(path, lib string) *doctor.Program {
+	p := &doctor.Program{Path: path}
+	if lib != "" {
+		p.Refusal = checkPreloadable(path, lib)
+	}
+	binary, err := followScripts(path)
+	if err != nil {
+		binary = path
+	}
+	var libraries []string
+	if e, err := elf.Open(binary); err == nil {
+		libraries, _ = e.ImportedLibraries() // none in a static program
+		e.Close()
+	}
+	p.Path = binary
+	p.LookAt(libraries)
+	return p
+}
