@@ -95,7 +95,7 @@ func (c *Conn) finish() {
 	c.state = connFin
 	c.end.tries = 0
 	c.stream.Drop()
-	c.leaveQP()
+	c.s.leaveQP(c)
 	if !c.end.reported {
 		c.end.reported = true
 		c.s.handler.Closed(&c.Connection, c.end.reason)
@@ -110,12 +110,12 @@ func (c *Conn) finish() {
 
 // leaveQP flushes the queue pair, or leaves it as it is if it outlives the
 // connection.
-func (c *Conn) leaveQP() {
+func (s *Stack) leaveQP(c *Conn) {
 	switch q := c.QP; {
 	case q == nil:
 	case !c.ByNumber || c.end.reason != qp.CloseRemote && c.end.reason != qp.CloseDead:
 		q.Flush()
-	case c.s.table.PeerLeft(q):
+	case s.table.PeerLeft(q):
 		c.port.remember(c)
 		c.QP = nil
 	}
