@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"urdma/verbs"
+	"urdma/verbs/abi"
 )
 
 // TestMessages: 1000 messages of random lengths each way at once, verified,
@@ -172,7 +173,7 @@ func TestPostRefusals(t *testing.T) {
 		wr   verbs.SendWR
 		want error
 	}{
-		{verbs.SendWR{Op: 5}, verbs.ErrUnsupported},
+		{verbs.SendWR{Op: abi.WRBindMW}, verbs.ErrUnsupported},
 		{verbs.SendWR{Op: verbs.OpSend, Flags: 1 << 20}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, SGE: three}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, Inline: make([]byte, p.dialed.MaxInline()+1)}, verbs.ErrWorkRequest},
