@@ -221,6 +221,3 @@ func (w *Awaiting) Detach() {
 
 // Serving is qp.Carrier's.
 func (w *Awaiting) Serving() int { return 0 }
-
-// Common is qp.Carrier's.
-func (w *Awaiting) Common() *qp.Connection { return &w.Connection }

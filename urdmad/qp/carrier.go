@@ -48,6 +48,9 @@ type Connection struct {
 	QP *QP // the queue pair served; nil before the connection starts and after it left it
 }
 
+// Common is Carrier's, for who embeds a Connection.
+func (c *Connection) Common() *Connection { return c }
+
 // Messages are kinds of messages that not every peer takes.
 type Messages uint8
 

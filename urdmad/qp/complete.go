@@ -136,7 +136,7 @@ func (q *QP) Flush() {
 	q.state = abi.QPSErr
 	s := &q.SQ
 	s.fail()
-	s.reads = 0
+	s.reads, s.more = 0, false // flushPosted sees to what is left
 	for s.head != s.tail {
 		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
 	}

@@ -59,9 +59,6 @@ func (c *Conn) Start(q *qp.QP) {
 // Other is the other end; nil once the connection has ended.
 func (c *Conn) Other() *Conn { return c.other }
 
-// Common is qp.Carrier's.
-func (c *Conn) Common() *qp.Connection { return &c.Connection }
-
 // Serving is qp.Carrier's: Reads are answered as they are asked.
 func (c *Conn) Serving() int { return 0 }
 

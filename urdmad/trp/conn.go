@@ -171,9 +171,6 @@ func (c *Conn) AcknowledgeNow() {
 	}
 }
 
-// Common is qp.Carrier's.
-func (c *Conn) Common() *qp.Connection { return &c.Connection }
-
 // Serving is qp.Carrier's.
 func (c *Conn) Serving() int { return c.stream.Serving() }
 
