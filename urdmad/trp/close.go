@@ -25,6 +25,7 @@ type ending struct {
 	finPending bool // a fin arrived before the data in front of it
 	finPSN     wire.PSN
 	finUntil   clock.Time // then it counts all the same: its sender repeats nothing
+	answerFrom clock.Time // no earlier is a late fin answered
 }
 
 // Disconnect ends the connection in good order: work already posted goes out
@@ -182,10 +183,20 @@ func (c *Conn) late(t *wire.TRP) {
 	case t.Op == wire.OpFin && c.state == connFin:
 		c.close()
 	case t.Op == wire.OpFin && c.end.reason == qp.CloseRemote:
-		c.sendFin() // ours was lost
+		c.answerFin()
 	case t.Op == wire.OpFin:
 	case c.state == connClosed && c.end.tries < finTries:
 		c.end.tries++
+		c.sendFin()
+	}
+}
+
+// answerFin repeats our fin, which the peer's says was lost: no oftener than a
+// peer repeats its own, for if someone forged a fin to each end both would
+// answer the other's answers as fast as they can.
+func (c *Conn) answerFin() {
+	if c.now() >= c.end.answerFrom {
+		c.end.answerFrom = c.now() + finEvery/2
 		c.sendFin()
 	}
 }
