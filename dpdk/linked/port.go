@@ -134,6 +134,15 @@ func (p *Port) SetLink(up bool) {
 	}
 }
 
+// Inject puts a frame on the wire that leaves this port as somebody else on the
+// network would: no buffer or ring of the port is used. Delay, reordering and
+// corruption of the path apply, Drop and Loss don't.
+func (p *Port) Inject(frame []byte) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.out.deliver(frame, p.net.now)
+}
+
 // Outstanding is how many buffers the caller owns now: 0 when a test that
 // keeps nothing is done.
 func (p *Port) Outstanding() int {

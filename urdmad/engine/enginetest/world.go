@@ -48,6 +48,8 @@ type World struct {
 	A, B *Host
 	// PipeA and PipeB are the ports with Options.Datagrams.
 	PipeA, PipeB *Pipe
+	// Intrude, if set, is called before each turn: somebody else is at work.
+	Intrude func()
 
 	opt     Options
 	settled atomic.Int64 // fallback jobs that ended
@@ -111,6 +113,9 @@ func (w *World) Step() bool { return w.step(clock.Never) }
 
 // step moves the clock no further than to end.
 func (w *World) step(end clock.Time) bool {
+	if w.Intrude != nil {
+		w.Intrude()
+	}
 	now := w.Now()
 	busy, next := false, clock.Never
 	for _, h := range [2]*Host{w.A, w.B} {
