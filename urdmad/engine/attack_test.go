@@ -46,7 +46,7 @@ func calm(t *testing.T, w *enginetest.World, seed uint64) {
 		t.Errorf("%d packets are still held", n)
 	}
 	a, b := w.Pair(false, nil)
-	w.NewTraffic(a, b, enginetest.Load{Ops: 5, MaxSize: 3000, NoImm: seed%4 == 1}).Run(10 * time.Second)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 5, MaxSize: 3000, Plain: seed%4 == 1}).Run(10 * time.Second)
 }
 
 // TestOffPathAttack: connections are made and carry every byte while others
@@ -58,7 +58,7 @@ func TestOffPathAttack(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := attack(t, seed)
 			attacker := w.NewAttacker(300, enginetest.OffPath)
-			load := enginetest.Load{Ops: 30, MaxSize: 20000, NoImm: seed%4 == 1}
+			load := enginetest.Load{Ops: 30, MaxSize: 20000, Plain: seed%4 == 1}
 			a, b := w.Pair(false, nil)
 			if seed%2 == 0 {
 				w.SetPath(linked.Path{Loss: 0.01, Reorder: 0.05, Delay: 20 * time.Microsecond})
@@ -101,7 +101,7 @@ func attackOnPath(t *testing.T, seed uint64) (sent int) {
 	attacker.Aim()
 	x, y := w.Pair(false, nil)
 	attacker.Begin(300, enginetest.OnPath)
-	bystander := w.NewTraffic(x, y, enginetest.Load{Ops: 30, MaxSize: 20000, NoImm: seed%4 == 1})
+	bystander := w.NewTraffic(x, y, enginetest.Load{Ops: 30, MaxSize: 20000, Plain: seed%4 == 1})
 	for range 400 {
 		v.post(1)
 		bystander.Step()
