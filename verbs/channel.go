@@ -81,7 +81,7 @@ func (ch *CompChannel) Wait(ctx context.Context) (*CQ, error) {
 			return nil, ctx.Err()
 		case <-ch.done:
 			return nil, ErrClosed
-		case <-ch.ctx.client.gone:
+		case <-ch.ctx.client.Gone():
 			if q := ch.signalled(); q != nil {
 				return q, nil
 			}
@@ -125,7 +125,7 @@ func (ch *CompChannel) leave(q *CQ) {
 // (ibv_destroy_comp_channel(3)).
 func (ch *CompChannel) Close() error {
 	c := ch.ctx.client
-	if err := c.callHandle(abi.DestroyChannel, ch.handle); err != nil && !c.dead.Load() {
+	if err := c.callHandle(abi.DestroyChannel, ch.handle); err != nil && !c.dead() {
 		return err
 	}
 	c.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,14 +13,12 @@ import (
 
 	"urdma/verbs/abi"
 	"urdma/verbs/arena"
+	"urdma/verbs/session"
 )
 
 // Client is a connection to urdmad. Everything made through it ends with it.
 type Client struct {
-	control *net.UnixConn
-	calling contextMutex // one request and its answer at a time
-	seq     uint32       // under calling
-	answers chan answer
+	session *session.Session
 
 	kicks   []int  // the kick socket of each worker
 	bells   []byte // the doorbell page
@@ -29,10 +26,6 @@ type Client struct {
 	devices []*Device
 	memory  arena.Arena
 
-	dead    atomic.Bool   // before gone is closed
-	gone    chan struct{} // closed when urdmad is lost or the client closed
-	closed  atomic.Bool   // by Close
-	ending  sync.Once
 	readers sync.WaitGroup
 
 	pairs atomic.Uint64 // queue pairs made, to tell them apart
@@ -45,7 +38,7 @@ type Client struct {
 	qps      map[uint32]*QP
 	cm       *eventChannel // written under sharing as well
 
-	sharing contextMutex     // makes one of each: cm, and the contexts of shared
+	sharing session.Mutex    // makes one of each: cm, and the contexts of shared
 	shared  map[int]*Context // by device, for connections that bring no domain
 }
 
@@ -59,17 +52,14 @@ func Open(socket string) (*Client, error) { return OpenContext(context.Backgroun
 func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	places := []string{socket}
 	if socket == "" {
-		places = socketPlaces()
+		places = session.Places()
 	}
-	conn, err := dialControl(ctx, places)
-	if err != nil {
+	c := &Client{sharing: session.NewMutex(), contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
+		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
+	var err error
+	if c.session, err = session.Dial(ctx, places, c.lost); err != nil {
 		return nil, err
 	}
-	c := &Client{control: conn, answers: make(chan answer, 1), gone: make(chan struct{}),
-		calling: newContextMutex(), sharing: newContextMutex(),
-		contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
-		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
-	c.readers.Go(c.readAnswers)
 	if err := c.greet(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -84,18 +74,18 @@ func (c *Client) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll([]int{memory}) // or -1, which is harmless
+	defer session.CloseAll([]int{memory}) // or -1, which is harmless
 	var resp abi.HelloResponse
-	fds, err := callContext(ctx, c, abi.Hello, &req, &resp, memory, anyFDs)
+	fds, err := callContext(ctx, c, abi.Hello, &req, &resp, memory, session.AnyFDs)
 	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
-		closeAll(fds)
+		session.CloseAll(fds)
 		return fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
 	}
 	if err != nil {
 		return err
 	}
 	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
-		closeAll(fds)
+		session.CloseAll(fds)
 		return fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
 	}
 	defer unix.Close(fds[0])
@@ -134,34 +124,37 @@ func unmap(mem []byte) {
 }
 
 // Gone is closed when the connection to urdmad has ended.
-func (c *Client) Gone() <-chan struct{} { return c.gone }
+func (c *Client) Gone() <-chan struct{} { return c.session.Gone() }
 
-// endError is what everything answers once the connection has ended.
-func (c *Client) endError() error {
-	if c.closed.Load() {
-		return ErrClosed
+func (c *Client) dead() bool { return c.session.Dead() }
+
+// endError says how the client ended.
+func (c *Client) endError() error { return c.session.EndError() }
+
+// lost wakes everybody who waits for urdmad.
+func (c *Client) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.cqs {
+		q.wake()
 	}
-	return ErrGone
+	if c.cm != nil {
+		c.cm.endAll()
+	}
+	for m := range c.regions {
+		m.unpin() // a client that is dropped with them pinned would be a panic
+	}
 }
 
-// lose ends the connection and wakes whoever waits for anything.
-func (c *Client) lose() {
-	c.ending.Do(func() {
-		c.dead.Store(true)
-		close(c.gone)
-		c.control.Close()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, q := range c.cqs {
-			q.wake()
-		}
-		if c.cm != nil {
-			c.cm.endAll()
-		}
-		for m := range c.regions {
-			m.unpin() // a client that is dropped with them pinned would be a panic
-		}
-	})
+func (c *Client) callHandle(t abi.Type, handle uint32) error { return c.session.CallHandle(t, handle) }
+
+// call is session.Call without an end of patience.
+func call[Resp, Req any](c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+	return callContext(context.Background(), c, t, req, out, sendFD, wantFDs)
+}
+
+func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+	return session.Call(ctx, c.session, t, req, out, sendFD, wantFDs)
 }
 
 // kick wakes a sleeping worker. A full socket means that kicks enough are on
@@ -176,10 +169,9 @@ var kickByte = []byte{1}
 // pairs, whose peers are told, listeners, and the memory of AllocMemory, which
 // must not be touched afterwards. Whoever waits gets ErrClosed.
 func (c *Client) Close() error {
-	if c.closed.Swap(true) {
-		return ErrClosed
+	if err := c.session.Close(); err != nil {
+		return err
 	}
-	c.lose()
 	for _, q := range snapshot(c, c.qps) {
 		q.release()
 	}
@@ -187,9 +179,10 @@ func (c *Client) Close() error {
 		q.release()
 	}
 	c.releaseRest()
+	c.session.Wait()
 	c.readers.Wait()
 	unmap(c.bells)
-	closeAll(c.kicks)
+	session.CloseAll(c.kicks)
 	c.memory.Close()
 	return nil
 }

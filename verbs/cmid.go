@@ -47,10 +47,10 @@ func newConnID(ch *eventChannel, handle uint32) *connID {
 
 // eventChannel returns the event channel, made at the first use.
 func (c *Client) eventChannel(ctx context.Context) (*eventChannel, error) {
-	if err := c.sharing.lock(ctx); err != nil { // not mu, which the end of urdmad takes while a call waits for it
+	if err := c.sharing.Lock(ctx); err != nil { // not mu, which the end of urdmad takes while a call waits for it
 		return nil, err
 	}
-	defer c.sharing.unlock()
+	defer c.sharing.Unlock()
 	if c.cm != nil {
 		return c.cm, nil
 	}
@@ -68,7 +68,7 @@ func (c *Client) eventChannel(ctx context.Context) (*eventChannel, error) {
 	c.mu.Lock()
 	c.cm = ch
 	c.mu.Unlock()
-	if c.dead.Load() {
+	if c.dead() {
 		ch.endAll() // lose may have passed before the channel was there
 	}
 	c.readers.Go(func() { readEvents(f, ch.deliver) })

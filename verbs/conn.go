@@ -165,10 +165,10 @@ func (c *Client) ownDomain(ctx context.Context, device int) (*PD, error) {
 // sharedContext is the device opened once for all connections that bring no
 // protection domain.
 func (c *Client) sharedContext(ctx context.Context, device int) (*Context, error) {
-	if err := c.sharing.lock(ctx); err != nil {
+	if err := c.sharing.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer c.sharing.unlock()
+	defer c.sharing.Unlock()
 	if x := c.shared[device]; x != nil {
 		return x, nil
 	}
@@ -181,10 +181,10 @@ func (c *Client) sharedContext(ctx context.Context, device int) (*Context, error
 
 // waitableCQ makes a queue on the context's own channel.
 func (x *Context) waitableCQ(ctx context.Context, entries int, spin time.Duration) (*CQ, error) {
-	if err := x.own.lock(ctx); err != nil {
+	if err := x.own.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer x.own.unlock()
+	defer x.own.Unlock()
 	if x.channel == nil {
 		ch, err := x.createCompChannel(ctx)
 		if err != nil {
@@ -287,7 +287,7 @@ func (conn *Conn) releaseObjects() error {
 		}
 		all = append(all, conn.pd.Close())
 	}
-	if conn.id.channel.client.dead.Load() {
+	if conn.id.channel.client.dead() {
 		return nil // urdmad's end has released everything
 	}
 	return errors.Join(all...)

@@ -75,7 +75,7 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	c.mu.Lock()
 	c.cqs[q.handle] = q
 	c.mu.Unlock()
-	if c.dead.Load() {
+	if c.dead() {
 		q.wake() // lose may have passed before the queue was in the table
 	}
 	return q, nil
@@ -120,7 +120,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 		return 0, 0, ErrClosed
 	}
 	q.yield.Polled()
-	dead := q.ctx.client.dead.Load() // before the ring: what it holds then is all there will be
+	dead := q.ctx.client.dead() // before the ring: what it holds then is all there will be
 	n = q.take(out, dead)
 	if dead && n < len(out) {
 		n += q.flushed(out[n:])
@@ -187,7 +187,7 @@ func (q *CQ) Arm(solicitedOnly bool) error {
 		return ErrClosed
 	}
 	q.ring.Arm(solicitedOnly)
-	if q.ctx.client.dead.Load() {
+	if q.ctx.client.dead() {
 		signal(q.events) // as urdmad would for what is flushed
 	}
 	return nil
@@ -243,7 +243,7 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 			return 0, ctx.Err()
 		case <-q.done:
 			return 0, ErrClosed
-		case <-q.ctx.client.gone: // the next poll says so
+		case <-q.ctx.client.Gone(): // the next poll says so
 		case <-stop:
 			if n, _, err := q.poll(out); n > 0 || err != nil {
 				return n, err
@@ -292,7 +292,7 @@ func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
 // (ibv_destroy_cq(3)).
 func (q *CQ) Close() error {
 	c := q.ctx.client
-	if err := c.callHandle(abi.DestroyCQ, q.handle); err != nil && !c.dead.Load() {
+	if err := c.callHandle(abi.DestroyCQ, q.handle); err != nil && !c.dead() {
 		return err
 	}
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/session"
 )
 
 // Device is a port of urdmad (ibv_get_device_list(3), ibv_query_device(3)), as
@@ -67,8 +68,8 @@ type Context struct {
 	done   chan struct{}
 	once   sync.Once
 
-	own     contextMutex // of channel
-	channel *CompChannel // for connections that bring no completion queues
+	own     session.Mutex // of channel
+	channel *CompChannel  // for connections that bring no completion queues
 }
 
 // Open opens the device.
@@ -87,7 +88,7 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 		return nil, err
 	}
 	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{}),
-		own: newContextMutex()}
+		own: session.NewMutex()}
 	c.mu.Lock()
 	c.contexts[x] = struct{}{}
 	c.mu.Unlock()
@@ -104,7 +105,7 @@ func (x *Context) Close() error {
 	if err := x.closeChannel(); err != nil {
 		return err
 	}
-	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead.Load() {
+	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead() {
 		return err
 	}
 	x.client.mu.Lock()
@@ -117,8 +118,8 @@ func (x *Context) Close() error {
 // closeChannel destroys the channel that connections in domains of this context
 // share; EBUSY while there are any.
 func (x *Context) closeChannel() error {
-	_ = x.own.lock(context.Background()) // which never ends
-	defer x.own.unlock()
+	_ = x.own.Lock(context.Background()) // which never ends
+	defer x.own.Unlock()
 	if x.channel == nil {
 		return nil
 	}
@@ -171,7 +172,7 @@ func (x *Context) readAsync() {
 	})
 	select {
 	case <-x.done:
-	case <-x.client.gone: // the control socket tells urdmad's end, not this one
+	case <-x.client.Gone(): // the control socket tells urdmad's end, not this one
 		x.report(AsyncEvent{Type: EventDeviceFatal})
 	}
 }

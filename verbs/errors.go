@@ -3,22 +3,21 @@ package verbs
 import (
 	"errors"
 	"fmt"
-	"net"
 	"syscall"
 
-	"urdma/verbs/abi"
+	"urdma/verbs/session"
 )
 
 // Errors that callers test for with errors.Is.
 var (
 	// ErrNoDaemon: no urdmad listens on any of the sockets tried.
-	ErrNoDaemon = errors.New("verbs: no urdmad is running; start one, or name its socket by URDMA_SOCKET")
+	ErrNoDaemon = session.ErrNoDaemon
 	// ErrVersion: urdmad speaks another version of the control protocol.
 	ErrVersion = errors.New("verbs: urdmad speaks another version of the protocol")
 	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
-	ErrGone = fmt.Errorf("verbs: urdmad is gone: %w", syscall.EIO)
+	ErrGone = session.ErrGone
 	// ErrClosed: the object, or the client it belongs to, was closed.
-	ErrClosed = fmt.Errorf("verbs: %w", net.ErrClosed)
+	ErrClosed = session.ErrClosed
 	// ErrQueueFull: no free slot in a send or receive queue; poll completions first.
 	ErrQueueFull = fmt.Errorf("verbs: the queue is full: %w", syscall.ENOMEM)
 	// ErrState: a send was posted to a queue pair that is not connected yet.
@@ -69,35 +68,4 @@ func (e *CompletionError) Unwrap() error {
 		return ErrDisconnected
 	}
 	return nil
-}
-
-// refusal is what urdmad answered to a request.
-func refusal(t abi.Type, status int32) error {
-	if status < 0 {
-		status = -status
-	}
-	return fmt.Errorf("verbs: %s: %w", requestName(t), syscall.Errno(status))
-}
-
-var requestNames = map[abi.Type]string{
-	abi.Hello: "greeting urdmad", abi.QueryDevice: "querying a device", abi.OpenDevice: "opening a device",
-	abi.CloseDevice: "closing a device", abi.AllocPD: "allocating a protection domain",
-	abi.DeallocPD: "releasing a protection domain", abi.AddFile: "sharing memory",
-	abi.RegMR: "registering memory", abi.DeregMR: "deregistering memory",
-	abi.CreateChannel: "creating a completion channel", abi.DestroyChannel: "destroying a completion channel",
-	abi.CreateCQ: "creating a completion queue", abi.ResizeCQ: "resizing a completion queue",
-	abi.DestroyCQ: "destroying a completion queue", abi.CreateQP: "creating a queue pair",
-	abi.ModifyQP: "modifying a queue pair", abi.QueryQP: "querying a queue pair",
-	abi.DestroyQP: "destroying a queue pair", abi.CMCreateChannel: "creating an event channel",
-	abi.CMCreateID: "creating an id", abi.CMDestroyID: "destroying an id", abi.CMBind: "binding",
-	abi.CMResolveAddr: "resolving an address", abi.CMResolveRoute: "resolving a route",
-	abi.CMListen: "listening", abi.CMConnect: "connecting", abi.CMAccept: "accepting",
-	abi.CMReject: "rejecting", abi.CMDisconnect: "disconnecting",
-}
-
-func requestName(t abi.Type) string {
-	if s, ok := requestNames[t]; ok {
-		return s
-	}
-	return fmt.Sprintf("request %d", uint32(t))
 }

@@ -104,7 +104,7 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	m := &MR{pd: p, bytes: b, addr: addressOf(b)}
 	m.pins.Pin(&b[0])
 	err := m.register(access, abi.PathFallback, abi.NoHandle, 0)
-	if err != nil || p.ctx.client.dead.Load() {
+	if err != nil || p.ctx.client.dead() {
 		m.unpin() // lose may have passed before the region was in the table
 	}
 	if err != nil {
@@ -158,7 +158,7 @@ func (m *MR) Remote(offset int) Remote { return Remote{m.addr + uint64(offset), 
 func (m *MR) Close() error {
 	c := m.pd.ctx.client
 	// urdmad lets go first: after that nobody writes there any more.
-	if err := c.callHandle(abi.DeregMR, m.handle); err != nil && !c.dead.Load() {
+	if err := c.callHandle(abi.DeregMR, m.handle); err != nil && !c.dead() {
 		return err
 	}
 	c.mu.Lock()

@@ -84,7 +84,7 @@ func (q *QP) writeSend(wr *SendWR) error {
 // it is asked before a send is refused. Posting to a failed queue pair is
 // allowed: the work is flushed.
 func (q *QP) maySend() error {
-	if q.pd.ctx.client.dead.Load() {
+	if q.pd.ctx.client.dead() {
 		return q.pd.ctx.client.endError()
 	}
 	if s := q.state.Load(); s == abi.QPSRTS || s == abi.QPSErr {
@@ -162,7 +162,7 @@ func (q *QP) announce() {
 // PostRecv posts one receive. Receives are taken in order, one a message; post
 // them before the peer can send.
 func (q *QP) PostRecv(wr *RecvWR) error {
-	if q.pd.ctx.client.dead.Load() {
+	if q.pd.ctx.client.dead() {
 		return q.pd.ctx.client.endError()
 	}
 	q.getting.Lock()

@@ -200,7 +200,7 @@ func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }
 // posted work and completions not yet polled are forgotten.
 func (q *QP) Close() error {
 	c := q.pd.ctx.client
-	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead.Load() {
+	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead() {
 		return err
 	}
 	c.mu.Lock()

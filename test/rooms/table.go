@@ -79,7 +79,8 @@ var rules = ruleBook{
 		"verbs/ring":        {"verbs/abi"},
 		"verbs/arena":       {},
 		"verbs/yield":       {},
-		"verbs":             {"verbs/abi", "verbs/arena", "verbs/ring", "verbs/yield"},
+		"verbs":             {"verbs/abi", "verbs/arena", "verbs/ring", "verbs/session", "verbs/yield"},
+		"verbs/session":     {"verbs/abi"},
 		"verbs/lib/pages":   {},
 		"verbs/lib/cm/test": {},
 		"verbs/lib/test":    {},
@@ -131,6 +132,7 @@ var rules = ruleBook{
 		"config":            {"urdmad"},
 		"counters":          {"inspect", "urdmad", "verbs"},
 		"verbs":             {"urdmad", "dpdk", "wire"},
+		"verbs/session":     {"urdmad", "dpdk", "wire", "verbs/ring"},
 		"verbs/personality": {"urdmad", "dpdk", "wire"},
 	},
 }

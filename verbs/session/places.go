@@ -1,4 +1,4 @@
-package verbs
+package session
 
 import (
 	"io/fs"
@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// socketPlaces is where urdmad's control socket may be, best first, as
+// Places is where urdmad's control socket may be, best first, as
 // urdma-exec(1) looks for it: $URDMA_SOCKET alone where it is set, otherwise
 // the user's runtime directory, also where the variable is missing, the system's,
 // and the user's in /tmp. It is a
 // search of its own, not config's, so that programs don't carry along what
 // reads urdma.json.
-func socketPlaces() []string {
+func Places() []string {
 	if s := os.Getenv("URDMA_SOCKET"); s != "" {
 		return []string{s}
 	}

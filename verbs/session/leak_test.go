@@ -1,4 +1,4 @@
-package verbs
+package session
 
 import (
 	"context"
@@ -36,8 +36,8 @@ func ownDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// bareClient is a client without a greeting, and urdmad's end of its socket.
-func bareClient(t *testing.T) (*Client, *net.UnixConn) {
+// bareSession is a session without a greeting, and urdmad's end of its socket.
+func bareSession(t *testing.T) (*Session, *net.UnixConn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,8 +52,7 @@ func bareClient(t *testing.T) (*Client, *net.UnixConn) {
 		}
 		ends[i] = conn.(*net.UnixConn)
 	}
-	return &Client{control: ends[0], answers: make(chan answer, 1), gone: make(chan struct{}),
-		calling: newContextMutex(), sharing: newContextMutex()}, ends[1]
+	return over(ends[0], func() {}), ends[1]
 }
 
 // answerOnce answers a request with a descriptor.
@@ -80,15 +79,15 @@ func TestAnswerAtTheEnd(t *testing.T) {
 		if round == 1 {
 			before = ownDescriptors(t)
 		}
-		c, peer := bareClient(t)
+		c, peer := bareSession(t)
 		var all sync.WaitGroup
 		all.Go(c.readAnswers)
 		all.Go(func() { _ = answerOnce(peer) }) // or the connection ended first
-		all.Go(c.lose)
+		all.Go(c.Lose)
 		var resp abi.HandleMessage
-		fds, err := call(c, abi.OpenDevice, &abi.OpenDeviceRequest{}, &resp, -1, 1)
+		fds, err := Call(context.Background(), c, abi.OpenDevice, &abi.OpenDeviceRequest{}, &resp, -1, 1)
 		if err == nil {
-			closeAll(fds)
+			CloseAll(fds)
 		}
 		all.Wait()
 		peer.Close()
@@ -100,15 +99,15 @@ func TestAnswerAtTheEnd(t *testing.T) {
 
 // TestAbandonedAnswer: an answer that nobody waits for any more is undone.
 func TestAbandonedAnswer(t *testing.T) {
-	c, peer := bareClient(t)
+	c, peer := bareSession(t)
 	defer peer.Close()
 	go c.readAnswers()
-	defer c.lose()
+	defer c.Lose()
 	before := ownDescriptors(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := callContext(ctx, c, abi.CreateChannel, &abi.HandleMessage{}, &abi.HandleMessage{}, -1, 1)
+		_, err := Call(ctx, c, abi.CreateChannel, &abi.HandleMessage{}, &abi.HandleMessage{}, -1, 1)
 		failed <- err
 	}()
 	cancel()
@@ -129,30 +128,5 @@ func TestAbandonedAnswer(t *testing.T) {
 	}
 	if n := leftDescriptors(t, before); n > 0 {
 		t.Errorf("%d descriptors left", n)
-	}
-}
-
-// TestOfferAfterClose: a request that is offered while its listener is closed is
-// either refused or given back.
-func TestOfferAfterClose(t *testing.T) {
-	c := &Client{gone: make(chan struct{}), calling: newContextMutex()}
-	c.dead.Store(true)
-	ch := &eventChannel{client: c, ids: map[uint32]*connID{}}
-	for range 20000 {
-		id, child := newConnID(ch, 1), newConnID(ch, 2)
-		id.requests = make(chan *Request, 4)
-		offered := make(chan bool, 1)
-		go func() { offered <- id.offer(newRequest(child, &abi.CMEvent{})) }()
-		if err := (&Listener{id: id}).Close(); err != nil {
-			t.Fatal(err)
-		}
-		if !<-offered {
-			continue
-		}
-		select {
-		case <-child.done:
-		default:
-			t.Fatal("taken by a listener that was closed, and kept")
-		}
 	}
 }

@@ -1,0 +1,207 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// answer is one response with its descriptors.
+type answer struct {
+	body []byte
+	fds  []int
+	cut  bool // the kernel had no room for all descriptors, and there are none
+}
+
+func (a *answer) drop() {
+	CloseAll(a.fds)
+	a.fds = nil
+}
+
+func (a *answer) header() abi.Header {
+	h, _ := abi.Decode[abi.Header](a.body[:abi.Size[abi.Header]()])
+	return h
+}
+
+// CloseAll closes descriptors.
+func CloseAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd) // nothing to do about a failed close
+	}
+}
+
+// AnyFDs is the wantFDs of a caller that counts the descriptors itself.
+const AnyFDs = -1
+
+// Call sends a request, whose header it fills in, and decodes the response. out
+// may be nil where the response is a header alone. On success there are exactly
+// wantFDs descriptors, which the caller owns.
+//
+// It does not wait for urdmad longer than ctx. What the request makes is then
+// taken back when it is answered.
+func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+	a, err := s.exchange(ctx, t, abi.Bytes(req), sendFD)
+	if err != nil {
+		return nil, err
+	}
+	if out != nil {
+		copy(abi.Bytes(out), a.body) // on a refusal too: HELLO's carries urdmad's version
+	}
+	if status := a.header().Status; status != 0 {
+		a.drop()
+		return nil, refused(t, status)
+	}
+	if a.cut {
+		s.takeBack(t, &a)
+		return nil, refused(t, int32(unix.EMFILE))
+	}
+	if wantFDs != AnyFDs && len(a.fds) != wantFDs || out != nil && len(a.body) < abi.Size[Resp]() {
+		a.drop()
+		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", RequestName(t), len(a.body), len(a.fds), unix.EPROTO)
+	}
+	return a.fds, nil
+}
+
+// undoing names the request that destroys what another has made.
+var undoing = map[abi.Type]abi.Type{
+	abi.OpenDevice: abi.CloseDevice, abi.AllocPD: abi.DeallocPD, abi.RegMR: abi.DeregMR,
+	abi.CreateChannel: abi.DestroyChannel, abi.CreateCQ: abi.DestroyCQ, abi.CreateQP: abi.DestroyQP,
+	abi.CMCreateChannel: abi.CMDestroyChannel, abi.CMCreateID: abi.CMDestroyID,
+}
+
+// takeBack destroys what an answer brought that nobody will use.
+func (s *Session) takeBack(t abi.Type, a *answer) {
+	a.drop()
+	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())]) // as they all begin
+	if undo, known := undoing[t]; known && ok && a.header().Status == 0 {
+		_ = s.CallHandle(undo, made.Handle) // fails only where urdmad is gone, and the object with it
+	}
+}
+
+// CallHandle makes a request that names one object and returns nothing.
+func (s *Session) CallHandle(t abi.Type, handle uint32) error {
+	_, err := Call[abi.Header](context.Background(), s, t, &abi.HandleMessage{Handle: handle}, nil, -1, 0)
+	return err
+}
+
+// exchange takes one request at a time to urdmad and back.
+func (s *Session) exchange(ctx context.Context, t abi.Type, req []byte, sendFD int) (answer, error) {
+	if err := s.calling.Lock(ctx); err != nil {
+		return answer{}, err
+	}
+	if err := s.send(t, req, sendFD); err != nil {
+		s.calling.Unlock()
+		return answer{}, err
+	}
+	select {
+	case a := <-s.answers:
+		defer s.calling.Unlock()
+		return s.expected(a, t)
+	case <-s.gone:
+		defer s.calling.Unlock()
+		s.dropAnswer()
+		return answer{}, s.EndError()
+	case <-ctx.Done():
+		go s.abandon(t)
+		return answer{}, ctx.Err()
+	}
+}
+
+// send needs calling, as does what waits for the answer.
+func (s *Session) send(t abi.Type, req []byte, sendFD int) error {
+	if s.dead.Load() {
+		return s.EndError()
+	}
+	s.seq++
+	h := abi.Header{Type: t, Length: uint32(len(req)), Seq: s.seq}
+	copy(req, abi.Bytes(&h))
+	var oob []byte
+	if sendFD >= 0 {
+		oob = unix.UnixRights(sendFD)
+	}
+	if _, _, err := s.control.WriteMsgUnix(req, oob, nil); err != nil {
+		s.Lose()
+		return s.EndError()
+	}
+	return nil
+}
+
+// expected takes the answer, if it is one, to the request sent last.
+func (s *Session) expected(a answer, t abi.Type) (answer, error) {
+	if h := a.header(); h.Type != t || h.Seq != s.seq {
+		a.drop()
+		s.Lose()
+		return answer{}, s.EndError()
+	}
+	return a, nil
+}
+
+// abandon waits for an answer that the caller no longer waits for. Until then
+// nobody else can ask.
+func (s *Session) abandon(t abi.Type) {
+	select {
+	case a := <-s.answers:
+		a, err := s.expected(a, t)
+		s.calling.Unlock()
+		if err == nil {
+			s.takeBack(t, &a)
+		}
+	case <-s.gone:
+		s.dropAnswer()
+		s.calling.Unlock()
+	}
+}
+
+// dropAnswer is for an answer that came with the end of the connection.
+func (s *Session) dropAnswer() {
+	select {
+	case a := <-s.answers:
+		a.drop()
+	default:
+	}
+}
+
+// readAnswers is the goroutine that reads the control socket. Its end is
+// urdmad's.
+func (s *Session) readAnswers() {
+	defer s.Lose()
+	buf := make([]byte, abi.MaxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	for {
+		n, oobn, flags, _, err := s.control.ReadMsgUnix(buf, oob)
+		a := answer{body: slices.Clone(buf[:max(n, 0)]), fds: descriptors(oob[:oobn])}
+		if err != nil || n < abi.Size[abi.Header]() {
+			a.drop()
+			return
+		}
+		if a.cut = flags&unix.MSG_CTRUNC != 0; a.cut {
+			a.drop()
+		}
+		select {
+		case s.answers <- a:
+		default: // urdmad says nothing unasked
+			a.drop()
+			return
+		}
+		if s.dead.Load() {
+			s.dropAnswer() // who asked may not look any more
+		}
+	}
+}
+
+func descriptors(oob []byte) (fds []int) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	return fds
+}
