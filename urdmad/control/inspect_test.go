@@ -73,7 +73,7 @@ type running struct {
 	socket string
 }
 
-func start(t testing.TB) *running {
+func start(t testing.TB, change ...func(*control.Server)) *running {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "urdma-control-") // t.TempDir's parents are closed to strangers
 	if err != nil {
@@ -99,6 +99,9 @@ func start(t testing.TB) *running {
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
 		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, Personality: personality.Named(personality.IWARP), MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
+	for _, c := range change {
+		c(r.server)
+	}
 	l, err := control.Listen(r.socket, 0o666)
 	if err != nil {
 		t.Fatal(err)

@@ -122,13 +122,15 @@ var asked = []struct {
 	}},
 }
 
+// take makes a server log here.
+func (l *logged) take(s *control.Server) { s.Log = slog.New(slog.NewTextHandler(l, nil)) }
+
 // TestLimits: what a client may have ends at each limit, with an errno for the
 // program and a line for the administrator that names the setting; what is given
 // back can be had again, by others too.
 func TestLimits(t *testing.T) {
-	r := start(t)
 	var log logged
-	r.server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	r := start(t, log.take)
 	r.server.SetLimits(control.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
 		Contexts: 1, CompletionChannels: 1, EventChannels: 2, IDs: 2, Files: 1, Mappings: 4, QueueBytes: 1 << 20, Clients: 2})
 	c, err := dial(r.socket)
@@ -190,7 +192,6 @@ func addMemory(t *testing.T, c *client, bytes int64) (uint32, error) {
 // TestMappingBudget: regions far from each other take a mapping each, and what a
 // client and all clients may have of them ends in time.
 func TestMappingBudget(t *testing.T) {
-	r := start(t)
 	for _, x := range []struct {
 		setting string
 		limits  control.Limits
@@ -200,9 +201,7 @@ func TestMappingBudget(t *testing.T) {
 		{"clients may have 8 mappings (vm.max_map_count)", control.Limits{}, control.Totals{Mappings: 8}},
 	} {
 		var log logged
-		r.server.Log = slog.New(slog.NewTextHandler(&log, nil))
-		r.server.SetLimits(x.limits)
-		r.server.Totals = x.totals
+		r := start(t, log.take, func(s *control.Server) { s.Limits, s.Totals = x.limits, x.totals })
 		c, err := dial(r.socket)
 		if err != nil {
 			t.Fatal(err)
@@ -248,9 +247,8 @@ func TestMappingBudget(t *testing.T) {
 // TestPortLimit: a port's max_qp holds over all clients, and what a client leaves
 // behind counts no longer.
 func TestPortLimit(t *testing.T) {
-	r := start(t) // 64
 	var log logged
-	r.server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	r := start(t, log.take) // 64
 	pair := abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4}
 	fill := func(c *client, n int) (made int, err error) {
 		for made < n {
