@@ -1,10 +1,12 @@
 // Command bench prints urdma and kernel TCP side by side, in one run on one
 // machine: ib_write_bw beside iperf3, ib_write_lat beside sockperf, in turns,
-// with medians and ratios. It asserts nothing.
+// with medians and ratios: over memif, and over UDP sockets on the same kind of
+// veth that TCP has. It asserts nothing.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,39 +22,53 @@ import (
 func main() {
 	build := flag.String("build", "build", "`directory` with urdmad, urdma and liburdma.so")
 	rounds := flag.Int("rounds", 5, "how often each is measured")
-	mtu := flag.Int("mtu", 9000, "MTU of both wires, bytes")
+	mtu := flag.Int("mtu", 9000, "MTU of both wires, bytes; UDP is measured at 1500 as well")
 	flag.Parse()
-	if err := run(*build, *rounds, *mtu); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	if os.Getuid() != 0 {
+		fail(errors.New("kernel TCP needs two network namespaces, which needs root"))
 	}
+	for _, c := range comparisons(*mtu) {
+		if err := run(*build, *rounds, c); err != nil {
+			fail(err)
+		}
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
+}
+
+// comparisons are the wires of ours to measure.
+func comparisons(mtu int) []lab.Wire {
+	memif, udp, ethernet := lab.Memif, lab.UDP, lab.UDP
+	memif.MTU, udp.MTU, ethernet.MTU = mtu, mtu, 1500
+	if mtu == ethernet.MTU {
+		return []lab.Wire{memif, udp}
+	}
+	return []lab.Wire{memif, udp, ethernet}
 }
 
 // sample is one figure of each side, taken one after the other.
 type sample struct{ ours, theirs float64 }
 
-func run(build string, rounds, mtu int) error {
-	if os.Getuid() != 0 {
-		return fmt.Errorf("kernel TCP needs two network namespaces, which needs root")
-	}
+func run(build string, rounds int, wire lab.Wire) error {
 	l, err := lab.New(build)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	wire := lab.Memif
-	wire.MTU = mtu
 	a, b, err := l.Join(wire, nil)
 	if err != nil {
 		return err
 	}
-	k, err := l.JoinKernel(mtu)
+	k, err := l.JoinKernel(wire.MTU)
 	if err != nil {
 		return err
 	}
 	var bandwidth, latency []sample
 	for i := range rounds {
-		fmt.Printf("round %d of %d\n", i+1, rounds)
+		fmt.Printf("%s, MTU %d: round %d of %d\n", wire.Name, wire.MTU, i+1, rounds)
 		s, err := bandwidths(a, b, k)
 		if err != nil {
 			return err
@@ -63,7 +79,7 @@ func run(build string, rounds, mtu int) error {
 		}
 		latency = append(latency, s)
 	}
-	return report(mtu, bandwidth, latency)
+	return report(wire, bandwidth, latency)
 }
 
 // bandwidths in Gb/s.
@@ -122,12 +138,13 @@ func perftest(a, b *lab.Node, program string, column int, args ...string) (float
 	return rows[0].Values[column], nil
 }
 
-func report(mtu int, bandwidth, latency []sample) error {
-	fmt.Printf("\nMTU %d on both wires, two hosts on one machine. Medians of %d rounds (least to most).\n\n", mtu, len(bandwidth))
+func report(wire lab.Wire, bandwidth, latency []sample) error {
+	fmt.Printf("\nMTU %d on both wires, two hosts on one machine. Medians of %d rounds (least to most).\n\n", wire.MTU, len(bandwidth))
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "\turdma over memif\tkernel TCP over veth\tratio\t")
+	fmt.Fprintf(w, "\turdma over %s\tkernel TCP over veth\tratio\t\n", wire.Name)
 	line(w, "64 KiB RDMA Writes | iperf3, Gb/s", bandwidth, func(s sample) float64 { return s.ours / s.theirs })
 	line(w, "64 B RDMA Write | sockperf (blocking), half a round trip, µs", latency, func(s sample) float64 { return s.theirs / s.ours })
+	fmt.Fprintln(w)
 	return w.Flush()
 }
 

@@ -19,9 +19,12 @@ func (c *Conn) packet(d *netif.Datagram) {
 		c.s.stray(c.port.If, "cookie is not ours")
 		return
 	}
-	if c.path.Moved(d) && !c.follow(&t, d) {
-		c.s.stray(c.port.If, "the peer's socket is another")
-		return
+	if c.path.Moved(d) {
+		if !mayFollow(c, &t) {
+			c.s.stray(c.port.If, "the peer's socket is another")
+			return
+		}
+		c.path.Move(d)
 	}
 	c.Stats.RxPackets++
 	if !c.live() {
@@ -43,17 +46,13 @@ func (c *Conn) packet(d *netif.Datagram) {
 	}
 }
 
-// follow has the connection's packets go to another socket of the peer's from now
-// on: a translator of addresses has bound it anew. Only the cookie, which the
-// caller has checked, tells the peer from who merely forges his address, so a
-// plain connection stays where it is (docs/WIRE.md chapter 11).
-func (c *Conn) follow(t *wire.TRP, d *netif.Datagram) bool {
+// mayFollow reports whether a packet from another socket of the peer's address is
+// the peer's, which a translator of addresses has bound anew. Only the cookie,
+// which the caller has checked, tells him from who merely forges his address, so
+// a plain connection stays where it is (docs/WIRE.md chapter 11).
+func mayFollow(c *Conn, t *wire.TRP) bool {
 	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.port.Window()
-	if !c.extended || ahead < -window || ahead > window+2 || !c.rel.Plausible(t.Ack) {
-		return false
-	}
-	c.path.Move(d)
-	return true
+	return c.extended && ahead >= -window && ahead <= window+2 && c.rel.Plausible(t.Ack)
 }
 
 // data takes a data packet: the acknowledgement it carries, then its segment.
