@@ -3,6 +3,7 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -11,6 +12,9 @@ import (
 type Pair struct {
 	ServerNode, ClientNode *Node
 	Server, Client         []string
+	// TCPPort is where the server listens for its client with TCP; 0 for one that
+	// listens with rdma_cm.
+	TCPPort int
 	// Limit is how long each of the two may take. 0 stands for a minute.
 	Limit time.Duration
 }
@@ -57,7 +61,7 @@ func (p Pair) StartServer() (*Process, error) {
 		return nil, err
 	}
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && server.Running(); time.Sleep(5 * time.Millisecond) {
-		listens, err := p.ServerNode.listens(server)
+		listens, err := p.listens(server)
 		if err != nil {
 			server.Kill()
 			return nil, err
@@ -68,6 +72,29 @@ func (p Pair) StartServer() (*Process, error) {
 	}
 	server.Kill()
 	return nil, fmt.Errorf("%s does not listen:\n%s", server.name, Tail(server.Output(), 20))
+}
+
+// listens reports whether the server waits for its client.
+func (p Pair) listens(server *Process) (bool, error) {
+	if p.TCPPort != 0 {
+		return listensTCP(server.PID(), p.TCPPort), nil
+	}
+	return p.ServerNode.listens(server)
+}
+
+// listensTCP looks a port number up among the listening sockets of the network
+// that a process is in.
+func listensTCP(pid, port int) bool {
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // none: the process has ended
+		for _, line := range strings.Split(string(text), "\n") {
+			f := strings.Fields(line) // number, local address, remote address, state
+			if len(f) > 3 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) && f[3] == "0A" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // listens asks urdmad whether the process has a listening rdma_cm id.

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestByNumber runs the programs that exchange queue pair numbers over TCP and
+// connect with ibv_modify_qp, under each personality: by LID under ib, by GID
+// under the others.
+func TestByNumber(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacketKernel} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			tcp := "127.0.0.1"
+			if w.NeedsRoot() {
+				tcp = a.Address // the kernels hold the ports' addresses
+			}
+			n := &byNumber{server: a, client: b, tcp: tcp}
+			t.Run("ibv_rc_pingpong", n.pingPong)
+			t.Run("perftest", n.perftest)
+		})
+	}
+}
+
+// byNumber are two hosts, and where the server is found by TCP.
+type byNumber struct {
+	server, client *lab.Node
+	tcp            string
+}
+
+// run runs a program on both, shown the ports as transport.
+func (n *byNumber) run(t *testing.T, transport, program string, args ...string) lab.Result {
+	t.Helper()
+	need(t, program)
+	port := freePort(t)
+	both := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + transport, program, "-p", strconv.Itoa(port)}, args)
+	return pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, TCPPort: port, Server: both, Client: append(slices.Clone(both), n.tcp)})
+}
+
+func freePort(t *testing.T) int {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (n *byNumber) pingPong(t *testing.T) {
+	for _, c := range []struct {
+		transport string
+		args      []string
+	}{
+		{"ib", nil},
+		{"ib", []string{"-g", "0"}},
+		{"roce", []string{"-g", "0", "-c"}},
+		{"roce", []string{"-g", "0", "-e"}},
+		{"roce", []string{"-g", "0", "-e", "-c", "-s", "1048576", "-n", "100"}},
+		{"roce", []string{"-g", "0", "-s", "1", "-m", "256"}},
+		{"iwarp", []string{"-g", "0", "-c"}},
+	} {
+		t.Run(c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+			r := n.run(t, c.transport, "ibv_rc_pingpong", c.args...)
+			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+				if !strings.Contains(output, " iters in ") || strings.Contains(output, "invalid data") {
+					t.Errorf("%s:\n%s", side, output)
+				}
+			}
+		})
+	}
+}
+
+func (n *byNumber) perftest(t *testing.T) {
+	for _, program := range lab.Perftest {
+		for _, c := range []struct {
+			transport string
+			args      []string
+		}{
+			{"ib", nil}, {"roce", nil}, {"roce", []string{"-x", "0", "-s", "1048576"}}, {"iwarp", []string{"-x", "0"}},
+			{"roce", []string{"-q", "4"}},
+		} {
+			switch {
+			case slices.Contains(c.args, "-q") && strings.HasSuffix(program, "_lat"):
+				continue // the latency programs have one queue pair
+			case c.transport == "iwarp" && program == "ib_send_bw":
+				continue // its server posts sends in RTR there, expecting rdma_cm
+			}
+			t.Run(program+"/"+c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+				r := n.run(t, c.transport, program, slices.Concat([]string{"-F", "-n", "100"}, c.args)...)
+				rows, err := lab.ParsePerftest(r.Client)
+				if err != nil || len(rows) != 1 || rows[0].Iterations < 100 {
+					t.Errorf("%v, %+v", err, rows)
+				}
+				if !strings.Contains(r.Client, "rdma_cm QPs\t : OFF") {
+					t.Errorf("not by number:\n%s", lab.Tail(r.Client, 30))
+				}
+			})
+		}
+	}
+}
