@@ -273,7 +273,7 @@ type Connection struct {
 	Device  string    `json:"device"`
 	Created time.Time `json:"created"`
 	State   string    `json:"state"`
-	Side    string    `json:"side"` // "active", "passive", or "" while neither
+	Side    string    `json:"side"` // "active", "passive", SideNumber, or "" while neither
 	Local   string    `json:"local"`
 	Peer    string    `json:"peer"`
 	QPN     uint32    `json:"qpn"` // 0: none
@@ -284,6 +284,10 @@ type Connection struct {
 	Work
 	Wire *Wire `json:"wire,omitempty"`
 }
+
+// SideNumber is the side of a connection that both programs make by queue pair
+// number (ibv_modify_qp(3)), not with rdma_cm.
+const SideNumber = "number"
 
 // Listener is an rdma_cm id that listens.
 type Listener struct {

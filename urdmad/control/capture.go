@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -167,7 +168,15 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
 			return true
 		}
 	}
-	return false
+	return c.anyNumbered(s.Conn, fn) || c.anyNumbered(s.Other, fn)
+}
+
+// anyNumbered is anyOwner for the end of a connection by queue pair number.
+func (c *capture) anyNumbered(end *qp.Connection, fn func(*owner) bool) bool {
+	v := connect.PairOf(end)
+	return v != nil && slices.ContainsFunc(c.s.attached, func(x *Session) bool {
+		return &x.client.Client == connect.PairQP(v).Client && fn(&x.owner)
+	})
 }
 
 // ids are the rdma_cm ids that a frame is about.

@@ -165,10 +165,29 @@ func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 		v.Path, v.Wire = wireState(q.Carrier())
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
+	g.numbered(who, handle, q)
+}
+
+// numbered shows the connection of a queue pair that its program connects by
+// number; its handle is the queue pair's.
+func (g *gather) numbered(who inspect.Owner, handle uint32, q *qp.QP) {
+	p := g.s.Numbers.Pair(q)
+	c := q.Connection()
+	if p == nil || c == nil {
+		return
+	}
+	n := inspect.Connection{Owner: who, Handle: handle, Device: g.device(p.Dev), Created: g.clock.time(p.Created), State: p.State().String(),
+		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
+		Tries: p.Tries(), Work: work(&q.Stats)}
+	n.Path, n.Wire = wireState(q.Carrier())
+	g.snap.Connections = append(g.snap.Connections, n)
 }
 
 // wireState copies a connection's state, if it uses the wire.
 func wireState(carrier any) (path string, w *inspect.Wire) {
+	if _, awaits := carrier.(*connect.Awaiting); awaits {
+		return "", nil
+	}
 	c, ok := carrier.(interface{ Inspect() (trp.State, bool) })
 	if !ok {
 		return inspect.PathHost, nil
