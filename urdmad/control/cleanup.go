@@ -51,6 +51,8 @@ func (x *Session) removeObjects() (rings []*sharedMemory) {
 		case *qpObject:
 			x.s.Devices[o.pd.ctx.dev].countPair(x.owner.uid, -1)
 			rings = append(rings, o.ring)
+		case *srqObject:
+			rings = append(rings, o.ring)
 		case *cqObject:
 			rings = append(rings, o.ring)
 		case *mrObject:

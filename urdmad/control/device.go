@@ -175,7 +175,7 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
 		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
-		MaxMsg: qp.MaxMessage}
+		MaxMsg: qp.MaxMessage, MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {

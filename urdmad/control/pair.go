@@ -35,6 +35,10 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err := checkPair(m); err != nil {
 		return err
 	}
+	shared, err := x.sharedQueue(m.SRQ)
+	if err != nil {
+		return err
+	}
 	resp := ring.QPLayout(m.Cap)
 	bill := &amounts{queuePairs: 1, queueBytes: uint64(resp.Bytes) + qp.PrivateBytes(&resp), mappings: 1}
 	mem, err := x.newQueueMemory("urdma-qp", bill, int(resp.Bytes))
@@ -42,7 +46,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	q := &qpObject{pd: pd, ring: mem}
-	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq,
+	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.mem, &resp)
 	x.do(func() {
 		if err = x.roomOnPort(pd.ctx.dev); err != nil {
@@ -68,10 +72,10 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 func checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
 	switch {
-	case m.QPType != abi.QPTypeRC || m.SRQ != abi.NoHandle || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+	case m.QPType != abi.QPTypeRC || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
-		c.MaxInline > maxInline:
+		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0:
 		return syscall.EINVAL
 	}
 	return nil

@@ -146,6 +146,19 @@ func (q *QP) Flush() {
 	if !wasReset {
 		q.flushPosted()
 	}
+	if q.RQ.shared != nil {
+		q.jobs.last = true
+		q.t.tellLast(q)
+	}
+}
+
+// tellLast says that no receive of the shared receive queue completes here any
+// more (IBV_EVENT_QP_LAST_WQE_REACHED), once the last has.
+func (t *Table) tellLast(q *QP) {
+	if q.jobs.last && len(q.jobs.deferred) == 0 {
+		q.jobs.last = false
+		t.sendAsync(q, abi.EventQPLastWQEReached)
+	}
 }
 
 // fetchBudget bounds the slots of one queue that are taken from a client's ring
@@ -180,6 +193,9 @@ func (q *QP) flushSends() (more bool) {
 func (q *QP) flushReceives() (more bool) {
 	var rqe abi.RQE
 	for range fetchBudget {
+		if q.RQ.shared != nil {
+			return false // they wait for other queue pairs
+		}
 		i, ok := q.RQ.take(&rqe, nil)
 		if !ok {
 			return false

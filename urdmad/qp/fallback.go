@@ -23,6 +23,7 @@ type endedJob struct {
 type jobs struct {
 	issued, done uint64
 	deferred     []deferredRecv
+	last         bool // say when they have completed: see tellLast
 }
 
 // deferredRecv is a receive completion that waits for writes that were issued
@@ -127,5 +128,6 @@ func (q *QP) releaseDeferred() {
 		j.deferred = j.deferred[1:]
 		q.t.complete(q.RecvCQ, &d.cqe, d.solicited)
 	}
+	q.t.tellLast(q)
 	q.completeSends()
 }

@@ -93,7 +93,7 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 		if el.Length == 0 {
 			continue
 		}
-		e, ok := q.hold(el, want)
+		e, ok := q.hold(el, q.PD, want)
 		if !ok {
 			return abi.StatusLocProtErr
 		}
@@ -119,9 +119,9 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 }
 
 // hold checks a scatter/gather element and keeps its region's pages mapped.
-func (q *QP) hold(el *abi.SGE, want uint32) (element, bool) {
+func (q *QP) hold(el *abi.SGE, pd uint64, want uint32) (element, bool) {
 	r := q.t.Regions.Lookup(mem.STag(el.LKey))
-	if !r.CheckLocal(q.PD, el.Addr, uint64(el.Length), want) {
+	if !r.CheckLocal(pd, el.Addr, uint64(el.Length), want) {
 		return element{}, false
 	}
 	r.Hold()

@@ -19,7 +19,8 @@ type Config struct {
 	Async      *events.Socket // asynchronous events
 	SigAll     bool           // every send completes with an entry
 	Cap        abi.QPCap
-	UserHandle uint64 // the client's: every completion brings it back
+	SRQ        *RecvQueue // nil: it has a receive queue of its own
+	UserHandle uint64     // the client's: every completion brings it back
 }
 
 // QP is a queue pair. The worker owns it; its rings are shared with the client.
@@ -64,8 +65,11 @@ func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 	var r ring.ServerQP
 	r.Init(mem, layout)
 	q.SQ.init(r.SQ, layout.SQ.Entries, c.Cap.MaxSendSGE)
-	q.RQ = newRecvQueue(r.RQ, c.Cap.MaxRecvSGE)
-	q.recv.sges = make([]element, max(c.Cap.MaxRecvSGE, 1))
+	q.RQ = c.SRQ
+	if q.RQ == nil {
+		q.RQ = newRecvQueue(r.RQ, c.Cap.MaxRecvSGE)
+	}
+	q.recv.sges = make([]element, max(q.RQ.maxSGE, 1))
 	q.state = abi.QPSReset
 	return q
 }
@@ -87,6 +91,7 @@ func (t *Table) Add(q *QP) {
 	t.pairs[q.QPN] = q
 	q.SendCQ.users++
 	q.RecvCQ.users++
+	q.RQ.share(1)
 }
 
 // Remove ends q's connection and forgets it.
@@ -101,6 +106,7 @@ func (t *Table) Remove(q *QP) {
 	delete(t.pairs, q.QPN)
 	q.SendCQ.users--
 	q.RecvCQ.users--
+	q.RQ.share(-1)
 }
 
 // Table is the table that the queue pair was added to.

@@ -40,6 +40,7 @@ func (q *QP) TakeReceive() Taken {
 	if !ok {
 		return NoReceive
 	}
+	q.RQ.checkLimit(q.t)
 	r := &q.recv
 	r.active, r.id, r.index, r.got, r.capacity, r.nsge = true, rqe.WRID, i, 0, 0, 0
 	if rqe.NumSGE > q.RQ.maxSGE {
@@ -51,7 +52,7 @@ func (q *QP) TakeReceive() Taken {
 		if el.Length == 0 {
 			continue
 		}
-		e, ok := q.hold(el, mem.LocalWrite)
+		e, ok := q.hold(el, q.RQ.domain(q), mem.LocalWrite)
 		if !ok {
 			q.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
 			return BadReceive

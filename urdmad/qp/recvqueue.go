@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -10,8 +11,57 @@ import (
 type RecvQueue struct {
 	ring   ring.ServerRQ
 	maxSGE uint32
-	head   uint32 // next to be taken
-	done   uint32 // those before it have completed
+	head   uint32  // next to be taken
+	done   uint32  // those before it have completed; of a shared one: were taken
+	shared *Shared // nil: one queue pair's own
+}
+
+// Shared is what a receive queue has that several queue pairs draw from.
+type Shared struct {
+	Handle uint32
+	PD     uint64         // as Config.PD
+	Async  *events.Socket // asynchronous events
+	Limit  uint32         // fewer receives than this raise one event; 0: none does
+	users  int
+}
+
+// NewShared returns a shared receive queue in mem, as layout says.
+func NewShared(s Shared, mem []byte, layout *abi.SRQResponse) *RecvQueue {
+	r := &RecvQueue{maxSGE: layout.MaxSGE, shared: &s}
+	r.ring.Init(mem, &layout.RQ)
+	return r
+}
+
+// Shared is nil for a queue pair's own receive queue.
+func (r *RecvQueue) Shared() *Shared { return r.shared }
+
+// InUse reports whether a queue pair draws from a shared receive queue.
+func (s *Shared) InUse() bool { return s.users > 0 }
+
+// domain is the protection domain in which the keys of receives count.
+func (r *RecvQueue) domain(q *QP) uint64 {
+	if r.shared != nil {
+		return r.shared.PD
+	}
+	return q.PD
+}
+
+// share counts the queue pairs that draw from a shared receive queue.
+func (r *RecvQueue) share(by int) {
+	if r.shared != nil {
+		r.shared.users += by
+	}
+}
+
+// checkLimit raises the event once fewer receives are posted than the limit.
+func (r *RecvQueue) checkLimit(t *Table) {
+	s := r.shared
+	if s == nil || s.Limit == 0 || r.Posted() >= int(s.Limit) {
+		return
+	}
+	s.Limit = 0
+	ev := abi.AsyncEvent{EventType: abi.EventSRQLimitReached, Handle: s.Handle}
+	t.Events.Send(s.Async, abi.Bytes(&ev))
 }
 
 func newRecvQueue(r ring.ServerRQ, maxSGE uint32) *RecvQueue {
@@ -27,17 +77,27 @@ func (r *RecvQueue) take(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 	}
 	r.ring.Read(r.head, rqe, list)
 	r.head++
+	if r.shared != nil { // the slot is copied: it is free
+		r.done = r.head
+		r.ring.PublishCons(r.done)
+	}
 	return r.head - 1, true
 }
 
 // publish tells the client that the receive of an index is complete.
 func (r *RecvQueue) publish(index uint32) {
+	if r.shared != nil {
+		return
+	}
 	r.done = index + 1
 	r.ring.PublishCons(r.done)
 }
 
 // reset skips what the client has posted.
 func (r *RecvQueue) reset() {
+	if r.shared != nil {
+		return // others draw from it
+	}
 	if prod, err := r.ring.Prod(r.head); err == nil {
 		r.head = prod
 	}

@@ -43,6 +43,10 @@ const (
 	ModifyQP         Type = 16
 	QueryQP          Type = 17
 	DestroyQP        Type = 18
+	CreateSRQ        Type = 19
+	ModifySRQ        Type = 20
+	QuerySRQ         Type = 21
+	DestroySRQ       Type = 22
 	CMCreateChannel  Type = 32
 	CMDestroyChannel Type = 33
 	CMCreateID       Type = 34
@@ -157,6 +161,10 @@ type Device struct {
 	Version        uint32
 	MaxMRSize      uint64
 	MaxMsg         uint64
+	MaxSRQ         uint32
+	MaxSRQWR       uint32
+	MaxSRQSGE      uint32
+	Pad1           uint32
 }
 
 // HandleMessage names one object: a request, or a response that returns one.
@@ -236,6 +244,43 @@ type CreateQPRequest struct {
 	SQSigAll    uint32
 	Cap         QPCap
 	UserHandle  uint64
+}
+
+// CreateSRQRequest asks for a shared receive queue.
+type CreateSRQRequest struct {
+	Header   Header
+	PD       uint32
+	MaxWR    uint32
+	MaxSGE   uint32
+	SRQLimit uint32
+}
+
+// SRQResponse comes with the memfd of the queue.
+type SRQResponse struct {
+	Header Header
+	Handle uint32
+	MaxWR  uint32
+	MaxSGE uint32
+	RQ     QueueLayout
+	Bytes  uint32
+}
+
+// ModifySRQRequest sets the limit.
+type ModifySRQRequest struct {
+	Header   Header
+	Handle   uint32
+	Mask     uint32
+	MaxWR    uint32
+	SRQLimit uint32
+}
+
+// QuerySRQResponse answers QUERY_SRQ.
+type QuerySRQResponse struct {
+	Header   Header
+	MaxWR    uint32
+	MaxSGE   uint32
+	SRQLimit uint32
+	Pad      uint32
 }
 
 // QueueLayout says where a send or receive queue lies in its memfd. Its zero

@@ -63,6 +63,10 @@ enum urdma_abi_type {
 	URDMA_ABI_MODIFY_QP = 16,
 	URDMA_ABI_QUERY_QP = 17,
 	URDMA_ABI_DESTROY_QP = 18,
+	URDMA_ABI_CREATE_SRQ = 19,
+	URDMA_ABI_MODIFY_SRQ = 20,
+	URDMA_ABI_QUERY_SRQ = 21,
+	URDMA_ABI_DESTROY_SRQ = 22,
 
 	URDMA_ABI_CM_CREATE_CHANNEL = 32,
 	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
@@ -168,6 +172,10 @@ struct urdma_abi_device {
 	uint32_t version;          /* urdma's version, major<<16|minor<<8|patch: fw_ver */
 	uint64_t max_mr_size;      /* bytes */
 	uint64_t max_msg;          /* bytes of the longest message */
+	uint32_t max_srq;
+	uint32_t max_srq_wr;
+	uint32_t max_srq_sge;
+	uint32_t pad1;
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -260,7 +268,7 @@ struct urdma_abi_create_qp {
 	uint32_t qp_type;   /* enum ibv_qp_type; 2 (RC) */
 	uint32_t send_cq;
 	uint32_t recv_cq;
-	uint32_t srq;          /* URDMA_ABI_NO_HANDLE */
+	uint32_t srq;          /* or URDMA_ABI_NO_HANDLE; with one, cap's receives must be 0 */
 	uint32_t xrcd;         /* URDMA_ABI_NO_HANDLE */
 	uint32_t create_flags; /* enum ibv_qp_create_flags; 0 */
 	uint32_t source_qpn;   /* 0: urdmad chooses */
@@ -293,6 +301,43 @@ struct urdma_abi_qp_response {
 	uint32_t bytes;       /* of the memfd */
 	uint32_t worker;      /* which doorbell section and kick socket */
 	uint32_t doorbell;    /* which doorbell bit, 0..4095 */
+};
+
+/* Response: urdma_abi_srq_response. */
+struct urdma_abi_create_srq {
+	struct urdma_abi_header header;
+	uint32_t pd;
+	uint32_t max_wr; /* at least 1 */
+	uint32_t max_sge;
+	uint32_t srq_limit;
+};
+
+/* Descriptor 0: the memfd of the queue. */
+struct urdma_abi_srq_response {
+	struct urdma_abi_header header;
+	uint32_t handle;
+	uint32_t max_wr; /* what was given */
+	uint32_t max_sge;
+	struct urdma_abi_queue_layout rq; /* entries >= max_wr */
+	uint32_t bytes; /* of the memfd */
+};
+
+/* A size cannot be changed: IBV_SRQ_MAX_WR is answered with EINVAL. */
+struct urdma_abi_modify_srq {
+	struct urdma_abi_header header;
+	uint32_t handle;
+	uint32_t mask; /* enum ibv_srq_attr_mask */
+	uint32_t max_wr;
+	uint32_t srq_limit; /* fewer receives than this raise one event; 0: none does */
+};
+
+/* Response of QUERY_SRQ (request: urdma_abi_handle). */
+struct urdma_abi_query_srq_response {
+	struct urdma_abi_header header;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t srq_limit; /* 0 also after the event */
+	uint32_t pad;
 };
 
 /* The part of struct ibv_qp_attr that crosses. Masks are enum ibv_qp_attr_mask. */
@@ -592,6 +637,17 @@ struct urdma_abi_sq_ring {
 	uint32_t pad1[13];
 };
 
+/*
+ * A shared receive queue is a receive queue in a memfd of its own, with two
+ * differences. Its receives complete in another order than they were posted,
+ * as each queue pair ends its messages when it does; but they are taken in order,
+ * and urdmad copies a slot out when it takes it. So cons moves when a receive is
+ * taken, not when it completes, and a slot before cons is free: nobody looks at it
+ * again. The index of a completion then says nothing about slots. What was posted
+ * and not taken when urdmad ends completes nowhere, as with hardware: no queue
+ * pair stands for it. And there is no doorbell: a queue pair whose message waits
+ * for a receive looks for one again, at the latest after a millisecond.
+ */
 struct urdma_abi_rq_ring {
 	uint32_t prod; /* client writes */
 	uint32_t pad0[15];

@@ -35,7 +35,7 @@ _Static_assert(offsetof(struct urdma_abi_query_device, header) == 0 && sizeof(((
 _Static_assert(offsetof(struct urdma_abi_query_device, device) == 16 && sizeof(((struct urdma_abi_query_device *)0)->device) == 4, "device");
 _Static_assert(offsetof(struct urdma_abi_query_device, transport) == 20 && sizeof(((struct urdma_abi_query_device *)0)->transport) == 4, "transport");
 
-_Static_assert(sizeof(struct urdma_abi_device) == 240, "device");
+_Static_assert(sizeof(struct urdma_abi_device) == 256, "device");
 _Static_assert(offsetof(struct urdma_abi_device, header) == 0 && sizeof(((struct urdma_abi_device *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_device, name) == 16 && sizeof(((struct urdma_abi_device *)0)->name) == 64, "name");
 _Static_assert(offsetof(struct urdma_abi_device, node_guid_be) == 80 && sizeof(((struct urdma_abi_device *)0)->node_guid_be) == 8, "node_guid_be");
@@ -66,6 +66,10 @@ _Static_assert(offsetof(struct urdma_abi_device, num_comp_vectors) == 212 && siz
 _Static_assert(offsetof(struct urdma_abi_device, version) == 216 && sizeof(((struct urdma_abi_device *)0)->version) == 4, "version");
 _Static_assert(offsetof(struct urdma_abi_device, max_mr_size) == 224 && sizeof(((struct urdma_abi_device *)0)->max_mr_size) == 8, "max_mr_size");
 _Static_assert(offsetof(struct urdma_abi_device, max_msg) == 232 && sizeof(((struct urdma_abi_device *)0)->max_msg) == 8, "max_msg");
+_Static_assert(offsetof(struct urdma_abi_device, max_srq) == 240 && sizeof(((struct urdma_abi_device *)0)->max_srq) == 4, "max_srq");
+_Static_assert(offsetof(struct urdma_abi_device, max_srq_wr) == 244 && sizeof(((struct urdma_abi_device *)0)->max_srq_wr) == 4, "max_srq_wr");
+_Static_assert(offsetof(struct urdma_abi_device, max_srq_sge) == 248 && sizeof(((struct urdma_abi_device *)0)->max_srq_sge) == 4, "max_srq_sge");
+_Static_assert(offsetof(struct urdma_abi_device, pad1) == 252 && sizeof(((struct urdma_abi_device *)0)->pad1) == 4, "pad1");
 
 _Static_assert(sizeof(struct urdma_abi_open_device) == 24, "open_device");
 _Static_assert(offsetof(struct urdma_abi_open_device, header) == 0 && sizeof(((struct urdma_abi_open_device *)0)->header) == 16, "header");
@@ -151,6 +155,35 @@ _Static_assert(offsetof(struct urdma_abi_qp_response, rq) == 60 && sizeof(((stru
 _Static_assert(offsetof(struct urdma_abi_qp_response, bytes) == 76 && sizeof(((struct urdma_abi_qp_response *)0)->bytes) == 4, "bytes");
 _Static_assert(offsetof(struct urdma_abi_qp_response, worker) == 80 && sizeof(((struct urdma_abi_qp_response *)0)->worker) == 4, "worker");
 _Static_assert(offsetof(struct urdma_abi_qp_response, doorbell) == 84 && sizeof(((struct urdma_abi_qp_response *)0)->doorbell) == 4, "doorbell");
+
+_Static_assert(sizeof(struct urdma_abi_create_srq) == 32, "create_srq");
+_Static_assert(offsetof(struct urdma_abi_create_srq, header) == 0 && sizeof(((struct urdma_abi_create_srq *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_create_srq, pd) == 16 && sizeof(((struct urdma_abi_create_srq *)0)->pd) == 4, "pd");
+_Static_assert(offsetof(struct urdma_abi_create_srq, max_wr) == 20 && sizeof(((struct urdma_abi_create_srq *)0)->max_wr) == 4, "max_wr");
+_Static_assert(offsetof(struct urdma_abi_create_srq, max_sge) == 24 && sizeof(((struct urdma_abi_create_srq *)0)->max_sge) == 4, "max_sge");
+_Static_assert(offsetof(struct urdma_abi_create_srq, srq_limit) == 28 && sizeof(((struct urdma_abi_create_srq *)0)->srq_limit) == 4, "srq_limit");
+
+_Static_assert(sizeof(struct urdma_abi_srq_response) == 48, "srq_response");
+_Static_assert(offsetof(struct urdma_abi_srq_response, header) == 0 && sizeof(((struct urdma_abi_srq_response *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_srq_response, handle) == 16 && sizeof(((struct urdma_abi_srq_response *)0)->handle) == 4, "handle");
+_Static_assert(offsetof(struct urdma_abi_srq_response, max_wr) == 20 && sizeof(((struct urdma_abi_srq_response *)0)->max_wr) == 4, "max_wr");
+_Static_assert(offsetof(struct urdma_abi_srq_response, max_sge) == 24 && sizeof(((struct urdma_abi_srq_response *)0)->max_sge) == 4, "max_sge");
+_Static_assert(offsetof(struct urdma_abi_srq_response, rq) == 28 && sizeof(((struct urdma_abi_srq_response *)0)->rq) == 16, "rq");
+_Static_assert(offsetof(struct urdma_abi_srq_response, bytes) == 44 && sizeof(((struct urdma_abi_srq_response *)0)->bytes) == 4, "bytes");
+
+_Static_assert(sizeof(struct urdma_abi_modify_srq) == 32, "modify_srq");
+_Static_assert(offsetof(struct urdma_abi_modify_srq, header) == 0 && sizeof(((struct urdma_abi_modify_srq *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_modify_srq, handle) == 16 && sizeof(((struct urdma_abi_modify_srq *)0)->handle) == 4, "handle");
+_Static_assert(offsetof(struct urdma_abi_modify_srq, mask) == 20 && sizeof(((struct urdma_abi_modify_srq *)0)->mask) == 4, "mask");
+_Static_assert(offsetof(struct urdma_abi_modify_srq, max_wr) == 24 && sizeof(((struct urdma_abi_modify_srq *)0)->max_wr) == 4, "max_wr");
+_Static_assert(offsetof(struct urdma_abi_modify_srq, srq_limit) == 28 && sizeof(((struct urdma_abi_modify_srq *)0)->srq_limit) == 4, "srq_limit");
+
+_Static_assert(sizeof(struct urdma_abi_query_srq_response) == 32, "query_srq_response");
+_Static_assert(offsetof(struct urdma_abi_query_srq_response, header) == 0 && sizeof(((struct urdma_abi_query_srq_response *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_query_srq_response, max_wr) == 16 && sizeof(((struct urdma_abi_query_srq_response *)0)->max_wr) == 4, "max_wr");
+_Static_assert(offsetof(struct urdma_abi_query_srq_response, max_sge) == 20 && sizeof(((struct urdma_abi_query_srq_response *)0)->max_sge) == 4, "max_sge");
+_Static_assert(offsetof(struct urdma_abi_query_srq_response, srq_limit) == 24 && sizeof(((struct urdma_abi_query_srq_response *)0)->srq_limit) == 4, "srq_limit");
+_Static_assert(offsetof(struct urdma_abi_query_srq_response, pad) == 28 && sizeof(((struct urdma_abi_query_srq_response *)0)->pad) == 4, "pad");
 
 _Static_assert(sizeof(struct urdma_abi_qp_attr) == 128, "qp_attr");
 _Static_assert(offsetof(struct urdma_abi_qp_attr, qp_state) == 0 && sizeof(((struct urdma_abi_qp_attr *)0)->qp_state) == 4, "qp_state");

@@ -145,7 +145,14 @@ const (
 	EventDeviceFatal      = 8
 	EventPortActive       = 9
 	EventPortErr          = 10
+	EventSRQLimitReached  = 15
 	EventQPLastWQEReached = 16
+)
+
+// Shared receive queue attribute masks, enum ibv_srq_attr_mask.
+const (
+	SRQMaskMaxWR = 1 << 0
+	SRQMaskLimit = 1 << 1
 )
 
 // rdma_cm events, enum rdma_cm_event_type.

@@ -129,6 +129,35 @@ func (r *ClientRQ) Lost() (id uint64, ok bool) {
 // Left is how many receives were posted whose completion was not polled.
 func (r *ClientRQ) Left() int { return int(r.q.prod - r.q.unpolled()) }
 
+// ClientSRQ is a client's side of a shared receive queue, for one goroutine at a
+// time. A slot is free once urdmad has taken its receive (urdma_abi.h).
+type ClientSRQ struct{ q clientQueue }
+
+// Init attaches to the queue that layout describes, empty.
+func (r *ClientSRQ) Init(mem []byte, l *abi.SRQResponse) {
+	h := rqHead(mem, &l.RQ)
+	r.q = clientQueue{mem: slots(mem, &l.RQ), stride: l.RQ.Stride, mask: l.RQ.Entries - 1, depth: l.MaxWR, maxSGE: l.MaxSGE,
+		published: &h.Prod, done: &h.Cons}
+}
+
+// Write writes a receive work request. False means that the queue is full or the
+// list longer than it may be.
+func (r *ClientSRQ) Write(id uint64, sge []abi.SGE) bool {
+	q := &r.q
+	taken := atomic.LoadUint32(q.done) // partner: urdmad's publish after it copied the slot
+	if len(sge) > int(q.maxSGE) || q.prod-taken >= q.depth {
+		return false
+	}
+	slot := q.slot(q.prod)
+	*(*abi.RQE)(unsafe.Pointer(&slot[0])) = abi.RQE{WRID: id, NumSGE: uint32(len(sge))}
+	putSGE(slot[rqSlotHead:], sge)
+	q.prod++
+	return true
+}
+
+// Publish makes the slots written so far visible to urdmad.
+func (r *ClientSRQ) Publish() { r.q.publish() }
+
 // ClientQP is a client's side of a queue pair's queues, either of which may be
 // absent: it is full then. They are independent: each may be used by a goroutine
 // of its own.

@@ -32,6 +32,15 @@ func QPLayout(cap abi.QPCap) abi.QPResponse {
 	return r
 }
 
+// SRQLayout computes the shared memory of a shared receive queue of at least wrs
+// work requests.
+func SRQLayout(wrs, sge uint32) abi.SRQResponse {
+	r := abi.SRQResponse{MaxWR: wrs, MaxSGE: sge}
+	r.RQ, r.Bytes = queueLayout(0, rqHeadBytes, wrs, rqSlotHead+sge*sgeBytes)
+	r.Bytes = pageAlign(r.Bytes)
+	return r
+}
+
 // queueLayout places a queue at an offset and returns where it ends.
 func queueLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
 	if wrs == 0 {

@@ -58,6 +58,9 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 // before it is polled.
 func (q *QP) check(e *abi.CQE) {
 	l := &q.Layout
+	if q.SRQ != nil && e.Opcode&abi.WCRecv != 0 {
+		return // its slots are free as soon as they are taken
+	}
 	at := l.SQ.SlotsOffset + (e.Index&(l.SQ.Entries-1))*l.SQ.Stride
 	if e.Opcode&abi.WCRecv != 0 {
 		at = l.RQ.SlotsOffset + (e.Index&(l.RQ.Entries-1))*l.RQ.Stride
@@ -87,6 +90,7 @@ type QP struct {
 	Send   *CQ
 	Recv   *CQ
 
+	SRQ       *SRQ // nil: it has a receive queue of its own
 	Doorbell  int
 	Hostile   bool // it may change its slots at any time
 	destroyed bool
@@ -105,12 +109,20 @@ func (c *Client) NewQP(want *abi.QPCap) *QP {
 
 // NewQPOn makes a queue pair that completes on given queues.
 func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
+	return c.newQP(want, send, recv, nil)
+}
+
+func (c *Client) newQP(want *abi.QPCap, send, recv *CQ, srq *SRQ) *QP {
 	t := c.Host.World.T
 	t.Helper()
-	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv}
+	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv, SRQ: srq}
+	var shared *qp.RecvQueue
+	if srq != nil {
+		shared = srq.Q
+	}
 	q.Mem = make([]byte, q.Layout.Bytes)
 	c.handles++
-	q.Q = qp.New(qp.Config{Handle: c.handles, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, Async: c.Async.Engine,
+	q.Q = qp.New(qp.Config{Handle: c.handles, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, SRQ: shared, Async: c.Async.Engine,
 		Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
 	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
 	q.Ring.Init(q.Mem, &q.Layout, false)

@@ -1,0 +1,100 @@
+package control
+
+import (
+	"syscall"
+
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// srqObject is a shared receive queue with its ring.
+type srqObject struct {
+	created
+	queue *qp.RecvQueue
+	pd    *pdObject
+	ring  *sharedMemory
+	cap   abi.QuerySRQResponse // its limit is the queue's
+}
+
+func (x *Session) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
+	pd, err := object[*pdObject](x, m.PD)
+	if err != nil {
+		return err
+	}
+	if m.MaxWR == 0 || m.MaxWR > maxQPWR || m.MaxSGE > qp.MaxSGE || m.SRQLimit > m.MaxWR {
+		return syscall.EINVAL
+	}
+	resp := ring.SRQLayout(m.MaxWR, m.MaxSGE)
+	bill := &amounts{queueBytes: uint64(resp.Bytes), mappings: 1}
+	mem, err := x.newQueueMemory("urdma-srq", bill, int(resp.Bytes))
+	if err != nil {
+		return err
+	}
+	o := &srqObject{pd: pd, ring: mem, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
+	o.queue = qp.NewShared(qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}, mem.mem, &resp)
+	x.do(func() {
+		resp.Handle = x.add(o, bill)
+		o.queue.Shared().Handle = resp.Handle
+	})
+	pd.users++
+	*r = respond(&resp, mem.fd)
+	r.done = mem.closeFD
+	return nil
+}
+
+// sharedQueue is the queue of a handle; nil for none.
+func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
+	if handle == abi.NoHandle {
+		return nil, nil
+	}
+	o, err := object[*srqObject](x, handle)
+	if err != nil {
+		return nil, err
+	}
+	return o.queue, nil
+}
+
+func (x *Session) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
+	o, err := object[*srqObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	if m.Mask&^abi.SRQMaskLimit != 0 || m.SRQLimit > o.cap.MaxWR {
+		return syscall.EINVAL
+	}
+	if m.Mask != 0 {
+		x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
+	}
+	return nil
+}
+
+func (x *Session) querySRQ(m *abi.HandleMessage, r *reply) error {
+	o, err := object[*srqObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	resp := o.cap
+	x.do(func() { resp.SRQLimit = o.queue.Shared().Limit })
+	*r = respond(&resp)
+	return nil
+}
+
+func (x *Session) destroySRQ(m *abi.HandleMessage, _ *reply) error {
+	o, err := object[*srqObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	busy := false
+	x.do(func() {
+		if busy = o.queue.Shared().InUse(); !busy {
+			x.remove(m.Handle)
+		}
+	})
+	if busy {
+		return syscall.EBUSY
+	}
+	o.pd.users--
+	o.ring.close()
+	return nil
+}
