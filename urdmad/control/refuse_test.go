@@ -64,7 +64,7 @@ func TestRefusedFields(t *testing.T) {
 		{"comp_vector 1", queue(abi.CreateCQRequest{CompVector: 1}), syscall.EINVAL},
 		{"a queue pair", pair(abi.CreateQPRequest{}), nil},
 		{"UD", pair(abi.CreateQPRequest{QPType: 4}), syscall.EOPNOTSUPP},
-		{"srq", pair(abi.CreateQPRequest{SRQ: 1}), syscall.EOPNOTSUPP},
+		{"srq", pair(abi.CreateQPRequest{SRQ: 1}), syscall.ENOENT},
 		{"xrcd", pair(abi.CreateQPRequest{XRCD: 1}), syscall.EOPNOTSUPP},
 		{"create_flags", pair(abi.CreateQPRequest{CreateFlags: 2}), syscall.EOPNOTSUPP},
 		{"source_qpn", pair(abi.CreateQPRequest{SourceQPN: 1}), syscall.EOPNOTSUPP},

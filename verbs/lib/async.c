@@ -4,7 +4,7 @@
 
 #include "context.h"
 
-enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP };
+enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
 
 static enum element element_of(uint32_t event)
 {
@@ -20,6 +20,9 @@ static enum element element_of(uint32_t event)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
 	default:
 		return ELEMENT_NONE;
 	}
@@ -51,6 +54,19 @@ static bool count_qp(struct urdma_client *client, uint32_t handle, struct ibv_as
 	return true;
 }
 
+static bool count_srq(struct urdma_client *client, uint32_t handle, struct ibv_async_event *out)
+{
+	struct urdma_srq *srq = urdma_handles_find(client, URDMA_KIND_SRQ, handle);
+
+	if (!srq)
+		return false;
+	out->element.srq = &srq->srq;
+	pthread_mutex_lock(&srq->srq.mutex);
+	srq->async_events++;
+	pthread_mutex_unlock(&srq->srq.mutex);
+	return true;
+}
+
 /* Names and counts the element; false for an object that is gone: a late event. */
 static bool translate(struct urdma_client *client, const struct urdma_abi_async_event *in, struct ibv_async_event *out)
 {
@@ -63,6 +79,8 @@ static bool translate(struct urdma_client *client, const struct urdma_abi_async_
 		known = count_cq(client, in->handle, out);
 	else if (element_of(in->event_type) == ELEMENT_QP)
 		known = count_qp(client, in->handle, out);
+	else if (element_of(in->event_type) == ELEMENT_SRQ)
+		known = count_srq(client, in->handle, out);
 	urdma_handles_unlock(client);
 	return known;
 }
@@ -128,6 +146,7 @@ URDMA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
 
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
@@ -141,6 +160,12 @@ URDMA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		qp->events_completed++;
 		pthread_cond_signal(&qp->cond);
 		pthread_mutex_unlock(&qp->mutex);
+		break;
+	case ELEMENT_SRQ:
+		pthread_mutex_lock(&srq->mutex);
+		srq->events_completed++;
+		pthread_cond_signal(&srq->cond);
+		pthread_mutex_unlock(&srq->mutex);
 		break;
 	default:
 		break;

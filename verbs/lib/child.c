@@ -24,6 +24,14 @@ static void free_qp(struct urdma_qp *qp)
 	pthread_cond_init(&qp->ex.qp_base.cond, NULL);
 }
 
+static void free_srq(struct urdma_srq *srq)
+{
+	srq->queue.lock.word = 0;
+	srq->async_events = srq->srq.events_completed;
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+}
+
 void urdma_objects_forked(struct urdma_client *client)
 {
 	struct urdma_handle *h;
@@ -34,5 +42,7 @@ void urdma_objects_forked(struct urdma_client *client)
 				free_cq(h->object);
 			else if (h->kind == URDMA_KIND_QP)
 				free_qp(h->object);
+			else if (h->kind == URDMA_KIND_SRQ)
+				free_srq(h->object);
 		}
 }

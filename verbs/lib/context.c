@@ -22,13 +22,6 @@ static int refuse_dealloc_mw(struct ibv_mw *mw)
 	return EOPNOTSUPP;
 }
 
-static int refuse_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
-{
-	(void)srq;
-	*bad_wr = wr;
-	return EOPNOTSUPP;
-}
-
 static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
@@ -45,7 +38,7 @@ static void fill_tables(struct urdma_context *c)
 	context->ops.req_notify_cq = urdma_req_notify_cq;
 	context->ops.post_send = urdma_post_send;
 	context->ops.post_recv = urdma_post_recv;
-	context->ops.post_srq_recv = refuse_post_srq_recv;
+	context->ops.post_srq_recv = urdma_post_srq_recv;
 	context->ops.bind_mw = refuse_bind_mw;
 	context->ops.dealloc_mw = refuse_dealloc_mw;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -55,6 +48,7 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.query_rt_values = urdma_query_rt_values;
 	c->verbs.create_cq_ex = urdma_create_cq_ex;
 	c->verbs.create_qp_ex = urdma_create_qp_ex;
+	c->verbs.create_srq_ex = urdma_create_srq_ex;
 	c->verbs.close_xrcd = refuse_close_xrcd;
 }
 

@@ -56,6 +56,7 @@ void urdma_context_leave(void *context);
 
 /* context.c: the functions verbs.h reaches through a context's tables. */
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);

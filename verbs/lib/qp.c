@@ -86,7 +86,7 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 {
 	struct urdma_abi_create_qp request = {
 		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
-		.recv_cq = attr->recv_cq->handle, .srq = URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
+		.recv_cq = attr->recv_cq->handle, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
 		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
 			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
 		.user_handle = qp->user_handle,
@@ -94,6 +94,8 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 	struct urdma_abi_qp_response response;
 	int fd, status;
 
+	if (attr->srq) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
+		request.cap.max_recv_wr = request.cap.max_recv_sge = 0;
 	status = urdma_call_fds(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response,
 				sizeof(response), -1, &fd, 1);
 	if (status)
@@ -151,7 +153,7 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq || (attr->comp_mask & ~known))
+	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
@@ -175,6 +177,7 @@ static void set_base(struct urdma_qp *qp, struct ibv_context *context, const str
 	base->pd = attr->pd;
 	base->send_cq = attr->send_cq;
 	base->recv_cq = attr->recv_cq;
+	base->srq = attr->srq;
 	base->qp_type = attr->qp_type;
 	base->state = IBV_QPS_RESET;
 	pthread_mutex_init(&base->mutex, NULL);

@@ -69,6 +69,7 @@ struct urdma_queue {
 	uint32_t stride;
 	uint32_t max_sge;
 	bool all_signaled;      /* every work request makes a completion */
+	bool free_when_taken;   /* a shared receive queue: urdmad copies slots out (urdma_abi.h) */
 	uint8_t *slots;
 	struct urdma_abi_sq_ring *failing; /* of a send queue: where urdmad says what has failed */
 	uint32_t *shared_prod;  /* we store, urdmad loads */
@@ -77,6 +78,15 @@ struct urdma_queue {
 	uint8_t apart[64];      /* posting and polling may be different threads' */
 	uint32_t polled;        /* one past the newest request whose completion was polled; under the CQ's lock */
 	bool losing;            /* urdma_queue_lost has taken some; likewise */
+};
+
+struct urdma_srq {
+	struct ibv_srq srq;
+	struct urdma_client *client;
+	void *ring;
+	size_t bytes;
+	struct urdma_queue queue;
+	uint32_t async_events; /* delivered, under srq.mutex */
 };
 
 /* ibv_wr_start .. ibv_wr_complete. */
@@ -128,10 +138,16 @@ static inline struct urdma_qp *urdma_qp_of(const struct ibv_qp *qp)
 	return (struct urdma_qp *)qp;
 }
 
+static inline struct urdma_srq *urdma_srq_of(const struct ibv_srq *srq)
+{
+	return (struct urdma_srq *)srq;
+}
+
 /* poll.c, post.c: what verbs.h reaches through a context's tables. */
 int urdma_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */

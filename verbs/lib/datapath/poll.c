@@ -15,8 +15,8 @@ static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 	struct urdma_qp *qp = urdma_pairs_find(cq->client, e->user_handle);
 	struct urdma_queue *queue;
 
-	if (!qp)
-		return true;
+	if (!qp || ((e->opcode & IBV_WC_RECV) && qp->ex.qp_base.srq))
+		return true; /* a shared receive queue's slots are freed otherwise */
 	queue = urdma_queue_of(qp, e);
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_GONE && urdma_queue_was_lost(queue, e->index))
 		return false;

@@ -106,20 +106,20 @@ static int post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-static int post_one_recv(struct urdma_qp *qp, const struct ibv_recv_wr *wr)
+static int post_one_recv(struct urdma_queue *rq, const struct ibv_recv_wr *wr)
 {
 	struct urdma_abi_rqe *slot;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
-	slot = urdma_queue_slot(&qp->rq);
+	slot = urdma_queue_slot(rq);
 	if (!slot)
 		return ENOMEM;
 	slot->wr_id = wr->wr_id;
 	slot->num_sge = (uint32_t)wr->num_sge;
 	slot->pad = 0;
 	copy_sges(slot + 1, wr->sg_list, wr->num_sge);
-	qp->rq.prod++;
+	rq->prod++;
 	return 0;
 }
 
@@ -148,27 +148,46 @@ int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 	return status;
 }
 
+/* Posts a list; *news says whether there is something to tell urdmad. */
+static int post_recvs(struct urdma_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, bool *news)
+{
+	int status = 0, taken = urdma_lock_take(&rq->lock);
+	uint32_t before = rq->prod;
+
+	for (; wr && !status; wr = wr->next) {
+		*bad_wr = wr;
+		status = post_one_recv(rq, wr);
+	}
+	*news = rq->prod != before;
+	if (*news)
+		urdma_queue_publish(rq);
+	urdma_lock_drop(&rq->lock, taken);
+	return status;
+}
+
 int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	int status = urdma_qp_may_recv(qp), taken;
-	uint32_t before;
+	int status = ibv->srq ? EINVAL : urdma_qp_may_recv(qp);
 	bool news;
 
 	*bad_wr = wr;
 	if (status)
 		return status;
-	taken = urdma_lock_take(&qp->rq.lock);
-	before = qp->rq.prod;
-	for (; wr && !status; wr = wr->next) {
-		*bad_wr = wr;
-		status = post_one_recv(qp, wr);
-	}
-	news = qp->rq.prod != before;
-	if (news)
-		urdma_queue_publish(&qp->rq);
-	urdma_lock_drop(&qp->rq.lock, taken);
+	status = post_recvs(&qp->rq, wr, bad_wr, &news);
 	if (news)
 		urdma_ring_doorbell(qp);
 	return status;
+}
+
+/* No doorbell: who waits for a receive looks again by itself (urdma_abi.h). */
+int urdma_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct urdma_srq *srq = urdma_srq_of(ibv);
+	bool news;
+
+	*bad_wr = wr;
+	if (!urdma_client_alive(srq->client))
+		return EIO;
+	return post_recvs(&srq->queue, wr, bad_wr, &news);
 }

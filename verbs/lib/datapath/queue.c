@@ -54,12 +54,23 @@ static void take_silent(struct urdma_queue *q)
 	URDMA_STORE(q->cons, cons);
 }
 
+static void take_taken(struct urdma_queue *q)
+{
+	uint32_t taken = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
+
+	if (taken - q->cons <= q->prod - q->cons)
+		URDMA_STORE(q->cons, taken);
+}
+
 /* Free slots are looked for only when the last known ones are used up. */
 void *urdma_queue_slot(struct urdma_queue *q)
 {
 	if (q->prod - q->cons >= q->depth) {
-		take_polled(q);
-		if (q->prod - q->cons >= q->depth)
+		if (q->free_when_taken)
+			take_taken(q);
+		else
+			take_polled(q);
+		if (q->prod - q->cons >= q->depth && !q->free_when_taken)
 			take_silent(q);
 		if (q->prod - q->cons >= q->depth)
 			return NULL;

@@ -190,6 +190,8 @@ static enum urdma_abi_type undoing(enum urdma_abi_type type)
 		return URDMA_ABI_DESTROY_CQ;
 	case URDMA_ABI_CREATE_QP:
 		return URDMA_ABI_DESTROY_QP;
+	case URDMA_ABI_CREATE_SRQ:
+		return URDMA_ABI_DESTROY_SRQ;
 	case URDMA_ABI_CM_CREATE_CHANNEL:
 		return URDMA_ABI_CM_DESTROY_CHANNEL;
 	default:

@@ -1,0 +1,162 @@
+/* srq.c - shared receive queues: making, changing and destroying. Posting is in
+ * datapath/srqpost.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "context.h"
+
+static bool fits(const struct urdma_abi_srq_response *r)
+{
+	const struct urdma_abi_queue_layout *q = &r->rq;
+
+	return q->entries && !(q->entries & (q->entries - 1)) && r->max_wr <= q->entries &&
+	       sizeof(struct urdma_abi_rqe) + r->max_sge * sizeof(struct urdma_abi_sge) <= q->stride &&
+	       q->head_offset + sizeof(struct urdma_abi_rq_ring) <= r->bytes &&
+	       q->slots_offset + (uint64_t)q->entries * q->stride <= r->bytes;
+}
+
+static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r, int fd)
+{
+	struct urdma_abi_rq_ring *head;
+	void *at = MAP_FAILED;
+	int status = EPROTO;
+
+	if (fits(r)) {
+		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		status = at == MAP_FAILED ? errno : 0;
+	}
+	urdma_close(fd);
+	if (status)
+		return status;
+	srq->ring = at;
+	srq->bytes = r->bytes;
+	head = (void *)((uint8_t *)at + r->rq.head_offset);
+	srq->queue = (struct urdma_queue){
+		.depth = r->max_wr, .mask = r->rq.entries - 1, .stride = r->rq.stride, .max_sge = r->max_sge,
+		.slots = (uint8_t *)at + r->rq.slots_offset, .shared_prod = &head->prod, .shared_cons = &head->cons,
+		.free_when_taken = true,
+	};
+	return 0;
+}
+
+static int ask_for_ring(struct urdma_srq *srq, const struct ibv_srq_attr *attr)
+{
+	struct urdma_abi_create_srq request = {
+		.pd = srq->srq.pd->handle, .max_wr = attr->max_wr, .max_sge = attr->max_sge, .srq_limit = attr->srq_limit,
+	};
+	struct urdma_abi_srq_response response;
+	int fd, status;
+
+	status = urdma_call_fds(srq->client, URDMA_ABI_CREATE_SRQ, &request, sizeof(request), &response,
+				sizeof(response), -1, &fd, 1);
+	if (status)
+		return status;
+	srq->srq.handle = response.handle;
+	status = attach(srq, &response, fd);
+	if (!status)
+		status = urdma_handles_add(srq->client, URDMA_KIND_SRQ, response.handle, srq);
+	if (status)
+		urdma_call_handle(srq->client, URDMA_ABI_DESTROY_SRQ, response.handle);
+	return status;
+}
+
+static void discard(struct urdma_srq *srq)
+{
+	if (srq->ring)
+		munmap(srq->ring, srq->bytes);
+	pthread_mutex_destroy(&srq->srq.mutex);
+	pthread_cond_destroy(&srq->srq.cond);
+	free(srq);
+}
+
+URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct urdma_srq *srq = calloc(1, sizeof(*srq));
+	int status;
+
+	if (!srq)
+		return NULL;
+	srq->client = urdma_context_of(pd->context)->client;
+	srq->srq.context = pd->context;
+	srq->srq.srq_context = init->srq_context;
+	srq->srq.pd = pd;
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+	status = ask_for_ring(srq, &init->attr);
+	if (status) {
+		discard(srq);
+		errno = status;
+		return NULL;
+	}
+	return &srq->srq;
+}
+
+/* Basic ones without further attributes come to ibv_create_srq through verbs.h. */
+struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	(void)context, (void)attr;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* Errors are returned and stored in errno, as rdma-core's providers have them. */
+static int report(int status)
+{
+	if (status)
+		errno = status;
+	return status;
+}
+
+URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct urdma_abi_modify_srq request = { .handle = ibv->handle, .mask = (uint32_t)mask, .max_wr = attr->max_wr,
+						.srq_limit = attr->srq_limit };
+	struct urdma_abi_header response;
+
+	return report(urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response,
+				 sizeof(response)));
+}
+
+URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct urdma_abi_handle request = { .handle = ibv->handle };
+	struct urdma_abi_query_srq_response response;
+	int status = urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_QUERY_SRQ, &request, sizeof(request), &response,
+				sizeof(response));
+
+	if (!status)
+		*attr = (struct ibv_srq_attr){ response.max_wr, response.max_sge, response.srq_limit };
+	return report(status);
+}
+
+static void wait_for_acknowledgements(struct urdma_srq *srq)
+{
+	struct ibv_srq *base = &srq->srq;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&base->mutex);
+	while (srq->async_events != base->events_completed)
+		pthread_cond_wait(&base->cond, &base->mutex);
+	pthread_mutex_unlock(&base->mutex);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+/* EBUSY while a queue pair draws from it: urdmad counts. */
+URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct urdma_srq *srq = urdma_srq_of(ibv);
+	int status;
+
+	urdma_handles_remove(srq->client, URDMA_KIND_SRQ, ibv->handle);
+	status = urdma_call_handle(srq->client, URDMA_ABI_DESTROY_SRQ, ibv->handle);
+	if (status && urdma_client_alive(srq->client)) {
+		urdma_handles_add(srq->client, URDMA_KIND_SRQ, ibv->handle, srq);
+		return report(status);
+	}
+	wait_for_acknowledgements(srq);
+	discard(srq);
+	return 0;
+}
