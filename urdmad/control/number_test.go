@@ -56,9 +56,9 @@ func TestPaths(t *testing.T) {
 		err  syscall.Errno
 	}{
 		{"GID of the port", abi.QPAttr{IsGlobal: 1, DGID: gid("::ffff:198.18.0.1")}, "198.18.0.1", 0},
-		{"GID of a neighbour", abi.QPAttr{IsGlobal: 1, DGID: gid("::ffff:198.18.0.9")}, "198.18.0.9", 0},
-		{"LID", abi.QPAttr{DLID: 7}, "198.18.0.7", 0},
-		{"GID of InfiniBand with a LID", abi.QPAttr{IsGlobal: 1, DGID: gid("fe80::1"), DLID: 8}, "198.18.0.8", 0},
+		{"LID of the port", abi.QPAttr{DLID: 1}, "198.18.0.1", 0},
+		{"GID of InfiniBand with a LID", abi.QPAttr{IsGlobal: 1, DGID: gid("fe80::1"), DLID: 1}, "198.18.0.1", 0},
+		{"LID of a neighbour on a loopback port", abi.QPAttr{DLID: 7}, "", syscall.ENETUNREACH},
 		{"GID that is not meant", abi.QPAttr{DGID: gid("::ffff:198.18.0.9")}, "", syscall.EINVAL},
 		{"GID of InfiniBand alone", abi.QPAttr{IsGlobal: 1, DGID: gid("fe80::1")}, "", syscall.EINVAL},
 		{"multicast LID", abi.QPAttr{DLID: 0xc000}, "", syscall.EINVAL},
@@ -111,7 +111,7 @@ func TestQueryGivesBack(t *testing.T) {
 	}
 	q := newInit(t, c)
 	want := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 0x1234, RQPSN: 0xabcdef, MaxDestRdAtomic: 16, MinRNRTimer: 12, DLID: 9, IsGlobal: 1,
-		DGID: gid("::ffff:198.18.0.9"), FlowLabel: 1, HopLimit: 2, TrafficClass: 3, SL: 4, StaticRate: 5, SrcPathBits: 6, AHPortNum: 1}
+		DGID: gid("::ffff:198.18.0.1"), FlowLabel: 1, HopLimit: 2, TrafficClass: 3, SL: 4, StaticRate: 5, SrcPathBits: 6, AHPortNum: 1}
 	if _, err := modifyTo(c, q.Handle, toRTR, want); err != nil {
 		t.Fatal(err)
 	}
