@@ -19,7 +19,10 @@ type vdevRow struct {
 	capabilities []string
 }
 
-var capability = regexp.MustCompile(`CAP_[A-Z_]+`)
+var (
+	capability = regexp.MustCompile(`CAP_[A-Z_]+`)
+	optional   = regexp.MustCompile(`\[[^]]*\]`)
+)
 
 // vdevTable reads README.md's table; "any DPDK device" says nothing to try.
 func vdevTable(t *testing.T) (rows []vdevRow) {
@@ -39,6 +42,7 @@ func vdevTable(t *testing.T) (rows []vdevRow) {
 		}
 		if name, ok := strings.CutPrefix(cells[0], "`"); ok {
 			name, _, _ = strings.Cut(name, "`")
+			name = optional.ReplaceAllString(name, "")
 			rows = append(rows, vdevRow{name, capability.FindAllString(cells[2], -1)})
 		}
 	}
@@ -111,6 +115,11 @@ func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 	if err := m.far.Run("ip", "address", "add", "10.9.0.2/24", "dev", "veth0"); err != nil {
 		t.Fatal(err)
 	}
+	if m.vdev == "udp" { // the kernel's own address is the port's
+		if err := m.ns.Run("ip", "address", "add", address, "dev", "veth0"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	text := `{ "ports": [ { "vdev": "` + m.vdev + `", "ipv4_address": "` + address + `" } ], "socket": "` + m.dir + `/urdmad.sock" }`
 	if err := os.WriteFile(filepath.Join(m.dir, "urdma.json"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -141,10 +150,10 @@ func (m *privilegeLab) start(capabilities []string, check func() error) (out str
 	return p.Output(), ready
 }
 
-// reach pings the port over its wire, where it has one.
+// reach pings the port over its wire, where it has one and answers itself.
 func (m *privilegeLab) reach() error {
 	switch {
-	case m.vdev == "loopback", strings.HasPrefix(m.vdev, "memif"):
+	case m.vdev == "loopback", m.vdev == "udp", strings.HasPrefix(m.vdev, "memif"):
 		return nil
 	case strings.HasPrefix(m.vdev, "net_tap"):
 		_, iface, _ := strings.Cut(m.vdev, "iface=")
