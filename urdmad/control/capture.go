@@ -9,6 +9,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -27,7 +28,7 @@ type capture struct {
 	s      *Server
 	viewer *owner
 	filter abi.CaptureRequest
-	memory *sharedMemory
+	memory *memfd.Shared
 	ring   ring.CaptureWriter
 	begun  []ring.Begun // a sent frame begins and ends within a received one
 }
@@ -48,12 +49,12 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
 	}
 	layout := ring.CaptureLayout(m.RingBytes)
-	memory, err := newSharedMemory("urdma-capture", int(layout.DataOffset+layout.DataBytes))
+	memory, err := memfd.New("urdma-capture", int(layout.DataOffset+layout.DataBytes))
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	c := &capture{s: x.s, viewer: &x.owner, filter: *m, memory: memory}
-	c.ring.Init(memory.mem, &layout)
+	c.ring.Init(memory.Mem, &layout)
 	running, most := 0, maxCaptures
 	if !x.owner.admin {
 		most-- // one place is kept for who sees all
@@ -65,13 +66,13 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		}
 	})
 	if running >= most {
-		memory.close()
+		memory.Close()
 		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
 	}
 	x.capture = c
 	x.s.Log.Info("capture begins", "pid", x.owner.pid, "uid", x.owner.uid, "ring_bytes", layout.DataBytes)
-	*r = respond(&layout, memory.fd)
-	r.done = memory.closeFD
+	*r = respond(&layout, memory.FD)
+	r.done = memory.CloseFD
 	return nil
 }
 
@@ -93,7 +94,7 @@ func (x *Session) endCapture() {
 		x.s.Engine.RemoveTap(x.capture)
 		x.s.captures--
 	})
-	x.capture.memory.close()
+	x.capture.memory.Close()
 	x.capture = nil
 	x.s.Log.Info("capture ends", "pid", x.owner.pid, "uid", x.owner.uid)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"urdma/urdmad/cm"
+	"urdma/urdmad/control/memfd"
 )
 
 // cleanUp removes everything the client owned: first ids and queue pairs, so
@@ -17,7 +18,7 @@ func (x *Session) cleanUp() {
 	if x.client == nil {
 		return
 	}
-	var rings []*sharedMemory
+	var rings []*memfd.Shared
 	x.do(func() {
 		x.ended = true
 		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
@@ -26,7 +27,7 @@ func (x *Session) cleanUp() {
 		x.s.Engine.RemoveClient(x.client)
 	})
 	for _, r := range rings {
-		r.close()
+		r.Close()
 	}
 }
 
@@ -45,7 +46,7 @@ func (x *Session) removeConnections() {
 
 // removeObjects forgets the rest and returns the memory that can be unmapped
 // once the engine has let go of it.
-func (x *Session) removeObjects() (rings []*sharedMemory) {
+func (x *Session) removeObjects() (rings []*memfd.Shared) {
 	for _, v := range x.objects {
 		switch o := v.(type) {
 		case *qpObject:

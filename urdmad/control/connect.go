@@ -12,6 +12,9 @@ import (
 	"urdma/verbs/abi"
 )
 
+// cmSession is what of a session serves rdma_cm's requests.
+type cmSession struct{ *Session }
+
 // cmChannelObject is an rdma_cm event channel: cm.Channel.
 type cmChannelObject struct {
 	x      *Session
@@ -23,19 +26,19 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(abiEvent(e)))
 }
 
-func (x *Session) cmCreateChannel(_ *abi.Header, r *reply) error {
+func (x cmSession) createChannel(_ *abi.Header, r *reply) error {
 	var resp abi.HandleMessage
 	s, bill, err := x.newEvents(eventChannels, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x, socket: s}, bill) })
+	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x.Session, socket: s}, bill) })
 	return nil
 }
 
-func (x *Session) cmDestroyChannel(m *abi.HandleMessage, _ *reply) error {
-	c, err := object[*cmChannelObject](x, m.Handle)
+func (x cmSession) destroyChannel(m *abi.HandleMessage, _ *reply) error {
+	c, err := object[*cmChannelObject](x.Session, m.Handle)
 	if err != nil {
 		return err
 	}
@@ -52,8 +55,8 @@ func (x *Session) cmDestroyChannel(m *abi.HandleMessage, _ *reply) error {
 	return err
 }
 
-func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
-	c, err := object[*cmChannelObject](x, m.Channel)
+func (x cmSession) createID(m *abi.CMCreateIDRequest, r *reply) error {
+	c, err := object[*cmChannelObject](x.Session, m.Channel)
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func (x *Session) cmCreateID(m *abi.CMCreateIDRequest, r *reply) error {
 	}
 	var resp abi.HandleMessage
 	x.do(func() {
-		id := x.s.CM.Create(x, c)
+		id := x.s.CM.Create(x.Session, c)
 		id.Handle = x.add(id, &oneID)
 		resp.Handle = id.Handle
 	})
@@ -92,17 +95,17 @@ func (x *Session) Adopt(id *cm.ID) bool {
 var oneID = amounts{ids: 1}
 
 // withID runs fn on the engine's thread with a handle's id.
-func (x *Session) withID(handle uint32, fn func(*cm.ID) error) (err error) {
+func (x cmSession) withID(handle uint32, fn func(*cm.ID) error) (err error) {
 	x.do(func() {
 		var id *cm.ID
-		if id, err = object[*cm.ID](x, handle); err == nil {
+		if id, err = object[*cm.ID](x.Session, handle); err == nil {
 			err = fn(id)
 		}
 	})
 	return err
 }
 
-func (x *Session) cmDestroyID(m *abi.HandleMessage, _ *reply) error {
+func (x cmSession) destroyID(m *abi.HandleMessage, _ *reply) error {
 	return x.withID(m.Handle, func(id *cm.ID) error {
 		x.s.CM.Destroy(id)
 		x.remove(m.Handle)
@@ -121,11 +124,11 @@ func boundReply(id *cm.ID, r *reply) {
 // endPatience is how long a bind waits for a session that is ending.
 const endPatience = time.Second
 
-// cmBind binds. A program that was killed a moment ago may still hold the port
+// bind binds. A program that was killed a moment ago may still hold the port
 // number, until its session has heard of the hang-up: kernel sockets are closed
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. Whoever holds it alive is answered for at once.
-func (x *Session) cmBind(m *abi.CMBindRequest, r *reply) error {
+func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 	addr, err := addrPort(m.Addr)
 	if err != nil {
 		return err
@@ -164,7 +167,7 @@ func endingOf(holders []cm.Owner) *Session {
 	return nil
 }
 
-func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
+func (x cmSession) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 	src, err := addrPort(m.Src)
 	if err != nil {
 		return err
@@ -180,11 +183,11 @@ func (x *Session) cmResolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 	})
 }
 
-func (x *Session) cmResolveRoute(m *abi.CMValueRequest, _ *reply) error {
+func (x cmSession) resolveRoute(m *abi.CMValueRequest, _ *reply) error {
 	return x.withID(m.ID, x.s.CM.ResolveRoute)
 }
 
-func (x *Session) cmListen(m *abi.CMValueRequest, r *reply) error {
+func (x cmSession) listen(m *abi.CMValueRequest, r *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
 		err := x.s.CM.Listen(id, int(min(m.Value, 1<<16)))
 		boundReply(id, r)
@@ -193,21 +196,21 @@ func (x *Session) cmListen(m *abi.CMValueRequest, r *reply) error {
 }
 
 // pairOf is the queue pair that a connection parameter names; nil for none.
-func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
+func (x cmSession) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
 		return nil, syscall.EINVAL
 	}
 	if p.QP == abi.NoHandle {
 		return nil, nil
 	}
-	q, err := object[*qpObject](x, p.QP)
+	q, err := object[*qpObject](x.Session, p.QP)
 	if err != nil {
 		return nil, err
 	}
 	return connect.QueuePair(q.qp), nil
 }
 
-func (x *Session) cmConnect(m *abi.CMConnRequest, _ *reply) error {
+func (x cmSession) connect(m *abi.CMConnRequest, _ *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
 		qp, err := x.pairOf(&m.Param)
 		if err != nil {
@@ -217,7 +220,7 @@ func (x *Session) cmConnect(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (x *Session) cmAccept(m *abi.CMConnRequest, _ *reply) error {
+func (x cmSession) accept(m *abi.CMConnRequest, _ *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
 		qp, err := x.pairOf(&m.Param)
 		if err != nil {
@@ -227,7 +230,7 @@ func (x *Session) cmAccept(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (x *Session) cmReject(m *abi.CMConnRequest, _ *reply) error {
+func (x cmSession) reject(m *abi.CMConnRequest, _ *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
 		if _, err := x.pairOf(&m.Param); err != nil {
 			return err
@@ -236,7 +239,7 @@ func (x *Session) cmReject(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (x *Session) cmDisconnect(m *abi.HandleMessage, _ *reply) error {
+func (x cmSession) disconnect(m *abi.HandleMessage, _ *reply) error {
 	return x.withID(m.Handle, x.s.CM.Disconnect)
 }
 
@@ -250,7 +253,7 @@ const (
 	optionAckTimeout = 3
 )
 
-func (x *Session) cmSetOption(m *abi.CMSetOptionRequest, _ *reply) error {
+func (x cmSession) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
 	return x.withID(m.ID, func(*cm.ID) error {
 		if m.Level != optionLevelID {
 			return syscall.ENOSYS
@@ -269,9 +272,9 @@ func (x *Session) cmSetOption(m *abi.CMSetOptionRequest, _ *reply) error {
 	})
 }
 
-func (x *Session) cmMigrateID(m *abi.CMValueRequest, _ *reply) error {
+func (x cmSession) migrateID(m *abi.CMValueRequest, _ *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
-		c, err := object[*cmChannelObject](x, m.Value)
+		c, err := object[*cmChannelObject](x.Session, m.Value)
 		if err != nil {
 			return err
 		}

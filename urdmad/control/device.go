@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
@@ -73,16 +74,16 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	x.readCommandLine()
 	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
 	x.do(func() {
-		x.s.Engine.AddClient(x.client, x.bells.mem)
+		x.s.Engine.AddClient(x.client, x.bells.Mem)
 		x.owner.since = x.s.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
 	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)
-	r.fds = []int{x.bells.fd, theirs}
+	r.fds = []int{x.bells.FD, theirs}
 	r.done = func() {
 		_ = unix.Close(theirs) // the client has its copy
-		x.bells.closeFD()
+		x.bells.CloseFD()
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
 	x.space.SetBudget(mappingBudget{&x.account})
-	if x.bells, err = newSharedMemory("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
+	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}
 	ours, theirs, err := socketPair()
@@ -114,7 +115,7 @@ func (x *Session) disconnect() {
 		_ = unix.Close(x.kick)  // nothing to do about a failed close
 		x.kick = -1
 	}
-	x.bells.close()
+	x.bells.Close()
 	x.bells = nil
 	if x.space != nil {
 		x.endFallback()

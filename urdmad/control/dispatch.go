@@ -22,6 +22,11 @@ func typed[T any](fn func(*Session, *T, *reply) error) handler {
 	}
 }
 
+// typedCM is typed for rdma_cm's requests.
+func typedCM[T any](fn func(cmSession, *T, *reply) error) handler {
+	return typed(func(x *Session, v *T, r *reply) error { return fn(cmSession{x}, v, r) })
+}
+
 var handlers = map[abi.Type]handler{
 	abi.Hello:            typed((*Session).hello),
 	abi.QueryDevice:      typed((*Session).queryDevice),
@@ -45,20 +50,20 @@ var handlers = map[abi.Type]handler{
 	abi.ModifySRQ:        typed((*Session).modifySRQ),
 	abi.QuerySRQ:         typed((*Session).querySRQ),
 	abi.DestroySRQ:       typed((*Session).destroySRQ),
-	abi.CMCreateChannel:  typed((*Session).cmCreateChannel),
-	abi.CMDestroyChannel: typed((*Session).cmDestroyChannel),
-	abi.CMCreateID:       typed((*Session).cmCreateID),
-	abi.CMDestroyID:      typed((*Session).cmDestroyID),
-	abi.CMBind:           typed((*Session).cmBind),
-	abi.CMResolveAddr:    typed((*Session).cmResolveAddr),
-	abi.CMResolveRoute:   typed((*Session).cmResolveRoute),
-	abi.CMListen:         typed((*Session).cmListen),
-	abi.CMConnect:        typed((*Session).cmConnect),
-	abi.CMAccept:         typed((*Session).cmAccept),
-	abi.CMReject:         typed((*Session).cmReject),
-	abi.CMDisconnect:     typed((*Session).cmDisconnect),
-	abi.CMSetOption:      typed((*Session).cmSetOption),
-	abi.CMMigrateID:      typed((*Session).cmMigrateID),
+	abi.CMCreateChannel:  typedCM(cmSession.createChannel),
+	abi.CMDestroyChannel: typedCM(cmSession.destroyChannel),
+	abi.CMCreateID:       typedCM(cmSession.createID),
+	abi.CMDestroyID:      typedCM(cmSession.destroyID),
+	abi.CMBind:           typedCM(cmSession.bind),
+	abi.CMResolveAddr:    typedCM(cmSession.resolveAddr),
+	abi.CMResolveRoute:   typedCM(cmSession.resolveRoute),
+	abi.CMListen:         typedCM(cmSession.listen),
+	abi.CMConnect:        typedCM(cmSession.connect),
+	abi.CMAccept:         typedCM(cmSession.accept),
+	abi.CMReject:         typedCM(cmSession.reject),
+	abi.CMDisconnect:     typedCM(cmSession.disconnect),
+	abi.CMSetOption:      typedCM(cmSession.setOption),
+	abi.CMMigrateID:      typedCM(cmSession.migrateID),
 	abi.Inspect:          typed((*Session).inspect),
 	abi.Capture:          typed((*Session).startCapture),
 	abi.CaptureStop:      typed((*Session).stopCapture),

@@ -14,6 +14,7 @@ import (
 
 	"urdma/inspect"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/control/memfd"
 	"urdma/verbs/abi"
 )
 
@@ -33,35 +34,13 @@ func (x *Session) inspect(_ *abi.Header, r *reply) error {
 	if err != nil {
 		return fmt.Errorf("control: snapshot: %w", err)
 	}
-	fd, err := sealedFile("urdma-snapshot", text)
+	fd, err := memfd.Text("urdma-snapshot", text)
 	if err != nil {
 		return err
 	}
 	*r = respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
 	r.done = func() { _ = unix.Close(fd) } // the client has its copy
 	return nil
-}
-
-// sealedFile makes a memfd that holds text for good.
-func sealedFile(name string, text []byte) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("control: memfd: %w", err)
-	}
-	for at := 0; at < len(text) && err == nil; {
-		var n int
-		n, err = unix.Pwrite(fd, text[at:], int64(at))
-		at += n
-	}
-	if err == nil {
-		seals := unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
-	if err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("control: memfd of %d bytes: %w", len(text), err)
-	}
-	return fd, nil
 }
 
 // Snapshot gathers everything, from any goroutine but the engine's.

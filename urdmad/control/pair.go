@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -16,7 +17,7 @@ type qpObject struct {
 	qp   *qp.QP
 	bell int // doorbell number
 	pd   *pdObject
-	ring *sharedMemory
+	ring *memfd.Shared
 }
 
 func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
@@ -47,7 +48,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	}
 	q := &qpObject{pd: pd, ring: mem}
 	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
-		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.mem, &resp)
+		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
 	x.do(func() {
 		if err = x.roomOnPort(pd.ctx.dev); err != nil {
 			return
@@ -58,14 +59,14 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		}
 	})
 	if err != nil {
-		mem.close()
+		mem.Close()
 		x.give(bill)
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	pd.users++
 	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.bell)
-	*r = respond(&resp, mem.fd)
-	r.done = mem.closeFD
+	*r = respond(&resp, mem.FD)
+	r.done = mem.CloseFD
 	return nil
 }
 
@@ -131,6 +132,6 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 		x.remove(m.Handle)
 	})
 	q.pd.users--
-	q.ring.close()
+	q.ring.Close()
 	return nil
 }

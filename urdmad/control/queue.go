@@ -3,6 +3,7 @@ package control
 import (
 	"syscall"
 
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/events"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -22,7 +23,7 @@ type cqObject struct {
 	cq   *qp.CQ
 	ctx  *contextObject
 	ch   *channelObject
-	ring *sharedMemory
+	ring *memfd.Shared
 }
 
 func (x *Session) createChannel(m *abi.HandleMessage, r *reply) error {
@@ -78,7 +79,7 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		return err
 	}
 	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
-	q.cq.Ring.Init(mem.mem, &resp)
+	q.cq.Ring.Init(mem.Mem, &resp)
 	ctx.users++
 	if ch != nil {
 		ch.users++
@@ -88,8 +89,8 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		q.cq.Handle = x.add(q, bill)
 		resp.Handle = q.cq.Handle
 	})
-	*r = respond(&resp, mem.fd)
-	r.done = mem.closeFD
+	*r = respond(&resp, mem.FD)
+	r.done = mem.CloseFD
 	return nil
 }
 
@@ -111,15 +112,15 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	fits, old := false, q.ring
 	x.do(func() { fits = q.moveTo(mem, &resp) })
 	if !fits {
-		mem.close()
+		mem.Close()
 		x.give(bill)
 		return syscall.EINVAL
 	}
-	old.close()
+	old.Close()
 	x.resized(m.Handle, bill)
 	resp.Handle = m.Handle
-	*r = respond(&resp, mem.fd)
-	r.done = mem.closeFD
+	*r = respond(&resp, mem.FD)
+	r.done = mem.CloseFD
 	return nil
 }
 
@@ -129,7 +130,7 @@ func cqAmounts(layout *abi.CQResponse) *amounts {
 }
 
 // moveTo moves completions not yet polled to a new ring, if they fit.
-func (q *cqObject) moveTo(mem *sharedMemory, layout *abi.CQResponse) bool {
+func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse) bool {
 	old := &q.cq.Ring
 	if old.Pending() > layout.Entries {
 		return false
@@ -137,7 +138,7 @@ func (q *cqObject) moveTo(mem *sharedMemory, layout *abi.CQResponse) bool {
 	waiting := make([]abi.CQE, old.Pending())
 	waiting = waiting[:old.Backlog(waiting)]
 	var fresh ring.ServerCQ
-	fresh.Init(mem.mem, layout)
+	fresh.Init(mem.Mem, layout)
 	for i := range waiting {
 		fresh.Push(&waiting[i])
 	}
@@ -164,6 +165,18 @@ func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
 	if q.ch != nil {
 		q.ch.users--
 	}
-	q.ring.close()
+	q.ring.Close()
 	return nil
+}
+
+// newQueueMemory takes what a queue needs and makes its shared memory.
+func (x *Session) newQueueMemory(name string, bill *amounts, bytes int) (*memfd.Shared, error) {
+	if err := x.take(bill); err != nil {
+		return nil, err
+	}
+	m, err := memfd.New(name, bytes)
+	if err != nil {
+		x.give(bill)
+	}
+	return m, err
 }

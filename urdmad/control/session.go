@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -25,7 +26,7 @@ type Session struct {
 	client *engine.Client
 	space  *mem.Space
 
-	bells    *sharedMemory
+	bells    *memfd.Shared
 	kick     int // our end of the kick socket, -1 none
 	ready    bool
 	greeted  bool          // clientAmounts are taken

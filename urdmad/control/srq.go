@@ -3,6 +3,7 @@ package control
 import (
 	"syscall"
 
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -13,7 +14,7 @@ type srqObject struct {
 	created
 	queue *qp.RecvQueue
 	pd    *pdObject
-	ring  *sharedMemory
+	ring  *memfd.Shared
 	cap   abi.QuerySRQResponse // its limit is the queue's
 }
 
@@ -32,14 +33,14 @@ func (x *Session) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 		return err
 	}
 	o := &srqObject{pd: pd, ring: mem, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
-	o.queue = qp.NewShared(qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}, mem.mem, &resp)
+	o.queue = qp.NewShared(qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}, mem.Mem, &resp)
 	x.do(func() {
 		resp.Handle = x.add(o, bill)
 		o.queue.Shared().Handle = resp.Handle
 	})
 	pd.users++
-	*r = respond(&resp, mem.fd)
-	r.done = mem.closeFD
+	*r = respond(&resp, mem.FD)
+	r.done = mem.CloseFD
 	return nil
 }
 
@@ -95,6 +96,6 @@ func (x *Session) destroySRQ(m *abi.HandleMessage, _ *reply) error {
 		return syscall.EBUSY
 	}
 	o.pd.users--
-	o.ring.close()
+	o.ring.Close()
 	return nil
 }

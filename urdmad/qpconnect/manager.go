@@ -65,7 +65,6 @@ type Pair struct {
 	patience *clock.Timer // of posted work
 	waits    bool         // patience runs
 	attempt  int          // counts attempts, which answers to Resolve name
-	hop      netip.Addr
 	link     cm.Link
 	conn     Conn   // of the present attempt
 	heard    uint32 // the peer's cookie in its latest request
