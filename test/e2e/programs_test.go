@@ -26,6 +26,7 @@ func TestPrograms(t *testing.T) {
 			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
 			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w) })
 			t.Run("atomics", func(t *testing.T) { atomics(t, a, b) })
+			t.Run("shared receive queue", func(t *testing.T) { sharedReceives(t, a, b) })
 		})
 	}
 }
@@ -113,6 +114,22 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			}
 			few := !long && (mode == "events" || w.MTU > 1500 || w.Kernel)
 			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, few, args) })
+		}
+	}
+}
+
+// sharedReceives runs perftest with a shared receive queue from which one queue
+// pair draws; package engine's tests have several.
+func sharedReceives(t *testing.T, server, client *lab.Node) {
+	for _, program := range []string{"ib_send_bw", "ib_send_lat"} {
+		need(t, program)
+		for _, size := range []string{"2", "65536"} {
+			t.Run(program+"/"+size, func(t *testing.T) {
+				r := pass(t, lab.PerftestPair(server, client, program, "-n", "1000", "-s", size, "--use-srq"))
+				if rows, err := lab.ParsePerftest(r.Client); err != nil || fmt.Sprint(rows[0].Bytes) != size {
+					t.Errorf("%v:\n%s", err, r.Client)
+				}
+			})
 		}
 	}
 }

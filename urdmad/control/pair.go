@@ -36,7 +36,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err := checkPair(m); err != nil {
 		return err
 	}
-	shared, err := x.sharedQueue(m.SRQ)
+	shared, err := sharedQueue(x, m.SRQ)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type srqObject struct {
 	cap   abi.QuerySRQResponse // its limit is the queue's
 }
 
-func (x *Session) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
+func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 	pd, err := object[*pdObject](x, m.PD)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (x *Session) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 }
 
 // sharedQueue is the queue of a handle; nil for none.
-func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
+func sharedQueue(x *Session, handle uint32) (*qp.RecvQueue, error) {
 	if handle == abi.NoHandle {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 	return o.queue, nil
 }
 
-func (x *Session) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
+func modifySRQ(x *Session, m *abi.ModifySRQRequest, _ *reply) error {
 	o, err := object[*srqObject](x, m.Handle)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (x *Session) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 	return nil
 }
 
-func (x *Session) querySRQ(m *abi.HandleMessage, r *reply) error {
+func querySRQ(x *Session, m *abi.HandleMessage, r *reply) error {
 	o, err := object[*srqObject](x, m.Handle)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (x *Session) querySRQ(m *abi.HandleMessage, r *reply) error {
 	return nil
 }
 
-func (x *Session) destroySRQ(m *abi.HandleMessage, _ *reply) error {
+func destroySRQ(x *Session, m *abi.HandleMessage, _ *reply) error {
 	o, err := object[*srqObject](x, m.Handle)
 	if err != nil {
 		return err
