@@ -31,9 +31,11 @@ func TestCostFollowsDepth(t *testing.T) {
 	n := full(t)
 	depth := bits.Len(maxEntries)
 	for name, do := range map[string]func(){
-		"reply of the first":  func() { n.Packet(1e6, reply(stranger(0), theirMAC)) },
-		"reply of the last":   func() { n.Packet(2e6, reply(stranger(maxEntries-1), theirMAC)) },
-		"request not for us":  func() { n.Packet(3e6, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(5), TargetIP: theirIP}) },
+		"reply of the first": func() { n.Packet(1e6, reply(stranger(0), theirMAC)) },
+		"reply of the last":  func() { n.Packet(2e6, reply(stranger(maxEntries-1), theirMAC)) },
+		"request not for us": func() {
+			n.Packet(3e6, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(5), TargetIP: theirIP})
+		},
 		"a neighbour we seek": func() { n.Resolve(4e6, theirIP, new(answer).waiter()) },
 		"confirmation":        func() { n.Confirm(5e6, stranger(77)) },
 		"tick with none due":  func() { n.Tick(6e6) },

@@ -21,15 +21,15 @@ var (
 
 // rig is an interface and the bare port at the other end of its wire.
 type rig struct {
-	*testing.T
+	testing.TB
 	net   *linked.Network
 	clock clock.Clock
 	n     *Interface
 	far   *Interface // a second one, where a test wants a partner
 }
 
-func newRig(t *testing.T, o linked.Options) *rig {
-	r := &rig{T: t, net: linked.New(1)}
+func newRig(t testing.TB, o linked.Options) *rig {
+	r := &rig{TB: t, net: linked.New(1)}
 	o.Misuse = func(what string) { t.Errorf("port misuse: %s", what) }
 	a, b := r.net.Pair(o, linked.Options{Misuse: o.Misuse}, linked.Path{}, linked.Path{})
 	r.n = New(0, a, Address{Prefix: netip.PrefixFrom(ourAddr, 24)}, &r.clock)
@@ -301,13 +301,16 @@ func TestPathFollows(t *testing.T) {
 // FuzzFrame: whatever a stranger sends does not stop the interface: a good
 // datagram after it comes up.
 func FuzzFrame(f *testing.F) {
-	r := newRig(&testing.T{}, linked.Options{})
+	r := newRig(f, linked.Options{})
 	f.Add(r.datagram("seed"))
 	echo := make([]byte, wire.EthernetLen+wire.IPv4Len+wire.ICMPEchoLen)
 	buildEcho(echo, r.far.MAC(), r.n.MAC())
 	f.Add(echo)
 	f.Add([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1})
 	f.Fuzz(func(t *testing.T, frame []byte) {
+		if len(frame) < wire.EthernetLen {
+			return // no port sends such
+		}
 		r := newRig(t, linked.Options{})
 		r.raw(frame[:min(len(frame), 1514)])
 		r.raw(r.datagram("good"))
