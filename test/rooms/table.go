@@ -104,6 +104,7 @@ var rules = ruleBook{
 		"test/demo":          {"test/lab"},
 		"test/e2e":           {},
 		"test/fresh":         {},
+		"test/hostile":       {},
 		"test/lab":           {},
 		"test/report":        {},
 		"test/rooms":         {},

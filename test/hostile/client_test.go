@@ -1,0 +1,199 @@
+package hostile
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs"
+	"urdma/verbs/abi"
+)
+
+// hostileEnv tells this program to be a hostile client: seed, socket, own
+// address, and the key and address of lent memory of others.
+const hostileEnv = "URDMA_TEST_HOSTILE"
+
+func TestMain(m *testing.M) {
+	if s := os.Getenv(hostileEnv); s != "" {
+		newIntruder(strings.Fields(s)).run()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// intruder is a hostile client. It never ends by itself for long: whoever
+// started it kills it.
+type intruder struct {
+	r       *rand.Rand
+	socket  string
+	address string
+	words   []uint64 // that are worth writing
+	self    *os.File // /proc/self/mem
+}
+
+func newIntruder(args []string) *intruder {
+	number := func(i int) uint64 { n, _ := strconv.ParseUint(args[i], 10, 64); return n }
+	self, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], self: self,
+		words: []uint64{0, 1, 2, 3, 4, 1 << 31, ^uint64(0), 65536, number(3), number(4), number(4) + 65500}}
+}
+
+func (x *intruder) run() {
+	for {
+		if x.r.IntN(4) == 0 {
+			x.talk()
+			continue
+		}
+		x.connected()
+	}
+}
+
+// talk sends messages that are right in form, and others, with descriptors.
+func (x *intruder) talk() {
+	conn, err := net.Dial("unixpacket", x.socket)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	c := conn.(*net.UnixConn)
+	hello := abi.HelloRequest{ABIVersion: abi.Version}
+	hello.Header = abi.Header{Type: abi.Hello, Length: uint32(abi.Size[abi.HelloRequest]())}
+	x.exchange(c, abi.Bytes(&hello))
+	for range x.r.IntN(200) {
+		b := make([]byte, []int{16, 24, 24, 32, 40, 72, 96, 312}[x.r.IntN(8)]) // lengths of requests
+		for i := 16; i+4 <= len(b); i += 4 {
+			binary.NativeEndian.PutUint32(b[i:], uint32(x.r.IntN(12)))
+		}
+		if len(b) > 16 && x.r.IntN(3) == 0 {
+			binary.NativeEndian.PutUint32(b[16+4*x.r.IntN((len(b)-16)/4):], x.r.Uint32())
+		}
+		binary.NativeEndian.PutUint32(b, uint32(x.r.IntN(70)))
+		binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
+		x.exchange(c, b[:len(b)-x.r.IntN(2)*x.r.IntN(2)*x.r.IntN(2)*x.r.IntN(8)])
+	}
+}
+
+func (x *intruder) exchange(c *net.UnixConn, b []byte) {
+	var oob []byte
+	switch x.r.IntN(6) {
+	case 0:
+		oob = unix.UnixRights(int(x.self.Fd()))
+	case 1:
+		oob = unix.UnixRights(0, 1, 2)
+	}
+	if _, _, err := c.WriteMsgUnix(b, oob, nil); err != nil || x.r.IntN(20) == 0 {
+		return // without waiting for the answer
+	}
+	in, got := make([]byte, abi.MaxMessage), make([]byte, 256)
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_, n, _, _, _ := c.ReadMsgUnix(in, got)
+	messages, _ := unix.ParseSocketControlMessage(got[:n])
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+}
+
+// connected connects to itself and scribbles over all that it shares with urdmad
+// while it posts.
+func (x *intruder) connected() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	client, err := verbs.Open(x.socket)
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	here, there, err := x.pair(ctx, client)
+	if err != nil {
+		return
+	}
+	memory, err := here.PD().AllocMemory(1<<16, all)
+	if err != nil {
+		return
+	}
+	maps := sharedMappings()
+	for range 20 + x.r.IntN(400) {
+		for _, c := range []*verbs.Conn{here, there} {
+			n := x.r.IntN(1 << 16)
+			sge := []verbs.SGE{{Addr: memory.Addr() + uint64(x.r.IntN(100)), Length: uint32(n), LKey: []uint32{memory.LKey(), uint32(x.words[8])}[x.r.IntN(2)]}}
+			_ = c.PostRecv(&verbs.RecvWR{SGE: sge})
+			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge,
+				Remote: verbs.Remote{Addr: x.words[9], RKey: uint32(x.words[8])}})
+		}
+		for range x.r.IntN(6) {
+			x.scribble(maps)
+		}
+	}
+}
+
+// pair connects two queue pairs of the client.
+func (x *intruder) pair(ctx context.Context, client *verbs.Client) (here, there *verbs.Conn, err error) {
+	l, err := client.Listen(x.address + ":0")
+	if err != nil {
+		return nil, nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		there, _ = l.Accept(ctx, nil)
+	}()
+	here, err = client.Dial(ctx, l.Addr().String(), nil)
+	<-done
+	if err == nil && there == nil {
+		err = ctx.Err()
+	}
+	return here, there, err
+}
+
+var mapping = regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) rw-s .*/memfd:urdma`)
+
+// sharedMappings are start and length of what the process shares with urdmad.
+func sharedMappings() (out [][2]int64) {
+	text, _ := os.ReadFile("/proc/self/maps")
+	for _, m := range mapping.FindAllSubmatch(text, -1) {
+		start, _ := strconv.ParseInt(string(m[1]), 16, 64)
+		end, _ := strconv.ParseInt(string(m[2]), 16, 64)
+		out = append(out, [2]int64{start, end - start})
+	}
+	return out
+}
+
+// scribble changes a word of a ring, of the doorbells or of a slot.
+func (x *intruder) scribble(maps [][2]int64) {
+	if len(maps) == 0 {
+		return
+	}
+	m := maps[x.r.IntN(len(maps))]
+	at := 4 * x.r.Int64N(min(m[1], 8192)/4)
+	if x.r.IntN(3) == 0 {
+		at = 64 * x.r.Int64N(4) // an index at the head
+	}
+	v := x.words[x.r.IntN(len(x.words))]
+	if x.r.IntN(3) == 0 {
+		v = x.r.Uint64() >> x.r.IntN(64)
+	}
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], v)
+	_, _ = x.self.WriteAt(b[:4+4*x.r.IntN(2)], m[0]+at)
+}
+
+// spell is what newIntruder reads.
+func spell(seed uint64, socket, address string, lent verbs.Remote) string {
+	return fmt.Sprintf("%s=%d %s %s %d %d", hostileEnv, seed, socket, address, lent.RKey, lent.Addr)
+}

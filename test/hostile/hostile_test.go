@@ -1,0 +1,192 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// TestHostileClients: beside clients that send, scribble and die as they like a
+// well-behaved pair gets every byte, and nothing of theirs is left.
+func TestHostileClients(t *testing.T) {
+	build := os.Getenv("URDMA_BUILD")
+	if build == "" {
+		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
+	}
+	seed, err := strconv.ParseUint(os.Getenv("URDMA_SEED"), 0, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	limit := 15 * time.Second
+	if os.Getenv("URDMA_LONG") != "" {
+		limit = 10 * time.Minute
+	}
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Logf("seed %d (URDMA_SEED sets one)", seed)
+			l, err := lab.New(build)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			a, b, err := l.Join(w, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &siege{t: t, a: a, b: b, r: rand.New(rand.NewPCG(seed, 2)), limit: limit}
+			s.run(seed)
+		})
+	}
+}
+
+// siege is one urdmad or two with hostile clients at each.
+type siege struct {
+	t     *testing.T
+	a, b  *lab.Node
+	r     *rand.Rand
+	limit time.Duration
+	kills int
+}
+
+// nodes are the two of a wire, or the one of the loopback.
+func (s *siege) nodes() []*lab.Node {
+	if s.a == s.b {
+		return []*lab.Node{s.a}
+	}
+	return []*lab.Node{s.a, s.b}
+}
+
+func (s *siege) run(seed uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit+time.Minute)
+	defer cancel()
+	pair, err := newBystanders(ctx, s.a.Socket(), s.b.Socket(), seed)
+	defer pair.close()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- pair.run(ctx, stop) }()
+	s.attack(pair, s.limit/5) // what urdmad keeps for ever, it has afterwards
+	before := s.counts()
+	s.attack(pair, s.limit*4/5)
+	s.settles(before)
+	close(stop)
+	if err := <-done; err != nil {
+		s.t.Error(err)
+	}
+	s.t.Logf("%d hostile processes killed; %d rounds of the well-behaved pair, the longest took %v", s.kills, pair.rounds.Load(), pair.longest)
+	s.still()
+}
+
+// attack keeps two hostile clients alive at each urdmad, each for at most half a
+// second.
+func (s *siege) attack(pair *bystanders, limit time.Duration) {
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		var clients []*exec.Cmd
+		for _, n := range s.nodes() {
+			for range 2 {
+				c := exec.Command(os.Args[0])
+				c.Env = append(os.Environ(), spell(s.r.Uint64(), n.Socket(), n.Address, pair.lent.Remote(0)))
+				c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+				if err := c.Start(); err != nil {
+					s.t.Fatal(err)
+				}
+				clients = append(clients, c)
+			}
+		}
+		for _, c := range clients {
+			time.Sleep(time.Duration(s.r.IntN(500)) * time.Millisecond)
+			_ = c.Process.Kill()
+			_ = c.Wait()
+			s.kills++
+		}
+		s.still()
+	}
+}
+
+// still fails when a urdmad is gone.
+func (s *siege) still() {
+	s.t.Helper()
+	for _, n := range s.nodes() {
+		if !n.Daemon.Running() {
+			s.t.Fatalf("urdmad of %s is not running:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 60))
+		}
+	}
+}
+
+// count is what a urdmad has.
+type count struct{ descriptors, mappings, threads, residentKB int }
+
+func (s *siege) counts() (out []count) {
+	for _, n := range s.nodes() {
+		out = append(out, s.count(n))
+	}
+	return out
+}
+
+func (s *siege) count(n *lab.Node) (c count) {
+	proc := fmt.Sprintf("/proc/%d/", n.Daemon.PID())
+	fds, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c.descriptors = len(fds)
+	if c.mappings, err = n.ClientMemory(); err != nil {
+		s.t.Fatal(err)
+	}
+	status, _ := os.ReadFile(proc + "status")
+	for line := range strings.Lines(string(status)) {
+		_, _ = fmt.Sscanf(line, "Threads: %d", &c.threads)
+		_, _ = fmt.Sscanf(line, "VmRSS: %d", &c.residentKB)
+	}
+	return c
+}
+
+// Memory and threads that a urdmad may have more of: Go's heap breathes.
+const (
+	roomKB      = 64 << 10
+	roomThreads = 8
+)
+
+// settles waits until nothing is left of the hostile clients.
+func (s *siege) settles(before []count) {
+	s.t.Helper()
+	var now []count
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		now = s.counts()
+		flat := true
+		for i, c := range now {
+			b := before[i]
+			flat = flat && c.descriptors <= b.descriptors && c.mappings <= b.mappings && c.threads <= b.threads+roomThreads && c.residentKB <= b.residentKB+roomKB
+		}
+		if flat {
+			s.t.Logf("urdmad before %+v, after %+v", before, now)
+			s.clients()
+			return
+		}
+	}
+	s.t.Errorf("urdmad has %+v, had %+v", now, before)
+}
+
+// clients holds that the well-behaved ones are all there are.
+func (s *siege) clients() {
+	s.t.Helper()
+	for _, n := range s.nodes() {
+		out, err := n.Urdma("show", "client", "--json")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if got, want := strings.Count(out, `"command"`), 2/len(s.nodes()); got != want {
+			s.t.Errorf("%d clients at urdmad of %s, expected %d:\n%s", got, n.Name, want, out)
+		}
+	}
+}
