@@ -31,14 +31,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// intruder is a hostile client. It never ends by itself for long: whoever
-// started it kills it.
+// intruder is a hostile client. It goes on until whoever started it kills it.
 type intruder struct {
 	r       *rand.Rand
 	socket  string
 	address string
 	words   []uint64 // that are worth writing
 	self    *os.File // /proc/self/mem
+	args    []string // by which it was started
 }
 
 func newIntruder(args []string) *intruder {
@@ -47,18 +47,27 @@ func newIntruder(args []string) *intruder {
 	if err != nil {
 		panic(err)
 	}
-	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], self: self,
+	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], self: self, args: args,
 		words: []uint64{0, 1, 2, 3, 4, 1 << 31, ^uint64(0), 65536, number(3), number(4), number(4) + 65500}}
 }
 
+// run is one life. The next begins in the same process: what the first had is
+// closed by execve(2), as a death closes it, and a client that scribbled over its
+// own indices can't get lost among them.
 func (x *intruder) run() {
-	for {
-		if x.r.IntN(4) == 0 {
-			x.talk()
-			continue
-		}
+	next := x.r.Uint64()
+	again := func() {
+		x.args[0] = strconv.FormatUint(next, 10)
+		_ = os.Setenv(hostileEnv, strings.Join(x.args, " "))
+		_ = unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
+	time.AfterFunc(time.Duration(20+x.r.IntN(400))*time.Millisecond, again)
+	if x.r.IntN(4) == 0 {
+		x.talk()
+	} else {
 		x.connected()
 	}
+	again()
 }
 
 // talk sends messages that are right in form, and others, with descriptors.
@@ -82,7 +91,10 @@ func (x *intruder) talk() {
 		}
 		binary.NativeEndian.PutUint32(b, uint32(x.r.IntN(70)))
 		binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
-		x.exchange(c, b[:len(b)-x.r.IntN(2)*x.r.IntN(2)*x.r.IntN(2)*x.r.IntN(8)])
+		if x.r.IntN(60) == 0 {
+			b = b[:x.r.IntN(len(b))]
+		}
+		x.exchange(c, b)
 	}
 }
 
@@ -118,7 +130,6 @@ func (x *intruder) connected() {
 	if err != nil {
 		return
 	}
-	defer client.Close()
 	here, there, err := x.pair(ctx, client)
 	if err != nil {
 		return

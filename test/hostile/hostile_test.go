@@ -76,6 +76,7 @@ func (s *siege) run(seed uint64) {
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- pair.run(ctx, stop) }()
 	s.attack(pair, s.limit/5) // what urdmad keeps for ever, it has afterwards
+	s.clients()
 	before := s.counts()
 	s.attack(pair, s.limit*4/5)
 	s.settles(before)
@@ -177,16 +178,19 @@ func (s *siege) settles(before []count) {
 	s.t.Errorf("urdmad has %+v, had %+v", now, before)
 }
 
-// clients holds that the well-behaved ones are all there are.
+// clients waits until the well-behaved ones are all there are.
 func (s *siege) clients() {
 	s.t.Helper()
 	for _, n := range s.nodes() {
-		out, err := n.Urdma("show", "client", "--json")
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if got, want := strings.Count(out, `"command"`), 2/len(s.nodes()); got != want {
-			s.t.Errorf("%d clients at urdmad of %s, expected %d:\n%s", got, n.Name, want, out)
+		out, want := "", 2/len(s.nodes())
+		for end := time.Now().Add(10 * time.Second); strings.Count(out, `"command"`) != want; time.Sleep(50 * time.Millisecond) {
+			var err error
+			if out, err = n.Urdma("show", "client", "--json"); err != nil {
+				s.t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				s.t.Fatalf("urdmad of %s has others than %d clients:\n%s", n.Name, want, out)
+			}
 		}
 	}
 }
