@@ -40,8 +40,10 @@ func prepare(fd int, a netip.AddrPort) error {
 	if !a.Addr().Is4() {
 		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER
 	}
-	// Both families number the values alike.
-	if err := unix.SetsockoptInt(fd, level, option, unix.IP_PMTUDISC_PROBE); err != nil {
+	// Don't-fragment, but for datagrams that are longer than what the kernel knows
+	// of the path, which it fragments: a connection keeps its segments' size for
+	// life. Both families number the values alike.
+	if err := unix.SetsockoptInt(fd, level, option, unix.IP_PMTUDISC_WANT); err != nil {
 		return fmt.Errorf("don't-fragment on the UDP socket: %w", err)
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)

@@ -129,7 +129,8 @@ func (q *queue) refused(errno unix.Errno) {
 	if n := t.msg[0].packets; n > 1 {
 		// EIO: the interface below computes no checksums, so the kernel cuts
 		// nothing for it (before Linux 6.11). Anything else is about these
-		// datagrams: each tells for itself.
+		// datagrams, as where the path has come to take less than one of them: one
+		// by one they are fragmented.
 		t.single = n
 		if errno == unix.EIO && q.gso.CompareAndSwap(true, false) {
 			q.log("the kernel refused to segment; datagrams go one by one from now on", "error", errno)

@@ -188,3 +188,39 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestShrunkPath: over UDP sockets data goes on when the interfaces take less
+// than before, in the connection that stands and in new ones.
+func TestShrunkPath(t *testing.T) {
+	need(t, "rping")
+	a, b := join(t, lab.UDP, nil)
+	server, err := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-P", "-S", "60000"}}.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"rping", "-c", "-a", a.Address, "-V", "-S", "60000"}
+	old, err := b.Exec(append(args, "-C", "4000")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	underWay(t, b, old)
+	for _, n := range nodes(a, b) {
+		if err := n.Net.Run("ip", "link", "set", "veth0", "mtu", "1000"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := b.Run(time.Minute, append(args, "-C", "100")...); err != nil || broken(out) {
+		t.Errorf("a new connection: %v\n%s", err, out)
+	}
+	if !old.Running() {
+		t.Error("the connection that stood ended before the path was narrow")
+	}
+	if err := old.Wait(time.Minute); err != nil || broken(old.Output()) {
+		t.Errorf("the connection that stood: %v\n%s", err, lab.Tail(old.Output(), 10))
+	}
+	server.Kill()
+}
+
+// broken tells what rping says, but not by its status, of a connection that ended
+// too early.
+func broken(output string) bool { return strings.Contains(output, "wait for ") }
