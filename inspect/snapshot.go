@@ -30,6 +30,7 @@ type Snapshot struct {
 	Regions     []Region     `json:"memory_regions"`
 	CQs         []CQ         `json:"completion_queues"`
 	QPs         []QP         `json:"queue_pairs"`
+	SRQs        []SRQ        `json:"shared_receive_queues"`
 	Connections []Connection `json:"connections"`
 	Listeners   []Listener   `json:"listeners"`
 }
@@ -187,6 +188,19 @@ type CQ struct {
 	Armed   string    `json:"armed"`  // "no", "solicited" or "any"
 	Events  uint64    `json:"events"` // sent on the channel
 	Overrun bool      `json:"overrun"`
+	QPs     int       `json:"queue_pairs"`
+}
+
+// SRQ is a shared receive queue.
+type SRQ struct {
+	Owner
+	Handle  uint32    `json:"handle"`
+	Device  string    `json:"device"`
+	Domain  uint64    `json:"protection_domain"` // Domain.Number
+	Created time.Time `json:"created"`
+	Depth   int       `json:"depth"`
+	Fill    int       `json:"fill"`  // receives posted and not taken
+	Limit   int       `json:"limit"` // fewer receives raise an event; 0: none does
 	QPs     int       `json:"queue_pairs"`
 }
 

@@ -45,7 +45,7 @@ func TestShowRefuses(t *testing.T) {
 	}{
 		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
 		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, cq, qp, srq, ah, connection, listener\n"},
-		{[]string{"show", "srq"}, exitFailure, "urdma show: urdmad has no shared receive queues yet\n"},
+		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
 	} {
 		r := run(t, nil, c.args...)

@@ -36,7 +36,7 @@ var Kinds = []Kind{
 	kind("mr", "LKEY", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
 	kind("cq", "HANDLE", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
 	kind("qp", "QPN", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
-	{Name: "srq", Missing: "urdmad has no shared receive queues yet"},
+	kind("srq", "HANDLE", srqs, func(s *inspect.Snapshot) []inspect.SRQ { return s.SRQs }),
 	{Name: "ah", Missing: "urdmad has no address handles yet"},
 	kind("connection", "HANDLE", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
 	kind("listener", "HANDLE", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
@@ -193,6 +193,18 @@ var regions = []column[inspect.Region]{
 	{"PATH", func(r *inspect.Region) string { return r.Path }},
 	{"PID", func(r *inspect.Region) string { return pid(r.PID) }},
 	{"COMMAND", func(r *inspect.Region) string { return dash(r.Command) }},
+}
+
+var srqs = []column[inspect.SRQ]{
+	{"HANDLE", func(r *inspect.SRQ) string { return handle(r.Handle) }},
+	{"CREATED", func(r *inspect.SRQ) string { return instant(r.Created) }},
+	{"DEVICE", func(r *inspect.SRQ) string { return dash(r.Device) }},
+	{"PD", func(r *inspect.SRQ) string { return number(r.Domain) }},
+	{"FILL", func(r *inspect.SRQ) string { return fill(r.Fill, r.Depth) }},
+	{"LIMIT", func(r *inspect.SRQ) string { return strconv.Itoa(r.Limit) }},
+	{"QPS", func(r *inspect.SRQ) string { return strconv.Itoa(r.QPs) }},
+	{"PID", func(r *inspect.SRQ) string { return pid(r.PID) }},
+	{"COMMAND", func(r *inspect.SRQ) string { return dash(r.Command) }},
 }
 
 var cqs = []column[inspect.CQ]{

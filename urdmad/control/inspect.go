@@ -78,7 +78,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 		Restricted: !viewer.admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
-		QPs: []inspect.QP{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
+		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
 	g.ports()
 	var seen []*Session
 	err := g.ask(func() (more bool) {

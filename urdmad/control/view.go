@@ -111,6 +111,8 @@ func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v a
 	case *qpObject:
 		c.QPs++
 		g.qp(who, handle, o)
+	case *srqObject:
+		g.srq(who, handle, o)
 	case *cm.ID:
 		c.IDs++
 		g.id(who, handle, o)
@@ -151,6 +153,13 @@ func (g *gather) cq(who inspect.Owner, handle uint32, o *cqObject) {
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
 	g.snap.CQs = append(g.snap.CQs, v)
+}
+
+func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
+	shared := o.queue.Shared()
+	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Owner: who, Handle: handle, Device: g.device(o.pd.ctx.dev),
+		Domain: o.pd.number, Created: g.clock.time(o.at), Depth: o.queue.Slots(), Fill: o.queue.Posted(),
+		Limit: int(shared.Limit), QPs: shared.Users()})
 }
 
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
@@ -247,6 +256,7 @@ func sortSnapshot(s *inspect.Snapshot) {
 	order(s.Regions, func(v inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.CQs, func(v inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.QPs, func(v inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.SRQs, func(v inspect.SRQ) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.Connections, func(v inspect.Connection) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.Listeners, func(v inspect.Listener) (uint64, uint32) { return v.Client, v.Handle })
 	domains := map[uint64]*inspect.Domain{}

@@ -38,6 +38,9 @@ func (r *RecvQueue) Shared() *Shared { return r.shared }
 // InUse reports whether a queue pair draws from a shared receive queue.
 func (s *Shared) InUse() bool { return s.users > 0 }
 
+// Users is how many queue pairs draw from a shared receive queue.
+func (s *Shared) Users() int { return s.users }
+
 // domain is the protection domain in which the keys of receives count.
 func (r *RecvQueue) domain(q *QP) uint64 {
 	if r.shared != nil {
