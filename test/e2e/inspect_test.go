@@ -68,7 +68,7 @@ func TestLookInside(t *testing.T) {
 	need(t, "rping")
 	address := freeAddress(t)
 	l := newLab(t)
-	n, _, err := l.Join(lab.Loopback, lab.Config{"metrics_address": address, "stats_timer_interval": 200})
+	n, _, err := l.Join(lab.Loopback, lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
 	if err != nil {
 		t.Fatal(err)
 	}
