@@ -24,6 +24,7 @@ var effects = map[string]struct {
 	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
 	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
 	"ports[].interface_mtu": {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
+	"ports[].allow":         {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
 	"ports[].mac_address":   {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
 	"ports[].max_qp":        {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
 	"ports[].rx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
@@ -99,7 +100,7 @@ func TestEachSettingHasAnEffect(t *testing.T) {
 }
 
 // begin starts a urdmad with one setting that is not the default. Where the
-// machine lacks the device nothing is started.
+// machine lacks the device, or the address, nothing is started.
 func begin(t *testing.T, path, value string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,6 +113,8 @@ func begin(t *testing.T, path, value string) *daemon {
 	case path == "ports[].pci_address":
 		delete(port, "vdev")
 		port[name] = value
+	case path == "ports[].allow":
+		port["vdev"], port[name] = `"udp"`, value
 	case group == "ports[]":
 		port[name] = value
 	case group == "workers[]":
@@ -131,7 +134,7 @@ func begin(t *testing.T, path, value string) *daemon {
 		t.Fatal(err)
 	}
 	d := &daemon{source: source{file: file}, cfg: cfg, log: openLogs(cfg)}
-	if cfg.Ports[0].PCIAddress != "" {
+	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.Vdev == "udp" {
 		return d
 	}
 	t.Cleanup(func() { _ = d.stop() })
