@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"urdma/urdmad/control/process"
 )
 
 // A client can make system calls on its files and pages wait for ever (FUSE,
@@ -122,7 +124,7 @@ func commandLine(path string) string {
 	defer f.Close()
 	b := make([]byte, maxLine)
 	n, _ := f.Read(b)
-	return printable(strings.TrimRight(strings.ReplaceAll(string(b[:n]), "\x00", " "), " "))
+	return process.Printable(strings.TrimRight(strings.ReplaceAll(string(b[:n]), "\x00", " "), " "))
 }
 
 // commandLine is what was read so far.

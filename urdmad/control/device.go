@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
@@ -70,7 +71,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.disconnect()
 		return err
 	}
-	x.owner.name = cString(m.Command[:])
+	x.owner.name = process.CString(m.Command[:])
 	x.readCommandLine()
 	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
 	x.do(func() {

@@ -1,12 +1,9 @@
 package control
 
 import (
-	"bytes"
 	"net"
 	"os"
-	"strings"
 	"sync/atomic"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -50,20 +47,4 @@ func (o *owner) learn(c *net.UnixConn) {
 // nothing of each other.
 func (o *owner) sees(p *owner) bool {
 	return o.admin || o.uid != nobody && o.uid == p.uid && o.realm == p.realm && (o.realm != "" || o.uid != 0)
-}
-
-// printable replaces what would play tricks on a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, strings.ToValidUTF8(s, "?"))
-}
-
-// cString is the text before the first NUL, printable.
-func cString(b []byte) string {
-	b, _, _ = bytes.Cut(b, []byte{0})
-	return printable(string(b))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -164,5 +165,5 @@ func (x *Session) do(fn func()) {
 
 // commandName is a client's name for logs, from bytes that it chose.
 func commandName(b []byte, pid uint32) string {
-	return fmt.Sprintf("%s[%d]", cString(b), pid)
+	return fmt.Sprintf("%s[%d]", process.CString(b), pid)
 }
