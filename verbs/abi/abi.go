@@ -10,7 +10,7 @@ package abi
 
 // Limits of the control protocol.
 const (
-	Version      = 4
+	Version      = 5
 	MaxMessage   = 4096 // bytes
 	MaxWorkers   = 64
 	MaxFDs       = 1 + MaxWorkers

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define URDMA_ABI_VERSION 4u
+#define URDMA_ABI_VERSION 5u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* of one control message */
