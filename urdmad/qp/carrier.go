@@ -6,8 +6,9 @@ import "net/netip"
 // another queue pair of this urdmad. It sits above RDMAP, because not every
 // protocol has one.
 //
-// Down it is called as below. Up it calls TakeReceive, Scatter, EndReceive,
-// Store, Acknowledge, ReadDone and Fail, and package mem to look keys up.
+// Down it is called as below. Up it calls the methods of
+// QP.Recv, Store, Acknowledge, ReadAnswered and Fail, and package mem to look
+// keys up.
 type Carrier interface {
 	// Transmit moves what the queue pair has to send, within the carrier's
 	// budget for a turn, and puts the queue pair in line again if more could

@@ -362,27 +362,27 @@ func TestAccessFlags(t *testing.T) {
 // one whose memory is not the client's fails alone.
 func TestReceive(t *testing.T) {
 	r := newRig(t, 16)
-	if got := r.qp.TakeReceive(); got != NoReceive {
+	if got := r.qp.Recv.Take(); got != NoReceive {
 		t.Errorf("without a receive: %v", got)
 	}
 	two := []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag)}, {Addr: 4200, Length: 8, LKey: uint32(r.memory.STag)}}
 	r.ring.RQ.Write(1, two)
 	r.ring.RQ.Write(2, []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag) ^ 1}})
 	r.ring.RQ.Publish()
-	if got := r.qp.TakeReceive(); got != ReceiveTaken || r.qp.ReceiveRoom() != 12 {
-		t.Fatalf("%v with room for %d", got, r.qp.ReceiveRoom())
+	if got := r.qp.Recv.Take(); got != ReceiveTaken || r.qp.Recv.Room() != 12 {
+		t.Fatalf("%v with room for %d", got, r.qp.Recv.Room())
 	}
 	for _, part := range []string{"ab", "cdefg", "hij"} {
-		if !r.qp.Scatter([]byte(part)) {
+		if !r.qp.Recv.Scatter([]byte(part)) {
 			t.Fatal("the memory is gone")
 		}
 	}
-	r.qp.MessageArrived(abi.CQE{}, false)
+	r.qp.Recv.Arrived(abi.CQE{}, false)
 	bytes := r.memory.Bytes(4096, 4096)
 	if got := string(bytes[:4]) + string(bytes[104:110]); got != "abcdefghij" || r.qp.Stats.BytesRecv != 10 {
 		t.Errorf("scattered %q, counted %d", got, r.qp.Stats.BytesRecv)
 	}
-	if got := r.qp.TakeReceive(); got != BadReceive {
+	if got := r.qp.Recv.Take(); got != BadReceive {
 		t.Errorf("a wrong key: %v", got)
 	}
 	r.want("receives", r.completions(&r.recv), "1:0", fmt.Sprintf("2:%d", abi.StatusLocProtErr))
@@ -395,7 +395,7 @@ func TestRevoked(t *testing.T) {
 	r.post(8, write(1))
 	r.ring.RQ.Write(2, []abi.SGE{r.sge(8)})
 	r.ring.RQ.Publish()
-	if r.qp.TakeReceive() != ReceiveTaken {
+	if r.qp.Recv.Take() != ReceiveTaken {
 		t.Fatal("no receive")
 	}
 	bytes := r.memory.Bytes(4096, 8)
@@ -404,7 +404,7 @@ func TestRevoked(t *testing.T) {
 	if r.qp.Gather(out[:], 0, 0) {
 		t.Error("gathers from memory that was deregistered")
 	}
-	if r.qp.Scatter([]byte("x")) || bytes[0] != 0 {
+	if r.qp.Recv.Scatter([]byte("x")) || bytes[0] != 0 {
 		t.Error("scatters into memory that was deregistered")
 	}
 }

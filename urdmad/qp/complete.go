@@ -140,8 +140,8 @@ func (q *QP) Flush() {
 	for s.head != s.tail {
 		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
 	}
-	if q.recv.active {
-		q.EndReceive(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+	if q.Recv.active {
+		q.Recv.End(abi.CQE{Status: abi.StatusWRFlushErr}, false)
 	}
 	if !wasReset {
 		q.flushPosted()

@@ -29,8 +29,9 @@ type QP struct {
 	QPN  uint32
 	Attr abi.QPAttr // what MODIFY_QP set; State has the state
 
-	SQ SendQueue
-	RQ *RecvQueue // its own, or one that other queue pairs draw from too
+	SQ   SendQueue
+	RQ   *RecvQueue // its own, or one that other queue pairs draw from too
+	Recv Receive    // what an arriving message fills
 
 	Stats Counters
 
@@ -38,7 +39,6 @@ type QP struct {
 	state   uint32 // enum ibv_qp_state
 	carrier Carrier
 	acked   uint64 // sends whose Mark is at most this were carried
-	recv    Receive
 	jobs    jobs
 	inRun   bool // in the table's run queue
 	removed bool
@@ -69,7 +69,7 @@ func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 	if q.RQ == nil {
 		q.RQ = newRecvQueue(r.RQ, c.Cap.MaxRecvSGE)
 	}
-	q.recv.sges = make([]element, max(q.RQ.maxSGE, 1))
+	q.Recv.init(q)
 	q.state = abi.QPSReset
 	return q
 }
@@ -129,6 +129,6 @@ func (q *QP) Removed() bool { return q.removed }
 // releaseWork lets go of every region that outstanding work holds.
 func (q *QP) releaseWork() {
 	q.SQ.drop()
-	q.recv.drop()
+	q.Recv.drop()
 	q.jobs.deferred = nil
 }

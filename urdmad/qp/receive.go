@@ -5,18 +5,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Receive is the receive work request that an arriving message fills.
+// Receive is the receiving side of a queue pair: the receive work request that an
+// arriving message fills, one at a time. Take begins it, Scatter fills it, and
+// Arrived or End completes it.
 type Receive struct {
+	q        *QP
+	from     *RecvQueue // which it was taken from
 	active   bool
 	id       uint64
-	index    uint32 // in the receive queue
+	index    uint32 // in that queue
 	sges     []element
 	nsge     int
 	capacity uint32
 	got      uint32
 }
 
-// Taken says what TakeReceive found.
+// Taken says what Take found.
 type Taken uint8
 
 const (
@@ -25,61 +29,79 @@ const (
 	BadReceive         // the one posted was wrong, and has completed with the cause
 )
 
-// Receiving reports whether a message is under way, and how many of its bytes
-// were scattered.
-func (q *QP) Receiving() (active bool, got uint32) { return q.recv.active, q.recv.got }
+func (r *Receive) init(q *QP) {
+	r.q = q
+	r.sges = make([]element, max(q.RQ.maxSGE, 1))
+}
 
-// ReceiveRoom is how many bytes more the current receive takes.
-func (q *QP) ReceiveRoom() uint32 { return q.recv.capacity - q.recv.got }
+// Active reports whether a message is under way, and how many of its bytes were
+// scattered.
+func (r *Receive) Active() (active bool, got uint32) { return r.active, r.got }
 
-// TakeReceive begins the next receive work request.
-func (q *QP) TakeReceive() Taken {
+// Room is how many bytes more the current receive takes.
+func (r *Receive) Room() uint32 { return r.capacity - r.got }
+
+// Take begins the next receive work request of the queue pair's receive queue.
+func (r *Receive) Take() Taken { return r.TakeFrom(r.q.RQ) }
+
+// TakeFrom begins the next receive work request of from.
+func (r *Receive) TakeFrom(from *RecvQueue) Taken {
 	var rqe abi.RQE
-	list := q.t.list[:]
-	i, ok := q.RQ.take(&rqe, list)
+	list := r.q.t.list[:]
+	i, ok := from.take(&rqe, list)
 	if !ok {
 		return NoReceive
 	}
-	q.RQ.checkLimit(q.t)
-	r := &q.recv
-	r.active, r.id, r.index, r.got, r.capacity, r.nsge = true, rqe.WRID, i, 0, 0, 0
-	if rqe.NumSGE > q.RQ.maxSGE {
-		q.EndReceive(abi.CQE{Status: abi.StatusLocQPOpErr}, false)
+	from.checkLimit(r.q.t)
+	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
+	if rqe.NumSGE > from.maxSGE {
+		r.End(abi.CQE{Status: abi.StatusLocQPOpErr}, false)
 		return BadReceive
 	}
-	for j := range list[:rqe.NumSGE] {
+	if !r.hold(list[:rqe.NumSGE]) {
+		r.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
+		return BadReceive
+	}
+	return ReceiveTaken
+}
+
+// hold checks a scatter/gather list and keeps its regions' pages mapped.
+func (r *Receive) hold(list []abi.SGE) bool {
+	if len(list) > len(r.sges) {
+		r.sges = make([]element, len(list)) // of a queue that takes longer lists than the queue pair's own
+	}
+	pd := r.from.domain(r.q)
+	for j := range list {
 		el := &list[j]
 		if el.Length == 0 {
 			continue
 		}
-		e, ok := q.hold(el, q.RQ.domain(q), mem.LocalWrite)
+		e, ok := r.q.hold(el, pd, mem.LocalWrite)
 		if !ok {
-			q.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
-			return BadReceive
+			return false
 		}
 		r.sges[r.nsge] = e
 		r.nsge++
 		r.capacity += min(el.Length, ^uint32(0)-r.capacity)
 	}
-	return ReceiveTaken
+	return true
 }
 
 // Scatter writes data, for which there is room, where the current receive goes
 // on. False: memory of the receive was deregistered; nothing more may be
 // written to it.
-func (q *QP) Scatter(data []byte) bool {
-	r := &q.recv
-	ok := q.scatter(r.sges[:r.nsge], r.got, data)
+func (r *Receive) Scatter(data []byte) bool {
+	ok := r.q.scatter(r.sges[:r.nsge], r.got, data)
 	r.got += uint32(len(data))
 	return ok
 }
 
-// MessageArrived ends a message that took a receive and completes it. how says
-// the completion's flags and what they announce.
-func (q *QP) MessageArrived(how abi.CQE, solicited bool) {
-	q.Stats.MessagesRecv++
-	q.Stats.BytesRecv += uint64(q.recv.got)
-	q.EndReceive(how, solicited)
+// Arrived ends a message that took a receive and completes it. how says the
+// completion's flags and what they announce.
+func (r *Receive) Arrived(how abi.CQE, solicited bool) {
+	r.q.Stats.MessagesRecv++
+	r.q.Stats.BytesRecv += uint64(r.got)
+	r.End(how, solicited)
 }
 
 // WrittenWith is how a receive completes that a Write with immediate took: n bytes
@@ -88,18 +110,18 @@ func WrittenWith(imm, n uint32) abi.CQE {
 	return abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}
 }
 
-// EndReceive completes the current receive; how says its status, VendorErr,
+// End completes the current receive; how says its status, VendorErr, SrcQP,
 // WCFlags and what they announce, and ByteLen if its Opcode is one.
-func (q *QP) EndReceive(how abi.CQE, solicited bool) {
-	r := &q.recv
+func (r *Receive) End(how abi.CQE, solicited bool) {
+	q := r.q
 	w := q.completion(r.id, r.index, how.Status)
-	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
+	w.VendorErr, w.WCFlags, w.ImmOrSTag, w.SrcQP = how.VendorErr, how.WCFlags, how.ImmOrSTag, how.SrcQP
 	w.Opcode, w.ByteLen = abi.WCRecv, r.got
 	if how.Opcode != 0 {
 		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen
 	}
 	r.drop()
-	q.RQ.publish(r.index)
+	r.from.publish(r.index)
 	q.Stats.RecvsPosted++
 	q.completeRecv(&w, solicited)
 }

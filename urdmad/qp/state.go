@@ -72,7 +72,7 @@ func (q *QP) Detach() { q.carrier = nil }
 // and its carrier is detached; if work was under way, it fails instead, and
 // PeerLeft answers false.
 func (t *Table) PeerLeft(q *QP) bool {
-	if Receives(q.state) && !q.recv.active && q.SQ.untouched() {
+	if Receives(q.state) && !q.Recv.active && q.SQ.untouched() {
 		q.Detach()
 		return true
 	}

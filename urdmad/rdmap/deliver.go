@@ -129,23 +129,23 @@ func (s *Stream) placeSend(d *wire.DDP, data []byte) wire.TermCode {
 	if d.MSN != s.recvMSN {
 		return wire.TermUntaggedMSN
 	}
-	if active, _ := q.Receiving(); !active {
+	if active, _ := q.Recv.Active(); !active {
 		if d.MO != 0 {
 			return wire.TermUntaggedMO
 		}
-		if code := takenCodes[q.TakeReceive()]; code != 0 {
+		if code := takenCodes[q.Recv.Take()]; code != 0 {
 			return code
 		}
 	}
-	if _, got := q.Receiving(); d.MO != got {
+	if _, got := q.Recv.Active(); d.MO != got {
 		return wire.TermUntaggedMO
 	}
-	if uint64(len(data)) > uint64(q.ReceiveRoom()) {
-		q.EndReceive(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(wire.TermUntaggedTooLong)}, false)
+	if uint64(len(data)) > uint64(q.Recv.Room()) {
+		q.Recv.End(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(wire.TermUntaggedTooLong)}, false)
 		return wire.TermUntaggedTooLong
 	}
-	if !q.Scatter(data) {
-		q.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
+	if !q.Recv.Scatter(data) {
+		q.Recv.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
 		return wire.TermDDPCatastrophic
 	}
 	if !d.Last {
@@ -156,13 +156,13 @@ func (s *Stream) placeSend(d *wire.DDP, data []byte) wire.TermCode {
 	if code != 0 {
 		return code
 	}
-	q.MessageArrived(cqe, d.Op.Solicited())
+	q.Recv.Arrived(cqe, d.Op.Solicited())
 	return 0
 }
 
 var takenCodes = [...]wire.TermCode{qp.ReceiveTaken: 0, qp.NoReceive: wire.TermUntaggedNoBuffer, qp.BadReceive: wire.TermDDPCatastrophic}
 
-// TakenCode is the cause that refuses a message for what TakeReceive found.
+// TakenCode is the cause that refuses a message for what Receive.Take found.
 func TakenCode(t qp.Taken) wire.TermCode { return takenCodes[t] }
 
 // Invalidate takes peers' rights to the region away that a Send with Invalidate
@@ -174,7 +174,7 @@ func Invalidate(q *qp.QP, invalidates bool, stag wire.STag) (cqe abi.CQE, code w
 	}
 	if v := q.Invalidate(mem.STag(stag)); v != mem.Allowed {
 		code = invalidateCodes[v]
-		q.EndReceive(abi.CQE{Status: abi.StatusGeneralErr, VendorErr: uint32(code)}, false)
+		q.Recv.End(abi.CQE{Status: abi.StatusGeneralErr, VendorErr: uint32(code)}, false)
 		return cqe, code
 	}
 	cqe.WCFlags, cqe.ImmOrSTag = abi.WCWithInv, uint32(stag)

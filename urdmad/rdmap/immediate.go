@@ -58,20 +58,20 @@ func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) wire.TermCode
 		return codeOf(err)
 	}
 	q, imm := s.QP, binary.NativeEndian.Uint32(body[:])
-	active, _ := q.Receiving()
+	active, _ := q.Recv.Active()
 	if !active {
-		if code := takenCodes[q.TakeReceive()]; code != 0 {
+		if code := takenCodes[q.Recv.Take()]; code != 0 {
 			return code
 		}
 	}
 	s.recvMSN = s.recvMSN.Add(1)
 	if active {
-		q.MessageArrived(abi.CQE{WCFlags: abi.WCWithImm, ImmOrSTag: imm}, d.Op.Solicited())
+		q.Recv.Arrived(abi.CQE{WCFlags: abi.WCWithImm, ImmOrSTag: imm}, d.Op.Solicited())
 		return 0
 	}
 	n := s.written.n
 	s.written = written{}
-	q.MessageArrived(qp.WrittenWith(imm, n), d.Op.Solicited())
+	q.Recv.Arrived(qp.WrittenWith(imm, n), d.Op.Solicited())
 	return 0
 }
 

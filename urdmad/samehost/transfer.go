@@ -171,31 +171,31 @@ func (c *Conn) written(wr *qp.SendWR, peer *qp.QP, moved int) outcome {
 
 // writeImmediate takes a receive for a Write with immediate.
 func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
-	if code := rdmap.TakenCode(peer.TakeReceive()); code != 0 {
+	if code := rdmap.TakenCode(peer.Recv.Take()); code != 0 {
 		return outcome{code: code}
 	}
 	c.showImmediate()
-	peer.MessageArrived(qp.WrittenWith(wr.Immediate, wr.Length), wr.Flags&abi.SendSolicited != 0)
+	peer.Recv.Arrived(qp.WrittenWith(wr.Immediate, wr.Length), wr.Flags&abi.SendSolicited != 0)
 	return outcome{done: true}
 }
 
 func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
-	if active, _ := peer.Receiving(); !active {
-		if code := rdmap.TakenCode(peer.TakeReceive()); code != 0 {
+	if active, _ := peer.Recv.Active(); !active {
+		if code := rdmap.TakenCode(peer.Recv.Take()); code != 0 {
 			return outcome{code: code}
 		}
-		if wr.Length > peer.ReceiveRoom() {
-			peer.EndReceive(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(rdmap.CodeTooLong)}, false)
+		if wr.Length > peer.Recv.Room() {
+			peer.Recv.End(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(rdmap.CodeTooLong)}, false)
 			return outcome{code: rdmap.CodeTooLong}
 		}
 	}
 	fits := true
 	moved, ok := c.copyOut(wr, func(b []byte) bool {
-		fits = peer.Scatter(b)
+		fits = peer.Recv.Scatter(b)
 		return fits
 	})
 	if !fits { // the receive's memory was deregistered
-		peer.EndReceive(abi.CQE{Status: abi.StatusLocProtErr}, false)
+		peer.Recv.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
 		return outcome{code: rdmap.CodeCatastrophic}
 	}
 	if !ok {
@@ -218,7 +218,7 @@ func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
 		cqe.WCFlags, cqe.ImmOrSTag = abi.WCWithImm, wr.Immediate
 		c.showImmediate()
 	}
-	peer.MessageArrived(cqe, wr.Flags&abi.SendSolicited != 0)
+	peer.Recv.Arrived(cqe, wr.Flags&abi.SendSolicited != 0)
 	return outcome{moved: moved, done: true}
 }
 
