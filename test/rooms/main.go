@@ -32,5 +32,5 @@ func check(root string) ([]string, error) {
 	}
 	complaints = append(complaints, rules.limits(source)...)
 	c, err := measureC(root)
-	return append(complaints, rules.functions(c)...), err
+	return append(complaints, rules.lines(c)...), err
 }

@@ -127,6 +127,26 @@ LDBL void *two(int a,
 	}
 }
 
+// TestCFolders: a folder's C files count together, tests' do not.
+func TestCFolders(t *testing.T) {
+	dir := t.TempDir()
+	for name, lines := range map[string]int{"p/a.c": 30, "p/b.h": 31, "p/testdata/c.c": 100} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Repeat("\n", lines)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := measureC(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ruleBook{folderLines: 60, functionLines: 5}
+	compare(t, r.lines(s), "p has 61 lines")
+}
+
 // TestTree holds the tree itself to the rules, as make lint does.
 func TestTree(t *testing.T) {
 	complaints, err := check(filepath.Join("..", ".."))

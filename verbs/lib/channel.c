@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "device/context.h"
 
 URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {

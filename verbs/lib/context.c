@@ -4,7 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "internal.h"
+#include "tables.h"
 
 /* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
  * that whoever looks finds nothing. */

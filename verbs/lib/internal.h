@@ -1,5 +1,5 @@
 /*
- * internal.h - what the libibverbs part (this folder) promises the librdmacm
+ * internal.h - what the libibverbs part (this folder and those below it) promises the librdmacm
  * part (cm/), which builds on it. Errors are as session/session.h says.
  */
 #ifndef URDMA_INTERNAL_H
@@ -11,13 +11,10 @@
 #include <stdint.h>
 
 #include "datapath/state.h"
+#include "device/device.h"
 #include "session/session.h"
 
-/* A function that programs may call. The library is built with hidden
- * visibility; liburdma.map gives the symbol its version node. */
-#define URDMA_EXPORT __attribute__((visibility("default")))
-
-/* ---- device.c, context.c -------------------------------------------------------- */
+/* ---- context.c -------------------------------------------------------- */
 
 /* The context of a device that rdma_cm uses: opened at the first call, shared
  * by all ids, never closed. What cm_id->verbs points to. */
@@ -26,9 +23,6 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 struct urdma_client *urdma_context_client(const struct ibv_context *context);
 uint32_t urdma_context_device(const struct ibv_context *context);
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context);
-
-/* Entry index of the port's GID table as this process shows it. EINVAL past the end. */
-int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid);
 
 /* ---- objects ----------------------------------------------------------------------- */
 

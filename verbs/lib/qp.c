@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "tables.h"
 
 /* head: bytes of the queue's head; slot: of the largest work request. */
 static bool queue_fits(const struct urdma_abi_queue_layout *q, uint32_t bytes, uint32_t wrs, size_t head, size_t slot)

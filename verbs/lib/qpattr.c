@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "context.h"
+#include "device/context.h"
 
 /* Alternate paths, which no transport of ours has. */
 #define MASK_REFUSED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "context.h"
+#include "tables.h"
 
 static bool fits(const struct urdma_abi_srq_response *r)
 {

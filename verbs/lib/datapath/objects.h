@@ -229,6 +229,9 @@ void urdma_announce_send(struct urdma_qp *qp);
 /* The yield after a poll that found nothing. */
 void urdma_yield_empty_poll(struct urdma_cq *cq);
 
+/* child.c: in a child, frees the locks of every object of the parent's. */
+void urdma_objects_forked(struct urdma_client *client);
+
 /* build.c: fills the ibv_wr_* pointers that ops (IBV_QP_EX_WITH_*) names. */
 void urdma_build_fill(struct urdma_qp *qp, uint64_t ops);
 

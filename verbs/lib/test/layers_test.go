@@ -17,8 +17,10 @@ var below = map[string][]string{
 	"pages":    {},
 	"session":  {},
 	"datapath": {"session", "pages"},
-	".":        {"datapath", "session", "pages"},
-	"cm":       {".", "datapath", "session"},
+	"device":   {"datapath", "session"},
+	"memory":   {"device", "datapath", "session", "pages"},
+	".":        {"memory", "device", "datapath", "session", "pages"},
+	"cm":       {".", "memory", "device", "datapath", "session"},
 }
 
 // abiFolder is what all of them may include.

@@ -1,5 +1,5 @@
 /* rate.c - static rates: the enumeration, multiples of 2.5 Gb/s, Mb/s. */
-#include "internal.h"
+#include "device.h"
 
 static const struct {
 	enum ibv_rate rate;

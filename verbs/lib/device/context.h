@@ -2,9 +2,9 @@
 #ifndef URDMA_CONTEXT_H
 #define URDMA_CONTEXT_H
 
-#include "datapath/objects.h"
-#include "internal.h"
-#include "session/readers.h"
+#include "../datapath/objects.h"
+#include "../session/readers.h"
+#include "device.h"
 
 /*
  * Provider libraries (libmlx5 in perftest) look behind any ibv_device to see
@@ -38,9 +38,6 @@ struct urdma_devices {
 /* Made at the first call; NULL and errno. They live as long as the connection. */
 struct urdma_devices *urdma_devices_of(struct urdma_client *client);
 
-/* child.c: in a child, frees the locks of every object of the parent's. */
-void urdma_objects_forked(struct urdma_client *client);
-
 static inline struct urdma_device *urdma_device_of(const struct ibv_device *device)
 {
 	return (struct urdma_device *)device;
@@ -51,14 +48,7 @@ static inline struct urdma_context *urdma_context_of(const struct ibv_context *c
 	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
 }
 
-/* context.c: the last reader or the destroyer of a context leaves it. */
-void urdma_context_leave(void *context);
-
-/* context.c: the functions verbs.h reaches through a context's tables. */
-struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
-struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* query.c: what verbs.h reaches through a context's tables. */
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
 int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t size);

@@ -1,6 +1,6 @@
 /* strings.c - names of numbers, in the words programs print and scripts look
  * for: those of libibverbs, which strings_test holds us to. */
-#include "internal.h"
+#include "device.h"
 
 #define NAMED(table, i) \
 	((unsigned)(i) < sizeof(table) / sizeof((table)[0]) && (table)[i] ? (table)[i] : "unknown")

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "context.h"
+#include "../device/context.h"
 
 URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "internal.h"
-#include "session/client.h"
+#include "../session/client.h"
+#include "device.h"
 
 URDMA_EXPORT const char *ibv_get_sysfs_path(void);
 URDMA_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);

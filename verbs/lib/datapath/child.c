@@ -3,7 +3,7 @@
  * parent's connection and answer EIO; destroying them frees the child's copy.
  * Threads that don't exist here may have held their locks.
  */
-#include "context.h"
+#include "objects.h"
 
 static void free_cq(struct urdma_cq *cq)
 {

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "context.h"
-#include "pages/pages.h"
+#include "../device/context.h"
+#include "../pages/pages.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova

@@ -1,0 +1,16 @@
+/* tables.h - the functions of this folder that verbs.h reaches through a context's
+ * tables, which context.c fills. */
+#ifndef URDMA_TABLES_H
+#define URDMA_TABLES_H
+
+#include "device/context.h"
+
+struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* context.c: the last reader or the destroyer of a context leaves it. */
+void urdma_context_leave(void *context);
+
+#endif /* URDMA_TABLES_H */
