@@ -20,6 +20,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
@@ -232,7 +233,7 @@ func (d *daemon) policy() worker.Policy {
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
-		Limits: clientLimits(d.cfg), Totals: control.MachineTotals(), About: d.about(), Loop: d.loop}
+		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),

@@ -8,7 +8,7 @@ import (
 	"urdma/config"
 	"urdma/systemd"
 	"urdma/urdmad/clock"
-	"urdma/urdmad/control"
+	"urdma/urdmad/control/account"
 )
 
 // liveSetting is one that needs no restart.
@@ -206,9 +206,9 @@ func (d *daemon) applyLogLevel(c *config.Config) error {
 	return nil
 }
 
-func clientLimits(c *config.Config) control.Limits {
+func clientLimits(c *config.Config) account.Limits {
 	l := c.Limits
-	return control.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
+	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
 		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
 		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps,
 		Clients: l.Clients, UserShare: l.UserShare}

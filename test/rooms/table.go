@@ -61,8 +61,10 @@ var rules = ruleBook{
 		"urdmad/cm":              {"urdmad/clock", "wire"},
 		"urdmad/qpconnect":       {"urdmad/clock", "urdmad/cm", "wire"},
 		"urdmad/connect":         {"urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire"},
+		"urdmad/control/account": {"urdmad/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":   {},
-		"urdmad/control":         {"counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/memfd", "urdmad/control/process", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control/message": {"urdmad/control/account", "verbs/abi"},
+		"urdmad/control":         {"counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/message", "urdmad/control/process", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process": {},
 		"urdmad/sysfs":           {"verbs/personality"},
 		"urdmad/metrics":         {"inspect"},
@@ -72,7 +74,7 @@ var rules = ruleBook{
 		"config":                 {"schema", "verbs/personality"},
 		"schema":                 {},
 		"systemd":                {},
-		"urdmad":                 {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/engine", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/sysfs", "urdmad/worker", "verbs/personality"},
+		"urdmad":                 {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/sysfs", "urdmad/worker", "verbs/personality"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

@@ -9,6 +9,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
@@ -26,7 +27,7 @@ const maxOthersRing = 16 << 20
 // capture is one session's tap. Its methods run on the engine's thread.
 type capture struct {
 	s      *Server
-	viewer *owner
+	viewer *account.Owner
 	filter abi.CaptureRequest
 	memory *memfd.Shared
 	ring   ring.CaptureWriter
@@ -45,7 +46,7 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	case m.Flags&^abi.CaptureAll != 0:
 		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
 	}
-	if !x.owner.admin {
+	if !x.Owner.Admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
 	}
 	layout := ring.CaptureLayout(m.RingBytes)
@@ -53,10 +54,10 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
-	c := &capture{s: x.s, viewer: &x.owner, filter: *m, memory: memory}
+	c := &capture{s: x.s, viewer: &x.Owner, filter: *m, memory: memory}
 	c.ring.Init(memory.Mem, &layout)
 	running, most := 0, maxCaptures
-	if !x.owner.admin {
+	if !x.Owner.Admin {
 		most-- // one place is kept for who sees all
 	}
 	x.do(func() {
@@ -70,7 +71,7 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
 	}
 	x.capture = c
-	x.s.Log.Info("capture begins", "pid", x.owner.pid, "uid", x.owner.uid, "ring_bytes", layout.DataBytes)
+	x.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
 	*r = respond(&layout, memory.FD)
 	r.done = memory.CloseFD
 	return nil
@@ -96,7 +97,7 @@ func (x *Session) endCapture() {
 	})
 	x.capture.memory.Close()
 	x.capture = nil
-	x.s.Log.Info("capture ends", "pid", x.owner.pid, "uid", x.owner.uid)
+	x.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
 // Begin is engine.Tap's.
@@ -134,16 +135,16 @@ func (c *capture) End(note string) {
 // wants applies the filter, and what the viewer may see.
 func (c *capture) wants(s *engine.Sight) bool {
 	f := &c.filter
-	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
+	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.Admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
 		return false
 	}
 	if f.QPN != 0 && !serves(s, f.QPN) {
 		return false
 	}
-	if f.PID != 0 && !c.anyOwner(s, func(o *owner) bool { return o.pid == int(f.PID) }) {
+	if f.PID != 0 && !c.anyOwner(s, func(o *account.Owner) bool { return o.PID == int(f.PID) }) {
 		return false
 	}
-	if !c.viewer.admin && !c.anyOwner(s, c.viewer.sees) {
+	if !c.viewer.Admin && !c.anyOwner(s, c.viewer.Sees) {
 		return false
 	}
 	return c.hostMatches(s)
@@ -160,12 +161,12 @@ func serves(s *engine.Sight, qpn uint32) bool {
 
 // anyOwner reports whether fn holds for who owns an end of the connection, or
 // the listener, that a frame is about.
-func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
+func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 	for _, id := range c.ids(s) {
 		if id == nil {
 			continue
 		}
-		if x, ok := id.Owner.(*Session); ok && fn(&x.owner) {
+		if x, ok := id.Owner.(*Session); ok && fn(&x.Owner) {
 			return true
 		}
 	}
@@ -173,10 +174,10 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*owner) bool) bool {
 }
 
 // anyNumbered is anyOwner for the end of a connection by queue pair number.
-func (c *capture) anyNumbered(end *qp.Connection, fn func(*owner) bool) bool {
+func (c *capture) anyNumbered(end *qp.Connection, fn func(*account.Owner) bool) bool {
 	v := connect.PairOf(end)
 	return v != nil && slices.ContainsFunc(c.s.attached, func(x *Session) bool {
-		return &x.client.Client == connect.PairQP(v).Client && fn(&x.owner)
+		return &x.client.Client == connect.PairQP(v).Client && fn(&x.Owner)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 func (x *Session) cleanUp() {
 	x.endCapture()
 	if x.greeted {
-		defer x.give(&clientAmounts)
+		defer x.Give(&clientAmounts)
 	}
 	defer x.disconnect()
 	if x.client == nil {
@@ -50,7 +50,7 @@ func (x *Session) removeObjects() (rings []*memfd.Shared) {
 	for _, v := range x.objects {
 		switch o := v.(type) {
 		case *qpObject:
-			x.s.Devices[o.pd.ctx.dev].countPair(x.owner.uid, -1)
+			x.s.Devices[o.pd.ctx.dev].pairs.Count(x.Owner.UID, -1)
 			rings = append(rings, o.ring)
 		case *srqObject:
 			rings = append(rings, o.ring)
@@ -67,7 +67,7 @@ func (x *Session) removeObjects() (rings []*memfd.Shared) {
 		}
 	}
 	for _, bill := range x.bills {
-		x.give(bill)
+		x.Give(bill)
 	}
 	x.objects, x.bills = nil, nil
 	return rings

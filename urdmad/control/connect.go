@@ -8,6 +8,7 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 )
@@ -28,7 +29,7 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 
 func (x cmSession) createChannel(_ *abi.Header, r *reply) error {
 	var resp abi.HandleMessage
-	s, bill, err := x.newEvents(eventChannels, r)
+	s, bill, err := x.newEvents(account.EventChannels, r)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (x cmSession) createID(m *abi.CMCreateIDRequest, r *reply) error {
 	default:
 		return syscall.EPROTONOSUPPORT
 	}
-	if err := x.take(&oneID); err != nil {
+	if err := x.Take(&oneID); err != nil {
 		return err
 	}
 	var resp abi.HandleMessage
@@ -84,7 +85,7 @@ func (x *Session) Adopt(id *cm.ID) bool {
 	if x.ended {
 		return false
 	}
-	if err := x.take(&oneID); err != nil {
+	if err := x.Take(&oneID); err != nil {
 		x.s.Log.Warn("connection request refused", "client", x.name, "error", err)
 		return false
 	}
@@ -92,7 +93,7 @@ func (x *Session) Adopt(id *cm.ID) bool {
 	return true
 }
 
-var oneID = amounts{ids: 1}
+var oneID = account.Amounts{account.IDs: 1}
 
 // withID runs fn on the engine's thread with a handle's id.
 func (x cmSession) withID(handle uint32, fn func(*cm.ID) error) (err error) {
@@ -160,7 +161,7 @@ func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 // endingOf finds a session whose client has hung up.
 func endingOf(holders []cm.Owner) *Session {
 	for _, h := range holders {
-		if y, ok := h.(*Session); ok && y.hungUp() {
+		if y, ok := h.(*Session); ok && y.HungUp() {
 			return y
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
@@ -47,6 +48,10 @@ type pdObject struct {
 	users  int
 }
 
+// clientAmounts is what a client takes before it has any object: doorbells are
+// mapped; the connection, the kick socket and /proc/self/mem are open.
+var clientAmounts = account.Amounts{account.Clients: 1, account.Mappings: 1, account.Descriptors: 3}
+
 func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	if x.ready {
 		return syscall.EINVAL
@@ -60,7 +65,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	}
 	x.name = commandName(m.Command[:], m.PID)
 	if !x.greeted { // else an earlier HELLO failed later on
-		if err := x.take(&clientAmounts); err != nil {
+		if err := x.Take(&clientAmounts); err != nil {
 			return err
 		}
 		x.greeted = true
@@ -71,12 +76,12 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.disconnect()
 		return err
 	}
-	x.owner.name = process.CString(m.Command[:])
-	x.readCommandLine()
-	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
+	x.Owner.Name = process.CString(m.Command[:])
+	x.ReadCommandLine()
+	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.Conn.Close() }}}
 	x.do(func() {
 		x.s.Engine.AddClient(x.client, x.bells.Mem)
-		x.owner.since = x.s.Engine.Now()
+		x.Owner.Since = x.s.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
 	})
 	x.ready = true
@@ -93,7 +98,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 // kick socket.
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
-	x.space.SetBudget(mappingBudget{&x.account})
+	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
 	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}
@@ -137,15 +142,15 @@ func socketPair() (ours, theirs int, err error) {
 
 // newEvents takes what an object of kind r with an event socket needs, makes the
 // socket and puts the client's end into answer.
-func (x *Session) newEvents(r resource, answer *reply) (*events.Socket, *amounts, error) {
-	bill := &amounts{descriptors: 1}
+func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, *account.Amounts, error) {
+	bill := &account.Amounts{account.Descriptors: 1}
 	bill[r] = 1
-	if err := x.take(bill); err != nil {
+	if err := x.Take(bill); err != nil {
 		return nil, nil, err
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
-		x.give(bill)
+		x.Give(bill)
 		return nil, nil, err
 	}
 	answer.fds = append(answer.fds, theirs)
@@ -174,9 +179,9 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	}
 	v := abi.Device{Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
 		MTU: uint32(d.MTU), MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
-		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.limits().CompletionQueues),
-		MaxCQE: maxCQE, MaxMR: uint32(x.s.limits().MemoryRegions), MaxPD: uint32(x.s.limits().ProtectionDomains),
-		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.limits().RegisteredBytes,
+		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.Current().CompletionQueues),
+		MaxCQE: maxCQE, MaxMR: uint32(x.s.Current().MemoryRegions), MaxPD: uint32(x.s.Current().ProtectionDomains),
+		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.Current().RegisteredBytes,
 		MaxMsg: qp.MaxMessage, MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
@@ -192,7 +197,7 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	async, bill, err := x.newEvents(contexts, r)
+	async, bill, err := x.newEvents(account.Contexts, r)
 	if err != nil {
 		return err
 	}
@@ -234,8 +239,8 @@ func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 	if err != nil {
 		return err
 	}
-	bill := &amounts{domains: 1}
-	if err := x.take(bill); err != nil {
+	bill := &account.Amounts{account.Domains: 1}
+	if err := x.Take(bill); err != nil {
 		return err
 	}
 	c.users++
@@ -264,7 +269,7 @@ var errNoDescriptor = errors.New("control: the request came without its descript
 type fileObject struct{}
 
 func (x *Session) addFile(_ *abi.Header, r *reply) error {
-	f := x.takeFile()
+	f := x.TakeFile()
 	if f == nil {
 		return fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
 	}
@@ -273,11 +278,11 @@ func (x *Session) addFile(_ *abi.Header, r *reply) error {
 
 func (x *Session) shareFile(f *os.File, r *reply) error {
 	if !sealed(f) {
-		x.user.closer.close(f)
+		x.Closer().Close(f)
 		return fmt.Errorf("%w: %w", mem.ErrNotSealed, syscall.EINVAL)
 	}
-	bill := &amounts{files: 1, descriptors: 1}
-	if err := x.take(bill); err != nil {
+	bill := &account.Amounts{account.Files: 1, account.Descriptors: 1}
+	if err := x.Take(bill); err != nil {
 		f.Close()
 		return err
 	}

@@ -1,15 +1,5 @@
 package control
 
-// LimitSettings are the settings under limits that bound a client.
-func LimitSettings() (out []string) {
-	for _, k := range kinds {
-		if k.setting != "" {
-			out = append(out, k.setting)
-		}
-	}
-	return out
-}
-
 // FirstRequestTime is for tests.
 const FirstRequestTime = firstRequestTime
 

@@ -5,16 +5,18 @@ import (
 	"syscall"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
 
 // handleTable is a client's objects by their handles, and what they take from
 // its account.
 type handleTable struct {
-	account
+	account.Account
+	s       *Server
 	mu      sync.Mutex // guards the rest, see add
 	objects map[uint32]any
-	bills   map[uint32]*amounts // what the objects take
+	bills   map[uint32]*account.Amounts // what the objects take
 	next    uint32
 }
 
@@ -28,7 +30,7 @@ func (c *created) setCreated(at clock.Time) { c.at = at }
 // any time, also while the session's goroutine looks another up: hence the lock.
 // Deletions and walks happen on the engine's thread while the session's
 // goroutine waits for them.
-func (t *handleTable) add(v any, bill *amounts) uint32 {
+func (t *handleTable) add(v any, bill *account.Amounts) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
@@ -51,19 +53,19 @@ func (t *handleTable) remove(handle uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if bill := t.bills[handle]; bill != nil {
-		t.give(bill)
+		t.Give(bill)
 	}
 	delete(t.objects, handle)
 	delete(t.bills, handle)
 }
 
 // resized gives back what the smaller or larger ring took before.
-func (t *handleTable) resized(handle uint32, fresh *amounts) {
+func (t *handleTable) resized(handle uint32, fresh *account.Amounts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.bills[handle]
-	fresh[completionQueues], old[completionQueues] = 1, 0
-	t.give(old)
+	fresh[account.CompletionQueues], old[account.CompletionQueues] = 1, 0
+	t.Give(old)
 	t.bills[handle] = fresh
 }
 

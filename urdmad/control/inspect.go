@@ -14,6 +14,7 @@ import (
 
 	"urdma/inspect"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/verbs/abi"
 )
@@ -26,7 +27,7 @@ const gatherTime = 5 * time.Second
 func (x *Session) inspect(_ *abi.Header, r *reply) error {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
-	snap, err := x.s.snapshot(ctx, &x.owner)
+	snap, err := x.s.snapshot(ctx, &x.Owner)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ETIMEDOUT)
 	}
@@ -45,7 +46,7 @@ func (x *Session) inspect(_ *abi.Header, r *reply) error {
 
 // Snapshot gathers everything, from any goroutine but the engine's.
 func (s *Server) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
-	return s.snapshot(ctx, &owner{uid: os.Getuid(), admin: true})
+	return s.snapshot(ctx, &account.Owner{UID: os.Getuid(), Admin: true})
 }
 
 // slice is how many objects are copied in one turn of the poll loop: some tens
@@ -60,7 +61,7 @@ var errLoop = errors.New("control: the poll loop does not answer")
 type gather struct {
 	ctx    context.Context
 	s      *Server
-	viewer *owner
+	viewer *account.Owner
 	snap   *inspect.Snapshot
 	clock  wallClock
 }
@@ -73,9 +74,9 @@ type wallClock struct {
 
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
-func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot, error) {
+func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
 	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
-		Restricted: !viewer.admin,
+		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
 		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
@@ -85,7 +86,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *owner) (*inspect.Snapshot
 		g.clock = wallClock{time.Now(), s.Engine.Now()}
 		g.engine()
 		for _, x := range s.attached {
-			if viewer.sees(&x.owner) {
+			if viewer.Sees(&x.Owner) {
 				seen = append(seen, x)
 			}
 		}
@@ -129,15 +130,15 @@ func (g *gather) ask(fn func() (more bool)) error {
 // client copies one client's objects, slice by slice. The iterator copes with
 // objects that come and go between slices.
 func (g *gather) client(x *Session) error {
-	c := inspect.Client{ID: x.id, PID: x.owner.pid, UID: x.owner.uid, Command: x.owner.name, Line: x.owner.commandLine()}
-	who := inspect.Owner{Client: x.id, PID: x.owner.pid, Command: x.owner.name}
+	c := inspect.Client{ID: x.id, PID: x.Owner.PID, UID: x.Owner.UID, Command: x.Owner.Name, Line: x.Owner.CommandLine()}
+	who := inspect.Owner{Client: x.id, PID: x.Owner.PID, Command: x.Owner.Name}
 	var objects *reflect.MapIter
 	err := g.ask(func() (more bool) {
 		if x.ended {
 			return false // its rings may be unmapped
 		}
 		if objects == nil {
-			c.Connected = g.clock.time(x.owner.since)
+			c.Connected = g.clock.time(x.Owner.Since)
 			objects = reflect.ValueOf(x.objects).MapRange()
 		}
 		for range slice {

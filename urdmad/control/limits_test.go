@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
 
@@ -131,7 +132,7 @@ func (l *logged) take(s *control.Server) { s.Log = slog.New(slog.NewTextHandler(
 func TestLimits(t *testing.T) {
 	var log logged
 	r := start(t, log.take)
-	r.server.SetLimits(control.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
+	r.server.SetLimits(account.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
 		Contexts: 1, CompletionChannels: 1, EventChannels: 2, IDs: 2, Files: 1, Mappings: 4, QueueBytes: 1 << 20, Clients: 2})
 	c, err := dial(r.socket)
 	if err != nil {
@@ -162,7 +163,7 @@ func TestLimits(t *testing.T) {
 // TestEveryLimitIsTried: those of clients, but for mappings, which
 // TestMappingBudget has.
 func TestEveryLimitIsTried(t *testing.T) {
-	for _, setting := range control.LimitSettings() {
+	for _, setting := range account.Settings() {
 		tried := false
 		for _, x := range asked {
 			tried = tried || strings.HasPrefix(x.setting, "limits."+setting+" is ")
@@ -194,11 +195,11 @@ func addMemory(t *testing.T, c *client, bytes int64) (uint32, error) {
 func TestMappingBudget(t *testing.T) {
 	for _, x := range []struct {
 		setting string
-		limits  control.Limits
-		totals  control.Totals
+		limits  account.Limits
+		totals  account.Totals
 	}{
-		{"limits.mappings is 8", control.Limits{Mappings: 8}, control.Totals{}},
-		{"clients may have 8 mappings (vm.max_map_count)", control.Limits{}, control.Totals{Mappings: 8}},
+		{"limits.mappings is 8", account.Limits{Mappings: 8}, account.Totals{}},
+		{"clients may have 8 mappings (vm.max_map_count)", account.Limits{}, account.Totals{Mappings: 8}},
 	} {
 		var log logged
 		r := start(t, log.take, func(s *control.Server) { s.Limits, s.Totals = x.limits, x.totals })

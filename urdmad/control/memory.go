@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -27,13 +28,13 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	if err := checkRegistration(m); err != nil {
 		return err
 	}
-	bill := &amounts{regions: 1, registeredBytes: m.Length}
-	if err := x.take(bill); err != nil {
+	bill := &account.Amounts{account.Regions: 1, account.RegisteredBytes: m.Length}
+	if err := x.Take(bill); err != nil {
 		return err
 	}
 	mapping, err := x.reach(m)
 	if err != nil {
-		x.give(bill)
+		x.Give(bill)
 		return err
 	}
 	mr := &mrObject{pd: pd, region: mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)}
@@ -46,7 +47,7 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 		resp.Handle = x.add(mr, bill)
 	})
 	if !inserted {
-		x.give(bill)
+		x.Give(bill)
 		x.space.Unmap(mapping)
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -41,7 +42,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	bill := &amounts{queuePairs: 1, queueBytes: uint64(resp.Bytes) + qp.PrivateBytes(&resp), mappings: 1}
+	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: uint64(resp.Bytes) + qp.PrivateBytes(&resp), account.Mappings: 1}
 	mem, err := x.newQueueMemory("urdma-qp", bill, int(resp.Bytes))
 	if err != nil {
 		return err
@@ -49,18 +50,19 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	q := &qpObject{pd: pd, ring: mem}
 	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
+	dev := &x.s.Devices[pd.ctx.dev]
 	x.do(func() {
-		if err = x.roomOnPort(pd.ctx.dev); err != nil {
+		if err = dev.pairs.Room(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
 		if q.bell, err = x.s.Engine.AddQP(x.client, q.qp); err == nil {
 			q.qp.Handle = x.add(q, bill)
-			x.s.Devices[pd.ctx.dev].countPair(x.owner.uid, 1)
+			dev.pairs.Count(x.Owner.UID, 1)
 		}
 	})
 	if err != nil {
 		mem.Close()
-		x.give(bill)
+		x.Give(bill)
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	pd.users++
@@ -128,7 +130,7 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		x.s.Engine.RemoveQP(x.client, q.qp, q.bell)
-		x.s.Devices[q.pd.ctx.dev].countPair(x.owner.uid, -1)
+		x.s.Devices[q.pd.ctx.dev].pairs.Count(x.Owner.UID, -1)
 		x.remove(m.Handle)
 	})
 	q.pd.users--

@@ -3,6 +3,7 @@ package control
 import (
 	"syscall"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/events"
 	"urdma/urdmad/qp"
@@ -32,7 +33,7 @@ func (x *Session) createChannel(m *abi.HandleMessage, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	s, bill, err := x.newEvents(completionChannels, r)
+	s, bill, err := x.newEvents(account.CompletionChannels, r)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	}
 	resp := ring.CQLayout(m.CQE)
 	bill := cqAmounts(&resp)
-	bill[completionQueues] = 0 // there is one already
+	bill[account.CompletionQueues] = 0 // there is one already
 	mem, err := x.newQueueMemory("urdma-cq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	x.do(func() { fits = q.moveTo(mem, &resp) })
 	if !fits {
 		mem.Close()
-		x.give(bill)
+		x.Give(bill)
 		return syscall.EINVAL
 	}
 	old.Close()
@@ -125,8 +126,8 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 }
 
 // cqAmounts is what a completion queue takes.
-func cqAmounts(layout *abi.CQResponse) *amounts {
-	return &amounts{completionQueues: 1, queueBytes: uint64(layout.Bytes), mappings: 1}
+func cqAmounts(layout *abi.CQResponse) *account.Amounts {
+	return &account.Amounts{account.CompletionQueues: 1, account.QueueBytes: uint64(layout.Bytes), account.Mappings: 1}
 }
 
 // moveTo moves completions not yet polled to a new ring, if they fit.
@@ -170,13 +171,13 @@ func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
 }
 
 // newQueueMemory takes what a queue needs and makes its shared memory.
-func (x *Session) newQueueMemory(name string, bill *amounts, bytes int) (*memfd.Shared, error) {
-	if err := x.take(bill); err != nil {
+func (x *Session) newQueueMemory(name string, bill *account.Amounts, bytes int) (*memfd.Shared, error) {
+	if err := x.Take(bill); err != nil {
 		return nil, err
 	}
 	m, err := memfd.New(name, bytes)
 	if err != nil {
-		x.give(bill)
+		x.Give(bill)
 	}
 	return m, err
 }

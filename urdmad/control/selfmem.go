@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/mem"
 )
@@ -14,20 +15,20 @@ import (
 // checkedMem takes the client's /proc/self/mem from the message; nil without it
 // or in place of another file: then only shared memory can be registered.
 func (x *Session) checkedMem() *os.File {
-	f := x.takeFile()
+	f := x.TakeFile()
 	if f == nil {
 		return nil
 	}
 	err := fmt.Errorf("%w: looking at it takes too long", process.ErrNotMem)
 	var found error
-	if x.within(patience, func() { found = process.CheckMem(f, x.owner.pid, x.owner.uid) }) {
+	if x.Within(account.Patience, func() { found = process.CheckMem(f, x.Owner.PID, x.Owner.UID) }) {
 		err = found
 	}
 	if err == nil {
 		return f
 	}
 	x.s.Log.Warn("no fallback path for a client", "client", x.name, "error", err)
-	x.user.closer.close(f)
+	x.Closer().Close(f)
 	return nil
 }
 
@@ -44,23 +45,23 @@ func (x *Session) startFallback() error {
 	if x.fallback {
 		return nil
 	}
-	if err := x.take(&oneFallback); err != nil {
+	if err := x.Take(&oneFallback); err != nil {
 		return err
 	}
 	if err := x.space.Fallback(); err != nil {
-		x.give(&oneFallback)
+		x.Give(&oneFallback)
 		return fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
 	}
 	x.fallback = true
 	return nil
 }
 
-var oneFallback = amounts{fallbacks: 1}
+var oneFallback = account.Amounts{account.Fallbacks: 1}
 
 // endFallback is called before the space is closed.
 func (x *Session) endFallback() {
 	if x.fallback {
 		x.fallback = false
-		x.space.Submit(mem.Job{Write: true, Done: func(error) { x.give(&oneFallback) }})
+		x.space.Submit(mem.Job{Write: true, Done: func(error) { x.Give(&oneFallback) }})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
 	"urdma/verbs/personality"
 )
@@ -34,8 +35,7 @@ type Device struct {
 	Offloads    func() string // nil where there is nothing to say
 	Stats       func() port.Stats
 
-	pairs   int         // queue pairs that exist; the engine's thread
-	pairsOf map[int]int // the same by user id
+	pairs account.Pairs // that exist
 }
 
 // Server is the control side of an urdmad.
@@ -44,8 +44,7 @@ type Server struct {
 	CM      *cm.Manager
 	Numbers *connect.Numbers
 	Devices []Device
-	Limits  Limits // at the start; SetLimits changes them
-	Totals  Totals
+	account.Accounts
 	Sysfs   string // what ibv_get_sysfs_path() should return
 	Version uint32 // major<<16 | minor<<8 | patch
 	Log     *slog.Logger
@@ -59,11 +58,8 @@ type Server struct {
 	Loop  func() inspect.Loop
 
 	connected
-	accounts accounts
-	blocked  atomic.Int32           // calls that wait for clients
-	changed  atomic.Pointer[Limits] // by SetLimits
-	attached []*Session             // that have said HELLO; the engine's thread
-	captures int                    // that run; the engine's thread
+	attached []*Session // that have said HELLO; the engine's thread
+	captures int        // that run; the engine's thread
 }
 
 // connected is the sessions that there are.
@@ -81,9 +77,9 @@ type connected struct {
 func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err == nil {
 		defer c.Close()
-		var other owner
-		other.learn(c)
-		return nil, fmt.Errorf("control: another urdmad, process %d, listens on %s", other.pid, path)
+		var other account.Owner
+		other.Learn(c)
+		return nil, fmt.Errorf("control: another urdmad, process %d, listens on %s", other.PID, path)
 	} else if errors.Is(err, unix.ECONNREFUSED) {
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("control: removing the stale socket: %w", err)
@@ -135,15 +131,12 @@ func (s *Server) start(c *net.UnixConn) {
 	s.running.Go(func() {
 		x.run()
 		s.served(x)
-		s.accounts.leave(x.owner.uid, x.user)
+		x.Leave()
 		s.mu.Lock()
 		delete(s.sessions, x)
 		s.mu.Unlock()
 	})
 }
-
-// Clients is how many clients are connected.
-func (s *Server) Clients() int { return int(s.accounts.all[clients].Load()) }
 
 // Close hangs up on every client and waits until what they owned is gone. The
 // engine must still be running.
@@ -158,7 +151,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closing = true
 	for x := range s.sessions {
-		x.conn.Close()
+		x.Conn.Close()
 	}
 	s.mu.Unlock()
 	s.running.Wait()

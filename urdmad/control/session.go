@@ -11,7 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/control/message"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mem"
@@ -21,7 +23,7 @@ import (
 // Session is one client's connection and everything it owns.
 type Session struct {
 	handleTable
-	messages
+	message.Conn
 	id     uint64
 	name   string
 	client *engine.Client
@@ -39,11 +41,11 @@ type Session struct {
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{messages: messages{conn: c}, id: s.nextID.Add(1), name: "new client", kick: -1, over: make(chan struct{})}
-	x.s, x.objects, x.bills = s, map[uint32]any{}, map[uint32]*amounts{}
-	x.owner.learn(c)
-	x.user = s.accounts.join(x.owner.uid)
-	x.closer = &x.user.closer
+	x := &Session{id: s.nextID.Add(1), name: "new client", kick: -1, over: make(chan struct{})}
+	x.s, x.objects, x.bills = s, map[uint32]any{}, map[uint32]*account.Amounts{}
+	x.Owner.Learn(c)
+	x.Join(&s.Accounts)
+	x.Conn = message.New(c, x.Closer())
 	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
 	return x
 }
@@ -54,28 +56,26 @@ func (x *Session) run() {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("control: no request within %v of connecting", firstRequestTime)
 	}
-	if err != nil && !errors.Is(err, errHangUp) && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, message.ErrHangUp) && !errors.Is(err, net.ErrClosed) {
 		x.s.Log.Warn("client closed", "client", x.name, "error", err)
 	}
 	x.cleanUp()
 	close(x.over)
-	x.conn.Close()
+	x.Conn.Close()
 	x.s.Log.Debug("client gone", "client", x.name)
 }
-
-var errHangUp = errors.New("control: the client hung up")
 
 func (x *Session) serve() error {
 	buf := make([]byte, abi.MaxMessage)
 	for {
-		n, err := x.receive(buf)
+		n, err := x.Receive(buf)
 		if err == nil {
 			if x.asked.CompareAndSwap(false, true) {
-				_ = x.conn.SetReadDeadline(time.Time{})
+				_ = x.Conn.SetReadDeadline(time.Time{})
 			}
 			err = x.request(buf[:n])
 		}
-		x.dropReceived()
+		x.DropReceived()
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 	if len(r.fds) > 0 {
 		oob = unix.UnixRights(r.fds...)
 	}
-	_, _, err = x.conn.WriteMsgUnix(out, oob, nil)
+	_, _, err = x.Conn.WriteMsgUnix(out, oob, nil)
 	return err
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"syscall"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -27,7 +28,7 @@ func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	resp := ring.SRQLayout(m.MaxWR, m.MaxSGE)
-	bill := &amounts{queueBytes: uint64(resp.Bytes), mappings: 1}
+	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
 	mem, err := x.newQueueMemory("urdma-srq", bill, int(resp.Bytes))
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ func (s *Server) wait(x *Session) {
 	if len(s.waiting) >= maxWaiting {
 		y := s.leastWanted()
 		s.waiting = slices.DeleteFunc(s.waiting, func(z *Session) bool { return z == y })
-		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.owner.pid, "uid", y.owner.uid)
-		y.conn.Close()
+		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.Owner.PID, "uid", y.Owner.UID)
+		y.Conn.Close()
 	}
 	s.waiting = append(s.waiting, x)
 }
@@ -31,12 +31,12 @@ func (s *Server) wait(x *Session) {
 func (s *Server) leastWanted() (worst *Session) {
 	count := map[int]int{}
 	for _, x := range s.waiting {
-		count[x.owner.uid]++
+		count[x.Owner.UID]++
 	}
 	for _, x := range s.waiting {
-		n, most := count[x.owner.uid], 0
+		n, most := count[x.Owner.UID], 0
 		if worst != nil {
-			most = count[worst.owner.uid]
+			most = count[worst.Owner.UID]
 		}
 		if n > most || n == most && worst.asked.Load() && !x.asked.Load() {
 			worst = x

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 // TestBesideIsBounded: calls that never return take a bounded number of threads,
 // of one user and of all.
 func TestBesideIsBounded(t *testing.T) {
-	s := &Server{}
+	s := &Accounts{}
 	stuck := make(chan struct{})
 	defer close(stuck)
 	for uid := range 3 * maxBlocked {
 		x := accountOf(s, uid, false)
 		for range 2 * maxBlockedOfUser {
-			x.beside(func() { <-stuck })
+			x.Beside(func() { <-stuck })
 		}
 		if n := x.user.blocked.Load(); n > maxBlockedOfUser {
 			t.Fatalf("%d calls of one user wait", n)
@@ -26,7 +26,7 @@ func TestBesideIsBounded(t *testing.T) {
 	if n := s.blocked.Load(); n != maxBlocked {
 		t.Errorf("%d calls wait, expected %d", n, maxBlocked)
 	}
-	if x := accountOf(s, 0, true); x.within(time.Minute, func() {}) {
+	if x := accountOf(s, 0, true); x.Within(time.Minute, func() {}) {
 		t.Error("a call beyond the limit")
 	}
 }
@@ -38,13 +38,13 @@ func TestCommandLineBlocks(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	x := accountOf(&Server{}, 0, true)
+	x := accountOf(&Accounts{}, 0, true)
 	read := make(chan string, 1)
 	begun := time.Now()
-	if !x.beside(func() { read <- commandLine(fifo) }) || time.Since(begun) > time.Second {
+	if !x.Beside(func() { read <- commandLine(fifo) }) || time.Since(begun) > time.Second {
 		t.Fatalf("waited %v", time.Since(begun))
 	}
-	if got := x.owner.commandLine(); got != "" {
+	if got := x.Owner.CommandLine(); got != "" {
 		t.Errorf("command line %q", got)
 	}
 	if err := os.WriteFile(fifo, []byte("a\x00b c\x00"), 0); err != nil {
@@ -58,19 +58,19 @@ func TestCommandLineBlocks(t *testing.T) {
 // TestFallbackOutlivesUser: a user's ledger stays as long as a thread waits for
 // one of the user's pages.
 func TestFallbackOutlivesUser(t *testing.T) {
-	s := &Server{}
-	x := accountOf(s, 1000, false)
-	if err := x.take(&oneFallback); err != nil {
+	s := &Accounts{}
+	x, fallback := accountOf(s, 1000, false), &Amounts{Fallbacks: 1}
+	if err := x.Take(fallback); err != nil {
 		t.Fatal(err)
 	}
-	s.accounts.leave(1000, x.user)
+	x.Leave()
 	y := accountOf(s, 1000, false)
 	if y.user != x.user {
 		t.Error("the user begins anew while a thread waits")
 	}
-	x.give(&oneFallback)
-	s.accounts.leave(1000, y.user)
-	if len(s.accounts.users) != 0 {
+	x.Give(fallback)
+	y.Leave()
+	if len(s.users) != 0 {
 		t.Error("a ledger of nobody is left")
 	}
 }

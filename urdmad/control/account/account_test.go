@@ -1,0 +1,87 @@
+package account
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func accountOf(of *Accounts, uid int, admin bool) *Account {
+	a := new(Account)
+	a.Owner.UID, a.Owner.Admin = uid, admin
+	a.Join(of)
+	return a
+}
+
+// TestUserShare: one user's processes together leave room for others, urdmad's
+// own user excepted.
+func TestUserShare(t *testing.T) {
+	s := &Accounts{Limits: Limits{UserShare: 75, Clients: 8}, Totals: Totals{Mappings: 100}}
+	a, b, other, own := accountOf(s, 1000, false), accountOf(s, 1000, false), accountOf(s, 1001, false), accountOf(s, 0, true)
+	if err := errors.Join(a.Take(&Amounts{Mappings: 50}), b.Take(&Amounts{Mappings: 25})); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.Take(&Amounts{EventChannels: 5, Regions: 100}), b.Take(&Amounts{Descriptors: 9})); err != nil {
+		t.Errorf("what has no limit: %v", err)
+	}
+	err := b.Take(&Amounts{Mappings: 1})
+	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "limits.user_share leaves user 1000 75 mappings") {
+		t.Errorf("beyond the share: %v", err)
+	}
+	if err := errors.Join(other.Take(&Amounts{Mappings: 10}), own.Take(&Amounts{Mappings: 15})); err != nil {
+		t.Errorf("others: %v", err)
+	}
+	if err := own.Take(&Amounts{Mappings: 1}); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "vm.max_map_count") {
+		t.Errorf("beyond what there is: %v", err)
+	}
+	for range 6 {
+		if err := a.Take(&Amounts{Clients: 1, Mappings: 1, Descriptors: 3}); err != nil && !errors.Is(err, syscall.ENOMEM) {
+			t.Fatal(err)
+		}
+	}
+	a.Give(&Amounts{Mappings: 50})
+	if err := own.Take(&Amounts{Mappings: 50}); err != nil {
+		t.Errorf("what was given back: %v", err)
+	}
+}
+
+// TestTakeAllOrNothing: a refusal leaves every ledger as it was.
+func TestTakeAllOrNothing(t *testing.T) {
+	s := &Accounts{Limits: Limits{QueuePairs: 10}, Totals: Totals{QueueBytes: 100, Mappings: 1}}
+	x := accountOf(s, 0, true)
+	if err := x.Take(&Amounts{QueuePairs: 1, QueueBytes: 50, Mappings: 2}); err == nil {
+		t.Fatal("two mappings of one")
+	}
+	if err := x.Take(&Amounts{QueuePairs: 1, QueueBytes: ^uint64(0)}); err == nil {
+		t.Fatal("more bytes than there are")
+	}
+	for r := range resources {
+		if n := []uint64{x.used[r].Load(), x.user.ledger[r].Load(), s.all[r].Load()}; n[0]+n[1]+n[2] != 0 {
+			t.Errorf("resource %d: %v are held", r, n)
+		}
+	}
+}
+
+// TestPortShare: a port's queue pairs are shared among users as well.
+func TestPortShare(t *testing.T) {
+	const most = 4
+	of, p := &Accounts{Limits: Limits{UserShare: 50}}, Pairs{}
+	a, b := accountOf(of, 1000, false), accountOf(of, 1001, false)
+	for range 2 {
+		if err := p.Room(a, 0, "urdma0", most); err != nil {
+			t.Fatal(err)
+		}
+		p.Count(1000, 1)
+	}
+	if err := p.Room(a, 0, "urdma0", most); !errors.Is(err, syscall.ENOMEM) {
+		t.Errorf("beyond the share: %v", err)
+	}
+	if err := p.Room(b, 0, "urdma0", most); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	p.Count(1000, -1)
+	if err := p.Room(a, 0, "urdma0", most); err != nil {
+		t.Errorf("after one was given back: %v", err)
+	}
+}

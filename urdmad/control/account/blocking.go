@@ -1,0 +1,98 @@
+package account
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// A client can make system calls on its files and pages wait for ever (FUSE,
+// userfaultfd). Each then keeps a thread of ours, of which the Go runtime
+// allows 10,000. So such calls are made beside the session, few at a time.
+
+// Bounds of calls that may wait for a client, of one user and of all.
+const (
+	maxBlockedOfUser = 4
+	maxBlocked       = 32
+)
+
+// Patience is how long a session waits for such a call.
+const Patience = time.Second
+
+// MaxUnclosed bounds descriptors of one user that wait to be closed.
+const MaxUnclosed = 64
+
+// Beside runs fn, which may never return, on a goroutine of its own; false if
+// too many such wait already.
+func (a *Account) Beside(fn func()) bool {
+	mine, all := a.user.blocked.Add(1), a.of.blocked.Add(1)
+	done := func() { a.user.blocked.Add(-1); a.of.blocked.Add(-1) }
+	if mine > maxBlockedOfUser || all > maxBlocked {
+		done()
+		return false
+	}
+	go func() {
+		defer done()
+		fn()
+	}()
+	return true
+}
+
+// Within runs fn beside the session and waits for it; false if it did not end
+// in time.
+func (a *Account) Within(limit time.Duration, fn func()) bool {
+	ended := make(chan struct{})
+	if !a.Beside(func() { defer close(ended); fn() }) {
+		return false
+	}
+	select {
+	case <-ended:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+// Closer closes one user's descriptors one after the other: closing waits for
+// FUSE as well.
+type Closer struct {
+	mu    sync.Mutex
+	queue []*os.File
+	busy  bool
+}
+
+// Close closes f, which is the closer's from now on; it does not wait.
+func (c *Closer) Close(f *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = append(c.queue, f)
+	if !c.busy {
+		c.busy = true
+		go c.run()
+	}
+}
+
+func (c *Closer) run() {
+	for f := c.next(); f != nil; f = c.next() {
+		f.Close()
+	}
+}
+
+func (c *Closer) next() *os.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		c.busy = false
+		return nil
+	}
+	f := c.queue[0]
+	c.queue = c.queue[1:]
+	return f
+}
+
+// Stuck reports whether so many wait that the user gets no further ones in.
+func (c *Closer) Stuck() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue) >= MaxUnclosed
+}

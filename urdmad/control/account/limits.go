@@ -1,0 +1,146 @@
+package account
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// This file holds what may be had: per client as urdma.json's limits say, and
+// by all clients together as the machine and urdma.json say. account.go counts.
+
+// Limits bounds what one client may own; Clients bounds their number. 0 is no
+// limit.
+type Limits struct {
+	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
+	Contexts, CompletionChannels, EventChannels, IDs, Files        int
+	Mappings                                                       int
+	RegisteredBytes, QueueBytes                                    uint64
+	Clients                                                        int
+	// UserShare is how many percent of what there is for all clients one
+	// user's may have; see Owner.Admin for who is exempt.
+	UserShare int
+}
+
+// Totals is what all clients together may have of urdmad's process. 0 is no
+// limit.
+type Totals struct {
+	Descriptors, Mappings, QueueBytes uint64
+}
+
+// SetLimits changes what clients may own from now on, from any goroutine. What
+// they have already stays.
+func (a *Accounts) SetLimits(l Limits) { a.changed.Store(&l) }
+
+// Current are the limits that hold now.
+func (a *Accounts) Current() *Limits {
+	if l := a.changed.Load(); l != nil {
+		return l
+	}
+	return &a.Limits
+}
+
+// kind says of a resource what a client may have and what there is for all, 0
+// for no limit, and what the log calls the two.
+type kind struct {
+	setting string
+	each    func(*Limits) uint64
+	what    string
+	all     func(*Accounts) uint64
+}
+
+var kinds = [resources]kind{
+	Contexts:           {setting: "contexts", each: func(l *Limits) uint64 { return uint64(l.Contexts) }},
+	Domains:            {setting: "protection_domains", each: func(l *Limits) uint64 { return uint64(l.ProtectionDomains) }},
+	Files:              {setting: "files", each: func(l *Limits) uint64 { return uint64(l.Files) }},
+	Regions:            {setting: "memory_regions", each: func(l *Limits) uint64 { return uint64(l.MemoryRegions) }},
+	RegisteredBytes:    {setting: "registered_bytes", each: func(l *Limits) uint64 { return l.RegisteredBytes }},
+	CompletionChannels: {setting: "completion_channels", each: func(l *Limits) uint64 { return uint64(l.CompletionChannels) }},
+	CompletionQueues:   {setting: "completion_queues", each: func(l *Limits) uint64 { return uint64(l.CompletionQueues) }},
+	QueuePairs:         {setting: "queue_pairs", each: func(l *Limits) uint64 { return uint64(l.QueuePairs) }},
+	EventChannels:      {setting: "event_channels", each: func(l *Limits) uint64 { return uint64(l.EventChannels) }},
+	IDs:                {setting: "cm_ids", each: func(l *Limits) uint64 { return uint64(l.IDs) }},
+	QueueBytes: {setting: "queue_bytes", each: func(l *Limits) uint64 { return l.QueueBytes },
+		what: "bytes of queues (half of the machine's memory)", all: func(a *Accounts) uint64 { return a.Totals.QueueBytes }},
+	Mappings: {setting: "mappings", each: func(l *Limits) uint64 { return uint64(l.Mappings) },
+		what: "mappings (vm.max_map_count)", all: func(a *Accounts) uint64 { return a.Totals.Mappings }},
+	Descriptors: {what: "descriptors (RLIMIT_NOFILE)", all: func(a *Accounts) uint64 { return a.Totals.Descriptors }},
+	Fallbacks:   {what: "clients on the fallback path", all: func(*Accounts) uint64 { return maxFallbacks }},
+	Clients:     {what: clientsLimit, all: func(a *Accounts) uint64 { return uint64(a.Current().Clients) }},
+}
+
+// maxFallbacks bounds the threads of the fallback path.
+const maxFallbacks = 1024
+
+const clientsLimit = "clients (limits.clients)"
+
+// Settings are the settings under limits that bound a client.
+func Settings() (out []string) {
+	for _, k := range kinds {
+		if k.setting != "" {
+			out = append(out, k.setting)
+		}
+	}
+	return out
+}
+
+// overLimit refuses one more of what a client may have.
+func (k *kind) overLimit(limit uint64) error {
+	return fmt.Errorf("control: limits.%s is %d, and the client has reached it: %w", k.setting, limit, syscall.ENOMEM)
+}
+
+// exhausted refuses one more of what there is for all.
+func (k *kind) exhausted(total uint64) error {
+	if k.what == clientsLimit {
+		return fmt.Errorf("control: limits.clients is %d, and there are as many: %w", total, k.errno())
+	}
+	return fmt.Errorf("control: clients may have %d %s, and there are as many: %w", total, k.what, k.errno())
+}
+
+// errno is what a client beyond the limit of all is told.
+func (k *kind) errno() syscall.Errno {
+	if k.what == clientsLimit {
+		return syscall.EDQUOT
+	}
+	return syscall.ENOMEM
+}
+
+// shareOf is what one user's clients may have of total; 0 is no limit.
+func (l *Limits) shareOf(total uint64) uint64 {
+	if total == 0 || l.UserShare <= 0 || l.UserShare >= 100 {
+		return total
+	}
+	return max(1, total/100*uint64(l.UserShare)+total%100*uint64(l.UserShare)/100)
+}
+
+// Pairs counts the queue pairs of a port; on the engine's thread.
+type Pairs struct {
+	count int
+	of    map[int]int // by user id
+}
+
+// Room refuses a queue pair beyond a port's max_qp, which is most, 0 for no
+// limit, or beyond the user's share of it. dev is the port's place in urdma.json.
+func (p *Pairs) Room(a *Account, dev int, name string, most int) error {
+	if most <= 0 {
+		return nil
+	}
+	if p.count >= most {
+		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, most, name, syscall.ENOMEM)
+	}
+	if share := a.of.Current().shareOf(uint64(most)); !a.Owner.Admin && uint64(p.of[a.Owner.UID]) >= share {
+		return fmt.Errorf("control: limits.user_share leaves user %d %d of %s's %d queue pairs, and it has as many: %w",
+			a.Owner.UID, share, name, most, syscall.ENOMEM)
+	}
+	return nil
+}
+
+// Count counts a queue pair of a user's that came (1) or went (-1).
+func (p *Pairs) Count(uid, by int) {
+	p.count += by
+	if p.of == nil {
+		p.of = map[int]int{}
+	}
+	if p.of[uid] += by; p.of[uid] == 0 {
+		delete(p.of, uid)
+	}
+}

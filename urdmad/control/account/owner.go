@@ -1,0 +1,87 @@
+package account
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/control/process"
+)
+
+// Owner is who is behind a session. Name and Since are set by HELLO before the
+// engine knows the client.
+type Owner struct {
+	PID, UID int                    // as the kernel says; PID 0 in a PID namespace we can't see
+	Admin    bool                   // root's or urdmad's own user, on our side of a container's wall
+	Realm    string                 // see process.Realm; "": unknown
+	Name     string                 // as the client says
+	line     atomic.Pointer[string] // as /proc says, a little after HELLO
+	Since    clock.Time
+}
+
+// Nobody is the uid of a peer the kernel would not tell: it owns nothing.
+const Nobody = -1
+
+// Learn asks the kernel who connected (SO_PEERCRED, unix(7)).
+func (o *Owner) Learn(c *net.UnixConn) {
+	o.UID = Nobody
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { // a closed connection stays Nobody's
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			o.PID, o.UID = int(cred.Pid), int(cred.Uid)
+			o.Realm = process.Realm(o.PID)
+			o.Admin = (o.UID == 0 || o.UID == os.Getuid()) && o.Realm == process.OurRealm && process.StillRuns(int(fd))
+		}
+	})
+}
+
+// Sees reports whether a process may look at what another has: an admin at
+// everything, others at what their own user has on their side of a container's
+// wall. Where urdmad can't see the processes all roots look alike, and see
+// nothing of each other.
+func (o *Owner) Sees(p *Owner) bool {
+	return o.Admin || o.UID != Nobody && o.UID == p.UID && o.Realm == p.Realm && (o.Realm != "" || o.UID != 0)
+}
+
+const maxLine = 256 // bytes of a command line that are kept
+
+// ReadCommandLine has the client's command line read; the kernel takes it from
+// the client's pages.
+func (a *Account) ReadCommandLine() {
+	if a.Owner.PID <= 0 {
+		return
+	}
+	a.Beside(func() {
+		line := commandLine(fmt.Sprintf("/proc/%d/cmdline", a.Owner.PID))
+		a.Owner.line.Store(&line)
+	})
+}
+
+// commandLine reads a process's arguments, separated by spaces; what cannot be
+// read is not shown.
+func commandLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b := make([]byte, maxLine)
+	n, _ := f.Read(b)
+	return process.Printable(strings.TrimRight(strings.ReplaceAll(string(b[:n]), "\x00", " "), " "))
+}
+
+// CommandLine is what was read so far.
+func (o *Owner) CommandLine() string {
+	if line := o.line.Load(); line != nil {
+		return *line
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+// Package message receives what clients send over the control socket: requests,
+// and descriptors with them. It does not know what a request says.
+package message
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/control/account"
+	"urdma/verbs/abi"
+)
+
+// Conn is a client's connection: requests come in whole, with descriptors.
+type Conn struct {
+	*net.UnixConn
+	received []*os.File      // descriptors of the request at hand
+	closer   *account.Closer // of the client's user
+}
+
+// ErrHangUp is the end of the connection.
+var ErrHangUp = errors.New("control: the client hung up")
+
+// New begins with what connected; closer takes the descriptors that are not
+// used.
+func New(c *net.UnixConn, closer *account.Closer) Conn { return Conn{UnixConn: c, closer: closer} }
+
+// Receive reads one message and its descriptors, which are the session's also
+// after an error: a message of no bytes looks like the end of the connection
+// and may bring some.
+func (c *Conn) Receive(buf []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
+	if oobn > 0 {
+		var bad error
+		if c.received, bad = receivedFiles(oob[:oobn]); err == nil {
+			err = bad
+		}
+	}
+	if len(c.received) > 0 && c.closer.Stuck() {
+		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
+	}
+	switch {
+	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return 0, ErrHangUp
+	case err != nil:
+		return 0, err
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
+	}
+	return n, nil
+}
+
+func receivedFiles(oob []byte) ([]*os.File, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("control: ancillary data: %w", err)
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue // not descriptors
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "from client"))
+		}
+	}
+	return files, nil
+}
+
+// TakeFile returns the next descriptor of the request, whose owner the caller is
+// from now on; nil if there is none.
+func (c *Conn) TakeFile() *os.File {
+	if len(c.received) == 0 {
+		return nil
+	}
+	f := c.received[0]
+	c.received = c.received[1:]
+	return f
+}
+
+// DropReceived closes the descriptors that the request did not use.
+func (c *Conn) DropReceived() {
+	for _, f := range c.received {
+		c.closer.Close(f)
+	}
+	c.received = nil
+}
+
+// HungUp asks the kernel, which knows before the session does.
+func (c *Conn) HungUp() bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := true // also where the session has closed it
+	_ = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		gone = err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+	})
+	return gone
+}
