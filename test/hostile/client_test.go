@@ -134,7 +134,7 @@ func (x *intruder) connected() {
 	if err != nil {
 		return
 	}
-	memory, err := here.PD().AllocMemory(1<<16, all)
+	memory, err := here.PD().AllocMemory(1<<16, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
 	if err != nil {
 		return
 	}

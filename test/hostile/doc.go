@@ -2,7 +2,7 @@
 // ones on a real urdmad: it must neither fall, nor keep anything of theirs, nor
 // give the others a wrong byte.
 //
-// bystander_test.go is the well-behaved pair, client_test.go a hostile client (a
+// The well-behaved pair is test/bystander; client_test.go is a hostile client (a
 // process of its own: this test's program again), hostile_test.go starts, kills
 // and counts. URDMA_SEED sets the seed; URDMA_LONG=1 makes it ten minutes a
 // wire.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/test/bystander"
 	"urdma/test/lab"
 )
 
@@ -48,6 +49,9 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
+// bystanderEnd is where the well-behaved server listens.
+const bystanderEnd = "198.18.0.1:7801"
+
 // siege is one urdmad or two with hostile clients at each.
 type siege struct {
 	t     *testing.T
@@ -68,35 +72,32 @@ func (s *siege) nodes() []*lab.Node {
 func (s *siege) run(seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit+time.Minute)
 	defer cancel()
-	pair, err := newBystanders(ctx, s.a.Socket(), s.b.Socket(), seed)
-	defer pair.close()
+	pair, err := bystander.New(ctx, s.a.Socket(), s.b.Socket(), bystanderEnd, seed)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	stop, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- pair.run(ctx, stop) }()
+	defer pair.Close()
 	s.attack(pair, s.limit/5) // what urdmad keeps for ever, it has afterwards
 	s.clients()
 	before := s.counts()
 	s.attack(pair, s.limit*4/5)
 	s.settles(before)
-	close(stop)
-	if err := <-done; err != nil {
+	if err := pair.Stop(); err != nil {
 		s.t.Error(err)
 	}
-	s.t.Logf("%d hostile processes killed; %d rounds of the well-behaved pair, the longest took %v", s.kills, pair.rounds.Load(), pair.longest)
+	s.t.Logf("%d hostile processes killed; %d rounds of the well-behaved pair, the longest took %v", s.kills, pair.Client.Rounds(), pair.Client.Longest())
 	s.still()
 }
 
 // attack keeps two hostile clients alive at each urdmad, each for at most half a
 // second.
-func (s *siege) attack(pair *bystanders, limit time.Duration) {
+func (s *siege) attack(pair *bystander.Pair, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		var clients []*exec.Cmd
 		for _, n := range s.nodes() {
 			for range 2 {
 				c := exec.Command(os.Args[0])
-				c.Env = append(os.Environ(), spell(s.r.Uint64(), n.Socket(), n.Address, pair.lent.Remote(0)))
+				c.Env = append(os.Environ(), spell(s.r.Uint64(), n.Socket(), n.Address, pair.Server.Lent()))
 				c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 				if err := c.Start(); err != nil {
 					s.t.Fatal(err)

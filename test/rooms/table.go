@@ -102,6 +102,7 @@ var rules = ruleBook{
 		"bench/memif":        {"dpdk/memif", "dpdk/port"},
 		"examples/go/ping":   {"verbs"},
 		"test/bench":         {"test/lab"},
+		"test/bystander":     {"verbs"},
 		"test/container":     {},
 		"test/demo":          {"test/lab"},
 		"test/e2e":           {},

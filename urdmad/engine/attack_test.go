@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,14 +15,20 @@ import (
 	"urdma/wire"
 )
 
-// attackSeeds are those of a hostile network: URDMA_SEED alone if it is set.
+// attackSeeds are those of a hostile network: those of URDMA_SEED if it is set, one
+// or a range such as 1-500.
 func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 	if s := os.Getenv("URDMA_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 0, 64)
-		if err != nil {
+		first, last, ok := strings.Cut(s, "-")
+		if !ok {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 0, 64)
+		to, err2 := strconv.ParseUint(last, 0, 64)
+		if err := errors.Join(err, err2); err != nil {
 			t.Fatalf("URDMA_SEED: %v", err)
 		}
-		return n, n
+		return from, to
 	}
 	if os.Getenv("URDMA_LONG") != "" {
 		return 1, 50_000 // of each of the two tests
