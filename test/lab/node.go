@@ -48,6 +48,9 @@ func (l *Lab) newNode(name, address string, ns *Namespace, uid int) (*Node, erro
 // Socket is the path of the node's control socket.
 func (n *Node) Socket() string { return filepath.Join(n.dir, "urdma", "urdmad.sock") }
 
+// Directory is the node's own, where its programs may write.
+func (n *Node) Directory() string { return n.dir }
+
 func (n *Node) configFile() string { return filepath.Join(n.dir, "urdma.json") }
 
 // configure writes the node's urdma.json.

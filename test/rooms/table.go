@@ -106,6 +106,7 @@ var rules = ruleBook{
 		"test/container":     {},
 		"test/demo":          {"test/lab"},
 		"test/e2e":           {},
+		"test/faults":        {},
 		"test/fresh":         {},
 		"test/hostile":       {},
 		"test/lab":           {},
