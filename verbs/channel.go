@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/session"
 )
 
 // CompChannel tells which of its completion queues have something to poll
@@ -35,7 +36,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := eventSocket(fds[0], "urdma completion channel")
+	f, err := session.EventSocket(fds[0], "urdma completion channel")
 	if err != nil {
 		_ = c.callHandle(abi.DestroyChannel, resp.Handle) // the error that counts is the first
 		return nil, err
@@ -52,7 +53,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 // that is gone is late.
 func (ch *CompChannel) read() {
 	c := ch.ctx.client
-	readEvents(ch.socket, func(ev *abi.CompEvent) {
+	session.ReadEvents(ch.socket, func(ev *abi.CompEvent) {
 		c.mu.Lock()
 		q := c.cqs[ev.CQ]
 		c.mu.Unlock()
@@ -138,4 +139,12 @@ func (ch *CompChannel) Close() error {
 func (ch *CompChannel) release() {
 	ch.once.Do(func() { close(ch.done) })
 	ch.socket.Close()
+}
+
+// signal puts a token into a channel that holds one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"urdma/verbs/abi"
 	"urdma/verbs/arena"
+	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 )
 
@@ -36,7 +37,7 @@ type Client struct {
 	regions  map[*MR]struct{}
 	cqs      map[uint32]*CQ
 	qps      map[uint32]*QP
-	cm       *eventChannel // written under sharing as well
+	cm       *cmid.Channel // written under sharing as well
 
 	sharing session.Mutex    // makes one of each: cm, and the contexts of shared
 	shared  map[int]*Context // by device, for connections that bring no domain
@@ -139,7 +140,7 @@ func (c *Client) lost() {
 		q.wake()
 	}
 	if c.cm != nil {
-		c.cm.endAll()
+		c.cm.End()
 	}
 	for m := range c.regions {
 		m.unpin() // a client that is dropped with them pinned would be a panic
@@ -200,7 +201,7 @@ func (c *Client) releaseRest() {
 		x.release()
 	}
 	if c.cm != nil {
-		c.cm.socket.Close()
+		c.cm.Close()
 	}
 	clear(c.regions)
 	clear(c.channels)

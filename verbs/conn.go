@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/cmid"
+	"urdma/verbs/session"
 )
 
 // MaxPrivateData is how many bytes of private data every peer can read
@@ -46,7 +48,7 @@ type ConnOptions struct {
 // the caller.
 type Conn struct {
 	*QP
-	id      *connID
+	id      *cmid.ID
 	private []byte
 	local   netip.AddrPort
 	remote  netip.AddrPort
@@ -65,7 +67,7 @@ type Conn struct {
 type offered struct{ serve, reads int }
 
 // prepare makes what the options leave out, and the queue pair.
-func (id *connID) prepare(ctx context.Context, device uint32, options *ConnOptions) (*Conn, error) {
+func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions) (*Conn, error) {
 	o := ConnOptions{}
 	if options != nil {
 		o = *options
@@ -76,13 +78,13 @@ func (id *connID) prepare(ctx context.Context, device uint32, options *ConnOptio
 	}
 	conn.param.ResponderResources, conn.param.InitiatorDepth = depth(o.Serve), depth(o.Reads)
 	conn.param.RetryCount, conn.param.RNRRetryCount = 7, rnrTries(o.RNRTries)
-	if err := conn.make(ctx, device, &o); err != nil {
+	if err := conn.make(ctx, c, device, &o); err != nil {
 		return nil, err
 	}
-	id.qp.Store(conn.QP)
+	id.OnEnd(func() { conn.state.CompareAndSwap(abi.QPSRTS, abi.QPSErr) })
 	if o.Prepare != nil {
 		if err := o.Prepare(conn); err != nil {
-			undo(ctx, conn.release)
+			session.Undo(ctx, conn.release)
 			return nil, err
 		}
 	}
@@ -111,15 +113,14 @@ func setPrivate(p *abi.CMParam, private []byte) error {
 	return nil
 }
 
-func (conn *Conn) make(ctx context.Context, device uint32, o *ConnOptions) (err error) {
-	c := conn.id.channel.client
+func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOptions) (err error) {
 	if int(device) >= len(c.devices) {
 		return fmt.Errorf("verbs: no device %d: %w", device, syscall.ENODEV)
 	}
 	var made []interface{ Close() error }
 	defer func() {
 		if err != nil {
-			undo(ctx, func() {
+			session.Undo(ctx, func() {
 				for _, m := range slices.Backward(made) {
 					_ = m.Close() // the error that counts is the first
 				}
@@ -205,11 +206,10 @@ func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi
 	conn.param.ResponderResources = uint8(min(int(conn.param.ResponderResources), peer.serve, most))
 	conn.param.InitiatorDepth = uint8(min(int(conn.param.InitiatorDepth), peer.reads, most))
 	conn.param.QP, conn.param.QPNum = conn.handle, conn.qpn
-	req := abi.CMConnRequest{ID: conn.id.handle, Param: conn.param}
-	if _, err := callContext[abi.Header](ctx, conn.id.channel.client, t, &req, nil, -1, 0); err != nil {
+	if err := conn.id.Connect(ctx, t, &conn.param); err != nil {
 		return nil, err
 	}
-	ev, err := conn.id.await(ctx, abi.CMEstablished)
+	ev, err := conn.id.Await(ctx, abi.CMEstablished)
 	if err == nil {
 		conn.state.CompareAndSwap(abi.QPSInit, abi.QPSRTS)
 	}
@@ -231,14 +231,14 @@ func (conn *Conn) RemoteAddr() netip.AddrPort { return conn.remote }
 
 // Done is closed when the connection has ended: by either side, by the peer's
 // death, or with urdmad (RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL).
-func (conn *Conn) Done() <-chan struct{} { return conn.id.done }
+func (conn *Conn) Done() <-chan struct{} { return conn.id.Done() }
 
 // Err tells why the connection ended, nil before Done is closed: ErrDisconnected,
 // with ETIMEDOUT where the peer fell silent, or ErrGone.
 func (conn *Conn) Err() error {
 	select {
-	case <-conn.id.done:
-		return conn.id.why
+	case <-conn.id.Done():
+		return conn.id.Why()
 	default:
 		return nil
 	}
@@ -246,7 +246,7 @@ func (conn *Conn) Err() error {
 
 // Disconnect ends the connection in good order (rdma_disconnect(3)): what was
 // posted still goes out, for a second at most. It does not wait; Done tells.
-func (conn *Conn) Disconnect() error { return conn.id.request(abi.CMDisconnect) }
+func (conn *Conn) Disconnect() error { return conn.id.Request(abi.CMDisconnect) }
 
 // closeLimit bounds Close where the peer takes nothing more.
 const closeLimit = 2 * time.Second
@@ -260,12 +260,12 @@ func (conn *Conn) Close() error {
 			t := time.NewTimer(closeLimit)
 			defer t.Stop()
 			select {
-			case <-conn.id.done:
+			case <-conn.id.Done():
 			case <-t.C:
 			}
 		}
 		conn.result = conn.releaseObjects()
-		conn.id.destroy()
+		conn.id.Destroy()
 	})
 	return conn.result
 }
@@ -287,7 +287,7 @@ func (conn *Conn) releaseObjects() error {
 		}
 		all = append(all, conn.pd.Close())
 	}
-	if conn.id.channel.client.dead() {
+	if conn.pd.ctx.client.dead() {
 		return nil // urdmad's end has released everything
 	}
 	return errors.Join(all...)

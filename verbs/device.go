@@ -82,7 +82,7 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := eventSocket(fds[0], "urdma asynchronous events")
+	f, err := session.EventSocket(fds[0], "urdma asynchronous events")
 	if err != nil {
 		_ = c.callHandle(abi.CloseDevice, resp.Handle) // the error that counts is the first
 		return nil, err
@@ -165,7 +165,7 @@ func (x *Context) Events() <-chan AsyncEvent { return x.events }
 
 func (x *Context) readAsync() {
 	defer close(x.events)
-	readEvents(x.async, func(m *abi.AsyncEvent) {
+	session.ReadEvents(x.async, func(m *abi.AsyncEvent) {
 		if ev, ok := x.translate(m); ok {
 			x.report(ev)
 		}

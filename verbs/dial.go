@@ -7,13 +7,11 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
-	"time"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/cmid"
+	"urdma/verbs/session"
 )
-
-// resolveLimit bounds the search for the peer where ctx does not.
-const resolveLimit = 5 * time.Second
 
 // Dial connects to "host:port" and returns when the peer has accepted
 // (rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3)). Host is an
@@ -28,61 +26,31 @@ func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := id.dial(ctx, to, options)
+	conn, err := c.dial(ctx, id, to, options)
 	if err != nil {
-		undo(ctx, id.destroy)
+		session.Undo(ctx, id.Destroy)
 		return nil, fmt.Errorf("dialing %s: %w", address, err)
 	}
 	return conn, nil
 }
 
-func (id *connID) dial(ctx context.Context, to netip.AddrPort, options *ConnOptions) (*Conn, error) {
-	device, err := id.resolve(ctx, to)
+func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, options *ConnOptions) (*Conn, error) {
+	device, err := id.Resolve(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := id.prepare(ctx, device, options)
+	conn, err := c.prepare(ctx, id, device, options)
 	if err != nil {
 		return nil, err
 	}
 	ev, err := conn.handshake(ctx, abi.CMConnect, offered{255, 255})
 	if err != nil {
-		undo(ctx, conn.release)
+		session.Undo(ctx, conn.release)
 		return nil, err
 	}
 	conn.private = append([]byte(nil), ev.Param.Private()...)
 	conn.local, conn.remote = ev.Local.AddrPort(), ev.Peer.AddrPort()
 	return conn, nil
-}
-
-// resolve finds the device that reaches the peer.
-func (id *connID) resolve(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
-	c := id.channel.client
-	limit := resolveLimit
-	if end, ok := ctx.Deadline(); ok {
-		limit = max(time.Until(end), time.Millisecond)
-	}
-	ms := uint32(min(limit, time.Hour).Milliseconds())
-	dst, err := abi.AddrFrom(to)
-	if err != nil {
-		return 0, err
-	}
-	var bound abi.CMBound
-	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: dst}
-	if _, err := callContext(ctx, c, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
-		return 0, err
-	}
-	ev, err := id.await(ctx, abi.CMAddrResolved)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := callContext[abi.Header](ctx, c, abi.CMResolveRoute, &abi.CMValueRequest{ID: id.handle, Value: ms}, nil, -1, 0); err != nil {
-		return 0, err
-	}
-	if _, err := id.await(ctx, abi.CMRouteResolved); err != nil {
-		return 0, err
-	}
-	return ev.Device, nil
 }
 
 // lookUp reads an address. An empty host is the wildcard.
@@ -108,4 +76,35 @@ func lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 		}
 	}
 	return netip.AddrPort{}, fmt.Errorf("verbs: %s has no IPv4 address: %w", host, syscall.EAFNOSUPPORT)
+}
+
+// createID makes an id on the event channel, which is made at the first use.
+func (c *Client) createID(ctx context.Context, queue int) (*cmid.ID, error) {
+	ch, err := c.eventChannel(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ch.Create(ctx, abi.PSTCP, queue)
+}
+
+func (c *Client) eventChannel(ctx context.Context) (*cmid.Channel, error) {
+	if err := c.sharing.Lock(ctx); err != nil { // not mu, which the end of urdmad takes while a call waits for it
+		return nil, err
+	}
+	defer c.sharing.Unlock()
+	if c.cm != nil {
+		return c.cm, nil
+	}
+	ch, err := cmid.NewChannel(ctx, c.session)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.cm = ch
+	c.mu.Unlock()
+	if c.dead() {
+		ch.End() // lost may have passed before the channel was there
+	}
+	c.readers.Go(ch.Read)
+	return ch, nil
 }

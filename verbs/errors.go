@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 )
 
@@ -32,7 +33,7 @@ var (
 	// ErrNoChannel: waiting needs a completion queue with a completion channel.
 	ErrNoChannel = errors.New("verbs: the completion queue has no completion channel")
 	// ErrDisconnected: the connection has ended.
-	ErrDisconnected = fmt.Errorf("verbs: disconnected: %w", syscall.ENOTCONN)
+	ErrDisconnected = cmid.ErrDisconnected
 	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion
 	// queues that nobody else polls.
 	ErrSharedQueue = errors.New("verbs: the connection's completion queues are not its own; post and poll instead")
@@ -40,15 +41,7 @@ var (
 
 // RejectedError is the answer of a peer that does not want the connection, or
 // of a host where nobody listens on the port. It wraps ECONNREFUSED.
-type RejectedError struct {
-	PrivateData []byte // what the peer gave to Reject; nil where nobody listens
-}
-
-func (e *RejectedError) Error() string {
-	return fmt.Sprintf("verbs: connection rejected, with %d bytes of private data", len(e.PrivateData))
-}
-
-func (e *RejectedError) Unwrap() error { return syscall.ECONNREFUSED }
+type RejectedError = cmid.RejectedError
 
 // CompletionError is a work request that failed. Unwrap gives ErrDisconnected
 // where the request was flushed, as happens to all that wait when a connection

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/cmid"
+	"urdma/verbs/session"
 )
 
 // backlog is how many connection requests wait at a listener.
@@ -12,8 +14,9 @@ const backlog = 128
 
 // Listener takes connection requests (rdma_listen(3)).
 type Listener struct {
-	id    *connID
-	local netip.AddrPort
+	client *Client
+	id     *cmid.ID
+	local  netip.AddrPort
 }
 
 // Listen takes connection requests at "host:port" (rdma_bind_addr(3),
@@ -24,24 +27,16 @@ func (c *Client) Listen(address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := abi.AddrFrom(at)
-	if err != nil {
-		return nil, err
-	}
 	id, err := c.createID(context.Background(), backlog)
 	if err != nil {
 		return nil, err
 	}
-	var bound abi.CMBound
-	req := abi.CMBindRequest{ID: id.handle, Addr: addr}
-	if _, err = call(c, abi.CMBind, &req, &bound, -1, 0); err == nil {
-		_, err = call(c, abi.CMListen, &abi.CMValueRequest{ID: id.handle, Value: backlog}, &bound, -1, 0)
-	}
+	local, err := id.Listen(at, backlog)
 	if err != nil {
-		id.destroy()
+		id.Destroy()
 		return nil, err
 	}
-	return &Listener{id: id, local: bound.Local.AddrPort()}, nil
+	return &Listener{client: c, id: id, local: local}, nil
 }
 
 // Addr is where the listener listens, with the port number chosen.
@@ -50,14 +45,11 @@ func (l *Listener) Addr() netip.AddrPort { return l.local }
 // Next waits for a connection request. The caller answers it with Accept or
 // Reject.
 func (l *Listener) Next(ctx context.Context) (*Request, error) {
-	select {
-	case r := <-l.id.requests:
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.id.done:
-		return nil, l.id.why
+	r, err := l.id.Next(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return l.client.newRequest(r), nil
 }
 
 // Accept waits for a connection request and accepts it.
@@ -71,23 +63,15 @@ func (l *Listener) Accept(ctx context.Context, options *ConnOptions) (*Conn, err
 
 // Close stops listening and rejects the requests that wait. Connections stay.
 func (l *Listener) Close() error {
-	l.id.destroy()
-	l.id.offering.Lock() // nothing is put in after this
-	defer l.id.offering.Unlock()
-	for {
-		select {
-		case r := <-l.id.requests:
-			r.id.destroy()
-		default:
-			return nil
-		}
-	}
+	l.id.CloseListener()
+	return nil
 }
 
 // Request is a connection request that waits for its answer
 // (RDMA_CM_EVENT_CONNECT_REQUEST of rdma_get_cm_event(3)).
 type Request struct {
-	id      *connID
+	client  *Client
+	id      *cmid.ID
 	device  uint32
 	offered offered
 
@@ -96,8 +80,9 @@ type Request struct {
 	Remote      netip.AddrPort
 }
 
-func newRequest(id *connID, ev *abi.CMEvent) *Request {
-	return &Request{id: id, device: ev.Device, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
+func (c *Client) newRequest(r *cmid.Request) *Request {
+	ev := &r.Event
+	return &Request{client: c, id: r.ID, device: ev.Device, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
 		PrivateData: append([]byte(nil), ev.Param.Private()...),
 		offered:     offered{int(ev.Param.ResponderResources), int(ev.Param.InitiatorDepth)}}
 }
@@ -105,14 +90,14 @@ func newRequest(id *connID, ev *abi.CMEvent) *Request {
 // Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)).
 // options may be nil. A request can be answered once.
 func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
-	conn, err := r.id.prepare(ctx, r.device, options)
+	conn, err := r.client.prepare(ctx, r.id, r.device, options)
 	if err == nil {
 		if _, err = conn.handshake(ctx, abi.CMAccept, r.offered); err != nil {
-			undo(ctx, conn.release)
+			session.Undo(ctx, conn.release)
 		}
 	}
 	if err != nil {
-		undo(ctx, r.id.destroy)
+		session.Undo(ctx, r.id.Destroy)
 		return nil, err
 	}
 	conn.private, conn.local, conn.remote = r.PrivateData, r.Local, r.Remote
@@ -122,11 +107,11 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 // Reject refuses, with private data of at most MaxPrivateData bytes for the
 // peer (rdma_reject(3)).
 func (r *Request) Reject(private []byte) error {
-	req := abi.CMConnRequest{ID: r.id.handle}
-	if err := setPrivate(&req.Param, private); err != nil {
+	var param abi.CMParam
+	if err := setPrivate(&param, private); err != nil {
 		return err
 	}
-	_, err := call[abi.Header](r.id.channel.client, abi.CMReject, &req, nil, -1, 0)
-	r.id.destroy()
+	err := r.id.Connect(context.Background(), abi.CMReject, &param)
+	r.id.Destroy()
 	return err
 }

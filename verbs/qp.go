@@ -11,6 +11,7 @@ import (
 
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
+	"urdma/verbs/session"
 	"urdma/verbs/yield"
 )
 
@@ -90,7 +91,7 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 		err = q.ready(ctx, c)
 	}
 	if err != nil {
-		undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
+		session.Undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
 		unmap(q.mem)
 		return nil, err
 	}

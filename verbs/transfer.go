@@ -78,7 +78,7 @@ func (conn *Conn) Recv(ctx context.Context) (Completion, error) {
 		return Completion{}, ErrSharedQueue
 	}
 	var one [1]Completion
-	if _, err := conn.recvCQ.wait(ctx, one[:], conn.id.done, conn.nothingPosted); err != nil {
+	if _, err := conn.recvCQ.wait(ctx, one[:], conn.id.Done(), conn.nothingPosted); err != nil {
 		return Completion{}, err
 	}
 	return one[0], one[0].Err()
@@ -95,5 +95,5 @@ func (conn *Conn) nothingPosted() error {
 	if conn.ring.RQ.Left() > 0 {
 		return nil
 	}
-	return conn.id.why
+	return conn.id.Why()
 }

@@ -82,8 +82,9 @@ var rules = ruleBook{
 		"verbs/ring":        {"verbs/abi"},
 		"verbs/arena":       {},
 		"verbs/yield":       {},
-		"verbs":             {"verbs/abi", "verbs/arena", "verbs/ring", "verbs/session", "verbs/yield"},
+		"verbs":             {"verbs/abi", "verbs/arena", "verbs/cmid", "verbs/ring", "verbs/session", "verbs/yield"},
 		"verbs/session":     {"verbs/abi"},
+		"verbs/cmid":        {"verbs/abi", "verbs/session"},
 		"verbs/lib/pages":   {},
 		"verbs/lib/cm/test": {},
 		"verbs/lib/test":    {},
@@ -139,6 +140,7 @@ var rules = ruleBook{
 		"counters":          {"inspect", "urdmad", "verbs"},
 		"verbs":             {"urdmad", "dpdk", "wire"},
 		"verbs/session":     {"urdmad", "dpdk", "wire", "verbs/ring"},
+		"verbs/cmid":        {"urdmad", "dpdk", "wire", "verbs/ring"},
 		"verbs/personality": {"urdmad", "dpdk", "wire"},
 	},
 }

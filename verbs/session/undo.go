@@ -1,4 +1,4 @@
-package verbs
+package session
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 // undoLimit is more than a urdmad that answers needs.
 const undoLimit = 200 * time.Millisecond
 
-// undo destroys what a failed call had made. Where it failed because ctx ended,
-// urdmad may be silent: then undo does not wait for it for long, and what is
+// Undo destroys what a failed call had made. Where it failed because ctx ended,
+// urdmad may be silent: then Undo does not wait for it for long, and what is
 // made is destroyed when urdmad answers again.
-func undo(ctx context.Context, destroy func()) {
+func Undo(ctx context.Context, destroy func()) {
 	if ctx.Err() == nil {
 		destroy()
 		return

@@ -1,4 +1,4 @@
-package verbs
+package session
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"urdma/verbs/abi"
 )
 
-// eventSocket wraps a socket on which urdmad sends messages of one type. It
+// EventSocket wraps a socket on which urdmad sends messages of one type. It
 // does not block, so a goroutine that waits on it takes no thread.
-func eventSocket(fd int, name string) (*os.File, error) {
+func EventSocket(fd int, name string) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd) // unusable
 		return nil, err
@@ -18,9 +18,9 @@ func eventSocket(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// readEvents calls handle for each message until the socket hangs up or is
+// ReadEvents calls handle for each message until the socket hangs up or is
 // closed. A message of another length is not of this version: it is skipped.
-func readEvents[T any](f *os.File, handle func(*T)) {
+func ReadEvents[T any](f *os.File, handle func(*T)) {
 	buf := make([]byte, abi.MaxMessage)
 	for {
 		n, err := f.Read(buf)
@@ -30,13 +30,5 @@ func readEvents[T any](f *os.File, handle func(*T)) {
 		if v, ok := abi.Decode[T](buf[:n]); ok {
 			handle(&v)
 		}
-	}
-}
-
-// signal puts a token into a channel that holds one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -1,0 +1,46 @@
+package cmid
+
+import (
+	"fmt"
+	"syscall"
+
+	"urdma/verbs/abi"
+)
+
+// ErrDisconnected: the connection has ended.
+var ErrDisconnected = fmt.Errorf("verbs: disconnected: %w", syscall.ENOTCONN)
+
+// RejectedError is the answer of a peer that does not want the connection, or
+// of a host where nobody listens on the port. It wraps ECONNREFUSED.
+type RejectedError struct {
+	PrivateData []byte // what the peer gave to Reject; nil where nobody listens
+}
+
+func (e *RejectedError) Error() string {
+	return fmt.Sprintf("verbs: connection rejected, with %d bytes of private data", len(e.PrivateData))
+}
+
+func (e *RejectedError) Unwrap() error { return syscall.ECONNREFUSED }
+
+func endedBy(status int32) error {
+	if status == 0 {
+		return ErrDisconnected
+	}
+	return fmt.Errorf("%w: %w", ErrDisconnected, syscall.Errno(-status))
+}
+
+func handshakeError(ev *abi.CMEvent) error {
+	status := ev.Status
+	if status < 0 {
+		status = -status
+	}
+	switch ev.Event {
+	case abi.CMRejected:
+		return &RejectedError{PrivateData: append([]byte(nil), ev.Param.Private()...)}
+	case abi.CMAddrError, abi.CMRouteError:
+		return fmt.Errorf("verbs: no way to the peer: %w", syscall.Errno(status))
+	case abi.CMUnreachable:
+		return fmt.Errorf("verbs: the peer does not answer: %w", syscall.Errno(status))
+	}
+	return fmt.Errorf("verbs: rdma_cm event %d: %w", ev.Event, syscall.Errno(status))
+}

@@ -1,0 +1,101 @@
+package cmid
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"urdma/verbs/abi"
+	"urdma/verbs/session"
+)
+
+// ID is an rdma_cm id (rdma_create_id(3)).
+type ID struct {
+	channel  *Channel
+	handle   uint32
+	events   chan abi.CMEvent // of the handshake
+	requests chan *Request    // of a listener
+	offering sync.Mutex       // puts into requests, or takes all out for good
+	onEnd    atomic.Pointer[func()]
+	done     chan struct{} // closed when the connection, or urdmad, has ended
+	once     sync.Once
+	why      error // before done is closed
+	gone     sync.Once
+}
+
+// A handshake has four events at most; of a connection that has been
+// established, only its end is waited for.
+const handshakeEvents = 8
+
+func newID(ch *Channel, handle uint32) *ID {
+	return &ID{channel: ch, handle: handle, events: make(chan abi.CMEvent, handshakeEvents), done: make(chan struct{})}
+}
+
+// Handle is what urdmad calls the id.
+func (id *ID) Handle() uint32 { return id.handle }
+
+// Done is closed when the connection, or urdmad, has ended, or the id was destroyed.
+func (id *ID) Done() <-chan struct{} { return id.done }
+
+// Why says how it ended, once Done is closed.
+func (id *ID) Why() error { return id.why }
+
+// OnEnd has f called when the connection ends, before Done is closed.
+func (id *ID) OnEnd(f func()) { id.onEnd.Store(&f) }
+
+// end notes that the connection is over.
+func (id *ID) end(why error) {
+	id.once.Do(func() {
+		id.why = why
+		if f := id.onEnd.Load(); f != nil {
+			(*f)()
+		}
+		close(id.done)
+	})
+}
+
+// Request makes a request about the id whose answer says nothing.
+func (id *ID) Request(t abi.Type) error { return id.channel.session.CallHandle(t, id.handle) }
+
+// Connect makes one of the requests that say what a connection is to be.
+func (id *ID) Connect(ctx context.Context, t abi.Type, param *abi.CMParam) error {
+	req := abi.CMConnRequest{ID: id.handle, Param: *param}
+	_, err := session.Call[abi.Header](ctx, id.channel.session, t, &req, nil, -1, 0)
+	return err
+}
+
+// Await waits for one event of the handshake; any other is its failure.
+func (id *ID) Await(ctx context.Context, want uint32) (*abi.CMEvent, error) {
+	select {
+	case ev := <-id.events:
+		return expected(&ev, want)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-id.done:
+	}
+	select {
+	case ev := <-id.events: // it was first
+		return expected(&ev, want)
+	default:
+		return nil, id.why
+	}
+}
+
+func expected(ev *abi.CMEvent, want uint32) (*abi.CMEvent, error) {
+	if ev.Event == want && ev.Status == 0 {
+		return ev, nil
+	}
+	return nil, handshakeError(ev)
+}
+
+// Destroy gives the id back (rdma_destroy_id(3)). A connection request that was
+// not answered is rejected by it.
+func (id *ID) Destroy() {
+	id.gone.Do(func() {
+		_ = id.Request(abi.CMDestroyID) // fails only where urdmad is gone, and the id with it
+		id.channel.mu.Lock()
+		delete(id.channel.ids, id.handle)
+		id.channel.mu.Unlock()
+		id.end(session.ErrClosed)
+	})
+}
