@@ -83,9 +83,11 @@ func (n *byNumber) perftest(t *testing.T) {
 			args      []string
 		}{
 			{"ib", nil}, {"roce", nil}, {"roce", []string{"-x", "0", "-s", "1048576"}}, {"iwarp", []string{"-x", "0"}},
-			{"roce", []string{"-q", "4"}},
+			{"roce", []string{"-q", "4"}}, {"roce", []string{"--use-srq", "-q", "4", "-b"}},
 		} {
 			switch {
+			case slices.Contains(c.args, "--use-srq") && program != "ib_send_bw":
+				continue // nothing else takes receives
 			case slices.Contains(c.args, "-q") && strings.HasSuffix(program, "_lat"):
 				continue // the latency programs have one queue pair
 			case c.transport == "iwarp" && program == "ib_send_bw":

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,12 @@ type Pair struct {
 	TCPPort int
 	// Limit is how long each of the two may take. 0 stands for a minute.
 	Limit time.Duration
+}
+
+// ShownAs lets both programs be shown the ports as transport: iwarp, ib or roce.
+func (p *Pair) ShownAs(transport string) {
+	env := []string{"env", "URDMA_TRANSPORT=" + transport}
+	p.Server, p.Client = slices.Concat(env, p.Server), slices.Concat(env, p.Client)
 }
 
 // Result is what a pair printed.
