@@ -13,8 +13,11 @@ const (
 	lastEphemeral  = 65535
 )
 
-// Bind binds an id to one of our addresses, or to 0.0.0.0 for all. Port 0
-// chooses a free port number.
+// Bind binds an id to one of our addresses, or to all. Port 0 chooses a free port
+// number. As with the kernel's rdma_cm, a loopback address stands for all of
+// them too: no device has it, and programs advertise the address of the device
+// over which they are reached. :: is all addresses of either family, or of IPv6
+// alone, at which nobody comes, once OptionAFOnly is set.
 func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	if id.state != idle {
 		return einval
@@ -24,12 +27,12 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 		return err
 	}
 	if a.Port() == 0 {
-		p, ok := m.freePort(a.Addr())
+		p, ok := m.freePort(id, a.Addr())
 		if !ok {
 			return syscall.EADDRNOTAVAIL
 		}
 		a = netip.AddrPortFrom(a.Addr(), p)
-	} else if m.taken(a) {
+	} else if m.taken(id, a, id.options.reuseAddr) {
 		return syscall.EADDRINUSE
 	}
 	id.local, id.dev, id.state = a, dev, bound
@@ -40,9 +43,12 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 // Bound returns where an id is bound; dev is -1 for any.
 func (id *ID) Bound() (local netip.AddrPort, dev int) { return id.local, id.dev }
 
-// deviceOf returns the device that has an address of ours: -1 for 0.0.0.0.
+// isAny reports whether an address stands for all of ours.
+func isAny(a netip.Addr) bool { return a.IsUnspecified() || a.IsLoopback() }
+
+// deviceOf returns the device that has an address of ours: -1 for all of them.
 func (m *Manager) deviceOf(a netip.Addr) (int, error) {
-	if a.IsUnspecified() {
+	if isAny(a) {
 		return -1, nil
 	}
 	for dev, own := range m.addrs {
@@ -50,48 +56,56 @@ func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 			return dev, nil
 		}
 	}
-	if a.IsLoopback() && len(m.addrs) > 0 {
-		return 0, nil
-	}
 	return 0, syscall.ENODEV
 }
 
-// taken reports whether an id is bound to a port number, at the same address or
-// at all.
-func (m *Manager) taken(a netip.AddrPort) bool {
+// taken reports whether an id can't be bound to a port number at an address.
+func (m *Manager) taken(id *ID, a netip.AddrPort, reuse bool) bool {
 	for _, other := range m.ports[a.Port()] {
-		if conflict(other.local.Addr(), a.Addr()) {
+		if id.conflicts(other, a.Addr(), reuse) {
 			return true
 		}
 	}
 	return false
 }
 
-// Holders are the owners of the ids that keep a from being bound.
-func (m *Manager) Holders(a netip.AddrPort) (owners []Owner) {
+// Holders are the owners of the ids that keep id from being bound to a.
+func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
 	for _, other := range m.ports[a.Port()] {
-		if conflict(other.local.Addr(), a.Addr()) {
+		if id.conflicts(other, a.Addr(), id.options.reuseAddr) {
 			owners = append(owners, other.Owner)
 		}
 	}
 	return owners
 }
 
-// conflict reports whether two ids can't have one port number at these
-// addresses.
-func conflict(a, b netip.Addr) bool { return a == b || a.IsUnspecified() || b.IsUnspecified() }
+// conflicts reports whether two ids can't have one port number, id at address a.
+// Two that may reuse addresses share it until one of them listens.
+func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
+	b := other.local.Addr()
+	switch {
+	case other == id, reuse && other.options.reuseAddr && other.state != listening:
+		return false
+	case a.Is4() != b.Is4() && (a.Is4() || id.options.afOnly) && (b.Is4() || other.options.afOnly):
+		return false
+	}
+	return a == b || isAny(a) || isAny(b)
+}
 
 // FreePort is a port number of device dev that nobody has.
-func (m *Manager) FreePort(dev int) (uint16, bool) { return m.freePort(m.addrs[dev]) }
+func (m *Manager) FreePort(dev int) (uint16, bool) { return m.freePort(nil, m.addrs[dev]) }
 
 // freePort chooses a port number that neither an id nor a connection has.
-func (m *Manager) freePort(a netip.Addr) (uint16, bool) {
+func (m *Manager) freePort(id *ID, a netip.Addr) (uint16, bool) {
+	if id == nil {
+		id = &ID{} // nobody's: no option is set
+	}
 	for range lastEphemeral - firstEphemeral + 1 {
 		p := m.nextEphemeral
 		if m.nextEphemeral++; m.nextEphemeral < firstEphemeral {
 			m.nextEphemeral = firstEphemeral
 		}
-		if !m.taken(netip.AddrPortFrom(a, p)) && !m.carriesData(p) {
+		if !m.taken(id, netip.AddrPortFrom(a, p), false) && !m.carriesData(p) {
 			return p, true
 		}
 	}
@@ -176,20 +190,11 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	only := -1
 	if id.state == bound && id.dev >= 0 {
 		only, src = id.dev, id.local.Addr()
-	} else if !src.IsUnspecified() {
-		if only, err = m.deviceOf(src); err != nil {
-			return r, err
-		}
+	} else if only, err = m.deviceOf(src); err != nil {
+		return r, err
 	}
 	if own, err := m.deviceOf(dst); err == nil {
-		r = route{dev: own, local: dst, sameHost: true}
-		if !src.IsUnspecified() {
-			r.local = src
-		}
-		if only >= 0 {
-			r.dev = only
-		}
-		return r, nil
+		return m.routeHome(own, only, src, dst)
 	}
 	for dev, own := range m.addrs {
 		if only >= 0 && only != dev {
@@ -200,6 +205,22 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 		}
 	}
 	return r, syscall.ENETUNREACH
+}
+
+// routeHome is the way to ourselves: dst is the address of device own, or a
+// loopback address, of the first device then; only is the device of src.
+func (m *Manager) routeHome(own, only int, src, dst netip.Addr) (route, error) {
+	r := route{dev: max(own, 0), local: dst, sameHost: true}
+	if only >= 0 {
+		r.dev = only
+	}
+	if !src.IsUnspecified() {
+		r.local = src
+	}
+	if r.dev >= len(m.addrs) {
+		return r, syscall.ENODEV
+	}
+	return r, nil
 }
 
 func (m *Manager) addrResolved(id *ID, l Link, ok bool) {

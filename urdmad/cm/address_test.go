@@ -53,8 +53,9 @@ func TestBindErrors(t *testing.T) {
 		want error
 	}{
 		{"10.0.0.1:7000", nil}, {"10.0.0.1:7000", syscall.EADDRINUSE}, {"0.0.0.0:7000", syscall.EADDRINUSE},
-		{"127.0.0.1:7000", nil}, {"9.9.9.9:7000", syscall.ENODEV}, {"[2001:db8::1]:7000", syscall.ENODEV},
+		{"127.0.0.1:7000", syscall.EADDRINUSE}, {"127.0.0.1:7002", nil}, {"10.0.0.1:7002", syscall.EADDRINUSE}, {"9.9.9.9:7000", syscall.ENODEV}, {"[2001:db8::1]:7000", syscall.ENODEV},
 		{"0.0.0.0:7001", nil}, {"10.0.0.1:7001", syscall.EADDRINUSE}, {"0.0.0.0:0", nil}, {"10.0.0.1:0", nil},
+		{"[::]:7000", syscall.EADDRINUSE}, {"[::]:7003", nil}, {"10.0.0.1:7003", syscall.EADDRINUSE}, {"[::1]:7003", syscall.EADDRINUSE},
 	} {
 		to := netip.MustParseAddrPort(s.to)
 		id := w.hosts[0].m.Create(nil, nil)

@@ -10,9 +10,9 @@ import (
 // What the two ends may hear, in full, and as far as they got when they were
 // destroyed.
 var (
-	activeStory  = regexp.MustCompile(`^(ADDR_ERROR|ADDR_RESOLVED ROUTE_RESOLVED (REJECTED|UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED)?))$`)
-	activePart   = regexp.MustCompile(`^(ADDR_ERROR|ADDR_RESOLVED( ROUTE_RESOLVED( (REJECTED|UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED)?))?)?)?$`)
-	passiveStory = regexp.MustCompile(`^(UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED)?)$`)
+	activeStory  = regexp.MustCompile(`^(ADDR_ERROR|ADDR_RESOLVED ROUTE_RESOLVED (REJECTED|UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED( TIMEWAIT_EXIT)?)?))$`)
+	activePart   = regexp.MustCompile(`^(ADDR_ERROR|ADDR_RESOLVED( ROUTE_RESOLVED( (REJECTED|UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED( TIMEWAIT_EXIT)?)?))?)?)?$`)
+	passiveStory = regexp.MustCompile(`^(UNREACHABLE|CONNECT_ERROR|ESTABLISHED( DISCONNECTED( TIMEWAIT_EXIT)?)?)$`)
 )
 
 // check holds the two ends of an attempt against each other.
@@ -65,7 +65,7 @@ func (e *end) checkErrors(token string) {
 		cm.EventAddrResolved: {0}, cm.EventRouteResolved: {0}, cm.EventEstablished: {0},
 		cm.EventAddrError: {syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, cm.EventRejected: {syscall.ECONNREFUSED},
 		cm.EventUnreachable: {syscall.ETIMEDOUT}, cm.EventConnectError: {syscall.ECONNRESET, syscall.EINVAL},
-		cm.EventDisconnected: {0, syscall.ETIMEDOUT},
+		cm.EventDisconnected: {0, syscall.ETIMEDOUT}, cm.EventTimewaitExit: {0},
 	}
 	for _, ev := range e.events {
 		found := false

@@ -41,6 +41,8 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 	switch {
 	case was == connected:
 		m.deliver(id, Event{Kind: EventDisconnected, Err: err})
+		id.over = true
+		m.enterTimeWait(id)
 	case was == accepting && why == EndSilent:
 		m.deliver(id, Event{Kind: EventUnreachable, Err: err})
 	case was == accepting:
@@ -53,6 +55,7 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 func (m *Manager) Disconnect(id *ID) error {
 	switch id.state {
 	case connected, accepting:
+		id.left = true
 		m.after(0, func() {
 			if id.conn != nil {
 				id.conn.Disconnect()
@@ -63,7 +66,22 @@ func (m *Manager) Disconnect(id *ID) error {
 		m.reject(id, nil)
 		return nil
 	case ended:
+		if !id.left {
+			id.left = true
+			m.enterTimeWait(id)
+		}
 		return nil
 	}
 	return einval
+}
+
+// enterTimeWait has TIMEWAIT_EXIT follow once the connection is over and the
+// program has said that it is done with it, as in the kernel's, where both sides
+// disconnect before either enters that state. It does so whatever the device is
+// shown as: rdma_get_cm_event(3) promises it of every connection, and programs
+// keep an id until it comes.
+func (m *Manager) enterTimeWait(id *ID) {
+	if id.over && id.left && !id.destroyed {
+		m.net.Set(id.timer, m.net.Now()+id.timeWait())
+	}
 }

@@ -19,12 +19,14 @@ const (
 	EventRejected       EventKind = 8
 	EventEstablished    EventKind = 9
 	EventDisconnected   EventKind = 10
+	EventTimewaitExit   EventKind = 15
 )
 
 var eventNames = map[EventKind]string{
 	EventAddrResolved: "ADDR_RESOLVED", EventAddrError: "ADDR_ERROR", EventRouteResolved: "ROUTE_RESOLVED",
 	EventConnectRequest: "CONNECT_REQUEST", EventConnectError: "CONNECT_ERROR", EventUnreachable: "UNREACHABLE",
 	EventRejected: "REJECTED", EventEstablished: "ESTABLISHED", EventDisconnected: "DISCONNECTED",
+	EventTimewaitExit: "TIMEWAIT_EXIT",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

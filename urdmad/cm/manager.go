@@ -41,6 +41,9 @@ type ID struct {
 	tries     int // repetitions of the handshake's last message
 	created   clock.Time
 	destroyed bool
+	options   options
+	left      bool // the program asked for the connection's end
+	over      bool // DISCONNECTED was delivered
 
 	backlog int // a listener's
 	pending int // a listener's children that were neither accepted nor rejected
@@ -157,6 +160,8 @@ func (m *Manager) tick(id *ID) {
 		m.retryRequest(id)
 	case accepting:
 		m.retryAccept(id)
+	case ended:
+		m.deliver(id, Event{Kind: EventTimewaitExit})
 	}
 }
 

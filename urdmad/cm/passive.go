@@ -21,6 +21,9 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 	if id.state != bound {
 		return einval
 	}
+	if id.options.reuseAddr && m.taken(id, id.local, false) {
+		return syscall.EADDRINUSE
+	}
 	if backlog <= 0 {
 		backlog = defaultBacklog
 	}
@@ -30,11 +33,17 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 
 func (m *Manager) listener(a netip.AddrPort) *ID {
 	for _, id := range m.ports[a.Port()] {
-		if own := id.local.Addr(); id.state == listening && (own == a.Addr() || own.IsUnspecified()) {
+		if id.state == listening && id.hears(a.Addr()) {
 			return id
 		}
 	}
 	return nil
+}
+
+// hears reports whether requests for an address of ours come to a listener.
+func (id *ID) hears(a netip.Addr) bool {
+	own := id.local.Addr()
+	return own == a || isAny(own) && (own.Is4() || !id.options.afOnly)
 }
 
 // Programs that serve one connection after another destroy the listening id and

@@ -130,7 +130,7 @@ const endPatience = time.Second
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. Whoever holds it alive is answered for at once.
 func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
-	addr, err := addrPort(m.Addr)
+	addr, err := bindAddr(m.Addr)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 			err := x.s.CM.Bind(id, addr)
 			boundReply(id, r)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				holders = x.s.CM.Holders(addr)
+				holders = x.s.CM.Holders(id, addr)
 			}
 			return err
 		})
@@ -244,32 +244,15 @@ func (x cmSession) disconnect(m *abi.HandleMessage, _ *reply) error {
 	return x.withID(m.Handle, x.s.CM.Disconnect)
 }
 
-// Options of rdma_set_option(3).
-const (
-	optionLevelID    = 0
-	optionLevelIB    = 1
-	optionTOS        = 0
-	optionReuseAddr  = 1
-	optionAFOnly     = 2
-	optionAckTimeout = 3
-)
+// optionLevelID is RDMA_OPTION_ID of rdma_set_option(3).
+const optionLevelID = 0
 
 func (x cmSession) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
-	return x.withID(m.ID, func(*cm.ID) error {
+	return x.withID(m.ID, func(id *cm.ID) error {
 		if m.Level != optionLevelID {
 			return syscall.ENOSYS
 		}
-		switch m.OptName {
-		case optionTOS, optionReuseAddr: // taken, and of no effect
-		case optionAFOnly: // IPv4 is all there is
-		case optionAckTimeout:
-			if m.Value > 31 {
-				return syscall.EINVAL
-			}
-		default:
-			return syscall.ENOSYS
-		}
-		return nil
+		return x.s.CM.SetOption(id, cm.Option(m.OptName), m.Value)
 	})
 }
 

@@ -16,6 +16,15 @@ func addrPort(a abi.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(netip.AddrFrom4(ip), a.Port()), err
 }
 
+// bindAddr is where a client wants to be bound. Of IPv6 there are the addresses
+// that stand for all of ours.
+func bindAddr(a abi.Addr) (netip.AddrPort, error) {
+	if v := a.AddrPort(); v.Addr().Is6() && (v.Addr().IsUnspecified() || v.Addr().IsLoopback()) {
+		return v, nil
+	}
+	return addrPort(a)
+}
+
 // abiAddr is an address as clients get it.
 func abiAddr(a netip.AddrPort) abi.Addr {
 	v, _ := abi.AddrFrom(a) // errors are about zones, which no address of ours has
