@@ -266,3 +266,14 @@ func (x cmSession) migrateID(m *abi.CMValueRequest, _ *reply) error {
 		return nil
 	})
 }
+
+// wakeChannel makes a channel's socket readable: its client has events that it
+// took from another.
+func (x cmSession) wakeChannel(m *abi.HandleMessage, _ *reply) error {
+	c, err := object[*cmChannelObject](x.Session, m.Handle)
+	if err != nil {
+		return err
+	}
+	x.do(func() { x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
+	return nil
+}

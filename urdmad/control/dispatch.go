@@ -64,6 +64,7 @@ var handlers = map[abi.Type]handler{
 	abi.CMDisconnect:     typedCM(cmSession.disconnect),
 	abi.CMSetOption:      typedCM(cmSession.setOption),
 	abi.CMMigrateID:      typedCM(cmSession.migrateID),
+	abi.CMWakeChannel:    typedCM(cmSession.wakeChannel),
 	abi.Inspect:          typed((*Session).inspect),
 	abi.Capture:          typed((*Session).startCapture),
 	abi.CaptureStop:      typed((*Session).stopCapture),

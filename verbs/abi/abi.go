@@ -61,6 +61,7 @@ const (
 	CMDisconnect     Type = 43
 	CMSetOption      Type = 44
 	CMMigrateID      Type = 45
+	CMWakeChannel    Type = 46
 	Inspect          Type = 64
 	Capture          Type = 65
 	CaptureStop      Type = 66
@@ -503,6 +504,9 @@ type AsyncEvent struct {
 	EventType uint32
 	Handle    uint32
 }
+
+// CMWake is the Event that CMWakeChannel asks for.
+const CMWake = 0xffffffff
 
 // CMEvent is sent on an rdma_cm event channel.
 type CMEvent struct {

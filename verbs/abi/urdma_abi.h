@@ -82,6 +82,7 @@ enum urdma_abi_type {
 	URDMA_ABI_CM_DISCONNECT = 43,
 	URDMA_ABI_CM_SET_OPTION = 44,
 	URDMA_ABI_CM_MIGRATE_ID = 45,
+	URDMA_ABI_CM_WAKE_CHANNEL = 46,
 
 	URDMA_ABI_INSPECT = 64,
 	URDMA_ABI_CAPTURE = 65,
@@ -188,7 +189,9 @@ struct urdma_abi_open_device {
 /*
  * One object's handle. A request that names the object and nothing else:
  * CLOSE_DEVICE, DEALLOC_PD, DEREG_MR, DESTROY_*, QUERY_QP, CREATE_CHANNEL and
- * ALLOC_PD (the context's), CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT; the
+ * ALLOC_PD (the context's), CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT,
+ * CM_WAKE_CHANNEL (sends an event of no id, URDMA_ABI_CM_WAKE: whoever waits for
+ * the channel's socket finds it readable); the
  * response is the header alone unless said otherwise. And the response of
  * ALLOC_PD, OPEN_DEVICE, CREATE_CHANNEL (descriptor 0: the channel's socket),
  * CM_CREATE_CHANNEL (likewise), CM_CREATE_ID, ADD_FILE.
@@ -488,7 +491,8 @@ struct urdma_abi_cm_create_id {
 	uint32_t ps;      /* enum rdma_port_space */
 };
 
-/* CM_BIND: port 0 chooses one; 0.0.0.0 binds to every port of urdmad. */
+/* CM_BIND: port 0 chooses one; 0.0.0.0, :: and loopback addresses bind to every
+ * port of urdmad (:: after option AFONLY: to none, and nobody comes). */
 struct urdma_abi_cm_bind {
 	struct urdma_abi_header header;
 	uint32_t id;
@@ -567,9 +571,11 @@ struct urdma_abi_async_event {
 	uint32_t handle;     /* of the CQ, QP or SRQ concerned; port number for port events */
 };
 
+#define URDMA_ABI_CM_WAKE 0xffffffffu /* event: asked for by CM_WAKE_CHANNEL */
+
 /* On an rdma_cm event channel. */
 struct urdma_abi_cm_event {
-	uint32_t event;  /* enum rdma_cm_event_type */
+	uint32_t event;  /* enum rdma_cm_event_type, or CM_WAKE */
 	int32_t status;  /* as in struct rdma_cm_event: 0, -errno or a reject reason */
 	uint32_t id;     /* the id concerned; CONNECT_REQUEST: the listening id */
 	uint32_t child;  /* CONNECT_REQUEST: handle of the new id, which the client owns now */

@@ -51,10 +51,10 @@ URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	status = ibv->refcnt ? EBUSY : 0;
 	pthread_mutex_unlock(&channel->lock);
 	if (status)
-		return status;
+		return urdma_status(status);
 	urdma_readers_abandon(&channel->readers);
-	status = urdma_call_handle(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
-	if (status && (status == EBUSY || urdma_client_alive(client))) {
+	status = urdma_call_destroy(client, URDMA_ABI_DESTROY_CHANNEL, channel->handle);
+	if (status) {
 		urdma_readers_keep(&channel->readers);
 		return status;
 	}

@@ -14,19 +14,19 @@
 static int refuse_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	(void)qp, (void)mw, (void)bind;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 static int refuse_dealloc_mw(struct ibv_mw *mw)
 {
 	(void)mw;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 /* Pointers left NULL are what verbs.h answers with EOPNOTSUPP by itself; the

@@ -181,7 +181,7 @@ URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	int taken, status;
 
 	if (cqe < 1 || (uint32_t)cqe > urdma_context_of(ibv->context)->info->max_cqe)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	taken = urdma_lock_take(&cq->lock);
 	status = change_ring(cq, (uint32_t)cqe);
 	urdma_lock_drop(&cq->lock, taken);
@@ -241,10 +241,10 @@ URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 
 	urdma_lock_drop(&cq->lock, taken);
 	if (used)
-		return EBUSY;
+		return urdma_status(EBUSY);
 	urdma_handles_remove(cq->client, URDMA_KIND_CQ, ibv->handle);
-	status = urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, ibv->handle);
-	if (status && urdma_client_alive(cq->client)) {
+	status = urdma_call_destroy(cq->client, URDMA_ABI_DESTROY_CQ, ibv->handle);
+	if (status) {
 		urdma_handles_add(cq->client, URDMA_KIND_CQ, ibv->handle, cq);
 		return status;
 	}

@@ -274,8 +274,8 @@ URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	int status;
 
 	urdma_handles_remove(qp->client, URDMA_KIND_QP, ibv->handle);
-	status = urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, ibv->handle);
-	if (status && urdma_client_alive(qp->client)) {
+	status = urdma_call_destroy(qp->client, URDMA_ABI_DESTROY_QP, ibv->handle);
+	if (status) {
 		urdma_handles_add(qp->client, URDMA_KIND_QP, ibv->handle, qp);
 		return status;
 	}

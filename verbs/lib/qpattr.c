@@ -99,7 +99,7 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 	int status;
 
 	if (mask & MASK_REFUSED)
-		return EOPNOTSUPP;
+		return urdma_status(EOPNOTSUPP);
 	to_abi(attr, &request.attr);
 	/* An RNIC has no partitions, and its programs name none. */
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_INIT && !(mask & IBV_QP_PKEY_INDEX) &&

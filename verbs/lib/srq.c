@@ -101,21 +101,13 @@ struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	return NULL;
 }
 
-/* Errors are returned and stored in errno, as rdma-core's providers have them. */
-static int report(int status)
-{
-	if (status)
-		errno = status;
-	return status;
-}
-
 URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct urdma_abi_modify_srq request = { .handle = ibv->handle, .mask = (uint32_t)mask, .max_wr = attr->max_wr,
 						.srq_limit = attr->srq_limit };
 	struct urdma_abi_header response;
 
-	return report(urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response,
+	return urdma_status(urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response,
 				 sizeof(response)));
 }
 
@@ -128,7 +120,7 @@ URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 
 	if (!status)
 		*attr = (struct ibv_srq_attr){ response.max_wr, response.max_sge, response.srq_limit };
-	return report(status);
+	return urdma_status(status);
 }
 
 static void wait_for_acknowledgements(struct urdma_srq *srq)
@@ -151,10 +143,10 @@ URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	int status;
 
 	urdma_handles_remove(srq->client, URDMA_KIND_SRQ, ibv->handle);
-	status = urdma_call_handle(srq->client, URDMA_ABI_DESTROY_SRQ, ibv->handle);
-	if (status && urdma_client_alive(srq->client)) {
+	status = urdma_call_destroy(srq->client, URDMA_ABI_DESTROY_SRQ, ibv->handle);
+	if (status) {
 		urdma_handles_add(srq->client, URDMA_KIND_SRQ, ibv->handle, srq);
-		return report(status);
+		return urdma_status(status);
 	}
 	wait_for_acknowledgements(srq);
 	discard(srq);

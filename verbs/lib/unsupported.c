@@ -39,19 +39,19 @@ URDMA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, 
 URDMA_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
 	(void)ah;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 URDMA_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 URDMA_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 URDMA_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
@@ -114,16 +114,14 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 URDMA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;
-	errno = EOPNOTSUPP;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 URDMA_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	memset(ece, 0, sizeof(*ece));
-	errno = EOPNOTSUPP;
-	return EOPNOTSUPP;
+	return urdma_status(EOPNOTSUPP);
 }
 
 /* ---- drivers: libraries that bring their own provider are ignored ---- */

@@ -2,8 +2,9 @@
  * address.c - addresses of ids: reading and writing sockaddrs, binding, and
  * the two resolutions that precede a connection.
  *
- * urdma speaks IPv4. IPv4-mapped IPv6 addresses are read as IPv4, and :: as
- * the wildcard, because dual-stack listeners bind to it.
+ * urdma speaks IPv4. IPv4-mapped IPv6 addresses are read as IPv4, and written
+ * back as the program gave them. The addresses of IPv6 that mean this machine,
+ * :: and ::1, do so here, because dual-stack listeners bind to them.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,21 +12,31 @@
 
 #include "cm.h"
 
-static int read_ipv6(const struct sockaddr_in6 *from, bool wildcard,
+/* bind: urdmad knows what :: and ::1 are bound to; else they are what IPv4 has. */
+static int read_ipv6(const struct sockaddr_in6 *from, bool bind,
 		     struct urdma_abi_addr *to)
 {
+	const uint8_t *bytes = from->sin6_addr.s6_addr;
+	bool loopback = IN6_IS_ADDR_LOOPBACK(&from->sin6_addr);
+
 	to->family = AF_INET;
 	to->port_be = from->sin6_port;
 	if (IN6_IS_ADDR_V4MAPPED(&from->sin6_addr)) {
-		memcpy(to->addr, &from->sin6_addr.s6_addr[12], 4);
+		memcpy(to->addr, bytes + 12, 4);
 		return 0;
 	}
-	if (wildcard && IN6_IS_ADDR_UNSPECIFIED(&from->sin6_addr))
-		return 0;
-	return EAFNOSUPPORT;
+	if (!loopback && !IN6_IS_ADDR_UNSPECIFIED(&from->sin6_addr))
+		return EAFNOSUPPORT;
+	if (bind) {
+		to->family = AF_INET6;
+		memcpy(to->addr, bytes, sizeof(to->addr));
+	} else if (loopback) {
+		memcpy(to->addr, (const uint8_t[]){ 127, 0, 0, 1 }, 4);
+	}
+	return 0;
 }
 
-int cm_address_read(const struct sockaddr *from, bool wildcard,
+int cm_address_read(const struct sockaddr *from, bool bind,
 		    struct urdma_abi_addr *to)
 {
 	const struct sockaddr_in *in = (const void *)from;
@@ -40,7 +51,7 @@ int cm_address_read(const struct sockaddr *from, bool wildcard,
 		to->port_be = in->sin_port;
 		return 0;
 	case AF_INET6:
-		return read_ipv6((const void *)from, wildcard, to);
+		return read_ipv6((const void *)from, bind, to);
 	default:
 		return EAFNOSUPPORT;
 	}
@@ -64,23 +75,20 @@ void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to)
 	memcpy(to, &in, sizeof(in));
 }
 
-/* 0.0.0.0, ::, or no address. */
-static bool is_any(const struct urdma_abi_addr *addr)
+void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local)
 {
-	static const uint8_t any[sizeof(addr->addr)];
+	struct urdma_abi_addr mapped = { .family = AF_INET6, .port_be = local->port_be, .addr = { [10] = 0xff, [11] = 0xff } };
 
-	return memcmp(addr->addr, any, sizeof(any)) == 0;
+	if (id->ipv6 && local->family == AF_INET) {
+		memcpy(mapped.addr + 12, local->addr, 4);
+		local = &mapped;
+	}
+	cm_address_write(local, &id->public.route.addr.src_addr);
 }
 
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound)
 {
-	struct rdma_addr *addr = &id->public.route.addr;
-
-	/* A listener on :: stays one: its program reads back a sockaddr_in6. */
-	if (addr->src_addr.sa_family == AF_INET6 && is_any(&bound->local))
-		addr->src_sin6.sin6_port = bound->local.port_be;
-	else
-		cm_address_write(&bound->local, &addr->src_addr);
+	cm_address_local(id, &bound->local);
 	return cm_id_attach(id, bound->device);
 }
 
@@ -89,16 +97,14 @@ URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr
 	struct cm_id *id = cm_id_of(public);
 	struct urdma_abi_cm_bind request = { .id = id->handle };
 	struct urdma_abi_cm_bound bound;
-	int error = cm_address_read(addr, !id->afonly, &request.addr);
+	int error = cm_address_read(addr, true, &request.addr);
 
 	if (!error)
 		error = urdma_call(id->client, URDMA_ABI_CM_BIND, &request,
 				   sizeof(request), &bound, sizeof(bound));
 	if (error)
 		return cm_fail(error);
-	if (addr->sa_family == AF_INET6 && is_any(&request.addr))
-		memcpy(&public->route.addr.src_sin6, addr,
-		       sizeof(struct sockaddr_in6));
+	id->ipv6 = addr->sa_family == AF_INET6;
 	return cm_result(cm_address_bound(id, &bound));
 }
 
@@ -115,10 +121,11 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 	int error = cm_address_read(dst, false, &request.dst);
 
 	if (!error && src)
-		error = cm_address_read(src, true, &request.src);
+		error = cm_address_read(src, false, &request.src);
 	if (error)
 		return cm_fail(error);
-	cm_address_write(&request.dst, &public->route.addr.dst_addr);
+	id->ipv6 = dst->sa_family == AF_INET6;
+	memcpy(&public->route.addr.dst_addr, dst, id->ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	/* The source address and the device are adopted with the event, whose
 	 * reader may be another thread and faster than this one. */
 	error = urdma_call(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request,

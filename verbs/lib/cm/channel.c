@@ -28,17 +28,46 @@ struct cm_channel *cm_channel_of(struct rdma_event_channel *channel)
 				     offsetof(struct cm_channel, public));
 }
 
-void cm_channel_push(struct cm_channel *channel,
-		     const struct urdma_abi_cm_event *message)
+struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message, struct cm_pending *next)
 {
 	struct cm_pending *pending = malloc(sizeof(*pending));
 
-	if (!pending)
-		return;
+	if (pending)
+		*pending = (struct cm_pending){ .next = next, .message = *message };
+	return pending;
+}
+
+void cm_channel_append(struct cm_channel *channel, struct cm_pending *pending)
+{
 	pending->next = NULL;
-	pending->message = *message;
 	*channel->last = pending;
 	channel->last = &pending->next;
+}
+
+void cm_channel_push(struct cm_channel *channel,
+		     const struct urdma_abi_cm_event *message)
+{
+	struct cm_pending *pending = cm_pending_new(message, NULL);
+
+	if (pending)
+		cm_channel_append(channel, pending);
+}
+
+/*
+ * urdmad sends a message of no id. It is left in the socket while events are
+ * pending, and then dropped as every message of an unknown id.
+ */
+void cm_channel_wake(struct cm_channel *channel)
+{
+	int cancel;
+
+	urdma_call_handle(channel->client, URDMA_ABI_CM_WAKE_CHANNEL, channel->handle);
+	cm_lock(&cancel);
+	channel->stale = true;
+	if (!channel->first) /* another thread was faster */
+		cm_channel_skip_stale(channel);
+	cm_unlock(cancel);
+	cm_orphans_release();
 }
 
 static bool pop(struct cm_channel *channel,
@@ -90,7 +119,7 @@ void cm_orphans_release(void)
 }
 
 /* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up. */
-static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
+static int try_receive(int fd, struct urdma_abi_cm_event *message, int flags)
 {
 	ssize_t length;
 
@@ -110,6 +139,16 @@ static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
 			continue;
 		return errno == ECONNRESET || errno == ENOTCONN ? EPIPE : errno;
 	}
+}
+
+/* The same, for public functions that succeed whatever comes: errno stays what
+ * the program had. */
+static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
+{
+	int before = errno, error = try_receive(fd, message, flags);
+
+	errno = before;
+	return error;
 }
 
 void cm_channel_skip_stale(struct cm_channel *channel)
@@ -157,8 +196,11 @@ int cm_channel_poll(struct cm_channel *channel,
 {
 	int error;
 
-	if (pop(channel, message))
+	if (pop(channel, message)) {
+		if (!channel->first)
+			cm_channel_skip_stale(channel);
 		return 0;
+	}
 	if (channel->hung_up)
 		return ENODEV;
 	error = receive(channel->public.fd, message, 0);

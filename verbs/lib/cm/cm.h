@@ -65,10 +65,18 @@ struct cm_channel {
 
 struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
 
+/* A message in front of others, or NULL; and one appended to those that the
+ * channel returns next, with cm_lock held. */
+struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message, struct cm_pending *next);
+void cm_channel_append(struct cm_channel *channel, struct cm_pending *pending);
+
 /* Appends a message to the events that the channel returns next; cm_lock held.
- * Out of memory loses it. */
+ * Out of memory loses it. Whoever polls the socket learns of it by cm_channel_wake. */
 void cm_channel_push(struct cm_channel *channel,
 		     const struct urdma_abi_cm_event *message);
+
+/* Has the channel's socket be readable while events are pending; without cm_lock. */
+void cm_channel_wake(struct cm_channel *channel);
 
 /* A reader comes and goes; the last one to leave an abandoned channel frees it. */
 void cm_channel_enter(struct cm_channel *channel);
@@ -102,12 +110,15 @@ struct cm_id {
 	uint32_t handle;
 	uint32_t device;          /* URDMA_ABI_NO_DEVICE while not bound to one */
 	struct cm_id *next;       /* in its bucket of the table */
+	struct cm_channel *moving; /* where rdma_migrate_id is taking it, or NULL */
+	struct cm_pending *arrived; /* events that came there ahead of it, the last one first */
+	bool migrated;            /* it was once; requests to it may name the old channel */
 	unsigned reported;        /* events that rdma_get_cm_event returned */
 	unsigned acknowledged;    /* of those; both guarded by cm_lock */
 	bool sync;                /* calls wait for their event */
 	bool connected;           /* ESTABLISHED seen, DISCONNECTED not */
 	bool active;              /* rdma_connect was called */
-	bool afonly;              /* RDMA_OPTION_ID_AFONLY: :: means IPv6 only */
+	bool ipv6;                /* its program gave, and reads, addresses of IPv6 */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint32_t qp_handle;       /* of the queue pair that was connected or accepted */
@@ -162,12 +173,16 @@ void cm_drop_event(struct rdma_cm_id *id);
 
 /* ---- address.c --------------------------------------------------------------- */
 
-/* Reads a program's address: AF_INET, IPv4-mapped IPv6, and :: where wildcard
- * is set. 0, EINVAL for no address at all, EAFNOSUPPORT for other families. */
-int cm_address_read(const struct sockaddr *from, bool wildcard,
+/* Reads a program's address, to bind to or to resolve: AF_INET, and of IPv6 what
+ * is IPv4-mapped, :: and ::1. 0, EINVAL for no address at all, EAFNOSUPPORT for
+ * others. */
+int cm_address_read(const struct sockaddr *from, bool bind,
 		    struct urdma_abi_addr *to);
 
 void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
+
+/* Writes the id's own address, in the family that its program uses. */
+void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local);
 
 /* Adopts what CM_BIND and CM_LISTEN answered: address, port number, device. */
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);

@@ -46,7 +46,7 @@ static void address_resolved(struct cm_event *event, struct cm_id *id,
 		event->public.status = -error;
 		return;
 	}
-	cm_address_write(&message->local, &id->public.route.addr.src_addr);
+	cm_address_local(id, &message->local);
 }
 
 static void established(struct cm_event *event, struct cm_id *id)
@@ -78,6 +78,8 @@ static int connect_request(struct cm_event *event, struct cm_id *listener,
 	error = cm_id_attach(id, message->device);
 	if (!error && listener->sync && rdma_migrate_id(&id->public, NULL))
 		error = errno;
+	if (!error && !listener->sync && listener->migrated) /* urdmad made it on the channel of then */
+		error = cm_id_call(id, URDMA_ABI_CM_MIGRATE_ID, cm_channel_of(from->channel)->handle);
 	if (error) {
 		cm_id_free(id);
 		return error;
@@ -117,13 +119,15 @@ static int apply(struct cm_event *event, const struct urdma_abi_cm_event *messag
 }
 
 /* The id a message is for, with the event counted, so that a destroyer waits
- * from here on. NULL: nobody's, or taken over by the id's own channel: events
- * of a synchronous id may follow its request on the listener's channel until
- * it was migrated. */
+ * from here on. NULL: nobody's, or passed on: to the channel that the id was
+ * migrated to, *late, or, while it is on its way to this channel, behind the
+ * events that it brings. */
 static struct cm_id *claim(struct cm_channel *channel,
-			   const struct urdma_abi_cm_event *message)
+			   const struct urdma_abi_cm_event *message,
+			   struct cm_channel **late)
 {
 	struct cm_id *id = cm_id_find(channel->client, message->id);
+	struct cm_pending *pending;
 	struct cm_channel *own;
 
 	if (!id) {
@@ -131,8 +135,15 @@ static struct cm_id *claim(struct cm_channel *channel,
 		return NULL;
 	}
 	own = cm_channel_of(id->public.channel);
-	if (own != channel && id->sync) {
+	if (id->moving == channel) {
+		pending = cm_pending_new(message, id->arrived);
+		if (pending)
+			id->arrived = pending;
+		return NULL;
+	}
+	if (own != channel && !id->moving) {
 		cm_channel_push(own, message);
+		*late = own;
 		return NULL;
 	}
 	id->reported++;
@@ -143,14 +154,17 @@ static struct cm_id *claim(struct cm_channel *channel,
 static bool deliver(struct cm_channel *channel, struct cm_event *event,
 		    const struct urdma_abi_cm_event *message)
 {
+	struct cm_channel *late = NULL;
 	int cancel;
 
 	memset(event, 0, sizeof(*event));
 	cm_lock(&cancel);
-	event->owner = claim(channel, message);
+	event->owner = claim(channel, message, &late);
 	cm_unlock(cancel);
 	if (!event->owner) {
 		cm_orphans_release();
+		if (late)
+			cm_channel_wake(late);
 		return false;
 	}
 	event->public.id = &event->owner->public;

@@ -241,7 +241,7 @@ URDMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *public)
 	struct cm_id *id = cm_id_of(public);
 	struct rdma_event_channel *channel = public->channel;
 	bool sync = id->sync;
-	int cancel;
+	int cancel, before = errno;
 
 	/* A failure means that urdmad, or the id in it, is gone already. */
 	urdma_call_handle(id->client, URDMA_ABI_CM_DESTROY_ID, id->handle);
@@ -258,5 +258,6 @@ URDMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *public)
 	cm_id_free(id);
 	if (sync)
 		rdma_destroy_event_channel(channel);
+	errno = before;
 	return 0;
 }

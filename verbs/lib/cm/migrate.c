@@ -1,27 +1,81 @@
 /*
  * migrate.c - moving an id to another event channel, or to synchronous
  * operation on a channel of its own.
+ *
+ * What lies unread in the old channel belongs to the id and comes first on the
+ * new one. Everything is read out of the old socket; what is others' stays
+ * pending there, and either channel's socket is made readable again.
  */
 #include <errno.h>
 
 #include "cm.h"
 
-/*
- * A synchronous id's old channel ends with the migration: what lies unread in
- * it belongs to the id and comes first on the new one. From a channel that
- * lives on, the old channel's reader returns such events.
- */
-static void carry_over(struct cm_id *id, struct cm_channel *from,
-		       struct cm_channel *to)
+/* Takes all that is unread off a channel, in order; cm_lock held. */
+static struct cm_pending *take_all(struct cm_channel *from)
 {
+	struct cm_pending *all = NULL, **last = &all, *one;
 	struct urdma_abi_cm_event message;
+
+	while (cm_channel_poll(from, &message) == 0) {
+		one = cm_pending_new(&message, NULL);
+		if (!one)
+			continue;
+		*last = one;
+		last = &one->next;
+	}
+	return all;
+}
+
+static void append_all(struct cm_channel *to, struct cm_pending *list)
+{
+	struct cm_pending *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		cm_channel_append(to, list);
+	}
+}
+
+/* What came to the new channel meanwhile, the first one first. */
+static struct cm_pending *take_arrived(struct cm_id *id)
+{
+	struct cm_pending *one, *ordered = NULL;
+
+	while ((one = id->arrived)) {
+		id->arrived = one->next;
+		one->next = ordered;
+		ordered = one;
+	}
+	return ordered;
+}
+
+/* Brings the id's events, in order, before those that are pending on its new
+ * channel, and puts the others back. Both channels' sockets are read only while
+ * nothing is pending. */
+static void carry_over(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
+{
+	struct cm_pending *old = take_all(from), *newer = to->first, *next;
+
+	to->first = NULL;
+	to->last = &to->first;
+	for (; old; old = next) {
+		next = old->next;
+		cm_channel_append(old->message.id == id->handle ? to : from, old);
+	}
+	append_all(to, take_arrived(id));
+	append_all(to, newer);
+}
+
+static void wake_if_pending(struct cm_channel *channel)
+{
+	bool pending;
 	int cancel;
 
 	cm_lock(&cancel);
-	while (cm_channel_poll(from, &message) == 0)
-		if (cm_id_find(id->client, message.id))
-			cm_channel_push(to, &message);
+	pending = channel->first != NULL;
 	cm_unlock(cancel);
+	if (pending)
+		cm_channel_wake(channel);
 }
 
 /* Switches the id's channel once urdmad sends its events to the new one. */
@@ -32,16 +86,39 @@ static void adopt(struct cm_id *id, struct rdma_event_channel *channel, bool syn
 	int cancel;
 
 	cm_lock(&cancel);
+	id->moving = NULL;
+	id->migrated = true;
 	id->public.channel = channel;
 	id->sync = sync;
+	carry_over(id, cm_channel_of(old), cm_channel_of(channel));
 	cm_unlock(cancel);
-	if (was_sync) {
+	if (was_sync)
 		cm_drop_event(&id->public);
-		carry_over(id, cm_channel_of(old), cm_channel_of(channel));
-	}
+	wake_if_pending(cm_channel_of(channel));
+	if (!was_sync)
+		wake_if_pending(cm_channel_of(old));
 	cm_id_wait_acknowledged(id);
 	if (was_sync)
 		rdma_destroy_event_channel(old);
+}
+
+/* Tells urdmad. Newer events wait on the new channel until adopt. */
+static int ask(struct cm_id *id, struct cm_channel *channel)
+{
+	int error, cancel;
+
+	if (channel->client != id->client)
+		return ENODEV; /* the id belongs to a urdmad that has ended */
+	cm_lock(&cancel);
+	id->moving = channel;
+	cm_unlock(cancel);
+	error = cm_id_call(id, URDMA_ABI_CM_MIGRATE_ID, channel->handle);
+	if (!error)
+		return 0;
+	cm_lock(&cancel);
+	id->moving = NULL;
+	cm_unlock(cancel);
+	return error;
 }
 
 URDMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *public,
@@ -51,16 +128,16 @@ URDMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *public,
 	bool sync = !channel;
 	int error;
 
+	if (id->sync && sync)
+		return cm_fail(EINVAL); /* it has a channel of its own already */
+	if (channel == public->channel)
+		return 0;
 	if (sync) {
 		channel = rdma_create_event_channel();
 		if (!channel)
 			return -1;
 	}
-	if (cm_channel_of(channel)->client != id->client)
-		error = ENODEV; /* the id belongs to a urdmad that has ended */
-	else
-		error = cm_id_call(id, URDMA_ABI_CM_MIGRATE_ID,
-				   cm_channel_of(channel)->handle);
+	error = ask(id, cm_channel_of(channel));
 	if (error) {
 		if (sync)
 			rdma_destroy_event_channel(channel);

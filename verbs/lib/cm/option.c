@@ -44,8 +44,6 @@ static int set_id_option(struct cm_id *id, int optname, const void *optval,
 			   &request.value);
 	if (error)
 		return error;
-	if (optname == RDMA_OPTION_ID_AFONLY)
-		id->afonly = request.value;
 	return urdma_call(id->client, URDMA_ABI_CM_SET_OPTION, &request,
 			  sizeof(request), NULL, 0);
 }

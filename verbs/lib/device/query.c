@@ -12,6 +12,15 @@
 #define URDMA_GIDS 1u  /* entries of a port's GID table */
 #define URDMA_PKEYS 1u /* entries of a port's P_Key table */
 
+/*
+ * Programs take 0 for "no device". An id of 24 bits is a maker's OUI; ours, "urd",
+ * has the bit set that makes an Ethernet address one of a group, so it can be
+ * nobody's. There is one part, in its first version.
+ */
+#define URDMA_VENDOR_ID 0x757264u
+#define URDMA_VENDOR_PART_ID 1u
+#define URDMA_HW_VER 1u
+
 #define PAGE_SIZES 0xfffff000u /* any power of two from 4 KiB */
 #define NO_MORE_THAN_INT(x) ((x) > 0x7fffffffu ? 0x7fffffff : (int)(x))
 
@@ -25,6 +34,9 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->node_guid = a->sys_image_guid = i->node_guid_be;
 	a->max_mr_size = i->max_mr_size;
 	a->page_size_cap = PAGE_SIZES;
+	a->vendor_id = URDMA_VENDOR_ID;
+	a->vendor_part_id = URDMA_VENDOR_PART_ID;
+	a->hw_ver = URDMA_HW_VER;
 	a->max_qp = NO_MORE_THAN_INT(i->max_qp);
 	a->max_qp_wr = NO_MORE_THAN_INT(i->max_qp_wr);
 	a->max_sge = NO_MORE_THAN_INT(i->max_sge);
@@ -57,9 +69,9 @@ int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	struct ibv_device_attr_ex all;
 
 	if (input && input->comp_mask)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	if (size < sizeof(struct ibv_device_attr))
-		return EINVAL;
+		return urdma_status(EINVAL);
 	memset(&all, 0, sizeof(all));
 	fill_device(urdma_context_of(context), &all.orig_attr);
 	all.completion_timestamp_mask = UINT64_MAX; /* nanoseconds of CLOCK_MONOTONIC */
@@ -75,7 +87,7 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 {
 	(void)context;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	if (values->comp_mask && clock_gettime(CLOCK_MONOTONIC, &values->raw_clock))
 		return errno;
 	return 0;
@@ -123,7 +135,7 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	int status;
 
 	if (port != 1)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	status = urdma_call(c->client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &now, sizeof(now));
 	if (status)
 		return status;
@@ -143,7 +155,7 @@ URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struc
 int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
 {
 	if (index >= URDMA_GIDS)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	memcpy(gid->raw, urdma_context_of(context)->info->gid, sizeof(gid->raw));
 	return 0;
 }
@@ -172,9 +184,9 @@ URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, u
 	struct ibv_gid_entry e;
 
 	if (flags || port != 1 || entry_size < sizeof(e))
-		return EINVAL;
+		return urdma_status(EINVAL);
 	if (index >= URDMA_GIDS)
-		return EINVAL;
+		return urdma_status(EINVAL);
 	fill_gid_entry(context, index, &e);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));

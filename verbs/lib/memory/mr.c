@@ -130,9 +130,9 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 static int deregister_memory(struct urdma_mr *m)
 {
 	struct urdma_client *client = urdma_context_of(m->mr.context)->client;
-	int status = urdma_call_handle(client, URDMA_ABI_DEREG_MR, m->mr.handle);
+	int status = urdma_call_destroy(client, URDMA_ABI_DEREG_MR, m->mr.handle);
 
-	if (status && urdma_client_alive(client))
+	if (status)
 		return status;
 	urdma_pages_deregister(&m->region);
 	return 0;

@@ -29,9 +29,9 @@ URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	struct urdma_client *client = urdma_context_of(pd->context)->client;
-	int status = urdma_call_handle(client, URDMA_ABI_DEALLOC_PD, pd->handle);
+	int status = urdma_call_destroy(client, URDMA_ABI_DEALLOC_PD, pd->handle);
 
-	if (status && urdma_client_alive(client))
+	if (status)
 		return status;
 	free(pd);
 	return 0;

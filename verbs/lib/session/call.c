@@ -221,7 +221,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 	} answer;
 	struct urdma_abi_header *head = request;
 	size_t length = sizeof(answer);
-	int status;
+	int status, before = errno;
 
 	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
 	pthread_mutex_lock(&client->call);
@@ -241,6 +241,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 	}
 	if (status)
 		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(type, status));
+	errno = status ? status : before;
 	return status;
 }
 
@@ -254,7 +255,7 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 		return status;
 	close_all(fds, got);
 	urdma_log("%s: answered with %d descriptors, expected %d", urdma_request_name(type), got, want);
-	return EPROTO;
+	return urdma_status(EPROTO);
 }
 
 int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
@@ -268,6 +269,16 @@ int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uin
 	struct urdma_abi_handle request = { .handle = handle };
 
 	return urdma_call(client, type, &request, sizeof(request), NULL, 0);
+}
+
+int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
+{
+	int before = errno, status = urdma_call_handle(client, type, handle);
+
+	if (!status || urdma_client_alive(client))
+		return status;
+	errno = before;
+	return 0;
 }
 
 int urdma_event_read(int fd, void *event, size_t size)

@@ -41,6 +41,7 @@ static const char *const names[] = {
 	[URDMA_ABI_CM_DISCONNECT] = "rdma_disconnect",
 	[URDMA_ABI_CM_SET_OPTION] = "rdma_set_option",
 	[URDMA_ABI_CM_MIGRATE_ID] = "rdma_migrate_id",
+	[URDMA_ABI_CM_WAKE_CHANNEL] = "rdma_migrate_id",
 };
 
 const char *urdma_request_name(enum urdma_abi_type type)

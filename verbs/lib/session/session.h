@@ -10,6 +10,7 @@
 #ifndef URDMA_SESSION_H
 #define URDMA_SESSION_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -65,8 +66,8 @@ const struct urdma_abi_device *urdma_device_info(const struct urdma_client *clie
 /*
  * One request and its response. The caller fills all but the header of the
  * request; response may be NULL when only the status counts. Blocks until
- * urdmad answered; any thread may call. Returns 0, the errno value urdmad
- * answered, EIO if the connection is over, EPROTO for an answer of the wrong
+ * urdmad answered; any thread may call. Returns 0 and leaves errno alone, or sets
+ * it and returns: the errno value urdmad answered, EIO if the connection is over, EPROTO for an answer of the wrong
  * length.
  */
 int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
@@ -82,6 +83,19 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 /* urdma_call for requests that are a struct urdma_abi_handle and are answered
  * by a bare header. */
 int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
+
+/* The same for a request that gives an object up: 0, too, once the connection is
+ * over and the object with it. */
+int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
+
+/* Ends a function that answers with an errno value: programs find it in errno as
+ * well, as after the system call that it would be. */
+static inline int urdma_status(int status)
+{
+	if (status)
+		errno = status;
+	return status;
+}
 
 /*
  * Reads one event message of exactly size bytes from an event socket that

@@ -45,6 +45,7 @@ void case_devices(void)
 	CHECK(context->num_comp_vectors == 1 && context->async_fd >= 0);
 	CHECK_RETURNS(ibv_query_device(context, &attr), 0);
 	CHECK(strcmp(attr.fw_ver, "1.2.3") == 0 && attr.max_qp == 64 && attr.phys_port_cnt == 1);
+	CHECK(attr.vendor_id == 0x757264 && attr.vendor_part_id == 1 && attr.hw_ver == 1);
 	memset(&ex, 0xee, sizeof(ex));
 	CHECK_RETURNS(ibv_query_device_ex(context, NULL, &ex), 0);
 	CHECK(ex.orig_attr.max_cqe == 4096 && ex.hca_core_clock == 1000000 && ex.max_dm_size == 0);

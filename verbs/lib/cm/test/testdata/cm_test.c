@@ -389,6 +389,51 @@ static void test_migrate(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Whether the channel's socket is readable, as event loops ask. */
+static bool readable(struct rdma_event_channel *channel)
+{
+	struct pollfd poller = { .fd = channel->fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+/* An id that is not synchronous takes its unread events along, in order, and
+ * leaves those of others; both sockets tell. A request of a listener that has
+ * moved makes an id on the new channel. */
+static void test_migrate_pending(void)
+{
+	struct rdma_event_channel *a = rdma_create_event_channel(), *b = rdma_create_event_channel();
+	struct rdma_cm_id *id = connected(a), *other = connected(a), *listener = listening(a, "0.0.0.0");
+	struct rdma_cm_event *event;
+	uint32_t child;
+
+	send_event(other, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	send_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	child = request_arrives(listener);
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	CHECK(rdma_migrate_id(id, b) == 0 && id->channel == b);
+	CHECK(readable(a) && readable(b));
+	expect(b, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(readable(b));
+	expect(b, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(!readable(b));
+	expect(a, RDMA_CM_EVENT_ADDR_CHANGE);
+	CHECK(readable(a));
+	CHECK(rdma_migrate_id(listener, b) == 0);
+	CHECK(!readable(a) && readable(b));
+	CHECK(rdma_get_cm_event(b, &event) == 0 && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	CHECK(event->id->channel == b && fake_ids[child].channel == fake_ids[handle_of(listener)].channel);
+	send_event(event->id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	CHECK(rdma_migrate_id(event->id, b) == 0); /* where it is */
+	id = event->id;
+	CHECK(rdma_ack_cm_event(event) == 0);
+	expect(b, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	CHECK(!readable(a) && !readable(b));
+	REFUSES((fcntl(b->fd, F_SETFL, O_NONBLOCK), rdma_get_cm_event(b, &event)), EAGAIN);
+	finish(id);
+	rdma_destroy_id(listener);
+}
+
 static void test_nonblocking(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -593,16 +638,31 @@ static void test_addresses(void)
 	REFUSES(rdma_bind_addr(id, NULL), EINVAL);
 	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&odd), EAFNOSUPPORT);
 	REFUSES(rdma_resolve_addr(id, NULL, NULL, 1), EINVAL);
-	REFUSES(rdma_resolve_addr(id, NULL, (struct sockaddr *)&six, 1), EAFNOSUPPORT);
 	REFUSES(rdma_resolve_addr(id, (struct sockaddr *)&odd, (struct sockaddr *)&to, 1), EAFNOSUPPORT);
 	CHECK(rdma_get_src_port(id) == 0);
 	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
 	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET6 && rdma_get_src_port(id) == htons(7471));
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)) == 0);
-	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&six), EAFNOSUPPORT);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
+	CHECK(fake_ids[handle_of(id)].local.family == AF_INET6); /* it is urdmad that knows the option */
+	finish(id);
+	CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
 	CHECK(inet_pton(AF_INET6, "::ffff:10.0.0.1", &six.sin6_addr) == 1);
 	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
-	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET && id->verbs);
+	CHECK(!memcmp(rdma_get_local_addr(id), &six, sizeof(six)) && id->verbs);
+	CHECK(fake_ids[handle_of(id)].local.family == AF_INET);
+	CHECK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&six, 1) == 0);
+	expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!memcmp(rdma_get_peer_addr(id), &six, sizeof(six)));
+	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET6);
+	finish(id);
+	to = address("127.0.0.1", 1);
+	CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&to) == 0);
+	CHECK(!id->verbs && !memcmp(rdma_get_local_addr(id), &to, sizeof(to)));
+	six.sin6_addr = in6addr_loopback;
+	CHECK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&six, 1) == 0);
+	expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	CHECK(inet_pton(AF_INET6, "fe80::1", &six.sin6_addr) == 1);
 	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&six), EAFNOSUPPORT);
 	finish(id);
@@ -776,6 +836,24 @@ static void test_refusals(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* What succeeds leaves errno alone, whatever was looked at on the way. */
+static void test_errno(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel(), *other = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolved(channel);
+	struct rdma_cm_event *event;
+
+	send_event(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	errno = EXDEV;
+	CHECK(rdma_get_cm_event(channel, &event) == 0 && errno == EXDEV);
+	CHECK(rdma_ack_cm_event(event) == 0 && errno == EXDEV);
+	CHECK(rdma_migrate_id(id, other) == 0 && errno == EXDEV);
+	CHECK(rdma_destroy_id(id) == 0 && errno == EXDEV);
+	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(other);
+	CHECK(errno == EXDEV);
+}
+
 static void test_strings(void)
 {
 	for (int i = -1; i < 18; i++)
@@ -798,6 +876,8 @@ static const struct {
 	{ "get_request_async", test_get_request_async },
 	{ "migrated_event", test_migrated_event },
 	{ "migrate", test_migrate },
+	{ "migrate_pending", test_migrate_pending },
+	{ "errno", test_errno },
 	{ "nonblocking", test_nonblocking },
 	{ "unread_request", test_unread_request },
 	{ "destroy_waits", test_destroy_waits },

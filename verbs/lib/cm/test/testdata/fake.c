@@ -79,7 +79,8 @@ static uint32_t ipv4_of(const struct urdma_abi_addr *addr)
 static void answer_bound(struct urdma_abi_cm_bound *bound, uint32_t id)
 {
 	bound->local = fake_ids[id].local;
-	bound->device = ipv4_of(&bound->local) ? 0 : URDMA_ABI_NO_DEVICE;
+	bound->device = bound->local.family == AF_INET && ipv4_of(&bound->local) && bound->local.addr[0] != 127
+				? 0 : URDMA_ABI_NO_DEVICE;
 }
 
 static void bind_id(struct fake_id *id, const struct urdma_abi_addr *addr)
@@ -137,6 +138,10 @@ static bool answer_id(enum urdma_abi_type type, const void *request, void *respo
 		return true;
 	case URDMA_ABI_CM_MIGRATE_ID:
 		fake_ids[value->id].channel = value->value;
+		return true;
+	case URDMA_ABI_CM_WAKE_CHANNEL:
+		fake_send_on(((const struct urdma_abi_handle *)request)->handle,
+			     &(struct urdma_abi_cm_event){ .event = URDMA_ABI_CM_WAKE });
 		return true;
 	case URDMA_ABI_CM_DISCONNECT:
 		answer_event(((const struct urdma_abi_handle *)request)->handle,
