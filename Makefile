@@ -43,7 +43,7 @@ daemons:
 	@mkdir -p $(BUILD)
 	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
 
-library: $(BUILD)/liburdma.so
+library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d
 
 # What the targets below do begins with a machine that has nothing yet, so
 # each installs first and makes afterwards.

@@ -30,11 +30,13 @@ func newExec() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on urdmad's RDMA devices",
-		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad. " +
+		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad, " +
+			"and so does what it loads under those names by dlopen. " +
 			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
 			"and processes that the program starts are on urdmad as well. " +
 			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
-			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked.",
+			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked. " +
+			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM.",
 		Example: "  urdma exec -- rping -s -v\n" +
 			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
 			"  urdma exec --log -- ibv_devices",
@@ -104,6 +106,10 @@ func findProgram(name string) (string, error) {
 func (o execOptions) environment(env []string, lib string) ([]string, error) {
 	env = slices.Clone(env)
 	env = setenv(env, "LD_PRELOAD", preload(lib, getenv(env, "LD_PRELOAD")))
+	if dir := namesDirectory(lib); dir != "" {
+		env = setenv(env, "LD_LIBRARY_PATH", inFront(dir, getenv(env, "LD_LIBRARY_PATH")))
+	}
+	env = setenv(env, "ASAN_OPTIONS", sanitizerOptions(getenv(env, "ASAN_OPTIONS")))
 	switch {
 	case o.socket != "":
 		socket, err := filepath.Abs(o.socket)
@@ -133,6 +139,29 @@ func preload(lib, before string) string {
 		}
 	}
 	return strings.Join(list, ":")
+}
+
+// inFront puts a directory at the front of a list of them. What is empty in it
+// means the current directory to ld.so(8), and stays.
+func inFront(dir, before string) string {
+	if before == "" {
+		return dir
+	}
+	list := slices.DeleteFunc(strings.Split(before, ":"), func(d string) bool { return d == dir })
+	return strings.Join(append([]string{dir}, list...), ":")
+}
+
+// sanitizerOptions lets a program built with AddressSanitizer start although its
+// runtime is not the first library.
+func sanitizerOptions(before string) string {
+	const order = "verify_asan_link_order"
+	switch {
+	case strings.Contains(before, order):
+		return before
+	case before == "":
+		return order + "=0"
+	}
+	return before + ":" + order + "=0"
 }
 
 func getenv(env []string, name string) string {

@@ -152,6 +152,49 @@ func TestExecSocketAndOtherPreloads(t *testing.T) {
 	r.holds(t, "LD_PRELOAD="+g.lib+":"+second, "URDMA_SOCKET="+wd+"/here.sock")
 }
 
+// makeNames makes the directory in which a library has those of the libraries it
+// stands in for.
+func makeNames(t *testing.T, lib string) string {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(lib), "liburdma.d")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Symlink("../"+filepath.Base(lib), filepath.Join(dir, "libibverbs.so.1"))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestExecGivesTheNames: what a program loads by name is found in the directory
+// beside the library, before any other.
+func TestExecGivesTheNames(t *testing.T) {
+	lib, err := filepath.Abs("../build/" + libraryName)
+	if _, missing := os.Stat(lib); err != nil || missing != nil {
+		t.Skip("SKIPPED: build/liburdma.so is not built")
+	}
+	g := newGround(t)
+	copyFile(t, lib, g.lib)
+	dir := makeNames(t, g.lib)
+	for before, want := range map[string]string{"": dir, "/a:/b": dir + ":/a:/b", dir + ":/a": dir + ":/a", "/a:" + dir: dir + ":/a"} {
+		run(t, []string{"LD_LIBRARY_PATH=" + before}, "exec", "--lib", g.lib, "env").holds(t, "LD_LIBRARY_PATH="+want)
+	}
+	for before, want := range map[string]string{"": "", "detect_leaks=0": "detect_leaks=0:"} {
+		run(t, []string{"ASAN_OPTIONS=" + before}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS="+want+"verify_asan_link_order=0")
+	}
+	run(t, []string{"ASAN_OPTIONS=verify_asan_link_order=1"}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS=verify_asan_link_order=1")
+}
+
+// TestExecLeavesNewerLibraries: where the machine's libraries have versions that
+// ours lacks, programs linked with them would not start with ours in their place.
+func TestExecLeavesNewerLibraries(t *testing.T) {
+	g := newGround(t) // whose library has none at all
+	makeNames(t, g.lib)
+	if installed, _ := filepath.Glob("/usr/lib/*/libibverbs.so.1"); len(installed) == 0 {
+		t.Skip("SKIPPED: no libibverbs is installed to compare with")
+	}
+	if r := run(t, nil, "exec", "--lib", g.lib, "env"); strings.Contains(r.stdout, "LD_LIBRARY_PATH") {
+		t.Errorf("stands in for a library with more versions:\n%s", r.stdout)
+	}
+}
+
 func TestExecFindsItsLibrary(t *testing.T) {
 	g := newGround(t)
 	for _, c := range []struct{ self, lib string }{

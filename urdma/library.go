@@ -1,9 +1,11 @@
 package main
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -58,4 +60,45 @@ func checkSeparators(lib string) error {
 		return fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and name it by --lib", lib)
 	}
 	return nil
+}
+
+// namesDirectory is the directory beside the library in which it has the names
+// of libibverbs and librdmacm; "" if there is none, or if it must not stand in
+// for the libraries of this machine.
+func namesDirectory(lib string) string {
+	dir := filepath.Join(filepath.Dir(lib), "liburdma.d")
+	if _, err := os.Stat(filepath.Join(dir, "libibverbs.so.1")); err != nil || strings.Contains(dir, ";") {
+		return ""
+	}
+	ours := versions(lib)
+	for _, place := range []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+		for _, name := range []string{"libibverbs.so.1", "librdmacm.so.1"} {
+			installed, _ := filepath.Glob(filepath.Join(place, name))
+			if slices.ContainsFunc(installed, func(path string) bool { return !holds(ours, versions(path)) }) {
+				return ""
+			}
+		}
+	}
+	return dir
+}
+
+func holds(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}
+
+// versions lists the version nodes that a library's symbols have. A program
+// linked with a library that has one more would not start with this one.
+func versions(path string) (names []string) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	defined, _ := f.DynamicVersions()
+	for _, v := range defined {
+		if v.Flags&elf.VER_FLG_BASE == 0 { // that one is the library's own name
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }

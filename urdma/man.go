@@ -56,6 +56,10 @@ var commandSections = []manual.Section{
 			"what reaches for a page and not for its address misses that. A process with buffers registered with io_uring keeps its private pages anyway; 0 is for memory that AF_XDP or vfio holds, " +
 			"for direct I/O that is under way into a page while it is registered, and for process-shared mutexes and semaphores in such pages with a thread waiting at that moment."},
 		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already."},
+		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
+			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD out of its environment). " +
+			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
+		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
 	}},
 	{Title: "See also", Text: "urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
 }

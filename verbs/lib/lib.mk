@@ -1,19 +1,34 @@
 # lib.mk - build/liburdma.so, the preloadable libibverbs and librdmacm. The main
 # Makefile includes this; rdma-core's headers come from libibverbs-dev and
 # librdmacm-dev.
-LIB_FOLDERS := verbs/lib verbs/lib/pages verbs/lib/session verbs/lib/datapath verbs/lib/device verbs/lib/memory verbs/lib/cm
+LIB_FOLDERS := verbs/lib verbs/lib/pages verbs/lib/session verbs/lib/datapath verbs/lib/device verbs/lib/memory verbs/lib/cm verbs/lib/interpose
 LIB_SOURCES := $(wildcard $(LIB_FOLDERS:%=%/*.c))
 LIB_HEADERS := $(wildcard $(LIB_FOLDERS:%=%/*.h) verbs/abi/*.h)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=build/%.o)
+LIB_NAMES := libibverbs.so.1 libibverbs.so librdmacm.so.1 librdmacm.so
 LIB_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror
 
 build/verbs/lib/%.o: verbs/lib/%.c $(LIB_HEADERS)
 	@mkdir -p $(@D)
 	@echo CC $<; $(CC) $(LIB_CFLAGS) $(CFLAGS) -c $< -o $@
 
+# What rdma-core's drivers, which programs may link with, need of libibverbs.
+LIB_PRIVATE := build/verbs/lib/interpose/private.ld
+
+$(LIB_PRIVATE): verbs/lib/interpose/private.sh $(wildcard /usr/include/infiniband/verbs.h)
+	@mkdir -p $(@D)
+	verbs/lib/interpose/private.sh $$($(CC) -print-file-name=libibverbs.so) >$@.new && mv $@.new $@
+
 # -z nodelete: fork handlers and interposed calls must outlive a dlclose.
 # -z now: binding a symbol in the middle of a page conversion could touch the
 # page in flight.
-build/liburdma.so: $(LIB_OBJECTS) verbs/lib/liburdma.map
+build/liburdma.so: $(LIB_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map
 	$(CC) -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map \
-		-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) -lpthread -ldl
+		-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
+
+# The names under which programs look for libibverbs and librdmacm; urdma exec
+# puts this directory on LD_LIBRARY_PATH.
+build/liburdma.d: verbs/lib/lib.mk
+	@mkdir -p $@
+	@for name in $(LIB_NAMES); do ln -sf ../liburdma.so $@/$$name; done
+	@touch $@

@@ -14,13 +14,14 @@ import (
 // below are the folders of verbs/lib, "." itself among them, that a folder's files
 // may include from and call; its own aside.
 var below = map[string][]string{
-	"pages":    {},
-	"session":  {},
-	"datapath": {"session", "pages"},
-	"device":   {"datapath", "session"},
-	"memory":   {"device", "datapath", "session", "pages"},
-	".":        {"memory", "device", "datapath", "session", "pages"},
-	"cm":       {".", "memory", "device", "datapath", "session"},
+	"pages":     {},
+	"session":   {},
+	"datapath":  {"session", "pages"},
+	"device":    {"datapath", "session"},
+	"memory":    {"device", "datapath", "session", "pages"},
+	".":         {"memory", "device", "datapath", "session", "pages"},
+	"cm":        {".", "memory", "device", "datapath", "session"},
+	"interpose": {"session"},
 }
 
 // abiFolder is what all of them may include.
