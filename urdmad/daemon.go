@@ -8,6 +8,8 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,11 +73,21 @@ func serve(ctx context.Context, src source) error {
 		d.log.Warn("configuration: " + w)
 	}
 	worker.PrepareRuntime(1)
+	limitHeap(account.Memory())
 	if err := d.start(); err != nil {
 		d.stop()
 		return err
 	}
 	return errors.Join(d.run(ctx, hups), d.stop())
+}
+
+// limitHeap has Go's collector, which PrepareRuntime made rare, keep the heap
+// within three quarters of the memory there is. Half of it at most is queues.
+// GOMEMLIMIT in the environment wins.
+func limitHeap(memory uint64) {
+	if memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(min(memory/4*3, math.MaxInt64)))
+	}
 }
 
 // run serves clients until ctx ends or accepting them fails.

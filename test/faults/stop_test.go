@@ -143,5 +143,3 @@ func (s *stopping) breaks() {
 		}
 	}
 }
-
-func program() {}

@@ -60,7 +60,7 @@ var kinds = [resources]kind{
 	EventChannels:      {setting: "event_channels", each: func(l *Limits) uint64 { return uint64(l.EventChannels) }},
 	IDs:                {setting: "cm_ids", each: func(l *Limits) uint64 { return uint64(l.IDs) }},
 	QueueBytes: {setting: "queue_bytes", each: func(l *Limits) uint64 { return l.QueueBytes },
-		what: "bytes of queues (half of the machine's memory)", all: func(a *Accounts) uint64 { return a.Totals.QueueBytes }},
+		what: "bytes of queues (half of urdmad's memory)", all: func(a *Accounts) uint64 { return a.Totals.QueueBytes }},
 	Mappings: {setting: "mappings", each: func(l *Limits) uint64 { return uint64(l.Mappings) },
 		what: "mappings (vm.max_map_count)", all: func(a *Accounts) uint64 { return a.Totals.Mappings }},
 	Descriptors: {what: "descriptors (RLIMIT_NOFILE)", all: func(a *Accounts) uint64 { return a.Totals.Descriptors }},

@@ -26,10 +26,7 @@ func MachineTotals() Totals {
 	if most := maxMapCount(); most > 0 {
 		t.Mappings = remains(most, ownMappings)
 	}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		t.QueueBytes = info.Totalram * uint64(info.Unit) / 2
-	}
+	t.QueueBytes = Memory() / 2
 	return t
 }
 

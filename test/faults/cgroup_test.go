@@ -1,0 +1,160 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/verbs"
+)
+
+// memoryGroup makes a memory cgroup, of version 2 or 1, or skips the test.
+func memoryGroup(t *testing.T, limit int) (dir string) {
+	t.Helper()
+	for _, v := range []struct{ under, limit, swap string }{
+		{"/sys/fs/cgroup" + ownGroup("0::"), "memory.max", "memory.swap.max"},
+		{"/sys/fs/cgroup/memory" + ownGroup("memory:"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
+	} {
+		dir = filepath.Join(v.under, fmt.Sprintf("urdma-test-%d-%d", os.Getpid(), time.Now().UnixNano()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		if put(filepath.Join(dir, v.limit), limit) == nil {
+			_ = put(filepath.Join(dir, v.swap), limit) // where there is swap
+			t.Cleanup(func() {
+				for end := time.Now().Add(patience); os.Remove(dir) != nil && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond) // until the dead have left
+				}
+			})
+			return dir
+		}
+		os.Remove(dir)
+	}
+	t.Skip("no memory cgroup can be made here")
+	return ""
+}
+
+// put writes a number to a file that is there.
+func put(file string, number int) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(f, number)
+	return errors.Join(err, f.Close())
+}
+
+// ownGroup is this process's cgroup by its line of /proc/self/cgroup.
+func ownGroup(line string) string {
+	text, _ := os.ReadFile("/proc/self/cgroup")
+	for l := range strings.Lines(string(text)) {
+		if _, path, ok := strings.Cut(l, line); ok {
+			return strings.TrimSpace(path)
+		}
+	}
+	return "/"
+}
+
+// within starts something in a cgroup: children begin in their parent's.
+func within(t *testing.T, group string, start func() error) {
+	t.Helper()
+	own := filepath.Dir(group)
+	if err := put(filepath.Join(group, "cgroup.procs"), os.Getpid()); err != nil {
+		t.Skipf("no process can be put into a cgroup: %v", err)
+	}
+	err := start()
+	if back := put(filepath.Join(own, "cgroup.procs"), os.Getpid()); back != nil {
+		t.Fatalf("this process can't leave the cgroup: %v", back)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDaemonInSmallGroup: a urdmad in a container with little memory refuses
+// queues for which there is none; it isn't killed for what its clients ask for
+// and use.
+func TestDaemonInSmallGroup(t *testing.T) {
+	group := memoryGroup(t, 256<<20)
+	a, _ := join(t, lab.Loopback, nil)
+	if err := a.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, group, a.StartDaemon)
+	p := pair(t, a, a)
+	h := newHoard(t, a)
+	l, err := h.client.Listen(a.Address + ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	go func() {
+		for {
+			if _, err := l.Accept(ctx, &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}}); err != nil && ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	m, err := h.pd.AllocMemory(4096, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	err = until(t, 500, func() error {
+		c, err := h.client.Dial(ctx, l.Addr().String(), &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 8192, RecvWR: 1, SendSGE: 16}})
+		if err == nil {
+			fill(c, m)
+			made++
+		}
+		running(t, a)
+		return err
+	})
+	if !errors.Is(err, syscall.ENOMEM) {
+		t.Errorf("a queue pair without memory for it: %v", err)
+	}
+	p.advances("with all memory for queues taken")
+	t.Logf("%d queue pairs full of 8,192 Sends in 256 MiB; urdmad has %d kB resident", made, status(t, a.Daemon, "VmRSS"))
+	h.client.Close()
+	connects(t, a, a)
+}
+
+// fill posts Sends that nobody receives as long as there is room.
+func fill(c *verbs.Conn, m *verbs.MR) {
+	sge := make([]verbs.SGE, 16)
+	for i := range sge {
+		sge[i] = m.SGE(0, 64)
+	}
+	for c.PostSend(&verbs.SendWR{Op: verbs.OpSend, SGE: sge}) == nil {
+	}
+}
+
+// TestProgramInSmallGroup: a program that the kernel kills for its memory takes
+// neither urdmad nor anything of it along.
+func TestProgramInSmallGroup(t *testing.T) {
+	a, _ := join(t, lab.Loopback, nil)
+	p := pair(t, a, a)
+	p.advances("at the beginning")
+	before := descriptors(t, a)
+	var hog *lab.Process
+	binary := copied(t, a)
+	within(t, memoryGroup(t, 96<<20), func() (err error) {
+		hog, err = a.Start("env", programEnv+"=hog "+a.Socket(), binary)
+		return err
+	})
+	err := hog.Wait(2 * patience)
+	if err == nil || !strings.Contains(err.Error(), "killed") && !strings.Contains(err.Error(), "exit status") {
+		t.Errorf("a program with 256 MiB of registered memory in a cgroup of 96: %v\n%s", err, hog.Output())
+	}
+	t.Logf("the program: %v %s", err, strings.TrimSpace(hog.Output()))
+	running(t, a)
+	p.advances("afterwards")
+	awaits(t, "nothing of it is left", patience, func() bool { return descriptors(t, a) <= before })
+}
