@@ -1,10 +1,13 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
+	"urdma/test/bystander"
 	"urdma/verbs"
 )
 
@@ -17,7 +20,8 @@ func program() {
 	if len(args) == 0 {
 		return
 	}
-	if err := map[string]func(socket string) error{"hog": hog}[args[0]](args[1]); err != nil {
+	programs := map[string]func(args ...string) error{"hog": hog, "server": reopen, "client": reopen}
+	if err := programs[args[0]](args...); err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
@@ -25,8 +29,8 @@ func program() {
 }
 
 // hog registers memory and writes to all of it.
-func hog(socket string) error {
-	c, err := verbs.Open(socket)
+func hog(args ...string) error {
+	c, err := verbs.Open(args[1])
 	if err != nil {
 		return err
 	}
@@ -48,4 +52,83 @@ func hog(socket string) error {
 		}
 	}
 	return nil
+}
+
+// reopen is an end of a checked pair that opens and connects again whenever its
+// connection breaks: its role, socket and address. It says "round" now and then,
+// and "device fatal" for the event of that name.
+func reopen(args ...string) error {
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		var err error
+		if args[0] == "server" {
+			err = serveOnce(args[1], args[2])
+		} else {
+			err = workOnce(args[1], args[2])
+		}
+		fmt.Println(err)
+	}
+}
+
+func serveOnce(socket, address string) error {
+	s, err := bystander.Serve(socket, address, 3)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	watched := watch(s.Client)
+	defer watched()
+	if err := s.Accept(context.Background()); err != nil {
+		return err
+	}
+	return s.Run(context.Background())
+}
+
+func workOnce(socket, address string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := bystander.Dial(ctx, socket, address, 3)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.Pause = 2 * time.Millisecond
+	watched := watch(c.Client)
+	defer watched()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	go func() {
+		for last := int64(0); ; <-tick.C {
+			if now := c.Rounds(); now > last {
+				fmt.Println("round", now)
+				last = now
+			}
+		}
+	}()
+	return c.Run(context.Background(), nil)
+}
+
+// watch opens the client's device; the result says what its asynchronous events
+// have told of its end, for which it waits a moment.
+func watch(c *verbs.Client) (say func()) {
+	x, err := c.Devices()[0].Open()
+	if err != nil {
+		return func() { fmt.Println(err) }
+	}
+	return func() {
+		late := time.After(time.Second)
+		for {
+			select {
+			case ev, ok := <-x.Events():
+				if !ok {
+					return
+				}
+				if ev.Type == verbs.EventDeviceFatal {
+					fmt.Println("device fatal")
+					return
+				}
+			case <-late:
+				return
+			}
+		}
+	}
 }
