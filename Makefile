@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-bench build daemons library demo test test-long bench lint fuzz install uninstall clean
+.PHONY: help deps deps-bench build daemons library demo test test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -20,7 +20,8 @@ help:
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
-	@echo 'make bench      urdma and kernel TCP side by side, in one run'
+	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of urdma bench)'
+	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
 	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
@@ -61,10 +62,15 @@ test:
 test-long:
 	@URDMA_LONG=1 $(MAKE) --no-print-directory test
 
-bench: 
+bench:
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build
-	@$(GO) run ./test/bench -build $(BUILD)
+	@$(MAKE) --no-print-directory -C bench/floor BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/floor
+	@$(BUILD)/urdma bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
+
+# What Go's own benchmarks say of the tree beside the commit before.
+bench-go:
+	@.ci/bench-go
 
 lint:
 	@.ci/lint

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"urdma/bench/testpmd"
 )
 
 // options are the command line; the child gets the same ones and -child.
@@ -85,7 +87,7 @@ func (o *options) measureSize(dir string, size int) error {
 	if !o.testpmd {
 		return nil
 	}
-	pps, err := testpmd(filepath.Join(dir, fmt.Sprintf("pmd%d.sock", size)), size, o.ring, o.seconds)
+	pps, err := testpmd.Memif(filepath.Join(dir, fmt.Sprintf("pmd%d.sock", size)), size, o.ring, o.seconds)
 	if err != nil {
 		fmt.Printf("%-28s %8d  %v\n", "net_memif", size, err)
 		return nil

@@ -1,4 +1,6 @@
-package main
+// Package testpmd runs dpdk-testpmd, DPDK's own measuring program, as a peer to be
+// measured against.
+package testpmd
 
 import (
 	"bytes"
@@ -13,13 +15,15 @@ import (
 	"time"
 )
 
-// testpmd measures net_memif between two testpmds, one sending, one receiving.
-func testpmd(path string, size, ring int, seconds float64) (pps float64, err error) {
+// Memif measures DPDK's net_memif between two testpmds, one sending frames of
+// size bytes, one receiving, over a socket at path: frames a second. The caller
+// removes what lies beside path afterwards.
+func Memif(path string, size, ring int, seconds float64) (pps float64, err error) {
 	bin, err := exec.LookPath("dpdk-testpmd")
 	if err != nil {
 		return 0, errors.New("dpdk-testpmd (Debian package dpdk-dev) is not installed")
 	}
-	rx, err := startTestpmd(bin, path, "server", size, ring, 0, "--forward-mode=rxonly", "--stats-period=1")
+	rx, err := start(bin, path, "server", size, ring, 0, "--forward-mode=rxonly", "--stats-period=1")
 	if err != nil {
 		return 0, err
 	}
@@ -28,7 +32,7 @@ func testpmd(path string, size, ring int, seconds float64) (pps float64, err err
 		return 0, err
 	}
 	time.Sleep(300 * time.Millisecond)
-	tx, err := startTestpmd(bin, path, "client", size, ring, 1, "--forward-mode=txonly", fmt.Sprintf("--txpkts=%d", size))
+	tx, err := start(bin, path, "client", size, ring, 1, "--forward-mode=txonly", fmt.Sprintf("--txpkts=%d", size))
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +48,7 @@ type process struct {
 	prefix string // of the EAL's runtime directory
 }
 
-func startTestpmd(bin, path, role string, size, ring, cpu int, mode ...string) (*process, error) {
+func start(bin, path, role string, size, ring, cpu int, mode ...string) (*process, error) {
 	fifo := fmt.Sprintf("%s.%s.in", path, role)
 	if err := exec.Command("mkfifo", fifo).Run(); err != nil {
 		return nil, err
@@ -83,7 +87,7 @@ func (p *process) stop() {
 }
 
 func waitFor(path string) error {
-	for end := time.Now().Add(linkWait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Lstat(path); err == nil {
 			return nil
 		}

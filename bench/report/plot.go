@@ -1,0 +1,110 @@
+package report
+
+import (
+	"path/filepath"
+	"slices"
+
+	"urdma/bench/results"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+)
+
+const (
+	width  = 16 * vg.Centimeter
+	height = 9 * vg.Centimeter
+)
+
+// Plots draws each sweep of the run into dir, as ID.svg, and history.svg if runs
+// (the earlier ones, any order) make a history.
+func Plots(dir string, r *results.Run, runs []*results.Run) error {
+	for _, s := range r.Sweeps {
+		if err := drawSweep(filepath.Join(dir, s.ID+".svg"), s); err != nil {
+			return err
+		}
+	}
+	if runs = append(slices.Clone(runs), r); len(runs) < 2 {
+		return nil
+	}
+	slices.SortFunc(runs, func(a, b *results.Run) int { return a.Started.Compare(b.Started) })
+	return drawHistory(filepath.Join(dir, "history.svg"), runs)
+}
+
+func drawSweep(path string, s results.Sweep) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = s.Title, s.X, s.Unit
+	logarithmic(&p.X)
+	if s.ID == "latency" {
+		logarithmic(&p.Y)
+	} else {
+		p.Y.Min = 0
+	}
+	p.Legend.Top, p.Legend.Left = true, true
+	return draw(p, s.Curves, width, height, path)
+}
+
+func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, plot.LogTicks{} }
+
+// draw saves a plot with the curves. A logarithm knows no zeros, so points
+// without a value are left out; without any point there is no plot.
+func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) error {
+	p.Add(plotter.NewGrid())
+	some := false
+	for i, c := range curves {
+		var xy plotter.XYs
+		for _, pt := range c.Points {
+			if pt.X > 0 && pt.Y > 0 {
+				xy = append(xy, plotter.XY{X: pt.X, Y: pt.Y})
+			}
+		}
+		if len(xy) == 0 {
+			continue
+		}
+		line, points, err := plotter.NewLinePoints(xy)
+		if err != nil {
+			return err
+		}
+		line.Color, points.Color = plotutil.Color(i), plotutil.Color(i)
+		points.Shape = plotutil.Shape(i)
+		p.Add(line, points)
+		p.Legend.Add(c.Name, line, points)
+		some = true
+	}
+	if !some {
+		return nil
+	}
+	return p.Save(w, h, path)
+}
+
+// drawHistory draws, for each target, the ratio of run after run relative to the
+// bound: above 1 it is met.
+func drawHistory(path string, runs []*results.Run) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Ratios to the targets, run by run", "run", "above 1: met"
+	logarithmic(&p.Y)
+	p.Legend.Top = true
+	var curves []results.Curve
+	for _, t := range runs[len(runs)-1].Targets {
+		curves = append(curves, pastOf(t, runs))
+	}
+	return draw(p, curves, 2*width, 2*height, path)
+}
+
+// pastOf is how a target fared in run after run.
+func pastOf(t results.Target, runs []*results.Run) results.Curve {
+	c := results.Curve{Name: t.Title}
+	for n, r := range runs {
+		s, verdict := r.Judge(t)
+		if verdict == results.Unmeasured || s.Median <= 0 {
+			continue
+		}
+		y := s.Median / t.Least
+		if t.Least == 0 {
+			y = t.Most / s.Median
+		}
+		c.Points = append(c.Points, results.Point{X: float64(n + 1), Y: y})
+	}
+	return c
+}

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/bench/results"
+)
+
+func sample() *results.Run {
+	return &results.Run{
+		Commit: "0.1.0-gabc", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rounds: 2, Seconds: 2,
+		Machine: results.Machine{Processor: "A CPU", Processors: 2, MemoryMiB: 1000, Kernel: "Linux 6.1"},
+		Figures: []*results.Figure{
+			{ID: "a", Title: "ours", Unit: "Gb/s", Better: results.Higher, Values: []results.Value{{Round: 0, Value: 40}, {Round: 1, Value: 60}}},
+			{ID: "b", Title: "theirs", Unit: "Gb/s", Better: results.Higher, Values: []results.Value{{Round: 0, Value: 10}, {Round: 1, Value: 20}}},
+		},
+		Targets: []results.Target{
+			{Title: "beside theirs", Ours: "a", Peer: "b", Least: 3.5},
+			{Title: "never measured", Ours: "c", Least: 1},
+		},
+		Sweeps: []results.Sweep{{ID: "bandwidth", Title: "by size", X: "bytes", Unit: "Gb/s", Curves: []results.Curve{
+			{Name: "one", Points: []results.Point{{X: 2, Y: 1}, {X: 4, Y: 0}, {X: 8, Y: 3}}}, {Name: "none"}}}},
+		Left: []results.Omission{{What: "third", Why: "root\nmore lines"}},
+	}
+}
+
+func TestText(t *testing.T) {
+	var out bytes.Buffer
+	if err := Text(&out, sample()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"A CPU, 2 processors", "governor: none", "50 (40 to 60)", "3.5 (3 to 4)",
+		"met by the median, not by every round", "not measured: third: root\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "never measured") {
+		t.Errorf("has a target without figures:\n%s", &out)
+	}
+}
+
+func TestMarkdownHasTables(t *testing.T) {
+	var out bytes.Buffer
+	if err := Markdown(&out, sample(), "benchmarks"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n", "![by size](benchmarks/bandwidth.svg)"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+func TestCSV(t *testing.T) {
+	var out bytes.Buffer
+	if err := CSV(&out, sample()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `commit,started,figure,title,unit,round,value
+0.1.0-gabc,2026-01-02T03:04:05Z,a,ours,Gb/s,1,40
+0.1.0-gabc,2026-01-02T03:04:05Z,a,ours,Gb/s,2,60
+0.1.0-gabc,2026-01-02T03:04:05Z,b,theirs,Gb/s,1,10
+0.1.0-gabc,2026-01-02T03:04:05Z,b,theirs,Gb/s,2,20
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+}
+
+// Points at 0 have no logarithm, curves may be empty, and a first run has no
+// history.
+func TestPlots(t *testing.T) {
+	dir := t.TempDir()
+	if err := Plots(dir, sample(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "history.svg")); err == nil {
+		t.Error("one run has a history")
+	}
+	earlier := sample()
+	earlier.Started = earlier.Started.Add(-time.Hour)
+	if err := Plots(dir, sample(), []*results.Run{earlier}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"bandwidth.svg", "history.svg"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !bytes.Contains(text, []byte("<path")) || !bytes.Contains(text, []byte("</svg>")) {
+			t.Errorf("%s is no drawing: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"urdma/bench/results"
+)
+
+// Text prints the run as tables for a terminal.
+func Text(to io.Writer, r *results.Run) error {
+	fmt.Fprintf(to, "%s\n\n", heading(r))
+	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
+	for _, row := range append([][]string{figureHead}, figureRows(r)...) {
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+	}
+	fmt.Fprintln(w)
+	for _, row := range append([][]string{targetHead}, targetRows(r)...) {
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, l := range r.Left {
+		fmt.Fprintf(to, "not measured: %s: %s\n", l.What, firstLine(l.Why))
+	}
+	return nil
+}
+
+// Markdown prints the run as docs/BENCHMARKS.md has it. The plots are expected
+// in the directory plots, as Plots names them.
+func Markdown(to io.Writer, r *results.Run, plots string) error {
+	fmt.Fprintf(to, "%s\n\n", heading(r))
+	table(to, targetHead, targetRows(r))
+	fmt.Fprintln(to)
+	table(to, figureHead, figureRows(r))
+	for _, l := range r.Left {
+		fmt.Fprintf(to, "\nNot measured: %s: %s\n", l.What, firstLine(l.Why))
+	}
+	for _, s := range r.Sweeps {
+		fmt.Fprintf(to, "\n![%s](%s/%s.svg)\n", s.Title, plots, s.ID)
+	}
+	return nil
+}
+
+func table(to io.Writer, head []string, rows [][]string) {
+	fmt.Fprintf(to, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, row := range rows {
+		fmt.Fprintf(to, "| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+// heading says what was measured where.
+func heading(r *results.Run) string {
+	m := r.Machine
+	governor := m.Governor
+	if governor == "" {
+		governor = "none"
+	}
+	return fmt.Sprintf("urdma %s, %s. %s, %d processors, %d MiB; %s; frequency governor: %s; load before %s, after %s (the bench's own included). "+
+		"Medians of %d rounds of %g s, least to most in parentheses; ratios are of figures of one round.",
+		r.Commit, r.Started.Format("2006-01-02 15:04 UTC"), m.Processor, m.Processors, m.MemoryMiB, m.Kernel, governor,
+		loads(m.LoadBefore), loads(m.LoadAfter), r.Rounds, r.Seconds)
+}
+
+func loads(l [3]float64) string { return fmt.Sprintf("%.2f", l[0]) }
+
+var figureHead = []string{"figure", "median (least to most)", "unit"}
+
+func figureRows(r *results.Run) (rows [][]string) {
+	for _, f := range r.Figures {
+		rows = append(rows, []string{f.Title, spread(f.Spread()), f.Unit})
+	}
+	return rows
+}
+
+var targetHead = []string{"target", "bound", "measured", ""}
+
+func targetRows(r *results.Run) (rows [][]string) {
+	for _, t := range r.Targets {
+		s, verdict := r.Judge(t)
+		if verdict == results.Unmeasured {
+			continue // what was left out stands below
+		}
+		rows = append(rows, []string{t.Title, t.Bound(), spread(s), words(verdict)})
+	}
+	return rows
+}
+
+func words(v results.Verdict) string {
+	switch v {
+	case results.MostlyMet:
+		return "met by the median, not by every round"
+	case results.MostlyMiss:
+		return "missed by the median, not by every round"
+	}
+	return string(v)
+}
+
+func spread(s results.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Least), number(s.Most))
+}
+
+// number has three digits that count.
+func number(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+func firstLine(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
+}
+
+// CSV prints every value that was measured, a line each.
+func CSV(to io.Writer, r *results.Run) error {
+	w := csv.NewWriter(to)
+	_ = w.Write([]string{"commit", "started", "figure", "title", "unit", "round", "value"}) // Error tells
+	for _, f := range r.Figures {
+		for _, v := range f.Values {
+			_ = w.Write([]string{r.Commit, r.Started.Format("2006-01-02T15:04:05Z"), f.ID, f.Title, f.Unit,
+				strconv.Itoa(v.Round + 1), strconv.FormatFloat(v.Value, 'g', -1, 64)})
+		}
+	}
+	w.Flush()
+	return w.Error()
+}

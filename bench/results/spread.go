@@ -1,0 +1,117 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Spread is what several measurements of one quantity amount to.
+type Spread struct {
+	Least, Median, Most float64
+	N                   int
+}
+
+// SpreadOf sums values up; without any, N is 0.
+func SpreadOf(values []float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	v := slices.Clone(values)
+	slices.Sort(v)
+	middle := v[len(v)/2]
+	if len(v)%2 == 0 {
+		middle = (v[len(v)/2-1] + middle) / 2
+	}
+	return Spread{v[0], middle, v[len(v)-1], len(v)}
+}
+
+// Spread of the figure over all rounds.
+func (f *Figure) Spread() Spread {
+	var v []float64
+	for _, x := range f.Values {
+		v = append(v, x.Value)
+	}
+	return SpreadOf(v)
+}
+
+// Verdict is what may be said of a target.
+type Verdict string
+
+// The verdicts.
+const (
+	Met        Verdict = "met"            // in every round
+	Missed     Verdict = "missed"         // in every round
+	MostlyMet  Verdict = "within spread+" // the median meets it, not every round does
+	MostlyMiss Verdict = "within spread-" // the median misses it, not every round does
+	Unmeasured Verdict = "not measured"
+)
+
+// Judge holds a target against what was measured. A ratio is that of two
+// figures of the same round, so what slows a whole round down counts for
+// neither; rounds that lack one of the two don't count.
+func (r *Run) Judge(t Target) (Spread, Verdict) {
+	ratios := r.ratios(t)
+	s := SpreadOf(ratios)
+	if s.N == 0 {
+		return s, Unmeasured
+	}
+	met := 0
+	for _, x := range ratios {
+		if t.meets(x) {
+			met++
+		}
+	}
+	switch {
+	case met == len(ratios):
+		return s, Met
+	case met == 0:
+		return s, Missed
+	case t.meets(s.Median):
+		return s, MostlyMet
+	}
+	return s, MostlyMiss
+}
+
+func (t Target) meets(x float64) bool {
+	return (t.Least == 0 || x >= t.Least) && (t.Most == 0 || x <= t.Most)
+}
+
+// Bound says what is asked for: "≥ 4" or "≤ 1.2".
+func (t Target) Bound() string {
+	switch {
+	case t.Least != 0 && t.Most != 0:
+		return fmt.Sprintf("%.3g to %.3g", t.Least, t.Most)
+	case t.Least != 0:
+		return fmt.Sprintf("≥ %.3g", t.Least)
+	}
+	return fmt.Sprintf("≤ %.3g", t.Most)
+}
+
+func (r *Run) ratios(t Target) (ratios []float64) {
+	ours := r.Figure(t.Ours)
+	if ours == nil {
+		return nil
+	}
+	for _, v := range ours.Values {
+		base := 1.0
+		if t.Peer != "" {
+			if base = r.value(t.Peer, v.Round); base == 0 {
+				continue
+			}
+		}
+		ratios = append(ratios, v.Value/base)
+	}
+	return ratios
+}
+
+// value of a figure in a round, or 0.
+func (r *Run) value(id string, round int) float64 {
+	if f := r.Figure(id); f != nil {
+		for _, v := range f.Values {
+			if v.Round == round {
+				return v.Value
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,14 @@
+// Package suite measures urdma beside its peers: perftest's programs over urdma,
+// and iperf3, sockperf, testpmd and memcpy on the same machine in the same
+// round, so that what slows the machine down slows both.
+//
+//	measures.go  every figure there is, and what should be asked of it
+//	perftest.go  figures of perftest's programs
+//	kernel.go    figures of kernel sockets
+//	floor.go     figures of bench/floor, and of copying memory
+//	testpmd.go   figures of dpdk-testpmd
+//	sweep.go     figures over sizes and numbers of queue pairs
+//	places.go    the hosts on which all that runs, set up when first needed
+//	run.go       rounds, progress
+//	machine.go   where it ran
+package suite

@@ -1,0 +1,80 @@
+package suite
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sockperfOutput = `sockperf: == version #3.7-no.git ==
+sockperf: Summary: Latency is 13.634 usec
+sockperf: Total 20195 observations; each percentile contains 201.95 observations
+sockperf: ---> <MAX> observation = 6927.395
+sockperf: ---> percentile 99.900 = 1829.248
+sockperf: ---> percentile 99.000 =  149.397
+sockperf: ---> percentile 50.000 =    3.138
+sockperf: ---> percentile 25.000 =    2.821
+`
+
+func TestParseSockperf(t *testing.T) {
+	v, err := parseSockperf(sockperfOutput)
+	if err != nil || !slices.Equal(v, []float64{3.138, 149.397}) {
+		t.Errorf("%v, %v", v, err)
+	}
+	if _, err := parseSockperf("sockperf: ERROR: no answer"); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("error %v does not show what sockperf said", err)
+	}
+}
+
+func TestParseFloor(t *testing.T) {
+	const out = `half round trip, us      pings     mean   median      p90      p99     worst daemon    cs
+daemons=1 ack=0 traffic=write   11761    42.53     3.71     6.59   190.35  186197.0   4.6%   3.0
+`
+	v, err := parseFloor(out)
+	if err != nil || !slices.Equal(v, []float64{3.71, 190.35}) {
+		t.Errorf("%v, %v", v, err)
+	}
+	for _, bad := range []string{"", "floor: x=y: no such setting", "a b c d e f g h i j"} {
+		if v, err := parseFloor(bad); err == nil {
+			t.Errorf("%q: %v and no error", bad, v)
+		}
+	}
+}
+
+func TestParseIperf3(t *testing.T) {
+	const out = `{"end": {"sum_received": {"seconds": 2, "bytes": 5000000000, "bits_per_second": 2e10},
+		"cpu_utilization_percent": {"host_total": 40, "remote_total": 60}}}`
+	v, err := parseIperf3(out)
+	if err != nil || !slices.Equal(v, []float64{20, 0.4}) { // 2 s of one processor for 5 GB
+		t.Errorf("%v, %v", v, err)
+	}
+	if _, err := parseIperf3(`{"error": "unable to connect"}`); err == nil || !strings.Contains(err.Error(), "unable to connect") {
+		t.Errorf("error %v does not show what iperf3 said", err)
+	}
+}
+
+// Every target is about figures that there are, and every name and ID is one
+// measure's.
+func TestTargetsNameFigures(t *testing.T) {
+	ids, names := map[string]bool{}, map[string]bool{}
+	for _, m := range measures() {
+		if names[m.name] {
+			t.Errorf("two measures are named %q", m.name)
+		}
+		names[m.name] = true
+		for _, f := range m.figures {
+			if ids[f.ID] {
+				t.Errorf("two figures have the ID %q", f.ID)
+			}
+			ids[f.ID] = true
+		}
+	}
+	for _, target := range targets() {
+		if !ids[target.Ours] || target.Peer != "" && !ids[target.Peer] {
+			t.Errorf("%q is about %q and %q: no such figure", target.Title, target.Ours, target.Peer)
+		}
+		if target.Least == 0 && target.Most == 0 {
+			t.Errorf("%q asks for nothing", target.Title)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"urdma/test/lab"
+)
+
+// errRoot is why an ordinary user does without some figures.
+var errRoot = errors.New("network namespaces need root")
+
+// pair is two hosts, each with a urdmad, and the wire between them. On the
+// loopback both are one.
+type pair struct{ a, b *lab.Node }
+
+// places are the hosts that measurements run on. Each is set up when it is first
+// asked for; one that can't be had gives the same error every time. Idle ones
+// take no processor time.
+type places struct {
+	build   string
+	pairs   map[string]found[pair]
+	kernels map[int]found[*lab.KernelPair]
+	labs    []*lab.Lab
+}
+
+type found[T any] struct {
+	what T
+	err  error
+}
+
+func newPlaces(build string) *places {
+	return &places{build: build, pairs: map[string]found[pair]{}, kernels: map[int]found[*lab.KernelPair]{}}
+}
+
+func (p *places) close() {
+	for _, l := range p.labs {
+		l.Close()
+	}
+}
+
+func (p *places) newLab() (*lab.Lab, error) {
+	l, err := lab.New(p.build)
+	if err == nil {
+		p.labs = append(p.labs, l)
+	}
+	return l, err
+}
+
+// join gives the two hosts of a wire.
+func (p *places) join(w lab.Wire) (pair, error) {
+	key := fmt.Sprint(w.Name, w.MTU)
+	f, ok := p.pairs[key]
+	if !ok {
+		f.what, f.err = p.setUp(w)
+		p.pairs[key] = f
+	}
+	return f.what, f.err
+}
+
+func (p *places) setUp(w lab.Wire) (pair, error) {
+	if w.NeedsRoot() && os.Getuid() != 0 {
+		return pair{}, errRoot
+	}
+	l, err := p.newLab()
+	if err != nil {
+		return pair{}, err
+	}
+	a, b, err := l.Join(w, nil)
+	return pair{a, b}, err
+}
+
+// kernel gives two hosts without urdma, joined by veth of that MTU.
+func (p *places) kernel(mtu int) (*lab.KernelPair, error) {
+	f, ok := p.kernels[mtu]
+	if !ok {
+		f.what, f.err = p.setUpKernel(mtu)
+		p.kernels[mtu] = f
+	}
+	return f.what, f.err
+}
+
+func (p *places) setUpKernel(mtu int) (*lab.KernelPair, error) {
+	if os.Getuid() != 0 {
+		return nil, errRoot
+	}
+	l, err := p.newLab()
+	if err != nil {
+		return nil, err
+	}
+	return l.JoinKernel(mtu)
+}

@@ -1,0 +1,125 @@
+package suite
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"urdma/bench/results"
+)
+
+// Options say what to measure.
+type Options struct {
+	Build   string         // directory with urdmad, urdma and liburdma.so
+	Rounds  int            // how often each is measured
+	Seconds float64        // of one measurement that can be told how long to take
+	Only    *regexp.Regexp // nil, or which measures, by their names
+	Sweeps  bool           // also over sizes and numbers of queue pairs
+	Log     io.Writer      // progress
+}
+
+// bench is a run under way.
+type bench struct {
+	Options
+	places *places
+	result results.Run
+	done   int
+	total  int
+	start  time.Time
+	left   map[string]bool // measures that can't be had here
+}
+
+// Run measures: round by round, every figure once a round. What can't be had
+// (a peer that is not installed, root) is named in the result. An error means
+// that there is no result at all.
+func Run(o Options) (*results.Run, error) {
+	b := &bench{Options: o, places: newPlaces(o.Build), left: map[string]bool{}, start: time.Now()}
+	defer b.places.close()
+	version, err := exec.Command(filepath.Join(o.Build, "urdmad"), "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(o.Build, "urdmad"), err)
+	}
+	words := strings.Fields(string(version))
+	b.result = results.Run{Started: b.start.UTC().Truncate(time.Second), Commit: words[len(words)-1],
+		Machine: machine(), Rounds: o.Rounds, Seconds: o.Seconds, Targets: targets()}
+	chosen := b.chosen()
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no measure is named %q", o.Only)
+	}
+	b.total = len(chosen) * o.Rounds
+	for round := range o.Rounds {
+		for _, m := range chosen {
+			b.measure(round, m)
+		}
+	}
+	if o.Sweeps {
+		b.sweep()
+	}
+	b.result.Machine.LoadAfter = load()
+	return &b.result, nil
+}
+
+// Names are those of all measures: what Only selects by.
+func Names() (names []string) {
+	for _, m := range measures() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func (b *bench) chosen() (chosen []measure) {
+	for _, m := range measures() {
+		if b.Only == nil || b.Only.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// wholeSeconds is Seconds for programs that take whole ones.
+func (b *bench) wholeSeconds() int { return max(1, int(b.Seconds+0.5)) }
+
+// measure takes a measure's figures for this round.
+func (b *bench) measure(round int, m measure) {
+	b.done++
+	if b.left[m.name] {
+		return
+	}
+	values, err := m.run(b)
+	if err != nil {
+		// In the first round it can't be had at all; later ones may be accidents.
+		b.left[m.name] = round == 0
+		b.omit(m.name, err)
+		return
+	}
+	for i, f := range m.figures {
+		b.figure(f).Values = append(b.figure(f).Values, results.Value{Round: round, Value: values[i]})
+	}
+	b.progress(fmt.Sprintf("round %d of %d", round+1, b.Rounds), fmt.Sprintf("%s: %.4g %s", m.name, values[0], m.figures[0].Unit))
+}
+
+// figure is where values of f go.
+func (b *bench) figure(f results.Figure) *results.Figure {
+	if have := b.result.Figure(f.ID); have != nil {
+		return have
+	}
+	b.result.Figures = append(b.result.Figures, &f)
+	return &f
+}
+
+func (b *bench) omit(what string, err error) {
+	why := strings.TrimSpace(err.Error())
+	b.result.Left = append(b.result.Left, results.Omission{What: what, Why: why})
+	first, _, _ := strings.Cut(why, "\n")
+	b.progress("not measured", what+": "+first)
+}
+
+// progress prints a line with the time that is left, as the time so far has it.
+func (b *bench) progress(where, what string) {
+	remaining := time.Duration(float64(time.Since(b.start)) / float64(b.done) * float64(b.total-b.done))
+	fmt.Fprintf(b.Log, "%-14s %-8s %s\n", where, remaining.Round(time.Second), what)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func runBench(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := newBench()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// What needs neither programs nor root is measured and written: copying memory.
+func TestBenchWritesRuns(t *testing.T) {
+	build := t.TempDir()
+	script := "#!/bin/sh\necho urdmad version 0.1.0-gtest\n"
+	if err := os.WriteFile(filepath.Join(build, "urdmad"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	for range 2 { // the second has a history
+		out, err := runBench("--build", build, "--out", dir, "--only", "copying 64", "--rounds", "2", "--seconds", "0.01", "--markdown", page)
+		if err != nil || !strings.Contains(out, "one thread copying 64 KiB") || !strings.Contains(out, "0.1.0-gtest") {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+	}
+	for _, pattern := range []string{"run-*.json", "run-*.csv", "page.md"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) == 0 {
+			t.Errorf("no %s was written", pattern)
+		}
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--only (", "--only"},
+		{"--only nosuch --build .", "urdmad"},
+		{"--rounds 0", "--rounds 0"},
+		{"--seconds -1", "--seconds -1"},
+		{"extra", "extra"},
+	} {
+		if out, err := runBench(append(strings.Fields(c.args), "--out", t.TempDir())...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v does not name %q (%s)", c.args, err, c.want, out)
+		}
+	}
+	if out, err := runBench("--list"); err != nil || strings.Count(out, "\n") < 20 {
+		t.Errorf("--list: %v, %q", err, out)
+	}
+}
