@@ -7,12 +7,6 @@ import (
 	"urdma/urdmad/clock"
 )
 
-// Port numbers that Bind chooses (RFC 6335 section 6).
-const (
-	firstEphemeral = 49152
-	lastEphemeral  = 65535
-)
-
 // Bind binds an id to one of our addresses, or to all. Port 0 chooses a free port
 // number. As with the kernel's rdma_cm, a loopback address stands for all of
 // them too: no device has it, and programs advertise the address of the device
@@ -27,18 +21,31 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 		return err
 	}
 	if a.Port() == 0 {
-		p, ok := m.freePort(id, a.Addr())
+		p, ok := m.numbers.free(id, a.Addr())
 		if !ok {
 			return syscall.EADDRNOTAVAIL
 		}
 		a = netip.AddrPortFrom(a.Addr(), p)
-	} else if m.taken(id, a, id.options.reuseAddr) {
+	} else if m.numbers.taken(id, a, id.options.reuseAddr) {
 		return syscall.EADDRINUSE
 	}
 	id.local, id.dev, id.state = a, dev, bound
-	m.ports[a.Port()] = append(m.ports[a.Port()], id)
+	m.numbers.add(id)
 	return nil
 }
+
+// Holders are the owners of the ids that keep id from being bound to a.
+func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
+	for _, other := range m.numbers.ids[a.Port()] {
+		if id.conflicts(other, a.Addr(), id.options.reuseAddr) {
+			owners = append(owners, other.Owner)
+		}
+	}
+	return owners
+}
+
+// FreePort is a port number of device dev that nobody has.
+func (m *Manager) FreePort(dev int) (uint16, bool) { return m.numbers.free(nil, m.addrs[dev]) }
 
 // Bound returns where an id is bound; dev is -1 for any.
 func (id *ID) Bound() (local netip.AddrPort, dev int) { return id.local, id.dev }
@@ -57,86 +64,6 @@ func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 		}
 	}
 	return 0, syscall.ENODEV
-}
-
-// taken reports whether an id can't be bound to a port number at an address.
-func (m *Manager) taken(id *ID, a netip.AddrPort, reuse bool) bool {
-	for _, other := range m.ports[a.Port()] {
-		if id.conflicts(other, a.Addr(), reuse) {
-			return true
-		}
-	}
-	return false
-}
-
-// Holders are the owners of the ids that keep id from being bound to a.
-func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
-	for _, other := range m.ports[a.Port()] {
-		if id.conflicts(other, a.Addr(), id.options.reuseAddr) {
-			owners = append(owners, other.Owner)
-		}
-	}
-	return owners
-}
-
-// conflicts reports whether two ids can't have one port number, id at address a.
-// Two that may reuse addresses share it until one of them listens.
-func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
-	b := other.local.Addr()
-	switch {
-	case other == id, reuse && other.options.reuseAddr && other.state != listening:
-		return false
-	case a.Is4() != b.Is4() && (a.Is4() || id.options.afOnly) && (b.Is4() || other.options.afOnly):
-		return false
-	}
-	return a == b || isAny(a) || isAny(b)
-}
-
-// FreePort is a port number of device dev that nobody has.
-func (m *Manager) FreePort(dev int) (uint16, bool) { return m.freePort(nil, m.addrs[dev]) }
-
-// freePort chooses a port number that neither an id nor a connection has.
-func (m *Manager) freePort(id *ID, a netip.Addr) (uint16, bool) {
-	if id == nil {
-		id = &ID{} // nobody's: no option is set
-	}
-	for range lastEphemeral - firstEphemeral + 1 {
-		p := m.nextEphemeral
-		if m.nextEphemeral++; m.nextEphemeral < firstEphemeral {
-			m.nextEphemeral = firstEphemeral
-		}
-		if !m.taken(id, netip.AddrPortFrom(a, p), false) && !m.carriesData(p) {
-			return p, true
-		}
-	}
-	return 0, false
-}
-
-// carriesData reports whether a connection has a UDP port number: rdma_cm's
-// numbers are UDP's.
-func (m *Manager) carriesData(port uint16) bool {
-	for dev := range m.addrs {
-		if m.net.ConnAt(dev, port) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *Manager) unbind(id *ID) {
-	port := id.local.Port()
-	list := m.ports[port]
-	for i, other := range list {
-		if other == id {
-			list = append(list[:i], list[i+1:]...)
-			break
-		}
-	}
-	if len(list) == 0 {
-		delete(m.ports, port)
-	} else {
-		m.ports[port] = list
-	}
 }
 
 // ResolveAddr finds the device and the next hop towards dst; ADDR_RESOLVED or

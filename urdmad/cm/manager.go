@@ -84,18 +84,16 @@ type Config struct {
 
 // Manager holds every id of an urdmad.
 type Manager struct {
-	net           Network
-	log           *slog.Logger
-	addrs         []netip.Addr
-	ports         map[uint16][]*ID        // bound to a port number
-	incoming      map[requestKey]*ID      // passive ids by the request that made them
-	refused       map[requestKey]*Packet  // rejects to repeat
-	heldPorts     map[uint16]*clock.Timer // see holdPort
-	nextEphemeral uint16                  // where the search for a free port number goes on
-	silent        bool                    // see Silence
-	maxDepth      uint16
-	timeout       clock.Time
-	Stats         Stats
+	net      Network
+	log      *slog.Logger
+	addrs    []netip.Addr
+	numbers  portNumbers
+	incoming map[requestKey]*ID     // passive ids by the request that made them
+	refused  map[requestKey]*Packet // rejects to repeat
+	silent   bool                   // see Silence
+	maxDepth uint16
+	timeout  clock.Time
+	Stats    Stats
 }
 
 // Stats counts what happened to connections.
@@ -112,8 +110,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		ports: map[uint16][]*ID{}, incoming: map[requestKey]*ID{}, refused: map[requestKey]*Packet{},
-		heldPorts: map[uint16]*clock.Timer{}, nextEphemeral: firstEphemeral}
+		numbers: newPortNumbers(c.Network, c.Addrs), incoming: map[requestKey]*ID{}, refused: map[requestKey]*Packet{}}
 }
 
 // SetTimeout changes how long handshakes are tried, those under way included.
@@ -137,13 +134,13 @@ func (m *Manager) Destroy(id *ID) {
 	case requested:
 		m.reject(id, nil)
 	case listening:
-		m.holdPort(id.local.Port())
+		m.numbers.hold(id.local.Port())
 	}
 	m.net.Set(id.timer, clock.Never)
 	if id.conn != nil {
 		id.conn.Disconnect()
 	}
-	m.unbind(id)
+	m.numbers.remove(id)
 	m.requestOver(id)
 	id.state = ended
 }
@@ -172,7 +169,7 @@ func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn),
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.
 func (m *Manager) Len() int {
-	return len(m.ports) + len(m.incoming) + len(m.refused) + len(m.heldPorts)
+	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.numbers.held)
 }
 
 const einval = syscall.EINVAL

@@ -95,7 +95,7 @@ func (m *Manager) request(p *Packet) {
 	}
 	parent := m.listener(p.Local)
 	switch {
-	case parent == nil && m.portHeld(p.Local.Port()):
+	case parent == nil && m.numbers.isHeld(p.Local.Port()):
 		return // the peer asks again
 	case parent == nil:
 		m.Stats.Refused++
@@ -107,7 +107,7 @@ func (m *Manager) request(p *Packet) {
 
 // newRequest gives a listener a child with a connection from a fresh port.
 func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet) {
-	port, ok := m.freePort(nil, p.Local.Addr())
+	port, ok := m.numbers.free(nil, p.Local.Addr())
 	if !ok {
 		m.log.Warn("connection request dropped: no free UDP port number")
 		return

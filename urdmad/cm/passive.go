@@ -21,7 +21,7 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 	if id.state != bound {
 		return einval
 	}
-	if id.options.reuseAddr && m.taken(id, id.local, false) {
+	if id.options.reuseAddr && m.numbers.taken(id, id.local, false) {
 		return syscall.EADDRINUSE
 	}
 	if backlog <= 0 {
@@ -32,7 +32,7 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 }
 
 func (m *Manager) listener(a netip.AddrPort) *ID {
-	for _, id := range m.ports[a.Port()] {
+	for _, id := range m.numbers.ids[a.Port()] {
 		if id.state == listening && id.hears(a.Addr()) {
 			return id
 		}
@@ -45,25 +45,6 @@ func (id *ID) hears(a netip.Addr) bool {
 	own := id.local.Addr()
 	return own == a || isAny(own) && (own.Is4() || !id.options.afOnly)
 }
-
-// Programs that serve one connection after another destroy the listening id and
-// create the next (perftest does), and a peer's request may fall in between.
-// For this long a port number that had a listener does not refuse; the peer
-// asks again. ib_write_bw sleeps a second in between.
-const listenerGrace = 2 * clock.Second
-
-// holdPort: the listener has left a port number.
-func (m *Manager) holdPort(port uint16) {
-	t := m.heldPorts[port]
-	if t == nil {
-		t = clock.NewTimer(func() { delete(m.heldPorts, port) })
-		m.heldPorts[port] = t
-	}
-	m.net.Set(t, m.net.Now()+listenerGrace)
-}
-
-// portHeld reports whether a listener may come back to a port number.
-func (m *Manager) portHeld(port uint16) bool { return m.heldPorts[port] != nil }
 
 // child makes a passive id.
 func (m *Manager) child(parent *ID, dev int, local, peer netip.AddrPort) *ID {

@@ -1,0 +1,120 @@
+package cm
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+)
+
+// Port numbers that Bind chooses (RFC 6335 section 6).
+const (
+	firstEphemeral = 49152
+	lastEphemeral  = 65535
+)
+
+// portNumbers are rdma_cm's port numbers, which are UDP's, and the ids that have
+// them.
+type portNumbers struct {
+	net   Network
+	addrs []netip.Addr
+	ids   map[uint16][]*ID        // bound to a number
+	held  map[uint16]*clock.Timer // see hold
+	next  uint16                  // where the search for a free number goes on
+}
+
+func newPortNumbers(net Network, addrs []netip.Addr) portNumbers {
+	return portNumbers{net: net, addrs: addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, next: firstEphemeral}
+}
+
+// add gives an id the number of its local address.
+func (n *portNumbers) add(id *ID) {
+	port := id.local.Port()
+	n.ids[port] = append(n.ids[port], id)
+}
+
+// remove takes it back.
+func (n *portNumbers) remove(id *ID) {
+	port := id.local.Port()
+	list := n.ids[port]
+	for i, other := range list {
+		if other == id {
+			list = append(list[:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(n.ids, port)
+	} else {
+		n.ids[port] = list
+	}
+}
+
+// taken reports whether an id can't be bound to a port number at an address.
+func (n *portNumbers) taken(id *ID, a netip.AddrPort, reuse bool) bool {
+	for _, other := range n.ids[a.Port()] {
+		if id.conflicts(other, a.Addr(), reuse) {
+			return true
+		}
+	}
+	return false
+}
+
+// conflicts reports whether two ids can't have one port number, id at address a.
+// Two that may reuse addresses share it until one of them listens.
+func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
+	b := other.local.Addr()
+	switch {
+	case other == id, reuse && other.options.reuseAddr && other.state != listening:
+		return false
+	case a.Is4() != b.Is4() && (a.Is4() || id.options.afOnly) && (b.Is4() || other.options.afOnly):
+		return false
+	}
+	return a == b || isAny(a) || isAny(b)
+}
+
+// free chooses a port number that neither an id nor a connection has. The id may
+// be nil.
+func (n *portNumbers) free(id *ID, a netip.Addr) (uint16, bool) {
+	if id == nil {
+		id = &ID{} // nobody's: no option is set
+	}
+	for range lastEphemeral - firstEphemeral + 1 {
+		p := n.next
+		if n.next++; n.next < firstEphemeral {
+			n.next = firstEphemeral
+		}
+		if !n.taken(id, netip.AddrPortFrom(a, p), false) && !n.carriesData(p) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// carriesData reports whether a connection has a UDP port number.
+func (n *portNumbers) carriesData(port uint16) bool {
+	for dev := range n.addrs {
+		if n.net.ConnAt(dev, port) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Programs that serve one connection after another destroy the listening id and
+// create the next (perftest does), and a peer's request may fall in between.
+// For this long a port number that had a listener does not refuse; the peer
+// asks again. ib_write_bw sleeps a second in between.
+const listenerGrace = 2 * clock.Second
+
+// hold: the listener has left a port number.
+func (n *portNumbers) hold(port uint16) {
+	t := n.held[port]
+	if t == nil {
+		t = clock.NewTimer(func() { delete(n.held, port) })
+		n.held[port] = t
+	}
+	n.net.Set(t, n.net.Now()+listenerGrace)
+}
+
+// isHeld reports whether a listener may come back to a port number.
+func (n *portNumbers) isHeld(port uint16) bool { return n.held[port] != nil }
