@@ -102,3 +102,43 @@ func TestBlockedPages(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowMemoryIsNoRNR: memory that takes no writes for a while has its peer
+// wait, and is not taken for a receive that is missing, by however few retries.
+func TestSlowMemoryIsNoRNR(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		const size, ops = 8 << 20, 4
+		w := enginetest.New(t, enginetest.Options{Seed: 92, MTU: 9000, BlockedPages: true})
+		host := w.B
+		if local {
+			host = w.A
+		}
+		a, b := w.A.NewClient().NewQP(nil), host.NewClient().NewQP(nil)
+		src, sink := a.Client.Register(size, rw), b.Client.RegisterFallback(size, rw)
+		impatient := attempt
+		impatient.RNRRetry, impatient.MinRNRTimer = 0, 1
+		rtr(a, b, impatient)
+		rtr(b, a, impatient)
+		rts(a, impatient)
+		unblock := make(chan struct{})
+		b.Client.E.Space.Submit(mem.Job{Write: true, Done: func(error) { <-unblock }})
+		for i := range ops {
+			b.PostRecv(uint64(i), sink.SGE(0, size))
+			a.Post(enginetest.Send(uint64(i)), src.SGE(0, size))
+		}
+		w.Pass(200 * time.Millisecond)
+		if n := b.Client.E.Unwritten(); n < qp.MaxUnwritten {
+			t.Errorf("%d bytes wait to be written, expected about %d", n, qp.MaxUnwritten)
+		}
+		close(unblock)
+		var done []abi.CQE
+		for give := time.Now().Add(20 * time.Second); len(done) < ops && time.Now().Before(give); {
+			w.Pass(time.Millisecond)
+			time.Sleep(10 * time.Microsecond)
+			done = append(done, a.Send.Poll()...)
+		}
+		if expect(t, "Sends", done, []uint64{0, 1, 2, 3}, 0, 0, 0, 0); a.Q.State() != abi.QPSRTS {
+			t.Errorf("state %d", a.Q.State())
+		}
+	})
+}

@@ -32,8 +32,10 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	switch {
 	case v.Result == rdmap.Busy:
 		c.rnr.since = c.now() // its patience is for receives
+		c.lacks(memory)
 		return false
 	case v.Result == rdmap.NoReceive && (c.ByNumber || c.rnr.mayWait(c.RNRRetry, c.now())):
+		c.lacks(receive)
 		return false
 	case v.Result != rdmap.Placed:
 		c.refuse(psn, v, seg)

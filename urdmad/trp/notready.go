@@ -33,10 +33,19 @@ type notReady struct {
 	psn     wire.PSN // the message's first segment
 	queue   []waiting
 	timer   *clock.Timer
+	lacks   lack
 
 	heldOff      bool // by number: the peer waits for a receive
 	heldOffSince clock.Time
 }
+
+// lack is what a message waits for.
+type lack uint8
+
+const (
+	receive lack = iota
+	memory       // its receive's memory takes no more for now
+)
 
 // waiting is a packet that was accepted and not delivered.
 type waiting struct {
@@ -67,6 +76,25 @@ func (c *Conn) wait(psn wire.PSN) {
 	c.s.clock.Set(w.timer, c.now()+w.pause)
 	c.rel.SetCredits(0)
 	c.s.Stats.ReceiverNotReady++
+}
+
+// lacks notes what the next message waits for. The peer, who may give up for want
+// of a receive, hears at once that it is another thing.
+func (c *Conn) lacks(what lack) {
+	if c.rnr.lacks != what && c.rnr.waiting {
+		c.rel.OnAckRequested(c.now())
+	}
+	c.rnr.lacks = what
+}
+
+// stated is the credits that a packet states: 0 tells the peer on a connection by
+// number that it waits for a receive. Otherwise it may send the segment again that
+// is kept here.
+func (w *notReady) stated(credits uint16, byNumber bool) uint16 {
+	if w.waiting && w.lacks == memory && byNumber {
+		return max(credits, 1)
+	}
+	return credits
 }
 
 // noteHeldOff begins or ends the time for which the peer has had no receive for

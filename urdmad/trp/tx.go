@@ -105,6 +105,7 @@ func (r *remote) room(frame []byte) []byte {
 // header is the TRP header of the next packet: it carries the acknowledgement.
 func (c *Conn) header(op wire.TRPOp, psn wire.PSN, flags uint16) wire.TRP {
 	ack, credits := c.rel.Header()
+	credits = c.rnr.stated(credits, c.ByNumber)
 	if c.rnr.waiting && (c.ByNumber || c.RNRRetry < qp.RNRForever) && ack.After(c.rnr.psn) {
 		ack = c.rnr.psn // it may still be refused
 	}
