@@ -105,6 +105,7 @@ type Polling struct {
 // percent, what one user's clients may have of what there is for all.
 type Limits struct {
 	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains  int
+	SharedReceiveQueues                                             int
 	Contexts, CompletionChannels, EventChannels, CMIDs, Files, Maps int
 	RegisteredBytes, QueueBytes                                     uint64
 	Clients, UserShare                                              int

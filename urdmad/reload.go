@@ -208,7 +208,7 @@ func (d *daemon) applyLogLevel(c *config.Config) error {
 
 func clientLimits(c *config.Config) account.Limits {
 	l := c.Limits
-	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
+	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues, SharedReceiveQueues: l.SharedReceiveQueues,
 		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
 		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps,
 		Clients: l.Clients, UserShare: l.UserShare}

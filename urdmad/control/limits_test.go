@@ -96,6 +96,14 @@ var asked = []struct {
 		_, err := call[abi.CreateQPRequest, abi.QPResponse](l.c, abi.CreateQP, limitPair)
 		return err
 	}},
+	{"limits.shared_receive_queues is 1", syscall.ENOMEM, func(l *limitTest) error {
+		for range 2 {
+			if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](l.c, abi.CreateSRQ, abi.CreateSRQRequest{PD: limitPD, MaxWR: 1, MaxSGE: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
 	{"limits.registered_bytes is 4096", syscall.ENOMEM, func(l *limitTest) error {
 		_, err := call[abi.RegMRRequest, abi.RegMRResponse](l.c, abi.RegMR, abi.RegMRRequest{PD: limitPD, Addr: 1 << 20, Length: 4097, Access: abi.AccessLocalWrite, Path: abi.PathFallback})
 		return err
@@ -132,7 +140,7 @@ func (l *logged) take(s *control.Server) { s.Log = slog.New(slog.NewTextHandler(
 func TestLimits(t *testing.T) {
 	var log logged
 	r := start(t, log.take)
-	r.server.SetLimits(account.Limits{QueuePairs: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
+	r.server.SetLimits(account.Limits{QueuePairs: 1, SharedReceiveQueues: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
 		Contexts: 1, CompletionChannels: 1, EventChannels: 2, IDs: 2, Files: 1, Mappings: 4, QueueBytes: 1 << 20, Clients: 2})
 	c, err := dial(r.socket)
 	if err != nil {

@@ -28,7 +28,7 @@ func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	resp := ring.SRQLayout(m.MaxWR, m.MaxSGE)
-	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
+	bill := &account.Amounts{account.SharedQueues: 1, account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
 	mem, err := x.newQueueMemory("urdma-srq", bill, int(resp.Bytes))
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r,
 	return 0;
 }
 
-static int ask_for_ring(struct urdma_srq *srq, const struct ibv_srq_attr *attr)
+static int ask_for_ring(struct urdma_srq *srq, struct ibv_srq_attr *attr)
 {
 	struct urdma_abi_create_srq request = {
 		.pd = srq->srq.pd->handle, .max_wr = attr->max_wr, .max_sge = attr->max_sge, .srq_limit = attr->srq_limit,
@@ -59,6 +59,8 @@ static int ask_for_ring(struct urdma_srq *srq, const struct ibv_srq_attr *attr)
 		status = urdma_handles_add(srq->client, URDMA_KIND_SRQ, response.handle, srq);
 	if (status)
 		urdma_call_handle(srq->client, URDMA_ABI_DESTROY_SRQ, response.handle);
+	attr->max_wr = response.max_wr;
+	attr->max_sge = response.max_sge;
 	return status;
 }
 

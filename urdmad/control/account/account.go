@@ -23,6 +23,7 @@ const (
 	CompletionChannels
 	CompletionQueues
 	QueuePairs
+	SharedQueues
 	EventChannels
 	IDs
 	QueueBytes  // shared memory of queues, and urdmad's copies of work requests

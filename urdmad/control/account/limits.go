@@ -12,6 +12,7 @@ import (
 // limit.
 type Limits struct {
 	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
+	SharedReceiveQueues                                            int
 	Contexts, CompletionChannels, EventChannels, IDs, Files        int
 	Mappings                                                       int
 	RegisteredBytes, QueueBytes                                    uint64
@@ -57,6 +58,7 @@ var kinds = [resources]kind{
 	CompletionChannels: {setting: "completion_channels", each: func(l *Limits) uint64 { return uint64(l.CompletionChannels) }},
 	CompletionQueues:   {setting: "completion_queues", each: func(l *Limits) uint64 { return uint64(l.CompletionQueues) }},
 	QueuePairs:         {setting: "queue_pairs", each: func(l *Limits) uint64 { return uint64(l.QueuePairs) }},
+	SharedQueues:       {setting: "shared_receive_queues", each: func(l *Limits) uint64 { return uint64(l.SharedReceiveQueues) }},
 	EventChannels:      {setting: "event_channels", each: func(l *Limits) uint64 { return uint64(l.EventChannels) }},
 	IDs:                {setting: "cm_ids", each: func(l *Limits) uint64 { return uint64(l.IDs) }},
 	QueueBytes: {setting: "queue_bytes", each: func(l *Limits) uint64 { return l.QueueBytes },
