@@ -53,12 +53,19 @@ func Write(dir string, devices []Device) error {
 	return put(dir, "class/infiniband_verbs/abi_version", "6")
 }
 
-// SetLink shows another state of a port's link in the tree that Write made.
+// SetLink shows another state of a port's link in the tree that Write made. Who
+// reads a file meanwhile gets the old text or the new, also where the file system
+// has no room for the new one.
 func SetLink(dir, name string, up bool) error {
 	d := Device{Name: name, Up: up}
 	for file, text := range d.link() {
-		if err := put(dir, file, text); err != nil {
+		path := filepath.Join(dir, file)
+		if err := put(dir, file+".new", text); err != nil {
+			_ = os.Remove(path + ".new") // it may be there and empty
 			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return fmt.Errorf("sysfs: %w", err)
 		}
 	}
 	return nil

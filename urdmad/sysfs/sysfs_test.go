@@ -92,3 +92,38 @@ func TestForeign(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLinkIsNeverTorn: who reads the state while it changes gets one or the other.
+func TestLinkIsNeverTorn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	d := Device{Name: "urdma0", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	if err := Write(dir, []Device{d}); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for up := true; ; up = !up {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := SetLink(dir, "urdma0", up); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 5000 {
+		b, err := os.ReadFile(filepath.Join(dir, "class/infiniband/urdma0/ports/1/state"))
+		if s := string(b); err != nil || s != "4: ACTIVE\n" && s != "1: DOWN\n" {
+			t.Errorf("the state is %q (%v)", s, err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}

@@ -141,12 +141,31 @@ func Join(a, b *QP, reads uint8) (*cm.ID, *cm.ID) {
 	}
 	ida := a.Client.Resolve(b.Client.Host.IP, port)
 	a.Client.Connect(ida, a, param("hello"))
-	ev := b.Client.Event(cm.EventConnectRequest, 10*time.Second)
+	ev := b.Client.genuine(cm.EventConnectRequest, "hello")
 	idb := b.Client.Accept(ev.Child, b, param("welcome"))
 	a.Client.Event(cm.EventEstablished, 10*time.Second)
-	b.Client.Event(cm.EventEstablished, 10*time.Second)
+	b.Client.genuine(cm.EventEstablished, "hello")
 	b.Client.Destroy(l)
 	return ida, idb
+}
+
+// genuine waits for an event of a server. While somebody attacks, requests may be
+// forged from the numbers of one that was heard: those that don't carry the private
+// data are refused.
+func (c *Client) genuine(kind cm.EventKind, private string) cm.Event {
+	c.Host.World.T.Helper()
+	for {
+		ev := c.Any(10 * time.Second)
+		forged := ev.Kind == cm.EventConnectRequest && string(ev.Param.PrivateData) != private
+		switch {
+		case forged && c.Host.World.Intrude != nil:
+			c.must(func() error { return c.Host.CM.Reject(ev.Child, nil) })
+		case ev.Kind == kind:
+			return ev
+		default:
+			c.Host.World.T.Fatalf("server %s: rdma_cm event %v (%v), expected %v", c.E.Name, ev.Kind, ev.Err, kind)
+		}
+	}
 }
 
 // Pair makes a connected pair of queue pairs on hosts A and B, or with local
