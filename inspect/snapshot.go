@@ -94,6 +94,7 @@ type Handshakes struct {
 	Accepted    uint64 `json:"accepted" metric:"urdma_connections_accepted_total" help:"Connection requests that clients accepted."`
 	Rejected    uint64 `json:"rejected" metric:"urdma_connections_rejected_total" help:"Connection requests that clients rejected."`
 	Refused     uint64 `json:"refused" metric:"urdma_connections_refused_total" help:"Connection requests to ports nobody listens on."`
+	Retried     uint64 `json:"retried" metric:"urdma_connection_retries_total" help:"Connection requests whose sender was asked to prove its address."`
 	TimedOut    uint64 `json:"timed_out" metric:"urdma_connections_timed_out_total" help:"Handshakes given up."`
 	Established uint64 `json:"established" metric:"urdma_connections_established_total" help:"Connections established."`
 	Ended       uint64 `json:"ended" metric:"urdma_connections_ended_total" help:"Connections ended."`

@@ -3,7 +3,9 @@ package wire
 import "encoding/binary"
 
 const (
-	connectFixedLen = 6 // private-data length, IRD, ORD
+	// ConnectLen is the length of a body without private data: its length, IRD
+	// and ORD.
+	ConnectLen = 6
 
 	// MaxPrivateData is the most private data a request, accept or reject
 	// carries, as in MPA (RFC 5044 section 7.1).
@@ -12,7 +14,7 @@ const (
 	extensionMagic   = 0x7552
 	extensionVersion = 1
 	// TRPExtensionLen is the length of an extension block of version 1,
-	// TRPByNumberLen of one that connects by queue pair number.
+	// TRPByNumberLen of one that connects by queue pair number, or has a token.
 	TRPExtensionLen = 20
 	TRPByNumberLen  = 32
 
@@ -26,6 +28,7 @@ const (
 const (
 	CapImmediate uint32 = 1 << 0 // Immediate Data, behind a Write or a Send
 	CapAtomic    uint32 = 1 << 1 // Atomic Request
+	CapRetry     uint32 = 1 << 3 // the retry of the handshake
 )
 
 // TRPExtension is the block with which a peer says, after its private data,
@@ -39,15 +42,18 @@ type TRPExtension struct {
 
 	// Of a connection by queue pair number (docs/WIRE.md chapter 9).
 	Target      QPN    // whom it is for; 0: the block is not that of such a connection
-	Echo        uint32 // the peer's cookie as last heard, 0 for none
+	Echo        uint32 // the peer's cookie as last heard, 0 for none; else a retry's token (chapter 3)
 	MinRNRTimer uint8  // of the sender's queue pair
 }
 
 // ByNumber reports a block that connects by queue pair number.
 func (e *TRPExtension) ByNumber() bool { return e.Target != 0 }
 
+// long reports a block with the fields of chapter 9, one of which a retry uses.
+func (e *TRPExtension) long() bool { return e.ByNumber() || e.Echo != 0 }
+
 func (e *TRPExtension) len() int {
-	if e.ByNumber() {
+	if e.long() {
 		return TRPByNumberLen
 	}
 	return TRPExtensionLen
@@ -72,28 +78,29 @@ type TRPConnect struct {
 	PrivateData []byte // aliases the input after Parse; at most MaxPrivateData
 	Ext         TRPExtension
 	HasExt      bool
+	Padding     int // bytes of 0 at the end; 0 after Parse
 }
 
 // Parse reads b, the whole body. What follows the private data and isn't an
 // extension block of a version we know is ignored: a plain peer may have put
 // anything there. So is what a longer block or packet has at its end.
 func (c *TRPConnect) Parse(b []byte) error {
-	if len(b) < connectFixedLen {
+	if len(b) < ConnectLen {
 		return ErrConnectShort
 	}
 	n := int(binary.BigEndian.Uint16(b[0:]))
 	if n > MaxPrivateData {
 		return ErrPrivateDataLen
 	}
-	if len(b) < connectFixedLen+n {
+	if len(b) < ConnectLen+n {
 		return ErrConnectShort
 	}
 	*c = TRPConnect{
 		IRD:         binary.BigEndian.Uint16(b[2:]),
 		ORD:         binary.BigEndian.Uint16(b[4:]),
-		PrivateData: b[connectFixedLen : connectFixedLen+n : connectFixedLen+n],
+		PrivateData: b[ConnectLen : ConnectLen+n : ConnectLen+n],
 	}
-	return c.parseExtension(b[connectFixedLen+n:])
+	return c.parseExtension(b[ConnectLen+n:])
 }
 
 func (c *TRPConnect) parseExtension(b []byte) error {
@@ -121,11 +128,11 @@ func (c *TRPConnect) parseExtension(b []byte) error {
 
 // Len is the number of bytes Put writes.
 func (c *TRPConnect) Len() int {
-	n := connectFixedLen + len(c.PrivateData)
+	n := ConnectLen + len(c.PrivateData)
 	if c.HasExt {
 		n += c.Ext.len()
 	}
-	return n
+	return n + c.Padding
 }
 
 // Put writes the body and answers its length. Unlike the other Puts it checks,
@@ -140,11 +147,12 @@ func (c *TRPConnect) Put(b []byte) (n int, err error) {
 	binary.BigEndian.PutUint16(b[0:], uint16(len(c.PrivateData)))
 	binary.BigEndian.PutUint16(b[2:], c.IRD)
 	binary.BigEndian.PutUint16(b[4:], c.ORD)
-	n = connectFixedLen + copy(b[connectFixedLen:], c.PrivateData)
+	n = ConnectLen + copy(b[ConnectLen:], c.PrivateData)
 	if c.HasExt {
 		n += c.Ext.put(b[n:])
 	}
-	return n, nil
+	clear(b[n : n+c.Padding])
+	return n + c.Padding, nil
 }
 
 func (e *TRPExtension) put(b []byte) int {
@@ -157,7 +165,7 @@ func (e *TRPExtension) put(b []byte) int {
 	binary.BigEndian.PutUint16(b[12:], e.MaxSegment)
 	binary.BigEndian.PutUint16(b[14:], e.RecvWindow)
 	binary.BigEndian.PutUint32(b[16:], e.Capabilities)
-	if e.ByNumber() {
+	if e.long() {
 		binary.BigEndian.PutUint32(b[20:], uint32(e.Target))
 		binary.BigEndian.PutUint32(b[24:], e.Echo)
 		b[28], b[29], b[30], b[31] = e.MinRNRTimer, 0, 0, 0

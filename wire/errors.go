@@ -28,7 +28,7 @@ var (
 	ErrEncapType    = errors.New("encapsulation: unknown type")
 
 	ErrTRPShort           = errors.New("trp: packet shorter than its header")
-	ErrTRPOpcode          = errors.New("trp: opcode above 5 (sack)")
+	ErrTRPOpcode          = errors.New("trp: opcode that nobody has")
 	ErrConnectShort       = errors.New("trp: request, accept or reject shorter than its private-data length says")
 	ErrPrivateDataLen     = errors.New("trp: private data longer than 512 bytes")
 	ErrExtensionLen       = errors.New("trp: extension block shorter than 20 bytes or beyond the packet")

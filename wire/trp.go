@@ -12,21 +12,25 @@ const (
 	OpReject  TRPOp = 3
 	OpFin     TRPOp = 4
 	OpSack    TRPOp = 5
+	OpRetry   TRPOp = 7 // "prove your address"; the answer to a request
 )
 
-var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack"}
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", OpRetry: "retry"}
 
 func (op TRPOp) String() string {
-	if int(op) < len(trpOpNames) {
+	if op.known() {
 		return trpOpNames[op]
 	}
 	return "TRP opcode " + decimal(uint32(op))
 }
 
+// known reports an opcode that is somebody's.
+func (op TRPOp) known() bool { return int(op) < len(trpOpNames) && trpOpNames[op] != "" }
+
 // IsControl reports an opcode that sets a connection up: its header is always
 // the base header, because it travels before both sides know each other's
 // extensions, or again when a copy of it was lost.
-func (op TRPOp) IsControl() bool { return op >= OpRequest && op <= OpReject }
+func (op TRPOp) IsControl() bool { return op >= OpRequest && op <= OpReject || op == OpRetry }
 
 const (
 	TRPLen    = 10 // base header
@@ -62,14 +66,14 @@ func (op TRPOp) headerLen(extended bool) int {
 }
 
 // Parse reads the header at the start of b. extended says whether the
-// connection is; requests, accepts and rejects have the base header either way.
+// connection is; packets of the handshake have the base header either way.
 func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 	if len(b) < TRPLen {
 		return 0, ErrTRPShort
 	}
 	word := binary.BigEndian.Uint16(b[8:])
 	op := TRPOp(word >> 12)
-	if op > OpSack {
+	if !op.known() {
 		return 0, ErrTRPOpcode
 	}
 	n = op.headerLen(extended)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"strings"
@@ -18,6 +19,7 @@ func TestTRPGolden(t *testing.T) {
 		{"extended data, AR", "fffffffe 00000003 0fff 8000 deadbeef", true,
 			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 4095, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
 		{"request", "11223344 00000000 1000", false, TRP{PSN: 0x11223344, Op: OpRequest}},
+		{"retry", "00000000 11223344 7000", true, TRP{Ack: 0x11223344, Op: OpRetry}},
 		{"accept on an extended connection", "00000001 11223344 2400", true,
 			TRP{PSN: 1, Ack: 0x11223344, Op: OpAccept, Credits: 1024}},
 		{"reject", "00000000 11223344 3000", false, TRP{Ack: 0x11223344, Op: OpReject}},
@@ -46,7 +48,7 @@ func TestTRPRefusals(t *testing.T) {
 		b[8] = byte(op) << 4
 		_, err := h.Parse(b, true)
 		var want error
-		if op > 5 {
+		if op == 6 || op > 7 {
 			want = ErrTRPOpcode
 		}
 		if !errors.Is(err, want) {
@@ -83,6 +85,11 @@ func TestConnectGolden(t *testing.T) {
 	}{
 		{"plain", plainBody, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc")}},
 		{"extended", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
+		{"retry, or a request with its token", "0000 0000 0000  7552 01 20 00000000 00000000 0000 0000 00000000  00000000 89abcdef 00000000",
+			TRPConnect{PrivateData: []byte{}, Ext: TRPExtension{Echo: 0x89abcdef}, HasExt: true}},
+		{"by number", plainBody + "7552 01 20 deadbeef 0000002a 05a0 0400 00000003 00000007 00000009 0c 000000",
+			TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true, Ext: TRPExtension{Cookie: 0xdeadbeef, QPN: 42, MaxSegment: 1440,
+				RecvWindow: 1024, Capabilities: 3, Target: 7, Echo: 9, MinRNRTimer: 12}}},
 		{"no private data", "0000 ffff 0000" + extBlock, TRPConnect{IRD: 0xffff, PrivateData: []byte{}, Ext: extWant, HasExt: true}},
 	} {
 		b := unhex(t, c.hex)
@@ -140,6 +147,20 @@ func TestConnectRefusals(t *testing.T) {
 		if err := got.Parse(c.b); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
+	}
+}
+
+// TestConnectPadding: a padded body ends in zeros, which its reader ignores.
+func TestConnectPadding(t *testing.T) {
+	c := TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true, Ext: extWant, Padding: 5}
+	b := bytes.Repeat([]byte{0xee}, c.Len())
+	if n, err := c.Put(b); n != len(b) || err != nil {
+		t.Fatal(n, err)
+	}
+	sameBytes(t, "padded", b, unhex(t, plainBody+extBlock+"0000000000"))
+	var got TRPConnect
+	if err := got.Parse(b); err != nil || got.Ext != extWant || got.Padding != 0 {
+		t.Errorf("%v %+v", err, got)
 	}
 }
 

@@ -346,6 +346,29 @@ func withoutBlock(want map[string]string) map[string]string {
 	return plain
 }
 
+// TestRetry: the answer that asks for proof of an address, and the request that
+// brings it.
+func TestRetry(t *testing.T) {
+	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: wire.CapRetry}
+	request := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{HasExt: true, Ext: ext, Padding: 50}))
+	retry := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpRetry}, wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Echo: 0xabcd}}))
+	ext.Echo = 0xabcd
+	again := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{HasExt: true, Ext: ext}))
+	accept := handshake(true)[1]
+	names := []string{"trp.op", "trp.connect.ext.echo", "trp.connect.ext.target", "trp.connect.ext.capabilities", "trp.analysis.request_in", "trp.analysis.answer_in", "trp.malformed"}
+	want := [][]string{
+		{"1", "", "", "0x00000008", "", "4", ""},
+		{"7", "0x0000abcd", "0x00000000", "0x00000000", "1", "", ""},
+		{"1", "0x0000abcd", "0x00000000", "0x00000008", "", "", ""},
+		{"2", "", "", "0x00000001", "1", "", ""},
+	}
+	for i, row := range columns(t, writeCapture(t, byAnother, []packet{request, retry, again, accept}), names, "-2") {
+		if !slices.Equal(row, want[i]) {
+			t.Errorf("packet %d: got %q, want %q", i+1, row, want[i])
+		}
+	}
+}
+
 // TestLongerBlock: a longer block of version 1 is read for what is known, and
 // what stands behind it is named.
 func TestLongerBlock(t *testing.T) {

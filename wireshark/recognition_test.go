@@ -237,7 +237,7 @@ func TestWrongPackets(t *testing.T) {
 	}
 	want := []string{
 		"fin with a body", "run is empty or does not begin after ACK", "body is not a whole number of 8-byte runs", "more than 32 runs",
-		"shorter than its header", "request, accept or reject without its body", "shorter than its private-data length says",
+		"shorter than its header", "packet of the handshake without its body", "shorter than its private-data length says",
 		"extension block shorter than 20 bytes or beyond the packet",
 	}
 	for i, row := range columns(t, writeCapture(t, byAnother, c.packets), []string{"_ws.expert.message"}) {

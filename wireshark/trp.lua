@@ -39,16 +39,17 @@ local trp = Proto("trp", "urdma TRP")
 ---------------------------------------------------------------- the protocol
 
 local BASE, EXTENDED = 10, 16 -- bytes of header
-local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK = 0, 1, 2, 3, 4, 5
+local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK, RETRY = 0, 1, 2, 3, 4, 5, 7
 local MAX_PRIVATE = 512
 local CONNECT = 6 -- private-data length, IRD, ORD
-local MAGIC, VERSION, BLOCK = 0x7552, 1, 20
+local MAGIC, VERSION, BLOCK, LONG_BLOCK = 0x7552, 1, 20, 32
 local MAX_WINDOW = 4095
 local RUN, MAX_RUNS = 8, 32
 
 local packet_names = {
   [DATA] = "Data", [REQUEST] = "Request", [ACCEPT] = "Accept",
   [REJECT] = "Reject", [FIN] = "Fin", [SACK] = "Sack",
+  [RETRY] = "Retry",
 }
 
 -- RDMAP opcodes (RFC 5040, RFC 7306) and what each fixes about its segments:
@@ -155,7 +156,10 @@ local fields = {
   qpn = ProtoField.uint32("trp.connect.ext.qpn", "QPN", base.HEX, nil, nil, "Queue pair number of the sender"),
   max_segment = ProtoField.uint16("trp.connect.ext.max_segment", "Maximum segment", base.DEC, nil, nil, "Bytes of DDP segment that the sender takes, header included"),
   window = ProtoField.uint16("trp.connect.ext.window", "Receive window", base.DEC, nil, nil, "Segments that the sender can hold from the start"),
-  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request"),
+  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request, 8 Retry"),
+  target = ProtoField.uint32("trp.connect.ext.target", "Target QPN", base.HEX, nil, nil, "Queue pair that is to be connected by number; 0: by rdma_cm"),
+  echo = ProtoField.uint32("trp.connect.ext.echo", "Echo", base.HEX, nil, nil, "The peer's cookie as last heard, or the token of a retry"),
+  min_rnr_timer = ProtoField.uint8("trp.connect.ext.min_rnr_timer", "min_rnr_timer", base.DEC, nil, nil, "Of the sender's queue pair"),
   block_rest = ProtoField.bytes("trp.connect.ext.rest", "Rest of the block", base.NONE, "What a longer block of version 1 has behind the known fields"),
   trailer = ProtoField.bytes("trp.trailer", "Ignored", base.NONE, "Bytes that mean nothing and are ignored"),
 
@@ -303,7 +307,7 @@ local function read_base(tvb)
   return { psn = u32(tvb, 0), ack = u32(tvb, 4), op = bits(tvb, 8, 0, 4), credits = bits(tvb, 8, 4, 12) }
 end
 
-local function is_handshake(op) return op >= REQUEST and op <= REJECT end
+local function is_handshake(op) return op >= REQUEST and op <= REJECT or op == RETRY end
 
 -- The rest of the header, and where the body lies. body_len is as sent, of
 -- which the capture may hold less.
@@ -349,9 +353,10 @@ local function read_block(c, tvb, offset, room)
     cookie = u32(tvb, offset + 4), qpn = u32(tvb, offset + 8),
     max_segment = u16(tvb, offset + 12), window = u16(tvb, offset + 14),
   }
+  if c.block_len >= LONG_BLOCK then c.ext.target, c.ext.echo = u32(tvb, offset + 20), u32(tvb, offset + 24) end
 end
 
--- The body of a request, accept or reject, or nil.
+-- The body of a packet of the handshake, or nil.
 local function read_connect(tvb)
   if not has(tvb, BASE, CONNECT) then return nil end
   local c = { private_len = u16(tvb, 10), ird = u16(tvb, 12), ord = u16(tvb, 14) }
@@ -570,7 +575,7 @@ local function note_accept(record, packet, way, request, pinfo)
   return way
 end
 
--- The record of a request, accept or reject, or nil if it isn't ours.
+-- The record of a packet of the handshake, or nil if it isn't ours.
 local function note_handshake(packet, way, pinfo, tvb)
   packet.connect = read_connect(tvb)
   local request = packet.op ~= REQUEST and find_request(pinfo, packet.ack) or nil
@@ -581,7 +586,7 @@ local function note_handshake(packet, way, pinfo, tvb)
   if not way then new_way(pinfo) end
   if request then
     record.request = request.record.frame
-    request.record.answer = request.record.answer or record.frame
+    if packet.op ~= RETRY then request.record.answer = request.record.answer or record.frame end
   end
   return record
 end
@@ -699,7 +704,7 @@ end
 local function first_pass(tvb, pinfo)
   local way, packet = find_way(pinfo), read_base(tvb)
   if not packet then return way and new_record(pinfo) end
-  if packet.op > SACK then return nil end
+  if not packet_names[packet.op] then return nil end
   if is_handshake(packet.op) then return note_handshake(packet, way, pinfo, tvb) end
 
   local extended = way and way.conversation.extended
@@ -748,7 +753,14 @@ local function show_block(tree, tvb, c)
   add(block, fields.max_segment, tvb, at + 12, 2)
   add(block, fields.window, tvb, at + 14, 2)
   add(block, fields.capabilities, tvb, at + 16, 4)
-  add_rest(block, fields.block_rest, tvb, at + BLOCK, c.block_len - BLOCK)
+  local known = BLOCK
+  if c.block_len >= LONG_BLOCK then
+    known = LONG_BLOCK
+    add(block, fields.target, tvb, at + 20, 4)
+    add(block, fields.echo, tvb, at + 24, 4)
+    add(block, fields.min_rnr_timer, tvb, at + 28, 1)
+  end
+  add_rest(block, fields.block_rest, tvb, at + known, c.block_len - known)
 end
 
 local function connect_info(packet, c)
@@ -758,6 +770,8 @@ local function connect_info(packet, c)
   table.insert(info, "IRD=" .. decimal(c.ird))
   table.insert(info, "ORD=" .. decimal(c.ord))
   if c.ext and c.ext.qpn then table.insert(info, string.format("QPN=0x%06x", c.ext.qpn)) end
+  if c.ext and (c.ext.target or 0) ~= 0 then table.insert(info, string.format("Target=0x%06x", c.ext.target)) end
+  if c.ext and (c.ext.echo or 0) ~= 0 then table.insert(info, string.format("Echo=0x%08x", c.ext.echo)) end
   if c.private_len > 0 then table.insert(info, "Private=" .. decimal(c.private_len)) end
   if not c.ext and not c.cut then table.insert(info, "plain") end
   return info
@@ -770,7 +784,7 @@ local function show_connect(tree, tvb, packet)
   add(tree, fields.ord, tvb, 14, 2)
   if packet.op == REJECT then tree:add_proto_expert_info(experts.reject) end
   if not c then
-    if packet.body_len < CONNECT then malformed(tree, "request, accept or reject without its body") end
+    if packet.body_len < CONNECT then malformed(tree, "packet of the handshake without its body") end
     return connect_info(packet, nil)
   end
   if c.private_len <= MAX_PRIVATE then add_rest(tree, fields.private, tvb, BASE + CONNECT, c.private_len) end
@@ -1180,7 +1194,7 @@ end
 
 -- Whether a packet of no known connection looks right, given other evidence.
 local function looks_right(tvb, packet)
-  if packet.op > SACK then return false end
+  if not packet_names[packet.op] then return false end
   if not is_handshake(packet.op) then return guess(tvb, packet, true) ~= nil end
   local c = read_connect(tvb)
   return c ~= nil and not c.wrong

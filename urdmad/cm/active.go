@@ -37,9 +37,12 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 }
 
 func (m *Manager) sendRequest(id *ID) {
-	m.net.Send(id.packet(wire.TRP{Op: wire.OpRequest, PSN: id.conn.ISN()}, wire.TRPConnect{
-		IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private,
-		HasExt: true, Ext: id.conn.Extension(id.terms.QP)}))
+	ext := id.conn.Extension(id.terms.QP)
+	ext.Echo = id.offered.token
+	p := id.packet(wire.TRP{Op: wire.OpRequest, PSN: id.conn.ISN()}, wire.TRPConnect{
+		IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private, HasExt: true, Ext: ext})
+	p.Connect.Padding = max(0, minRequest-sizeOf(p))
+	m.net.Send(p)
 }
 
 func (m *Manager) retryRequest(id *ID) {
@@ -73,7 +76,7 @@ func (m *Manager) abandon(id *ID) {
 // accepted: the listener accepted our request, from a fresh port.
 func (m *Manager) accepted(id *ID, p *Packet) {
 	if !id.terms.QP.Connectable() { // the client has destroyed it meanwhile
-		m.sendFin(p)
+		m.net.Send(FinOf(p))
 		m.fail(id, EventConnectError, syscall.EINVAL)
 		return
 	}

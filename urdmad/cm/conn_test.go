@@ -57,7 +57,11 @@ func (c *conn) PeerAddr() netip.Addr { return c.peer.Addr() }
 func (c *conn) ISN() wire.PSN        { return c.isn }
 
 func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	return wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64}
+	e := wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}
+	if c.h.old {
+		e.Capabilities = 0
+	}
+	return e
 }
 
 func (c *conn) Start(s cm.Start) {
@@ -138,6 +142,10 @@ func (c *conn) finish() {
 	default:
 		c.send(wire.OpFin, 0)
 		c.set(finEvery)
+		if c.s.Passive && !c.heard {
+			c.state, c.tries = closed, 1
+			c.set(deathTimeout)
+		}
 	}
 }
 
@@ -157,7 +165,9 @@ func (c *conn) tick() {
 			c.finish()
 			return
 		}
-		c.send(wire.OpData, wire.FlagAckRequested)
+		if c.heard || !c.s.Passive {
+			c.send(wire.OpData, wire.FlagAckRequested)
+		}
 		c.set(probeEvery)
 	case draining:
 		c.finish()

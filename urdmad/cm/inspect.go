@@ -40,7 +40,7 @@ var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving
 // client has destroyed it, Conn when there is none.
 func (id *ID) View() View {
 	v := View{State: StateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
-		Created: id.created, Backlog: id.backlog, Pending: id.pending, Tries: id.tries, Conn: id.conn}
+		Created: id.created, Backlog: id.queue.backlog, Pending: id.queue.pending, Tries: id.tries, Conn: id.conn}
 	switch {
 	case id.parent != nil:
 		v.Side = SidePassive

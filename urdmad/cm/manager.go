@@ -45,15 +45,15 @@ type ID struct {
 	left      bool // the program asked for the connection's end
 	over      bool // DISCONNECTED was delivered
 
-	backlog int // a listener's
-	pending int // a listener's children that were neither accepted nor rejected
-	parent  *ID // a passive id's listener
-	peerID  *ID // the other end, on the same host
+	queue  queue // a listener's
+	parent *ID   // a passive id's listener
+	peerID *ID   // the other end, on the same host
 
 	conn    Conn
 	terms   Start           // what conn starts with, as far as it is settled
 	offered request         // active: what we ask for; passive: what the peer does
 	answer  wire.TRPConnect // passive
+	proof   proof           // passive
 	key     requestKey      // passive: in Manager.incoming while it lives
 }
 
@@ -64,6 +64,14 @@ type request struct {
 	private  []byte
 	extended bool
 	ext      wire.TRPExtension
+	token    uint32 // active: what the listener wants to hear again, 0 for nothing
+}
+
+// queue is what waits at a listener.
+type queue struct {
+	backlog  int
+	pending  int // children that were neither accepted nor rejected
+	unproved int // children whose peer has not proved its address, see ID.doubted
 }
 
 // requestKey recognises another copy of a request.
@@ -80,6 +88,7 @@ type Config struct {
 	Addrs    []netip.Addr // ours, by device number
 	Timeout  clock.Time   // how long a handshake is tried
 	MaxDepth uint16       // limit of IRD and ORD
+	Secret   [16]byte     // random; what tokens are made of
 }
 
 // Manager holds every id of an urdmad.
@@ -88,11 +97,12 @@ type Manager struct {
 	log      *slog.Logger
 	addrs    []netip.Addr
 	numbers  portNumbers
-	incoming map[requestKey]*ID     // passive ids by the request that made them
-	refused  map[requestKey]*Packet // rejects to repeat
-	silent   bool                   // see Silence
+	incoming map[requestKey]*ID      // passive ids by the request that made them
+	refused  map[requestKey]*refusal // rejects to repeat
+	silent   bool                    // see Silence
 	maxDepth uint16
 	timeout  clock.Time
+	tokens   tokens
 	Stats    Stats
 }
 
@@ -102,6 +112,7 @@ type Stats struct {
 	Accepted    uint64 `counter:"accepted"`
 	Rejected    uint64 `counter:"rejected"`
 	Refused     uint64 `counter:"refused"`
+	Retried     uint64 `counter:"retried"`
 	TimedOut    uint64 `counter:"timed_out"`
 	Established uint64 `counter:"established"`
 	Ended       uint64 `counter:"ended"`
@@ -110,7 +121,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(c.Network, c.Addrs), incoming: map[requestKey]*ID{}, refused: map[requestKey]*Packet{}}
+		numbers: newPortNumbers(c.Network, c.Addrs), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
 }
 
 // SetTimeout changes how long handshakes are tried, those under way included.
@@ -141,6 +152,7 @@ func (m *Manager) Destroy(id *ID) {
 		id.conn.Disconnect()
 	}
 	m.numbers.remove(id)
+	id.settled()
 	m.requestOver(id)
 	id.state = ended
 }

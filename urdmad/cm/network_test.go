@@ -37,6 +37,7 @@ type world struct {
 	path   path
 	drop   func(op wire.TRPOp, from *host) bool // if set: packets lost on purpose
 	parts  map[wire.TRPOp]int                   // packets sent, by opcode
+	sent   func(datagram)                       // if set: sees them all
 }
 
 // options of a host.
@@ -44,6 +45,7 @@ type options struct {
 	timeout  clock.Time // of handshakes; 4 s
 	maxDepth uint16     // 16
 	plain    bool       // it has no extensions
+	old      bool       // it does not know retries
 }
 
 // newWorld makes a world with a host for each of the options; what is left of
@@ -57,9 +59,9 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, timeout: o.timeout, conns: map[uint16]*conn{}}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
-			Timeout: o.timeout, MaxDepth: o.maxDepth})
+			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}})
 		w.hosts = append(w.hosts, h)
 	}
 	return w
@@ -116,6 +118,9 @@ type datagram struct {
 func (w *world) send(from *host, d datagram) {
 	op := wire.TRPOp(d.payload[8] >> 4)
 	w.parts[op]++
+	if w.sent != nil {
+		w.sent(d)
+	}
 	if w.drop != nil && w.drop(op, from) || w.rand.Float64() < w.path.loss {
 		return
 	}
@@ -147,6 +152,7 @@ type host struct {
 	m       *cm.Manager
 	addr    netip.Addr
 	plain   bool
+	old     bool
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
 	qpns    wire.QPN
@@ -184,6 +190,9 @@ func (h *host) Send(p *cm.Packet) {
 	if p.TRP.Op.IsControl() {
 		c := p.Connect
 		c.HasExt = c.HasExt && !h.plain
+		if h.plain || h.old {
+			c.Padding = 0
+		}
 		n, err := c.Put(b[at:])
 		if err != nil {
 			h.w.t.Fatal(err)
@@ -208,6 +217,9 @@ func (h *host) receive(d datagram) {
 	at, err := t.Parse(d.payload, false)
 	if err != nil {
 		h.w.t.Fatal(err)
+	}
+	if t.Op == wire.OpRetry && (h.plain || h.old) {
+		return
 	}
 	if control { // others belong to connections that are gone
 		p := &cm.Packet{Dev: 0, Link: link(d.from.Addr()), Local: d.to, Peer: d.from, TRP: t}

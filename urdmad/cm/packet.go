@@ -7,26 +7,26 @@ import (
 	"urdma/wire"
 )
 
-// Receive takes a request, accept or reject from the network; body is what
+// Receive takes a packet of the handshake from the network; body is what
 // follows its header, and nobody else's.
 func (m *Manager) Receive(p *Packet, body []byte) {
 	if err := p.Connect.Parse(body); err != nil {
 		m.log.Debug("bad handshake packet", "from", p.Peer.String(), "error", err)
 		return
 	}
-	if err := p.Connect.Ext.Check(); p.Connect.HasExt && err != nil {
+	if err := p.Connect.Ext.Check(); p.Connect.HasExt && p.TRP.Op != wire.OpRetry && err != nil {
 		m.log.Info("handshake offers values that no connection can keep to", "from", p.Peer.String(), "error", err)
 		m.invalid(p)
 		return
 	}
 	if p.TRP.Op == wire.OpRequest {
-		m.request(p)
+		m.request(p, ipOverhead+wire.TRPLen+len(body))
 		return
 	}
 	c := m.answered(p)
 	if c == nil {
 		if p.TRP.Op == wire.OpAccept {
-			m.sendFin(p)
+			m.net.Send(FinOf(p))
 		}
 		return
 	}
@@ -34,6 +34,10 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	switch {
 	case id.state == connecting && p.TRP.Op == wire.OpAccept:
 		m.accepted(id, p)
+	case id.state == connecting && p.TRP.Op == wire.OpRetry:
+		if id.takes(p.Connect.Ext.Echo) {
+			m.sendRequest(id)
+		}
 	case id.state == connecting && p.TRP.Op == wire.OpReject:
 		m.rejected(id, &p.Connect)
 	case id.state == connected && p.TRP.Op == wire.OpAccept && id.terms.PeerPort == p.Peer.Port():
@@ -41,8 +45,8 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	}
 }
 
-// answered returns the connection whose request an accept or reject answers, or
-// nil.
+// answered returns the connection whose request an accept, reject or retry
+// answers, or nil.
 func (m *Manager) answered(p *Packet) Conn {
 	c := m.net.ConnAt(p.Dev, p.Local.Port())
 	if c == nil || c.PeerAddr() != p.Peer.Addr() || p.TRP.Ack != c.ISN() {
@@ -59,17 +63,14 @@ func (m *Manager) invalid(p *Packet) {
 		m.net.Send(rejectOf(p, nil))
 	case wire.OpAccept:
 		if c := m.answered(p); c != nil && c.Owner().state == connecting {
-			m.sendFin(p)
+			m.net.Send(FinOf(p))
 			m.fail(c.Owner(), EventConnectError, syscall.EPROTO)
 		}
 	}
 }
 
-// sendFin answers the accept of a connection that nobody here wants any more
-// (docs/WIRE.md chapter 3, rule 8).
-func (m *Manager) sendFin(accept *Packet) { m.net.Send(FinOf(accept)) }
-
-// FinOf makes the fin that answers an accept.
+// FinOf makes the fin that answers the accept of a connection that nobody here
+// wants any more (docs/WIRE.md chapter 3, rule 8).
 func FinOf(accept *Packet) *Packet {
 	return &Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
 		TRP:      wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie},
@@ -82,15 +83,17 @@ func rejectOf(request *Packet, private []byte) *Packet {
 		TRP: wire.TRP{Op: wire.OpReject, Ack: request.TRP.PSN}, Connect: wire.TRPConnect{PrivateData: private}}
 }
 
-// request takes a connection request.
-func (m *Manager) request(p *Packet) {
+// request takes a connection request, an IP packet of so many bytes.
+func (m *Manager) request(p *Packet, size int) {
 	key := requestKey{p.Dev, p.Peer, p.TRP.PSN}
 	if id := m.incoming[key]; id != nil {
+		id.proof.heard(size, m.tokens.prove(p, m.net.Now()))
 		m.retransmitted(id)
 		return
 	}
-	if reject := m.refused[key]; reject != nil {
-		m.net.Send(reject)
+	if r := m.refused[key]; r != nil {
+		r.proof.heard(size, m.tokens.prove(p, m.net.Now()))
+		r.proof.answer(m, &r.request, r.reject)
 		return
 	}
 	parent := m.listener(p.Local)
@@ -100,13 +103,19 @@ func (m *Manager) request(p *Packet) {
 	case parent == nil:
 		m.Stats.Refused++
 		m.net.Send(rejectOf(p, nil))
-	case parent.pending < parent.backlog: // else the peer asks again
-		m.newRequest(parent, key, p)
+	case parent.queue.pending >= parent.queue.backlog: // the peer asks again
+	case m.tokens.prove(p, m.net.Now()):
+		m.newRequest(parent, key, p, proof{proved: true})
+	case !parent.crowded():
+		m.newRequest(parent, key, p, proof{received: size})
+	case p.Connect.HasExt && p.Connect.Ext.Capabilities&wire.CapRetry != 0: // others ask again
+		m.Stats.Retried++
+		m.net.Send(m.tokens.retry(p, p.TRP.PSN, m.net.Now()))
 	}
 }
 
 // newRequest gives a listener a child with a connection from a fresh port.
-func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet) {
+func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet, f proof) {
 	port, ok := m.numbers.free(nil, p.Local.Addr())
 	if !ok {
 		m.log.Warn("connection request dropped: no free UDP port number")
@@ -119,12 +128,15 @@ func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet) {
 		return
 	}
 	r := &p.Connect
-	child.terms.Link, child.conn = p.Link, c
+	child.terms.Link, child.conn, child.proof = p.Link, c, f
 	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...),
 		extended: r.HasExt, ext: r.Ext}
 	if !m.announce(child) {
 		c.Release()
 		return
+	}
+	if !f.proved {
+		child.doubted()
 	}
 	m.incoming[key], child.key = child, key
 }

@@ -27,7 +27,7 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 	if backlog <= 0 {
 		backlog = defaultBacklog
 	}
-	id.backlog, id.state = backlog, listening
+	id.queue.backlog, id.state = backlog, listening
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (m *Manager) announce(child *ID) bool {
 	if !child.Owner.Adopt(child) {
 		return false
 	}
-	child.parent.pending++
+	child.parent.queue.pending++
 	m.Stats.Requested++
 	o := &child.offered
 	// The peer's ORD is what we must be able to serve, and the reverse.
@@ -69,11 +69,14 @@ func (m *Manager) announce(child *ID) bool {
 }
 
 // decided: the request no longer counts against the listener's backlog.
-func (id *ID) decided() { id.parent.pending-- }
+func (id *ID) decided() { id.parent.queue.pending-- }
 
 // retransmitted: the request that made id came again. Either the client has not
 // answered yet, or our answer was lost.
 func (m *Manager) retransmitted(id *ID) {
+	if id.proof.proved {
+		id.settled()
+	}
 	if id.state == accepting {
 		m.sendAccept(id)
 	}
@@ -117,7 +120,7 @@ func (m *Manager) acceptRemote(id *ID) {
 }
 
 func (m *Manager) sendAccept(id *ID) {
-	m.net.Send(id.packet(wire.TRP{Op: wire.OpAccept, PSN: id.conn.ISN(), Ack: id.offered.isn}, id.answer))
+	id.proof.answer(m, &id.offered, id.packet(wire.TRP{Op: wire.OpAccept, PSN: id.conn.ISN(), Ack: id.offered.isn}, id.answer))
 }
 
 func (m *Manager) retryAccept(id *ID) {
@@ -126,6 +129,7 @@ func (m *Manager) retryAccept(id *ID) {
 		return
 	}
 	id.state = ended
+	id.settled()
 	m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ETIMEDOUT})
 	id.conn.Abort()
 }
@@ -141,6 +145,7 @@ func (m *Manager) Reject(id *ID, private []byte) error {
 
 func (m *Manager) reject(id *ID, private []byte) {
 	id.decided()
+	id.settled()
 	m.Stats.Rejected++
 	id.state = ended
 	id.answer.PrivateData = append([]byte(nil), private...)
@@ -149,9 +154,9 @@ func (m *Manager) reject(id *ID, private []byte) {
 		return
 	}
 	p := id.rejectPacket(id.answer.PrivateData)
-	m.net.Send(p)
+	id.proof.answer(m, &id.offered, p)
 	delete(m.incoming, id.key)
-	m.remember(id.key, p, m.net.Now()+m.timeout)
+	m.remember(id.key, id.refusal(p), m.net.Now()+m.timeout)
 	id.conn.Release()
 	id.conn = nil
 }
@@ -169,14 +174,23 @@ func (m *Manager) requestOver(id *ID) {
 		return
 	}
 	delete(m.incoming, id.key)
-	m.remember(id.key, id.rejectPacket(nil), id.created+m.timeout)
+	m.remember(id.key, id.refusal(id.rejectPacket(nil)), id.created+m.timeout)
 }
 
 // maxRefused bounds what a flood of requests can make us remember.
 const maxRefused = 4096
 
+// refusal is a reject with the request that it answers.
+type refusal struct {
+	reject  *Packet
+	request request
+	proof   proof
+}
+
+func (id *ID) refusal(reject *Packet) *refusal { return &refusal{reject, id.offered, id.proof} }
+
 // remember keeps a reject for as long as the peer may ask again.
-func (m *Manager) remember(key requestKey, reject *Packet, until clock.Time) {
+func (m *Manager) remember(key requestKey, reject *refusal, until clock.Time) {
 	if len(m.refused) >= maxRefused || until <= m.net.Now() {
 		return
 	}

@@ -17,7 +17,7 @@ func (m *Manager) connectSameHost(id *ID) {
 		return
 	}
 	parent := m.listener(id.peer)
-	if parent == nil && m.numbers.isHeld(id.peer.Port()) || parent != nil && parent.pending >= parent.backlog {
+	if parent == nil && m.numbers.isHeld(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
 		return // and asks again, as a request on the wire would be repeated
 	}
 	m.net.Set(id.timer, clock.Never)

@@ -9,6 +9,7 @@ import (
 
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
+	"urdma/wire"
 )
 
 var (
@@ -81,7 +82,7 @@ const (
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{world: newWorld(t, seed)}
 	host := func() options {
-		return options{timeout: clock.Time(500+s.rand.IntN(6000)) * ms, maxDepth: uint16(1 + s.rand.IntN(300)), plain: s.rand.IntN(6) == 0}
+		return options{timeout: clock.Time(500+s.rand.IntN(6000)) * ms, maxDepth: uint16(1 + s.rand.IntN(300)), plain: s.rand.IntN(6) == 0, old: s.rand.IntN(4) == 0}
 	}
 	opts := []options{host(), host()}
 	w := newWorld(t, seed, opts...)
@@ -148,6 +149,16 @@ func (s *simulation) serve(h *host) {
 			})
 		})
 	}
+}
+
+// long is a text that now and then is as long as private data may be, which is
+// more than goes to an address that is not proved.
+func (s *simulation) long(text string) []byte {
+	b := []byte(text)
+	if s.rand.IntN(4) == 0 {
+		b = append(b, make([]byte, wire.MaxPrivateData-len(b))...)
+	}
+	return b
 }
 
 func (s *simulation) depth() uint8 { return uint8(s.rand.IntN(256)) }
@@ -220,7 +231,7 @@ func (s *simulation) requested(e *end) {
 	decide := func() {
 		switch n := s.rand.IntN(20); {
 		case n < 2:
-			e.reject("no, " + a.token)
+			e.reject(string(s.long("no, " + a.token)))
 		case n < 4:
 			e.rejected, e.decidedAt = true, s.now
 			e.destroy()
@@ -229,7 +240,7 @@ func (s *simulation) requested(e *end) {
 			s.must(e.p.h.m.Disconnect(e.id))
 		case n < 6: // for ever undecided
 		default:
-			e.accept(&cm.Param{ResponderResources: s.depth(), InitiatorDepth: s.depth(), PrivateData: []byte("yes, " + a.token)})
+			e.accept(&cm.Param{ResponderResources: s.depth(), InitiatorDepth: s.depth(), PrivateData: s.long("yes, " + a.token)})
 			s.sometimes(8, 200*ms, e.destroyOnce)
 			s.sometimes(8, 200*ms, e.destroyQP)
 			s.sometimes(8, 200*ms, func() {

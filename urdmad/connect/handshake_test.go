@@ -1,6 +1,7 @@
 package connect_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -292,6 +293,40 @@ func cbEnded(c *enginetest.Client) bool {
 	return ev.Kind == cm.EventUnreachable || ev.Kind == cm.EventConnectError || ev.Kind == cm.EventDisconnected
 }
 
+// TestAnswersToNobody: whoever seemed to ask and never says more gets at most
+// three bytes for each that came, whatever becomes of the connection, and who
+// does say more later hears of its end.
+func TestAnswersToNobody(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 14})
+	ca, cb := ends(w, false)
+	cb.Listen(7000, 2)
+	in, out, fins := 0, 0, 0
+	count := func(total *int, frame []byte) bool {
+		var f wire.Frame
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
+			return false
+		}
+		*total += 28 + f.PayloadLen
+		if wire.TRPOp(frame[f.PayloadOff+8]>>4) == wire.OpFin {
+			fins++
+		}
+		return true
+	}
+	w.B.Port.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool { return count(&out, frame) }})
+	w.A.Port.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool { count(&in, frame); return false }})
+	id := ca.Resolve(cb.Host.IP, 7000)
+	ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
+	ev := cb.Event(cm.EventConnectRequest, time.Second)
+	w.A.Port.SetPath(linked.Path{Drop: func(uint64, []byte) bool { return true }})
+	cb.Accept(ev.Child, cb.NewQP(nil), enginetest.Param(1, ""))
+	w.Pass(time.Second)
+	cb.Destroy(ev.Child)
+	w.Pass(2 * time.Second)
+	if in == 0 || fins != 1 || out > 3*in {
+		t.Errorf("%d bytes drew %d, %d fins", in, out, fins)
+	}
+}
+
 // TestRequesterGone: an id destroyed while its request is under way: an accept
 // that comes all the same is refused at once, not after a time-out.
 func TestRequesterGone(t *testing.T) {
@@ -343,7 +378,7 @@ func TestImpossibleAccept(t *testing.T) {
 					return false
 				}
 				body := frame[f.PayloadOff : f.PayloadOff+f.PayloadLen]
-				at := len(body) - 20 + c.from
+				at := wire.TRPLen + wire.ConnectLen + int(binary.BigEndian.Uint16(body[wire.TRPLen:])) + c.from
 				body[at], body[at+1] = 0, 0
 				wire.SetUDPChecksum(frame[:f.PayloadOff+f.PayloadLen])
 				return false

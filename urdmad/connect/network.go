@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"syscall"
@@ -23,6 +24,9 @@ import (
 func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	n := &network{e: e}
 	c.Network = n
+	for i := 0; i < len(c.Secret); i += 4 {
+		binary.BigEndian.PutUint32(c.Secret[i:], e.TRP.Random())
+	}
 	n.m = cm.New(c)
 	n.numbers = &Numbers{n: n, addrs: c.Addrs}
 	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs, Timeout: c.Timeout})

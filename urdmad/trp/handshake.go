@@ -19,7 +19,7 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
 	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
-		Capabilities: wire.CapImmediate | wire.CapAtomic}
+		Capabilities: wire.CapImmediate | wire.CapAtomic | wire.CapRetry}
 }
 
 // messages is what a peer with these capabilities takes.

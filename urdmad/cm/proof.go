@@ -1,0 +1,142 @@
+package cm
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"urdma/urdmad/clock"
+	"urdma/wire"
+)
+
+// This file keeps forged addresses from costing much: whoever is sent to, and
+// the listener whose backlog they take (docs/WIRE.md chapter 3, "Proof of an
+// address").
+
+// amplification is how many bytes go to an address that is not proved for each
+// that seems to come from it, as in QUIC (RFC 9000 section 8.1).
+const amplification = 3
+
+// ipOverhead is what stands before a TRP packet: IPv4 and UDP headers.
+const ipOverhead = 28
+
+// finSize is kept back for the fin of a connection that was accepted and is given
+// up.
+const finSize = ipOverhead + wire.TRPExtLen
+
+// minRequest is how large an IP packet a request is made, so that the longest
+// accept may answer it at once, and a short one be repeated.
+const minRequest = (ipOverhead + wire.TRPLen + wire.ConnectLen + wire.TRPExtensionLen + wire.MaxPrivateData + finSize + amplification - 1) / amplification
+
+func sizeOf(p *Packet) int { return ipOverhead + wire.TRPLen + p.Connect.Len() }
+
+// proof is what is known of the address that a request seems to come from.
+type proof struct {
+	proved         bool
+	counted        bool // in the listener's unproved
+	received, sent int  // bytes of IP packets, as long as it is not proved
+}
+
+// heard notes a copy of the request.
+func (f *proof) heard(n int, proved bool) {
+	f.received += n
+	f.proved = f.proved || proved
+}
+
+// spend counts n bytes if so many may be sent.
+func (f *proof) spend(n int) bool {
+	if !f.proved && f.sent+n+finSize > amplification*f.received {
+		return false
+	}
+	f.sent += n
+	return true
+}
+
+// answer sends what answers a request, or, where that is too much for an address
+// that is not proved, asks for proof.
+func (f *proof) answer(m *Manager, r *request, p *Packet) {
+	switch {
+	case f.spend(sizeOf(p)):
+		m.net.Send(p)
+	case r.knowsRetry():
+		if q := m.tokens.retry(p, r.isn, m.net.Now()); f.spend(sizeOf(q)) {
+			m.Stats.Retried++
+			m.net.Send(q)
+		}
+	}
+}
+
+func (r *request) knowsRetry() bool {
+	return r.extended && r.ext.Capabilities&wire.CapRetry != 0
+}
+
+// tokenTime is how long tokens are made alike. One is good in the next such
+// time as well.
+const tokenTime = 16 * clock.Second
+
+// tokens makes and knows them.
+type tokens struct{ secret [16]byte }
+
+// of is what only who receives packets at the sender's address can know of a
+// request. Nothing is remembered of it. It is never 0.
+func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
+	b := make([]byte, 0, 48)
+	b = append(b, x.secret[:]...)
+	from, to := p.Peer.Addr().As4(), p.Local.Addr().As4()
+	b = append(append(b, from[:]...), to[:]...)
+	b = binary.BigEndian.AppendUint16(b, p.Peer.Port())
+	b = binary.BigEndian.AppendUint32(b, uint32(isn))
+	b = binary.BigEndian.AppendUint64(b, uint64(period))
+	sum := sha256.Sum256(b)
+	return max(1, binary.BigEndian.Uint32(sum[:]))
+}
+
+// prove reports a request with the token that it was sent.
+func (x *tokens) prove(p *Packet, now clock.Time) bool {
+	echo, period := p.Connect.Ext.Echo, now/tokenTime
+	return p.Connect.HasExt && echo != 0 && (echo == x.of(p, p.TRP.PSN, period) || echo == x.of(p, p.TRP.PSN, period-1))
+}
+
+// retry asks the sender of the request with this ISN for proof. near names both
+// ends: it is the request, or another answer to it.
+func (x *tokens) retry(near *Packet, isn wire.PSN, now clock.Time) *Packet {
+	q := &Packet{Dev: near.Dev, Link: near.Link, Local: near.Local, Peer: near.Peer,
+		TRP: wire.TRP{Op: wire.OpRetry, Ack: isn}, Connect: wire.TRPConnect{HasExt: true}}
+	q.Connect.Ext.Echo = x.of(near, isn, now/tokenTime)
+	return q
+}
+
+// minUnproved is how many handshakes of addresses that are not proved a listener
+// has under way at least, however small its backlog.
+const minUnproved = 16
+
+// crowded reports a listener that takes only requests whose address is proved:
+// half of its backlog is taken, or as many were accepted and have not answered.
+func (id *ID) crowded() bool {
+	half := (id.queue.backlog + 1) / 2
+	return id.queue.pending >= half || id.queue.unproved >= max(half, minUnproved)
+}
+
+// doubted counts a passive id whose peer has not proved its address.
+func (id *ID) doubted() {
+	id.proof.counted = true
+	id.parent.queue.unproved++
+}
+
+// settled: the peer of a passive id has proved its address, or the id is at its
+// end.
+func (id *ID) settled() {
+	if id.proof.counted {
+		id.proof.counted = false
+		id.parent.queue.unproved--
+	}
+}
+
+// takes keeps the token that a listener asks to hear again. One that we know is
+// a copy, or on its way already: then there is nothing to be done.
+func (id *ID) takes(token uint32) bool {
+	if token == 0 || token == id.offered.token {
+		return false
+	}
+	id.offered.token = token
+	return true
+}

@@ -1,0 +1,230 @@
+package cm_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// account is what a host got from an address and sent there, in bytes of IP
+// packets.
+type account struct{ in, out int }
+
+const ipHeaders = 28
+
+// forger is an attacker who sends requests from addresses of others, and never
+// sees an answer.
+type forger struct {
+	*world
+	to       *host
+	accounts map[netip.AddrPort]*account
+	private  int  // most bytes of private data
+	plain    bool // requests without a block, of which nothing can be asked
+}
+
+// newForger counts all that goes to forged addresses.
+func newForger(w *world, to *host) *forger {
+	f := &forger{world: w, to: to, accounts: map[netip.AddrPort]*account{}}
+	w.sent = func(d datagram) {
+		if a := f.accounts[d.to]; a != nil {
+			a.out += ipHeaders + len(d.payload)
+			if a.out > 3*a.in {
+				w.t.Errorf("%d bytes went to %v, which seemed to send %d", a.out, d.to, a.in)
+			}
+		}
+	}
+	return f
+}
+
+// forge sends one request, now and then another copy of it, and now and then
+// with a token that is guessed.
+func (f *forger) forge() {
+	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + f.rand.IntN(100))}), uint16(1024+f.rand.IntN(60000)))
+	c := wire.TRPConnect{PrivateData: make([]byte, f.rand.IntN(1+f.private))}
+	if !f.plain {
+		c.HasExt, c.Ext = true, wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}
+	}
+	if f.rand.IntN(4) == 0 {
+		c.Ext.Echo = f.rand.Uint32()
+	}
+	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(f.rand.Uint32())}
+	b := make([]byte, wire.TRPLen+c.Len())
+	at := t.Put(b, false)
+	if _, err := c.Put(b[at:]); err != nil {
+		f.t.Fatal(err)
+	}
+	a := f.accounts[from]
+	if a == nil {
+		a = &account{}
+		f.accounts[from] = a
+	}
+	for range 1 + f.rand.IntN(2) {
+		a.in += ipHeaders + len(b)
+		f.to.receive(datagram{from, f.to.at(served), b})
+	}
+}
+
+// flood forges n requests, one after every pause.
+func (f *forger) flood(n int, pause clock.Time) {
+	if n > 0 {
+		f.forge()
+		f.after(pause, func() { f.flood(n-1, pause) })
+	}
+}
+
+// answers says what a server does with requests that nobody made.
+func (f *forger) answer(e *end) {
+	switch f.rand.IntN(4) {
+	case 0:
+		e.reject(string(make([]byte, wire.MaxPrivateData)))
+	case 1: // undecided for a while
+		f.after(sec, func() { e.destroyOnce() })
+	default:
+		e.accept(&cm.Param{PrivateData: make([]byte, f.rand.IntN(wire.MaxPrivateData+1))})
+	}
+}
+
+// TestForgedRequests: a flood from forged addresses draws at most three bytes
+// for each of its own towards any address, and peers that prove theirs are
+// served in the midst of it.
+func TestForgedRequests(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		for seed := range uint64(6) {
+			w := newWorld(t, seed, options{timeout: 8 * sec}, options{timeout: 8 * sec})
+			f := newForger(w, w.hosts[1])
+			f.plain, f.private = plain, int(seed%3)*wire.MaxPrivateData/2
+			server := w.hosts[1].newProgram()
+			server.onRequest = func(e *end) {
+				if string(e.request.Param.PrivateData) == "honest" {
+					e.accept(&cm.Param{PrivateData: make([]byte, wire.MaxPrivateData)})
+					return
+				}
+				w.after(ms, func() { f.answer(e) })
+			}
+			server.listen(served, 32)
+			f.flood(4000, ms)
+			w.pass(sec)
+			var honest []*end
+			for range 10 {
+				e := w.hosts[0].newProgram().newEnd()
+				e.connect(w.hosts[1].at(served), &cm.Param{PrivateData: []byte("honest")})
+				honest = append(honest, e)
+			}
+			w.pass(3 * sec)
+			for i, e := range honest {
+				if e.event(cm.EventEstablished) == nil {
+					t.Errorf("seed %d, plain %v: honest peer %d heard %q", seed, plain, i, e.heard())
+				}
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+	}
+}
+
+// TestOldPeersAtHalf: peers that don't know retries, or have no block, have half
+// of a backlog, and get in when there is room.
+func TestOldPeersAtHalf(t *testing.T) {
+	for name, o := range map[string]options{"old": {old: true}, "plain": {plain: true}} {
+		w := newWorld(t, 1, o, options{})
+		server, waiting := w.hosts[1].newProgram(), []*end(nil)
+		server.onRequest = func(e *end) { waiting = append(waiting, e) }
+		server.listen(served, 8)
+		var ends []*end
+		for range 8 {
+			e := w.hosts[0].newProgram().newEnd()
+			e.connect(w.hosts[1].at(served), &cm.Param{})
+			ends = append(ends, e)
+		}
+		w.pass(sec)
+		if len(waiting) != 4 || w.parts[wire.OpRetry] != 0 {
+			t.Errorf("%s: %d requests, %d retries", name, len(waiting), w.parts[wire.OpRetry])
+		}
+		for i := 0; i < 8; i++ {
+			w.until("request", 3*sec, func() bool { return len(waiting) > i })
+			waiting[i].accept(&cm.Param{})
+		}
+		w.pass(sec)
+		for _, e := range ends {
+			if e.event(cm.EventEstablished) == nil {
+				t.Errorf("%s: heard %q", name, e.heard())
+			}
+		}
+	}
+}
+
+// TestLongAnswers: private data beyond three times what was received reaches
+// peers of every kind: those that know retries at once, others when they have
+// asked again.
+func TestLongAnswers(t *testing.T) {
+	for _, c := range []struct {
+		o      options
+		within clock.Time
+	}{{options{}, 10 * ms}, {options{old: true}, 400 * ms}, {options{plain: true}, 1600 * ms}} {
+		for _, reject := range []bool{false, true} {
+			p := newPair(t, false, 4, c.o)
+			p.connect()
+			b := p.requested(1, sec)
+			want := string(make([]byte, wire.MaxPrivateData))
+			kind := cm.EventEstablished
+			if reject {
+				kind = cm.EventRejected
+				b.reject(want)
+			} else {
+				b.accept(&cm.Param{PrivateData: []byte(want)})
+			}
+			p.hears(p.active, kind, c.within)
+			if ev := p.active.event(kind); string(ev.Param.PrivateData) != want {
+				t.Errorf("%+v, reject %v: %d bytes of private data", c.o, reject, len(ev.Param.PrivateData))
+			}
+		}
+	}
+}
+
+// TestToken: a token is good for the request that it was made for, and for a
+// while.
+func TestToken(t *testing.T) {
+	p := newPair(t, false, 2, options{})
+	var token uint32
+	p.sent = func(d datagram) {
+		var c wire.TRPConnect
+		if d.payload[8]>>4 == byte(wire.OpRetry) && c.Parse(d.payload[wire.TRPLen:]) == nil {
+			token = c.Ext.Echo
+		}
+	}
+	ask := func(isn wire.PSN, from *host, echo uint32) int {
+		r := p.request()
+		r.TRP.PSN, r.Peer, r.Link = isn, from.at(60000), link(from.addr)
+		p.to.m.Receive(r, body(t, wire.TRPConnect{HasExt: true,
+			Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry, Echo: echo}}))
+		return len(p.requests)
+	}
+	if n := ask(1, p.from, 0); n != 1 || token != 0 {
+		t.Fatalf("%d requests, token %x", n, token)
+	}
+	if n := ask(2, p.from, 0); n != 1 || token == 0 {
+		t.Fatalf("a second of two: %d requests, token %x", n, token)
+	}
+	good := token
+	for what, n := range map[string]int{"another request's": ask(3, p.from, good), "another host's": ask(2, p.to, good), "a wrong": ask(2, p.from, good+1)} {
+		if n != 1 {
+			t.Errorf("%s token was taken", what)
+		}
+	}
+	if n := ask(2, p.from, good); n != 2 {
+		t.Error("the right token was refused")
+	}
+	p.requests[0].destroy()
+	p.requests[1].destroy()
+	ask(5, p.from, 0)
+	ask(6, p.from, 0)
+	good = token
+	p.pass(33 * sec)
+	if n := ask(6, p.from, good); n != 3 {
+		t.Errorf("an old token was taken: %d requests", n)
+	}
+}

@@ -1,0 +1,51 @@
+package qpconnect_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"urdma/urdmad/cm"
+	"urdma/urdmad/qpconnect"
+	"urdma/wire"
+)
+
+// TestForgedRequests: requests that only seem to come from the peer draw one
+// packet of their own length each, never an accept, whether there is a
+// connection or not, and end none.
+func TestForgedRequests(t *testing.T) {
+	const forged = 2000
+	for _, connected := range []bool{false, true} {
+		for _, higher := range []int{0, 1} {
+			w := newWorld(t, uint64(higher))
+			a, b := w.hosts[0].newQP(7), w.hosts[1].newQP(7)
+			victim, peer := b, a
+			if higher == 0 {
+				victim, peer = a, b
+			}
+			victim.rtr(peer.end())
+			if connected {
+				peer.rtr(victim.end())
+				if !w.until(sec, func() bool { return joined(a, b) }) {
+					t.Fatal("no connection")
+				}
+			} else {
+				w.pass(10 * ms)
+			}
+			clear(w.sent)
+			w.loss = 1
+			for range forged {
+				p := &cm.Packet{Link: peer.h.addr, Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
+					Peer: netip.AddrPortFrom(peer.h.addr, uint16(w.rand.Uint32())), TRP: wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(w.rand.Uint32())}}
+				p.Connect = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Cookie: w.rand.Uint32(), QPN: peer.n, MaxSegment: 1400,
+					RecvWindow: 64, Target: victim.n, Echo: w.rand.Uint32()}}
+				victim.h.m.Request(p)
+			}
+			if n := w.sent[wire.OpRequest]; n == 0 || n > forged || w.sent[wire.OpAccept] != 0 {
+				t.Errorf("connected %v, victim %d: %d forged requests drew %v", connected, higher, forged, w.sent)
+			}
+			if connected && !joined(a, b) {
+				t.Error("the connection is gone")
+			}
+		}
+	}
+}
