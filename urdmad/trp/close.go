@@ -107,19 +107,15 @@ func (c *Conn) finish() {
 	}
 	c.sendFin()
 	if c.passive && !c.heard && !c.ByNumber {
-		c.closeUnheard()
+		// Nothing shows that the peer is where its request said, so it gets one
+		// fin (docs/WIRE.md chapter 3). If that is lost, its next packet draws
+		// another, be it the probe of an idle connection.
+		c.close()
+		c.end.tries = 1
+		c.s.clock.Set(c.timer, c.now()+c.s.cfg.DeathTimeout)
 		return
 	}
 	c.s.clock.Set(c.timer, c.now()+finEvery)
-}
-
-// closeUnheard: nothing shows that the peer is where its request said, so it
-// gets one fin (docs/WIRE.md chapter 3). If that is lost, its next packet draws
-// another, be it the probe of an idle connection.
-func (c *Conn) closeUnheard() {
-	c.close()
-	c.end.tries = 1
-	c.s.clock.Set(c.timer, c.now()+c.s.cfg.DeathTimeout)
 }
 
 // leaveQP flushes the queue pair, or leaves it as it is if it outlives the
