@@ -37,6 +37,7 @@ type Client struct {
 	regions  map[*MR]struct{}
 	cqs      map[uint32]*CQ
 	qps      map[uint32]*QP
+	srqs     map[uint32]*SRQ
 	cm       *cmid.Channel // written under sharing as well
 
 	sharing session.Mutex    // makes one of each: cm, and the contexts of shared
@@ -56,7 +57,7 @@ func OpenContext(ctx context.Context, socket string) (*Client, error) {
 		places = session.Places()
 	}
 	c := &Client{sharing: session.NewMutex(), contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
-		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, shared: map[int]*Context{}}
+		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, srqs: map[uint32]*SRQ{}, shared: map[int]*Context{}}
 	var err error
 	if c.session, err = session.Dial(ctx, places, c.lost); err != nil {
 		return nil, err
@@ -175,6 +176,9 @@ func (c *Client) Close() error {
 	}
 	for _, q := range snapshot(c, c.qps) {
 		q.release()
+	}
+	for _, s := range snapshot(c, c.srqs) {
+		s.release()
 	}
 	for _, q := range snapshot(c, c.cqs) {
 		q.release()

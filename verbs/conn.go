@@ -145,7 +145,7 @@ func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOpt
 		conn.own.sendCQ, made = true, append(made, send)
 	}
 	if recv == nil {
-		if recv, err = pd.ctx.waitableCQ(ctx, o.QP.RecvWR, o.Spin); err != nil {
+		if recv, err = pd.ctx.waitableCQ(ctx, o.QP.receives(), o.Spin); err != nil {
 			return err
 		}
 		conn.own.recvCQ, made = true, append(made, recv)

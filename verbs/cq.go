@@ -164,7 +164,9 @@ func (q *CQ) give(out *Completion, e *abi.CQE, dead bool) int {
 		if dead && p.ring.WasLost(e) {
 			return 0
 		}
-		p.ring.Polled(e)
+		if p.srq == nil || e.Opcode&abi.WCRecv == 0 {
+			p.ring.Polled(e) // a shared queue's slots are free when taken
+		}
 	}
 	out.from(e)
 	return 1

@@ -145,17 +145,23 @@ const (
 	EventQPReqErr    AsyncType = abi.EventQPReqErr
 	EventQPAccessErr AsyncType = abi.EventQPAccessErr
 	EventCommEst     AsyncType = abi.EventCommEst
-	EventDeviceFatal AsyncType = abi.EventDeviceFatal
-	EventPortActive  AsyncType = abi.EventPortActive
-	EventPortErr     AsyncType = abi.EventPortErr
+	// Fewer receives are posted than the limit of the shared receive queue.
+	EventSRQLimitReached AsyncType = abi.EventSRQLimitReached
+	// Of a queue pair in error that draws from one: the last receive that it had
+	// taken has completed.
+	EventLastWQEReached AsyncType = abi.EventQPLastWQEReached
+	EventDeviceFatal    AsyncType = abi.EventDeviceFatal
+	EventPortActive     AsyncType = abi.EventPortActive
+	EventPortErr        AsyncType = abi.EventPortErr
 )
 
 // AsyncEvent is an asynchronous event with the object it concerns.
 type AsyncEvent struct {
 	Type AsyncType
-	CQ   *CQ // of EventCQErr
-	QP   *QP // of the queue pair events
-	Port int // of the port events, from 1
+	CQ   *CQ  // of EventCQErr
+	QP   *QP  // of the queue pair events
+	SRQ  *SRQ // of EventSRQLimitReached
+	Port int  // of the port events, from 1
 }
 
 // Events are the context's asynchronous events (ibv_get_async_event(3)); they
@@ -192,6 +198,8 @@ func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
 	switch ev.Type {
 	case EventCQErr:
 		ev.CQ, ok = x.client.cqs[m.Handle]
+	case EventSRQLimitReached:
+		ev.SRQ, ok = x.client.srqs[m.Handle]
 	case EventPortActive, EventPortErr, EventDeviceFatal:
 		ev.Port = int(m.Handle)
 	default:

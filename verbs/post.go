@@ -160,7 +160,7 @@ func (q *QP) announce() {
 }
 
 // PostRecv posts one receive. Receives are taken in order, one a message; post
-// them before the peer can send.
+// them before the peer can send. A queue pair with an SRQ takes none itself.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.pd.ctx.client.dead() {
 		return q.pd.ctx.client.endError()
@@ -170,7 +170,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(wr.SGE) > q.ring.RQ.MaxSGE():
+	case q.srq != nil || len(wr.SGE) > q.ring.RQ.MaxSGE():
 		return ErrWorkRequest
 	case !q.ring.RQ.Write(wr.ID, wr.SGE):
 		return ErrQueueFull

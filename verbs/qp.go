@@ -24,6 +24,7 @@ type QPOptions struct {
 	RecvSGE int  // elements of a receive; default 4
 	Inline  int  // bytes of inline data; default what fits beside SendSGE
 	SigAll  bool // every send work request makes a completion
+	SRQ     *SRQ // where receives come from, in place of a queue of its own; RecvWR and RecvSGE don't count then
 }
 
 func orDefault(v, otherwise int) int {
@@ -36,6 +37,17 @@ func orDefault(v, otherwise int) int {
 func (o *QPOptions) fill() {
 	o.SendWR, o.RecvWR = orDefault(o.SendWR, 128), orDefault(o.RecvWR, 128)
 	o.SendSGE, o.RecvSGE = orDefault(o.SendSGE, 4), orDefault(o.RecvSGE, 4)
+	if o.SRQ != nil {
+		o.RecvWR, o.RecvSGE = 0, 0
+	}
+}
+
+// receives is how many may complete before one is polled.
+func (o *QPOptions) receives() int {
+	if o.SRQ != nil {
+		return o.SRQ.most.RecvWR
+	}
+	return o.RecvWR
 }
 
 // QPAttr are a queue pair's attributes, struct ibv_qp_attr; see verbs/abi.
@@ -46,6 +58,7 @@ type QP struct {
 	id             uint64 // in every completion
 	pd             *PD
 	sendCQ, recvCQ *CQ
+	srq            *SRQ // or nil
 	handle, qpn    uint32
 	worker         int // of urdmad, which serves the queues
 	doorbell       int
@@ -78,6 +91,11 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	req := abi.CreateQPRequest{PD: p.handle, QPType: abi.QPTypeRC, SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
 		Cap: abi.QPCap{MaxSendWR: uint32(o.SendWR), MaxRecvWR: uint32(o.RecvWR), MaxSendSGE: uint32(o.SendSGE),
 			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}, UserHandle: c.pairs.Add(1)}
+	if o.SRQ != nil {
+		if req.SRQ = o.SRQ.handle; o.SRQ.pd.ctx.client != c {
+			return nil, fmt.Errorf("verbs: queue pair on another client's shared receive queue: %w", syscall.EINVAL)
+		}
+	}
 	if o.SigAll {
 		req.SQSigAll = 1
 	}
@@ -86,7 +104,7 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	if err != nil {
 		return nil, err
 	}
-	q := &QP{id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
+	q := &QP{id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
 	if err = q.attach(&resp, fds[0], o.SigAll); err == nil {
 		err = q.ready(ctx, c)
 	}
@@ -193,6 +211,9 @@ func (q *QP) SendCQ() *CQ { return q.sendCQ }
 
 // RecvCQ is where receives complete.
 func (q *QP) RecvCQ() *CQ { return q.recvCQ }
+
+// SRQ is where receives come from; nil for a queue of the queue pair's own.
+func (q *QP) SRQ() *SRQ { return q.srq }
 
 // MaxInline is how many bytes of inline data a send may have.
 func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }

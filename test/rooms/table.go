@@ -102,6 +102,7 @@ var rules = ruleBook{
 		"bench/floor/floord": {"urdmad/clock", "urdmad/worker"},
 		"bench/memif":        {"bench/testpmd", "dpdk/memif", "dpdk/port"},
 		"examples/go/ping":   {"verbs"},
+		"examples/go/srq":    {"verbs"},
 		"bench/results":      {},
 		"bench/report":       {"bench/results"},
 		"bench/suite":        {"bench/results", "bench/testpmd", "test/lab"},

@@ -36,6 +36,8 @@ var requestNames = map[abi.Type]string{
 	abi.CreateCQ: "creating a completion queue", abi.ResizeCQ: "resizing a completion queue",
 	abi.DestroyCQ: "destroying a completion queue", abi.CreateQP: "creating a queue pair",
 	abi.ModifyQP: "modifying a queue pair", abi.QueryQP: "querying a queue pair",
+	abi.CreateSRQ: "creating a shared receive queue", abi.ModifySRQ: "modifying a shared receive queue",
+	abi.QuerySRQ: "querying a shared receive queue", abi.DestroySRQ: "destroying a shared receive queue",
 	abi.DestroyQP: "destroying a queue pair", abi.CMCreateChannel: "creating an event channel",
 	abi.CMCreateID: "creating an id", abi.CMDestroyID: "destroying an id", abi.CMBind: "binding",
 	abi.CMResolveAddr: "resolving an address", abi.CMResolveRoute: "resolving a route",

@@ -1,0 +1,153 @@
+package verbs
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+)
+
+// SRQOptions says what a shared receive queue is to hold
+// (ibv_create_srq(3)). Zero values take defaults.
+type SRQOptions struct {
+	RecvWR  int // receives at a time; default 128
+	RecvSGE int // elements of a receive; default 4
+	// Limit raises EventSRQLimitReached once, when fewer receives than this are
+	// posted; 0 does not.
+	Limit int
+}
+
+// SRQ is a shared receive queue (ibv_create_srq(3)): QPOptions.SRQ has queue
+// pairs draw from it, each for its own messages, and each completes what it took
+// on its own receive completion queue; Completion.QPN tells whose it is. While it
+// is empty, messages wait, each queue pair's for itself.
+type SRQ struct {
+	pd     *PD
+	handle uint32
+	most   SRQAttr // but for Limit
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	ring   ring.ClientSRQ
+	mem    []byte
+}
+
+// SRQAttr are a shared receive queue's attributes, struct ibv_srq_attr.
+type SRQAttr struct {
+	RecvWR, RecvSGE int
+	Limit           int // 0 also once its event was raised
+}
+
+// CreateSRQ makes a shared receive queue; the keys of its receives are of this
+// domain.
+func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
+	o.RecvWR, o.RecvSGE = orDefault(o.RecvWR, 128), orDefault(o.RecvSGE, 4)
+	for _, v := range []int{o.RecvWR, o.RecvSGE, o.Limit} {
+		if v < 0 || v > 1<<20 {
+			return nil, fmt.Errorf("verbs: shared receive queue with a limit of %d: %w", v, syscall.EINVAL)
+		}
+	}
+	c := p.ctx.client
+	req := abi.CreateSRQRequest{PD: p.handle, MaxWR: uint32(o.RecvWR), MaxSGE: uint32(o.RecvSGE), SRQLimit: uint32(o.Limit)}
+	var resp abi.SRQResponse
+	fds, err := call(c, abi.CreateSRQ, &req, &resp, -1, 1)
+	if err != nil {
+		return nil, err
+	}
+	s := &SRQ{pd: p, handle: resp.Handle, most: SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE)}}
+	if err := s.attach(&resp, fds[0]); err != nil {
+		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.srqs[s.handle] = s
+	return s, nil
+}
+
+// attach maps the queue and closes its descriptor.
+func (s *SRQ) attach(r *abi.SRQResponse, fd int) error {
+	defer unix.Close(fd)
+	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
+		return fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
+	}
+	mem, err := mapShared(fd, int(r.Bytes))
+	if err != nil {
+		return err
+	}
+	s.mem = mem
+	s.ring.Init(mem, r)
+	return nil
+}
+
+// PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order,
+// one a message, and complete in the order in which the messages end.
+// ErrQueueFull: as many wait as the queue holds; one that was taken counts no
+// more, though its completion was not polled.
+func (s *SRQ) PostRecv(wr *RecvWR) error {
+	if s.pd.ctx.client.dead() {
+		return s.pd.ctx.client.endError()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ErrClosed
+	case len(wr.SGE) > s.most.RecvSGE:
+		return ErrWorkRequest
+	case !s.ring.Write(wr.ID, wr.SGE):
+		return ErrQueueFull
+	}
+	s.ring.Publish() // no doorbell: who waits for a receive looks again by itself
+	return nil
+}
+
+// SetLimit raises EventSRQLimitReached once, when fewer receives than n are
+// posted; 0 takes the limit away (ibv_modify_srq(3)).
+func (s *SRQ) SetLimit(n int) error {
+	if n < 0 || n > s.most.RecvWR {
+		return fmt.Errorf("verbs: limit of %d receives of %d: %w", n, s.most.RecvWR, syscall.EINVAL)
+	}
+	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskLimit, SRQLimit: uint32(n)}
+	_, err := call[abi.Header](s.pd.ctx.client, abi.ModifySRQ, &req, nil, -1, 0)
+	return err
+}
+
+// Query reads the attributes (ibv_query_srq(3)).
+func (s *SRQ) Query() (SRQAttr, error) {
+	var resp abi.QuerySRQResponse
+	if _, err := call(s.pd.ctx.client, abi.QuerySRQ, &abi.HandleMessage{Handle: s.handle}, &resp, -1, 0); err != nil {
+		return SRQAttr{}, err
+	}
+	return SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE), Limit: int(resp.SRQLimit)}, nil
+}
+
+// PD is the domain whose memory the receives name.
+func (s *SRQ) PD() *PD { return s.pd }
+
+// Close destroys the queue; EBUSY while queue pairs draw from it
+// (ibv_destroy_srq(3)).
+func (s *SRQ) Close() error {
+	c := s.pd.ctx.client
+	if err := c.callHandle(abi.DestroySRQ, s.handle); err != nil && !c.dead() {
+		return err
+	}
+	c.mu.Lock()
+	delete(c.srqs, s.handle)
+	c.mu.Unlock()
+	s.release()
+	return nil
+}
+
+func (s *SRQ) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		unmap(s.mem)
+	}
+}

@@ -1,0 +1,199 @@
+package verbs_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/verbs"
+)
+
+// pool is a shared receive queue of 8 with a completion queue and memory.
+type pool struct {
+	x      *verbs.Context
+	pd     *verbs.PD
+	cq     *verbs.CQ
+	srq    *verbs.SRQ
+	memory *verbs.MR
+}
+
+const poolMessage = 1000
+
+func newPool(t *testing.T, c *verbs.Client) *pool {
+	t.Helper()
+	p := &pool{x: must(c.Devices()[0].Open())(t)}
+	p.cq = must(p.x.CreateCQ(64, must(p.x.CreateCompChannel())(t)))(t)
+	p.pd = must(p.x.AllocPD())(t)
+	p.memory = must(p.pd.AllocMemory(64*poolMessage, verbs.LocalWrite))(t)
+	p.srq = must(p.pd.CreateSRQ(verbs.SRQOptions{RecvWR: 8, RecvSGE: 2}))(t)
+	return p
+}
+
+func (p *pool) post(n int) error {
+	at := n * poolMessage
+	return p.srq.PostRecv(&verbs.RecvWR{ID: uint64(n), SGE: []verbs.SGE{p.memory.SGE(at, 300), p.memory.SGE(at+300, poolMessage-300)}})
+}
+
+// options are those of a connection that draws from the pool.
+func (p *pool) options() verbs.ConnOptions {
+	return verbs.ConnOptions{PD: p.pd, RecvCQ: p.cq, QP: verbs.QPOptions{SRQ: p.srq}}
+}
+
+// TestSRQ: messages of several connections arrive in one queue, each in a receive
+// of its own; the limit tells once; what is wrong is refused.
+func TestSRQ(t *testing.T) {
+	d := startDaemon(t)
+	far := d.open()
+	p := newPool(t, far)
+	var pairs []*pair
+	for range 3 {
+		two := &pair{d: d, near: d.open(), far: far}
+		two.connect(t, verbs.ConnOptions{}, p.options())
+		pairs = append(pairs, two)
+	}
+	for n := range 8 {
+		ok(t, p.post(n))
+	}
+	if err := p.post(8); !errors.Is(err, verbs.ErrQueueFull) {
+		t.Errorf("a ninth receive: %v", err)
+	}
+	ok(t, p.srq.SetLimit(6))
+	for round := range 6 {
+		for i, two := range pairs {
+			p.exchange(t, two, round*3+i)
+		}
+	}
+	select {
+	case ev := <-p.x.Events():
+		if ev.Type != verbs.EventSRQLimitReached || ev.SRQ != p.srq {
+			t.Errorf("event %+v", ev)
+		}
+	case <-patience(t).Done():
+		t.Error("no event at the limit")
+	}
+	if attr := must(p.srq.Query())(t); attr != (verbs.SRQAttr{RecvWR: 8, RecvSGE: 2}) {
+		t.Errorf("attributes %+v after the limit's event", attr)
+	}
+	p.refuses(t, pairs)
+}
+
+// exchange sends message n by a pair and takes it; every third time the receive
+// is not posted again at once, so that fewer are left than the limit.
+func (p *pool) exchange(t *testing.T, two *pair, n int) {
+	t.Helper()
+	from := memory(t, two.dialed, 100+n, true)
+	defer from.Close()
+	sent := from.Bytes()
+	fill(sent, n)
+	ok(t, two.dialed.Send(patience(t), from.SGE(0, len(sent))))
+	var done [1]verbs.Completion
+	must(p.cq.Wait(patience(t), done[:]))(t)
+	c := done[0]
+	ok(t, c.Err())
+	if got := p.memory.Bytes()[c.ID*poolMessage:][:c.ByteLen]; c.QPN != two.accepted.QPN() || !bytes.Equal(got, sent) {
+		t.Errorf("message %d: completion %+v, expected queue pair %d", n, c, two.accepted.QPN())
+	}
+	if n >= 3 {
+		ok(t, p.post(int(c.ID)))
+	}
+}
+
+func (p *pool) refuses(t *testing.T, pairs []*pair) {
+	t.Helper()
+	if err := p.srq.Close(); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("closing it while queue pairs draw from it: %v", err)
+	}
+	if err := pairs[0].accepted.PostRecv(&verbs.RecvWR{}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a receive posted to the queue pair: %v", err)
+	}
+	three := verbs.RecvWR{SGE: []verbs.SGE{p.memory.SGE(0, 1), p.memory.SGE(1, 1), p.memory.SGE(2, 1)}}
+	if err := p.srq.PostRecv(&three); !errors.Is(err, verbs.ErrWorkRequest) {
+		t.Errorf("a receive of too many elements: %v", err)
+	}
+	for _, n := range []int{-1, 9} {
+		if err := p.srq.SetLimit(n); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("limit %d: %v", n, err)
+		}
+	}
+	if _, err := must(pairs[0].dialed.PD().Context().AllocPD())(t).CreateQP(pairs[0].dialed.SendCQ(), pairs[0].dialed.SendCQ(), verbs.QPOptions{SRQ: p.srq}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a queue pair of another client's: %v", err)
+	}
+	for _, two := range pairs {
+		ok(t, two.accepted.Close())
+	}
+	ok(t, p.srq.Close())
+	if err := p.post(0); !errors.Is(err, verbs.ErrClosed) {
+		t.Errorf("a receive posted to a closed queue: %v", err)
+	}
+}
+
+// TestSRQPeersKilled: a connection in error leaves those beside it, and urdmad's
+// end flushes nothing that no queue pair had taken.
+func TestSRQPeersKilled(t *testing.T) {
+	d := startDaemon(t)
+	far := d.open()
+	p := newPool(t, far)
+	broken, whole := &pair{d: d, near: d.open(), far: far}, &pair{d: d, near: d.open(), far: far}
+	broken.connect(t, verbs.ConnOptions{}, p.options())
+	whole.connect(t, verbs.ConnOptions{}, p.options())
+	for n := range 8 {
+		ok(t, p.post(n))
+	}
+	ok(t, broken.accepted.Modify(&verbs.QPAttr{QPState: 6}, 1)) // IBV_QPS_ERR, IBV_QP_STATE
+	ev := <-p.x.Events()
+	if ev.Type != verbs.EventLastWQEReached || ev.QP != broken.accepted.QP {
+		t.Errorf("event %+v", ev)
+	}
+	for n := range 20 {
+		p.exchange(t, whole, 3+n)
+	}
+	d.kill()
+	<-far.Gone()
+	if n, err := p.cq.Poll(make([]verbs.Completion, 8)); n != 0 || !errors.Is(err, verbs.ErrGone) {
+		t.Errorf("%d completions, %v", n, err)
+	}
+	if err := p.post(0); !errors.Is(err, verbs.ErrGone) {
+		t.Errorf("a receive posted to a urdmad that is gone: %v", err)
+	}
+}
+
+// TestSRQExample: examples/go/srq with three clients and four buffers.
+func TestSRQExample(t *testing.T) {
+	srq := program(t, "srq")
+	d := startDaemon(t)
+	run := func(args ...string) (*exec.Cmd, *strings.Builder) {
+		c, said := exec.CommandContext(patience(t), srq, args...), new(strings.Builder)
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "URDMA_SOCKET=")
+		c.Stdout, c.Stderr = said, said
+		ok(t, c.Start())
+		return c, said
+	}
+	const address = "198.18.0.1:7476"
+	server, served := run("-listen", address, "-clients", "3", "-pool", "4")
+	for range 100 { // until it listens
+		if probe, err := d.open().Listen(address); err != nil {
+			break
+		} else if err := probe.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	var clients [3]*exec.Cmd
+	var heard [3]*strings.Builder
+	for i := range clients {
+		clients[i], heard[i] = run("-n", "150", address)
+	}
+	for i, c := range clients {
+		if err := c.Wait(); err != nil || !strings.Contains(heard[i].String(), "OK: 150") {
+			t.Errorf("client %d: %v\n%s", i, err, heard[i])
+		}
+	}
+	if err := server.Wait(); err != nil || !strings.Contains(served.String(), "OK: 3 clients") {
+		t.Errorf("server: %v\n%s", err, served)
+	}
+}
