@@ -35,6 +35,10 @@ type Config struct {
 	Limits               Limits
 	// DeathTimeout is how long a peer may leave packets unacknowledged.
 	DeathTimeout time.Duration
+	// Responder is one of the Responder constants: what urdma ping and perf of
+	// other hosts get. ResponderAllow are the networks that get it; none: all.
+	Responder      string
+	ResponderAllow []netip.Prefix
 	// MetricsAddress is host:port, or "" for no metrics.
 	MetricsAddress      string
 	LogLevel, LogFormat string
@@ -84,6 +88,13 @@ func (p *Port) UDP() bool {
 const (
 	PlacementOrdered   = "ordered"
 	PlacementImmediate = "immediate"
+)
+
+// The values of Config.Responder.
+const (
+	ResponderOff  = "off"
+	ResponderPing = "ping"
+	ResponderPerf = "perf" // and ping
 )
 
 // Worker is one poll loop.

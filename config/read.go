@@ -39,6 +39,8 @@ func read(d *document) *Config {
 	c.Workers = r.workers()
 	c.Polling = r.polling()
 	c.Limits = r.limits()
+	c.Responder = r.text("responder")
+	c.ResponderAllow = r.prefixes("responder_allow")
 	c.MetricsAddress = r.text("metrics_address")
 	c.LogLevel = r.text("log_level")
 	c.LogFormat = r.text("log_format")

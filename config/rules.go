@@ -23,6 +23,7 @@ func checkRules(d *document, c *Config) Errors {
 		r.port(indexPath("ports", i), &c.Ports[i])
 	}
 	r.distinctPorts()
+	r.networks("responder_allow", c.ResponderAllow)
 	r.paths()
 	r.metrics()
 	return r.errs

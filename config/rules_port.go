@@ -29,13 +29,17 @@ func (r *rules) descriptors(path string, n int) {
 	}
 }
 
-// allow takes networks, not addresses within them: one that was meant narrower
-// would let others in.
 func (r *rules) allow(path string, p *Port) {
 	if len(p.Allow) > 0 && !p.UDP() {
 		r.refuse(path, "nothing, except on the vdev \"udp\"")
 	}
-	for i, n := range p.Allow {
+	r.networks(path, p.Allow)
+}
+
+// networks takes no addresses within networks: one that was meant narrower
+// would let others in.
+func (r *rules) networks(path string, list []netip.Prefix) {
+	for i, n := range list {
 		if !n.IsValid() || n != n.Masked() {
 			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\", without bits behind its prefix length")
 		}

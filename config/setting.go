@@ -3,7 +3,11 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"urdma/schema"
 )
 
 // Setting is one effective value and where it came from.
@@ -34,6 +38,22 @@ func (c *Config) JSON() []byte {
 		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // a fuzz target holds this
 	}
 	return []byte(pretty.String())
+}
+
+// SetResponder overrides Responder, as an option of the command line does; origin
+// names it.
+func (c *Config) SetResponder(value, origin string) error {
+	p, _ := schema.Lookup("responder")
+	if !slices.Contains(p.Enum, value) {
+		return &Error{File: origin, Path: "responder", Found: strconv.Quote(value), Allowed: p.Allowed()}
+	}
+	c.Responder = value
+	for i := range c.Settings {
+		if s := &c.Settings[i]; s.Path == "responder" {
+			s.Value, s.Origin = quoteJSON(value), origin
+		}
+	}
+	return nil
 }
 
 // quoteJSON writes a string as JSON; strconv.Quote writes Go, whose \x7f is

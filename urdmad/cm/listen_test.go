@@ -95,6 +95,30 @@ func TestListenerComesBack(t *testing.T) {
 	}
 }
 
+// TestListenerIsExpected: a port number that never had a listener does not
+// refuse while one is about to come, which hears of each request.
+func TestListenerIsExpected(t *testing.T) {
+	bothWays(t, func(t *testing.T, sameHost bool) {
+		asked := 0
+		p := newPair(t, sameHost, 1, options{expected: func(port uint16) bool {
+			asked++
+			return port == unserved
+		}})
+		requests := 0
+		p.server.onRequest = func(*end) { requests++ }
+		p.active.connect(p.to.at(unserved), &cm.Param{})
+		p.pass(40 * ms)
+		if asked != 1 {
+			t.Errorf("asked %d times for one request", asked)
+		}
+		p.server.listen(unserved, 1)
+		p.pass(sec)
+		if requests != 1 {
+			t.Errorf("the listener heard %d requests", requests)
+		}
+	})
+}
+
 // TestNobodyListens: a port number that never had a listener refuses at once.
 func TestNobodyListens(t *testing.T) {
 	bothWays(t, func(t *testing.T, sameHost bool) {

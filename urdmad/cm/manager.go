@@ -89,6 +89,9 @@ type Config struct {
 	Timeout  clock.Time   // how long a handshake is tried
 	MaxDepth uint16       // limit of IRD and ORD
 	Secret   [16]byte     // random; what tokens are made of
+	// Expected, if not nil, is asked when a request comes to a port number where
+	// nobody listens: whether somebody is about to. The peer then asks again.
+	Expected func(port uint16) bool
 }
 
 // Manager holds every id of an urdmad.
@@ -121,7 +124,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(c.Network, c.Addrs), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
+		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
 }
 
 // SetTimeout changes how long handshakes are tried, those under way included.

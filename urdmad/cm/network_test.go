@@ -46,6 +46,7 @@ type options struct {
 	maxDepth uint16     // 16
 	plain    bool       // it has no extensions
 	old      bool       // it does not know retries
+	expected func(port uint16) bool
 }
 
 // newWorld makes a world with a host for each of the options; what is left of
@@ -61,7 +62,7 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		}
 		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
-			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}})
+			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}, Expected: o.expected})
 		w.hosts = append(w.hosts, h)
 	}
 	return w

@@ -19,11 +19,13 @@ type portNumbers struct {
 	addrs []netip.Addr
 	ids   map[uint16][]*ID        // bound to a number
 	held  map[uint16]*clock.Timer // see hold
-	next  uint16                  // where the search for a free number goes on
+	// expected is Config.Expected, or nil.
+	expected func(port uint16) bool
+	next     uint16 // where the search for a free number goes on
 }
 
-func newPortNumbers(net Network, addrs []netip.Addr) portNumbers {
-	return portNumbers{net: net, addrs: addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, next: firstEphemeral}
+func newPortNumbers(net Network, addrs []netip.Addr, expected func(uint16) bool) portNumbers {
+	return portNumbers{net: net, addrs: addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, expected: expected, next: firstEphemeral}
 }
 
 // add gives an id the number of its local address.
@@ -116,5 +118,7 @@ func (n *portNumbers) hold(port uint16) {
 	n.net.Set(t, n.net.Now()+listenerGrace)
 }
 
-// isHeld reports whether a listener may come back to a port number.
-func (n *portNumbers) isHeld(port uint16) bool { return n.held[port] != nil }
+// isHeld reports whether a listener may come, or come back, to a port number.
+func (n *portNumbers) isHeld(port uint16) bool {
+	return n.held[port] != nil || n.expected != nil && n.expected(port)
+}
