@@ -45,6 +45,9 @@ func Open(socket string) (*Source, error) {
 	return &Source{socket, c}, nil
 }
 
+// Path is the control socket's.
+func (s *Source) Path() string { return s.path }
+
 // Close ends the connection.
 func (s *Source) Close() error { return s.conn.Close() }
 

@@ -24,6 +24,7 @@ type Snapshot struct {
 	Loop        *Loop        `json:"loop,omitempty"`
 	Totals      *Totals      `json:"totals,omitempty"`
 	Handshakes  *Handshakes  `json:"handshakes,omitempty"`
+	Responder   *Responder   `json:"responder,omitempty"`
 	Ports       []Port       `json:"ports"`
 	Clients     []Client     `json:"clients"`
 	Domains     []Domain     `json:"protection_domains"`
@@ -43,6 +44,17 @@ type Daemon struct {
 	Started time.Time `json:"started"`
 	Socket  string    `json:"socket"`
 	Config  string    `json:"config"`
+}
+
+// Responder is what answers urdma ping and urdma perf of other hosts. Served and
+// Refused only grow.
+type Responder struct {
+	Serves  string   `json:"serves"` // "off", "ping" or "perf"
+	Allow   []string `json:"allow"`  // networks; none: every host
+	Port    int      `json:"port"`   // of rdma_cm's number space
+	Open    int      `json:"open"`   // connections
+	Served  uint64   `json:"served"`
+	Refused uint64   `json:"refused"`
 }
 
 // Loop is the worker's poll loop. All but Core and LongestGapNs only grow.

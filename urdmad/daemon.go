@@ -26,6 +26,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
+	"urdma/urdmad/responder"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
@@ -47,6 +48,7 @@ type daemon struct {
 	cm         *cm.Manager
 	numbers    *connect.Numbers
 	server     *control.Server
+	responder  *responder.Responder
 	listener   *net.UnixListener
 	activated  bool // the listener is systemd's
 	sysfs      bool // the tree in cfg.SysfsDir is ours
@@ -208,7 +210,9 @@ func (d *daemon) startEngine() error {
 		addrs = append(addrs, p.Address.Addr())
 	}
 	d.engine = e
-	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads})
+	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
+	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
+		Expected: d.responder.Expected})
 	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
 	if err != nil {
 		return configError{err}
@@ -245,7 +249,8 @@ func (d *daemon) policy() worker.Policy {
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
-		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop}
+		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop,
+		Responder: d.aboutResponder}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),

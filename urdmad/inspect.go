@@ -9,6 +9,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/worker"
+	"urdma/verbs/probe"
 )
 
 // about is what a snapshot says of this process.
@@ -26,6 +27,21 @@ func (d *daemon) loop() inspect.Loop {
 }
 
 var loopCounts = counters.NewCopy[worker.Stats, inspect.Loop]()
+
+// aboutResponder is what a snapshot says of the responder.
+func (d *daemon) aboutResponder() *inspect.Responder {
+	p, n := d.responder.Policy(), d.responder.Counts()
+	r := &inspect.Responder{Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served, Refused: n.Refused}
+	for name, s := range serves {
+		if s == p.Serve {
+			r.Serves = name
+		}
+	}
+	for _, a := range p.Allow {
+		r.Allow = append(r.Allow, a.String())
+	}
+	return r
+}
 
 // listenMetrics opens metrics_address early: one that can't be had ends urdmad.
 func (d *daemon) listenMetrics() (err error) {

@@ -94,6 +94,7 @@ func command() *cobra.Command {
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
 	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
 	c.Flags().BoolVar(&src.udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
+	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, ping (urdma ping), or perf (urdma perf too) (default: as the configuration says)")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c
 }

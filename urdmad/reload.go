@@ -9,6 +9,7 @@ import (
 	"urdma/systemd"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/responder"
 )
 
 // liveSetting is one that needs no restart.
@@ -27,6 +28,8 @@ var live = []liveSetting{
 	{"limits.", (*daemon).applyLimits},
 	{"death_timeout_ms", (*daemon).applyDeathTimeout},
 	{"log_level", (*daemon).applyLogLevel},
+	{"responder", (*daemon).applyResponder},
+	{"responder_allow", (*daemon).applyResponder},
 }
 
 // reload reads the configuration again and applies what can be applied without
@@ -204,6 +207,17 @@ func (d *daemon) applyLimits(c *config.Config) error {
 func (d *daemon) applyLogLevel(c *config.Config) error {
 	d.log.level.Set(levelOf(c))
 	return nil
+}
+
+func (d *daemon) applyResponder(c *config.Config) error {
+	d.responder.SetPolicy(responderPolicy(c))
+	return nil
+}
+
+var serves = map[string]responder.Serve{config.ResponderOff: responder.Off, config.ResponderPing: responder.ForPing, config.ResponderPerf: responder.ForPerf}
+
+func responderPolicy(c *config.Config) responder.Policy {
+	return responder.Policy{Serve: serves[c.Responder], Allow: c.ResponderAllow}
 }
 
 func clientLimits(c *config.Config) account.Limits {

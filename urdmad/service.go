@@ -10,7 +10,7 @@ import (
 )
 
 // supervise keeps the service manager informed until ctx ends, and whoever
-// watches metrics and logs.
+// watches metrics, logs and the way from other hosts.
 func (d *daemon) supervise(ctx context.Context) {
 	run := func(what string, fn func() error) {
 		d.background.Go(func() {
@@ -22,6 +22,7 @@ func (d *daemon) supervise(ctx context.Context) {
 	run("status", func() error { return d.reporter.Keep(ctx) })
 	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
 	d.serveMetrics()
+	d.background.Go(func() { d.responder.Run(ctx) })
 	if d.cfg.StatsInterval > 0 {
 		d.background.Go(func() { d.logStatistics(ctx) })
 	}

@@ -8,6 +8,7 @@ import (
 
 	"urdma/config"
 	"urdma/schema"
+	"urdma/verbs/probe"
 )
 
 // effects says for each setting another value than the default, and where in a
@@ -47,6 +48,8 @@ var effects = map[string]struct {
 	"polling.max_sleep_us":  {`0`, func(d *daemon) any { return d.policy().Yield }},
 	"polling.slice_us":      {`100`, func(d *daemon) any { return d.policy().Slice }},
 	"polling.nice":          {`1`, func(d *daemon) any { return d.policy().Nice }},
+	"responder":             {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
+	"responder_allow":       {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
 	"metrics_address":       {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
 	"log_level":             {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
 	"log_format":            {`"json"`, func(d *daemon) any { return d.log.form }},

@@ -14,6 +14,8 @@ type source struct {
 	udp      bool     // without a file: a port for the machine's neighbours
 	optional bool     // a file that doesn't exist stands for the default
 	ealArgs  []string // from the command line, after the file's
+
+	responder string // in place of the configuration's; "": that
 }
 
 // load reads the configuration and what is to be warned about.
@@ -31,6 +33,11 @@ func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	}
 	if err != nil {
 		return nil, warnings, configError{err}
+	}
+	if s.responder != "" {
+		if err := cfg.SetResponder(s.responder, "--responder"); err != nil {
+			return nil, warnings, configError{err}
+		}
 	}
 	if err := cfg.CheckCores(config.Cores()); err != nil {
 		return nil, warnings, configError{err}

@@ -50,6 +50,20 @@ func served(t *testing.T, src source) (stop func() error) {
 	return stop
 }
 
+// TestResponderOption: it stands in place of the configuration's.
+func TestResponderOption(t *testing.T) {
+	src := written(t, t.TempDir(), `,"responder":"off"`)
+	src.responder = "perf"
+	cfg, _, err := src.load()
+	if err != nil || cfg.Responder != "perf" || settings(cfg.Settings)["responder"] != `"perf"` {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	src.responder = "fast"
+	if _, _, err := src.load(); err == nil || !strings.Contains(err.Error(), `responder: found "fast", allowed: one of off, ping, perf`) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCoreThatIsNotThere: urdmad refuses to start, with the setting, the cores
 // there are, and a configuration's exit status.
 func TestCoreThatIsNotThere(t *testing.T) {

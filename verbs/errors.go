@@ -34,6 +34,9 @@ var (
 	ErrNoChannel = errors.New("verbs: the completion queue has no completion channel")
 	// ErrDisconnected: the connection has ended.
 	ErrDisconnected = cmid.ErrDisconnected
+	// ErrNoWay: the peer, or the gateway to it, was not found; beside it EHOSTUNREACH,
+	// or ETIMEDOUT where time was up before that was certain.
+	ErrNoWay = cmid.ErrNoWay
 	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion
 	// queues that nobody else polls.
 	ErrSharedQueue = errors.New("verbs: the connection's completion queues are not its own; post and poll instead")

@@ -62,6 +62,24 @@ func (n *Node) configure(c Config) error {
 	return os.WriteFile(n.configFile(), text, 0o644)
 }
 
+// Change gives one setting of the node's urdma.json another value; a urdmad that
+// runs learns of it by SIGHUP.
+func (n *Node) Change(setting string, value any) error {
+	text, err := os.ReadFile(n.configFile())
+	if err != nil {
+		return err
+	}
+	var c Config
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	c[setting] = value
+	return n.configure(c)
+}
+
+// Program is the path of a program of the build directory.
+func (n *Node) Program(name string) string { return n.lab.Program(name) }
+
 func (n *Node) options() Options {
 	env := []string{"XDG_RUNTIME_DIR=" + n.dir, "TMPDIR=" + n.dir, "HOME=" + n.dir, "LC_ALL=C"}
 	for _, name := range []string{"PATH", "URDMA_LOG"} {

@@ -68,19 +68,21 @@ var rules = ruleBook{
 		"urdmad/control/process": {},
 		"urdmad/sysfs":           {"verbs/personality"},
 		"urdmad/metrics":         {"inspect"},
+		"urdmad/responder":       {"verbs", "verbs/probe"},
 		"counters":               {},
 		"urdmad/logs":            {},
 		"inspect":                {"counters", "verbs/abi", "verbs/ring"},
 		"config":                 {"schema", "verbs/personality"},
 		"schema":                 {},
 		"systemd":                {},
-		"urdmad":                 {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/sysfs", "urdmad/worker", "verbs/personality"},
+		"urdmad":                 {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/worker", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
 		"verbs/personality": {"verbs/abi"},
 		"verbs/ring":        {"verbs/abi"},
 		"verbs/arena":       {},
+		"verbs/probe":       {},
 		"verbs/yield":       {},
 		"verbs":             {"verbs/abi", "verbs/arena", "verbs/cmid", "verbs/ring", "verbs/session", "verbs/yield"},
 		"verbs/session":     {"verbs/abi"},
@@ -95,8 +97,9 @@ var rules = ruleBook{
 		"urdma/top":     {"inspect", "urdma/report"},
 		"urdma/capture": {"inspect", "verbs/abi"},
 		"urdma/doctor":  {"config", "inspect"},
+		"urdma/measure": {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":     {},
-		"urdma":         {"bench/report", "bench/results", "bench/suite", "config", "inspect", "urdma/capture", "urdma/doctor", "urdma/manual", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":         {"bench/report", "bench/results", "bench/suite", "config", "inspect", "urdma/capture", "urdma/doctor", "urdma/manual", "urdma/measure", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench/floor/floord": {"urdmad/clock", "urdmad/worker"},

@@ -22,6 +22,9 @@ func Status(w io.Writer, s *inspect.Snapshot) error {
 		fmt.Fprintf(t, "poll loop\t%s\n", loop(s))
 	}
 	fmt.Fprintf(t, "clients\t%s\n", dash(clientNames(s.Clients)))
+	if s.Responder != nil {
+		fmt.Fprintf(t, "responder\t%s\n", responder(s.Responder))
+	}
 	fmt.Fprintf(t, "objects\t%s, %s, %s, %s\n", count(len(s.Domains), "protection domain"), count(len(s.CQs), "completion queue"),
 		count(len(s.Connections), "connection"), count(len(s.Listeners), "listener"))
 	fmt.Fprintf(t, "queue pairs\t%s\n", states(s.QPs))
@@ -71,6 +74,19 @@ func loop(s *inspect.Snapshot) string {
 	}
 	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s", where,
 		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs))
+}
+
+// responder tells what urdma ping and perf of other hosts get here.
+func responder(r *inspect.Responder) string {
+	what := map[string]string{"ping": "urdma ping", "perf": "urdma ping and perf"}[r.Serves]
+	if what == "" {
+		return "off: urdma ping and perf of other hosts are refused"
+	}
+	from := "any host"
+	if len(r.Allow) > 0 {
+		from = strings.Join(r.Allow, ", ")
+	}
+	return fmt.Sprintf("answers %s from %s, port %d; %d open, %d served, %d refused", what, from, r.Port, r.Open, r.Served, r.Refused)
 }
 
 const namesShown = 4

@@ -81,6 +81,9 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
 		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
 	g.ports()
+	if s.Responder != nil {
+		g.snap.Responder = s.Responder()
+	}
 	var seen []*Session
 	err := g.ask(func() (more bool) {
 		g.clock = wallClock{time.Now(), s.Engine.Now()}

@@ -56,6 +56,8 @@ type Server struct {
 	// About and Loop are what a snapshot says of the daemon and its worker.
 	About inspect.Daemon
 	Loop  func() inspect.Loop
+	// Responder is what a snapshot says of the responder; nil: nothing.
+	Responder func() *inspect.Responder
 
 	connected
 	attached []*Session // that have said HELLO; the engine's thread

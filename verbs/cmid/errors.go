@@ -1,6 +1,7 @@
 package cmid
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -9,6 +10,9 @@ import (
 
 // ErrDisconnected: the connection has ended.
 var ErrDisconnected = fmt.Errorf("verbs: disconnected: %w", syscall.ENOTCONN)
+
+// ErrNoWay: the peer, or the gateway to it, was not found.
+var ErrNoWay = errors.New("verbs: no way to the peer")
 
 // RejectedError is the answer of a peer that does not want the connection, or
 // of a host where nobody listens on the port. It wraps ECONNREFUSED.
@@ -38,7 +42,7 @@ func handshakeError(ev *abi.CMEvent) error {
 	case abi.CMRejected:
 		return &RejectedError{PrivateData: append([]byte(nil), ev.Param.Private()...)}
 	case abi.CMAddrError, abi.CMRouteError:
-		return fmt.Errorf("verbs: no way to the peer: %w", syscall.Errno(status))
+		return fmt.Errorf("%w: %w", ErrNoWay, syscall.Errno(status))
 	case abi.CMUnreachable:
 		return fmt.Errorf("verbs: the peer does not answer: %w", syscall.Errno(status))
 	}

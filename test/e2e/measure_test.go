@@ -1,0 +1,315 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/inspect"
+	"urdma/test/lab"
+	"urdma/urdma/measure"
+	"urdma/verbs"
+	"urdma/verbs/probe"
+)
+
+// measureWires are one of each kind of port.
+var measureWires = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket}
+
+// urdmaPing pings b from a and reads what it says.
+func urdmaPing(t *testing.T, a, b *lab.Node, args ...string) (r measure.PingResult, err error) {
+	t.Helper()
+	out, err := a.Urdma(append([]string{"ping", "--json", b.Address}, args...)...)
+	if err != nil && !strings.HasPrefix(out, "{") {
+		return r, fmt.Errorf("%w: %s", err, out)
+	}
+	if text, _, ok := strings.Cut(out, "\n}"); ok {
+		out = text + "}"
+	}
+	if wrong := json.Unmarshal([]byte(out), &r); wrong != nil {
+		t.Fatalf("%v:\n%s", wrong, out)
+	}
+	return r, err
+}
+
+// TestUrdmaPing: every urdmad answers, without a program or a setting.
+func TestUrdmaPing(t *testing.T) {
+	for _, w := range measureWires {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			for _, size := range []string{"1", "64", "64KiB"} {
+				r, err := urdmaPing(t, a, b, "-c", "3", "-i", "10ms", "-s", size)
+				if err != nil || r.Reads != 3 || r.Answered != 3 || len(r.Times) != 3 || r.Warning != "" {
+					t.Errorf("%s bytes: %+v, %v", size, r, err)
+				}
+				if wire := r.Path == inspect.PathWire; wire != (a != b) || wire != (r.Segments > 0) {
+					t.Errorf("by path %q, with %d segments", r.Path, r.Segments)
+				}
+			}
+			if s := responderOf(t, b); s.Served < 3 || s.Serves != "ping" || s.Port != probe.Port {
+				t.Errorf("the responder shows %+v", s)
+			}
+			out, err := a.Urdma("ping", "-c", "2", "-i", "10ms", b.Address)
+			if err != nil || !strings.Contains(out, "2 reads, 2 answered, 0 lost (0%)") || !strings.Contains(out, "read=2 time=") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func responderOf(t *testing.T, n *lab.Node) inspect.Responder {
+	t.Helper()
+	s, err := inspect.Open(n.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	snap, err := s.Fetch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *snap.Responder
+}
+
+// TestUrdmaPerf: a peer's urdmad serves it where its setting says so, our own does
+// always.
+func TestUrdmaPerf(t *testing.T) {
+	for _, w := range measureWires {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			args := []string{"perf", "--json", "-t", "20ms", "-s", "64,64KiB,1MiB", b.Address}
+			if a != b {
+				out, err := a.Urdma(args...)
+				if err == nil || !strings.Contains(out, `its responder does not serve perf; "responder": "perf"`) {
+					t.Errorf("without the setting: %v\n%s", err, out)
+				}
+				setResponder(t, b, "perf")
+			}
+			out, err := a.Urdma(args...)
+			var r measure.PerfResult
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Rows) != 8 {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, row := range r.Rows {
+				if row.Messages == 0 || row.Seconds <= 0 || strings.HasSuffix(row.Test, "latency") != (row.Median > 0) || row.Least > row.Most {
+					t.Errorf("%+v", row)
+				}
+			}
+			out, err = a.Urdma("perf", "-t", "5ms", "-s", "4KiB", b.Address)
+			if err != nil || !strings.Contains(out, "the data was compared") || !strings.Contains(out, "4096") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// setResponder changes the setting of a urdmad that runs.
+func setResponder(t *testing.T, n *lab.Node, value string) {
+	t.Helper()
+	if err := n.Change("responder", value); err != nil {
+		t.Fatal(err)
+	}
+	n.Daemon.Signal(syscall.SIGHUP)
+	for end := time.Now().Add(5 * time.Second); responderOf(t, n).Serves != value; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the reload has no effect:\n%s", n.Daemon.Output())
+		}
+	}
+}
+
+// TestMeasureErrors: what keeps a peer from answering is told.
+func TestMeasureErrors(t *testing.T) {
+	a, b := join(t, lab.Memif, nil)
+	expect := func(address, want string) {
+		t.Helper()
+		out, err := a.Urdma("ping", "-c", "1", "-W", "2s", address)
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s\nexpected %q", address, err, out, want)
+		}
+	}
+	network := a.Address[:strings.LastIndex(a.Address, ".")]
+	expect("172.31.7.7", "no route to 172.31.7.7: the urdmad here has urdma0 "+a.Address)
+	expect(network+".77", "nobody answers ARP for")
+	expect("no-such-host.invalid", "no-such-host.invalid")
+	setResponder(t, b, "off")
+	expect(b.Address, "answers, but refuses: its responder is off")
+	setResponder(t, b, "ping")
+	if _, err := urdmaPing(t, a, b, "-c", "1"); err != nil {
+		t.Error(err)
+	}
+	if err := b.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	expect(b.Address, "no urdmad answers at "+b.Address)
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
+func TestPingOfAUrdmadThatRestarts(t *testing.T) {
+	a, b := join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
+	p, err := a.Start(a.Program("urdma"), "ping", "-i", "50ms", "-W", "200ms", b.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func(what string, n int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); strings.Count(p.Output(), what) < n; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) || !p.Running() {
+				t.Fatalf("no %q:\n%s", what, p.Output())
+			}
+		}
+	}
+	await(" time=", 2)
+	b.Daemon.Kill()
+	await("no urdmad answers", 1)
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	await(" time=", strings.Count(p.Output(), " time=")+2)
+	p.Signal(syscall.SIGINT)
+	if err := p.Wait(5 * time.Second); err != nil || !strings.Contains(p.Output(), " lost (") || strings.Contains(p.Output(), " 0 lost") {
+		t.Errorf("%v\n%s", err, p.Output())
+	}
+}
+
+// TestPingTellsOfASmallerMTU: small packets pass and large ones don't, as where
+// a switch between has another MTU.
+func TestPingTellsOfASmallerMTU(t *testing.T) {
+	a, b := join(t, lab.AFPacket.Jumbo(), nil)
+	if err := b.Net.Run("ip", "link", "set", "veth0", "mtu", "1500"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := urdmaPing(t, a, b, "-c", "1", "-W", "1s")
+	if err != nil || r.Answered != 1 || !strings.Contains(r.Warning, "MTU of 9000") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// asker is a client that connects to a responder as it likes.
+type asker struct {
+	t      *testing.T
+	client *verbs.Client
+	peer   string
+}
+
+func newAsker(t *testing.T, a, b *lab.Node) *asker {
+	t.Helper()
+	c, err := verbs.Open(a.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &asker{t, c, b.Address}
+}
+
+func (x *asker) dial(private []byte) (*verbs.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return x.client.Dial(ctx, fmt.Sprintf("%s:%d", x.peer, probe.Port), &verbs.ConnOptions{PrivateData: private})
+}
+
+// refused is the status that a request is rejected with.
+func (x *asker) refused(private []byte) probe.Status {
+	x.t.Helper()
+	conn, err := x.dial(private)
+	var r *verbs.RejectedError
+	if !errors.As(err, &r) {
+		if err == nil {
+			conn.Close()
+		}
+		x.t.Errorf("request %x: %v, expected a reject", private, err)
+		return 0
+	}
+	answer, err := probe.ParseAnswer(r.PrivateData)
+	if err != nil {
+		x.t.Error(err)
+	}
+	return answer.Status
+}
+
+// TestResponderBounds: what strangers may ask, and how much they get.
+func TestResponderBounds(t *testing.T) {
+	a, b := join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
+	x := newAsker(t, a, b)
+	want := probe.Request{Kind: probe.Ping, Seed: 7}.Append(nil)
+	newer := append([]byte{}, want...)
+	newer[4]++
+	for _, private := range [][]byte{nil, []byte("rping"), newer, want[:9]} {
+		if s := x.refused(private); s != probe.OtherVersion {
+			t.Errorf("%x is refused with %d", private, s)
+		}
+	}
+	if s := x.refused(probe.Request{Kind: probe.Perf}.Append(nil)); s != probe.NotThisKind {
+		t.Errorf("perf is refused with %d", s)
+	}
+	var all []*verbs.Conn
+	for range 6 { // four have room
+		c, err := x.dial(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	for i, c := range all {
+		select {
+		case <-c.Done():
+			if i > 1 {
+				t.Errorf("connection %d was ended", i)
+			}
+		case <-time.After(map[bool]time.Duration{true: 5 * time.Second, false: 0}[i < 2]):
+			if i < 2 {
+				t.Errorf("connection %d is still there", i)
+			}
+		}
+	}
+	x.readOnly(all[5])
+	setResponder(t, b, "off")
+	select {
+	case <-all[5].Done():
+	case <-time.After(5 * time.Second):
+		t.Error("responder off, and a connection goes on")
+	}
+}
+
+// readOnly: a ping's memory can't be written, nor read beyond its end.
+func (x *asker) readOnly(c *verbs.Conn) {
+	answer, err := probe.ParseAnswer(c.PrivateData())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	m, err := c.PD().AllocMemory(4096, verbs.LocalWrite)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	at := verbs.Remote{Addr: answer.Addr, RKey: answer.RKey}
+	if err := c.Read(ctx, at, m.SGE(0, 64)); err != nil {
+		x.t.Error(err)
+	}
+	if err := c.Write(ctx, at, m.SGE(0, 64)); err == nil {
+		x.t.Error("a ping's memory was written")
+	}
+}
+
+// TestResponderAllow: networks that are not named are refused.
+func TestResponderAllow(t *testing.T) {
+	a, b := join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
+	out, err := a.Urdma("ping", "-c", "1", b.Address)
+	if err == nil || !strings.Contains(out, "responder_allow") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if r, err := urdmaPing(t, a, a, "-c", "1"); err != nil || r.Answered != 1 {
+		t.Errorf("itself: %+v, %v", r, err)
+	}
+}

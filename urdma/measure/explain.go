@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"urdma/inspect"
+	"urdma/verbs"
+	"urdma/verbs/probe"
+)
+
+// explain turns an error of connecting into what is wrong and what helps.
+func explain(o *Options, kind probe.Kind, err error) error {
+	var rejected *verbs.RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		return explainReject(o, kind, rejected)
+	case errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer, ownPorts(o), err)
+	case errors.Is(err, verbs.ErrNoWay):
+		return fmt.Errorf("nobody answers ARP for %s: the host is down, in another network, or has not this address (%w)", o.Peer, err)
+	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no urdmad answers at %s: none runs there, it has no port with this address, or something between drops its packets "+
+			"(on udp ports UDP port 30035 must be open; otherwise the ports of both hosts must be on one network) (%w)", o.Peer, err)
+	case errors.Is(err, probe.ErrForeign), errors.Is(err, probe.ErrVersion):
+		return fmt.Errorf("what listens at %s, port %d, is not urdmad's responder, or of another version (%w)", o.Peer, probe.Port, err)
+	}
+	return err
+}
+
+// explainReject: the host answers, but doesn't want to.
+func explainReject(o *Options, kind probe.Kind, rejected *verbs.RejectedError) error {
+	name := map[probe.Kind]string{probe.Ping: "ping", probe.Perf: "perf"}[kind]
+	answer, err := probe.ParseAnswer(rejected.PrivateData)
+	why := "its responder is off (\"responder\" in its urdma.json), or it is of a version without one"
+	switch {
+	case err == nil && answer.Status == probe.NotThisKind:
+		why = fmt.Sprintf("its responder does not serve %s; \"responder\": %q in its urdma.json and a reload (SIGHUP), or urdmad --responder %[2]s, let it", name, name)
+	case err == nil && answer.Status == probe.NotForYou:
+		why = "\"responder_allow\" in its urdma.json does not have this host's network"
+	case err == nil && answer.Status == probe.OtherVersion, errors.Is(err, probe.ErrVersion):
+		why = "it is of a version that measures differently; use the same urdma on both hosts"
+	}
+	return fmt.Errorf("%s answers, but refuses: %s", o.Peer, why)
+}
+
+// ownPorts names the networks that there are.
+func ownPorts(o *Options) string {
+	s, err := inspect.Open(o.Socket)
+	if err != nil {
+		return "the urdmad here can't be asked for its ports"
+	}
+	defer s.Close()
+	snap, err := s.Fetch()
+	if err != nil {
+		return "the urdmad here can't be asked for its ports"
+	}
+	var list []string
+	for i := range snap.Ports {
+		list = append(list, snap.Ports[i].Name+" "+snap.Ports[i].Address)
+	}
+	return "the urdmad here has " + strings.Join(list, ", ")
+}
+
+// checkMTU reads as much as one packet of the port holds over a connection of
+// its own. It returns "" if that is answered, and otherwise what is wrong.
+func checkMTU(ctx context.Context, o *Options, mtu int) string {
+	w, err := connect(ctx, o, probe.Ping)
+	if err != nil {
+		return ""
+	}
+	defer w.close()
+	if _, err := w.read(ctx, min(2*mtu, len(w.memory.Bytes()))); err == nil || ctx.Err() != nil {
+		return ""
+	}
+	return fmt.Sprintf("small packets are answered, those of the port's MTU of %d bytes are not: something on the way to %s takes less; "+
+		"set \"mtu\" in urdma.json to what it takes, on both hosts", mtu, o.Peer)
+}

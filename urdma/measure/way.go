@@ -1,0 +1,159 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"urdma/inspect"
+	"urdma/verbs"
+	"urdma/verbs/probe"
+)
+
+// Options say whom to measure.
+type Options struct {
+	Socket  string        // of the urdmad here
+	Peer    string        // an IPv4 address or a name of one
+	Timeout time.Duration // bounds each answer, and connecting if it is more than connectLimit
+}
+
+// way is a connection with a peer's responder.
+type way struct {
+	o      *Options
+	client *verbs.Client
+	conn   *verbs.Conn
+	lent   verbs.Remote
+	seed   uint64
+	memory *verbs.MR // as large as what is lent
+	took   time.Duration
+}
+
+// spin is how long a wait for an answer polls before it sleeps: the way is
+// measured, not how fast the kernel wakes us.
+const spin = 200 * time.Microsecond
+
+// connectLimit leaves urdmad time to find out why it can't connect.
+const connectLimit = 6 * time.Second
+
+// sendDepth is how many work requests are under way at most.
+const sendDepth = 64
+
+// connect connects. An error says what can be done about it.
+func connect(ctx context.Context, o *Options, kind probe.Kind) (*way, error) {
+	c, err := verbs.Open(o.Socket)
+	if err != nil {
+		return nil, err
+	}
+	w := &way{o: o, client: c, seed: rand.Uint64()}
+	start := time.Now()
+	if err := w.dial(ctx, kind); err != nil {
+		c.Close()
+		return nil, explain(o, kind, err)
+	}
+	w.took = time.Since(start)
+	return w, nil
+}
+
+func (w *way) dial(ctx context.Context, kind probe.Kind) error {
+	limited, cancel := context.WithTimeout(ctx, max(w.o.Timeout, connectLimit))
+	defer cancel()
+	conn, err := w.client.Dial(limited, fmt.Sprintf("%s:%d", w.o.Peer, probe.Port), &verbs.ConnOptions{Spin: spin, Serve: -1,
+		QP: verbs.QPOptions{SendWR: sendDepth, RecvWR: 1}, PrivateData: probe.Request{Kind: kind, Seed: w.seed}.Append(nil)})
+	if err != nil {
+		return err
+	}
+	answer, err := probe.ParseAnswer(conn.PrivateData())
+	if err == nil && int(answer.Bytes) < kind.Bytes() {
+		err = fmt.Errorf("%w: %d bytes lent, expected %d", probe.ErrForeign, answer.Bytes, kind.Bytes())
+	}
+	if err == nil {
+		w.memory, err = conn.PD().AllocMemory(kind.Bytes(), verbs.LocalWrite)
+	}
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	w.conn, w.lent = conn, verbs.Remote{Addr: answer.Addr, RKey: answer.RKey}
+	return nil
+}
+
+func (w *way) close() {
+	w.conn.Close()
+	w.client.Close()
+}
+
+// at is lent memory from an offset on.
+func (w *way) at(offset int) verbs.Remote {
+	return verbs.Remote{Addr: w.lent.Addr + uint64(offset), RKey: w.lent.RKey}
+}
+
+// read makes one RDMA Read of the first bytes and checks what came.
+func (w *way) read(ctx context.Context, n int) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, w.o.Timeout)
+	defer cancel()
+	clear(w.memory.Bytes()[:n])
+	start := time.Now()
+	if err := w.conn.Read(limited, w.lent, w.memory.SGE(0, n)); err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	want := make([]byte, n)
+	probe.Fill(want, w.seed)
+	if !bytes.Equal(want, w.memory.Bytes()[:n]) {
+		return 0, errWrongData
+	}
+	return took, nil
+}
+
+var errWrongData = errors.New("the answer has other bytes than were asked for")
+
+// look is what urdmad knows of our queue pair; nil: nothing.
+func (w *way) look() (*inspect.QP, *inspect.Port) {
+	s, err := inspect.Open(w.o.Socket)
+	if err != nil {
+		return nil, nil
+	}
+	defer s.Close()
+	snap, err := s.Fetch()
+	if err != nil {
+		return nil, nil
+	}
+	for i := range snap.QPs {
+		q := &snap.QPs[i]
+		if q.QPN != w.conn.QPN() || q.PID != os.Getpid() && q.PID != 0 {
+			continue
+		}
+		for j := range snap.Ports {
+			if snap.Ports[j].Name == q.Device {
+				return q, &snap.Ports[j]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Packets counts what a connection sent.
+type Packets struct {
+	Sent   uint64 `json:"packets_sent"`
+	Resent uint64 `json:"segments_sent_again"`
+	// Segments is what Resent is a share of.
+	Segments uint64 `json:"segments_sent"`
+}
+
+func (p *Packets) add(q *inspect.QP) {
+	if q == nil || q.Wire == nil {
+		return
+	}
+	p.Sent += q.Wire.TxPackets
+	p.Resent += q.Wire.Resent
+	p.Segments += q.Wire.Segments
+}
+
+// since is p less what there was before.
+func (p Packets) since(before Packets) Packets {
+	return Packets{p.Sent - before.Sent, p.Resent - before.Resent, p.Segments - before.Segments}
+}

@@ -1,0 +1,292 @@
+package responder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"urdma/verbs"
+	"urdma/verbs/probe"
+)
+
+// Serve is which kinds are answered.
+type Serve int
+
+// Off answers nothing, ForPing pings, ForPerf both.
+const (
+	Off Serve = iota
+	ForPing
+	ForPerf
+)
+
+// Policy is what the configuration says.
+type Policy struct {
+	Serve Serve
+	Allow []netip.Prefix // whom; none: everybody
+}
+
+// Config of a Responder.
+type Config struct {
+	Socket string // of our own urdmad
+	Own    []netip.Addr
+	Log    *slog.Logger
+	// Idle is how long a responder without connections stays; 0 takes idleTime.
+	Idle time.Duration
+}
+
+const (
+	idleTime = 30 * time.Second
+	// mostOfPeer and most bound connections; beyond them the oldest, of the peer
+	// or of all, ends.
+	mostOfPeer = 4
+	most       = 16
+	// keepAlive is the pause between two questions whether a peer that says
+	// nothing is still there.
+	keepAlive = 20 * time.Second
+	// acceptLimit bounds the wait for the first packet after an accept.
+	acceptLimit = 5 * time.Second
+	// atOnce bounds requests being answered, connections, and those that end.
+	atOnce = 2 * most
+)
+
+// Counts is what a responder has done.
+type Counts struct {
+	Open            int
+	Served, Refused uint64
+}
+
+// Responder answers other hosts.
+type Responder struct {
+	cfg             Config
+	policy          atomic.Pointer[Policy]
+	knocks          chan struct{}
+	served, refused atomic.Uint64
+
+	mu    sync.Mutex // guards loans
+	loans []*loan    // the oldest first
+}
+
+// loan is a connection that has memory of ours.
+type loan struct {
+	peer netip.Addr
+	end  context.CancelFunc
+}
+
+// New makes a responder, which Run runs.
+func New(cfg Config, p Policy) *Responder {
+	cfg.Idle = cmp.Or(cfg.Idle, idleTime)
+	r := &Responder{cfg: cfg, knocks: make(chan struct{}, 1)}
+	r.SetPolicy(p)
+	return r
+}
+
+// SetPolicy is for requests from now on; Off also ends the connections there
+// are.
+func (r *Responder) SetPolicy(p Policy) {
+	r.policy.Store(&p)
+	if p.Serve != Off {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.loans {
+		l.end()
+	}
+}
+
+// Policy is what applies now.
+func (r *Responder) Policy() Policy { return *r.policy.Load() }
+
+// Counts tells what was done so far.
+func (r *Responder) Counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Counts{Open: len(r.loans), Served: r.served.Load(), Refused: r.refused.Load()}
+}
+
+// Expected is called on the poll loop's thread when a request comes to a port
+// number where nobody listens. It reports whether the responder is about to.
+func (r *Responder) Expected(port uint16) bool {
+	if port != probe.Port || r.policy.Load().Serve == Off {
+		return false
+	}
+	select {
+	case r.knocks <- struct{}{}:
+	default: // one is as good as many
+	}
+	return true
+}
+
+// Run answers until ctx ends.
+func (r *Responder) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.knocks:
+		}
+		if err := r.serve(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Log.Warn("urdma ping and perf of other hosts are not answered", "error", err)
+		}
+	}
+}
+
+// serve listens until nobody has come for a while.
+func (r *Responder) serve(ctx context.Context) error {
+	client, err := verbs.Open(r.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	l, err := client.Listen(fmt.Sprintf(":%d", probe.Port))
+	if err != nil {
+		return fmt.Errorf("port number %d: %w", probe.Port, err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	var loans sync.WaitGroup
+	defer loans.Wait()
+	defer cancel()
+	slots := make(chan struct{}, atOnce)
+	for {
+		request, err := r.next(ctx, l)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && r.Counts().Open > 0:
+			continue
+		case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		slots <- struct{}{} // others wait in the listener's backlog
+		loans.Go(func() {
+			defer func() { <-slots }()
+			r.answer(ctx, request)
+		})
+	}
+}
+
+func (r *Responder) next(ctx context.Context, l *verbs.Listener) (*verbs.Request, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Idle)
+	defer cancel()
+	return l.Next(ctx)
+}
+
+// judge reads a request and says whether it is granted.
+func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) {
+	ask, err := probe.ParseRequest(request.PrivateData)
+	p, peer := r.policy.Load(), request.Remote.Addr()
+	own := peer.IsLoopback() || slices.Contains(r.cfg.Own, peer) // a program of this machine could serve itself
+	switch {
+	case err != nil:
+		return ask, probe.OtherVersion
+	case p.Serve == Off, ask.Kind == probe.Perf && p.Serve != ForPerf && !own:
+		return ask, probe.NotThisKind
+	case !own && len(p.Allow) > 0 && !slices.ContainsFunc(p.Allow, func(n netip.Prefix) bool { return n.Contains(peer) }):
+		return ask, probe.NotForYou
+	}
+	return ask, probe.Granted
+}
+
+func (r *Responder) answer(ctx context.Context, request *verbs.Request) {
+	ask, status := r.judge(request)
+	if status == probe.Granted {
+		r.lend(ctx, request, ask)
+		return
+	}
+	r.refused.Add(1)
+	r.cfg.Log.Debug("responder: refused", "peer", request.Remote.String(), "status", status)
+	_ = request.Reject(probe.Answer{Status: status}.Append(nil)) // a peer that has given up hears nothing
+}
+
+// lend serves one connection until it ends. Only one that its peer has
+// acknowledged can take another's place: who forges addresses can't.
+func (r *Responder) lend(ctx context.Context, request *verbs.Request, ask probe.Request) {
+	limited, cancel := context.WithTimeout(ctx, acceptLimit)
+	defer cancel()
+	conn, err := request.Accept(limited, options(ask))
+	if err != nil {
+		r.cfg.Log.Debug("responder: not connected", "peer", request.Remote.String(), "error", err)
+		return
+	}
+	defer conn.Close()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer r.leave(r.enter(request.Remote.Addr(), end))
+	r.served.Add(1)
+	watch(ctx, conn)
+}
+
+// options: the peer works on what is lent, we post nothing but questions
+// whether it is there.
+func options(ask probe.Request) *verbs.ConnOptions {
+	access, reads := verbs.LocalWrite|verbs.RemoteRead, 1
+	if ask.Kind == probe.Perf {
+		access, reads = access|verbs.RemoteWrite, 0
+	}
+	return &verbs.ConnOptions{Serve: reads, Reads: -1, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1},
+		Prepare: func(conn *verbs.Conn) error {
+			memory, err := conn.PD().AllocMemory(ask.Kind.Bytes(), access)
+			if err != nil {
+				return err
+			}
+			probe.Fill(memory.Bytes(), ask.Seed)
+			at := memory.Remote(0)
+			return conn.SetPrivateData(probe.Answer{Bytes: uint32(len(memory.Bytes())), RKey: at.RKey, Addr: at.Addr}.Append(nil))
+		}}
+}
+
+// watch returns when the connection, the peer or our time is over. A peer that
+// died in silence shows by a Write of no bytes that it does not acknowledge.
+func watch(ctx context.Context, conn *verbs.Conn) {
+	tick := time.NewTicker(keepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-conn.Done():
+			return
+		case <-tick.C:
+			if conn.Write(ctx, verbs.Remote{}) != nil {
+				return
+			}
+		}
+	}
+}
+
+// enter notes a connection, for which others may have to end.
+func (r *Responder) enter(peer netip.Addr, end context.CancelFunc) *loan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := 0
+	for _, l := range r.loans {
+		if l.peer == peer {
+			same++
+		}
+	}
+	switch i := slices.IndexFunc(r.loans, func(l *loan) bool { return l.peer == peer }); {
+	case same >= mostOfPeer:
+		r.loans[i].end()
+		r.loans = slices.Delete(r.loans, i, i+1)
+	case len(r.loans) >= most:
+		r.loans[0].end()
+		r.loans = slices.Delete(r.loans, 0, 1)
+	}
+	l := &loan{peer, end}
+	r.loans = append(r.loans, l)
+	return l
+}
+
+func (r *Responder) leave(mine *loan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loans = slices.DeleteFunc(r.loans, func(l *loan) bool { return l == mine })
+}

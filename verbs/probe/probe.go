@@ -1,0 +1,134 @@
+// Package probe is what `urdma ping`, `urdma perf` and the responder of a
+// urdmad say to each other while they connect: the private data of the request,
+// the accept and the reject (docs/WIRE.md chapter 12). What follows are RDMA
+// Reads and Writes of memory that the responder lends. It knows no connection.
+package probe
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Port is where a responder listens, in rdma_cm's number space.
+const Port = 30036
+
+// Kind is what is asked for.
+type Kind uint8
+
+// The kinds. A responder lends Ping memory to read, Perf memory to read and
+// write.
+const (
+	Ping Kind = 1
+	Perf Kind = 2
+)
+
+// Bytes is how much memory the responder lends.
+func (k Kind) Bytes() int {
+	if k == Perf {
+		return 1 << 20
+	}
+	return 64 << 10
+}
+
+// Status is a responder's answer.
+type Status uint8
+
+// The answers; all but Granted refuse.
+const (
+	Granted      Status = 0
+	NotThisKind  Status = 1 // the responder's setting does not serve the kind
+	NotForYou    Status = 2 // responder_allow lacks the address
+	OtherVersion Status = 3
+)
+
+const (
+	magic       = 0x75527062 // "uRpb"
+	version     = 1
+	requestSize = 16
+	answerSize  = 24
+)
+
+// Errors of data that is not a probe's.
+var (
+	ErrForeign = errors.New("probe: not a responder's data")
+	ErrVersion = errors.New("probe: another version")
+)
+
+// Request is the private data of a connection request.
+type Request struct {
+	Kind Kind
+	Seed uint64 // what the lent memory is to be filled by, see Fill
+}
+
+// Append appends the request's bytes, big-endian.
+func (r Request) Append(b []byte) []byte {
+	b = header(b, byte(r.Kind))
+	return binary.BigEndian.AppendUint64(b, r.Seed)
+}
+
+// ParseRequest reads a request. Bytes behind it are ignored.
+func ParseRequest(b []byte) (Request, error) {
+	if err := check(b, requestSize); err != nil {
+		return Request{}, err
+	}
+	r := Request{Kind(b[5]), binary.BigEndian.Uint64(b[8:])}
+	if r.Kind != Ping && r.Kind != Perf {
+		return r, fmt.Errorf("%w: kind %d", ErrVersion, b[5])
+	}
+	return r, nil
+}
+
+// Answer is the private data of an accept, or with another Status than Granted
+// of a reject.
+type Answer struct {
+	Status Status
+	Bytes  uint32 // lent
+	RKey   uint32
+	Addr   uint64
+}
+
+// Append appends the answer's bytes, big-endian.
+func (a Answer) Append(b []byte) []byte {
+	b = header(b, byte(a.Status))
+	b = binary.BigEndian.AppendUint32(b, a.Bytes)
+	b = binary.BigEndian.AppendUint32(b, a.RKey)
+	return binary.BigEndian.AppendUint64(b, a.Addr)
+}
+
+// ParseAnswer reads an answer. Bytes behind it are ignored.
+func ParseAnswer(b []byte) (Answer, error) {
+	if err := check(b, answerSize); err != nil {
+		return Answer{}, err
+	}
+	return Answer{Status(b[5]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:]), binary.BigEndian.Uint64(b[16:])}, nil
+}
+
+func header(b []byte, what byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, magic)
+	return append(b, version, what, 0, 0)
+}
+
+func check(b []byte, size int) error {
+	if len(b) < 6 || binary.BigEndian.Uint32(b) != magic {
+		return ErrForeign
+	}
+	if b[4] != version {
+		return fmt.Errorf("%w: %d, expected %d", ErrVersion, b[4], version)
+	}
+	if len(b) < size {
+		return fmt.Errorf("%w: %d bytes, expected %d", ErrForeign, len(b), size)
+	}
+	return nil
+}
+
+// Fill writes what lent memory holds from its first byte on: the seed,
+// big-endian, over and over, each byte plus the number of its repetition, so
+// that a reader can tell whose bytes these are and where they belong.
+func Fill(b []byte, seed uint64) {
+	var s [8]byte
+	binary.BigEndian.PutUint64(s[:], seed)
+	for i := range b {
+		b[i] = s[i%8] + byte(i/8)
+	}
+}
