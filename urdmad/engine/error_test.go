@@ -165,6 +165,9 @@ var refusals = []refusal{
 		w.Opcode, w.ImmOrSTag = abi.WRSendWithInv, uint32(s.good.STag)^1
 		s.post(w, 100)
 	}},
+	{"invalidate a region", wire.TermProtectionInvalidate, abi.StatusRemInvReqErr, abi.EventQPAccessErr, func(s *refusalScene) {
+		s.post(enginetest.Invalidate(5, abi.WRSendWithInv, s.good.STag), 100)
+	}},
 	{"invalidate foreign", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
 		w := enginetest.Send(5)
 		w.Opcode, w.ImmOrSTag = abi.WRSendWithInv, uint32(s.foreign.STag)

@@ -168,34 +168,6 @@ func TestSolicited(t *testing.T) {
 	})
 }
 
-// TestInvalidate: a Send with Invalidate takes the peers' rights to the region
-// away, tells which in the completion, and leaves the local rights.
-func TestInvalidate(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
-		w := enginetest.New(t, enginetest.Options{Seed: 25})
-		a, b := w.Pair(local, nil)
-		mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
-		b.PostRecv(9, peer.SGE(0, 100))
-		a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 4096))
-		inv := enginetest.Send(2)
-		inv.Opcode, inv.ImmOrSTag = abi.WRSendWithInv, uint32(peer.STag)
-		a.Post(inv, mine.SGE(0, 50))
-		expect(t, "sender", completions(w, a.Send, 2), []uint64{1, 2}, 0, 0)
-		got := completions(w, b.Recv, 1)
-		if got[0].WCFlags != abi.WCWithInv || got[0].ImmOrSTag != uint32(peer.STag) || got[0].ByteLen != 50 {
-			t.Errorf("completion %+v", got[0])
-		}
-		a.PostRecv(70, mine.SGE(0, 4096))
-		b.Post(enginetest.Send(3), peer.SGE(0, 4096))
-		expect(t, "local use", completions(w, b.Send, 1), []uint64{3}, 0)
-		a.Post(enginetest.Write(4, peer, 0), mine.SGE(0, 10))
-		got = completions(w, a.Send, 1)
-		if got[0].Status != abi.StatusRemAccessErr {
-			t.Errorf("a write to an invalidated region: %+v", got[0])
-		}
-	})
-}
-
 // TestUnsignaled: requests without the flag complete silently, free their slots,
 // and still report errors.
 func TestUnsignaled(t *testing.T) {

@@ -3,7 +3,7 @@
 // reaches them.
 //
 // A Space is one client's memory: the files it shares with urdmad (mapped here
-// in windows) and, for what could not be shared, its /proc/self/mem, which is
+// in views) and, for what could not be shared, its /proc/self/mem, which is
 // read and written by a goroutine of the Space and never by the poll loop (a
 // page of a client can block for ever). A Table maps STags to Regions. Tables
 // and Regions belong to the worker; a Space maps files from the control side.

@@ -89,8 +89,8 @@ func TestMapRanges(t *testing.T) {
 		}
 		s.Unmap(m)
 	}
-	if len(s.windows) != 0 {
-		t.Errorf("%d windows are left", len(s.windows))
+	if len(s.views) != 0 {
+		t.Errorf("%d views are left", len(s.views))
 	}
 }
 
@@ -111,12 +111,12 @@ func TestWindowsAreShared(t *testing.T) {
 		}
 		regions = append(regions, r)
 	}
-	if len(s.windows) != 1 {
-		t.Fatalf("%d windows for neighbours", len(s.windows))
+	if len(s.views) != 1 {
+		t.Fatalf("%d views for neighbours", len(s.views))
 	}
 	at := uintptr(unsafe.Pointer(&regions[5].Bytes(5<<14, 1)[0]))
 	if !s.Contains(at) || s.Contains(at+1<<30) || s.Contains(0) {
-		t.Error("Contains doesn't know the window")
+		t.Error("Contains doesn't know the view")
 	}
 	last := regions[7]
 	last.Hold()
@@ -126,13 +126,13 @@ func TestWindowsAreShared(t *testing.T) {
 			t.Error("a removed region is found")
 		}
 	}
-	if len(s.windows) != 1 || !last.Dead() || last.Bytes(7<<14, 4) == nil {
+	if len(s.views) != 1 || !last.Dead() || last.Bytes(7<<14, 4) == nil {
 		t.Fatal("a region that is held lost its pages")
 	}
 	last.Bytes(7<<14, 4)[0] = 1 // would fault if it had
 	last.Release()
-	if len(s.windows) != 0 || table.Len() != 0 || s.Contains(at) {
-		t.Errorf("%d windows and %d regions are left", len(s.windows), table.Len())
+	if len(s.views) != 0 || table.Len() != 0 || s.Contains(at) {
+		t.Errorf("%d views and %d regions are left", len(s.views), table.Len())
 	}
 }
 
@@ -162,7 +162,7 @@ func TestChecks(t *testing.T) {
 		{"top", top, 5, ^uint64(0) - 99, 99, RemoteWrite, Allowed},
 		{"past the top", top, 5, ^uint64(0) - 99, 100, RemoteWrite, Wrap},
 	} {
-		if got := c.r.CheckRemote(c.pd, c.va, c.n, c.want); got != c.found {
+		if got := c.r.CheckRemote(User{PD: c.pd}, c.va, c.n, c.want); got != c.found {
 			t.Errorf("%s: violation %d, expected %d", c.name, got, c.found)
 		}
 		if got := c.r.CheckLocal(c.pd, c.va, c.n, c.want); got != (c.found == Allowed) {

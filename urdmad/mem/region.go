@@ -6,21 +6,28 @@ import "urdma/verbs/abi"
 // RFC 5041.
 type STag uint32
 
-// Region is registered memory of one client. The worker owns it.
+// Region is registered memory of one client, or the part of it that a window is
+// bound to. The worker owns it.
 type Region struct {
 	STag   STag
 	PD     uint64 // protection domain, unique over all clients
 	Access uint32 // enum ibv_access_flags
 	Space  *Space
 
+	window  *Window // whose part it is; nil for a region
+	of      *Region // which it is a part of
+	stream  uint32  // a part: the only queue pair that may be asked for it; 0: any of the protection domain
+	windows int     // bound to it
+
 	base   uint64 // iova of the first byte
 	length uint64
 	bytes  []byte // in urdmad's address space; nil on the fallback path
-	window *window
+	view   *view
 	client uint64 // address in the client, for the fallback path
+	shared bool   // urdmad maps its pages
 
 	refs int  // work in progress that may still touch bytes
-	dead bool // deregistered: no new work finds it
+	dead bool // deregistered, or bound no more: no new work finds it
 }
 
 // NewRegion describes length bytes of s that work requests call base. With
@@ -28,11 +35,14 @@ type Region struct {
 // address in the client's address space.
 func NewRegion(s *Space, pd uint64, access uint32, base, length, client uint64, m Mapping) *Region {
 	return &Region{PD: pd, Access: access, Space: s, base: base, length: length,
-		bytes: m.Bytes, window: m.window, client: client}
+		bytes: m.Bytes, view: m.view, client: client, shared: m.view != nil || length == 0}
 }
 
 // Shared reports whether urdmad maps the region's pages.
-func (r *Region) Shared() bool { return r.window != nil || r.length == 0 }
+func (r *Region) Shared() bool { return r.shared }
+
+// Windows is how many windows are bound to the region.
+func (r *Region) Windows() int { return r.windows }
 
 // Length of the region in bytes.
 func (r *Region) Length() uint64 { return r.length }
@@ -62,7 +72,12 @@ func (r *Region) ClientAddr(va uint64) uint64 { return r.client + (va - r.base) 
 
 // Hold keeps the region's pages mapped until Release, even if it is
 // deregistered meanwhile.
-func (r *Region) Hold() { r.refs++ }
+func (r *Region) Hold() {
+	r.refs++
+	if r.of != nil {
+		r.of.Hold()
+	}
+}
 
 // Release undoes one Hold.
 func (r *Region) Release() {
@@ -70,13 +85,17 @@ func (r *Region) Release() {
 	if r.dead && r.refs == 0 {
 		r.unmap()
 	}
+	if r.of != nil {
+		r.of.Release()
+	}
 }
 
 // Allows reports whether all of want is granted.
 func (r *Region) Allows(want uint32) bool { return r.Access&want == want }
 
-// Dead reports whether the region was deregistered.
-func (r *Region) Dead() bool { return r.dead }
+// Dead reports whether the region was deregistered, or its window is bound to it
+// no more.
+func (r *Region) Dead() bool { return r.dead || r.of != nil && r.of.dead }
 
 func (r *Region) kill() {
 	r.dead = true
@@ -86,16 +105,16 @@ func (r *Region) kill() {
 }
 
 func (r *Region) unmap() {
-	if r.window != nil {
-		r.Space.unmap(r.window)
-		r.window, r.bytes = nil, nil
+	if r.view != nil {
+		r.Space.unmap(r.view)
+		r.view, r.bytes = nil, nil
 	}
 }
 
 // CheckLocal says whether a work request of protection domain pd may use n
-// bytes at va with the rights want (0 for reading).
+// bytes at va with the rights want (0 for reading). A window's STag is for peers.
 func (r *Region) CheckLocal(pd, va, n uint64, want uint32) bool {
-	return r != nil && r.PD == pd && r.Contains(va, n) && r.Allows(want)
+	return r != nil && r.window == nil && r.PD == pd && r.Contains(va, n) && r.Allows(want)
 }
 
 // Violation says why memory may not be used as asked. Each wire protocol has its
@@ -106,21 +125,27 @@ type Violation uint8
 const (
 	Allowed     Violation = iota
 	NoRegion              // the STag names nothing
-	OtherDomain           // a region of another protection domain
+	OtherDomain           // a region of another protection domain, or a window bound for another queue pair
 	Wrap                  // the range passes the end of the address space
 	OutOfBounds           // the range is not inside the region
 	NoRight               // the region or the queue pair does not grant the operation
 	Misaligned            // an atomic operation that does not begin at a multiple of 8
 )
 
-// CheckRemote says whether a peer of a queue pair in protection domain pd may use
-// n bytes at va with the rights want: the checks of RFC 5041 section 5.2 and RFC
-// 5040 section 7.
-func (r *Region) CheckRemote(pd, va, n uint64, want uint32) Violation {
+// User is who wants to use an STag: a queue pair, by its protection domain and
+// number.
+type User struct {
+	PD     uint64
+	Stream uint32
+}
+
+// CheckRemote says whether a peer of a queue pair may use n bytes at va with the
+// rights want: the checks of RFC 5041 section 5.2 and RFC 5040 section 7.
+func (r *Region) CheckRemote(u User, va, n uint64, want uint32) Violation {
 	switch {
 	case r == nil:
 		return NoRegion
-	case r.PD != pd:
+	case r.otherDomain(u):
 		return OtherDomain
 	case va+n < va:
 		return Wrap
@@ -130,6 +155,10 @@ func (r *Region) CheckRemote(pd, va, n uint64, want uint32) Violation {
 		return NoRight
 	}
 	return Allowed
+}
+
+func (r *Region) otherDomain(u User) bool {
+	return r.PD != u.PD || r.stream != 0 && r.stream != u.Stream
 }
 
 // Rights, enum ibv_access_flags.

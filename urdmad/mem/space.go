@@ -17,9 +17,9 @@ var (
 	ErrNoSelfMem = errors.New("mem: the client passed no /proc/self/mem, only shared memory can be registered")
 )
 
-// windowAlign is the granularity of mappings: registrations that lie close
+// viewAlign is the granularity of mappings: registrations that lie close
 // together in a file share one mapping, of which Linux allows 65,530 a process.
-const windowAlign = 64 << 20
+const viewAlign = 64 << 20
 
 // Budget bounds mappings. A process that reaches vm.max_map_count can't grow
 // its heap either.
@@ -32,18 +32,18 @@ type Budget interface {
 
 // Space is one client's memory as urdmad reaches it.
 type Space struct {
-	mu      sync.Mutex
-	files   map[uint32]*os.File
-	windows []*window
-	closed  bool
-	budget  Budget // nil: as many as the kernel allows
+	mu     sync.Mutex
+	files  map[uint32]*os.File
+	views  []*view
+	closed bool
+	budget Budget // nil: as many as the kernel allows
 
 	fallback *fallback // nil until a region needs it
 	selfMem  *os.File  // the client's /proc/self/mem, or nil
 }
 
-// window is a mapped part of a client's file.
-type window struct {
+// view is a mapped part of a client's file.
+type view struct {
 	file       uint32
 	start, end uint64 // offsets in the file
 	bytes      []byte
@@ -52,8 +52,8 @@ type window struct {
 
 // Mapping is a mapped range of a client's file.
 type Mapping struct {
-	Bytes  []byte
-	window *window
+	Bytes []byte
+	view  *view
 }
 
 // NewSpace takes ownership of selfMem, which may be nil.
@@ -94,24 +94,24 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	if offset+n < offset || offset+n > uint64(st.Size) {
 		return Mapping{}, ErrRange
 	}
-	w, err := s.window(handle, f, offset, n)
+	w, err := s.view(handle, f, offset, n)
 	if err != nil {
 		return Mapping{}, err
 	}
 	w.refs++
 	at := offset - w.start
-	return Mapping{Bytes: w.bytes[at : at+n : at+n], window: w}, nil
+	return Mapping{Bytes: w.bytes[at : at+n : at+n], view: w}, nil
 }
 
 // Unmap gives a mapping back that no region was made of.
 func (s *Space) Unmap(m Mapping) {
-	if m.window != nil {
-		s.unmap(m.window)
+	if m.view != nil {
+		s.unmap(m.view)
 	}
 }
 
-func (s *Space) window(handle uint32, f *os.File, offset, n uint64) (*window, error) {
-	for _, w := range s.windows {
+func (s *Space) view(handle uint32, f *os.File, offset, n uint64) (*view, error) {
+	for _, w := range s.views {
 		if w.file == handle && w.start <= offset && offset+n <= w.end {
 			return w, nil
 		}
@@ -121,29 +121,29 @@ func (s *Space) window(handle uint32, f *os.File, offset, n uint64) (*window, er
 			return nil, err
 		}
 	}
-	start := offset &^ (windowAlign - 1)
-	end := (offset + n + windowAlign - 1) &^ (windowAlign - 1)
+	start := offset &^ (viewAlign - 1)
+	end := (offset + n + viewAlign - 1) &^ (viewAlign - 1)
 	b, err := unix.Mmap(int(f.Fd()), int64(start), int(end-start),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		s.giveBack()
 		return nil, fmt.Errorf("mem: mapping %d bytes of client memory: %w", end-start, err)
 	}
-	w := &window{file: handle, start: start, end: end, bytes: b}
-	s.windows = append(s.windows, w)
+	w := &view{file: handle, start: start, end: end, bytes: b}
+	s.views = append(s.views, w)
 	return w, nil
 }
 
-func (s *Space) unmap(w *window) {
+func (s *Space) unmap(w *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.refs--
 	if w.refs > 0 {
 		return
 	}
-	for i, x := range s.windows {
+	for i, x := range s.views {
 		if x == w {
-			s.windows = append(s.windows[:i], s.windows[i+1:]...)
+			s.views = append(s.views[:i], s.views[i+1:]...)
 			break
 		}
 	}

@@ -2,20 +2,23 @@ package mem
 
 import "math/rand/v2"
 
-// Table maps STags to regions. An STag is 32 random bits, so whoever guesses one
-// is in doubt about all of them, and a stale one seldom hits.
+// Table maps STags to regions and to what windows are bound to. An STag is 32
+// random bits, so whoever guesses one is in doubt about all of them, and a stale
+// one seldom hits. Its upper 24 bits, the index, are in use once; the others, the
+// key, a window's program chooses anew for each bind.
 //
-// The table is open-addressed with linear probing: STags are random, so their low
-// bits are as good as any hash.
+// The table is open-addressed with linear probing: indices are random, so their
+// low bits are as good as any hash.
 type Table struct {
-	slots []*Region // a power of two, at most half of them used
+	slots []*Region // a power of two, at most half of them used; a window that is not bound has a dead region
 	used  int
 	rand  *rand.Rand
 }
 
 const (
 	minSlots   = 1024
-	maxRegions = 1 << 24
+	maxRegions = 1 << 23 // half of all indices
+	keyBits    = 8
 	reserved   = 256 // STags below stay unused: 0 is a common mistake
 )
 
@@ -27,6 +30,8 @@ func NewTable(src rand.Source) *Table {
 
 func (t *Table) mask() uint32 { return uint32(len(t.slots) - 1) }
 
+func (s STag) index() uint32 { return uint32(s) >> keyBits }
+
 // Insert gives r an STag; false when there are as many regions as there may be.
 func (t *Table) Insert(r *Region) bool {
 	if t.used == maxRegions {
@@ -36,7 +41,7 @@ func (t *Table) Insert(r *Region) bool {
 		t.grow()
 	}
 	r.STag = STag(t.rand.Uint32())
-	for r.STag < reserved || t.Lookup(r.STag) != nil {
+	for r.STag < reserved || t.taken(r.STag) {
 		r.STag = STag(t.rand.Uint32())
 	}
 	t.put(r)
@@ -45,7 +50,7 @@ func (t *Table) Insert(r *Region) bool {
 }
 
 func (t *Table) put(r *Region) {
-	i := uint32(r.STag) & t.mask()
+	i := r.STag.index() & t.mask()
 	for t.slots[i] != nil {
 		i = (i + 1) & t.mask()
 	}
@@ -62,20 +67,26 @@ func (t *Table) grow() {
 	}
 }
 
-// find returns the slot of an STag; ok is false if nothing has it.
+// find returns the slot of an STag's index; ok is false if nothing has it.
 func (t *Table) find(s STag) (i uint32, ok bool) {
-	for i = uint32(s) & t.mask(); t.slots[i] != nil; i = (i + 1) & t.mask() {
-		if t.slots[i].STag == s {
+	for i = s.index() & t.mask(); t.slots[i] != nil; i = (i + 1) & t.mask() {
+		if t.slots[i].STag.index() == s.index() {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// Lookup returns the region an STag names, or nil.
+func (t *Table) taken(s STag) bool {
+	_, ok := t.find(s)
+	return ok
+}
+
+// Lookup returns the region that an STag names, or the part of one that a window
+// is bound to; or nil.
 func (t *Table) Lookup(s STag) *Region {
 	i, ok := t.find(s)
-	if !ok {
+	if !ok || t.slots[i].STag != s || t.slots[i].Dead() {
 		return nil
 	}
 	return t.slots[i]
@@ -95,7 +106,7 @@ func (t *Table) Remove(r *Region) {
 // find.
 func (t *Table) clear(i uint32) {
 	for j := (i + 1) & t.mask(); t.slots[j] != nil; j = (j + 1) & t.mask() {
-		home := uint32(t.slots[j].STag) & t.mask()
+		home := t.slots[j].STag.index() & t.mask()
 		if (j-home)&t.mask() >= (j-i)&t.mask() {
 			t.slots[i], i = t.slots[j], j
 		}
@@ -103,5 +114,5 @@ func (t *Table) clear(i uint32) {
 	t.slots[i] = nil
 }
 
-// Len is the number of registered regions.
+// Len is the number of regions and windows.
 func (t *Table) Len() int { return t.used }

@@ -31,7 +31,7 @@ type carrier struct {
 
 func (c *carrier) Transmit() (n int) {
 	s := &c.QP.SQ
-	for ; n < c.budget && s.Ready(); n++ {
+	for ; n < c.budget && c.QP.Ready(); n++ {
 		wr := s.At(s.Next())
 		c.moved = append(c.moved, wr.id)
 		c.mark++

@@ -42,7 +42,7 @@ func (q *QP) done(wr *SendWR) bool {
 	if wr.State != SendSent || wr.Mark > q.acked {
 		return false
 	}
-	return !wr.IsRead() || q.readDone(wr)
+	return q.jobs.done >= wr.asyncUntil && (wr.Answered || !wr.IsRead())
 }
 
 func (q *QP) readDone(wr *SendWR) bool { return wr.Answered && q.jobs.done >= wr.asyncUntil }
@@ -72,7 +72,7 @@ func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	w.Opcode = wr.Op.Completion
 	if status != abi.StatusSuccess {
 		s.fail()
-	} else {
+	} else if !wr.isLocal() {
 		q.Stats.MessagesSent++
 		q.Stats.BytesSent += uint64(wr.Length)
 	}

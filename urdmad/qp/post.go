@@ -66,6 +66,9 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
+	if wr.isLocal() {
+		return abi.StatusSuccess // checked in its turn
+	}
 	if wr.Flags&abi.SendInline != 0 {
 		if slot.InlineLength > q.SQ.ring.MaxInline() || !wr.Op.Inline {
 			return abi.StatusLocQPOpErr

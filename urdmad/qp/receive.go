@@ -134,20 +134,5 @@ func (r *Receive) drop() {
 	r.active, r.nsge = false, 0
 }
 
-const remoteRights = mem.RemoteRead | mem.RemoteWrite | mem.RemoteAtomic
-
-// Invalidate takes the peers' rights to a region away, as the peer asked (RFC
-// 5040 section 5.3). The region must be one that peers could reach.
-func (q *QP) Invalidate(stag mem.STag) mem.Violation {
-	r := q.t.Regions.Lookup(stag)
-	switch {
-	case r == nil:
-		return mem.NoRegion
-	case r.PD != q.PD:
-		return mem.OtherDomain
-	case r.Access&remoteRights == 0:
-		return mem.NoRight
-	}
-	r.Access &^= remoteRights
-	return mem.Allowed
-}
+// Invalidate unbinds a memory window, as the peer asked (RFC 5040 section 5.3).
+func (q *QP) Invalidate(stag mem.STag) mem.Violation { return q.t.Regions.Invalidate(stag, q.user()) }

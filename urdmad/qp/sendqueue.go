@@ -42,7 +42,7 @@ type SendWR struct {
 	nsge       int
 	src        []byte // inline data; else nil
 	stage      *Stage // source on the fallback path; else nil
-	asyncUntil uint64 // Read: completes once jobs.done reached this
+	asyncUntil uint64 // Read, or work on a window: completes once jobs.done reached this
 }
 
 // Found is what an atomic operation found.
@@ -167,9 +167,9 @@ func (s *SendQueue) Advance() {
 	s.next++
 }
 
-// Ready reports whether the work request at Next may move now, and starts its
+// ready reports whether the work request at Next may move now, and starts its
 // message: numbers it and counts its Read.
-func (s *SendQueue) Ready() bool {
+func (s *SendQueue) ready() bool {
 	if s.next == s.tail {
 		return false
 	}
@@ -183,17 +183,21 @@ func (s *SendQueue) Ready() bool {
 	if wr.Started {
 		return true
 	}
-	if s.draining {
-		return false
-	}
-	if wr.Flags&abi.SendFence != 0 && s.reads > 0 {
-		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
-	}
-	if wr.IsRead() && s.reads >= s.maxReads {
+	if !s.mayStart(wr) {
 		return false
 	}
 	s.start(wr)
 	return true
+}
+
+func (s *SendQueue) mayStart(wr *SendWR) bool {
+	switch {
+	case s.draining:
+		return false
+	case wr.Flags&abi.SendFence != 0 && s.reads > 0:
+		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
+	}
+	return !wr.IsRead() || s.reads < s.maxReads
 }
 
 func (s *SendQueue) start(wr *SendWR) {

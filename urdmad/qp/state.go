@@ -114,10 +114,13 @@ func (t *Table) sendAsync(q *QP, event uint32) {
 	t.Events.Send(q.Async, abi.Bytes(&ev))
 }
 
+// user is the queue pair as memory knows it.
+func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }
+
 // CheckRemote says whether the peer may use n bytes at va of r with the rights
 // want: region and queue pair have to grant them.
 func (q *QP) CheckRemote(r *mem.Region, va, n uint64, want uint32) mem.Violation {
-	v := r.CheckRemote(q.PD, va, n, want)
+	v := r.CheckRemote(q.user(), va, n, want)
 	if v == mem.Allowed && q.Attr.QPAccessFlags&want != want {
 		return mem.NoRight
 	}

@@ -100,7 +100,10 @@ func (t *Table) Transmit() (n int) {
 			q.completeSends()
 			n++
 		default:
-			n += q.carrier.Transmit()
+			n += q.carryOutLocal() // also while a connection is still to come
+			if q.carrier != nil {
+				n += q.carrier.Transmit()
+			}
 		}
 	}
 	return n

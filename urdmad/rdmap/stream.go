@@ -45,7 +45,8 @@ func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
 
 // Ready reports whether there is a segment to send, and starts its message.
 func (s *Stream) Ready() bool {
-	s.answer, s.request = s.answers.ready(), s.QP.SQ.Ready()
+	s.request = s.QP.Ready() // before the answers: what it completes may end the stream
+	s.answer = s.answers.ready()
 	return s.answer || s.request
 }
 

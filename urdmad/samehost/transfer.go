@@ -26,7 +26,7 @@ type outcome struct {
 // it writes may end the connection, of which it looks before it goes on.
 func (c *Conn) Transmit() (n int) {
 	left := budget
-	for left > 0 && c.live() && c.QP.SQ.Ready() {
+	for left > 0 && c.live() && c.QP.Ready() {
 		wr := c.QP.SQ.At(c.QP.SQ.Next())
 		out := c.carryOut(wr)
 		left -= out.moved + perMessage

@@ -54,6 +54,7 @@ const (
 	StatusLocQPOpErr     = 2
 	StatusLocProtErr     = 4
 	StatusWRFlushErr     = 5
+	StatusMWBindErr      = 6
 	StatusBadRespErr     = 7
 	StatusLocAccessErr   = 8
 	StatusRemInvReqErr   = 9
@@ -72,6 +73,7 @@ const (
 	AccessRemoteWrite  = 2
 	AccessRemoteRead   = 4
 	AccessRemoteAtomic = 8
+	AccessMWBind       = 16
 	AccessZeroBased    = 32
 )
 

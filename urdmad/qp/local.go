@@ -1,0 +1,82 @@
+package qp
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
+
+// This file carries out the work requests that concern no peer: they bind memory
+// windows and invalidate them, in their turn among the others.
+
+// isLocal reports a work request that no carrier moves.
+func (wr *SendWR) isLocal() bool { return wr.Op.Supported && wr.Op.RDMAP == abi.NoRDMAP }
+
+// Ready carries out local work requests as far as their turn has come, and then
+// reports whether the one at Next may move now; its message begins with that.
+func (q *QP) Ready() bool {
+	q.carryOutLocal()
+	return q.SQ.ready()
+}
+
+// carryOutLocal returns how many local work requests were carried out. What it
+// completes may end the connection.
+func (q *QP) carryOutLocal() (n int) {
+	s := &q.SQ
+	for q.state == abi.QPSRTS && s.next != s.tail {
+		wr := s.At(s.next)
+		if wr.State != SendQueued || !wr.isLocal() || !s.mayStart(wr) {
+			break
+		}
+		n++
+		if !q.manage(wr) {
+			wr.State, wr.status = SendFailed, abi.StatusMWBindErr
+			break
+		}
+		s.Advance()
+	}
+	if n > 0 {
+		q.completeSends()
+	}
+	return n
+}
+
+// manage binds or invalidates a window. If what peers could reach by it is on the
+// fallback path, the work request completes after what was written there.
+func (q *QP) manage(wr *SendWR) bool {
+	t := q.t.Regions
+	stag := wr.Invalidate
+	if wr.Op.Completion == abi.WCBindMW {
+		stag = wr.RKey
+	}
+	var before *mem.Region
+	if w := t.Window(stag); w != nil {
+		before = w.Bound()
+	}
+	if !q.changeWindow(wr) {
+		return false
+	}
+	if before != nil && !before.Shared() {
+		q.afterWrites(before.Space, wr)
+	}
+	return true
+}
+
+func (q *QP) changeWindow(wr *SendWR) bool {
+	t := q.t.Regions
+	if wr.Op.Completion == abi.WCLocalInv {
+		return t.Invalidate(wr.Invalidate, q.user()) == mem.Allowed
+	}
+	return t.Bind(&mem.Binding{STag: wr.RKey, To: wr.Invalidate, Addr: wr.RemoteAddr, Length: wr.CompareAdd,
+		Access: uint32(wr.Swap), By: q.user()})
+}
+
+// afterWrites has wr wait for the writes to a client's memory that were issued
+// before, whosever peers they are from.
+func (q *QP) afterWrites(s *mem.Space, wr *SendWR) {
+	q.jobs.issued++
+	wr.asyncUntil = q.jobs.issued
+	q.submit(s, mem.Job{Write: true}, func() {
+		q.jobs.done++
+		q.releaseDeferred()
+	})
+}
