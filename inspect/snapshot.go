@@ -29,6 +29,7 @@ type Snapshot struct {
 	Clients     []Client     `json:"clients"`
 	Domains     []Domain     `json:"protection_domains"`
 	Regions     []Region     `json:"memory_regions"`
+	Windows     []Window     `json:"memory_windows"`
 	CQs         []CQ         `json:"completion_queues"`
 	QPs         []QP         `json:"queue_pairs"`
 	SRQs        []SRQ        `json:"shared_receive_queues"`
@@ -187,6 +188,22 @@ type Region struct {
 	Access  uint32    `json:"access"` // enum ibv_access_flags
 	// Path is "shared" or "fallback".
 	Path string `json:"path"`
+}
+
+// Window is a memory window. What it is bound to is 0 while it is not bound.
+type Window struct {
+	Owner
+	Handle  uint32    `json:"handle"`
+	Domain  uint64    `json:"protection_domain"` // Domain.Number
+	Created time.Time `json:"created"`
+	Type    int       `json:"type"`
+	RKey    uint32    `json:"rkey"`
+	Bound   bool      `json:"bound"`
+	Region  uint32    `json:"region"` // Region.LKey
+	Start   uint64    `json:"start"`  // as peers name it
+	Length  uint64    `json:"length"`
+	Access  uint32    `json:"access"` // enum ibv_access_flags
+	QPN     uint32    `json:"qpn"`    // type 2: of the only queue pair whose peer may use it
 }
 
 // CQ is a completion queue.

@@ -44,7 +44,7 @@ func TestShowRefuses(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
-		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, cq, qp, srq, ah, connection, listener\n"},
+		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, mw, cq, qp, srq, ah, connection, listener\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
 	} {

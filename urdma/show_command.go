@@ -47,7 +47,7 @@ func newShow() *cobra.Command {
 			"WINDOW segments in flight and the congestion window, READS those we may have open and those we serve. " +
 			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
 			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
-			"ACCESS stands for local write, remote write, remote read, remote atomic, zero based. " +
+			"ACCESS stands for local write, remote write, remote read, remote atomic, windows may be bound, zero based. " +
 			"ah (address handles) don't exist yet.",
 		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns qpn,state,peer --watch",
 		Args:    usage(cobra.RangeArgs(1, 2)),

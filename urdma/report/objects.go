@@ -34,6 +34,7 @@ var Kinds = []Kind{
 	kind("client", "PID", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
 	kind("pd", "PD", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
 	kind("mr", "LKEY", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
+	kind("mw", "RKEY", windows, func(s *inspect.Snapshot) []inspect.Window { return s.Windows }),
 	kind("cq", "HANDLE", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
 	kind("qp", "QPN", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
 	kind("srq", "HANDLE", srqs, func(s *inspect.Snapshot) []inspect.SRQ { return s.SRQs }),
@@ -195,6 +196,31 @@ var regions = []column[inspect.Region]{
 	{"COMMAND", func(r *inspect.Region) string { return dash(r.Command) }},
 }
 
+var windows = []column[inspect.Window]{
+	{"RKEY", func(w *inspect.Window) string { return fmt.Sprintf("%08x", w.RKey) }},
+	{"HANDLE", func(w *inspect.Window) string { return handle(w.Handle) }},
+	{"CREATED", func(w *inspect.Window) string { return instant(w.Created) }},
+	{"PD", func(w *inspect.Window) string { return number(w.Domain) }},
+	{"TYPE", func(w *inspect.Window) string { return strconv.Itoa(w.Type) }},
+	{"MR", bound(func(w *inspect.Window) string { return fmt.Sprintf("%08x", w.Region) })},
+	{"START", bound(func(w *inspect.Window) string { return fmt.Sprintf("%016x", w.Start) })},
+	{"LENGTH", bound(func(w *inspect.Window) string { return Bytes(w.Length) })},
+	{"ACCESS", bound(func(w *inspect.Window) string { return access(w.Access) })},
+	{"QPN", bound(func(w *inspect.Window) string { return qpn(w.QPN) })},
+	{"PID", func(w *inspect.Window) string { return pid(w.PID) }},
+	{"COMMAND", func(w *inspect.Window) string { return dash(w.Command) }},
+}
+
+// bound is the cell of a window that is bound; of others it is a dash.
+func bound(cell func(*inspect.Window) string) func(*inspect.Window) string {
+	return func(w *inspect.Window) string {
+		if !w.Bound {
+			return dash("")
+		}
+		return cell(w)
+	}
+}
+
 var srqs = []column[inspect.SRQ]{
 	{"HANDLE", func(r *inspect.SRQ) string { return handle(r.Handle) }},
 	{"CREATED", func(r *inspect.SRQ) string { return instant(r.Created) }},
@@ -332,7 +358,7 @@ func access(flags uint32) string {
 	for _, f := range [...]struct {
 		bit    uint32
 		letter byte
-	}{{1, 'l'}, {2, 'w'}, {4, 'r'}, {8, 'a'}, {32, 'z'}} {
+	}{{1, 'l'}, {2, 'w'}, {4, 'r'}, {8, 'a'}, {16, 'b'}, {32, 'z'}} {
 		if flags&f.bit != 0 {
 			b.WriteByte(f.letter)
 		} else {

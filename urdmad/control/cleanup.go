@@ -58,6 +58,8 @@ func (x *Session) removeObjects() (rings []*memfd.Shared) {
 			rings = append(rings, o.ring)
 		case *mrObject:
 			x.s.Engine.QPs.Regions.Remove(o.region)
+		case *mwObject:
+			x.s.Engine.QPs.Regions.RemoveWindow(o.window)
 		case *channelObject:
 			o.socket.Close()
 		case *contextObject:

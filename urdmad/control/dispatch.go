@@ -37,6 +37,8 @@ var handlers = map[abi.Type]handler{
 	abi.AddFile:          typed((*Session).addFile),
 	abi.RegMR:            typed((*Session).regMR),
 	abi.DeregMR:          typed((*Session).deregMR),
+	abi.AllocMW:          typed(allocMW),
+	abi.DeallocMW:        typed(deallocMW),
 	abi.CreateChannel:    typed((*Session).createChannel),
 	abi.DestroyChannel:   typed((*Session).destroyChannel),
 	abi.CreateCQ:         typed((*Session).createCQ),

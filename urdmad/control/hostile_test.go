@@ -24,13 +24,13 @@ var sizes = map[abi.Type]int{
 	abi.CMDestroyID: 24, abi.CMBind: abi.Size[abi.CMBindRequest](), abi.CMResolveAddr: abi.Size[abi.CMResolveAddrRequest](),
 	abi.CMResolveRoute: 24, abi.CMListen: 24, abi.CMConnect: abi.Size[abi.CMConnRequest](), abi.CMAccept: abi.Size[abi.CMConnRequest](),
 	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,
-	abi.Inspect: 16, abi.Capture: abi.Size[abi.CaptureRequest](), abi.CaptureStop: 16,
+	abi.AllocMW: abi.Size[abi.AllocMWRequest](), abi.DeallocMW: 24, abi.Inspect: 16, abi.Capture: abi.Size[abi.CaptureRequest](), abi.CaptureStop: 16,
 }
 
 // message makes a request that is right in form and anything in content: handles
 // are small numbers, so many exist and are of the wrong kind.
 func message(r *rand.Rand) []byte {
-	t := abi.Type(r.IntN(48))
+	t := abi.Type(r.IntN(64))
 	if r.IntN(16) == 0 {
 		t = abi.Inspect + abi.Type(r.IntN(4))
 	}

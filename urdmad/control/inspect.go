@@ -78,7 +78,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
-		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, CQs: []inspect.CQ{},
+		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
 		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
 	g.ports()
 	if s.Responder != nil {

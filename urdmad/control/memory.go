@@ -18,7 +18,7 @@ type mrObject struct {
 }
 
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
-	abi.AccessZeroBased
+	abi.AccessZeroBased | abi.AccessMWBind
 
 func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	pd, err := object[*pdObject](x, m.PD)
@@ -92,11 +92,17 @@ func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
 	if err != nil {
 		return err
 	}
-	mr.pd.users--
+	busy := false
 	x.do(func() {
-		x.s.Engine.QPs.Regions.Remove(mr.region)
-		x.remove(m.Handle)
+		if busy = mr.region.Windows() > 0; !busy {
+			x.s.Engine.QPs.Regions.Remove(mr.region)
+			x.remove(m.Handle)
+		}
 	})
+	if busy {
+		return syscall.EBUSY
+	}
+	mr.pd.users--
 	if !mr.region.Shared() {
 		x.space.Drain()
 	}

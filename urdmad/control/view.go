@@ -16,6 +16,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/trp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -105,6 +106,8 @@ func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v a
 			Device: g.device(o.ctx.dev), Created: g.clock.time(o.at)})
 	case *mrObject:
 		g.region(c, who, handle, o)
+	case *mwObject:
+		g.window(who, handle, o)
 	case *cqObject:
 		c.CQs++
 		g.cq(who, handle, o)
@@ -142,6 +145,19 @@ func (g *gather) region(c *inspect.Client, who inspect.Owner, handle uint32, o *
 	g.snap.Regions = append(g.snap.Regions, inspect.Region{Owner: who, Handle: handle, Domain: r.PD,
 		Created: g.clock.time(o.at), Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
 		Access: r.Access, Path: path})
+}
+
+func (g *gather) window(who inspect.Owner, handle uint32, o *mwObject) {
+	v := inspect.Window{Owner: who, Handle: handle, Domain: o.pd.number, Created: g.clock.time(o.at), Type: abi.MWType1,
+		RKey: uint32(o.window.STag())}
+	if o.window.Type2 {
+		v.Type = abi.MWType2
+	}
+	if b := o.window.Bound(); b != nil {
+		v.Bound, v.Region, v.Start, v.Length = true, uint32(b.Of().STag), b.Base(), b.Length()
+		v.Access, v.QPN = b.Access, b.Stream()
+	}
+	g.snap.Windows = append(g.snap.Windows, v)
 }
 
 var armNames = [...]string{"no", "solicited", "any"}
@@ -254,6 +270,7 @@ func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortFunc(s.Clients, func(a, b inspect.Client) int { return cmp.Compare(a.ID, b.ID) })
 	order(s.Domains, func(v inspect.Domain) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.Regions, func(v inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
+	order(s.Windows, func(v inspect.Window) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.CQs, func(v inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.QPs, func(v inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
 	order(s.SRQs, func(v inspect.SRQ) (uint64, uint32) { return v.Client, v.Handle })

@@ -62,6 +62,8 @@ const (
 	CMSetOption      Type = 44
 	CMMigrateID      Type = 45
 	CMWakeChannel    Type = 46
+	AllocMW          Type = 56
+	DeallocMW        Type = 57
 	Inspect          Type = 64
 	Capture          Type = 65
 	CaptureStop      Type = 66
@@ -165,7 +167,7 @@ type Device struct {
 	MaxSRQ         uint32
 	MaxSRQWR       uint32
 	MaxSRQSGE      uint32
-	Pad1           uint32
+	MaxMW          uint32
 }
 
 // HandleMessage names one object: a request, or a response that returns one.
@@ -195,6 +197,20 @@ type RegMRResponse struct {
 	LKey   uint32
 	RKey   uint32
 	Pad    uint32
+}
+
+// AllocMWRequest asks for a memory window.
+type AllocMWRequest struct {
+	Header Header
+	PD     uint32
+	Type   uint32
+}
+
+// AllocMWResponse returns the first STag of a memory window.
+type AllocMWResponse struct {
+	Header Header
+	Handle uint32
+	RKey   uint32
 }
 
 // CreateCQRequest asks for a completion queue.

@@ -84,6 +84,9 @@ enum urdma_abi_type {
 	URDMA_ABI_CM_MIGRATE_ID = 45,
 	URDMA_ABI_CM_WAKE_CHANNEL = 46,
 
+	URDMA_ABI_ALLOC_MW = 56,
+	URDMA_ABI_DEALLOC_MW = 57,
+
 	URDMA_ABI_INSPECT = 64,
 	URDMA_ABI_CAPTURE = 65,
 	URDMA_ABI_CAPTURE_STOP = 66,
@@ -176,7 +179,7 @@ struct urdma_abi_device {
 	uint32_t max_srq;
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
-	uint32_t pad1;
+	uint32_t max_mw;
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -188,8 +191,8 @@ struct urdma_abi_open_device {
 
 /*
  * One object's handle. A request that names the object and nothing else:
- * CLOSE_DEVICE, DEALLOC_PD, DEREG_MR, DESTROY_*, QUERY_QP, CREATE_CHANNEL and
- * ALLOC_PD (the context's), CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT,
+ * CLOSE_DEVICE, DEALLOC_PD, DEREG_MR (EBUSY while a window is bound to it), DEALLOC_MW,
+ * DESTROY_*, QUERY_QP, CREATE_CHANNEL and ALLOC_PD (the context's), CM_DESTROY_ID, CM_DESTROY_CHANNEL, CM_DISCONNECT,
  * CM_WAKE_CHANNEL (sends an event of no id, URDMA_ABI_CM_WAKE: whoever waits for
  * the channel's socket finds it readable); the
  * response is the header alone unless said otherwise. And the response of
@@ -229,6 +232,19 @@ struct urdma_abi_reg_mr_response {
 	uint32_t lkey;
 	uint32_t rkey;
 	uint32_t pad;
+};
+
+/* A memory window, which work requests bind and unbind (struct urdma_abi_sqe). */
+struct urdma_abi_alloc_mw {
+	struct urdma_abi_header header;
+	uint32_t pd;
+	uint32_t type; /* enum ibv_mw_type */
+};
+
+struct urdma_abi_alloc_mw_response {
+	struct urdma_abi_header header;
+	uint32_t handle;
+	uint32_t rkey; /* names nothing yet; the upper 24 bits are the window's for its life */
 };
 
 struct urdma_abi_create_cq {
@@ -667,7 +683,13 @@ struct urdma_abi_sge {
 	uint32_t lkey;
 };
 
-/* A send queue slot: this head, then num_sge entries or inline_length bytes. */
+/*
+ * A send queue slot: this head, then num_sge entries or inline_length bytes.
+ * LOCAL_INV: imm_or_stag is the window's rkey. BIND_MW: rkey is the window's from
+ * now on, its upper 24 bits as they were; imm_or_stag the lkey of the region,
+ * remote_addr and compare_add where the window begins and how many bytes it has (0:
+ * a window of type 1 is bound to nothing), swap its enum ibv_access_flags.
+ */
 struct urdma_abi_sqe {
 	uint64_t wr_id;
 	uint32_t opcode;      /* enum ibv_wr_opcode */

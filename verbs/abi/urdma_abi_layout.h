@@ -69,7 +69,7 @@ _Static_assert(offsetof(struct urdma_abi_device, max_msg) == 232 && sizeof(((str
 _Static_assert(offsetof(struct urdma_abi_device, max_srq) == 240 && sizeof(((struct urdma_abi_device *)0)->max_srq) == 4, "max_srq");
 _Static_assert(offsetof(struct urdma_abi_device, max_srq_wr) == 244 && sizeof(((struct urdma_abi_device *)0)->max_srq_wr) == 4, "max_srq_wr");
 _Static_assert(offsetof(struct urdma_abi_device, max_srq_sge) == 248 && sizeof(((struct urdma_abi_device *)0)->max_srq_sge) == 4, "max_srq_sge");
-_Static_assert(offsetof(struct urdma_abi_device, pad1) == 252 && sizeof(((struct urdma_abi_device *)0)->pad1) == 4, "pad1");
+_Static_assert(offsetof(struct urdma_abi_device, max_mw) == 252 && sizeof(((struct urdma_abi_device *)0)->max_mw) == 4, "max_mw");
 
 _Static_assert(sizeof(struct urdma_abi_open_device) == 24, "open_device");
 _Static_assert(offsetof(struct urdma_abi_open_device, header) == 0 && sizeof(((struct urdma_abi_open_device *)0)->header) == 16, "header");
@@ -98,6 +98,16 @@ _Static_assert(offsetof(struct urdma_abi_reg_mr_response, handle) == 16 && sizeo
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, lkey) == 20 && sizeof(((struct urdma_abi_reg_mr_response *)0)->lkey) == 4, "lkey");
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, rkey) == 24 && sizeof(((struct urdma_abi_reg_mr_response *)0)->rkey) == 4, "rkey");
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, pad) == 28 && sizeof(((struct urdma_abi_reg_mr_response *)0)->pad) == 4, "pad");
+
+_Static_assert(sizeof(struct urdma_abi_alloc_mw) == 24, "alloc_mw");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw, header) == 0 && sizeof(((struct urdma_abi_alloc_mw *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw, pd) == 16 && sizeof(((struct urdma_abi_alloc_mw *)0)->pd) == 4, "pd");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw, type) == 20 && sizeof(((struct urdma_abi_alloc_mw *)0)->type) == 4, "type");
+
+_Static_assert(sizeof(struct urdma_abi_alloc_mw_response) == 24, "alloc_mw_response");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw_response, header) == 0 && sizeof(((struct urdma_abi_alloc_mw_response *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw_response, handle) == 16 && sizeof(((struct urdma_abi_alloc_mw_response *)0)->handle) == 4, "handle");
+_Static_assert(offsetof(struct urdma_abi_alloc_mw_response, rkey) == 20 && sizeof(((struct urdma_abi_alloc_mw_response *)0)->rkey) == 4, "rkey");
 
 _Static_assert(sizeof(struct urdma_abi_create_cq) == 32, "create_cq");
 _Static_assert(offsetof(struct urdma_abi_create_cq, header) == 0 && sizeof(((struct urdma_abi_create_cq *)0)->header) == 16, "header");

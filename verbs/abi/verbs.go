@@ -77,6 +77,12 @@ const (
 	AccessZeroBased    = 32
 )
 
+// Types of memory windows, enum ibv_mw_type.
+const (
+	MWType1 = 1
+	MWType2 = 2
+)
+
 // Queue pair states, enum ibv_qp_state.
 const (
 	QPSReset = 0

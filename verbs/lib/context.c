@@ -5,23 +5,12 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "memory/memory.h"
 #include "tables.h"
 
 /* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
  * that whoever looks finds nothing. */
 #define PRIVATE_BYTES 4096
-
-static int refuse_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	(void)qp, (void)mw, (void)bind;
-	return urdma_status(EOPNOTSUPP);
-}
-
-static int refuse_dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return urdma_status(EOPNOTSUPP);
-}
 
 static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
 {
@@ -40,8 +29,9 @@ static void fill_tables(struct urdma_context *c)
 	context->ops.post_send = urdma_post_send;
 	context->ops.post_recv = urdma_post_recv;
 	context->ops.post_srq_recv = urdma_post_srq_recv;
-	context->ops.bind_mw = refuse_bind_mw;
-	context->ops.dealloc_mw = refuse_dealloc_mw;
+	context->ops.alloc_mw = urdma_alloc_mw;
+	context->ops.bind_mw = urdma_bind_mw;
+	context->ops.dealloc_mw = urdma_dealloc_mw;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	c->verbs.sz = sizeof(c->verbs);
 	c->verbs.query_port = urdma_query_port;

@@ -68,7 +68,7 @@ func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, 
 
 // undoing names the request that destroys what another has made.
 var undoing = map[abi.Type]abi.Type{
-	abi.OpenDevice: abi.CloseDevice, abi.AllocPD: abi.DeallocPD, abi.RegMR: abi.DeregMR,
+	abi.OpenDevice: abi.CloseDevice, abi.AllocPD: abi.DeallocPD, abi.RegMR: abi.DeregMR, abi.AllocMW: abi.DeallocMW,
 	abi.CreateChannel: abi.DestroyChannel, abi.CreateCQ: abi.DestroyCQ, abi.CreateQP: abi.DestroyQP, abi.CreateSRQ: abi.DestroySRQ,
 	abi.CMCreateChannel: abi.CMDestroyChannel, abi.CMCreateID: abi.CMDestroyID,
 }

@@ -104,6 +104,25 @@ static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 		slot->imm_or_stag = rkey;
 }
 
+static void local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_LOCAL_INV);
+
+	if (slot)
+		slot->imm_or_stag = rkey;
+}
+
+static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_BIND_MW);
+	int status = urdma_window_check(mw, info);
+
+	if (status)
+		fail(of(ex), status);
+	else if (slot)
+		urdma_window_write(slot, rkey, info);
+}
+
 static void atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
 	begin_remote(of(ex), IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
@@ -233,6 +252,10 @@ void urdma_build_fill(struct urdma_qp *qp, uint64_t ops)
 		ex->wr_send_imm = send_imm;
 	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		ex->wr_send_inv = send_inv;
+	if (ops & IBV_QP_EX_WITH_LOCAL_INV)
+		ex->wr_local_inv = local_inv;
+	if (ops & IBV_QP_EX_WITH_BIND_MW)
+		ex->wr_bind_mw = bind_mw;
 	if (ops & IBV_QP_EX_WITH_RDMA_READ)
 		ex->wr_rdma_read = rdma_read;
 	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)

@@ -161,6 +161,11 @@ void urdma_cq_empty(struct urdma_cq *cq);
 /* What one that found something does. */
 void urdma_cq_found(struct urdma_cq *cq);
 
+/* window.c */
+/* 0, or why a request that binds mw is malformed. */
+int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
+void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct ibv_mw_bind_info *info);
+
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
 

@@ -34,6 +34,8 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return EINVAL;
 	if (wr->num_sge < 0)
 		return EINVAL;
+	if (op->wc == IBV_WC_BIND_MW)
+		return urdma_window_check(wr->bind_mw.mw, &wr->bind_mw.bind_info);
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		length = total_length(wr->sg_list, wr->num_sge);
 		return op->inlinable && length <= qp->max_inline ? 0 : EINVAL;
@@ -80,12 +82,13 @@ static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr,
 		slot->compare_add = wr->wr.atomic.compare_add;
 		slot->swap = wr->wr.atomic.swap;
 	}
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		slot->num_sge = 0;
+	slot->num_sge = slot->inline_length = 0;
+	if (op->wc == IBV_WC_BIND_MW) {
+		urdma_window_write(slot, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	} else if (wr->send_flags & IBV_SEND_INLINE) {
 		slot->inline_length = copy_inline((uint8_t *)(slot + 1), wr->sg_list, wr->num_sge);
 	} else {
 		slot->num_sge = (uint32_t)wr->num_sge;
-		slot->inline_length = 0;
 		copy_sges(slot + 1, wr->sg_list, wr->num_sge);
 	}
 }

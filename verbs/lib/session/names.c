@@ -42,6 +42,8 @@ static const char *const names[] = {
 	[URDMA_ABI_CM_SET_OPTION] = "rdma_set_option",
 	[URDMA_ABI_CM_MIGRATE_ID] = "rdma_migrate_id",
 	[URDMA_ABI_CM_WAKE_CHANNEL] = "rdma_migrate_id",
+	[URDMA_ABI_ALLOC_MW] = "ibv_alloc_mw",
+	[URDMA_ABI_DEALLOC_MW] = "ibv_dealloc_mw",
 };
 
 const char *urdma_request_name(enum urdma_abi_type type)

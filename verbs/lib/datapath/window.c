@@ -1,0 +1,27 @@
+/* window.c - work requests that bind memory windows and invalidate them. */
+#include <errno.h>
+
+#include "objects.h"
+
+#define WINDOW_ACCESS                                                                                         \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
+
+/* What only urdmad can know fails when it is carried out. */
+int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+{
+	if (!mw || (!info->mr && (info->addr || info->length)))
+		return EINVAL;
+	if (info->mw_access_flags & ~(unsigned int)WINDOW_ACCESS)
+		return EINVAL;
+	return info->mr && info->mr->pd != mw->pd ? EPERM : 0;
+}
+
+void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	slot->rkey = rkey;
+	slot->imm_or_stag = info->mr ? info->mr->lkey : 0;
+	slot->remote_addr = info->addr;
+	slot->compare_add = info->length;
+	slot->swap = info->mw_access_flags;
+}

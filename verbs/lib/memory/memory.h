@@ -1,0 +1,12 @@
+/* memory.h - the functions of this folder that verbs.h reaches through a context's
+ * tables. */
+#ifndef URDMA_MEMORY_H
+#define URDMA_MEMORY_H
+
+#include "../device/context.h"
+
+struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int urdma_dealloc_mw(struct ibv_mw *mw);
+
+#endif /* URDMA_MEMORY_H */

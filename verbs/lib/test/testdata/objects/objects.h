@@ -1,0 +1,43 @@
+/* objects.h - what the cases about objects and their attributes share: queue
+ * pairs of one process on a real urdmad, connected by number. */
+#ifndef OBJECTS_H
+#define OBJECTS_H
+
+#include "../setup.h"
+
+#define LENGTH 65536u
+
+extern struct ibv_context *context;
+extern struct ibv_pd *pd;
+extern union ibv_gid gid;
+
+/* One end of a connection, with memory that the other end may use. */
+struct end {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *memory; /* LENGTH bytes */
+};
+
+struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_cq *cq);
+/* Through INIT and RTR to RTS. */
+void to_init(struct ibv_qp *qp, unsigned int access);
+void to_rtr(struct ibv_qp *qp, uint32_t peer);
+void to_rts(struct ibv_qp *qp);
+void end_init(struct end *e, enum ibv_qp_type type, int access);
+void end_free(struct end *e);
+void pair_up(struct end *a, struct end *b, enum ibv_qp_type type, int access);
+
+/* One work request over length bytes of from's memory. */
+struct ibv_send_wr request(struct end *from, enum ibv_wr_opcode opcode, uint32_t length, struct ibv_sge *sge);
+struct ibv_send_wr write_to(struct end *from, uint32_t rkey, uint64_t addr, uint32_t length, struct ibv_sge *sge);
+int post(struct end *from, struct ibv_send_wr *wr);
+void receive(struct end *at, uint64_t wr_id, uint32_t length);
+/* The next completion, within ten seconds; it has this status. */
+struct ibv_wc completion(struct end *e, enum ibv_wc_status status);
+void nothing(struct end *e);
+
+/* cases */
+void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windows_refused(void);
+
+#endif
