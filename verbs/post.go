@@ -19,8 +19,10 @@ type SendWR struct {
 	Add, Compare, Swap uint64
 
 	Imm uint32 // immediate data, of the operations that have some; C programs see htonl(Imm)
-	// InvalidateSTag is the peer's rkey that OpSendWithInv takes away.
+	// InvalidateSTag is the rkey of a window of type 2 that OpSendWithInv takes away
+	// from us, or OpLocalInv from our peer.
 	InvalidateSTag uint32
+	Bind           Bind // of OpBindWindow
 }
 
 // RecvWR is a receive work request (ibv_post_recv(3)): where one message goes.
@@ -35,6 +37,9 @@ func (q *QP) check(wr *SendWR) error {
 	op := abi.OperationOf(uint32(wr.Op))
 	if op == nil || !op.Supported {
 		return ErrUnsupported
+	}
+	if wr.Op == OpBindWindow && (wr.Bind.Window == nil || wr.Bind.MR == nil || wr.Bind.Length < 0) {
+		return ErrWorkRequest
 	}
 	if wr.Inline != nil && !op.Inline || op.WritesLocal && len(wr.SGE) > q.pd.ctx.device.maxSGERead {
 		return ErrWorkRequest
@@ -67,6 +72,8 @@ func (q *QP) writeSend(wr *SendWR) error {
 		e.CompareAdd = wr.Add
 	case OpCmpSwap:
 		e.CompareAdd, e.Swap = wr.Compare, wr.Swap
+	case OpBindWindow:
+		wr.Bind.write(&e)
 	}
 	written := false
 	if wr.Inline != nil {
@@ -76,6 +83,9 @@ func (q *QP) writeSend(wr *SendWR) error {
 	}
 	if !written {
 		return ErrQueueFull
+	}
+	if wr.Op == OpBindWindow {
+		wr.Bind.Window.rkey.Store(e.RKey)
 	}
 	return nil
 }

@@ -99,11 +99,15 @@ func TestWriteAndRead(t *testing.T) {
 }
 
 // TestInlineAndInvalidate: inline data may be overwritten at once; a Send with
-// Invalidate takes the receiver's rkey away.
+// Invalidate takes the rkey of the receiver's window away.
 func TestInlineAndInvalidate(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	ctx := patience(t)
-	in, lend := memory(t, p.accepted, 4096, true), memory(t, p.accepted, 4096, true)
+	in := memory(t, p.accepted, 4096, true)
+	region := must(p.accepted.QP.PD().AllocMemory(4096, verbs.LocalWrite|verbs.BindWindows))(t)
+	lend := must(p.accepted.QP.PD().AllocWindow(verbs.Window2))(t)
+	ok(t, p.accepted.PostSend(&verbs.SendWR{Op: verbs.OpBindWindow, Bind: verbs.Bind{Window: lend, MR: region, Length: 64, Access: verbs.RemoteWrite}}))
+	ok(t, p.dialed.Write(ctx, lend.Remote(region, 0), memory(t, p.dialed, 64, true).SGE(0, 64)))
 	for i := range 4 {
 		ok(t, p.accepted.PostRecv(&verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{in.SGE(i*64, 64)}}))
 	}
@@ -125,15 +129,13 @@ func TestInlineAndInvalidate(t *testing.T) {
 	var one [1]verbs.Completion
 	must(p.dialed.SendCQ().Wait(ctx, one[:]))(t)
 	ok(t, one[0].Err())
-	err := p.dialed.Write(ctx, lend.Remote(0), verbs.SGE{})
-	here := memory(t, p.dialed, 64, true)
-	if err == nil {
-		err = p.dialed.Write(ctx, lend.Remote(0), here.SGE(0, 64))
-	}
+	err := p.dialed.Write(ctx, lend.Remote(region, 0), memory(t, p.dialed, 64, true).SGE(0, 64))
 	var failed *verbs.CompletionError
 	if !errors.As(err, &failed) || failed.Completion.Status != verbs.StatusRemAccessErr {
 		t.Errorf("writing invalidated memory: %v, expected a remote access error", err)
 	}
+	ok(t, lend.Close())
+	ok(t, region.Close())
 }
 
 // TestWrongAccess: what each side may not do fails with its status, and tells

@@ -20,6 +20,8 @@ const (
 	OpSendWithInv  Opcode = abi.WRSendWithInv
 	OpFetchAdd     Opcode = abi.WRAtomicFetchAndAdd
 	OpCmpSwap      Opcode = abi.WRAtomicCmpAndSwp
+	OpLocalInv     Opcode = abi.WRLocalInv
+	OpBindWindow   Opcode = abi.WRBindMW
 )
 
 // SendFlags are enum ibv_send_flags; inline data is asked for by SendWR.Inline.
@@ -43,6 +45,7 @@ const (
 	RemoteRead  Access = abi.AccessRemoteRead
 
 	RemoteAtomic Access = abi.AccessRemoteAtomic // needs LocalWrite
+	BindWindows  Access = abi.AccessMWBind       // windows may be bound to it
 )
 
 // CompletionOp is what completed, enum ibv_wc_opcode.
@@ -57,6 +60,9 @@ const (
 
 	DidFetchAdd CompletionOp = abi.WCFetchAdd
 	DidCmpSwap  CompletionOp = abi.WCCompSwap
+
+	DidLocalInv   CompletionOp = abi.WCLocalInv
+	DidBindWindow CompletionOp = abi.WCBindMW
 
 	// A receive that a Write with immediate took; its memory was not written.
 	DidRecvWriteWithImm CompletionOp = abi.WCRecvRDMAWithImm

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -24,8 +25,8 @@ func allocMW(x *Session, m *abi.AllocMWRequest, r *reply) error {
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
 		return syscall.EINVAL
 	}
-	bill := &amounts{regions: 1}
-	if err := x.take(bill); err != nil {
+	bill := &account.Amounts{account.Regions: 1}
+	if err := x.Take(bill); err != nil {
 		return err
 	}
 	o := &mwObject{pd: pd, window: &mem.Window{PD: pd.number, Type2: m.Type == abi.MWType2}}
@@ -37,7 +38,7 @@ func allocMW(x *Session, m *abi.AllocMWRequest, r *reply) error {
 		}
 	})
 	if !inserted {
-		x.give(bill)
+		x.Give(bill)
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
 	pd.users++

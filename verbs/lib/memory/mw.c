@@ -30,12 +30,11 @@ struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int urdma_dealloc_mw(struct ibv_mw *mw)
 {
 	struct urdma_client *client = urdma_context_of(mw->context)->client;
-	int status = urdma_call_handle(client, URDMA_ABI_DEALLOC_MW, mw->handle);
+	int status = urdma_call_destroy(client, URDMA_ABI_DEALLOC_MW, mw->handle);
 
-	if (status && urdma_client_alive(client))
-		return urdma_status(status);
-	free(mw);
-	return 0;
+	if (!status)
+		free(mw);
+	return urdma_status(status);
 }
 
 /* The rkey is the new one as soon as the request is posted (ibv_bind_mw(3)). */

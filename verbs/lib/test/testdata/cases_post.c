@@ -35,8 +35,8 @@ static void refuse_requests(struct setup *s)
 	struct ibv_send_wr good = { .wr_id = 2, .sg_list = many, .num_sge = 1, .opcode = IBV_WR_SEND }, w;
 
 	refuse_second(s, (w = good, w.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, w.send_flags = IBV_SEND_INLINE, w), EINVAL);
-	refuse_second(s, (w = good, w.opcode = IBV_WR_LOCAL_INV, w), EOPNOTSUPP);
-	refuse_second(s, (w = good, w.opcode = IBV_WR_BIND_MW, w), EOPNOTSUPP);
+	refuse_second(s, (w = good, w.opcode = IBV_WR_TSO, w), EOPNOTSUPP);
+	refuse_second(s, (w = good, w.opcode = IBV_WR_BIND_MW, w), EINVAL);
 	refuse_second(s, (w = good, w.opcode = (enum ibv_wr_opcode)77, w), EINVAL);
 	refuse_second(s, (w = good, w.num_sge = 3, w), EINVAL);
 	refuse_second(s, (w = good, w.num_sge = -1, w), EINVAL);
@@ -243,7 +243,7 @@ void case_build(void)
 
 	set_up(&s, 4, 4);
 	CHECK(!ibv_qp_to_qp_ex(s.qp));
-	CHECK_NULL(make_extended(&s, IBV_QP_EX_WITH_LOCAL_INV), EOPNOTSUPP);
+	CHECK_NULL(make_extended(&s, IBV_QP_EX_WITH_TSO), EOPNOTSUPP);
 	qp = make_extended(&s, IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
 				       IBV_QP_EX_WITH_SEND_WITH_INV);
 	CHECK(qp && ibv_qp_to_qp_ex(qp));
