@@ -51,7 +51,9 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 			return q.Client == c.Client && (q.SendCQ == c.Handle || q.RecvCQ == c.Handle)
 		})
 	})
-	out.Windows = keep(s.Windows, func(w *inspect.Window) bool { return owned(&w.Owner, devices[w.Domain]) && (f.QPN == 0 || w.QPN == f.QPN) })
+	out.Windows = keep(s.Windows, func(w *inspect.Window) bool {
+		return owned(&w.Owner, devices[w.Domain]) && (f.QPN == 0 || w.QPN == f.QPN)
+	})
 	out.SRQs = keep(s.SRQs, func(r *inspect.SRQ) bool { return f.QPN == 0 && owned(&r.Owner, r.Device) })
 	out.QPs = keep(s.QPs, func(q *inspect.QP) bool { return owned(&q.Owner, q.Device) && pair(q) })
 	out.Connections = keep(s.Connections, func(c *inspect.Connection) bool {
