@@ -34,7 +34,7 @@ func newBench() *cobra.Command {
 		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their peers: iperf3, sockperf, dpdk-testpmd. " +
 			"Prints medians, spreads, and the ratios to what urdma aims at; a ratio that not every round bears out is called so. " +
 			"Writes JSON, CSV and SVG plots below --out; runs found there make the history. " +
-			"Kernel sockets between two hosts take network namespaces, which take root; an ordinary user gets the rest. " +
+			"Kernel sockets between two hosts take network namespaces: root, or a machine that allows user namespaces; what can't be had is named and left out. " +
 			"Running urdmads are not touched, but they and everything else that runs takes part in the figures.",
 		Example: "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
 		Args:    usage(cobra.NoArgs),

@@ -1,15 +1,10 @@
 package suite
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"urdma/test/lab"
 )
-
-// errRoot is why an ordinary user does without some figures.
-var errRoot = errors.New("network namespaces need root")
 
 // pair is two hosts, each with a urdmad, and the wire between them. On the
 // loopback both are one.
@@ -60,10 +55,10 @@ func (p *places) join(w lab.Wire) (pair, error) {
 }
 
 func (p *places) setUp(w lab.Wire) (pair, error) {
-	if w.NeedsRoot() && os.Getuid() != 0 {
-		return pair{}, errRoot
-	}
 	l, err := p.newLab()
+	if err == nil {
+		err = l.Can(w)
+	}
 	if err != nil {
 		return pair{}, err
 	}
@@ -82,10 +77,10 @@ func (p *places) kernel(mtu int) (*lab.KernelPair, error) {
 }
 
 func (p *places) setUpKernel(mtu int) (*lab.KernelPair, error) {
-	if os.Getuid() != 0 {
-		return nil, errRoot
-	}
 	l, err := p.newLab()
+	if err == nil {
+		err = l.Namespaces()
+	}
 	if err != nil {
 		return nil, err
 	}

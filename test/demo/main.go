@@ -1,6 +1,6 @@
 // Command demo shows urdma at work in under two minutes, as an ordinary user:
-// two urdmads joined by shared memory, Debian's own rping with its data
-// verified, then perftest, and one table.
+// two urdmads joined by shared memory, then two joined by UDP sockets; over each,
+// Debian's own rping with its data verified, then perftest, and one table.
 package main
 
 import (
@@ -24,28 +24,51 @@ func main() {
 }
 
 func run(build string) error {
+	who := fmt.Sprintf("user %d", os.Getuid())
+	if os.Getuid() == 0 {
+		who = fmt.Sprintf("user %d (started by root, who is not needed)", lab.OrdinaryUID)
+	}
+	fmt.Printf("\nEverything below runs as %s: no RDMA hardware, no kernel module.\n", who)
+	for _, s := range scenes {
+		if err := s.show(build); err != nil {
+			return err
+		}
+	}
+	closing()
+	return nil
+}
+
+// scene is two urdmads, and what joins them.
+type scene struct {
+	wire lab.Wire
+	what string
+}
+
+var scenes = []scene{
+	{lab.Memif.Jumbo(), "Two urdmads of one machine joined by memif, a wire of shared memory, MTU 9000"},
+	{lab.UDP, "Two urdmads in two network namespaces joined by UDP sockets of the kernel, as two machines are, MTU 1500"},
+}
+
+// show runs a scene's programs, or says what it would take.
+func (s scene) show(build string) error {
 	l, err := lab.New(build)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	who := fmt.Sprintf("user %d", os.Getuid())
-	if os.Getuid() == 0 {
-		who = fmt.Sprintf("user %d (started by root, who is not needed)", lab.OrdinaryUID)
+	fmt.Printf("\n%s.\n\n", s.what)
+	if err := l.Can(s.wire); err != nil {
+		fmt.Printf("left out: %v\n", err)
+		return nil
 	}
-	fmt.Printf("\nTwo urdmads joined by memif, a wire of shared memory, MTU 9000.\nThey and every program below run as %s: no RDMA hardware, no kernel module.\n\n", who)
-	a, b, err := l.Join(lab.Memif.Jumbo(), nil)
+	a, b, err := l.Join(s.wire, nil)
 	if err != nil {
 		return err
 	}
 	if err := rping(a, b); err != nil {
 		return err
 	}
-	if err := perftest(a, b); err != nil {
-		return err
-	}
-	closing()
-	return nil
+	return perftest(a, b)
 }
 
 // rping checks data in both directions: -V compares what came back.

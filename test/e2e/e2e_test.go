@@ -47,8 +47,8 @@ func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 // could. In the end they have to stop cleanly.
 func joinIn(t *testing.T, l *lab.Lab, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 	t.Helper()
-	if w.NeedsRoot() && os.Getuid() != 0 {
-		t.Skipf("wire %s joins network namespaces, which needs root", w.Name)
+	if err := l.Can(w); err != nil {
+		t.Skip(err)
 	}
 	a, b, err := l.Join(w, settings)
 	if err != nil {

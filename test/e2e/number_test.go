@@ -18,7 +18,7 @@ func TestByNumber(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := join(t, w, nil)
 			tcp := "127.0.0.1"
-			if w.NeedsRoot() {
+			if w.NeedsNamespaces() {
 				tcp = a.Address // the kernels hold the ports' addresses
 			}
 			n := &byNumber{server: a, client: b, tcp: tcp}

@@ -44,10 +44,11 @@ func newLab(t *testing.T) *lab.Lab {
 // the end their urdmads have to stop cleanly.
 func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 	t.Helper()
-	if w.NeedsRoot() && os.Getuid() != 0 {
-		t.Skipf("wire %s joins network namespaces, which needs root", w.Name)
+	l := newLab(t)
+	if err := l.Can(w); err != nil {
+		t.Skip(err)
 	}
-	a, b, err := newLab(t).Join(w, settings)
+	a, b, err := l.Join(w, settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ type Lab struct {
 	mu        sync.Mutex
 	processes []*Process
 	nodes     []*Node
+	user      *Process // holds the user namespace, if there is one
 }
 
 // New makes a lab with copies of what is in build, so that every user can run

@@ -10,49 +10,102 @@ import (
 )
 
 // Namespace is a network namespace. A sleeping process holds it open, so it
-// goes away with the lab, however that ends.
+// goes away with the lab, however that ends. Root makes it as root; for an
+// ordinary user it belongs to a user namespace, one for the whole lab, where that
+// user is shown as root (user_namespaces(7)).
 type Namespace struct {
 	holder *Process
+	user   *Process // holds the user namespace; nil for root
 }
 
 // NewNamespace makes a network namespace with its loopback interface up.
 func (l *Lab) NewNamespace() (*Namespace, error) {
-	holder, err := l.Start(Options{Env: os.Environ()}, "unshare", "--net", "sleep", "infinity")
-	if err != nil {
+	ns := &Namespace{}
+	if os.Getuid() != 0 {
+		var err error
+		if ns.user, err = l.userNamespace(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if ns.holder, err = l.Start(Options{Env: os.Environ()}, ns.inUser("unshare", "--net", "sleep", "infinity")...); err != nil {
 		return nil, err
 	}
-	ns := &Namespace{holder}
-	if err := ns.wait(); err != nil {
+	if err := ns.holder.leaves("net"); err != nil {
 		return nil, err
 	}
 	return ns, ns.Run("ip", "link", "set", "lo", "up")
 }
 
-// wait waits until the holder has left our own namespace.
-func (n *Namespace) wait() error {
-	own, err := os.Readlink("/proc/self/ns/net")
+// userNamespace makes the lab's user namespace, once.
+func (l *Lab) userNamespace() (*Process, error) {
+	if l.user != nil {
+		return l.user, nil
+	}
+	p, err := l.Start(Options{Env: os.Environ()}, "unshare", "--user", "--map-root-user", "sleep", "infinity")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.leaves("user"); err != nil {
+		return nil, err
+	}
+	// The mapping is written after the namespace was left.
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", p.PID())); err == nil && len(text) > 0 {
+			l.user = p
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("no mapping in the user namespace: %s", strings.TrimSpace(p.Output()))
+}
+
+// Namespaces reports why network namespaces can't be had here: nil, or an error
+// that says what they take.
+func (l *Lab) Namespaces() error {
+	if os.Getuid() == 0 {
+		return nil
+	}
+	if _, err := l.userNamespace(); err != nil {
+		return fmt.Errorf("network namespaces take root, or user namespaces, which this machine refuses: %w", err)
+	}
+	return nil
+}
+
+// leaves waits until the process has left our own namespace of a kind (a name in
+// /proc/PID/ns).
+func (p *Process) leaves(kind string) error {
+	own, err := os.Readlink("/proc/self/ns/" + kind)
 	if err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if now, err := os.Readlink(n.path()); err == nil && now != own {
+		if now, err := os.Readlink(p.namespace(kind)); err == nil && now != own {
 			return nil
 		}
-		if !n.holder.Running() {
+		if !p.Running() {
 			break
 		}
 	}
-	return fmt.Errorf("no network namespace: %s", strings.TrimSpace(n.holder.Output()))
+	return fmt.Errorf("no %s namespace: %s", kind, strings.TrimSpace(p.Output()))
 }
 
-func (n *Namespace) path() string { return fmt.Sprintf("/proc/%d/ns/net", n.holder.PID()) }
+func (p *Process) namespace(kind string) string { return fmt.Sprintf("/proc/%d/ns/%s", p.PID(), kind) }
+
+// inUser is argv as a command line that runs in the user namespace, if there is
+// one.
+func (n *Namespace) inUser(argv ...string) []string {
+	if n.user == nil {
+		return argv
+	}
+	return append([]string{"nsenter", "--user=" + n.user.namespace("user"), "--preserve-credentials", "--"}, argv...)
+}
 
 // Command is argv as a command line that runs inside the namespace.
 func (n *Namespace) Command(argv ...string) []string {
 	if n == nil {
 		return argv
 	}
-	return append([]string{"nsenter", "--net=" + n.path(), "--"}, argv...)
+	return n.inUser(append([]string{"nsenter", "--net=" + n.holder.namespace("net"), "--"}, argv...)...)
 }
 
 // Run runs a short command in the namespace.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -19,8 +20,8 @@ type Wire struct {
 	Kernel bool
 }
 
-// The wires there are. Only the first two need no root; over UDP root is needed
-// for the network namespaces, and urdmads and programs do without.
+// The wires there are. The first two need nothing; UDP and af_packet need network
+// namespaces, which an ordinary user has where user namespaces are allowed.
 var (
 	Loopback       = Wire{Name: "loopback", Device: "loopback"}
 	Memif          = Wire{Name: "memif", Device: "memif"}
@@ -38,8 +39,20 @@ func (w Wire) Jumbo() Wire {
 	return w
 }
 
-// NeedsRoot tells whether the wire joins network namespaces.
-func (w Wire) NeedsRoot() bool { return w.Device != "loopback" && w.Device != "memif" }
+// NeedsNamespaces tells whether the wire joins network namespaces.
+func (w Wire) NeedsNamespaces() bool { return w.Device != "loopback" && w.Device != "memif" }
+
+// Can reports why a wire can't be had here: nil, or an error that says what it
+// takes.
+func (l *Lab) Can(w Wire) error {
+	switch {
+	case !w.NeedsNamespaces() || os.Getuid() == 0:
+		return nil
+	case strings.HasPrefix(w.Device, "net_af_xdp"):
+		return fmt.Errorf("wire %s loads a BPF program, which takes root", w.Name)
+	}
+	return l.Namespaces()
+}
 
 func (w Wire) mtu() int {
 	if w.MTU == 0 {
@@ -131,7 +144,7 @@ func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
 			return nil, nil, err
 		}
 		uid := 0
-		if w.Device == UDP.Device {
+		if w.Device == UDP.Device && os.Getuid() == 0 {
 			uid = OrdinaryUID - i // two users, neither with a capability
 		}
 		if nodes[i], err = l.newNode(name, fmt.Sprintf("198.18.1.%d", i+1), ns, uid); err != nil {
