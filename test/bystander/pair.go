@@ -11,42 +11,65 @@ type Pair struct {
 	Server *Server
 	Client *Client
 	stop   chan struct{}
-	served chan error
-	worked chan error
+	served running
+	worked running
+}
+
+// running is one end at work; err is valid once done is closed.
+type running struct {
+	done chan struct{}
+	err  error
+}
+
+func (r *running) run(end func() error) {
+	r.done = make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.err = end()
+	}()
 }
 
 // New connects two clients, of two urdmads or of one, and lets them work until
 // Stop. The address is the server's "host:port"; port 0 takes a free one.
 func New(ctx context.Context, server, client, address string, seed uint64) (*Pair, error) {
-	p := &Pair{stop: make(chan struct{}), served: make(chan error, 1), worked: make(chan error, 1)}
+	p := &Pair{stop: make(chan struct{})}
 	var err error
 	if p.Server, err = Serve(server, address, seed); err != nil {
 		return nil, err
 	}
 	accepted := make(chan error, 1)
-	go func() { accepted <- p.Server.Accept(ctx) }()
+	accepting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { accepted <- p.Server.Accept(accepting) }()
 	if p.Client, err = Dial(ctx, client, p.Server.Address(), seed); err != nil {
+		cancel()
+		<-accepted
 		p.Server.Close()
 		return nil, err
 	}
 	if err = <-accepted; err != nil {
-		p.Close()
+		p.Server.Close()
+		p.Client.Close()
 		return nil, err
 	}
 	p.Client.Pause = 2 * time.Millisecond
-	go func() { p.served <- p.Server.Run(ctx) }()
-	go func() { p.worked <- p.Client.Run(ctx, p.stop) }()
+	p.served.run(func() error { return p.Server.Run(ctx) })
+	p.worked.run(func() error { return p.Client.Run(ctx, p.stop) })
 	return p, nil
 }
 
-// Ended is closed or receives as soon as the working end fails; it is for waiting
-// for an end that has to come. Call it instead of Stop.
-func (p *Pair) Ended() <-chan error { return p.worked }
+// Ended is closed when the working end has stopped or failed; Err tells then which.
+func (p *Pair) Ended() <-chan struct{} { return p.worked.done }
+
+// Err is why the working end ended.
+func (p *Pair) Err() error { return p.worked.err }
 
 // Stop lets both ends finish and gives what went wrong with either.
 func (p *Pair) Stop() error {
 	close(p.stop)
-	return errors.Join(<-p.worked, <-p.served)
+	<-p.worked.done
+	<-p.served.done
+	return errors.Join(p.worked.err, p.served.err)
 }
 
 // Advances waits until the pair has done n rounds more.
@@ -60,8 +83,20 @@ func (p *Pair) Advances(n int64, limit time.Duration) bool {
 	return false
 }
 
-// Close ends both clients.
+// Break ends the connection in the midst of its work, by the end that is named.
+func (p *Pair) Break(server bool) {
+	conn := p.Client.conn
+	if server {
+		conn = p.Server.conn
+	}
+	_ = conn.Disconnect() // fails where it has ended already
+	<-p.worked.done
+	<-p.served.done
+}
+
+// Close ends both clients. Their memory goes with them, so the ends stop first.
 func (p *Pair) Close() {
+	p.Break(false)
 	p.Client.Close()
 	p.Server.Close()
 }

@@ -100,10 +100,10 @@ func (c *checked) advances(when string) {
 		return
 	}
 	select {
-	case err := <-c.Ended():
+	case <-c.Ended():
 		c.over = true
-		c.Close()
-		c.t.Fatalf("%s: the checked pair %s: %v", when, c.name, err)
+		defer c.Close()
+		c.t.Fatalf("%s: the checked pair %s: %v", when, c.name, c.Err())
 	default:
 		c.t.Fatalf("%s: the checked pair %s stands still after %d rounds", when, c.name, c.Client.Rounds())
 	}
@@ -116,8 +116,8 @@ func (c *checked) breaks(limit time.Duration) {
 	c.over = true
 	defer c.Close()
 	select {
-	case err := <-c.Ended():
-		if err == nil {
+	case <-c.Ended():
+		if c.Err() == nil {
 			c.t.Fatalf("the pair %s ended without an error", c.name)
 		}
 	case <-time.After(limit):

@@ -121,6 +121,7 @@ var rules = ruleBook{
 		"test/report":        {},
 		"test/rooms":         {},
 		"test/service":       {},
+		"test/soak":          {},
 	},
 
 	mustNot: map[string][]string{

@@ -1,0 +1,8 @@
+// Package soak holds the test that keeps two urdmads busy with all that programs
+// do, connects, transfers and violent deaths, beside a checked pair, and counts
+// again and again what they have while nothing but that pair is left: memory,
+// descriptors, mappings and threads must not grow.
+//
+// A minute in make test, an hour with URDMA_LONG=1; URDMA_SOAK=10m sets another
+// length, URDMA_SEED the seed.
+package soak
