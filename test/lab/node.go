@@ -156,9 +156,6 @@ func (n *Node) Exec(argv ...string) (*Process, error) {
 	return n.Start(append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
 }
 
-// Program is the path of one of the programs under test; see Lab.Program.
-func (n *Node) Program(name string) string { return n.lab.Program(name) }
-
 // Urdma runs the urdma command on the node and gives its output.
 func (n *Node) Urdma(args ...string) (string, error) {
 	p, err := n.Start(append([]string{n.lab.Program("urdma")}, args...)...)
