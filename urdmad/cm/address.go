@@ -112,7 +112,8 @@ type route struct {
 }
 
 // route chooses the device, the next hop and our address for a destination. An
-// id that is bound to an address keeps to its device, and so does src.
+// id that is bound to an address keeps to its device, and so does src. A device
+// whose link the destination is on comes before those that would pass it on.
 func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	only := -1
 	if id.state == bound && id.dev >= 0 {
@@ -123,15 +124,20 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	if own, err := m.deviceOf(dst); err == nil {
 		return m.routeHome(own, only, src, dst)
 	}
+	err = syscall.ENETUNREACH
 	for dev, own := range m.addrs {
-		if only >= 0 && only != dev {
+		hop, ok := m.net.NextHop(dev, dst)
+		if !ok || only >= 0 && only != dev {
 			continue
 		}
-		if hop, ok := m.net.NextHop(dev, dst); ok {
+		if hop == dst {
 			return route{dev: dev, local: own, hop: hop}, nil
 		}
+		if err != nil { // the first of those that know a way to everywhere
+			r, err = route{dev: dev, local: own, hop: hop}, nil
+		}
 	}
-	return r, syscall.ENETUNREACH
+	return r, err
 }
 
 // routeHome is the way to ourselves: dst is the address of device own, or a

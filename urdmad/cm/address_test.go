@@ -131,3 +131,41 @@ func TestWrongState(t *testing.T) {
 	p.hears(p.active, cm.EventEstablished, sec)
 	refuses("connected", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject")
 }
+
+// ways is a host with several devices, each of which knows a next hop for some
+// destination, or for all.
+type ways struct {
+	*host
+	hops []netip.Addr // by device: the zero value is the destination itself
+	nets []netip.Prefix
+}
+
+func (w *ways) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
+	if w.nets[dev].Contains(dst) {
+		return dst, true
+	}
+	return w.hops[dev], w.hops[dev].IsValid()
+}
+
+// TestRouteOnTheLinkFirst: a device that passes everything on, listed first, does
+// not take what is on another's link.
+func TestRouteOnTheLinkFirst(t *testing.T) {
+	w := newWorld(t, 1, options{})
+	addr := netip.MustParseAddr
+	n := &ways{host: w.hosts[0], hops: []netip.Addr{addr("10.1.0.1"), {}, addr("10.3.0.9")},
+		nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.2.0.1/24"), netip.MustParsePrefix("10.3.0.1/24")}}
+	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{addr("10.1.0.1"), addr("10.2.0.1"), addr("10.3.0.1")}, Timeout: sec})
+	p := w.hosts[0].newProgram()
+	for dst, want := range map[string]int{"10.1.0.7": 0, "10.2.0.7": 1, "10.3.0.7": 2, "192.0.2.1": 0} {
+		id := m.Create(p, p)
+		if err := m.ResolveAddr(id, anywhere, netip.AddrPortFrom(addr(dst), 1), sec); err != nil {
+			t.Fatal(err)
+		}
+		if _, dev := id.Bound(); dev != want {
+			t.Errorf("%s by device %d, expected %d", dst, dev, want)
+		}
+	}
+	if err := m.ResolveAddr(m.Create(p, p), netip.MustParseAddrPort("10.2.0.1:0"), netip.MustParseAddrPort("192.0.2.1:1"), sec); err != syscall.ENETUNREACH {
+		t.Errorf("from a device without a way: %v", err)
+	}
+}

@@ -15,8 +15,8 @@ type Network interface {
 	// Set sets a timer, see clock.Timers.
 	Set(t *clock.Timer, at clock.Time)
 
-	// NextHop is where device dev sends packets for dst; false if it has no
-	// route there.
+	// NextHop is where device dev sends packets for dst: to dst itself, which is
+	// on its link, or to who passes them on; false if it has no route there.
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
 	// Resolve finds out how device dev reaches hop, a neighbour, and calls done
 	// once, during the call or later; false if nobody answered.

@@ -56,7 +56,7 @@ func TestCaptureFilter(t *testing.T) {
 		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"mine", "theirs", "request", "elsewhere", "ARP", "foreign", "broken"}},
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
-		{"QP account.Nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
+		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
 		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = abi.AddrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
 		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
 		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
@@ -65,7 +65,7 @@ func TestCaptureFilter(t *testing.T) {
 		{"a stranger", stranger, any, []string{"theirs", "request"}},
 		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
-		{"account.Nobody", account.Nobody, any, nil},
+		{"nobody", account.Nobody, any, nil},
 	} {
 		filter := &capture{s: &Server{CM: manager}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}

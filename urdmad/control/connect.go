@@ -134,6 +134,9 @@ func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
+	if !x.Owner.MayBind(x.UnixConn, addr.Port()) {
+		return syscall.EACCES
+	}
 	limit := time.NewTimer(endPatience)
 	defer limit.Stop()
 	for {
@@ -176,6 +179,9 @@ func (x cmSession) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 	dst, err := addrPort(m.Dst)
 	if err != nil {
 		return err
+	}
+	if !x.Owner.MayBind(x.UnixConn, src.Port()) {
+		return syscall.EACCES
 	}
 	return x.withID(m.ID, func(id *cm.ID) error {
 		err := x.s.CM.ResolveAddr(id, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)

@@ -155,7 +155,7 @@ func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, 
 	}
 	answer.fds = append(answer.fds, theirs)
 	answer.done = func() { _ = unix.Close(theirs) } // the client has its copy
-	return events.NewSocket(ours), bill, nil
+	return events.NewSocket(ours, &x.unread), bill, nil
 }
 
 func (x *Session) device(n uint32) (*Device, error) {

@@ -16,6 +16,7 @@ import (
 	"urdma/urdmad/control/message"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -38,6 +39,7 @@ type Session struct {
 	over     chan struct{} // closed after cleanUp
 	fallback bool          // oneFallback is taken
 	capture  *capture
+	unread   events.Quota // what the client has not read; engine thread
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {

@@ -16,9 +16,37 @@ import (
 // Socket is urdmad's end of a socketpair on which a client reads events.
 type Socket struct {
 	fd      int
+	quota   *Quota
 	backlog [][]byte
 	queued  bool // in Sender.retry
 	closed  bool
+}
+
+// Quota bounds the memory that the events of one client take while they wait.
+// Sockets share it.
+type Quota struct{ used int }
+
+// MaxBytes is how much that is, with what keeping a message costs.
+const (
+	MaxBytes     = 4 << 20
+	messageBytes = 64
+)
+
+func (q *Quota) take(msg []byte) bool {
+	if q == nil {
+		return true
+	}
+	if q.used+len(msg)+messageBytes > MaxBytes {
+		return false
+	}
+	q.used += len(msg) + messageBytes
+	return true
+}
+
+func (q *Quota) give(msg []byte) {
+	if q != nil {
+		q.used -= len(msg) + messageBytes
+	}
 }
 
 // MaxBacklog bounds the messages that a client which never reads can pile up;
@@ -27,8 +55,9 @@ const MaxBacklog = 1 << 16
 
 const retryEvery = clock.Millisecond
 
-// NewSocket owns fd, a non-blocking SOCK_SEQPACKET socket.
-func NewSocket(fd int) *Socket { return &Socket{fd: fd} }
+// NewSocket owns fd, a non-blocking SOCK_SEQPACKET socket. What waits counts
+// against the quota; nil is none.
+func NewSocket(fd int, q *Quota) *Socket { return &Socket{fd: fd, quota: q} }
 
 // Pending is how many events the client has not taken yet.
 func (s *Socket) Pending() int { return len(s.backlog) }
@@ -37,9 +66,18 @@ func (s *Socket) Pending() int { return len(s.backlog) }
 func (s *Socket) Close() {
 	if !s.closed {
 		s.closed = true
-		s.backlog = nil
+		for len(s.backlog) > 0 {
+			s.drop()
+		}
 		_ = unix.Close(s.fd) // a close that fails leaves nothing to do
 	}
+}
+
+// drop forgets the oldest message.
+func (s *Socket) drop() {
+	s.quota.give(s.backlog[0])
+	s.backlog[0] = nil
+	s.backlog = s.backlog[1:]
 }
 
 // send reports whether the message is off our hands: sent, or never to be
@@ -71,7 +109,7 @@ func (s *Sender) Send(to *Socket, msg []byte) {
 	if len(to.backlog) == 0 && to.send(msg) {
 		return
 	}
-	if len(to.backlog) < MaxBacklog {
+	if len(to.backlog) < MaxBacklog && to.quota.take(msg) {
 		to.backlog = append(to.backlog, append([]byte(nil), msg...))
 	}
 	if !to.queued {
@@ -86,7 +124,7 @@ func (s *Sender) retryAll() {
 	s.retry = nil
 	for _, to := range sockets {
 		for len(to.backlog) > 0 && (to.closed || to.send(to.backlog[0])) {
-			to.backlog = to.backlog[1:]
+			to.drop()
 		}
 		if to.queued = len(to.backlog) > 0; to.queued {
 			s.retry = append(s.retry, to)

@@ -89,6 +89,23 @@ func TestMovesAreLocked(t *testing.T) {
 	}
 }
 
+// TestOurOwnAreBounded: neither connections to nobody nor neighbours that seem
+// to be silent make the table grow past twice what strangers may.
+func TestOurOwnAreBounded(t *testing.T) {
+	for name, do := range map[string]func(*Table, wire.IPv4){
+		"resolve": func(n *Table, ip wire.IPv4) { n.Resolve(1e6, ip, new(answer).waiter()) },
+		"confirm": func(n *Table, ip wire.IPv4) { n.Confirm(1e6, ip) },
+	} {
+		n := full(t)
+		for i := range 2 * maxEntries {
+			do(n, stranger(maxEntries+i))
+		}
+		if len(n.entries) != 2*maxEntries || len(n.due) != 2*maxEntries {
+			t.Errorf("%s: %d entries, expected %d", name, len(n.entries), 2*maxEntries)
+		}
+	}
+}
+
 // TestStrangersAreForgotten: a flood is forgotten when nobody answers confirmations.
 func TestStrangersAreForgotten(t *testing.T) {
 	n := full(t)

@@ -73,11 +73,11 @@ func (n *Table) Resolve(now int64, ip wire.IPv4, w Waiter) []Outgoing {
 		w(e.mac, true)
 		return nil
 	}
-	if e == nil && len(n.entries) >= 2*maxEntries {
-		w(wire.MAC{}, false)
-		return nil
-	}
 	if e == nil {
+		if n.full() {
+			w(wire.MAC{}, false)
+			return nil
+		}
 		e = n.add(ip)
 	}
 	e.waiting = append(e.waiting, w)
@@ -88,6 +88,10 @@ func (n *Table) Resolve(now int64, ip wire.IPv4, w Waiter) []Outgoing {
 	n.set(e, now+retryAfter)
 	return []Outgoing{n.request(ip, broadcast)}
 }
+
+// full: beside the entries that strangers may make there is room for as many of
+// our own.
+func (n *Table) full() bool { return len(n.entries) >= 2*maxEntries }
 
 // Packet takes an ARP packet from the wire (RFC 826, packet reception): it
 // answers requests for our address and learns who spoke to us.
@@ -147,6 +151,9 @@ func (n *Table) learn(now int64, e *entry, mac wire.MAC) {
 func (n *Table) Confirm(now int64, ip wire.IPv4) []Outgoing {
 	e := n.entries[ip]
 	if e == nil {
+		if n.full() {
+			return nil
+		}
 		e = n.add(ip)
 	} else if e.tries > 0 {
 		return nil // is being asked already

@@ -9,16 +9,16 @@ import (
 )
 
 // NextHop is the neighbour to which packets for dst go; false if there is no
-// route.
+// route. It is dst itself on the same link.
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	if !n.info.Wire {
 		return netip.Addr{}, false
 	}
-	if n.info.Datagrams {
-		return dst, true // the kernel's to route
-	}
 	if n.addr.Prefix.Contains(dst) {
 		return dst, true
+	}
+	if n.info.Datagrams {
+		return n.IP(), true // the kernel's to route
 	}
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }

@@ -69,7 +69,7 @@ func newRig(t *testing.T, depth uint32) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	async := events.NewSocket(fds[0])
+	async := events.NewSocket(fds[0], nil)
 	t.Cleanup(func() { async.Close(); unix.Close(fds[1]) })
 	r := &rig{T: t, async: fds[1], carrier: &carrier{budget: 1 << 20}}
 	src := rand.NewPCG(1, 2)

@@ -43,6 +43,21 @@ func (o *Owner) Learn(c *net.UnixConn) {
 	})
 }
 
+// MayBind reports whether the process at the other end of c may have a port
+// number of ours, as it would of the kernel's rdma_cm.
+func (o *Owner) MayBind(c *net.UnixConn, port uint16) bool {
+	if port == 0 || int(port) >= process.UnprivilegedPortStart() {
+		return true
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	may := false
+	_ = raw.Control(func(fd uintptr) { may = process.MayBindBelow(o.PID) && process.StillRuns(int(fd)) })
+	return may
+}
+
 // Sees reports whether a process may look at what another has: an admin at
 // everything, others at what their own user has on their side of a container's
 // wall. Where urdmad can't see the processes all roots look alike, and see

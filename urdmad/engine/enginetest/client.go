@@ -166,7 +166,7 @@ func newEvents(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Events{Engine: events.NewSocket(p[0]), fd: p[1]}
+	e := &Events{Engine: events.NewSocket(p[0], nil), fd: p[1]}
 	t.Cleanup(func() {
 		e.Engine.Close()
 		_ = unix.Close(p[1])

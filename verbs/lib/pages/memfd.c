@@ -1,5 +1,5 @@
 //go:build c_only
-/* The sparse memfds: 2^47 bytes long, sealed so that nobody can shrink them
+/* The sparse memfds: as long as the address space, sealed so that nobody can shrink them
  * under the daemon, made when the first page needs one. */
 #include <errno.h>
 #include <fcntl.h>

@@ -150,7 +150,7 @@ static const char *refuse(struct request *q)
 	if (!urdma_pages_state.usable)
 		return "a page size other than 4096";
 	if (q->last > URDMA_PAGES_FILE_SIZE)
-		return "an address above 2^47";
+		return "an address that only a hint to mmap brings";
 	if (q->why || !q->to_convert)
 		return q->why;
 	if (urdma_pages_state.refused)

@@ -20,8 +20,14 @@
 #pragma GCC visibility push(hidden)
 
 /* The memfd's length in bytes: it is sealed at this size, and every address is
- * an offset in it. User addresses end here on x86-64 (47 bits). */
-#define URDMA_PAGES_FILE_SIZE (UINT64_C(1) << 47)
+ * an offset in it. User addresses end here unless a program asks mmap for higher
+ * ones by a hint: x86-64 has 57 bits then, arm64 52. */
+#if defined(__aarch64__)
+#define URDMA_PAGES_ADDRESS_BITS 48
+#else
+#define URDMA_PAGES_ADDRESS_BITS 47
+#endif
+#define URDMA_PAGES_FILE_SIZE (UINT64_C(1) << URDMA_PAGES_ADDRESS_BITS)
 
 enum urdma_path { URDMA_PATH_SHARED = 0, URDMA_PATH_FALLBACK = 1 };
 

@@ -1,0 +1,40 @@
+package process
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// UnprivilegedPortStart is the first port number that anybody may bind
+// (net.ipv4.ip_unprivileged_port_start, ip(7)) in our network namespace.
+func UnprivilegedPortStart() int {
+	const usual = 1024
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+	if err != nil {
+		return usual
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return usual
+	}
+	return n
+}
+
+// MayBindBelow reports whether a process may bind port numbers below that: it
+// has CAP_NET_BIND_SERVICE, in our own user namespace. The root of another one
+// has all capabilities, over what belongs to that.
+func MayBindBelow(pid int) bool {
+	return pid > 0 && inOurs(pid, "user", func() bool { return procText(pid, "uid_map") == procText(os.Getpid(), "uid_map") }) &&
+		capabilities(pid)&(1<<unix.CAP_NET_BIND_SERVICE) != 0
+}
+
+// capabilities are a process's effective ones.
+func capabilities(pid int) uint64 {
+	_, line, _ := strings.Cut(procText(pid, "status"), "\nCapEff:")
+	line, _, _ = strings.Cut(line, "\n")
+	n, _ := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return n
+}

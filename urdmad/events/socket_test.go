@@ -1,0 +1,65 @@
+package events_test
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/events"
+)
+
+// pair makes a socket, and the client's end of it.
+func pair(t *testing.T, q *events.Quota) (*events.Socket, int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fds[1]) })
+	return events.NewSocket(fds[0], q), fds[1]
+}
+
+// TestClientThatReadsNothing: what waits for one client is bounded over all of
+// its sockets, in bytes; what it reads, and what a closed socket held, makes
+// room again; and events come in order.
+func TestClientThatReadsNothing(t *testing.T) {
+	c, q := &clock.Clock{}, &events.Quota{}
+	s := events.NewSender(c)
+	msg := make([]byte, 600)
+	kept := func(to *events.Socket) int {
+		for range 3 * events.MaxBytes / len(msg) {
+			s.Send(to, msg)
+		}
+		return to.Pending()
+	}
+	first, fd := pair(t, q)
+	full := kept(first)
+	if bytes := full * len(msg); bytes > events.MaxBytes || bytes < events.MaxBytes/2 {
+		t.Fatalf("%d bytes wait", bytes)
+	}
+	second, _ := pair(t, q)
+	if n := kept(second); n != 0 {
+		t.Errorf("%d more messages wait on another socket of the client", n)
+	}
+	other, _ := pair(t, &events.Quota{})
+	if n := kept(other); n != full {
+		t.Errorf("another client has room for %d messages, expected %d", n, full)
+	}
+	buf := make([]byte, 1000)
+	for first.Pending() > 0 {
+		for {
+			if n, err := unix.Read(fd, buf); err != nil || n != len(msg) {
+				break
+			}
+		}
+		c.Run(c.Now + 2*clock.Millisecond)
+	}
+	if n := kept(second); n < full-1 {
+		t.Errorf("%d messages wait when the first socket was read, expected %d", n, full)
+	}
+	second.Close()
+	if n := kept(first); n < full-1 {
+		t.Errorf("%d messages wait when the second socket was closed, expected %d", n, full)
+	}
+}
