@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"urdma/config"
 	"urdma/dpdk/port"
@@ -26,8 +29,45 @@ func versionNumber(v string) (n uint32) {
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
 		info := ports[i].Info()
-		out = append(out, sysfs.Device{Name: p.Name, Firmware: version, Up: ports[i].Link(),
+		out = append(out, sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Up: ports[i].Link(), Counters: sysfsCounters(ports[i].Stats()),
 			Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)})
 	}
 	return out
+}
+
+// firmware is the version as ibv_query_device(3) says it.
+func firmware() string {
+	v := versionNumber(version)
+	return fmt.Sprintf("%d.%d.%d", v>>16, v>>8&0xff, v&0xff)
+}
+
+func sysfsCounters(s port.Stats) sysfs.Counters {
+	return sysfs.Counters{RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes, RxErrors: s.RxErrors,
+		RxDropped: s.RxDropped + s.NoBuffer, TxDropped: s.TxDropped, LinkDowns: s.LinkDowns}
+}
+
+// showCounters keeps each port's counters in the tree, until ctx ends. It writes
+// nothing while a port is quiet.
+func (d *daemon) showCounters(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	last := make([]port.Stats, len(d.ports))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		for i, p := range d.ports {
+			now := p.Stats()
+			if now == last[i] {
+				continue
+			}
+			if err := sysfs.SetCounters(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfsCounters(now)); err != nil {
+				d.log.Warn("sysfs does not show the counters", "port", d.cfg.Ports[i].Name, "error", err)
+				continue
+			}
+			last[i] = now
+		}
+	}
 }

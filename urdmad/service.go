@@ -23,6 +23,7 @@ func (d *daemon) supervise(ctx context.Context) {
 	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
 	d.serveMetrics()
 	d.background.Go(func() { d.responder.Run(ctx) })
+	d.background.Go(func() { d.showCounters(ctx) })
 	if d.cfg.StatsInterval > 0 {
 		d.background.Go(func() { d.logStatistics(ctx) })
 	}

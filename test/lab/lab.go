@@ -55,7 +55,23 @@ func (l *Lab) copyPrograms(build string) error {
 			return fmt.Errorf("%w (make build first)", err)
 		}
 	}
-	return nil
+	return copyNames(filepath.Join(l.bin, "liburdma.d"), filepath.Join(build, "liburdma.d"))
+}
+
+// copyNames copies a directory of symbolic links.
+func copyNames(to, from string) error {
+	links, err := os.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("%w (make build first)", err)
+	}
+	err = os.MkdirAll(to, 0o755)
+	for _, link := range links {
+		target, bad := os.Readlink(filepath.Join(from, link.Name()))
+		if err = errors.Join(err, bad); err == nil {
+			err = os.Symlink(target, filepath.Join(to, link.Name()))
+		}
+	}
+	return err
 }
 
 func copyFile(to, from string) error {

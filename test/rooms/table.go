@@ -118,6 +118,7 @@ var rules = ruleBook{
 		"test/fresh":         {},
 		"test/hostile":       {},
 		"test/lab":           {},
+		"test/programs":      {},
 		"test/report":        {},
 		"test/rooms":         {},
 		"test/service":       {},

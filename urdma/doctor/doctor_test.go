@@ -56,7 +56,7 @@ func TestExamine(t *testing.T) {
 		{"small MTU", packet, func(f *Facts) { f.Config.Ports[0].MTU, f.Interfaces[1].MTU = 1500, 1400 }, Problem, "interface eth1 has 1400", "mtu 1500"},
 		{"kernel has the address too", packet, func(f *Facts) { f.Interfaces[1].Addresses = f.Interfaces[0].Addresses }, Note, "answers ARP", "its own"},
 		{"link down", "loopback", func(f *Facts) { f.Daemon.Ports[0].LinkUp = false }, Problem, "its link is down", "other side"},
-		{"address on no interface", "loopback", func(f *Facts) { f.Interfaces[0].Addresses = nil }, Note, "libfabric", "ip addr add 198.18.0.1/24"},
+		{"address on no interface", "loopback", func(f *Facts) { f.Interfaces[0].Addresses = nil }, OK, "", ""},
 		{"drops", "loopback", func(f *Facts) { f.Daemon.Ports[0].RxDropped = 5 }, Note, "5 packets were dropped", "rx_desc_count"},
 		{"old kernel", "loopback", func(f *Facts) { f.Kernel = [2]int{6, 1} }, Note, "Linux 6.1", "6.12"},
 		{"no userfaultfd", "loopback", func(f *Facts) { f.UserFaultFD = errors.New("operation not permitted") }, Note, "fallback path", "vm.unprivileged_userfaultfd=1"},

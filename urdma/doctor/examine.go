@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"urdma/config"
-	"urdma/inspect"
 )
 
 // Examine judges a machine, the most important first.
@@ -163,28 +162,12 @@ func links(f *Facts) (out []Finding) {
 			continue
 		}
 		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))
-		if !held(f, p) {
-			out = append(out, note(about, "ip addr add "+p.Address+" dev lo, if such a program is to find the port",
-				"the kernel holds %s on no interface; libfabric and others that go by interfaces don't find it", p.Address))
-		}
 		if p.RxDropped+p.TxDropped+p.NoBuffer > 0 {
 			out = append(out, note(about, "urdma top shows when; larger rx_desc_count and tx_desc_count hold longer bursts",
 				"%d packets were dropped here since urdmad started", p.RxDropped+p.TxDropped+p.NoBuffer))
 		}
 	}
 	return out
-}
-
-// held tells whether the kernel has a port's address.
-func held(f *Facts, p *inspect.Port) bool {
-	for _, i := range f.Interfaces {
-		for _, a := range i.Addresses {
-			if a.String() == p.Address || strings.HasPrefix(p.Address, a.Addr().String()+"/") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func kernelPart(f *Facts) (out []Finding) {

@@ -127,3 +127,40 @@ func TestLinkIsNeverTorn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTransports: besides the configured one there is a tree for each transport
+// that a program may choose, with the same counters and link.
+func TestTransports(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	d := Device{Name: "urdma0", Driver: "memif", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	if err := Write(dir, []Device{d, {Name: "urdma1", Personality: d.Personality, Port: d.Port}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetLink(dir, "urdma0", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetCounters(dir, "urdma0", Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
+		t.Fatal(err)
+	}
+	for root, want := range map[string]map[string]string{
+		"":             {"node_type": "4: RNIC", "ports/1/lid": "0x0"},
+		Shown("iwarp"): {"node_type": "4: RNIC", "ports/1/link_layer": "Ethernet"},
+		Shown("ib"):    {"node_type": "1: CA", "ports/1/lid": "0x1", "ports/1/cap_mask": "0x00010000"},
+		Shown("roce"):  {"node_type": "1: CA", "ports/1/gid_attrs/types/0": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
+	} {
+		for name, text := range map[string]string{"board_id": "urdma-memif", "hca_type": "urdma", "device/numa_node": "-1", "ports/1/state": "4: ACTIVE",
+			"ports/1/counters/port_rcv_packets": "7", "ports/1/counters/port_rcv_data": "101", "ports/1/counters/port_xmit_data": "202",
+			"ports/1/hw_counters/rx_bytes": "404", "../../infiniband_verbs/uverbs1/ibdev": "urdma1", "../../infiniband_verbs/uverbs1/dev": "231:193",
+			"../../infiniband_mad/abi_version": "5", "../../../dev/infiniband/uverbs1": "", "../../../dev/infiniband/rdma_cm": ""} {
+			if want[name] == "" {
+				want[name] = text
+			}
+		}
+		for name, text := range want {
+			b, err := os.ReadFile(filepath.Join(dir, root, "class/infiniband/urdma0", name))
+			if err != nil || string(b) != text+"\n" {
+				t.Errorf("%s/%s is %q (%v), expected %q", root, name, b, err, text)
+			}
+		}
+	}
+}

@@ -7,14 +7,9 @@
  * hold for a name without a slash. So it must be jumped to, not called: both calls
  * below are in tail position, and a test holds that the compiler makes jumps of them.
  */
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "interpose.h"
-
-typedef void *(*dlopen_fn)(const char *file, int mode);
 
 /* libibverbs.so, libibverbs.so.1, libibverbs.so.1.14.44.0, and librdmacm's. */
 static bool stands_for(const char *file)
@@ -46,21 +41,9 @@ static const char *instead_of(const char *file)
 	return own ? own : file;
 }
 
-static dlopen_fn real_dlopen(void)
-{
-	static dlopen_fn real;
-	dlopen_fn found = __atomic_load_n(&real, __ATOMIC_RELAXED);
-
-	if (!found) {
-		found = (dlopen_fn)dlsym(RTLD_NEXT, "dlopen");
-		__atomic_store_n(&real, found, __ATOMIC_RELAXED);
-	}
-	return found;
-}
-
 EXPORT void *dlopen(const char *file, int mode)
 {
-	dlopen_fn real = real_dlopen();
+	void *(*real)(const char *, int) = REAL(dlopen);
 
 	file = instead_of(file);
 	return real(file, mode);

@@ -127,7 +127,7 @@ static int greet(struct urdma_client *client)
 	if (status)
 		return status;
 	client->num_devices = response.num_devices;
-	memcpy(client->sysfs_path, response.sysfs_path, sizeof(client->sysfs_path) - 1);
+	urdma_transport_sysfs(client->sysfs_path, sizeof(client->sysfs_path), response.sysfs_path);
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
 	urdma_close(fds[0]);
 	return status ? status : urdma_pairs_init(client);
@@ -184,8 +184,9 @@ static void publish(struct urdma_client *made, struct urdma_client *unfinished)
 	pthread_mutex_unlock(&published);
 }
 
-/* 0 and the connection, or an errno value. */
-static int make_connection(struct urdma_client **made)
+/* Asks urdmad for what a connection begins with; 0 and the connection, which only
+ * a fork knows of, or an errno value. */
+static int ask(struct urdma_client **asked)
 {
 	struct urdma_client *client = calloc(1, sizeof(*client));
 	int status;
@@ -203,11 +204,22 @@ static int make_connection(struct urdma_client **made)
 	status = greet(client);
 	if (!status)
 		status = read_devices(client);
-	publish(status ? NULL : client, NULL);
+	if (!status) {
+		*asked = client;
+		return 0;
+	}
+	publish(NULL, NULL);
+	discard(client);
+	return status;
+}
+
+/* 0 and the connection, or an errno value. */
+static int make_connection(struct urdma_client **made)
+{
+	int status = ask(made);
+
 	if (!status)
-		*made = client;
-	else
-		discard(client);
+		publish(*made, NULL);
 	return status;
 }
 
@@ -241,6 +253,59 @@ struct urdma_client *urdma_client_get(void)
 	client = connect_once();
 	pthread_setcancelstate(cancel, NULL);
 	return client;
+}
+
+static void look(struct urdma_glance *seen, const struct urdma_client *client)
+{
+	uint32_t n = client->num_devices;
+
+	memcpy(seen->sysfs_path, client->sysfs_path, sizeof(seen->sysfs_path));
+	seen->info = calloc(n + 1, sizeof(*seen->info));
+	if (seen->info)
+		memcpy(seen->info, client->info, n * sizeof(*seen->info));
+	seen->devices = seen->info ? n : 0;
+}
+
+/* Whoever only looks at files or addresses should take no place among urdmad's
+ * clients, so a connection that is made for this ends at once. */
+static int glance_once(struct urdma_glance *seen)
+{
+	struct urdma_client *client = get_published();
+	int status;
+
+	if (client && urdma_client_alive(client)) {
+		look(seen, client);
+		return 0;
+	}
+	status = ask(&client);
+	if (status)
+		return status;
+	look(seen, client);
+	publish(NULL, NULL);
+	discard(client);
+	return 0;
+}
+
+const struct urdma_glance *urdma_glance(void)
+{
+	static struct urdma_glance seen;
+	static bool known;
+	int cancel, status = 0;
+
+	if (__atomic_load_n(&known, __ATOMIC_ACQUIRE))
+		return &seen;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&connecting);
+	if (!known)
+		status = glance_once(&seen);
+	if (!status)
+		__atomic_store_n(&known, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&connecting);
+	pthread_setcancelstate(cancel, NULL);
+	if (!status)
+		return &seen;
+	errno = status;
+	return NULL;
 }
 
 uint32_t urdma_client_devices(const struct urdma_client *client)

@@ -99,6 +99,8 @@ int urdma_locate(void);
 
 /* transport.c: as which this process wishes to show devices. */
 uint32_t urdma_transport_wish(void);
+/* The tree below urdmad's sysfs path in which devices are shown so. */
+void urdma_transport_sysfs(char *path, size_t size, const char *root);
 
 /* call.c: the connection is over, for this reason, if it was not yet. */
 void urdma_client_lose(struct urdma_client *client, const char *why);

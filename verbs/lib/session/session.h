@@ -57,6 +57,17 @@ bool urdma_client_probe(struct urdma_client *client);
  * so too. */
 bool urdma_client_check(struct urdma_client *client);
 
+/* What urdmad says of itself to who makes no objects. */
+struct urdma_glance {
+	char sysfs_path[256]; /* as ibv_get_sysfs_path(3) gives it */
+	uint32_t devices;
+	struct urdma_abi_device *info; /* of each */
+};
+
+/* Asked once a process; what urdmad said then. NULL and errno, as of
+ * urdma_client_get. */
+const struct urdma_glance *urdma_glance(void);
+
 uint32_t urdma_client_devices(const struct urdma_client *client);
 
 /* What urdmad says about device number device, read when the connection was

@@ -23,6 +23,7 @@ type fakeUrdmad struct {
 	version uint32
 	workers uint32 // the last of them does all the work
 	device  abi.Device
+	sysfs   string
 
 	linkDownOnce bool
 
@@ -39,7 +40,7 @@ func startUrdmad(t *testing.T) *fakeUrdmad {
 
 func startUrdmadAt(t *testing.T, path string) *fakeUrdmad {
 	t.Helper()
-	d := &fakeUrdmad{t: t, path: path, version: abi.Version, workers: 1,
+	d := &fakeUrdmad{t: t, path: path, version: abi.Version, workers: 1, sysfs: "/nowhere/urdma",
 		sessions: map[*session]struct{}{}}
 	d.device = abi.Device{Addr: abi.AddrFrom4([4]byte{10, 1, 2, 3}, 0), NumCompVectors: 1, PrefixLength: 24, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000,
 		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,

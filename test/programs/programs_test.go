@@ -1,0 +1,153 @@
+package programs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// join sets up hosts on a wire that needs no root, or skips the test.
+func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
+	t.Helper()
+	build := os.Getenv("URDMA_BUILD")
+	if _, err := os.Stat(filepath.Join(build, "urdmad")); build == "" || err != nil {
+		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
+	}
+	l, err := lab.New(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	a, b, err = l.Join(w, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed; make deps", program)
+	}
+}
+
+// byName is a script as administrators have them: which device, port and interface
+// belong together.
+const byName = `
+for dev in /sys/class/infiniband/*; do
+	for port in $dev/ports/*; do
+		echo "${dev##*/} port ${port##*/} ==> $(cat $port/gid_attrs/ndevs/0) ($(sed 's/.*: //' $port/state))"
+	done
+done
+for node in /sys/class/infiniband_verbs/uverbs*; do
+	test -c /dev/infiniband/${node##*/} && test -w /dev/infiniband/${node##*/} && echo "${node##*/} is $(cat $node/ibdev)"
+done`
+
+// TestSysfs: programs with /sys and /dev built in see the devices, under urdma exec
+// without privilege.
+func TestSysfs(t *testing.T) {
+	n, _ := join(t, lab.Loopback, lab.Config{"log_level": "info"})
+	for _, c := range []struct {
+		transport string
+		argv      []string
+		want      []string
+	}{
+		{"", []string{"ibstatus"}, []string{"'urdma0' port 1 status", "4: ACTIVE", "40 Gb/sec", "Ethernet"}},
+		{"", []string{"sh", "-c", byName}, []string{"urdma0 port 1 ==> urdma0 (ACTIVE)", "uverbs0 is urdma0"}},
+		{"ib", []string{"ibstatus"}, []string{"link_layer:\t InfiniBand"}},
+		{"ib", []string{"ibstat"}, []string{"CA 'urdma0'", "State: Active", "Rate: 40", "Capability mask: 0x00010000", "Link layer: InfiniBand"}},
+		{"roce", []string{"ibstat", "urdma0"}, []string{"Physical state: LinkUp", "Link layer: Ethernet"}},
+		{"", []string{"ls", "-l", "/dev/infiniband"}, []string{"crw-rw-rw-", "231, 192", "uverbs0", "rdma_cm"}},
+	} {
+		t.Run(c.transport+" "+c.argv[0], func(t *testing.T) {
+			need(t, c.argv[0])
+			argv := c.argv
+			if c.transport != "" {
+				argv = append([]string{"env", "URDMA_TRANSPORT=" + c.transport}, argv...)
+			}
+			out, err := n.Run(30*time.Second, argv...)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%v doesn't say %q:\n%s", argv, want, out)
+				}
+			}
+			if strings.Contains(out, "No such file") {
+				t.Errorf("%v misses a file:\n%s", argv, out)
+			}
+		})
+	}
+}
+
+const loadWithPython = `
+import ctypes, ctypes.util
+library, n = ctypes.CDLL(ctypes.util.find_library("ibverbs")), ctypes.c_int()
+library.ibv_get_device_list.restype = ctypes.c_void_p
+library.ibv_get_device_list(ctypes.byref(n))
+print(n.value, "devices")`
+
+// TestDlopen: Python's ctypes loads libibverbs while it runs, and perftest is
+// linked with drivers of rdma-core.
+func TestDlopen(t *testing.T) {
+	n, _ := join(t, lab.Loopback, nil)
+	for _, c := range [][]string{{"1 devices", "python3", "-c", loadWithPython}, {"Usage:", "ib_write_bw", "--help"}, {"urdma0", "env", "-u", "LD_PRELOAD", "ibv_devices"}} {
+		need(t, c[1])
+		out, _ := n.Run(30*time.Second, c[1:]...)
+		if !strings.Contains(out, c[0]) {
+			t.Errorf("%v:\n%s", c[1:], out)
+		}
+	}
+	// It fails where the kernel has no RDMA either.
+	if out, _ := n.Run(30*time.Second, "env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", "ibv_devices"); strings.Contains(out, "urdma0") {
+		t.Errorf("not undone:\n%s", out)
+	}
+}
+
+// TestLibfabric: libfabric finds a port whose address no interface of the kernel
+// has, and its endpoints of both kinds move data within a urdmad and between two.
+func TestLibfabric(t *testing.T) {
+	need(t, "fi_pingpong")
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			out, err := a.Run(30*time.Second, "fi_info", "-p", "verbs", "-t", "FI_EP_MSG")
+			if err != nil || !strings.Contains(out, "domain: urdma0") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, kind := range [][]string{{"-p", "verbs", "-e", "msg"}, {"-p", "verbs;ofi_rxm", "-e", "rdm"}} {
+				t.Run(kind[3], func(t *testing.T) { pingpong(t, a, b, kind) })
+			}
+		})
+	}
+}
+
+// pingpong has its peers meet over the kernel's loopback; they tell each other
+// there which address of the port they listen on.
+func pingpong(t *testing.T, a, b *lab.Node, kind []string) {
+	argv := append([]string{"fi_pingpong", "-I", "20", "-c"}, kind...)
+	server, err := a.Exec(argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		out, err = b.Run(60*time.Second, append(argv, "127.0.0.1")...)
+		if err == nil || !strings.Contains(out, "Connection refused") || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil || !strings.Contains(out, "1m") {
+		t.Errorf("client: %v\n%s", err, out)
+	}
+	if err := server.Wait(30 * time.Second); err != nil {
+		t.Errorf("server: %v\n%s", err, server.Output())
+	}
+}

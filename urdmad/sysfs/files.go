@@ -1,0 +1,133 @@
+package sysfs
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"urdma/verbs/personality"
+)
+
+// What ibv_query_device(3) and ibv_query_port(3) say too (verbs/lib/device/query.c).
+const (
+	vendorID   = "0x757264"
+	deviceID   = "0x0001"
+	hardware   = "1"
+	rate       = "40 Gb/sec (4X QDR)"
+	canConnect = 1 << 16 // IBV_PORT_CM_SUP
+	ipGIDs     = 1 << 26 // IBV_PORT_IP_BASED_GIDS
+)
+
+// uverbsMajor and uverbsMinor are the kernel's numbers of /dev/infiniband/uverbs0
+// (Documentation/admin-guide/devices.txt); verbs/lib/interpose/paths.c has them too.
+const (
+	uverbsMajor = 231
+	uverbsMinor = 192
+)
+
+// shared are the files that no device has of its own: the versions of the
+// kernel's interfaces, as they have been for years.
+func shared() map[string]string {
+	return map[string]string{
+		"class/infiniband_verbs/abi_version": "6",
+		"class/infiniband_mad/abi_version":   "5",
+		"class/misc/rdma_cm/abi_version":     "4",
+		"dev/infiniband/rdma_cm":             "",
+	}
+}
+
+func (d *Device) port() string { return "class/infiniband/" + d.Name + "/ports/1/" }
+
+// files are the paths and contents of device number i, all but its counters.
+func (d *Device) files(i int) map[string]string {
+	guid := personality.GUID(d.Port.MAC)
+	ib := "class/infiniband/" + d.Name + "/"
+	files := map[string]string{
+		ib + "node_type":      d.Personality.NodeTypeText,
+		ib + "node_guid":      groups(guid[:]),
+		ib + "sys_image_guid": groups(guid[:]),
+		ib + "node_desc":      d.Name,
+		ib + "fw_ver":         d.Firmware,
+		ib + "hw_rev":         hardware,
+		ib + "hca_type":       "urdma",
+		ib + "board_id":       "urdma-" + d.Driver,
+	}
+	maps.Copy(files, d.verbs(i))
+	maps.Copy(files, d.ports())
+	maps.Copy(files, bus(ib+"device/"))
+	maps.Copy(files, d.link())
+	return files
+}
+
+// verbs is what describes /dev/infiniband/uverbs<i>, and what stands for it in a
+// listing of its directory.
+func (d *Device) verbs(i int) map[string]string {
+	node := fmt.Sprintf("uverbs%d", i)
+	dir := "class/infiniband_verbs/" + node + "/"
+	files := map[string]string{
+		"dev/infiniband/" + node: "",
+		dir + "ibdev":            d.Name,
+		dir + "abi_version":      "1",
+		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, uverbsMinor+i),
+	}
+	maps.Copy(files, bus(dir+"device/"))
+	return files
+}
+
+// bus is what a device on a bus says of itself: ours is near no memory more than
+// to other.
+func bus(dir string) map[string]string {
+	return map[string]string{
+		dir + "numa_node":     "-1",
+		dir + "local_cpus":    "",
+		dir + "local_cpulist": "",
+		dir + "vendor":        vendorID,
+		dir + "device":        deviceID,
+		dir + "uevent":        "DRIVER=urdma",
+	}
+}
+
+func (d *Device) ports() map[string]string {
+	port := d.port()
+	gid := d.Personality.GID(&d.Port)
+	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Port))
+	capabilities := uint32(canConnect)
+	if d.Personality.Name == personality.RoCE {
+		capabilities |= ipGIDs
+	}
+	return map[string]string{
+		port + "link_layer":        d.Personality.LinkLayerText,
+		port + "rate":              rate,
+		port + "lid":               lid,
+		port + "sm_lid":            lid,
+		port + "sm_sl":             "0",
+		port + "lid_mask_count":    "0",
+		port + "cap_mask":          fmt.Sprintf("0x%08x", capabilities),
+		port + "has_smi":           "0",
+		port + "gids/0":            groups(gid[:]),
+		port + "gid_attrs/types/0": d.Personality.GIDTypeText,
+		port + "gid_attrs/ndevs/0": d.Name,
+		port + "pkeys/0":           "0xffff",
+	}
+}
+
+// link is what follows the port's link.
+func (d *Device) link() map[string]string {
+	state, physical := "1: DOWN", "3: Disabled"
+	if d.Up {
+		state, physical = "4: ACTIVE", "5: LinkUp"
+	}
+	return map[string]string{d.port() + "state": state, d.port() + "phys_state": physical}
+}
+
+// groups writes bytes as sysfs does GUIDs and GIDs: four digits, a colon.
+func groups(b []byte) string {
+	var s strings.Builder
+	for i := 0; i < len(b); i += 2 {
+		if i > 0 {
+			s.WriteByte(':')
+		}
+		fmt.Fprintf(&s, "%02x%02x", b[i], b[i+1])
+	}
+	return s.String()
+}

@@ -1,0 +1,13 @@
+/* real.c - the functions that this library stands before. */
+#include "interpose.h"
+
+void *urdma_real(void **found, const char *name)
+{
+	void *function = __atomic_load_n(found, __ATOMIC_RELAXED);
+
+	if (!function) {
+		function = dlsym(RTLD_NEXT, name);
+		__atomic_store_n(found, function, __ATOMIC_RELAXED);
+	}
+	return function;
+}
