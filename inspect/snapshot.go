@@ -90,6 +90,22 @@ type Totals struct {
 	LocalMessages     uint64            `json:"local_messages" metric:"urdma_host_messages_total" help:"Messages between two queue pairs of this urdmad, copied once without a packet."`
 	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
+	Datagrams
+}
+
+// Datagrams counts messages between queue pairs of type UD.
+type Datagrams struct {
+	Sent          uint64 `json:"datagrams_sent" metric:"urdma_datagrams_total{path=out}" help:"Messages of queue pairs of type UD."`
+	Received      uint64 `json:"datagrams_received" metric:"urdma_datagrams_total{path=in}"`
+	Local         uint64 `json:"datagrams_local" metric:"urdma_datagrams_total{path=host}"`
+	Malformed     uint64 `json:"datagrams_malformed" metric:"urdma_dropped_datagrams_total{reason=malformed}" help:"Messages of queue pairs of type UD that were dropped."`
+	NoQueuePair   uint64 `json:"datagrams_no_queue_pair" metric:"urdma_dropped_datagrams_total{reason=no queue pair}"`
+	WrongQKey     uint64 `json:"datagrams_wrong_qkey" metric:"urdma_dropped_datagrams_total{reason=wrong Q_Key}"`
+	NoReceive     uint64 `json:"datagrams_no_receive" metric:"urdma_dropped_datagrams_total{reason=no receive posted}"`
+	NoRoom        uint64 `json:"datagrams_no_room" metric:"urdma_dropped_datagrams_total{reason=receive too short}"`
+	NoRoute       uint64 `json:"datagrams_no_route" metric:"urdma_dropped_datagrams_total{reason=no route}"`
+	NoNeighbour   uint64 `json:"datagrams_no_neighbour" metric:"urdma_dropped_datagrams_total{reason=no neighbour}"`
+	NeighbourWait uint64 `json:"datagrams_neighbour_wait" metric:"urdma_dropped_datagrams_total{reason=too many for an unknown neighbour}"`
 }
 
 // Terminate is a cause of RFC 5040 and 5041 and how often it came.

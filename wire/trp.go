@@ -13,9 +13,12 @@ const (
 	OpFin     TRPOp = 4
 	OpSack    TRPOp = 5
 	OpRetry   TRPOp = 7 // "prove your address"; the answer to a request
+
+	// OpDatagram belongs to no connection: type Datagram has its header.
+	OpDatagram TRPOp = 6
 )
 
-var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", OpRetry: "retry"}
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry"}
 
 func (op TRPOp) String() string {
 	if op.known() {
@@ -73,7 +76,7 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 	}
 	word := binary.BigEndian.Uint16(b[8:])
 	op := TRPOp(word >> 12)
-	if !op.known() {
+	if !op.known() || op == OpDatagram {
 		return 0, ErrTRPOpcode
 	}
 	n = op.headerLen(extended)

@@ -53,7 +53,8 @@ var rules = ruleBook{
 		"urdmad/neighbour":         {"wire"},
 		"urdmad/netif":             {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "wire"},
 		"urdmad/trp":               {"counters", "urdmad/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
-		"urdmad/engine":            {"dpdk/port", "urdmad/clock", "urdmad/fault", "urdmad/mailbox", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/datagram":          {"urdmad/clock", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire"},
+		"urdmad/engine":            {"dpdk/port", "urdmad/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest": {"dpdk/linked", "dpdk/port", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/worker":            {"urdmad/clock", "urdmad/fault"},
 
@@ -135,6 +136,7 @@ var rules = ruleBook{
 		"urdmad/qp":         append(packets[:len(packets):len(packets)], "wire", "urdmad/rdmap", "urdmad/cm"),
 		"urdmad/rdmap":      append(packets[:len(packets):len(packets)], "urdmad/cm"),
 		"urdmad/samehost":   append(packets[:len(packets):len(packets)], "urdmad/cm"),
+		"urdmad/datagram":   {"urdmad/trp", "urdmad/reliable", "urdmad/rdmap", "urdmad/cm"},
 		"urdmad/netif":      {"urdmad/trp", "urdmad/reliable", "urdmad/qp", "urdmad/cm", "verbs"},
 		"urdmad/trp":        {"urdmad/cm", "dpdk/memif", "dpdk/linked"},
 		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},

@@ -26,7 +26,10 @@ type Numbers struct {
 // Modify changes a queue pair of a device. Nothing has changed when it returns
 // an error.
 func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
-	if err := qp.CheckModify(q.State(), mask, a); err != nil {
+	if q.Type == abi.QPTypeUD {
+		return x.n.e.Datagrams.Modify(q, dev, mask, a)
+	}
+	if err := q.CheckModify(mask, a); err != nil {
 		return err
 	}
 	var peer netip.Addr

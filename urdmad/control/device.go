@@ -18,6 +18,7 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
+	"urdma/wire"
 )
 
 // errVersion is answered with our version, so that the client can say both.
@@ -182,8 +183,8 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.Current().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.Current().MemoryRegions), MaxPD: uint32(x.s.Current().ProtectionDomains),
 		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.Current().RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE,
-		MaxMW: uint32(x.s.Current().MemoryRegions)}
+		MaxMsg: qp.MaxMessage, MaxDatagram: uint32(wire.MaxDatagram(d.MTU)), MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR,
+		MaxSRQSGE: qp.MaxSGE, MaxMW: uint32(x.s.Current().MemoryRegions)}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {

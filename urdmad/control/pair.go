@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
+	"urdma/wire"
 )
 
 // qpObject is a queue pair with its rings.
@@ -48,7 +49,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	q := &qpObject{pd: pd, ring: mem}
-	q.qp = qp.New(qp.Config{Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
+	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
 	dev := &x.s.Devices[pd.ctx.dev]
 	x.do(func() {
@@ -75,13 +76,21 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 func checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
 	switch {
-	case m.QPType != abi.QPTypeRC || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUD || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
 		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0:
 		return syscall.EINVAL
 	}
 	return nil
+}
+
+// maxMessage is the longest message of a device's queue pairs of a type.
+func (s *Server) maxMessage(kind uint32, dev int) uint32 {
+	if kind == abi.QPTypeUD {
+		return uint32(wire.MaxDatagram(s.Devices[dev].MTU))
+	}
+	return qp.MaxMessage
 }
 
 func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {

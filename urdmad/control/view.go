@@ -178,16 +178,21 @@ func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
 		Limit: int(shared.Limit), QPs: shared.Users()})
 }
 
+var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUD: "UD"}
+
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
 	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.pd.ctx.dev), Domain: q.PD,
-		Created: g.clock.time(o.at), Type: "RC", State: inspect.QPStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
+		Created: g.clock.time(o.at), Type: qpTypes[q.Type], State: inspect.QPStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if c := q.Connection(); c != nil {
 		v.Device = g.device(c.Dev)
-		v.Local, v.Peer = c.Local.String(), c.Peer.String()
-		v.Path, v.Wire = wireState(q.Carrier())
+		v.Local = c.Local.String()
+		if c.Peer.IsValid() { // queue pairs of type UD have none
+			v.Peer = c.Peer.String()
+			v.Path, v.Wire = wireState(q.Carrier())
+		}
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
 	g.numbered(who, handle, q)

@@ -7,6 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/mailbox"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
@@ -33,12 +34,13 @@ type Config struct {
 // Engine is one worker's data path: its rooms, and the clients that belong to
 // it. The rooms are for the worker's thread alone.
 type Engine struct {
-	Clock    clock.Clock
-	QPs      *qp.Table
-	TRP      *trp.Stack
-	SameHost *samehost.Stack
-	Streams  *rdmap.Stats // of all RDMAP streams
-	Stats    Stats
+	Clock     clock.Clock
+	QPs       *qp.Table
+	TRP       *trp.Stack
+	SameHost  *samehost.Stack
+	Datagrams *datagram.Stack
+	Streams   *rdmap.Stats // of all RDMAP streams
+	Stats     Stats
 
 	cfg     Config
 	log     *slog.Logger
@@ -53,7 +55,8 @@ type Engine struct {
 // ifPort is an interface with the connections over it.
 type ifPort struct {
 	*trp.Port
-	armed bool // ArmRx was called
+	datagrams *datagram.Port
+	armed     bool // ArmRx was called
 }
 
 // Stats counts turns.
@@ -64,16 +67,17 @@ type Stats struct {
 
 // Counts is what every room of the worker counts, connections apart.
 type Counts struct {
-	Engine   Stats
-	QPs      qp.Stats
-	Streams  rdmap.Stats
-	SameHost samehost.Stats
-	TRP      trp.Stats
+	Engine    Stats
+	QPs       qp.Stats
+	Streams   rdmap.Stats
+	SameHost  samehost.Stats
+	TRP       trp.Stats
+	Datagrams datagram.Stats
 }
 
 // Counts copies them.
 func (e *Engine) Counts() Counts {
-	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats}
+	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.Datagrams.Stats}
 }
 
 // New returns an engine without ports.
@@ -93,6 +97,7 @@ func New(cfg Config) *Engine {
 	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window},
 		e.QPs, e.Streams, cfg.Log, numbers)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
+	e.Datagrams = datagram.NewStack(e.QPs)
 	e.taps.e = e
 	return e
 }
@@ -114,7 +119,7 @@ func (e *Engine) SetHandler(h trp.Handler) {
 // AddPort gives the engine a port as its next device number.
 func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	n := netif.New(len(e.ports), p, a, &e.Clock)
-	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n)})
+	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n), datagrams: e.Datagrams.AddPort(n)})
 	return n.Dev
 }
 

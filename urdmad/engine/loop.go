@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
 )
 
@@ -53,12 +54,23 @@ func (p *ifPort) receive() (total int) {
 		if waiting == 0 {
 			break
 		}
-		p.Receive()
+		p.handle()
 		if total += waiting; !more {
 			break
 		}
 	}
 	return total
+}
+
+// handle handles the datagrams of the interface's burst.
+func (p *ifPort) handle() {
+	for d := p.If.Next(); d != nil; d = p.If.Next() {
+		if datagram.Is(d) {
+			p.datagrams.Receive(d)
+		} else {
+			p.Receive(d)
+		}
+	}
 }
 
 // Longest and shortest pause before work that a full port holds up is tried

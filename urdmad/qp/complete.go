@@ -152,6 +152,22 @@ func (q *QP) Flush() {
 	}
 }
 
+// StopSends moves a queue pair to the send queue error state and flushes its sends.
+// Messages go on to arrive. ibv_modify_qp moves it back to RTS.
+func (q *QP) StopSends() {
+	if q.state == abi.QPSErr || q.state == abi.QPSSQE {
+		return
+	}
+	q.state = abi.QPSSQE
+	s := &q.SQ
+	s.fail()
+	s.more, s.draining = false, false
+	for s.head != s.tail && q.state == abi.QPSSQE {
+		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
+	}
+	q.flushPosted()
+}
+
 // tellLast says that no receive of the shared receive queue completes here any
 // more (IBV_EVENT_QP_LAST_WQE_REACHED), once the last has.
 func (t *Table) tellLast(q *QP) {
@@ -165,11 +181,14 @@ func (t *Table) tellLast(q *QP) {
 // in a turn: a client that posts thousands at once must not hold up the others.
 const fetchBudget = 256
 
-// flushPosted completes what a client has posted to a queue pair in error, a part
-// of it in each turn.
+// flushPosted completes what a client has posted to a queue pair in error, or whose
+// send queue is, a part of it in each turn.
 func (q *QP) flushPosted() {
-	sends, receives := q.flushSends(), q.flushReceives()
-	if sends || receives {
+	more := q.flushSends()
+	if q.state == abi.QPSErr {
+		more = q.flushReceives() || more
+	}
+	if more {
 		q.t.Ready(q)
 	}
 }

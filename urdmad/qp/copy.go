@@ -37,6 +37,9 @@ func (q *QP) Gather(dst []byte, i, off uint32) bool {
 	return true
 }
 
+// SourceDead reports whether memory that work request i reads from was deregistered.
+func (q *QP) SourceDead(i uint32) bool { return anyDead(q.SQ.list(i)) }
+
 func anyDead(list []element) bool {
 	for i := range list {
 		if list[i].region.Dead() {

@@ -13,35 +13,9 @@ var (
 	ErrAttribute  = errors.New("qp: wrong attribute")
 )
 
-// masks are the attributes that a transition requires, and those that it takes
-// as well.
-type masks struct{ required, optional uint32 }
-
-const (
-	anyPath  = abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
-	whenSent = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskMinRNRTimer
-)
-
-// transitions are those of a reliable connection, ibv_modify_qp(3) and the
-// InfiniBand Architecture Specification vol. 1, section 11.2.5.2, without what
-// alternate paths add. A move to RESET or ERR takes the state alone.
-var transitions = map[[2]uint32]masks{
-	{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
-	{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
-	{abi.QPSInit, abi.QPSRTR}: {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
-		abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer, anyPath},
-	{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskSQPSN |
-		abi.QPMaskMaxQPRdAtomic, whenSent},
-	{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
-	{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
-	{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
-	{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
-		abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
-}
-
-// CheckModify says whether Modify of a queue pair in a state may do what it is
-// asked.
-func CheckModify(from, mask uint32, a *abi.QPAttr) error {
+// CheckModify says whether Modify may do what it is asked.
+func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
+	from := q.state
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
 		return fmt.Errorf("%w: the state is %d, not %d", ErrTransition, from, a.CurQPState)
 	}
@@ -56,7 +30,7 @@ func CheckModify(from, mask uint32, a *abi.QPAttr) error {
 		}
 		return nil
 	}
-	m, ok := transitions[[2]uint32{from, to}]
+	m, ok := transitions[q.Type][[2]uint32{from, to}]
 	if !ok {
 		return fmt.Errorf("%w: from %d to %d", ErrTransition, from, to)
 	}
@@ -100,7 +74,7 @@ func checkValues(mask uint32, a *abi.QPAttr) error {
 // Modify changes attributes and state as ibv_modify_qp(3) asks. Nothing has
 // changed when it returns an error.
 func (q *QP) Modify(mask uint32, a *abi.QPAttr) error {
-	if err := CheckModify(q.state, mask, a); err != nil {
+	if err := q.CheckModify(mask, a); err != nil {
 		return err
 	}
 	setAttributes(&q.Attr, mask, a)
@@ -119,6 +93,7 @@ func setAttributes(own *abi.QPAttr, mask uint32, a *abi.QPAttr) {
 		{abi.QPMaskAccessFlags, &own.QPAccessFlags, &a.QPAccessFlags},
 		{abi.QPMaskPKeyIndex, &own.PKeyIndex, &a.PKeyIndex},
 		{abi.QPMaskPort, &own.PortNum, &a.PortNum},
+		{abi.QPMaskQKey, &own.QKey, &a.QKey},
 		{abi.QPMaskPathMTU, &own.PathMTU, &a.PathMTU},
 		{abi.QPMaskDestQPN, &own.DestQPNum, &a.DestQPNum},
 		{abi.QPMaskMinRNRTimer, &own.MinRNRTimer, &a.MinRNRTimer},
@@ -159,6 +134,9 @@ func (q *QP) setState(to uint32) {
 		}
 		q.reset()
 	default:
+		if q.state == abi.QPSSQE {
+			q.SQ.recover()
+		}
 		q.state = to
 		q.SQ.draining = to == abi.QPSSQD
 		q.Post()

@@ -74,7 +74,7 @@ func TestMasks(t *testing.T) {
 						continue
 					}
 					a := abi.QPAttr{QPState: to, CurQPState: from, PortNum: 1, PathMTU: 3}
-					err := CheckModify(from, mask|abi.QPMaskState, &a)
+					err := checkRC(from, mask|abi.QPMaskState, &a)
 					if want := allowed(from, to, mask); (err == nil) != want {
 						t.Errorf("%d to %d with mask %#x: %v, allowed: %v", from, to, mask, err, want)
 					}
@@ -89,11 +89,17 @@ func TestMasks(t *testing.T) {
 	t.Log(tried, "moves tried")
 }
 
+// checkRC is CheckModify of a reliable connection's queue pair in a state.
+func checkRC(from, mask uint32, a *abi.QPAttr) error {
+	q := QP{Config: Config{Type: abi.QPTypeRC}, state: from}
+	return q.CheckModify(mask, a)
+}
+
 // TestWithoutState: without IBV_QP_STATE the state stays, and the mask is that of
 // staying there.
 func TestWithoutState(t *testing.T) {
 	for _, state := range states {
-		err := CheckModify(state, abi.QPMaskMinRNRTimer, &abi.QPAttr{QPState: abi.QPSErr, MinRNRTimer: 3})
+		err := checkRC(state, abi.QPMaskMinRNRTimer, &abi.QPAttr{QPState: abi.QPSErr, MinRNRTimer: 3})
 		if want := state == abi.QPSRTS || state == abi.QPSSQD; (err == nil) != want {
 			t.Errorf("min_rnr_timer in state %d: %v", state, err)
 		}
@@ -105,7 +111,7 @@ func TestValues(t *testing.T) {
 	good := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 1<<24 - 1, MinRNRTimer: 31, MaxDestRdAtomic: 255, AHPortNum: 1}
 	const mask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
 		abi.QPMaskMinRNRTimer
-	if err := CheckModify(abi.QPSInit, mask, &good); err != nil {
+	if err := checkRC(abi.QPSInit, mask, &good); err != nil {
 		t.Fatal(err)
 	}
 	for i, spoil := range []func(*abi.QPAttr){
@@ -115,11 +121,11 @@ func TestValues(t *testing.T) {
 	} {
 		a := good
 		spoil(&a)
-		if err := CheckModify(abi.QPSInit, mask, &a); !errors.Is(err, ErrAttribute) {
+		if err := checkRC(abi.QPSInit, mask, &a); !errors.Is(err, ErrAttribute) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if err := CheckModify(abi.QPSInit, abi.QPMaskState|abi.QPMaskCurState, &abi.QPAttr{QPState: abi.QPSErr, CurQPState: abi.QPSRTS}); !errors.Is(err, ErrTransition) {
+	if err := checkRC(abi.QPSInit, abi.QPMaskState|abi.QPMaskCurState, &abi.QPAttr{QPState: abi.QPSErr, CurQPState: abi.QPSRTS}); !errors.Is(err, ErrTransition) {
 		t.Errorf("a wrong current state: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ const (
 // exceeds a turn's budget is fetched in the next.
 func (q *QP) Post() {
 	switch q.state {
-	case abi.QPSErr:
+	case abi.QPSErr, abi.QPSSQE:
 		q.flushPosted()
 		return
 	case abi.QPSRTS:
@@ -63,7 +63,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || q.Type == abi.QPTypeUD && !wr.Op.Datagram {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {
@@ -72,6 +72,9 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 	if wr.Flags&abi.SendInline != 0 {
 		if slot.InlineLength > q.SQ.ring.MaxInline() || !wr.Op.Inline {
 			return abi.StatusLocQPOpErr
+		}
+		if slot.InlineLength > q.MaxMessage {
+			return abi.StatusLocLenErr
 		}
 		wr.Length = slot.InlineLength
 		wr.src = q.SQ.ring.Inline(i, wr.Length)
@@ -105,7 +108,7 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 		wr.nsge++
 		total += uint64(el.Length)
 	}
-	if total > MaxMessage {
+	if total > uint64(q.MaxMessage) {
 		return abi.StatusLocLenErr
 	}
 	wr.Length = uint32(total)

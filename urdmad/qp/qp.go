@@ -12,6 +12,7 @@ import (
 // Config is what CREATE_QP asked for; constant for the queue pair's life.
 type Config struct {
 	Handle     uint32
+	Type       uint32 // enum ibv_qp_type; 0: RC
 	Client     *Client
 	PD         uint64 // protection domain, unique over all clients
 	SendCQ     *CQ
@@ -21,6 +22,7 @@ type Config struct {
 	Cap        abi.QPCap
 	SRQ        *RecvQueue // nil: it has a receive queue of its own
 	UserHandle uint64     // the client's: every completion brings it back
+	MaxMessage uint32     // bytes; 0: MaxMessage
 }
 
 // QP is a queue pair. The worker owns it; its rings are shared with the client.
@@ -60,6 +62,12 @@ var work = counters.NewSum[Counters]("counter")
 // New returns a queue pair whose rings lie in mem as layout says. It allocates
 // all that the queue pair will need and may run on any thread.
 func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
+	if c.Type == 0 {
+		c.Type = abi.QPTypeRC
+	}
+	if c.MaxMessage == 0 {
+		c.MaxMessage = MaxMessage
+	}
 	q := &QP{Config: c}
 	q.Attr.QPAccessFlags = RDMAConnectAccess
 	var r ring.ServerQP
@@ -86,7 +94,7 @@ func PrivateBytes(layout *abi.QPResponse) uint64 {
 func (t *Table) Add(q *QP) {
 	q.t = t
 	for q.QPN == 0 || t.pairs[q.QPN] != nil {
-		q.QPN = t.rand.Uint32N(1<<24-2) + 2 // 0 and 1 are special in InfiniBand
+		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
 	}
 	t.pairs[q.QPN] = q
 	q.SendCQ.users++

@@ -24,9 +24,10 @@ type Receive struct {
 type Taken uint8
 
 const (
-	ReceiveTaken Taken = iota
-	NoReceive          // none is posted
-	BadReceive         // the one posted was wrong, and has completed with the cause
+	ReceiveTaken    Taken = iota
+	NoReceive             // none is posted
+	BadReceive            // the one posted was wrong, and has completed with the cause
+	ReceiveTooShort       // the one posted has no room for the message; it stays
 )
 
 func (r *Receive) init(q *QP) {
@@ -45,13 +46,22 @@ func (r *Receive) Room() uint32 { return r.capacity - r.got }
 func (r *Receive) Take() Taken { return r.TakeFrom(r.q.RQ) }
 
 // TakeFrom begins the next receive work request of from.
-func (r *Receive) TakeFrom(from *RecvQueue) Taken {
+func (r *Receive) TakeFrom(from *RecvQueue) Taken { return r.take(from, 0) }
+
+// TakeFor begins the next receive work request if it has room for n bytes.
+func (r *Receive) TakeFor(n uint32) Taken { return r.take(r.q.RQ, n) }
+
+func (r *Receive) take(from *RecvQueue, need uint32) Taken {
 	var rqe abi.RQE
 	list := r.q.t.list[:]
-	i, ok := from.take(&rqe, list)
-	if !ok {
+	i, ok := from.look(&rqe, list)
+	switch {
+	case !ok:
 		return NoReceive
+	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
+		return ReceiveTooShort
 	}
+	from.taken()
 	from.checkLimit(r.q.t)
 	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
 	if rqe.NumSGE > from.maxSGE {
@@ -63,6 +73,14 @@ func (r *Receive) TakeFrom(from *RecvQueue) Taken {
 		return BadReceive
 	}
 	return ReceiveTaken
+}
+
+// room is how many bytes a scatter/gather list takes.
+func room(list []abi.SGE) (n uint64) {
+	for i := range list {
+		n += uint64(list[i].Length)
+	}
+	return n
 }
 
 // hold checks a scatter/gather list and keeps its regions' pages mapped.
@@ -110,12 +128,13 @@ func WrittenWith(imm, n uint32) abi.CQE {
 	return abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}
 }
 
-// End completes the current receive; how says its status, VendorErr, SrcQP,
+// End completes the current receive; how says its status, VendorErr, source,
 // WCFlags and what they announce, and ByteLen if its Opcode is one.
 func (r *Receive) End(how abi.CQE, solicited bool) {
 	q := r.q
 	w := q.completion(r.id, r.index, how.Status)
-	w.VendorErr, w.WCFlags, w.ImmOrSTag, w.SrcQP = how.VendorErr, how.WCFlags, how.ImmOrSTag, how.SrcQP
+	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
+	w.SrcQP, w.SourceLID = how.SrcQP, how.SourceLID
 	w.Opcode, w.ByteLen = abi.WCRecv, r.got
 	if how.Opcode != 0 {
 		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen

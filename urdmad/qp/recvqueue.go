@@ -71,20 +71,32 @@ func newRecvQueue(r ring.ServerRQ, maxSGE uint32) *RecvQueue {
 	return &RecvQueue{ring: r, maxSGE: maxSGE}
 }
 
-// take copies the next receive out, if there is one, and returns its index. An
+// look copies the next receive out, if there is one, and returns its index. An
 // index that the client got wrong is as good as none.
-func (r *RecvQueue) take(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
+func (r *RecvQueue) look(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 	prod, err := r.ring.Prod(r.head)
 	if err != nil || prod == r.head {
 		return 0, false
 	}
 	r.ring.Read(r.head, rqe, list)
+	return r.head, true
+}
+
+// taken says that what look found is taken.
+func (r *RecvQueue) taken() {
 	r.head++
 	if r.shared != nil { // the slot is copied: it is free
 		r.done = r.head
 		r.ring.PublishCons(r.done)
 	}
-	return r.head - 1, true
+}
+
+// take takes the next receive.
+func (r *RecvQueue) take(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
+	if index, ok = r.look(rqe, list); ok {
+		r.taken()
+	}
+	return index, ok
 }
 
 // publish tells the client that the receive of an index is complete.

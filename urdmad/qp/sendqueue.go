@@ -1,6 +1,9 @@
 package qp
 
 import (
+	"encoding/binary"
+	"net/netip"
+
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -60,6 +63,15 @@ func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.State, wr.Started, wr.Answered, wr.AllSent = SendQueued, false, false, false
 	wr.Length, wr.MSN, wr.Sent, wr.Got, wr.Mark = 0, 0, 0, 0, 0
 	wr.vendor, wr.nsge, wr.asyncUntil = 0, 0, 0
+}
+
+// Destination is where a message of a queue pair of type UD goes: an address, not
+// valid if the client got it wrong, a queue pair number and its Q_Key.
+func (wr *SendWR) Destination() (addr netip.Addr, qpn, qkey uint32) {
+	var b [16]byte
+	binary.NativeEndian.PutUint64(b[:], wr.CompareAdd)
+	binary.NativeEndian.PutUint64(b[8:], wr.Swap)
+	return netip.AddrFrom16(b).Unmap(), uint32(wr.RemoteAddr), uint32(wr.RemoteAddr >> 32)
 }
 
 // IsRead reports an RDMA Read, or an atomic, which is much like one: its list is
@@ -258,6 +270,12 @@ func (s *SendQueue) fail() {
 		s.failed = true
 		s.ring.PublishFailed(s.head)
 	}
+}
+
+// recover ends what fail began: the send queue works again.
+func (s *SendQueue) recover() {
+	s.failed = false
+	s.ring.ClearFailed()
 }
 
 // Posted is how many work requests the client has posted and not had completed,

@@ -29,7 +29,7 @@ func (q *QP) Connectable() bool {
 // Receives reports whether messages of the peer may arrive in a state: RTR and
 // beyond.
 func Receives(state uint32) bool {
-	return state == abi.QPSRTR || state == abi.QPSRTS || state == abi.QPSSQD
+	return state == abi.QPSRTR || state == abi.QPSRTS || state == abi.QPSSQD || state == abi.QPSSQE
 }
 
 // Attach makes c, whose connection has begun, the queue pair's carrier and takes
@@ -61,6 +61,15 @@ func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 func (t *Table) Await(q *QP, c Carrier) {
 	q.carrier = c
 	q.SQ.takes = ImmediateData | Atomics // what is posted is fetched, and such a peer is always ours
+	t.Ready(q)
+}
+
+// Serve makes c, which needs no connection, the carrier of a queue pair in RTR or
+// later.
+func (t *Table) Serve(q *QP, c Carrier) {
+	q.carrier, q.acked = c, 0
+	q.SQ.connect(0, c.Common().Takes)
+	q.SQ.more = true
 	t.Ready(q)
 }
 

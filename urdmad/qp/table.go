@@ -92,7 +92,7 @@ func (t *Table) Transmit() (n int) {
 			q.Post()
 		}
 		switch {
-		case q.state == abi.QPSErr:
+		case q.state == abi.QPSErr || q.state == abi.QPSSQE:
 			q.flushPosted()
 			n++
 		case q.carrier == nil:

@@ -29,15 +29,9 @@ func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
 // we are configured for, as far as the port holds so many while we are away.
 func (p *Port) Window() int { return p.window }
 
-// Receive handles the datagrams of the interface's burst.
-func (p *Port) Receive() {
-	for d := p.If.Next(); d != nil; d = p.If.Next() {
-		p.datagram(d)
-	}
-}
-
-// datagram hands a datagram to its connection or to the connection manager.
-func (p *Port) datagram(d *netif.Datagram) {
+// Receive hands a datagram of the interface's to its connection or to the
+// connection manager.
+func (p *Port) Receive(d *netif.Datagram) {
 	c := p.conns[d.Dst.Port()]
 	op, ok := wire.PeekOp(d.Head)
 	if c == nil || c.state == connOpening || ok && op.IsControl() {

@@ -168,6 +168,8 @@ type Device struct {
 	MaxSRQWR       uint32
 	MaxSRQSGE      uint32
 	MaxMW          uint32
+	MaxDatagram    uint32
+	Pad1           uint32
 }
 
 // HandleMessage names one object: a request, or a response that returns one.
@@ -623,5 +625,5 @@ type CQE struct {
 	Timestamp  uint64
 	UserHandle uint64
 	Index      uint32
-	Pad        uint32
+	SourceLID  uint32
 }

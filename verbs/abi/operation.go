@@ -16,6 +16,7 @@ type Operation struct {
 	Invalidates  bool   // names an STag to invalidate, the peer's or, locally, ours
 	TakesReceive bool   // completes a receive at the peer
 	Atomic       bool   // uses compare_add and swap
+	Datagram     bool   // queue pairs of type UD have it, too
 }
 
 // NoRDMAP says that RDMAP has no message for an operation.
@@ -35,9 +36,10 @@ var operations = [...]Operation{
 		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true},
 	WRRDMAWriteWithImm: {Name: "RDMA_WRITE_WITH_IMM", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
 		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true, Immediate: true, TakesReceive: true},
-	WRSend: {Name: "SEND", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true, TakesReceive: true},
+	WRSend: {Name: "SEND", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true, TakesReceive: true,
+		Datagram: true},
 	WRSendWithImm: {Name: "SEND_WITH_IMM", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true,
-		Immediate: true, TakesReceive: true},
+		Immediate: true, TakesReceive: true, Datagram: true},
 	WRRDMARead: {Name: "RDMA_READ", Supported: true, Completion: WCRDMARead, RDMAP: rdmapReadRequest,
 		RemoteAccess: AccessRemoteRead, WritesLocal: true},
 	WRAtomicCmpAndSwp: {Name: "ATOMIC_CMP_AND_SWP", Supported: true, Completion: WCCompSwap, RDMAP: rdmapAtomic,

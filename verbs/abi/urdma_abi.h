@@ -180,6 +180,8 @@ struct urdma_abi_device {
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint32_t max_mw;
+	uint32_t max_datagram;     /* bytes of the longest message of a queue pair of type UD */
+	uint32_t pad1;
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -688,7 +690,11 @@ struct urdma_abi_sge {
  * LOCAL_INV: imm_or_stag is the window's rkey. BIND_MW: rkey is the window's from
  * now on, its upper 24 bits as they were; imm_or_stag the lkey of the region,
  * remote_addr and compare_add where the window begins and how many bytes it has (0:
- * a window of type 1 is bound to nothing), swap its enum ibv_access_flags.
+ * a window of type 1 is bound to nothing), swap its enum ibv_access_flags. Of a
+ * queue pair of type UD, remote_addr has the remote queue pair's number in its low
+ * 32 bits and the Q_Key in its high ones; compare_add and swap, as they lie in
+ * memory, are the 16 bytes of the destination's IPv6 address, which is an IPv4-mapped
+ * one so far.
  */
 struct urdma_abi_sqe {
 	uint64_t wr_id;
@@ -746,7 +752,7 @@ struct urdma_abi_cqe {
 	uint64_t timestamp;   /* ns, CLOCK_MONOTONIC, when urdmad completed it */
 	uint64_t user_handle; /* of the queue pair, as CREATE_QP had it */
 	uint32_t index;       /* of the work request in its queue: RQ if opcode has IBV_WC_RECV, else SQ */
-	uint32_t pad;
+	uint32_t source_lid;  /* of a datagram: the low 16 bits of the sender's address, as docs/WIRE.md chapter 9 has LIDs */
 };
 
 #endif /* URDMA_ABI_H */

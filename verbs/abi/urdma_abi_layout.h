@@ -35,7 +35,7 @@ _Static_assert(offsetof(struct urdma_abi_query_device, header) == 0 && sizeof(((
 _Static_assert(offsetof(struct urdma_abi_query_device, device) == 16 && sizeof(((struct urdma_abi_query_device *)0)->device) == 4, "device");
 _Static_assert(offsetof(struct urdma_abi_query_device, transport) == 20 && sizeof(((struct urdma_abi_query_device *)0)->transport) == 4, "transport");
 
-_Static_assert(sizeof(struct urdma_abi_device) == 256, "device");
+_Static_assert(sizeof(struct urdma_abi_device) == 264, "device");
 _Static_assert(offsetof(struct urdma_abi_device, header) == 0 && sizeof(((struct urdma_abi_device *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_device, name) == 16 && sizeof(((struct urdma_abi_device *)0)->name) == 64, "name");
 _Static_assert(offsetof(struct urdma_abi_device, node_guid_be) == 80 && sizeof(((struct urdma_abi_device *)0)->node_guid_be) == 8, "node_guid_be");
@@ -70,6 +70,8 @@ _Static_assert(offsetof(struct urdma_abi_device, max_srq) == 240 && sizeof(((str
 _Static_assert(offsetof(struct urdma_abi_device, max_srq_wr) == 244 && sizeof(((struct urdma_abi_device *)0)->max_srq_wr) == 4, "max_srq_wr");
 _Static_assert(offsetof(struct urdma_abi_device, max_srq_sge) == 248 && sizeof(((struct urdma_abi_device *)0)->max_srq_sge) == 4, "max_srq_sge");
 _Static_assert(offsetof(struct urdma_abi_device, max_mw) == 252 && sizeof(((struct urdma_abi_device *)0)->max_mw) == 4, "max_mw");
+_Static_assert(offsetof(struct urdma_abi_device, max_datagram) == 256 && sizeof(((struct urdma_abi_device *)0)->max_datagram) == 4, "max_datagram");
+_Static_assert(offsetof(struct urdma_abi_device, pad1) == 260 && sizeof(((struct urdma_abi_device *)0)->pad1) == 4, "pad1");
 
 _Static_assert(sizeof(struct urdma_abi_open_device) == 24, "open_device");
 _Static_assert(offsetof(struct urdma_abi_open_device, header) == 0 && sizeof(((struct urdma_abi_open_device *)0)->header) == 16, "header");
@@ -418,4 +420,4 @@ _Static_assert(offsetof(struct urdma_abi_cqe, wc_flags) == 36 && sizeof(((struct
 _Static_assert(offsetof(struct urdma_abi_cqe, timestamp) == 40 && sizeof(((struct urdma_abi_cqe *)0)->timestamp) == 8, "timestamp");
 _Static_assert(offsetof(struct urdma_abi_cqe, user_handle) == 48 && sizeof(((struct urdma_abi_cqe *)0)->user_handle) == 8, "user_handle");
 _Static_assert(offsetof(struct urdma_abi_cqe, index) == 56 && sizeof(((struct urdma_abi_cqe *)0)->index) == 4, "index");
-_Static_assert(offsetof(struct urdma_abi_cqe, pad) == 60 && sizeof(((struct urdma_abi_cqe *)0)->pad) == 4, "pad");
+_Static_assert(offsetof(struct urdma_abi_cqe, source_lid) == 60 && sizeof(((struct urdma_abi_cqe *)0)->source_lid) == 4, "source_lid");

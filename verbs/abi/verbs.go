@@ -43,6 +43,7 @@ const (
 
 // Completion flags, enum ibv_wc_flags.
 const (
+	WCGRH     = 1
 	WCWithImm = 2
 	WCWithInv = 8
 )
@@ -102,6 +103,7 @@ const (
 	QPMaskAccessFlags      = 1 << 3
 	QPMaskPKeyIndex        = 1 << 4
 	QPMaskPort             = 1 << 5
+	QPMaskQKey             = 1 << 6
 	QPMaskAV               = 1 << 7
 	QPMaskPathMTU          = 1 << 8
 	QPMaskTimeout          = 1 << 9
@@ -140,7 +142,10 @@ const (
 )
 
 // Queue pair types, enum ibv_qp_type.
-const QPTypeRC = 2
+const (
+	QPTypeRC = 2
+	QPTypeUD = 4
+)
 
 // Asynchronous events, enum ibv_event_type.
 const (

@@ -109,6 +109,7 @@ static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq
 		return NULL;
 	cq->client = c->client;
 	cq->bells = c->client->bells;
+	cq->shows_lid = c->info->link_layer == IBV_LINK_LAYER_INFINIBAND;
 	cq->ex.context = context;
 	cq->ex.channel = channel;
 	cq->ex.cq_context = cq_context;

@@ -153,11 +153,11 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~known))
+	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD) || (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (attr->send_ops_flags & ~urdma_operation_send_ops()))
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (attr->send_ops_flags & ~urdma_operation_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq || !attr->recv_cq)
 		return EINVAL;
@@ -213,7 +213,8 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!qp)
 		return NULL;
 	qp->client = c->client;
-	qp->max_message = c->info->max_msg;
+	qp->datagram = attr->qp_type == IBV_QPT_UD;
+	qp->max_message = qp->datagram ? c->info->max_datagram : c->info->max_msg;
 	qp->max_sge_read = c->info->max_sge_rd;
 	qp->sq_sig_all = attr->sq_sig_all;
 	set_base(qp, context, attr);

@@ -14,33 +14,7 @@ static void *refuse(void)
 	return NULL;
 }
 
-/* ---- address handles and multicast: datagrams ---- */
-
-URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	(void)pd, (void)attr;
-	return refuse();
-}
-
-URDMA_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
-						  uint8_t port)
-{
-	(void)pd, (void)wc, (void)grh, (void)port;
-	return refuse();
-}
-
-URDMA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
-				     struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	(void)context, (void)port, (void)wc, (void)grh, (void)attr;
-	return refuse() ? 0 : -1;
-}
-
-URDMA_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	(void)ah;
-	return urdma_status(EOPNOTSUPP);
-}
+/* ---- multicast, Ethernet addresses ---- */
 
 URDMA_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

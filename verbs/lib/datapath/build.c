@@ -139,6 +139,18 @@ static void atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remot
 		of(ex)->builder.slot->compare_add = add;
 }
 
+static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct urdma_qp *qp = of(ex);
+
+	if (!qp->builder.slot)
+		return;
+	if (ah)
+		urdma_sqe_address(qp->builder.slot, ah, remote_qpn, remote_qkey);
+	else
+		fail(qp, EINVAL);
+}
+
 static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct urdma_qp *qp = of(ex);
@@ -191,6 +203,8 @@ static void set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_dat
 		memcpy(to + slot->inline_length, list[i].addr, list[i].length);
 		slot->inline_length += (uint32_t)list[i].length;
 	}
+	if (slot->inline_length > qp->max_message)
+		fail(qp, EINVAL);
 }
 
 static void set_inline(struct ibv_qp_ex *ex, void *addr, size_t length)
@@ -242,6 +256,8 @@ void urdma_build_fill(struct urdma_qp *qp, uint64_t ops)
 	ex->wr_set_sge_list = set_sge_list;
 	ex->wr_set_inline_data = set_inline;
 	ex->wr_set_inline_data_list = set_inline_list;
+	if (qp->datagram)
+		ex->wr_set_ud_addr = set_ud_addr;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
 		ex->wr_rdma_write = rdma_write;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)

@@ -6,6 +6,7 @@
 #define URDMA_OBJECTS_H
 
 #include <infiniband/verbs.h>
+#include <string.h>
 
 #include "../session/client.h"
 #include "../session/readers.h"
@@ -40,6 +41,7 @@ struct urdma_cq {
 	uint32_t mask;
 	uint32_t cons;          /* our own copy of ring->cons */
 	bool ignore_overrun;
+	bool shows_lid;         /* link layer InfiniBand: a datagram's source is a LID, not a GRH */
 	struct urdma_qp *senders;   /* queue pairs that complete sends here */
 	struct urdma_qp *receivers; /* ... receives */
 	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
@@ -89,6 +91,12 @@ struct urdma_srq {
 	uint32_t async_events; /* delivered, under srq.mutex */
 };
 
+/* An address handle: the destination's IPv6 or IPv4-mapped address. */
+struct urdma_ah {
+	struct ibv_ah ah;
+	uint8_t address[16];
+};
+
 /* ibv_wr_start .. ibv_wr_complete. */
 struct urdma_builder {
 	int taken;            /* how the send queue's lock is held */
@@ -101,6 +109,7 @@ struct urdma_qp {
 	struct ibv_qp_ex ex; /* prefix of it: struct ibv_qp */
 	struct urdma_client *client;
 	uint64_t user_handle; /* how completions name it, see handles.c */
+	bool datagram;       /* type UD: each work request names its destination */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	void *rings;         /* both queues' memory */
 	size_t bytes;
@@ -138,6 +147,11 @@ static inline struct urdma_qp *urdma_qp_of(const struct ibv_qp *qp)
 	return (struct urdma_qp *)qp;
 }
 
+static inline struct urdma_ah *urdma_ah_of(const struct ibv_ah *ah)
+{
+	return (struct urdma_ah *)ah;
+}
+
 static inline struct urdma_srq *urdma_srq_of(const struct ibv_srq *srq)
 {
 	return (struct urdma_srq *)srq;
@@ -165,6 +179,15 @@ void urdma_cq_found(struct urdma_cq *cq);
 /* 0, or why a request that binds mw is malformed. */
 int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
 void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct ibv_mw_bind_info *info);
+/* What programs are shown of where a datagram came from: its LID, or its GRH. */
+static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
+{
+	return cq->shows_lid && e->source_lid < 0xC000 ? (uint16_t)e->source_lid : 0;
+}
+static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
+{
+	return cq->shows_lid ? e->wc_flags & ~(unsigned int)IBV_WC_GRH : e->wc_flags;
+}
 
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
@@ -183,11 +206,22 @@ struct urdma_operation {
 	bool inlinable;    /* its data may be inline */
 	bool writes_local; /* what comes back is written to the scatter list */
 	bool atomic;       /* uses compare_add and swap */
+	bool datagram;     /* queue pairs of type UD have it, too */
 };
 /* NULL for a number that is no opcode. */
 const struct urdma_operation *urdma_operation(uint32_t opcode);
-/* The IBV_QP_EX_WITH_* of the supported ones. */
-uint64_t urdma_operation_send_ops(void);
+/* The IBV_QP_EX_WITH_* of those that a type of queue pair has. */
+uint64_t urdma_operation_send_ops(enum ibv_qp_type type);
+
+/* Names a message's destination in a slot. */
+static inline void urdma_sqe_address(struct urdma_abi_sqe *slot, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	const uint8_t *address = urdma_ah_of(ah)->address;
+
+	slot->remote_addr = (uint64_t)qkey << 32 | qpn;
+	memcpy(&slot->compare_add, address, 8);
+	memcpy(&slot->swap, address + 8, 8);
+}
 
 /* queue.c: the client's side of a send or receive ring. */
 /* A slot for one more work request, or NULL: the queue is full. */

@@ -10,9 +10,10 @@ static const struct urdma_operation operations[] = {
 				.inlinable = true },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = { .send_op = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, .wc = IBV_WC_RDMA_WRITE,
 					 .supported = true, .inlinable = true },
-	[IBV_WR_SEND] = { .send_op = IBV_QP_EX_WITH_SEND, .wc = IBV_WC_SEND, .supported = true, .inlinable = true },
+	[IBV_WR_SEND] = { .send_op = IBV_QP_EX_WITH_SEND, .wc = IBV_WC_SEND, .supported = true, .inlinable = true,
+			  .datagram = true },
 	[IBV_WR_SEND_WITH_IMM] = { .send_op = IBV_QP_EX_WITH_SEND_WITH_IMM, .wc = IBV_WC_SEND, .supported = true,
-				   .inlinable = true },
+				   .inlinable = true, .datagram = true },
 	[IBV_WR_RDMA_READ] = { .send_op = IBV_QP_EX_WITH_RDMA_READ, .wc = IBV_WC_RDMA_READ, .supported = true,
 			       .writes_local = true },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { .send_op = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, .wc = IBV_WC_COMP_SWAP,
@@ -36,12 +37,12 @@ const struct urdma_operation *urdma_operation(uint32_t opcode)
 	return &operations[opcode];
 }
 
-uint64_t urdma_operation_send_ops(void)
+uint64_t urdma_operation_send_ops(enum ibv_qp_type type)
 {
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < OPERATIONS; i++)
-		if (operations[i].supported)
+		if (operations[i].supported && (type != IBV_QPT_UD || operations[i].datagram))
 			all |= operations[i].send_op;
 	return all;
 }

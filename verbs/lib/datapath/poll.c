@@ -86,7 +86,7 @@ void urdma_cq_found(struct urdma_cq *cq)
 	URDMA_STORE(cq->since_check, 0);
 }
 
-static void to_wc(const struct urdma_abi_cqe *e, struct ibv_wc *wc)
+static void to_wc(const struct urdma_cq *cq, const struct urdma_abi_cqe *e, struct ibv_wc *wc)
 {
 	wc->wr_id = e->wr_id;
 	wc->status = (enum ibv_wc_status)e->status;
@@ -96,9 +96,9 @@ static void to_wc(const struct urdma_abi_cqe *e, struct ibv_wc *wc)
 	wc->imm_data = e->imm_or_stag;
 	wc->qp_num = e->qp_num;
 	wc->src_qp = e->src_qp;
-	wc->wc_flags = e->wc_flags;
+	wc->wc_flags = urdma_cq_wc_flags(cq, e);
 	wc->pkey_index = 0;
-	wc->slid = 0;
+	wc->slid = urdma_cq_slid(cq, e);
 	wc->sl = 0;
 	wc->dlid_path_bits = 0;
 }
@@ -126,7 +126,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	taken = urdma_lock_take(&cq->lock);
 	URDMA_STORE(cq->polled, true);
 	while (n < num_entries && urdma_cq_take(cq, &e))
-		to_wc(&e, &wc[n++]);
+		to_wc(cq, &e, &wc[n++]);
 	/* Release: urdmad may overwrite the entries once it sees this. */
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	overran = n == 0 && urdma_cq_overran(cq);

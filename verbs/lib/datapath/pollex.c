@@ -97,16 +97,15 @@ static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return of(ex)->now.wc_flags;
+	return urdma_cq_wc_flags(of(ex), &of(ex)->now);
 }
 
-/* LIDs, service levels and path bits are InfiniBand's; ours are all 0. */
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return urdma_cq_slid(of(ex), &of(ex)->now);
 }
 
+/* Service levels and path bits are InfiniBand's; ours are all 0. */
 static uint8_t read_zero(struct ibv_cq_ex *ex)
 {
 	(void)ex;

@@ -30,6 +30,8 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return EINVAL;
 	if (!op->supported)
 		return EOPNOTSUPP;
+	if (qp->datagram && (!op->datagram || !wr->wr.ud.ah))
+		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
 		return EINVAL;
 	if (wr->num_sge < 0)
@@ -38,7 +40,7 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return urdma_window_check(wr->bind_mw.mw, &wr->bind_mw.bind_info);
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		length = total_length(wr->sg_list, wr->num_sge);
-		return op->inlinable && length <= qp->max_inline ? 0 : EINVAL;
+		return op->inlinable && length <= qp->max_inline && length <= qp->max_message ? 0 : EINVAL;
 	}
 	if ((uint32_t)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
@@ -67,7 +69,7 @@ static uint32_t copy_inline(uint8_t *to, const struct ibv_sge *from, int n)
 	return at;
 }
 
-static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr, const struct urdma_operation *op)
+static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr, const struct urdma_operation *op)
 {
 	slot->wr_id = wr->wr_id;
 	slot->opcode = (uint32_t)wr->opcode;
@@ -82,6 +84,8 @@ static void write_send(struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr,
 		slot->compare_add = wr->wr.atomic.compare_add;
 		slot->swap = wr->wr.atomic.swap;
 	}
+	if (qp->datagram)
+		urdma_sqe_address(slot, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	slot->num_sge = slot->inline_length = 0;
 	if (op->wc == IBV_WC_BIND_MW) {
 		urdma_window_write(slot, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
@@ -104,7 +108,7 @@ static int post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 	slot = urdma_queue_slot(&qp->sq);
 	if (!slot)
 		return ENOMEM;
-	write_send(slot, wr, op);
+	write_send(qp, slot, wr, op);
 	qp->sq.prod++;
 	return 0;
 }

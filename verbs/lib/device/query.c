@@ -54,6 +54,7 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_srq = NO_MORE_THAN_INT(i->max_srq);
 	a->max_srq_wr = NO_MORE_THAN_INT(i->max_srq_wr);
 	a->max_srq_sge = NO_MORE_THAN_INT(i->max_srq_sge);
+	a->max_ah = INT32_MAX; /* they are the program's alone */
 	a->max_pkeys = URDMA_PKEYS;
 	a->phys_port_cnt = 1;
 }
@@ -95,7 +96,8 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 	return 0;
 }
 
-/* The largest of verbs' five MTUs that fits; a port's own may lie between two. */
+/* The largest of verbs' five MTUs whose packets the port carries (docs/WIRE.md
+ * chapter 10); the port's own may lie between two. */
 static enum ibv_mtu mtu_number(uint32_t bytes)
 {
 	if (bytes >= 4096)
@@ -111,7 +113,7 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->state = i->link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-	a->max_mtu = a->active_mtu = mtu_number(i->mtu);
+	a->max_mtu = a->active_mtu = mtu_number(i->max_datagram);
 	a->gid_tbl_len = URDMA_GIDS;
 	a->port_cap_flags = IBV_PORT_CM_SUP;
 	if (i->gid_type == IBV_GID_TYPE_ROCE_V2)

@@ -19,6 +19,7 @@ var below = map[string][]string{
 	"datapath":  {"session", "pages"},
 	"device":    {"datapath", "session"},
 	"memory":    {"device", "datapath", "session", "pages"},
+	"datagram":  {"device", "datapath", "session"},
 	".":         {"memory", "device", "datapath", "session", "pages"},
 	"cm":        {".", "memory", "device", "datapath", "session"},
 	"interpose": {"session"},

@@ -1,0 +1,16 @@
+// Package datagram carries the messages of queue pairs of type UD (docs/WIRE.md
+// chapter 10). Such a queue pair has no connection: each work request says where
+// its message goes, each message is one datagram that may be lost, and each
+// arrival takes a receive of the queue pair that it names or is dropped and
+// counted.
+//
+// A work request's way: Transmit (tx.go) finds out where it leads: to a queue pair
+// of this urdmad (local.go), or through a port along a way (way.go) that is looked
+// up once for each address. A datagram for a neighbour whose Ethernet address is
+// not known yet is kept until it is, so that one address holds up no other.
+//
+// A packet's way: Stack.Receive (rx.go) checks the header, the destination and the
+// Q_Key, takes a receive and writes the header room and the payload.
+//
+// The package must not know connections, reliability, rdma_cm ids or client rings.
+package datagram

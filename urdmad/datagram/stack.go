@@ -1,0 +1,80 @@
+package datagram
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// Stack is all queue pairs of type UD of one worker.
+type Stack struct {
+	Stats Stats
+
+	clock *clock.Clock
+	table *qp.Table
+	ports []*Port
+	pairs map[wire.QPN]*Pair // those that messages may arrive at
+}
+
+// Stats counts what no queue pair counts. Drops are those of messages that
+// arrived, if not said otherwise.
+type Stats struct {
+	Sent          uint64 `counter:"datagrams_sent"`     // to the wire
+	Received      uint64 `counter:"datagrams_received"` // from the wire
+	Local         uint64 `counter:"datagrams_local"`    // within this urdmad
+	Malformed     uint64 `counter:"datagrams_malformed"`
+	NoQueuePair   uint64 `counter:"datagrams_no_queue_pair"`
+	WrongQKey     uint64 `counter:"datagrams_wrong_qkey"`
+	NoReceive     uint64 `counter:"datagrams_no_receive"`
+	NoRoom        uint64 `counter:"datagrams_no_room"`        // the receive is too short
+	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: the address leads nowhere
+	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: nobody answers for the next hop
+	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's answer
+}
+
+// Port is an interface as datagrams use it.
+type Port struct {
+	If   *netif.Interface
+	s    *Stack
+	ways map[wire.IPv4]*way
+	held int // bytes that wait for neighbours
+}
+
+// NewStack returns a Stack without ports.
+func NewStack(t *qp.Table) *Stack {
+	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}}
+}
+
+// AddPort has datagrams use an interface, whose device number is the next.
+func (s *Stack) AddPort(n *netif.Interface) *Port {
+	p := &Port{If: n, s: s, ways: map[wire.IPv4]*way{}}
+	s.ports = append(s.ports, p)
+	return p
+}
+
+
+// portAt is the port that has an address of ours, or nil.
+func (s *Stack) portAt(a netip.Addr) *Port {
+	for _, p := range s.ports {
+		if p.If.IP() == a {
+			return p
+		}
+	}
+	return nil
+}
+
+// Modify changes a queue pair of a device as ibv_modify_qp(3) asks; from RTR on
+// messages arrive. Nothing has changed when it returns an error.
+func (s *Stack) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
+	if err := q.Modify(mask, a); err != nil {
+		return err
+	}
+	if qp.Receives(q.State()) && q.Carrier() == nil {
+		s.serve(q, dev)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package datagram
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// sendBudget bounds the messages that one queue pair sends in a turn.
+const sendBudget = 64
+
+// outcome is what became of a work request.
+type outcome uint8
+
+const (
+	gone    outcome = iota // sent, or dropped as a network may
+	later                  // must be tried again: the port is full, or a receive is waited for
+	revoked                // its memory was deregistered
+)
+
+// Transmit is qp.Carrier's.
+func (p *Pair) Transmit() (n int) {
+	q := p.QP
+	for n < sendBudget && p.live() && q.SQ.Ready() {
+		i := q.SQ.Next()
+		switch p.send(i, q.SQ.At(i)) {
+		case revoked:
+			q.Acknowledge(p.sent)
+			if p.live() {
+				q.FailRevoked(i)
+				p.Failed()
+			}
+			return n
+		case later:
+			q.Acknowledge(p.sent)
+			return n
+		}
+		if !p.live() {
+			return n // what arrived overran a completion queue of ours
+		}
+		p.sent++
+		q.SQ.Moved(q.SQ.At(i).Length, p.sent)
+		q.SQ.Advance()
+		n++
+	}
+	if p.live() {
+		q.Acknowledge(p.sent)
+	}
+	if n == sendBudget && p.live() {
+		p.s.table.Ready(q)
+	}
+	return n
+}
+
+// highQKey is the bit of a work request's Q_Key that stands for the queue pair's
+// own (InfiniBand vol. 1, 10.2.5).
+const highQKey = 1 << 31
+
+// send sends the message of the work request at index i.
+func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
+	dst, qpn, qkey := wr.Destination()
+	if qkey&highQKey != 0 {
+		qkey = p.QP.Attr.QKey
+	}
+	h := wire.Datagram{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
+		Solicited: wr.Flags&abi.SendSolicited != 0}
+	if wr.Op.Immediate {
+		h.HasImmediate, h.Immediate = true, wr.Immediate
+	}
+	if !dst.Is4() {
+		p.s.Stats.NoRoute++
+		return gone
+	}
+	if at := p.s.portAt(dst); at != nil {
+		return p.sendLocal(at, i, wr, &h)
+	}
+	return p.sendWire(dst.As4(), i, wr, &h)
+}
+
+// sendWire sends a message out of the queue pair's port.
+func (p *Pair) sendWire(dst wire.IPv4, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+	w := p.port.way(dst)
+	if w == nil {
+		p.s.Stats.NoRoute++
+		return gone
+	}
+	if !w.open {
+		return p.holdFor(w, i, wr, h)
+	}
+	frame := p.port.If.Alloc()
+	if frame == nil {
+		p.s.table.Ready(p.QP) // the port is full: the next turn tries again
+		return later
+	}
+	payload := w.path.Payload(frame)
+	if !p.build(payload, i, wr, h) {
+		return revoked
+	}
+	p.s.Stats.Sent++
+	w.path.Send(frame, wire.DatagramLen+int(wr.Length))
+	return gone
+}
+
+// build writes header and message. False: the message's memory was deregistered.
+func (p *Pair) build(b []byte, i uint32, wr *qp.SendWR, h *wire.Datagram) bool {
+	if !p.QP.Gather(b[wire.DatagramLen:wire.DatagramLen+int(wr.Length)], i, 0) {
+		return false
+	}
+	h.PSN = p.psn
+	p.psn = p.psn.Add(1)
+	h.Put(b)
+	return true
+}

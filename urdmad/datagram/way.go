@@ -1,0 +1,121 @@
+package datagram
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/wire"
+)
+
+const (
+	// maxWays bounds the addresses that a port remembers the way to.
+	maxWays = 4096
+	// maxHeld and maxHeldAll bound, in bytes, what waits for one neighbour and for
+	// all of a port's.
+	maxHeld    = 256 << 10
+	maxHeldAll = 4 << 20
+	// confirmAfter is how long a neighbour's address is used before it is asked for
+	// again: no answer of a peer's confirms it.
+	confirmAfter = 20 * clock.Second
+)
+
+// way leads to one address.
+type way struct {
+	path    netif.Path
+	open    bool     // the next hop's Ethernet address is known
+	waiting [][]byte // UDP payloads, until it is
+	bytes   int      // of those
+	asked   clock.Time
+}
+
+// way is the way to an address, which is asked for if it isn't known; nil if there
+// is no route.
+func (p *Port) way(dst wire.IPv4) *way {
+	if w := p.ways[dst]; w != nil {
+		if now := p.s.clock.Now; w.open && now-w.asked > confirmAfter {
+			w.asked = now
+			w.path.Confirm()
+		}
+		return w
+	}
+	addr := netip.AddrFrom4(dst)
+	hop, ok := p.If.NextHop(addr)
+	if !ok {
+		return nil
+	}
+	if len(p.ways) >= maxWays {
+		p.forgetOne()
+	}
+	w := &way{asked: p.s.clock.Now}
+	p.ways[dst] = w
+	p.If.Resolve(hop, func(l netif.Link, ok bool) { p.resolved(dst, w, l, ok) })
+	if p.ways[dst] != w {
+		return nil // nobody is there
+	}
+	return w
+}
+
+// forgetOne makes room for another way; which one goes is chance.
+func (p *Port) forgetOne() {
+	for dst, w := range p.ways {
+		p.forget(dst, w)
+		return
+	}
+}
+
+func (p *Port) forget(dst wire.IPv4, w *way) {
+	p.held -= w.bytes
+	w.waiting, w.bytes = nil, 0
+	if w.open {
+		w.path.Leave()
+	}
+	if p.ways[dst] == w {
+		delete(p.ways, dst)
+	}
+}
+
+// resolved sends what waited, or drops it.
+func (p *Port) resolved(dst wire.IPv4, w *way, l netif.Link, ok bool) {
+	if p.ways[dst] != w {
+		return // forgotten meanwhile
+	}
+	if !ok {
+		p.s.Stats.NoNeighbour += uint64(len(w.waiting))
+		p.forget(dst, w)
+		return
+	}
+	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort), netip.AddrPortFrom(netip.AddrFrom4(dst), wire.DatagramPort))
+	w.path.Follow()
+	w.open = true
+	for _, b := range w.waiting {
+		frame := p.If.Alloc()
+		if frame == nil {
+			p.s.Stats.NeighbourWait++
+			continue
+		}
+		copy(w.path.Payload(frame), b)
+		w.path.Send(frame, len(b))
+		p.s.Stats.Sent++
+	}
+	p.held -= w.bytes
+	w.waiting, w.bytes = nil, 0
+}
+
+// holdFor copies a message that waits for a neighbour, if there is room.
+func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+	n := wire.DatagramLen + int(wr.Length)
+	if w.bytes+n > maxHeld || p.port.held+n > maxHeldAll {
+		p.s.Stats.NeighbourWait++
+		return gone
+	}
+	b := make([]byte, n)
+	if !p.build(b, i, wr, h) {
+		return revoked
+	}
+	w.waiting = append(w.waiting, b)
+	w.bytes += n
+	p.port.held += n
+	return gone
+}

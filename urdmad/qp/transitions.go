@@ -1,0 +1,45 @@
+package qp
+
+import "urdma/verbs/abi"
+
+// masks are the attributes that a transition requires, and those that it takes
+// as well.
+type masks struct{ required, optional uint32 }
+
+const (
+	anyPath  = abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
+	whenSent = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskMinRNRTimer
+
+	toDatagrams  = abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskQKey
+	newDatagrams = abi.QPMaskCurState | abi.QPMaskQKey
+)
+
+// transitions are those of each type of queue pair, ibv_modify_qp(3) and the
+// InfiniBand Architecture Specification vol. 1, section 11.2.5.2, without what
+// alternate paths add. A move to RESET or ERR takes the state alone.
+var transitions = map[uint32]map[[2]uint32]masks{
+	abi.QPTypeRC: {
+		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSRTR}: {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer, anyPath},
+		{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskSQPSN |
+			abi.QPMaskMaxQPRdAtomic, whenSent},
+		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
+	},
+	abi.QPTypeUD: {
+		{abi.QPSReset, abi.QPSInit}: {required: toDatagrams},
+		{abi.QPSInit, abi.QPSInit}:  {optional: toDatagrams},
+		{abi.QPSInit, abi.QPSRTR}:   {optional: abi.QPMaskPKeyIndex | abi.QPMaskQKey},
+		{abi.QPSRTR, abi.QPSRTS}:    {required: abi.QPMaskSQPSN, optional: newDatagrams},
+		{abi.QPSRTS, abi.QPSRTS}:    {optional: newDatagrams},
+		{abi.QPSRTS, abi.QPSSQD}:    {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}:    {optional: newDatagrams},
+		{abi.QPSSQD, abi.QPSSQD}:    {optional: abi.QPMaskPKeyIndex | abi.QPMaskQKey},
+		{abi.QPSSQE, abi.QPSRTS}:    {optional: newDatagrams},
+	},
+}

@@ -1,0 +1,90 @@
+/*
+ * ah.c - address handles. One is the address that it leads to, and every work
+ * request carries it along: urdmad, which knows the way there, has no object for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ah.h"
+
+#define FIRST_MULTICAST_LID 0xC000u
+
+/* ff..: a group (RFC 4291 section 2.7). */
+static bool is_group(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff;
+}
+
+static bool is_mapped(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+/* Entry 0 of the GID table is the only one. */
+static int check(const struct ibv_ah_attr *attr)
+{
+	return attr->port_num > 1 || (attr->is_global && attr->grh.sgid_index) ? EINVAL : 0;
+}
+
+static void map_ipv4(uint8_t address[16], const uint8_t ipv4[4])
+{
+	memset(address, 0, 10);
+	address[10] = address[11] = 0xff;
+	memcpy(address + 12, ipv4, 4);
+}
+
+int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
+{
+	const union ibv_gid *gid = &attr->grh.dgid;
+	uint8_t ipv4[4];
+
+	if (attr->is_global && is_mapped(gid)) {
+		memcpy(address, gid->raw, 16);
+		return 0;
+	}
+	if (attr->is_global && is_group(gid)) { /* 239.x.y.z, docs/WIRE.md chapter 10 */
+		memcpy(ipv4, gid->raw + 12, 4);
+		ipv4[0] = 239;
+		map_ipv4(address, ipv4);
+		return 0;
+	}
+	if (!attr->dlid || attr->dlid >= FIRST_MULTICAST_LID)
+		return EINVAL;
+	memcpy(ipv4, info->addr.addr, 2);
+	ipv4[2] = (uint8_t)(attr->dlid >> 8);
+	ipv4[3] = (uint8_t)attr->dlid;
+	map_ipv4(address, ipv4);
+	return 0;
+}
+
+/* Fails with EINVAL for a path that leads nowhere, ENOMEM. Whether somebody is
+ * there shows when messages arrive or don't. */
+URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	const struct urdma_context *c = urdma_context_of(pd->context);
+	struct urdma_ah *ah = calloc(1, sizeof(*ah));
+	int status;
+
+	if (!ah)
+		return NULL;
+	status = check(attr);
+	if (!status)
+		status = urdma_ah_address(c->info, attr, ah->address);
+	if (status) {
+		free(ah);
+		errno = status;
+		return NULL;
+	}
+	ah->ah.context = pd->context;
+	ah->ah.pd = pd;
+	return &ah->ah;
+}
+
+URDMA_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	free(urdma_ah_of(ah));
+	return 0;
+}

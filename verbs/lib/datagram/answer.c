@@ -1,0 +1,61 @@
+/* answer.c - address handles of those from whom a message came. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <string.h>
+
+#include "ah.h"
+
+#define IPV4_AT 20 /* of the header in the 40 bytes in front of a message */
+
+static void map_ipv4(union ibv_gid *gid, uint32_t address_be)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[10] = gid->raw[11] = 0xff;
+	memcpy(gid->raw + 12, &address_be, sizeof(address_be));
+}
+
+/* From the header that came with the message, as RoCEv2 has it for IPv4. */
+static int from_header(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct iphdr ip;
+
+	memcpy(&ip, (const uint8_t *)grh + IPV4_AT, sizeof(ip));
+	if (ip.version != 4 || ip.ihl != 5)
+		return EPROTONOSUPPORT;
+	map_ipv4(&attr->grh.dgid, ip.saddr);
+	attr->is_global = 1;
+	attr->grh.hop_limit = ip.ttl;
+	attr->grh.traffic_class = ip.tos;
+	return 0;
+}
+
+URDMA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+				     struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	int status = port == 1 ? 0 : EINVAL;
+
+	(void)context;
+	memset(attr, 0, sizeof(*attr));
+	attr->dlid = wc->slid;
+	attr->sl = wc->sl;
+	attr->src_path_bits = wc->dlid_path_bits;
+	attr->port_num = port;
+	if (!status && (wc->wc_flags & IBV_WC_GRH))
+		status = from_header(grh, attr);
+	if (!status)
+		return 0;
+	errno = status;
+	return -1;
+}
+
+URDMA_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+						  uint8_t port)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}

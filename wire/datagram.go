@@ -1,0 +1,104 @@
+package wire
+
+import "encoding/binary"
+
+// Datagram is the header of a datagram between two queue pairs of type UD, TRP's
+// base header included (docs/WIRE.md chapter 10).
+type Datagram struct {
+	PSN          PSN // counts the sender's datagrams
+	Dst, Src     QPN
+	QKey         uint32
+	Immediate    uint32 // as the program stored it: network byte order
+	HasImmediate bool
+	Solicited    bool
+}
+
+const (
+	// DatagramPort is the UDP port number that datagrams come from and go to.
+	DatagramPort = 30034
+
+	// DatagramLen is the length of the header.
+	DatagramLen = TRPLen + 20
+
+	// GRHLen is the room in front of a received datagram.
+	GRHLen = 40
+
+	// MulticastQPN is the destination of datagrams to a group.
+	MulticastQPN QPN = 0xffffff
+
+	datagramImmediate = 1 << 31
+	datagramSolicited = 1 << 30
+)
+
+// Parse reads the header at the start of b.
+func (d *Datagram) Parse(b []byte) error {
+	if len(b) < DatagramLen {
+		return ErrDatagramShort
+	}
+	if TRPOp(b[8]>>4) != OpDatagram {
+		return ErrDatagramOpcode
+	}
+	flags := binary.BigEndian.Uint32(b[22:])
+	*d = Datagram{
+		PSN:          PSN(binary.BigEndian.Uint32(b[0:])),
+		Dst:          QPN(binary.BigEndian.Uint32(b[10:])),
+		Src:          QPN(binary.BigEndian.Uint32(b[14:])),
+		QKey:         binary.BigEndian.Uint32(b[18:]),
+		Immediate:    binary.NativeEndian.Uint32(b[26:]),
+		HasImmediate: flags&datagramImmediate != 0,
+		Solicited:    flags&datagramSolicited != 0,
+	}
+	if d.Dst > MulticastQPN || d.Src > MulticastQPN {
+		return ErrDatagramQPN
+	}
+	return nil
+}
+
+// Put writes the header into the first DatagramLen bytes of b.
+func (d *Datagram) Put(b []byte) {
+	b = b[:DatagramLen]
+	var flags uint32
+	if d.HasImmediate {
+		flags |= datagramImmediate
+	}
+	if d.Solicited {
+		flags |= datagramSolicited
+	}
+	binary.BigEndian.PutUint32(b[0:], uint32(d.PSN))
+	binary.BigEndian.PutUint32(b[4:], 0)
+	binary.BigEndian.PutUint16(b[8:], uint16(OpDatagram)<<12)
+	binary.BigEndian.PutUint32(b[10:], uint32(d.Dst))
+	binary.BigEndian.PutUint32(b[14:], uint32(d.Src))
+	binary.BigEndian.PutUint32(b[18:], d.QKey)
+	binary.BigEndian.PutUint32(b[22:], flags)
+	binary.NativeEndian.PutUint32(b[26:], d.Immediate)
+}
+
+// PutGRH writes what a receiver finds in front of a datagram with length bytes of
+// payload: 20 bytes of 0 and an IPv4 header, as RoCEv2 has it.
+func PutGRH(b []byte, src, dst IPv4, length int) {
+	b = b[:GRHLen]
+	clear(b)
+	ip := b[GRHLen-IPv4Len:]
+	ip[0] = 4<<4 | IPv4Len/4
+	binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+UDPLen+DatagramLen+length))
+	binary.BigEndian.PutUint16(ip[6:], ipDontFragment)
+	ip[8], ip[9] = defaultTTL, ProtoUDP
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	binary.BigEndian.PutUint16(ip[10:], ^Fold(Checksum(0, ip)))
+}
+
+// MaxDatagram is the longest message between queue pairs of type UD whose packets
+// may have mtu bytes: the largest of verbs' five MTUs for which there is room
+// beside the headers, those of chapter 11 included on every port, so that a
+// message that fits one end fits the other (ibv_port_attr.active_mtu).
+func MaxDatagram(mtu int) int {
+	const headers = IPv4Len + UDPLen + EncapLen + DatagramLen
+	for size := 4096; size > 256; size /= 2 {
+		if mtu >= size+headers {
+			return size
+		}
+	}
+	return 256
+}
