@@ -123,6 +123,7 @@ func (p *Pair) end(a *arrival) {
 		how.WCFlags |= abi.WCWithImm
 		how.ImmOrSTag = a.h.Immediate
 	}
+	p.QP.Stats.BytesRecv -= wire.GRHLen // Arrived counts what was written
 	p.QP.Recv.Arrived(how, a.h.Solicited)
 }
 

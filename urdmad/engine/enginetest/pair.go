@@ -109,10 +109,10 @@ func (c *Client) NewQP(want *abi.QPCap) *QP {
 
 // NewQPOn makes a queue pair that completes on given queues.
 func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
-	return c.newQP(want, send, recv, nil)
+	return c.newQP(abi.QPTypeRC, want, send, recv, nil)
 }
 
-func (c *Client) newQP(want *abi.QPCap, send, recv *CQ, srq *SRQ) *QP {
+func (c *Client) newQP(kind uint32, want *abi.QPCap, send, recv *CQ, srq *SRQ) *QP {
 	t := c.Host.World.T
 	t.Helper()
 	q := &QP{Client: c, Layout: ring.QPLayout(*want), Send: send, Recv: recv, SRQ: srq}
@@ -122,14 +122,17 @@ func (c *Client) newQP(want *abi.QPCap, send, recv *CQ, srq *SRQ) *QP {
 	}
 	q.Mem = make([]byte, q.Layout.Bytes)
 	c.handles++
-	q.Q = qp.New(qp.Config{Handle: c.handles, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, SRQ: shared, Async: c.Async.Engine,
-		Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
+	q.Q = qp.New(qp.Config{Handle: c.handles, Type: kind, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, SRQ: shared, Async: c.Async.Engine,
+		MaxMessage: maxMessage(kind, c.Host), Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
 	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
 	q.Ring.Init(q.Mem, &q.Layout, false)
 	t.Cleanup(q.Destroy)
 	c.Host.Do(func() {
 		if err := c.Host.addQP(q); err != nil {
 			t.Error(err)
+		}
+		if kind != abi.QPTypeRC {
+			return
 		}
 		if err := q.Q.Modify(initMask, &initAttr); err != nil {
 			t.Error(err)

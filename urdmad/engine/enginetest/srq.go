@@ -27,7 +27,7 @@ func (c *Client) NewSRQ(n, limit uint32) *SRQ {
 // NewQP makes a queue pair that draws from the queue and completes on recv.
 func (s *SRQ) NewQP(recv *CQ) *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxSendSGE: 4, MaxInline: 64}
-	return s.Client.newQP(&want, s.Client.NewCQ(72), recv, s)
+	return s.Client.newQP(abi.QPTypeRC, &want, s.Client.NewCQ(72), recv, s)
 }
 
 // Post posts one receive; false if the queue is full.
