@@ -140,7 +140,7 @@ void case_refuse_objects(void)
 	refuse_cqs(&s);
 	struct ibv_qp_init_attr good = { .recv_cq = s.cq, .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } }, bad;
 
-	refuse_qp(&s, (bad = good, bad.qp_type = IBV_QPT_UD, bad), EOPNOTSUPP);
+	refuse_qp(&s, (bad = good, bad.qp_type = IBV_QPT_RAW_PACKET, bad), EOPNOTSUPP);
 	refuse_qp(&s, (bad = good, bad.cap.max_send_wr = 257, bad), EINVAL);
 	refuse_qp(&s, (bad = good, bad.cap.max_recv_wr = 257, bad), EINVAL);
 	refuse_qp(&s, (bad = good, bad.cap.max_send_sge = 9, bad), EINVAL);
@@ -199,7 +199,6 @@ void case_unsupported(void)
 {
 	struct setup s;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
-	struct ibv_ah_attr ah = { .port_num = 1 };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
 	struct ibv_td_init_attr td = { .comp_mask = 0 };
 	struct ibv_alloc_dm_attr dm = { .length = 1 };
@@ -211,7 +210,6 @@ void case_unsupported(void)
 	set_up(&s, 4, 4);
 	domain.pd = s.pd;
 	CHECK_NULL(ibv_create_srq(s.pd, &srq), EOPNOTSUPP);
-	CHECK_NULL(ibv_create_ah(s.pd, &ah), EOPNOTSUPP);
 	CHECK_NULL(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
 	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EOPNOTSUPP);
 	CHECK_NULL(ibv_alloc_td(s.context, &td), EOPNOTSUPP);
