@@ -56,7 +56,6 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 	return p
 }
 
-
 // portAt is the port that has an address of ours, or nil.
 func (s *Stack) portAt(a netip.Addr) *Port {
 	for _, p := range s.ports {
