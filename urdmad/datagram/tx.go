@@ -21,7 +21,7 @@ const (
 // Transmit is qp.Carrier's.
 func (p *Pair) Transmit() (n int) {
 	q := p.QP
-	for n < sendBudget && p.live() && q.SQ.Ready() {
+	for n < sendBudget && p.live() && q.Ready() {
 		i := q.SQ.Next()
 		switch p.send(i, q.SQ.At(i)) {
 		case revoked:
