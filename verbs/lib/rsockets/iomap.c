@@ -1,0 +1,194 @@
+/*
+ * iomap.c - riomap, riounmap and riowrite: memory of one end that the other
+ * writes to by offset. Each end tells the other about its mappings by writing
+ * them into the other's table, whose size is the other's RDMA_IOMAPSIZE.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rsockets.h"
+
+/* An entry of the peer's table that no mapping of ours has, or -1. */
+static int free_entry(const struct rs *rs)
+{
+	int entries = (int)(rs->io.peer.bytes / sizeof(struct rs_iomap));
+	const struct rs_mapping *m;
+
+	for (int i = 0; i < entries; i++) {
+		for (m = rs->io.mappings; m && m->index != i; m = m->next)
+			;
+		if (!m)
+			return i;
+	}
+	return -1;
+}
+
+static bool has_slot(struct rs *rs)
+{
+	return rs->broken || rs->state != RS_CONNECTED || rs->tx.outstanding + 2 < rs->tx.slots + RS_CONTROL_SLOTS;
+}
+
+/* Tells the peer what an entry is; NULL: nothing. 0 or an errno value. */
+static int tell(struct rs *rs, int index, const struct rs_mapping *m, uint64_t offset)
+{
+	struct rs_iomap entry = { 0 };
+	struct ibv_sge sge = { .addr = (uintptr_t)&entry, .length = sizeof(entry) };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .send_flags = IBV_SEND_INLINE,
+		.imm_data = htonl((uint32_t)RS_IOMAP << 29 | (uint32_t)index),
+		.wr.rdma = { rs->io.peer.addr + (uint64_t)index * sizeof(entry), rs->io.peer.rkey },
+	};
+	int error = rs_wait(rs, has_slot, -1);
+
+	if (error)
+		return error;
+	if (rs->broken)
+		return ECONNRESET;
+	if (m)
+		entry = (struct rs_iomap){ .offset = htobe64(offset), .addr = htobe64((uintptr_t)m->buf),
+					   .rkey = htonl(m->mr->rkey), .bytes = htonl((uint32_t)m->length) };
+	return rs_post(rs, &wr);
+}
+
+static int add_mapping(struct rs *rs, void *buf, size_t len, int prot, uint64_t offset)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | (prot & PROT_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0);
+	int index = prot & PROT_WRITE ? free_entry(rs) : -1, error = 0;
+	struct rs_mapping *m;
+
+	if ((prot & PROT_WRITE) && index < 0)
+		return ENOMEM;
+	m = malloc(sizeof(*m));
+	if (!m)
+		return ENOMEM;
+	*m = (struct rs_mapping){ .next = rs->io.mappings, .buf = buf, .length = len, .index = index };
+	m->mr = ibv_reg_mr(rs->id->pd, buf, len, access);
+	if (!m->mr) {
+		error = errno;
+		free(m);
+		return error;
+	}
+	rs->io.mappings = m;
+	return index >= 0 ? tell(rs, index, m, offset) : 0;
+}
+
+RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
+{
+	struct rs *rs = rs_take(socket);
+	int error = EINVAL;
+
+	(void)flags;
+	if (!rs)
+		return -1;
+	if (offset == -1)
+		offset = (off_t)(uintptr_t)buf;
+	if (rs->state != RS_CONNECTED)
+		error = ENOTCONN;
+	else if (!(prot & ~(PROT_WRITE | PROT_NONE)) && len && len <= UINT32_MAX && offset >= 0)
+		error = add_mapping(rs, buf, len, prot, (uint64_t)offset);
+	rs_drop(rs);
+	return error ? rs_fail(error) : offset;
+}
+
+static bool all_sent(struct rs *rs)
+{
+	return rs->broken || !rs->tx.outstanding;
+}
+
+/* The peer may write there until it has been told; then the memory is ours. */
+RS_EXPORT int riounmap(int socket, void *buf, size_t len)
+{
+	struct rs *rs = rs_take(socket);
+	struct rs_mapping **link, *m = NULL;
+
+	if (!rs)
+		return -1;
+	for (link = &rs->io.mappings; (m = *link); link = &m->next)
+		if (m->buf == buf && m->length == len)
+			break;
+	if (m) {
+		*link = m->next;
+		if (m->index >= 0 && !rs->broken && tell(rs, m->index, NULL, 0) == 0)
+			rs_wait(rs, all_sent, rs_now_ns() + 10000000000ll);
+		ibv_dereg_mr(m->mr);
+		free(m);
+	}
+	rs_drop(rs);
+	return m ? 0 : rs_fail(EINVAL);
+}
+
+/* The peer's mapping that has an offset: where that is, and how much of it. */
+static bool find(const struct rs *rs, uint64_t offset, struct rs_remote *to)
+{
+	struct rs_iomap entry;
+
+	for (uint32_t i = 0; i < rs->io.entries; i++) {
+		memcpy(&entry, &rs->io.table[i], sizeof(entry));
+		if (offset < be64toh(entry.offset) || offset - be64toh(entry.offset) >= ntohl(entry.bytes))
+			continue;
+		offset -= be64toh(entry.offset);
+		*to = (struct rs_remote){ be64toh(entry.addr) + offset, ntohl(entry.rkey), ntohl(entry.bytes) - (uint32_t)offset };
+		return true;
+	}
+	return false;
+}
+
+static bool has_room(struct rs *rs)
+{
+	return rs->broken || rs->tx.ended || rs->state != RS_CONNECTED || rs_local_room(rs);
+}
+
+static int write_piece(struct rs *rs, const uint8_t *from, const struct rs_remote *to, uint32_t n)
+{
+	struct ibv_sge sge = { .length = n, .lkey = rs->tx.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = n <= rs->options.inline_bytes ? IBV_SEND_INLINE : 0,
+		.wr.rdma = { to->addr, to->rkey },
+	};
+
+	sge.addr = (uintptr_t)rs_stage(rs, from, n);
+	return rs_post(rs, &wr);
+}
+
+/* Bytes written, of a piece at most; -1 and errno. */
+static ssize_t write_some(struct rs *rs, const uint8_t *from, size_t left, uint64_t offset, bool at_once)
+{
+	struct rs_remote to;
+	uint32_t n;
+	int error = rs_wait(rs, has_room, at_once ? 0 : -1);
+
+	if (error)
+		return rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+	if (rs->state != RS_CONNECTED || rs->closed)
+		return rs_fail(ENOTCONN);
+	if (rs->broken || rs->tx.ended)
+		return rs_fail(rs->tx.ended ? EPIPE : ECONNRESET);
+	if (!find(rs, offset, &to))
+		return rs_fail(EINVAL);
+	n = rs_local_room(rs);
+	n = n < to.bytes ? n : to.bytes;
+	n = left < n ? (uint32_t)left : n;
+	return write_piece(rs, from, &to, n) ? rs_fail(ECONNRESET) : (ssize_t)n;
+}
+
+RS_EXPORT size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
+{
+	struct rs *rs = rs_take(socket);
+	size_t done = 0;
+	ssize_t n = 0;
+
+	if (!rs)
+		return (size_t)-1;
+	while (done < count && n >= 0) {
+		n = write_some(rs, (const uint8_t *)buf + done, count - done, (uint64_t)offset + done,
+			       rs->options.nonblock || (flags & MSG_DONTWAIT));
+		if (n > 0)
+			done += (size_t)n;
+	}
+	rs_drop(rs);
+	return done || n >= 0 ? done : (size_t)-1;
+}

@@ -1,0 +1,320 @@
+/*
+ * listen.c - rlisten and raccept, and the thread that answers connection requests
+ * between them. Its lock comes before a listener's, and that before a socket's
+ * that the listener is about to have.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "rsockets.h"
+
+/* What the thread looks at: listeners, and sockets that are not established yet. */
+struct served {
+	struct served *next;
+	struct rs *rs;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct served *all;
+static int poller = -1;
+
+void rs_service_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	if (poller >= 0)
+		rs_raw_close(poller);
+	poller = -1;
+	all = NULL;
+}
+
+static int add(struct rs *rs)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = rs->fd };
+	struct served *one = malloc(sizeof(*one));
+
+	if (!one)
+		return ENOMEM;
+	if (epoll_ctl(poller, EPOLL_CTL_ADD, rs->fd, &event)) {
+		free(one); /* which leaves errno alone */
+		return errno;
+	}
+	*one = (struct served){ .next = all, .rs = rs };
+	all = one;
+	return 0;
+}
+
+static void remove_link(struct served **link)
+{
+	struct served *one = *link;
+
+	epoll_ctl(poller, EPOLL_CTL_DEL, one->rs->fd, NULL);
+	*link = one->next;
+	free(one);
+}
+
+static void stop(const struct rs *rs)
+{
+	for (struct served **link = &all; *link; link = &(*link)->next)
+		if ((*link)->rs == rs) {
+			remove_link(link);
+			return;
+		}
+}
+
+/* The socket of a request: its queues made and the request accepted. 0 or -1. */
+static int accept_request(struct rs *child, const struct rdma_conn_param *said)
+{
+	struct rdma_conn_param param;
+	struct rs_hello hello;
+
+	if (!rs_hello_read(child, said))
+		return -1;
+	child->state = RS_CONNECTING;
+	if (rs_make_queues(child))
+		return -1;
+	rs_fill_param(child, &hello, &param);
+	return rdma_accept(child->id, &param);
+}
+
+static void take_request(struct rs *listener, const struct rdma_cm_event *event)
+{
+	struct rs_options options = listener->options;
+	struct rs *child;
+
+	options.nonblock = false;
+	child = rs_new(listener->domain, &options);
+	if (!child || rdma_migrate_id(event->id, child->channel)) {
+		rdma_reject(event->id, NULL, 0);
+		rdma_destroy_id(event->id);
+		if (child)
+			rs_free(child);
+		return;
+	}
+	child->id = event->id;
+	child->id->context = child;
+	child->listener = listener;
+	if (accept_request(child, &event->param.conn) || add(child)) {
+		rdma_reject(child->id, NULL, 0);
+		rs_free(child);
+		return;
+	}
+	listener->backlog.waiting++;
+}
+
+/* A full backlog leaves requests to urdmad, where the peer waits. */
+static void watch(struct rs *listener)
+{
+	bool room = listener->backlog.waiting < listener->backlog.limit && !listener->broken;
+	struct epoll_event event = { .events = room ? EPOLLIN : 0, .data.fd = listener->fd };
+
+	if (poller >= 0)
+		epoll_ctl(poller, EPOLL_CTL_MOD, listener->fd, &event);
+}
+
+static void serve_listener(struct rs *rs)
+{
+	struct rdma_cm_event *event;
+
+	pthread_mutex_lock(&rs->lock);
+	while (rs->backlog.waiting < rs->backlog.limit) {
+		if (rdma_get_cm_event(rs->channel, &event)) {
+			if (errno == ENODEV)
+				rs_break(rs, ENETDOWN);
+			break;
+		}
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			take_request(rs, event);
+		else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			rs_break(rs, ENETDOWN);
+		rdma_ack_cm_event(event);
+	}
+	watch(rs);
+	if (rs->broken)
+		stop(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
+/* A socket that is established goes into its listener's backlog. */
+static void serve_child(struct rs *rs)
+{
+	struct rs *listener = rs->listener;
+
+	pthread_mutex_lock(&listener->lock);
+	pthread_mutex_lock(&rs->lock);
+	rs_take_events(rs);
+	pthread_mutex_unlock(&rs->lock);
+	if (rs->state == RS_CONNECTED) {
+		stop(rs);
+		rs->next = NULL;
+		*listener->backlog.last = rs;
+		listener->backlog.last = &rs->next;
+		rs_signal(listener);
+	} else if (rs->state == RS_FAILED) {
+		stop(rs);
+		rs_free(rs);
+		listener->backlog.waiting--;
+		watch(listener);
+	}
+	pthread_mutex_unlock(&listener->lock);
+}
+
+static void *serve(void *argument)
+{
+	int fd = (int)(intptr_t)argument;
+	struct epoll_event event;
+
+	for (;;) {
+		if (epoll_wait(fd, &event, 1, -1) != 1)
+			continue;
+		pthread_mutex_lock(&lock);
+		for (struct served *one = all; one; one = one->next)
+			if (one->rs->fd == event.data.fd) {
+				if (one->rs->state == RS_LISTENING)
+					serve_listener(one->rs);
+				else
+					serve_child(one->rs);
+				break;
+			}
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+/* The thread takes no signal of the program's. */
+static int start_thread(void)
+{
+	sigset_t every, before;
+	pthread_t thread;
+	int error, fd;
+
+	if (poller >= 0)
+		return 0;
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	error = pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		rs_raw_close(fd);
+		return error;
+	}
+	pthread_detach(thread);
+	poller = fd;
+	return 0;
+}
+
+int rs_serve(struct rs *listener)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = start_thread();
+	if (!error)
+		error = add(listener);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void rs_stop_serving(struct rs *listener)
+{
+	struct served **link;
+	struct rs *child;
+
+	pthread_mutex_lock(&lock);
+	for (link = &all; *link;) {
+		child = (*link)->rs;
+		if (child != listener && child->listener != listener) {
+			link = &(*link)->next;
+			continue;
+		}
+		remove_link(link);
+		if (child != listener)
+			rs_free(child);
+	}
+	pthread_mutex_lock(&listener->lock);
+	while ((child = listener->backlog.first)) {
+		listener->backlog.first = child->next;
+		rs_free(child);
+	}
+	listener->backlog.last = &listener->backlog.first;
+	pthread_mutex_unlock(&listener->lock);
+	pthread_mutex_unlock(&lock);
+}
+
+RS_EXPORT int rlisten(int socket, int backlog)
+{
+	struct rs *rs = rs_take(socket);
+	bool fresh;
+	int result = 0;
+
+	if (!rs)
+		return -1;
+	fresh = rs->state == RS_IDLE;
+	rs->backlog.limit = backlog > 0 ? (uint32_t)backlog : 1;
+	if (!fresh)
+		result = rs->state == RS_LISTENING ? 0 : rs_fail(EINVAL);
+	else if (rdma_listen(rs->id, backlog))
+		result = -1;
+	else
+		rs->state = RS_LISTENING;
+	pthread_mutex_unlock(&rs->lock); /* the thread's comes first */
+	if (!result && fresh) {
+		errno = rs_serve(rs);
+		result = errno ? -1 : 0;
+	}
+	rs_let_go(rs);
+	return result;
+}
+
+static bool acceptable(struct rs *rs)
+{
+	return rs->backlog.first || rs->broken || rs->state != RS_LISTENING;
+}
+
+/* The first of the backlog, in the table; NULL and errno. */
+static struct rs *next_socket(struct rs *rs)
+{
+	struct rs *made;
+	int error = rs->state == RS_LISTENING ? rs_wait(rs, acceptable, rs->options.nonblock ? 0 : -1) : EINVAL;
+
+	if (!error && rs->closed)
+		error = EBADF;
+	if (!error && !rs->backlog.first)
+		error = rs->error ? rs->error : EINVAL;
+	if (error) {
+		errno = error == ETIMEDOUT ? EAGAIN : error;
+		return NULL;
+	}
+	made = rs->backlog.first;
+	rs->backlog.first = made->next;
+	if (!made->next)
+		rs->backlog.last = &rs->backlog.first;
+	made->listener = made->next = NULL;
+	rs->backlog.waiting--;
+	watch(rs);
+	if (rs_enter(made) == 0)
+		return made;
+	rs_free(made);
+	return NULL;
+}
+
+RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *length)
+{
+	struct rs *rs = rs_take(socket), *made;
+	int fd = -1;
+
+	if (!rs)
+		return -1;
+	made = next_socket(rs);
+	if (made) {
+		fd = made->fd;
+		if (addr && length)
+			rs_write_name(made, rdma_get_peer_addr(made->id), addr, length);
+	}
+	rs_drop(rs);
+	return fd;
+}

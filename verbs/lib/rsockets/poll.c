@@ -1,0 +1,322 @@
+/* poll.c - rpoll and rselect, over rsockets and ordinary descriptors alike. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "rsockets.h"
+
+#define ON_STACK 16u
+#define PER_SOCKET 2u /* descriptors below an rsocket */
+
+/* One call's view of what it polls: sockets[i] is held, or NULL for an ordinary
+ * descriptor. below has room for everything that ppoll is given. */
+struct polled {
+	struct pollfd *fds;
+	nfds_t count;
+	struct rs **sockets;
+	struct rs_waiter *waiters;
+	struct pollfd *below;
+	int own;
+};
+
+/* What poll(2) would say of the socket; with its lock. */
+static short state_of(struct rs *rs)
+{
+	short events = 0;
+
+	rs_progress(rs);
+	if (rs->state != RS_CONNECTED)
+		rs_take_events(rs);
+	switch (rs->state) {
+	case RS_IDLE:
+		return POLLOUT | POLLHUP;
+	case RS_LISTENING:
+		return rs->backlog.first || rs->broken ? POLLIN | POLLRDNORM : 0;
+	case RS_FAILED:
+		return POLLIN | POLLOUT | POLLERR | POLLHUP;
+	case RS_CONNECTED:
+		break;
+	default:
+		return 0;
+	}
+	if (rs_can_receive(rs))
+		events |= POLLIN | POLLRDNORM;
+	if (rs_can_send(rs))
+		events |= POLLOUT | POLLWRNORM;
+	if (rs->rx.ended || rs->no_receive || rs->broken)
+		events |= POLLRDHUP;
+	if (rs->broken || (rs->rx.ended && rs->tx.ended))
+		events |= POLLHUP;
+	if (rs->broken && rs->error)
+		events |= POLLERR;
+	return events;
+}
+
+static short news_of(struct rs *rs, short wanted)
+{
+	return state_of(rs) & (wanted | POLLERR | POLLHUP);
+}
+
+/* How many of the rsockets have news; what ordinary ones have stays in revents. */
+static int look(struct polled *p)
+{
+	int n = 0;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (!p->sockets[i])
+			continue;
+		pthread_mutex_lock(&p->sockets[i]->lock);
+		p->fds[i].revents = p->sockets[i]->closed ? POLLNVAL : news_of(p->sockets[i], p->fds[i].events);
+		pthread_mutex_unlock(&p->sockets[i]->lock);
+		n += p->fds[i].revents != 0;
+	}
+	return n;
+}
+
+static nfds_t rsockets_among(const struct polled *p)
+{
+	nfds_t n = 0;
+
+	for (nfds_t i = 0; i < p->count; i++)
+		n += p->sockets[i] != NULL;
+	return n;
+}
+
+/* Leaves this call's eventfd with each socket; then news can't be missed. */
+static void enlist(struct polled *p)
+{
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (!p->sockets[i])
+			continue;
+		p->waiters[i].eventfd = p->own;
+		pthread_mutex_lock(&p->sockets[i]->lock);
+		rs_add_waiter(p->sockets[i], &p->waiters[i]);
+		rs_arm(p->sockets[i]);
+		pthread_mutex_unlock(&p->sockets[i]->lock);
+	}
+}
+
+static void leave(struct polled *p)
+{
+	uint64_t count;
+	ssize_t got;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (!p->sockets[i])
+			continue;
+		pthread_mutex_lock(&p->sockets[i]->lock);
+		rs_remove_waiter(p->sockets[i], &p->waiters[i]);
+		pthread_mutex_unlock(&p->sockets[i]->lock);
+	}
+	got = read(p->own, &count, sizeof(count));
+	(void)got;
+}
+
+/* The descriptors to sleep on: ordinary ones in their own places, then this
+ * thread's, then those below rsockets. */
+static nfds_t fill_below(struct polled *p)
+{
+	nfds_t n = p->count;
+	int named[PER_SOCKET], got;
+
+	p->below[n++] = (struct pollfd){ .fd = p->own, .events = POLLIN };
+	for (nfds_t i = 0; i < p->count; i++) {
+		p->below[i] = p->sockets[i] ? (struct pollfd){ .fd = -1 } : p->fds[i];
+		if (!p->sockets[i])
+			continue;
+		pthread_mutex_lock(&p->sockets[i]->lock);
+		got = rs_descriptors(p->sockets[i], named);
+		for (int j = 0; j < got; j++)
+			p->below[n++] = (struct pollfd){ .fd = named[j], .events = POLLIN };
+		pthread_mutex_unlock(&p->sockets[i]->lock);
+	}
+	return n;
+}
+
+/* A connection's end is told on its event channel, which look doesn't read while
+ * the socket is connected. */
+static void take_ends(struct polled *p)
+{
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (!p->sockets[i])
+			continue;
+		pthread_mutex_lock(&p->sockets[i]->lock);
+		if (p->sockets[i]->state == RS_CONNECTED && !p->sockets[i]->broken)
+			rs_take_events(p->sockets[i]);
+		pthread_mutex_unlock(&p->sockets[i]->lock);
+	}
+}
+
+/* Polls once, at most wait_ns: how many descriptors of the program's have news, or
+ * -1 and errno. */
+static int poll_once(struct polled *p, int64_t wait_ns)
+{
+	nfds_t n = fill_below(p);
+	bool below = false;
+	int found = 0;
+
+	if (rs_sys_poll(p->below, n, wait_ns) < 0)
+		return -1;
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (p->sockets[i])
+			continue;
+		p->fds[i].revents = p->below[i].revents;
+		found += p->fds[i].revents != 0;
+	}
+	for (nfds_t i = p->count + 1; i < n; i++)
+		below = below || p->below[i].revents;
+	if (below)
+		take_ends(p);
+	return found + look(p);
+}
+
+static int poll_until(struct polled *p, int64_t until)
+{
+	int64_t most = (int64_t)rs_wake_interval_ms() * 1000000, left;
+	int found;
+
+	for (;;) {
+		enlist(p);
+		found = look(p);
+		left = until < 0 ? most : until - rs_now_ns();
+		if (left < 0 || found)
+			left = 0;
+		found = poll_once(p, left < most ? left : most);
+		leave(p);
+		if (found || (until >= 0 && rs_now_ns() >= until))
+			return found;
+	}
+}
+
+static int poll_all(struct polled *p, int timeout)
+{
+	nfds_t sockets = rsockets_among(p);
+	int found;
+
+	if (!sockets)
+		return rs_sys_poll(p->fds, p->count, timeout < 0 ? -1 : timeout * 1000000ll);
+	found = look(p);
+	if (found && sockets == p->count)
+		return found;
+	p->own = rs_own_eventfd();
+	if (p->own < 0)
+		return -1;
+	if (found || timeout == 0)
+		return poll_once(p, 0);
+	return poll_until(p, timeout < 0 ? -1 : rs_now_ns() + timeout * 1000000ll);
+}
+
+/* Everything that a call needs, in one piece. */
+struct room {
+	struct rs *sockets[ON_STACK];
+	struct rs_waiter waiters[ON_STACK];
+	struct pollfd below[ON_STACK * (1 + PER_SOCKET) + 1];
+};
+
+static void *find_room(struct polled *p, struct room *room)
+{
+	uint8_t *more;
+
+	if (p->count <= ON_STACK) {
+		p->sockets = room->sockets;
+		p->waiters = room->waiters;
+		p->below = room->below;
+		return room;
+	}
+	more = malloc(p->count * (sizeof(struct rs *) + sizeof(struct rs_waiter) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
+		      sizeof(struct pollfd));
+	p->sockets = (void *)more;
+	p->waiters = (void *)(p->sockets + p->count);
+	p->below = (void *)(p->waiters + p->count);
+	return more;
+}
+
+RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	struct polled p = { .fds = fds, .count = count };
+	struct room room;
+	void *memory;
+	int found, before = errno;
+
+	if (count > (nfds_t)1 << 20)
+		return rs_fail(EINVAL);
+	memory = find_room(&p, &room);
+	if (!memory)
+		return rs_fail(ENOMEM);
+	for (nfds_t i = 0; i < count; i++) {
+		p.sockets[i] = rs_hold(fds[i].fd);
+		fds[i].revents = 0;
+	}
+	errno = before;
+	found = poll_all(&p, timeout);
+	before = errno;
+	for (nfds_t i = 0; i < count; i++)
+		if (p.sockets[i])
+			rs_let_go(p.sockets[i]);
+	if (memory != &room)
+		free(memory);
+	errno = before;
+	return found;
+}
+
+/* ---- rselect -------------------------------------------------------------------- */
+
+static bool in_set(int fd, const fd_set *set)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static short events_of(int fd, const fd_set *reads, const fd_set *writes, const fd_set *excepts)
+{
+	return (short)((in_set(fd, reads) ? POLLIN : 0) | (in_set(fd, writes) ? POLLOUT : 0) |
+		       (in_set(fd, excepts) ? POLLPRI : 0));
+}
+
+/* Leaves fd in the set only if it has such news. */
+static int keep(int fd, fd_set *set, short revents, short counts)
+{
+	if (!in_set(fd, set))
+		return 0;
+	if (revents & counts)
+		return 1;
+	FD_CLR(fd, set);
+	return 0;
+}
+
+/* select(2) says which conditions of poll(2) make a descriptor readable or writable. */
+static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *writes, fd_set *excepts)
+{
+	int found = 0;
+
+	for (nfds_t i = 0; i < n; i++) {
+		if (fds[i].revents & POLLNVAL)
+			return rs_fail(EBADF);
+		found += keep(fds[i].fd, reads, fds[i].revents, POLLIN | POLLHUP | POLLERR);
+		found += keep(fds[i].fd, writes, fds[i].revents, POLLOUT | POLLERR);
+		found += keep(fds[i].fd, excepts, fds[i].revents, POLLPRI);
+	}
+	return found;
+}
+
+RS_EXPORT int rselect(int count, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
+{
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t n = 0;
+	short events;
+	int wait = -1;
+
+	if (count < 0 || count > FD_SETSIZE || (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+		return rs_fail(EINVAL);
+	for (int fd = 0; fd < count; fd++) {
+		events = events_of(fd, readfds, writefds, exceptfds);
+		if (events)
+			fds[n++] = (struct pollfd){ .fd = fd, .events = events };
+	}
+	if (timeout)
+		wait = timeout->tv_sec > 2000000 ? 2000000000 : (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
+	if (rpoll(fds, n, wait) < 0)
+		return -1;
+	return to_sets(fds, n, readfds, writefds, exceptfds);
+}

@@ -1,0 +1,137 @@
+/* socket.c - rsockets made, bound, shut down and closed. */
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "rsockets.h"
+
+#define CLOSE_NS 10000000000ll /* for the peer's host to have what was sent, unless SO_LINGER says how long */
+
+static struct rs *make(int domain, int type)
+{
+	struct rs *rs = rs_new(domain, rs_defaults());
+
+	if (!rs)
+		return NULL;
+	rs->options.nonblock = type & SOCK_NONBLOCK;
+	if (rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP) == 0 && rs_enter(rs) == 0)
+		return rs;
+	rs_free(rs);
+	return NULL;
+}
+
+/* Datagrams need queue pairs of type UD. */
+RS_EXPORT int rsocket(int domain, int type, int protocol)
+{
+	struct rs *rs;
+
+	if (domain != AF_INET && domain != AF_INET6)
+		return rs_fail(EAFNOSUPPORT);
+	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+		return rs_fail(ESOCKTNOSUPPORT);
+	if (protocol && protocol != IPPROTO_TCP)
+		return rs_fail(EPROTONOSUPPORT);
+	rs = make(domain, type);
+	return rs ? rs->fd : -1;
+}
+
+RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t length)
+{
+	struct sockaddr_storage to;
+	struct rs *rs = rs_take(socket);
+	int result = -1;
+
+	if (!rs)
+		return -1;
+	if (rs->state != RS_IDLE || !rs_read_name(addr, length, &to))
+		errno = EINVAL;
+	else
+		result = rdma_bind_addr(rs->id, (struct sockaddr *)&to);
+	if (result && errno == ENODEV)
+		errno = EADDRNOTAVAIL; /* bind(2)'s word for an address that is not ours */
+	rs_drop(rs);
+	return result;
+}
+
+static void end_sending(struct rs *rs)
+{
+	if (rs->tx.ended || rs->broken)
+		return;
+	rs->tx.ended = true;
+	rs_post_message(rs, RS_END, 0);
+	rs_signal(rs);
+}
+
+RS_EXPORT int rshutdown(int socket, int how)
+{
+	struct rs *rs = rs_take(socket);
+	int result = 0;
+
+	if (!rs)
+		return -1;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
+		result = rs_fail(EINVAL);
+	} else if (rs->state == RS_LISTENING) {
+		rs_break(rs, EINVAL); /* raccept ends, as accept does */
+	} else if (rs->state != RS_CONNECTED) {
+		result = rs_fail(ENOTCONN);
+	} else {
+		if (how != SHUT_RD)
+			end_sending(rs);
+		if (how != SHUT_WR)
+			rs->no_receive = true;
+		rs_signal(rs);
+	}
+	rs_drop(rs);
+	return result;
+}
+
+static bool all_sent(struct rs *rs)
+{
+	return rs->broken || !rs->tx.outstanding;
+}
+
+/* The connection's end in good order: what was sent is placed at the peer's. */
+static void disconnect(struct rs *rs)
+{
+	const struct linger *linger = &rs->options.linger;
+	int64_t wait = linger->l_onoff ? linger->l_linger * 1000000000ll : CLOSE_NS;
+	int error = 0;
+
+	end_sending(rs);
+	if (wait)
+		wait += rs_now_ns();
+	do
+		error = rs_wait(rs, all_sent, wait);
+	while (error == EINTR);
+	rdma_disconnect(rs->id);
+}
+
+RS_EXPORT int rclose(int socket)
+{
+	struct rs *rs;
+	int before = errno;
+
+	if (rs_inherited(socket)) {
+		errno = before;
+		return rs_raw_close(socket);
+	}
+	rs = rs_take(socket);
+	if (!rs)
+		return -1;
+	if (rs->closed) { /* in another thread, a moment ago */
+		rs_drop(rs);
+		return rs_fail(EBADF);
+	}
+	if (rs->state == RS_CONNECTED)
+		disconnect(rs);
+	rs->closed = true;
+	rs_signal(rs);
+	pthread_mutex_unlock(&rs->lock);
+	if (rs->state == RS_LISTENING)
+		rs_stop_serving(rs);
+	rs_leave_table(rs);
+	rs_let_go(rs); /* what rs_take held */
+	rs_let_go(rs); /* what the table held */
+	errno = before;
+	return 0;
+}

@@ -1,0 +1,322 @@
+/* stream.c - bytes sent and received. */
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "rsockets.h"
+
+/* Where in a program's vectors the next byte is. */
+struct cursor {
+	const struct iovec *iov;
+	int left;      /* vectors, iov among them */
+	size_t offset; /* in iov */
+};
+
+/* Takes n bytes, at most what there is, to or from flat memory. */
+static size_t move(struct cursor *c, uint8_t *flat, size_t n, bool out)
+{
+	size_t done = 0, piece;
+	uint8_t *at;
+
+	while (c->left && done < n) {
+		at = (uint8_t *)c->iov->iov_base + c->offset;
+		piece = c->iov->iov_len - c->offset;
+		if (piece > n - done)
+			piece = n - done;
+		if (piece && out)
+			memcpy(at, flat + done, piece);
+		else if (piece)
+			memcpy(flat + done, at, piece);
+		done += piece;
+		c->offset += piece;
+		if (c->offset == c->iov->iov_len) {
+			c->iov++;
+			c->left--;
+			c->offset = 0;
+		}
+	}
+	return done;
+}
+
+/* The bytes of all vectors, or -1. */
+static ssize_t length_of(const struct iovec *iov, int count)
+{
+	size_t total = 0;
+
+	if (count < 0)
+		return rs_fail(EINVAL);
+	for (int i = 0; i < count; i++) {
+		if (iov[i].iov_len > SIZE_MAX / 2 - total)
+			return rs_fail(EINVAL);
+		total += iov[i].iov_len;
+	}
+	return (ssize_t)total;
+}
+
+static bool at_once(const struct rs *rs, int flags)
+{
+	return rs->options.nonblock || (flags & MSG_DONTWAIT);
+}
+
+/* ---- sending ----------------------------------------------------------------- */
+
+bool rs_can_send(struct rs *rs)
+{
+	return rs->broken || rs->tx.ended || rs->state != RS_CONNECTED || rs_send_room(rs);
+}
+
+/* What keeps the socket from sending: 0 or an errno value. */
+static int sendable(struct rs *rs)
+{
+	switch (rs->state) {
+	case RS_CONNECTED:
+		break;
+	case RS_RESOLVING_ADDR:
+	case RS_RESOLVING_ROUTE:
+	case RS_CONNECTING:
+		return EAGAIN;
+	default:
+		return ENOTCONN;
+	}
+	if (rs->closed)
+		return EBADF;
+	if (rs->tx.ended)
+		return EPIPE;
+	if (!rs->broken)
+		return 0;
+	rs->error = 0;
+	return rs->rx.ended ? EPIPE : ECONNRESET;
+}
+
+void *rs_stage(struct rs *rs, const void *from, uint32_t n)
+{
+	uint8_t *at = rs->tx.ring + rs->tx.posted % rs->tx.bytes;
+
+	if (from)
+		memcpy(at, from, n);
+	rs->tx.posted += n;
+	return at;
+}
+
+static int post_data(struct rs *rs, struct cursor *from, uint32_t n)
+{
+	struct rs_tx *tx = &rs->tx;
+	uint8_t *at = rs_stage(rs, NULL, n);
+	struct ibv_sge sge = { .addr = (uintptr_t)at, .length = n, .lkey = tx->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = n <= rs->options.inline_bytes ? IBV_SEND_INLINE : 0,
+		.imm_data = htonl(n), /* DATA is 0 */
+		.wr.rdma = { tx->peer.addr + tx->written % tx->peer.bytes, tx->peer.rkey },
+	};
+
+	move(from, at, n, false);
+	tx->written += n;
+	tx->credits--;
+	return rs_post(rs, &wr);
+}
+
+/* Half a ring at most, so that the next piece is copied while this one travels. */
+static uint32_t piece_of(const struct rs *rs, size_t left)
+{
+	uint32_t room = rs_send_room(rs), half = (rs->tx.bytes + 1) / 2;
+
+	if (room > half)
+		room = half;
+	return left < room ? (uint32_t)left : room;
+}
+
+ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags)
+{
+	struct cursor from = { .iov = iov, .left = count };
+	ssize_t total = length_of(iov, count), done = 0;
+	uint32_t n;
+	int error = 0;
+
+	if (total < 0)
+		return -1;
+	if (flags & MSG_OOB)
+		return rs_fail(EOPNOTSUPP);
+	rs_progress(rs);
+	while (!(error = sendable(rs)) && done < total) {
+		n = piece_of(rs, (size_t)(total - done));
+		if (n) {
+			error = post_data(rs, &from, n);
+			if (error)
+				continue; /* the connection has ended: sendable says how */
+			done += n;
+			continue;
+		}
+		error = rs_wait(rs, rs_can_send, at_once(rs, flags) ? 0 : -1);
+		if (error)
+			break;
+	}
+	if (done || !error)
+		return done;
+	return rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+}
+
+/* ---- receiving ---------------------------------------------------------------- */
+
+bool rs_can_receive(struct rs *rs)
+{
+	return rs->rx.arrived != rs->rx.read || rs->rx.ended || rs->no_receive || rs->broken || rs->state != RS_CONNECTED;
+}
+
+/* Copies what is there, at most n bytes. */
+static size_t take(struct rs *rs, struct cursor *to, size_t n, bool peek)
+{
+	struct rs_rx *rx = &rs->rx;
+	uint64_t at = rx->read;
+	size_t done = 0, piece;
+
+	if (n > rx->arrived - at)
+		n = (size_t)(rx->arrived - at);
+	while (done < n) {
+		piece = rx->bytes - at % rx->bytes;
+		if (piece > n - done)
+			piece = n - done;
+		move(to, rx->ring + at % rx->bytes, piece, true);
+		at += piece;
+		done += piece;
+	}
+	if (!peek) {
+		rx->read = at;
+		rs_grant(rs);
+	}
+	return done;
+}
+
+/* Nothing more will come: 0, or -1 and why, once. */
+static ssize_t at_end(struct rs *rs)
+{
+	if (rs->closed)
+		return rs_fail(EBADF);
+	if (rs->state != RS_CONNECTED)
+		return rs_fail(ENOTCONN);
+	if (rs->rx.ended || rs->no_receive || rs->reset_told)
+		return 0;
+	rs->reset_told = true;
+	rs->error = 0;
+	return rs_fail(ECONNRESET);
+}
+
+static ssize_t receive(struct rs *rs, const struct iovec *iov, int count, int flags)
+{
+	struct cursor to = { .iov = iov, .left = count };
+	ssize_t total = length_of(iov, count), done = 0;
+	bool peek = flags & MSG_PEEK, all = (flags & MSG_WAITALL) && !peek;
+	int error;
+
+	if (total < 0)
+		return -1;
+	if (flags & MSG_OOB)
+		return rs_fail(EINVAL);
+	if (rs->state == RS_IDLE || rs->state == RS_LISTENING || rs->state == RS_FAILED)
+		return rs_fail(ENOTCONN);
+	if (rs->state != RS_CONNECTED) /* it is being established */
+		return rs_fail(EAGAIN);
+	rs_progress(rs);
+	for (;;) {
+		done += (ssize_t)take(rs, &to, (size_t)(total - done), peek);
+		if (done == total || (done && (!all || at_once(rs, flags))))
+			return done;
+		if (rs_can_receive(rs))
+			return done ? done : at_end(rs);
+		error = rs_wait(rs, rs_can_receive, at_once(rs, flags) ? 0 : -1);
+		if (error)
+			return done ? done : rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+		if (rs->closed)
+			return done ? done : rs_fail(EBADF);
+	}
+}
+
+/* ---- the calls ------------------------------------------------------------------ */
+
+static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags)
+{
+	struct rs *rs = rs_take(socket);
+	ssize_t result;
+
+	if (!rs)
+		return -1;
+	result = rs_send(rs, iov, count, flags);
+	rs_drop(rs);
+	return result;
+}
+
+static ssize_t receive_on(int socket, const struct iovec *iov, int count, int flags)
+{
+	struct rs *rs = rs_take(socket);
+	ssize_t result;
+
+	if (!rs)
+		return -1;
+	result = receive(rs, iov, count, flags);
+	rs_drop(rs);
+	return result;
+}
+
+RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return send_on(socket, &iov, 1, flags);
+}
+
+RS_EXPORT ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+
+	return receive_on(socket, &iov, 1, flags);
+}
+
+RS_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count) { return rsend(socket, buf, count, 0); }
+RS_EXPORT ssize_t rread(int socket, void *buf, size_t count) { return rrecv(socket, buf, count, 0); }
+
+RS_EXPORT ssize_t rwritev(int socket, const struct iovec *iov, int count)
+{
+	return send_on(socket, iov, count, 0);
+}
+
+RS_EXPORT ssize_t rreadv(int socket, const struct iovec *iov, int count)
+{
+	return receive_on(socket, iov, count, 0);
+}
+
+/* As send(2) on a stream: the address of a connected socket is not looked at. */
+RS_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dst,
+			  socklen_t length)
+{
+	(void)dst, (void)length;
+	return rsend(socket, buf, len, flags);
+}
+
+/* And a stream tells no source. */
+RS_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src, socklen_t *length)
+{
+	ssize_t n = rrecv(socket, buf, len, flags);
+
+	if (n >= 0 && src && length)
+		*length = 0;
+	return n;
+}
+
+RS_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
+{
+	if (msg->msg_control && msg->msg_controllen)
+		return rs_fail(EOPNOTSUPP);
+	return send_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags);
+}
+
+RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
+{
+	ssize_t n = receive_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags);
+
+	if (n >= 0) {
+		msg->msg_flags = 0;
+		msg->msg_namelen = 0;
+		msg->msg_controllen = 0;
+	}
+	return n;
+}

@@ -1,0 +1,175 @@
+/*
+ * table.c - rsockets by descriptor. Whoever uses one holds it, so that rclose in
+ * another thread can't free it under him.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rsockets.h"
+
+#define PER_PAGE 1024
+#define PAGES 1024 /* descriptors up to a million */
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rs **pages[PAGES];
+
+int rs_raw_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+static struct rs **entry_of(int fd)
+{
+	if (fd < 0 || fd / PER_PAGE >= PAGES || !pages[fd / PER_PAGE])
+		return NULL;
+	return &pages[fd / PER_PAGE][fd % PER_PAGE];
+}
+
+/* In a child the sockets are its parent's: marked, and never touched again. */
+static struct rs parents;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&table_lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&table_lock);
+}
+
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&table_lock, NULL);
+	for (int i = 0; i < PAGES; i++)
+		for (int j = 0; pages[i] && j < PER_PAGE; j++)
+			if (pages[i][j])
+				pages[i][j] = &parents;
+	rs_service_forked();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+struct rs *rs_new(int domain, const struct rs_options *options)
+{
+	struct rs *rs = calloc(1, sizeof(*rs));
+
+	if (!rs)
+		return NULL;
+	rs->channel = rdma_create_event_channel();
+	if (!rs->channel) {
+		free(rs);
+		return NULL;
+	}
+	fcntl(rs->channel->fd, F_SETFL, fcntl(rs->channel->fd, F_GETFL) | O_NONBLOCK);
+	pthread_mutex_init(&rs->lock, NULL);
+	rs->fd = rs->channel->fd;
+	rs->references = 1;
+	rs->domain = domain;
+	rs->options = *options;
+	rs->backlog.last = &rs->backlog.first;
+	return rs;
+}
+
+int rs_enter(struct rs *rs)
+{
+	struct rs **entry;
+	int page = rs->fd / PER_PAGE;
+
+	if (page >= PAGES)
+		return rs_fail(EMFILE);
+	pthread_mutex_lock(&table_lock);
+	if (!pages[page])
+		pages[page] = calloc(PER_PAGE, sizeof(*pages[page]));
+	entry = entry_of(rs->fd);
+	if (entry)
+		*entry = rs;
+	pthread_mutex_unlock(&table_lock);
+	return entry ? 0 : rs_fail(ENOMEM);
+}
+
+struct rs *rs_hold(int fd)
+{
+	struct rs **entry, *rs = NULL;
+
+	pthread_mutex_lock(&table_lock);
+	entry = entry_of(fd);
+	if (entry && *entry && *entry != &parents) {
+		rs = *entry;
+		rs->references++;
+	}
+	pthread_mutex_unlock(&table_lock);
+	if (!rs)
+		errno = EBADF;
+	return rs;
+}
+
+struct rs *rs_take(int fd)
+{
+	struct rs *rs = rs_hold(fd);
+
+	if (rs)
+		pthread_mutex_lock(&rs->lock);
+	return rs;
+}
+
+void rs_let_go(struct rs *rs)
+{
+	bool last;
+
+	pthread_mutex_lock(&table_lock);
+	last = --rs->references == 0;
+	pthread_mutex_unlock(&table_lock);
+	if (last)
+		rs_free(rs);
+}
+
+void rs_drop(struct rs *rs)
+{
+	pthread_mutex_unlock(&rs->lock);
+	rs_let_go(rs);
+}
+
+void rs_leave_table(struct rs *rs)
+{
+	struct rs **entry;
+
+	pthread_mutex_lock(&table_lock);
+	entry = entry_of(rs->fd);
+	if (entry && *entry == rs)
+		*entry = NULL;
+	pthread_mutex_unlock(&table_lock);
+}
+
+bool rs_inherited(int fd)
+{
+	struct rs **entry;
+	bool inherited;
+
+	pthread_mutex_lock(&table_lock);
+	entry = entry_of(fd);
+	inherited = entry && *entry == &parents;
+	if (inherited)
+		*entry = NULL;
+	pthread_mutex_unlock(&table_lock);
+	return inherited;
+}
+
+void rs_free(struct rs *rs)
+{
+	int before = errno;
+
+	rs_release_queues(rs);
+	if (rs->id)
+		rdma_destroy_id(rs->id);
+	rdma_destroy_event_channel(rs->channel);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs->route);
+	free(rs);
+	errno = before;
+}
