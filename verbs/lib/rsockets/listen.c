@@ -20,13 +20,19 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct served *all;
 static int poller = -1;
 
-void rs_service_forked(void)
+/* The thread is the parent's, and so is what it looks at. */
+static void after_fork_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	if (poller >= 0)
 		rs_raw_close(poller);
 	poller = -1;
 	all = NULL;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_child);
 }
 
 static int add(struct rs *rs)

@@ -121,7 +121,7 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 		memcpy(&rs->options.linger, optval, sizeof(rs->options.linger));
 		return 0;
 	}
-	if (level == SOL_RDMA && rs->state != RS_IDLE)
+	if (level == SOL_RDMA && rs->state != RS_IDLE && rs->state != RS_LISTENING) /* whose connections have it */
 		return rs_fail(EINVAL);
 	if (level == SOL_RDMA && optname == RDMA_ROUTE)
 		return set_route(rs, optval, length);

@@ -25,6 +25,16 @@ void rs_signal(struct rs *rs)
 	}
 }
 
+void rs_break(struct rs *rs, int error)
+{
+	if (rs->broken)
+		return;
+	rs->broken = true;
+	if (!rs->rx.ended && !rs->error)
+		rs->error = error;
+	rs_signal(rs);
+}
+
 int rs_post(struct rs *rs, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;

@@ -218,11 +218,10 @@ void rs_hello_write(const struct rs *rs, struct rs_hello *hello);
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param);
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param);
 
-/* ---- connect.c -------------------------------------------------------------------- */
+/* ---- events.c --------------------------------------------------------------------- */
 
 /* Takes the connection's events that are there; with the lock. */
 void rs_take_events(struct rs *rs);
-void rs_break(struct rs *rs, int error);
 
 /* ---- progress.c: the completion queue; all with the lock ---------------------------- */
 
@@ -240,6 +239,7 @@ void rs_grant(struct rs *rs);
 uint32_t rs_send_room(const struct rs *rs);    /* of the next DATA; 0: none */
 uint32_t rs_local_room(const struct rs *rs);   /* of our ring in one piece, with a work request to send it */
 void rs_signal(struct rs *rs);                 /* wakes all that wait */
+void rs_break(struct rs *rs, int error);       /* the connection is over, and why if that was too early */
 
 #define RS_CONTROL_SLOTS 8u /* of the send queue, for other messages than DATA */
 
@@ -269,7 +269,6 @@ void *rs_stage(struct rs *rs, const void *from, uint32_t n);
 
 int rs_serve(struct rs *listener);       /* 0 or an errno value */
 void rs_stop_serving(struct rs *listener);
-void rs_service_forked(void);
 
 /* ---- names.c ------------------------------------------------------------------------- */
 

@@ -47,7 +47,6 @@ static void after_fork_child(void)
 		for (int j = 0; pages[i] && j < PER_PAGE; j++)
 			if (pages[i][j])
 				pages[i][j] = &parents;
-	rs_service_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)

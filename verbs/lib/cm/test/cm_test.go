@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -16,6 +17,10 @@ var strict = []string{"-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fvisibility=hi
 func compile(t *testing.T, output string, args ...string) {
 	t.Helper()
 	sources, err := filepath.Glob("../*.c")
+	if slices.Contains(args, "-shared") { // the whole of librdmacm
+		more, _ := filepath.Glob("../../rsockets/*.c")
+		sources = append(sources, more...)
+	}
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no C sources beside the test: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -21,7 +22,26 @@ const (
 type daemon struct {
 	cmd    *exec.Cmd
 	socket string
-	log    bytes.Buffer
+	log    output
+	extra  []string // of the environment of its programs
+}
+
+// output is what a process says, also while it runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // built returns the absolute path of something `make build` made.
@@ -39,10 +59,16 @@ func built(t *testing.T, name string) string {
 
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
+	return startDaemonOn(t, fmt.Sprintf(`{"vdev": "loopback", "ipv4_address": "%s/24"}`, address))
+}
+
+// startDaemonOn starts a urdmad with a port that urdma.json describes so.
+func startDaemonOn(t *testing.T, port string) *daemon {
+	t.Helper()
 	dir := t.TempDir()
 	d := &daemon{socket: filepath.Join(dir, "urdmad.sock")}
 	config := filepath.Join(dir, "urdma.json")
-	text := fmt.Sprintf(`{"ports": [{"vdev": "loopback", "ipv4_address": "%s/24"}], "socket": "%s"}`, address, d.socket)
+	text := fmt.Sprintf(`{"ports": [%s], "socket": "%s"}`, port, d.socket)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +104,7 @@ type program struct {
 	args   []string
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
-	output bytes.Buffer
+	output output
 	done   chan error
 }
 
@@ -89,6 +115,7 @@ func (d *daemon) start(t *testing.T, transport string, args ...string) *program 
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), "LD_PRELOAD="+built(t, "liburdma.so"), "URDMA_SOCKET="+d.socket,
 		"URDMA_TRANSPORT="+transport)
+	p.cmd.Env = append(p.cmd.Env, d.extra...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
-#include <rdma/rsocket.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -819,8 +818,6 @@ static void test_refusals(void)
 	struct ibv_qp_init_attr attr = qp_attr();
 	struct rdma_cm_id *id = resolved(channel);
 	struct sockaddr_in group = address("224.0.0.1", 1);
-	struct pollfd none;
-	char byte;
 
 	REFUSES(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), EOPNOTSUPP);
 	REFUSES(rdma_leave_multicast(id, (struct sockaddr *)&group), EOPNOTSUPP);
@@ -828,10 +825,6 @@ static void test_refusals(void)
 	attr.qp_type = IBV_QPT_UD;
 	REFUSES(rdma_create_qp(id, NULL, &attr), EOPNOTSUPP);
 	CHECK(!id->send_cq && !id->recv_cq && !id->send_cq_channel && !id->qp);
-	REFUSES(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
-	REFUSES(rpoll(&none, 0, 0), EOPNOTSUPP);
-	REFUSES(rfcntl(0, 0), EOPNOTSUPP);
-	REFUSES((ssize_t)riowrite(0, &byte, 1, 0, 0), EOPNOTSUPP);
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }

@@ -1,0 +1,251 @@
+package test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+
+// rsocketsProgram builds one of testdata/rsockets.
+func rsocketsProgram(t *testing.T, name string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+		"testdata/rsockets/"+name+".c", "-o", binary, "-lrdmacm", "-lpthread").CombinedOutput()
+	if err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func TestRsocketsCases(t *testing.T) {
+	d, binary := startDaemon(t), rsocketsProgram(t, "cases")
+	names, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range strings.Fields(string(names)) {
+		t.Run(name, func(t *testing.T) {
+			d.start(t, transportOf(i), binary, name, address).succeed(t)
+		})
+	}
+	d.holdsNothing(t)
+}
+
+func transportOf(i int) string { return []string{"iwarp", "ib", "roce"}[i%3] }
+
+// says waits for a line of the program's output.
+func (p *program) says(t *testing.T, line string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !strings.Contains(p.output.String(), line); time.Sleep(5 * time.Millisecond) {
+		select {
+		case err := <-p.done:
+			p.done <- err
+			if !strings.Contains(p.output.String(), line) {
+				t.Fatalf("%v ended (%v) without saying %q\n%s", p.args, err, line, p.output.String())
+			}
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%v doesn't say %q\n%s", p.args, line, p.output.String())
+		}
+	}
+}
+
+// startWire is two daemons that memif joins; their addresses.
+func startWire(t *testing.T) (server, client *daemon, serverAddress string) {
+	t.Helper()
+	wire := filepath.Join(t.TempDir(), "wire")
+	port := func(role, addr string) string {
+		return fmt.Sprintf(`{"vdev": "memif,role=%s,socket=%s", "ipv4_address": "%s/24", "mtu": 4200}`, role, wire, addr)
+	}
+	return startDaemonOn(t, port("server", "10.78.0.1")), startDaemonOn(t, port("client", "10.78.0.2")), "10.78.0.1"
+}
+
+// TestRsocketsStream: both ends send at once, and every byte is checked. Sizes,
+// calls, flags and options are drawn from seeds.
+func TestRsocketsStream(t *testing.T) {
+	binary := rsocketsProgram(t, "stream")
+	seeds, size := 6, "1500000"
+	if os.Getenv("URDMA_LONG") != "" {
+		seeds, size = 60, "20000000"
+	}
+	run := func(t *testing.T, server, client *daemon, at string) {
+		for i := range seeds {
+			seed, port := fmt.Sprint(time.Now().UnixNano()), strconv.Itoa(7700+i)
+			t.Logf("seed %s", seed)
+			s := server.start(t, transportOf(i), binary, "s", at, port, seed, size)
+			s.says(t, "listening")
+			client.start(t, transportOf(i), binary, "c", at, port, seed, size).succeed(t)
+			s.succeed(t)
+		}
+		server.holdsNothing(t)
+		client.holdsNothing(t)
+	}
+	t.Run("loopback", func(t *testing.T) {
+		d := startDaemon(t)
+		run(t, d, d, address)
+	})
+	t.Run("memif", func(t *testing.T) {
+		server, client, at := startWire(t)
+		run(t, server, client, at)
+	})
+}
+
+// TestRsocketsPeerKilled: an end that is killed ends the connection for the other.
+func TestRsocketsPeerKilled(t *testing.T) {
+	binary := rsocketsProgram(t, "wait")
+	run := func(t *testing.T, server, client *daemon, at string) {
+		s := server.start(t, "iwarp", binary, "s", at, "7790")
+		s.says(t, "listening")
+		c := client.start(t, "iwarp", binary, "c", at, "7790")
+		s.says(t, "connected")
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		s.succeed(t)
+		server.holdsNothing(t)
+		client.holdsNothing(t)
+	}
+	t.Run("loopback", func(t *testing.T) {
+		d := startDaemon(t)
+		run(t, d, d, address)
+	})
+	t.Run("memif", func(t *testing.T) {
+		server, client, at := startWire(t)
+		run(t, server, client, at)
+	})
+}
+
+// TestRsocketsDaemonKilled: so does a urdmad that ends.
+func TestRsocketsDaemonKilled(t *testing.T) {
+	d, binary := startDaemon(t), rsocketsProgram(t, "wait")
+	s := d.start(t, "iwarp", binary, "s", address, "7791")
+	s.says(t, "listening")
+	d.start(t, "iwarp", binary, "c", address, "7791")
+	s.says(t, "connected")
+	d.kill()
+	s.succeed(t)
+}
+
+// holdsNothing waits until urdmad has no object of any client.
+func (d *daemon) holdsNothing(t *testing.T) {
+	t.Helper()
+	var left map[string]any
+	lists := []string{"clients", "queue_pairs", "completion_queues", "memory_regions", "protection_domains", "connections", "listeners"}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		left = d.status(t)
+		n := 0
+		for _, name := range lists {
+			list, _ := left[name].([]any)
+			n += len(list)
+		}
+		if n == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("urdmad still has clients %v, queue pairs %v, connections %v", left["clients"], left["queue_pairs"], left["connections"])
+		}
+	}
+}
+
+// status is what urdmad says of itself.
+func (d *daemon) status(t *testing.T) (status map[string]any) {
+	t.Helper()
+	out, err := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.socket).Output()
+	if err == nil {
+		err = json.Unmarshal(out, &status)
+	}
+	if err != nil {
+		t.Fatalf("urdma status: %v", err)
+	}
+	return status
+}
+
+// TestRsocketsPrograms: those of rdmacm-utils.
+func TestRsocketsPrograms(t *testing.T) {
+	d := startDaemon(t)
+	for i, args := range []string{
+		"rstream -S all -I 5 -C 5 -T v", "rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T n", "rstream -S 100 -I 20 -C 20 -T r",
+		"rstream -S 4096 -I 20 -C 20 -T b -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T b", "riostream -S 65536 -I 3 -C 5 -T v",
+	} {
+		t.Run(args, func(t *testing.T) {
+			words := words(t, args+" -p "+strconv.Itoa(7800+i))
+			server := d.start(t, transportOf(i), append(words, "-b", address)...)
+			time.Sleep(settle)
+			d.start(t, transportOf(i), append(words, "-s", address)...).succeed(t)
+			server.succeed(t)
+		})
+	}
+}
+
+// TestRcopy copies a file and compares it; a larger one with URDMA_LONG.
+func TestRcopy(t *testing.T) {
+	d, dir, size := startDaemon(t), t.TempDir(), 3_000_001
+	if os.Getenv("URDMA_LONG") != "" {
+		size = 1 << 30
+	}
+	content := make([]byte, size)
+	_, _ = rand.Read(content)
+	if err := os.WriteFile(dir+"/from", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.start(t, "iwarp", words(t, "rcopy -p 7850")...)
+	time.Sleep(settle)
+	d.start(t, "iwarp", words(t, fmt.Sprintf("rcopy %s/from ADDRESS:%s/to -p 7850", dir, dir))...).succeed(t)
+	if copied, err := os.ReadFile(dir + "/to"); err != nil || !bytes.Equal(copied, content) {
+		t.Errorf("the copy differs (%d bytes of %d): %v", len(copied), size, err)
+	}
+}
+
+// TestPreloadedSockets: a program of ordinary sockets, by librspreload, also in the
+// way that is for programs which fork. Its bytes go through urdmad.
+func TestPreloadedSockets(t *testing.T) {
+	if _, err := os.Stat(preloadLibrary); err != nil {
+		t.Skipf("needs librdmacm1's librspreload: %v", err)
+	}
+	d, binary := startDaemon(t), rsocketsProgram(t, "echo")
+	d.extra = []string{"LD_PRELOAD=" + built(t, "liburdma.so") + ":" + preloadLibrary}
+	for i, at := range []string{address, "127.0.0.1"} {
+		before := d.messages(t)
+		if at == "127.0.0.1" { // an address that the kernel has too: it carries the first bytes of such sockets
+			d.extra = append(d.extra, "RDMAV_FORK_SAFE=1")
+		}
+		port := strconv.Itoa(7860 + i)
+		s := d.start(t, "iwarp", binary, "s", at, port, "0")
+		s.says(t, "listening")
+		d.start(t, "iwarp", binary, "c", at, port, "400000").succeed(t)
+		s.succeed(t)
+		if d.messages(t) == before {
+			t.Errorf("%s: not one message went through urdmad", at)
+		}
+	}
+}
+
+// messages is how many messages urdmad's queue pairs have sent.
+func (d *daemon) messages(t *testing.T) float64 {
+	t.Helper()
+	return named(d.status(t), "messages_sent")
+}
+
+// named adds the numbers of that name, wherever they stand.
+func named(v any, name string) (n float64) {
+	object, _ := v.(map[string]any)
+	for k, x := range object {
+		if f, ok := x.(float64); ok && k == name {
+			n += f
+		}
+		n += named(x, name)
+	}
+	return n
+}
