@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		newIntruder(strings.Fields(s)).run()
 		os.Exit(0)
 	}
+	if s := os.Getenv(attackerEnv); s != "" {
+		runAttacker(strings.Fields(s))
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,129 @@
+package hostile
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/memif"
+	"urdma/dpdk/port"
+)
+
+// newEnd opens a wire: "packet" is a network interface by name, "client" and
+// "server" are the roles of a memif by its socket.
+func newEnd(kind, where string) (end, error) {
+	if kind == "packet" {
+		return newPacketEnd(where)
+	}
+	return newMemifEnd(kind == "server", where)
+}
+
+// packetEnd hears and sends all frames of an interface of the kernel.
+type packetEnd struct {
+	fd  int
+	buf []byte
+}
+
+func newPacketEnd(iface string) (*packetEnd, error) {
+	const every = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK, every)
+	if err != nil {
+		return nil, err
+	}
+	req, err := unix.NewIfreq(iface)
+	if err == nil {
+		err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &packetEnd{fd, make([]byte, 1<<17)}, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: int(req.Uint32())})
+}
+
+func (e *packetEnd) hear() []byte {
+	n, _, err := unix.Recvfrom(e.fd, e.buf, 0)
+	if err != nil || n > 1600 { // what the kernel's segmentation offload would still cut
+		return nil
+	}
+	return append([]byte(nil), e.buf[:n]...)
+}
+
+func (e *packetEnd) send(frame []byte) { _, _ = unix.Write(e.fd, frame) }
+
+func (e *packetEnd) spoil(*rand.Rand) bool { return false }
+
+// memifEnd is a memif's other side, which shares its rings and buffers with the
+// victim and writes what it likes to them.
+type memifEnd struct {
+	port    port.Port
+	queue   port.Queue
+	self    *os.File // /proc/self/mem
+	options memif.Options
+	packets []port.Packet
+	begun   time.Time
+}
+
+func newMemifEnd(server bool, socket string) (*memifEnd, error) {
+	e := &memifEnd{options: memif.Options{SocketPath: socket, Server: server}}
+	var err error
+	if e.self, err = os.OpenFile("/proc/self/mem", os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	return e, e.open()
+}
+
+func (e *memifEnd) open() (err error) {
+	if e.port != nil {
+		e.port.Close()
+	}
+	if e.port, err = memif.Open(e.options); err != nil {
+		return err
+	}
+	e.queue, e.packets, e.begun = e.port.Queue(0), nil, time.Now()
+	return nil
+}
+
+func (e *memifEnd) hear() []byte {
+	var one [1]port.Packet
+	if e.queue.Rx(one[:]) == 0 {
+		return nil
+	}
+	f := append([]byte(nil), one[0].Data...)
+	e.queue.Free(one[:])
+	return f
+}
+
+func (e *memifEnd) send(frame []byte) {
+	var one [1]port.Packet
+	if e.queue.Alloc(one[:]) == 0 {
+		return
+	}
+	one[0].Data = one[0].Data[:copy(one[0].Data, frame)]
+	if e.queue.Tx(one[:]) == 0 {
+		e.queue.Free(one[:])
+	}
+}
+
+// spoil scribbles over what is shared. A victim that has noticed hangs up, so the
+// wire is opened anew now and then.
+func (e *memifEnd) spoil(r *rand.Rand) bool {
+	if time.Since(e.begun) > 300*time.Millisecond {
+		return e.open() == nil
+	}
+	maps := sharedMappings()
+	if len(maps) == 0 || r.IntN(20) > 0 {
+		return false
+	}
+	m := maps[r.IntN(len(maps))]
+	at := 4 * r.Int64N(min(m[1], 1<<17)/4)
+	if r.IntN(2) == 0 {
+		at = 64 * r.Int64N(4) // cookies, flags and indices at a ring's head
+	}
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], r.Uint64()>>r.IntN(64))
+	_, _ = e.self.WriteAt(b[:2<<r.IntN(3)], m[0]+at)
+	return true
+}

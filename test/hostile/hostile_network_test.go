@@ -1,0 +1,215 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/bystander"
+	"urdma/test/lab"
+	"urdma/verbs"
+)
+
+// floodPort has a listener that nobody serves.
+const floodPort = 7077
+
+// networkTime is how long a wire is attacked.
+func networkTime() time.Duration {
+	if os.Getenv("URDMA_LONG") != "" {
+		return 10 * time.Minute
+	}
+	return 8 * time.Second
+}
+
+// TestHostileNetwork: at each of two hosts somebody sends what the other might
+// have sent, and worse, while connections are made and every byte is checked.
+func TestHostileNetwork(t *testing.T) {
+	build := buildDirectory(t)
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	wires := []lab.Wire{lab.UDP, lab.AFPacket}
+	if os.Getenv("URDMA_LONG") != "" {
+		wires = append(wires, lab.AFXDP)
+	}
+	for _, w := range wires {
+		t.Run(w.Name, func(t *testing.T) {
+			l, a, b := hosts(t, build, w)
+			s := newSiege(t, a, b)
+			for i, n := range []*lab.Node{a, b} {
+				other := []*lab.Node{b, a}[i]
+				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0", other.Address, "0.0.0.0")
+			}
+			s.holdsOut(networkTime())
+		})
+	}
+}
+
+// TestHostileMemif: a urdmad with three memifs, behind one the well-behaved peer
+// and behind the others hostile processes, one of which serves and one that
+// connects. They lie about connections with themselves, and about their rings.
+func TestHostileMemif(t *testing.T) {
+	l, a, b := hosts(t, buildDirectory(t), lab.Memif)
+	sockets := map[string]string{"client": filepath.Join(a.Directory(), "1.sock"), "server": filepath.Join(a.Directory(), "2.sock")}
+	if err := a.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	wire := filepath.Join(a.Directory(), "wire.sock")
+	ports := []any{
+		lab.Config{"vdev": "memif,role=server,socket=" + wire, "ipv4_address": a.Address + "/24"},
+		lab.Config{"vdev": "memif,role=server,socket=" + sockets["client"], "ipv4_address": "198.18.7.1/24"},
+		lab.Config{"vdev": "memif,role=client,socket=" + sockets["server"], "ipv4_address": "198.18.8.1/24"},
+	}
+	if err := a.Change("ports", ports); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.WaitLink(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	s := newSiege(t, a, b)
+	for role, net := range map[string]string{"client": "198.18.7.", "server": "198.18.8."} {
+		own := func(argv ...string) []string { return argv }
+		s.besiege(l, own, lab.Options{UID: a.UID, Env: os.Environ()}, role+" "+sockets[role], net+"1", net+"2")
+		go s.calls(net + "2:7000")
+	}
+	s.holdsOut(networkTime())
+}
+
+func buildDirectory(t *testing.T) string {
+	t.Helper()
+	build := os.Getenv("URDMA_BUILD")
+	if build == "" {
+		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
+	}
+	return build
+}
+
+func hosts(t *testing.T, build string, w lab.Wire) (l *lab.Lab, a, b *lab.Node) {
+	t.Helper()
+	l, err := lab.New(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	if a, b, err = l.Join(w, nil); err != nil {
+		t.Fatal(err)
+	}
+	return l, a, b
+}
+
+// netSiege is two hosts whose network is hostile.
+type netSiege struct {
+	*siege
+	ctx       context.Context
+	pair      *bystander.Pair
+	flooded   *verbs.Client
+	attackers []*lab.Process
+	seed      uint64
+}
+
+func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
+	t.Helper()
+	s := &netSiege{siege: &siege{t: t, a: a, b: b}, seed: rand.Uint64()}
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithTimeout(context.Background(), networkTime()+time.Minute)
+	t.Cleanup(cancel)
+	var err error
+	if s.flooded, err = verbs.Open(a.Socket()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.flooded.Close() })
+	if _, err := s.flooded.Listen(fmt.Sprintf("0.0.0.0:%d", floodPort)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// besiege starts an attacker where command puts it.
+func (s *netSiege) besiege(l *lab.Lab, command func(...string) []string, o lab.Options, end, victim, self string) {
+	s.t.Helper()
+	program := filepath.Join(l.Dir, "attacker")
+	if text, err := os.ReadFile("/proc/self/exe"); err != nil || os.WriteFile(program, text, 0o755) != nil && len(s.attackers) == 0 {
+		s.t.Fatalf("this program can't be copied: %v", err)
+	}
+	s.seed++
+	env := fmt.Sprintf("%s=%d %s %s %s %d", attackerEnv, s.seed, end, victim, self, floodPort)
+	p, err := l.Start(o, command("env", env, program)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.attackers = append(s.attackers, p)
+}
+
+// calls connects to a hostile host, again and again.
+func (s *netSiege) calls(address string) {
+	for s.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+		if c, err := s.flooded.Dial(ctx, address, nil); err == nil {
+			time.Sleep(50 * time.Millisecond)
+			c.Close()
+		}
+		cancel()
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// holdsOut checks that old connections stand, that new ones can be made, and that
+// urdmad takes no more and more.
+func (s *netSiege) holdsOut(limit time.Duration) {
+	s.t.Helper()
+	var err error
+	if s.pair, err = bystander.New(s.ctx, s.a.Socket(), s.b.Socket(), s.a.Address+":0", s.seed); err != nil {
+		s.t.Fatal(err)
+	}
+	defer s.pair.Close()
+	made := 0
+	var before []count
+	begin := time.Now()
+	for time.Since(begin) < limit {
+		from, to := s.a, s.b
+		if made%2 == 1 {
+			from, to = s.b, s.a
+		}
+		p, err := bystander.New(s.ctx, from.Socket(), to.Socket(), from.Address+":0", s.seed+uint64(made))
+		if err != nil {
+			s.t.Fatalf("connection %d under attack: %v", made, err)
+		}
+		if !p.Advances(2, 20*time.Second) {
+			s.t.Errorf("connection %d under attack stands still", made)
+		}
+		err = p.Stop()
+		p.Close()
+		if err != nil {
+			s.t.Fatalf("connection %d under attack: %v", made, err)
+		}
+		made++
+		s.still()
+		if before == nil && time.Since(begin) > limit/4 {
+			before = s.counts()
+		}
+	}
+	if err := s.pair.Stop(); err != nil {
+		s.t.Error(err)
+	}
+	after := s.counts()
+	for i := range after {
+		if before != nil && (after[i].descriptors > before[i].descriptors+16 || after[i].mappings > before[i].mappings+16 || after[i].residentKB > before[i].residentKB+2*roomKB) {
+			s.t.Errorf("urdmad has %+v, had %+v", after[i], before[i])
+		}
+	}
+	for _, p := range s.attackers {
+		if !p.Running() || !strings.Contains(p.Output(), "sent") {
+			s.t.Errorf("an attacker did nothing: %s", lab.Tail(p.Output(), 3))
+		}
+		s.t.Logf("attacker: %s", strings.TrimSpace(lab.Tail(p.Output(), 1)))
+	}
+	s.t.Logf("%d connections made; %d rounds of the well-behaved pair, the longest took %v; before %+v, after %+v", made, s.pair.Client.Rounds(), s.pair.Client.Longest(), before, after)
+}

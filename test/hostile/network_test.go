@@ -1,0 +1,232 @@
+package hostile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"urdma/wire"
+)
+
+// attackerEnv tells this program to be a hostile host: seed, kind of wire and what
+// that needs (see newEnd), the victim's address, its own, and the port number of a
+// listener to flood.
+const attackerEnv = "URDMA_TEST_ATTACKER"
+
+// end is a hostile host's place on a wire.
+type end interface {
+	// hear gives the next frame that is there, nil for none.
+	hear() []byte
+	send(frame []byte)
+	// spoil does what only this kind of wire allows; false if nothing.
+	spoil(r *rand.Rand) bool
+}
+
+// attacker replays, damages, truncates and reorders what it hears, forges what it
+// can't know, and floods. It never knows a connection's cookie (forge) unless lies
+// says that the connections it hears are its own victims.
+type attacker struct {
+	end
+	r            *rand.Rand
+	victim, self wire.IPv4
+	victimMAC    wire.MAC
+	mac          wire.MAC
+	flood        uint16
+	lies         bool
+	heard        [][]byte
+	total        int
+	sent         int
+}
+
+const heardMost = 400
+
+// runAttacker is the process; it goes on until it is killed.
+func runAttacker(args []string) {
+	seed, _ := strconv.ParseUint(args[0], 10, 64)
+	flood, _ := strconv.ParseUint(args[len(args)-1], 10, 16)
+	a := &attacker{r: rand.New(rand.NewPCG(seed, 11)), flood: uint16(flood), mac: wire.MAC{2, 0, 0, 0, 0, 9}, victimMAC: wire.MAC{255, 255, 255, 255, 255, 255}}
+	var err error
+	if a.end, err = newEnd(args[1], args[2]); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	a.lies = args[1] != "packet"
+	_, _ = fmt.Sscanf(strings.ReplaceAll(args[3]+" "+args[4], ".", " "), "%d %d %d %d %d %d %d %d",
+		&a.victim[0], &a.victim[1], &a.victim[2], &a.victim[3], &a.self[0], &a.self[1], &a.self[2], &a.self[3])
+	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.arp, a.garbage}
+	for said := time.Now(); ; time.Sleep(time.Duration(a.r.IntN(3000)) * time.Microsecond) {
+		a.listen()
+		for range 1 + a.r.IntN(24) {
+			if a.r.IntN(8) > 0 || !a.spoil(a.r) {
+				kinds[a.r.IntN(len(kinds))]()
+			}
+		}
+		if time.Since(said) > 100*time.Millisecond {
+			fmt.Println("sent", a.sent, "heard", a.total)
+			said = time.Now()
+		}
+	}
+}
+
+// listen keeps what is heard and answers questions for its own address.
+func (a *attacker) listen() {
+	for f := a.hear(); f != nil; f = a.hear() {
+		var h wire.Frame
+		if h.Parse(f, len(f)) == nil && h.Type == wire.EtherTypeARP {
+			a.answer(f)
+		} else if a.self == (wire.IPv4{}) || h.SrcIP == a.victim {
+			copy(a.victimMAC[:], f[6:12])
+		}
+		if a.total++; len(a.heard) < heardMost {
+			a.heard = append(a.heard, f)
+		} else {
+			a.heard[a.total%heardMost] = f
+		}
+	}
+}
+
+func (a *attacker) answer(f []byte) {
+	var q wire.ARP
+	if _, err := q.Parse(f[wire.EthernetLen:]); err != nil || !a.lies || q.TargetIP != a.self {
+		return
+	}
+	a.victimMAC = q.SenderMAC
+	b := make([]byte, 64)
+	at := wire.PutEthernet(b, q.SenderMAC, a.mac, wire.EtherTypeARP)
+	r := wire.ARP{Op: 2, SenderMAC: a.mac, SenderIP: a.self, TargetMAC: q.SenderMAC, TargetIP: q.SenderIP}
+	a.put(b[:at+r.Put(b[at:])])
+}
+
+func (a *attacker) put(frame []byte) {
+	if len(frame) >= wire.EthernetLen {
+		a.send(frame)
+		a.sent++
+	}
+}
+
+// some is a copy of a datagram to the victim that was heard, its checksum right.
+func (a *attacker) some() []byte {
+	for range 8 {
+		if len(a.heard) == 0 {
+			return nil
+		}
+		f := a.heard[a.r.IntN(len(a.heard))]
+		var h wire.Frame
+		if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.DstIP != a.victim && !a.lies {
+			continue
+		}
+		f = append([]byte(nil), f...)
+		wire.SetUDPChecksum(f)
+		return f
+	}
+	return nil
+}
+
+func (a *attacker) replay() { a.put(a.some()) }
+
+// backwards sends a run of what was heard in the reverse order.
+func (a *attacker) backwards() {
+	for range 4 {
+		a.put(a.some())
+	}
+}
+
+func (a *attacker) truncate() {
+	if f := a.some(); f != nil {
+		a.put(f[:a.r.IntN(len(f)+1)])
+	}
+}
+
+func (a *attacker) damage() {
+	f := a.some()
+	if len(f) > wire.UDPHeaderLen {
+		f[wire.UDPHeaderLen+a.r.IntN(len(f)-wire.UDPHeaderLen)] ^= byte(1 + a.r.IntN(255))
+		a.put(f)
+	}
+}
+
+// forge changes the header of a packet: all numbers guessed, or, by one who may
+// lie, any of them.
+func (a *attacker) forge() {
+	f := a.some()
+	at := wire.UDPHeaderLen
+	var e wire.Encap
+	if len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil {
+		at += wire.EncapLen
+	}
+	if len(f) < at+wire.TRPExtLen {
+		return
+	}
+	var t wire.TRP
+	if _, err := t.Parse(f[at:], true); err != nil {
+		return
+	}
+	if !a.lies || a.r.IntN(2) == 0 {
+		t = wire.TRP{PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32()), Cookie: a.r.Uint32()}
+	}
+	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint16(a.r.IntN(wire.MaxCredits+1)), wire.FlagAckRequested
+	t.PSN += wire.PSN(a.r.IntN(5))
+	t.Put(f[at:], true)
+	wire.SetUDPChecksum(f)
+	a.put(f)
+}
+
+// stranger is an address of the victim's network that nobody has.
+func (a *attacker) stranger() wire.IPv4 {
+	return wire.IPv4{a.victim[0], a.victim[1], a.victim[2], byte(120 + a.r.IntN(100))}
+}
+
+// request floods a listener with handshakes from addresses of nobody.
+func (a *attacker) request() {
+	b := make([]byte, 600)
+	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(a.r.Uint32())}
+	at := t.Put(b, false)
+	c := wire.TRPConnect{IRD: uint16(a.r.IntN(70)), ORD: uint16(a.r.IntN(70)), PrivateData: make([]byte, a.r.IntN(200)), HasExt: a.r.IntN(2) == 0,
+		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: 1400, RecvWindow: uint16(a.r.IntN(4096))}}
+	n, err := c.Put(b[at:])
+	if err != nil {
+		return
+	}
+	payload := b[:at+n]
+	sport, dport := uint16(a.r.Uint32()), a.flood
+	if a.r.IntN(2) == 0 { // as a port over a UDP socket wants it
+		e := wire.Encap{Src: sport, Dst: dport}
+		with := make([]byte, wire.EncapLen, wire.EncapLen+len(payload))
+		e.Put(with)
+		payload, dport = append(with, payload...), 30035
+	}
+	var h wire.UDPHeader
+	h.Init(a.mac, a.victimMAC, a.stranger(), a.victim, sport, dport)
+	f := make([]byte, wire.UDPHeaderLen+len(payload))
+	h.Put(f, len(payload), uint16(a.r.Uint32()))
+	copy(f[wire.UDPHeaderLen:], payload)
+	wire.SetUDPChecksum(f)
+	a.put(f)
+}
+
+// arp announces addresses that nobody has, and asks for them.
+func (a *attacker) arp() {
+	mac := wire.MAC{2, byte(a.r.IntN(256)), byte(a.r.IntN(256)), 1, 2, 3}
+	b := make([]byte, 64)
+	at := wire.PutEthernet(b, a.victimMAC, mac, wire.EtherTypeARP)
+	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.stranger(), TargetMAC: a.victimMAC, TargetIP: a.victim}
+	a.put(b[:at+r.Put(b[at:])])
+}
+
+// garbage is any bytes behind an Ethernet header.
+func (a *attacker) garbage() {
+	b := make([]byte, wire.EthernetLen+a.r.IntN(1400))
+	for i := 0; i+8 <= len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], a.r.Uint64())
+	}
+	wire.PutEthernet(b, a.victimMAC, a.mac, []wire.EtherType{wire.EtherTypeIPv4, wire.EtherTypeARP, 0x86dd}[a.r.IntN(3)])
+	if len(b) > wire.UDPHeaderLen && a.r.IntN(2) == 0 {
+		b[wire.EthernetLen], b[wire.EthernetLen+9] = 0x45, wire.ProtoUDP
+		copy(b[wire.EthernetLen+16:], a.victim[:])
+	}
+	a.put(b)
+}
