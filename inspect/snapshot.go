@@ -69,6 +69,8 @@ type Loop struct {
 	AsleepNs     uint64 `json:"asleep_ns" metric:"urdma_loop_asleep_seconds_total" help:"Time the poll loop slept."`
 	YieldedNs    uint64 `json:"yielded_ns" metric:"urdma_loop_yielded_seconds_total" help:"Time the poll loop's core was others'."`
 	LongestGapNs int64  `json:"longest_gap_ns" metric:"urdma_loop_longest_gap_seconds" help:"Longest time between the starts of two turns without a yield or sleep between."`
+	MinorFaults  uint64 `json:"minor_faults" metric:"urdma_loop_page_faults_total{kind=minor}" help:"Page faults of the poll loop."`
+	MajorFaults  uint64 `json:"major_faults" metric:"urdma_loop_page_faults_total{kind=major}"`
 	Core         int    `json:"core"`
 }
 

@@ -72,8 +72,8 @@ func loop(s *inspect.Snapshot) string {
 	if l.Core >= 0 {
 		where = fmt.Sprintf("on core %d", l.Core)
 	}
-	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s", where,
-		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs))
+	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s, %d page faults", where,
+		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs), l.MinorFaults+l.MajorFaults)
 }
 
 // responder tells what urdma ping and perf of other hosts get here.

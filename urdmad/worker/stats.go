@@ -1,25 +1,31 @@
 package worker
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // Stats is a snapshot of what a worker has done since it started.
 type Stats struct {
-	Turns      uint64 `counter:"turns"`
-	BusyTurns  uint64 `counter:"busy_turns"`
-	Yields     uint64 `counter:"yields"`
-	Sleeps     uint64 `counter:"sleeps"`
-	Hogs       uint64 `counter:"hogs"`  // yields that met a program which keeps the core
-	Wakes      uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port, not by time
-	AsleepNs   uint64 `counter:"asleep_ns"`
-	YieldedNs  uint64 `counter:"yielded_ns"`
-	LongestGap Time   `counter:"longest_gap_ns"` // between the starts of two turns without a yield or sleep between
+	Turns       uint64 `counter:"turns"`
+	BusyTurns   uint64 `counter:"busy_turns"`
+	Yields      uint64 `counter:"yields"`
+	Sleeps      uint64 `counter:"sleeps"`
+	Hogs        uint64 `counter:"hogs"`  // yields that met a program which keeps the core
+	Wakes       uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port, not by time
+	AsleepNs    uint64 `counter:"asleep_ns"`
+	YieldedNs   uint64 `counter:"yielded_ns"`
+	LongestGap  Time   `counter:"longest_gap_ns"` // between the starts of two turns without a yield or sleep between
+	MinorFaults uint64 `counter:"minor_faults"`   // pages that the thread touched first, or that a client took away
+	MajorFaults uint64 `counter:"major_faults"`   // pages that it waited for: swapped out
 }
 
 // counters is the worker's own copy; publish shows it to others. A turn touches
 // only plain memory.
 type counters struct {
 	now    Stats
-	shown  [9]atomic.Uint64
+	shown  [11]atomic.Uint64
 	lastAt Time // start of the last turn, 0 after a yield or sleep
 }
 
@@ -57,8 +63,9 @@ func (c *counters) slept(took Time, woken bool) {
 
 func (c *counters) publish() {
 	s := &c.now
+	s.MinorFaults, s.MajorFaults = faults()
 	for i, v := range [...]uint64{s.Turns, s.BusyTurns, s.Yields, s.Sleeps, s.Hogs, s.Wakes,
-		s.AsleepNs, s.YieldedNs, uint64(s.LongestGap)} {
+		s.AsleepNs, s.YieldedNs, uint64(s.LongestGap), s.MinorFaults, s.MajorFaults} {
 		c.shown[i].Store(v)
 	}
 }
@@ -66,5 +73,15 @@ func (c *counters) publish() {
 func (c *counters) snapshot() Stats {
 	v := func(i int) uint64 { return c.shown[i].Load() }
 	return Stats{Turns: v(0), BusyTurns: v(1), Yields: v(2), Sleeps: v(3), Hogs: v(4), Wakes: v(5),
-		AsleepNs: v(6), YieldedNs: v(7), LongestGap: Time(v(8))}
+		AsleepNs: v(6), YieldedNs: v(7), LongestGap: Time(v(8)), MinorFaults: v(9), MajorFaults: v(10)}
+}
+
+// faults are how many page faults the calling thread has had. Asking costs less
+// than a microsecond, so it is done when counts are shown and not in each turn.
+func faults() (minor, major uint64) {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &r) != nil {
+		return 0, 0
+	}
+	return uint64(r.Minflt), uint64(r.Majflt)
 }

@@ -1,0 +1,68 @@
+package mem
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// faults is how often fn made this thread fault.
+func faults(t *testing.T, fn func()) int64 {
+	t.Helper()
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &before); err != nil {
+		t.Fatal(err)
+	}
+	fn()
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &after); err != nil {
+		t.Fatal(err)
+	}
+	return after.Minflt + after.Majflt - before.Minflt - before.Majflt
+}
+
+// TestPopulate: pages that the client has are touched without a fault, and those
+// that it has not are left to it.
+func TestPopulate(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const pages, first, present = 1024, 100, 512
+	page := uint64(unix.Getpagesize())
+	s := space(t, int64(pages*page))
+	fd := int(s.files[1].Fd())
+	if err := unix.Fallocate(fd, 0, int64(first*page), int64(present*page)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Map(1, page/2, pages*page-page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unix.Madvise(m.view.bytes[first*page:][:page], unix.MADV_POPULATE_WRITE) != nil {
+		t.Skip("needs MADV_POPULATE_WRITE, Linux 5.14")
+	}
+	s.Populate(1, page/2, m)
+	if n := faults(t, func() {
+		for i := uint64(first); i < first+present; i++ {
+			m.Bytes[i*page]++
+		}
+	}); n > present/16 {
+		t.Errorf("%d faults in %d pages", n, present)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Blocks)*512 != present*page {
+		t.Errorf("the file has %d bytes in memory, expected %d (%v)", st.Blocks*512, present*page, err)
+	}
+}
+
+// TestPopulateNothing: a file that is gone, a range without bytes and one of
+// holes alone are no trouble.
+func TestPopulateNothing(t *testing.T) {
+	s := space(t, 1<<20)
+	m, err := s.Map(1, 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Populate(1, 0, m)
+	s.Populate(7, 0, m)
+	s.Populate(1, 0, Mapping{})
+}
