@@ -32,6 +32,8 @@ var (
 	ErrDatagramShort      = errors.New("datagram: packet shorter than its header")
 	ErrDatagramOpcode     = errors.New("datagram: opcode is not 6")
 	ErrDatagramQPN        = errors.New("datagram: queue pair number has more than 24 bits")
+	ErrUCShort            = errors.New("uc: packet shorter than its header")
+	ErrUCOpcode           = errors.New("uc: opcode is not 8")
 	ErrConnectShort       = errors.New("trp: request, accept or reject shorter than its private-data length says")
 	ErrPrivateDataLen     = errors.New("trp: private data longer than 512 bytes")
 	ErrExtensionLen       = errors.New("trp: extension block shorter than 20 bytes or beyond the packet")

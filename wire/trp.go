@@ -16,9 +16,11 @@ const (
 
 	// OpDatagram belongs to no connection: type Datagram has its header.
 	OpDatagram TRPOp = 6
+	// So does OpUC: type UC has its header.
+	OpUC TRPOp = 8
 )
 
-var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry"}
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry", "uc"}
 
 func (op TRPOp) String() string {
 	if op.known() {
@@ -76,7 +78,7 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 	}
 	word := binary.BigEndian.Uint16(b[8:])
 	op := TRPOp(word >> 12)
-	if !op.known() || op == OpDatagram {
+	if !op.known() || op == OpDatagram || op == OpUC {
 		return 0, ErrTRPOpcode
 	}
 	n = op.headerLen(extended)

@@ -42,6 +42,9 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 			return err
 		}
 	}
+	if q.Type == abi.QPTypeUC {
+		return x.n.e.Datagrams.ModifyUC(q, dev, mask, a, peer)
+	}
 	before := q.State()
 	if err := q.Modify(mask, a); err != nil {
 		return err

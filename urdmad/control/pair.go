@@ -76,7 +76,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 func checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
 	switch {
-	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUD || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
 		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0:

@@ -178,7 +178,7 @@ func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
 		Limit: int(shared.Limit), QPs: shared.Users()})
 }
 
-var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUD: "UD"}
+var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUC: "UC", abi.QPTypeUD: "UD"}
 
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 	q, f := o.qp, o.qp.Fill()

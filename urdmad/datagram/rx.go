@@ -10,21 +10,25 @@ import (
 // Is reports whether a datagram of an interface's is one for Receive.
 func Is(d *netif.Datagram) bool {
 	op, ok := wire.PeekOp(d.Head)
-	return ok && op == wire.OpDatagram
+	return ok && (op == wire.OpDatagram || op == wire.OpUC)
 }
 
 // Receive handles a datagram between queue pairs that came from the wire.
 func (p *Port) Receive(d *netif.Datagram) {
 	s := p.s
+	if d.Dst.Port() != wire.DatagramPort || d.Src.Port() != wire.DatagramPort {
+		s.Stats.Malformed++
+		p.If.Note("dropped: datagrams have UDP port number 30034")
+		return
+	}
+	if op, _ := wire.PeekOp(d.Head); op == wire.OpUC {
+		p.receiveUC(d)
+		return
+	}
 	var h wire.Datagram
 	if err := h.Parse(d.Head); err != nil {
 		s.Stats.Malformed++
 		p.If.Note("dropped: " + err.Error())
-		return
-	}
-	if d.Dst.Port() != wire.DatagramPort || d.Src.Port() != wire.DatagramPort {
-		s.Stats.Malformed++
-		p.If.Note("dropped: datagrams have UDP port number 30034")
 		return
 	}
 	s.Stats.Received++

@@ -18,6 +18,7 @@ type Stack struct {
 	table *qp.Table
 	ports []*Port
 	pairs map[wire.QPN]*Pair // those that messages may arrive at
+	ucs   map[wire.QPN]*UC   // likewise, of type UC
 }
 
 // Stats counts what no queue pair counts. Drops are those of messages that
@@ -33,6 +34,8 @@ type Stats struct {
 	NoRoom        uint64 `counter:"datagrams_no_room"`        // the receive is too short
 	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: the address leads nowhere
 	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: nobody answers for the next hop
+	Torn          uint64 `counter:"uc_messages_torn"`         // of queue pairs of type UC: a packet was missing
+	Refused       uint64 `counter:"uc_messages_refused"`      // likewise: memory that the peer may not write
 	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's answer
 }
 
@@ -46,7 +49,7 @@ type Port struct {
 
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table) *Stack {
-	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}}
+	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{}}
 }
 
 // AddPort has datagrams use an interface, whose device number is the next.

@@ -63,7 +63,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || q.Type == abi.QPTypeUD && !wr.Op.Datagram {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !q.has(wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {
@@ -84,6 +84,17 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 		return abi.StatusLocQPOpErr
 	}
 	return q.resolveList(i, wr, list[:slot.NumSGE])
+}
+
+// has reports whether queue pairs of this type have an operation.
+func (q *QP) has(op *abi.Operation) bool {
+	switch q.Type {
+	case abi.QPTypeUD:
+		return op.Datagram
+	case abi.QPTypeUC:
+		return op.Unreliable()
+	}
+	return true
 }
 
 func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {

@@ -105,6 +105,10 @@ func (r *Receive) hold(list []abi.SGE) bool {
 	return true
 }
 
+// Rewind has the current receive filled from its beginning: what came was part of a
+// message that is dropped.
+func (r *Receive) Rewind() { r.got = 0 }
+
 // Scatter writes data, for which there is room, where the current receive goes
 // on. False: memory of the receive was deregistered; nothing more may be
 // written to it.

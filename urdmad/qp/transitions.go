@@ -10,6 +10,8 @@ const (
 	anyPath  = abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
 	whenSent = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskMinRNRTimer
 
+	newAccess = abi.QPMaskCurState | abi.QPMaskAccessFlags
+
 	toDatagrams  = abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskQKey
 	newDatagrams = abi.QPMaskCurState | abi.QPMaskQKey
 )
@@ -30,6 +32,17 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
 		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
 			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
+	},
+	abi.QPTypeUC: {
+		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSRTR}:   {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN, anyPath},
+		{abi.QPSRTR, abi.QPSRTS}:    {abi.QPMaskSQPSN, newAccess},
+		{abi.QPSRTS, abi.QPSRTS}:    {optional: newAccess},
+		{abi.QPSRTS, abi.QPSSQD}:    {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}:    {optional: newAccess},
+		{abi.QPSSQD, abi.QPSSQD}:    {optional: anyPath | abi.QPMaskAV},
+		{abi.QPSSQE, abi.QPSRTS}:    {optional: newAccess},
 	},
 	abi.QPTypeUD: {
 		{abi.QPSReset, abi.QPSInit}: {required: toDatagrams},

@@ -19,6 +19,12 @@ type Operation struct {
 	Datagram     bool   // queue pairs of type UD have it, too
 }
 
+// Unreliable reports an operation that queue pairs of type UC have: it is answered
+// by nothing, and takes no STag away.
+func (op *Operation) Unreliable() bool {
+	return !op.WritesLocal && (op.RDMAP == NoRDMAP || !op.Invalidates)
+}
+
 // NoRDMAP says that RDMAP has no message for an operation.
 const NoRDMAP = 0xff
 

@@ -144,6 +144,7 @@ const (
 // Queue pair types, enum ibv_qp_type.
 const (
 	QPTypeRC = 2
+	QPTypeUC = 3
 	QPTypeUD = 4
 )
 

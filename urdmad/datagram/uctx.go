@@ -1,0 +1,153 @@
+package datagram
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// Transmit is qp.Carrier's.
+func (c *UC) Transmit() (n int) {
+	q := c.QP
+	for n < sendBudget && c.live() && q.Ready() {
+		i := q.SQ.Next()
+		switch c.send(i, q.SQ.At(i)) {
+		case revoked:
+			q.Acknowledge(c.sent)
+			if c.live() {
+				q.FailRevoked(i)
+				c.Failed()
+			}
+			return n
+		case later:
+			q.Acknowledge(c.sent)
+			return n
+		}
+		n++
+	}
+	if c.live() {
+		q.Acknowledge(c.sent)
+	}
+	if n == sendBudget && c.live() {
+		c.s.table.Ready(q)
+	}
+	return n
+}
+
+// send moves what one packet carries of the work request at index i, or all of it
+// within this urdmad.
+func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
+	if at := c.s.portAt(netip.AddrFrom4(c.peer)); at != nil {
+		return c.sendLocal(at, i, wr)
+	}
+	w := c.port.way(c.peer)
+	switch {
+	case w == nil:
+		c.s.Stats.NoRoute++
+		c.moved(wr, wr.Length-wr.Sent)
+		return gone
+	case !w.open:
+		c.later() // the next hop's Ethernet address is asked for
+		return later
+	}
+	frame := c.port.If.Alloc()
+	if frame == nil {
+		c.s.table.Ready(c.QP)
+		return later
+	}
+	h := c.header(wr)
+	n := wr.Run(wr.Sent, uint32(c.port.If.MaxDatagram()-h.Len()))
+	h.Last = wr.Sent+n == wr.Length
+	b := w.path.Payload(frame)
+	at := h.Put(b)
+	if !c.QP.Gather(b[at:at+int(n)], i, wr.Sent) {
+		return revoked
+	}
+	c.psn = c.psn.Add(1)
+	c.s.Stats.Sent++
+	w.path.Send(frame, at+int(n))
+	c.moved(wr, n)
+	return gone
+}
+
+// header is that of the next packet of a work request, Last apart.
+func (c *UC) header(wr *qp.SendWR) wire.UC {
+	return wire.UC{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Sent == 0,
+		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr + uint64(wr.Sent),
+		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
+}
+
+// moved notes that n bytes more of the work request at Next have left.
+func (c *UC) moved(wr *qp.SendWR, n uint32) {
+	c.sent++
+	c.QP.SQ.Moved(n, c.sent)
+	if wr.Sent == wr.Length {
+		c.QP.SQ.Advance()
+	}
+}
+
+// sendLocal carries a message to a queue pair at a port of ours, once it has a
+// receive if it takes one.
+func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
+	h := c.header(wr)
+	h.Last = true
+	to := c.s.ucs[h.Dst]
+	if to == nil || !to.takes(at, c.port.If.IP().As4(), h.Src) {
+		c.s.Stats.NoQueuePair++
+		c.moved(wr, wr.Length-wr.Sent)
+		return gone
+	}
+	if wr.Sent == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(to) {
+		return later
+	}
+	c.until = 0
+	return c.copyTo(to, i, wr, &h)
+}
+
+// copyTo hands what is there of the source over, piece by piece as a wire would.
+func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
+	for {
+		b, ok := c.QP.Part(i, wr.Sent, localPiece)
+		switch {
+		case !ok:
+			return revoked
+		case len(b) == 0 && wr.Sent < wr.Length:
+			return later // being staged
+		}
+		h.First, h.Last, h.TO = wr.Sent == 0, wr.Sent+uint32(len(b)) == wr.Length, wr.RemoteAddr+uint64(wr.Sent)
+		h.PSN = to.in.next
+		to.take(h, b)
+		wr.Consumed(wr.Sent + uint32(len(b)))
+		c.moved(wr, uint32(len(b)))
+		if h.Last || !c.live() || !to.live() {
+			break
+		}
+	}
+	c.s.Stats.Local++
+	if wr.State != qp.SendSent && c.live() {
+		c.moved(wr, wr.Length-wr.Sent) // nobody is there any more
+	}
+	return gone
+}
+
+// localPiece is how much is copied between looks at who is still there.
+const localPiece = 256 << 10
+
+// mayWait has the sender wait for a receive of to's, unless it has waited long
+// enough.
+func (c *UC) mayWait(to *UC) bool {
+	now := c.s.clock.Now
+	switch {
+	case to.starved:
+		return false
+	case c.until == 0:
+		c.until = now + patience
+	case now >= c.until:
+		c.until, to.starved = 0, true
+		return false
+	}
+	c.later()
+	return true
+}
