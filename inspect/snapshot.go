@@ -105,6 +105,9 @@ type Datagrams struct {
 	WrongQKey     uint64 `json:"datagrams_wrong_qkey" metric:"urdma_dropped_datagrams_total{reason=wrong Q_Key}"`
 	NoReceive     uint64 `json:"datagrams_no_receive" metric:"urdma_dropped_datagrams_total{reason=no receive posted}"`
 	NoRoom        uint64 `json:"datagrams_no_room" metric:"urdma_dropped_datagrams_total{reason=receive too short}"`
+	Torn          uint64 `json:"uc_messages_torn" metric:"urdma_dropped_datagrams_total{reason=part of a torn message}"`
+	Late          uint64 `json:"uc_packets_late" metric:"urdma_dropped_datagrams_total{reason=late}"`
+	UCRefused     uint64 `json:"uc_messages_refused" metric:"urdma_dropped_datagrams_total{reason=no access}"`
 	NoRoute       uint64 `json:"datagrams_no_route" metric:"urdma_dropped_datagrams_total{reason=no route}"`
 	NoNeighbour   uint64 `json:"datagrams_no_neighbour" metric:"urdma_dropped_datagrams_total{reason=no neighbour}"`
 	NeighbourWait uint64 `json:"datagrams_neighbour_wait" metric:"urdma_dropped_datagrams_total{reason=too many for an unknown neighbour}"`

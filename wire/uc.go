@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // UC is the header of a packet between two queue pairs of type UC, TRP's base
-// header included (docs/WIRE.md chapter 12). A message is one packet, or several
+// header included (docs/WIRE.md chapter 13). A message is one packet, or several
 // with consecutive PSNs.
 type UC struct {
 	PSN         PSN

@@ -53,7 +53,7 @@ var rules = ruleBook{
 		"urdmad/neighbour":         {"wire"},
 		"urdmad/netif":             {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "wire"},
 		"urdmad/trp":               {"counters", "urdmad/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
-		"urdmad/datagram":          {"urdmad/clock", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire"},
+		"urdmad/datagram":          {"urdmad/clock", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire"},
 		"urdmad/engine":            {"dpdk/port", "urdmad/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest": {"dpdk/linked", "dpdk/port", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/worker":            {"urdmad/clock", "urdmad/fault"},

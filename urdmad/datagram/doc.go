@@ -12,5 +12,8 @@
 // A packet's way: Stack.Receive (rx.go) checks the header, the destination and the
 // Q_Key, takes a receive and writes the header room and the payload.
 //
+// Queue pairs of type UC (uc.go, uctx.go, ucrx.go; chapter 13) have a peer, and
+// messages of several packets: one of which a packet is missing arrives not at all.
+//
 // The package must not know connections, reliability, rdma_cm ids or client rings.
 package datagram

@@ -35,6 +35,7 @@ type Stats struct {
 	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: the address leads nowhere
 	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: nobody answers for the next hop
 	Torn          uint64 `counter:"uc_messages_torn"`         // of queue pairs of type UC: a packet was missing
+	Late          uint64 `counter:"uc_packets_late"`          // likewise: duplicates, and packets that later ones have overtaken
 	Refused       uint64 `counter:"uc_messages_refused"`      // likewise: memory that the peer may not write
 	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's answer
 }

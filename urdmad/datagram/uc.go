@@ -11,7 +11,7 @@ import (
 
 // UC serves a queue pair of type UC: a qp.Carrier whose peer is the queue pair that
 // its program has named. Messages are packets without acknowledgement (docs/WIRE.md
-// chapter 12): a send completes when it has left, and a message of which a packet
+// chapter 13): a send completes when it has left, and a message of which a packet
 // is missing arrives not at all.
 type UC struct {
 	qp.Connection

@@ -17,6 +17,10 @@ type arriving struct {
 	length  uint32   // of it, so far
 }
 
+// late is how many PSNs before the one expected are those of packets that a network
+// has duplicated or overtaken; further ones a peer's that begins anew.
+const late = 256
+
 // receiveUC handles a packet between queue pairs of type UC.
 func (p *Port) receiveUC(d *netif.Datagram) {
 	s := p.s
@@ -48,6 +52,10 @@ func (c *UC) takes(at *Port, from wire.IPv4, src wire.QPN) bool {
 // all that is left of its message (InfiniBand vol. 1, 9.8.2.2).
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
+	if uint32(in.next)-uint32(h.PSN)-1 < late {
+		c.s.Stats.Late++
+		return false
+	}
 	expected := h.PSN == in.next
 	in.next = h.PSN.Add(1)
 	if h.First {

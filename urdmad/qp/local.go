@@ -52,7 +52,7 @@ func (q *QP) manage(wr *SendWR) bool {
 	if w := t.Window(stag); w != nil {
 		before = w.Bound()
 	}
-	if !q.changeWindow(wr) {
+	if !changeWindow(t, wr, q.user()) {
 		return false
 	}
 	if before != nil && !before.Shared() {
@@ -61,13 +61,12 @@ func (q *QP) manage(wr *SendWR) bool {
 	return true
 }
 
-func (q *QP) changeWindow(wr *SendWR) bool {
-	t := q.t.Regions
+func changeWindow(t *mem.Table, wr *SendWR, by mem.User) bool {
 	if wr.Op.Completion == abi.WCLocalInv {
-		return t.Invalidate(wr.Invalidate, q.user()) == mem.Allowed
+		return t.Invalidate(wr.Invalidate, by) == mem.Allowed
 	}
 	return t.Bind(&mem.Binding{STag: wr.RKey, To: wr.Invalidate, Addr: wr.RemoteAddr, Length: wr.CompareAdd,
-		Access: uint32(wr.Swap), By: q.user()})
+		Access: uint32(wr.Swap), By: by})
 }
 
 // afterWrites has wr wait for the writes to a client's memory that were issued

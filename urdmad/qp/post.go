@@ -63,7 +63,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !q.has(wr.Op) {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !has(q.Type, wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {
@@ -86,9 +86,9 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 	return q.resolveList(i, wr, list[:slot.NumSGE])
 }
 
-// has reports whether queue pairs of this type have an operation.
-func (q *QP) has(op *abi.Operation) bool {
-	switch q.Type {
+// has reports whether queue pairs of a type have an operation.
+func has(kind uint32, op *abi.Operation) bool {
+	switch kind {
 	case abi.QPTypeUD:
 		return op.Datagram
 	case abi.QPTypeUC:

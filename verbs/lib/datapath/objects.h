@@ -210,6 +210,8 @@ struct urdma_operation {
 };
 /* NULL for a number that is no opcode. */
 const struct urdma_operation *urdma_operation(uint32_t opcode);
+/* Whether a type of queue pair has it. */
+bool urdma_operation_of(const struct urdma_operation *op, enum ibv_qp_type type);
 /* The IBV_QP_EX_WITH_* of those that a type of queue pair has. */
 uint64_t urdma_operation_send_ops(enum ibv_qp_type type);
 

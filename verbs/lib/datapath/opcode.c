@@ -37,12 +37,19 @@ const struct urdma_operation *urdma_operation(uint32_t opcode)
 	return &operations[opcode];
 }
 
+bool urdma_operation_of(const struct urdma_operation *op, enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_UC)
+		return !op->writes_local && op->send_op != IBV_QP_EX_WITH_SEND_WITH_INV;
+	return type != IBV_QPT_UD || op->datagram;
+}
+
 uint64_t urdma_operation_send_ops(enum ibv_qp_type type)
 {
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < OPERATIONS; i++)
-		if (operations[i].supported && (type != IBV_QPT_UD || operations[i].datagram))
+		if (operations[i].supported && urdma_operation_of(&operations[i], type))
 			all |= operations[i].send_op;
 	return all;
 }

@@ -30,7 +30,7 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return EINVAL;
 	if (!op->supported)
 		return EOPNOTSUPP;
-	if (qp->datagram && (!op->datagram || !wr->wr.ud.ah))
+	if (!urdma_operation_of(op, qp->ex.qp_base.qp_type) || (qp->datagram && !wr->wr.ud.ah))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
 		return EINVAL;

@@ -13,6 +13,8 @@ static const struct {
 	{ "windows2", case_windows2 },
 	{ "windows_ex", case_windows_ex },
 	{ "windows_refused", case_windows_refused },
+	{ "uc", case_uc },
+	{ "uc_refused", case_uc_refused },
 };
 
 struct ibv_context *context;

@@ -39,5 +39,6 @@ void nothing(struct end *e);
 
 /* cases */
 void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windows_refused(void);
+void case_uc(void), case_uc_refused(void);
 
 #endif

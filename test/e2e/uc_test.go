@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestUC runs the programs that have queue pairs of type UC: messages without
+// acknowledgement, which these wires lose none of that the programs wait for.
+func TestUC(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacketKernel} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
+			if w.NeedsNamespaces() {
+				n.tcp = a.Address
+			}
+			n.ucPingPong(t)
+			n.ucPerftest(t)
+		})
+	}
+}
+
+func (n *byNumber) ucPingPong(t *testing.T) {
+	for _, c := range [][]string{{"ib"}, {"roce", "-g", "0"}, {"roce", "-g", "0", "-e", "-s", "16384", "-n", "200"}, {"roce", "-g", "0", "-s", "1"}} {
+		t.Run("ibv_uc_pingpong/"+strings.Join(c, ""), func(t *testing.T) {
+			r := n.run(t, c[0], "ibv_uc_pingpong", c[1:]...)
+			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+				if !strings.Contains(output, " iters in ") {
+					t.Errorf("%s:\n%s", side, output)
+				}
+			}
+		})
+	}
+}
+
+func (n *byNumber) ucPerftest(t *testing.T) {
+	for _, program := range []string{"ib_write_bw", "ib_write_lat", "ib_send_lat"} {
+		for _, transport := range []string{"ib", "roce"} {
+			t.Run(program+"/"+transport, func(t *testing.T) {
+				r := n.run(t, transport, program, slices.Concat([]string{"-F", "-c", "UC", "-n", "100"})...)
+				rows, err := lab.ParsePerftest(r.Client)
+				if err != nil || len(rows) != 1 || rows[0].Iterations < 100 {
+					t.Errorf("%v, %+v", err, rows)
+				}
+			})
+		}
+	}
+}
