@@ -50,7 +50,7 @@ func (q *QP) Post() {
 func (q *QP) fetch(i uint32) {
 	slot, list := &q.t.slot, q.t.list[:]
 	q.SQ.ring.Read(i, slot, list)
-	wr := q.SQ.At(i)
+	wr := q.SQ.use(&q.t.chunks, i)
 	wr.renew(slot)
 	if q.SigAll {
 		wr.Flags |= abi.SendSignaled
@@ -102,7 +102,7 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 	if wr.Op.WritesLocal {
 		want = mem.LocalWrite
 	}
-	out := q.SQ.elements[int(i&q.SQ.mask)*q.SQ.width:]
+	out := q.SQ.room(i)
 	fallback := false
 	var total uint64
 	for j := range list {

@@ -59,8 +59,8 @@ type Counters struct {
 
 var work = counters.NewSum[Counters]("counter")
 
-// New returns a queue pair whose rings lie in mem as layout says. It allocates
-// all that the queue pair will need and may run on any thread.
+// New returns a queue pair whose rings lie in mem as layout says. It may run on
+// any thread.
 func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 	if c.Type == 0 {
 		c.Type = abi.QPTypeRC
@@ -82,8 +82,8 @@ func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 	return q
 }
 
-// PrivateBytes is how much memory of urdmad's own a queue pair takes, most of
-// it for copies of work requests.
+// PrivateBytes is how much memory of urdmad's own a queue pair may come to take,
+// most of it for copies of work requests.
 func PrivateBytes(layout *abi.QPResponse) uint64 {
 	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) +
 		uint64(max(layout.Cap.MaxSendSGE, 1))*uint64(reflect.TypeFor[element]().Size())

@@ -91,11 +91,8 @@ type element struct {
 // the newest fetched: head..tail are outstanding, next is the one that the
 // carrier moves. Indices run freely; slot = index & mask.
 type SendQueue struct {
-	ring             ring.ServerSQ
-	wrs              []SendWR
-	elements         []element // width per slot
-	width            int
-	mask             uint32
+	ring ring.ServerSQ
+	slots
 	head, next, tail uint32
 
 	orderedMSN uint32 // of the next message that takes a receive
@@ -111,10 +108,7 @@ type SendQueue struct {
 
 func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
 	s.ring = r
-	s.wrs = make([]SendWR, entries)
-	s.width = int(max(maxSGE, 1))
-	s.elements = make([]element, int(entries)*s.width)
-	s.mask = entries - 1
+	s.slots.init(entries, int(max(maxSGE, 1)))
 }
 
 // connect begins a connection: messages are numbered from 1.
@@ -131,15 +125,6 @@ func (s *SendQueue) agreed(op *abi.Operation) bool {
 	return !op.WritesLocal || s.maxReads > 0
 }
 
-// At is the work request of an index.
-func (s *SendQueue) At(i uint32) *SendWR { return &s.wrs[i&s.mask] }
-
-// list is the scatter/gather list of an index.
-func (s *SendQueue) list(i uint32) []element {
-	at := int(i&s.mask) * s.width
-	return s.elements[at : at+s.wrs[i&s.mask].nsge]
-}
-
 // Head, Next and Tail are the indices of the oldest work request, of the one to
 // be moved next, and one past the newest.
 func (s *SendQueue) Head() uint32 { return s.head }
@@ -151,7 +136,7 @@ func (s *SendQueue) Next() uint32 { return s.next }
 func (s *SendQueue) Tail() uint32 { return s.tail }
 
 // Slots is the number of slots.
-func (s *SendQueue) Slots() int { return len(s.wrs) }
+func (s *SendQueue) Slots() int { return int(s.mask) + 1 }
 
 // Outstanding is how many work requests wait for completion.
 func (s *SendQueue) Outstanding() int { return int(s.tail - s.head) }
@@ -240,6 +225,7 @@ func (s *SendQueue) release(i uint32) {
 	wr := s.At(i)
 	s.dropStage(wr)
 	wr.nsge, wr.src = 0, nil
+	s.passed(i, s.tail)
 }
 
 // drop forgets all work without completing it.

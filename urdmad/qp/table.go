@@ -20,13 +20,14 @@ type Table struct {
 	Events  *events.Sender
 	Stats   Stats
 
-	log   *slog.Logger
-	rand  *rand.Rand
-	wake  func() // gets the worker out of its sleep, from any goroutine
-	pairs map[uint32]*QP
-	run   runQueue
-	ended mailbox.Box[endedJob]
-	past  Counters // of queue pairs that were removed
+	log    *slog.Logger
+	rand   *rand.Rand
+	wake   func() // gets the worker out of its sleep, from any goroutine
+	pairs  map[uint32]*QP
+	run    runQueue
+	ended  mailbox.Box[endedJob]
+	past   Counters // of queue pairs that were removed
+	chunks chunkPool
 
 	// Copies of a client's slot, here because clearing them on the stack would
 	// cost more than filling them.
