@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-bench build daemons library demo test test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: docs test-container help deps deps-bench build daemons library demo test test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -26,6 +26,7 @@ help:
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
 	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
 	@echo 'make deb        build/urdma_*.deb, a Debian package; make test-package: as a service, in a fresh Debian; as root'
+	@echo 'make docs       build/site/, a web site of docs/; make test-container: the container images, by podman, as root'
 	@echo 'make clean      remove build/'
 
 deps:
@@ -77,6 +78,17 @@ lint:
 
 fuzz:
 	@.ci/fuzz $(FUZZTIME)
+
+# The images of packaging/container, built and run by podman.
+test-container:
+	@.ci/deps container
+	@$(MAKE) --no-print-directory deb
+	@test/container/podman.sh || [ $$? = 77 ]
+
+# A web site of docs/, in build/site.
+docs:
+	@.ci/deps docs
+	@.ci/docs $(BUILD)
 
 include packaging/install.mk
 

@@ -61,6 +61,15 @@ var commandSections = []manual.Section{
 			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
 		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
 	}},
+	{Title: "Examples", Items: [][2]string{
+		{"urdma exec -- rping -s -a 198.18.0.1 -v", "A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
+		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
+		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},
+		{"urdma perf 10.9.0.2", "Bandwidth and latency to it, where its responder serves that."},
+		{"urdma show qp --watch", "The queue pairs, over and over."},
+		{"urdma capture -o rping.pcapng --host :7174", "The packets of rping's port number, for Wireshark."},
+		{"urdma config init --interface eth1 >urdma.json", "A configuration for the network interface eth1."},
+	}},
 	{Title: "See also", Text: "urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
 }
 

@@ -100,6 +100,9 @@ func (n *Namespace) inUser(argv ...string) []string {
 	return append([]string{"nsenter", "--user=" + n.user.namespace("user"), "--preserve-credentials", "--"}, argv...)
 }
 
+// PID is a process in the namespace, as ip link set netns takes it.
+func (n *Namespace) PID() string { return strconv.Itoa(n.holder.PID()) }
+
 // Command is argv as a command line that runs inside the namespace.
 func (n *Namespace) Command(argv ...string) []string {
 	if n == nil {

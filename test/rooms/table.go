@@ -120,6 +120,7 @@ var rules = ruleBook{
 		"test/hostile":       {},
 		"test/lab":           {},
 		"test/programs":      {},
+		"test/recipes":       {},
 		"test/report":        {},
 		"test/rooms":         {},
 		"test/service":       {},

@@ -1,0 +1,102 @@
+#!/bin/bash
+# Builds the images of packaging/container with podman on a fresh Debian, and
+# runs what docs/container.md says: two urdmads in containers on two networks,
+# programs in containers of their own, nobody with a capability or as root, the
+# default seccomp profile in force. Images can't be fetched here, so debootstrap
+# makes the base.
+#
+#   test/container/podman.sh [KEEP]
+#
+# KEEP is a directory for the fresh Debian, to start from the next time. Needs
+# root, the network, and build/urdma_*.deb (make deb) of the same Debian; exits
+# with 77 and the reason where something is missing.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+. "$here/test/service/fresh.sh"
+work=$(mktemp -d /var/tmp/urdma-podman.XXXXXX)
+root=$work/root
+holders=
+leave() {
+	[ ! -e "$work/store" ] || engine rm --all --force --time 0 >/dev/null 2>&1 || true
+	[ -z "$holders" ] || kill $holders 2>/dev/null || true
+	[ ! -e "$work/store" ] || engine rmi --all --force >/dev/null 2>&1 || true
+	leave_fresh
+}
+trap leave EXIT
+[ "$(id -u)" = 0 ] || skip "root is needed, to install a fresh Debian"
+for program in podman crun debootstrap unshare nsenter ip; do
+	command -v $program >/dev/null || skip "$program is not installed"
+done
+package=$(ls -t "$here"/build/urdma_*.deb 2>/dev/null | head -1)
+[ -n "$package" ] || skip "there is no package; make deb"
+[ -n "$(debian_sources)" ] || skip "this machine is no Debian, so it knows no mirror"
+
+# engine ARGUMENT...: podman with a store of its own. It wants cgroups of version
+# 2 alone, which a machine that has both gets in a mount namespace.
+engine() {
+	local run='exec podman --runtime crun --root "$0/store" --runroot "$0/run" --storage-driver vfs --cgroup-manager cgroupfs "$@"'
+	if [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]; then
+		sh -c "$run" "$work" "$@"
+	else
+		unshare --mount --propagation private sh -c "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && $run" "$work" "$@"
+	fi
+}
+# podman raises limits, which not every machine's root may.
+limits="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
+contain() { engine run --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges "$@"; }
+
+fresh ca-certificates "${1:-}"
+tar -C "$root" -c . | engine import - localhost/debian >/dev/null
+contain --rm --network none localhost/debian true 2>"$work/first.log" || skip "podman starts no container here: $(tail -1 "$work/first.log")"
+mkdir "$work/package"
+cp "$package" "$work/package/urdma.deb"
+printf 'FROM scratch\nCOPY urdma.deb /urdma.deb\n' >"$work/package/Containerfile"
+build() { engine build --isolation chroot --network host "$@" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; echo "podman build $*"; exit 1; }; }
+build -t localhost/urdma-package "$work/package"
+build -t localhost/urdmad --build-arg BASE=localhost/debian --build-arg PACKAGE=localhost/urdma-package -f "$here/packaging/container/Containerfile" "$here"
+build -t localhost/rdma-programs --build-arg BASE=localhost/debian -f "$here/packaging/container/Containerfile.program" "$here"
+
+# Two networks on one cable; each container's way out leads to the other.
+unshare --net sleep 600 & a=$!
+unshare --net sleep 600 & b=$!
+holders="$a $b"
+for ((i = 0; i < 100; i++)); do
+	[ "$(readlink /proc/$a/ns/net)" != "$(readlink /proc/self/ns/net)" ] && [ "$(readlink /proc/$b/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
+	sleep 0.02
+done
+nsenter -t $a -n ip link add eth0 type veth peer name eth0 netns $b
+for end in "$a 1 2" "$b 2 1"; do
+	set -- $end
+	nsenter -t "$1" -n sh -c "ip link set lo up && ip address add 10.66.0.$2/24 dev eth0 && ip link set eth0 up && ip route add default via 10.66.0.$3"
+done
+
+await() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		engine exec "$1" urdma status >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	engine logs "$1"
+	echo "urdmad in container $1 is not ready"
+	exit 1
+}
+contain -d --name a --network "ns:/proc/$a/ns/net" -v rdma-a:/run/rdma localhost/urdmad >/dev/null
+contain -d --name b --network "ns:/proc/$b/ns/net" -v rdma-b:/run/rdma localhost/urdmad --responder perf >/dev/null
+await a
+await b
+program() { engine run --rm --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges --network none -v "rdma-$1:/run/rdma" localhost/rdma-programs "${@:2}"; }
+echo "== devices"
+program a ibv_devices
+echo "== urdmad to urdmad"
+engine exec a urdma ping -c 3 -i 100ms 10.66.0.2
+engine exec a urdma perf -t 50ms -s 64KiB 10.66.0.2
+echo "== programs"
+program a rping -s -a 10.66.0.1 -C 10 -v >"$work/server.log" 2>&1 & server=$!
+for ((i = 0; i < 50; i++)); do
+	engine exec a urdma show listener | grep -q :7174 && break
+	sleep 0.1
+done
+program b rping -c -a 10.66.0.1 -C 10 -v
+wait $server || { cat "$work/server.log"; exit 1; }
+echo "== done"

@@ -1,0 +1,249 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// recipe is a section of docs/recipes.md: what it takes, and what each of its
+// blocks prints.
+var recipe = map[string]struct {
+	programs []string
+	prints   []string
+}{
+	"perftest":                 {[]string{"ib_write_bw"}, []string{"MsgRate", "t_typical"}},
+	"rping":                    {[]string{"rping"}, []string{"ping data: rdma-ping-9"}},
+	"fio":                      {[]string{"fio"}, []string{"WRITE: bw="}},
+	"qperf":                    {[]string{"qperf"}, []string{"latency"}},
+	"libfabric":                {[]string{"fi_pingpong"}, []string{"usec/xfer"}},
+	"Open MPI":                 {[]string{"mpirun", "mpicc"}, []string{"the sum is 3"}},
+	"Python":                   {[]string{"/usr/lib/python3/dist-packages/pyverbs/device.cpython-*.so"}, []string{"urdma0 active hello"}},
+	"Go":                       {nil, []string{"OK: all data was right"}},
+	"valgrind":                 {[]string{"valgrind", "rping"}, []string{"ping data: rdma-ping-2"}},
+	"Sanitizers":               {[]string{"gcc", "/usr/lib/gcc/*/*/libtsan.so"}, []string{"1 MiB is registered"}},
+	"gdb":                      {[]string{"gdb", "rping"}, []string{"rdma_connect"}},
+	"Three hosts for teaching": {[]string{"rping", "ip"}, []string{"3 reads, 3 answered"}},
+}
+
+var block = regexp.MustCompile("(?s)```\n(.*?)```")
+
+// sections are the recipes and their blocks.
+func sections(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		name, body, _ := strings.Cut(part, "\n")
+		for _, m := range block.FindAllStringSubmatch(body, -1) {
+			all[name] = append(all[name], m[1])
+		}
+	}
+	return all
+}
+
+// top is the top of the checkout, with what was built.
+func top(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if build := os.Getenv("URDMA_BUILD"); build != filepath.Join(dir, "build") {
+		t.Skipf("SKIPPED: the recipes are typed at the top of a checkout, and URDMA_BUILD is %q, expected %s/build; make test does that", build, dir)
+	}
+	return dir
+}
+
+func need(t *testing.T, programs []string) {
+	t.Helper()
+	for _, p := range programs {
+		if strings.ContainsRune(p, '*') {
+			if found, _ := filepath.Glob(p); len(found) == 0 {
+				t.Skipf("SKIPPED: there is no %s", p)
+			}
+			continue
+		}
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("SKIPPED: %s is not installed; make deps", p)
+		}
+	}
+}
+
+// limit is how long a block may take.
+const limit = 2 * time.Minute
+
+// typed runs a block as a shell does, and all that it leaves behind ends with
+// it.
+func typed(t *testing.T, dir string, env []string, text string) string {
+	t.Helper()
+	c := exec.Command("bash", "-ec", text)
+	var out bytes.Buffer
+	c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+	c.Env = append(os.Environ(), env...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.WaitDelay = 5 * time.Second
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.AfterFunc(limit, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
+	err := c.Wait()
+	end.Stop()
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // ESRCH where nothing is left
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		t.Fatalf("%v\n%s\n%s", err, text, lab.Tail(out.String(), 40))
+	}
+	return out.String()
+}
+
+// TestRecipes: each block of the page works as it stands.
+func TestRecipes(t *testing.T) {
+	dir := top(t)
+	all := sections(t, "../../docs/recipes.md")
+	for name := range all {
+		if recipe[name].prints == nil {
+			t.Errorf("nobody says what %q prints", name)
+		}
+	}
+	l, err := lab.New(filepath.Join(dir, "build"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	n, _, err := l.Join(lab.Loopback, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goRoot, err := exec.Command("../../.ci/go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"URDMA_SOCKET=" + n.Socket(), "PATH=" + strings.TrimSpace(string(goRoot)) + "/bin:" + os.Getenv("PATH")}
+	for name, want := range recipe {
+		t.Run(name, func(t *testing.T) {
+			if len(all[name]) != len(want.prints) {
+				t.Fatalf("the page has %d blocks of it, expected %d", len(all[name]), len(want.prints))
+			}
+			need(t, want.programs)
+			if name == "Three hosts for teaching" && exec.Command("unshare", "--user", "--map-root-user", "--net", "true").Run() != nil {
+				t.Skip("SKIPPED: no user namespaces can be made here")
+			}
+			for i, text := range all[name] {
+				if out := typed(t, dir, env, text); !strings.Contains(out, want.prints[i]) {
+					t.Errorf("%s\nprints\n%s\nexpected %q", text, lab.Tail(out, 40), want.prints[i])
+				}
+			}
+		})
+	}
+}
+
+// TestTwoMachines types docs/two-machines.md on two hosts with one cable.
+func TestTwoMachines(t *testing.T) {
+	dir := top(t)
+	need(t, []string{"rping", "ip", "nsenter"})
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: two hosts with an interface take root")
+	}
+	for name, blocks := range sections(t, "../../docs/two-machines.md") {
+		t.Run(name, func(t *testing.T) {
+			if len(blocks) != 2 {
+				t.Fatalf("%d blocks, expected one for each machine", len(blocks))
+			}
+			for _, text := range blocks {
+				if n := strings.Count(text, "\n"); n != 4 {
+					t.Errorf("%d commands, four are promised:\n%s", n, text)
+				}
+			}
+			l, err := lab.New(filepath.Join(dir, "build"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(l.Close)
+			machines := twoMachines(t, l)
+			server := make(chan string, 1)
+			go func() { server <- onMachine(t, dir, machines[0], blocks[0]) }()
+			client := onMachine(t, dir, machines[1], blocks[1])
+			if out := <-server; !strings.Contains(client, "ping data: rdma-ping-4") {
+				t.Errorf("A:\n%s\nB:\n%s", out, client)
+			} else if strings.Contains(blocks[0], "urdma ping") && !strings.Contains(out+client, "3 answered") {
+				t.Errorf("no ping:\n%s\n%s", out, client)
+			}
+		})
+	}
+}
+
+// twoMachines are namespaces joined by interfaces eth0, each with its address.
+func twoMachines(t *testing.T, l *lab.Lab) (machines [2]*lab.Namespace) {
+	t.Helper()
+	for i := range machines {
+		ns, err := l.NewNamespace()
+		if err != nil {
+			t.Skipf("SKIPPED: no network namespaces here: %v", err)
+		}
+		machines[i] = ns
+	}
+	for _, argv := range [][]string{
+		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"},
+		{"ip", "link", "set", "eth1", "name", "eth0", "netns", machines[1].PID()},
+	} {
+		if err := machines[0].Run(argv...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, address := range []string{"10.0.0.1/24", "10.0.0.2/24"} {
+		for _, line := range []string{"ip address add " + address + " dev eth0", "ip link set eth0 up", "ip route add default dev eth0"} {
+			if err := machines[i].Run(strings.Fields(line)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return machines
+}
+
+// onMachine types a block on a machine, in a directory of its own. What begins
+// last waits until the other side may have begun.
+func onMachine(t *testing.T, dir string, m *lab.Namespace, text string) string {
+	home, err := os.MkdirTemp("", "urdma-machine")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer os.RemoveAll(home)
+	if err := os.Symlink(filepath.Join(dir, "build"), filepath.Join(home, "build")); err != nil {
+		t.Error(err)
+	}
+	// Two people don't press the last key at the same moment: B's rping comes later.
+	text = strings.Replace(text, "build/urdma exec -- rping -c", "sleep 5; build/urdma exec -- rping -c", 1)
+	text = strings.Replace(text, "build/urdma ping", "sleep 1; build/urdma ping", 1)
+	script := filepath.Join(home, "typed")
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+	argv := m.Command("bash", "-e", script)
+	c := exec.Command(argv[0], argv[1:]...)
+	var out bytes.Buffer
+	c.Dir, c.Stdout, c.Stderr = home, &out, &out
+	c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+home, "URDMA_SOCKET=")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.WaitDelay = time.Second
+	end := time.AfterFunc(limit, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
+	err = c.Run()
+	end.Stop()
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the urdmad
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		t.Errorf("%v\n%s\n%s", err, text, out.String())
+	}
+	return out.String()
+}
