@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestDatagrams runs the programs that use queue pairs of type UD, by LID under ib
+// and by GID under the others. All messages have to arrive: nothing here loses any,
+// and the programs wait for all of them.
+func TestDatagrams(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacketKernel} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := join(t, w, nil)
+			tcp := "127.0.0.1"
+			if w.NeedsNamespaces() {
+				tcp = a.Address
+			}
+			n := &byNumber{server: a, client: b, tcp: tcp}
+			t.Run("ibv_ud_pingpong", n.datagramPingPong)
+			t.Run("perftest", n.datagramPerftest)
+		})
+	}
+}
+
+func (n *byNumber) datagramPingPong(t *testing.T) {
+	for _, c := range []struct {
+		transport string
+		args      []string
+	}{
+		{"ib", nil},
+		{"ib", []string{"-e", "-s", "1"}},
+		{"ib", []string{"-g", "0"}},
+		{"roce", []string{"-g", "0", "-c", "-s", "1024"}},
+		{"iwarp", []string{"-g", "0", "-e"}},
+	} {
+		t.Run(c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+			r := n.run(t, c.transport, "ibv_ud_pingpong", c.args...)
+			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+				if !strings.Contains(output, " iters in ") || strings.Contains(output, "invalid data") {
+					t.Errorf("%s:\n%s", side, output)
+				}
+			}
+		})
+	}
+}
+
+func (n *byNumber) datagramPerftest(t *testing.T) {
+	for _, c := range []struct {
+		transport string
+		args      []string
+	}{
+		{"ib", []string{"ib_send_lat"}},
+		{"roce", []string{"ib_send_lat", "-x", "0", "-e", "-s", "1024"}},
+		{"roce", []string{"ib_send_bw", "-x", "0", "-s", "1024"}},
+		{"ib", []string{"ib_send_bw", "-q", "16"}},
+		{"ib", []string{"ib_send_bw", "-e"}},
+	} {
+		t.Run(c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+			args := slices.Concat([]string{"-F", "-c", "UD", "-n", "200"}, c.args[1:])
+			r := n.run(t, c.transport, c.args[0], args...)
+			rows, err := lab.ParsePerftest(r.Client)
+			if err != nil || len(rows) != 1 || rows[0].Iterations < 200 {
+				t.Errorf("%v, %+v\n%s", err, rows, lab.Tail(r.Client, 30))
+			}
+		})
+	}
+}
