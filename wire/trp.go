@@ -18,9 +18,12 @@ const (
 	OpDatagram TRPOp = 6
 	// So does OpUC: type UC has its header.
 	OpUC TRPOp = 8
+
+	OpResolve  TRPOp = 9  // which queue pair of type UD stands behind a port number?
+	OpResolved TRPOp = 10 // the answer
 )
 
-var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry", "uc"}
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry", "uc", "resolve", "resolved"}
 
 func (op TRPOp) String() string {
 	if op.known() {
@@ -35,7 +38,9 @@ func (op TRPOp) known() bool { return int(op) < len(trpOpNames) && trpOpNames[op
 // IsControl reports an opcode that sets a connection up: its header is always
 // the base header, because it travels before both sides know each other's
 // extensions, or again when a copy of it was lost.
-func (op TRPOp) IsControl() bool { return op >= OpRequest && op <= OpReject || op == OpRetry }
+func (op TRPOp) IsControl() bool {
+	return op >= OpRequest && op <= OpReject || op >= OpRetry && op <= OpResolved
+}
 
 const (
 	TRPLen    = 10 // base header

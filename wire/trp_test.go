@@ -48,7 +48,7 @@ func TestTRPRefusals(t *testing.T) {
 		b[8] = byte(op) << 4
 		_, err := h.Parse(b, true)
 		var want error
-		if op == 6 || op > 7 {
+		if op == 6 || op == 8 || op > 10 {
 			want = ErrTRPOpcode
 		}
 		if !errors.Is(err, want) {
@@ -246,7 +246,7 @@ func TestSackRefusals(t *testing.T) {
 }
 
 func TestTRPNames(t *testing.T) {
-	if OpSack.String() != "sack" || TRPOp(9).String() != "TRP opcode 9" {
-		t.Error(OpSack, TRPOp(9))
+	if OpSack.String() != "sack" || TRPOp(11).String() != "TRP opcode 11" {
+		t.Error(OpSack, TRPOp(11))
 	}
 }

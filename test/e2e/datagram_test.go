@@ -22,6 +22,7 @@ func TestDatagrams(t *testing.T) {
 			n := &byNumber{server: a, client: b, tcp: tcp}
 			t.Run("ibv_ud_pingpong", n.datagramPingPong)
 			t.Run("perftest", n.datagramPerftest)
+			t.Run("rdma_cm", n.datagramCM)
 		})
 	}
 }
@@ -68,4 +69,31 @@ func (n *byNumber) datagramPerftest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// datagramCM runs what finds its peer's queue pair through rdma_cm's port space for
+// datagrams.
+func (n *byNumber) datagramCM(t *testing.T) {
+	for _, transport := range []string{"ib", "roce", "iwarp"} {
+		t.Run("udaddy/"+transport, func(t *testing.T) {
+			need(t, "udaddy")
+			env := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "5", "-C", "20", "-S", "500"}
+			r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, Server: slices.Concat(env, []string{"-b", n.server.Address}),
+				Client: slices.Concat(env, []string{"-s", n.server.Address})})
+			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+				if !strings.Contains(output, "data transfers complete") || !strings.Contains(output, "return status 0") {
+					t.Errorf("%s:\n%s", side, output)
+				}
+			}
+		})
+	}
+	t.Run("ib_send_lat -R", func(t *testing.T) {
+		need(t, "ib_send_lat")
+		both := []string{"env", "URDMA_TRANSPORT=roce", "ib_send_lat", "-F", "-c", "UD", "-n", "200", "-R"}
+		r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, Server: both, Client: append(slices.Clone(both), n.server.Address)})
+		rows, err := lab.ParsePerftest(r.Client)
+		if err != nil || len(rows) != 1 || !strings.Contains(r.Client, "rdma_cm QPs\t : ON") {
+			t.Errorf("%v, %+v\n%s", err, rows, lab.Tail(r.Client, 30))
+		}
+	})
 }

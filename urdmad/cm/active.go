@@ -10,6 +10,9 @@ import (
 // Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or
 // CONNECT_ERROR follows.
 func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
+	if id.Datagrams {
+		return m.services.connect(id, p)
+	}
 	if id.state != routed || qp == nil || !qp.Connectable() {
 		return einval
 	}

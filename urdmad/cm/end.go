@@ -57,6 +57,9 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 func (m *Manager) Disconnect(id *ID) error {
 	switch id.state {
 	case connected, accepting:
+		if id.Datagrams {
+			return nil // there is no connection to end
+		}
 		id.left = true
 		m.after(0, func() {
 			if id.conn != nil {

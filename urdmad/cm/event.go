@@ -48,7 +48,8 @@ type Param struct {
 	ResponderResources uint8 // Reads served at once
 	InitiatorDepth     uint8 // Reads that may be open
 	RNRRetryCount      uint8
-	QPN                uint32 // the peer's; events only
+	QPN                uint32 // the peer's in events; of an id with datagrams also our own
+	QKey               uint32 // likewise; with datagrams only
 	PrivateData        []byte
 }
 

@@ -30,6 +30,8 @@ type ID struct {
 	Handle  uint32 // the owner's name for it
 	Channel Channel
 	Owner   Owner
+	// Datagrams: it is of a port space whose queue pairs are of type UD (service.go).
+	Datagrams bool
 
 	state     state
 	dev       int // -1: any
@@ -106,6 +108,7 @@ type Manager struct {
 	maxDepth uint16
 	timeout  clock.Time
 	tokens   tokens
+	services services
 	Stats    Stats
 }
 
@@ -123,8 +126,10 @@ type Stats struct {
 
 // New returns a Manager without ids.
 func New(c Config) *Manager {
-	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
+	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
 		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
+	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
+	return m
 }
 
 // SetTimeout changes how long handshakes are tried, those under way included.
@@ -169,6 +174,10 @@ func (m *Manager) tick(id *ID) {
 	case resolving:
 		m.addrError(id, syscall.ETIMEDOUT)
 	case connecting:
+		if id.Datagrams {
+			m.services.again(id)
+			return
+		}
 		m.retryRequest(id)
 	case accepting:
 		m.retryAccept(id)
@@ -184,7 +193,7 @@ func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn),
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.
 func (m *Manager) Len() int {
-	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.numbers.held)
+	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.held)
 }
 
 const einval = syscall.EINVAL

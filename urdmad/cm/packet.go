@@ -14,6 +14,10 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 		m.log.Debug("bad handshake packet", "from", p.Peer.String(), "error", err)
 		return
 	}
+	if p.TRP.Op == wire.OpResolve || p.TRP.Op == wire.OpResolved {
+		m.services.receive(p, ipOverhead+wire.TRPLen+len(body), false)
+		return
+	}
 	if err := p.Connect.Ext.Check(); p.Connect.HasExt && p.TRP.Op != wire.OpRetry && err != nil {
 		m.log.Info("handshake offers values that no connection can keep to", "from", p.Peer.String(), "error", err)
 		m.invalid(p)
@@ -97,6 +101,9 @@ func (m *Manager) request(p *Packet, size int) {
 		return
 	}
 	parent := m.listener(p.Local)
+	if parent != nil && parent.Datagrams {
+		parent = nil // it takes no connections
+	}
 	switch {
 	case parent == nil && m.numbers.isHeld(p.Local.Port()):
 		return // the peer asks again

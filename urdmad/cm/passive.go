@@ -85,6 +85,9 @@ func (m *Manager) retransmitted(id *ID) {
 // Accept accepts a connection request; ESTABLISHED follows when the peer's
 // first acknowledgement arrives.
 func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
+	if id.Datagrams {
+		return m.services.accept(id, p)
+	}
 	if id.state != requested || qp == nil || !qp.Connectable() {
 		return einval
 	}
@@ -144,6 +147,10 @@ func (m *Manager) Reject(id *ID, private []byte) error {
 }
 
 func (m *Manager) reject(id *ID, private []byte) {
+	if id.Datagrams {
+		m.services.reject(id, private)
+		return
+	}
 	id.decided()
 	id.settled()
 	m.Stats.Rejected++

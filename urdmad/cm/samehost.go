@@ -17,6 +17,9 @@ func (m *Manager) connectSameHost(id *ID) {
 		return
 	}
 	parent := m.listener(id.peer)
+	if parent != nil && parent.Datagrams {
+		parent = nil // it takes no connections
+	}
 	if parent == nil && m.numbers.isHeld(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
 		return // and asks again, as a request on the wire would be repeated
 	}

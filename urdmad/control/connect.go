@@ -72,6 +72,7 @@ func (x cmSession) createID(m *abi.CMCreateIDRequest, r *reply) error {
 	var resp abi.HandleMessage
 	x.do(func() {
 		id := x.s.CM.Create(x.Session, c)
+		id.Datagrams = m.PS == abi.PSUDP || m.PS == abi.PSIPoIB
 		id.Handle = x.add(id, &oneID)
 		resp.Handle = id.Handle
 	})

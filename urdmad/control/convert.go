@@ -47,7 +47,7 @@ func abiDevice(dev int) uint32 {
 
 func cmParam(p *abi.CMParam) *cm.Param {
 	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
-		RNRRetryCount: p.RNRRetryCount, PrivateData: p.Private()}
+		RNRRetryCount: p.RNRRetryCount, QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
 }
 
 // abiEvent is an event as clients get it; the numbers of its kinds are those of
@@ -56,7 +56,7 @@ func abiEvent(e *cm.Event) *abi.CMEvent {
 	v := &abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: abiDevice(e.Dev),
 		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
 		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
-			QPNum: e.Param.QPN}}
+			QPNum: e.Param.QPN, QKey: e.Param.QKey}}
 	v.Param.SetPrivate(e.Param.PrivateData)
 	if e.Child != nil {
 		v.Child = e.Child.Handle

@@ -474,6 +474,7 @@ type CMValueRequest struct {
 type CMParam struct {
 	QP                 uint32
 	QPNum              uint32
+	QKey               uint32
 	ResponderResources uint8
 	InitiatorDepth     uint8
 	FlowControl        uint8

@@ -547,7 +547,8 @@ struct urdma_abi_cm_value {
 
 struct urdma_abi_cm_param {
 	uint32_t qp;                  /* handle of CREATE_QP, or NO_HANDLE */
-	uint32_t qp_num;              /* when qp is NO_HANDLE: for display */
+	uint32_t qp_num;              /* when qp is NO_HANDLE: for display; with datagrams what the peer is told */
+	uint32_t qkey;                /* with datagrams */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t flow_control;

@@ -305,23 +305,24 @@ _Static_assert(offsetof(struct urdma_abi_cm_value, header) == 0 && sizeof(((stru
 _Static_assert(offsetof(struct urdma_abi_cm_value, id) == 16 && sizeof(((struct urdma_abi_cm_value *)0)->id) == 4, "id");
 _Static_assert(offsetof(struct urdma_abi_cm_value, value) == 20 && sizeof(((struct urdma_abi_cm_value *)0)->value) == 4, "value");
 
-_Static_assert(sizeof(struct urdma_abi_cm_param) == 272, "cm_param");
+_Static_assert(sizeof(struct urdma_abi_cm_param) == 276, "cm_param");
 _Static_assert(offsetof(struct urdma_abi_cm_param, qp) == 0 && sizeof(((struct urdma_abi_cm_param *)0)->qp) == 4, "qp");
 _Static_assert(offsetof(struct urdma_abi_cm_param, qp_num) == 4 && sizeof(((struct urdma_abi_cm_param *)0)->qp_num) == 4, "qp_num");
-_Static_assert(offsetof(struct urdma_abi_cm_param, responder_resources) == 8 && sizeof(((struct urdma_abi_cm_param *)0)->responder_resources) == 1, "responder_resources");
-_Static_assert(offsetof(struct urdma_abi_cm_param, initiator_depth) == 9 && sizeof(((struct urdma_abi_cm_param *)0)->initiator_depth) == 1, "initiator_depth");
-_Static_assert(offsetof(struct urdma_abi_cm_param, flow_control) == 10 && sizeof(((struct urdma_abi_cm_param *)0)->flow_control) == 1, "flow_control");
-_Static_assert(offsetof(struct urdma_abi_cm_param, retry_count) == 11 && sizeof(((struct urdma_abi_cm_param *)0)->retry_count) == 1, "retry_count");
-_Static_assert(offsetof(struct urdma_abi_cm_param, rnr_retry_count) == 12 && sizeof(((struct urdma_abi_cm_param *)0)->rnr_retry_count) == 1, "rnr_retry_count");
-_Static_assert(offsetof(struct urdma_abi_cm_param, srq) == 13 && sizeof(((struct urdma_abi_cm_param *)0)->srq) == 1, "srq");
-_Static_assert(offsetof(struct urdma_abi_cm_param, private_data_len) == 14 && sizeof(((struct urdma_abi_cm_param *)0)->private_data_len) == 2, "private_data_len");
-_Static_assert(offsetof(struct urdma_abi_cm_param, private_data) == 16 && sizeof(((struct urdma_abi_cm_param *)0)->private_data) == 256, "private_data");
+_Static_assert(offsetof(struct urdma_abi_cm_param, qkey) == 8 && sizeof(((struct urdma_abi_cm_param *)0)->qkey) == 4, "qkey");
+_Static_assert(offsetof(struct urdma_abi_cm_param, responder_resources) == 12 && sizeof(((struct urdma_abi_cm_param *)0)->responder_resources) == 1, "responder_resources");
+_Static_assert(offsetof(struct urdma_abi_cm_param, initiator_depth) == 13 && sizeof(((struct urdma_abi_cm_param *)0)->initiator_depth) == 1, "initiator_depth");
+_Static_assert(offsetof(struct urdma_abi_cm_param, flow_control) == 14 && sizeof(((struct urdma_abi_cm_param *)0)->flow_control) == 1, "flow_control");
+_Static_assert(offsetof(struct urdma_abi_cm_param, retry_count) == 15 && sizeof(((struct urdma_abi_cm_param *)0)->retry_count) == 1, "retry_count");
+_Static_assert(offsetof(struct urdma_abi_cm_param, rnr_retry_count) == 16 && sizeof(((struct urdma_abi_cm_param *)0)->rnr_retry_count) == 1, "rnr_retry_count");
+_Static_assert(offsetof(struct urdma_abi_cm_param, srq) == 17 && sizeof(((struct urdma_abi_cm_param *)0)->srq) == 1, "srq");
+_Static_assert(offsetof(struct urdma_abi_cm_param, private_data_len) == 18 && sizeof(((struct urdma_abi_cm_param *)0)->private_data_len) == 2, "private_data_len");
+_Static_assert(offsetof(struct urdma_abi_cm_param, private_data) == 20 && sizeof(((struct urdma_abi_cm_param *)0)->private_data) == 256, "private_data");
 
-_Static_assert(sizeof(struct urdma_abi_cm_conn) == 296, "cm_conn");
+_Static_assert(sizeof(struct urdma_abi_cm_conn) == 300, "cm_conn");
 _Static_assert(offsetof(struct urdma_abi_cm_conn, header) == 0 && sizeof(((struct urdma_abi_cm_conn *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_cm_conn, id) == 16 && sizeof(((struct urdma_abi_cm_conn *)0)->id) == 4, "id");
 _Static_assert(offsetof(struct urdma_abi_cm_conn, pad) == 20 && sizeof(((struct urdma_abi_cm_conn *)0)->pad) == 4, "pad");
-_Static_assert(offsetof(struct urdma_abi_cm_conn, param) == 24 && sizeof(((struct urdma_abi_cm_conn *)0)->param) == 272, "param");
+_Static_assert(offsetof(struct urdma_abi_cm_conn, param) == 24 && sizeof(((struct urdma_abi_cm_conn *)0)->param) == 276, "param");
 
 _Static_assert(sizeof(struct urdma_abi_cm_set_option) == 32, "cm_set_option");
 _Static_assert(offsetof(struct urdma_abi_cm_set_option, header) == 0 && sizeof(((struct urdma_abi_cm_set_option *)0)->header) == 16, "header");
@@ -338,7 +339,7 @@ _Static_assert(sizeof(struct urdma_abi_async_event) == 8, "async_event");
 _Static_assert(offsetof(struct urdma_abi_async_event, event_type) == 0 && sizeof(((struct urdma_abi_async_event *)0)->event_type) == 4, "event_type");
 _Static_assert(offsetof(struct urdma_abi_async_event, handle) == 4 && sizeof(((struct urdma_abi_async_event *)0)->handle) == 4, "handle");
 
-_Static_assert(sizeof(struct urdma_abi_cm_event) == 344, "cm_event");
+_Static_assert(sizeof(struct urdma_abi_cm_event) == 348, "cm_event");
 _Static_assert(offsetof(struct urdma_abi_cm_event, event) == 0 && sizeof(((struct urdma_abi_cm_event *)0)->event) == 4, "event");
 _Static_assert(offsetof(struct urdma_abi_cm_event, status) == 4 && sizeof(((struct urdma_abi_cm_event *)0)->status) == 4, "status");
 _Static_assert(offsetof(struct urdma_abi_cm_event, id) == 8 && sizeof(((struct urdma_abi_cm_event *)0)->id) == 4, "id");
@@ -347,7 +348,7 @@ _Static_assert(offsetof(struct urdma_abi_cm_event, device) == 16 && sizeof(((str
 _Static_assert(offsetof(struct urdma_abi_cm_event, pad) == 20 && sizeof(((struct urdma_abi_cm_event *)0)->pad) == 4, "pad");
 _Static_assert(offsetof(struct urdma_abi_cm_event, local) == 24 && sizeof(((struct urdma_abi_cm_event *)0)->local) == 24, "local");
 _Static_assert(offsetof(struct urdma_abi_cm_event, peer) == 48 && sizeof(((struct urdma_abi_cm_event *)0)->peer) == 24, "peer");
-_Static_assert(offsetof(struct urdma_abi_cm_event, param) == 72 && sizeof(((struct urdma_abi_cm_event *)0)->param) == 272, "param");
+_Static_assert(offsetof(struct urdma_abi_cm_event, param) == 72 && sizeof(((struct urdma_abi_cm_event *)0)->param) == 276, "param");
 
 _Static_assert(sizeof(struct urdma_abi_doorbells) == 4096, "doorbells");
 _Static_assert(offsetof(struct urdma_abi_doorbells, summary) == 0 && sizeof(((struct urdma_abi_doorbells *)0)->summary) == 8, "summary");

@@ -187,6 +187,18 @@ void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local);
 /* Adopts what CM_BIND and CM_LISTEN answered: address, port number, device. */
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 
+/* ---- datagram.c --------------------------------------------------------------- */
+
+/* Whether the id's queue pairs are of type UD. */
+bool cm_is_datagram(const struct rdma_cm_id *id);
+
+/* Moves a fresh queue pair of such an id to RTS. 0 or an errno value. */
+int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp);
+
+/* What of a message a program is told but the private data; verbs may be NULL. */
+void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
+		       struct rdma_ud_param *to);
+
 /* ---- qpstate.c ---------------------------------------------------------------- */
 
 /* The handle of the id's queue pair, or of the one of this process that has

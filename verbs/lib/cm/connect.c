@@ -70,6 +70,7 @@ static int fill_param(struct cm_id *id, const struct rdma_conn_param *from,
 
 	to->qp_num = qp ? qp->qp_num : from ? from->qp_num : 0;
 	to->qp = id->qp_handle = cm_qp_named(id, to->qp_num);
+	to->qkey = cm_is_datagram(&id->public) ? RDMA_UDP_QKEY : 0;
 	to->srq = qp ? qp->srq != NULL : from ? from->srq : 0;
 	to->responder_resources = id->responder_resources;
 	to->initiator_depth = id->initiator_depth;
@@ -137,6 +138,9 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 	error = fill_param(id, param, &request.param);
 	if (error)
 		return cm_fail(error);
+	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
+		return cm_result(urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
+					    sizeof(request), NULL, 0));
 	/* Before the request: the thread that reads events may see the end of
 	 * the connection before this one goes on. */
 	cm_qp_moved(id, IBV_QPS_RTS);
@@ -192,6 +196,8 @@ URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
 	error = urdma_call_handle(id->client, URDMA_ABI_CM_DISCONNECT, id->handle);
 	if (error)
 		return cm_fail(error);
+	if (cm_is_datagram(public))
+		return 0;
 	cm_qp_moved(id, IBV_QPS_ERR);
 	if (id->sync && !id->connected)
 		return 0; /* DISCONNECTED was seen, or never will be */

@@ -14,19 +14,30 @@ struct cm_event {
 	uint8_t private_data[URDMA_ABI_MAX_PRIVATE];
 };
 
-static void copy_param(struct cm_event *event,
-		       const struct urdma_abi_cm_param *from)
+static uint8_t copy_private(struct cm_event *event, const struct urdma_abi_cm_param *from)
 {
-	struct rdma_conn_param *to = &event->public.param.conn;
 	size_t length = from->private_data_len;
 
 	if (length > UINT8_MAX)
 		length = UINT8_MAX;
-	if (length) {
-		memcpy(event->private_data, from->private_data, length);
-		to->private_data = event->private_data;
-		to->private_data_len = (uint8_t)length;
+	memcpy(event->private_data, from->private_data, length);
+	return (uint8_t)length;
+}
+
+static void copy_param(struct cm_event *event, const struct urdma_abi_cm_event *message)
+{
+	const struct urdma_abi_cm_param *from = &message->param;
+	struct rdma_conn_param *to = &event->public.param.conn;
+	uint8_t length = copy_private(event, from);
+
+	if (cm_is_datagram(&event->owner->public)) {
+		cm_datagram_param(event->owner->public.verbs, message, &event->public.param.ud);
+		event->public.param.ud.private_data = length ? event->private_data : NULL;
+		event->public.param.ud.private_data_len = length;
+		return;
 	}
+	to->private_data = length ? event->private_data : NULL;
+	to->private_data_len = length;
 	to->responder_resources = from->responder_resources;
 	to->initiator_depth = from->initiator_depth;
 	to->flow_control = from->flow_control;
@@ -51,6 +62,8 @@ static void address_resolved(struct cm_event *event, struct cm_id *id,
 
 static void established(struct cm_event *event, struct cm_id *id)
 {
+	if (cm_is_datagram(&id->public))
+		return;
 	id->connected = true;
 	cm_qp_moved(id, IBV_QPS_RTS);
 	/* An InfiniBand program that made its queue pair itself expects the
@@ -170,7 +183,7 @@ static bool deliver(struct cm_channel *channel, struct cm_event *event,
 	event->public.id = &event->owner->public;
 	event->public.event = message->event;
 	event->public.status = message->status;
-	copy_param(event, &message->param);
+	copy_param(event, message);
 	if (apply(event, message) == 0)
 		return true;
 	if (message->event == RDMA_CM_EVENT_CONNECT_REQUEST)

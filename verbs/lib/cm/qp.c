@@ -71,6 +71,12 @@ static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	attr->qp_state = IBV_QPS_INIT;
+	if (cm_is_datagram(id)) {
+		attr->qkey = RDMA_UDP_QKEY;
+		attr->port_num = id->port_num;
+		*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+		return;
+	}
 	attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	attr->port_num = id->port_num;
@@ -86,6 +92,8 @@ static int move_to_init(struct rdma_cm_id *id, struct ibv_qp *qp)
 	struct ibv_qp_attr attr = { 0 };
 	int mask;
 
+	if (cm_is_datagram(id))
+		return cm_result(cm_datagram_start(id, qp));
 	cm_init_attr(id, &attr, &mask);
 	return cm_result(ibv_modify_qp(qp, &attr, mask));
 }

@@ -1,0 +1,181 @@
+package cm
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/wire"
+)
+
+// This file has the ids of port spaces whose queue pairs are of type UD (RDMA_PS_UDP,
+// RDMA_PS_IPOIB). They have no connection: one side asks which queue pair stands
+// behind a port number, and the other's program says it (docs/WIRE.md chapter 10,
+// InfiniBand's service ID resolution).
+
+// services answers and asks for ids of that kind.
+type services struct {
+	m       *Manager
+	asked   uint64
+	secret  [16]byte
+	replies map[requestKey]*Packet // to repeat
+}
+
+// Why there is no queue pair behind a port number; 0: there is one.
+const (
+	nobodyListens = 1
+	saidNo        = 2
+)
+
+// number draws a request's number, which no stranger can guess.
+func (s *services) number() wire.PSN {
+	s.asked++
+	var b [24]byte
+	copy(b[:], s.secret[:])
+	binary.BigEndian.PutUint64(b[16:], s.asked)
+	sum := sha256.Sum256(b[:])
+	return wire.PSN(binary.BigEndian.Uint32(sum[:]))
+}
+
+// connect asks; ESTABLISHED or UNREACHABLE follows.
+func (s *services) connect(id *ID, p *Param) error {
+	if id.state != routed {
+		return einval
+	}
+	id.offered = request{isn: s.number(), private: append([]byte(nil), p.PrivateData...)}
+	id.offered.ext.QPN = wire.QPN(p.QPN)
+	id.state, id.tries = connecting, 0
+	s.m.net.Set(id.timer, s.m.net.Now()+retryAfter(0))
+	s.ask(id)
+	return nil
+}
+
+func (s *services) ask(id *ID) {
+	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: id.offered.isn},
+		Connect: wire.TRPConnect{PrivateData: id.offered.private, HasExt: true, Ext: id.offered.ext}}
+	p.Connect.Padding = max(0, minRequest-sizeOf(p))
+	s.send(p, id.sameHost)
+}
+
+// again is the timer of an id that asks.
+func (s *services) again(id *ID) {
+	if !s.m.retry(id) {
+		s.m.fail(id, EventUnreachable, syscall.ETIMEDOUT)
+		return
+	}
+	s.ask(id)
+}
+
+// send sends a packet, or hands it to the id of this urdmad that it is for.
+func (s *services) send(p *Packet, sameHost bool) {
+	if !sameHost {
+		s.m.net.Send(p)
+		return
+	}
+	s.m.net.Show(p, nil)
+	come := *p
+	come.Local, come.Peer = p.Peer, p.Local
+	s.m.after(0, func() { s.receive(&come, sizeOf(p), true) })
+}
+
+// receive takes a packet of size bytes.
+func (s *services) receive(p *Packet, size int, sameHost bool) {
+	if p.TRP.Op == wire.OpResolve {
+		s.request(p, size, sameHost)
+	} else {
+		s.reply(p)
+	}
+}
+
+// request asks the program that listens. A copy of a request that was answered is
+// answered again; what is asked with fewer bytes than the answer may cost is not.
+func (s *services) request(p *Packet, size int, sameHost bool) {
+	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
+	if r := s.replies[key]; r != nil {
+		s.send(r, sameHost)
+		return
+	}
+	parent := m.listener(p.Local)
+	switch {
+	case size < minRequest, m.incoming[key] != nil, parent == nil && m.numbers.isHeld(p.Local.Port()):
+		return
+	case parent == nil || !parent.Datagrams:
+		m.Stats.Refused++
+		s.send(answerTo(p, wire.TRPConnect{IRD: nobodyListens}), sameHost)
+		return
+	case parent.queue.pending >= parent.queue.backlog:
+		return // the peer asks again
+	}
+	child := m.child(parent, p.Dev, p.Local, p.Peer)
+	child.Datagrams, child.sameHost, child.terms.Link = true, sameHost, p.Link
+	child.offered = request{isn: p.TRP.PSN, private: append([]byte(nil), p.Connect.PrivateData...)}
+	child.offered.ext.QPN = p.Connect.Ext.QPN
+	if m.announce(child) {
+		m.incoming[key], child.key = child, key
+	}
+}
+
+func answerTo(p *Packet, c wire.TRPConnect) *Packet {
+	return &Packet{Dev: p.Dev, Link: p.Link, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: c}
+}
+
+// accept names the queue pair to who asked.
+func (s *services) accept(id *ID, p *Param) error {
+	if id.state != requested || p.QPN == 0 {
+		return einval
+	}
+	s.m.Stats.Accepted++
+	id.state = connected
+	s.answer(id, wire.TRPConnect{PrivateData: append([]byte(nil), p.PrivateData...), HasExt: true,
+		Ext: wire.TRPExtension{QPN: wire.QPN(p.QPN), Cookie: p.QKey}})
+	return nil
+}
+
+func (s *services) reject(id *ID, private []byte) {
+	s.m.Stats.Rejected++
+	id.state = ended
+	s.answer(id, wire.TRPConnect{IRD: saidNo, PrivateData: append([]byte(nil), private...)})
+}
+
+// answer sends an answer, and keeps it as long as the peer may ask again.
+func (s *services) answer(id *ID, c wire.TRPConnect) {
+	m, key := s.m, id.key
+	id.decided()
+	delete(m.incoming, key)
+	p := answerTo(&Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{PSN: id.offered.isn}}, c)
+	if until := id.created + m.timeout; len(s.replies) < maxRefused && until > m.net.Now() {
+		s.replies[key] = p
+		m.after(until-m.net.Now(), func() { delete(s.replies, key) })
+	}
+	s.send(p, id.sameHost)
+}
+
+// reply takes the answer to what an id of ours asked.
+func (s *services) reply(p *Packet) {
+	id := s.asker(p)
+	if id == nil {
+		return
+	}
+	s.m.net.Set(id.timer, clock.Never)
+	r := &p.Connect
+	param := Param{PrivateData: r.PrivateData}
+	if r.IRD != 0 || !r.HasExt {
+		id.state = ended
+		s.m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ECONNREFUSED, Param: param})
+		return
+	}
+	param.QPN, param.QKey = uint32(r.Ext.QPN), r.Ext.Cookie
+	id.state = connected
+	s.m.Stats.Established++
+	s.m.deliver(id, Event{Kind: EventEstablished, Param: param})
+}
+
+func (s *services) asker(p *Packet) *ID {
+	for _, id := range s.m.numbers.ids[p.Local.Port()] {
+		if id.Datagrams && id.state == connecting && id.local == p.Local && id.peer == p.Peer && id.offered.isn == p.TRP.Ack {
+			return id
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+/*
+ * datagram.c - ids of the port spaces RDMA_PS_UDP and RDMA_PS_IPOIB: their queue
+ * pairs are of type UD and have no connection. rdma_connect asks which queue pair
+ * is behind a port number, and ESTABLISHED says how to send to it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm.h"
+
+#define HOP_LIMIT 64 /* as packets leave the port */
+
+bool cm_is_datagram(const struct rdma_cm_id *id)
+{
+	return id->qp_type == IBV_QPT_UD;
+}
+
+/* Such a queue pair sends and receives as soon as it is made (rdma_create_qp(3)). */
+int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { 0 };
+	int mask, failed;
+
+	cm_init_attr(id, &attr, &mask);
+	failed = ibv_modify_qp(qp, &attr, mask);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!failed)
+		failed = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!failed)
+		failed = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return failed;
+}
+
+/* The path to an address of ours, as devices shown so have it: by LID or by GID. */
+static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->port_num = 1;
+	if (peer->family != AF_INET)
+		return;
+	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
+		attr->dlid = (uint16_t)(peer->addr[2] << 8 | peer->addr[3]);
+		return;
+	}
+	attr->is_global = 1;
+	attr->grh.hop_limit = HOP_LIMIT;
+	attr->grh.dgid.raw[10] = attr->grh.dgid.raw[11] = 0xff;
+	memcpy(attr->grh.dgid.raw + 12, peer->addr, 4);
+}
+
+void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
+		       struct rdma_ud_param *to)
+{
+	to->qp_num = message->param.qp_num;
+	to->qkey = message->param.qkey;
+	if (message->event == RDMA_CM_EVENT_ESTABLISHED && verbs)
+		path_to(verbs, &message->peer, &to->ah_attr);
+}
