@@ -30,15 +30,13 @@ type ID struct {
 	Handle  uint32 // the owner's name for it
 	Channel Channel
 	Owner   Owner
-	// Datagrams: it is of a port space whose queue pairs are of type UD (service.go).
-	Datagrams bool
+	nature
 
 	state     state
 	dev       int // -1: any
 	local     netip.AddrPort
 	peer      netip.AddrPort
-	sameHost  bool // the peer is an id of this urdmad
-	resolves  int  // how often its peer was asked for
+	resolves  int // how often its peer was asked for
 	timer     *clock.Timer
 	tries     int // repetitions of the handshake's last message
 	created   clock.Time
@@ -57,6 +55,13 @@ type ID struct {
 	answer  wire.TRPConnect // passive
 	proof   proof           // passive
 	key     requestKey      // passive: in Manager.incoming while it lives
+}
+
+// nature is of what kind an id is.
+type nature struct {
+	// Datagrams: it is of a port space whose queue pairs are of type UD (service.go).
+	Datagrams bool
+	sameHost  bool // the peer is an id of this urdmad
 }
 
 // request is what a connection request says.
