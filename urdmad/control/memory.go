@@ -25,6 +25,12 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
+	var old *mrObject
+	if m.Replaces != 0 {
+		if old, err = object[*mrObject](x, m.Replaces); err != nil {
+			return err
+		}
+	}
 	if err := checkRegistration(m); err != nil {
 		return err
 	}
@@ -39,22 +45,51 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	}
 	mr := &mrObject{pd: pd, region: mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)}
 	var resp abi.RegMRResponse
-	inserted := false
 	x.do(func() {
-		if inserted = x.s.Engine.QPs.Regions.Insert(mr.region); !inserted {
+		if err = x.enter(mr.region, old); err != nil {
 			return
 		}
 		resp.Handle = x.add(mr, bill)
+		if old != nil {
+			x.remove(m.Replaces)
+		}
 	})
-	if !inserted {
+	if err != nil {
 		x.Give(bill)
 		x.space.Unmap(mapping)
-		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
+		return err
 	}
 	resp.LKey, resp.RKey = uint32(mr.region.STag), uint32(mr.region.STag)
 	pd.users++
+	if old != nil {
+		x.left(old)
+	}
 	*r = respond(&resp)
 	return nil
+}
+
+// enter makes a region known, in the place of old if that is not nil. It runs on
+// the worker.
+func (x *Session) enter(r *mem.Region, old *mrObject) error {
+	table := x.s.Engine.QPs.Regions
+	switch {
+	case old != nil && old.region.Windows() > 0:
+		return syscall.EBUSY
+	case old != nil:
+		table.Replace(old.region, r)
+	case !table.Insert(r):
+		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
+	}
+	return nil
+}
+
+// left: a region is known no more. Once left returns, nothing that its fallback
+// path had begun moves a byte.
+func (x *Session) left(mr *mrObject) {
+	mr.pd.users--
+	if !mr.region.Shared() {
+		x.space.Drain()
+	}
 }
 
 func checkRegistration(m *abi.RegMRRequest) error {
@@ -103,9 +138,6 @@ func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
 	if busy {
 		return syscall.EBUSY
 	}
-	mr.pd.users--
-	if !mr.region.Shared() {
-		x.space.Drain()
-	}
+	x.left(mr)
 	return nil
 }

@@ -111,7 +111,8 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return err
 	}
 	fits, old := false, q.ring
-	x.do(func() { fits = q.moveTo(mem, &resp) })
+	x.do(func() {}) // a whole turn: work posted before is seen before
+	x.do(func() { fits = q.moveTo(mem, &resp, m.CQE) })
 	if !fits {
 		mem.Close()
 		x.Give(bill)
@@ -130,10 +131,11 @@ func cqAmounts(layout *abi.CQResponse) *account.Amounts {
 	return &account.Amounts{account.CompletionQueues: 1, account.QueueBytes: uint64(layout.Bytes), account.Mappings: 1}
 }
 
-// moveTo moves completions not yet polled to a new ring, if they fit.
-func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse) bool {
+// moveTo moves completions not yet polled to a new ring, if there are at most as
+// many as the program asked room for (ibv_resize_cq(3)); the ring may have more.
+func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) bool {
 	old := &q.cq.Ring
-	if old.Pending() > layout.Entries {
+	if old.Pending() > cqe {
 		return false
 	}
 	waiting := make([]abi.CQE, old.Pending())

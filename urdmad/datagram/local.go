@@ -7,7 +7,7 @@ import (
 )
 
 // This file has messages to queue pairs of this urdmad, which need no packet. A
-// sender whose receiver has posted nothing waits a moment: what two programs of
+// sender whose receiver has used up what it posted waits a moment: what two programs of
 // one machine say to each other is lost for want of a processor sooner than for
 // want of a wire.
 
@@ -65,8 +65,8 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) ou
 func (p *Pair) mayWait(to *Pair) bool {
 	now := p.s.clock.Now
 	switch {
-	case to.starved:
-		return false
+	case to.starved || to.QP.SRQ == nil && to.QP.Stats.RecvsPosted == 0:
+		return false // it doesn't receive
 	case p.wait.until == 0:
 		p.wait.until = now + patience
 	case now >= p.wait.until:

@@ -306,3 +306,29 @@ func TestZeroAccessAllowsReading(t *testing.T) {
 		t.Error("local rights")
 	}
 }
+
+// Replace leaves no moment in which the STag names nothing, and the old region
+// is dead for work that still holds it.
+func TestReplace(t *testing.T) {
+	table := NewTable(rand.NewPCG(1, 2))
+	s := NewSpace(nil)
+	old := NewRegion(s, 1, 0, 0x1000, 0, 0x1000, Mapping{})
+	other := NewRegion(s, 1, 0, 0x3000, 0, 0x3000, Mapping{})
+	if !table.Insert(old) || !table.Insert(other) {
+		t.Fatal("no room")
+	}
+	old.Hold()
+	r := NewRegion(s, 2, 0, 0x2000, 0, 0x2000, Mapping{})
+	table.Replace(old, r)
+	if r.STag != old.STag || table.Lookup(r.STag) != r || table.Lookup(other.STag) != other || table.Len() != 2 {
+		t.Errorf("STag %#x names %p, want %p; %d regions", r.STag, table.Lookup(r.STag), r, table.Len())
+	}
+	if !old.Dead() || r.Dead() {
+		t.Errorf("old dead: %v, new dead: %v", old.Dead(), r.Dead())
+	}
+	old.Release()
+	table.Remove(old) // its STag is another's now
+	if table.Lookup(r.STag) != r {
+		t.Error("removing the old region took the new one's STag")
+	}
+}

@@ -49,6 +49,16 @@ func (t *Table) Insert(r *Region) bool {
 	return true
 }
 
+// Replace deregisters old and gives r its STag, at once: nobody finds the STag
+// meanwhile to name nothing.
+func (t *Table) Replace(old, r *Region) {
+	if i, ok := t.find(old.STag); ok && t.slots[i] == old {
+		r.STag = old.STag
+		t.slots[i] = r
+	}
+	old.kill()
+}
+
 func (t *Table) put(r *Region) {
 	i := r.STag.index() & t.mask()
 	for t.slots[i] != nil {

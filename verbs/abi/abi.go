@@ -190,6 +190,8 @@ type RegMRRequest struct {
 	Path       uint32
 	File       uint32
 	FileOffset uint64
+	Replaces   uint32
+	Pad        uint32
 }
 
 // RegMRResponse returns the keys of a memory region.

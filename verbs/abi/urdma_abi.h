@@ -226,6 +226,8 @@ struct urdma_abi_reg_mr {
 	uint32_t path;        /* enum urdma_abi_path */
 	uint32_t file;        /* SHARED: handle of ADD_FILE */
 	uint64_t file_offset; /* SHARED: where addr lies in the file, bytes */
+	uint32_t replaces;    /* handle of the region that this one takes the place and the keys of; 0: none */
+	uint32_t pad;
 };
 
 struct urdma_abi_reg_mr_response {

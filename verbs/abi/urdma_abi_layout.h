@@ -83,7 +83,7 @@ _Static_assert(offsetof(struct urdma_abi_handle, header) == 0 && sizeof(((struct
 _Static_assert(offsetof(struct urdma_abi_handle, handle) == 16 && sizeof(((struct urdma_abi_handle *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_handle, pad) == 20 && sizeof(((struct urdma_abi_handle *)0)->pad) == 4, "pad");
 
-_Static_assert(sizeof(struct urdma_abi_reg_mr) == 64, "reg_mr");
+_Static_assert(sizeof(struct urdma_abi_reg_mr) == 72, "reg_mr");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, header) == 0 && sizeof(((struct urdma_abi_reg_mr *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, pd) == 16 && sizeof(((struct urdma_abi_reg_mr *)0)->pd) == 4, "pd");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, access) == 20 && sizeof(((struct urdma_abi_reg_mr *)0)->access) == 4, "access");
@@ -93,6 +93,8 @@ _Static_assert(offsetof(struct urdma_abi_reg_mr, iova) == 40 && sizeof(((struct 
 _Static_assert(offsetof(struct urdma_abi_reg_mr, path) == 48 && sizeof(((struct urdma_abi_reg_mr *)0)->path) == 4, "path");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, file) == 52 && sizeof(((struct urdma_abi_reg_mr *)0)->file) == 4, "file");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, file_offset) == 56 && sizeof(((struct urdma_abi_reg_mr *)0)->file_offset) == 8, "file_offset");
+_Static_assert(offsetof(struct urdma_abi_reg_mr, replaces) == 64 && sizeof(((struct urdma_abi_reg_mr *)0)->replaces) == 4, "replaces");
+_Static_assert(offsetof(struct urdma_abi_reg_mr, pad) == 68 && sizeof(((struct urdma_abi_reg_mr *)0)->pad) == 4, "pad");
 
 _Static_assert(sizeof(struct urdma_abi_reg_mr_response) == 32, "reg_mr_response");
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, header) == 0 && sizeof(((struct urdma_abi_reg_mr_response *)0)->header) == 16, "header");

@@ -127,6 +127,9 @@ URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
 	from_abi(&response, attr);
+	/* An RNIC's queue pairs begin in RFC 5040's idle state, which the kernel's drivers call INIT. */
+	if (attr->qp_state == IBV_QPS_RESET && ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
 	memset(init, 0, sizeof(*init));
 	init->qp_context = ibv->qp_context;
 	init->send_cq = ibv->send_cq;

@@ -77,13 +77,13 @@ static int file_handle(struct urdma_client *client, int id, uint32_t *handle)
 	return status;
 }
 
-static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access)
+static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access, uint32_t replaces)
 {
 	struct urdma_client *client = urdma_context_of(pd->context)->client;
 	struct urdma_abi_reg_mr request = {
 		.pd = pd->handle, .access = access & ACCESS_KNOWN, .addr = m->region.addr,
 		.length = m->region.length, .iova = iova, .path = (uint32_t)m->region.path,
-		.file_offset = m->region.file_offset,
+		.file_offset = m->region.file_offset, .replaces = replaces,
 	};
 	struct urdma_abi_reg_mr_response response;
 	int status = 0;
@@ -100,8 +100,9 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	return 0;
 }
 
+/* replaces is the handle of the region whose place and keys the new one takes; 0: none. */
 static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			   unsigned int access)
+			   unsigned int access, uint32_t replaces)
 {
 	int writes = access & (IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE_CHANGES);
 	int status = check_access(access);
@@ -120,7 +121,7 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	m->mr.length = length;
 	m->iova = iova;
 	m->access = access;
-	status = tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+	status = tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
 	if (status)
 		urdma_pages_deregister(&m->region);
 	return status;
@@ -142,7 +143,7 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size
 					     unsigned int access)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
-	int status = m ? register_memory(m, pd, addr, length, iova, access) : ENOMEM;
+	int status = m ? register_memory(m, pd, addr, length, iova, access, 0) : ENOMEM;
 
 	if (!status)
 		return &m->mr;
@@ -173,10 +174,10 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 /*
- * A new registration takes the old one's place, keys included: verbs has the
- * caller read lkey and rkey anew. Until the new one stands the old one is
- * untouched, so every failure leaves the old region valid, which is what
- * IBV_REREG_MR_ERR_INPUT says.
+ * A new registration takes the old one's place and keeps its keys, as NICs do
+ * where they can and as programs have come to expect. Until the new one stands
+ * the old one is untouched, so every failure leaves the old region valid, which
+ * is what IBV_REREG_MR_ERR_INPUT says.
  */
 static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -188,15 +189,12 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 		return EINVAL;
 	status = register_memory(&made, flags & IBV_REREG_MR_CHANGE_PD ? pd : m->mr.pd, moved ? addr : m->mr.addr,
 				 moved ? length : m->mr.length, moved ? (uintptr_t)addr : m->iova,
-				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access);
+				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access, m->mr.handle);
 	if (status)
 		return status;
-	status = deregister_memory(m);
-	if (status)
-		deregister_memory(&made);
-	else
-		*m = made;
-	return status;
+	urdma_pages_deregister(&m->region);
+	*m = made;
+	return 0;
 }
 
 URDMA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)

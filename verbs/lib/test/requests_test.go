@@ -124,8 +124,13 @@ func (s *session) regMR(m []byte) ([]byte, []int, syscall.Errno) {
 	if _, pd := lookUp[*pdObject](s, r.PD); !ok || !pd {
 		return nil, nil, syscall.EINVAL
 	}
-	h := s.add(&mrObject{r})
-	return answerOf(abi.RegMRResponse{Handle: h, LKey: h << 8, RKey: h<<8 | 1}), nil, 0
+	keys := abi.RegMRResponse{Handle: s.add(&mrObject{r})}
+	keys.LKey, keys.RKey = keys.Handle<<8, keys.Handle<<8|1
+	if r.Replaces != 0 {
+		keys.LKey, keys.RKey = r.Replaces<<8, r.Replaces<<8|1
+		delete(s.objects, r.Replaces)
+	}
+	return answerOf(keys), nil, 0
 }
 
 func (s *session) deallocPD(m []byte) ([]byte, []int, syscall.Errno) {

@@ -186,7 +186,7 @@ void case_memory(void)
 	CHECK((mr = ibv_reg_mr(s.pd, s.memory, 100, IBV_ACCESS_LOCAL_WRITE)));
 	key = mr->rkey;
 	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s.memory + 8, 8, 0), 0);
-	CHECK(mr->addr == s.memory + 8 && mr->length == 8 && mr->rkey != key);
+	CHECK(mr->addr == s.memory + 8 && mr->length == 8 && mr->rkey == key);
 	CHECK_RETURNS(ibv_rereg_mr(mr, 8, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
 		      IBV_REREG_MR_ERR_INPUT);
