@@ -78,6 +78,10 @@ func runExec(o execOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	env, set := openMPI(env, args)
+	if log := getenv(env, "URDMA_LOG"); len(set) > 0 && log != "" && log != "0" {
+		fmt.Fprintln(os.Stderr, "urdma exec: for Open MPI:", strings.Join(set, " "))
+	}
 	err = syscall.Exec(program, args, env)
 	return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", program, err))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,6 +181,53 @@ func TestExecGivesTheNames(t *testing.T) {
 		run(t, []string{"ASAN_OPTIONS=" + before}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS="+want+"verify_asan_link_order=0")
 	}
 	run(t, []string{"ASAN_OPTIONS=verify_asan_link_order=1"}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS=verify_asan_link_order=1")
+}
+
+// TestExecUnderOpenMPI: what the openib component needs is set for ranks and
+// launchers that use it, and nothing that the user has set.
+func TestExecUnderOpenMPI(t *testing.T) {
+	rank, openib := "OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_btl=self,openib"
+	allow, transport := "OMPI_MCA_btl_openib_allow_ib=1", "URDMA_TRANSPORT=ib"
+	home := t.TempDir()
+	conf := filepath.Join(home, ".openmpi", "mca-params.conf")
+	if err := os.MkdirAll(filepath.Dir(conf), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, "# a file of the user's\nbtl = openib,self\nbtl_openib_allow_ib = 0\n", 0o644)
+	for _, c := range []struct {
+		env, has, lacks []string
+		program         string
+	}{
+		{nil, []string{allow, transport}, nil, "mpirun -n 2 --mca btl openib,self p"},
+		{nil, []string{transport}, []string{allow}, "mpirun -mca btl openib,self -mca btl_openib_allow_ib 0 p"},
+		{nil, nil, []string{transport}, "mpirun -n 2 p"},
+		{[]string{rank, openib}, []string{allow, transport, "OMPI_MCA_btl_openib_warn_no_device_params_found=0"}, nil, "p"},
+		{[]string{openib}, []string{allow, transport}, nil, "/usr/bin/mpirun"},
+		{[]string{openib}, nil, []string{allow, transport}, "p"},
+		{[]string{rank, "OMPI_MCA_btl=^openib"}, nil, []string{allow, transport}, "p"},
+		{[]string{rank, "OMPI_MCA_btl=tcp,self"}, nil, []string{allow, transport}, "p"},
+		{[]string{rank, openib, "URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{"URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{allow, transport}, "p"},
+		{[]string{rank, "HOME=" + home}, []string{transport}, []string{allow}, "p"},
+		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil, "p"},
+		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096", "OMPI_MCA_mpi_yield_when_idle=0"}, nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
+	} {
+		env, set := openMPI(slices.Clone(c.env), strings.Fields(c.program))
+		for _, e := range c.has {
+			if !slices.Contains(env, e) {
+				t.Errorf("%v %s: no %s in %v", c.env, c.program, e, env)
+			}
+		}
+		for _, e := range c.lacks {
+			if slices.Contains(env, e) || slices.Contains(set, e) {
+				t.Errorf("%v %s: %s in %v", c.env, c.program, e, env)
+			}
+		}
+	}
+	g := newGround(t)
+	r := run(t, []string{rank, openib, "URDMA_LOG=1"}, "exec", "--lib", g.lib, g.program)
+	if r.holds(t, transport); !strings.Contains(r.stderr, "for Open MPI: "+transport+" ") {
+		t.Errorf("doesn't say what it set: %s", r.stderr)
+	}
 }
 
 // TestExecLeavesNewerLibraries: where the machine's libraries have versions that

@@ -119,6 +119,7 @@ var rules = ruleBook{
 		"test/fresh":         {},
 		"test/hostile":       {},
 		"test/lab":           {},
+		"test/mpi":           {},
 		"test/programs":      {},
 		"test/recipes":       {},
 		"test/report":        {},

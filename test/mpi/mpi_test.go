@@ -1,0 +1,119 @@
+package mpi
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// long tells whether the long tests were asked for.
+var long = os.Getenv("URDMA_LONG") != ""
+
+// way is how Open MPI reaches verbs: its parameters, name and value in turn, and
+// variables for the ranks.
+type way struct {
+	name        string
+	parameters  []string
+	environment []string
+}
+
+var (
+	openib = []string{"pml", "ob1", "btl", "openib,self", "osc", "pt2pt"}
+	ucx    = []string{"pml", "ucx", "osc", "ucx", "btl", "self"}
+
+	private = way{"openib, shared receive queues disabled", append(openib[:6:6], "btl_openib_receive_queues", "P,65536,256,192,128"), nil}
+	shared  = way{"openib, default receive queues", openib, nil}
+	ofi     = way{"libfabric", []string{"pml", "cm", "mtl", "ofi", "mtl_ofi_provider_include", "verbs;ofi_rxm", "osc", "pt2pt", "btl", "self"}, nil}
+
+	ways = []way{private, shared, ofi,
+		{"openib, only shared receive queues", append(openib[:6:6], "btl_openib_receive_queues", "S,65536,256,128,32"), nil},
+		{"ucx, rc", ucx, []string{"UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=ib"}},
+		{"ucx, ud", ucx, []string{"UCX_TLS=ud_verbs,self", "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=ib"}},
+	}
+)
+
+// pass runs tests that have to succeed, and to send at least that many bytes
+// through each urdmad.
+func pass(t *testing.T, c *cluster, ranks int, w way, least uint64, tests ...string) {
+	t.Helper()
+	before := c.sent(t)
+	out, err := c.run(ranks, w, 5*time.Minute, append([]string{c.check}, tests...)...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", tests, err, lab.Tail(out, 40))
+	}
+	for _, test := range tests {
+		if !strings.Contains(out, "OK: "+test+", ") {
+			t.Errorf("%s did not end well:\n%s", test, lab.Tail(out, 40))
+		}
+	}
+	for i, n := range c.sent(t) {
+		if n-before[i] < least {
+			t.Errorf("%v: urdmad of host %s sent %d bytes, at least %d were expected", tests, c.hosts[i].Name, n-before[i], least)
+		}
+	}
+}
+
+// TestWays: every way, within a urdmad and between two. The largest messages go by
+// openib without shared receive queues everywhere, by the others in long runs.
+func TestWays(t *testing.T) {
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif.Jumbo()} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newCluster(t, wire)
+			for i, w := range ways {
+				t.Run(w.name, func(t *testing.T) {
+					pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+					// UCX repeats datagrams by timers of its own, and threads that take
+					// turns with them wait for those.
+					if w.name != "ucx, ud" {
+						pass(t, c, 2, w, 1<<10, "threads")
+					}
+					if i == 0 || long {
+						pass(t, c, 2, w, 64<<20, "point_to_point")
+					}
+				})
+			}
+			c.left(t)
+		})
+	}
+}
+
+// TestMixed: of four ranks some share a urdmad and some don't.
+func TestMixed(t *testing.T) {
+	c := newCluster(t, lab.Memif)
+	pass(t, c, 4, shared, 1<<20, "flood", "collectives")
+	if long {
+		pass(t, c, 16, private, 1<<20, "collectives", "types")
+	}
+}
+
+// TestSpawn: processes that a rank starts find urdmad when mpirun itself runs under
+// urdma exec.
+func TestSpawn(t *testing.T) {
+	c := newCluster(t, lab.Loopback)
+	argv := append([]string{c.lab.Program("urdma"), "exec", "--"}, c.arguments(2, private.parameters)...)
+	out, err := c.wait(time.Minute, append(argv, c.check, "spawn"))
+	if err != nil || !strings.Contains(out, "OK: spawn") {
+		t.Errorf("%v\n%s", err, lab.Tail(out, 40))
+	}
+	c.left(t)
+}
+
+// TestEnd: a job of which one rank gives up or is killed ends with an error, and
+// leaves nothing with urdmad.
+func TestEnd(t *testing.T) {
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newCluster(t, wire)
+			for test, says := range map[string]string{"abort": "with errorcode 3", "die": "signal 9 (Killed)"} {
+				out, err := c.run(3, private, time.Minute, c.check, test)
+				if err == nil || strings.Contains(err.Error(), "still running") || !strings.Contains(out, says) {
+					t.Errorf("%s: %v, no word of %q:\n%s", test, err, says, lab.Tail(out, 40))
+				}
+			}
+			c.left(t)
+		})
+	}
+}

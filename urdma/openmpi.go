@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// openMPIFiles are where Open MPI reads parameters that neither the command line
+// nor the environment has, the first to name one deciding.
+func openMPIFiles(env []string) []string {
+	files := []string{"/etc/openmpi/openmpi-mca-params.conf"}
+	if home := getenv(env, "HOME"); home != "" {
+		files = append([]string{filepath.Join(home, ".openmpi", "mca-params.conf")}, files...)
+	}
+	return files
+}
+
+// launchers start MPI programs, and pass their environment on.
+var launchers = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi"}
+
+// openMPI is what Open MPI's openib component needs besides a library: a device of
+// InfiniBand's kind, for its way of connecting; that it may use one at all, which
+// is off by default; and no warning about parameters for this device, as it has none.
+// Ranks that fill the processors have to yield, since urdmad needs one too. Each is
+// set only where the user set nothing; what was set is returned.
+func openMPI(env []string, args []string) (_ []string, set []string) {
+	var given []string
+	if slices.Contains(launchers, filepath.Base(args[0])) {
+		given = parametersOf(args)
+	} else if getenv(env, "OMPI_COMM_WORLD_SIZE") == "" {
+		return env, nil
+	}
+	user := slices.Concat(given, env)
+	give := func(name, value string) {
+		if !has(env, name) {
+			env = setenv(env, name, value)
+			set = append(set, name+"="+value)
+		}
+	}
+	parameter := func(name, value string) {
+		if !has(user, "OMPI_MCA_"+name) && configured(openMPIFiles(env), name) == "" {
+			give("OMPI_MCA_"+name, value)
+		}
+	}
+	if chooses(user, "btl", "openib") {
+		give("URDMA_TRANSPORT", "ib")
+		parameter("btl_openib_allow_ib", "1")
+		parameter("btl_openib_warn_no_device_params_found", "0")
+	}
+	if n, _ := strconv.Atoi(getenv(env, "OMPI_COMM_WORLD_LOCAL_SIZE")); n >= runtime.NumCPU() {
+		parameter("mpi_yield_when_idle", "1")
+	}
+	return env, set
+}
+
+// parametersOf gives the parameters on a launcher's command line as the ranks get
+// them in their environment.
+func parametersOf(args []string) (env []string) {
+	for i, a := range args {
+		if name := strings.TrimLeft(a, "-"); name != a && (name == "mca" || name == "gmca") && i+2 < len(args) {
+			env = append(env, "OMPI_MCA_"+args[i+1]+"="+args[i+2])
+		}
+	}
+	return env
+}
+
+// chooses tells whether the user asked for a component of a framework by name.
+func chooses(env []string, framework, component string) bool {
+	list := getenv(env, "OMPI_MCA_"+framework)
+	if list == "" {
+		list = configured(openMPIFiles(env), framework)
+	}
+	return !strings.HasPrefix(list, "^") && slices.Contains(strings.Split(list, ","), component)
+}
+
+// configured is a parameter's value in the first file that has it, or "".
+func configured(files []string, name string) string {
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			key, value, ok := strings.Cut(lines.Text(), "=")
+			if ok && strings.TrimSpace(key) == name {
+				return strings.Trim(strings.TrimSpace(value), `"`)
+			}
+		}
+	}
+	return ""
+}
+
+func has(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+}
