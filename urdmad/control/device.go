@@ -28,7 +28,7 @@ var errVersion = fmt.Errorf("control: the client speaks another version of the p
 const (
 	maxQPWR   = 16384
 	maxCQE    = 1 << 20
-	maxInline = 960
+	maxInline = 2048 // a queue that asks for less has smaller slots
 	// One worker raises the completion events of all queues.
 	compVectors = 1
 )

@@ -52,6 +52,7 @@ func (c *UC) takes(at *Port, from wire.IPv4, src wire.QPN) bool {
 // all that is left of its message (InfiniBand vol. 1, 9.8.2.2).
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
+	c.s.table.Heard(c.QP)
 	if uint32(in.next)-uint32(h.PSN)-1 < late {
 		c.s.Stats.Late++
 		return false

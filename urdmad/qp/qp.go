@@ -43,6 +43,7 @@ type QP struct {
 	acked   uint64 // sends whose Mark is at most this were carried
 	jobs    jobs
 	inRun   bool // in the table's run queue
+	heard   bool // its program was told that the peer has sent something
 	removed bool
 }
 

@@ -97,6 +97,17 @@ func (q *QP) reset() {
 	q.RQ.reset()
 	q.state = abi.QPSReset
 	q.Attr = abi.QPAttr{QPAccessFlags: RDMAConnectAccess}
+	q.heard = false
+}
+
+// Heard is for carriers that bring something of the peer's. The program of a queue
+// pair that is still in RTR is told once: it may move to RTS on the strength of it
+// (InfiniBand vol. 1, 11.6.3.1.1).
+func (t *Table) Heard(q *QP) {
+	if q.state == abi.QPSRTR && !q.heard {
+		q.heard = true
+		t.sendAsync(q, abi.EventCommEst)
+	}
 }
 
 // Fail is for errors that no work request stands for: the queue pair goes to the

@@ -40,6 +40,7 @@ type Verdict struct {
 // (RFC 5040 section 4.8). It may end the connection, if what it completes does.
 func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	var d wire.DDP
+	s.QP.Table().Heard(s.QP)
 	at, err := d.Parse(seg.Head)
 	if err != nil {
 		v.Code = codeOf(err)

@@ -85,6 +85,7 @@ func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 	if peer == nil || !qp.Receives(peer.State()) {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
+	c.s.table.Heard(peer)
 	if peer.Client.Backlogged() || wr.IsRead() && c.QP.Client.Backlogged() {
 		c.pause()
 		return outcome{}

@@ -40,6 +40,9 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.create_cq_ex = urdma_create_cq_ex;
 	c->verbs.create_qp_ex = urdma_create_qp_ex;
 	c->verbs.create_srq_ex = urdma_create_srq_ex;
+	c->verbs.alloc_parent_domain = urdma_alloc_parent_domain;
+	c->verbs.alloc_td = urdma_alloc_td;
+	c->verbs.dealloc_td = urdma_dealloc_td;
 	c->verbs.close_xrcd = refuse_close_xrcd;
 }
 

@@ -27,11 +27,10 @@ struct urdma_file {
 	uint32_t handle;
 };
 
-/* Optional flags are hints and may be ignored (ibv_reg_mr(3)). */
+/* Optional flags are hints and may be ignored (ibv_reg_mr(3)). So may "on demand", as
+ * long as it doesn't mean all of the address space: no page of ours is pinned. */
 static int check_access(unsigned int access)
 {
-	if (access & IBV_ACCESS_ON_DEMAND)
-		return EOPNOTSUPP;
 	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
 	if ((access & ACCESS_REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
@@ -107,6 +106,8 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	int writes = access & (IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE_CHANGES);
 	int status = check_access(access);
 
+	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
+		status = EOPNOTSUPP;
 	if (!status && (length == 0 || (uintptr_t)addr + length < length))
 		status = EINVAL;
 	if (!status)
@@ -185,7 +186,9 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 	struct urdma_mr made = { .access = 0 };
 	int status;
 
-	if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED || ((flags & IBV_REREG_MR_CHANGE_PD) && !pd))
+	if (!flags || (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED))
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))
 		return EINVAL;
 	status = register_memory(&made, flags & IBV_REREG_MR_CHANGE_PD ? pd : m->mr.pd, moved ? addr : m->mr.addr,
 				 moved ? length : m->mr.length, moved ? (uintptr_t)addr : m->iova,

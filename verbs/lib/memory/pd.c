@@ -1,15 +1,36 @@
-/* pd.c - protection domains. */
+/*
+ * pd.c - protection domains; parent domains, which stand for one of those and say
+ * how their program uses it; and thread domains. Nothing here is faster for one
+ * thread alone, so what parent and thread domains say changes nothing.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../device/context.h"
+#include "memory.h"
+
+struct urdma_pd {
+	struct ibv_pd pd;
+	struct urdma_pd *of;  /* a parent domain's protection domain; else NULL */
+	struct urdma_td *td;  /* a parent domain's, or NULL */
+	uint32_t parents;     /* of a protection domain; changed atomically */
+};
+
+struct urdma_td {
+	struct ibv_td td;
+	uint32_t parents; /* likewise */
+};
+
+static struct urdma_pd *pd_of(const struct ibv_pd *pd)
+{
+	return (struct urdma_pd *)pd;
+}
 
 URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_abi_handle request = { .handle = c->handle };
 	struct urdma_abi_handle response;
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	struct urdma_pd *pd = calloc(1, sizeof(*pd));
 	int status;
 
 	if (!pd)
@@ -20,19 +41,85 @@ URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		errno = status;
 		return NULL;
 	}
-	pd->context = context;
-	pd->handle = response.handle;
-	return pd;
+	pd->pd.context = context;
+	pd->pd.handle = response.handle;
+	return &pd->pd;
 }
 
-/* EBUSY while something was made in it: urdmad counts. */
-URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+static void free_parent(struct urdma_pd *pd)
 {
-	struct urdma_client *client = urdma_context_of(pd->context)->client;
-	int status = urdma_call_destroy(client, URDMA_ABI_DEALLOC_PD, pd->handle);
+	__atomic_fetch_sub(&pd->of->parents, 1, __ATOMIC_RELAXED);
+	if (pd->td)
+		__atomic_fetch_sub(&pd->td->parents, 1, __ATOMIC_RELAXED);
+	free(pd);
+}
 
+/* EBUSY while something was made in it: urdmad counts, but for parent domains. */
+URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct urdma_client *client = urdma_context_of(ibv->context)->client;
+	struct urdma_pd *pd = pd_of(ibv);
+	int status;
+
+	if (pd->of) {
+		free_parent(pd);
+		return 0;
+	}
+	if (__atomic_load_n(&pd->parents, __ATOMIC_RELAXED))
+		return urdma_status(EBUSY);
+	status = urdma_call_destroy(client, URDMA_ABI_DEALLOC_PD, ibv->handle);
 	if (status)
 		return status;
 	free(pd);
+	return 0;
+}
+
+/* Objects made in it are the protection domain's. An allocator is not taken: there
+ * is nothing that it could allocate. */
+struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	struct urdma_pd *of = pd_of(attr->pd), *pd;
+
+	if (attr->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) ||
+	    !of || of->of || of->pd.context != context || (attr->td && attr->td->context != context)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	*pd = (struct urdma_pd){ .pd = of->pd, .of = of, .td = (struct urdma_td *)attr->td };
+	__atomic_fetch_add(&of->parents, 1, __ATOMIC_RELAXED);
+	if (pd->td)
+		__atomic_fetch_add(&pd->td->parents, 1, __ATOMIC_RELAXED);
+	return &pd->pd;
+}
+
+struct ibv_td *urdma_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct urdma_td *td;
+
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->td.context = context;
+	return &td->td;
+}
+
+int urdma_dealloc_td(struct ibv_td *ibv)
+{
+	struct urdma_td *td = (struct urdma_td *)ibv;
+
+	if (__atomic_load_n(&td->parents, __ATOMIC_RELAXED))
+		return urdma_status(EBUSY);
+	free(td);
 	return 0;
 }

@@ -178,7 +178,9 @@ void case_memory(void)
 	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
 	CHECK_RETURNS(registers(&s, s.memory, 100, 1 << 12), EINVAL);
-	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_ON_DEMAND), 0);
+	CHECK_RETURNS(registers(&s, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_HUGETLB), 0);
 	CHECK_RETURNS(registers(&s, s.memory, 0, 0), EINVAL);
 	CHECK_RETURNS(registers(&s, (void *)-4096, 8192, 0), EINVAL);
 	CHECK_RETURNS(registers(&s, (void *)4096, 8192, 0), EFAULT);
@@ -200,22 +202,17 @@ void case_unsupported(void)
 	struct setup s;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
-	struct ibv_td_init_attr td = { .comp_mask = 0 };
 	struct ibv_alloc_dm_attr dm = { .length = 1 };
 	struct ibv_flow_attr flow = { .comp_mask = 0 };
-	struct ibv_parent_domain_init_attr domain = { .comp_mask = 0 };
 	struct ibv_modify_cq_attr moderate = { .attr_mask = 0 };
 	struct ibv_ece ece;
 
 	set_up(&s, 4, 4);
-	domain.pd = s.pd;
 	CHECK_NULL(ibv_create_srq(s.pd, &srq), EOPNOTSUPP);
 	CHECK_NULL(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
 	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EOPNOTSUPP);
-	CHECK_NULL(ibv_alloc_td(s.context, &td), EOPNOTSUPP);
 	CHECK_NULL(ibv_alloc_dm(s.context, &dm), EOPNOTSUPP);
 	CHECK_NULL(ibv_create_flow(s.qp, &flow), EOPNOTSUPP);
-	CHECK_NULL(ibv_alloc_parent_domain(s.context, &domain), EOPNOTSUPP);
 	CHECK_NULL(ibv_import_device(3), EOPNOTSUPP);
 	CHECK_NULL(ibv_reg_dmabuf_mr(s.pd, 0, 4096, 0, 1, 0), EOPNOTSUPP);
 	CHECK_RETURNS(ibv_modify_cq(s.cq, &moderate), EOPNOTSUPP);

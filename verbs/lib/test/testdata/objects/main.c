@@ -13,6 +13,12 @@ static const struct {
 	{ "windows2", case_windows2 },
 	{ "windows_ex", case_windows_ex },
 	{ "windows_refused", case_windows_refused },
+	{ "parent_domain", case_parent_domain },
+	{ "rereg", case_rereg },
+	{ "large_region", case_large_region },
+	{ "inline", case_inline },
+	{ "query", case_query },
+	{ "comm_est", case_comm_est },
 	{ "uc", case_uc },
 	{ "uc_refused", case_uc_refused },
 };

@@ -1,0 +1,90 @@
+/* pairs.c - queue pairs: inline data up to its limit, what is given back of what was
+ * set, and the event that the peer has spoken. */
+#include <poll.h>
+
+#include "objects.h"
+
+#define WRITABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+void case_inline(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 2048 } };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct end a, b;
+
+	end_init(&a, IBV_QPT_RC, WRITABLE);
+	end_init(&b, IBV_QPT_RC, WRITABLE);
+	CHECK_RETURNS(ibv_destroy_qp(a.qp), 0);
+	init.send_cq = init.recv_cq = a.cq;
+	CHECK((a.qp = ibv_create_qp(pd, &init)) && init.cap.max_inline_data >= 2048);
+	to_init(a.qp, WRITABLE);
+	to_rtr(a.qp, b.qp->qp_num);
+	to_rtr(b.qp, a.qp->qp_num);
+	to_rts(a.qp);
+	to_rts(b.qp);
+	for (uint32_t n = 0; n <= 2048; n += 512) {
+		memset(a.memory, (int)n + 1, n);
+		receive(&b, n, 4096);
+		wr = request(&a, IBV_WR_SEND, n, &sge);
+		wr.send_flags |= IBV_SEND_INLINE;
+		sge.lkey = 0;
+		CHECK_RETURNS(post(&a, &wr), 0);
+		memset(a.memory, 0, n);
+		completion(&a, IBV_WC_SUCCESS);
+		CHECK(completion(&b, IBV_WC_SUCCESS).byte_len == n);
+		CHECK(!n || (b.memory[0] == (uint8_t)(n + 1) && b.memory[n - 1] == (uint8_t)(n + 1)));
+	}
+	init.cap.max_inline_data = 2049;
+	CHECK_NULL(ibv_create_qp(pd, &init), EINVAL);
+	end_free(&a);
+	end_free(&b);
+}
+
+void case_query(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end a, b;
+
+	pair_up(&a, &b, IBV_QPT_RC, WRITABLE);
+	CHECK_RETURNS(ibv_query_qp(a.qp, &attr, 0x1ffffff, &init), 0);
+	CHECK(attr.qp_state == IBV_QPS_RTS && attr.cur_qp_state == IBV_QPS_RTS && attr.path_mtu == IBV_MTU_1024 &&
+	      attr.dest_qp_num == b.qp->qp_num && attr.max_dest_rd_atomic == 4 && attr.max_rd_atomic == 4 &&
+	      attr.min_rnr_timer == 12 && attr.timeout == 14 && attr.retry_cnt == 7 && attr.rnr_retry == 7 && attr.port_num == 1 &&
+	      attr.ah_attr.is_global && attr.ah_attr.grh.hop_limit == 1 && !memcmp(&attr.ah_attr.grh.dgid, &gid, 16));
+	CHECK(init.qp_type == IBV_QPT_RC && init.send_cq == a.cq && init.recv_cq == a.cq && init.cap.max_send_wr >= 32 &&
+	      init.cap.max_inline_data == attr.cap.max_inline_data);
+	end_free(&a);
+	end_free(&b);
+}
+
+/* Raised once, in RTR alone. */
+void case_comm_est(void)
+{
+	for (enum ibv_qp_type type = IBV_QPT_RC; type <= IBV_QPT_UC; type++) {
+		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+		struct ibv_async_event event;
+		struct ibv_send_wr wr;
+		struct ibv_sge sge;
+		struct end a, b;
+
+		end_init(&a, type, WRITABLE);
+		end_init(&b, type, WRITABLE);
+		to_rtr(a.qp, b.qp->qp_num);
+		to_rtr(b.qp, a.qp->qp_num);
+		to_rts(a.qp);
+		for (int i = 0; i < 2; i++) {
+			wr = write_to(&a, b.mr->rkey, (uintptr_t)b.memory, 8, &sge);
+			CHECK_RETURNS(post(&a, &wr), 0);
+			completion(&a, IBV_WC_SUCCESS);
+		}
+		CHECK(poll(&p, 1, 10000) == 1);
+		CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
+		CHECK(event.event_type == IBV_EVENT_COMM_EST && event.element.qp == b.qp);
+		ibv_ack_async_event(&event);
+		CHECK(poll(&p, 1, 100) == 0);
+		end_free(&a);
+		end_free(&b);
+	}
+}
