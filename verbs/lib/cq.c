@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/memory.h"
 #include "tables.h"
 
 #define WC_FLAGS_SUPPORTED                                                                              \
@@ -139,9 +140,12 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	struct urdma_cq *cq;
 
 	errno = EOPNOTSUPP;
-	if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	if ((attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
 	    (attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) ||
 	    (flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
+		return NULL;
+	errno = EINVAL;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !urdma_pd_is_parent(attr->parent_domain, context))
 		return NULL;
 	cq = make(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)

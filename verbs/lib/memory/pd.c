@@ -99,6 +99,11 @@ struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv
 	return &pd->pd;
 }
 
+bool urdma_pd_is_parent(const struct ibv_pd *pd, const struct ibv_context *context)
+{
+	return pd && pd_of(pd)->of && pd->context == context;
+}
+
 struct ibv_td *urdma_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	struct urdma_td *td;

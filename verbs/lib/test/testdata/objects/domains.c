@@ -4,6 +4,26 @@
 
 #include "objects.h"
 
+/* Completion queues of a parent domain, which may say that one thread polls. */
+static void queue_in(struct ibv_pd *parent, struct ibv_pd *own)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD | IBV_CQ_INIT_ATTR_MASK_FLAGS, .parent_domain = parent,
+		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &attr);
+
+	CHECK(cq && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	attr.parent_domain = own;
+	CHECK_NULL(ibv_create_cq_ex(context, &attr), EINVAL);
+	attr.parent_domain = NULL;
+	CHECK_NULL(ibv_create_cq_ex(context, &attr), EINVAL);
+	attr.parent_domain = parent;
+	attr.wc_flags |= IBV_WC_EX_WITH_CVLAN;
+	CHECK_NULL(ibv_create_cq_ex(context, &attr), EOPNOTSUPP);
+}
+
 void case_parent_domain(void)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = pd };
@@ -24,6 +44,7 @@ void case_parent_domain(void)
 	CHECK_NULL(ibv_alloc_parent_domain(context, &attr), EINVAL);
 	CHECK_RETURNS(ibv_dealloc_pd(own), EBUSY);
 	CHECK(ibv_dealloc_td(attr.td) == EBUSY);
+	queue_in(parent, own);
 
 	pd = parent; /* of a and b: they work as in the protection domain itself */
 	end_init(&a, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
