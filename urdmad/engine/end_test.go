@@ -128,6 +128,10 @@ func TestDisconnect(t *testing.T) {
 				expect(t, "late receive", completions(w, a.Recv, 1), []uint64{61}, abi.StatusWRFlushErr)
 				expect(t, "late send", completions(w, a.Send, 1), []uint64{62}, abi.StatusWRFlushErr)
 				w.Pass(3 * time.Second)
+				a.Client.Event(cm.EventTimewaitExit, time.Second)
+				if bothSides {
+					b.Client.Event(cm.EventTimewaitExit, time.Second)
+				}
 				a.Client.NoEvent()
 				b.Client.NoEvent()
 				checkQuiet(t, w)
