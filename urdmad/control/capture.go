@@ -3,7 +3,6 @@ package control
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 	"time"
 
@@ -156,12 +155,16 @@ func serves(s *engine.Sight, qpn uint32) bool {
 			return true
 		}
 	}
-	return false
+	n, ok := number(s)
+	return ok && uint32(n) == qpn
 }
 
 // anyOwner reports whether fn holds for who owns an end of the connection, or
-// the listener, that a frame is about.
+// the listener, that a frame is about, or the queue pair that it names.
 func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
+	if n, ok := number(s); ok {
+		return c.ownerOfNumber(n, fn)
+	}
 	for _, id := range c.ids(s) {
 		if id == nil {
 			continue
@@ -176,9 +179,7 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 // anyNumbered is anyOwner for the end of a connection by queue pair number.
 func (c *capture) anyNumbered(end *qp.Connection, fn func(*account.Owner) bool) bool {
 	v := connect.PairOf(end)
-	return v != nil && slices.ContainsFunc(c.s.attached, func(x *Session) bool {
-		return &x.client.Client == connect.PairQP(v).Client && fn(&x.Owner)
-	})
+	return v != nil && c.ownerOfClient(connect.PairQP(v).Client, fn)
 }
 
 // ids are the rdma_cm ids that a frame is about.

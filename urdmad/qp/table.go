@@ -66,6 +66,9 @@ func NewTable(c *clock.Clock, log *slog.Logger, keys rand.Source, numbers *rand.
 		pairs: map[uint32]*QP{}}
 }
 
+// Pair is the queue pair of a number, or nil.
+func (t *Table) Pair(n uint32) *QP { return t.pairs[n] }
+
 // Len is how many queue pairs there are.
 func (t *Table) Len() int { return len(t.pairs) }
 
