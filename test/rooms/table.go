@@ -122,6 +122,7 @@ var rules = ruleBook{
 		"test/mpi":           {},
 		"test/programs":      {},
 		"test/recipes":       {},
+		"test/pyverbs":       {},
 		"test/report":        {},
 		"test/rooms":         {},
 		"test/service":       {},

@@ -1,0 +1,193 @@
+package pyverbs
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// suite is where Debian has rdma-core's tests.
+const suite = "/usr/share/doc/rdma-core/tests"
+
+// foreign are the tests of other devices than a port of ours can be.
+var foreign = regexp.MustCompile(`^test_(mlx5|efa|cuda)`)
+
+// skips are why a test may leave itself out: what none of our ports has, or what
+// the machine lacks. Any other reason is a feature that programs would miss.
+var skips = regexp.MustCompile(strings.Join([]string{
+	`^ODP is not supported`,                       // pages are converted or copied, never faulted in
+	`^Device memory is not supported`,             // a port has none
+	`^Allocating dmabuf is not supported`,         // needs a GPU
+	`huge pages`,                                  // none reserved here
+	`^All gid indices populated`,                  // nothing to try
+	`^Link layer of port=`,                        // of another personality
+	`on Ethernet link layer`,                      // raw packets and flow steering: the kernel's sockets have those
+	`^Extended CQ is not supported`,               // asked for with tag matching, which is mlx5's
+	`doesn't have net interface`,                  // loopback has none below it
+	`^Create XRCD is not supported`,               // see README
+	`^Parent Domain is not supported`,             // see docs/VERBS.md
+	`^(Create )?(UC|Extended) QP.* not supported`, // iwarp has reliable connections alone
+}, "|"))
+
+// known are the tests that fail, and why that stays so.
+var known = map[string]string{
+	"tests.test_shared_pd.SharedPDTestCase.test_imported_rc_ex_rdma_write": "a context is a socket to urdmad with one owner: its descriptor can't be imported",
+}
+
+// least is how many tests pass at least, so that an empty run is no success.
+const least = 80
+
+func TestSuite(t *testing.T) {
+	build := os.Getenv("URDMA_BUILD")
+	if build == "" {
+		t.Skip("URDMA_BUILD names no directory with urdmad, urdma and liburdma.so")
+	}
+	if _, err := os.Stat(suite); err != nil {
+		t.Skipf("python3-pyverbs, with rdma-core's tests, is not installed: %v", err)
+	}
+	l, err := lab.New(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	n, _, err := l.Join(lab.Loopback, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := filepath.Join(l.Dir, "tests")
+	copySuite(t, tests)
+	for _, transport := range []string{"iwarp", "ib", "roce"} {
+		t.Run(transport, func(t *testing.T) { run(t, n, l.Program("urdma"), tests, transport) })
+	}
+	if !n.Daemon.Running() {
+		t.Errorf("urdmad ended:\n%s", lab.Tail(n.Daemon.Output(), 30))
+	}
+}
+
+// copySuite unpacks rdma-core's tests of what is not one vendor's.
+func copySuite(t *testing.T, to string) {
+	t.Helper()
+	if err := os.Mkdir(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(suite, "*.py*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests in %s: %v", suite, err)
+	}
+	for _, f := range files {
+		name := filepath.Base(f)
+		if foreign.MatchString(name) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(to, strings.TrimSuffix(name, ".gz")), read(t, f), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var from io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		if from, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := io.ReadAll(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
+	// Debian's Python, whose modules the package is made for.
+	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "/usr/bin/python3", filepath.Join(tests, "run_tests.py"), "-v")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := p.Wait(5 * time.Minute) // status 1 if one test failed
+	results := parse(p.Output())
+	passed := 0
+	for name, r := range results {
+		_, expected := known[name]
+		switch {
+		case r.verdict == "ok":
+			passed++
+		case r.verdict == "skipped" && !skips.MatchString(r.why):
+			t.Errorf("%s leaves itself out: %s", name, r.why)
+		case r.verdict != "skipped" && !expected:
+			t.Errorf("%s: %s", name, r.verdict)
+		}
+	}
+	t.Logf("%d of %d tests passed", passed, len(results))
+	if passed < least || t.Failed() {
+		t.Errorf("%d tests passed, want %d at least; the suite ended with %v:\n%s", passed, least, ended, lab.Tail(p.Output(), 60))
+	}
+}
+
+// result is what became of a test.
+type result struct {
+	verdict string // ok, skipped, FAIL or ERROR
+	why     string // of one that is skipped
+}
+
+var (
+	nameOf    = regexp.MustCompile(`^\w+ \((tests\.[\w.]+)\)`)
+	verdictOf = regexp.MustCompile(`\.\.\. .*?(?:(ok|FAIL|ERROR)|(skipped) ["'](.*)["'])$`)
+)
+
+// parse reads unittest's verbose output: a test's name, on that line or the next
+// its description, and then what became of it.
+func parse(out string) map[string]result {
+	results := map[string]result{}
+	name := ""
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		if m := nameOf.FindStringSubmatch(line); m != nil {
+			name = m[1]
+		}
+		if m := verdictOf.FindStringSubmatch(line); m != nil && name != "" {
+			results[name] = result{m[1] + m[2], m[3]}
+			name = ""
+		}
+	}
+	return results
+}
+
+func TestParse(t *testing.T) {
+	got := parse(`test_a (tests.test_x.X.test_a)
+Says what it does ... ok
+test_b (tests.test_x.X.test_b) ... skipped "Device urdma0 doesn't have net interface"
+test_c (tests.test_x.X.test_c)
+Two lines ... FAIL
+test_d (tests.test_x.X.test_d) ... ERROR
+ERROR: test_d (tests.test_x.X.test_d)
+`)
+	want := map[string]result{
+		"tests.test_x.X.test_a": {"ok", ""},
+		"tests.test_x.X.test_b": {"skipped", "Device urdma0 doesn't have net interface"},
+		"tests.test_x.X.test_c": {"FAIL", ""},
+		"tests.test_x.X.test_d": {"ERROR", ""},
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	for name, r := range want {
+		if got[name] != r {
+			t.Errorf("%s: got %v, want %v", name, got[name], r)
+		}
+	}
+}
