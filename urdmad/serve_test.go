@@ -122,3 +122,18 @@ func TestServe(t *testing.T) {
 		t.Errorf("left behind: %q", left)
 	}
 }
+
+// TestCountsThatAreZeroAreThere: who watches for an error sees its count before
+// the first.
+func TestCountsThatAreZeroAreThere(t *testing.T) {
+	d := begin(t, "", "")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := d.server.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Totals.BadFrames["checksum wrong"]; !ok || len(s.Totals.BadFrames) < 30 || len(s.Totals.TerminatesSent) < 20 || len(s.Totals.TerminatesGot) < 20 {
+		t.Errorf("%+v", s.Totals)
+	}
+}

@@ -47,6 +47,17 @@ var (
 	ErrTerminateHeaderDDP = errors.New("terminate: RDMAP header without the DDP header it belongs to")
 )
 
+// PacketErrors are those that packets from a network earn, for who counts them:
+// a count that is zero is there as well.
+var PacketErrors = []error{
+	ErrFrameShort, ErrVLAN, ErrIPv4Short, ErrIPv4Version, ErrIPv4HeaderLen, ErrIPv4TotalLen, ErrIPv4Fragment,
+	ErrUDPShort, ErrUDPLength, ErrARPShort, ErrARPKind, ErrICMPShort, ErrICMPKind, ErrICMPChecksum,
+	ErrICMPRefused, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrTRPShort, ErrTRPOpcode,
+	ErrDatagramShort, ErrDatagramOpcode, ErrDatagramQPN, ErrUCShort, ErrUCOpcode, ErrConnectShort,
+	ErrPrivateDataLen, ErrExtensionLen, ErrExtensionSegment, ErrExtensionWindow, ErrSackLen, ErrSackCount,
+	ErrSackRun,
+}
+
 // ProtocolError is a refusal inside an established connection. The stream ends
 // with a Terminate that carries Code.
 type ProtocolError struct {

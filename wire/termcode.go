@@ -65,6 +65,16 @@ func (c TermCode) String() string {
 		" type " + decimal(uint32(c.Type())) + " code " + decimal(uint32(c.Code()))
 }
 
+// TermCodes are the codes of RDMAP and DDP that have a name, in their order.
+var TermCodes = func() (all []TermCode) {
+	for c := TermRDMAPCatastrophic; c < TermMPALost&0xf000; c++ {
+		if c.name() != "" {
+			all = append(all, c)
+		}
+	}
+	return all
+}()
+
 func (c TermCode) name() string {
 	switch c.Layer() {
 	case 0:

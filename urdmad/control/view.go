@@ -82,9 +82,13 @@ func (g *gather) engine() {
 	handshakeCounts.Into(g.snap.Handshakes, &g.s.CM.Stats)
 }
 
+// terminates lists every cause there is, those that did not come as well, so that
+// who watches a count sees it from the beginning; and what peers invent.
 func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	out := []inspect.Terminate{}
-	for _, c := range slices.Sorted(maps.Keys(m)) {
+	codes := slices.AppendSeq(slices.Clone(wire.TermCodes), maps.Keys(m))
+	slices.Sort(codes)
+	for _, c := range slices.Compact(codes) {
 		out = append(out, inspect.Terminate{Layer: int(c.Layer()), Type: int(c.Type()), Code: int(c.Code()),
 			Text: c.String(), Count: m[c]})
 	}

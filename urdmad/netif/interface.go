@@ -81,7 +81,10 @@ const (
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
 		paths: map[netip.Addr]map[*Path]struct{}{}}
-	n.Stats.Dropped = map[Drop]uint64{}
+	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0}
+	for _, why := range wire.PacketErrors {
+		n.Stats.Dropped[Drop(why.Error())] = 0
+	}
 	n.rx.current = none
 	n.SetBursts(defaultBurst, defaultBurst)
 	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
