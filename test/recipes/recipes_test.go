@@ -35,7 +35,7 @@ var recipe = map[string]struct {
 	"Three hosts for teaching": {[]string{"rping", "ip"}, []string{"3 reads, 3 answered"}},
 }
 
-var block = regexp.MustCompile("(?s)```\n(.*?)```")
+var block = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
 // sections are the recipes and their blocks.
 func sections(t *testing.T, page string) map[string][]string {
