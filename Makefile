@@ -61,6 +61,7 @@ test:
 	@.ci/test
 
 test-long:
+	@.ci/deps long
 	@URDMA_LONG=1 $(MAKE) --no-print-directory test
 
 bench:

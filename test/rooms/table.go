@@ -111,6 +111,7 @@ var rules = ruleBook{
 		"bench/report":       {"bench/results"},
 		"bench/suite":        {"bench/results", "bench/testpmd", "test/lab"},
 		"bench/testpmd":      {},
+		"test/arm64":         {},
 		"test/bystander":     {"verbs"},
 		"test/container":     {},
 		"test/demo":          {"test/lab"},

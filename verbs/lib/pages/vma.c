@@ -189,7 +189,7 @@ int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 {
 	if (!m->text) {
 		int r = ask(m, addr, v);
-		if (r != -ENOTTY && r != -EINVAL)
+		if (r != -ENOTTY && r != -EINVAL && r != -ENOSYS) /* the last: emulators */
 			return r;
 		m->text = true;
 	}
