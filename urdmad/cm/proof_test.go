@@ -228,3 +228,49 @@ func TestToken(t *testing.T) {
 		t.Errorf("an old token was taken: %d requests", n)
 	}
 }
+
+// TestShortQuestions: who asks for a queue pair behind a port number with fewer
+// bytes than the answer may cost gets none, also not as a copy of a question that
+// was answered.
+func TestShortQuestions(t *testing.T) {
+	w := newWorld(t, 1, options{}, options{})
+	to := w.hosts[1]
+	in, out := 0, 0
+	w.sent = func(d datagram) { out += ipHeaders + len(d.payload) }
+	server := to.newProgram()
+	server.onRequest = func(e *end) {
+		w.after(0, func() {
+			w.must(to.m.Accept(e.id, nil, &cm.Param{QPN: 5, QKey: 6, PrivateData: make([]byte, wire.MaxPrivateData)}))
+		})
+	}
+	listener := server.newEnd()
+	listener.id.Datagrams = true
+	w.must(to.m.Bind(listener.id, to.at(served)))
+	w.must(to.m.Listen(listener.id, 4))
+	ask := func(padding int) {
+		b := body(t, wire.TRPConnect{HasExt: true, Padding: padding})
+		in += ipHeaders + wire.TRPLen + len(b)
+		to.m.Receive(&cm.Packet{Link: link(w.hosts[0].addr), Local: to.at(served), Peer: w.hosts[0].at(4000),
+			TRP: wire.TRP{Op: wire.OpResolve, PSN: 7}}, b)
+	}
+	ask(0)
+	if out != 0 {
+		t.Errorf("a short question draws %d bytes", out)
+	}
+	ask(512)
+	w.pass(ms)
+	if out == 0 {
+		t.Fatal("no answer")
+	}
+	for range 100 {
+		ask(0)
+	}
+	if out > 3*in {
+		t.Errorf("%d bytes draw %d", in, out)
+	}
+	first := out
+	ask(512)
+	if out != 2*first {
+		t.Errorf("a copy of full length draws %d bytes, expected %d", out-first, first)
+	}
+}

@@ -92,13 +92,16 @@ func (s *services) receive(p *Packet, size int, sameHost bool) {
 // answered again; what is asked with fewer bytes than the answer may cost is not.
 func (s *services) request(p *Packet, size int, sameHost bool) {
 	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
+	if size < minRequest {
+		return
+	}
 	if r := s.replies[key]; r != nil {
 		s.send(r, sameHost)
 		return
 	}
 	parent := m.listener(p.Local)
 	switch {
-	case size < minRequest, m.incoming[key] != nil, parent == nil && m.numbers.isHeld(p.Local.Port()):
+	case m.incoming[key] != nil, parent == nil && m.numbers.isHeld(p.Local.Port()):
 		return
 	case parent == nil || !parent.Datagrams:
 		m.Stats.Refused++
