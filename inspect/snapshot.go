@@ -253,6 +253,7 @@ type SRQ struct {
 	Fill    int       `json:"fill"`  // receives posted and not taken
 	Limit   int       `json:"limit"` // fewer receives raise an event; 0: none does
 	QPs     int       `json:"queue_pairs"`
+	Number  uint32    `json:"number"` // of one in an XRC domain, as peers name it; else 0
 }
 
 // Work is what a queue pair has done. All of it only grows.

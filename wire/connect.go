@@ -28,6 +28,7 @@ const (
 const (
 	CapImmediate uint32 = 1 << 0 // Immediate Data, behind a Write or a Send
 	CapAtomic    uint32 = 1 << 1 // Atomic Request
+	CapXRC       uint32 = 1 << 2 // the sender's queue pair is an XRC target: see docs/WIRE.md
 	CapRetry     uint32 = 1 << 3 // the retry of the handshake
 )
 

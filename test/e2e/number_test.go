@@ -23,6 +23,7 @@ func TestByNumber(t *testing.T) {
 			}
 			n := &byNumber{server: a, client: b, tcp: tcp}
 			t.Run("ibv_rc_pingpong", n.pingPong)
+			t.Run("shared receive queues", n.sharedPingPong)
 			t.Run("perftest", n.perftest)
 		})
 	}
@@ -76,6 +77,30 @@ func (n *byNumber) pingPong(t *testing.T) {
 	}
 }
 
+// sharedPingPong runs the programs with shared receive queues, XRC's among them.
+func (n *byNumber) sharedPingPong(t *testing.T) {
+	for _, c := range []struct {
+		program, transport, says string
+		args                     []string
+	}{
+		{"ibv_srq_pingpong", "ib", " iters in ", []string{"-q", "1"}},
+		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "1", "-e", "-c"}},
+		{"ibv_srq_pingpong", "iwarp", " iters in ", []string{"-g", "0", "-q", "1", "-s", "100000", "-n", "100"}},
+		{"ibv_xsrq_pingpong", "ib", "success", nil},
+		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-e"}},
+		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-s", "100000", "-n", "300"}},
+	} {
+		t.Run(c.program+"/"+c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+			r := n.run(t, c.transport, c.program, c.args...)
+			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+				if !strings.Contains(output, c.says) || strings.Contains(output, "invalid data") {
+					t.Errorf("%s:\n%s", side, output)
+				}
+			}
+		})
+	}
+}
+
 func (n *byNumber) perftest(t *testing.T) {
 	for _, program := range lab.Perftest {
 		for _, c := range []struct {
@@ -84,6 +109,7 @@ func (n *byNumber) perftest(t *testing.T) {
 		}{
 			{"ib", nil}, {"roce", nil}, {"roce", []string{"-x", "0", "-s", "1048576"}}, {"iwarp", []string{"-x", "0"}},
 			{"roce", []string{"-q", "4"}}, {"roce", []string{"--use-srq", "-q", "4", "-b"}},
+			{"ib", []string{"-c", "XRC"}}, {"roce", []string{"-c", "XRC", "-q", "4"}},
 		} {
 			switch {
 			case slices.Contains(c.args, "--use-srq") && program != "ib_send_bw":

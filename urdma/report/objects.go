@@ -221,6 +221,13 @@ func bound(cell func(*inspect.Window) string) func(*inspect.Window) string {
 	}
 }
 
+func xrcNumber(n uint32) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%06x", n)
+}
+
 var srqs = []column[inspect.SRQ]{
 	{"HANDLE", func(r *inspect.SRQ) string { return handle(r.Handle) }},
 	{"CREATED", func(r *inspect.SRQ) string { return instant(r.Created) }},
@@ -229,6 +236,7 @@ var srqs = []column[inspect.SRQ]{
 	{"FILL", func(r *inspect.SRQ) string { return fill(r.Fill, r.Depth) }},
 	{"LIMIT", func(r *inspect.SRQ) string { return strconv.Itoa(r.Limit) }},
 	{"QPS", func(r *inspect.SRQ) string { return strconv.Itoa(r.QPs) }},
+	{"XRC", func(r *inspect.SRQ) string { return xrcNumber(r.Number) }},
 	{"PID", func(r *inspect.SRQ) string { return pid(r.PID) }},
 	{"COMMAND", func(r *inspect.SRQ) string { return dash(r.Command) }},
 }

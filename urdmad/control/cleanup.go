@@ -34,7 +34,7 @@ func (x *Session) cleanUp() {
 func (x *Session) removeConnections() {
 	for _, v := range x.objects {
 		if q, ok := v.(*qpObject); ok {
-			x.s.Engine.RemoveQP(x.client, q.qp, q.bell)
+			x.removeQP(q)
 		}
 	}
 	for _, v := range x.objects {
@@ -50,9 +50,14 @@ func (x *Session) removeObjects() (rings []*memfd.Shared) {
 	for _, v := range x.objects {
 		switch o := v.(type) {
 		case *qpObject:
-			x.s.Devices[o.pd.ctx.dev].pairs.Count(x.Owner.UID, -1)
-			rings = append(rings, o.ring)
+			x.s.Devices[o.ctx.dev].pairs.Count(x.Owner.UID, -1)
+			if o.ring != nil {
+				rings = append(rings, o.ring)
+			}
+		case *xrcdObject:
+			x.s.leaveXRC(o.domain)
 		case *srqObject:
+			x.removeQueue(o)
 			rings = append(rings, o.ring)
 		case *cqObject:
 			rings = append(rings, o.ring)

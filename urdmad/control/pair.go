@@ -16,13 +16,19 @@ import (
 // qpObject is a queue pair with its rings.
 type qpObject struct {
 	created
-	qp   *qp.QP
-	bell int // doorbell number
-	pd   *pdObject
-	ring *memfd.Shared
+	qp     *qp.QP
+	bell   int // doorbell number
+	ctx    *contextObject
+	pd     *pdObject // nil of type XRC_RECV, which has these instead, and no ring:
+	xrcd   *xrcdObject
+	target *qp.Target
+	ring   *memfd.Shared
 }
 
 func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
+	if m.QPType == abi.QPTypeXRCRecv {
+		return x.createTarget(m, r)
+	}
 	pd, err := object[*pdObject](x, m.PD)
 	if err != nil {
 		return err
@@ -31,7 +37,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	recv, err := object[*cqObject](x, m.RecvCQ)
+	recv, err := x.receivesOn(m)
 	if err != nil {
 		return err
 	}
@@ -48,8 +54,8 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	q := &qpObject{pd: pd, ring: mem}
-	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv.cq, SRQ: shared,
+	q := &qpObject{ctx: pd.ctx, pd: pd, ring: mem}
+	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv, SRQ: shared,
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
 	dev := &x.s.Devices[pd.ctx.dev]
 	x.do(func() {
@@ -73,13 +79,26 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	return nil
 }
 
+// receivesOn is where a queue pair's receives complete; nil for one that has none.
+func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
+	if m.QPType == abi.QPTypeXRCSend && m.RecvCQ == abi.NoHandle {
+		return nil, nil
+	}
+	o, err := object[*cqObject](x, m.RecvCQ)
+	if err != nil {
+		return nil, err
+	}
+	return o.cq, nil
+}
+
 func checkPair(m *abi.CreateQPRequest) error {
 	c := &m.Cap
 	switch {
-	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD && m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
-		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0:
+		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
+		m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
 		return syscall.EINVAL
 	}
 	return nil
@@ -98,11 +117,12 @@ func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
+	m.Mask &^= qp.IgnoredAttributes(q.qp.Type)
 	if int64(m.Attr.MaxRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
 		int64(m.Attr.MaxDestRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		return syscall.EINVAL
 	}
-	x.do(func() { err = x.s.Numbers.Modify(q.qp, q.pd.ctx.dev, m.Mask, &m.Attr) })
+	x.do(func() { err = x.s.Numbers.Modify(q.qp, q.ctx.dev, m.Mask, &m.Attr) })
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
@@ -138,10 +158,14 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 		return err
 	}
 	x.do(func() {
-		x.s.Engine.RemoveQP(x.client, q.qp, q.bell)
-		x.s.Devices[q.pd.ctx.dev].pairs.Count(x.Owner.UID, -1)
+		x.removeQP(q)
+		x.s.Devices[q.ctx.dev].pairs.Count(x.Owner.UID, -1)
 		x.remove(m.Handle)
 	})
+	if q.target != nil {
+		q.xrcd.users--
+		return nil
+	}
 	q.pd.users--
 	q.ring.Close()
 	return nil

@@ -60,8 +60,9 @@ type Server struct {
 	Responder func() *inspect.Responder
 
 	connected
-	attached []*Session // that have said HELLO; the engine's thread
-	captures int        // that run; the engine's thread
+	xrc      map[xrcKey]*xrcDomain // that clients share; the engine's thread
+	attached []*Session            // that have said HELLO; the engine's thread
+	captures int                   // that run; the engine's thread
 }
 
 // connected is the sessions that there are.

@@ -15,6 +15,7 @@ type srqObject struct {
 	created
 	queue *qp.RecvQueue
 	pd    *pdObject
+	xrcd  *xrcdObject // of one in an XRC domain; else nil
 	ring  *memfd.Shared
 	cap   abi.QuerySRQResponse // its limit is the queue's
 }
@@ -27,17 +28,26 @@ func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 	if m.MaxWR == 0 || m.MaxWR > maxQPWR || m.MaxSGE > qp.MaxSGE || m.SRQLimit > m.MaxWR {
 		return syscall.EINVAL
 	}
+	o := &srqObject{pd: pd, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
+	shared := qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}
+	if err := x.nameQueue(m, o, &shared); err != nil {
+		return err
+	}
 	resp := ring.SRQLayout(m.MaxWR, m.MaxSGE)
 	bill := &account.Amounts{account.SharedQueues: 1, account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
 	mem, err := x.newQueueMemory("urdma-srq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
-	o := &srqObject{pd: pd, ring: mem, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
-	o.queue = qp.NewShared(qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}, mem.Mem, &resp)
+	o.ring, o.queue = mem, qp.NewShared(shared, mem.Mem, &resp)
 	x.do(func() {
 		resp.Handle = x.add(o, bill)
 		o.queue.Shared().Handle = resp.Handle
+		if o.xrcd != nil {
+			x.s.Engine.QPs.AddQueue(o.queue)
+			resp.SRQNum = o.queue.Shared().Number
+			o.xrcd.users++
+		}
 	})
 	pd.users++
 	*r = respond(&resp, mem.FD)
@@ -53,6 +63,9 @@ func sharedQueue(x *Session, handle uint32) (*qp.RecvQueue, error) {
 	o, err := object[*srqObject](x, handle)
 	if err != nil {
 		return nil, err
+	}
+	if o.xrcd != nil {
+		return nil, syscall.EINVAL
 	}
 	return o.queue, nil
 }
@@ -90,6 +103,7 @@ func destroySRQ(x *Session, m *abi.HandleMessage, _ *reply) error {
 	busy := false
 	x.do(func() {
 		if busy = o.queue.Shared().InUse(); !busy {
+			x.removeQueue(o)
 			x.remove(m.Handle)
 		}
 	})
@@ -99,4 +113,13 @@ func destroySRQ(x *Session, m *abi.HandleMessage, _ *reply) error {
 	o.pd.users--
 	o.ring.Close()
 	return nil
+}
+
+// removeQueue takes a shared receive queue out of its XRC domain, if it has one; on
+// the engine's thread.
+func (x *Session) removeQueue(o *srqObject) {
+	if o.xrcd != nil {
+		x.s.Engine.QPs.RemoveQueue(o.queue)
+		o.xrcd.users--
+	}
 }

@@ -179,15 +179,23 @@ func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
 	shared := o.queue.Shared()
 	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Owner: who, Handle: handle, Device: g.device(o.pd.ctx.dev),
 		Domain: o.pd.number, Created: g.clock.time(o.at), Depth: o.queue.Slots(), Fill: o.queue.Posted(),
-		Limit: int(shared.Limit), QPs: shared.Users()})
+		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
-var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUC: "UC", abi.QPTypeUD: "UD"}
+var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUC: "UC", abi.QPTypeUD: "UD", abi.QPTypeXRCSend: "XRC_SEND", abi.QPTypeXRCRecv: "XRC_RECV"}
+
+// handleOf is 0 for a queue that a queue pair has not.
+func handleOf(c *qp.CQ) uint32 {
+	if c == nil {
+		return 0
+	}
+	return c.Handle
+}
 
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
-	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.pd.ctx.dev), Domain: q.PD,
-		Created: g.clock.time(o.at), Type: qpTypes[q.Type], State: inspect.QPStates[q.State()], SendCQ: q.SendCQ.Handle, RecvCQ: q.RecvCQ.Handle,
+	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.ctx.dev), Domain: q.PD,
+		Created: g.clock.time(o.at), Type: qpTypes[q.Type], State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if c := q.Connection(); c != nil {

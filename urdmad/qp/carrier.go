@@ -59,6 +59,7 @@ type Messages uint8
 const (
 	ImmediateData Messages = 1 << iota
 	Atomics
+	XRC // its queue pair is of type XRC_RECV
 )
 
 // RNRForever is the rnr_retry_count that stands for no limit (rdma_connect(3)).

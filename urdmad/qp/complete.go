@@ -222,7 +222,7 @@ func (q *QP) flushReceives() (more bool) {
 		w := q.completion(rqe.WRID, i, abi.StatusWRFlushErr)
 		w.Opcode = abi.WCRecv
 		q.RQ.publish(i)
-		q.completeRecv(&w, false)
+		q.completeRecv(q.RecvCQ, &w, false)
 	}
 	return true
 }

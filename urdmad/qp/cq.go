@@ -56,7 +56,7 @@ func (t *Table) sendCompletionEvent(c *CQ) {
 // (ibv_get_cq_event(3)), and the program looks at its memory again.
 func (q *QP) WriteArrived() {
 	c := q.SendCQ
-	if c.Channel == nil || c.users != 1 || c == q.RecvCQ || !q.SQ.idle() {
+	if c == nil || c.Channel == nil || c.users != 1 || c == q.RecvCQ || !q.SQ.idle() {
 		return
 	}
 	if c.Ring.TakeArm(false) {
@@ -77,7 +77,7 @@ func (t *Table) overran(c *CQ) {
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
 	t.Events.Send(c.Async, abi.Bytes(&ev))
 	for _, q := range t.pairs {
-		if q.SendCQ == c || q.RecvCQ == c {
+		if q.SendCQ == c || q.RecvCQ == c || q.Domain.has(func(n *Named) bool { return n.CQ == c }) {
 			q.Fail(EventFatal)
 		}
 	}

@@ -30,6 +30,7 @@ type jobs struct {
 // before it.
 type deferredRecv struct {
 	until     uint64 // jobs.done that releases it
+	cq        *CQ
 	cqe       abi.CQE
 	solicited bool
 }
@@ -112,13 +113,13 @@ func (t *Table) Atomic(q *QP, r *mem.Region, va uint64, op *mem.AtomicOp, later 
 }
 
 // completeRecv writes a receive completion now, or after the writes before it.
-func (q *QP) completeRecv(w *abi.CQE, solicited bool) {
+func (q *QP) completeRecv(c *CQ, w *abi.CQE, solicited bool) {
 	j := &q.jobs
 	if j.done == j.issued && len(j.deferred) == 0 {
-		q.t.complete(q.RecvCQ, w, solicited)
+		q.t.complete(c, w, solicited)
 		return
 	}
-	j.deferred = append(j.deferred, deferredRecv{j.issued, *w, solicited})
+	j.deferred = append(j.deferred, deferredRecv{j.issued, c, *w, solicited})
 }
 
 func (q *QP) releaseDeferred() {
@@ -126,7 +127,7 @@ func (q *QP) releaseDeferred() {
 	for len(j.deferred) > 0 && j.deferred[0].until <= j.done {
 		d := j.deferred[0]
 		j.deferred = j.deferred[1:]
-		q.t.complete(q.RecvCQ, &d.cqe, d.solicited)
+		q.t.complete(d.cq, &d.cqe, d.solicited)
 	}
 	q.t.tellLast(q)
 	q.completeSends()

@@ -44,7 +44,7 @@ func (q *QP) carryOutLocal() (n int) {
 // fallback path, the work request completes after what was written there.
 func (q *QP) manage(wr *SendWR) bool {
 	t := q.t.Regions
-	stag := wr.Invalidate
+	stag := wr.STag
 	if wr.Op.Completion == abi.WCBindMW {
 		stag = wr.RKey
 	}
@@ -63,9 +63,9 @@ func (q *QP) manage(wr *SendWR) bool {
 
 func changeWindow(t *mem.Table, wr *SendWR, by mem.User) bool {
 	if wr.Op.Completion == abi.WCLocalInv {
-		return t.Invalidate(wr.Invalidate, by) == mem.Allowed
+		return t.Invalidate(wr.STag, by) == mem.Allowed
 	}
-	return t.Bind(&mem.Binding{STag: wr.RKey, To: wr.Invalidate, Addr: wr.RemoteAddr, Length: wr.CompareAdd,
+	return t.Bind(&mem.Binding{STag: wr.RKey, To: wr.STag, Addr: wr.RemoteAddr, Length: wr.CompareAdd,
 		Access: uint32(wr.Swap), By: by})
 }
 

@@ -55,6 +55,9 @@ func (q *QP) fetch(i uint32) {
 	if q.SigAll {
 		wr.Flags |= abi.SendSignaled
 	}
+	if q.Type == abi.QPTypeXRCSend && wr.Op.TakesReceive {
+		wr.STag = mem.STag(slot.RemoteSRQN)
+	}
 	if wr.status = q.resolve(i, wr, slot, list); wr.status != abi.StatusSuccess {
 		wr.State = SendFailed
 	}
@@ -63,7 +66,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !has(q.Type, wr.Op) {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !has(q.Type, wr.Op) || !namesQueue(q, wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {
@@ -93,6 +96,8 @@ func has(kind uint32, op *abi.Operation) bool {
 		return op.Datagram
 	case abi.QPTypeUC:
 		return op.Unreliable()
+	case abi.QPTypeXRCSend: // the number of a queue stands where the STag to invalidate would
+		return op.RDMAP == abi.NoRDMAP || !op.Invalidates
 	}
 	return true
 }

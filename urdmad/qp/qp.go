@@ -20,6 +20,7 @@ type Config struct {
 	Async      *events.Socket // asynchronous events
 	SigAll     bool           // every send completes with an entry
 	Cap        abi.QPCap
+	Domain     *Domain    // of type XRC_RECV: its XRC domain; it has neither PD nor queues
 	SRQ        *RecvQueue // nil: it has a receive queue of its own
 	UserHandle uint64     // the client's: every completion brings it back
 	MaxMessage uint32     // bytes; 0: MaxMessage
@@ -36,6 +37,8 @@ type QP struct {
 	Recv Receive    // what an arriving message fills
 
 	Stats Counters
+
+	References Targets // of type XRC_RECV: who holds it
 
 	t       *Table
 	state   uint32 // enum ibv_qp_state
@@ -98,9 +101,20 @@ func (t *Table) Add(q *QP) {
 		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
 	}
 	t.pairs[q.QPN] = q
-	q.SendCQ.users++
-	q.RecvCQ.users++
-	q.RQ.share(1)
+	t.use(q, 1)
+}
+
+// use counts the queue pair among the users of what it was made of.
+func (t *Table) use(q *QP, by int) {
+	for _, c := range []*CQ{q.SendCQ, q.RecvCQ} {
+		if c != nil {
+			c.users += by
+		}
+	}
+	if q.Domain != nil {
+		q.Domain.targets += by
+	}
+	q.RQ.share(by)
 }
 
 // Remove ends q's connection and forgets it.
@@ -113,9 +127,7 @@ func (t *Table) Remove(q *QP) {
 	q.releaseWork()
 	t.run.remove(q)
 	delete(t.pairs, q.QPN)
-	q.SendCQ.users--
-	q.RecvCQ.users--
-	q.RQ.share(-1)
+	t.use(q, -1)
 }
 
 // Table is the table that the queue pair was added to.

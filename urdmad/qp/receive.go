@@ -28,6 +28,7 @@ const (
 	NoReceive             // none is posted
 	BadReceive            // the one posted was wrong, and has completed with the cause
 	ReceiveTooShort       // the one posted has no room for the message; it stays
+	NoQueue               // the message names no shared receive queue that there is
 )
 
 func (r *Receive) init(q *QP) {
@@ -143,10 +144,14 @@ func (r *Receive) End(how abi.CQE, solicited bool) {
 	if how.Opcode != 0 {
 		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen
 	}
+	cq := r.completesOn()
+	if q.Domain != nil {
+		w.UserHandle = 0 // whoever polls has no such queue pair
+	}
 	r.drop()
 	r.from.publish(r.index)
 	q.Stats.RecvsPosted++
-	q.completeRecv(&w, solicited)
+	q.completeRecv(cq, &w, solicited)
 }
 
 func (r *Receive) drop() {

@@ -23,6 +23,7 @@ type Shared struct {
 	Async  *events.Socket // asynchronous events
 	Limit  uint32         // fewer receives than this raise one event; 0: none does
 	users  int
+	Named  // of an XRC domain; else empty
 }
 
 // NewShared returns a shared receive queue in mem, as layout says.
@@ -38,8 +39,13 @@ func (r *RecvQueue) Shared() *Shared { return r.shared }
 // InUse reports whether a queue pair draws from a shared receive queue.
 func (s *Shared) InUse() bool { return s.users > 0 }
 
-// Users is how many queue pairs draw from a shared receive queue.
-func (s *Shared) Users() int { return s.users }
+// Users is how many queue pairs draw from a shared receive queue, or may.
+func (s *Shared) Users() int {
+	if s.Domain != nil {
+		return s.Domain.targets
+	}
+	return s.users
+}
 
 // domain is the protection domain in which the keys of receives count.
 func (r *RecvQueue) domain(q *QP) uint64 {

@@ -23,7 +23,7 @@ type SendWR struct {
 	Op         *abi.Operation
 	Flags      uint32 // enum ibv_send_flags
 	RKey       mem.STag
-	Invalidate mem.STag // Send with Invalidate
+	STag       mem.STag // to invalidate or to bind; of a message of an XRC_SEND queue pair: the number of the shared receive queue
 	Immediate  uint32   // as the program stored it: network byte order
 	RemoteAddr uint64
 	CompareAdd uint64 // atomics
@@ -58,7 +58,7 @@ type Found struct {
 // src and stage are nil.
 func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
-	wr.RKey, wr.Invalidate, wr.RemoteAddr = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.RemoteAddr
+	wr.RKey, wr.STag, wr.RemoteAddr = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.RemoteAddr
 	wr.Immediate, wr.CompareAdd, wr.Swap, wr.Found = slot.ImmOrSTag, slot.CompareAdd, slot.Swap, nil
 	wr.State, wr.Started, wr.Answered, wr.AllSent = SendQueued, false, false, false
 	wr.Length, wr.MSN, wr.Sent, wr.Got, wr.Mark = 0, 0, 0, 0, 0

@@ -60,7 +60,7 @@ func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 // or later.
 func (t *Table) Await(q *QP, c Carrier) {
 	q.carrier = c
-	q.SQ.takes = ImmediateData | Atomics // what is posted is fetched, and such a peer is always ours
+	q.SQ.takes = ImmediateData | Atomics | XRC // what is posted is fetched, and such a peer is always ours
 	t.Ready(q)
 }
 
@@ -131,7 +131,13 @@ func (q *QP) FlushWithEvent(event uint32) {
 
 func (t *Table) sendAsync(q *QP, event uint32) {
 	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
-	t.Events.Send(q.Async, abi.Bytes(&ev))
+	if q.Domain == nil {
+		t.Events.Send(q.Async, abi.Bytes(&ev))
+	}
+	for _, r := range q.References {
+		ev.Handle = r.Handle
+		t.Events.Send(r.Async, abi.Bytes(&ev))
+	}
 }
 
 // user is the queue pair as memory knows it.
@@ -140,7 +146,10 @@ func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }
 // CheckRemote says whether the peer may use n bytes at va of r with the rights
 // want: region and queue pair have to grant them.
 func (q *QP) CheckRemote(r *mem.Region, va, n uint64, want uint32) mem.Violation {
-	v := r.CheckRemote(q.user(), va, n, want)
+	if q.Type == abi.QPTypeXRCSend {
+		return mem.NoRight // it serves nobody
+	}
+	v := r.CheckRemote(mem.User{PD: remotePD(q, r), Stream: q.QPN}, va, n, want)
 	if v == mem.Allowed && q.Attr.QPAccessFlags&want != want {
 		return mem.NoRight
 	}

@@ -116,7 +116,7 @@ func (t *Table) Transmit() (n int) {
 // FailClient ends the queue pairs of a client whose memory cannot be touched.
 func (t *Table) FailClient(c *Client) {
 	for _, q := range t.pairs {
-		if q.Client != c {
+		if q.Client != c && !q.Domain.has(func(n *Named) bool { return n.Client == c }) {
 			continue
 		}
 		if q.carrier != nil {

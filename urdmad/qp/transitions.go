@@ -55,4 +55,41 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSSQD, abi.QPSSQD}:    {optional: abi.QPMaskPKeyIndex | abi.QPMaskQKey},
 		{abi.QPSSQE, abi.QPSRTS}:    {optional: newDatagrams},
 	},
+	abi.QPTypeXRCSend: {
+		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSRTR}:   {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN, anyPath},
+		{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskSQPSN |
+			abi.QPMaskMaxQPRdAtomic, whenSent},
+		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic},
+	},
+	abi.QPTypeXRCRecv: {
+		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
+		{abi.QPSInit, abi.QPSRTR}: {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer, anyPath},
+		{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskSQPSN, whenSent},
+		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskMaxDestRdAtomic |
+			abi.QPMaskMinRNRTimer},
+	},
+}
+
+// IgnoredAttributes are those that MODIFY_QP takes and drops, as Linux does: each
+// end of an extended reliable connection has only one half of them, and programs
+// set both.
+func IgnoredAttributes(kind uint32) uint32 {
+	switch kind {
+	case abi.QPTypeXRCSend:
+		return abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer
+	case abi.QPTypeXRCRecv:
+		return abi.QPMaskMaxQPRdAtomic | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry
+	}
+	return 0
 }

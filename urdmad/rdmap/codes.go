@@ -48,7 +48,7 @@ func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 		return abi.StatusRemAccessErr
 	case wire.TermUntaggedNoBuffer:
 		return abi.StatusRNRRetryExcErr
-	case wire.TermUntaggedTooLong, wire.TermUntaggedMSN, wire.TermUntaggedMO, wire.TermProtectionInvalidate:
+	case wire.TermUntaggedTooLong, wire.TermUntaggedMSN, wire.TermUntaggedMO, wire.TermUntaggedQN, wire.TermProtectionInvalidate:
 		return abi.StatusRemInvReqErr
 	}
 	return abi.StatusRemOpErr

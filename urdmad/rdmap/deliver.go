@@ -130,11 +130,14 @@ func (s *Stream) placeSend(d *wire.DDP, data []byte) wire.TermCode {
 	if d.MSN != s.recvMSN {
 		return wire.TermUntaggedMSN
 	}
+	if q.Type == abi.QPTypeXRCRecv && d.Op.Invalidates() {
+		return wire.TermOperationOpcode
+	}
 	if active, _ := q.Recv.Active(); !active {
 		if d.MO != 0 {
 			return wire.TermUntaggedMO
 		}
-		if code := takenCodes[q.Recv.Take()]; code != 0 {
+		if code := takenCodes[q.Recv.Begin(uint32(d.STag))]; code != 0 {
 			return code
 		}
 	}
@@ -161,9 +164,10 @@ func (s *Stream) placeSend(d *wire.DDP, data []byte) wire.TermCode {
 	return 0
 }
 
-var takenCodes = [...]wire.TermCode{qp.ReceiveTaken: 0, qp.NoReceive: wire.TermUntaggedNoBuffer, qp.BadReceive: wire.TermDDPCatastrophic}
+var takenCodes = [...]wire.TermCode{qp.ReceiveTaken: 0, qp.NoReceive: wire.TermUntaggedNoBuffer, qp.BadReceive: wire.TermDDPCatastrophic,
+	qp.NoQueue: wire.TermUntaggedQN}
 
-// TakenCode is the cause that refuses a message for what Receive.Take found.
+// TakenCode is the cause that refuses a message for what Receive.Begin found.
 func TakenCode(t qp.Taken) wire.TermCode { return takenCodes[t] }
 
 // Invalidate takes peers' rights to the region away that a Send with Invalidate

@@ -12,8 +12,11 @@ import (
 // last segment of a work request that carries some. Behind a Write it is a message
 // of its own, which takes a receive; behind a Send it ends the Send's message.
 
-func buildImmediate(b []byte, wr *qp.SendWR) int {
+func buildImmediate(b []byte, q *qp.QP, wr *qp.SendWR) int {
 	d := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: wire.MSN(wr.MSN)}
+	if q.Type == abi.QPTypeXRCSend {
+		d.STag = wire.STag(wr.STag)
+	}
 	if wr.Flags&abi.SendSolicited != 0 {
 		d.Op = wire.OpImmediateSE
 	}
@@ -60,7 +63,7 @@ func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) wire.TermCode
 	q, imm := s.QP, binary.NativeEndian.Uint32(body[:])
 	active, _ := q.Recv.Active()
 	if !active {
-		if code := takenCodes[q.Recv.Take()]; code != 0 {
+		if code := takenCodes[q.Recv.Begin(uint32(d.STag))]; code != 0 {
 			return code
 		}
 	}

@@ -81,7 +81,7 @@ func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
 	slot, off := tokenSlot(token), uint32(token)
 	wr := s.QP.SQ.At(slot)
 	if token&tokenImmediate != 0 {
-		return buildImmediate(b, wr), true
+		return buildImmediate(b, s.QP, wr), true
 	}
 	switch wire.Opcode(wr.Op.RDMAP) {
 	case wire.OpWrite:
@@ -104,8 +104,8 @@ func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32)
 func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
 	n := wr.Run(off, s.payload[0])
 	d := wire.DDP{Last: off+n == wr.Length && !wr.Op.Immediate, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
-	if d.Op.Invalidates() {
-		d.STag = wire.STag(wr.Invalidate)
+	if d.Op.Invalidates() || s.QP.Type == abi.QPTypeXRCSend {
+		d.STag = wire.STag(wr.STag)
 	}
 	at := d.Put(b)
 	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)

@@ -41,7 +41,7 @@ type Conn struct {
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, talk: conversation{arrived: clock.Never}}
 	c.Dev, c.Local, c.Peer = dev, local, peer
-	c.Takes = qp.ImmediateData | qp.Atomics
+	c.Takes = qp.ImmediateData | qp.Atomics | qp.XRC
 	c.timer = clock.NewTimer(c.tick)
 	c.rnr.timer = clock.NewTimer(c.retryNotReady)
 	return c

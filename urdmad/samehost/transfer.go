@@ -82,7 +82,7 @@ func (c *Conn) carriedOut(wr *qp.SendWR) {
 // carryOut does the next part of a work request.
 func (c *Conn) carryOut(wr *qp.SendWR) outcome {
 	peer := c.other.QP
-	if peer == nil || !qp.Receives(peer.State()) {
+	if peer == nil || !qp.Receives(peer.State()) || c.QP.Type == abi.QPTypeXRCSend && peer.Type != abi.QPTypeXRCRecv {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
 	c.s.table.Heard(peer)
@@ -172,7 +172,7 @@ func (c *Conn) written(wr *qp.SendWR, peer *qp.QP, moved int) outcome {
 
 // writeImmediate takes a receive for a Write with immediate.
 func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
-	if code := rdmap.TakenCode(peer.Recv.Take()); code != 0 {
+	if code := rdmap.TakenCode(peer.Recv.Begin(uint32(wr.STag))); code != 0 {
 		return outcome{code: code}
 	}
 	c.showImmediate()
@@ -182,7 +182,7 @@ func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
 
 func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
 	if active, _ := peer.Recv.Active(); !active {
-		if code := rdmap.TakenCode(peer.Recv.Take()); code != 0 {
+		if code := rdmap.TakenCode(peer.Recv.Begin(uint32(wr.STag))); code != 0 {
 			return outcome{code: code}
 		}
 		if wr.Length > peer.Recv.Room() {
@@ -208,7 +208,7 @@ func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
 	if wr.Sent < wr.Length {
 		return outcome{moved: moved}
 	}
-	cqe, code := rdmap.Invalidate(peer, wr.Op.Invalidates, wire.STag(wr.Invalidate))
+	cqe, code := rdmap.Invalidate(peer, wr.Op.Invalidates, wire.STag(wr.STag))
 	if code != 0 {
 		return outcome{code: code}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -18,8 +19,12 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 // Offer is what we offer a peer for a connection of q on a port, cookie apart.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
+	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry
+	if q.Type == abi.QPTypeXRCRecv {
+		capabilities |= wire.CapXRC
+	}
 	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
-		Capabilities: wire.CapImmediate | wire.CapAtomic | wire.CapRetry}
+		Capabilities: capabilities}
 }
 
 // messages is what a peer with these capabilities takes.
@@ -29,6 +34,9 @@ func messages(capabilities uint32) (m qp.Messages) {
 	}
 	if capabilities&wire.CapAtomic != 0 {
 		m |= qp.Atomics
+	}
+	if capabilities&wire.CapXRC != 0 {
+		m |= qp.XRC
 	}
 	return m
 }

@@ -47,6 +47,9 @@ const (
 	ModifySRQ        Type = 20
 	QuerySRQ         Type = 21
 	DestroySRQ       Type = 22
+	OpenXRCD         Type = 23
+	CloseXRCD        Type = 24
+	OpenQP           Type = 25
 	CMCreateChannel  Type = 32
 	CMDestroyChannel Type = 33
 	CMCreateID       Type = 34
@@ -274,6 +277,10 @@ type CreateSRQRequest struct {
 	MaxWR    uint32
 	MaxSGE   uint32
 	SRQLimit uint32
+	SRQType  uint32
+	XRCD     uint32
+	CQ       uint32
+	Pad      uint32
 }
 
 // SRQResponse comes with the memfd of the queue.
@@ -284,6 +291,22 @@ type SRQResponse struct {
 	MaxSGE uint32
 	RQ     QueueLayout
 	Bytes  uint32
+	SRQNum uint32
+	Pad    uint32
+}
+
+// OpenXRCDRequest opens an XRC domain, with the file that names it or without.
+type OpenXRCDRequest struct {
+	Header  Header
+	Context uint32
+	OFlags  uint32
+}
+
+// OpenQPRequest asks for a further reference to a queue pair of type XRC_RECV.
+type OpenQPRequest struct {
+	Header Header
+	XRCD   uint32
+	QPNum  uint32
 }
 
 // ModifySRQRequest sets the limit.
@@ -592,7 +615,8 @@ type SQE struct {
 	RemoteAddr   uint64
 	CompareAdd   uint64
 	Swap         uint64
-	Pad          [2]uint32
+	RemoteSRQN   uint32
+	Pad          uint32
 }
 
 // RQE is the head of a receive queue slot.

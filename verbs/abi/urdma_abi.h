@@ -67,6 +67,9 @@ enum urdma_abi_type {
 	URDMA_ABI_MODIFY_SRQ = 20,
 	URDMA_ABI_QUERY_SRQ = 21,
 	URDMA_ABI_DESTROY_SRQ = 22,
+	URDMA_ABI_OPEN_XRCD = 23,
+	URDMA_ABI_CLOSE_XRCD = 24,
+	URDMA_ABI_OPEN_QP = 25,
 
 	URDMA_ABI_CM_CREATE_CHANNEL = 32,
 	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
@@ -288,11 +291,11 @@ struct urdma_abi_qp_cap {
 struct urdma_abi_create_qp {
 	struct urdma_abi_header header;
 	uint32_t pd;
-	uint32_t qp_type;   /* enum ibv_qp_type; 2 (RC) */
+	uint32_t qp_type;   /* enum ibv_qp_type */
 	uint32_t send_cq;
-	uint32_t recv_cq;
+	uint32_t recv_cq;   /* URDMA_ABI_NO_HANDLE of type XRC_SEND */
 	uint32_t srq;          /* or URDMA_ABI_NO_HANDLE; with one, cap's receives must be 0 */
-	uint32_t xrcd;         /* URDMA_ABI_NO_HANDLE */
+	uint32_t xrcd;         /* of type XRC_RECV, which has no pd and no queues; else URDMA_ABI_NO_HANDLE */
 	uint32_t create_flags; /* enum ibv_qp_create_flags; 0 */
 	uint32_t source_qpn;   /* 0: urdmad chooses */
 	uint32_t sq_sig_all;
@@ -313,7 +316,7 @@ struct urdma_abi_queue_layout {
 };
 
 /* Descriptor 0: the memfd of the queues. One that was asked to hold no work
- * requests is absent. */
+ * requests is absent; a queue pair of type XRC_RECV has neither, and no memfd. */
 struct urdma_abi_qp_response {
 	struct urdma_abi_header header;
 	uint32_t handle;
@@ -333,6 +336,10 @@ struct urdma_abi_create_srq {
 	uint32_t max_wr; /* at least 1 */
 	uint32_t max_sge;
 	uint32_t srq_limit;
+	uint32_t srq_type; /* enum ibv_srq_type: 0 (BASIC) or 1 (XRC) */
+	uint32_t xrcd;     /* of type XRC, else URDMA_ABI_NO_HANDLE; likewise cq */
+	uint32_t cq;       /* where its receives complete, with a user_handle of 0 */
+	uint32_t pad;
 };
 
 /* Descriptor 0: the memfd of the queue. */
@@ -343,6 +350,30 @@ struct urdma_abi_srq_response {
 	uint32_t max_sge;
 	struct urdma_abi_queue_layout rq; /* entries >= max_wr */
 	uint32_t bytes; /* of the memfd */
+	uint32_t srq_num; /* of type XRC, else 0 */
+	uint32_t pad;
+};
+
+/*
+ * Descriptor 0, which may be missing: a file, of any kind. All who bring the same
+ * one (by inode) share the domain; without one it is the client's own. EAGAIN:
+ * there is none, and oflags has no O_CREAT; EINVAL: there is one, and it has
+ * O_EXCL. Response: urdma_abi_handle.
+ */
+struct urdma_abi_open_xrcd {
+	struct urdma_abi_header header;
+	uint32_t context;
+	uint32_t oflags; /* O_CREAT, O_EXCL */
+};
+
+/*
+ * A further reference to a queue pair of type XRC_RECV: it lives until the last
+ * was destroyed. Response: urdma_abi_handle.
+ */
+struct urdma_abi_open_qp {
+	struct urdma_abi_header header;
+	uint32_t xrcd;
+	uint32_t qp_num;
 };
 
 /* A size cannot be changed: IBV_SRQ_MAX_WR is answered with EINVAL. */
@@ -710,7 +741,8 @@ struct urdma_abi_sqe {
 	uint64_t remote_addr;
 	uint64_t compare_add;
 	uint64_t swap;
-	uint32_t pad[2];
+	uint32_t remote_srqn; /* of type XRC_SEND: the shared receive queue that a message is for */
+	uint32_t pad;
 	/* struct urdma_abi_sge sge[] or uint8_t data[] at offset 64 */
 };
 

@@ -170,20 +170,36 @@ _Static_assert(offsetof(struct urdma_abi_qp_response, bytes) == 76 && sizeof(((s
 _Static_assert(offsetof(struct urdma_abi_qp_response, worker) == 80 && sizeof(((struct urdma_abi_qp_response *)0)->worker) == 4, "worker");
 _Static_assert(offsetof(struct urdma_abi_qp_response, doorbell) == 84 && sizeof(((struct urdma_abi_qp_response *)0)->doorbell) == 4, "doorbell");
 
-_Static_assert(sizeof(struct urdma_abi_create_srq) == 32, "create_srq");
+_Static_assert(sizeof(struct urdma_abi_create_srq) == 48, "create_srq");
 _Static_assert(offsetof(struct urdma_abi_create_srq, header) == 0 && sizeof(((struct urdma_abi_create_srq *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_create_srq, pd) == 16 && sizeof(((struct urdma_abi_create_srq *)0)->pd) == 4, "pd");
 _Static_assert(offsetof(struct urdma_abi_create_srq, max_wr) == 20 && sizeof(((struct urdma_abi_create_srq *)0)->max_wr) == 4, "max_wr");
 _Static_assert(offsetof(struct urdma_abi_create_srq, max_sge) == 24 && sizeof(((struct urdma_abi_create_srq *)0)->max_sge) == 4, "max_sge");
 _Static_assert(offsetof(struct urdma_abi_create_srq, srq_limit) == 28 && sizeof(((struct urdma_abi_create_srq *)0)->srq_limit) == 4, "srq_limit");
+_Static_assert(offsetof(struct urdma_abi_create_srq, srq_type) == 32 && sizeof(((struct urdma_abi_create_srq *)0)->srq_type) == 4, "srq_type");
+_Static_assert(offsetof(struct urdma_abi_create_srq, xrcd) == 36 && sizeof(((struct urdma_abi_create_srq *)0)->xrcd) == 4, "xrcd");
+_Static_assert(offsetof(struct urdma_abi_create_srq, cq) == 40 && sizeof(((struct urdma_abi_create_srq *)0)->cq) == 4, "cq");
+_Static_assert(offsetof(struct urdma_abi_create_srq, pad) == 44 && sizeof(((struct urdma_abi_create_srq *)0)->pad) == 4, "pad");
 
-_Static_assert(sizeof(struct urdma_abi_srq_response) == 48, "srq_response");
+_Static_assert(sizeof(struct urdma_abi_srq_response) == 56, "srq_response");
 _Static_assert(offsetof(struct urdma_abi_srq_response, header) == 0 && sizeof(((struct urdma_abi_srq_response *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_srq_response, handle) == 16 && sizeof(((struct urdma_abi_srq_response *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_srq_response, max_wr) == 20 && sizeof(((struct urdma_abi_srq_response *)0)->max_wr) == 4, "max_wr");
 _Static_assert(offsetof(struct urdma_abi_srq_response, max_sge) == 24 && sizeof(((struct urdma_abi_srq_response *)0)->max_sge) == 4, "max_sge");
 _Static_assert(offsetof(struct urdma_abi_srq_response, rq) == 28 && sizeof(((struct urdma_abi_srq_response *)0)->rq) == 16, "rq");
 _Static_assert(offsetof(struct urdma_abi_srq_response, bytes) == 44 && sizeof(((struct urdma_abi_srq_response *)0)->bytes) == 4, "bytes");
+_Static_assert(offsetof(struct urdma_abi_srq_response, srq_num) == 48 && sizeof(((struct urdma_abi_srq_response *)0)->srq_num) == 4, "srq_num");
+_Static_assert(offsetof(struct urdma_abi_srq_response, pad) == 52 && sizeof(((struct urdma_abi_srq_response *)0)->pad) == 4, "pad");
+
+_Static_assert(sizeof(struct urdma_abi_open_xrcd) == 24, "open_xrcd");
+_Static_assert(offsetof(struct urdma_abi_open_xrcd, header) == 0 && sizeof(((struct urdma_abi_open_xrcd *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_open_xrcd, context) == 16 && sizeof(((struct urdma_abi_open_xrcd *)0)->context) == 4, "context");
+_Static_assert(offsetof(struct urdma_abi_open_xrcd, oflags) == 20 && sizeof(((struct urdma_abi_open_xrcd *)0)->oflags) == 4, "oflags");
+
+_Static_assert(sizeof(struct urdma_abi_open_qp) == 24, "open_qp");
+_Static_assert(offsetof(struct urdma_abi_open_qp, header) == 0 && sizeof(((struct urdma_abi_open_qp *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_open_qp, xrcd) == 16 && sizeof(((struct urdma_abi_open_qp *)0)->xrcd) == 4, "xrcd");
+_Static_assert(offsetof(struct urdma_abi_open_qp, qp_num) == 20 && sizeof(((struct urdma_abi_open_qp *)0)->qp_num) == 4, "qp_num");
 
 _Static_assert(sizeof(struct urdma_abi_modify_srq) == 32, "modify_srq");
 _Static_assert(offsetof(struct urdma_abi_modify_srq, header) == 0 && sizeof(((struct urdma_abi_modify_srq *)0)->header) == 16, "header");
@@ -393,7 +409,8 @@ _Static_assert(offsetof(struct urdma_abi_sqe, rkey) == 28 && sizeof(((struct urd
 _Static_assert(offsetof(struct urdma_abi_sqe, remote_addr) == 32 && sizeof(((struct urdma_abi_sqe *)0)->remote_addr) == 8, "remote_addr");
 _Static_assert(offsetof(struct urdma_abi_sqe, compare_add) == 40 && sizeof(((struct urdma_abi_sqe *)0)->compare_add) == 8, "compare_add");
 _Static_assert(offsetof(struct urdma_abi_sqe, swap) == 48 && sizeof(((struct urdma_abi_sqe *)0)->swap) == 8, "swap");
-_Static_assert(offsetof(struct urdma_abi_sqe, pad) == 56 && sizeof(((struct urdma_abi_sqe *)0)->pad) == 8, "pad");
+_Static_assert(offsetof(struct urdma_abi_sqe, remote_srqn) == 56 && sizeof(((struct urdma_abi_sqe *)0)->remote_srqn) == 4, "remote_srqn");
+_Static_assert(offsetof(struct urdma_abi_sqe, pad) == 60 && sizeof(((struct urdma_abi_sqe *)0)->pad) == 4, "pad");
 
 _Static_assert(sizeof(struct urdma_abi_rqe) == 16, "rqe");
 _Static_assert(offsetof(struct urdma_abi_rqe, wr_id) == 0 && sizeof(((struct urdma_abi_rqe *)0)->wr_id) == 8, "wr_id");

@@ -146,6 +146,15 @@ const (
 	QPTypeRC = 2
 	QPTypeUC = 3
 	QPTypeUD = 4
+
+	QPTypeXRCSend = 9
+	QPTypeXRCRecv = 10
+)
+
+// Shared receive queue types, enum ibv_srq_type.
+const (
+	SRQTypeBasic = 0
+	SRQTypeXRC   = 1
 )
 
 // Asynchronous events, enum ibv_event_type.

@@ -12,12 +12,6 @@
  * that whoever looks finds nothing. */
 #define PRIVATE_BYTES 4096
 
-static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	(void)xrcd;
-	return urdma_status(EOPNOTSUPP);
-}
-
 /* Pointers left NULL are what verbs.h answers with EOPNOTSUPP by itself; the
  * ones refused here are called without a look. */
 static void fill_tables(struct urdma_context *c)
@@ -43,7 +37,10 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.alloc_parent_domain = urdma_alloc_parent_domain;
 	c->verbs.alloc_td = urdma_alloc_td;
 	c->verbs.dealloc_td = urdma_dealloc_td;
-	c->verbs.close_xrcd = refuse_close_xrcd;
+	c->verbs.get_srq_num = urdma_get_srq_num;
+	c->verbs.open_xrcd = urdma_open_xrcd;
+	c->verbs.close_xrcd = urdma_close_xrcd;
+	c->verbs.open_qp = urdma_open_qp;
 }
 
 static struct urdma_context *make_context(struct urdma_device *d)

@@ -86,7 +86,7 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 {
 	struct urdma_abi_create_qp request = {
 		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
-		.recv_cq = attr->recv_cq->handle, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
+		.recv_cq = attr->recv_cq ? attr->recv_cq->handle : URDMA_ABI_NO_HANDLE, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
 		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
 			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
 		.user_handle = qp->user_handle,
@@ -94,7 +94,7 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 	struct urdma_abi_qp_response response;
 	int fd, status;
 
-	if (attr->srq) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
 		request.cap.max_recv_wr = request.cap.max_recv_sge = 0;
 	status = urdma_call_fds(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response,
 				sizeof(response), -1, &fd, 1);
@@ -122,6 +122,8 @@ static void join_queues(struct urdma_qp *qp)
 	URDMA_STORE(send->bells, qp->bells);
 	urdma_lock_drop(&send->lock, taken);
 
+	if (!recv)
+		return;
 	taken = urdma_lock_take(&recv->lock);
 	qp->next_receiver = recv->receivers;
 	recv->receivers = qp;
@@ -140,6 +142,8 @@ static void leave_queues(struct urdma_qp *qp)
 	*at = qp->next_sender;
 	urdma_lock_drop(&send->lock, taken);
 
+	if (!recv)
+		return;
 	taken = urdma_lock_take(&recv->lock);
 	for (at = &recv->receivers; *at != qp; at = &(*at)->next_receiver)
 		;
@@ -153,14 +157,17 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) ||
+	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
+	     attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (attr->send_ops_flags & ~urdma_operation_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq || !attr->recv_cq)
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq)
+		return EINVAL;
+	if (attr->qp_type == IBV_QPT_XRC_SEND ? attr->srq != NULL : !attr->recv_cq)
 		return EINVAL;
 	if (cap->max_send_wr > info->max_qp_wr || cap->max_recv_wr > info->max_qp_wr ||
 	    cap->max_send_sge > info->max_sge || cap->max_recv_sge > info->max_sge ||
@@ -204,8 +211,11 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_qp *qp;
-	int status = check_init(c->info, attr);
+	int status;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return urdma_create_target(context, attr);
+	status = check_init(c->info, attr);
 	if (status) {
 		errno = status;
 		return NULL;
@@ -284,10 +294,9 @@ URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	/* urdmad is done with it: no completion of it comes after these. If one does,
 	 * from a urdmad that outlives the connection, it names nobody. */
 	urdma_pairs_hide(qp->client, qp->user_handle);
-	urdma_cq_forget(urdma_cq_of(ibv->send_cq), ibv->qp_num);
-	if (ibv->recv_cq != ibv->send_cq)
-		urdma_cq_forget(urdma_cq_of(ibv->recv_cq), ibv->qp_num);
-	leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
+	urdma_qp_forget(qp);
+	if (ibv->send_cq)
+		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
 	urdma_pairs_forget(qp->client, qp->user_handle);
 	wait_for_acknowledgements(qp);
 	discard(qp);

@@ -84,9 +84,7 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
  * completions not yet polled are not for the next life of the queue pair. */
 static void after_reset(struct urdma_qp *qp)
 {
-	urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.send_cq), qp->ex.qp_base.qp_num);
-	if (qp->ex.qp_base.recv_cq != qp->ex.qp_base.send_cq)
-		urdma_cq_forget(urdma_cq_of(qp->ex.qp_base.recv_cq), qp->ex.qp_base.qp_num);
+	urdma_qp_forget(qp);
 	urdma_queue_reset(&qp->sq);
 	urdma_queue_reset(&qp->rq);
 }

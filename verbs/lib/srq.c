@@ -41,19 +41,21 @@ static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r,
 	return 0;
 }
 
-static int ask_for_ring(struct urdma_srq *srq, struct ibv_srq_attr *attr)
+static int ask_for_ring(struct urdma_srq *srq, struct ibv_srq_attr *attr, struct urdma_abi_create_srq request)
 {
-	struct urdma_abi_create_srq request = {
-		.pd = srq->srq.pd->handle, .max_wr = attr->max_wr, .max_sge = attr->max_sge, .srq_limit = attr->srq_limit,
-	};
 	struct urdma_abi_srq_response response;
 	int fd, status;
 
+	request.pd = srq->srq.pd->handle;
+	request.max_wr = attr->max_wr;
+	request.max_sge = attr->max_sge;
+	request.srq_limit = attr->srq_limit;
 	status = urdma_call_fds(srq->client, URDMA_ABI_CREATE_SRQ, &request, sizeof(request), &response,
 				sizeof(response), -1, &fd, 1);
 	if (status)
 		return status;
 	srq->srq.handle = response.handle;
+	srq->number = response.srq_num;
 	status = attach(srq, &response, fd);
 	if (!status)
 		status = urdma_handles_add(srq->client, URDMA_KIND_SRQ, response.handle, srq);
@@ -73,7 +75,9 @@ static void discard(struct urdma_srq *srq)
 	free(srq);
 }
 
-URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+/* like: what the queue is besides its domain and attributes. */
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr,
+			      const struct urdma_abi_create_srq *like)
 {
 	struct urdma_srq *srq = calloc(1, sizeof(*srq));
 	int status;
@@ -82,11 +86,11 @@ URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
 		return NULL;
 	srq->client = urdma_context_of(pd->context)->client;
 	srq->srq.context = pd->context;
-	srq->srq.srq_context = init->srq_context;
+	srq->srq.srq_context = srq_context;
 	srq->srq.pd = pd;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
 	pthread_cond_init(&srq->srq.cond, NULL);
-	status = ask_for_ring(srq, &init->attr);
+	status = ask_for_ring(srq, attr, *like);
 	if (status) {
 		discard(srq);
 		errno = status;
@@ -95,12 +99,34 @@ URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
 	return &srq->srq;
 }
 
+URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	return create(pd, init->srq_context, &init->attr, &(struct urdma_abi_create_srq){ .srq_type = IBV_SRQT_BASIC });
+}
+
 /* Basic ones without further attributes come to ibv_create_srq through verbs.h. */
 struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	(void)context, (void)attr;
-	errno = EOPNOTSUPP;
-	return NULL;
+	uint32_t needed = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	struct urdma_abi_create_srq like = { .srq_type = IBV_SRQT_XRC };
+	bool matches_tags = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM) || attr->srq_type == IBV_SRQT_TM;
+
+	(void)context;
+	if (attr->comp_mask != needed || attr->srq_type != IBV_SRQT_XRC || !attr->pd || !attr->xrcd || !attr->cq) {
+		errno = matches_tags ? EOPNOTSUPP : EINVAL;
+		return NULL;
+	}
+	like.xrcd = urdma_xrcd_handle(attr->xrcd);
+	like.cq = attr->cq->handle;
+	return create(attr->pd, attr->srq_context, &attr->attr, &like);
+}
+
+int urdma_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	if (!urdma_srq_of(srq)->number)
+		return urdma_status(EINVAL);
+	*number = urdma_srq_of(srq)->number;
+	return 0;
 }
 
 URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)

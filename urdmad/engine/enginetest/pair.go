@@ -17,6 +17,8 @@ type CQ struct {
 	Events *Events // of its channel
 
 	users map[uint64]*QP // by handle
+
+	ofDomain bool // receives of an XRC domain complete here, and name no queue pair of the client
 }
 
 // NewCQ makes a completion queue with a channel.
@@ -44,6 +46,8 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 	for i := range out[:n] {
 		p := q.users[out[i].UserHandle]
 		switch {
+		case p == nil && q.ofDomain && out[i].UserHandle == 0:
+			continue
 		case p == nil:
 			q.Client.Host.World.T.Fatalf("completion %+v of an unknown queue pair", out[i])
 		case !p.Hostile:
@@ -92,7 +96,8 @@ type QP struct {
 
 	SRQ       *SRQ // nil: it has a receive queue of its own
 	Doorbell  int
-	Hostile   bool // it may change its slots at any time
+	Hostile   bool       // it may change its slots at any time
+	Target    *qp.Target // of type XRC_RECV
 	destroyed bool
 }
 
@@ -203,6 +208,14 @@ func (q *QP) Destroy() {
 	}
 	q.destroyed = true
 	h := q.Client.Host
+	if q.Target != nil {
+		h.Do(func() {
+			if q.Q.References.Remove(q.Target) {
+				h.Engine.QPs.Remove(q.Q)
+			}
+		})
+		return
+	}
 	h.Do(func() { h.Engine.RemoveQP(q.Client.E, q.Q, q.Doorbell) })
 }
 

@@ -151,6 +151,12 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote
 		fail(qp, EINVAL);
 }
 
+static void set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	if (of(ex)->builder.slot)
+		of(ex)->builder.slot->remote_srqn = remote_srqn;
+}
+
 static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct urdma_qp *qp = of(ex);
@@ -258,6 +264,8 @@ void urdma_build_fill(struct urdma_qp *qp, uint64_t ops)
 	ex->wr_set_inline_data_list = set_inline_list;
 	if (qp->datagram)
 		ex->wr_set_ud_addr = set_ud_addr;
+	if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = set_xrc_srqn;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
 		ex->wr_rdma_write = rdma_write;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)

@@ -88,6 +88,7 @@ struct urdma_srq {
 	void *ring;
 	size_t bytes;
 	struct urdma_queue queue;
+	uint32_t number;       /* of one in an XRC domain, as peers name it; else 0 */
 	uint32_t async_events; /* delivered, under srq.mutex */
 };
 
@@ -170,6 +171,9 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
 bool urdma_cq_overran(const struct urdma_cq *cq);
 /* Takes the completions of a queue pair that is no more out of the ring. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
+
+/* The same for a queue pair, in all its queues. */
+void urdma_qp_forget(struct urdma_qp *qp);
 /* What an empty poll does, without the lock: yield, and see whether urdmad lives. */
 void urdma_cq_empty(struct urdma_cq *cq);
 /* What one that found something does. */

@@ -51,5 +51,7 @@ uint64_t urdma_operation_send_ops(enum ibv_qp_type type)
 	for (size_t i = 0; i < OPERATIONS; i++)
 		if (operations[i].supported && urdma_operation_of(&operations[i], type))
 			all |= operations[i].send_op;
+	if (type == IBV_QPT_XRC_SEND) /* the STag's place on the wire is the shared receive queue's */
+		all &= ~(uint64_t)IBV_QP_EX_WITH_SEND_WITH_INV;
 	return all;
 }

@@ -12,7 +12,7 @@
  * after we had flushed its request: a connection can end before urdmad does. */
 static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
-	struct urdma_qp *qp = urdma_pairs_find(cq->client, e->user_handle);
+	struct urdma_qp *qp = e->user_handle ? urdma_pairs_find(cq->client, e->user_handle) : NULL;
 	struct urdma_queue *queue;
 
 	if (!qp || ((e->opcode & IBV_WC_RECV) && qp->ex.qp_base.srq))
@@ -68,6 +68,16 @@ void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 	cq->cons += freed;
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	urdma_lock_drop(&cq->lock, taken);
+}
+
+void urdma_qp_forget(struct urdma_qp *qp)
+{
+	struct ibv_qp *base = &qp->ex.qp_base;
+
+	if (base->send_cq)
+		urdma_cq_forget(urdma_cq_of(base->send_cq), base->qp_num);
+	if (base->recv_cq && base->recv_cq != base->send_cq)
+		urdma_cq_forget(urdma_cq_of(base->recv_cq), base->qp_num);
 }
 
 void urdma_cq_empty(struct urdma_cq *cq)

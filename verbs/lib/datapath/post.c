@@ -30,6 +30,8 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return EINVAL;
 	if (!op->supported)
 		return EOPNOTSUPP;
+	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND && wr->opcode == IBV_WR_SEND_WITH_INV)
+		return EOPNOTSUPP; /* urdma_operation_send_ops */
 	if (!urdma_operation_of(op, qp->ex.qp_base.qp_type) || (qp->datagram && !wr->wr.ud.ah))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
@@ -84,6 +86,8 @@ static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, co
 		slot->compare_add = wr->wr.atomic.compare_add;
 		slot->swap = wr->wr.atomic.swap;
 	}
+	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
+		slot->remote_srqn = wr->qp_type.xrc.remote_srqn;
 	if (qp->datagram)
 		urdma_sqe_address(slot, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	slot->num_sge = slot->inline_length = 0;

@@ -38,7 +38,11 @@ static void give_core(void)
 static bool polled_since(const struct ibv_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->send_cq), *recv = urdma_cq_of(qp->recv_cq);
-	bool polled = URDMA_LOAD(send->polled) || URDMA_LOAD(recv->polled);
+	bool polled;
+
+	if (!recv) /* of type XRC_SEND */
+		recv = send;
+	polled = URDMA_LOAD(send->polled) || URDMA_LOAD(recv->polled);
 
 	if (polled) {
 		URDMA_STORE(send->polled, false);

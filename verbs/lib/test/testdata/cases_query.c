@@ -210,7 +210,7 @@ void case_unsupported(void)
 	set_up(&s, 4, 4);
 	CHECK_NULL(ibv_create_srq(s.pd, &srq), EOPNOTSUPP);
 	CHECK_NULL(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
-	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EOPNOTSUPP);
+	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EINVAL);
 	CHECK_NULL(ibv_alloc_dm(s.context, &dm), EOPNOTSUPP);
 	CHECK_NULL(ibv_create_flow(s.qp, &flow), EOPNOTSUPP);
 	CHECK_NULL(ibv_import_device(3), EOPNOTSUPP);

@@ -17,5 +17,5 @@ int main(void)
 		if (op->supported)
 			supported |= op->send_op;
 	}
-	return supported == urdma_operation_send_ops() ? 0 : 1;
+	return supported == urdma_operation_send_ops(IBV_QPT_RC) ? 0 : 1;
 }

@@ -9,6 +9,8 @@ static const struct {
 	const char *name;
 	case_function *run;
 } cases[] = {
+	{ "xrc", case_xrc },
+	{ "xrc_refused", case_xrc_refused },
 	{ "windows1", case_windows1 },
 	{ "windows2", case_windows2 },
 	{ "windows_ex", case_windows_ex },
@@ -54,7 +56,7 @@ void to_rtr(struct ibv_qp *qp, uint32_t peer)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
-	if (qp->qp_type == IBV_QPT_RC)
+	if (qp->qp_type != IBV_QPT_UC) /* those that half of an XRC connection has not are ignored */
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, mask), 0);
 }
@@ -64,7 +66,7 @@ void to_rts(struct ibv_qp *qp)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 };
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (qp->qp_type == IBV_QPT_RC)
+	if (qp->qp_type != IBV_QPT_UC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, mask), 0);
 }

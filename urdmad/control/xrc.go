@@ -1,0 +1,231 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// xrcDomain is an XRC domain: a client's own, or one that all share who may open
+// a file. On the engine's thread.
+type xrcDomain struct {
+	*qp.Domain
+	dev    int
+	file   fileID // of one that is shared
+	shared bool
+	users  int // handles of all clients
+}
+
+// fileID names a file by what all who opened it have in common.
+type fileID struct{ device, inode uint64 }
+
+// xrcdObject is a client's handle of an XRC domain.
+type xrcdObject struct {
+	created
+	ctx    *contextObject
+	domain *xrcDomain
+	users  int // queues and queue pairs that were made by way of it
+}
+
+type xrcKey struct {
+	dev  int
+	file fileID
+}
+
+func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
+	ctx, err := object[*contextObject](x, m.Context)
+	if err != nil {
+		return err
+	}
+	if m.OFlags&^(unix.O_CREAT|unix.O_EXCL) != 0 {
+		return syscall.EINVAL
+	}
+	key := xrcKey{dev: ctx.dev}
+	f := x.TakeFile()
+	if f != nil {
+		key.file, err = identify(int(f.Fd()))
+		x.Closer().Close(f)
+		if err != nil {
+			return err
+		}
+	}
+	bill := &account.Amounts{account.Domains: 1}
+	if err := x.Take(bill); err != nil {
+		return err
+	}
+	var resp abi.HandleMessage
+	x.do(func() {
+		var d *xrcDomain
+		if d, err = x.s.xrcDomain(key, f != nil, m.OFlags); err == nil {
+			d.users++
+			resp.Handle = x.add(&xrcdObject{ctx: ctx, domain: d}, bill)
+		}
+	})
+	if err != nil {
+		x.Give(bill)
+		return err
+	}
+	ctx.users++
+	*r = respond(&resp)
+	return nil
+}
+
+// identify asks no file server, which may never answer.
+func identify(fd int) (fileID, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st); err != nil {
+		return fileID{}, fmt.Errorf("control: file of an XRC domain: %w", err)
+	}
+	return fileID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, nil
+}
+
+// xrcDomain finds or makes a domain.
+func (s *Server) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, error) {
+	if shared {
+		d := s.xrc[key]
+		switch {
+		case d != nil && flags&unix.O_EXCL != 0:
+			return nil, syscall.EINVAL
+		case d != nil:
+			return d, nil
+		case flags&unix.O_CREAT == 0:
+			return nil, syscall.EAGAIN
+		}
+	}
+	d := &xrcDomain{Domain: qp.NewDomain(), dev: key.dev, file: key.file, shared: shared}
+	if shared {
+		if s.xrc == nil {
+			s.xrc = map[xrcKey]*xrcDomain{}
+		}
+		s.xrc[key] = d
+	}
+	return d, nil
+}
+
+// leaveXRC gives a handle's share of a domain back.
+func (s *Server) leaveXRC(d *xrcDomain) {
+	if d.users--; d.users == 0 && d.shared {
+		delete(s.xrc, xrcKey{d.dev, d.file})
+	}
+}
+
+func closeXRCD(x *Session, m *abi.HandleMessage, _ *reply) error {
+	o, err := object[*xrcdObject](x, m.Handle)
+	if err != nil {
+		return err
+	}
+	if o.users > 0 {
+		return syscall.EBUSY
+	}
+	x.do(func() {
+		x.s.leaveXRC(o.domain)
+		x.remove(m.Handle)
+	})
+	o.ctx.users--
+	return nil
+}
+
+// createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and
+// to those who made or opened it.
+func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
+	xrcd, err := object[*xrcdObject](x, m.XRCD)
+	if err != nil {
+		return err
+	}
+	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0 {
+		return syscall.EINVAL
+	}
+	bill := &account.Amounts{account.QueuePairs: 1}
+	if err := x.Take(bill); err != nil {
+		return err
+	}
+	var resp abi.QPResponse
+	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain}, nil, &resp)
+	o := &qpObject{qp: q, ctx: xrcd.ctx, xrcd: xrcd}
+	dev := &x.s.Devices[xrcd.ctx.dev]
+	x.do(func() {
+		if err = dev.pairs.Room(&x.Account, xrcd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
+			return
+		}
+		x.s.Engine.QPs.Add(q)
+		x.refer(o, bill)
+	})
+	if err != nil {
+		x.Give(bill)
+		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
+	}
+	resp.Handle, resp.QPN = o.target.Handle, q.QPN
+	*r = respond(&resp)
+	return nil
+}
+
+// refer gives a client a handle of a target queue pair; on the engine's thread.
+func (x *Session) refer(o *qpObject, bill *account.Amounts) {
+	o.target = &qp.Target{Async: o.ctx.async}
+	o.target.Handle = x.add(o, bill)
+	o.qp.References.Add(o.target)
+	o.xrcd.users++
+	x.s.Devices[o.ctx.dev].pairs.Count(x.Owner.UID, 1)
+}
+
+// openTarget gives a client its own handle of a target queue pair that is there.
+func openTarget(x *Session, m *abi.OpenQPRequest, r *reply) error {
+	xrcd, err := object[*xrcdObject](x, m.XRCD)
+	if err != nil {
+		return err
+	}
+	bill := &account.Amounts{account.QueuePairs: 1}
+	if err := x.Take(bill); err != nil {
+		return err
+	}
+	o := &qpObject{ctx: xrcd.ctx, xrcd: xrcd}
+	x.do(func() {
+		if o.qp = x.s.Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.qp != nil {
+			x.refer(o, bill)
+		}
+	})
+	if o.qp == nil {
+		x.Give(bill)
+		return syscall.EINVAL
+	}
+	*r = respond(&abi.HandleMessage{Handle: o.target.Handle})
+	return nil
+}
+
+// removeQP ends a client's part in a queue pair; on the engine's thread.
+func (x *Session) removeQP(o *qpObject) {
+	switch {
+	case o.target == nil:
+		x.s.Engine.RemoveQP(x.client, o.qp, o.bell)
+	case o.qp.References.Remove(o.target):
+		x.s.Engine.QPs.Remove(o.qp)
+	}
+}
+
+// nameQueue makes a shared receive queue one of an XRC domain.
+func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *srqObject, shared *qp.Shared) error {
+	switch m.SRQType {
+	case abi.SRQTypeBasic:
+		if m.XRCD != abi.NoHandle || m.CQ != abi.NoHandle {
+			return syscall.EINVAL
+		}
+		return nil
+	case abi.SRQTypeXRC:
+	default:
+		return syscall.EOPNOTSUPP
+	}
+	xrcd, err := object[*xrcdObject](x, m.XRCD)
+	cq, errCQ := object[*cqObject](x, m.CQ)
+	if err := errors.Join(err, errCQ); err != nil {
+		return err
+	}
+	o.xrcd = xrcd
+	shared.Named = qp.Named{Domain: xrcd.domain.Domain, CQ: cq.cq, Client: &x.client.Client}
+	return nil
+}
