@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"unsafe"
 
+	"urdma/dpdk/netdev"
 	"urdma/dpdk/port"
 )
 
@@ -130,6 +131,9 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	q.copies.room = q.room
 	q.link = &p.link
 	p.ifIndex, p.software = uint32(info.if_index), s.PCI == ""
+	if p.ifIndex != 0 {
+		p.info.Interface = netdev.Name(p.ifIndex)
+	}
 	q.wake, err = p.findWake(before)
 	return err
 }

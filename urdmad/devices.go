@@ -29,7 +29,7 @@ func versionNumber(v string) (n uint32) {
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
 		info := ports[i].Info()
-		out = append(out, sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Up: ports[i].Link(), Counters: sysfsCounters(ports[i].Stats()),
+		out = append(out, sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: ports[i].Link(), Counters: sysfsCounters(ports[i].Stats()),
 			Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)})
 	}
 	return out

@@ -10,6 +10,7 @@ package netdev
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +59,15 @@ func ByIndex(index uint32) (*Interface, error) {
 		return nil, err
 	}
 	return &Interface{index: index, fd: fd}, nil
+}
+
+// Name is what an interface is called, or empty if there is none of that index.
+func Name(index uint32) string {
+	i, err := net.InterfaceByIndex(int(index))
+	if err != nil {
+		return ""
+	}
+	return i.Name
 }
 
 func socket() (int, error) {

@@ -62,6 +62,9 @@ type Info struct {
 	// Name is what the configuration called the port, Driver what moves the
 	// frames ("memif", "net_af_packet", …).
 	Name, Driver string
+	// Interface is the kernel's network interface below the port, as it was called
+	// when the port was opened; empty where there is none.
+	Interface string
 	// MAC is the port's Ethernet address, in wire order.
 	MAC [6]byte
 	// MTU is the largest IPv4 packet, header included, in bytes. The largest

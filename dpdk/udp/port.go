@@ -64,7 +64,7 @@ func Open(o Options) (port.Port, error) {
 	q.rx.init(q)
 	q.tx.init(q)
 	q.kept.init(q.room)
-	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
+	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, Interface: netdev.Name(index), MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
 		TxUDPChecksum: true, Datagrams: true, Wire: true, ReceiveWindow: receiveWindow(fd, o.MTU)}}
 	p.follow(index, o.Log)
 	return p, nil

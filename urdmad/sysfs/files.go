@@ -3,6 +3,7 @@ package sysfs
 import (
 	"fmt"
 	"maps"
+	"net"
 	"strings"
 
 	"urdma/verbs/personality"
@@ -95,7 +96,7 @@ func (d *Device) ports() map[string]string {
 	if d.Personality.Name == personality.RoCE {
 		capabilities |= ipGIDs
 	}
-	return map[string]string{
+	files := map[string]string{
 		port + "link_layer":        d.Personality.LinkLayerText,
 		port + "rate":              rate,
 		port + "lid":               lid,
@@ -109,6 +110,11 @@ func (d *Device) ports() map[string]string {
 		port + "gid_attrs/ndevs/0": d.Name,
 		port + "pkeys/0":           "0xffff",
 	}
+	if d.Interface != "" {
+		files[port+"gid_attrs/ndevs/0"] = d.Interface
+		files["class/infiniband/"+d.Name+"/device/net/"+d.Interface+"/address"] = net.HardwareAddr(d.Port.MAC[:]).String()
+	}
+	return files
 }
 
 // link is what follows the port's link.

@@ -23,6 +23,7 @@ type Device struct {
 	Personality *personality.Personality
 	Firmware    string
 	Driver      string // of the port
+	Interface   string // the kernel's below the port, or empty
 	Up          bool   // the port's link
 	Counters    Counters
 }

@@ -164,3 +164,26 @@ func TestTransports(t *testing.T) {
 		}
 	}
 }
+
+// TestInterface: a port over a network interface names it where programs look
+// (ibdev2netdev, show_gids), and one without has none.
+func TestInterface(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	d := Device{Name: "urdma0", Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	if err := Write(dir, []Device{d, {Name: "urdma1", Personality: d.Personality, Port: d.Port}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"", Shown("ib")} {
+		class := filepath.Join(dir, root, "class/infiniband")
+		below, err := os.ReadDir(filepath.Join(class, "urdma0/device/net"))
+		if err != nil || len(below) != 1 || below[0].Name() != "eth7" {
+			t.Errorf("%s: below urdma0 are %v (%v)", root, below, err)
+		}
+		if name, err := os.ReadFile(filepath.Join(class, "urdma0/ports/1/gid_attrs/ndevs/0")); string(name) != "eth7\n" {
+			t.Errorf("%s: the GID is of %q (%v)", root, name, err)
+		}
+		if _, err := os.Stat(filepath.Join(class, "urdma1/device/net")); err == nil {
+			t.Errorf("%s: urdma1 has an interface below", root)
+		}
+	}
+}
