@@ -40,6 +40,9 @@ local trp = Proto("trp", "urdma TRP")
 
 local BASE, EXTENDED = 10, 16 -- bytes of header
 local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK, RETRY = 0, 1, 2, 3, 4, 5, 7
+local DATAGRAM, UC, UNCONNECTED_PORT = 6, 8, 30034 -- docs/WIRE.md chapters 10 and 13
+local UNCONNECTED = { [DATAGRAM] = 30, [UC] = 26 } -- bytes of header
+local UC_WRITE = 12 -- more, of an RDMA Write
 local MAX_PRIVATE = 512
 local CONNECT = 6 -- private-data length, IRD, ORD
 local MAGIC, VERSION, BLOCK, LONG_BLOCK = 0x7552, 1, 20, 32
@@ -49,7 +52,7 @@ local RUN, MAX_RUNS = 8, 32
 local packet_names = {
   [DATA] = "Data", [REQUEST] = "Request", [ACCEPT] = "Accept",
   [REJECT] = "Reject", [FIN] = "Fin", [SACK] = "Sack",
-  [RETRY] = "Retry",
+  [RETRY] = "Retry", [DATAGRAM] = "Datagram", [UC] = "UC",
 }
 
 -- RDMAP opcodes (RFC 5040, RFC 7306) and what each fixes about its segments:
@@ -201,6 +204,19 @@ local fields = {
   read_src_stag = ProtoField.uint32("trp.term.read.src_stag", "Source STag", base.HEX),
   read_src_to = ProtoField.uint64("trp.term.read.src_to", "Source TO", base.HEX),
   refused = ProtoField.none("trp.term.ddp", "Refused DDP header", "Header of the refused segment"),
+
+  dst_qpn = ProtoField.uint32("trp.dst_qpn", "Destination QPN", base.HEX, nil, nil, "Queue pair that the message goes to"),
+  src_qpn = ProtoField.uint32("trp.src_qpn", "Source QPN", base.HEX, nil, nil, "Queue pair that it comes from"),
+  qkey = ProtoField.uint32("trp.qkey", "Q_Key", base.HEX, nil, nil, "Must be the destination's"),
+  has_immediate = ProtoField.bool("trp.message.immediate", "Immediate data valid", base.NONE),
+  solicited = ProtoField.bool("trp.message.solicited", "Solicited event", base.NONE),
+  first = ProtoField.bool("trp.uc.first", "First", base.NONE, nil, nil, "First packet of its message"),
+  last = ProtoField.bool("trp.uc.last", "Last", base.NONE, nil, nil, "Last packet of its message"),
+  write = ProtoField.bool("trp.uc.write", "RDMA Write", base.NONE, nil, nil, "Else a Send"),
+  uc_stag = ProtoField.uint32("trp.uc.stag", "STag", base.HEX, nil, nil, "Remote buffer"),
+  uc_to = ProtoField.uint64("trp.uc.to", "TO", base.HEX, nil, nil, "Where this packet's payload goes in it"),
+  message_imm = ProtoField.bytes("trp.message.imm", "Immediate data", base.NONE),
+  message = ProtoField.bytes("trp.message.payload", "Payload", base.NONE),
 
   analysis = ProtoField.none("trp.analysis", "Analysis", "What follows from other packets"),
   acked_in = ProtoField.framenum("trp.analysis.acked_in", "Acknowledged in", base.NONE, frametype.ACK, 0, "The packet that acknowledged this segment"),
@@ -1216,7 +1232,64 @@ local function recognize(tvb, pinfo, chosen)
   return record
 end
 
+-- The opcode of a packet that belongs to no connection, or nil.
+local function unconnected(tvb, pinfo)
+  if pinfo.src_port ~= UNCONNECTED_PORT or pinfo.dst_port ~= UNCONNECTED_PORT or tvb:captured_len() < BASE then return nil end
+  local op, credits = tvb:range(8, 2):bitfield(0, 4), tvb:range(8, 2):bitfield(4, 12)
+  if not UNCONNECTED[op] or credits ~= 0 or tvb:range(4, 4):uint() ~= 0 then return nil end
+  return op
+end
+
+-- Adds what a bit of the 32 at offset says.
+local function add_bit(tree, field, tvb, offset, bit)
+  local set = tvb:range(offset, 4):bitfield(bit, 1) == 1
+  if wanted then tree:add(field, tvb:range(offset, 4), set) end
+  return set
+end
+
+local function show_uc(tree, tvb)
+  add_bit(tree, fields.first, tvb, 18, 0)
+  add_bit(tree, fields.last, tvb, 18, 1)
+  if not add_bit(tree, fields.write, tvb, 18, 2) then return UNCONNECTED[UC] end
+  add(tree, fields.uc_stag, tvb, 26, 4)
+  add(tree, fields.uc_to, tvb, 30, 8)
+  return UNCONNECTED[UC] + UC_WRITE
+end
+
+-- A message, or part of one, between queue pairs of type UD or UC.
+local function show_unconnected(tvb, pinfo, root, op)
+  wanted = is_wanted(root)
+  local size = UNCONNECTED[op]
+  local tree = root:add(trp, tvb:range(0, math.min(size, tvb:captured_len())))
+  add(tree, fields.psn, tvb, 0, 4)
+  add(tree, fields.op, tvb, 8, 2)
+  local info = { packet_names[op] }
+  if tvb:reported_len() < size then malformed(tree, "shorter than its header") end
+  if tvb:captured_len() >= size then
+    local at = op == DATAGRAM and 22 or 18 -- of the flags
+    local imm = op == DATAGRAM and 0 or 3  -- which bit says that there is immediate data
+    add(tree, fields.dst_qpn, tvb, 10, 4)
+    add(tree, fields.src_qpn, tvb, 14, 4)
+    if op == DATAGRAM then add(tree, fields.qkey, tvb, 18, 4) else size = show_uc(tree, tvb) end
+    add_bit(tree, fields.solicited, tvb, at, imm + 1)
+    if add_bit(tree, fields.has_immediate, tvb, at, imm) then add(tree, fields.message_imm, tvb, at + 4, 4) end
+    if tvb:captured_len() > size then add(tree, fields.message, tvb, size, tvb:captured_len() - size) end
+    table.insert(info, string.format("%06x → %06x, %d bytes", tvb:range(14, 4):uint(), tvb:range(10, 4):uint(),
+      math.max(0, tvb:reported_len() - size)))
+  end
+  if tvb:captured_len() < tvb:reported_len() then
+    tree:add_proto_expert_info(experts.cut)
+    table.insert(info, "[cut]")
+  end
+  set_columns(pinfo, info)
+end
+
 local function dissect(tvb, pinfo, tree, chosen)
+  local op = unconnected(tvb, pinfo)
+  if op then
+    show_unconnected(tvb, pinfo, tree, op)
+    return true
+  end
   local record = recognize(tvb, pinfo, chosen)
   if not record then return false end
   local packet = read_base(tvb)

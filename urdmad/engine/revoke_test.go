@@ -135,8 +135,8 @@ func TestDeregisterEndsSending(t *testing.T) {
 	})
 }
 
-// TestRevocationOracle: random traffic in which regions are deregistered at
-// random moments; afterwards each is filled with its program's own pattern, in
+// TestRevocationOracle: random traffic in which regions are deregistered, or
+// registered anew, at random moments; afterwards each is filled with its program's own pattern, in
 // which nothing may change and of which nothing may be seen at the other end.
 func TestRevocationOracle(t *testing.T) {
 	for seed := range seeds(20) {
@@ -181,7 +181,11 @@ func revokeAtRandom(t *testing.T, local bool, seed uint64) {
 	}
 	side := w.Rand.IntN(2)
 	dead := memory[side][w.Rand.IntN(3)]
-	dead.Deregister()
+	if w.Rand.IntN(2) == 0 {
+		dead.Reregister() // its keys name other memory now
+	} else {
+		dead.Deregister()
+	}
 	for j := range dead.Bytes {
 		dead.Bytes[j] = private
 	}

@@ -92,6 +92,22 @@ type Region struct {
 
 // Register registers n bytes of shared memory.
 func (c *Client) Register(n int, access uint32) *Region {
+	r := c.region(n, access)
+	c.insert(r)
+	return r
+}
+
+// Reregister has the region's keys name other memory, as ibv_rereg_mr(3) does.
+func (r *Region) Reregister() *Region {
+	c := r.Client
+	fresh := c.region(len(r.Bytes), r.Access)
+	c.Host.World.T.Cleanup(fresh.Deregister)
+	c.Host.Do(func() { c.Host.Engine.QPs.Regions.Replace(r.Region, fresh.Region) })
+	return fresh
+}
+
+// region makes one of n bytes that nobody knows yet.
+func (c *Client) region(n int, access uint32) *Region {
 	t := c.Host.World.T
 	t.Helper()
 	at := c.used
@@ -103,10 +119,8 @@ func (c *Client) Register(n int, access uint32) *Region {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, 0x7f0000000000+uint64(at), uint64(n), 0, m),
+	return &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, 0x7f0000000000+uint64(at), uint64(n), 0, m),
 		Bytes: c.shared[at : at+n : at+n], Client: c}
-	c.insert(r)
-	return r
 }
 
 // RegisterFallback registers n bytes that the engine reaches by /proc/self/mem

@@ -1,0 +1,56 @@
+package wireshark
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"urdma/wire"
+)
+
+// unconnectedPackets are a datagram and parts of messages of type UC, and how they
+// are to be shown.
+func unconnectedPackets() (packets []packet, info []string) {
+	from, to := end{wire.IPv4{10, 0, 0, 1}, wire.DatagramPort}, end{wire.IPv4{10, 0, 0, 2}, wire.DatagramPort}
+	imm := binary.NativeEndian.Uint32([]byte{1, 2, 3, 4})
+	ud := make([]byte, wire.DatagramLen+5)
+	(&wire.Datagram{PSN: 7, Dst: 0xabcdef, Src: 0x123456, QKey: 0x11111111, HasImmediate: true, Immediate: imm}).Put(ud)
+	packets = append(packets, whole(from, to, ud))
+	info = append(info, "Datagram 123456 → abcdef, 5 bytes")
+	for _, u := range []wire.UC{
+		{PSN: 1, Dst: 2, Src: 3, First: true},
+		{PSN: 2, Dst: 2, Src: 3, Last: true, Write: true, STag: 9, TO: 1 << 40, HasImmediate: true, Immediate: imm, Solicited: true},
+	} {
+		b := make([]byte, wire.MaxUCLen+10)
+		n := u.Put(b)
+		packets = append(packets, whole(from, to, b[:n+10]))
+		info = append(info, "UC 000003 → 000002, 10 bytes")
+	}
+	return packets, info
+}
+
+// TestUnconnected: messages that belong to no connection are recognized by
+// themselves.
+func TestUnconnected(t *testing.T) {
+	packets, want := unconnectedPackets()
+	path := writeCapture(t, "", packets)
+	for i, got := range info(t, path) {
+		if !strings.Contains(got, want[i]) {
+			t.Errorf("packet %d: %q, expected %q", i, got, want[i])
+		}
+	}
+	rows := columns(t, path, []string{"trp.dst_qpn", "trp.src_qpn", "trp.qkey", "trp.uc.stag", "trp.uc.to", "trp.message.imm"})
+	for i, want := range []string{"0x00abcdef 0x00123456 0x11111111   01020304", "0x00000002 0x00000003    ", "0x00000002 0x00000003  0x00000009 0x0000010000000000 01020304"} {
+		if s := strings.Join(rows[i], " "); s != want {
+			t.Errorf("packet %d: %q, expected %q", i, s, want)
+		}
+	}
+	for _, byCapture := range []bool{true, false} {
+		path := writeCapture(t, "", shortened(packets, byCapture))
+		for _, args := range views {
+			if out := tshark(t, path, args...); byCapture && strings.Contains(out, "Malformed") {
+				t.Error("a cut packet is called malformed")
+			}
+		}
+	}
+}
