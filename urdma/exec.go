@@ -36,7 +36,8 @@ func newExec() *cobra.Command {
 			"and processes that the program starts are on urdmad as well. " +
 			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
 			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked. " +
-			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM.",
+			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM. " +
+			"urdma itself needs 1 GB of address space, as Go programs do; a smaller limit is set behind it: urdma exec -- sh -c 'ulimit -v 400000; exec PROGRAM'.",
 		Example: "  urdma exec -- rping -s -v\n" +
 			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
 			"  urdma exec --log -- ibv_devices",

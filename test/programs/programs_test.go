@@ -111,6 +111,30 @@ func TestDlopen(t *testing.T) {
 	}
 }
 
+// TestLimitedAddressSpace: a program runs with less address space than urdma needs
+// to start, if the limit comes after it.
+func TestLimitedAddressSpace(t *testing.T) {
+	need(t, "rping")
+	n, _ := join(t, lab.Loopback, nil)
+	server, err := n.Exec("rping", "-s", "-C", "3", "-a", n.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		out, err = n.Run(30*time.Second, "sh", "-c", "ulimit -v 400000; exec rping -c -v -C 3 -a "+n.Address)
+		if err == nil || !strings.Contains(out, "REJECTED") || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil || strings.Count(out, "ping data: rdma-ping-") != 3 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := server.Wait(20 * time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLibfabric: libfabric finds a port whose address no interface of the kernel
 // has, and its endpoints of both kinds move data within a urdmad and between two.
 func TestLibfabric(t *testing.T) {
