@@ -117,7 +117,7 @@ func (o *benchOptions) programs() (dir string, remove func(), err error) {
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // links that nobody needs
-	for name, target := range map[string]string{"urdma": self, "urdmad": daemon, libraryName: library} {
+	for name, target := range map[string]string{"urdma": self, "urdmad": daemon, libraryName: library, "liburdma.d": filepath.Join(filepath.Dir(library), "liburdma.d")} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			remove()
 			return "", nil, err

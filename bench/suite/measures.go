@@ -50,6 +50,8 @@ func measures() []measure {
 func memifMeasures() []measure {
 	return []measure{
 		gigabits("memif.write", "memif 1,500: Writes of 64 KiB", bandwidth(memif, false, "ib_write_bw", "-s", "65536")),
+		gigabits("unix.64k", "unix sockets between two threads, writes of 64 KiB", unixStream(64<<10)),
+		gigabits("tcp.lo", "kernel TCP over lo (iperf3)", iperf3Here),
 		gigabits("tcp.1500", "kernel TCP over veth 1,500 (iperf3)", firstOf(iperf3(1500))),
 		gigabits("testpmd.memif", "testpmd over DPDK's memif, frames of 1,514 bytes", testpmdMemif(1500)),
 		gigabits("memif.read", "memif 1,500: Reads of 64 KiB", bandwidth(memif, false, "ib_read_bw", "-s", "65536")),
@@ -63,6 +65,8 @@ func memifMeasures() []measure {
 		halfTrip("memif.lat", "memif 1,500: Write of 8 B", latency(memif, "ib_write_lat")),
 		halfTrip("floor.2", "no protocol, two daemons (bench/floor)", floor("daemons=2 traffic=write ack=50us reply=100us")),
 		halfTrip("memif.lat.events", "memif 1,500: Send of 8 B, waiting for events", latency(memif, "ib_send_lat", "-e")),
+		halfTrip("unix.lat", "unix sockets between two threads, 14 B, blocking", unixTrip),
+		halfTrip("tcp.lo.lat", "kernel TCP over lo, 14 B, blocking (sockperf)", sockperfHere),
 		halfTrip("tcp.lat", "kernel TCP over veth, 14 B, blocking (sockperf)", sockperf("--tcp")),
 		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")),
 		gigabits("memif9000.write", "memif 9,000: Writes of 64 KiB", bandwidth(memifJumbo, false, "ib_write_bw", "-s", "65536")),

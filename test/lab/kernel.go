@@ -30,6 +30,9 @@ func (l *Lab) JoinKernel(mtu int) (*KernelPair, error) {
 	return k, k.B.Run("ip", "address", "add", "198.18.2.2/24", "dev", "veth0")
 }
 
+// OneHost is a pair of which both are this machine, with nothing but lo between.
+func (l *Lab) OneHost() *KernelPair { return &KernelPair{Address: "127.0.0.1", lab: l} }
+
 // Run starts a server in A, gives it a moment to listen, runs the client in B
 // and returns what the client printed. The server is ended afterwards.
 func (k *KernelPair) Run(limit time.Duration, server, client []string) (string, error) {
