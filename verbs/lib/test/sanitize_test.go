@@ -1,6 +1,7 @@
 package test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -23,8 +24,10 @@ func sanitized(t *testing.T, sanitizers string) string {
 	cases, _ := filepath.Glob("testdata/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic",
 		"-Wno-tsan", // fences: what they order is ordered by atomics on the same variables too
-		"-fvisibility=hidden", "-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "-o", binary,
-		"testdata/alone/pages.c"}, append(sources, cases...)...)
+		"-fvisibility=hidden", "-o", binary, "testdata/alone/pages.c"}, append(sources, cases...)...)
+	if sanitizers != "" {
+		args = append(args, "-fno-sanitize-recover=all", "-fsanitize="+sanitizers)
+	}
 	if out, err := exec.Command("gcc", append(args, "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -51,6 +54,34 @@ func TestSanitizers(t *testing.T) {
 			}
 			t.Run(sanitizers+"/"+name, func(t *testing.T) { runSanitized(t, binary, name) })
 		}
+	}
+}
+
+// TestValgrind runs the cases under valgrind, whose programs are as the compiler
+// makes them without a sanitizer.
+func TestValgrind(t *testing.T) {
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("takes minutes; make test-long")
+	}
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		t.Skip(err)
+	}
+	binary := sanitized(t, "")
+	names, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(names)) {
+		if slices.Contains([]string{"strings", "provider", "reader_cancelled"}, name) {
+			continue // as in TestSanitizers
+		}
+		t.Run(name, func(t *testing.T) {
+			d := startUrdmad(t)
+			d.prepare(name)
+			if out, err := run(t, d, []string{"LD_PRELOAD="}, "valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes", binary, name); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 

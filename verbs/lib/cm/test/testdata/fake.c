@@ -28,7 +28,14 @@ static struct urdma_abi_device info = { .max_rd_atom = 16 };
 void fake_refuse(enum urdma_abi_type type, int error) { refusals[type] = error; }
 void fake_set_running(bool now) { running = now; }
 void fake_set_transport(enum ibv_transport_type transport) { device.transport_type = transport; }
-unsigned fake_count(enum urdma_abi_type type) { return counts[type]; }
+
+unsigned fake_count(enum urdma_abi_type type)
+{
+	pthread_mutex_lock(&one_request);
+	unsigned n = counts[type];
+	pthread_mutex_unlock(&one_request);
+	return n;
+}
 
 uint32_t fake_new_child(uint32_t listener)
 {
