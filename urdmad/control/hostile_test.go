@@ -24,6 +24,8 @@ var sizes = map[abi.Type]int{
 	abi.CMDestroyID: 24, abi.CMBind: abi.Size[abi.CMBindRequest](), abi.CMResolveAddr: abi.Size[abi.CMResolveAddrRequest](),
 	abi.CMResolveRoute: 24, abi.CMListen: 24, abi.CMConnect: abi.Size[abi.CMConnRequest](), abi.CMAccept: abi.Size[abi.CMConnRequest](),
 	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,
+	abi.CreateSRQ: abi.Size[abi.CreateSRQRequest](), abi.ModifySRQ: abi.Size[abi.ModifySRQRequest](), abi.QuerySRQ: 24, abi.DestroySRQ: 24,
+	abi.OpenXRCD: 24, abi.CloseXRCD: 24, abi.OpenQP: 24,
 	abi.AllocMW: abi.Size[abi.AllocMWRequest](), abi.DeallocMW: 24, abi.Inspect: 16, abi.Capture: abi.Size[abi.CaptureRequest](), abi.CaptureStop: 16,
 }
 
@@ -50,7 +52,16 @@ func message(r *rand.Rand) []byte {
 		if r.IntN(2) == 0 {
 			binary.NativeEndian.PutUint32(b[20:], abi.QPTypeRC)
 			clear(b[32:48]) // srq to source_qpn
+		} else if r.IntN(2) == 0 {
+			clear(b[16:48])
+			binary.NativeEndian.PutUint32(b[20:], abi.QPTypeXRCRecv)
+			binary.NativeEndian.PutUint32(b[36:], uint32(r.IntN(16))) // xrcd
 		}
+	case abi.OpenXRCD:
+		binary.NativeEndian.PutUint32(b[20:], uint32(r.IntN(2))*unix.O_CREAT)
+	case abi.CreateSRQ:
+		binary.NativeEndian.PutUint32(b[28:], 0)
+		binary.NativeEndian.PutUint32(b[32:], uint32(r.IntN(2)))
 	case abi.RegMR:
 		binary.NativeEndian.PutUint32(b[16:], 2)
 		binary.NativeEndian.PutUint32(b[20:], uint32(r.IntN(16)))

@@ -1,0 +1,95 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// inDomain opens the XRC domain of a file.
+func inDomain(t *testing.T, c *client, file *os.File, flags uint32) uint32 {
+	t.Helper()
+	h, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](c, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1, OFlags: flags}, int(file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Handle
+}
+
+// TestXRCOutlives: what one client made in an XRC domain and another holds, too,
+// stays when the first goes; its own queues go with it, and with the last handle
+// the domain.
+func TestXRCOutlives(t *testing.T) {
+	r := start(t)
+	file, err := os.Create(filepath.Join(t.TempDir(), "domain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var clients [2]*client
+	var domains [2]uint32
+	for i := range clients {
+		if clients[i], err = dial(r.socket); err != nil {
+			t.Fatal(err)
+		}
+		if err := clients[i].makeObjects(); err != nil {
+			t.Fatal(err)
+		}
+		domains[i] = inDomain(t, clients[i], file, unix.O_CREAT)
+	}
+	a, b := clients[0], clients[1]
+	if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](a, abi.CreateSRQ, abi.CreateSRQRequest{PD: 2, MaxWR: 4, MaxSGE: 1,
+		SRQType: abi.SRQTypeXRC, XRCD: domains[0], CQ: 4}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := call[abi.CreateQPRequest, abi.QPResponse](a, abi.CreateQP, abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: domains[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP, abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.conn.Close()
+	for end := time.Now().Add(10 * time.Second); r.server.Clients() > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the first client does not go")
+		}
+	}
+	if _, err := call[abi.HandleMessage, abi.QueryQPResponse](b, abi.QueryQP, opened); err != nil {
+		t.Errorf("the queue pair that is still held: %v", err)
+	}
+	if _, err := modifyTo(b, opened.Handle, abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags,
+		abi.QPAttr{QPState: abi.QPSInit, PortNum: 1}); err != nil {
+		t.Error(err)
+	}
+	b.refuses(t, abi.CloseXRCD, domains[1], syscall.EBUSY)
+	b.takes(t, abi.DestroyQP, opened.Handle)
+	if _, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP, abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN}); err == nil {
+		t.Error("the queue pair outlives its last reference")
+	}
+	b.takes(t, abi.CloseXRCD, domains[1])
+	if _, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](b, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1}, int(file.Fd())); err == nil {
+		t.Error("the domain outlives its last handle")
+	}
+}
+
+func (c *client) takes(t *testing.T, kind abi.Type, handle uint32) {
+	t.Helper()
+	c.refuses(t, kind, handle, 0)
+}
+
+// refuses makes a request whose answer is its status.
+func (c *client) refuses(t *testing.T, kind abi.Type, handle uint32, want syscall.Errno) {
+	t.Helper()
+	h, err := call[abi.HandleMessage, abi.Header](c, kind, abi.HandleMessage{Handle: handle})
+	if err != nil || syscall.Errno(h.Status) != want {
+		t.Errorf("%v: %v, %v, expected %v", kind, err, syscall.Errno(h.Status), want)
+	}
+}
