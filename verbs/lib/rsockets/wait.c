@@ -42,7 +42,9 @@ int rs_own_eventfd(void)
 	return fd;
 }
 
-void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
+/* Not inlined: gcc 14 would see the address of a caller's variable stay behind,
+ * and not that rs_remove_waiter always follows. */
+__attribute__((noinline)) void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
 {
 	waiter->next = rs->waiters;
 	rs->waiters = waiter;
