@@ -75,7 +75,17 @@ func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) err
 	if !some {
 		return nil
 	}
+	widen(&p.X)
+	widen(&p.Y)
 	return p.Save(w, h, path)
+}
+
+// widen makes room around a single value, which a logarithmic axis can't do for
+// itself: it would go down by 1, to 0 from 1.
+func widen(a *plot.Axis) {
+	if _, log := a.Scale.(plot.LogScale); log && a.Min == a.Max {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	}
 }
 
 // drawHistory draws, for each target, the ratio of run after run relative to the
