@@ -23,7 +23,7 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 		}
 		id.conn = c
 	}
-	id.terms.QP, id.terms.RNRRetry = qp, p.RNRRetryCount
+	id.keep(qp, p)
 	id.offered = request{
 		ird:     min(uint16(p.ResponderResources), m.maxDepth),
 		ord:     min(uint16(p.InitiatorDepth), m.maxDepth),

@@ -48,6 +48,7 @@ type Param struct {
 	ResponderResources uint8 // Reads served at once
 	InitiatorDepth     uint8 // Reads that may be open
 	RNRRetryCount      uint8
+	RetryCount         uint8
 	QPN                uint32 // the peer's in events; of an id with datagrams also our own
 	QKey               uint32 // likewise; with datagrams only
 	PrivateData        []byte

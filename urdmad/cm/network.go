@@ -73,6 +73,11 @@ type Start struct {
 	IRD, ORD uint16 // in force: Reads we serve at once, Reads we may have open
 	RNRRetry uint8  // rnr_retry_count of our side
 
+	// Of our side, if AckTimeoutSet: how long a silent peer is waited for, as the
+	// attributes timeout and retry_cnt of ibv_modify_qp(3) say it.
+	AckTimeoutSet          bool
+	AckTimeout, RetryCount uint8
+
 	// Of a connection with another host.
 	Link      Link
 	PeerPort  uint16

@@ -57,6 +57,13 @@ func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	return nil
 }
 
+// keep settles what of a connection's terms the id's program says.
+func (id *ID) keep(qp QueuePair, p *Param) {
+	t := &id.terms
+	t.QP, t.RNRRetry, t.RetryCount = qp, p.RNRRetryCount, p.RetryCount
+	t.AckTimeoutSet, t.AckTimeout = id.options.ackTimeoutSet, id.options.ackTimeout
+}
+
 // packetLifeTime is how long a packet may be on its way, as an InfiniBand
 // time-out: what the kernel's rdma_cm assumes where no subnet manager says it.
 const packetLifeTime = 18

@@ -93,7 +93,7 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	}
 	id.decided()
 	t := &id.terms
-	t.QP, t.RNRRetry = qp, p.RNRRetryCount
+	id.keep(qp, p)
 	t.IRD = min(uint16(p.ResponderResources), m.maxDepth)
 	t.ORD = min(uint16(p.InitiatorDepth), m.maxDepth, id.offered.ird)
 	id.answer = wire.TRPConnect{IRD: t.IRD, ORD: t.ORD, PrivateData: append([]byte(nil), p.PrivateData...)}

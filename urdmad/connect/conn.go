@@ -3,6 +3,7 @@ package connect
 import (
 	"net/netip"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
@@ -51,7 +52,18 @@ func (k *wireConn) Start(s cm.Start) {
 	k.Peer = netip.AddrPortFrom(k.Peer.Addr(), s.PeerPort)
 	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
 	k.Conn.Start(trp.Start{QP: QPOf(s.QP), Link: link, PeerISN: s.PeerISN, Peer: s.Extension, Extended: s.Extended,
-		Passive: s.Passive})
+		Passive: s.Passive, Patience: patience(&s)})
+}
+
+// patience writes into the queue pair how long a silent peer is waited for, if its
+// program has told the id; 0: it has not.
+func patience(s *cm.Start) clock.Time {
+	if !s.AckTimeoutSet {
+		return 0
+	}
+	a := &QPOf(s.QP).Attr
+	a.Timeout, a.RetryCnt = uint32(s.AckTimeout), uint32(s.RetryCount)
+	return qp.Patience(a)
 }
 
 // hostConn is an end of a same-host connection as cm.Conn. What belongs to the
@@ -72,6 +84,7 @@ func (k *hostConn) Extension(cm.QueuePair) wire.TRPExtension { return wire.TRPEx
 
 func (k *hostConn) Start(s cm.Start) {
 	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
+	patience(&s) // to be queried: one urdmad is not silent to itself
 	k.Conn.Start(QPOf(s.QP))
 }
 

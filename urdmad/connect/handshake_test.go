@@ -198,6 +198,36 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestAckTimeout: RDMA_OPTION_ID_ACK_TIMEOUT and retry_count say when a silent
+// peer's connection ends; the queue pair has them.
+func TestAckTimeout(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 5, DeathTimeout: time.Minute})
+	ca, cb := ends(w, false)
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	cb.Listen(7000, 4)
+	id := ca.Resolve(cb.Host.IP, 7000)
+	if err := w.A.CM.SetOption(id, cm.OptionAckTimeout, 14); err != nil {
+		t.Fatal(err)
+	}
+	p := enginetest.Param(1, "")
+	p.RetryCount = 3
+	ca.Connect(id, a, p)
+	cb.Accept(cb.Event(cm.EventConnectRequest, time.Second).Child, b, enginetest.Param(1, ""))
+	ca.Event(cm.EventEstablished, time.Second)
+	if a.Q.Attr.Timeout != 14 || a.Q.Attr.RetryCnt != 3 {
+		t.Errorf("the queue pair has timeout %d, retry_cnt %d", a.Q.Attr.Timeout, a.Q.Attr.RetryCnt)
+	}
+	w.Pass(time.Second)
+	w.B.Stop()
+	start := w.Now()
+	if ev := ca.Event(cm.EventDisconnected, 30*time.Second); ev.Err != syscall.ETIMEDOUT {
+		t.Errorf("disconnected: %v", ev.Err)
+	}
+	if took := time.Duration(w.Now() - start); took < 500*time.Millisecond || took > 4*time.Second { // 4 × 67 ms × 4
+		t.Errorf("after %v", took)
+	}
+}
+
 func TestSilenceAfterAccept(t *testing.T) {
 	for _, giveUp := range []time.Duration{2 * time.Second, 20 * time.Second} { // before and after the death time-out
 		w := enginetest.New(t, enginetest.Options{Seed: 6, ConnectTimeout: giveUp, DeathTimeout: 4 * time.Second})

@@ -47,7 +47,7 @@ func abiDevice(dev int) uint32 {
 
 func cmParam(p *abi.CMParam) *cm.Param {
 	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
-		RNRRetryCount: p.RNRRetryCount, QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
+		RNRRetryCount: p.RNRRetryCount, RetryCount: min(p.RetryCount, 7), QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
 }
 
 // abiEvent is an event as clients get it; the numbers of its kinds are those of

@@ -16,25 +16,27 @@ func TestMessagesWaitForReceives(t *testing.T) {
 	cases := []struct {
 		name    string
 		retries uint8
+		timer   uint32 // min_rnr_timer
 		late    time.Duration
 		path    linked.Path
 	}{
-		{"for ever", 7, 20 * time.Second, linked.Path{}},
-		{"for ever, lossy", 7, 3 * time.Second, linked.Path{Loss: 0.05, Reorder: 0.1, Delay: 10 * time.Microsecond}},
-		{"a moment", 0, 50 * time.Millisecond, linked.Path{}},
+		{"for ever", 7, 0, 20 * time.Second, linked.Path{}},
+		{"for ever, lossy", 7, 0, 3 * time.Second, linked.Path{Loss: 0.05, Reorder: 0.1, Delay: 10 * time.Microsecond}},
+		{"a moment", 0, 0, 50 * time.Millisecond, linked.Path{}},
+		{"twice 246 ms", 2, 29, 450 * time.Millisecond, linked.Path{}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			both(t, func(t *testing.T, local bool) { lateReceives(t, local, c.retries, c.late, c.path) })
+			both(t, func(t *testing.T, local bool) { lateReceives(t, local, c.retries, c.timer, c.late, c.path) })
 		})
 	}
 }
 
-func lateReceives(t *testing.T, local bool, retries uint8, late time.Duration, path linked.Path) {
+func lateReceives(t *testing.T, local bool, retries uint8, timer uint32, late time.Duration, path linked.Path) {
 	const messages, size = 40, 9000
 	w := enginetest.New(t, enginetest.Options{Seed: 7, Path: path})
 	a, b := w.Pair(local, nil)
-	b.Q.Connection().RNRRetry = retries
+	b.Q.Connection().RNRRetry, b.Q.Attr.MinRNRTimer = retries, timer
 	src, in, good := a.Client.Register(messages*size, rw), b.Client.Register(messages*size, rw), b.Client.Register(8, rw)
 	for i := range src.Bytes {
 		src.Bytes[i] = byte(i / size)

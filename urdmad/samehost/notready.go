@@ -7,12 +7,11 @@ import (
 
 // A message for which no receive is posted yet waits at its sender, because
 // programs written for InfiniBand rely on RNR retries: as long as the receiving
-// side's rnr_retry_count says (rdma_connect(3)), 7 for ever, else a tenth of a
-// second. On a connection by number the sender's rnr_retry says it, with the
+// side's rnr_retry_count says (rdma_connect(3)), 7 for ever, else that many times
+// its min_rnr_timer, or a tenth of a second if it has none. On a connection by number the sender's rnr_retry says it, with the
 // receiver's min_rnr_timer.
 
 const (
-	rnrWait  = 100 * clock.Millisecond
 	rnrFirst = 20 * clock.Microsecond // until the receive queue is looked at again; doubles
 	rnrMax   = clock.Millisecond      // up to here
 )
@@ -29,10 +28,8 @@ func (c *Conn) limit() clock.Time {
 	switch {
 	case c.ByNumber:
 		return qp.RNRPatience(&c.QP.Attr, c.PeerRNR)
-	case c.other.RNRRetry >= qp.RNRForever:
-		return clock.Never
 	}
-	return rnrWait
+	return qp.ReceiverPatience(c.other.QP, c.other.RNRRetry)
 }
 
 // mayWait reports whether the message at Next may wait for a receive, or wait

@@ -116,6 +116,8 @@ type Start struct {
 	Extended bool
 	// Passive: Established is reported when the peer's first packet arrives.
 	Passive bool
+	// Patience is how long a silent peer is waited for; 0: as others are.
+	Patience clock.Time
 }
 
 // Start opens the connection for data and moves the queue pair to RTS. An
@@ -149,6 +151,9 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
+	}
+	if p.Patience != 0 {
+		r.DeathTimeout, r.KeepAlive = p.Patience, p.Patience/2
 	}
 	if c.ByNumber {
 		r.DeathTimeout, r.KeepAlive = qp.Patience(&p.QP.Attr), 0

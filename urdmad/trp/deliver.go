@@ -34,7 +34,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 		c.rnr.since = c.now() // its patience is for receives
 		c.lacks(memory)
 		return false
-	case v.Result == rdmap.NoReceive && (c.ByNumber || c.rnr.mayWait(c.RNRRetry, c.now())):
+	case v.Result == rdmap.NoReceive && (c.ByNumber || c.mayWait()):
 		c.lacks(receive)
 		return false
 	case v.Result != rdmap.Placed:

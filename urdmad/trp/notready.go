@@ -9,8 +9,8 @@ import (
 
 // A message for which no receive is posted yet waits here, because programs
 // written for InfiniBand rely on its RNR retries. rnr_retry_count of
-// rdma_connect(3) and rdma_accept(3) says how long: 7 for ever, less for a tenth
-// of a second, after which the Terminate of RFC 5041 section 7 (no buffer) goes
+// rdma_connect(3) and rdma_accept(3) says how long: 7 for ever, less for that many
+// times the queue pair's min_rnr_timer, or a tenth of a second if it has none, after which the Terminate of RFC 5041 section 7 (no buffer) goes
 // out and fails the peer's work request. What arrives behind such a message
 // waits with it, in order; no credits are given meanwhile.
 //
@@ -19,10 +19,9 @@ import (
 // acknowledges nothing from the message on.
 
 const (
-	rnrWait  = 100 * clock.Millisecond // for rnr_retry_count below 7
-	rnrFirst = 20 * clock.Microsecond  // until the receive queue is looked at again; doubles
-	rnrMax   = clock.Millisecond       // up to here
-	finMax   = clock.Second            // a peer that has left is not waited for longer
+	rnrFirst = 20 * clock.Microsecond // until the receive queue is looked at again; doubles
+	rnrMax   = clock.Millisecond      // up to here
+	finMax   = clock.Second           // a peer that has left is not waited for longer
 )
 
 // notReady is a connection's wait for a receive.
@@ -59,8 +58,8 @@ func (w *notReady) append(psn wire.PSN, packet netif.Held) {
 
 // mayWait reports whether a message that found no receive may wait, or wait
 // longer.
-func (w *notReady) mayWait(retries uint8, now clock.Time) bool {
-	return !w.waiting || retries >= qp.RNRForever || now-w.since < rnrWait
+func (c *Conn) mayWait() bool {
+	return !c.rnr.waiting || c.now()-c.rnr.since < qp.ReceiverPatience(c.QP, c.RNRRetry)
 }
 
 // wait begins the wait of the message whose first segment is psn.
