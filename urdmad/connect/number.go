@@ -29,6 +29,9 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	if q.Type == abi.QPTypeUD {
 		return x.n.e.Datagrams.Modify(q, dev, mask, a)
 	}
+	if q.Follows(mask, a) {
+		return q.Follow(mask, a)
+	}
 	if err := q.CheckModify(mask, a); err != nil {
 		return err
 	}

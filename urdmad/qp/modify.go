@@ -15,7 +15,11 @@ var (
 
 // CheckModify says whether Modify may do what it is asked.
 func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
-	from := q.state
+	return checkStep(q.Type, q.state, mask, a)
+}
+
+// checkStep is CheckModify of a queue pair of a type in a state.
+func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
 		return fmt.Errorf("%w: the state is %d, not %d", ErrTransition, from, a.CurQPState)
 	}
@@ -30,7 +34,7 @@ func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
 		}
 		return nil
 	}
-	m, ok := transitions[q.Type][[2]uint32{from, to}]
+	m, ok := transitions[kind][[2]uint32{from, to}]
 	if !ok {
 		return fmt.Errorf("%w: from %d to %d", ErrTransition, from, to)
 	}

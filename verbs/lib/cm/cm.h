@@ -121,6 +121,8 @@ struct cm_id {
 	bool ipv6;                /* its program gave, and reads, addresses of IPv6 */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
+	uint8_t ack_timeout;      /* RDMA_OPTION_ID_ACK_TIMEOUT, or 18: what the kernel takes for RoCE */
+	uint32_t peer_qp_num;     /* as the request or its answer told it */
 	uint32_t qp_handle;       /* of the queue pair that was connected or accepted */
 	struct ibv_qp_init_attr *passive_attr; /* of rdma_create_ep, for requests */
 	uint8_t *connect_data;    /* ai_connect, sent ahead of private data */

@@ -86,6 +86,7 @@ static int connect_request(struct cm_event *event, struct cm_id *listener,
 		return ENOMEM;
 	id->responder_resources = message->param.responder_resources;
 	id->initiator_depth = message->param.initiator_depth;
+	id->peer_qp_num = message->param.qp_num;
 	cm_address_write(&message->local, &id->public.route.addr.src_addr);
 	cm_address_write(&message->peer, &id->public.route.addr.dst_addr);
 	error = cm_id_attach(id, message->device);
@@ -120,6 +121,7 @@ static int apply(struct cm_event *event, const struct urdma_abi_cm_event *messag
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return connect_request(event, id, message);
 	case RDMA_CM_EVENT_ESTABLISHED:
+		id->peer_qp_num = message->param.qp_num ? message->param.qp_num : id->peer_qp_num;
 		established(event, id);
 		return 0;
 	case RDMA_CM_EVENT_REJECTED:

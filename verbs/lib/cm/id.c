@@ -110,6 +110,7 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context,
 	id->public.qp_type = qp_type;
 	id->handle = handle;
 	id->device = URDMA_ABI_NO_DEVICE;
+	id->ack_timeout = 18;
 	cm_lock(&cancel);
 	enter(id);
 	cm_unlock(cancel);

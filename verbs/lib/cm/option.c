@@ -44,8 +44,26 @@ static int set_id_option(struct cm_id *id, int optname, const void *optval,
 			   &request.value);
 	if (error)
 		return error;
-	return urdma_call(id->client, URDMA_ABI_CM_SET_OPTION, &request,
-			  sizeof(request), NULL, 0);
+	error = urdma_call(id->client, URDMA_ABI_CM_SET_OPTION, &request,
+			   sizeof(request), NULL, 0);
+	if (!error && optname == RDMA_OPTION_ID_ACK_TIMEOUT)
+		id->ack_timeout = (uint8_t)request.value;
+	return error;
+}
+
+/* Path records come from a subnet manager, and here an address's next hop is the
+ * route: what a program has of its own is taken for it, with the event that
+ * resolving has, as in the kernel. */
+static int set_path(struct cm_id *id, const struct ibv_path_data *path, size_t length)
+{
+	const uint32_t whole = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+
+	if (!path || !length || length % sizeof(*path))
+		return EINVAL;
+	for (size_t i = 0; i < length / sizeof(*path); i++)
+		if ((path[i].flags & whole) == whole)
+			return cm_id_call(id, URDMA_ABI_CM_RESOLVE_ROUTE, 0);
+	return EINVAL;
 }
 
 URDMA_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
@@ -53,9 +71,8 @@ URDMA_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 {
 	if (level == RDMA_OPTION_ID)
 		return cm_result(set_id_option(cm_id_of(id), optname, optval, optlen));
-	/* Path records exist in InfiniBand subnets only. */
 	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
-		return cm_fail(EOPNOTSUPP);
+		return cm_result(set_path(cm_id_of(id), optval, optlen));
 	return cm_fail(ENOSYS);
 }
 
@@ -70,23 +87,84 @@ URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return 0;
 }
 
+/* The way to the peer: its GID is its IPv4 address, mapped, whatever the device
+ * is shown as. */
+static void fill_path(const struct rdma_cm_id *id, struct ibv_qp_attr *attr)
+{
+	const struct sockaddr *to = &id->route.addr.dst_addr;
+	uint8_t *gid = attr->ah_attr.grh.dgid.raw;
+
+	attr->ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = id->port_num, .grh.hop_limit = 64 };
+	if (to->sa_family == AF_INET6) {
+		memcpy(gid, &id->route.addr.dst_sin6.sin6_addr, 16);
+		return;
+	}
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, &id->route.addr.dst_sin.sin_addr, 4);
+}
+
+static int fill_rtr(const struct cm_id *id, struct ibv_qp_attr *attr)
+{
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(id->public.verbs, id->public.port_num, &port))
+		return errno;
+	fill_path(&id->public, attr);
+	attr->path_mtu = port.active_mtu;
+	attr->dest_qp_num = id->peer_qp_num;
+	attr->rq_psn = 0;
+	attr->max_dest_rd_atomic = id->responder_resources;
+	attr->min_rnr_timer = 0;
+	return 0;
+}
+
+static void fill_rts(const struct cm_id *id, struct ibv_qp_attr *attr)
+{
+	attr->timeout = id->ack_timeout;
+	attr->retry_cnt = attr->rnr_retry = 7;
+	attr->sq_psn = 0;
+	attr->max_rd_atomic = id->initiator_depth;
+}
+
+/* What RTR and RTS take of an InfiniBand device's. */
+#define MASK_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define MASK_RTS (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+		  IBV_QP_MAX_QP_RD_ATOMIC)
+
 /*
- * What a program that made its queue pair itself passes to ibv_modify_qp.
- * Only INIT is its work; connect and accept find the queue pair by its number
- * and urdmad moves it on, so the later steps change nothing.
+ * What a program that made its queue pair itself passes to ibv_modify_qp. connect
+ * and accept find the queue pair by its number and urdmad moves it on, so RTR and
+ * RTS change no state. On the side that accepts they come before urdmad knows the
+ * queue pair, and the mask names nothing to set; nor does it on an RNIC.
  */
+static bool later_steps(struct rdma_cm_id *id)
+{
+	return cm_id_of(id)->active && cm_id_of(id)->connected && id->verbs->device->transport_type == IBV_TRANSPORT_IB;
+}
+
 URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,
 				   struct ibv_qp_attr *attr, int *mask)
 {
 	if (!id->verbs || !attr || !mask)
 		return cm_fail(EINVAL);
 	*mask = 0;
-	if (attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS)
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		cm_init_attr(id, attr, mask);
 		return 0;
-	if (attr->qp_state != IBV_QPS_INIT)
+	case IBV_QPS_RTR:
+		if (later_steps(id))
+			*mask = MASK_RTR;
+		return cm_result(fill_rtr(cm_id_of(id), attr));
+	case IBV_QPS_RTS:
+		if (later_steps(id))
+			*mask = MASK_RTS;
+		fill_rts(cm_id_of(id), attr);
+		return 0;
+	default:
 		return cm_fail(EINVAL);
-	cm_init_attr(id, attr, mask);
-	return 0;
+	}
 }
 
 /* Enhanced connection establishment needs devices that know each other's

@@ -20,6 +20,14 @@ type pair struct {
 
 var pairs = []pair{
 	{"rping", "rping -s -a ADDRESS -C 20 -V", "rping -c -a ADDRESS -C 20 -V", "iwarp ib roce"},
+	{"rping with its own queue pair", "rping -s -a ADDRESS -C 20 -V -q", "rping -c -a ADDRESS -C 20 -V -q", "iwarp ib roce"},
+	{"rping with sizes and a source", "rping -s -C 10 -v -S 4000", "rping -c -a ADDRESS -I ADDRESS -C 10 -v -S 4000", "iwarp"},
+	{"rping, mapped", "rping -s -a ::ffff:ADDRESS -C 5 -V", "rping -c -a ::ffff:ADDRESS -C 5 -V", "iwarp ib"},
+	{"rping, dual wildcard", "rping -s -a :: -C 5 -V", "rping -c -a ADDRESS -C 5 -V", "roce"},
+	{"rping, loopback for a real address", "rping -s -a 127.0.0.1 -C 5", "rping -c -a ADDRESS -C 5", "iwarp"},
+	{"rping, loopback of IPv6", "rping -s -a ::1 -C 5", "rping -c -a ::1 -C 5", "iwarp"},
+	{"ucmatose with options", "ucmatose -b ADDRESS -t 8 -a 14 -S 5000 -f ip", "ucmatose -s ADDRESS -b ADDRESS -t 8 -a 14 -S 5000 -f ip", "iwarp roce"},
+	{"ucmatose, port space of InfiniBand", "ucmatose -P ib", "ucmatose -s ADDRESS -P ib", "ib"},
 	{"ucmatose", "ucmatose -b ADDRESS -c 10 -C 20", "ucmatose -s ADDRESS -c 10 -C 20", "iwarp ib"},
 	{"ucmatose migrating", "ucmatose -b ADDRESS -m", "ucmatose -s ADDRESS -m", "iwarp"},
 	{"rdma_server", "rdma_server -p 7600", "rdma_client -s ADDRESS -p 7600", "iwarp ib roce"},
@@ -53,6 +61,24 @@ func TestPrograms(t *testing.T) {
 				server.succeed(t)
 			})
 		}
+	}
+}
+
+// TestCmtime: 1,000 connections at once. The client has two completion channels
+// for each, so it needs the descriptors.
+func TestCmtime(t *testing.T) {
+	d := startDaemon(t)
+	for _, transport := range []string{"iwarp", "ib"} {
+		words(t, "cmtime")
+		server := d.start(t, transport, "sh", "-c", "ulimit -n 5000 && exec cmtime -b "+address)
+		time.Sleep(settle)
+		client := d.start(t, transport, "sh", "-c", "ulimit -n 5000 && exec cmtime -c 1000 -s "+address)
+		client.succeed(t)
+		if said := client.output.String(); strings.Contains(said, "fail") || !strings.Contains(said, "disconnect") {
+			t.Errorf("cmtime said:\n%s", said)
+		}
+		_ = server.cmd.Process.Kill()
+		<-server.done
 	}
 }
 

@@ -748,6 +748,7 @@ static void test_options(void)
 	struct rdma_cm_id *id = resolved(channel), *fresh;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
 	struct ibv_ece ece = { .vendor_id = 1 };
+	struct ibv_path_data path = { .flags = IBV_PATH_FLAG_GMP };
 	uint8_t tos = 3;
 	int yes = 1, mask;
 
@@ -758,12 +759,16 @@ static void test_options(void)
 	REFUSES(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &tos, 1), EINVAL);
 	REFUSES(rdma_set_option(id, RDMA_OPTION_ID, 9, &tos, 1), ENOSYS);
 	REFUSES(rdma_set_option(id, 9, 0, &tos, 1), ENOSYS);
-	REFUSES(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &tos, 1), EOPNOTSUPP);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &tos, 1), EINVAL);
+	REFUSES(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
+	path.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+	CHECK(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)) == 0);
+	expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 
 	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0);
 	CHECK(mask == (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT) && attr.port_num == 1);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0 && mask == 0);
+	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0 && mask == 0 && attr.timeout == 3 && attr.retry_cnt == 7);
 	attr.qp_state = IBV_QPS_SQD;
 	REFUSES(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
 
@@ -783,6 +788,8 @@ static void test_external_qp(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_conn_param param = { .qp_num = 42 }; /* in no queue pair of ours */
+	struct ibv_qp_attr attr_qp = { 0 };
+	int mask;
 	struct ibv_qp_init_attr attr = qp_attr();
 	struct rdma_cm_id *id = resolved(channel);
 	struct ibv_qp *qp = ibv_create_qp(id->pd, &attr);
@@ -800,6 +807,12 @@ static void test_external_qp(void)
 	CHECK(fake_ids[handle_of(id)].param.qp == 77 && fake_ids[handle_of(id)].param.qp_num == 1077);
 	expect(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	CHECK(qp->state == IBV_QPS_RTS);
+	attr_qp.qp_state = IBV_QPS_RTR;
+	CHECK(rdma_init_qp_attr(id, &attr_qp, &mask) == 0);
+	CHECK(mask == (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		       IBV_QP_MIN_RNR_TIMER));
+	CHECK(attr_qp.path_mtu == IBV_MTU_1024 && attr_qp.ah_attr.is_global && attr_qp.ah_attr.grh.dgid.raw[15] == 2);
+	CHECK(attr_qp.ah_attr.grh.dgid.raw[10] == 0xff && attr_qp.ah_attr.grh.dgid.raw[12] == 10);
 	CHECK(rdma_establish(id) == 0);
 	CHECK(fake_count(URDMA_ABI_CM_ACCEPT) == 0); /* it was established already */
 	CHECK(rdma_disconnect(id) == 0 && qp->state == IBV_QPS_ERR);
