@@ -2,6 +2,7 @@ package trp
 
 import (
 	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
 )
@@ -34,7 +35,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 		c.rnr.since = c.now() // its patience is for receives
 		c.lacks(memory)
 		return false
-	case v.Result == rdmap.NoReceive && (c.ByNumber || c.mayWait()):
+	case v.Result == rdmap.NoReceive && (c.ByNumber || c.rnr.mayWait(qp.ReceiverPatience(c.QP, c.RNRRetry), c.now())):
 		c.lacks(receive)
 		return false
 	case v.Result != rdmap.Placed:

@@ -57,10 +57,8 @@ func (w *notReady) append(psn wire.PSN, packet netif.Held) {
 }
 
 // mayWait reports whether a message that found no receive may wait, or wait
-// longer.
-func (c *Conn) mayWait() bool {
-	return !c.rnr.waiting || c.now()-c.rnr.since < qp.ReceiverPatience(c.QP, c.RNRRetry)
-}
+// longer, within a limit.
+func (w *notReady) mayWait(limit, now clock.Time) bool { return !w.waiting || now-w.since < limit }
 
 // wait begins the wait of the message whose first segment is psn.
 func (c *Conn) wait(psn wire.PSN) {
