@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 )
@@ -96,4 +97,31 @@ func (n *byNumber) datagramCM(t *testing.T) {
 			t.Errorf("%v, %+v\n%s", err, rows, lab.Tail(r.Client, 30))
 		}
 	})
+}
+
+// TestMulticast: one sender and two receivers, one of them on the sender's host. The
+// sender pauses before it sends (mckey(1)), so that the receivers are there.
+func TestMulticast(t *testing.T) {
+	need(t, "mckey")
+	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {
+		for _, transport := range []string{"roce", "ib"} {
+			t.Run(w.Name+"/"+transport, func(t *testing.T) {
+				a, b := join(t, w, nil)
+				mckey := func(n *lab.Node, args ...string) *lab.Process {
+					line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", "239.1.2.3", "-b", n.Address, "-C", "5"}
+					p, err := n.Exec(append(line, args...)...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(p.Kill)
+					return p
+				}
+				for _, p := range []*lab.Process{mckey(a), mckey(b), mckey(b, "-s")} {
+					if err := p.Wait(30 * time.Second); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
+						t.Errorf("%v:\n%s", err, p.Output())
+					}
+				}
+			})
+		}
+	}
 }

@@ -121,6 +121,13 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	} else if only, err = m.deviceOf(src); err != nil {
 		return r, err
 	}
+	if dst.IsMulticast() { // nobody to be asked for: members come and go
+		r, err := m.routeHome(-1, only, src, dst)
+		if err == nil {
+			r.local = m.addrs[r.dev]
+		}
+		return r, err
+	}
 	if own, err := m.deviceOf(dst); err == nil {
 		return m.routeHome(own, only, src, dst)
 	}

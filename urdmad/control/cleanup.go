@@ -34,6 +34,7 @@ func (x *Session) cleanUp() {
 func (x *Session) removeConnections() {
 	for _, v := range x.objects {
 		if q, ok := v.(*qpObject); ok {
+			x.s.Engine.Datagrams.Forget(q.qp)
 			x.removeQP(q)
 		}
 	}

@@ -38,6 +38,8 @@ var handlers = map[abi.Type]handler{
 	abi.RegMR:            typed((*Session).regMR),
 	abi.DeregMR:          typed((*Session).deregMR),
 	abi.AllocMW:          typed(allocMW),
+	abi.AttachMcast:      typed(attachMcast),
+	abi.DetachMcast:      typed(detachMcast),
 	abi.DeallocMW:        typed(deallocMW),
 	abi.CreateChannel:    typed((*Session).createChannel),
 	abi.DestroyChannel:   typed((*Session).destroyChannel),

@@ -26,6 +26,7 @@ var sizes = map[abi.Type]int{
 	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,
 	abi.CreateSRQ: abi.Size[abi.CreateSRQRequest](), abi.ModifySRQ: abi.Size[abi.ModifySRQRequest](), abi.QuerySRQ: 24, abi.DestroySRQ: 24,
 	abi.OpenXRCD: 24, abi.CloseXRCD: 24, abi.OpenQP: 24,
+	abi.AttachMcast: abi.Size[abi.McastRequest](), abi.DetachMcast: abi.Size[abi.McastRequest](),
 	abi.AllocMW: abi.Size[abi.AllocMWRequest](), abi.DeallocMW: 24, abi.Inspect: 16, abi.Capture: abi.Size[abi.CaptureRequest](), abi.CaptureStop: 16,
 }
 

@@ -157,11 +157,18 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 	if err != nil {
 		return err
 	}
+	busy := false
 	x.do(func() {
+		if busy = x.s.Engine.Datagrams.Attached(q.qp) > 0; busy {
+			return
+		}
 		x.removeQP(q)
 		x.s.Devices[q.ctx.dev].pairs.Count(x.Owner.UID, -1)
 		x.remove(m.Handle)
 	})
+	if busy {
+		return syscall.EBUSY // ibv_detach_mcast comes first
+	}
 	if q.target != nil {
 		q.xrcd.users--
 		return nil

@@ -21,7 +21,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 		p.If.Note("dropped: datagrams have UDP port number 30034")
 		return
 	}
-	if op, _ := wire.PeekOp(d.Head); op == wire.OpUC {
+	if op, _ := wire.PeekOp(d.Head); op == wire.OpUC && !d.Dst.Addr().IsMulticast() {
 		p.receiveUC(d)
 		return
 	}
@@ -39,12 +39,15 @@ func (p *Port) Receive(d *netif.Datagram) {
 
 // arrived gives a message to its queue pair; else it says why not.
 func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram) (why string) {
+	data := d.Data[wire.DatagramLen:]
+	a := arrival{h: h, src: d.Src.Addr().As4(), dst: d.Dst.Addr().As4(), length: len(data)}
+	if group := d.Dst.Addr(); group.IsMulticast() {
+		return s.arrivedGroup(p, group, &a, data)
+	}
 	to := s.destination(p, h)
 	if to == nil {
 		return "no queue pair takes it"
 	}
-	data := d.Data[wire.DatagramLen:]
-	a := arrival{h: h, src: d.Src.Addr().As4(), dst: d.Dst.Addr().As4(), length: len(data)}
 	switch to.begin(&a) {
 	case noReceive:
 		s.Stats.NoReceive++

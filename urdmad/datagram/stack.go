@@ -19,6 +19,9 @@ type Stack struct {
 	ports []*Port
 	pairs map[wire.QPN]*Pair // those that messages may arrive at
 	ucs   map[wire.QPN]*UC   // likewise, of type UC
+
+	groups   map[membership][]*qp.QP
+	attached map[*qp.QP]int
 }
 
 // Stats counts what no queue pair counts. Drops are those of messages that
@@ -50,7 +53,8 @@ type Port struct {
 
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table) *Stack {
-	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{}}
+	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
+		groups: map[membership][]*qp.QP{}, attached: map[*qp.QP]int{}}
 }
 
 // AddPort has datagrams use an interface, whose device number is the next.

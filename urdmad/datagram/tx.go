@@ -71,6 +71,9 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 		p.s.Stats.NoRoute++
 		return gone
 	}
+	if dst.IsMulticast() {
+		return p.sendGroup(dst, i, wr, &h)
+	}
 	if at := p.s.portAt(dst); at != nil {
 		return p.sendLocal(at, i, wr, &h)
 	}

@@ -41,15 +41,15 @@ func (p *Port) way(dst wire.IPv4) *way {
 		return w
 	}
 	addr := netip.AddrFrom4(dst)
+	if addr.IsMulticast() {
+		return p.groupWay(dst)
+	}
 	hop, ok := p.If.NextHop(addr)
 	if !ok {
 		return nil
 	}
-	if len(p.ways) >= maxWays {
-		p.forgetOne()
-	}
 	w := &way{asked: p.s.clock.Now}
-	p.ways[dst] = w
+	p.remember(dst, w)
 	p.If.Resolve(hop, func(l netif.Link, ok bool) { p.resolved(dst, w, l, ok) })
 	if p.ways[dst] != w {
 		return nil // nobody is there
@@ -57,12 +57,15 @@ func (p *Port) way(dst wire.IPv4) *way {
 	return w
 }
 
-// forgetOne makes room for another way; which one goes is chance.
-func (p *Port) forgetOne() {
-	for dst, w := range p.ways {
-		p.forget(dst, w)
-		return
+// remember keeps a way. If there are too many, chance says which one goes.
+func (p *Port) remember(dst wire.IPv4, w *way) {
+	for old, v := range p.ways {
+		if len(p.ways) < maxWays {
+			break
+		}
+		p.forget(old, v)
 	}
+	p.ways[dst] = w
 }
 
 func (p *Port) forget(dst wire.IPv4, w *way) {
@@ -118,4 +121,18 @@ func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcom
 	w.bytes += n
 	p.port.held += n
 	return gone
+}
+
+// groupWay is the way to a group, of which the port needs to know nothing; nil if
+// it reaches none.
+func (p *Port) groupWay(dst wire.IPv4) *way {
+	group := netip.AddrFrom4(dst)
+	link, ok := p.If.GroupLink(group)
+	if !ok {
+		return nil
+	}
+	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort),
+		netip.AddrPortFrom(group, wire.DatagramPort))}
+	p.remember(dst, w)
+	return w
 }

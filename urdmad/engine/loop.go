@@ -67,6 +67,8 @@ func (p *ifPort) handle() {
 	for d := p.If.Next(); d != nil; d = p.If.Next() {
 		if datagram.Is(d) {
 			p.datagrams.Receive(d)
+		} else if d.Dst.Addr().IsMulticast() {
+			p.If.Note("dropped: nothing but datagrams goes to groups")
 		} else {
 			p.Receive(d)
 		}

@@ -59,6 +59,7 @@ type Interface struct {
 	neighbours *neighbour.Table
 	arpTimer   *clock.Timer
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
+	groups     map[netip.Addr]int                // joined, and how often
 }
 
 // Stats counts what was not handed up.

@@ -120,7 +120,7 @@ func (n *Interface) frame(p *port.Packet) bool {
 		n.Drop(DropGroupSource)
 	case f.Type == wire.EtherTypeARP:
 		n.arp(head[f.PayloadOff:])
-	case f.Type != wire.EtherTypeIPv4 || netip.AddrFrom4(f.DstIP) != n.IP():
+	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP):
 	case !n.checksumsRight(&f, head, p):
 		n.Drop(DropChecksum)
 	case f.Proto == wire.ProtoUDP:
@@ -128,6 +128,8 @@ func (n *Interface) frame(p *port.Packet) bool {
 		return true
 	case f.Proto == wire.ProtoICMP:
 		n.icmp(p)
+	case f.Proto == wire.ProtoIGMP:
+		n.igmp(head[min(f.PayloadOff, len(head)):min(len(head), f.PayloadOff+f.PayloadLen)])
 	}
 	return false
 }

@@ -67,6 +67,8 @@ const (
 	CMWakeChannel    Type = 46
 	AllocMW          Type = 56
 	DeallocMW        Type = 57
+	AttachMcast      Type = 60
+	DetachMcast      Type = 61
 	Inspect          Type = 64
 	Capture          Type = 65
 	CaptureStop      Type = 66
@@ -204,6 +206,14 @@ type RegMRResponse struct {
 	LKey   uint32
 	RKey   uint32
 	Pad    uint32
+}
+
+// McastRequest attaches a queue pair to a group, or detaches it.
+type McastRequest struct {
+	Header Header
+	QP     uint32
+	Pad    uint32
+	Group  Addr
 }
 
 // AllocMWRequest asks for a memory window.

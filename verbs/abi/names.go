@@ -11,7 +11,7 @@ var typeNames = map[Type]string{
 	CMCreateChannel: "CM_CREATE_CHANNEL", CMDestroyChannel: "CM_DESTROY_CHANNEL", CMCreateID: "CM_CREATE_ID", CMDestroyID: "CM_DESTROY_ID",
 	CMBind: "CM_BIND", CMResolveAddr: "CM_RESOLVE_ADDR", CMResolveRoute: "CM_RESOLVE_ROUTE", CMListen: "CM_LISTEN",
 	CMConnect: "CM_CONNECT", CMAccept: "CM_ACCEPT", CMReject: "CM_REJECT", CMDisconnect: "CM_DISCONNECT",
-	CMSetOption: "CM_SET_OPTION", CMMigrateID: "CM_MIGRATE_ID", CMWakeChannel: "CM_WAKE_CHANNEL", AllocMW: "ALLOC_MW", DeallocMW: "DEALLOC_MW",
+	CMSetOption: "CM_SET_OPTION", CMMigrateID: "CM_MIGRATE_ID", CMWakeChannel: "CM_WAKE_CHANNEL", AllocMW: "ALLOC_MW", AttachMcast: "ATTACH_MCAST", DetachMcast: "DETACH_MCAST", DeallocMW: "DEALLOC_MW",
 	Inspect: "INSPECT", Capture: "CAPTURE", CaptureStop: "CAPTURE_STOP",
 }
 

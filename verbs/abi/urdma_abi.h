@@ -89,6 +89,8 @@ enum urdma_abi_type {
 
 	URDMA_ABI_ALLOC_MW = 56,
 	URDMA_ABI_DEALLOC_MW = 57,
+	URDMA_ABI_ATTACH_MCAST = 60,
+	URDMA_ABI_DETACH_MCAST = 61,
 
 	URDMA_ABI_INSPECT = 64,
 	URDMA_ABI_CAPTURE = 65,
@@ -239,6 +241,14 @@ struct urdma_abi_reg_mr_response {
 	uint32_t lkey;
 	uint32_t rkey;
 	uint32_t pad;
+};
+
+/* ATTACH_MCAST, DETACH_MCAST: a queue pair of type UD and a group. */
+struct urdma_abi_mcast {
+	struct urdma_abi_header header;
+	uint32_t qp;
+	uint32_t pad;
+	struct urdma_abi_addr group;
 };
 
 /* A memory window, which work requests bind and unbind (struct urdma_abi_sqe). */

@@ -103,6 +103,12 @@ _Static_assert(offsetof(struct urdma_abi_reg_mr_response, lkey) == 20 && sizeof(
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, rkey) == 24 && sizeof(((struct urdma_abi_reg_mr_response *)0)->rkey) == 4, "rkey");
 _Static_assert(offsetof(struct urdma_abi_reg_mr_response, pad) == 28 && sizeof(((struct urdma_abi_reg_mr_response *)0)->pad) == 4, "pad");
 
+_Static_assert(sizeof(struct urdma_abi_mcast) == 48, "mcast");
+_Static_assert(offsetof(struct urdma_abi_mcast, header) == 0 && sizeof(((struct urdma_abi_mcast *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_mcast, qp) == 16 && sizeof(((struct urdma_abi_mcast *)0)->qp) == 4, "qp");
+_Static_assert(offsetof(struct urdma_abi_mcast, pad) == 20 && sizeof(((struct urdma_abi_mcast *)0)->pad) == 4, "pad");
+_Static_assert(offsetof(struct urdma_abi_mcast, group) == 24 && sizeof(((struct urdma_abi_mcast *)0)->group) == 24, "group");
+
 _Static_assert(sizeof(struct urdma_abi_alloc_mw) == 24, "alloc_mw");
 _Static_assert(offsetof(struct urdma_abi_alloc_mw, header) == 0 && sizeof(((struct urdma_abi_alloc_mw *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_alloc_mw, pd) == 16 && sizeof(((struct urdma_abi_alloc_mw *)0)->pd) == 4, "pd");

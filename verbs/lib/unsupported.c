@@ -14,19 +14,7 @@ static void *refuse(void)
 	return NULL;
 }
 
-/* ---- multicast, Ethernet addresses ---- */
-
-URDMA_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return urdma_status(EOPNOTSUPP);
-}
-
-URDMA_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return urdma_status(EOPNOTSUPP);
-}
+/* ---- Ethernet addresses ---- */
 
 URDMA_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					     uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)

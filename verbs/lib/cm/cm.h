@@ -127,6 +127,7 @@ struct cm_id {
 	struct ibv_qp_init_attr *passive_attr; /* of rdma_create_ep, for requests */
 	uint8_t *connect_data;    /* ai_connect, sent ahead of private data */
 	size_t connect_length;
+	struct cm_group *groups;  /* joined */
 };
 
 /* Take and release cm_lock; cancellation is off in between. */
@@ -200,6 +201,16 @@ int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp);
 /* What of a message a program is told but the private data; verbs may be NULL. */
 void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
 		       struct rdma_ud_param *to);
+
+/* ---- multicast.c -------------------------------------------------------------- */
+
+/* What MULTICAST_JOIN tells a program. */
+void cm_group_joined(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
+		     struct rdma_ud_param *to);
+
+/* Before the id's queue pair goes, and before the id does. */
+void cm_groups_detach(struct rdma_cm_id *id);
+void cm_groups_free(struct cm_id *id);
 
 /* ---- qpstate.c ---------------------------------------------------------------- */
 

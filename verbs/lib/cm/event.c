@@ -32,6 +32,10 @@ static void copy_param(struct cm_event *event, const struct urdma_abi_cm_event *
 
 	if (cm_is_datagram(&event->owner->public)) {
 		cm_datagram_param(event->owner->public.verbs, message, &event->public.param.ud);
+		if (message->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
+			cm_group_joined(event->owner->public.verbs, message, &event->public.param.ud);
+			return;
+		}
 		event->public.param.ud.private_data = length ? event->private_data : NULL;
 		event->public.param.ud.private_data_len = length;
 		return;

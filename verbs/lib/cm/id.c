@@ -125,6 +125,7 @@ void cm_id_free(struct cm_id *id)
 	remove_entry(id);
 	cm_unlock(cancel);
 	free(id->passive_attr);
+	cm_groups_free(id);
 	free(id->connect_data);
 	free(id);
 }

@@ -148,8 +148,10 @@ URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (id->qp)
+	if (id->qp) {
+		cm_groups_detach(id);
 		ibv_destroy_qp(id->qp);
+	}
 	id->qp = NULL;
 	destroy_cqs(id);
 }

@@ -36,19 +36,27 @@ static void map_ipv4(uint8_t address[16], const uint8_t ipv4[4])
 	memcpy(address + 12, ipv4, 4);
 }
 
+/* docs/WIRE.md chapter 10 */
+int urdma_ah_group(const union ibv_gid *gid, uint8_t ipv4[4])
+{
+	memcpy(ipv4, gid->raw + 12, 4);
+	if (gid->raw[10] == 0xff && gid->raw[11] == 0xff && (is_mapped(gid) || is_group(gid)) && ipv4[0] >> 4 == 0xe)
+		return 0; /* ::ffff:a.b.c.d, ff..::ffff:a.b.c.d */
+	ipv4[0] = 239;
+	return is_group(gid) ? 0 : EINVAL;
+}
+
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
 {
 	const union ibv_gid *gid = &attr->grh.dgid;
 	uint8_t ipv4[4];
 
-	if (attr->is_global && is_mapped(gid)) {
-		memcpy(address, gid->raw, 16);
+	if (attr->is_global && !urdma_ah_group(gid, ipv4)) {
+		map_ipv4(address, ipv4);
 		return 0;
 	}
-	if (attr->is_global && is_group(gid)) { /* 239.x.y.z, docs/WIRE.md chapter 10 */
-		memcpy(ipv4, gid->raw + 12, 4);
-		ipv4[0] = 239;
-		map_ipv4(address, ipv4);
+	if (attr->is_global && is_mapped(gid)) {
+		memcpy(address, gid->raw, 16);
 		return 0;
 	}
 	if (!attr->dlid || attr->dlid >= FIRST_MULTICAST_LID)

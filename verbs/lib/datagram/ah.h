@@ -11,4 +11,7 @@
  */
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16]);
 
+/* The IPv4 group that a GID stands for. EINVAL if it is none of a group. */
+int urdma_ah_group(const union ibv_gid *gid, uint8_t ipv4[4]);
+
 #endif /* URDMA_AH_H */

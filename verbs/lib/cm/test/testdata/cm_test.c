@@ -832,8 +832,8 @@ static void test_refusals(void)
 	struct rdma_cm_id *id = resolved(channel);
 	struct sockaddr_in group = address("224.0.0.1", 1);
 
-	REFUSES(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), EOPNOTSUPP);
-	REFUSES(rdma_leave_multicast(id, (struct sockaddr *)&group), EOPNOTSUPP);
+	REFUSES(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), EINVAL);
+	REFUSES(rdma_leave_multicast(id, (struct sockaddr *)&group), EADDRNOTAVAIL);
 	REFUSES(rdma_create_srq(id, NULL, &srq), EOPNOTSUPP);
 	attr.qp_type = IBV_QPT_UD;
 	REFUSES(rdma_create_qp(id, NULL, &attr), EOPNOTSUPP);

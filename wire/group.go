@@ -1,0 +1,70 @@
+package wire
+
+import "encoding/binary"
+
+// This file has what a port needs to receive what is sent to IPv4 groups: their
+// Ethernet addresses (RFC 1112 section 6.4) and IGMPv2 (RFC 2236).
+
+// ProtoIGMP is the protocol number of IGMP.
+const ProtoIGMP = 2
+
+// IGMPType is the kind of an IGMP message.
+type IGMPType uint8
+
+// The kinds.
+const (
+	IGMPQuery  IGMPType = 0x11
+	IGMPReport IGMPType = 0x16
+	IGMPLeave  IGMPType = 0x17
+)
+
+// IGMP is an IGMP message.
+type IGMP struct {
+	Type  IGMPType
+	Group IPv4 // of a general query: 0
+}
+
+const (
+	igmpLen = 8
+	// IGMPFrameLen is the length of a frame that Put writes: its IPv4 header has
+	// the option router alert (RFC 2113).
+	IGMPFrameLen = EthernetLen + IPv4Len + 4 + igmpLen
+)
+
+// AllRouters is where a leave goes.
+var AllRouters = IPv4{224, 0, 0, 2}
+
+// GroupMAC is the Ethernet address of a group.
+func GroupMAC(group IPv4) MAC { return MAC{1, 0, 0x5e, group[1] & 0x7f, group[2], group[3]} }
+
+// Put writes a whole frame that tells the link about the message's group.
+func (g *IGMP) Put(b []byte, from MAC, src IPv4) {
+	b = b[:IGMPFrameLen]
+	clear(b)
+	dst := g.Group
+	if g.Type == IGMPLeave {
+		dst = AllRouters
+	}
+	ip := b[PutEthernet(b, GroupMAC(dst), from, EtherTypeIPv4):]
+	ip[0] = 4<<4 | (IPv4Len+4)/4
+	binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+4+igmpLen))
+	ip[8], ip[9] = 1, ProtoIGMP
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	ip[20], ip[21] = 0x94, 4 // router alert
+	binary.BigEndian.PutUint16(ip[10:], ^Fold(Checksum(0, ip[:IPv4Len+4])))
+	m := ip[IPv4Len+4:]
+	m[0] = byte(g.Type)
+	copy(m[4:], g.Group[:])
+	binary.BigEndian.PutUint16(m[2:], ^Fold(Checksum(0, m[:igmpLen])))
+}
+
+// Parse reads a message, an IPv4 packet's payload; false if it is none.
+func (g *IGMP) Parse(b []byte) bool {
+	if len(b) < igmpLen || Fold(Checksum(0, b)) != 0xffff {
+		return false
+	}
+	g.Type = IGMPType(b[0])
+	copy(g.Group[:], b[4:])
+	return true
+}
