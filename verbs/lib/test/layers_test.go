@@ -21,7 +21,7 @@ var below = map[string][]string{
 	"memory":    {"device", "datapath", "session", "pages"},
 	"datagram":  {"device", "datapath", "session"},
 	".":         {"memory", "device", "datapath", "session", "pages"},
-	"cm":        {".", "memory", "device", "datapath", "session"},
+	"cm":        {".", "datagram", "memory", "device", "datapath", "session"},
 	"interpose": {"session"},
 	"rsockets":  {"cm", ".", "memory", "device"},
 }
