@@ -145,7 +145,13 @@ func (x *intruder) connected() {
 	for range 20 + x.r.IntN(400) {
 		for _, c := range []*verbs.Conn{here, there} {
 			n := x.r.IntN(1 << 16)
-			sge := []verbs.SGE{{Addr: memory.Addr() + uint64(x.r.IntN(100)), Length: uint32(n), LKey: []uint32{memory.LKey(), uint32(x.words[8])}[x.r.IntN(2)]}}
+			sge := []verbs.SGE{{Addr: memory.Addr() + uint64(x.r.IntN(100)), Length: uint32(n), LKey: memory.LKey()}}
+			if x.r.IntN(2) == 0 { // memory of others, by its key
+				sge[0].LKey = uint32(x.words[8])
+				if x.r.IntN(2) == 0 {
+					sge[0].Addr = x.words[9]
+				}
+			}
 			_ = c.PostRecv(&verbs.RecvWR{SGE: sge})
 			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge,
 				Remote: verbs.Remote{Addr: x.words[9], RKey: uint32(x.words[8])}})
