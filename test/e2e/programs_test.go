@@ -23,6 +23,7 @@ func TestPrograms(t *testing.T) {
 			t.Run("devices", func(t *testing.T) { devices(t, b) })
 			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
+			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
 			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
 			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w) })
 			t.Run("atomics", func(t *testing.T) { atomics(t, a, b) })
@@ -85,6 +86,18 @@ func rdmaServer(t *testing.T, server, client *lab.Node) {
 		Server: []string{"rdma_server"}, Client: []string{"rdma_client", "-s", server.Address}})
 	if !strings.Contains(r.Server, "end 0") || !strings.Contains(r.Client, "end 0") {
 		t.Errorf("no \"end 0\":\n%s%s", r.Server, r.Client)
+	}
+}
+
+// rdmaXServer connects by rdma_cm with a queue pair of type RC, and with XRC's two.
+func rdmaXServer(t *testing.T, server, client *lab.Node) {
+	need(t, "rdma_xserver")
+	for _, kind := range []string{"r", "x"} {
+		r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+			Server: []string{"rdma_xserver", "-c", kind}, Client: []string{"rdma_xclient", "-s", server.Address, "-c", kind}})
+		if !strings.Contains(r.Server, "end 0") || !strings.Contains(r.Client, "end 0") {
+			t.Errorf("-c %s: no \"end 0\":\n%s%s", kind, r.Server, r.Client)
+		}
 	}
 }
 

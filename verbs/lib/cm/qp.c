@@ -5,6 +5,8 @@
  * The inlines of rdma/rdma_verbs.h work on the fields that are set here.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 
 #include "cm.h"
 
@@ -39,6 +41,34 @@ static bool differ(const void *a, const void *b)
 	return a && b && a != b;
 }
 
+/* The XRC domain of all ids on a device that bring none, opened at the first use
+ * and never closed, as the contexts of ids are. */
+static struct ibv_xrcd *shared_xrcd(struct ibv_context *context)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_xrcd *known[64];
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd *found = NULL;
+	size_t i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < sizeof(known) / sizeof(known[0]) && known[i] && known[i]->context != context)
+		i++;
+	if (i == sizeof(known) / sizeof(known[0]))
+		errno = ENOMEM;
+	else if (!known[i])
+		known[i] = ibv_open_xrcd(context, &attr);
+	if (i < sizeof(known) / sizeof(known[0]))
+		found = known[i];
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static bool is_target(const struct rdma_cm_id *id)
+{
+	return id->qp_type == IBV_QPT_XRC_RECV || (id->qp && id->qp->qp_type == IBV_QPT_XRC_RECV);
+}
+
 /* Fills in what the program left to the library: domain, queues. */
 static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
@@ -65,6 +95,11 @@ static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 		attr->recv_cq = id->recv_cq;
 	if (!attr->srq)
 		attr->srq = id->srq;
+	if (attr->qp_type == IBV_QPT_XRC_RECV && !(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
+		attr->xrcd = shared_xrcd(id->verbs);
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+		return attr->xrcd ? 0 : -1;
+	}
 	return 0;
 }
 
@@ -121,7 +156,7 @@ URDMA_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id,
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp || move_to_init(id, qp))
 		return fail_after_cleanup(id, qp, fresh);
-	id->pd = qp->pd;
+	id->pd = attr->pd; /* a queue pair of type XRC_RECV has none */
 	id->qp = qp;
 	return 0;
 }
@@ -156,6 +191,22 @@ URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 	destroy_cqs(id);
 }
 
+/* What a shared receive queue in an XRC domain needs besides. */
+static int complete_xrc(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {
+		attr->xrcd = shared_xrcd(id->verbs);
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)) {
+		if (!id->recv_cq && create_cq(id, attr->attr.max_wr, &id->recv_cq_channel, &id->recv_cq))
+			return -1;
+		attr->cq = id->recv_cq;
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	}
+	return attr->xrcd ? 0 : -1;
+}
+
 URDMA_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id,
 				    struct ibv_srq_init_attr_ex *attr)
 {
@@ -167,6 +218,8 @@ URDMA_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id,
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = id->pd;
 	}
+	if (attr->srq_type == IBV_SRQT_XRC && complete_xrc(id, attr))
+		return -1;
 	srq = ibv_create_srq_ex(id->verbs, attr);
 	if (!srq)
 		return -1;
@@ -182,7 +235,7 @@ URDMA_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
 		.srq_context = attr->srq_context,
 		.attr = attr->attr,
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-		.srq_type = IBV_SRQT_BASIC,
+		.srq_type = is_target(id) ? IBV_SRQT_XRC : IBV_SRQT_BASIC,
 		.pd = pd,
 	};
 	int failed = rdma_create_srq_ex(id, &extended);
