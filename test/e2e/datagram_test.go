@@ -58,7 +58,7 @@ func (n *byNumber) datagramPerftest(t *testing.T) {
 		{"ib", []string{"ib_send_lat"}},
 		{"roce", []string{"ib_send_lat", "-x", "0", "-e", "-s", "1024"}},
 		{"roce", []string{"ib_send_bw", "-x", "0", "-s", "1024"}},
-		{"ib", []string{"ib_send_bw", "-q", "16"}},
+		{"ib", []string{"ib_send_bw", "-q", "16", "-t", "8"}}, // as many under way as any port's ring holds
 		{"ib", []string{"ib_send_bw", "-e"}},
 	} {
 		t.Run(c.transport+strings.Join(c.args, ""), func(t *testing.T) {

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"errors"
+	"io/fs"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +104,18 @@ func (n *byNumber) sharedPingPong(t *testing.T) {
 	}
 }
 
+// forgetXRCFiles removes the files by which perftest's two sides name their XRC
+// domains. It leaves them behind, and another user, root included, is not let at
+// them in a directory that is everyone's (fs.protected_regular).
+func forgetXRCFiles(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"/tmp/xrc_domain", "/tmp/xrc_domain_client", "/tmp/xrc_domain_server"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+	}
+}
+
 func (n *byNumber) perftest(t *testing.T) {
 	for _, program := range lab.Perftest {
 		for _, c := range []struct {
@@ -120,6 +135,7 @@ func (n *byNumber) perftest(t *testing.T) {
 				continue // its server posts sends in RTR there, expecting rdma_cm
 			}
 			t.Run(program+"/"+c.transport+strings.Join(c.args, ""), func(t *testing.T) {
+				forgetXRCFiles(t)
 				r := n.run(t, c.transport, program, slices.Concat([]string{"-F", "-n", "100"}, c.args)...)
 				rows, err := lab.ParsePerftest(r.Client)
 				if err != nil || len(rows) != 1 || rows[0].Iterations < 100 {

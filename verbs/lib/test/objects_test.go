@@ -1,7 +1,6 @@
 package test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,9 +11,6 @@ import (
 // all their ways, over queue pairs connected by number; each case alone, and on one
 // urdmad, so that what a case leaves behind shows in the next.
 func TestObjects(t *testing.T) {
-	if path, _ := urdmadBinary(); path != "" {
-		t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
-	}
 	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)

@@ -16,7 +16,7 @@ func sanitized(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "sanitized")
 	var sources []string
-	for _, folder := range []string{"..", "../session", "../datapath", "../device", "../memory"} {
+	for _, folder := range []string{"..", "../session", "../datapath", "../device", "../memory", "../datagram"} {
 		found, _ := filepath.Glob(folder + "/*.c")
 		sources = append(sources, found...)
 	}

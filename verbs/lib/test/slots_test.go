@@ -21,7 +21,19 @@ func killRounds() int {
 	return 30
 }
 
-// urdmadBinary builds the real urdmad.
+// builtIn is where urdmadBinary puts it; empty until then.
+var builtIn string
+
+// TestMain removes what urdmadBinary built once no test needs it.
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
+	os.Exit(status)
+}
+
+// urdmadBinary builds the real urdmad, for all tests that ask.
 var urdmadBinary = sync.OnceValues(func() (string, error) {
 	if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("urdmad needs libdpdk-dev to build: pkg-config libdpdk: %w %s", err, out)
@@ -30,6 +42,7 @@ var urdmadBinary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	path := filepath.Join(dir, "urdmad")
 	out, err := exec.Command("go", "build", "-o", path, "urdma/urdmad").CombinedOutput()
 	if err != nil {
@@ -108,9 +121,6 @@ func slotsProgram(t *testing.T) string {
 // TestSlots runs a program on a real urdmad that looks at when slots of its
 // queues are free again, and at what it is told when urdmad is killed.
 func TestSlots(t *testing.T) {
-	if path, _ := urdmadBinary(); path != "" {
-		t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
-	}
 	binary := slotsProgram(t)
 	names, err := exec.Command(binary).Output()
 	if err != nil {
