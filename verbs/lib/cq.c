@@ -183,13 +183,15 @@ static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
-	int taken, status;
+	int before = errno, taken, status;
 
 	if (cqe < 1 || (uint32_t)cqe > urdma_context_of(ibv->context)->info->max_cqe)
 		return urdma_status(EINVAL);
 	taken = urdma_lock_take(&cq->lock);
 	status = change_ring(cq, (uint32_t)cqe);
 	urdma_lock_drop(&cq->lock, taken);
+	if (!status)
+		errno = before; /* threads that poll make the lock's system calls fail */
 	return status;
 }
 
