@@ -72,6 +72,9 @@ func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, option
 	if options != nil {
 		o = *options
 	}
+	if o.QP.fill(); o.QP.Type != RC {
+		return nil, fmt.Errorf("verbs: a connection's queue pair of type %v, expected RC: %w", o.QP.Type, syscall.EINVAL)
+	}
 	conn := &Conn{id: id, turn: make(chan struct{}, 1)}
 	if err := setPrivate(&conn.param, o.PrivateData); err != nil {
 		return nil, err

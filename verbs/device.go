@@ -33,7 +33,8 @@ type Device struct {
 	MaxPD       int
 	MaxReads    int    // RDMA Reads of one queue pair at a time, in either direction
 	MaxMRSize   uint64 // bytes registered by one client
-	MaxMessage  uint64 // bytes of the longest message
+	MaxMessage  uint64 // bytes of the longest message of a connection
+	MaxDatagram int    // bytes of the longest one of a queue pair of type UD
 	maxSGERead  int
 	TransportID uint32 // as which libibverbs programs are shown it: abi.TransportIWARP and its kin
 }
@@ -49,10 +50,18 @@ func (c *Client) readDevices(ctx context.Context, n int) error {
 			Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
 			MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
 			MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR),
-			MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom), MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg,
+			MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom), MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg, MaxDatagram: int(v.MaxDatagram),
 			maxSGERead: int(v.MaxSGERd), TransportID: v.Transport})
 	}
 	return nil
+}
+
+// maxMessage is the longest message of queue pairs of a type, in bytes.
+func (d *Device) maxMessage(kind QPType) uint64 {
+	if kind == UD {
+		return uint64(d.MaxDatagram)
+	}
+	return d.MaxMessage
 }
 
 // Devices are urdmad's ports. The slice is the caller's.

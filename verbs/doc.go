@@ -10,6 +10,9 @@
 //	memory, err := conn.PD().AllocMemory(4096, verbs.LocalWrite)
 //	err = conn.Send(ctx, memory.SGE(0, 4096))
 //
+// Queue pairs of type UD exchange datagrams (StartDatagrams, Destination), those of
+// type UC unreliable messages and Writes (ConnectNumber); both need no rdma_cm.
+//
 // # Memory
 //
 // AllocMemory gives memory that urdmad maps too: data moves straight between it

@@ -21,10 +21,12 @@ var (
 	ErrClosed = session.ErrClosed
 	// ErrQueueFull: no free slot in a send or receive queue; poll completions first.
 	ErrQueueFull = fmt.Errorf("verbs: the queue is full: %w", syscall.ENOMEM)
-	// ErrState: a send was posted to a queue pair that is not connected yet.
+	// ErrState: a send was posted to a queue pair that is not connected yet, or, of
+	// type UD, not started.
 	ErrState = fmt.Errorf("verbs: the queue pair is not connected: %w", syscall.EINVAL)
-	// ErrWorkRequest: the work request has too many or too long elements, or
-	// flags that don't fit its operation.
+	// ErrWorkRequest: the work request has too many or too long elements, flags that
+	// don't fit its operation, an operation that queue pairs of its type lack, or a
+	// destination that is no address.
 	ErrWorkRequest = fmt.Errorf("verbs: malformed work request: %w", syscall.EINVAL)
 	// ErrUnsupported: urdma does not have the operation.
 	ErrUnsupported = fmt.Errorf("verbs: unsupported operation: %w", syscall.EOPNOTSUPP)

@@ -9,8 +9,8 @@ import (
 )
 
 // Number is what one program tells another, by whatever way they have, so that
-// their queue pairs can be connected: the port's address, which is its GID, and
-// the queue pair's number.
+// their queue pairs can be connected, or send each other datagrams: the port's
+// address, which is its GID, and the queue pair's number.
 type Number struct {
 	Addr netip.Addr
 	QPN  uint32
@@ -25,18 +25,44 @@ func (q *QP) Number() Number { return Number{q.pd.ctx.device.Prefix.Addr(), q.qp
 // before the peer has come goes out when it does, and fails with StatusRetryExcErr
 // after two seconds. Modify to abi.QPSReset and abi.QPSInit makes the queue pair
 // ready for another peer.
+//
+// Queue pairs of type UC are connected so, too; what one sends before its peer has
+// come is lost, and completes as all else does. Those of type UD have no peer:
+// EINVAL.
 func (q *QP) ConnectNumber(peer Number) error {
 	if !peer.Addr.Is4() {
 		return fmt.Errorf("verbs: the peer's address is %v, expected an IPv4 address: %w", peer.Addr, syscall.EAFNOSUPPORT)
 	}
+	switch q.kind {
+	case UD:
+		return fmt.Errorf("verbs: a queue pair of type UD has no peer to connect to: %w", syscall.EINVAL)
+	case UC:
+		return q.connectUC(peer)
+	}
 	reads := uint32(q.pd.ctx.device.MaxReads)
-	attr := QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, MaxDestRdAtomic: reads, MinRNRTimer: 12,
-		IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: 1, HopLimit: 64}
-	if err := q.Modify(&attr, abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|abi.QPMaskRQPSN|
-		abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer); err != nil {
+	attr := receiving(peer)
+	attr.MaxDestRdAtomic, attr.MinRNRTimer = reads, 12
+	if err := q.Modify(&attr, receivingMask|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer); err != nil {
 		return err
 	}
 	attr = QPAttr{QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: reads}
 	return q.Modify(&attr, abi.QPMaskState|abi.QPMaskTimeout|abi.QPMaskRetryCnt|abi.QPMaskRNRRetry|abi.QPMaskSQPSN|
 		abi.QPMaskMaxQPRdAtomic)
+}
+
+func (q *QP) connectUC(peer Number) error {
+	attr := receiving(peer)
+	if err := q.Modify(&attr, receivingMask); err != nil {
+		return err
+	}
+	return q.Modify(&QPAttr{QPState: abi.QPSRTS}, abi.QPMaskState|abi.QPMaskSQPSN)
+}
+
+// receivingMask names what receiving sets.
+const receivingMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN
+
+// receiving are the attributes that a queue pair of either type goes to RTR with.
+func receiving(peer Number) QPAttr {
+	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: 1,
+		HopLimit: 64}
 }

@@ -23,6 +23,8 @@ type SendWR struct {
 	// from us, or OpLocalInv from our peer.
 	InvalidateSTag uint32
 	Bind           Bind // of OpBindWindow
+	// To is where the message goes, of a queue pair of type UD, and counts for no other.
+	To Destination
 }
 
 // RecvWR is a receive work request (ibv_post_recv(3)): where one message goes.
@@ -37,6 +39,9 @@ func (q *QP) check(wr *SendWR) error {
 	op := abi.OperationOf(uint32(wr.Op))
 	if op == nil || !op.Supported {
 		return ErrUnsupported
+	}
+	if !op.Of(uint32(q.kind)) || q.kind == UD && !wr.To.valid() {
+		return ErrWorkRequest
 	}
 	if wr.Op == OpBindWindow && (wr.Bind.Window == nil || wr.Bind.MR == nil || wr.Bind.Length < 0) {
 		return ErrWorkRequest
@@ -66,6 +71,9 @@ func (q *QP) writeSend(wr *SendWR) error {
 		RKey: wr.Remote.RKey, RemoteAddr: wr.Remote.Addr}
 	if abi.OperationOf(e.Opcode).Immediate {
 		e.ImmOrSTag = networkOrder(wr.Imm)
+	}
+	if q.kind == UD {
+		wr.To.write(&e)
 	}
 	switch wr.Op {
 	case OpFetchAdd:
@@ -97,17 +105,23 @@ func (q *QP) maySend() error {
 	if q.pd.ctx.client.dead() {
 		return q.pd.ctx.client.endError()
 	}
-	if s := q.state.Load(); s == abi.QPSRTS || s == abi.QPSErr {
+	if sendsIn(q.state.Load()) {
 		return nil
 	}
 	attr, err := q.Query()
 	if err != nil {
 		return err
 	}
-	if attr.QPState != abi.QPSRTS && attr.QPState != abi.QPSErr {
+	if !sendsIn(attr.QPState) {
 		return ErrState
 	}
 	return nil
+}
+
+// sendsIn reports whether sends may be posted in a state: in SQD they wait, in SQE
+// and ERR they are flushed.
+func sendsIn(state uint32) bool {
+	return state == abi.QPSRTS || state == abi.QPSSQD || state == abi.QPSSQE || state == abi.QPSErr
 }
 
 // PostSend posts one send work request. ErrQueueFull: poll completions first.

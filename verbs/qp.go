@@ -18,13 +18,14 @@ import (
 // QPOptions says what a queue pair is to hold (ibv_create_qp(3)). Zero values
 // take defaults.
 type QPOptions struct {
-	SendWR  int  // send work requests at a time; default 128
-	RecvWR  int  // receives at a time; default 128
-	SendSGE int  // elements of a send work request; default 4
-	RecvSGE int  // elements of a receive; default 4
-	Inline  int  // bytes of inline data; default what fits beside SendSGE
-	SigAll  bool // every send work request makes a completion
-	SRQ     *SRQ // where receives come from, in place of a queue of its own; RecvWR and RecvSGE don't count then
+	Type    QPType // RC, UC or UD; default RC
+	SendWR  int    // send work requests at a time; default 128
+	RecvWR  int    // receives at a time; default 128
+	SendSGE int    // elements of a send work request; default 4
+	RecvSGE int    // elements of a receive; default 4
+	Inline  int    // bytes of inline data; default what fits beside SendSGE
+	SigAll  bool   // every send work request makes a completion
+	SRQ     *SRQ   // where receives come from, in place of a queue of its own; RecvWR and RecvSGE don't count then
 }
 
 func orDefault(v, otherwise int) int {
@@ -35,6 +36,9 @@ func orDefault(v, otherwise int) int {
 }
 
 func (o *QPOptions) fill() {
+	if o.Type == 0 {
+		o.Type = RC
+	}
 	o.SendWR, o.RecvWR = orDefault(o.SendWR, 128), orDefault(o.RecvWR, 128)
 	o.SendSGE, o.RecvSGE = orDefault(o.SendSGE, 4), orDefault(o.RecvSGE, 4)
 	if o.SRQ != nil {
@@ -53,8 +57,9 @@ func (o *QPOptions) receives() int {
 // QPAttr are a queue pair's attributes, struct ibv_qp_attr; see verbs/abi.
 type QPAttr = abi.QPAttr
 
-// QP is a reliable connected queue pair (ibv_create_qp(3)).
+// QP is a queue pair (ibv_create_qp(3)).
 type QP struct {
+	kind           QPType
 	id             uint64 // in every completion
 	pd             *PD
 	sendCQ, recvCQ *CQ
@@ -75,7 +80,8 @@ type QP struct {
 }
 
 // CreateQP makes a queue pair that takes receives at once and sends once it is
-// connected.
+// connected, or, of type UD, once StartDatagrams was called. The error is
+// EOPNOTSUPP for a type that package verbs has not.
 func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	return p.createQP(context.Background(), sendCQ, recvCQ, o)
 }
@@ -83,12 +89,15 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	c := p.ctx.client
 	o.fill()
+	if o.Type != RC && o.Type != UC && o.Type != UD {
+		return nil, fmt.Errorf("verbs: %v: %w", o.Type, syscall.EOPNOTSUPP)
+	}
 	for _, v := range []int{o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE, o.Inline} {
 		if v < 0 || v > 1<<20 {
 			return nil, fmt.Errorf("verbs: queue pair with a limit of %d: %w", v, syscall.EINVAL)
 		}
 	}
-	req := abi.CreateQPRequest{PD: p.handle, QPType: abi.QPTypeRC, SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
+	req := abi.CreateQPRequest{PD: p.handle, QPType: uint32(o.Type), SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
 		Cap: abi.QPCap{MaxSendWR: uint32(o.SendWR), MaxRecvWR: uint32(o.RecvWR), MaxSendSGE: uint32(o.SendSGE),
 			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}, UserHandle: c.pairs.Add(1)}
 	if o.SRQ != nil {
@@ -104,7 +113,7 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	if err != nil {
 		return nil, err
 	}
-	q := &QP{id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.MaxMessage}
+	q := &QP{kind: o.Type, id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.maxMessage(o.Type)}
 	if err = q.attach(&resp, fds[0], o.SigAll); err == nil {
 		err = q.ready(ctx, c)
 	}
@@ -143,10 +152,8 @@ func fits(l *abi.QueueLayout, bytes uint32) bool {
 // ready moves the queue pair to INIT, where it takes receives, and enters it
 // into the tables.
 func (q *QP) ready(ctx context.Context, c *Client) error {
-	attr := QPAttr{QPState: abi.QPSInit, PortNum: 1,
-		QPAccessFlags: abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead |
-			abi.AccessRemoteAtomic}
-	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags|abi.QPMaskPort); err != nil {
+	attr, mask := initial(q.kind)
+	if err := q.modify(ctx, &attr, mask); err != nil {
 		return err
 	}
 	q.sendCQ.join(q, true)
@@ -155,6 +162,21 @@ func (q *QP) ready(ctx context.Context, c *Client) error {
 	defer c.mu.Unlock()
 	c.qps[q.handle] = q
 	return nil
+}
+
+// initial is what a queue pair of a type goes to INIT with. The Q_Key of one for
+// datagrams comes before any can arrive, see StartDatagrams.
+func initial(kind QPType) (attr QPAttr, mask uint32) {
+	attr, mask = QPAttr{QPState: abi.QPSInit, PortNum: 1}, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskPort
+	switch kind {
+	case UD:
+		return attr, mask | abi.QPMaskQKey
+	case UC:
+		attr.QPAccessFlags = abi.AccessLocalWrite | abi.AccessRemoteWrite
+	default:
+		attr.QPAccessFlags = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
+	}
+	return attr, mask | abi.QPMaskAccessFlags
 }
 
 // Modify changes the attributes that mask names, abi.QPMaskState and its kin
@@ -199,6 +221,9 @@ func (q *QP) Query() (QPAttr, error) {
 	q.state.Store(resp.Attr.QPState)
 	return resp.Attr, nil
 }
+
+// Type is the queue pair's type.
+func (q *QP) Type() QPType { return q.kind }
 
 // QPN is the queue pair's number.
 func (q *QP) QPN() uint32 { return q.qpn }

@@ -7,6 +7,34 @@ import (
 	"urdma/verbs/abi"
 )
 
+// QPType is the type of a queue pair, enum ibv_qp_type.
+type QPType uint32
+
+// Types of queue pairs (ibv_create_qp(3)).
+const (
+	// RC is reliable and connected: what QPOptions of no type makes, and the only one
+	// that Dial and Accept connect.
+	RC QPType = abi.QPTypeRC
+	// UC is connected by number, and unreliable: Sends and Writes, of which those that
+	// a network damages don't arrive, and nothing says so. No Reads, no atomics.
+	UC QPType = abi.QPTypeUC
+	// UD has no peer: each Send says where it goes, and is one datagram that may be
+	// lost. See Destination.
+	UD QPType = abi.QPTypeUD
+)
+
+func (t QPType) String() string {
+	switch t {
+	case RC:
+		return "RC"
+	case UC:
+		return "UC"
+	case UD:
+		return "UD"
+	}
+	return fmt.Sprintf("queue pair type %d", uint32(t))
+}
+
 // Opcode is what a send work request does, enum ibv_wr_opcode.
 type Opcode uint32
 
@@ -133,7 +161,7 @@ type Completion struct {
 	Status    Status
 	Op        CompletionOp
 	VendorErr uint32 // the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
-	ByteLen   uint32 // bytes received or read; of a Write with immediate: written
+	ByteLen   uint32 // bytes received or read; of a Write with immediate: written; of a datagram with its GRHLen
 	// InvalidatedSTag is the rkey that a Send with Invalidate took away;
 	// counts where Invalidated is true.
 	InvalidatedSTag uint32
@@ -143,6 +171,8 @@ type Completion struct {
 	HasImm bool
 
 	QPN       uint32
+	SrcQPN    uint32 // the sender's queue pair number, where HasGRH is true
+	HasGRH    bool   // a datagram's receive: it begins with GRHLen bytes that ParseGRH reads
 	Timestamp uint64 // ns, CLOCK_MONOTONIC, when urdmad completed it
 }
 
@@ -157,7 +187,8 @@ func (c *Completion) Err() error {
 func (c *Completion) from(e *abi.CQE) {
 	*c = Completion{ID: e.WRID, Status: Status(e.Status), Op: CompletionOp(e.Opcode), VendorErr: e.VendorErr,
 		ByteLen: e.ByteLen, InvalidatedSTag: e.ImmOrSTag, Invalidated: e.WCFlags&abi.WCWithInv != 0,
-		Imm: networkOrder(e.ImmOrSTag), HasImm: e.WCFlags&abi.WCWithImm != 0, QPN: e.QPNum, Timestamp: e.Timestamp}
+		Imm: networkOrder(e.ImmOrSTag), HasImm: e.WCFlags&abi.WCWithImm != 0, QPN: e.QPNum, Timestamp: e.Timestamp,
+		SrcQPN: e.SrcQP, HasGRH: e.WCFlags&abi.WCGRH != 0}
 }
 
 // networkOrder turns a number into what a C program would store with htonl, and

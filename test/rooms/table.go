@@ -107,6 +107,7 @@ var rules = ruleBook{
 		"bench/memif":        {"bench/testpmd", "dpdk/memif", "dpdk/port"},
 		"examples/go/ping":   {"verbs"},
 		"examples/go/srq":    {"verbs"},
+		"examples/go/ud":     {"verbs"},
 		"bench/results":      {},
 		"bench/report":       {"bench/results"},
 		"bench/suite":        {"bench/results", "bench/testpmd", "test/lab"},

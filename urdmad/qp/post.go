@@ -66,7 +66,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !has(q.Type, wr.Op) || !namesQueue(q, wr.Op) {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !wr.Op.Of(q.Type) || !namesQueue(q, wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {
@@ -87,19 +87,6 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 		return abi.StatusLocQPOpErr
 	}
 	return q.resolveList(i, wr, list[:slot.NumSGE])
-}
-
-// has reports whether queue pairs of a type have an operation.
-func has(kind uint32, op *abi.Operation) bool {
-	switch kind {
-	case abi.QPTypeUD:
-		return op.Datagram
-	case abi.QPTypeUC:
-		return op.Unreliable()
-	case abi.QPTypeXRCSend: // the number of a queue stands where the STag to invalidate would
-		return op.RDMAP == abi.NoRDMAP || !op.Invalidates
-	}
-	return true
 }
 
 func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {

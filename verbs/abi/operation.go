@@ -25,6 +25,19 @@ func (op *Operation) Unreliable() bool {
 	return !op.WritesLocal && (op.RDMAP == NoRDMAP || !op.Invalidates)
 }
 
+// Of reports an operation that queue pairs of a type, enum ibv_qp_type, have.
+func (op *Operation) Of(kind uint32) bool {
+	switch kind {
+	case QPTypeUD:
+		return op.Datagram
+	case QPTypeUC:
+		return op.Unreliable()
+	case QPTypeXRCSend: // the number of a queue stands where the STag to invalidate would
+		return op.RDMAP == NoRDMAP || !op.Invalidates
+	}
+	return true
+}
+
 // NoRDMAP says that RDMAP has no message for an operation.
 const NoRDMAP = 0xff
 

@@ -1,0 +1,46 @@
+package verbs_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDatagramExample: examples/go/ud with two clients.
+func TestDatagramExample(t *testing.T) {
+	ud := program(t, "ud")
+	d := startDaemon(t)
+	free := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	address := free.Addr().String()
+	ok(t, free.Close())
+	run := func(args ...string) (*exec.Cmd, *strings.Builder) {
+		c, said := exec.CommandContext(patience(t), ud, args...), new(strings.Builder)
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "URDMA_SOCKET=")
+		c.Stdout, c.Stderr = said, said
+		ok(t, c.Start())
+		return c, said
+	}
+	server, served := run("-listen", address, "-clients", "2")
+	for i := range 2 {
+		var client *exec.Cmd
+		var heard *strings.Builder
+		var err error
+		for range 100 { // until it listens
+			client, heard = run("-n", "300", address)
+			if err = client.Wait(); err == nil || !strings.Contains(heard.String(), "refused") {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err != nil || !strings.Contains(heard.String(), "OK: 300 datagrams") {
+			t.Errorf("client %d: %v\n%s", i, err, heard)
+		}
+		t.Log(heard)
+	}
+	if err := server.Wait(); err != nil || !strings.Contains(served.String(), "OK: 2 clients") {
+		t.Errorf("server: %v\n%s", err, served)
+	}
+}
