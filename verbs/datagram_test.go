@@ -271,3 +271,19 @@ func TestDatagramErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestParseGRH: a header as docs/WIRE.md chapter 10 has it.
+func TestParseGRH(t *testing.T) {
+	b := make([]byte, 20, 64)
+	b = append(b, 0x45, 0x08, 0x00, 0x54, 0x00, 0x00, 0x40, 0x00, 0x3f, 0x11, 0x00, 0x00, 10, 1, 2, 3, 239, 4, 5, 6)
+	b = append(b, "the message"...)
+	want := verbs.GRH{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("239.4.5.6"), HopLimit: 63, TrafficClass: 8}
+	if h := must(verbs.ParseGRH(b))(t); h != want {
+		t.Errorf("header %+v, expected %+v", h, want)
+	}
+	c := verbs.Completion{Op: verbs.DidRecv, HasGRH: true, SrcQPN: 77}
+	to := must(c.Sender(b, 5))(t)
+	if to != (verbs.Destination{Number: verbs.Number{Addr: want.Src, QPN: 77}, QKey: 5}) {
+		t.Errorf("sender %+v", to)
+	}
+}
