@@ -175,8 +175,8 @@ func TestPostRefusals(t *testing.T) {
 		wr   verbs.SendWR
 		want error
 	}{
-		{verbs.SendWR{Op: abi.WRBindMW}, verbs.ErrWorkRequest}, // binds nothing
-		{verbs.SendWR{Op: 10}, verbs.ErrUnsupported},           // IBV_WR_TSO
+		{verbs.SendWR{Op: abi.WRTSO}, verbs.ErrUnsupported},
+		{verbs.SendWR{Op: verbs.OpBindWindow}, verbs.ErrWorkRequest}, // of no window
 		{verbs.SendWR{Op: verbs.OpSend, Flags: 1 << 20}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, SGE: three}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, Inline: make([]byte, p.dialed.MaxInline()+1)}, verbs.ErrWorkRequest},
