@@ -78,6 +78,10 @@ func TestFullFileSystems(t *testing.T) {
 		ready(t, d)
 		for _, argv := range [][]string{{"ibv_devinfo"}, {"rping", "-c", "-C", "3", "-V", "-a", "198.18.0.1"}} {
 			server := inFull(t, l, "", urdma, "exec", "--socket", socket, "--", "rping", "-s", "-a", "198.18.0.1", "-C", "3")
+			awaits(t, "rping's server", patience, func() bool {
+				p, err := l.Start(lab.Options{}, urdma, "show", "listener", "--socket", socket, "--json")
+				return err == nil && p.Wait(patience) == nil && strings.Contains(p.Output(), `"pid"`)
+			})
 			p := inFull(t, l, "", append([]string{urdma, "exec", "--socket", socket, "--"}, argv...)...)
 			if err := p.Wait(patience); err != nil {
 				t.Errorf("%v: %v\n%s", argv, err, p.Output())
