@@ -89,6 +89,7 @@ func (n *byNumber) sharedPingPong(t *testing.T) {
 		{"ibv_srq_pingpong", "ib", " iters in ", []string{"-q", "1"}},
 		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "1", "-e", "-c"}},
 		{"ibv_srq_pingpong", "iwarp", " iters in ", []string{"-g", "0", "-q", "1", "-s", "100000", "-n", "100"}},
+		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "4"}}, // one side leaves amidst the other's sends
 		{"ibv_xsrq_pingpong", "ib", "success", nil},
 		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-e"}},
 		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-s", "100000", "-n", "300"}},

@@ -195,6 +195,83 @@ func TestPeerLeaves(t *testing.T) {
 	})
 }
 
+// TestPeerLeavesAmidst: a send that is under way when the peer is reset, or goes
+// away, is tried as long as the queue pair's attributes say, as if the peer were
+// silent. Neither a receive that the peer posts then nor its next connection
+// carries it on.
+func TestPeerLeavesAmidst(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for _, gone := range []bool{false, true} {
+			n := newNumbered(t, local, linked.Path{})
+			for _, q := range [][2]*enginetest.QP{{n.a, n.b}, {n.b, n.a}} {
+				rtr(q[0], q[1], attempt)
+				rts(q[0], attempt)
+			}
+			n.exchange(100)
+			n.a.Post(enginetest.Send(1), n.ma.SGE(0, 10)) // no receive is posted
+			n.a.Post(enginetest.Write(2, n.mb, 5000), n.ma.SGE(0, 10))
+			n.Pass(50 * time.Millisecond)
+			start := n.Now()
+			if gone {
+				n.b.Destroy()
+			} else {
+				toInit(t, n.b)
+				n.b.PostRecv(7, n.mb.SGE(0, 10))
+				rtr(n.b, n.a, attempt)
+				rts(n.b, attempt)
+			}
+			n.Pass(time.Second)
+			if got := n.a.Send.Poll(); len(got) != 0 || n.a.Q.State() != abi.QPSRTS {
+				t.Fatalf("a second after the peer left: %+v, state %d", got, n.a.Q.State())
+			}
+			e := completions(n.World, n.a.Send, 2)
+			if e[0].Status != abi.StatusRetryExcErr || e[1].Status != abi.StatusWRFlushErr || n.a.Q.State() != abi.QPSErr {
+				t.Errorf("%+v, state %d", e, n.a.Q.State())
+			}
+			if took := time.Duration(n.Now() - start); took < 2*time.Second || took > 2300*time.Millisecond {
+				t.Errorf("failed after %v, timeout 14 and retry_cnt 7 say 2.15 s", took)
+			}
+			if !gone && len(n.b.Recv.Poll()) != 0 {
+				t.Error("the peer's next life received what was sent to the one before")
+			}
+		}
+	})
+}
+
+// TestTornMessage: the receive that a peer's message had begun to fill when the
+// peer was reset serves the next message.
+func TestTornMessage(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		n := newNumbered(t, local, linked.Path{Delay: time.Millisecond})
+		for _, q := range [][2]*enginetest.QP{{n.a, n.b}, {n.b, n.a}} {
+			rtr(q[0], q[1], attempt)
+			rts(q[0], attempt)
+		}
+		n.exchange(100)
+		const size = 1 << 20
+		n.b.PostRecv(1, n.mb.SGE(0, size))
+		n.a.Post(enginetest.Send(1), n.ma.SGE(0, size))
+		n.Until("the message begins", time.Second, func() bool {
+			begun, _ := n.b.Q.Recv.Active()
+			return begun
+		})
+		toInit(t, n.a)
+		n.Pass(time.Second)
+		if got := n.b.Recv.Poll(); len(got) != 0 || n.b.Q.State() != abi.QPSRTS {
+			t.Fatalf("%+v, state %d after the peer's reset", got, n.b.Q.State())
+		}
+		rtr(n.a, n.b, attempt)
+		rts(n.a, attempt)
+		n.a.Post(enginetest.Send(2), n.ma.SGE(7, 300))
+		if e := completions(n.World, n.b.Recv, 1)[0]; e.WRID != 1 || e.Status != abi.StatusSuccess || e.ByteLen != 300 {
+			t.Errorf("%+v", e)
+		}
+		if !bytes.Equal(n.mb.Bytes[:300], n.ma.Bytes[7:307]) {
+			t.Error("bytes differ")
+		}
+	})
+}
+
 // TestRNRRetry: a message without a receive fails its sender alone when
 // rnr_retry and the receiver's min_rnr_timer say so, and never with 7.
 func TestRNRRetry(t *testing.T) {

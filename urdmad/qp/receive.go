@@ -12,6 +12,7 @@ type Receive struct {
 	q        *QP
 	from     *RecvQueue // which it was taken from
 	active   bool
+	torn     bool // its message will not go on: the receive serves the next one
 	id       uint64
 	index    uint32 // in that queue
 	sges     []element
@@ -38,7 +39,7 @@ func (r *Receive) init(q *QP) {
 
 // Active reports whether a message is under way, and how many of its bytes were
 // scattered.
-func (r *Receive) Active() (active bool, got uint32) { return r.active, r.got }
+func (r *Receive) Active() (active bool, got uint32) { return r.active && !r.torn, r.got }
 
 // Room is how many bytes more the current receive takes.
 func (r *Receive) Room() uint32 { return r.capacity - r.got }
@@ -53,6 +54,14 @@ func (r *Receive) TakeFrom(from *RecvQueue) Taken { return r.take(from, 0) }
 func (r *Receive) TakeFor(n uint32) Taken { return r.take(r.q.RQ, n) }
 
 func (r *Receive) take(from *RecvQueue, need uint32) Taken {
+	if r.torn && r.from == from {
+		r.torn = false
+		r.Rewind()
+		return ReceiveTaken
+	}
+	if r.torn { // of another shared receive queue of the XRC domain
+		r.End(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+	}
 	var rqe abi.RQE
 	list := r.q.t.list[:]
 	i, ok := from.look(&rqe, list)
@@ -110,6 +119,9 @@ func (r *Receive) hold(list []abi.SGE) bool {
 // message that is dropped.
 func (r *Receive) Rewind() { r.got = 0 }
 
+// tear ends the message under way, if there is one, whose peer has left.
+func (r *Receive) tear() { r.torn = r.active }
+
 // Scatter writes data, for which there is room, where the current receive goes
 // on. False: memory of the receive was deregistered; nothing more may be
 // written to it.
@@ -159,7 +171,7 @@ func (r *Receive) drop() {
 		r.sges[i].region.Release()
 		r.sges[i] = element{}
 	}
-	r.active, r.nsge = false, 0
+	r.active, r.torn, r.nsge = false, false, 0
 }
 
 // Invalidate unbinds a memory window, as the peer asked (RFC 5040 section 5.3).

@@ -78,17 +78,22 @@ func (q *QP) Detach() { q.carrier = nil }
 
 // PeerLeft is for the carrier of a connection by number that its peer has
 // ended. Such a queue pair keeps its state and its queues, as InfiniBand's do,
-// and its carrier is detached; if work was under way, it fails instead, and
-// PeerLeft answers false.
+// and its carrier is detached. False: it is in error, or a send of its has
+// failed, and PeerLeft has flushed it.
 func (t *Table) PeerLeft(q *QP) bool {
-	if Receives(q.state) && !q.Recv.active && q.SQ.untouched() {
-		q.Detach()
-		return true
+	if !Receives(q.state) || q.SQ.failed {
+		q.Flush()
+		return false
 	}
-	q.FailOldest(abi.StatusRetryExcErr, 0)
-	q.Flush()
-	return false
+	q.Recv.tear()
+	q.Detach()
+	return true
 }
+
+// Amidst reports whether sends have begun. On a connection by number that its
+// peer has ended nobody answers them, and no later connection may carry them on:
+// part of them may have been done.
+func (q *QP) Amidst() bool { return !q.SQ.untouched() }
 
 // reset forgets all work without completions, as a move to RESET does.
 func (q *QP) reset() {

@@ -17,6 +17,13 @@ func (m *Manager) Established(v *Pair) {
 	}
 }
 
+// lose waits for the end of a queue pair whose peer has left amidst its sends. As
+// on InfiniBand nobody answers them, a new life of the peer's included.
+func (m *Manager) lose(v *Pair) {
+	v.state = Lost
+	m.net.Await(v)
+}
+
 // Closed: the connection of a pair is over. again says that its queue pair is in
 // RTR or beyond still, and looks for its peer anew.
 func (m *Manager) Closed(v *Pair, again bool) {
@@ -24,6 +31,8 @@ func (m *Manager) Closed(v *Pair, again bool) {
 	m.Stats.Ended++
 	switch {
 	case v.state == Stopped:
+	case again && v.QP.Amidst():
+		m.lose(v)
 	case again:
 		m.begin(v)
 	default:

@@ -36,10 +36,11 @@ const (
 	Connecting              // requests go out
 	Accepting               // accepted; the peer's first packet has not come
 	Connected
+	Lost    // the peer has left amidst our sends, which fail when nobody has answered for long enough
 	Stopped // forgotten
 )
 
-var stateNames = [...]string{"resolving", "waiting", "connecting", "accepting", "connected", "stopped"}
+var stateNames = [...]string{"resolving", "waiting", "connecting", "accepting", "connected", "lost", "stopped"}
 
 func (s State) String() string { return stateNames[s] }
 

@@ -53,6 +53,9 @@ type QueuePair interface {
 	cm.QueuePair
 	// Patience is how long posted work waits for a connection.
 	Patience() clock.Time
+	// Amidst reports whether sends have begun, which no other connection may
+	// carry on.
+	Amidst() bool
 	// Exhaust fails posted work, as the peer did not answer.
 	Exhaust()
 }

@@ -69,6 +69,37 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// TestLost: a queue pair whose peer leaves amidst its sends is not joined with the
+// peer's next life, and fails when its patience is over.
+func TestLost(t *testing.T) {
+	w := newWorld(t, 1)
+	for i, b := range []*queuePair{w.hosts[1].newQP(5), w.hosts[0].newQP(6)} {
+		a := w.hosts[0].newQP(wire.QPN(7 + i))
+		a.rtr(b.end())
+		b.rtr(a.end())
+		if !w.until(sec, func() bool { return joined(a, b) }) {
+			t.Fatal("not joined")
+		}
+		a.amidst = true
+		b.reset()
+		b.rtr(a.end())
+		w.pass(20 * sec)
+		if a.pair.State() != qpconnect.Lost || a.exhausted {
+			t.Errorf("%v, failed %v", a.pair.State(), a.exhausted)
+		}
+		a.h.m.Waiting(a.pair)
+		start := w.now
+		if !w.until(10*sec, func() bool { return a.exhausted }) || w.now-start != a.patience {
+			t.Errorf("failed %v after %d ms, patience is %d ms", a.exhausted, (w.now-start)/ms, a.patience/ms)
+		}
+		a.amidst = false
+		a.rtr(b.end())
+		if !w.until(20*sec, func() bool { return joined(a, b) }) {
+			t.Error("not joined after a reset")
+		}
+	}
+}
+
 // TestNoRoute: a peer that no route leads to is refused.
 func TestNoRoute(t *testing.T) {
 	w := newWorld(t, 1)

@@ -12,7 +12,7 @@ import (
 func (m *Manager) Request(p *cm.Packet) {
 	x := &p.Connect.Ext
 	v := m.pairs[x.Target]
-	if v == nil || v.sameHost || v.Peer != (End{p.Peer.Addr(), x.QPN}) || p.Local.Addr() != v.Local.Addr || x.Check() != nil {
+	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), x.QPN}) || p.Local.Addr() != v.Local.Addr || x.Check() != nil {
 		m.Stats.Ignored++ // the peer asks again
 		return
 	}

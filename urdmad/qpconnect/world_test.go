@@ -243,6 +243,7 @@ type queuePair struct {
 	conn      *conn
 	peer      *queuePair // on the same host
 	patience  clock.Time
+	amidst    bool // its sends have begun
 	exhausted bool
 }
 
@@ -256,6 +257,8 @@ func (q *queuePair) Number() wire.QPN     { return q.n }
 func (q *queuePair) Connectable() bool    { return true }
 func (q *queuePair) Gone() bool           { return false }
 func (q *queuePair) Patience() clock.Time { return q.patience }
+
+func (q *queuePair) Amidst() bool { return q.amidst }
 
 func (q *queuePair) Exhaust() {
 	q.exhausted = true
