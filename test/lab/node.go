@@ -109,7 +109,7 @@ func (n *Node) StartDaemon() error {
 			return fmt.Errorf("urdmad of %s ended (%w):\n%s", n.Name, p.err, Tail(p.Output(), 30))
 		}
 	}
-	return fmt.Errorf("urdmad of %s is not ready after 30 s:\n%s", n.Name, Tail(p.Output(), 30))
+	return fmt.Errorf("urdmad of %s is not ready after 30 s:\n%s", n.Name, p.stacks())
 }
 
 // WaitLink waits until programs see the node's port up: on a memif, once the

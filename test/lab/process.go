@@ -115,6 +115,17 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
+// stacks ends a Go program that hangs and returns the end of what it wrote, with
+// what each of its goroutines was about.
+func (p *Process) stacks() string {
+	p.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+	}
+	return Tail(p.Output(), 300)
+}
+
 // transcript keeps the end of what a process wrote, so that one that never
 // stops talking takes no more memory than that.
 type transcript struct {
