@@ -80,10 +80,10 @@ lint:
 fuzz:
 	@.ci/fuzz $(FUZZTIME)
 
-# The images of packaging/container, built and run by podman.
+# The images of packaging/container, built and run by podman. Where it cannot be
+# done, the script says why and ends with 77.
 test-container:
-	@.ci/deps container
-	@$(MAKE) --no-print-directory deb
+	-@.ci/deps container
 	@test/container/podman.sh || [ $$? = 77 ]
 
 # A web site of docs/, in build/site.

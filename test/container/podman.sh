@@ -8,8 +8,7 @@
 #   test/container/podman.sh [KEEP]
 #
 # KEEP is a directory for the fresh Debian, to start from the next time. Needs
-# root, the network, and build/urdma_*.deb (make deb) of the same Debian; exits
-# with 77 and the reason where something is missing.
+# root and the network; exits with 77 and the reason where something is missing.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -28,20 +27,21 @@ trap leave EXIT
 for program in podman crun debootstrap unshare nsenter ip; do
 	command -v $program >/dev/null || skip "$program is not installed"
 done
-package=$(ls -t "$here"/build/urdma_*.deb 2>/dev/null | head -1)
-[ -n "$package" ] || skip "there is no package; make deb"
 [ -n "$(debian_sources)" ] || skip "this machine is no Debian, so it knows no mirror"
 
 # engine ARGUMENT...: podman with a store of its own. It wants cgroups of version
 # 2 alone, which a machine that has both gets in a mount namespace.
+storage=overlay
 engine() {
-	local run='exec podman --runtime crun --root "$0/store" --runroot "$0/run" --storage-driver vfs --cgroup-manager cgroupfs "$@"'
+	local run='exec podman --runtime crun --root "$0/store" --runroot "$0/run" --cgroup-manager cgroupfs --storage-driver "$@"'
 	if [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]; then
-		sh -c "$run" "$work" "$@"
+		sh -c "$run" "$work" $storage "$@"
 	else
-		unshare --mount --propagation private sh -c "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && $run" "$work" "$@"
+		unshare --mount --propagation private sh -c "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && $run" "$work" $storage "$@"
 	fi
 }
+# Where there is no overlay, as within a container, each layer is a copy.
+engine info >/dev/null 2>&1 || { rm -rf "$work/store" "$work/run"; storage=vfs; }
 # podman raises limits, which not every machine's root may.
 limits="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 contain() { engine run --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges "$@"; }
@@ -49,8 +49,9 @@ contain() { engine run --cgroups disabled $limits --cap-drop all --security-opt 
 fresh ca-certificates "${1:-}"
 tar -C "$root" -c . | engine import - localhost/debian >/dev/null
 contain --rm --network none localhost/debian true 2>"$work/first.log" || skip "podman starts no container here: $(tail -1 "$work/first.log")"
+make -C "$here" deb >"$work/make.log" 2>&1 </dev/null || { tail -20 "$work/make.log"; echo "make deb"; exit 1; }
 mkdir "$work/package"
-cp "$package" "$work/package/urdma.deb"
+cp "$here"/build/urdma_*.deb "$work/package/urdma.deb"
 printf 'FROM scratch\nCOPY urdma.deb /urdma.deb\n' >"$work/package/Containerfile"
 build() { engine build --isolation chroot --network host "$@" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; echo "podman build $*"; exit 1; }; }
 build -t localhost/urdma-package "$work/package"

@@ -43,12 +43,7 @@ func TestManifests(t *testing.T) {
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for file, right := range map[string]string{
-		"../../packaging/kubernetes/daemonset.yaml": "hostPath",
-		"../../packaging/kubernetes/sidecar.yaml":   "startupProbe",
-		"../../packaging/container/compose.yaml":    "cap_drop",
-		"../../examples/ci/github-actions.yml":      "runs-on",
-	} {
+	for file, wrongs := range manifests {
 		if out, err := exec.Command(check, file).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -56,12 +51,37 @@ func TestManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := filepath.Join(t.TempDir(), filepath.Base(file))
-		if err := os.WriteFile(wrong, []byte(strings.ReplaceAll(string(text), right+":", right+"s:")), 0o600); err != nil {
-			t.Fatal(err)
+		for _, w := range wrongs {
+			mustRefuse(t, check, file, string(text), w)
 		}
-		if out, err := exec.Command(check, wrong).CombinedOutput(); err == nil || !strings.Contains(string(out), right) {
-			t.Errorf("%s with %q for %q: %v\n%s", file, right+"s", right, err, out)
-		}
+	}
+}
+
+// wrong is a mistake in a manifest, and a word of what has to be said of it.
+type wrong struct{ right, wrong, said string }
+
+// manifests are the files and mistakes that the check of each has to see: a
+// misspelt name, and a value of another type.
+var manifests = map[string][]wrong{
+	"../../packaging/kubernetes/daemonset.yaml": {{"hostPath:", "hostPaths:", "hostPaths"}, {"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/kubernetes/sidecar.yaml":   {{"startupProbe:", "startupProbes:", "startupProbes"}, {"runAsUser: 4002", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/container/compose.yaml":    {{"cap_drop:", "cap_drops:", "cap_drops"}, {"services:", "service:", "service"}},
+	"../../examples/ci/github-actions.yml":      {{"runs-on:", "runs-ons:", "runs-on"}, {"timeout-minutes: 30", "timeout-minutes: soon", "float number"}, {"vars.URDMA_REPOSITORY", "var.URDMA_REPOSITORY", "var"}},
+	"../../examples/ci/gitlab-ci.yml": {{"before_script:", "before_scripts:", "before_scripts"}, {"when: on_failure", "when: failure", "when"},
+		{"timeout: 30 minutes", "timeout: 30", "timeout"}, {"- urdma/build/urdma exec -- ibv_devinfo", "- echo: yes", "script"}},
+}
+
+// mustRefuse writes the text with a mistake and sees that check names it.
+func mustRefuse(t *testing.T, check, file, text string, w wrong) {
+	t.Helper()
+	if !strings.Contains(text, w.right) {
+		t.Errorf("%s has no %q", file, w.right)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, w.right, w.wrong)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(check, path).CombinedOutput(); err == nil || !strings.Contains(string(out), w.said) {
+		t.Errorf("%s with %q for %q: %v\n%s", file, w.wrong, w.right, err, out)
 	}
 }

@@ -1,12 +1,14 @@
 // Command manifests holds files against the schemas of those who read them:
 // Kubernetes' own types, strictly; the Compose specification; GitHub's workflows
-// (actionlint). It is a module of its own, so that urdma does not depend on
-// them.
+// (actionlint); and, since GitLab's own schema is in no package, what its
+// reference says of jobs (gitlab-ci.schema.json). It is a module of its own, so
+// that urdma does not depend on them.
 package main
 
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/rhysd/actionlint"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -43,6 +46,8 @@ func check(file string) error {
 		return compose(file)
 	case strings.Contains(filepath.Base(file), "github"):
 		return workflow(file, text)
+	case strings.Contains(filepath.Base(file), "gitlab"):
+		return gitlab(text)
 	}
 	return kubernetes(text)
 }
@@ -86,4 +91,32 @@ func workflow(file string, text []byte) error {
 		all = append(all, e)
 	}
 	return errors.Join(all...)
+}
+
+//go:embed gitlab-ci.schema.json
+var gitlabSchema []byte
+
+func gitlab(text []byte) error {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(gitlabSchema))
+	if err != nil {
+		return err
+	}
+	const name = "gitlab-ci.schema.json"
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(name, document); err != nil {
+		return err
+	}
+	schema, err := c.Compile(name)
+	if err != nil {
+		return err
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	jobs, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(jobs)
 }
