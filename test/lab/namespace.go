@@ -108,7 +108,13 @@ func (n *Namespace) Command(argv ...string) []string {
 	if n == nil {
 		return argv
 	}
-	return n.inUser(append([]string{"nsenter", "--net=" + n.holder.namespace("net"), "--"}, argv...)...)
+	return n.inUser(append(n.enter(), argv...)...)
+}
+
+// enter is the beginning of a command line that enters the network namespace, for a
+// process that is in the user namespace already.
+func (n *Namespace) enter() []string {
+	return []string{"nsenter", "--net=" + n.holder.namespace("net"), "--"}
 }
 
 // Run runs a short command in the namespace.
@@ -133,17 +139,16 @@ func (l *Lab) Veth(mtu int) (a, b *Namespace, err error) {
 }
 
 // veth joins two namespaces by a pair of interfaces, veth0 in each.
-func veth(a, b *Namespace, mtu int) error {
-	pid := func(n *Namespace) string { return strconv.Itoa(n.holder.PID()) }
+func veth(a, b *Namespace, mtu int) error { return vethNamed(a, "veth0", b, "veth0", mtu) }
+
+func vethNamed(a *Namespace, inA string, b *Namespace, inB string, mtu int) error {
 	size := strconv.Itoa(mtu)
-	if err := a.Run("ip", "link", "add", "veth0", "mtu", size, "type", "veth",
-		"peer", "name", "veth0", "mtu", size, "netns", pid(b)); err != nil {
+	if err := a.Run("ip", "link", "add", inA, "mtu", size, "type", "veth",
+		"peer", "name", inB, "mtu", size, "netns", b.PID()); err != nil {
 		return err
 	}
-	for _, n := range []*Namespace{a, b} {
-		if err := n.Run("ip", "link", "set", "veth0", "up"); err != nil {
-			return err
-		}
+	if err := a.Run("ip", "link", "set", inA, "up"); err != nil {
+		return err
 	}
-	return nil
+	return b.Run("ip", "link", "set", inB, "up")
 }

@@ -143,12 +143,26 @@ func (n *Node) StopDaemon() error {
 // Start starts a program on the node, without urdma.
 func (n *Node) Start(argv ...string) (*Process, error) {
 	o := n.options()
-	if n.Net != nil && n.UID != 0 {
-		argv = append([]string{"setpriv", fmt.Sprintf("--reuid=%d", n.UID), fmt.Sprintf("--regid=%d", n.UID), "--clear-groups", "--no-new-privs",
-			"--bounding-set=-all", "--inh-caps=-all", "--"}, argv...)
+	if n.Net != nil {
+		argv = n.Net.inUser(append(n.Enter(), argv...)...)
 		o.UID = 0 // entering the namespace takes root
 	}
-	return n.lab.Start(o, n.Net.Command(argv...)...)
+	return n.lab.Start(o, argv...)
+}
+
+// Enter is the beginning of a command line that runs on the node, as its user, for
+// a process that Namespace.Command has started: nothing where the node has no
+// namespace.
+func (n *Node) Enter() []string {
+	if n.Net == nil {
+		return nil
+	}
+	argv := n.Net.enter()
+	if n.UID != 0 {
+		argv = append(argv, "setpriv", fmt.Sprintf("--reuid=%d", n.UID), fmt.Sprintf("--regid=%d", n.UID), "--clear-groups", "--no-new-privs",
+			"--bounding-set=-all", "--inh-caps=-all", "--")
+	}
+	return argv
 }
 
 // Exec starts a program under urdma exec.

@@ -76,14 +76,22 @@ func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
 	}
+	if err := startDaemons([]*Node{a, b}); err != nil {
+		return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+	}
+	return a, b, nil
+}
+
+// startDaemons starts the urdmads of hosts, and waits until all links are up.
+func startDaemons(nodes []*Node) error {
 	for _, step := range []func(*Node) error{(*Node).StartDaemon, waitLink} {
-		for _, n := range []*Node{a, b} {
+		for _, n := range nodes {
 			if err := step(n); err != nil {
-				return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+				return err
 			}
 		}
 	}
-	return a, b, nil
+	return nil
 }
 
 func waitLink(n *Node) error { return n.WaitLink(10 * time.Second) }
@@ -132,39 +140,4 @@ func (l *Lab) memif(w Wire, settings Config) (a, b *Node, err error) {
 		}
 	}
 	return a, b, nil
-}
-
-// veth gives each kernel either the port's own address or one beside it, to
-// ping the other's port from.
-func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
-	var nodes [2]*Node
-	for i, name := range []string{"a", "b"} {
-		ns, err := l.NewNamespace()
-		if err != nil {
-			return nil, nil, err
-		}
-		uid := 0
-		if w.Device == UDP.Device && os.Getuid() == 0 {
-			uid = OrdinaryUID - i // two users, neither with a capability
-		}
-		if nodes[i], err = l.newNode(name, fmt.Sprintf("198.18.1.%d", i+1), ns, uid); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := veth(nodes[0].Net, nodes[1].Net, w.mtu()); err != nil {
-		return nil, nil, err
-	}
-	for i, n := range nodes {
-		kernel := fmt.Sprintf("198.18.1.%d/24", i+101)
-		if w.Kernel {
-			kernel = n.Address + "/24"
-		}
-		if err := n.Net.Run("ip", "address", "add", kernel, "dev", "veth0"); err != nil {
-			return nil, nil, err
-		}
-		if err := n.configure(portConfig(w, w.Device, n.Address, settings)); err != nil {
-			return nil, nil, err
-		}
-	}
-	return nodes[0], nodes[1], nil
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,23 +23,34 @@ type cluster struct {
 
 // launchAgent stands in ssh's place. A rank starts, as there, with next to nothing
 // in its environment, a host name and a directory for temporary files of its own.
+// Beside it lies a file for each host, which says how to get there.
 const launchAgent = `#!/bin/sh
+while case $1 in -*) true ;; *) false ;; esac; do shift; done # MPICH's -x, for X11
 host=$1
 shift
-named=
-unshare --keep-caps --map-current-user --uts true 2>/dev/null && named='unshare --keep-caps --map-current-user --uts'
 dir=${0%/*}/$host
+enter=$(cat "${0%/*}/enter.$host")
+named='unshare --keep-caps --map-current-user --uts'
+$enter $named true 2>/dev/null || named=
 cd "$dir" && exec env -i PATH="$PATH" XDG_RUNTIME_DIR="$dir" TMPDIR="$dir" HOME="$dir" LC_ALL=C \
-	$named sh -c "[ -z '$named' ] || hostname $host; $*"
+	$enter $named sh -c "[ -z '$named' ] || hostname $host; $*"
 `
 
+// newCluster sets up the one or two hosts of a wire.
 func newCluster(t *testing.T, w lab.Wire) *cluster {
 	t.Helper()
-	for _, program := range []string{"mpirun", "mpicc"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (openmpi-bin, libopenmpi-dev); make deps", program)
+	return newHosts(t, w, func(l *lab.Lab, settings lab.Config) ([]*lab.Node, error) {
+		a, b, err := l.Join(w, settings)
+		if a == b {
+			return []*lab.Node{a}, err
 		}
-	}
+		return []*lab.Node{a, b}, err
+	})
+}
+
+func newHosts(t *testing.T, w lab.Wire, join func(*lab.Lab, lab.Config) ([]*lab.Node, error)) *cluster {
+	t.Helper()
+	need(t, "mpirun", "mpicc")
 	build := os.Getenv("URDMA_BUILD")
 	if _, err := os.Stat(filepath.Join(build, "urdmad")); build == "" || err != nil {
 		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
@@ -48,33 +60,67 @@ func newCluster(t *testing.T, w lab.Wire) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	c := &cluster{lab: l, check: filepath.Join(l.Dir, "check"), launch: filepath.Join(l.Dir, "launch")}
-	sources, _ := filepath.Glob("testdata/*.c")
-	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", c.check}, sources...)
-	if out, err := exec.Command("mpicc", append(args, "-lpthread")...).CombinedOutput(); err != nil {
-		t.Fatalf("mpicc: %v\n%s", err, out)
+	if err := l.Can(w); err != nil {
+		t.Skip(err)
 	}
-	if err := os.WriteFile(c.launch, []byte(launchAgent), 0o755); err != nil {
+	c := &cluster{lab: l, launch: filepath.Join(l.Dir, "launch")}
+	c.check = c.compile(t, "mpicc", "check")
+	if c.hosts, err = join(l, lab.Config{"limits": map[string]any{"user_share": 100}}); err != nil {
 		t.Fatal(err)
 	}
-	a, b, err := l.Join(w, lab.Config{"limits": map[string]any{"user_share": 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.hosts = []*lab.Node{a}; b != a {
-		c.hosts = append(c.hosts, b)
+	c.write(t, c.launch, launchAgent)
+	for _, h := range c.hosts {
+		c.write(t, filepath.Join(l.Dir, "enter."+h.Name), strings.Join(h.Enter(), " "))
 	}
 	return c
+}
+
+// need skips a test that uses programs which are not installed.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed; make deps", program)
+		}
+	}
+}
+
+// compile builds the programs of testdata with a compiler that finds an MPI.
+func (c *cluster) compile(t *testing.T, compiler, name string) string {
+	t.Helper()
+	program := filepath.Join(c.lab.Dir, name)
+	sources, _ := filepath.Glob("testdata/*.c")
+	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", program}, sources...)
+	if out, err := exec.Command(compiler, append(args, "-lpthread")...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	return program
+}
+
+func (c *cluster) write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // arguments are mpirun's: ranks spread over the hosts, on a machine with few cores
 // and whatever interfaces, started by the agent where there are several hosts.
 func (c *cluster) arguments(ranks int, parameters []string) []string {
-	argv := []string{"mpirun", "--bind-to", "none", "--oversubscribe", "-n", fmt.Sprint(ranks), "--mca", "oob_tcp_if_include", "lo"}
+	argv := []string{"mpirun", "--bind-to", "none", "--oversubscribe", "-n", fmt.Sprint(ranks)}
+	inside := "lo"
+	if c.hosts[0].Net != nil {
+		inside = "veth0"
+	}
+	argv = append(argv, "--mca", "oob_tcp_if_include", inside)
 	if len(c.hosts) > 1 {
-		each := (ranks + 1) / 2
+		each := (ranks + len(c.hosts) - 1) / len(c.hosts)
+		var slots []string
+		for _, h := range c.hosts {
+			slots = append(slots, fmt.Sprintf("%s:%d", h.Name, each))
+		}
 		argv = append(argv, "--map-by", "node", "--mca", "plm_rsh_agent", c.launch, "--mca", "plm_rsh_no_tree_spawn", "1",
-			"-H", fmt.Sprintf("%s:%d,%s:%d", c.hosts[0].Name, each, c.hosts[1].Name, each))
+			"-H", strings.Join(slots, ","))
 	}
 	for parameter := range slices.Chunk(parameters, 2) {
 		argv = append(argv, "--mca", parameter[0], parameter[1])
@@ -92,8 +138,19 @@ func (c *cluster) run(ranks int, w way, limit time.Duration, program ...string) 
 	return c.wait(limit, append(argv, program...))
 }
 
+// wait runs mpirun on the first host to its end: as that host's user, or, where the
+// agent has to enter other hosts' namespaces, as whom the lab runs as.
 func (c *cluster) wait(limit time.Duration, argv []string) (string, error) {
-	p, err := c.hosts[0].Start(argv...)
+	h := c.hosts[0]
+	start := h.Start
+	if h.Net != nil {
+		start = func(argv ...string) (*lab.Process, error) {
+			env := []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + c.lab.Dir, "HOME=" + c.lab.Dir, "LC_ALL=C",
+				"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
+			return c.lab.Start(lab.Options{Env: env, Dir: c.lab.Dir}, h.Net.Command(argv...)...)
+		}
+	}
+	p, err := start(argv...)
 	if err != nil {
 		return "", err
 	}

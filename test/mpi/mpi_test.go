@@ -89,6 +89,44 @@ func TestMixed(t *testing.T) {
 	}
 }
 
+// TestWires: hosts joined by the kernel's UDP and by Ethernet frames, with shared
+// receive queues disabled and enabled.
+func TestWires(t *testing.T) {
+	for _, wire := range []lab.Wire{lab.UDP, lab.AFPacket} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newCluster(t, wire)
+			for _, w := range []way{private, shared} {
+				pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+			}
+			if long {
+				for _, w := range ways {
+					pass(t, c, 2, w, 64<<20, "point_to_point", "flood", "types", "collectives", "one_sided")
+				}
+			}
+			c.left(t)
+		})
+	}
+}
+
+// TestFourHosts: a rank on each, and ranks of which two share a host with one that
+// has another.
+func TestFourHosts(t *testing.T) {
+	for _, wire := range []lab.Wire{lab.UDP, lab.AFPacket} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newHosts(t, wire, func(l *lab.Lab, settings lab.Config) ([]*lab.Node, error) {
+				return l.JoinSwitch(wire, 4, settings)
+			})
+			if wire.Name == lab.UDP.Name || long {
+				pass(t, c, 4, private, 1<<20, "flood", "collectives")
+			}
+			if wire.Name != lab.UDP.Name || long {
+				pass(t, c, 6, shared, 1<<20, "flood", "collectives")
+			}
+			c.left(t)
+		})
+	}
+}
+
 // TestSpawn: processes that a rank starts find urdmad when mpirun itself runs under
 // urdma exec.
 func TestSpawn(t *testing.T) {
@@ -104,7 +142,7 @@ func TestSpawn(t *testing.T) {
 // TestEnd: a job of which one rank gives up or is killed ends with an error, and
 // leaves nothing with urdmad.
 func TestEnd(t *testing.T) {
-	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
 			for test, says := range map[string]string{"abort": "with errorcode 3", "die": "signal 9 (Killed)"} {
@@ -114,6 +152,11 @@ func TestEnd(t *testing.T) {
 				}
 			}
 			c.left(t)
+			for _, h := range c.hosts {
+				if n, err := h.ClientMemory(); err != nil || n != 0 {
+					t.Errorf("urdmad of host %s still has %d mappings of clients: %v", h.Name, n, err)
+				}
+			}
 		})
 	}
 }

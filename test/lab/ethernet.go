@@ -1,0 +1,100 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+)
+
+// JoinSwitch sets up so many hosts, from two to 26, on one Ethernet switch
+// (a bridge of the kernel's, in a namespace of its own) and starts their urdmads.
+// The wire has to be one that needs namespaces.
+func (l *Lab) JoinSwitch(w Wire, hosts int, settings Config) ([]*Node, error) {
+	nodes, err := l.onSwitch(w, hosts, settings)
+	if err == nil {
+		err = startDaemons(nodes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%d hosts, wire %s: %w", hosts, w.Name, err)
+	}
+	return nodes, nil
+}
+
+func (l *Lab) onSwitch(w Wire, hosts int, settings Config) ([]*Node, error) {
+	if !w.NeedsNamespaces() {
+		return nil, fmt.Errorf("%s joins no Ethernet interfaces", w.Device)
+	}
+	bridge, err := l.NewNamespace()
+	if err != nil {
+		return nil, err
+	}
+	if err := bridge.Run("ip", "link", "add", "switch", "mtu", fmt.Sprint(w.mtu()), "type", "bridge"); err != nil {
+		return nil, err
+	}
+	if err := bridge.Run("ip", "link", "set", "switch", "up"); err != nil {
+		return nil, err
+	}
+	var nodes []*Node
+	for i := range hosts {
+		n, err := l.ethernetNode(w, i)
+		if err != nil {
+			return nil, err
+		}
+		port := fmt.Sprintf("port%d", i)
+		if err := vethNamed(bridge, port, n.Net, "veth0", w.mtu()); err != nil {
+			return nil, err
+		}
+		if err := bridge.Run("ip", "link", "set", port, "master", "switch"); err != nil {
+			return nil, err
+		}
+		if err := n.addressed(w, i, settings); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// veth joins two hosts by a pair of interfaces.
+func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
+	var nodes [2]*Node
+	for i := range nodes {
+		if nodes[i], err = l.ethernetNode(w, i); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := veth(nodes[0].Net, nodes[1].Net, w.mtu()); err != nil {
+		return nil, nil, err
+	}
+	for i, n := range nodes {
+		if err := n.addressed(w, i, settings); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nodes[0], nodes[1], nil
+}
+
+// ethernetNode is a host with a network namespace, without an interface yet.
+func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
+	ns, err := l.NewNamespace()
+	if err != nil {
+		return nil, err
+	}
+	uid := 0
+	if w.Device == UDP.Device && os.Getuid() == 0 {
+		uid = OrdinaryUID - i // each a user of its own, none with a capability
+	}
+	return l.newNode(string(rune('a'+i)), fmt.Sprintf("198.18.1.%d", i+1), ns, uid)
+}
+
+// addressed gives the kernel of a host either the port's own address or one beside
+// it, to ping the others' ports from, and writes urdma.json.
+func (n *Node) addressed(w Wire, i int, settings Config) error {
+	kernel := fmt.Sprintf("198.18.1.%d/24", i+101)
+	if w.Kernel {
+		kernel = n.Address + "/24"
+	}
+	if err := n.Net.Run("ip", "address", "add", kernel, "dev", "veth0"); err != nil {
+		return err
+	}
+	return n.configure(portConfig(w, w.Device, n.Address, settings))
+}
