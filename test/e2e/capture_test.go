@@ -19,6 +19,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // capturing is an urdma capture that runs.
@@ -146,8 +147,8 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 func TestCapture(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket} {
 		t.Run(w.Name, func(t *testing.T) {
-			l := newLab(t)
-			a, b := joinIn(t, l, w, nil)
+			l := labtest.New(t)
+			a, b := labtest.JoinIn(t, l, w, nil)
 			ca, cb := capture(t, l, a), capture(t, l, b)
 			only, other := capture(t, l, a, "--host", b.Address+":7471", "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
 			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
@@ -217,8 +218,8 @@ func number(s string) string {
 // TestCaptureOnTheHost: connections between programs of one urdmad can be
 // captured too; filters choose among them, and files take turns.
 func TestCaptureOnTheHost(t *testing.T) {
-	l := newLab(t)
-	n, _ := joinIn(t, l, lab.Loopback, nil)
+	l := labtest.New(t)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
 	rping := func(port string) {
 		t.Helper()
 		pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},
@@ -256,7 +257,7 @@ func TestCaptureOnTheHost(t *testing.T) {
 // killed disturbs the transfer, and urdmad's death leaves a whole file.
 func TestCaptureNeverHoldsUp(t *testing.T) {
 	need(t, "rping")
-	l := newLab(t)
+	l := labtest.New(t)
 	n, _, err := l.Join(lab.Loopback, nil)
 	if err != nil {
 		t.Fatal(err)

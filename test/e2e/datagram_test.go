@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestDatagrams runs the programs that use queue pairs of type UD, by LID under ib
@@ -15,7 +16,7 @@ import (
 func TestDatagrams(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacketKernel} {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"
 			if w.NeedsNamespaces() {
 				tcp = a.Address
@@ -106,7 +107,7 @@ func TestMulticast(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {
 		for _, transport := range []string{"roce", "ib"} {
 			t.Run(w.Name+"/"+transport, func(t *testing.T) {
-				a, b := join(t, w, nil)
+				a, b := labtest.Join(t, w, nil)
 				mckey := func(n *lab.Node, args ...string) *lab.Process {
 					line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", "239.1.2.3", "-b", n.Address, "-C", "5"}
 					p, err := n.Exec(append(line, args...)...)

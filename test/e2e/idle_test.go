@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestIdle measures what a urdmad takes whose connections are open and silent:
@@ -15,7 +16,7 @@ func TestIdle(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket, lab.AFXDP} {
 		t.Run(w.Name, func(t *testing.T) {
 			// Stopped programs answer nothing, which is not death: urdmad does.
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			pair := lab.Pair{ServerNode: a, Server: []string{"rping", "-s"}}
 			server, err := pair.StartServer()
 			if err != nil {
@@ -30,7 +31,7 @@ func TestIdle(t *testing.T) {
 				p.Signal(syscall.SIGSTOP)
 			}
 			time.Sleep(time.Second)
-			for _, n := range nodes(a, b) {
+			for _, n := range labtest.Nodes(a, b) {
 				measureIdle(t, w, n)
 			}
 			client.Kill()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // freeAddress is a TCP address of this machine that nobody has now.
@@ -67,7 +68,7 @@ func scrape(t *testing.T, address, metric string) float64 {
 func TestLookInside(t *testing.T) {
 	need(t, "rping")
 	address := freeAddress(t)
-	l := newLab(t)
+	l := labtest.New(t)
 	n, _, err := l.Join(lab.Loopback, lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
 	if err != nil {
 		t.Fatal(err)

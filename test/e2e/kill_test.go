@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 const (
@@ -39,7 +40,7 @@ func TestKill(t *testing.T) {
 	}
 	for _, w := range perWire {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
+			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
 			victims := []victim{killClient, killServer, killDaemonA, killDaemonB, killDaemons}
 			if a == b {
 				victims = []victim{killClient, killServer, killDaemonA}
@@ -75,7 +76,7 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 			}
 		}
 	}
-	for _, n := range nodes(a, b) {
+	for _, n := range labtest.Nodes(a, b) {
 		givenBack(t, n)
 	}
 }
@@ -188,7 +189,7 @@ func underWay(t *testing.T, n *lab.Node, client *lab.Process) {
 func revive(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	started := false
-	for _, n := range nodes(a, b) {
+	for _, n := range labtest.Nodes(a, b) {
 		if !n.Daemon.Running() {
 			if err := n.StartDaemon(); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // kernelWires are the wires over network interfaces of the kernel.
@@ -19,7 +20,7 @@ func TestLinkDownAndUp(t *testing.T) {
 	need(t, "ibv_asyncwatch")
 	for _, w := range kernelWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			works(t, a, b)
 			watch := watchEvents(t, a)
 			for _, end := range []*lab.Node{a, b} { // down itself, and without carrier
@@ -46,14 +47,14 @@ func TestInterfaceDeleted(t *testing.T) {
 	need(t, "ibv_asyncwatch")
 	for _, w := range kernelWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			works(t, a, b)
 			watch := watchEvents(t, a)
 			if err := a.Net.Run("ip", "link", "delete", "veth0"); err != nil {
 				t.Fatal(err)
 			}
 			awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
-			for _, n := range nodes(a, b) {
+			for _, n := range labtest.Nodes(a, b) {
 				expectLink(t, n, false)
 				sleeps(t, n)
 			}
@@ -68,7 +69,7 @@ func TestInterfaceDeleted(t *testing.T) {
 // TestMemifPeerLeaves: the other urdmad is the link.
 func TestMemifPeerLeaves(t *testing.T) {
 	need(t, "ibv_asyncwatch")
-	a, b := join(t, lab.Memif, nil)
+	a, b := labtest.Join(t, lab.Memif, nil)
 	watch := watchEvents(t, a)
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func sleeps(t *testing.T, n *lab.Node) {
 // TestMTULargerThanTheInterface: urdmad refuses it as an error of the
 // configuration.
 func TestMTULargerThanTheInterface(t *testing.T) {
-	a, _ := join(t, lab.AFPacket, nil)
+	a, _ := labtest.Join(t, lab.AFPacket, nil)
 	if err := a.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 // than before, in the connection that stands and in new ones.
 func TestShrunkPath(t *testing.T) {
 	need(t, "rping")
-	a, b := join(t, lab.UDP, nil)
+	a, b := labtest.Join(t, lab.UDP, nil)
 	server, err := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-P", "-S", "60000"}}.StartServer()
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestShrunkPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	underWay(t, b, old)
-	for _, n := range nodes(a, b) {
+	for _, n := range labtest.Nodes(a, b) {
 		if err := n.Net.Run("ip", "link", "set", "veth0", "mtu", "1000"); err != nil {
 			t.Fatal(err)
 		}

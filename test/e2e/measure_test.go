@@ -12,6 +12,7 @@ import (
 
 	"urdma/inspect"
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 	"urdma/urdma/measure"
 	"urdma/verbs"
 	"urdma/verbs/probe"
@@ -40,7 +41,7 @@ func urdmaPing(t *testing.T, a, b *lab.Node, args ...string) (r measure.PingResu
 func TestUrdmaPing(t *testing.T) {
 	for _, w := range measureWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			for _, size := range []string{"1", "64", "64KiB"} {
 				r, err := urdmaPing(t, a, b, "-c", "3", "-i", "10ms", "-s", size)
 				if err != nil || r.Reads != 3 || r.Answered != 3 || len(r.Times) != 3 || r.Warning != "" {
@@ -80,7 +81,7 @@ func responderOf(t *testing.T, n *lab.Node) inspect.Responder {
 func TestUrdmaPerf(t *testing.T) {
 	for _, w := range measureWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			args := []string{"perf", "--json", "-t", "20ms", "-s", "64,64KiB,1MiB", b.Address}
 			if a != b {
 				out, err := a.Urdma(args...)
@@ -126,7 +127,7 @@ func setResponder(t *testing.T, n *lab.Node, value string) {
 
 // TestMeasureErrors: what keeps a peer from answering is told.
 func TestMeasureErrors(t *testing.T) {
-	a, b := join(t, lab.Memif, nil)
+	a, b := labtest.Join(t, lab.Memif, nil)
 	expect := func(address, want string) {
 		t.Helper()
 		out, err := a.Urdma("ping", "-c", "1", "-W", "2s", address)
@@ -155,7 +156,7 @@ func TestMeasureErrors(t *testing.T) {
 
 // TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
 func TestPingOfAUrdmadThatRestarts(t *testing.T) {
-	a, b := join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
+	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
 	p, err := a.Start(a.Program("urdma"), "ping", "-i", "50ms", "-W", "200ms", b.Address)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +185,7 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 // TestPingTellsOfASmallerMTU: small packets pass and large ones don't, as where
 // a switch between has another MTU.
 func TestPingTellsOfASmallerMTU(t *testing.T) {
-	a, b := join(t, lab.AFPacket.Jumbo(), nil)
+	a, b := labtest.Join(t, lab.AFPacket.Jumbo(), nil)
 	if err := b.Net.Run("ip", "link", "set", "veth0", "mtu", "1500"); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func (x *asker) refused(private []byte) probe.Status {
 
 // TestResponderBounds: what strangers may ask, and how much they get.
 func TestResponderBounds(t *testing.T) {
-	a, b := join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
+	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
 	x := newAsker(t, a, b)
 	want := probe.Request{Kind: probe.Ping, Seed: 7}.Append(nil)
 	newer := append([]byte{}, want...)
@@ -304,7 +305,7 @@ func (x *asker) readOnly(c *verbs.Conn) {
 
 // TestResponderAllow: networks that are not named are refused.
 func TestResponderAllow(t *testing.T) {
-	a, b := join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
+	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
 	out, err := a.Urdma("ping", "-c", "1", b.Address)
 	if err == nil || !strings.Contains(out, "responder_allow") {
 		t.Errorf("%v\n%s", err, out)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestByNumber runs the programs that exchange queue pair numbers over TCP and
@@ -19,7 +20,7 @@ import (
 func TestByNumber(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacketKernel} {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"
 			if w.NeedsNamespaces() {
 				tcp = a.Address // the kernels hold the ports' addresses

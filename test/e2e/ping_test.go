@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestPing: a kernel on the same network finds urdmad's port by ARP and gets
@@ -15,7 +16,7 @@ func TestPing(t *testing.T) {
 	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo()} {
 		t.Run(w.Name, func(t *testing.T) {
 			need(t, "ping")
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			mtu := max(w.MTU, 1500)
 			if w.Name == lab.AFXDP.Name { // the kernel of an XDP socket's interface gets no frames
 				if err := b.StopDaemon(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // vdevRow is a line of README.md's table of ports.
@@ -63,7 +64,7 @@ func asUser(capabilities []string, argv ...string) []string {
 // TestCapabilitiesOfTheTable: each row of README.md's table works with exactly
 // the capabilities it names, and with none of them left out.
 func TestCapabilitiesOfTheTable(t *testing.T) {
-	l := newLab(t)
+	l := labtest.New(t)
 	if os.Getuid() != 0 {
 		t.Skip("capabilities can be given only by root")
 	}
@@ -170,7 +171,7 @@ func (m *privilegeLab) reach() error {
 
 // TestUserNamespaceRecipe types docs/user-namespace.md as an ordinary user.
 func TestUserNamespaceRecipe(t *testing.T) {
-	l := newLab(t)
+	l := labtest.New(t)
 	need(t, "ping")
 	need(t, "rping")
 	text, err := os.ReadFile("../../docs/user-namespace.md")

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestPrograms runs Debian's programs, unmodified, over every wire.
 func TestPrograms(t *testing.T) {
 	for _, w := range slices.Concat(perWire, []lab.Wire{lab.Memif.Jumbo(), lab.AFPacket.Jumbo()}) {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })
 			t.Run("rping-back", func(t *testing.T) { rping(t, b, a, b.Address) })
 			if w.Name == lab.Loopback.Name {

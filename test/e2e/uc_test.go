@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestUC runs the programs that have queue pairs of type UC: messages without
@@ -13,7 +14,7 @@ import (
 func TestUC(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.AFPacketKernel} {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
 			if w.NeedsNamespaces() {
 				n.tcp = a.Address

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 	"urdma/verbs"
 )
 
@@ -83,7 +84,7 @@ func within(t *testing.T, group string, start func() error) {
 // and use.
 func TestDaemonInSmallGroup(t *testing.T) {
 	group := memoryGroup(t, 256<<20)
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	if err := a.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func fill(c *verbs.Conn, m *verbs.MR) {
 // TestProgramInSmallGroup: a program that the kernel kills for its memory takes
 // neither urdmad nor anything of it along.
 func TestProgramInSmallGroup(t *testing.T) {
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	p.advances("at the beginning")
 	before := descriptors(t, a)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestClocksApart: programs in another time namespace than urdmad, as in a
@@ -23,7 +24,7 @@ import (
 func TestClocksApart(t *testing.T) {
 	for name, offsets := range map[string][2]string{"programs ahead": {"0", "500000"}, "urdmad ahead": {"500000", "0"}} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
+			l := labtest.New(t)
 			enter := func(offset string) []string {
 				return []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic=" + offset, "--boottime=" + offset, "--"}
 			}

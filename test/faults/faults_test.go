@@ -25,51 +25,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newLab makes a lab that ends with the test, or skips the test.
-func newLab(t *testing.T) *lab.Lab {
-	t.Helper()
-	build := os.Getenv("URDMA_BUILD")
-	if build == "" {
-		t.Skip("URDMA_BUILD doesn't say where urdmad is; make test does")
-	}
-	l, err := lab.New(build)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	return l
-}
-
-// join joins two hosts by the wire, or skips the test where only root could. In
-// the end their urdmads have to stop cleanly.
-func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
-	t.Helper()
-	l := newLab(t)
-	if err := l.Can(w); err != nil {
-		t.Skip(err)
-	}
-	a, b, err := l.Join(w, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, n := range nodes(a, b) {
-			if err := n.StopDaemon(); err != nil && !t.Failed() {
-				t.Error(err)
-			}
-		}
-	})
-	return a, b
-}
-
-// nodes are the two of a wire, or the one of the loopback.
-func nodes(a, b *lab.Node) []*lab.Node {
-	if a == b {
-		return []*lab.Node{a}
-	}
-	return []*lab.Node{a, b}
-}
-
 // pair connects a checked pair: the server at a, the client at b, which may be
 // the same. Where the test doesn't end it before, it has to be well in the end.
 func pair(t *testing.T, a, b *lab.Node) *checked {

@@ -9,6 +9,7 @@ import (
 
 	"urdma/test/bystander"
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // full is the shell script that runs "$@" where /tmp, /dev/shm and /run have small
@@ -69,7 +70,7 @@ func ready(t *testing.T, p *lab.Process) {
 // only that their socket's directory has some for urdmad's files; where it has
 // none urdmad says so and leaves nothing.
 func TestFullFileSystems(t *testing.T) {
-	l := newLab(t)
+	l := labtest.New(t)
 	urdmad, urdma := l.Program("urdmad"), l.Program("urdma")
 	socket := filepath.Join(l.Dir, "urdmad.sock")
 	t.Run("serves", func(t *testing.T) {

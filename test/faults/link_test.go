@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // linkWires are those over a network interface that can be taken.
@@ -17,7 +18,7 @@ var linkWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
 func TestLinkDown(t *testing.T) {
 	for _, w := range linkWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, nil)
+			a, b := labtest.Join(t, w, nil)
 			across, within := pair(t, a, b), pair(t, a, a)
 			across.advances("at the beginning")
 			for _, n := range []*lab.Node{a, b} {
@@ -37,7 +38,7 @@ func TestLinkDown(t *testing.T) {
 func TestInterfaceGone(t *testing.T) {
 	for _, w := range linkWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, lab.Config{"death_timeout_ms": 1000})
+			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": 1000})
 			across, back := pair(t, a, b), pair(t, b, a)
 			within := []*checked{pair(t, a, a), pair(t, b, b)}
 			across.advances("at the beginning")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestRefusedCalls runs real programs, with threads and with one, for which the
@@ -18,7 +19,7 @@ func TestRefusedCalls(t *testing.T) {
 	if out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", refuse, "testdata/refuse.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	server := serveRping(t, a)
 	defer server.Kill()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 	"urdma/verbs"
 )
 
@@ -106,7 +107,7 @@ func until(t *testing.T, most int, make func() error) error {
 // the errno that says so, keeps everybody that it has, doesn't spin, and serves
 // whoever waited once there are descriptors again.
 func TestDaemonWithoutDescriptors(t *testing.T) {
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	h := newHoard(t, a)
 	p.advances("at the beginning")
@@ -156,7 +157,7 @@ func notSpinning(t *testing.T, n *lab.Node) {
 // TestClientWithoutDescriptors: a program with any number of descriptors works or
 // says that it can't; it neither hangs nor crashes, and nothing of it stays.
 func TestClientWithoutDescriptors(t *testing.T) {
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	server := serveRping(t, a)
 	before := descriptors(t, a)
@@ -206,7 +207,7 @@ func tryRping(t *testing.T, n *lab.Node, limit string) int {
 // TestDaemonWithoutAddressSpace: mappings that the kernel refuses to urdmad are
 // refused to the client, with ENOMEM, and harm nobody.
 func TestDaemonWithoutAddressSpace(t *testing.T) {
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	h := newHoard(t, a)
 	p.advances("at the beginning")
@@ -230,7 +231,7 @@ func TestDaemonWithoutAddressSpace(t *testing.T) {
 
 // TestClientWithoutAddressSpace: a program works or says that it can't.
 func TestClientWithoutAddressSpace(t *testing.T) {
-	a, _ := join(t, lab.Loopback, nil)
+	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	server := serveRping(t, a)
 	worked, tried := 0, 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 const (
@@ -34,7 +35,7 @@ func stopWires() []lab.Wire {
 func TestStop(t *testing.T) {
 	for _, w := range stopWires() {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
+			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
 			s := &stopping{t: t, a: a, b: b, within: map[*lab.Node]*checked{a: pair(t, a, a), b: pair(t, b, b)}}
 			s.connect()
 			s.together(longStop)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // TestUpgrade stops urdmad and starts another under running programs, by SIGTERM
@@ -25,7 +26,7 @@ func TestUpgrade(t *testing.T) {
 		"SIGKILL": func(n *lab.Node) error { n.Daemon.Kill(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := join(t, lab.Memif, lab.Config{"death_timeout_ms": 1000})
+			a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 1000})
 			u := &upgrade{t: t, a: a, b: b, stop: stop, beside: pair(t, b, b)}
 			c, err := install(a, reopen, "reopen")
 			if err != nil {

@@ -121,6 +121,7 @@ var rules = ruleBook{
 		"test/fresh":         {},
 		"test/hostile":       {},
 		"test/lab":           {},
+		"test/lab/labtest":   {"test/lab"},
 		"test/mpi":           {},
 		"test/programs":      {},
 		"test/recipes":       {},
