@@ -41,6 +41,7 @@ local trp = Proto("trp", "urdma TRP")
 local BASE, EXTENDED = 10, 16 -- bytes of header
 local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK, RETRY = 0, 1, 2, 3, 4, 5, 7
 local DATAGRAM, UC, UNCONNECTED_PORT = 6, 8, 30034 -- docs/WIRE.md chapters 10 and 13
+local RESOLVE, RESOLVED = 9, 10 -- likewise, chapter 10
 local UNCONNECTED = { [DATAGRAM] = 30, [UC] = 26 } -- bytes of header
 local UC_WRITE = 12 -- more, of an RDMA Write
 local MAX_PRIVATE = 512
@@ -53,6 +54,7 @@ local packet_names = {
   [DATA] = "Data", [REQUEST] = "Request", [ACCEPT] = "Accept",
   [REJECT] = "Reject", [FIN] = "Fin", [SACK] = "Sack",
   [RETRY] = "Retry", [DATAGRAM] = "Datagram", [UC] = "UC",
+  [RESOLVE] = "Resolve", [RESOLVED] = "Resolved",
 }
 
 -- RDMAP opcodes (RFC 5040, RFC 7306) and what each fixes about its segments:
@@ -236,7 +238,7 @@ local experts = {
   cut = ProtoExpert.new("trp.cut", "Cut short by the capture", expert.group.UNDECODED, expert.severity.NOTE),
   reader = ProtoExpert.new("trp.reader", "Wireshark's own reader is mistaken here", expert.group.UNDECODED, expert.severity.CHAT),
   terminate = ProtoExpert.new("trp.terminate", "Terminate", expert.group.RESPONSE_CODE, expert.severity.WARN),
-  reject = ProtoExpert.new("trp.reject", "The connection is refused", expert.group.RESPONSE_CODE, expert.severity.NOTE),
+  reject = ProtoExpert.new("trp.reject", "The connection, or the question, is refused", expert.group.RESPONSE_CODE, expert.severity.NOTE),
   cookie = ProtoExpert.new("trp.analysis.wrong_cookie", "Not the cookie that its receiver chose: dropped", expert.group.SECURITY, expert.severity.WARN),
   retransmission = ProtoExpert.new("trp.analysis.retransmission", "Retransmission", expert.group.SEQUENCE, expert.severity.NOTE),
   out_of_order = ProtoExpert.new("trp.analysis.out_of_order", "Out of order: overtaken, or lost before the capture and sent again", expert.group.SEQUENCE, expert.severity.NOTE),
@@ -323,7 +325,10 @@ local function read_base(tvb)
   return { psn = u32(tvb, 0), ack = u32(tvb, 4), op = bits(tvb, 8, 0, 4), credits = bits(tvb, 8, 4, 12) }
 end
 
-local function is_handshake(op) return op >= REQUEST and op <= REJECT or op == RETRY end
+local function is_handshake(op) return op >= REQUEST and op <= REJECT or op == RETRY or op == RESOLVE or op == RESOLVED end
+
+-- Whether a packet of the handshake is one that another answers.
+local function asks(op) return op == REQUEST or op == RESOLVE end
 
 -- The rest of the header, and where the body lies. body_len is as sent, of
 -- which the capture may hold less.
@@ -457,6 +462,7 @@ local MAX_READS = 0x3fff -- the most that MPA's 14 bits can say (RFC 6581)
 local function convincing(packet)
   local c = packet.connect
   if not c or c.wrong then return false end
+  if packet.op == RESOLVE or packet.op == RESOLVED then return c.ext ~= nil and (c.ext.max_segment or 0) == 0 end
   if c.ext then return (c.ext.max_segment or 0) >= 128 and (c.ext.window or 0) >= 1 and c.ext.window <= MAX_WINDOW end
   if c.room ~= 0 or c.ird > MAX_READS or c.ord > MAX_READS then return false end
   return packet.op == REQUEST and packet.ack == 0 and packet.psn ~= 0
@@ -594,10 +600,10 @@ end
 -- The record of a packet of the handshake, or nil if it isn't ours.
 local function note_handshake(packet, way, pinfo, tvb)
   packet.connect = read_connect(tvb)
-  local request = packet.op ~= REQUEST and find_request(pinfo, packet.ack) or nil
+  local request = not asks(packet.op) and find_request(pinfo, packet.ack) or nil
   if not (way or request and packet.connect or convincing(packet)) then return nil end
   local record = new_record(pinfo)
-  if packet.op == REQUEST then note_request(record, packet, pinfo) end
+  if asks(packet.op) then note_request(record, packet, pinfo) end
   if packet.op == ACCEPT then way = note_accept(record, packet, way, request, pinfo) end
   if not way then new_way(pinfo) end
   if request then
@@ -781,8 +787,9 @@ end
 
 local function connect_info(packet, c)
   local info = { packet_names[packet.op], "PSN=" .. decimal(packet.psn) }
-  if packet.op ~= REQUEST then table.insert(info, "Ack=" .. decimal(packet.ack)) end
+  if not asks(packet.op) then table.insert(info, "Ack=" .. decimal(packet.ack)) end
   if not c then return info end
+  if packet.op == RESOLVED and c.ird ~= 0 then table.insert(info, c.ird == 1 and "nobody listens" or "rejected") end
   table.insert(info, "IRD=" .. decimal(c.ird))
   table.insert(info, "ORD=" .. decimal(c.ord))
   if c.ext and c.ext.qpn then table.insert(info, string.format("QPN=0x%06x", c.ext.qpn)) end
@@ -798,7 +805,7 @@ local function show_connect(tree, tvb, packet)
   add(tree, fields.private_len, tvb, 10, 2)
   add(tree, fields.ird, tvb, 12, 2)
   add(tree, fields.ord, tvb, 14, 2)
-  if packet.op == REJECT then tree:add_proto_expert_info(experts.reject) end
+  if packet.op == REJECT or packet.op == RESOLVED and c and c.ird ~= 0 then tree:add_proto_expert_info(experts.reject) end
   if not c then
     if packet.body_len < CONNECT then malformed(tree, "packet of the handshake without its body") end
     return connect_info(packet, nil)

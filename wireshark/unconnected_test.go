@@ -54,3 +54,40 @@ func TestUnconnected(t *testing.T) {
 		}
 	}
 }
+
+// TestResolve: what rdma_cm's port spaces for datagrams ask and answer is
+// recognized, refusals without a block by what they answer.
+func TestResolve(t *testing.T) {
+	from, to := end{wire.IPv4{10, 0, 0, 1}, 40000}, end{wire.IPv4{10, 0, 0, 2}, 7471}
+	build := func(from, to end, h wire.TRP, c wire.TRPConnect) packet {
+		b := make([]byte, wire.TRPLen+c.Len())
+		if _, err := c.Put(b[h.Put(b, false):]); err != nil {
+			t.Fatal(err)
+		}
+		return whole(from, to, b)
+	}
+	block := func(qpn wire.QPN, qkey uint32) wire.TRPConnect {
+		return wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{QPN: qpn, Cookie: qkey}, PrivateData: []byte("hi")}
+	}
+	packets := []packet{
+		build(from, to, wire.TRP{Op: wire.OpResolve, PSN: 77}, block(0, 0)),
+		build(to, from, wire.TRP{Op: wire.OpResolved, Ack: 77}, block(0xabcdef, 0x01234567)),
+		build(from, to, wire.TRP{Op: wire.OpResolve, PSN: 78}, block(0x123456, 0)),
+		build(to, from, wire.TRP{Op: wire.OpResolved, Ack: 78}, wire.TRPConnect{IRD: 1}),
+		build(from, to, wire.TRP{Op: wire.OpResolve, PSN: 79}, block(0x123456, 0)),
+		build(to, from, wire.TRP{Op: wire.OpResolved, Ack: 79}, wire.TRPConnect{IRD: 2}),
+	}
+	path := writeCapture(t, "", packets)
+	want := []string{"Resolve PSN=77", "Resolved PSN=0 Ack=77 IRD=0 ORD=0 QPN=0xabcdef", "QPN=0x123456 Private=2", "Resolved PSN=0 Ack=78 nobody listens",
+		"Resolve PSN=79", "Resolved PSN=0 Ack=79 rejected"}
+	for i, got := range info(t, path) {
+		if !strings.Contains(got, want[i]) {
+			t.Errorf("packet %d: %q, expected %q", i, got, want[i])
+		}
+	}
+	for i, row := range columns(t, path, []string{"trp.analysis.request_in"}) {
+		if answer := i%2 == 1; answer != (row[0] != "") {
+			t.Errorf("packet %d answers %q", i, row[0])
+		}
+	}
+}
