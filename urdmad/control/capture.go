@@ -173,13 +173,18 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 			return true
 		}
 	}
-	return c.anyNumbered(s.Conn, fn) || c.anyNumbered(s.Other, fn)
+	return c.anyServed(s.Conn, fn) || c.anyServed(s.Other, fn)
 }
 
-// anyNumbered is anyOwner for the end of a connection by queue pair number.
-func (c *capture) anyNumbered(end *qp.Connection, fn func(*account.Owner) bool) bool {
-	v := connect.PairOf(end)
-	return v != nil && c.ownerOfClient(connect.PairQP(v).Client, fn)
+// anyServed is anyOwner for an end that has no id: whoever has its queue pair.
+func (c *capture) anyServed(end *qp.Connection, fn func(*account.Owner) bool) bool {
+	switch v := connect.PairOf(end); {
+	case v != nil: // also when its connection has left the queue pair
+		return c.ownerOfClient(connect.PairQP(v).Client, fn)
+	case end == nil || end.QP == nil:
+		return false
+	}
+	return c.ownerOfClient(end.QP.Client, fn)
 }
 
 // ids are the rdma_cm ids that a frame is about.

@@ -89,4 +89,14 @@ func TestCaptureOfNumbers(t *testing.T) {
 			}
 		}
 	}
+	for _, end := range []*qp.Connection{{QP: q}, {}} { // made up for a datagram within this urdmad
+		s := engine.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
+		for _, uid := range []int{has, listens, neither} {
+			filter := &capture{s: &Server{CM: manager, Engine: e, attached: []*Session{spy, owner}}, viewer: &account.Owner{UID: uid},
+				filter: abi.CaptureRequest{Device: abi.NoDevice}}
+			if got := filter.wants(&s); got != (uid == has && end.QP != nil) {
+				t.Errorf("a datagram within urdmad: user %d sees it: %v", uid, got)
+			}
+		}
+	}
 }

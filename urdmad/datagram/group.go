@@ -74,13 +74,17 @@ func (s *Stack) Forget(q *qp.QP) {
 // and to the members on it.
 func (p *Pair) sendGroup(group netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
 	h.Dst = wire.MulticastQPN
-	if _, ok := p.port.If.GroupLink(group); ok {
-		if out := p.sendWire(group.As4(), i, wr, h); out != gone {
-			return out
+	_, out := p.port.If.GroupLink(group)
+	if out {
+		if sent := p.sendWire(group.As4(), i, wr, h); sent != gone {
+			return sent
 		}
 	}
 	if p.QP.SourceDead(i) {
 		return revoked
+	}
+	if !out {
+		p.show(nil, group, i, h, "")
 	}
 	a := arrival{h: h, src: p.port.If.IP().As4(), dst: group.As4(), length: int(wr.Length)}
 	for _, q := range p.s.groups[membership{p.Dev, group}] {

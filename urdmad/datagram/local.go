@@ -1,55 +1,44 @@
 package datagram
 
 import (
-	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )
 
-// This file has messages to queue pairs of this urdmad, which need no packet. A
-// sender whose receiver has used up what it posted waits a moment: what two programs of
-// one machine say to each other is lost for want of a processor sooner than for
-// want of a wire.
-
-const (
-	// patience is how long a sender waits for a receive, and lookAgain how often it
-	// looks. A receiver that lets it pass is not waited for again before it has
-	// posted one.
-	patience  = 100 * clock.Millisecond
-	lookAgain = 50 * clock.Microsecond
-)
-
-// wait is a sender's wait for a receive.
-type wait struct {
-	timer *clock.Timer
-	until clock.Time // 0: it doesn't wait
-}
+// This file has messages to queue pairs of this urdmad, which need no packet.
 
 // sendLocal carries a message to a queue pair at a port of ours.
 func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
 	to := p.s.destination(at, h)
 	if to == nil {
+		p.show(nil, at.If.IP(), i, h, "dropped: "+whyNobody)
 		return gone
 	}
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
 	a := arrival{h: h, src: p.port.If.IP().As4(), dst: at.If.IP().As4(), length: int(wr.Length)}
-	switch to.begin(&a) {
-	case begun:
-	case noReceive:
-		if p.mayWait(to) {
-			return later
-		}
+	how := to.begin(&a)
+	switch {
+	case how == begun:
+		p.wait.until = 0
+		p.show(&to.sender, at.If.IP(), i, h, "")
+		p.copyTo(to, i, wr, &a)
+		return gone
+	case how == noReceive && to.receives() && p.mayWait(&to.sender):
+		return later
+	case how == noReceive:
 		p.s.Stats.NoReceive++
-		return gone
-	default:
-		return gone
 	}
-	p.wait.until = 0
-	p.copyTo(to, i, wr, &a)
+	if p.live() {
+		p.show(&to.sender, at.If.IP(), i, h, "dropped: "+whyNot[how])
+	}
 	return gone
 }
+
+// receives reports whether the queue pair has ever taken a receive, or shares a
+// queue of them.
+func (p *Pair) receives() bool { return p.QP.SRQ != nil || p.QP.Stats.RecvsPosted != 0 }
 
 // copyTo writes a message, whose memory is there, into the receive that to has
 // begun, and completes that.
@@ -64,29 +53,4 @@ func (p *Pair) copyTo(to *Pair, i uint32, wr *qp.SendWR, a *arrival) {
 	}
 	p.s.Stats.Local++
 	to.end(a)
-}
-
-// mayWait has the sender wait for a receive of to's, unless it has waited long
-// enough.
-func (p *Pair) mayWait(to *Pair) bool {
-	now := p.s.clock.Now
-	switch {
-	case to.starved || to.QP.SRQ == nil && to.QP.Stats.RecvsPosted == 0:
-		return false // it doesn't receive
-	case p.wait.until == 0:
-		p.wait.until = now + patience
-	case now >= p.wait.until:
-		p.wait.until = 0
-		to.starved = true
-		return false
-	}
-	p.s.clock.Set(p.wait.timer, now+lookAgain)
-	return true
-}
-
-// resume is the timer of a sender that waits.
-func (p *Pair) resume() {
-	if p.live() {
-		p.s.table.Ready(p.QP)
-	}
 }

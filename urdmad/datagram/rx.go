@@ -46,16 +46,15 @@ func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram) (why strin
 	}
 	to := s.destination(p, h)
 	if to == nil {
-		return "no queue pair takes it"
+		return whyNobody
 	}
-	switch to.begin(&a) {
+	switch how := to.begin(&a); how {
+	case begun:
 	case noReceive:
 		s.Stats.NoReceive++
-		return "no receive is posted"
-	case noRoom:
-		return "the receive is too short"
-	case failed:
-		return "the receive is wrong"
+		fallthrough
+	default:
+		return whyNot[how]
 	}
 	if !to.QP.Recv.Scatter(data) {
 		to.breakReceive()
@@ -96,6 +95,11 @@ const (
 	noRoom // counted
 	failed
 )
+
+// whyNobody and whyNot say why a message is dropped.
+const whyNobody = "no queue pair takes it"
+
+var whyNot = [...]string{noReceive: "no receive is posted", noRoom: "the receive is too short", failed: "the receive is wrong"}
 
 // begin takes a receive for a message and writes its header room.
 func (p *Pair) begin(a *arrival) beginning {

@@ -20,6 +20,8 @@ type Stack struct {
 	pairs map[wire.QPN]*Pair // those that messages may arrive at
 	ucs   map[wire.QPN]*UC   // likewise, of type UC
 
+	observer Observer // nil while nobody looks
+
 	groups   map[membership][]*qp.QP
 	attached map[*qp.QP]int
 }

@@ -6,50 +6,16 @@ import (
 	"urdma/wire"
 )
 
-// sendBudget bounds the messages that one queue pair sends in a turn.
-const sendBudget = 64
-
-// outcome is what became of a work request.
-type outcome uint8
-
-const (
-	gone    outcome = iota // sent, or dropped as a network may
-	later                  // must be tried again: the port is full, or a receive is waited for
-	revoked                // its memory was deregistered
-)
-
 // Transmit is qp.Carrier's.
-func (p *Pair) Transmit() (n int) {
-	q := p.QP
-	for n < sendBudget && p.live() && q.Ready() {
-		i := q.SQ.Next()
-		switch p.send(i, q.SQ.At(i)) {
-		case revoked:
-			q.Acknowledge(p.sent)
-			if p.live() {
-				q.FailRevoked(i)
-				p.Failed()
-			}
-			return n
-		case later:
-			q.Acknowledge(p.sent)
-			return n
-		}
-		if !p.live() {
-			return n // what arrived overran a completion queue of ours
-		}
-		p.sent++
-		q.SQ.Moved(q.SQ.At(i).Length, p.sent)
-		q.SQ.Advance()
-		n++
+func (p *Pair) Transmit() int { return p.transmit(p.sendNext, p.Failed) }
+
+// sendNext sends the message of the work request at index i, whole.
+func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
+	out := p.send(i, wr)
+	if out == gone {
+		p.moved(wr, wr.Length)
 	}
-	if p.live() {
-		q.Acknowledge(p.sent)
-	}
-	if n == sendBudget && p.live() {
-		p.s.table.Ready(q)
-	}
-	return n
+	return out
 }
 
 // highQKey is the bit of a work request's Q_Key that stands for the queue pair's

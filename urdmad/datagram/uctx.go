@@ -9,32 +9,7 @@ import (
 )
 
 // Transmit is qp.Carrier's.
-func (c *UC) Transmit() (n int) {
-	q := c.QP
-	for n < sendBudget && c.live() && q.Ready() {
-		i := q.SQ.Next()
-		switch c.send(i, q.SQ.At(i)) {
-		case revoked:
-			q.Acknowledge(c.sent)
-			if c.live() {
-				q.FailRevoked(i)
-				c.Failed()
-			}
-			return n
-		case later:
-			q.Acknowledge(c.sent)
-			return n
-		}
-		n++
-	}
-	if c.live() {
-		q.Acknowledge(c.sent)
-	}
-	if n == sendBudget && c.live() {
-		c.s.table.Ready(q)
-	}
-	return n
-}
+func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 
 // send moves what one packet carries of the work request at index i, or all of it
 // within this urdmad.
@@ -79,30 +54,21 @@ func (c *UC) header(wr *qp.SendWR) wire.UC {
 		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
 }
 
-// moved notes that n bytes more of the work request at Next have left.
-func (c *UC) moved(wr *qp.SendWR, n uint32) {
-	c.sent++
-	c.QP.SQ.Moved(n, c.sent)
-	if wr.Sent == wr.Length {
-		c.QP.SQ.Advance()
-	}
-}
-
 // sendLocal carries a message to a queue pair at a port of ours, once it has a
 // receive if it takes one.
 func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	h := c.header(wr)
-	h.Last = true
 	to := c.s.ucs[h.Dst]
 	if to == nil || !to.takes(at, c.port.If.IP().As4(), h.Src) {
 		c.s.Stats.NoQueuePair++
+		c.show(nil, h, nil, "dropped, and the rest of its message: no queue pair takes it")
 		c.moved(wr, wr.Length-wr.Sent)
 		return gone
 	}
-	if wr.Sent == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(to) {
+	if wr.Sent == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(&to.sender) {
 		return later
 	}
-	c.until = 0
+	c.wait.until = 0
 	return c.copyTo(to, i, wr, &h)
 }
 
@@ -117,6 +83,7 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
 			return later // being staged
 		}
 		h.First, h.Last, h.TO = wr.Sent == 0, wr.Sent+uint32(len(b)) == wr.Length, wr.RemoteAddr+uint64(wr.Sent)
+		c.show(&to.sender, *h, b, "")
 		h.PSN = to.in.next
 		to.take(h, b)
 		wr.Consumed(wr.Sent + uint32(len(b)))
@@ -134,20 +101,3 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
 
 // localPiece is how much is copied between looks at who is still there.
 const localPiece = 256 << 10
-
-// mayWait has the sender wait for a receive of to's, unless it has waited long
-// enough.
-func (c *UC) mayWait(to *UC) bool {
-	now := c.s.clock.Now
-	switch {
-	case to.starved:
-		return false
-	case c.until == 0:
-		c.until = now + patience
-	case now >= c.until:
-		c.until, to.starved = 0, true
-		return false
-	}
-	c.later()
-	return true
-}

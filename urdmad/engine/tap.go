@@ -39,7 +39,8 @@ type Sight struct {
 	Our, Peer netip.AddrPort
 }
 
-// taps are those that look now; netif.Tap and samehost.Observer.
+// taps are those that look now; netif.Tap, samehost.Observer and
+// datagram.Observer.
 type taps struct {
 	e      *Engine
 	list   []tapped
@@ -86,8 +87,10 @@ func (v *taps) attach() {
 	}
 	if looked {
 		v.e.SameHost.SetObserver(v)
+		v.e.Datagrams.SetObserver(v)
 	} else {
 		v.e.SameHost.SetObserver(nil)
+		v.e.Datagrams.SetObserver(nil)
 		v.madeUp = madeUp{}
 	}
 }
@@ -111,13 +114,13 @@ func (v *taps) Handled(note string) {
 }
 
 // Sent is netif.Tap's.
-func (v *taps) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true)) }
+func (v *taps) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true), "") }
 
-func (v *taps) show(s Sight) {
+func (v *taps) show(s Sight, note string) {
 	v.sight = s
 	for i := range v.list {
 		if v.list[i].tap.Begin(&v.sight) {
-			v.list[i].tap.End("")
+			v.list[i].tap.End(note)
 		}
 	}
 }

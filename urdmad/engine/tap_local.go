@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
@@ -9,8 +11,8 @@ import (
 	"urdma/wire"
 )
 
-// This file makes up the frames that a wire would carry for a connection within
-// this engine (package samehost), for taps: handshake, every message's segments,
+// This file makes up the frames that a wire would carry for messages within this
+// engine, for taps: datagrams, and of a connection (package samehost) handshake, every message's segments,
 // the Terminate and the fins. There is no loss, so there are no
 // acknowledgements; each frame acknowledges all that the other side sent.
 // Sequence numbers begin at 0 and cookies are 0.
@@ -61,7 +63,7 @@ func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
 	if err != nil {
 		return // nor would it have been sent
 	}
-	e.taps.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer})
+	e.taps.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer}, "")
 }
 
 // Request is samehost.Observer's. A message is shown as far as it was carried,
@@ -170,5 +172,17 @@ func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte)
 	}
 	size += t.Put(payload, true)
 	s.Frame = frame[:path.Put(frame, size)]
-	v.show(s)
+	v.show(s, "")
+}
+
+// Packet is datagram.Observer's.
+func (v *taps) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
+	n := v.e.Interface(from.Dev)
+	frame := v.madeUp.room(n)
+	s := Sight{Dev: from.Dev, Local: true, Conn: from, Other: to, Our: from.Local, Peer: netip.AddrPortFrom(dst, wire.DatagramPort)}
+	path := n.FramePath(n.Link(), s.Our, s.Peer)
+	if size := build(path.Payload(frame)); size > 0 {
+		s.Frame = frame[:path.Put(frame, size)]
+		v.show(s, note)
+	}
 }

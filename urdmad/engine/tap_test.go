@@ -12,6 +12,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -248,4 +249,91 @@ func describe(t testing.TB, segment []byte) string {
 	}
 	return fmt.Sprintf("op %d last %v QN %d MSN %d MO %d TO %d: %d bytes %x", d.Op, d.Last, d.QN, d.MSN, d.MO, d.TO, len(payload),
 		payload[:min(len(payload), 16)])
+}
+
+// TestTapOfLocalDatagrams: the frames made up for messages of queue pairs of types
+// UD and UC within one engine carry what those of a wire do, in as many packets,
+// and say why a message was dropped. Where nobody looks nothing is made up.
+func TestTapOfLocalDatagrams(t *testing.T) {
+	for name, build := range map[string]func(t *testing.T, local bool, o enginetest.Options) *ud{"UD": newUD, "UC": newUC} {
+		t.Run(name, func(t *testing.T) {
+			var carried [2][]string
+			for i, local := range []bool{false, true} {
+				u := build(t, local, enginetest.Options{})
+				r := record(t, u.A)
+				say(u, name)
+				carried[i] = r.messages(local, u.a.Q)
+				if note := r.frames[len(r.frames)-1].note; local && name == "UD" && note != "dropped: no receive is posted" {
+					t.Errorf("of the last one it says %q", note)
+				}
+				u.A.Do(func() { u.A.Engine.RemoveTap(r) })
+				before := len(r.frames)
+				say(u, name)
+				if len(r.frames) != before {
+					t.Error("shown after the tap was removed")
+				}
+			}
+			if len(carried[0]) < 3 || !slices.Equal(carried[0], carried[1]) {
+				t.Errorf("on the wire:\n%s\nmade up:\n%s", strings.Join(carried[0], "\n"), strings.Join(carried[1], "\n"))
+			}
+		})
+	}
+}
+
+// say sends messages, the last of which nobody takes.
+func say(u *ud, kind string) {
+	u.T.Helper()
+	send := func(w abi.SQE, from, n int) {
+		if kind == "UD" {
+			w = enginetest.To(w, u.b.Client.Host.IP, u.b.Q.QPN, qkey)
+		}
+		u.a.Post(w, u.ma.SGE(from, n))
+		if e := completions(u.World, u.a.Send, 1)[0]; e.Status != abi.StatusSuccess {
+			u.T.Fatalf("%+v", e)
+		}
+	}
+	u.b.PostRecv(1, u.mb.SGE(0, 40000))
+	u.b.PostRecv(2, u.mb.SGE(0, 40000))
+	imm := enginetest.Send(1)
+	imm.Opcode, imm.ImmOrSTag, imm.Flags = abi.WRSendWithImm, 77, imm.Flags|abi.SendSolicited
+	send(imm, 0, 0)
+	if kind == "UC" {
+		send(enginetest.Send(2), 7, 30000)
+		send(enginetest.Write(3, u.mb, 40000), 9, 5000)
+	} else {
+		send(enginetest.Send(2), 7, 1000)
+	}
+	completions(u.World, u.b.Recv, 2)
+	send(enginetest.Send(4), 0, 10)
+	u.Pass(time.Second)
+}
+
+// messages describes the packets without a connection that from has sent: what of
+// them does not depend on chance.
+func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
+	for _, f := range r.frames {
+		if f.Local != local || !local && !f.Out {
+			continue
+		}
+		if local && (f.Conn == nil || f.Conn.QP != from || f.Other == nil || f.Our.Port() != wire.DatagramPort) {
+			r.t.Errorf("whose is %+v?", f.Sight)
+		}
+		var d wire.Datagram
+		var u wire.UC
+		b := f.Frame[wire.EthernetLen+28:]
+		switch op, _ := wire.PeekOp(b); op {
+		case wire.OpDatagram:
+			if err := d.Parse(b); err != nil {
+				r.t.Fatal(err)
+			}
+			list = append(list, fmt.Sprint(d.HasImmediate, d.Immediate, d.Solicited, d.QKey, b[wire.DatagramLen:]))
+		case wire.OpUC:
+			n, err := u.Parse(b)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			list = append(list, fmt.Sprint(u.PSN, u.First, u.Last, u.Write, u.TO, u.HasImmediate, u.Immediate, u.Solicited, b[n:]))
+		}
+	}
+	return list
 }
