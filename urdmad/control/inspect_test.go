@@ -165,6 +165,20 @@ func callWith[Q, R any](c *client, kind abi.Type, q Q, send ...int) (r R, err er
 	return r, nil
 }
 
+// startEquipped is start, with a client that has made its objects.
+func startEquipped(t *testing.T) (*running, *client) {
+	t.Helper()
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
 // makeObjects makes one of each: a domain, a region, a completion queue, a
 // queue pair, an id and a listener.
 func (c *client) makeObjects() error {
@@ -214,14 +228,7 @@ func (c *client) makeObjects() error {
 }
 
 func TestInspectShowsEveryObject(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	r, c := startEquipped(t)
 	s := snapshot(t, r.socket)
 	for range 1000 { // the command line comes a little later
 		if len(s.Clients) == 0 || s.Clients[0].Line != "" {

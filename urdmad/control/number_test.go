@@ -41,14 +41,7 @@ func gid(a string) [16]byte { return netip.MustParseAddr(a).As16() }
 // TestPaths: a path leads to an IPv4-mapped GID's address, or to that of a LID on
 // the port's network; others are refused, and change nothing.
 func TestPaths(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	r, c := startEquipped(t)
 	for _, v := range []struct {
 		name string
 		path abi.QPAttr
@@ -101,14 +94,7 @@ func connectionOf(t *testing.T, r *running, qpn uint32) *inspect.Connection {
 // TestQueryGivesBack: the attributes that were set on the way to RTS are
 // answered as they were, and RESET forgets them.
 func TestQueryGivesBack(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	r, c := startEquipped(t)
 	q := newInit(t, c)
 	want := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 0x1234, RQPSN: 0xabcdef, MaxDestRdAtomic: 16, MinRNRTimer: 12, DLID: 9, IsGlobal: 1,
 		DGID: gid("::ffff:198.18.0.1"), FlowLabel: 1, HopLimit: 2, TrafficClass: 3, SL: 4, StaticRate: 5, SrcPathBits: 6, AHPortNum: 1}

@@ -13,14 +13,7 @@ import (
 // TestRefusedFields: what the ABI has room for and urdmad can't do yet is
 // refused, not ignored.
 func TestRefusedFields(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	_, c := startEquipped(t)
 	const ctx, pd, cq, id = 1, 2, 4, 7
 	six, err := abi.AddrFrom(netip.MustParseAddrPort("[2001:db8::1]:7471"))
 	if err != nil {
@@ -84,14 +77,7 @@ func TestRefusedFields(t *testing.T) {
 
 // TestTransportAskedFor: a device is described as the caller shows it.
 func TestTransportAskedFor(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	_, c := startEquipped(t)
 	for asked, want := range map[uint32]string{abi.TransportDefault: personality.IWARP, abi.TransportIWARP: personality.IWARP,
 		abi.TransportIB: personality.IB, abi.TransportRoCE: personality.RoCE} {
 		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: asked})
@@ -105,14 +91,7 @@ func TestTransportAskedFor(t *testing.T) {
 
 // TestQueuesAskedFor: a queue pair has the queues that it was asked to have.
 func TestQueuesAskedFor(t *testing.T) {
-	r := start(t)
-	c, err := dial(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.makeObjects(); err != nil {
-		t.Fatal(err)
-	}
+	r, c := startEquipped(t)
 	for _, cap := range []abi.QPCap{{}, {MaxSendWR: 3}, {MaxRecvWR: 5}, {MaxSendWR: 3, MaxRecvWR: 5}} {
 		q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4, Cap: cap})
 		if err != nil || (q.SQ.Entries > 0) != (cap.MaxSendWR > 0) || (q.RQ.Entries > 0) != (cap.MaxRecvWR > 0) {
