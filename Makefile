@@ -68,6 +68,7 @@ bench:
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory -C bench/floor BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/floor
+	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
 	@$(BUILD)/urdma bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
 
 # What Go's own benchmarks say of the tree beside the commit before.

@@ -24,6 +24,7 @@ type benchOptions struct {
 	rounds                     int
 	seconds                    float64
 	sweeps, list               bool
+	limit                      time.Duration
 }
 
 func newBench() *cobra.Command {
@@ -47,6 +48,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md has it")
 	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
+	f.DurationVar(&o.limit, "limit", 12*time.Minute, "begin no round that would end after `TIME`; 0: none")
 	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes and numbers of queue pairs")
 	f.BoolVar(&o.list, "list", false, "print the names of what there is to measure")
 	return cmd
@@ -59,8 +61,8 @@ func (o *benchOptions) run(out, progress io.Writer) error {
 		}
 		return nil
 	}
-	if o.rounds < 1 || o.seconds <= 0 {
-		return withStatus(exitUsage, fmt.Errorf("--rounds %d --seconds %g: both are above 0", o.rounds, o.seconds))
+	if o.rounds < 1 || o.seconds <= 0 || o.limit < 0 {
+		return withStatus(exitUsage, fmt.Errorf("--rounds %d --seconds %g --limit %v: the first two are above 0, the limit is not below", o.rounds, o.seconds, o.limit))
 	}
 	only, err := o.filter()
 	if err != nil {
@@ -74,7 +76,7 @@ func (o *benchOptions) run(out, progress io.Writer) error {
 		return err
 	}
 	defer remove()
-	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps && only == nil, Log: progress})
+	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps && only == nil, Limit: o.limit, Log: progress})
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--only nosuch --build .", "urdmad"},
 		{"--rounds 0", "--rounds 0"},
 		{"--seconds -1", "--seconds -1"},
+		{"--limit -1s", "--limit -1s"},
 		{"extra", "extra"},
 	} {
 		if out, err := runBench(append(strings.Fields(c.args), "--out", t.TempDir())...); err == nil || !strings.Contains(err.Error(), c.want) {

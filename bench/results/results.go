@@ -68,6 +68,9 @@ type Target struct {
 	Peer  string  `json:"peer,omitempty"`  // another's; empty: Limit is in Ours' own unit
 	Least float64 `json:"least,omitempty"` // the ratio, or the value, is at least this; 0: no such bound
 	Most  float64 `json:"most,omitempty"`  // and at most this
+	Every bool    `json:"every,omitempty"` // in every round: the median's is not enough
+	// Steady asks for the least of Ours' values over the most, of all rounds.
+	Steady bool `json:"steady,omitempty"`
 }
 
 // Sweep is a figure over something that was varied, measured once.

@@ -43,7 +43,7 @@ func TestJudgePairsRounds(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	r := &Run{Figures: []*Figure{figure("x", 1, 2, 3, 4, 5)}}
+	r := &Run{Figures: []*Figure{figure("x", 1, 2, 3, 4, 5), figure("once", 7)}}
 	for _, c := range []struct {
 		t    Target
 		want Verdict
@@ -56,6 +56,11 @@ func TestVerdicts(t *testing.T) {
 		{Target{Ours: "x", Most: 0.5}, Missed},
 		{Target{Ours: "x", Most: 3}, MostlyMet},
 		{Target{Ours: "x", Least: 1, Most: 2}, MostlyMiss},
+		{Target{Ours: "x", Most: 5, Every: true}, Met},
+		{Target{Ours: "x", Most: 4, Every: true}, Missed},
+		{Target{Ours: "x", Least: 0.2, Steady: true}, Met},
+		{Target{Ours: "x", Least: 0.3, Steady: true}, Missed},
+		{Target{Ours: "once", Least: 0.3, Steady: true}, Unmeasured},
 		{Target{Ours: "y", Most: 2}, Unmeasured},
 		{Target{Ours: "x", Peer: "y", Most: 2}, Unmeasured},
 	} {

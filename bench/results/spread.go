@@ -64,7 +64,7 @@ func (r *Run) Judge(t Target) (Spread, Verdict) {
 	switch {
 	case met == len(ratios):
 		return s, Met
-	case met == 0:
+	case met == 0, t.Every:
 		return s, Missed
 	case t.meets(s.Median):
 		return s, MostlyMet
@@ -76,8 +76,15 @@ func (t Target) meets(x float64) bool {
 	return (t.Least == 0 || x >= t.Least) && (t.Most == 0 || x <= t.Most)
 }
 
-// Bound says what is asked for: "≥ 4" or "≤ 1.2".
+// Bound says what is asked for: "≥ 4", or "≤ 1.2 in every round".
 func (t Target) Bound() string {
+	if t.Every {
+		return t.bounds() + " in every round"
+	}
+	return t.bounds()
+}
+
+func (t Target) bounds() string {
 	switch {
 	case t.Least != 0 && t.Most != 0:
 		return fmt.Sprintf("%.3g to %.3g", t.Least, t.Most)
@@ -92,6 +99,9 @@ func (r *Run) ratios(t Target) (ratios []float64) {
 	if ours == nil {
 		return nil
 	}
+	if t.Steady {
+		return ours.steadiness()
+	}
 	for _, v := range ours.Values {
 		base := 1.0
 		if t.Peer != "" {
@@ -102,6 +112,15 @@ func (r *Run) ratios(t Target) (ratios []float64) {
 		ratios = append(ratios, v.Value/base)
 	}
 	return ratios
+}
+
+// steadiness is the least value over the most; one round has none.
+func (f *Figure) steadiness() []float64 {
+	s := f.Spread()
+	if s.N < 2 || s.Most == 0 {
+		return nil
+	}
+	return []float64{s.Least / s.Most}
 }
 
 // value of a figure in a round, or 0.

@@ -2,11 +2,16 @@
 // and iperf3, sockperf, testpmd and memcpy on the same machine in the same
 // round, so that what slows the machine down slows both.
 //
-//	measures.go  every figure there is, and what should be asked of it
+//	measures.go  every figure there is
 //	perftest.go  figures of perftest's programs
 //	kernel.go    figures of kernel sockets
 //	floor.go     figures of bench/floor, and of copying memory
 //	testpmd.go   figures of dpdk-testpmd
+//	ends.go      two programs of our own, in package verbs
+//	flows.go     figures of many flows beside each other, and of long ones
+//	idle.go      what idle connections take
+//	connections.go, registration.go, netpipe.go  figures of cmtime, bench/registration, NetPIPE
+//	targets.go   what should be asked of the figures
 //	sweep.go     figures over sizes and numbers of queue pairs
 //	places.go    the hosts on which all that runs, set up when first needed
 //	run.go       rounds, progress

@@ -24,7 +24,7 @@ func floor(words string) func(*bench) ([]float64, error) {
 			return nil, errors.New("bench/floor is not built (make -C bench/floor)")
 		}
 		cmd := exec.Command(program, chosenPolicy+words)
-		cmd.Env = append(os.Environ(), "FLOOR_MS="+strconv.Itoa(b.wholeSeconds()*1000))
+		cmd.Env = append(os.Environ(), "FLOOR_MS="+strconv.Itoa(int(b.short().Milliseconds())))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("floor: %w: %s", err, out)
@@ -65,7 +65,7 @@ func copying(size int) func(*bench) ([]float64, error) {
 		const once = 16 // copies between looks at the clock
 		bytes := 0
 		start := time.Now()
-		for time.Since(start) < time.Duration(b.Seconds*float64(time.Second)) {
+		for time.Since(start) < b.short() {
 			for range once {
 				copy(to, from)
 			}

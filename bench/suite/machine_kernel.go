@@ -88,7 +88,7 @@ func unixStream(size int) func(*bench) ([]float64, error) {
 		ended := everyRead(fds[1], size, func(n int) { received += n })
 		buffer := make([]byte, size)
 		start := time.Now()
-		for err == nil && time.Since(start) < time.Duration(b.Seconds*float64(time.Second)) {
+		for err == nil && time.Since(start) < b.short() {
 			_, err = syscall.Write(fds[0], buffer)
 		}
 		syscall.Close(fds[0]) // ends the reader

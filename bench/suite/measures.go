@@ -10,10 +10,23 @@ type measure struct {
 	name    string // as progress shows it, and as --only selects it
 	figures []results.Figure
 	run     func(*bench) ([]float64, error) // as many values as figures
+	rounds  int                             // in so many rounds, the first ones; 0: in each
+}
+
+// in limits a measure to so many rounds: one that is held against no target, or
+// that takes long and differs little.
+func (m measure) in(rounds int) measure {
+	m.rounds = rounds
+	return m
+}
+
+// two is a measure of two figures.
+func two(first, second results.Figure, run func(*bench) ([]float64, error)) measure {
+	return measure{name: first.Title, figures: []results.Figure{first, second}, run: run}
 }
 
 func one(id, title, unit string, better results.Better, run func(*bench) ([]float64, error)) measure {
-	return measure{title, []results.Figure{{ID: id, Title: title, Unit: unit, Better: better}}, run}
+	return measure{name: title, figures: []results.Figure{{ID: id, Title: title, Unit: unit, Better: better}}, run: run}
 }
 
 // gigabits and halfTrip are the measures that most are.
@@ -22,10 +35,10 @@ func gigabits(id, title string, run func(*bench) ([]float64, error)) measure {
 }
 
 func halfTrip(id, title string, run func(*bench) ([]float64, error)) measure {
-	return measure{title, []results.Figure{
+	return measure{name: title, figures: []results.Figure{
 		{ID: id, Title: title + ", half a round trip, median", Unit: "µs", Better: results.Lower},
 		{ID: id + ".99", Title: title + ", half a round trip, 99th percentile", Unit: "µs", Better: results.Lower},
-	}, run}
+	}, run: run}
 }
 
 var (
@@ -41,7 +54,7 @@ var (
 // measures are all there are, each beside what it is compared with.
 func measures() []measure {
 	var all []measure
-	for _, group := range [][]measure{memifMeasures(), loopbackMeasures(), udpMeasures(), ethernetMeasures()} {
+	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), ethernetMeasures(), scaleMeasures()} {
 		all = append(all, group...)
 	}
 	return all
@@ -49,28 +62,45 @@ func measures() []measure {
 
 func memifMeasures() []measure {
 	return []measure{
-		gigabits("memif.write", "memif 1,500: Writes of 64 KiB", bandwidth(memif, false, "ib_write_bw", "-s", "65536")),
-		gigabits("unix.64k", "unix sockets between two threads, writes of 64 KiB", unixStream(64<<10)),
-		gigabits("tcp.lo", "kernel TCP over lo (iperf3)", iperf3Here),
-		gigabits("tcp.1500", "kernel TCP over veth 1,500 (iperf3)", firstOf(iperf3(1500))),
-		gigabits("testpmd.memif", "testpmd over DPDK's memif, frames of 1,514 bytes", testpmdMemif(1500)),
+		two(results.Figure{ID: "memif.write", Title: "memif 1,500: Writes of 64 KiB", Unit: "Gb/s", Better: results.Higher},
+			results.Figure{ID: "memif.write.cpu", Title: "memif 1,500: Writes of 64 KiB, processor time of urdmads and programs", Unit: "s/GB", Better: results.Lower},
+			bandwidthAndTime(memif, "ib_write_bw", "-s", "65536")),
+		two(results.Figure{ID: "tcp.1500", Title: "kernel TCP over veth 1,500 (iperf3)", Unit: "Gb/s", Better: results.Higher},
+			results.Figure{ID: "tcp.1500.cpu", Title: "kernel TCP over veth 1,500, processor time of both sides", Unit: "s/GB", Better: results.Lower}, iperf3(1500)),
+		gigabits("testpmd.memif", "testpmd over DPDK's memif, frames of 1,514 bytes", testpmdMemif(1500)).in(3),
 		gigabits("memif.read", "memif 1,500: Reads of 64 KiB", bandwidth(memif, false, "ib_read_bw", "-s", "65536")),
 		gigabits("memif.send", "memif 1,500: Sends of 64 KiB", bandwidth(memif, false, "ib_send_bw", "-s", "65536")),
 		gigabits("memif.write.4k", "memif 1,500: Writes of 4 KiB", bandwidth(memif, false, "ib_write_bw", "-s", "4096")),
 		gigabits("memif.write.both", "memif 1,500: Writes of 64 KiB, both directions", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-b")),
-		gigabits("memif.write.q16", "memif 1,500: Writes of 64 KiB, 16 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "16")),
+		gigabits("memif.write.q16", "memif 1,500: Writes of 64 KiB, 16 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "16")).in(3),
+		gigabits("memif.write.q128", "memif 1,500: Writes of 64 KiB, 128 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "128", "-t", "16")).in(3),
+		gigabits("memif.write.q1024", "memif 1,500: Writes of 64 KiB, 1,024 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "1024", "-t", "8")),
 		one("memif.write.64", "memif 1,500: Writes of 64 B", "M/s", results.Higher, bandwidth(memif, true, "ib_write_bw", "-s", "64")),
 		one("memif.write.64.list", "memif 1,500: Writes of 64 B, posted 32 at once", "M/s", results.Higher,
 			bandwidth(memif, true, "ib_write_bw", "-s", "64", "-l", "32", "-t", "256")),
 		halfTrip("memif.lat", "memif 1,500: Write of 8 B", latency(memif, "ib_write_lat")),
 		halfTrip("floor.2", "no protocol, two daemons (bench/floor)", floor("daemons=2 traffic=write ack=50us reply=100us")),
+		halfTrip("memif.lat.beside", "memif 1,500: Write of 8 B beside Writes of 64 KiB", latencyBeside(memif, "ib_write_lat")),
 		halfTrip("memif.lat.events", "memif 1,500: Send of 8 B, waiting for events", latency(memif, "ib_send_lat", "-e")),
-		halfTrip("unix.lat", "unix sockets between two threads, 14 B, blocking", unixTrip),
-		halfTrip("tcp.lo.lat", "kernel TCP over lo, 14 B, blocking (sockperf)", sockperfHere),
-		halfTrip("tcp.lat", "kernel TCP over veth, 14 B, blocking (sockperf)", sockperf("--tcp")),
-		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")),
+		one("memif.fair", "memif 1,500: least of 16 flows over their mean", "", results.Higher, fairness(memif, 16)),
 		gigabits("memif9000.write", "memif 9,000: Writes of 64 KiB", bandwidth(memifJumbo, false, "ib_write_bw", "-s", "65536")),
 		gigabits("tcp.9000", "kernel TCP over veth 9,000 (iperf3)", firstOf(iperf3(9000))),
+		gigabits("memif.write.default", "memif with its default MTU: Writes of 64 KiB", bandwidth(memif.ByDefault(), false, "ib_write_bw", "-s", "65536")),
+	}
+}
+
+// kernelMeasures are peers of several wires, or of none that is held against a
+// target.
+func kernelMeasures() []measure {
+	return []measure{
+		halfTrip("tcp.lat", "kernel TCP over veth, 14 B, blocking (sockperf)", sockperf("--tcp")),
+		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")).in(3),
+		gigabits("netpipe.64k", "kernel TCP over veth, 64 KiB to and fro (NetPIPE)", firstOf(netpipe(64<<10))).in(3),
+		one("netpipe.lat", "kernel TCP over veth, 8 B to and fro (NetPIPE), half a round trip", "µs", results.Lower, secondOf(netpipe(8))).in(3),
+		gigabits("unix.64k", "unix sockets between two threads, writes of 64 KiB", unixStream(64<<10)).in(3),
+		halfTrip("unix.lat", "unix sockets between two threads, 14 B, blocking", unixTrip).in(3),
+		gigabits("tcp.lo", "kernel TCP over lo (iperf3)", iperf3Here).in(3),
+		halfTrip("tcp.lo.lat", "kernel TCP over lo, 14 B, blocking (sockperf)", sockperfHere).in(3),
 	}
 }
 
@@ -87,6 +117,7 @@ func loopbackMeasures() []measure {
 		halfTrip("loopback.lat.send", "loopback: Send of 8 B", latency(loopback, "ib_send_lat")),
 		halfTrip("floor.1", "no protocol, one daemon (bench/floor)", floor("daemons=1 traffic=write ack=0")),
 		halfTrip("loopback.lat.events", "loopback: Send of 8 B, waiting for events", latency(loopback, "ib_send_lat", "-e")),
+		one("loopback.fair", "loopback: least of 16 flows over their mean", "", results.Higher, fairness(loopback, 16)).in(3),
 	}
 }
 
@@ -97,15 +128,32 @@ func udpMeasures() []measure {
 		halfTrip("udp.lat", "udp over veth: Write of 8 B", latency(udp, "ib_write_lat")),
 		halfTrip("udp.lat.events", "udp over veth: Send of 8 B, waiting for events", latency(udp, "ib_send_lat", "-e")),
 		halfTrip("kernel.udp.lat", "kernel UDP over veth, 14 B, blocking (sockperf)", sockperf()),
+		halfTrip("kernel.udp.lat.spin", "kernel UDP over veth, 14 B, spinning (sockperf)", sockperf("--nonblocked")).in(3),
 	}
 }
 
 func ethernetMeasures() []measure {
+	ethernet := func(w lab.Wire, id, title string) []measure {
+		return []measure{
+			two(results.Figure{ID: id + ".write", Title: title + " 1,500: Writes of 64 KiB", Unit: "Gb/s", Better: results.Higher},
+				results.Figure{ID: id + ".packets", Title: title + " 1,500: packets of these Writes", Unit: "M/s", Better: results.Higher},
+				bandwidthAndPackets(w, "ib_write_bw", "-s", "65536")).in(3),
+			one("testpmd."+id, "testpmd over "+title+", frames of 1,514 bytes", "M/s", results.Higher, testpmdVeth("net_"+id+"0")).in(3),
+			halfTrip(id+".lat", title+": Write of 8 B", latency(w, "ib_write_lat")).in(3),
+		}
+	}
+	return append(ethernet(afPacket, "af_packet", "af_packet on veth"), ethernet(afXDP, "af_xdp", "af_xdp on veth")...)
+}
+
+// scaleMeasures are about many connections, much memory and much time.
+func scaleMeasures() []measure {
 	return []measure{
-		gigabits("af_packet.write", "af_packet on veth 1,500: Writes of 64 KiB", bandwidth(afPacket, false, "ib_write_bw", "-s", "65536")),
-		gigabits("af_xdp.write", "af_xdp on veth 1,500: Writes of 64 KiB", bandwidth(afXDP, false, "ib_write_bw", "-s", "65536")),
-		halfTrip("af_packet.lat", "af_packet on veth: Write of 8 B", latency(afPacket, "ib_write_lat")),
-		halfTrip("af_xdp.lat", "af_xdp on veth: Write of 8 B", latency(afXDP, "ib_write_lat")),
+		one("loopback.connect", "loopback: connections through rdma_cm (cmtime, 500)", "1/s", results.Higher, setUps(loopback, 500)).in(3),
+		one("memif.connect", "memif 1,500: connections through rdma_cm (cmtime, 500)", "1/s", results.Higher, setUps(memif, 500)).in(3),
+		registrationMeasure(),
+		two(results.Figure{ID: "idle.cpu", Title: "memif 1,500: the busier urdmad with 1,000 idle connections", Unit: "% of a core", Better: results.Lower},
+			results.Figure{ID: "idle.memory", Title: "memory of a queue pair with 128 slots each way, connected and idle", Unit: "KiB", Better: results.Lower}, idle(memif, 1000)).in(1),
+		one("memif.gap", "memif 1,500: longest time between completions of Writes of 64 KiB, in a minute", "ms", results.Lower, longestGap(memif)).in(1),
 	}
 }
 
@@ -120,31 +168,13 @@ func firstOf(run func(*bench) ([]float64, error)) func(*bench) ([]float64, error
 	}
 }
 
-// targets are what the figures should be beside each other.
-func targets() []results.Target {
-	return []results.Target{
-		{Title: "memif 1,500: Writes beside kernel TCP", Ours: "memif.write", Peer: "tcp.1500", Least: 4},
-		{Title: "memif 1,500: Writes beside testpmd", Ours: "memif.write", Peer: "testpmd.memif", Least: 0.6},
-		{Title: "memif 1,500: Reads beside Writes", Ours: "memif.read", Peer: "memif.write", Least: 0.8},
-		{Title: "memif 1,500: Sends beside Writes", Ours: "memif.send", Peer: "memif.write", Least: 0.8},
-		{Title: "memif 1,500: 4 KiB beside 64 KiB", Ours: "memif.write.4k", Peer: "memif.write", Least: 0.6},
-		{Title: "memif 1,500: both directions together beside one", Ours: "memif.write.both", Peer: "memif.write", Least: 1},
-		{Title: "memif 9,000: Writes beside kernel TCP at 9,000", Ours: "memif9000.write", Peer: "tcp.9000", Least: 8},
-		{Title: "memif 1,500: messages of 64 B, M/s", Ours: "memif.write.64", Least: 5},
-		{Title: "memif 1,500: the same, posted 32 at once, M/s", Ours: "memif.write.64.list", Least: 8},
-		{Title: "memif latency beside the floor", Ours: "memif.lat", Peer: "floor.2", Most: 1.2},
-		{Title: "memif latency, 99th percentile beside the median", Ours: "memif.lat.99", Peer: "memif.lat", Most: 3},
-		{Title: "memif with events beside blocking TCP", Ours: "memif.lat.events", Peer: "tcp.lat", Most: 0.5},
-		{Title: "loopback: 64 KiB beside copying", Ours: "loopback.write", Peer: "copy.64k", Least: 0.7},
-		{Title: "loopback: 1 MiB beside copying", Ours: "loopback.write.1m", Peer: "copy.1m", Least: 0.7},
-		{Title: "loopback: 1,000 queue pairs beside one", Ours: "loopback.write.q1000", Peer: "loopback.write", Least: 0.8},
-		{Title: "loopback: messages of 64 B, M/s", Ours: "loopback.write.64", Least: 10},
-		{Title: "loopback: Write latency beside the floor", Ours: "loopback.lat", Peer: "floor.1", Most: 1.1},
-		{Title: "loopback: Send latency beside the floor", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.1},
-		{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4},
-		{Title: "udp 1,500: Writes beside kernel TCP", Ours: "udp.write", Peer: "tcp.1500", Least: 1.5},
-		{Title: "udp 9,000: Writes beside kernel TCP at 9,000", Ours: "udp9000.write", Peer: "tcp.9000", Least: 1.2},
-		{Title: "udp latency beside blocking kernel UDP", Ours: "udp.lat", Peer: "kernel.udp.lat", Most: 1 / 1.5},
-		{Title: "udp with events beside blocking kernel UDP", Ours: "udp.lat.events", Peer: "kernel.udp.lat", Most: 1},
+// secondOf is for measures of which only the second one is.
+func secondOf(run func(*bench) ([]float64, error)) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		v, err := run(b)
+		if err != nil {
+			return nil, err
+		}
+		return v[1:2], nil
 	}
 }

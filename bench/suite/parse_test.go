@@ -1,9 +1,11 @@
 package suite
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const sockperfOutput = `sockperf: == version #3.7-no.git ==
@@ -50,6 +52,67 @@ func TestParseIperf3(t *testing.T) {
 	}
 	if _, err := parseIperf3(`{"error": "unable to connect"}`); err == nil || !strings.Contains(err.Error(), "unable to connect") {
 		t.Errorf("error %v does not show what iperf3 said", err)
+	}
+}
+
+func TestParseCmtime(t *testing.T) {
+	const out = `step              total ms     max ms     min us  us / conn
+create id    :        1.00       0.01       1.00       2.00
+bind addr    :        0.00       0.00       0.00       0.00
+resolve addr :        4.00       0.01       1.00       2.00
+resolve route:        5.00       0.01       1.00       2.00
+create qp    :       40.00       0.01       1.00       2.00
+connect      :       50.00       0.10       1.00       2.00
+disconnect   :      900.00       0.10       1.00       2.00
+destroy      :      800.00       0.10       1.00       2.00
+`
+	if v, err := parseCmtime(out, 100); err != nil || !slices.Equal(v, []float64{1000}) { // 100 in 100 ms
+		t.Errorf("%v, %v", v, err)
+	}
+	if _, err := parseCmtime("cmtime: no device", 100); err == nil || !strings.Contains(err.Error(), "no device") {
+		t.Errorf("error %v does not show what cmtime said", err)
+	}
+}
+
+func TestParseNetpipe(t *testing.T) {
+	if v, err := parseNetpipe("   65536 32000.0   0.00002\n"); err != nil || !slices.Equal(v, []float64{32, 20}) {
+		t.Errorf("%v, %v", v, err)
+	}
+	for _, bad := range []string{"", "1 2", "1 x y"} {
+		if v, err := parseNetpipe(bad); err == nil {
+			t.Errorf("%q: %v and no error", bad, v)
+		}
+	}
+}
+
+func TestParseRegistration(t *testing.T) {
+	const out = "page.reg 1\npage.again 2\npage.dereg 3\nall.copy 4\nall.reg 5\nall.again 6\nall.dereg 7\n"
+	if v, err := parseRegistration(out); err != nil || !slices.Equal(v, []float64{1, 3, 2, 5, 7, 6, 4}) {
+		t.Errorf("%v, %v", v, err)
+	}
+	if _, err := parseRegistration("ibv_reg_mr: no memory"); err == nil || !strings.Contains(err.Error(), "no memory") {
+		t.Errorf("error %v does not show what was said", err)
+	}
+}
+
+// TestLimit: no round begins that the limit leaves no time for, and the result
+// says how many there were; a measure of few rounds is taken in the first ones.
+func TestLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit       time.Duration
+		rounds, few int
+	}{{0, 4, 2}, {time.Hour, 4, 2}, {time.Nanosecond, 1, 1}} {
+		b := &bench{left: map[string]bool{}, start: time.Now(), total: 8}
+		b.Options = Options{Rounds: 4, Limit: c.limit, Log: io.Discard}
+		b.result.Rounds = 4
+		taken := map[string]int{}
+		count := func(id string) measure {
+			return gigabits(id, id, func(*bench) ([]float64, error) { taken[id]++; return []float64{1}, nil })
+		}
+		b.rounds([]measure{count("all"), count("few").in(2)})
+		if taken["all"] != c.rounds || taken["few"] != c.few || b.result.Rounds != c.rounds {
+			t.Errorf("limit %v: %v, %d rounds in the result; expected %d and %d", c.limit, taken, b.result.Rounds, c.rounds, c.few)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/wire"
 )
 
 // mib is what perftest calls a MB.
@@ -19,17 +20,77 @@ const pingPongs = 50000
 // messages a second for messages.
 func bandwidth(w lab.Wire, messages bool, program string, args ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
-		args := append([]string{"-D", strconv.Itoa(b.wholeSeconds())}, args...)
-		row, err := b.perftest(w, program, args...)
+		row, _, err := b.rate(w, program, args...)
+		switch {
+		case err != nil:
+			return nil, err
+		case messages:
+			return []float64{bytesPerSecond(row) / float64(row.Bytes) / 1e6}, nil
+		}
+		return []float64{bytesPerSecond(row) * 8 / 1e9}, nil
+	}
+}
+
+// bandwidthAndTime is bandwidth, in Gb/s, and the processor time that both
+// programs and both urdmads took for it: seconds for each GB.
+func bandwidthAndTime(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		hosts, err := b.places.join(w)
 		if err != nil {
 			return nil, err
 		}
-		rate := row.Values[lab.BandwidthAverage] * mib // bytes a second
-		if messages {
-			return []float64{rate / float64(row.Bytes) / 1e6}, nil
+		before, err := hosts.used()
+		if err != nil {
+			return nil, err
 		}
-		return []float64{rate * 8 / 1e9}, nil
+		row, programs, err := b.rate(w, program, args...)
+		if err != nil {
+			return nil, err
+		}
+		after, err := hosts.used()
+		total := after - before + programs
+		return []float64{bytesPerSecond(row) * 8 / 1e9, total.Seconds() / (float64(row.Bytes) * float64(row.Iterations) / 1e9)}, err
 	}
+}
+
+// used is the processor time that the urdmads have used so far.
+func (p pair) used() (total time.Duration, err error) {
+	for _, n := range p.nodes() {
+		used, err := n.Daemon.ProcessorTime()
+		if err != nil {
+			return 0, err
+		}
+		total += used
+	}
+	return total, nil
+}
+
+// segmentBytes is what a tagged segment carries in a packet of 1,500 bytes.
+const segmentBytes = 1500 - wire.IPv4Len - wire.UDPLen - wire.TRPExtLen - wire.TaggedLen
+
+// bandwidthAndPackets is bandwidth over an MTU of 1,500, in Gb/s, and the packets
+// that took, each counted once, million a second.
+func bandwidthAndPackets(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		row, _, err := b.rate(w, program, args...)
+		if err != nil {
+			return nil, err
+		}
+		packets := (row.Bytes + segmentBytes - 1) / segmentBytes
+		rate := bytesPerSecond(row)
+		return []float64{rate * 8 / 1e9, rate / float64(row.Bytes) * float64(packets) / 1e6}, nil
+	}
+}
+
+func bytesPerSecond(row lab.Row) float64 { return row.Values[lab.BandwidthAverage] * mib }
+
+// rate runs one of perftest's bw programs for as long as a measurement takes.
+func (b *bench) rate(w lab.Wire, program string, args ...string) (lab.Row, time.Duration, error) {
+	rows, used, err := b.perftestRows(w, program, append([]string{"-D", strconv.Itoa(b.wholeSeconds())}, args...)...)
+	if err != nil {
+		return lab.Row{}, 0, err
+	}
+	return rows[len(rows)-1], used, nil
 }
 
 // latency measures half a round trip in µs: the median, and the 99th
@@ -47,23 +108,25 @@ func latency(w lab.Wire, program string, args ...string) func(*bench) ([]float64
 // perftest runs a program between the two hosts of a wire, and returns the one
 // row that it printed.
 func (b *bench) perftest(w lab.Wire, program string, args ...string) (lab.Row, error) {
-	rows, err := b.perftestRows(w, program, args...)
+	rows, _, err := b.perftestRows(w, program, args...)
 	if err != nil {
 		return lab.Row{}, err
 	}
 	return rows[len(rows)-1], nil
 }
 
-func (b *bench) perftestRows(w lab.Wire, program string, args ...string) ([]lab.Row, error) {
+// perftestRows also gives the processor time of both programs.
+func (b *bench) perftestRows(w lab.Wire, program string, args ...string) ([]lab.Row, time.Duration, error) {
 	hosts, err := b.places.join(w)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	p := lab.PerftestPair(hosts.a, hosts.b, program, args...)
 	p.Limit = 90 * time.Second
 	r, err := p.Run()
 	if err != nil {
-		return nil, fmt.Errorf("%s over %s: %w", program, w.Name, err)
+		return nil, 0, fmt.Errorf("%s over %s: %w", program, w.Name, err)
 	}
-	return lab.ParsePerftest(r.Client)
+	rows, err := lab.ParsePerftest(r.Client)
+	return rows, r.Used, err
 }

@@ -17,6 +17,7 @@ type places struct {
 	build   string
 	pairs   map[string]found[pair]
 	kernels map[int]found[*lab.KernelPair]
+	bare    found[*lab.KernelPair] // for testpmd, whose drivers change the interfaces
 	labs    []*lab.Lab
 }
 
@@ -74,6 +75,14 @@ func (p *places) kernel(mtu int) (*lab.KernelPair, error) {
 		p.kernels[mtu] = f
 	}
 	return f.what, f.err
+}
+
+// frames gives two hosts joined by veth whose interfaces nobody else uses.
+func (p *places) frames() (*lab.KernelPair, error) {
+	if p.bare.what == nil && p.bare.err == nil {
+		p.bare.what, p.bare.err = p.setUpKernel(1500)
+	}
+	return p.bare.what, p.bare.err
 }
 
 func (p *places) setUpKernel(mtu int) (*lab.KernelPair, error) {

@@ -19,6 +19,7 @@ type Options struct {
 	Seconds float64        // of one measurement that can be told how long to take
 	Only    *regexp.Regexp // nil, or which measures, by their names
 	Sweeps  bool           // also over sizes and numbers of queue pairs
+	Limit   time.Duration  // no round begins that would end later; 0: none
 	Log     io.Writer      // progress
 }
 
@@ -50,17 +51,50 @@ func Run(o Options) (*results.Run, error) {
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no measure is named %q", o.Only)
 	}
-	b.total = len(chosen) * o.Rounds
-	for round := range o.Rounds {
-		for _, m := range chosen {
-			b.measure(round, m)
-		}
+	for _, m := range chosen {
+		b.total += m.times(o.Rounds)
 	}
+	b.rounds(chosen)
 	if o.Sweeps {
 		b.sweep()
 	}
 	b.result.Machine.LoadAfter = load()
 	return &b.result, nil
+}
+
+// times is in how many of so many rounds a measure is taken.
+func (m measure) times(rounds int) int {
+	if m.rounds == 0 {
+		return rounds
+	}
+	return min(m.rounds, rounds)
+}
+
+// sweepTime is what the sweeps are given of the limit.
+const sweepTime = 90 * time.Second
+
+// rounds takes every measure round by round, as far as the limit goes: at least
+// one round, and no later one that the one before it says there is no time for.
+func (b *bench) rounds(chosen []measure) {
+	limit := b.Limit
+	if b.Sweeps {
+		limit -= sweepTime
+	}
+	last := time.Duration(0)
+	for round := range b.Rounds {
+		if b.Limit > 0 && round > 0 && time.Since(b.start)+last > limit {
+			b.result.Rounds = round
+			b.omit(fmt.Sprintf("rounds after the %d.", round), fmt.Errorf("the limit of %v leaves no time", b.Limit))
+			return
+		}
+		begin := time.Now()
+		for _, m := range chosen {
+			if round < m.times(b.Rounds) {
+				b.measure(round, m)
+			}
+		}
+		last = time.Since(begin)
+	}
 }
 
 // Names are those of all measures: what Only selects by.
@@ -82,6 +116,11 @@ func (b *bench) chosen() (chosen []measure) {
 
 // wholeSeconds is Seconds for programs that take whole ones.
 func (b *bench) wholeSeconds() int { return max(1, int(b.Seconds+0.5)) }
+
+// under is the length of one measurement; short is that of one that differs
+// little from moment to moment.
+func (b *bench) under() time.Duration { return time.Duration(b.Seconds * float64(time.Second)) }
+func (b *bench) short() time.Duration { return min(b.under(), time.Second) }
 
 // measure takes a measure's figures for this round.
 func (b *bench) measure(round int, m measure) {

@@ -15,11 +15,11 @@ const sweepIterations = "2000"
 func (b *bench) sweep() {
 	wires := []lab.Wire{loopback, memif, memifJumbo}
 	b.sizes("bandwidth", "Writes by size", "Gb/s", wires, func(w lab.Wire) ([]results.Curve, error) {
-		rows, err := b.perftestRows(w, "ib_write_bw", "-a", "-n", sweepIterations)
+		rows, _, err := b.perftestRows(w, "ib_write_bw", "-a", "-n", sweepIterations)
 		return []results.Curve{curve(w.Name, rows, func(r lab.Row) float64 { return r.Values[lab.BandwidthAverage] * mib * 8 / 1e9 })}, err
 	})
 	b.sizes("latency", "Write latency by size: median and 99th percentile, half a round trip", "µs", wires[:2], func(w lab.Wire) ([]results.Curve, error) {
-		rows, err := b.perftestRows(w, "ib_write_lat", "-a", "-n", sweepIterations)
+		rows, _, err := b.perftestRows(w, "ib_write_lat", "-a", "-n", sweepIterations)
 		return []results.Curve{
 			curve(w.Name, rows, func(r lab.Row) float64 { return r.Values[lab.LatencyTypical] }),
 			curve(w.Name+", 99 %", rows, func(r lab.Row) float64 { return r.Values[lab.LatencyPercent99] }),

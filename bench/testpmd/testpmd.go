@@ -15,29 +15,50 @@ import (
 	"time"
 )
 
+// Port is one end: how DPDK opens it (a --vdev), and where.
+type Port struct {
+	Vdev string
+	// Command turns a command line into one that runs where the port is, in a
+	// network namespace; nil: as it is.
+	Command func(argv ...string) []string
+}
+
 // Memif measures DPDK's net_memif between two testpmds, one sending frames of
 // size bytes, one receiving, over a socket at path: frames a second. The caller
 // removes what lies beside path afterwards.
 func Memif(path string, size, ring int, seconds float64) (pps float64, err error) {
+	log2 := strconv.Itoa(len(strconv.FormatInt(int64(ring), 2)) - 1)
+	port := func(role string) Port {
+		return Port{Vdev: fmt.Sprintf("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,rsize=%s,bsize=%d", role, path, log2, buffer(size))}
+	}
+	return Between(path, port("server"), port("client"), size, seconds)
+}
+
+// Between measures how many frames of size bytes a second one testpmd gets from
+// another. What they print goes to files whose names begin with prefix; the
+// caller removes them.
+func Between(prefix string, to, from Port, size int, seconds float64) (pps float64, err error) {
 	bin, err := exec.LookPath("dpdk-testpmd")
 	if err != nil {
 		return 0, errors.New("dpdk-testpmd (Debian package dpdk-dev) is not installed")
 	}
-	rx, err := start(bin, path, "server", size, ring, 0, "--forward-mode=rxonly", "--stats-period=1")
+	rx, err := start(bin, prefix+".rx", to, size, 0, "--forward-mode=rxonly", "--stats-period=1")
 	if err != nil {
 		return 0, err
 	}
 	defer rx.stop()
-	if err := waitFor(path); err != nil {
+	if err := rx.says("Rx-pps", "statistics"); err != nil {
 		return 0, err
 	}
-	time.Sleep(300 * time.Millisecond)
-	tx, err := start(bin, path, "client", size, ring, 1, "--forward-mode=txonly", fmt.Sprintf("--txpkts=%d", size))
+	tx, err := start(bin, prefix+".tx", from, size, 1, "--forward-mode=txonly", fmt.Sprintf("--txpkts=%d", size))
 	if err != nil {
 		return 0, err
 	}
 	defer tx.stop()
-	time.Sleep(time.Duration((4 + seconds) * 1e9))
+	if err := rx.receives(); err != nil {
+		return 0, fmt.Errorf("%w; the sender said last: %s", err, tx.last())
+	}
+	time.Sleep(time.Duration((1 + seconds) * 1e9)) // the first second was in part without frames
 	return rx.rate()
 }
 
@@ -48,8 +69,11 @@ type process struct {
 	prefix string // of the EAL's runtime directory
 }
 
-func start(bin, path, role string, size, ring, cpu int, mode ...string) (*process, error) {
-	fifo := fmt.Sprintf("%s.%s.in", path, role)
+// buffer is the size of buffers that take frames of so many bytes.
+func buffer(size int) int { return max(2048, (size+128+63)&^63) }
+
+func start(bin, name string, port Port, size, cpu int, mode ...string) (*process, error) {
+	fifo := name + ".in"
 	if err := exec.Command("mkfifo", fifo).Run(); err != nil {
 		return nil, err
 	}
@@ -58,20 +82,20 @@ func start(bin, path, role string, size, ring, cpu int, mode ...string) (*proces
 	if err != nil {
 		return nil, err
 	}
-	out, err := os.Create(fmt.Sprintf("%s.%s.out", path, role))
+	out, err := os.Create(name + ".out")
 	if err != nil {
 		return nil, err
 	}
-	buffer := max(2048, (size+128+63)&^63)
-	log2 := strconv.Itoa(len(strconv.FormatInt(int64(ring), 2)) - 1)
-	prefix := fmt.Sprintf("urdmabench%d%s", os.Getpid(), role)
-	args := append([]string{
+	prefix := fmt.Sprintf("urdmabench%d%d", os.Getpid(), cpu)
+	args := append([]string{bin,
 		"--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--no-telemetry", "--lcores", fmt.Sprintf("0@%d,1@%d", cpu, cpu),
-		"--file-prefix=" + prefix,
-		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,rsize=%s,bsize=%d", role, path, log2, buffer),
-		"--", "--auto-start", "--total-num-mbufs=8192", "--no-flush-rx", fmt.Sprintf("--mbuf-size=%d", buffer+128),
+		"--file-prefix=" + prefix, "--vdev=" + port.Vdev,
+		"--", "--auto-start", "--total-num-mbufs=8192", "--no-flush-rx", fmt.Sprintf("--mbuf-size=%d", buffer(size)+128),
 	}, mode...)
-	p := &process{cmd: exec.Command(bin, args...), stdin: stdin, out: out, prefix: prefix}
+	if port.Command != nil {
+		args = port.Command(args...)
+	}
+	p := &process{cmd: exec.Command(args[0], args[1:]...), stdin: stdin, out: out, prefix: prefix}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, out, out
 	return p, p.cmd.Start()
 }
@@ -86,13 +110,34 @@ func (p *process) stop() {
 	}
 }
 
-func waitFor(path string) error {
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Lstat(path); err == nil {
+// patience is how long a testpmd may take to start.
+const patience = 20 * time.Second
+
+// says waits until testpmd has printed text.
+func (p *process) says(text, what string) error {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if b, err := os.ReadFile(p.out.Name()); err != nil || bytes.Contains(b, []byte(text)) {
+			return err
+		}
+	}
+	return fmt.Errorf("testpmd printed no %s; it said last: %s", what, p.last())
+}
+
+// receives waits until testpmd has told of frames.
+func (p *process) receives() (err error) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err = p.rate(); err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("testpmd made no socket %s", path)
+	return err
+}
+
+// last is the last line that testpmd printed.
+func (p *process) last() string {
+	b, _ := os.ReadFile(p.out.Name()) // none: it said nothing
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 var rxRate = regexp.MustCompile(`Rx-pps:\s+(\d+)`)
@@ -110,8 +155,7 @@ func (p *process) rate() (float64, error) {
 		}
 	}
 	if len(rates) == 0 {
-		last := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
-		return 0, fmt.Errorf("testpmd received nothing; it said last: %s", strings.TrimSpace(string(last[len(last)-1])))
+		return 0, fmt.Errorf("testpmd received nothing; it said last: %s", p.last())
 	}
 	return rates[len(rates)-1], nil
 }

@@ -29,6 +29,8 @@ func (p *Pair) ShownAs(transport string) {
 // Result is what a pair printed.
 type Result struct {
 	Server, Client string
+	// Used is the processor time of both programs, their start included.
+	Used time.Duration
 }
 
 // Run starts the server, then the client once the server waits for it, and
@@ -53,7 +55,7 @@ func (p Pair) Run() (Result, error) {
 		limit = time.Second
 	}
 	serverErr := server.Wait(limit)
-	r := Result{server.Output(), client.Output()}
+	r := Result{server.Output(), client.Output(), server.Used() + client.Used()}
 	if clientErr != nil || serverErr != nil {
 		return r, p.report(r, clientErr, serverErr)
 	}

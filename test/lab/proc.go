@@ -36,6 +36,15 @@ func (p *Process) ProcessorTime() (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
+// Used is the processor time of a process that has ended, and of its children
+// that it waited for; 0 before.
+func (p *Process) Used() time.Duration {
+	if p.Running() || p.cmd.ProcessState == nil {
+		return 0
+	}
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
 // ClientMemory counts the mappings that urdmad has of rings and of clients'
 // memory (memfds, proc_pid_maps(5)): what a death must give back.
 func (n *Node) ClientMemory() (int, error) {

@@ -14,7 +14,7 @@ type Wire struct {
 	Name string
 	// Device is the vdev of urdma.json; for memif without role and socket.
 	Device string
-	// MTU of the port; 0 for 1500.
+	// MTU of the port; 0 for 1500, DefaultMTU for none in urdma.json.
 	MTU int
 	// Kernel tells that the kernel holds the ports' addresses as well.
 	Kernel bool
@@ -31,6 +31,16 @@ var (
 	AFXDP          = Wire{Name: "af_xdp", Device: "net_af_xdp0,iface=veth0"}
 	AFXDPKernel    = Wire{Name: "af_xdp+kernel", Device: "net_af_xdp0,iface=veth0", Kernel: true}
 )
+
+// DefaultMTU leaves a port's MTU to urdmad.
+const DefaultMTU = -1
+
+// ByDefault is the wire with the MTU that urdmad gives it by itself.
+func (w Wire) ByDefault() Wire {
+	w.Name += "/default"
+	w.MTU = DefaultMTU
+	return w
+}
 
 // Jumbo is the wire with an MTU of 9,000.
 func (w Wire) Jumbo() Wire {
@@ -55,7 +65,7 @@ func (l *Lab) Can(w Wire) error {
 }
 
 func (w Wire) mtu() int {
-	if w.MTU == 0 {
+	if w.MTU <= 0 {
 		return 1500
 	}
 	return w.MTU
@@ -104,7 +114,11 @@ func ordinaryUser() int {
 }
 
 func portConfig(w Wire, vdev, address string, settings Config) Config {
-	c := Config{"ports": []any{Config{"vdev": vdev, "ipv4_address": address + "/24", "mtu": w.mtu()}}}
+	port := Config{"vdev": vdev, "ipv4_address": address + "/24"}
+	if w.MTU != DefaultMTU {
+		port["mtu"] = w.mtu()
+	}
+	c := Config{"ports": []any{port}}
 	for name, value := range settings {
 		c[name] = value
 	}

@@ -110,7 +110,7 @@ var rules = ruleBook{
 		"examples/go/ud":     {"verbs"},
 		"bench/results":      {},
 		"bench/report":       {"bench/results"},
-		"bench/suite":        {"bench/results", "bench/testpmd", "test/lab"},
+		"bench/suite":        {"bench/results", "bench/testpmd", "test/lab", "verbs", "wire"},
 		"bench/testpmd":      {},
 		"test/arm64":         {},
 		"test/bystander":     {"verbs"},

@@ -1,0 +1,125 @@
+// registration - what ibv_reg_mr and ibv_dereg_mr take, beside a copy of the
+// same memory.
+//
+//	urdma exec -- build/registration [BYTES]
+//
+// Prints, each on a line with its name: medians in µs for one page that was
+// written to; ms for BYTES (1 GiB) of memory that was written to, and for
+// copying them to other memory of the process; and the registration of the same
+// pages again while they are registered, of one page and of all.
+#define _GNU_SOURCE
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { page = 4096, rounds = 501 };
+
+static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+
+static double now_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static char *touched(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		fail("mmap");
+	for (size_t i = 0; i < bytes; i += page)
+		p[i] = (char)(i / page + 1);
+	return p;
+}
+
+// timed_reg and timed_dereg give what the call took, in µs.
+static double timed_reg(struct ibv_pd *pd, void *at, size_t bytes, struct ibv_mr **mr)
+{
+	double start = now_us();
+	*mr = ibv_reg_mr(pd, at, bytes, rights);
+	if (!*mr)
+		fail("ibv_reg_mr");
+	return now_us() - start;
+}
+
+static double timed_dereg(struct ibv_mr *mr)
+{
+	double start = now_us();
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr");
+	return now_us() - start;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+	qsort(v, rounds, sizeof *v, ascending);
+	return v[rounds / 2];
+}
+
+// pages registers one page after the other, each of them new to it.
+static void pages(struct ibv_pd *pd)
+{
+	static double reg[rounds], again[rounds], dereg[rounds];
+	char *memory = touched((size_t)rounds * 2 * page);
+	for (int i = 0; i < rounds; i++) {
+		struct ibv_mr *mr, *second;
+		reg[i] = timed_reg(pd, memory + (size_t)i * 2 * page, page, &mr);
+		again[i] = timed_reg(pd, memory + (size_t)i * 2 * page, page, &second);
+		dereg[i] = timed_dereg(second);
+		timed_dereg(mr);
+	}
+	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\n", median(reg), median(again), median(dereg));
+}
+
+static void all(struct ibv_pd *pd, size_t bytes)
+{
+	char *memory = touched(bytes), *other = touched(bytes);
+	double start = now_us();
+	memcpy(other, memory, bytes);
+	double copy = now_us() - start;
+	munmap(other, bytes);
+	struct ibv_mr *mr, *second;
+	double reg = timed_reg(pd, memory, bytes, &mr);
+	double again = timed_reg(pd, memory, bytes, &second);
+	timed_dereg(second);
+	double dereg = timed_dereg(mr);
+	printf("all.copy %.3f\nall.reg %.3f\nall.again %.3f\nall.dereg %.3f\n", copy / 1e3, reg / 1e3, again, dereg / 1e3);
+	for (size_t i = 0; i < bytes; i += page)
+		if (memory[i] != (char)(i / page + 1)) {
+			fprintf(stderr, "page %zu changed while it was registered\n", i / page);
+			exit(1);
+		}
+}
+
+int main(int argc, char **argv)
+{
+	size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : (size_t)1 << 30;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	if (!list || !*list) {
+		fprintf(stderr, "there are no RDMA devices here\n");
+		return 1;
+	}
+	struct ibv_context *context = ibv_open_device(*list);
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	if (!pd)
+		fail("ibv_alloc_pd");
+	pages(pd);
+	all(pd, bytes);
+	return 0;
+}

@@ -1,0 +1,128 @@
+package suite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"urdma/test/lab"
+)
+
+var errNothing = errors.New("nothing completed")
+
+// moves waits until the node's port has sent a thousand packets more.
+func moves(n *lab.Node) error {
+	const enough = 1000
+	first, err := sent(n)
+	for end := time.Now().Add(patience); err == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var now uint64
+		if now, err = sent(n); now >= first+enough {
+			return err
+		}
+	}
+	if err == nil {
+		err = errNothing
+	}
+	return err
+}
+
+// sent is how many packets the node's port has sent.
+func sent(n *lab.Node) (uint64, error) {
+	out, err := n.Urdma("show", "port", "--json")
+	if err != nil {
+		return 0, err
+	}
+	var ports []struct {
+		Packets uint64 `json:"tx_packets"`
+	}
+	if err := json.Unmarshal([]byte(out), &ports); err != nil || len(ports) == 0 {
+		return 0, fmt.Errorf("urdma show port: %v in %s", err, out)
+	}
+	return ports[0].Packets, nil
+}
+
+// idle holds so many connections over a wire, none of which says anything, and
+// gives what the urdmad that takes most takes of a core, in percent, and what
+// one queue pair with 128 slots in each direction costs urdmad in memory, kernel
+// objects included, in KiB.
+func idle(w lab.Wire, connections int) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		hosts, err := b.places.join(w)
+		if err != nil {
+			return nil, err
+		}
+		before, err := memoryOf(hosts)
+		if err != nil {
+			return nil, err
+		}
+		const slots = 128
+		e, err := connect(hosts, connections, slots, 4096)
+		if err != nil {
+			return nil, err
+		}
+		defer e.close()
+		time.Sleep(time.Second)
+		after, err := memoryOf(hosts)
+		if err != nil {
+			return nil, err
+		}
+		share, err := busiest(hosts, 2*b.under())
+		return []float64{share, float64(after-before) / float64(2*connections)}, err
+	}
+}
+
+// nodes are the hosts, one where both are one.
+func (p pair) nodes() []*lab.Node {
+	if p.a == p.b {
+		return []*lab.Node{p.a}
+	}
+	return []*lab.Node{p.a, p.b}
+}
+
+// busiest is the largest share of a core that one of the urdmads takes over that
+// time, in percent.
+func busiest(hosts pair, length time.Duration) (share float64, err error) {
+	before := map[*lab.Node]time.Duration{}
+	begin := time.Now()
+	for _, n := range hosts.nodes() {
+		if before[n], err = n.Daemon.ProcessorTime(); err != nil {
+			return 0, err
+		}
+	}
+	time.Sleep(length)
+	for n, had := range before {
+		now, err := n.Daemon.ProcessorTime()
+		if err != nil {
+			return 0, err
+		}
+		share = max(share, 100*float64(now-had)/float64(time.Since(begin)))
+	}
+	return share, nil
+}
+
+// memoryOf is what the urdmads have in memory, their page tables and the
+// kernel's own objects included, in KiB. The kernel's are those of all programs.
+func memoryOf(hosts pair) (kib int64, err error) {
+	for _, n := range hosts.nodes() {
+		status := fmt.Sprintf("/proc/%d/status", n.Daemon.PID())
+		if _, err := os.Stat(status); err != nil {
+			return 0, err
+		}
+		for _, key := range []string{"RssAnon", "RssShmem", "VmPTE"} {
+			kib += kilobytes(status, key)
+		}
+	}
+	for _, key := range []string{"SUnreclaim", "KernelStack", "Percpu"} {
+		kib += kilobytes("/proc/meminfo", key)
+	}
+	return kib, nil
+}
+
+// kilobytes reads a line such as "VmPTE:  12 kB"; 0 where there is none.
+func kilobytes(file, key string) (kib int64) {
+	fmt.Sscan(strings.TrimSuffix(after(file, key), "kB"), &kib)
+	return kib
+}

@@ -1,0 +1,88 @@
+package suite
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"urdma/bench/results"
+	"urdma/test/lab"
+)
+
+// registered is how much memory bench/registration takes, twice: once to
+// register, once to copy it to.
+const registered = 1 << 30
+
+// registrationLines are what it prints, in the order of the measure's figures.
+var registrationLines = []struct{ name, id, title, unit string }{
+	{"page.reg", "reg.4k", "ibv_reg_mr of 4 KiB", "µs"},
+	{"page.dereg", "dereg.4k", "ibv_dereg_mr of 4 KiB", "µs"},
+	{"page.again", "reg.4k.again", "ibv_reg_mr of the same 4 KiB again", "µs"},
+	{"all.reg", "reg.1g", "ibv_reg_mr of 1 GiB that was written to", "ms"},
+	{"all.dereg", "dereg.1g", "ibv_dereg_mr of it", "ms"},
+	{"all.again", "reg.1g.again", "ibv_reg_mr of the same 1 GiB again", "µs"},
+	{"all.copy", "copy.1g", "one thread copying 1 GiB once", "ms"},
+}
+
+func registrationMeasure() measure {
+	m := measure{name: "registration: 4 KiB and 1 GiB", run: registration, rounds: 3}
+	for _, l := range registrationLines {
+		m.figures = append(m.figures, results.Figure{ID: l.id, Title: l.title, Unit: l.unit, Better: results.Lower})
+	}
+	return m
+}
+
+func registration(b *bench) ([]float64, error) {
+	program := filepath.Join(b.Build, "registration")
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("bench/registration is not built (make -C bench/registration)")
+	}
+	if free := kilobytes("/proc/meminfo", "MemAvailable") << 10; free < 3*registered {
+		return nil, fmt.Errorf("%d MiB of memory are available, 3 GiB are needed", free>>20)
+	}
+	hosts, err := b.places.join(lab.Loopback)
+	if err != nil {
+		return nil, err
+	}
+	// The host's user can't enter every directory.
+	own := filepath.Join(hosts.a.Directory(), "registration")
+	text, err := os.ReadFile(program)
+	if err == nil {
+		err = os.WriteFile(own, text, 0o755)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := hosts.a.Run(time.Minute, own, strconv.Itoa(registered))
+	if err != nil {
+		return nil, err
+	}
+	return parseRegistration(out)
+}
+
+// parseRegistration reads lines of a name and a number.
+func parseRegistration(out string) ([]float64, error) {
+	found := map[string]float64{}
+	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
+		if name, value, ok := strings.Cut(s.Text(), " "); ok {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				found[name] = v
+			}
+		}
+	}
+	var values []float64
+	for _, l := range registrationLines {
+		v, ok := found[l.name]
+		if !ok {
+			return nil, fmt.Errorf("bench/registration printed no %s:\n%s", l.name, lab.Tail(out, 10))
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}

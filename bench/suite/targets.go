@@ -1,0 +1,76 @@
+package suite
+
+import "urdma/bench/results"
+
+// targets are what the figures should be beside each other, by what they are
+// about.
+func targets() []results.Target {
+	var all []results.Target
+	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, ethernetTargets} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+var memifTargets = []results.Target{
+	{Title: "memif 1,500: Writes beside kernel TCP", Ours: "memif.write", Peer: "tcp.1500", Least: 4},
+	{Title: "memif 1,500: Writes beside testpmd", Ours: "memif.write", Peer: "testpmd.memif", Least: 0.6},
+	{Title: "memif 1,500: Reads beside Writes", Ours: "memif.read", Peer: "memif.write", Least: 0.8},
+	{Title: "memif 1,500: Sends beside Writes", Ours: "memif.send", Peer: "memif.write", Least: 0.8},
+	{Title: "memif 1,500: 4 KiB beside 64 KiB", Ours: "memif.write.4k", Peer: "memif.write", Least: 0.6},
+	{Title: "memif 1,500: both directions together beside one", Ours: "memif.write.both", Peer: "memif.write", Least: 1},
+	{Title: "memif 1,500: least round of Writes beside the most", Ours: "memif.write", Least: 0.6, Steady: true},
+	{Title: "memif 9,000: Writes beside kernel TCP at 9,000", Ours: "memif9000.write", Peer: "tcp.9000", Least: 8},
+	{Title: "memif 9,000: least round of Writes beside the most", Ours: "memif9000.write", Least: 0.6, Steady: true},
+	{Title: "memif by default beside memif 9,000", Ours: "memif.write.default", Peer: "memif9000.write", Least: 0.9},
+	{Title: "memif 1,500: processor time for each GB beside kernel TCP", Ours: "memif.write.cpu", Peer: "tcp.1500.cpu", Most: 1},
+	{Title: "memif 1,500: messages of 64 B, M/s", Ours: "memif.write.64", Least: 5},
+	{Title: "memif 1,500: the same, posted 32 at once, M/s", Ours: "memif.write.64.list", Least: 8},
+	{Title: "memif 1,500: 1,024 queue pairs beside one", Ours: "memif.write.q1024", Peer: "memif.write", Least: 0.8},
+	{Title: "memif latency beside the floor", Ours: "memif.lat", Peer: "floor.2", Most: 1.2},
+	{Title: "memif latency, 99th percentile beside the median", Ours: "memif.lat.99", Peer: "memif.lat", Most: 3},
+	{Title: "memif latency beside a bandwidth flow, beside its lone one", Ours: "memif.lat.beside", Peer: "memif.lat", Most: 10},
+	{Title: "memif: least of 16 equal flows beside their mean", Ours: "memif.fair", Least: 0.5},
+	{Title: "memif: longest time between completions in a minute, ms", Ours: "memif.gap", Most: 10},
+}
+
+var loopbackTargets = []results.Target{
+	{Title: "loopback: 64 KiB beside copying", Ours: "loopback.write", Peer: "copy.64k", Least: 0.7},
+	{Title: "loopback: 1 MiB beside copying", Ours: "loopback.write.1m", Peer: "copy.1m", Least: 0.7},
+	{Title: "loopback: 1,000 queue pairs beside one", Ours: "loopback.write.q1000", Peer: "loopback.write", Least: 0.8},
+	{Title: "loopback: messages of 64 B, M/s", Ours: "loopback.write.64", Least: 10},
+	{Title: "loopback: Write latency beside the floor", Ours: "loopback.lat", Peer: "floor.1", Most: 1.1},
+	{Title: "loopback: Write latency beside the floor, the worst", Ours: "loopback.lat", Peer: "floor.1", Most: 1.5, Every: true},
+	{Title: "loopback: Send latency beside the floor", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.1},
+	{Title: "loopback: Send latency beside the floor, the worst", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.5, Every: true},
+	{Title: "loopback: least of 16 equal flows beside their mean", Ours: "loopback.fair", Least: 0.5},
+}
+
+var eventTargets = []results.Target{
+	{Title: "memif with events beside blocking TCP", Ours: "memif.lat.events", Peer: "tcp.lat", Most: 0.5},
+	{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4},
+}
+
+var scaleTargets = []results.Target{
+	{Title: "connections a second through rdma_cm, loopback", Ours: "loopback.connect", Least: 5000},
+	{Title: "connections a second through rdma_cm, memif", Ours: "memif.connect", Least: 2000},
+	{Title: "idle with 1,000 connections, percent of a core", Ours: "idle.cpu", Most: 1},
+	{Title: "memory of an idle connected queue pair, KiB", Ours: "idle.memory", Most: 16},
+	{Title: "registering 4 KiB, µs", Ours: "reg.4k", Most: 20},
+	{Title: "deregistering 4 KiB, µs", Ours: "dereg.4k", Most: 20},
+	{Title: "registering 1 GiB beside one copy of it", Ours: "reg.1g", Peer: "copy.1g", Most: 1},
+	{Title: "deregistering 1 GiB beside one copy of it", Ours: "dereg.1g", Peer: "copy.1g", Most: 1},
+	{Title: "registering the same again: 1 GiB beside 4 KiB", Ours: "reg.1g.again", Peer: "reg.4k.again", Most: 10},
+}
+
+var udpTargets = []results.Target{
+	{Title: "udp 1,500: Writes beside kernel TCP", Ours: "udp.write", Peer: "tcp.1500", Least: 1.5},
+	{Title: "udp 9,000: Writes beside kernel TCP at 9,000", Ours: "udp9000.write", Peer: "tcp.9000", Least: 1.2},
+	{Title: "udp latency beside blocking kernel UDP", Ours: "udp.lat", Peer: "kernel.udp.lat", Most: 1 / 1.5},
+	{Title: "udp with events beside blocking kernel UDP", Ours: "udp.lat.events", Peer: "kernel.udp.lat", Most: 1},
+}
+
+var ethernetTargets = []results.Target{
+	{Title: "af_packet: packets beside testpmd's", Ours: "af_packet.packets", Peer: "testpmd.af_packet", Least: 0.9},
+	{Title: "af_xdp: packets beside testpmd's", Ours: "af_xdp.packets", Peer: "testpmd.af_xdp", Least: 0.9},
+}
