@@ -45,7 +45,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.build, "build", "", "`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
 	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for what is written")
 	f.StringVar(&o.only, "only", "", "measure only what `REGEXP` matches the name of (--list)")
-	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md has it")
+	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
 	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
 	f.DurationVar(&o.limit, "limit", 12*time.Minute, "begin no round that would end after `TIME`; 0: none")
@@ -137,9 +137,19 @@ func (o *benchOptions) write(r *results.Run) error {
 	name := filepath.Join(o.out, "run-"+r.Started.Format(time.RFC3339))
 	err = errors.Join(r.Write(name+".json"), toFile(name+".csv", func(w io.Writer) error { return report.CSV(w, r) }), report.Plots(o.out, r, earlier))
 	if o.markdown != "" {
-		err = errors.Join(err, toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, "benchmarks") }))
+		err = errors.Join(err, o.page(r))
 	}
 	return err
+}
+
+// page writes o.markdown, and its plots into a directory beside it.
+func (o *benchOptions) page(r *results.Run) error {
+	const plots = "benchmarks"
+	dir := filepath.Join(filepath.Dir(o.markdown), plots)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(report.Plots(dir, r, nil), toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, plots) }))
 }
 
 // history reads the runs that were written before.

@@ -33,7 +33,7 @@ func TestBenchWritesRuns(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, out)
 		}
 	}
-	for _, pattern := range []string{"run-*.json", "run-*.csv", "page.md"} {
+	for _, pattern := range []string{"run-*.json", "run-*.csv", "page.md", "benchmarks"} {
 		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) == 0 {
 			t.Errorf("no %s was written", pattern)
 		}

@@ -50,7 +50,7 @@ func TestMarkdownHasTables(t *testing.T) {
 	if err := Markdown(&out, sample(), "benchmarks"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n", "![by size](benchmarks/bandwidth.svg)"} {
+	for _, want := range []string{"# Benchmarks\n", "| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n", "![by size](benchmarks/bandwidth.svg)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, &out)
 		}

@@ -34,9 +34,9 @@ func Text(to io.Writer, r *results.Run) error {
 // Markdown prints the run as docs/BENCHMARKS.md has it. The plots are expected
 // in the directory plots, as Plots names them.
 func Markdown(to io.Writer, r *results.Run, plots string) error {
-	fmt.Fprintf(to, "%s\n\n", heading(r))
+	fmt.Fprintf(to, "# Benchmarks\n%s\n\n%s\n\n## Targets\n", preface, heading(r))
 	table(to, targetHead, targetRows(r))
-	fmt.Fprintln(to)
+	fmt.Fprintf(to, "\n## Figures\n")
 	table(to, figureHead, figureRows(r))
 	for _, l := range r.Left {
 		fmt.Fprintf(to, "\nNot measured: %s: %s\n", l.What, firstLine(l.Why))
@@ -46,6 +46,11 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 	}
 	return nil
 }
+
+// preface says how to read docs/BENCHMARKS.md.
+const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; every value is in the JSON and CSV files that it leaves in build/bench. " +
+	"A figure is taken once a round beside its peers, so what slows the machine down slows both. A target is met if it is in every round, missed if it is in none; " +
+	"what lies between is said to lie within the spread. Older kernels are not measured here but in virtual machines."
 
 func table(to io.Writer, head []string, rows [][]string) {
 	fmt.Fprintf(to, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))

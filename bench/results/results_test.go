@@ -70,6 +70,16 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestBound(t *testing.T) {
+	for want, target := range map[string]Target{
+		"≥ 5000": {Least: 5000}, "≤ 0.667": {Most: 2. / 3}, "1 to 2": {Least: 1, Most: 2}, "≤ 1.5 in every round": {Most: 1.5, Every: true},
+	} {
+		if got := target.Bound(); got != want {
+			t.Errorf("%+v: %q, want %q", target, got, want)
+		}
+	}
+}
+
 func TestFile(t *testing.T) {
 	r := &Run{Commit: "abc", Rounds: 2, Figures: []*Figure{figure("x", 1, 2)},
 		Targets: []Target{{Title: "t", Ours: "x", Least: 1}}}

@@ -87,11 +87,19 @@ func (t Target) Bound() string {
 func (t Target) bounds() string {
 	switch {
 	case t.Least != 0 && t.Most != 0:
-		return fmt.Sprintf("%.3g to %.3g", t.Least, t.Most)
+		return fmt.Sprintf("%s to %s", digits(t.Least), digits(t.Most))
 	case t.Least != 0:
-		return fmt.Sprintf("≥ %.3g", t.Least)
+		return "≥ " + digits(t.Least)
 	}
-	return fmt.Sprintf("≤ %.3g", t.Most)
+	return "≤ " + digits(t.Most)
+}
+
+// digits writes three that count, and no exponent: 0.667, 5000.
+func digits(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 func (r *Run) ratios(t Target) (ratios []float64) {
