@@ -214,5 +214,8 @@ func TestManualPagesRender(t *testing.T) {
 		if strings.Contains(string(out), `\[`) || !strings.Contains(string(out), "\nSee also\n") {
 			t.Errorf("%s renders with source in it or without its end:\n%.500s", page, out)
 		}
+		if !strings.Contains(string(out), "\nExamples\n") {
+			t.Errorf("%s has no examples", page)
+		}
 	}
 }
