@@ -86,11 +86,11 @@ func need(t *testing.T, programs ...string) {
 }
 
 // compile builds the programs of testdata with a compiler that finds an MPI.
-func (c *cluster) compile(t *testing.T, compiler, name string) string {
+func (c *cluster) compile(t *testing.T, compiler, name string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(c.lab.Dir, name)
 	sources, _ := filepath.Glob("testdata/*.c")
-	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", program}, sources...)
+	args := slices.Concat([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", program}, flags, sources)
 	if out, err := exec.Command(compiler, append(args, "-lpthread")...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", compiler, err, out)
 	}
@@ -179,6 +179,16 @@ func (c *cluster) sent(t *testing.T) (bytes []uint64) {
 		bytes = append(bytes, s.Totals.Work.Sent)
 	}
 	return bytes
+}
+
+// carried asserts that each urdmad has sent at least that many bytes since before.
+func (c *cluster) carried(t *testing.T, what string, before []uint64, least uint64) {
+	t.Helper()
+	for i, n := range c.sent(t) {
+		if n-before[i] < least {
+			t.Errorf("%s: urdmad of host %s sent %d bytes, at least %d were expected", what, c.hosts[i].Name, n-before[i], least)
+		}
+	}
 }
 
 // left waits until no program of the cluster is a client any more.
