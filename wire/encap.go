@@ -18,7 +18,9 @@ type EncapType uint8
 
 // The types.
 const (
-	EncapTRP EncapType = 0
+	EncapTRP    EncapType = 0
+	EncapProbe  EncapType = 1 // of the path, see PathProbe
+	EncapAnswer EncapType = 2 // to a probe
 )
 
 const (
@@ -38,7 +40,7 @@ func (e *Encap) Parse(b []byte) error {
 		return ErrEncapVersion
 	}
 	*e = Encap{EncapType(b[3]), binary.BigEndian.Uint16(b[4:]), binary.BigEndian.Uint16(b[6:])}
-	if e.Type != EncapTRP {
+	if e.Type > EncapAnswer {
 		return ErrEncapType
 	}
 	return nil
@@ -51,4 +53,31 @@ func (e *Encap) Put(b []byte) {
 	b[2], b[3] = encapVersion, byte(e.Type)
 	binary.BigEndian.PutUint16(b[4:], e.Src)
 	binary.BigEndian.PutUint16(b[6:], e.Dst)
+}
+
+// PathProbe follows the encapsulation header of a probe and of its answer; zeros
+// behind it give the datagram the length that is tried. An answer is as long as
+// its probe.
+type PathProbe struct {
+	Nonce uint32 // of the sender of the probe
+	Most  uint16 // the largest datagram that the sender of this one takes, in bytes
+}
+
+// PathProbeLen is the length of a probe without its padding.
+const PathProbeLen = 8
+
+// Parse reads what follows an encapsulation header.
+func (p *PathProbe) Parse(b []byte) error {
+	if len(b) < PathProbeLen {
+		return ErrProbeShort
+	}
+	*p = PathProbe{binary.BigEndian.Uint32(b), binary.BigEndian.Uint16(b[4:])}
+	return nil
+}
+
+// Put writes it to b, whose rest it sets to 0.
+func (p *PathProbe) Put(b []byte) {
+	clear(b)
+	binary.BigEndian.PutUint32(b, p.Nonce)
+	binary.BigEndian.PutUint16(b[4:], p.Most)
 }

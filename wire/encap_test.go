@@ -22,7 +22,7 @@ func TestEncap(t *testing.T) {
 		at   int
 		to   byte
 		want error
-	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 1, ErrEncapType}} {
+	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 3, ErrEncapType}} {
 		b := bytes.Clone(golden)
 		b[c.at] = c.to
 		if err := e.Parse(b); !errors.Is(err, c.want) {
@@ -31,6 +31,25 @@ func TestEncap(t *testing.T) {
 	}
 	for n := range EncapLen {
 		if err := e.Parse(golden[:n]); !errors.Is(err, ErrEncapShort) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestPathProbe holds a probe's bytes, both ways.
+func TestPathProbe(t *testing.T) {
+	golden := []byte{1, 2, 3, 4, 0x05, 0xc0, 0, 0, 0, 0}
+	want := PathProbe{Nonce: 0x01020304, Most: 1472}
+	got := bytes.Repeat([]byte{0xff}, len(golden))
+	if want.Put(got); !bytes.Equal(got, golden) {
+		t.Errorf("put % x, want % x", got, golden)
+	}
+	var p PathProbe
+	if err := p.Parse(golden); err != nil || p != want {
+		t.Errorf("parsed %+v, %v", p, err)
+	}
+	for n := range PathProbeLen {
+		if err := p.Parse(golden[:n]); !errors.Is(err, ErrProbeShort) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

@@ -6,8 +6,8 @@ import "net/netip"
 // and the EtherType. A port's buffers hold Info().MTU plus this many bytes.
 const EtherHeaderLen = 14
 
-// Flags say what the port found out about a received frame. On packets from
-// Alloc they are zero and Tx ignores them.
+// Flags say what the port found out about a received frame, and how a datagram is
+// to be sent. On packets from Alloc they are zero.
 type Flags uint32
 
 const (
@@ -19,6 +19,12 @@ const (
 	RxIPv4Good
 	// RxUDPGood: the port verified the UDP checksum and found it right.
 	RxUDPGood
+	// TxWhole: nobody may fragment the datagram, whatever the kernel knows of the
+	// path. Only a port of datagrams looks at this and the next.
+	TxWhole
+	// TxFragment: the path takes less than the datagram, which whoever must may
+	// fragment.
+	TxFragment
 )
 
 // Has reports whether every flag of f is set.
@@ -32,7 +38,7 @@ type Packet struct {
 	// contents, and the caller reslices it (Data[:n], never from the front) to
 	// the length it wants sent.
 	Data []byte
-	// Flags of a received frame.
+	// Flags of a received frame, or how a datagram is to be sent.
 	Flags Flags
 	// Peer is the other end's socket, on a port of datagrams: of a packet from Rx
 	// the sender's; before Tx the caller sets it. On a port of frames it is

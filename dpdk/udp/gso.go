@@ -17,13 +17,14 @@ type txMessage struct {
 	control controlBuffer
 }
 
-// compose makes messages of the packets that wait and returns their number.
+// compose makes messages of the packets that wait, as far as they are to be sent
+// alike, and returns their number.
 func (q *queue) compose() (n int) {
 	t := &q.tx
 	at, iovs := t.head, 0
-	for n < txMessages && at < len(t.queue) && iovs < len(t.iov) {
+	for n < txMessages && at < len(t.queue) && iovs < len(t.iov) && t.queue[at].how == t.how {
 		count := 1
-		if t.single <= at-t.head && q.gso.Load() {
+		if t.single <= at-t.head && t.how == 0 && q.gso.Load() {
 			count = t.group(t.queue[at:min(len(t.queue), at+len(t.iov)-iovs)])
 		}
 		q.message(n, t.queue[at:at+count], iovs)
@@ -39,7 +40,7 @@ func (t *transmitter) group(o []outgoing) int {
 	total, size := o[0].length, o[0].length
 	for n := 1; n < min(len(o), maxSegments); n++ {
 		next := &o[n]
-		if next.length > size || total+next.length > maxSend || next.peer != o[0].peer {
+		if next.length > size || total+next.length > maxSend || next.how != 0 || next.peer != o[0].peer {
 			return n
 		}
 		total += next.length

@@ -36,14 +36,10 @@ func family(a netip.Addr) int {
 
 // prepare sets what must hold, then what helps, and binds.
 func prepare(fd int, a netip.AddrPort) error {
-	level, option := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER
-	if !a.Addr().Is4() {
-		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER
-	}
 	// Don't-fragment, but for datagrams that are longer than what the kernel knows
 	// of the path, which it fragments: a connection keeps its segments' size for
-	// life. Both families number the values alike.
-	if err := unix.SetsockoptInt(fd, level, option, unix.IP_PMTUDISC_WANT); err != nil {
+	// life.
+	if err := setFragments(fd, a.Addr().Is4(), unix.IP_PMTUDISC_WANT); err != nil {
 		return fmt.Errorf("don't-fragment on the UDP socket: %w", err)
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)
@@ -53,6 +49,31 @@ func prepare(fd int, a netip.AddrPort) error {
 		return fmt.Errorf("UDP socket at %s: %w", a, err)
 	}
 	return nil
+}
+
+// setFragments says what the kernel does about fragments (ip(7)); both families
+// number the values alike.
+func setFragments(fd int, v4 bool, value int) error {
+	if v4 {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, value)
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, value)
+}
+
+// fragments has the socket send what comes next as a packet's flags say.
+func (q *queue) fragments(how port.Flags) {
+	if q.tx.how == how {
+		return
+	}
+	value := unix.IP_PMTUDISC_WANT
+	switch how {
+	case port.TxWhole: // don't-fragment, also where the kernel believes the path takes less
+		value = unix.IP_PMTUDISC_PROBE
+	case port.TxFragment:
+		value = unix.IP_PMTUDISC_DONT
+	}
+	_ = setFragments(q.fd, q.v4, value) // it could be set when the socket was made
+	q.tx.how = how
 }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

@@ -23,6 +23,7 @@ type transmitter struct {
 	// single is how many of the first must go one by one, because the kernel
 	// refused to cut them.
 	single int
+	how    port.Flags // what the socket does about fragments now
 	hdr    [txMessages]mmsghdr
 	msg    [txMessages]txMessage
 	iov    [txSlots]unix.Iovec
@@ -32,6 +33,7 @@ type transmitter struct {
 type outgoing struct {
 	slot, length int32
 	peer         port.Peer
+	how          port.Flags
 }
 
 func (t *transmitter) init(q *queue) {
@@ -68,7 +70,7 @@ func (q *queue) Tx(p []port.Packet) int {
 	t := &q.tx
 	bytes := 0
 	for i := range p {
-		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer})
+		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer, p[i].Flags & (port.TxWhole | port.TxFragment)})
 		bytes += len(p[i].Data)
 	}
 	q.counters.TxPackets.Add(uint64(len(p)))
@@ -86,6 +88,7 @@ func (q *queue) Flush() { q.send() }
 func (q *queue) send() {
 	t := &q.tx
 	for t.waiting() > 0 {
+		q.fragments(t.queue[t.head].how)
 		messages := q.compose()
 		n, errno := sendmmsg(q.fd, t.hdr[:messages])
 		if errno == 0 && n > 0 {

@@ -141,14 +141,15 @@ func (l *Lab) Veth(mtu int) (a, b *Namespace, err error) {
 // veth joins two namespaces by a pair of interfaces, veth0 in each.
 func veth(a, b *Namespace, mtu int) error { return vethNamed(a, "veth0", b, "veth0", mtu) }
 
-func vethNamed(a *Namespace, inA string, b *Namespace, inB string, mtu int) error {
+// vethNamed is veth for interfaces of other names.
+func vethNamed(a *Namespace, nameA string, b *Namespace, nameB string, mtu int) error {
 	size := strconv.Itoa(mtu)
-	if err := a.Run("ip", "link", "add", inA, "mtu", size, "type", "veth",
-		"peer", "name", inB, "mtu", size, "netns", b.PID()); err != nil {
+	if err := a.Run("ip", "link", "add", nameA, "mtu", size, "type", "veth",
+		"peer", "name", nameB, "mtu", size, "netns", b.PID()); err != nil {
 		return err
 	}
-	if err := a.Run("ip", "link", "set", inA, "up"); err != nil {
+	if err := a.Run("ip", "link", "set", nameA, "up"); err != nil {
 		return err
 	}
-	return b.Run("ip", "link", "set", inB, "up")
+	return b.Run("ip", "link", "set", nameB, "up")
 }

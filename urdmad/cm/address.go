@@ -95,7 +95,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	}
 	id.resolves++
 	asked := id.resolves
-	m.net.Resolve(r.dev, r.hop, func(l Link, ok bool) {
+	m.net.Resolve(r.dev, r.hop, dst.Addr(), func(l Link, ok bool) {
 		if asked == id.resolves { // else it answers what has timed out
 			m.after(0, func() { m.addrResolved(id, l, ok) })
 		}

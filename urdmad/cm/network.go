@@ -18,9 +18,10 @@ type Network interface {
 	// NextHop is where device dev sends packets for dst: to dst itself, which is
 	// on its link, or to who passes them on; false if it has no route there.
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
-	// Resolve finds out how device dev reaches hop, a neighbour, and calls done
-	// once, during the call or later; false if nobody answered.
-	Resolve(dev int, hop netip.Addr, done func(l Link, ok bool))
+	// Resolve finds out how device dev reaches hop, a neighbour, and what the way
+	// by it to dst takes, and calls done once, during the call or later; false if
+	// nobody answered.
+	Resolve(dev int, hop, dst netip.Addr, done func(l Link, ok bool))
 
 	// Send sends a packet, which may be lost.
 	Send(p *Packet)

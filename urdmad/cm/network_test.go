@@ -174,7 +174,7 @@ const resolveTime = 1 * sec
 // link is a neighbour's address, as its Ethernet address would be.
 type link netip.Addr
 
-func (h *host) Resolve(dev int, hop netip.Addr, done func(cm.Link, bool)) {
+func (h *host) Resolve(dev int, hop, _ netip.Addr, done func(cm.Link, bool)) {
 	if h.w.host(hop) == nil {
 		h.w.after(resolveTime, func() { done(nil, false) })
 		return

@@ -53,8 +53,15 @@ func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 }
 
 // Resolve answers with a netif.Link, which is what links are here.
-func (n *network) Resolve(dev int, hop netip.Addr, done func(cm.Link, bool)) {
-	n.e.Interface(dev).Resolve(hop, func(l netif.Link, ok bool) { done(l, ok) })
+func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)) {
+	at := n.e.Interface(dev)
+	at.Resolve(hop, func(l netif.Link, ok bool) {
+		if !ok {
+			done(l, false)
+			return
+		}
+		at.Look(dst, l, func() { done(l, true) })
+	})
 }
 
 func (n *network) Send(p *cm.Packet) { n.e.TRP.SendControl(packet(p)) }

@@ -91,6 +91,7 @@ func (p *Port) resolved(dst wire.IPv4, w *way, l netif.Link, ok bool) {
 	}
 	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort), netip.AddrPortFrom(netip.AddrFrom4(dst), wire.DatagramPort))
 	w.path.Follow()
+	p.If.Look(netip.AddrFrom4(dst), l, nil)
 	w.open = true
 	for _, b := range w.waiting {
 		frame := p.If.Alloc()

@@ -119,6 +119,7 @@ func (e *Engine) SetHandler(h trp.Handler) {
 // AddPort gives the engine a port as its next device number.
 func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	n := netif.New(len(e.ports), p, a, &e.Clock)
+	n.FindPaths(e.TRP.Random)
 	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n), datagrams: e.Datagrams.AddPort(n)})
 	return n.Dev
 }

@@ -20,7 +20,10 @@ type numbered struct {
 }
 
 func newNumbered(t *testing.T, local bool, path linked.Path) *numbered {
-	w := enginetest.New(t, enginetest.Options{Seed: 11, Path: path})
+	return numberedIn(enginetest.New(t, enginetest.Options{Seed: 11, Path: path}), local)
+}
+
+func numberedIn(w *enginetest.World, local bool) *numbered {
 	host := w.B
 	if local {
 		host = w.A

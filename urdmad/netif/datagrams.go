@@ -19,6 +19,10 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		return false
 	}
 	data := p.Data[wire.EncapLen:]
+	if h.Type != wire.EncapTRP {
+		n.pathProbe(h.Type, p, data)
+		return false
+	}
 	d := &n.rx.datagram
 	*d = Datagram{
 		Src:  netip.AddrPortFrom(p.Peer.Addr(), h.Src),
@@ -46,7 +50,8 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 	if out {
 		h.Src, h.Dst = h.Dst, h.Src
 	}
-	if h.Parse(data) == nil {
+	if seen := h; seen.Parse(data) == nil && seen.Type == wire.EncapTRP {
+		h = seen
 		data = data[wire.EncapLen:]
 	}
 	src, dst := netip.AddrPortFrom(peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)

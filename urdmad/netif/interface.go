@@ -6,6 +6,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/neighbour"
+	"urdma/urdmad/pathmtu"
 	"urdma/wire"
 )
 
@@ -60,6 +61,9 @@ type Interface struct {
 	arpTimer   *clock.Timer
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
 	groups     map[netip.Addr]int                // joined, and how often
+
+	mtus     *pathmtu.Table // nil: paths are not looked at
+	mtuTimer *clock.Timer
 }
 
 // Stats counts what was not handed up.

@@ -10,12 +10,13 @@ import (
 // Path is the way from an address and port number of ours to a peer's: what
 // stands in front of its packets' payload, as a template.
 type Path struct {
-	n    *Interface
-	hop  netip.Addr // zero: not followed
-	len  int        // of what stands in front
-	hdr  wire.UDPHeader
-	peer port.Peer // the other end's socket, on a port of datagrams
-	head wire.Encap
+	n     *Interface
+	hop   netip.Addr // zero: not followed
+	len   int        // of what stands in front
+	hdr   wire.UDPHeader
+	peer  port.Peer // the other end's socket, on a port of datagrams
+	head  wire.Encap
+	whole int // the longest datagram that is sent with don't-fragment
 }
 
 // Path returns the path of packets from local to peer by a link.
@@ -24,7 +25,7 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 		return n.FramePath(link, local, peer)
 	}
 	return Path{n: n, len: wire.EncapLen, head: wire.Encap{Src: local.Port(), Dst: peer.Port()},
-		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port))}
+		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr())}
 }
 
 // FramePath is a path whose packets are frames on every port, for those that are
@@ -35,13 +36,14 @@ func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
 	return p
 }
 
-// Follow has p follow its next hop to whatever Ethernet address that takes, until
-// Leave. p must not be copied meanwhile.
+// Follow has p follow its next hop to whatever Ethernet address that takes, or on
+// a port of datagrams the path to what it takes, until Leave. p must not be copied
+// meanwhile.
 func (p *Path) Follow() {
-	if p.n.info.Datagrams {
-		return // the kernel does
+	hop, ok := p.peer.Addr(), true
+	if !p.n.info.Datagrams {
+		hop, ok = p.n.NextHop(netip.AddrFrom4(p.hdr.Dst()))
 	}
-	hop, ok := p.n.NextHop(netip.AddrFrom4(p.hdr.Dst()))
 	if !ok {
 		return // it came from there, so answers go there
 	}
@@ -64,8 +66,13 @@ func (p *Path) Leave() {
 	p.hop = netip.Addr{}
 }
 
-// Confirm asks whether the next hop is still where it was: nothing comes back.
+// Confirm asks whether the next hop is still where it was, or the path takes what
+// it took: nothing comes back.
 func (p *Path) Confirm() {
+	if p.n.info.Datagrams {
+		p.n.suspectPath(&p.peer)
+		return
+	}
 	if p.hop.IsValid() {
 		p.n.sendARP(p.n.neighbours.Confirm(int64(p.n.clock.Now), p.hop.As4()))
 	}
@@ -97,7 +104,12 @@ func (p *Path) Put(frame []byte, length int) int {
 func (p *Path) Send(frame []byte, length int) {
 	if p.n.info.Datagrams {
 		p.head.Put(frame)
-		p.n.commitTo(&p.peer, length+wire.EncapLen)
+		length += wire.EncapLen
+		var how port.Flags
+		if length > p.whole {
+			how = port.TxFragment
+		}
+		p.n.commitTo(&p.peer, length, how)
 		return
 	}
 	p.n.commit(p.Put(frame, length))

@@ -37,10 +37,10 @@ func (n *Interface) commit(length int) {
 }
 
 // commitTo queues the datagram built there for a peer's socket.
-func (n *Interface) commitTo(peer *port.Peer, length int) {
+func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t := &n.tx
 	p := &t.p[t.used]
-	p.Data, p.Peer = p.Data[:length], *peer
+	p.Data, p.Peer, p.Flags = p.Data[:length], *peer, how
 	t.used++
 	if n.tap != nil {
 		n.tap.Sent(n, n.frameOf(p.Data, peer, true))

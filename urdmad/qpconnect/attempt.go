@@ -52,7 +52,7 @@ func (m *Manager) resolve(v *Pair) {
 	if !ok {
 		return
 	}
-	m.net.Resolve(v.Dev, hop, func(l cm.Link, ok bool) {
+	m.net.Resolve(v.Dev, hop, v.Peer.Addr, func(l cm.Link, ok bool) {
 		if ok && v.attempt == attempt && v.state == Resolving {
 			v.link = l
 			m.open(v)

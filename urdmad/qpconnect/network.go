@@ -14,7 +14,7 @@ type Network interface {
 	Now() clock.Time
 	Set(t *clock.Timer, at clock.Time)
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
-	Resolve(dev int, hop netip.Addr, done func(l cm.Link, ok bool))
+	Resolve(dev int, hop, dst netip.Addr, done func(l cm.Link, ok bool))
 	Send(p *cm.Packet)
 	// Random draws a cookie.
 	Random() uint32

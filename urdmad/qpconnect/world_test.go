@@ -106,7 +106,7 @@ var network = netip.MustParsePrefix("10.0.0.0/24")
 
 func (h *host) NextHop(_ int, dst netip.Addr) (netip.Addr, bool) { return dst, network.Contains(dst) }
 
-func (h *host) Resolve(_ int, hop netip.Addr, done func(cm.Link, bool)) {
+func (h *host) Resolve(_ int, hop, _ netip.Addr, done func(cm.Link, bool)) {
 	h.w.after(clock.Time(h.w.rand.Int64N(int64(ms))), func() { done(hop, h.w.rand.Float64() >= h.w.loss) })
 }
 

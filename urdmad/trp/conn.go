@@ -128,7 +128,7 @@ func (c *Conn) Start(p Start) {
 	c.extended, c.peerCookie = p.Extended, p.Peer.Cookie
 	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
 	c.path.Follow()
-	size := c.port.MaxSegment()
+	size := c.port.MaxSegmentTo(c.Peer.Addr())
 	if p.Extended {
 		size = min(size, int(p.Peer.MaxSegment))
 		c.Takes = messages(p.Peer.Capabilities)

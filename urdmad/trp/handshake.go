@@ -12,7 +12,7 @@ import (
 // Extension is what we offer a peer for a connection of q.
 func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 	e := c.s.Offer(c.Dev, q)
-	e.Cookie = c.LocalCookie
+	e.Cookie, e.MaxSegment = c.LocalCookie, uint16(c.port.MaxSegmentTo(c.Peer.Addr()))
 	return e
 }
 

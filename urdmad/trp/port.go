@@ -1,6 +1,8 @@
 package trp
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/netif"
 	"urdma/wire"
 )
@@ -24,6 +26,9 @@ func (p *Port) Conn(number uint16) *Conn { return p.conns[number] }
 // MaxSegment is the largest DDP segment that fits the interface's packets, in
 // bytes.
 func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
+
+// MaxSegmentTo is MaxSegment, as far as the path to a peer is known to take it.
+func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(peer) - wire.TRPExtLen }
 
 // Window is how many segments past what arrived in order a connection holds: what
 // we are configured for, as far as the port holds so many while we are away.

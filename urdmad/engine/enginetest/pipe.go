@@ -20,6 +20,16 @@ type Pipe struct {
 	// else is lost.
 	To port.Peer
 
+	// Pass is the longest datagram that passes from here with don't-fragment, 0
+	// any; longer ones that may be fragmented pass. What doesn't is lost, and nobody
+	// is told.
+	Pass int
+	// Refuse has the other end know no encapsulation type from this one on; 0:
+	// it knows all.
+	Refuse byte
+	// Lost and Fragmented are what Pass did to datagrams.
+	Lost, Fragmented int
+
 	injected []byte
 	injector port.Peer
 }
@@ -144,13 +154,29 @@ func (p *Pipe) Tx(in []port.Packet) int {
 			return i
 		}
 		at := p.tx.tail % pipeDepth
-		if !p.info.Datagrams || in[i].Peer == p.To {
+		if !p.info.Datagrams || in[i].Peer == p.To && p.passes(&in[i]) {
 			p.tx.lengths[at] = copy(p.tx.frames[at], in[i].Data)
 			p.tx.tail++
 		}
 		p.free = append(p.free, in[i].Data[:cap(in[i].Data)])
 	}
 	return len(in)
+}
+
+// passes does to a datagram what the path does.
+func (p *Pipe) passes(k *port.Packet) bool {
+	if p.Refuse > 0 && k.Data[3] >= p.Refuse {
+		return false
+	}
+	if p.Pass == 0 || len(k.Data) <= p.Pass {
+		return true
+	}
+	if k.Flags.Has(port.TxFragment) {
+		p.Fragmented++
+		return true
+	}
+	p.Lost++
+	return false
 }
 
 // Flush does nothing.

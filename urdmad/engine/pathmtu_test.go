@@ -1,0 +1,88 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"urdma/urdmad/engine/enginetest"
+)
+
+// setPass has both directions take datagrams of up to size bytes with
+// don't-fragment, and forgets what was counted.
+func setPass(w *enginetest.World, size int) {
+	for _, p := range []*enginetest.Pipe{w.PipeA, w.PipeB} {
+		p.Pass, p.Lost, p.Fragmented = size, 0, 0
+	}
+}
+
+// TestPathTakesLess: over a path that takes less than the ports, and tells
+// nobody, a connection has segments that pass, and all of it but the probes
+// arrives.
+func TestPathTakesLess(t *testing.T) {
+	for _, size := range []int{1472, 1400, 1300, 1172} {
+		w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+		setPass(w, size)
+		a, b := w.Pair(false, nil)
+		setPass(w, size)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(20 * time.Second)
+		for name, p := range map[string]*enginetest.Pipe{"a": w.PipeA, "b": w.PipeB} {
+			if p.Lost+p.Fragmented > 0 {
+				t.Errorf("%d: of what %s sent %d were lost and %d fragmented", size, name, p.Lost, p.Fragmented)
+			}
+		}
+	}
+}
+
+// TestPathByNumber is TestPathTakesLess for queue pairs that are connected by
+// number.
+func TestPathByNumber(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	setPass(w, 1300)
+	n := numberedIn(w, false)
+	rtr(n.a, n.b, attempt)
+	rts(n.a, attempt)
+	rtr(n.b, n.a, attempt)
+	rts(n.b, attempt)
+	n.exchange(10)
+	setPass(w, 1300)
+	n.exchange(50000)
+	if w.PipeA.Lost+w.PipeA.Fragmented+w.PipeB.Lost+w.PipeB.Fragmented > 0 {
+		t.Errorf("lost %d and %d, fragmented %d and %d", w.PipeA.Lost, w.PipeB.Lost, w.PipeA.Fragmented, w.PipeB.Fragmented)
+	}
+}
+
+// TestPathComesToTakeLess: connections go on, with fragments where they must, and
+// those made later have segments that pass.
+func TestPathComesToTakeLess(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	a, b := w.Pair(false, nil)
+	load := enginetest.Load{Ops: 60, MaxSize: 40000}
+	w.NewTraffic(a, b, load).Run(10 * time.Second)
+	setPass(w, 1300)
+	w.NewTraffic(a, b, load).Run(20 * time.Second)
+	if w.PipeA.Lost == 0 || w.PipeA.Fragmented == 0 {
+		t.Errorf("lost %d, fragmented %d: the path was not too small", w.PipeA.Lost, w.PipeA.Fragmented)
+	}
+	w.Pass(2 * time.Second)
+	a, b = w.Pair(false, nil)
+	setPass(w, 1300)
+	w.NewTraffic(a, b, load).Run(10 * time.Second)
+	if w.PipeA.Lost+w.PipeA.Fragmented+w.PipeB.Lost+w.PipeB.Fragmented > 0 {
+		t.Errorf("a new connection: lost %d and %d, fragmented %d and %d", w.PipeA.Lost, w.PipeB.Lost, w.PipeA.Fragmented, w.PipeB.Fragmented)
+	}
+}
+
+// TestPathToOlderPeer: who doesn't know probes is connected to as before.
+func TestPathToOlderPeer(t *testing.T) {
+	for _, older := range []string{"active", "passive", "both"} {
+		w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+		if older != "active" {
+			w.PipeA.Refuse = 1
+		}
+		if older != "passive" {
+			w.PipeB.Refuse = 1
+		}
+		a, b := w.Pair(false, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 50, MaxSize: 40000}).Run(10 * time.Second)
+	}
+}

@@ -1,0 +1,172 @@
+package pathmtu
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+)
+
+// Times, in nanoseconds.
+const (
+	never = math.MaxInt64
+	// freshFor is how long a result is used without another look.
+	freshFor = int64(1e9)
+	// silentFor is how long a peer that has answered nothing isn't asked again.
+	silentFor = int64(10e9)
+	// raiseAfter is how long a path that took less than the ends is believed not to
+	// take more (PMTU_RAISE_TIMER, RFC 8899 section 5.1.1).
+	raiseAfter = int64(600e9)
+	// suspectEvery is how often a path that lets nothing through is looked at.
+	suspectEvery = int64(250e6)
+	maxEntries   = 4096
+)
+
+// Outgoing is a probe to send: a datagram of Size bytes.
+type Outgoing struct {
+	To    netip.AddrPort // the peer's socket
+	Nonce uint32
+	Size  int
+}
+
+// Table knows the paths to the peers of a port, by their IP addresses.
+type Table struct {
+	// Changed, if set, is called when a path turns out to take less than it did,
+	// or more.
+	Changed func(peer netip.Addr, size int)
+
+	base, most int
+	random     func() uint32
+	entries    map[netip.Addr]*entry
+	searching  []*entry
+}
+
+// entry is the path to a peer.
+type entry struct {
+	to       netip.AddrPort
+	size     int   // largest that arrived whole; 0: none has
+	checked  int64 // when size, or silence, was found
+	searched int64 // when the sizes between size and the ends' were last tried
+	search   *search
+	waiting  []func()
+}
+
+// New returns the empty table of a port that sends and receives datagrams of up
+// to most bytes. base are those that every path takes; random gives numbers that
+// strangers can't guess.
+func New(base, most int, random func() uint32) *Table {
+	return &Table{base: min(base, most), most: most, random: random, entries: map[netip.Addr]*entry{}}
+}
+
+// Size is the largest datagram known to reach a peer whole; false: nothing is
+// known.
+func (t *Table) Size(peer netip.Addr) (int, bool) {
+	e := t.entries[peer]
+	if e == nil || e.size == 0 {
+		return 0, false
+	}
+	return e.size, true
+}
+
+// Find calls done once the path to a peer's socket has been looked at, or the
+// peer has answered nothing: during the call if that was lately. The time is in
+// nanoseconds. A nil done waits for nothing.
+func (t *Table) Find(now int64, to netip.AddrPort, done func()) []Outgoing {
+	if done == nil {
+		done = func() {}
+	}
+	e := t.entry(now, to)
+	switch {
+	case e == nil || e.search == nil && e.recent(now):
+		done()
+		return nil
+	case e.search != nil:
+		e.waiting = append(e.waiting, done)
+		return nil
+	}
+	e.to = to
+	e.waiting = append(e.waiting, done)
+	return t.begin(now, e)
+}
+
+// Suspect looks at a path again on which nothing gets through.
+func (t *Table) Suspect(now int64, to netip.AddrPort) []Outgoing {
+	e := t.entry(now, to)
+	if e == nil || e.search != nil || e.checked > 0 && now-e.checked < suspectEvery || e.size == 0 && e.recent(now) {
+		return nil
+	}
+	e.to = to
+	return t.begin(now, e)
+}
+
+// entry is that of a peer, which is made if there is room.
+func (t *Table) entry(now int64, to netip.AddrPort) *entry {
+	e := t.entries[to.Addr()]
+	if e != nil {
+		return e
+	}
+	if len(t.entries) >= maxEntries && !t.forget(now) {
+		return nil
+	}
+	e = &entry{}
+	t.entries[to.Addr()] = e
+	return e
+}
+
+// forget removes an entry that nobody has asked for lately, if one is found.
+func (t *Table) forget(now int64) bool {
+	for peer, e := range t.entries {
+		if e.search == nil && !e.recent(now) {
+			delete(t.entries, peer)
+			return true
+		}
+	}
+	return false
+}
+
+// recent reports whether what is known is good enough to go by.
+func (e *entry) recent(now int64) bool {
+	if e.checked == 0 {
+		return false
+	}
+	if e.size == 0 {
+		return now-e.checked < silentFor
+	}
+	return now-e.checked < freshFor
+}
+
+// Deadline is when Tick is due.
+func (t *Table) Deadline() int64 {
+	at := int64(never)
+	for _, e := range t.searching {
+		at = min(at, e.search.at)
+	}
+	return at
+}
+
+// Tick goes on with the searches whose time has come.
+func (t *Table) Tick(now int64) (out []Outgoing) {
+	for _, e := range slices.Clone(t.searching) {
+		if now >= e.search.at {
+			out = append(out, t.next(now, e)...)
+		}
+	}
+	return out
+}
+
+// finish ends a search. A size of 0 leaves what was known before.
+func (t *Table) finish(now int64, e *entry, size int) {
+	t.searching = slices.DeleteFunc(t.searching, func(x *entry) bool { return x == e })
+	e.search, e.checked = nil, now
+	before := e.size
+	if size > 0 {
+		e.size = size
+	}
+	if t.Changed != nil && size > 0 && size != before {
+		t.Changed(e.to.Addr(), size)
+	}
+	waiting := e.waiting
+	e.waiting = nil
+	for _, done := range waiting {
+		done()
+	}
+}

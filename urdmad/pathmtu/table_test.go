@@ -1,0 +1,264 @@
+package pathmtu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+const ms = int64(1e6)
+
+var peer = netip.MustParseAddrPort("10.0.0.2:30035")
+
+// network is a table with a path to one peer, on a virtual clock.
+type network struct {
+	t      *testing.T
+	table  *Table
+	rng    *rand.Rand
+	now    int64
+	queue  []flight
+	delay  int64
+	jitter int64
+	loss   float64
+	path   int // longest datagram that passes
+	most   int // that the peer takes
+	silent bool
+	probes int
+}
+
+// flight is an answer on its way.
+type flight struct {
+	at    int64
+	nonce uint32
+	size  int
+}
+
+func newNetwork(t *testing.T, seed uint64, own int) *network {
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), delay: 100e3, path: own, most: own, now: 5}
+	n.table = New(1172, own, n.rng.Uint32)
+	return n
+}
+
+// send has the probes that pass answered; an answer is as long as its probe, so
+// it is lost as easily.
+func (n *network) send(out []Outgoing) {
+	for _, o := range out {
+		n.probes++
+		if o.To != peer {
+			n.t.Errorf("probe to %v", o.To)
+		}
+		if n.silent || o.Size > n.path || o.Size > n.most || n.rng.Float64() < n.loss || n.rng.Float64() < n.loss {
+			continue
+		}
+		at := n.now + 2*n.delay
+		if n.jitter > 0 {
+			at += n.rng.Int64N(n.jitter)
+		}
+		n.queue = append(n.queue, flight{at, o.Nonce, o.Size})
+	}
+}
+
+// run goes on until nothing is under way.
+func (n *network) run() {
+	for n.table.Deadline() != never || len(n.queue) > 0 {
+		next, which := n.table.Deadline(), -1
+		for i, f := range n.queue {
+			if f.at < next {
+				next, which = f.at, i
+			}
+		}
+		if which < 0 && next == never {
+			return
+		}
+		n.now = max(n.now, next)
+		if which < 0 {
+			n.send(n.table.Tick(n.now))
+			continue
+		}
+		f := n.queue[which]
+		n.queue = append(n.queue[:which], n.queue[which+1:]...)
+		n.send(n.table.Answered(n.now, peer.Addr(), f.nonce, f.size, n.most))
+	}
+}
+
+// find looks at the path and returns how long that took.
+func (n *network) find() (took int64) {
+	n.t.Helper()
+	began, ended := n.now, int64(-1)
+	n.send(n.table.Find(n.now, peer, func() { ended = n.now }))
+	n.run()
+	if ended < 0 {
+		n.t.Fatal("the search never ends")
+	}
+	return ended - began
+}
+
+func (n *network) check(want int) {
+	n.t.Helper()
+	if size, ok := n.table.Size(peer.Addr()); !ok || size > want || size <= want-close {
+		n.t.Errorf("found %d (%v), the path takes %d", size, ok, want)
+	}
+}
+
+// TestSizes: the search ends within 16 bytes of what the path takes, for paths
+// and ports of all sizes; where the path takes all, after one round trip.
+func TestSizes(t *testing.T) {
+	for _, c := range []struct{ own, path, peerMost int }{
+		{1472, 1472, 1472}, {1472, 1392, 1472}, {1472, 1172, 1472}, {1472, 1471, 1472}, {1472, 1200, 1472},
+		{8972, 8972, 8972}, {8972, 1472, 8972}, {8972, 8972, 1472}, {8972, 4000, 1472}, {65507, 65507, 65507},
+		{65507, 1472, 65507}, {65507, 8972, 65507}, {548, 548, 548}, {1472, 1300, 1400},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			n := newNetwork(t, 1, c.own)
+			n.path, n.most = c.path, c.peerMost
+			took := n.find()
+			n.check(min(c.own, c.path, c.peerMost))
+			if c.path >= c.own && c.peerMost >= c.own && took != 2*n.delay {
+				t.Errorf("a path that takes all took %d ns", took)
+			}
+			if n.probes > 150 || took > 500*ms {
+				t.Errorf("%d probes, %d ms", n.probes, took/ms)
+			}
+		})
+	}
+}
+
+// TestLoss: chance may cost a path some of its size, seldom, and never gives it
+// more than it takes.
+func TestLoss(t *testing.T) {
+	short := 0
+	for seed := range uint64(500) {
+		n := newNetwork(t, seed, 8972)
+		n.loss, n.jitter, n.path = 0.05, 3*ms, 1472+n.rng.IntN(7500)
+		n.find()
+		size, ok := n.table.Size(peer.Addr())
+		if ok && size > n.path {
+			t.Errorf("seed %d: found %d, the path takes %d", seed, size, n.path)
+		}
+		if size < n.path-n.path/8 {
+			short++
+		}
+	}
+	if short > 25 {
+		t.Errorf("%d of 500 found an eighth less than there is", short)
+	}
+}
+
+// TestOlderPeer: who answers nothing is waited for less than half a second, isn't
+// asked again soon, and nothing is known of the path.
+func TestOlderPeer(t *testing.T) {
+	n := newNetwork(t, 1, 1472)
+	n.silent = true
+	if took := n.find(); took > 400*ms {
+		t.Errorf("took %d ms", took/ms)
+	}
+	if _, ok := n.table.Size(peer.Addr()); ok || n.probes > 6 {
+		t.Errorf("known %v after %d probes", ok, n.probes)
+	}
+	probes := n.probes
+	if n.find() != 0 || n.probes != probes {
+		t.Error("asked again at once")
+	}
+	n.now += silentFor
+	n.silent = false
+	if n.find(); n.probes == probes {
+		t.Error("never asked again")
+	}
+	n.check(1472)
+}
+
+// TestShrinks: a path that comes to take less is found out when nothing gets
+// through, and by the next search; one that takes more, after ten minutes.
+func TestShrinks(t *testing.T) {
+	for _, by := range []string{"suspicion", "search"} {
+		n := newNetwork(t, 1, 1472)
+		told := 0
+		n.table.Changed = func(_ netip.Addr, size int) { told = size }
+		n.find()
+		n.check(1472)
+		n.path = 1300
+		n.now += 2e9
+		if by == "search" {
+			n.find()
+		} else {
+			n.send(n.table.Suspect(n.now, peer))
+			n.run()
+		}
+		n.check(1300)
+		if size, _ := n.table.Size(peer.Addr()); told != size {
+			t.Errorf("%s: told %d, known %d", by, told, size)
+		}
+		n.path = 1472
+		n.now += 2e9
+		n.find()
+		n.check(1472) // the whole size is tried each time
+		n.path = 1300
+		n.now += 2e9
+		n.find()
+		n.path = 1400
+		n.now += 2e9
+		n.find()
+		n.check(1300) // what lies between is not
+		n.now += raiseAfter
+		n.find()
+		n.check(1400)
+	}
+}
+
+// TestDead: a peer that is away leaves what was known.
+func TestDead(t *testing.T) {
+	n := newNetwork(t, 1, 1472)
+	n.path = 1300
+	n.find()
+	n.silent = true
+	n.now += 2e9
+	n.send(n.table.Suspect(n.now, peer))
+	n.run()
+	n.check(1300)
+	probes := n.probes
+	n.send(n.table.Suspect(n.now, peer))
+	if n.probes != probes {
+		t.Error("suspected again at once")
+	}
+}
+
+// TestForged: answers to what was not asked count for nothing.
+func TestForged(t *testing.T) {
+	n := newNetwork(t, 1, 1472)
+	n.path = 1300
+	var out []Outgoing
+	done := false
+	out = n.table.Find(n.now, peer, func() { done = true })
+	n.table.Answered(n.now, peer.Addr(), out[0].Nonce+1, 1472, 1472)
+	n.table.Answered(n.now, peer.Addr(), out[0].Nonce, 1471, 1472)
+	n.table.Answered(n.now, netip.MustParseAddr("10.0.0.3"), out[0].Nonce, 1472, 1472)
+	if _, ok := n.table.Size(peer.Addr()); ok || done {
+		t.Error("believed")
+	}
+	n.send(out)
+	n.run()
+	n.check(1300)
+}
+
+// TestBounded: the table doesn't grow without end.
+func TestBounded(t *testing.T) {
+	n := newNetwork(t, 1, 1472)
+	at := func(i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 30035)
+	}
+	for i := range maxEntries + 10 {
+		n.table.Find(n.now, at(i), nil)
+	}
+	if len(n.table.entries) > maxEntries {
+		t.Errorf("%d entries", len(n.table.entries))
+	}
+	for n.table.Deadline() != never {
+		n.now = n.table.Deadline()
+		n.table.Tick(n.now)
+	}
+	n.now += silentFor
+	if n.table.Find(n.now, at(maxEntries+20), nil); len(n.table.entries) > maxEntries || n.table.Deadline() == never {
+		t.Errorf("%d entries, and no room for a new one", len(n.table.entries))
+	}
+}
