@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // joinRouted sets up two hosts with routers between them, or skips the test.
@@ -16,7 +17,7 @@ func joinRouted(t *testing.T, middle int, silent bool) *lab.Routed {
 	t.Helper()
 	need(t, "rping")
 	need(t, "sysctl")
-	l := newLab(t)
+	l := labtest.New(t)
 	if err := l.Can(lab.UDP); err != nil {
 		t.Skip(err)
 	}
