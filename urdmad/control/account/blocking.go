@@ -16,8 +16,12 @@ const (
 	maxBlocked       = 32
 )
 
-// Patience is how long a session waits for such a call.
-const Patience = time.Second
+// Patience is how long a session waits for such a call, its turn included: on a busy
+// machine calls that wait for nobody take a while as well.
+const Patience = 5 * time.Second
+
+// lookAgain is how often a session that waits for its turn looks whether it has come.
+const lookAgain = time.Millisecond
 
 // MaxUnclosed bounds descriptors of one user that wait to be closed.
 const MaxUnclosed = 64
@@ -38,17 +42,21 @@ func (a *Account) Beside(fn func()) bool {
 	return true
 }
 
-// Within runs fn beside the session and waits for it; false if it did not end
-// in time.
+// Within runs fn beside the session, once there is room for it, and waits for it;
+// false if it did not end in time.
 func (a *Account) Within(limit time.Duration, fn func()) bool {
-	ended := make(chan struct{})
-	if !a.Beside(func() { defer close(ended); fn() }) {
-		return false
+	over, ended := time.After(limit), make(chan struct{})
+	for !a.Beside(func() { defer close(ended); fn() }) {
+		select {
+		case <-over:
+			return false
+		case <-time.After(lookAgain):
+		}
 	}
 	select {
 	case <-ended:
 		return true
-	case <-time.After(limit):
+	case <-over:
 		return false
 	}
 }
@@ -90,8 +98,18 @@ func (c *Closer) next() *os.File {
 	return f
 }
 
-// Stuck reports whether so many wait that the user gets no further ones in.
-func (c *Closer) Stuck() bool {
+// Room reports whether fewer than MaxUnclosed wait, and waits until limit for that:
+// more of the user's get in only then.
+func (c *Closer) Room(limit time.Duration) bool {
+	for end := time.Now().Add(limit); c.full(); time.Sleep(lookAgain) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Closer) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue) >= MaxUnclosed

@@ -26,8 +26,57 @@ func TestBesideIsBounded(t *testing.T) {
 	if n := s.blocked.Load(); n != maxBlocked {
 		t.Errorf("%d calls wait, expected %d", n, maxBlocked)
 	}
-	if x := accountOf(s, 0, true); x.Within(time.Minute, func() {}) {
+	if x := accountOf(s, 0, true); x.Within(10*time.Millisecond, func() {}) {
 		t.Error("a call beyond the limit")
+	}
+}
+
+// TestWithinWaitsForItsTurn: as many programs of one user as like start at once; each
+// gets its turn when those before have had theirs.
+func TestWithinWaitsForItsTurn(t *testing.T) {
+	x, first, ran := accountOf(&Accounts{}, 1000, false), make(chan struct{}), make(chan bool)
+	for range maxBlockedOfUser {
+		x.Beside(func() { <-first })
+	}
+	for range 3 * maxBlockedOfUser {
+		go func() { ran <- x.Within(time.Minute, func() {}) }()
+	}
+	select {
+	case <-ran:
+		t.Error("ended before there was room")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(first)
+	for range 3 * maxBlockedOfUser {
+		if !<-ran {
+			t.Error("got no turn")
+		}
+	}
+}
+
+// TestCloserCatchesUp: a user whose descriptors are being closed, if late, gets more
+// in; one of whom none can be closed doesn't.
+func TestCloserCatchesUp(t *testing.T) {
+	c, room := Closer{busy: true}, make(chan bool) // as if one of them could not be closed yet
+	for range MaxUnclosed {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close(f)
+	}
+	if c.Room(10 * time.Millisecond) {
+		t.Error("room for more")
+	}
+	go func() { room <- c.Room(time.Minute) }()
+	select {
+	case <-room:
+		t.Error("did not wait")
+	case <-time.After(20 * time.Millisecond):
+	}
+	go c.run()
+	if !<-room {
+		t.Error("no room although all were closed")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,13 +37,17 @@ func New(c *net.UnixConn, closer *account.Closer) Conn { return Conn{UnixConn: c
 func (c *Conn) Receive(buf []byte) (int, error) {
 	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // it came in time, we come late
+		_ = c.SetReadDeadline(time.Time{})
+		n, oobn, flags, _, err = c.ReadMsgUnix(buf, oob)
+	}
 	if oobn > 0 {
 		var bad error
 		if c.received, bad = receivedFiles(oob[:oobn]); err == nil {
 			err = bad
 		}
 	}
-	if len(c.received) > 0 && c.closer.Stuck() {
+	if len(c.received) > 0 && !c.closer.Room(account.Patience) {
 		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
 	}
 	switch {
@@ -55,6 +60,9 @@ func (c *Conn) Receive(buf []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// waits reports whether a message, or the end, is there to be read.
+func (c *Conn) waits() bool { return c.polls(unix.POLLIN) }
 
 func receivedFiles(oob []byte) ([]*os.File, error) {
 	if len(oob) == 0 {
@@ -98,16 +106,19 @@ func (c *Conn) DropReceived() {
 }
 
 // HungUp asks the kernel, which knows before the session does.
-func (c *Conn) HungUp() bool {
+func (c *Conn) HungUp() bool { return c.polls(unix.POLLRDHUP) }
+
+// polls reports whether poll(2) finds one of events now, or the end of the connection.
+func (c *Conn) polls(events int16) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return true
 	}
-	gone := true // also where the session has closed it
+	found := true // also where the session has closed it
 	_ = raw.Control(func(fd uintptr) {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
 		n, err := unix.Poll(p, 0)
-		gone = err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+		found = err == nil && n > 0 && p[0].Revents&(events|unix.POLLHUP|unix.POLLERR) != 0
 	})
-	return gone
+	return found
 }
