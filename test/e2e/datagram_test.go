@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -129,7 +128,7 @@ func TestMulticast(t *testing.T) {
 					return p
 				}
 				for _, p := range []*lab.Process{mckey(a), mckey(b), mckey(b, "-s")} {
-					if err := p.Wait(30 * time.Second); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
+					if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
 						t.Errorf("%v:\n%s", err, p.Output())
 					}
 				}

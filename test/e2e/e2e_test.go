@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 )
@@ -17,6 +18,20 @@ var long = os.Getenv("URDMA_LONG") != ""
 
 // perWire are the wires every program has to pass over.
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
+
+// await waits until ok; what it says beside is for the report.
+func await(t *testing.T, what string, ok func() (bool, string)) {
+	t.Helper()
+	for end := time.Now().Add(lab.Patience); ; time.Sleep(10 * time.Millisecond) {
+		there, out := ok()
+		if there {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s:\n%s", lab.Patience, what, lab.Tail(out, 30))
+		}
+	}
+}
 
 // need skips a test for which a program is not installed.
 func need(t *testing.T, program string) {

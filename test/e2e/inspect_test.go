@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -34,7 +33,7 @@ func urdma(t *testing.T, n *lab.Node, l *lab.Lab, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(20 * time.Second); err != nil {
+	if err := p.Wait(lab.Patience); err != nil {
 		t.Fatalf("urdma %v: %v\n%s", args, err, p.Output())
 	}
 	return p.Output()
@@ -82,12 +81,9 @@ func TestLookInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for until := time.Now().Add(10 * time.Second); scrape(t, address, `urdma_messages_total{direction="in"}`) < 100; {
-		if time.Now().After(until) {
-			t.Fatalf("rping does not run:\n%s\n%s", client.Output(), server.Output())
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await(t, "rping to run", func() (bool, string) {
+		return scrape(t, address, `urdma_messages_total{direction="in"}`) >= 100, client.Output() + server.Output()
+	})
 	lookAtObjects(t, l, n, server.PID(), client.PID())
 	if v := scrape(t, address, `urdma_queue_pairs{state="RTS"}`); v != 2 {
 		t.Errorf("metrics count %v queue pairs in RTS, expected 2", v)
@@ -95,23 +91,22 @@ func TestLookInside(t *testing.T) {
 	if v := scrape(t, address, "urdma_host_messages_total"); v < 100 {
 		t.Errorf("metrics count %v messages within the host", v)
 	}
-	if out := urdma(t, n, l, "top", "--count", "1", "--interval", "300ms"); !regexp.MustCompile(`qp [0-9a-f]{6} pid \d+ rping out \S+iB/s`).MatchString(out) {
-		t.Errorf("top shows no busy queue pair:\n%s", out)
-	}
+	busy := regexp.MustCompile(`qp [0-9a-f]{6} pid \d+ rping out \S+iB/s`)
+	await(t, "a busy queue pair in top", func() (bool, string) {
+		out := urdma(t, n, l, "top", "--count", "1", "--interval", "300ms")
+		return busy.MatchString(out), out
+	})
 	before := scrape(t, address, `urdma_messages_total{direction="in"}`)
 	client.Kill()
 	server.Kill()
-	for until := time.Now().Add(5 * time.Second); scrape(t, address, "urdma_clients") > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("clients are still counted after they were killed")
-		}
-	}
+	await(t, "the end of clients that were killed", func() (bool, string) { return scrape(t, address, "urdma_clients") == 0, "" })
 	if after := scrape(t, address, `urdma_messages_total{direction="in"}`); after < before {
 		t.Errorf("the count of messages fell from %v to %v when the queue pairs went", before, after)
 	}
-	if !strings.Contains(n.Daemon.Output(), `msg="poll loop statistics"`) {
-		t.Errorf("no statistics in the log:\n%s", lab.Tail(n.Daemon.Output(), 10))
-	}
+	await(t, "statistics in the log", func() (bool, string) {
+		out := n.Daemon.Output()
+		return strings.Contains(out, `msg="poll loop statistics"`), out
+	})
 	if err := n.StopDaemon(); err != nil {
 		t.Error(err)
 	}

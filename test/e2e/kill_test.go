@@ -16,7 +16,7 @@ import (
 const (
 	deathTimeout = 800 * time.Millisecond
 	// Programs need a moment to see the error and leave; the machine is busy.
-	leaveTime = 8 * time.Second
+	leaveTime = lab.Patience
 )
 
 // victim is whom a round kills.
@@ -87,7 +87,7 @@ func givenBack(t *testing.T, n *lab.Node) {
 	t.Helper()
 	var left int
 	var err error
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if left, err = n.ClientMemory(); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func transfer(a, b *lab.Node, round int) lab.Pair {
 func underWay(t *testing.T, n *lab.Node, client *lab.Process) {
 	t.Helper()
 	var out string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if !client.Running() {
 			t.Fatalf("the client ended by itself:\n%s", client.Output())
 		}
@@ -207,8 +207,8 @@ func revive(t *testing.T, a, b *lab.Node) {
 func works(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if _, err = (lab.Pair{ServerNode: a, ClientNode: b, Limit: 5 * time.Second,
+	for end := time.Now().Add(2 * lab.Patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if _, err = (lab.Pair{ServerNode: a, ClientNode: b, Limit: lab.Patience / 2,
 			Server: []string{"rping", "-s", "-V", "-C", "10"},
 			Client: []string{"rping", "-c", "-V", "-C", "10", "-a", a.Address}}).Run(); err == nil {
 			return
@@ -230,7 +230,7 @@ func descriptors(t *testing.T, n *lab.Node) int {
 // settlesTo waits for the number of descriptors to come down: what a client
 // held goes once its session has been cleaned up.
 func settlesTo(t *testing.T, n *lab.Node, want int) bool {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if descriptors(t, n) <= want {
 			return true
 		}

@@ -33,7 +33,7 @@ func TestLinkDownAndUp(t *testing.T) {
 				expectLink(t, a, true)
 			}
 			sleeps(t, a)
-			if err := b.WaitLink(5 * time.Second); err != nil {
+			if err := b.WaitLink(lab.Patience); err != nil {
 				t.Fatal(err)
 			}
 			works(t, a, b)
@@ -91,30 +91,21 @@ func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, p, "async event FD")
+	await(t, "async event FD", func() (bool, string) { return strings.Contains(p.Output(), "async event FD"), p.Output() })
 	return p
-}
-
-func await(t *testing.T, p *lab.Process, what string) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(p.Output(), what); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 10 s for %q, got:\n%s", what, p.Output())
-		}
-	}
 }
 
 // awaitEvents waits until an event is the last of those reported.
 func awaitEvents(t *testing.T, p *lab.Process, event string) {
 	t.Helper()
 	var last string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
 		if last = lines[len(lines)-1]; strings.Contains(last, event) && strings.Contains(last, "port 1") {
 			return
 		}
 	}
-	t.Fatalf("waited 10 s for the event %q of port 1, got:\n%s", event, p.Output())
+	t.Fatalf("waited long for the event %q of port 1, got:\n%s", event, p.Output())
 }
 
 func setLink(t *testing.T, n *lab.Node, to string) {
@@ -141,28 +132,38 @@ func expectLink(t *testing.T, n *lab.Node, up bool) {
 	if up {
 		state = "PORT_ACTIVE"
 	}
-	if out, err := n.Run(5*time.Second, "ibv_devinfo"); err != nil || !strings.Contains(out, state) {
+	if out, err := n.Run(lab.Patience, "ibv_devinfo"); err != nil || !strings.Contains(out, state) {
 		t.Errorf("ibv_devinfo: %v, want %s:\n%s", err, state, out)
 	}
 }
 
-// sleeps: urdmad takes next to no processor time.
+// sleeps: urdmad takes next to no processor time, once it is done with what the
+// change of a link costs.
 func sleeps(t *testing.T, n *lab.Node) {
 	t.Helper()
-	time.Sleep(100 * time.Millisecond) // what the change itself costs
+	const length = 500 * time.Millisecond
+	took := length
+	for end := time.Now().Add(lab.Patience); took > length/4 && time.Now().Before(end); {
+		took = busyFor(t, n, length)
+	}
+	if took > length/4 {
+		t.Errorf("urdmad %s takes %v of processor time in %v with nothing to do", n.Name, took, length)
+	}
+}
+
+// busyFor is the processor time that urdmad takes in the next while.
+func busyFor(t *testing.T, n *lab.Node, length time.Duration) time.Duration {
+	t.Helper()
 	before, err := n.Daemon.ProcessorTime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const length = 500 * time.Millisecond
 	time.Sleep(length)
 	after, err := n.Daemon.ProcessorTime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := after - before; took > length/4 {
-		t.Errorf("urdmad %s takes %v of processor time in %v with nothing to do", n.Name, took, length)
-	}
+	return after - before
 }
 
 // TestMTULargerThanTheInterface: urdmad refuses it as an error of the

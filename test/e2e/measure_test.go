@@ -118,7 +118,7 @@ func setResponder(t *testing.T, n *lab.Node, value string) {
 		t.Fatal(err)
 	}
 	n.Daemon.Signal(syscall.SIGHUP)
-	for end := time.Now().Add(5 * time.Second); responderOf(t, n).Serves != value; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); responderOf(t, n).Serves != value; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the reload has no effect:\n%s", n.Daemon.Output())
 		}
@@ -163,7 +163,7 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	}
 	await := func(what string, n int) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); strings.Count(p.Output(), what) < n; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(lab.Patience); strings.Count(p.Output(), what) < n; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) || !p.Running() {
 				t.Fatalf("no %q:\n%s", what, p.Output())
 			}
@@ -177,7 +177,7 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	}
 	await(" time=", strings.Count(p.Output(), " time=")+2)
 	p.Signal(syscall.SIGINT)
-	if err := p.Wait(5 * time.Second); err != nil || !strings.Contains(p.Output(), " lost (") || strings.Contains(p.Output(), " 0 lost") {
+	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), " lost (") || strings.Contains(p.Output(), " 0 lost") {
 		t.Errorf("%v\n%s", err, p.Output())
 	}
 }
@@ -213,7 +213,7 @@ func newAsker(t *testing.T, a, b *lab.Node) *asker {
 }
 
 func (x *asker) dial(private []byte) (*verbs.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
 	defer cancel()
 	return x.client.Dial(ctx, fmt.Sprintf("%s:%d", x.peer, probe.Port), &verbs.ConnOptions{PrivateData: private})
 }
@@ -267,7 +267,7 @@ func TestResponderBounds(t *testing.T) {
 			if i > 1 {
 				t.Errorf("connection %d was ended", i)
 			}
-		case <-time.After(map[bool]time.Duration{true: 5 * time.Second, false: 0}[i < 2]):
+		case <-time.After(map[bool]time.Duration{true: lab.Patience, false: 0}[i < 2]):
 			if i < 2 {
 				t.Errorf("connection %d is still there", i)
 			}
@@ -277,7 +277,7 @@ func TestResponderBounds(t *testing.T) {
 	setResponder(t, b, "off")
 	select {
 	case <-all[5].Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(lab.Patience):
 		t.Error("responder off, and a connection goes on")
 	}
 }
@@ -292,7 +292,7 @@ func (x *asker) readOnly(c *verbs.Conn) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
 	defer cancel()
 	at := verbs.Remote{Addr: answer.Addr, RKey: answer.RKey}
 	if err := c.Read(ctx, at, m.SGE(0, 64)); err != nil {

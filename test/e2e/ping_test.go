@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -36,14 +35,16 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// ping sends from the node's kernel, which has an address beside the port's.
+// ping sends from the node's kernel, which has an address beside the port's, until
+// five are answered: without -w, ping(8) waits for the last no longer than twice what
+// an answer took.
 func ping(t *testing.T, from *lab.Node, to string, size int) {
 	t.Helper()
-	p, err := from.Start("ping", "-n", "-c", "5", "-i", "0.05", "-W", "2", "-M", "do", "-s", fmt.Sprint(size), to)
+	p, err := from.Start("ping", "-n", "-c", "5", "-i", "0.05", "-w", "30", "-M", "do", "-s", fmt.Sprint(size), to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(20 * time.Second); err != nil || !strings.Contains(p.Output(), "5 received") {
+	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "5 received") {
 		t.Errorf("%d bytes from %s to %s: %v\n%s", size, from.Name, to, err, p.Output())
 	}
 }

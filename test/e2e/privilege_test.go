@@ -140,7 +140,7 @@ func (m *privilegeLab) start(capabilities []string, check func() error) (out str
 		m.t.Fatal(err)
 	}
 	defer p.Kill()
-	for deadline := time.Now().Add(20 * time.Second); p.Running() && !ready && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(lab.Patience); p.Running() && !ready && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		ready = strings.Contains(p.Output(), "urdmad is ready")
 	}
 	if ready && check != nil {

@@ -55,7 +55,7 @@ func devices(t *testing.T, n *lab.Node) {
 		{[]string{"ibv_devinfo", "-v"}, []string{"urdma0", "PORT_ACTIVE", "iWARP"}},
 	} {
 		need(t, c.argv[0])
-		out, err := n.Run(20*time.Second, c.argv...)
+		out, err := n.Run(lab.Patience, c.argv...)
 		if err != nil {
 			t.Error(err)
 		}

@@ -17,7 +17,7 @@ import (
 var long = os.Getenv("URDMA_LONG") != ""
 
 // patience is how long what has to happen at once may take on a busy machine.
-const patience = 10 * time.Second
+const patience = lab.Patience
 
 func TestMain(m *testing.M) {
 	bystander.Main()

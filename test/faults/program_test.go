@@ -108,14 +108,14 @@ func workOnce(socket, address string) error {
 }
 
 // watch opens the client's device; the result says what its asynchronous events
-// have told of its end, for which it waits a moment.
+// have told of its end. It waits for that, unless urdmad still answers after a moment.
 func watch(c *verbs.Client) (say func()) {
 	x, err := c.Devices()[0].Open()
 	if err != nil {
 		return func() { fmt.Println(err) }
 	}
 	return func() {
-		late := time.After(time.Second)
+		late, lives := time.After(patience), time.After(time.Second)
 		for {
 			select {
 			case ev, ok := <-x.Events():
@@ -124,6 +124,11 @@ func watch(c *verbs.Client) (say func()) {
 				}
 				if ev.Type == verbs.EventDeviceFatal {
 					fmt.Println("device fatal")
+					return
+				}
+			case <-lives:
+				if pd, err := x.AllocPD(); err == nil {
+					_ = pd.Close()
 					return
 				}
 			case <-late:

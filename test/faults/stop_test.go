@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	deathTimeout = 1500 * time.Millisecond
+	deathTimeout = 3 * time.Second
 	shortStop    = deathTimeout / 3
 	longStop     = 2*deathTimeout + 500*time.Millisecond
 )
@@ -83,7 +83,7 @@ func (s *stopping) stop(length time.Duration, p *lab.Process) {
 	p.Signal(syscall.SIGSTOP)
 	end := time.Now().Add(length)
 	for n, c := range s.within {
-		if n.Daemon != p {
+		if n.Daemon != p && length > deathTimeout { // else it must not take longer, whoever gets the processor
 			c.advances(fmt.Sprintf("process %d stopped", p.PID()))
 		}
 	}

@@ -50,7 +50,7 @@ func (l *Lab) userNamespace() (*Process, error) {
 		return nil, err
 	}
 	// The mapping is written after the namespace was left.
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", p.PID())); err == nil && len(text) > 0 {
 			l.user = p
 			return p, nil
@@ -78,7 +78,7 @@ func (p *Process) leaves(kind string) error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if now, err := os.Readlink(p.namespace(kind)); err == nil && now != own {
 			return nil
 		}

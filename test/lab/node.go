@@ -101,7 +101,7 @@ func (n *Node) StartDaemon() error {
 		return err
 	}
 	n.Daemon = p
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		switch {
 		case strings.Contains(p.Output(), readyLine):
 			return nil
@@ -109,7 +109,7 @@ func (n *Node) StartDaemon() error {
 			return fmt.Errorf("urdmad of %s ended (%w):\n%s", n.Name, p.err, Tail(p.Output(), 30))
 		}
 	}
-	return fmt.Errorf("urdmad of %s is not ready after 30 s:\n%s", n.Name, p.stacks())
+	return fmt.Errorf("urdmad of %s is not ready after %v:\n%s", n.Name, Patience, p.stacks())
 }
 
 // WaitLink waits until programs see the node's port up: on a memif, once the
@@ -118,7 +118,7 @@ func (n *Node) WaitLink(limit time.Duration) error {
 	var out string
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var err error
-		if out, err = n.Run(10*time.Second, "ibv_devinfo"); err != nil {
+		if out, err = n.Run(Patience, "ibv_devinfo"); err != nil {
 			return err
 		}
 		if strings.Contains(out, "PORT_ACTIVE") {
@@ -131,7 +131,7 @@ func (n *Node) WaitLink(limit time.Duration) error {
 // StopDaemon ends urdmad as init would, and checks that it leaves cleanly.
 func (n *Node) StopDaemon() error {
 	n.Daemon.Signal(syscall.SIGTERM)
-	if err := n.Daemon.Wait(5 * time.Second); err != nil {
+	if err := n.Daemon.Wait(Patience); err != nil {
 		return fmt.Errorf("urdmad of %s did not end cleanly on SIGTERM: %w:\n%s", n.Name, err, Tail(n.Daemon.Output(), 30))
 	}
 	if _, err := os.Lstat(n.Socket()); !errors.Is(err, os.ErrNotExist) {
@@ -176,7 +176,7 @@ func (n *Node) Urdma(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = p.Wait(10 * time.Second)
+	err = p.Wait(Patience)
 	return p.Output(), err
 }
 

@@ -16,7 +16,7 @@ type Pair struct {
 	// TCPPort is where the server listens for its client with TCP; 0 for one that
 	// listens with rdma_cm.
 	TCPPort int
-	// Limit is how long each of the two may take. 0 stands for a minute.
+	// Limit is how long each of the two may take. 0 stands for two minutes.
 	Limit time.Duration
 }
 
@@ -37,7 +37,7 @@ type Result struct {
 // waits for both to end with status 0.
 func (p Pair) Run() (Result, error) {
 	if p.Limit == 0 {
-		p.Limit = time.Minute
+		p.Limit = 2 * time.Minute
 	}
 	server, err := p.StartServer()
 	if err != nil {
@@ -69,7 +69,7 @@ func (p Pair) StartServer() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && server.Running(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end) && server.Running(); time.Sleep(5 * time.Millisecond) {
 		listens, err := p.listens(server)
 		if err != nil {
 			server.Kill()

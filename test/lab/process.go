@@ -14,6 +14,13 @@ import (
 // ErrTimeout says that a process had to be killed because it did not end.
 var ErrTimeout = errors.New("still running, killed")
 
+// Patience is how long a lab waits for what happens at once on a quiet machine.
+const Patience = time.Minute
+
+// outputDelay is how long an ended process's output may be kept open by what it left
+// behind.
+const outputDelay = 20 * time.Second
+
 // Process is a program the lab started, in a process group of its own.
 type Process struct {
 	name           string
@@ -43,7 +50,7 @@ func start(o Options, argv ...string) (*Process, error) {
 	p := &Process{name: strings.Join(argv, " "), cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
 	// What a killed program left behind may hold the pipe open.
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = outputDelay
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}

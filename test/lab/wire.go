@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Wire is what joins two nodes.
@@ -104,7 +103,7 @@ func startDaemons(nodes []*Node) error {
 	return nil
 }
 
-func waitLink(n *Node) error { return n.WaitLink(10 * time.Second) }
+func waitLink(n *Node) error { return n.WaitLink(Patience) }
 
 func ordinaryUser() int {
 	if os.Getuid() == 0 {
