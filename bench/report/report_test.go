@@ -24,7 +24,8 @@ func sample() *results.Run {
 			{Title: "never measured", Ours: "c", Least: 1},
 		},
 		Sweeps: []results.Sweep{{ID: "bandwidth", Title: "by size", X: "bytes", Unit: "Gb/s", Curves: []results.Curve{
-			{Name: "one", Points: []results.Point{{X: 2, Y: 1}, {X: 4, Y: 0}, {X: 8, Y: 3}}}, {Name: "none"}}}},
+			{Name: "one", Points: []results.Point{{X: 2, Y: 1}, {X: 4, Y: 0}, {X: 8, Y: 3}}}, {Name: "none"}}},
+			{ID: "nothing", Title: "nothing", Curves: []results.Curve{{Name: "none"}}}},
 		Left: []results.Omission{{What: "third", Why: "root\nmore lines"}},
 	}
 }
@@ -49,6 +50,9 @@ func TestMarkdownHasTables(t *testing.T) {
 	var out bytes.Buffer
 	if err := Markdown(&out, sample(), "benchmarks"); err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "nothing.svg") {
+		t.Errorf("shows a plot that nobody drew:\n%s", &out)
 	}
 	for _, want := range []string{"# Benchmarks\n", "| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n", "![by size](benchmarks/bandwidth.svg)"} {
 		if !strings.Contains(out.String(), want) {

@@ -42,6 +42,9 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 		fmt.Fprintf(to, "\nNot measured: %s: %s\n", l.What, firstLine(l.Why))
 	}
 	for _, s := range r.Sweeps {
+		if !s.Drawn() {
+			continue
+		}
 		fmt.Fprintf(to, "\n![%s](%s/%s.svg)\n", s.Title, plots, s.ID)
 	}
 	return nil

@@ -82,6 +82,18 @@ type Sweep struct {
 	Curves []Curve `json:"curves"`
 }
 
+// Drawn tells whether there is anything to draw.
+func (s *Sweep) Drawn() bool {
+	for _, c := range s.Curves {
+		for _, p := range c.Points {
+			if p.X > 0 && p.Y > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Curve is one line of a sweep.
 type Curve struct {
 	Name   string  `json:"name"`

@@ -55,6 +55,9 @@ func (p *places) join(w lab.Wire) (pair, error) {
 	return f.what, f.err
 }
 
+// many lets perftest have 1,024 queue pairs: with -R it makes one more.
+var many = lab.Config{"limits": lab.Config{"queue_pairs": 4096}}
+
 func (p *places) setUp(w lab.Wire) (pair, error) {
 	l, err := p.newLab()
 	if err == nil {
@@ -63,7 +66,7 @@ func (p *places) setUp(w lab.Wire) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
-	a, b, err := l.Join(w, nil)
+	a, b, err := l.Join(w, many)
 	return pair{a, b}, err
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // sweepIterations is how many messages of each size a sweep sends.
-const sweepIterations = "2000"
+const sweepIterations = "1000"
 
 // sweep measures over sizes and numbers of queue pairs, once, on the wires that
 // need no root.

@@ -22,8 +22,9 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(sockets) })
-	out := typed(t, dir, []string{"XDG_RUNTIME_DIR=" + sockets, "URDMA_SOCKET="}, slowly(blocks[0])+
-		"build/urdma exec -- ib_write_bw -R -n 100 127.0.0.1\nkill %1") // and so on: its client
+	socket := filepath.Join(sockets, "urdma", "urdmad.sock")
+	out := typed(t, dir, []string{"XDG_RUNTIME_DIR=" + sockets, "URDMA_SOCKET="},
+		patiently(blocks[0]+"build/urdma exec -- ib_write_bw -R -n 100 127.0.0.1\n", socket, socket)+"kill %1") // and so on: its client
 	for _, want := range []string{"PORT_ACTIVE", "ping data: rdma-ping-4", "MsgRate"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -31,13 +32,33 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// slowly waits a second behind what begins in the background.
-func slowly(text string) string {
+// patiently types a text as somebody does who looks at what the last line
+// brought: a program only once a urdmad is there, a client once its server
+// listens. Own and peer are the sockets of this machine's urdmad and of the one
+// that servers run on.
+func patiently(text, own, peer string) string {
+	urdma := func(socket, rest string) string {
+		return "until URDMA_SOCKET=" + socket + " build/urdma " + rest + "; do sleep 0.1; done\n"
+	}
+	there := func(socket string) string { return urdma(socket, "status >/dev/null 2>&1") }
+	listens := func(program string) string {
+		return urdma(peer, "show listener 2>/dev/null | grep -q "+program)
+	}
 	var b strings.Builder
 	for _, line := range strings.SplitAfter(text, "\n") {
+		command, _, _ := strings.Cut(line, "#")
+		background := strings.HasSuffix(strings.TrimSpace(command), "&")
+		switch {
+		case strings.Contains(command, "urdma ping"):
+			b.WriteString(there(peer))
+		case strings.Contains(command, "rping -c"):
+			b.WriteString(listens("rping"))
+		case strings.Contains(command, "ib_write_bw") && !background:
+			b.WriteString(listens("ib_write_bw"))
+		}
 		b.WriteString(line)
-		if command, _, _ := strings.Cut(line, "#"); strings.HasSuffix(strings.TrimSpace(command), "&") {
-			b.WriteString("sleep 1\n")
+		if background && strings.Contains(command, "urdmad") {
+			b.WriteString(there(own))
 		}
 	}
 	return b.String()
@@ -68,10 +89,14 @@ func TestReadmeTwoMachines(t *testing.T) {
 	t.Cleanup(l.Close)
 	machines := twoMachines(t, l)
 	// The server of -P serves for ever, and here until B is through.
-	server := strings.Replace(slowly(typedOn['A']), "build/urdma exec -- rping -s", "timeout 15 build/urdma exec -- rping -s", 1)
+	through := filepath.Join(machines[0].home, "through")
+	server := strings.TrimSpace(typedOn['A']) + " &\nuntil [ -e " + through + " ]; do sleep 0.1; done\n"
 	done := make(chan string, 1)
-	go func() { done <- onMachine(t, dir, machines[0], strings.TrimSpace(server)+" || true\n") }()
-	client := onMachine(t, dir, machines[1], slowly(typedOn['B']))
+	go func() { done <- onMachine(t, dir, machines[0], machines[0], server) }()
+	client := onMachine(t, dir, machines[1], machines[0], typedOn['B'])
+	if err := os.WriteFile(through, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if out := <-done; !strings.Contains(client, "ping data: rdma-ping-4") {
 		t.Errorf("A:\n%s\nB:\n%s", out, client)
 	}

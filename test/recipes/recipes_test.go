@@ -173,8 +173,8 @@ func TestTwoMachines(t *testing.T) {
 			t.Cleanup(l.Close)
 			machines := twoMachines(t, l)
 			server := make(chan string, 1)
-			go func() { server <- onMachine(t, dir, machines[0], blocks[0]) }()
-			client := onMachine(t, dir, machines[1], blocks[1])
+			go func() { server <- onMachine(t, dir, machines[0], machines[1], blocks[0]) }()
+			client := onMachine(t, dir, machines[1], machines[0], blocks[1])
 			if out := <-server; !strings.Contains(client, "ping data: rdma-ping-4") {
 				t.Errorf("A:\n%s\nB:\n%s", out, client)
 			} else if strings.Contains(blocks[0], "urdma ping") && !strings.Contains(out+client, "3 answered") {
@@ -184,15 +184,28 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
+// machine is a host, and where its urdmad has its socket.
+type machine struct {
+	*lab.Namespace
+	home string
+}
+
+func (m machine) socket() string { return filepath.Join(m.home, "urdma", "urdmad.sock") }
+
 // twoMachines are namespaces joined by interfaces eth0, each with its address.
-func twoMachines(t *testing.T, l *lab.Lab) (machines [2]*lab.Namespace) {
+func twoMachines(t *testing.T, l *lab.Lab) (machines [2]machine) {
 	t.Helper()
 	for i := range machines {
+		home, err := os.MkdirTemp("", "urdma-machine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(home) })
 		ns, err := l.NewNamespace()
 		if err != nil {
 			t.Skipf("SKIPPED: no network namespaces here: %v", err)
 		}
-		machines[i] = ns
+		machines[i] = machine{ns, home}
 	}
 	for _, argv := range [][]string{
 		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"},
@@ -213,20 +226,13 @@ func twoMachines(t *testing.T, l *lab.Lab) (machines [2]*lab.Namespace) {
 }
 
 // onMachine types a block on a machine, in a directory of its own. What begins
-// last waits until the other side may have begun.
-func onMachine(t *testing.T, dir string, m *lab.Namespace, text string) string {
-	home, err := os.MkdirTemp("", "urdma-machine")
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	defer os.RemoveAll(home)
+// last waits until the other side has.
+func onMachine(t *testing.T, dir string, m, peer machine, text string) string {
+	home := m.home
 	if err := os.Symlink(filepath.Join(dir, "build"), filepath.Join(home, "build")); err != nil {
 		t.Error(err)
 	}
-	// Two people don't press the last key at the same moment: B's rping comes later.
-	text = strings.Replace(text, "build/urdma exec -- rping -c", "sleep 5; build/urdma exec -- rping -c", 1)
-	text = strings.Replace(text, "build/urdma ping", "sleep 1; build/urdma ping", 1)
+	text = patiently(text, m.socket(), peer.socket())
 	script := filepath.Join(home, "typed")
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Error(err)
@@ -239,7 +245,7 @@ func onMachine(t *testing.T, dir string, m *lab.Namespace, text string) string {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.WaitDelay = time.Second
 	end := time.AfterFunc(limit, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
-	err = c.Run()
+	err := c.Run()
 	end.Stop()
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the urdmad
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {

@@ -57,6 +57,10 @@ func TestExamine(t *testing.T) {
 		{"kernel has the address too", packet, func(f *Facts) { f.Interfaces[1].Addresses = f.Interfaces[0].Addresses }, Note, "answers ARP", "its own"},
 		{"link down", "loopback", func(f *Facts) { f.Daemon.Ports[0].LinkUp = false }, Problem, "its link is down", "other side"},
 		{"address on no interface", "loopback", func(f *Facts) { f.Interfaces[0].Addresses = nil }, OK, "", ""},
+		{"no offload", "loopback", func(f *Facts) {
+			f.Daemon.Ports[0].Offloads = "sends one datagram at a time, receives up to 64 joined datagrams at a time"
+		}, Note, "sends one datagram at a time", "Linux 4.18"},
+		{"offloads", "loopback", func(f *Facts) { f.Daemon.Ports[0].Offloads = "sends up to 64 segments at a time" }, OK, "", ""},
 		{"drops", "loopback", func(f *Facts) { f.Daemon.Ports[0].RxDropped = 5 }, Note, "5 packets were dropped", "rx_desc_count"},
 		{"old kernel", "loopback", func(f *Facts) { f.Kernel = [2]int{6, 1} }, Note, "Linux 6.1", "6.12"},
 		{"no userfaultfd", "loopback", func(f *Facts) { f.UserFaultFD = errors.New("operation not permitted") }, Note, "fallback path", "vm.unprivileged_userfaultfd=1"},

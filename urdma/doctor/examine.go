@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"urdma/config"
+	"urdma/inspect"
 )
 
 // Examine judges a machine, the most important first.
@@ -162,12 +163,25 @@ func links(f *Facts) (out []Finding) {
 			continue
 		}
 		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))
+		out = append(out, offloads(about, p)...)
 		if p.RxDropped+p.TxDropped+p.NoBuffer > 0 {
 			out = append(out, note(about, "urdma top shows when; larger rx_desc_count and tx_desc_count hold longer bursts",
 				"%d packets were dropped here since urdmad started", p.RxDropped+p.TxDropped+p.NoBuffer))
 		}
 	}
 	return out
+}
+
+// offloads are what the kernel takes off a udp port.
+func offloads(about string, p *inspect.Port) []Finding {
+	switch {
+	case p.Offloads == "":
+		return nil
+	case strings.Contains(p.Offloads, "one datagram at a time"):
+		return []Finding{note(about, "Linux 4.18 sends segments and Linux 5.0 joins what arrives; a port without IPv4 options and IPsec has both",
+			"offloads: %s: each datagram costs a way through the kernel", p.Offloads)}
+	}
+	return []Finding{ok(about, "offloads: %s", p.Offloads)}
 }
 
 func kernelPart(f *Facts) (out []Finding) {

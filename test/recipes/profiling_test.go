@@ -1,0 +1,62 @@
+package recipes
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestProfiling types docs/profiling.md, while ib_write_bw keeps a urdmad busy.
+func TestProfiling(t *testing.T) {
+	dir := top(t)
+	need(t, []string{"perf", "ib_write_bw"})
+	if out, err := exec.Command("perf", "record", "-g", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: perf may not measure here: %v: %s", err, out)
+	}
+	l, err := lab.New(filepath.Join(dir, "build"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	n, _, err := l.Join(lab.Loopback, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := lab.PerftestPair(n, n, "ib_write_bw", "-D", "300")
+	if _, err := busy.StartServer(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := n.Exec(busy.Client...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"URDMAD=" + strconv.Itoa(n.Daemon.PID()), "PROGRAM=" + strconv.Itoa(client.PID())}
+	files := t.TempDir()
+	blocks := sections(t, "../../docs/profiling.md")
+	for _, name := range []string{"urdmad", "A program, with liburdma.so", "Flame graphs", "Go alone"} {
+		if len(blocks[name]) != 1 {
+			t.Fatalf("%q has %d blocks, expected one", name, len(blocks[name]))
+		}
+		out := typed(t, dir, env, into(files, blocks[name][0]))
+		if want := map[string]string{"urdmad": "Samples", "A program, with liburdma.so": "Samples", "Go alone": "flat%"}[name]; !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in\n%s", name, want, out)
+		}
+	}
+	folded, err := os.ReadFile(filepath.Join(files, "urdmad.folded"))
+	if err != nil || !strings.Contains(string(folded), "engine.") {
+		t.Errorf("no stack of the poll loop: %v\n%.500s", err, folded)
+	}
+}
+
+// into lets the files that a block names lie in a directory of the test's.
+func into(dir, text string) string {
+	for _, file := range []string{"urdmad.data", "program.data", "urdmad.folded", "engine.pprof", "engine.test"} {
+		text = strings.ReplaceAll(text, file, filepath.Join(dir, file))
+	}
+	return text
+}
