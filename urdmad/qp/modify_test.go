@@ -8,85 +8,151 @@ import (
 	"urdma/verbs/abi"
 )
 
-// specified is the table of the InfiniBand specification for reliable
-// connections, written out from ibv_modify_qp(3): what each transition requires
-// and what else it takes.
-var specified = []struct {
+// step is what a transition requires and what else it takes.
+type step struct {
 	from, to           uint32
 	required, optional []uint32
-}{
-	{abi.QPSReset, abi.QPSInit, []uint32{abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags}, nil},
-	{abi.QPSInit, abi.QPSInit, nil, []uint32{abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags}},
-	{abi.QPSInit, abi.QPSRTR, []uint32{abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN,
-		abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer}, []uint32{abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags}},
-	{abi.QPSRTR, abi.QPSRTS, []uint32{abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskTimeout},
-		[]uint32{abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer}},
-	{abi.QPSRTS, abi.QPSRTS, nil, []uint32{abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer}},
-	{abi.QPSRTS, abi.QPSSQD, nil, []uint32{abi.QPMaskEnSQDAsyncNotify}},
-	{abi.QPSSQD, abi.QPSRTS, nil, []uint32{abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer}},
-	{abi.QPSSQD, abi.QPSSQD, nil, []uint32{abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
-		abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskMaxQPRdAtomic, abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer}},
 }
+
+// specified are the tables of the InfiniBand specification (vol. 1, 11.2.5.2), as
+// ibv_modify_qp(3) and Linux have them, but for alternate paths.
+var specified = map[uint32][]step{
+	abi.QPTypeRC: {
+		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags), nil},
+		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
+		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN,
+			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer), bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskTimeout),
+			bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
+		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+			abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskMaxQPRdAtomic, abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer)},
+	},
+	abi.QPTypeUC: {
+		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags), nil},
+		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
+		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN),
+			bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN), bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
+		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskAV, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
+		{abi.QPSSQE, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+	},
+	abi.QPTypeUD: {
+		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskQKey), nil},
+		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskQKey)},
+		{abi.QPSInit, abi.QPSRTR, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskQKey)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN), bits(abi.QPMaskCurState, abi.QPMaskQKey)},
+		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskQKey)},
+		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
+		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskQKey)},
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskQKey)},
+		{abi.QPSSQE, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskQKey)},
+	},
+	abi.QPTypeXRCSend: {
+		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags), nil},
+		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
+		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN),
+			bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskTimeout),
+			bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
+		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+			abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskMaxQPRdAtomic)},
+	},
+	abi.QPTypeXRCRecv: {
+		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags), nil},
+		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
+		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN,
+			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer), bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskTimeout), bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
+		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer)},
+	},
+}
+
+func bits(list ...uint32) []uint32 { return list }
 
 var states = []uint32{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSSQE, abi.QPSErr}
 
+// stepOf is the row of a table for a transition, nil if there is none.
+func stepOf(kind, from, to uint32) *step {
+	for i, row := range specified[kind] {
+		if row.from == from && row.to == to {
+			return &specified[kind][i]
+		}
+	}
+	return nil
+}
+
 // allowed says what the table has for a transition and a mask without the state.
-func allowed(from, to, mask uint32) bool {
+func allowed(kind, from, to, mask uint32) bool {
 	if to == abi.QPSReset || to == abi.QPSErr {
 		return mask == 0
 	}
-	for _, row := range specified {
-		if row.from != from || row.to != to {
-			continue
-		}
-		rest := mask
-		for _, bit := range row.required {
-			if mask&bit == 0 {
-				return false
-			}
-			rest &^= bit
-		}
-		for _, bit := range row.optional {
-			rest &^= bit
-		}
-		return rest == 0
+	row := stepOf(kind, from, to)
+	if row == nil {
+		return false
 	}
-	return false
+	for _, bit := range row.required {
+		if mask&bit == 0 {
+			return false
+		}
+		mask &^= bit
+	}
+	for _, bit := range row.optional {
+		mask &^= bit
+	}
+	return mask == 0
 }
 
-// TestMasks tries every transition with what it requires, with any one attribute
-// more, and with any one less.
+// TestMasks tries every transition of every type with what it requires, with any
+// one attribute more, and with any one less.
 func TestMasks(t *testing.T) {
 	tried := 0
-	for _, from := range states {
-		for _, to := range states {
-			base := uint32(0)
-			for _, row := range specified {
-				if row.from == from && row.to == to {
+	for kind := range specified {
+		for _, from := range states {
+			for _, to := range states {
+				base := uint32(0)
+				if row := stepOf(kind, from, to); row != nil {
 					for _, bit := range row.required {
 						base |= bit
 					}
 				}
-			}
-			for bit := range 22 {
-				for _, mask := range []uint32{base, base ^ 1<<bit} {
-					if mask&abi.QPMaskState != 0 {
-						continue
+				for bit := range 22 {
+					for _, mask := range []uint32{base, base ^ 1<<bit} {
+						if mask&abi.QPMaskState == 0 {
+							tried++
+							tryStep(t, kind, from, to, mask)
+						}
 					}
-					a := abi.QPAttr{QPState: to, CurQPState: from, PortNum: 1, PathMTU: 3}
-					err := checkRC(from, mask|abi.QPMaskState, &a)
-					if want := allowed(from, to, mask); (err == nil) != want {
-						t.Errorf("%d to %d with mask %#x: %v, allowed: %v", from, to, mask, err, want)
-					}
-					if err != nil && !errors.Is(err, ErrTransition) && !errors.Is(err, ErrAttribute) {
-						t.Errorf("%v is of no known kind", err)
-					}
-					tried++
 				}
 			}
 		}
 	}
 	t.Log(tried, "moves tried")
+}
+
+func tryStep(t *testing.T, kind, from, to, mask uint32) {
+	t.Helper()
+	a := abi.QPAttr{QPState: to, CurQPState: from, PortNum: 1, PathMTU: 3}
+	q := QP{Config: Config{Type: kind}, state: from}
+	err := q.CheckModify(mask|abi.QPMaskState, &a)
+	if want := allowed(kind, from, to, mask); (err == nil) != want {
+		t.Errorf("type %d, %d to %d with mask %#x: %v, allowed: %v", kind, from, to, mask, err, want)
+	}
+	if err != nil && !errors.Is(err, ErrTransition) && !errors.Is(err, ErrAttribute) {
+		t.Errorf("%v is of no known kind", err)
+	}
 }
 
 // checkRC is CheckModify of a reliable connection's queue pair in a state.

@@ -60,10 +60,10 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
 		{abi.QPSInit, abi.QPSRTR}:   {abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN, anyPath},
 		{abi.QPSRTR, abi.QPSRTS}: {abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskSQPSN |
-			abi.QPMaskMaxQPRdAtomic, whenSent},
-		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
+			abi.QPMaskMaxQPRdAtomic, newAccess},
+		{abi.QPSRTS, abi.QPSRTS}: {optional: newAccess},
 		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
-		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
+		{abi.QPSSQD, abi.QPSRTS}: {optional: newAccess},
 		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
 			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic},
 	},
