@@ -45,8 +45,8 @@ func TestShowRefuses(t *testing.T) {
 	}{
 		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
 		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, mw, cq, qp, srq, ah, connection, listener\n"},
-		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
-		{[]string{"show", "ah"}, exitFailure, "urdma show: urdmad has no address handles yet\n"},
+		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
+		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
 	} {
 		r := run(t, nil, c.args...)
 		if r.status.ExitStatus() != c.status || r.stdout != "" || r.stderr != c.stderr {

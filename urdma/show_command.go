@@ -48,7 +48,7 @@ func newShow() *cobra.Command {
 			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
 			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
 			"ACCESS stands for local write, remote write, remote read, remote atomic, windows may be bound, zero based. " +
-			"ah (address handles) don't exist yet.",
+			"ah (address handles) are their programs' alone; urdmad has none to show.",
 		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns qpn,state,peer --watch",
 		Args:    usage(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -38,7 +38,7 @@ var Kinds = []Kind{
 	kind("cq", "HANDLE", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
 	kind("qp", "QPN", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
 	kind("srq", "HANDLE", srqs, func(s *inspect.Snapshot) []inspect.SRQ { return s.SRQs }),
-	{Name: "ah", Missing: "urdmad has no address handles yet"},
+	{Name: "ah", Missing: "an address handle is its program's alone: each datagram brings its address, and urdmad has none to show"},
 	kind("connection", "HANDLE", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
 	kind("listener", "HANDLE", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
 }

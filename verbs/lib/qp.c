@@ -225,6 +225,8 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		return NULL;
 	qp->client = c->client;
 	qp->datagram = attr->qp_type == IBV_QPT_UD;
+	if (qp->datagram)
+		qp->domain = urdma_domain_of(attr->pd);
 	qp->max_message = qp->datagram ? c->info->max_datagram : c->info->max_msg;
 	qp->max_sge_read = c->info->max_sge_rd;
 	qp->sq_sig_all = attr->sq_sig_all;

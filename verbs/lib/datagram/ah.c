@@ -88,11 +88,14 @@ URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
 	}
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
+	ah->domain = urdma_domain_of(pd);
+	__atomic_fetch_add(&ah->domain->users, 1, __ATOMIC_RELAXED);
 	return &ah->ah;
 }
 
 URDMA_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
+	__atomic_fetch_sub(&urdma_ah_of(ah)->domain->users, 1, __ATOMIC_RELAXED);
 	free(urdma_ah_of(ah));
 	return 0;
 }

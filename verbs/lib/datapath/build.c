@@ -145,7 +145,7 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote
 
 	if (!qp->builder.slot)
 		return;
-	if (ah)
+	if (urdma_may_send_to(qp, ah))
 		urdma_sqe_address(qp->builder.slot, ah, remote_qpn, remote_qkey);
 	else
 		fail(qp, EINVAL);

@@ -92,9 +92,19 @@ struct urdma_srq {
 	uint32_t async_events; /* delivered, under srq.mutex */
 };
 
+/* A protection domain; or a parent domain, which stands for one. */
+struct urdma_pd {
+	struct ibv_pd pd;
+	struct urdma_pd *of; /* a parent domain's protection domain; else NULL */
+	struct urdma_td *td; /* a parent domain's, or NULL */
+	uint32_t users;      /* of a protection domain, those that urdmad doesn't know of: parent domains, address handles;
+			      * changed atomically */
+};
+
 /* An address handle: the destination's IPv6 or IPv4-mapped address. */
 struct urdma_ah {
 	struct ibv_ah ah;
+	struct urdma_pd *domain; /* which it keeps from being deallocated; no parent domain */
 	uint8_t address[16];
 };
 
@@ -111,6 +121,7 @@ struct urdma_qp {
 	struct urdma_client *client;
 	uint64_t user_handle; /* how completions name it, see handles.c */
 	bool datagram;       /* type UD: each work request names its destination */
+	const struct urdma_pd *domain; /* of type UD: its address handles' too; no parent domain */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	void *rings;         /* both queues' memory */
 	size_t bytes;
@@ -151,6 +162,21 @@ static inline struct urdma_qp *urdma_qp_of(const struct ibv_qp *qp)
 static inline struct urdma_ah *urdma_ah_of(const struct ibv_ah *ah)
 {
 	return (struct urdma_ah *)ah;
+}
+
+/* The protection domain that pd is or stands for. */
+static inline struct urdma_pd *urdma_domain_of(const struct ibv_pd *pd)
+{
+	struct urdma_pd *d = (struct urdma_pd *)pd;
+
+	return d->of ? d->of : d;
+}
+
+/* Whether a queue pair of type UD may send to what ah leads to: it is of the same
+ * protection domain. */
+static inline bool urdma_may_send_to(const struct urdma_qp *qp, const struct ibv_ah *ah)
+{
+	return ah && urdma_ah_of(ah)->domain == qp->domain;
 }
 
 static inline struct urdma_srq *urdma_srq_of(const struct ibv_srq *srq)

@@ -32,7 +32,7 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 		return EOPNOTSUPP;
 	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND && wr->opcode == IBV_WR_SEND_WITH_INV)
 		return EOPNOTSUPP; /* urdma_operation_send_ops */
-	if (!urdma_operation_of(op, qp->ex.qp_base.qp_type) || (qp->datagram && !wr->wr.ud.ah))
+	if (!urdma_operation_of(op, qp->ex.qp_base.qp_type) || (qp->datagram && !urdma_may_send_to(qp, wr->wr.ud.ah)))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
 		return EINVAL;

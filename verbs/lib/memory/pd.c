@@ -8,16 +8,9 @@
 
 #include "memory.h"
 
-struct urdma_pd {
-	struct ibv_pd pd;
-	struct urdma_pd *of;  /* a parent domain's protection domain; else NULL */
-	struct urdma_td *td;  /* a parent domain's, or NULL */
-	uint32_t parents;     /* of a protection domain; changed atomically */
-};
-
 struct urdma_td {
 	struct ibv_td td;
-	uint32_t parents; /* likewise */
+	uint32_t parents; /* changed atomically */
 };
 
 static struct urdma_pd *pd_of(const struct ibv_pd *pd)
@@ -48,13 +41,13 @@ URDMA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 static void free_parent(struct urdma_pd *pd)
 {
-	__atomic_fetch_sub(&pd->of->parents, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&pd->of->users, 1, __ATOMIC_RELAXED);
 	if (pd->td)
 		__atomic_fetch_sub(&pd->td->parents, 1, __ATOMIC_RELAXED);
 	free(pd);
 }
 
-/* EBUSY while something was made in it: urdmad counts, but for parent domains. */
+/* EBUSY while something was made in it: urdmad counts, but for parent domains and address handles. */
 URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct urdma_client *client = urdma_context_of(ibv->context)->client;
@@ -65,7 +58,7 @@ URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 		free_parent(pd);
 		return 0;
 	}
-	if (__atomic_load_n(&pd->parents, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&pd->users, __ATOMIC_RELAXED))
 		return urdma_status(EBUSY);
 	status = urdma_call_destroy(client, URDMA_ABI_DEALLOC_PD, ibv->handle);
 	if (status)
@@ -93,7 +86,7 @@ struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv
 	if (!pd)
 		return NULL;
 	*pd = (struct urdma_pd){ .pd = of->pd, .of = of, .td = (struct urdma_td *)attr->td };
-	__atomic_fetch_add(&of->parents, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&of->users, 1, __ATOMIC_RELAXED);
 	if (pd->td)
 		__atomic_fetch_add(&pd->td->parents, 1, __ATOMIC_RELAXED);
 	return &pd->pd;

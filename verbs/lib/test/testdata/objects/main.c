@@ -23,6 +23,7 @@ static const struct {
 	{ "comm_est", case_comm_est },
 	{ "uc", case_uc },
 	{ "uc_refused", case_uc_refused },
+	{ "address_handles", case_address_handles },
 };
 
 struct ibv_context *context;
