@@ -11,6 +11,7 @@
 //	flows.go     figures of many flows beside each other, and of long ones
 //	idle.go      what idle connections take
 //	connections.go, registration.go, netpipe.go  figures of cmtime, bench/registration, NetPIPE
+//	mpi.go       figures of Open MPI
 //	targets.go   what should be asked of the figures
 //	sweep.go     figures over sizes and numbers of queue pairs
 //	places.go    the hosts on which all that runs, set up when first needed

@@ -54,7 +54,7 @@ var (
 // measures are all there are, each beside what it is compared with.
 func measures() []measure {
 	var all []measure
-	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), ethernetMeasures(), scaleMeasures()} {
+	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), ethernetMeasures(), scaleMeasures(), mpiMeasures()} {
 		all = append(all, group...)
 	}
 	return all

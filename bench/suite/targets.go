@@ -6,7 +6,7 @@ import "urdma/bench/results"
 // about.
 func targets() []results.Target {
 	var all []results.Target
-	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, ethernetTargets} {
+	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, ethernetTargets, mpiTargets} {
 		all = append(all, group...)
 	}
 	return all
@@ -73,4 +73,11 @@ var udpTargets = []results.Target{
 var ethernetTargets = []results.Target{
 	{Title: "af_packet: packets beside testpmd's", Ours: "af_packet.packets", Peer: "testpmd.af_packet", Least: 0.9},
 	{Title: "af_xdp: packets beside testpmd's", Ours: "af_xdp.packets", Peer: "testpmd.af_xdp", Least: 0.9},
+}
+
+var mpiTargets = []results.Target{
+	{Title: "Open MPI over loopback: latency beside its tcp", Ours: "mpi.loopback.lat", Peer: "mpi.tcp.lat", Most: 0.8},
+	{Title: "Open MPI over memif: latency beside its tcp", Ours: "mpi.memif.lat", Peer: "mpi.tcp.lat", Most: 0.8},
+	{Title: "Open MPI over loopback: 1 MiB beside its tcp", Ours: "mpi.loopback.1m", Peer: "mpi.tcp.1m", Least: 2},
+	{Title: "Open MPI over memif: 1 MiB beside its tcp", Ours: "mpi.memif.1m", Peer: "mpi.tcp.1m", Least: 2},
 }
