@@ -1,0 +1,53 @@
+package mpi
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// lines are those of a page that start a job over openib.
+var lines = regexp.MustCompile(`(?m)^ *(mpirun .*openib.* exec -- \S+)`)
+
+// TestDocumentedLines types what README.md and docs/MPI.md tell to: on one host, or,
+// where a line names two, between two.
+func TestDocumentedLines(t *testing.T) {
+	one, two := newCluster(t, lab.Loopback), newCluster(t, lab.Memif)
+	for _, page := range []string{"../../README.md", "../../docs/MPI.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := lines.FindAllStringSubmatch(string(text), -1)
+		if len(found) < 2 {
+			t.Errorf("%s has %d lines, expected were one with shared receive queues and one without", page, len(found))
+		}
+		for _, line := range found {
+			c := one
+			if strings.Contains(line[1], "hostA,hostB") {
+				c = two
+			}
+			c.typed(t, line[1])
+		}
+	}
+}
+
+// typed runs a line with a shell of the first host, the programs where they are, and
+// in the environment what the lab needs: ssh's place taken, and as many ranks as the
+// line wants on any number of processors.
+func (c *cluster) typed(t *testing.T, line string) {
+	t.Helper()
+	before := c.sent(t)
+	ready := strings.NewReplacer("build/urdma ", c.lab.Program("urdma")+" ", " urdma ", " "+c.lab.Program("urdma")+" ", "hostA,hostB", "a,b",
+		"./program", c.check+" flood", "APP", c.check+" flood").Replace(line)
+	out, err := c.wait(5*time.Minute, []string{"env", "OMPI_MCA_plm_rsh_agent=" + c.launch, "OMPI_MCA_plm_rsh_no_tree_spawn=1",
+		"OMPI_MCA_oob_tcp_if_include=lo", "OMPI_MCA_rmaps_base_oversubscribe=1", "sh", "-c", ready})
+	if err != nil || !strings.Contains(out, "OK: flood, 2 ranks") {
+		t.Errorf("%s: %v\n%s", line, err, lab.Tail(out, 40))
+	}
+	c.carried(t, line, before, 1<<20)
+}
