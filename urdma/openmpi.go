@@ -26,8 +26,11 @@ var launchers = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpie
 // openMPI is what Open MPI's openib component needs besides a library: a device of
 // InfiniBand's kind, for its way of connecting; that it may use one at all, which
 // is off by default; and no warning about parameters for this device, as it has none.
-// Ranks that fill the processors have to yield, since urdmad needs one too. Each is
-// set only where the user set nothing; what was set is returned.
+// Ranks that fill the processors have to yield, since urdmad needs one too. UCX polls
+// with its lock held, and a poll of ours yields: threads that spin for that lock
+// would take the processors from the one that could release it, so it has to be one
+// they sleep for. Each is set only where the user set nothing; what was set is
+// returned.
 func openMPI(env []string, args []string) (_ []string, set []string) {
 	var given []string
 	if slices.Contains(launchers, filepath.Base(args[0])) {
@@ -51,6 +54,9 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 		give("URDMA_TRANSPORT", "ib")
 		parameter("btl_openib_allow_ib", "1")
 		parameter("btl_openib_warn_no_device_params_found", "0")
+	}
+	if chooses(user, "pml", "ucx") {
+		give("UCX_USE_MT_MUTEX", "y")
 	}
 	if n, _ := strconv.Atoi(getenv(env, "OMPI_COMM_WORLD_LOCAL_SIZE")); n >= runtime.NumCPU() {
 		parameter("mpi_yield_when_idle", "1")

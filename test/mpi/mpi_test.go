@@ -62,11 +62,7 @@ func TestWays(t *testing.T) {
 			for i, w := range ways {
 				t.Run(w.name, func(t *testing.T) {
 					pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
-					// UCX repeats datagrams by timers of its own, and threads that take
-					// turns with them wait for those.
-					if w.name != "ucx, ud" {
-						pass(t, c, 2, w, 1<<10, "threads")
-					}
+					pass(t, c, 2, w, 1<<10, "threads")
 					if i == 0 || long {
 						pass(t, c, 2, w, 64<<20, "point_to_point")
 					}
