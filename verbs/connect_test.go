@@ -86,7 +86,7 @@ func TestCancel(t *testing.T) {
 		if err := wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, expected the end of its context", name, err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s took %v to notice", name, took)
 		}
 		cancel()

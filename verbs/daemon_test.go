@@ -87,7 +87,7 @@ func startDaemon(t testing.TB) *daemon {
 			t.Logf("urdmad said:\n%s", log.String())
 		}
 	})
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if c, err := verbs.Open(d.socket); err == nil {
 			c.Close()
 			return d
@@ -117,7 +117,7 @@ func (d *daemon) open() *verbs.Client {
 
 // patience bounds every wait: what is not over by then hangs.
 func patience(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

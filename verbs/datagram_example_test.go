@@ -28,7 +28,7 @@ func TestDatagramExample(t *testing.T) {
 		var client *exec.Cmd
 		var heard *strings.Builder
 		var err error
-		for range 100 { // until it listens
+		for range 3000 { // until it listens
 			client, heard = run("-n", "300", address)
 			if err = client.Wait(); err == nil || !strings.Contains(heard.String(), "refused") {
 				break

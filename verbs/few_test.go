@@ -127,7 +127,7 @@ func (w *way) check() error {
 		return fmt.Errorf("it worked with %d descriptors", needed)
 	}
 	o, u := 0, 0
-	for range 200 { // urdmad closes a connection's a moment after its end
+	for range 6000 { // urdmad closes a connection's a moment after its end
 		o, u = descriptorsOf("self")-ours, descriptorsOf(os.Getenv("URDMAD_PID"))-urdmads
 		if o <= 0 && u <= 0 {
 			return nil

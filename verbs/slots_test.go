@@ -52,7 +52,7 @@ func posted(t testing.TB, post func() error) (n int) {
 func polled(t testing.TB, q *verbs.CQ, n int, status verbs.Status) {
 	t.Helper()
 	var one [1]verbs.Completion
-	for end := time.Now().Add(5 * time.Second); n > 0; {
+	for end := time.Now().Add(time.Minute); n > 0; {
 		got, err := q.Poll(one[:])
 		ok(t, err)
 		if got > 0 && one[0].Status != status {

@@ -175,7 +175,7 @@ func TestSRQExample(t *testing.T) {
 	}
 	const address = "198.18.0.1:7476"
 	server, served := run("-listen", address, "-clients", "3", "-pool", "4")
-	for range 100 { // until it listens
+	for range 3000 { // until it listens
 		if probe, err := d.open().Listen(address); err != nil {
 			break
 		} else if err := probe.Close(); err != nil {

@@ -18,7 +18,7 @@ import (
 // closed is closed.
 func leftDescriptors(t *testing.T, before int) int {
 	t.Helper()
-	for range 100 {
+	for range 3000 {
 		if ownDescriptors(t) <= before {
 			return 0
 		}

@@ -75,7 +75,7 @@ func startReal(t *testing.T) *real {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.stop)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if c, err := net.Dial("unixpacket", r.socket); err == nil {
 			c.Close()
 			return r
@@ -97,7 +97,7 @@ func (r *real) run(t *testing.T, env []string, argv ...string) (said string) {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Env = append(append(os.Environ(), env...), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket,
 		fmt.Sprintf("URDMAD_PID=%d", r.cmd.Process.Pid))
-	guard := time.AfterFunc(30*time.Second, func() { c.Process.Kill() })
+	guard := time.AfterFunc(3*time.Minute, func() { c.Process.Kill() })
 	defer guard.Stop()
 	out, err := c.CombinedOutput()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	buildDir = "../../../../build"
 	address  = "10.77.0.1"
-	patience = 30 * time.Second
+	patience = time.Minute
 )
 
 // daemon is a urdmad with one loopback port, for programs of one test.

@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// settle is how long a server gets until it listens: rdma_cm shows no one who
-// listens where.
-const settle = 500 * time.Millisecond
-
 // pair is a server and a client that end by themselves. A word that begins
 // with "build:" names an example.
 type pair struct {
@@ -55,7 +51,7 @@ func TestPrograms(t *testing.T) {
 		for _, transport := range strings.Fields(p.transports) {
 			t.Run(p.name+"/"+transport, func(t *testing.T) {
 				server := d.start(t, transport, words(t, p.server)...)
-				time.Sleep(settle)
+				d.listens(t, server)
 				client := d.start(t, transport, words(t, p.client)...)
 				client.succeed(t)
 				server.succeed(t)
@@ -71,7 +67,7 @@ func TestCmtime(t *testing.T) {
 	for _, transport := range []string{"iwarp", "ib"} {
 		words(t, "cmtime")
 		server := d.start(t, transport, "sh", "-c", "ulimit -n 5000 && exec cmtime -b "+address)
-		time.Sleep(settle)
+		d.listens(t, server)
 		client := d.start(t, transport, "sh", "-c", "ulimit -n 5000 && exec cmtime -c 1000 -s "+address)
 		client.succeed(t)
 		if said := client.output.String(); strings.Contains(said, "fail") || !strings.Contains(said, "disconnect") {
@@ -105,9 +101,15 @@ func TestDaemonDies(t *testing.T) {
 		waiting = append(waiting, d.start(t, "iwarp", words(t, command)...))
 	}
 	waiting = append(waiting, d.start(t, "iwarp", words(t, "rping -s -a ADDRESS -p 7007 -C 100000000")...))
-	time.Sleep(settle)
+	for _, server := range waiting {
+		d.listens(t, server)
+	}
 	waiting = append(waiting, d.start(t, "iwarp", words(t, "rping -c -a ADDRESS -p 7007 -C 100000000")...))
-	time.Sleep(settle)
+	for end := time.Now().Add(patience); named(d.status(t), "local_messages") == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("rping does not run")
+		}
+	}
 	d.kill()
 	for _, p := range waiting {
 		p.fail(t)

@@ -159,6 +159,23 @@ func (d *daemon) holdsNothing(t *testing.T) {
 	}
 }
 
+// listens waits until a server has a listening id: a client that comes before is
+// refused.
+func (d *daemon) listens(t *testing.T, p *program) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		listeners, _ := d.status(t)["listeners"].([]any)
+		for _, l := range listeners {
+			if l.(map[string]any)["pid"] == float64(p.cmd.Process.Pid) {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%v does not listen:\n%s", p.args, p.output.String())
+		}
+	}
+}
+
 // status is what urdmad says of itself.
 func (d *daemon) status(t *testing.T) (status map[string]any) {
 	t.Helper()
@@ -182,7 +199,7 @@ func TestRsocketsPrograms(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			words := words(t, args+" -p "+strconv.Itoa(7800+i))
 			server := d.start(t, transportOf(i), append(words, "-b", address)...)
-			time.Sleep(settle)
+			d.listens(t, server)
 			d.start(t, transportOf(i), append(words, "-s", address)...).succeed(t)
 			server.succeed(t)
 		})
@@ -200,8 +217,7 @@ func TestRcopy(t *testing.T) {
 	if err := os.WriteFile(dir+"/from", content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.start(t, "iwarp", words(t, "rcopy -p 7850")...)
-	time.Sleep(settle)
+	d.listens(t, d.start(t, "iwarp", words(t, "rcopy -p 7850")...))
 	d.start(t, "iwarp", words(t, fmt.Sprintf("rcopy %s/from ADDRESS:%s/to -p 7850", dir, dir))...).succeed(t)
 	if copied, err := os.ReadFile(dir + "/to"); err != nil || !bytes.Equal(copied, content) {
 		t.Errorf("the copy differs (%d bytes of %d): %v", len(copied), size, err)
