@@ -104,7 +104,7 @@ func (y *yard) daemon() {
 		y.t.Fatal(err)
 	}
 	_, out := y.container(daemonUser, filepath.Join(y.volume, "urdmad"), "--config", config)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil && strings.Contains(out.String(), "ready") {
 			return
 		}
@@ -118,6 +118,21 @@ func (y *yard) program(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	y.t.Helper()
 	line := append([]string{filepath.Join(y.volume, "urdma"), "exec", "--socket", filepath.Join(y.volume, "run", "urdmad.sock"), "--"}, args...)
 	return y.container(programUser, line...)
+}
+
+// listens waits until a program listens: no other must do so.
+func (y *yard) listens() {
+	y.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		out := y.finish(y.container(programUser, filepath.Join(y.volume, "urdma"), "show", "listener", "--json",
+			"--socket", filepath.Join(y.volume, "run", "urdmad.sock"))) // who sees what its own programs do
+		if strings.Contains(out, `"pid"`) {
+			return
+		}
+		if time.Now().After(end) {
+			y.t.Fatalf("nobody listens: %s", out)
+		}
+	}
 }
 
 // unmeasured is what perftest says where other programs took the processor while
@@ -159,7 +174,7 @@ func TestRecipe(t *testing.T) {
 	})
 	t.Run("rping", func(t *testing.T) {
 		server, sout := y.program("rping", "-s", "-a", "198.18.0.1", "-C", "100", "-v")
-		time.Sleep(500 * time.Millisecond) // rping has no way to say that it listens
+		y.listens()
 		if out := y.finish(y.program("rping", "-c", "-a", "198.18.0.1", "-C", "100", "-v")); !strings.Contains(out, "rdma-ping-99") {
 			t.Errorf("pings are missing:\n%s", out)
 		}
@@ -168,7 +183,7 @@ func TestRecipe(t *testing.T) {
 	t.Run("perftest", func(t *testing.T) {
 		for try := 1; ; try++ {
 			server, sout := y.program("ib_send_bw", "-R", "-F", "-n", "200")
-			time.Sleep(500 * time.Millisecond)
+			y.listens()
 			client, cout := y.program("ib_send_bw", "-R", "-F", "-n", "200", "198.18.0.1")
 			y.wait(client, cout)
 			y.wait(server, sout)
