@@ -27,8 +27,9 @@ type end interface {
 }
 
 // attacker replays, damages, truncates and reorders what it hears, forges what it
-// can't know, and floods. It never knows a connection's cookie (forge) unless lies
-// says that the connections it hears are its own victims.
+// can't know, and floods. It never uses a connection's cookie (forge) unless lies
+// says that the connections it hears are its own victims, or its packet has a wrong
+// checksum (corrupt).
 type attacker struct {
 	end
 	r            *rand.Rand
@@ -57,7 +58,7 @@ func runAttacker(args []string) {
 	a.lies = args[1] != "packet"
 	_, _ = fmt.Sscanf(strings.ReplaceAll(args[3]+" "+args[4], ".", " "), "%d %d %d %d %d %d %d %d",
 		&a.victim[0], &a.victim[1], &a.victim[2], &a.victim[3], &a.self[0], &a.self[1], &a.self[2], &a.self[3])
-	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.arp, a.garbage}
+	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.arp, a.garbage, a.corrupt}
 	for said := time.Now(); ; time.Sleep(time.Duration(a.r.IntN(3000)) * time.Microsecond) {
 		a.listen()
 		for range 1 + a.r.IntN(24) {
@@ -173,6 +174,45 @@ func (a *attacker) forge() {
 	t.Put(f[at:], true)
 	wire.SetUDPChecksum(f)
 	a.put(f)
+}
+
+// corrupt sends what a line that flips bits may bring: the packet that a connection
+// expects next, or one soon after, with all its numbers right and a byte of its
+// payload wrong. Nothing but the checksum tells.
+func (a *attacker) corrupt() {
+	f, at := a.newest()
+	if f == nil {
+		return
+	}
+	var t wire.TRP
+	if _, err := t.Parse(f[at:], true); err != nil || t.Op != wire.OpData {
+		return
+	}
+	t.PSN += wire.PSN(1 + a.r.IntN(8))
+	t.Put(f[at:], true)
+	wire.SetUDPChecksum(f)
+	f[len(f)-1] ^= byte(1 + a.r.IntN(255))
+	a.put(f)
+}
+
+// newest is a copy of the packet with a payload to the victim that was heard last,
+// and where its TRP header begins.
+func (a *attacker) newest() (f []byte, at int) {
+	for i := range min(len(a.heard), 64) {
+		f, at := a.heard[(a.total-i)%len(a.heard)], wire.UDPHeaderLen
+		var h wire.Frame
+		var e wire.Encap
+		if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.DstIP != a.victim {
+			continue
+		}
+		if len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil {
+			at += wire.EncapLen
+		}
+		if len(f) > at+wire.TRPExtLen+32 {
+			return append([]byte(nil), f...), at
+		}
+	}
+	return nil, 0
 }
 
 // stranger is an address of the victim's network that nobody has.

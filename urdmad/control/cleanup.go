@@ -57,6 +57,7 @@ func (x *Session) removeObjects() (rings []*memfd.Shared) {
 			}
 		case *xrcdObject:
 			x.s.leaveXRC(o.domain)
+			x.closeXRC(o.file)
 		case *srqObject:
 			x.removeQueue(o)
 			rings = append(rings, o.ring)

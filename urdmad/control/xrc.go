@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,8 @@ type xrcdObject struct {
 	created
 	ctx    *contextObject
 	domain *xrcDomain
-	users  int // queues and queue pairs that were made by way of it
+	file   *os.File // of one that is shared: as long as it is open no other file gets its inode number
+	users  int      // queues and queue pairs that were made by way of it
 }
 
 type xrcKey struct {
@@ -47,16 +49,17 @@ func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	key := xrcKey{dev: ctx.dev}
+	bill := &account.Amounts{account.Domains: 1}
 	f := x.TakeFile()
 	if f != nil {
-		key.file, err = identify(int(f.Fd()))
-		x.Closer().Close(f)
-		if err != nil {
+		if key.file, err = identify(int(f.Fd())); err != nil {
+			x.Closer().Close(f)
 			return err
 		}
+		bill[account.Descriptors] = 1
 	}
-	bill := &account.Amounts{account.Domains: 1}
 	if err := x.Take(bill); err != nil {
+		x.closeXRC(f)
 		return err
 	}
 	var resp abi.HandleMessage
@@ -64,10 +67,11 @@ func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
 		var d *xrcDomain
 		if d, err = x.s.xrcDomain(key, f != nil, m.OFlags); err == nil {
 			d.users++
-			resp.Handle = x.add(&xrcdObject{ctx: ctx, domain: d}, bill)
+			resp.Handle = x.add(&xrcdObject{ctx: ctx, domain: d, file: f}, bill)
 		}
 	})
 	if err != nil {
+		x.closeXRC(f)
 		x.Give(bill)
 		return err
 	}
@@ -76,8 +80,21 @@ func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
 	return nil
 }
 
-// identify asks no file server, which may never answer.
+// closeXRC closes a domain's file, if it has one.
+func (x *Session) closeXRC(f *os.File) {
+	if f != nil {
+		x.Closer().Close(f)
+	}
+}
+
+// identify asks no file server, which may never answer. A descriptor that gives no
+// right to the file (O_PATH) is refused, as the kernel does: whoever may not open
+// the file has no part in its domain.
 func identify(fd int) (fileID, error) {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_PATH != 0 {
+		return fileID{}, syscall.EBADF
+	}
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st); err != nil {
 		return fileID{}, fmt.Errorf("control: file of an XRC domain: %w", err)
@@ -125,6 +142,7 @@ func closeXRCD(x *Session, m *abi.HandleMessage, _ *reply) error {
 	}
 	x.do(func() {
 		x.s.leaveXRC(o.domain)
+		x.closeXRC(o.file)
 		x.remove(m.Handle)
 	})
 	o.ctx.users--

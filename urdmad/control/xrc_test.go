@@ -80,6 +80,56 @@ func TestXRCOutlives(t *testing.T) {
 	}
 }
 
+// TestXRCFileIsARight: who may not open a file gets no part in its domain, neither by
+// a descriptor that only names it (O_PATH) nor by a file of his own that has got
+// the inode number of one that is gone.
+func TestXRCFileIsARight(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	open := func(fd int) error {
+		_, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](c, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1}, fd)
+		return err
+	}
+	name := filepath.Join(t.TempDir(), "domain")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDomain(t, c, file, unix.O_CREAT)
+	named, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open(named) == nil {
+		t.Error("a descriptor with no right to the file opened its domain")
+	}
+	unix.Close(named)
+	if err := open(int(file.Fd())); err != nil {
+		t.Errorf("the file itself: %v", err)
+	}
+	file.Close()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		other, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open(int(other.Fd())) == nil {
+			t.Error("another file opened the domain of one that is gone")
+		}
+		other.Close()
+		os.Remove(name)
+	}
+}
+
 func (c *client) takes(t *testing.T, kind abi.Type, handle uint32) {
 	t.Helper()
 	c.refuses(t, kind, handle, 0)

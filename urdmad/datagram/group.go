@@ -29,11 +29,11 @@ func (s *Stack) Attach(q *qp.QP, dev int, group netip.Addr) error {
 		return syscall.EINVAL
 	case slices.Contains(s.groups[key], q):
 		return nil
-	case s.attached[q] >= MaxGroups:
+	case len(s.attached[q]) >= MaxGroups:
 		return syscall.ENOMEM
 	}
 	s.groups[key] = append(s.groups[key], q)
-	s.attached[q]++
+	s.attached[q] = append(s.attached[q], key)
 	s.ports[dev].If.Join(group)
 	return nil
 }
@@ -48,25 +48,23 @@ func (s *Stack) Detach(q *qp.QP, dev int, group netip.Addr) error {
 	if s.groups[key] = slices.Delete(s.groups[key], i, i+1); len(s.groups[key]) == 0 {
 		delete(s.groups, key)
 	}
-	if s.attached[q]--; s.attached[q] == 0 {
+	own := s.attached[q]
+	if at := slices.Index(own, key); len(own) == 1 {
 		delete(s.attached, q)
+	} else {
+		s.attached[q] = slices.Delete(own, at, at+1)
 	}
 	s.ports[dev].If.Leave(group)
 	return nil
 }
 
 // Attached is how many groups a queue pair is attached to.
-func (s *Stack) Attached(q *qp.QP) int { return s.attached[q] }
+func (s *Stack) Attached(q *qp.QP) int { return len(s.attached[q]) }
 
 // Forget detaches a queue pair from every group.
 func (s *Stack) Forget(q *qp.QP) {
-	if s.attached[q] == 0 {
-		return
-	}
-	for key, members := range s.groups {
-		if slices.Contains(members, q) {
-			_ = s.Detach(q, key.dev, key.group) // it is attached
-		}
+	for _, key := range slices.Clone(s.attached[q]) {
+		_ = s.Detach(q, key.dev, key.group) // it is attached
 	}
 }
 

@@ -23,7 +23,7 @@ type Stack struct {
 	observer Observer // nil while nobody looks
 
 	groups   map[membership][]*qp.QP
-	attached map[*qp.QP]int
+	attached map[*qp.QP][]membership
 }
 
 // Stats counts what no queue pair counts. Drops are those of messages that
@@ -51,12 +51,15 @@ type Port struct {
 	s    *Stack
 	ways map[wire.IPv4]*way
 	held int // bytes that wait for neighbours
+	// asked is how many answers of neighbours are waited for, those included whose
+	// way was forgotten meanwhile.
+	asked int
 }
 
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table) *Stack {
 	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
-		groups: map[membership][]*qp.QP{}, attached: map[*qp.QP]int{}}
+		groups: map[membership][]*qp.QP{}, attached: map[*qp.QP][]membership{}}
 }
 
 // AddPort has datagrams use an interface, whose device number is the next.

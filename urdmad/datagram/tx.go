@@ -50,7 +50,6 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 func (p *Pair) sendWire(dst wire.IPv4, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
 	w := p.port.way(dst)
 	if w == nil {
-		p.s.Stats.NoRoute++
 		return gone
 	}
 	if !w.open {

@@ -53,6 +53,9 @@ func (c *UC) takes(at *Port, from wire.IPv4, src wire.QPN) bool {
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
 	c.s.table.Heard(c.QP)
+	if len(data) > 0 && c.QP.Client.Backlogged() {
+		return false // as if lost: its client's pages take nothing
+	}
 	if uint32(in.next)-uint32(h.PSN)-1 < late {
 		c.s.Stats.Late++
 		return false

@@ -20,7 +20,6 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	w := c.port.way(c.peer)
 	switch {
 	case w == nil:
-		c.s.Stats.NoRoute++
 		c.moved(wr, wr.Length-wr.Sent)
 		return gone
 	case !w.open:
@@ -68,7 +67,6 @@ func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	if wr.Sent == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(&to.sender) {
 		return later
 	}
-	c.wait.until = 0
 	return c.copyTo(to, i, wr, &h)
 }
 
@@ -82,18 +80,25 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
 		case len(b) == 0 && wr.Sent < wr.Length:
 			return later // being staged
 		}
+		if to.QP.Client.Backlogged() && c.mayWait(&to.sender) {
+			return later
+		}
+		c.wait.until = 0
 		h.First, h.Last, h.TO = wr.Sent == 0, wr.Sent+uint32(len(b)) == wr.Length, wr.RemoteAddr+uint64(wr.Sent)
 		c.show(&to.sender, *h, b, "")
 		h.PSN = to.in.next
 		to.take(h, b)
+		if !c.live() {
+			return gone // it overran a completion queue of ours: the work request is over
+		}
 		wr.Consumed(wr.Sent + uint32(len(b)))
 		c.moved(wr, uint32(len(b)))
-		if h.Last || !c.live() || !to.live() {
+		if h.Last || !to.live() {
 			break
 		}
 	}
 	c.s.Stats.Local++
-	if wr.State != qp.SendSent && c.live() {
+	if wr.State != qp.SendSent {
 		c.moved(wr, wr.Length-wr.Sent) // nobody is there any more
 	}
 	return gone

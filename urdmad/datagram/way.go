@@ -30,8 +30,9 @@ type way struct {
 	asked   clock.Time
 }
 
-// way is the way to an address, which is asked for if it isn't known; nil if there
-// is no route.
+// way is the way to an address, which is asked for if it isn't known. It is nil, and
+// that is counted, if there is no route, or if more ways are asked for than are
+// remembered: behind a gateway that doesn't answer each would wait with it.
 func (p *Port) way(dst wire.IPv4) *way {
 	if w := p.ways[dst]; w != nil {
 		if now := p.s.clock.Now; w.open && now-w.asked > confirmAfter {
@@ -45,13 +46,20 @@ func (p *Port) way(dst wire.IPv4) *way {
 		return p.groupWay(dst)
 	}
 	hop, ok := p.If.NextHop(addr)
-	if !ok {
+	switch {
+	case !ok:
+		p.s.Stats.NoRoute++
+		return nil
+	case p.asked >= maxWays:
+		p.s.Stats.NeighbourWait++
 		return nil
 	}
 	w := &way{asked: p.s.clock.Now}
 	p.remember(dst, w)
-	p.If.Resolve(hop, func(l netif.Link, ok bool) { p.resolved(dst, w, l, ok) })
+	p.asked++
+	p.If.Resolve(hop, func(l netif.Link, ok bool) { p.asked--; p.resolved(dst, w, l, ok) })
 	if p.ways[dst] != w {
+		p.s.Stats.NoRoute++
 		return nil // nobody is there
 	}
 	return w
@@ -130,6 +138,7 @@ func (p *Port) groupWay(dst wire.IPv4) *way {
 	group := netip.AddrFrom4(dst)
 	link, ok := p.If.GroupLink(group)
 	if !ok {
+		p.s.Stats.NoRoute++
 		return nil
 	}
 	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort),

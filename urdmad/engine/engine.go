@@ -120,6 +120,10 @@ func (e *Engine) SetHandler(h trp.Handler) {
 func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	n := netif.New(len(e.ports), p, a, &e.Clock)
 	n.FindPaths(e.TRP.Random)
+	for _, other := range e.ports {
+		other.If.AddOwn(n.IP())
+		n.AddOwn(other.If.IP())
+	}
 	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n), datagrams: e.Datagrams.AddPort(n)})
 	return n.Dev
 }

@@ -134,7 +134,7 @@ func TestIGMP(t *testing.T) {
 	second := u.a.Client.NewDatagramQP(qkey)
 	attach(t, u.a, group)
 	attach(t, second, group)
-	u.Pass(time.Millisecond)
+	u.Pass(time.Second)
 	if heard[wire.IGMPReport] != 1 {
 		t.Errorf("heard %v of the first member", heard)
 	}

@@ -3,11 +3,27 @@ package netif
 import (
 	"net/netip"
 
+	"urdma/urdmad/clock"
 	"urdma/wire"
 )
 
 // This file has IPv4 groups: which of them the interface takes, and IGMP, by which
 // the link learns of it. A port of datagrams has none: its socket is the kernel's.
+
+// groups are those of an interface.
+type groups struct {
+	joined map[netip.Addr]*joined
+	due    []netip.Addr // to be reported
+	next   clock.Time   // when the next burst of reports may go
+	timer  *clock.Timer
+}
+
+// joined is one group.
+type joined struct {
+	times    int        // that it was joined
+	reported clock.Time // last
+	due      bool
+}
 
 // Join has the interface take what is sent to a group, until as many Leaves; false
 // where it can't, and then only senders on the same interface are heard.
@@ -15,26 +31,30 @@ func (n *Interface) Join(group netip.Addr) bool {
 	if !n.info.Wire || n.info.Datagrams {
 		return false
 	}
-	if n.groups == nil {
-		n.groups = map[netip.Addr]int{}
+	g := n.groups.joined[group]
+	if g == nil {
+		g = &joined{}
+		n.groups.joined[group] = g
+		n.report(group, g)
 	}
-	if n.groups[group]++; n.groups[group] == 1 {
-		n.sendIGMP(wire.IGMPReport, group)
-	}
+	g.times++
 	return true
 }
 
 // Leave undoes Join.
 func (n *Interface) Leave(group netip.Addr) {
-	switch n.groups[group] {
-	case 0:
-	case 1:
-		delete(n.groups, group)
+	g := n.groups.joined[group]
+	if g == nil {
+		return
+	}
+	if g.times--; g.times == 0 {
+		delete(n.groups.joined, group)
 		n.sendIGMP(wire.IGMPLeave, group)
-	default:
-		n.groups[group]--
 	}
 }
+
+// Groups is how many groups are joined.
+func (n *Interface) Groups() int { return len(n.groups.joined) }
 
 // GroupLink is how a group is reached; false if it can't be.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
@@ -57,18 +77,69 @@ func (n *Interface) sendIGMP(kind wire.IGMPType, group netip.Addr) {
 // were joined, and, where any was, all hosts, which IGMP asks.
 func (n *Interface) takes(dst wire.IPv4) bool {
 	a := netip.AddrFrom4(dst)
-	return a == n.IP() || len(n.groups) > 0 && (n.groups[a] > 0 || dst == wire.IPv4{224, 0, 0, 1})
+	return a == n.IP() || len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.IPv4{224, 0, 0, 1})
 }
 
-// igmp answers a query at once: reports of others don't silence ours.
+const (
+	// reportAgain is how long a group that was reported is not reported again,
+	// whoever asks: half of what a querier waits for the answer to a group's last
+	// query (RFC 2236 section 8.8).
+	reportAgain = clock.Second / 2
+	// reportBurst groups are reported at once, and the next reportPause later.
+	reportBurst = 32
+	reportPause = clock.Millisecond
+)
+
+// igmp answers a query: reports of others don't silence ours. What is due goes out
+// in bursts, so that a query, which anybody on the link may send, costs us little at
+// a time, and queries on end no more than a few.
 func (n *Interface) igmp(payload []byte) {
 	var g wire.IGMP
 	if !g.Parse(payload) || g.Type != wire.IGMPQuery {
 		return
 	}
-	for group := range n.groups {
-		if asked := netip.AddrFrom4(g.Group); asked == group || g.Group == (wire.IPv4{}) {
-			n.sendIGMP(wire.IGMPReport, group)
+	if g.Group != (wire.IPv4{}) {
+		n.due(netip.AddrFrom4(g.Group))
+	} else if len(n.groups.due) == 0 {
+		for group := range n.groups.joined {
+			n.due(group)
 		}
 	}
+	n.reportDue()
+}
+
+// due puts a group that was asked for in line.
+func (n *Interface) due(group netip.Addr) {
+	g := n.groups.joined[group]
+	if g == nil || g.due || n.clock.Now < g.reported+reportAgain {
+		return
+	}
+	g.due = true
+	n.groups.due = append(n.groups.due, group)
+}
+
+// reportDue reports the first in line, unless the last burst was just now.
+func (n *Interface) reportDue() {
+	r := &n.groups
+	if n.clock.Now < r.next {
+		n.clock.Set(r.timer, r.next)
+		return
+	}
+	some := min(reportBurst, len(r.due))
+	for _, group := range r.due[:some] {
+		if g := r.joined[group]; g != nil {
+			n.report(group, g)
+		}
+	}
+	if r.due = r.due[some:]; some > 0 {
+		r.next = n.clock.Now + reportPause
+	}
+	if len(r.due) > 0 {
+		n.clock.Set(r.timer, r.next)
+	}
+}
+
+func (n *Interface) report(group netip.Addr, g *joined) {
+	g.due, g.reported = false, n.clock.Now
+	n.sendIGMP(wire.IGMPReport, group)
 }

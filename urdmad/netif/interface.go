@@ -50,6 +50,7 @@ type Interface struct {
 	queue port.Queue
 	info  port.Info
 	addr  Address
+	own   map[wire.IPv4]bool // addresses of this machine's ports
 	rx    receiver
 	tx    transmitter
 	tap   Tap    // nil while nobody looks
@@ -60,7 +61,7 @@ type Interface struct {
 	neighbours *neighbour.Table
 	arpTimer   *clock.Timer
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
-	groups     map[netip.Addr]int                // joined, and how often
+	groups     groups
 
 	mtus     *pathmtu.Table // nil: paths are not looked at
 	mtuTimer *clock.Timer
@@ -79,14 +80,15 @@ type Drop string
 const (
 	DropChecksum    Drop = "checksum wrong"
 	DropGroupSource Drop = "ethernet: source is a group address"
+	DropSource      Drop = "ipv4: source is no other host's address"
 )
 
 // New returns the interface of a port's queue 0. Its first frames may come with
 // the next Poll.
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
-		paths: map[netip.Addr]map[*Path]struct{}{}}
-	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0}
+		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{a.Prefix.Addr().As4(): true}}
+	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0}
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0
 	}
@@ -95,8 +97,13 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
 	n.neighbours.Changed = n.neighbourChanged
 	n.arpTimer = clock.NewTimer(n.tickARP)
+	n.groups = groups{joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.reportDue)}
 	return n
 }
+
+// AddOwn tells the interface of the address of another port of this machine, which
+// nothing that arrives can come from.
+func (n *Interface) AddOwn(a netip.Addr) { n.own[a.As4()] = true }
 
 // SetBursts says how many frames are taken from and given to the port at a time;
 // before the first Poll.

@@ -121,6 +121,8 @@ func (n *Interface) frame(p *port.Packet) bool {
 	case f.Type == wire.EtherTypeARP:
 		n.arp(head[f.PayloadOff:])
 	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP):
+	case f.Proto != wire.ProtoIGMP && n.martian(f.SrcIP):
+		n.Drop(DropSource)
 	case !n.checksumsRight(&f, head, p):
 		n.Drop(DropChecksum)
 	case f.Proto == wire.ProtoUDP:
@@ -132,6 +134,13 @@ func (n *Interface) frame(p *port.Packet) bool {
 		n.igmp(head[min(f.PayloadOff, len(head)):min(len(head), f.PayloadOff+f.PayloadLen)])
 	}
 	return false
+}
+
+// martian reports an address that no other host has (RFC 1122 section 3.2.1.3): who
+// is taken for one of this machine by his address must be one. IGMP is apart:
+// switches ask from 0.0.0.0.
+func (n *Interface) martian(src wire.IPv4) bool {
+	return src.IsGroup() || src[0] == 127 || n.own[src]
 }
 
 func (n *Interface) datagram(f *wire.Frame, head []byte, p *port.Packet) {

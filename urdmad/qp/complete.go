@@ -212,8 +212,8 @@ func (q *QP) flushSends() (more bool) {
 func (q *QP) flushReceives() (more bool) {
 	var rqe abi.RQE
 	for range fetchBudget {
-		if q.RQ.shared != nil {
-			return false // they wait for other queue pairs
+		if q.RQ.shared != nil || q.Client.Backlogged() {
+			return false // they wait for other queue pairs; or for memory, see releaseDeferred
 		}
 		i, ok := q.RQ.take(&rqe, nil)
 		if !ok {

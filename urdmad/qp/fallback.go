@@ -26,6 +26,10 @@ type jobs struct {
 	last         bool // say when they have completed: see tellLast
 }
 
+// perWait is what a write that waits for the client's memory takes beside its bytes,
+// and a completion that waits for one: about as many bytes, rounded up.
+const perWait = 512
+
 // deferredRecv is a receive completion that waits for writes that were issued
 // before it.
 type deferredRecv struct {
@@ -87,10 +91,10 @@ func (c *Client) Backlogged() bool { return c.unwritten >= MaxUnwritten }
 func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
 	q.jobs.issued++
 	buf := append([]byte(nil), src...)
-	q.Client.unwritten += len(buf)
+	q.Client.unwritten += len(buf) + perWait
 	q.submit(r.Space, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
 		q.jobs.done++
-		q.Client.unwritten -= len(buf)
+		q.Client.unwritten -= len(buf) + perWait
 		q.releaseDeferred()
 	})
 }
@@ -119,6 +123,7 @@ func (q *QP) completeRecv(c *CQ, w *abi.CQE, solicited bool) {
 		q.t.complete(c, w, solicited)
 		return
 	}
+	q.Client.unwritten += perWait
 	j.deferred = append(j.deferred, deferredRecv{j.issued, c, *w, solicited})
 }
 
@@ -127,8 +132,12 @@ func (q *QP) releaseDeferred() {
 	for len(j.deferred) > 0 && j.deferred[0].until <= j.done {
 		d := j.deferred[0]
 		j.deferred = j.deferred[1:]
+		q.Client.unwritten -= perWait
 		q.t.complete(d.cq, &d.cqe, d.solicited)
 	}
 	q.t.tellLast(q)
 	q.completeSends()
+	if q.state == abi.QPSErr && !q.removed {
+		q.t.Ready(q) // to flush what was posted meanwhile
+	}
 }

@@ -151,5 +151,6 @@ func (q *QP) Removed() bool { return q.removed }
 func (q *QP) releaseWork() {
 	q.SQ.drop()
 	q.Recv.drop()
+	q.Client.unwritten -= perWait * len(q.jobs.deferred)
 	q.jobs.deferred = nil
 }

@@ -54,7 +54,7 @@ func (t *Table) RemoveQueue(r *RecvQueue) {
 		if q.Domain != n.Domain {
 			continue
 		}
-		q.jobs.forget(n.CQ)
+		q.Client.unwritten -= perWait * q.jobs.forget(n.CQ)
 		if q.Recv.active && q.Recv.from == r {
 			q.Recv.drop()
 			q.Fail(EventFatal)
@@ -63,8 +63,9 @@ func (t *Table) RemoveQueue(r *RecvQueue) {
 	n.CQ.users--
 }
 
-// forget drops completions that were to come on a queue.
-func (j *jobs) forget(c *CQ) {
+// forget drops completions that were to come on a queue, and returns how many.
+func (j *jobs) forget(c *CQ) (dropped int) {
+	before := len(j.deferred)
 	kept := j.deferred[:0]
 	for _, d := range j.deferred {
 		if d.cq != c {
@@ -72,6 +73,7 @@ func (j *jobs) forget(c *CQ) {
 		}
 	}
 	j.deferred = kept
+	return before - len(kept)
 }
 
 // InUse reports whether something of the domain's is left.

@@ -44,7 +44,7 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	at, err := d.Parse(seg.Head)
 	if err != nil {
 		v.Code = codeOf(err)
-	} else if len(seg.Data) > at && d.Op != wire.OpReadRequest && s.QP.Client.Backlogged() {
+	} else if s.fills(&d, len(seg.Data)-at) && s.QP.Client.Backlogged() {
 		return Verdict{Result: Busy}
 	} else {
 		v.Code = s.place(&d, seg, at)
@@ -59,6 +59,12 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 		s.stats.SegmentsPlaced++
 	}
 	return v
+}
+
+// fills reports whether a segment brings what may have to wait for the client's
+// memory: bytes, or a completion behind some.
+func (s *Stream) fills(d *wire.DDP, n int) bool {
+	return d.Op.TakesReceive() || n > 0 && d.Op != wire.OpReadRequest
 }
 
 func codeOf(err error) wire.TermCode {

@@ -46,7 +46,7 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 }
 
 func (h *Host) addPort(p port.Port) {
-	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24), SocketPort: SocketPort})
+	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24), Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
 	if h.World.opt.Immediate {
 		h.Engine.PlaceImmediately(dev)
 	}

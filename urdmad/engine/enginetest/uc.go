@@ -7,9 +7,12 @@ import (
 )
 
 // NewUC makes a queue pair of type UC in INIT, with queues of its own.
-func (c *Client) NewUC() *QP {
+func (c *Client) NewUC() *QP { return c.NewUCOn(c.NewCQ(72), c.NewCQ(72)) }
+
+// NewUCOn makes one that completes on given queues.
+func (c *Client) NewUCOn(send, recv *CQ) *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 256}
-	q := c.newQP(abi.QPTypeUC, &want, c.NewCQ(72), c.NewCQ(72), nil)
+	q := c.newQP(abi.QPTypeUC, &want, send, recv, nil)
 	q.must(initMask, initAttr)
 	return q
 }

@@ -32,6 +32,7 @@ type Options struct {
 	Pipe           bool          // a Pipe for measuring in place of the network
 	Datagrams      bool          // the same, of datagrams
 	BlockedPages   bool          // don't wait for fallback jobs: some never end
+	Gateway        netip.Addr    // of both hosts; zero: none
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
