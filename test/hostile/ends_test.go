@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,46 +14,71 @@ import (
 	"urdma/dpdk/port"
 )
 
-// newEnd opens a wire: "packet" is a network interface by name, "client" and
+// newEnd opens a wire: "packet" is a network interface by name, and a process in
+// whose network namespace the interface of that name is the other end, "client" and
 // "server" are the roles of a memif by its socket.
 func newEnd(kind, where string) (end, error) {
 	if kind == "packet" {
-		return newPacketEnd(where)
+		name, there, _ := strings.Cut(where, ",")
+		return newPacketEnd(name, there)
 	}
 	return newMemifEnd(kind == "server", where)
 }
 
-// packetEnd hears and sends all frames of an interface of the kernel.
+// packetEnd sends at one end of a wire of the kernel and hears at the other, since
+// what a urdmad sends by a packet socket no other such socket hears. Of what goes by
+// XDP neither end hears anything.
 type packetEnd struct {
-	fd  int
-	buf []byte
+	out, in int
+	buf     []byte
 }
 
-func newPacketEnd(iface string) (*packetEnd, error) {
+func newPacketEnd(iface, there string) (*packetEnd, error) {
+	e := &packetEnd{buf: make([]byte, 1<<17)}
+	var err error
+	if e.out, err = packetSocket(iface); err != nil {
+		return nil, err
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		fd, err := unix.Open("/proc/"+there+"/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Setns(fd, unix.CLONE_NEWNET)
+		}
+		if err == nil {
+			e.in, err = packetSocket(iface)
+		}
+		done <- err
+	}()
+	return e, <-done
+}
+
+func packetSocket(iface string) (int, error) {
 	const every = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK, every)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	req, err := unix.NewIfreq(iface)
 	if err == nil {
 		err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req)
 	}
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
-	return &packetEnd{fd, make([]byte, 1<<17)}, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: int(req.Uint32())})
+	return fd, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: int(req.Uint32())})
 }
 
 func (e *packetEnd) hear() []byte {
-	n, _, err := unix.Recvfrom(e.fd, e.buf, 0)
+	n, _, err := unix.Recvfrom(e.in, e.buf, 0)
 	if err != nil || n > 1600 { // what the kernel's segmentation offload would still cut
 		return nil
 	}
 	return append([]byte(nil), e.buf[:n]...)
 }
 
-func (e *packetEnd) send(frame []byte) { _, _ = unix.Write(e.fd, frame) }
+func (e *packetEnd) send(frame []byte) { _, _ = unix.Write(e.out, frame) }
 
 func (e *packetEnd) spoil(*rand.Rand) bool { return false }
 

@@ -43,7 +43,7 @@ func TestHostileNetwork(t *testing.T) {
 			s := newSiege(t, a, b)
 			for i, n := range []*lab.Node{a, b} {
 				other := []*lab.Node{b, a}[i]
-				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0", other.Address, "0.0.0.0")
+				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0,"+other.Net.PID(), other.Address, "0.0.0.0")
 			}
 			s.holdsOut(networkTime())
 		})
@@ -161,6 +161,15 @@ func (s *netSiege) calls(address string) {
 	}
 }
 
+// tell shows what each urdmad said, if something failed.
+func (s *netSiege) tell() {
+	for _, n := range s.nodes() {
+		if s.t.Failed() {
+			s.t.Logf("urdmad of %s:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 40))
+		}
+	}
+}
+
 // holdsOut checks that old connections stand, that new ones can be made, and that
 // urdmad takes no more and more.
 func (s *netSiege) holdsOut(limit time.Duration) {
@@ -170,6 +179,7 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		s.t.Fatal(err)
 	}
 	defer s.pair.Close()
+	defer s.tell()
 	made := 0
 	var before []count
 	begin := time.Now()

@@ -41,6 +41,7 @@ type attacker struct {
 	heard        [][]byte
 	total        int
 	sent         int
+	corrupted    int // of those, by corrupt
 }
 
 const heardMost = 400
@@ -67,7 +68,7 @@ func runAttacker(args []string) {
 			}
 		}
 		if time.Since(said) > 100*time.Millisecond {
-			fmt.Println("sent", a.sent, "heard", a.total)
+			fmt.Println("sent", a.sent, "of them with a wrong checksum", a.corrupted, "heard", a.total)
 			said = time.Now()
 		}
 	}
@@ -76,11 +77,17 @@ func runAttacker(args []string) {
 // listen keeps what is heard and answers questions for its own address.
 func (a *attacker) listen() {
 	for f := a.hear(); f != nil; f = a.hear() {
+		if len(f) < wire.EthernetLen || wire.MAC(f[6:12]) == a.mac {
+			continue // an attacker's: what one has damaged is nothing to replay
+		}
 		var h wire.Frame
-		if h.Parse(f, len(f)) == nil && h.Type == wire.EtherTypeARP {
+		switch bad := h.Parse(f, len(f)) != nil; {
+		case !bad && h.Type == wire.EtherTypeARP:
 			a.answer(f)
-		} else if a.self == (wire.IPv4{}) || h.SrcIP == a.victim {
-			copy(a.victimMAC[:], f[6:12])
+		case !bad && h.SrcIP == a.victim:
+			a.victimMAC = h.Src
+		case !bad && h.DstIP == a.victim && !h.Dst.IsGroup():
+			a.victimMAC = h.Dst
 		}
 		if a.total++; len(a.heard) < heardMost {
 			a.heard = append(a.heard, f)
@@ -104,6 +111,7 @@ func (a *attacker) answer(f []byte) {
 
 func (a *attacker) put(frame []byte) {
 	if len(frame) >= wire.EthernetLen {
+		copy(frame[6:12], a.mac[:])
 		a.send(frame)
 		a.sent++
 	}
@@ -193,6 +201,7 @@ func (a *attacker) corrupt() {
 	wire.SetUDPChecksum(f)
 	f[len(f)-1] ^= byte(1 + a.r.IntN(255))
 	a.put(f)
+	a.corrupted++
 }
 
 // newest is a copy of the packet with a payload to the victim that was heard last,

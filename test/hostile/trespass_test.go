@@ -12,6 +12,7 @@ import (
 	"urdma/test/lab"
 	"urdma/verbs"
 	"urdma/verbs/abi"
+	"urdma/verbs/ring"
 )
 
 // trespasser is a hostile client with one queue pair and a well-behaved one that is
@@ -34,6 +35,7 @@ type side struct {
 
 const (
 	sideBytes = 64 << 10
+	sideWR    = 16
 	mark      = 0x5e // what all memory is full of
 	anything  = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.BindWindows
 )
@@ -81,8 +83,8 @@ var trespasses = map[string]func(*trespasser){
 		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{x.to.mr.SGE(0, 100)}, Remote: x.to.mr.Remote(200)}, verbs.StatusLocProtErr)
 	},
 	"send index":           func(x *trespasser) { x.sendIndex() },
-	"receive index":        func(x *trespasser) { x.receiveIndex(int64(abi.Size[abi.SQRing]())) },
-	"shared receive index": func(x *trespasser) { x.receiveIndex(0) },
+	"receive index":        func(x *trespasser) { x.receiveIndex() },
+	"shared receive index": func(x *trespasser) { x.receiveIndex() },
 }
 
 func newTrespasser(t *testing.T, a, b *lab.Node, shared bool) *trespasser {
@@ -118,10 +120,10 @@ func (x *trespasser) side(n *lab.Node, shared bool) *side {
 	s.mr = full(t, pd)
 	before := rings()
 	if shared {
-		s.srq = must[*verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQOptions{RecvWR: 16, RecvSGE: 1}))
+		s.srq = must[*verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQOptions{RecvWR: sideWR, RecvSGE: 1}))
 		s.ring = added(t, before)
 	}
-	s.qp = must[*verbs.QP](t)(pd.CreateQP(s.cq, s.cq, verbs.QPOptions{SendWR: 16, RecvWR: 16, SRQ: s.srq}))
+	s.qp = must[*verbs.QP](t)(pd.CreateQP(s.cq, s.cq, verbs.QPOptions{SendWR: sideWR, RecvWR: sideWR, SRQ: s.srq}))
 	if !shared {
 		s.ring = added(t, before)
 	}
@@ -265,9 +267,13 @@ func (x *trespasser) sendIndex() {
 	}
 }
 
-// receiveIndex says so of receives, at the head of a receive queue: there is none.
-func (x *trespasser) receiveIndex(head int64) {
+// receiveIndex says so of receives: there is none.
+func (x *trespasser) receiveIndex() {
 	x.t.Helper()
-	x.scribble32(x.to.ring+head, 1<<20)
+	head := uint32(0)
+	if x.to.srq == nil { // it lies behind the send queue
+		head = ring.QPLayout(abi.QPCap{MaxSendWR: sideWR, MaxRecvWR: sideWR, MaxInline: uint32(x.to.qp.MaxInline())}).RQ.HeadOffset
+	}
+	x.scribble32(x.to.ring+int64(head), 1<<20)
 	x.refused(&verbs.SendWR{Op: verbs.OpSend}, verbs.StatusRNRRetryExcErr)
 }
