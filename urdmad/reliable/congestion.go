@@ -10,7 +10,10 @@ package reliable
 //
 // Loss alone is congestion only where it is heavy, as when a short queue
 // overflows: that a segment in a hundred is lost says nothing about the
-// queue. The loss of a whole window, found by timeout, collapses it.
+// queue. It is heavy if it was in this round and has been over the last few, by
+// chance a path that loses one in twenty loses one in sixteen in every sixth
+// round; without a queue in front of it, twice as much is. The loss of a whole
+// window, found by timeout, collapses it.
 type congestion struct {
 	window int
 	thresh int // slow start below, additive increase from here
@@ -25,6 +28,9 @@ type congestion struct {
 	lost     int
 	limited  bool // the window was full at some time
 
+	recentAcked int // of about the last averageRounds, and this one
+	recentLost  int
+
 	wasLimited bool // of the last round
 	high       int  // rounds in a row beyond target
 	highLost   bool // with loss in one of them
@@ -38,6 +44,12 @@ const (
 	// make loss congestion.
 	heavyLoss = 16
 	manyLost  = 8
+	// averageRounds are what recent loss is averaged over, and stormLoss is the part
+	// of a round and of the window, 1/4, that needs no others beside it.
+	averageRounds = 8
+	stormLoss     = 4
+	// shortQueue is the part of the path's round trip, 1/16, that a queue takes.
+	shortQueue = 16
 )
 
 func (g *congestion) init(cfg *Config) {
@@ -68,8 +80,10 @@ func (g *congestion) endRound(base Time) {
 		queue = g.least - base
 	}
 	target := g.targetFor(base)
+	g.recentAcked += g.nAcked - g.recentAcked/averageRounds
+	g.recentLost += g.lost - g.recentLost/averageRounds
 	switch {
-	case g.lost >= manyLost && g.lost*heavyLoss > g.nAcked:
+	case g.lossIsHeavy(queue > base/shortQueue):
 		g.shrink(g.window/5, minCwnd)
 	case queue > target:
 		g.beyond(queue, target)
@@ -89,6 +103,19 @@ func (g *congestion) endRound(base Time) {
 	}
 	g.wasLimited, g.limited = g.limited, false
 	g.nAcked, g.lost, g.least = 0, 0, Never
+}
+
+// lossIsHeavy reports whether what was lost in this round is congestion; queued
+// tells that all of it met a queue.
+func (g *congestion) lossIsHeavy(queued bool) bool {
+	heavy := heavyLoss
+	if !queued {
+		heavy /= 2
+	}
+	if g.lost < manyLost || g.lost*heavy <= g.nAcked {
+		return false
+	}
+	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
 }
 
 func (g *congestion) targetFor(base Time) Time {

@@ -45,6 +45,7 @@ type receiver struct {
 	next   wire.PSN // cumulative acknowledgement: next PSN in order
 	end    wire.PSN // one past the last held; next if none is held
 	recent wire.PSN // the last held, while it is held
+	unsaid wire.PSN // where the runs begin that the last SACK had no room for
 	held   slotSet  // members within (next, next+window)
 	nHeld  int
 	window int
@@ -195,8 +196,8 @@ func (c *Conn) Header() (ack wire.PSN, credits uint16) {
 // SackRuns appends the runs of held segments to dst, for a SACK packet, and
 // notes that it goes out. The run that holds the segment which arrived last
 // comes first (so that a plain connection's only run is news), the others
-// follow lowest first. It doesn't allocate where wire.MaxSackRuns more fit into
-// dst's capacity.
+// follow lowest first, from where the last SACK had no more room. It doesn't
+// allocate where wire.MaxSackRuns more fit into dst's capacity.
 func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	c.ack.sackWentOut()
 	r := &c.rx
@@ -207,21 +208,51 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	if !c.cfg.Extended {
 		most = 1
 	}
-	p, ok := r.runFrom(r.next)
+	p, _ := r.runFrom(r.next)
 	if !r.held.has(r.recent) || !r.recent.After(r.next) || !r.recent.Before(r.end) {
 		r.recent = p.First
 	}
-	first := len(dst)
-	dst = append(dst, wire.SackRun{})
-	found := false
-	for ; ok && !(found && len(dst)-first == most); p, ok = r.runFrom(p.End) {
-		if !found && !r.recent.Before(p.First) && r.recent.Before(p.End) {
-			dst[first], found = p, true
-		} else if len(dst)-first < most {
-			dst = append(dst, p)
-		}
+	newest, _ := r.runAround(r.recent)
+	dst = append(dst, newest)
+	return r.appendOthers(dst, newest, most-1)
+}
+
+// appendOthers appends up to most runs beside the newest: those that the last SACK
+// had no room for come before those it had.
+func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most int) []wire.SackRun {
+	from := r.next
+	if r.unsaid.After(r.next) && r.unsaid.Before(r.end) && !r.held.has(r.unsaid.Add(^uint32(0))) { // else runs have merged
+		from = r.unsaid
 	}
-	return dst
+	stop, wrapped := r.end, false
+	for p := from; ; {
+		run, ok := r.runFrom(p)
+		if !ok || !run.First.Before(stop) {
+			if wrapped || from == r.next {
+				r.unsaid = r.next
+				return dst
+			}
+			p, stop, wrapped = r.next, from, true
+			continue
+		}
+		if p = run.End; run == newest {
+			continue
+		}
+		if most == 0 {
+			r.unsaid = run.First
+			return dst
+		}
+		dst = append(dst, run)
+		most--
+	}
+}
+
+// runAround returns the run that holds p.
+func (r *receiver) runAround(p wire.PSN) (run wire.SackRun, ok bool) {
+	for run, ok = r.runFrom(r.next); ok && !p.Before(run.End); {
+		run, ok = r.runFrom(run.End)
+	}
+	return run, ok
 }
 
 // runFrom returns the first run of held segments at or after p.

@@ -1,0 +1,49 @@
+package reliable
+
+import (
+	"testing"
+
+	"urdma/wire"
+)
+
+// TestSacksTakeTurns: where there are more runs than a SACK has room for, the
+// next ones report what it left out, each begins with the newest, and none
+// touch, also while gaps close between them.
+func TestSacksTakeTurns(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		var c Conn
+		c.Init(Config{Window: 1024, RecvWindow: 1024, PeerISN: 0xffffff00, Extended: true})
+		const runs = 100
+		at := func(i int) wire.PSN { return wire.PSN(0xffffff00).Add(uint32(1 + 3*i)) }
+		for i := range runs {
+			c.OnData(0, at(i), false)
+		}
+		reported := map[wire.PSN]bool{}
+		for round := range 5 {
+			said := c.SackRuns(nil)
+			if len(said) > wire.MaxSackRuns || !closing && said[0].First != at(runs-1) {
+				t.Fatalf("round %d: %d runs, the first is %v", round, len(said), said[0])
+			}
+			for i, r := range said {
+				for p := r.First; p != r.End; p = p.Add(1) {
+					if !c.rx.held.has(p) {
+						t.Errorf("round %d: %d is not held", round, p)
+					}
+					reported[p] = true
+				}
+				if c.rx.held.has(r.First.Add(^uint32(0))) || c.rx.held.has(r.End) {
+					t.Errorf("round %d: run %d touches another", round, i)
+				}
+			}
+			if closing { // two runs become one where the next SACK would begin
+				c.OnData(0, c.rx.unsaid.Add(^uint32(0)), false)
+				c.OnData(0, c.rx.unsaid.Add(^uint32(1)), false)
+			}
+		}
+		for i := range runs {
+			if !closing && !reported[at(i)] {
+				t.Errorf("run %d was not reported", i)
+			}
+		}
+	}
+}
