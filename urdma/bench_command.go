@@ -48,7 +48,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
 	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
-	f.DurationVar(&o.limit, "limit", 12*time.Minute, "begin no round that would end after `TIME`; 0: none")
+	f.DurationVar(&o.limit, "limit", 12*time.Minute+30*time.Second, "begin no round that would end after `TIME`; 0: none")
 	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes and numbers of queue pairs")
 	f.BoolVar(&o.list, "list", false, "print the names of what there is to measure")
 	return cmd

@@ -32,7 +32,7 @@ func iperf3Here(b *bench) ([]float64, error) {
 // sockperfHere is half a round trip of 14 bytes over lo.
 func sockperfHere(b *bench) ([]float64, error) {
 	out, err := here(b, []string{"sockperf", "sr", "-i", "127.0.0.1", "--tcp"},
-		[]string{"sockperf", "ping-pong", "-i", "127.0.0.1", "--tcp", "-m", "14", "-t", strconv.Itoa(b.wholeSeconds())})
+		[]string{"sockperf", "ping-pong", "-i", "127.0.0.1", "--tcp", "-m", "14", "-t", oneSecond})
 	if err != nil {
 		return nil, err
 	}

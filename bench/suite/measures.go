@@ -74,7 +74,7 @@ func memifMeasures() []measure {
 		gigabits("memif.write.both", "memif 1,500: Writes of 64 KiB, both directions", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-b")),
 		gigabits("memif.write.q16", "memif 1,500: Writes of 64 KiB, 16 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "16")).in(3),
 		gigabits("memif.write.q128", "memif 1,500: Writes of 64 KiB, 128 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "128", "-t", "16")).in(3),
-		gigabits("memif.write.q1024", "memif 1,500: Writes of 64 KiB, 1,024 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "1024", "-t", "8")),
+		gigabits("memif.write.q1024", "memif 1,500: Writes of 64 KiB, 1,024 queue pairs", bandwidth(memif, false, "ib_write_bw", "-s", "65536", "-q", "1024", "-t", "8")).in(3),
 		one("memif.write.64", "memif 1,500: Writes of 64 B", "M/s", results.Higher, bandwidth(memif, true, "ib_write_bw", "-s", "64")),
 		one("memif.write.64.list", "memif 1,500: Writes of 64 B, posted 32 at once", "M/s", results.Higher,
 			bandwidth(memif, true, "ib_write_bw", "-s", "64", "-l", "32", "-t", "256")),
@@ -85,7 +85,7 @@ func memifMeasures() []measure {
 		one("memif.fair", "memif 1,500: least of 16 flows over their mean", "", results.Higher, fairness(memif, 16)),
 		gigabits("memif9000.write", "memif 9,000: Writes of 64 KiB", bandwidth(memifJumbo, false, "ib_write_bw", "-s", "65536")),
 		gigabits("tcp.9000", "kernel TCP over veth 9,000 (iperf3)", firstOf(iperf3(9000))),
-		gigabits("memif.write.default", "memif with its default MTU: Writes of 64 KiB", bandwidth(memif.ByDefault(), false, "ib_write_bw", "-s", "65536")),
+		gigabits("memif.write.default", "memif with its default MTU: Writes of 64 KiB", bandwidth(memif.ByDefault(), false, "ib_write_bw", "-s", "65536")).in(3),
 	}
 }
 

@@ -71,7 +71,7 @@ func (m measure) times(rounds int) int {
 }
 
 // sweepTime is what the sweeps are given of the limit.
-const sweepTime = 90 * time.Second
+const sweepTime = time.Minute
 
 // rounds takes every measure round by round, as far as the limit goes: at least
 // one round, and no later one that the one before it says there is no time for.

@@ -23,7 +23,7 @@ func testpmdMemif(mtu int) func(*bench) ([]float64, error) {
 		}
 		defer os.RemoveAll(dir)
 		frame := mtu + ethernetHeader
-		pps, err := testpmd.Memif(filepath.Join(dir, "memif.sock"), frame, memifRing, b.Seconds)
+		pps, err := testpmd.Memif(filepath.Join(dir, "memif.sock"), frame, memifRing, b.short().Seconds())
 		return []float64{pps * float64(frame) * 8 / 1e9}, err
 	}
 }
@@ -46,7 +46,7 @@ func testpmdVeth(driver string) func(*bench) ([]float64, error) {
 		}
 		vdev := driver + ",iface=veth0"
 		pps, err := testpmd.Between(filepath.Join(dir, "veth"), testpmd.Port{Vdev: vdev, Command: k.A.Command},
-			testpmd.Port{Vdev: vdev, Command: k.B.Command}, 1500+ethernetHeader, b.Seconds)
+			testpmd.Port{Vdev: vdev, Command: k.B.Command}, 1500+ethernetHeader, b.short().Seconds())
 		return []float64{pps / 1e6}, err
 	}
 }
