@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 )
@@ -35,6 +36,9 @@ func TestProfiling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, p := range []*lab.Process{client, n.Daemon} {
+		worked(t, p)
+	}
 	env := []string{"URDMAD=" + strconv.Itoa(n.Daemon.PID()), "PROGRAM=" + strconv.Itoa(client.PID())}
 	files := t.TempDir()
 	blocks := sections(t, "../../docs/profiling.md")
@@ -51,6 +55,20 @@ func TestProfiling(t *testing.T) {
 	if err != nil || !strings.Contains(string(folded), "engine.") {
 		t.Errorf("no stack of the poll loop: %v\n%.500s", err, folded)
 	}
+}
+
+// worked waits until a process has taken half a second of a processor from now
+// on: until then there is nothing to see in it.
+func worked(t *testing.T, p *lab.Process) {
+	t.Helper()
+	first, err := p.ProcessorTime()
+	for end := time.Now().Add(limit); err == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var now time.Duration
+		if now, err = p.ProcessorTime(); now-first > 500*time.Millisecond {
+			return
+		}
+	}
+	t.Fatalf("it does nothing: %v\n%s", err, lab.Tail(p.Output(), 20))
 }
 
 // into lets the files that a block names lie in a directory of the test's.
