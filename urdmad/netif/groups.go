@@ -12,6 +12,7 @@ import (
 
 // groups are those of an interface.
 type groups struct {
+	n      *Interface
 	joined map[netip.Addr]*joined
 	due    []netip.Addr // to be reported
 	next   clock.Time   // when the next burst of reports may go
@@ -35,7 +36,7 @@ func (n *Interface) Join(group netip.Addr) bool {
 	if g == nil {
 		g = &joined{}
 		n.groups.joined[group] = g
-		n.report(group, g)
+		n.groups.report(group, g)
 	}
 	g.times++
 	return true
@@ -49,7 +50,7 @@ func (n *Interface) Leave(group netip.Addr) {
 	}
 	if g.times--; g.times == 0 {
 		delete(n.groups.joined, group)
-		n.sendIGMP(wire.IGMPLeave, group)
+		n.groups.send(wire.IGMPLeave, group)
 	}
 }
 
@@ -64,13 +65,13 @@ func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
 	return Link{MAC: wire.GroupMAC(group.As4())}, true
 }
 
-func (n *Interface) sendIGMP(kind wire.IGMPType, group netip.Addr) {
-	b := n.Alloc()
+func (r *groups) send(kind wire.IGMPType, group netip.Addr) {
+	b := r.n.Alloc()
 	if len(b) < wire.IGMPFrameLen {
 		return // as if lost: queries ask again
 	}
-	(&wire.IGMP{Type: kind, Group: group.As4()}).Put(b, wire.MAC(n.info.MAC), n.IP().As4())
-	n.commit(wire.IGMPFrameLen)
+	(&wire.IGMP{Type: kind, Group: group.As4()}).Put(b, wire.MAC(r.n.info.MAC), r.n.IP().As4())
+	r.n.commit(wire.IGMPFrameLen)
 }
 
 // takes reports whether packets for an address come to us: its own, groups that
@@ -90,56 +91,56 @@ const (
 	reportPause = clock.Millisecond
 )
 
-// igmp answers a query: reports of others don't silence ours. What is due goes out
+// answer answers a query: reports of others don't silence ours. What is due goes out
 // in bursts, so that a query, which anybody on the link may send, costs us little at
 // a time, and queries on end no more than a few.
-func (n *Interface) igmp(payload []byte) {
+func (r *groups) answer(query []byte) {
 	var g wire.IGMP
-	if !g.Parse(payload) || g.Type != wire.IGMPQuery {
+	if !g.Parse(query) || g.Type != wire.IGMPQuery {
 		return
 	}
 	if g.Group != (wire.IPv4{}) {
-		n.due(netip.AddrFrom4(g.Group))
-	} else if len(n.groups.due) == 0 {
-		for group := range n.groups.joined {
-			n.due(group)
+		r.lineUp(netip.AddrFrom4(g.Group))
+	} else if len(r.due) == 0 {
+		for group := range r.joined {
+			r.lineUp(group)
 		}
 	}
-	n.reportDue()
+	r.reportDue()
 }
 
-// due puts a group that was asked for in line.
-func (n *Interface) due(group netip.Addr) {
-	g := n.groups.joined[group]
-	if g == nil || g.due || n.clock.Now < g.reported+reportAgain {
+// lineUp puts a group that was asked for in line.
+func (r *groups) lineUp(group netip.Addr) {
+	g := r.joined[group]
+	if g == nil || g.due || r.n.clock.Now < g.reported+reportAgain {
 		return
 	}
 	g.due = true
-	n.groups.due = append(n.groups.due, group)
+	r.due = append(r.due, group)
 }
 
 // reportDue reports the first in line, unless the last burst was just now.
-func (n *Interface) reportDue() {
-	r := &n.groups
-	if n.clock.Now < r.next {
-		n.clock.Set(r.timer, r.next)
+func (r *groups) reportDue() {
+	now := r.n.clock.Now
+	if now < r.next {
+		r.n.clock.Set(r.timer, r.next)
 		return
 	}
 	some := min(reportBurst, len(r.due))
 	for _, group := range r.due[:some] {
 		if g := r.joined[group]; g != nil {
-			n.report(group, g)
+			r.report(group, g)
 		}
 	}
 	if r.due = r.due[some:]; some > 0 {
-		r.next = n.clock.Now + reportPause
+		r.next = now + reportPause
 	}
 	if len(r.due) > 0 {
-		n.clock.Set(r.timer, r.next)
+		r.n.clock.Set(r.timer, r.next)
 	}
 }
 
-func (n *Interface) report(group netip.Addr, g *joined) {
-	g.due, g.reported = false, n.clock.Now
-	n.sendIGMP(wire.IGMPReport, group)
+func (r *groups) report(group netip.Addr, g *joined) {
+	g.due, g.reported = false, r.n.clock.Now
+	r.send(wire.IGMPReport, group)
 }

@@ -97,7 +97,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
 	n.neighbours.Changed = n.neighbourChanged
 	n.arpTimer = clock.NewTimer(n.tickARP)
-	n.groups = groups{joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.reportDue)}
+	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
 	return n
 }
 

@@ -131,7 +131,7 @@ func (n *Interface) frame(p *port.Packet) bool {
 	case f.Proto == wire.ProtoICMP:
 		n.icmp(p)
 	case f.Proto == wire.ProtoIGMP:
-		n.igmp(head[min(f.PayloadOff, len(head)):min(len(head), f.PayloadOff+f.PayloadLen)])
+		n.groups.answer(head[min(f.PayloadOff, len(head)):min(len(head), f.PayloadOff+f.PayloadLen)])
 	}
 	return false
 }
