@@ -3,7 +3,11 @@ package verbs_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -11,10 +15,32 @@ import (
 	"urdma/verbs"
 )
 
+// stop stops urdmad, all of it: a thread that runs goes on for a moment after the signal.
+func (d *daemon) stop(t *testing.T) {
+	t.Helper()
+	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	tasks := fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		running := 0
+		for _, task := range must(os.ReadDir(tasks))(t) {
+			stat, _ := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))                   // nothing of a thread that has just ended
+			if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") { // proc(5): the state is behind the name
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d threads of urdmad go on after SIGSTOP", running)
+		}
+	}
+}
+
 // silence stops urdmad for as long as f takes, which must not be long.
 func (d *daemon) silence(t *testing.T, f func(ctx context.Context) error) {
 	t.Helper()
-	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	d.stop(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	got := make(chan error, 1)
