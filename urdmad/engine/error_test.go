@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
@@ -343,4 +344,24 @@ func TestTooLong(t *testing.T) {
 	if n := w.B.Engine.Streams.SegmentsPlaced; n != 0 {
 		t.Errorf("%d segments went out", n)
 	}
+}
+
+// TestReceiveListTooLong: a slot of the receive queue that claims more elements than
+// the queue pair may have, written past the library, fails the receive.
+func TestReceiveListTooLong(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for _, claimed := range []uint32{5, 31, 1 << 31, ^uint32(0)} {
+			w := enginetest.New(t, enginetest.Options{})
+			a, b := w.Pair(local, &abi.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 4, MaxRecvSGE: 4})
+			mine, in := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+			b.PostRecv(1, in.SGE(0, 1), in.SGE(1, 1), in.SGE(2, 1), in.SGE(3, 1))
+			binary.NativeEndian.PutUint32(b.Mem[b.Layout.RQ.SlotsOffset+8:], claimed)
+			a.Post(enginetest.Send(2), mine.SGE(0, 100))
+			expect(t, "receive", completions(w, b.Recv, 1), []uint64{1}, abi.StatusLocQPOpErr)
+			x, y := w.Pair(local, nil)
+			y.PostRecv(3, in.SGE(0, 0))
+			x.Post(enginetest.Send(4))
+			expect(t, "another's receive", completions(w, y.Recv, 1), []uint64{3}, 0)
+		}
+	})
 }
