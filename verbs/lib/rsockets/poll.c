@@ -54,9 +54,15 @@ static short state_of(struct rs *rs)
 	return events;
 }
 
+/* A hang-up is told to whoever waits for data once it is read: programs (rstream)
+ * take one for the end of everything, though poll(2) lets both come together. */
 static short news_of(struct rs *rs, short wanted)
 {
-	return state_of(rs) & (wanted | POLLERR | POLLHUP);
+	short news = state_of(rs);
+
+	if ((wanted & (POLLIN | POLLRDNORM)) && rs->rx.arrived != rs->rx.read && !(news & POLLERR))
+		news &= ~POLLHUP;
+	return news & (wanted | POLLERR | POLLHUP);
 }
 
 /* How many of the rsockets have news; what ordinary ones have stays in revents. */

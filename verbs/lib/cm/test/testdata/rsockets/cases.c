@@ -227,7 +227,10 @@ static void case_half_close(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 	connected(&a, &b);
 	CHECK(rsend(a, "data", 4, 0) == 4 && rclose(a) == 0); /* what was sent arrives */
+	CHECK(polled(b, 0, 10000) & POLLHUP);
+	CHECK((polled(b, POLLIN, 0) & (POLLIN | POLLHUP)) == POLLIN); /* first what is to be read */
 	CHECK(rrecv(b, text, 8, MSG_WAITALL) == 4 && rrecv(b, text, 8, 0) == 0);
+	CHECK(polled(b, POLLIN, 0) & POLLHUP);
 	CHECK(rshutdown(b, SHUT_RD) == 0 && rclose(b) == 0);
 }
 
