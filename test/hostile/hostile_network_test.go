@@ -135,11 +135,15 @@ func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
 // besiege starts an attacker where command puts it.
 func (s *netSiege) besiege(l *lab.Lab, command func(...string) []string, o lab.Options, end, victim, self string) {
 	s.t.Helper()
-	program := filepath.Join(l.Dir, "attacker")
-	if text, err := os.ReadFile("/proc/self/exe"); err != nil || os.WriteFile(program, text, 0o755) != nil && len(s.attackers) == 0 {
+	s.seed++
+	program := filepath.Join(l.Dir, fmt.Sprint("attacker-", len(s.attackers))) // not one that another is about to begin
+	text, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err != nil {
 		s.t.Fatalf("this program can't be copied: %v", err)
 	}
-	s.seed++
 	env := fmt.Sprintf("%s=%d %s %s %s %d", attackerEnv, s.seed, end, victim, self, floodPort)
 	p, err := l.Start(o, command("env", env, program)...)
 	if err != nil {

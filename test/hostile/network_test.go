@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -80,6 +81,9 @@ func (a *attacker) listen() {
 		if len(f) < wire.EthernetLen || wire.MAC(f[6:12]) == a.mac {
 			continue // an attacker's: what one has damaged is nothing to replay
 		}
+		if joined(f) {
+			continue
+		}
 		var h wire.Frame
 		switch bad := h.Parse(f, len(f)) != nil; {
 		case !bad && h.Type == wire.EtherTypeARP:
@@ -95,6 +99,15 @@ func (a *attacker) listen() {
 			a.heard[a.total%heardMost] = f
 		}
 	}
+}
+
+// joined reports a frame with several datagrams between UDP sockets, which the kernel
+// shows before it has cut them (UDP_SEGMENT). Replayed as one datagram it would be
+// another packet with the cookie of the first: a forgery, not a replay.
+func joined(f []byte) bool {
+	const at = wire.UDPHeaderLen
+	var e wire.Encap
+	return len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil && bytes.Contains(f[at+wire.EncapLen:], f[at:at+4])
 }
 
 func (a *attacker) answer(f []byte) {
