@@ -93,17 +93,18 @@ fail() {
 	echo "FAILED: $*"
 	exit 1
 }
-# await WHAT COMMAND...: until the command succeeds, at most 20 s.
+# await WHAT COMMAND...: until the command succeeds, at most a minute.
 await() {
 	local what=$1 i
 	shift
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		"$@" && return
 		sleep 0.1
 	done
-	fail "waited 20 s for: $what"
+	fail "waited a minute for: $what"
 }
 is() { [ "$(show "$1")" = "$2" ]; }
+listens() { urdma show listener | grep -F rping >/dev/null; }
 says() { [[ $(show StatusText) == *"$1"* ]]; }
 # No grep -q: under pipefail, a journalctl cut short would count as a failure.
 logged() { journal "${@:2}" | grep -F -- "$1" >/dev/null; }
@@ -183,6 +184,7 @@ pass "urdma exec -- rping starts urdmad through its socket, 20 pings"
 background "$work/server.out" rping -s -a 198.18.0.1 -p 9998
 server=$!
 await "a client in the status line" says "; 1 client, "
+await "the server to listen" listens
 background "$work/client.out" rping -c -a 198.18.0.1 -p 9998 -C 1000000
 client=$!
 await "queue pairs in the status line" says "; 2 clients, 2 queue pairs"
@@ -235,6 +237,7 @@ pass "a urdmad that stands still is killed with a trace, started again, and serv
 background "$work/server.out" rping -s -a 198.18.0.1 -p 9997
 server=$!
 await "the server in the status line" says "; 1 client, "
+await "the server to listen" listens
 background "$work/client.out" rping -c -a 198.18.0.1 -p 9997 -C 1000000000
 client=$!
 await "queue pairs in the status line" says "; 2 clients, 2 queue pairs"
