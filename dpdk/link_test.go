@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/dpdk/netdev"
 	"urdma/dpdk/port"
 	"urdma/dpdk/port/porttest"
 )
@@ -238,6 +239,38 @@ func TestInterfaceRenamed(t *testing.T) {
 	t.Cleanup(func() { ipTry("link", "del", "other") })
 	waitUp(t, p...)
 	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 500)
+}
+
+// TestStateWhileRenamed: an interface that gets another name while its state is asked
+// for is not taken for gone.
+func TestStateWhileRenamed(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	t.Cleanup(func() { ipTry("link", "del", "other") })
+	dev, err := netdev.ByName("va")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	done := make(chan error)
+	go func() {
+		done <- exec.Command("sh", "-ec", `for i in $(seq 50); do ip link set va name other; ip link set other name va; done`).Run()
+	}()
+	for {
+		if s, err := dev.State(); err != nil || s.Gone {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
 }
 
 // TestInterfaceMovesAway: for this network namespace it is gone.

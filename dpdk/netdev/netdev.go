@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -94,29 +95,46 @@ func (i *Interface) request() (*unix.Ifreq, error) {
 	return unix.NewIfreq(ifr.Name())
 }
 
-// State asks the kernel.
+// renaming is how long an interface may be found by no name: the kernel forgets the
+// old one, and takes the new one when all processors have seen that.
+const renaming = 5 * time.Second
+
+// State asks the kernel. Most of what it has to ask it asks by name, so it waits
+// while the interface gets another; Gone says that there is none of its index.
 func (i *Interface) State() (s State, err error) {
-	ifr, err := i.request()
-	if err != nil {
-		return goneOr(err)
+	for end := time.Now().Add(renaming); ; time.Sleep(time.Millisecond) {
+		ifr, err := i.request()
+		if err != nil {
+			return goneOr(err)
+		}
+		s, err = i.stateOf(ifr)
+		if !gone(err) || time.Now().After(end) {
+			return s, err
+		}
 	}
+}
+
+// stateOf is the state of the interface that has the request's name.
+func (i *Interface) stateOf(ifr *unix.Ifreq) (s State, err error) {
 	s.Name = ifr.Name()
 	if err = unix.IoctlIfreq(i.fd, unix.SIOCGIFFLAGS, ifr); err != nil {
-		return goneOr(err)
+		return State{}, err
 	}
 	const running = unix.IFF_UP | unix.IFF_RUNNING
 	s.Up = ifr.Uint16()&running == running
 	s.Promiscuous = ifr.Uint16()&unix.IFF_PROMISC != 0
 	if err = unix.IoctlIfreq(i.fd, unix.SIOCGIFMTU, ifr); err != nil {
-		return goneOr(err)
+		return State{}, err
 	}
 	s.MTU = int(ifr.Uint32())
 	return s, nil
 }
 
+func gone(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) }
+
 // goneOr makes a State of the error that says that there is no such interface.
 func goneOr(err error) (State, error) {
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
+	if gone(err) {
 		return State{Gone: true}, nil
 	}
 	return State{}, err
