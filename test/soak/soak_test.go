@@ -77,7 +77,7 @@ type soak struct {
 // run alternates between traffic and counting. The first count is after two
 // rounds of traffic: what urdmad keeps for ever, it has then.
 func (s *soak) run(length time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), length+5*time.Minute)
+	ctx, cancel := context.WithCancel(context.Background()) // counting takes as long as it takes
 	defer cancel()
 	pair, err := bystander.New(ctx, s.nodes[0].Socket(), s.nodes[1].Socket(), s.nodes[0].Address+":7801", s.seed)
 	if err != nil {
@@ -111,13 +111,20 @@ func (s *soak) traffic(ctx context.Context, round uint64, length time.Duration) 
 		r := rand.New(rand.NewPCG(s.seed, round<<8|uint64(i)))
 		wg.Go(func() {
 			for time.Now().Before(end) && !s.t.Failed() {
-				if err := work(ctx, r); err != nil {
+				if err := once(ctx, r, work); err != nil {
 					s.t.Errorf("round %d, worker %d: %v", round, i, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// once has a worker do one thing, which takes seconds unless something hangs.
+func once(ctx context.Context, r *rand.Rand, work func(context.Context, *rand.Rand) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	return work(ctx, r)
 }
 
 // either draws the two ends of a connection, seldom of the same host.
