@@ -59,6 +59,7 @@ func TestPaths(t *testing.T) {
 	} {
 		q := newInit(t, c)
 		v.path.QPState, v.path.PathMTU, v.path.DestQPNum, v.path.MaxDestRdAtomic = abi.QPSRTR, 3, 0x77, 5
+		v.path.AHPortNum = 1
 		if _, err := modifyTo(c, q.Handle, toRTR, v.path); (v.err == 0) != (err == nil) || err != nil && !strings.Contains(err.Error(), v.err.Error()) {
 			t.Errorf("%s: %v", v.name, err)
 		}

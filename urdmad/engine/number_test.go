@@ -37,7 +37,7 @@ func numberedIn(w *enginetest.World, local bool) *numbered {
 }
 
 // attempt holds the attributes of the way to RTS, and their masks.
-var attempt = abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7, IsGlobal: 1}
+var attempt = abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7, IsGlobal: 1, AHPortNum: 1}
 
 const (
 	rtrMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
@@ -307,32 +307,6 @@ func TestRNRRetry(t *testing.T) {
 			if n.b.Q.State() != abi.QPSRTS || len(n.b.Recv.Poll()) != 0 {
 				t.Errorf("the receiver is in state %d", n.b.Q.State())
 			}
-		}
-	})
-}
-
-// TestSQD: in SQD no send begins; the event says when those begun are done, and
-// what was posted goes on in RTS.
-func TestSQD(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
-		n := newNumbered(t, local, linked.Path{})
-		for _, q := range [][2]*enginetest.QP{{n.a, n.b}, {n.b, n.a}} {
-			rtr(q[0], q[1], attempt)
-			rts(q[0], attempt)
-		}
-		n.exchange(100)
-		modify(n.a, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify, abi.QPAttr{QPState: abi.QPSSQD, EnSQDAsyncNotify: 1})
-		if ev := n.a.Client.AsyncEvents(); len(ev) != 1 || ev[0].EventType != abi.EventSQDrained {
-			t.Errorf("%+v", ev)
-		}
-		n.a.Post(enginetest.Write(1, n.mb, 0), n.ma.SGE(0, 10))
-		n.Pass(time.Second)
-		if got := n.a.Send.Poll(); len(got) != 0 {
-			t.Errorf("a send went in SQD: %+v", got)
-		}
-		modify(n.a, abi.QPMaskState, abi.QPAttr{QPState: abi.QPSRTS})
-		if e := completions(n.World, n.a.Send, 1)[0]; e.Status != abi.StatusSuccess {
-			t.Errorf("%+v", e)
 		}
 	})
 }

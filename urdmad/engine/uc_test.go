@@ -181,11 +181,18 @@ func TestUCStrangers(t *testing.T) {
 func TestUCErrors(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		u := newUC(t, local, enginetest.Options{})
+		u.a.PostRecv(8, u.ma.SGE(0, 100))
 		u.a.Post(enginetest.Read(1, u.mb, 0), u.ma.SGE(0, 10))
-		expect(t, "read", completions(u.World, u.a.Send, 1), []uint64{1}, abi.StatusLocQPOpErr)
+		u.a.Post(enginetest.Send(2), u.ma.SGE(0, 10))
+		expect(t, "read", completions(u.World, u.a.Send, 2), []uint64{1, 2}, abi.StatusLocQPOpErr, abi.StatusWRFlushErr)
 		if u.a.Q.State() != abi.QPSSQE {
 			t.Errorf("state %d, expected SQE", u.a.Q.State())
 		}
+		u.a.Post(enginetest.Send(3), u.ma.SGE(0, 10))
+		expect(t, "in SQE", completions(u.World, u.a.Send, 1), []uint64{3}, abi.StatusWRFlushErr)
+		u.b.Post(enginetest.Send(4), u.mb.SGE(0, 10))
+		expect(t, "to SQE", completions(u.World, u.a.Recv, 1), []uint64{8}, abi.StatusSuccess)
+		completions(u.World, u.b.Send, 1)
 		if err := u.a.Modify(abi.QPSRTS); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
 		to = a.QPState
 	}
 	given := mask &^ abi.QPMaskState
-	if to == abi.QPSReset || to == abi.QPSErr {
+	if to == abi.QPSReset || to == abi.QPSErr && from != abi.QPSReset {
 		if given != 0 {
 			return fmt.Errorf("%w: mask %#x on the way to state %d", ErrAttribute, given, to)
 		}
@@ -62,7 +62,7 @@ var limits = []struct {
 	{abi.QPMaskRNRRetry, "rnr_retry", func(a *abi.QPAttr) uint32 { return a.RNRRetry }, 0, 7},
 	{abi.QPMaskMaxQPRdAtomic, "max_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxRdAtomic }, 0, 255},
 	{abi.QPMaskMaxDestRdAtomic, "max_dest_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxDestRdAtomic }, 0, 255},
-	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 0, 1},
+	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 1, 1},
 	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0, 0},
 }
 

@@ -15,7 +15,8 @@ type step struct {
 }
 
 // specified are the tables of the InfiniBand specification (vol. 1, 11.2.5.2), as
-// ibv_modify_qp(3) and Linux have them, but for alternate paths.
+// ibv_modify_qp(3) and Linux have them, but for what loads an alternate path. The
+// path migration state goes with the attributes of migrates.
 var specified = map[uint32][]step{
 	abi.QPTypeRC: {
 		{abi.QPSReset, abi.QPSInit, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags), nil},
@@ -82,6 +83,12 @@ var specified = map[uint32][]step{
 
 func bits(list ...uint32) []uint32 { return list }
 
+// migrates reports whether a transition of a connected type takes the path migration
+// state: all that end in RTS, but the one out of SQE, and the one within SQD.
+func migrates(kind, from, to uint32) bool {
+	return kind != abi.QPTypeUD && (to == abi.QPSRTS && from != abi.QPSSQE || from == abi.QPSSQD && to == abi.QPSSQD)
+}
+
 var states = []uint32{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSSQE, abi.QPSErr}
 
 // stepOf is the row of a table for a transition, nil if there is none.
@@ -96,12 +103,15 @@ func stepOf(kind, from, to uint32) *step {
 
 // allowed says what the table has for a transition and a mask without the state.
 func allowed(kind, from, to, mask uint32) bool {
-	if to == abi.QPSReset || to == abi.QPSErr {
+	if to == abi.QPSReset || to == abi.QPSErr && from != abi.QPSReset {
 		return mask == 0
 	}
 	row := stepOf(kind, from, to)
 	if row == nil {
 		return false
+	}
+	if migrates(kind, from, to) {
+		mask &^= abi.QPMaskPathMigState
 	}
 	for _, bit := range row.required {
 		if mask&bit == 0 {
@@ -144,7 +154,7 @@ func TestMasks(t *testing.T) {
 
 func tryStep(t *testing.T, kind, from, to, mask uint32) {
 	t.Helper()
-	a := abi.QPAttr{QPState: to, CurQPState: from, PortNum: 1, PathMTU: 3}
+	a := abi.QPAttr{QPState: to, CurQPState: from, PortNum: 1, AHPortNum: 1, PathMTU: 3}
 	q := QP{Config: Config{Type: kind}, state: from}
 	err := q.CheckModify(mask|abi.QPMaskState, &a)
 	if want := allowed(kind, from, to, mask); (err == nil) != want {
@@ -183,6 +193,7 @@ func TestValues(t *testing.T) {
 	for i, spoil := range []func(*abi.QPAttr){
 		func(a *abi.QPAttr) { a.PathMTU = 0 }, func(a *abi.QPAttr) { a.PathMTU = 6 }, func(a *abi.QPAttr) { a.DestQPNum = 1 << 24 },
 		func(a *abi.QPAttr) { a.MinRNRTimer = 32 }, func(a *abi.QPAttr) { a.MaxDestRdAtomic = 256 }, func(a *abi.QPAttr) { a.AHPortNum = 2 },
+		func(a *abi.QPAttr) { a.AHPortNum = 0 },
 		func(a *abi.QPAttr) { a.IsGlobal, a.SGIDIndex = 1, 1 },
 	} {
 		a := good

@@ -8,9 +8,10 @@ type masks struct{ required, optional uint32 }
 
 const (
 	anyPath  = abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags
-	whenSent = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskMinRNRTimer
+	whenSent = newAccess | abi.QPMaskMinRNRTimer
 
-	newAccess = abi.QPMaskCurState | abi.QPMaskAccessFlags
+	newAccess = abi.QPMaskCurState | abi.QPMaskAccessFlags | abi.QPMaskPathMigState
+	inDrained = anyPath | abi.QPMaskAV | abi.QPMaskPathMigState
 
 	toDatagrams  = abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskQKey
 	newDatagrams = abi.QPMaskCurState | abi.QPMaskQKey
@@ -18,7 +19,8 @@ const (
 
 // transitions are those of each type of queue pair, ibv_modify_qp(3) and the
 // InfiniBand Architecture Specification vol. 1, section 11.2.5.2, without what
-// alternate paths add. A move to RESET or ERR takes the state alone.
+// loads alternate paths. A move to RESET or ERR takes the state alone; there is none
+// from RESET to ERR.
 var transitions = map[uint32]map[[2]uint32]masks{
 	abi.QPTypeRC: {
 		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
@@ -30,7 +32,7 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
 		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
 		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
-		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+		{abi.QPSSQD, abi.QPSSQD}: {optional: inDrained | abi.QPMaskPort | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
 			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
 	},
 	abi.QPTypeUC: {
@@ -41,8 +43,8 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSRTS, abi.QPSRTS}:    {optional: newAccess},
 		{abi.QPSRTS, abi.QPSSQD}:    {optional: abi.QPMaskEnSQDAsyncNotify},
 		{abi.QPSSQD, abi.QPSRTS}:    {optional: newAccess},
-		{abi.QPSSQD, abi.QPSSQD}:    {optional: anyPath | abi.QPMaskAV},
-		{abi.QPSSQE, abi.QPSRTS}:    {optional: newAccess},
+		{abi.QPSSQD, abi.QPSSQD}:    {optional: inDrained},
+		{abi.QPSSQE, abi.QPSRTS}:    {optional: abi.QPMaskCurState | abi.QPMaskAccessFlags},
 	},
 	abi.QPTypeUD: {
 		{abi.QPSReset, abi.QPSInit}: {required: toDatagrams},
@@ -64,7 +66,7 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSRTS, abi.QPSRTS}: {optional: newAccess},
 		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
 		{abi.QPSSQD, abi.QPSRTS}: {optional: newAccess},
-		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+		{abi.QPSSQD, abi.QPSSQD}: {optional: inDrained | abi.QPMaskPort | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
 			abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic},
 	},
 	abi.QPTypeXRCRecv: {
@@ -76,7 +78,7 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSRTS, abi.QPSRTS}: {optional: whenSent},
 		{abi.QPSRTS, abi.QPSSQD}: {optional: abi.QPMaskEnSQDAsyncNotify},
 		{abi.QPSSQD, abi.QPSRTS}: {optional: whenSent},
-		{abi.QPSSQD, abi.QPSSQD}: {optional: abi.QPMaskPort | anyPath | abi.QPMaskAV | abi.QPMaskTimeout | abi.QPMaskMaxDestRdAtomic |
+		{abi.QPSSQD, abi.QPSSQD}: {optional: inDrained | abi.QPMaskPort | abi.QPMaskTimeout | abi.QPMaskMaxDestRdAtomic |
 			abi.QPMaskMinRNRTimer},
 	},
 }

@@ -114,6 +114,7 @@ const (
 	QPMaskMinRNRTimer      = 1 << 15
 	QPMaskSQPSN            = 1 << 16
 	QPMaskMaxDestRdAtomic  = 1 << 17
+	QPMaskPathMigState     = 1 << 18
 	QPMaskDestQPN          = 1 << 20
 )
 

@@ -4,8 +4,12 @@
 
 #include "device/context.h"
 
-/* Alternate paths, which no transport of ours has. */
-#define MASK_REFUSED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+/* Alternate paths, which no transport of ours has: there is nothing to migrate to,
+ * and a queue pair is always in the state that follows a migration. */
+static bool names_alternate_path(const struct ibv_qp_attr *attr, int mask)
+{
+	return (mask & IBV_QP_ALT_PATH) || ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED);
+}
 
 static void to_abi(const struct ibv_qp_attr *a, struct urdma_abi_qp_attr *out)
 {
@@ -89,6 +93,33 @@ static void after_reset(struct urdma_qp *qp)
 	urdma_queue_reset(&qp->rq);
 }
 
+/* An RNIC's queue pairs begin in RFC 5040's idle state, out of which a program may
+ * move one to ERR, as out of INIT; InfiniBand has no way from RESET to ERR. */
+static void leave_idle(struct urdma_qp *qp)
+{
+	struct urdma_abi_modify_qp request = {
+		.handle = qp->ex.qp_base.handle,
+		.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		.attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 },
+	};
+	struct urdma_abi_query_qp_response response;
+
+	urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
+}
+
+/* What programs for RNICs leave out, since those have no such thing. */
+static void complete_for_rnic(struct urdma_qp *qp, struct urdma_abi_modify_qp *request)
+{
+	if (!(request->mask & IBV_QP_STATE))
+		return;
+	if (request->attr.qp_state == IBV_QPS_INIT && !(request->mask & IBV_QP_PKEY_INDEX)) {
+		request->mask |= IBV_QP_PKEY_INDEX;
+		request->attr.pkey_index = 0;
+	}
+	if (request->attr.qp_state == IBV_QPS_ERR && qp->ex.qp_base.state == IBV_QPS_RESET)
+		leave_idle(qp);
+}
+
 URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
@@ -96,15 +127,11 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 	struct urdma_abi_query_qp_response response;
 	int status;
 
-	if (mask & MASK_REFUSED)
+	if (names_alternate_path(attr, mask))
 		return urdma_status(EOPNOTSUPP);
 	to_abi(attr, &request.attr);
-	/* An RNIC has no partitions, and its programs name none. */
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_INIT && !(mask & IBV_QP_PKEY_INDEX) &&
-	    ibv->context->device->transport_type == IBV_TRANSPORT_IWARP) {
-		request.mask |= IBV_QP_PKEY_INDEX;
-		request.attr.pkey_index = 0;
-	}
+	if (ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		complete_for_rnic(qp, &request);
 	status = urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
 	if (status)
 		return status;

@@ -21,6 +21,7 @@ static const struct {
 	{ "inline", case_inline },
 	{ "query", case_query },
 	{ "comm_est", case_comm_est },
+	{ "modify", case_modify },
 	{ "uc", case_uc },
 	{ "uc_refused", case_uc_refused },
 	{ "address_handles", case_address_handles },

@@ -59,6 +59,44 @@ void case_query(void)
 	end_free(&b);
 }
 
+/* A new queue pair goes to ERR if the device is an RNIC: those begin where others are in INIT. */
+static void check_reset_to_error(const struct end *e)
+{
+	int rnic = context->device->transport_type == IBV_TRANSPORT_IWARP;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = new_qp(IBV_QPT_RC, e->cq);
+
+	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), rnic ? 0 : EINVAL);
+	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), rnic ? 0 : EINVAL);
+	CHECK_RETURNS(ibv_destroy_qp(qp), 0);
+}
+
+/* What Linux takes of a queue pair's attributes, and what it refuses. */
+void case_modify(void)
+{
+	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		  IBV_QP_MIN_RNR_TIMER;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .path_mig_state = IBV_MIG_MIGRATED,
+				    .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid, .hop_limit = 1 } } };
+	struct end a;
+
+	end_init(&a, IBV_QPT_RC, WRITABLE);
+	check_reset_to_error(&a);
+	attr.dest_qp_num = a.qp->qp_num;
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, rtr | IBV_QP_ALT_PATH), EOPNOTSUPP);
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, rtr | IBV_QP_PATH_MIG_STATE), EINVAL);
+	attr.ah_attr.port_num = 0;
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, rtr), EINVAL);
+	attr.ah_attr.port_num = 1;
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, rtr), 0);
+	to_rts(a.qp);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE), 0);
+	attr.path_mig_state = IBV_MIG_ARMED;
+	CHECK_RETURNS(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE), EOPNOTSUPP);
+	end_free(&a);
+}
+
 /* Raised once, in RTR alone. */
 void case_comm_est(void)
 {
