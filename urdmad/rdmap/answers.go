@@ -1,6 +1,8 @@
 package rdmap
 
 import (
+	"slices"
+
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/wire"
@@ -21,25 +23,49 @@ type answer struct {
 
 // answers is a ring of those: head..tail are owed, next is the one to be sent.
 // Its length, IRD, is the flow control: the peer may not ask for more at a time.
+// While none is owed there is no ring: most streams serve no Read most of the time.
 type answers struct {
-	ring            []answer
+	ring            []answer // nil, or of size
+	rings           *answerRings
+	size            int // a power of two
 	limit           int
 	head, now, tail uint32
 }
 
-func (a *answers) init(ird uint16) {
+// answerRings are rings, all clear, for the next stream of a worker that needs one.
+type answerRings struct{ spare [][]answer }
+
+const maxSpareRings = 64
+
+func (r *answerRings) take(size int) []answer {
+	for i := len(r.spare) - 1; i >= 0; i-- {
+		if ring := r.spare[i]; len(ring) == size {
+			r.spare = slices.Delete(r.spare, i, i+1)
+			return ring
+		}
+	}
+	return make([]answer, size)
+}
+
+func (r *answerRings) put(ring []answer) {
+	if ring != nil && len(r.spare) < maxSpareRings {
+		r.spare = append(r.spare, ring)
+	}
+}
+
+func (a *answers) init(ird uint16, rings *answerRings) {
 	size := 1
 	for size < int(ird) {
 		size *= 2
 	}
-	*a = answers{ring: make([]answer, size), limit: int(ird)}
+	*a = answers{rings: rings, size: size, limit: int(ird)}
 }
 
-func (a *answers) at(i uint32) *answer { return &a.ring[i&uint32(len(a.ring)-1)] }
+func (a *answers) at(i uint32) *answer { return &a.ring[i&uint32(a.size-1)] }
 func (a *answers) open() int           { return int(a.tail - a.head) }
 func (a *answers) full() bool          { return a.open() >= a.limit }
 func (a *answers) next() *answer       { return a.at(a.now) }
-func (a *answers) nextSlot() uint32    { return a.now & uint32(len(a.ring)-1) }
+func (a *answers) nextSlot() uint32    { return a.now & uint32(a.size-1) }
 
 // ready reports whether the next answer has a segment to send, and sees to it
 // that it has one soon.
@@ -60,6 +86,9 @@ func (a *answers) ready() bool {
 
 // owe appends an answer and returns it.
 func (a *answers) owe(v answer) *answer {
+	if a.ring == nil {
+		a.ring = a.rings.take(a.size)
+	}
 	slot := a.at(a.tail)
 	*slot = v
 	a.tail++
@@ -100,7 +129,10 @@ func (a *answers) pop() {
 		v.region.Release()
 	}
 	*v = answer{}
-	a.head++
+	if a.head++; a.head == a.tail {
+		a.rings.put(a.ring)
+		a.ring = nil
+	}
 }
 
 func (a *answers) drop() {

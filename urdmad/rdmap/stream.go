@@ -29,6 +29,8 @@ type Stats struct {
 	SegmentsPlaced uint64 `counter:"segments_placed"`
 	TerminatesSent map[wire.TermCode]uint64
 	TerminatesGot  map[wire.TermCode]uint64
+
+	answers answerRings // which the streams take from
 }
 
 // NewStats returns counters that are all zero.
@@ -40,7 +42,7 @@ func NewStats() *Stats {
 // maxSegment the largest DDP segment in bytes, headers included.
 func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
 	*s = Stream{Segmenter: NewSegmenter(q, maxSegment), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
-	s.answers.init(ird)
+	s.answers.init(ird, &stats.answers)
 }
 
 // Ready reports whether there is a segment to send, and starts its message.

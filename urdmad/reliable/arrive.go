@@ -75,12 +75,12 @@ func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint16, runs []wire.SackRu
 func (c *Conn) Plausible(ack wire.PSN) bool { return c.ackPlausible(ack) }
 
 func (c *Conn) ackPlausible(ack wire.PSN) bool {
-	return int(ack.Sub(c.tx.next)) <= 0 && int(ack.Sub(c.tx.una)) >= -(len(c.tx.segs)-1)
+	return int(ack.Sub(c.tx.next)) <= 0 && int(ack.Sub(c.tx.una)) >= -c.tx.window
 }
 
 func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
 	n, behind := int(r.End.Sub(r.First)), int(c.tx.next.Sub(r.End))
-	window := len(c.tx.segs) - 1
+	window := c.tx.window
 	if n <= 0 || n > window || behind < 0 || behind > 2*window {
 		return false
 	}
@@ -177,7 +177,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	switch {
 	case s.sends == 1:
 		if newer(c.loss.newest, s.order) && !c.loss.timedOut {
-			c.loss.late(s.order, len(t.segs)-1)
+			c.loss.late(s.order, t.window)
 			c.stats.Reordered++
 		}
 		if !ev.hasOrig || newer(s.order, ev.orig) {
@@ -238,7 +238,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	ev.early, ev.hasAgain = true, false
 	c.stats.Needless++
 	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
-		c.loss.needless(len(c.tx.segs) - 1)
+		c.loss.needless(c.tx.window)
 	}
 }
 

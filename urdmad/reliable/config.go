@@ -60,6 +60,10 @@ type Config struct {
 	Window     int
 	RecvWindow int
 
+	// Rings are where the connection takes room for the records of many
+	// segments from and gives it back to; nil: it keeps what it took.
+	Rings *Rings
+
 	// PeerWindow is the receive window the peer stated when connecting, in
 	// segments; 0 if it stated none, and then its first packet says.
 	PeerWindow int

@@ -20,7 +20,7 @@ type Conn struct {
 	stats Counters
 }
 
-// Init makes c a new connection, allocating all it will ever need.
+// Init makes c a new connection. What it allocates later is longer rings (rings.go).
 func (c *Conn) Init(cfg Config) {
 	cfg.normalize()
 	*c = Conn{cfg: cfg}

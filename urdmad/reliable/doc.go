@@ -24,12 +24,13 @@
 // segment is never given back: what SackRuns has reported stays received
 // (unlike RFC 2018, which allows reneging), though a sender here survives it.
 //
-// A Conn is used by one goroutine. Init allocates its rings; nothing allocates
-// afterwards. All times are nanoseconds of one monotonic clock.
+// A Conn is used by one goroutine. It allocates in Init, and where more is
+// outstanding than ever before; what is given back to Rings is used again. All times are nanoseconds of one monotonic clock.
 //
 // # Where things are
 //
 //	send.go        new segments, retransmission, what may go
+//	rings.go       room for the records of what is outstanding
 //	arrive.go      acknowledgements from the peer
 //	loss.go        which segments count as lost (RFC 8985, RFC 9002)
 //	timer.go       tail probe, retransmission timeout, death (RFC 6298)

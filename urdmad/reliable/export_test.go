@@ -24,7 +24,7 @@ func (c *Conn) Check() error {
 
 func (t *sender) check() error {
 	n := t.outstanding()
-	if n < 0 || n > len(t.segs)-1 || t.flight+t.nLost+t.nSacked != n {
+	if n < 0 || n > t.window || t.flight+t.nLost+t.nSacked != n {
 		return fmt.Errorf("%d in flight, %d lost, %d sacked of %d outstanding", t.flight, t.nLost, t.nSacked, n)
 	}
 	lost, sacked := 0, 0
@@ -93,3 +93,6 @@ func (r *receiver) check() error {
 func (c *Conn) SetOrder(n uint32) {
 	c.tx.order, c.loss.newest, c.cc.roundEnd = n, n, n
 }
+
+// Records is how many segments there are records for.
+func (c *Conn) Records() int { return c.tx.ring() }

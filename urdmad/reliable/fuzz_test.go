@@ -60,6 +60,9 @@ func runDriver(t *testing.T, in []byte) {
 	if flags&2 != 0 {
 		cfg.KeepAlive = reliable.Second
 	}
+	if flags&4 != 0 {
+		cfg.Rings = new(reliable.Rings)
+	}
 	d.next = cfg.PeerISN
 	d.c.Init(cfg)
 	for len(d.in) > 0 && d.ops < 2000 {

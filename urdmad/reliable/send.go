@@ -16,20 +16,24 @@ type segment struct {
 // three states: in flight (on the flight list), lost (waiting to be resent),
 // or sacked (received by the peer out of order). So
 //
-//	flight + nLost + nSacked == next - una <= len(segs)-1
+//	flight + nLost + nSacked == next - una <= window
 type sender struct {
 	una     wire.PSN // first unacknowledged
 	next    wire.PSN // next new
 	limit   wire.PSN // one past the last the peer's credits allow
 	credits uint32   // as stated last
 
-	// segs is a ring by PSN; one more element behind it is the head of the
-	// flight list, which is sorted by order, so that losses are a prefix.
-	segs   []segment
-	mask   uint32
-	sacked slotSet
-	lost   slotSet
-	flight int
+	// segs is a ring by PSN, as long as rings.go says; one more element behind it is
+	// the head of the flight list, which is sorted by order, so that losses are a
+	// prefix.
+	segs    []segment
+	mask    uint32
+	window  int       // Config.Window: the longest it gets
+	least   []segment // the shortest, which stays
+	longest int       // of the rings that were given back
+	sacked  slotSet
+	lost    slotSet
+	flight  int
 
 	nSacked int
 	nLost   int
@@ -49,12 +53,11 @@ func (t *sender) init(cfg *Config) {
 	t.lastAR = cfg.LocalISN
 	t.credits = uint32(cfg.PeerWindow)
 	t.limit = cfg.LocalISN.Add(t.credits)
-	t.segs = make([]segment, cfg.Window+1)
-	t.mask = uint32(cfg.Window - 1)
+	t.window = cfg.Window
 	t.sacked = newSlotSet(cfg.Window)
 	t.lost = newSlotSet(cfg.Window)
-	head := t.head()
-	t.segs[head].prev, t.segs[head].next = head, head
+	t.least = make([]segment, min(leastRing, cfg.Window)+1)
+	t.setRing(t.least)
 }
 
 func (t *sender) head() uint16            { return uint16(len(t.segs) - 1) }
@@ -104,7 +107,7 @@ func (c *Conn) CanSend(now Time) int {
 	if c.live.dead {
 		return 0
 	}
-	room := len(c.tx.segs) - 1 - c.tx.outstanding()
+	room := c.tx.window - c.tx.outstanding()
 	cwnd := c.cc.window - c.tx.flight - c.tx.nLost
 	return max(0, min(credit, room, cwnd))
 }
@@ -120,9 +123,12 @@ func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	t := &c.tx
 	psn := t.next
 	idle := t.outstanding() == 0
-	if t.outstanding() == len(t.segs)-1 {
+	if t.outstanding() == t.window {
 		c.stats.Refused++
 		return psn
+	}
+	if t.outstanding() == t.ring() {
+		t.grow(c.cfg.Rings)
 	}
 	i := t.index(psn)
 	t.segs[i].token, t.segs[i].sends = token, 0
@@ -152,12 +158,12 @@ func (c *Conn) noteWindowUse(psn wire.PSN) {
 	if used >= c.cc.window {
 		c.cc.limited = true
 	}
-	window := min(c.cc.window, len(t.segs)-1, t.outstanding()+max(0, int(t.limit.Sub(t.next))))
+	window := min(c.cc.window, t.window, t.outstanding()+max(0, int(t.limit.Sub(t.next))))
 	since := int(t.next.Sub(t.lastAR))
 	t.wantAR = 2*used >= window && since >= max(1, window/4)
 	if t.wantAR {
 		t.lastAR = t.next
-	} else if since > len(t.segs) {
+	} else if since > t.window {
 		t.lastAR = psn // keep the distance small, so that it never wraps
 	}
 }

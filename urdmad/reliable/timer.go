@@ -32,6 +32,7 @@ func (c *Conn) startTimers(now Time) {
 	if c.tx.outstanding() == 0 {
 		c.tmr.reorder = Never
 		c.live.restart(now)
+		c.tx.shrink(c.cfg.Rings)
 	}
 }
 

@@ -17,7 +17,7 @@ func newConn(window int) *reliable.Conn {
 	c := new(reliable.Conn)
 	c.Init(reliable.Config{
 		LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window,
-		PeerWindow: window, Extended: true, InitialCwnd: window,
+		PeerWindow: window, Extended: true, InitialCwnd: window, Rings: new(reliable.Rings),
 	})
 	return c
 }

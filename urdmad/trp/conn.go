@@ -148,7 +148,7 @@ func (c *Conn) Start(p Start) {
 // number dies as its queue pair's attributes say, and is not kept alive.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 	r := reliable.Config{
-		LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
+		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}

@@ -43,6 +43,7 @@ type Stack struct {
 	log     *slog.Logger
 	rand    *rand.Rand
 	ports   []*Port
+	rings   reliable.Rings
 }
 
 // Stats counts what no connection counts.

@@ -39,7 +39,8 @@ func TestLayoutHoldsWhatWasAsked(t *testing.T) {
 		switch {
 		case !holds(&l.SQ, c.MaxSendWR, 64+max(c.MaxSendSGE*16, c.MaxInline)), !holds(&l.RQ, c.MaxRecvWR, 16+c.MaxRecvSGE*16):
 			t.Fatalf("%+v: %+v and %+v", c, l.SQ, l.RQ)
-		case l.RQ.Entries > 0 && l.RQ.HeadOffset < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride,
+		case l.RQ.Entries > 0 && l.SQ.Entries > 0 && (l.RQ.HeadOffset < l.SQ.HeadOffset+128 || l.SQ.SlotsOffset < l.RQ.HeadOffset+128 ||
+			l.RQ.SlotsOffset < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride),
 			l.Bytes < l.RQ.SlotsOffset+l.RQ.Entries*l.RQ.Stride, l.Bytes < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride:
 			t.Fatalf("%+v: rings overlap or pass the end: %+v", c, l)
 		case l.Cap.MaxInline < c.MaxInline || l.Cap.MaxSendSGE < c.MaxSendSGE:

@@ -20,12 +20,14 @@ const (
 
 // QPLayout computes the shared memory of a queue pair that holds what cap asks
 // for: cap's numbers rounded up to what the slots offer, and where its queues
-// lie. A queue that is to hold no work requests is absent.
+// lie. A queue that is to hold no work requests is absent. The heads, which are
+// touched before anything is posted, share a page.
 func QPLayout(cap abi.QPCap) abi.QPResponse {
 	r := abi.QPResponse{Cap: cap}
-	r.SQ, r.Bytes = queueLayout(r.Bytes, sqHeadBytes, cap.MaxSendWR, sqSlotHead+max(cap.MaxSendSGE*sgeBytes, cap.MaxInline))
-	r.RQ, r.Bytes = queueLayout(r.Bytes, rqHeadBytes, cap.MaxRecvWR, rqSlotHead+cap.MaxRecvSGE*sgeBytes)
-	r.Bytes = pageAlign(max(r.Bytes, 1))
+	r.SQ, r.Bytes = headLayout(r.Bytes, sqHeadBytes, cap.MaxSendWR, sqSlotHead+max(cap.MaxSendSGE*sgeBytes, cap.MaxInline))
+	r.RQ, r.Bytes = headLayout(r.Bytes, rqHeadBytes, cap.MaxRecvWR, rqSlotHead+cap.MaxRecvSGE*sgeBytes)
+	r.Bytes = placeSlots(&r.SQ, r.Bytes)
+	r.Bytes = pageAlign(max(placeSlots(&r.RQ, r.Bytes), 1))
 	if r.SQ.Entries > 0 {
 		r.Cap.MaxInline = r.SQ.Stride - sqSlotHead
 	}
@@ -36,18 +38,26 @@ func QPLayout(cap abi.QPCap) abi.QPResponse {
 // work requests.
 func SRQLayout(wrs, sge uint32) abi.SRQResponse {
 	r := abi.SRQResponse{MaxWR: wrs, MaxSGE: sge}
-	r.RQ, r.Bytes = queueLayout(0, rqHeadBytes, wrs, rqSlotHead+sge*sgeBytes)
-	r.Bytes = pageAlign(r.Bytes)
+	r.RQ, r.Bytes = headLayout(0, rqHeadBytes, wrs, rqSlotHead+sge*sgeBytes)
+	r.Bytes = pageAlign(placeSlots(&r.RQ, r.Bytes))
 	return r
 }
 
-// queueLayout places a queue at an offset and returns where it ends.
-func queueLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
+// headLayout places a queue's head at an offset and returns where it ends.
+func headLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
 	if wrs == 0 {
 		return l, at
 	}
-	l = abi.QueueLayout{HeadOffset: at, SlotsOffset: at + head, Entries: powerOfTwo(wrs), Stride: stride(slot)}
-	return l, l.SlotsOffset + l.Entries*l.Stride
+	return abi.QueueLayout{HeadOffset: at, Entries: powerOfTwo(wrs), Stride: stride(slot)}, at + head
+}
+
+// placeSlots places the slots of a queue, if it exists, likewise.
+func placeSlots(l *abi.QueueLayout, at uint32) (end uint32) {
+	if l.Entries == 0 {
+		return at
+	}
+	l.SlotsOffset = at
+	return at + l.Entries*l.Stride
 }
 
 // CQLayout computes the shared memory of a completion queue of at least cqe

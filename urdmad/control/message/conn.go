@@ -22,6 +22,7 @@ type Conn struct {
 	*net.UnixConn
 	received []*os.File      // descriptors of the request at hand
 	closer   *account.Closer // of the client's user
+	oob      []byte          // where ancillary data arrives
 }
 
 // ErrHangUp is the end of the connection.
@@ -29,13 +30,15 @@ var ErrHangUp = errors.New("control: the client hung up")
 
 // New begins with what connected; closer takes the descriptors that are not
 // used.
-func New(c *net.UnixConn, closer *account.Closer) Conn { return Conn{UnixConn: c, closer: closer} }
+func New(c *net.UnixConn, closer *account.Closer) Conn {
+	return Conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
+}
 
 // Receive reads one message and its descriptors, which are the session's also
 // after an error: a message of no bytes looks like the end of the connection
 // and may bring some.
 func (c *Conn) Receive(buf []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	oob := c.oob
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // it came in time, we come late
 		_ = c.SetReadDeadline(time.Time{})

@@ -36,6 +36,7 @@ type Peer struct {
 // content derived from peerKey.
 func NewPeer(name string, cfg reliable.Config, key, peerKey uint64) *Peer {
 	p := &Peer{Name: name, cfg: cfg, key: key, peerKey: peerKey, inOrder: cfg.PeerISN}
+	cfg.Rings = new(reliable.Rings)
 	p.Conn.Init(cfg)
 	p.held = make([][]byte, max(cfg.RecvWindow, 1))
 	return p

@@ -1,0 +1,82 @@
+package reliable_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"urdma/urdmad/reliable"
+	"urdma/wire"
+)
+
+// TestIdleHoldsLittle: a connection has records for few segments until more are
+// outstanding, for as many as the window allows then, and for few again once all
+// is acknowledged; the next one takes what it has given back.
+func TestIdleHoldsLittle(t *testing.T) {
+	rings := new(reliable.Rings)
+	conn := func() *reliable.Conn {
+		c := new(reliable.Conn)
+		c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: 1024, RecvWindow: 1024, Extended: true, InitialCwnd: 1024, Rings: rings})
+		return c
+	}
+	a, b := conn(), conn()
+	idle := a.Records()
+	if idle > 64 {
+		t.Fatalf("an idle connection has records for %d segments", idle)
+	}
+	burst := func(c *reliable.Conn, n int) {
+		for range n {
+			c.Send(0, 1, 0)
+		}
+		if c.Records() < n || c.Records() > 2*max(n, idle) {
+			t.Errorf("%d segments are outstanding, and there are records for %d", n, c.Records())
+		}
+		if err := c.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.OnAck(10, c.Next(), 1024); err != nil {
+			t.Fatal(err)
+		}
+		if c.Records() != idle {
+			t.Errorf("all is acknowledged, and there are records for %d segments", c.Records())
+		}
+	}
+	burst(a, 1024)
+	if n := testing.AllocsPerRun(10, func() { burst(b, 1024); burst(a, 1024) }); n != 0 {
+		t.Errorf("%v allocations while one connection after the other is busy", n)
+	}
+}
+
+// TestGrowingKeepsOrder: whatever is lost, held and resent while the ring grows,
+// each segment keeps its record: its token comes back when it is resent, oldest
+// first.
+func TestGrowingKeepsOrder(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		c := new(reliable.Conn)
+		c.Init(reliable.Config{LocalISN: wire.PSN(r.Uint32()), Window: 256, RecvWindow: 256, PeerWindow: 256, Extended: true, InitialCwnd: 256,
+			Rings: new(reliable.Rings)})
+		now, una := reliable.Time(1), c.Next()
+		for range 40 {
+			for n := min(r.IntN(40), c.CanSend(now)); n > 0; n-- {
+				c.Send(now, 1, uint64(c.Next()))
+			}
+			now += 20 * us
+			if out := int(c.Next().Sub(una)); out > 4 {
+				first := una.Add(1 + r.Uint32N(uint32(out-2)))
+				_ = c.OnSack(now, una, 256, []wire.SackRun{{First: first, End: c.Next()}})
+			}
+			for psn, token, ok := c.Retransmit(now); ok; psn, token, ok = c.Retransmit(now) {
+				if token != uint64(psn) {
+					t.Fatalf("seed %d: PSN %d is resent as %d", seed, psn, token)
+				}
+			}
+			if err := c.Check(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if r.IntN(3) == 0 {
+				una = una.Add(r.Uint32N(uint32(c.Next().Sub(una)) + 1))
+				_ = c.OnAck(now, una, 256)
+			}
+		}
+	}
+}
