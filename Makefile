@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: docs test-container help deps deps-bench build daemons library demo test test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: docs test-container help deps deps-bench build daemons relay library demo test test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -39,11 +39,16 @@ deps-bench:
 include examples/examples.mk
 -include verbs/lib/lib.mk
 
-build: daemons library examples
+build: daemons library examples relay
 
 daemons:
 	@mkdir -p $(BUILD)
 	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
+
+# The lossy path of test/e2e and the benchmarks; it is not installed.
+relay:
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BUILD)/ ./test/relay/udprelay
 
 library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d
 

@@ -255,16 +255,25 @@ func (d *daemon) newServer() *control.Server {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),
 			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
-			Driver: info.Driver, Offloads: offloads(d.ports[i]), Stats: d.ports[i].Stats})
+			Driver: info.Driver, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}
 	return s
 }
 
-func offloads(p port.Port) func() string {
-	if o, ok := p.(port.Offloader); ok {
-		return o.Offloads
+// offloads says what a port has of the kernel's offloads, and to how many peers
+// they are of no use.
+func offloads(p port.Port, b *netif.Batches) func() string {
+	o, ok := p.(port.Offloader)
+	if !ok {
+		return nil
 	}
-	return nil
+	return func() string {
+		text := o.Offloads()
+		if n := b.Alone(); n > 0 {
+			text += fmt.Sprintf(", to %d peers that lose all but the first of what leaves together one segment at a time", n)
+		}
+		return text
+	}
 }
 
 // finLinger is how long a stopping urdmad keeps its loop going, so that peers

@@ -127,6 +127,9 @@ func udpMeasures() []measure {
 		gigabits("udp9000.write", "udp over veth 9,000: Writes of 64 KiB", bandwidth(udpJumbo, false, "ib_write_bw", "-s", "65536")),
 		halfTrip("udp.lat", "udp over veth: Write of 8 B", latency(udp, "ib_write_lat")),
 		halfTrip("udp.lat.events", "udp over veth: Send of 8 B, waiting for events", latency(udp, "ib_send_lat", "-e")),
+		gigabits("udp.relayed", "udp through a relay: Writes of 64 KiB", bandwidth(udp.Relayed("-loss 0"), false, "ib_write_bw", "-s", "65536")),
+		gigabits("udp.relayed.1", "udp through a relay that loses 1 in 100: Writes of 64 KiB", bandwidth(udp.Relayed("-loss 0.01"), false, "ib_write_bw", "-s", "65536")),
+		gigabits("udp.relayed.5", "udp through a relay that loses 5 in 100: Writes of 64 KiB", bandwidth(udp.Relayed("-loss 0.05"), false, "ib_write_bw", "-s", "65536")),
 		halfTrip("kernel.udp.lat", "kernel UDP over veth, 14 B, blocking (sockperf)", sockperf()),
 		halfTrip("kernel.udp.lat.spin", "kernel UDP over veth, 14 B, spinning (sockperf)", sockperf("--nonblocked")).in(3),
 	}

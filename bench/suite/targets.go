@@ -68,6 +68,8 @@ var udpTargets = []results.Target{
 	{Title: "udp 9,000: Writes beside kernel TCP at 9,000", Ours: "udp9000.write", Peer: "tcp.9000", Least: 1.2},
 	{Title: "udp latency beside blocking kernel UDP", Ours: "udp.lat", Peer: "kernel.udp.lat", Most: 1 / 1.5},
 	{Title: "udp with events beside blocking kernel UDP", Ours: "udp.lat.events", Peer: "kernel.udp.lat", Most: 1},
+	{Title: "udp: Writes with 1 % loss beside those without", Ours: "udp.relayed.1", Peer: "udp.relayed", Least: 0.7},
+	{Title: "udp: Writes with 5 % loss beside those without", Ours: "udp.relayed.5", Peer: "udp.relayed", Least: 0.4},
 }
 
 var ethernetTargets = []results.Target{

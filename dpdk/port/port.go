@@ -20,11 +20,14 @@ const (
 	// RxUDPGood: the port verified the UDP checksum and found it right.
 	RxUDPGood
 	// TxWhole: nobody may fragment the datagram, whatever the kernel knows of the
-	// path. Only a port of datagrams looks at this and the next.
+	// path. Only a port of datagrams looks at this and the
+	// next two.
 	TxWhole
 	// TxFragment: the path takes less than the datagram, which whoever must may
 	// fragment.
 	TxFragment
+	// TxAlone: the datagram must not leave in one send with others.
+	TxAlone
 )
 
 // Has reports whether every flag of f is set.

@@ -24,7 +24,7 @@ func (q *queue) compose() (n int) {
 	at, iovs := t.head, 0
 	for n < txMessages && at < len(t.queue) && iovs < len(t.iov) && t.queue[at].how == t.how {
 		count := 1
-		if t.single <= at-t.head && t.how == 0 && q.gso.Load() {
+		if t.single <= at-t.head && t.how == 0 && q.gso.Load() && !t.queue[at].alone {
 			count = t.group(t.queue[at:min(len(t.queue), at+len(t.iov)-iovs)])
 		}
 		q.message(n, t.queue[at:at+count], iovs)
@@ -40,7 +40,7 @@ func (t *transmitter) group(o []outgoing) int {
 	total, size := o[0].length, o[0].length
 	for n := 1; n < min(len(o), maxSegments); n++ {
 		next := &o[n]
-		if next.length > size || total+next.length > maxSend || next.how != 0 || next.peer != o[0].peer {
+		if next.length > size || total+next.length > maxSend || next.how != 0 || next.alone || next.peer != o[0].peer {
 			return n
 		}
 		total += next.length

@@ -33,7 +33,8 @@ type transmitter struct {
 type outgoing struct {
 	slot, length int32
 	peer         port.Peer
-	how          port.Flags
+	how          port.Flags // TxWhole, TxFragment
+	alone        bool
 }
 
 func (t *transmitter) init(q *queue) {
@@ -70,7 +71,8 @@ func (q *queue) Tx(p []port.Packet) int {
 	t := &q.tx
 	bytes := 0
 	for i := range p {
-		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer, p[i].Flags & (port.TxWhole | port.TxFragment)})
+		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer,
+			p[i].Flags & (port.TxWhole | port.TxFragment), p[i].Flags.Has(port.TxAlone)})
 		bytes += len(p[i].Data)
 	}
 	q.counters.TxPackets.Add(uint64(len(p)))

@@ -55,6 +55,9 @@ func (l *Lab) copyPrograms(build string) error {
 			return fmt.Errorf("%w (make build first)", err)
 		}
 	}
+	if err := l.copyRelay(build); err != nil {
+		return err
+	}
 	return copyNames(filepath.Join(l.bin, "liburdma.d"), filepath.Join(build, "liburdma.d"))
 }
 

@@ -17,6 +17,8 @@ type Wire struct {
 	MTU int
 	// Kernel tells that the kernel holds the ports' addresses as well.
 	Kernel bool
+	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
+	Relay string
 }
 
 // The wires there are. The first two need nothing; UDP and af_packet need network
@@ -48,6 +50,14 @@ func (w Wire) Jumbo() Wire {
 	return w
 }
 
+// Relayed is the wire with a relay in its midst that does to datagrams what the
+// flags of udprelay say.
+func (w Wire) Relayed(flags string) Wire {
+	w.Name += "/relayed " + flags
+	w.Relay = flags
+	return w
+}
+
 // NeedsNamespaces tells whether the wire joins network namespaces.
 func (w Wire) NeedsNamespaces() bool { return w.Device != "loopback" && w.Device != "memif" }
 
@@ -73,12 +83,18 @@ func (w Wire) mtu() int {
 // Join sets up the wire and starts both urdmads: each with its configuration
 // and whatever settings adds to it. On the loopback both nodes are one.
 func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
-	switch w.Device {
-	case "loopback":
+	switch {
+	case w.Device == "loopback":
 		a, err = l.loopback(w, settings)
 		return a, a, err
-	case "memif":
+	case w.Device == "memif":
 		a, b, err = l.memif(w, settings)
+	case w.Relay != "":
+		r, err := l.JoinRelayed(settings, strings.Fields(w.Relay)...)
+		if err != nil {
+			return nil, nil, fmt.Errorf("wire %s: %w", w.Name, err)
+		}
+		return r.A, r.B, nil
 	default:
 		a, b, err = l.veth(w, settings)
 	}

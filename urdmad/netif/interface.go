@@ -43,8 +43,9 @@ type Tap interface {
 // owns it. The port carries frames, or datagrams (datagrams.go): the difference
 // is a comparison a packet.
 type Interface struct {
-	Dev   int // device number
-	Stats Stats
+	Dev     int // device number
+	Stats   Stats
+	Batches Batches // of a port of datagrams
 
 	clock *clock.Clock
 	queue port.Queue

@@ -16,7 +16,8 @@ type Path struct {
 	hdr   wire.UDPHeader
 	peer  port.Peer // the other end's socket, on a port of datagrams
 	head  wire.Encap
-	whole int // the longest datagram that is sent with don't-fragment
+	whole int    // the longest datagram that is sent with don't-fragment
+	batch *batch // nil on a port of frames
 }
 
 // Path returns the path of packets from local to peer by a link.
@@ -25,7 +26,7 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 		return n.FramePath(link, local, peer)
 	}
 	return Path{n: n, len: wire.EncapLen, head: wire.Encap{Src: local.Port(), Dst: peer.Port()},
-		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr())}
+		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr()), batch: n.Batches.to(peer.Addr())}
 }
 
 // FramePath is a path whose packets are frames on every port, for those that are
@@ -85,6 +86,13 @@ func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Por
 // Move has the path lead to the socket that a datagram came from.
 func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 
+// Again says that the packet to be sent next is one that was lost.
+func (p *Path) Again() {
+	if p.batch != nil {
+		p.batch.sendAgain(p.n.clock.Now)
+	}
+}
+
 // Payload is where a packet's UDP payload goes.
 func (p *Path) Payload(frame []byte) []byte { return frame[p.len:] }
 
@@ -105,9 +113,9 @@ func (p *Path) Send(frame []byte, length int) {
 	if p.n.info.Datagrams {
 		p.head.Put(frame)
 		length += wire.EncapLen
-		var how port.Flags
+		how := p.batch.send(p.n.clock.Now)
 		if length > p.whole {
-			how = port.TxFragment
+			how |= port.TxFragment
 		}
 		p.n.commitTo(&p.peer, length, how)
 		return

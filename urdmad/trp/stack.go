@@ -3,6 +3,7 @@ package trp
 import (
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 
 	"urdma/urdmad/clock"
 	"urdma/urdmad/netif"
@@ -87,6 +88,9 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 		for p.window > max(room, minWindow) {
 			p.window /= 2
 		}
+	}
+	n.Batches.Blamed = func(peer netip.Addr) {
+		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)
 	}
 	s.ports = append(s.ports, p)
 	return p

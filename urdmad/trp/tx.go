@@ -46,6 +46,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 			c.revoked(token)
 			return false
 		}
+		c.path.Again()
 		c.sendData(frame, psn, n)
 		return true
 	}

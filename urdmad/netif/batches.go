@@ -1,0 +1,125 @@
+package netif
+
+import (
+	"net/netip"
+	"sync/atomic"
+
+	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
+)
+
+// Batches tells to which peers datagrams must not leave in one send, because what
+// the kernel or a device cuts out of it does not arrive: there are kernels that
+// spoil all but the first. Nothing but the loss shows that, so where it is heavy,
+// datagrams go one by one for a while; if it ends with that, they stay so
+// (docs/WIRE.md chapter 11). The worker owns it, but for Alone.
+type Batches struct {
+	// Blamed is called when it turns out that datagrams reach a peer only one by
+	// one; nil: nobody wants to know.
+	Blamed func(peer netip.Addr)
+
+	peers map[netip.Addr]*batch
+	alone atomic.Int32
+}
+
+// Alone is how many peers get datagrams one by one; any goroutine may ask.
+func (b *Batches) Alone() int { return int(b.alone.Load()) }
+
+const (
+	// suspectLost of suspectOf packets sent again are heavy loss; fewer than
+	// leastLost say nothing.
+	suspectLost, suspectOf = 1, 3
+	leastLost              = 32
+	// recentPackets are looked at.
+	recentPackets = 512
+	// cleanRun packets in a row that were not sent before show that loss has ended;
+	// within trialPackets, or sending together was not what is wrong.
+	cleanRun     = 64
+	trialPackets = 4096
+	// aloneFor is how long datagrams go one by one before it is tried again, and
+	// trustFor how long a suspicion that was wrong is not raised anew.
+	aloneFor = 600 * clock.Second
+	trustFor = 60 * clock.Second
+	// mostPeers are remembered.
+	mostPeers = 4096
+)
+
+type batchState uint8
+
+const (
+	together batchState = iota
+	onTrial             // one by one, to see what that changes
+	alone
+)
+
+// batch is what is known of one peer.
+type batch struct {
+	all   *Batches
+	peer  netip.Addr
+	state batchState
+	sent  int        // packets, lately or of the trial
+	again int        // of them, how many were sent before
+	clean int        // in a row that were not
+	until clock.Time // of alone, and of trust
+}
+
+// to is the record of a peer.
+func (b *Batches) to(peer netip.Addr) *batch {
+	if e := b.peers[peer]; e != nil {
+		return e
+	}
+	if b.peers == nil || len(b.peers) == mostPeers {
+		b.peers = map[netip.Addr]*batch{} // connections keep theirs
+	}
+	e := &batch{all: b, peer: peer}
+	b.peers[peer] = e
+	return e
+}
+
+// send counts a packet and says how it has to go.
+func (b *batch) send(now clock.Time) port.Flags {
+	b.sent++
+	b.clean++
+	switch b.state {
+	case together:
+		if b.sent >= recentPackets {
+			b.sent, b.again = b.sent/2, b.again/2
+		}
+		return 0
+	case onTrial:
+		switch {
+		case b.clean >= cleanRun:
+			b.blame(now)
+		case b.sent >= trialPackets:
+			b.become(together, now+trustFor) // losing as before
+		}
+	case alone:
+		if now >= b.until {
+			b.become(together, now)
+			b.all.alone.Add(-1)
+		}
+	}
+	return port.TxAlone
+}
+
+// sendAgain counts the next packet as one that was lost before.
+func (b *batch) sendAgain(now clock.Time) {
+	b.again++
+	b.clean = -1
+	if b.state == together && now >= b.until && b.again >= leastLost && b.again*suspectOf >= b.sent*suspectLost {
+		b.become(onTrial, now)
+	}
+}
+
+// blame ends a trial that has ended the loss.
+func (b *batch) blame(now clock.Time) {
+	b.become(alone, now+aloneFor)
+	b.all.alone.Add(1)
+	if b.all.Blamed != nil {
+		b.all.Blamed(b.peer)
+	}
+}
+
+func (b *batch) become(s batchState, until clock.Time) {
+	*b = batch{all: b.all, peer: b.peer, state: s, until: until}
+}

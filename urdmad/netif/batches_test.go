@@ -1,0 +1,63 @@
+package netif
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"urdma/dpdk/port"
+	"urdma/urdmad/clock"
+)
+
+// lossy sends n packets and has each that is lost sent again until it isn't; lost
+// draws for a packet that goes with others or alone.
+func lossy(b *batch, now clock.Time, n int, lost func(alone bool) bool) {
+	again := false
+	for sent := 0; sent < n; {
+		if again {
+			b.sendAgain(now)
+		}
+		if again = lost(b.send(now).Has(port.TxAlone)); !again {
+			sent++
+		}
+	}
+}
+
+// TestBatches: datagrams go one by one where that ends heavy loss, for a while, and
+// only there.
+func TestBatches(t *testing.T) {
+	const rounds = 20000
+	random := rand.New(rand.NewPCG(7, 1))
+	chance := func(p float64) func(bool) bool { return func(bool) bool { return random.Float64() < p } }
+	together := 0
+	for _, c := range []struct {
+		name  string
+		lost  func(alone bool) bool
+		alone bool
+	}{
+		{"no loss", chance(0), false},
+		{"a tenth", chance(0.1), false},
+		{"half, either way", chance(0.5), false},
+		{"all but the first of 44", func(alone bool) bool { together++; return !alone && together%44 != 0 }, true},
+		{"every second of two", func(alone bool) bool { together++; return !alone && together%2 != 0 }, true},
+		{"that, on a path that loses one in 20", func(alone bool) bool {
+			together++
+			return random.Float64() < 0.05 || !alone && together%8 != 0
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var all Batches
+			blamed := 0
+			all.Blamed = func(netip.Addr) { blamed++ }
+			b := all.to(netip.MustParseAddr("198.18.0.2"))
+			lossy(b, 0, rounds, c.lost)
+			if got := all.Alone() == 1; got != c.alone || (blamed == 1) != c.alone {
+				t.Errorf("one by one: %v (told %d times), want %v", got, blamed, c.alone)
+			}
+			lossy(b, aloneFor+1, 1, chance(0))
+			if lossy(b, aloneFor+1, 1, chance(0)); all.Alone() != 0 || b.send(aloneFor+1) != 0 {
+				t.Errorf("after %d s they still go one by one", aloneFor/clock.Second)
+			}
+		})
+	}
+}
