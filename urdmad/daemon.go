@@ -246,11 +246,19 @@ func (d *daemon) policy() worker.Policy {
 	return p
 }
 
+// borrow is control.Server's.
+func (d *daemon) borrow(fn func()) bool {
+	return d.worker.Borrow(func(now worker.Time) (work bool, deadline worker.Time) { return d.engine.Visit(now, fn) })
+}
+
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop,
 		Responder: d.aboutResponder}
+	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
+		s.Borrow = d.borrow
+	}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),

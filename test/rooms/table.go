@@ -66,7 +66,7 @@ var rules = ruleBook{
 		"urdmad/control/account": {"urdmad/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":   {},
 		"urdmad/control/message": {"urdmad/control/account", "verbs/abi"},
-		"urdmad/control":         {"counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/message", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":         {"counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/message", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/mem", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process": {},
 		"urdmad/sysfs":           {"verbs/personality"},
 		"urdmad/metrics":         {"inspect"},

@@ -14,7 +14,31 @@ type Timer struct {
 func NewTimer(fn func()) *Timer { return &Timer{fn: fn} }
 
 // Timers are the timers of one thread. The zero value has none set.
-type Timers struct{ heap timerHeap }
+type Timers struct {
+	heap timerHeap
+	soon []func() // of which the first ran are called already
+	ran  int
+}
+
+// Soon has fn run before any timer, at the next Run or RunSoon.
+func (s *Timers) Soon(fn func()) { s.soon = append(s.soon, fn) }
+
+// RunSoon calls what Soon was given, and what that gives it, and returns how many
+// calls it made, which are bounded: the rest waits for the next time.
+func (s *Timers) RunSoon() (n int) {
+	const most = 1024
+	for s.ran < len(s.soon) && n < most {
+		fn := s.soon[s.ran]
+		s.soon[s.ran] = nil
+		s.ran++
+		n++
+		fn()
+	}
+	if s.ran > 0 {
+		s.soon, s.ran = s.soon[:copy(s.soon, s.soon[s.ran:])], 0
+	}
+	return n
+}
 
 // Set has t run at a time, in place of the one it was set to before; Never
 // stops it.
@@ -45,7 +69,8 @@ func (s *Timers) Hasten(t *Timer, at Time) {
 // calls no more than were set when it began: one that sets itself to the
 // present again does not hold up the turn but waits for the next.
 func (s *Timers) Run(now Time) (n int) {
-	for limit := len(s.heap); n < limit && len(s.heap) > 0 && s.heap[0].at <= now; {
+	n = s.RunSoon()
+	for limit := len(s.heap); limit > 0 && len(s.heap) > 0 && s.heap[0].at <= now; limit-- {
 		t := heap.Pop(&s.heap).(*Timer)
 		t.fn()
 		n++
@@ -53,8 +78,11 @@ func (s *Timers) Run(now Time) (n int) {
 	return n
 }
 
-// Next is when the next timer is due, or Never.
+// Next is when the next timer is due, or Never; what Soon was given is due always.
 func (s *Timers) Next() Time {
+	if len(s.soon) > s.ran {
+		return 0
+	}
 	if len(s.heap) == 0 {
 		return Never
 	}

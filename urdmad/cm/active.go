@@ -32,7 +32,7 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	id.state, id.tries = connecting, 0
 	m.net.Set(id.timer, m.net.Now()+retryAfter(0))
 	if id.sameHost {
-		m.after(0, func() { m.connectSameHost(id) })
+		m.net.Soon(func() { m.connectSameHost(id) })
 	} else {
 		m.sendRequest(id)
 	}

@@ -87,7 +87,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	id.local = netip.AddrPortFrom(r.local, id.local.Port())
 	id.dev, id.peer, id.sameHost, id.state = r.dev, dst, r.sameHost, resolving
 	if r.sameHost {
-		m.after(0, func() { m.addrResolved(id, nil, true) })
+		m.net.Soon(func() { m.addrResolved(id, nil, true) })
 		return nil
 	}
 	if timeout > 0 {
@@ -97,7 +97,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	asked := id.resolves
 	m.net.Resolve(r.dev, r.hop, dst.Addr(), func(l Link, ok bool) {
 		if asked == id.resolves { // else it answers what has timed out
-			m.after(0, func() { m.addrResolved(id, l, ok) })
+			m.net.Soon(func() { m.addrResolved(id, l, ok) })
 		}
 	})
 	return nil
@@ -187,6 +187,6 @@ func (m *Manager) ResolveRoute(id *ID) error {
 		return einval
 	}
 	id.state = routed
-	m.after(0, func() { m.deliver(id, Event{Kind: EventRouteResolved}) })
+	m.net.Soon(func() { m.deliver(id, Event{Kind: EventRouteResolved}) })
 	return nil
 }

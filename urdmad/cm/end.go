@@ -61,7 +61,7 @@ func (m *Manager) Disconnect(id *ID) error {
 			return nil // there is no connection to end
 		}
 		id.left = true
-		m.after(0, func() {
+		m.net.Soon(func() {
 			if id.conn != nil {
 				id.conn.Disconnect()
 			}

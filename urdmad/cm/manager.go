@@ -191,8 +191,7 @@ func (m *Manager) tick(id *ID) {
 	}
 }
 
-// after runs fn once a time has passed; with 0, later in this turn or in the
-// next.
+// after runs fn once a time has passed.
 func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn), m.net.Now()+d) }
 
 // Len is how many entries the tables have: bound ids, requests and rejects not

@@ -14,6 +14,8 @@ type Network interface {
 	Now() clock.Time
 	// Set sets a timer, see clock.Timers.
 	Set(t *clock.Timer, at clock.Time)
+	// Soon calls fn later in this turn, or in the next.
+	Soon(fn func())
 
 	// NextHop is where device dev sends packets for dst: to dst itself, which is
 	// on its link, or to who passes them on; false if it has no route there.

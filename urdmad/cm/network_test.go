@@ -163,6 +163,7 @@ type host struct {
 
 func (h *host) Now() clock.Time                   { return h.w.now }
 func (h *host) Set(t *clock.Timer, at clock.Time) { h.w.timers.Set(t, at) }
+func (h *host) Soon(fn func())                    { h.w.timers.Soon(fn) }
 
 var network = netip.MustParsePrefix("10.0.0.0/24")
 

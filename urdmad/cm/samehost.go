@@ -46,7 +46,7 @@ func (m *Manager) acceptSameHost(id *ID) {
 	peer := id.peerID
 	if peer.state != connecting || !peer.terms.QP.Connectable() {
 		id.state = ended
-		m.after(0, func() {
+		m.net.Soon(func() {
 			m.deliver(id, Event{Kind: EventConnectError, Err: syscall.ECONNRESET})
 			peer.ifConnecting(func() { m.fail(peer, EventConnectError, syscall.EINVAL) })
 		})
@@ -61,7 +61,7 @@ func (m *Manager) acceptSameHost(id *ID) {
 	m.Stats.Established++
 	answer := id.answer
 	answer.Ext.QPN = id.terms.QP.Number()
-	m.after(0, func() {
+	m.net.Soon(func() {
 		m.deliver(peer, Event{Kind: EventEstablished, Param: peer.inForce(&answer)})
 		m.deliver(id, Event{Kind: EventEstablished})
 	})
@@ -73,7 +73,7 @@ func (id *ID) end() End { return End{ID: id, Dev: id.dev, Local: id.local, Peer:
 func (m *Manager) rejectSameHost(id *ID) {
 	m.show(id.dev, id.local, id.peer, wire.OpReject, id.answer, nil)
 	peer := id.peerID
-	m.after(0, func() {
+	m.net.Soon(func() {
 		peer.ifConnecting(func() { m.rejected(peer, &id.answer) })
 	})
 }

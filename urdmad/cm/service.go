@@ -76,7 +76,7 @@ func (s *services) send(p *Packet, sameHost bool) {
 	s.m.net.Show(p, nil)
 	come := *p
 	come.Local, come.Peer = p.Peer, p.Local
-	s.m.after(0, func() { s.receive(&come, sizeOf(p), true) })
+	s.m.net.Soon(func() { s.receive(&come, sizeOf(p), true) })
 }
 
 // receive takes a packet of size bytes.

@@ -44,6 +44,7 @@ type network struct {
 
 func (n *network) Now() clock.Time                   { return n.e.Clock.Now }
 func (n *network) Set(t *clock.Timer, at clock.Time) { n.e.Clock.Set(t, at) }
+func (n *network) Soon(fn func())                    { n.e.Clock.Soon(fn) }
 
 func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	if !dst.Is4() {

@@ -19,7 +19,7 @@ func (x *Session) cleanUp() {
 		return
 	}
 	var rings []*memfd.Shared
-	x.do(func() {
+	x.turn(func() {
 		x.ended = true
 		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
 		x.removeConnections()

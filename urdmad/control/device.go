@@ -80,7 +80,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	x.Owner.Name = process.CString(m.Command[:])
 	x.ReadCommandLine()
 	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.Conn.Close() }}}
-	x.do(func() {
+	x.turn(func() { // it must not fall asleep without telling this client
 		x.s.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.s.Engine.Now()
 		x.s.attached = append(x.s.attached, x)

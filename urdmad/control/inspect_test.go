@@ -96,6 +96,9 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 	}
 	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
 	r.server = &control.Server{Engine: e, CM: ids, Numbers: numbers, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
+		Borrow: func(fn func()) bool {
+			return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
+		},
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
 		Devices: []control.Device{{Name: "urdma0", IP: ip.Addr().As4(), PrefixLen: 24, Personality: personality.Named(personality.IWARP), MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}

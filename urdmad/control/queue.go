@@ -111,8 +111,8 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return err
 	}
 	fits, old := false, q.ring
-	x.do(func() {}) // a whole turn: work posted before is seen before
-	x.do(func() { fits = q.moveTo(mem, &resp, m.CQE) })
+	x.turn(func() {}) // a whole turn: work posted before is seen before
+	x.turn(func() { fits = q.moveTo(mem, &resp, m.CQE) })
 	if !fits {
 		mem.Close()
 		x.Give(bill)

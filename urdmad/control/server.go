@@ -50,6 +50,9 @@ type Server struct {
 	Log     *slog.Logger
 	// Wake gets the engine's worker out of its sleep.
 	Wake func()
+	// Borrow calls fn in the place of the worker, if that sleeps, and reports whether it
+	// did; nil: it never does.
+	Borrow func(fn func()) bool
 	// Watch and Unwatch add and remove a kick socket of the worker.
 	Watch, Unwatch func(fd int) error
 	MaxReads       int // IRD and ORD limit of one queue pair

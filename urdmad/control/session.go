@@ -17,6 +17,7 @@ import (
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
+	"urdma/urdmad/fault"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -54,6 +55,7 @@ func newSession(s *Server, c *net.UnixConn) *Session {
 
 // run reads requests until the client hangs up or breaks the protocol.
 func (x *Session) run() {
+	fault.Catch() // see do
 	err := x.serve()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("control: no request within %v of connecting", firstRequestTime)
@@ -154,8 +156,16 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EINVAL
 }
 
-// do runs fn on the engine's thread and waits for it.
+// do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
+// waits for nothing.
 func (x *Session) do(fn func()) {
+	if x.s.Borrow == nil || !x.s.Borrow(fn) {
+		x.turn(fn)
+	}
+}
+
+// turn runs fn in a turn of the worker and waits for it.
+func (x *Session) turn(fn func()) {
 	done := make(chan struct{})
 	x.s.Engine.Do(func() {
 		defer close(done)

@@ -7,6 +7,7 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
+	"urdma/urdmad/netif"
 )
 
 // maxBursts bounds how many bursts one turn takes from a port, so that posts and
@@ -45,6 +46,22 @@ func (e *Engine) stages() (n int) {
 		p.If.Flush()
 	}
 	return n
+}
+
+// Visit is for who does something between two turns, in the place of a worker that
+// sleeps: fn, and what that has done soon. It reports whether the worker has work
+// now, and when the next timer is due.
+func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Time) {
+	e.Clock.Now = now
+	if addr, faulted := fault.Guard(func() { fn(); e.Clock.RunSoon() }); faulted {
+		e.faulted(addr)
+		return true, 0
+	}
+	work = e.QPs.Waiting() > 0 || e.calls.Full()
+	for _, p := range e.ports {
+		work = work || netif.Unsent(p.If)
+	}
+	return work, e.Clock.Next()
 }
 
 // receive handles what a port has, a few bursts at most.

@@ -69,6 +69,9 @@ func (n *Interface) Flush() {
 	}
 }
 
+// Unsent reports whether something of an interface waits for Flush.
+func Unsent(n *Interface) bool { return n.tx.sent || n.tx.used > 0 }
+
 // nextIPID numbers the IPv4 packets of this interface.
 func (n *Interface) nextIPID() uint16 {
 	n.tx.ipID++

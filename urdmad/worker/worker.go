@@ -43,6 +43,7 @@ type Worker struct {
 	fds    []int
 	core   int32
 	coreAt Time // when core was asked for
+	place  place
 
 	stopping atomic.Bool
 	once     sync.Once
@@ -162,6 +163,8 @@ func (w *Worker) main() {
 }
 
 func (w *Worker) turns() {
+	w.place.mu.Lock()
+	defer w.place.mu.Unlock()
 	w.ladder = newLadder(&w.policy, Now())
 	w.noteCore(Now())
 	for !w.stopping.Load() {
@@ -205,7 +208,9 @@ func (w *Worker) sleep(until Time) {
 		until = w.ladder.napUntil(before, until)
 	}
 	w.counts.publish()
+	w.place.free(until)
 	woken := w.bell.wait(fds, until-before)
+	w.place.take()
 	w.counts.slept(Now()-before, woken)
 	w.noteCore(Now())
 }

@@ -300,6 +300,7 @@ func TestTurnsAllocateNothing(t *testing.T) {
 	t.Cleanup(func() { _ = w.Stop() })
 	w.ladder = newLadder(&w.policy, Now())
 	w.thread.fair, w.thread.short = false, 0
+	w.place.mu.Lock() // as turns does
 	if n := testing.AllocsPerRun(100, func() {
 		l.posts.Add(1)
 		now := Now()
