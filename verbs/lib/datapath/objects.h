@@ -49,9 +49,7 @@ struct urdma_cq {
 	pthread_t poller;         /* the thread that took it so, or 0; others may look */
 
 	/* Hints, by URDMA_LOAD and URDMA_STORE. */
-	uint32_t empty;       /* polls in a row that found nothing */
-	uint32_t since_check; /* ... since urdmad was last seen alive */
-	uint64_t rest_until;  /* ns: no yield before, see yield.c */
+	uint32_t since_check; /* polls that found nothing since urdmad was last seen alive */
 	bool polled;          /* since the last post that yielded */
 	const struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
@@ -200,8 +198,9 @@ void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 
 /* The same for a queue pair, in all its queues. */
 void urdma_qp_forget(struct urdma_qp *qp);
-/* What an empty poll does, without the lock: yield, and see whether urdmad lives. */
-void urdma_cq_empty(struct urdma_cq *cq);
+/* What an empty poll does, without the lock: yield, and see whether urdmad lives.
+ * True if it yielded. */
+bool urdma_cq_empty(struct urdma_cq *cq);
 /* What one that found something does. */
 void urdma_cq_found(struct urdma_cq *cq);
 
@@ -297,8 +296,10 @@ int urdma_qp_refresh(struct urdma_qp *qp);
 bool urdma_ring_doorbell(struct urdma_qp *qp);
 /* The doorbell after a send, and the yield that urdmad may wish for. */
 void urdma_announce_send(struct urdma_qp *qp);
-/* The yield after a poll that found nothing. */
-void urdma_yield_empty_poll(struct urdma_cq *cq);
+/* The yield after a poll of cq that found nothing, if it is due; true if it came. */
+bool urdma_yield_empty_poll(const struct urdma_cq *cq);
+/* A poll found something, so a new wait begins. */
+void urdma_yield_found(void);
 
 /* child.c: in a child, frees the locks of every object of the parent's. */
 void urdma_objects_forked(struct urdma_client *client);

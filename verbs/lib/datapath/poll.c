@@ -80,19 +80,21 @@ void urdma_qp_forget(struct urdma_qp *qp)
 		urdma_cq_forget(urdma_cq_of(base->recv_cq), base->qp_num);
 }
 
-void urdma_cq_empty(struct urdma_cq *cq)
+bool urdma_cq_empty(struct urdma_cq *cq)
 {
-	urdma_yield_empty_poll(cq);
+	bool yielded = urdma_yield_empty_poll(cq);
+
 	URDMA_STORE(cq->since_check, URDMA_LOAD(cq->since_check) + 1);
 	if (URDMA_LOAD(cq->since_check) >= CHECK_EVERY) {
 		URDMA_STORE(cq->since_check, 0);
 		urdma_client_probe(cq->client);
 	}
+	return yielded;
 }
 
 void urdma_cq_found(struct urdma_cq *cq)
 {
-	URDMA_STORE(cq->empty, 0);
+	urdma_yield_found();
 	URDMA_STORE(cq->since_check, 0);
 }
 
@@ -124,16 +126,13 @@ static int poll_fails(int error)
 	return -1;
 }
 
-int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+/* Completions taken, or -1 with errno set. */
+static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	struct urdma_cq *cq = urdma_cq_of(ibv);
 	struct urdma_abi_cqe e;
-	int n = 0, taken;
+	int n = 0, taken = urdma_lock_take(&cq->lock);
 	bool overran;
 
-	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
-		return poll_fails(EIO);
-	taken = urdma_lock_take(&cq->lock);
 	URDMA_STORE(cq->polled, true);
 	while (n < num_entries && urdma_cq_take(cq, &e))
 		to_wc(cq, &e, &wc[n++]);
@@ -145,7 +144,19 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		return poll_fails(EOVERFLOW);
 	if (n)
 		urdma_cq_found(cq);
-	else if (urdma_client_state(cq->client) == URDMA_CLIENT_LIVE)
-		urdma_cq_empty(cq);
+	return n;
+}
+
+int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct urdma_cq *cq = urdma_cq_of(ibv);
+	int n;
+
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+		return poll_fails(EIO);
+	n = poll_once(cq, num_entries, wc);
+	/* A yield may have brought what was waited for. */
+	if (!n && urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && urdma_cq_empty(cq))
+		n = poll_once(cq, num_entries, wc);
 	return n;
 }

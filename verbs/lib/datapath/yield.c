@@ -15,6 +15,21 @@
 #define POST_AGAIN 5000u /* ns after which a post that no poll preceded yields again */
 #define ALONE 1000u      /* ns: a shorter yield met nobody who wants the core */
 #define ALONE_REST 2000u /* ns without a yield after such a one */
+#define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
+
+/*
+ * What a thread waits for. It may poll several queues in turn, look at memory
+ * that a peer writes to and call others' progress functions; it has nothing left
+ * to do when it comes round to the queue at which it began. One yield a round is
+ * right: a further one gives a core away while what the first brought is unseen.
+ * Initial-exec, so that polling never allocates.
+ */
+static _Thread_local struct {
+	const struct urdma_cq *at; /* the queue at which the round began; NULL: none did. Never dereferenced */
+	uint32_t elsewhere;        /* empty polls of others since */
+	uint32_t rounds;           /* since the last yield */
+	uint64_t rest_until;       /* ns: no yield before */
+} waits __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
 {
@@ -74,21 +89,38 @@ void urdma_announce_send(struct urdma_qp *qp)
 		yield_after_post(qp);
 }
 
-void urdma_yield_empty_poll(struct urdma_cq *cq)
+/* Whether an empty poll of cq ends a round. */
+static bool comes_round(const struct urdma_cq *cq)
 {
-	uint32_t every = URDMA_LOAD(URDMA_LOAD(cq->bells)->yield_poll), empty = URDMA_LOAD(cq->empty) + 1;
+	bool begins = !waits.at;
+
+	if (!begins && cq != waits.at && ++waits.elsewhere < ELSEWHERE)
+		return false;
+	waits.at = cq;
+	waits.elsewhere = 0;
+	return !begins;
+}
+
+bool urdma_yield_empty_poll(const struct urdma_cq *cq)
+{
+	uint32_t every = URDMA_LOAD(URDMA_LOAD(cq->bells)->yield_poll);
 	uint64_t before;
 
-	URDMA_STORE(cq->empty, empty);
-	if (!every || empty < every)
-		return;
-	URDMA_STORE(cq->empty, 0);
+	if (!every || !comes_round(cq) || ++waits.rounds < every)
+		return false;
+	waits.rounds = 0;
 	before = now_ns();
-	if (before < URDMA_LOAD(cq->rest_until))
-		return;
+	if (before < waits.rest_until)
+		return false;
 	give_core();
 	if (now_ns() - before < ALONE)
-		URDMA_STORE(cq->rest_until, before + ALONE_REST);
+		waits.rest_until = before + ALONE_REST;
+	return true;
+}
+
+void urdma_yield_found(void)
+{
+	waits.at = NULL;
 }
 
 /*

@@ -86,11 +86,18 @@ func TestValgrind(t *testing.T) {
 }
 
 // TestQueue runs queue.c's model of a queue.
-func TestQueue(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "queue")
+func TestQueue(t *testing.T) { runAlone(t, "queue") }
+
+// TestYield runs yield.c's cases of empty polls.
+func TestYield(t *testing.T) { runAlone(t, "yield") }
+
+// runAlone builds one file of the data path with the program that tests it, and
+// runs that.
+func runAlone(t *testing.T, name string) {
+	binary := filepath.Join(t.TempDir(), name)
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-fno-sanitize-recover=all", "-fsanitize=address,undefined", "-o", binary,
-		"testdata/alone/queue.c", "../datapath/queue.c").CombinedOutput(); err != nil {
+		"testdata/alone/"+name+".c", "../datapath/"+name+".c", "-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("setarch", "-R", binary).CombinedOutput(); err != nil {

@@ -1,0 +1,132 @@
+/* yield.c - at which empty polls a thread gives its core to urdmad. The clock and
+ * sched_yield(2) are the test's: a yield takes as long as a case says. */
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "../../../datapath/objects.h"
+
+#define OTHERS_RAN 1300u /* ns that a yield takes which handed the core over */
+#define NOBODY 400u      /* ... which met nobody */
+
+static uint64_t now = 1000000, yield_takes;
+static unsigned int yields;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	(void)clock;
+	*t = (struct timespec){ .tv_sec = (time_t)(now / 1000000000u), .tv_nsec = (long)(now % 1000000000u) };
+	return 0;
+}
+
+int sched_yield(void)
+{
+	yields++;
+	now += yield_takes;
+	return 0;
+}
+
+static struct urdma_abi_doorbells bells;
+static struct urdma_cq queues[20];
+
+static void begin(uint32_t every, uint64_t takes)
+{
+	bells.yield_poll = every;
+	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++)
+		queues[i].bells = &bells;
+	now += 1000000; /* the end of any rest */
+	yield_takes = takes;
+	urdma_yield_found();
+}
+
+/* How many yields so many rounds over the first n queues bring. */
+static unsigned int rounds(unsigned int n, unsigned int count)
+{
+	unsigned int before = yields;
+
+	for (unsigned int i = 0; i < count * n; i++) {
+		unsigned int had = yields;
+
+		now += 50;
+		assert(urdma_yield_empty_poll(&queues[i % n]) == (yields > had));
+	}
+	return yields - before;
+}
+
+/* A thread yields once for each round over the queues that it polls, after the
+ * first; a poll that found something begins anew. */
+static void once_a_round(void)
+{
+	for (unsigned int n = 1; n <= 8; n++) {
+		begin(1, OTHERS_RAN);
+		assert(rounds(n, 1) == 0);
+		assert(rounds(n, 10) == 10);
+		urdma_yield_found();
+		assert(rounds(n, 1) == 0);
+	}
+}
+
+/* As seldom as urdmad wishes. */
+static void as_told(void)
+{
+	begin(0, OTHERS_RAN);
+	assert(rounds(2, 100) == 0);
+	begin(3, OTHERS_RAN);
+	assert(rounds(1, 1 + 30) == 10);
+}
+
+/* A queue that is polled no more is waited for no longer; nor does a thread with
+ * very many queues go on without a yield. */
+static void queue_left(void)
+{
+	begin(1, OTHERS_RAN);
+	rounds(1, 5);
+	for (int i = 0; i < 15; i++)
+		assert(!urdma_yield_empty_poll(&queues[1]));
+	for (int i = 0; i < 5; i++)
+		assert(urdma_yield_empty_poll(&queues[1]));
+	begin(1, OTHERS_RAN);
+	assert(rounds(20, 16) == 20 - 1);
+}
+
+/* Who meets nobody rests, whichever queue is polled. */
+static void nobody_there(void)
+{
+	begin(1, NOBODY);
+	rounds(2, 1);
+	assert(rounds(2, 1) == 1);
+	assert(rounds(2, 10) == 0); /* 1 µs */
+	now += 2000;
+	assert(rounds(2, 1) == 1);
+}
+
+static void *another(void *unused)
+{
+	assert(rounds(1, 1) == 0);
+	assert(rounds(1, 5) == 5);
+	return unused;
+}
+
+/* What one thread finds is nothing to another. */
+static void by_thread(void)
+{
+	pthread_t thread;
+
+	begin(1, OTHERS_RAN);
+	rounds(1, 1);
+	assert(!pthread_create(&thread, NULL, another, NULL) && !pthread_join(thread, NULL));
+	assert(rounds(1, 1) == 1);
+}
+
+int main(void)
+{
+	once_a_round();
+	as_told();
+	queue_left();
+	nobody_there();
+	by_thread();
+	puts("yield: done");
+	return 0;
+}
