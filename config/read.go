@@ -151,19 +151,30 @@ func (r *reader) port(at string, i int, c *Config) Port {
 	}
 }
 
-// defaultMTU is a port's that has no network interface below it.
-const defaultMTU = 1500
+// A port without a network interface below it has an Ethernet's MTU, if DPDK
+// drives it, which may be a NIC. A memif has no wire: there what a packet costs
+// counts, not its length, until the buffers of a burst outgrow the cache
+// (bench/suite, "memif with its default MTU").
+const (
+	defaultMTU      = 1500
+	defaultMemifMTU = 9000
+)
 
 // mtu is 0 for that of the network interface, which nobody has asked yet.
 func (r *reader) mtu(path, vdev string) int {
 	if r.json.Get(gjsonPath(path)).Exists() {
 		return r.number(path)
 	}
-	if v, err := ParseVdev(r.json.Get(gjsonPath(vdev)).String()); err == nil && (v.OnInterface() || v.Kind == VdevUDP) {
+	mtu := defaultMTU
+	switch v, err := ParseVdev(r.json.Get(gjsonPath(vdev)).String()); {
+	case err != nil: // refused elsewhere
+	case v.OnInterface() || v.Kind == VdevUDP:
 		return 0
+	case v.Kind == VdevMemif:
+		mtu = defaultMemifMTU
 	}
-	r.note(path, strconv.Itoa(defaultMTU), "default")
-	return defaultMTU
+	r.note(path, strconv.Itoa(mtu), "default")
+	return mtu
 }
 
 // normal reads a text that has several forms in a file and one in effect.

@@ -176,8 +176,10 @@ func (n *Node) Urdma(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = p.Wait(Patience)
-	return p.Output(), err
+	if err := p.Wait(Patience); err != nil {
+		return p.Output(), fmt.Errorf("%w:\n%s", err, p.Output())
+	}
+	return p.Output(), nil
 }
 
 // Run runs a program under urdma exec to its end and gives its output.
