@@ -213,7 +213,7 @@ func (d *daemon) startEngine() error {
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
 	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
 		Expected: d.responder.Expected})
-	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved})
+	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
 	if err != nil {
 		return configError{err}
 	}

@@ -107,9 +107,46 @@ func (q *CQ) Entries() int { return q.ring.Entries() }
 func (q *CQ) Poll(out []Completion) (int, error) {
 	n, every, err := q.poll(out)
 	if n == 0 && err == nil && len(out) > 0 {
-		q.yield.Empty(every)
+		q.giveCore(every)
 	}
 	return n, err
+}
+
+// waitMost bounds a wait for urdmad, which wakes us before if it completes
+// something.
+const waitMost = 200 * time.Microsecond
+
+// giveCore follows a poll that found nothing. A yield meets only threads of our
+// own scheduling group; urdmad, started in another session or by systemd, may be
+// in another and get a core that we poll on only when our slice ends,
+// milliseconds later. So where it needs this core it gets it by our waiting.
+func (q *CQ) giveCore(every uint32) {
+	if !q.yield.Empty(every) {
+		return
+	}
+	bells, empty := q.announceWait(yield.CurrentCore())
+	switch {
+	case bells == nil:
+		q.yield.Rest()
+	case empty:
+		bells.Wait(waitMost)
+	}
+}
+
+// announceWait gives the bells of the worker that needs this core, nil if none
+// does. If the queue is empty, that worker knows from then on that we wait.
+func (q *CQ) announceWait(core uint32) (bells *ring.ClientBells, empty bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || !q.bells.Polls(core) {
+		return nil, false
+	}
+	b := q.bells
+	b.Announce(true)
+	if empty = q.ring.Empty(); !empty {
+		b.Announce(false)
+	}
+	return &b, empty
 }
 
 // poll also returns after how many empty polls to yield.
@@ -128,6 +165,9 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	switch {
 	case n > 0:
 		q.yield.Found()
+		if !dead {
+			q.bells.Found()
+		}
 	case len(out) == 0:
 	case q.ring.Overrun():
 		err = ErrOverrun

@@ -91,6 +91,27 @@ func (e *Engine) answerBells() (n int) {
 	return n
 }
 
+// wakeWaiting wakes the clients that wait for one of this turn's completions.
+func (e *Engine) wakeWaiting() {
+	for _, c := range e.clients {
+		if c.Completed {
+			c.Completed = false
+			c.bells.WakeWaiting()
+		}
+	}
+}
+
+// Crowded reports whether a client polls on this core, and so can't run while we
+// do.
+func (e *Engine) Crowded(core int32) bool {
+	for _, c := range e.clients {
+		if c.bells.PollsOn(uint32(core)) {
+			return true
+		}
+	}
+	return false
+}
+
 // setSleeping tells every client whether a post must kick; it reports whether
 // a bell rang meanwhile, in which case the worker must not sleep.
 func (e *Engine) setSleeping(v bool) (rung bool) {

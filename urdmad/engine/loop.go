@@ -45,6 +45,7 @@ func (e *Engine) stages() (n int) {
 	for _, p := range e.ports {
 		p.If.Flush()
 	}
+	e.wakeWaiting()
 	return n
 }
 

@@ -226,6 +226,52 @@ func TestWakingUp(t *testing.T) {
 	}
 }
 
+// TestCompletionEndsWait: a client that waits for a completion is woken by the turn
+// that completes something of its own, and by no other; one that polls on the
+// worker's core crowds it, one that waits or found something doesn't.
+func TestCompletionEndsWait(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 51})
+	a, b := w.Pair(false, nil)
+	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	a.Client.Bells.Announce(true)
+	w.Pass(10 * time.Millisecond)
+	if !a.Client.Bells.Announced() {
+		t.Fatal("woken with nothing completed")
+	}
+	woken := make(chan bool)
+	go func() { a.Client.Bells.Wait(time.Minute); close(woken) }()
+	a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 10))
+	completions(w, a.Send, 1)
+	<-woken // a wait that nobody ends fails the test binary's limit
+	if a.Client.Bells.Announced() {
+		t.Error("woken, and the announcement stands")
+	}
+
+	const core = 3
+	crowded := func(what string, want bool) {
+		t.Helper()
+		if got := w.A.Engine.Crowded(core); got != want {
+			t.Errorf("%s: crowded %v, expected %v", what, got, want)
+		}
+	}
+	w.A.Engine.Moved(core)
+	crowded("nobody polled", false)
+	if a.Client.Bells.Polls(core + 1) {
+		t.Error("another core is shared")
+	}
+	crowded("polls elsewhere", false)
+	if !a.Client.Bells.Polls(core) {
+		t.Error("this core is not shared")
+	}
+	crowded("polls here", true)
+	a.Client.Bells.Announce(true)
+	crowded("waits", false)
+	a.Client.Bells.Announce(false)
+	crowded("polls again", true)
+	a.Client.Bells.Found()
+	crowded("found something", false)
+}
+
 // TestIdleIsIdle: with connections open and nothing to do a turn is not busy and
 // the next deadline is far away.
 func TestIdleIsIdle(t *testing.T) {

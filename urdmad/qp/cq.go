@@ -36,6 +36,7 @@ func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 		t.overran(c)
 		return
 	}
+	c.Client.Completed = true
 	if c.Ring.TakeArm(solicited || w.Status != abi.StatusSuccess) && c.Channel != nil {
 		t.sendCompletionEvent(c)
 	}

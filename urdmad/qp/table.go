@@ -51,6 +51,9 @@ type Client struct {
 	// could not be touched; the owner then removes the client.
 	Fault func(err error)
 
+	// Completed: something was, since whoever wakes the client looked.
+	Completed bool
+
 	staged    int   // bytes, see Stage
 	wantStage []*QP // queue pairs that wait for some of those
 	unwritten int   // bytes that wait to be written on the fallback path

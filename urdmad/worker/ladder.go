@@ -15,7 +15,7 @@ type ladder struct {
 	policy   *Policy
 	busyAt   Time // start of the last turn with work
 	spinTill Time // no yield before, because the last one met nobody
-	hogTill  Time // no yield before, because the last one met a hog
+	hogTill  Time // no yield before, because the last one met a hog, or could not meet who waits
 	hogPause Time // how long the next hog is avoided
 	nap      Time // length of the next nap
 }
@@ -67,6 +67,13 @@ func (l *ladder) yielded(before, after Time) {
 	if after-l.hogTill > l.hogPause {
 		l.hogPause = l.policy.HogPause
 	}
+}
+
+// crowded: somebody wants the core and no yield gives it away, so for a while the
+// worker sleeps as soon as it has nothing to do.
+func (l *ladder) crowded(now Time) {
+	l.spinTill = 0
+	l.hogTill = max(l.hogTill, now+l.policy.Crowd)
 }
 
 // napUntil bounds a sleep from which no port can wake the worker, and makes the

@@ -68,6 +68,22 @@ func TestLadderSleepsBesideHog(t *testing.T) {
 	}
 }
 
+func TestLadderSleepsWhereItIsCrowded(t *testing.T) {
+	l := testLadder(0)
+	expect(t, l, 10*us, true, clock.Never, stepTurn, 0)
+	expect(t, l, 11*us, false, clock.Never, stepYield, 0)
+	l.yielded(11*us, 11*us+400)
+	l.crowded(11*us + 400)
+	expect(t, l, 12*us, false, clock.Never, stepSleep, 12*us+100*ms)
+	expect(t, l, 100*us, true, clock.Never, stepTurn, 0)
+	expect(t, l, 101*us, false, 5*ms, stepSleep, 5*ms)
+	expect(t, l, 220*us, true, clock.Never, stepTurn, 0)
+	expect(t, l, 221*us, false, clock.Never, stepYield, 0) // to see whether it still is
+	if l.hogPause != 1*ms {
+		t.Errorf("crowding made the pause beside a hog %d ns", l.hogPause)
+	}
+}
+
 func TestLadderForgetsHog(t *testing.T) {
 	l := testLadder(0)
 	l.yielded(0, 4*ms)

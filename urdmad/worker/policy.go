@@ -25,6 +25,9 @@ type Policy struct {
 	// recurs, the worker sleeps instead of yielding: a wake-up preempts such a
 	// program, a yield waits for the scheduler's tick.
 	Hog, HogPause, HogPauseMost Time
+	// Crowd is how long the worker sleeps instead of yielding after a yield met
+	// nobody although somebody wants the core.
+	Crowd Time
 	// MinSleep is what falling asleep and waking costs: nearer deadlines are
 	// waited for awake.
 	MinSleep Time
@@ -57,6 +60,7 @@ func DefaultPolicy() Policy {
 		Hog:          1 * clock.Millisecond,
 		HogPause:     1 * clock.Millisecond,
 		HogPauseMost: 64 * clock.Millisecond,
+		Crowd:        200 * clock.Microsecond,
 		MinSleep:     20 * clock.Microsecond,
 		MaxSleep:     100 * clock.Millisecond,
 		Nap:          20 * clock.Microsecond,
@@ -78,7 +82,7 @@ func (p *Policy) validate() error {
 	case p.Hog > 0 && (p.HogPause <= 0 || p.HogPauseMost < p.HogPause):
 		return fmt.Errorf("%w: HogPause is %d ns, HogPauseMost %d ns; expected 0 < HogPause <= HogPauseMost",
 			ErrPolicy, p.HogPause, p.HogPauseMost)
-	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0:
+	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0:
 		return fmt.Errorf("%w: a duration is negative", ErrPolicy)
 	case p.Nice < -20 || p.Nice > 19:
 		return fmt.Errorf("%w: Nice is %d; expected -20 to 19", ErrPolicy, p.Nice)

@@ -29,6 +29,10 @@ type Hooks struct {
 	Begin func() error     // before the first turn, for rte_thread_register and the like
 	End   func()           // after the last turn
 	Moved func(core int32) // the worker now runs on this core (-1: unknown)
+	// Crowded reports whether somebody who waits for the worker is known to want
+	// this core. It is asked after a yield that met nobody: a yield meets only
+	// threads of the worker's own scheduling group (sched(7), autogroup).
+	Crowded func(core int32) bool
 }
 
 // Worker runs one Loop. Make it with New, start it with Start or Run.
@@ -186,6 +190,9 @@ func (w *Worker) yield() {
 	w.thread.yield()
 	after := Now()
 	w.ladder.yielded(before, after)
+	if after-before < w.policy.Alone && w.hooks.Crowded != nil && w.hooks.Crowded(w.core) {
+		w.ladder.crowded(after)
+	}
 	w.counts.yielded(after-before, w.policy.Hog > 0 && after-before > w.policy.Hog)
 	if after-w.coreAt > coreAge {
 		w.noteCore(after)

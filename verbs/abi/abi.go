@@ -578,7 +578,9 @@ type CMEvent struct {
 // Doorbells is one worker's section of a client's doorbell memory.
 type Doorbells struct {
 	Summary   uint64
-	Pad0      [7]uint64
+	Poller    uint32
+	Waits     uint32
+	Pad0      [6]uint64
 	Sleeping  uint32
 	YieldPost uint32
 	YieldPoll uint32

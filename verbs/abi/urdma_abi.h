@@ -661,10 +661,18 @@ struct urdma_abi_cm_event {
  * summary with 0, then each named word with 0, then looks at the rings; before
  * it sleeps it stores sleeping = 1 and looks at summary once more. One side
  * therefore sees the other: no post is slept over.
+ *
+ * A client that polls in vain on the CPU that the awake worker needs, and whose
+ * sched_yield finds nobody (the two are in different scheduling groups), stores
+ * waits = 1, looks at its queue once more, and waits for that word in futex(2), a
+ * fraction of a millisecond at most. urdmad, having completed something of the
+ * client's, exchanges waits with 0 and, if it was not 0, wakes it.
  */
 struct urdma_abi_doorbells {
 	uint64_t summary;
-	uint64_t pad0[7];
+	uint32_t poller;     /* client writes: 1 + the CPU on which it polls an empty queue; 0 = it does not */
+	uint32_t waits;      /* see below */
+	uint64_t pad0[6];
 	uint32_t sleeping;   /* urdmad stores 1 or 0, the client exchanges with 0 */
 	uint32_t yield_post; /* urdmad writes: 1 = sched_yield after the first post since a poll, if core is the caller's */
 	uint32_t yield_poll; /* urdmad writes: sched_yield after this many empty polls in a row; 0 never */

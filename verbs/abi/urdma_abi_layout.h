@@ -376,7 +376,9 @@ _Static_assert(offsetof(struct urdma_abi_cm_event, param) == 72 && sizeof(((stru
 
 _Static_assert(sizeof(struct urdma_abi_doorbells) == 4096, "doorbells");
 _Static_assert(offsetof(struct urdma_abi_doorbells, summary) == 0 && sizeof(((struct urdma_abi_doorbells *)0)->summary) == 8, "summary");
-_Static_assert(offsetof(struct urdma_abi_doorbells, pad0) == 8 && sizeof(((struct urdma_abi_doorbells *)0)->pad0) == 56, "pad0");
+_Static_assert(offsetof(struct urdma_abi_doorbells, poller) == 8 && sizeof(((struct urdma_abi_doorbells *)0)->poller) == 4, "poller");
+_Static_assert(offsetof(struct urdma_abi_doorbells, waits) == 12 && sizeof(((struct urdma_abi_doorbells *)0)->waits) == 4, "waits");
+_Static_assert(offsetof(struct urdma_abi_doorbells, pad0) == 16 && sizeof(((struct urdma_abi_doorbells *)0)->pad0) == 48, "pad0");
 _Static_assert(offsetof(struct urdma_abi_doorbells, sleeping) == 64 && sizeof(((struct urdma_abi_doorbells *)0)->sleeping) == 4, "sleeping");
 _Static_assert(offsetof(struct urdma_abi_doorbells, yield_post) == 68 && sizeof(((struct urdma_abi_doorbells *)0)->yield_post) == 4, "yield_post");
 _Static_assert(offsetof(struct urdma_abi_doorbells, yield_poll) == 72 && sizeof(((struct urdma_abi_doorbells *)0)->yield_poll) == 4, "yield_poll");

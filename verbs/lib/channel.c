@@ -87,6 +87,7 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 	struct urdma_cq *cq;
 	int got;
 
+	urdma_yield_stop(client);
 	for (;;) {
 		got = urdma_event_read(channel->channel.fd, &event, sizeof(event));
 		if (got < 0)

@@ -2,7 +2,10 @@ package ring
 
 import (
 	"sync/atomic"
+	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
 )
@@ -243,6 +246,9 @@ const (
 	armAny       = 2
 )
 
+// Empty reports that there is nothing to Poll.
+func (c *ClientCQ) Empty() bool { return atomic.LoadUint32(&c.head.Prod) == c.cons }
+
 // Arm asks for one event on the completion channel: for the next completion,
 // or with solicitedOnly for the next solicited or failed one. Completions that
 // are there already cause none, so poll once more after arming.
@@ -287,4 +293,42 @@ func (b *ClientBells) Ring(n int) (kick bool) {
 // that the worker runs on.
 func (b *ClientBells) Yield() (post, poll, core uint32) {
 	return atomic.LoadUint32(&b.d.YieldPost), atomic.LoadUint32(&b.d.YieldPoll), atomic.LoadUint32(&b.d.Core)
+}
+
+// Polls says on which CPU the caller polls an empty queue, and reports whether
+// the worker, awake, has only the same.
+func (b *ClientBells) Polls(cpu uint32) (shared bool) {
+	if atomic.LoadUint32(&b.d.Poller) != cpu+1 {
+		atomic.StoreUint32(&b.d.Poller, cpu+1)
+	}
+	return atomic.LoadUint32(&b.d.Core) == cpu && atomic.LoadUint32(&b.d.Sleeping) == 0
+}
+
+// Found says that the caller's queue is not empty, so what it does now is its own.
+func (b *ClientBells) Found() {
+	if atomic.LoadUint32(&b.d.Poller) != 0 {
+		atomic.StoreUint32(&b.d.Poller, 0)
+	}
+}
+
+// Announce says that the caller is about to Wait, or that it isn't. After the
+// first it must look at its queue once more.
+func (b *ClientBells) Announce(wait bool) {
+	var n uint32
+	if wait {
+		n = 1
+	}
+	atomic.StoreUint32(&b.d.Waits, n) // partner: urdmad's load after it published a completion
+}
+
+// Announced reports whether the announcement stands.
+func (b *ClientBells) Announced() bool { return atomic.LoadUint32(&b.d.Waits) != 0 }
+
+// Wait blocks until urdmad has completed something, at most for longest. Unlike
+// all else here it may come after the memory was unmapped, and returns at once
+// then, or looks at whatever lies there now. Who isn't woken leaves the
+// announcement standing, which costs urdmad a system call at its next completion.
+func (b *ClientBells) Wait(longest time.Duration) {
+	t := unix.NsecToTimespec(longest.Nanoseconds())
+	futex(&b.d.Waits, futexWait, 1, &t)
 }

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -245,3 +246,17 @@ func (b *ServerBells) SetYield(post, poll uint32) {
 
 // SetCore tells the client which CPU the worker runs on.
 func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
+
+// PollsOn reports whether the client polls an empty queue on this CPU, without
+// waiting for us: what it says, which it may have said long ago.
+func (b *ServerBells) PollsOn(cpu uint32) bool {
+	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0
+}
+
+// WakeWaiting wakes a client that waits for a completion which was published
+// before; if none waits, it costs a load.
+func (b *ServerBells) WakeWaiting() {
+	if atomic.LoadUint32(&b.d.Waits) != 0 && atomic.SwapUint32(&b.d.Waits, 0) != 0 {
+		futex(&b.d.Waits, futexWake, math.MaxInt32, nil)
+	}
+}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// currentCore is the CPU this goroutine runs on at the moment (getcpu(2)).
-func currentCore() uint32 {
+// CurrentCore is the CPU this goroutine runs on at the moment (getcpu(2)).
+func CurrentCore() uint32 {
 	var core uint32
 	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0)
 	if errno != 0 {

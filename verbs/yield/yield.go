@@ -40,23 +40,26 @@ func (y *Poll) Polled() { y.polled.Store(true) }
 // Found notes a poll that found completions.
 func (y *Poll) Found() { y.idle.Store(0) }
 
-// Empty follows a poll that found nothing; every is urdmad's wish, 0 never.
-func (y *Poll) Empty(every uint32) {
+// Empty follows a poll that found nothing; every is urdmad's wish, 0 never. It
+// yields now and then, and reports that this met nobody: either nobody wants the
+// core, and Rest should follow, or who wants it is of another scheduling group.
+func (y *Poll) Empty(every uint32) (nobody bool) {
 	idle := y.idle.Load() + 1
 	y.idle.Store(idle)
 	if every == 0 || idle < every {
-		return
+		return false
 	}
 	y.idle.Store(0)
 	before := Monotonic()
 	if before < y.rest.Load() {
-		return
+		return false
 	}
 	giveCore()
-	if Monotonic()-before < alone {
-		y.rest.Store(before + aloneRest)
-	}
+	return Monotonic()-before < alone
 }
+
+// Rest spares the next polls a yield.
+func (y *Poll) Rest() { y.rest.Store(Monotonic() + aloneRest) }
 
 // Post is what a queue pair remembers of its posts.
 type Post struct{ yielded atomic.Int64 }
@@ -75,7 +78,7 @@ func (p *Post) After(send, recv *Poll, core uint32) {
 		}
 		p.yielded.Store(now)
 	}
-	if currentCore() == core {
+	if CurrentCore() == core {
 		giveCore()
 	}
 }

@@ -51,7 +51,7 @@ struct urdma_cq {
 	/* Hints, by URDMA_LOAD and URDMA_STORE. */
 	uint32_t since_check; /* polls that found nothing since urdmad was last seen alive */
 	bool polled;          /* since the last post that yielded */
-	const struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
+	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
 	/* Events delivered, under ex.mutex; acknowledged are counted in ex. */
 	uint32_t comp_events;
@@ -300,6 +300,9 @@ void urdma_announce_send(struct urdma_qp *qp);
 bool urdma_yield_empty_poll(const struct urdma_cq *cq);
 /* A poll found something, so a new wait begins. */
 void urdma_yield_found(void);
+
+/* The caller is about to wait for an event: it polls no more. */
+void urdma_yield_stop(struct urdma_client *client);
 
 /* child.c: in a child, frees the locks of every object of the parent's. */
 void urdma_objects_forked(struct urdma_client *client);

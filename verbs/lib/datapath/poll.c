@@ -96,6 +96,8 @@ void urdma_cq_found(struct urdma_cq *cq)
 {
 	urdma_yield_found();
 	URDMA_STORE(cq->since_check, 0);
+	if (URDMA_LOAD(cq->bells->poller))
+		URDMA_STORE(cq->bells->poller, 0);
 }
 
 static void to_wc(const struct urdma_cq *cq, const struct urdma_abi_cqe *e, struct ibv_wc *wc)

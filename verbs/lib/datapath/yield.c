@@ -4,6 +4,7 @@
  * happen after a yield; where they don't, a yield finds nobody and costs.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #define POST_AGAIN 5000u /* ns after which a post that no poll preceded yields again */
 #define ALONE 1000u      /* ns: a shorter yield met nobody who wants the core */
 #define ALONE_REST 2000u /* ns without a yield after such a one */
+#define WAIT_MOST 200000 /* ns: urdmad wakes us before, if it completes something */
 #define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
 
 /*
@@ -101,9 +103,51 @@ static bool comes_round(const struct urdma_cq *cq)
 	return !begins;
 }
 
+static bool has_news(const struct urdma_cq *cq)
+{
+	return __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE) != __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
+}
+
+/*
+ * A yield meets only threads of our own scheduling group; urdmad, started in
+ * another session or by systemd, may be in another and get this core only when
+ * the kernel ends our slice, milliseconds later. So what needs the core that we
+ * poll on gets it by our waiting. The order is urdma_abi.h's. The round's other
+ * queues were looked at while urdmad could not run.
+ */
+static void wait_for_urdmad(const struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
+{
+	static const struct timespec most = { .tv_nsec = WAIT_MOST };
+	int saved = errno;
+
+	__atomic_store_n(&bells->waits, 1, __ATOMIC_SEQ_CST);
+	if (!has_news(cq))
+		syscall(SYS_futex, &bells->waits, FUTEX_WAIT, 1, &most, NULL, 0);
+	__atomic_store_n(&bells->waits, 0, __ATOMIC_RELAXED);
+	errno = saved;
+}
+
+/* Notes where this thread polls; true if urdmad's worker, awake, has only the same CPU. */
+static bool shares_core(struct urdma_abi_doorbells *bells)
+{
+	uint32_t cpu = (uint32_t)sched_getcpu();
+
+	if (URDMA_LOAD(bells->poller) != cpu + 1)
+		URDMA_STORE(bells->poller, cpu + 1);
+	return URDMA_LOAD(bells->core) == cpu && !URDMA_LOAD(bells->sleeping);
+}
+
+void urdma_yield_stop(struct urdma_client *client)
+{
+	for (uint32_t i = 0; i < client->workers; i++)
+		if (URDMA_LOAD(client->bells[i].poller))
+			URDMA_STORE(client->bells[i].poller, 0);
+}
+
 bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 {
-	uint32_t every = URDMA_LOAD(URDMA_LOAD(cq->bells)->yield_poll);
+	struct urdma_abi_doorbells *bells = URDMA_LOAD(cq->bells);
+	uint32_t every = URDMA_LOAD(bells->yield_poll);
 	uint64_t before;
 
 	if (!every || !comes_round(cq) || ++waits.rounds < every)
@@ -113,7 +157,11 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 	if (before < waits.rest_until)
 		return false;
 	give_core();
-	if (now_ns() - before < ALONE)
+	if (now_ns() - before >= ALONE)
+		return true;
+	if (shares_core(bells))
+		wait_for_urdmad(cq, bells);
+	else
 		waits.rest_until = before + ALONE_REST;
 	return true;
 }

@@ -1,10 +1,15 @@
-/* yield.c - at which empty polls a thread gives its core to urdmad. The clock and
- * sched_yield(2) are the test's: a yield takes as long as a case says. */
+/* yield.c - at which empty polls a thread gives its core to urdmad. The clock,
+ * the CPU, sched_yield(2) and futex(2) are the test's: a yield takes as long as a
+ * case says. */
 #include <assert.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../../../datapath/objects.h"
 
@@ -12,7 +17,8 @@
 #define NOBODY 400u      /* ... which met nobody */
 
 static uint64_t now = 1000000, yield_takes;
-static unsigned int yields;
+static unsigned int yields, waits;
+static int cpu = 3;
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -28,14 +34,36 @@ int sched_yield(void)
 	return 0;
 }
 
+int sched_getcpu(void)
+{
+	return cpu;
+}
+
 static struct urdma_abi_doorbells bells;
+static struct urdma_abi_cq_ring ring;
 static struct urdma_cq queues[20];
+
+long syscall(long number, ...)
+{
+	const uint32_t *word;
+	va_list list;
+
+	va_start(list, number);
+	word = va_arg(list, const uint32_t *);
+	assert(number == SYS_futex && word == &bells.waits && va_arg(list, int) == FUTEX_WAIT && *word == 1);
+	va_end(list);
+	waits++;
+	return 0;
+}
 
 static void begin(uint32_t every, uint64_t takes)
 {
-	bells.yield_poll = every;
-	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++)
+	bells = (struct urdma_abi_doorbells){ .yield_poll = every, .core = (uint32_t)cpu + 1 };
+	ring.prod = ring.cons = 7;
+	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
 		queues[i].bells = &bells;
+		queues[i].ring = &ring;
+	}
 	now += 1000000; /* the end of any rest */
 	yield_takes = takes;
 	urdma_yield_found();
@@ -102,6 +130,31 @@ static void nobody_there(void)
 	assert(rounds(2, 1) == 1);
 }
 
+/* Whose yield meets nobody though urdmad, awake, needs this CPU, waits for it:
+ * but not for a worker that sleeps or has another, and not over news. */
+static void other_group(void)
+{
+	begin(1, NOBODY);
+	bells.core = (uint32_t)cpu;
+	waits = 0;
+	rounds(2, 1);
+	assert(rounds(2, 10) == 10 && waits == 10 && !bells.waits);
+	assert(bells.poller == (uint32_t)cpu + 1);
+	ring.prod++;
+	assert(rounds(2, 10) == 10 && waits == 10 && !bells.waits);
+	ring.prod--;
+	bells.sleeping = 1;
+	assert(rounds(2, 10) == 1 && waits == 10);
+	bells.sleeping = 0;
+	cpu++;
+	now += 2000;
+	assert(rounds(2, 10) == 1 && waits == 10);
+	assert(bells.poller == (uint32_t)cpu + 1);
+	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1 });
+	assert(!bells.poller);
+	cpu--;
+}
+
 static void *another(void *unused)
 {
 	assert(rounds(1, 1) == 0);
@@ -126,6 +179,7 @@ int main(void)
 	as_told();
 	queue_left();
 	nobody_there();
+	other_group();
 	by_thread();
 	puts("yield: done");
 	return 0;
