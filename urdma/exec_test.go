@@ -213,6 +213,9 @@ func TestExecUnderOpenMPI(t *testing.T) {
 		{[]string{rank, "HOME=" + home}, []string{transport}, []string{allow}, "p"},
 		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil, "p"},
 		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096", "OMPI_MCA_mpi_yield_when_idle=0"}, nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
+		{[]string{"PMIX_RANK=0", openib}, []string{allow, transport}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
+		{[]string{"PMIX_RANK=0", "SLURM_STEP_TASKS_PER_NODE=1,4096(x2),1"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil, "p"},
+		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=1", "SLURM_STEP_TASKS_PER_NODE=4096"}, nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
 	} {
 		env, set := openMPI(slices.Clone(c.env), strings.Fields(c.program))
 		for _, e := range c.has {

@@ -59,7 +59,7 @@ var commandSections = []manual.Section{
 		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
 			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD out of its environment). " +
 			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
-		{"OMPI_MCA_*", "For a rank of Open MPI whose btl parameter names openib, and for mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
+		{"OMPI_MCA_*", "For a rank of Open MPI (of mpirun or srun --mpi=pmix) whose btl parameter names openib, and for mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
 			"mpi_yield_when_idle=1 where ranks fill the processors; UCX_USE_MT_MUTEX=y where pml names ucx. Whatever the user set, here or in Open MPI's files, stays. URDMA_LOG=1 says what was set."},
 		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
 	}},

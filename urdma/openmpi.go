@@ -35,7 +35,7 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 	var given []string
 	if slices.Contains(launchers, filepath.Base(args[0])) {
 		given = parametersOf(args)
-	} else if getenv(env, "OMPI_COMM_WORLD_SIZE") == "" {
+	} else if !isRank(env) {
 		return env, nil
 	}
 	user := slices.Concat(given, env)
@@ -58,10 +58,31 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 	if chooses(user, "pml", "ucx") {
 		give("UCX_USE_MT_MUTEX", "y")
 	}
-	if n, _ := strconv.Atoi(getenv(env, "OMPI_COMM_WORLD_LOCAL_SIZE")); n >= runtime.NumCPU() {
+	if ranksHere(env) >= runtime.NumCPU() {
 		parameter("mpi_yield_when_idle", "1")
 	}
 	return env, set
+}
+
+// isRank tells whether mpirun started this process, or another server of PMIx, such
+// as srun --mpi=pmix.
+func isRank(env []string) bool {
+	return getenv(env, "OMPI_COMM_WORLD_SIZE") != "" || getenv(env, "PMIX_RANK") != ""
+}
+
+// ranksHere is how many ranks this host has, 0 if unknown. srun tells of all hosts,
+// as in "2(x3),1"; what counts then is the one with most.
+func ranksHere(env []string) (most int) {
+	if n, err := strconv.Atoi(getenv(env, "OMPI_COMM_WORLD_LOCAL_SIZE")); err == nil {
+		return n
+	}
+	for each := range strings.SplitSeq(getenv(env, "SLURM_STEP_TASKS_PER_NODE"), ",") {
+		count, _, _ := strings.Cut(each, "(")
+		if n, err := strconv.Atoi(count); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
 }
 
 // parametersOf gives the parameters on a launcher's command line as the ranks get

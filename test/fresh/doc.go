@@ -2,4 +2,5 @@
 // and what brings them what the Makefile needs.
 //
 //	demo.sh   a fresh Debian whose first command is make demo
+//	mpi.sh    ... in which test/mpi passes
 package fresh

@@ -14,22 +14,28 @@ const skipped = 77
 
 // TestDemoIsTheFirstCommand: on each Debian that README names.
 func TestDemoIsTheFirstCommand(t *testing.T) {
+	for _, suite := range []string{"bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) { inFresh(t, "./demo.sh", suite) })
+	}
+}
+
+// TestMPI: test/mpi finds all it needs where .ci/deps has installed that.
+func TestMPI(t *testing.T) { inFresh(t, "./mpi.sh", "bookworm") }
+
+// inFresh runs a script that installs a fresh Debian, in long runs.
+func inFresh(t *testing.T, script ...string) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: a fresh Debian takes minutes: URDMA_LONG=1 runs it")
 	}
-	for _, suite := range []string{"bookworm", "trixie"} {
-		t.Run(suite, func(t *testing.T) {
-			out, err := exec.Command("./demo.sh", suite).CombinedOutput()
-			var exit *exec.ExitError
-			if errors.As(err, &exit) && exit.ExitCode() == skipped {
-				_, reason, _ := strings.Cut(string(out), "SKIP: ")
-				t.Skip("SKIPPED: ", reason)
-			}
-			t.Logf("%s", out)
-			if err != nil {
-				t.Fatal(err)
-			}
-		})
+	out, err := exec.Command(script[0], script[1:]...).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == skipped {
+		_, reason, _ := strings.Cut(string(out), "SKIP: ")
+		t.Skip("SKIPPED: ", reason)
+	}
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
