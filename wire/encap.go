@@ -21,6 +21,7 @@ const (
 	EncapTRP    EncapType = 0
 	EncapProbe  EncapType = 1 // of the path, see PathProbe
 	EncapAnswer EncapType = 2 // to a probe
+	EncapPadded EncapType = 3 // a TRP packet with padding behind it
 )
 
 const (
@@ -40,7 +41,7 @@ func (e *Encap) Parse(b []byte) error {
 		return ErrEncapVersion
 	}
 	*e = Encap{EncapType(b[3]), binary.BigEndian.Uint16(b[4:]), binary.BigEndian.Uint16(b[6:])}
-	if e.Type > EncapAnswer {
+	if e.Type > EncapPadded {
 		return ErrEncapType
 	}
 	return nil
@@ -53,6 +54,30 @@ func (e *Encap) Put(b []byte) {
 	b[2], b[3] = encapVersion, byte(e.Type)
 	binary.BigEndian.PutUint16(b[4:], e.Src)
 	binary.BigEndian.PutUint16(b[6:], e.Dst)
+}
+
+// MinPadding is the length of the shortest padding: its last two bytes say how long
+// it is.
+const MinPadding = 2
+
+// PutPadding makes the datagram b, of which size bytes are in place, one of the
+// type EncapPadded: the rest is padding.
+func PutPadding(b []byte, size int) {
+	clear(b[size:])
+	binary.BigEndian.PutUint16(b[len(b)-2:], uint16(len(b)-size))
+	b[3] = byte(EncapPadded)
+}
+
+// Unpad returns the TRP packet of what follows the header of a padded datagram.
+func Unpad(b []byte) ([]byte, error) {
+	if len(b) < MinPadding {
+		return nil, ErrPadding
+	}
+	n := int(binary.BigEndian.Uint16(b[len(b)-2:]))
+	if n < MinPadding || n > len(b) {
+		return nil, ErrPadding
+	}
+	return b[:len(b)-n], nil
 }
 
 // PathProbe follows the encapsulation header of a probe and of its answer; zeros

@@ -22,7 +22,7 @@ func TestEncap(t *testing.T) {
 		at   int
 		to   byte
 		want error
-	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 3, ErrEncapType}} {
+	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 4, ErrEncapType}} {
 		b := bytes.Clone(golden)
 		b[c.at] = c.to
 		if err := e.Parse(b); !errors.Is(err, c.want) {
@@ -33,6 +33,32 @@ func TestEncap(t *testing.T) {
 		if err := e.Parse(golden[:n]); !errors.Is(err, ErrEncapShort) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
+	}
+}
+
+// TestPadding holds the bytes of a padded datagram, both ways, and what is refused.
+func TestPadding(t *testing.T) {
+	golden := []byte{0x75, 0x52, 1, 3, 0x1c, 0x06, 0xc0, 0x01, 0xaa, 0xbb, 0, 0, 0, 4}
+	e := Encap{Src: 7174, Dst: 49153}
+	got := bytes.Repeat([]byte{0xff}, len(golden))
+	e.Put(got)
+	got[8], got[9] = 0xaa, 0xbb
+	if PutPadding(got, 10); !bytes.Equal(got, golden) {
+		t.Errorf("put % x, want % x", got, golden)
+	}
+	if err := e.Parse(golden); err != nil || e.Type != EncapPadded {
+		t.Errorf("parsed %+v, %v", e, err)
+	}
+	if b, err := Unpad(golden[EncapLen:]); err != nil || !bytes.Equal(b, golden[8:10]) {
+		t.Errorf("without padding % x, %v", b, err)
+	}
+	for _, wrong := range [][]byte{{}, {2}, {0, 0}, {0, 1}, {9, 0, 4}, {0xff, 0xff}} {
+		if b, err := Unpad(wrong); !errors.Is(err, ErrPadding) {
+			t.Errorf("% x: % x, %v", wrong, b, err)
+		}
+	}
+	if b, err := Unpad([]byte{0, 2}); err != nil || len(b) != 0 {
+		t.Errorf("nothing but padding: % x, %v", b, err)
 	}
 }
 

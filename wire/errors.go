@@ -26,6 +26,7 @@ var (
 	ErrEncapMagic   = errors.New("encapsulation: magic is not 0x7552")
 	ErrEncapVersion = errors.New("encapsulation: version is not 1")
 	ErrEncapType    = errors.New("encapsulation: unknown type")
+	ErrPadding      = errors.New("encapsulation: padding of an impossible length")
 	ErrProbeShort   = errors.New("encapsulation: probe shorter than 16 bytes")
 
 	ErrTRPShort           = errors.New("trp: packet shorter than its header")
@@ -53,7 +54,7 @@ var (
 var PacketErrors = []error{
 	ErrFrameShort, ErrVLAN, ErrIPv4Short, ErrIPv4Version, ErrIPv4HeaderLen, ErrIPv4TotalLen, ErrIPv4Fragment,
 	ErrUDPShort, ErrUDPLength, ErrARPShort, ErrARPKind, ErrICMPShort, ErrICMPKind, ErrICMPChecksum,
-	ErrICMPRefused, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
+	ErrICMPRefused, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrPadding, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
 	ErrDatagramShort, ErrDatagramOpcode, ErrDatagramQPN, ErrUCShort, ErrUCOpcode, ErrConnectShort,
 	ErrPrivateDataLen, ErrExtensionLen, ErrExtensionSegment, ErrExtensionWindow, ErrSackLen, ErrSackCount,
 	ErrSackRun,

@@ -96,6 +96,9 @@ type Info struct {
 	// payload in place of a frame, at most MTU less IP and UDP headers (for IPv4
 	// 28 bytes), Packet.Peer is the other end, and checksums are the kernel's.
 	Datagrams bool
+	// Batches: datagrams to one peer that follow each other and have one length
+	// leave in one send, for as long as the kernel takes it.
+	Batches bool
 	// ReceiveWindow is how many packets of MTU size wait in the port until Rx
 	// takes them, where that bounds what peers may be allowed to send; 0 where
 	// the caller's own bounds hold.

@@ -65,7 +65,7 @@ func Open(o Options) (port.Port, error) {
 	q.tx.init(q)
 	q.kept.init(q.room)
 	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, Interface: netdev.Name(index), MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
-		TxUDPChecksum: true, Datagrams: true, Wire: true, ReceiveWindow: receiveWindow(fd, o.MTU)}}
+		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, ReceiveWindow: receiveWindow(fd, o.MTU)}}
 	p.follow(index, o.Log)
 	return p, nil
 }

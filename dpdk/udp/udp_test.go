@@ -27,6 +27,11 @@ func (p tested) Stats() port.Stats { return p.Port.Stats() }
 // choice.
 func open1(t *testing.T, mtu int) tested {
 	t.Helper()
+	return openFor(t, mtu)
+}
+
+func openFor(t testing.TB, mtu int) tested {
+	t.Helper()
 	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), MTU: mtu, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)

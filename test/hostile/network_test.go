@@ -107,7 +107,15 @@ func (a *attacker) listen() {
 func joined(f []byte) bool {
 	const at = wire.UDPHeaderLen
 	var e wire.Encap
-	return len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil && bytes.Contains(f[at+wire.EncapLen:], f[at:at+4])
+	if len(f) <= at+wire.EncapLen || e.Parse(f[at:]) != nil {
+		return false
+	}
+	for kind := range byte(wire.EncapPadded) + 1 {
+		if bytes.Contains(f[at+wire.EncapLen:], append(bytes.Clone(f[at:at+3]), kind)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *attacker) answer(f []byte) {

@@ -17,6 +17,9 @@ func TestDatagrams(t *testing.T) {
 		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
 		a, b := w.Pair(false, nil)
 		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+		if w.PipeA.Padded == 0 || w.PipeB.Padded == 0 {
+			t.Errorf("seed %d: %d and %d datagrams with padding", seed, w.PipeA.Padded, w.PipeB.Padded)
+		}
 	}
 }
 

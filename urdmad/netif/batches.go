@@ -17,6 +17,8 @@ type Batches struct {
 	// Blamed is called when it turns out that datagrams reach a peer only one by
 	// one; nil: nobody wants to know.
 	Blamed func(peer netip.Addr)
+	// Datagrams: the port is one of datagrams. It takes padding.
+	Datagrams bool
 
 	peers map[netip.Addr]*batch
 	alone atomic.Int32

@@ -19,7 +19,15 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		return false
 	}
 	data := p.Data[wire.EncapLen:]
-	if h.Type != wire.EncapTRP {
+	switch h.Type {
+	case wire.EncapTRP:
+	case wire.EncapPadded:
+		var err error
+		if data, err = wire.Unpad(data); err != nil {
+			n.Drop(Drop(err.Error()))
+			return false
+		}
+	default:
 		n.pathProbe(h.Type, p, data)
 		return false
 	}
@@ -50,9 +58,12 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 	if out {
 		h.Src, h.Dst = h.Dst, h.Src
 	}
-	if seen := h; seen.Parse(data) == nil && seen.Type == wire.EncapTRP {
+	if seen := h; seen.Parse(data) == nil && (seen.Type == wire.EncapTRP || seen.Type == wire.EncapPadded) {
 		h = seen
 		data = data[wire.EncapLen:]
+		if packet, err := wire.Unpad(data); seen.Type == wire.EncapPadded && err == nil {
+			data = packet
+		}
 	}
 	src, dst := netip.AddrPortFrom(peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
 	if out {

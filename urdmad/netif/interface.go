@@ -89,6 +89,7 @@ const (
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
 		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{a.Prefix.Addr().As4(): true}}
+	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0}
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0

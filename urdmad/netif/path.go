@@ -18,6 +18,7 @@ type Path struct {
 	head  wire.Encap
 	whole int    // the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
+	pads  bool   // the peer takes datagrams with padding, and it is of use
 }
 
 // Path returns the path of packets from local to peer by a link.
@@ -86,6 +87,9 @@ func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Por
 // Move has the path lead to the socket that a datagram came from.
 func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 
+// TakesPadding says that the peer takes datagrams with padding.
+func (p *Path) TakesPadding() { p.pads = p.n.info.Batches }
+
 // Again says that the packet to be sent next is one that was lost.
 func (p *Path) Again() {
 	if p.batch != nil {
@@ -117,7 +121,12 @@ func (p *Path) Send(frame []byte, length int) {
 		if length > p.whole {
 			how |= port.TxFragment
 		}
+		alike := p.pads && how == 0
+		if alike {
+			p.n.tx.level(&p.peer, length)
+		}
 		p.n.commitTo(&p.peer, length, how)
+		p.n.tx.burst.padable = alike
 		return
 	}
 	p.n.commit(p.Put(frame, length))

@@ -9,6 +9,7 @@ type transmitter struct {
 	used, have int
 	sent       bool // something went to the port since the last Flush
 	ipID       uint16
+	burst      burst // on a port of datagrams
 }
 
 // Alloc returns a transmit buffer to build a frame in, or nil when the port's
@@ -42,6 +43,8 @@ func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	p := &t.p[t.used]
 	p.Data, p.Peer, p.Flags = p.Data[:length], *peer, how
 	t.used++
+	t.burst.bytes += length
+	t.burst.padable = false
 	if n.tap != nil {
 		n.tap.Sent(n, n.frameOf(p.Data, peer, true))
 	}
@@ -58,6 +61,7 @@ func (n *Interface) push() {
 	copy(t.p, t.p[taken:t.have])
 	t.used -= taken
 	t.have -= taken
+	t.burst = burst{}
 }
 
 // Flush ends a turn: what was built goes out.

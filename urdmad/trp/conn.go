@@ -132,6 +132,9 @@ func (c *Conn) Start(p Start) {
 	if p.Extended {
 		size = min(size, int(p.Peer.MaxSegment))
 		c.Takes = messages(p.Peer.Capabilities)
+		if p.Peer.Capabilities&wire.CapPadding != 0 {
+			c.path.TakesPadding()
+		}
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
 	c.rel.Init(c.s.reliability(c, &p))

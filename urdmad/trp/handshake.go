@@ -20,6 +20,9 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
 	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry
+	if p.If.Batches.Datagrams {
+		capabilities |= wire.CapPadding
+	}
 	if q.Type == abi.QPTypeXRCRecv {
 		capabilities |= wire.CapXRC
 	}

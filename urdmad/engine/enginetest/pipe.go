@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/dpdk/port"
+	"urdma/wire"
 )
 
 // Pipe is a port for measuring, and its own queue: two of them pass frames through rings of fixed
@@ -29,6 +30,8 @@ type Pipe struct {
 	Refuse byte
 	// Lost and Fragmented are what Pass did to datagrams.
 	Lost, Fragmented int
+	// Padded is how many of those sent have padding.
+	Padded int
 
 	injected []byte
 	injector port.Peer
@@ -52,6 +55,7 @@ var (
 func NewDatagramPipes(mtu int, a, b netip.Addr) (x, y *Pipe) {
 	x, y = NewPipes(mtu)
 	x.info.Datagrams, y.info.Datagrams = true, true
+	x.info.Batches, y.info.Batches = true, true
 	x.From, x.To = port.PeerOf(netip.AddrPortFrom(b, SocketPort)), port.PeerOf(netip.AddrPortFrom(b, SocketPort))
 	y.From, y.To = port.PeerOf(netip.AddrPortFrom(a, SocketPort)), port.PeerOf(netip.AddrPortFrom(a, SocketPort))
 	return x, y
@@ -165,6 +169,9 @@ func (p *Pipe) Tx(in []port.Packet) int {
 
 // passes does to a datagram what the path does.
 func (p *Pipe) passes(k *port.Packet) bool {
+	if k.Data[3] == byte(wire.EncapPadded) {
+		p.Padded++
+	}
 	if p.Refuse > 0 && k.Data[3] >= p.Refuse {
 		return false
 	}
