@@ -23,6 +23,17 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
+// TestPaddingUnknown: a peer that does not say that it takes padding gets none.
+func TestPaddingUnknown(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	w.B.Engine.Interface(0).Batches.Datagrams = false // as if it were older
+	a, b := w.Pair(false, nil)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+	if w.PipeA.Padded != 0 || w.PipeB.Padded == 0 {
+		t.Errorf("%d datagrams with padding went to it and %d came", w.PipeA.Padded, w.PipeB.Padded)
+	}
+}
+
 // rebind has A's packets come from another socket, and what goes to the old one
 // is lost: a translator of addresses has bound it anew.
 func rebind(w *enginetest.World, to func(*port.Peer)) {
