@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/convert"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
@@ -219,4 +220,10 @@ func (c *capture) hostMatches(s *engine.Sight) bool {
 // stand for any.
 func isAt(end, want netip.AddrPort) bool {
 	return (want.Addr().IsUnspecified() || end.Addr() == want.Addr()) && (want.Port() == 0 || end.Port() == want.Port())
+}
+
+// captureHost is the end that a capture is limited to.
+func captureHost(m *abi.CaptureRequest) netip.AddrPort {
+	a, _ := convert.AddrPort(m.Host) // startCapture has refused any other family
+	return a
 }

@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/convert"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 )
@@ -24,7 +25,7 @@ type cmChannelObject struct {
 
 // Deliver is cm.Channel's; on the engine's thread.
 func (c *cmChannelObject) Deliver(e *cm.Event) {
-	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(abiEvent(e)))
+	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(convert.Event(e)))
 }
 
 func (x cmSession) createChannel(_ *abi.Header, r *reply) error {
@@ -119,7 +120,7 @@ func (x cmSession) destroyID(m *abi.HandleMessage, _ *reply) error {
 func boundReply(id *cm.ID, r *reply) {
 	var resp abi.CMBound
 	local, dev := id.Bound()
-	resp.Local, resp.Device = abiAddr(local), abiDevice(dev)
+	resp.Local, resp.Device = convert.Addr(local), convert.Device(dev)
 	*r = respond(&resp)
 }
 
@@ -131,7 +132,7 @@ const endPatience = time.Second
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. Whoever holds it alive is answered for at once.
 func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
-	addr, err := bindAddr(m.Addr)
+	addr, err := convert.BindAddr(m.Addr)
 	if err != nil {
 		return err
 	}
@@ -173,11 +174,11 @@ func endingOf(holders []cm.Owner) *Session {
 }
 
 func (x cmSession) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
-	src, err := addrPort(m.Src)
+	src, err := convert.AddrPort(m.Src)
 	if err != nil {
 		return err
 	}
-	dst, err := addrPort(m.Dst)
+	dst, err := convert.AddrPort(m.Dst)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (x cmSession) connect(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Connect(id, qp, cmParam(&m.Param))
+		return x.s.CM.Connect(id, qp, convert.Param(&m.Param))
 	})
 }
 
@@ -234,7 +235,7 @@ func (x cmSession) accept(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Accept(id, qp, cmParam(&m.Param))
+		return x.s.CM.Accept(id, qp, convert.Param(&m.Param))
 	})
 }
 

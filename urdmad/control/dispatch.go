@@ -57,6 +57,7 @@ var handlers = map[abi.Type]handler{
 	abi.OpenXRCD:         typed(openXRCD),
 	abi.CloseXRCD:        typed(closeXRCD),
 	abi.OpenQP:           typed(openTarget),
+	abi.PoolQueues:       typed((*Session).poolQueues),
 	abi.CMCreateChannel:  typedCM(cmSession.createChannel),
 	abi.CMDestroyChannel: typedCM(cmSession.destroyChannel),
 	abi.CMCreateID:       typedCM(cmSession.createID),

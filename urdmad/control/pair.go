@@ -49,10 +49,14 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: uint64(resp.Bytes) + qp.PrivateBytes(&resp), account.Mappings: 1}
-	mem, err := x.newQueueMemory("urdma-qp", bill, int(resp.Bytes))
+	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: qp.PrivateBytes(&resp)}
+	mem, at, err := x.queueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
 	if err != nil {
 		return err
+	}
+	if at.File != 0 {
+		resp.Memfd = at.File
+		ring.PlaceQP(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
 	q := &qpObject{ctx: pd.ctx, pd: pd, ring: mem}
 	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv, SRQ: shared,
@@ -74,8 +78,8 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	}
 	pd.users++
 	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.bell)
-	*r = respond(&resp, mem.FD)
-	r.done = mem.CloseFD
+	*r = respond(&resp)
+	r.bring(mem)
 	return nil
 }
 

@@ -74,10 +74,14 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	resp := ring.CQLayout(m.CQE)
-	bill := cqAmounts(&resp)
-	mem, err := x.newQueueMemory("urdma-cq", bill, int(resp.Bytes))
+	bill := &account.Amounts{account.CompletionQueues: 1}
+	mem, at, err := x.queueMemory("urdma-cq", bill, resp.EntriesOffset, resp.EntriesOffset+resp.Entries*uint32(abi.Size[abi.CQE]()))
 	if err != nil {
 		return err
+	}
+	if at.File != 0 {
+		resp.Memfd = at.File
+		ring.PlaceCQ(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
 	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
 	q.cq.Ring.Init(mem.Mem, &resp)
@@ -90,8 +94,8 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		q.cq.Handle = x.add(q, bill)
 		resp.Handle = q.cq.Handle
 	})
-	*r = respond(&resp, mem.FD)
-	r.done = mem.CloseFD
+	*r = respond(&resp)
+	r.bring(mem)
 	return nil
 }
 
@@ -170,6 +174,50 @@ func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
 	}
 	q.ring.Close()
 	return nil
+}
+
+// bring answers with a queue's memory too, if the client has not been given it before.
+func (r *reply) bring(mem *memfd.Shared) {
+	if mem.FD >= 0 {
+		r.fds, r.done = []int{mem.FD}, mem.CloseFD
+	}
+}
+
+// poolQueues has queues share files from now on.
+func (x *Session) poolQueues(*abi.Header, *reply) error {
+	if x.pool != nil {
+		return nil
+	}
+	x.pool = &memfd.Pool{
+		Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
+		Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
+	}
+	return nil
+}
+
+// fileAmounts is what memory for queues takes.
+func fileAmounts(bytes int) *account.Amounts {
+	return &account.Amounts{account.QueueBytes: uint64(bytes), account.Mappings: 1}
+}
+
+// queueMemory takes what a queue of so many bytes, its heads included, needs besides
+// its memory, and makes that: in the client's pool, if it has one, and then at says
+// where, or in a file of its own.
+func (x *Session) queueMemory(name string, bill *account.Amounts, heads, bytes uint32) (m *memfd.Shared, at memfd.Place, err error) {
+	if x.pool == nil || bytes > memfd.MostPart {
+		bytes = max(4096, (bytes+4095)&^4095)
+		bill[account.QueueBytes] += uint64(bytes)
+		bill[account.Mappings]++
+		m, err = x.newQueueMemory(name, bill, int(bytes))
+		return m, at, err
+	}
+	if err := x.Take(bill); err != nil {
+		return nil, at, err
+	}
+	if m, at, err = x.pool.New(int(heads), int(bytes-heads)); err != nil {
+		x.Give(bill)
+	}
+	return m, at, err
 }
 
 // newQueueMemory takes what a queue needs and makes its shared memory.

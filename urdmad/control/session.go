@@ -32,7 +32,8 @@ type Session struct {
 	space  *mem.Space
 
 	bells    *memfd.Shared
-	kick     int // our end of the kick socket, -1 none
+	pool     *memfd.Pool // nil: each queue has a file of its own
+	kick     int         // our end of the kick socket, -1 none
 	ready    bool
 	greeted  bool          // clientAmounts are taken
 	asked    atomic.Bool   // has made a request

@@ -50,6 +50,7 @@ const (
 	OpenXRCD         Type = 23
 	CloseXRCD        Type = 24
 	OpenQP           Type = 25
+	PoolQueues       Type = 26
 	CMCreateChannel  Type = 32
 	CMDestroyChannel Type = 33
 	CMCreateID       Type = 34
@@ -253,6 +254,8 @@ type CQResponse struct {
 	Entries       uint32
 	EntriesOffset uint32
 	Bytes         uint32
+	Memfd         uint32
+	RingOffset    uint32
 }
 
 // QPCap is what a queue pair can hold.
@@ -357,6 +360,7 @@ type QPResponse struct {
 	Bytes    uint32
 	Worker   uint32
 	Doorbell uint32
+	Memfd    uint32
 }
 
 // QPAttr is the part of struct ibv_qp_attr that crosses.

@@ -70,6 +70,7 @@ enum urdma_abi_type {
 	URDMA_ABI_OPEN_XRCD = 23,
 	URDMA_ABI_CLOSE_XRCD = 24,
 	URDMA_ABI_OPEN_QP = 25,
+	URDMA_ABI_POOL_QUEUES = 26,
 
 	URDMA_ABI_CM_CREATE_CHANNEL = 32,
 	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
@@ -280,13 +281,24 @@ struct urdma_abi_resize_cq {
 	uint32_t cqe;
 };
 
-/* Descriptor 0: the ring's memfd: struct urdma_abi_cq_ring, then entries. */
+/*
+ * POOL_QUEUES (request and response: the header alone) has the memfds that CREATE_CQ
+ * and CREATE_QP answer with hold many queues. Each has a number, from 1, that no
+ * other of the session has had. Its descriptor comes with the first queue in it
+ * alone, and urdmad forgets it when the last was destroyed: so does the client.
+ * A queue may still get a memfd of its own, whose number is 0.
+ */
+
+/* Descriptor 0, unless a response before had it: the ring's memfd: struct
+ * urdma_abi_cq_ring, then entries. */
 struct urdma_abi_cq_response {
 	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t entries;       /* power of two */
 	uint32_t entries_offset;/* bytes from the ring's start to entry 0 */
-	uint32_t bytes;         /* of the whole ring */
+	uint32_t bytes;         /* of the memfd */
+	uint32_t memfd;         /* its number; 0: it is this queue's alone */
+	uint32_t ring_offset;   /* bytes from the memfd's start to the ring's, a multiple of 64 */
 };
 
 struct urdma_abi_qp_cap {
@@ -325,7 +337,7 @@ struct urdma_abi_queue_layout {
 	uint32_t stride;       /* bytes of a slot */
 };
 
-/* Descriptor 0: the memfd of the queues. One that was asked to hold no work
+/* Descriptor 0, unless a response before had it: the memfd of the queues. One that was asked to hold no work
  * requests is absent; a queue pair of type XRC_RECV has neither, and no memfd. */
 struct urdma_abi_qp_response {
 	struct urdma_abi_header header;
@@ -337,6 +349,7 @@ struct urdma_abi_qp_response {
 	uint32_t bytes;       /* of the memfd */
 	uint32_t worker;      /* which doorbell section and kick socket */
 	uint32_t doorbell;    /* which doorbell bit, 0..4095 */
+	uint32_t memfd;       /* its number; 0: it is this queue pair's alone */
 };
 
 /* Response: urdma_abi_srq_response. */

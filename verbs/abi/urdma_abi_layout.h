@@ -131,12 +131,14 @@ _Static_assert(offsetof(struct urdma_abi_resize_cq, header) == 0 && sizeof(((str
 _Static_assert(offsetof(struct urdma_abi_resize_cq, handle) == 16 && sizeof(((struct urdma_abi_resize_cq *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_resize_cq, cqe) == 20 && sizeof(((struct urdma_abi_resize_cq *)0)->cqe) == 4, "cqe");
 
-_Static_assert(sizeof(struct urdma_abi_cq_response) == 32, "cq_response");
+_Static_assert(sizeof(struct urdma_abi_cq_response) == 40, "cq_response");
 _Static_assert(offsetof(struct urdma_abi_cq_response, header) == 0 && sizeof(((struct urdma_abi_cq_response *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_cq_response, handle) == 16 && sizeof(((struct urdma_abi_cq_response *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_cq_response, entries) == 20 && sizeof(((struct urdma_abi_cq_response *)0)->entries) == 4, "entries");
 _Static_assert(offsetof(struct urdma_abi_cq_response, entries_offset) == 24 && sizeof(((struct urdma_abi_cq_response *)0)->entries_offset) == 4, "entries_offset");
 _Static_assert(offsetof(struct urdma_abi_cq_response, bytes) == 28 && sizeof(((struct urdma_abi_cq_response *)0)->bytes) == 4, "bytes");
+_Static_assert(offsetof(struct urdma_abi_cq_response, memfd) == 32 && sizeof(((struct urdma_abi_cq_response *)0)->memfd) == 4, "memfd");
+_Static_assert(offsetof(struct urdma_abi_cq_response, ring_offset) == 36 && sizeof(((struct urdma_abi_cq_response *)0)->ring_offset) == 4, "ring_offset");
 
 _Static_assert(sizeof(struct urdma_abi_qp_cap) == 20, "qp_cap");
 _Static_assert(offsetof(struct urdma_abi_qp_cap, max_send_wr) == 0 && sizeof(((struct urdma_abi_qp_cap *)0)->max_send_wr) == 4, "max_send_wr");
@@ -165,7 +167,7 @@ _Static_assert(offsetof(struct urdma_abi_queue_layout, slots_offset) == 4 && siz
 _Static_assert(offsetof(struct urdma_abi_queue_layout, entries) == 8 && sizeof(((struct urdma_abi_queue_layout *)0)->entries) == 4, "entries");
 _Static_assert(offsetof(struct urdma_abi_queue_layout, stride) == 12 && sizeof(((struct urdma_abi_queue_layout *)0)->stride) == 4, "stride");
 
-_Static_assert(sizeof(struct urdma_abi_qp_response) == 88, "qp_response");
+_Static_assert(sizeof(struct urdma_abi_qp_response) == 92, "qp_response");
 _Static_assert(offsetof(struct urdma_abi_qp_response, header) == 0 && sizeof(((struct urdma_abi_qp_response *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_qp_response, handle) == 16 && sizeof(((struct urdma_abi_qp_response *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_qp_response, qpn) == 20 && sizeof(((struct urdma_abi_qp_response *)0)->qpn) == 4, "qpn");
@@ -175,6 +177,7 @@ _Static_assert(offsetof(struct urdma_abi_qp_response, rq) == 60 && sizeof(((stru
 _Static_assert(offsetof(struct urdma_abi_qp_response, bytes) == 76 && sizeof(((struct urdma_abi_qp_response *)0)->bytes) == 4, "bytes");
 _Static_assert(offsetof(struct urdma_abi_qp_response, worker) == 80 && sizeof(((struct urdma_abi_qp_response *)0)->worker) == 4, "worker");
 _Static_assert(offsetof(struct urdma_abi_qp_response, doorbell) == 84 && sizeof(((struct urdma_abi_qp_response *)0)->doorbell) == 4, "doorbell");
+_Static_assert(offsetof(struct urdma_abi_qp_response, memfd) == 88 && sizeof(((struct urdma_abi_qp_response *)0)->memfd) == 4, "memfd");
 
 _Static_assert(sizeof(struct urdma_abi_create_srq) == 48, "create_srq");
 _Static_assert(offsetof(struct urdma_abi_create_srq, header) == 0 && sizeof(((struct urdma_abi_create_srq *)0)->header) == 16, "header");

@@ -8,29 +8,32 @@
 #include <unistd.h>
 
 #include "memory/memory.h"
+#include "session/rings.h"
 #include "tables.h"
 
 #define WC_FLAGS_SUPPORTED                                                                              \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                  \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-/* Takes the ring a response brought; the descriptor is closed either way. */
+/* Takes the ring a response brought; the descriptor, if one came, is closed either way. */
 static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, int fd)
 {
-	void *at = MAP_FAILED;
-	size_t need = r->entries_offset + (size_t)r->entries * sizeof(struct urdma_abi_cqe);
+	void *base;
+	uint8_t *at;
+	size_t need = (size_t)r->ring_offset + r->entries_offset + (size_t)r->entries * sizeof(struct urdma_abi_cqe);
 	int status = EPROTO;
 
-	if (r->entries && !(r->entries & (r->entries - 1)) && need <= r->bytes) {
-		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		status = at == MAP_FAILED ? errno : 0;
-	}
-	urdma_close(fd);
+	if (r->entries && !(r->entries & (r->entries - 1)) && need <= r->bytes && (r->memfd || !r->ring_offset))
+		status = urdma_rings_map(cq->client, r->memfd, r->bytes, fd, &base);
+	if (fd >= 0)
+		urdma_close(fd);
 	if (status)
 		return status;
-	cq->ring = at;
+	at = (uint8_t *)base + r->ring_offset;
+	cq->ring = (struct urdma_abi_cq_ring *)at;
 	cq->bytes = r->bytes;
-	cq->entries = (struct urdma_abi_cqe *)((uint8_t *)at + r->entries_offset);
+	cq->memfd = r->memfd;
+	cq->entries = (struct urdma_abi_cqe *)(at + r->entries_offset);
 	cq->mask = r->entries - 1;
 	cq->cons = __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
 	cq->ex.cqe = (int)r->entries;
@@ -45,16 +48,17 @@ static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe, uin
 	struct urdma_abi_cq_response response;
 	int fd, status;
 
-	status = urdma_call_fds(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response,
-				sizeof(response), -1, &fd, 1);
-	if (status)
-		return status;
-	cq->ex.handle = response.handle;
-	status = attach(cq, &response, fd);
-	if (!status)
-		status = urdma_handles_add(cq->client, URDMA_KIND_CQ, response.handle, cq);
-	if (status)
-		urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, response.handle);
+	urdma_rings_lock(cq->client);
+	status = urdma_rings_call(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response, sizeof(response), &fd);
+	if (!status) {
+		cq->ex.handle = response.handle;
+		status = attach(cq, &response, fd);
+		if (!status)
+			status = urdma_handles_add(cq->client, URDMA_KIND_CQ, response.handle, cq);
+		if (status)
+			urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, response.handle);
+	}
+	urdma_rings_unlock(cq->client);
 	return status;
 }
 
@@ -89,7 +93,7 @@ static void leave_channel(struct urdma_cq *cq)
 static void discard(struct urdma_cq *cq)
 {
 	if (cq->ring)
-		munmap(cq->ring, cq->bytes);
+		urdma_rings_unmap(cq->client, cq->memfd, cq->ring, cq->bytes);
 	pthread_mutex_destroy(&cq->ex.mutex);
 	pthread_cond_destroy(&cq->ex.cond);
 	free(cq);
@@ -162,6 +166,7 @@ static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 	struct urdma_abi_cq_response response;
 	struct urdma_abi_cq_ring *old = cq->ring;
 	size_t old_bytes = cq->bytes;
+	uint32_t old_memfd = cq->memfd;
 	int fd = fcntl(cq->client->control, F_DUPFD_CLOEXEC, 0), status;
 
 	/* Asked first, so that room for the new ring's descriptor is there. */
@@ -172,11 +177,11 @@ static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 				sizeof(response), -1, &fd, 1);
 	if (status)
 		return status;
-	status = attach(cq, &response, fd);
+	status = response.memfd ? EPROTO : attach(cq, &response, fd);
 	if (status)
 		urdma_client_lose(cq->client, "no memory for a queue that urdmad has moved");
 	else
-		munmap(old, old_bytes);
+		urdma_rings_unmap(cq->client, old_memfd, old, old_bytes);
 	return status;
 }
 

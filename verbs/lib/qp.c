@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "session/rings.h"
 #include "tables.h"
 
 /* head: bytes of the queue's head; slot: of the largest work request. */
@@ -61,18 +62,18 @@ static void set_receive_queue(struct urdma_qp *qp, const struct urdma_abi_qp_res
 
 static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, int fd)
 {
-	void *at = MAP_FAILED;
+	void *at = NULL;
 	int status = EPROTO;
 
-	if (queues_fit(r) && r->worker < qp->client->workers && r->doorbell < URDMA_ABI_NUM_DOORBELLS) {
-		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		status = at == MAP_FAILED ? errno : 0;
-	}
-	urdma_close(fd);
+	if (queues_fit(r) && r->worker < qp->client->workers && r->doorbell < URDMA_ABI_NUM_DOORBELLS)
+		status = urdma_rings_map(qp->client, r->memfd, r->bytes, fd, &at);
+	if (fd >= 0)
+		urdma_close(fd);
 	if (status)
 		return status;
 	qp->rings = at;
 	qp->bytes = r->bytes;
+	qp->memfd = r->memfd;
 	set_send_queue(qp, r);
 	set_receive_queue(qp, r);
 	qp->worker = r->worker;
@@ -96,16 +97,19 @@ static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *
 
 	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
 		request.cap.max_recv_wr = request.cap.max_recv_sge = 0;
-	status = urdma_call_fds(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response,
-				sizeof(response), -1, &fd, 1);
-	if (status)
+	urdma_rings_lock(qp->client);
+	status = urdma_rings_call(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response, sizeof(response), &fd);
+	if (status) {
+		urdma_rings_unlock(qp->client);
 		return status;
+	}
 	qp->ex.qp_base.handle = response.handle;
 	status = attach(qp, &response, fd);
 	if (!status)
 		status = urdma_handles_add(qp->client, URDMA_KIND_QP, response.handle, qp);
 	if (status)
 		urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, response.handle);
+	urdma_rings_unlock(qp->client);
 	*cap = (struct ibv_qp_cap){ response.cap.max_send_wr, response.cap.max_recv_wr, response.cap.max_send_sge,
 				    response.cap.max_recv_sge, response.cap.max_inline };
 	return status;
@@ -201,7 +205,7 @@ static void leave_table(struct urdma_qp *qp)
 static void discard(struct urdma_qp *qp)
 {
 	if (qp->rings)
-		munmap(qp->rings, qp->bytes);
+		urdma_rings_unmap(qp->client, qp->memfd, qp->rings, qp->bytes);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
 	free(qp);

@@ -142,6 +142,7 @@ type ServerCQ struct {
 
 // Init attaches to the memory that CQLayout described, empty.
 func (c *ServerCQ) Init(mem []byte, r *abi.CQResponse) {
+	mem = mem[r.RingOffset:]
 	*c = ServerCQ{
 		head:    abi.At[abi.CQRing](mem, 0),
 		entries: unsafe.Slice(abi.At[abi.CQE](mem, int(r.EntriesOffset)), r.Entries),

@@ -43,6 +43,41 @@ func SRQLayout(wrs, sge uint32) abi.SRQResponse {
 	return r
 }
 
+// Heads is how many bytes the heads of a queue pair's queues take at the beginning
+// of its memory.
+func Heads(r *abi.QPResponse) uint32 {
+	n := uint32(0)
+	if r.SQ.Entries > 0 {
+		n += sqHeadBytes
+	}
+	if r.RQ.Entries > 0 {
+		n += rqHeadBytes
+	}
+	return n
+}
+
+// Used is how many bytes of a queue pair's memory its queues take, heads included.
+func Used(r *abi.QPResponse) uint32 {
+	return max(r.SQ.SlotsOffset+r.SQ.Entries*r.SQ.Stride, r.RQ.SlotsOffset+r.RQ.Entries*r.RQ.Stride)
+}
+
+// PlaceQP moves the heads and the slots of a queue pair's layout to where they lie
+// in a file of so many bytes.
+func PlaceQP(r *abi.QPResponse, heads, slots, bytes uint32) {
+	from := Heads(r)
+	for _, q := range []*abi.QueueLayout{&r.SQ, &r.RQ} {
+		if q.Entries > 0 {
+			q.HeadOffset, q.SlotsOffset = q.HeadOffset+heads, q.SlotsOffset-from+slots
+		}
+	}
+	r.Bytes = bytes
+}
+
+// PlaceCQ does the same for a completion queue, whose entries lie behind its head.
+func PlaceCQ(r *abi.CQResponse, head, entries, bytes uint32) {
+	r.RingOffset, r.EntriesOffset, r.Bytes = head, entries-head, bytes
+}
+
 // headLayout places a queue's head at an offset and returns where it ends.
 func headLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
 	if wrs == 0 {

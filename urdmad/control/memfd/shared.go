@@ -12,6 +12,8 @@ import (
 type Shared struct {
 	FD  int    // -1 once CloseFD was called
 	Mem []byte // our mapping
+
+	give func() // of a part of a file: has it back
 }
 
 // New makes a file of some bytes, all zero, that can neither grow nor shrink.
@@ -51,6 +53,11 @@ func (m *Shared) Close() {
 		return
 	}
 	m.CloseFD()
+	if m.give != nil {
+		m.give()
+		m.give, m.Mem = nil, nil
+		return
+	}
 	if m.Mem != nil {
 		_ = unix.Munmap(m.Mem) // fails only for what is not a mapping
 		m.Mem = nil

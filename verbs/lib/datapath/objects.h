@@ -37,7 +37,8 @@ struct urdma_cq {
 	struct urdma_lock lock; /* of all below, until the hints */
 	struct urdma_abi_cq_ring *ring;
 	struct urdma_abi_cqe *entries;
-	size_t bytes;
+	size_t bytes;           /* of the file that it lies in */
+	uint32_t memfd;         /* its number (session/rings.h) */
 	uint32_t mask;
 	uint32_t cons;          /* our own copy of ring->cons */
 	bool ignore_overrun;
@@ -121,8 +122,9 @@ struct urdma_qp {
 	bool datagram;       /* type UD: each work request names its destination */
 	const struct urdma_pd *domain; /* of type UD: its address handles' too; no parent domain */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
-	void *rings;         /* both queues' memory */
+	void *rings;         /* the file that both queues lie in */
 	size_t bytes;
+	uint32_t memfd;      /* its number (session/rings.h) */
 	struct urdma_queue sq, rq;
 	uint32_t max_inline;
 	uint64_t max_message;

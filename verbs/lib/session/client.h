@@ -25,6 +25,7 @@ struct urdma_handle {
 #define URDMA_HANDLE_BUCKETS 1024u
 
 struct urdma_devices;
+struct urdma_rings;
 struct urdma_qp;
 
 /* A queue pair as completions name it (handles.c). */
@@ -57,6 +58,10 @@ struct urdma_client {
 	struct urdma_pair *pairs; /* written under handles_lock */
 	uint32_t max_pairs;       /* as many as there are doorbells */
 	uint32_t pairs_made;
+
+	pthread_mutex_t rings_lock; /* of the two below (rings.h) */
+	struct urdma_rings *rings;
+	bool rings_asked; /* for queues to share files */
 
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */

@@ -25,6 +25,8 @@ static const struct {
 	{ "uc", case_uc },
 	{ "uc_refused", case_uc_refused },
 	{ "address_handles", case_address_handles },
+	{ "many_queues", case_many_queues },
+	{ "queue_threads", case_queue_threads },
 };
 
 struct ibv_context *context;

@@ -43,5 +43,6 @@ void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windo
 void case_parent_domain(void), case_rereg(void), case_large_region(void), case_inline(void), case_query(void), case_comm_est(void), case_modify(void);
 void case_uc(void), case_uc_refused(void);
 void case_address_handles(void);
+void case_many_queues(void), case_queue_threads(void);
 
 #endif

@@ -1,4 +1,4 @@
-package control
+package convert
 
 import (
 	"net/netip"
@@ -19,7 +19,7 @@ func TestEventNumbers(t *testing.T) {
 		cm.EventRejected: abi.CMRejected, cm.EventEstablished: abi.CMEstablished,
 		cm.EventDisconnected: abi.CMDisconnected,
 	} {
-		if got := abiEvent(&cm.Event{Kind: kind, ID: &cm.ID{}}).Event; got != want {
+		if got := Event(&cm.Event{Kind: kind, ID: &cm.ID{}}).Event; got != want {
 			t.Errorf("%v crosses as %d, expected %d", kind, got, want)
 		}
 	}
@@ -34,11 +34,11 @@ func TestEventCrosses(t *testing.T) {
 		Local: abi.AddrFrom4([4]byte{10, 0, 0, 1}, 7000), Peer: abi.AddrFrom4([4]byte{10, 0, 0, 2}, 50000),
 		Param: abi.CMParam{ResponderResources: 5, InitiatorDepth: 6, QPNum: 7}}
 	want.Param.SetPrivate([]byte("hi"))
-	if got := abiEvent(&e); *got != want {
+	if got := Event(&e); *got != want {
 		t.Errorf("got %+v, expected %+v", *got, want)
 	}
 	e.Dev, e.Child = -1, nil
-	if got := abiEvent(&e); got.Device != abi.NoDevice || got.Child != abi.NoHandle {
+	if got := Event(&e); got.Device != abi.NoDevice || got.Child != abi.NoHandle {
 		t.Errorf("device %d, child %d of an event that has neither", got.Device, got.Child)
 	}
 }
