@@ -58,13 +58,9 @@ func (d *DDP) parseTagged(b []byte) (n int, err error) {
 	if !info.tagged {
 		return 0, ErrRDMAPTagged
 	}
-	*d = DDP{
-		Tagged: true,
-		Last:   b[0]&ddpLast != 0,
-		Op:     op,
-		STag:   STag(binary.BigEndian.Uint32(b[2:])),
-		TO:     binary.BigEndian.Uint64(b[6:]),
-	}
+	*d = DDP{}
+	d.Tagged, d.Last, d.Op = true, b[0]&ddpLast != 0, op
+	d.STag, d.TO = STag(binary.BigEndian.Uint32(b[2:])), binary.BigEndian.Uint64(b[6:])
 	return TaggedLen, nil
 }
 
@@ -75,25 +71,20 @@ func (d *DDP) parseUntagged(b []byte) (n int, err error) {
 	if len(b) < UntaggedLen {
 		return 0, ErrDDPShort
 	}
-	h := DDP{
-		Last: b[0]&ddpLast != 0,
-		STag: STag(binary.BigEndian.Uint32(b[2:])),
-		QN:   binary.BigEndian.Uint32(b[6:]),
-		MSN:  MSN(binary.BigEndian.Uint32(b[10:])),
-		MO:   binary.BigEndian.Uint32(b[14:]),
-	}
-	if h.QN > QueueAtomicResponse {
+	*d = DDP{}
+	d.Last, d.STag = b[0]&ddpLast != 0, STag(binary.BigEndian.Uint32(b[2:]))
+	d.QN, d.MSN, d.MO = binary.BigEndian.Uint32(b[6:]), MSN(binary.BigEndian.Uint32(b[10:])), binary.BigEndian.Uint32(b[14:])
+	if d.QN > QueueAtomicResponse {
 		return 0, ErrDDPQueue
 	}
 	op, info, err := parseRDMAPControl(b[1])
 	if err != nil {
 		return 0, err
 	}
-	h.Op = op
-	if err := info.checkUntagged(&h); err != nil {
+	d.Op = op
+	if err := info.checkUntagged(d); err != nil {
 		return 0, err
 	}
-	*d = h
 	return UntaggedLen, nil
 }
 

@@ -54,13 +54,10 @@ func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	if len(hdr) < min(frameLen, MaxHeaderLen) {
 		return ErrHeaderCopy
 	}
-	*f = Frame{
-		Dst:        MAC(hdr[0:6]),
-		Src:        MAC(hdr[6:12]),
-		Type:       EtherType(binary.BigEndian.Uint16(hdr[12:])),
-		PayloadOff: EthernetLen,
-		PayloadLen: frameLen - EthernetLen,
-	}
+	*f = Frame{} // and field by field: see the package comment
+	f.Dst, f.Src = MAC(hdr[0:6]), MAC(hdr[6:12])
+	f.Type = EtherType(binary.BigEndian.Uint16(hdr[12:]))
+	f.PayloadOff, f.PayloadLen = EthernetLen, frameLen-EthernetLen
 	switch f.Type {
 	case EtherTypeIPv4:
 		return f.parseIPv4(hdr[EthernetLen:min(len(hdr), frameLen)])

@@ -90,12 +90,8 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 	if len(b) < n {
 		return 0, ErrTRPShort
 	}
-	*t = TRP{
-		PSN:     PSN(binary.BigEndian.Uint32(b[0:])),
-		Ack:     PSN(binary.BigEndian.Uint32(b[4:])),
-		Op:      op,
-		Credits: word & MaxCredits,
-	}
+	t.PSN, t.Ack = PSN(binary.BigEndian.Uint32(b[0:])), PSN(binary.BigEndian.Uint32(b[4:]))
+	t.Op, t.Credits, t.Flags, t.Cookie = op, word&MaxCredits, 0, 0
 	if n == TRPExtLen {
 		t.Flags = binary.BigEndian.Uint16(b[10:])
 		t.Cookie = binary.BigEndian.Uint32(b[12:])

@@ -96,14 +96,18 @@ func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
 
 func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
 	n := wr.Run(off, s.payload[1])
-	d := wire.DDP{Tagged: true, Last: off+n == wr.Length, Op: wire.OpWrite, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr + uint64(off)}
+	var d wire.DDP
+	d.Tagged, d.Last, d.Op = true, off+n == wr.Length, wire.OpWrite
+	d.STag, d.TO = wire.STag(wr.RKey), wr.RemoteAddr+uint64(off)
 	at := d.Put(b)
 	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
 }
 
 func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
 	n := wr.Run(off, s.payload[0])
-	d := wire.DDP{Last: off+n == wr.Length && !wr.Op.Immediate, Op: sendOpcode(wr), QN: wire.QueueSend, MSN: wire.MSN(wr.MSN), MO: off}
+	var d wire.DDP
+	d.Last, d.Op = off+n == wr.Length && !wr.Op.Immediate, sendOpcode(wr)
+	d.QN, d.MSN, d.MO = wire.QueueSend, wire.MSN(wr.MSN), off
 	if d.Op.Invalidates() || s.QP.Type == abi.QPTypeXRCSend {
 		d.STag = wire.STag(wr.STag)
 	}
@@ -143,8 +147,9 @@ func BuildResponse(b []byte, peer *qp.QP, slot, off uint32, data []byte) int {
 // buildAnswer writes the segment of the answer to req that begins at off and
 // carries data.
 func buildAnswer(b []byte, req *wire.ReadRequest, off uint32, data []byte) int {
-	d := wire.DDP{Tagged: true, Last: off+uint32(len(data)) == req.Length, Op: wire.OpReadResponse, STag: req.SinkSTag,
-		TO: req.SinkTO + uint64(off)}
+	var d wire.DDP
+	d.Tagged, d.Last, d.Op = true, off+uint32(len(data)) == req.Length, wire.OpReadResponse
+	d.STag, d.TO = req.SinkSTag, req.SinkTO+uint64(off)
 	at := d.Put(b)
 	return at + copy(b[at:], data)
 }

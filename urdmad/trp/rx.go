@@ -31,7 +31,8 @@ func (c *Conn) packet(d *netif.Datagram) {
 		c.late(&t)
 		return
 	}
-	seg := rdmap.Segment{Head: d.Head[at:], Data: d.Data[at:]}
+	var seg rdmap.Segment
+	seg.Head, seg.Data = d.Head[at:], d.Data[at:]
 	switch t.Op {
 	case wire.OpData:
 		c.data(&t, &seg, d)

@@ -103,8 +103,9 @@ func (r *remote) room(frame []byte) []byte {
 	return r.path.Payload(frame)[wire.HeaderLen(r.extended):]
 }
 
-// header is the TRP header of the next packet: it carries the acknowledgement.
-func (c *Conn) header(op wire.TRPOp, psn wire.PSN, flags uint16) wire.TRP {
+// header fills in the TRP header of the next packet: it carries the
+// acknowledgement.
+func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 	ack, credits := c.rel.Header()
 	credits = c.rnr.stated(credits, c.ByNumber)
 	if c.rnr.waiting && (c.ByNumber || c.RNRRetry < qp.RNRForever) && ack.After(c.rnr.psn) {
@@ -113,7 +114,7 @@ func (c *Conn) header(op wire.TRPOp, psn wire.PSN, flags uint16) wire.TRP {
 	if c.term.frozen && ack.After(c.term.frozenAt) {
 		ack = c.term.frozenAt
 	}
-	return wire.TRP{PSN: psn, Ack: ack, Op: op, Credits: credits, Flags: flags, Cookie: c.peerCookie}
+	t.PSN, t.Ack, t.Op, t.Credits, t.Flags, t.Cookie = psn, ack, op, credits, flags, c.peerCookie
 }
 
 // sendData puts the headers in front of a segment of n bytes and queues the
@@ -123,7 +124,8 @@ func (c *Conn) sendData(frame []byte, psn wire.PSN, n int) {
 	if c.rel.WantAR() {
 		flags = wire.FlagAckRequested
 	}
-	t := c.header(wire.OpData, psn, flags)
+	var t wire.TRP
+	c.header(&t, wire.OpData, psn, flags)
 	c.send(frame, &t, n)
 }
 
@@ -135,7 +137,8 @@ func (c *Conn) sendBare(op wire.TRPOp, flags uint16, runs []wire.SackRun) int {
 		return 0
 	}
 	n := wire.PutSackRuns(c.room(frame), runs)
-	t := c.header(op, c.rel.Next(), flags)
+	var t wire.TRP
+	c.header(&t, op, c.rel.Next(), flags)
 	c.send(frame, &t, n)
 	return 1
 }
