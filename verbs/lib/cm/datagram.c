@@ -39,6 +39,8 @@ static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr
 	attr->port_num = 1;
 	if (peer->family != AF_INET)
 		return;
+	if (peer->addr[0] == 127) /* no packet goes there: the port's own address stands for it */
+		peer = &urdma_context_info(verbs)->addr;
 	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		attr->dlid = (uint16_t)(peer->addr[2] << 8 | peer->addr[3]);
 		return;

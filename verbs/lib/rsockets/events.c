@@ -90,8 +90,10 @@ void rs_take_events(struct rs *rs)
 	struct rdma_cm_event *event, copy;
 	int before = errno;
 
+	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
+		return; /* the service thread does */
 	errno = 0;
-	while (rs->state != RS_LISTENING && rdma_get_cm_event(rs->channel, &event) == 0) {
+	while ( rdma_get_cm_event(rs->channel, &event) == 0) {
 		copy = *event;
 		if (event->event != RDMA_CM_EVENT_ESTABLISHED) {
 			rdma_ack_cm_event(event);

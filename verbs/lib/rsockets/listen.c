@@ -10,7 +10,8 @@
 
 #include "rsockets.h"
 
-/* What the thread looks at: listeners, and sockets that are not established yet. */
+/* What the thread looks at: listeners, sockets that are not established yet, and
+ * those of type SOCK_DGRAM. */
 struct served {
 	struct served *next;
 	struct rs *rs;
@@ -166,6 +167,15 @@ static void serve_child(struct rs *rs)
 	pthread_mutex_unlock(&listener->lock);
 }
 
+static void serve_datagrams(struct rs *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	rs_datagram_take_events(rs);
+	if (rs->broken)
+		stop(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
 static void *serve(void *argument)
 {
 	int fd = (int)(intptr_t)argument;
@@ -179,6 +189,8 @@ static void *serve(void *argument)
 			if (one->rs->fd == event.data.fd) {
 				if (one->rs->state == RS_LISTENING)
 					serve_listener(one->rs);
+				else if (one->rs->state == RS_DATAGRAM)
+					serve_datagrams(one->rs);
 				else
 					serve_child(one->rs);
 				break;
@@ -262,7 +274,7 @@ RS_EXPORT int rlisten(int socket, int backlog)
 	fresh = rs->state == RS_IDLE;
 	rs->backlog.limit = backlog > 0 ? (uint32_t)backlog : 1;
 	if (!fresh)
-		result = rs->state == RS_LISTENING ? 0 : rs_fail(EINVAL);
+		result = rs->state == RS_LISTENING ? 0 : rs_fail(rs->state == RS_DATAGRAM ? EOPNOTSUPP : EINVAL);
 	else if (rdma_listen(rs->id, backlog))
 		result = -1;
 	else
@@ -285,7 +297,8 @@ static bool acceptable(struct rs *rs)
 static struct rs *next_socket(struct rs *rs)
 {
 	struct rs *made;
-	int error = rs->state == RS_LISTENING ? rs_wait(rs, acceptable, rs->options.nonblock ? 0 : -1) : EINVAL;
+	int error = rs->state == RS_LISTENING ? rs_wait(rs, acceptable, rs->options.nonblock ? 0 : -1) :
+		    rs->state == RS_DATAGRAM  ? EOPNOTSUPP : EINVAL;
 
 	if (!error && rs->closed)
 		error = EBADF;

@@ -47,10 +47,14 @@ bool rs_read_name(const struct sockaddr *from, socklen_t length, struct sockaddr
 RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *length)
 {
 	struct rs *rs = rs_take(socket);
+	struct sockaddr_storage own = { 0 };
 
 	if (!rs)
 		return -1;
-	rs_write_name(rs, rdma_get_local_addr(rs->id), addr, length);
+	memcpy(&own, rdma_get_local_addr(rs->id), size_of(rdma_get_local_addr(rs->id)));
+	if (rs->state == RS_DATAGRAM)
+		rs_datagram_own_name(rs, &own);
+	rs_write_name(rs, (struct sockaddr *)&own, addr, length);
 	rs_drop(rs);
 	return 0;
 }
@@ -58,12 +62,17 @@ RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *length)
 RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr, socklen_t *length)
 {
 	struct rs *rs = rs_take(socket);
+	const struct sockaddr *peer = NULL;
 	int result = 0;
 
 	if (!rs)
 		return -1;
-	if (rs->state == RS_CONNECTED)
-		rs_write_name(rs, rdma_get_peer_addr(rs->id), addr, length);
+	if (rs->state == RS_DATAGRAM)
+		peer = rs_datagram_peer_name(rs);
+	else if (rs->state == RS_CONNECTED)
+		peer = rdma_get_peer_addr(rs->id);
+	if (peer)
+		rs_write_name(rs, peer, addr, length);
 	else
 		result = rs_fail(ENOTCONN);
 	rs_drop(rs);

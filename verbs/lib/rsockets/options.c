@@ -121,7 +121,8 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 		memcpy(&rs->options.linger, optval, sizeof(rs->options.linger));
 		return 0;
 	}
-	if (level == SOL_RDMA && rs->state != RS_IDLE && rs->state != RS_LISTENING) /* whose connections have it */
+	if (level == SOL_RDMA && rs->state != RS_IDLE && rs->state != RS_LISTENING && /* whose connections have it */
+	    rs->state != RS_DATAGRAM)
 		return rs_fail(EINVAL);
 	if (level == SOL_RDMA && optname == RDMA_ROUTE)
 		return set_route(rs, optval, length);
@@ -191,13 +192,13 @@ static int get_socket(struct rs *rs, int optname, int *value)
 		*value = o->oob_inline;
 		return 0;
 	case SO_TYPE:
-		*value = SOCK_STREAM;
+		*value = rs->datagrams ? SOCK_DGRAM : SOCK_STREAM;
 		return 0;
 	case SO_DOMAIN:
 		*value = rs->domain;
 		return 0;
 	case SO_PROTOCOL:
-		*value = IPPROTO_TCP;
+		*value = rs->datagrams ? IPPROTO_UDP : IPPROTO_TCP;
 		return 0;
 	case SO_ACCEPTCONN:
 		*value = rs->state == RS_LISTENING;

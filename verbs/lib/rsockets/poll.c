@@ -21,6 +21,17 @@ struct polled {
 	int own;
 };
 
+static short state_of_datagrams(struct rs *rs)
+{
+	short events = rs->broken || rs->error ? POLLERR : 0;
+
+	if (rs_datagram_can_receive(rs))
+		events |= POLLIN | POLLRDNORM;
+	if (rs_datagram_can_send(rs))
+		events |= POLLOUT | POLLWRNORM;
+	return events;
+}
+
 /* What poll(2) would say of the socket; with its lock. */
 static short state_of(struct rs *rs)
 {
@@ -30,6 +41,8 @@ static short state_of(struct rs *rs)
 	if (rs->state != RS_CONNECTED)
 		rs_take_events(rs);
 	switch (rs->state) {
+	case RS_DATAGRAM:
+		return state_of_datagrams(rs);
 	case RS_IDLE:
 		return POLLOUT | POLLHUP;
 	case RS_LISTENING:

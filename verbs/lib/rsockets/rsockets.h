@@ -1,7 +1,8 @@
 /*
  * rsockets.h - rsockets (rsocket(7)): sockets of type SOCK_STREAM over a reliable
- * connection. They stand on what librdmacm and libibverbs offer any program, and
- * include nothing else of this library.
+ * connection, and of type SOCK_DGRAM, which datagram.h explains. They stand on what
+ * librdmacm and libibverbs offer any program, and include nothing else of this
+ * library.
  *
  * Design
  * ------
@@ -67,6 +68,7 @@ enum rs_state {
 	RS_CONNECTING, /* or accepted, and not yet established */
 	RS_CONNECTED,
 	RS_FAILED, /* no connection came about */
+	RS_DATAGRAM, /* of type SOCK_DGRAM, bound, connected or neither */
 };
 
 /* What rsetsockopt, rfcntl and the files of /etc/rdma/rsocket say; an accepted
@@ -150,6 +152,8 @@ struct rs_backlog {
 	uint32_t waiting, limit;
 };
 
+struct rs_datagrams;
+
 struct rs {
 	pthread_mutex_t lock;
 	int fd;
@@ -170,6 +174,7 @@ struct rs {
 	struct rs_tx tx;
 	struct rs_rx rx;
 	struct rs_iomaps io;
+	struct rs_datagrams *datagrams; /* of type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
 	struct rs *listener, *next; /* while its listener has it */
 };
@@ -260,6 +265,7 @@ int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
 /* ---- stream.c ------------------------------------------------------------------------- */
 
 ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags);
+ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags);
 bool rs_can_send(struct rs *rs);
 bool rs_can_receive(struct rs *rs);
 /* Copies into our send ring, n bytes of which are free in one piece. */
@@ -275,5 +281,26 @@ void rs_stop_serving(struct rs *listener);
 void rs_write_name(const struct rs *rs, const struct sockaddr *from, struct sockaddr *to, socklen_t *length);
 /* An address of a program's; false: too short. */
 bool rs_read_name(const struct sockaddr *from, socklen_t length, struct sockaddr_storage *to);
+
+/* ---- datagram.c, pairs.c and peers.c: sockets of type SOCK_DGRAM; with the lock ---------- */
+
+int rs_datagram_make(struct rs *rs); /* as all here that give int: 0 or -1 and errno */
+void rs_datagram_free(struct rs *rs);
+int rs_datagram_descriptor(const struct rs *rs); /* readable with news of completion queues */
+int rs_datagram_bind(struct rs *rs, struct sockaddr *to);
+int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length);
+int rs_datagram_shutdown(struct rs *rs, int how);
+void rs_datagram_finish(struct rs *rs);
+const struct sockaddr *rs_datagram_peer_name(const struct rs *rs); /* NULL: not connected */
+void rs_datagram_own_name(const struct rs *rs, struct sockaddr_storage *to);
+/* What rdma_cm says, for the thread of listen.c. */
+void rs_datagram_take_events(struct rs *rs);
+bool rs_datagram_progress(struct rs *rs);
+void rs_datagram_arm(struct rs *rs);
+bool rs_datagram_can_send(struct rs *rs);
+bool rs_datagram_can_receive(struct rs *rs);
+ssize_t rs_datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length);
+ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+			    size_t *all);
 
 #endif /* URDMA_RSOCKETS_H */

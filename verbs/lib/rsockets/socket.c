@@ -6,31 +6,32 @@
 
 #define CLOSE_NS 10000000000ll /* for the peer's host to have what was sent, unless SO_LINGER says how long */
 
-static struct rs *make(int domain, int type)
+static struct rs *make(int domain, int type, enum rdma_port_space space)
 {
 	struct rs *rs = rs_new(domain, rs_defaults());
 
 	if (!rs)
 		return NULL;
 	rs->options.nonblock = type & SOCK_NONBLOCK;
-	if (rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP) == 0 && rs_enter(rs) == 0)
+	if ((space == RDMA_PS_TCP || rs_datagram_make(rs) == 0) && rdma_create_id(rs->channel, &rs->id, rs, space) == 0 &&
+	    rs_enter(rs) == 0)
 		return rs;
 	rs_free(rs);
 	return NULL;
 }
 
-/* Datagrams need queue pairs of type UD. */
 RS_EXPORT int rsocket(int domain, int type, int protocol)
 {
+	int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct rs *rs;
 
 	if (domain != AF_INET && domain != AF_INET6)
 		return rs_fail(EAFNOSUPPORT);
-	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+	if (kind != SOCK_STREAM && kind != SOCK_DGRAM)
 		return rs_fail(ESOCKTNOSUPPORT);
-	if (protocol && protocol != IPPROTO_TCP)
+	if (protocol && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
 		return rs_fail(EPROTONOSUPPORT);
-	rs = make(domain, type);
+	rs = make(domain, type, kind == SOCK_STREAM ? RDMA_PS_TCP : RDMA_PS_UDP);
 	return rs ? rs->fd : -1;
 }
 
@@ -42,8 +43,10 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t length)
 
 	if (!rs)
 		return -1;
-	if (rs->state != RS_IDLE || !rs_read_name(addr, length, &to))
+	if ((rs->state != RS_IDLE && rs->state != RS_DATAGRAM) || !rs_read_name(addr, length, &to))
 		errno = EINVAL;
+	else if (rs->state == RS_DATAGRAM)
+		result = rs_datagram_bind(rs, (struct sockaddr *)&to);
 	else
 		result = rdma_bind_addr(rs->id, (struct sockaddr *)&to);
 	if (result && errno == ENODEV)
@@ -70,6 +73,8 @@ RS_EXPORT int rshutdown(int socket, int how)
 		return -1;
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
 		result = rs_fail(EINVAL);
+	} else if (rs->state == RS_DATAGRAM) {
+		result = rs_datagram_shutdown(rs, how);
 	} else if (rs->state == RS_LISTENING) {
 		rs_break(rs, EINVAL); /* raccept ends, as accept does */
 	} else if (rs->state != RS_CONNECTED) {
@@ -124,10 +129,12 @@ RS_EXPORT int rclose(int socket)
 	}
 	if (rs->state == RS_CONNECTED)
 		disconnect(rs);
+	else if (rs->state == RS_DATAGRAM)
+		rs_datagram_finish(rs);
 	rs->closed = true;
 	rs_signal(rs);
 	pthread_mutex_unlock(&rs->lock);
-	if (rs->state == RS_LISTENING)
+	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
 		rs_stop_serving(rs);
 	rs_leave_table(rs);
 	rs_let_go(rs); /* what rs_take held */

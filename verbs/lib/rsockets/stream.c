@@ -201,7 +201,7 @@ static ssize_t at_end(struct rs *rs)
 	return rs_fail(ECONNRESET);
 }
 
-static ssize_t receive(struct rs *rs, const struct iovec *iov, int count, int flags)
+ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
 {
 	struct cursor to = { .iov = iov, .left = count };
 	ssize_t total = length_of(iov, count), done = 0;
@@ -229,94 +229,4 @@ static ssize_t receive(struct rs *rs, const struct iovec *iov, int count, int fl
 		if (rs->closed)
 			return done ? done : rs_fail(EBADF);
 	}
-}
-
-/* ---- the calls ------------------------------------------------------------------ */
-
-static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags)
-{
-	struct rs *rs = rs_take(socket);
-	ssize_t result;
-
-	if (!rs)
-		return -1;
-	result = rs_send(rs, iov, count, flags);
-	rs_drop(rs);
-	return result;
-}
-
-static ssize_t receive_on(int socket, const struct iovec *iov, int count, int flags)
-{
-	struct rs *rs = rs_take(socket);
-	ssize_t result;
-
-	if (!rs)
-		return -1;
-	result = receive(rs, iov, count, flags);
-	rs_drop(rs);
-	return result;
-}
-
-RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return send_on(socket, &iov, 1, flags);
-}
-
-RS_EXPORT ssize_t rrecv(int socket, void *buf, size_t len, int flags)
-{
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
-
-	return receive_on(socket, &iov, 1, flags);
-}
-
-RS_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count) { return rsend(socket, buf, count, 0); }
-RS_EXPORT ssize_t rread(int socket, void *buf, size_t count) { return rrecv(socket, buf, count, 0); }
-
-RS_EXPORT ssize_t rwritev(int socket, const struct iovec *iov, int count)
-{
-	return send_on(socket, iov, count, 0);
-}
-
-RS_EXPORT ssize_t rreadv(int socket, const struct iovec *iov, int count)
-{
-	return receive_on(socket, iov, count, 0);
-}
-
-/* As send(2) on a stream: the address of a connected socket is not looked at. */
-RS_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dst,
-			  socklen_t length)
-{
-	(void)dst, (void)length;
-	return rsend(socket, buf, len, flags);
-}
-
-/* And a stream tells no source. */
-RS_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src, socklen_t *length)
-{
-	ssize_t n = rrecv(socket, buf, len, flags);
-
-	if (n >= 0 && src && length)
-		*length = 0;
-	return n;
-}
-
-RS_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
-{
-	if (msg->msg_control && msg->msg_controllen)
-		return rs_fail(EOPNOTSUPP);
-	return send_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags);
-}
-
-RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
-{
-	ssize_t n = receive_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags);
-
-	if (n >= 0) {
-		msg->msg_flags = 0;
-		msg->msg_namelen = 0;
-		msg->msg_controllen = 0;
-	}
-	return n;
 }

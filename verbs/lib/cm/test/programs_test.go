@@ -26,6 +26,7 @@ var pairs = []pair{
 	{"ucmatose, port space of InfiniBand", "ucmatose -P ib", "ucmatose -s ADDRESS -P ib", "ib"},
 	{"ucmatose", "ucmatose -b ADDRESS -c 10 -C 20", "ucmatose -s ADDRESS -c 10 -C 20", "iwarp ib"},
 	{"ucmatose migrating", "ucmatose -b ADDRESS -m", "ucmatose -s ADDRESS -m", "iwarp"},
+	{"udaddy, loopback", "udaddy -c 2 -C 20", "udaddy -s 127.0.0.1 -c 2 -C 20", "iwarp ib roce"},
 	{"rdma_server", "rdma_server -p 7600", "rdma_client -s ADDRESS -p 7600", "iwarp ib roce"},
 	{"ep", "build:ep-server 7601", "build:ep-client ADDRESS 7601", "iwarp ib roce"},
 	{"cmid", "build:cmid-server 7602", "build:cmid-client ADDRESS 7602", "iwarp ib roce"},

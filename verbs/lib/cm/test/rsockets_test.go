@@ -28,8 +28,13 @@ func rsocketsProgram(t *testing.T, name string) string {
 	return binary
 }
 
-func TestRsocketsCases(t *testing.T) {
-	d, binary := startDaemon(t), rsocketsProgram(t, "cases")
+func TestRsocketsCases(t *testing.T)     { rsocketsCases(t, "cases") }
+func TestRsocketsDatagrams(t *testing.T) { rsocketsCases(t, "datagrams") }
+
+// rsocketsCases runs each of the cases that a program lists, on one urdmad, which
+// holds nothing of theirs in the end.
+func rsocketsCases(t *testing.T, name string) {
+	d, binary := startDaemon(t), rsocketsProgram(t, name)
 	names, err := exec.Command(binary).Output()
 	if err != nil {
 		t.Fatal(err)

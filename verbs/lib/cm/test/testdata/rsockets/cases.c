@@ -69,7 +69,8 @@ static void case_refused_arguments(void)
 	char byte = 0;
 
 	REFUSES(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
-	REFUSES(rsocket(AF_INET, SOCK_DGRAM, 0), ESOCKTNOSUPPORT);
+	REFUSES(rsocket(AF_INET, SOCK_RAW, 0), ESOCKTNOSUPPORT);
+	REFUSES(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
 	REFUSES(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
 	REFUSES(rbind(fd, (struct sockaddr *)&far, sizeof(far)), EADDRNOTAVAIL);
 	REFUSES(rbind(fd, (struct sockaddr *)&own, 3), EINVAL);

@@ -1,0 +1,356 @@
+/* datagram.c - what calls do with sockets of type SOCK_DGRAM. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+#include "datagram.h"
+
+#define CLOSE_NS 2000000000ll /* for what still waits for an address */
+
+int rs_datagram_make(struct rs *rs)
+{
+	struct rs_datagrams *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -1;
+	d->poller = epoll_create1(EPOLL_CLOEXEC);
+	if (d->poller < 0) {
+		free(d);
+		return -1;
+	}
+	rs->datagrams = d;
+	rs->state = RS_DATAGRAM;
+	return 0;
+}
+
+void rs_datagram_free(struct rs *rs)
+{
+	struct rs_datagrams *d = rs->datagrams;
+	struct rs_pair *pair;
+
+	if (!d)
+		return;
+	rs_peers_free(rs);
+	while ((pair = d->pairs)) {
+		d->pairs = pair->next;
+		rs_pair_free(pair);
+	}
+	rs_messages_drop(&d->arrived);
+	for (uint32_t i = 0; i < RS_PARTIALS; i++)
+		free(d->partial[i]);
+	rs_raw_close(d->poller);
+	free(d);
+	rs->datagrams = NULL;
+}
+
+int rs_datagram_descriptor(const struct rs *rs)
+{
+	return rs->datagrams->poller;
+}
+
+/* An IPv4 address, plain or mapped; false and errno. */
+static bool read_name(const struct sockaddr *from, socklen_t length, struct sockaddr_in *to)
+{
+	struct sockaddr_storage any;
+	const struct sockaddr_in6 *six = (const void *)&any;
+
+	if (!rs_read_name(from, length, &any)) {
+		errno = EINVAL;
+		return false;
+	}
+	memcpy(to, &any, sizeof(*to));
+	if (any.ss_family == AF_INET)
+		return true;
+	if (any.ss_family == AF_INET6 && (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&six->sin6_addr))) {
+		*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = six->sin6_port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+			memcpy(&to->sin_addr, six->sin6_addr.s6_addr + 12, 4);
+		return true;
+	}
+	errno = EAFNOSUPPORT;
+	return false;
+}
+
+/* Has the socket, which is bound, answer those who ask for it. The thread's lock
+ * comes before the socket's, which is let go of meanwhile. */
+static int serve(struct rs *rs)
+{
+	if (rdma_listen(rs->id, 128))
+		return -1;
+	rs->datagrams->served = true;
+	pthread_mutex_unlock(&rs->lock);
+	errno = rs_serve(rs);
+	pthread_mutex_lock(&rs->lock);
+	return errno ? -1 : 0;
+}
+
+int rs_datagram_bind(struct rs *rs, struct sockaddr *to)
+{
+	if (rs->datagrams->served)
+		return rs_fail(EINVAL);
+	return rdma_bind_addr(rs->id, to) ? -1 : serve(rs);
+}
+
+static int bind_to_any(struct rs *rs)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	return rs->datagrams->served ? 0 : rs_datagram_bind(rs, (struct sockaddr *)&any);
+}
+
+/* AF_UNSPEC undoes it, as connect(2) says. */
+int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length)
+{
+	struct sockaddr_in to;
+	struct rs_peer *peer;
+
+	if (addr && length >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC) {
+		rs->datagrams->connected = NULL;
+		return 0;
+	}
+	if (!read_name(addr, length, &to) || bind_to_any(rs))
+		return -1;
+	peer = rs_peer_of(rs, &to);
+	if (!peer || rs_peer_ask(rs, peer))
+		return -1;
+	rs->datagrams->connected = peer;
+	rs->error = 0;
+	return 0;
+}
+
+const struct sockaddr *rs_datagram_peer_name(const struct rs *rs)
+{
+	const struct rs_peer *c = rs->datagrams->connected;
+
+	return c ? (const struct sockaddr *)&c->name : NULL;
+}
+
+/* The address that datagrams to a connected socket's peer leave from, once known. */
+void rs_datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
+{
+	const struct rs_peer *c = rs->datagrams->connected;
+	struct sockaddr_in *in = (struct sockaddr_in *)to;
+
+	if (c && c->local.sin_family == AF_INET && to->ss_family == AF_INET && in->sin_addr.s_addr == htonl(INADDR_ANY))
+		in->sin_addr = c->local.sin_addr;
+}
+
+/* ---- sending ----------------------------------------------------------------------- */
+
+bool rs_datagram_can_send(struct rs *rs)
+{
+	const struct rs_peer *c = rs->datagrams->connected;
+
+	if (rs->broken || rs->error || (c && c->waiting.bytes > rs->options.send_bytes))
+		return rs->broken || rs->error;
+	for (const struct rs_pair *p = rs->datagrams->pairs; p; p = p->next)
+		if (!rs_pair_has_room(p))
+			return false;
+	return true;
+}
+
+/* What went wrong since the last call, once. */
+static int take_error(struct rs *rs)
+{
+	int error = rs->error;
+
+	if (rs->closed)
+		return EBADF;
+	rs->error = 0;
+	return error ? error : rs->broken ? ENETDOWN : 0;
+}
+
+/* Of all vectors; more than SIZE_MAX is SIZE_MAX. */
+static size_t length_of(const struct iovec *iov, int count)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < count; i++)
+		total = iov[i].iov_len > SIZE_MAX - total ? SIZE_MAX : total + iov[i].iov_len;
+	return total;
+}
+
+/* The bytes of all vectors; NULL and errno. */
+static struct rs_message *gather(const struct iovec *iov, int count)
+{
+	size_t total = length_of(iov, count), n = 0;
+	struct rs_message *m;
+
+	if (total > RS_LONGEST) {
+		errno = EMSGSIZE;
+		return NULL;
+	}
+	m = rs_message_new((uint32_t)total);
+	for (int i = 0; m && i < count; i++) {
+		if (iov[i].iov_len)
+			memcpy(m->data + n, iov[i].iov_base, iov[i].iov_len);
+		n += iov[i].iov_len;
+	}
+	return m;
+}
+
+/* Until it is known who the peer is. */
+static void keep(struct rs *rs, struct rs_peer *peer, struct rs_message *m)
+{
+	if (peer->waiting.bytes > rs->options.send_bytes)
+		free(m); /* lost, as what waits for an ARP answer may be */
+	else
+		rs_message_append(&peer->waiting, m);
+}
+
+/* Takes the message if the peer can be sent to, or is being asked for; else m stays.
+ * 0 or an errno value. */
+static int try_to_send(struct rs *rs, const struct sockaddr_in *to, struct rs_message **m)
+{
+	struct rs_peer *peer;
+	int error = take_error(rs);
+
+	if (error)
+		return error;
+	peer = rs_peer_of(rs, to);
+	if (!peer || rs_peer_ask(rs, peer))
+		return errno;
+	if (!peer->pair && (peer != rs->datagrams->connected || rs_datagram_can_send(rs))) {
+		keep(rs, peer, *m);
+		*m = NULL;
+	} else if (peer->pair && rs_pair_has_room(peer->pair)) {
+		error = rs_pair_send(rs, peer, (*m)->data, (*m)->length);
+		free(*m);
+		*m = NULL;
+	}
+	return error;
+}
+
+/* 0 or an errno value. The peer is looked up again after each wait: it may have been
+ * forgotten. */
+static int send_to(struct rs *rs, const struct sockaddr_in *to, struct rs_message *m, bool at_once)
+{
+	int error = try_to_send(rs, to, &m);
+
+	while (m && !error) {
+		error = rs_wait(rs, rs_datagram_can_send, at_once ? 0 : -1);
+		if (!error)
+			error = try_to_send(rs, to, &m);
+	}
+	free(m);
+	return error == ETIMEDOUT ? EAGAIN : error;
+}
+
+static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length, struct sockaddr_in *to)
+{
+	if (addr)
+		return read_name(addr, length, to) ? 0 : -1;
+	if (!rs->datagrams->connected)
+		return rs_fail(EDESTADDRREQ);
+	*to = rs->datagrams->connected->name;
+	return 0;
+}
+
+ssize_t rs_datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length)
+{
+	bool at_once = rs->options.nonblock || (flags & MSG_DONTWAIT);
+	struct rs_message *whole;
+	struct sockaddr_in to;
+	int error;
+
+	if (flags & MSG_OOB)
+		return rs_fail(EOPNOTSUPP);
+	if (rs->tx.ended)
+		return rs_fail(EPIPE);
+	if (where_to(rs, addr, length, &to) || bind_to_any(rs))
+		return -1;
+	whole = gather(iov, count);
+	if (!whole)
+		return -1;
+	rs_datagram_progress(rs);
+	error = send_to(rs, &to, whole, at_once);
+	return error ? rs_fail(error) : (ssize_t)length_of(iov, count);
+}
+
+/* ---- receiving --------------------------------------------------------------------- */
+
+bool rs_datagram_can_receive(struct rs *rs)
+{
+	return rs->datagrams->arrived.first || rs->error || rs->broken || rs->no_receive;
+}
+
+/* Copies what fits. */
+static size_t scatter(const struct rs_message *m, const struct iovec *iov, int count)
+{
+	size_t done = 0, n;
+
+	for (int i = 0; i < count && done < m->length; i++) {
+		n = iov[i].iov_len < m->length - done ? iov[i].iov_len : m->length - done;
+		if (n)
+			memcpy(iov[i].iov_base, m->data + done, n);
+		done += n;
+	}
+	return done;
+}
+
+/* from and length may be NULL; *all is set to how long the message was. */
+ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+			    size_t *all)
+{
+	struct rs_messages *arrived = &rs->datagrams->arrived;
+	int error = 0;
+	size_t n;
+
+	if (flags & MSG_OOB)
+		return rs_fail(EOPNOTSUPP);
+	rs_datagram_progress(rs);
+	if (!arrived->first)
+		error = rs_wait(rs, rs_datagram_can_receive, rs->options.nonblock || (flags & MSG_DONTWAIT) ? 0 : -1);
+	if (!arrived->first) {
+		error = error == ETIMEDOUT ? EAGAIN : error ? error : take_error(rs);
+		return error ? rs_fail(error) : 0;
+	}
+	n = scatter(arrived->first, iov, count);
+	*all = arrived->first->length;
+	if (from && length)
+		rs_write_name(rs, (const struct sockaddr *)&arrived->first->from, from, length);
+	if (!(flags & MSG_PEEK))
+		free(rs_message_take(arrived));
+	return (ssize_t)(flags & MSG_TRUNC ? *all : n);
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+int rs_datagram_shutdown(struct rs *rs, int how)
+{
+	if (!rs->datagrams->connected)
+		return rs_fail(ENOTCONN);
+	if (how != SHUT_RD)
+		rs->tx.ended = true;
+	if (how != SHUT_WR)
+		rs->no_receive = true;
+	rs_signal(rs);
+	return 0;
+}
+
+static bool all_sent(struct rs *rs)
+{
+	const struct rs_datagrams *d = rs->datagrams;
+
+	for (const struct rs_pair *p = d->pairs; p; p = p->next)
+		if (p->free_count < p->sends && !rs->broken)
+			return false;
+	for (uint32_t i = 0; i < RS_BUCKETS; i++)
+		for (const struct rs_peer *p = d->peers[i]; p; p = p->next)
+			if (p->waiting.first && !rs->broken)
+				return false;
+	return true;
+}
+
+/* What was sent leaves before the socket does. */
+void rs_datagram_finish(struct rs *rs)
+{
+	int64_t until = rs_now_ns() + CLOSE_NS;
+	int error;
+
+	do
+		error = rs_wait(rs, all_sent, until);
+	while (error == EINTR);
+}

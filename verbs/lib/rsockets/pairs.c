@@ -1,0 +1,299 @@
+/* pairs.c - queue pairs of datagram sockets: made, sent from, and what arrives. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "datagram.h"
+
+#define RECEIVE (1ull << 32) /* in wr_id, beside the index */
+#define BATCH 32
+
+/* Where a datagram lies that is sent, or one that arrives, its GRH first. */
+static uint8_t *receive_at(const struct rs_pair *p, uint32_t i)
+{
+	return p->memory + (size_t)i * (RS_GRH + p->largest);
+}
+
+static uint8_t *send_at(const struct rs_pair *p, uint32_t i)
+{
+	return receive_at(p, p->receives) + (size_t)i * p->largest;
+}
+
+static int post_receive(struct rs_pair *p, uint32_t i)
+{
+	struct ibv_sge sge = { (uintptr_t)receive_at(p, i), RS_GRH + p->largest, p->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = RECEIVE | i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(p->qp, &wr, &bad);
+}
+
+static uint32_t parts_of(uint32_t length, uint32_t largest)
+{
+	uint32_t each = largest - (uint32_t)sizeof(struct rs_header);
+
+	return length ? (length + each - 1) / each : 1;
+}
+
+/* How much there is of everything: half of the sends for the longest message. */
+static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
+{
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	uint32_t longest;
+
+	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, 1, &port))
+		return -1;
+	p->largest = 128u << port.active_mtu;
+	longest = parts_of(RS_LONGEST, 256); /* a peer's port may take no more */
+	p->sends = o->sq_size > 2 * longest ? o->sq_size : 2 * longest;
+	p->receives = o->rq_size;
+	if (p->sends > (uint32_t)device.max_qp_wr || p->receives > (uint32_t)device.max_qp_wr ||
+	    p->sends + p->receives > (uint32_t)device.max_cqe)
+		return rs_fail(ENOMEM);
+	return 0;
+}
+
+static int make_memory(struct rs_pair *p)
+{
+	p->bytes = (size_t)p->receives * (RS_GRH + p->largest) + (size_t)p->sends * p->largest;
+	p->memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p->memory == MAP_FAILED) {
+		p->memory = NULL;
+		return -1;
+	}
+	p->mr = ibv_reg_mr(p->pd, p->memory, p->bytes, IBV_ACCESS_LOCAL_WRITE);
+	p->free = calloc(p->sends, sizeof(*p->free));
+	if (!p->mr || !p->free)
+		return -1;
+	for (uint32_t i = 0; i < p->sends; i++)
+		p->free[p->free_count++] = i;
+	return 0;
+}
+
+static int make_queues(struct rs_pair *p, int poller)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD, .sq_sig_all = 1, .cap = { p->sends, p->receives, 1, 1, 0 } };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	p->channel = ibv_create_comp_channel(p->verbs);
+	if (!p->channel)
+		return -1;
+	fcntl(p->channel->fd, F_SETFL, fcntl(p->channel->fd, F_GETFL) | O_NONBLOCK);
+	p->cq = ibv_create_cq(p->verbs, (int)(p->sends + p->receives), NULL, p->channel, 0);
+	if (!p->cq)
+		return -1;
+	attr.send_cq = attr.recv_cq = p->cq;
+	p->qp = ibv_create_qp(p->pd, &attr);
+	return p->qp ? epoll_ctl(poller, EPOLL_CTL_ADD, p->channel->fd, &event) : -1;
+}
+
+/* 0 or an errno value. */
+static int start(struct rs_pair *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY };
+	int error = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (!error)
+		error = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!error)
+		error = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	for (uint32_t i = 0; !error && i < p->receives; i++)
+		error = post_receive(p, i);
+	return error;
+}
+
+static struct rs_pair *make(struct rs *rs, const struct rdma_cm_id *id)
+{
+	struct rs_datagrams *d = rs->datagrams;
+	struct rs_pair *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->verbs = id->verbs;
+	p->pd = id->pd;
+	if (choose_sizes(p, &rs->options) || make_queues(p, d->poller) || make_memory(p) || (errno = start(p))) {
+		rs_pair_free(p);
+		return NULL;
+	}
+	ibv_req_notify_cq(p->cq, 0);
+	p->next = d->pairs;
+	d->pairs = p;
+	return p;
+}
+
+/* 127.0.0.1 is the address only as long as no other is known. */
+static void learn_address(struct rs_pair *p, struct rdma_cm_id *id)
+{
+	const struct sockaddr_in *own = (const void *)rdma_get_local_addr(id);
+
+	if (own->sin_family == AF_INET && (!p->address.s_addr || ntohl(own->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET))
+		p->address = own->sin_addr;
+}
+
+struct rs_pair *rs_pair_of(struct rs *rs, struct rdma_cm_id *id)
+{
+	struct rs_pair *p = rs->datagrams->pairs;
+
+	while (p && p->verbs != id->verbs)
+		p = p->next;
+	if (!p)
+		p = make(rs, id);
+	if (p)
+		learn_address(p, id);
+	return p;
+}
+
+void rs_pair_free(struct rs_pair *p)
+{
+	int before = errno;
+
+	if (p->qp)
+		ibv_destroy_qp(p->qp);
+	if (p->cq)
+		ibv_destroy_cq(p->cq);
+	if (p->channel)
+		ibv_destroy_comp_channel(p->channel);
+	if (p->mr)
+		ibv_dereg_mr(p->mr);
+	if (p->memory)
+		munmap(p->memory, p->bytes);
+	free(p->free);
+	free(p);
+	errno = before;
+}
+
+/* ---- sending --------------------------------------------------------------------- */
+
+bool rs_pair_has_room(const struct rs_pair *p)
+{
+	return p->free_count >= p->sends / 2;
+}
+
+static int post_part(struct rs_pair *p, const struct rs_peer *to, const struct rs_header *h, const uint8_t *data, uint32_t n)
+{
+	uint32_t i = p->free[p->free_count - 1];
+	uint8_t *at = send_at(p, i);
+	struct ibv_sge sge = { (uintptr_t)at, (uint32_t)sizeof(*h) + n, p->mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+					.wr.ud = { to->ah, to->qpn, RDMA_UDP_QKEY } };
+	int error;
+
+	memcpy(at, h, sizeof(*h));
+	if (n)
+		memcpy(at + sizeof(*h), data, n);
+	error = ibv_post_send(p->qp, &wr, &bad);
+	if (!error)
+		p->free_count--;
+	return error;
+}
+
+int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, uint32_t length)
+{
+	struct rs_pair *p = to->pair;
+	struct rs_header h = { .magic = htons(RS_MAGIC), .port = rdma_get_src_port(rs->id), .number = htonl(++rs->datagrams->number),
+			       .length = htons((uint16_t)length), .address = p->address.s_addr, .largest = htons((uint16_t)p->largest) };
+	uint32_t largest = to->largest < p->largest ? to->largest : p->largest, each = largest - (uint32_t)sizeof(h), at = 0, n;
+	int error;
+
+	do {
+		n = length - at < each ? length - at : each;
+		h.offset = htons((uint16_t)at);
+		error = post_part(p, to, &h, data + at, n);
+		at += n;
+	} while (!error && at < length);
+	return error;
+}
+
+/* ---- arrivals -------------------------------------------------------------------- */
+
+/* A socket that is connected takes messages of its peer alone, which may be known
+ * by another address of its host: 127.0.0.1. */
+static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn)
+{
+	const struct rs_peer *c = d->connected;
+
+	if (!c)
+		return true;
+	if (c->qpn == qpn && c->name.sin_port == from->sin_port)
+		*from = c->name;
+	return from->sin_port == c->name.sin_port && from->sin_addr.s_addr == c->name.sin_addr.s_addr;
+}
+
+static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, uint8_t *buffer)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	struct ibv_ah_attr path;
+	struct rs_header h;
+	struct rs_peer *peer;
+
+	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, 1, wc, (struct ibv_grh *)buffer, &path))
+		return;
+	memcpy(&h, buffer + RS_GRH, sizeof(h));
+	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) <= sizeof(h))
+		return;
+	from.sin_port = h.port;
+	from.sin_addr.s_addr = h.address;
+	if (wc->wc_flags & IBV_WC_GRH)
+		memcpy(&from.sin_addr, path.grh.dgid.raw + 12, 4);
+	if (!wanted(rs->datagrams, &from, wc->src_qp))
+		return;
+	peer = rs_peer_of(rs, &from);
+	if (peer)
+		rs_peer_heard(peer, p, wc->src_qp, ntohs(h.largest), &path);
+	if (!rs->no_receive)
+		rs_message_part(rs, &from, &h, buffer + RS_GRH + sizeof(h), wc->byte_len - RS_GRH - (uint32_t)sizeof(h));
+}
+
+static void completed(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc)
+{
+	uint32_t i = (uint32_t)wc->wr_id;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		rs_break(rs, ENETDOWN);
+	} else if (wc->wr_id & RECEIVE) {
+		take_datagram(rs, p, wc, receive_at(p, i));
+		if (post_receive(p, i))
+			rs_break(rs, ENETDOWN);
+	} else {
+		p->free[p->free_count++] = i;
+	}
+}
+
+bool rs_datagram_progress(struct rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	bool news = false;
+	int n;
+
+	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
+		while (!rs->broken && (n = ibv_poll_cq(p->cq, BATCH, wc)) != 0) {
+			news = true;
+			if (n < 0)
+				rs_break(rs, ENETDOWN);
+			for (int i = 0; i < n && !rs->broken; i++)
+				completed(rs, p, &wc[i]);
+		}
+	}
+	if (news)
+		rs_signal(rs);
+	return news;
+}
+
+void rs_datagram_arm(struct rs *rs)
+{
+	struct ibv_cq *cq;
+	void *context;
+	int before = errno;
+
+	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
+		while (ibv_get_cq_event(p->channel, &cq, &context) == 0)
+			ibv_ack_cq_events(cq, 1);
+		ibv_req_notify_cq(p->cq, 0);
+	}
+	errno = before;
+}

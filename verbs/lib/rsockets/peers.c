@@ -1,0 +1,267 @@
+/*
+ * peers.c - addresses that datagram sockets send to: which queue pair is behind one,
+ * asked through rdma_cm or learnt from what arrives. The thread of listen.c reads
+ * the answers, and the questions of others.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datagram.h"
+
+#define RESOLVE_MS 2000
+#define SURE_NS 10000000000ll /* after that a queue pair that wasn't heard from is asked for again */
+#define MOST_PEERS 4096u
+
+static uint32_t bucket_of(const struct sockaddr_in *name)
+{
+	return (ntohl(name->sin_addr.s_addr) * 31 + ntohs(name->sin_port)) % RS_BUCKETS;
+}
+
+static void free_peer(struct rs_peer *peer)
+{
+	rs_messages_drop(&peer->waiting);
+	if (peer->id)
+		rdma_destroy_id(peer->id);
+	if (peer->ah)
+		ibv_destroy_ah(peer->ah);
+	free(peer);
+}
+
+/* Those that nothing waits for; they are asked for again. */
+static void forget_idle(struct rs_datagrams *d)
+{
+	for (uint32_t i = 0; i < RS_BUCKETS; i++)
+		for (struct rs_peer **link = &d->peers[i], *p; (p = *link);) {
+			if (p == d->connected || p->id || p->waiting.first) {
+				link = &p->next;
+				continue;
+			}
+			*link = p->next;
+			free_peer(p);
+			d->peer_count--;
+		}
+}
+
+struct rs_peer *rs_peer_of(struct rs *rs, const struct sockaddr_in *name)
+{
+	struct rs_datagrams *d = rs->datagrams;
+	struct rs_peer *p, **bucket = &d->peers[bucket_of(name)];
+
+	for (p = *bucket; p; p = p->next)
+		if (p->name.sin_port == name->sin_port && p->name.sin_addr.s_addr == name->sin_addr.s_addr)
+			return p;
+	if (d->peer_count >= MOST_PEERS)
+		forget_idle(d);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->name = *name;
+	p->next = *bucket;
+	*bucket = p;
+	d->peer_count++;
+	return p;
+}
+
+void rs_peers_free(struct rs *rs)
+{
+	struct rs_peer *p;
+
+	for (uint32_t i = 0; i < RS_BUCKETS; i++)
+		while ((p = rs->datagrams->peers[i])) {
+			rs->datagrams->peers[i] = p->next;
+			free_peer(p);
+		}
+}
+
+static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path)
+{
+	struct ibv_ah *ah = ibv_create_ah(pair->pd, path);
+
+	if (!ah)
+		return;
+	if (peer->ah)
+		ibv_destroy_ah(peer->ah);
+	peer->ah = ah;
+	peer->pair = pair;
+	peer->qpn = qpn;
+	peer->largest = largest;
+	peer->sure_ns = rs_now_ns();
+}
+
+/* Another queue pair than rdma_cm named is believed only once rdma_cm names it. */
+void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path)
+{
+	if (!peer->pair)
+		set_path(peer, pair, qpn, largest, path);
+	else if (peer->qpn == qpn)
+		peer->sure_ns = rs_now_ns();
+	else
+		peer->sure_ns = 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------- */
+
+/* From the address that the socket is bound to, unless that is any. */
+static struct sockaddr *source_of(struct rs *rs, struct sockaddr_in *from)
+{
+	struct sockaddr *own = rdma_get_local_addr(rs->id);
+
+	if (own->sa_family != AF_INET)
+		return NULL;
+	memcpy(from, own, sizeof(*from));
+	from->sin_port = 0;
+	return from->sin_addr.s_addr == htonl(INADDR_ANY) ? NULL : (struct sockaddr *)from;
+}
+
+int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
+{
+	struct sockaddr_in from;
+
+	if (peer->id || (peer->pair && rs_now_ns() - peer->sure_ns < SURE_NS))
+		return 0;
+	if (rdma_create_id(rs->channel, &peer->id, peer, RDMA_PS_UDP))
+		return -1;
+	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), (struct sockaddr *)&peer->name, RESOLVE_MS))
+		return 0;
+	rdma_destroy_id(peer->id); /* which leaves errno alone */
+	peer->id = NULL;
+	return -1;
+}
+
+static void asked_in_vain(struct rs *rs, struct rs_peer *peer, int error)
+{
+	rs_messages_drop(&peer->waiting);
+	peer->pair = NULL;
+	if (peer == rs->datagrams->connected)
+		rs->error = error;
+	rs_signal(rs);
+}
+
+static void send_waiting(struct rs *rs, struct rs_peer *peer)
+{
+	struct rs_message *m;
+
+	while ((m = rs_message_take(&peer->waiting))) {
+		if (rs_pair_has_room(peer->pair))
+			rs_pair_send(rs, peer, m->data, m->length); /* or it is lost, as datagrams are */
+		free(m);
+		rs_datagram_progress(rs);
+	}
+}
+
+/* The answer to a question: to names the queue pair, and said the largest datagram. */
+static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *to, uint32_t said)
+{
+	struct rs_pair *pair = rs_pair_of(rs, peer->id);
+
+	if (pair)
+		set_path(peer, pair, to->qp_num, said, &to->ah_attr);
+	if (!pair || peer->pair != pair) {
+		asked_in_vain(rs, peer, errno);
+		return;
+	}
+	memcpy(&peer->local, rdma_get_local_addr(peer->id), sizeof(peer->local));
+	send_waiting(rs, peer);
+	rs_signal(rs);
+}
+
+/* The first two bytes of the private data, in network byte order; 256 of a stranger. */
+static uint32_t largest_said(const struct rdma_ud_param *param)
+{
+	const uint8_t *data = param->private_data;
+	uint32_t n = param->private_data_len >= 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
+
+	return n > sizeof(struct rs_header) ? n : 256;
+}
+
+static int error_of(const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return ECONNREFUSED;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return ENETDOWN;
+	default:
+		return event->status < 0 ? -event->status : EHOSTUNREACH;
+	}
+}
+
+/* A step of a question; false: it is over. */
+static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *event, uint32_t said)
+{
+	struct rdma_conn_param param = { 0 };
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (!rdma_resolve_route(peer->id, RESOLVE_MS))
+			return true;
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (!rdma_connect(peer->id, &param))
+			return true;
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		answered(rs, peer, &event->param.ud, said);
+		return false;
+	default:
+		errno = error_of(event);
+	}
+	asked_in_vain(rs, peer, errno);
+	return false;
+}
+
+/* ---- answering ------------------------------------------------------------------- */
+
+static void answer(struct rs *rs, struct rdma_cm_id *id)
+{
+	struct rs_pair *pair = rs_pair_of(rs, id);
+	struct rdma_conn_param param = { 0 };
+	uint8_t largest[2];
+
+	if (pair) {
+		largest[0] = (uint8_t)(pair->largest >> 8);
+		largest[1] = (uint8_t)pair->largest;
+		param.qp_num = pair->qp->qp_num;
+		param.private_data = largest;
+		param.private_data_len = sizeof(largest);
+		rdma_accept(id, &param);
+	} else {
+		rdma_reject(id, NULL, 0);
+	}
+	rdma_destroy_id(id);
+}
+
+/* The id of an event can be destroyed only once it is acknowledged. */
+static void take_event(struct rs *rs, struct rdma_cm_event *event)
+{
+	struct rdma_cm_event copy = *event;
+	uint32_t said = event->event == RDMA_CM_EVENT_ESTABLISHED ? largest_said(&event->param.ud) : 0;
+	struct rs_peer *peer = event->id->context;
+
+	rdma_ack_cm_event(event);
+	if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		answer(rs, copy.id);
+	} else if (copy.id == rs->id) {
+		if (copy.event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			rs_break(rs, ENETDOWN);
+	} else if (!step(rs, peer, &copy, said)) {
+		rdma_destroy_id(copy.id);
+		peer->id = NULL;
+	}
+}
+
+void rs_datagram_take_events(struct rs *rs)
+{
+	struct rdma_cm_event *event;
+
+	while (!rs->broken) {
+		if (rdma_get_cm_event(rs->channel, &event) == 0)
+			take_event(rs, event);
+		else if (errno == ENODEV)
+			rs_break(rs, ENETDOWN);
+		else
+			return;
+	}
+}
