@@ -11,8 +11,8 @@ static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags
 
 	if (!rs)
 		return -1;
-	if (rs->datagrams)
-		result = rs_datagram_send(rs, iov, count, flags, to, length);
+	if (rs->kind)
+		result = rs->kind->send(rs, iov, count, flags, to, length);
 	else
 		result = rs_send(rs, iov, count, flags);
 	rs_drop(rs);
@@ -28,11 +28,11 @@ static ssize_t receive_on(int socket, const struct iovec *iov, int count, int fl
 
 	if (!rs)
 		return -1;
-	if (rs->datagrams)
-		result = rs_datagram_receive(rs, iov, count, flags, from, length, all);
+	if (rs->kind)
+		result = rs->kind->receive(rs, iov, count, flags, from, length, all);
 	else
 		result = rs_receive(rs, iov, count, flags);
-	if (!rs->datagrams && result >= 0 && from && length)
+	if (!rs->kind && result >= 0 && from && length)
 		*length = 0;
 	rs_drop(rs);
 	return result;

@@ -82,7 +82,7 @@ RS_EXPORT int rconnect(int socket, const struct sockaddr *addr, socklen_t length
 	if (!rs)
 		return -1;
 	if (rs->state == RS_DATAGRAM)
-		result = rs_datagram_connect(rs, addr, length);
+		result = rs->kind->connect(rs, addr, length);
 	else if (!rs_read_name(addr, length, &to))
 		result = rs_fail(EINVAL);
 	else

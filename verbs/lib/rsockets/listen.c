@@ -170,7 +170,7 @@ static void serve_child(struct rs *rs)
 static void serve_datagrams(struct rs *rs)
 {
 	pthread_mutex_lock(&rs->lock);
-	rs_datagram_take_events(rs);
+	rs->kind->take_events(rs);
 	if (rs->broken)
 		stop(rs);
 	pthread_mutex_unlock(&rs->lock);

@@ -53,7 +53,7 @@ RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *length)
 		return -1;
 	memcpy(&own, rdma_get_local_addr(rs->id), size_of(rdma_get_local_addr(rs->id)));
 	if (rs->state == RS_DATAGRAM)
-		rs_datagram_own_name(rs, &own);
+		rs->kind->own_name(rs, &own);
 	rs_write_name(rs, (struct sockaddr *)&own, addr, length);
 	rs_drop(rs);
 	return 0;
@@ -68,7 +68,7 @@ RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr, socklen_t *length)
 	if (!rs)
 		return -1;
 	if (rs->state == RS_DATAGRAM)
-		peer = rs_datagram_peer_name(rs);
+		peer = rs->kind->peer_name(rs);
 	else if (rs->state == RS_CONNECTED)
 		peer = rdma_get_peer_addr(rs->id);
 	if (peer)

@@ -192,13 +192,13 @@ static int get_socket(struct rs *rs, int optname, int *value)
 		*value = o->oob_inline;
 		return 0;
 	case SO_TYPE:
-		*value = rs->datagrams ? SOCK_DGRAM : SOCK_STREAM;
+		*value = rs->kind ? rs->kind->type : SOCK_STREAM;
 		return 0;
 	case SO_DOMAIN:
 		*value = rs->domain;
 		return 0;
 	case SO_PROTOCOL:
-		*value = rs->datagrams ? IPPROTO_UDP : IPPROTO_TCP;
+		*value = rs->kind ? rs->kind->protocol : IPPROTO_TCP;
 		return 0;
 	case SO_ACCEPTCONN:
 		*value = rs->state == RS_LISTENING;

@@ -25,9 +25,9 @@ static short state_of_datagrams(struct rs *rs)
 {
 	short events = rs->broken || rs->error ? POLLERR : 0;
 
-	if (rs_datagram_can_receive(rs))
+	if (rs->kind->can_receive(rs))
 		events |= POLLIN | POLLRDNORM;
-	if (rs_datagram_can_send(rs))
+	if (rs->kind->can_send(rs))
 		events |= POLLOUT | POLLWRNORM;
 	return events;
 }

@@ -138,8 +138,8 @@ bool rs_progress(struct rs *rs)
 	bool news = false;
 	int n;
 
-	if (rs->datagrams)
-		return rs_datagram_progress(rs);
+	if (rs->kind)
+		return rs->kind->progress(rs);
 	if (!rs->id || !rs->id->recv_cq)
 		return false;
 	while ((n = ibv_poll_cq(rs->id->recv_cq, BATCH, wc)) > 0) {
@@ -165,8 +165,8 @@ void rs_arm(struct rs *rs)
 	void *context;
 	int before = errno;
 
-	if (rs->datagrams) {
-		rs_datagram_arm(rs);
+	if (rs->kind) {
+		rs->kind->arm(rs);
 		return;
 	}
 	if (!rs->id || !rs->id->recv_cq)

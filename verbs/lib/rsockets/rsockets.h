@@ -1,6 +1,6 @@
 /*
  * rsockets.h - rsockets (rsocket(7)): sockets of type SOCK_STREAM over a reliable
- * connection, and of type SOCK_DGRAM, which datagram.h explains. They stand on what
+ * connection, and of type SOCK_DGRAM, which datagrams/ has. They stand on what
  * librdmacm and libibverbs offer any program, and include nothing else of this
  * library.
  *
@@ -152,6 +152,28 @@ struct rs_backlog {
 	uint32_t waiting, limit;
 };
 
+/* What a socket that is no stream does in its own way; with its lock. Those that give
+ * int: 0 or -1 and errno. */
+struct rs_kind {
+	int type, protocol;
+	void (*free)(struct rs *rs);
+	int (*descriptor)(const struct rs *rs); /* readable with news of completion queues */
+	bool (*progress)(struct rs *rs);
+	void (*arm)(struct rs *rs);
+	void (*take_events)(struct rs *rs);     /* what rdma_cm says, for the thread of listen.c */
+	bool (*can_send)(struct rs *rs);
+	bool (*can_receive)(struct rs *rs);
+	int (*bind)(struct rs *rs, struct sockaddr *to);
+	int (*connect)(struct rs *rs, const struct sockaddr *addr, socklen_t length);
+	int (*shutdown)(struct rs *rs, int how);
+	void (*finish)(struct rs *rs);          /* before it is closed */
+	const struct sockaddr *(*peer_name)(const struct rs *rs); /* NULL: not connected */
+	void (*own_name)(const struct rs *rs, struct sockaddr_storage *to);
+	ssize_t (*send)(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *to, socklen_t length);
+	ssize_t (*receive)(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+			   size_t *all); /* all: how long the message was */
+};
+
 struct rs_datagrams;
 
 struct rs {
@@ -174,6 +196,7 @@ struct rs {
 	struct rs_tx tx;
 	struct rs_rx rx;
 	struct rs_iomaps io;
+	const struct rs_kind *kind;     /* NULL: a stream */
 	struct rs_datagrams *datagrams; /* of type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
 	struct rs *listener, *next; /* while its listener has it */
@@ -282,25 +305,9 @@ void rs_write_name(const struct rs *rs, const struct sockaddr *from, struct sock
 /* An address of a program's; false: too short. */
 bool rs_read_name(const struct sockaddr *from, socklen_t length, struct sockaddr_storage *to);
 
-/* ---- datagram.c, pairs.c and peers.c: sockets of type SOCK_DGRAM; with the lock ---------- */
+/* ---- datagrams/ ---------------------------------------------------------------------------- */
 
-int rs_datagram_make(struct rs *rs); /* as all here that give int: 0 or -1 and errno */
-void rs_datagram_free(struct rs *rs);
-int rs_datagram_descriptor(const struct rs *rs); /* readable with news of completion queues */
-int rs_datagram_bind(struct rs *rs, struct sockaddr *to);
-int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length);
-int rs_datagram_shutdown(struct rs *rs, int how);
-void rs_datagram_finish(struct rs *rs);
-const struct sockaddr *rs_datagram_peer_name(const struct rs *rs); /* NULL: not connected */
-void rs_datagram_own_name(const struct rs *rs, struct sockaddr_storage *to);
-/* What rdma_cm says, for the thread of listen.c. */
-void rs_datagram_take_events(struct rs *rs);
-bool rs_datagram_progress(struct rs *rs);
-void rs_datagram_arm(struct rs *rs);
-bool rs_datagram_can_send(struct rs *rs);
-bool rs_datagram_can_receive(struct rs *rs);
-ssize_t rs_datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length);
-ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
-			    size_t *all);
+/* Gives a new socket a kind of its own. 0 or -1 and errno. */
+int rs_datagram_make(struct rs *rs);
 
 #endif /* URDMA_RSOCKETS_H */

@@ -46,7 +46,7 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t length)
 	if ((rs->state != RS_IDLE && rs->state != RS_DATAGRAM) || !rs_read_name(addr, length, &to))
 		errno = EINVAL;
 	else if (rs->state == RS_DATAGRAM)
-		result = rs_datagram_bind(rs, (struct sockaddr *)&to);
+		result = rs->kind->bind(rs, (struct sockaddr *)&to);
 	else
 		result = rdma_bind_addr(rs->id, (struct sockaddr *)&to);
 	if (result && errno == ENODEV)
@@ -74,7 +74,7 @@ RS_EXPORT int rshutdown(int socket, int how)
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
 		result = rs_fail(EINVAL);
 	} else if (rs->state == RS_DATAGRAM) {
-		result = rs_datagram_shutdown(rs, how);
+		result = rs->kind->shutdown(rs, how);
 	} else if (rs->state == RS_LISTENING) {
 		rs_break(rs, EINVAL); /* raccept ends, as accept does */
 	} else if (rs->state != RS_CONNECTED) {
@@ -130,7 +130,7 @@ RS_EXPORT int rclose(int socket)
 	if (rs->state == RS_CONNECTED)
 		disconnect(rs);
 	else if (rs->state == RS_DATAGRAM)
-		rs_datagram_finish(rs);
+		rs->kind->finish(rs);
 	rs->closed = true;
 	rs_signal(rs);
 	pthread_mutex_unlock(&rs->lock);

@@ -164,7 +164,8 @@ void rs_free(struct rs *rs)
 	int before = errno;
 
 	rs_release_queues(rs);
-	rs_datagram_free(rs);
+	if (rs->kind)
+		rs->kind->free(rs);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	rdma_destroy_event_channel(rs->channel);

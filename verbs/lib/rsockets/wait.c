@@ -84,7 +84,7 @@ int rs_descriptors(const struct rs *rs, int fds[2])
 	if (rs->broken || rs->state == RS_LISTENING || rs->state == RS_FAILED || rs->state == RS_IDLE)
 		return 0; /* the service thread looks, or nobody has to */
 	if (rs->state == RS_DATAGRAM) { /* the service thread looks at the event channel */
-		fds[n++] = rs_datagram_descriptor(rs);
+		fds[n++] = rs->kind->descriptor(rs);
 		return n;
 	}
 	fds[n++] = rs->channel->fd;

@@ -18,8 +18,10 @@ func compile(t *testing.T, output string, args ...string) {
 	t.Helper()
 	sources, err := filepath.Glob("../*.c")
 	if slices.Contains(args, "-shared") { // the whole of librdmacm
-		more, _ := filepath.Glob("../../rsockets/*.c")
-		sources = append(sources, more...)
+		for _, folder := range []string{"../../rsockets", "../../rsockets/datagrams"} {
+			more, _ := filepath.Glob(folder + "/*.c")
+			sources = append(sources, more...)
+		}
 	}
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no C sources beside the test: %v", err)

@@ -1,4 +1,4 @@
-/* pairs.c - queue pairs of datagram sockets: made, sent from, and what arrives. */
+/* pairs.c - queue pairs of datagram sockets: made, and sent from. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,24 +8,20 @@
 
 #include "datagram.h"
 
-#define RECEIVE (1ull << 32) /* in wr_id, beside the index */
-#define BATCH 32
-
-/* Where a datagram lies that is sent, or one that arrives, its GRH first. */
-static uint8_t *receive_at(const struct rs_pair *p, uint32_t i)
+uint8_t *rs_pair_receive_at(const struct rs_pair *p, uint32_t i)
 {
 	return p->memory + (size_t)i * (RS_GRH + p->largest);
 }
 
 static uint8_t *send_at(const struct rs_pair *p, uint32_t i)
 {
-	return receive_at(p, p->receives) + (size_t)i * p->largest;
+	return rs_pair_receive_at(p, p->receives) + (size_t)i * p->largest;
 }
 
-static int post_receive(struct rs_pair *p, uint32_t i)
+int rs_pair_post_receive(struct rs_pair *p, uint32_t i)
 {
-	struct ibv_sge sge = { (uintptr_t)receive_at(p, i), RS_GRH + p->largest, p->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = RECEIVE | i, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = { (uintptr_t)rs_pair_receive_at(p, i), RS_GRH + p->largest, p->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = RS_RECEIVE | i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_recv(p->qp, &wr, &bad);
 }
@@ -103,7 +99,7 @@ static int start(struct rs_pair *p)
 	if (!error)
 		error = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	for (uint32_t i = 0; !error && i < p->receives; i++)
-		error = post_receive(p, i);
+		error = rs_pair_post_receive(p, i);
 	return error;
 }
 
@@ -207,93 +203,4 @@ int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, u
 		at += n;
 	} while (!error && at < length);
 	return error;
-}
-
-/* ---- arrivals -------------------------------------------------------------------- */
-
-/* A socket that is connected takes messages of its peer alone, which may be known
- * by another address of its host: 127.0.0.1. */
-static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn)
-{
-	const struct rs_peer *c = d->connected;
-
-	if (!c)
-		return true;
-	if (c->qpn == qpn && c->name.sin_port == from->sin_port)
-		*from = c->name;
-	return from->sin_port == c->name.sin_port && from->sin_addr.s_addr == c->name.sin_addr.s_addr;
-}
-
-static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, uint8_t *buffer)
-{
-	struct sockaddr_in from = { .sin_family = AF_INET };
-	struct ibv_ah_attr path;
-	struct rs_header h;
-	struct rs_peer *peer;
-
-	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, 1, wc, (struct ibv_grh *)buffer, &path))
-		return;
-	memcpy(&h, buffer + RS_GRH, sizeof(h));
-	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) <= sizeof(h))
-		return;
-	from.sin_port = h.port;
-	from.sin_addr.s_addr = h.address;
-	if (wc->wc_flags & IBV_WC_GRH)
-		memcpy(&from.sin_addr, path.grh.dgid.raw + 12, 4);
-	if (!wanted(rs->datagrams, &from, wc->src_qp))
-		return;
-	peer = rs_peer_of(rs, &from);
-	if (peer)
-		rs_peer_heard(peer, p, wc->src_qp, ntohs(h.largest), &path);
-	if (!rs->no_receive)
-		rs_message_part(rs, &from, &h, buffer + RS_GRH + sizeof(h), wc->byte_len - RS_GRH - (uint32_t)sizeof(h));
-}
-
-static void completed(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc)
-{
-	uint32_t i = (uint32_t)wc->wr_id;
-
-	if (wc->status != IBV_WC_SUCCESS) {
-		rs_break(rs, ENETDOWN);
-	} else if (wc->wr_id & RECEIVE) {
-		take_datagram(rs, p, wc, receive_at(p, i));
-		if (post_receive(p, i))
-			rs_break(rs, ENETDOWN);
-	} else {
-		p->free[p->free_count++] = i;
-	}
-}
-
-bool rs_datagram_progress(struct rs *rs)
-{
-	struct ibv_wc wc[BATCH];
-	bool news = false;
-	int n;
-
-	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
-		while (!rs->broken && (n = ibv_poll_cq(p->cq, BATCH, wc)) != 0) {
-			news = true;
-			if (n < 0)
-				rs_break(rs, ENETDOWN);
-			for (int i = 0; i < n && !rs->broken; i++)
-				completed(rs, p, &wc[i]);
-		}
-	}
-	if (news)
-		rs_signal(rs);
-	return news;
-}
-
-void rs_datagram_arm(struct rs *rs)
-{
-	struct ibv_cq *cq;
-	void *context;
-	int before = errno;
-
-	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
-		while (ibv_get_cq_event(p->channel, &cq, &context) == 0)
-			ibv_ack_cq_events(cq, 1);
-		ibv_req_notify_cq(p->cq, 0);
-	}
-	errno = before;
 }

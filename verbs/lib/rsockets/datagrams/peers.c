@@ -146,7 +146,7 @@ static void send_waiting(struct rs *rs, struct rs_peer *peer)
 		if (rs_pair_has_room(peer->pair))
 			rs_pair_send(rs, peer, m->data, m->length); /* or it is lost, as datagrams are */
 		free(m);
-		rs_datagram_progress(rs);
+		rs_progress(rs);
 	}
 }
 

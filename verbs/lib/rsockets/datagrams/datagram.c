@@ -9,23 +9,7 @@
 
 #define CLOSE_NS 2000000000ll /* for what still waits for an address */
 
-int rs_datagram_make(struct rs *rs)
-{
-	struct rs_datagrams *d = calloc(1, sizeof(*d));
-
-	if (!d)
-		return -1;
-	d->poller = epoll_create1(EPOLL_CLOEXEC);
-	if (d->poller < 0) {
-		free(d);
-		return -1;
-	}
-	rs->datagrams = d;
-	rs->state = RS_DATAGRAM;
-	return 0;
-}
-
-void rs_datagram_free(struct rs *rs)
+static void datagram_free(struct rs *rs)
 {
 	struct rs_datagrams *d = rs->datagrams;
 	struct rs_pair *pair;
@@ -45,7 +29,7 @@ void rs_datagram_free(struct rs *rs)
 	rs->datagrams = NULL;
 }
 
-int rs_datagram_descriptor(const struct rs *rs)
+static int datagram_descriptor(const struct rs *rs)
 {
 	return rs->datagrams->poller;
 }
@@ -86,7 +70,7 @@ static int serve(struct rs *rs)
 	return errno ? -1 : 0;
 }
 
-int rs_datagram_bind(struct rs *rs, struct sockaddr *to)
+static int datagram_bind(struct rs *rs, struct sockaddr *to)
 {
 	if (rs->datagrams->served)
 		return rs_fail(EINVAL);
@@ -97,11 +81,11 @@ static int bind_to_any(struct rs *rs)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 
-	return rs->datagrams->served ? 0 : rs_datagram_bind(rs, (struct sockaddr *)&any);
+	return rs->datagrams->served ? 0 : datagram_bind(rs, (struct sockaddr *)&any);
 }
 
 /* AF_UNSPEC undoes it, as connect(2) says. */
-int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length)
+static int datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length)
 {
 	struct sockaddr_in to;
 	struct rs_peer *peer;
@@ -120,7 +104,7 @@ int rs_datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t le
 	return 0;
 }
 
-const struct sockaddr *rs_datagram_peer_name(const struct rs *rs)
+static const struct sockaddr *datagram_peer_name(const struct rs *rs)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
 
@@ -128,7 +112,7 @@ const struct sockaddr *rs_datagram_peer_name(const struct rs *rs)
 }
 
 /* The address that datagrams to a connected socket's peer leave from, once known. */
-void rs_datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
+static void datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
 	struct sockaddr_in *in = (struct sockaddr_in *)to;
@@ -139,7 +123,7 @@ void rs_datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
 
 /* ---- sending ----------------------------------------------------------------------- */
 
-bool rs_datagram_can_send(struct rs *rs)
+static bool datagram_can_send(struct rs *rs)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
 
@@ -212,7 +196,7 @@ static int try_to_send(struct rs *rs, const struct sockaddr_in *to, struct rs_me
 	peer = rs_peer_of(rs, to);
 	if (!peer || rs_peer_ask(rs, peer))
 		return errno;
-	if (!peer->pair && (peer != rs->datagrams->connected || rs_datagram_can_send(rs))) {
+	if (!peer->pair && (peer != rs->datagrams->connected || datagram_can_send(rs))) {
 		keep(rs, peer, *m);
 		*m = NULL;
 	} else if (peer->pair && rs_pair_has_room(peer->pair)) {
@@ -230,7 +214,7 @@ static int send_to(struct rs *rs, const struct sockaddr_in *to, struct rs_messag
 	int error = try_to_send(rs, to, &m);
 
 	while (m && !error) {
-		error = rs_wait(rs, rs_datagram_can_send, at_once ? 0 : -1);
+		error = rs_wait(rs, datagram_can_send, at_once ? 0 : -1);
 		if (!error)
 			error = try_to_send(rs, to, &m);
 	}
@@ -248,7 +232,7 @@ static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length
 	return 0;
 }
 
-ssize_t rs_datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length)
+static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length)
 {
 	bool at_once = rs->options.nonblock || (flags & MSG_DONTWAIT);
 	struct rs_message *whole;
@@ -271,7 +255,7 @@ ssize_t rs_datagram_send(struct rs *rs, const struct iovec *iov, int count, int 
 
 /* ---- receiving --------------------------------------------------------------------- */
 
-bool rs_datagram_can_receive(struct rs *rs)
+static bool datagram_can_receive(struct rs *rs)
 {
 	return rs->datagrams->arrived.first || rs->error || rs->broken || rs->no_receive;
 }
@@ -291,7 +275,7 @@ static size_t scatter(const struct rs_message *m, const struct iovec *iov, int c
 }
 
 /* from and length may be NULL; *all is set to how long the message was. */
-ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
 			    size_t *all)
 {
 	struct rs_messages *arrived = &rs->datagrams->arrived;
@@ -302,7 +286,7 @@ ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, i
 		return rs_fail(EOPNOTSUPP);
 	rs_datagram_progress(rs);
 	if (!arrived->first)
-		error = rs_wait(rs, rs_datagram_can_receive, rs->options.nonblock || (flags & MSG_DONTWAIT) ? 0 : -1);
+		error = rs_wait(rs, datagram_can_receive, rs->options.nonblock || (flags & MSG_DONTWAIT) ? 0 : -1);
 	if (!arrived->first) {
 		error = error == ETIMEDOUT ? EAGAIN : error ? error : take_error(rs);
 		return error ? rs_fail(error) : 0;
@@ -318,7 +302,7 @@ ssize_t rs_datagram_receive(struct rs *rs, const struct iovec *iov, int count, i
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-int rs_datagram_shutdown(struct rs *rs, int how)
+static int datagram_shutdown(struct rs *rs, int how)
 {
 	if (!rs->datagrams->connected)
 		return rs_fail(ENOTCONN);
@@ -345,7 +329,7 @@ static bool all_sent(struct rs *rs)
 }
 
 /* What was sent leaves before the socket does. */
-void rs_datagram_finish(struct rs *rs)
+static void datagram_finish(struct rs *rs)
 {
 	int64_t until = rs_now_ns() + CLOSE_NS;
 	int error;
@@ -353,4 +337,31 @@ void rs_datagram_finish(struct rs *rs)
 	do
 		error = rs_wait(rs, all_sent, until);
 	while (error == EINTR);
+}
+
+/* ---- the beginning ----------------------------------------------------------------- */
+
+static const struct rs_kind kind = {
+	.type = SOCK_DGRAM, .protocol = IPPROTO_UDP, .free = datagram_free, .descriptor = datagram_descriptor,
+	.progress = rs_datagram_progress, .arm = rs_datagram_arm, .take_events = rs_datagram_take_events,
+	.can_send = datagram_can_send, .can_receive = datagram_can_receive, .bind = datagram_bind, .connect = datagram_connect,
+	.shutdown = datagram_shutdown, .finish = datagram_finish, .peer_name = datagram_peer_name, .own_name = datagram_own_name,
+	.send = datagram_send, .receive = datagram_receive,
+};
+
+int rs_datagram_make(struct rs *rs)
+{
+	struct rs_datagrams *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -1;
+	d->poller = epoll_create1(EPOLL_CLOEXEC);
+	if (d->poller < 0) {
+		free(d);
+		return -1;
+	}
+	rs->datagrams = d;
+	rs->kind = &kind;
+	rs->state = RS_DATAGRAM;
+	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * datagram.h - what the files about sockets of type SOCK_DGRAM share.
+ * datagram.h - sockets of type SOCK_DGRAM; what the files about them share.
  *
  * A socket that is bound is an rdma_cm id of RDMA_PS_UDP that listens: the thread
  * of listen.c answers those who ask for the queue pair behind the port number. There
@@ -18,13 +18,14 @@
 
 #include <netinet/in.h>
 
-#include "rsockets.h"
+#include "../rsockets.h"
 
 #define RS_LONGEST 65507u /* message, as UDP has it over IPv4 */
 #define RS_GRH 40u        /* bytes in front of a datagram that arrives */
 #define RS_BUCKETS 256u   /* of peers */
 #define RS_PARTIALS 16u   /* messages whose parts are coming */
 #define RS_MAGIC 0x7275u  /* "ru" */
+#define RS_RECEIVE (1ull << 32) /* in the wr_id of a receive, beside its index */
 
 struct rs_header { /* network byte order */
 	uint16_t magic, port;
@@ -105,6 +106,10 @@ void rs_message_part(struct rs *rs, const struct sockaddr_in *from, const struct
  * need be; NULL and errno. */
 struct rs_pair *rs_pair_of(struct rs *rs, struct rdma_cm_id *id);
 void rs_pair_free(struct rs_pair *pair);
+/* Where a datagram that arrives lies, its GRH first. */
+uint8_t *rs_pair_receive_at(const struct rs_pair *pair, uint32_t i);
+/* 0 or an errno value. */
+int rs_pair_post_receive(struct rs_pair *pair, uint32_t i);
 /* Whether any message can be sent now. */
 bool rs_pair_has_room(const struct rs_pair *pair);
 /* Posts one message in all its parts; rs_pair_has_room said yes. 0 or an errno value. */
@@ -119,5 +124,12 @@ int rs_peer_ask(struct rs *rs, struct rs_peer *peer);
 /* A message from the peer came with these. */
 void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path);
 void rs_peers_free(struct rs *rs);
+/* Takes what rdma_cm says: questions and answers. */
+void rs_datagram_take_events(struct rs *rs);
+
+/* ---- arrivals.c ------------------------------------------------------------------ */
+
+bool rs_datagram_progress(struct rs *rs);
+void rs_datagram_arm(struct rs *rs);
 
 #endif /* URDMA_RSOCKETS_DATAGRAM_H */

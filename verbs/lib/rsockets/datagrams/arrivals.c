@@ -1,0 +1,94 @@
+/* arrivals.c - what completes on the queue pairs of datagram sockets. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "datagram.h"
+
+#define BATCH 32
+
+/* A socket that is connected takes messages of its peer alone, which may be known
+ * by another address of its host: 127.0.0.1. */
+static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn)
+{
+	const struct rs_peer *c = d->connected;
+
+	if (!c)
+		return true;
+	if (c->qpn == qpn && c->name.sin_port == from->sin_port)
+		*from = c->name;
+	return from->sin_port == c->name.sin_port && from->sin_addr.s_addr == c->name.sin_addr.s_addr;
+}
+
+static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, uint8_t *buffer)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	struct ibv_ah_attr path;
+	struct rs_header h;
+	struct rs_peer *peer;
+
+	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, 1, wc, (struct ibv_grh *)buffer, &path))
+		return;
+	memcpy(&h, buffer + RS_GRH, sizeof(h));
+	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) <= sizeof(h))
+		return;
+	from.sin_port = h.port;
+	from.sin_addr.s_addr = h.address;
+	if (wc->wc_flags & IBV_WC_GRH)
+		memcpy(&from.sin_addr, path.grh.dgid.raw + 12, 4);
+	if (!wanted(rs->datagrams, &from, wc->src_qp))
+		return;
+	peer = rs_peer_of(rs, &from);
+	if (peer)
+		rs_peer_heard(peer, p, wc->src_qp, ntohs(h.largest), &path);
+	if (!rs->no_receive)
+		rs_message_part(rs, &from, &h, buffer + RS_GRH + sizeof(h), wc->byte_len - RS_GRH - (uint32_t)sizeof(h));
+}
+
+static void completed(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc)
+{
+	uint32_t i = (uint32_t)wc->wr_id;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		rs_break(rs, ENETDOWN);
+	} else if (wc->wr_id & RS_RECEIVE) {
+		take_datagram(rs, p, wc, rs_pair_receive_at(p, i));
+		if (rs_pair_post_receive(p, i))
+			rs_break(rs, ENETDOWN);
+	} else {
+		p->free[p->free_count++] = i;
+	}
+}
+
+bool rs_datagram_progress(struct rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	bool news = false;
+	int n;
+
+	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
+		while (!rs->broken && (n = ibv_poll_cq(p->cq, BATCH, wc)) != 0) {
+			news = true;
+			if (n < 0)
+				rs_break(rs, ENETDOWN);
+			for (int i = 0; i < n && !rs->broken; i++)
+				completed(rs, p, &wc[i]);
+		}
+	}
+	if (news)
+		rs_signal(rs);
+	return news;
+}
+
+void rs_datagram_arm(struct rs *rs)
+{
+	struct ibv_cq *cq;
+	void *context;
+	int before = errno;
+
+	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
+		while (ibv_get_cq_event(p->channel, &cq, &context) == 0)
+			ibv_ack_cq_events(cq, 1);
+		ibv_req_notify_cq(p->cq, 0);
+	}
+	errno = before;
+}
