@@ -289,6 +289,7 @@ type Wire struct {
 	State     string `json:"state"`
 	Extended  bool   `json:"extended"`
 	Payload   int    `json:"payload"`   // bytes in a tagged segment
+	PathMTU   int    `json:"path_mtu"`  // largest IP packet that the path is known to take; the port's where nothing else is known
 	InFlight  int    `json:"in_flight"` // segments
 	Window    int    `json:"window"`    // congestion window, segments
 	Credits   int    `json:"credits"`   // what the peer still allows, segments

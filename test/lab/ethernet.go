@@ -80,7 +80,7 @@ func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 		return nil, err
 	}
 	uid := 0
-	if w.Device == UDP.Device && os.Getuid() == 0 {
+	if w.Device == UDP.Device && !w.Capable && os.Getuid() == 0 {
 		uid = OrdinaryUID - i // each a user of its own, none with a capability
 	}
 	return l.newNode(string(rune('a'+i)), fmt.Sprintf("198.18.1.%d", i+1), ns, uid)

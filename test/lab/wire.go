@@ -17,6 +17,9 @@ type Wire struct {
 	MTU int
 	// Kernel tells that the kernel holds the ports' addresses as well.
 	Kernel bool
+	// Capable has urdmads and programs over UDP run as who runs the lab, with root's
+	// capabilities if that is root; else they are users with none.
+	Capable bool
 	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
 	Relay string
 }

@@ -268,6 +268,7 @@ var qps = []column[inspect.QP]{
 	{"RECV", func(q *inspect.QP) string { return fill(q.RecvFill, q.RecvDepth) }},
 	{"PATH", func(q *inspect.QP) string { return dash(q.Path) }},
 	{"PEER", func(q *inspect.QP) string { return dash(q.Peer) }},
+	{"MTU", func(q *inspect.QP) string { return pathMTU(q.Wire) }},
 	{"WINDOW", func(q *inspect.QP) string { return window(q.Wire) }},
 	{"RTT", func(q *inspect.QP) string { return rtt(q.Wire) }},
 	{"RESENT", func(q *inspect.QP) string { return resent(q.Wire) }},
@@ -292,6 +293,7 @@ var connections = []column[inspect.Connection]{
 	{"PATH", func(c *inspect.Connection) string { return dash(c.Path) }},
 	{"READS", func(c *inspect.Connection) string { return fmt.Sprintf("%d/%d", c.Reads, c.Serves) }},
 	{"TRIES", func(c *inspect.Connection) string { return strconv.Itoa(c.Tries) }},
+	{"MTU", func(c *inspect.Connection) string { return pathMTU(c.Wire) }},
 	{"WINDOW", func(c *inspect.Connection) string { return window(c.Wire) }},
 	{"RTT", func(c *inspect.Connection) string { return rtt(c.Wire) }},
 	{"RESENT", func(c *inspect.Connection) string { return resent(c.Wire) }},
@@ -377,6 +379,14 @@ func access(flags uint32) string {
 }
 
 // window is segments in flight and how many may be.
+// pathMTU is the path's, as far as it is known.
+func pathMTU(w *inspect.Wire) string {
+	if w == nil || w.PathMTU == 0 {
+		return "-"
+	}
+	return strconv.Itoa(w.PathMTU)
+}
+
 func window(w *inspect.Wire) string {
 	if w == nil {
 		return "-"

@@ -238,7 +238,7 @@ func wireState(carrier any) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, InFlight: s.Path.InFlight,
+	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
 		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}

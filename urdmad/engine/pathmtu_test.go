@@ -30,6 +30,9 @@ func TestPathTakesLess(t *testing.T) {
 				t.Errorf("%d: of what %s sent %d were lost and %d fragmented", size, name, p.Lost, p.Fragmented)
 			}
 		}
+		if s, ok := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()).Inspect(); !ok || s.PathMTU > size+28 || s.PathMTU < size+28-16 {
+			t.Errorf("%d: the path's MTU is shown as %d", size, s.PathMTU)
+		}
 	}
 }
 

@@ -90,6 +90,16 @@ func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 // TakesPadding says that the peer takes datagrams with padding.
 func (p *Path) TakesPadding() { p.pads = p.n.info.Batches }
 
+// MTU is the largest IP packet that the path is known to take, in bytes; where
+// nothing is known of it, that of the port.
+func (p *Path) MTU() int {
+	mtu := p.n.MTU()
+	if !p.n.info.Datagrams {
+		return mtu
+	}
+	return min(mtu, min(p.whole, mtu)+wire.IPv4Len+wire.UDPLen)
+}
+
 // Again says that the packet to be sent next is one that was lost.
 func (p *Path) Again() {
 	if p.batch != nil {

@@ -10,6 +10,7 @@ type State struct {
 	State    string
 	Extended bool
 	Payload  int // bytes in a tagged segment
+	PathMTU  int // bytes of the largest IP packet that the path is known to take
 	Traffic  Traffic
 	Path     reliable.Stats
 }
@@ -27,7 +28,7 @@ func (c *Conn) Inspect() (s State, ok bool) {
 	if c.state == connOpening {
 		return s, false
 	}
-	s = State{State: stateNames[c.state], Extended: c.extended, Payload: c.stream.TaggedPayload(), Path: c.rel.Stats()}
+	s = State{State: stateNames[c.state], Extended: c.extended, Payload: c.stream.TaggedPayload(), PathMTU: c.path.MTU(), Path: c.rel.Stats()}
 	s.Traffic = Traffic{c.Stats, s.Path.Counters}
 	return s, true
 }
