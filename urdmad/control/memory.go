@@ -115,7 +115,7 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 	mapping, err := x.space.Map(m.File, m.FileOffset, m.Length)
 	switch {
 	case err == nil:
-		x.space.Populate(m.File, m.FileOffset, mapping)
+		x.space.Populate(mapping)
 		return mapping, nil
 	case errors.Is(err, syscall.ENOMEM):
 		return mem.Mapping{}, err

@@ -37,10 +37,10 @@ func TestPopulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unix.Madvise(m.view.bytes[first*page:][:page], unix.MADV_POPULATE_WRITE) != nil {
-		t.Skip("needs MADV_POPULATE_WRITE, Linux 5.14")
+	if unix.Madvise(m.view.bytes[first*page:][:page], unix.MADV_POPULATE_READ) != nil {
+		t.Skip("needs MADV_POPULATE_READ, Linux 5.14")
 	}
-	s.Populate(1, page/2, m)
+	s.Populate(m)
 	if n := faults(t, func() {
 		for i := uint64(first); i < first+present; i++ {
 			m.Bytes[i*page]++
@@ -62,7 +62,12 @@ func TestPopulateNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Populate(1, 0, m)
-	s.Populate(7, 0, m)
-	s.Populate(1, 0, Mapping{})
+	s.Populate(m)
+	s.Populate(Mapping{})
+	m, err = s.Map(1, 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s.Populate(m)
 }

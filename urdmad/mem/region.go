@@ -22,7 +22,7 @@ type Region struct {
 	base   uint64 // iova of the first byte
 	length uint64
 	bytes  []byte // in urdmad's address space; nil on the fallback path
-	view   *view
+	mapped Mapping
 	client uint64 // address in the client, for the fallback path
 	shared bool   // urdmad maps its pages
 
@@ -34,8 +34,9 @@ type Region struct {
 // shared memory m comes from s.Map; without, it is the zero Mapping and client is the
 // address in the client's address space.
 func NewRegion(s *Space, pd uint64, access uint32, base, length, client uint64, m Mapping) *Region {
+	m.fresh = nil // is populated, or never will be
 	return &Region{PD: pd, Access: access, Space: s, base: base, length: length,
-		bytes: m.Bytes, view: m.view, client: client, shared: m.view != nil || length == 0}
+		bytes: m.Bytes, mapped: m, client: client, shared: m.view != nil || length == 0}
 }
 
 // Shared reports whether urdmad maps the region's pages.
@@ -105,9 +106,9 @@ func (r *Region) kill() {
 }
 
 func (r *Region) unmap() {
-	if r.view != nil {
-		r.Space.unmap(r.view)
-		r.view, r.bytes = nil, nil
+	if r.mapped.view != nil {
+		r.Space.unmap(r.mapped)
+		r.mapped, r.bytes = Mapping{}, nil
 	}
 }
 

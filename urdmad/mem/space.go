@@ -33,7 +33,7 @@ type Budget interface {
 // Space is one client's memory as urdmad reaches it.
 type Space struct {
 	mu     sync.Mutex
-	files  map[uint32]*os.File
+	files  map[uint32]*sharedFile
 	views  []*view
 	closed bool
 	budget Budget // nil: as many as the kernel allows
@@ -42,23 +42,32 @@ type Space struct {
 	selfMem  *os.File  // the client's /proc/self/mem, or nil
 }
 
+// sharedFile is a client's memfd. It can't become shorter.
+type sharedFile struct {
+	*os.File
+	size uint64 // when it was last looked at
+}
+
 // view is a mapped part of a client's file.
 type view struct {
 	file       uint32
 	start, end uint64 // offsets in the file
 	bytes      []byte
 	refs       int
+	covered    coverage // whole pages, by mappings that are in use
 }
 
 // Mapping is a mapped range of a client's file.
 type Mapping struct {
 	Bytes []byte
 	view  *view
+	pages span   // offsets in the file
+	fresh []span // of them, what no other mapping in use covered
 }
 
 // NewSpace takes ownership of selfMem, which may be nil.
 func NewSpace(selfMem *os.File) *Space {
-	return &Space{files: make(map[uint32]*os.File), selfMem: selfMem}
+	return &Space{files: make(map[uint32]*sharedFile), selfMem: selfMem}
 }
 
 // SetBudget bounds the mappings of a Space that has none yet.
@@ -74,7 +83,7 @@ func (s *Space) AddFile(handle uint32, f *os.File) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.files[handle] = f
+	s.files[handle] = &sharedFile{File: f}
 	return nil
 }
 
@@ -87,30 +96,50 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	if f == nil {
 		return Mapping{}, ErrNoFile
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if ok, err := f.contains(offset, n); err != nil {
 		return Mapping{}, fmt.Errorf("mem: %w", err)
-	}
-	if offset+n < offset || offset+n > uint64(st.Size) {
+	} else if !ok {
 		return Mapping{}, ErrRange
 	}
 	w, err := s.view(handle, f, offset, n)
 	if err != nil {
 		return Mapping{}, err
 	}
+	return w.use(offset, n), nil
+}
+
+// contains reports whether n bytes at offset, not none, lie in the file.
+func (f *sharedFile) contains(offset, n uint64) (bool, error) {
+	if offset+n <= offset {
+		return false, nil
+	}
+	if offset+n > f.size { // it may have grown
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+			return false, err
+		}
+		f.size = uint64(st.Size)
+	}
+	return offset+n <= f.size, nil
+}
+
+// use makes a mapping of a view that has the range.
+func (w *view) use(offset, n uint64) Mapping {
 	w.refs++
 	at := offset - w.start
-	return Mapping{Bytes: w.bytes[at : at+n : at+n], view: w}, nil
+	m := Mapping{Bytes: w.bytes[at : at+n : at+n], view: w, pages: span{offset, offset + n}.wholePages()}
+	w.covered.add(m.pages, func(s span) { m.fresh = append(m.fresh, s) })
+	return m
 }
 
 // Unmap gives a mapping back that no region was made of.
 func (s *Space) Unmap(m Mapping) {
 	if m.view != nil {
-		s.unmap(m.view)
+		s.unmap(m)
 	}
 }
 
-func (s *Space) view(handle uint32, f *os.File, offset, n uint64) (*view, error) {
+func (s *Space) view(handle uint32, f *sharedFile, offset, n uint64) (*view, error) {
 	for _, w := range s.views {
 		if w.file == handle && w.start <= offset && offset+n <= w.end {
 			return w, nil
@@ -134,11 +163,13 @@ func (s *Space) view(handle uint32, f *os.File, offset, n uint64) (*view, error)
 	return w, nil
 }
 
-func (s *Space) unmap(w *view) {
+func (s *Space) unmap(m Mapping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w := m.view
 	w.refs--
 	if w.refs > 0 {
+		w.covered.drop(m.pages)
 		return
 	}
 	for i, x := range s.views {
@@ -171,7 +202,7 @@ func (s *Space) Close() {
 	for _, f := range s.files {
 		f.Close()
 	}
-	s.files = map[uint32]*os.File{}
+	s.files = map[uint32]*sharedFile{}
 	if s.fallback != nil {
 		s.fallback.stop()
 	}
