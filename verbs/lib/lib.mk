@@ -1,7 +1,7 @@
 # lib.mk - build/liburdma.so, the preloadable libibverbs and librdmacm. The main
 # Makefile includes this; rdma-core's headers come from libibverbs-dev and
 # librdmacm-dev.
-LIB_FOLDERS := verbs/lib verbs/lib/pages verbs/lib/session verbs/lib/datapath verbs/lib/device verbs/lib/memory verbs/lib/datagram verbs/lib/cm verbs/lib/rsockets verbs/lib/rsockets/datagrams verbs/lib/interpose
+LIB_FOLDERS := verbs/lib verbs/lib/pages verbs/lib/pages/kernel verbs/lib/session verbs/lib/datapath verbs/lib/device verbs/lib/memory verbs/lib/datagram verbs/lib/cm verbs/lib/rsockets verbs/lib/rsockets/datagrams verbs/lib/interpose
 LIB_SOURCES := $(wildcard $(LIB_FOLDERS:%=%/*.c))
 LIB_HEADERS := $(wildcard $(LIB_FOLDERS:%=%/*.h) verbs/abi/*.h)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=build/%.o)

@@ -1,32 +1,16 @@
 //go:build c_only
-/* Deregistration: take the region's count off its pages, and let those go that
- * no other registration holds. */
+/* Deregistration: the last one of a range takes its count off the pages, and lets
+ * those go that no other range holds. */
 #include <errno.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 struct uncount {
 	int file;
 	struct window window;
 	struct maps maps;
 };
-
-static bool all_counted(int file, uint64_t first, uint64_t last)
-{
-	for (uint64_t at = first; at < last; at += PAGE) {
-		struct block *b = table_find(file, at);
-		unsigned i = (unsigned)(at / PAGE % BLOCK_PAGES);
-		unsigned stop = BLOCK_PAGES;
-		for (; b && i < stop && at < last; i++, at += PAGE)
-			if (!(b->page[i] & P_COUNT))
-				return false;
-		if (!b)
-			return false;
-		at -= PAGE;
-	}
-	return true;
-}
 
 /* Pages whose addresses are gone: nothing to give back. */
 static void punch_unmapped(struct block *b, unsigned from, unsigned to)
@@ -48,24 +32,30 @@ static void uncount_block(struct block *b, unsigned from, unsigned to, void *arg
 		return;
 	for (unsigned i = from; i < to; i++)
 		entry_set(b, i, b->page[i] - 1);
-	pages_release(&u->window, &u->maps, b, from, to);
 	punch_unmapped(b, from, to);
+	pages_release(&u->window, &u->maps, b, from, to);
 	table_drop_if_empty(b);
 }
 
 static int uncount(int file, uint64_t first, uint64_t last)
 {
 	struct uncount u = { .file = file };
-	if (!all_counted(file, first, last))
+	struct range *r = range_find(file, first, last);
+	if (!r)
 		return EINVAL;
-	int err = maps_open(&u.maps);
+	if (r->count > 1) {
+		r->count--;
+		return 0;
+	}
+	int err = pages_open_maps(&u.maps);
 	if (err)
 		return -err;
+	range_drop(r);
 	window_open(&u.window);
 	table_each(first, last, uncount_block, &u);
 	pages_retry_kept(&u.window, &u.maps);
 	window_close(&u.window);
-	maps_close(&u.maps);
+	pages_close_maps(&u.maps);
 	return 0;
 }
 

@@ -36,7 +36,7 @@
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 /* Above this, only partly covered pages are swapped. */
 #define SWAP_LIMIT_PAGES ((UINT64_C(256) << 20) / PAGE)
@@ -125,7 +125,7 @@ static void prepare_pages(void)
 		          .want = P_PRESENT, .mapped = before_fork,
 		          .other = fork_leave_alone },
 	};
-	if (maps_open(&m) != 0)
+	if (pages_open_maps(&m) != 0)
 		return;
 	window_open(&f.window);
 	f.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES &&
@@ -133,7 +133,7 @@ static void prepare_pages(void)
 	f.swap_part = f.window.kind != WINDOW_NONE;
 	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
 	window_close(&f.window);
-	maps_close(&m);
+	pages_close_maps(&m);
 	if (child_copies)
 		open_child_done();
 }
@@ -237,11 +237,11 @@ static void restore_pages(void)
 		.walk = { .maps = &m, .mask = P_FORKED, .want = P_FORKED,
 		          .mapped = not_after_fork, .other = after_fork },
 	};
-	if (maps_open(&m) == 0) {
+	if (pages_open_maps(&m) == 0) {
 		window_open(&f.window);
 		table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
 		window_close(&f.window);
-		maps_close(&m);
+		pages_close_maps(&m);
 	}
 	fork_release();
 	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);

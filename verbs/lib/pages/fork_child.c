@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 static void copy_words(uint64_t to, uint64_t from, uint64_t len)
 {
@@ -71,17 +71,17 @@ static void copy_all(void)
 	struct walk k = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
 		          .want = P_PRESENT, .mapped = copy_run,
 		          .other = fork_leave_alone };
-	int err = maps_open(&m);
+	int err = pages_open_maps(&m);
 	if (err) {
 		memfd_close_all(); /* frees a descriptor; the mappings will do */
-		err = maps_open(&m);
+		err = pages_open_maps(&m);
 	}
 	if (err) {
 		table_each(0, URDMA_PAGES_FILE_SIZE, drop_run, NULL);
 		return;
 	}
 	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &k);
-	maps_close(&m);
+	pages_close_maps(&m);
 }
 
 static void drop_shadows(struct block *b, unsigned from, unsigned to, void *arg)
@@ -96,6 +96,7 @@ void pages_fork_child(void)
 {
 	struct state *s = &urdma_pages_state;
 	fork_close_child_done(0); /* a descriptor is free now, whatever the limit */
+	proc_close_all();
 	if (fork_child_copies())
 		copy_all();
 	table_each(0, URDMA_PAGES_FILE_SIZE, drop_shadows, NULL);

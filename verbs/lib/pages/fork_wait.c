@@ -15,7 +15,7 @@
 #include <linux/membarrier.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 /* Seconds. Nobody who forks waits for one who waits here, unless a program has
  * made the two one (a stream of its own that is flushed by posting, while

@@ -16,16 +16,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/kernel.h"
 #include "pages.h"
 
 #pragma GCC visibility push(hidden)
 
-#define PAGE UINT64_C(4096)
 #define BLOCK (UINT64_C(1) << 21) /* one page table's reach: work goes by it */
 #define BLOCK_PAGES 512u
 #define FILES 4 /* memfds: more than one only while an address is reused */
 
-/* An entry of the page table: count of registrations, and these. */
+/* An entry of the page table: count of registered ranges, and these. */
 #define P_PRESENT (1u << 31) /* its address mapped this page when last seen */
 #define P_SHADOW (1u << 30)  /* the original mapping waits at shadow() */
 #define P_PARTIAL (1u << 29) /* some registration covers it only partly */
@@ -41,25 +41,6 @@ struct block {
 	uint32_t file;
 	uint32_t live; /* entries that aren't 0 */
 	uint32_t page[BLOCK_PAGES];
-};
-
-/* A mapping as the kernel tells it. */
-struct vma {
-	uint64_t start, end, offset, inode;
-	uint32_t major, minor;
-	int prot;
-	bool shared, huge;
-};
-
-#define MAPS_SEEN 8
-
-struct maps {
-	int fd;
-	bool text;       /* no PROCMAP_QUERY: we parse lines */
-	size_t at, have; /* the text buffer's unread part */
-	/* Text: the last lines parsed, neighbours in the file, oldest first. */
-	struct vma seen[MAPS_SEEN];
-	unsigned seen_count;
 };
 
 enum window_kind {
@@ -87,11 +68,13 @@ struct state {
 	                   * that an interposed call has nothing to do */
 	uint64_t kept;    /* P_PRESENT entries whose count is 0 */
 	uint64_t shared, fallback;
+	uint64_t changes; /* of entries */
 	int fds[FILES];
 	int spare; /* one of fds again, or -1: a descriptor to spend at the limit */
 	uint64_t inode[FILES];
 	uint32_t major, minor; /* of every memfd */
 	bool checked[FILES];   /* since the lock was taken: fds[i] is still ours */
+	bool none_locked;      /* likewise: no page of the process is (mlock) */
 	bool usable; /* page size and so on are what we were built for */
 	bool refused; /* URDMA_CONVERT=0 */
 };
@@ -114,7 +97,22 @@ void pages_unlock_all(struct held *h);
 void pages_lock_table(struct held *h);
 void pages_unlock_table(struct held *h);
 
+/* A range of whole pages, and how many registrations are of it. */
+struct range {
+	struct range *next; /* in its bucket, or in the free list */
+	uint64_t first, last; /* [first, last) */
+	int file;
+	unsigned count;
+};
+
+/* ranges.c */
+struct range *range_find(int file, uint64_t first, uint64_t last);
+struct range *range_make(int file, uint64_t first, uint64_t last);
+void range_drop(struct range *r);
+void range_reset(void);
+
 /* table.c */
+void *own_memory(size_t bytes);
 struct block *table_find(int file, uint64_t addr);
 struct block *table_make(int file, uint64_t addr);
 void table_drop_if_empty(struct block *b);
@@ -130,24 +128,15 @@ static inline uint64_t block_addr(const struct block *b, unsigned i)
 	return b->start + i * PAGE;
 }
 
-/* vma.c */
-int maps_open(struct maps *m);
-void maps_close(struct maps *m);
-void maps_rewind(struct maps *m);
-int maps_find(struct maps *m, uint64_t addr, struct vma *v);
-int vma_file(const struct vma *v); /* which memfd, or -1 */
-bool vma_is_identity(const struct vma *v);
-
 /* memfd.c */
 int memfd_ready(int file, const char **why); /* the fd, made if need be */
 int memfd_get(int file);
-bool memfd_spend_spare(void);
-void memfd_make_spare(void);
+int pages_open_maps(struct maps *m); /* maps_open, also at the limit */
+void pages_close_maps(struct maps *m);
 void memfd_close_all(void);
 void memfd_forget_all(void);
 
 /* threads.c */
-bool threads_alone(void);
 const char *threads_own(struct maps *m, const struct vma *v, uint64_t start,
                         uint64_t end, bool alone);
 
@@ -157,9 +146,6 @@ void window_close(struct window *w);
 long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file);
 void window_cancel(const struct window *w, uint64_t addr, uint64_t len);
 void window_wake(const struct window *w, uint64_t addr, uint64_t len);
-
-/* pinned.c */
-bool pages_pinned(void); /* some page of the process is */
 
 /* reserve.c */
 bool reserve_make(void);
@@ -184,8 +170,11 @@ struct walk {
 };
 void walk_block(struct block *b, unsigned from, unsigned to, void *walk);
 struct run run_of(const struct block *b, unsigned from, unsigned to);
+int vma_file(const struct vma *v); /* which memfd, or -1 */
+bool vma_is_identity(const struct vma *v);
 
 /* release.c */
+bool pages_pinned(void); /* some page of the process is */
 void pages_gone(uint64_t start, uint64_t end);
 void pages_release(const struct window *w, struct maps *m, struct block *b,
                    unsigned from, unsigned to);

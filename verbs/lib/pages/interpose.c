@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

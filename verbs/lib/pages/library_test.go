@@ -9,14 +9,23 @@ import (
 	"testing"
 )
 
+func cFiles(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, p := range patterns {
+		found, err := filepath.Glob(p)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", p, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
 // buildLibrary makes a shared library of this part alone, as liburdma.so will
 // contain it.
 func buildLibrary(t *testing.T) string {
 	t.Helper()
-	sources, err := filepath.Glob("*.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := cFiles(t, "*.c", "kernel/*.c")
 	output := filepath.Join(t.TempDir(), "libpages.so")
 	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared",
 		"-fvisibility=hidden", "-o", output}, sources...)

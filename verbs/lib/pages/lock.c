@@ -2,7 +2,7 @@
 /* The two locks, taken with every signal blocked: a handler that ran in the
  * window of a conversion could touch a page that is in flight. */
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 struct state urdma_pages_state = {
 	.registry = PTHREAD_MUTEX_INITIALIZER,
@@ -30,6 +30,7 @@ static void take_table(void)
 	pthread_mutex_lock(&s->table);
 	for (int i = 0; i < FILES; i++)
 		s->checked[i] = false;
+	s->none_locked = false;
 }
 
 void pages_lock_all(struct held *h)

@@ -9,14 +9,11 @@
 #include <sys/sysmacros.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; a sysctl may demand it */
 #endif
-/* Beyond the descriptors that a program counts on getting. */
-#define LOWEST_FD 200
-
 /* A file size limit would raise SIGXFSZ at our offsets. */
 static bool size_limited(void)
 {
@@ -74,6 +71,31 @@ int memfd_get(int file)
 	return s->fds[file];
 }
 
+/* Without a descriptor to look into /proc with, a process at its limit could
+ * neither give registered memory back nor let a child have it. False: there is
+ * none to spend. */
+static bool spend_spare(void)
+{
+	struct state *s = &urdma_pages_state;
+	int fd = s->spare;
+	s->spare = -1;
+	if (!is_ours(fd, 0))
+		return false;
+	sys_close(fd);
+	return true;
+}
+
+static void make_spare(void)
+{
+	struct state *s = &urdma_pages_state;
+	if (s->spare >= 0 || memfd_get(0) < 0)
+		return;
+	long fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, LOWEST_FD, 0, 0, 0);
+	if (fd == -EINVAL) /* the limit is lower */
+		fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+	s->spare = sys_failed(fd) ? -1 : (int)fd;
+}
+
 int memfd_ready(int file, const char **why)
 {
 	struct state *s = &urdma_pages_state;
@@ -97,40 +119,29 @@ int memfd_ready(int file, const char **why)
 	s->inode[file] = st.st_ino;
 	s->major = major(st.st_dev);
 	s->minor = minor(st.st_dev);
-	memfd_make_spare();
+	make_spare();
 	return fd;
 }
 
-/* Without a descriptor to look into /proc with, a process at its limit could
- * neither give registered memory back nor let a child have it. False: there is
- * none to spend. */
-bool memfd_spend_spare(void)
+int pages_open_maps(struct maps *m)
 {
-	struct state *s = &urdma_pages_state;
-	int fd = s->spare;
-	s->spare = -1;
-	if (!is_ours(fd, 0))
-		return false;
-	sys_close(fd);
-	return true;
+	int err = maps_open(m);
+	if ((err == -EMFILE || err == -ENFILE) && spend_spare())
+		err = maps_open(m);
+	return err;
 }
 
-void memfd_make_spare(void)
+void pages_close_maps(struct maps *m)
 {
-	struct state *s = &urdma_pages_state;
-	if (s->spare >= 0 || memfd_get(0) < 0)
-		return;
-	long fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, LOWEST_FD, 0, 0, 0);
-	if (fd == -EINVAL) /* the limit is lower */
-		fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-	s->spare = sys_failed(fd) ? -1 : (int)fd;
+	maps_close(m);
+	make_spare();
 }
 
 /* In a child: the files are its parent's. Mappings of them are still known. */
 void memfd_close_all(void)
 {
 	struct state *s = &urdma_pages_state;
-	memfd_spend_spare();
+	spend_spare();
 	for (int i = 0; i < FILES; i++) {
 		int fd = memfd_get(i);
 		if (fd >= 0)

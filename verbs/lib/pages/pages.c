@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 struct request {
 	uint64_t addr, end;     /* as asked */
@@ -232,9 +232,36 @@ static void count_block(struct block *b, unsigned from, unsigned to, void *arg)
 	}
 }
 
-static void count(struct request *q)
+/* What count_block says of a page covered in part, where the range has been
+ * counted before. */
+static void mark_partial(const struct request *q, uint64_t page)
 {
-	table_each(q->first, q->last, count_block, q);
+	struct block *b = table_find(q->file, page);
+	unsigned i = (unsigned)((page - b->start) / PAGE);
+	if (!(b->page[i] & P_PARTIAL))
+		entry_set(b, i, (b->page[i] | P_PARTIAL) & ~P_NOFORK);
+}
+
+static bool count(struct request *q)
+{
+	struct range *r = range_find(q->file, q->first, q->last);
+	if (r) {
+		if (q->addr != q->first)
+			mark_partial(q, q->first);
+		if (q->end != q->last)
+			mark_partial(q, q->last - PAGE);
+	} else {
+		r = range_make(q->file, q->first, q->last);
+		if (!r)
+			return false;
+		table_each(q->first, q->last, count_block, q);
+	}
+	r->count++;
+	return true;
+}
+
+static void mark_head(struct request *q)
+{
 	if (!heads_mmapped_chunk(q))
 		return;
 	struct block *b = table_find(q->file, q->first);
@@ -257,8 +284,8 @@ static void place(struct request *q)
 	q->why = refuse(q);
 	if (q->why)
 		return;
-	if (!q->to_convert || convert(q)) {
-		count(q);
+	if ((!q->to_convert || convert(q)) && count(q)) {
+		mark_head(q);
 		return;
 	}
 	q->why = "no memory or no more mappings to convert it with";
@@ -268,7 +295,7 @@ static void place(struct request *q)
 
 static int look_and_place(struct request *q)
 {
-	int err = maps_open(&q->maps);
+	int err = pages_open_maps(&q->maps);
 	if (err) {
 		q->why = "/proc/self/maps can't be opened";
 		return 0;
@@ -280,7 +307,7 @@ static int look_and_place(struct request *q)
 	maps_rewind(&q->maps);
 	pages_retry_kept(&q->window, &q->maps);
 	window_close(&q->window);
-	maps_close(&q->maps);
+	pages_close_maps(&q->maps);
 	return err;
 }
 
@@ -332,6 +359,7 @@ void urdma_pages_stats(struct urdma_pages_stats *out)
 	*out = (struct urdma_pages_stats){
 		.shared = s->shared, .fallback = s->fallback,
 		.converted_pages = s->present, .kept_pages = s->kept,
+		.changes = s->changes,
 	};
 	pages_unlock_table(&held);
 }

@@ -49,6 +49,7 @@ struct urdma_pages_stats {
 	uint64_t converted_pages;  /* pages that live in a memfd now */
 	uint64_t kept_pages;       /* of those: no registration left, but they
 	                            * couldn't be given back (retried later) */
+	uint64_t changes;          /* how often a page's state or count changed */
 };
 
 /* Idempotent and cheap: no file, no descriptor until the first register. A

@@ -1,8 +1,8 @@
 # Page conversion, a part of liburdma.so. Include from the main Makefile and
 # link $(PAGES_OBJECTS); $(PAGES_CFLAGS) say how they must be compiled.
 PAGES_DIR := verbs/lib/pages
-PAGES_SOURCES := $(wildcard $(PAGES_DIR)/*.c)
-PAGES_HEADERS := $(wildcard $(PAGES_DIR)/*.h)
+PAGES_SOURCES := $(wildcard $(PAGES_DIR)/*.c $(PAGES_DIR)/kernel/*.c)
+PAGES_HEADERS := $(wildcard $(PAGES_DIR)/*.h $(PAGES_DIR)/kernel/*.h)
 PAGES_OBJECTS := $(PAGES_SOURCES:$(PAGES_DIR)/%.c=build/pages/%.o)
 PAGES_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden \
 	-Wall -Wextra -Werror

@@ -29,8 +29,9 @@ const (
 	testTimeout = 2 * time.Minute
 )
 
-// binaries holds the torture program with PROCMAP_QUERY and, under "text", the
-// one that parses /proc/self/maps as kernels before 6.11 need it.
+// binaries holds the torture program with PROCMAP_QUERY; under "text" the one
+// that parses /proc/self/maps as kernels before 6.11 need it, and under "calls"
+// one that counts its system calls.
 var binaries = map[string]string{}
 
 func TestMain(m *testing.M) {
@@ -50,7 +51,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	for name, flags := range map[string][]string{
-		"query": nil, "text": {"-DURDMA_PAGES_PARSE_TEXT"},
+		"query": nil, "text": {"-DURDMA_PAGES_PARSE_TEXT"}, "calls": {"-DURDMA_PAGES_COUNT_CALLS"},
 	} {
 		binaries[name] = filepath.Join(dir, name)
 		if err := compile(binaries[name], flags); err != nil {
@@ -64,7 +65,7 @@ func buildAndRun(m *testing.M) int {
 func compile(output string, extra []string) error {
 	args := append(append([]string{}, compileFlags...), extra...)
 	args = append(args, "-o", output)
-	for _, pattern := range []string{"*.c", "testdata/*.c"} {
+	for _, pattern := range []string{"*.c", "kernel/*.c", "testdata/*.c"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			return err
@@ -191,6 +192,12 @@ func TestBrk(t *testing.T)                      { torture(t, "brk", 0) }
 func TestConditions(t *testing.T)               { torture(t, "conditions", 0) }
 func TestWithoutUserfaultfd(t *testing.T)       { torture(t, "no_userfaultfd", 0) }
 func TestStaticData(t *testing.T)               { torture(t, "static", 0) }
+func TestCost(t *testing.T)                     { torture(t, "cost", 0) }
+
+// TestCalls: how many system calls a registration makes.
+func TestCalls(t *testing.T) {
+	way{name: "glibc", binary: "calls", uid: os.Getuid()}.run(t, "cost", 0)
+}
 
 // TestManyRounds takes 100,000 rounds as root; the other ways take fewer
 // unless URDMA_LONG is set.

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 struct release {
 	struct walk walk; /* first: the callbacks find us by it */
@@ -20,6 +20,13 @@ static bool may_swap(const struct window *w, uint32_t entry)
 {
 	return w->kind == WINDOW_ALONE || w->kind == WINDOW_FULL ||
 	       (w->kind == WINDOW_USER_ONLY && !(entry & P_PARTIAL));
+}
+
+bool pages_pinned(void)
+{
+	struct memory_status now = status_of_memory();
+	urdma_pages_state.none_locked = !now.locked;
+	return now.pinned;
 }
 
 static bool any_pinned(struct release *x)
@@ -131,13 +138,13 @@ bool pages_move_out(uint64_t start, uint64_t end)
 {
 	struct window w;
 	struct maps m;
-	if (maps_open(&m) != 0)
+	if (pages_open_maps(&m) != 0)
 		return false;
 	window_open(&w);
 	struct release x = releaser(&w, &m);
 	x.keep_count = true;
 	table_each(start, end, walk_block, &x.walk);
 	window_close(&w);
-	maps_close(&m);
+	pages_close_maps(&m);
 	return !x.failed;
 }

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 enum { RESERVED = 16 };
 

@@ -4,7 +4,7 @@
  *
  *   in   private pages move aside (MREMAP_DONTUNMAP leaves their mapping in
  *        place, empty), are written to the memfd, and the memfd's mapping moves
- *        over the range;
+ *        over the range, or is made there where nobody else runs;
  *   out  the memfd's pages are unmapped, read into the mapping that waits
  *        aside, and that moves back over the range.
  *
@@ -24,9 +24,10 @@
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 #define DONTUNMAP 4 /* MREMAP_DONTUNMAP, Linux 5.7 */
@@ -121,7 +122,8 @@ static bool settle_aside(const struct run *r, uint64_t side)
  * it has gone. MADV_COLD, harmless, is refused for locked memory alone. */
 static bool unlock(const struct run *r)
 {
-	if (sys_madvise(r->addr, PAGE, MADV_COLD) != -EINVAL)
+	if (urdma_pages_state.none_locked ||
+	    sys_madvise(r->addr, PAGE, MADV_COLD) != -EINVAL)
 		return false;
 	sys_munlock(r->addr, r->len);
 	return true;
@@ -180,10 +182,47 @@ static long exchange_in(const struct window *w, const struct run *r,
 	return sys_failed(err) ? err : 0;
 }
 
+/* Over the range itself. The pages are entered, but for few: sixteen at a time,
+ * while the program's first write would enter one. */
+static long map_file_over(const struct run *r)
+{
+	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
+	                     r->addr);
+	if (sys_failed(over))
+		return over;
+	sys_madvise(r->addr, r->len, MADV_DONTFORK);
+	if (r->len > 4 * PAGE)
+		sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
+	return 0;
+}
+
+/* With nobody else to hold back: written to the memfd, a page isn't zeroed
+ * before, and the mapping needn't be made beside the range. */
+static long alone_in(const struct run *r, bool *shadowed)
+{
+	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
+	long side = sys_mremap(r->addr, r->len, r->len,
+	                       MREMAP_MAYMOVE | DONTUNMAP, shadow(r->addr));
+	if (sys_failed(side))
+		return side;
+	long err = write_all(r->fd, (uint64_t)side, r->len, r->addr);
+	if (!err)
+		err = map_file_over(r);
+	if (err) {
+		put_back(r, (uint64_t)side);
+		sys_punch(r->fd, r->addr, r->len);
+		return err;
+	}
+	*shadowed = settle_aside(r, (uint64_t)side);
+	return 0;
+}
+
 static long try_in(const struct window *w, const struct run *r,
                    const void *before, bool *shadowed)
 {
 	uint64_t side = 0;
+	if (w->kind == WINDOW_ALONE && !before)
+		return alone_in(r, shadowed);
 	long fresh = map_file(r);
 	if (sys_failed(fresh))
 		return fresh;

@@ -1,13 +1,13 @@
 //go:build c_only
 /*
- * The page table: for each memfd and page, how many registrations cover it and
- * what state it is in. A hash of blocks of 512 entries, in memory of its own
+ * The page table: for each memfd and page, how many registered ranges cover it
+ * and what state it is in. A hash of blocks of 512 entries, in memory of its own
  * (never the program's allocator, which may be calling us).
  */
 #include <sys/mman.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 enum { FIRST_BUCKETS = 512, SLAB = 64 * 1024 };
 
@@ -15,7 +15,7 @@ static struct block **buckets;
 static size_t bucket_count, block_count;
 static struct block *spare;
 
-static void *own_memory(size_t bytes)
+void *own_memory(size_t bytes)
 {
 	long r = sys_mmap(0, bytes, PROT_READ | PROT_WRITE,
 	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -130,6 +130,7 @@ void table_reset(void)
 		buckets[i] = NULL;
 	block_count = 0;
 	urdma_pages_state.present = urdma_pages_state.kept = 0;
+	range_reset();
 }
 
 /* Every change of an entry goes through here: it keeps the counts true. */
@@ -146,6 +147,7 @@ void entry_set(struct block *b, unsigned i, uint32_t value)
 	b->live -= old != 0;
 	b->live += value != 0;
 	b->page[i] = value;
+	s->changes++;
 }
 
 static unsigned index_in(const struct block *b, uint64_t addr)

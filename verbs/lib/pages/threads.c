@@ -11,10 +11,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
-#include <sys/stat.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 /* On a stack that shares a mapping with other memory (coroutines): how far
  * from the stack pointer we stay away, below and above. */
@@ -30,13 +29,6 @@ struct thread_search {
 	                       * and what compiled code reads by itself */
 	long leader;
 };
-
-/* Link count of the task directory: 2 and one for each thread. */
-bool threads_alone(void)
-{
-	struct stat st;
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
-}
 
 static uint64_t robust_list(long tid)
 {

@@ -4,6 +4,21 @@
  * glibc's allocator unmaps by calls that we don't see. */
 #include "internal.h"
 
+int vma_file(const struct vma *v)
+{
+	const struct state *s = &urdma_pages_state;
+	for (int i = 0; v->shared && v->inode && i < FILES; i++)
+		if (s->inode[i] == v->inode && s->major == v->major &&
+		    s->minor == v->minor)
+			return i;
+	return -1;
+}
+
+bool vma_is_identity(const struct vma *v)
+{
+	return v->offset == v->start;
+}
+
 struct run run_of(const struct block *b, unsigned from, unsigned to)
 {
 	return (struct run){ .addr = block_addr(b, from),

@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 
 #include "internal.h"
-#include "sys.h"
+#include "kernel/sys.h"
 
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)

@@ -14,7 +14,7 @@ import (
 // below are the folders of verbs/lib, "." itself among them, that a folder's files
 // may include from and call; its own aside.
 var below = map[string][]string{
-	"pages":     {},
+	"pages":     {"pages/kernel"},
 	"session":   {},
 	"datapath":  {"session", "pages"},
 	"device":    {"datapath", "session"},
@@ -25,6 +25,7 @@ var below = map[string][]string{
 	"interpose": {"session"},
 	"rsockets":  {"cm", ".", "memory", "device", "rsockets/datagrams"},
 
+	"pages/kernel":       {},
 	"rsockets/datagrams": {"rsockets", "cm", ".", "datagram", "memory", "device"},
 }
 

@@ -78,6 +78,7 @@ int test_static(void);
 int test_limits(void);
 int test_conditions(void);
 int test_no_userfaultfd(void);
+int test_cost(void);
 int test_bench(void);
 
 #endif

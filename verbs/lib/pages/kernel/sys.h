@@ -10,12 +10,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+
+#ifdef URDMA_PAGES_COUNT_CALLS /* a test does */
+extern uint64_t urdma_pages_calls;
+#define COUNT_CALL (urdma_pages_calls++)
+#else
+#define COUNT_CALL (void)0
+#endif
 
 #if defined(__x86_64__)
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	long r;
+	COUNT_CALL;
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
@@ -29,6 +38,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #elif defined(__aarch64__)
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
+	COUNT_CALL;
 	register long x8 __asm__("x8") = n;
 	register long x0 __asm__("x0") = a;
 	register long x1 __asm__("x1") = b;
@@ -102,6 +112,11 @@ static inline long sys_open(const char *path, int flags)
 static inline long sys_close(int fd)
 {
 	return sys6(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+static inline long sys_fstat(int fd, struct stat *st)
+{
+	return sys6(SYS_fstat, fd, (long)st, 0, 0, 0, 0);
 }
 
 static inline long sys_read(int fd, void *buf, size_t n)

@@ -1,4 +1,3 @@
-//go:build c_only
 /* The process's mappings: PROCMAP_QUERY (Linux 6.11) answers for one address,
  * before that /proc/self/maps is read forward as text. */
 #include <errno.h>
@@ -6,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include "internal.h"
+#include "kernel.h"
 #include "sys.h"
 
 struct query { /* struct procmap_query of linux/fs.h */
@@ -20,29 +19,28 @@ enum { Q_READ = 1, Q_WRITE = 2, Q_EXEC = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
 
 static char text[16 * 1024]; /* one reader at a time: under the table lock */
 
-static long open_maps(void)
+/* From the first line: the descriptor may have been read before. */
+static void read_text(struct maps *m)
 {
-	return sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	m->text = true;
+	maps_rewind(m);
 }
 
 int maps_open(struct maps *m)
 {
-	long fd = open_maps();
-	if ((fd == -EMFILE || fd == -ENFILE) && memfd_spend_spare())
-		fd = open_maps();
+	struct stat st;
+	long fd = proc_open(PROC_MAPS, &st);
 	*m = (struct maps){ .fd = (int)fd };
 #ifdef URDMA_PAGES_PARSE_TEXT
-	m->text = true; /* the tests' way to run the older kernels' branch */
+	read_text(m); /* the tests' way to run the older kernels' branch */
 #endif
 	return sys_failed(fd) ? (int)fd : 0;
 }
 
 void maps_close(struct maps *m)
 {
-	if (m->fd >= 0)
-		sys_close(m->fd);
+	proc_close(PROC_MAPS, m->fd);
 	m->fd = -1;
-	memfd_make_spare();
 }
 
 static int ask(struct maps *m, uint64_t addr, struct vma *v)
@@ -191,22 +189,7 @@ int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 		int r = ask(m, addr, v);
 		if (r != -ENOTTY && r != -EINVAL && r != -ENOSYS) /* the last: emulators */
 			return r;
-		m->text = true;
+		read_text(m);
 	}
 	return scan(m, addr, v);
-}
-
-int vma_file(const struct vma *v)
-{
-	const struct state *s = &urdma_pages_state;
-	for (int i = 0; v->shared && v->inode && i < FILES; i++)
-		if (s->inode[i] == v->inode && s->major == v->major &&
-		    s->minor == v->minor)
-			return i;
-	return -1;
-}
-
-bool vma_is_identity(const struct vma *v)
-{
-	return v->offset == v->start;
 }
