@@ -1,6 +1,19 @@
 package mem
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
+
+// inUse counts the views that some mapping is of.
+func (s *Space) inUse() (n int) {
+	for _, w := range s.views {
+		if w.refs > 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // TestMapAgain: pages are entered once for all regions that cover them, and again
 // when none has.
@@ -35,8 +48,68 @@ func TestMapAgain(t *testing.T) {
 	for _, m := range []Mapping{inside, beyond, again} {
 		s.Unmap(m)
 	}
-	if len(s.views) != 0 {
-		t.Errorf("%d views are left", len(s.views))
+	if n := s.inUse(); n != 0 {
+		t.Errorf("%d views are in use", n)
 	}
 	s.Unmap(use(0, n, span{0, n}))
+}
+
+// counted is a Budget.
+type counted struct{ taken, limit int }
+
+var errNoMore = errors.New("no more")
+
+func (c *counted) Take() error {
+	if c.taken == c.limit {
+		return errNoMore
+	}
+	c.taken++
+	return nil
+}
+
+func (c *counted) Give() { c.taken-- }
+
+// TestIdleView: a client that registers and deregisters the same place again and
+// again has it mapped once; what nobody uses is in nobody's way.
+func TestIdleView(t *testing.T) {
+	s := space(t, 8*viewAlign)
+	budget := &counted{limit: 2}
+	s.SetBudget(budget)
+	mapping := func(offset, n uint64) Mapping {
+		t.Helper()
+		m, err := s.Map(1, offset, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	first := mapping(0, 10)
+	view := first.view
+	for range 10 {
+		s.Unmap(first)
+		first = mapping(pageSize, 10)
+		if first.view != view || len(first.fresh) != 1 {
+			t.Fatalf("mapped anew, or not as new: %v", first.fresh)
+		}
+	}
+	s.Unmap(first)
+	large := mapping(0, viewAlign+1)
+	other := mapping(4*viewAlign, 10) // in the place of the idle one
+	if _, err := s.Map(1, 6*viewAlign, 10); !errors.Is(err, errNoMore) {
+		t.Errorf("a third view: %v", err)
+	}
+	s.Unmap(large) // of no use to the next: unmapped at once
+	if len(s.views) != 1 || budget.taken != 1 {
+		t.Errorf("%d views, %d taken, expected one", len(s.views), budget.taken)
+	}
+	third := mapping(6*viewAlign, 10)
+	s.Unmap(other)
+	s.Unmap(third) // one of them stays
+	if len(s.views) != 1 || budget.taken != 1 || s.idle != third.view {
+		t.Errorf("%d views, %d taken, expected the last one", len(s.views), budget.taken)
+	}
+	s.Close()
+	if len(s.views) != 0 || budget.taken != 0 {
+		t.Errorf("%d views, %d taken are left", len(s.views), budget.taken)
+	}
 }

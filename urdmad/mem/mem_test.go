@@ -89,8 +89,8 @@ func TestMapRanges(t *testing.T) {
 		}
 		s.Unmap(m)
 	}
-	if len(s.views) != 0 {
-		t.Errorf("%d views are left", len(s.views))
+	if n := s.inUse(); n != 0 {
+		t.Errorf("%d views are in use", n)
 	}
 }
 
@@ -131,8 +131,11 @@ func TestWindowsAreShared(t *testing.T) {
 	}
 	last.Bytes(7<<14, 4)[0] = 1 // would fault if it had
 	last.Release()
-	if len(s.views) != 0 || table.Len() != 0 || s.Contains(at) {
-		t.Errorf("%d views and %d regions are left", len(s.views), table.Len())
+	if s.inUse() != 0 || table.Len() != 0 {
+		t.Errorf("%d views and %d regions are left", s.inUse(), table.Len())
+	}
+	if s.Close(); len(s.views) != 0 || s.Contains(at) {
+		t.Errorf("%d views are left when the client has gone", len(s.views))
 	}
 }
 

@@ -35,6 +35,7 @@ type Space struct {
 	mu     sync.Mutex
 	files  map[uint32]*sharedFile
 	views  []*view
+	idle   *view // of views: the one that was in use last, kept for the next
 	closed bool
 	budget Budget // nil: as many as the kernel allows
 
@@ -105,7 +106,7 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	if err != nil {
 		return Mapping{}, err
 	}
-	return w.use(offset, n), nil
+	return s.use(w, offset, n), nil
 }
 
 // contains reports whether n bytes at offset, not none, lie in the file.
@@ -124,8 +125,11 @@ func (f *sharedFile) contains(offset, n uint64) (bool, error) {
 }
 
 // use makes a mapping of a view that has the range.
-func (w *view) use(offset, n uint64) Mapping {
+func (s *Space) use(w *view, offset, n uint64) Mapping {
 	w.refs++
+	if s.idle == w {
+		s.idle = nil
+	}
 	at := offset - w.start
 	m := Mapping{Bytes: w.bytes[at : at+n : at+n], view: w, pages: span{offset, offset + n}.wholePages()}
 	w.covered.add(m.pages, func(s span) { m.fresh = append(m.fresh, s) })
@@ -145,10 +149,8 @@ func (s *Space) view(handle uint32, f *sharedFile, offset, n uint64) (*view, err
 			return w, nil
 		}
 	}
-	if s.budget != nil {
-		if err := s.budget.Take(); err != nil {
-			return nil, err
-		}
+	if err := s.take(); err != nil {
+		return nil, err
 	}
 	start := offset &^ (viewAlign - 1)
 	end := (offset + n + viewAlign - 1) &^ (viewAlign - 1)
@@ -168,10 +170,28 @@ func (s *Space) unmap(m Mapping) {
 	defer s.mu.Unlock()
 	w := m.view
 	w.refs--
+	w.covered.drop(m.pages)
 	if w.refs > 0 {
-		w.covered.drop(m.pages)
 		return
 	}
+	if s.closed || w.end-w.start > viewAlign {
+		s.drop(w)
+		return
+	}
+	s.dropIdle()
+	s.idle = w
+}
+
+// dropIdle unmaps the view that is kept for nobody.
+func (s *Space) dropIdle() {
+	if w := s.idle; w != nil {
+		s.idle = nil
+		s.drop(w)
+	}
+}
+
+// drop unmaps a view that nobody uses.
+func (s *Space) drop(w *view) {
 	for i, x := range s.views {
 		if x == w {
 			s.views = append(s.views[:i], s.views[i+1:]...)
@@ -182,6 +202,20 @@ func (s *Space) unmap(m Mapping) {
 	// It fails only for an address that is not a mapping.
 	go func() { _ = unix.Munmap(w.bytes) }()
 	s.giveBack()
+}
+
+// take asks for one view more, in the place of the one that nobody uses if there
+// may be no more.
+func (s *Space) take() error {
+	if s.budget == nil {
+		return nil
+	}
+	err := s.budget.Take()
+	if err != nil && s.idle != nil {
+		s.dropIdle()
+		err = s.budget.Take()
+	}
+	return err
 }
 
 func (s *Space) giveBack() {
@@ -199,6 +233,7 @@ func (s *Space) Close() {
 		return
 	}
 	s.closed = true
+	s.dropIdle()
 	for _, f := range s.files {
 		f.Close()
 	}
