@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// TestSockets runs the programs of rdmacm-utils that have sockets over RDMA, and the
+// one that times how connections are made, between two hosts (verbs/lib/cm/test has
+// them within one); between network namespaces where the long tests were asked for.
+func TestSockets(t *testing.T) {
+	wires := []lab.Wire{lab.Memif}
+	if long {
+		wires = append(wires, lab.UDP, lab.AFPacketKernel)
+	}
+	for _, w := range wires {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			t.Run("udpong", func(t *testing.T) { datagramSockets(t, a, b) })
+			t.Run("rstream", func(t *testing.T) { streams(t, a, b) })
+			t.Run("rcopy", func(t *testing.T) { copyFile(t, a, b) })
+			t.Run("cmtime", func(t *testing.T) { timeConnections(t, a, b) })
+		})
+	}
+}
+
+// streams has rstream and riostream do what each of their -T stands for. Their
+// default, every size many times, is for the long tests.
+func streams(t *testing.T, server, client *lab.Node) {
+	lines := []string{
+		"rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T b", "rstream -S 65536 -I 5 -C 20 -T n",
+		"rstream -S 100 -I 20 -C 20 -T r", "rstream -S 4096 -I 20 -C 20 -T v -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10",
+		"rstream -S all -I 5 -C 5 -T v", "riostream -S 65536 -I 3 -C 5 -T v", "riostream -S all -I 3 -C 5 -T b",
+	}
+	if long {
+		lines = append(lines, "rstream", "riostream")
+	}
+	for i, line := range lines {
+		t.Run(line, func(t *testing.T) {
+			argv := append(strings.Fields(line), "-p", strconv.Itoa(7300+i))
+			need(t, argv[0])
+			pair := lab.Pair{ServerNode: server, ClientNode: client,
+				Server: slices.Concat(argv, []string{"-b", server.Address}), Client: slices.Concat(argv, []string{"-s", server.Address}), Limit: 10 * lab.Patience}
+			pair.ShownAs([]string{"iwarp", "ib", "roce"}[i%3])
+			if r := pass(t, pair); !strings.Contains(r.Client, "Gb/sec") {
+				t.Errorf("no table:\n%s", r.Client)
+			}
+		})
+	}
+}
+
+// datagramSockets has udpong's messages echoed, some of them longer than a datagram.
+// It sends again what is lost.
+func datagramSockets(t *testing.T, server, client *lab.Node) {
+	need(t, "udpong")
+	for i, args := range [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "a"}, {"-S", "1000", "-T", "e", "-T", "b"}} {
+		t.Run(strings.Join(args, ""), func(t *testing.T) {
+			argv := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + []string{"iwarp", "ib", "roce"}[i], "udpong", "-C", "50", "-p", strconv.Itoa(7330 + i)}, args)
+			p, err := lab.Pair{ServerNode: server, Server: append(argv, "-b", server.Address)}.StartServer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Kill()
+			out, err := client.Run(2*lab.Patience, append(argv, "-s", server.Address)...)
+			if err != nil || !strings.Contains(out, "custom") || strings.Count(out, "100") == 0 {
+				t.Errorf("%v\n%s\nserver:\n%s", err, out, p.Output())
+			}
+		})
+	}
+}
+
+// copyFile copies a file of 1 GiB where the long tests were asked for.
+func copyFile(t *testing.T, server, client *lab.Node) {
+	need(t, "rcopy")
+	content := make([]byte, 3_000_001)
+	if long {
+		content = make([]byte, 1<<30)
+	}
+	_, _ = rand.Read(content)
+	from, to := filepath.Join(client.Directory(), "from"), filepath.Join(server.Directory(), "to")
+	if err := os.WriteFile(from, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(from)
+	defer os.Remove(to)
+	p, err := lab.Pair{ServerNode: server, Server: []string{"rcopy", "-p", "7350"}}.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if _, err := client.Run(10*lab.Patience, "rcopy", from, fmt.Sprintf("%s:%s", server.Address, to), "-p", "7350"); err != nil {
+		t.Fatalf("%v\nserver:\n%s", err, p.Output())
+	}
+	if copied, err := os.ReadFile(to); err != nil || !bytes.Equal(copied, content) {
+		t.Errorf("the copy has %d bytes and differs from %d: %v", len(copied), len(content), err)
+	}
+}
+
+// timeConnections makes 1,000 connections at once. The client has two completion
+// channels for each, so it needs the descriptors.
+func timeConnections(t *testing.T, server, client *lab.Node) {
+	need(t, "cmtime")
+	line := func(args string) []string { return []string{"sh", "-c", "ulimit -n 5000 && exec cmtime " + args} }
+	p, err := lab.Pair{ServerNode: server, Server: line("-b " + server.Address)}.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	out, err := client.Run(2*lab.Patience, line("-c 1000 -s "+server.Address)...)
+	if err != nil || strings.Contains(out, "fail") || !strings.Contains(out, "disconnect") {
+		t.Errorf("%v\n%s\nserver:\n%s", err, out, p.Output())
+	}
+}
+
+// holdNothing waits until no urdmad has an object of a program's.
+func holdNothing(t *testing.T, nodes ...*lab.Node) {
+	t.Helper()
+	for _, n := range nodes {
+		for _, kind := range []string{"client", "qp", "mr"} {
+			await(t, "urdmad to have no "+kind, func() (bool, string) {
+				out, err := n.Urdma("show", kind, "--json")
+				return err == nil && strings.TrimSpace(out) == "[]", out
+			})
+		}
+	}
+}
+
+// count waits until a process has said something so many times.
+func count(t *testing.T, p *lab.Process, limit time.Duration, n int, of func(output string) int) {
+	t.Helper()
+	for end := time.Now().Add(limit); of(p.Output()) < n; time.Sleep(20 * time.Millisecond) {
+		if !p.Running() || time.Now().After(end) {
+			t.Fatalf("runs: %v\n%s", p.Running(), p.Output())
+		}
+	}
+}
