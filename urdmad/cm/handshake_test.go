@@ -221,6 +221,46 @@ func TestInvalidExtension(t *testing.T) {
 	}
 }
 
+// TestSlowProgram: a program may take minutes to accept or reject, and its host
+// says as often as it is asked that the request has come; when the host falls
+// silent, or is one that can't say so, the time limit holds.
+func TestSlowProgram(t *testing.T) {
+	const limit = 4 * sec
+	for _, reject := range []bool{false, true} {
+		p := newPair(t, false, 1, options{timeout: limit})
+		p.connect()
+		b := p.requested(1, sec)
+		p.pass(300 * sec)
+		if got := p.active.heard(); got != "ADDR_RESOLVED ROUTE_RESOLVED" {
+			t.Fatalf("heard %q while the program thinks", got)
+		}
+		if n := p.parts[wire.OpRetry]; n < 290 || n > 340 {
+			t.Errorf("%d answers to some 300 copies of the request", n)
+		}
+		if reject {
+			b.reject("no")
+			p.hears(p.active, cm.EventRejected, 2*sec)
+			continue
+		}
+		b.accept(&cm.Param{})
+		p.hears(b, cm.EventEstablished, 2*sec)
+		p.hears(p.active, cm.EventEstablished, 2*sec)
+	}
+	for _, cut := range []bool{true, false} {
+		p := newPair(t, false, 1, options{timeout: limit})
+		p.drop = func(op wire.TRPOp, _ *host) bool { return op == wire.OpRetry && !cut }
+		p.connect()
+		p.requested(1, sec)
+		p.pass(2 * sec)
+		p.from.cut = cut
+		start := p.now
+		p.hears(p.active, cm.EventUnreachable, 20*sec)
+		if took := p.now - start; took > limit+sec {
+			t.Errorf("cut %v: gave up after %d ms of silence", cut, took/ms)
+		}
+	}
+}
+
 // TestTimeouts: what nobody answers ends with UNREACHABLE when its time is up,
 // and a connection that was accepted and not established leaves nothing.
 func TestTimeouts(t *testing.T) {
@@ -252,6 +292,7 @@ func TestSetTimeout(t *testing.T) {
 	p := newPair(t, false, 1, options{timeout: 60 * sec})
 	p.connect()
 	p.requested(1, sec)
+	p.from.cut, p.to.cut = true, true
 	p.pass(2 * sec)
 	p.from.m.SetTimeout(sec)
 	p.hears(p.active, cm.EventUnreachable, sec)

@@ -32,13 +32,13 @@ type ID struct {
 	Owner   Owner
 	nature
 
-	state     state
-	dev       int // -1: any
-	local     netip.AddrPort
-	peer      netip.AddrPort
-	resolves  int // how often its peer was asked for
-	timer     *clock.Timer
-	tries     int // repetitions of the handshake's last message
+	state    state
+	dev      int // -1: any
+	local    netip.AddrPort
+	peer     netip.AddrPort
+	resolves int // how often its peer was asked for
+	timer    *clock.Timer
+	repetition
 	created   clock.Time
 	destroyed bool
 	options   options
@@ -55,6 +55,12 @@ type ID struct {
 	answer  wire.TRPConnect // passive
 	proof   proof           // passive
 	key     requestKey      // passive: in Manager.incoming while it lives
+}
+
+// repetition is that of the handshake's last message.
+type repetition struct {
+	tries int
+	alive clock.Time // when the peer last said that its program is still to answer
 }
 
 // nature is of what kind an id is.
@@ -219,9 +225,10 @@ func timeSpent(tries int) (t clock.Time) {
 	return t
 }
 
-// retry sets an id's timer for the next repetition; false if its time is up.
+// retry sets an id's timer for the next repetition; false if its time is up. A
+// peer's program may take its time, as long as its host answers.
 func (m *Manager) retry(id *ID) bool {
-	if id.tries++; timeSpent(id.tries) >= m.timeout {
+	if id.tries++; timeSpent(id.tries) >= m.timeout && m.net.Now()-id.alive >= m.timeout {
 		m.Stats.TimedOut++
 		return false
 	}

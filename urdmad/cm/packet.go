@@ -39,9 +39,7 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	case id.state == connecting && p.TRP.Op == wire.OpAccept:
 		m.accepted(id, p)
 	case id.state == connecting && p.TRP.Op == wire.OpRetry:
-		if id.takes(p.Connect.Ext.Echo) {
-			m.sendRequest(id)
-		}
+		m.retried(id, p.Connect.Ext.Echo)
 	case id.state == connecting && p.TRP.Op == wire.OpReject:
 		m.rejected(id, &p.Connect)
 	case id.state == connected && p.TRP.Op == wire.OpAccept && id.terms.PeerPort == p.Peer.Port():

@@ -77,8 +77,21 @@ func (m *Manager) retransmitted(id *ID) {
 	if id.proof.proved {
 		id.settled()
 	}
-	if id.state == accepting {
+	switch {
+	case id.state == accepting:
 		m.sendAccept(id)
+	case id.state == requested && id.offered.knowsRetry():
+		m.stillWaits(id)
+	}
+}
+
+// stillWaits tells a requester that its request has come and that the program is
+// to answer yet. To peers that don't know it nothing can say so.
+func (m *Manager) stillWaits(id *ID) {
+	q := m.tokens.retry(id.packet(wire.TRP{}, wire.TRPConnect{}), id.offered.isn, m.net.Now())
+	if id.proof.spend(sizeOf(q)) {
+		m.Stats.Retried++
+		m.net.Send(q)
 	}
 }
 
@@ -181,7 +194,7 @@ func (m *Manager) requestOver(id *ID) {
 		return
 	}
 	delete(m.incoming, id.key)
-	m.remember(id.key, id.refusal(id.rejectPacket(nil)), id.created+m.timeout)
+	m.remember(id.key, id.refusal(id.rejectPacket(nil)), m.net.Now()+m.timeout)
 }
 
 // maxRefused bounds what a flood of requests can make us remember.

@@ -131,12 +131,15 @@ func (id *ID) settled() {
 	}
 }
 
-// takes keeps the token that a listener asks to hear again. One that we know is
-// a copy, or on its way already: then there is nothing to be done.
-func (id *ID) takes(token uint32) bool {
-	if token == 0 || token == id.offered.token {
-		return false
+// retried: the listener wants to hear a token. One that we have shown means that it
+// took our request and its program is still to answer.
+func (m *Manager) retried(id *ID, token uint32) {
+	switch token {
+	case 0:
+	case id.offered.token:
+		id.alive = m.net.Now()
+	default:
+		id.offered.token = token
+		m.sendRequest(id)
 	}
-	id.offered.token = token
-	return true
 }
