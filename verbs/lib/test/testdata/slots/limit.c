@@ -86,7 +86,13 @@ static void destroy_channel(void *made)
 	CHECK_RETURNS(ibv_destroy_comp_channel(made), 0);
 }
 
+/* Large enough that it shares no file with others. */
 static void *make_queue(void)
+{
+	return ibv_create_cq(context, 16384, NULL, NULL, 0);
+}
+
+static void *make_small_queue(void)
 {
 	return ibv_create_cq(context, 16, NULL, NULL, 0);
 }
@@ -101,7 +107,7 @@ static struct ibv_cq *queue;
 static void *make_queue_pair(void)
 {
 	struct ibv_qp_init_attr attr = { .send_cq = queue, .recv_cq = queue, .qp_type = IBV_QPT_RC,
-					 .cap = { 4, 4, 1, 1, 0 } };
+					 .cap = { 8192, 8192, 1, 1, 0 } };
 
 	return ibv_create_qp(pd, &attr);
 }
@@ -202,6 +208,17 @@ static void check_way(const struct way *way)
 	}
 }
 
+/* Small queues share a file, and all but the first need no descriptor. */
+static void check_shared(void)
+{
+	static const struct way small = { "a small queue", make_small_queue, destroy_queue };
+	void *first = make_small_queue();
+
+	CHECK(first);
+	CHECK(try_with(&small, 0));
+	destroy_queue(first);
+}
+
 /* Objects under others would keep those from being destroyed. */
 void case_descriptors(void)
 {
@@ -215,6 +232,7 @@ void case_descriptors(void)
 	for (size_t i = 0; i + 1 < sizeof(ways) / sizeof(ways[0]); i++)
 		check_way(&ways[i]);
 	CHECK_RETURNS(ibv_destroy_cq(queue), 0);
+	check_shared();
 	CHECK_RETURNS(ibv_dealloc_pd(pd), 0);
 	CHECK_RETURNS(ibv_close_device(own), 0);
 	context = shared;
