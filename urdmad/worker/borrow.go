@@ -24,23 +24,33 @@ func (p *place) take() {
 
 // Borrow calls fn in the worker's place if the worker sleeps, and reports whether
 // it did. fn says whether there is work for the worker now, and until when there
-// is none. It must not wait for anything: packets may be waiting.
+// is none. It must not wait for anything: packets may be waiting. A worker that has
+// been woken goes before all who stand in line: locks alone would let them overtake
+// it for a millisecond.
 func (w *Worker) Borrow(fn func(now Time) (work bool, deadline Time)) bool {
 	w.place.queue.Lock()
 	defer w.place.queue.Unlock()
-	if !w.place.mu.TryLock() {
+	if !w.bell.asleep.Load() {
 		return false
 	}
-	if !w.place.idle {
-		w.place.mu.Unlock()
-		return false
-	}
-	wake := w.place.use(fn)
-	w.place.mu.Unlock()
+	done, wake := w.place.borrow(fn)
 	if wake {
 		w.Wake()
 	}
-	return true
+	return done
+}
+
+// borrow calls fn if the worker sleeps, and reports whether it did, and whether the
+// worker must not sleep on.
+func (p *place) borrow(fn func(now Time) (work bool, deadline Time)) (done, wake bool) {
+	if !p.mu.TryLock() {
+		return false, false
+	}
+	defer p.mu.Unlock()
+	if !p.idle {
+		return false, false
+	}
+	return true, p.use(fn)
 }
 
 // use calls fn and reports whether the worker must not sleep on.

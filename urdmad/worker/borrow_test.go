@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"urdma/urdmad/clock"
 )
@@ -47,6 +48,38 @@ func TestBorrowIsExclusive(t *testing.T) {
 	}
 	if turns := l.turns.Load(); l.n != turns+borrowed.Load() {
 		t.Errorf("%d turns and %d borrowings make %d", turns, borrowed.Load(), l.n)
+	}
+}
+
+// TestWakingWorkerGoesFirst: a worker that something has woken takes its turn before
+// whoever stands in line: a client that asks without a pause keeps it from no packet.
+func TestWakingWorkerGoesFirst(t *testing.T) {
+	l := &plainLoop{}
+	w := startWorker(t, l, longSleeper(), Hooks{})
+	for range 200 {
+		var next sync.WaitGroup
+		var due int64
+		eventually(t, "the worker sleeps", func() bool {
+			return w.Borrow(func(Time) (bool, Time) {
+				due = l.turns.Load() + 1
+				w.Wake()
+				eventually(t, "the worker is awake", func() bool { return !w.bell.asleep.Load() })
+				next.Go(func() {
+					w.Borrow(func(Time) (bool, Time) {
+						if l.turns.Load() < due {
+							t.Error("somebody else was faster")
+						}
+						return false, clock.Never
+					})
+				})
+				time.Sleep(100 * time.Microsecond) // not needed; it has both wait
+				return false, clock.Never
+			})
+		})
+		next.Wait()
+		if t.Failed() {
+			return
+		}
 	}
 }
 
