@@ -261,6 +261,35 @@ func TestSlowProgram(t *testing.T) {
 	}
 }
 
+// TestEndIsRemembered: a connection that ends soon after its accept, however late that
+// came, may be asked for still, and that is no new request; one that ends later is
+// not, and takes no room in what is remembered for others.
+func TestEndIsRemembered(t *testing.T) {
+	p := newPair(t, false, 1, options{timeout: 4 * sec})
+	p.connect()
+	b := p.requested(1, sec)
+	p.pass(60 * sec)
+	p.drop = func(op wire.TRPOp, _ *host) bool { return op == wire.OpAccept }
+	b.accept(&cm.Param{})
+	p.pass(10 * ms)
+	b.destroy()
+	p.hears(p.active, cm.EventRejected, 2*sec)
+	if len(p.requests) != 1 {
+		t.Errorf("%d requests of one", len(p.requests))
+	}
+	p = newPair(t, false, 1, options{timeout: 4 * sec})
+	p.connect()
+	b = p.requested(1, sec)
+	b.accept(&cm.Param{})
+	p.hears(b, cm.EventEstablished, sec)
+	p.pass(60 * sec)
+	before := p.to.m.Len()
+	b.destroy()
+	if n := p.to.m.Len() - before; n >= 0 {
+		t.Errorf("%d entries more after the end", n)
+	}
+}
+
 // TestTimeouts: what nobody answers ends with UNREACHABLE when its time is up,
 // and a connection that was accepted and not established leaves nothing.
 func TestTimeouts(t *testing.T) {

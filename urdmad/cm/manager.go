@@ -60,7 +60,8 @@ type ID struct {
 // repetition is that of the handshake's last message.
 type repetition struct {
 	tries int
-	alive clock.Time // when the peer last said that its program is still to answer
+	begun clock.Time // passive: when its first accept was sent
+	alive clock.Time // active: when the peer last said that its program is still to answer
 }
 
 // nature is of what kind an id is.
@@ -228,7 +229,7 @@ func timeSpent(tries int) (t clock.Time) {
 // retry sets an id's timer for the next repetition; false if its time is up. A
 // peer's program may take its time, as long as its host answers.
 func (m *Manager) retry(id *ID) bool {
-	if id.tries++; timeSpent(id.tries) >= m.timeout && m.net.Now()-id.alive >= m.timeout {
+	if id.tries++; m.net.Now()-id.alive >= m.timeout && timeSpent(id.tries) >= m.timeout {
 		m.Stats.TimedOut++
 		return false
 	}

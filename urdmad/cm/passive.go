@@ -130,7 +130,7 @@ func (m *Manager) acceptRemote(id *ID) {
 		id.answer.HasExt, id.answer.Ext = true, id.conn.Extension(t.QP)
 	}
 	id.conn.Start(id.terms)
-	id.tries = 0
+	id.tries, id.begun = 0, m.net.Now()
 	m.sendAccept(id)
 	m.net.Set(id.timer, m.net.Now()+retryAfter(0))
 }
@@ -187,14 +187,15 @@ func (id *ID) rejectPacket(private []byte) *Packet {
 		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{PrivateData: private}}
 }
 
-// requestOver: a passive id is at its end. Its peer, if all accepts were lost,
-// may still ask for the connection, and that is not a new request.
+// requestOver: a passive id that accepted is at its end. Its peer, if all accepts
+// were lost, may still ask for the connection, and that is not a new request. One
+// that had its accept long ago asks no more, and takes no room in what we remember.
 func (m *Manager) requestOver(id *ID) {
 	if m.incoming[id.key] != id {
 		return
 	}
 	delete(m.incoming, id.key)
-	m.remember(id.key, id.refusal(id.rejectPacket(nil)), m.net.Now()+m.timeout)
+	m.remember(id.key, id.refusal(id.rejectPacket(nil)), id.begun+m.timeout)
 }
 
 // maxRefused bounds what a flood of requests can make us remember.
