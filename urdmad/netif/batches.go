@@ -11,8 +11,9 @@ import (
 // Batches tells to which peers datagrams must not leave in one send, because what
 // the kernel or a device cuts out of it does not arrive: there are kernels that
 // spoil all but the first. Nothing but the loss shows that, so where it is heavy,
-// datagrams go one by one for a while; if it ends with that, they stay so
-// (docs/WIRE.md chapter 11). The worker owns it, but for Alone.
+// datagrams go one by one for a while; if it ends with that, and comes back when
+// they go together again, they stay so (docs/WIRE.md chapter 11). A path that was
+// cut for a moment loses as much, but only once. The worker owns it, but for Alone.
 type Batches struct {
 	// Blamed is called when it turns out that datagrams reach a peer only one by
 	// one; nil: nobody wants to know.
@@ -35,7 +36,8 @@ const (
 	// recentPackets are looked at.
 	recentPackets = 512
 	// cleanRun packets in a row that were not sent before show that loss has ended;
-	// within trialPackets, or sending together was not what is wrong.
+	// within trialPackets, or sending together was not what is wrong. It has to come
+	// back within as many packets that go together.
 	cleanRun     = 64
 	trialPackets = 4096
 	// aloneFor is how long datagrams go one by one before it is tried again, and
@@ -51,6 +53,7 @@ type batchState uint8
 const (
 	together batchState = iota
 	onTrial             // one by one, to see what that changes
+	onProof             // together again, to see whether the loss that ended comes back
 	alone
 )
 
@@ -60,6 +63,7 @@ type batch struct {
 	peer  netip.Addr
 	state batchState
 	sent  int        // packets, lately or of the trial
+	proof int        // packets since it began
 	again int        // of them, how many were sent before
 	clean int        // in a row that were not
 	until clock.Time // of alone, and of trust
@@ -83,15 +87,18 @@ func (b *batch) send(now clock.Time) port.Flags {
 	b.sent++
 	b.clean++
 	switch b.state {
-	case together:
+	case together, onProof:
 		if b.sent >= recentPackets {
 			b.sent, b.again = b.sent/2, b.again/2
+		}
+		if b.state == onProof {
+			b.proves(now)
 		}
 		return 0
 	case onTrial:
 		switch {
 		case b.clean >= cleanRun:
-			b.blame(now)
+			b.become(onProof, now)
 		case b.sent >= trialPackets:
 			b.become(together, now+trustFor) // losing as before
 		}
@@ -108,12 +115,26 @@ func (b *batch) send(now clock.Time) port.Flags {
 func (b *batch) sendAgain(now clock.Time) {
 	b.again++
 	b.clean = -1
-	if b.state == together && now >= b.until && b.again >= leastLost && b.again*suspectOf >= b.sent*suspectLost {
+	if now < b.until || b.again < leastLost || b.again*suspectOf < b.sent*suspectLost {
+		return
+	}
+	switch b.state {
+	case together:
 		b.become(onTrial, now)
+	case onProof:
+		b.blame(now)
 	}
 }
 
-// blame ends a trial that has ended the loss.
+// proves counts a packet of the proof: the loss that does not come back had another
+// cause.
+func (b *batch) proves(now clock.Time) {
+	if b.proof++; b.proof >= trialPackets {
+		b.become(together, now)
+	}
+}
+
+// blame ends a proof: the loss ended with sending one by one, and came back.
 func (b *batch) blame(now clock.Time) {
 	b.become(alone, now+aloneFor)
 	b.all.alone.Add(1)

@@ -29,7 +29,7 @@ func TestBatches(t *testing.T) {
 	const rounds = 20000
 	random := rand.New(rand.NewPCG(7, 1))
 	chance := func(p float64) func(bool) bool { return func(bool) bool { return random.Float64() < p } }
-	together := 0
+	together, sent := 0, 0
 	for _, c := range []struct {
 		name  string
 		lost  func(alone bool) bool
@@ -38,6 +38,7 @@ func TestBatches(t *testing.T) {
 		{"no loss", chance(0), false},
 		{"a tenth", chance(0.1), false},
 		{"half, either way", chance(0.5), false},
+		{"a path that was cut for a moment", func(bool) bool { sent++; return sent > 5000 && sent < 5300 }, false},
 		{"all but the first of 44", func(alone bool) bool { together++; return !alone && together%44 != 0 }, true},
 		{"every second of two", func(alone bool) bool { together++; return !alone && together%2 != 0 }, true},
 		{"that, on a path that loses one in 20", func(alone bool) bool {
