@@ -18,6 +18,7 @@
 #define ALONE_REST 2000u /* ns without a yield after such a one */
 #define WAIT_MOST 200000 /* ns: urdmad wakes us before, if it completes something */
 #define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
+#define MOST_QUEUES 4096u /* empty polls after which a thread has looked at all its queues, for the same reason */
 
 /*
  * What a thread waits for. It may poll several queues in turn, look at memory
@@ -31,6 +32,9 @@ static _Thread_local struct {
 	uint32_t elsewhere;        /* empty polls of others since */
 	uint32_t rounds;           /* since the last yield */
 	uint64_t rest_until;       /* ns: no yield before */
+	const struct urdma_cq *from; /* where the look at all queues began that precedes a wait; like at */
+	uint32_t looks;            /* empty polls since */
+	bool looked;               /* at all of them */
 } waits __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -103,17 +107,37 @@ static bool comes_round(const struct urdma_cq *cq)
 	return !begins;
 }
 
+/* Notes that cq was found empty. A completion that is there already ends no wait,
+ * so each queue is looked at before one, however many there are. */
+static void look(const struct urdma_cq *cq)
+{
+	if (!waits.from) {
+		waits.from = cq;
+		waits.looks = 0;
+	} else if (cq == waits.from || ++waits.looks >= MOST_QUEUES) {
+		waits.looked = true;
+	}
+}
+
+static void look_anew(const struct urdma_cq *from)
+{
+	waits.from = from;
+	waits.looks = 0;
+	waits.looked = false;
+}
+
 static bool has_news(const struct urdma_cq *cq)
 {
-	return __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE) != __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
+	return __atomic_load_n(&cq->ring->prod, __ATOMIC_SEQ_CST) != __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
 }
 
 /*
  * A yield meets only threads of our own scheduling group; urdmad, started in
  * another session or by systemd, may be in another and get this core only when
  * the kernel ends our slice, milliseconds later. So what needs the core that we
- * poll on gets it by our waiting. The order is urdma_abi.h's. The round's other
- * queues were looked at while urdmad could not run.
+ * poll on gets it by our waiting. The order is urdma_abi.h's. The other queues
+ * were looked at while urdmad could not run. One that died wakes nobody: to wait
+ * until CHECK_EVERY polls were empty would take seconds.
  */
 static void wait_for_urdmad(const struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
 {
@@ -121,9 +145,10 @@ static void wait_for_urdmad(const struct urdma_cq *cq, struct urdma_abi_doorbell
 	int saved = errno;
 
 	__atomic_store_n(&bells->waits, 1, __ATOMIC_SEQ_CST);
-	if (!has_news(cq))
-		syscall(SYS_futex, &bells->waits, FUTEX_WAIT, 1, &most, NULL, 0);
+	if (!has_news(cq) && syscall(SYS_futex, &bells->waits, FUTEX_WAIT, 1, &most, NULL, 0) < 0 && errno == ETIMEDOUT)
+		urdma_client_probe(cq->client);
 	__atomic_store_n(&bells->waits, 0, __ATOMIC_RELAXED);
+	look_anew(cq);
 	errno = saved;
 }
 
@@ -150,6 +175,7 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 	uint32_t every = URDMA_LOAD(bells->yield_poll);
 	uint64_t before;
 
+	look(cq);
 	if (!every || !comes_round(cq) || ++waits.rounds < every)
 		return false;
 	waits.rounds = 0;
@@ -159,7 +185,7 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 	give_core();
 	if (now_ns() - before >= ALONE)
 		return true;
-	if (shares_core(bells))
+	if (shares_core(bells) && waits.looked)
 		wait_for_urdmad(cq, bells);
 	else
 		waits.rest_until = before + ALONE_REST;
@@ -169,6 +195,7 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 void urdma_yield_found(void)
 {
 	waits.at = NULL;
+	look_anew(NULL);
 }
 
 /*

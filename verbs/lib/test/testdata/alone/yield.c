@@ -2,6 +2,7 @@
  * the CPU, sched_yield(2) and futex(2) are the test's: a yield takes as long as a
  * case says. */
 #include <assert.h>
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,8 +18,8 @@
 #define NOBODY 400u      /* ... which met nobody */
 
 static uint64_t now = 1000000, yield_takes;
-static unsigned int yields, waits;
-static int cpu = 3;
+static unsigned int yields, waits, probes;
+static int cpu = 3, wait_error;
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -53,7 +54,15 @@ long syscall(long number, ...)
 	assert(number == SYS_futex && word == &bells.waits && va_arg(list, int) == FUTEX_WAIT && *word == 1);
 	va_end(list);
 	waits++;
-	return 0;
+	errno = wait_error;
+	return wait_error ? -1 : 0;
+}
+
+bool urdma_client_probe(struct urdma_client *client)
+{
+	(void)client;
+	probes++;
+	return true;
 }
 
 static void begin(uint32_t every, uint64_t takes)
@@ -155,6 +164,53 @@ static void other_group(void)
 	cpu--;
 }
 
+/* A wait that nobody ended: perhaps there is no urdmad any more. */
+static void nobody_wakes(void)
+{
+	begin(1, NOBODY);
+	bells.core = (uint32_t)cpu;
+	waits = probes = 0;
+	rounds(1, 1 + 10);
+	assert(waits == 10 && !probes);
+	wait_error = ETIMEDOUT;
+	errno = EBADMSG;
+	rounds(1, 10);
+	assert(waits == 20 && probes == 10 && errno == EBADMSG);
+	wait_error = 0;
+}
+
+/* Before each wait every queue is looked at, however many there are: what is in one
+ * already ends no wait. */
+static void many_queues(void)
+{
+	static struct urdma_cq many[1000];
+
+	begin(1, NOBODY);
+	bells.core = (uint32_t)cpu;
+	for (size_t i = 0; i < 1000; i++) {
+		many[i].bells = &bells;
+		many[i].ring = &ring;
+	}
+	waits = 0;
+	for (unsigned int i = 0, last = 0, had = 0; i < 20000; i++, had = waits) {
+		now += 50;
+		urdma_yield_empty_poll(&many[i % 1000]);
+		if (waits == had)
+			continue;
+		assert(i - last >= 1000);
+		last = i;
+	}
+	assert(waits > 10);
+	urdma_yield_found();
+	waits = 0;
+	for (unsigned int i = 0; i < 1000; i++)
+		urdma_yield_empty_poll(&many[i]);
+	assert(!waits);
+	for (unsigned int i = 0; i < 10000; i++, now += 50)
+		urdma_yield_empty_poll(&many[1]);
+	assert(waits > 1000);
+}
+
 static void *another(void *unused)
 {
 	assert(rounds(1, 1) == 0);
@@ -180,6 +236,8 @@ int main(void)
 	queue_left();
 	nobody_there();
 	other_group();
+	nobody_wakes();
+	many_queues();
 	by_thread();
 	puts("yield: done");
 	return 0;
