@@ -15,6 +15,7 @@ import (
 	"urdma/verbs/arena"
 	"urdma/verbs/cmid"
 	"urdma/verbs/session"
+	"urdma/verbs/yield"
 )
 
 // Client is a connection to urdmad. Everything made through it ends with it.
@@ -30,6 +31,7 @@ type Client struct {
 	readers sync.WaitGroup
 
 	pairs atomic.Uint64 // queue pairs made, to tell them apart
+	round yield.Round   // of polls over the completion queues
 
 	mu       sync.Mutex // guards what follows
 	contexts map[*Context]struct{}

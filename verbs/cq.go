@@ -124,7 +124,8 @@ func (q *CQ) giveCore(every uint32) {
 	if !q.yield.Empty(every) {
 		return
 	}
-	bells, empty := q.announceWait(yield.CurrentCore())
+	all := q.ctx.client.round.Ends(q.handle)
+	bells, empty := q.announceWait(yield.CurrentCore(), all)
 	switch {
 	case bells == nil:
 		q.yield.Rest()
@@ -134,11 +135,12 @@ func (q *CQ) giveCore(every uint32) {
 }
 
 // announceWait gives the bells of the worker that needs this core, nil if none
-// does. If the queue is empty, that worker knows from then on that we wait.
-func (q *CQ) announceWait(core uint32) (bells *ring.ClientBells, empty bool) {
+// does or not all queues were looked at. If the queue is empty, that worker knows
+// from then on that we wait.
+func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || !q.bells.Polls(core) {
+	if q.closed || !q.bells.Polls(core) || !all {
 		return nil, false
 	}
 	b := q.bells
@@ -165,6 +167,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	switch {
 	case n > 0:
 		q.yield.Found()
+		q.ctx.client.round.Found()
 		if !dead {
 			q.bells.Found()
 		}

@@ -272,6 +272,24 @@ func TestCompletionEndsWait(t *testing.T) {
 	crowded("found something", false)
 }
 
+// TestWriteEndsWait: a program that waits for urdmad may look at memory in turn with
+// its queue (openib's eager RDMA), and a Write into it completes nothing there.
+func TestWriteEndsWait(t *testing.T) {
+	for name, local := range map[string]bool{"remote": false, "local": true} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 52})
+			a, b := w.Pair(local, nil)
+			mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+			b.Client.Bells.Announce(true)
+			a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 4000))
+			completions(w, a.Send, 1)
+			if b.Client.Bells.Announced() {
+				t.Error("written to, and still waiting")
+			}
+		})
+	}
+}
+
 // TestIdleIsIdle: with connections open and nothing to do a turn is not busy and
 // the next deadline is far away.
 func TestIdleIsIdle(t *testing.T) {

@@ -55,7 +55,10 @@ func (t *Table) sendCompletionEvent(c *CQ) {
 // and a sender without credits waits on its completion queue, for ever if the
 // first grant comes late. An event with nothing to poll is allowed
 // (ibv_get_cq_event(3)), and the program looks at its memory again.
+//
+// One that waits for urdmad between two looks at its memory goes on.
 func (q *QP) WriteArrived() {
+	q.Client.Completed = true
 	c := q.SendCQ
 	if c == nil || c.Channel == nil || c.users != 1 || c == q.RecvCQ || !q.SQ.idle() {
 		return

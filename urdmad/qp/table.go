@@ -51,7 +51,8 @@ type Client struct {
 	// could not be touched; the owner then removes the client.
 	Fault func(err error)
 
-	// Completed: something was, since whoever wakes the client looked.
+	// Completed: something was, or a Write to its memory, since whoever wakes the
+	// client looked.
 	Completed bool
 
 	staged    int   // bytes, see Stage

@@ -679,7 +679,8 @@ struct urdma_abi_cm_event {
  * sched_yield finds nobody (the two are in different scheduling groups), stores
  * waits = 1, looks at its queue once more, and waits for that word in futex(2), a
  * fraction of a millisecond at most. urdmad, having completed something of the
- * client's, exchanges waits with 0 and, if it was not 0, wakes it.
+ * client's or written to its memory, exchanges waits with 0 and, if it was not 0,
+ * wakes it.
  */
 struct urdma_abi_doorbells {
 	uint64_t summary;
