@@ -110,15 +110,6 @@ func TestSpoiledBatches(t *testing.T) {
 	r := joinRelayed(t, "-first-only")
 	relayedPing(t, r, 20)
 	checkedRounds(t, r, 20)
-	for _, n := range []*lab.Node{r.A, r.B} {
-		if !strings.Contains(n.Daemon.Output(), "one by one to this peer") {
-			t.Errorf("urdmad of %s does not say that it sends one by one:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 10))
-		}
-		status, err := n.Urdma("status")
-		if err != nil || !strings.Contains(status, "to 1 peers that lose all but the first") {
-			t.Errorf("%v; urdma status of %s:\n%s", err, n.Name, status)
-		}
-	}
 	c, err := r.Stop()
 	if err != nil {
 		t.Fatal(err)
@@ -128,5 +119,14 @@ func TestSpoiledBatches(t *testing.T) {
 	}
 	if c.Spoiled == 0 {
 		t.Errorf("nothing was spoiled: %+v", c)
+	}
+	for _, n := range []*lab.Node{r.A, r.B} {
+		if !strings.Contains(n.Daemon.Output(), "one by one to this peer") {
+			t.Errorf("urdmad of %s does not say that it sends one by one:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 10))
+		}
+		status, err := n.Urdma("status")
+		if err != nil || !strings.Contains(status, "to 1 peers that lose all but the first") {
+			t.Errorf("%v; urdma status of %s:\n%s", err, n.Name, status)
+		}
 	}
 }

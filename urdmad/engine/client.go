@@ -101,9 +101,12 @@ func (e *Engine) wakeWaiting() {
 	}
 }
 
-// Crowded reports whether a client polls on this core, and so can't run while we
-// do.
+// Crowded reports whether a client has polled on this core since we last asked, and
+// so can't run while we do. An unknown core, -1, is nobody's.
 func (e *Engine) Crowded(core int32) bool {
+	if core < 0 {
+		return false
+	}
 	for _, c := range e.clients {
 		if c.bells.PollsOn(uint32(core)) {
 			return true

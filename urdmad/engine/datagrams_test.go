@@ -34,6 +34,22 @@ func TestPaddingUnknown(t *testing.T) {
 	}
 }
 
+// TestSpoiledBatches: both hosts find out that only the first of what leaves in one
+// send arrives; one whose path was cut for a moment goes on as before.
+func TestSpoiledBatches(t *testing.T) {
+	for seed := uint64(1); seed <= seeds(5); seed++ {
+		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
+		w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true
+		a, b := w.Pair(false, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+		for _, h := range []*enginetest.Host{w.A, w.B} {
+			if n := h.Engine.Interface(0).Batches.Alone(); n != 1 {
+				t.Errorf("seed %d: one by one to %d peers", seed, n)
+			}
+		}
+	}
+}
+
 // rebind has A's packets come from another socket, and what goes to the old one
 // is lost: a translator of addresses has bound it anew.
 func rebind(w *enginetest.World, to func(*port.Peer)) {

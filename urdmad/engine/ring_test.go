@@ -228,7 +228,7 @@ func TestWakingUp(t *testing.T) {
 
 // TestCompletionEndsWait: a client that waits for a completion is woken by the turn
 // that completes something of its own, and by no other; one that polls on the
-// worker's core crowds it, one that waits or found something doesn't.
+// worker's core crowds it, one that waits, found something or stopped doesn't.
 func TestCompletionEndsWait(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 51})
 	a, b := w.Pair(false, nil)
@@ -264,12 +264,18 @@ func TestCompletionEndsWait(t *testing.T) {
 		t.Error("this core is not shared")
 	}
 	crowded("polls here", true)
+	crowded("has not polled since", false) // it computes, or waits in the kernel
+	a.Client.Bells.Polls(core)
 	a.Client.Bells.Announce(true)
 	crowded("waits", false)
 	a.Client.Bells.Announce(false)
 	crowded("polls again", true)
+	a.Client.Bells.Polls(core)
 	a.Client.Bells.Found()
 	crowded("found something", false)
+	if w.A.Engine.Crowded(-1) {
+		t.Error("an unknown core is crowded by who does not poll")
+	}
 }
 
 // TestWriteEndsWait: a program that waits for urdmad may look at memory in turn with

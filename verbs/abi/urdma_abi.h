@@ -684,7 +684,7 @@ struct urdma_abi_cm_event {
  */
 struct urdma_abi_doorbells {
 	uint64_t summary;
-	uint32_t poller;     /* client writes: 1 + the CPU on which it polls an empty queue; 0 = it does not */
+	uint32_t poller;     /* client writes: 1 + the CPU on which it polls an empty queue; 0 = it does not. urdmad takes it away */
 	uint32_t waits;      /* see below */
 	uint64_t pad0[6];
 	uint32_t sleeping;   /* urdmad stores 1 or 0, the client exchanges with 0 */

@@ -248,10 +248,12 @@ func (b *ServerBells) SetYield(post, poll uint32) {
 // SetCore tells the client which CPU the worker runs on.
 func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
 
-// PollsOn reports whether the client polls an empty queue on this CPU, without
-// waiting for us: what it says, which it may have said long ago.
+// PollsOn reports whether the client has polled an empty queue on this CPU since we
+// last asked, without waiting for us. Who still does says so again at once; who does
+// something else by now, or left it in the word, counts once.
 func (b *ServerBells) PollsOn(cpu uint32) bool {
-	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0
+	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0 &&
+		atomic.CompareAndSwapUint32(&b.d.Poller, cpu+1, 0)
 }
 
 // WakeWaiting wakes a client that waits for a completion which was published

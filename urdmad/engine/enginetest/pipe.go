@@ -30,6 +30,9 @@ type Pipe struct {
 	Refuse byte
 	// Lost and Fragmented are what Pass did to datagrams.
 	Lost, Fragmented int
+	// FirstOnly loses of datagrams that leave together all but the first, as kernels
+	// do that spoil them.
+	FirstOnly bool
 	// Padded is how many of those sent have padding.
 	Padded int
 
@@ -158,7 +161,7 @@ func (p *Pipe) Tx(in []port.Packet) int {
 			return i
 		}
 		at := p.tx.tail % pipeDepth
-		if !p.info.Datagrams || in[i].Peer == p.To && p.passes(&in[i]) {
+		if !p.info.Datagrams || in[i].Peer == p.To && p.passes(&in[i]) && !p.spoils(in[i].Flags, i) {
 			p.tx.lengths[at] = copy(p.tx.frames[at], in[i].Data)
 			p.tx.tail++
 		}
@@ -184,6 +187,12 @@ func (p *Pipe) passes(k *port.Packet) bool {
 	}
 	p.Lost++
 	return false
+}
+
+// spoils reports whether datagram number n of a burst is lost because it leaves
+// with others.
+func (p *Pipe) spoils(how port.Flags, n int) bool {
+	return p.FirstOnly && n > 0 && !how.Has(port.TxAlone)
 }
 
 // Flush does nothing.
