@@ -164,6 +164,8 @@ static bool shares_core(struct urdma_abi_doorbells *bells)
 
 void urdma_yield_stop(struct urdma_client *client)
 {
+	if (urdma_client_state(client) != URDMA_CLIENT_LIVE)
+		return; /* of a child the words are its parent's */
 	for (uint32_t i = 0; i < client->workers; i++)
 		if (URDMA_LOAD(client->bells[i].poller))
 			URDMA_STORE(client->bells[i].poller, 0);

@@ -159,6 +159,8 @@ static void other_group(void)
 	now += 2000;
 	assert(rounds(2, 10) == 1 && waits == 10);
 	assert(bells.poller == (uint32_t)cpu + 1);
+	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = URDMA_CLIENT_FORKED });
+	assert(bells.poller); /* a child: the word is its parent's */
 	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1 });
 	assert(!bells.poller);
 	cpu--;
