@@ -21,7 +21,7 @@ func rsocketsProgram(t *testing.T, name string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)
 	out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-		"testdata/rsockets/"+name+".c", "-o", binary, "-lrdmacm", "-lpthread").CombinedOutput()
+		"testdata/rsockets/"+name+".c", "-o", binary, "-lrdmacm", "-libverbs", "-lpthread").CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}

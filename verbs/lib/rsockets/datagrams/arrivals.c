@@ -29,7 +29,7 @@ static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, u
 	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, 1, wc, (struct ibv_grh *)buffer, &path))
 		return;
 	memcpy(&h, buffer + RS_GRH, sizeof(h));
-	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) <= sizeof(h))
+	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) < RS_SMALLEST)
 		return;
 	from.sin_port = h.port;
 	from.sin_addr.s_addr = h.address;

@@ -21,6 +21,7 @@
 #include "../rsockets.h"
 
 #define RS_LONGEST 65507u /* message, as UDP has it over IPv4 */
+#define RS_SMALLEST 256u  /* datagram that every port takes: sends are as many as that needs */
 #define RS_GRH 40u        /* bytes in front of a datagram that arrives */
 #define RS_BUCKETS 256u   /* of peers */
 #define RS_PARTIALS 16u   /* messages whose parts are coming */

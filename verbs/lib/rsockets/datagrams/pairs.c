@@ -43,7 +43,7 @@ static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, 1, &port))
 		return -1;
 	p->largest = 128u << port.active_mtu;
-	longest = parts_of(RS_LONGEST, 256); /* a peer's port may take no more */
+	longest = parts_of(RS_LONGEST, RS_SMALLEST); /* a peer's port may take no more */
 	p->sends = o->sq_size > 2 * longest ? o->sq_size : 2 * longest;
 	p->receives = o->rq_size;
 	if (p->sends > (uint32_t)device.max_qp_wr || p->receives > (uint32_t)device.max_qp_wr ||

@@ -166,13 +166,13 @@ static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *
 	rs_signal(rs);
 }
 
-/* The first two bytes of the private data, in network byte order; 256 of a stranger. */
+/* The first two bytes of the private data, in network byte order; the least of a stranger. */
 static uint32_t largest_said(const struct rdma_ud_param *param)
 {
 	const uint8_t *data = param->private_data;
 	uint32_t n = param->private_data_len >= 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
 
-	return n > sizeof(struct rs_header) ? n : 256;
+	return n > RS_SMALLEST ? n : RS_SMALLEST;
 }
 
 static int error_of(const struct rdma_cm_event *event)
