@@ -115,7 +115,7 @@ func (w way) command(ctx context.Context, test string, rounds int) *exec.Cmd {
 
 // needsQuery names the tests with so many mappings that walking them as text for
 // every registration takes hours.
-var needsQuery = map[string]bool{"limits": true}
+var needsQuery = map[string]bool{"limits": true, "unreadable": true}
 
 // needsGlibc names the tests of what glibc's allocator does and no other.
 var needsGlibc = map[string]bool{"brk": true, "scatter": true}
@@ -188,6 +188,7 @@ func TestPinned(t *testing.T)                   { torture(t, "pinned", 0) }
 func TestRefused(t *testing.T)                  { torture(t, "refused", 0) }
 func TestInterposedCalls(t *testing.T)          { torture(t, "interposed", 0) }
 func TestReusedAddress(t *testing.T)            { torture(t, "reuse", 0) }
+func TestUnreadableMemory(t *testing.T)         { torture(t, "unreadable", 0) }
 func TestBrk(t *testing.T)                      { torture(t, "brk", 0) }
 func TestConditions(t *testing.T)               { torture(t, "conditions", 0) }
 func TestWithoutUserfaultfd(t *testing.T)       { torture(t, "no_userfaultfd", 0) }

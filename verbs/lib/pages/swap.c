@@ -129,14 +129,15 @@ static bool unlock(const struct run *r)
 	return true;
 }
 
-/* Puts the moved pages back. It needs no more mappings than were there when
- * they moved, so only other threads can make it wait. */
+/* Puts the moved pages back. It may need one mapping more than were there when
+ * they moved, which the reserve has; then only other threads can make it wait. */
 static void put_back(const struct run *r, uint64_t side)
 {
 	const struct { long s, ns; } pause = { 0, 100 * 1000 };
 	while (sys_failed(sys_mremap(side, r->len, r->len,
 	                             MREMAP_MAYMOVE | MREMAP_FIXED, r->addr)))
-		sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+		if (!reserve_spend())
+			sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 
 /* What a run becomes: its mapping of the memfd, still beside. */
