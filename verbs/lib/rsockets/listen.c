@@ -233,6 +233,12 @@ int rs_serve(struct rs *listener)
 	error = start_thread();
 	if (!error)
 		error = add(listener);
+	pthread_mutex_lock(&listener->lock);
+	if (!error && listener->closed) { /* before it was served: nobody would end that */
+		stop(listener);
+		error = EBADF;
+	}
+	pthread_mutex_unlock(&listener->lock);
 	pthread_mutex_unlock(&lock);
 	return error;
 }
