@@ -6,15 +6,26 @@
 
 #define BATCH 32
 
+/* Whether what came by that path came from where the peer is. */
+static bool from_host_of(const struct rs_peer *peer, const struct ibv_ah_attr *path)
+{
+	const struct ibv_ah_attr *known = &peer->path;
+
+	if (known->is_global && path->is_global)
+		return !memcmp(&known->grh.dgid, &path->grh.dgid, sizeof(path->grh.dgid));
+	return known->dlid && known->dlid == path->dlid;
+}
+
 /* A socket that is connected takes messages of its peer alone, which may be known
- * by another address of its host: 127.0.0.1. */
-static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn)
+ * by another address of its host: 127.0.0.1. Other hosts have queue pairs of the
+ * same number, so the number alone says nothing. */
+static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn, const struct ibv_ah_attr *path)
 {
 	const struct rs_peer *c = d->connected;
 
 	if (!c)
 		return true;
-	if (c->qpn == qpn && c->name.sin_port == from->sin_port)
+	if (c->pair && c->qpn == qpn && c->name.sin_port == from->sin_port && from_host_of(c, path))
 		*from = c->name;
 	return from->sin_port == c->name.sin_port && from->sin_addr.s_addr == c->name.sin_addr.s_addr;
 }
@@ -35,7 +46,7 @@ static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, u
 	from.sin_addr.s_addr = h.address;
 	if (wc->wc_flags & IBV_WC_GRH)
 		memcpy(&from.sin_addr, path.grh.dgid.raw + 12, 4);
-	if (!wanted(rs->datagrams, &from, wc->src_qp))
+	if (!wanted(rs->datagrams, &from, wc->src_qp, &path))
 		return;
 	peer = rs_peer_of(rs, &from);
 	if (peer)

@@ -74,6 +74,7 @@ struct rs_peer {
 	struct rdma_cm_id *id;    /* that asks; NULL if none does */
 	struct rs_pair *pair;     /* to send from, with ah; NULL until there was an answer */
 	struct ibv_ah *ah;
+	struct ibv_ah_attr path;  /* that ah is of */
 	uint32_t qpn, largest;
 	int64_t sure_ns;          /* when that was right last, CLOCK_MONOTONIC */
 	struct rs_messages waiting;

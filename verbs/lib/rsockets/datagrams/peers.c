@@ -83,6 +83,7 @@ static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, u
 	if (peer->ah)
 		ibv_destroy_ah(peer->ah);
 	peer->ah = ah;
+	peer->path = *path;
 	peer->pair = pair;
 	peer->qpn = qpn;
 	peer->largest = largest;
