@@ -30,22 +30,39 @@ static bool any(const char *at)
 	return at && *at >= '1' && *at <= '9';
 }
 
+/* Reads on until both fields were there: the groups of a process come before them,
+ * of which it may have 65,536. Pieces overlap by more than a field is long. */
+static struct memory_status read_status(int fd)
+{
+	struct memory_status all = { .locked = true };
+	const char *locked = NULL, *pinned = NULL;
+	char text[4096];
+	enum { OVERLAP = 64, VALUE = 40 };
+	for (uint64_t at = 0; !pinned; at += sizeof text - 1 - OVERLAP) {
+		long n = sys_pread(fd, (uint64_t)text, sizeof text - 1, at);
+		if (n <= OVERLAP || sys_failed(n))
+			break;
+		text[n] = '\0';
+		locked = find(text, "\nVmLck:");
+		pinned = find(text, "\nVmPin:");
+		if (locked)
+			all.locked = any(locked);
+		if (pinned && n == sizeof text - 1 && pinned > text + n - VALUE)
+			pinned = NULL; /* perhaps cut: the next piece has it whole */
+		all.pinned = any(pinned);
+	}
+	return all;
+}
+
 struct memory_status status_of_memory(void)
 {
-	struct memory_status none = { .locked = true };
-	char text[4096]; /* the fields are in the first kilobyte or so */
 	struct stat st;
 	long fd = proc_open(PROC_STATUS, &st);
 	if (sys_failed(fd))
-		return none;
-	long n = sys_pread((int)fd, (uint64_t)text, sizeof text - 1, 0);
+		return (struct memory_status){ .locked = true };
+	struct memory_status now = read_status((int)fd);
 	proc_close(PROC_STATUS, (int)fd);
-	if (sys_failed(n))
-		return none;
-	text[n] = '\0';
-	const char *locked = find(text, "\nVmLck:");
-	return (struct memory_status){ .pinned = any(find(text, "\nVmPin:")),
-		                       .locked = !locked || any(locked) };
+	return now;
 }
 
 /* Link count of the task directory: 2 and one for each thread. */

@@ -2,6 +2,7 @@
  * address: io_uring's registered buffers. What it reads into them must be seen
  * by the program, registered with us or not. */
 #include <errno.h>
+#include <grp.h>
 #include <linux/io_uring.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -120,6 +121,16 @@ static void pinned_later(void)
 		CHECK(p[i] == 3, "given back, byte %zu", i);
 }
 
+/* What the kernel says of pinned memory comes behind the groups of a process. */
+static bool join_many_groups(void)
+{
+	enum { GROUPS = 1500 };
+	gid_t groups[GROUPS];
+	for (unsigned i = 0; i < GROUPS; i++)
+		groups[i] = 1000000000 + i;
+	return setgroups(GROUPS, groups) == 0;
+}
+
 int test_pinned(void)
 {
 	struct uring u;
@@ -131,5 +142,9 @@ int test_pinned(void)
 	usleep(100000); /* its end is asynchronous */
 	pinned_later();
 	pinned_first();
+	if (join_many_groups())
+		pinned_first();
+	else
+		printf("setgroups: %s: not tested\n", strerror(errno));
 	return 0;
 }
