@@ -13,8 +13,11 @@ var (
 	ErrIPv4HeaderLen = errors.New("ipv4: header length below 20 bytes or beyond the total length")
 	ErrIPv4TotalLen  = errors.New("ipv4: total length beyond the end of the frame")
 	ErrIPv4Fragment  = errors.New("ipv4: fragment (more-fragments set or offset not 0), whole packet expected")
+	ErrIPv6Short     = errors.New("ipv6: packet shorter than 40 bytes")
+	ErrIPv6Version   = errors.New("ipv6: version field is not 6")
+	ErrIPv6Length    = errors.New("ipv6: payload length beyond the end of the frame")
 	ErrUDPShort      = errors.New("udp: datagram shorter than 8 bytes")
-	ErrUDPLength     = errors.New("udp: length field below 8 or beyond the IPv4 packet")
+	ErrUDPLength     = errors.New("udp: length field below 8 or beyond the IP packet")
 	ErrARPShort      = errors.New("arp: packet shorter than 28 bytes")
 	ErrARPKind       = errors.New("arp: not Ethernet and IPv4 (types 1, 0x0800, lengths 6, 4)")
 	ErrICMPShort     = errors.New("icmp: message shorter than 8 bytes")
@@ -53,6 +56,7 @@ var (
 // a count that is zero is there as well.
 var PacketErrors = []error{
 	ErrFrameShort, ErrVLAN, ErrIPv4Short, ErrIPv4Version, ErrIPv4HeaderLen, ErrIPv4TotalLen, ErrIPv4Fragment,
+	ErrIPv6Short, ErrIPv6Version, ErrIPv6Length,
 	ErrUDPShort, ErrUDPLength, ErrARPShort, ErrARPKind, ErrICMPShort, ErrICMPKind, ErrICMPChecksum,
 	ErrICMPRefused, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrPadding, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
 	ErrDatagramShort, ErrDatagramOpcode, ErrDatagramQPN, ErrUCShort, ErrUCOpcode, ErrConnectShort,

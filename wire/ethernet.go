@@ -11,9 +11,10 @@ const EthernetLen = 14
 
 // MaxHeaderLen is enough bytes of a frame to parse every header of a data
 // segment: Ethernet 14, IPv4 with options 60, UDP 8, TRP 16, DDP 18 are 116.
-// Behind an IPv4 header without options it also holds the longest RDMAP body
-// that is a header itself: Atomic Request and Terminate, 52 bytes, end at 128.
-const MaxHeaderLen = 128
+// Behind an IP header without options it also holds the longest RDMAP body
+// that is a header itself: Atomic Request and Terminate, 52 bytes, end at 128
+// behind IPv4's, and at 148 behind IPv6's 40 bytes.
+const MaxHeaderLen = 148
 
 // MAC is an Ethernet address.
 type MAC [6]byte
@@ -50,6 +51,7 @@ type EtherType uint16
 const (
 	EtherTypeIPv4 EtherType = 0x0800
 	EtherTypeARP  EtherType = 0x0806
+	EtherTypeIPv6 EtherType = 0x86dd
 
 	etherTypeVLAN    EtherType = 0x8100 // IEEE 802.1Q
 	etherTypeQinQ    EtherType = 0x88a8 // IEEE 802.1ad

@@ -22,14 +22,15 @@ type Frame struct {
 	Dst, Src MAC
 	Type     EtherType
 
-	// Valid if Type is EtherTypeIPv4.
+	// Valid if Type is EtherTypeIPv4 or EtherTypeIPv6.
 	IPHeaderOff int // always EthernetLen
-	IPHeaderLen int // 20 to 60, options included
+	IPHeaderLen int // 20 to 60, options included; 40
 	Proto       uint8
-	TTL         uint8
+	TTL         uint8 // or hop limit
 	ECN         uint8 // 0 to 3 (RFC 3168)
 	SrcIP       IPv4
 	DstIP       IPv4
+	Src6, Dst6  IPv6
 
 	// Valid if Proto is ProtoUDP too.
 	SrcPort     uint16
@@ -37,8 +38,8 @@ type Frame struct {
 	UDPChecksum uint16 // 0: the sender computed none (RFC 768)
 
 	// What the innermost parsed header carries: UDP payload, payload of
-	// another IPv4 protocol, or all behind the Ethernet header. Trimmed to the
-	// IPv4 and UDP lengths, so Ethernet padding is gone.
+	// another IP protocol, or all behind the Ethernet header. Trimmed to the
+	// IP and UDP lengths, so Ethernet padding is gone.
 	PayloadOff int
 	PayloadLen int
 }
@@ -46,7 +47,7 @@ type Frame struct {
 // Parse reads the outer headers of a frame of frameLen bytes. hdr holds the
 // first min(frameLen, MaxHeaderLen) bytes or more, and may be a private copy of
 // the head of a frame whose rest lives elsewhere. Lengths are checked exactly,
-// checksums not at all. An EtherType other than IPv4 is no error.
+// checksums not at all. An EtherType other than IP's is no error.
 func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	if frameLen < EthernetLen {
 		return ErrFrameShort
@@ -61,6 +62,8 @@ func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	switch f.Type {
 	case EtherTypeIPv4:
 		return f.parseIPv4(hdr[EthernetLen:min(len(hdr), frameLen)])
+	case EtherTypeIPv6:
+		return f.parseIPv6(hdr[EthernetLen:min(len(hdr), frameLen)])
 	case etherTypeVLAN, etherTypeQinQ, etherTypeOldQinQ:
 		return ErrVLAN
 	}
@@ -99,7 +102,7 @@ func (f *Frame) parseIPv4(b []byte) error {
 }
 
 // parseUDP reads the UDP header at the start of b. A datagram shorter than its
-// IPv4 packet is legal (RFC 768 has its own length), one longer is not.
+// IP packet is legal (RFC 768 has its own length), one longer is not.
 func (f *Frame) parseUDP(b []byte) error {
 	if f.PayloadLen < UDPLen {
 		return ErrUDPShort
