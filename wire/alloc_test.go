@@ -6,25 +6,29 @@ import "testing"
 // not feed the garbage collector.
 func TestNothingAllocates(t *testing.T) {
 	var (
-		f    Frame
-		h    UDPHeader
-		trp  TRP
-		conn TRPConnect
-		d    DDP
-		read ReadRequest
-		req  AtomicRequest
-		resp AtomicResponse
-		imm  Immediate
-		term Terminate
-		arp  ARP
-		runs [MaxSackRuns]SackRun
-		out  [1500]byte
+		f      Frame
+		h      UDPHeader
+		h6     UDP6Header
+		ndp    NDP
+		report MLDReport
+		trp    TRP
+		conn   TRPConnect
+		d      DDP
+		read   ReadRequest
+		req    AtomicRequest
+		resp   AtomicResponse
+		imm    Immediate
+		term   Terminate
+		arp    ARP
+		runs   [MaxSackRuns]SackRun
+		out    [1500]byte
 	)
 	frame := udpFrame(1000, 1)
 	SetUDPChecksum(frame)
 	vlan := append([]byte{}, frame...)
 	vlan[12], vlan[13] = 0x81, 0
 	echo := echoFrame(56)
+	frame6, solicit := udp6(make([]byte, 1000)), unhex(t, solicitFrame)
 	connect := unhex(t, plainBody+extBlock)
 	sack := unhex(t, "00000005 00000007  fffffffe 00000002")
 	send, badQueue := unhex(t, sendHeader), unhex(t, sendHeader)
@@ -40,10 +44,24 @@ func TestNothingAllocates(t *testing.T) {
 			SetUDPChecksum(frame)
 		},
 		"UDPHeader": func() { h.Init(vm1MAC, vm2MAC, vm1IP, vm2IP, 1, 2); h.Put(out[:], 100, 9) },
-		"EchoReply": func() { f.Parse(echo, len(echo)); EchoReply(&f, echo, vm1MAC) },
-		"ARP":       func() { arp.Put(out[:]); arp.Parse(out[:]) },
-		"TRP":       func() { trp.Put(out[:], true); trp.Parse(out[:], true); trp.Parse(out[:3], true) },
-		"connect":   func() { conn.Parse(connect); conn.Put(out[:]); conn.Parse(connect[:4]) },
+		"IPv6": func() {
+			f.Parse(frame6, len(frame6))
+			VerifyUDPChecksum(&f, frame6[54:])
+			h6.Init(macA, macB, ip6A, ip6B, 1, 2)
+			h6.Put(out[:], 100)
+			SetUDP6Checksum(out[:162])
+		},
+		"neighbour discovery": func() {
+			f.Parse(solicit, len(solicit))
+			ndp.Parse(&f, solicit[54:])
+			ndp.Put(out[:], macA, macB, ip6A, ip6B)
+			ndp.Parse(&f, solicit[54:70])
+		},
+		"listener discovery": func() { report.Put(out[:], macA, ip6A) },
+		"EchoReply":          func() { f.Parse(echo, len(echo)); EchoReply(&f, echo, vm1MAC) },
+		"ARP":                func() { arp.Put(out[:]); arp.Parse(out[:]) },
+		"TRP":                func() { trp.Put(out[:], true); trp.Parse(out[:], true); trp.Parse(out[:3], true) },
+		"connect":            func() { conn.Parse(connect); conn.Put(out[:]); conn.Parse(connect[:4]) },
 		"sack": func() {
 			n, _ := ParseSackRuns(runs[:], sack)
 			PutSackRuns(out[:], runs[:n])

@@ -1,6 +1,6 @@
 // Package wire knows the bytes of every header urdma sends and receives:
-// Ethernet, ARP, IPv4, ICMP echo, UDP, TRP (docs/WIRE.md), DDP (RFC 5041),
-// RDMAP (RFC 5040, RFC 7306) and Terminate.
+// Ethernet, ARP, IPv4, IPv6, ICMP echo, neighbour and multicast listener discovery,
+// UDP, TRP (docs/WIRE.md), DDP (RFC 5041), RDMAP (RFC 5040, RFC 7306) and Terminate.
 //
 // It owns layouts, exact lengths, constants and serial arithmetic, and nothing
 // else: no state, no clock, no sockets, no buffers of its own. It imports

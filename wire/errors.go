@@ -16,6 +16,10 @@ var (
 	ErrIPv6Short     = errors.New("ipv6: packet shorter than 40 bytes")
 	ErrIPv6Version   = errors.New("ipv6: version field is not 6")
 	ErrIPv6Length    = errors.New("ipv6: payload length beyond the end of the frame")
+	ErrIPv6Extension = errors.New("ipv6: extension headers longer than 40 bytes or beyond the packet, or hop-by-hop options that are not the first")
+	ErrIPv6Option    = errors.New("ipv6: option that must not be ignored, or beyond its header")
+	ErrIPv6Routing   = errors.New("ipv6: routing header")
+	ErrIPv6Fragment  = errors.New("ipv6: fragment, whole packet expected")
 	ErrUDPShort      = errors.New("udp: datagram shorter than 8 bytes")
 	ErrUDPLength     = errors.New("udp: length field below 8 or beyond the IP packet")
 	ErrARPShort      = errors.New("arp: packet shorter than 28 bytes")
@@ -23,7 +27,14 @@ var (
 	ErrICMPShort     = errors.New("icmp: message shorter than 8 bytes")
 	ErrICMPKind      = errors.New("icmp: not an echo request or echo reply")
 	ErrICMPChecksum  = errors.New("icmp: checksum wrong")
-	ErrICMPRefused   = errors.New("icmp: echo request that must not be answered (IPv4 options or group address)")
+	ErrICMPRefused   = errors.New("icmp: echo request that must not be answered (options or group address)")
+
+	ErrNDPHopLimit = errors.New("ndp: hop limit is not 255: not from this link")
+	ErrNDPShort    = errors.New("ndp: message shorter than 24 bytes, or longer than what is read of one")
+	ErrNDPKind     = errors.New("ndp: not a neighbour solicitation or advertisement with code 0")
+	ErrNDPOption   = errors.New("ndp: option of length 0, beyond the message, or with no Ethernet address")
+	ErrNDPAddress  = errors.New("ndp: target is a group, or source or destination do not fit the message")
+	ErrMLD         = errors.New("mld: query that is too short, has a wrong checksum, or is not from this link")
 
 	ErrEncapShort   = errors.New("encapsulation: datagram shorter than 8 bytes")
 	ErrEncapMagic   = errors.New("encapsulation: magic is not 0x7552")
@@ -56,9 +67,9 @@ var (
 // a count that is zero is there as well.
 var PacketErrors = []error{
 	ErrFrameShort, ErrVLAN, ErrIPv4Short, ErrIPv4Version, ErrIPv4HeaderLen, ErrIPv4TotalLen, ErrIPv4Fragment,
-	ErrIPv6Short, ErrIPv6Version, ErrIPv6Length,
+	ErrIPv6Short, ErrIPv6Version, ErrIPv6Length, ErrIPv6Extension, ErrIPv6Option, ErrIPv6Routing, ErrIPv6Fragment,
 	ErrUDPShort, ErrUDPLength, ErrARPShort, ErrARPKind, ErrICMPShort, ErrICMPKind, ErrICMPChecksum,
-	ErrICMPRefused, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrPadding, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
+	ErrICMPRefused, ErrNDPHopLimit, ErrNDPShort, ErrNDPKind, ErrNDPOption, ErrNDPAddress, ErrMLD, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrPadding, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
 	ErrDatagramShort, ErrDatagramOpcode, ErrDatagramQPN, ErrUCShort, ErrUCOpcode, ErrConnectShort,
 	ErrPrivateDataLen, ErrExtensionLen, ErrExtensionSegment, ErrExtensionWindow, ErrSackLen, ErrSackCount,
 	ErrSackRun,

@@ -24,13 +24,13 @@ type Frame struct {
 
 	// Valid if Type is EtherTypeIPv4 or EtherTypeIPv6.
 	IPHeaderOff int // always EthernetLen
-	IPHeaderLen int // 20 to 60, options included; 40
+	IPHeaderLen int // 20 to 60, options included; 40 to 80 with extension headers
 	Proto       uint8
 	TTL         uint8 // or hop limit
 	ECN         uint8 // 0 to 3 (RFC 3168)
-	SrcIP       IPv4
+	SrcIP       IPv4  // of IPv4
 	DstIP       IPv4
-	Src6, Dst6  IPv6
+	Src6, Dst6  IPv6 // of IPv6
 
 	// Valid if Proto is ProtoUDP too.
 	SrcPort     uint16
@@ -128,10 +128,14 @@ func VerifyIPv4Checksum(ipHeader []byte) bool {
 
 // VerifyUDPChecksum reports whether udp, the datagram of f from its header to
 // the end of its payload, carries the right checksum. A checksum field of 0
-// means the sender computed none, and is right (RFC 768).
+// means the sender computed none, and is right over IPv4 (RFC 768) and wrong over
+// IPv6 (RFC 8200 section 8.1).
 func VerifyUDPChecksum(f *Frame, udp []byte) bool {
 	if len(udp) != UDPLen+f.PayloadLen {
 		return false
+	}
+	if f.Type == EtherTypeIPv6 {
+		return f.UDPChecksum != 0 && Fold(Checksum(pseudoIPv6(f.Src6, f.Dst6, ProtoUDP, len(udp)), udp)) == 0xffff
 	}
 	if f.UDPChecksum == 0 {
 		return true

@@ -48,7 +48,7 @@ func TestFrameGolden(t *testing.T) {
 			Proto: 6, TTL: 64, SrcIP: vm2IP, DstIP: vm1IP, PayloadOff: 34, PayloadLen: 40,
 		}},
 	} {
-		b := unhex(t, c.hex)
+		b := append(unhex(t, c.hex), make([]byte, MaxHeaderLen)...) // zeros in place of payload that was left out
 		var f Frame
 		if err := f.Parse(b, c.length); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -101,7 +101,7 @@ func TestFrameRefusals(t *testing.T) {
 		{"header copy too short", func(b []byte) ([]byte, int) { return b[:41], len(b) }, ErrHeaderCopy},
 		{"802.1Q", func(b []byte) ([]byte, int) { b[12], b[13] = 0x81, 0; return whole(b) }, ErrVLAN},
 		{"802.1ad", func(b []byte) ([]byte, int) { b[12], b[13] = 0x88, 0xa8; return whole(b) }, ErrVLAN},
-		{"other EtherType", func(b []byte) ([]byte, int) { b[12], b[13] = 0x86, 0xdd; return whole(b) }, nil},
+		{"other EtherType", func(b []byte) ([]byte, int) { b[12], b[13] = 0x88, 0xcc; return whole(b) }, nil},
 		{"IPv4 cut", func(b []byte) ([]byte, int) { return whole(b[:33]) }, ErrIPv4Short},
 		{"version 6", func(b []byte) ([]byte, int) { b[14] = 0x65; return whole(b) }, ErrIPv4Version},
 		{"header length 16", func(b []byte) ([]byte, int) { b[14] = 0x44; return whole(b) }, ErrIPv4HeaderLen},

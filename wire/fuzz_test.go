@@ -145,6 +145,9 @@ func FuzzFrame(f *testing.F) {
 	f.Add(withOptions(udpFrame(100, 1), 40), 0)
 	f.Add(echoFrame(56), 0)
 	f.Add(unhex(f, "ffffffffffff 525400a8282f 0806"+arpWho), 18)
+	for _, seed := range []string{udp6Frame, udp6OptionFrame, echo6Request, solicitFrame, advertiseFrame, probeFrame, joinFrame} {
+		f.Add(unhex(f, seed), 0)
+	}
 	f.Fuzz(func(t *testing.T, b []byte, more int) {
 		checkFrame(t, b, more&0xffff)
 	})
@@ -168,6 +171,12 @@ func checkFrame(t *testing.T, b []byte, more int) {
 	if fr.PayloadOff < EthernetLen || fr.PayloadLen < 0 || fr.PayloadOff+fr.PayloadLen > length {
 		t.Fatalf("payload %d bytes at %d of a frame of %d", fr.PayloadLen, fr.PayloadOff, length)
 	}
+	if fr.Type == EtherTypeIPv6 {
+		_ = EchoReply(&fr, bytes.Clone(b), vm1MAC)
+		if fr.Proto == ProtoUDP && length == len(b) {
+			VerifyUDPChecksum(&fr, b[fr.PayloadOff-UDPLen:fr.PayloadOff+fr.PayloadLen])
+		}
+	}
 	if fr.Type == EtherTypeIPv4 {
 		VerifyIPv4Checksum(b[fr.IPHeaderOff : fr.IPHeaderOff+fr.IPHeaderLen])
 		_ = EchoReply(&fr, bytes.Clone(b), vm1MAC)
@@ -175,6 +184,42 @@ func checkFrame(t *testing.T, b []byte, more int) {
 			VerifyUDPChecksum(&fr, b[fr.PayloadOff-UDPLen:fr.PayloadOff+fr.PayloadLen])
 		}
 	}
+}
+
+// FuzzICMPv6 reads what is behind the IPv6 header as each of the messages, its
+// checksum made right; a message of neighbour discovery is written again.
+func FuzzICMPv6(f *testing.F) {
+	for _, seed := range []string{echo6Request, solicitFrame, advertiseFrame, probeFrame, joinFrame} {
+		b := unhex(f, seed)
+		f.Add(b[14:54], b[54:])
+	}
+	query := mldQuery(AllNodes)
+	f.Add(query[14:54], query[62:])
+	f.Fuzz(func(t *testing.T, header, message []byte) {
+		if len(header) < 40 || len(message) < 4 || len(message) > 1400 {
+			return
+		}
+		fr := Frame{Type: EtherTypeIPv6, Proto: ProtoICMPv6, TTL: header[7], Src6: IPv6(header[8:24]), Dst6: IPv6(header[24:40]), PayloadLen: len(message)}
+		putICMPv6Checksum(message, fr.Src6, fr.Dst6)
+		if !VerifyICMPv6Checksum(&fr, message) {
+			t.Fatalf("% x: checksum found wrong", message)
+		}
+		var q MLDQuery
+		_ = q.Parse(&fr, message)
+		var p, again NDP
+		if p.Parse(&fr, message) != nil {
+			return
+		}
+		out := make([]byte, NDPFrameLen)
+		out = out[:p.Put(out, macA, macB, fr.Src6, fr.Dst6)]
+		var g Frame
+		if err := g.Parse(out, len(out)); err != nil {
+			t.Fatalf("% x: %v", out, err)
+		}
+		if err := again.Parse(&g, out[g.PayloadOff:]); err != nil || again != p {
+			t.Fatalf("%v\nfirst  %+v\nsecond %+v", err, p, again)
+		}
+	})
 }
 
 // FuzzChecksum compares the fast sum, in two pieces, with RFC 1071's.

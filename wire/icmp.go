@@ -46,12 +46,16 @@ func (e *ICMPEcho) Put(b []byte) int {
 	return ICMPEchoLen
 }
 
-// EchoReply turns frame, an ICMP echo request that was parsed into f and sent
+// EchoReply turns frame, an ICMP or ICMPv6 echo request that was parsed into f and sent
 // to an address of ours, into its reply in place; mac is our own address. The
 // reply keeps the identifier, sequence number and payload (RFC 1122 section
 // 3.2.2.6). Requests with IPv4 options (a source route would have to be turned
-// round) and requests to or from group addresses are refused unchanged.
+// round) or extension headers and requests to or from group addresses are refused
+// unchanged.
 func EchoReply(f *Frame, frame []byte, mac MAC) error {
+	if f.Type == EtherTypeIPv6 {
+		return echoReply6(f, frame, mac)
+	}
 	if f.Type != EtherTypeIPv4 || f.Proto != ProtoICMP {
 		return ErrICMPKind
 	}

@@ -18,13 +18,17 @@ func (f *Frame) parseIPv6(b []byte) error {
 	if length > f.PayloadLen-IPv6Len {
 		return ErrIPv6Length
 	}
-	f.IPHeaderOff, f.IPHeaderLen = EthernetLen, IPv6Len
-	f.ECN, f.Proto, f.TTL = b[1]>>4&3, b[6], b[7]
+	proto, skipped, err := skipExtensions(b[6], b[IPv6Len:], length)
+	if err != nil {
+		return err
+	}
+	f.IPHeaderOff, f.IPHeaderLen = EthernetLen, IPv6Len+skipped
+	f.ECN, f.Proto, f.TTL = b[1]>>4&3, proto, b[7]
 	f.Src6, f.Dst6 = IPv6(b[8:24]), IPv6(b[24:40])
-	f.PayloadOff += IPv6Len
-	f.PayloadLen = length
+	f.PayloadOff += IPv6Len + skipped
+	f.PayloadLen = length - skipped
 	if f.Proto == ProtoUDP {
-		return f.parseUDP(b[IPv6Len:])
+		return f.parseUDP(b[IPv6Len+skipped:])
 	}
 	return nil
 }

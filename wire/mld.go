@@ -1,0 +1,65 @@
+package wire
+
+// This file has what a port needs to receive what is sent to IPv6 groups: multicast
+// listener discovery (MLDv2, RFC 3810).
+
+// MLDChange says why a report is sent, as its record's type.
+type MLDChange uint8
+
+// The types of records that stand for a whole group.
+const (
+	MLDListens MLDChange = 2 // answer to a query (MODE_IS_EXCLUDE, no sources)
+	MLDLeave   MLDChange = 3 // CHANGE_TO_INCLUDE_MODE, no sources
+	MLDJoin    MLDChange = 4 // CHANGE_TO_EXCLUDE_MODE, no sources
+)
+
+// MLDReport says that a host listens to a group, or no longer.
+type MLDReport struct {
+	Change MLDChange
+	Group  IPv6
+}
+
+// MLDQuery asks who listens.
+type MLDQuery struct {
+	Group IPv6 // unspecified: any
+}
+
+const (
+	mldAlertLen  = 8  // hop-by-hop options with the router alert (RFC 2711)
+	mldQueryLen  = 24 // of MLDv1's, which is the start of MLDv2's
+	mldReportLen = 8 + 20
+
+	// MLDFrameLen is the length of a frame that Put writes.
+	MLDFrameLen = EthernetLen + IPv6Len + mldAlertLen + mldReportLen
+)
+
+// AllMLDv2Routers is where reports go.
+var AllMLDv2Routers = IPv6{0: 0xff, 1: 2, 15: 0x16}
+
+// Put writes a whole frame that tells the link about the group. src is a link-local
+// address, or unspecified as long as there is none (RFC 3810 section 5.2.13).
+func (r *MLDReport) Put(b []byte, from MAC, src IPv6) {
+	b = b[:MLDFrameLen]
+	dst := AllMLDv2Routers
+	at := PutEthernet(b, Group6MAC(dst), from, EtherTypeIPv6)
+	at += PutIPv6(b[at:], src, dst, extHopByHop, mldAlertLen+mldReportLen)
+	b[EthernetLen+7] = 1
+	// Next header, length 8, router alert of value 0 (MLD), two bytes of padding.
+	at += copy(b[at:], []byte{ProtoICMPv6, 0, 5, 2, 0, 0, 1, 0})
+	m := b[at:]
+	clear(m)
+	m[0], m[7], m[8] = ICMPv6MLDReport, 1, byte(r.Change)
+	copy(m[12:], r.Group[:])
+	putICMPv6Checksum(m, src, dst)
+}
+
+// Parse reads message, the whole ICMPv6 message of f, a query of either version.
+// One that did not come from a router of this link is refused (RFC 3810 section 6.2).
+func (q *MLDQuery) Parse(f *Frame, message []byte) error {
+	if len(message) < mldQueryLen || message[0] != ICMPv6MLDQuery || f.TTL != 1 || !f.Src6.IsLinkLocal() ||
+		!VerifyICMPv6Checksum(f, message) {
+		return ErrMLD
+	}
+	q.Group = IPv6(message[8:24])
+	return nil
+}
