@@ -45,7 +45,7 @@ func TestPopulate(t *testing.T) {
 		for i := uint64(first); i < first+present; i++ {
 			m.Bytes[i*page]++
 		}
-	}); n > present/16 {
+	}); n > present/4 { // an emulator (test/arm64) has some of its own
 		t.Errorf("%d faults in %d pages", n, present)
 	}
 	var st unix.Stat_t
