@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -28,9 +29,9 @@ type SRQOptions struct {
 type SRQ struct {
 	pd     *PD
 	handle uint32
-	most   SRQAttr // but for Limit
 
 	mu     sync.Mutex // guards what follows
+	most   SRQAttr    // but for Limit
 	closed bool
 	ring   ring.ClientSRQ
 	mem    []byte
@@ -71,17 +72,22 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 
 // attach maps the queue and closes its descriptor.
 func (s *SRQ) attach(r *abi.SRQResponse, fd int) error {
-	defer unix.Close(fd)
-	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
-		return fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
-	}
-	mem, err := mapShared(fd, int(r.Bytes))
+	mem, err := mapSRQ(r, fd)
 	if err != nil {
 		return err
 	}
 	s.mem = mem
 	s.ring.Init(mem, r)
 	return nil
+}
+
+// mapSRQ maps the queue of a response and closes its descriptor.
+func mapSRQ(r *abi.SRQResponse, fd int) ([]byte, error) {
+	defer unix.Close(fd)
+	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
+		return nil, fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
+	}
+	return mapShared(fd, int(r.Bytes))
 }
 
 // PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order,
@@ -109,12 +115,61 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 // SetLimit raises EventSRQLimitReached once, when fewer receives than n are
 // posted; 0 takes the limit away (ibv_modify_srq(3)).
 func (s *SRQ) SetLimit(n int) error {
-	if n < 0 || n > s.most.RecvWR {
-		return fmt.Errorf("verbs: limit of %d receives of %d: %w", n, s.most.RecvWR, syscall.EINVAL)
+	s.mu.Lock()
+	most := s.most.RecvWR
+	s.mu.Unlock()
+	if n < 0 || n > most {
+		return fmt.Errorf("verbs: limit of %d receives of %d: %w", n, most, syscall.EINVAL)
 	}
 	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskLimit, SRQLimit: uint32(n)}
 	_, err := call[abi.Header](s.pd.ctx.client, abi.ModifySRQ, &req, nil, -1, 0)
 	return err
+}
+
+// Resize changes how many receives the queue holds (ibv_modify_srq(3) with
+// IBV_SRQ_MAX_WR); those that wait, and the limit, stay. EINVAL: it is less than
+// what waits, or than the limit, or more than the device has. Receives may be
+// posted at the same time, and wait for it to end.
+func (s *SRQ) Resize(n int) error {
+	c := s.pd.ctx.client
+	if n < 1 || n > 1<<20 {
+		return fmt.Errorf("verbs: shared receive queue of %d receives: %w", n, syscall.EINVAL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := roomForDescriptor(); err != nil {
+		return err
+	}
+	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskMaxWR, MaxWR: uint32(n)}
+	var resp abi.SRQResponse
+	fds, err := call(c, abi.ModifySRQ, &req, &resp, -1, 1)
+	if err != nil {
+		return err
+	}
+	mem, err := mapSRQ(&resp, fds[0])
+	if err != nil { // urdmad has moved the queue to where we can't follow
+		c.session.Lose()
+		return err
+	}
+	s.ring.Move(mem, &resp)
+	unmap(s.mem)
+	s.mem, s.most.RecvWR = mem, int(resp.MaxWR)
+	return nil
+}
+
+// roomForDescriptor is for what can't be undone if its answer finds no room for a descriptor.
+func roomForDescriptor() error {
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
+	if errors.Is(err, unix.EBADF) {
+		return nil // 0 itself is free
+	}
+	if err != nil {
+		return fmt.Errorf("verbs: room for a descriptor: %w", err)
+	}
+	return unix.Close(fd)
 }
 
 // Query reads the attributes (ibv_query_srq(3)).

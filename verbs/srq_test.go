@@ -82,6 +82,62 @@ func TestSRQ(t *testing.T) {
 	p.refuses(t, pairs)
 }
 
+// TestSRQResize: the receives that wait, and the limit, survive; others may be posted meanwhile.
+func TestSRQResize(t *testing.T) {
+	d := startDaemon(t)
+	far := d.open()
+	p := newPool(t, far)
+	two := &pair{d: d, near: d.open(), far: far}
+	two.connect(t, verbs.ConnOptions{}, p.options())
+	for n := range 8 {
+		ok(t, p.post(n))
+	}
+	ok(t, p.srq.SetLimit(2))
+	for _, n := range []int{0, -1, 1 << 21, 1 << 20, 7} { // 8 wait
+		if err := p.srq.Resize(n); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("resized to %d: %v", n, err)
+		}
+	}
+	ok(t, p.srq.Resize(9))
+	ok(t, p.post(8))
+	if err := p.post(9); !errors.Is(err, verbs.ErrQueueFull) {
+		t.Errorf("a tenth receive: %v", err)
+	}
+	if attr := must(p.srq.Query())(t); attr != (verbs.SRQAttr{RecvWR: 9, RecvSGE: 2, Limit: 2}) {
+		t.Errorf("attributes %+v", attr)
+	}
+	stop, resized := make(chan struct{}), make(chan error)
+	go func() { resized <- resizeUntil(p.srq, stop) }()
+	for n := range 50 {
+		p.exchange(t, two, n+3)
+	}
+	close(stop)
+	ok(t, <-resized)
+	select {
+	case ev := <-p.x.Events():
+		t.Errorf("event %+v though more receives waited than the limit", ev)
+	default:
+	}
+	ok(t, two.accepted.Close())
+	ok(t, p.srq.Close())
+	if err := p.srq.Resize(9); !errors.Is(err, verbs.ErrClosed) {
+		t.Errorf("resized after its end: %v", err)
+	}
+}
+
+func resizeUntil(s *verbs.SRQ, stop <-chan struct{}) error {
+	for n := 0; ; n++ {
+		if err := s.Resize(16 << (n % 3)); err != nil {
+			return err
+		}
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(300 * time.Microsecond): // while the queue is free
+		}
+	}
+}
+
 // exchange sends message n by a pair and takes it; every third time the receive
 // is not posted again at once, so that fewer are left than the limit.
 func (p *pool) exchange(t *testing.T, two *pair, n int) {

@@ -59,12 +59,13 @@ func (t *handleTable) remove(handle uint32) {
 	delete(t.bills, handle)
 }
 
-// resized gives back what the smaller or larger ring took before.
-func (t *handleTable) resized(handle uint32, fresh *account.Amounts) {
+// resized gives back what the smaller or larger ring of a queue, one of kind,
+// took before.
+func (t *handleTable) resized(handle uint32, kind account.Resource, fresh *account.Amounts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.bills[handle]
-	fresh[account.CompletionQueues], old[account.CompletionQueues] = 1, 0
+	fresh[kind], old[kind] = 1, 0
 	t.Give(old)
 	t.bills[handle] = fresh
 }

@@ -123,7 +123,7 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	old.Close()
-	x.resized(m.Handle, bill)
+	x.resized(m.Handle, account.CompletionQueues, bill)
 	resp.Handle = m.Handle
 	*r = respond(&resp, mem.FD)
 	r.done = mem.CloseFD

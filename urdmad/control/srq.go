@@ -70,17 +70,56 @@ func sharedQueue(x *Session, handle uint32) (*qp.RecvQueue, error) {
 	return o.queue, nil
 }
 
-func modifySRQ(x *Session, m *abi.ModifySRQRequest, _ *reply) error {
+func modifySRQ(x *Session, m *abi.ModifySRQRequest, r *reply) error {
 	o, err := object[*srqObject](x, m.Handle)
+	switch {
+	case err != nil:
+		return err
+	case m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0:
+		return syscall.EINVAL
+	case m.Mask&abi.SRQMaskMaxWR != 0:
+		return x.resizeSRQ(o, m, r)
+	case m.Mask&abi.SRQMaskLimit == 0:
+		return nil
+	case m.SRQLimit > o.cap.MaxWR:
+		return syscall.EINVAL
+	}
+	x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
+	return nil
+}
+
+// resizeSRQ moves the receives that wait to a ring of another size, and sets the
+// limit with it if that is asked for, too: both, or neither.
+func (x *Session) resizeSRQ(o *srqObject, m *abi.ModifySRQRequest, r *reply) error {
+	if m.MaxWR == 0 || m.MaxWR > maxQPWR {
+		return syscall.EINVAL
+	}
+	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)
+	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
+	mem, err := x.newQueueMemory("urdma-srq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
-	if m.Mask&^abi.SRQMaskLimit != 0 || m.SRQLimit > o.cap.MaxWR {
+	old, fits := o.ring, false
+	x.do(func() {
+		limit := o.queue.Shared().Limit
+		if m.Mask&abi.SRQMaskLimit != 0 {
+			limit = m.SRQLimit
+		}
+		if fits = limit <= m.MaxWR && o.queue.Resize(mem.Mem, &resp); fits {
+			o.queue.Shared().Limit, o.ring, o.cap.MaxWR = limit, mem, m.MaxWR
+		}
+	})
+	if !fits {
+		mem.Close()
+		x.Give(bill)
 		return syscall.EINVAL
 	}
-	if m.Mask != 0 {
-		x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
-	}
+	old.Close()
+	x.resized(m.Handle, account.SharedQueues, bill)
+	resp.Handle, resp.SRQNum = m.Handle, o.queue.Shared().Number
+	*r = respond(&resp, mem.FD)
+	r.done = mem.CloseFD
 	return nil
 }
 

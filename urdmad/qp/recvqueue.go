@@ -33,6 +33,20 @@ func NewShared(s Shared, mem []byte, layout *abi.SRQResponse) *RecvQueue {
 	return r
 }
 
+// Resize moves the receives that wait to a ring in mem, as layout says; false if it
+// has no room for them. Their indices stay. The client posts none meanwhile.
+func (r *RecvQueue) Resize(mem []byte, layout *abi.SRQResponse) bool {
+	prod, err := r.ring.Prod(r.head)
+	if err != nil || prod-r.head > layout.MaxWR {
+		return false
+	}
+	var fresh ring.ServerRQ
+	fresh.Init(mem, &layout.RQ)
+	fresh.Adopt(&r.ring, r.head, prod)
+	r.ring = fresh
+	return true
+}
+
 // Shared is nil for a queue pair's own receive queue.
 func (r *RecvQueue) Shared() *Shared { return r.shared }
 

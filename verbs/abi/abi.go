@@ -322,7 +322,7 @@ type OpenQPRequest struct {
 	QPNum  uint32
 }
 
-// ModifySRQRequest sets the limit.
+// ModifySRQRequest sets the limit, or the size; then an SRQResponse answers it.
 type ModifySRQRequest struct {
 	Header   Header
 	Handle   uint32

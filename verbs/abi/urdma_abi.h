@@ -399,7 +399,12 @@ struct urdma_abi_open_qp {
 	uint32_t qp_num;
 };
 
-/* A size cannot be changed: IBV_SRQ_MAX_WR is answered with EINVAL. */
+/*
+ * IBV_SRQ_MAX_WR changes the size: the client must have stopped posting; urdmad
+ * moves the receives not yet taken to a new ring, where they have the same indices,
+ * and answers as to CREATE_SRQ. EINVAL: the new size is below what is posted, or
+ * below the limit. Without it the response is the header alone.
+ */
 struct urdma_abi_modify_srq {
 	struct urdma_abi_header header;
 	uint32_t handle;

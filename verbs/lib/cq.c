@@ -1,7 +1,6 @@
 /* cq.c - completion queues: making, resizing, arming, destroying. Polling is
  * in poll.c and pollex.c. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -167,14 +166,11 @@ static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 	struct urdma_abi_cq_ring *old = cq->ring;
 	size_t old_bytes = cq->bytes;
 	uint32_t old_memfd = cq->memfd;
-	int fd = fcntl(cq->client->control, F_DUPFD_CLOEXEC, 0), status;
+	int fd, status = urdma_call_room(cq->client);
 
-	/* Asked first, so that room for the new ring's descriptor is there. */
-	if (fd < 0)
-		return urdma_client_alive(cq->client) ? errno : EIO;
-	urdma_close(fd);
-	status = urdma_call_fds(cq->client, URDMA_ABI_RESIZE_CQ, &request, sizeof(request), &response,
-				sizeof(response), -1, &fd, 1);
+	if (!status)
+		status = urdma_call_fds(cq->client, URDMA_ABI_RESIZE_CQ, &request, sizeof(request), &response,
+					sizeof(response), -1, &fd, 1);
 	if (status)
 		return status;
 	status = response.memfd ? EPROTO : attach(cq, &response, fd);

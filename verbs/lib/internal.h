@@ -37,9 +37,9 @@ static inline uint32_t urdma_qp_handle(const struct ibv_qp *qp)
 }
 
 /*
- * Locks, outermost first: rdma_cm's own; a completion queue's lock (lock.h; only
- * ibv_resize_cq holds one across a request); the mutex inside urdma_call*. A
- * queue pair's locks are held across no other. The handle table's lock may be
+ * Locks, outermost first: rdma_cm's own; a completion queue's lock, or a shared
+ * receive queue's (lock.h; only ibv_resize_cq and ibv_modify_srq hold one across a
+ * request); the mutex inside urdma_call*. A queue pair's locks are held across no other. The handle table's lock may be
  * held across find and the counting of an event, nothing else.
  */
 

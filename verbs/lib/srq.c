@@ -17,8 +17,11 @@ static bool fits(const struct urdma_abi_srq_response *r)
 	       q->slots_offset + (uint64_t)q->entries * q->stride <= r->bytes;
 }
 
+/* Takes the ring a response brought and lets go of the one before, of which the
+ * indices stay; the descriptor is closed either way. */
 static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r, int fd)
 {
+	struct urdma_queue *q = &srq->queue;
 	struct urdma_abi_rq_ring *head;
 	void *at = MAP_FAILED;
 	int status = EPROTO;
@@ -30,14 +33,19 @@ static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r,
 	urdma_close(fd);
 	if (status)
 		return status;
+	if (srq->ring)
+		munmap(srq->ring, srq->bytes);
 	srq->ring = at;
 	srq->bytes = r->bytes;
 	head = (void *)((uint8_t *)at + r->rq.head_offset);
-	srq->queue = (struct urdma_queue){
-		.depth = r->max_wr, .mask = r->rq.entries - 1, .stride = r->rq.stride, .max_sge = r->max_sge,
-		.slots = (uint8_t *)at + r->rq.slots_offset, .shared_prod = &head->prod, .shared_cons = &head->cons,
-		.free_when_taken = true,
-	};
+	q->depth = r->max_wr;
+	q->mask = r->rq.entries - 1;
+	q->stride = r->rq.stride;
+	q->max_sge = r->max_sge;
+	q->slots = (uint8_t *)at + r->rq.slots_offset;
+	q->shared_prod = &head->prod;
+	q->shared_cons = &head->cons;
+	q->free_when_taken = true;
 	return 0;
 }
 
@@ -129,14 +137,46 @@ int urdma_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 	return 0;
 }
 
+/* With the lock held: nobody posts while urdmad moves what waits. */
+static int change_ring(struct urdma_srq *srq, struct urdma_abi_modify_srq *request)
+{
+	struct urdma_abi_srq_response response;
+	int fd, status = urdma_call_room(srq->client);
+
+	if (!status)
+		status = urdma_call_fds(srq->client, URDMA_ABI_MODIFY_SRQ, request, sizeof(*request), &response,
+					sizeof(response), -1, &fd, 1);
+	if (status)
+		return status;
+	status = attach(srq, &response, fd);
+	if (status)
+		urdma_client_lose(srq->client, "no memory for a queue that urdmad has moved");
+	return status;
+}
+
+static int resize(struct urdma_srq *srq, struct urdma_abi_modify_srq *request)
+{
+	int before = errno, taken = urdma_lock_take(&srq->queue.lock), status = change_ring(srq, request);
+
+	urdma_lock_drop(&srq->queue.lock, taken);
+	if (!status)
+		errno = before; /* threads that post make the lock's system calls fail */
+	return status;
+}
+
 URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct urdma_abi_modify_srq request = { .handle = ibv->handle, .mask = (uint32_t)mask, .max_wr = attr->max_wr,
 						.srq_limit = attr->srq_limit };
+	struct urdma_srq *srq = urdma_srq_of(ibv);
 	struct urdma_abi_header response;
+	int status;
 
-	return urdma_status(urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response,
-				 sizeof(response)));
+	if (mask & IBV_SRQ_MAX_WR)
+		status = resize(srq, &request);
+	else
+		status = urdma_call(srq->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response, sizeof(response));
+	return urdma_status(status);
 }
 
 URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)

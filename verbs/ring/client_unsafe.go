@@ -143,6 +143,14 @@ func (r *ClientSRQ) Init(mem []byte, l *abi.SRQResponse) {
 		published: &h.Prod, done: &h.Cons}
 }
 
+// Move attaches to the queue that takes this one's place after a resize: its
+// receives are there, with their indices. Nothing may be written and not published.
+func (r *ClientSRQ) Move(mem []byte, l *abi.SRQResponse) {
+	prod := r.q.prod
+	r.Init(mem, l)
+	r.q.prod = prod
+}
+
 // Write writes a receive work request. False means that the queue is full or the
 // list longer than it may be.
 func (r *ClientSRQ) Write(id uint64, sge []abi.SGE) bool {

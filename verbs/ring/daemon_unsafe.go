@@ -115,6 +115,16 @@ func (q *ServerRQ) Read(index uint32, rqe *abi.RQE, sge []abi.SGE) {
 	}
 }
 
+// Adopt copies the receives from cons to prod, with these indices, from a queue
+// whose slots are as long: for a resize, of which the client learns afterwards.
+func (q *ServerRQ) Adopt(from *ServerRQ, cons, prod uint32) {
+	for i := cons; i != prod; i++ {
+		copy(q.slots[(i&q.mask)*q.stride:][:q.stride], from.slots[(i&from.mask)*from.stride:][:from.stride])
+	}
+	atomic.StoreUint32(&q.head.Prod, prod)
+	q.PublishCons(cons)
+}
+
 // Slots is how many receives fit.
 func (q *ServerRQ) Slots() int { return int(q.mask + 1) }
 

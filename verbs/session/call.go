@@ -77,7 +77,11 @@ var undoing = map[abi.Type]abi.Type{
 func (s *Session) takeBack(t abi.Type, a *answer) {
 	a.drop()
 	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())]) // as they all begin
-	if undo, known := undoing[t]; known && ok && a.header().Status == 0 {
+	switch undo, known := undoing[t]; {
+	case a.header().Status != 0:
+	case t == abi.ModifySRQ && len(a.body) > abi.Size[abi.Header](): // what is posted from now on would be seen by nobody
+		s.Lose()
+	case known && ok:
 		_ = s.CallHandle(undo, made.Handle) // fails only where urdmad is gone, and the object with it
 	}
 }

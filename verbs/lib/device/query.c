@@ -49,7 +49,8 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_res_rd_atom = NO_MORE_THAN_INT((uint64_t)i->max_rd_atom * i->max_qp);
 	a->atomic_cap = IBV_ATOMIC_HCA; /* against a program's own only where memory is shared */
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
-			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
+			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC |
+			      IBV_DEVICE_SRQ_RESIZE;
 	a->max_mw = NO_MORE_THAN_INT(i->max_mw);
 	a->max_srq = NO_MORE_THAN_INT(i->max_srq);
 	a->max_srq_wr = NO_MORE_THAN_INT(i->max_srq_wr);

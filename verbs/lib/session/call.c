@@ -6,6 +6,7 @@
  * sockets, which programs block on and cancel, are read through libc.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -129,6 +130,23 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 	return n;
 }
 
+int urdma_call_room(struct urdma_client *client)
+{
+	int fd = fcntl(client->control, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return urdma_client_alive(client) ? errno : EIO;
+	urdma_close(fd);
+	return 0;
+}
+
+/* The requests that an answer with a descriptor may have moved a queue for; no
+ * other of their answers brings one. */
+static bool moves_ring(enum urdma_abi_type type)
+{
+	return type == URDMA_ABI_RESIZE_CQ || type == URDMA_ABI_MODIFY_SRQ;
+}
+
 /*
  * urdmad has moved the queue when it answers, so this answer's descriptor must not
  * be lost: a caller has made sure that there is room for one, and if another
@@ -163,7 +181,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 		urdma_client_lose(client, "cannot send");
 		return EIO;
 	}
-	if (request->type == URDMA_ABI_RESIZE_CQ)
+	if (moves_ring(request->type))
 		await_room(client);
 	n = receive_response(client, answer, *length, fds, want, got, 0);
 	if (n <= 0) {
@@ -206,7 +224,7 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 
 	if (undo)
 		urdma_call_handle(client, undo, handle);
-	else if (type == URDMA_ABI_RESIZE_CQ)
+	else if (moves_ring(type))
 		urdma_client_lose(client, "no descriptor for a queue that urdmad has moved");
 	return EMFILE;
 }

@@ -67,6 +67,10 @@ struct urdma_client {
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
 };
 
+/* call.c: 0 if there is room for one more descriptor, else an errno; asked before
+ * what can't be undone if the descriptor that answers it finds none. */
+int urdma_call_room(struct urdma_client *client);
+
 /* call.c: urdma_call_fds for an answer that says itself how many descriptors it
  * has, at most max. */
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,

@@ -27,6 +27,9 @@ static const struct {
 	{ "address_handles", case_address_handles },
 	{ "many_queues", case_many_queues },
 	{ "queue_threads", case_queue_threads },
+	{ "srq_resize", case_srq_resize },
+	{ "srq_resize_refused", case_srq_resize_refused },
+	{ "srq_resize_threads", case_srq_resize_threads },
 };
 
 struct ibv_context *context;
