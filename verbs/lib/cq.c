@@ -114,6 +114,7 @@ static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq
 	cq->client = c->client;
 	cq->bells = c->client->bells;
 	cq->shows_lid = c->info->link_layer == IBV_LINK_LAYER_INFINIBAND;
+	cq->shows_header = c->info->transport == URDMA_ABI_TRANSPORT_ROCE;
 	cq->ex.context = context;
 	cq->ex.channel = channel;
 	cq->ex.cq_context = cq_context;

@@ -43,6 +43,7 @@ struct urdma_cq {
 	uint32_t cons;          /* our own copy of ring->cons */
 	bool ignore_overrun;
 	bool shows_lid;         /* link layer InfiniBand: a datagram's source is a LID, not a GRH */
+	bool shows_header;      /* RoCE: a datagram's service level says which header its GRH is */
 	struct urdma_qp *senders;   /* queue pairs that complete sends here */
 	struct urdma_qp *receivers; /* ... receives */
 	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
@@ -214,6 +215,17 @@ void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct 
 static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
 	return cq->shows_lid && e->source_lid < 0xC000 ? (uint16_t)e->source_lid : 0;
+}
+/*
+ * RoCEv2 has a completion say whether a datagram came with an IPv4 or an IPv6 header
+ * (IBA, annex 17, A17.4.5.1); struct ibv_wc has no place for it. Mellanox's devices say
+ * it in sl, where UCX looks: bit 3: UDP; 2 in bits 0 to 2: IPv4, in the second half of
+ * the GRH's 40 bytes.
+ */
+#define URDMA_SL_IPV4_UDP 0xAu
+static inline uint8_t urdma_cq_sl(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
+{
+	return cq->shows_header && (e->wc_flags & IBV_WC_GRH) ? URDMA_SL_IPV4_UDP : 0;
 }
 static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {

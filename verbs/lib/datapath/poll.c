@@ -113,7 +113,7 @@ static void to_wc(const struct urdma_cq *cq, const struct urdma_abi_cqe *e, stru
 	wc->wc_flags = urdma_cq_wc_flags(cq, e);
 	wc->pkey_index = 0;
 	wc->slid = urdma_cq_slid(cq, e);
-	wc->sl = 0;
+	wc->sl = urdma_cq_sl(cq, e);
 	wc->dlid_path_bits = 0;
 }
 

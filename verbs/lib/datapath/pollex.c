@@ -100,6 +100,11 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 	return urdma_cq_wc_flags(of(ex), &of(ex)->now);
 }
 
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return urdma_cq_sl(of(ex), &of(ex)->now);
+}
+
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
 	return urdma_cq_slid(of(ex), &of(ex)->now);
@@ -143,7 +148,7 @@ void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 	cq->read_qp_num = read_qp_num;
 	cq->read_src_qp = read_src_qp;
 	cq->read_slid = read_slid;
-	cq->read_sl = read_zero;
+	cq->read_sl = read_sl;
 	cq->read_dlid_path_bits = read_zero;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_timestamp;

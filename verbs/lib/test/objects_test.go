@@ -25,5 +25,7 @@ func TestObjects(t *testing.T) {
 	for _, name := range strings.Fields(string(names)) {
 		t.Run(name, func(t *testing.T) { r.run(t, nil, binary, name) })
 	}
-	t.Run("modify/roce", func(t *testing.T) { r.run(t, []string{"URDMA_TRANSPORT=roce"}, binary, "modify") })
+	for _, name := range []string{"modify", "datagram_header"} {
+		t.Run(name+"/roce", func(t *testing.T) { r.run(t, []string{"URDMA_TRANSPORT=roce"}, binary, name) })
+	}
 }

@@ -79,3 +79,43 @@ void case_address_handles(void)
 	CHECK_RETURNS(ibv_dealloc_pd(pd), 0);
 	CHECK_RETURNS(ibv_destroy_cq(e.cq), 0);
 }
+
+/* Which header a datagram's GRH is, its service level says on a port shown as roce. */
+void case_datagram_header(void)
+{
+	const char *transport = getenv("URDMA_TRANSPORT");
+	unsigned int want = transport && strcmp(transport, "roce") == 0 ? 0xA : 0;
+	struct ibv_ah *ah = new_handle(pd);
+	struct ibv_cq_init_attr_ex init = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_SL };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &init);
+	struct ibv_poll_cq_attr first = { 0 };
+	struct end e = { .cq = ibv_cq_ex_to_cq(cq), .memory = aligned_alloc(4096, LENGTH) };
+	struct ibv_wc wc;
+
+	CHECK((e.mr = ibv_reg_mr(pd, e.memory, LENGTH, IBV_ACCESS_LOCAL_WRITE)));
+	e.qp = new_datagram_qp(e.cq);
+	for (int round = 0; round < 2; round++) {
+		receive(&e, 1, 40);
+		CHECK_RETURNS(send_to(e.qp, ah), 0);
+		if (round == 0) {
+			do
+				wc = completion(&e, IBV_WC_SUCCESS);
+			while (wc.opcode != IBV_WC_RECV);
+			CHECK(wc.sl == want);
+			continue;
+		}
+		while (ibv_start_poll(cq, &first) == ENOENT)
+			;
+		while (ibv_wc_read_opcode(cq) != IBV_WC_RECV)
+			while (ibv_next_poll(cq) == ENOENT)
+				;
+		CHECK(ibv_wc_read_sl(cq) == want);
+		ibv_end_poll(cq);
+	}
+	CHECK(e.memory[20] == 0x45);
+	CHECK_RETURNS(ibv_destroy_qp(e.qp), 0);
+	CHECK_RETURNS(ibv_destroy_ah(ah), 0);
+	CHECK_RETURNS(ibv_dereg_mr(e.mr), 0);
+	CHECK_RETURNS(ibv_destroy_cq(e.cq), 0);
+	free(e.memory);
+}

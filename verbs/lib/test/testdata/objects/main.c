@@ -25,6 +25,7 @@ static const struct {
 	{ "uc", case_uc },
 	{ "uc_refused", case_uc_refused },
 	{ "address_handles", case_address_handles },
+	{ "datagram_header", case_datagram_header },
 	{ "many_queues", case_many_queues },
 	{ "queue_threads", case_queue_threads },
 	{ "srq_resize", case_srq_resize },

@@ -42,7 +42,7 @@ void case_xrc(void), case_xrc_refused(void);
 void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windows_refused(void);
 void case_parent_domain(void), case_rereg(void), case_large_region(void), case_inline(void), case_query(void), case_comm_est(void), case_modify(void);
 void case_uc(void), case_uc_refused(void);
-void case_address_handles(void);
+void case_address_handles(void), case_datagram_header(void);
 void case_many_queues(void), case_queue_threads(void);
 void case_srq_resize(void), case_srq_resize_refused(void), case_srq_resize_threads(void);
 

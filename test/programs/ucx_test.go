@@ -1,0 +1,36 @@
+package programs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestUCX: UCX's transports on verbs move data by each of their operations, on a port
+// shown as ib and as roce; as roce they ask a datagram which header it has.
+func TestUCX(t *testing.T) {
+	need(t, "ucx_perftest")
+	n, _ := join(t, lab.Loopback, lab.Config{"log_level": "info"})
+	for _, c := range []struct{ transport, layer, test string }{
+		{"ib", "ud_verbs", "am_lat"}, {"roce", "ud_verbs", "am_lat"}, {"roce", "rc_verbs", "am_lat"},
+		{"ib", "rc_verbs", "put_lat"}, {"ib", "rc_verbs", "fadd"}, {"roce", "rc_verbs", "cswap"},
+	} {
+		t.Run(c.transport+"/"+c.layer+"/"+c.test, func(t *testing.T) { perftestOfUCX(t, n, c.transport, c.layer, c.test) })
+	}
+}
+
+func perftestOfUCX(t *testing.T, n *lab.Node, transport, layer, test string) {
+	t.Helper()
+	port := freePort(t)
+	argv := []string{"ucx_perftest", "-p", strconv.Itoa(port)}
+	pair := lab.Pair{ServerNode: n, ClientNode: n, TCPPort: port, Server: argv,
+		Client: slices.Concat(argv, []string{"-d", "urdma0:1", "-x", layer, "-t", test, "-n", "100", "-w", "5", "127.0.0.1"})}
+	pair.ShownAs(transport)
+	r, err := pair.Run()
+	if err != nil || !strings.Contains(r.Client, "Final:") {
+		t.Errorf("%v\nclient:\n%s\nserver:\n%s", err, r.Client, r.Server)
+	}
+}
