@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/captured"
 	"urdma/urdmad/control/convert"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
@@ -156,14 +157,14 @@ func serves(s *engine.Sight, qpn uint32) bool {
 			return true
 		}
 	}
-	n, ok := number(s)
+	n, ok := captured.QPN(s)
 	return ok && uint32(n) == qpn
 }
 
 // anyOwner reports whether fn holds for who owns an end of the connection, or
 // the listener, that a frame is about, or the queue pair that it names.
 func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
-	if n, ok := number(s); ok {
+	if n, ok := captured.QPN(s); ok {
 		return c.ownerOfNumber(n, fn)
 	}
 	for _, id := range c.ids(s) {
