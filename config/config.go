@@ -55,12 +55,13 @@ type Port struct {
 	PCIAddress string
 	// Vdev is "loopback", "memif,…" or a DPDK device; see ParseVdev.
 	Vdev string
-	// Address is the port's own address with its network's prefix length. On a
-	// udp port 0.0.0.0 stands for the address that the kernel would choose.
+	// Address is the port's own address, of IPv4 or IPv6, with its network's prefix
+	// length. On a udp port 0.0.0.0 or :: stands for the address that the kernel
+	// would choose.
 	Address netip.Prefix
 	// Gateway is the zero Addr where there is none.
 	Gateway netip.Addr
-	// MTU is the largest IPv4 packet in bytes; 0 takes that of the network
+	// MTU is the largest IP packet in bytes; 0 takes that of the network
 	// interface below.
 	MTU int
 	// RaiseMTU: where that interface's is less, raise it.
@@ -76,6 +77,14 @@ type Port struct {
 	// Transport is one of personality.Names; Placement is PlacementOrdered or
 	// PlacementImmediate.
 	Transport, Placement string
+}
+
+// AddressSetting is the name of the setting that Address came from.
+func (p *Port) AddressSetting() string {
+	if p.Address.IsValid() && p.Address.Addr().Is6() {
+		return "ipv6_address"
+	}
+	return "ipv4_address"
 }
 
 // UDP reports whether the port is a UDP socket of the kernel's.

@@ -71,7 +71,7 @@ func (c *Config) Warnings() []string {
 		for k := range i {
 			a, b := c.Ports[i].Address, c.Ports[k].Address
 			if a.Overlaps(b) {
-				e := c.wrong(indexPath("ports", i)+".ipv4_address", fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
+				e := c.wrong(indexPath("ports", i)+"."+c.Ports[i].AddressSetting(), fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
 					"packets for both leave by one of them", k, b.Masked()))
 				out = append(out, e.Error())
 			}

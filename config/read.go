@@ -135,7 +135,7 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		Name:       r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default"),
 		PCIAddress: r.normal(at+".pci_address", fullPCI),
 		Vdev:       r.text(at + ".vdev"),
-		Address:    r.prefix(at + ".ipv4_address"),
+		Address:    r.address(at),
 		Gateway:    r.addr(at + ".gateway"),
 		MTU:        r.mtu(at+".mtu", at+".vdev"),
 		RaiseMTU:   r.text(at+".interface_mtu") == "raise",
@@ -195,6 +195,15 @@ func (r *reader) prefix(path string) netip.Prefix {
 	return p
 }
 
+// address is that of a port, of either family.
+func (r *reader) address(at string) netip.Prefix {
+	four, six := r.prefix(at+".ipv4_address"), r.prefix(at+".ipv6_address")
+	if six.IsValid() && !four.IsValid() {
+		return six
+	}
+	return four
+}
+
 // prefixes gives the zero Prefix for each element that is none.
 func (r *reader) prefixes(path string) (list []netip.Prefix) {
 	for _, v := range r.value(path).Array() {
@@ -221,16 +230,24 @@ func (r *reader) maxQP(path string) int {
 	return n
 }
 
-// defaultPrefixBits is the network of an address that names none.
-const defaultPrefixBits = 24
+// The network of an address that names none.
+const (
+	defaultPrefixBits  = 24
+	defaultPrefixBits6 = 64
+)
 
 // parsePrefix returns the zero Prefix for what is no address.
 func parsePrefix(text string) netip.Prefix {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p
 	}
-	if a, err := netip.ParseAddr(text); err == nil {
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+	case a.Is4():
 		return netip.PrefixFrom(a, defaultPrefixBits)
+	default:
+		return netip.PrefixFrom(a, defaultPrefixBits6)
 	}
 	return netip.Prefix{}
 }

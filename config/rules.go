@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -72,7 +73,7 @@ func (r *rules) distinctPorts() {
 		of           func(p *Port) string
 	}{
 		{"name", "name", func(p *Port) string { return p.Name }},
-		{"ipv4_address", "address", func(p *Port) string { return p.Address.Addr().String() }},
+		{"", "address", func(p *Port) string { return p.Address.Addr().String() }},
 		{"pci_address", "NIC", func(p *Port) string { return p.PCIAddress }},
 		{"mac_address", "Ethernet address", func(p *Port) string { return p.MAC }},
 		{"vdev", "device", vdevClaim},
@@ -85,7 +86,7 @@ func (r *rules) distinctPorts() {
 				continue
 			}
 			if before, dup := first[claim]; dup {
-				r.sharedClaim(i, c.member, fmt.Sprintf("a different %s for each port (ports[%d] has this one)", c.what, before))
+				r.sharedClaim(i, cmp.Or(c.member, r.cfg.Ports[i].AddressSetting()), fmt.Sprintf("a different %s for each port (ports[%d] has this one)", c.what, before))
 				continue
 			}
 			first[claim] = i

@@ -11,7 +11,7 @@ import (
 // port checks one port's own values.
 func (r *rules) port(at string, p *Port) {
 	r.device(at, p)
-	r.address(at+".ipv4_address", p)
+	r.address(at, p)
 	r.gateway(at+".gateway", p)
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
@@ -55,9 +55,54 @@ func (r *rules) device(at string, p *Port) {
 	}
 }
 
-// address refuses what no host may have as its own (RFC 1122, section
+// address holds that a port has one address, and one that is fit to be a host's.
+func (r *rules) address(at string, p *Port) {
+	four, six := at+".ipv4_address", at+".ipv6_address"
+	switch {
+	case r.has(four) && r.has(six):
+		r.refuse(six, "ipv4_address or ipv6_address, not both: a machine with addresses of both families has two ports")
+	case r.has(six):
+		r.ipv6(six, p)
+		r.framesIPv6(six, p)
+	case r.has(four):
+		r.ipv4(four, p)
+	default:
+		r.errs = append(r.errs, r.doc.missing(four))
+	}
+}
+
+// framesIPv6 refuses IPv6 on ports that carry frames.
+func (r *rules) framesIPv6(path string, p *Port) {
+	if !p.UDP() && p.Vdev != "loopback" {
+		r.refuse(path, "nothing, except on the vdevs \"udp\" and \"loopback\"")
+	}
+}
+
+// ipv6 refuses what no host may have as its own (RFC 4291).
+func (r *rules) ipv6(path string, p *Port) {
+	addr := p.Address.Addr()
+	switch {
+	case !p.Address.IsValid() || !addr.Is6() || addr.Is4In6():
+		r.refuse(path, "")
+	case addr.IsUnspecified() && p.UDP():
+		// the kernel's choice
+	case p.Address.Bits() == 0:
+		r.refuse(path, "a prefix length from 1 to 128")
+	case addr.IsMulticast(), addr.IsUnspecified(), addr.IsLoopback():
+		r.refuse(path, "a unicast address other than :: and ::1")
+	case p.Address.Bits() < 127 && addr == p.Address.Masked().Addr(): // of the subnet's routers (section 2.6.1)
+		r.refuse(path, fmt.Sprintf("an address other than the first of %s", p.Address.Masked()))
+	case p.MTU != 0 && p.MTU < minMTU6:
+		r.refuse(path, fmt.Sprintf("an MTU of at least %d bytes beside it (RFC 8200), or none", minMTU6))
+	}
+}
+
+// minMTU6 is the least of a link of IPv6, in bytes.
+const minMTU6 = 1280
+
+// ipv4 refuses what no host may have as its own (RFC 1122, section
 // 3.2.1.3).
-func (r *rules) address(path string, p *Port) {
+func (r *rules) ipv4(path string, p *Port) {
 	addr := p.Address.Addr()
 	switch {
 	case !p.Address.IsValid() || !addr.Is4():
@@ -75,8 +120,11 @@ func (r *rules) address(path string, p *Port) {
 	}
 }
 
-// broadcast is the last address of an IPv4 network.
+// broadcast is the last address of an IPv4 network, and none of an IPv6 one.
 func broadcast(p netip.Prefix) netip.Addr {
+	if p.Addr().Is6() {
+		return netip.Addr{}
+	}
 	a := p.Masked().Addr().As4()
 	for bit := p.Bits(); bit < 32; bit++ {
 		a[bit/8] |= 0x80 >> (bit % 8)
@@ -90,7 +138,7 @@ func (r *rules) gateway(path string, p *Port) {
 	}
 	g := p.Gateway
 	network := p.Address.Masked()
-	edge := p.Address.Bits() < 31 && (g == network.Addr() || g == broadcast(p.Address))
+	edge := p.Address.Bits() < p.Address.Addr().BitLen()-1 && (g == network.Addr() || g == broadcast(p.Address))
 	switch {
 	case !g.IsValid():
 		r.refuse(path, "")
@@ -114,12 +162,16 @@ func (r *rules) mac(path string, p *Port) {
 
 // lid holds that under "ib" the low half of the address can be a LID.
 func (r *rules) lid(at string, p *Port) {
-	if p.Transport != personality.IB || !p.Address.Addr().Is4() {
+	if p.Transport != personality.IB || !p.Address.IsValid() || p.Address.Addr().Is6() && p.Address.Addr().IsUnspecified() {
 		return
 	}
+	examples := "x.y.0.1 to x.y.191.255"
+	if p.Address.Addr().Is6() {
+		examples = "...:1 to ...:bfff"
+	}
 	if lid, ok := personality.UnicastLID(p.Address.Addr()); !ok {
-		r.refuse(at+".ipv4_address", fmt.Sprintf(
-			"under the transport \"ib\" an address whose low 16 bits are a unicast LID, 0x%04X to 0x%04X (here 0x%04X): x.y.0.1 to x.y.191.255",
-			personality.MinLID, personality.MaxLID, lid))
+		r.refuse(at+"."+p.AddressSetting(), fmt.Sprintf(
+			"under the transport \"ib\" an address whose low 16 bits are a unicast LID, 0x%04X to 0x%04X (here 0x%04X): %s",
+			personality.MinLID, personality.MaxLID, lid, examples))
 	}
 }

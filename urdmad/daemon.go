@@ -201,6 +201,7 @@ func (d *daemon) startEngine() error {
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		Wake: func() { d.worker.Wake() }})
 	var addrs []netip.Addr
+	var scopes []uint32
 	for i, p := range d.cfg.Ports {
 		dev := e.AddPort(d.ports[i], addressOf(&p))
 		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
@@ -208,10 +209,11 @@ func (d *daemon) startEngine() error {
 			e.PlaceImmediately(dev)
 		}
 		addrs = append(addrs, p.Address.Addr())
+		scopes = append(scopes, scopeOf(d.ports[i].Info()))
 	}
 	d.engine = e
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
-	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
+	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Scopes: scopes, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
 		Expected: d.responder.Expected})
 	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
 	if err != nil {
@@ -261,7 +263,7 @@ func (d *daemon) newServer() *control.Server {
 	}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
-		s.Devices = append(s.Devices, control.Device{Name: p.Name, IP: p.Address.Addr().As4(), PrefixLen: p.Address.Bits(),
+		s.Devices = append(s.Devices, control.Device{Name: p.Name, Address: p.Address, Scope: scopeOf(info),
 			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
 			Driver: info.Driver, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}

@@ -6,11 +6,15 @@ import (
 	"net/netip"
 
 	"urdma/config"
+	"urdma/dpdk/port"
 )
 
-// anyHost stands for a host beyond the default gateway: an address for
-// documentation (RFC 5737), to which nothing is sent.
-const anyHost = "192.0.2.1:9"
+// anyHost and anyHost6 stand for hosts beyond the default gateway: addresses for
+// documentation (RFC 5737, RFC 3849), to which nothing is sent.
+const (
+	anyHost  = "192.0.2.1:9"
+	anyHost6 = "[2001:db8::1]:9"
+)
 
 // placePorts gives udp ports without an address the one that the kernel would
 // choose.
@@ -20,9 +24,10 @@ func placePorts(cfg *config.Config) error {
 		if !p.UDP() || !p.Address.Addr().IsUnspecified() {
 			continue
 		}
-		a, err := chosenAddress()
+		a, err := chosenAddress(p.Address.Addr().Is4())
 		if err != nil {
-			return fmt.Errorf("ports[%d].ipv4_address: 0.0.0.0 needs a default route (%w); expected an address that \"ip address\" shows", i, err)
+			return fmt.Errorf("ports[%d].%s: %s needs a default route (%w); expected an address that \"ip address\" shows",
+				i, p.AddressSetting(), p.Address.Addr(), err)
 		}
 		p.Address = netip.PrefixFrom(a, p.Address.Bits())
 	}
@@ -31,13 +36,27 @@ func placePorts(cfg *config.Config) error {
 
 // chosenAddress is the address from which the kernel would send to hosts that it
 // has no other route for.
-func chosenAddress() (netip.Addr, error) {
-	c, err := net.Dial("udp4", anyHost)
+func chosenAddress(v4 bool) (netip.Addr, error) {
+	network, host := "udp6", anyHost6
+	if v4 {
+		network, host = "udp4", anyHost
+	}
+	c, err := net.Dial(network, host)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	defer c.Close()
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// scopeOf is the index of the interface below a port, 0 where there is none: what
+// programs name its link by beside a link-local address.
+func scopeOf(info port.Info) uint32 {
+	i, err := net.InterfaceByName(info.Interface)
+	if err != nil {
+		return 0
+	}
+	return uint32(i.Index)
 }
 
 // socketPort is the UDP port number of a udp port, 0 of any other.

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // Datagram is the header of a datagram between two queue pairs of type UD, TRP's
 // base header included (docs/WIRE.md chapter 10).
@@ -75,9 +78,17 @@ func (d *Datagram) Put(b []byte) {
 }
 
 // PutGRH writes what a receiver finds in front of a datagram with length bytes of
-// payload: 20 bytes of 0 and an IPv4 header, as RoCEv2 has it.
-func PutGRH(b []byte, src, dst IPv4, length int) {
-	b = b[:GRHLen]
+// payload, as RoCEv2 has it: an IPv6 header, or between addresses of IPv4 20 bytes
+// of 0 and an IPv4 header.
+func PutGRH(b []byte, src, dst netip.Addr, length int) {
+	if src.Is4() && dst.Is4() {
+		putGRH4(b[:GRHLen], src.As4(), dst.As4(), length)
+		return
+	}
+	PutIPv6(b, src.As16(), dst.As16(), ProtoUDP, UDPLen+DatagramLen+length)
+}
+
+func putGRH4(b []byte, src, dst IPv4, length int) {
 	clear(b)
 	ip := b[GRHLen-IPv4Len:]
 	ip[0] = 4<<4 | IPv4Len/4
@@ -90,11 +101,12 @@ func PutGRH(b []byte, src, dst IPv4, length int) {
 }
 
 // MaxDatagram is the longest message between queue pairs of type UD whose packets
-// may have mtu bytes: the largest of verbs' five MTUs for which there is room
-// beside the headers, those of chapter 11 included on every port, so that a
-// message that fits one end fits the other (ibv_port_attr.active_mtu).
-func MaxDatagram(mtu int) int {
-	const headers = IPv4Len + UDPLen + EncapLen + DatagramLen
+// may have mtu bytes, IP headers of ipLen (IPLen) included: the largest of verbs'
+// five MTUs for which there is room beside the headers, those of chapter 11 included
+// on every port, so that a message that fits one end fits the other
+// (ibv_port_attr.active_mtu).
+func MaxDatagram(mtu, ipLen int) int {
+	headers := ipLen + UDPLen + EncapLen + DatagramLen
 	for size := 4096; size > 256; size /= 2 {
 		if mtu >= size+headers {
 			return size

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"testing"
 )
 
@@ -48,13 +49,18 @@ func TestDatagram(t *testing.T) {
 // TestGRH holds the bytes in front of a message.
 func TestGRH(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, GRHLen)
-	PutGRH(b, IPv4{10, 0, 0, 1}, IPv4{10, 0, 0, 2}, 1000)
+	PutGRH(b, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), 1000)
 	want := append(make([]byte, 20), unhex(t, "4500 0422 0000 4000 4011 22c9 0a000001 0a000002")...)
 	if !bytes.Equal(b, want) {
 		t.Errorf("% x, want % x", b[20:], want[20:])
 	}
 	if !VerifyIPv4Checksum(b[20:]) {
 		t.Error("the checksum is wrong")
+	}
+	PutGRH(b, netip.MustParseAddr("fd00::1"), netip.MustParseAddr("2001:db8::2"), 1000)
+	want = unhex(t, "60000000 040e 11 40 fd00 0000 0000 0000 0000 0000 0000 0001 2001 0db8 0000 0000 0000 0000 0000 0002")
+	if !bytes.Equal(b, want) {
+		t.Errorf("IPv6: % x, want % x", b, want)
 	}
 }
 
@@ -63,8 +69,11 @@ func TestGRH(t *testing.T) {
 func TestMaxDatagram(t *testing.T) {
 	for mtu, want := range map[int]int{68: 256, 577: 256, 578: 512, 1089: 512, 1090: 1024, 1500: 1024, 2113: 1024, 2114: 2048, 4161: 2048,
 		4162: 4096, 9000: 4096, 65535: 4096} {
-		if got := MaxDatagram(mtu); got != want {
+		if got := MaxDatagram(mtu, IPv4Len); got != want {
 			t.Errorf("MTU %d: %d, want %d", mtu, got, want)
+		}
+		if got := MaxDatagram(mtu+20, IPv6Len); got != want {
+			t.Errorf("MTU %d of IPv6: %d, want %d", mtu+20, got, want)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (q *queue) message(n int, o []outgoing, iov int) {
 		v.SetLen(int(o[i].length))
 	}
 	h.Name = &m.name[0]
-	h.Namelen = putSockaddr(&m.name, q.v4, &o[0].peer)
+	h.Namelen = putSockaddr(&m.name, q.v4, q.scope, &o[0].peer)
 	h.Iov = &t.iov[iov]
 	h.SetIovlen(len(o))
 	h.Control = nil

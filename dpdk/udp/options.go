@@ -34,6 +34,7 @@ const DefaultPort = 30035
 
 const (
 	minMTU     = 576
+	minMTU6    = 1280  // of IPv6 (RFC 8200 section 5)
 	maxPacket  = 65535 // of IP
 	driverName = "udp"
 	udpHeader  = 8
@@ -59,8 +60,12 @@ func (o *Options) fill() (index uint32, err error) {
 		o.MTU = below.MTU
 	}
 	o.MTU = min(o.MTU, maxPacket)
-	if o.MTU < minMTU {
-		return 0, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), minMTU)
+	least := minMTU
+	if o.Address.Addr().Is6() {
+		least = minMTU6
+	}
+	if o.MTU < least {
+		return 0, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), least)
 	}
 	return uint32(below.Index), nil
 }

@@ -31,7 +31,8 @@ type Port struct {
 type queue struct {
 	fd       int
 	v4       bool
-	room     int // of a packet
+	scope    uint32 // of link-local addresses, the interface's index; 0: the port has another
+	room     int    // of a packet
 	rx       receiver
 	tx       transmitter
 	kept     retained
@@ -47,15 +48,19 @@ func Open(o Options) (port.Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := open(o.Address)
+	scope := uint32(0)
+	if a := o.Address.Addr(); a.Is6() && a.IsLinkLocalUnicast() {
+		scope = index
+	}
+	fd, err := open(o.Address, scope)
 	if err != nil {
 		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
-	able := probe()
+	able := probe(o.Address.Addr().Is4())
 	if able.join {
 		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
-	q := &queue{fd: fd, allow: o.Allow, v4: o.Address.Addr().Is4(), room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+	q := &queue{fd: fd, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
 	// Cutting without joining costs a receiver more than it saves the sender, but
 	// the receiver is another machine: each side decides for itself.

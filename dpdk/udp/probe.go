@@ -15,24 +15,28 @@ type ability struct {
 
 // probe finds out by behaviour, over the loopback interface: there are kernels
 // (gVisor's) that take the options and ignore them.
-func probe() (a ability) {
-	from, ok := probeSocket()
+func probe(v4 bool) (a ability) {
+	at := netip.IPv6Loopback()
+	if v4 {
+		at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	from, ok := probeSocket(at)
 	if !ok {
 		return a
 	}
 	defer unix.Close(from)
-	to, ok := probeSocket()
+	to, ok := probeSocket(at)
 	if !ok {
 		return a
 	}
 	defer unix.Close(to)
 	joins := unix.SetsockoptInt(to, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
-	at, err := unix.Getsockname(to)
+	name, err := unix.Getsockname(to)
 	if err != nil {
 		return a
 	}
 	var c controlBuffer
-	if _, err := unix.SendmsgN(from, make([]byte, probeTotal), c[:c.putSegment(probeSize)], at, 0); err != nil {
+	if _, err := unix.SendmsgN(from, make([]byte, probeTotal), c[:c.putSegment(probeSize)], name, 0); err != nil {
 		return a
 	}
 	return observe(to, joins)
@@ -44,12 +48,12 @@ const (
 	probeWait  = 200 * time.Millisecond
 )
 
-func probeSocket() (int, bool) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+func probeSocket(at netip.Addr) (int, bool) {
+	fd, err := unix.Socket(family(at), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return -1, false
 	}
-	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0))); err != nil {
+	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(at, 0), 0)); err != nil {
 		_ = unix.Close(fd)
 		return -1, false
 	}

@@ -14,13 +14,13 @@ import (
 // net.core.rmem_max and wmem_max allow.
 const buffer = 4 << 20
 
-// open makes the port's socket.
-func open(a netip.AddrPort) (int, error) {
+// open makes the port's socket; scope is that of a link-local address.
+func open(a netip.AddrPort, scope uint32) (int, error) {
 	fd, err := unix.Socket(family(a.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return -1, fmt.Errorf("UDP socket: %w", err)
 	}
-	if err := prepare(fd, a); err != nil {
+	if err := prepare(fd, a, scope); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}
@@ -35,7 +35,7 @@ func family(a netip.Addr) int {
 }
 
 // prepare sets what must hold, then what helps, and binds.
-func prepare(fd int, a netip.AddrPort) error {
+func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	// Don't-fragment, but for datagrams that are longer than what the kernel knows
 	// of the path, which it fragments: a connection keeps its segments' size for
 	// life.
@@ -45,7 +45,10 @@ func prepare(fd int, a netip.AddrPort) error {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
-	if err := unix.Bind(fd, sockaddr(a)); err != nil {
+	if a.Addr().Is6() {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1) // another port may have IPv4's
+	}
+	if err := unix.Bind(fd, sockaddr(a, scope)); err != nil {
 		return fmt.Errorf("UDP socket at %s: %w", a, err)
 	}
 	return nil
@@ -73,14 +76,29 @@ func (q *queue) fragments(how port.Flags) {
 		value = unix.IP_PMTUDISC_DONT
 	}
 	_ = setFragments(q.fd, q.v4, value) // it could be set when the socket was made
+	if !q.v4 {
+		q.limitFragments(how)
+	}
 	q.tx.how = how
 }
 
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
+// limitFragments has the kernel fragment to what every IPv6 path takes, where the
+// path takes less than the kernel knows: routers don't fragment (RFC 8200 section 5).
+func (q *queue) limitFragments(how port.Flags) {
+	size := 0 // what the kernel knows
+	if how == port.TxFragment {
+		size = minMTU6
+	}
+	if size > 0 || q.tx.how == port.TxFragment {
+		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, size) // else they are dropped: as without discovery
+	}
+}
+
+func sockaddr(a netip.AddrPort, scope uint32) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 	}
-	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: scope}
 }
 
 // receiveWindow is how many packets of a size the socket's receive buffer holds.
@@ -103,8 +121,8 @@ func receiveWindow(fd, mtu int) int {
 const sockaddrLen = unix.SizeofSockaddrInet6
 
 // putSockaddr writes a peer's address as the kernel has it (ip(7), ipv6(7)) and
-// returns its length.
-func putSockaddr(b *[sockaddrLen]byte, v4 bool, p *port.Peer) uint32 {
+// returns its length. A link-local one is on the socket's own link, scope.
+func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint32 {
 	binary.BigEndian.PutUint16(b[2:], p.Port)
 	if v4 {
 		binary.NativeEndian.PutUint16(b[:], unix.AF_INET)
@@ -113,6 +131,7 @@ func putSockaddr(b *[sockaddrLen]byte, v4 bool, p *port.Peer) uint32 {
 	}
 	binary.NativeEndian.PutUint16(b[:], unix.AF_INET6)
 	copy(b[8:24], p.IP[:])
+	binary.NativeEndian.PutUint32(b[24:], scope)
 	return unix.SizeofSockaddrInet6
 }
 

@@ -44,7 +44,7 @@ func (m *Manager) sendRequest(id *ID) {
 	ext.Echo = id.offered.token
 	p := id.packet(wire.TRP{Op: wire.OpRequest, PSN: id.conn.ISN()}, wire.TRPConnect{
 		IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private, HasExt: true, Ext: ext})
-	p.Connect.Padding = max(0, minRequest-sizeOf(p))
+	p.Connect.Padding = max(0, minRequest(p)-sizeOf(p))
 	m.net.Send(p)
 }
 

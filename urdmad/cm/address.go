@@ -16,10 +16,18 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	if id.state != idle {
 		return einval
 	}
-	dev, err := m.deviceOf(a.Addr())
+	ip, on, err := m.unscope(a.Addr())
 	if err != nil {
 		return err
 	}
+	dev, err := m.deviceOf(ip)
+	if err != nil {
+		return err
+	}
+	if dev >= 0 && !on.has(dev) {
+		return syscall.ENODEV
+	}
+	a = netip.AddrPortFrom(ip, a.Port())
 	if a.Port() == 0 {
 		p, ok := m.numbers.free(id, a.Addr())
 		if !ok {
@@ -72,13 +80,11 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	if id.state != idle && id.state != bound {
 		return einval
 	}
-	if dst.Addr() == netip.IPv4Unspecified() { // Linux takes it for the local host
-		dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dst.Port())
-	}
-	r, err := m.route(id, src.Addr(), dst.Addr())
+	r, err := m.route(id, src.Addr(), localHost(dst.Addr()))
 	if err != nil {
 		return err
 	}
+	dst = netip.AddrPortFrom(r.peer, dst.Port())
 	if id.state == idle {
 		if err := m.Bind(id, netip.AddrPortFrom(r.local, src.Port())); err != nil {
 			return err
@@ -95,7 +101,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	}
 	id.resolves++
 	asked := id.resolves
-	m.net.Resolve(r.dev, r.hop, dst.Addr(), func(l Link, ok bool) {
+	m.net.Resolve(r.dev, r.hop, r.peer, func(l Link, ok bool) {
 		if asked == id.resolves { // else it answers what has timed out
 			m.net.Soon(func() { m.addrResolved(id, l, ok) })
 		}
@@ -103,9 +109,22 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	return nil
 }
 
+// localHost is the destination, or the local host for the wildcard, as Linux takes
+// it.
+func localHost(dst netip.Addr) netip.Addr {
+	switch dst {
+	case netip.IPv4Unspecified():
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case netip.IPv6Unspecified():
+		return netip.IPv6Loopback()
+	}
+	return dst
+}
+
 // route is the way to a destination.
 type route struct {
 	dev      int
+	peer     netip.Addr // the destination
 	local    netip.Addr // ours
 	hop      netip.Addr // the next, unless sameHost
 	sameHost bool
@@ -115,26 +134,65 @@ type route struct {
 // id that is bound to an address keeps to its device, and so does src. A device
 // whose link the destination is on comes before those that would pass it on.
 func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
+	src, from, err := m.unscope(src)
+	if err != nil {
+		return r, err
+	}
+	dst, to, err := m.unscope(dst)
+	if err != nil {
+		return r, err
+	}
+	on, err := to.either(from)
+	if err != nil {
+		return r, err
+	}
 	only := -1
 	if id.state == bound && id.dev >= 0 {
 		only, src = id.dev, id.local.Addr()
 	} else if only, err = m.deviceOf(src); err != nil {
 		return r, err
 	}
-	if dst.IsMulticast() { // nobody to be asked for: members come and go
-		r, err := m.routeHome(-1, only, src, dst)
-		if err == nil {
-			r.local = m.addrs[r.dev]
-		}
-		return r, err
+	if only >= 0 && !isAny(dst) && src.Is4() != dst.Is4() {
+		return r, einval
 	}
-	if own, err := m.deviceOf(dst); err == nil {
-		return m.routeHome(own, only, src, dst)
+	if dst.IsMulticast() { // nobody to be asked for: members come and go
+		r, err = m.routeGroup(only, src, dst)
+	} else if own, no := m.deviceOf(dst); no == nil {
+		r, err = m.routeHome(own, only, src, dst)
+	} else {
+		r, err = m.routeAway(only, on, dst)
+	}
+	r.peer = dst
+	if err == nil && !on.has(r.dev) {
+		err = syscall.ENODEV
+	}
+	return r, err
+}
+
+// routeGroup is the way to a group: out of the device of src, or the first of the
+// group's family.
+func (m *Manager) routeGroup(only int, src, dst netip.Addr) (route, error) {
+	for dev, own := range m.addrs {
+		if only < 0 && own.Is4() == dst.Is4() {
+			only = dev
+		}
+	}
+	r, err := m.routeHome(-1, only, src, dst)
+	if err == nil {
+		r.local = m.addrs[r.dev]
+	}
+	return r, err
+}
+
+// routeAway is the way to another host.
+func (m *Manager) routeAway(only int, on scope, dst netip.Addr) (r route, err error) {
+	if only < 0 && m.ambiguous(on, dst) {
+		return r, einval
 	}
 	err = syscall.ENETUNREACH
 	for dev, own := range m.addrs {
 		hop, ok := m.net.NextHop(dev, dst)
-		if !ok || only >= 0 && only != dev {
+		if !ok || only >= 0 && only != dev || !on.has(dev) {
 			continue
 		}
 		if hop == dst {

@@ -95,11 +95,13 @@ type requestKey struct {
 	isn  wire.PSN
 }
 
-// Config of a Manager. Addresses, here and in all calls, are not IPv4-mapped.
+// Config of a Manager. Addresses, here and in all calls, are not IPv4-mapped. Those
+// that programs give may have a zone; none that the manager gives has one.
 type Config struct {
 	Network  Network
 	Log      *slog.Logger
 	Addrs    []netip.Addr // ours, by device number
+	Scopes   []uint32     // see scope.go; by device number, those left out are 0
 	Timeout  clock.Time   // how long a handshake is tried
 	MaxDepth uint16       // limit of IRD and ORD
 	Secret   [16]byte     // random; what tokens are made of
@@ -113,6 +115,7 @@ type Manager struct {
 	net      Network
 	log      *slog.Logger
 	addrs    []netip.Addr
+	scopes   []uint32
 	numbers  portNumbers
 	incoming map[requestKey]*ID      // passive ids by the request that made them
 	refused  map[requestKey]*refusal // rejects to repeat
@@ -138,7 +141,7 @@ type Stats struct {
 
 // New returns a Manager without ids.
 func New(c Config) *Manager {
-	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, maxDepth: c.MaxDepth,
+	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, scopes: c.Scopes, timeout: c.Timeout, maxDepth: c.MaxDepth,
 		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m

@@ -68,11 +68,14 @@ func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
 	switch {
 	case other == id, reuse && other.options.reuseAddr && other.state != listening:
 		return false
-	case a.Is4() != b.Is4() && (a.Is4() || id.options.afOnly) && (b.Is4() || other.options.afOnly):
+	case a.Is4() != b.Is4() && !id.isDual(a) && !other.isDual(b):
 		return false
 	}
 	return a == b || isAny(a) || isAny(b)
 }
+
+// isDual reports whether an id at an address has its number in both families.
+func (id *ID) isDual(a netip.Addr) bool { return a.Is6() && isAny(a) && !id.options.afOnly }
 
 // free chooses a port number that neither an id nor a connection has. The id may
 // be nil.

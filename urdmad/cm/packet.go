@@ -15,7 +15,7 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 		return
 	}
 	if p.TRP.Op == wire.OpResolve || p.TRP.Op == wire.OpResolved {
-		m.services.receive(p, ipOverhead+wire.TRPLen+len(body), false)
+		m.services.receive(p, overhead(p)+wire.TRPLen+len(body), false)
 		return
 	}
 	if err := p.Connect.Ext.Check(); p.Connect.HasExt && p.TRP.Op != wire.OpRetry && err != nil {
@@ -24,7 +24,7 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 		return
 	}
 	if p.TRP.Op == wire.OpRequest {
-		m.request(p, ipOverhead+wire.TRPLen+len(body))
+		m.request(p, overhead(p)+wire.TRPLen+len(body))
 		return
 	}
 	c := m.answered(p)

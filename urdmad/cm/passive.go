@@ -40,10 +40,11 @@ func (m *Manager) listener(a netip.AddrPort) *ID {
 	return nil
 }
 
-// hears reports whether requests for an address of ours come to a listener.
+// hears reports whether requests for an address of ours come to a listener. A
+// wildcard of IPv4 hears ::1 as well, which is as good a name for this machine.
 func (id *ID) hears(a netip.Addr) bool {
 	own := id.local.Addr()
-	return own == a || isAny(own) && (own.Is4() || !id.options.afOnly)
+	return own == a || isAny(own) && (own.Is4() == a.Is4() || own.Is4() && a.IsLoopback() || own.Is6() && !id.options.afOnly)
 }
 
 // child makes a passive id.
@@ -89,7 +90,7 @@ func (m *Manager) retransmitted(id *ID) {
 // to answer yet. To peers that don't know it nothing can say so.
 func (m *Manager) stillWaits(id *ID) {
 	q := m.tokens.retry(id.packet(wire.TRP{}, wire.TRPConnect{}), id.offered.isn, m.net.Now())
-	if id.proof.spend(sizeOf(q)) {
+	if id.proof.spend(q) {
 		m.Stats.Retried++
 		m.net.Send(q)
 	}

@@ -16,18 +16,21 @@ import (
 // that seems to come from it, as in QUIC (RFC 9000 section 8.1).
 const amplification = 3
 
-// ipOverhead is what stands before a TRP packet: IPv4 and UDP headers.
-const ipOverhead = 28
+// overhead is what stands before a packet's TRP header: IP and UDP headers.
+func overhead(p *Packet) int { return wire.IPLen(p.Local.Addr()) + wire.UDPLen }
 
 // finSize is kept back for the fin of a connection that was accepted and is given
 // up.
-const finSize = ipOverhead + wire.TRPExtLen
+func finSize(p *Packet) int { return overhead(p) + wire.TRPExtLen }
 
 // minRequest is how large an IP packet a request is made, so that the longest
 // accept may answer it at once, and a short one be repeated.
-const minRequest = (ipOverhead + wire.TRPLen + wire.ConnectLen + wire.TRPExtensionLen + wire.MaxPrivateData + finSize + amplification - 1) / amplification
+func minRequest(p *Packet) int {
+	longest := overhead(p) + wire.TRPLen + wire.ConnectLen + wire.TRPExtensionLen + wire.MaxPrivateData
+	return (longest + finSize(p) + amplification - 1) / amplification
+}
 
-func sizeOf(p *Packet) int { return ipOverhead + wire.TRPLen + p.Connect.Len() }
+func sizeOf(p *Packet) int { return overhead(p) + wire.TRPLen + p.Connect.Len() }
 
 // proof is what is known of the address that a request seems to come from.
 type proof struct {
@@ -42,9 +45,10 @@ func (f *proof) heard(n int, proved bool) {
 	f.proved = f.proved || proved
 }
 
-// spend counts n bytes if so many may be sent.
-func (f *proof) spend(n int) bool {
-	if !f.proved && f.sent+n+finSize > amplification*f.received {
+// spend counts a packet's bytes if so many may be sent.
+func (f *proof) spend(p *Packet) bool {
+	n := sizeOf(p)
+	if !f.proved && f.sent+n+finSize(p) > amplification*f.received {
 		return false
 	}
 	f.sent += n
@@ -55,10 +59,10 @@ func (f *proof) spend(n int) bool {
 // that is not proved, asks for proof.
 func (f *proof) answer(m *Manager, r *request, p *Packet) {
 	switch {
-	case f.spend(sizeOf(p)):
+	case f.spend(p):
 		m.net.Send(p)
 	case r.knowsRetry():
-		if q := m.tokens.retry(p, r.isn, m.net.Now()); f.spend(sizeOf(q)) {
+		if q := m.tokens.retry(p, r.isn, m.net.Now()); f.spend(q) {
 			m.Stats.Retried++
 			m.net.Send(q)
 		}
@@ -79,9 +83,9 @@ type tokens struct{ secret [16]byte }
 // of is what only who receives packets at the sender's address can know of a
 // request. Nothing is remembered of it. It is never 0.
 func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
-	b := make([]byte, 0, 48)
+	b := make([]byte, 0, 64)
 	b = append(b, x.secret[:]...)
-	from, to := p.Peer.Addr().As4(), p.Local.Addr().As4()
+	from, to := p.Peer.Addr().As16(), p.Local.Addr().As16()
 	b = append(append(b, from[:]...), to[:]...)
 	b = binary.BigEndian.AppendUint16(b, p.Peer.Port())
 	b = binary.BigEndian.AppendUint32(b, uint32(isn))

@@ -54,7 +54,7 @@ func (s *services) connect(id *ID, p *Param) error {
 func (s *services) ask(id *ID) {
 	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: id.offered.isn},
 		Connect: wire.TRPConnect{PrivateData: id.offered.private, HasExt: true, Ext: id.offered.ext}}
-	p.Connect.Padding = max(0, minRequest-sizeOf(p))
+	p.Connect.Padding = max(0, minRequest(p)-sizeOf(p))
 	s.send(p, id.sameHost)
 }
 
@@ -92,7 +92,7 @@ func (s *services) receive(p *Packet, size int, sameHost bool) {
 // answered again; what is asked with fewer bytes than the answer may cost is not.
 func (s *services) request(p *Packet, size int, sameHost bool) {
 	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
-	if size < minRequest {
+	if size < minRequest(p) {
 		return
 	}
 	if r := s.replies[key]; r != nil {

@@ -54,7 +54,7 @@ func TestPrivateDataAndDepths(t *testing.T) {
 		ca, cb := ends(w, local)
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 4)
-		id := ca.Resolve(cb.Host.IP, 7000)
+		id := ca.Resolve(cb.Host.Addr, 7000)
 		long := strings.Repeat("x", abi.MaxPrivate)
 		p := enginetest.Param(5, long)
 		p.InitiatorDepth = 3
@@ -63,7 +63,7 @@ func TestPrivateDataAndDepths(t *testing.T) {
 		if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
 			t.Errorf("request: %d bytes, responder %d, initiator %d", len(ev.Param.PrivateData), ev.Param.ResponderResources, ev.Param.InitiatorDepth)
 		}
-		if ev.Param.QPN != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.Addr() != netip.AddrFrom4(ca.Host.IP) {
+		if ev.Param.QPN != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.Addr() != ca.Host.Addr {
 			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPN, ev.Local, ev.Peer)
 		}
 		answer := enginetest.Param(2, "ok")
@@ -88,7 +88,7 @@ func TestReject(t *testing.T) {
 		a := ca.NewQP(nil)
 		cb.Listen(7000, 4)
 		for _, how := range []string{"reject", "destroy"} {
-			id := ca.Resolve(cb.Host.IP, 7000)
+			id := ca.Resolve(cb.Host.Addr, 7000)
 			ca.Connect(id, a, enginetest.Param(1, "hi"))
 			ev := cb.Event(cm.EventConnectRequest, time.Second)
 			child := ev.Child
@@ -117,7 +117,7 @@ func TestNobodyListens(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 3})
 		ca, cb := ends(w, local)
-		id := ca.Resolve(cb.Host.IP, 7000)
+		id := ca.Resolve(cb.Host.Addr, 7000)
 		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
 		ca.Event(cm.EventRejected, time.Second)
 	})
@@ -144,7 +144,7 @@ func TestLostHandshake(t *testing.T) {
 				ca, cb := ends(w, false)
 				a, b := ca.NewQP(nil), cb.NewQP(nil)
 				cb.Listen(7000, 4)
-				id := ca.Resolve(cb.Host.IP, 7000)
+				id := ca.Resolve(cb.Host.Addr, 7000)
 				port := w.B.Port
 				if c.fromA {
 					port = w.A.Port
@@ -182,7 +182,7 @@ func TestSilence(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 5, ConnectTimeout: 3 * time.Second})
 	ca, cb := ends(w, false)
 	a := ca.NewQP(nil)
-	id := ca.Resolve(cb.Host.IP, 7000)
+	id := ca.Resolve(cb.Host.Addr, 7000)
 	w.B.Stop()
 	start := w.Now()
 	ca.Connect(id, a, enginetest.Param(1, ""))
@@ -205,7 +205,7 @@ func TestAckTimeout(t *testing.T) {
 	ca, cb := ends(w, false)
 	a, b := ca.NewQP(nil), cb.NewQP(nil)
 	cb.Listen(7000, 4)
-	id := ca.Resolve(cb.Host.IP, 7000)
+	id := ca.Resolve(cb.Host.Addr, 7000)
 	if err := w.A.CM.SetOption(id, cm.OptionAckTimeout, 14); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestSilenceAfterAccept(t *testing.T) {
 		ca, cb := ends(w, false)
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 4)
-		id := ca.Resolve(cb.Host.IP, 7000)
+		id := ca.Resolve(cb.Host.Addr, 7000)
 		ca.Connect(id, a, enginetest.Param(1, ""))
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		w.A.Stop()
@@ -264,7 +264,7 @@ func TestBacklog(t *testing.T) {
 		ca, cb := ends(w, local)
 		cb.Listen(7000, 2)
 		for range 5 {
-			ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+			ca.Connect(ca.Resolve(cb.Host.Addr, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
 		}
 		w.Pass(500 * time.Millisecond)
 		first, second := cb.Event(cm.EventConnectRequest, time.Second), cb.Event(cm.EventConnectRequest, time.Second)
@@ -285,10 +285,10 @@ func TestBacklogForEver(t *testing.T) {
 		w := enginetest.New(t, enginetest.Options{Seed: 8, ConnectTimeout: 2 * time.Second})
 		ca, cb := ends(w, local)
 		cb.Listen(7000, 1)
-		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
 		cb.Event(cm.EventConnectRequest, time.Second)
 		ca2 := w.A.NewClient()
-		ca2.Connect(ca2.Resolve(cb.Host.IP, 7000), ca2.NewQP(nil), enginetest.Param(1, ""))
+		ca2.Connect(ca2.Resolve(cb.Host.Addr, 7000), ca2.NewQP(nil), enginetest.Param(1, ""))
 		ca2.Event(cm.EventUnreachable, 10*time.Second)
 	})
 }
@@ -301,7 +301,7 @@ func TestQueuePairGone(t *testing.T) {
 		ca, cb := ends(w, local)
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 2)
-		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), a, enginetest.Param(1, ""))
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		a.Destroy()
 		cb.Accept(ev.Child, b, enginetest.Param(1, ""))
@@ -344,7 +344,7 @@ func TestAnswersToNobody(t *testing.T) {
 	}
 	w.B.Port.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool { return count(&out, frame) }})
 	w.A.Port.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool { count(&in, frame); return false }})
-	id := ca.Resolve(cb.Host.IP, 7000)
+	id := ca.Resolve(cb.Host.Addr, 7000)
 	ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
 	ev := cb.Event(cm.EventConnectRequest, time.Second)
 	w.A.Port.SetPath(linked.Path{Drop: func(uint64, []byte) bool { return true }})
@@ -365,7 +365,7 @@ func TestRequesterGone(t *testing.T) {
 		ca, cb := ends(w, local)
 		a, b := ca.NewQP(nil), cb.NewQP(nil)
 		cb.Listen(7000, 2)
-		id := ca.Resolve(cb.Host.IP, 7000)
+		id := ca.Resolve(cb.Host.Addr, 7000)
 		ca.Connect(id, a, enginetest.Param(1, ""))
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		ca.Destroy(id)
@@ -378,7 +378,7 @@ func TestRequesterGone(t *testing.T) {
 			t.Errorf("heard after %v", took)
 		}
 		ca.NoEvent()
-		ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, "")) // the queue pair is free again
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), a, enginetest.Param(1, "")) // the queue pair is free again
 		cb.Event(cm.EventConnectRequest, time.Second)
 	})
 }
@@ -416,7 +416,7 @@ func TestImpossibleAccept(t *testing.T) {
 			w.A.Port.SetPath(spoil)
 			w.B.Port.SetPath(spoil)
 			start := w.Now()
-			ca.Connect(ca.Resolve(cb.Host.IP, 7000), a, enginetest.Param(1, ""))
+			ca.Connect(ca.Resolve(cb.Host.Addr, 7000), a, enginetest.Param(1, ""))
 			if c.op == wire.OpAccept {
 				ev := cb.Event(cm.EventConnectRequest, time.Second)
 				cb.Accept(ev.Child, b, enginetest.Param(1, ""))
@@ -443,7 +443,7 @@ func TestDisconnectRefusesRequest(t *testing.T) {
 		w := enginetest.New(t, enginetest.Options{Seed: 11})
 		ca, cb := ends(w, local)
 		cb.Listen(7000, 2)
-		ca.Connect(ca.Resolve(cb.Host.IP, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), ca.NewQP(nil), enginetest.Param(1, ""))
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		cb.Disconnect(ev.Child)
 		ca.Event(cm.EventRejected, time.Second)
@@ -475,10 +475,10 @@ func TestWrongState(t *testing.T) {
 	w.A.Do(func() {
 		bad("listen twice", m.Listen(l, 1))
 		bad("connect listening", m.Connect(l, connect.QueuePair(q.Q), p))
-		bad("resolve listening", m.ResolveAddr(l, enginetest.At(wire.IPv4{}, 0), enginetest.At(b.Host.IP, 1), 0))
-		bad("bind twice", m.Bind(l, enginetest.At(wire.IPv4{}, 0)))
+		bad("resolve listening", m.ResolveAddr(l, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(b.Host.Addr, 1), 0))
+		bad("bind twice", m.Bind(l, enginetest.At(netip.IPv4Unspecified(), 0)))
 	})
-	r := c.Resolve(b.Host.IP, 7000)
+	r := c.Resolve(b.Host.Addr, 7000)
 	w.A.Do(func() { bad("connect without a queue pair", m.Connect(r, nil, p)) })
 	a, x := w.Pair(false, nil)
 	w.A.Do(func() { bad("connect a connected queue pair", m.Connect(r, connect.QueuePair(a.Q), p)) })
@@ -494,7 +494,7 @@ func TestUnresolved(t *testing.T) {
 		id := c.NewID()
 		start := w.Now()
 		w.A.Do(func() {
-			if err := w.A.CM.ResolveAddr(id, enginetest.At(wire.IPv4{}, 0), enginetest.At(wire.IPv4{10, 0, 0, 99}, 1), clock.Time(limit)); err != nil {
+			if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(netip.MustParseAddr("10.0.0.99"), 1), clock.Time(limit)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -507,7 +507,7 @@ func TestUnresolved(t *testing.T) {
 	}
 	id := c.NewID()
 	w.A.Do(func() {
-		if err := w.A.CM.ResolveAddr(id, enginetest.At(wire.IPv4{}, 0), enginetest.At(wire.IPv4{192, 0, 2, 1}, 1), 1e9); err != syscall.ENETUNREACH {
+		if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(netip.MustParseAddr("192.0.2.1"), 1), 1e9); err != syscall.ENETUNREACH {
 			t.Errorf("an address without a route: %v", err)
 		}
 	})
@@ -523,11 +523,11 @@ func TestPortNumbersNeverCollide(t *testing.T) {
 	cb.Listen(7000, 64)
 	for range 100 {
 		a, b, c, d := ca.NewQP(small), cb.NewQP(small), ca.NewQP(small), cb.NewQP(small)
-		cb.Connect(cb.Resolve(ca.Host.IP, 7000), b, enginetest.Param(1, "")) // takes a data port of A
+		cb.Connect(cb.Resolve(ca.Host.Addr, 7000), b, enginetest.Param(1, "")) // takes a data port of A
 		ca.Accept(ca.Event(cm.EventConnectRequest, time.Second).Child, a, enginetest.Param(1, ""))
 		cb.Event(cm.EventEstablished, time.Second)
 		ca.Event(cm.EventEstablished, time.Second)
-		ca.Connect(ca.Resolve(cb.Host.IP, 7000), c, enginetest.Param(1, "")) // takes a source port of A
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), c, enginetest.Param(1, "")) // takes a source port of A
 		cb.Accept(cb.Event(cm.EventConnectRequest, time.Second).Child, d, enginetest.Param(1, ""))
 		ca.Event(cm.EventEstablished, time.Second)
 		cb.Event(cm.EventEstablished, time.Second)
@@ -541,7 +541,7 @@ func TestManyIDs(t *testing.T) {
 	ca, cb := ends(w, false)
 	l := cb.Listen(7000, 1000)
 	for range 50 {
-		id := ca.Resolve(cb.Host.IP, 7000)
+		id := ca.Resolve(cb.Host.Addr, 7000)
 		ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		switch w.Rand.IntN(3) {

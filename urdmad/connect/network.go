@@ -47,9 +47,6 @@ func (n *network) Set(t *clock.Timer, at clock.Time) { n.e.Clock.Set(t, at) }
 func (n *network) Soon(fn func())                    { n.e.Clock.Soon(fn) }
 
 func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
-	if !dst.Is4() {
-		return netip.Addr{}, false
-	}
 	return n.e.Interface(dev).NextHop(dst)
 }
 

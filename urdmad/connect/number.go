@@ -72,14 +72,16 @@ func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
 
 // peer is the address that a path leads to (docs/WIRE.md chapter 9).
 func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
-	if gid := netip.AddrFrom16(a.DGID); a.IsGlobal != 0 && gid.Is4In6() {
+	gid := netip.AddrFrom16(a.DGID)
+	if a.IsGlobal != 0 && gid.Is4In6() {
 		return gid.Unmap(), true
 	}
-	if a.DLID < personality.MinLID || a.DLID > personality.MaxLID {
-		return netip.Addr{}, false
+	if a.DLID >= personality.MinLID && a.DLID <= personality.MaxLID {
+		peer := x.addrs[dev].As16()
+		peer[14], peer[15] = byte(a.DLID>>8), byte(a.DLID)
+		return netip.AddrFrom16(peer).Unmap(), true
 	}
-	own := x.addrs[dev].As4()
-	return netip.AddrFrom4([4]byte{own[0], own[1], byte(a.DLID >> 8), byte(a.DLID)}), true
+	return gid, a.IsGlobal != 0 && x.addrs[dev].Is6() && (gid.IsGlobalUnicast() || gid.IsLinkLocalUnicast())
 }
 
 // Pair is that of a queue pair, or nil.

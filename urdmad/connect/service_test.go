@@ -1,6 +1,7 @@
 package connect_test
 
 import (
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 // asker is an id that has a route to a port number.
-func asker(c *enginetest.Client, ip wire.IPv4, port uint16) *cm.ID {
+func asker(c *enginetest.Client, ip netip.Addr, port uint16) *cm.ID {
 	id := c.Resolve(ip, port)
 	id.Datagrams = true
 	return id
@@ -46,7 +47,7 @@ func TestService(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 20})
 			ca, cb := ends(w, local)
 			cb.Listen(7000, 4).Datagrams = true
-			id := asker(ca, cb.Host.IP, 7000)
+			id := asker(ca, cb.Host.Addr, 7000)
 			w.SetPath(dropFirst(lost, 2, false))
 			long := strings.Repeat("p", 180)
 			ask(t, ca, id, long)
@@ -78,7 +79,7 @@ func TestServiceRefused(t *testing.T) {
 		l := cb.Listen(7002, 4)
 		l.Datagrams = true
 		for port := uint16(7000); port <= 7002; port++ {
-			ask(t, ca, asker(ca, cb.Host.IP, port), "")
+			ask(t, ca, asker(ca, cb.Host.Addr, port), "")
 			if port == 7002 {
 				ev := cb.Event(cm.EventConnectRequest, time.Second)
 				cb.Host.Do(func() { _ = cb.Host.CM.Reject(ev.Child, []byte("no")) })
@@ -88,7 +89,7 @@ func TestServiceRefused(t *testing.T) {
 				t.Errorf("port %d: %+v", port, ev)
 			}
 		}
-		ca.Connect(ca.Resolve(cb.Host.IP, 7002), ca.NewQP(nil), enginetest.Param(1, ""))
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7002), ca.NewQP(nil), enginetest.Param(1, ""))
 		ca.Event(cm.EventRejected, time.Second)
 		cb.NoEvent()
 	})
@@ -102,7 +103,7 @@ func TestServiceSilence(t *testing.T) {
 		ca, cb := ends(w, local)
 		l := cb.Listen(7000, 1)
 		l.Datagrams = true
-		first, second := asker(ca, cb.Host.IP, 7000), asker(ca, cb.Host.IP, 7000)
+		first, second := asker(ca, cb.Host.Addr, 7000), asker(ca, cb.Host.Addr, 7000)
 		ask(t, ca, first, "1")
 		ask(t, ca, second, "2")
 		one := cb.Event(cm.EventConnectRequest, time.Second)
@@ -138,7 +139,7 @@ func TestServiceShort(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 23})
 	ca, cb := ends(w, false)
 	cb.Listen(7000, 4).Datagrams = true
-	id := asker(ca, cb.Host.IP, 7000)
+	id := asker(ca, cb.Host.Addr, 7000)
 	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
 		var f wire.Frame
 		if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && frame[f.PayloadOff+8]>>4 == byte(wire.OpResolve) {

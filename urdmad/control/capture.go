@@ -42,8 +42,8 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
 	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
-	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET:
-		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4: %w", m.Host.Family, syscall.EAFNOSUPPORT)
+	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
+		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
 	case m.Flags&^abi.CaptureAll != 0:
 		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
 	}
@@ -226,5 +226,5 @@ func isAt(end, want netip.AddrPort) bool {
 // captureHost is the end that a capture is limited to.
 func captureHost(m *abi.CaptureRequest) netip.AddrPort {
 	a, _ := convert.AddrPort(m.Host) // startCapture has refused any other family
-	return a
+	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port())
 }

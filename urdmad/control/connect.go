@@ -25,7 +25,9 @@ type cmChannelObject struct {
 
 // Deliver is cm.Channel's; on the engine's thread.
 func (c *cmChannelObject) Deliver(e *cm.Event) {
-	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(convert.Event(e)))
+	v := convert.Event(e)
+	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
+	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
 }
 
 func (x cmSession) createChannel(_ *abi.Header, r *reply) error {
@@ -117,10 +119,10 @@ func (x cmSession) destroyID(m *abi.HandleMessage, _ *reply) error {
 }
 
 // boundReply answers with where an id is bound now.
-func boundReply(id *cm.ID, r *reply) {
+func (x cmSession) boundReply(id *cm.ID, r *reply) {
 	var resp abi.CMBound
 	local, dev := id.Bound()
-	resp.Local, resp.Device = convert.Addr(local), convert.Device(dev)
+	resp.Local, resp.Device = x.s.addr(local, dev), convert.Device(dev)
 	*r = respond(&resp)
 }
 
@@ -132,7 +134,7 @@ const endPatience = time.Second
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. Whoever holds it alive is answered for at once.
 func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
-	addr, err := convert.BindAddr(m.Addr)
+	addr, err := convert.AddrPort(m.Addr)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 		var holders []cm.Owner
 		err = x.withID(m.ID, func(id *cm.ID) error {
 			err := x.s.CM.Bind(id, addr)
-			boundReply(id, r)
+			x.boundReply(id, r)
 			if errors.Is(err, syscall.EADDRINUSE) {
 				holders = x.s.CM.Holders(id, addr)
 			}
@@ -187,7 +189,7 @@ func (x cmSession) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 	}
 	return x.withID(m.ID, func(id *cm.ID) error {
 		err := x.s.CM.ResolveAddr(id, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
-		boundReply(id, r)
+		x.boundReply(id, r)
 		return err
 	})
 }
@@ -199,7 +201,7 @@ func (x cmSession) resolveRoute(m *abi.CMValueRequest, _ *reply) error {
 func (x cmSession) listen(m *abi.CMValueRequest, r *reply) error {
 	return x.withID(m.ID, func(id *cm.ID) error {
 		err := x.s.CM.Listen(id, int(min(m.Value, 1<<16)))
-		boundReply(id, r)
+		x.boundReply(id, r)
 		return err
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/convert"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
@@ -178,20 +179,35 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	if shown == nil {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
-	v := abi.Device{Addr: abi.AddrFrom4(d.IP, 0), PrefixLength: uint32(d.PrefixLen), MAC: d.MAC,
+	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(d.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(d.Address.Bits()), MAC: d.MAC,
 		MTU: uint32(d.MTU), MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
 		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.Current().CompletionQueues),
 		MaxCQE: maxCQE, MaxMR: uint32(x.s.Current().MemoryRegions), MaxPD: uint32(x.s.Current().ProtectionDomains),
 		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.Current().RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxDatagram: uint32(wire.MaxDatagram(d.MTU)), MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR,
+		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR,
 		MaxSRQSGE: qp.MaxSGE, MaxMW: uint32(x.s.Current().MemoryRegions)}
-	shown.Describe(&personality.Port{MAC: d.MAC, Addr: netip.AddrFrom4(d.IP)}, &v)
+	shown.Describe(&personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
 		v.LinkUp = 1
 	}
 	*r = respond(&v)
 	return nil
+}
+
+// maxDatagram is the longest message between queue pairs of type UD.
+func (d *Device) maxDatagram() uint32 {
+	return uint32(wire.MaxDatagram(d.MTU, wire.IPLen(d.Address.Addr())))
+}
+
+// addr is an address as clients get it; dev is the device that it is reached by, -1
+// for any.
+func (s *Server) addr(a netip.AddrPort, dev int) abi.Addr {
+	v := convert.Addr(a)
+	if dev >= 0 && a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
+		v.ScopeID = s.Devices[dev].Scope
+	}
+	return v
 }
 
 func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {

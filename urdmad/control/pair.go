@@ -10,7 +10,6 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
-	"urdma/wire"
 )
 
 // qpObject is a queue pair with its rings.
@@ -111,7 +110,7 @@ func checkPair(m *abi.CreateQPRequest) error {
 // maxMessage is the longest message of a device's queue pairs of a type.
 func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 	if kind == abi.QPTypeUD {
-		return uint32(wire.MaxDatagram(s.Devices[dev].MTU))
+		return s.Devices[dev].maxDatagram()
 	}
 	return qp.MaxMessage
 }

@@ -46,7 +46,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 	four := abi.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
 	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
-	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: six})
+	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: abi.Addr{Family: 77}})
 	for _, x := range []struct {
 		what string
 		got  error
@@ -64,10 +64,11 @@ func TestRefusedFields(t *testing.T) {
 		{"source_qpn", pair(abi.CreateQPRequest{SourceQPN: 1}), syscall.EOPNOTSUPP},
 		{"RTR without its attributes", modify(abi.QPMaskState|1<<20, abi.QPSRTR), syscall.EINVAL},
 		{"a state that can't be had", modify(abi.QPMaskState, abi.QPSSQD), syscall.EINVAL},
-		{"binding to IPv6", bind, syscall.EAFNOSUPPORT},
-		{"resolving IPv6", resolve(abi.Addr{}, six), syscall.EAFNOSUPPORT},
-		{"resolving from IPv6", resolve(six, four), syscall.EAFNOSUPPORT},
-		{"capturing IPv6", capture, syscall.EAFNOSUPPORT},
+		{"binding to an IPv6 address of nobody's", bind, syscall.ENODEV},
+		{"resolving IPv6 without a port of it", resolve(abi.Addr{}, six), syscall.ENETUNREACH},
+		{"resolving from IPv6", resolve(six, four), syscall.ENODEV},
+		{"an address of no family that there is", resolve(abi.Addr{}, abi.Addr{Family: 77}), syscall.EAFNOSUPPORT},
+		{"capturing another family", capture, syscall.EAFNOSUPPORT},
 	} {
 		if x.want == nil && x.got != nil || !errors.Is(x.got, x.want) {
 			t.Errorf("%s: %v, expected %v", x.what, x.got, x.want)

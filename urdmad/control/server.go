@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -24,10 +25,10 @@ import (
 // Device is what clients are told of a port.
 type Device struct {
 	Name        string
-	IP          [4]byte
-	PrefixLen   int
+	Address     netip.Prefix // the port's own, with its network's length
+	Scope       uint32       // index of the interface below, on which link-local addresses are; 0: none
 	MAC         [6]byte
-	MTU         int                      // bytes of the largest IPv4 packet
+	MTU         int                      // bytes of the largest IP packet
 	Personality *personality.Personality // as which programs see it, unless they ask otherwise
 	MaxQP       int
 	Link        func() bool

@@ -2,10 +2,8 @@ package control
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 
 	"urdma/counters"
@@ -36,7 +34,7 @@ var (
 func (g *gather) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
-		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: fmt.Sprintf("%s/%d", netip.AddrFrom4(d.IP), d.PrefixLen),
+		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: d.Address.String(),
 			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name}
 		if d.Link != nil {
 			p.LinkUp = d.Link()

@@ -74,7 +74,7 @@ func (p *Pair) sendGroup(group netip.Addr, i uint32, wr *qp.SendWR, h *wire.Data
 	h.Dst = wire.MulticastQPN
 	_, out := p.port.If.GroupLink(group)
 	if out {
-		if sent := p.sendWire(group.As4(), i, wr, h); sent != gone {
+		if sent := p.sendWire(group, i, wr, h); sent != gone {
 			return sent
 		}
 	}
@@ -84,7 +84,7 @@ func (p *Pair) sendGroup(group netip.Addr, i uint32, wr *qp.SendWR, h *wire.Data
 	if !out {
 		p.show(nil, group, i, h, "")
 	}
-	a := arrival{h: h, src: p.port.If.IP().As4(), dst: group.As4(), length: int(wr.Length)}
+	a := arrival{h: h, src: p.port.If.IP(), dst: group, length: int(wr.Length)}
 	for _, q := range p.s.groups[membership{p.Dev, group}] {
 		to := p.s.pairs[wire.QPN(q.QPN)]
 		if !p.live() || to == nil || to == p || to.port != p.port || !to.member(&a) {

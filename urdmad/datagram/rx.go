@@ -1,6 +1,8 @@
 package datagram
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -40,7 +42,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 // arrived gives a message to its queue pair; else it says why not.
 func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram) (why string) {
 	data := d.Data[wire.DatagramLen:]
-	a := arrival{h: h, src: d.Src.Addr().As4(), dst: d.Dst.Addr().As4(), length: len(data)}
+	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
 	if group := d.Dst.Addr(); group.IsMulticast() {
 		return s.arrivedGroup(p, group, &a, data)
 	}
@@ -82,7 +84,7 @@ func (s *Stack) destination(p *Port, h *wire.Datagram) *Pair {
 // arrival is a message that has come.
 type arrival struct {
 	h        *wire.Datagram
-	src, dst wire.IPv4
+	src, dst netip.Addr
 	length   int // bytes
 }
 
@@ -129,13 +131,20 @@ func (p *Pair) begin(a *arrival) beginning {
 
 // end completes the receive.
 func (p *Pair) end(a *arrival) {
-	how := abi.CQE{SrcQP: uint32(a.h.Src), WCFlags: abi.WCGRH, SourceLID: uint32(a.src[2])<<8 | uint32(a.src[3])}
+	how := abi.CQE{SrcQP: uint32(a.h.Src), WCFlags: abi.WCGRH, SourceLID: lidOf(a.src)}
 	if a.h.HasImmediate {
 		how.WCFlags |= abi.WCWithImm
 		how.ImmOrSTag = a.h.Immediate
 	}
 	p.QP.Stats.BytesRecv -= wire.GRHLen // Arrived counts what was written
 	p.QP.Recv.Arrived(how, a.h.Solicited)
+}
+
+// lidOf is the LID that stands for an address: its low 16 bits (docs/WIRE.md
+// chapter 9).
+func lidOf(a netip.Addr) uint32 {
+	b := a.As16()
+	return uint32(b[14])<<8 | uint32(b[15])
 }
 
 // breakReceive completes a receive whose memory was deregistered, and ends the

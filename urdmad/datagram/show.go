@@ -57,7 +57,7 @@ func (c *UC) show(to *sender, first wire.UC, piece []byte, note string) {
 		piece = piece[len(part):]
 		h.PSN, h.Last = c.psn, last && len(piece) == 0
 		c.psn = c.psn.Add(1)
-		o.Packet(&c.Connection, to.connection(), netip.AddrFrom4(c.peer), note, func(b []byte) int {
+		o.Packet(&c.Connection, to.connection(), c.peer, note, func(b []byte) int {
 			at := h.Put(b)
 			return at + copy(b[at:], part)
 		})

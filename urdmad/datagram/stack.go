@@ -49,7 +49,7 @@ type Stats struct {
 type Port struct {
 	If   *netif.Interface
 	s    *Stack
-	ways map[wire.IPv4]*way
+	ways map[netip.Addr]*way
 	held int // bytes that wait for neighbours
 	// asked is how many answers of neighbours are waited for, those included whose
 	// way was forgotten meanwhile.
@@ -64,7 +64,7 @@ func NewStack(t *qp.Table) *Stack {
 
 // AddPort has datagrams use an interface, whose device number is the next.
 func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s, ways: map[wire.IPv4]*way{}}
+	p := &Port{If: n, s: s, ways: map[netip.Addr]*way{}}
 	s.ports = append(s.ports, p)
 	return p
 }

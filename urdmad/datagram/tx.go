@@ -1,6 +1,8 @@
 package datagram
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -33,21 +35,17 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 	if wr.Op.Immediate {
 		h.HasImmediate, h.Immediate = true, wr.Immediate
 	}
-	if !dst.Is4() {
-		p.s.Stats.NoRoute++
-		return gone
-	}
 	if dst.IsMulticast() {
 		return p.sendGroup(dst, i, wr, &h)
 	}
 	if at := p.s.portAt(dst); at != nil {
 		return p.sendLocal(at, i, wr, &h)
 	}
-	return p.sendWire(dst.As4(), i, wr, &h)
+	return p.sendWire(dst, i, wr, &h)
 }
 
 // sendWire sends a message out of the queue pair's port.
-func (p *Pair) sendWire(dst wire.IPv4, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
 	w := p.port.way(dst)
 	if w == nil {
 		return gone

@@ -16,7 +16,7 @@ import (
 type UC struct {
 	sender
 
-	peer    wire.IPv4
+	peer    netip.Addr
 	peerQPN wire.QPN
 	in      arriving
 }
@@ -29,7 +29,7 @@ func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer net
 	}
 	switch c, _ := q.Carrier().(*UC); {
 	case c != nil && mask&abi.QPMaskAV != 0:
-		c.peer = peer.As4()
+		c.peer = peer
 	case c != nil && mask&abi.QPMaskState != 0 && a.QPState == abi.QPSRTS:
 		c.psn = wire.PSN(q.Attr.SQPSN)
 	case c == nil && qp.Receives(q.State()):
@@ -39,7 +39,7 @@ func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer net
 }
 
 func (s *Stack) serveUC(q *qp.QP, dev int, peer netip.Addr) {
-	c := &UC{sender: sender{s: s, port: s.ports[dev]}, peer: peer.As4(), peerQPN: wire.QPN(q.Attr.DestQPNum)}
+	c := &UC{sender: sender{s: s, port: s.ports[dev]}, peer: peer, peerQPN: wire.QPN(q.Attr.DestQPNum)}
 	c.wait.timer = clock.NewTimer(c.resume)
 	c.in.next = wire.PSN(q.Attr.RQPSN)
 	c.QP, c.Dev, c.ByNumber, c.Takes = q, dev, true, qp.ImmediateData

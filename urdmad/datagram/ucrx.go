@@ -1,6 +1,8 @@
 package datagram
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
@@ -33,7 +35,7 @@ func (p *Port) receiveUC(d *netif.Datagram) {
 	}
 	s.Stats.Received++
 	to := s.ucs[h.Dst]
-	if to == nil || !to.takes(p, d.Src.Addr().As4(), h.Src) {
+	if to == nil || !to.takes(p, d.Src.Addr(), h.Src) {
 		s.Stats.NoQueuePair++
 		p.If.Note("dropped: no queue pair takes it")
 		return
@@ -44,7 +46,7 @@ func (p *Port) receiveUC(d *netif.Datagram) {
 }
 
 // takes reports whether a message that comes to a port is the peer's.
-func (c *UC) takes(at *Port, from wire.IPv4, src wire.QPN) bool {
+func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 	return c.port == at && c.peer == from && c.peerQPN == src && qp.Receives(c.QP.State())
 }
 

@@ -1,8 +1,6 @@
 package datagram
 
 import (
-	"net/netip"
-
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -14,7 +12,7 @@ func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 // send moves what one packet carries of the work request at index i, or all of it
 // within this urdmad.
 func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
-	if at := c.s.portAt(netip.AddrFrom4(c.peer)); at != nil {
+	if at := c.s.portAt(c.peer); at != nil {
 		return c.sendLocal(at, i, wr)
 	}
 	w := c.port.way(c.peer)
@@ -58,7 +56,7 @@ func (c *UC) header(wr *qp.SendWR) wire.UC {
 func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	h := c.header(wr)
 	to := c.s.ucs[h.Dst]
-	if to == nil || !to.takes(at, c.port.If.IP().As4(), h.Src) {
+	if to == nil || !to.takes(at, c.port.If.IP(), h.Src) {
 		c.s.Stats.NoQueuePair++
 		c.show(nil, h, nil, "dropped, and the rest of its message: no queue pair takes it")
 		c.moved(wr, wr.Length-wr.Sent)

@@ -33,7 +33,7 @@ type way struct {
 // way is the way to an address, which is asked for if it isn't known. It is nil, and
 // that is counted, if there is no route, or if more ways are asked for than are
 // remembered: behind a gateway that doesn't answer each would wait with it.
-func (p *Port) way(dst wire.IPv4) *way {
+func (p *Port) way(dst netip.Addr) *way {
 	if w := p.ways[dst]; w != nil {
 		if now := p.s.clock.Now; w.open && now-w.asked > confirmAfter {
 			w.asked = now
@@ -41,11 +41,10 @@ func (p *Port) way(dst wire.IPv4) *way {
 		}
 		return w
 	}
-	addr := netip.AddrFrom4(dst)
-	if addr.IsMulticast() {
+	if dst.IsMulticast() {
 		return p.groupWay(dst)
 	}
-	hop, ok := p.If.NextHop(addr)
+	hop, ok := p.If.NextHop(dst)
 	switch {
 	case !ok:
 		p.s.Stats.NoRoute++
@@ -66,7 +65,7 @@ func (p *Port) way(dst wire.IPv4) *way {
 }
 
 // remember keeps a way. If there are too many, chance says which one goes.
-func (p *Port) remember(dst wire.IPv4, w *way) {
+func (p *Port) remember(dst netip.Addr, w *way) {
 	for old, v := range p.ways {
 		if len(p.ways) < maxWays {
 			break
@@ -76,7 +75,7 @@ func (p *Port) remember(dst wire.IPv4, w *way) {
 	p.ways[dst] = w
 }
 
-func (p *Port) forget(dst wire.IPv4, w *way) {
+func (p *Port) forget(dst netip.Addr, w *way) {
 	p.held -= w.bytes
 	w.waiting, w.bytes = nil, 0
 	if w.open {
@@ -88,7 +87,7 @@ func (p *Port) forget(dst wire.IPv4, w *way) {
 }
 
 // resolved sends what waited, or drops it.
-func (p *Port) resolved(dst wire.IPv4, w *way, l netif.Link, ok bool) {
+func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 	if p.ways[dst] != w {
 		return // forgotten meanwhile
 	}
@@ -97,9 +96,9 @@ func (p *Port) resolved(dst wire.IPv4, w *way, l netif.Link, ok bool) {
 		p.forget(dst, w)
 		return
 	}
-	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort), netip.AddrPortFrom(netip.AddrFrom4(dst), wire.DatagramPort))
+	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort), netip.AddrPortFrom(dst, wire.DatagramPort))
 	w.path.Follow()
-	p.If.Look(netip.AddrFrom4(dst), l, nil)
+	p.If.Look(dst, l, nil)
 	w.open = true
 	for _, b := range w.waiting {
 		frame := p.If.Alloc()
@@ -134,15 +133,14 @@ func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcom
 
 // groupWay is the way to a group, of which the port needs to know nothing; nil if
 // it reaches none.
-func (p *Port) groupWay(dst wire.IPv4) *way {
-	group := netip.AddrFrom4(dst)
-	link, ok := p.If.GroupLink(group)
+func (p *Port) groupWay(dst netip.Addr) *way {
+	link, ok := p.If.GroupLink(dst)
 	if !ok {
 		p.s.Stats.NoRoute++
 		return nil
 	}
 	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort),
-		netip.AddrPortFrom(group, wire.DatagramPort))}
+		netip.AddrPortFrom(dst, wire.DatagramPort))}
 	p.remember(dst, w)
 	return w
 }

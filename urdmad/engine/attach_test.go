@@ -29,7 +29,7 @@ func TestBadPostsBeforeConnecting(t *testing.T) {
 			bad.Hostile = true
 			binary.NativeEndian.PutUint32(bad.Mem, 1<<30) // the producer index
 			b.Client.Listen(7000, 4)
-			id := a.Client.Resolve(b.Client.Host.IP, 7000)
+			id := a.Client.Resolve(b.Client.Host.Addr, 7000)
 			a.Client.Connect(id, a, enginetest.Param(1, ""))
 			ev := b.Client.Event(cm.EventConnectRequest, time.Second)
 			b.Client.Accept(ev.Child, b, enginetest.Param(1, ""))

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -59,7 +58,7 @@ var drains = map[string]func(t *testing.T, local bool) *drain{
 // toRTS connects half of an extended reliable connection by number.
 func toRTS(q, peer *enginetest.QP) {
 	a, none := attempt, qp.IgnoredAttributes(q.Q.Type)
-	a.DestQPNum, a.DGID, a.PortNum = peer.Q.QPN, netip.AddrFrom4(peer.Client.Host.IP).As16(), 1
+	a.DestQPNum, a.DGID, a.PortNum = peer.Q.QPN, peer.Client.Host.Addr.As16(), 1
 	for _, move := range []struct{ state, mask uint32 }{{abi.QPSInit, abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags},
 		{abi.QPSRTR, rtrMask}, {abi.QPSRTS, rtsMask}} {
 		a.QPState = move.state

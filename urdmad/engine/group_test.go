@@ -26,7 +26,9 @@ func attach(t *testing.T, q *enginetest.QP, g wire.IPv4) {
 }
 
 // toGroup is a Send to the group.
-func toGroup(id uint64) abi.SQE { return enginetest.To(enginetest.Send(id), group, 0xffffff, qkey) }
+func toGroup(id uint64) abi.SQE {
+	return enginetest.To(enginetest.Send(id), netip.AddrFrom4(group), 0xffffff, qkey)
+}
 
 // TestGroup: each member but the sender gets a copy, on its host and on others;
 // who isn't one, or has another Q_Key, gets none.

@@ -113,7 +113,7 @@ func TestDatagramsToNowhere(t *testing.T) {
 			u.a.Send.Poll()
 		}
 		to := wire.IPv4{11, 0, byte(i >> 8), byte(i)}
-		u.a.Post(enginetest.To(enginetest.Send(1), to, 5, qkey), u.ma.SGE(0, 8))
+		u.a.Post(enginetest.To(enginetest.Send(1), netip.AddrFrom4(to), 5, qkey), u.ma.SGE(0, 8))
 	}
 	u.Pass(5 * time.Microsecond)
 	if n := u.World.A.Engine.Datagrams.Stats.NeighbourWait; n < addresses/2 {

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -56,7 +55,7 @@ func modify(q *enginetest.QP, mask uint32, a abi.QPAttr) {
 }
 
 func rtr(q, peer *enginetest.QP, a abi.QPAttr) {
-	a.QPState, a.DestQPNum, a.DGID = abi.QPSRTR, peer.Q.QPN, netip.AddrFrom4(peer.Client.Host.IP).As16()
+	a.QPState, a.DestQPNum, a.DGID = abi.QPSRTR, peer.Q.QPN, peer.Client.Host.Addr.As16()
 	modify(q, rtrMask, a)
 }
 

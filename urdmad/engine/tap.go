@@ -138,12 +138,12 @@ func (v *taps) sightOf(n *netif.Interface, frame []byte, out bool) Sight {
 	case wire.EtherTypeARP:
 		s.sightARP(head[f.PayloadOff:])
 		return s
-	case wire.EtherTypeIPv4:
+	case wire.EtherTypeIPv4, wire.EtherTypeIPv6:
 	default:
 		s.Foreign = true
 		return s
 	}
-	s.Our, s.Peer = addrPort(f.DstIP, f.DstPort), addrPort(f.SrcIP, f.SrcPort)
+	s.Peer, s.Our = f.Addrs()
 	if out {
 		s.Our, s.Peer = s.Peer, s.Our
 	}

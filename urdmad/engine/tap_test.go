@@ -3,7 +3,6 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -84,7 +83,7 @@ func TestTapSeesBothDirections(t *testing.T) {
 		if f.Conn == nil {
 			continue
 		}
-		if f.Conn != x.Q.Connection() || f.Our != f.Conn.Local || f.Peer.Addr() != f.Conn.Peer.Addr() || f.Our.Addr() != netip.AddrFrom4(w.A.IP) {
+		if f.Conn != x.Q.Connection() || f.Our != f.Conn.Local || f.Peer.Addr() != f.Conn.Peer.Addr() || f.Our.Addr() != w.A.Addr {
 			t.Fatalf("a frame is %+v", f.Sight)
 		}
 		mine++
@@ -285,7 +284,7 @@ func say(u *ud, kind string) {
 	u.T.Helper()
 	send := func(w abi.SQE, from, n int) {
 		if kind == "UD" {
-			w = enginetest.To(w, u.b.Client.Host.IP, u.b.Q.QPN, qkey)
+			w = enginetest.To(w, u.b.Client.Host.Addr, u.b.Q.QPN, qkey)
 		}
 		u.a.Post(w, u.ma.SGE(from, n))
 		if e := completions(u.World, u.a.Send, 1)[0]; e.Status != abi.StatusSuccess {

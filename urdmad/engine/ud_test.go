@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func newUD(t *testing.T, local bool, o enginetest.Options) *ud {
 
 // toB is a Send to b.
 func (u *ud) toB(id uint64) abi.SQE {
-	return enginetest.To(enginetest.Send(id), u.b.Client.Host.IP, u.b.Q.QPN, qkey)
+	return enginetest.To(enginetest.Send(id), u.b.Client.Host.Addr, u.b.Q.QPN, qkey)
 }
 
 // sends posts n bytes and expects that sender to complete.
@@ -57,7 +58,7 @@ func (u *ud) stats() datagram.Stats { return u.b.Client.Host.Engine.Datagrams.St
 // grh is what precedes n bytes from a.
 func (u *ud) grh(n int) []byte {
 	b := make([]byte, wire.GRHLen)
-	wire.PutGRH(b, u.a.Client.Host.IP, u.b.Client.Host.IP, n)
+	wire.PutGRH(b, u.a.Client.Host.Addr, u.b.Client.Host.Addr, n)
 	return b
 }
 
@@ -121,13 +122,13 @@ func TestDatagramDrops(t *testing.T) {
 			size  int
 		}{
 			"unknown number": {func(u *ud, w abi.SQE) abi.SQE {
-				return enginetest.To(w, u.b.Client.Host.IP, u.b.Q.QPN^1, qkey)
+				return enginetest.To(w, u.b.Client.Host.Addr, u.b.Q.QPN^1, qkey)
 			}, func(s *datagram.Stats) uint64 { return s.NoQueuePair }, 10},
 			"reliable queue pair": {func(u *ud, w abi.SQE) abi.SQE {
-				return enginetest.To(w, u.b.Client.Host.IP, u.b.Client.NewQP(nil).Q.QPN, qkey)
+				return enginetest.To(w, u.b.Client.Host.Addr, u.b.Client.NewQP(nil).Q.QPN, qkey)
 			}, func(s *datagram.Stats) uint64 { return s.NoQueuePair }, 10},
 			"wrong Q_Key": {func(u *ud, w abi.SQE) abi.SQE {
-				return enginetest.To(w, u.b.Client.Host.IP, u.b.Q.QPN, qkey+1)
+				return enginetest.To(w, u.b.Client.Host.Addr, u.b.Q.QPN, qkey+1)
 			}, func(s *datagram.Stats) uint64 { return s.WrongQKey }, 10},
 			"no room": {func(u *ud, w abi.SQE) abi.SQE { return w }, func(s *datagram.Stats) uint64 { return s.NoRoom }, 61},
 		} {
@@ -189,12 +190,12 @@ func TestHighQKey(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		u := newUD(t, local, enginetest.Options{})
 		u.b.PostRecv(1, u.mb.SGE(0, 100))
-		u.send(enginetest.To(enginetest.Send(1), u.b.Client.Host.IP, u.b.Q.QPN, 0x80000000), 10)
+		u.send(enginetest.To(enginetest.Send(1), u.b.Client.Host.Addr, u.b.Q.QPN, 0x80000000), 10)
 		completions(u.World, u.b.Recv, 1)
 		if err := u.a.ModifyNumber(abi.QPMaskQKey, abi.QPAttr{QKey: 5}); err != nil {
 			t.Fatal(err)
 		}
-		u.send(enginetest.To(enginetest.Send(1), u.b.Client.Host.IP, u.b.Q.QPN, 0x80000000|qkey), 10)
+		u.send(enginetest.To(enginetest.Send(1), u.b.Client.Host.Addr, u.b.Q.QPN, 0x80000000|qkey), 10)
 		u.Pass(time.Millisecond)
 		if s := u.stats(); s.WrongQKey != 1 {
 			t.Errorf("%+v", s)
@@ -211,8 +212,8 @@ func TestDatagramAddresses(t *testing.T) {
 	}
 	silent := wire.IPv4{10, 0, 0, 77}
 	for i := range uint64(20) {
-		u.a.Post(enginetest.To(enginetest.Send(100+i), silent, 5, qkey), u.ma.SGE(0, 1000))
-		u.a.Post(enginetest.To(enginetest.Send(200+i), wire.IPv4{192, 0, 2, 1}, 5, qkey), u.ma.SGE(0, 10))
+		u.a.Post(enginetest.To(enginetest.Send(100+i), netip.AddrFrom4(silent), 5, qkey), u.ma.SGE(0, 1000))
+		u.a.Post(enginetest.To(enginetest.Send(200+i), netip.AddrFrom4(wire.IPv4{192, 0, 2, 1}), 5, qkey), u.ma.SGE(0, 10))
 		u.a.Post(u.toB(i), u.ma.SGE(0, 1000))
 	}
 	u.a.Post(enginetest.Send(300), u.ma.SGE(0, 10)) // no address at all
@@ -240,7 +241,7 @@ func TestDatagramFlood(t *testing.T) {
 	u := newUD(t, false, enginetest.Options{})
 	const messages = 600
 	for i := range uint64(messages) {
-		u.send(enginetest.To(enginetest.Send(i), wire.IPv4{10, 0, 0, 77}, 5, qkey), 1000)
+		u.send(enginetest.To(enginetest.Send(i), netip.AddrFrom4(wire.IPv4{10, 0, 0, 77}), 5, qkey), 1000)
 	}
 	if s := u.World.A.Engine.Datagrams.Stats; s.NeighbourWait < messages-300 || s.NeighbourWait > messages-200 {
 		t.Errorf("%+v", s)
@@ -311,7 +312,7 @@ func TestDatagramSendErrors(t *testing.T) {
 			}
 			u.a.Post(u.toB(4), u.ma.SGE(0, 10))
 			expect(t, name, completions(u.World, u.a.Send, 1), []uint64{4}, abi.StatusWRFlushErr)
-			back := enginetest.To(enginetest.Send(9), u.a.Client.Host.IP, u.a.Q.QPN, qkey)
+			back := enginetest.To(enginetest.Send(9), u.a.Client.Host.Addr, u.a.Q.QPN, qkey)
 			u.b.Post(back, u.mb.SGE(0, 20))
 			completions(u.World, u.a.Recv, 1)
 			if err := u.a.ModifyNumber(abi.QPMaskState|abi.QPMaskCurState, abi.QPAttr{QPState: abi.QPSRTS, CurQPState: abi.QPSSQE}); err != nil {
@@ -410,8 +411,8 @@ func TestDatagramsOnSharedQueue(t *testing.T) {
 			srq.Post(i, u.mb.SGE(int(i)*100, 60))
 		}
 		for i, q := range []*enginetest.QP{x, y, y, x} {
-			u.send(enginetest.To(enginetest.Send(1), q.Client.Host.IP, q.Q.QPN, qkey), 21) // too long
-			u.send(enginetest.To(enginetest.Send(1), q.Client.Host.IP, q.Q.QPN, qkey), 20)
+			u.send(enginetest.To(enginetest.Send(1), q.Client.Host.Addr, q.Q.QPN, qkey), 21) // too long
+			u.send(enginetest.To(enginetest.Send(1), q.Client.Host.Addr, q.Q.QPN, qkey), 20)
 			if e := completions(u.World, cq, 1)[0]; e.WRID != uint64(i) || e.QPNum != q.Q.QPN || e.ByteLen != 60 {
 				t.Errorf("%+v", e)
 			}

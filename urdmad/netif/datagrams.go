@@ -69,11 +69,25 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 	if out {
 		src, dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(peer.Addr(), h.Dst)
 	}
-	var hdr wire.UDPHeader
-	hdr.Init(wire.MAC{}, wire.MAC{}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
-	if size := wire.UDPHeaderLen + len(data); len(n.shown) < size {
+	if size := wire.UDP6HeaderLen + len(data); len(n.shown) < size {
 		n.shown = make([]byte, size)
 	}
-	hdr.Put(n.shown, len(data), 0)
-	return n.shown[:wire.UDPHeaderLen+copy(n.shown[wire.UDPHeaderLen:], data)]
+	return n.shown[:putUDP(n.shown, src, dst, data)]
+}
+
+// putUDP writes a frame without Ethernet addresses and returns its length. IPv6 has
+// no checksum of 0, "none" (RFC 8200 section 8.1).
+func putUDP(b []byte, src, dst netip.AddrPort, data []byte) int {
+	if src.Addr().Is4() {
+		var h wire.UDPHeader
+		h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
+		h.Put(b, len(data), 0)
+		return len(h) + copy(b[len(h):], data)
+	}
+	var h wire.UDP6Header
+	h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As16(), dst.Addr().As16(), src.Port(), dst.Port())
+	h.Put(b, len(data))
+	n := len(h) + copy(b[len(h):], data)
+	wire.SetUDP6Checksum(b[:n])
+	return n
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // NextHop is the neighbour to which packets for dst go; false if there is no
-// route. It is dst itself on the same link.
+// route. It is dst itself on the same link. A link-local address of IPv6 and another
+// don't reach each other: answers would find no way (RFC 4291 section 2.5.6).
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
-	if !n.info.Wire {
+	if !n.info.Wire || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
 		return netip.Addr{}, false
 	}
 	if n.addr.Prefix.Contains(dst) {
@@ -34,7 +35,7 @@ func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 
 // Announce tells the link that the interface is up (gratuitous ARP).
 func (n *Interface) Announce() {
-	if n.info.Wire && !n.info.Datagrams {
+	if n.info.Wire && !n.info.Datagrams && n.neighbours != nil {
 		n.sendARP(n.neighbours.Announce())
 	}
 }
@@ -66,6 +67,11 @@ func (n *Interface) tickARP() { n.sendARP(n.neighbours.Tick(int64(n.clock.Now)))
 // neighbourChanged points the paths by a neighbour to its new address.
 func (n *Interface) neighbourChanged(ip wire.IPv4, mac wire.MAC) {
 	for p := range n.paths[netip.AddrFrom4(ip)] {
-		p.hdr.SetDst(mac)
+		p.setDst(mac)
 	}
+}
+
+// confirm asks a neighbour whether it is still there.
+func (n *Interface) confirm(hop netip.Addr) {
+	n.sendARP(n.neighbours.Confirm(int64(n.clock.Now), hop.As4()))
 }

@@ -52,6 +52,7 @@ type Interface struct {
 	info  port.Info
 	addr  Address
 	own   map[wire.IPv4]bool // addresses of this machine's ports
+	own6  map[wire.IPv6]bool // likewise
 	rx    receiver
 	tx    transmitter
 	tap   Tap    // nil while nobody looks
@@ -59,7 +60,7 @@ type Interface struct {
 	note  string
 	kept  int // datagrams on all accounts
 
-	neighbours *neighbour.Table
+	neighbours *neighbour.Table // of an IPv4 port
 	arpTimer   *clock.Timer
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
 	groups     groups
@@ -88,7 +89,8 @@ const (
 // the next Poll.
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
-		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{a.Prefix.Addr().As4(): true}}
+		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, own6: map[wire.IPv6]bool{}}
+	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0}
 	for _, why := range wire.PacketErrors {
@@ -96,16 +98,24 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	}
 	n.rx.current = none
 	n.SetBursts(defaultBurst, defaultBurst)
-	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), a.Prefix.Addr().As4())
-	n.neighbours.Changed = n.neighbourChanged
-	n.arpTimer = clock.NewTimer(n.tickARP)
+	if n.IP().Is4() {
+		n.neighbours = neighbour.New(wire.MAC(n.info.MAC), n.IP().As4())
+		n.neighbours.Changed = n.neighbourChanged
+		n.arpTimer = clock.NewTimer(n.tickARP)
+	}
 	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
 	return n
 }
 
 // AddOwn tells the interface of the address of another port of this machine, which
 // nothing that arrives can come from.
-func (n *Interface) AddOwn(a netip.Addr) { n.own[a.As4()] = true }
+func (n *Interface) AddOwn(a netip.Addr) {
+	if a.Is4() {
+		n.own[a.As4()] = true
+	} else {
+		n.own6[a.As16()] = true
+	}
+}
 
 // SetBursts says how many frames are taken from and given to the port at a time;
 // before the first Poll.
@@ -116,7 +126,7 @@ func (n *Interface) SetBursts(rx, tx int) {
 // Bursts is what SetBursts said.
 func (n *Interface) Bursts() (rx, tx int) { return len(n.rx.p), len(n.tx.p) }
 
-// IP is our address.
+// IP is our address, of either family.
 func (n *Interface) IP() netip.Addr { return n.addr.Prefix.Addr() }
 
 // MAC is our Ethernet address.
@@ -130,12 +140,15 @@ func (n *Interface) Wire() bool { return n.info.Wire }
 
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
-	size := n.info.MTU - wire.IPv4Len - wire.UDPLen
+	size := n.info.MTU - n.headerLen()
 	if n.info.Datagrams {
 		size -= wire.EncapLen
 	}
 	return size
 }
+
+// headerLen is the length of an IP and a UDP header, without options.
+func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
 
 // ReceiveWindow is how many datagrams the port holds until they are polled, 0
 // where that bounds nothing.

@@ -14,7 +14,8 @@ type Path struct {
 	hop   netip.Addr // zero: not followed
 	len   int        // of what stands in front
 	hdr   wire.UDPHeader
-	peer  port.Peer // the other end's socket, on a port of datagrams
+	hdr6  *wire.UDP6Header // of IPv6, in hdr's place
+	peer  port.Peer        // the other end's socket, on a port of datagrams
 	head  wire.Encap
 	whole int    // the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
@@ -34,8 +35,30 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 // made up and only shown.
 func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
 	p := Path{n: n, len: wire.UDPHeaderLen}
-	p.hdr.Init(n.info.MAC, link.MAC, local.Addr().As4(), peer.Addr().As4(), local.Port(), peer.Port())
+	if local.Addr().Is4() && peer.Addr().Is4() {
+		p.hdr.Init(n.info.MAC, link.MAC, local.Addr().As4(), peer.Addr().As4(), local.Port(), peer.Port())
+		return p
+	}
+	p.len, p.hdr6 = wire.UDP6HeaderLen, new(wire.UDP6Header)
+	p.hdr6.Init(n.info.MAC, link.MAC, local.Addr().As16(), peer.Addr().As16(), local.Port(), peer.Port())
 	return p
+}
+
+// dst is the IP destination of a path of frames.
+func (p *Path) dst() netip.Addr {
+	if p.hdr6 != nil {
+		return netip.AddrFrom16(p.hdr6.Dst())
+	}
+	return netip.AddrFrom4(p.hdr.Dst())
+}
+
+// setDst has a path of frames lead to another Ethernet address.
+func (p *Path) setDst(mac wire.MAC) {
+	if p.hdr6 != nil {
+		p.hdr6.SetDst(mac)
+		return
+	}
+	p.hdr.SetDst(mac)
 }
 
 // Follow has p follow its next hop to whatever Ethernet address that takes, or on
@@ -44,7 +67,7 @@ func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
 func (p *Path) Follow() {
 	hop, ok := p.peer.Addr(), true
 	if !p.n.info.Datagrams {
-		hop, ok = p.n.NextHop(netip.AddrFrom4(p.hdr.Dst()))
+		hop, ok = p.n.NextHop(p.dst())
 	}
 	if !ok {
 		return // it came from there, so answers go there
@@ -76,7 +99,7 @@ func (p *Path) Confirm() {
 		return
 	}
 	if p.hop.IsValid() {
-		p.n.sendARP(p.n.neighbours.Confirm(int64(p.n.clock.Now), p.hop.As4()))
+		p.n.confirm(p.hop)
 	}
 }
 
@@ -97,7 +120,7 @@ func (p *Path) MTU() int {
 	if !p.n.info.Datagrams {
 		return mtu
 	}
-	return min(mtu, min(p.whole, mtu)+wire.IPv4Len+wire.UDPLen)
+	return min(mtu, min(p.whole, mtu)+p.n.headerLen())
 }
 
 // Again says that the packet to be sent next is one that was lost.
@@ -113,11 +136,21 @@ func (p *Path) Payload(frame []byte) []byte { return frame[p.len:] }
 // Put completes a frame whose payload of length bytes is in place and returns
 // the frame's length.
 func (p *Path) Put(frame []byte, length int) int {
+	if p.hdr6 != nil {
+		return p.put6(frame, length)
+	}
 	p.hdr.Put(frame, length, p.n.nextIPID())
 	length += len(p.hdr)
 	if !p.n.info.TxUDPChecksum {
 		wire.SetUDPChecksum(frame[:length])
 	}
+	return length
+}
+
+func (p *Path) put6(frame []byte, length int) int {
+	p.hdr6.Put(frame, length)
+	length += len(p.hdr6)
+	wire.SetUDP6Checksum(frame[:length]) // 0 is not "none" here (RFC 8200 section 8.1)
 	return length
 }
 

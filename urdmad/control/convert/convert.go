@@ -4,24 +4,22 @@ package convert
 
 import (
 	"net/netip"
+	"syscall"
 
 	"urdma/urdmad/cm"
 	"urdma/verbs/abi"
 )
 
-// AddrPort is a client's socket address, 0.0.0.0 if it has no family.
+// AddrPort is a client's socket address, 0.0.0.0 if it has no family. The zone of a
+// link-local one is an interface's index.
 func AddrPort(a abi.Addr) (netip.AddrPort, error) {
-	ip, err := a.IPv4()
-	return netip.AddrPortFrom(netip.AddrFrom4(ip), a.Port()), err
-}
-
-// BindAddr is where a client wants to be bound. Of IPv6 there are the addresses
-// that stand for all of ours.
-func BindAddr(a abi.Addr) (netip.AddrPort, error) {
-	if v := a.AddrPort(); v.Addr().Is6() && (v.Addr().IsUnspecified() || v.Addr().IsLoopback()) {
-		return v, nil
+	switch v := a.AddrPort(); a.Family {
+	case syscall.AF_UNSPEC:
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), a.Port()), nil
+	case syscall.AF_INET, syscall.AF_INET6:
+		return netip.AddrPortFrom(v.Addr().Unmap(), a.Port()), nil
 	}
-	return AddrPort(a)
+	return netip.AddrPort{}, syscall.EAFNOSUPPORT
 }
 
 // Addr is an address as clients get it.

@@ -12,7 +12,7 @@ import (
 // maxMessage is the longest message of a host's queue pairs of a type.
 func maxMessage(kind uint32, h *Host) uint32 {
 	if kind == abi.QPTypeUD {
-		return uint32(wire.MaxDatagram(h.Engine.Interface(0).MTU()))
+		return uint32(wire.MaxDatagram(h.Engine.Interface(0).MTU(), wire.IPLen(h.Engine.Interface(0).IP())))
 	}
 	return qp.MaxMessage
 }
@@ -54,8 +54,8 @@ func (q *QP) ModifyNumber(mask uint32, a abi.QPAttr) (err error) {
 }
 
 // To gives a work request its destination.
-func To(w abi.SQE, ip wire.IPv4, qpn, qkey uint32) abi.SQE {
-	to := netip.AddrFrom4(ip).As16()
+func To(w abi.SQE, ip netip.Addr, qpn, qkey uint32) abi.SQE {
+	to := ip.As16()
 	w.RemoteAddr = uint64(qkey)<<32 | uint64(qpn)
 	w.CompareAdd, w.Swap = binary.NativeEndian.Uint64(to[:]), binary.NativeEndian.Uint64(to[8:])
 	return w

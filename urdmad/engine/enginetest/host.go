@@ -24,7 +24,8 @@ type Host struct {
 	CM      *cm.Manager
 	Numbers *connect.Numbers
 	Port    *linked.Port
-	IP      wire.IPv4
+	Addr    netip.Addr // the port's
+	IP      wire.IPv4  // likewise, unless Options.IPv6
 
 	stopped  bool
 	jobsSeen int64
@@ -33,6 +34,10 @@ type Host struct {
 
 func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	h := &Host{World: w, Name: name, Port: p, IP: wire.IPv4{10, 0, 0, n}}
+	h.Addr = netip.AddrFrom4(h.IP)
+	if w.opt.IPv6 {
+		h.Addr, h.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: n}), wire.IPv4{}
+	}
 	var src rand.Source = rand.NewPCG(w.opt.Seed, 100+uint64(n))
 	if w.opt.NearWrap {
 		src = &wrapSource{src: src}
@@ -40,13 +45,13 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	log := slog.New(slog.DiscardHandler)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
 		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
-	h.CM, h.Numbers = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{netip.AddrFrom4(h.IP)},
+	h.CM, h.Numbers = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{h.Addr},
 		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads})
 	return h
 }
 
 func (h *Host) addPort(p port.Port) {
-	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(h.IP), 24), Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
+	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(h.Addr, h.Addr.BitLen()-8), Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
 	if h.World.opt.Immediate {
 		h.Engine.PlaceImmediately(dev)
 	}

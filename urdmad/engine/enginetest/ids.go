@@ -9,7 +9,6 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
 // NewID makes an rdma_cm id.
@@ -63,8 +62,8 @@ func (c *Client) NoEvent() {
 }
 
 // At is a socket address.
-func At(ip wire.IPv4, port uint16) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(ip), port)
+func At(ip netip.Addr, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(ip, port)
 }
 
 // Listen listens on a port number of the client's host.
@@ -72,7 +71,7 @@ func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 	c.Host.World.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		if err := c.Host.CM.Bind(id, At(c.Host.IP, port)); err != nil {
+		if err := c.Host.CM.Bind(id, At(c.Host.Addr, port)); err != nil {
 			return err
 		}
 		return c.Host.CM.Listen(id, backlog)
@@ -81,11 +80,11 @@ func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 }
 
 // Resolve makes an id that has a route to a port of a host.
-func (c *Client) Resolve(ip wire.IPv4, port uint16) *cm.ID {
+func (c *Client) Resolve(ip netip.Addr, port uint16) *cm.ID {
 	c.Host.World.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		return c.Host.CM.ResolveAddr(id, At(wire.IPv4{}, 0), At(ip, port), 2*clock.Second)
+		return c.Host.CM.ResolveAddr(id, At(netip.IPv4Unspecified(), 0), At(ip, port), 2*clock.Second)
 	})
 	c.Event(cm.EventAddrResolved, 5*time.Second)
 	c.must(func() error { return c.Host.CM.ResolveRoute(id) })
@@ -139,7 +138,7 @@ func Join(a, b *QP, reads uint8) (*cm.ID, *cm.ID) {
 		p.RNRRetryCount = w.opt.RNRRetry
 		return p
 	}
-	ida := a.Client.Resolve(b.Client.Host.IP, port)
+	ida := a.Client.Resolve(b.Client.Host.Addr, port)
 	a.Client.Connect(ida, a, param("hello"))
 	ev := b.Client.genuine(cm.EventConnectRequest, "hello")
 	idb := b.Client.Accept(ev.Child, b, param("welcome"))

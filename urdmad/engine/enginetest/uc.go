@@ -1,8 +1,6 @@
 package enginetest
 
 import (
-	"net/netip"
-
 	"urdma/verbs/abi"
 )
 
@@ -20,7 +18,7 @@ func (c *Client) NewUCOn(send, recv *CQ) *QP {
 // ToRTR has a queue pair of type UC name its peer.
 func (q *QP) ToRTR(peer *QP, rqPSN uint32) {
 	q.must(abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|abi.QPMaskRQPSN, abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 3,
-		DestQPNum: peer.Q.QPN, RQPSN: rqPSN, IsGlobal: 1, AHPortNum: 1, DGID: netip.AddrFrom4(peer.Client.Host.IP).As16()})
+		DestQPNum: peer.Q.QPN, RQPSN: rqPSN, IsGlobal: 1, AHPortNum: 1, DGID: peer.Client.Host.Addr.As16()})
 }
 
 // ToRTS has it send.

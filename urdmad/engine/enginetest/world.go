@@ -33,6 +33,7 @@ type Options struct {
 	Datagrams      bool          // the same, of datagrams
 	BlockedPages   bool          // don't wait for fallback jobs: some never end
 	Gateway        netip.Addr    // of both hosts; zero: none
+	IPv6           bool          // addresses; on ports of frames there is nobody to resolve them
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
@@ -89,7 +90,7 @@ func New(t testing.TB, o Options) *World {
 		pa, pb = NewPipes(o.MTU)
 	}
 	if o.Datagrams {
-		w.PipeA, w.PipeB = NewDatagramPipes(o.MTU, netip.AddrFrom4(w.A.IP), netip.AddrFrom4(w.B.IP))
+		w.PipeA, w.PipeB = NewDatagramPipes(o.MTU, w.A.Addr, w.B.Addr)
 		pa, pb = w.PipeA, w.PipeB
 	}
 	w.A.addPort(pa)
