@@ -22,6 +22,7 @@ var effects = map[string]struct {
 	"ports[].vdev":          {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.server.Devices[0].Driver }},
 	"ports[].pci_address":   {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
 	"ports[].ipv4_address":  {`"198.18.0.2/24"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
+	"ports[].ipv6_address":  {`"fd00:1::2"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
 	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
 	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
 	"ports[].interface_mtu": {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
@@ -120,6 +121,9 @@ func begin(t *testing.T, path, value string) *daemon {
 		port["vdev"], port[name] = `"udp"`, value
 	case group == "ports[]":
 		port[name] = value
+		if name == "ipv6_address" {
+			delete(port, "ipv4_address")
+		}
 	case group == "workers[]":
 		settings["workers"] = "[" + object(map[string]string{name: value}) + "]"
 	case inside:

@@ -32,7 +32,12 @@ func open1(t *testing.T, mtu int) tested {
 
 func openFor(t testing.TB, mtu int) tested {
 	t.Helper()
-	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), MTU: mtu, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return openAt(t, netip.MustParseAddrPort("127.0.0.1:0"), mtu)
+}
+
+func openAt(t testing.TB, at netip.AddrPort, mtu int) tested {
+	t.Helper()
+	p, err := Open(Options{Address: at, MTU: mtu, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +47,15 @@ func openFor(t testing.TB, mtu int) tested {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v4 := a.(*unix.SockaddrInet4)
-	return tested{p.(*Port), q, port.PeerOf(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))}
+	bound := netip.AddrPortFrom(at.Addr(), portOf(a))
+	return tested{p.(*Port), q, port.PeerOf(bound)}
+}
+
+func portOf(a unix.Sockaddr) uint16 {
+	if six, ok := a.(*unix.SockaddrInet6); ok {
+		return uint16(six.Port)
+	}
+	return uint16(a.(*unix.SockaddrInet4).Port)
 }
 
 // TestConformance runs the suite with the offloads that the kernel has, and

@@ -16,7 +16,7 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	if id.state != idle {
 		return einval
 	}
-	ip, on, err := m.unscope(a.Addr())
+	ip, on, err := m.links.unscope(a.Addr())
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ type route struct {
 // id that is bound to an address keeps to its device, and so does src. A device
 // whose link the destination is on comes before those that would pass it on.
 func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
-	src, from, err := m.unscope(src)
+	src, from, err := m.links.unscope(src)
 	if err != nil {
 		return r, err
 	}
-	dst, to, err := m.unscope(dst)
+	dst, to, err := m.links.unscope(dst)
 	if err != nil {
 		return r, err
 	}
@@ -186,7 +186,7 @@ func (m *Manager) routeGroup(only int, src, dst netip.Addr) (route, error) {
 
 // routeAway is the way to another host.
 func (m *Manager) routeAway(only int, on scope, dst netip.Addr) (r route, err error) {
-	if only < 0 && m.ambiguous(on, dst) {
+	if only < 0 && m.links.ambiguous(on, dst) {
 		return r, einval
 	}
 	err = syscall.ENETUNREACH

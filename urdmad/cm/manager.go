@@ -115,7 +115,7 @@ type Manager struct {
 	net      Network
 	log      *slog.Logger
 	addrs    []netip.Addr
-	scopes   []uint32
+	links    links
 	numbers  portNumbers
 	incoming map[requestKey]*ID      // passive ids by the request that made them
 	refused  map[requestKey]*refusal // rejects to repeat
@@ -141,7 +141,7 @@ type Stats struct {
 
 // New returns a Manager without ids.
 func New(c Config) *Manager {
-	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, scopes: c.Scopes, timeout: c.Timeout, maxDepth: c.MaxDepth,
+	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout, maxDepth: c.MaxDepth,
 		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m

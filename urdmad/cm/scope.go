@@ -11,16 +11,22 @@ import (
 // below a device, Config.Scopes. Within an urdmad the device says the link, so that
 // addresses have no zone.
 
+// links are the devices by their links.
+type links struct {
+	addrs  []netip.Addr // ours, by device number
+	scopes []uint32
+}
+
 // scope limits devices to those on the link that a program has named; of 0 to none.
 type scope struct {
-	m     *Manager
+	of    *links
 	index uint32
 }
 
 // has reports whether a device is on the link.
-func (s scope) has(dev int) bool { return s.index == 0 || s.m.scopeOf(dev) == s.index }
+func (s scope) has(dev int) bool { return s.index == 0 || s.of.scopeOf(dev) == s.index }
 
-func (m *Manager) scopeOf(dev int) uint32 {
+func (m *links) scopeOf(dev int) uint32 {
 	if dev < len(m.scopes) {
 		return m.scopes[dev]
 	}
@@ -29,7 +35,7 @@ func (m *Manager) scopeOf(dev int) uint32 {
 
 // unscope takes the zone off an address that a program gave. That of an address that
 // is not link-local means nothing. ENODEV: no device is on that link.
-func (m *Manager) unscope(a netip.Addr) (netip.Addr, scope, error) {
+func (m *links) unscope(a netip.Addr) (netip.Addr, scope, error) {
 	plain := a.WithZone("")
 	if a.Zone() == "" || !a.IsLinkLocalUnicast() {
 		return plain, scope{}, nil
@@ -60,7 +66,7 @@ func (s scope) either(o scope) (scope, error) {
 
 // ambiguous reports whether several devices have links with an address like dst, and
 // the program has named none.
-func (m *Manager) ambiguous(on scope, dst netip.Addr) bool {
+func (m *links) ambiguous(on scope, dst netip.Addr) bool {
 	links := 0
 	for _, own := range m.addrs {
 		if own.Is6() && own.IsLinkLocalUnicast() {

@@ -29,7 +29,7 @@ type joined struct {
 // Join has the interface take what is sent to a group, until as many Leaves; false
 // where it can't, and then only senders on the same interface are heard.
 func (n *Interface) Join(group netip.Addr) bool {
-	if !n.hasGroups(group) {
+	if !hasGroups(n, group) {
 		return false
 	}
 	g := n.groups.joined[group]
@@ -43,7 +43,7 @@ func (n *Interface) Join(group netip.Addr) bool {
 }
 
 // hasGroups reports whether a group can be reached from the interface.
-func (n *Interface) hasGroups(group netip.Addr) bool {
+func hasGroups(n *Interface, group netip.Addr) bool {
 	return n.info.Wire && !n.info.Datagrams && n.IP().Is4() && group.Is4()
 }
 
@@ -64,7 +64,7 @@ func (n *Interface) Groups() int { return len(n.groups.joined) }
 
 // GroupLink is how a group is reached; false if it can't be.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
-	if !n.hasGroups(group) {
+	if !hasGroups(n, group) {
 		return Link{}, false
 	}
 	return Link{MAC: wire.GroupMAC(group.As4())}, true

@@ -72,6 +72,6 @@ func (n *Interface) neighbourChanged(ip wire.IPv4, mac wire.MAC) {
 }
 
 // confirm asks a neighbour whether it is still there.
-func (n *Interface) confirm(hop netip.Addr) {
+func confirm(n *Interface, hop netip.Addr) {
 	n.sendARP(n.neighbours.Confirm(int64(n.clock.Now), hop.As4()))
 }

@@ -140,7 +140,7 @@ func (n *Interface) Wire() bool { return n.info.Wire }
 
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
-	size := n.info.MTU - n.headerLen()
+	size := n.info.MTU - headerLen(n)
 	if n.info.Datagrams {
 		size -= wire.EncapLen
 	}
@@ -148,7 +148,7 @@ func (n *Interface) MaxDatagram() int {
 }
 
 // headerLen is the length of an IP and a UDP header, without options.
-func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
+func headerLen(n *Interface) int { return wire.IPLen(n.IP()) + wire.UDPLen }
 
 // ReceiveWindow is how many datagrams the port holds until they are polled, 0
 // where that bounds nothing.

@@ -99,7 +99,7 @@ func (p *Path) Confirm() {
 		return
 	}
 	if p.hop.IsValid() {
-		p.n.confirm(p.hop)
+		confirm(p.n, p.hop)
 	}
 }
 
@@ -120,7 +120,7 @@ func (p *Path) MTU() int {
 	if !p.n.info.Datagrams {
 		return mtu
 	}
-	return min(mtu, min(p.whole, mtu)+p.n.headerLen())
+	return min(mtu, min(p.whole, mtu)+headerLen(p.n))
 }
 
 // Again says that the packet to be sent next is one that was lost.

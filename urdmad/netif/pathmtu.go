@@ -23,7 +23,7 @@ func (n *Interface) FindPaths(random func() uint32) {
 	if !n.info.Datagrams {
 		return
 	}
-	n.mtus = pathmtu.New(basePacket-n.headerLen(), n.maxPayload(), random)
+	n.mtus = pathmtu.New(basePacket-headerLen(n), n.maxPayload(), random)
 	n.mtus.Changed = n.pathChanged
 	n.mtuTimer = clock.NewTimer(func() { n.probe(n.mtus.Tick(int64(n.clock.Now))) })
 }

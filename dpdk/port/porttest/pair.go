@@ -95,15 +95,22 @@ func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
 }
 
 // room is the length of a port's buffers.
-func room(p port.Port) int {
-	if i := p.Info(); i.Datagrams {
+func (p *Pair) room(of port.Port) int {
+	i := of.Info()
+	switch {
+	case i.Datagrams && p.PeerA.Addr().Is4():
 		return i.MTU - udpOverIPv4
+	case i.Datagrams:
+		return i.MTU - udpOverIPv6
 	}
-	return p.Info().MTU + port.EtherHeaderLen
+	return i.MTU + port.EtherHeaderLen
 }
 
-// udpOverIPv4 is the length of the two headers.
-const udpOverIPv4 = 28
+// The lengths of the two headers.
+const (
+	udpOverIPv4 = 28
+	udpOverIPv6 = 48
+)
 
 // peer is the socket of the port that frames go to.
 func (p *Pair) peer(to port.Port) port.Peer {
@@ -114,7 +121,7 @@ func (p *Pair) peer(to port.Port) port.Peer {
 }
 
 func (f *flow) size() int {
-	room := room(f.from)
+	room := f.p.room(f.from)
 	if f.most > 0 {
 		room = f.most
 	}

@@ -113,7 +113,7 @@ func keptAcrossCalls(t *testing.T, p *Pair) {
 		pk := make([]port.Packet, 24)
 		n := p.A.Queue(0).Alloc(pk[:8])
 		n += p.A.Queue(0).Alloc(pk[n:])
-		room := room(p.A)
+		room := p.room(p.A)
 		for i := range pk[:n] {
 			if len(pk[i].Data) != room {
 				t.Fatalf("Alloc gave %d bytes, the frame room is %d", len(pk[i].Data), room)
