@@ -37,6 +37,9 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.alloc_parent_domain = urdma_alloc_parent_domain;
 	c->verbs.alloc_td = urdma_alloc_td;
 	c->verbs.dealloc_td = urdma_dealloc_td;
+	c->verbs.alloc_dm = urdma_alloc_dm;
+	c->verbs.free_dm = urdma_free_dm;
+	c->verbs.reg_dm_mr = urdma_reg_dm_mr;
 	c->verbs.get_srq_num = urdma_get_srq_num;
 	c->verbs.open_xrcd = urdma_open_xrcd;
 	c->verbs.close_xrcd = urdma_close_xrcd;

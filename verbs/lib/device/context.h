@@ -19,6 +19,9 @@ struct urdma_device {
 	uint32_t number;
 };
 
+/* Bytes of device memory of one context: max_dm_size. About what NICs have. */
+#define URDMA_MAX_DM ((size_t)1 << 20)
+
 struct urdma_context {
 	struct verbs_context verbs; /* the ibv_context is its last field */
 	struct urdma_client *client;
@@ -26,6 +29,7 @@ struct urdma_context {
 	uint32_t device;
 	uint32_t handle;
 	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
+	uint64_t device_memory; /* bytes allocated; changed atomically */
 	struct urdma_readers readers; /* in ibv_get_async_event */
 };
 

@@ -85,6 +85,7 @@ int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.hca_core_clock = 1000000;               /* kHz */
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = 1;
+	all.max_dm_size = URDMA_MAX_DM;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

@@ -10,6 +10,14 @@ int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 int urdma_dealloc_mw(struct ibv_mw *mw);
 
 struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_dm *urdma_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int urdma_free_dm(struct ibv_dm *dm);
+struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length, unsigned int access);
+
+/* mr.c, for dm.c: a region of something that counts its regions in users, which
+ * ibv_dereg_mr lowers; peers and work requests see no address of it. */
+struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users);
+
 /* Whether pd is a parent domain of a context. */
 bool urdma_pd_is_parent(const struct ibv_pd *pd, const struct ibv_context *context);
 struct ibv_td *urdma_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);

@@ -4,6 +4,7 @@
 
 #include "../device/context.h"
 #include "../pages/pages.h"
+#include "memory.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -18,6 +19,7 @@ struct urdma_mr {
 	struct urdma_region region;
 	uint64_t iova;       /* as asked, for ibv_rereg_mr */
 	unsigned int access; /* likewise */
+	uint32_t *users;     /* counts it among those of the same device memory; else NULL */
 };
 
 /* A memfd urdmad was given, and its handle there. */
@@ -99,6 +101,13 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	return 0;
 }
 
+/* A region of device memory may have none. */
+static void release_pages(struct urdma_mr *m)
+{
+	if (m->region.length)
+		urdma_pages_deregister(&m->region);
+}
+
 /* replaces is the handle of the region whose place and keys the new one takes; 0: none. */
 static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   unsigned int access, uint32_t replaces)
@@ -106,11 +115,12 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	int writes = access & (IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE_CHANGES);
 	int status = check_access(access);
 
+	m->region.path = URDMA_PATH_FALLBACK; /* of no bytes, of which urdmad asks nothing */
 	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
 		status = EOPNOTSUPP;
-	if (!status && (length == 0 || (uintptr_t)addr + length < length))
+	if (!status && ((length == 0 && !m->users) || (uintptr_t)addr + length < length))
 		status = EINVAL;
-	if (!status)
+	if (!status && length)
 		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
 	if (status)
 		return status;
@@ -124,7 +134,7 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	m->access = access;
 	status = tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
 	if (status)
-		urdma_pages_deregister(&m->region);
+		release_pages(m);
 	return status;
 }
 
@@ -136,22 +146,32 @@ static int deregister_memory(struct urdma_mr *m)
 
 	if (status)
 		return status;
-	urdma_pages_deregister(&m->region);
+	release_pages(m);
 	return 0;
 }
 
-URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-					     unsigned int access)
+/* A new region; users as in struct urdma_mr. */
+static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access, uint32_t *users)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
-	int status = m ? register_memory(m, pd, addr, length, iova, access, 0) : ENOMEM;
+	int status = ENOMEM;
 
+	if (m) {
+		m->users = users;
+		status = register_memory(m, pd, addr, length, iova, access, 0);
+	}
 	if (!status)
 		return &m->mr;
 	urdma_log("cannot register %p+%zu: errno %d", addr, length, status);
 	free(m);
 	errno = status;
 	return NULL;
+}
+
+URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+					     unsigned int access)
+{
+	return make(pd, addr, length, iova, access, NULL);
 }
 
 URDMA_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -164,12 +184,24 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
+struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users)
+{
+	struct ibv_mr *mr = make(pd, addr, length, 0, access, users);
+
+	if (mr)
+		mr->addr = NULL;
+	return mr;
+}
+
 URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int status = deregister_memory((struct urdma_mr *)mr);
+	struct urdma_mr *m = (struct urdma_mr *)mr;
+	int status = deregister_memory(m);
 
 	if (status)
 		return status;
+	if (m->users)
+		__atomic_fetch_sub(m->users, 1, __ATOMIC_RELAXED);
 	free(mr);
 	return 0;
 }
@@ -186,6 +218,8 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 	struct urdma_mr made = { .access = 0 };
 	int status;
 
+	if (m->users)
+		return EOPNOTSUPP; /* of device memory */
 	if (!flags || (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))

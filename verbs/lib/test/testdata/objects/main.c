@@ -28,6 +28,8 @@ static const struct {
 	{ "datagram_header", case_datagram_header },
 	{ "many_queues", case_many_queues },
 	{ "queue_threads", case_queue_threads },
+	{ "device_memory", case_device_memory },
+	{ "device_memory_refused", case_device_memory_refused },
 	{ "srq_resize", case_srq_resize },
 	{ "srq_resize_refused", case_srq_resize_refused },
 	{ "srq_resize_threads", case_srq_resize_threads },
