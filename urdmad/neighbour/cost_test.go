@@ -3,6 +3,7 @@ package neighbour
 import (
 	"encoding/binary"
 	"math/bits"
+	"net/netip"
 	"testing"
 
 	"urdma/wire"
@@ -15,9 +16,9 @@ func stranger(i int) (ip wire.IPv4) {
 
 // full has as many entries as strangers can make.
 func full(t *testing.T) *Table {
-	n := New(ourMAC, ourIP)
+	n := New(ourMAC, addr(ourIP))
 	for i := range maxEntries {
-		n.Packet(int64(i), &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(i), TargetIP: ourIP})
+		n.ARP(int64(i), &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(i), TargetIP: ourIP})
 	}
 	if len(n.entries) != maxEntries || len(n.due) != maxEntries {
 		t.Fatalf("%d entries, %d of them due", len(n.entries), len(n.due))
@@ -31,13 +32,13 @@ func TestCostFollowsDepth(t *testing.T) {
 	n := full(t)
 	depth := bits.Len(maxEntries)
 	for name, do := range map[string]func(){
-		"reply of the first": func() { n.Packet(1e6, reply(stranger(0), theirMAC)) },
-		"reply of the last":  func() { n.Packet(2e6, reply(stranger(maxEntries-1), theirMAC)) },
+		"reply of the first": func() { n.ARP(1e6, reply(stranger(0), theirMAC)) },
+		"reply of the last":  func() { n.ARP(2e6, reply(stranger(maxEntries-1), theirMAC)) },
 		"request not for us": func() {
-			n.Packet(3e6, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(5), TargetIP: theirIP})
+			n.ARP(3e6, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: stranger(5), TargetIP: theirIP})
 		},
-		"a neighbour we seek": func() { n.Resolve(4e6, theirIP, new(answer).waiter()) },
-		"confirmation":        func() { n.Confirm(5e6, stranger(77)) },
+		"a neighbour we seek": func() { n.Resolve(4e6, addr(theirIP), new(answer).waiter()) },
+		"confirmation":        func() { n.Confirm(5e6, addr(stranger(77))) },
 		"tick with none due":  func() { n.Tick(6e6) },
 		"tick with one due":   func() { n.Tick(n.Deadline()) },
 	} {
@@ -63,9 +64,9 @@ func TestCostFollowsDepth(t *testing.T) {
 // TestMovesAreLocked: who claims an address that has just changed hands is not
 // believed, and afterwards is.
 func TestMovesAreLocked(t *testing.T) {
-	n := New(ourMAC, ourIP)
+	n := New(ourMAC, addr(ourIP))
 	changes := 0
-	n.Changed = func(wire.IPv4, wire.MAC) { changes++ }
+	n.Changed = func(netip.Addr, wire.MAC) { changes++ }
 	second := wire.MAC{2, 0, 0, 0, 0, 9}
 	for _, c := range []struct {
 		at    int64
@@ -79,8 +80,8 @@ func TestMovesAreLocked(t *testing.T) {
 		{2*lockTime - 1, theirMAC, second},
 		{2 * lockTime, theirMAC, theirMAC},
 	} {
-		n.Packet(c.at, reply(theirIP, c.mac))
-		if mac, _ := n.Lookup(theirIP); mac != c.known {
+		n.ARP(c.at, reply(theirIP, c.mac))
+		if mac, _ := n.Lookup(addr(theirIP)); mac != c.known {
 			t.Errorf("at %d ns %v claims it, and it is at %v, expected %v", c.at, c.mac, mac, c.known)
 		}
 	}
@@ -93,8 +94,8 @@ func TestMovesAreLocked(t *testing.T) {
 // to be silent make the table grow past twice what strangers may.
 func TestOurOwnAreBounded(t *testing.T) {
 	for name, do := range map[string]func(*Table, wire.IPv4){
-		"resolve": func(n *Table, ip wire.IPv4) { n.Resolve(1e6, ip, new(answer).waiter()) },
-		"confirm": func(n *Table, ip wire.IPv4) { n.Confirm(1e6, ip) },
+		"resolve": func(n *Table, ip wire.IPv4) { n.Resolve(1e6, addr(ip), new(answer).waiter()) },
+		"confirm": func(n *Table, ip wire.IPv4) { n.Confirm(1e6, addr(ip)) },
 	} {
 		n := full(t)
 		for i := range 2 * maxEntries {

@@ -3,6 +3,7 @@ package neighbour
 import (
 	"container/heap"
 	"math"
+	"net/netip"
 
 	"urdma/wire"
 )
@@ -16,17 +17,11 @@ const (
 	lockTime   = int64(1e9)  // a neighbour that moves again within it is not believed
 )
 
-// Outgoing is an ARP packet to send to an Ethernet address.
-type Outgoing struct {
-	Dst wire.MAC
-	ARP wire.ARP
-}
-
 // Waiter is called once: ok with the address, or !ok when nobody answered.
 type Waiter func(mac wire.MAC, ok bool)
 
 type entry struct {
-	ip      wire.IPv4
+	ip      netip.Addr
 	mac     wire.MAC
 	known   bool
 	tries   int
@@ -36,28 +31,27 @@ type entry struct {
 	waiting []Waiter
 }
 
-// Table maps the IPv4 addresses of one link to Ethernet addresses.
+// Table maps the addresses of one link to Ethernet addresses: those of IPv4 by ARP,
+// or those of IPv6 by neighbour discovery, as the port's own address is.
 type Table struct {
 	// Changed, if set, is called when a neighbour is learnt or has moved to
 	// another Ethernet address.
-	Changed func(wire.IPv4, wire.MAC)
+	Changed func(netip.Addr, wire.MAC)
 
 	mac     wire.MAC
-	ip      wire.IPv4
-	entries map[wire.IPv4]*entry
-	due     dueHeap // every entry, by its time
+	ip      netip.Addr
+	entries map[netip.Addr]*entry
+	due     dueHeap    // every entry, by its time
+	claim   uniqueness // of an IPv6 address
 }
 
-// broadcast is every station.
-var broadcast = wire.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-
 // New returns the empty table of a port.
-func New(mac wire.MAC, ip wire.IPv4) *Table {
-	return &Table{mac: mac, ip: ip, entries: map[wire.IPv4]*entry{}}
+func New(mac wire.MAC, ip netip.Addr) *Table {
+	return &Table{mac: mac, ip: ip, entries: map[netip.Addr]*entry{}, claim: uniqueness{until: never}}
 }
 
 // Lookup returns the address if it is known now.
-func (n *Table) Lookup(ip wire.IPv4) (wire.MAC, bool) {
+func (n *Table) Lookup(ip netip.Addr) (wire.MAC, bool) {
 	if e := n.entries[ip]; e != nil && e.known {
 		return e.mac, true
 	}
@@ -67,17 +61,17 @@ func (n *Table) Lookup(ip wire.IPv4) (wire.MAC, bool) {
 // Resolve calls w with the Ethernet address of ip: at once if it is known, else
 // when it answers or has not answered five requests in a second. now is in
 // nanoseconds.
-func (n *Table) Resolve(now int64, ip wire.IPv4, w Waiter) []Outgoing {
+func (n *Table) Resolve(now int64, ip netip.Addr, w Waiter) []Outgoing {
 	e := n.entries[ip]
 	if e != nil && e.known {
 		w(e.mac, true)
 		return nil
 	}
+	if n.claim.lost || e == nil && n.full() {
+		w(wire.MAC{}, false)
+		return nil
+	}
 	if e == nil {
-		if n.full() {
-			w(wire.MAC{}, false)
-			return nil
-		}
 		e = n.add(ip)
 	}
 	e.waiting = append(e.waiting, w)
@@ -86,42 +80,22 @@ func (n *Table) Resolve(now int64, ip wire.IPv4, w Waiter) []Outgoing {
 	}
 	e.tries = 1
 	n.set(e, now+retryAfter)
-	return []Outgoing{n.request(ip, broadcast)}
+	return []Outgoing{n.request(ip, nil)}
 }
 
 // full: beside the entries that strangers may make there is room for as many of
 // our own.
 func (n *Table) full() bool { return len(n.entries) >= 2*maxEntries }
 
-// Packet takes an ARP packet from the wire (RFC 826, packet reception): it
-// answers requests for our address and learns who spoke to us.
-//
-// A request without a sender's address is a probe, whether the address is free
-// (RFC 5227 section 2.1.1): it is answered, and there is nothing to learn.
-func (n *Table) Packet(now int64, a *wire.ARP) []Outgoing {
-	forUs := a.TargetIP == n.ip
-	probe := a.SenderIP == wire.IPv4{}
-	if a.SenderIP == n.ip || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe {
-		return nil
-	}
-	if !probe {
-		n.meet(now, a, forUs)
-	}
-	if !forUs || a.Op != wire.ARPRequest {
-		return nil
-	}
-	return []Outgoing{{Dst: a.SenderMAC, ARP: wire.ARP{Op: wire.ARPReply, SenderMAC: n.mac, SenderIP: n.ip,
-		TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}}}
-}
-
-// meet takes who spoke: a neighbour we know of, or one who wants to talk to us.
-func (n *Table) meet(now int64, a *wire.ARP, forUs bool) {
-	e := n.entries[a.SenderIP]
+// meet takes who asked for us: a neighbour we know of, or one who wants to talk to
+// us.
+func (n *Table) meet(now int64, ip netip.Addr, mac wire.MAC, forUs bool) {
+	e := n.entries[ip]
 	if e == nil && forUs && len(n.entries) < maxEntries {
-		e = n.add(a.SenderIP)
+		e = n.add(ip)
 	}
 	if e != nil {
-		n.learn(now, e, a.SenderMAC)
+		n.learn(now, e, mac)
 	}
 }
 
@@ -148,10 +122,10 @@ func (n *Table) learn(now int64, e *entry, mac wire.MAC) {
 // Confirm asks a neighbour that seems to be silent whether it is still there, at
 // once instead of when its entry turns stale. Answers point Changed's callers to
 // its new address.
-func (n *Table) Confirm(now int64, ip wire.IPv4) []Outgoing {
+func (n *Table) Confirm(now int64, ip netip.Addr) []Outgoing {
 	e := n.entries[ip]
 	if e == nil {
-		if n.full() {
+		if n.claim.lost || n.full() {
 			return nil
 		}
 		e = n.add(ip)
@@ -160,28 +134,24 @@ func (n *Table) Confirm(now int64, ip wire.IPv4) []Outgoing {
 	}
 	e.tries = 1
 	n.set(e, now+retryAfter)
-	return []Outgoing{n.request(ip, broadcast)} // it may have another address now
+	return []Outgoing{n.request(ip, nil)} // it may have another address now
 }
 
-// Announce is the gratuitous ARP of a port that has just come up: neighbours
-// that remember an older address learn the new one.
-func (n *Table) Announce() []Outgoing {
-	return []Outgoing{{Dst: broadcast, ARP: wire.ARP{Op: wire.ARPRequest, SenderMAC: n.mac, SenderIP: n.ip,
-		TargetIP: n.ip}}}
-}
-
-// Tick repeats requests, gives up on who does not answer, and confirms stale
-// entries.
+// Tick repeats requests, gives up on who does not answer, confirms stale entries,
+// and announces an address that turned out to be nobody else's.
 func (n *Table) Tick(now int64) (out []Outgoing) {
+	if n.claim.until <= now {
+		out = n.claimed()
+	}
 	for len(n.due) > 0 && n.due[0].at <= now {
 		e := n.due[0]
 		if e.tries == maxTries {
 			n.giveUp(e)
 			continue
 		}
-		to := broadcast
+		var to *wire.MAC
 		if e.known && e.tries == 0 {
-			to = e.mac
+			to = &e.mac
 		}
 		e.tries++
 		n.set(e, now+retryAfter)
@@ -201,12 +171,12 @@ func (n *Table) giveUp(e *entry) {
 // Deadline is when Tick is due.
 func (n *Table) Deadline() int64 {
 	if len(n.due) == 0 {
-		return never
+		return n.claim.until
 	}
-	return n.due[0].at
+	return min(n.due[0].at, n.claim.until)
 }
 
-func (n *Table) add(ip wire.IPv4) *entry {
+func (n *Table) add(ip netip.Addr) *entry {
 	e := &entry{ip: ip, at: never}
 	n.entries[ip] = e
 	heap.Push(&n.due, e)
@@ -219,6 +189,20 @@ func (n *Table) set(e *entry, at int64) {
 	heap.Fix(&n.due, e.index)
 }
 
-func (n *Table) request(ip wire.IPv4, to wire.MAC) Outgoing {
-	return Outgoing{Dst: to, ARP: wire.ARP{Op: wire.ARPRequest, SenderMAC: n.mac, SenderIP: n.ip, TargetIP: ip}}
+// request asks for a neighbour: at its Ethernet address, or where all hear it.
+func (n *Table) request(ip netip.Addr, to *wire.MAC) Outgoing {
+	if ip.Is4() {
+		return n.arpRequest(ip.As4(), to)
+	}
+	return n.solicit(ip.As16(), to)
+}
+
+// Announce tells the link that the port has come up: neighbours that remember an
+// older Ethernet address learn the new one. An IPv6 address is first asked for
+// (RFC 4862 section 5.4); it is announced by Tick if nobody else has it.
+func (n *Table) Announce(now int64) []Outgoing {
+	if n.ip.Is4() {
+		return n.announceARP()
+	}
+	return n.probe(now)
 }

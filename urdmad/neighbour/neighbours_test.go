@@ -1,6 +1,7 @@
 package neighbour
 
 import (
+	"net/netip"
 	"testing"
 
 	"urdma/wire"
@@ -13,6 +14,8 @@ var (
 	theirIP  = wire.IPv4{10, 0, 0, 2}
 	second   = int64(1e9)
 )
+
+func addr(ip wire.IPv4) netip.Addr { return netip.AddrFrom4(ip) }
 
 func reply(from wire.IPv4, mac wire.MAC) *wire.ARP {
 	return &wire.ARP{Op: wire.ARPReply, SenderMAC: mac, SenderIP: from, TargetMAC: ourMAC, TargetIP: ourIP}
@@ -30,17 +33,17 @@ func (a *answer) waiter() Waiter {
 }
 
 func TestResolveAsksOnceAndLearns(t *testing.T) {
-	n := New(ourMAC, ourIP)
+	n := New(ourMAC, addr(ourIP))
 	var a, b, c answer
-	out := n.Resolve(0, theirIP, a.waiter())
-	if len(out) != 1 || out[0].Dst != broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.TargetIP != theirIP ||
+	out := n.Resolve(0, addr(theirIP), a.waiter())
+	if len(out) != 1 || out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.TargetIP != theirIP ||
 		out[0].ARP.SenderIP != ourIP || out[0].ARP.SenderMAC != ourMAC {
 		t.Fatalf("request %+v", out)
 	}
-	if out := n.Resolve(0, theirIP, b.waiter()); len(out) != 0 {
+	if out := n.Resolve(0, addr(theirIP), b.waiter()); len(out) != 0 {
 		t.Errorf("a second request at once: %+v", out)
 	}
-	if out := n.Packet(1, reply(theirIP, theirMAC)); len(out) != 0 {
+	if out := n.ARP(1, reply(theirIP, theirMAC)); len(out) != 0 {
 		t.Errorf("an answer to an answer: %+v", out)
 	}
 	for _, w := range []*answer{&a, &b} {
@@ -48,18 +51,18 @@ func TestResolveAsksOnceAndLearns(t *testing.T) {
 			t.Errorf("%+v", *w)
 		}
 	}
-	if n.Resolve(2, theirIP, c.waiter()); c.calls != 1 || c.mac != theirMAC {
+	if n.Resolve(2, addr(theirIP), c.waiter()); c.calls != 1 || c.mac != theirMAC {
 		t.Errorf("a known address: %+v", c)
 	}
-	if mac, ok := n.Lookup(theirIP); !ok || mac != theirMAC {
+	if mac, ok := n.Lookup(addr(theirIP)); !ok || mac != theirMAC {
 		t.Errorf("Lookup: %v %v", mac, ok)
 	}
 }
 
 func TestResolveGivesUp(t *testing.T) {
-	n := New(ourMAC, ourIP)
+	n := New(ourMAC, addr(ourIP))
 	var a answer
-	n.Resolve(0, theirIP, a.waiter())
+	n.Resolve(0, addr(theirIP), a.waiter())
 	requests := 1
 	now := int64(0)
 	for n.Deadline() != never {
@@ -69,23 +72,23 @@ func TestResolveGivesUp(t *testing.T) {
 	if requests != maxTries || a.calls != 1 || a.ok || now != second {
 		t.Errorf("%d requests until %d ns, waiter %+v", requests, now, a)
 	}
-	n.Resolve(now, theirIP, a.waiter())
-	if n.Packet(now, reply(theirIP, theirMAC)); a.calls != 2 || !a.ok {
+	n.Resolve(now, addr(theirIP), a.waiter())
+	if n.ARP(now, reply(theirIP, theirMAC)); a.calls != 2 || !a.ok {
 		t.Errorf("an address that comes back: %+v", a)
 	}
 }
 
 func TestStaleIsConfirmed(t *testing.T) {
-	n := New(ourMAC, ourIP)
-	n.Resolve(0, theirIP, new(answer).waiter())
-	n.Packet(0, reply(theirIP, theirMAC))
+	n := New(ourMAC, addr(ourIP))
+	n.Resolve(0, addr(theirIP), new(answer).waiter())
+	n.ARP(0, reply(theirIP, theirMAC))
 	out := n.Tick(staleAfter)
 	if len(out) != 1 || out[0].Dst != theirMAC {
 		t.Fatalf("confirmation %+v, expected one to the known address", out)
 	}
 	moved := wire.MAC{2, 0, 0, 0, 0, 9}
-	n.Packet(staleAfter+1, reply(theirIP, moved))
-	if mac, _ := n.Lookup(theirIP); mac != moved {
+	n.ARP(staleAfter+1, reply(theirIP, moved))
+	if mac, _ := n.Lookup(addr(theirIP)); mac != moved {
 		t.Errorf("a neighbour that moved is still at %v", mac)
 	}
 	now := n.Deadline()
@@ -93,7 +96,7 @@ func TestStaleIsConfirmed(t *testing.T) {
 		n.Tick(now)
 		now += retryAfter
 	}
-	if _, ok := n.Lookup(theirIP); ok {
+	if _, ok := n.Lookup(addr(theirIP)); ok {
 		t.Error("a neighbour that answers no confirmation is still known")
 	}
 }
@@ -114,8 +117,8 @@ func TestAnswersAndLearning(t *testing.T) {
 		{"probe", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, TargetIP: ourIP}, true, false},
 	}
 	for _, c := range cases {
-		n := New(ourMAC, ourIP)
-		out := n.Packet(0, &c.packet)
+		n := New(ourMAC, addr(ourIP))
+		out := n.ARP(0, &c.packet)
 		if (len(out) == 1) != c.answer {
 			t.Errorf("%s: %d answers", c.name, len(out))
 		}
@@ -126,7 +129,7 @@ func TestAnswersAndLearning(t *testing.T) {
 				t.Errorf("%s: answer %+v", c.name, r)
 			}
 		}
-		if _, ok := n.Lookup(c.packet.SenderIP); ok != c.learns {
+		if _, ok := n.Lookup(addr(c.packet.SenderIP)); ok != c.learns {
 			t.Errorf("%s: known afterwards: %v", c.name, ok)
 		}
 	}
@@ -135,25 +138,25 @@ func TestAnswersAndLearning(t *testing.T) {
 // TestFloodIsBounded: strangers cannot grow the table without end, and those we
 // asked for ourselves still find room.
 func TestFloodIsBounded(t *testing.T) {
-	n := New(ourMAC, ourIP)
+	n := New(ourMAC, addr(ourIP))
 	for i := range 3 * maxEntries {
 		ip := wire.IPv4{10, byte(i >> 16), byte(i >> 8), byte(i)}
-		n.Packet(0, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ip, TargetIP: ourIP})
+		n.ARP(0, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ip, TargetIP: ourIP})
 	}
 	if len(n.entries) > maxEntries {
 		t.Errorf("%d entries", len(n.entries))
 	}
 	var a answer
 	ip := wire.IPv4{192, 0, 2, 1}
-	n.Resolve(0, ip, a.waiter())
-	if n.Packet(0, reply(ip, theirMAC)); !a.ok {
+	n.Resolve(0, addr(ip), a.waiter())
+	if n.ARP(0, reply(ip, theirMAC)); !a.ok {
 		t.Error("no room for a neighbour we asked for")
 	}
 }
 
 func TestAnnounce(t *testing.T) {
-	out := New(ourMAC, ourIP).Announce()
-	if len(out) != 1 || out[0].Dst != broadcast || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP {
+	out := New(ourMAC, addr(ourIP)).Announce(0)
+	if len(out) != 1 || out[0].Dst != wire.Broadcast || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP {
 		t.Errorf("%+v", out)
 	}
 }
