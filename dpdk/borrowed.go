@@ -17,6 +17,7 @@ type borrowed struct {
 	oldMTU      int  // to be put back; 0: unchanged
 	promiscuous bool // was so before, by somebody's wish
 	promisc     int  // descriptor that keeps it promiscuous, or -1
+	groups      int  // descriptor that keeps frames to any group coming, or -1
 	stop        func()
 }
 
@@ -30,7 +31,7 @@ func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 	if err != nil {
 		return fmt.Errorf("dpdk: port %q: %s: %w; %s", s.label(), s.Vdev, err, advice(s.device()))
 	}
-	d.borrowed = &borrowed{dev: dev, promisc: -1}
+	d.borrowed = &borrowed{dev: dev, promisc: -1, groups: -1}
 	now, err := dev.State()
 	d.borrowed.promiscuous = now.Promiscuous
 	switch {
@@ -66,7 +67,7 @@ func below(index uint32) (*borrowed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &borrowed{dev: dev, promisc: -1}, nil
+	return &borrowed{dev: dev, promisc: -1, groups: -1}, nil
 }
 
 // started puts back what starting the device changed: DPDK takes the flag off
@@ -81,6 +82,13 @@ func (b *borrowed) started() error {
 // receiveAll lets in frames for an address that is not the interface's.
 func (b *borrowed) receiveAll() (err error) {
 	b.promisc, err = b.dev.ReceiveAll()
+	return err
+}
+
+// receiveGroups lets in frames to groups, among them the one at which an IPv6
+// address is asked for.
+func (b *borrowed) receiveGroups() (err error) {
+	b.groups, err = b.dev.ReceiveGroups()
 	return err
 }
 
@@ -111,8 +119,10 @@ func (b *borrowed) unfollow() {
 
 func (b *borrowed) close() {
 	b.unfollow()
-	if b.promisc >= 0 {
-		unix.Close(b.promisc)
+	for _, fd := range []int{b.promisc, b.groups} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 	if b.oldMTU != 0 {
 		b.putBackMTU()

@@ -34,6 +34,9 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	if err := b.started(); err != nil {
 		return err
 	}
+	if err := b.receiveGroups(); err != nil {
+		return err
+	}
 	if p.c.mac_kept != 0 {
 		if err := b.receiveAll(); err != nil {
 			return err

@@ -173,6 +173,8 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 		return ret;
 	if (p->mac_kept && !o->borrowed)
 		rte_eth_promiscuous_enable(p->id);
+	if (!o->borrowed)
+		rte_eth_allmulticast_enable(p->id); /* groups; a driver without a filter has no such call */
 	if (p->rx_interrupt && (urdma_interrupt_fd(&p->queue) < 0 || urdma_interrupt(&p->queue, 1) != 0))
 		p->rx_interrupt = 0;
 	if (p->rx_interrupt)
@@ -248,30 +250,40 @@ unsigned urdma_alloc(struct urdma_queue *q, unsigned n)
 	return n;
 }
 
+static struct rte_udp_hdr *udp_behind(struct rte_mbuf *m, uint16_t l3)
+{
+	if (m->data_len < RTE_ETHER_HDR_LEN + l3 + sizeof(struct rte_udp_hdr))
+		return NULL;
+	return rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, RTE_ETHER_HDR_LEN + l3);
+}
+
 /* offload leaves the UDP checksum to the driver, which wants the pseudo-header's
  * sum in its place. A frame that could not be sent comes here again. */
 static void offload(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(eth + 1);
+	struct rte_ipv6_hdr *ip6 = (struct rte_ipv6_hdr *)(eth + 1);
 	struct rte_udp_hdr *udp;
+	bool six = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	uint16_t l3;
 
 	if (m->ol_flags & RTE_MBUF_F_TX_UDP_CKSUM)
 		return;
-	if (m->data_len < sizeof(*eth) + sizeof(*ip) + sizeof(*udp) ||
-	    eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) || ip->next_proto_id != IPPROTO_UDP)
+	if (!six && eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4))
 		return;
-	l3 = rte_ipv4_hdr_len(ip);
-	if (m->data_len < sizeof(*eth) + l3 + sizeof(*udp))
+	if (m->data_len < sizeof(*eth) + (six ? sizeof(*ip6) : sizeof(*ip)))
 		return;
-	udp = (struct rte_udp_hdr *)((char *)ip + l3);
-	if (udp->dgram_cksum != 0)
+	if ((six ? ip6->proto : ip->next_proto_id) != IPPROTO_UDP)
+		return;
+	l3 = six ? sizeof(*ip6) : rte_ipv4_hdr_len(ip);
+	udp = udp_behind(m, l3);
+	if (udp == NULL || udp->dgram_cksum != 0)
 		return;
 	m->l2_len = sizeof(*eth);
 	m->l3_len = l3;
-	m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
-	udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, m->ol_flags);
+	m->ol_flags |= (six ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4) | RTE_MBUF_F_TX_UDP_CKSUM;
+	udp->dgram_cksum = six ? rte_ipv6_phdr_cksum(ip6, m->ol_flags) : rte_ipv4_phdr_cksum(ip, m->ol_flags);
 }
 
 unsigned urdma_tx(struct urdma_queue *q, unsigned n)

@@ -173,14 +173,23 @@ func (i *Interface) SetPromiscuous() error {
 // descriptor that it returns is closed, by whom or what ever (packet(7)); it
 // needs CAP_NET_RAW.
 func (i *Interface) ReceiveAll() (fd int, err error) {
+	return i.membership(unix.PACKET_MR_PROMISC, "promiscuous")
+}
+
+// ReceiveGroups is ReceiveAll for frames to groups alone.
+func (i *Interface) ReceiveGroups() (fd int, err error) {
+	return i.membership(unix.PACKET_MR_ALLMULTI, "all multicast")
+}
+
+func (i *Interface) membership(kind uint16, what string) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0 receives nothing
 	if err != nil {
 		return -1, fmt.Errorf("network interface %d: packet socket: %w", i.index, err)
 	}
-	m := unix.PacketMreq{Ifindex: int32(i.index), Type: unix.PACKET_MR_PROMISC}
+	m := unix.PacketMreq{Ifindex: int32(i.index), Type: kind}
 	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("network interface %d: promiscuous: %w", i.index, err)
+		return -1, fmt.Errorf("network interface %d: %s: %w", i.index, what, err)
 	}
 	return fd, nil
 }

@@ -76,7 +76,7 @@ type Info struct {
 	Interface string
 	// MAC is the port's Ethernet address, in wire order.
 	MAC [6]byte
-	// MTU is the largest IPv4 packet, header included, in bytes. The largest
+	// MTU is the largest IP packet, header included, in bytes. The largest
 	// frame is EtherHeaderLen longer.
 	MTU int
 	// RxChecksum: the port looks after received checksums. Either it verifies
@@ -89,6 +89,10 @@ type Info struct {
 	// it in on the way out, or the wire needs none. The IPv4 header checksum is
 	// always the caller's to compute.
 	TxUDPChecksum bool
+	// TxUDP6Checksum: the port fills in the UDP checksum of IPv6 packets without
+	// extension headers, which the sender leaves 0. There has to be one, also on a
+	// wire that needs none (RFC 8200 section 8.1).
+	TxUDP6Checksum bool
 	// SharedRx: another process can change received bytes at any time. Headers
 	// must be copied out before they are checked.
 	SharedRx bool

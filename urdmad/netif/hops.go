@@ -30,14 +30,17 @@ func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 		done(Link{Port: n.addr.SocketPort}, true)
 		return
 	}
-	n.sendARP(n.neighbours.Resolve(int64(n.clock.Now), hop.As4(), func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
+	n.sendNeighbour(n.neighbours.Resolve(int64(n.clock.Now), hop, func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
 }
 
-// Announce tells the link that the interface is up (gratuitous ARP).
+// Announce tells the link that the interface is up: gratuitous ARP, or the probe for
+// an IPv6 address and the group at which it is asked for.
 func (n *Interface) Announce() {
-	if n.info.Wire && !n.info.Datagrams && n.neighbours != nil {
-		n.sendARP(n.neighbours.Announce())
+	if !n.info.Wire || n.info.Datagrams {
+		return
 	}
+	n.groups.announce()
+	n.sendNeighbour(n.neighbours.Announce(int64(n.clock.Now)))
 }
 
 func (n *Interface) arp(b []byte) {
@@ -46,32 +49,37 @@ func (n *Interface) arp(b []byte) {
 		n.Drop(Drop(err.Error()))
 		return
 	}
-	n.sendARP(n.neighbours.Packet(int64(n.clock.Now), &a))
+	n.sendNeighbour(n.neighbours.ARP(int64(n.clock.Now), &a))
 }
 
-// sendARP sends the packets the neighbour table asks for and sets its timer.
-func (n *Interface) sendARP(out []neighbour.Outgoing) {
+// sendNeighbour sends the packets the neighbour table asks for and sets its timer.
+func (n *Interface) sendNeighbour(out []neighbour.Outgoing) {
 	for i := range out {
+		o := &out[i]
 		b := n.Alloc()
 		if b == nil {
 			break // as if lost: the table asks again
 		}
-		at := wire.PutEthernet(b, out[i].Dst, n.info.MAC, wire.EtherTypeARP)
-		n.commit(at + out[i].ARP.Put(b[at:]))
+		if o.NDP.Type != 0 {
+			n.commit(o.NDP.Put(b, n.info.MAC, o.Dst, o.From, o.To))
+			continue
+		}
+		at := wire.PutEthernet(b, o.Dst, n.info.MAC, wire.EtherTypeARP)
+		n.commit(at + o.ARP.Put(b[at:]))
 	}
-	n.clock.Set(n.arpTimer, clock.Time(n.neighbours.Deadline()))
+	n.clock.Set(n.neighbourTimer, clock.Time(n.neighbours.Deadline()))
 }
 
-func (n *Interface) tickARP() { n.sendARP(n.neighbours.Tick(int64(n.clock.Now))) }
+func (n *Interface) tickNeighbours() { n.sendNeighbour(n.neighbours.Tick(int64(n.clock.Now))) }
 
 // neighbourChanged points the paths by a neighbour to its new address.
-func (n *Interface) neighbourChanged(ip wire.IPv4, mac wire.MAC) {
-	for p := range n.paths[netip.AddrFrom4(ip)] {
+func (n *Interface) neighbourChanged(ip netip.Addr, mac wire.MAC) {
+	for p := range n.paths[ip] {
 		p.setDst(mac)
 	}
 }
 
 // confirm asks a neighbour whether it is still there.
-func confirm(n *Interface, hop netip.Addr) {
-	n.sendARP(n.neighbours.Confirm(int64(n.clock.Now), hop.As4()))
+func (n *Interface) confirm(hop netip.Addr) {
+	n.sendNeighbour(n.neighbours.Confirm(int64(n.clock.Now), hop))
 }

@@ -46,6 +46,9 @@ type Interface struct {
 	Dev     int // device number
 	Stats   Stats
 	Batches Batches // of a port of datagrams
+	// Lost, if set, is called when another host turns out to have our IPv6 address:
+	// the interface is cut off from then on. by is that host's Ethernet address.
+	Lost func(by wire.MAC)
 
 	clock *clock.Clock
 	queue port.Queue
@@ -60,10 +63,10 @@ type Interface struct {
 	note  string
 	kept  int // datagrams on all accounts
 
-	neighbours *neighbour.Table // of an IPv4 port
-	arpTimer   *clock.Timer
-	paths      map[netip.Addr]map[*Path]struct{} // by next hop
-	groups     groups
+	neighbours     *neighbour.Table
+	neighbourTimer *clock.Timer
+	paths          map[netip.Addr]map[*Path]struct{} // by next hop
+	groups         groups
 
 	mtus     *pathmtu.Table // nil: paths are not looked at
 	mtuTimer *clock.Timer
@@ -83,6 +86,8 @@ const (
 	DropChecksum    Drop = "checksum wrong"
 	DropGroupSource Drop = "ethernet: source is a group address"
 	DropSource      Drop = "ipv4: source is no other host's address"
+	DropSource6     Drop = "ipv6: source is no other host's address"
+	DropDuplicate   Drop = "ipv6: another host has this address (duplicate address detection)"
 )
 
 // New returns the interface of a port's queue 0. Its first frames may come with
@@ -92,18 +97,17 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, own6: map[wire.IPv6]bool{}}
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
-	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0}
+	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0, DropSource6: 0, DropDuplicate: 0}
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0
 	}
 	n.rx.current = none
 	n.SetBursts(defaultBurst, defaultBurst)
-	if n.IP().Is4() {
-		n.neighbours = neighbour.New(wire.MAC(n.info.MAC), n.IP().As4())
-		n.neighbours.Changed = n.neighbourChanged
-		n.arpTimer = clock.NewTimer(n.tickARP)
-	}
+	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), n.IP())
+	n.neighbours.Changed = n.neighbourChanged
+	n.neighbourTimer = clock.NewTimer(n.tickNeighbours)
 	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
+	n.groups.joinSolicited()
 	return n
 }
 

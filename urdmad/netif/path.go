@@ -150,7 +150,9 @@ func (p *Path) Put(frame []byte, length int) int {
 func (p *Path) put6(frame []byte, length int) int {
 	p.hdr6.Put(frame, length)
 	length += len(p.hdr6)
-	wire.SetUDP6Checksum(frame[:length]) // 0 is not "none" here (RFC 8200 section 8.1)
+	if !p.n.info.TxUDP6Checksum {
+		wire.SetUDP6Checksum(frame[:length]) // 0 is not "none" here (RFC 8200 section 8.1)
+	}
 	return length
 }
 

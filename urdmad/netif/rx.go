@@ -120,13 +120,15 @@ func (n *Interface) frame(p *port.Packet) bool {
 		n.Drop(DropGroupSource)
 	case f.Type == wire.EtherTypeARP:
 		n.arp(head[f.PayloadOff:])
+	case f.Type == wire.EtherTypeIPv6:
+		return n.frame6(&f, head, p)
 	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP):
 	case f.Proto != wire.ProtoIGMP && n.martian(f.SrcIP):
 		n.Drop(DropSource)
 	case !n.checksumsRight(&f, head, p):
 		n.Drop(DropChecksum)
 	case f.Proto == wire.ProtoUDP:
-		n.datagram(&f, head, p)
+		n.datagram(&f, netip.AddrFrom4(f.SrcIP), netip.AddrFrom4(f.DstIP), head, p)
 		return true
 	case f.Proto == wire.ProtoICMP:
 		n.icmp(p)
@@ -143,11 +145,11 @@ func (n *Interface) martian(src wire.IPv4) bool {
 	return src.IsGroup() || src[0] == 127 || n.own[src]
 }
 
-func (n *Interface) datagram(f *wire.Frame, head []byte, p *port.Packet) {
+func (n *Interface) datagram(f *wire.Frame, src, dst netip.Addr, head []byte, p *port.Packet) {
 	end := f.PayloadOff + f.PayloadLen
 	n.rx.datagram = Datagram{
-		Src:  netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort),
-		Dst:  netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort),
+		Src:  netip.AddrPortFrom(src, f.SrcPort),
+		Dst:  netip.AddrPortFrom(dst, f.DstPort),
 		Link: Link{MAC: f.Src},
 		Head: head[min(f.PayloadOff, len(head)):min(len(head), end)], Data: p.Data[f.PayloadOff:end],
 		packet: p, from: f.PayloadOff,

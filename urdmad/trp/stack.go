@@ -92,6 +92,9 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 	n.Batches.Blamed = func(peer netip.Addr) {
 		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)
 	}
+	n.Lost = func(by wire.MAC) {
+		s.log.Error("another host has the port's IPv6 address: the port is cut off until urdmad is started again", "address", n.IP(), "mac", by)
+	}
 	s.ports = append(s.ports, p)
 	return p
 }
