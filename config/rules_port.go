@@ -63,18 +63,10 @@ func (r *rules) address(at string, p *Port) {
 		r.refuse(six, "ipv4_address or ipv6_address, not both: a machine with addresses of both families has two ports")
 	case r.has(six):
 		r.ipv6(six, p)
-		r.framesIPv6(six, p)
 	case r.has(four):
 		r.ipv4(four, p)
 	default:
 		r.errs = append(r.errs, r.doc.missing(four))
-	}
-}
-
-// framesIPv6 refuses IPv6 on ports that carry frames.
-func (r *rules) framesIPv6(path string, p *Port) {
-	if !p.UDP() && p.Vdev != "loopback" {
-		r.refuse(path, "nothing, except on the vdevs \"udp\" and \"loopback\"")
 	}
 }
 

@@ -2,34 +2,43 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
 )
 
-// TestPing: a kernel on the same network finds urdmad's port by ARP and gets
-// answers to its pings, up to the MTU, beside which programs connect as ever.
+// TestPing: a kernel on the same network finds urdmad's port by ARP, or by neighbour
+// discovery, and gets answers to its pings, up to the MTU, beside which programs
+// connect as ever.
 func TestPing(t *testing.T) {
-	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo()} {
+	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo(), lab.AFPacket.V6(), lab.AFXDP.V6(), lab.AFPacket.Jumbo().V6()} {
 		t.Run(w.Name, func(t *testing.T) {
 			need(t, "ping")
 			a, b := labtest.Join(t, w, nil)
 			mtu := max(w.MTU, 1500)
-			if w.Name == lab.AFXDP.Name { // the kernel of an XDP socket's interface gets no frames
+			if w.Device == lab.AFXDP.Device { // the kernel of an XDP socket's interface gets no frames
 				if err := b.StopDaemon(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for _, size := range []int{0, 56, mtu - 28} { // 28: IPv4 and ICMP headers
+			headers := 28 // of IPv4 and ICMP
+			if w.IPv6 {
+				headers = 48
+			}
+			for _, size := range []int{0, 56, mtu - headers} {
 				ping(t, b, a.Address, size)
 			}
+			knows(t, b, a)
 			if !b.Daemon.Running() {
 				if err := b.StartDaemon(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			rping(t, a, b, a.Address)
+			if !w.IPv6 {
+				rping(t, a, b, a.Address)
+			}
 		})
 	}
 }
@@ -45,5 +54,17 @@ func ping(t *testing.T, from *lab.Node, to string, size int) {
 	}
 	if err := p.Wait(lab.Patience); err != nil { // more are answered where five took a while
 		t.Errorf("%d bytes from %s to %s: %v\n%s", size, from.Name, to, err, p.Output())
+	}
+}
+
+// knows: the neighbour table of the node's kernel has the other's port.
+func knows(t *testing.T, n, other *lab.Node) {
+	t.Helper()
+	p, err := n.Start("ip", "neighbour", "show", "to", other.Address, "dev", "veth0")
+	if err == nil {
+		err = p.Wait(lab.Patience)
+	}
+	if err != nil || !strings.Contains(p.Output(), "lladdr") || strings.Contains(p.Output(), "FAILED") {
+		t.Errorf("%v: the kernel of %s has no neighbour %s:\n%s", err, n.Name, other.Address, p.Output())
 	}
 }

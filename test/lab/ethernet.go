@@ -83,17 +83,21 @@ func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 	if w.Device == UDP.Device && !w.Capable && os.Getuid() == 0 {
 		uid = OrdinaryUID - i // each a user of its own, none with a capability
 	}
-	return l.newNode(string(rune('a'+i)), fmt.Sprintf("198.18.1.%d", i+1), ns, uid)
+	return l.newNode(string(rune('a'+i)), w.address(1, i+1), ns, uid)
 }
 
 // addressed gives the kernel of a host either the port's own address or one beside
 // it, to ping the others' ports from, and writes urdma.json.
 func (n *Node) addressed(w Wire, i int, settings Config) error {
-	kernel := fmt.Sprintf("198.18.1.%d/24", i+101)
+	kernel := w.address(1, i+101)
 	if w.Kernel {
-		kernel = n.Address + "/24"
+		kernel = n.Address
 	}
-	if err := n.Net.Run("ip", "address", "add", kernel, "dev", "veth0"); err != nil {
+	add := []string{"ip", "address", "add", kernel + "/24", "dev", "veth0"}
+	if w.IPv6 { // in use at once
+		add = []string{"ip", "address", "add", kernel + "/64", "dev", "veth0", "nodad"}
+	}
+	if err := n.Net.Run(add...); err != nil {
 		return err
 	}
 	return n.configure(portConfig(w, w.Device, n.Address, settings))

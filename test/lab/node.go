@@ -15,7 +15,7 @@ import (
 type Node struct {
 	// Name is unique in the lab.
 	Name string
-	// Address is the port's IPv4 address.
+	// Address is the port's, of IPv4 or of IPv6 as the wire has them.
 	Address string
 	// Net is the node's network namespace; nil for the machine's own.
 	Net *Namespace

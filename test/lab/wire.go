@@ -20,6 +20,8 @@ type Wire struct {
 	// Capable has urdmads and programs over UDP run as who runs the lab, with root's
 	// capabilities if that is root; else they are users with none.
 	Capable bool
+	// IPv6 gives the ports IPv6 addresses.
+	IPv6 bool
 	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
 	Relay string
 }
@@ -51,6 +53,21 @@ func (w Wire) Jumbo() Wire {
 	w.Name += "/9000"
 	w.MTU = 9000
 	return w
+}
+
+// V6 is the wire with IPv6 addresses.
+func (w Wire) V6() Wire {
+	w.Name += "/ipv6"
+	w.IPv6 = true
+	return w
+}
+
+// address is that of host i in network n of the lab.
+func (w Wire) address(n, i int) string {
+	if w.IPv6 {
+		return fmt.Sprintf("fd18:%d::%d", n, i)
+	}
+	return fmt.Sprintf("198.18.%d.%d", n, i)
 }
 
 // Relayed is the wire with a relay in its midst that does to datagrams what the
@@ -133,6 +150,9 @@ func ordinaryUser() int {
 
 func portConfig(w Wire, vdev, address string, settings Config) Config {
 	port := Config{"vdev": vdev, "ipv4_address": address + "/24"}
+	if w.IPv6 {
+		port = Config{"vdev": vdev, "ipv6_address": address + "/64"}
+	}
 	if w.MTU != DefaultMTU {
 		port["mtu"] = w.mtu()
 	}
@@ -144,7 +164,7 @@ func portConfig(w Wire, vdev, address string, settings Config) Config {
 }
 
 func (l *Lab) loopback(w Wire, settings Config) (*Node, error) {
-	n, err := l.newNode("a", "198.18.0.1", nil, ordinaryUser())
+	n, err := l.newNode("a", w.address(0, 1), nil, ordinaryUser())
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +175,10 @@ func (l *Lab) loopback(w Wire, settings Config) (*Node, error) {
 }
 
 func (l *Lab) memif(w Wire, settings Config) (a, b *Node, err error) {
-	if a, err = l.newNode("a", "198.18.0.1", nil, ordinaryUser()); err != nil {
+	if a, err = l.newNode("a", w.address(0, 1), nil, ordinaryUser()); err != nil {
 		return nil, nil, err
 	}
-	if b, err = l.newNode("b", "198.18.0.2", nil, ordinaryUser()); err != nil {
+	if b, err = l.newNode("b", w.address(0, 2), nil, ordinaryUser()); err != nil {
 		return nil, nil, err
 	}
 	socket := filepath.Join(a.dir, "wire.sock")

@@ -25,7 +25,7 @@ type membership struct {
 func (s *Stack) Attach(q *qp.QP, dev int, group netip.Addr) error {
 	key := membership{dev, group}
 	switch {
-	case !group.Is4() || !group.IsMulticast():
+	case !group.IsMulticast():
 		return syscall.EINVAL
 	case slices.Contains(s.groups[key], q):
 		return nil
