@@ -31,7 +31,7 @@ type joined struct {
 // Join has the interface take what is sent to a group, until as many Leaves; false
 // where it can't, and then only senders on the same interface are heard.
 func (n *Interface) Join(group netip.Addr) bool {
-	if !n.hasGroups(group) {
+	if !hasGroups(n, group) {
 		return false
 	}
 	g := n.groups.joined[group]
@@ -45,7 +45,7 @@ func (n *Interface) Join(group netip.Addr) bool {
 }
 
 // hasGroups reports whether a group can be reached from the interface.
-func (n *Interface) hasGroups(group netip.Addr) bool {
+func hasGroups(n *Interface, group netip.Addr) bool {
 	return n.info.Wire && !n.info.Datagrams && group.IsValid() && n.IP().Is4() == group.Is4()
 }
 
@@ -72,7 +72,7 @@ func (n *Interface) Groups() int {
 
 // GroupLink is how a group is reached; false if it can't be.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
-	if !n.hasGroups(group) {
+	if !hasGroups(n, group) {
 		return Link{}, false
 	}
 	if group.Is6() {
@@ -117,7 +117,7 @@ func (r *groups) send(what news, group netip.Addr) {
 
 // joinSolicited joins the group at which our own IPv6 address is asked for.
 func (r *groups) joinSolicited() {
-	if group := r.solicitedNode(); r.n.hasGroups(group) {
+	if group := r.solicitedNode(); hasGroups(r.n, group) {
 		r.solicited = &joined{}
 		r.joined[group] = r.solicited
 	}

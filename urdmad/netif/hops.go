@@ -30,7 +30,8 @@ func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 		done(Link{Port: n.addr.SocketPort}, true)
 		return
 	}
-	n.sendNeighbour(n.neighbours.Resolve(int64(n.clock.Now), hop, func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
+	h := &n.neighbours
+	h.send(h.table.Resolve(int64(n.clock.Now), hop, func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
 }
 
 // Announce tells the link that the interface is up: gratuitous ARP, or the probe for
@@ -40,46 +41,71 @@ func (n *Interface) Announce() {
 		return
 	}
 	n.groups.announce()
-	n.sendNeighbour(n.neighbours.Announce(int64(n.clock.Now)))
+	n.neighbours.send(n.neighbours.table.Announce(int64(n.clock.Now)))
 }
 
-func (n *Interface) arp(b []byte) {
+// neighbours are those of an interface, with what the table wants sent.
+type neighbours struct {
+	n     *Interface
+	table *neighbour.Table
+	timer *clock.Timer
+}
+
+func (h *neighbours) init(n *Interface) {
+	h.n, h.table = n, neighbour.New(n.info.MAC, n.IP())
+	h.table.Changed = h.changed
+	h.timer = clock.NewTimer(func() { h.send(h.table.Tick(int64(n.clock.Now))) })
+}
+
+func (h *neighbours) arp(b []byte) {
 	var a wire.ARP
 	if _, err := a.Parse(b); err != nil {
-		n.Drop(Drop(err.Error()))
+		h.n.Drop(Drop(err.Error()))
 		return
 	}
-	n.sendNeighbour(n.neighbours.ARP(int64(n.clock.Now), &a))
+	h.send(h.table.ARP(int64(h.n.clock.Now), &a))
 }
 
-// sendNeighbour sends the packets the neighbour table asks for and sets its timer.
-func (n *Interface) sendNeighbour(out []neighbour.Outgoing) {
+// discovery takes a message about neighbours. What is longer than a head is none
+// that says anything to us.
+func (h *neighbours) discovery(f *wire.Frame, message []byte) {
+	var p wire.NDP
+	if err := p.Parse(f, message); err != nil {
+		h.n.Drop(Drop(err.Error()))
+		return
+	}
+	h.send(h.table.NDP(int64(h.n.clock.Now), f, &p))
+	if h.table.Duplicate() && h.n.Lost != nil {
+		h.n.Lost(f.Src)
+	}
+}
+
+// send sends the packets the neighbour table asks for and sets its timer.
+func (h *neighbours) send(out []neighbour.Outgoing) {
 	for i := range out {
 		o := &out[i]
-		b := n.Alloc()
+		b := h.n.Alloc()
 		if b == nil {
 			break // as if lost: the table asks again
 		}
 		if o.NDP.Type != 0 {
-			n.commit(o.NDP.Put(b, n.info.MAC, o.Dst, o.From, o.To))
+			h.n.commit(o.NDP.Put(b, h.n.info.MAC, o.Dst, o.From, o.To))
 			continue
 		}
-		at := wire.PutEthernet(b, o.Dst, n.info.MAC, wire.EtherTypeARP)
-		n.commit(at + o.ARP.Put(b[at:]))
+		at := wire.PutEthernet(b, o.Dst, h.n.info.MAC, wire.EtherTypeARP)
+		h.n.commit(at + o.ARP.Put(b[at:]))
 	}
-	n.clock.Set(n.neighbourTimer, clock.Time(n.neighbours.Deadline()))
+	h.n.clock.Set(h.timer, clock.Time(h.table.Deadline()))
 }
 
-func (n *Interface) tickNeighbours() { n.sendNeighbour(n.neighbours.Tick(int64(n.clock.Now))) }
-
-// neighbourChanged points the paths by a neighbour to its new address.
-func (n *Interface) neighbourChanged(ip netip.Addr, mac wire.MAC) {
-	for p := range n.paths[ip] {
+// changed points the paths by a neighbour to its new address.
+func (h *neighbours) changed(ip netip.Addr, mac wire.MAC) {
+	for p := range h.n.paths[ip] {
 		p.setDst(mac)
 	}
 }
 
 // confirm asks a neighbour whether it is still there.
-func (n *Interface) confirm(hop netip.Addr) {
-	n.sendNeighbour(n.neighbours.Confirm(int64(n.clock.Now), hop))
+func (h *neighbours) confirm(hop netip.Addr) {
+	h.send(h.table.Confirm(int64(h.n.clock.Now), hop))
 }

@@ -5,7 +5,6 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
-	"urdma/urdmad/neighbour"
 	"urdma/urdmad/pathmtu"
 	"urdma/wire"
 )
@@ -55,7 +54,7 @@ type Interface struct {
 	info  port.Info
 	addr  Address
 	own   map[wire.IPv4]bool // addresses of this machine's ports
-	own6  map[wire.IPv6]bool // likewise
+	six   host6
 	rx    receiver
 	tx    transmitter
 	tap   Tap    // nil while nobody looks
@@ -63,10 +62,9 @@ type Interface struct {
 	note  string
 	kept  int // datagrams on all accounts
 
-	neighbours     *neighbour.Table
-	neighbourTimer *clock.Timer
-	paths          map[netip.Addr]map[*Path]struct{} // by next hop
-	groups         groups
+	neighbours neighbours
+	paths      map[netip.Addr]map[*Path]struct{} // by next hop
+	groups     groups
 
 	mtus     *pathmtu.Table // nil: paths are not looked at
 	mtuTimer *clock.Timer
@@ -94,7 +92,8 @@ const (
 // the next Poll.
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
-		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, own6: map[wire.IPv6]bool{}}
+		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, six: host6{own: map[wire.IPv6]bool{}}}
+	n.six.n = n
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0, DropSource6: 0, DropDuplicate: 0}
@@ -103,9 +102,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	}
 	n.rx.current = none
 	n.SetBursts(defaultBurst, defaultBurst)
-	n.neighbours = neighbour.New(wire.MAC(n.info.MAC), n.IP())
-	n.neighbours.Changed = n.neighbourChanged
-	n.neighbourTimer = clock.NewTimer(n.tickNeighbours)
+	n.neighbours.init(n)
 	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
 	n.groups.joinSolicited()
 	return n
@@ -117,7 +114,7 @@ func (n *Interface) AddOwn(a netip.Addr) {
 	if a.Is4() {
 		n.own[a.As4()] = true
 	} else {
-		n.own6[a.As16()] = true
+		n.six.own[a.As16()] = true
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *Path) Confirm() {
 		return
 	}
 	if p.hop.IsValid() {
-		confirm(p.n, p.hop)
+		p.n.neighbours.confirm(p.hop)
 	}
 }
 

@@ -119,9 +119,9 @@ func (n *Interface) frame(p *port.Packet) bool {
 	case f.Src.IsGroup():
 		n.Drop(DropGroupSource)
 	case f.Type == wire.EtherTypeARP:
-		n.arp(head[f.PayloadOff:])
+		n.neighbours.arp(head[f.PayloadOff:])
 	case f.Type == wire.EtherTypeIPv6:
-		return n.frame6(&f, head, p)
+		return n.six.frame(&f, head, p)
 	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP):
 	case f.Proto != wire.ProtoIGMP && n.martian(f.SrcIP):
 		n.Drop(DropSource)
