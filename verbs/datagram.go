@@ -20,9 +20,9 @@ const MulticastQPN = 0xffffff
 // and remote_qkey do for C programs (ibv_create_ah(3), ibv_post_send(3)), and is a
 // value: nothing has to be made or destroyed, and each SendWR may have another.
 //
-// Addr is an IPv4 address, also as the IPv4-mapped IPv6 address that GIDs are; one
-// that is multicast, or a GID that begins with ff, is a group, and QPN MulticastQPN
-// then. Whether somebody is there no error tells: a datagram that nobody takes is
+// Addr is an address of the family that the port's has, one of IPv4 also as the
+// IPv4-mapped IPv6 address that GIDs are; one that is multicast is a group, and QPN
+// MulticastQPN then. A GID that begins with ff is a group on every port. Whether somebody is there no error tells: a datagram that nobody takes is
 // lost.
 type Destination struct {
 	Number
@@ -36,19 +36,11 @@ func (d *Destination) valid() bool {
 	return ok
 }
 
-// addressOfGID is the IPv4 address that a GID stands for (docs/WIRE.md chapters 9
-// and 10); false for none.
+// addressOfGID is the IP address that a GID is; false for none. What group of IPv4 a
+// GID of a group stands for, on a port with such an address, urdmad knows.
 func addressOfGID(gid netip.Addr) (netip.Addr, bool) {
-	gid = gid.Unmap()
-	if gid.Is4() || !gid.Is6() || !gid.IsMulticast() {
-		return gid, gid.Is4()
-	}
-	raw := gid.As16()
-	low := [4]byte(raw[12:])
-	if raw[10] != 0xff || raw[11] != 0xff || !netip.AddrFrom4(low).IsMulticast() {
-		low[0] = 239
-	}
-	return netip.AddrFrom4(low), true
+	gid = gid.WithZone("").Unmap()
+	return gid, gid.IsValid() && !gid.IsUnspecified()
 }
 
 // write puts the destination into a slot, as urdma_abi.h has it there.
@@ -91,17 +83,21 @@ func (q *QP) mcast(t abi.Type, group netip.Addr) error {
 	if !ok || !addr.IsMulticast() {
 		return fmt.Errorf("verbs: %v is no group: %w", group, syscall.EINVAL)
 	}
-	req := abi.McastRequest{QP: q.handle, Group: abi.AddrFrom4(addr.As4(), 0)}
-	_, err := call[abi.Header](q.pd.ctx.client, t, &req, nil, -1, 0)
+	to, err := abi.AddrFrom(netip.AddrPortFrom(addr, 0))
+	if err != nil {
+		return err
+	}
+	req := abi.McastRequest{QP: q.handle, Group: to}
+	_, err = call[abi.Header](q.pd.ctx.client, t, &req, nil, -1, 0)
 	return err
 }
 
-// GRH is what came in front of a datagram (struct ibv_grh): for RoCEv2 over IPv4,
-// as here, 20 bytes of nothing and an IPv4 header.
+// GRH is what came in front of a datagram (struct ibv_grh), as RoCEv2 has it: an IPv6
+// header, or 20 bytes of nothing and an IPv4 header.
 type GRH struct {
-	Src, Dst     netip.Addr // IPv4; Dst is a group's for what was sent to one
-	HopLimit     uint8      // the IPv4 TTL
-	TrafficClass uint8      // the IPv4 TOS
+	Src, Dst     netip.Addr // Dst is a group's for what was sent to one
+	HopLimit     uint8      // or the IPv4 TTL
+	TrafficClass uint8      // or the IPv4 TOS
 }
 
 // grhIPv4 is where the IPv4 header begins.
@@ -113,6 +109,10 @@ const grhIPv4 = 20
 func ParseGRH(b []byte) (GRH, error) {
 	if len(b) < GRHLen {
 		return GRH{}, fmt.Errorf("verbs: %d bytes of a global routing header, expected %d: %w", len(b), GRHLen, syscall.EINVAL)
+	}
+	if b[0]>>4 == 6 {
+		return GRH{Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])), HopLimit: b[7],
+			TrafficClass: b[0]<<4 | b[1]>>4}, nil
 	}
 	ip := b[grhIPv4:GRHLen]
 	if ip[0] != 4<<4|5 {

@@ -23,13 +23,10 @@ func (x *Session) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP
 	if err != nil {
 		return err
 	}
-	group, err := m.Group.IPv4()
-	if err != nil {
-		return err
-	}
+	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
 	if q.qp.Type != abi.QPTypeUD {
 		return syscall.EINVAL
 	}
-	x.do(func() { err = change(x.s.Engine.Datagrams, q.qp, q.ctx.dev, netip.AddrFrom4(group)) })
+	x.do(func() { err = change(x.s.Engine.Datagrams, q.qp, q.ctx.dev, group) })
 	return err
 }

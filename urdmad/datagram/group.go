@@ -21,11 +21,29 @@ type membership struct {
 	group netip.Addr
 }
 
+// groupOf is the group that an address stands for on a port (docs/WIRE.md chapter
+// 10): where packets are IPv4's, that of a GID.
+func (p *Port) groupOf(group netip.Addr) netip.Addr {
+	if group.Is4() || p.If.IP().Is6() {
+		return group
+	}
+	raw := group.As16()
+	low := [4]byte(raw[12:])
+	if raw[10] != 0xff || raw[11] != 0xff || !netip.AddrFrom4(low).IsMulticast() {
+		low[0] = 239
+	}
+	return netip.AddrFrom4(low)
+}
+
 // Attach has a queue pair receive what is sent to a group (ibv_attach_mcast(3)).
 func (s *Stack) Attach(q *qp.QP, dev int, group netip.Addr) error {
+	if !group.IsMulticast() {
+		return syscall.EINVAL
+	}
+	group = s.ports[dev].groupOf(group)
 	key := membership{dev, group}
 	switch {
-	case !group.IsMulticast():
+	case group.Is4() != s.ports[dev].If.IP().Is4():
 		return syscall.EINVAL
 	case slices.Contains(s.groups[key], q):
 		return nil
@@ -40,6 +58,7 @@ func (s *Stack) Attach(q *qp.QP, dev int, group netip.Addr) error {
 
 // Detach undoes Attach; EINVAL if it was not called.
 func (s *Stack) Detach(q *qp.QP, dev int, group netip.Addr) error {
+	group = s.ports[dev].groupOf(group)
 	key := membership{dev, group}
 	i := slices.Index(s.groups[key], q)
 	if i < 0 {
@@ -71,6 +90,7 @@ func (s *Stack) Forget(q *qp.QP) {
 // sendGroup sends a message to a group: out of the port, if that reaches anybody,
 // and to the members on it.
 func (p *Pair) sendGroup(group netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+	group = p.port.groupOf(group)
 	h.Dst = wire.MulticastQPN
 	_, out := p.port.If.GroupLink(group)
 	if out {

@@ -26,9 +26,20 @@ static bool same(const struct urdma_abi_addr *a, const struct urdma_abi_addr *b)
 	return a->family == b->family && !memcmp(a->addr, b->addr, sizeof(a->addr));
 }
 
-/* The group's GID: its IPv4 address mapped, below ff0e:: for InfiniBand. */
+/* ff..: of IPv6 (RFC 4291 section 2.7); 224.0.0.0/4 */
+static bool is_group(const struct urdma_abi_addr *addr)
+{
+	return addr->family == AF_INET6 ? addr->addr[0] == 0xff : addr->family == AF_INET && addr->addr[0] >> 4 == 0xe;
+}
+
+/* The group's GID: its IPv6 address, or its IPv4 address mapped, below ff0e:: for
+ * InfiniBand. */
 static void group_gid(const struct ibv_context *verbs, const struct urdma_abi_addr *group, union ibv_gid *gid)
 {
+	if (group->family == AF_INET6) {
+		memcpy(gid->raw, group->addr, sizeof(gid->raw));
+		return;
+	}
 	memset(gid, 0, sizeof(*gid));
 	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		gid->raw[0] = 0xff;
@@ -40,9 +51,11 @@ static void group_gid(const struct ibv_context *verbs, const struct urdma_abi_ad
 
 static uint16_t group_lid(const struct ibv_context *verbs, const struct urdma_abi_addr *group)
 {
+	const uint8_t *low = group->addr + (group->family == AF_INET6 ? 14 : 2);
+
 	if (urdma_context_info(verbs)->link_layer != IBV_LINK_LAYER_INFINIBAND)
 		return 0;
-	return (uint16_t)(FIRST_GROUP_LID | (group->addr[2] & 0x3f) << 8 | group->addr[3]);
+	return (uint16_t)(FIRST_GROUP_LID | (low[0] & 0x3f) << 8 | low[1]);
 }
 
 void cm_group_joined(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
@@ -111,8 +124,8 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 		return ENOMEM;
 	group->context = context;
 	status = cm_address_read(addr, false, &group->addr);
-	if (!status && (group->addr.family != AF_INET || group->addr.addr[0] >> 4 != 0xe))
-		status = EINVAL;
+	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_context_info(id->public.verbs)->addr.family))
+		status = EINVAL; /* a port has groups of its own family */
 	if (!status && receives && id->public.qp)
 		status = attach(&id->public, group);
 	if (status) {
@@ -120,6 +133,7 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 		return status;
 	}
 	group->addr.port_be = 0;
+	group->addr.scope_id = 0;
 	cm_lock(&cancel);
 	group->next = id->groups;
 	id->groups = group;

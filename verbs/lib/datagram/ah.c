@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "ah.h"
 
@@ -37,7 +38,7 @@ static void map_ipv4(uint8_t address[16], const uint8_t ipv4[4])
 }
 
 /* docs/WIRE.md chapter 10 */
-int urdma_ah_group(const union ibv_gid *gid, uint8_t ipv4[4])
+static int group_of_ipv4(const union ibv_gid *gid, uint8_t ipv4[4])
 {
 	memcpy(ipv4, gid->raw + 12, 4);
 	if (gid->raw[10] == 0xff && gid->raw[11] == 0xff && (is_mapped(gid) || is_group(gid)) && ipv4[0] >> 4 == 0xe)
@@ -46,26 +47,47 @@ int urdma_ah_group(const union ibv_gid *gid, uint8_t ipv4[4])
 	return is_group(gid) ? 0 : EINVAL;
 }
 
-int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
+int urdma_ah_group(const struct urdma_abi_device *info, const union ibv_gid *gid, uint8_t address[16])
 {
-	const union ibv_gid *gid = &attr->grh.dgid;
 	uint8_t ipv4[4];
 
-	if (attr->is_global && !urdma_ah_group(gid, ipv4)) {
-		map_ipv4(address, ipv4);
-		return 0;
+	if (info->addr.family == AF_INET6) {
+		memcpy(address, gid->raw, 16);
+		return is_group(gid) ? 0 : EINVAL;
 	}
-	if (attr->is_global && is_mapped(gid)) {
+	if (group_of_ipv4(gid, ipv4))
+		return EINVAL;
+	map_ipv4(address, ipv4);
+	return 0;
+}
+
+/* One without a GID that says more: the port's own but for its low 16 bits. */
+static int address_of_lid(const struct urdma_abi_device *info, uint16_t lid, uint8_t address[16])
+{
+	if (!lid || lid >= FIRST_MULTICAST_LID)
+		return EINVAL;
+	if (info->addr.family == AF_INET6)
+		memcpy(address, info->addr.addr, 16);
+	else
+		map_ipv4(address, info->addr.addr);
+	address[14] = (uint8_t)(lid >> 8);
+	address[15] = (uint8_t)lid;
+	return 0;
+}
+
+int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
+{
+	static const uint8_t none[16];
+	const union ibv_gid *gid = &attr->grh.dgid;
+	bool ipv6 = info->addr.family == AF_INET6;
+
+	if (attr->is_global && !urdma_ah_group(info, gid, address))
+		return 0;
+	if (attr->is_global && is_mapped(gid) != ipv6 && memcmp(gid->raw, none, sizeof(none))) {
 		memcpy(address, gid->raw, 16);
 		return 0;
 	}
-	if (!attr->dlid || attr->dlid >= FIRST_MULTICAST_LID)
-		return EINVAL;
-	memcpy(ipv4, info->addr.addr, 2);
-	ipv4[2] = (uint8_t)(attr->dlid >> 8);
-	ipv4[3] = (uint8_t)attr->dlid;
-	map_ipv4(address, ipv4);
-	return 0;
+	return address_of_lid(info, attr->dlid, address);
 }
 
 /* Fails with EINVAL for a path that leads nowhere, ENOMEM. Whether somebody is

@@ -11,7 +11,10 @@
  */
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16]);
 
-/* The IPv4 group that a GID stands for. EINVAL if it is none of a group. */
-int urdma_ah_group(const union ibv_gid *gid, uint8_t ipv4[4]);
+/*
+ * The group that a GID stands for on a port: itself, or an IPv4 group mapped into
+ * IPv6, as the port's address is. EINVAL if it is none of a group.
+ */
+int urdma_ah_group(const struct urdma_abi_device *info, const union ibv_gid *gid, uint8_t address[16]);
 
 #endif /* URDMA_AH_H */

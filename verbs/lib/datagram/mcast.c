@@ -7,10 +7,16 @@
 
 static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum urdma_abi_type type)
 {
-	struct urdma_abi_mcast request = { .qp = qp->handle, .group.family = AF_INET };
+	const struct urdma_abi_device *info = urdma_context_of(qp->context)->info;
+	struct urdma_abi_mcast request = { .qp = qp->handle, .group.family = info->addr.family };
+	uint8_t group[16];
 
-	if (!gid || qp->qp_type != IBV_QPT_UD || urdma_ah_group(gid, request.group.addr))
+	if (!gid || qp->qp_type != IBV_QPT_UD || urdma_ah_group(info, gid, group))
 		return EINVAL;
+	if (request.group.family == AF_INET6)
+		memcpy(request.group.addr, group, sizeof(group));
+	else
+		memcpy(request.group.addr, group + 12, 4);
 	return urdma_call(urdma_qp_of(qp)->client, type, &request, sizeof(request), NULL, 0);
 }
 
