@@ -16,11 +16,26 @@ static void map_ipv4(union ibv_gid *gid, uint32_t address_be)
 	memcpy(gid->raw + 12, &address_be, sizeof(address_be));
 }
 
-/* From the header that came with the message, as RoCEv2 has it for IPv4. */
+static int from_ipv6(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	uint32_t start = ntohl(grh->version_tclass_flow);
+
+	attr->grh.dgid = grh->sgid;
+	attr->is_global = 1;
+	attr->grh.hop_limit = grh->hop_limit;
+	attr->grh.traffic_class = (uint8_t)(start >> 20);
+	attr->grh.flow_label = start & 0xfffff;
+	return 0;
+}
+
+/* From the header that came with the message, as RoCEv2 has it: IPv6's, or behind 20
+ * bytes of nothing IPv4's. */
 static int from_header(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	struct iphdr ip;
 
+	if (ntohl(grh->version_tclass_flow) >> 28 == 6)
+		return from_ipv6(grh, attr);
 	memcpy(&ip, (const uint8_t *)grh + IPV4_AT, sizeof(ip));
 	if (ip.version != 4 || ip.ihl != 5)
 		return EPROTONOSUPPORT;
