@@ -238,10 +238,10 @@ func TestDatagramErrors(t *testing.T) {
 	c := d.open()
 	ud, uc := newDatagrams(t, c, 1), newEnd(t, c, verbs.QPOptions{Type: verbs.UC})
 	longest, to := c.Devices()[0].MaxDatagram, ud.at(1)
-	v6 := verbs.Destination{Number: verbs.Number{Addr: netip.MustParseAddr("fe80::1"), QPN: 5}}
+	nobody := verbs.Destination{Number: verbs.Number{Addr: netip.IPv6Unspecified(), QPN: 5}}
 	for what, wr := range map[string]verbs.SendWR{
 		"no destination":  {Op: verbs.OpSend},
-		"IPv6":            {Op: verbs.OpSend, To: v6},
+		"::":              {Op: verbs.OpSend, To: nobody},
 		"a Write":         {Op: verbs.OpWrite, To: to},
 		"a Read":          {Op: verbs.OpRead, To: to},
 		"an invalidation": {Op: verbs.OpSendWithInv, To: to},
@@ -257,18 +257,28 @@ func TestDatagramErrors(t *testing.T) {
 	_, short := verbs.ParseGRH(make([]byte, verbs.GRHLen-1))
 	_, empty := verbs.ParseGRH(make([]byte, verbs.GRHLen))
 	for what, got := range map[string]struct{ err, want error }{
-		"XRC":                          {sixth, syscall.EOPNOTSUPP},
-		"a connection of datagrams":    {dialed, syscall.EINVAL},
-		"connecting UD":                {ud.ConnectNumber(uc.Number()), syscall.EINVAL},
-		"datagrams of UC":              {uc.StartDatagrams(1), syscall.EINVAL},
-		"a group for UC":               {uc.AttachMcast(netip.MustParseAddr("239.1.1.1")), syscall.EINVAL},
-		"the sender of what was sent":  {notSent, syscall.EINVAL},
-		"39 bytes of a header":         {short, syscall.EINVAL},
-		"a header that is not of IPv4": {empty, syscall.EPROTONOSUPPORT},
+		"XRC":                         {sixth, syscall.EOPNOTSUPP},
+		"a connection of datagrams":   {dialed, syscall.EINVAL},
+		"connecting UD":               {ud.ConnectNumber(uc.Number()), syscall.EINVAL},
+		"datagrams of UC":             {uc.StartDatagrams(1), syscall.EINVAL},
+		"a group for UC":              {uc.AttachMcast(netip.MustParseAddr("239.1.1.1")), syscall.EINVAL},
+		"the sender of what was sent": {notSent, syscall.EINVAL},
+		"39 bytes of a header":        {short, syscall.EINVAL},
+		"a header that is not of IP":  {empty, syscall.EPROTONOSUPPORT},
 	} {
 		if !errors.Is(got.err, got.want) {
 			t.Errorf("%s: %v, expected %v", what, got.err, got.want)
 		}
+	}
+}
+
+// TestParseGRH6: an IPv6 header, whose first 40 bytes the room in front is.
+func TestParseGRH6(t *testing.T) {
+	src, dst := netip.MustParseAddr("fd00::2"), netip.MustParseAddr("ff15::7")
+	b := append([]byte{0x61, 0x20, 0, 0, 0, 38, 17, 63}, src.AsSlice()...)
+	b = append(b, dst.AsSlice()...)
+	if h, err := verbs.ParseGRH(b); err != nil || h != (verbs.GRH{Src: src, Dst: dst, HopLimit: 63, TrafficClass: 0x12}) {
+		t.Errorf("%+v, %v", h, err)
 	}
 }
 
