@@ -18,6 +18,7 @@ type ladder struct {
 	hogTill  Time // no yield before, because the last one met a hog, or could not meet who waits
 	hogPause Time // how long the next hog is avoided
 	nap      Time // length of the next nap
+	misses   int  // yields in a row that met nobody, since somebody was seen to want the core
 }
 
 func newLadder(p *Policy, now Time) ladder {
@@ -53,6 +54,8 @@ func (l *ladder) yielded(before, after Time) {
 	l.spinTill = 0
 	if took < l.policy.Alone {
 		l.spinTill = after + l.policy.Spin
+	} else {
+		l.misses = 0
 	}
 	if l.policy.Hog == 0 {
 		return
@@ -69,11 +72,17 @@ func (l *ladder) yielded(before, after Time) {
 	}
 }
 
-// crowded: somebody wants the core and no yield gives it away, so for a while the
-// worker sleeps as soon as it has nothing to do.
-func (l *ladder) crowded(now Time) {
+// missed: somebody wants the core and the yield did not give it away. That happens
+// within a scheduling group, too: a yield forfeits one slice, and he who wants the
+// core may have forfeited several more. So the next yields follow at once; if they
+// don't meet him either, no yield will, and for a while the worker sleeps as soon as
+// it has nothing to do.
+func (l *ladder) missed(now Time) {
 	l.spinTill = 0
-	l.hogTill = max(l.hogTill, now+l.policy.Crowd)
+	if l.misses++; l.misses >= l.policy.Misses {
+		l.misses = 0
+		l.hogTill = max(l.hogTill, now+l.policy.Crowd)
+	}
 }
 
 // napUntil bounds a sleep from which no port can wake the worker, and makes the

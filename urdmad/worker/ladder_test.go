@@ -72,15 +72,39 @@ func TestLadderSleepsWhereItIsCrowded(t *testing.T) {
 	l := testLadder(0)
 	expect(t, l, 10*us, true, clock.Never, stepTurn, 0)
 	expect(t, l, 11*us, false, clock.Never, stepYield, 0)
-	l.yielded(11*us, 11*us+400)
-	l.crowded(11*us + 400)
-	expect(t, l, 12*us, false, clock.Never, stepSleep, 12*us+100*ms)
+	for range 7 {
+		l.yielded(11*us, 11*us+400)
+		l.missed(11*us + 400)
+		expect(t, l, 12*us, false, clock.Never, stepYield, 0) // at once, no spin
+	}
+	l.yielded(12*us, 12*us+400)
+	l.missed(12*us + 400)
+	expect(t, l, 13*us, false, clock.Never, stepSleep, 13*us+100*ms)
 	expect(t, l, 100*us, true, clock.Never, stepTurn, 0)
 	expect(t, l, 101*us, false, 5*ms, stepSleep, 5*ms)
 	expect(t, l, 220*us, true, clock.Never, stepTurn, 0)
 	expect(t, l, 221*us, false, clock.Never, stepYield, 0) // to see whether it still is
 	if l.hogPause != 1*ms {
 		t.Errorf("crowding made the pause beside a hog %d ns", l.hogPause)
+	}
+}
+
+// TestLadderYieldsOnWhereOneMeets: a yield that gave the core away after some that did
+// not shows that there is somebody whom yields meet.
+func TestLadderYieldsOnWhereOneMeets(t *testing.T) {
+	l := testLadder(0)
+	now := 10 * us
+	expect(t, l, now, true, clock.Never, stepTurn, 0)
+	for i := range 40 {
+		took := Time(400)
+		if i%8 == 7 {
+			took = 2 * us
+		}
+		l.yielded(now, now+took)
+		if now += took; took < us {
+			l.missed(now)
+		}
+		expect(t, l, now, false, clock.Never, stepYield, 0)
 	}
 }
 

@@ -25,9 +25,10 @@ type Policy struct {
 	// recurs, the worker sleeps instead of yielding: a wake-up preempts such a
 	// program, a yield waits for the scheduler's tick.
 	Hog, HogPause, HogPauseMost Time
-	// Crowd is how long the worker sleeps instead of yielding after a yield met
-	// nobody although somebody wants the core.
-	Crowd Time
+	// Crowd is how long the worker sleeps instead of yielding after Misses yields in
+	// a row met nobody although somebody wants the core.
+	Crowd  Time
+	Misses int
 	// MinSleep is what falling asleep and waking costs: nearer deadlines are
 	// waited for awake.
 	MinSleep Time
@@ -61,6 +62,7 @@ func DefaultPolicy() Policy {
 		HogPause:     1 * clock.Millisecond,
 		HogPauseMost: 64 * clock.Millisecond,
 		Crowd:        200 * clock.Microsecond,
+		Misses:       8,
 		MinSleep:     20 * clock.Microsecond,
 		MaxSleep:     100 * clock.Millisecond,
 		Nap:          20 * clock.Microsecond,

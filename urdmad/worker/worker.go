@@ -190,8 +190,8 @@ func (w *Worker) yield() {
 	w.thread.yield()
 	after := Now()
 	w.ladder.yielded(before, after)
-	if after-before < w.policy.Alone && w.hooks.Crowded != nil && w.hooks.Crowded(w.core) {
-		w.ladder.crowded(after)
+	if after-before < w.policy.Alone && (w.ladder.misses > 0 || w.hooks.Crowded != nil && w.hooks.Crowded(w.core)) {
+		w.ladder.missed(after)
 	}
 	w.counts.yielded(after-before, w.policy.Hog > 0 && after-before > w.policy.Hog)
 	if after-w.coreAt > coreAge {
