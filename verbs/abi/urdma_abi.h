@@ -673,7 +673,8 @@ struct urdma_abi_cm_event {
 /*
  * One section a worker. To ring doorbell d the client, after publishing its
  * producer index: sets bit d%64 of bits[d/64], then bit d/64 of summary (both
- * sequentially consistent read-modify-writes), then loads sleeping; if it is
+ * sequentially consistent read-modify-writes, which it may leave out if, the index
+ * published, it finds both bits set), then loads sleeping; if it is
  * not 0, exchanges it with 0 and, if it was still not 0, sends one byte on the
  * worker's kick socket with MSG_DONTWAIT. urdmad exchanges
  * summary with 0, then each named word with 0, then looks at the rings; before

@@ -288,11 +288,15 @@ func (b *ClientBells) Init(mem []byte, worker int) {
 //
 // The bit goes before the summary's, which urdmad takes first; both before the
 // load of sleeping, as urdmad's store of it precedes its last look at summary:
-// one side sees the other.
+// one side sees the other. Bits that are still set need not be set again: urdmad's
+// swap of them is still to come, and its look at the index after that. (The store
+// that published the index is sequentially consistent in Go.)
 func (b *ClientBells) Ring(n int) (kick bool) {
-	w := n >> 6 & 63
-	atomic.OrUint64(&b.d.Bits[w], 1<<(n&63))
-	atomic.OrUint64(&b.d.Summary, 1<<w)
+	w, bit := n>>6&63, uint64(1)<<(n&63)
+	if atomic.LoadUint64(&b.d.Bits[w])&bit == 0 || atomic.LoadUint64(&b.d.Summary)&(1<<w) == 0 {
+		atomic.OrUint64(&b.d.Bits[w], bit)
+		atomic.OrUint64(&b.d.Summary, 1<<w)
+	}
 	return atomic.LoadUint32(&b.d.Sleeping) != 0 && atomic.SwapUint32(&b.d.Sleeping, 0) != 0
 }
 

@@ -201,6 +201,19 @@ void urdma_yield_found(void)
 }
 
 /*
+ * A bit that is still set needs not be set again: urdmad's exchange of it is still
+ * to come, and its look at the index after that. So most posts of a burst only
+ * read the lines, which urdmad's core then keeps. The fence puts the index before
+ * the looks, as a read-modify-write would.
+ */
+static bool rings_already(const struct urdma_abi_doorbells *bells, uint32_t word, uint64_t bit)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return (__atomic_load_n(&bells->bits[word], __ATOMIC_RELAXED) & bit) &&
+	       (__atomic_load_n(&bells->summary, __ATOMIC_RELAXED) & UINT64_C(1) << word);
+}
+
+/*
  * The order of urdma_abi.h: index published, bit, summary, then the look at
  * sleeping. Both read-modify-writes are sequentially consistent, as is
  * urdmad's store of sleeping before its last look at summary, so one of the
@@ -210,11 +223,14 @@ bool urdma_ring_doorbell(struct urdma_qp *qp)
 {
 	struct urdma_abi_doorbells *bells = qp->bells;
 	uint32_t word = qp->doorbell / 64;
+	uint64_t bit = UINT64_C(1) << (qp->doorbell % 64);
 	uint8_t byte = 1;
 	int saved;
 
-	__atomic_fetch_or(&bells->bits[word], UINT64_C(1) << (qp->doorbell % 64), __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&bells->summary, UINT64_C(1) << word, __ATOMIC_SEQ_CST);
+	if (!rings_already(bells, word, bit)) {
+		__atomic_fetch_or(&bells->bits[word], bit, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&bells->summary, UINT64_C(1) << word, __ATOMIC_SEQ_CST);
+	}
 	if (!__atomic_load_n(&bells->sleeping, __ATOMIC_SEQ_CST) ||
 	    !__atomic_exchange_n(&bells->sleeping, 0, __ATOMIC_SEQ_CST))
 		return false;
