@@ -28,6 +28,7 @@ type queue struct {
 	// retained packets: in private buffers, or in place, of this link or of
 	// retired ones. At most retainable.
 	retained int
+	seen     byte // has the compiler keep the loads of fetchHeads
 
 	epfd   int // what ArmRx gives: wakeFD and the current link's rxWake
 	wakeFD int // the control goroutine wakes a sleeping worker
