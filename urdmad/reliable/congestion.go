@@ -5,8 +5,9 @@ package reliable
 // Delay rules it: while the least round trip of a round is within target of
 // the path's own, the window grows; after three rounds beyond it (one pause
 // of the peer can spoil two, those of the segments it caught in flight) it
-// shrinks in proportion. Without any loss it does not shrink below floor: where
-// a sleeping peer looks like a long queue, that much is still in flight.
+// shrinks in proportion. Without any loss it does not shrink below floor, nor does
+// slow start end before: where a sleeping peer looks like a long queue, that much is
+// still in flight.
 //
 // Loss alone is congestion only where it is heavy, as when a short queue
 // overflows: that a segment in a hundred is lost says nothing about the
@@ -89,7 +90,7 @@ func (g *congestion) endRound(base Time) {
 		g.beyond(queue, target)
 	case g.window < g.thresh:
 		if queue > target/2 {
-			g.thresh = g.window // the queue has begun to build up
+			g.thresh = min(g.thresh, max(g.window, g.floor)) // the queue has begun to build up
 		}
 		g.high = 0
 	default:
@@ -135,26 +136,26 @@ func (g *congestion) beyond(queue, target Time) {
 		g.high = 0
 		return
 	}
-	g.thresh = min(g.thresh, max(g.window, minCwnd))
 	g.highLost = g.highLost || g.lost > 0
-	if g.high++; g.high < highRounds {
-		return
-	}
 	floor := g.floor
 	if g.highLost {
 		floor = minCwnd
+	}
+	g.thresh = min(g.thresh, max(g.window, floor))
+	if g.high++; g.high < highRounds {
+		return
 	}
 	excess := int64(queue-target) * int64(g.window) / int64(queue)
 	g.shrink(max(1, int(excess/2)), floor)
 }
 
 // shrink takes by segments off the window, not below floor, and ends slow
-// start.
+// start, which goes as far as floor.
 func (g *congestion) shrink(by, floor int) {
 	if g.window > floor {
 		g.window = max(g.window-by, floor)
 	}
-	g.thresh = g.window
+	g.thresh = min(g.thresh, max(g.window, floor))
 	g.high, g.highLost = 0, false
 }
 

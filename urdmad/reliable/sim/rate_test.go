@@ -109,6 +109,33 @@ func TestStandingQueue(t *testing.T) {
 	}
 }
 
+// TestSharedCore has the receiver look only now and then, because something else has
+// its core in between: from the sender that is a queue from the first round trip on.
+// What the window's floor is for has to be in flight all the same.
+func TestSharedCore(t *testing.T) {
+	for _, away := range []reliable.Time{50 * us, 100 * us, 200 * us} {
+		s := newStream(1, Link{Rate: 40e9, Size: 1500, Delay: 5 * us})
+		s.Peers[0].Queued = 8 // a first message shows the path's own round trip
+		s.run(t, 1*ms)
+		var pause func()
+		pause = func() {
+			s.Pause(1, away)
+			s.At(s.Now+away+away/8, pause)
+		}
+		s.At(s.Now, pause)
+		s.Peers[0].Queued = 1 << 40
+		s.Wake(0, s.Now)
+		s.run(t, 20*ms)
+		got := s.run(t, 20*ms)
+		st := s.stats()
+		t.Logf("away for %d µs: goodput %.2f, %+v", away/us, got, st)
+		const floor = 1024 / 4
+		if st.Cwnd < floor {
+			t.Errorf("away for %d µs at a time: %d segments in flight, want %d at least", away/us, st.Cwnd, floor)
+		}
+	}
+}
+
 // TestAckRate checks that a one-way stream is not acknowledged in fragments,
 // though the peer looks after every few segments.
 func TestAckRate(t *testing.T) {
