@@ -101,7 +101,8 @@ type Info struct {
 	// 28 bytes), Packet.Peer is the other end, and checksums are the kernel's.
 	Datagrams bool
 	// Batches: datagrams to one peer that follow each other and have one length
-	// leave in one send, for as long as the kernel takes it.
+	// leave in one send, up to BatchPackets and BatchBytes, for as long as the kernel
+	// takes it.
 	Batches bool
 	// ReceiveWindow is how many packets of MTU size wait in the port until Rx
 	// takes them, where that bounds what peers may be allowed to send; 0 where
@@ -111,6 +112,14 @@ type Info struct {
 	// whatever Tx takes is gone.
 	Wire bool
 }
+
+const (
+	// BatchPackets is how many datagrams every kernel since 4.18 cuts out of one send
+	// (UDP_SEGMENT), and receivers join.
+	BatchPackets = 64
+	// BatchBytes is how long they can be together: the longest UDP payload.
+	BatchBytes = 65507
+)
 
 // Offloader is a Port that can say in words which of the kernel's offloads it
 // uses, for people; they may change while it is open.

@@ -1,13 +1,15 @@
 package udp
 
-import "urdma/dpdk/port"
+import (
+	"urdma/dpdk/port"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
-	txMessages = 64 // of a system call
-	// maxSegments is what every kernel since 4.18 cuts out of one send, and what
-	// receivers join.
-	maxSegments = 64
-	maxSend     = 65507 // of one send
+	txMessages  = 64 // of a system call
+	maxSegments = port.BatchPackets
+	maxSend     = port.BatchBytes
 )
 
 // txMessage is what a message needs besides its header.
@@ -18,59 +20,84 @@ type txMessage struct {
 }
 
 // compose makes messages of the packets that wait, as far as they are to be sent
-// alike, and returns their number.
-func (q *queue) compose() (n int) {
+// alike, and returns their number. A message that more packets could join is left
+// out, unless all is to go.
+func (q *queue) compose(all bool) (n int) {
 	t := &q.tx
 	at, iovs := t.head, 0
 	for n < txMessages && at < len(t.queue) && iovs < len(t.iov) && t.queue[at].how == t.how {
 		count := 1
 		if t.single <= at-t.head && t.how == 0 && q.gso.Load() && !t.queue[at].alone {
-			count = t.group(t.queue[at:min(len(t.queue), at+len(t.iov)-iovs)])
+			var full bool
+			count, full = t.group(t.queue[at:min(len(t.queue), at+len(t.iov)-iovs)])
+			if !full && !all && at+count == len(t.queue) {
+				break
+			}
 		}
-		q.message(n, t.queue[at:at+count], iovs)
-		at, iovs = at+count, iovs+count
+		iovs += q.message(n, t.queue[at:at+count], iovs)
+		at += count
 		n++
 	}
 	return n
 }
 
 // group is how many of the packets can leave as one: to one peer, of one length
-// but for a shorter last one.
-func (t *transmitter) group(o []outgoing) int {
+// but for a shorter last one. It is full if no further one of the same length
+// could be added.
+func (t *transmitter) group(o []outgoing) (n int, full bool) {
 	total, size := o[0].length, o[0].length
-	for n := 1; n < min(len(o), maxSegments); n++ {
+	for n = 1; n < min(len(o), maxSegments); n++ {
 		next := &o[n]
 		if next.length > size || total+next.length > maxSend || next.how != 0 || next.alone || next.peer != o[0].peer {
-			return n
+			return n, true
 		}
 		total += next.length
 		if next.length < size {
-			return n + 1
+			return n + 1, true
 		}
 	}
-	return min(len(o), maxSegments)
+	return n, n == maxSegments || total+size > maxSend
 }
 
-// message fills in message n: these packets, from iov on.
-func (q *queue) message(n int, o []outgoing, iov int) {
+// message fills in message n: these packets, from iov on, of which it returns how
+// many it took.
+func (q *queue) message(n int, o []outgoing, iov int) (iovs int) {
 	t := &q.tx
 	m, h := &t.msg[n], &t.hdr[n]
 	m.packets = len(o)
-	for i := range o {
-		v := &t.iov[iov+i]
-		v.Base = &t.slots[o[i].slot][0]
-		v.SetLen(int(o[i].length))
-	}
 	h.Name = &m.name[0]
 	h.Namelen = putSockaddr(&m.name, q.v4, q.scope, &o[0].peer)
 	h.Iov = &t.iov[iov]
-	h.SetIovlen(len(o))
+	iovs = t.gather(o, t.iov[iov:])
+	h.SetIovlen(iovs)
 	h.Control = nil
 	h.SetControllen(0)
 	if len(o) > 1 {
 		h.Control = &m.control[0]
 		h.SetControllen(m.control.putSegment(int(o[0].length)))
 	}
+	return iovs
+}
+
+// gather says where packets lie, in as few pieces as that takes: each costs the
+// kernel more than a copy of 500 bytes. Packets of the full size in neighbouring
+// slots are one.
+func (t *transmitter) gather(o []outgoing, v []unix.Iovec) (n int) {
+	next := int32(-1) // the slot that would go on where the last piece ends
+	for i := range o {
+		length := int(o[i].length)
+		if o[i].slot == next {
+			v[n-1].Len += uint64(length)
+		} else {
+			v[n].Base = &t.slots[o[i].slot][0]
+			v[n].SetLen(length)
+			n++
+		}
+		if next = -1; length == len(t.slots[o[i].slot]) {
+			next = o[i].slot + 1
+		}
+	}
+	return n
 }
 
 var _ port.Queue = (*queue)(nil)

@@ -65,7 +65,7 @@ func (r *receiver) init(q *queue) {
 func (q *queue) Rx(p []port.Packet) (n int) {
 	r := &q.rx
 	if q.tx.waiting() > 0 {
-		q.send() // the socket had no room
+		q.send(true) // the socket had no room
 	}
 	if r.at == r.have && !q.receive() {
 		return 0

@@ -106,7 +106,7 @@ func TestOffloads(t *testing.T) {
 		}
 	}
 	a.Tx(p)
-	if n := a.compose(); n != len(wantMessages) {
+	if n := a.compose(true); n != len(wantMessages) {
 		t.Fatalf("%d messages, want %d", n, len(wantMessages))
 	}
 	for i, want := range wantMessages {
@@ -124,6 +124,45 @@ func TestOffloads(t *testing.T) {
 	}
 	if st := a.Stats(); st.TxDropped != 0 || st.TxPackets != uint64(len(sizes)) {
 		t.Errorf("stats %+v", st)
+	}
+}
+
+// TestFullMessages: before the turn ends only messages leave that nothing can join any
+// more, and packets of the full size that follow each other are one piece of memory,
+// also after their slots went through other hands.
+func TestFullMessages(t *testing.T) {
+	a, b := open1(t, 1500), open1(t, 1500)
+	if !a.gso.Load() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	const full = maxSend / 1472
+	tx := &a.queue.tx
+	for _, extra := range []int{1, 5, full - 1} {
+		put(t, a, b, full+extra, 1472)
+		if n := a.compose(false); n != 1 || tx.msg[0].packets != full || tx.hdr[0].Iovlen != 1 {
+			t.Errorf("%d packets: %d messages, the first of %d packets in %d pieces, want one of %d in 1",
+				full+extra, n, tx.msg[0].packets, tx.hdr[0].Iovlen, full)
+		}
+		put(t, a, b, 1, 100)
+		if n := a.compose(false); n != 2 || tx.msg[1].packets != extra+1 {
+			t.Errorf("%d packets and a short one: %d messages, the last of %d", full+extra, n, tx.msg[1].packets)
+		}
+		a.Flush()
+		if tx.waiting() > 0 {
+			t.Errorf("%d packets wait after Flush", tx.waiting())
+		}
+	}
+}
+
+// put queues n packets of a size without sending any.
+func put(t *testing.T, from, to tested, n, size int) {
+	t.Helper()
+	p := make([]port.Packet, n)
+	if got := from.Alloc(p); got != n {
+		t.Fatalf("Alloc gave %d of %d", got, n)
+	}
+	for i := range p {
+		from.queue.tx.queue = append(from.queue.tx.queue, outgoing{slot: int32(p[i].Ref - firstTransmit), length: int32(size), peer: to.at})
 	}
 }
 
@@ -154,14 +193,14 @@ func TestRefusedSegmentation(t *testing.T) {
 			p[i].Data, p[i].Peer = p[i].Data[:100+i/4], b.at
 		}
 		a.Tx(p)
-		if n := a.compose(); n != 2 {
+		if n := a.compose(true); n != 2 {
 			t.Fatalf("%d messages, want 2", n)
 		}
 		a.refused(c.errno)
 		if a.gso.Load() != c.after {
 			t.Errorf("%v: segmentation is %v", c.errno, a.gso.Load())
 		}
-		if n := a.compose(); n != 5 {
+		if n := a.compose(true); n != 5 {
 			t.Errorf("%v: %d messages, want one for each datagram", c.errno, n)
 		}
 		a.Flush()

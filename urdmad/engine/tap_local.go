@@ -150,7 +150,8 @@ func (v *taps) End(c *samehost.Conn) {
 }
 
 func (v *taps) segmenter(c *samehost.Conn) rdmap.Segmenter {
-	return rdmap.NewSegmenter(c.QP, v.e.ports[c.Dev].MaxSegment())
+	port := v.e.ports[c.Dev]
+	return rdmap.NewSegmenter(c.QP, port.MaxSegment(), port.WholeLines())
 }
 
 // showSegment shows a frame of c with the segment that build writes.

@@ -123,6 +123,15 @@ func (p *Path) MTU() int {
 	return min(mtu, min(p.whole, mtu)+headerLen(p.n))
 }
 
+// Batch is how many packets of length bytes of payload leave in one send, 1 on a
+// port that makes no batches.
+func (p *Path) Batch(length int) int {
+	if !p.n.info.Batches {
+		return 1
+	}
+	return min(port.BatchPackets, port.BatchBytes/(length+wire.EncapLen))
+}
+
 // Again says that the packet to be sent next is one that was lost.
 func (p *Path) Again() {
 	if p.batch != nil {

@@ -12,13 +12,14 @@ type Segmenter struct {
 	payload [2]uint32 // bytes of payload in an untagged and in a tagged segment
 }
 
-// NewSegmenter makes segments of at most maxSegment bytes. Payloads are rounded
-// down to whole cache lines, so that every segment of a message is copied alike.
-func NewSegmenter(q *qp.QP, maxSegment int) Segmenter {
+// NewSegmenter makes segments of at most maxSegment bytes. Where lines is set,
+// payloads are rounded down to whole cache lines, so that every segment of a message
+// is copied alike.
+func NewSegmenter(q *qp.QP, maxSegment int, lines bool) Segmenter {
 	s := Segmenter{QP: q}
 	for i, head := range [2]int{wire.UntaggedLen, wire.TaggedLen} {
 		room := uint32(maxSegment - head)
-		if room > 256 {
+		if lines && room > 256 {
 			room &^= 63
 		}
 		s.payload[i] = room

@@ -39,9 +39,10 @@ func NewStats() *Stats {
 }
 
 // Init begins a stream of q: ird is how many of the peer's Reads may be open,
-// maxSegment the largest DDP segment in bytes, headers included.
-func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, stats *Stats) {
-	*s = Stream{Segmenter: NewSegmenter(q, maxSegment), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
+// maxSegment the largest DDP segment in bytes, headers included, lines as for
+// NewSegmenter.
+func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, lines bool, stats *Stats) {
+	*s = Stream{Segmenter: NewSegmenter(q, maxSegment, lines), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
 	s.answers.init(ird, &stats.answers)
 }
 

@@ -42,6 +42,7 @@ type Conn struct {
 	remote
 	rel    reliable.Conn
 	stream rdmap.Stream
+	budget int // packets that a turn may send
 
 	passive bool // wait for the peer's first packet before Established
 	heard   bool // it has come
@@ -136,7 +137,8 @@ func (c *Conn) Start(p Start) {
 			c.path.TakesPadding()
 		}
 	}
-	c.stream.Init(p.QP, c.IRD, size, c.s.streams)
+	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
+	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
 	c.rel.Init(c.s.reliability(c, &p))
 	c.marks.ackedPSN = c.LocalISN
 	c.held.init(c.port.Window())
@@ -147,6 +149,12 @@ func (c *Conn) Start(p Start) {
 	p.QP.Attach(c)
 }
 
+// socketDelay is the queueing delay that a connection over UDP sockets tolerates. Its
+// round trips have the kernel's scheduling of both ends in them: with the target that
+// memory and NICs have, a shared core looks like a long queue, and most of the window
+// stays unused.
+const socketDelay = 500 * clock.Microsecond
+
 // reliability is the configuration of a connection's reliability layer. One by
 // number dies as its queue pair's attributes say, and is not kept alive.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
@@ -154,6 +162,9 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
+	}
+	if c.port.If.Datagrams() {
+		r.TargetDelay = socketDelay
 	}
 	if p.Patience != 0 {
 		r.DeathTimeout, r.KeepAlive = p.Patience, p.Patience/2

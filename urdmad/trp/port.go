@@ -30,6 +30,11 @@ func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
 // MaxSegmentTo is MaxSegment, as far as the path to a peer is known to take it.
 func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(peer) - wire.TRPExtLen }
 
+// WholeLines reports whether segments are cut at cache lines. On a port of datagrams
+// their full length counts for more: those of one length, which lie one behind the
+// other, leave as one piece.
+func (p *Port) WholeLines() bool { return !p.If.Datagrams() }
+
 // Window is how many segments past what arrived in order a connection holds: what
 // we are configured for, as far as the port holds so many while we are away.
 func (p *Port) Window() int { return p.window }

@@ -1,13 +1,22 @@
 package trp
 
 import (
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/reliable"
 	"urdma/wire"
 )
 
-// sendBudget bounds the packets one connection sends in a turn.
+// sendBudget bounds the packets one connection sends in a turn, where they don't
+// leave in batches.
 const sendBudget = 64
+
+// budgetFor is the budget on a path where batches of datagrams leave in one send: so
+// many, and what makes the last batch a whole one.
+func budgetFor(path *netif.Path, segment int) int {
+	n := max(1, path.Batch(segment+wire.TRPExtLen))
+	return (sendBudget + n - 1) / n * n
+}
 
 // Transmit is qp.Carrier's: lost segments, new segments, then an acknowledgement
 // if none of them carried it.
@@ -16,7 +25,7 @@ func (c *Conn) Transmit() (n int) {
 		return 0 // ended, or the peer has not acknowledged our accept
 	}
 	full := false
-	for n < sendBudget {
+	for n < c.budget {
 		frame := c.port.If.Alloc()
 		if frame == nil {
 			full = true
@@ -27,7 +36,7 @@ func (c *Conn) Transmit() (n int) {
 		}
 		n++
 	}
-	if full || n == sendBudget {
+	if full || n == c.budget {
 		c.ready()
 	}
 	if !full {
