@@ -173,5 +173,5 @@ func (n *Interface) ArmRx() (fd int, armed bool) { return n.queue.ArmRx() }
 // DisarmRx undoes ArmRx.
 func (n *Interface) DisarmRx() { n.queue.DisarmRx() }
 
-// Datagrams is true for a port of datagrams.
-func (n *Interface) Datagrams() bool { return n.info.Datagrams }
+// OfDatagrams reports whether an interface is that of a port of datagrams.
+func OfDatagrams(n *Interface) bool { return n.info.Datagrams }

@@ -163,7 +163,7 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}
-	if c.port.If.Datagrams() {
+	if netif.OfDatagrams(c.port.If) {
 		r.TargetDelay = socketDelay
 	}
 	if p.Patience != 0 {

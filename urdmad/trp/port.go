@@ -33,7 +33,7 @@ func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(pee
 // WholeLines reports whether segments are cut at cache lines. On a port of datagrams
 // their full length counts for more: those of one length, which lie one behind the
 // other, leave as one piece.
-func (p *Port) WholeLines() bool { return !p.If.Datagrams() }
+func (p *Port) WholeLines() bool { return !netif.OfDatagrams(p.If) }
 
 // Window is how many segments past what arrived in order a connection holds: what
 // we are configured for, as far as the port holds so many while we are away.
