@@ -113,6 +113,16 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	return m, nil
 }
 
+// AllocNull makes a region of no memory (ibv_alloc_null_mr(3)): work requests read 0
+// at any address of it, and what they write there is lost. Peers can't name it.
+func (p *PD) AllocNull() (*MR, error) {
+	m := &MR{pd: p}
+	if err := m.register(0, abi.PathNull, abi.NoHandle, 0); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 func (m *MR) register(access Access, path, file uint32, offset int64) error {
 	c := m.pd.ctx.client
 	req := abi.RegMRRequest{PD: m.pd.handle, Access: uint32(access), Addr: m.addr, Length: uint64(len(m.bytes)),

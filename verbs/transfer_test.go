@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,27 @@ func TestMessages(t *testing.T) {
 			both.Wait()
 		})
 	}
+}
+
+// TestNullRegion: what is read of a region of no memory is 0, and what is written to it is lost.
+func TestNullRegion(t *testing.T) {
+	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
+	in, out := memory(t, p.accepted, 300, true), memory(t, p.dialed, 300, true)
+	fill(in.Bytes(), 1)
+	fill(out.Bytes(), 2)
+	want := append([]byte(nil), out.Bytes()...)
+	clear(want[100:200])
+	null := must(p.dialed.PD().AllocNull())(t)
+	lost := must(p.accepted.PD().AllocNull())(t)
+	ok(t, p.accepted.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{lost.SGE(1<<40, 50), in.SGE(50, 250)}}))
+	ok(t, p.dialed.Send(patience(t), out.SGE(0, 100), null.SGE(5, 100), out.SGE(200, 100)))
+	got := must(p.accepted.Recv(patience(t)))(t)
+	ok(t, got.Err())
+	if !bytes.Equal(in.Bytes()[50:], want[50:]) || bytes.Equal(in.Bytes()[:50], want[:50]) {
+		t.Error("the message did not arrive as it was sent, but for its first 50 bytes")
+	}
+	ok(t, null.Close())
+	ok(t, lost.Close())
 }
 
 func stream(t *testing.T, from, to *verbs.Conn, shared bool, seed uint64) {

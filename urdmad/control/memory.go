@@ -38,12 +38,12 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	if err := x.Take(bill); err != nil {
 		return err
 	}
-	mapping, err := x.reach(m)
+	region, mapping, err := x.makeRegion(m, pd)
 	if err != nil {
 		x.Give(bill)
 		return err
 	}
-	mr := &mrObject{pd: pd, region: mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)}
+	mr := &mrObject{pd: pd, region: region}
 	var resp abi.RegMRResponse
 	x.do(func() {
 		if err = x.enter(mr.region, old); err != nil {
@@ -66,6 +66,16 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	}
 	*r = respond(&resp)
 	return nil
+}
+
+// makeRegion makes the region that is asked for, and what of it the client's space maps.
+func (x *Session) makeRegion(m *abi.RegMRRequest, pd *pdObject) (*mem.Region, mem.Mapping, error) {
+	if m.Path == abi.PathNull {
+		r, err := mem.NewNull(pd.number)
+		return r, mem.Mapping{}, err
+	}
+	mapping, err := x.reach(m)
+	return mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
 }
 
 // enter makes a region known, in the place of old if that is not nil. It runs on

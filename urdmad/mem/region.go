@@ -25,6 +25,7 @@ type Region struct {
 	mapped Mapping
 	client uint64 // address in the client, for the fallback path
 	shared bool   // urdmad maps its pages
+	null   bool   // there is no memory (null.go)
 
 	refs int  // work in progress that may still touch bytes
 	dead bool // deregistered, or bound no more: no new work finds it
@@ -45,8 +46,13 @@ func (r *Region) Shared() bool { return r.shared }
 // Windows is how many windows are bound to the region.
 func (r *Region) Windows() int { return r.windows }
 
-// Length of the region in bytes.
-func (r *Region) Length() uint64 { return r.length }
+// Length of the region's memory in bytes.
+func (r *Region) Length() uint64 {
+	if r.null {
+		return 0
+	}
+	return r.length
+}
 
 // Base is the address of the first byte as work requests name it.
 func (r *Region) Base() uint64 { return r.base }
@@ -62,6 +68,9 @@ func (r *Region) Contains(va, n uint64) bool {
 func (r *Region) Bytes(va, n uint64) []byte {
 	if r.bytes == nil {
 		return nil
+	}
+	if r.null {
+		return r.bytes[:n:n]
 	}
 	off := va - r.base
 	return r.bytes[off : off+n : off+n]

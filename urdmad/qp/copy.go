@@ -91,9 +91,11 @@ func (q *QP) scatter(list []element, off uint32, data []byte) bool {
 			return false
 		}
 		n := min(len(data), int(s.n-off))
-		if s.bytes != nil {
+		switch {
+		case s.region.Null():
+		case s.bytes != nil:
 			copy(s.bytes[off:], data[:n])
-		} else {
+		default:
 			q.storeFallback(s.region, s.va+uint64(off), data[:n])
 		}
 		if data = data[n:]; len(data) == 0 {

@@ -88,6 +88,7 @@ const (
 const (
 	PathShared   = 0
 	PathFallback = 1
+	PathNull     = 2
 )
 
 // Addr is the address of a device, or of one end of a connection.

@@ -220,6 +220,7 @@ struct urdma_abi_handle {
 enum urdma_abi_path {
 	URDMA_ABI_PATH_SHARED = 0,   /* pages of a file both sides map */
 	URDMA_ABI_PATH_FALLBACK = 1, /* urdmad reads and writes /proc/self/mem */
+	URDMA_ABI_PATH_NULL = 2,     /* no memory: reads give 0, writes are lost; all but pd is 0, and peers can't name it */
 };
 
 struct urdma_abi_reg_mr {

@@ -37,6 +37,7 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.alloc_parent_domain = urdma_alloc_parent_domain;
 	c->verbs.alloc_td = urdma_alloc_td;
 	c->verbs.dealloc_td = urdma_dealloc_td;
+	c->verbs.alloc_null_mr = urdma_alloc_null_mr;
 	c->verbs.alloc_dm = urdma_alloc_dm;
 	c->verbs.free_dm = urdma_free_dm;
 	c->verbs.reg_dm_mr = urdma_reg_dm_mr;

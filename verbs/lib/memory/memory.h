@@ -14,6 +14,8 @@ struct ibv_dm *urdma_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 int urdma_free_dm(struct ibv_dm *dm);
 struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length, unsigned int access);
 
+struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd);
+
 /* mr.c, for dm.c: a region of something that counts its regions in users, which
  * ibv_dereg_mr lowers; peers and work requests see no address of it. */
 struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users);

@@ -184,6 +184,27 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
+/* urdmad knows that there is no memory; peers are told no key. */
+struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct urdma_abi_reg_mr request = { .pd = pd->handle, .path = URDMA_ABI_PATH_NULL };
+	struct urdma_abi_reg_mr_response response;
+	struct urdma_mr *m = calloc(1, sizeof(*m));
+	int status;
+
+	if (!m)
+		return NULL;
+	status = urdma_call(urdma_context_of(pd->context)->client, URDMA_ABI_REG_MR, &request, sizeof(request), &response,
+			    sizeof(response));
+	if (status) {
+		free(m);
+		errno = status;
+		return NULL;
+	}
+	m->mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .handle = response.handle, .lkey = response.lkey };
+	return &m->mr;
+}
+
 struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users)
 {
 	struct ibv_mr *mr = make(pd, addr, length, 0, access, users);
@@ -218,8 +239,8 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 	struct urdma_mr made = { .access = 0 };
 	int status;
 
-	if (m->users)
-		return EOPNOTSUPP; /* of device memory */
+	if (m->users || !m->mr.length)
+		return EOPNOTSUPP; /* of device memory, or of none */
 	if (!flags || (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))

@@ -30,6 +30,8 @@ static const struct {
 	{ "queue_threads", case_queue_threads },
 	{ "device_memory", case_device_memory },
 	{ "device_memory_refused", case_device_memory_refused },
+	{ "null_region", case_null_region },
+	{ "null_region_refused", case_null_region_refused },
 	{ "srq_resize", case_srq_resize },
 	{ "srq_resize_refused", case_srq_resize_refused },
 	{ "srq_resize_threads", case_srq_resize_threads },

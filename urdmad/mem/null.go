@@ -1,0 +1,34 @@
+package mem
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// zeros is what null regions are read from: as much as one scatter/gather element
+// can name, all of it the kernel's one page of zeros. It is made with the first
+// null region.
+var zeros = sync.OnceValues(func() ([]byte, error) {
+	b, err := unix.Mmap(-1, 0, math.MaxUint32, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("mem: address space for null regions: %w", err)
+	}
+	return b, nil
+})
+
+// NewNull describes a region of no memory (ibv_alloc_null_mr(3)): its owner's work
+// requests read 0 at any address of it, and what they write there is lost. Peers have
+// no right to it.
+func NewNull(pd uint64) (*Region, error) {
+	b, err := zeros()
+	if err != nil {
+		return nil, err
+	}
+	return &Region{PD: pd, Access: LocalWrite, bytes: b, length: math.MaxUint64, shared: true, null: true}, nil
+}
+
+// Null reports a region of no memory: nothing may be written to its Bytes.
+func (r *Region) Null() bool { return r.null }
