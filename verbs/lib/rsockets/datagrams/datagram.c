@@ -61,18 +61,24 @@ static bool read_name(const struct sockaddr *from, socklen_t length, struct sock
  * comes before the socket's, which is let go of meanwhile. */
 static int serve(struct rs *rs)
 {
-	if (rdma_listen(rs->id, 128))
+	struct rs_datagrams *d = rs->datagrams;
+	int error;
+
+	if (!d->listens && rdma_listen(rs->id, 128))
 		return -1;
-	rs->datagrams->served = true;
+	d->listens = d->served = true;
 	pthread_mutex_unlock(&rs->lock);
-	errno = rs_serve(rs);
+	error = rs_serve(rs);
 	pthread_mutex_lock(&rs->lock);
-	return errno ? -1 : 0;
+	if (error)
+		d->served = false; /* the next call that needs it tries again */
+	errno = error;
+	return error ? -1 : 0;
 }
 
 static int datagram_bind(struct rs *rs, struct sockaddr *to)
 {
-	if (rs->datagrams->served)
+	if (rs->datagrams->listens)
 		return rs_fail(EINVAL);
 	return rdma_bind_addr(rs->id, to) ? -1 : serve(rs);
 }
@@ -81,7 +87,9 @@ static int bind_to_any(struct rs *rs)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 
-	return rs->datagrams->served ? 0 : datagram_bind(rs, (struct sockaddr *)&any);
+	if (rs->datagrams->served)
+		return 0;
+	return rs->datagrams->listens ? serve(rs) : datagram_bind(rs, (struct sockaddr *)&any);
 }
 
 /* AF_UNSPEC undoes it, as connect(2) says. */

@@ -82,7 +82,8 @@ struct rs_peer {
 
 struct rs_datagrams {
 	int poller;               /* of all completion channels */
-	bool served;              /* listens, and the thread looks at it */
+	bool listens;             /* is bound, and urdmad passes on who asks for it */
+	bool served;              /* and the thread looks at it, or is about to */
 	uint32_t number;          /* of the last message sent */
 	struct rs_pair *pairs;
 	struct rs_peer *peers[RS_BUCKETS];

@@ -8,6 +8,7 @@
 #include <rdma/rsocket.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -380,11 +381,33 @@ static void case_stranger(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
+/* A bind that fails for want of a descriptor is made up for when there are some. */
+static void case_served_later(void)
+{
+	struct sockaddr_in any = place("0.0.0.0", 0), server, from;
+	int a = datagram_socket(0), b, free_one = dup(0);
+	struct rlimit before, none;
+
+	CHECK(free_one >= 0 && close(free_one) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = (struct rlimit){ (rlim_t)free_one, before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	REFUSES(rbind(a, (struct sockaddr *)&any, sizeof(any)), EMFILE);
+	REFUSES(rsendto(a, sent, 1, 0, (struct sockaddr *)&any, sizeof(any)), EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	b = bound(address, &server);
+	send_to(a, &server, 10);
+	from = receive(b, 10);
+	send_to(b, &from, 20);
+	receive(a, 20);
+	REFUSES(rbind(a, (struct sockaddr *)&any, sizeof(any)), EINVAL);
+	CHECK(rclose(a) == 0 && rclose(b) == 0);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "echo", case_echo }, { "any", case_any }, { "connected", case_connected }, { "vectors", case_vectors }, { "poll", case_poll },
+	{ "served_later", case_served_later }, { "echo", case_echo }, { "any", case_any }, { "connected", case_connected }, { "vectors", case_vectors }, { "poll", case_poll },
 	{ "refused", case_refused }, { "arguments", case_arguments }, { "close", case_close }, { "close_wakes", case_close_wakes },
 	{ "flood", case_flood }, { "taken_over", case_taken_over }, { "stranger", case_stranger },
 };
