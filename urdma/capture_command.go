@@ -170,9 +170,9 @@ func (o *captureOptions) checkHost(f *abi.CaptureRequest) error {
 	if o.host == "" {
 		return nil
 	}
-	wrong := fmt.Errorf("--host is %q, expected an IPv4 address, ADDRESS:PORT, or :PORT", o.host)
+	wrong := fmt.Errorf("--host is %q, expected an address, ADDRESS:PORT (one of IPv6 in brackets), or :PORT", o.host)
 	host, number := o.host, ""
-	if strings.Contains(host, ":") {
+	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
 		var err error
 		if host, number, err = net.SplitHostPort(o.host); err != nil {
 			return wrong
@@ -182,7 +182,7 @@ func (o *captureOptions) checkHost(f *abi.CaptureRequest) error {
 	var port uint64
 	var err error
 	if host != "" {
-		if ip, err = netip.ParseAddr(host); err != nil || !ip.Is4() {
+		if ip, err = netip.ParseAddr(host); err != nil || ip.Zone() != "" {
 			return wrong
 		}
 	}

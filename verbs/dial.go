@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
-	"syscall"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/cmid"
@@ -15,10 +15,10 @@ import (
 
 // Dial connects to "host:port" and returns when the peer has accepted
 // (rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3)). Host is an
-// IPv4 address or a name of one. A peer that does not want it is a
+// address, of IPv6 in brackets, or a name of one. A peer that does not want it is a
 // *RejectedError. options may be nil.
 func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions) (*Conn, error) {
-	to, err := lookUp(ctx, address)
+	to, err := c.lookUp(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,9 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	return conn, nil
 }
 
-// lookUp reads an address. An empty host is the wildcard.
-func lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
+// lookUp reads an address: of a name the first whose family a port has. An empty host
+// is the wildcard.
+func (c *Client) lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
@@ -66,16 +67,36 @@ func lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 	if host == "" {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
 	}
+	a, err := numberedZone(c.choose(found))
+	return netip.AddrPortFrom(a, uint16(port)), err
+}
+
+// choose takes one of a name's addresses, of which there is one at least: the first of
+// a family that a port has, else of IPv4, else at all.
+func (c *Client) choose(found []netip.Addr) netip.Addr {
+	four := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() })
 	for _, a := range found {
-		if a = a.Unmap(); a.Is4() {
-			return netip.AddrPortFrom(a, uint16(port)), nil
+		if slices.ContainsFunc(c.devices, func(d *Device) bool { return d.Prefix.Addr().Is4() == a.Unmap().Is4() }) {
+			return a.Unmap()
 		}
 	}
-	return netip.AddrPort{}, fmt.Errorf("verbs: %s has no IPv4 address: %w", host, syscall.EAFNOSUPPORT)
+	return found[max(four, 0)].Unmap()
+}
+
+// numberedZone has the index of an interface as the zone, in place of its name.
+func numberedZone(a netip.Addr) (netip.Addr, error) {
+	if _, err := strconv.ParseUint(a.Zone(), 10, 32); a.Zone() == "" || err == nil {
+		return a, nil
+	}
+	i, err := net.InterfaceByName(a.Zone())
+	if err != nil {
+		return a, fmt.Errorf("verbs: %s: %w", a, err)
+	}
+	return a.WithZone(strconv.Itoa(i.Index)), nil
 }
 
 // createID makes an id on the event channel, which is made at the first use.

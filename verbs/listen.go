@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"net/netip"
+	"strings"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/cmid"
@@ -23,9 +24,12 @@ type Listener struct {
 // rdma_listen(3)). No host means every port of urdmad, 127.0.0.1 included; port
 // number 0 chooses a free one.
 func (c *Client) Listen(address string) (*Listener, error) {
-	at, err := lookUp(context.Background(), address)
+	at, err := c.lookUp(context.Background(), address)
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(address, ":") {
+		at = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()) // both families
 	}
 	id, err := c.createID(context.Background(), backlog)
 	if err != nil {

@@ -30,8 +30,8 @@ func (q *QP) Number() Number { return Number{q.pd.ctx.device.Prefix.Addr(), q.qp
 // come is lost, and completes as all else does. Those of type UD have no peer:
 // EINVAL.
 func (q *QP) ConnectNumber(peer Number) error {
-	if !peer.Addr.Is4() {
-		return fmt.Errorf("verbs: the peer's address is %v, expected an IPv4 address: %w", peer.Addr, syscall.EAFNOSUPPORT)
+	if own := q.Number().Addr; peer.Addr.Unmap().Is4() != own.Is4() {
+		return fmt.Errorf("verbs: the peer's address is %v, expected one of the family of ours, %v: %w", peer.Addr, own, syscall.EAFNOSUPPORT)
 	}
 	switch q.kind {
 	case UD:

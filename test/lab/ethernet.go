@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // JoinSwitch sets up so many hosts, from two to 26, on one Ethernet switch
@@ -95,7 +96,11 @@ func (n *Node) addressed(w Wire, i int, settings Config) error {
 	}
 	add := []string{"ip", "address", "add", kernel + "/24", "dev", "veth0"}
 	if w.IPv6 { // in use at once
-		add = []string{"ip", "address", "add", kernel + "/64", "dev", "veth0", "nodad"}
+		plain, _, _ := strings.Cut(kernel, "%")
+		add = []string{"ip", "address", "add", plain + "/64", "dev", "veth0", "nodad"}
+		if err := n.Net.Run("ip", "address", "add", KernelIPv4(i)+"/24", "dev", "veth0"); err != nil {
+			return err
+		}
 	}
 	if err := n.Net.Run(add...); err != nil {
 		return err

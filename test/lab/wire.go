@@ -20,8 +20,9 @@ type Wire struct {
 	// Capable has urdmads and programs over UDP run as who runs the lab, with root's
 	// capabilities if that is root; else they are users with none.
 	Capable bool
-	// IPv6 gives the ports IPv6 addresses.
-	IPv6 bool
+	// IPv6 gives the ports IPv6 addresses; LinkLocal ones of the link alone, by
+	// veth0. The kernels hold addresses of IPv4 beside them (KernelIPv4).
+	IPv6, LinkLocal bool
 	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
 	Relay string
 }
@@ -62,8 +63,23 @@ func (w Wire) V6() Wire {
 	return w
 }
 
+// OfTheLink is the wire with link-local addresses of IPv6.
+func (w Wire) OfTheLink() Wire {
+	w = w.V6()
+	w.Name += "/link-local"
+	w.LinkLocal = true
+	return w
+}
+
+// KernelIPv4 is what the kernel of host i, from 0, holds beside an IPv6 address: many
+// programs tell each other by TCP over IPv4 alone.
+func KernelIPv4(i int) string { return fmt.Sprintf("198.18.1.%d", i+1) }
+
 // address is that of host i in network n of the lab.
 func (w Wire) address(n, i int) string {
+	if w.LinkLocal {
+		return fmt.Sprintf("fe80::18:%d:%d%%veth0", n, i)
+	}
 	if w.IPv6 {
 		return fmt.Sprintf("fd18:%d::%d", n, i)
 	}
@@ -151,7 +167,8 @@ func ordinaryUser() int {
 func portConfig(w Wire, vdev, address string, settings Config) Config {
 	port := Config{"vdev": vdev, "ipv4_address": address + "/24"}
 	if w.IPv6 {
-		port = Config{"vdev": vdev, "ipv6_address": address + "/64"}
+		plain, _, _ := strings.Cut(address, "%")
+		port = Config{"vdev": vdev, "ipv6_address": plain + "/64"}
 	}
 	if w.MTU != DefaultMTU {
 		port["mtu"] = w.mtu()

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"urdma/inspect"
@@ -17,7 +19,7 @@ import (
 // Options say whom to measure.
 type Options struct {
 	Socket  string        // of the urdmad here
-	Peer    string        // an IPv4 address or a name of one
+	Peer    string        // an address or a name of one
 	Timeout time.Duration // bounds each answer, and connecting if it is more than connectLimit
 }
 
@@ -61,7 +63,7 @@ func connect(ctx context.Context, o *Options, kind probe.Kind) (*way, error) {
 func (w *way) dial(ctx context.Context, kind probe.Kind) error {
 	limited, cancel := context.WithTimeout(ctx, max(w.o.Timeout, connectLimit))
 	defer cancel()
-	conn, err := w.client.Dial(limited, fmt.Sprintf("%s:%d", w.o.Peer, probe.Port), &verbs.ConnOptions{Spin: spin, Serve: -1,
+	conn, err := w.client.Dial(limited, net.JoinHostPort(w.o.Peer, strconv.Itoa(probe.Port)), &verbs.ConnOptions{Spin: spin, Serve: -1,
 		QP: verbs.QPOptions{SendWR: sendDepth, RecvWR: 1}, PrivateData: probe.Request{Kind: kind, Seed: w.seed}.Append(nil)})
 	if err != nil {
 		return err

@@ -32,8 +32,8 @@
 #define URDMA_ABI_NO_DEVICE 0xffffffffu
 
 /*
- * The address of a device, or of one end of a connection. urdmad speaks IPv4 so
- * far and answers EAFNOSUPPORT where an IPv6 address is meant to be used.
+ * The address of a device, or of one end of a connection. One of IPv6 that is
+ * link-local has the index of the interface below the device as scope_id.
  */
 struct urdma_abi_addr {
 	uint16_t family;   /* AF_UNSPEC: no address; AF_INET; AF_INET6 */
@@ -572,7 +572,7 @@ struct urdma_abi_cm_create_id {
 };
 
 /* CM_BIND: port 0 chooses one; 0.0.0.0, :: and loopback addresses bind to every
- * port of urdmad (:: after option AFONLY: to none, and nobody comes). */
+ * port of urdmad of that family (:: to both, unless option AFONLY was set). */
 struct urdma_abi_cm_bind {
 	struct urdma_abi_header header;
 	uint32_t id;
@@ -766,8 +766,8 @@ struct urdma_abi_sge {
  * a window of type 1 is bound to nothing), swap its enum ibv_access_flags. Of a
  * queue pair of type UD, remote_addr has the remote queue pair's number in its low
  * 32 bits and the Q_Key in its high ones; compare_add and swap, as they lie in
- * memory, are the 16 bytes of the destination's IPv6 address, which is an IPv4-mapped
- * one so far.
+ * memory, are the 16 bytes of the destination's address, one of IPv4 mapped into
+ * IPv6.
  */
 struct urdma_abi_sqe {
 	uint64_t wr_id;

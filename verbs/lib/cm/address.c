@@ -2,9 +2,9 @@
  * address.c - addresses of ids: reading and writing sockaddrs, binding, and
  * the two resolutions that precede a connection.
  *
- * urdma speaks IPv4. IPv4-mapped IPv6 addresses are read as IPv4, and written
- * back as the program gave them. The addresses of IPv6 that mean this machine,
- * :: and ::1, do so here, because dual-stack listeners bind to them.
+ * IPv4-mapped IPv6 addresses are read as IPv4, and written back as the program
+ * gave them. What :: and ::1 are bound to, and which link a scope id names, urdmad
+ * knows.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,32 +12,22 @@
 
 #include "cm.h"
 
-/* bind: urdmad knows what :: and ::1 are bound to; else they are what IPv4 has. */
-static int read_ipv6(const struct sockaddr_in6 *from, bool bind,
-		     struct urdma_abi_addr *to)
+static void read_ipv6(const struct sockaddr_in6 *from, struct urdma_abi_addr *to)
 {
 	const uint8_t *bytes = from->sin6_addr.s6_addr;
-	bool loopback = IN6_IS_ADDR_LOOPBACK(&from->sin6_addr);
 
-	to->family = AF_INET;
 	to->port_be = from->sin6_port;
 	if (IN6_IS_ADDR_V4MAPPED(&from->sin6_addr)) {
+		to->family = AF_INET;
 		memcpy(to->addr, bytes + 12, 4);
-		return 0;
+		return;
 	}
-	if (!loopback && !IN6_IS_ADDR_UNSPECIFIED(&from->sin6_addr))
-		return EAFNOSUPPORT;
-	if (bind) {
-		to->family = AF_INET6;
-		memcpy(to->addr, bytes, sizeof(to->addr));
-	} else if (loopback) {
-		memcpy(to->addr, (const uint8_t[]){ 127, 0, 0, 1 }, 4);
-	}
-	return 0;
+	to->family = AF_INET6;
+	to->scope_id = from->sin6_scope_id;
+	memcpy(to->addr, bytes, sizeof(to->addr));
 }
 
-int cm_address_read(const struct sockaddr *from, bool bind,
-		    struct urdma_abi_addr *to)
+int cm_address_read(const struct sockaddr *from, struct urdma_abi_addr *to)
 {
 	const struct sockaddr_in *in = (const void *)from;
 
@@ -51,7 +41,8 @@ int cm_address_read(const struct sockaddr *from, bool bind,
 		to->port_be = in->sin_port;
 		return 0;
 	case AF_INET6:
-		return read_ipv6((const void *)from, bind, to);
+		read_ipv6((const void *)from, to);
+		return 0;
 	default:
 		return EAFNOSUPPORT;
 	}
@@ -97,7 +88,7 @@ URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr
 	struct cm_id *id = cm_id_of(public);
 	struct urdma_abi_cm_bind request = { .id = id->handle };
 	struct urdma_abi_cm_bound bound;
-	int error = cm_address_read(addr, true, &request.addr);
+	int error = cm_address_read(addr, &request.addr);
 
 	if (!error)
 		error = urdma_call(id->client, URDMA_ABI_CM_BIND, &request,
@@ -118,10 +109,10 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 		.timeout_ms = timeout_ms > 0 ? (uint32_t)timeout_ms : 0,
 	};
 	struct urdma_abi_cm_bound bound;
-	int error = cm_address_read(dst, false, &request.dst);
+	int error = cm_address_read(dst, &request.dst);
 
 	if (!error && src)
-		error = cm_address_read(src, false, &request.src);
+		error = cm_address_read(src, &request.src);
 	if (error)
 		return cm_fail(error);
 	id->ipv6 = dst->sa_family == AF_INET6;

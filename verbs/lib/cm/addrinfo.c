@@ -1,7 +1,7 @@
 /*
  * addrinfo.c - rdma_getaddrinfo: names and services to the addresses, port
- * space and queue pair type of an endpoint. IPv4 only; the C library's
- * getaddrinfo does the look-up and its EAI_ codes are returned unchanged.
+ * space and queue pair type of an endpoint. The C library's getaddrinfo does the
+ * look-up and its EAI_ codes are returned unchanged.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -36,12 +36,9 @@ static int to_lookup(const struct rdma_addrinfo *hints, struct addrinfo *lookup)
 	bool datagrams = hints->ai_port_space == RDMA_PS_UDP ||
 			 hints->ai_qp_type == IBV_QPT_UD;
 
-	if ((hints->ai_flags & RAI_FAMILY) && hints->ai_family != AF_INET &&
-	    hints->ai_family != AF_UNSPEC)
-		return EAI_FAMILY;
 	if (hints->ai_port_space == RDMA_PS_TCP && hints->ai_qp_type == IBV_QPT_UD)
 		return EAI_SOCKTYPE; /* EAI_QPTYPE of the man page */
-	lookup->ai_family = AF_INET;
+	lookup->ai_family = hints->ai_flags & RAI_FAMILY ? hints->ai_family : AF_UNSPEC;
 	lookup->ai_socktype = datagrams ? SOCK_DGRAM : SOCK_STREAM;
 	lookup->ai_protocol = datagrams ? IPPROTO_UDP : IPPROTO_TCP;
 	if (hints->ai_flags & RAI_PASSIVE)
@@ -83,6 +80,31 @@ static int from_found(struct rdma_addrinfo *to, const struct rdma_addrinfo *hint
 	return error ? error : copy_name(&to->ai_dst_canonname, found->ai_canonname);
 }
 
+/* Whether a port of urdmad has addresses of a family. */
+static bool is_ours(int family)
+{
+	struct urdma_client *client = urdma_client_get();
+
+	for (uint32_t i = 0; client && i < urdma_client_devices(client); i++)
+		if (urdma_device_info(client, i)->addr.family == family)
+			return true;
+	return false;
+}
+
+/* The first address of a family that a port has; else the first of IPv4, or at all. */
+static const struct addrinfo *choose(const struct addrinfo *found)
+{
+	const struct addrinfo *other = NULL;
+
+	for (const struct addrinfo *a = found; a; a = a->ai_next) {
+		if (is_ours(a->ai_family))
+			return a;
+		if (!other && a->ai_family == AF_INET)
+			other = a;
+	}
+	return other ? other : found;
+}
+
 static int look_up(struct rdma_addrinfo *to, const char *node, const char *service,
 		   const struct rdma_addrinfo *hints)
 {
@@ -94,7 +116,7 @@ static int look_up(struct rdma_addrinfo *to, const char *node, const char *servi
 		error = getaddrinfo(node, service, &lookup, &found);
 	if (error)
 		return error;
-	error = from_found(to, hints, found);
+	error = from_found(to, hints, choose(found));
 	freeaddrinfo(found);
 	return error;
 }

@@ -176,11 +176,9 @@ void cm_drop_event(struct rdma_cm_id *id);
 
 /* ---- address.c --------------------------------------------------------------- */
 
-/* Reads a program's address, to bind to or to resolve: AF_INET, and of IPv6 what
- * is IPv4-mapped, :: and ::1. 0, EINVAL for no address at all, EAFNOSUPPORT for
- * others. */
-int cm_address_read(const struct sockaddr *from, bool bind,
-		    struct urdma_abi_addr *to);
+/* Reads a program's address, to bind to or to resolve; an IPv4-mapped one is that of
+ * IPv4. 0, EINVAL for no address at all, EAFNOSUPPORT for another family. */
+int cm_address_read(const struct sockaddr *from, struct urdma_abi_addr *to);
 
 void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
 

@@ -32,23 +32,43 @@ int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp)
 	return failed;
 }
 
+static bool is_loopback(const struct urdma_abi_addr *a)
+{
+	static const uint8_t ipv6[16] = { [15] = 1 };
+
+	return a->family == AF_INET ? a->addr[0] == 127 : !memcmp(a->addr, ipv6, sizeof(ipv6));
+}
+
+/* The 16 bytes of an address, one of IPv4 mapped. */
+static void gid_of(const struct urdma_abi_addr *a, uint8_t gid[16])
+{
+	memcpy(gid, a->addr, 16);
+	if (a->family == AF_INET6)
+		return;
+	memset(gid, 0, 10);
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, a->addr, 4);
+}
+
 /* The path to an address of ours, as devices shown so have it: by LID or by GID. */
 static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
 {
+	uint8_t gid[16];
+
 	memset(attr, 0, sizeof(*attr));
 	attr->port_num = 1;
-	if (peer->family != AF_INET)
+	if (peer->family != AF_INET && peer->family != AF_INET6)
 		return;
-	if (peer->addr[0] == 127) /* no packet goes there: the port's own address stands for it */
+	if (is_loopback(peer)) /* no packet goes there: the port's own address stands for it */
 		peer = &urdma_context_info(verbs)->addr;
+	gid_of(peer, gid);
 	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
-		attr->dlid = (uint16_t)(peer->addr[2] << 8 | peer->addr[3]);
+		attr->dlid = (uint16_t)(gid[14] << 8 | gid[15]);
 		return;
 	}
 	attr->is_global = 1;
 	attr->grh.hop_limit = HOP_LIMIT;
-	attr->grh.dgid.raw[10] = attr->grh.dgid.raw[11] = 0xff;
-	memcpy(attr->grh.dgid.raw + 12, peer->addr, 4);
+	memcpy(attr->grh.dgid.raw, gid, sizeof(gid));
 }
 
 void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,

@@ -123,7 +123,7 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 	if (!group)
 		return ENOMEM;
 	group->context = context;
-	status = cm_address_read(addr, false, &group->addr);
+	status = cm_address_read(addr, &group->addr);
 	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_context_info(id->public.verbs)->addr.family))
 		status = EINVAL; /* a port has groups of its own family */
 	if (!status && receives && id->public.qp)
@@ -170,7 +170,7 @@ URDMA_EXPORT int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr
 	struct cm_id *id = cm_id_of(public);
 	struct cm_group **at, *group;
 	struct urdma_abi_addr want;
-	int cancel, status = addr ? cm_address_read(addr, false, &want) : EINVAL;
+	int cancel, status = addr ? cm_address_read(addr, &want) : EINVAL;
 
 	if (status)
 		return cm_fail(status);

@@ -87,8 +87,8 @@ URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return 0;
 }
 
-/* The way to the peer: its GID is its IPv4 address, mapped, whatever the device
- * is shown as. */
+/* The way to the peer: its GID is its address, one of IPv4 mapped, whatever the
+ * device is shown as. */
 static void fill_path(const struct rdma_cm_id *id, struct ibv_qp_attr *attr)
 {
 	const struct sockaddr *to = &id->route.addr.dst_addr;

@@ -75,19 +75,28 @@ static int address_of_lid(const struct urdma_abi_device *info, uint16_t lid, uin
 	return 0;
 }
 
+/* A single host's address. */
+static bool is_host(const union ibv_gid *gid)
+{
+	static const uint8_t nothing[15];
+
+	return !is_group(gid) && memcmp(gid->raw, nothing, sizeof(nothing)); /* neither :: nor ::1 */
+}
+
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
 {
-	static const uint8_t none[16];
 	const union ibv_gid *gid = &attr->grh.dgid;
 	bool ipv6 = info->addr.family == AF_INET6;
 
 	if (attr->is_global && !urdma_ah_group(info, gid, address))
 		return 0;
-	if (attr->is_global && is_mapped(gid) != ipv6 && memcmp(gid->raw, none, sizeof(none))) {
-		memcpy(address, gid->raw, 16);
+	/* Beside a LID an IPv6 GID is what InfiniBand makes of a GUID, no address. */
+	if (!(attr->is_global && !ipv6 && is_mapped(gid)) && !address_of_lid(info, attr->dlid, address))
 		return 0;
-	}
-	return address_of_lid(info, attr->dlid, address);
+	if (!attr->is_global || is_mapped(gid) == ipv6 || !is_host(gid))
+		return EINVAL;
+	memcpy(address, gid->raw, 16);
+	return 0;
 }
 
 /* Fails with EINVAL for a path that leads nowhere, ENOMEM. Whether somebody is

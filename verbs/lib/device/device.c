@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "context.h"
 
@@ -31,10 +32,12 @@ static struct urdma_device *make_device(struct urdma_client *client, uint32_t nu
  * shown. */
 static bool possible(const struct urdma_abi_device *device)
 {
+	const uint8_t *low = device->addr.addr + (device->addr.family == AF_INET ? 2 : 14);
+
 	if (device->link_layer != IBV_LINK_LAYER_INFINIBAND || device->lid)
 		return true;
-	urdma_complain("%s cannot be shown as ib: the low 16 bits of its IPv4 address, 0x%02x%02x, are no unicast LID "
-		       "(0x0001-0xbfff)", device->name, device->addr.addr[2], device->addr.addr[3]);
+	urdma_complain("%s cannot be shown as ib: the low 16 bits of its IP address, 0x%02x%02x, are no unicast LID "
+		       "(0x0001-0xbfff)", device->name, low[0], low[1]);
 	return false;
 }
 

@@ -662,13 +662,18 @@ static void test_addresses(void)
 	six.sin6_addr = in6addr_loopback;
 	CHECK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&six, 1) == 0);
 	expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	finish(id);
 	CHECK(inet_pton(AF_INET6, "fe80::1", &six.sin6_addr) == 1);
-	REFUSES(rdma_bind_addr(id, (struct sockaddr *)&six), EAFNOSUPPORT);
+	six.sin6_scope_id = 3;
+	CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
+	CHECK(fake_ids[handle_of(id)].local.family == AF_INET6 && fake_ids[handle_of(id)].local.scope_id == 3);
+	CHECK(!memcmp(fake_ids[handle_of(id)].local.addr, &six.sin6_addr, 16));
+	CHECK(!memcmp(rdma_get_local_addr(id), &six, sizeof(six)));
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }
 
-/* urdmad speaks IPv4 so far; an address of the other family stays what it is. */
 static void test_written_addresses(void)
 {
 	struct urdma_abi_addr four = { .family = AF_INET, .port_be = htons(1), .addr = { 10, 0, 0, 2 } };
@@ -714,11 +719,15 @@ static void test_getaddrinfo(void)
 	}
 	hints.ai_flags = RAI_NUMERICHOST;
 	CHECK(rdma_getaddrinfo("localhost", "7471", &hints, &res) == EAI_NONAME);
-	CHECK(rdma_getaddrinfo("::1", "7471", &hints, &res) == EAI_ADDRFAMILY);
+	CHECK(rdma_getaddrinfo("fd00::2", "7471", &hints, &res) == 0);
+	CHECK(res->ai_family == AF_INET6 && res->ai_dst_len == sizeof(struct sockaddr_in6));
+	CHECK(((struct sockaddr_in6 *)res->ai_dst_addr)->sin6_addr.s6_addr[15] == 2);
+	rdma_freeaddrinfo(res);
 	CHECK(rdma_getaddrinfo("10.0.0.2", "no-such-service", &hints, &res) == EAI_SERVICE);
 	hints.ai_flags = RAI_FAMILY;
 	hints.ai_family = AF_INET6;
-	CHECK(rdma_getaddrinfo("::1", "7471", &hints, &res) == EAI_FAMILY);
+	CHECK(rdma_getaddrinfo("::1", "7471", &hints, &res) == 0 && res->ai_family == AF_INET6);
+	rdma_freeaddrinfo(res);
 
 	hints = (struct rdma_addrinfo){ .ai_port_space = RDMA_PS_UDP };
 	CHECK(rdma_getaddrinfo("10.0.0.2", "7471", &hints, &res) == 0);
