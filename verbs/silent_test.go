@@ -63,7 +63,7 @@ func TestSilentUrdmad(t *testing.T) {
 	d := startDaemon(t)
 	near, far := d.open(), d.open()
 	l := must(far.Listen(":0"))(t)
-	address := "198.18.0.1" + l.Addr().String()[len("0.0.0.0"):]
+	address := fmt.Sprintf("198.18.0.1:%d", l.Addr().Port())
 	d.silence(t, func(ctx context.Context) error {
 		c, err := verbs.OpenContext(ctx, d.socket)
 		if err == nil {

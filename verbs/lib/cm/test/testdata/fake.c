@@ -242,6 +242,13 @@ bool urdma_client_check(struct urdma_client *client)
 }
 
 uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client; return devices; }
+
+const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device)
+{
+	(void)client, (void)device;
+	info.addr.family = AF_INET;
+	return &info;
+}
 void fake_set_devices(uint32_t n) { devices = n; }
 
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t number)
