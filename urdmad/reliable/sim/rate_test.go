@@ -89,6 +89,28 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
+// TestLongPath checks that a path with room for far more than the window is used as far
+// as the window goes, with an isolated loss as without, and that loss is repaired
+// without a timeout's pause.
+func TestLongPath(t *testing.T) {
+	const delay, window = 25 * ms, 1024
+	for _, loss := range []float64{0, 0.0005} {
+		link := Link{Rate: 10e9, Size: 1500, Delay: delay, Faults: Faults{Loss: loss}}
+		s := newStream(1, link)
+		s.run(t, 20*2*delay) // slow start; its first timeouts come before anything can
+		before := s.stats().Timeouts
+		got := s.run(t, 20*2*delay) * link.Rate / 8 / float64(link.Size) * float64(2*delay) / 1e9
+		t.Logf("loss %g: %.0f segments a round trip, %+v", loss, got, s.stats())
+		least := 0.97 * window
+		if loss > 0 {
+			least = 0.4 * window // a lost one and what waits for it block the window for a round trip
+		}
+		if st := s.stats(); got < least || st.Timeouts > before {
+			t.Errorf("loss %g: %.0f segments a round trip, want %.0f and no timeout: %+v", loss, got, least, st)
+		}
+	}
+}
+
 // TestStandingQueue checks that delay, not loss, ends growth: a queue that
 // could hold far more holds about the target, or where that is less, what the
 // window's floor leaves in it.
