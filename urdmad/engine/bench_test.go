@@ -21,16 +21,18 @@ func BenchmarkSegments(b *testing.B) {
 			{"write", 64 << 10, abi.WRRDMAWrite}, {"write64", 64, abi.WRRDMAWrite},
 			{"send", 64 << 10, abi.WRSend}, {"send64", 64, abi.WRSend}, {"read", 64 << 10, abi.WRRDMARead},
 		} {
-			b.Run(fmt.Sprintf("%s/mtu%d", c.name, mtu), func(b *testing.B) { benchmark(b, mtu, c.size, c.op, false) })
+			b.Run(fmt.Sprintf("%s/mtu%d", c.name, mtu), func(b *testing.B) { benchmark(b, enginetest.Options{MTU: mtu}, c.size, c.op, false) })
 		}
 	}
-	b.Run("local write", func(b *testing.B) { benchmark(b, 1500, 64<<10, abi.WRRDMAWrite, true) })
-	b.Run("local write64", func(b *testing.B) { benchmark(b, 1500, 64, abi.WRRDMAWrite, true) })
-	b.Run("local send64", func(b *testing.B) { benchmark(b, 1500, 64, abi.WRSend, true) })
+	b.Run("datagrams/write", func(b *testing.B) { benchmark(b, enginetest.Options{Datagrams: true}, 64<<10, abi.WRRDMAWrite, false) })
+	b.Run("local write", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64<<10, abi.WRRDMAWrite, true) })
+	b.Run("local write64", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64, abi.WRRDMAWrite, true) })
+	b.Run("local send64", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64, abi.WRSend, true) })
 }
 
-func benchmark(b *testing.B, mtu, size int, op uint32, local bool) {
-	w := enginetest.New(b, enginetest.Options{Seed: 1, MTU: mtu, Pipe: true})
+func benchmark(b *testing.B, o enginetest.Options, size int, op uint32, local bool) {
+	o.Seed, o.Pipe = 1, true
+	w := enginetest.New(b, o)
 	x, y := w.Pair(local, nil)
 	src, dst := x.Client.Register(size, rw), y.Client.Register(size, rw)
 	wr := enginetest.Write(1, dst, 0)

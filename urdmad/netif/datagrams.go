@@ -32,14 +32,21 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		return false
 	}
 	d := &n.rx.datagram
-	*d = Datagram{
-		Src:  netip.AddrPortFrom(p.Peer.Addr(), h.Src),
-		Dst:  netip.AddrPortFrom(n.IP(), h.Dst),
-		Link: Link{Port: p.Peer.Port},
-		Head: data[:min(len(data), wire.MaxHeaderLen)], Data: data,
-		packet: p, from: wire.EncapLen,
+	if w := (origin{p.Peer, h.Src, h.Dst}); w != n.rx.origin {
+		n.rx.origin = w
+		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
+		d.Link = Link{Port: p.Peer.Port}
 	}
+	d.Head, d.Data = data[:min(len(data), wire.MaxHeaderLen)], data
+	d.packet, d.from = p, wire.EncapLen
 	return true
+}
+
+// origin is what all datagrams that a peer's kernel cut out of one send have in
+// common: addresses are made of it once for them.
+type origin struct {
+	peer     port.Peer
+	src, dst uint16
 }
 
 // sightOf is the frame that a tap is shown of a received packet.

@@ -22,6 +22,7 @@ type receiver struct {
 	current  int                     // being handled; none between frames
 	private  [wire.MaxHeaderLen]byte // copy of a frame's head that its sender can't change
 	datagram Datagram
+	origin   origin // of datagram, on a port of datagrams
 }
 
 // Datagram is a UDP datagram to our address. It is valid until Next is called

@@ -42,8 +42,7 @@ func (c *Conn) packet(d *netif.Datagram) {
 		c.fin(&t)
 	}
 	if c.live() {
-		c.ready()
-		c.schedule()
+		c.ready() // the timer is set when this turn sends
 	}
 }
 
