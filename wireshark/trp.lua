@@ -789,7 +789,7 @@ local function connect_info(packet, c)
   local info = { packet_names[packet.op], "PSN=" .. decimal(packet.psn) }
   if not asks(packet.op) then table.insert(info, "Ack=" .. decimal(packet.ack)) end
   if not c then return info end
-  if packet.op == RESOLVED and c.ird ~= 0 then table.insert(info, c.ird == 1 and "nobody listens" or "rejected") end
+  if packet.op == RESOLVED and c.ird ~= 0 then table.insert(info, c.ird == 1 and "nobody listens" or c.ird == 3 and "not yet" or "rejected") end
   table.insert(info, "IRD=" .. decimal(c.ird))
   table.insert(info, "ORD=" .. decimal(c.ord))
   if c.ext and c.ext.qpn then table.insert(info, string.format("QPN=0x%06x", c.ext.qpn)) end
@@ -805,7 +805,7 @@ local function show_connect(tree, tvb, packet)
   add(tree, fields.private_len, tvb, 10, 2)
   add(tree, fields.ird, tvb, 12, 2)
   add(tree, fields.ord, tvb, 14, 2)
-  if packet.op == REJECT or packet.op == RESOLVED and c and c.ird ~= 0 then tree:add_proto_expert_info(experts.reject) end
+  if packet.op == REJECT or packet.op == RESOLVED and c and c.ird ~= 0 and c.ird ~= 3 then tree:add_proto_expert_info(experts.reject) end
   if not c then
     if packet.body_len < CONNECT then malformed(tree, "packet of the handshake without its body") end
     return connect_info(packet, nil)

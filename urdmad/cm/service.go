@@ -26,6 +26,7 @@ type services struct {
 const (
 	nobodyListens = 1
 	saidNo        = 2
+	notYet        = 3 // the program is still to say; only to who sets CapRetry
 )
 
 // number draws a request's number, which no stranger can guess.
@@ -44,7 +45,7 @@ func (s *services) connect(id *ID, p *Param) error {
 		return einval
 	}
 	id.offered = request{isn: s.number(), private: append([]byte(nil), p.PrivateData...)}
-	id.offered.ext.QPN = wire.QPN(p.QPN)
+	id.offered.ext = wire.TRPExtension{QPN: wire.QPN(p.QPN), Capabilities: wire.CapRetry}
 	id.state, id.tries = connecting, 0
 	s.m.net.Set(id.timer, s.m.net.Now()+retryAfter(0))
 	s.ask(id)
@@ -101,7 +102,12 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 	}
 	parent := m.listener(p.Local)
 	switch {
-	case m.incoming[key] != nil, parent == nil && m.numbers.isHeld(p.Local.Port()):
+	case m.incoming[key] != nil:
+		if p.Connect.HasExt && p.Connect.Ext.Capabilities&wire.CapRetry != 0 {
+			s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
+		}
+		return
+	case parent == nil && m.numbers.isHeld(p.Local.Port()):
 		return
 	case parent == nil || !parent.Datagrams:
 		m.Stats.Refused++
@@ -147,9 +153,9 @@ func (s *services) answer(id *ID, c wire.TRPConnect) {
 	id.decided()
 	delete(m.incoming, key)
 	p := answerTo(&Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{PSN: id.offered.isn}}, c)
-	if until := id.created + m.timeout; len(s.replies) < maxRefused && until > m.net.Now() {
+	if len(s.replies) < maxRefused {
 		s.replies[key] = p
-		m.after(until-m.net.Now(), func() { delete(s.replies, key) })
+		m.after(m.timeout, func() { delete(s.replies, key) })
 	}
 	s.send(p, id.sameHost)
 }
@@ -160,8 +166,12 @@ func (s *services) reply(p *Packet) {
 	if id == nil {
 		return
 	}
-	s.m.net.Set(id.timer, clock.Never)
 	r := &p.Connect
+	if r.IRD == notYet {
+		id.alive = s.m.net.Now()
+		return
+	}
+	s.m.net.Set(id.timer, clock.Never)
 	param := Param{PrivateData: r.PrivateData}
 	if r.IRD != 0 || !r.HasExt {
 		id.state = ended

@@ -95,7 +95,7 @@ func TestServiceRefused(t *testing.T) {
 	})
 }
 
-// TestServiceSilence: without an answer an ask ends, and leaves nothing behind; what
+// TestServiceSilence: where no host answers an ask ends, and leaves nothing behind; what
 // fills a backlog is heard later.
 func TestServiceSilence(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
@@ -112,11 +112,17 @@ func TestServiceSilence(t *testing.T) {
 		name(t, cb, one.Child, "")
 		ca.Event(cm.EventEstablished, time.Second)
 		two := cb.Event(cm.EventConnectRequest, 2*time.Second)
-		ev := ca.Event(cm.EventUnreachable, 5*time.Second)
-		if ev.Err != syscall.ETIMEDOUT || ev.ID != second {
-			t.Errorf("%+v", ev)
+		if !local {
+			w.SetPath(dropFirst(wire.OpResolved, 1<<30, false))
+			ev := ca.Event(cm.EventUnreachable, 10*time.Second)
+			if ev.Err != syscall.ETIMEDOUT || ev.ID != second {
+				t.Errorf("%+v", ev)
+			}
 		}
 		name(t, cb, two.Child, "too late")
+		if local {
+			ca.Event(cm.EventEstablished, time.Second)
+		}
 		w.Pass(10 * time.Second)
 		ca.NoEvent()
 		for _, id := range []*cm.ID{first, second} {
@@ -131,6 +137,32 @@ func TestServiceSilence(t *testing.T) {
 				t.Errorf("host %s: %d entries are left", h.Name, n)
 			}
 		}
+	})
+}
+
+// TestServiceSlow: a program may take minutes to say which queue pair it is, as long
+// as its host says that it was asked; an answer that comes so late is repeated, too.
+func TestServiceSlow(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 24, ConnectTimeout: 3 * time.Second})
+		ca, cb := ends(w, local)
+		cb.Listen(7000, 4).Datagrams = true
+		id := asker(ca, cb.Host.Addr, 7000)
+		ask(t, ca, id, "")
+		ev := cb.Event(cm.EventConnectRequest, time.Second)
+		w.Pass(5 * time.Minute)
+		ca.NoEvent()
+		cb.NoEvent()
+		w.SetPath(dropFirst(wire.OpResolved, 2, false))
+		name(t, cb, ev.Child, "")
+		ca.Event(cm.EventEstablished, 10*time.Second)
+		cb.NoEvent()
+
+		again := asker(ca, cb.Host.Addr, 7000)
+		ask(t, ca, again, "")
+		late := cb.Event(cm.EventConnectRequest, time.Second)
+		cb.Host.Do(func() { _ = cb.Host.CM.Reject(late.Child, nil) })
+		ca.Event(cm.EventUnreachable, 10*time.Second)
 	})
 }
 
