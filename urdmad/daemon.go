@@ -163,10 +163,15 @@ func (d *daemon) openPorts() (err error) {
 	return err
 }
 
-// linkChanged tells programs.
+// linkChanged tells programs, and the link that it has a host: what was said of the
+// port's address while it was down nobody heard.
 func (d *daemon) linkChanged(i int, up bool) {
 	d.showLink(i)
 	d.server.LinkChanged(i, up)
+	if up {
+		d.engine.Do(d.engine.Interface(i).Announce)
+		d.worker.Wake()
+	}
 }
 
 // showLink writes what a link is now; the lock keeps an older state from being

@@ -36,7 +36,9 @@ func TestPing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !w.IPv6 {
+			if w.IPv6 {
+				rping6(t, a, b)
+			} else {
 				rping(t, a, b, a.Address)
 			}
 		})

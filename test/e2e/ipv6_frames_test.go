@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// TestPrograms6 runs Debian's programs over IPv6 on ports that carry frames.
+func TestPrograms6(t *testing.T) {
+	for _, w := range []lab.Wire{lab.Memif.V6(), lab.AFPacket.V6()} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			t.Run("rping", func(t *testing.T) { rping6(t, a, b) })
+			t.Run("rping-back", func(t *testing.T) { rping6(t, b, a) })
+			if w.Device == lab.Memif.Device {
+				t.Run("by number", func(t *testing.T) { byNumber6(t, a, b) })
+			}
+			for _, transport := range []string{"ib", "roce"} {
+				t.Run("udaddy/"+transport, func(t *testing.T) { udaddy6(t, a, b, transport) })
+				t.Run("mckey/"+transport, func(t *testing.T) { mckey6(t, a, b, transport) })
+			}
+		})
+	}
+}
+
+// rping6: rping -s alone listens at IPv4's addresses.
+func rping6(t *testing.T, server, client *lab.Node) {
+	need(t, "rping")
+	args := []string{"-v", "-V", "-C", "1000", "-a", server.Address}
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: append([]string{"rping", "-s"}, args...),
+		Client: append([]string{"rping", "-c"}, args...)})
+	for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+		if got := strings.Count(output, "ping data: rdma-ping-"); got != 1000 {
+			t.Errorf("%s printed %d pings, want 1000:\n%s", side, got, lab.Tail(output, 10))
+		}
+	}
+}
+
+// byNumber6 has programs exchange queue pair numbers over TCP on the loopback, with
+// LIDs and with GIDs. perftest knows rdma_cm by IPv4 alone.
+func byNumber6(t *testing.T, server, client *lab.Node) {
+	n := &byNumber{server: server, client: client, tcp: "127.0.0.1"}
+	for _, program := range []string{"ib_write_bw", "ib_send_lat", "ib_read_lat"} {
+		for transport, args := range map[string][]string{"ib": nil, "roce": {"-x", "0"}} {
+			r := n.run(t, transport, program, slices.Concat([]string{"-F", "-n", "100"}, args)...)
+			rows, err := lab.ParsePerftest(r.Client)
+			if err != nil || len(rows) != 1 || rows[0].Iterations < 100 {
+				t.Errorf("%s as %s: %v, %+v", program, transport, err, rows)
+			}
+		}
+	}
+	if r := n.run(t, "roce", "ibv_rc_pingpong", "-g", "0", "-n", "100"); !strings.Contains(r.Client, "100 iters in") {
+		t.Errorf("ibv_rc_pingpong:\n%s", r.Client)
+	}
+	if r := n.run(t, "roce", "ib_send_lat", "-F", "-c", "UD", "-n", "100", "-x", "0"); !strings.Contains(r.Client, "rdma_cm QPs\t : OFF") {
+		t.Errorf("datagrams:\n%s", r.Client)
+	}
+}
+
+func udaddy6(t *testing.T, server, client *lab.Node, transport string) {
+	need(t, "udaddy")
+	env := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "5", "-C", "20", "-S", "500"}
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: slices.Concat(env, []string{"-b", server.Address}),
+		Client: slices.Concat(env, []string{"-s", server.Address})})
+	for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
+		if !strings.Contains(output, "data transfers complete") || !strings.Contains(output, "return status 0") {
+			t.Errorf("%s:\n%s", side, output)
+		}
+	}
+}
+
+// mckey6: one sender and two receivers, one of them on the sender's host.
+func mckey6(t *testing.T, a, b *lab.Node, transport string) {
+	need(t, "mckey")
+	mckey := func(n *lab.Node, args ...string) *lab.Process {
+		line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", "ff15::239:1:2:3", "-b", n.Address, "-C", "5"}
+		p, err := n.Exec(append(line, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		return p
+	}
+	for _, p := range []*lab.Process{mckey(a), mckey(b), mckey(b, "-s")} {
+		if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
+			t.Errorf("%v:\n%s", err, p.Output())
+		}
+	}
+}
+
+// TestDuplicateAddress: of two hosts with one address on a link at least one notices
+// it and gives the address up.
+func TestDuplicateAddress(t *testing.T) {
+	port := lab.Config{"vdev": lab.AFPacket.Device, "ipv6_address": "fd18:1::7/64"}
+	a, b := labtest.Join(t, lab.AFPacket.V6(), lab.Config{"ports": []any{port}})
+	await(t, "the duplicate", func() (bool, string) {
+		said := a.Daemon.Output() + b.Daemon.Output()
+		return strings.Contains(said, "another host has the port's IPv6 address"), said
+	})
+}
