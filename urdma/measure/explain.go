@@ -21,7 +21,7 @@ func explain(o *Options, kind probe.Kind, err error) error {
 	case errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer, ownPorts(o), err)
 	case errors.Is(err, verbs.ErrNoWay):
-		return fmt.Errorf("nobody answers ARP for %s: the host is down, in another network, or has not this address (%w)", o.Peer, err)
+		return fmt.Errorf("nobody answers ARP or neighbour discovery for %s: the host is down, in another network, or has not this address (%w)", o.Peer, err)
 	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no urdmad answers at %s: none runs there, it has no port with this address, or something between drops its packets "+
 			"(on udp ports UDP port 30035 must be open; otherwise the ports of both hosts must be on one network) (%w)", o.Peer, err)
