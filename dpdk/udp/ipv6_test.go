@@ -33,9 +33,9 @@ func TestConformance6(t *testing.T) {
 	})
 }
 
-// TestFragments6: a datagram that the path takes only in pieces leaves in pieces that
-// every IPv6 path takes, since no router cuts it; what comes behind it goes whole.
-func TestFragments6(t *testing.T) {
+// TestDiscovery6: the socket discovers the path's MTU as a datagram's flags say, and
+// what comes behind it goes as before.
+func TestDiscovery6(t *testing.T) {
 	a, b := open6(t, 9000), open6(t, 9000)
 	for i, how := range []port.Flags{port.TxFragment, 0, port.TxWhole, port.TxFragment, 0} {
 		one := make([]port.Packet, 1)

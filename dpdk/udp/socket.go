@@ -63,7 +63,9 @@ func setFragments(fd int, v4 bool, value int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, value)
 }
 
-// fragments has the socket send what comes next as a packet's flags say.
+// fragments has the socket send what comes next as a packet's flags say. Of IPv6 the
+// kernel fragments only what is longer than it knows the path to take (IPV6_MTU of
+// ipv6(7) does not change that), and no router does.
 func (q *queue) fragments(how port.Flags) {
 	if q.tx.how == how {
 		return
@@ -76,22 +78,7 @@ func (q *queue) fragments(how port.Flags) {
 		value = unix.IP_PMTUDISC_DONT
 	}
 	_ = setFragments(q.fd, q.v4, value) // it could be set when the socket was made
-	if !q.v4 {
-		q.limitFragments(how)
-	}
 	q.tx.how = how
-}
-
-// limitFragments has the kernel fragment to what every IPv6 path takes, where the
-// path takes less than the kernel knows: routers don't fragment (RFC 8200 section 5).
-func (q *queue) limitFragments(how port.Flags) {
-	size := 0 // what the kernel knows
-	if how == port.TxFragment {
-		size = minMTU6
-	}
-	if size > 0 || q.tx.how == port.TxFragment {
-		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, size) // else they are dropped: as without discovery
-	}
 }
 
 func sockaddr(a netip.AddrPort, scope uint32) unix.Sockaddr {
