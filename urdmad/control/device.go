@@ -104,10 +104,11 @@ func (x *Session) connect() (theirs int, err error) {
 	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}
-	ours, theirs, err := socketPair()
+	ours, theirs, err := events.Pair()
 	if err != nil {
 		return -1, err
 	}
+	_ = unix.SetNonblock(ours, true) // the worker reads it until nothing is there
 	if err := x.s.Watch(ours); err != nil {
 		_, _ = unix.Close(ours), unix.Close(theirs)
 		return -1, err
@@ -131,17 +132,6 @@ func (x *Session) disconnect() {
 	}
 }
 
-// socketPair makes a pair on which events travel one message at a time; our end
-// never blocks.
-func socketPair() (ours, theirs int, err error) {
-	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, -1, fmt.Errorf("control: socketpair: %w", err)
-	}
-	_ = unix.SetNonblock(p[0], true) // every send has MSG_DONTWAIT as well
-	return p[0], p[1], nil
-}
-
 // newEvents takes what an object of kind r with an event socket needs, makes the
 // socket and puts the client's end into answer.
 func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, *account.Amounts, error) {
@@ -150,7 +140,7 @@ func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, 
 	if err := x.Take(bill); err != nil {
 		return nil, nil, err
 	}
-	ours, theirs, err := socketPair()
+	ours, theirs, err := events.Pair()
 	if err != nil {
 		x.Give(bill)
 		return nil, nil, err

@@ -8,6 +8,8 @@
 package events
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/clock"
@@ -55,9 +57,19 @@ const MaxBacklog = 1 << 16
 
 const retryEvery = clock.Millisecond
 
-// NewSocket owns fd, a non-blocking SOCK_SEQPACKET socket. What waits counts
-// against the quota; nil is none.
+// NewSocket owns fd, a SOCK_SEQPACKET socket, on which no send blocks. What waits
+// counts against the quota; nil is none.
 func NewSocket(fd int, q *Quota) *Socket { return &Socket{fd: fd, quota: q} }
+
+// Pair makes a socket and the client's end of it, on which messages travel one at a
+// time. Both may block.
+func Pair() (ours, theirs int, err error) {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, fmt.Errorf("events: socketpair: %w", err)
+	}
+	return p[0], p[1], nil
+}
 
 // Pending is how many events the client has not taken yet.
 func (s *Socket) Pending() int { return len(s.backlog) }
