@@ -8,7 +8,8 @@ import (
 	"urdma/wire"
 )
 
-const defaultBacklog = 128
+// defaultBacklog is what the kernel takes for a backlog of 0 (max_backlog of rdma_ucm).
+const defaultBacklog = 1024
 
 // Listen makes a bound id take connection requests. An id that is not bound is
 // bound to all addresses and a free port number.
