@@ -75,6 +75,7 @@ func serve(ctx context.Context, src source) error {
 		d.log.Warn("configuration: " + w)
 	}
 	worker.PrepareRuntime(1)
+	makeRoomForDescriptors()
 	limitHeap(account.Memory())
 	if err := d.start(); err != nil {
 		d.stop()
