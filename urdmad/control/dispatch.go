@@ -79,6 +79,9 @@ var handlers = map[abi.Type]handler{
 }
 
 func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
+	if t == abi.Batch {
+		return x.batch(b, r)
+	}
 	h := handlers[t]
 	if h == nil {
 		return fmt.Errorf("control: message type %d is unknown: %w", t, syscall.EOPNOTSUPP)

@@ -35,7 +35,7 @@ func (t *handleTable) add(v any, bill *account.Amounts) uint32 {
 	defer t.mu.Unlock()
 	for {
 		t.next++
-		if t.next == abi.NoHandle {
+		if t.next == abi.NoHandle || t.next >= abi.BatchMade {
 			continue
 		}
 		if _, taken := t.objects[t.next]; !taken {

@@ -16,6 +16,8 @@ const (
 	MaxFDs       = 1 + MaxWorkers
 	MaxPrivate   = 256 // bytes of rdma_cm private data
 	NoHandle     = 0
+	MaxBatch     = 16         // requests in one BATCH
+	BatchMade    = 0xffffff00 // see BATCH; no handle is that high
 	NoDevice     = 0xffffffff
 	NumDoorbells = 4096 // of one worker
 )
@@ -51,6 +53,7 @@ const (
 	CloseXRCD        Type = 24
 	OpenQP           Type = 25
 	PoolQueues       Type = 26
+	Batch            Type = 27
 	CMCreateChannel  Type = 32
 	CMDestroyChannel Type = 33
 	CMCreateID       Type = 34
@@ -130,6 +133,21 @@ type QueryDeviceRequest struct {
 	Header    Header
 	Device    uint32
 	Transport uint32
+}
+
+// BatchRequest begins several requests in one message.
+type BatchRequest struct {
+	Header Header
+	Count  uint32
+	Pad    uint32
+}
+
+// BatchResponse begins their answers.
+type BatchResponse struct {
+	Header  Header
+	Done    uint32
+	Refused int32
+	FDs     [MaxBatch]uint8
 }
 
 // OpenDeviceRequest opens a device.

@@ -29,6 +29,8 @@
 #define URDMA_ABI_MAX_WORKERS 64u
 #define URDMA_ABI_MAX_PRIVATE 256u
 #define URDMA_ABI_NO_HANDLE 0u /* no object has this handle */
+#define URDMA_ABI_MAX_BATCH 16u /* requests in one BATCH */
+#define URDMA_ABI_BATCH_MADE 0xffffff00u /* nor has any one from here on: see BATCH */
 #define URDMA_ABI_NO_DEVICE 0xffffffffu
 
 /*
@@ -71,6 +73,7 @@ enum urdma_abi_type {
 	URDMA_ABI_CLOSE_XRCD = 24,
 	URDMA_ABI_OPEN_QP = 25,
 	URDMA_ABI_POOL_QUEUES = 26,
+	URDMA_ABI_BATCH = 27,
 
 	URDMA_ABI_CM_CREATE_CHANNEL = 32,
 	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
@@ -211,6 +214,32 @@ struct urdma_abi_handle {
 	struct urdma_abi_header header;
 	uint32_t handle;
 	uint32_t pad;
+};
+
+/*
+ * BATCH: requests, each whole with its header, one behind the other, which urdmad
+ * carries out in order until it refuses one. A handle of a channel, completion queue
+ * or queue pair in CREATE_CQ, CREATE_QP and MODIFY_QP may be BATCH_MADE + i there:
+ * what the i-th request, from 0, has made. Not in a batch are HELLO, QUERY_DEVICE, RESIZE_CQ,
+ * INSPECT, CAPTURE, CAPTURE_STOP, BATCH, and what comes with a descriptor. An older
+ * urdmad answers EOPNOTSUPP.
+ *
+ * A status in the header of the answer means that the message is wrong, and that
+ * nothing was done.
+ */
+struct urdma_abi_batch {
+	struct urdma_abi_header header;
+	uint32_t count; /* 0 to URDMA_ABI_MAX_BATCH */
+	uint32_t pad;
+	/* the requests */
+};
+
+struct urdma_abi_batch_response {
+	struct urdma_abi_header header;
+	uint32_t done;   /* requests carried out: answered below, in order */
+	int32_t refused; /* errno value of the one after them; 0: there is none */
+	uint8_t fds[URDMA_ABI_MAX_BATCH]; /* how many of the descriptors belong to each answer */
+	/* the answers, each whole with its header, one behind the other */
 };
 
 /* ADD_FILE: a memfd with registered memory in it. Descriptor 0: the memfd,

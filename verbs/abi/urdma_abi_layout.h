@@ -83,6 +83,17 @@ _Static_assert(offsetof(struct urdma_abi_handle, header) == 0 && sizeof(((struct
 _Static_assert(offsetof(struct urdma_abi_handle, handle) == 16 && sizeof(((struct urdma_abi_handle *)0)->handle) == 4, "handle");
 _Static_assert(offsetof(struct urdma_abi_handle, pad) == 20 && sizeof(((struct urdma_abi_handle *)0)->pad) == 4, "pad");
 
+_Static_assert(sizeof(struct urdma_abi_batch) == 24, "batch");
+_Static_assert(offsetof(struct urdma_abi_batch, header) == 0 && sizeof(((struct urdma_abi_batch *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_batch, count) == 16 && sizeof(((struct urdma_abi_batch *)0)->count) == 4, "count");
+_Static_assert(offsetof(struct urdma_abi_batch, pad) == 20 && sizeof(((struct urdma_abi_batch *)0)->pad) == 4, "pad");
+
+_Static_assert(sizeof(struct urdma_abi_batch_response) == 40, "batch_response");
+_Static_assert(offsetof(struct urdma_abi_batch_response, header) == 0 && sizeof(((struct urdma_abi_batch_response *)0)->header) == 16, "header");
+_Static_assert(offsetof(struct urdma_abi_batch_response, done) == 16 && sizeof(((struct urdma_abi_batch_response *)0)->done) == 4, "done");
+_Static_assert(offsetof(struct urdma_abi_batch_response, refused) == 20 && sizeof(((struct urdma_abi_batch_response *)0)->refused) == 4, "refused");
+_Static_assert(offsetof(struct urdma_abi_batch_response, fds) == 24 && sizeof(((struct urdma_abi_batch_response *)0)->fds) == 16, "fds");
+
 _Static_assert(sizeof(struct urdma_abi_reg_mr) == 72, "reg_mr");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, header) == 0 && sizeof(((struct urdma_abi_reg_mr *)0)->header) == 16, "header");
 _Static_assert(offsetof(struct urdma_abi_reg_mr, pd) == 16 && sizeof(((struct urdma_abi_reg_mr *)0)->pd) == 4, "pd");

@@ -1,0 +1,219 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// part is a request of a batch.
+func part[T any](kind abi.Type, m T) []byte {
+	b := abi.Bytes(&m)
+	h := abi.Header{Type: kind, Length: uint32(len(b))}
+	copy(b, abi.Bytes(&h))
+	return b
+}
+
+// callBatch sends a batch and returns the head of its answer, the answers, and how many
+// descriptors came.
+func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.BatchResponse, answers [][]byte, fds int) {
+	t.Helper()
+	head := abi.BatchRequest{Count: uint32(count)}
+	out := append([]byte(nil), abi.Bytes(&head)...)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	h := abi.Header{Type: abi.Batch, Length: uint32(len(out)), Seq: 77}
+	copy(out, abi.Bytes(&h))
+	if _, err := c.conn.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	in, oob := make([]byte, abi.MaxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, _, _, err := c.conn.ReadMsgUnix(in, oob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds = closeReceived(oob[:oobn])
+	in = in[:n]
+	if h, _ := abi.Decode[abi.Header](in[:abi.Size[abi.Header]()]); h.Status != 0 || h.Seq != 77 || int(h.Length) != n {
+		return abi.BatchResponse{Header: h}, nil, fds
+	}
+	size := abi.Size[abi.BatchResponse]()
+	resp, _ = abi.Decode[abi.BatchResponse](in[:size])
+	for in = in[size:]; len(in) > 0; {
+		h, _ := abi.Decode[abi.Header](in[:abi.Size[abi.Header]()])
+		answers, in = append(answers, in[:h.Length]), in[h.Length:]
+	}
+	return resp, answers, fds
+}
+
+func closeReceived(oob []byte) (n int) {
+	messages, _ := unix.ParseSocketControlMessage(oob)
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		n += len(fds)
+	}
+	return n
+}
+
+// batchClient has greeted, and has a device open and a protection domain.
+func batchClient(t *testing.T) (c *client, ctx, pd uint32) { return batchClientOf(t, start(t).socket) }
+
+func batchClientOf(t *testing.T, socket string) (c *client, ctx, pd uint32) {
+	t.Helper()
+	c, err := dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.conn.Close() })
+	must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}))
+	ctx = must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})).Handle
+	pd = must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx})).Handle
+	return c, ctx, pd
+}
+
+// made is how a batch names what its i-th request has made.
+func made(i uint32) uint32 { return abi.BatchMade + i }
+
+func connectionParts(ctx, pd uint32) [][]byte {
+	return [][]byte{
+		part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}),
+		part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(0), CQE: 4}),
+		part(abi.CreateQP, abi.CreateQPRequest{PD: pd, QPType: abi.QPTypeRC, SendCQ: made(1), RecvCQ: made(1),
+			Cap: abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}),
+		part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(2), Mask: abi.QPMaskState | abi.QPMaskPKeyIndex | abi.QPMaskPort | abi.QPMaskAccessFlags,
+			Attr: abi.QPAttr{QPState: abi.QPSInit, PortNum: 1}}),
+	}
+}
+
+// TestBatchMakesAConnectionsObjects: a batch makes objects that name each other, their
+// descriptors come with the one answer, and another batch destroys them.
+func TestBatchMakesAConnectionsObjects(t *testing.T) {
+	c, ctx, pd := batchClient(t)
+	for range 3 {
+		resp, answers, fds := callBatch(t, c, 4, connectionParts(ctx, pd)...)
+		if resp.Done != 4 || resp.Refused != 0 || fds != 3 || resp.FDs != [abi.MaxBatch]uint8{1, 1, 1} {
+			t.Fatalf("%+v with %d descriptors", resp, fds)
+		}
+		channel, _ := abi.Decode[abi.HandleMessage](answers[0])
+		cq, _ := abi.Decode[abi.CQResponse](answers[1])
+		q, _ := abi.Decode[abi.QPResponse](answers[2])
+		modified, ok := abi.Decode[abi.QueryQPResponse](answers[3])
+		if !ok || modified.Attr.QPState != abi.QPSInit || q.QPN == 0 {
+			t.Errorf("the queue pair is %+v, modified %+v", q, modified)
+		}
+		resp, _, _ = callBatch(t, c, 3, part(abi.DestroyQP, abi.HandleMessage{Handle: q.Handle}),
+			part(abi.DestroyCQ, abi.HandleMessage{Handle: cq.Handle}), part(abi.DestroyChannel, abi.HandleMessage{Handle: channel.Handle}))
+		if resp.Done != 3 || resp.Refused != 0 {
+			t.Errorf("destroying: %+v", resp)
+		}
+	}
+	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil || a.Status != 0 {
+		t.Error("something of the protection domain is left: ", a, err)
+	}
+}
+
+// TestBatchStopsAtARefusal: what comes before it stays done, what comes after it is
+// not begun.
+func TestBatchStopsAtARefusal(t *testing.T) {
+	c, ctx, pd := batchClient(t)
+	bad := part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(7), CQE: 4})
+	for name, want := range map[string]struct {
+		part   []byte
+		status syscall.Errno
+	}{
+		"of nothing made":    {bad, syscall.ENOENT},
+		"ahead of its maker": {part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(1), CQE: 4}), syscall.ENOENT},
+		"of another kind":    {part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(0)}), syscall.ENOENT},
+		"where none is meant": {part(abi.DestroyChannel, abi.HandleMessage{Handle: made(0)}),
+			syscall.ENOENT},
+		"cut off":           {part(abi.CreateCQ, abi.HandleMessage{Handle: made(0)}), syscall.EINVAL},
+		"batch":             {part(abi.Batch, abi.BatchRequest{}), syscall.EOPNOTSUPP},
+		"with a descriptor": {part(abi.AddFile, abi.Header{}), syscall.EOPNOTSUPP},
+		"unknown":           {part(abi.Type(999), abi.Header{}), syscall.EOPNOTSUPP},
+	} {
+		resp, answers, fds := callBatch(t, c, 3, part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}), want.part,
+			part(abi.DeallocPD, abi.HandleMessage{Handle: pd}))
+		if resp.Done != 1 || syscall.Errno(resp.Refused) != want.status || len(answers) != 1 || fds != 1 {
+			t.Errorf("%s: %+v with %d descriptors, expected %v", name, resp, fds, want.status)
+			continue
+		}
+		channel, _ := abi.Decode[abi.HandleMessage](answers[0])
+		if a, err := call[abi.HandleMessage, abi.Header](c, abi.DestroyChannel, abi.HandleMessage{Handle: channel.Handle}); err != nil || a.Status != 0 {
+			t.Errorf("%s: what was made before is gone: %v %v", name, a, err)
+		}
+	}
+	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil || a.Status != 0 {
+		t.Error("what comes after a refusal was begun: ", a, err)
+	}
+}
+
+// TestBatchOfNonsense: a batch that is no batch is refused as a whole.
+func TestBatchOfNonsense(t *testing.T) {
+	c, ctx, _ := batchClient(t)
+	channel := part(abi.CreateChannel, abi.HandleMessage{Handle: ctx})
+	long := part(abi.CreateChannel, abi.HandleMessage{Handle: ctx})
+	copy(long[4:], []byte{200, 0, 0, 0})
+	short := part(abi.CreateChannel, abi.HandleMessage{Handle: ctx})
+	copy(short[4:], []byte{0, 0, 0, 0})
+	for name, b := range map[string]struct {
+		count int
+		parts [][]byte
+	}{
+		"fewer than it says":             {3, [][]byte{channel, channel}},
+		"more than it says":              {1, [][]byte{channel, channel}},
+		"too many":                       {abi.MaxBatch + 1, nil},
+		"one that says it is longer":     {2, [][]byte{channel, long}},
+		"one that says it is of 0 bytes": {2, [][]byte{channel, short}},
+		"a piece of a header":            {2, [][]byte{channel, channel[:7]}},
+	} {
+		if resp, _, fds := callBatch(t, c, b.count, b.parts...); syscall.Errno(resp.Header.Status) != syscall.EINVAL || fds != 0 {
+			t.Errorf("%s: %+v with %d descriptors", name, resp, fds)
+		}
+	}
+	if resp, answers, _ := callBatch(t, c, 0); resp.Header.Status != 0 || resp.Done != 0 || len(answers) != 0 {
+		t.Errorf("an empty batch: %+v", resp)
+	}
+}
+
+// TestBatchOfADeadClient: what a batch has made goes with its client.
+func TestBatchOfADeadClient(t *testing.T) {
+	socket := start(t).socket
+	before := openDescriptors(t)
+	for range 8 {
+		c, ctx, pd := batchClientOf(t, socket)
+		callBatch(t, c, 4, connectionParts(ctx, pd)...)
+		c.conn.Close()
+	}
+	for range 1000 {
+		if openDescriptors(t) <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d descriptors are open, %d were", openDescriptors(t), before)
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, e := range entries {
+		if _, err := os.Readlink(e); err == nil {
+			open++
+		}
+	}
+	return open
+}
