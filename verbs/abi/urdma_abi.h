@@ -221,7 +221,7 @@ struct urdma_abi_handle {
  * carries out in order until it refuses one. A handle of a channel, completion queue
  * or queue pair in CREATE_CQ, CREATE_QP and MODIFY_QP may be BATCH_MADE + i there:
  * what the i-th request, from 0, has made. Not in a batch are HELLO, QUERY_DEVICE, RESIZE_CQ,
- * INSPECT, CAPTURE, CAPTURE_STOP, BATCH, and what comes with a descriptor. An older
+ * MODIFY_SRQ, INSPECT, CAPTURE, CAPTURE_STOP, BATCH, and what comes with a descriptor. An older
  * urdmad answers EOPNOTSUPP.
  *
  * A status in the header of the answer means that the message is wrong, and that

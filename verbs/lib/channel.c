@@ -4,29 +4,43 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/context.h"
+#include "making.h"
+
+struct urdma_channel *urdma_channel_new(struct ibv_context *context)
+{
+	struct urdma_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return NULL;
+	channel->channel.context = context;
+	channel->client = urdma_context_of(context)->client;
+	pthread_mutex_init(&channel->lock, NULL);
+	return channel;
+}
+
+void urdma_channel_discard(struct urdma_channel *channel)
+{
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+}
 
 URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct urdma_context *c = urdma_context_of(context);
-	struct urdma_abi_handle request = { .handle = c->handle };
+	struct urdma_abi_handle request = { .handle = urdma_context_of(context)->handle };
 	struct urdma_abi_handle response;
-	struct urdma_channel *channel = calloc(1, sizeof(*channel));
+	struct urdma_channel *channel = urdma_channel_new(context);
 	int status;
 
 	if (!channel)
 		return NULL;
-	status = urdma_call_fds(c->client, URDMA_ABI_CREATE_CHANNEL, &request, sizeof(request), &response,
+	status = urdma_call_fds(channel->client, URDMA_ABI_CREATE_CHANNEL, &request, sizeof(request), &response,
 				sizeof(response), -1, &channel->channel.fd, 1);
 	if (status) {
-		free(channel);
+		urdma_channel_discard(channel);
 		errno = status;
 		return NULL;
 	}
-	channel->channel.context = context;
-	channel->client = c->client;
 	channel->handle = response.handle;
-	pthread_mutex_init(&channel->lock, NULL);
 	return &channel->channel;
 }
 
@@ -37,8 +51,12 @@ static void leave(void *arg)
 	if (!urdma_readers_leave(&channel->readers))
 		return;
 	urdma_close(channel->channel.fd);
-	pthread_mutex_destroy(&channel->lock);
-	free(channel);
+	urdma_channel_discard(channel);
+}
+
+void urdma_channel_end(struct urdma_channel *channel)
+{
+	leave(channel);
 }
 
 URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)

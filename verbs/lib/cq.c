@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "making.h"
 #include "memory/memory.h"
 #include "session/rings.h"
 #include "tables.h"
@@ -39,21 +40,35 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 	return 0;
 }
 
-static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe, uint32_t vector)
+void urdma_cq_request(const struct urdma_cq *cq, uint32_t cqe, uint32_t vector, struct urdma_abi_create_cq *request)
 {
-	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
-	struct urdma_abi_create_cq request = { .context = context, .cqe = cqe, .comp_vector = vector,
-					       .channel = channel ? channel->handle : URDMA_ABI_NO_HANDLE };
+	const struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
+
+	*request = (struct urdma_abi_create_cq){
+		.context = urdma_context_of(cq->ex.context)->handle, .cqe = cqe, .comp_vector = vector,
+		.channel = channel ? channel->handle : URDMA_ABI_NO_HANDLE,
+	};
+}
+
+int urdma_cq_made(struct urdma_cq *cq, const struct urdma_abi_cq_response *response, int fd)
+{
+	int status = attach(cq, response, fd);
+
+	cq->ex.handle = response->handle;
+	return status ? status : urdma_handles_add(cq->client, URDMA_KIND_CQ, response->handle, cq);
+}
+
+static int ask_for_ring(struct urdma_cq *cq, uint32_t cqe, uint32_t vector)
+{
+	struct urdma_abi_create_cq request;
 	struct urdma_abi_cq_response response;
 	int fd, status;
 
+	urdma_cq_request(cq, cqe, vector, &request);
 	urdma_rings_lock(cq->client);
 	status = urdma_rings_call(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response, sizeof(response), &fd);
 	if (!status) {
-		cq->ex.handle = response.handle;
-		status = attach(cq, &response, fd);
-		if (!status)
-			status = urdma_handles_add(cq->client, URDMA_KIND_CQ, response.handle, cq);
+		status = urdma_cq_made(cq, &response, fd);
 		if (status)
 			urdma_call_handle(cq->client, URDMA_ABI_DESTROY_CQ, response.handle);
 	}
@@ -61,7 +76,7 @@ static int ask_for_ring(struct urdma_cq *cq, uint32_t context, uint32_t cqe, uin
 	return status;
 }
 
-static void join_channel(struct urdma_cq *cq)
+void urdma_cq_ready(struct urdma_cq *cq)
 {
 	struct urdma_channel *channel = urdma_channel_of(cq->ex.channel);
 
@@ -89,7 +104,7 @@ static void leave_channel(struct urdma_cq *cq)
 	pthread_mutex_unlock(&channel->lock);
 }
 
-static void discard(struct urdma_cq *cq)
+void urdma_cq_discard(struct urdma_cq *cq)
 {
 	if (cq->ring)
 		urdma_rings_unmap(cq->client, cq->memfd, cq->ring, cq->bytes);
@@ -98,12 +113,11 @@ static void discard(struct urdma_cq *cq)
 	free(cq);
 }
 
-static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, uint32_t vector)
+struct urdma_cq *urdma_cq_new(struct ibv_context *context, uint32_t cqe, void *cq_context,
+			      struct ibv_comp_channel *channel, uint32_t vector)
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_cq *cq;
-	int status;
 
 	errno = EINVAL;
 	if (cqe == 0 || cqe > c->info->max_cqe || vector >= (uint32_t)context->num_comp_vectors)
@@ -120,13 +134,25 @@ static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq
 	cq->ex.cq_context = cq_context;
 	pthread_mutex_init(&cq->ex.mutex, NULL);
 	pthread_cond_init(&cq->ex.cond, NULL);
-	status = ask_for_ring(cq, c->handle, cqe, vector);
+	return cq;
+}
+
+static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, uint32_t vector)
+{
+	int before = errno, status;
+	struct urdma_cq *cq = urdma_cq_new(context, cqe, cq_context, channel, vector);
+
+	if (!cq)
+		return NULL;
+	errno = before;
+	status = ask_for_ring(cq, cqe, vector);
 	if (status) {
-		discard(cq);
+		urdma_cq_discard(cq);
 		errno = status;
 		return NULL;
 	}
-	join_channel(cq);
+	urdma_cq_ready(cq);
 	return cq;
 }
 
@@ -241,6 +267,13 @@ static void wait_for_acknowledgements(struct urdma_cq *cq)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+void urdma_cq_end(struct urdma_cq *cq)
+{
+	leave_channel(cq);
+	wait_for_acknowledgements(cq);
+	urdma_cq_discard(cq);
+}
+
 URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
@@ -257,8 +290,6 @@ URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 		urdma_handles_add(cq->client, URDMA_KIND_CQ, ibv->handle, cq);
 		return status;
 	}
-	leave_channel(cq);
-	wait_for_acknowledgements(cq);
-	discard(cq);
+	urdma_cq_end(cq);
 	return 0;
 }

@@ -36,6 +36,33 @@ static inline uint32_t urdma_qp_handle(const struct ibv_qp *qp)
 	return qp ? qp->handle : URDMA_ABI_NO_HANDLE;
 }
 
+/* ---- queues.c ---------------------------------------------------------------------- */
+
+/* A queue pair and the completion queues, each with a channel, that are made for it. */
+struct urdma_queues {
+	/* Wanted: */
+	struct ibv_qp_init_attr_ex *attr; /* its queues are set if they are made for it, cap is to what it holds */
+	uint32_t send_entries, recv_entries; /* of completion queues; 0: attr has one */
+	void *cq_context;
+	unsigned moves; /* how many times it is modified, and how */
+	struct urdma_move {
+		struct ibv_qp_attr attr;
+		int mask;
+	} move[3];
+	/* Made; NULL where there is none: */
+	struct ibv_comp_channel *send_channel, *recv_channel;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp;
+};
+
+/* Makes all of it, not of type XRC_RECV, or nothing. */
+int urdma_queues_create(struct ibv_context *context, struct urdma_queues *wanted);
+
+/* Destroys what was made so, or one by one, as far as urdmad lets it; one queue may be
+ * for both directions. False, and nothing is done, if something else makes use of it, and
+ * it must be destroyed one by one. */
+bool urdma_queues_destroy(struct urdma_queues *queues);
+
 /*
  * Locks, outermost first: rdma_cm's own; a completion queue's lock, or a shared
  * receive queue's (lock.h; only ibv_resize_cq and ibv_modify_srq hold one across a

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "making.h"
 #include "session/rings.h"
 #include "tables.h"
 
@@ -83,35 +84,44 @@ static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, in
 	return 0;
 }
 
-static int ask_for_rings(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *cap)
+void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request)
 {
-	struct urdma_abi_create_qp request = {
+	*request = (struct urdma_abi_create_qp){
 		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
 		.recv_cq = attr->recv_cq ? attr->recv_cq->handle : URDMA_ABI_NO_HANDLE, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
 		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
 			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
 		.user_handle = qp->user_handle,
 	};
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
+		request->cap.max_recv_wr = request->cap.max_recv_sge = 0;
+}
+
+int urdma_qp_made(struct urdma_qp *qp, const struct urdma_abi_qp_response *response, int fd, struct ibv_qp_cap *cap)
+{
+	int status = attach(qp, response, fd);
+
+	qp->ex.qp_base.handle = response->handle;
+	*cap = (struct ibv_qp_cap){ response->cap.max_send_wr, response->cap.max_recv_wr, response->cap.max_send_sge,
+				    response->cap.max_recv_sge, response->cap.max_inline };
+	return status ? status : urdma_handles_add(qp->client, URDMA_KIND_QP, response->handle, qp);
+}
+
+static int ask_for_rings(struct urdma_qp *qp, struct ibv_qp_init_attr_ex *attr)
+{
+	struct urdma_abi_create_qp request;
 	struct urdma_abi_qp_response response;
 	int fd, status;
 
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
-		request.cap.max_recv_wr = request.cap.max_recv_sge = 0;
+	urdma_qp_request(qp, attr, &request);
 	urdma_rings_lock(qp->client);
 	status = urdma_rings_call(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response, sizeof(response), &fd);
-	if (status) {
-		urdma_rings_unlock(qp->client);
-		return status;
+	if (!status) {
+		status = urdma_qp_made(qp, &response, fd, &attr->cap);
+		if (status)
+			urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, response.handle);
 	}
-	qp->ex.qp_base.handle = response.handle;
-	status = attach(qp, &response, fd);
-	if (!status)
-		status = urdma_handles_add(qp->client, URDMA_KIND_QP, response.handle, qp);
-	if (status)
-		urdma_call_handle(qp->client, URDMA_ABI_DESTROY_QP, response.handle);
 	urdma_rings_unlock(qp->client);
-	*cap = (struct ibv_qp_cap){ response.cap.max_send_wr, response.cap.max_recv_wr, response.cap.max_send_sge,
-				    response.cap.max_recv_sge, response.cap.max_inline };
 	return status;
 }
 
@@ -211,15 +221,18 @@ static void discard(struct urdma_qp *qp)
 	free(qp);
 }
 
-struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+void urdma_qp_discard(struct urdma_qp *qp)
+{
+	leave_table(qp);
+	discard(qp);
+}
+
+struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct urdma_context *c = urdma_context_of(context);
 	struct urdma_qp *qp;
-	int status;
+	int status = check_init(c->info, attr);
 
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return urdma_create_target(context, attr);
-	status = check_init(c->info, attr);
 	if (status) {
 		errno = status;
 		return NULL;
@@ -236,21 +249,39 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	qp->sq_sig_all = attr->sq_sig_all;
 	set_base(qp, context, attr);
 	status = urdma_pairs_add(qp->client, qp, &qp->user_handle);
-	if (!status) {
-		status = ask_for_rings(qp, attr, &attr->cap);
-		if (status)
-			leave_table(qp);
-	}
-	if (status) {
-		discard(qp);
-		errno = status;
-		return NULL;
-	}
+	if (!status)
+		return qp;
+	discard(qp);
+	errno = status;
+	return NULL;
+}
+
+void urdma_qp_ready(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->extended = true;
 		urdma_build_fill(qp, attr->send_ops_flags);
 	}
 	join_queues(qp);
+}
+
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct urdma_qp *qp;
+	int status;
+
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return urdma_create_target(context, attr);
+	qp = urdma_qp_new(context, attr);
+	if (!qp)
+		return NULL;
+	status = ask_for_rings(qp, attr);
+	if (status) {
+		urdma_qp_discard(qp);
+		errno = status;
+		return NULL;
+	}
+	urdma_qp_ready(qp, attr);
 	return &qp->ex.qp_base;
 }
 
@@ -286,6 +317,19 @@ static void wait_for_acknowledgements(struct urdma_qp *qp)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* urdmad is done with it: no completion of it comes after these. If one does,
+ * from a urdmad that outlives the connection, it names nobody. */
+void urdma_qp_end(struct urdma_qp *qp)
+{
+	urdma_pairs_hide(qp->client, qp->user_handle);
+	urdma_qp_forget(qp);
+	if (qp->ex.qp_base.send_cq)
+		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
+	urdma_pairs_forget(qp->client, qp->user_handle);
+	wait_for_acknowledgements(qp);
+	discard(qp);
+}
+
 URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
@@ -297,14 +341,6 @@ URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 		urdma_handles_add(qp->client, URDMA_KIND_QP, ibv->handle, qp);
 		return status;
 	}
-	/* urdmad is done with it: no completion of it comes after these. If one does,
-	 * from a urdmad that outlives the connection, it names nobody. */
-	urdma_pairs_hide(qp->client, qp->user_handle);
-	urdma_qp_forget(qp);
-	if (ibv->send_cq)
-		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
-	urdma_pairs_forget(qp->client, qp->user_handle);
-	wait_for_acknowledgements(qp);
-	discard(qp);
+	urdma_qp_end(qp);
 	return 0;
 }

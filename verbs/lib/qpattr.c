@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device/context.h"
+#include "making.h"
 
 /* Alternate paths, which no transport of ours has: there is nothing to migrate to,
  * and a queue pair is always in the state that follows a migration. */
@@ -120,18 +120,26 @@ static void complete_for_rnic(struct urdma_qp *qp, struct urdma_abi_modify_qp *r
 		leave_idle(qp);
 }
 
+int urdma_qp_modification(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask, struct urdma_abi_modify_qp *request)
+{
+	if (names_alternate_path(attr, mask))
+		return EOPNOTSUPP;
+	*request = (struct urdma_abi_modify_qp){ .handle = ibv->handle, .mask = (uint32_t)mask };
+	to_abi(attr, &request->attr);
+	if (ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		complete_for_rnic(urdma_qp_of(ibv), request);
+	return 0;
+}
+
 URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	struct urdma_abi_modify_qp request = { .handle = ibv->handle, .mask = (uint32_t)mask };
+	struct urdma_abi_modify_qp request;
 	struct urdma_abi_query_qp_response response;
-	int status;
+	int status = urdma_qp_modification(ibv, attr, mask, &request);
 
-	if (names_alternate_path(attr, mask))
-		return urdma_status(EOPNOTSUPP);
-	to_abi(attr, &request.attr);
-	if (ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
-		complete_for_rnic(qp, &request);
+	if (status)
+		return urdma_status(status);
 	status = urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
 	if (status)
 		return status;

@@ -10,8 +10,8 @@ import (
 )
 
 // alone are the requests that no batch has: those that look inside, are answered
-// at length, or come with a descriptor.
-var alone = map[abi.Type]bool{abi.Hello: true, abi.QueryDevice: true, abi.ResizeCQ: true, abi.Inspect: true, abi.Capture: true, abi.CaptureStop: true,
+// at length, move a queue, or come with a descriptor.
+var alone = map[abi.Type]bool{abi.Hello: true, abi.QueryDevice: true, abi.ResizeCQ: true, abi.ModifySRQ: true, abi.Inspect: true, abi.Capture: true, abi.CaptureStop: true,
 	abi.Batch: true, abi.AddFile: true, abi.OpenXRCD: true}
 
 // Run has do carry out the requests of b, in order, until it refuses one, and returns

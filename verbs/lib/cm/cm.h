@@ -193,8 +193,8 @@ int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 /* Whether the id's queue pairs are of type UD. */
 bool cm_is_datagram(const struct rdma_cm_id *id);
 
-/* Moves a fresh queue pair of such an id to RTS. 0 or an errno value. */
-int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp);
+/* The states that a fresh queue pair of the id is moved to. */
+void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted);
 
 /* What of a message a program is told but the private data; verbs may be NULL. */
 void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,

@@ -15,21 +15,21 @@ bool cm_is_datagram(const struct rdma_cm_id *id)
 	return id->qp_type == IBV_QPT_UD;
 }
 
-/* Such a queue pair sends and receives as soon as it is made (rdma_create_qp(3)). */
-int cm_datagram_start(const struct rdma_cm_id *id, struct ibv_qp *qp)
+/* One of type UD sends and receives as soon as it is made (rdma_create_qp(3)), others
+ * take receives. */
+void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted)
 {
-	struct ibv_qp_attr attr = { 0 };
-	int mask, failed;
+	struct urdma_move *to = wanted->move;
 
-	cm_init_attr(id, &attr, &mask);
-	failed = ibv_modify_qp(qp, &attr, mask);
-	attr.qp_state = IBV_QPS_RTR;
-	if (!failed)
-		failed = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!failed)
-		failed = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
-	return failed;
+	cm_init_attr(id, &to[0].attr, &to[0].mask);
+	wanted->moves = 1;
+	if (!cm_is_datagram(id))
+		return;
+	to[1] = to[2] = (struct urdma_move){ .attr = to[0].attr, .mask = IBV_QP_STATE };
+	to[1].attr.qp_state = IBV_QPS_RTR;
+	to[2].attr.qp_state = IBV_QPS_RTS;
+	to[2].mask |= IBV_QP_SQ_PSN;
+	wanted->moves = 3;
 }
 
 static bool is_loopback(const struct urdma_abi_addr *a)

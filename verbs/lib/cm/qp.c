@@ -22,6 +22,12 @@ static int create_cq(struct rdma_cm_id *id, uint32_t entries,
 	return *cq ? 0 : -1;
 }
 
+static void forget_cqs(struct rdma_cm_id *id)
+{
+	id->send_cq = id->recv_cq = NULL;
+	id->send_cq_channel = id->recv_cq_channel = NULL;
+}
+
 static void destroy_cqs(struct rdma_cm_id *id)
 {
 	if (id->send_cq && id->send_cq != id->recv_cq)
@@ -32,8 +38,7 @@ static void destroy_cqs(struct rdma_cm_id *id)
 		ibv_destroy_comp_channel(id->send_cq_channel);
 	if (id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->recv_cq_channel);
-	id->send_cq = id->recv_cq = NULL;
-	id->send_cq_channel = id->recv_cq_channel = NULL;
+	forget_cqs(id);
 }
 
 static bool differ(const void *a, const void *b)
@@ -69,7 +74,7 @@ static bool is_target(const struct rdma_cm_id *id)
 	return id->qp_type == IBV_QPT_XRC_RECV || (id->qp && id->qp->qp_type == IBV_QPT_XRC_RECV);
 }
 
-/* Fills in what the program left to the library: domain, queues. */
+/* Fills in what the program left to the library and is there: domain, queues. */
 static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	if (!id->verbs || id->qp)
@@ -83,12 +88,6 @@ static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	if (differ(id->send_cq, attr->send_cq) || differ(id->recv_cq, attr->recv_cq) ||
 	    differ(id->srq, attr->srq))
 		return cm_fail(EINVAL);
-	if (!attr->recv_cq && !id->recv_cq &&
-	    create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq))
-		return -1;
-	if (!attr->send_cq && !id->send_cq &&
-	    create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq))
-		return -1;
 	if (!attr->send_cq)
 		attr->send_cq = id->send_cq;
 	if (!attr->recv_cq)
@@ -121,20 +120,7 @@ void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *ma
 		*mask |= IBV_QP_PKEY_INDEX;
 }
 
-/* Makes the queue pair ready to take receives. */
-static int move_to_init(struct rdma_cm_id *id, struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { 0 };
-	int mask;
-
-	if (cm_is_datagram(id))
-		return cm_result(cm_datagram_start(id, qp));
-	cm_init_attr(id, &attr, &mask);
-	return cm_result(ibv_modify_qp(qp, &attr, mask));
-}
-
-static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp,
-			      bool made_cqs)
+static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp, bool made_cqs)
 {
 	int saved = errno;
 
@@ -145,20 +131,62 @@ static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp,
 	return cm_fail(saved);
 }
 
+/* A queue pair that has no completion queues: those that its caps ask for are its
+ * shared receive queues'. */
+static int create_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	bool fresh = !id->send_cq && !id->recv_cq; /* no queues to keep on failure */
+	struct ibv_qp_attr init = { 0 };
+	struct ibv_qp *qp;
+	int mask;
+
+	if ((!attr->recv_cq && create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq)) ||
+	    (!attr->send_cq && create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq)))
+		return fail_after_cleanup(id, NULL, fresh);
+	cm_init_attr(id, &init, &mask);
+	qp = ibv_create_qp_ex(id->verbs, attr);
+	if (!qp || cm_result(ibv_modify_qp(qp, &init, mask)))
+		return fail_after_cleanup(id, qp, fresh);
+	id->pd = attr->pd; /* it has none */
+	id->qp = qp;
+	return 0;
+}
+
+/* The queue pair, ready to take receives, and the completion queues that the program
+ * brought none of. */
+static int create_queues(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct urdma_queues wanted = {
+		.attr = attr,
+		.send_entries = attr->send_cq ? 0 : attr->cap.max_send_wr,
+		.recv_entries = attr->recv_cq ? 0 : attr->cap.max_recv_wr,
+		.cq_context = id,
+	};
+	int status;
+
+	cm_first_moves(id, &wanted);
+	status = urdma_queues_create(id->verbs, &wanted);
+	if (status)
+		return cm_fail(status);
+	if (wanted.send_cq) {
+		id->send_cq = wanted.send_cq;
+		id->send_cq_channel = wanted.send_channel;
+	}
+	if (wanted.recv_cq) {
+		id->recv_cq = wanted.recv_cq;
+		id->recv_cq_channel = wanted.recv_channel;
+	}
+	id->pd = attr->pd;
+	id->qp = wanted.qp;
+	return 0;
+}
+
 URDMA_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id,
 				   struct ibv_qp_init_attr_ex *attr)
 {
-	bool fresh = !id->send_cq && !id->recv_cq; /* no queues to keep on failure */
-	struct ibv_qp *qp;
-
 	if (complete_attr(id, attr))
-		return fail_after_cleanup(id, NULL, fresh && !id->qp);
-	qp = ibv_create_qp_ex(id->verbs, attr);
-	if (!qp || move_to_init(id, qp))
-		return fail_after_cleanup(id, qp, fresh);
-	id->pd = attr->pd; /* a queue pair of type XRC_RECV has none */
-	id->qp = qp;
-	return 0;
+		return -1;
+	return attr->qp_type == IBV_QPT_XRC_RECV ? create_target(id, attr) : create_queues(id, attr);
 }
 
 URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
@@ -183,9 +211,18 @@ URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	struct urdma_queues made = {
+		.qp = id->qp,
+		.send_channel = id->send_cq_channel, .recv_channel = id->recv_cq_channel,
+		.send_cq = id->send_cq, .recv_cq = id->recv_cq,
+	};
+
 	if (id->qp) {
 		cm_groups_detach(id);
-		ibv_destroy_qp(id->qp);
+		if (urdma_queues_destroy(&made))
+			forget_cqs(id);
+		else
+			ibv_destroy_qp(id->qp);
 	}
 	id->qp = NULL;
 	destroy_cqs(id);

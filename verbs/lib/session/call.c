@@ -171,9 +171,11 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 		    int send_fd, int *fds, int want, int *got)
 {
 	struct urdma_abi_header *head = answer;
+	size_t room = *length;
 	long n;
 
 	*got = 0;
+	*length = 0;
 	if (!urdma_client_alive(client))
 		return EIO;
 	request->seq = ++client->seq;
@@ -183,7 +185,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	}
 	if (moves_ring(request->type))
 		await_room(client);
-	n = receive_response(client, answer, *length, fds, want, got, 0);
+	n = receive_response(client, answer, room, fds, want, got, 0);
 	if (n <= 0) {
 		urdma_client_lose(client, "no answer");
 		return EIO;
@@ -196,8 +198,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	return head->status < 0 ? EPROTO : head->status;
 }
 
-/* The request that undoes one whose answer brings descriptors, or 0. */
-static enum urdma_abi_type undoing(enum urdma_abi_type type)
+enum urdma_abi_type urdma_undoing(enum urdma_abi_type type)
 {
 	switch (type) {
 	case URDMA_ABI_OPEN_DEVICE:
@@ -220,7 +221,7 @@ static enum urdma_abi_type undoing(enum urdma_abi_type type)
 /* What was made can't be used without its descriptors. */
 static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
 {
-	enum urdma_abi_type undo = undoing(type);
+	enum urdma_abi_type undo = urdma_undoing(type);
 
 	if (undo)
 		urdma_call_handle(client, undo, handle);
@@ -229,37 +230,53 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 	return EMFILE;
 }
 
+/* Ends a call: errno is set where it failed, and then no descriptor is left. */
+static int ended(enum urdma_abi_type type, int status, int before, int *fds, int *got)
+{
+	if (status) {
+		close_all(fds, *got);
+		*got = 0;
+		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(type, status));
+	}
+	errno = status ? status : before;
+	return status;
+}
+
+int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		     void *answer, size_t *length, int send_fd, int *fds, int max, int *got)
+{
+	struct urdma_abi_header *head = request;
+	struct urdma_abi_handle made = { 0 }; /* how the answers to all that makes an object begin */
+	int status, before = errno;
+
+	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
+	pthread_mutex_lock(&client->call);
+	status = exchange(client, head, answer, length, send_fd, fds, max, got);
+	pthread_mutex_unlock(&client->call);
+
+	if (status == 0 && *got == CUT_OFF) {
+		memcpy(&made, answer, *length < sizeof(made) ? *length : sizeof(made));
+		status = take_back(client, type, made.handle);
+	}
+	return ended(type, status, before, fds, got);
+}
+
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		       void *response, size_t response_length, int send_fd, int *fds, int max, int *got)
 {
 	union {
 		struct urdma_abi_header head;
-		struct urdma_abi_handle made; /* how the answers to all that makes an object begin */
 		uint8_t bytes[URDMA_ABI_MAX_MESSAGE];
 	} answer;
-	struct urdma_abi_header *head = request;
 	size_t length = sizeof(answer);
-	int status, before = errno;
+	int before = errno;
+	int status = urdma_call_whole(client, type, request, request_length, &answer, &length, send_fd, fds, max, got);
 
-	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
-	pthread_mutex_lock(&client->call);
-	status = exchange(client, head, &answer, &length, send_fd, fds, max, got);
-	pthread_mutex_unlock(&client->call);
-
-	if (status == 0 && length < (response_length ? response_length : sizeof(answer.head)))
-		status = EPROTO;
 	/* On a refusal too: HELLO's carries urdmad's version. */
 	if (response)
 		memcpy(response, &answer, length < response_length ? length : response_length);
-	if (status == 0 && *got == CUT_OFF)
-		status = take_back(client, type, answer.made.handle);
-	if (status) {
-		close_all(fds, *got);
-		*got = 0;
-	}
-	if (status)
-		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(type, status));
-	errno = status ? status : before;
+	if (status == 0 && length < (response_length ? response_length : sizeof(answer.head)))
+		status = ended(type, EPROTO, before, fds, got);
 	return status;
 }
 

@@ -62,6 +62,7 @@ struct urdma_client {
 	pthread_mutex_t rings_lock; /* of the two below (rings.h) */
 	struct urdma_rings *rings;
 	bool rings_asked; /* for queues to share files */
+	bool no_batches;  /* urdmad knows none (batch.h) */
 
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
@@ -75,6 +76,14 @@ int urdma_call_room(struct urdma_client *client);
  * has, at most max. */
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		       void *response, size_t response_length, int send_fd, int *fds, int max, int *got);
+
+/* call.c: the same for an answer whose length the caller looks at. *length: the bytes
+ * that answer has room for; out: those received, 0 where nothing was. */
+int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
+		     void *answer, size_t *length, int send_fd, int *fds, int max, int *got);
+
+/* call.c: the request that undoes one whose answer brings descriptors, or 0. */
+enum urdma_abi_type urdma_undoing(enum urdma_abi_type type);
 
 /* handles.c */
 void urdma_handles_init(struct urdma_client *client);

@@ -31,6 +31,7 @@ static const char *const names[] = {
 	[URDMA_ABI_CLOSE_XRCD] = "ibv_close_xrcd",
 	[URDMA_ABI_OPEN_QP] = "ibv_open_qp",
 	[URDMA_ABI_POOL_QUEUES] = "ibv_create_cq (sharing files)",
+	[URDMA_ABI_BATCH] = "rdma_create_qp, rdma_destroy_qp",
 	[URDMA_ABI_CM_CREATE_CHANNEL] = "rdma_create_event_channel",
 	[URDMA_ABI_CM_DESTROY_CHANNEL] = "rdma_destroy_event_channel",
 	[URDMA_ABI_CM_CREATE_ID] = "rdma_create_id",

@@ -384,6 +384,52 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+static int make_cq(struct ibv_context *of, uint32_t entries, void *cq_context, struct ibv_comp_channel **channel,
+		   struct ibv_cq **cq)
+{
+	if (!entries)
+		return 0;
+	*channel = ibv_create_comp_channel(of);
+	*cq = ibv_create_cq(of, (int)entries, cq_context, *channel, 0);
+	return 1;
+}
+
+static void destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+{
+	if (cq)
+		ibv_destroy_cq(cq);
+	if (channel)
+		ibv_destroy_comp_channel(channel);
+}
+
+int urdma_queues_create(struct ibv_context *of, struct urdma_queues *wanted)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = wanted->attr->qp_type };
+
+	if (make_cq(of, wanted->send_entries, wanted->cq_context, &wanted->send_channel, &wanted->send_cq))
+		wanted->attr->send_cq = wanted->send_cq;
+	if (make_cq(of, wanted->recv_entries, wanted->cq_context, &wanted->recv_channel, &wanted->recv_cq))
+		wanted->attr->recv_cq = wanted->recv_cq;
+	attr.send_cq = wanted->attr->send_cq;
+	attr.recv_cq = wanted->attr->recv_cq;
+	wanted->qp = ibv_create_qp(wanted->attr->pd, &attr);
+	if (!wanted->qp) {
+		destroy_cq(wanted->send_channel, wanted->send_cq);
+		destroy_cq(wanted->recv_channel, wanted->recv_cq);
+		return errno;
+	}
+	for (unsigned i = 0; i < wanted->moves; i++)
+		ibv_modify_qp(wanted->qp, &wanted->move[i].attr, wanted->move[i].mask);
+	return 0;
+}
+
+/* One by one, please. */
+bool urdma_queues_destroy(struct urdma_queues *queues)
+{
+	(void)queues;
+	return false;
+}
+
 /* As a caller that was compiled with an old header: verbs.h's inline calls this
  * where a context has no table of extensions. */
 #undef ibv_query_port

@@ -140,10 +140,10 @@ static void destroy_id(void *made)
 }
 
 /* Its queue pair comes with two queues and two channels. */
-static void *make_endpoint(void)
+static void *make_endpoint_of(uint32_t depth)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6120001) };
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { depth, depth, 1, 1, 0 } };
 	struct rdma_cm_id *id;
 	int saved;
 
@@ -158,6 +158,16 @@ static void *make_endpoint(void)
 	return NULL;
 }
 
+static void *make_endpoint(void)
+{
+	return make_endpoint_of(4);
+}
+
+static void *make_large_endpoint(void)
+{
+	return make_endpoint_of(8192);
+}
+
 static void destroy_endpoint(void *made)
 {
 	rdma_destroy_ep(made);
@@ -170,7 +180,12 @@ static const struct way ways[] = {
 	{ "ibv_create_qp", make_queue_pair, destroy_queue_pair },
 	{ "rdma_create_event_channel", make_event_channel, destroy_event_channel },
 	{ "rdma_create_id", make_id, destroy_id },
+};
+
+/* On the context of ids. */
+static const struct way endpoints[] = {
 	{ "rdma_create_qp", make_endpoint, destroy_endpoint },
+	{ "rdma_create_qp of large queues", make_large_endpoint, destroy_endpoint },
 };
 
 static bool try_with(const struct way *way, int descriptors)
@@ -229,7 +244,7 @@ void case_descriptors(void)
 	context = own;
 	CHECK((pd = ibv_alloc_pd(context)));
 	CHECK((queue = make_queue()));
-	for (size_t i = 0; i + 1 < sizeof(ways) / sizeof(ways[0]); i++)
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		check_way(&ways[i]);
 	CHECK_RETURNS(ibv_destroy_cq(queue), 0);
 	check_shared();
@@ -237,7 +252,8 @@ void case_descriptors(void)
 	CHECK_RETURNS(ibv_close_device(own), 0);
 	context = shared;
 	pd = domain;
-	check_way(&ways[sizeof(ways) / sizeof(ways[0]) - 1]);
+	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++)
+		check_way(&endpoints[i]);
 }
 
 /* A resize that can't be had leaves the queue as it was. */

@@ -29,6 +29,7 @@ static const struct {
 	{ "cancelled", case_cancelled },
 	{ "resize_race", case_resize_race },
 	{ "endpoint_destroyed", case_endpoint_destroyed },
+	{ "endpoints", case_endpoints },
 	{ "descriptors", case_descriptors },
 	{ "descriptors_resize", case_descriptors_resize },
 	{ "descriptors_hello", case_descriptors_hello },

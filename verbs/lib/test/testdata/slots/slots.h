@@ -49,6 +49,6 @@ void case_sends(void), case_receives(void), case_unsignaled(void), case_selectiv
 void case_failed(void), case_failed_under_way(void), case_extended(void), case_shared(void), case_destroyed(void);
 void case_reset(void), case_killed(void), case_forks(void), case_forks_edges(void), case_fork_init(void);
 void case_cm_forks(void), case_fork_stopped(void), case_cancelled(void);
-void case_descriptors(void), case_descriptors_resize(void), case_descriptors_hello(void), case_resize_race(void), case_endpoint_destroyed(void);
+void case_descriptors(void), case_descriptors_resize(void), case_descriptors_hello(void), case_resize_race(void), case_endpoint_destroyed(void), case_endpoints(void);
 
 #endif
