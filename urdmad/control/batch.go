@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/control/batch"
+	"urdma/urdmad/control/message"
 	"urdma/verbs/abi"
 )
 
@@ -18,7 +19,7 @@ func (x *Session) batch(b []byte, r *reply) (err error) {
 		}
 		if err != nil {
 			x.sayRefused(t, err)
-			return nil, 0, errnoOf(err)
+			return nil, 0, message.Errno(err)
 		}
 		r.fds = append(r.fds, one.fds...)
 		return one.body, len(one.fds), 0

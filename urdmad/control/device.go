@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -229,18 +230,7 @@ func (x *Session) closeDevice(m *abi.HandleMessage, _ *reply) error {
 	return nil
 }
 
-var nextPD = pdCounter()
-
-// pdCounter numbers protection domains over all clients.
-func pdCounter() func() uint64 {
-	ch := make(chan uint64, 1)
-	ch <- 1
-	return func() uint64 {
-		n := <-ch
-		ch <- n + 1
-		return n
-	}
-}
+var lastPD atomic.Uint64 // protection domains are numbered over all clients
 
 func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 	c, err := object[*contextObject](x, m.Handle)
@@ -253,7 +243,7 @@ func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
 	}
 	c.users++
 	resp := abi.HandleMessage{}
-	x.do(func() { resp.Handle = x.add(&pdObject{number: nextPD(), ctx: c}, bill) })
+	x.do(func() { resp.Handle = x.add(&pdObject{number: lastPD.Add(1), ctx: c}, bill) })
 	*r = respond(&resp)
 	return nil
 }

@@ -127,7 +127,7 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 	h.Length, h.Status = uint32(abi.Size[abi.Header]()), 0
 	out := abi.Bytes(&h)
 	if err != nil {
-		h.Status = int32(errnoOf(err))
+		h.Status = int32(message.Errno(err))
 		r.fds = nil
 		x.sayRefused(h.Type, err)
 	}
@@ -150,15 +150,6 @@ func (x *Session) sayRefused(t abi.Type, err error) {
 	if _, plain := err.(syscall.Errno); !plain { //nolint:errorlint // a bare errno needs no explanation
 		x.s.Log.Warn("request refused", "client", x.name, "request", t.String(), "error", err)
 	}
-}
-
-// errnoOf is the errno that a refusal becomes.
-func errnoOf(err error) syscall.Errno {
-	var e syscall.Errno
-	if errors.As(err, &e) {
-		return e
-	}
-	return syscall.EINVAL
 }
 
 // do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn

@@ -125,3 +125,12 @@ func (c *Conn) polls(events int16) bool {
 	})
 	return found
 }
+
+// Errno is the errno that a refusal becomes.
+func Errno(err error) syscall.Errno {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return syscall.EINVAL
+}
