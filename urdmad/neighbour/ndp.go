@@ -55,9 +55,14 @@ func (n *Table) lose() {
 
 // NDP takes a message from the wire, of a frame that f describes.
 func (n *Table) NDP(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
-	// What we sent and a loop brought back, and what a kernel says that has the
-	// interface with us, says nothing of other hosts.
-	if n.ip.Is4() || n.claim.lost || f.Src == n.mac {
+	if n.ip.Is4() || n.claim.lost {
+		return nil
+	}
+	// A claim to our address from our own Ethernet address is our own that a loop
+	// brought back, or that of a kernel which has the interface with us. The kernel
+	// behind a tap has the same Ethernet address and is a neighbour.
+	claims := netip.AddrFrom16(p.Target) == n.ip && (p.Type == wire.ICMPv6Advertise || f.Src6 == wire.IPv6{})
+	if claims && f.Src == n.mac {
 		return nil
 	}
 	if p.Type == wire.ICMPv6Solicit {

@@ -119,7 +119,9 @@ func TestSolicitations(t *testing.T) {
 				NDP: wire.NDP{Type: wire.ICMPv6Advertise, Override: true, Target: our6, MAC: ourMAC, HasMAC: true}}, false},
 		{"for another", theirMAC, their6, question6(stranger6(4), theirMAC), Outgoing{}, false},
 		{"from our own address", theirMAC, our6, question6(our6, theirMAC), Outgoing{}, false},
-		{"from our own Ethernet address", ourMAC, their6, question6(our6, ourMAC), Outgoing{}, false},
+		{"for us, from nobody with our own Ethernet address", ourMAC, wire.IPv6{}, wire.NDP{Type: wire.ICMPv6Solicit, Target: our6}, Outgoing{}, false},
+		{"from a kernel behind a tap, which has our Ethernet address", ourMAC, their6, question6(our6, ourMAC),
+			Outgoing{Dst: ourMAC, From: our6, To: their6, NDP: answer6(our6, ourMAC)}, true},
 	} {
 		n := table6(t)
 		out := say(n, 1, c.mac, c.src, c.p)
