@@ -141,10 +141,14 @@ func (p *Pair) end(a *arrival) {
 }
 
 // lidOf is the LID that stands for an address: its low 16 bits (docs/WIRE.md
-// chapter 9).
+// chapter 9), with bit 16 set for one of IPv6.
 func lidOf(a netip.Addr) uint32 {
 	b := a.As16()
-	return uint32(b[14])<<8 | uint32(b[15])
+	lid := uint32(b[14])<<8 | uint32(b[15])
+	if a.Is6() && !a.Is4In6() {
+		lid |= 1 << 16
+	}
+	return lid
 }
 
 // breakReceive completes a receive whose memory was deregistered, and ends the

@@ -52,7 +52,7 @@ func TestIPv6Datagrams(t *testing.T) {
 		u.b.PostRecv(1, u.mb.SGE(0, 2000))
 		u.send(u.toB(1), 1024)
 		e := completions(u.World, u.b.Recv, 1)[0]
-		if e.Status != abi.StatusSuccess || e.ByteLen != 1024+wire.GRHLen || e.SourceLID != 1 {
+		if e.Status != abi.StatusSuccess || e.ByteLen != 1024+wire.GRHLen || e.SourceLID != 1<<16|1 {
 			t.Errorf("local %v: %+v", local, e)
 		}
 		if !bytes.Equal(u.mb.Bytes[:wire.GRHLen], u.grh(1024)) || u.mb.Bytes[0] != 0x60 {

@@ -855,7 +855,8 @@ struct urdma_abi_cqe {
 	uint64_t timestamp;   /* ns, CLOCK_MONOTONIC, when urdmad completed it */
 	uint64_t user_handle; /* of the queue pair, as CREATE_QP had it */
 	uint32_t index;       /* of the work request in its queue: RQ if opcode has IBV_WC_RECV, else SQ */
-	uint32_t source_lid;  /* of a datagram: the low 16 bits of the sender's address, as docs/WIRE.md chapter 9 has LIDs */
+	uint32_t source_lid;  /* of a datagram: the low 16 bits of the sender's address, as docs/WIRE.md chapter 9 has LIDs; and
+			       * bit 16 if it came over IPv6 */
 };
 
 #endif /* URDMA_ABI_H */

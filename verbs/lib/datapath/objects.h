@@ -214,18 +214,21 @@ void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct 
 /* What programs are shown of where a datagram came from: its LID, or its GRH. */
 static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
-	return cq->shows_lid && e->source_lid < 0xC000 ? (uint16_t)e->source_lid : 0;
+	return cq->shows_lid && (uint16_t)e->source_lid < 0xC000 ? (uint16_t)e->source_lid : 0;
 }
 /*
  * RoCEv2 has a completion say whether a datagram came with an IPv4 or an IPv6 header
  * (IBA, annex 17, A17.4.5.1); struct ibv_wc has no place for it. Mellanox's devices say
- * it in sl, where UCX looks: bit 3: UDP; 2 in bits 0 to 2: IPv4, in the second half of
- * the GRH's 40 bytes.
+ * it in sl, where UCX looks: bit 3: UDP; in bits 0 to 2 1: IPv6, or 2: IPv4, in the
+ * second half of the GRH's 40 bytes.
  */
+#define URDMA_SL_IPV6_UDP 0x9u
 #define URDMA_SL_IPV4_UDP 0xAu
 static inline uint8_t urdma_cq_sl(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
-	return cq->shows_header && (e->wc_flags & IBV_WC_GRH) ? URDMA_SL_IPV4_UDP : 0;
+	if (!cq->shows_header || !(e->wc_flags & IBV_WC_GRH))
+		return 0;
+	return e->source_lid >> 16 ? URDMA_SL_IPV6_UDP : URDMA_SL_IPV4_UDP;
 }
 static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
