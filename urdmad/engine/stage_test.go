@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,33 @@ func TestStagingIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNullAmongStaged: of a list that has to be staged because urdmad can't map some of
+// it, what names a null region is zeros, and what a Read writes there is lost.
+func TestNullAmongStaged(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		const piece = 600000 // some chunks of the stage lie in the null region alone
+		w := enginetest.New(t, enginetest.Options{Seed: 92, MTU: 9000})
+		a, b := w.Pair(local, &abi.QPCap{MaxSendWR: 2, MaxRecvWR: 1, MaxSendSGE: 3, MaxRecvSGE: 1})
+		slow, null, far := a.Client.RegisterFallback(2*piece, rw), a.Client.RegisterNull(), b.Client.Register(3*piece, rw)
+		list := []abi.SGE{slow.SGE(0, piece), null.SGE(1<<40, piece), slow.SGE(piece, piece)}
+		pattern(slow.Bytes)
+		pattern(far.Bytes)
+		want := slices.Concat(slow.Bytes[:piece], make([]byte, piece), slow.Bytes[piece:])
+		a.Post(enginetest.Write(1, far, 0), list...)
+		if e := completions(w, a.Send, 1)[0]; e.Status != abi.StatusSuccess || !bytes.Equal(far.Bytes, want) {
+			t.Errorf("a Write ended with %+v, or other bytes than its list names arrived", e)
+		}
+		pattern(far.Bytes)
+		a.Post(enginetest.Read(2, far, 0), list...)
+		if e := completions(w, a.Send, 1)[0]; e.Status != abi.StatusSuccess {
+			t.Errorf("a Read ended with %+v", e)
+		}
+		if !bytes.Equal(slow.Bytes[:piece], far.Bytes[:piece]) || !bytes.Equal(slow.Bytes[piece:], far.Bytes[2*piece:]) {
+			t.Error("a Read brought other bytes")
+		}
+	})
 }
 
 // TestBlockedPages: while a client's pages take no writes, its peers are held up

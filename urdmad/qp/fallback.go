@@ -68,10 +68,16 @@ func (t *Table) Settle() int {
 }
 
 // readMemory reads len(buf) bytes at va of r and calls then on the worker's thread. A
-// region that was deregistered is read no more.
+// region that was deregistered is read no more. One of no memory has its turn behind
+// what is read before: a Stage's chunks come in order.
 func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
-	if r.Dead() {
+	switch {
+	case r.Dead():
 		q.t.ended.Put(endedJob{q, then, errRevoked})
+		return
+	case r.Null():
+		clear(buf)
+		q.submit(q.Client.Space, mem.Job{Write: true}, then)
 		return
 	}
 	r.Hold()

@@ -147,6 +147,17 @@ func (c *Client) RegisterMissing(n int, access uint32) *Region {
 	return r
 }
 
+// RegisterNull makes a region of no memory.
+func (c *Client) RegisterNull() *Region {
+	null, err := mem.NewNull(c.PD)
+	if err != nil {
+		c.Host.World.T.Fatal(err)
+	}
+	r := &Region{Region: null, Client: c}
+	c.insert(r)
+	return r
+}
+
 func (c *Client) insert(r *Region) {
 	c.Host.World.T.Cleanup(r.Deregister) // gives the mapping back
 	c.Host.Do(func() {
