@@ -260,6 +260,39 @@ func TestFaultInBurst(t *testing.T) {
 	}
 }
 
+// TestFaultAfterKeep: the last datagram of a burst, whose handling ended in a fault
+// after it was kept, stays kept, and nothing of the next burst is given back for it.
+func TestFaultAfterKeep(t *testing.T) {
+	r := newRig(t, linked.Options{})
+	var account Account
+	for _, payload := range []string{"a", "b", "kept"} {
+		r.raw(r.datagram(payload))
+	}
+	r.pass()
+	r.n.Poll()
+	for range 2 {
+		r.n.Next()
+	}
+	held, ok := r.n.Keep(&account, r.n.Next())
+	if !ok {
+		t.Fatal("nothing was kept")
+	}
+	for round := range 50 { // the turns after the one that faulted there
+		for i := range 4 {
+			r.raw(r.datagram(string(rune('c' + i))))
+		}
+		r.pass()
+		if got := drain(r.n); len(got) != 4 || got[0] != "c" || got[3] != "f" {
+			t.Fatalf("round %d: handled %q", round, got)
+		}
+	}
+	var head [wire.MaxHeaderLen]byte
+	if _, data := held.Payload(0, &head); string(data) != "kept" {
+		t.Errorf("the kept datagram says %q", data)
+	}
+	r.n.Release(&account, &held)
+}
+
 // TestPathFollows: a path sends to where its next hop is now, and one that left
 // stays as it is.
 func TestPathFollows(t *testing.T) {

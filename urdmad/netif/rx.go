@@ -46,6 +46,7 @@ func (n *Interface) Poll() (waiting int, more bool) {
 	}
 	r := &n.rx
 	if r.at == r.have { // else a fault in a client's memory cut the last burst short
+		n.finish() // the same with its last datagram
 		n.giveBack()
 		r.at, r.freeFrom = 0, 0
 		r.have = n.queue.Rx(r.p)
