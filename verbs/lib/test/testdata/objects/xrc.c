@@ -118,6 +118,7 @@ void case_xrc(void)
 	CHECK_RETURNS(ibv_destroy_qp(target), 0); /* the second reference keeps it */
 	sge = (struct ibv_sge){ (uintptr_t)server.memory, 4096, server.mr->lkey };
 	CHECK_RETURNS(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	CHECK_RETURNS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ .max_wr = 300 }, IBV_SRQ_MAX_WR), 0); /* keeps its number */
 	CHECK_RETURNS(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	send_to(&client, number);
 	wc = completion(&server, IBV_WC_SUCCESS);
