@@ -93,7 +93,7 @@ func (s *services) receive(p *Packet, size int, sameHost bool) {
 // answered again; what is asked with fewer bytes than the answer may cost is not.
 func (s *services) request(p *Packet, size int, sameHost bool) {
 	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
-	if size < minRequest(p) {
+	if size < minRequest(p) && !sameHost { // there nobody's address is forged, and ends may be of two families
 		return
 	}
 	if r := s.replies[key]; r != nil {

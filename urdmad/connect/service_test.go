@@ -194,3 +194,22 @@ func TestServiceShort(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceFamilies: within one urdmad an id of one family asks at the loopback
+// address of the other.
+func TestServiceFamilies(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		w := enginetest.New(t, enginetest.Options{Seed: 24, Datagrams: true, IPv6: v6})
+		ca, cb := ends(w, true)
+		other := netip.IPv6Loopback()
+		if v6 {
+			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		cb.ListenAt(netip.IPv6Unspecified(), 7000, 4).Datagrams = true
+		id := ca.ResolveFrom(ca.Host.Addr, other, 7000)
+		id.Datagrams = true
+		ask(t, ca, id, "")
+		name(t, cb, cb.Event(cm.EventConnectRequest, time.Second).Child, "")
+		ca.Event(cm.EventEstablished, time.Second)
+	}
+}

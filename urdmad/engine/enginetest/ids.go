@@ -69,9 +69,15 @@ func At(ip netip.Addr, port uint16) netip.AddrPort {
 // Listen listens on a port number of the client's host.
 func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 	c.Host.World.T.Helper()
+	return c.ListenAt(c.Host.Addr, port, backlog)
+}
+
+// ListenAt is Listen at another address.
+func (c *Client) ListenAt(ip netip.Addr, port uint16, backlog int) *cm.ID {
+	c.Host.World.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		if err := c.Host.CM.Bind(id, At(c.Host.Addr, port)); err != nil {
+		if err := c.Host.CM.Bind(id, At(ip, port)); err != nil {
 			return err
 		}
 		return c.Host.CM.Listen(id, backlog)
@@ -82,9 +88,15 @@ func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 // Resolve makes an id that has a route to a port of a host.
 func (c *Client) Resolve(ip netip.Addr, port uint16) *cm.ID {
 	c.Host.World.T.Helper()
+	return c.ResolveFrom(netip.IPv4Unspecified(), ip, port)
+}
+
+// ResolveFrom is Resolve of an id at an address of ours.
+func (c *Client) ResolveFrom(src, ip netip.Addr, port uint16) *cm.ID {
+	c.Host.World.T.Helper()
 	id := c.NewID()
 	c.must(func() error {
-		return c.Host.CM.ResolveAddr(id, At(netip.IPv4Unspecified(), 0), At(ip, port), 2*clock.Second)
+		return c.Host.CM.ResolveAddr(id, At(src, 0), At(ip, port), 2*clock.Second)
 	})
 	c.Event(cm.EventAddrResolved, 5*time.Second)
 	c.must(func() error { return c.Host.CM.ResolveRoute(id) })
