@@ -44,8 +44,9 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 
 // Holders are the owners of the ids that keep id from being bound to a.
 func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
+	ip := a.Addr().WithZone("") // as ids have it
 	for _, other := range m.numbers.ids[a.Port()] {
-		if id.conflicts(other, a.Addr(), id.options.reuseAddr) {
+		if id.conflicts(other, ip, id.options.reuseAddr) {
 			owners = append(owners, other.Owner)
 		}
 	}
@@ -112,7 +113,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 // localHost is the destination, or the local host for the wildcard, as Linux takes
 // it.
 func localHost(dst netip.Addr) netip.Addr {
-	switch dst {
+	switch dst.WithZone("") {
 	case netip.IPv4Unspecified():
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	case netip.IPv6Unspecified():
@@ -156,7 +157,7 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 		return r, einval
 	}
 	if dst.IsMulticast() { // nobody to be asked for: members come and go
-		r, err = m.routeGroup(only, src, dst)
+		r, err = m.routeGroup(only, on, src, dst)
 	} else if own, no := m.deviceOf(dst); no == nil {
 		r, err = m.routeHome(own, only, src, dst)
 	} else {
@@ -170,12 +171,15 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 }
 
 // routeGroup is the way to a group: out of the device of src, or the first of the
-// group's family.
-func (m *Manager) routeGroup(only int, src, dst netip.Addr) (route, error) {
+// group's family on the link that the program has named.
+func (m *Manager) routeGroup(only int, on scope, src, dst netip.Addr) (route, error) {
 	for dev, own := range m.addrs {
-		if only < 0 && own.Is4() == dst.Is4() {
+		if only < 0 && own.Is4() == dst.Is4() && on.has(dev) {
 			only = dev
 		}
+	}
+	if only < 0 {
+		return route{}, syscall.ENETUNREACH
 	}
 	r, err := m.routeHome(-1, only, src, dst)
 	if err == nil {

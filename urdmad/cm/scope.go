@@ -9,7 +9,7 @@ import (
 // This file has link-local addresses of IPv6, which a program gives with the index of
 // the interface whose link it means (sin6_scope_id of ipv6(7)): that is the interface
 // below a device, Config.Scopes. Within an urdmad the device says the link, so that
-// addresses have no zone.
+// addresses have no zone. Groups of the link (ff02::/16) are given likewise.
 
 // links are the devices by their links.
 type links struct {
@@ -37,7 +37,7 @@ func (m *links) scopeOf(dev int) uint32 {
 // is not link-local means nothing. ENODEV: no device is on that link.
 func (m *links) unscope(a netip.Addr) (netip.Addr, scope, error) {
 	plain := a.WithZone("")
-	if a.Zone() == "" || !a.IsLinkLocalUnicast() {
+	if a.Zone() == "" || !a.IsLinkLocalUnicast() && !a.IsLinkLocalMulticast() {
 		return plain, scope{}, nil
 	}
 	index, err := strconv.ParseUint(a.Zone(), 10, 32)
