@@ -1,7 +1,11 @@
 package dpdk
 
 import (
+	"log/slog"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/port/porttest"
 )
@@ -36,4 +40,33 @@ func TestAfXDPConformance(t *testing.T) {
 		waitUp(t, p...)
 		return &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true, Interrupts: true}
 	})
+}
+
+// TestTapWithoutRawSockets: CAP_NET_ADMIN is all that tap needs.
+func TestTapWithoutRawSockets(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	result := make(chan error)
+	go func() { // its thread, which has less than the others, ends with it
+		runtime.LockOSThread()
+		result <- tapWith(unix.CAP_NET_ADMIN, testLog(t))
+	}()
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+}
+
+// tapWith opens and closes a tap port on a thread that has one capability.
+func tapWith(capability uint, log *slog.Logger) error {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	one := [2]unix.CapUserData{{Effective: 1 << capability, Permitted: 1 << capability}}
+	if err := unix.Capset(&h, &one[0]); err != nil {
+		return err
+	}
+	_, closeAll, err := OpenPorts([]Spec{{Vdev: "net_tap0,iface=utap0"}}, ealTestArgs, log)
+	if err != nil {
+		return err
+	}
+	return closeAll()
 }

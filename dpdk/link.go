@@ -19,6 +19,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 			log.Warn("link down", "port", p.info.Name)
 		}
 	})
+	filters := b != nil
 	if b == nil && p.software && p.ifIndex != 0 { // tap has made one
 		if b, err = below(p.ifIndex); err != nil {
 			return err
@@ -34,8 +35,10 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	if err := b.started(); err != nil {
 		return err
 	}
-	if err := b.receiveGroups(); err != nil {
-		return err
+	if filters { // a tap passes on all that its kernel sends, and needs no CAP_NET_RAW
+		if err := b.receiveGroups(); err != nil {
+			return err
+		}
 	}
 	if p.c.mac_kept != 0 {
 		if err := b.receiveAll(); err != nil {
