@@ -70,7 +70,8 @@ func (c *Config) Warnings() []string {
 	for i := range c.Ports {
 		for k := range i {
 			a, b := c.Ports[i].Address, c.Ports[k].Address
-			if a.Overlaps(b) {
+			ofTheLink := a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() // programs name the link
+			if a.Overlaps(b) && !ofTheLink {
 				e := c.wrong(indexPath("ports", i)+"."+c.Ports[i].AddressSetting(), fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
 					"packets for both leave by one of them", k, b.Masked()))
 				out = append(out, e.Error())

@@ -134,11 +134,11 @@ func (r *rules) gateway(path string, p *Port) {
 	switch {
 	case !g.IsValid():
 		r.refuse(path, "")
+	case g == p.Address.Addr():
+		r.refuse(path, "an address other than the port's own")
 	case g.Is6() && g.IsLinkLocalUnicast() && p.Address.Addr().Is6(): // as routers are
 	case !network.Contains(g) || edge:
 		r.refuse(path, fmt.Sprintf("a host's address in the port's own network, %s", network))
-	case g == p.Address.Addr():
-		r.refuse(path, "an address other than the port's own")
 	}
 }
 
