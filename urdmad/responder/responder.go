@@ -182,8 +182,8 @@ func (r *Responder) next(ctx context.Context, l *verbs.Listener) (*verbs.Request
 // judge reads a request and says whether it is granted.
 func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) {
 	ask, err := probe.ParseRequest(request.PrivateData)
-	p, peer := r.policy.Load(), request.Remote.Addr()
-	own := peer.IsLoopback() || slices.Contains(r.cfg.Own, peer) // a program of this machine could serve itself
+	p, peer := r.policy.Load(), request.Remote.Addr().WithZone("") // nor have prefixes and our own addresses one
+	own := peer.IsLoopback() || slices.Contains(r.cfg.Own, peer)   // a program of this machine could serve itself
 	switch {
 	case err != nil:
 		return ask, probe.OtherVersion
