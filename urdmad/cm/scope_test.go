@@ -29,6 +29,7 @@ func TestScope(t *testing.T) {
 	}{
 		{"::", "fe80::9%3", 0, nil}, {"::", "fe80::9%7", 1, nil}, {"fe80::2%7", "fe80::9", 1, nil},
 		{"::", "fe80::9", 0, syscall.EINVAL}, {"::", "fe80::9%5", 0, syscall.ENODEV}, {"fe80::2%7", "fe80::9%3", 0, syscall.EINVAL},
+		{"::", "fe80::2%7", 1, nil}, {"::", "fe80::2%3", 0, syscall.ENODEV}, // docs/VERBS.md
 		{"::", "ff02::9%3", 0, nil}, {"::", "ff02::9%7", 1, nil}, {"::", "ff02::9", 0, nil}, {"fe80::2%7", "ff02::9", 1, nil},
 		{"::", "ff02::9%5", 0, syscall.ENODEV}, {"fe80::2", "ff02::9%3", 0, syscall.ENODEV}, {"0.0.0.0", "239.1.2.3", 2, nil},
 	} {
