@@ -24,23 +24,8 @@ func part[T any](kind abi.Type, m T) []byte {
 // descriptors came.
 func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.BatchResponse, answers [][]byte, fds int) {
 	t.Helper()
-	head := abi.BatchRequest{Count: uint32(count)}
-	out := append([]byte(nil), abi.Bytes(&head)...)
-	for _, p := range parts {
-		out = append(out, p...)
-	}
-	h := abi.Header{Type: abi.Batch, Length: uint32(len(out)), Seq: 77}
-	copy(out, abi.Bytes(&h))
-	if _, err := c.conn.Write(out); err != nil {
-		t.Fatal(err)
-	}
-	in, oob := make([]byte, abi.MaxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
-	n, oobn, _, _, err := c.conn.ReadMsgUnix(in, oob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fds = closeReceived(oob[:oobn])
-	in = in[:n]
+	in, oob := exchangeBatch(t, c, count, parts...)
+	fds, n := len(closeReceived(oob)), len(in)
 	if h, _ := abi.Decode[abi.Header](in[:abi.Size[abi.Header]()]); h.Status != 0 || h.Seq != 77 || int(h.Length) != n {
 		return abi.BatchResponse{Header: h}, nil, fds
 	}
@@ -53,16 +38,40 @@ func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.Ba
 	return resp, answers, fds
 }
 
-func closeReceived(oob []byte) (n int) {
+// exchangeBatch sends a batch and returns its answer with what came with it.
+func exchangeBatch(t *testing.T, c *client, count int, parts ...[]byte) (in, oob []byte) {
+	t.Helper()
+	head := abi.BatchRequest{Count: uint32(count)}
+	out := append([]byte(nil), abi.Bytes(&head)...)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	h := abi.Header{Type: abi.Batch, Length: uint32(len(out)), Seq: 77}
+	copy(out, abi.Bytes(&h))
+	if _, err := c.conn.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	in, oob = make([]byte, abi.MaxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	n, oobn, _, _, err := c.conn.ReadMsgUnix(in, oob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in[:n], oob[:oobn]
+}
+
+// closeReceived closes descriptors that came, and returns the types of their files.
+func closeReceived(oob []byte) (types []uint32) {
 	messages, _ := unix.ParseSocketControlMessage(oob)
 	for i := range messages {
 		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
+			var st unix.Stat_t
+			_ = unix.Fstat(fd, &st) // the type is 0 then
+			types = append(types, st.Mode&unix.S_IFMT)
 			unix.Close(fd)
 		}
-		n += len(fds)
 	}
-	return n
+	return types
 }
 
 // batchClient has greeted, and has a device open and a protection domain.
@@ -182,6 +191,36 @@ func TestBatchOfNonsense(t *testing.T) {
 	}
 	if resp, answers, _ := callBatch(t, c, 0); resp.Header.Status != 0 || resp.Done != 0 || len(answers) != 0 {
 		t.Errorf("an empty batch: %+v", resp)
+	}
+}
+
+// TestBatchBringsItsOwnDescriptors: what a batch made and destroyed again comes with the
+// descriptors that it was made with, and not with those that others have by now.
+func TestBatchBringsItsOwnDescriptors(t *testing.T) {
+	for name, kind := range map[string]struct {
+		make    func(ctx, pd uint32) []byte
+		destroy func(handle uint32) []byte
+	}{
+		"completion queue": {
+			func(ctx, _ uint32) []byte { return part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, CQE: 4}) },
+			func(handle uint32) []byte { return part(abi.DestroyCQ, abi.HandleMessage{Handle: handle}) }},
+		"shared receive queue": {
+			func(_, pd uint32) []byte {
+				return part(abi.CreateSRQ, abi.CreateSRQRequest{PD: pd, MaxWR: 4, MaxSGE: 1})
+			},
+			func(handle uint32) []byte { return part(abi.DestroySRQ, abi.HandleMessage{Handle: handle}) }},
+	} {
+		for _, pooled := range []bool{false, true} {
+			c, ctx, pd := batchClient(t)
+			if pooled {
+				must[abi.Header](t)(call[abi.Header, abi.Header](c, abi.PoolQueues, abi.Header{}))
+			}
+			_, oob := exchangeBatch(t, c, 3, kind.make(ctx, pd), kind.destroy(pd+1), part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}))
+			files := closeReceived(oob) // handles are given in order: pd+1 is what was made
+			if len(files) != 2 || files[0] != unix.S_IFREG || files[1] != unix.S_IFSOCK {
+				t.Errorf("%s, in a shared file %v: it came with files of types %#x", name, pooled, files)
+			}
+		}
 	}
 }
 

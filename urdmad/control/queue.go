@@ -3,6 +3,8 @@ package control
 import (
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/events"
@@ -125,8 +127,8 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	old.Close()
 	x.resized(m.Handle, account.CompletionQueues, bill)
 	resp.Handle = m.Handle
-	*r = respond(&resp, mem.FD)
-	r.done = mem.CloseFD
+	*r = respond(&resp)
+	r.bring(mem)
 	return nil
 }
 
@@ -177,9 +179,11 @@ func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
 }
 
 // bring answers with a queue's memory too, if the client has not been given it before.
+// The descriptor is the reply's: what else a batch does, the queue's end included, may
+// not have its number name another file before the reply has left.
 func (r *reply) bring(mem *memfd.Shared) {
-	if mem.FD >= 0 {
-		r.fds, r.done = []int{mem.FD}, mem.CloseFD
+	if fd := mem.TakeFD(); fd >= 0 {
+		r.fds, r.done = []int{fd}, func() { _ = unix.Close(fd) } // the client has its copy
 	}
 }
 

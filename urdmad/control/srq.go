@@ -50,8 +50,8 @@ func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 		}
 	})
 	pd.users++
-	*r = respond(&resp, mem.FD)
-	r.done = mem.CloseFD
+	*r = respond(&resp)
+	r.bring(mem)
 	return nil
 }
 
@@ -118,8 +118,8 @@ func (x *Session) resizeSRQ(o *srqObject, m *abi.ModifySRQRequest, r *reply) err
 	old.Close()
 	x.resized(m.Handle, account.SharedQueues, bill)
 	resp.Handle, resp.SRQNum = m.Handle, o.queue.Shared().Number
-	*r = respond(&resp, mem.FD)
-	r.done = mem.CloseFD
+	*r = respond(&resp)
+	r.bring(mem)
 	return nil
 }
 

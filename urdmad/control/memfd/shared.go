@@ -47,6 +47,13 @@ func (m *Shared) CloseFD() {
 	}
 }
 
+// TakeFD has the caller own the descriptor from now on; -1: there is none.
+func (m *Shared) TakeFD() int {
+	fd := m.FD
+	m.FD = -1
+	return fd
+}
+
 // Close unmaps the file and closes the descriptor; a nil Shared has none.
 func (m *Shared) Close() {
 	if m == nil {
