@@ -275,10 +275,21 @@ static uint32_t above(uint32_t done, uint32_t first)
 	return done > first ? done - first : 0;
 }
 
+/* Notes which queues' memory urdmad has back: in the file that all share, other threads
+ * make theirs there at once. */
+static void return_memory(uint32_t done, const struct urdma_queues *queues)
+{
+	if (queues->send_cq)
+		urdma_cq_of(queues->send_cq)->returned = above(done, 1) > 0;
+	if (queues->recv_cq)
+		urdma_cq_of(queues->recv_cq)->returned = above(done, queues->send_cq ? 3 : 1) > 0;
+}
+
 static void end_all(struct urdma_client *client, uint32_t done, const struct urdma_queues *queues)
 {
 	struct urdma_qp *qp = urdma_qp_of(queues->qp);
 
+	return_memory(done, queues);
 	if (done)
 		urdma_qp_end(qp);
 	else

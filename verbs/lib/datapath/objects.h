@@ -41,6 +41,7 @@ struct urdma_cq {
 	uint32_t memfd;         /* its number (session/rings.h) */
 	uint32_t mask;
 	uint32_t cons;          /* our own copy of ring->cons */
+	bool returned;          /* urdmad has its memory back, and another queue may */
 	bool ignore_overrun;
 	bool shows_lid;         /* link layer InfiniBand: a datagram's source is a LID, not a GRH */
 	bool shows_header;      /* RoCE: a datagram's service level says which header its GRH is */

@@ -49,13 +49,13 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 }
 
 /* What is left moves up against prod, which is urdmad's. Not in a child: the ring
- * is shared with the parent, whose it is. */
+ * is shared with the parent, whose it is; nor in what another queue may have by now. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 {
 	uint32_t prod, freed = 0;
 	int taken;
 
-	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED || cq->returned)
 		return;
 	taken = urdma_lock_take(&cq->lock);
 	prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);

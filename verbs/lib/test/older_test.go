@@ -19,14 +19,27 @@ type older struct {
 	socket  string
 	listen  *net.UnixListener
 	unknown map[abi.Type]*atomic.Int32 // how often they were asked
+	answers func(b, oob []byte)        // is told of each, before the program; nil: nobody is
 }
 
 func startOlder(t *testing.T, r *real, unknown ...abi.Type) *older {
+	t.Helper()
+	o := newOlder(t, unknown...)
+	o.start(t, r)
+	return o
+}
+
+func newOlder(t *testing.T, unknown ...abi.Type) *older {
 	t.Helper()
 	o := &older{socket: filepath.Join(t.TempDir(), "older.sock"), unknown: map[abi.Type]*atomic.Int32{}}
 	for _, u := range unknown {
 		o.unknown[u] = &atomic.Int32{}
 	}
+	return o
+}
+
+func (o *older) start(t *testing.T, r *real) {
+	t.Helper()
 	var err error
 	if o.listen, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.socket, Net: "unixpacket"}); err != nil {
 		t.Fatal(err)
@@ -47,7 +60,6 @@ func startOlder(t *testing.T, r *real, unknown ...abi.Type) *older {
 			go o.carry(daemon, client, false)
 		}
 	}()
-	return o
 }
 
 // carry takes messages with their descriptors from one to the other until either end
@@ -69,6 +81,9 @@ func (o *older) carry(from, to *net.UnixConn, requests bool) {
 				return
 			}
 			continue
+		}
+		if !requests && o.answers != nil {
+			o.answers(b[:n], oob[:oobn])
 		}
 		_, _, err = to.WriteMsgUnix(b[:n], oob[:oobn], nil)
 		closeAll(oob[:oobn])

@@ -1,0 +1,94 @@
+package test
+
+import (
+	"encoding/binary"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+)
+
+// returned looks at batches that make and destroy queues, and plays another thread of
+// the program whose queue gets the memory that urdmad has just had back.
+type returned struct {
+	mu    sync.Mutex
+	files map[uint32][]byte // by their numbers
+	rings [][]byte          // completion queues' that live
+	again [][]byte          // ... that went, and are others' now
+}
+
+const (
+	consOffset   = 64 // in struct urdma_abi_cq_ring
+	othersReads  = 0xA5A5A5A5
+	headOfTheCQs = 4 * 64
+)
+
+func (r *returned) answers(b, oob []byte) {
+	h, _ := abi.Decode[abi.Header](b[:abi.Size[abi.Header]()])
+	if h.Type != abi.Batch || h.Status != 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := abi.Size[abi.BatchResponse]()
+	head, _ := abi.Decode[abi.BatchResponse](b[:size])
+	fds := descriptors(oob)
+	for i, b := 0, b[size:]; len(b) > 0; i++ {
+		h, _ := abi.Decode[abi.Header](b[:abi.Size[abi.Header]()])
+		r.answer(h.Type, b[:h.Length], fds[:head.FDs[i]])
+		b, fds = b[h.Length:], fds[head.FDs[i]:]
+	}
+}
+
+func (r *returned) answer(kind abi.Type, b []byte, fds []int) {
+	switch kind {
+	case abi.CreateCQ:
+		cq, _ := abi.Decode[abi.CQResponse](b)
+		if len(fds) > 0 {
+			r.files[cq.Memfd], _ = unix.Mmap(fds[0], 0, int(cq.Bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		}
+		r.rings = append(r.rings, r.files[cq.Memfd][cq.RingOffset:][:headOfTheCQs])
+	case abi.DestroyQP:
+		for _, ring := range r.rings {
+			binary.NativeEndian.PutUint32(ring[consOffset:], othersReads)
+		}
+		r.again, r.rings = append(r.again, r.rings...), nil
+	}
+}
+
+func descriptors(oob []byte) (all []int) {
+	messages, _ := unix.ParseSocketControlMessage(oob)
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		all = append(all, fds...)
+	}
+	return all
+}
+
+// TestReturnedMemory: once urdmad has destroyed the queues of a connection, the library
+// writes nothing to their memory, which may be that of another thread's by then.
+func TestReturnedMemory(t *testing.T) {
+	program := slotsProgram(t)
+	r := &returned{files: map[uint32][]byte{}}
+	o := newOlder(t)
+	o.answers = r.answers
+	o.start(t, startReal(t))
+	c := exec.Command(program, "endpoint_destroyed")
+	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+o.socket)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.again) != 2 {
+		t.Fatalf("%d completion queues went in a batch, expected 2", len(r.again))
+	}
+	for i, ring := range r.again {
+		if n := binary.NativeEndian.Uint32(ring[consOffset:]); n != othersReads {
+			t.Errorf("of queue %d: the library wrote %#x where another's is", i, n)
+		}
+	}
+}
