@@ -41,14 +41,7 @@ func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.Ba
 // exchangeBatch sends a batch and returns its answer with what came with it.
 func exchangeBatch(t *testing.T, c *client, count int, parts ...[]byte) (in, oob []byte) {
 	t.Helper()
-	head := abi.BatchRequest{Count: uint32(count)}
-	out := append([]byte(nil), abi.Bytes(&head)...)
-	for _, p := range parts {
-		out = append(out, p...)
-	}
-	h := abi.Header{Type: abi.Batch, Length: uint32(len(out)), Seq: 77}
-	copy(out, abi.Bytes(&h))
-	if _, err := c.conn.Write(out); err != nil {
+	if _, err := c.conn.Write(batchOf(count, parts...)); err != nil {
 		t.Fatal(err)
 	}
 	in, oob = make([]byte, abi.MaxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
@@ -57,6 +50,18 @@ func exchangeBatch(t *testing.T, c *client, count int, parts ...[]byte) (in, oob
 		t.Fatal(err)
 	}
 	return in[:n], oob[:oobn]
+}
+
+// batchOf is a batch that says it has so many requests.
+func batchOf(count int, parts ...[]byte) []byte {
+	head := abi.BatchRequest{Count: uint32(count)}
+	out := append([]byte(nil), abi.Bytes(&head)...)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	h := abi.Header{Type: abi.Batch, Length: uint32(len(out)), Seq: 77}
+	copy(out, abi.Bytes(&h))
+	return out
 }
 
 // closeReceived closes descriptors that came, and returns the types of their files.

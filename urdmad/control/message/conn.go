@@ -31,8 +31,15 @@ var ErrHangUp = errors.New("control: the client hung up")
 // New begins with what connected; closer takes the descriptors that are not
 // used.
 func New(c *net.UnixConn, closer *account.Closer) Conn {
+	_ = c.SetWriteBuffer(unreadAnswers) // fails for a socket that is closed
 	return Conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
 }
+
+// unreadAnswers bounds, in bytes (socket(7), SO_SNDBUF), the answers that a client may
+// leave unread before urdmad serves it no more. A client that reads each answer before it
+// asks again never meets it. Unread descriptors count: the kernel lets urdmad have
+// RLIMIT_NOFILE of them under way to all clients together (unix(7), ETOOMANYREFS).
+const unreadAnswers = 4 * abi.MaxMessage
 
 // Receive reads one message and its descriptors, which are the session's also
 // after an error: a message of no bytes looks like the end of the connection
