@@ -3,19 +3,44 @@
 #include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "slots.h"
 
 static bool woke;
+static pid_t waiter;
 
 static void *wait_for_receive(void *id)
 {
 	struct ibv_wc wc;
 
+	__atomic_store_n(&waiter, gettid(), __ATOMIC_RELEASE);
 	rdma_get_recv_comp(id, &wc);
 	__atomic_store_n(&woke, true, __ATOMIC_RELAXED);
 	return NULL;
+}
+
+/* What the kernel says that the thread does: R, S, ... */
+static char state_of(pid_t thread)
+{
+	char path[64], text[256] = "", *name;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	CHECK((f = fopen(path, "r")) && fgets(text, sizeof(text), f) && (name = strrchr(text, ')')));
+	fclose(f);
+	return name[2];
+}
+
+/* Until the thread sleeps: nothing but an event that doesn't come stops it on its way. */
+static void await_sleep(void)
+{
+	pid_t thread;
+
+	do
+		usleep(1000);
+	while (!(thread = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) || state_of(thread) != 'S');
 }
 
 void case_endpoint_destroyed(void)
@@ -30,7 +55,7 @@ void case_endpoint_destroyed(void)
 	CHECK_RETURNS(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
 	CHECK_RETURNS(rdma_create_qp(id, NULL, &attr), 0);
 	CHECK(!pthread_create(&thread, NULL, wait_for_receive, id));
-	usleep(100000);
+	await_sleep();
 	rdma_destroy_ep(id);
 	for (int i = 0; i < 100; i++)
 		free(memset(malloc(64u << i % 5), 0xA5, 64u << i % 5)); /* where the objects were */
