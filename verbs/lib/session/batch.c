@@ -98,7 +98,7 @@ static int take_apart(struct urdma_batch *batch, size_t length, const int *fds, 
 	memcpy(&head, batch->answers, sizeof(head));
 	batch->answered = length;
 	for (uint32_t i = 0; i < head.done && i < batch->count; i++) {
-		if (length - at < sizeof(answer))
+		if (length < at || length - at < sizeof(answer))
 			break;
 		memcpy(&answer, batch->answers + at, sizeof(answer));
 		if (answer.length > length - at || !whole(batch, i, answer.length) || head.fds[i] > 1)
