@@ -18,12 +18,12 @@ func TestCaptureRefuses(t *testing.T) {
 		args []string
 	}{
 		{"where to? -o FILE names the file", nil},
-		{`--host is "10.9", expected an IPv4 address`, []string{"-o", file, "--host", "10.9"}},
+		{`--host is "10.9", expected an address, ADDRESS:PORT`, []string{"-o", file, "--host", "10.9"}},
 		{`--host is ":", expected`, []string{"-o", file, "--host", ":"}},
 		{`--host is ":0", expected`, []string{"-o", file, "--host", ":0"}},
 		{`--host is ":70000", expected`, []string{"-o", file, "--host", ":70000"}},
-		{`--host is "fe80::1", expected`, []string{"-o", file, "--host", "fe80::1"}},
-		{`--host is "[::1]:7", expected`, []string{"-o", file, "--host", "[::1]:7"}},
+		{`--host is "fd00::g", expected`, []string{"-o", file, "--host", "fd00::g"}},
+		{`--host is "[fd00::1]:0", expected`, []string{"-o", file, "--host", "[fd00::1]:0"}},
 		{`--qp is "rping", expected a hexadecimal number`, []string{"-o", file, "--qp", "rping"}},
 		{`--qp is "0", expected`, []string{"-o", file, "--qp", "0"}},
 		{`--qp is "1000000", expected`, []string{"-o", file, "--qp", "1000000"}},
