@@ -118,20 +118,7 @@ func TestMulticast(t *testing.T) {
 		for _, transport := range []string{"roce", "ib"} {
 			t.Run(w.Name+"/"+transport, func(t *testing.T) {
 				a, b := labtest.Join(t, w, nil)
-				mckey := func(n *lab.Node, args ...string) *lab.Process {
-					line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", "239.1.2.3", "-b", n.Address, "-C", "5"}
-					p, err := n.Exec(append(line, args...)...)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(p.Kill)
-					return p
-				}
-				for _, p := range []*lab.Process{mckey(a), mckey(b), mckey(b, "-s")} {
-					if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
-						t.Errorf("%v:\n%s", err, p.Output())
-					}
-				}
+				mckey(t, a, b, transport, "239.1.2.3")
 			})
 		}
 	}

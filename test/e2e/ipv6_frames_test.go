@@ -21,7 +21,7 @@ func TestPrograms6(t *testing.T) {
 			}
 			t.Run("udaddy", func(t *testing.T) { udaddy6(t, a, b) })
 			for _, transport := range []string{"ib", "roce"} {
-				t.Run("mckey/"+transport, func(t *testing.T) { mckey6(t, a, b, transport) })
+				t.Run("mckey/"+transport, func(t *testing.T) { mckey(t, a, b, transport, "ff15::239:1:2:3") })
 			}
 		})
 	}
@@ -48,11 +48,12 @@ func byNumber6(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// mckey6: one sender and two receivers, one of them on the sender's host.
-func mckey6(t *testing.T, a, b *lab.Node, transport string) {
+// mckey: one sender and two receivers, one of them on the sender's host.
+func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
+	t.Helper()
 	need(t, "mckey")
-	mckey := func(n *lab.Node, args ...string) *lab.Process {
-		line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", "ff15::239:1:2:3", "-b", n.Address, "-C", "5"}
+	start := func(n *lab.Node, args ...string) *lab.Process {
+		line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", group, "-b", n.Address, "-C", "5"}
 		p, err := n.Exec(append(line, args...)...)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func mckey6(t *testing.T, a, b *lab.Node, transport string) {
 		t.Cleanup(p.Kill)
 		return p
 	}
-	for _, p := range []*lab.Process{mckey(a), mckey(b), mckey(b, "-s")} {
+	for _, p := range []*lab.Process{start(a), start(b), start(b, "-s")} {
 		if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
 			t.Errorf("%v:\n%s", err, p.Output())
 		}
