@@ -2,14 +2,8 @@ package verbs
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/arena"
@@ -22,9 +16,7 @@ import (
 type Client struct {
 	session *session.Session
 
-	kicks   []int  // the kick socket of each worker
-	bells   []byte // the doorbell page
-	workers int
+	urdmad  *session.Greeting
 	devices []*Device
 	memory  arena.Arena
 
@@ -64,67 +56,14 @@ func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	if c.session, err = session.Dial(ctx, places, c.lost); err != nil {
 		return nil, err
 	}
-	if err := c.greet(ctx); err != nil {
+	if c.urdmad, err = c.session.Greet(ctx); err == nil {
+		err = c.readDevices(ctx, c.urdmad.Devices)
+	}
+	if err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
-}
-
-func (c *Client) greet(ctx context.Context) error {
-	req := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
-	copy(req.Command[:len(req.Command)-1], filepath.Base(os.Args[0]))
-	memory, err := ownMemory()
-	if err != nil {
-		return err
-	}
-	defer session.CloseAll([]int{memory}) // or -1, which is harmless
-	var resp abi.HelloResponse
-	fds, err := callContext(ctx, c, abi.Hello, &req, &resp, memory, session.AnyFDs)
-	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
-		session.CloseAll(fds)
-		return fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
-	}
-	if err != nil {
-		return err
-	}
-	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
-		session.CloseAll(fds)
-		return fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
-	}
-	defer unix.Close(fds[0])
-	c.workers, c.kicks = int(resp.Workers), fds[1:]
-	if c.bells, err = mapShared(fds[0], int(resp.DoorbellBytes)); err != nil {
-		return err
-	}
-	return c.readDevices(ctx, int(resp.NumDevices))
-}
-
-// ownMemory opens what urdmad reaches this process's memory by. Without it (-1)
-// only memory of AllocMemory can be registered.
-func ownMemory() (int, error) {
-	fd, err := unix.Open("/proc/self/mem", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return -1, fmt.Errorf("verbs: /proc/self/mem: %w", err)
-	}
-	if err != nil {
-		return -1, nil
-	}
-	return fd, nil
-}
-
-func mapShared(fd, bytes int) ([]byte, error) {
-	mem, err := unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: mapping %d bytes: %w", bytes, err)
-	}
-	return mem, nil
-}
-
-func unmap(mem []byte) {
-	if mem != nil {
-		_ = unix.Munmap(mem) // fails only for what is not a mapping
-	}
 }
 
 // Gone is closed when the connection to urdmad has ended.
@@ -161,14 +100,6 @@ func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req 
 	return session.Call(ctx, c.session, t, req, out, sendFD, wantFDs)
 }
 
-// kick wakes a sleeping worker. A full socket means that kicks enough are on
-// their way.
-func (c *Client) kick(worker int) {
-	_ = unix.Send(c.kicks[worker], kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-}
-
-var kickByte = []byte{1}
-
 // Close ends the connection to urdmad and everything made through it: queue
 // pairs, whose peers are told, listeners, and the memory of AllocMemory, which
 // must not be touched afterwards. Whoever waits gets ErrClosed.
@@ -188,8 +119,9 @@ func (c *Client) Close() error {
 	c.releaseRest()
 	c.session.Wait()
 	c.readers.Wait()
-	unmap(c.bells)
-	session.CloseAll(c.kicks)
+	if c.urdmad != nil {
+		c.urdmad.Release()
+	}
 	c.memory.Close()
 	return nil
 }

@@ -205,10 +205,10 @@ func (x *Context) waitableCQ(ctx context.Context, entries int, spin time.Duratio
 
 // handshake sends CM_CONNECT or CM_ACCEPT and waits until it is answered.
 func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi.CMEvent, error) {
-	most := conn.pd.ctx.device.MaxReads
+	most := conn.ctx.device.MaxReads
 	conn.param.ResponderResources = uint8(min(int(conn.param.ResponderResources), peer.serve, most))
 	conn.param.InitiatorDepth = uint8(min(int(conn.param.InitiatorDepth), peer.reads, most))
-	conn.param.QP, conn.param.QPNum = conn.handle, conn.qpn
+	conn.param.QP, conn.param.QPNum = conn.handle, conn.pair.QPN
 	if err := conn.id.Connect(ctx, t, &conn.param); err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (conn *Conn) releaseObjects() error {
 		}
 		all = append(all, conn.pd.Close())
 	}
-	if conn.pd.ctx.client.dead() {
+	if conn.ctx.client.dead() {
 		return nil // urdmad's end has released everything
 	}
 	return errors.Join(all...)

@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/verbs/abi"
+	"urdma/verbs/completion"
+	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
 	"urdma/verbs/yield"
 )
@@ -27,17 +26,11 @@ type CQ struct {
 	spin    atomic.Int64 // ns that Wait polls before it sleeps
 	waiters atomic.Int32
 
-	mu       sync.Mutex
-	closed   bool
-	ring     ring.ClientCQ
-	mem      []byte
-	bells    ring.ClientBells
-	leftover []abi.CQE      // taken out of the ring when a queue pair was closed
-	senders  []*QP          // whose sends complete here
-	getters  []*QP          // whose receives do
-	pairs    map[uint64]*QP // both, by what completions call them
-	last     *QP            // whose completion was taken last; or nil
-	scratch  [16]abi.CQE
+	mu     sync.Mutex
+	closed bool
+	queue  completion.Queue
+	mem    []byte
+	bells  ring.ClientBells
 
 	yield yield.Poll
 }
@@ -62,13 +55,13 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	if err != nil {
 		return nil, err
 	}
-	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{}),
-		pairs: map[uint64]*QP{}}
-	if err := q.attach(&resp, fds[0]); err != nil {
+	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{})}
+	if q.mem, err = mapped.CQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
-	q.bells.Init(c.bells, 0)
+	q.queue.Init(q.mem, &resp)
+	q.bells.Init(c.urdmad.Bells, 0)
 	if channel != nil {
 		channel.join(q)
 	}
@@ -81,24 +74,8 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	return q, nil
 }
 
-// attach maps the ring and closes its descriptor.
-func (q *CQ) attach(r *abi.CQResponse, fd int) error {
-	defer unix.Close(fd)
-	need := uint64(r.EntriesOffset) + uint64(r.Entries)*uint64(abi.Size[abi.CQE]())
-	if r.Entries == 0 || r.Entries&(r.Entries-1) != 0 || need > uint64(r.Bytes) {
-		return fmt.Errorf("verbs: completion ring of %d entries in %d bytes: %w", r.Entries, r.Bytes, syscall.EPROTO)
-	}
-	mem, err := mapShared(fd, int(r.Bytes))
-	if err != nil {
-		return err
-	}
-	q.mem = mem
-	q.ring.Init(mem, r)
-	return nil
-}
-
 // Entries is how many completions the queue holds; it is fixed.
-func (q *CQ) Entries() int { return q.ring.Entries() }
+func (q *CQ) Entries() int { return q.queue.Entries() }
 
 // Poll takes up to len(out) completions, oldest first, and does not wait
 // (ibv_poll_cq(3)). Once urdmad is gone the posted work comes out flushed, then
@@ -145,7 +122,7 @@ func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty
 	}
 	b := q.bells
 	b.Announce(true)
-	if empty = q.ring.Empty(); !empty {
+	if empty = q.queue.Empty(); !empty {
 		b.Announce(false)
 	}
 	return &b, empty
@@ -160,9 +137,15 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	}
 	q.yield.Polled()
 	dead := q.ctx.client.dead() // before the ring: what it holds then is all there will be
-	n = q.take(out, dead)
-	if dead && n < len(out) {
-		n += q.flushed(out[n:])
+	for n < len(out) {
+		got := q.queue.Take(len(out)-n, dead)
+		if len(got) == 0 {
+			break
+		}
+		for i := range got {
+			out[n].from(&got[i])
+			n++
+		}
 	}
 	switch {
 	case n > 0:
@@ -172,7 +155,7 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 			q.bells.Found()
 		}
 	case len(out) == 0:
-	case q.ring.Overrun():
+	case q.queue.Overrun():
 		err = ErrOverrun
 	case dead:
 		err = q.ctx.client.endError()
@@ -180,46 +163,6 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 		_, every, _ = q.bells.Yield()
 	}
 	return n, every, err
-}
-
-func (q *CQ) take(out []Completion, dead bool) (n int) {
-	for len(q.leftover) > 0 && n < len(out) {
-		n += q.give(&out[n], &q.leftover[0], dead)
-		q.leftover = q.leftover[1:]
-	}
-	for n < len(out) {
-		got := q.ring.Poll(q.scratch[:min(len(q.scratch), len(out)-n)])
-		if got == 0 {
-			break
-		}
-		for i := range q.scratch[:got] {
-			n += q.give(&out[n], &q.scratch[i], dead)
-		}
-	}
-	return n
-}
-
-// give hands a completion to the program and its queue pair the slots it frees.
-// It returns 1, or 0 for one that came after we had flushed its work request:
-// the connection can end before urdmad does.
-func (q *CQ) give(out *Completion, e *abi.CQE, dead bool) int {
-	if p := q.pair(e.UserHandle); p != nil {
-		if dead && p.ring.WasLost(e) {
-			return 0
-		}
-		if p.srq == nil || e.Opcode&abi.WCRecv == 0 {
-			p.ring.Polled(e) // a shared queue's slots are free when taken
-		}
-	}
-	out.from(e)
-	return 1
-}
-
-func (q *CQ) pair(id uint64) *QP {
-	if q.last == nil || q.last.id != id {
-		q.last = q.pairs[id]
-	}
-	return q.last
 }
 
 // Arm asks for one event for the next completion, or with solicitedOnly for the
@@ -231,7 +174,7 @@ func (q *CQ) Arm(solicitedOnly bool) error {
 	if q.closed {
 		return ErrClosed
 	}
-	q.ring.Arm(solicitedOnly)
+	q.queue.Arm(solicitedOnly)
 	if q.ctx.client.dead() {
 		signal(q.events) // as urdmad would for what is flushed
 	}
@@ -358,7 +301,7 @@ func (q *CQ) release() {
 	}
 	q.closed = true
 	close(q.done)
-	unmap(q.mem)
+	mapped.Free(q.mem)
 }
 
 // join and leave note whose work completes here. Leaving, the completions of
@@ -367,43 +310,22 @@ func (q *CQ) release() {
 func (q *CQ) join(p *QP, sends bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if sends {
-		q.senders = append(q.senders, p)
-	} else {
-		q.getters = append(q.getters, p)
-	}
-	q.pairs[p.id] = p
+	q.queue.Join(&p.pair, sends)
 	q.bells = p.bells // a worker that serves it: its wishes about yielding
 }
 
-func (q *CQ) leave(p *QP) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	same := func(x *QP) bool { return x == p }
-	q.senders, q.getters = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.getters, same)
-	delete(q.pairs, p.id)
-	q.last = nil
-	q.dropLocked(p)
-}
+func (q *CQ) leave(p *QP) { q.forget(p, (*completion.Queue).Leave) }
 
 // drop forgets the completions of a queue pair that are not polled yet.
-func (q *CQ) drop(p *QP) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.dropLocked(p)
-}
+func (q *CQ) drop(p *QP) { q.forget(p, (*completion.Queue).Drop) }
 
-func (q *CQ) dropLocked(p *QP) {
-	if q.closed {
+func (q *CQ) forget(p *QP, how func(*completion.Queue, *completion.Pair)) {
+	if q == nil {
 		return
 	}
-	rest := slices.Clone(q.leftover)
-	for {
-		got := q.ring.Poll(q.scratch[:])
-		if got == 0 {
-			break
-		}
-		rest = append(rest, q.scratch[:got]...)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		how(&q.queue, &p.pair)
 	}
-	q.leftover = slices.DeleteFunc(rest, func(e abi.CQE) bool { return e.UserHandle == p.id })
 }

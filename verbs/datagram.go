@@ -88,7 +88,7 @@ func (q *QP) mcast(t abi.Type, group netip.Addr) error {
 		return err
 	}
 	req := abi.McastRequest{QP: q.handle, Group: to}
-	_, err = call[abi.Header](q.pd.ctx.client, t, &req, nil, -1, 0)
+	_, err = call[abi.Header](q.ctx.client, t, &req, nil, -1, 0)
 	return err
 }
 

@@ -3,10 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"slices"
-	"strconv"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/cmid"
@@ -53,50 +50,13 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	return conn, nil
 }
 
-// lookUp reads an address: of a name the first whose family a port has. An empty host
-// is the wildcard.
+// lookUp reads an address, of one of our ports' families if it is a name.
 func (c *Client) lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+	var ours []netip.Addr
+	for _, d := range c.devices {
+		ours = append(ours, d.Prefix.Addr())
 	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("verbs: port %q: expected a number up to 65535", service)
-	}
-	if host == "" {
-		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
-	}
-	a, err := numberedZone(c.choose(found))
-	return netip.AddrPortFrom(a, uint16(port)), err
-}
-
-// choose takes one of a name's addresses, of which there is one at least: the first of
-// a family that a port has, else of IPv4, else at all.
-func (c *Client) choose(found []netip.Addr) netip.Addr {
-	four := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() })
-	for _, a := range found {
-		if slices.ContainsFunc(c.devices, func(d *Device) bool { return d.Prefix.Addr().Is4() == a.Unmap().Is4() }) {
-			return a.Unmap()
-		}
-	}
-	return found[max(four, 0)].Unmap()
-}
-
-// numberedZone has the index of an interface as the zone, in place of its name.
-func numberedZone(a netip.Addr) (netip.Addr, error) {
-	if _, err := strconv.ParseUint(a.Zone(), 10, 32); a.Zone() == "" || err == nil {
-		return a, nil
-	}
-	i, err := net.InterfaceByName(a.Zone())
-	if err != nil {
-		return a, fmt.Errorf("verbs: %s: %w", a, err)
-	}
-	return a.WithZone(strconv.Itoa(i.Index)), nil
+	return cmid.LookUp(ctx, address, ours)
 }
 
 // createID makes an id on the event channel, which is made at the first use.

@@ -14,7 +14,7 @@ var (
 	// ErrNoDaemon: no urdmad listens on any of the sockets tried.
 	ErrNoDaemon = session.ErrNoDaemon
 	// ErrVersion: urdmad speaks another version of the control protocol.
-	ErrVersion = errors.New("verbs: urdmad speaks another version of the protocol")
+	ErrVersion = session.ErrVersion
 	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
 	ErrGone = session.ErrGone
 	// ErrClosed: the object, or the client it belongs to, was closed.

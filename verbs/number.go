@@ -17,7 +17,7 @@ type Number struct {
 }
 
 // Number is the queue pair's own, for the peer.
-func (q *QP) Number() Number { return Number{q.pd.ctx.device.Prefix.Addr(), q.qpn} }
+func (q *QP) Number() Number { return Number{q.ctx.device.Prefix.Addr(), q.pair.QPN} }
 
 // ConnectNumber connects the queue pair with the one that peer names, which
 // must be connected with this one in turn, before or after: ibv_modify_qp(3)
@@ -39,7 +39,7 @@ func (q *QP) ConnectNumber(peer Number) error {
 	case UC:
 		return q.connectUC(peer)
 	}
-	reads := uint32(q.pd.ctx.device.MaxReads)
+	reads := uint32(q.ctx.device.MaxReads)
 	attr := receiving(peer)
 	attr.MaxDestRdAtomic, attr.MinRNRTimer = reads, 12
 	if err := q.Modify(&attr, receivingMask|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer); err != nil {

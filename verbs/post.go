@@ -46,7 +46,7 @@ func (q *QP) check(wr *SendWR) error {
 	if wr.Op == OpBindWindow && (wr.Bind.Window == nil || wr.Bind.MR == nil || wr.Bind.Length < 0) {
 		return ErrWorkRequest
 	}
-	if wr.Inline != nil && !op.Inline || op.WritesLocal && len(wr.SGE) > q.pd.ctx.device.maxSGERead {
+	if wr.Inline != nil && !op.Inline || op.WritesLocal && len(wr.SGE) > q.ctx.device.maxSGERead {
 		return ErrWorkRequest
 	}
 	if wr.Flags&^(Fence|Signaled|Solicited) != 0 || wr.Inline != nil && len(wr.SGE) > 0 ||
@@ -102,8 +102,8 @@ func (q *QP) writeSend(wr *SendWR) error {
 // it is asked before a send is refused. Posting to a failed queue pair is
 // allowed: the work is flushed.
 func (q *QP) maySend() error {
-	if q.pd.ctx.client.dead() {
-		return q.pd.ctx.client.endError()
+	if q.ctx.client.dead() {
+		return q.ctx.client.endError()
 	}
 	if sendsIn(q.state.Load()) {
 		return nil
@@ -172,7 +172,7 @@ func (q *QP) PostSends(wrs []SendWR) (n int, err error) {
 func (q *QP) announce() {
 	q.ring.SQ.Publish()
 	if q.bells.Ring(q.doorbell) {
-		q.pd.ctx.client.kick(q.worker)
+		q.ctx.client.urdmad.Kick(q.worker)
 		q.sending.Unlock()
 		return
 	}
@@ -186,8 +186,8 @@ func (q *QP) announce() {
 // PostRecv posts one receive. Receives are taken in order, one a message; post
 // them before the peer can send. A queue pair with an SRQ takes none itself.
 func (q *QP) PostRecv(wr *RecvWR) error {
-	if q.pd.ctx.client.dead() {
-		return q.pd.ctx.client.endError()
+	if q.ctx.client.dead() {
+		return q.ctx.client.endError()
 	}
 	q.getting.Lock()
 	defer q.getting.Unlock()
@@ -201,7 +201,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	}
 	q.ring.RQ.Publish()
 	if q.bells.Ring(q.doorbell) {
-		q.pd.ctx.client.kick(q.worker)
+		q.ctx.client.urdmad.Kick(q.worker)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/verbs/abi"
+	"urdma/verbs/completion"
+	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
 	"urdma/verbs/session"
 	"urdma/verbs/yield"
@@ -60,12 +60,13 @@ type QPAttr = abi.QPAttr
 // QP is a queue pair (ibv_create_qp(3)).
 type QP struct {
 	kind           QPType
-	id             uint64 // in every completion
-	pd             *PD
-	sendCQ, recvCQ *CQ
+	ctx            *Context
+	pd             *PD  // nil of type XRCRecv
+	sendCQ, recvCQ *CQ  // nil where it has no such queue
 	srq            *SRQ // or nil
-	handle, qpn    uint32
-	worker         int // of urdmad, which serves the queues
+	handle         uint32
+	pair           completion.Pair // what its completion queues know of it
+	worker         int             // of urdmad, which serves the queues
 	doorbell       int
 	bells          ring.ClientBells
 	state          atomic.Uint32 // what we know of it; urdmad may know more
@@ -113,51 +114,38 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	if err != nil {
 		return nil, err
 	}
-	q := &QP{kind: o.Type, id: req.UserHandle, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle, qpn: resp.QPN, maxMessage: p.ctx.device.maxMessage(o.Type)}
-	if err = q.attach(&resp, fds[0], o.SigAll); err == nil {
-		err = q.ready(ctx, c)
+	q := &QP{kind: o.Type, ctx: p.ctx, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle,
+		maxMessage: p.ctx.device.maxMessage(o.Type), pair: completion.Pair{ID: req.UserHandle, QPN: resp.QPN, Shared: o.SRQ != nil}}
+	if q.mem, err = mapped.QP(&resp, fds[0], c.urdmad.Workers); err == nil {
+		q.attach(&resp, o.SigAll)
+		err = q.ready(ctx)
 	}
 	if err != nil {
 		session.Undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
-		unmap(q.mem)
+		mapped.Free(q.mem)
 		return nil, err
 	}
 	return q, nil
 }
 
-// attach maps the rings and closes their descriptor.
-func (q *QP) attach(r *abi.QPResponse, fd int, sigAll bool) error {
-	defer unix.Close(fd)
-	if !fits(&r.SQ, r.Bytes) || !fits(&r.RQ, r.Bytes) || int(r.Worker) >= q.pd.ctx.client.workers {
-		return fmt.Errorf("verbs: queues of %d and %d slots in %d bytes of worker %d: %w", r.SQ.Entries, r.RQ.Entries, r.Bytes, r.Worker, syscall.EPROTO)
-	}
-	mem, err := mapShared(fd, int(r.Bytes))
-	if err != nil {
-		return err
-	}
-	q.mem = mem
-	q.ring.Init(mem, r, sigAll)
-	q.bells.Init(q.pd.ctx.client.bells, int(r.Worker))
+// attach uses the queues that were mapped.
+func (q *QP) attach(r *abi.QPResponse, sigAll bool) {
+	q.ring.Init(q.mem, r, sigAll)
+	q.pair.Ring = &q.ring
+	q.bells.Init(q.ctx.client.urdmad.Bells, int(r.Worker))
 	q.worker, q.doorbell = int(r.Worker), int(r.Doorbell)
-	return nil
-}
-
-// fits reports whether a queue lies within its memory.
-func fits(l *abi.QueueLayout, bytes uint32) bool {
-	head := uint64(l.HeadOffset) + uint64(abi.Size[abi.SQRing]()) // a receive queue's is as long
-	end := uint64(l.SlotsOffset) + uint64(l.Entries)*uint64(l.Stride)
-	return l.Entries&(l.Entries-1) == 0 && max(head, end) <= uint64(bytes)
 }
 
 // ready moves the queue pair to INIT, where it takes receives, and enters it
 // into the tables.
-func (q *QP) ready(ctx context.Context, c *Client) error {
+func (q *QP) ready(ctx context.Context) error {
 	attr, mask := initial(q.kind)
 	if err := q.modify(ctx, &attr, mask); err != nil {
 		return err
 	}
 	q.sendCQ.join(q, true)
 	q.recvCQ.join(q, false)
+	c := q.ctx.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps[q.handle] = q
@@ -190,7 +178,7 @@ func (q *QP) Modify(attr *QPAttr, mask uint32) error {
 func (q *QP) modify(ctx context.Context, attr *QPAttr, mask uint32) error {
 	var resp abi.QueryQPResponse
 	req := abi.ModifyQPRequest{Handle: q.handle, Mask: mask, Attr: *attr}
-	if _, err := callContext(ctx, q.pd.ctx.client, abi.ModifyQP, &req, &resp, -1, 0); err != nil {
+	if _, err := callContext(ctx, q.ctx.client, abi.ModifyQP, &req, &resp, -1, 0); err != nil {
 		return err
 	}
 	q.state.Store(resp.Attr.QPState)
@@ -215,7 +203,7 @@ func (q *QP) forget() {
 // Query reads the attributes (ibv_query_qp(3)).
 func (q *QP) Query() (QPAttr, error) {
 	var resp abi.QueryQPResponse
-	if _, err := call(q.pd.ctx.client, abi.QueryQP, &abi.HandleMessage{Handle: q.handle}, &resp, -1, 0); err != nil {
+	if _, err := call(q.ctx.client, abi.QueryQP, &abi.HandleMessage{Handle: q.handle}, &resp, -1, 0); err != nil {
 		return QPAttr{}, err
 	}
 	q.state.Store(resp.Attr.QPState)
@@ -226,7 +214,7 @@ func (q *QP) Query() (QPAttr, error) {
 func (q *QP) Type() QPType { return q.kind }
 
 // QPN is the queue pair's number.
-func (q *QP) QPN() uint32 { return q.qpn }
+func (q *QP) QPN() uint32 { return q.pair.QPN }
 
 // PD is the domain whose memory the queue pair reaches.
 func (q *QP) PD() *PD { return q.pd }
@@ -246,7 +234,7 @@ func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }
 // Close destroys the queue pair (ibv_destroy_qp(3)): its connection ends, its
 // posted work and completions not yet polled are forgotten.
 func (q *QP) Close() error {
-	c := q.pd.ctx.client
+	c := q.ctx.client
 	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead() {
 		return err
 	}
@@ -271,5 +259,5 @@ func (q *QP) release() {
 	if q.recvCQ != q.sendCQ {
 		q.recvCQ.leave(q)
 	}
-	unmap(q.mem) // neither posts nor polls get here any more
+	mapped.Free(q.mem) // neither posts nor polls get here any more
 }

@@ -1,14 +1,12 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/verbs/abi"
+	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
 )
 
@@ -60,34 +58,15 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 		return nil, err
 	}
 	s := &SRQ{pd: p, handle: resp.Handle, most: SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE)}}
-	if err := s.attach(&resp, fds[0]); err != nil {
+	if s.mem, err = mapped.SRQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
+	s.ring.Init(s.mem, &resp)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.srqs[s.handle] = s
 	return s, nil
-}
-
-// attach maps the queue and closes its descriptor.
-func (s *SRQ) attach(r *abi.SRQResponse, fd int) error {
-	mem, err := mapSRQ(r, fd)
-	if err != nil {
-		return err
-	}
-	s.mem = mem
-	s.ring.Init(mem, r)
-	return nil
-}
-
-// mapSRQ maps the queue of a response and closes its descriptor.
-func mapSRQ(r *abi.SRQResponse, fd int) ([]byte, error) {
-	defer unix.Close(fd)
-	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
-		return nil, fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
-	}
-	return mapShared(fd, int(r.Bytes))
 }
 
 // PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order,
@@ -140,7 +119,7 @@ func (s *SRQ) Resize(n int) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := roomForDescriptor(); err != nil {
+	if err := mapped.Room(); err != nil {
 		return err
 	}
 	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskMaxWR, MaxWR: uint32(n)}
@@ -149,27 +128,15 @@ func (s *SRQ) Resize(n int) error {
 	if err != nil {
 		return err
 	}
-	mem, err := mapSRQ(&resp, fds[0])
+	mem, err := mapped.SRQ(&resp, fds[0])
 	if err != nil { // urdmad has moved the queue to where we can't follow
 		c.session.Lose()
 		return err
 	}
 	s.ring.Move(mem, &resp)
-	unmap(s.mem)
+	mapped.Free(s.mem)
 	s.mem, s.most.RecvWR = mem, int(resp.MaxWR)
 	return nil
-}
-
-// roomForDescriptor is for what can't be undone if its answer finds no room for a descriptor.
-func roomForDescriptor() error {
-	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
-	if errors.Is(err, unix.EBADF) {
-		return nil // 0 itself is free
-	}
-	if err != nil {
-		return fmt.Errorf("verbs: room for a descriptor: %w", err)
-	}
-	return unix.Close(fd)
 }
 
 // Query reads the attributes (ibv_query_srq(3)).
@@ -203,6 +170,6 @@ func (s *SRQ) release() {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.closed = true
-		unmap(s.mem)
+		mapped.Free(s.mem)
 	}
 }

@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNoDaemon: no urdmad listens on any of the sockets tried.
 	ErrNoDaemon = errors.New("verbs: no urdmad is running; start one, or name its socket by URDMA_SOCKET")
+	// ErrVersion: urdmad speaks another version of the control protocol.
+	ErrVersion = errors.New("verbs: urdmad speaks another version of the protocol")
 	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
 	ErrGone = fmt.Errorf("verbs: urdmad is gone: %w", syscall.EIO)
 	// ErrClosed: the session was closed.

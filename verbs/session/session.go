@@ -1,5 +1,5 @@
 // Package session is a Go program's connection with urdmad: where its control
-// socket is (places.go), requests and their answers, one at a time, with the
+// socket is (places.go), the greeting (greet.go), requests and their answers, one at a time, with the
 // descriptors that travel with them (call.go), and its end.
 //
 // The package must not know what requests are about: devices, queue pairs, ids.

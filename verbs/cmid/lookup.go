@@ -1,0 +1,56 @@
+package cmid
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// LookUp reads "host:port": of a name the first address whose family one of ours
+// has. An empty host is IPv4's wildcard.
+func LookUp(ctx context.Context, address string, ours []netip.Addr) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: port %q: expected a number up to 65535", service)
+	}
+	if host == "" {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+	}
+	a, err := numberedZone(choose(found, ours))
+	return netip.AddrPortFrom(a, uint16(port)), err
+}
+
+// choose takes one of a name's addresses, of which there is one at least: the first of
+// a family that one of ours has, else of IPv4, else at all.
+func choose(found, ours []netip.Addr) netip.Addr {
+	four := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() })
+	for _, a := range found {
+		if slices.ContainsFunc(ours, func(our netip.Addr) bool { return our.Is4() == a.Unmap().Is4() }) {
+			return a.Unmap()
+		}
+	}
+	return found[max(four, 0)].Unmap()
+}
+
+// numberedZone has the index of an interface as the zone, in place of its name.
+func numberedZone(a netip.Addr) (netip.Addr, error) {
+	if _, err := strconv.ParseUint(a.Zone(), 10, 32); a.Zone() == "" || err == nil {
+		return a, nil
+	}
+	i, err := net.InterfaceByName(a.Zone())
+	if err != nil {
+		return a, fmt.Errorf("verbs: %s: %w", a, err)
+	}
+	return a.WithZone(strconv.Itoa(i.Index)), nil
+}

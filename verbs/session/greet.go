@@ -1,0 +1,79 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
+	"urdma/verbs/mapped"
+)
+
+// Greeting is what urdmad says of itself.
+type Greeting struct {
+	Devices int
+	Workers int
+	Bells   []byte // the doorbell page, a section for each worker
+	kicks   []int  // the kick socket of each worker
+}
+
+// Greet is the first request.
+func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
+	req := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
+	copy(req.Command[:len(req.Command)-1], filepath.Base(os.Args[0]))
+	memory, err := ownMemory()
+	if err != nil {
+		return nil, err
+	}
+	defer CloseAll([]int{memory}) // or -1, which is harmless
+	var resp abi.HelloResponse
+	fds, err := Call(ctx, s, abi.Hello, &req, &resp, memory, AnyFDs)
+	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
+		CloseAll(fds)
+		return nil, fmt.Errorf("%w: urdmad has %d, this program %d", ErrVersion, resp.ABIVersion, abi.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
+		CloseAll(fds)
+		return nil, fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
+	}
+	bells, err := mapped.Whole(fds[0], int(resp.DoorbellBytes))
+	if err != nil {
+		CloseAll(fds[1:])
+		return nil, err
+	}
+	return &Greeting{Devices: int(resp.NumDevices), Workers: int(resp.Workers), Bells: bells, kicks: fds[1:]}, nil
+}
+
+// ownMemory opens what urdmad reaches this process's memory by. Without it (-1)
+// only memory of files that urdmad maps too can be registered.
+func ownMemory() (int, error) {
+	fd, err := unix.Open("/proc/self/mem", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return -1, fmt.Errorf("verbs: /proc/self/mem: %w", err)
+	}
+	if err != nil {
+		return -1, nil
+	}
+	return fd, nil
+}
+
+var kickByte = []byte{1}
+
+// Kick wakes a sleeping worker. A full socket means that kicks enough are on
+// their way.
+func (g *Greeting) Kick(worker int) {
+	_ = unix.Send(g.kicks[worker], kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
+
+// Release gives back what came with the greeting.
+func (g *Greeting) Release() {
+	mapped.Free(g.Bells)
+	CloseAll(g.kicks)
+}
