@@ -308,6 +308,9 @@ func (q *CQ) release() {
 // the queue pair go too, as ibv_destroy_qp(3) has it: urdmad is done with it,
 // none comes after these.
 func (q *CQ) join(p *QP, sends bool) {
+	if q == nil {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue.Join(&p.pair, sends)

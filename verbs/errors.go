@@ -25,8 +25,8 @@ var (
 	// type UD, not started.
 	ErrState = fmt.Errorf("verbs: the queue pair is not connected: %w", syscall.EINVAL)
 	// ErrWorkRequest: the work request has too many or too long elements, flags that
-	// don't fit its operation, an operation that queue pairs of its type lack, or a
-	// destination that is no address.
+	// don't fit its operation, an operation that queue pairs of its type lack, a
+	// destination that is no address, or no shared receive queue of the peer's.
 	ErrWorkRequest = fmt.Errorf("verbs: malformed work request: %w", syscall.EINVAL)
 	// ErrUnsupported: urdma does not have the operation.
 	ErrUnsupported = fmt.Errorf("verbs: unsupported operation: %w", syscall.EOPNOTSUPP)

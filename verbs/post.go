@@ -25,6 +25,9 @@ type SendWR struct {
 	Bind           Bind // of OpBindWindow
 	// To is where the message goes, of a queue pair of type UD, and counts for no other.
 	To Destination
+	// SRQN is the shared receive queue that takes the message, of a queue pair of type
+	// XRCSend, and counts for no other (SRQ.SRQN).
+	SRQN uint32
 }
 
 // RecvWR is a receive work request (ibv_post_recv(3)): where one message goes.
@@ -40,7 +43,7 @@ func (q *QP) check(wr *SendWR) error {
 	if op == nil || !op.Supported {
 		return ErrUnsupported
 	}
-	if !op.Of(uint32(q.kind)) || q.kind == UD && !wr.To.valid() {
+	if !op.Of(uint32(q.kind)) || q.kind == XRCRecv || q.kind == UD && !wr.To.valid() || q.kind == XRCSend && op.TakesReceive && wr.SRQN == 0 {
 		return ErrWorkRequest
 	}
 	if wr.Op == OpBindWindow && (wr.Bind.Window == nil || wr.Bind.MR == nil || wr.Bind.Length < 0) {
@@ -72,8 +75,11 @@ func (q *QP) writeSend(wr *SendWR) error {
 	if abi.OperationOf(e.Opcode).Immediate {
 		e.ImmOrSTag = networkOrder(wr.Imm)
 	}
-	if q.kind == UD {
+	switch q.kind {
+	case UD:
 		wr.To.write(&e)
+	case XRCSend:
+		e.RemoteSRQN = wr.SRQN
 	}
 	switch wr.Op {
 	case OpFetchAdd:
@@ -179,12 +185,17 @@ func (q *QP) announce() {
 	wish, _, core := q.bells.Yield()
 	q.sending.Unlock()
 	if wish != 0 {
-		q.yield.After(&q.sendCQ.yield, &q.recvCQ.yield, core)
+		receives := q.recvCQ
+		if receives == nil {
+			receives = q.sendCQ
+		}
+		q.yield.After(&q.sendCQ.yield, &receives.yield, core)
 	}
 }
 
 // PostRecv posts one receive. Receives are taken in order, one a message; post
-// them before the peer can send. A queue pair with an SRQ takes none itself.
+// them before the peer can send. A queue pair with an SRQ takes none itself, nor does
+// one of type XRCSend or XRCRecv.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.ctx.client.dead() {
 		return q.ctx.client.endError()
@@ -194,7 +205,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case q.srq != nil || len(wr.SGE) > q.ring.RQ.MaxSGE():
+	case q.srq != nil || q.recvCQ == nil || len(wr.SGE) > q.ring.RQ.MaxSGE():
 		return ErrWorkRequest
 	case !q.ring.RQ.Write(wr.ID, wr.SGE):
 		return ErrQueueFull

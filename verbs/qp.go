@@ -18,7 +18,7 @@ import (
 // QPOptions says what a queue pair is to hold (ibv_create_qp(3)). Zero values
 // take defaults.
 type QPOptions struct {
-	Type    QPType // RC, UC or UD; default RC
+	Type    QPType // default RC
 	SendWR  int    // send work requests at a time; default 128
 	RecvWR  int    // receives at a time; default 128
 	SendSGE int    // elements of a send work request; default 4
@@ -26,6 +26,8 @@ type QPOptions struct {
 	Inline  int    // bytes of inline data; default what fits beside SendSGE
 	SigAll  bool   // every send work request makes a completion
 	SRQ     *SRQ   // where receives come from, in place of a queue of its own; RecvWR and RecvSGE don't count then
+	// XRC is the domain of one of type XRCRecv, for which nothing else counts.
+	XRC *XRCDomain
 }
 
 func orDefault(v, otherwise int) int {
@@ -41,7 +43,7 @@ func (o *QPOptions) fill() {
 	}
 	o.SendWR, o.RecvWR = orDefault(o.SendWR, 128), orDefault(o.RecvWR, 128)
 	o.SendSGE, o.RecvSGE = orDefault(o.SendSGE, 4), orDefault(o.RecvSGE, 4)
-	if o.SRQ != nil {
+	if o.SRQ != nil || o.Type == XRCSend {
 		o.RecvWR, o.RecvSGE = 0, 0
 	}
 }
@@ -81,8 +83,9 @@ type QP struct {
 }
 
 // CreateQP makes a queue pair that takes receives at once and sends once it is
-// connected, or, of type UD, once StartDatagrams was called. The error is
-// EOPNOTSUPP for a type that package verbs has not.
+// connected, or, of type UD, once StartDatagrams was called. One of type XRCSend
+// receives nothing, and has no recvCQ. The error is EOPNOTSUPP for a type that
+// package verbs has not.
 func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	return p.createQP(context.Background(), sendCQ, recvCQ, o)
 }
@@ -90,17 +93,27 @@ func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	c := p.ctx.client
 	o.fill()
-	if o.Type != RC && o.Type != UC && o.Type != UD {
+	switch o.Type {
+	case RC, UC, UD, XRCSend:
+	case XRCRecv:
+		return o.target(ctx, p.ctx)
+	default:
 		return nil, fmt.Errorf("verbs: %v: %w", o.Type, syscall.EOPNOTSUPP)
+	}
+	if sendCQ == nil || (recvCQ == nil) != (o.Type == XRCSend) {
+		return nil, fmt.Errorf("verbs: completion queues of a queue pair of type %v: %w", o.Type, syscall.EINVAL)
 	}
 	for _, v := range []int{o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE, o.Inline} {
 		if v < 0 || v > 1<<20 {
 			return nil, fmt.Errorf("verbs: queue pair with a limit of %d: %w", v, syscall.EINVAL)
 		}
 	}
-	req := abi.CreateQPRequest{PD: p.handle, QPType: uint32(o.Type), SendCQ: sendCQ.handle, RecvCQ: recvCQ.handle,
+	req := abi.CreateQPRequest{PD: p.handle, QPType: uint32(o.Type), SendCQ: sendCQ.handle,
 		Cap: abi.QPCap{MaxSendWR: uint32(o.SendWR), MaxRecvWR: uint32(o.RecvWR), MaxSendSGE: uint32(o.SendSGE),
 			MaxRecvSGE: uint32(o.RecvSGE), MaxInline: uint32(o.Inline)}, UserHandle: c.pairs.Add(1)}
+	if recvCQ != nil {
+		req.RecvCQ = recvCQ.handle
+	}
 	if o.SRQ != nil {
 		if req.SRQ = o.SRQ.handle; o.SRQ.pd.ctx.client != c {
 			return nil, fmt.Errorf("verbs: queue pair on another client's shared receive queue: %w", syscall.EINVAL)
@@ -128,6 +141,14 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	return q, nil
 }
 
+// target makes a queue pair of type XRCRecv, on the device of a context.
+func (o *QPOptions) target(ctx context.Context, x *Context) (*QP, error) {
+	if o.XRC == nil || o.XRC.ctx.client != x.client || o.XRC.ctx.device != x.device {
+		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, x.device.Name, syscall.EINVAL)
+	}
+	return o.XRC.createQP(ctx)
+}
+
 // attach uses the queues that were mapped.
 func (q *QP) attach(r *abi.QPResponse, sigAll bool) {
 	q.ring.Init(q.mem, r, sigAll)
@@ -145,11 +166,15 @@ func (q *QP) ready(ctx context.Context) error {
 	}
 	q.sendCQ.join(q, true)
 	q.recvCQ.join(q, false)
+	q.enter()
+	return nil
+}
+
+func (q *QP) enter() {
 	c := q.ctx.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps[q.handle] = q
-	return nil
 }
 
 // initial is what a queue pair of a type goes to INIT with. The Q_Key of one for
@@ -216,13 +241,13 @@ func (q *QP) Type() QPType { return q.kind }
 // QPN is the queue pair's number.
 func (q *QP) QPN() uint32 { return q.pair.QPN }
 
-// PD is the domain whose memory the queue pair reaches.
+// PD is the domain whose memory the queue pair reaches; nil of type XRCRecv.
 func (q *QP) PD() *PD { return q.pd }
 
-// SendCQ is where sends complete.
+// SendCQ is where sends complete; nil of type XRCRecv.
 func (q *QP) SendCQ() *CQ { return q.sendCQ }
 
-// RecvCQ is where receives complete.
+// RecvCQ is where receives complete; nil of types XRCSend and XRCRecv.
 func (q *QP) RecvCQ() *CQ { return q.recvCQ }
 
 // SRQ is where receives come from; nil for a queue of the queue pair's own.

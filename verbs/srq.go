@@ -18,6 +18,10 @@ type SRQOptions struct {
 	// Limit raises EventSRQLimitReached once, when fewer receives than this are
 	// posted; 0 does not.
 	Limit int
+	// XRC makes it one of an XRC domain: what peers send to its number by whatever queue
+	// pair of the domain arrives here, and completes on CQ, which it needs then.
+	XRC *XRCDomain
+	CQ  *CQ
 }
 
 // SRQ is a shared receive queue (ibv_create_srq(3)): QPOptions.SRQ has queue
@@ -27,6 +31,7 @@ type SRQOptions struct {
 type SRQ struct {
 	pd     *PD
 	handle uint32
+	number uint32 // of an XRC domain's
 
 	mu     sync.Mutex // guards what follows
 	most   SRQAttr    // but for Limit
@@ -52,12 +57,15 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	}
 	c := p.ctx.client
 	req := abi.CreateSRQRequest{PD: p.handle, MaxWR: uint32(o.RecvWR), MaxSGE: uint32(o.RecvSGE), SRQLimit: uint32(o.Limit)}
+	if err := o.name(c, &req); err != nil {
+		return nil, err
+	}
 	var resp abi.SRQResponse
 	fds, err := call(c, abi.CreateSRQ, &req, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
-	s := &SRQ{pd: p, handle: resp.Handle, most: SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE)}}
+	s := &SRQ{pd: p, handle: resp.Handle, number: resp.SRQNum, most: SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE)}}
 	if s.mem, err = mapped.SRQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
 		return nil, err
@@ -67,6 +75,18 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	defer c.mu.Unlock()
 	c.srqs[s.handle] = s
 	return s, nil
+}
+
+// name makes the queue that a request is for one of an XRC domain, if it is to be.
+func (o *SRQOptions) name(c *Client, req *abi.CreateSRQRequest) error {
+	if o.XRC == nil && o.CQ == nil {
+		return nil
+	}
+	if o.XRC == nil || o.CQ == nil || o.CQ.ctx.client != c || o.XRC.ctx.client != c {
+		return fmt.Errorf("verbs: shared receive queue with an XRC domain or a completion queue of ours, expected both: %w", syscall.EINVAL)
+	}
+	req.SRQType, req.XRCD, req.CQ = abi.SRQTypeXRC, o.XRC.handle, o.CQ.handle
+	return nil
 }
 
 // PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order,
@@ -147,6 +167,10 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	}
 	return SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE), Limit: int(resp.SRQLimit)}, nil
 }
+
+// SRQN is the number by which peers name a queue of an XRC domain
+// (ibv_get_srq_num(3)); 0 of any other.
+func (s *SRQ) SRQN() uint32 { return s.number }
 
 // PD is the domain whose memory the receives name.
 func (s *SRQ) PD() *PD { return s.pd }

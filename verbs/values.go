@@ -12,8 +12,7 @@ type QPType uint32
 
 // Types of queue pairs (ibv_create_qp(3)).
 const (
-	// RC is reliable and connected: what QPOptions of no type makes, and the only one
-	// that Dial and Accept connect.
+	// RC is reliable and connected: what QPOptions of no type makes.
 	RC QPType = abi.QPTypeRC
 	// UC is connected by number, and unreliable: Sends and Writes, of which those that
 	// a network damages don't arrive, and nothing says so. No Reads, no atomics.
@@ -21,6 +20,9 @@ const (
 	// UD has no peer: each Send says where it goes, and is one datagram that may be
 	// lost. See Destination.
 	UD QPType = abi.QPTypeUD
+	// XRCSend and XRCRecv are the ends of an extended reliable connection: see XRCDomain.
+	XRCSend QPType = abi.QPTypeXRCSend
+	XRCRecv QPType = abi.QPTypeXRCRecv
 )
 
 func (t QPType) String() string {
@@ -31,6 +33,10 @@ func (t QPType) String() string {
 		return "UC"
 	case UD:
 		return "UD"
+	case XRCSend:
+		return "XRC_SEND"
+	case XRCRecv:
+		return "XRC_RECV"
 	}
 	return fmt.Sprintf("queue pair type %d", uint32(t))
 }

@@ -70,7 +70,7 @@ func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, 
 var undoing = map[abi.Type]abi.Type{
 	abi.OpenDevice: abi.CloseDevice, abi.AllocPD: abi.DeallocPD, abi.RegMR: abi.DeregMR, abi.AllocMW: abi.DeallocMW,
 	abi.CreateChannel: abi.DestroyChannel, abi.CreateCQ: abi.DestroyCQ, abi.CreateQP: abi.DestroyQP, abi.CreateSRQ: abi.DestroySRQ,
-	abi.CMCreateChannel: abi.CMDestroyChannel, abi.CMCreateID: abi.CMDestroyID,
+	abi.OpenXRCD: abi.CloseXRCD, abi.OpenQP: abi.DestroyQP, abi.CMCreateChannel: abi.CMDestroyChannel, abi.CMCreateID: abi.CMDestroyID,
 }
 
 // takeBack destroys what an answer brought that nobody will use.
@@ -79,7 +79,7 @@ func (s *Session) takeBack(t abi.Type, a *answer) {
 	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())]) // as they all begin
 	switch undo, known := undoing[t]; {
 	case a.header().Status != 0:
-	case t == abi.ModifySRQ && len(a.body) > abi.Size[abi.Header](): // what is posted from now on would be seen by nobody
+	case (t == abi.ModifySRQ || t == abi.ResizeCQ) && len(a.body) > abi.Size[abi.Header](): // what is posted from now on would be seen by nobody
 		s.Lose()
 	case known && ok:
 		_ = s.CallHandle(undo, made.Handle) // fails only where urdmad is gone, and the object with it

@@ -44,6 +44,7 @@ var requestNames = map[abi.Type]string{
 	abi.CMCreateID: "creating an id", abi.CMDestroyID: "destroying an id", abi.CMBind: "binding",
 	abi.CMResolveAddr: "resolving an address", abi.CMResolveRoute: "resolving a route",
 	abi.CMListen: "listening", abi.CMConnect: "connecting", abi.CMAccept: "accepting",
+	abi.OpenXRCD: "opening an XRC domain", abi.CloseXRCD: "closing an XRC domain", abi.OpenQP: "opening a queue pair",
 	abi.AttachMcast: "attaching to a group", abi.DetachMcast: "detaching from a group",
 	abi.AllocMW: "allocating a memory window", abi.DeallocMW: "deallocating a memory window",
 	abi.CMReject: "rejecting", abi.CMDisconnect: "disconnecting",
