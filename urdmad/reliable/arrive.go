@@ -193,7 +193,7 @@ func (c *Conn) progress(ev *ackEvent) {
 	if ev.hasOrig && !ev.hasAgain {
 		rtt := ev.now - ev.origSent
 		c.rtt.sample(ev.now, rtt)
-		c.cc.sample(rtt)
+		c.cc.sample(rtt, c.rtt.base(), c.rtt.srtt)
 	}
 	c.judgeEarly(ev)
 	switch {

@@ -7,14 +7,15 @@ package reliable
 // of the peer can spoil two, those of the segments it caught in flight) it
 // shrinks in proportion. Without any loss it does not shrink below floor, nor does
 // slow start end before: where a sleeping peer looks like a long queue, that much is
-// still in flight.
+// still in flight. Loss that has nothing to do with the queue counts as none here.
 //
 // Loss alone is congestion only where it is heavy, as when a short queue
 // overflows: that a segment in a hundred is lost says nothing about the
 // queue. It is heavy if it was in this round and has been over the last few, by
 // chance a path that loses one in twenty loses one in sixteen in every sixth
-// round; without a queue in front of it, twice as much is. The loss of a whole
-// window, found by timeout, collapses it.
+// round; without a queue in front of it, or on a path that loses as much
+// without one (losses), twice as much is. The loss of a whole window, found by
+// timeout, collapses it.
 type congestion struct {
 	window int
 	thresh int // slow start below, additive increase from here
@@ -31,6 +32,8 @@ type congestion struct {
 
 	recentAcked int // of about the last averageRounds, and this one
 	recentLost  int
+
+	losses losses
 
 	wasLimited bool // of the last round
 	high       int  // rounds in a row beyond target
@@ -64,15 +67,28 @@ func (g *congestion) init(cfg *Config) {
 	}
 }
 
-func (g *congestion) sample(rtt Time) { g.least = min(g.least, rtt) }
+// sample takes a measured round trip, and what they are at least and on average.
+func (g *congestion) sample(rtt, base, mean Time) {
+	g.least = min(g.least, rtt)
+	g.losses.sample(rtt, base, mean, g.targetFor(base))
+}
 
 // acked takes n newly acknowledged segments; slow start grows by them.
 func (g *congestion) acked(n int) {
 	g.nAcked += n
+	g.losses.acked(n)
 	if g.window < g.thresh && (g.limited || g.wasLimited) {
 		g.window = min(g.window+n, g.thresh)
 	}
 }
+
+// oneLost takes a segment that was found lost, lateAfterAll takes that back.
+func (g *congestion) oneLost() {
+	g.lost++
+	g.losses.oneLost()
+}
+
+func (g *congestion) lateAfterAll() { g.lost = max(0, g.lost-1) }
 
 // endRound adjusts the window; base is the path's least round trip.
 func (g *congestion) endRound(base Time) {
@@ -84,7 +100,7 @@ func (g *congestion) endRound(base Time) {
 	g.recentAcked += g.nAcked - g.recentAcked/averageRounds
 	g.recentLost += g.lost - g.recentLost/averageRounds
 	switch {
-	case g.lossIsHeavy(queue > base/shortQueue):
+	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
 		g.shrink(g.window/5, minCwnd)
 	case queue > target:
 		g.beyond(queue, target)
@@ -136,7 +152,7 @@ func (g *congestion) beyond(queue, target Time) {
 		g.high = 0
 		return
 	}
-	g.highLost = g.highLost || g.lost > 0
+	g.highLost = g.highLost || g.lost > 0 && !g.losses.random()
 	floor := g.floor
 	if g.highLost {
 		floor = minCwnd

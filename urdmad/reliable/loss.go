@@ -110,7 +110,7 @@ func (c *Conn) markLost(i uint16) {
 	t.unlink(i)
 	t.lost.add(t.psnOf(i))
 	t.nLost++
-	c.cc.lost++
+	c.cc.oneLost()
 	c.stats.FastLost++
 }
 
@@ -128,6 +128,6 @@ func (c *Conn) unmarkLost() {
 		t.lost.remove(psn)
 		t.nLost--
 		t.link(i, t.head())
-		c.cc.lost = max(0, c.cc.lost-1)
+		c.cc.lateAfterAll()
 	}
 }

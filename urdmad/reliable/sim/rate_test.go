@@ -244,18 +244,10 @@ func TestOutage(t *testing.T) {
 // TestTwoStreams shares a link; neither starves.
 func TestTwoStreams(t *testing.T) {
 	link := Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: 1 << 20}
-	one, two := newStream(1, link), newStream(2, link)
-	two.Links[0] = one.Links[0] // the queue is shared
+	all := sharing(2, link)
+	together(t, all, 100*ms)
+	one, two := all[0], all[1]
 	var share [2]uint64
-	for now := reliable.Time(0); now < 100*ms; now += 2 * us {
-		for _, s := range []*stream{one, two} {
-			stop := false
-			s.At(now, func() { stop = true })
-			if err := s.Run(reliable.Never, func() bool { return stop }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	share[0], share[1] = one.Peers[1].Delivered, two.Peers[1].Delivered
 	t.Logf("segments %v, windows %d and %d", share, one.stats().Cwnd, two.stats().Cwnd)
 	if min(share[0], share[1])*4 < max(share[0], share[1]) {
