@@ -66,8 +66,7 @@ func (h *neighbours) arp(b []byte) {
 	h.send(h.table.ARP(int64(h.n.clock.Now), &a))
 }
 
-// discovery takes a message about neighbours. What is longer than a head is none
-// that says anything to us.
+// discovery takes a message about neighbours.
 func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 	var p wire.NDP
 	if err := p.Parse(f, message); err != nil {
@@ -75,8 +74,16 @@ func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 		return
 	}
 	h.send(h.table.NDP(int64(h.n.clock.Now), f, &p))
-	if h.table.Duplicate() && h.n.Lost != nil {
-		h.n.Lost(f.Src)
+	if h.table.Duplicate() {
+		h.n.lose(f.Src)
+	}
+}
+
+// lose cuts the interface off: a host at by has our address.
+func (n *Interface) lose(by wire.MAC) {
+	n.tx.cut = true
+	if n.Lost != nil {
+		n.Lost(by)
 	}
 }
 

@@ -45,8 +45,9 @@ type Interface struct {
 	Dev     int // device number
 	Stats   Stats
 	Batches Batches // of a port of datagrams
-	// Lost, if set, is called when another host turns out to have our IPv6 address:
-	// the interface is cut off from then on. by is that host's Ethernet address.
+	// Lost, if set, is called once, when another host turns out to have our IPv6 address:
+	// the interface is cut off from then on, and what is sent goes nowhere. by is that
+	// host's Ethernet address.
 	Lost func(by wire.MAC)
 
 	clock *clock.Clock

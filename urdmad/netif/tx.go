@@ -8,6 +8,7 @@ type transmitter struct {
 	p          []port.Packet // as long as a burst
 	used, have int
 	sent       bool // something went to the port since the last Flush
+	cut        bool // another host has our address: nothing may be sent
 	ipID       uint16
 	burst      burst // on a port of datagrams
 }
@@ -26,9 +27,13 @@ func (n *Interface) Alloc() []byte {
 	return t.p[t.used].Data
 }
 
-// commit queues the frame built in the buffer that Alloc returned last.
+// commit queues the frame built in the buffer that Alloc returned last, unless the
+// interface is cut off: then the buffer is the next frame's.
 func (n *Interface) commit(length int) {
 	t := &n.tx
+	if t.cut {
+		return
+	}
 	p := &t.p[t.used]
 	p.Data = p.Data[:length]
 	t.used++

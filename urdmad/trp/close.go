@@ -80,9 +80,26 @@ func (c *Conn) Detach() {
 	}
 }
 
+// cutOff ends the connections over a port that can send nothing any more, and returns
+// how many there were.
+func (p *Port) cutOff() (n int) {
+	for i := range p.conns {
+		if c := p.conns[i]; c != nil && c.live() {
+			p.giveUp(c)
+			n++
+		}
+	}
+	return n
+}
+
 // die ends a connection whose peer is silent.
 func (c *Conn) die() {
 	c.s.log.Info("peer is silent, connection ends", "peer", c.Peer.String(), "qpn", c.QP.QPN)
+	c.port.giveUp(c)
+}
+
+// giveUp ends a connection whose peer can't be reached.
+func (p *Port) giveUp(c *Conn) {
 	c.end.reason = qp.CloseDead
 	c.QP.FailOldest(abi.StatusRetryExcErr, 0)
 	c.finish()

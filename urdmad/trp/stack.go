@@ -93,7 +93,8 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)
 	}
 	n.Lost = func(by wire.MAC) {
-		s.log.Error("another host has the port's IPv6 address: the port is cut off until urdmad is started again", "address", n.IP(), "mac", by)
+		s.log.Error("another host has the port's IPv6 address: the port is cut off until urdmad is started again",
+			"address", n.IP(), "mac", by, "connections", p.cutOff())
 	}
 	s.ports = append(s.ports, p)
 	return p

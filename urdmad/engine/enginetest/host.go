@@ -42,7 +42,7 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	if w.opt.NearWrap {
 		src = &wrapSource{src: src}
 	}
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(w.opt.Log)
 	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
 		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
 	h.CM, h.Numbers = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{h.Addr},

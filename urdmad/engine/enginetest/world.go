@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
@@ -33,7 +34,8 @@ type Options struct {
 	Datagrams      bool          // the same, of datagrams
 	BlockedPages   bool          // don't wait for fallback jobs: some never end
 	Gateway        netip.Addr    // of both hosts; zero: none
-	IPv6           bool          // addresses; on ports of frames there is nobody to resolve them
+	IPv6           bool          // addresses
+	Log            slog.Handler  // of both hosts; nil: nobody reads it
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
@@ -73,6 +75,9 @@ func New(t testing.TB, o Options) *World {
 	}
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = 4 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.DiscardHandler
 	}
 	old := debug.SetPanicOnFault(true) // as a worker's thread has it
 	t.Cleanup(func() { debug.SetPanicOnFault(old) })
