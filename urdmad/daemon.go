@@ -136,6 +136,12 @@ func (d *daemon) start() (err error) {
 	if err := d.openPorts(); err != nil {
 		return configError{err}
 	}
+	return d.usePorts()
+}
+
+// usePorts starts what works with the ports, which are open. A link that comes up
+// after it is watched is announced then; all others are behind that.
+func (d *daemon) usePorts() error {
 	if err := d.startEngine(); err != nil {
 		return err
 	}
@@ -147,6 +153,8 @@ func (d *daemon) start() (err error) {
 		p.Watch(func(up bool) { d.linkChanged(i, up) })
 		d.showLink(i) // it may have changed in between
 	}
+	d.engine.Do(d.engine.Announce)
+	d.worker.Wake()
 	return nil
 }
 
@@ -233,8 +241,6 @@ func (d *daemon) startEngine() error {
 		d.log.Warn("polling.nice has no effect", "error", err)
 	}
 	d.server = d.newServer()
-	e.Do(e.Announce)
-	w.Wake()
 	return nil
 }
 
