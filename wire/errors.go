@@ -30,7 +30,7 @@ var (
 	ErrICMPRefused   = errors.New("icmp: echo request that must not be answered (options or group address)")
 
 	ErrNDPHopLimit = errors.New("ndp: hop limit is not 255: not from this link")
-	ErrNDPShort    = errors.New("ndp: message shorter than 24 bytes, or longer than what is read of one")
+	ErrNDPShort    = errors.New("ndp: message shorter than 24 bytes")
 	ErrNDPKind     = errors.New("ndp: not a neighbour solicitation or advertisement with code 0")
 	ErrNDPOption   = errors.New("ndp: option of length 0, beyond the message, or with no Ethernet address")
 	ErrNDPAddress  = errors.New("ndp: target is a group, or source or destination do not fit the message")

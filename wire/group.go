@@ -25,7 +25,8 @@ type IGMP struct {
 }
 
 const (
-	igmpLen = 8
+	igmpLen       = 8
+	igmpQuery3Len = 12 // of IGMPv3, without sources
 	// IGMPFrameLen is the length of a frame that Put writes: its IPv4 header has
 	// the option router alert (RFC 2113).
 	IGMPFrameLen = EthernetLen + IPv4Len + 4 + igmpLen
@@ -59,12 +60,15 @@ func (g *IGMP) Put(b []byte, from MAC, src IPv4) {
 	binary.BigEndian.PutUint16(m[2:], ^Fold(Checksum(0, m[:igmpLen])))
 }
 
-// Parse reads a message, an IPv4 packet's payload; false if it is none.
+// Parse reads a message, an IPv4 packet's whole payload; false if it is none.
 func (g *IGMP) Parse(b []byte) bool {
 	if len(b) < igmpLen || Fold(Checksum(0, b)) != 0xffff {
 		return false
 	}
 	g.Type = IGMPType(b[0])
+	if g.Type == IGMPQuery && len(b) > igmpLen && !hasSources(b, igmpQuery3Len, 4) {
+		return false // RFC 3376 section 7.1
+	}
 	copy(g.Group[:], b[4:])
 	return true
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/binary"
+
 // This file has what a port needs to receive what is sent to IPv6 groups: multicast
 // listener discovery (MLDv2, RFC 3810).
 
@@ -27,6 +29,7 @@ type MLDQuery struct {
 const (
 	mldAlertLen  = 8  // hop-by-hop options with the router alert (RFC 2711)
 	mldQueryLen  = 24 // of MLDv1's, which is the start of MLDv2's
+	mldQuery2Len = 28 // without sources
 	mldReportLen = 8 + 20
 
 	// MLDFrameLen is the length of a frame that Put writes.
@@ -60,6 +63,16 @@ func (q *MLDQuery) Parse(f *Frame, message []byte) error {
 		!VerifyICMPv6Checksum(f, message) {
 		return ErrMLD
 	}
+	if len(message) > mldQueryLen && !hasSources(message, mldQuery2Len, 16) {
+		return ErrMLD
+	}
 	q.Group = IPv6(message[8:24])
 	return nil
+}
+
+// hasSources reports whether a query of MLDv2 or IGMPv3 is as long as its header, at
+// whose end the number of sources stands, and that many addresses of size bytes. What
+// is behind them is not looked at (RFC 3810 section 5.1.12, RFC 3376 section 4.1.10).
+func hasSources(query []byte, header, size int) bool {
+	return len(query) >= header && len(query) >= header+size*int(binary.BigEndian.Uint16(query[header-2:]))
 }

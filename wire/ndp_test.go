@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 )
@@ -153,11 +154,48 @@ func TestMLDQuery(t *testing.T) {
 		"not of the link":   func(b []byte) { b[22] = 0xfd; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
 		"a report":          func(b []byte) { b[62] = ICMPv6MLDReport; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
 		"shorter than that": func(b []byte) { b[19] = 8 + 23 },
+		"of no version":     func(b []byte) { b[19] = 8 + 25; putICMPv6Checksum(b[62:87], IPv6(b[22:38]), AllMLDv2Routers) },
+		"sources missing":   func(b []byte) { b[89] = 1; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
 	} {
 		b := mldQuery(group)
 		edit(b)
 		if _, err := parse(b); !errors.Is(err, ErrMLD) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestQuerySources: a query of the newer version has as many sources as it says; what
+// follows them is nobody's business.
+func TestQuerySources(t *testing.T) {
+	for _, c := range []struct {
+		length, says int
+		igmp, mld    bool
+	}{
+		{8, 0, true, false}, {9, 0, false, false}, {11, 0, false, false}, {12, 0, true, false}, {12, 1, false, false},
+		{16, 1, true, false}, {24, 3, true, true}, {25, 0, true, false}, {27, 0, true, false}, {28, 0, true, true}, {28, 1, true, false},
+		{43, 1, true, false}, {44, 1, true, true}, {45, 1, true, true}, {28 + 4*16, 4, true, true}, {28 + 4*16, 5, true, false}, {1024, 0xffff, false, false},
+	} {
+		b := make([]byte, c.length)
+		b[0] = byte(IGMPQuery)
+		if c.length >= 12 {
+			binary.BigEndian.PutUint16(b[10:], uint16(c.says))
+		}
+		binary.BigEndian.PutUint16(b[2:], ^Fold(Checksum(0, b)))
+		var g IGMP
+		if g.Parse(b) != c.igmp {
+			t.Errorf("IGMP of %d bytes with %d sources: taken %v", c.length, c.says, !c.igmp)
+		}
+		clear(b)
+		b[0] = ICMPv6MLDQuery
+		if c.length >= 28 {
+			binary.BigEndian.PutUint16(b[26:], uint16(c.says))
+		}
+		f := Frame{TTL: 1, Src6: IPv6{0: 0xfe, 1: 0x80, 15: 1}, Dst6: AllNodes, PayloadLen: c.length}
+		putICMPv6Checksum(b, f.Src6, f.Dst6)
+		var q MLDQuery
+		if err := q.Parse(&f, b); (err == nil) != c.mld {
+			t.Errorf("MLD of %d bytes with %d sources: %v", c.length, c.says, err)
 		}
 	}
 }

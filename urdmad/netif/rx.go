@@ -21,6 +21,7 @@ type receiver struct {
 	freeFrom int
 	current  int                     // being handled; none between frames
 	private  [wire.MaxHeaderLen]byte // copy of a frame's head that its sender can't change
+	long     []byte                  // the same of a message that is longer
 	datagram Datagram
 	origin   origin // of datagram, on a port of datagrams
 }
@@ -135,9 +136,23 @@ func (n *Interface) frame(p *port.Packet) bool {
 	case f.Proto == wire.ProtoICMP:
 		n.icmp(p)
 	case f.Proto == wire.ProtoIGMP:
-		n.groups.answer(head[min(f.PayloadOff, len(head)):min(len(head), f.PayloadOff+f.PayloadLen)])
+		n.groups.answer(n.message(&f, head, p))
 	}
 	return false
+}
+
+// message is the payload of an IP packet of any length, in memory that nobody changes
+// until the next frame.
+func (n *Interface) message(f *wire.Frame, head []byte, p *port.Packet) []byte {
+	end := f.PayloadOff + f.PayloadLen
+	switch {
+	case end <= len(head):
+		return head[f.PayloadOff:end]
+	case !n.info.SharedRx:
+		return p.Data[f.PayloadOff:end]
+	}
+	n.rx.long = append(n.rx.long[:0], p.Data[f.PayloadOff:end]...)
+	return n.rx.long
 }
 
 // martian reports an address that no other host has (RFC 1122 section 3.2.1.3): who

@@ -64,7 +64,7 @@ func checksum6Right(f *wire.Frame, p *port.Packet) bool {
 // icmp answers who asks for us or for groups, and echo requests; errors and what
 // routers say are ignored: the MTU is the link's, the gateway is configured.
 func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
-	message := head[min(f.PayloadOff, len(head)):min(f.PayloadOff+f.PayloadLen, len(head))]
+	message := h.n.message(f, head, p)
 	if len(message) == 0 {
 		return
 	}
