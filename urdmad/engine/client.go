@@ -91,7 +91,8 @@ func (e *Engine) answerBells() (n int) {
 	return n
 }
 
-// wakeWaiting wakes the clients that wait for one of this turn's completions.
+// wakeWaiting wakes the clients that wait for one of this turn's, or visit's,
+// completions.
 func (e *Engine) wakeWaiting() {
 	for _, c := range e.clients {
 		if c.Completed {

@@ -58,6 +58,7 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 		e.faulted(addr)
 		return true, 0
 	}
+	e.wakeWaiting()
 	work = e.QPs.Waiting() > 0 || e.calls.Full()
 	for _, p := range e.ports {
 		work = work || netif.Unsent(p.If)
