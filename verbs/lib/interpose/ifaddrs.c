@@ -42,7 +42,10 @@ static bool same_address(const struct sockaddr *a, const struct urdma_abi_device
 		return false;
 	if (a->sa_family == AF_INET)
 		return memcmp(&v4->sin_addr, port->addr.addr, sizeof(v4->sin_addr)) == 0;
-	return a->sa_family == AF_INET6 && memcmp(&v6->sin6_addr, port->addr.addr, sizeof(v6->sin6_addr)) == 0;
+	if (a->sa_family != AF_INET6 || memcmp(&v6->sin6_addr, port->addr.addr, sizeof(v6->sin6_addr)) != 0)
+		return false;
+	/* A link-local one may be another's on another link. */
+	return !port->addr.scope_id || !v6->sin6_scope_id || port->addr.scope_id == v6->sin6_scope_id;
 }
 
 static bool held(const struct ifaddrs *list, const struct urdma_abi_device *port)
@@ -68,6 +71,7 @@ static void fill_v4(struct port_address *p, const struct urdma_abi_device *port)
 static void fill_v6(struct port_address *p, const struct urdma_abi_device *port)
 {
 	p->address.v6.sin6_family = p->mask.v6.sin6_family = AF_INET6;
+	p->address.v6.sin6_scope_id = port->addr.scope_id;
 	memcpy(&p->address.v6.sin6_addr, port->addr.addr, sizeof(p->address.v6.sin6_addr));
 	for (uint32_t i = 0; i < port->prefix_length && i < 128; i++)
 		p->mask.v6.sin6_addr.s6_addr[i / 8] |= (uint8_t)(0x80 >> i % 8);

@@ -2,6 +2,7 @@ package test
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,4 +91,70 @@ func TestInterfaceAddresses(t *testing.T) {
 	if out, err = run(t, held, nil, binary, "addresses"); err != nil || !strings.Contains(out, "lo 127.0.0.1") {
 		t.Errorf("without a urdmad: %v\n%s", err, out)
 	}
+}
+
+// TestInterfaceAddresses6: a link-local address says on which link it is, and one of
+// another link is another.
+func TestInterfaceAddresses6(t *testing.T) {
+	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
+	for _, c := range []struct {
+		address string
+		scope   uint32
+		want    string
+	}{
+		{"fe80::77:1", 7, "urdma0 fe80::77:1%7/ffff:ffff::\n"},
+		{"fd00:9::1", 0, "urdma0 fd00:9::1%0/ffff:ffff::\n"},
+	} {
+		d := startUrdmad(t)
+		addr, err := abi.AddrFrom(netip.AddrPortFrom(netip.MustParseAddr(c.address), 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr.ScopeID = c.scope
+		d.device.Addr, d.device.PrefixLength = addr, 32
+		if out, err := run(t, d, nil, binary, "addresses"); err != nil || !strings.HasSuffix(out, c.want) {
+			t.Errorf("%v, expected %q at the end of\n%s", err, c.want, out)
+		}
+	}
+}
+
+// TestSameAddressElsewhere: a link-local address that the kernel has on one link may be
+// a port's on another.
+func TestSameAddressElsewhere(t *testing.T) {
+	address, scope := linkLocal(t)
+	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
+	for _, c := range []struct {
+		scope uint32
+		added bool
+	}{{scope, false}, {scope + 1000, true}, {0, false}} {
+		d := startUrdmad(t)
+		addr, err := abi.AddrFrom(netip.AddrPortFrom(address, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr.ScopeID = c.scope
+		d.device.Addr = addr
+		if out, err := run(t, d, nil, binary, "addresses"); err != nil || strings.Contains(out, "urdma0") != c.added {
+			t.Errorf("scope %d, the kernel's is %d: %v\n%s", c.scope, scope, err, out)
+		}
+	}
+}
+
+// linkLocal is a link-local address of this machine, with its interface's index.
+func linkLocal(t *testing.T) (netip.Addr, uint32) {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+				return p.Addr(), uint32(i.Index)
+			}
+		}
+	}
+	t.Skip("SKIPPED: needs an interface with a link-local IPv6 address")
+	return netip.Addr{}, 0
 }

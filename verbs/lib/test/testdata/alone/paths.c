@@ -115,6 +115,15 @@ static void listing(void)
 	EXPECT(chdir("/sys/class/infiniband/urdma0") == 0 && access("node_guid", R_OK) == 0);
 }
 
+static void show6(const struct ifaddrs *a)
+{
+	const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)a->ifa_addr, *mask = (const struct sockaddr_in6 *)a->ifa_netmask;
+	char text[64];
+
+	printf("%s %s%%%u", a->ifa_name, inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text)), in->sin6_scope_id);
+	printf("/%s\n", inet_ntop(AF_INET6, &mask->sin6_addr, text, sizeof(text)));
+}
+
 /* Prints the addresses that the program is told of, the last first among urdmad's. */
 static void addresses(void)
 {
@@ -126,6 +135,8 @@ static void addresses(void)
 		for (a = list; a; a = a->ifa_next) {
 			const struct sockaddr_in *in = (const struct sockaddr_in *)a->ifa_addr, *mask = (const struct sockaddr_in *)a->ifa_netmask;
 
+			if (in && in->sin_family == AF_INET6 && !round)
+				show6(a);
 			if (!in || in->sin_family != AF_INET || round)
 				continue;
 			printf("%s %s", a->ifa_name, inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)));
