@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/config"
 	"urdma/dpdk/port"
@@ -37,16 +40,28 @@ func placePorts(cfg *config.Config) error {
 // chosenAddress is the address from which the kernel would send to hosts that it
 // has no other route for.
 func chosenAddress(v4 bool) (netip.Addr, error) {
-	network, host := "udp6", anyHost6
+	network, host, d := "udp6", anyHost6, net.Dialer{Control: preferPublic}
 	if v4 {
-		network, host = "udp4", anyHost
+		network, host, d = "udp4", anyHost, net.Dialer{}
 	}
-	c, err := net.Dial(network, host)
+	c, err := d.Dial(network, host)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	defer c.Close()
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// preferSrcPublic is IPV6_PREFER_SRC_PUBLIC (RFC 5014).
+const preferSrcPublic = 2
+
+// preferPublic is a net.Dialer's Control. A temporary address is what the kernel takes
+// where it has some (use_tempaddr 2), and drops within days (RFC 8981).
+func preferPublic(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) {
+		// A sandbox without the option has no temporary addresses either.
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_ADDR_PREFERENCES, preferSrcPublic)
+	})
 }
 
 // scopeOf is the index of the interface below a port, 0 where there is none: what

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"urdma/config"
+)
+
+// inNamespace runs the calling test in a child process with its own network namespace
+// and answers true; in that child it answers false, and the test goes on.
+func inNamespace(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("URDMA_TEST_NETNS") == t.Name() {
+		return false
+	}
+	namespace := []string{"--user", "--map-root-user", "--net"}
+	if os.Geteuid() == 0 {
+		namespace = namespace[2:]
+	}
+	if out, err := exec.Command("unshare", append(namespace, "ip", "link")...).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: needs a network namespace and ip: %v, %s", err, out)
+	}
+	c := exec.Command("unshare", append(namespace, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")...)
+	c.Env = append(os.Environ(), "URDMA_TEST_NETNS="+t.Name())
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("in the namespace: %v\n%s", err, out)
+	}
+	t.Logf("in the namespace:\n%s", out)
+	return true
+}
+
+// TestPlaceNotTemporary: a port for which the kernel chooses an address has one that
+// lasts, also where programs are to have temporary ones (RFC 8981).
+func TestPlaceNotTemporary(t *testing.T) {
+	if inNamespace(t) {
+		return
+	}
+	const public = "2001:db8:7::9"
+	script := `ip link add v0 type veth peer name v1
+echo 2 >/proc/sys/net/ipv6/conf/v0/use_tempaddr
+echo 0 >/proc/sys/net/ipv6/conf/v0/accept_dad
+ip link set v0 up
+ip link set v1 up
+ip address add ` + public + `/64 dev v0 mngtmpaddr nodad
+ip route add default via fe80::1 dev v0`
+	if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: needs a veth pair with temporary addresses: %v, %s", err, out)
+	}
+	for give := time.Now().Add(10 * time.Second); usual(t).String() == public; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Skip("SKIPPED: the kernel makes no temporary addresses")
+		}
+	}
+	cfg := &config.Config{Ports: []config.Port{{Vdev: "udp", Address: netip.MustParsePrefix("::/64")}}}
+	if err := placePorts(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Ports[0].Address.String(); got != public+"/64" {
+		t.Errorf("the port is at %s, and %s lasts", got, public)
+	}
+}
+
+// usual is the address from which the kernel has programs send.
+func usual(t *testing.T) netip.Addr {
+	t.Helper()
+	c, err := net.Dial("udp6", anyHost6)
+	if err != nil {
+		return netip.MustParseAddr("2001:db8:7::9") // none is ready yet
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+}
