@@ -29,7 +29,7 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 		ord:     min(uint16(p.InitiatorDepth), m.maxDepth),
 		private: append([]byte(nil), p.PrivateData...),
 	}
-	id.state, id.tries = connecting, 0
+	id.state, id.tries, id.begun = connecting, 0, m.net.Now()
 	m.net.Set(id.timer, m.net.Now()+retryAfter(0))
 	if id.sameHost {
 		m.net.Soon(func() { m.connectSameHost(id) })

@@ -60,7 +60,7 @@ type ID struct {
 // repetition is that of the handshake's last message.
 type repetition struct {
 	tries int
-	begun clock.Time // passive: when its first accept was sent
+	begun clock.Time // when its first request, or accept, was sent
 	alive clock.Time // active: when the peer last said that its program is still to answer
 }
 
@@ -229,13 +229,19 @@ func timeSpent(tries int) (t clock.Time) {
 	return t
 }
 
+// mostPatience is how long a peer's program may take to answer: its host holds an id
+// and a port number of ours by saying that the request has come.
+const mostPatience = 3600 * clock.Second
+
 // retry sets an id's timer for the next repetition; false if its time is up. A
 // peer's program may take its time, as long as its host answers.
 func (m *Manager) retry(id *ID) bool {
-	if id.tries++; m.net.Now()-id.alive >= m.timeout && timeSpent(id.tries) >= m.timeout {
+	id.tries++
+	now := m.net.Now()
+	if now-id.alive >= m.timeout && timeSpent(id.tries) >= m.timeout || now-id.begun >= max(m.timeout, mostPatience) {
 		m.Stats.TimedOut++
 		return false
 	}
-	m.net.Set(id.timer, m.net.Now()+retryAfter(id.tries))
+	m.net.Set(id.timer, now+retryAfter(id.tries))
 	return true
 }

@@ -46,7 +46,7 @@ func (s *services) connect(id *ID, p *Param) error {
 	}
 	id.offered = request{isn: s.number(), private: append([]byte(nil), p.PrivateData...)}
 	id.offered.ext = wire.TRPExtension{QPN: wire.QPN(p.QPN), Capabilities: wire.CapRetry}
-	id.state, id.tries = connecting, 0
+	id.state, id.tries, id.begun = connecting, 0, s.m.net.Now()
 	s.m.net.Set(id.timer, s.m.net.Now()+retryAfter(0))
 	s.ask(id)
 	return nil

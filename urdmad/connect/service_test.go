@@ -166,6 +166,22 @@ func TestServiceSlow(t *testing.T) {
 	})
 }
 
+// TestServiceWaitEnds: nobody waits for more than an hour, whatever the other host says.
+func TestServiceWaitEnds(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		w := enginetest.New(t, enginetest.Options{Seed: 26, ConnectTimeout: 3 * time.Second})
+		ca, cb := ends(w, local)
+		cb.Listen(7000, 4).Datagrams = true
+		ask(t, ca, asker(ca, cb.Host.Addr, 7000), "")
+		cb.Event(cm.EventConnectRequest, time.Second)
+		w.Pass(3590 * time.Second)
+		ca.NoEvent()
+		if ev := ca.Event(cm.EventUnreachable, 15*time.Second); ev.Err != syscall.ETIMEDOUT {
+			t.Errorf("ended with %v", ev.Err)
+		}
+	})
+}
+
 // TestServiceShort: what is shorter than its answer may be is not answered.
 func TestServiceShort(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 23})
