@@ -36,7 +36,9 @@ func (q *QP) Post() {
 		q.Fail(EventFatal)
 		return
 	}
+	asked := s.tail + 1
 	for n := 0; s.tail != prod && n < fetchBudget; n++ {
+		asked = s.prefetch(asked, prod)
 		q.fetch(s.tail)
 		s.tail++
 		q.Stats.SendsPosted++
