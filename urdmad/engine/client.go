@@ -125,10 +125,17 @@ func (e *Engine) setSleeping(v bool) (rung bool) {
 	if !v {
 		return false
 	}
+	return e.rung()
+}
+
+// rung reports whether a bell rang since they were answered.
+func (e *Engine) rung() bool {
 	for _, c := range e.clients {
-		rung = rung || c.bells.Rung()
+		if c.bells.Rung() {
+			return true
+		}
 	}
-	return rung
+	return false
 }
 
 // Moved tells every client which core the worker runs on.

@@ -36,7 +36,7 @@ func (e *Engine) stages() (n int) {
 		n++
 	}
 	for _, p := range e.ports {
-		n += p.receive()
+		n += e.receive(p)
 	}
 	n += e.QPs.Settle()
 	n += e.answerBells()
@@ -66,9 +66,13 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 	return work, e.Clock.Next()
 }
 
-// receive handles what a port has, a few bursts at most.
-func (p *ifPort) receive() (total int) {
-	for range maxBursts {
+// receive handles what a port has, a few bursts at most, and one if somebody has
+// posted something meanwhile.
+func (e *Engine) receive(p *ifPort) (total int) {
+	for burst := range maxBursts {
+		if burst > 0 && e.rung() {
+			break
+		}
 		waiting, more := p.If.Poll()
 		if waiting == 0 {
 			break

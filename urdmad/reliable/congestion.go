@@ -21,7 +21,10 @@ type congestion struct {
 	thresh int // slow start below, additive increase from here
 	floor  int
 	max    int
-	target Time // 0: follows the path
+	// giveWay: others with little to send wait in the queue that the window fills, so
+	// half of target rules it, and it goes down to a part of floor.
+	giveWay bool
+	target  Time // 0: follows the path
 
 	// This round.
 	roundEnd uint32 // it ends when a transmission from this number on has arrived
@@ -52,6 +55,8 @@ const (
 	// of a round and of the window, 1/4, that needs no others beside it.
 	averageRounds = 8
 	stormLoss     = 4
+	// giveWayPart is the part of floor that is left to who gives way.
+	giveWayPart = 4
 	// shortQueue is the part of the path's round trip, 1/16, that a queue takes.
 	shortQueue = 16
 )
@@ -97,6 +102,9 @@ func (g *congestion) endRound(base Time) {
 		queue = g.least - base
 	}
 	target := g.targetFor(base)
+	if g.giveWay {
+		target /= 2
+	}
 	g.recentAcked += g.nAcked - g.recentAcked/averageRounds
 	g.recentLost += g.lost - g.recentLost/averageRounds
 	switch {
@@ -106,7 +114,7 @@ func (g *congestion) endRound(base Time) {
 		g.beyond(queue, target)
 	case g.window < g.thresh:
 		if queue > target/2 {
-			g.thresh = min(g.thresh, max(g.window, g.floor)) // the queue has begun to build up
+			g.thresh = min(g.thresh, max(g.window, g.lowest())) // the queue has begun to build up
 		}
 		g.high = 0
 	default:
@@ -153,7 +161,7 @@ func (g *congestion) beyond(queue, target Time) {
 		return
 	}
 	g.highLost = g.highLost || g.lost > 0 && !g.losses.random()
-	floor := g.floor
+	floor := g.lowest()
 	if g.highLost {
 		floor = minCwnd
 	}
@@ -163,6 +171,14 @@ func (g *congestion) beyond(queue, target Time) {
 	}
 	excess := int64(queue-target) * int64(g.window) / int64(queue)
 	g.shrink(max(1, int(excess/2)), floor)
+}
+
+// lowest is how far delay alone shrinks the window.
+func (g *congestion) lowest() int {
+	if g.giveWay {
+		return max(minCwnd, g.floor/giveWayPart)
+	}
+	return g.floor
 }
 
 // shrink takes by segments off the window, not below floor, and ends slow

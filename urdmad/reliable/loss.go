@@ -86,7 +86,7 @@ func (c *Conn) detectLost(now Time) {
 		}
 		lostAt := s.sent + wait
 		if int(behind) >= c.loss.reorder {
-			lostAt = c.soonest(s)
+			lostAt = s.soonest(&c.rtt)
 		}
 		if now < lostAt {
 			c.tmr.reorder = lostAt
@@ -98,11 +98,11 @@ func (c *Conn) detectLost(now Time) {
 
 // soonest is when a segment overtaken by enough others counts as lost: at
 // once, but a retransmission not before its own answer could be here.
-func (c *Conn) soonest(s *segment) Time {
-	if s.sends == 1 || c.rtt.srtt == 0 {
+func (s *segment) soonest(r *rtt) Time {
+	if s.sends == 1 || r.srtt == 0 {
 		return s.sent
 	}
-	return s.sent + max(c.rtt.base(), c.rtt.srtt/2)
+	return s.sent + max(r.base(), r.srtt/2)
 }
 
 func (c *Conn) markLost(i uint16) {

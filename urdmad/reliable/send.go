@@ -112,6 +112,10 @@ func (c *Conn) CanSend(now Time) int {
 	return max(0, min(credit, room, cwnd))
 }
 
+// GiveWay says whether others, who send a segment now and then, wait behind what this
+// connection has under way. Then a long round trip shrinks its window further.
+func (c *Conn) GiveWay(yes bool) { c.cc.giveWay = yes }
+
 // Send records a new segment of size bytes as sent now and returns its PSN.
 // token comes back from Retransmit if the segment must be resent.
 //

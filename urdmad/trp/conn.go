@@ -43,6 +43,7 @@ type Conn struct {
 	rel    reliable.Conn
 	stream rdmap.Stream
 	budget int // packets that a turn may send
+	lone   loneSegment
 
 	passive bool // wait for the peer's first packet before Established
 	heard   bool // it has come

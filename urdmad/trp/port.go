@@ -18,6 +18,7 @@ type Port struct {
 	window int
 	conns  [1 << 16]*Conn
 	past   Traffic // of connections that left their queue pairs
+	conversations
 }
 
 // Conn is the connection that has a UDP port number, or nil.

@@ -24,6 +24,7 @@ func (c *Conn) Transmit() (n int) {
 	if !c.live() || c.passive && !c.heard {
 		return 0 // ended, or the peer has not acknowledged our accept
 	}
+	c.rel.GiveWay(c.port.conversations.beside(c.Local.Port(), c.now()))
 	full := false
 	for n < c.budget {
 		frame := c.port.If.Alloc()
@@ -68,9 +69,13 @@ func (c *Conn) sendSegment(frame []byte) bool {
 		c.revoked(token)
 		return false
 	}
+	alone := c.rel.Acked() == c.rel.Next()
 	psn := c.rel.Send(now, n, token)
 	c.marks.sent++
 	c.stream.Sent(token, c.marks.sent)
+	if alone && !c.stream.Ready() {
+		c.lone.sent(&c.port.conversations, c.Local.Port(), now)
+	}
 	c.sendData(frame, psn, n)
 	return true
 }
