@@ -17,14 +17,16 @@ import (
 
 // MaxPrivateData is how many bytes of private data every peer can read
 // (struct rdma_conn_param counts them in 8 bits).
-const MaxPrivateData = 255
+const MaxPrivateData = cmid.MaxPrivateData
 
 // ConnOptions says what a connection is made of. Whatever is left out the
 // connection makes, and takes with it when it is closed.
 type ConnOptions struct {
 	PD             *PD // of the device that reaches the peer
 	SendCQ, RecvCQ *CQ
-	QP             QPOptions
+	// QP is of type RC unless it says otherwise. XRCSend and XRCRecv are connected as RC
+	// is; one of type UD is told another to send to (Conn.Peer). UC is not for rdma_cm.
+	QP QPOptions
 
 	PrivateData []byte // for the peer, at most MaxPrivateData bytes
 	// Serve is how many RDMA Reads of the peer may be open at a time
@@ -45,7 +47,8 @@ type ConnOptions struct {
 // Conn is a connection with its queue pair. Work is posted to QP and polled
 // from its queues; where the connection made the queues itself, Send, Write,
 // Read and Recv do both. A Conn made with the caller's queues leaves polling to
-// the caller.
+// the caller. A queue pair of type XRCSend has nothing to Recv, and its messages are
+// posted (SendWR.SRQN); one of type XRCRecv does none of these.
 type Conn struct {
 	*QP
 	id      *cmid.ID
@@ -53,6 +56,8 @@ type Conn struct {
 	local   netip.AddrPort
 	remote  netip.AddrPort
 	param   abi.CMParam
+	peer    Destination // of datagrams
+	group   netip.Addr  // that the queue pair is attached to; or none
 	own     struct {
 		pd             bool
 		sendCQ, recvCQ bool
@@ -66,23 +71,48 @@ type Conn struct {
 // offered is what the peer of a request can do.
 type offered struct{ serve, reads int }
 
-// prepare makes what the options leave out, and the queue pair.
-func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions) (*Conn, error) {
+// kind is the type of the queue pair that options ask for; otherwise, if they don't say.
+func (o *ConnOptions) kind(otherwise QPType) QPType {
+	if o == nil || o.QP.Type == 0 {
+		return otherwise
+	}
+	return o.QP.Type
+}
+
+// purpose is what Dial is for: UD or RC.
+func (o *ConnOptions) purpose() QPType {
+	if o.kind(RC) == UD {
+		return UD
+	}
+	return RC
+}
+
+// prepare makes what the options leave out, and the queue pair: for datagrams, or for
+// a connection, as what they are for has it.
+func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions, purpose QPType) (*Conn, error) {
 	o := ConnOptions{}
 	if options != nil {
 		o = *options
 	}
-	if o.QP.fill(); o.QP.Type != RC {
-		return nil, fmt.Errorf("verbs: a connection's queue pair of type %v, expected RC: %w", o.QP.Type, syscall.EINVAL)
+	o.QP.Type = options.kind(purpose)
+	if o.QP.fill(); !o.QP.Type.serves(purpose == UD) {
+		return nil, fmt.Errorf("verbs: a queue pair of type %v where one like %v is expected: %w", o.QP.Type, purpose, syscall.EINVAL)
 	}
 	conn := &Conn{id: id, turn: make(chan struct{}, 1)}
-	if err := setPrivate(&conn.param, o.PrivateData); err != nil {
+	if err := cmid.SetPrivate(&conn.param, o.PrivateData); err != nil {
 		return nil, err
 	}
-	conn.param.ResponderResources, conn.param.InitiatorDepth = depth(o.Serve), depth(o.Reads)
-	conn.param.RetryCount, conn.param.RNRRetryCount = 7, rnrTries(o.RNRTries)
+	conn.param.ResponderResources, conn.param.InitiatorDepth = cmid.Depth(o.Serve), cmid.Depth(o.Reads)
+	conn.param.RetryCount, conn.param.RNRRetryCount = 7, cmid.RNRTries(o.RNRTries)
 	if err := conn.make(ctx, c, device, &o); err != nil {
 		return nil, err
+	}
+	if o.QP.Type == UD {
+		conn.param.QKey = UDPQKey
+		if err := conn.startDatagrams(ctx, UDPQKey); err != nil {
+			session.Undo(ctx, conn.release)
+			return nil, err
+		}
 	}
 	id.OnEnd(func() { conn.state.CompareAndSwap(abi.QPSRTS, abi.QPSErr) })
 	if o.Prepare != nil {
@@ -94,31 +124,13 @@ func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, option
 	return conn, nil
 }
 
-func depth(n int) uint8 {
-	if n == 0 {
-		return 255
-	}
-	return uint8(min(max(n, 0), 255))
-}
-
-func rnrTries(n int) uint8 {
-	if n == 0 {
-		return 7
-	}
-	return uint8(min(max(n, 0), 7))
-}
-
-func setPrivate(p *abi.CMParam, private []byte) error {
-	if len(private) > MaxPrivateData {
-		return fmt.Errorf("verbs: %d bytes of private data, expected at most %d: %w", len(private), MaxPrivateData, syscall.EINVAL)
-	}
-	p.SetPrivate(private)
-	return nil
-}
-
 func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOptions) (err error) {
 	if int(device) >= len(c.devices) {
 		return fmt.Errorf("verbs: no device %d: %w", device, syscall.ENODEV)
+	}
+	if o.QP.Type == XRCRecv {
+		conn.QP, err = o.QP.target(ctx, c.devices[device])
+		return err
 	}
 	var made []interface{ Close() error }
 	defer func() {
@@ -147,7 +159,7 @@ func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOpt
 		}
 		conn.own.sendCQ, made = true, append(made, send)
 	}
-	if recv == nil {
+	if recv == nil && o.QP.Type != XRCSend {
 		if recv, err = pd.ctx.waitableCQ(ctx, o.QP.receives(), o.Spin); err != nil {
 			return err
 		}
@@ -203,14 +215,16 @@ func (x *Context) waitableCQ(ctx context.Context, entries int, spin time.Duratio
 	return q, err
 }
 
-// handshake sends CM_CONNECT or CM_ACCEPT and waits until it is answered.
+// handshake sends CM_CONNECT or CM_ACCEPT and waits until it is answered, which
+// accepted datagrams are not: there is no event then.
 func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi.CMEvent, error) {
-	most := conn.ctx.device.MaxReads
-	conn.param.ResponderResources = uint8(min(int(conn.param.ResponderResources), peer.serve, most))
-	conn.param.InitiatorDepth = uint8(min(int(conn.param.InitiatorDepth), peer.reads, most))
+	cmid.Limit(&conn.param, peer.serve, peer.reads, conn.ctx.device.MaxReads)
 	conn.param.QP, conn.param.QPNum = conn.handle, conn.pair.QPN
 	if err := conn.id.Connect(ctx, t, &conn.param); err != nil {
 		return nil, err
+	}
+	if conn.kind == UD && t == abi.CMAccept {
+		return nil, nil
 	}
 	ev, err := conn.id.Await(ctx, abi.CMEstablished)
 	if err == nil {
@@ -221,7 +235,7 @@ func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi
 
 // SetPrivateData replaces ConnOptions.PrivateData. It is for Prepare, which may
 // have made what the peer is to be told; later it has no effect.
-func (conn *Conn) SetPrivateData(b []byte) error { return setPrivate(&conn.param, b) }
+func (conn *Conn) SetPrivateData(b []byte) error { return cmid.SetPrivate(&conn.param, b) }
 
 // PrivateData is what the peer gave to Accept, or to Dial.
 func (conn *Conn) PrivateData() []byte { return conn.private }
@@ -234,6 +248,7 @@ func (conn *Conn) RemoteAddr() netip.AddrPort { return conn.remote }
 
 // Done is closed when the connection has ended: by either side, by the peer's
 // death, or with urdmad (RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL).
+// With datagrams, Close or urdmad's end close it.
 func (conn *Conn) Done() <-chan struct{} { return conn.id.Done() }
 
 // Err tells why the connection ended, nil before Done is closed: ErrDisconnected,
@@ -259,7 +274,7 @@ const closeLimit = 2 * time.Second
 // memory that was registered in its own protection domain is deregistered.
 func (conn *Conn) Close() error {
 	conn.closed.Do(func() {
-		if conn.Err() == nil && conn.Disconnect() == nil {
+		if conn.kind != UD && conn.Err() == nil && conn.Disconnect() == nil {
 			t := time.NewTimer(closeLimit)
 			defer t.Stop()
 			select {
@@ -277,7 +292,11 @@ func (conn *Conn) Close() error {
 func (conn *Conn) release() { _ = conn.releaseObjects() }
 
 func (conn *Conn) releaseObjects() error {
-	all := []error{conn.QP.Close()}
+	var all []error
+	if conn.group.IsValid() {
+		all = append(all, conn.DetachMcast(conn.group))
+	}
+	all = append(all, conn.QP.Close())
 	if conn.own.sendCQ {
 		all = append(all, conn.sendCQ.Close())
 	}

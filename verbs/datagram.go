@@ -1,17 +1,19 @@
 package verbs
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"syscall"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/grh"
 )
 
 // GRHLen is the room in front of a datagram: a receive of a queue pair of type UD
 // needs so many bytes more than the message, and ParseGRH reads what stands there.
-const GRHLen = 40
+const GRHLen = grh.Len
 
 // MulticastQPN is the queue pair number of a Destination that is a group.
 const MulticastQPN = 0xffffff
@@ -32,20 +34,13 @@ type Destination struct {
 }
 
 func (d *Destination) valid() bool {
-	_, ok := addressOfGID(d.Addr)
+	_, ok := grh.Address(d.Addr)
 	return ok
-}
-
-// addressOfGID is the IP address that a GID is; false for none. What group of IPv4 a
-// GID of a group stands for, on a port with such an address, urdmad knows.
-func addressOfGID(gid netip.Addr) (netip.Addr, bool) {
-	gid = gid.WithZone("").Unmap()
-	return gid, gid.IsValid() && !gid.IsUnspecified()
 }
 
 // write puts the destination into a slot, as urdma_abi.h has it there.
 func (d *Destination) write(e *abi.SQE) {
-	addr, _ := addressOfGID(d.Addr)
+	addr, _ := grh.Address(d.Addr)
 	raw := addr.As16()
 	e.RemoteAddr = uint64(d.QKey)<<32 | uint64(d.QPN)
 	e.CompareAdd, e.Swap = binary.NativeEndian.Uint64(raw[:8]), binary.NativeEndian.Uint64(raw[8:])
@@ -56,16 +51,18 @@ func (d *Destination) write(e *abi.SQE) {
 // queue pair, and no attacker who sees them. Receives may be posted before; a
 // datagram that finds none is lost. The error is EINVAL for a queue pair of another
 // type or in a state other than INIT.
-func (q *QP) StartDatagrams(qkey uint32) error {
+func (q *QP) StartDatagrams(qkey uint32) error { return q.startDatagrams(context.Background(), qkey) }
+
+func (q *QP) startDatagrams(ctx context.Context, qkey uint32) error {
 	if q.kind != UD {
 		return fmt.Errorf("verbs: datagrams of a queue pair of type %v, expected UD: %w", q.kind, syscall.EINVAL)
 	}
 	attr := QPAttr{QPState: abi.QPSRTR, QKey: qkey}
-	if err := q.Modify(&attr, abi.QPMaskState|abi.QPMaskQKey); err != nil {
+	if err := q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskQKey); err != nil {
 		return err
 	}
 	attr = QPAttr{QPState: abi.QPSRTS}
-	return q.Modify(&attr, abi.QPMaskState|abi.QPMaskSQPSN)
+	return q.modify(ctx, &attr, abi.QPMaskState|abi.QPMaskSQPSN)
 }
 
 // AttachMcast has a queue pair of type UD receive what is sent to a group with its
@@ -79,7 +76,7 @@ func (q *QP) AttachMcast(group netip.Addr) error { return q.mcast(abi.AttachMcas
 func (q *QP) DetachMcast(group netip.Addr) error { return q.mcast(abi.DetachMcast, group) }
 
 func (q *QP) mcast(t abi.Type, group netip.Addr) error {
-	addr, ok := addressOfGID(group)
+	addr, ok := grh.Address(group)
 	if !ok || !addr.IsMulticast() {
 		return fmt.Errorf("verbs: %v is no group: %w", group, syscall.EINVAL)
 	}
@@ -95,32 +92,16 @@ func (q *QP) mcast(t abi.Type, group netip.Addr) error {
 // GRH is what came in front of a datagram (struct ibv_grh), as RoCEv2 has it: an IPv6
 // header, or 20 bytes of nothing and an IPv4 header.
 type GRH struct {
-	Src, Dst     netip.Addr // Dst is a group's for what was sent to one
-	HopLimit     uint8      // or the IPv4 TTL
-	TrafficClass uint8      // or the IPv4 TOS
+	Src, Dst               netip.Addr // Dst is a group's for what was sent to one
+	HopLimit, TrafficClass uint8      // or the IPv4 TTL and TOS
 }
-
-// grhIPv4 is where the IPv4 header begins.
-const grhIPv4 = 20
 
 // ParseGRH reads the first GRHLen bytes of a receive. They are the program's own
 // memory, which anybody with a right to it may have written: believe them as far as
 // that. The error is EINVAL for fewer bytes, EPROTONOSUPPORT for another header.
 func ParseGRH(b []byte) (GRH, error) {
-	if len(b) < GRHLen {
-		return GRH{}, fmt.Errorf("verbs: %d bytes of a global routing header, expected %d: %w", len(b), GRHLen, syscall.EINVAL)
-	}
-	if b[0]>>4 == 6 {
-		return GRH{Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])), HopLimit: b[7],
-			TrafficClass: b[0]<<4 | b[1]>>4}, nil
-	}
-	ip := b[grhIPv4:GRHLen]
-	if ip[0] != 4<<4|5 {
-		return GRH{}, fmt.Errorf("verbs: header that begins with 0x%02x in front of a datagram, expected IPv4's 0x45: %w",
-			ip[0], syscall.EPROTONOSUPPORT)
-	}
-	return GRH{Src: netip.AddrFrom4([4]byte(ip[12:16])), Dst: netip.AddrFrom4([4]byte(ip[16:20])), HopLimit: ip[8],
-		TrafficClass: ip[1]}, nil
+	h, err := grh.Parse(b)
+	return GRH(h), err
 }
 
 // Sender is where an answer to a datagram goes (ibv_create_ah_from_wc(3)). b begins

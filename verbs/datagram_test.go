@@ -252,13 +252,13 @@ func TestDatagramErrors(t *testing.T) {
 		}
 	}
 	_, sixth := ud.PD().CreateQP(ud.cq, ud.cq, verbs.QPOptions{Type: 8})
-	_, dialed := c.Dial(patience(t), "198.18.0.1:7", &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}})
+	_, dialed := c.Dial(patience(t), "198.18.0.1:7", &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UC}})
 	_, notSent := (&verbs.Completion{Op: verbs.DidSend}).Sender(make([]byte, verbs.GRHLen), 1)
 	_, short := verbs.ParseGRH(make([]byte, verbs.GRHLen-1))
 	_, empty := verbs.ParseGRH(make([]byte, verbs.GRHLen))
 	for what, got := range map[string]struct{ err, want error }{
 		"raw packets":                 {sixth, syscall.EOPNOTSUPP},
-		"a connection of datagrams":   {dialed, syscall.EINVAL},
+		"a connection of UC":          {dialed, syscall.EINVAL},
 		"connecting UD":               {ud.ConnectNumber(uc.Number()), syscall.EINVAL},
 		"datagrams of UC":             {uc.StartDatagrams(1), syscall.EINVAL},
 		"a group for UC":              {uc.AttachMcast(netip.MustParseAddr("239.1.1.1")), syscall.EINVAL},

@@ -13,13 +13,14 @@ import (
 // Dial connects to "host:port" and returns when the peer has accepted
 // (rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3)). Host is an
 // address, of IPv6 in brackets, or a name of one. A peer that does not want it is a
-// *RejectedError. options may be nil.
+// *RejectedError. options may be nil. With QPOptions.Type UD it asks which queue pair
+// takes datagrams there (ListenDatagrams), and connects nothing: see Conn.Peer.
 func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions) (*Conn, error) {
 	to, err := c.lookUp(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.createID(ctx, 0)
+	id, err := c.createID(ctx, options.kind(RC), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.prepare(ctx, id, device, options)
+	conn, err := c.prepare(ctx, id, device, options, options.purpose())
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +48,9 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	}
 	conn.private = append([]byte(nil), ev.Param.Private()...)
 	conn.local, conn.remote = ev.Local.AddrPort(), ev.Peer.AddrPort()
+	if conn.kind == UD {
+		conn.meets(ev.Peer, ev.Param.QPNum, ev.Param.QKey)
+	}
 	return conn, nil
 }
 
@@ -59,13 +63,14 @@ func (c *Client) lookUp(ctx context.Context, address string) (netip.AddrPort, er
 	return cmid.LookUp(ctx, address, ours)
 }
 
-// createID makes an id on the event channel, which is made at the first use.
-func (c *Client) createID(ctx context.Context, queue int) (*cmid.ID, error) {
+// createID makes an id, for queue pairs of a type, on the event channel, which is made
+// at the first use.
+func (c *Client) createID(ctx context.Context, kind QPType, queue int) (*cmid.ID, error) {
 	ch, err := c.eventChannel(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return ch.Create(ctx, abi.PSTCP, queue)
+	return ch.Create(ctx, kind.space(), queue)
 }
 
 func (c *Client) eventChannel(ctx context.Context) (*cmid.Channel, error) {

@@ -17,13 +17,16 @@ const backlog = 128
 type Listener struct {
 	client *Client
 	id     *cmid.ID
+	kind   QPType // RC for connections, UD for datagrams
 	local  netip.AddrPort
 }
 
 // Listen takes connection requests at "host:port" (rdma_bind_addr(3),
 // rdma_listen(3)). No host means every port of urdmad, 127.0.0.1 included; port
 // number 0 chooses a free one.
-func (c *Client) Listen(address string) (*Listener, error) {
+func (c *Client) Listen(address string) (*Listener, error) { return c.listen(address, RC) }
+
+func (c *Client) listen(address string, kind QPType) (*Listener, error) {
 	at, err := c.lookUp(context.Background(), address)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func (c *Client) Listen(address string) (*Listener, error) {
 	if strings.HasPrefix(address, ":") {
 		at = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()) // both families
 	}
-	id, err := c.createID(context.Background(), backlog)
+	id, err := c.createID(context.Background(), kind, backlog)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +43,7 @@ func (c *Client) Listen(address string) (*Listener, error) {
 		id.Destroy()
 		return nil, err
 	}
-	return &Listener{client: c, id: id, local: local}, nil
+	return &Listener{client: c, id: id, kind: kind, local: local}, nil
 }
 
 // Addr is where the listener listens, with the port number chosen.
@@ -53,7 +56,7 @@ func (l *Listener) Next(ctx context.Context) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.client.newRequest(r), nil
+	return l.newRequest(r), nil
 }
 
 // Accept waits for a connection request and accepts it.
@@ -74,29 +77,29 @@ func (l *Listener) Close() error {
 // Request is a connection request that waits for its answer
 // (RDMA_CM_EVENT_CONNECT_REQUEST of rdma_get_cm_event(3)).
 type Request struct {
-	client  *Client
-	id      *cmid.ID
-	device  uint32
-	offered offered
+	client *Client
+	id     *cmid.ID
+	kind   QPType // the listener's
+	event  abi.CMEvent
 
 	PrivateData []byte // what the peer gave to Dial
 	Local       netip.AddrPort
 	Remote      netip.AddrPort
 }
 
-func (c *Client) newRequest(r *cmid.Request) *Request {
+func (l *Listener) newRequest(r *cmid.Request) *Request {
 	ev := &r.Event
-	return &Request{client: c, id: r.ID, device: ev.Device, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
-		PrivateData: append([]byte(nil), ev.Param.Private()...),
-		offered:     offered{int(ev.Param.ResponderResources), int(ev.Param.InitiatorDepth)}}
+	return &Request{client: l.client, id: r.ID, kind: l.kind, event: *ev, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
+		PrivateData: append([]byte(nil), ev.Param.Private()...)}
 }
 
-// Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)).
-// options may be nil. A request can be answered once.
+// Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)), which
+// those who ask for datagrams don't. options may be nil. A request can be answered once.
 func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
-	conn, err := r.client.prepare(ctx, r.id, r.device, options)
+	peer := &r.event.Param
+	conn, err := r.client.prepare(ctx, r.id, r.event.Device, options, r.kind)
 	if err == nil {
-		if _, err = conn.handshake(ctx, abi.CMAccept, r.offered); err != nil {
+		if _, err = conn.handshake(ctx, abi.CMAccept, offered{int(peer.ResponderResources), int(peer.InitiatorDepth)}); err != nil {
 			session.Undo(ctx, conn.release)
 		}
 	}
@@ -105,6 +108,9 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 		return nil, err
 	}
 	conn.private, conn.local, conn.remote = r.PrivateData, r.Local, r.Remote
+	if r.kind == UD {
+		conn.meets(r.event.Peer, peer.QPNum, UDPQKey)
+	}
 	return conn, nil
 }
 
@@ -112,7 +118,7 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 // peer (rdma_reject(3)).
 func (r *Request) Reject(private []byte) error {
 	var param abi.CMParam
-	if err := setPrivate(&param, private); err != nil {
+	if err := cmid.SetPrivate(&param, private); err != nil {
 		return err
 	}
 	err := r.id.Connect(context.Background(), abi.CMReject, &param)

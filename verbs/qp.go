@@ -96,7 +96,7 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	switch o.Type {
 	case RC, UC, UD, XRCSend:
 	case XRCRecv:
-		return o.target(ctx, p.ctx)
+		return o.target(ctx, p.ctx.device)
 	default:
 		return nil, fmt.Errorf("verbs: %v: %w", o.Type, syscall.EOPNOTSUPP)
 	}
@@ -141,10 +141,10 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	return q, nil
 }
 
-// target makes a queue pair of type XRCRecv, on the device of a context.
-func (o *QPOptions) target(ctx context.Context, x *Context) (*QP, error) {
-	if o.XRC == nil || o.XRC.ctx.client != x.client || o.XRC.ctx.device != x.device {
-		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, x.device.Name, syscall.EINVAL)
+// target makes a queue pair of type XRCRecv, on a device.
+func (o *QPOptions) target(ctx context.Context, device *Device) (*QP, error) {
+	if o.XRC == nil || o.XRC.ctx.device != device {
+		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, device.Name, syscall.EINVAL)
 	}
 	return o.XRC.createQP(ctx)
 }

@@ -7,7 +7,7 @@ import "context"
 const transferID = 1 << 63
 
 // Send sends one message and waits until the peer has it, or the connection
-// fails. At most one Send, Write or Read of a connection is under way, others
+// fails; a datagram, until it is sent. At most one Send, Write or Read of a connection is under way, others
 // wait; to have more, post to the queue pair. If ctx ends, the transfer goes on:
 // its memory must not be touched before the connection is closed.
 func (conn *Conn) Send(ctx context.Context, sge ...SGE) error {
@@ -54,6 +54,9 @@ func (conn *Conn) transfer(ctx context.Context, wr *SendWR) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if conn.kind == UD {
+		wr.To = conn.peer
+	}
 	conn.serial++
 	wr.ID, wr.Flags = transferID|conn.serial, Signaled
 	if err := conn.PostSend(wr); err != nil {
@@ -71,7 +74,8 @@ func (conn *Conn) transfer(ctx context.Context, wr *SendWR) error {
 }
 
 // Recv waits for the next posted receive to complete: Completion.ID tells which,
-// ByteLen how long the message is. Its error is that of the completion, or why
+// ByteLen how long the message is; a datagram has GRHLen bytes in front, see ParseGRH
+// and Completion.Sender. Its error is that of the completion, or why
 // the connection ended with no receive posted.
 func (conn *Conn) Recv(ctx context.Context) (Completion, error) {
 	if !conn.own.recvCQ {

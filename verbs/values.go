@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"urdma/verbs/abi"
 )
@@ -25,21 +24,7 @@ const (
 	XRCRecv QPType = abi.QPTypeXRCRecv
 )
 
-func (t QPType) String() string {
-	switch t {
-	case RC:
-		return "RC"
-	case UC:
-		return "UC"
-	case UD:
-		return "UD"
-	case XRCSend:
-		return "XRC_SEND"
-	case XRCRecv:
-		return "XRC_RECV"
-	}
-	return fmt.Sprintf("queue pair type %d", uint32(t))
-}
+func (t QPType) String() string { return abi.QPTypeText(uint32(t)) }
 
 // Opcode is what a send work request does, enum ibv_wr_opcode.
 type Opcode uint32
@@ -102,25 +87,7 @@ const (
 	DidRecvWriteWithImm CompletionOp = abi.WCRecvRDMAWithImm
 )
 
-func (o CompletionOp) String() string {
-	switch o {
-	case DidSend:
-		return "Send"
-	case DidWrite:
-		return "RDMA Write"
-	case DidRead:
-		return "RDMA Read"
-	case DidFetchAdd:
-		return "fetch and add"
-	case DidCmpSwap:
-		return "compare and swap"
-	case DidRecv:
-		return "receive"
-	case DidRecvWriteWithImm:
-		return "receive of an RDMA Write with immediate"
-	}
-	return fmt.Sprintf("operation %d", uint32(o))
-}
+func (o CompletionOp) String() string { return abi.CompletionText(uint32(o)) }
 
 // Status is how a work request ended, enum ibv_wc_status.
 type Status uint32
@@ -132,6 +99,7 @@ const (
 	StatusLocQPOpErr     Status = abi.StatusLocQPOpErr
 	StatusLocProtErr     Status = abi.StatusLocProtErr
 	StatusWRFlushErr     Status = abi.StatusWRFlushErr
+	StatusMWBindErr      Status = abi.StatusMWBindErr
 	StatusBadRespErr     Status = abi.StatusBadRespErr
 	StatusLocAccessErr   Status = abi.StatusLocAccessErr
 	StatusRemInvReqErr   Status = abi.StatusRemInvReqErr
@@ -144,21 +112,7 @@ const (
 	StatusGeneralErr     Status = abi.StatusGeneralErr
 )
 
-var statusNames = map[Status]string{
-	StatusSuccess: "success", StatusLocLenErr: "local length error", StatusLocQPOpErr: "local queue pair operation error",
-	StatusLocProtErr: "local protection error", StatusWRFlushErr: "flushed", StatusBadRespErr: "bad response",
-	StatusLocAccessErr: "local access error", StatusRemInvReqErr: "remote invalid request",
-	StatusRemAccessErr: "remote access error", StatusRemOpErr: "remote operation error",
-	StatusRetryExcErr: "peer does not answer", StatusRNRRetryExcErr: "peer posted no receive",
-	StatusRemAbortErr: "remote abort", StatusFatalErr: "fatal error", StatusGeneralErr: "general error",
-}
-
-func (s Status) String() string {
-	if n, ok := statusNames[s]; ok {
-		return n
-	}
-	return fmt.Sprintf("status %d", uint32(s))
-}
+func (s Status) String() string { return abi.StatusText(uint32(s)) }
 
 // Completion tells the end of a work request, struct ibv_wc. Of one that failed
 // only ID, Status, VendorErr, Op and QPN count.

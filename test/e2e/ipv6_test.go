@@ -31,6 +31,7 @@ func TestIPv6(t *testing.T) {
 			t.Run("udaddy", func(t *testing.T) { udaddy6(t, a, b) })
 			t.Run("perftest", func(t *testing.T) { n.perftest6(t) })
 			t.Run("urdma ping", func(t *testing.T) { ping6(t, a, b) })
+			t.Run("Go", func(t *testing.T) { goPing6(t, a, b) })
 		})
 	}
 }

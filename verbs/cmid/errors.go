@@ -44,6 +44,9 @@ func handshakeError(ev *abi.CMEvent) error {
 	case abi.CMAddrError, abi.CMRouteError:
 		return fmt.Errorf("%w: %w", ErrNoWay, syscall.Errno(status))
 	case abi.CMUnreachable:
+		if status == int32(syscall.ECONNREFUSED) { // the answer to who asks for datagrams
+			return &RejectedError{PrivateData: append([]byte(nil), ev.Param.Private()...)}
+		}
 		return fmt.Errorf("verbs: the peer does not answer: %w", syscall.Errno(status))
 	}
 	return fmt.Errorf("verbs: rdma_cm event %d: %w", ev.Event, syscall.Errno(status))

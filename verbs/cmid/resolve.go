@@ -15,29 +15,39 @@ const resolveLimit = 5 * time.Second
 // Resolve finds the device that reaches the peer (rdma_resolve_addr(3),
 // rdma_resolve_route(3)).
 func (id *ID) Resolve(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
-	s := id.channel.session
+	if device, err = id.ResolveAddr(ctx, to); err != nil {
+		return 0, err
+	}
+	req := abi.CMValueRequest{ID: id.handle, Value: patience(ctx)}
+	if _, err := session.Call[abi.Header](ctx, id.channel.session, abi.CMResolveRoute, &req, nil, -1, 0); err != nil {
+		return 0, err
+	}
+	_, err = id.Await(ctx, abi.CMRouteResolved)
+	return device, err
+}
+
+// patience is how long urdmad may search, in ms.
+func patience(ctx context.Context) uint32 {
 	limit := resolveLimit
 	if end, ok := ctx.Deadline(); ok {
 		limit = max(time.Until(end), time.Millisecond)
 	}
-	ms := uint32(min(limit, time.Hour).Milliseconds())
+	return uint32(min(limit, time.Hour).Milliseconds())
+}
+
+// ResolveAddr finds the device that reaches a peer or a group (rdma_resolve_addr(3)).
+func (id *ID) ResolveAddr(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
 	dst, err := abi.AddrFrom(to)
 	if err != nil {
 		return 0, err
 	}
 	var bound abi.CMBound
-	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: ms, Dst: dst}
-	if _, err := session.Call(ctx, s, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
+	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: patience(ctx), Dst: dst}
+	if _, err := session.Call(ctx, id.channel.session, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
 		return 0, err
 	}
 	ev, err := id.Await(ctx, abi.CMAddrResolved)
 	if err != nil {
-		return 0, err
-	}
-	if _, err := session.Call[abi.Header](ctx, s, abi.CMResolveRoute, &abi.CMValueRequest{ID: id.handle, Value: ms}, nil, -1, 0); err != nil {
-		return 0, err
-	}
-	if _, err := id.Await(ctx, abi.CMRouteResolved); err != nil {
 		return 0, err
 	}
 	return ev.Device, nil

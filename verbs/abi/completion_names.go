@@ -1,0 +1,36 @@
+package abi
+
+import "fmt"
+
+var statusNames = map[uint32]string{
+	StatusSuccess: "success", StatusLocLenErr: "local length error", StatusLocQPOpErr: "local queue pair operation error",
+	StatusLocProtErr: "local protection error", StatusWRFlushErr: "flushed", StatusMWBindErr: "memory window bind error",
+	StatusBadRespErr: "bad response", StatusLocAccessErr: "local access error", StatusRemInvReqErr: "remote invalid request",
+	StatusRemAccessErr: "remote access error", StatusRemOpErr: "remote operation error",
+	StatusRetryExcErr: "peer does not answer", StatusRNRRetryExcErr: "peer posted no receive",
+	StatusRemAbortErr: "remote abort", StatusFatalErr: "fatal error", StatusGeneralErr: "general error",
+}
+
+// StatusText says in words what a completion's status means.
+func StatusText(status uint32) string { return nameOr(statusNames, status, "status") }
+
+var completionNames = map[uint32]string{
+	WCSend: "Send", WCRDMAWrite: "RDMA Write", WCRDMARead: "RDMA Read", WCFetchAdd: "fetch and add", WCCompSwap: "compare and swap",
+	WCBindMW: "bind of a memory window", WCLocalInv: "local invalidation", WCRecv: "receive",
+	WCRecvRDMAWithImm: "receive of an RDMA Write with immediate",
+}
+
+// CompletionText says in words what a completion's opcode means.
+func CompletionText(opcode uint32) string { return nameOr(completionNames, opcode, "operation") }
+
+var pairTypeNames = map[uint32]string{QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: "UD", QPTypeXRCSend: "XRC_SEND", QPTypeXRCRecv: "XRC_RECV"}
+
+// QPTypeText is the short name of a queue pair type.
+func QPTypeText(kind uint32) string { return nameOr(pairTypeNames, kind, "queue pair type") }
+
+func nameOr(names map[uint32]string, n uint32, what string) string {
+	if s, ok := names[n]; ok {
+		return s
+	}
+	return fmt.Sprintf("%s %d", what, n)
+}
