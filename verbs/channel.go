@@ -42,9 +42,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 		return nil, err
 	}
 	ch := &CompChannel{ctx: x, handle: resp.Handle, socket: f, done: make(chan struct{}), news: make(chan struct{}, 1)}
-	c.mu.Lock()
-	c.channels[ch] = struct{}{}
-	c.mu.Unlock()
+	c.channels.Add(ch.handle, ch)
 	c.readers.Go(ch.read)
 	return ch, nil
 }
@@ -54,10 +52,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 func (ch *CompChannel) read() {
 	c := ch.ctx.client
 	session.ReadEvents(ch.socket, func(ev *abi.CompEvent) {
-		c.mu.Lock()
-		q := c.cqs[ev.CQ]
-		c.mu.Unlock()
-		if q != nil {
+		if q, ok := c.cqs.Get(ev.CQ); ok {
 			q.wake()
 		}
 	})
@@ -129,9 +124,7 @@ func (ch *CompChannel) Close() error {
 	if err := c.callHandle(abi.DestroyChannel, ch.handle); err != nil && !c.dead() {
 		return err
 	}
-	c.mu.Lock()
-	delete(c.channels, ch)
-	c.mu.Unlock()
+	c.channels.Remove(ch.handle)
 	ch.release()
 	return nil
 }

@@ -25,15 +25,14 @@ type Client struct {
 	pairs atomic.Uint64 // queue pairs made, to tell them apart
 	round yield.Round   // of polls over the completion queues
 
-	mu       sync.Mutex // guards what follows
-	contexts map[*Context]struct{}
-	channels map[*CompChannel]struct{}
-	regions  map[*MR]struct{}
-	cqs      map[uint32]*CQ
-	qps      map[uint32]*QP
-	srqs     map[uint32]*SRQ
-	cm       *cmid.Channel // written under sharing as well
+	contexts session.Objects[*Context]
+	channels session.Objects[*CompChannel]
+	regions  session.Objects[*MR]
+	cqs      session.Objects[*CQ]
+	qps      session.Objects[*QP]
+	srqs     session.Objects[*SRQ]
 
+	cm      atomic.Pointer[cmid.Channel]
 	sharing session.Mutex    // makes one of each: cm, and the contexts of shared
 	shared  map[int]*Context // by device, for connections that bring no domain
 }
@@ -50,8 +49,7 @@ func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	if socket == "" {
 		places = session.Places()
 	}
-	c := &Client{sharing: session.NewMutex(), contexts: map[*Context]struct{}{}, channels: map[*CompChannel]struct{}{}, regions: map[*MR]struct{}{},
-		cqs: map[uint32]*CQ{}, qps: map[uint32]*QP{}, srqs: map[uint32]*SRQ{}, shared: map[int]*Context{}}
+	c := &Client{sharing: session.NewMutex(), shared: map[int]*Context{}}
 	var err error
 	if c.session, err = session.Dial(ctx, places, c.lost); err != nil {
 		return nil, err
@@ -76,15 +74,13 @@ func (c *Client) endError() error { return c.session.EndError() }
 
 // lost wakes everybody who waits for urdmad.
 func (c *Client) lost() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, q := range c.cqs {
+	for _, q := range c.cqs.All() {
 		q.wake()
 	}
-	if c.cm != nil {
-		c.cm.End()
+	if cm := c.cm.Load(); cm != nil {
+		cm.End()
 	}
-	for m := range c.regions {
+	for _, m := range c.regions.All() {
 		m.unpin() // a client that is dropped with them pinned would be a panic
 	}
 }
@@ -107,16 +103,15 @@ func (c *Client) Close() error {
 	if err := c.session.Close(); err != nil {
 		return err
 	}
-	for _, q := range snapshot(c, c.qps) {
-		q.release()
+	releaseAll(&c.qps)
+	releaseAll(&c.srqs)
+	releaseAll(&c.cqs)
+	releaseAll(&c.regions)
+	releaseAll(&c.channels)
+	releaseAll(&c.contexts)
+	if cm := c.cm.Load(); cm != nil {
+		cm.Close()
 	}
-	for _, s := range snapshot(c, c.srqs) {
-		s.release()
-	}
-	for _, q := range snapshot(c, c.cqs) {
-		q.release()
-	}
-	c.releaseRest()
 	c.session.Wait()
 	c.readers.Wait()
 	if c.urdmad != nil {
@@ -126,34 +121,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-func (c *Client) releaseRest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for m := range c.regions {
-		m.release()
+func releaseAll[V interface{ release() }](o *session.Objects[V]) {
+	for _, v := range o.Drain() {
+		v.release()
 	}
-	for ch := range c.channels {
-		ch.release()
-	}
-	for x := range c.contexts {
-		x.release()
-	}
-	if c.cm != nil {
-		c.cm.Close()
-	}
-	clear(c.regions)
-	clear(c.channels)
-	clear(c.contexts)
-}
-
-// snapshot empties a table and returns what was in it.
-func snapshot[T any](c *Client, table map[uint32]T) []T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]T, 0, len(table))
-	for _, v := range table {
-		all = append(all, v)
-	}
-	clear(table)
-	return all
 }

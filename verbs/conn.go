@@ -317,10 +317,7 @@ func (conn *Conn) releaseObjects() error {
 
 // regions are the memory regions of a domain.
 func (p *PD) regions() (all []*MR) {
-	c := p.ctx.client
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for m := range c.regions {
+	for _, m := range p.ctx.client.regions.All() {
 		if m.pd == p {
 			all = append(all, m)
 		}

@@ -65,9 +65,7 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	if channel != nil {
 		channel.join(q)
 	}
-	c.mu.Lock()
-	c.cqs[q.handle] = q
-	c.mu.Unlock()
+	c.cqs.Add(q.handle, q)
 	if c.dead() {
 		q.wake() // lose may have passed before the queue was in the table
 	}
@@ -283,9 +281,7 @@ func (q *CQ) Close() error {
 	if err := c.callHandle(abi.DestroyCQ, q.handle); err != nil && !c.dead() {
 		return err
 	}
-	c.mu.Lock()
-	delete(c.cqs, q.handle)
-	c.mu.Unlock()
+	c.cqs.Remove(q.handle)
 	q.release()
 	return nil
 }

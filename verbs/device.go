@@ -98,9 +98,7 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 	}
 	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{}),
 		own: session.NewMutex()}
-	c.mu.Lock()
-	c.contexts[x] = struct{}{}
-	c.mu.Unlock()
+	c.contexts.Add(x.handle, x)
 	c.readers.Go(x.readAsync)
 	return x, nil
 }
@@ -117,9 +115,7 @@ func (x *Context) Close() error {
 	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead() {
 		return err
 	}
-	x.client.mu.Lock()
-	delete(x.client.contexts, x)
-	x.client.mu.Unlock()
+	x.client.contexts.Remove(x.handle)
 	x.release()
 	return nil
 }
@@ -202,17 +198,15 @@ func (x *Context) report(ev AsyncEvent) {
 // translate finds the object; an event of one that is gone is late.
 func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
 	ev.Type, ok = AsyncType(m.EventType), true
-	x.client.mu.Lock()
-	defer x.client.mu.Unlock()
 	switch ev.Type {
 	case EventCQErr:
-		ev.CQ, ok = x.client.cqs[m.Handle]
+		ev.CQ, ok = x.client.cqs.Get(m.Handle)
 	case EventSRQLimitReached:
-		ev.SRQ, ok = x.client.srqs[m.Handle]
+		ev.SRQ, ok = x.client.srqs.Get(m.Handle)
 	case EventPortActive, EventPortErr, EventDeviceFatal:
 		ev.Port = int(m.Handle)
 	default:
-		ev.QP, ok = x.client.qps[m.Handle]
+		ev.QP, ok = x.client.qps.Get(m.Handle)
 	}
 	return ev, ok
 }

@@ -74,20 +74,18 @@ func (c *Client) createID(ctx context.Context, kind QPType, queue int) (*cmid.ID
 }
 
 func (c *Client) eventChannel(ctx context.Context) (*cmid.Channel, error) {
-	if err := c.sharing.Lock(ctx); err != nil { // not mu, which the end of urdmad takes while a call waits for it
+	if err := c.sharing.Lock(ctx); err != nil {
 		return nil, err
 	}
 	defer c.sharing.Unlock()
-	if c.cm != nil {
-		return c.cm, nil
+	if cm := c.cm.Load(); cm != nil {
+		return cm, nil
 	}
 	ch, err := cmid.NewChannel(ctx, c.session)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.cm = ch
-	c.mu.Unlock()
+	c.cm.Store(ch)
 	if c.dead() {
 		ch.End() // lost may have passed before the channel was there
 	}

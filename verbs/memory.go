@@ -132,9 +132,7 @@ func (m *MR) register(access Access, path, file uint32, offset int64) error {
 		return err
 	}
 	m.handle, m.lkey, m.rkey = resp.Handle, resp.LKey, resp.RKey
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.regions[m] = struct{}{}
+	c.regions.Add(m.handle, m)
 	return nil
 }
 
@@ -171,11 +169,7 @@ func (m *MR) Close() error {
 	if err := c.callHandle(abi.DeregMR, m.handle); err != nil && !c.dead() {
 		return err
 	}
-	c.mu.Lock()
-	_, mine := c.regions[m]
-	delete(c.regions, m)
-	c.mu.Unlock()
-	if !mine {
+	if !c.regions.Remove(m.handle) {
 		return ErrClosed
 	}
 	m.release()

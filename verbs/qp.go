@@ -166,15 +166,8 @@ func (q *QP) ready(ctx context.Context) error {
 	}
 	q.sendCQ.join(q, true)
 	q.recvCQ.join(q, false)
-	q.enter()
+	q.ctx.client.qps.Add(q.handle, q)
 	return nil
-}
-
-func (q *QP) enter() {
-	c := q.ctx.client
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.qps[q.handle] = q
 }
 
 // initial is what a queue pair of a type goes to INIT with. The Q_Key of one for
@@ -263,9 +256,7 @@ func (q *QP) Close() error {
 	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead() {
 		return err
 	}
-	c.mu.Lock()
-	delete(c.qps, q.handle)
-	c.mu.Unlock()
+	c.qps.Remove(q.handle)
 	q.release()
 	return nil
 }

@@ -71,9 +71,7 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 		return nil, err
 	}
 	s.ring.Init(s.mem, &resp)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.srqs[s.handle] = s
+	c.srqs.Add(s.handle, s)
 	return s, nil
 }
 
@@ -182,9 +180,7 @@ func (s *SRQ) Close() error {
 	if err := c.callHandle(abi.DestroySRQ, s.handle); err != nil && !c.dead() {
 		return err
 	}
-	c.mu.Lock()
-	delete(c.srqs, s.handle)
-	c.mu.Unlock()
+	c.srqs.Remove(s.handle)
 	s.release()
 	return nil
 }

@@ -84,7 +84,7 @@ func (d *XRCDomain) OpenQP(qpn uint32) (*QP, error) {
 		return nil, err
 	}
 	q := d.target(resp.Handle, qpn)
-	q.enter()
+	d.ctx.client.qps.Add(q.handle, q)
 	return q, nil
 }
 
