@@ -72,8 +72,44 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	return q, nil
 }
 
-// Entries is how many completions the queue holds; it is fixed.
-func (q *CQ) Entries() int { return q.queue.Entries() }
+// Entries is how many completions the queue holds.
+func (q *CQ) Entries() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queue.Entries()
+}
+
+// Resize changes how many completions the queue holds, to at least n
+// (ibv_resize_cq(3)); those that wait, and Arm, stay. EINVAL: it is less than what
+// waits, or more than the device has. Poll may be called at the same time, and waits
+// for it to end.
+func (q *CQ) Resize(n int) error {
+	if n < 1 || n > q.ctx.device.MaxCQE {
+		return fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", n, q.ctx.device.MaxCQE, syscall.EINVAL)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return ErrClosed
+	}
+	if err := mapped.Room(); err != nil {
+		return err
+	}
+	var resp abi.CQResponse
+	fds, err := call(q.ctx.client, abi.ResizeCQ, &abi.ResizeCQRequest{Handle: q.handle, CQE: uint32(n)}, &resp, -1, 1)
+	if err != nil {
+		return err
+	}
+	mem, err := mapped.CQ(&resp, fds[0])
+	if err != nil { // urdmad has moved the queue to where we can't follow
+		q.ctx.client.session.Lose()
+		return err
+	}
+	q.queue.Init(mem, &resp)
+	mapped.Free(q.mem)
+	q.mem = mem
+	return nil
+}
 
 // Poll takes up to len(out) completions, oldest first, and does not wait
 // (ibv_poll_cq(3)). Once urdmad is gone the posted work comes out flushed, then

@@ -30,6 +30,10 @@ type Device struct {
 	MaxCQ       int
 	MaxCQE      int // completions of one queue
 	MaxMR       int
+	MaxMW       int // memory windows
+	MaxSRQ      int
+	MaxSRQWR    int // receives of one shared receive queue
+	MaxSRQSGE   int // elements of each
 	MaxPD       int
 	MaxReads    int    // RDMA Reads of one queue pair at a time, in either direction
 	MaxMRSize   uint64 // bytes registered by one client
@@ -41,19 +45,38 @@ type Device struct {
 
 func (c *Client) readDevices(ctx context.Context, n int) error {
 	for i := range n {
-		var v abi.Device
-		if _, err := callContext(ctx, c, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(i), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
+		d := &Device{client: c, number: i}
+		if err := d.read(ctx); err != nil {
 			return err
 		}
-		name, _, _ := bytes.Cut(v.Name[:], []byte{0})
-		c.devices = append(c.devices, &Device{client: c, number: i, Name: string(name),
-			Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
-			MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
-			MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR),
-			MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom), MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg, MaxDatagram: int(v.MaxDatagram),
-			maxSGERead: int(v.MaxSGERd), TransportID: v.Transport})
+		c.devices = append(c.devices, d)
 	}
 	return nil
+}
+
+func (d *Device) read(ctx context.Context) error {
+	var v abi.Device
+	if _, err := callContext(ctx, d.client, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(d.number), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
+		return err
+	}
+	name, _, _ := bytes.Cut(v.Name[:], []byte{0})
+	*d = Device{client: d.client, number: d.number, Name: string(name),
+		Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
+		MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
+		MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR), MaxMW: int(v.MaxMW),
+		MaxSRQ: int(v.MaxSRQ), MaxSRQWR: int(v.MaxSRQWR), MaxSRQSGE: int(v.MaxSRQSGE), MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom),
+		MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg, MaxDatagram: int(v.MaxDatagram), maxSGERead: int(v.MaxSGERd), TransportID: v.Transport}
+	return nil
+}
+
+// Query is the device as it is now (ibv_query_port(3)): a port over a network
+// interface is Up when that is, and may get another MTU.
+func (d *Device) Query() (*Device, error) {
+	now := &Device{client: d.client, number: d.number}
+	if err := now.read(context.Background()); err != nil {
+		return nil, err
+	}
+	return now, nil
 }
 
 // maxMessage is the longest message of queue pairs of a type, in bytes.
@@ -155,9 +178,11 @@ const (
 	// Of a queue pair in error that draws from one: the last receive that it had
 	// taken has completed.
 	EventLastWQEReached AsyncType = abi.EventQPLastWQEReached
-	EventDeviceFatal    AsyncType = abi.EventDeviceFatal
-	EventPortActive     AsyncType = abi.EventPortActive
-	EventPortErr        AsyncType = abi.EventPortErr
+	// What was posted before a move to SQD has completed (see Modify).
+	EventSQDrained   AsyncType = abi.EventSQDrained
+	EventDeviceFatal AsyncType = abi.EventDeviceFatal
+	EventPortActive  AsyncType = abi.EventPortActive
+	EventPortErr     AsyncType = abi.EventPortErr
 )
 
 // AsyncEvent is an asynchronous event with the object it concerns.

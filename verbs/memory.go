@@ -56,7 +56,8 @@ type MR struct {
 	bytes          []byte
 	addr           uint64
 	shared         bool
-	at             arena.Extent   // where shared
+	file           uint32         // where shared, urdmad's handle of the memfd
+	at             arena.Extent   // likewise: where the memory lies in it
 	whole          []byte         // likewise: the mapping, whole pages
 	pins           runtime.Pinner // otherwise
 	unpinned, once sync.Once
@@ -79,8 +80,8 @@ func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MR{pd: p, bytes: mem[:n:n], addr: addressOf(mem), shared: true, at: at, whole: mem}
-	if err := m.register(access, abi.PathShared, file, at.Offset); err != nil {
+	m := &MR{pd: p, bytes: mem[:n:n], shared: true, file: file, at: at, whole: mem}
+	if err := m.register(access, abi.PathShared); err != nil {
 		c.memory.Give(at, mem)
 		return nil, err
 	}
@@ -101,9 +102,9 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("verbs: memory of no bytes: %w", syscall.EINVAL)
 	}
-	m := &MR{pd: p, bytes: b, addr: addressOf(b)}
+	m := &MR{pd: p, bytes: b}
 	m.pins.Pin(&b[0])
-	err := m.register(access, abi.PathFallback, abi.NoHandle, 0)
+	err := m.register(access, abi.PathFallback)
 	if err != nil || p.ctx.client.dead() {
 		m.unpin() // lose may have passed before the region was in the table
 	}
@@ -117,23 +118,41 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 // at any address of it, and what they write there is lost. Peers can't name it.
 func (p *PD) AllocNull() (*MR, error) {
 	m := &MR{pd: p}
-	if err := m.register(0, abi.PathNull, abi.NoHandle, 0); err != nil {
+	if err := m.register(0, abi.PathNull); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *MR) register(access Access, path, file uint32, offset int64) error {
-	c := m.pd.ctx.client
-	req := abi.RegMRRequest{PD: m.pd.handle, Access: uint32(access), Addr: m.addr, Length: uint64(len(m.bytes)),
-		IOVA: m.addr, Path: path, File: file, FileOffset: uint64(offset)}
+// register makes the region, in the place of the one that it was.
+func (m *MR) register(access Access, path uint32) error {
+	c, addr := m.pd.ctx.client, addressOf(m.bytes)
+	req := abi.RegMRRequest{PD: m.pd.handle, Access: uint32(access), Addr: addr, Length: uint64(len(m.bytes)),
+		IOVA: addr, Path: path, File: m.file, FileOffset: uint64(m.at.Offset), Replaces: m.handle}
+	if access&ZeroBased != 0 {
+		req.IOVA = 0
+	}
 	var resp abi.RegMRResponse
 	if _, err := call(c, abi.RegMR, &req, &resp, -1, 0); err != nil {
 		return err
 	}
-	m.handle, m.lkey, m.rkey = resp.Handle, resp.LKey, resp.RKey
+	c.regions.Remove(m.handle)
+	m.handle, m.lkey, m.rkey, m.addr = resp.Handle, resp.LKey, resp.RKey, req.IOVA
 	c.regions.Add(m.handle, m)
 	return nil
+}
+
+// ChangeAccess registers the same memory with other rights (ibv_rereg_mr(3) with
+// IBV_REREG_MR_CHANGE_ACCESS). The region keeps its keys; where it fails, its rights,
+// too. No posted work may name it meanwhile, nor another goroutine use or close it.
+func (m *MR) ChangeAccess(access Access) error {
+	if m.handle == abi.NoHandle || len(m.bytes) == 0 {
+		return fmt.Errorf("verbs: other rights for a null region: %w", syscall.EOPNOTSUPP)
+	}
+	if m.shared {
+		return m.register(access, abi.PathShared)
+	}
+	return m.register(access, abi.PathFallback)
 }
 
 // Bytes is the memory itself.
@@ -145,7 +164,7 @@ func (m *MR) LKey() uint32 { return m.lkey }
 // RKey names the region to peers.
 func (m *MR) RKey() uint32 { return m.rkey }
 
-// Addr is the address of the region's first byte.
+// Addr is the address of the region's first byte, as SGE and Remote have it.
 func (m *MR) Addr() uint64 { return m.addr }
 
 // Shared tells that urdmad maps the memory.

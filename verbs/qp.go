@@ -143,7 +143,7 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 
 // target makes a queue pair of type XRCRecv, on a device.
 func (o *QPOptions) target(ctx context.Context, device *Device) (*QP, error) {
-	if o.XRC == nil || o.XRC.ctx.device != device {
+	if o.XRC == nil || o.XRC.ctx.client != device.client || o.XRC.ctx.device.number != device.number {
 		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, device.Name, syscall.EINVAL)
 	}
 	return o.XRC.createQP(ctx)

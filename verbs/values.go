@@ -65,6 +65,8 @@ const (
 
 	RemoteAtomic Access = abi.AccessRemoteAtomic // needs LocalWrite
 	BindWindows  Access = abi.AccessMWBind       // windows may be bound to it
+	// ZeroBased has addresses within the region count from 0.
+	ZeroBased Access = abi.AccessZeroBased
 )
 
 // CompletionOp is what completed, enum ibv_wc_opcode.

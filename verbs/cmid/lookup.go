@@ -23,11 +23,15 @@ func LookUp(ctx context.Context, address string, ours []netip.Addr) (netip.AddrP
 	if host == "" {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	a, err := netip.ParseAddr(host) // by itself, as the resolver drops zones and takes :: for 0.0.0.0, too
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return netip.AddrPort{}, fmt.Errorf("verbs: %w", err)
+		}
+		a = choose(found, ours)
 	}
-	a, err := numberedZone(choose(found, ours))
+	a, err = numberedZone(a.Unmap())
 	return netip.AddrPortFrom(a, uint16(port)), err
 }
 
