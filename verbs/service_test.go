@@ -20,7 +20,7 @@ func ExampleClient_ListenDatagrams() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	l, err := client.ListenDatagrams(":7477")
+	l, err := client.ListenDatagrams(":7479")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func ExampleClient_Dial_datagrams() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	answers, err := say(context.Background(), client, "server:7477", "hello")
+	answers, err := say(context.Background(), client, "server:7479", "hello")
 	if err != nil {
 		log.Fatal(err)
 	}
