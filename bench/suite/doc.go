@@ -5,6 +5,7 @@
 //	measures.go  every figure there is
 //	perftest.go  figures of perftest's programs
 //	kernel.go    figures of kernel sockets
+//	bytes.go     what moving bytes takes without any protocol
 //	floor.go     figures of bench/floor, and of copying memory
 //	testpmd.go   figures of dpdk-testpmd
 //	ends.go      two programs of our own, in package verbs

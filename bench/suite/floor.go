@@ -24,7 +24,7 @@ func floor(words string) func(*bench) ([]float64, error) {
 			return nil, errors.New("bench/floor is not built (make -C bench/floor)")
 		}
 		cmd := exec.Command(program, chosenPolicy+words)
-		cmd.Env = append(os.Environ(), "FLOOR_MS="+strconv.Itoa(int(b.short().Milliseconds())))
+		cmd.Env = append(os.Environ(), "FLOOR_MS="+b.shortMilliseconds())
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("floor: %w: %s", err, out)

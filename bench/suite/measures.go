@@ -68,6 +68,7 @@ func memifMeasures() []measure {
 		two(results.Figure{ID: "tcp.1500", Title: "kernel TCP over veth 1,500 (iperf3)", Unit: "Gb/s", Better: results.Higher},
 			results.Figure{ID: "tcp.1500.cpu", Title: "kernel TCP over veth 1,500, processor time of both sides", Unit: "s/GB", Better: results.Lower}, iperf3(1500)),
 		gigabits("testpmd.memif", "testpmd over DPDK's memif, frames of 1,514 bytes", testpmdMemif(1500)).in(3),
+		gigabits("floor.frames.1500", "no protocol, frames of 1,514 bytes (bench/floor)", bareFrames(1514)).in(3),
 		gigabits("memif.read", "memif 1,500: Reads of 64 KiB", bandwidth(memif, false, "ib_read_bw", "-s", "65536")),
 		gigabits("memif.send", "memif 1,500: Sends of 64 KiB", bandwidth(memif, false, "ib_send_bw", "-s", "65536")),
 		gigabits("memif.write.4k", "memif 1,500: Writes of 4 KiB", bandwidth(memif, false, "ib_write_bw", "-s", "4096")),
@@ -85,6 +86,7 @@ func memifMeasures() []measure {
 		one("memif.fair", "memif 1,500: least of 16 flows over their mean", "", results.Higher, fairness(memif, 16)),
 		gigabits("memif9000.write", "memif 9,000: Writes of 64 KiB", bandwidth(memifJumbo, false, "ib_write_bw", "-s", "65536")),
 		gigabits("tcp.9000", "kernel TCP over veth 9,000 (iperf3)", firstOf(iperf3(9000))),
+		gigabits("floor.frames.9000", "no protocol, frames of 9,014 bytes (bench/floor)", bareFrames(9014)).in(3),
 		gigabits("memif.write.default", "memif with its default MTU: Writes of 64 KiB", bandwidth(memif.ByDefault(), false, "ib_write_bw", "-s", "65536")).in(3),
 	}
 }
@@ -125,6 +127,8 @@ func udpMeasures() []measure {
 	return []measure{
 		gigabits("udp.write", "udp over veth 1,500: Writes of 64 KiB", bandwidth(udp, false, "ib_write_bw", "-s", "65536")),
 		gigabits("udp9000.write", "udp over veth 9,000: Writes of 64 KiB", bandwidth(udpJumbo, false, "ib_write_bw", "-s", "65536")),
+		gigabits("floor.udp.1500", "no protocol, datagrams over veth 1,500 (bench/floor)", bareDatagrams(1500)).in(3),
+		gigabits("floor.udp.9000", "no protocol, datagrams over veth 9,000 (bench/floor)", bareDatagrams(9000)).in(3),
 		halfTrip("udp.lat", "udp over veth: Write of 8 B", latency(udp, "ib_write_lat")),
 		halfTrip("udp.lat.events", "udp over veth: Send of 8 B, waiting for events", latency(udp, "ib_send_lat", "-e")),
 		gigabits("udp.relayed", "udp through a relay: Writes of 64 KiB", bandwidth(udp.Relayed("-loss 0"), false, "ib_write_bw", "-s", "65536")),

@@ -43,6 +43,17 @@ daemons=1 ack=0 traffic=write   11761    42.53     3.71     6.59   190.35  18619
 	}
 }
 
+func TestParseBytes(t *testing.T) {
+	if v, err := parseBytes("53.920\n"); err != nil || !slices.Equal(v, []float64{53.92}) {
+		t.Errorf("%v, %v", v, err)
+	}
+	for _, bad := range []string{"", "0.000\n", "bytes: Connection refused"} {
+		if v, err := parseBytes(bad); err == nil {
+			t.Errorf("%q: %v and no error", bad, v)
+		}
+	}
+}
+
 func TestParseIperf3(t *testing.T) {
 	const out = `{"end": {"sum_received": {"seconds": 2, "bytes": 5000000000, "bits_per_second": 2e10},
 		"cpu_utilization_percent": {"host_total": 40, "remote_total": 60}}}`

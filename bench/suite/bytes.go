@@ -1,0 +1,75 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What moving bytes takes without any protocol, by bench/floor's bytes: a core for
+// the sender and one for the receiver, nobody who posts or polls, nothing checked
+// and nothing answered. What is above these can't be had on the machine.
+
+// bytesProgram is where that program was built.
+func (b *bench) bytesProgram() (string, error) {
+	program := filepath.Join(b.Build, "bytes")
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("bench/floor is not built (make -C bench/floor)")
+	}
+	return program, nil
+}
+
+// bareFrames measures two threads that copy frames of size bytes into shared memory
+// and out of it: Gb/s.
+func bareFrames(size int) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		program, err := b.bytesProgram()
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.Command(program, "frames", strconv.Itoa(size), b.shortMilliseconds()).Output()
+		if err != nil {
+			return nil, fmt.Errorf("bytes frames: %w", err)
+		}
+		return parseBytes(string(out))
+	}
+}
+
+// bareDatagrams measures datagrams as long as the MTU allows, over veth, which the
+// kernel cuts from one send and joins for one receive: Gb/s of payload at its place.
+func bareDatagrams(mtu int) func(*bench) ([]float64, error) {
+	const ipAndUDP = 28
+	return func(b *bench) ([]float64, error) {
+		program, err := b.bytesProgram()
+		if err != nil {
+			return nil, err
+		}
+		k, err := b.places.kernel(mtu)
+		if err != nil {
+			return nil, err
+		}
+		const port = "7999"
+		out, err := k.Run(time.Minute, []string{program, "send", k.Address, port},
+			[]string{program, "receive", k.Address, port, strconv.Itoa(mtu - ipAndUDP), b.shortMilliseconds()})
+		if err != nil {
+			return nil, fmt.Errorf("bytes receive: %w: %s", err, out)
+		}
+		return parseBytes(out)
+	}
+}
+
+func (b *bench) shortMilliseconds() string { return strconv.Itoa(int(b.short().Milliseconds())) }
+
+func parseBytes(out string) ([]float64, error) {
+	rate, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
+	if err != nil || rate <= 0 {
+		return nil, fmt.Errorf("bytes printed no rate: %q", out)
+	}
+	return []float64{rate}, nil
+}
