@@ -1,6 +1,9 @@
 package port
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // EtherHeaderLen is what a frame carries before the IP packet: two addresses
 // and the EtherType. A port's buffers hold Info().MTU plus this many bytes.
@@ -54,17 +57,30 @@ type Packet struct {
 
 // Peer is the address of a UDP socket: an IPv6 address, or an IPv4 address mapped
 // into one (RFC 4291 section 2.5.5.2), and a port number. It has no pointer, so
-// packets can be copied freely.
+// packets can be copied freely, and no array, so that Go copies it by way of registers:
+// a copy by way of the stack waits for the payload that was written before it.
 type Peer struct {
-	IP   [16]byte
-	Port uint16
+	High, Low uint64 // the halves of the IP address
+	Port      uint16
+}
+
+// PeerAt is the socket with an IP address, in wire order, and a port number.
+func PeerAt(ip [16]byte, number uint16) Peer {
+	return Peer{binary.BigEndian.Uint64(ip[:]), binary.BigEndian.Uint64(ip[8:]), number}
 }
 
 // PeerOf is the socket at a.
-func PeerOf(a netip.AddrPort) Peer { return Peer{a.Addr().As16(), a.Port()} }
+func PeerOf(a netip.AddrPort) Peer { return PeerAt(a.Addr().As16(), a.Port()) }
+
+// IP is the socket's IP address in wire order.
+func (p *Peer) IP() (ip [16]byte) {
+	binary.BigEndian.PutUint64(ip[:], p.High)
+	binary.BigEndian.PutUint64(ip[8:], p.Low)
+	return ip
+}
 
 // Addr is the socket's IP address.
-func (p *Peer) Addr() netip.Addr { return netip.AddrFrom16(p.IP).Unmap() }
+func (p *Peer) Addr() netip.Addr { return netip.AddrFrom16(p.IP()).Unmap() }
 
 // Info describes a port. All of it is fixed from open to close.
 type Info struct {

@@ -171,7 +171,8 @@ func (r *receiver) cut(p *port.Packet) bool {
 	some := m.off < m.length
 	if some {
 		end := min(m.off+m.segment, m.length)
-		*p = port.Packet{Data: b.data[m.off:end:end], Peer: m.peer, Ref: uintptr(m.buffer)}
+		p.Data, p.Flags, p.Ref = b.data[m.off:end:end], 0, uintptr(m.buffer) // not one literal: see port.Peer
+		p.Peer = m.peer
 		m.off = end
 		b.held++
 	}

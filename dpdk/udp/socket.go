@@ -113,11 +113,12 @@ func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint
 	binary.BigEndian.PutUint16(b[2:], p.Port)
 	if v4 {
 		binary.NativeEndian.PutUint16(b[:], unix.AF_INET)
-		copy(b[4:8], p.IP[12:])
+		binary.BigEndian.PutUint32(b[4:], uint32(p.Low))
 		return unix.SizeofSockaddrInet4
 	}
 	binary.NativeEndian.PutUint16(b[:], unix.AF_INET6)
-	copy(b[8:24], p.IP[:])
+	binary.BigEndian.PutUint64(b[8:], p.High)
+	binary.BigEndian.PutUint64(b[16:], p.Low)
 	binary.NativeEndian.PutUint32(b[24:], scope)
 	return unix.SizeofSockaddrInet6
 }
@@ -126,10 +127,9 @@ func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint
 func peerOf(b *[sockaddrLen]byte) (p port.Peer) {
 	p.Port = binary.BigEndian.Uint16(b[2:])
 	if binary.NativeEndian.Uint16(b[:]) == unix.AF_INET {
-		p.IP[10], p.IP[11] = 0xff, 0xff
-		copy(p.IP[12:], b[4:8])
+		p.Low = 0xffff<<32 | uint64(binary.BigEndian.Uint32(b[4:]))
 		return p
 	}
-	copy(p.IP[:], b[8:24])
+	p.High, p.Low = binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:])
 	return p
 }

@@ -60,7 +60,7 @@ func (q *queue) Alloc(p []port.Packet) int {
 	for i := range n {
 		slot := t.free[len(t.free)-1]
 		t.free = t.free[:len(t.free)-1]
-		p[i] = port.Packet{Data: t.slots[slot], Ref: firstTransmit + uintptr(slot)}
+		p[i].Data, p[i].Flags, p[i].Ref = t.slots[slot], 0, firstTransmit+uintptr(slot)
 	}
 	if n < len(p) {
 		q.counters.NoBuffer.Add(1)
@@ -73,8 +73,11 @@ func (q *queue) Tx(p []port.Packet) int {
 	t := &q.tx
 	bytes := 0
 	for i := range p {
-		t.queue = append(t.queue, outgoing{int32(p[i].Ref - firstTransmit), int32(len(p[i].Data)), p[i].Peer,
-			p[i].Flags & (port.TxWhole | port.TxFragment), p[i].Flags.Has(port.TxAlone)})
+		t.queue = append(t.queue, outgoing{})
+		o := &t.queue[len(t.queue)-1]
+		o.slot, o.length = int32(p[i].Ref-firstTransmit), int32(len(p[i].Data))
+		o.how, o.alone = p[i].Flags&(port.TxWhole|port.TxFragment), p[i].Flags.Has(port.TxAlone)
+		o.peer = p[i].Peer
 		bytes += len(p[i].Data)
 	}
 	q.counters.TxPackets.Add(uint64(len(p)))

@@ -69,7 +69,7 @@ func TestPeerBoundAnew(t *testing.T) {
 		w.NewTraffic(a, b, load).Run(10 * time.Second)
 	}
 	stray := w.B.Engine.TRP.Stats.StrayAddress
-	rebind(w, func(p *port.Peer) { p.IP[15]++ })
+	rebind(w, func(p *port.Peer) { p.Low++ })
 	b.Client.Event(abi.CMDisconnected, 30*time.Second)
 	if w.B.Engine.TRP.Stats.StrayAddress == stray {
 		t.Error("packets from another address are not counted")
@@ -97,7 +97,7 @@ func TestForgedSocket(t *testing.T) {
 		spoil(&h)
 		h.Put(forged[wire.EncapLen:], true)
 		stray := w.B.Engine.TRP.Stats.StrayAddress
-		w.PipeB.Inject(forged, port.Peer{IP: w.PipeB.From.IP, Port: 666})
+		w.PipeB.Inject(forged, port.PeerAt(w.PipeB.From.IP(), 666))
 		w.Pass(time.Millisecond)
 		if w.B.Engine.TRP.Stats.StrayAddress == stray {
 			t.Errorf("%s: the forged packet is not counted as a stray", name)

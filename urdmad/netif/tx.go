@@ -46,7 +46,8 @@ func (n *Interface) commit(length int) {
 func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t := &n.tx
 	p := &t.p[t.used]
-	p.Data, p.Peer, p.Flags = p.Data[:length], *peer, how
+	p.Data, p.Flags = p.Data[:length], how
+	p.Peer = *peer
 	t.used++
 	t.burst.bytes += length
 	t.burst.padable = false
