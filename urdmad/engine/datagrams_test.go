@@ -105,3 +105,36 @@ func TestForgedSocket(t *testing.T) {
 		w.NewTraffic(a, b, load).Run(10 * time.Second) // what went to the forger would be lost
 	}
 }
+
+// TestSparseAcknowledgements: over ports of datagrams a stream of Writes has fewer
+// acknowledgements than Writes, and a Write that stands alone does not wait for its own.
+func TestSparseAcknowledgements(t *testing.T) {
+	const size = 64 << 10
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	x, y := w.Pair(false, nil)
+	src, dst := x.Client.Register(size, rw), y.Client.Register(size, rw)
+	wr := enginetest.Write(1, dst, 0)
+	var longest time.Duration
+	for range 20 {
+		began := w.Now()
+		x.Post(wr, src.SGE(0, size))
+		w.Until("completion", time.Second, func() bool { return len(x.Send.Poll()) == 1 })
+		longest = max(longest, time.Duration(w.Now()-began))
+	}
+	if longest > 40*time.Microsecond {
+		t.Errorf("a Write alone took %v", longest)
+	}
+	const messages, depth = 400, 60
+	before := w.PipeB.Sent
+	for posted, done := 0, 0; done < messages; done += len(x.Send.Poll()) {
+		for ; posted < messages && posted-done < depth; posted++ {
+			x.Post(wr, src.SGE(0, size))
+		}
+		w.Step()
+	}
+	acks := w.PipeB.Sent - before
+	t.Logf("a Write alone took %v at most; %d acknowledgements of %d Writes", longest, acks, messages)
+	if acks*3 > messages {
+		t.Errorf("%d acknowledgements of %d Writes", acks, messages)
+	}
+}

@@ -90,6 +90,12 @@ func (s *Stream) Sent(token, mark uint64) {
 	}
 }
 
+// More reports whether there are segments that were not sent, whether they may go
+// now or not.
+func (s *Stream) More() bool {
+	return s.QP != nil && s.QP.SQ.Next() != s.QP.SQ.Tail() || s.answers.now != s.answers.tail
+}
+
 // Acked says that the peer has all segments up to mark.
 func (s *Stream) Acked(mark uint64) {
 	s.answers.acked(mark)

@@ -17,10 +17,18 @@ package reliable
 // yields. Quick turns into delayed when data has followed data within delay
 // ridesToDelay times in a row, and back when delays ran out expiriesToQuick
 // times in a row.
+//
+// Sparse: where packets are dear alone (Config.Batches), a stream whose segments
+// follow each other within sparsePause is acknowledged less often. Its sender asks for
+// acknowledgement where it ends, or is about to stand still; what one forgets to ask
+// for comes after the pause.
 type ackPolicy struct {
 	delay Time
 	every int  // segments in order that are acknowledged at once
 	plain bool // one run a SACK: each held segment must be reported
+
+	batches bool
+	sparse  int // in place of every, in bulk
 
 	pending int  // segments in order not yet acknowledged
 	since   Time // arrival of the first of them
@@ -50,6 +58,8 @@ const (
 	ridesToDelay    = 4
 	expiriesToQuick = 2
 	maxEvery        = 16
+	maxSparse       = 128
+	sparsePause     = 50 * Microsecond
 	bulkCount       = 32
 	bulkPause       = 2 * Microsecond
 	// sacksPerHole is what the peer's reordering threshold needs to see.
@@ -57,12 +67,27 @@ const (
 )
 
 func (a *ackPolicy) init(cfg *Config) {
-	*a = ackPolicy{delay: cfg.AckDelay, every: ackEvery(cfg.RecvWindow), plain: !cfg.Extended, due: Never, quick: true}
+	*a = ackPolicy{delay: cfg.AckDelay, plain: !cfg.Extended, batches: cfg.Batches, due: Never, quick: true}
+	a.credited(cfg.RecvWindow)
 }
 
-// ackEvery is smaller for a small window, which must not run dry while the
-// acknowledgement waits for more.
-func ackEvery(window int) int { return min(max(window/4, 1), maxEvery) }
+// credited sets how many segments are acknowledged at once: fewer of a small window,
+// which must not run dry while the acknowledgement waits for more.
+func (a *ackPolicy) credited(window int) {
+	quarter := max(window/4, 1)
+	a.every, a.sparse = min(quarter, maxEvery), min(quarter, maxSparse)
+	if !a.batches {
+		a.sparse = a.every
+	}
+}
+
+// limit is how many segments in order are acknowledged at once now.
+func (a *ackPolicy) limit() int {
+	if a.quick && a.bulk {
+		return a.sparse
+	}
+	return a.every
+}
 
 // rearm sets due from the rest.
 func (a *ackPolicy) rearm() {
@@ -71,6 +96,8 @@ func (a *ackPolicy) rearm() {
 		a.due = a.at
 	case a.pending == 0:
 		a.due = Never
+	case a.quick && a.bulk && a.pending >= a.every:
+		a.due = a.last + sparsePause
 	case a.quick && a.bulk:
 		a.due = a.last + bulkPause
 	case a.quick:
@@ -97,7 +124,7 @@ func (a *ackPolicy) inOrder(now Time) {
 		a.since = now
 	}
 	a.pending++
-	if a.pending >= a.every {
+	if a.pending >= a.limit() {
 		a.atOnce(now)
 	}
 	a.rearm()

@@ -11,7 +11,7 @@ import (
 func sendAcked(c *reliable.Conn, now reliable.Time, n int) {
 	for range n {
 		c.Send(now, 1408, 0)
-		c.WantAR()
+		c.WantAR(true)
 	}
 	_ = c.OnAck(now+20*us, c.Next(), 1024)
 }

@@ -73,6 +73,11 @@ type Config struct {
 	// Without it 0 credits means "not stated", and nothing can be probed.
 	Extended bool
 
+	// Batches says that packets are cheap together and dear alone, on either side's
+	// way: fewer acknowledgements go while the peer sends a stream (ackPolicy), and
+	// one is asked for where a stream of ours ends (WantAR). Needs Extended.
+	Batches bool
+
 	MinRTO       Time // shortest retransmission timeout
 	MaxRTO       Time // longest, at most a quarter of DeathTimeout
 	InitialRTO   Time // before the first round-trip sample
@@ -105,6 +110,7 @@ func (cfg *Config) normalize() {
 	cfg.MaxRTO = max(1, min(cfg.MaxRTO, cfg.DeathTimeout/4))
 	cfg.MinRTO = min(cfg.MinRTO, cfg.MaxRTO)
 	cfg.InitialRTO = min(max(cfg.InitialRTO, cfg.MinRTO), cfg.MaxRTO)
+	cfg.Batches = cfg.Batches && cfg.Extended
 	if cfg.KeepAlive < 0 || !cfg.Extended {
 		cfg.KeepAlive = 0
 	}

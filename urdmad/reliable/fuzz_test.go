@@ -55,7 +55,7 @@ func runDriver(t *testing.T, in []byte) {
 	cfg := reliable.Config{
 		LocalISN: wire.PSN(d.word()), PeerISN: wire.PSN(d.word()),
 		Window: 1 << (d.byte() % 9), RecvWindow: 1 << (d.byte() % 9),
-		PeerWindow: int(d.byte()), Extended: flags&1 != 0,
+		PeerWindow: int(d.byte()), Extended: flags&1 != 0, Batches: flags&8 != 0,
 	}
 	if flags&2 != 0 {
 		cfg.KeepAlive = reliable.Second
@@ -79,7 +79,7 @@ func (d *driver) step(op byte) {
 	case 0, 1:
 		for n := d.c.CanSend(d.now); n > 0 && op > 0; n-- {
 			d.c.Send(d.now, 100, uint64(d.c.Next()))
-			d.c.WantAR()
+			d.c.WantAR(op%2 == 0)
 			op -= min(op, 16)
 		}
 	case 2, 3:

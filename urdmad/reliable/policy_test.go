@@ -252,6 +252,49 @@ func TestBulk(t *testing.T) {
 	r.want(reliable.AckPlain)
 }
 
+// TestSparse: where packets leave in batches, a fast one-way stream is acknowledged
+// less often; what stands alone, or asks for it, is not held up.
+func TestSparse(t *testing.T) {
+	r := &receiver{Conn: new(reliable.Conn), t: t, psn: 5000}
+	r.Init(reliable.Config{PeerISN: 5000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: true})
+	r.take(16) // no stream yet
+	r.want(reliable.AckPlain)
+	r.take(31)
+	r.want(reliable.AckNone)
+	r.take(96)
+	r.want(reliable.AckNone)
+	r.take(1)
+	r.want(reliable.AckPlain)
+	r.take(15) // fewer than are acknowledged at once elsewhere: a short pause
+	if d := r.Deadline() - r.now; d > 2*us {
+		t.Errorf("15 segments wait %d µs", d/us)
+	}
+	r.take(1) // whoever sends that much asks for what he waits for
+	r.now += 20 * us
+	r.want(reliable.AckNone)
+	r.take(1)
+	if d := r.Deadline() - r.now; d != 50*us {
+		t.Errorf("a stream may pause for %d µs", d/us)
+	}
+	r.OnData(r.now, r.psn, true)
+	r.want(reliable.AckPlain)
+}
+
+// TestEnds: the last segment for now asks for acknowledgement where the peer may wait
+// for more, and only there.
+func TestEnds(t *testing.T) {
+	for _, batches := range []bool{false, true} {
+		c := new(reliable.Conn)
+		c.Init(reliable.Config{LocalISN: 1000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: batches})
+		for n := range 20 {
+			c.Send(0, 100, 0)
+			if got, want := c.WantAR(false), batches && n >= 15; got != want {
+				t.Errorf("batches %v, %d segments: %v, want %v", batches, n+1, got, want)
+			}
+		}
+	}
+}
+
 // TestSackSurvivesRide: a data packet carries the cumulative acknowledgement,
 // not the runs; those stay due.
 func TestSackSurvivesRide(t *testing.T) {

@@ -174,7 +174,7 @@ func (c *Conn) SetCredits(n int) {
 		least = 1
 	}
 	r.credits = min(max(n, least), r.window)
-	c.ack.every = ackEvery(r.credits)
+	c.ack.credited(r.credits)
 	opened := int(r.next.Add(uint32(r.credits)).Sub(r.edge))
 	if opened >= r.window/2 && opened > 0 || r.credits > 0 && !r.edge.After(r.next) {
 		c.ack.atOnce(c.live.since)

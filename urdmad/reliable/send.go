@@ -217,9 +217,16 @@ func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {
 }
 
 // WantAR reports whether the packet of the last Send or Retransmit should
-// carry the AR flag, "acknowledge without delay". It says so once.
-func (c *Conn) WantAR() bool {
-	want := c.tx.wantAR && c.cfg.Extended
-	c.tx.wantAR = false
-	return want
+// carry the AR flag, "acknowledge without delay". It says so once. more says that
+// another segment follows; where none does, the peer may wait for one before it
+// acknowledges (ackPolicy), which is said only with as much unacknowledged as is
+// acknowledged at once elsewhere, so that conversations go on as they do there.
+func (c *Conn) WantAR(more bool) bool {
+	t := &c.tx
+	want := t.wantAR
+	t.wantAR = false
+	if !more && c.cfg.Batches && t.outstanding() >= maxEvery {
+		want, t.lastAR = true, t.next
+	}
+	return want && c.cfg.Extended
 }

@@ -197,10 +197,10 @@ func TestWantAR(t *testing.T) {
 	var asked []int
 	for i := range 64 {
 		c.Send(0, 100, 0)
-		if c.WantAR() {
+		if c.WantAR(true) {
 			asked = append(asked, i)
 		}
-		if c.WantAR() {
+		if c.WantAR(true) {
 			t.Fatal("WantAR said so twice")
 		}
 	}
@@ -211,7 +211,7 @@ func TestWantAR(t *testing.T) {
 	for i := range 1000 {
 		now := reliable.Time(i) * 10 * us
 		psn := ping.Send(now, 100, 0)
-		if ping.WantAR() {
+		if ping.WantAR(true) {
 			t.Fatalf("asked for acknowledgement of %d alone in flight", psn)
 		}
 		if err := ping.OnAck(now+5*us, psn.Add(1), 64); err != nil {

@@ -165,7 +165,7 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}
 	if netif.OfDatagrams(c.port.If) {
-		r.TargetDelay = socketDelay
+		r.TargetDelay, r.Batches = socketDelay, true
 	}
 	if p.Patience != 0 {
 		r.DeathTimeout, r.KeepAlive = p.Patience, p.Patience/2

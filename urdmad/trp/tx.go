@@ -135,7 +135,7 @@ func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 // frame.
 func (c *Conn) sendData(frame []byte, psn wire.PSN, n int) {
 	var flags uint16
-	if c.rel.WantAR() {
+	if c.rel.WantAR(c.stream.More()) {
 		flags = wire.FlagAckRequested
 	}
 	var t wire.TRP

@@ -35,6 +35,8 @@ type Pipe struct {
 	FirstOnly bool
 	// Padded is how many of those sent have padding.
 	Padded int
+	// Sent is how many packets left here.
+	Sent int
 
 	injected []byte
 	injector port.Peer
@@ -160,6 +162,7 @@ func (p *Pipe) Tx(in []port.Packet) int {
 		if p.tx.tail-p.tx.head > pipeDepth/2 {
 			return i
 		}
+		p.Sent++
 		at := p.tx.tail % pipeDepth
 		if !p.info.Datagrams || in[i].Peer == p.To && p.passes(&in[i]) && !p.spoils(in[i].Flags, i) {
 			p.tx.lengths[at] = copy(p.tx.frames[at], in[i].Data)

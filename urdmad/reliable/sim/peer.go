@@ -186,7 +186,7 @@ func (p *Peer) sendAcks(now reliable.Time) error {
 }
 
 func (p *Peer) emitData(psn wire.PSN, token uint64) {
-	p.out = Packet{PSN: psn, AR: p.Conn.WantAR(), Payload: p.out.Payload[:0], Runs: p.out.Runs[:0]}
+	p.out = Packet{PSN: psn, AR: p.Conn.WantAR(p.Queued > 0), Payload: p.out.Payload[:0], Runs: p.out.Runs[:0]}
 	p.out.Payload = appendContent(p.out.Payload, psn, token)
 	p.emit()
 }

@@ -22,7 +22,15 @@ type stream struct {
 // newStream connects two peers with default windows over equal links; the
 // program above posts without end, as a bandwidth test does.
 func newStream(seed uint64, link Link) *stream {
-	cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true}
+	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true})
+}
+
+// newBatchStream is newStream where packets leave in batches.
+func newBatchStream(seed uint64, link Link) *stream {
+	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: true})
+}
+
+func newStreamOf(seed uint64, link Link, cfg reliable.Config) *stream {
 	a, b := NewPeer("a", cfg, 1, 2), NewPeer("b", cfg, 2, 1)
 	there, back := link, link
 	back.Faults = Faults{Loss: link.Loss} // acknowledgements are lost, too
@@ -166,6 +174,40 @@ func TestAckRate(t *testing.T) {
 	sent, acks := s.Links[0].Packets, s.Links[1].Packets
 	if acks*12 > sent {
 		t.Errorf("%d acknowledgements for %d segments", acks, sent)
+	}
+}
+
+// TestSparseAcks: where packets leave in batches, a stream has an acknowledgement for
+// 64 segments or more, goes on as fast as else, and when it ends, or one of its
+// messages goes alone, nothing waits for the acknowledgement.
+func TestSparseAcks(t *testing.T) {
+	link := Link{Rate: 50e9, Size: 1500, Delay: 25 * us}
+	s := newBatchStream(1, link)
+	s.run(t, 20*ms)
+	sent, acks := s.Links[0].Packets, s.Links[1].Packets
+	goodput := s.run(t, 20*ms)
+	sent, acks = s.Links[0].Packets-sent, s.Links[1].Packets-acks
+	t.Logf("%d acknowledgements for %d segments, goodput %.3f", acks, sent, goodput)
+	if acks*64 > sent || goodput < 0.95 {
+		t.Errorf("%d acknowledgements for %d segments, goodput %.3f", acks, sent, goodput)
+	}
+	for _, segments := range []int{1, 15, 16, 47, 64, 300} {
+		s := newBatchStream(1, link)
+		s.Peers[0].Queued = segments
+		for range 3 {
+			began := s.Now
+			if err := s.Run(reliable.Never, func() bool { return s.Peers[0].Conn.Acked() == s.Peers[0].Conn.Next() && s.Peers[0].Queued == 0 }); err != nil {
+				t.Fatal(err)
+			}
+			// There and back, and what the link takes for them; the congestion window of
+			// 64 may ask for more round trips.
+			trips := reliable.Time(1 + segments/64)
+			if took := s.Now - began; took > trips*(2*link.Delay+10*us)+reliable.Time(segments)*240 {
+				t.Errorf("%d segments took %d µs to be acknowledged", segments, took/us)
+			}
+			s.Peers[0].Queued = segments
+			s.Wake(0, s.Now)
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ func (r *seedRun) configs() (a, b reliable.Config) {
 		LocalISN: isn(), PeerISN: isn(), Window: window(), RecvWindow: window(),
 		Extended: r.rng.IntN(5) > 0, InitialCwnd: 1 + r.rng.IntN(64),
 	}
+	a.Batches = a.LocalISN%2 == 0
 	if r.rng.IntN(4) == 0 {
 		a.KeepAlive = reliable.Second
 	}
