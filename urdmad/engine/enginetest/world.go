@@ -36,6 +36,8 @@ type Options struct {
 	Gateway        netip.Addr    // of both hosts; zero: none
 	IPv6           bool          // addresses
 	Log            slog.Handler  // of both hosts; nil: nobody reads it
+	// Open makes the port of the host at an address, in place of the network.
+	Open func(netip.Addr) port.Port
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
@@ -97,6 +99,9 @@ func New(t testing.TB, o Options) *World {
 	if o.Datagrams {
 		w.PipeA, w.PipeB = NewDatagramPipes(o.MTU, w.A.Addr, w.B.Addr)
 		pa, pb = w.PipeA, w.PipeB
+	}
+	if o.Open != nil {
+		pa, pb = o.Open(w.A.Addr), o.Open(w.B.Addr)
 	}
 	w.A.addPort(pa)
 	w.B.addPort(pb)
