@@ -73,7 +73,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 	psn := c.rel.Send(now, n, token)
 	c.marks.sent++
 	c.stream.Sent(token, c.marks.sent)
-	if alone && !c.stream.Ready() {
+	if alone && !c.stream.More() {
 		c.lone.sent(&c.port.conversations, c.Local.Port(), now)
 	}
 	c.sendData(frame, psn, n)
