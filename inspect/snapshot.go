@@ -45,6 +45,24 @@ type Daemon struct {
 	Started time.Time `json:"started"`
 	Socket  string    `json:"socket"`
 	Config  string    `json:"config"`
+	// Scheduling is nil of a urdmad that has measured nothing.
+	Scheduling *Scheduling `json:"scheduling,omitempty"`
+}
+
+// Scheduling is what yields and sleeps are on the machine, as urdmad found at its
+// start, 0 for what it could not find, and the limits of its worker that follow.
+type Scheduling struct {
+	ClockNs  int64 `json:"clock_ns"` // a reading of the clock
+	YieldNs  int64 `json:"yield_ns"` // a sched_yield that let nobody else run
+	SleepNs  int64 `json:"sleep_ns"` // a sleep of 1 ns
+	WakeNs   int64 `json:"wake_ns"`  // until a thread that waits for an eventfd runs
+	Stubborn bool  `json:"stubborn"` // a thread that comes from a sleep keeps its core however often it yields
+
+	AloneNs    int64 `json:"alone_ns"`     // a shorter yield let nobody else run
+	YieldForNs int64 `json:"yield_for_ns"` // how long an idle worker yields before it sleeps
+	MinSleepNs int64 `json:"min_sleep_ns"` // what is due sooner is waited for awake
+	CrowdNs    int64 `json:"crowd_ns"`     // how long it sleeps, not yields, where a program polls on its core
+	Misses     int   `json:"misses"`       // after so many yields in a row that did not let that program run
 }
 
 // Responder is what answers urdma ping and urdma perf of other hosts. Served and

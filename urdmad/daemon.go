@@ -43,6 +43,7 @@ type daemon struct {
 	log        *logger
 	ports      []port.Port
 	closePorts func() error
+	machine    worker.Machine
 	engine     *engine.Engine
 	worker     *worker.Worker
 	cm         *cm.Manager
@@ -212,8 +213,9 @@ func addressOf(p *config.Port) netif.Address {
 }
 
 func (d *daemon) startEngine() error {
+	policy := d.measured()
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
-		Wake: func() { d.worker.Wake() }})
+		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }})
 	var addrs []netip.Addr
 	var scopes []uint32
 	for i, p := range d.cfg.Ports {
@@ -229,7 +231,7 @@ func (d *daemon) startEngine() error {
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
 	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Scopes: scopes, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
 		Expected: d.responder.Expected})
-	w, err := worker.New(e, d.policy(), worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
+	w, err := worker.New(e, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
 	if err != nil {
 		return configError{err}
 	}
@@ -242,22 +244,6 @@ func (d *daemon) startEngine() error {
 	}
 	d.server = d.newServer()
 	return nil
-}
-
-func (d *daemon) policy() worker.Policy {
-	p := worker.DefaultPolicy()
-	c := d.cfg.Polling
-	p.Spin, p.Yield = worker.Time(c.Spin), worker.Time(c.Yield)
-	p.Slice, p.Nice = worker.Time(c.Slice), c.Nice
-	p.NapMost = worker.Time(c.MaxSleep)
-	if p.Nap = min(p.Nap, p.NapMost); p.NapMost == 0 { // never sleeps
-		p.Nap, p.NapMost = worker.DefaultPolicy().Nap, worker.DefaultPolicy().NapMost
-		p.Yield, p.Hog = math.MaxInt64, 0
-	}
-	if len(d.cfg.Workers) > 0 {
-		p.Core = d.cfg.Workers[0].Core
-	}
-	return p
 }
 
 // borrow is control.Server's.

@@ -15,7 +15,7 @@ import (
 // about is what a snapshot says of this process.
 func (d *daemon) about() inspect.Daemon {
 	return inspect.Daemon{Version: version, PID: os.Getpid(), UID: os.Getuid(), Started: time.Now(), Socket: d.cfg.Socket,
-		Config: d.cfg.Source}
+		Config: d.cfg.Source, Scheduling: d.scheduling()}
 }
 
 // loop is what the worker has done, at most 1,024 turns ago.

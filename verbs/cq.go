@@ -116,32 +116,28 @@ func (q *CQ) Resize(n int) error {
 // ErrGone. ErrOverrun means that completions were lost. On a core that urdmad
 // shares, polls that find nothing give the core away.
 func (q *CQ) Poll(out []Completion) (int, error) {
-	n, every, err := q.poll(out)
+	n, wish, err := q.poll(out)
 	if n == 0 && err == nil && len(out) > 0 {
-		q.giveCore(every)
+		q.giveCore(wish)
 	}
 	return n, err
 }
-
-// waitMost bounds a wait for urdmad, which wakes us before if it completes
-// something.
-const waitMost = 200 * time.Microsecond
 
 // giveCore follows a poll that found nothing. A yield meets only threads of our
 // own scheduling group; urdmad, started in another session or by systemd, may be
 // in another and get a core that we poll on only when our slice ends,
 // milliseconds later. So where it needs this core it gets it by our waiting.
-func (q *CQ) giveCore(every uint32) {
-	if !q.yield.Empty(every) {
+func (q *CQ) giveCore(wish yield.Wish) {
+	if !q.yield.Empty(wish) {
 		return
 	}
 	all := q.ctx.client.round.Ends(q.handle)
 	bells, empty := q.announceWait(yield.CurrentCore(), all)
 	switch {
 	case bells == nil:
-		q.yield.Rest()
+		q.yield.Rest(wish.Alone)
 	case empty:
-		bells.Wait(waitMost)
+		bells.Wait(wish.Alone.Wait())
 	}
 }
 
@@ -162,12 +158,12 @@ func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty
 	return &b, empty
 }
 
-// poll also returns after how many empty polls to yield.
-func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
+// poll also returns when urdmad wants the core.
+func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return 0, 0, ErrClosed
+		return 0, wish, ErrClosed
 	}
 	q.yield.Polled()
 	dead := q.ctx.client.dead() // before the ring: what it holds then is all there will be
@@ -194,9 +190,10 @@ func (q *CQ) poll(out []Completion) (n int, every uint32, err error) {
 	case dead:
 		err = q.ctx.client.endError()
 	default:
-		_, every, _ = q.bells.Yield()
+		_, every, _, alone := q.bells.Yield()
+		wish = yield.Wish{Every: every, Alone: yield.Alone(alone)}
 	}
-	return n, every, err
+	return n, wish, err
 }
 
 // Arm asks for one event for the next completion, or with solicitedOnly for the

@@ -1,6 +1,9 @@
 package verbs
 
-import "urdma/verbs/abi"
+import (
+	"urdma/verbs/abi"
+	"urdma/verbs/yield"
+)
 
 // SendWR is a send work request (ibv_post_send(3)). It may be changed and used
 // again as soon as it is posted; the memory that SGE names may not, until the
@@ -182,14 +185,14 @@ func (q *QP) announce() {
 		q.sending.Unlock()
 		return
 	}
-	wish, _, core := q.bells.Yield()
+	wish, _, core, alone := q.bells.Yield()
 	q.sending.Unlock()
 	if wish != 0 {
 		receives := q.recvCQ
 		if receives == nil {
 			receives = q.sendCQ
 		}
-		q.yield.After(&q.sendCQ.yield, &receives.yield, core)
+		q.yield.After(&q.sendCQ.yield, &receives.yield, core, yield.Alone(alone))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +19,9 @@ func Status(w io.Writer, s *inspect.Snapshot) error {
 	fmt.Fprintf(t, "urdmad\t%s, pid %d, uid %d, up %s\n", d.Version, d.PID, d.UID, Span(s.Taken.Sub(d.Started)))
 	fmt.Fprintf(t, "socket\t%s\n", d.Socket)
 	fmt.Fprintf(t, "configuration\t%s\n", dash(d.Config))
+	if d.Scheduling != nil {
+		fmt.Fprintf(t, "scheduler\t%s\n", scheduling(d.Scheduling))
+	}
 	if s.Loop != nil {
 		fmt.Fprintf(t, "poll loop\t%s\n", loop(s))
 	}
@@ -74,6 +78,20 @@ func loop(s *inspect.Snapshot) string {
 	}
 	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s, %d page faults", where,
 		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs), l.MinorFaults+l.MajorFaults)
+}
+
+// scheduling tells what yields and sleeps were found to be, and what follows.
+func scheduling(s *inspect.Scheduling) string {
+	yields := "yields let others run"
+	if s.Stubborn {
+		yields = "who comes from a sleep keeps the core when it yields"
+	}
+	idle := "never sleeps"
+	if s.YieldForNs != math.MaxInt64 {
+		idle = "yields for " + Duration(s.YieldForNs)
+	}
+	return fmt.Sprintf("yield %s, sleep %s, wake-up %s, clock %s; %s; an idle worker %s, a yield under %s met nobody",
+		Duration(s.YieldNs), Duration(s.SleepNs), Duration(s.WakeNs), Duration(s.ClockNs), yields, idle, Duration(s.AloneNs))
 }
 
 // responder tells what urdma ping and perf of other hosts get here.

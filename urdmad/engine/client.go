@@ -26,7 +26,7 @@ type Client struct {
 // AddClient begins to look at a client's doorbells.
 func (e *Engine) AddClient(c *Client, doorbells []byte) {
 	c.bells.Init(doorbells, 0)
-	c.bells.SetYield(e.cfg.YieldPost, e.cfg.YieldPoll)
+	c.bells.SetYield(e.cfg.YieldPost, e.cfg.YieldPoll, e.cfg.YieldAlone)
 	c.bells.SetCore(e.core)
 	e.clients = append(e.clients, c)
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Window       int    // segments in flight a connection
 	YieldPost    uint32 // what clients are told in their doorbell page
 	YieldPoll    uint32
+	YieldAlone   uint32 // ns
 	// Wake is called, from any goroutine, when work appears outside rings and
 	// ports.
 	Wake func()

@@ -3,9 +3,9 @@
 // the core or to sleep until something happens.
 //
 // The ladder from spinning to sleep (ladder.go) is a pure function of the times
-// it is told; bench/floor measured what its rungs should be. worker.go climbs
-// it, sleep.go waits, thread.go sets up the thread, guard.go turns a fault in a
-// client's memory into an error.
+// it is told; bench/floor measured what its rungs should be. measure.go finds
+// out how slow this machine is, and machine.go makes the rungs as long as that
+// takes. worker.go climbs the ladder, sleep.go waits, thread.go sets up the thread.
 //
 // The package owns the thread, the wake-up descriptor and the set of kick
 // sockets. It must not know packets, rings or clients: those are the loop's.

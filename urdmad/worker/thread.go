@@ -51,7 +51,9 @@ func (t *thread) classify(p *Policy) error {
 	if !t.fair {
 		return nil // an administrator chose a class; leave it
 	}
-	t.short = uint64(p.SleepSlice)
+	if attr.Runtime != 0 { // 0: such threads have no slice of their own (before Linux 6.12)
+		t.short = uint64(p.SleepSlice)
+	}
 	if p.Nice == 0 && p.Slice == 0 {
 		return nil
 	}

@@ -600,17 +600,18 @@ type CMEvent struct {
 
 // Doorbells is one worker's section of a client's doorbell memory.
 type Doorbells struct {
-	Summary   uint64
-	Poller    uint32
-	Waits     uint32
-	Pad0      [6]uint64
-	Sleeping  uint32
-	YieldPost uint32
-	YieldPoll uint32
-	Core      uint32
-	Pad1      [12]uint32
-	Bits      [64]uint64
-	Pad2      [432]uint64
+	Summary    uint64
+	Poller     uint32
+	Waits      uint32
+	Pad0       [6]uint64
+	Sleeping   uint32
+	YieldPost  uint32
+	YieldPoll  uint32
+	Core       uint32
+	YieldAlone uint32
+	Pad1       [11]uint32
+	Bits       [64]uint64
+	Pad2       [432]uint64
 }
 
 // SQRing is the head of a send queue.

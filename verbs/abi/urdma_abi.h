@@ -727,7 +727,8 @@ struct urdma_abi_doorbells {
 	uint32_t yield_post; /* urdmad writes: 1 = sched_yield after the first post since a poll, if core is the caller's */
 	uint32_t yield_poll; /* urdmad writes: sched_yield after this many empty polls in a row; 0 never */
 	uint32_t core;       /* urdmad writes: the CPU its worker runs on, as sched_getcpu() counts */
-	uint32_t pad1[12];
+	uint32_t yield_alone; /* urdmad writes: ns; a shorter sched_yield let nobody else run here; 0 = not told, 1000 */
+	uint32_t pad1[11];
 	uint64_t bits[64];
 	uint64_t pad2[432];  /* to 4096 bytes */
 };

@@ -397,7 +397,8 @@ _Static_assert(offsetof(struct urdma_abi_doorbells, sleeping) == 64 && sizeof(((
 _Static_assert(offsetof(struct urdma_abi_doorbells, yield_post) == 68 && sizeof(((struct urdma_abi_doorbells *)0)->yield_post) == 4, "yield_post");
 _Static_assert(offsetof(struct urdma_abi_doorbells, yield_poll) == 72 && sizeof(((struct urdma_abi_doorbells *)0)->yield_poll) == 4, "yield_poll");
 _Static_assert(offsetof(struct urdma_abi_doorbells, core) == 76 && sizeof(((struct urdma_abi_doorbells *)0)->core) == 4, "core");
-_Static_assert(offsetof(struct urdma_abi_doorbells, pad1) == 80 && sizeof(((struct urdma_abi_doorbells *)0)->pad1) == 48, "pad1");
+_Static_assert(offsetof(struct urdma_abi_doorbells, yield_alone) == 80 && sizeof(((struct urdma_abi_doorbells *)0)->yield_alone) == 4, "yield_alone");
+_Static_assert(offsetof(struct urdma_abi_doorbells, pad1) == 84 && sizeof(((struct urdma_abi_doorbells *)0)->pad1) == 44, "pad1");
 _Static_assert(offsetof(struct urdma_abi_doorbells, bits) == 128 && sizeof(((struct urdma_abi_doorbells *)0)->bits) == 512, "bits");
 _Static_assert(offsetof(struct urdma_abi_doorbells, pad2) == 640 && sizeof(((struct urdma_abi_doorbells *)0)->pad2) == 3456, "pad2");
 

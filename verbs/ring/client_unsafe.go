@@ -301,10 +301,12 @@ func (b *ClientBells) Ring(n int) (kick bool) {
 }
 
 // Yield returns when a client should give its core away (post: after the first
-// post since a poll; poll: after this many empty polls in a row) and the CPU
-// that the worker runs on.
-func (b *ClientBells) Yield() (post, poll, core uint32) {
-	return atomic.LoadUint32(&b.d.YieldPost), atomic.LoadUint32(&b.d.YieldPoll), atomic.LoadUint32(&b.d.Core)
+// post since a poll; poll: after this many empty polls in a row), the CPU that
+// the worker runs on, and the ns that a yield takes at least which lets somebody
+// else run, 0 if urdmad doesn't say.
+func (b *ClientBells) Yield() (post, poll, core, alone uint32) {
+	return atomic.LoadUint32(&b.d.YieldPost), atomic.LoadUint32(&b.d.YieldPoll), atomic.LoadUint32(&b.d.Core),
+		atomic.LoadUint32(&b.d.YieldAlone)
 }
 
 // Polls says on which CPU the caller polls an empty queue, and reports whether

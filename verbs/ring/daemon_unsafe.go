@@ -256,10 +256,12 @@ func (b *ServerBells) SetSleeping(v bool) {
 	atomic.StoreUint32(&b.d.Sleeping, n) // partner: the client's load after ringing
 }
 
-// SetYield tells the client when to give its core away.
-func (b *ServerBells) SetYield(post, poll uint32) {
+// SetYield tells the client when to give its core away, and in ns which yields were
+// too short to have let anybody run.
+func (b *ServerBells) SetYield(post, poll, alone uint32) {
 	atomic.StoreUint32(&b.d.YieldPost, post)
 	atomic.StoreUint32(&b.d.YieldPoll, poll)
+	atomic.StoreUint32(&b.d.YieldAlone, alone)
 }
 
 // SetCore tells the client which CPU the worker runs on.

@@ -13,10 +13,12 @@
 
 #include "objects.h"
 
-#define POST_AGAIN 5000u /* ns after which a post that no poll preceded yields again */
-#define ALONE 1000u      /* ns: a shorter yield met nobody who wants the core */
-#define ALONE_REST 2000u /* ns without a yield after such a one */
-#define WAIT_MOST 200000 /* ns: urdmad wakes us before, if it completes something */
+#define ALONE 1000u       /* ns: a shorter yield met nobody who wants the core; for a urdmad that doesn't say */
+#define ALONE_MOST 30000u /* ns */
+/* Multiples of that, by which slow machines are told from fast ones: */
+#define POST_AGAIN 5u  /* after which a post that no poll preceded yields again */
+#define ALONE_REST 2u  /* without a yield after one that met nobody */
+#define WAIT_MOST 200u /* urdmad wakes us before, if it completes something */
 #define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
 #define MOST_QUEUES 4096u /* empty polls after which a thread has looked at all its queues, for the same reason */
 
@@ -54,6 +56,16 @@ static void give_core(void)
 	errno = saved;
 }
 
+/* Nanoseconds that a yield takes at least which lets somebody else run. */
+static uint32_t alone_ns(const struct urdma_abi_doorbells *bells)
+{
+	uint32_t told = URDMA_LOAD(bells->yield_alone);
+
+	if (!told)
+		return ALONE;
+	return told < ALONE_MOST ? told : ALONE_MOST;
+}
+
 /* Takes the mark a poll of either queue left. Two posting threads may both
  * see it: then both yield, which is harmless. */
 static bool polled_since(const struct ibv_qp *qp)
@@ -82,7 +94,7 @@ static void yield_after_post(struct urdma_qp *qp)
 		return;
 	if (!polled_since(&qp->ex.qp_base)) {
 		now = now_ns();
-		if (now - URDMA_LOAD(qp->yielded) < POST_AGAIN)
+		if (now - URDMA_LOAD(qp->yielded) < POST_AGAIN * alone_ns(bells))
 			return;
 		URDMA_STORE(qp->yielded, now);
 	}
@@ -141,7 +153,7 @@ static bool has_news(const struct urdma_cq *cq)
  */
 static void wait_for_urdmad(const struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
 {
-	static const struct timespec most = { .tv_nsec = WAIT_MOST };
+	struct timespec most = { .tv_nsec = WAIT_MOST * alone_ns(bells) };
 	int saved = errno;
 
 	__atomic_store_n(&bells->waits, 1, __ATOMIC_SEQ_CST);
@@ -185,12 +197,12 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 	if (before < waits.rest_until)
 		return false;
 	give_core();
-	if (now_ns() - before >= ALONE)
+	if (now_ns() - before >= alone_ns(bells))
 		return true;
 	if (shares_core(bells) && waits.looked)
 		wait_for_urdmad(cq, bells);
 	else
-		waits.rest_until = before + ALONE_REST;
+		waits.rest_until = before + ALONE_REST * alone_ns(bells);
 	return true;
 }
 

@@ -25,7 +25,7 @@ type bells = ring.ServerBells
 func newBells(mem []byte, worker int) *bells {
 	b := &bells{}
 	b.Init(mem, worker)
-	b.SetYield(1, 1)
+	b.SetYield(1, 1, 0)
 	return b
 }
 

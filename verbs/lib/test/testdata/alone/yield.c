@@ -20,6 +20,7 @@
 static uint64_t now = 1000000, yield_takes;
 static unsigned int yields, waits, probes;
 static int cpu = 3, wait_error;
+static long waited_most; /* ns, the last wait */
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -52,6 +53,8 @@ long syscall(long number, ...)
 	va_start(list, number);
 	word = va_arg(list, const uint32_t *);
 	assert(number == SYS_futex && word == &bells.waits && va_arg(list, int) == FUTEX_WAIT && *word == 1);
+	assert(va_arg(list, int) == 1);
+	waited_most = va_arg(list, const struct timespec *)->tv_nsec;
 	va_end(list);
 	waits++;
 	errno = wait_error;
@@ -166,6 +169,33 @@ static void other_group(void)
 	cpu--;
 }
 
+/* What counts as a yield that met nobody, and the times that follow from it, are
+ * as urdmad says, who has measured it. */
+static void slow_machine(void)
+{
+	begin(1, 4000);
+	bells.yield_alone = 6000;
+	rounds(1, 1);
+	assert(rounds(1, 1) == 1);
+	assert(rounds(1, 100) == 0); /* 5 µs */
+	now += 7000;
+	assert(rounds(1, 1) == 1);
+
+	bells.core = (uint32_t)cpu;
+	now += 12000;
+	waits = 0;
+	rounds(1, 1);
+	assert(waits == 1 && waited_most == 200 * 6000);
+	yield_takes = 6000;
+	assert(rounds(1, 10) == 10 && waits == 1);
+
+	bells.yield_alone = UINT32_MAX; /* nobody sleeps for seconds */
+	assert(rounds(1, 10) == 10 && waits == 11 && waited_most == 200 * 30000);
+	bells.yield_alone = 0; /* a urdmad that doesn't say */
+	yield_takes = 900;
+	assert(rounds(1, 1) == 1 && waited_most == 200 * 1000);
+}
+
 /* A wait that nobody ended: perhaps there is no urdmad any more. */
 static void nobody_wakes(void)
 {
@@ -238,6 +268,7 @@ int main(void)
 	queue_left();
 	nobody_there();
 	other_group();
+	slow_machine();
 	nobody_wakes();
 	many_queues();
 	by_thread();
