@@ -54,7 +54,7 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
-		Long: "Sum up the urdmad that runs: version, poll loop, clients, objects, losses and ports. " +
+		Long: "Sum up the urdmad that runs: version, what yields and sleeps take here and what follows from it (polling in urdma.json(5)), poll loop, clients, objects, losses and ports. " +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
 			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
 			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs.",

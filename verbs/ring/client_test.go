@@ -387,3 +387,21 @@ func TestNoPostIsSleptOver(t *testing.T) {
 		}
 	}
 }
+
+// TestYieldIsTold: what urdmad says of yields reaches the client, each in its place;
+// a urdmad that says nothing leaves zeros.
+func TestYieldIsTold(t *testing.T) {
+	mem := make([]byte, abi.Size[abi.Doorbells]())
+	var c ring.ClientBells
+	var s ring.ServerBells
+	c.Init(mem, 0)
+	s.Init(mem, 0)
+	if post, poll, core, alone := c.Yield(); post|poll|core|alone != 0 {
+		t.Errorf("untold: %d, %d, %d, %d", post, poll, core, alone)
+	}
+	s.SetYield(1, 2, 4)
+	s.SetCore(3)
+	if post, poll, core, alone := c.Yield(); post != 1 || poll != 2 || core != 3 || alone != 4 {
+		t.Errorf("told 1, 2, 3, 4: %d, %d, %d, %d", post, poll, core, alone)
+	}
+}
