@@ -20,6 +20,7 @@ func TestPrograms6(t *testing.T) {
 				t.Run("by number", func(t *testing.T) { byNumber6(t, a, b) })
 			}
 			t.Run("udaddy", func(t *testing.T) { udaddy6(t, a, b) })
+			t.Run("udpong", func(t *testing.T) { datagramSockets(t, a, b, pongs6) })
 			for _, transport := range []string{"ib", "roce"} {
 				t.Run("mckey/"+transport, func(t *testing.T) { mckey(t, a, b, transport, "ff15::239:1:2:3") })
 			}

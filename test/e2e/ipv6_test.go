@@ -26,6 +26,7 @@ func TestIPv6(t *testing.T) {
 			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer6(t, a, b) })
 			t.Run("rstream", func(t *testing.T) { rstream6(t, a, b) })
+			t.Run("udpong", func(t *testing.T) { datagramSockets(t, a, b, pongs6) })
 			t.Run("datagrams", n.datagramPingPong)
 			t.Run("pingpong", n.pingPong)
 			t.Run("udaddy", func(t *testing.T) { udaddy6(t, a, b) })

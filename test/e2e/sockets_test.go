@@ -27,7 +27,7 @@ func TestSockets(t *testing.T) {
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
-			t.Run("udpong", func(t *testing.T) { datagramSockets(t, a, b) })
+			t.Run("udpong", func(t *testing.T) { datagramSockets(t, a, b, pongs) })
 			t.Run("rstream", func(t *testing.T) { streams(t, a, b) })
 			t.Run("rcopy", func(t *testing.T) { copyFile(t, a, b) })
 			t.Run("cmtime", func(t *testing.T) { timeConnections(t, a, b) })
@@ -60,11 +60,16 @@ func streams(t *testing.T, server, client *lab.Node) {
 	}
 }
 
+var (
+	pongs  = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "a"}, {"-S", "1000", "-T", "e", "-T", "b"}}
+	pongs6 = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "b"}, {"-S", "1000", "-T", "e", "-T", "b"}}
+)
+
 // datagramSockets has udpong's messages echoed, some of them longer than a datagram.
 // It sends again what is lost.
-func datagramSockets(t *testing.T, server, client *lab.Node) {
+func datagramSockets(t *testing.T, server, client *lab.Node, pongs [][]string) {
 	need(t, "udpong")
-	for i, args := range [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "a"}, {"-S", "1000", "-T", "e", "-T", "b"}} {
+	for i, args := range pongs {
 		t.Run(strings.Join(args, ""), func(t *testing.T) {
 			argv := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + []string{"iwarp", "ib", "roce"}[i], "udpong", "-C", "50", "-p", strconv.Itoa(7330 + i)}, args)
 			p, err := lab.Pair{ServerNode: server, Server: append(argv, "-b", server.Address)}.StartServer()
@@ -72,7 +77,7 @@ func datagramSockets(t *testing.T, server, client *lab.Node) {
 				t.Fatal(err)
 			}
 			defer p.Kill()
-			out, err := client.Run(2*lab.Patience, append(argv, "-s", server.Address)...)
+			out, err := client.Run(10*lab.Patience, append(argv, "-s", server.Address)...)
 			if err != nil || !strings.Contains(out, "custom") || strings.Count(out, "100") == 0 {
 				t.Errorf("%v\n%s\nserver:\n%s", err, out, p.Output())
 			}

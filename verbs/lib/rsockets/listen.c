@@ -269,28 +269,37 @@ void rs_stop_serving(struct rs *listener)
 	pthread_mutex_unlock(&lock);
 }
 
+/* With the socket's lock: 0 or -1 and errno. */
+static int begin_listening(struct rs *rs, int backlog)
+{
+	rs->backlog.limit = backlog > 0 ? (uint32_t)backlog : 1;
+	if (rs->state == RS_LISTENING)
+		return 0;
+	if (rs->state != RS_IDLE)
+		return rs_fail(rs->state == RS_DATAGRAM ? EOPNOTSUPP : EINVAL);
+	if (rdma_listen(rs->id, backlog))
+		return -1;
+	rs->state = RS_LISTENING;
+	return 0;
+}
+
 RS_EXPORT int rlisten(int socket, int backlog)
 {
 	struct rs *rs = rs_take(socket);
-	bool fresh;
-	int result = 0;
+	int result, error;
 
 	if (!rs)
 		return -1;
-	fresh = rs->state == RS_IDLE;
-	rs->backlog.limit = backlog > 0 ? (uint32_t)backlog : 1;
-	if (!fresh)
-		result = rs->state == RS_LISTENING ? 0 : rs_fail(rs->state == RS_DATAGRAM ? EOPNOTSUPP : EINVAL);
-	else if (rdma_listen(rs->id, backlog))
-		result = -1;
-	else
-		rs->state = RS_LISTENING;
-	pthread_mutex_unlock(&rs->lock); /* the thread's comes first */
-	if (!result && fresh) {
-		errno = rs_serve(rs);
-		result = errno ? -1 : 0;
+	result = begin_listening(rs, backlog);
+	if (!result && !rs->backlog.served) {
+		rs->backlog.served = true;
+		pthread_mutex_unlock(&rs->lock); /* the thread's comes first */
+		error = rs_serve(rs);
+		pthread_mutex_lock(&rs->lock);
+		rs->backlog.served = !error; /* else the next call tries again */
+		result = error ? rs_fail(error) : 0;
 	}
-	rs_let_go(rs);
+	rs_drop(rs);
 	return result;
 }
 

@@ -150,6 +150,7 @@ struct rs_iomaps {
 struct rs_backlog {
 	struct rs *first, **last; /* established, for raccept; by rs->next */
 	uint32_t waiting, limit;
+	bool served;             /* the thread looks at it, or is about to */
 };
 
 /* What a socket that is no stream does in its own way; with its lock. Those that give

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,32 +17,49 @@ import (
 
 const preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 
-// rsocketsProgram builds one of testdata/rsockets.
+// rsocketsProgram builds one of testdata/rsockets: a file, or a folder of them.
 func rsocketsProgram(t *testing.T, name string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)
-	out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-		"testdata/rsockets/"+name+".c", "-o", binary, "-lrdmacm", "-libverbs", "-lpthread").CombinedOutput()
+	sources, _ := filepath.Glob("testdata/rsockets/" + name + "/*.c")
+	if len(sources) == 0 {
+		sources = []string{"testdata/rsockets/" + name + ".c"}
+	}
+	out, err := exec.Command("gcc", slices.Concat([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
+		sources, []string{"-lrdmacm", "-libverbs", "-lpthread"})...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	return binary
 }
 
-func TestRsocketsCases(t *testing.T)     { rsocketsCases(t, "cases") }
-func TestRsocketsDatagrams(t *testing.T) { rsocketsCases(t, "datagrams") }
+const (
+	address6    = "fd77::1"
+	loopbackIP6 = `{"vdev": "loopback", "ipv6_address": "` + address6 + `/64"}`
+)
+
+func TestRsocketsCases(t *testing.T)     { rsocketsCases(t, startDaemon(t), "streams", address, 0) }
+func TestRsocketsDatagrams(t *testing.T) { rsocketsCases(t, startDaemon(t), "datagrams", address, 0) }
+func TestRsocketsDatagrams6(t *testing.T) {
+	rsocketsCases(t, startDaemonOn(t, loopbackIP6), "datagrams", address6, 2)
+}
+
+// TestRsocketsDatagramsMapped: sockets of AF_INET6 on a port of IPv4.
+func TestRsocketsDatagramsMapped(t *testing.T) {
+	rsocketsCases(t, startDaemon(t), "datagrams", "::ffff:"+address, 1)
+}
 
 // rsocketsCases runs each of the cases that a program lists, on one urdmad, which
-// holds nothing of theirs in the end.
-func rsocketsCases(t *testing.T, name string) {
-	d, binary := startDaemon(t), rsocketsProgram(t, name)
+// holds nothing of theirs in the end. The transports take turns from the first.
+func rsocketsCases(t *testing.T, d *daemon, name, at string, first int) {
+	binary := rsocketsProgram(t, name)
 	names, err := exec.Command(binary).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range strings.Fields(string(names)) {
 		t.Run(name, func(t *testing.T) {
-			d.start(t, transportOf(i), binary, name, address).succeed(t)
+			d.start(t, transportOf(first+i), binary, name, at).succeed(t)
 		})
 	}
 	d.holdsNothing(t)
@@ -249,6 +267,25 @@ func TestPreloadedSockets(t *testing.T) {
 		s.succeed(t)
 		if d.messages(t) == before {
 			t.Errorf("%s: not one message went through urdmad", at)
+		}
+	}
+}
+
+// TestPreloadedDatagrams: likewise one of datagrams, of either family.
+func TestPreloadedDatagrams(t *testing.T) {
+	if _, err := os.Stat(preloadLibrary); err != nil {
+		t.Skipf("needs librdmacm1's librspreload: %v", err)
+	}
+	binary := rsocketsProgram(t, "messages")
+	for at, d := range map[string]*daemon{address: startDaemon(t), address6: startDaemonOn(t, loopbackIP6)} {
+		d.extra = []string{"LD_PRELOAD=" + built(t, "liburdma.so") + ":" + preloadLibrary}
+		before := d.messages(t)
+		s := d.start(t, "roce", binary, "s", at, "7870", "0")
+		s.says(t, "bound")
+		d.start(t, "roce", binary, "c", at, "7870", "20").succeed(t)
+		s.succeed(t)
+		if n := d.messages(t) - before; n < 42 {
+			t.Errorf("%s: %v messages went through urdmad", at, n)
 		}
 	}
 }

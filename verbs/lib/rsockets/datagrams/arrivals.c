@@ -19,20 +19,20 @@ static bool from_host_of(const struct rs_peer *peer, const struct ibv_ah_attr *p
 /* A socket that is connected takes messages of its peer alone, which may be known
  * by another address of its host: 127.0.0.1. Other hosts have queue pairs of the
  * same number, so the number alone says nothing. */
-static bool wanted(const struct rs_datagrams *d, struct sockaddr_in *from, uint32_t qpn, const struct ibv_ah_attr *path)
+static bool wanted(const struct rs_datagrams *d, union rs_name *from, uint32_t qpn, const struct ibv_ah_attr *path)
 {
 	const struct rs_peer *c = d->connected;
 
 	if (!c)
 		return true;
-	if (c->pair && c->qpn == qpn && c->name.sin_port == from->sin_port && from_host_of(c, path))
+	if (c->pair && c->qpn == qpn && c->name.four.sin_port == from->four.sin_port && from_host_of(c, path))
 		*from = c->name;
-	return from->sin_port == c->name.sin_port && from->sin_addr.s_addr == c->name.sin_addr.s_addr;
+	return rs_name_equal(from, &c->name);
 }
 
 static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, uint8_t *buffer)
 {
-	struct sockaddr_in from = { .sin_family = AF_INET };
+	union rs_name from;
 	struct ibv_ah_attr path;
 	struct rs_header h;
 	struct rs_peer *peer;
@@ -42,10 +42,7 @@ static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, u
 	memcpy(&h, buffer + RS_GRH, sizeof(h));
 	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) < RS_SMALLEST)
 		return;
-	from.sin_port = h.port;
-	from.sin_addr.s_addr = h.address;
-	if (wc->wc_flags & IBV_WC_GRH)
-		memcpy(&from.sin_addr, path.grh.dgid.raw + 12, 4);
+	from = path.is_global ? rs_name_of_gid(&path.grh.dgid, h.port, &p->own) : rs_name_of_lid(path.dlid, h.port, &p->own);
 	if (!wanted(rs->datagrams, &from, wc->src_qp, &path))
 		return;
 	peer = rs_peer_of(rs, &from);

@@ -34,29 +34,6 @@ static int datagram_descriptor(const struct rs *rs)
 	return rs->datagrams->poller;
 }
 
-/* An IPv4 address, plain or mapped; false and errno. */
-static bool read_name(const struct sockaddr *from, socklen_t length, struct sockaddr_in *to)
-{
-	struct sockaddr_storage any;
-	const struct sockaddr_in6 *six = (const void *)&any;
-
-	if (!rs_read_name(from, length, &any)) {
-		errno = EINVAL;
-		return false;
-	}
-	memcpy(to, &any, sizeof(*to));
-	if (any.ss_family == AF_INET)
-		return true;
-	if (any.ss_family == AF_INET6 && (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&six->sin6_addr))) {
-		*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = six->sin6_port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-		if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-			memcpy(&to->sin_addr, six->sin6_addr.s6_addr + 12, 4);
-		return true;
-	}
-	errno = EAFNOSUPPORT;
-	return false;
-}
-
 /* Has the socket, which is bound, answer those who ask for it. The thread's lock
  * comes before the socket's, which is let go of meanwhile. */
 static int serve(struct rs *rs)
@@ -64,8 +41,6 @@ static int serve(struct rs *rs)
 	struct rs_datagrams *d = rs->datagrams;
 	int error;
 
-	if (!d->listens && rdma_listen(rs->id, 128))
-		return -1;
 	d->listens = d->served = true;
 	pthread_mutex_unlock(&rs->lock);
 	error = rs_serve(rs);
@@ -76,33 +51,63 @@ static int serve(struct rs *rs)
 	return error ? -1 : 0;
 }
 
+/* An id that can't listen where it is bound gives way to one that can be bound
+ * anywhere; if there can be none now, when it is next asked for. */
+static int renew(struct rs *rs)
+{
+	int reuse = rs->options.reuse, v6only = rs->options.v6only;
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(rs->channel, &id, rs, RDMA_PS_UDP))
+		return -1;
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)) ||
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &v6only, sizeof(v6only))) {
+		rdma_destroy_id(id); /* which leaves errno alone */
+		return -1;
+	}
+	rdma_destroy_id(rs->id);
+	rs->id = id;
+	rs->datagrams->stale = false;
+	return 0;
+}
+
 static int datagram_bind(struct rs *rs, struct sockaddr *to)
 {
-	if (rs->datagrams->listens)
+	struct rs_datagrams *d = rs->datagrams;
+	int error;
+
+	if (d->listens)
 		return rs_fail(EINVAL);
-	return rdma_bind_addr(rs->id, to) ? -1 : serve(rs);
+	if ((d->stale && renew(rs)) || rdma_bind_addr(rs->id, to))
+		return -1;
+	if (rdma_listen(rs->id, 128) == 0)
+		return serve(rs);
+	error = errno;
+	d->stale = true;
+	renew(rs); /* lets go of the port number */
+	return rs_fail(error);
 }
 
 static int bind_to_any(struct rs *rs)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET };
+	union rs_name any = { .any.sa_family = (sa_family_t)rs->domain };
 
 	if (rs->datagrams->served)
 		return 0;
-	return rs->datagrams->listens ? serve(rs) : datagram_bind(rs, (struct sockaddr *)&any);
+	return rs->datagrams->listens ? serve(rs) : datagram_bind(rs, &any.any);
 }
 
 /* AF_UNSPEC undoes it, as connect(2) says. */
 static int datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length)
 {
-	struct sockaddr_in to;
+	union rs_name to;
 	struct rs_peer *peer;
 
 	if (addr && length >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC) {
 		rs->datagrams->connected = NULL;
 		return 0;
 	}
-	if (!read_name(addr, length, &to) || bind_to_any(rs))
+	if (rs_name_read(rs, addr, length, &to) || bind_to_any(rs))
 		return -1;
 	peer = rs_peer_of(rs, &to);
 	if (!peer || rs_peer_ask(rs, peer))
@@ -116,17 +121,19 @@ static const struct sockaddr *datagram_peer_name(const struct rs *rs)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
 
-	return c ? (const struct sockaddr *)&c->name : NULL;
+	return c ? &c->name.any : NULL;
 }
 
 /* The address that datagrams to a connected socket's peer leave from, once known. */
 static void datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
-	struct sockaddr_in *in = (struct sockaddr_in *)to;
+	union rs_name own = rs_name_of((struct sockaddr *)to);
 
-	if (c && c->local.sin_family == AF_INET && to->ss_family == AF_INET && in->sin_addr.s_addr == htonl(INADDR_ANY))
-		in->sin_addr = c->local.sin_addr;
+	if (!c || c->local.any.sa_family == AF_UNSPEC || own.any.sa_family == AF_UNSPEC || !rs_name_is_any(&own))
+		return;
+	memcpy(to, &c->local, sizeof(c->local));
+	((struct sockaddr_in *)to)->sin_port = own.four.sin_port; /* IPv6's stands in the same place */
 }
 
 /* ---- sending ----------------------------------------------------------------------- */
@@ -164,13 +171,13 @@ static size_t length_of(const struct iovec *iov, int count)
 	return total;
 }
 
-/* The bytes of all vectors; NULL and errno. */
-static struct rs_message *gather(const struct iovec *iov, int count)
+/* The bytes of all vectors, for that destination; NULL and errno. */
+static struct rs_message *gather(const struct iovec *iov, int count, const union rs_name *to)
 {
 	size_t total = length_of(iov, count), n = 0;
 	struct rs_message *m;
 
-	if (total > RS_LONGEST) {
+	if (total > (to->any.sa_family == AF_INET6 ? RS_LONGEST : RS_LONGEST_IPV4)) {
 		errno = EMSGSIZE;
 		return NULL;
 	}
@@ -194,7 +201,7 @@ static void keep(struct rs *rs, struct rs_peer *peer, struct rs_message *m)
 
 /* Takes the message if the peer can be sent to, or is being asked for; else m stays.
  * 0 or an errno value. */
-static int try_to_send(struct rs *rs, const struct sockaddr_in *to, struct rs_message **m)
+static int try_to_send(struct rs *rs, const union rs_name *to, struct rs_message **m)
 {
 	struct rs_peer *peer;
 	int error = take_error(rs);
@@ -217,7 +224,7 @@ static int try_to_send(struct rs *rs, const struct sockaddr_in *to, struct rs_me
 
 /* 0 or an errno value. The peer is looked up again after each wait: it may have been
  * forgotten. */
-static int send_to(struct rs *rs, const struct sockaddr_in *to, struct rs_message *m, bool at_once)
+static int send_to(struct rs *rs, const union rs_name *to, struct rs_message *m, bool at_once)
 {
 	int error = try_to_send(rs, to, &m);
 
@@ -230,10 +237,10 @@ static int send_to(struct rs *rs, const struct sockaddr_in *to, struct rs_messag
 	return error == ETIMEDOUT ? EAGAIN : error;
 }
 
-static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length, struct sockaddr_in *to)
+static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length, union rs_name *to)
 {
 	if (addr)
-		return read_name(addr, length, to) ? 0 : -1;
+		return rs_name_read(rs, addr, length, to);
 	if (!rs->datagrams->connected)
 		return rs_fail(EDESTADDRREQ);
 	*to = rs->datagrams->connected->name;
@@ -244,7 +251,7 @@ static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, 
 {
 	bool at_once = rs->options.nonblock || (flags & MSG_DONTWAIT);
 	struct rs_message *whole;
-	struct sockaddr_in to;
+	union rs_name to;
 	int error;
 
 	if (flags & MSG_OOB)
@@ -253,7 +260,7 @@ static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, 
 		return rs_fail(EPIPE);
 	if (where_to(rs, addr, length, &to) || bind_to_any(rs))
 		return -1;
-	whole = gather(iov, count);
+	whole = gather(iov, count, &to);
 	if (!whole)
 		return -1;
 	rs_datagram_progress(rs);
@@ -302,7 +309,7 @@ static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int coun
 	n = scatter(arrived->first, iov, count);
 	*all = arrived->first->length;
 	if (from && length)
-		rs_write_name(rs, (const struct sockaddr *)&arrived->first->from, from, length);
+		rs_write_name(rs, &arrived->first->from.any, from, length);
 	if (!(flags & MSG_PEEK))
 		free(rs_message_take(arrived));
 	return (ssize_t)(flags & MSG_TRUNC ? *all : n);

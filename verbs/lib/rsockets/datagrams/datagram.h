@@ -8,10 +8,11 @@
  * comes (peers.c). A message that arrives also tells how to answer it.
  *
  * Each datagram begins with a header: the port number of its sender, which the
- * GRH in front of it lacks, its address, where InfiniBand's LIDs say none, and which part of which message this is. A message
- * is sent in as many datagrams as it takes; parts that come out of order are
- * dropped with their message, as anything may be that a network or a slow reader
- * loses. That a port number is the sender's own, only its library says.
+ * GRH in front of it lacks, and which part of which message this is. The sender's
+ * address is the GRH's, or where InfiniBand's LIDs stand for addresses, the one that
+ * its LID stands for. A message is sent in as many datagrams as it takes; parts that
+ * come out of order are dropped with their message, as anything may be that a network
+ * or a slow reader loses. That a port number is the sender's own, only its library says.
  */
 #ifndef URDMA_RSOCKETS_DATAGRAM_H
 #define URDMA_RSOCKETS_DATAGRAM_H
@@ -20,7 +21,8 @@
 
 #include "../rsockets.h"
 
-#define RS_LONGEST 65507u /* message, as UDP has it over IPv4 */
+#define RS_LONGEST 65527u /* message, as UDP has it over IPv6 */
+#define RS_LONGEST_IPV4 65507u
 #define RS_SMALLEST 256u  /* datagram that every port takes: sends are as many as that needs */
 #define RS_GRH 40u        /* bytes in front of a datagram that arrives */
 #define RS_BUCKETS 256u   /* of peers */
@@ -32,14 +34,22 @@ struct rs_header { /* network byte order */
 	uint16_t magic, port;
 	uint32_t number;          /* of the message, among its sender's */
 	uint16_t offset, length;  /* of this part, and of the whole message */
-	uint32_t address;         /* of the sender, where the datagram has no GRH */
+	uint32_t reserved;
 	uint16_t largest;         /* datagram that the sender takes, header included */
-	uint16_t reserved;
+	uint16_t unused;
+};
+
+/* An address and a port number: of IPv4 as struct sockaddr_in, never mapped. Of IPv6
+ * ones sin6_flowinfo is 0, and sin6_scope_id that of a link-local address. */
+union rs_name {
+	struct sockaddr any;
+	struct sockaddr_in four;
+	struct sockaddr_in6 six;
 };
 
 struct rs_message {
 	struct rs_message *next;
-	struct sockaddr_in from;  /* of one to be sent: not used */
+	union rs_name from;       /* of one to be sent: not used */
 	uint32_t number, length, got;
 	uint8_t data[];
 };
@@ -58,7 +68,7 @@ struct rs_pair {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	struct in_addr address;   /* as peers know it */
+	union rs_name own;        /* as peers know it, without a port number; of no family until known */
 	uint8_t *memory;
 	size_t bytes;
 	uint32_t largest;         /* datagram, header included */
@@ -70,7 +80,7 @@ struct rs_pair {
 /* An address that was sent to, or heard from. */
 struct rs_peer {
 	struct rs_peer *next;
-	struct sockaddr_in name, local;
+	union rs_name name, local; /* local: of no family until there was an answer */
 	struct rdma_cm_id *id;    /* that asks; NULL if none does */
 	struct rs_pair *pair;     /* to send from, with ah; NULL until there was an answer */
 	struct ibv_ah *ah;
@@ -83,6 +93,7 @@ struct rs_peer {
 struct rs_datagrams {
 	int poller;               /* of all completion channels */
 	bool listens;             /* is bound, and urdmad passes on who asks for it */
+	bool stale;               /* the id is bound, and can't listen */
 	bool served;              /* and the thread looks at it, or is about to */
 	uint32_t number;          /* of the last message sent */
 	struct rs_pair *pairs;
@@ -93,6 +104,20 @@ struct rs_datagrams {
 	struct rs_message *partial[RS_PARTIALS];
 };
 
+/* ---- names.c --------------------------------------------------------------------- */
+
+/* Of any family; AF_UNSPEC for those that are neither IPv4's nor IPv6's. */
+union rs_name rs_name_of(const struct sockaddr *from);
+/* The host that a GID or a LID names to the host with the address own. */
+union rs_name rs_name_of_gid(const union ibv_gid *gid, in_port_t port, const union rs_name *own);
+union rs_name rs_name_of_lid(uint16_t lid, in_port_t port, const union rs_name *own);
+bool rs_name_is_loopback(const union rs_name *name);
+bool rs_name_is_any(const union rs_name *name);
+bool rs_name_equal(const union rs_name *a, const union rs_name *b);
+uint32_t rs_name_hash(const union rs_name *name);
+/* The destination that a program gives, if the socket can send there; 0 or -1 and errno. */
+int rs_name_read(const struct rs *rs, const struct sockaddr *from, socklen_t length, union rs_name *to);
+
 /* ---- messages.c ------------------------------------------------------------------ */
 
 struct rs_message *rs_message_new(uint32_t length);
@@ -101,7 +126,7 @@ struct rs_message *rs_message_take(struct rs_messages *list);
 void rs_messages_drop(struct rs_messages *list);
 /* What arrived for a socket whose sender's name is known; part has the bytes behind
  * its header. */
-void rs_message_part(struct rs *rs, const struct sockaddr_in *from, const struct rs_header *h, const uint8_t *part, uint32_t n);
+void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part, uint32_t n);
 
 /* ---- pairs.c --------------------------------------------------------------------- */
 
@@ -121,7 +146,7 @@ int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, u
 /* ---- peers.c --------------------------------------------------------------------- */
 
 /* NULL: ENOMEM. */
-struct rs_peer *rs_peer_of(struct rs *rs, const struct sockaddr_in *name);
+struct rs_peer *rs_peer_of(struct rs *rs, const union rs_name *name);
 /* Asks a peer for its queue pair, unless that is known or being asked. 0 or -1 and errno. */
 int rs_peer_ask(struct rs *rs, struct rs_peer *peer);
 /* A message from the peer came with these. */

@@ -54,13 +54,13 @@ static void arrive(struct rs *rs, struct rs_message *m)
 		rs_message_append(arrived, m);
 }
 
-static struct rs_message **partial_of(struct rs_datagrams *d, const struct sockaddr_in *from)
+static struct rs_message **partial_of(struct rs_datagrams *d, const union rs_name *from)
 {
-	return &d->partial[(ntohl(from->sin_addr.s_addr) ^ ntohs(from->sin_port)) % RS_PARTIALS];
+	return &d->partial[rs_name_hash(from) % RS_PARTIALS];
 }
 
 /* The message that a part belongs to: begun, if it is the first. */
-static struct rs_message *begun(struct rs_message **at, const struct sockaddr_in *from, const struct rs_header *h)
+static struct rs_message *begun(struct rs_message **at, const union rs_name *from, const struct rs_header *h)
 {
 	uint32_t number = ntohl(h->number), offset = ntohs(h->offset);
 	struct rs_message *m = *at;
@@ -74,13 +74,12 @@ static struct rs_message *begun(struct rs_message **at, const struct sockaddr_in
 		m->number = number;
 		return m;
 	}
-	if (!m || m->number != number || m->got != offset || m->length != ntohs(h->length) ||
-	    m->from.sin_port != from->sin_port || m->from.sin_addr.s_addr != from->sin_addr.s_addr)
+	if (!m || m->number != number || m->got != offset || m->length != ntohs(h->length) || !rs_name_equal(&m->from, from))
 		return NULL;
 	return m;
 }
 
-void rs_message_part(struct rs *rs, const struct sockaddr_in *from, const struct rs_header *h, const uint8_t *part, uint32_t n)
+void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part, uint32_t n)
 {
 	struct rs_message **at = partial_of(rs->datagrams, from), *m;
 

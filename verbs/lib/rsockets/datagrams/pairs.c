@@ -122,13 +122,14 @@ static struct rs_pair *make(struct rs *rs, const struct rdma_cm_id *id)
 	return p;
 }
 
-/* 127.0.0.1 is the address only as long as no other is known. */
+/* A loopback address is the pair's only as long as no other is known. */
 static void learn_address(struct rs_pair *p, struct rdma_cm_id *id)
 {
-	const struct sockaddr_in *own = (const void *)rdma_get_local_addr(id);
+	union rs_name own = rs_name_of(rdma_get_local_addr(id));
 
-	if (own->sin_family == AF_INET && (!p->address.s_addr || ntohl(own->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET))
-		p->address = own->sin_addr;
+	own.four.sin_port = 0;
+	if (own.any.sa_family != AF_UNSPEC && (p->own.any.sa_family == AF_UNSPEC || !rs_name_is_loopback(&own)))
+		p->own = own;
 }
 
 struct rs_pair *rs_pair_of(struct rs *rs, struct rdma_cm_id *id)
@@ -192,7 +193,7 @@ int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, u
 {
 	struct rs_pair *p = to->pair;
 	struct rs_header h = { .magic = htons(RS_MAGIC), .port = rdma_get_src_port(rs->id), .number = htonl(++rs->datagrams->number),
-			       .length = htons((uint16_t)length), .address = p->address.s_addr, .largest = htons((uint16_t)p->largest) };
+			       .length = htons((uint16_t)length), .largest = htons((uint16_t)p->largest) };
 	uint32_t largest = to->largest < p->largest ? to->largest : p->largest, each = largest - (uint32_t)sizeof(h), at = 0, n;
 	int error;
 

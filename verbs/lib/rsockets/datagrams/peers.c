@@ -13,11 +13,6 @@
 #define SURE_NS 10000000000ll /* after that a queue pair that wasn't heard from is asked for again */
 #define MOST_PEERS 4096u
 
-static uint32_t bucket_of(const struct sockaddr_in *name)
-{
-	return (ntohl(name->sin_addr.s_addr) * 31 + ntohs(name->sin_port)) % RS_BUCKETS;
-}
-
 static void free_peer(struct rs_peer *peer)
 {
 	rs_messages_drop(&peer->waiting);
@@ -43,13 +38,13 @@ static void forget_idle(struct rs_datagrams *d)
 		}
 }
 
-struct rs_peer *rs_peer_of(struct rs *rs, const struct sockaddr_in *name)
+struct rs_peer *rs_peer_of(struct rs *rs, const union rs_name *name)
 {
 	struct rs_datagrams *d = rs->datagrams;
-	struct rs_peer *p, **bucket = &d->peers[bucket_of(name)];
+	struct rs_peer *p, **bucket = &d->peers[rs_name_hash(name) % RS_BUCKETS];
 
 	for (p = *bucket; p; p = p->next)
-		if (p->name.sin_port == name->sin_port && p->name.sin_addr.s_addr == name->sin_addr.s_addr)
+		if (rs_name_equal(&p->name, name))
 			return p;
 	if (d->peer_count >= MOST_PEERS)
 		forget_idle(d);
@@ -104,26 +99,24 @@ void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uin
 /* ---- asking ---------------------------------------------------------------------- */
 
 /* From the address that the socket is bound to, unless that is any. */
-static struct sockaddr *source_of(struct rs *rs, struct sockaddr_in *from)
+static struct sockaddr *source_of(struct rs *rs, union rs_name *from)
 {
-	struct sockaddr *own = rdma_get_local_addr(rs->id);
-
-	if (own->sa_family != AF_INET)
+	*from = rs_name_of(rdma_get_local_addr(rs->id));
+	if (from->any.sa_family == AF_UNSPEC || rs_name_is_any(from))
 		return NULL;
-	memcpy(from, own, sizeof(*from));
-	from->sin_port = 0;
-	return from->sin_addr.s_addr == htonl(INADDR_ANY) ? NULL : (struct sockaddr *)from;
+	from->four.sin_port = 0;
+	return &from->any;
 }
 
 int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
 {
-	struct sockaddr_in from;
+	union rs_name from;
 
 	if (peer->id || (peer->pair && rs_now_ns() - peer->sure_ns < SURE_NS))
 		return 0;
 	if (rdma_create_id(rs->channel, &peer->id, peer, RDMA_PS_UDP))
 		return -1;
-	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), (struct sockaddr *)&peer->name, RESOLVE_MS))
+	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), &peer->name.any, RESOLVE_MS))
 		return 0;
 	rdma_destroy_id(peer->id); /* which leaves errno alone */
 	peer->id = NULL;
@@ -162,7 +155,7 @@ static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *
 		asked_in_vain(rs, peer, errno);
 		return;
 	}
-	memcpy(&peer->local, rdma_get_local_addr(peer->id), sizeof(peer->local));
+	peer->local = rs_name_of(rdma_get_local_addr(peer->id));
 	send_waiting(rs, peer);
 	rs_signal(rs);
 }

@@ -1,0 +1,29 @@
+/* streams.h - what the cases of rsockets of type SOCK_STREAM share. */
+#ifndef STREAMS_H
+#define STREAMS_H
+
+#include <netinet/in.h>
+#include <rdma/rsocket.h>
+
+#include "../check.h"
+
+extern struct sockaddr_in at; /* where the last listener_of listens */
+
+/* The address that the case is about, with a port number. */
+struct sockaddr_in place(uint16_t port);
+int stream_socket(void);
+int listener_of(int backlog);
+/* Both ends of a connection. That connecting does not wait for raccept lets one
+ * thread make them. */
+void connected(int *a, int *b);
+short polled(int fd, short events, int timeout);
+void set(int fd, int level, int name, int value);
+
+#define CASES(X)                                                                                               \
+	X(refused_arguments) X(nobody_listens) X(nonblocking) X(names) X(options) X(half_close) X(flow_control) \
+	X(poll_mixed) X(close_wakes) X(backlog) X(iomap) X(fork) X(threads) X(listens_later)
+
+#define DECLARE(name) void case_##name(void);
+CASES(DECLARE)
+
+#endif
