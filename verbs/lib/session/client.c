@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -14,7 +16,7 @@
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t published = PTHREAD_MUTEX_INITIALIZER;
 static struct urdma_client *current;
-static struct urdma_client *making; /* not answered yet */
+static struct urdma_client *making; /* from before its socket is connected */
 
 static void close_kicks(struct urdma_client *client)
 {
@@ -185,6 +187,31 @@ static void publish(struct urdma_client *made, struct urdma_client *unfinished)
 	pthread_mutex_unlock(&published);
 }
 
+/* Each connection of rdma_cm has two descriptors. The kernel doubles a full table, and a
+ * process of several threads waits for some ms each time: so it grows now, if it may. A
+ * child that is forked meanwhile has one of these too, which holds nothing of urdmad's. */
+static void make_room_for_descriptors(void)
+{
+	int before = errno, any = eventfd(0, EFD_CLOEXEC);
+
+	urdma_close(fcntl(any, F_DUPFD_CLOEXEC, 1023));
+	urdma_close(any);
+	errno = before;
+}
+
+/* A fork knows of the socket before it is connected. 0 or an errno value. */
+static int connect_socket(struct urdma_client *client)
+{
+	pthread_mutex_lock(&published);
+	client->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	making = client;
+	pthread_mutex_unlock(&published);
+	if (client->control < 0 || urdma_locate(client->control))
+		return errno == EMFILE || errno == ENFILE ? errno : ENODEV;
+	make_room_for_descriptors();
+	return 0;
+}
+
 /* Asks urdmad for what a connection begins with; 0 and the connection, which only
  * a fork knows of, or an errno value. */
 static int ask(struct urdma_client **asked)
@@ -194,15 +221,10 @@ static int ask(struct urdma_client **asked)
 
 	if (!client)
 		return ENOMEM;
-	client->control = urdma_locate();
-	if (client->control < 0) {
-		status = errno == EMFILE || errno == ENFILE ? errno : ENODEV;
-		free(client);
-		return status;
-	}
 	init_locks(client);
-	publish(NULL, client);
-	status = greet(client);
+	status = connect_socket(client);
+	if (!status)
+		status = greet(client);
 	if (!status)
 		status = read_devices(client);
 	if (!status) {

@@ -111,9 +111,9 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
 	return __atomic_load_n(&pair->name, __ATOMIC_ACQUIRE) == name ? __atomic_load_n(&pair->qp, __ATOMIC_RELAXED) : NULL;
 }
 
-/* locate.c: tries the places where urdmad's socket may be; a connected
- * SOCK_SEQPACKET socket, or -1 and errno. */
-int urdma_locate(void);
+/* locate.c: connects a socket of type SOCK_SEQPACKET to urdmad, of the places where its
+ * may be. 0, or -1 and errno. */
+int urdma_locate(int fd);
 
 /* transport.c: as which this process wishes to show devices. */
 uint32_t urdma_transport_wish(void);

@@ -1,6 +1,5 @@
 /* locate.c - where urdmad's socket is. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static int directory_is_trusted(const char *path)
 	       (st.st_uid == getuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static int connect_somewhere(int fd)
+int urdma_locate(int fd)
 {
 	const char *given = secure_getenv("URDMA_SOCKET");
 	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
@@ -69,31 +68,4 @@ static int connect_somewhere(int fd)
 	}
 	strcat(path, "/urdmad.sock");
 	return connect_to(fd, path);
-}
-
-/* Each connection of rdma_cm has two descriptors. The kernel doubles a full table, and a
- * process of several threads waits for some ms each time: so it grows now, if it may. */
-static void make_room_for_descriptors(int fd)
-{
-	int before = errno, last = fcntl(fd, F_DUPFD_CLOEXEC, 1023);
-
-	if (last >= 0)
-		urdma_close(last);
-	errno = before;
-}
-
-int urdma_locate(void)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), saved;
-
-	if (fd >= 0 && connect_somewhere(fd) == 0) {
-		make_room_for_descriptors(fd);
-		return fd;
-	}
-	if (fd < 0)
-		return fd;
-	saved = errno;
-	urdma_close(fd);
-	errno = saved;
-	return -1;
 }

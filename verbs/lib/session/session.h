@@ -19,10 +19,11 @@
 
 #include "../../abi/urdma_abi.h"
 
-/* close(2) is a cancellation point, and locks may be held. */
+/* close(2) is a cancellation point, and locks may be held. -1 is none. */
 static inline void urdma_close(int fd)
 {
-	syscall(SYS_close, fd);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
 }
 
 /* ---- log.c --------------------------------------------------------------- */
