@@ -16,7 +16,7 @@ func TestCheckers(t *testing.T) {
 		t.Skip("takes minutes; make test-long")
 	}
 	plain := filepath.Join(t.TempDir(), "plain")
-	compile(t, plain, "testdata/fake.c", "testdata/cm_test.c")
+	compile(t, plain, casesSources(t)...)
 	names, err := exec.Command(plain).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -33,12 +33,20 @@ func compile(t *testing.T, output string, args ...string) {
 	}
 }
 
+func casesSources(t *testing.T) []string {
+	t.Helper()
+	sources, err := filepath.Glob("testdata/cases/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	return append(sources, "testdata/fake.c")
+}
+
 // casesProgram builds the cases with sanitizers that end it at the first finding.
 func casesProgram(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "cm_test")
-	compile(t, binary, "-fsanitize="+sanitizers, "-fno-sanitize-recover=all",
-		"testdata/fake.c", "testdata/cm_test.c")
+	compile(t, binary, append(casesSources(t), "-fsanitize="+sanitizers, "-fno-sanitize-recover=all")...)
 	return binary
 }
 

@@ -1,0 +1,54 @@
+/* cases.h - what the cases share: checks that end the program, and ids on the way to a
+ * connection. */
+#ifndef CASES_H
+#define CASES_H
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../fake.h"
+
+#define CHECK(condition)                                                       \
+	do {                                                                   \
+		if (!(condition)) {                                            \
+			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__,     \
+				__LINE__, #condition, errno);                  \
+			exit(1);                                               \
+		}                                                              \
+	} while (0)
+
+#define REFUSES(call, error)                                                   \
+	do {                                                                   \
+		errno = 0;                                                     \
+		CHECK((call) == -1 && errno == (error));                       \
+	} while (0)
+
+struct sockaddr_in address(const char *text, uint16_t port);
+uint32_t handle_of(struct rdma_cm_id *id);
+void send_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
+/* Reads the next event, which must be of this type, and acknowledges it. */
+void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+/* An id with a route to 10.0.0.2, and one that is connected; on no channel if NULL. */
+struct rdma_cm_id *resolved(struct rdma_event_channel *channel);
+struct rdma_cm_id *connected(struct rdma_event_channel *channel);
+struct ibv_qp_init_attr qp_attr(void);
+void finish(struct rdma_cm_id *id);
+struct rdma_cm_id *listening(struct rdma_event_channel *channel, const char *text);
+/* What rdma_getaddrinfo says of a node. */
+struct rdma_addrinfo *info_for(const char *node, int flags);
+/* The handle of the child that a connection request makes. */
+uint32_t request_arrives(struct rdma_cm_id *listener);
+
+#define CASES(X) \
+	X(no_daemon) X(impossible_device) X(active) X(event_after_destroy_qp) X(passive) X(reject) \
+	X(sync_active) X(sync_errors) X(endpoint) X(get_request_async) X(migrated_event) X(migrate) \
+	X(migrate_pending) X(errno) X(nonblocking) X(unread_request) X(destroy_waits) X(cancel) \
+	X(destroy_under_reader) X(daemon_dies) X(threads) X(addresses) X(written_addresses) X(getaddrinfo) \
+	X(options) X(external_qp) X(refusals) X(strings)
+
+#define DECLARE(name) void test_##name(void);
+CASES(DECLARE)
+
+#endif

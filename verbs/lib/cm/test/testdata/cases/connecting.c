@@ -1,0 +1,150 @@
+/* connecting.c - ids that connect, and what comes of their queue pairs. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+void test_active(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = {
+		.private_data = "hello", .private_data_len = 5,
+		.responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = 3,
+	};
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+
+	CHECK(id->verbs && id->pd && id->port_num == 1);
+	CHECK(id->route.addr.addr.ibaddr.sgid.raw[15] == 0x42);
+	CHECK(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr == htonl(0x0a000001));
+	CHECK(rdma_get_src_port(id) == htons(40000) && rdma_get_dst_port(id) == htons(7471));
+	REFUSES(rdma_connect(id, NULL), EINVAL); /* no queue pair and no parameters */
+	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+	CHECK(id->qp->state == IBV_QPS_INIT && id->send_cq->cqe == 4 && id->recv_cq->cqe == 8);
+	CHECK(id->send_cq->cq_context == id && id->recv_cq->channel == id->recv_cq_channel);
+	REFUSES(rdma_create_qp(id, NULL, &attr), EINVAL);
+	param.initiator_depth = 17;
+	REFUSES(rdma_connect(id, &param), EINVAL);
+	param.initiator_depth = 3;
+	CHECK(rdma_connect(id, &param) == 0);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(id->qp->state == IBV_QPS_RTS);
+	CHECK(fake_ids[handle_of(id)].param.responder_resources == 16);
+	CHECK(fake_ids[handle_of(id)].param.initiator_depth == 3);
+	CHECK(fake_ids[handle_of(id)].param.qp == 77 && fake_ids[handle_of(id)].param.qp_num == 1077);
+	CHECK(fake_ids[handle_of(id)].param.private_data_len == 5);
+	CHECK(!memcmp(fake_ids[handle_of(id)].param.private_data, "hello", 5));
+	REFUSES(rdma_establish(id), EINVAL);
+	CHECK(rdma_disconnect(id) == 0);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(id->qp->state == IBV_QPS_ERR);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* As rping does: the queue pair goes first, and not by rdma_destroy_qp. */
+void test_event_after_destroy_qp(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = connected(channel);
+
+	CHECK(rdma_disconnect(id) == 0);
+	CHECK(ibv_destroy_qp(id->qp) == 0);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	id->qp = NULL;
+	rdma_destroy_qp(id); /* its completion queues */
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+void test_external_qp(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .qp_num = 42 }; /* in no queue pair of ours */
+	struct ibv_qp_attr attr_qp = { 0 };
+	int mask;
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id = resolved(channel);
+	struct ibv_qp *qp = ibv_create_qp(id->pd, &attr);
+
+	CHECK(rdma_connect(id, &param) == 0);
+	CHECK(fake_ids[handle_of(id)].param.qp == 0 && fake_ids[handle_of(id)].param.qp_num == 42);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED); /* iWARP: one step */
+	CHECK(qp->state == IBV_QPS_RESET);
+	finish(id);
+
+	fake_set_transport(IBV_TRANSPORT_IB);
+	id = resolved(channel);
+	param.qp_num = qp->qp_num;
+	CHECK(rdma_connect(id, &param) == 0);
+	CHECK(fake_ids[handle_of(id)].param.qp == 77 && fake_ids[handle_of(id)].param.qp_num == 1077);
+	expect(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(qp->state == IBV_QPS_RTS);
+	attr_qp.qp_state = IBV_QPS_RTR;
+	CHECK(rdma_init_qp_attr(id, &attr_qp, &mask) == 0);
+	CHECK(mask == (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		       IBV_QP_MIN_RNR_TIMER));
+	CHECK(attr_qp.path_mtu == IBV_MTU_1024 && attr_qp.ah_attr.is_global && attr_qp.ah_attr.grh.dgid.raw[15] == 2);
+	CHECK(attr_qp.ah_attr.grh.dgid.raw[10] == 0xff && attr_qp.ah_attr.grh.dgid.raw[12] == 10);
+	CHECK(rdma_establish(id) == 0);
+	CHECK(fake_count(URDMA_ABI_CM_ACCEPT) == 0); /* it was established already */
+	CHECK(rdma_disconnect(id) == 0 && qp->state == IBV_QPS_ERR);
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	ibv_destroy_qp(qp);
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* the queue pair is gone: no harm */
+	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
+void test_reject(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "10.0.0.1");
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	CHECK(listener->verbs && listener->pd);
+	request_arrives(listener);
+	CHECK(rdma_get_cm_event(channel, &event) == 0);
+	id = event->id;
+	CHECK(rdma_ack_cm_event(event) == 0);
+	CHECK(rdma_reject(id, "no", 2) == 0);
+	CHECK(fake_ids[handle_of(id)].param.private_data_len == 2);
+	finish(id);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+void test_passive(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listening(channel, "0.0.0.0");
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	uint32_t child;
+
+	CHECK(!listener->verbs && !listener->pd);
+	child = request_arrives(listener);
+	CHECK(rdma_get_cm_event(channel, &event) == 0);
+	id = event->id;
+	CHECK(event->event == RDMA_CM_EVENT_CONNECT_REQUEST && event->listen_id == listener);
+	CHECK(id != listener && id->context == (void *)0x55 && id->verbs && id->channel == channel);
+	CHECK(handle_of(id) == child);
+	CHECK(event->param.conn.private_data_len == 255);
+	CHECK(((const uint8_t *)event->param.conn.private_data)[1] == 8);
+	CHECK(rdma_get_dst_port(id) == htons(5));
+	CHECK(rdma_ack_cm_event(event) == 0);
+	REFUSES(rdma_accept(id, NULL), EINVAL);
+	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+	CHECK(rdma_accept(id, NULL) == 0);
+	CHECK(id->qp->state == IBV_QPS_RTS);
+	CHECK(fake_ids[child].param.responder_resources == 16); /* 200 cut to the device's */
+	CHECK(fake_ids[child].param.initiator_depth == 2);
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	finish(id);
+	finish(listener);
+	rdma_destroy_event_channel(channel);
+}
