@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,14 +106,26 @@ func packets(t *testing.T, file string) (list []packet) {
 	}
 }
 
-// way are the frames of one direction.
+// way are the UDP datagrams of one direction, of either family.
 func way(list []packet, d pcapgo.NgEpbFlag) (frames [][]byte) {
 	for _, p := range list {
-		if p.direction == d && binary.BigEndian.Uint16(p.frame[12:]) == 0x0800 {
+		if p.direction == d && udpAt(p.frame) > 0 {
 			frames = append(frames, p.frame)
 		}
 	}
 	return frames
+}
+
+// udpAt is where the UDP header of a frame begins; 0 for others.
+func udpAt(frame []byte) int {
+	const ethernet, protocol, next = 14, 9, 6
+	switch family := binary.BigEndian.Uint16(frame[12:]); {
+	case family == 0x0800 && frame[ethernet+protocol] == syscall.IPPROTO_UDP:
+		return ethernet + 20
+	case family == 0x86dd && frame[ethernet+next] == syscall.IPPROTO_UDP:
+		return ethernet + 40
+	}
+	return 0
 }
 
 // tshark reads a file with our dissector, which the command prints, and gives
@@ -145,12 +158,12 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // TestCapture captures one rping on both of its hosts: what left the one came to
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket} {
+	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6()} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
 			ca, cb := capture(t, l, a), capture(t, l, b)
-			only, other := capture(t, l, a, "--host", b.Address+":7471", "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
+			only, other := capture(t, l, a, "--host", net.JoinHostPort(b.Address, "7471"), "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
 			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
 				Client: []string{"rping", "-c", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}})
 			if n := len(only.end()); n != 0 {
@@ -167,7 +180,7 @@ func TestCapture(t *testing.T) {
 					t.Errorf("%d frames left and %d came, or they differ", len(d[0]), len(d[1]))
 				}
 			}
-			checkRping(t, tshark(t, l, ca.file, "trp.op", "iwarp_rdma.opcode"))
+			checkRping(t, l, ca.file)
 		})
 	}
 }
@@ -178,22 +191,25 @@ func equalFrames(a, b []byte) bool {
 		return false
 	}
 	a, b = bytes.Clone(a), bytes.Clone(b)
-	copy(a[40:], []byte{0, 0})
-	copy(b[40:], []byte{0, 0})
+	copy(a[udpAt(a)+6:], []byte{0, 0})
+	copy(b[udpAt(b)+6:], []byte{0, 0})
 	return bytes.Equal(a, b)
 }
 
 // checkRping: three rounds of rping with buffers of 5,000 bytes, as tshark sees
 // them: one request and one accept, four messages a round and side, a Read and a
-// Write a round, and a fin each.
-func checkRping(t *testing.T, lines []string) {
+// Write a round, and a fin each. It finds nothing malformed.
+func checkRping(t *testing.T, l *lab.Lab, file string) {
 	t.Helper()
 	count := map[string]int{}
-	for _, line := range lines {
-		op, rdma, _ := strings.Cut(line, "|")
-		count["op "+number(op)]++
-		if rdma != "" {
-			count["rdma "+number(rdma)]++
+	for i, line := range tshark(t, l, file, "trp.op", "iwarp_rdma.opcode", "_ws.malformed", "trp.malformed", "trp.cut") {
+		fields := strings.SplitN(line+"||", "|", 3)
+		count["op "+number(fields[0])]++
+		if fields[1] != "" {
+			count["rdma "+number(fields[1])]++
+		}
+		if strings.Trim(fields[2], "|") != "" {
+			t.Errorf("packet %d is malformed: %s", i+1, line)
 		}
 	}
 	for name, least := range map[string]int{"op 1": 1, "op 2": 1, "op 4": 2, "rdma 1": 3, "rdma 2": 6, "rdma 0": 6} {
@@ -238,7 +254,7 @@ func TestCaptureOnTheHost(t *testing.T) {
 	if len(chosen) == 0 || len(both) != 2*len(chosen) {
 		t.Errorf("two connections are %d packets, one of them %d", len(both), len(chosen))
 	}
-	checkRping(t, tshark(t, l, one.file, "trp.op", "iwarp_rdma.opcode"))
+	checkRping(t, l, one.file)
 	turns.p.Signal(syscall.SIGINT)
 	if err := turns.p.Wait(lab.Patience); err != nil {
 		t.Error(err, turns.p.Output())
