@@ -262,21 +262,26 @@ func TestSlowProgram(t *testing.T) {
 }
 
 // TestWaitEnds: however often a host says that the request has come, it holds the
-// requester's id and port number for an hour and no longer.
+// requester's id and port number for an hour and no longer. So does a program of our own.
 func TestWaitEnds(t *testing.T) {
-	p := newPair(t, false, 1, options{timeout: 4 * sec})
-	p.connect()
-	b := p.requested(1, sec)
-	p.pass(3590 * sec)
-	if got := p.active.heard(); got != "ADDR_RESOLVED ROUTE_RESOLVED" {
-		t.Fatalf("heard %q within the hour", got)
-	}
-	p.hears(p.active, cm.EventUnreachable, 15*sec)
-	if last := p.active.events[len(p.active.events)-1]; last.Err != syscall.ETIMEDOUT || len(p.from.conns) != 0 {
-		t.Errorf("heard %v, and %d connections are left", last.Err, len(p.from.conns))
-	}
-	b.accept(&cm.Param{}) // too late: its peer says so
-	p.hears(b, cm.EventConnectError, 2*sec)
+	bothWays(t, func(t *testing.T, sameHost bool) {
+		p := newPair(t, sameHost, 1, options{timeout: 4 * sec})
+		p.connect()
+		b := p.requested(1, sec)
+		p.pass(3590 * sec)
+		if got := p.active.heard(); got != "ADDR_RESOLVED ROUTE_RESOLVED" {
+			t.Fatalf("heard %q within the hour", got)
+		}
+		p.hears(p.active, cm.EventUnreachable, 15*sec)
+		if last := p.active.events[len(p.active.events)-1]; last.Err != syscall.ETIMEDOUT || len(p.from.conns) != 0 {
+			t.Errorf("heard %v, and %d connections are left", last.Err, len(p.from.conns))
+		}
+		b.accept(&cm.Param{}) // too late: its peer says so
+		p.hears(b, cm.EventConnectError, 2*sec)
+		if len(p.requests) != 1 {
+			t.Errorf("%d requests of one", len(p.requests))
+		}
+	})
 }
 
 // TestEndIsRemembered: a connection that ends soon after its accept, however late that

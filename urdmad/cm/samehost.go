@@ -11,9 +11,10 @@ import (
 // This file connects two ids of one urdmad: the handshake's messages become
 // calls.
 
-// connectSameHost is the request's arrival.
+// connectSameHost is the request's arrival. Once the listener's program has it, nothing
+// is repeated.
 func (m *Manager) connectSameHost(id *ID) {
-	if id.state != connecting {
+	if id.state != connecting || id.peerID != nil {
 		return
 	}
 	parent := m.listener(id.peer)
@@ -38,7 +39,9 @@ func (m *Manager) connectSameHost(id *ID) {
 	child.offered.ext.QPN = id.terms.QP.Number()
 	if !m.announce(child) {
 		m.rejected(id, &wire.TRPConnect{})
+		return
 	}
+	m.net.Set(id.timer, id.begun+max(m.timeout, mostPatience))
 }
 
 // acceptSameHost is the accept's arrival: both sides are connected.
@@ -52,6 +55,7 @@ func (m *Manager) acceptSameHost(id *ID) {
 		})
 		return
 	}
+	m.net.Set(peer.timer, clock.Never)
 	m.show(id.dev, id.local, id.peer, wire.OpAccept, id.answer, id.terms.QP)
 	peer.terms.IRD, peer.terms.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
 	peer.conn, id.conn = m.net.Join(peer.end(), id.end())
