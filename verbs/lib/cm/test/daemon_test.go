@@ -15,7 +15,7 @@ import (
 const (
 	buildDir = "../../../../build"
 	address  = "10.77.0.1"
-	patience = time.Minute
+	patience = 5 * time.Minute
 )
 
 // daemon is a urdmad with one loopback port, for programs of one test.

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	struct sockaddr_in *four = (void *)&at;
 	int fd;
 
-	alarm(50);
+	alarm(240);
 	CHECK(argc == 5);
 	six->sin6_port = htons((uint16_t)atoi(argv[3])); /* IPv4's stands in the same place */
 	at.ss_family = strchr(argv[2], ':') ? AF_INET6 : AF_INET;

@@ -120,7 +120,7 @@ static void choose(const char *of)
 
 int main(int argc, char **argv)
 {
-	alarm(50);
+	alarm(240);
 	for (size_t i = 0; i < sizeof(sent); i++)
 		sent[i] = (uint8_t)(i * 7 + (i >> 8));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -99,7 +99,7 @@ void case_fork(void)
 }
 
 #define LANES 4
-#define TURNS 500
+#define TURNS 200
 
 static int lane_fds[2][LANES];
 
