@@ -127,7 +127,8 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 	return cq;
 }
 
-/* The same as a reader, who may be cancelled while waiting. */
+/* The same as a reader, who may be cancelled while waiting. Where there is none,
+ * *blocking is how the program waits. */
 static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking)
 {
 	struct urdma_cq *found;
@@ -138,7 +139,7 @@ static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking
 	found = next_event(channel);
 	pthread_cleanup_pop(0);
 	error = errno;
-	*blocking = !(fcntl(channel->channel.fd, F_GETFL) & O_NONBLOCK);
+	*blocking = !found && !(fcntl(channel->channel.fd, F_GETFL) & O_NONBLOCK);
 	leave(channel);
 	errno = error;
 	return found;
