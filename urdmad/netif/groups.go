@@ -14,7 +14,9 @@ import (
 type groups struct {
 	n      *Interface
 	joined map[netip.Addr]*joined
-	due    []netip.Addr // to be reported
+	list   []netip.Addr // those of joined, in any order
+	sweep  int          // a query for all has been answered for list[:sweep]
+	due    []netip.Addr // asked for one by one, to be reported
 	next   clock.Time   // when the next burst of reports may go
 	timer  *clock.Timer
 	// solicited is the group at which our own IPv6 address is asked for.
@@ -23,6 +25,7 @@ type groups struct {
 
 // joined is one group.
 type joined struct {
+	at       int        // in groups.list
 	times    int        // that it was joined
 	reported clock.Time // last
 	due      bool
@@ -36,12 +39,36 @@ func (n *Interface) Join(group netip.Addr) bool {
 	}
 	g := n.groups.joined[group]
 	if g == nil {
-		g = &joined{}
-		n.groups.joined[group] = g
+		g = n.groups.add(group)
 		n.groups.report(group, g, joins)
 	}
 	g.times++
 	return true
+}
+
+func (r *groups) add(group netip.Addr) *joined {
+	g := &joined{at: len(r.list)}
+	if r.sweep == len(r.list) { // no query for all waits
+		r.sweep++
+	}
+	r.joined[group], r.list = g, append(r.list, group)
+	return g
+}
+
+// remove has the last of the list take a group's place. If that was still to be
+// reported, and what is in this place no longer is, it gets in line by itself.
+func (r *groups) remove(group netip.Addr, g *joined) {
+	delete(r.joined, group)
+	end := len(r.list) - 1
+	last := r.list[end]
+	r.list = r.list[:end]
+	if last != group {
+		r.list[g.at], r.joined[last].at = last, g.at
+		if g.at < r.sweep && r.sweep <= end {
+			r.lineUp(last)
+		}
+	}
+	r.sweep = min(r.sweep, end)
 }
 
 // hasGroups reports whether a group can be reached from the interface.
@@ -56,7 +83,7 @@ func (n *Interface) Leave(group netip.Addr) {
 		return
 	}
 	if g.times--; g.times == 0 && g != n.groups.solicited {
-		delete(n.groups.joined, group)
+		n.groups.remove(group, g)
 		n.groups.send(leaves, group)
 	}
 }
@@ -118,8 +145,7 @@ func (r *groups) send(what news, group netip.Addr) {
 // joinSolicited joins the group at which our own IPv6 address is asked for.
 func (r *groups) joinSolicited() {
 	if group := r.solicitedNode(); hasGroups(r.n, group) {
-		r.solicited = &joined{}
-		r.joined[group] = r.solicited
+		r.solicited = r.add(group)
 	}
 }
 
@@ -150,8 +176,10 @@ const (
 	// whoever asks: half of what a querier waits for the answer to a group's last
 	// query (RFC 2236 section 8.8).
 	reportAgain = clock.Second / 2
-	// reportBurst groups are reported at once, and the next reportPause later.
+	// reportBurst groups are reported at once, of lookBurst that are looked at, and the
+	// next reportPause later.
 	reportBurst = 32
+	lookBurst   = 256
 	reportPause = clock.Millisecond
 )
 
@@ -178,27 +206,27 @@ func (r *groups) query6(f *wire.Frame, message []byte) {
 
 // asked reports a group, or if it is unspecified all.
 func (r *groups) asked(group netip.Addr) {
-	if !group.IsUnspecified() {
+	switch {
+	case !group.IsUnspecified():
 		r.lineUp(group)
-	} else if len(r.due) == 0 {
-		for group := range r.joined {
-			r.lineUp(group)
-		}
+	case r.sweep == len(r.list): // else all are being reported
+		r.sweep = 0
 	}
 	r.reportDue()
 }
 
 // lineUp puts a group that was asked for in line.
 func (r *groups) lineUp(group netip.Addr) {
-	g := r.joined[group]
-	if g == nil || g.due || r.n.clock.Now < g.reported+reportAgain {
-		return
+	if g := r.joined[group]; g != nil && !g.due && !r.recent(g) {
+		g.due = true
+		r.due = append(r.due, group)
 	}
-	g.due = true
-	r.due = append(r.due, group)
 }
 
-// reportDue reports the first in line, unless the last burst was just now.
+func (r *groups) recent(g *joined) bool { return r.n.clock.Now < g.reported+reportAgain }
+
+// reportDue reports the first in line, and of all if those were asked for, unless the
+// last burst was just now.
 func (r *groups) reportDue() {
 	now := r.n.clock.Now
 	if now < r.next {
@@ -207,16 +235,31 @@ func (r *groups) reportDue() {
 	}
 	some := min(reportBurst, len(r.due))
 	for _, group := range r.due[:some] {
-		if g := r.joined[group]; g != nil {
+		if g := r.joined[group]; g != nil && g.due {
 			r.report(group, g, listens)
 		}
 	}
-	if r.due = r.due[some:]; some > 0 {
+	r.due = r.due[some:]
+	if looked := r.sweepSome(reportBurst - some); looked+some > 0 {
 		r.next = now + reportPause
 	}
-	if len(r.due) > 0 {
+	if len(r.due) > 0 || r.sweep < len(r.list) {
 		r.n.clock.Set(r.timer, r.next)
 	}
+}
+
+// sweepSome goes on with the answer to a query for all by up to most reports, and returns
+// how many groups it has looked at.
+func (r *groups) sweepSome(most int) (looked int) {
+	for ; looked < lookBurst && most > 0 && r.sweep < len(r.list); looked++ {
+		group := r.list[r.sweep]
+		r.sweep++
+		if g := r.joined[group]; !r.recent(g) {
+			r.report(group, g, listens)
+			most--
+		}
+	}
+	return looked
 }
 
 func (r *groups) report(group netip.Addr, g *joined, what news) {
