@@ -59,10 +59,14 @@ func ignorable(options []byte) bool {
 			options = options[1:]
 			continue
 		}
-		if options[0]>>6 != 0 || len(options) < 2 || 2+int(options[1]) > len(options) {
+		if options[0]>>6 != 0 || len(options) < 2 {
 			return false
 		}
-		options = options[2+int(options[1]):]
+		size := 2 + int(options[1])
+		if size > len(options) {
+			return false
+		}
+		options = options[size:]
 	}
 	return true
 }

@@ -134,7 +134,7 @@ func (n *Interface) frame(p *port.Packet) bool {
 		n.datagram(&f, netip.AddrFrom4(f.SrcIP), netip.AddrFrom4(f.DstIP), head, p)
 		return true
 	case f.Proto == wire.ProtoICMP:
-		n.icmp(p)
+		n.icmp(&f, p)
 	case f.Proto == wire.ProtoIGMP:
 		n.groups.answer(n.message(&f, head, p))
 	}
@@ -188,16 +188,15 @@ func (n *Interface) checksumsRight(f *wire.Frame, head []byte, p *port.Packet) b
 }
 
 // icmp answers echo requests; everything else, errors included, is ignored: a
-// kernel that holds the same address sends errors for our ports.
-func (n *Interface) icmp(p *port.Packet) {
+// kernel that holds the same address sends errors for our ports. The buffer, too, may
+// be shared with another process, so what counts is f, of the frame's private head.
+func (n *Interface) icmp(f *wire.Frame, p *port.Packet) {
 	b := n.Alloc()
 	if b == nil || len(p.Data) > len(b) {
 		return
 	}
 	size := copy(b, p.Data)
-	var g wire.Frame
-	if g.Parse(b[:size], size) != nil || wire.EchoReply(&g, b[:size], n.info.MAC) != nil {
-		return
+	if wire.EchoReply(f, b[:size], n.info.MAC) == nil {
+		n.commit(size)
 	}
-	n.commit(size)
 }

@@ -78,6 +78,6 @@ func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
 			h.n.Drop(DropSource6)
 			return
 		}
-		h.n.icmp(p)
+		h.n.icmp(f, p)
 	}
 }
