@@ -1,6 +1,7 @@
 package netif
 
 import (
+	"maps"
 	"net/netip"
 	"sync/atomic"
 
@@ -74,8 +75,11 @@ func (b *Batches) to(peer netip.Addr) *batch {
 	if e := b.peers[peer]; e != nil {
 		return e
 	}
+	if len(b.peers) == mostPeers { // connections keep theirs
+		maps.DeleteFunc(b.peers, func(_ netip.Addr, e *batch) bool { return e.state == together })
+	}
 	if b.peers == nil || len(b.peers) == mostPeers {
-		b.peers = map[netip.Addr]*batch{} // connections keep theirs
+		b.peers = map[netip.Addr]*batch{}
 	}
 	e := &batch{all: b, peer: peer}
 	b.peers[peer] = e

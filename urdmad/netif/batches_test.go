@@ -62,3 +62,21 @@ func TestBatches(t *testing.T) {
 		})
 	}
 }
+
+// TestStrangersMakeNobodyForget: requests that seem to come from everywhere, which are
+// answered, don't have the port forget which peer datagrams reach one by one alone.
+func TestStrangersMakeNobodyForget(t *testing.T) {
+	var all Batches
+	peer := netip.MustParseAddr("198.18.0.2")
+	together := 0
+	lossy(all.to(peer), 0, 20000, func(alone bool) bool { together++; return !alone && together%2 != 0 })
+	for i := range 3 * mostPeers {
+		all.to(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})).send(0)
+		if len(all.peers) > mostPeers {
+			t.Fatalf("%d peers are remembered", len(all.peers))
+		}
+	}
+	if !all.to(peer).send(1).Has(port.TxAlone) {
+		t.Error("the peer was forgotten")
+	}
+}
