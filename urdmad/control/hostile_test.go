@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"net"
@@ -304,11 +305,27 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
+// randomBatch is a BATCH of messages, of which some name what others make.
+func randomBatch(r *rand.Rand) []byte {
+	q := abi.BatchRequest{Count: uint32(1 + r.IntN(abi.MaxBatch))}
+	b := bytes.Clone(abi.Bytes(&q))
+	for range q.Count {
+		m := message(r)
+		if at := 16 + 4*r.IntN(4); at+4 <= len(m) && r.IntN(2) == 0 {
+			binary.NativeEndian.PutUint32(m[at:], abi.BatchMade+uint32(r.IntN(int(q.Count))))
+		}
+		b = append(b, m...)
+	}
+	copy(b, abi.Bytes(&abi.Header{Type: abi.Batch, Length: uint32(len(b))}))
+	return b
+}
+
 // FuzzMessage takes one message of any bytes after a greeting.
 func FuzzMessage(f *testing.F) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
 		f.Add(message(rng))
+		f.Add(randomBatch(rng))
 	}
 	r := start(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
