@@ -245,8 +245,11 @@ func TestHostileMessages(t *testing.T) {
 			clients = append(clients, c.conn)
 		}
 		for range 150 {
-			i := rng.IntN(len(clients))
-			if !exchange(clients[i], message(rng), descriptorsFor(t, rng)) {
+			i, m := rng.IntN(len(clients)), message(rng)
+			if rng.IntN(8) == 0 {
+				m = randomBatch(rng)
+			}
+			if !exchange(clients[i], m, descriptorsFor(t, rng)) {
 				clients[i].Close()
 				c, err := dial(r.socket)
 				if err != nil {
