@@ -1,6 +1,7 @@
 package pathmtu
 
 import (
+	"container/heap"
 	"net/netip"
 	"slices"
 )
@@ -44,8 +45,9 @@ func (t *Table) begin(now int64, e *entry) []Outgoing {
 		s.sizes = append(s.sizes, t.most)
 	}
 	e.search = s
-	t.searching = append(t.searching, e)
-	return s.send(now, e.to)
+	out := s.send(now, e.to)
+	heap.Push(&t.searching, e)
+	return out
 }
 
 // send probes the sizes that have not been answered.
@@ -71,6 +73,7 @@ func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most in
 	if s.low == 0 { // the first: now the round trip is known
 		s.wait = min(max(2*(now-s.began), minWait), maxWait)
 		s.at, s.sent = now+s.wait, 1
+		heap.Fix(&t.searching, e.index)
 	}
 	s.low = max(s.low, size)
 	s.high = max(s.low, min(s.high, most))
@@ -80,9 +83,11 @@ func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most in
 	}
 	if most < s.most {
 		s.most, s.sent = most, 0
+		s.sizes = slices.DeleteFunc(s.sizes, func(size int) bool { return size >= most }) // a peer may say so often
 		s.sizes = append(s.sizes, most)
-		slices.Sort(s.sizes)
-		return s.send(now, e.to)
+		out := s.send(now, e.to)
+		heap.Fix(&t.searching, e.index)
+		return out
 	}
 	return nil
 }

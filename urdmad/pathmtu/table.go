@@ -1,9 +1,9 @@
 package pathmtu
 
 import (
+	"container/heap"
 	"math"
 	"net/netip"
-	"slices"
 )
 
 // Times, in nanoseconds.
@@ -37,7 +37,7 @@ type Table struct {
 	base, most int
 	random     func() uint32
 	entries    map[netip.Addr]*entry
-	searching  []*entry
+	searching  dueHeap // entries with a search, by its time
 }
 
 // entry is the path to a peer.
@@ -47,6 +47,7 @@ type entry struct {
 	checked  int64 // when size, or silence, was found
 	searched int64 // when the sizes between size and the ends' were last tried
 	search   *search
+	index    int // in Table.searching
 	waiting  []func()
 }
 
@@ -112,15 +113,27 @@ func (t *Table) entry(now int64, to netip.AddrPort) *entry {
 	return e
 }
 
-// forget removes an entry that nobody has asked for lately, if one is found.
+// lookMost entries of a full table are looked at to find one that can go.
+const lookMost = 32
+
+// forget removes an entry that nobody has asked for lately, or else of a peer that does
+// not answer: whoever names many addresses makes such. False if none is found.
 func (t *Table) forget(now int64) bool {
-	for peer, e := range t.entries {
+	looked, silent := 0, netip.Addr{}
+	for peer, e := range t.entries { // begins anywhere
 		if e.search == nil && !e.recent(now) {
 			delete(t.entries, peer)
 			return true
 		}
+		if e.search == nil && e.size == 0 {
+			silent = peer
+		}
+		if looked++; looked == lookMost {
+			break
+		}
 	}
-	return false
+	delete(t.entries, silent)
+	return silent.IsValid()
 }
 
 // recent reports whether what is known is good enough to go by.
@@ -136,18 +149,19 @@ func (e *entry) recent(now int64) bool {
 
 // Deadline is when Tick is due.
 func (t *Table) Deadline() int64 {
-	at := int64(never)
-	for _, e := range t.searching {
-		at = min(at, e.search.at)
+	if len(t.searching) == 0 {
+		return never
 	}
-	return at
+	return t.searching[0].search.at
 }
 
 // Tick goes on with the searches whose time has come.
 func (t *Table) Tick(now int64) (out []Outgoing) {
-	for _, e := range slices.Clone(t.searching) {
-		if now >= e.search.at {
-			out = append(out, t.next(now, e)...)
+	for t.Deadline() <= now {
+		e := t.searching[0]
+		out = append(out, t.next(now, e)...)
+		if e.search != nil {
+			heap.Fix(&t.searching, e.index) // its time is later now
 		}
 	}
 	return out
@@ -155,7 +169,7 @@ func (t *Table) Tick(now int64) (out []Outgoing) {
 
 // finish ends a search. A size of 0 leaves what was known before.
 func (t *Table) finish(now int64, e *entry, size int) {
-	t.searching = slices.DeleteFunc(t.searching, func(x *entry) bool { return x == e })
+	heap.Remove(&t.searching, e.index)
 	e.search, e.checked = nil, now
 	before := e.size
 	if size > 0 {

@@ -262,3 +262,84 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%d entries, and no room for a new one", len(n.table.entries))
 	}
 }
+
+// many is one of many peers.
+func many(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 30035)
+}
+
+// TestManySearches: the table knows which of many searches goes on first, whatever is
+// answered, and all come to their end.
+func TestManySearches(t *testing.T) {
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		table := New(1172, 9000, r.Uint32)
+		ended, began := 0, 0
+		now := int64(1)
+		var sent []Outgoing
+		for step := 0; step < 1500 || len(table.searching) > 0; step++ {
+			if step < 1500 {
+				began++
+				sent = append(sent, table.Find(now, many(r.IntN(500)), func() { ended++ })...)
+			}
+			for range r.IntN(3) {
+				if len(sent) > 0 {
+					o := sent[r.IntN(len(sent))]
+					sent = append(sent, table.Answered(now, o.To.Addr(), o.Nonce, o.Size, 1172+r.IntN(9000))...)
+				}
+			}
+			first := int64(never)
+			for _, e := range table.entries {
+				if e.search != nil {
+					first = min(first, e.search.at)
+				}
+			}
+			if got := table.Deadline(); got != first {
+				t.Fatalf("seed %d: Tick is due at %d, expected %d", seed, got, first)
+			}
+			now += r.Int64N(10 * ms)
+			sent = append(sent, table.Tick(now)...)
+			if table.Deadline() <= now {
+				t.Fatalf("seed %d: due at %d, it is %d", seed, table.Deadline(), now)
+			}
+		}
+		if ended != began {
+			t.Errorf("seed %d: %d of %d ended", seed, ended, began)
+		}
+	}
+}
+
+// TestFullOfSilence: a client that looks for thousands of peers that aren't there keeps
+// nobody from looking at a path.
+func TestFullOfSilence(t *testing.T) {
+	table := New(1172, 9000, rand.New(rand.NewPCG(1, 2)).Uint32)
+	now := int64(1)
+	for i := range maxEntries {
+		table.Find(now, many(i), nil)
+	}
+	for len(table.searching) > 0 {
+		now = table.Deadline()
+		table.Tick(now)
+	}
+	for i := range 100 {
+		if out := table.Find(now, many(maxEntries+i), nil); len(out) == 0 {
+			t.Fatalf("peer %d is not looked at", i)
+		}
+		if n := len(table.entries); n > maxEntries {
+			t.Fatalf("%d entries", n)
+		}
+	}
+}
+
+// TestPeerSaysLessAndLess: a peer that claims to take less with each answer has us
+// remember no more for it.
+func TestPeerSaysLessAndLess(t *testing.T) {
+	table := New(1172, 9000, rand.New(rand.NewPCG(1, 2)).Uint32)
+	out := table.Find(1, peer, nil)
+	for most := 8999; most > 7000; most-- {
+		table.Answered(1, peer.Addr(), out[0].Nonce, 1172, most)
+		if e := table.entries[peer.Addr()]; e.search == nil || len(e.search.sizes) > 3 {
+			t.Fatalf("%+v", e.search)
+		}
+	}
+}
