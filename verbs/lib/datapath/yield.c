@@ -22,6 +22,8 @@
 #define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
 #define MOST_QUEUES 4096u /* empty polls after which a thread has looked at all its queues, for the same reason */
 
+#define PROBE_AFTER 10000000u /* ns that others ran in our yields after which we look whether urdmad lives */
+
 /*
  * What a thread waits for. It may poll several queues in turn, look at memory
  * that a peer writes to and call others' progress functions; it has nothing left
@@ -37,6 +39,7 @@ static _Thread_local struct {
 	const struct urdma_cq *from; /* where the look at all queues began that precedes a wait; like at */
 	uint32_t looks;            /* empty polls since */
 	bool looked;               /* at all of them */
+	uint64_t away;             /* ns that others ran in our yields, since urdmad was last looked at */
 } waits __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -183,11 +186,27 @@ void urdma_yield_stop(struct urdma_client *client)
 			URDMA_STORE(client->bells[i].poller, 0);
 }
 
+/*
+ * Polls are counted for this, too, but on a busy machine each yield may take
+ * milliseconds: to wait until CHECK_EVERY polls were empty would take a minute.
+ */
+static void probe_after(const struct urdma_cq *cq, uint64_t took)
+{
+	int saved = errno;
+
+	waits.away += took;
+	if (waits.away < PROBE_AFTER)
+		return;
+	waits.away = 0;
+	urdma_client_probe(cq->client);
+	errno = saved;
+}
+
 bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 {
 	struct urdma_abi_doorbells *bells = URDMA_LOAD(cq->bells);
 	uint32_t every = URDMA_LOAD(bells->yield_poll);
-	uint64_t before;
+	uint64_t before, took;
 
 	look(cq);
 	if (!every || !comes_round(cq) || ++waits.rounds < every)
@@ -197,8 +216,11 @@ bool urdma_yield_empty_poll(const struct urdma_cq *cq)
 	if (before < waits.rest_until)
 		return false;
 	give_core();
-	if (now_ns() - before >= alone_ns(bells))
+	took = now_ns() - before;
+	if (took >= alone_ns(bells)) {
+		probe_after(cq, took);
 		return true;
+	}
 	if (shares_core(bells) && waits.looked)
 		wait_for_urdmad(cq, bells);
 	else

@@ -65,6 +65,7 @@ bool urdma_client_probe(struct urdma_client *client)
 {
 	(void)client;
 	probes++;
+	errno = EPIPE;
 	return true;
 }
 
@@ -211,6 +212,20 @@ static void nobody_wakes(void)
 	wait_error = 0;
 }
 
+/* Long yields, of a busy machine: urdmad's end is not learned by the number of polls. */
+static void long_yields(void)
+{
+	begin(1, 4000000);
+	probes = 0;
+	errno = EBADMSG;
+	assert(rounds(1, 1 + 30) == 30);
+	assert(probes == 10 && errno == EBADMSG);
+	begin(1, OTHERS_RAN);
+	probes = 0;
+	rounds(1, 1 + 10000);
+	assert(probes == 1);
+}
+
 /* Before each wait every queue is looked at, however many there are: what is in one
  * already ends no wait. */
 static void many_queues(void)
@@ -270,6 +285,7 @@ int main(void)
 	other_group();
 	slow_machine();
 	nobody_wakes();
+	long_yields();
 	many_queues();
 	by_thread();
 	puts("yield: done");
