@@ -26,7 +26,9 @@ func TestIdle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			underWay(t, b, client)
+			if err := underWay(t, b, client); err != nil {
+				t.Fatal(err)
+			}
 			for _, p := range []*lab.Process{server, client} {
 				p.Signal(syscall.SIGSTOP)
 			}

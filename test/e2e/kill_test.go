@@ -101,18 +101,9 @@ func givenBack(t *testing.T, n *lab.Node) {
 // killRound runs a transfer, kills the victim and waits for the others to end.
 func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	t.Helper()
-	pair := transfer(a, b, round)
-	server, err := pair.StartServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, client := begin(t, a, b, transfer(a, b, round))
 	defer server.Kill()
-	client, err := b.Exec(pair.Client...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer client.Kill()
-	underWay(t, b, client)
 	time.Sleep(time.Duration(37*(round%7)) * time.Millisecond)
 	begin := time.Now()
 	survivors := map[string]*lab.Process{"server": server, "client": client}
@@ -141,6 +132,42 @@ func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	revive(t, a, b)
 }
 
+// begin starts a transfer and waits until it is under way. On a machine so busy that
+// a urdmad is silent for the short death time-out of this test, it tries again.
+func begin(t *testing.T, a, b *lab.Node, pair lab.Pair) (server, client *lab.Process) {
+	t.Helper()
+	const tries = 5
+	for try := 1; ; try++ {
+		server, err := pair.StartServer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := silences(a, b)
+		client, err := b.Exec(pair.Client...)
+		if err != nil {
+			server.Kill()
+			t.Fatal(err)
+		}
+		err = underWay(t, b, client)
+		if err == nil {
+			return server, client
+		}
+		client.Kill()
+		server.Kill()
+		if try == tries || silences(a, b) == silent {
+			t.Fatal(err)
+		}
+	}
+}
+
+// silences counts the connections that ended because their peer was silent.
+func silences(nodes ...*lab.Node) (n int) {
+	for _, node := range nodes {
+		n += strings.Count(node.Daemon.Output(), "peer is silent, connection ends")
+	}
+	return n
+}
+
 // transfer is a program that goes on until it is stopped: by all operations in
 // turn, by Read, and seldom by Write, as ib_write_bw sleeps a second first. (Not
 // ib_send_bw: on an RNIC its sender waits for credits with nothing posted, and
@@ -156,13 +183,14 @@ func transfer(a, b *lab.Node, round int) lab.Pair {
 }
 
 // underWay waits until the client's queue pairs have moved more than what
-// perftest says to its other side before it begins.
-func underWay(t *testing.T, n *lab.Node, client *lab.Process) {
+// perftest says to its other side before it begins. It returns an error if the client
+// ends before.
+func underWay(t *testing.T, n *lab.Node, client *lab.Process) error {
 	t.Helper()
 	var out string
 	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if !client.Running() {
-			t.Fatalf("the client ended by itself:\n%s", client.Output())
+			return fmt.Errorf("the client ended by itself:\n%s", client.Output())
 		}
 		var err error
 		if out, err = n.Urdma("show", "qp", "--json"); err != nil {
@@ -178,11 +206,12 @@ func underWay(t *testing.T, n *lab.Node, client *lab.Process) {
 		}
 		for _, q := range pairs {
 			if q.PID == client.PID() && q.Sent+q.Received >= 4096 {
-				return
+				return nil
 			}
 		}
 	}
 	t.Fatalf("no transfer begins:\n%s%s", client.Output(), out)
+	return nil
 }
 
 // revive starts the daemons that were killed.

@@ -194,7 +194,7 @@ func TestUserNamespaceRecipe(t *testing.T) {
 	if out, err := exec.Command(enter[0], append(enter[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no user namespace here: %v: %s", err, out)
 	}
-	p, err := l.Start(user, append(enter, "bash", "-ec", "trap 'rm -rf $lab' EXIT\n"+blocks[1][1]+blocks[2][1])...)
+	p, err := l.Start(user, append(enter, "bash", "-ec", "trap 'kill $(jobs -p); wait; rm -rf $lab' EXIT\n"+blocks[1][1]+blocks[2][1])...)
 	if err != nil {
 		t.Fatal(err)
 	}
