@@ -141,11 +141,17 @@ func again(call func() error) {
 const (
 	owed  = 8 * time.Millisecond
 	tries = 100 // where yields do let others run, a few in a row may not
+
+	leastPs = 3 // PrepareRuntime's least
 )
 
 // stubborn sleeps while a partner has the core, then yields to it. The partner
-// counts its turns: one more, and it has run.
+// counts its turns: one more, and it has run. With fewer Ps than these two and others
+// of the process may want, it might not be the kernel that keeps the partner waiting.
 func stubborn(core int) bool {
+	if runtime.GOMAXPROCS(0) < leastPs {
+		return false
+	}
 	restore, err := pin(core)
 	if err != nil {
 		return false
@@ -188,9 +194,10 @@ func (p *partner) run(core int) {
 		return
 	}
 	defer restore() // the process's first thread never ends
+	var t thread
 	for !p.stop.Load() {
 		p.turns.Add(1)
-		rawYield()
+		t.yield() // no signal can make the raw form give its P to a collection
 	}
 }
 
@@ -204,5 +211,6 @@ func pin(core int) (restore func(), err error) {
 	return func() { _ = unix.SchedSetaffinity(0, &before) }, unix.SchedSetaffinity(0, &set)
 }
 
-// rawYield keeps the P, so that only the kernel decides who runs.
+// rawYield keeps the P, so that only the kernel decides who runs. Signals of the
+// runtime find the thread in the call, where it can't be preempted: not for long loops.
 func rawYield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
