@@ -38,16 +38,21 @@ static long copy_from_mapping(const struct run *r, int prot)
 }
 
 /* Fails also where the program had asked, before it registered the memory,
- * that no child inherits it: then the mapping set aside isn't there. */
+ * that no child inherits it: then the mapping set aside isn't there. The pages
+ * beside it are the child's all the same. */
 static void copy_run(struct walk *k, struct block *b, unsigned from,
                      unsigned to, const struct vma *v)
 {
 	const struct window alone = { .kind = WINDOW_ALONE, .uffd = -1 };
 	struct run r = run_of(b, from, to);
 	bool shadowed = b->page[from] & P_SHADOW;
-	(void)k;
 	long err = r.fd < 0 ? copy_from_mapping(&r, v->prot)
 	                    : swap_out(&alone, &r, v->prot, shadowed, NULL);
+	if (err && to - from > 1) {
+		copy_run(k, b, from, from + (to - from) / 2, v);
+		copy_run(k, b, from + (to - from) / 2, to, v);
+		return;
+	}
 	if (err) {
 		sys_munmap(r.addr, r.len);
 		return;

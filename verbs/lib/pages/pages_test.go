@@ -180,6 +180,7 @@ func TestForkWhileDaemonWrites(t *testing.T)    { torture(t, "fork_daemon", 30) 
 func TestForkIsOneMoment(t *testing.T)          { torture(t, "fork_moment", 30) }
 func TestForkFromSeveralThreads(t *testing.T)   { torture(t, "fork_together", 5) }
 func TestForkAdvice(t *testing.T)               { torture(t, "fork_advice", 0) }
+func TestForkAdvisedBefore(t *testing.T)        { torture(t, "fork_advised_before", 0) }
 func TestForkCausality(t *testing.T)            { torture(t, "fork_causality", 300) }
 func TestForkCausalityOfEdges(t *testing.T)     { torture(t, "fork_causality_edges", 300) }
 func TestForkWithoutDescriptors(t *testing.T)   { torture(t, "fork_descriptors", 0) }

@@ -243,20 +243,28 @@ static long try_in(const struct window *w, const struct run *r,
 	return 0;
 }
 
+/* Where a run's content waits for its place. */
+struct outgoing {
+	uint64_t side;
+	bool populated; /* its pages are there: storing to it can't fail */
+};
+
 /* With nobody else to hold back the pages are still mapped, and copied from there:
- * read(2) of shared memory takes more than twice as long, page by page. */
-static long read_out(const struct window *w, const struct run *r, uint64_t side,
-                     int prot)
+ * read(2) of shared memory takes more than twice as long, page by page. A child
+ * lacks the mapping set aside of what no child was to inherit: read(2) says so. */
+static long read_out(const struct window *w, const struct run *r,
+                     const struct outgoing *out, int prot)
 {
-	if (w->kind != WINDOW_ALONE || !(prot & PROT_READ))
-		return read_all(r->fd, side, r->len, r->addr);
-	copy_bytes(side, r->addr, r->len);
+	if (w->kind != WINDOW_ALONE || !out->populated || !(prot & PROT_READ))
+		return read_all(r->fd, out->side, r->len, r->addr);
+	copy_bytes(out->side, r->addr, r->len);
 	return 0;
 }
 
 static long exchange_out(const struct window *w, const struct run *r,
-                         uint64_t side, int prot, void *snapshot)
+                         const struct outgoing *out, int prot, void *snapshot)
 {
+	const uint64_t side = out->side;
 	long err = window_shut(w, r->addr, r->len, true);
 	if (sys_failed(err))
 		return err;
@@ -265,7 +273,7 @@ static long exchange_out(const struct window *w, const struct run *r,
 		if (!err)
 			copy_bytes(side, (uint64_t)snapshot, r->len);
 	} else {
-		err = read_out(w, r, side, prot);
+		err = read_out(w, r, out, prot);
 	}
 	if (!err && prot != RW)
 		err = sys_mprotect(side, r->len, prot);
@@ -292,8 +300,9 @@ static long try_out(const struct window *w, const struct run *r, int prot,
 		side = (uint64_t)fresh;
 	}
 	/* Faulted in now, not while others wait. */
-	sys_madvise(side, r->len, MADV_POPULATE_WRITE);
-	long err = exchange_out(w, r, side, prot, snapshot);
+	struct outgoing out = { .side = side };
+	out.populated = sys_madvise(side, r->len, MADV_POPULATE_WRITE) == 0;
+	long err = exchange_out(w, r, &out, prot, snapshot);
 	if (!err)
 		return 0;
 	if (!shadowed)

@@ -340,6 +340,25 @@ static void *idle(void *arg)
 	return arg;
 }
 
+/* What was kept from children before it was registered stays kept, also where the
+ * child copies, and costs it no other page. */
+int test_fork_advised_before(void)
+{
+	pthread_t t;
+	unsigned char *p = anon(4 * PAGE);
+	memset(p, 1, 4 * PAGE);
+	CHECK(madvise(p + PAGE, 2 * PAGE, MADV_DONTFORK) == 0, "MADV_DONTFORK");
+	struct urdma_region r = must_share(p, 4 * PAGE);
+	pthread_create(&t, NULL, idle, NULL);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(is_mapped(p + PAGE) || is_mapped(p + 2 * PAGE) ||
+		      p[0] != 1 || p[3 * PAGE] != 1);
+	wait_ok(pid, "fork of what was not to be inherited");
+	must_deregister(&r);
+	return 0;
+}
+
 static unsigned char *is_copied(unsigned char *p, const char *what)
 {
 	pid_t pid = fork();

@@ -140,6 +140,7 @@ static const struct {
 	{ "fork_causality", test_fork_causality },
 	{ "fork_causality_edges", test_fork_causality_edges },
 	{ "fork_advice", test_fork_advice },
+	{ "fork_advised_before", test_fork_advised_before },
 	{ "fork_descriptors", test_fork_descriptors }, { "fork_large", test_fork_large },
 	{ "rounds", test_rounds }, { "scatter", test_scatter },
 	{ "pinned", test_pinned }, { "peer", test_peer }, { "refused", test_refused },

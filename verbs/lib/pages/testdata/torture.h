@@ -64,6 +64,7 @@ int test_fork_together(void);
 int test_fork_causality(void);
 int test_fork_causality_edges(void);
 int test_fork_advice(void);
+int test_fork_advised_before(void);
 int test_fork_descriptors(void);
 int test_fork_large(void);
 int test_rounds(void);
