@@ -156,12 +156,16 @@ static int read_devices(struct urdma_client *client)
 	return 0;
 }
 
+/* Of one that was not published. A fork knows of it as long as its sockets are open. */
 static void discard(struct urdma_client *client)
 {
+	pthread_mutex_lock(&published);
 	urdma_close(client->control);
+	close_kicks(client);
+	making = NULL;
+	pthread_mutex_unlock(&published);
 	if (client->bells)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
-	close_kicks(client);
 	free(client->info);
 	free(client->pairs);
 	free(client);
@@ -177,13 +181,11 @@ static struct urdma_client *get_published(void)
 	return client;
 }
 
-/* made: the connection to publish, or NULL. */
-static void publish(struct urdma_client *made, struct urdma_client *unfinished)
+static void publish(struct urdma_client *made)
 {
 	pthread_mutex_lock(&published);
-	making = unfinished;
-	if (made)
-		current = made;
+	making = NULL;
+	current = made;
 	pthread_mutex_unlock(&published);
 }
 
@@ -231,7 +233,6 @@ static int ask(struct urdma_client **asked)
 		*asked = client;
 		return 0;
 	}
-	publish(NULL, NULL);
 	discard(client);
 	return status;
 }
@@ -242,7 +243,7 @@ static int make_connection(struct urdma_client **made)
 	int status = ask(made);
 
 	if (!status)
-		publish(*made, NULL);
+		publish(*made);
 	return status;
 }
 
@@ -304,7 +305,6 @@ static int glance_once(struct urdma_glance *seen)
 	if (status)
 		return status;
 	look(seen, client);
-	publish(NULL, NULL);
 	discard(client);
 	return 0;
 }

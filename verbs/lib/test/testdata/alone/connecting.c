@@ -1,12 +1,17 @@
 /* connecting.c - connecting DIRECTORY: forks while another thread waits for a urdmad
- * that doesn't take its connection yet. The child has nothing of that: a copy would
- * hide its parent's end from urdmad. */
+ * that doesn't take its connection yet, and, with a second argument, while one takes
+ * each and ends it. The child has nothing of that: a copy would hide its parent's end
+ * from urdmad. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -58,27 +63,94 @@ static void *look_for_devices(void *nothing)
 	return nothing;
 }
 
-int main(int argc, char **argv)
+/* Whatever the thread has come to: the child has no other sockets. */
+static void fork_often(int times, int before)
 {
-	int before, status;
-	pthread_t thread;
+	int status;
 	pid_t pid;
 
-	alarm(60);
-	CHECK(argc == 2 && snprintf(at.sun_path, sizeof(at.sun_path), "%s/full", argv[1]) < (int)sizeof(at.sun_path));
-	CHECK(setenv("URDMA_SOCKET", at.sun_path, 1) == 0);
-	listen_full();
-	before = sockets();
-	CHECK(pthread_create(&thread, NULL, look_for_devices, NULL) == 0);
-	while (sockets() == before)
-		usleep(1000);
-	for (int i = 0; i < 20; i++) { /* whatever the thread has come to */
+	for (int i = 0; i < times; i++) {
 		pid = fork();
 		CHECK(pid >= 0);
 		if (pid == 0)
 			_exit(sockets() == before ? 0 : 2);
 		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	}
+}
+
+static void fork_while_waiting(void)
+{
+	int before;
+	pthread_t thread;
+
+	listen_full();
+	before = sockets();
+	CHECK(pthread_create(&thread, NULL, look_for_devices, NULL) == 0);
+	while (sockets() == before)
+		usleep(1000);
+	fork_often(20, before);
 	CHECK(sockets() == before + 1); /* so the thread still waits */
+}
+
+/* A process that takes connections and ends them. */
+static void start_refuser(void)
+{
+	int fd = seqpacket(0);
+	pid_t pid;
+
+	CHECK(bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 8) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (pid == 0)
+		close(accept(fd, NULL, NULL));
+	close(fd);
+}
+
+static _Thread_local bool slow;
+
+/* The library's, too: whoever waited for a lock has it before a slow thread goes on. */
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*next)(pthread_mutex_t *);
+	int error;
+
+	if (!next)
+		next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	error = next(mutex);
+	if (slow)
+		usleep(1000);
+	return error;
+}
+
+static void *look_again_and_again(void *nothing)
+{
+	slow = true;
+	for (;;)
+		look_for_devices(nothing);
+	return nothing;
+}
+
+static void fork_while_refused(void)
+{
+	int before;
+	pthread_t thread;
+
+	start_refuser();
+	before = sockets();
+	CHECK(pthread_create(&thread, NULL, look_again_and_again, NULL) == 0);
+	fork_often(100, before);
+}
+
+int main(int argc, char **argv)
+{
+	alarm(60);
+	CHECK(argc >= 2 && snprintf(at.sun_path, sizeof(at.sun_path), "%s/full", argv[1]) < (int)sizeof(at.sun_path));
+	CHECK(setenv("URDMA_SOCKET", at.sun_path, 1) == 0);
+	if (argc == 2)
+		fork_while_waiting();
+	else
+		fork_while_refused();
 	_exit(0);
 }
