@@ -38,7 +38,9 @@ func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 	}
 	fd := -1
 	if file != nil {
-		fd = int(file.Fd())
+		if fd = int(file.Fd()); fd < 0 { // which would be a domain of the caller's own
+			return nil, fmt.Errorf("verbs: XRC domain of %s: %w", file.Name(), os.ErrClosed)
+		}
 	}
 	var resp abi.HandleMessage
 	_, err := call(x.client, abi.OpenXRCD, &abi.OpenXRCDRequest{Context: x.handle, OFlags: uint32(flags)}, &resp, fd, 0)

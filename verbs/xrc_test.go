@@ -144,9 +144,12 @@ func TestXRCErrors(t *testing.T) {
 		return err
 	}
 	_, elsewhere := other.domain.OpenQP(target.QPN())
+	closed := must(os.Open(os.DevNull))(t)
+	ok(t, closed.Close())
 	for what, got := range map[string]struct{ err, want error }{
 		"a flag that opens files":       {open(m.x, nil, syscall.O_TRUNC), syscall.EINVAL},
 		"the domain of no other's file": {open(m.x, domainFile(t), 0), syscall.EAGAIN},
+		"the domain of a closed file":   {open(m.x, closed, syscall.O_CREAT), os.ErrClosed},
 		"a queue pair of another one":   {elsewhere, syscall.EINVAL},
 		"a domain that has a queue":     {m.domain.Close(), syscall.EBUSY},
 		"a queue without a domain":      {queue(verbs.SRQOptions{CQ: m.cq}), syscall.EINVAL},
