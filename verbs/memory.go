@@ -136,9 +136,9 @@ func (m *MR) register(access Access, path uint32) error {
 	if _, err := call(c, abi.RegMR, &req, &resp, -1, 0); err != nil {
 		return err
 	}
+	c.regions.Add(resp.Handle, m) // first: lost and Close find the region at any time
 	c.regions.Remove(m.handle)
 	m.handle, m.lkey, m.rkey, m.addr = resp.Handle, resp.LKey, resp.RKey, req.IOVA
-	c.regions.Add(m.handle, m)
 	return nil
 }
 
