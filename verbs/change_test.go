@@ -58,6 +58,32 @@ func TestResizeCQ(t *testing.T) {
 	ok(t, from.cq.Resize(1))
 }
 
+// TestResizeCQAfterOverrun: a queue that has lost completions says so in its new place.
+func TestResizeCQAfterOverrun(t *testing.T) {
+	d := startDaemon(t)
+	to := newEnd(t, d.open(), verbs.QPOptions{})
+	x := to.PD().Context()
+	cq := must(x.CreateCQ(1, nil))(t)
+	from := must(to.PD().CreateQP(cq, to.cq, verbs.QPOptions{}))(t)
+	ok(t, errors.Join(from.ConnectNumber(to.Number()), to.ConnectNumber(from.Number())))
+	for range cq.Entries() + 1 {
+		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+	}
+	for e := range x.Events() {
+		if e.Type == verbs.EventCQErr && e.CQ == cq {
+			break
+		}
+	}
+	waiting := make([]verbs.Completion, cq.Entries())
+	ok(t, cq.Resize(64))
+	if n, err := cq.Poll(waiting); n != len(waiting) || err != nil {
+		t.Errorf("%d completions wait, expected %d: %v", n, len(waiting), err)
+	}
+	if n, err := cq.Poll(waiting); n != 0 || !errors.Is(err, verbs.ErrOverrun) {
+		t.Errorf("%d completions of a queue that lost one: %v", n, err)
+	}
+}
+
 // TestResizeCQWhilePolled: a queue that is polled, waited for and filled all the time
 // may be resized.
 func TestResizeCQWhilePolled(t *testing.T) {

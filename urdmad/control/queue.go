@@ -151,7 +151,7 @@ func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32)
 	for i := range waiting {
 		fresh.Push(&waiting[i])
 	}
-	fresh.SetArm(old.Arm())
+	fresh.Succeed(old)
 	q.cq.Ring, q.ring = fresh, mem
 	return true
 }

@@ -224,6 +224,15 @@ func (c *ServerCQ) Arm() uint32 { return atomic.LoadUint32(&c.head.Arm) }
 // SetArm sets the arm word of a new ring.
 func (c *ServerCQ) SetArm(v uint32) { atomic.StoreUint32(&c.head.Arm, v) }
 
+// Succeed takes over what the ring whose place this one takes is armed for, and
+// whether it lost completions.
+func (c *ServerCQ) Succeed(old *ServerCQ) {
+	c.SetArm(old.Arm())
+	if atomic.LoadUint32(&old.head.Overrun) != 0 {
+		c.MarkOverrun()
+	}
+}
+
 // ServerBells is urdmad's side of one client's doorbells for one worker.
 type ServerBells struct{ d *abi.Doorbells }
 
