@@ -110,3 +110,30 @@ func TestPostsWaitForABurst(t *testing.T) {
 		}
 	}
 }
+
+// TestPostsDontStarvePorts: of a client that posts in every turn only every second one
+// is cut short; else the rings of busy ports would overflow.
+func TestPostsDontStarvePorts(t *testing.T) {
+	const burst = 32
+	w := enginetest.New(t, enginetest.Options{Seed: 93})
+	k := newBulk(w)
+	b := w.B.NewClient().NewQP(nil)
+	w.Until("all is sent", time.Second, func() bool { k.completed += len(k.q.Send.Poll()); return k.completed == bulkDepth })
+	for range bulkDepth {
+		k.post()
+	}
+	for range 20 { // the other host looks elsewhere
+		w.A.Engine.Turn(w.Now())
+		w.Net.Advance(int64(w.Now()) + 500)
+	}
+	var took []uint64
+	for range 2 {
+		b.Bell()
+		before := w.B.Port.Stats().RxPackets
+		w.B.Engine.Turn(w.Now())
+		took = append(took, w.B.Port.Stats().RxPackets-before)
+	}
+	if took[0] != burst || took[1] <= burst {
+		t.Errorf("with bells in every turn they took %d packets", took)
+	}
+}

@@ -58,6 +58,7 @@ type ifPort struct {
 	*trp.Port
 	datagrams *datagram.Port
 	armed     bool // ArmRx was called
+	hurried   bool // the last turn left packets because bells rang
 }
 
 // Stats counts turns.

@@ -67,11 +67,13 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 }
 
 // receive handles what a port has, a few bursts at most, and one if somebody has
-// posted something meanwhile.
+// posted something meanwhile: not in two turns in a row, or clients that post all the
+// time would have the port's ring overflow.
 func (e *Engine) receive(p *ifPort) (total int) {
 	for burst := range maxBursts {
-		if burst > 0 && e.rung() {
-			break
+		if burst > 0 && !p.hurried && e.rung() {
+			p.hurried = true
+			return total
 		}
 		waiting, more := p.If.Poll()
 		if waiting == 0 {
@@ -82,6 +84,7 @@ func (e *Engine) receive(p *ifPort) (total int) {
 			break
 		}
 	}
+	p.hurried = false
 	return total
 }
 
