@@ -41,6 +41,7 @@ var rules = ruleBook{
 
 		// What a worker is made of, from the bottom up.
 		"urdmad/clock":             {},
+		"urdmad/due":               {},
 		"urdmad/mailbox":           {},
 		"urdmad/fault":             {},
 		"urdmad/events":            {"urdmad/clock"},
@@ -50,8 +51,8 @@ var rules = ruleBook{
 		"urdmad/samehost":          {"urdmad/clock", "urdmad/mem", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
 		"urdmad/reliable":          {"urdmad/clock", "wire"},
 		"urdmad/reliable/sim":      {"urdmad/reliable", "wire"},
-		"urdmad/neighbour":         {"wire"},
-		"urdmad/pathmtu":           {},
+		"urdmad/neighbour":         {"urdmad/due", "wire"},
+		"urdmad/pathmtu":           {"urdmad/due"},
 		"urdmad/netif":             {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
 		"urdmad/trp":               {"counters", "urdmad/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":          {"urdmad/clock", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire"},

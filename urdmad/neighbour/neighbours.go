@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 
+	"urdma/urdmad/due"
 	"urdma/wire"
 )
 
@@ -31,6 +32,10 @@ type entry struct {
 	waiting []Waiter
 }
 
+// Due and Stands are due.Entry's.
+func (e *entry) Due() int64       { return e.at }
+func (e *entry) Stands(index int) { e.index = index }
+
 // Table maps the addresses of one link to Ethernet addresses: those of IPv4 by ARP,
 // or those of IPv6 by neighbour discovery, as the port's own address is.
 type Table struct {
@@ -41,8 +46,8 @@ type Table struct {
 	mac     wire.MAC
 	ip      netip.Addr
 	entries map[netip.Addr]*entry
-	due     dueHeap    // every entry, by its time
-	claim   uniqueness // of an IPv6 address
+	due     due.Heap[*entry] // every entry, by its time
+	claim   uniqueness       // of an IPv6 address
 }
 
 // New returns the empty table of a port.

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"math"
 	"net/netip"
+
+	"urdma/urdmad/due"
 )
 
 // Times, in nanoseconds.
@@ -37,7 +39,7 @@ type Table struct {
 	base, most int
 	random     func() uint32
 	entries    map[netip.Addr]*entry
-	searching  dueHeap // entries with a search, by its time
+	searching  due.Heap[*entry] // entries with a search, by its time
 }
 
 // entry is the path to a peer.
@@ -50,6 +52,10 @@ type entry struct {
 	index    int // in Table.searching
 	waiting  []func()
 }
+
+// Due and Stands are due.Entry's, of entries with a search.
+func (e *entry) Due() int64       { return e.search.at }
+func (e *entry) Stands(index int) { e.index = index }
 
 // New returns the empty table of a port that sends and receives datagrams of up
 // to most bytes. base are those that every path takes; random gives numbers that
