@@ -31,6 +31,8 @@ func (x *Context) CreateCompChannel() (*CompChannel, error) {
 
 func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 	c := x.client
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.HandleMessage
 	fds, err := callContext(ctx, c, abi.CreateChannel, &abi.HandleMessage{Handle: x.handle}, &resp, -1, 1)
 	if err != nil {

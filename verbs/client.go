@@ -21,6 +21,7 @@ type Client struct {
 	memory  arena.Arena
 
 	readers sync.WaitGroup
+	making  sync.RWMutex // is read-locked from a request until what it made is noted, for Close; never twice by one goroutine
 
 	pairs atomic.Uint64 // queue pairs made, to tell them apart
 	round yield.Round   // of polls over the completion queues
@@ -72,6 +73,14 @@ func (c *Client) dead() bool { return c.session.Dead() }
 // endError says how the client ended.
 func (c *Client) endError() error { return c.session.EndError() }
 
+// orEnd is an error, or how the client ended if that is what it comes from.
+func (c *Client) orEnd(err error) error {
+	if c.dead() {
+		return c.endError()
+	}
+	return err
+}
+
 // lost wakes everybody who waits for urdmad.
 func (c *Client) lost() {
 	for _, q := range c.cqs.All() {
@@ -103,6 +112,8 @@ func (c *Client) Close() error {
 	if err := c.session.Close(); err != nil {
 		return err
 	}
+	c.making.Lock() // requests under way are over soon, and later ones fail
+	defer c.making.Unlock()
 	releaseAll(&c.qps)
 	releaseAll(&c.srqs)
 	releaseAll(&c.cqs)

@@ -50,6 +50,8 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	if channel != nil {
 		req.Channel = channel.handle
 	}
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.CQResponse
 	fds, err := callContext(ctx, c, abi.CreateCQ, &req, &resp, -1, 1)
 	if err != nil {

@@ -109,6 +109,8 @@ func (d *Device) Open() (*Context, error) { return d.open(context.Background()) 
 
 func (d *Device) open(ctx context.Context) (*Context, error) {
 	c := d.client
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.HandleMessage
 	fds, err := callContext(ctx, c, abi.OpenDevice, &abi.OpenDeviceRequest{Device: uint32(d.number)}, &resp, -1, 1)
 	if err != nil {

@@ -81,6 +81,8 @@ func (c *Client) eventChannel(ctx context.Context) (*cmid.Channel, error) {
 	if cm := c.cm.Load(); cm != nil {
 		return cm, nil
 	}
+	c.making.RLock()
+	defer c.making.RUnlock()
 	ch, err := cmid.NewChannel(ctx, c.session)
 	if err != nil {
 		return nil, err

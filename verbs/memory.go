@@ -74,11 +74,11 @@ func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 	c := p.ctx.client
 	file, err := c.memory.File(c.shareFile)
 	if err != nil {
-		return nil, err
+		return nil, c.orEnd(err)
 	}
 	at, mem, err := c.memory.Take(n)
 	if err != nil {
-		return nil, err
+		return nil, c.orEnd(err)
 	}
 	m := &MR{pd: p, bytes: mem[:n:n], shared: true, file: file, at: at, whole: mem}
 	if err := m.register(access, abi.PathShared); err != nil {
@@ -132,6 +132,8 @@ func (m *MR) register(access Access, path uint32) error {
 	if access&ZeroBased != 0 {
 		req.IOVA = 0
 	}
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.RegMRResponse
 	if _, err := call(c, abi.RegMR, &req, &resp, -1, 0); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (o *QPOptions) fill() {
 // receives is how many may complete before one is polled.
 func (o *QPOptions) receives() int {
 	if o.SRQ != nil {
-		return o.SRQ.most.RecvWR
+		return int(o.SRQ.maxWR.Load())
 	}
 	return o.RecvWR
 }
@@ -122,6 +122,8 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 	if o.SigAll {
 		req.SQSigAll = 1
 	}
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.QPResponse
 	fds, err := callContext(ctx, c, abi.CreateQP, &req, &resp, -1, 1)
 	if err != nil {

@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"urdma/verbs/abi"
@@ -33,8 +34,10 @@ type SRQ struct {
 	handle uint32
 	number uint32 // of an XRC domain's
 
+	maxSGE int
+	maxWR  atomic.Int64 // receives; changes under mu, and is read without it, which Resize holds while urdmad answers
+
 	mu     sync.Mutex // guards what follows
-	most   SRQAttr    // but for Limit
 	closed bool
 	ring   ring.ClientSRQ
 	mem    []byte
@@ -60,12 +63,15 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	if err := o.name(c, &req); err != nil {
 		return nil, err
 	}
+	c.making.RLock()
+	defer c.making.RUnlock()
 	var resp abi.SRQResponse
 	fds, err := call(c, abi.CreateSRQ, &req, &resp, -1, 1)
 	if err != nil {
 		return nil, err
 	}
-	s := &SRQ{pd: p, handle: resp.Handle, number: resp.SRQNum, most: SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE)}}
+	s := &SRQ{pd: p, handle: resp.Handle, number: resp.SRQNum, maxSGE: int(resp.MaxSGE)}
+	s.maxWR.Store(int64(resp.MaxWR))
 	if s.mem, err = mapped.SRQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
 		return nil, err
@@ -100,7 +106,7 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case len(wr.SGE) > s.most.RecvSGE:
+	case len(wr.SGE) > s.maxSGE:
 		return ErrWorkRequest
 	case !s.ring.Write(wr.ID, wr.SGE):
 		return ErrQueueFull
@@ -112,10 +118,7 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 // SetLimit raises EventSRQLimitReached once, when fewer receives than n are
 // posted; 0 takes the limit away (ibv_modify_srq(3)).
 func (s *SRQ) SetLimit(n int) error {
-	s.mu.Lock()
-	most := s.most.RecvWR
-	s.mu.Unlock()
-	if n < 0 || n > most {
+	if most := s.maxWR.Load(); n < 0 || int64(n) > most {
 		return fmt.Errorf("verbs: limit of %d receives of %d: %w", n, most, syscall.EINVAL)
 	}
 	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskLimit, SRQLimit: uint32(n)}
@@ -153,7 +156,8 @@ func (s *SRQ) Resize(n int) error {
 	}
 	s.ring.Move(mem, &resp)
 	mapped.Free(s.mem)
-	s.mem, s.most.RecvWR = mem, int(resp.MaxWR)
+	s.mem = mem
+	s.maxWR.Store(int64(resp.MaxWR))
 	return nil
 }
 

@@ -59,6 +59,9 @@ func (a *Arena) Take(n int) (Extent, []byte, error) {
 	length := (int64(n) + page - 1) &^ (page - 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.fd < 0 {
+		return Extent{}, nil, os.ErrClosed
+	}
 	at, err := a.reserve(length)
 	if err != nil {
 		return Extent{}, nil, err
