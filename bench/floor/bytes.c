@@ -4,8 +4,8 @@
  *   bytes frames SIZE MS            two threads: one copies frames of SIZE bytes out of a block of
  *                                   64 KiB into a ring, the other out of the ring to another block
  *   bytes send ADDRESS PORT         sends datagrams to whoever asks there, until it is refused
- *   bytes receive ADDRESS PORT SIZE MS   asks for datagrams of SIZE bytes of payload and copies what
- *                                   comes to its place
+ *   bytes receive ADDRESS PORT SIZE MS   asks for datagrams of SIZE bytes of payload until some come,
+ *                                   and copies what comes from then on to its place
  *
  * Each prints Gb/s; send prints nothing. The kernel cuts what is sent into datagrams and
  * joins them (UDP_SEGMENT, UDP_GRO: udp(7)), and neither side checks, counts or answers.
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
@@ -34,6 +35,8 @@
 #define AT_ONCE 32u   /* frames between two looks at the other side's index */
 #define HEADERS 48u   /* bytes of a datagram that are not payload: of ours, about */
 #define MOST_SENT 65000u
+#define ASK_EVERY_MS 10
+#define LONGEST_WAIT_NS 30000000000u
 
 static uint64_t now_ns(void)
 {
@@ -172,6 +175,27 @@ static uint64_t place(char *to, const char *from, size_t n, size_t size)
 	return bytes;
 }
 
+/* Asks until there is something to receive: the sender may not have begun to listen
+ * (ECONNREFUSED), and either way datagrams may be lost. */
+static int ask(int fd, uint32_t size)
+{
+	uint64_t end = now_ns() + LONGEST_WAIT_NS;
+
+	while (now_ns() < end) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		char first;
+		if (send(fd, &size, sizeof size, 0) < 0 && errno != ECONNREFUSED && errno != ENOBUFS)
+			return -1;
+		poll(&p, 1, ASK_EVERY_MS);
+		if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+			return 0;
+		if (errno == ECONNREFUSED) /* at once: poll() did not wait */
+			usleep(ASK_EVERY_MS * 1000);
+	}
+	errno = ETIMEDOUT;
+	return -1;
+}
+
 static uint64_t receive_until(int fd, uint32_t size, uint64_t until)
 {
 	char *blocks = calloc(BLOCKS, BLOCK), *joined = calloc(1, BLOCK);
@@ -196,7 +220,7 @@ static int receiver(const char *address, const char *port, uint32_t size, uint64
 
 	if (fd < 0 || setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) != 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room) != 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
-	    connect(fd, (struct sockaddr *)&peer, sizeof peer) != 0 || send(fd, &size, sizeof size, 0) != sizeof size)
+	    connect(fd, (struct sockaddr *)&peer, sizeof peer) != 0 || ask(fd, size) != 0)
 		return 1;
 	begin = now_ns();
 	bytes = receive_until(fd, size, begin + ms * 1000000u);

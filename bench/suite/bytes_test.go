@@ -1,0 +1,47 @@
+package suite
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestBytesAsksAgain: who receives gets something also where the sender begins to listen
+// long after it was asked first.
+func TestBytesAsksAgain(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("needs a C compiler: ", err)
+	}
+	program := filepath.Join(t.TempDir(), "bytes")
+	if out, err := exec.Command(cc, "-O2", "-std=c11", "-pthread", "-o", program, "../floor/bytes.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(free.LocalAddr().(*net.UDPAddr).Port)
+	free.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sender := exec.CommandContext(ctx, program, "send", "127.0.0.1", port)
+	later := time.AfterFunc(200*time.Millisecond, func() { _ = sender.Start() }) // who receives tells
+	out, err := exec.CommandContext(ctx, program, "receive", "127.0.0.1", port, "1400", "50").Output()
+	if err != nil {
+		t.Errorf("bytes receive: %v", err)
+	} else if _, err := parseBytes(string(out)); err != nil {
+		t.Error(err)
+	}
+	if later.Stop() {
+		t.Fatal("it ended before anybody sent")
+	}
+	if sender.Process != nil {
+		cancel()
+		_ = sender.Wait() // it was refused, or the context ended it
+	}
+}
