@@ -277,7 +277,7 @@ func offloads(p port.Port, b *netif.Batches) func() string {
 	}
 	return func() string {
 		text := o.Offloads()
-		if n := b.Alone(); n > 0 {
+		if n := b.Alone(worker.Now()); n > 0 {
 			text += fmt.Sprintf(", to %d peers that lose all but the first of what leaves together one segment at a time", n)
 		}
 		return text

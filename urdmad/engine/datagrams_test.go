@@ -43,7 +43,7 @@ func TestSpoiledBatches(t *testing.T) {
 		a, b := w.Pair(false, nil)
 		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
 		for _, h := range []*enginetest.Host{w.A, w.B} {
-			if n := h.Engine.Interface(0).Batches.Alone(); n != 1 {
+			if n := h.Engine.Interface(0).Batches.Alone(w.Now()); n != 1 {
 				t.Errorf("seed %d: one by one to %d peers", seed, n)
 			}
 		}

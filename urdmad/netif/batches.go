@@ -3,7 +3,7 @@ package netif
 import (
 	"maps"
 	"net/netip"
-	"sync/atomic"
+	"sync"
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
@@ -23,11 +23,37 @@ type Batches struct {
 	Datagrams bool
 
 	peers map[netip.Addr]*batch
-	alone atomic.Int32
+
+	mu    sync.Mutex                // guards what follows
+	blame map[netip.Addr]clock.Time // until when peers get datagrams one by one, some of it past
 }
 
-// Alone is how many peers get datagrams one by one; any goroutine may ask.
-func (b *Batches) Alone() int { return int(b.alone.Load()) }
+// Alone is how many peers get datagrams one by one at now; any goroutine may ask. It
+// goes by time, as to who is sent nothing more, or was forgotten with others, no
+// packet tells that it is over.
+func (b *Batches) Alone(now clock.Time) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, until := range b.blame {
+		if until > now {
+			n++
+		}
+	}
+	return n
+}
+
+// note has Alone count a peer until then.
+func (b *Batches) note(peer netip.Addr, now, until clock.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.blame) >= mostPeers {
+		maps.DeleteFunc(b.blame, func(_ netip.Addr, until clock.Time) bool { return until <= now })
+	}
+	if b.blame == nil || len(b.blame) >= mostPeers {
+		b.blame = map[netip.Addr]clock.Time{}
+	}
+	b.blame[peer] = until
+}
 
 const (
 	// suspectLost of suspectOf packets sent again are heavy loss; fewer than
@@ -109,7 +135,6 @@ func (b *batch) send(now clock.Time) port.Flags {
 	case alone:
 		if now >= b.until {
 			b.become(together, now)
-			b.all.alone.Add(-1)
 		}
 	}
 	return port.TxAlone
@@ -141,7 +166,7 @@ func (b *batch) proves(now clock.Time) {
 // blame ends a proof: the loss ended with sending one by one, and came back.
 func (b *batch) blame(now clock.Time) {
 	b.become(alone, now+aloneFor)
-	b.all.alone.Add(1)
+	b.all.note(b.peer, now, b.until)
 	if b.all.Blamed != nil {
 		b.all.Blamed(b.peer)
 	}

@@ -52,14 +52,42 @@ func TestBatches(t *testing.T) {
 			all.Blamed = func(netip.Addr) { blamed++ }
 			b := all.to(netip.MustParseAddr("198.18.0.2"))
 			lossy(b, 0, rounds, c.lost)
-			if got := all.Alone() == 1; got != c.alone || (blamed == 1) != c.alone {
+			if got := all.Alone(0) == 1; got != c.alone || (blamed == 1) != c.alone {
 				t.Errorf("one by one: %v (told %d times), want %v", got, blamed, c.alone)
 			}
 			lossy(b, aloneFor+1, 1, chance(0))
-			if lossy(b, aloneFor+1, 1, chance(0)); all.Alone() != 0 || b.send(aloneFor+1) != 0 {
+			if lossy(b, aloneFor+1, 1, chance(0)); all.Alone(aloneFor+1) != 0 || b.send(aloneFor+1) != 0 {
 				t.Errorf("after %d s they still go one by one", aloneFor/clock.Second)
 			}
 		})
+	}
+}
+
+// TestAloneGoesByTime: who is sent nothing more, and a peer that is forgotten with others and
+// blamed anew, aren't counted for longer, or twice.
+func TestAloneGoesByTime(t *testing.T) {
+	var all Batches
+	peer := netip.MustParseAddr("198.18.0.2")
+	spoil := func(now clock.Time) {
+		n := 0
+		lossy(all.to(peer), now, 20000, func(alone bool) bool { n++; return !alone && n%2 != 0 })
+	}
+	spoil(0)
+	connected := all.to(peer) // as a connection has it, that goes on
+	if n := all.Alone(aloneFor - 1); n != 1 {
+		t.Errorf("%d peers are sent to one by one, expected 1", n)
+	}
+	if n := all.Alone(aloneFor); n != 0 {
+		t.Errorf("%d peers, of one whose time is over", n)
+	}
+	all.peers = nil // as where nobody can be forgotten alone
+	spoil(1)
+	if n := all.Alone(2); n != 1 {
+		t.Errorf("%d peers, of one that was forgotten and blamed anew", n)
+	}
+	connected.send(aloneFor) // the first record ends
+	if n := all.Alone(aloneFor); n != 1 {
+		t.Errorf("%d peers, of one whose new time goes on", n)
 	}
 }
 
