@@ -55,9 +55,9 @@ type daemon struct {
 	sysfs      bool // the tree in cfg.SysfsDir is ours
 
 	reporter   *systemd.Reporter
-	metrics    *metrics.Server        // nil: no metrics_address
-	background sync.WaitGroup         // what supervise started
-	linkShown  sync.Mutex             // see showLink
+	metrics    *metrics.Server // nil: no metrics_address
+	background sync.WaitGroup  // what supervise started
+	links      links
 	refusal    atomic.Pointer[string] // of the last reload, for the status
 }
 
@@ -152,7 +152,9 @@ func (d *daemon) usePorts() error {
 	}
 	for i, p := range d.ports {
 		p.Watch(func(up bool) { d.linkChanged(i, up) })
+		d.links.telling.Lock()
 		d.showLink(i) // it may have changed in between
+		d.links.telling.Unlock()
 	}
 	d.engine.Do(d.engine.Announce)
 	d.worker.Wake()
@@ -171,28 +173,6 @@ func (d *daemon) openPorts() (err error) {
 		return d.cfg.PortError(wrong.Port, wrong.Setting, wrong.Allowed)
 	}
 	return err
-}
-
-// linkChanged tells programs, and the link that it has a host: what was said of the
-// port's address while it was down nobody heard.
-func (d *daemon) linkChanged(i int, up bool) {
-	d.showLink(i)
-	d.server.LinkChanged(i, up)
-	if up {
-		d.engine.Do(d.engine.Interface(i).Announce)
-		d.worker.Wake()
-	}
-}
-
-// showLink writes what a link is now; the lock keeps an older state from being
-// written last.
-func (d *daemon) showLink(i int) {
-	d.linkShown.Lock()
-	defer d.linkShown.Unlock()
-	name := d.cfg.Ports[i].Name
-	if err := sysfs.SetLink(d.cfg.SysfsDir, name, d.ports[i].Link()); err != nil {
-		d.log.Warn("sysfs does not show the link's change", "port", name, "error", err)
-	}
 }
 
 func specs(cfg *config.Config) []dpdk.Spec {
@@ -215,7 +195,8 @@ func addressOf(p *config.Port) netif.Address {
 func (d *daemon) startEngine() error {
 	policy := d.measured()
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
-		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }})
+		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }, AddressLost: d.addressLost})
+	d.links.lost = make([]atomic.Bool, len(d.ports))
 	var addrs []netip.Addr
 	var scopes []uint32
 	for i, p := range d.cfg.Ports {
@@ -262,7 +243,7 @@ func (d *daemon) newServer() *control.Server {
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, Address: p.Address, Scope: scopeOf(info),
-			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: d.ports[i].Link,
+			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
 			Driver: info.Driver, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}
 	return s

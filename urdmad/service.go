@@ -50,7 +50,7 @@ func (d *daemon) status() string {
 			break
 		}
 		link := "down"
-		if d.ports[i].Link() {
+		if d.linkUp(i) {
 			link = "up"
 		}
 		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, p.Address, link))

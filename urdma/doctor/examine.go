@@ -159,7 +159,7 @@ func links(f *Facts) (out []Finding) {
 		p := &f.Daemon.Ports[i]
 		about := "port " + p.Name
 		if !p.LinkUp {
-			out = append(out, problem(about, "memif: start the other side; a network: see to the interface's link", "its link is down (%s)", p.Driver))
+			out = append(out, problem(about, "memif: start the other side; a network: see to the interface's link; IPv6: urdmad's log says if another host has the address", "its link is down (%s)", p.Driver))
 			continue
 		}
 		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))

@@ -15,6 +15,7 @@ import (
 	"urdma/urdmad/reliable"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
+	"urdma/wire"
 )
 
 // Config of an engine. Zeros take the defaults of package reliable.
@@ -30,6 +31,9 @@ type Config struct {
 	// Wake is called, from any goroutine, when work appears outside rings and
 	// ports.
 	Wake func()
+	// AddressLost, if set, is called on the worker's thread, once a device, when another
+	// host turns out to have its port's IPv6 address, and it is cut off.
+	AddressLost func(dev int)
 }
 
 // Engine is one worker's data path: its rooms, and the clients that belong to
@@ -127,6 +131,12 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 		n.AddOwn(other.If.IP())
 	}
 	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n), datagrams: e.Datagrams.AddPort(n)})
+	if ended := n.Lost; e.cfg.AddressLost != nil {
+		n.Lost = func(by wire.MAC) {
+			ended(by)
+			e.cfg.AddressLost(n.Dev)
+		}
+	}
 	return n.Dev
 }
 
