@@ -16,6 +16,11 @@ package reliable
 // round; without a queue in front of it, or on a path that loses as much
 // without one (losses), twice as much is. The loss of a whole window, found by
 // timeout, collapses it.
+//
+// Where many share a queue that holds a few segments of each, a window is too small
+// to lose manyLost in a round, so those of the last rounds count too; it gives way by
+// up to half, and grows by an eighth, one at least: by more, all of them together would
+// fill the queue anew in each round.
 type congestion struct {
 	window int
 	thresh int // slow start below, additive increase from here
@@ -44,13 +49,15 @@ type congestion struct {
 }
 
 const (
-	minCwnd    = 4
-	increase   = 4 // segments a round
-	highRounds = 3
+	minCwnd     = 2
+	maxIncrease = 4 // segments a round
+	highRounds  = 3
 	// heavyLoss is the part of a round, 1/16, and manyLost the number that
 	// make loss congestion.
 	heavyLoss = 16
 	manyLost  = 8
+	// leastShrink is what heavy loss takes of a window, half of it at most.
+	leastShrink = 4
 	// averageRounds are what recent loss is averaged over, and stormLoss is the part
 	// of a round and of the window, 1/4, that needs no others beside it.
 	averageRounds = 8
@@ -109,7 +116,7 @@ func (g *congestion) endRound(base Time) {
 	g.recentLost += g.lost - g.recentLost/averageRounds
 	switch {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
-		g.shrink(g.window/5, minCwnd)
+		g.shrink(max(g.window/5, min(g.window/2, leastShrink)), minCwnd)
 	case queue > target:
 		g.beyond(queue, target)
 	case g.window < g.thresh:
@@ -119,7 +126,7 @@ func (g *congestion) endRound(base Time) {
 		g.high = 0
 	default:
 		if g.least != Never && g.limited {
-			g.window = min(g.window+increase, g.max)
+			g.window = min(g.window+g.increase(), g.max)
 		}
 		g.high = 0
 	}
@@ -137,11 +144,15 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 	if !queued {
 		heavy /= 2
 	}
-	if g.lost < manyLost || g.lost*heavy <= g.nAcked {
+	many := g.lost >= manyLost || g.lost > 0 && g.recentLost >= manyLost
+	if !many || g.lost*heavy <= g.nAcked {
 		return false
 	}
 	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
 }
+
+// increase is by how much the window grows in a round.
+func (g *congestion) increase() int { return min(max(g.window/8, 1), maxIncrease) }
 
 func (g *congestion) targetFor(base Time) Time {
 	if g.target > 0 {

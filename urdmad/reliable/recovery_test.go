@@ -230,8 +230,8 @@ func TestResendingRestartsTimeout(t *testing.T) {
 	s.wantResent(first)
 	resent, rto := s.now, s.Stats().RTO
 	s.timeOut()
-	if s.now != resent+rto {
-		t.Errorf("timeout %d µs after the head was resent, want %d", (s.now-resent)/us, rto/us)
+	if s.now < resent+rto || s.now > resent+rto+rto/4 {
+		t.Errorf("timeout %d µs after the head was resent, want %d and up to a quarter more", (s.now-resent)/us, rto/us)
 	}
 }
 
@@ -311,5 +311,47 @@ func TestLongerPath(t *testing.T) {
 	}
 	if got := s.Stats().MinRTT; got != 300*us {
 		t.Errorf("least round trip is still %d µs", got/us)
+	}
+}
+
+// TestHeardPeerLives: a peer that is heard, though nothing of what we send reaches it, is
+// given up after four times the death timeout; one that falls silent, a death timeout later.
+func TestHeardPeerLives(t *testing.T) {
+	const death = reliable.DefaultDeathTimeout
+	for _, c := range []struct{ heardFor, diesAt reliable.Time }{{0, death}, {death - 1*ms, 2*death - 1*ms}, {10 * death, 4 * death}} {
+		s := newSender(t, reliable.Config{Extended: true})
+		s.send(3)
+		began, dead := s.now, error(nil)
+		for hears := began + ms; dead == nil; {
+			s.now = s.Deadline()
+			if hears <= s.now && hears <= began+c.heardFor {
+				s.now = hears
+				hears += 2 * ms
+				s.ack(s.Acked(), 64)
+			}
+			dead = s.Tick(s.now)
+			s.resend()
+		}
+		if took := s.now - began; took < c.diesAt-2*ms || took > c.diesAt+2*ms {
+			t.Errorf("heard for %d ms: died after %d ms, want %d", c.heardFor/ms, took/ms, c.diesAt/ms)
+		}
+	}
+}
+
+// TestTimeoutsSpread: connections that lost all they sent at the same time don't try again
+// at the same times.
+func TestTimeoutsSpread(t *testing.T) {
+	var at [2]reliable.Time
+	for i := range at {
+		s := newSender(t, reliable.Config{})
+		s.send(1 + i)
+		for range 4 {
+			s.timeOut()
+			s.resend()
+		}
+		at[i] = s.now
+	}
+	if d := at[1] - at[0]; d > -100*us && d < 100*us {
+		t.Errorf("the fourth timeouts are at %d and %d", at[0], at[1])
 	}
 }

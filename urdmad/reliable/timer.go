@@ -11,6 +11,10 @@ var ErrPeerDead = errors.New("reliable: peer is dead: no answer within the death
 // DeathTimeout has tried nothing yet when it wakes.
 const deathTries = 2
 
+// alivePatience is how many times DeathTimeout a peer is waited for that is heard, but
+// acknowledges nothing: what we send is lost, in a queue that others keep full, say.
+const alivePatience = 4
+
 // timers are those of retransmission. All count from base or lastSend, so
 // sending costs no timer work; Deadline computes.
 type timers struct {
@@ -22,13 +26,14 @@ type timers struct {
 	graced     bool
 	tailProbed bool // the tail was probed and nothing has been heard since
 	timeouts   int  // in a row
+	spread     Time // what the timeout is late by (spreadOf)
 }
 
 // startTimers starts them for a new flight, or anew after progress.
 func (c *Conn) startTimers(now Time) {
 	c.tmr.base, c.tmr.progress = now, now
 	c.tmr.graced, c.tmr.tailProbed, c.tmr.notBefore = false, false, 0
-	c.tmr.timeouts = 0
+	c.tmr.timeouts, c.tmr.spread = 0, 0
 	if c.tx.outstanding() == 0 {
 		c.tmr.reorder = Never
 		c.live.restart(now)
@@ -44,12 +49,15 @@ func (c *Conn) tailTime() Time {
 	return max(c.tmr.base, c.tmr.lastSend) + c.rtt.probeTimeout()
 }
 
+// timeoutTime is when the head of what is outstanding is resent.
+func (t *timers) timeoutTime(r *rtt) Time { return t.base + r.timeout() + t.spread }
+
 // lossTime is the earliest of the retransmission timers.
 func (c *Conn) lossTime() Time {
 	if c.tx.outstanding() == 0 {
 		return Never
 	}
-	t := min(c.tmr.base+c.rtt.timeout(), c.tailTime(), c.tmr.reorder)
+	t := min(c.tmr.timeoutTime(&c.rtt), c.tailTime(), c.tmr.reorder)
 	return max(t, c.tmr.notBefore)
 }
 
@@ -95,11 +103,13 @@ func (c *Conn) SetDeathTimeout(t Time) {
 	c.cfg.normalize()
 }
 
-// deathTime is when the peer is given up if nothing happens until then.
+// deathTime is when the peer is given up if nothing happens until then: when it has been
+// silent for the time-out, or has acknowledged nothing for alivePatience times as long.
 func (c *Conn) deathTime() Time {
 	switch {
 	case c.tx.outstanding() > 0 && c.tmr.timeouts >= deathTries:
-		return c.tmr.progress + c.cfg.DeathTimeout
+		heard := min(c.live.since-c.tmr.progress, (alivePatience-1)*c.cfg.DeathTimeout)
+		return c.tmr.progress + max(heard, 0) + c.cfg.DeathTimeout
 	case c.tx.outstanding() == 0 && c.live.probes >= deathTries:
 		return c.live.since + c.cfg.DeathTimeout
 	}
@@ -121,7 +131,7 @@ func (c *Conn) graceTaken(now, due Time) bool {
 func (c *Conn) tickLoss(now Time) {
 	c.tmr.graced = false
 	switch {
-	case now >= c.tmr.base+c.rtt.timeout():
+	case now >= c.tmr.timeoutTime(&c.rtt):
 		c.timeOut(now)
 	case now >= c.tmr.reorder:
 		c.detectLost(now)
@@ -160,9 +170,18 @@ func (c *Conn) timeOut(now Time) {
 	c.cc.collapse()
 	c.rtt.backOff()
 	c.tmr.timeouts++
-	c.tmr.base = now
+	c.tmr.base, c.tmr.spread = now, spreadOf(c.rtt.timeout(), uint32(c.cfg.LocalISN)+t.order)
 	c.tmr.tailProbed = true
 	c.stats.Timeouts++
+}
+
+// spreadOf is by how much a repeated timeout is lengthened, up to a quarter of it:
+// connections that lost their segments at once, or whose timeouts are in step with a
+// queue that others fill, would else meet the same full queue each time. x differs
+// between connections and between their transmissions.
+func spreadOf(timeout Time, x uint32) Time {
+	x *= 0x9e3779b1 // Knuth's multiplicative hash
+	return timeout * Time(x>>24) / 1024
 }
 
 // forgetSacks handles a peer that reported the head as received and yet never

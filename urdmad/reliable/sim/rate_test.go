@@ -31,7 +31,11 @@ func newBatchStream(seed uint64, link Link) *stream {
 }
 
 func newStreamOf(seed uint64, link Link, cfg reliable.Config) *stream {
-	a, b := NewPeer("a", cfg, 1, 2), NewPeer("b", cfg, 2, 1)
+	return newStreamBetween(seed, link, cfg, cfg)
+}
+
+func newStreamBetween(seed uint64, link Link, one, other reliable.Config) *stream {
+	a, b := NewPeer("a", one, 1, 2), NewPeer("b", other, 2, 1)
 	there, back := link, link
 	back.Faults = Faults{Loss: link.Loss} // acknowledgements are lost, too
 	w := NewWorld(rand.New(rand.NewPCG(seed, 1)), a, b, &there, &back)
