@@ -70,8 +70,8 @@ func (c *Client) takeBell(q *qp.QP) (int, bool) {
 	return 0, false
 }
 
-// answerBells looks at the rings of every queue pair whose bell rang.
-func (e *Engine) answerBells() (n int) {
+// answerBells has post look at the rings of every queue pair whose bell rang.
+func (e *Engine) answerBells(post func(*qp.QP)) (n int) {
 	for _, c := range e.clients {
 		summary := c.bells.Summary()
 		for summary != 0 {
@@ -82,7 +82,7 @@ func (e *Engine) answerBells() (n int) {
 				b := bits.TrailingZeros64(word)
 				word &= word - 1
 				if q := c.byBell[w*64+b]; q != nil {
-					q.Post()
+					post(q)
 					n++
 				}
 			}

@@ -62,7 +62,6 @@ type ifPort struct {
 	*trp.Port
 	datagrams *datagram.Port
 	armed     bool // ArmRx was called
-	hurried   bool // the last turn left packets because bells rang
 }
 
 // Stats counts turns.

@@ -8,6 +8,7 @@ import (
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
 	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
 )
 
 // maxBursts bounds how many bursts one turn takes from a port, so that posts and
@@ -39,7 +40,7 @@ func (e *Engine) stages() (n int) {
 		n += e.receive(p)
 	}
 	n += e.QPs.Settle()
-	n += e.answerBells()
+	n += e.answerBells((*qp.QP).Post)
 	n += e.Clock.Run(e.Clock.Now)
 	n += e.QPs.Transmit()
 	for _, p := range e.ports {
@@ -66,14 +67,14 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 	return work, e.Clock.Next()
 }
 
-// receive handles what a port has, a few bursts at most, and one if somebody has
-// posted something meanwhile: not in two turns in a row, or clients that post all the
-// time would have the port's ring overflow.
+// receive handles what a port has, a few bursts at most. Between them it sends what
+// queue pairs with nothing under way have posted meanwhile: one message after the other,
+// which is not to wait for the other bursts. The port gets its bursts all the same, or
+// clients that post all the time would have its ring overflow.
 func (e *Engine) receive(p *ifPort) (total int) {
 	for burst := range maxBursts {
-		if burst > 0 && !p.hurried && e.rung() {
-			p.hurried = true
-			return total
+		if burst > 0 && e.rung() {
+			total += e.sendBetween()
 		}
 		waiting, more := p.If.Poll()
 		if waiting == 0 {
@@ -84,8 +85,19 @@ func (e *Engine) receive(p *ifPort) (total int) {
 			break
 		}
 	}
-	p.hurried = false
 	return total
+}
+
+// sendBetween answers bells, and sends what was posted alone.
+func (e *Engine) sendBetween() (n int) {
+	sent := 0
+	n = e.answerBells(func(q *qp.QP) { sent += e.QPs.PostNow(q) })
+	if sent > 0 {
+		for _, p := range e.ports {
+			p.If.Flush()
+		}
+	}
+	return n
 }
 
 // handle handles the datagrams of the interface's burst.

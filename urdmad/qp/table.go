@@ -99,20 +99,37 @@ func (t *Table) Transmit() (n int) {
 		if q.SQ.more {
 			q.Post()
 		}
-		switch {
-		case q.state == abi.QPSErr || q.state == abi.QPSSQE:
-			q.flushPosted()
-			n++
-		case q.carrier == nil:
-		case q.SQ.oldestFailed():
-			q.completeSends()
-			n++
-		default:
-			n += q.carryOutLocal() // also while a connection is still to come
-			if q.carrier != nil {
-				n += q.carrier.Transmit()
-			}
-		}
+		n += t.transmit(q)
+	}
+	return n
+}
+
+// PostNow is Post; if q had nothing under way, what it has posted does not wait for its
+// turn in line. It returns how much moved.
+func (t *Table) PostNow(q *QP) (n int) {
+	alone := q.SQ.head == q.SQ.tail
+	q.Post()
+	if alone {
+		n = t.transmit(q)
+	}
+	return n
+}
+
+// transmit has a queue pair send what it may, and returns how much moved.
+func (t *Table) transmit(q *QP) (n int) {
+	switch {
+	case q.state == abi.QPSErr || q.state == abi.QPSSQE:
+		q.flushPosted()
+		return 1
+	case q.carrier == nil:
+		return 0
+	case q.SQ.oldestFailed():
+		q.completeSends()
+		return 1
+	}
+	n = q.carryOutLocal() // also while a connection is still to come
+	if q.carrier != nil {
+		n += q.carrier.Transmit()
 	}
 	return n
 }
