@@ -297,3 +297,37 @@ func TestParseGRH(t *testing.T) {
 		t.Errorf("sender %+v", to)
 	}
 }
+
+// TestLastDatagrams: what was posted before a queue pair is closed, or its program has
+// ended, has left, though nobody has waited for its completion: a program that sends and
+// ends (mckey) need not. The worker sleeps in some rounds, and is about to wake in others.
+func TestLastDatagrams(t *testing.T) {
+	const qkey, each = 0x1234567, 16
+	d := startDaemon(t)
+	answers, c := newDatagrams(t, d.open(), qkey), d.open()
+	asks := newEnd(t, c, verbs.QPOptions{Type: verbs.UD})
+	leave := func(round int, q *verbs.QP, close func() error) {
+		for i := range each {
+			answers.receive(t, i*256, 256)
+		}
+		ok(t, q.StartDatagrams(qkey))
+		time.Sleep(time.Duration(round%8) * 50 * time.Microsecond)
+		for i := range each {
+			ok(t, q.PostSend(&verbs.SendWR{Op: verbs.OpSend, Inline: []byte{byte(i)}, To: answers.at(qkey)}))
+		}
+		ok(t, close())
+		for i := range each {
+			if text, _ := answers.hear(t); text != string([]byte{byte(i)}) {
+				t.Fatalf("round %d: datagram %d is %q", round, i, text)
+			}
+		}
+	}
+	for round := range 100 {
+		q := must(asks.PD().CreateQP(asks.cq, asks.cq, verbs.QPOptions{Type: verbs.UD}))(t)
+		leave(round, q, q.Close)
+	}
+	for round := range 50 {
+		c := d.open()
+		leave(round, newEnd(t, c, verbs.QPOptions{Type: verbs.UD}).QP, c.Close)
+	}
+}

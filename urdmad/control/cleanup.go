@@ -5,6 +5,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/datagram"
 )
 
 // cleanUp removes everything the client owned: first ids and queue pairs, so
@@ -18,6 +19,7 @@ func (x *Session) cleanUp() {
 	if x.client == nil {
 		return
 	}
+	datagram.SendLast(x.do, x.client.Unsent)
 	var rings []*memfd.Shared
 	x.turn(func() {
 		x.ended = true

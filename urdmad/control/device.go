@@ -66,7 +66,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	if m.ABIVersion != abi.Version {
 		return errVersion
 	}
-	x.name = commandName(m.Command[:], m.PID)
+	x.name = process.Name(m.Command[:], m.PID)
 	if !x.greeted { // else an earlier HELLO failed later on
 		if err := x.Take(&clientAmounts); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -161,17 +162,16 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 		return err
 	}
 	busy := false
+	x.do(func() { busy = x.s.Engine.Datagrams.Attached(q.qp) > 0 })
+	if busy {
+		return syscall.EBUSY // ibv_detach_mcast comes first
+	}
+	datagram.SendLast(x.do, func() bool { return datagram.Unsent(q.qp) })
 	x.do(func() {
-		if busy = x.s.Engine.Datagrams.Attached(q.qp) > 0; busy {
-			return
-		}
 		x.removeQP(q)
 		x.s.Devices[q.ctx.dev].pairs.Count(x.Owner.UID, -1)
 		x.remove(m.Handle)
 	})
-	if busy {
-		return syscall.EBUSY // ibv_detach_mcast comes first
-	}
 	if q.target != nil {
 		q.xrcd.users--
 		return nil

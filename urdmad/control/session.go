@@ -14,7 +14,6 @@ import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/message"
-	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/fault"
@@ -181,8 +180,3 @@ func (x *Session) turn(fn func()) {
 
 // turnPatience is how long a turn is waited for awake.
 const turnPatience = 20 * time.Microsecond
-
-// commandName is a client's name for logs, from bytes that it chose.
-func commandName(b []byte, pid uint32) string {
-	return fmt.Sprintf("%s[%d]", process.CString(b), pid)
-}

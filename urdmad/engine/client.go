@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/bits"
 
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -68,6 +69,15 @@ func (c *Client) takeBell(q *qp.QP) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Unsent is datagram.Unsent of any of the client's queue pairs.
+func (c *Client) Unsent() bool {
+	left := false
+	for _, q := range &c.byBell {
+		left = q != nil && datagram.Unsent(q) || left
+	}
+	return left
 }
 
 // answerBells has post look at the rings of every queue pair whose bell rang.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -20,4 +21,9 @@ func Printable(s string) string {
 func CString(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return Printable(string(b))
+}
+
+// Name is a client's name for logs, from the command that it says it is.
+func Name(command []byte, pid uint32) string {
+	return fmt.Sprintf("%s[%d]", CString(command), pid)
 }
