@@ -120,6 +120,10 @@ type Info struct {
 	// leave in one send, up to BatchPackets and BatchBytes, for as long as the kernel
 	// takes it.
 	Batches bool
+	// FragmentFrom: where the kernel fragments nothing that the port's own link takes,
+	// as with IPv6, the length from which on it does fragment a datagram with
+	// TxFragment; the buffers of Alloc have the capacity. 0: it fragments those of any length.
+	FragmentFrom int
 	// ReceiveWindow is how many packets of MTU size wait in the port until Rx
 	// takes them, where that bounds what peers may be allowed to send; 0 where
 	// the caller's own bounds hold.

@@ -40,9 +40,8 @@ const (
 	udpHeader  = 8
 )
 
-// fill checks the options, sets what was left out, and returns the index of the
-// network interface.
-func (o *Options) fill() (index uint32, err error) {
+// fill checks the options, sets what was left out, and returns the network interface.
+func (o *Options) fill() (below net.Interface, err error) {
 	if o.Name == "" {
 		o.Name = driverName
 	}
@@ -52,9 +51,8 @@ func (o *Options) fill() (index uint32, err error) {
 	if o.MAC == ([6]byte{}) {
 		o.MAC = madeUpMAC(o.Address.Addr())
 	}
-	below, err := interfaceOf(o.Address.Addr())
-	if err != nil {
-		return 0, fmt.Errorf("udp: port %q: %w", o.Name, err)
+	if below, err = interfaceOf(o.Address.Addr()); err != nil {
+		return below, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
 	if o.MTU == 0 || o.MTU > below.MTU {
 		o.MTU = below.MTU
@@ -65,9 +63,20 @@ func (o *Options) fill() (index uint32, err error) {
 		least = minMTU6
 	}
 	if o.MTU < least {
-		return 0, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), least)
+		return below, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), least)
 	}
-	return uint32(below.Index), nil
+	return below, nil
+}
+
+// fragmentFrom is port.Info's, for an interface of an MTU. Of IPv6 no router fragments,
+// and the kernel only what is longer than it knows the path to take: IPV6_MTU of
+// ipv6(7) says how long the fragments are, but not when there are any.
+func fragmentFrom(a netip.Addr, mtu int) int {
+	const more = 8 // than that, which leaves room for padding, too
+	if size := mtu + more - ipHeader(a) - udpHeader; a.Is6() && size+udpHeader <= maxPacket {
+		return size
+	}
+	return 0
 }
 
 // ipHeader is the length of an IP header without options.

@@ -33,6 +33,7 @@ type queue struct {
 	v4       bool
 	scope    uint32 // of link-local addresses, the interface's index; 0: the port has another
 	room     int    // of a packet
+	txRoom   int    // of one that is sent
 	rx       receiver
 	tx       transmitter
 	kept     retained
@@ -44,13 +45,13 @@ type queue struct {
 
 // Open makes a port.
 func Open(o Options) (port.Port, error) {
-	index, err := o.fill()
+	below, err := o.fill()
 	if err != nil {
 		return nil, err
 	}
 	scope := uint32(0)
 	if a := o.Address.Addr(); a.Is6() && a.IsLinkLocalUnicast() {
-		scope = index
+		scope = uint32(below.Index)
 	}
 	fd, err := open(o.Address, scope)
 	if err != nil {
@@ -61,6 +62,8 @@ func Open(o Options) (port.Port, error) {
 		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
 	q := &queue{fd: fd, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+	longest := fragmentFrom(o.Address.Addr(), below.MTU)
+	q.txRoom = max(q.room, longest)
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
 	// Cutting without joining costs a receiver more than it saves the sender, but
 	// the receiver is another machine: each side decides for itself.
@@ -69,9 +72,9 @@ func Open(o Options) (port.Port, error) {
 	q.rx.init(q)
 	q.tx.init(q)
 	q.kept.init(q.room)
-	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, Interface: netdev.Name(index), MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
-		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, ReceiveWindow: receiveWindow(fd, o.MTU)}}
-	p.follow(index, o.Log)
+	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: driverName, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
+		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: receiveWindow(fd, o.MTU)}}
+	p.follow(uint32(below.Index), o.Log)
 	return p, nil
 }
 

@@ -51,7 +51,7 @@ type rxMessage struct {
 
 func (r *receiver) init(q *queue) {
 	size := rxSize
-	if !q.gro.Load() {
+	if !q.gro.Load() && q.v4 { // of IPv6 they may be as long as the sender's link has them fragmented
 		size = q.room + 1 // longer ones are recognised as such
 	}
 	for i := range r.buffers {

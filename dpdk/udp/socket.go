@@ -63,9 +63,9 @@ func setFragments(fd int, v4 bool, value int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, value)
 }
 
-// fragments has the socket send what comes next as a packet's flags say. Of IPv6 the
-// kernel fragments only what is longer than it knows the path to take (IPV6_MTU of
-// ipv6(7) does not change that), and no router does.
+// fragments has the socket send what comes next as a packet's flags say. Fragments of
+// IPv6 are as short as every path takes: where they are wanted (Info.FragmentFrom) the
+// kernel believes that this path takes more.
 func (q *queue) fragments(how port.Flags) {
 	if q.tx.how == how {
 		return
@@ -78,6 +78,11 @@ func (q *queue) fragments(how port.Flags) {
 		value = unix.IP_PMTUDISC_DONT
 	}
 	_ = setFragments(q.fd, q.v4, value) // it could be set when the socket was made
+	if !q.v4 && how == port.TxFragment {
+		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, minMTU6) // fails nowhere with this value
+	} else if !q.v4 && q.tx.how == port.TxFragment {
+		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0) // the path's again
+	}
 	q.tx.how = how
 }
 

@@ -45,9 +45,9 @@ func (t *transmitter) init(q *queue) {
 	for i := range t.slots {
 		t.free = append(t.free, int32(txSlots-1-i))
 	}
-	memory := make([]byte, txSlots*q.room)
+	memory := make([]byte, txSlots*q.txRoom)
 	for i := range t.slots {
-		t.slots[i] = memory[i*q.room : (i+1)*q.room : (i+1)*q.room]
+		t.slots[i] = memory[i*q.txRoom : (i+1)*q.txRoom : (i+1)*q.txRoom]
 	}
 }
 
@@ -60,7 +60,7 @@ func (q *queue) Alloc(p []port.Packet) int {
 	for i := range n {
 		slot := t.free[len(t.free)-1]
 		t.free = t.free[:len(t.free)-1]
-		p[i].Data, p[i].Flags, p[i].Ref = t.slots[slot], 0, firstTransmit+uintptr(slot)
+		p[i].Data, p[i].Flags, p[i].Ref = t.slots[slot][:q.room], 0, firstTransmit+uintptr(slot)
 	}
 	if n < len(p) {
 		q.counters.NoBuffer.Add(1)

@@ -10,13 +10,53 @@ import (
 type Routed struct {
 	A, B    *Node
 	routers [2]*Namespace
+	plan    routedPlan
+}
+
+// routedPlan has the addresses of networks 1 to 3, of which 3 is between the routers.
+type routedPlan struct{ v6, silent bool }
+
+func (p routedPlan) host(net, host int) string {
+	if p.v6 {
+		return fmt.Sprintf("fd00:0:0:%d::%d", net, host)
+	}
+	return fmt.Sprintf("198.18.%d.%d", net, host)
+}
+
+func (p routedPlan) prefix() string {
+	if p.v6 {
+		return "/64"
+	}
+	return "/24"
+}
+
+// add is the command that gives an interface its address, in use at once.
+func (p routedPlan) add(net, host int, device string) []string {
+	command := []string{"ip", "address", "add", p.host(net, host) + p.prefix(), "dev", device}
+	if p.v6 {
+		command = append(command, "nodad")
+	}
+	return command
+}
+
+// route are the commands that make router i, from 0, one.
+func (p routedPlan) route(i int) [][]string {
+	commands := [][]string{p.add(3, i+1, "middle"), {"ip", "route", "add", p.host(2-i, 0) + p.prefix(), "via", p.host(3, 2-i)}}
+	if !p.v6 {
+		return append(commands, []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"})
+	}
+	commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1"})
+	if p.silent { // errors of all types are limited, to one in days
+		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.icmp.ratemask=0-255", "net.ipv6.icmp.ratelimit=1000000000"})
+	}
+	return commands
 }
 
 // JoinRouted makes them and starts both urdmads, each on a UDP socket. The hosts
-// discard what ICMP tells of the path's MTU if silent is set. middle is the MTU
-// between the routers.
-func (l *Lab) JoinRouted(middle int, silent bool) (r *Routed, err error) {
-	r = &Routed{}
+// discard what ICMP tells of the path's MTU if silent is set, or the routers don't say it,
+// of IPv6. middle is the MTU between the routers.
+func (l *Lab) JoinRouted(v6 bool, middle int, silent bool) (r *Routed, err error) {
+	r = &Routed{plan: routedPlan{v6, silent}}
 	for i := range r.routers {
 		if r.routers[i], err = l.NewNamespace(); err != nil {
 			return nil, err
@@ -24,7 +64,7 @@ func (l *Lab) JoinRouted(middle int, silent bool) (r *Routed, err error) {
 	}
 	ends := [2]**Node{&r.A, &r.B}
 	for i, end := range ends {
-		if *end, err = l.routedHost(i, r.routers[i], silent); err != nil {
+		if *end, err = l.routedHost(i, r.routers[i], r.plan); err != nil {
 			return nil, err
 		}
 	}
@@ -32,11 +72,7 @@ func (l *Lab) JoinRouted(middle int, silent bool) (r *Routed, err error) {
 		return nil, err
 	}
 	for i, router := range r.routers {
-		if err := router.all([][]string{
-			{"ip", "address", "add", fmt.Sprintf("198.18.3.%d/24", i+1), "dev", "middle"},
-			{"ip", "route", "add", fmt.Sprintf("198.18.%d.0/24", 2-i), "via", fmt.Sprintf("198.18.3.%d", 2-i)},
-			{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"},
-		}); err != nil {
+		if err := router.all(r.plan.route(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -48,8 +84,8 @@ func (l *Lab) JoinRouted(middle int, silent bool) (r *Routed, err error) {
 	return r, nil
 }
 
-// routedHost makes host i, 198.18.i+1.1, behind a router.
-func (l *Lab) routedHost(i int, router *Namespace, silent bool) (*Node, error) {
+// routedHost makes host i, 1 of network i+1, behind a router.
+func (l *Lab) routedHost(i int, router *Namespace, plan routedPlan) (*Node, error) {
 	ns, err := l.NewNamespace()
 	if err != nil {
 		return nil, err
@@ -58,25 +94,28 @@ func (l *Lab) routedHost(i int, router *Namespace, silent bool) (*Node, error) {
 	if os.Getuid() == 0 {
 		uid = OrdinaryUID - i
 	}
-	net := fmt.Sprintf("198.18.%d.", i+1)
-	n, err := l.newNode(string(rune('a'+i)), net+"1", ns, uid)
+	n, err := l.newNode(string(rune('a'+i)), plan.host(i+1, 1), ns, uid)
 	if err != nil {
 		return nil, err
 	}
 	if err := vethNamed(ns, "veth0", router, "host", 1500); err != nil {
 		return nil, err
 	}
-	if err := router.Run("ip", "address", "add", net+"254/24", "dev", "host"); err != nil {
+	if err := router.all([][]string{plan.add(i+1, 254, "host")}); err != nil {
 		return nil, err
 	}
-	commands := [][]string{{"ip", "address", "add", net + "1/24", "dev", "veth0"}, {"ip", "route", "add", "default", "via", net + "254"}}
-	if silent { // 2: messages about the path's MTU are discarded (ip-sysctl)
+	commands := [][]string{plan.add(i+1, 1, "veth0"), {"ip", "route", "add", "default", "via", plan.host(i+1, 254)}}
+	if plan.silent && !plan.v6 { // 2: messages about the path's MTU are discarded (ip-sysctl)
 		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv4.ip_no_pmtu_disc=2"})
 	}
 	if err := ns.all(commands); err != nil {
 		return nil, err
 	}
-	return n, n.configure(portConfig(UDP, UDP.Device, n.Address, nil))
+	wire := UDP
+	if plan.v6 {
+		wire = UDP.V6()
+	}
+	return n, n.configure(portConfig(wire, wire.Device, n.Address, nil))
 }
 
 // SetMiddle gives the link between the routers another MTU.

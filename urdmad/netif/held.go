@@ -26,6 +26,9 @@ func (n *Interface) Keep(a *Account, d *Datagram) (Held, bool) {
 		return Held{}, false
 	}
 	h := Held{packet: *d.packet, from: d.from, n: len(d.Data)}
+	if n.info.Datagrams {
+		h.packet.Data = h.packet.Data[:h.from+h.n] // what pads it may be more than a packet's room
+	}
 	if err := n.queue.Retain(&h.packet); err != nil {
 		return Held{}, false
 	}

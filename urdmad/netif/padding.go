@@ -5,7 +5,7 @@ import (
 	"urdma/wire"
 )
 
-// This file makes datagrams as long as the ones behind them, to peers that take
+// This file makes datagrams longer: as long as the ones behind them, to peers that take
 // that (docs/WIRE.md chapter 11): the kernel cuts one send into datagrams of equal
 // length, and a message's last segment is most often shorter than those of the
 // next message, which would have to leave in another send.
@@ -35,4 +35,17 @@ func (t *transmitter) level(peer *port.Peer, length int) {
 	wire.PutPadding(last.Data, size)
 	u.bytes += more
 	u.padding += more
+}
+
+// stretch pads the datagram in frame, which is longer than the path takes, to the length
+// from which on the kernel fragments it, and returns its length: that of a kernel that
+// fragments any, or of a peer that takes no padding, which hears nothing of it then,
+// stays.
+func (p *Path) stretch(frame []byte, length int) int {
+	from := p.n.info.FragmentFrom
+	if !p.takes || length+wire.MinPadding > from || from > cap(frame) {
+		return length
+	}
+	wire.PutPadding(frame[:from], length)
+	return from
 }

@@ -19,7 +19,8 @@ type Path struct {
 	head  wire.Encap
 	whole int    // the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
-	pads  bool   // the peer takes datagrams with padding, and it is of use
+	takes bool   // datagrams with padding, the peer does
+	pads  bool   // that is of use
 }
 
 // Path returns the path of packets from local to peer by a link.
@@ -111,7 +112,7 @@ func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Por
 func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 
 // TakesPadding says that the peer takes datagrams with padding.
-func (p *Path) TakesPadding() { p.pads = p.n.info.Batches }
+func (p *Path) TakesPadding() { p.takes, p.pads = true, p.n.info.Batches }
 
 // MTU is the largest IP packet that the path is known to take, in bytes; where
 // nothing is known of it, that of the port.
@@ -174,6 +175,7 @@ func (p *Path) Send(frame []byte, length int) {
 		how := p.batch.send(p.n.clock.Now)
 		if length > p.whole {
 			how |= port.TxFragment
+			length = p.stretch(frame, length)
 		}
 		alike := p.pads && how == 0
 		if alike {

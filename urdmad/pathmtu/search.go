@@ -66,6 +66,9 @@ func (s *search) send(now int64, to netip.AddrPort) (out []Outgoing) {
 // takes at most.
 func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most int) []Outgoing {
 	e := t.entries[peer]
+	if e != nil && e.search == nil && e.size == 0 && e.asked == nonce {
+		e.checked = 0 // it was held up, or we were: not one that doesn't answer
+	}
 	if e == nil || e.search == nil || e.search.nonce != nonce || !slices.Contains(e.search.sizes, size) {
 		return nil
 	}

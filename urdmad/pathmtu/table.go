@@ -49,7 +49,8 @@ type entry struct {
 	checked  int64 // when size, or silence, was found
 	searched int64 // when the sizes between size and the ends' were last tried
 	search   *search
-	index    int // in Table.searching
+	asked    uint32 // nonce of the search that ended last
+	index    int    // in Table.searching
 	waiting  []func()
 }
 
@@ -176,6 +177,7 @@ func (t *Table) Tick(now int64) (out []Outgoing) {
 // finish ends a search. A size of 0 leaves what was known before.
 func (t *Table) finish(now int64, e *entry, size int) {
 	heap.Remove(&t.searching, e.index)
+	e.asked = e.search.nonce
 	e.search, e.checked = nil, now
 	before := e.size
 	if size > 0 {

@@ -168,6 +168,25 @@ func TestOlderPeer(t *testing.T) {
 	n.check(1472)
 }
 
+// TestHeldUp: a peer whose answers come when the search is over, as where its host was
+// held up, is no older one: its path is looked at again as soon as that is wanted.
+func TestHeldUp(t *testing.T) {
+	n := newNetwork(t, 7, 1472)
+	n.delay = 400 * ms // there, and back
+	n.send(n.table.Find(n.now, peer, nil))
+	n.run()
+	if size, known := n.table.Size(peer.Addr()); known {
+		t.Fatalf("%d bytes are known to pass, of answers that came late", size)
+	}
+	n.delay, n.path = 100e3, 1300
+	n.now += ms
+	n.send(n.table.Suspect(n.now, peer))
+	n.run()
+	if size, known := n.table.Size(peer.Addr()); !known || size < 1300-close || size > 1300 {
+		t.Errorf("%d bytes pass (%v), expected nearly 1300", size, known)
+	}
+}
+
 // TestShrinks: a path that comes to take less is found out when nothing gets
 // through, and by the next search; one that takes more, after ten minutes.
 func TestShrinks(t *testing.T) {

@@ -1,0 +1,53 @@
+package netif
+
+import (
+	"bytes"
+	"testing"
+
+	"urdma/dpdk/port"
+	"urdma/wire"
+)
+
+// TestStretch: what has to be fragmented is made as long as the kernel wants it for that,
+// and comes out as it was; peers that take no padding, and kernels that fragment
+// anything, get it as it is.
+func TestStretch(t *testing.T) {
+	const from, length = 1460, 1452
+	for _, c := range []struct {
+		name   string
+		from   int
+		takes  bool
+		length int
+		want   int
+	}{
+		{"longest", from, true, length, from},
+		{"shorter", from, true, 1253, from},
+		{"peer without padding", from, false, length, length},
+		{"kernel that fragments anything", 0, true, length, length},
+		{"no room for padding", length + 1, true, length, length},
+	} {
+		p := &Path{n: &Interface{info: port.Info{FragmentFrom: c.from}}, takes: c.takes}
+		frame := make([]byte, length, from)
+		for i := range frame[:c.length] {
+			frame[i] = byte(i)
+		}
+		(&wire.Encap{Type: wire.EncapTRP}).Put(frame)
+		before := bytes.Clone(frame[:c.length])
+		n := p.stretch(frame, c.length)
+		if n != c.want {
+			t.Errorf("%s: %d bytes, expected %d", c.name, n, c.want)
+		}
+		sent := frame[:n]
+		var h wire.Encap
+		if err := h.Parse(sent); err != nil || (h.Type == wire.EncapPadded) != (n > c.length) {
+			t.Errorf("%s: header %+v, %v", c.name, h, err)
+		}
+		data := sent[wire.EncapLen:]
+		if h.Type == wire.EncapPadded {
+			data, _ = wire.Unpad(data)
+		}
+		if !bytes.Equal(data, before[wire.EncapLen:]) {
+			t.Errorf("%s: another datagram", c.name)
+		}
+	}
+}
