@@ -10,7 +10,9 @@ import (
 const (
 	// lastPatience bounds how long what was posted last may take to leave.
 	lastPatience = 100 * time.Millisecond
-	// lastTurns are waited for at once, the later ones a little apart: a port may be full.
+	// lastTurns are waited for at once and however long they take: one to take what was
+	// posted, one in which it leaves, one to see that. The later ones come a little
+	// apart: a port may be full.
 	lastTurns = 3
 	lastPause = 50 * time.Microsecond
 )
@@ -24,7 +26,7 @@ const (
 // it is not called on the engine's own thread.
 func SendLast(do func(func()), unsent func() bool) {
 	left := true
-	for n, begun := 0, time.Now(); left && time.Since(begun) < lastPatience; n++ {
+	for n, begun := 0, time.Now(); left && (n < lastTurns || time.Since(begun) < lastPatience); n++ {
 		if n >= lastTurns {
 			time.Sleep(lastPause)
 		}
