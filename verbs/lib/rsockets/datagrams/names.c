@@ -11,11 +11,18 @@ static union rs_name ipv4_name(const void *address, in_port_t port)
 	return name;
 }
 
+/* Addresses of which each link may have a host of its own (RFC 4007 section 5): beside others a scope means nothing (ipv6(7)). */
+static bool has_scope(const struct in6_addr *address)
+{
+	return IN6_IS_ADDR_LINKLOCAL(address) || IN6_IS_ADDR_MC_LINKLOCAL(address);
+}
+
 static union rs_name ipv6_name(const struct in6_addr *address, in_port_t port, uint32_t scope)
 {
 	if (IN6_IS_ADDR_V4MAPPED(address))
 		return ipv4_name(address->s6_addr + 12, port);
-	return (union rs_name){ .six = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *address, .sin6_scope_id = scope } };
+	return (union rs_name){ .six = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *address,
+					 .sin6_scope_id = has_scope(address) ? scope : 0 } };
 }
 
 union rs_name rs_name_of(const struct sockaddr *from)
@@ -35,7 +42,7 @@ union rs_name rs_name_of_gid(const union ibv_gid *gid, in_port_t port, const uni
 	struct in6_addr address;
 
 	memcpy(&address, gid->raw, sizeof(address));
-	return ipv6_name(&address, port, IN6_IS_ADDR_LINKLOCAL(&address) && own->any.sa_family == AF_INET6 ? own->six.sin6_scope_id : 0);
+	return ipv6_name(&address, port, own->any.sa_family == AF_INET6 ? own->six.sin6_scope_id : 0);
 }
 
 union rs_name rs_name_of_lid(uint16_t lid, in_port_t port, const union rs_name *own)

@@ -50,6 +50,30 @@ void case_arguments(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
+/* An address that is no link's own is the same whatever sin6_scope_id stands beside it
+ * (ipv6(7)): a socket that is connected to it hears it, and its name has none. */
+void case_scope(void)
+{
+	union place server, peer, self;
+	socklen_t length = sizeof(peer);
+	int a = datagram_socket(0), b = bound(address, &server);
+
+	if (family == AF_INET6)
+		server.six.sin6_scope_id = 77;
+	CHECK(rconnect(a, &server.any, size_of(&server)) == 0);
+	CHECK(rgetpeername(a, &peer.any, &length) == 0);
+	CHECK(family != AF_INET6 || peer.six.sin6_scope_id == 0);
+	CHECK(rsend(a, sent, 500, 0) == 500);
+	self = receive(b, 500);
+	send_to(b, &self, 600);
+	CHECK(polled(a, POLLIN, 60000) == POLLIN);
+	peer = receive(a, 600);
+	if (family == AF_INET6)
+		server.six.sin6_scope_id = 0;
+	CHECK(same(&peer, &server));
+	CHECK(rclose(a) == 0 && rclose(b) == 0);
+}
+
 /* Messages of a socket that is closed at once arrive. */
 void case_close(void)
 {
