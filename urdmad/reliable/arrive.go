@@ -246,6 +246,10 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 // one round trip, whatever was lost.
 func (c *Conn) endRound() {
 	c.cc.endRound(c.rtt.base())
+	if c.rtt.renewed {
+		c.rtt.renewed = false
+		c.cc.drain(c.rtt.base(), c.rtt.srtt)
+	}
 	c.cc.roundEnd = c.tx.order
 	c.loss.endRound()
 }

@@ -42,6 +42,7 @@ type congestion struct {
 	recentLost  int
 
 	losses losses
+	drains drain
 
 	wasLimited bool // of the last round
 	high       int  // rounds in a row beyond target
@@ -89,7 +90,7 @@ func (g *congestion) sample(rtt, base, mean Time) {
 func (g *congestion) acked(n int) {
 	g.nAcked += n
 	g.losses.acked(n)
-	if g.window < g.thresh && (g.limited || g.wasLimited) {
+	if g.window < g.thresh && g.drains.rounds == 0 && (g.limited || g.wasLimited) {
 		g.window = min(g.window+n, g.thresh)
 	}
 }
@@ -104,6 +105,9 @@ func (g *congestion) lateAfterAll() { g.lost = max(0, g.lost-1) }
 
 // endRound adjusts the window; base is the path's least round trip.
 func (g *congestion) endRound(base Time) {
+	if g.drained() {
+		return
+	}
 	queue := Time(0)
 	if g.least != Never && base != Never {
 		queue = g.least - base

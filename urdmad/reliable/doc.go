@@ -36,6 +36,7 @@
 //	timer.go       tail probe, retransmission timeout, death (RFC 6298)
 //	rtt.go         round-trip time (RFC 6298, Karn)
 //	congestion.go  the congestion window, by delay
+//	drain.go       looking for the least round trip anew
 //	losses.go      whether loss has to do with the queue
 //	recv.go        arriving segments, held segments, SACK runs
 //	ack.go         when to acknowledge, delayed or at once

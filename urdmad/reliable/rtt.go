@@ -12,14 +12,19 @@ type rtt struct {
 	least     Time
 	lastLeast Time // of the span before
 	spanEnd   Time
+	renewed   bool // a span has ended, and nobody has looked for the least yet
 
 	backoff uint // doublings of the timeout
 
 	min, max, initial, ackDelay Time
 }
 
-// minSpan is how long a minimum round trip is believed, at least.
-const minSpan = 2 * Second
+// minSpan is how long a minimum round trip is believed, at least, and spanTrips how many
+// round trips: looking for it anew costs about one (drain).
+const (
+	minSpan   = 2 * Second
+	spanTrips = 200
+)
 
 func (r *rtt) init(cfg *Config) {
 	*r = rtt{
@@ -49,9 +54,20 @@ func (r *rtt) sample(now, m Time) {
 func (r *rtt) sampleLeast(now, m Time) {
 	if now >= r.spanEnd {
 		r.lastLeast, r.least = r.least, Never
-		r.spanEnd = now + minSpan
+		r.renewed = r.spanEnd > 0
+		r.spanEnd = r.nextSpan(now)
 	}
 	r.least = min(r.least, m)
+}
+
+// nextSpan is when the span that begins now ends: at a multiple of its length, so that
+// spans of connections with one clock end together.
+func (r *rtt) nextSpan(now Time) Time {
+	span := minSpan
+	for span < spanTrips*r.srtt {
+		span *= 2
+	}
+	return (now/span + 1) * span
 }
 
 // base is the least round trip seen lately, Never before the first sample.

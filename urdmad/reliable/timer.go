@@ -161,6 +161,7 @@ func (c *Conn) timeOut(now Time) {
 	t := &c.tx
 	c.forgetSacks()
 	t.probe, t.hasProbe = t.una, true
+	c.cc.endDrain()
 	if !c.loss.timedOut {
 		c.loss.timedOut, c.loss.recover = true, t.next
 		c.loss.firstAt, c.loss.oldNewest = t.order, c.loss.newest
