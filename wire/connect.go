@@ -31,6 +31,7 @@ const (
 	CapXRC       uint32 = 1 << 2 // the sender's queue pair is an XRC target: see docs/WIRE.md
 	CapRetry     uint32 = 1 << 3 // the retry of the handshake
 	CapPadding   uint32 = 1 << 4 // datagrams with padding, between UDP sockets
+	CapCredits   uint32 = 1 << 5 // credits of 20 bits
 )
 
 // TRPExtension is the block with which a peer says, after its private data,

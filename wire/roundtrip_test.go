@@ -114,9 +114,10 @@ func TestRoundTripDDP(t *testing.T) {
 func TestRoundTripTRP(t *testing.T) {
 	quickCheck(t, func(v TRP, extended bool) bool {
 		v.Op %= OpSack + 1
-		v.Credits &= MaxCredits
+		v.Credits &= MaxWideCredits
+		v.Flags &^= upperCredits
 		if !extended || v.Op.IsControl() {
-			v.Flags, v.Cookie = 0, 0
+			v.Flags, v.Cookie, v.Credits = 0, 0, v.Credits&MaxCredits
 		}
 		b := make([]byte, TRPExtLen)
 		n := v.Put(b, extended)

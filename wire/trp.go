@@ -46,8 +46,12 @@ const (
 	TRPLen    = 10 // base header
 	TRPExtLen = 16 // base header, flags, cookie
 
-	// MaxCredits is the most the 12 bits of credits can say.
-	MaxCredits = 0xfff
+	// MaxCredits is the most the 12 bits of credits in the base header can say,
+	// MaxWideCredits the most that those and the 8 more of the extended header can.
+	MaxCredits     = 0xfff
+	MaxWideCredits = 0xfffff
+	creditsBits    = 12
+	upperCredits   = 0xff // of the flags
 
 	// FlagAckRequested asks for an acknowledgement without delay.
 	FlagAckRequested = 0x8000
@@ -61,7 +65,7 @@ type TRP struct {
 	PSN     PSN
 	Ack     PSN
 	Op      TRPOp
-	Credits uint16 // segments past Ack that the sender of the packet can hold
+	Credits uint32 // segments past Ack that the sender of the packet can hold; more than MaxCredits for a peer with CapCredits alone
 	Flags   uint16 // extended header only
 	Cookie  uint32 // extended header only; chosen by the receiver of the packet
 }
@@ -91,25 +95,29 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 		return 0, ErrTRPShort
 	}
 	t.PSN, t.Ack = PSN(binary.BigEndian.Uint32(b[0:])), PSN(binary.BigEndian.Uint32(b[4:]))
-	t.Op, t.Credits, t.Flags, t.Cookie = op, word&MaxCredits, 0, 0
+	t.Op, t.Credits, t.Flags, t.Cookie = op, uint32(word&MaxCredits), 0, 0
 	if n == TRPExtLen {
-		t.Flags = binary.BigEndian.Uint16(b[10:])
+		flags := binary.BigEndian.Uint16(b[10:])
+		t.Flags = flags &^ upperCredits
+		t.Credits |= uint32(flags&upperCredits) << creditsBits
 		t.Cookie = binary.BigEndian.Uint32(b[12:])
 	}
 	return n, nil
 }
 
-// Put writes the header. More credits than MaxCredits are sent as MaxCredits.
+// Put writes the header. More credits than it can say are sent as the most it can.
 func (t *TRP) Put(b []byte, extended bool) int {
 	n := t.Op.headerLen(extended)
 	_ = b[n-1]
 	binary.BigEndian.PutUint32(b[0:], uint32(t.PSN))
 	binary.BigEndian.PutUint32(b[4:], uint32(t.Ack))
-	binary.BigEndian.PutUint16(b[8:], uint16(t.Op)<<12|min(t.Credits, MaxCredits))
+	credits := min(t.Credits, MaxCredits)
 	if n == TRPExtLen {
-		binary.BigEndian.PutUint16(b[10:], t.Flags)
+		credits = min(t.Credits, MaxWideCredits)
+		binary.BigEndian.PutUint16(b[10:], t.Flags&^upperCredits|uint16(credits>>creditsBits))
 		binary.BigEndian.PutUint32(b[12:], t.Cookie)
 	}
+	binary.BigEndian.PutUint16(b[8:], uint16(t.Op)<<creditsBits|uint16(credits&MaxCredits))
 	return n
 }
 

@@ -231,6 +231,8 @@ func (k *kind) addHeader(extended bool) {
 	k.want["trp.extended"], k.want["trp.malformed"], k.want["trp.refused"] = truth(extended), "", ""
 	k.want["trp.cookie"], k.want["_ws.malformed"] = "", ""
 	if extended {
+		k.trp.Credits = 1<<16 + 200
+		k.want["trp.credits"], k.want["trp.flags.credits"] = "65736", "16"
 		k.want["trp.cookie"] = fmt.Sprintf("0x%08x", uint32(cookieA))
 		k.want["trp.flags.ar"] = truth(k.trp.Flags != 0)
 	}

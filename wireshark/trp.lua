@@ -47,7 +47,8 @@ local UC_WRITE = 12 -- more, of an RDMA Write
 local MAX_PRIVATE = 512
 local CONNECT = 6 -- private-data length, IRD, ORD
 local MAGIC, VERSION, BLOCK, LONG_BLOCK = 0x7552, 1, 20, 32
-local MAX_WINDOW = 4095
+local MAX_WINDOW = 4095 -- of 12 bits of credits
+local WIDE_WINDOW = 1048575 -- of 20
 local RUN, MAX_RUNS = 8, 32
 
 local packet_names = {
@@ -142,11 +143,12 @@ local fields = {
   ack = ProtoField.uint32("trp.ack", "ACK", base.DEC, nil, nil, "Next PSN expected from the peer"),
   ack_rel = ProtoField.int32("trp.ack_rel", "Relative ACK", base.DEC, nil, nil, "ACK counted from the connection's first segment"),
   op = ProtoField.uint16("trp.op", "Packet", base.DEC, packet_names, 0xf000, "TRP opcode"),
-  credits = ProtoField.uint16("trp.credits", "Credits", base.DEC, nil, 0x0fff, "Segments past ACK that the sender can hold"),
+  credits = ProtoField.uint32("trp.credits", "Credits", base.DEC, nil, nil, "Segments past ACK that the sender can hold; on an extended connection with the upper 8 bits that the flags hold"),
   extended = ProtoField.bool("trp.extended", "Extended", base.NONE, nil, nil, "The connection has the extended header"),
   flags = ProtoField.uint16("trp.flags", "Flags", base.HEX, nil, nil, "Flags of the extended header"),
   flags_ar = ProtoField.bool("trp.flags.ar", "Acknowledgement requested", 16, nil, 0x8000, "Acknowledge without delay (AR)"),
-  flags_reserved = ProtoField.uint16("trp.flags.reserved", "Reserved", base.HEX, nil, 0x7fff, "Sent as 0"),
+  flags_reserved = ProtoField.uint16("trp.flags.reserved", "Reserved", base.HEX, nil, 0x7f00, "Sent as 0"),
+  flags_credits = ProtoField.uint16("trp.flags.credits", "Upper credits", base.DEC, nil, 0x00ff, "Credits above their 12 bits in the base header, in units of 4096; 0 to peers without capability 32"),
   cookie = ProtoField.uint32("trp.cookie", "Cookie", base.HEX, nil, nil, "The number that the receiver chose in its extension block"),
 
   private_len = ProtoField.uint16("trp.connect.private_len", "Private-data length", base.DEC, nil, nil, "Bytes, at most 512"),
@@ -161,7 +163,7 @@ local fields = {
   qpn = ProtoField.uint32("trp.connect.ext.qpn", "QPN", base.HEX, nil, nil, "Queue pair number of the sender"),
   max_segment = ProtoField.uint16("trp.connect.ext.max_segment", "Maximum segment", base.DEC, nil, nil, "Bytes of DDP segment that the sender takes, header included"),
   window = ProtoField.uint16("trp.connect.ext.window", "Receive window", base.DEC, nil, nil, "Segments that the sender can hold from the start"),
-  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request, 4 XRC, 8 Retry, 16 Padding"),
+  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request, 4 XRC, 8 Retry, 16 Padding, 32 credits of 20 bits"),
   target = ProtoField.uint32("trp.connect.ext.target", "Target QPN", base.HEX, nil, nil, "Queue pair that is to be connected by number; 0: by rdma_cm"),
   echo = ProtoField.uint32("trp.connect.ext.echo", "Echo", base.HEX, nil, nil, "The peer's cookie as last heard, or the token of a retry"),
   min_rnr_timer = ProtoField.uint8("trp.connect.ext.min_rnr_timer", "min_rnr_timer", base.DEC, nil, nil, "Of the sender's queue pair"),
@@ -293,6 +295,11 @@ local function add(tree, field, tvb, offset, length)
   return wanted and tree:add(field, tvb:range(offset, length)) or tree
 end
 
+-- Adds a field whose value is not all in its bytes.
+local function add_value(tree, field, range, value)
+  if wanted then tree:add(field, range, value) end
+end
+
 -- Adds what is there of a stretch of bytes.
 local function add_rest(tree, field, tvb, offset, length)
   length = math.min(length, tvb:captured_len() - offset)
@@ -335,6 +342,7 @@ local function asks(op) return op == REQUEST or op == RESOLVE end
 local function read_rest(packet, tvb, extended)
   packet.extended = extended and not is_handshake(packet.op)
   packet.body = packet.extended and EXTENDED or BASE
+  packet.credits = bits(tvb, 8, 4, 12) + (packet.extended and 4096 * (bits(tvb, 10, 8, 8) or 0) or 0)
   packet.body_len = tvb:reported_len() - packet.body
   if packet.extended then
     packet.ar = bits(tvb, 10, 0, 1) == 1
@@ -423,8 +431,8 @@ end
 
 local function right_run(first, past, ack)
   local length = first and past and distance(past, first)
-  return length and length > 0 and length <= MAX_WINDOW
-    and distance(first, ack) > 0 and distance(first, ack) <= 2 * MAX_WINDOW
+  return length and length > 0 and length <= WIDE_WINDOW
+    and distance(first, ack) > 0 and distance(first, ack) <= 2 * WIDE_WINDOW
 end
 
 local function plausible_sack(tvb, packet)
@@ -440,14 +448,14 @@ end
 local function plausible(tvb, packet, extended, evidence)
   read_rest(packet, tvb, extended)
   if packet.body_len < 0 then return false end
-  if extended and bits(tvb, 10, 1, 15) ~= 0 then return false end
+  if extended and bits(tvb, 10, 1, 7) ~= 0 then return false end
   if packet.segment then return plausible_segment(tvb, packet) end
   if packet.op == SACK and extended then return plausible_sack(tvb, packet) end
   return evidence and packet.body_len == 0
 end
 
 -- Extended (true), plain (false) or neither (nil). A segment can't be both: its
--- first two bytes would be flags that must be 0.
+-- first byte would be flags that must be 0.
 local function guess(tvb, packet, evidence)
   for _, extended in ipairs { true, false } do
     if plausible(tvb, packet, extended, evidence) then return extended end
@@ -642,7 +650,7 @@ end
 
 -- A capture can miss any number of packets; no gap is walked further than any
 -- window reaches.
-local FARTHEST = 4 * MAX_WINDOW
+local FARTHEST = 4 * 65536
 
 -- Marks the segments from one PSN up to another, of those that were seen, as
 -- acknowledged by this packet. The newest gives the round trip time, unless it
@@ -750,7 +758,7 @@ local function show_header(tree, tvb, packet, record)
   add(tree, fields.ack, tvb, 4, 4)
   if record.ack_base then add_generated(tree, fields.ack_rel, distance(packet.ack, record.ack_base)) end
   add(tree, fields.op, tvb, 8, 2)
-  add(tree, fields.credits, tvb, 8, 2)
+  if has(tvb, 8, 2) then add_value(tree, fields.credits, tvb:range(8, 2), packet.credits) end
   if is_handshake(packet.op) then return end
   add_generated(tree, fields.extended, packet.extended)
   if not packet.extended then return end
@@ -758,6 +766,7 @@ local function show_header(tree, tvb, packet, record)
   if flags then
     add(flags, fields.flags_ar, tvb, 10, 2)
     add(flags, fields.flags_reserved, tvb, 10, 2)
+    add(flags, fields.flags_credits, tvb, 10, 2)
   end
   add(tree, fields.cookie, tvb, 12, 4)
 end

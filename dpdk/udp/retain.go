@@ -3,8 +3,11 @@ package udp
 import "urdma/dpdk/port"
 
 const (
-	retainable     = 8192     // packets
-	retainableSize = 64 << 20 // bytes of them
+	retainable     = 8192     // packets, or two receive buffers of them
+	retainableSize = 64 << 20 // bytes of them, or two receive buffers
+	// mostRetainable is for the longest window that there is, twice.
+	mostRetainable     = 1 << 17
+	mostRetainableSize = 256 << 20
 	// firstRetained is the Ref of the first slot for retained packets; smaller
 	// ones are receive buffers.
 	firstRetained = 1 << 16
@@ -18,9 +21,12 @@ type retained struct {
 	free  []int32
 }
 
-func (k *retained) init(room int) {
+// init allows as many packets as connections may be told to send while each may keep
+// half of what is free: who allows a larger receive buffer has the memory for that.
+func (k *retained) init(room, window int) {
 	k.room = room
 	k.limit = min(retainable, retainableSize/room)
+	k.limit = max(k.limit, min(2*window, mostRetainable, mostRetainableSize/room))
 }
 
 // take copies a packet to a slot of its own.

@@ -10,9 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buffer is what we ask for as the socket's buffers; the kernel grants what
-// net.core.rmem_max and wmem_max allow.
-const buffer = 4 << 20
+// Buffers that we ask for; the kernel grants what net.core.rmem_max and wmem_max
+// allow. The receive buffer bounds the window that peers are offered, and so how much
+// is under way on a long path: a machine that is set up for such paths allows more
+// than the usual 4 MiB or less.
+const (
+	sendBuffer    = 4 << 20
+	receiveBuffer = 128 << 20
+)
 
 // open makes the port's socket; scope is that of a link-local address.
 func open(a netip.AddrPort, scope uint32) (int, error) {
@@ -42,8 +47,8 @@ func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	if err := setFragments(fd, a.Addr().Is4(), unix.IP_PMTUDISC_WANT); err != nil {
 		return fmt.Errorf("don't-fragment on the UDP socket: %w", err)
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
 	if a.Addr().Is6() {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1) // another port may have IPv4's

@@ -198,7 +198,7 @@ func (a *attacker) forge() {
 	if !a.lies || a.r.IntN(2) == 0 {
 		t = wire.TRP{PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32()), Cookie: a.r.Uint32()}
 	}
-	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint16(a.r.IntN(wire.MaxCredits+1)), wire.FlagAckRequested
+	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint32(a.r.IntN(wire.MaxWideCredits+1)>>a.r.IntN(20)), wire.FlagAckRequested
 	t.PSN += wire.PSN(a.r.IntN(5))
 	t.Put(f[at:], true)
 	wire.SetUDPChecksum(f)

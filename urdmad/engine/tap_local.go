@@ -162,7 +162,7 @@ func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte)
 	payload := path.Payload(frame)
 	size := build(payload[wire.HeaderLen(true):])
 	own := v.madeUp.of(c)
-	t := wire.TRP{Op: op, PSN: own.next, Ack: own.heard, Credits: uint16(min(v.e.TRP.Window(), wire.MaxCredits))}
+	t := wire.TRP{Op: op, PSN: own.next, Ack: own.heard, Credits: uint32(min(v.e.TRP.Window(), wire.MaxCredits))}
 	if size > 0 {
 		own.next = own.next.Add(1)
 	}

@@ -156,6 +156,9 @@ func headerLen(n *Interface) int { return wire.IPLen(n.IP()) + wire.UDPLen }
 // where that bounds nothing.
 func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
 
+// Retainable is how many datagrams can be kept (Keep) at a time, on all accounts.
+func (n *Interface) Retainable() int { return n.queue.Retainable() }
+
 // SetTap has t see every frame from now on; nil ends that. Between frames.
 func (n *Interface) SetTap(t Tap) { n.tap = t }
 

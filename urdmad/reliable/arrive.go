@@ -44,7 +44,7 @@ type ackEvent struct {
 // OnAck takes the acknowledgement and credits that every packet from the peer
 // carries. An acknowledgement older than one already seen, from a packet that
 // was overtaken, is no error and changes nothing.
-func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint16) error {
+func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint32) error {
 	if !c.ackPlausible(ack) {
 		c.stats.BadAcks++
 		return ErrAckRange
@@ -56,7 +56,7 @@ func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint16) error {
 // OnSack takes a SACK packet: as OnAck, and the runs are received out of
 // order. A plain peer's SACK has no cumulative acknowledgement: pass Acked()
 // and the run in its header.
-func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint16, runs []wire.SackRun) error {
+func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint32, runs []wire.SackRun) error {
 	if !c.ackPlausible(ack) {
 		c.stats.BadAcks++
 		return ErrAckRange
@@ -91,7 +91,7 @@ func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
 }
 
 // arrive applies a checked acknowledgement.
-func (c *Conn) arrive(now Time, ack wire.PSN, credits uint16, runs []wire.SackRun) {
+func (c *Conn) arrive(now Time, ack wire.PSN, credits uint32, runs []wire.SackRun) {
 	c.hear(now)
 	ev := ackEvent{now: now}
 	if ack.After(c.tx.una) {
@@ -110,9 +110,9 @@ func (c *Conn) arrive(now Time, ack wire.PSN, credits uint16, runs []wire.SackRu
 
 // setLimit takes the peer's credits. Those of a packet that was overtaken may
 // be too old or too small; the next packet, or a probe, puts that right.
-func (c *Conn) setLimit(now Time, credits uint16) {
+func (c *Conn) setLimit(now Time, credits uint32) {
 	if credits != 0 || c.cfg.Extended {
-		c.tx.credits = uint32(credits)
+		c.tx.credits = credits
 	} // else not stated: what was stated last holds
 	c.tx.limit = c.tx.una.Add(c.tx.credits)
 	if c.tx.credits == 0 {
@@ -199,6 +199,10 @@ func (c *Conn) progress(ev *ackEvent) {
 	switch {
 	case ev.hasOrig || ev.early:
 		c.rtt.backoff = 0
+	case c.rtt.tookLong(ev):
+		// The path may be longer than the timeout, which has to outgrow it before
+		// anything can be measured.
+		c.rtt.backOff()
 	case c.rtt.backoff > 0:
 		// Karn would keep the timeout as it is until a segment sent once is
 		// acknowledged; halving it finds its level where few are.
@@ -245,6 +249,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 // endRound ends a round: the last transmission before it, or a later one, has arrived, so it took
 // one round trip, whatever was lost.
 func (c *Conn) endRound() {
+	c.cc.reach(c.rtt.ever)
 	c.cc.endRound(c.rtt.base())
 	if c.rtt.renewed {
 		c.rtt.renewed = false
@@ -268,10 +273,26 @@ func (c *Conn) settleTimeout(ev *ackEvent) {
 		c.stats.Undone++
 		return
 	}
-	if ev.hasAgain && newer(ev.again, l.newest) {
+	if ev.hasAgain && newer(ev.again, l.newest) && !(c.rtt.tookLong(ev) && l.mayBeFirst()) {
 		l.newest = ev.again
 	}
 	if l.timedOut && !c.tx.una.Before(l.recover) {
 		l.timedOut = false
 	}
+}
+
+// tookLong reports whether all that has ever arrived was sent twice, and took long.
+func (r *rtt) tookLong(ev *ackEvent) bool {
+	return r.srtt == 0 && ev.hasAgain && !ev.hasOrig && ev.againAge >= r.initial/longForTimeout
+}
+
+// mayBeFirst reports, once, that the first thing ever acknowledged is a segment resent
+// because of a timeout. Nothing is known of the path then, and where it is longer than
+// the initial timeout the original is what arrived, with others right behind it: to
+// take them for lost would resend them all, so that no round trip could be measured and
+// each timeout after it were too short as well.
+func (l *lossDetector) mayBeFirst() bool {
+	first := l.timedOut && !l.waited
+	l.waited = true
+	return first
 }

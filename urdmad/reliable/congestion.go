@@ -25,6 +25,8 @@ type congestion struct {
 	window int
 	thresh int // slow start below, additive increase from here
 	floor  int
+	top    int // the most for now: short, or max on a long path
+	short  int
 	max    int
 	// giveWay: others with little to send wait in the queue that the window fills, so
 	// half of target rules it, and it goes down to a part of floor.
@@ -34,6 +36,7 @@ type congestion struct {
 	// This round.
 	roundEnd uint32 // it ends when a transmission from this number on has arrived
 	least    Time   // least round trip
+	samples  int
 	nAcked   int
 	lost     int
 	limited  bool // the window was full at some time
@@ -44,6 +47,7 @@ type congestion struct {
 	losses losses
 	drains drain
 
+	calm       int  // rounds on a long path that grew, since the last with a queue
 	wasLimited bool // of the last round
 	high       int  // rounds in a row beyond target
 	highLost   bool // with loss in one of them
@@ -65,24 +69,64 @@ const (
 	stormLoss     = 4
 	// giveWayPart is the part of floor that is left to who gives way.
 	giveWayPart = 4
+	// longPath is the least round trip from which on a window goes beyond the default
+	// one: that is 12 Gb/s there, of 1,500 bytes a segment, and more on shorter paths.
+	// What lies in their queues is ours, or a busy core's, however large the window.
+	longPath = Millisecond
+	// There a round adds 1/128 to the window, as much as elsewhere at least, after each 8 calm ones
+	// as much more; and beyond the default window the queue may take 1/32 of the path's
+	// round trip.
+	longIncrease = 128
+	calmIncrease = 8
+	longTarget   = 32
+	// frontSamples of a round tell whether it begins with a queue, of half of the path's
+	// round trip: what slow start sends at a time makes shorter ones.
+	frontSamples = 8
+	frontQueue   = 2
 	// shortQueue is the part of the path's round trip, 1/16, that a queue takes.
 	shortQueue = 16
 )
 
 func (g *congestion) init(cfg *Config) {
+	short := cfg.Window
+	if cfg.Wide {
+		short = min(short, DefaultWindow)
+	}
 	*g = congestion{
-		window: cfg.InitialCwnd,
-		thresh: cfg.Window,
-		floor:  max(minCwnd, cfg.Window/4),
+		window: min(cfg.InitialCwnd, max(short, minCwnd)),
+		thresh: short,
+		floor:  max(minCwnd, short/4),
+		short:  max(minCwnd, short),
+		top:    max(minCwnd, short),
 		max:    max(minCwnd, cfg.Window),
 		target: cfg.TargetDelay,
 		least:  Never,
 	}
 }
 
+// reach says how far the window may go on a path with that least round trip of all
+// times: what a queue adds to it later doesn't make a path long.
+func (g *congestion) reach(least Time) {
+	top := g.short
+	if least != Never && least >= longPath {
+		top = g.max
+	}
+	if top > g.top && g.thresh >= g.top {
+		g.thresh = top // slow start goes on
+	}
+	g.top = top
+	g.window, g.thresh = min(g.window, top), min(g.thresh, top)
+}
+
+// long reports whether the window is one of those that only long paths have.
+func (g *congestion) long() bool { return g.window > g.short }
+
 // sample takes a measured round trip, and what they are at least and on average.
 func (g *congestion) sample(rtt, base, mean Time) {
 	g.least = min(g.least, rtt)
+	if g.samples++; g.samples == frontSamples && g.window >= g.short && g.top > g.short {
+		g.endSlowStart(base)
+	}
 	g.losses.sample(rtt, base, mean, g.targetFor(base))
 }
 
@@ -122,7 +166,7 @@ func (g *congestion) endRound(base Time) {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
 		g.shrink(max(g.window/5, min(g.window/2, leastShrink)), minCwnd)
 	case queue > target:
-		g.beyond(queue, target)
+		g.beyond(queue, target, base)
 	case g.window < g.thresh:
 		if queue > target/2 {
 			g.thresh = min(g.thresh, max(g.window, g.lowest())) // the queue has begun to build up
@@ -130,7 +174,7 @@ func (g *congestion) endRound(base Time) {
 		g.high = 0
 	default:
 		if g.least != Never && g.limited {
-			g.window = min(g.window+g.increase(), g.max)
+			g.window = min(g.window+g.increase(), g.top)
 		}
 		g.high = 0
 	}
@@ -138,7 +182,27 @@ func (g *congestion) endRound(base Time) {
 		g.highLost = false
 	}
 	g.wasLimited, g.limited = g.limited, false
-	g.nAcked, g.lost, g.least = 0, 0, Never
+	g.nAcked, g.lost, g.least, g.samples = 0, 0, Never, 0
+}
+
+// endSlowStart ends it where a round begins with a queue (the idea of RFC 9406): to wait
+// for the round's end would double a long path's window once more.
+func (g *congestion) endSlowStart(base Time) {
+	if g.least-base > base/frontQueue {
+		g.thresh = min(g.thresh, max(g.window, g.lowest()))
+	}
+}
+
+// increase is by how much the window grows in a round: on a long path the more the
+// longer no queue has been seen, or what a loss has cost would take minutes to come back.
+func (g *congestion) increase() int {
+	least := min(max(g.window/8, 1), maxIncrease)
+	if g.top == g.short {
+		return least
+	}
+	g.calm++
+	by := min(1+g.calm/calmIncrease, longIncrease/16)
+	return by * max(least, g.window/longIncrease)
 }
 
 // lossIsHeavy reports whether what was lost in this round is congestion; queued
@@ -155,26 +219,29 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
 }
 
-// increase is by how much the window grows in a round.
-func (g *congestion) increase() int { return min(max(g.window/8, 1), maxIncrease) }
-
 func (g *congestion) targetFor(base Time) Time {
-	if g.target > 0 {
-		return g.target
+	target := g.target
+	switch {
+	case target > 0:
+	case base == Never:
+		target = MaxTargetDelay
+	default:
+		target = min(max(base/2, MinTargetDelay), MaxTargetDelay)
 	}
-	if base == Never {
-		return MaxTargetDelay
+	if g.long() && base != Never {
+		return max(target, base/longTarget) // routers and ends jitter by more than that
 	}
-	return min(max(base/2, MinTargetDelay), MaxTargetDelay)
+	return target
 }
 
 // beyond handles a round with too long a queue. It is not ours to shorten
 // if our window was not full.
-func (g *congestion) beyond(queue, target Time) {
+func (g *congestion) beyond(queue, target, base Time) {
 	if !g.limited && !g.wasLimited {
 		g.high = 0
 		return
 	}
+	g.calm = 0
 	g.highLost = g.highLost || g.lost > 0 && !g.losses.random()
 	floor := g.lowest()
 	if g.highLost {
@@ -184,8 +251,18 @@ func (g *congestion) beyond(queue, target Time) {
 	if g.high++; g.high < highRounds {
 		return
 	}
-	excess := int64(queue-target) * int64(g.window) / int64(queue)
-	g.shrink(max(1, int(excess/2)), floor)
+	g.shrink(max(1, g.excess(queue, target, base)), floor)
+}
+
+// excess is by how much too long a queue shrinks the window. On a long path it is
+// all that lies in the queue, so that the path's own round trip is seen again before
+// it is forgotten: else each of them would be measured with a queue, and the next
+// queue be added to it.
+func (g *congestion) excess(queue, target, base Time) int {
+	if g.long() {
+		return int(int64(queue) * int64(g.window) / int64(base+queue))
+	}
+	return int(int64(queue-target) * int64(g.window) / int64(queue) / 2)
 }
 
 // lowest is how far delay alone shrinks the window.
@@ -203,7 +280,7 @@ func (g *congestion) shrink(by, floor int) {
 		g.window = max(g.window-by, floor)
 	}
 	g.thresh = min(g.thresh, max(g.window, floor))
-	g.high, g.highLost = 0, false
+	g.high, g.highLost, g.calm = 0, false, 0
 }
 
 // halve sets where slow start will end, collapse closes the window: both

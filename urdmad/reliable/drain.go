@@ -22,9 +22,11 @@ func (d *drain) begin(window int, base, mean Time) int {
 	return min(window, max(minCwnd, int(int64(window)*int64(base)/int64(2*max(mean, base)))))
 }
 
-// drain begins one, where the window was full: else no queue is ours.
+// drain begins one, where the window was full: else no queue is ours. Windows of long
+// paths take off all of a queue whenever it is too long (excess), and half of one at
+// once, afterwards, is more than queues hold.
 func (g *congestion) drain(base, mean Time) {
-	if g.drains.rounds == 0 && g.wasLimited && base != Never {
+	if g.drains.rounds == 0 && g.wasLimited && base != Never && !g.long() {
 		g.window = g.drains.begin(g.window, base, mean)
 	}
 }

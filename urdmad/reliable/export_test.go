@@ -71,11 +71,11 @@ func (t *sender) checkFlight() error {
 
 func (r *receiver) check() error {
 	span := int(r.end.Sub(r.next))
-	if span < 0 || span > r.window {
+	if span < 0 || span > min(r.window, int(r.held.size)) {
 		return fmt.Errorf("held segments end %d past the next", span)
 	}
 	held := 0
-	for i := range r.window {
+	for i := range int(r.held.size) {
 		if r.held.has(r.next.Add(uint32(i))) {
 			held++
 			if i >= span {
@@ -96,3 +96,10 @@ func (c *Conn) SetOrder(n uint32) {
 
 // Records is how many segments there are records for.
 func (c *Conn) Records() int { return c.tx.ring() }
+
+// HeldRoom is for how many segments past the next there is room to note that they
+// are held.
+func (c *Conn) HeldRoom() int { return int(c.rx.held.size) }
+
+// RecvWindow is the most segments past the cumulative acknowledgement that are held.
+func (c *Conn) RecvWindow() int { return c.cfg.RecvWindow }

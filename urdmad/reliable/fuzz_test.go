@@ -20,6 +20,10 @@ type driver struct {
 	next wire.PSN // first PSN never delivered
 	held map[wire.PSN]bool
 	ops  int
+
+	wide   bool
+	edge   wire.PSN // one past the last that the peer was ever allowed
+	shrunk bool     // credits were set since the last header
 }
 
 func (d *driver) byte() byte {
@@ -44,6 +48,8 @@ func (d *driver) near(p wire.PSN) wire.PSN {
 		return wire.PSN(d.word())
 	case b == 254:
 		return p.Add(1 << 31)
+	case d.wide:
+		return p.Add(uint32(int32(int8(b)) << (d.byte() % 8)))
 	default:
 		return p.Add(uint32(int32(int8(b))))
 	}
@@ -57,6 +63,9 @@ func runDriver(t *testing.T, in []byte) {
 		Window: 1 << (d.byte() % 9), RecvWindow: 1 << (d.byte() % 9),
 		PeerWindow: int(d.byte()), Extended: flags&1 != 0, Batches: flags&8 != 0,
 	}
+	if d.wide = flags&0x31 == 0x11; d.wide {
+		cfg.Wide, cfg.Window, cfg.RecvWindow = true, 1<<(d.byte()%14), 1<<(d.byte()%14)
+	}
 	if flags&2 != 0 {
 		cfg.KeepAlive = reliable.Second
 	}
@@ -65,6 +74,7 @@ func runDriver(t *testing.T, in []byte) {
 	}
 	d.next = cfg.PeerISN
 	d.c.Init(cfg)
+	d.edge = cfg.PeerISN.Add(uint32(d.c.RecvWindow()))
 	for len(d.in) > 0 && d.ops < 2000 {
 		d.ops++
 		d.step(d.byte())
@@ -102,7 +112,12 @@ func (d *driver) step(op byte) {
 		}
 		d.tick()
 	case 10:
-		d.c.SetCredits(int(int8(d.byte())))
+		n := int(int8(d.byte()))
+		if d.wide {
+			n <<= d.byte() % 8
+		}
+		d.c.SetCredits(n)
+		d.shrunk = true
 		d.c.OnAckRequested(d.now)
 	case 11:
 		d.answer()
@@ -112,7 +127,7 @@ func (d *driver) step(op byte) {
 // ack requires that an error leaves everything as it was.
 func (d *driver) ack(ack wire.PSN, runs []wire.SackRun) {
 	before := d.c.Stats()
-	credits := uint16(d.byte()) % 300
+	credits := uint32(d.byte()) % 300
 	var err error
 	if runs == nil {
 		err = d.c.OnAck(d.now, ack, credits)
@@ -185,9 +200,7 @@ func (d *driver) answer() {
 	if kind == reliable.AckNone {
 		return
 	}
-	if ack, _ := d.c.Header(); ack != d.next {
-		d.t.Fatalf("acknowledged %d, next is %d", ack, d.next)
-	}
+	d.header()
 	if kind != reliable.AckSack {
 		return
 	}
@@ -205,10 +218,28 @@ func (d *driver) answer() {
 	}
 }
 
+// header states credits: what they allow is taken when it comes, no less than was
+// allowed before unless somebody asked for that, and never more than a window.
+func (d *driver) header() {
+	ack, credits := d.c.Header()
+	if ack != d.next {
+		d.t.Fatalf("acknowledged %d, next is %d", ack, d.next)
+	}
+	edge := ack.Add(credits)
+	if int(credits) > d.c.RecvWindow() || edge.Before(d.edge) && !d.shrunk {
+		d.t.Fatalf("%d credits at %d, with a window of %d and %d allowed before", credits, ack, d.c.RecvWindow(), d.edge)
+	}
+	if credits > 0 && d.c.Judge(edge.Add(^uint32(0))) == reliable.Outside {
+		d.t.Fatalf("PSN %d is allowed and would not be taken", edge.Add(^uint32(0)))
+	}
+	d.edge, d.shrunk = edge, false
+}
+
 // FuzzConn never panics and keeps every invariant, whatever arrives.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 64, 240, 2, 1, 10, 9, 9, 6, 1, 6, 0, 11})
 	f.Add([]byte{0, 255, 255, 255, 255, 255, 255, 255, 255, 3, 3, 0, 240, 4, 1, 2, 2, 1, 5, 9, 11})
+	f.Add([]byte{0x11, 255, 255, 255, 255, 255, 255, 255, 255, 3, 3, 0, 13, 13, 6, 127, 7, 11, 6, 100, 5, 11, 6, 0, 0, 9, 11})
 	f.Fuzz(runDriver)
 }
 
@@ -219,6 +250,9 @@ func TestRandomOperations(t *testing.T) {
 		in := make([]byte, 200+rng.IntN(2000))
 		for i := range in {
 			in[i] = byte(rng.Uint32())
+		}
+		if seed%4 == 0 {
+			in[0] = in[0]&^0x20 | 0x11 // wide
 		}
 		if runDriver(t, in); t.Failed() {
 			t.Fatalf("seed %d", seed)

@@ -15,6 +15,7 @@ type lossDetector struct {
 	reorder int    // transmissions of lateness that are still no loss, plus one
 	slack   int    // quarters of a round trip of lateness that are still no loss
 	calm    int    // rounds without reordering
+	waited  bool   // mayBeFirst has said yes
 	doubts  int    // early acknowledgements in a row with nothing else
 
 	// An unfinished timeout episode, for its undoing.
@@ -105,7 +106,7 @@ func (s *segment) soonest(r *rtt) Time {
 	return s.sent + max(r.base(), r.srtt/2)
 }
 
-func (c *Conn) markLost(i uint16) {
+func (c *Conn) markLost(i uint32) {
 	t := &c.tx
 	t.unlink(i)
 	t.lost.add(t.psnOf(i))

@@ -49,7 +49,7 @@ func (s *sender) send(n int) wire.PSN {
 }
 
 // ack acknowledges, with runs given as pairs of first and end.
-func (s *sender) ack(ack wire.PSN, credits uint16, pairs ...wire.PSN) {
+func (s *sender) ack(ack wire.PSN, credits uint32, pairs ...wire.PSN) {
 	s.t.Helper()
 	var runs []wire.SackRun
 	for i := 0; i < len(pairs); i += 2 {

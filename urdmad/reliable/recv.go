@@ -31,14 +31,10 @@ func (v Verdict) String() string {
 	return "outside"
 }
 
-const (
-	// maxCredits is what 12 bits of the header can state.
-	maxCredits = 4095
-	// oldest is how far behind the window a segment still counts as a
-	// duplicate, to be answered, and not as a stranger's: no window is
-	// larger than credits can state.
-	oldest = maxCredits + 1
-)
+// leastOld is how far behind the window a segment still counts as a duplicate, to be
+// answered, and not as a stranger's, unless the window itself is larger: what a peer
+// may have sent, and send again, is bounded by what 12 bits of credits could state.
+const leastOld = wire.MaxCredits + 1
 
 // receiver is the receiving half.
 type receiver struct {
@@ -46,7 +42,8 @@ type receiver struct {
 	end    wire.PSN // one past the last held; next if none is held
 	recent wire.PSN // the last held, while it is held
 	unsaid wire.PSN // where the runs begin that the last SACK had no room for
-	held   slotSet  // members within (next, next+window)
+	held   slotSet  // members within (next, next+its size); grows up to window
+	rings  *Rings   // where it grows from
 	nHeld  int
 	window int
 
@@ -59,13 +56,17 @@ type receiver struct {
 func (r *receiver) init(cfg *Config) {
 	*r = receiver{
 		next: cfg.PeerISN, end: cfg.PeerISN,
-		held:   newSlotSet(cfg.RecvWindow),
+		held: newSlotSet(min(leastHeld, cfg.RecvWindow)), rings: cfg.Rings,
 		window: cfg.RecvWindow, credits: cfg.RecvWindow,
 		limited: cfg.Extended, // a plain peer need not look at credits
 	}
 	r.edge = r.next.Add(uint32(r.credits))
 	r.allowed = r.edge
 }
+
+// oldest is how far back segments are duplicates: what the peer may have under way
+// lies within a window of ours, however old.
+func (r *receiver) oldest() int { return max(leastOld, r.window) }
 
 // Judge says what OnData would do with the segment psn, and does nothing: a
 // caller that cannot take the segment does not pass it on.
@@ -77,7 +78,7 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 	r := &c.rx
 	ahead := int(psn.Sub(r.next))
 	switch {
-	case ahead < 0 && ahead >= -oldest, ahead > 0 && ahead < r.window && r.held.has(psn):
+	case ahead < 0 && ahead >= -r.oldest(), ahead > 0 && psn.Before(r.end) && r.held.has(psn):
 		return Duplicate
 	case ahead < 0 || ahead >= r.window || r.limited && !psn.Before(r.allowed):
 		return Outside
@@ -106,7 +107,7 @@ func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
 		c.hold(now, psn, ackRequested)
 	case Outside:
 		c.stats.Outside++
-		if ahead := int(psn.Sub(r.next)); ahead >= 0 && ahead < oldest {
+		if ahead := int(psn.Sub(r.next)); ahead >= 0 && ahead < r.oldest() {
 			c.ack.atOnce(now) // a peer that doesn't know our window
 		}
 	}
@@ -137,6 +138,7 @@ func (r *receiver) advance() {
 func (c *Conn) hold(now Time, psn wire.PSN, ackRequested bool) {
 	r := &c.rx
 	gap := psn.After(r.end) || psn == r.end && r.nHeld == 0
+	r.growHeld(int(psn.Sub(r.next)))
 	r.held.add(psn)
 	r.nHeld++
 	r.recent = psn
@@ -159,6 +161,7 @@ func (c *Conn) NextHeld() (wire.PSN, bool) {
 	r.held.remove(psn)
 	r.nHeld--
 	r.advance()
+	r.shrinkHeld()
 	c.stats.Delivered++
 	return psn, true
 }
@@ -183,14 +186,14 @@ func (c *Conn) SetCredits(n int) {
 
 // Header returns the acknowledgement and credits for an outgoing packet of
 // any kind, and notes that they went out.
-func (c *Conn) Header() (ack wire.PSN, credits uint16) {
+func (c *Conn) Header() (ack wire.PSN, credits uint32) {
 	r := &c.rx
 	c.ack.wentOut()
 	r.edge = r.next.Add(uint32(r.credits))
 	if r.edge.After(r.allowed) {
 		r.allowed = r.edge
 	}
-	return r.next, uint16(r.credits)
+	return r.next, uint32(r.credits)
 }
 
 // SackRuns appends the runs of held segments to dst, for a SACK packet, and

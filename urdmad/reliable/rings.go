@@ -1,5 +1,7 @@
 package reliable
 
+import "urdma/wire"
+
 // Records of unacknowledged segments lie in a ring that is as long as it has to be:
 // most connections are idle or have a message at a time under way, and a ring for
 // a whole window is 32 KiB. A connection begins with leastRing; one that
@@ -9,52 +11,97 @@ package reliable
 // two.
 const leastRing = 16
 
+// leastHeld is for how many segments past the next one a connection always has room to
+// note that they are held.
+const leastHeld = 64
+
 // spareBytes bounds what a Rings keeps for whoever needs one next.
 const (
-	spareBytes   = 4 << 20
+	spareBytes   = 8 << 20
 	segmentBytes = 32
 )
+
+// records are those of outstanding segments.
+type records struct {
+	// segs is a ring by PSN, a power of two long; one more element behind it is the
+	// head of the flight list, which is sorted by order, so that losses are a prefix.
+	segs   []segment
+	sacked slotSet
+	lost   slotSet
+}
+
+func newRecords(size int) records {
+	return records{segs: make([]segment, size+1), sacked: newSlotSet(size), lost: newSlotSet(size)}
+}
+
+// ring is the number of segments that there are records for.
+func (r *records) ring() int               { return len(r.segs) - 1 }
+func (r *records) mask() uint32            { return uint32(len(r.segs) - 2) }
+func (r *records) head() uint32            { return uint32(len(r.segs) - 1) }
+func (r *records) index(p wire.PSN) uint32 { return uint32(p) & r.mask() }
 
 // Rings are what connections of one thread take longer rings from. The zero value
 // is empty. Without one a connection keeps the longest ring that it ever needed.
 type Rings struct {
-	spare map[int][][]segment // by the number of segments
+	spare map[int][]records // by the number of segments
+	held  map[int][]slotSet // likewise, none of them with members
 	bytes int
 }
 
-// take returns a ring of size segments, its records undefined, and the list's head
-// behind them.
-func (r *Rings) take(size int) []segment {
+// take returns records for size segments, undefined but that none is sacked or lost.
+func (r *Rings) take(size int) records {
 	if r == nil || len(r.spare[size]) == 0 {
-		return make([]segment, size+1)
+		return newRecords(size)
 	}
 	list := r.spare[size]
 	last := len(list) - 1
 	ring := list[last]
-	list[last], r.spare[size] = nil, list[:last]
+	list[last], r.spare[size] = records{}, list[:last]
 	r.bytes -= segmentBytes * size
 	return ring
 }
 
-// put takes a ring back that nobody uses any more.
-func (r *Rings) put(ring []segment) {
-	size := len(ring) - 1
+// put takes records back that nobody uses any more, none of them sacked or lost.
+func (r *Rings) put(ring records) {
+	size := ring.ring()
 	if r == nil || size <= leastRing || r.bytes+segmentBytes*size > spareBytes {
 		return
 	}
 	if r.spare == nil {
-		r.spare = map[int][][]segment{}
+		r.spare = map[int][]records{}
 	}
 	r.spare[size] = append(r.spare[size], ring)
 	r.bytes += segmentBytes * size
 }
 
-// ring is the number of segments that there are records for.
-func (t *sender) ring() int { return len(t.segs) - 1 }
+// takeHeld and putHeld are take and put for what a receiver holds.
+func (r *Rings) takeHeld(size int) slotSet {
+	if r == nil || len(r.held[size]) == 0 {
+		return newSlotSet(size)
+	}
+	list := r.held[size]
+	last := len(list) - 1
+	set := list[last]
+	list[last], r.held[size] = slotSet{}, list[:last]
+	r.bytes -= size / 8
+	return set
+}
 
-// setRing has t use a ring, whose flight list is empty.
-func (t *sender) setRing(ring []segment) {
-	t.segs, t.mask = ring, uint32(len(ring)-2)
+func (r *Rings) putHeld(set slotSet) {
+	size := int(set.size)
+	if r == nil || r.bytes+size/8 > spareBytes {
+		return
+	}
+	if r.held == nil {
+		r.held = map[int][]slotSet{}
+	}
+	r.held[size] = append(r.held[size], set)
+	r.bytes += size / 8
+}
+
+// setRing has t use records, whose flight list is empty.
+func (t *sender) setRing(ring records) {
+	t.records = ring
 	head := t.head()
 	t.segs[head].prev, t.segs[head].next = head, head
 }
@@ -62,18 +109,18 @@ func (t *sender) setRing(ring []segment) {
 // grow takes a longer ring: twice as long as now, or as the last one was, which
 // the window allows. The flight list stays in its order.
 func (t *sender) grow(rings *Rings) {
-	old, oldMask, oldHead := t.segs, t.mask, t.head()
-	flying := old[oldHead].next
-	size := min(max(2*t.ring(), t.longest), t.window)
+	old := t.records
+	size := min(max(2*old.ring(), t.longest), t.window)
 	t.longest = size
-	una := uint32(t.una)
 	t.setRing(rings.take(size))
 	for psn := t.una; psn != t.next; psn = psn.Add(1) {
-		*t.at(psn) = old[uint32(psn)&oldMask]
+		*t.at(psn) = old.segs[old.index(psn)]
+		old.sacked.move(psn, &t.sacked)
+		old.lost.move(psn, &t.lost)
 	}
 	t.flight = 0
-	for i := flying; i != oldHead; i = old[i].next {
-		psn := t.una.Add((uint32(i) - una) & oldMask)
+	for i := old.segs[old.head()].next; i != old.head(); i = old.segs[i].next {
+		psn := t.una.Add((i - uint32(t.una)) & old.mask())
 		t.link(t.index(psn), t.segs[t.head()].prev)
 	}
 	rings.put(old)
@@ -84,6 +131,32 @@ func (t *sender) shrink(rings *Rings) {
 	if rings == nil || t.ring() <= leastRing || t.outstanding() > 0 {
 		return
 	}
-	rings.put(t.segs)
+	rings.put(t.records)
 	t.setRing(t.least)
+}
+
+// growHeld makes room to hold the segment so far past the next one.
+func (r *receiver) growHeld(ahead int) {
+	size := int(r.held.size)
+	if ahead < size {
+		return
+	}
+	for size <= ahead {
+		size *= 2
+	}
+	old := r.held
+	r.held = r.rings.takeHeld(size)
+	for psn := r.next; psn != r.end; psn = psn.Add(1) {
+		old.move(psn, &r.held)
+	}
+	r.rings.putHeld(old)
+}
+
+// shrinkHeld gives room for many back while none is held.
+func (r *receiver) shrinkHeld() {
+	if r.rings == nil || r.nHeld > 0 || r.held.size <= leastHeld {
+		return
+	}
+	r.rings.putHeld(r.held)
+	r.held = r.rings.takeHeld(leastHeld)
 }

@@ -46,6 +46,50 @@ func TestIdleHoldsLittle(t *testing.T) {
 	}
 }
 
+// TestWideIdleHoldsLittle: nor does a window of 65,536 cost an idle connection more,
+// in either direction, after what it held and had under way is through.
+func TestWideIdleHoldsLittle(t *testing.T) {
+	const window = reliable.MaxWideWindow
+	c := new(reliable.Conn)
+	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Extended: true, Wide: true, Rings: new(reliable.Rings)})
+	if err := c.OnAck(1, 1000, window); err != nil {
+		t.Fatal(err)
+	}
+	sent, held := c.Records(), c.HeldRoom()
+	if sent > 64 || held > 64 {
+		t.Fatalf("an idle connection has records for %d and %d segments", sent, held)
+	}
+	busy := func() {
+		for range window {
+			c.Send(2, 1, 0)
+		}
+		ack, _ := c.Header()
+		for i := uint32(window - 1); ; i-- {
+			if c.OnData(3, ack.Add(i), false); i == 0 {
+				break
+			}
+		}
+		for _, ok := c.NextHeld(); ok; _, ok = c.NextHeld() {
+		}
+		if next, _ := c.Header(); next != ack.Add(window) {
+			t.Fatalf("in order is %d, want %d", next, ack.Add(window))
+		}
+		if err := c.OnAck(4, c.Next(), window); err != nil {
+			t.Fatal(err)
+		}
+		if c.Records() != sent || c.HeldRoom() != held {
+			t.Errorf("all is through, and there are records for %d and %d segments", c.Records(), c.HeldRoom())
+		}
+	}
+	busy()
+	if n := testing.AllocsPerRun(3, busy); n != 0 {
+		t.Errorf("%v allocations for windows that there were before", n)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGrowingKeepsOrder: whatever is lost, held and resent while the ring grows,
 // each segment keeps its record: its token comes back when it is resent, oldest
 // first.

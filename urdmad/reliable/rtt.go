@@ -13,6 +13,7 @@ type rtt struct {
 	lastLeast Time // of the span before
 	spanEnd   Time
 	renewed   bool // a span has ended, and nobody has looked for the least yet
+	ever      Time // the least of all, Never before the first sample
 
 	backoff uint // doublings of the timeout
 
@@ -26,9 +27,12 @@ const (
 	spanTrips = 200
 )
 
+// longForTimeout is the part of the timeout, 1/4, from which on an answer took long.
+const longForTimeout = 4
+
 func (r *rtt) init(cfg *Config) {
 	*r = rtt{
-		least: Never, lastLeast: Never,
+		least: Never, lastLeast: Never, ever: Never,
 		min: cfg.MinRTO, max: cfg.MaxRTO, initial: cfg.InitialRTO, ackDelay: cfg.AckDelay,
 	}
 }
@@ -57,7 +61,7 @@ func (r *rtt) sampleLeast(now, m Time) {
 		r.renewed = r.spanEnd > 0
 		r.spanEnd = r.nextSpan(now)
 	}
-	r.least = min(r.least, m)
+	r.least, r.ever = min(r.least, m), min(r.ever, m)
 }
 
 // nextSpan is when the span that begins now ends: at a multiple of its length, so that

@@ -7,8 +7,8 @@ type segment struct {
 	token uint64
 	sent  Time   // last transmission
 	order uint32 // transmission number of that; orders all transmissions of the connection
-	prev  uint16 // flight list
-	next  uint16
+	prev  uint32 // flight list
+	next  uint32
 	sends uint8 // transmissions, saturating
 }
 
@@ -23,16 +23,10 @@ type sender struct {
 	limit   wire.PSN // one past the last the peer's credits allow
 	credits uint32   // as stated last
 
-	// segs is a ring by PSN, as long as rings.go says; one more element behind it is
-	// the head of the flight list, which is sorted by order, so that losses are a
-	// prefix.
-	segs    []segment
-	mask    uint32
-	window  int       // Config.Window: the longest it gets
-	least   []segment // the shortest, which stays
-	longest int       // of the rings that were given back
-	sacked  slotSet
-	lost    slotSet
+	records         // as many as rings.go says
+	window  int     // Config.Window: the most there get
+	least   records // the fewest, which stay
+	longest int     // of the rings that were given back
 	flight  int
 
 	nSacked int
@@ -54,35 +48,31 @@ func (t *sender) init(cfg *Config) {
 	t.credits = uint32(cfg.PeerWindow)
 	t.limit = cfg.LocalISN.Add(t.credits)
 	t.window = cfg.Window
-	t.sacked = newSlotSet(cfg.Window)
-	t.lost = newSlotSet(cfg.Window)
-	t.least = make([]segment, min(leastRing, cfg.Window)+1)
+	t.least = newRecords(min(leastRing, cfg.Window))
 	t.setRing(t.least)
 }
 
-func (t *sender) head() uint16            { return uint16(len(t.segs) - 1) }
-func (t *sender) index(p wire.PSN) uint16 { return uint16(uint32(p) & t.mask) }
-func (t *sender) at(p wire.PSN) *segment  { return &t.segs[uint32(p)&t.mask] }
+func (t *sender) at(p wire.PSN) *segment  { return &t.segs[t.index(p)] }
 func (t *sender) outstanding() int        { return int(t.next.Sub(t.una)) }
-func (t *sender) psnOf(i uint16) wire.PSN { return t.una.Add((uint32(i) - uint32(t.una)) & t.mask) }
+func (t *sender) psnOf(i uint32) wire.PSN { return t.una.Add((i - uint32(t.una)) & t.mask()) }
 func (t *sender) holds(p wire.PSN) bool   { return !p.Before(t.una) && p.Before(t.next) }
 
 // link puts slot i on the flight list after slot at, unlink takes it off.
-func (t *sender) link(i, at uint16) {
+func (t *sender) link(i, at uint32) {
 	after := t.segs[at].next
 	t.segs[i].prev, t.segs[i].next = at, after
 	t.segs[at].next, t.segs[after].prev = i, i
 	t.flight++
 }
 
-func (t *sender) unlink(i uint16) {
+func (t *sender) unlink(i uint32) {
 	s := &t.segs[i]
 	t.segs[s.prev].next, t.segs[s.next].prev = s.next, s.prev
 	t.flight--
 }
 
 // transmit records that slot i goes out now, as the newest transmission.
-func (t *sender) transmit(now Time, i uint16) {
+func (t *sender) transmit(now Time, i uint32) {
 	t.order++
 	s := &t.segs[i]
 	s.sent, s.order = now, t.order

@@ -35,6 +35,14 @@ func (s *slotSet) remove(p wire.PSN) {
 	s.words[i>>6] &^= 1 << (i & 63)
 }
 
+// move has p be a member of to if it is one of s, of which it is none any more.
+func (s *slotSet) move(p wire.PSN, to *slotSet) {
+	if s.has(p) {
+		s.remove(p)
+		to.add(p)
+	}
+}
+
 // untilIn returns how many of the n PSNs from p on come before the first
 // member, n if there is none.
 func (s *slotSet) untilIn(p wire.PSN, n int) int { return s.scan(p, n, 0) }

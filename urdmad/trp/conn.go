@@ -140,9 +140,10 @@ func (c *Conn) Start(p Start) {
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
 	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
-	c.rel.Init(c.s.reliability(c, &p))
+	r := c.s.reliability(c, &p)
+	c.rel.Init(r)
 	c.marks.ackedPSN = c.LocalISN
-	c.held.init(c.port.Window())
+	c.held.init(r.RecvWindow, &c.s.pages)
 	if !p.Passive {
 		c.rel.OnAckRequested(c.now())
 	}
@@ -159,8 +160,10 @@ const socketDelay = 500 * clock.Microsecond
 // reliability is the configuration of a connection's reliability layer. One by
 // number dies as its queue pair's attributes say, and is not kept alive.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
+	wide := p.Extended && p.Peer.Capabilities&wire.CapCredits != 0
+	sends, holds := c.port.windows(wide)
 	r := reliable.Config{
-		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.Window(),
+		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: sends, RecvWindow: holds, Wide: wide,
 		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}

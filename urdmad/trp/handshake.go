@@ -19,7 +19,7 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 // Offer is what we offer a peer for a connection of q on a port, cookie apart.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
-	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry
+	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry | wire.CapCredits
 	if p.If.Batches.Datagrams {
 		capabilities |= wire.CapPadding
 	}

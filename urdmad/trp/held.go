@@ -6,35 +6,97 @@ import (
 	"urdma/wire"
 )
 
-// heldRing keeps packets that came out of order until the gap closes; slot = PSN
-// modulo the window.
+// heldRing keeps packets that came out of order until the gap closes, by PSN modulo
+// the window: in pages, because a peer may be allowed far more than it ever sends, and
+// a page is there while packets are kept in it.
 type heldRing struct {
-	slots   []netif.Held // nil until the first
+	pages   []*heldPage // nil until the first packet
 	window  int
+	spare   *heldPages
 	current netif.Held // being delivered
 	account netif.Account
 }
 
-func (h *heldRing) init(window int) { h.window = window }
+// pageSlots is how many packets a page is for, a power of two.
+const pageSlots = 64
 
-func (h *heldRing) slot(psn wire.PSN) *netif.Held {
-	if h.slots == nil {
-		h.slots = make([]netif.Held, h.window)
+type heldPage struct {
+	slots [pageSlots]netif.Held
+	used  int
+}
+
+// heldPages are pages that no connection of the worker needs now.
+type heldPages struct{ free []*heldPage }
+
+// sparePages bounds them: for a whole wide window.
+const sparePages = 1024
+
+func (h *heldRing) init(window int, spare *heldPages) { h.window, h.spare = window, spare }
+
+// place is the page and the slot of a PSN.
+func (h *heldRing) place(psn wire.PSN) (page, slot uint32) {
+	i := uint32(psn) & uint32(h.window-1)
+	return i / pageSlots, i % pageSlots
+}
+
+// slot is where the packet of a PSN that is to be kept goes.
+func (h *heldRing) slot(psn wire.PSN) (*heldPage, *netif.Held) {
+	if h.pages == nil {
+		h.pages = make([]*heldPage, (h.window+pageSlots-1)/pageSlots)
 	}
-	return &h.slots[uint32(psn)&uint32(h.window-1)]
+	page, slot := h.place(psn)
+	if h.pages[page] == nil {
+		h.pages[page] = h.spare.take()
+	}
+	return h.pages[page], &h.pages[page].slots[slot]
+}
+
+// take takes the packet kept for a PSN out of the ring.
+func (h *heldRing) take(psn wire.PSN) (packet netif.Held) {
+	page, slot := h.place(psn)
+	if h.pages == nil || h.pages[page] == nil {
+		return netif.Held{}
+	}
+	p := h.pages[page]
+	packet, p.slots[slot] = p.slots[slot], netif.Held{}
+	if p.used--; p.used == 0 {
+		h.spare.put(p)
+		h.pages[page] = nil
+	}
+	return packet
+}
+
+func (s *heldPages) take() *heldPage {
+	last := len(s.free) - 1
+	if last < 0 {
+		return new(heldPage)
+	}
+	p := s.free[last]
+	s.free[last], s.free = nil, s.free[:last]
+	return p
+}
+
+// put takes a page back that is empty.
+func (s *heldPages) put(p *heldPage) {
+	if len(s.free) < sparePages {
+		s.free = append(s.free, p)
+	}
 }
 
 // hold keeps the packet of a segment that came out of order. False: there is no
 // memory to keep it.
 func (c *Conn) hold(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
-	slot := c.held.slot(psn)
-	if !slot.Any() {
-		held, ok := c.keep(d)
-		if !ok {
-			return false
-		}
-		*slot = held
+	held, ok := c.keep(d)
+	if !ok {
+		return false
 	}
+	page, slot := c.held.slot(psn)
+	if slot.Any() {
+		c.held.release(c.port.If, slot)
+	} else {
+		page.used++
+	}
+	*slot = held
 	c.Stats.Held++
 	c.port.If.Note("held: out of order")
 	if c.port.Immediate {
@@ -70,8 +132,8 @@ func (c *Conn) deliverHeld() {
 // deliverSlot delivers the packet held for a PSN, or has it wait. If delivering
 // it ends in a fault of the client's memory, dropKept gives it back.
 func (c *Conn) deliverSlot(psn wire.PSN) {
-	slot, current := c.held.slot(psn), &c.held.current
-	*current, *slot = *slot, netif.Held{}
+	current := &c.held.current
+	*current = c.held.take(psn)
 	if !c.rnr.waiting {
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(current, &head)
@@ -94,10 +156,17 @@ func (r *remote) keptSegment(held *netif.Held, head *[wire.MaxHeaderLen]byte) rd
 
 // dropKept gives back all packets that were kept: the connection is over.
 func (c *Conn) dropKept() {
-	for i := range c.held.slots {
-		c.held.release(c.port.If, &c.held.slots[i])
+	for _, p := range c.held.pages {
+		if p == nil {
+			continue
+		}
+		for i := range p.slots {
+			c.held.release(c.port.If, &p.slots[i])
+		}
+		p.used = 0
+		c.held.spare.put(p)
 	}
-	c.held.slots = nil
+	c.held.pages = nil
 	c.held.release(c.port.If, &c.held.current)
 	c.dropWaiting()
 }

@@ -87,7 +87,7 @@ func (c *Conn) lacks(what lack) {
 // stated is the credits that a packet states: 0 tells the peer on a connection by
 // number that it waits for a receive. Otherwise it may send the segment again that
 // is kept here.
-func (w *notReady) stated(credits uint16, byNumber bool) uint16 {
+func (w *notReady) stated(credits uint32, byNumber bool) uint32 {
 	if w.waiting && w.lacks == memory && byNumber {
 		return max(credits, 1)
 	}
@@ -153,7 +153,7 @@ func (c *Conn) deliverKept() {
 func (c *Conn) received() {
 	c.rnr.waiting, c.rnr.queue = false, nil
 	c.s.clock.Set(c.rnr.timer, clock.Never)
-	c.rel.SetCredits(c.port.Window())
+	c.rel.SetCredits(c.held.window)
 	c.rel.OnAckRequested(c.now()) // opens the peer's window
 	c.deliverHeld()
 	c.ready()

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/netif"
+	"urdma/urdmad/reliable"
 	"urdma/wire"
 )
 
@@ -16,6 +17,7 @@ type Port struct {
 
 	s      *Stack
 	window int
+	wide   int // window to a peer that reads credits of 20 bits
 	conns  [1 << 16]*Conn
 	past   Traffic // of connections that left their queue pairs
 	conversations
@@ -37,8 +39,35 @@ func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(pee
 func (p *Port) WholeLines() bool { return !netif.OfDatagrams(p.If) }
 
 // Window is how many segments past what arrived in order a connection holds: what
-// we are configured for, as far as the port holds so many while we are away.
+// we are configured for, as far as the port holds so many while we are away. Where
+// both sides have credits of 20 bits, it may be more (windows).
 func (p *Port) Window() int { return p.window }
+
+// fitWindows sets what connections hold: at most what waits in the port while we are
+// away, and of what a wide window has, no more than one connection can keep while a
+// gap is open (netif.Interface.Keep).
+func (p *Port) fitWindows() {
+	room := p.If.ReceiveWindow()
+	if room == 0 {
+		room = reliable.MaxWideWindow
+	}
+	for p.window = p.s.cfg.Window; p.window > max(room, minWindow); {
+		p.window /= 2
+	}
+	most := min(p.s.cfg.wideWindow(), room, p.If.Retainable()/2)
+	for p.wide = p.window; 2*p.wide <= most; {
+		p.wide *= 2
+	}
+}
+
+// windows are how many segments a connection has under way at most, and how many it
+// holds; wide: to a peer that reads credits of 20 bits.
+func (p *Port) windows(wide bool) (sends, holds int) {
+	if wide {
+		return p.s.cfg.wideWindow(), p.wide
+	}
+	return p.s.cfg.Window, p.window
+}
 
 // Receive hands a datagram of the interface's to its connection or to the
 // connection manager.

@@ -51,7 +51,7 @@ func (c *Conn) packet(d *netif.Datagram) {
 // which the caller has checked, tells him from who merely forges his address, so
 // a plain connection stays where it is (docs/WIRE.md chapter 11).
 func mayFollow(c *Conn, t *wire.TRP) bool {
-	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.port.Window()
+	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.held.window
 	return c.extended && ahead >= -window && ahead <= window+2 && c.rel.Plausible(t.Ack)
 }
 
@@ -158,7 +158,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 // ends the connection counts only then (docs/WIRE.md chapter 4).
 func (c *Conn) inWindow(psn wire.PSN) bool {
 	ahead := psn.Sub(c.rel.Expected())
-	if ahead < 0 || int(ahead) > c.port.Window() {
+	if ahead < 0 || int(ahead) > c.held.window {
 		c.s.stray(c.port.If, "PSN is outside the window")
 		return false
 	}

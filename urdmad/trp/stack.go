@@ -21,7 +21,18 @@ const minWindow = 32
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
 	AckDelay     clock.Time
-	Window       int // segments in flight a connection
+	Window       int // segments in flight a connection; 0: DefaultWindow, and as many as long paths need
+
+	bounded bool // Window was given
+}
+
+// wideWindow is how many segments a connection has in flight to a peer that states
+// credits of 20 bits.
+func (cfg *Config) wideWindow() int {
+	if cfg.bounded {
+		return cfg.Window
+	}
+	return reliable.MaxWideWindow
 }
 
 // Handler manages connections.
@@ -45,6 +56,7 @@ type Stack struct {
 	rand    *rand.Rand
 	ports   []*Port
 	rings   reliable.Rings
+	pages   heldPages
 }
 
 // Stats counts what no connection counts.
@@ -61,7 +73,8 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 	if cfg.DeathTimeout == 0 {
 		cfg.DeathTimeout = reliable.DefaultDeathTimeout
 	}
-	cfg.Window = reliable.WindowSize(cfg.Window)
+	cfg.bounded = cfg.Window > 0
+	cfg.Window = min(reliable.WindowSize(cfg.Window), reliable.MaxWindow)
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
 
@@ -83,12 +96,8 @@ func (s *Stack) Window() int { return s.cfg.Window }
 
 // AddPort has connections use an interface, whose device number is the next.
 func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s, window: s.cfg.Window}
-	if room := n.ReceiveWindow(); room > 0 {
-		for p.window > max(room, minWindow) {
-			p.window /= 2
-		}
-	}
+	p := &Port{If: n, s: s}
+	p.fitWindows()
 	n.Batches.Blamed = func(peer netip.Addr) {
 		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)
 	}

@@ -170,7 +170,7 @@ func (a *Attacker) forge() {
 		return
 	}
 	t := wire.TRP{PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32()), Op: wire.TRPOp(a.r.IntN(8)),
-		Credits: uint16(a.r.IntN(wire.MaxCredits + 1)), Flags: wire.FlagAckRequested, Cookie: a.r.Uint32()}
+		Credits: uint32(a.r.IntN(wire.MaxWideCredits+1) >> a.r.IntN(20)), Flags: wire.FlagAckRequested, Cookie: a.r.Uint32()}
 	a.send(from, a.datagram(from, b, a.trp(&t)))
 }
 

@@ -17,7 +17,7 @@ type Packet struct {
 	AR      bool
 	PSN     wire.PSN
 	Ack     wire.PSN
-	Credits uint16
+	Credits uint32
 	Runs    []wire.SackRun
 	Payload []byte
 	Sum     uint32 // of the rest, as UDP's checksum
@@ -28,12 +28,12 @@ func (p *Packet) checksum() uint32 {
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.PSN))
 	binary.BigEndian.PutUint32(head[4:], uint32(p.Ack))
-	binary.BigEndian.PutUint16(head[8:], p.Credits)
+	binary.BigEndian.PutUint32(head[8:], p.Credits)
 	if p.AR {
-		head[10] = 1
+		head[12] = 1
 	}
 	if p.Sack {
-		head[11] = 1
+		head[13] = 1
 	}
 	sum := crc32.ChecksumIEEE(head[:])
 	for _, r := range p.Runs {
