@@ -36,6 +36,9 @@ type ConnOptions struct {
 	// RNRTries is how often a message to a peer that posted no receive is tried
 	// (rnr_retry_count): 0 or 7 and above for ever, negative not again.
 	RNRTries int
+	// AckTimeout, up to 31, ends the wait for a silent peer after 32 times 4.096 µs <<
+	// AckTimeout, half a second at least (RDMA_OPTION_ID_ACK_TIMEOUT); 0: as configured.
+	AckTimeout int
 	// Spin makes Wait and the connection's own operations poll for this long
 	// before they sleep; see CQ.SetSpin. Of queues that it makes itself.
 	Spin time.Duration
@@ -104,6 +107,9 @@ func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, option
 	}
 	conn.param.ResponderResources, conn.param.InitiatorDepth = cmid.Depth(o.Serve), cmid.Depth(o.Reads)
 	conn.param.RetryCount, conn.param.RNRRetryCount = 7, cmid.RNRTries(o.RNRTries)
+	if err := id.SetAckTimeout(ctx, o.AckTimeout); err != nil {
+		return nil, err
+	}
 	if err := conn.make(ctx, c, device, &o); err != nil {
 		return nil, err
 	}

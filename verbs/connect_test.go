@@ -195,3 +195,17 @@ func TestDisconnect(t *testing.T) {
 		t.Errorf("posting to a closed connection: %v", err)
 	}
 }
+
+// TestAckTimeout: both sides of a connection may say how long a transmission waits for its
+// acknowledgement, as far as InfiniBand's 5 bits go.
+func TestAckTimeout(t *testing.T) {
+	p := connect(t, verbs.ConnOptions{AckTimeout: 20}, verbs.ConnOptions{AckTimeout: 31})
+	ok(t, p.dialed.Close())
+	l := must(p.far.Listen(":0"))(t)
+	for _, n := range []int{-1, 32, 1 << 20} {
+		_, err := p.near.Dial(patience(t), fmt.Sprintf("198.18.0.1:%d", l.Addr().Port()), &verbs.ConnOptions{AckTimeout: n})
+		if !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("time-out %d: %v, expected EINVAL", n, err)
+		}
+	}
+}

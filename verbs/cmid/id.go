@@ -64,6 +64,21 @@ func (id *ID) Connect(ctx context.Context, t abi.Type, param *abi.CMParam) error
 	return err
 }
 
+// optionAckTimeout is RDMA_OPTION_ID_ACK_TIMEOUT of level RDMA_OPTION_ID, 0.
+const optionAckTimeout = 3
+
+// SetAckTimeout says before the handshake how long one transmission waits for its
+// acknowledgement: 4.096 µs << n, n up to 31 (rdma_set_option(3)); EINVAL beyond. 0
+// leaves it to urdmad.
+func (id *ID) SetAckTimeout(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	req := abi.CMSetOptionRequest{ID: id.handle, OptName: optionAckTimeout, Value: uint32(n)}
+	_, err := session.Call[abi.Header](ctx, id.channel.session, abi.CMSetOption, &req, nil, -1, 0)
+	return err
+}
+
 // Await waits for one event of the handshake; any other is its failure.
 func (id *ID) Await(ctx context.Context, want uint32) (*abi.CMEvent, error) {
 	select {
