@@ -30,7 +30,8 @@ func TestBytesAsksAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sender := exec.CommandContext(ctx, program, "send", "127.0.0.1", port)
-	later := time.AfterFunc(200*time.Millisecond, func() { _ = sender.Start() }) // who receives tells
+	started := make(chan error, 1)
+	later := time.AfterFunc(200*time.Millisecond, func() { started <- sender.Start() })
 	out, err := exec.CommandContext(ctx, program, "receive", "127.0.0.1", port, "1400", "50").Output()
 	if err != nil {
 		t.Errorf("bytes receive: %v", err)
@@ -40,8 +41,9 @@ func TestBytesAsksAgain(t *testing.T) {
 	if later.Stop() {
 		t.Fatal("it ended before anybody sent")
 	}
-	if sender.Process != nil {
-		cancel()
-		_ = sender.Wait() // it was refused, or the context ended it
+	if err := <-started; err != nil {
+		t.Fatal(err)
 	}
+	cancel()
+	_ = sender.Wait() // it was refused, or the context ended it
 }
