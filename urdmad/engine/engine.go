@@ -55,6 +55,7 @@ type Engine struct {
 	calls   mailbox.Box[func()] // Do
 	core    uint32              // CPU the worker runs on
 	blocked int                 // turns in a row that could send nothing of what there is
+	lone    []*qp.QP            // sendBetween's; kept for its memory
 }
 
 // ifPort is an interface with the connections over it.

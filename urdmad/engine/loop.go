@@ -68,9 +68,9 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 }
 
 // receive handles what a port has, a few bursts at most. Between them it sends what
-// queue pairs with nothing under way have posted meanwhile: one message after the other,
-// which is not to wait for the other bursts. The port gets its bursts all the same, or
-// clients that post all the time would have its ring overflow.
+// queue pairs with nothing under way have posted meanwhile: one short message after the
+// other, which is not to wait for the other bursts. The port gets its bursts all the
+// same, soon, or clients that post all the time would have its ring overflow.
 func (e *Engine) receive(p *ifPort) (total int) {
 	for burst := range maxBursts {
 		if burst > 0 && e.rung() {
@@ -88,10 +88,25 @@ func (e *Engine) receive(p *ifPort) (total int) {
 	return total
 }
 
-// sendBetween answers bells, and sends what was posted alone.
+// maxBetween bounds what is sent between two bursts: the queue pairs that send, and the
+// packets from which on no other one does. The others send at the end of the turn.
+const maxBetween = 32
+
+// sendBetween answers bells, and sends what was posted alone. All bells come first: a
+// fault in a client's memory ends the sending, and must not take unanswered ones along.
 func (e *Engine) sendBetween() (n int) {
+	lone := e.lone[:0]
+	n = e.answerBells(func(q *qp.QP) {
+		if e.QPs.PostAlone(q) && len(lone) < maxBetween {
+			lone = append(lone, q)
+		}
+	})
+	e.lone = lone
 	sent := 0
-	n = e.answerBells(func(q *qp.QP) { sent += e.QPs.PostNow(q) })
+	for i := 0; i < len(lone) && sent < maxBetween; i++ {
+		sent += e.QPs.SendNow(lone[i])
+	}
+	clear(lone)
 	if sent > 0 {
 		for _, p := range e.ports {
 			p.If.Flush()

@@ -47,6 +47,18 @@ func (q *QP) Post() {
 	q.t.Ready(q)
 }
 
+// loneLength is the longest message, in bytes, that PostAlone is true for.
+const loneLength = 4096
+
+// PostAlone is q's Post. It reports whether one short message was posted, with nothing
+// else under way: such a one need not wait for the queue pair's turn in line.
+func (t *Table) PostAlone(q *QP) bool {
+	s := &q.SQ
+	idle := s.head == s.tail
+	q.Post()
+	return idle && s.Outstanding() == 1 && !s.more && s.At(s.head).Length <= loneLength
+}
+
 // fetch makes the private copy of send slot i. A work request that is wrong
 // becomes one that fails in its turn.
 func (q *QP) fetch(i uint32) {

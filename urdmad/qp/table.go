@@ -104,16 +104,8 @@ func (t *Table) Transmit() (n int) {
 	return n
 }
 
-// PostNow is Post; if q had nothing under way, what it has posted does not wait for its
-// turn in line. It returns how much moved.
-func (t *Table) PostNow(q *QP) (n int) {
-	alone := q.SQ.head == q.SQ.tail
-	q.Post()
-	if alone {
-		n = t.transmit(q)
-	}
-	return n
-}
+// SendNow has a queue pair send out of its turn in line, and returns how much moved.
+func (t *Table) SendNow(q *QP) int { return t.transmit(q) }
 
 // transmit has a queue pair send what it may, and returns how much moved.
 func (t *Table) transmit(q *QP) (n int) {
