@@ -96,6 +96,34 @@ func TestManyPostsBetweenBursts(t *testing.T) {
 	}
 }
 
+// TestFaultyReceiver: a datagram to memory that cannot be touched is lost, and holds up
+// none behind it.
+func TestFaultyReceiver(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 98})
+	from := w.B.NewClient().NewDatagramQP(qkey)
+	source := from.Client.Register(64, rw)
+	var to [2]*enginetest.QP
+	var sinks [2]*enginetest.Region
+	for i := range to {
+		to[i] = w.B.NewClient().NewDatagramQP(qkey)
+		sinks[i] = to[i].Client.Register(4096, rw)
+		to[i].PostRecv(uint64(i), sinks[i].SGE(0, 4096))
+	}
+	forbid(t, sinks[0])
+	for i := range to {
+		from.Post(enginetest.To(enginetest.Send(uint64(i)), w.B.Addr, to[i].Q.QPN, qkey), source.SGE(0, 64))
+	}
+	for _, e := range completions(w, from.Send, 2) {
+		if e.Status != abi.StatusSuccess {
+			t.Errorf("a datagram: %+v", e)
+		}
+	}
+	completions(w, to[1].Recv, 1)
+	if n := len(to[0].Client.Faults); n != 1 {
+		t.Errorf("the faulty client was reported %d times", n)
+	}
+}
+
 // forbid makes a region of 4096 bytes memory that cannot be touched.
 func forbid(t *testing.T, r *enginetest.Region) {
 	t.Helper()

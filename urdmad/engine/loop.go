@@ -159,6 +159,7 @@ func (e *Engine) faulted(addr uintptr) {
 		if c.Space.Contains(addr) {
 			e.Stats.ClientFaults++
 			e.endFaulty(c)
+			e.QPs.Resume()
 			return
 		}
 	}

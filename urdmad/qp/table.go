@@ -25,6 +25,7 @@ type Table struct {
 	wake   func() // gets the worker out of its sleep, from any goroutine
 	pairs  map[uint32]*QP
 	run    runQueue
+	sender *QP // who sends, in Transmit
 	ended  mailbox.Box[endedJob]
 	past   Counters // of queue pairs that were removed
 	chunks chunkPool
@@ -99,9 +100,20 @@ func (t *Table) Transmit() (n int) {
 		if q.SQ.more {
 			q.Post()
 		}
+		t.sender = q
 		n += t.transmit(q)
 	}
+	t.sender = nil
 	return n
+}
+
+// Resume puts the queue pair back in line whose turn a fault in a client's memory has
+// ended: that may have been another client's.
+func (t *Table) Resume() {
+	if q := t.sender; q != nil {
+		t.sender = nil
+		t.Wake(q)
+	}
 }
 
 // SendNow has a queue pair send out of its turn in line, and returns how much moved.
