@@ -43,6 +43,7 @@ type congestion struct {
 
 	recentAcked int // of about the last averageRounds, and this one
 	recentLost  int
+	lossless    int // rounds in a row without loss
 
 	losses losses
 	drains drain
@@ -67,6 +68,9 @@ const (
 	// of a round and of the window, 1/4, that needs no others beside it.
 	averageRounds = 8
 	stormLoss     = 4
+	// forgetRounds without loss take away what division leaves of the average: so little
+	// adds up otherwise, and losses far apart would be many to a small window.
+	forgetRounds = 64
 	// giveWayPart is the part of floor that is left to who gives way.
 	giveWayPart = 4
 	// longPath is the least round trip from which on a window goes beyond the default
@@ -162,6 +166,11 @@ func (g *congestion) endRound(base Time) {
 	}
 	g.recentAcked += g.nAcked - g.recentAcked/averageRounds
 	g.recentLost += g.lost - g.recentLost/averageRounds
+	if g.lossless++; g.lost > 0 {
+		g.lossless = 0
+	} else if g.lossless == forgetRounds {
+		g.recentLost = 0
+	}
 	switch {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
 		g.shrink(max(g.window/5, min(g.window/2, leastShrink)), minCwnd)
