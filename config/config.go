@@ -33,7 +33,7 @@ type Config struct {
 	Workers              []Worker
 	Polling              Polling
 	Limits               Limits
-	// DeathTimeout is how long a peer may leave packets unacknowledged.
+	// DeathTimeout is how long a peer may be silent with packets to acknowledge.
 	DeathTimeout time.Duration
 	// Responder is one of the Responder constants: what urdma ping and perf of
 	// other hosts get. ResponderAllow are the networks that get it; none: all.

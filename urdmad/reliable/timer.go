@@ -2,8 +2,9 @@ package reliable
 
 import "errors"
 
-// ErrPeerDead: nothing was acknowledged for DeathTimeout in spite of
-// retransmissions, or an idle peer answered no probe. It is final.
+// ErrPeerDead: the peer was silent for DeathTimeout in spite of retransmissions, or was
+// heard and acknowledged nothing for alivePatience times as long, or an idle peer
+// answered no probe. It is final.
 var ErrPeerDead = errors.New("reliable: peer is dead: no answer within the death timeout")
 
 // deathTries is how many timeouts (or probes) in a row must go unanswered
