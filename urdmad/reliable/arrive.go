@@ -177,7 +177,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	switch {
 	case s.sends == 1:
 		if newer(c.loss.newest, s.order) && !c.loss.timedOut {
-			c.loss.late(s.order, t.window)
+			c.loss.late(s.order, c.cc.top)
 			c.stats.Reordered++
 		}
 		if !ev.hasOrig || newer(s.order, ev.orig) {
@@ -242,7 +242,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	ev.early, ev.hasAgain = true, false
 	c.stats.Needless++
 	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
-		c.loss.needless(c.tx.window)
+		c.loss.needless(c.cc.top)
 	}
 }
 

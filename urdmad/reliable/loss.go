@@ -42,7 +42,8 @@ func (l *lossDetector) init() {
 // newer compares transmission numbers, which wrap.
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// late learns that a segment sent once arrived behind the newest.
+// late learns that a segment sent once arrived behind the newest; window is how many
+// can be under way on this path.
 func (l *lossDetector) late(order uint32, window int) {
 	extent := int(int32(l.newest - order))
 	l.reorder = max(l.reorder, min(extent+1, window/2))

@@ -4,8 +4,9 @@ import "urdma/wire"
 
 // Records of unacknowledged segments lie in a ring that is as long as it has to be:
 // most connections are idle or have a message at a time under way, and a ring for
-// a whole window is 32 KiB. A connection begins with leastRing; one that
-// fills its ring takes a longer one, and gives it back once all is acknowledged.
+// a whole window is 32 KiB, or 2 MiB for a wide one. A connection begins with
+// leastRing; one that fills its ring takes a longer one, and gives it back once all is
+// acknowledged.
 
 // leastRing is how many segments a connection always has records for, a power of
 // two.
@@ -15,7 +16,8 @@ const leastRing = 16
 // note that they are held.
 const leastHeld = 64
 
-// spareBytes bounds what a Rings keeps for whoever needs one next.
+// spareBytes bounds what a Rings keeps for whoever needs one next: as much again of rings
+// beyond MaxWindow, of which a few would else leave no room for all others.
 const (
 	spareBytes   = 8 << 20
 	segmentBytes = 32
@@ -45,7 +47,16 @@ func (r *records) index(p wire.PSN) uint32 { return uint32(p) & r.mask() }
 type Rings struct {
 	spare map[int][]records // by the number of segments
 	held  map[int][]slotSet // likewise, none of them with members
-	bytes int
+	bytes int               // of those up to MaxWindow
+	wide  int               // of the others
+}
+
+// kept is how many bytes are kept of rings like one for size segments.
+func (r *Rings) kept(size int) *int {
+	if size > MaxWindow {
+		return &r.wide
+	}
+	return &r.bytes
 }
 
 // take returns records for size segments, undefined but that none is sacked or lost.
@@ -57,21 +68,21 @@ func (r *Rings) take(size int) records {
 	last := len(list) - 1
 	ring := list[last]
 	list[last], r.spare[size] = records{}, list[:last]
-	r.bytes -= segmentBytes * size
+	*r.kept(size) -= segmentBytes * size
 	return ring
 }
 
 // put takes records back that nobody uses any more, none of them sacked or lost.
 func (r *Rings) put(ring records) {
 	size := ring.ring()
-	if r == nil || size <= leastRing || r.bytes+segmentBytes*size > spareBytes {
+	if r == nil || size <= leastRing || *r.kept(size)+segmentBytes*size > spareBytes {
 		return
 	}
 	if r.spare == nil {
 		r.spare = map[int][]records{}
 	}
 	r.spare[size] = append(r.spare[size], ring)
-	r.bytes += segmentBytes * size
+	*r.kept(size) += segmentBytes * size
 }
 
 // takeHeld and putHeld are take and put for what a receiver holds.
@@ -83,20 +94,20 @@ func (r *Rings) takeHeld(size int) slotSet {
 	last := len(list) - 1
 	set := list[last]
 	list[last], r.held[size] = slotSet{}, list[:last]
-	r.bytes -= size / 8
+	*r.kept(size) -= size / 8
 	return set
 }
 
 func (r *Rings) putHeld(set slotSet) {
 	size := int(set.size)
-	if r == nil || r.bytes+size/8 > spareBytes {
+	if r == nil || *r.kept(size)+size/8 > spareBytes {
 		return
 	}
 	if r.held == nil {
 		r.held = map[int][]slotSet{}
 	}
 	r.held[size] = append(r.held[size], set)
-	r.bytes += size / 8
+	*r.kept(size) += size / 8
 }
 
 // setRing has t use records, whose flight list is empty.
@@ -106,12 +117,11 @@ func (t *sender) setRing(ring records) {
 	t.segs[head].prev, t.segs[head].next = head, head
 }
 
-// grow takes a longer ring: twice as long as now, or as the last one was, which
-// the window allows. The flight list stays in its order.
+// grow takes a longer ring: twice as long as now, or as was needed before the last was
+// given back, which the window allows. The flight list stays in its order.
 func (t *sender) grow(rings *Rings) {
 	old := t.records
-	size := min(max(2*old.ring(), t.longest), t.window)
-	t.longest = size
+	size := min(max(2*old.ring(), t.needed), t.window)
 	t.setRing(rings.take(size))
 	for psn := t.una; psn != t.next; psn = psn.Add(1) {
 		*t.at(psn) = old.segs[old.index(psn)]
@@ -131,6 +141,7 @@ func (t *sender) shrink(rings *Rings) {
 	if rings == nil || t.ring() <= leastRing || t.outstanding() > 0 {
 		return
 	}
+	t.needed, t.most = WindowSize(t.most), 0
 	rings.put(t.records)
 	t.setRing(t.least)
 }

@@ -124,3 +124,72 @@ func TestGrowingKeepsOrder(t *testing.T) {
 		}
 	}
 }
+
+// fatConn is a connection of 65,536 segments that takes rings from r.
+func fatConn(r *reliable.Rings) *reliable.Conn {
+	c := new(reliable.Conn)
+	c.Init(reliable.Config{Window: reliable.MaxWideWindow, RecvWindow: 1024, Extended: true, Wide: true, Rings: r})
+	return c
+}
+
+// burstOf has n segments of a connection under way, and all that are acknowledged.
+func burstOf(t *testing.T, c *reliable.Conn, n int) {
+	for range n {
+		c.Send(2, 1, 0)
+	}
+	if err := c.OnAck(3, c.Next(), reliable.MaxWideWindow); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLongRingsLeaveRoomForOthers: after many connections have had a long window under
+// way, those with an ordinary one allocate as little as before.
+func TestLongRingsLeaveRoomForOthers(t *testing.T) {
+	rings := new(reliable.Rings)
+	var fat []*reliable.Conn
+	for range 6 {
+		fat = append(fat, fatConn(rings))
+		for _, c := range fat { // all at once
+			for range reliable.MaxWideWindow - int(c.Next().Sub(c.Acked())) {
+				c.Send(2, 1, 0)
+			}
+		}
+	}
+	for _, c := range fat {
+		burstOf(t, c, 0)
+	}
+	var usual []*reliable.Conn
+	for range 20 {
+		c := new(reliable.Conn)
+		c.Init(reliable.Config{Window: 1024, RecvWindow: 1024, Extended: true, Rings: rings})
+		usual = append(usual, c)
+	}
+	busy := func() {
+		for _, c := range usual {
+			for range 1000 {
+				c.Send(2, 1, 0)
+			}
+		}
+		for _, c := range usual {
+			burstOf(t, c, 0)
+		}
+	}
+	busy()
+	if n := testing.AllocsPerRun(5, busy); n != 0 {
+		t.Errorf("%v allocations of usual windows where others had long ones", n)
+	}
+}
+
+// TestShortBurstTakesShortRing: a connection that once had a long window under way
+// doesn't take as many records for each short burst ever after.
+func TestShortBurstTakesShortRing(t *testing.T) {
+	c := fatConn(new(reliable.Rings))
+	burstOf(t, c, reliable.MaxWideWindow)
+	burstOf(t, c, 40)
+	for range 40 {
+		c.Send(2, 1, 0)
+	}
+	if c.Records() > 64 {
+		t.Errorf("records for %d segments, of which 40 are under way, as before", c.Records())
+	}
+}

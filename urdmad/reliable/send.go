@@ -26,7 +26,8 @@ type sender struct {
 	records         // as many as rings.go says
 	window  int     // Config.Window: the most there get
 	least   records // the fewest, which stay
-	longest int     // of the rings that were given back
+	needed  int     // length of the ring that was given back, as far as it was used
+	most    int     // outstanding since then
 	flight  int
 
 	nSacked int
@@ -127,6 +128,7 @@ func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	i := t.index(psn)
 	t.segs[i].token, t.segs[i].sends = token, 0
 	t.next = psn.Add(1)
+	t.most = max(t.most, t.outstanding())
 	t.transmit(now, i)
 	if idle {
 		c.startTimers(now)
