@@ -215,7 +215,7 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	if !r.held.has(r.recent) || !r.recent.After(r.next) || !r.recent.Before(r.end) {
 		r.recent = p.First
 	}
-	newest, _ := r.runAround(r.recent)
+	newest := r.runAround(r.recent)
 	dst = append(dst, newest)
 	return r.appendOthers(dst, newest, most-1)
 }
@@ -250,12 +250,11 @@ func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most in
 	}
 }
 
-// runAround returns the run that holds p.
-func (r *receiver) runAround(p wire.PSN) (run wire.SackRun, ok bool) {
-	for run, ok = r.runFrom(r.next); ok && !p.Before(run.End); {
-		run, ok = r.runFrom(run.End)
-	}
-	return run, ok
+// runAround returns the run that holds p, which is held. It doesn't walk over those
+// before it, of which a peer can make half as many as the window is long.
+func (r *receiver) runAround(p wire.PSN) wire.SackRun {
+	before := r.held.membersBefore(p, int(p.Sub(r.next)))
+	return wire.SackRun{First: p.Add(-uint32(before)), End: p.Add(uint32(r.held.untilOut(p, int(r.end.Sub(p)))))}
 }
 
 // runFrom returns the first run of held segments at or after p.

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"urdma/wire"
@@ -43,6 +44,39 @@ func TestSacksTakeTurns(t *testing.T) {
 		for i := range runs {
 			if !closing && !reported[at(i)] {
 				t.Errorf("run %d was not reported", i)
+			}
+		}
+	}
+}
+
+// TestRunAround: whatever is held, and wherever PSNs wrap, the run around a segment
+// ends where the next to it are not held.
+func TestRunAround(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		var c Conn
+		window := 1 << r.IntN(12)
+		c.Init(Config{Window: window, RecvWindow: window, PeerISN: wire.PSN(r.Uint32N(3000) - 1500), Extended: true})
+		share := r.IntN(100)
+		for i := 1; i < window; i++ {
+			if r.IntN(100) <= share {
+				c.OnData(0, c.rx.next.Add(uint32(i)), false)
+			}
+		}
+		held := func(p wire.PSN) bool { return p.After(c.rx.next) && p.Before(c.rx.end) && c.rx.held.has(p) }
+		for p := c.rx.next; p != c.rx.end; p = p.Add(1) {
+			if !held(p) {
+				continue
+			}
+			first, end := p, p
+			for held(first.Add(^uint32(0))) {
+				first = first.Add(^uint32(0))
+			}
+			for held(end) {
+				end = end.Add(1)
+			}
+			if got := c.rx.runAround(p); got.First != first || got.End != end {
+				t.Fatalf("window %d: around %d is %v, want [%d, %d)", window, p, got, first, end)
 			}
 		}
 	}

@@ -66,3 +66,19 @@ func (s *slotSet) scan(p wire.PSN, n int, flip uint64) int {
 	}
 	return n
 }
+
+// membersBefore returns how many of the n PSNs before p are members, from p backwards
+// to the first that is none.
+func (s *slotSet) membersBefore(p wire.PSN, n int) int {
+	done := 0
+	for done < n {
+		i := s.slot(p.Add(^uint32(done)))
+		span := int(i&63) + 1
+		found := bits.LeadingZeros64(^s.words[i>>6] << (64 - span))
+		if found < span {
+			return min(done+found, n)
+		}
+		done += span
+	}
+	return n
+}
