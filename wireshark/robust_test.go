@@ -123,3 +123,21 @@ func TestForgedSacks(t *testing.T) {
 		t.Errorf("8 sacks of 8,000 runs took %v, of 32 runs %v", many, few)
 	}
 }
+
+// TestForgedFarSacks: nor do runs that are as long as credits can make them, between
+// segments that lie as far apart: the runs of one packet are looked at as far as any
+// window reaches, all together.
+func TestForgedFarSacks(t *testing.T) {
+	c := talk{extended: true, packets: handshake(true)}
+	for _, at := range []uint32{0, 10, 1 << 19, 1 << 20} {
+		c.r(at, 0, write(0, false)[:wire.TaggedLen])
+	}
+	near := wire.SackRun{First: isnR.Add(5), End: isnR.Add(15)}
+	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1, runs(near, wire.SackRun{First: isnR.Add(20), End: isnR.Add(1<<19 - 1)}, wire.SackRun{First: isnR.Add(1<<19 - 2), End: isnR.Add(1<<19 + 9)}))
+	rows := columns(t, writeCapture(t, byUrdma, c.packets), []string{"trp.analysis.acked_in"}, "-2")
+	for i, want := range map[int]string{3: "7", 4: "", 5: ""} {
+		if got := rows[i][0]; got != want {
+			t.Errorf("packet %d is acknowledged in %q, want %q", i+1, got, want)
+		}
+	}
+}

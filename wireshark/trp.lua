@@ -654,13 +654,15 @@ local FARTHEST = 4 * 65536
 
 -- Marks the segments from one PSN up to another, of those that were seen, as
 -- acknowledged by this packet. The newest gives the round trip time, unless it
--- was sent twice: nobody knows which copy was answered.
-local function acknowledge(record, side, from, past)
-  if not side.lowest then return end
+-- was sent twice: nobody knows which copy was answered. It walks no further than
+-- most, and returns how far.
+local function acknowledge(record, side, from, past, most)
+  if not side.lowest then return 0 end
   if distance(side.lowest, from) > 0 then from = side.lowest end
   if distance(past, side.next) > 0 then past = side.next end
   local psn = from
-  if distance(past, from) > FARTHEST then psn = (past - FARTHEST) % WRAP end
+  if distance(past, from) > most then psn = (past - most) % WRAP end
+  local length = math.max(0, distance(past, psn))
   while distance(past, psn) > 0 do
     local segment = side.sent[psn]
     if segment and not segment.acked_in then
@@ -670,25 +672,27 @@ local function acknowledge(record, side, from, past)
     end
     psn = next_after(psn)
   end
+  return length
 end
 
 local function note_ack(record, packet, side)
   local from = side.acked or side.lowest or packet.ack
   if distance(packet.ack, from) < 0 then return end -- overtaken
-  acknowledge(record, side, from, packet.ack)
+  acknowledge(record, side, from, packet.ack, FARTHEST)
   side.acked = packet.ack
 end
 
 local function note_sack(record, packet, side, tvb)
   if not packet.extended then
-    acknowledge(record, side, packet.psn, packet.ack)
+    acknowledge(record, side, packet.psn, packet.ack, FARTHEST)
     return
   end
   -- No more than a receiver would look at: a forged one of 64 KiB has 8,000.
-  local body_len = math.min(packet.body_len, RUN * MAX_RUNS)
+  -- All runs of a true one together are no longer than a window.
+  local body_len, left = math.min(packet.body_len, RUN * MAX_RUNS), FARTHEST
   for offset = packet.body, packet.body + body_len - RUN, RUN do
     local first, past = u32(tvb, offset), u32(tvb, offset + 4)
-    if right_run(first, past, packet.ack) then acknowledge(record, side, first, past) end
+    if right_run(first, past, packet.ack) then left = left - acknowledge(record, side, first, past, left) end
   end
 end
 
