@@ -86,3 +86,31 @@ func TestNothingCanBeKept(t *testing.T) {
 		t.Error("everything could be kept")
 	}
 }
+
+// TestWaitingWithoutMemory: a connection whose messages wait for receives for ever, and
+// more of them came than can be kept, does not take its peer for dead.
+func TestWaitingWithoutMemory(t *testing.T) {
+	const messages = 300
+	w := enginetest.New(t, enginetest.Options{Seed: 78, Retainable: 64})
+	capacity := enginetest.DefaultCap
+	capacity.MaxSendWR, capacity.MaxRecvWR = messages, messages
+	a, b := w.A.NewClient().NewQP(&capacity), w.B.NewClient().NewQP(&capacity)
+	enginetest.Join(a, b, 4)
+	a.Q.Connection().RNRRetry, b.Q.Connection().RNRRetry = 7, 7
+	src, sink := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	for i := range messages {
+		a.Post(enginetest.Send(uint64(i)), src.SGE(0, 1000))
+	}
+	w.Pass(20 * time.Second)
+	if w.B.Engine.TRP.Stats.RetainFailed == 0 {
+		t.Error("everything could be kept")
+	}
+	for i := range messages {
+		b.PostRecv(uint64(i), sink.SGE(0, 1000))
+	}
+	for j, e := range completions(w, b.Recv, messages) {
+		if e.Status != abi.StatusSuccess || e.WRID != uint64(j) {
+			t.Fatalf("completion %+v", e)
+		}
+	}
+}

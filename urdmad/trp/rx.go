@@ -79,6 +79,9 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 	// sends it again.
 	verdict := c.rel.Judge(t.PSN)
 	if verdict == reliable.Deliver && !c.takeInOrder(t.PSN, seg, d) || verdict == reliable.Hold && !c.hold(t.PSN, seg, d) {
+		if c.rnr.waiting { // a peer that is held off, and resends its first, is told so
+			c.rel.OnAckRequested(c.now())
+		}
 		return
 	}
 	c.rel.OnData(c.now(), t.PSN, ackRequested)
