@@ -175,7 +175,7 @@ func TestStrict(t *testing.T) {
 		at   int
 		to   byte
 	}{
-		{"TRP opcode 6", 8, 0x60}, {"a reserved flag", 11, 0x01}, {"DDP version 2", 16, 0x42}, {"a reserved bit of DDP", 16, 0x45},
+		{"TRP opcode 6", 8, 0x60}, {"a reserved flag", 10, 0x01}, {"the last reserved flag", 10, 0x40}, {"DDP version 2", 16, 0x42}, {"a reserved bit of DDP", 16, 0x45},
 		{"RDMAP version 2", 17, 0x83}, {"a reserved bit of RDMAP", 17, 0x53}, {"RDMAP opcode 12", 17, 0x4c}, {"tagged Send", 16, 0xc1},
 		{"Send on queue 1", 25, 1}, {"MSN 0", 29, 0}, {"Terminate on queue 0", 17, 0x47},
 	} {
