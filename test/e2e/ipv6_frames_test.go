@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,12 +72,40 @@ func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 }
 
 // TestDuplicateAddress: of two hosts with one address on a link at least one notices
-// it and gives the address up.
+// it and gives the address up: its port is down for programs.
 func TestDuplicateAddress(t *testing.T) {
-	port := lab.Config{"vdev": lab.AFPacket.Device, "ipv6_address": "fd18:1::7/64"}
-	a, b := labtest.Join(t, lab.AFPacket.V6(), lab.Config{"ports": []any{port}})
+	a, b := labtest.Join(t, lab.AFPacket.V6(), nil)
+	if err := b.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(b.Directory(), "urdma.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := strings.ReplaceAll(string(text), b.Address+"/", a.Address+"/")
+	if same == string(text) {
+		t.Fatalf("no address %s in %s", b.Address, text)
+	}
+	if err := os.WriteFile(file, []byte(same), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
 	await(t, "the duplicate", func() (bool, string) {
 		said := a.Daemon.Output() + b.Daemon.Output()
 		return strings.Contains(said, "another host has the port's IPv6 address"), said
+	})
+	await(t, "its port's end", func() (bool, string) {
+		var ports string
+		for _, n := range []*lab.Node{a, b} {
+			out, err := n.Run(lab.Patience, "ibv_devinfo")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ports += out
+		}
+		return strings.Contains(ports, "PORT_DOWN"), ports
 	})
 }
