@@ -45,10 +45,10 @@ func (r *records) index(p wire.PSN) uint32 { return uint32(p) & r.mask() }
 // Rings are what connections of one thread take longer rings from. The zero value
 // is empty. Without one a connection keeps the longest ring that it ever needed.
 type Rings struct {
-	spare map[int][]records // by the number of segments
-	held  map[int][]slotSet // likewise, none of them with members
-	bytes int               // of those up to MaxWindow
-	wide  int               // of the others
+	spare spares[records]
+	held  spares[slotSet] // none of them with members
+	bytes int             // of those up to MaxWindow
+	wide  int             // of the others
 }
 
 // kept is how many bytes are kept of rings like one for size segments.
@@ -61,53 +61,69 @@ func (r *Rings) kept(size int) *int {
 
 // take returns records for size segments, undefined but that none is sacked or lost.
 func (r *Rings) take(size int) records {
-	if r == nil || len(r.spare[size]) == 0 {
-		return newRecords(size)
+	if r != nil {
+		if ring, ok := r.spare.take(size); ok {
+			*r.kept(size) -= segmentBytes * size
+			return ring
+		}
 	}
-	list := r.spare[size]
-	last := len(list) - 1
-	ring := list[last]
-	list[last], r.spare[size] = records{}, list[:last]
-	*r.kept(size) -= segmentBytes * size
-	return ring
+	return newRecords(size)
 }
 
 // put takes records back that nobody uses any more, none of them sacked or lost.
 func (r *Rings) put(ring records) {
 	size := ring.ring()
-	if r == nil || size <= leastRing || *r.kept(size)+segmentBytes*size > spareBytes {
-		return
+	if size > leastRing && r.mayKeep(size, segmentBytes*size) {
+		r.spare.put(size, ring)
 	}
-	if r.spare == nil {
-		r.spare = map[int][]records{}
-	}
-	r.spare[size] = append(r.spare[size], ring)
-	*r.kept(size) += segmentBytes * size
 }
 
 // takeHeld and putHeld are take and put for what a receiver holds.
 func (r *Rings) takeHeld(size int) slotSet {
-	if r == nil || len(r.held[size]) == 0 {
-		return newSlotSet(size)
+	if r != nil {
+		if set, ok := r.held.take(size); ok {
+			*r.kept(size) -= size / 8
+			return set
+		}
 	}
-	list := r.held[size]
-	last := len(list) - 1
-	set := list[last]
-	list[last], r.held[size] = slotSet{}, list[:last]
-	*r.kept(size) -= size / 8
-	return set
+	return newSlotSet(size)
 }
 
 func (r *Rings) putHeld(set slotSet) {
-	size := int(set.size)
-	if r == nil || *r.kept(size)+size/8 > spareBytes {
-		return
+	if size := int(set.size); r.mayKeep(size, size/8) {
+		r.held.put(size, set)
 	}
-	if r.held == nil {
-		r.held = map[int][]slotSet{}
+}
+
+// mayKeep counts so many bytes of something for size segments as kept, if they may be.
+func (r *Rings) mayKeep(size, bytes int) bool {
+	if r == nil || *r.kept(size)+bytes > spareBytes {
+		return false
 	}
-	r.held[size] = append(r.held[size], set)
-	*r.kept(size) += size / 8
+	*r.kept(size) += bytes
+	return true
+}
+
+// spares are what nobody uses, by the number of segments that it is for.
+type spares[T any] map[int][]T
+
+// take takes one that was put there last.
+func (s spares[T]) take(size int) (one T, ok bool) {
+	list := s[size]
+	if len(list) == 0 {
+		return one, false
+	}
+	last := len(list) - 1
+	list[last], one = one, list[last]
+	s[size] = list[:last]
+	return one, true
+}
+
+func (s *spares[T]) put(size int, one T) {
+	if *s == nil {
+		*s = spares[T]{}
+	}
+	(*s)[size] = append((*s)[size], one)
 }
 
 // setRing has t use records, whose flight list is empty.
