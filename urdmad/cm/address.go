@@ -37,7 +37,7 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	} else if m.numbers.taken(id, a, id.options.reuseAddr) {
 		return syscall.EADDRINUSE
 	}
-	id.local, id.dev, id.state = a, dev, bound
+	id.local, id.dev, id.state, id.boundAt = a, dev, bound, m.net.Now()
 	m.numbers.add(id)
 	return nil
 }

@@ -119,6 +119,26 @@ func TestListenerIsExpected(t *testing.T) {
 	})
 }
 
+// TestListenerIsBound: for two seconds a port number that an id has been bound to
+// does not refuse, as that id may listen yet; then it does.
+func TestListenerIsBound(t *testing.T) {
+	for _, later := range []clock.Time{0, 1500 * ms, 2500 * ms} {
+		bothWays(t, func(t *testing.T, sameHost bool) {
+			p := newPair(t, sameHost, 1, options{})
+			e := p.server.newEnd()
+			p.must(p.to.m.Bind(e.id, p.to.at(unserved)))
+			p.active.connect(p.to.at(unserved), &cm.Param{})
+			p.pass(later)
+			if later > 2*sec {
+				p.hears(p.active, cm.EventRejected, sec)
+				return
+			}
+			p.must(p.to.m.Listen(e.id, 1))
+			p.requested(1, sec)
+		})
+	}
+}
+
 // TestNobodyListens: a port number that never had a listener refuses at once.
 func TestNobodyListens(t *testing.T) {
 	bothWays(t, func(t *testing.T, sameHost bool) {

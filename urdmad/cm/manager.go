@@ -40,6 +40,7 @@ type ID struct {
 	timer    *clock.Timer
 	repetition
 	created   clock.Time
+	boundAt   clock.Time
 	destroyed bool
 	options   options
 	left      bool // the program asked for the connection's end

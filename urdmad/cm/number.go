@@ -107,8 +107,10 @@ func (n *portNumbers) carriesData(port uint16) bool {
 
 // Programs that serve one connection after another destroy the listening id and
 // create the next (perftest does), and a peer's request may fall in between.
-// For this long a port number that had a listener does not refuse; the peer
-// asks again. ib_write_bw sleeps a second in between.
+// Others tell their peer the port number before they listen (qperf up to 0.4.11).
+// For this long a port number does not refuse once its listener has left, or since
+// an id was bound to it; the peer asks again. ib_write_bw sleeps a second in
+// between.
 const listenerGrace = 2 * clock.Second
 
 // hold: the listener has left a port number.
@@ -123,5 +125,15 @@ func (n *portNumbers) hold(port uint16) {
 
 // isHeld reports whether a listener may come, or come back, to a port number.
 func (n *portNumbers) isHeld(port uint16) bool {
-	return n.held[port] != nil || n.expected != nil && n.expected(port)
+	return n.held[port] != nil || n.mayListen(port) || n.expected != nil && n.expected(port)
+}
+
+// mayListen reports whether an id was bound to a port number a moment ago.
+func (n *portNumbers) mayListen(port uint16) bool {
+	for _, id := range n.ids[port] {
+		if id.state == bound && n.net.Now()-id.boundAt < listenerGrace {
+			return true
+		}
+	}
+	return false
 }
