@@ -32,15 +32,13 @@ type ID struct {
 	Owner   Owner
 	nature
 
-	state    state
-	dev      int // -1: any
-	local    netip.AddrPort
+	state state
+	binding
 	peer     netip.AddrPort
 	resolves int // how often its peer was asked for
 	timer    *clock.Timer
 	repetition
 	created   clock.Time
-	boundAt   clock.Time
 	destroyed bool
 	options   options
 	left      bool // the program asked for the connection's end
@@ -56,6 +54,13 @@ type ID struct {
 	answer  wire.TRPConnect // passive
 	proof   proof           // passive
 	key     requestKey      // passive: in Manager.incoming while it lives
+}
+
+// binding is what an id is bound to.
+type binding struct {
+	dev     int // -1: any
+	local   netip.AddrPort
+	boundAt clock.Time
 }
 
 // repetition is that of the handshake's last message.
@@ -153,7 +158,7 @@ func (m *Manager) SetTimeout(t clock.Time) { m.timeout = t }
 
 // Create returns a new id on a channel.
 func (m *Manager) Create(owner Owner, ch Channel) *ID {
-	id := &ID{Channel: ch, Owner: owner, dev: -1, created: m.net.Now()}
+	id := &ID{Channel: ch, Owner: owner, binding: binding{dev: -1}, created: m.net.Now()}
 	id.timer = clock.NewTimer(func() { m.tick(id) })
 	return id
 }
