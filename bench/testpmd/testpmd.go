@@ -116,11 +116,31 @@ const patience = 20 * time.Second
 // says waits until testpmd has printed text.
 func (p *process) says(text, what string) error {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if b, err := os.ReadFile(p.out.Name()); err != nil || bytes.Contains(b, []byte(text)) {
+		b, err := os.ReadFile(p.out.Name())
+		if err == nil {
+			err = portless(string(b))
+		}
+		if err != nil || bytes.Contains(b, []byte(text)) {
 			return err
 		}
 	}
 	return fmt.Errorf("testpmd printed no %s; it said last: %s", what, p.last())
+}
+
+// portless is an error where testpmd goes on without its port, with what it said
+// of the reason: of all that it prints afterwards nothing tells.
+func portless(out string) error {
+	before, _, found := strings.Cut(out, "testpmd: No probed ethernet devices")
+	if !found {
+		return nil
+	}
+	var reasons []string
+	for _, line := range strings.Split(before, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "EAL: ") {
+			reasons = append(reasons, line)
+		}
+	}
+	return fmt.Errorf("testpmd has no port: %s", strings.Join(reasons, "; "))
 }
 
 // receives waits until testpmd has told of frames.
@@ -133,9 +153,12 @@ func (p *process) receives() (err error) {
 	return err
 }
 
-// last is the last line that testpmd printed.
+// last is the last line that testpmd printed, or why it has no port.
 func (p *process) last() string {
 	b, _ := os.ReadFile(p.out.Name()) // none: it said nothing
+	if err := portless(string(b)); err != nil {
+		return err.Error()
+	}
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
