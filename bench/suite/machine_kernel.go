@@ -63,6 +63,7 @@ func everyRead(fd, size int, fn func(n int)) (ended chan error) {
 	ended = make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // or the thread would end, and what was started from it
 		buffer := make([]byte, size)
 		for {
 			n, err := syscall.Read(fd, buffer)

@@ -51,7 +51,7 @@ func start(o Options, argv ...string) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
 	// What a killed program left behind may hold the pipe open.
 	cmd.WaitDelay = outputDelay
-	if err := cmd.Start(); err != nil {
+	if err := startFromParent(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
 	go func() {

@@ -2,9 +2,12 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -42,6 +45,47 @@ func TestExitStatusIsAnError(t *testing.T) {
 			t.Errorf("%s: got %v", c.script, err)
 		}
 	}
+}
+
+// A process lives as long as this program, not as long as the thread that asked for it.
+func TestProcessOutlivesTheThreadThatStartsIt(t *testing.T) {
+	var p *Process
+	var err error
+	onEndingThread(t, func() { p, err = start(Options{Env: os.Environ()}, "sleep", "100") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Signal(syscall.SIGTERM) // comes second where the thread's end has killed it
+	if err := p.Wait(Patience); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("got %v, want it terminated", err)
+	}
+}
+
+// onEndingThread calls f on a thread, and returns when that thread is gone.
+func onEndingThread(t *testing.T, f func()) {
+	t.Helper()
+	threads, taken := make(chan int), make(chan struct{})
+	defer close(taken)
+	var run func()
+	run = func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		if tid := syscall.Gettid(); tid != os.Getpid() {
+			f()
+			threads <- tid
+			return
+		}
+		go run() // the first thread of a program never ends, so on another
+		<-taken
+		runtime.UnlockOSThread()
+	}
+	go run()
+	task := fmt.Sprintf("/proc/self/task/%d", <-threads)
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(task); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+	}
+	t.Fatal(task + " is still there")
 }
 
 func TestTranscriptKeepsTheEnd(t *testing.T) {
