@@ -71,10 +71,42 @@ func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	}
 }
 
-// TestDuplicateAddress: of two hosts with one address on a link at least one notices
-// it and gives the address up: its port is down for programs.
+// TestDuplicateAddress: of two hosts with one IPv6 address on a link at least one
+// notices it and gives the address up: its port is down for programs.
 func TestDuplicateAddress(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFPacket.V6(), nil)
+	duplicate(t, a, b, "another host has the port's IPv6 address")
+	await(t, "its port's end", func() (bool, string) {
+		var ports string
+		for _, n := range []*lab.Node{a, b} {
+			out, err := n.Run(lab.Patience, "ibv_devinfo")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ports += out
+		}
+		return strings.Contains(ports, "PORT_DOWN"), ports
+	})
+}
+
+// TestDuplicateIPv4Address: both hosts say so, and go on.
+func TestDuplicateIPv4Address(t *testing.T) {
+	a, b := labtest.Join(t, lab.AFPacket, nil)
+	duplicate(t, a, b, "another host uses the port's IPv4 address")
+	for _, n := range []*lab.Node{a, b} {
+		await(t, n.Name+" to say so", func() (bool, string) {
+			said := n.Daemon.Output()
+			return strings.Contains(said, "another host uses the port's IPv4 address"), said
+		})
+		if out, err := n.Run(lab.Patience, "ibv_devinfo"); err != nil || !strings.Contains(out, "PORT_ACTIVE") {
+			t.Errorf("%s: %v:\n%s", n.Name, err, out)
+		}
+	}
+}
+
+// duplicate starts b again with the address of a, and waits until one of both says so.
+func duplicate(t *testing.T, a, b *lab.Node, want string) {
+	t.Helper()
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +127,6 @@ func TestDuplicateAddress(t *testing.T) {
 	}
 	await(t, "the duplicate", func() (bool, string) {
 		said := a.Daemon.Output() + b.Daemon.Output()
-		return strings.Contains(said, "another host has the port's IPv6 address"), said
-	})
-	await(t, "its port's end", func() (bool, string) {
-		var ports string
-		for _, n := range []*lab.Node{a, b} {
-			out, err := n.Run(lab.Patience, "ibv_devinfo")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ports += out
-		}
-		return strings.Contains(ports, "PORT_DOWN"), ports
+		return strings.Contains(said, want), said
 	})
 }

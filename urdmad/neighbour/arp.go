@@ -6,7 +6,12 @@ import (
 	"urdma/wire"
 )
 
-// This file is ARP (RFC 826).
+// This file is ARP (RFC 826), and what it tells of another host with our address
+// (RFC 5227).
+
+// defendInterval is the least time between two announcements that defend our address
+// (RFC 5227 section 1.1, DEFEND_INTERVAL).
+const defendInterval = int64(10e9)
 
 // Outgoing is a packet to send to an Ethernet address: an ARP packet, or in the
 // table of an IPv6 port a message of neighbour discovery.
@@ -27,8 +32,11 @@ func (n *Table) ARP(now int64, a *wire.ARP) []Outgoing {
 	target, sender := netip.AddrFrom4(a.TargetIP), netip.AddrFrom4(a.SenderIP)
 	forUs := target == n.ip
 	probe := a.SenderIP == wire.IPv4{}
-	if !n.ip.Is4() || sender == n.ip || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe {
+	switch {
+	case !n.ip.Is4() || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe:
 		return nil
+	case sender == n.ip:
+		return n.contested(now, a.SenderMAC)
 	}
 	if !probe {
 		n.meet(now, sender, a.SenderMAC, forUs)
@@ -40,9 +48,27 @@ func (n *Table) ARP(now int64, a *wire.ARP) []Outgoing {
 		TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}}}
 }
 
-// announceARP is the gratuitous ARP of a port that has just come up.
-func (n *Table) announceARP() []Outgoing {
+// contested: a host at by uses our address, if by is not ours (a loop brings our own
+// packets back). We go on using it, as connections do (RFC 5227 section 2.4, c), and
+// neighbours are told where we are.
+func (n *Table) contested(now int64, by wire.MAC) []Outgoing {
+	if by == n.mac || now < n.defendable {
+		return nil
+	}
+	n.defendable = now + defendInterval
+	if n.Contested != nil {
+		n.Contested(by)
+	}
 	return []Outgoing{n.arpRequest(n.ip.As4(), nil)}
+}
+
+// announceARP is the gratuitous ARP of a port that has just come up, behind a probe:
+// who has our address already answers that one, and only that one. The port does not
+// wait for such an answer.
+func (n *Table) announceARP() []Outgoing {
+	probe := n.arpRequest(n.ip.As4(), nil)
+	probe.ARP.SenderIP = wire.IPv4{}
+	return []Outgoing{probe, n.arpRequest(n.ip.As4(), nil)}
 }
 
 func (n *Table) arpRequest(ip wire.IPv4, to *wire.MAC) Outgoing {

@@ -42,12 +42,17 @@ type Table struct {
 	// Changed, if set, is called when a neighbour is learnt or has moved to
 	// another Ethernet address.
 	Changed func(netip.Addr, wire.MAC)
+	// Contested, if set, is called when a host at an Ethernet address is seen to use
+	// our IPv4 address, at most every ten seconds.
+	Contested func(wire.MAC)
 
 	mac     wire.MAC
 	ip      netip.Addr
 	entries map[netip.Addr]*entry
 	due     due.Heap[*entry] // every entry, by its time
 	claim   uniqueness       // of an IPv6 address
+	// defendable is when our IPv4 address may be defended again.
+	defendable int64
 }
 
 // New returns the empty table of a port.

@@ -112,7 +112,7 @@ func TestAnswersAndLearning(t *testing.T) {
 		{"request for us", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: ourIP}, true, true},
 		{"request for another", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: wire.IPv4{10, 0, 0, 3}}, false, false},
 		{"unasked reply", *reply(theirIP, theirMAC), false, true},
-		{"from our own address", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ourIP, TargetIP: ourIP}, false, false},
+		{"our own", wire.ARP{Op: wire.ARPRequest, SenderMAC: ourMAC, SenderIP: ourIP, TargetIP: ourIP}, false, false},
 		{"from a group address", wire.ARP{Op: wire.ARPRequest, SenderMAC: group, SenderIP: theirIP, TargetIP: ourIP}, false, false},
 		{"probe", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, TargetIP: ourIP}, true, false},
 	}
@@ -156,7 +156,40 @@ func TestFloodIsBounded(t *testing.T) {
 
 func TestAnnounce(t *testing.T) {
 	out := New(ourMAC, addr(ourIP)).Announce(0)
-	if len(out) != 1 || out[0].Dst != wire.Broadcast || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP {
-		t.Errorf("%+v", out)
+	if len(out) != 2 || out[0].ARP.SenderIP != (wire.IPv4{}) || out[1].ARP.SenderIP != ourIP {
+		t.Fatalf("%+v; expected a probe and an announcement", out)
+	}
+	for _, o := range out {
+		if o.Dst != wire.Broadcast || o.ARP.Op != wire.ARPRequest || o.ARP.SenderMAC != ourMAC || o.ARP.TargetIP != ourIP {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// TestConflict: who uses our address is told of, and the address is defended, once
+// in ten seconds at most; what we sent ourselves is no conflict.
+func TestConflict(t *testing.T) {
+	var told []wire.MAC
+	n := New(ourMAC, addr(ourIP))
+	n.Contested = func(by wire.MAC) { told = append(told, by) }
+	claims := func(now int64, a wire.ARP, defended bool) {
+		t.Helper()
+		before := len(told)
+		out := n.ARP(now, &a)
+		if len(out) == 1 != defended || len(out) > 1 || len(told)-before != len(out) {
+			t.Errorf("%d ms, %v: %d packets, told %d times", now/1e6, a.Op, len(out), len(told)-before)
+		} else if defended && (out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP) {
+			t.Errorf("%+v is no announcement", out[0])
+		}
+	}
+	claims(0, *reply(ourIP, ourMAC), false)
+	claims(0, *reply(ourIP, wire.Broadcast), false)
+	claims(0, *reply(ourIP, theirMAC), true)
+	claims(1e9, wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ourIP, TargetIP: ourIP}, false)
+	claims(11e9, wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: ourIP, TargetIP: theirIP}, true)
+	for _, by := range told {
+		if by != theirMAC {
+			t.Errorf("told of %v", by)
+		}
 	}
 }

@@ -54,6 +54,11 @@ type neighbours struct {
 func (h *neighbours) init(n *Interface) {
 	h.n, h.table = n, neighbour.New(n.info.MAC, n.IP())
 	h.table.Changed = h.changed
+	h.table.Contested = func(by wire.MAC) {
+		if n.Contested != nil {
+			n.Contested(by)
+		}
+	}
 	h.timer = clock.NewTimer(func() { h.send(h.table.Tick(int64(n.clock.Now))) })
 }
 

@@ -49,6 +49,9 @@ type Interface struct {
 	// the interface is cut off from then on, and what is sent goes nowhere. by is that
 	// host's Ethernet address.
 	Lost func(by wire.MAC)
+	// Contested, if set, is called when the host at an Ethernet address is seen to use our
+	// IPv4 address, at most every ten seconds.
+	Contested func(by wire.MAC)
 
 	clock *clock.Clock
 	queue port.Queue
