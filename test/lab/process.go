@@ -23,6 +23,9 @@ const outputDelay = 20 * time.Second
 
 // Process is a program the lab started, in a process group of its own.
 type Process struct {
+	// Report, if set, adds to what Wait tells of a process that does not end.
+	Report func() string
+
 	name           string
 	cmd            *exec.Cmd
 	stdout, stderr transcript
@@ -90,25 +93,13 @@ func (p *Process) Wait(limit time.Duration) error {
 		}
 		return nil
 	case <-timer.C:
-		stacks := p.where()
+		stacks := where(p.PID())
+		if p.Report != nil {
+			stacks += "\n" + p.Report()
+		}
 		p.Kill()
 		return fmt.Errorf("%s: %w after %v%s", p.name, ErrTimeout, limit, stacks)
 	}
-}
-
-// where tells what each thread of the process is doing, for the report on one
-// that hangs.
-func (p *Process) where() string {
-	var out strings.Builder
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
-	for _, task := range tasks {
-		read := func(file string) string {
-			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/%s", p.PID(), task.Name(), file))
-			return strings.TrimSpace(string(text))
-		}
-		fmt.Fprintf(&out, "\n  thread %s: in %s, system call %s", task.Name(), read("wchan"), read("syscall"))
-	}
-	return out.String()
 }
 
 // Signal sends a signal to the process alone.

@@ -154,8 +154,18 @@ func (c *cluster) wait(limit time.Duration, argv []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	p.Report = func() string { return c.lab.Where() + "\n" + c.queuePairs() }
 	err = p.Wait(limit)
 	return p.Output(), err
+}
+
+// queuePairs is how each host's queue pairs stand, for the report on a job that hangs.
+func (c *cluster) queuePairs() (all string) {
+	for _, h := range c.hosts {
+		out, err := h.Urdma("show", "qp", "--json")
+		all += fmt.Sprintf("%s: %v\n%s\n", h.Name, err, lab.Tail(out, 2000))
+	}
+	return all
 }
 
 // sent is how many bytes each host's urdmad has sent for its programs.
