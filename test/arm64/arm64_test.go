@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +129,14 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start(f.emulated(nil, filepath.Join(f.dir, "urdmad"), "--config", config))
-	f.await("urdmad listens", func() bool { _, err := os.Stat(socket); return err == nil })
+	f.await("urdmad listens", func() bool { // the socket is there before that
+		c, err := net.Dial("unixpacket", socket)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		return true
+	})
 	env := []string{"URDMA_SOCKET=" + socket, "LD_PRELOAD=" + filepath.Join(tree, "build/liburdma.so")}
 	rping := filepath.Join(f.root, "usr/bin/rping")
 	f.start(f.emulated(env, rping, "-s", "-P", "-a", "198.18.0.1"))

@@ -110,8 +110,7 @@ func (n *byNumber) datagramCM(t *testing.T) {
 	})
 }
 
-// TestMulticast: one sender and two receivers, one of them on the sender's host. The
-// sender pauses before it sends (mckey(1)), so that the receivers are there.
+// TestMulticast: one sender and two receivers, one of them on the sender's host.
 func TestMulticast(t *testing.T) {
 	need(t, "mckey")
 	for _, w := range []lab.Wire{lab.Memif, lab.AFPacket} {

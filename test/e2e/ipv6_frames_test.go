@@ -51,12 +51,14 @@ func byNumber6(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// mckey: one sender and two receivers, one of them on the sender's host.
+// mckey: one sender and two receivers, one of them on the sender's host. The sender
+// pauses for three seconds before it sends, which may be too short for receivers that
+// start beside it, so they come first.
 func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	t.Helper()
 	need(t, "mckey")
 	start := func(n *lab.Node, args ...string) *lab.Process {
-		line := []string{"env", "URDMA_TRANSPORT=" + transport, "mckey", "-m", group, "-b", n.Address, "-C", "5"}
+		line := []string{"env", "URDMA_TRANSPORT=" + transport, "stdbuf", "-oL", "mckey", "-m", group, "-b", n.Address, "-C", "5"}
 		p, err := n.Exec(append(line, args...)...)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +66,11 @@ func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 		t.Cleanup(p.Kill)
 		return p
 	}
-	for _, p := range []*lab.Process{start(a), start(b), start(b, "-s")} {
+	receivers := []*lab.Process{start(a), start(b)}
+	for _, p := range receivers {
+		count(t, p, lab.Patience, 1, func(output string) int { return strings.Count(output, "mckey: joined dgid") })
+	}
+	for _, p := range append(receivers, start(b, "-s")) {
 		if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") {
 			t.Errorf("%v:\n%s", err, p.Output())
 		}

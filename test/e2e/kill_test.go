@@ -71,9 +71,7 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, rounds int) {
 			t.Errorf("urdmad of %s has %d descriptors, had %d before", n.Name, descriptors(t, n), before[i])
 		}
 		for _, kind := range []string{"qp", "mr", "cq", "pd", "connection", "listener", "client"} {
-			if out, err := n.Urdma("show", kind, "--json"); err != nil || strings.TrimSpace(out) != "[]" {
-				t.Errorf("urdmad of %s still has a %s: %v\n%s", n.Name, kind, err, out)
-			}
+			hasNone(t, n, kind)
 		}
 	}
 	for _, n := range labtest.Nodes(a, b) {

@@ -126,19 +126,19 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(20 * time.Second); !strings.Contains(client.Output(), "ping data: rdma-ping-20") && time.Now().Before(end); {
+			for end := time.Now().Add(lab.Patience); !strings.Contains(client.Output(), "ping data: rdma-ping-20") && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
 			if err := r.SetMiddle(1300); err != nil {
 				t.Fatal(err)
 			}
-			if err := client.Wait(30 * time.Second); err != nil {
+			if err := client.Wait(5 * lab.Patience); err != nil {
 				t.Fatalf("%v\n%s", err, lab.Tail(client.Output(), 10))
 			}
 			if broken(client.Output()) {
 				t.Fatalf("the connection ended\n%s", lab.Tail(client.Output(), 3))
 			}
-			if err := server.Wait(10 * time.Second); err != nil {
+			if err := server.Wait(lab.Patience); err != nil {
 				t.Fatalf("%v\n%s", err, lab.Tail(server.Output(), 10))
 			}
 			n := 1

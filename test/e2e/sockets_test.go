@@ -133,12 +133,19 @@ func holdNothing(t *testing.T, nodes ...*lab.Node) {
 	t.Helper()
 	for _, n := range nodes {
 		for _, kind := range []string{"client", "qp", "mr"} {
-			await(t, "urdmad to have no "+kind, func() (bool, string) {
-				out, err := n.Urdma("show", kind, "--json")
-				return err == nil && strings.TrimSpace(out) == "[]", out
-			})
+			hasNone(t, n, kind)
 		}
 	}
+}
+
+// hasNone waits until a urdmad has no object of a kind: what a program had is taken
+// back a moment after its end.
+func hasNone(t *testing.T, n *lab.Node, kind string) {
+	t.Helper()
+	await(t, "urdmad of "+n.Name+" to have no "+kind, func() (bool, string) {
+		out, err := n.Urdma("show", kind, "--json")
+		return err == nil && strings.TrimSpace(out) == "[]", out
+	})
 }
 
 // count waits until a process has said something so many times.

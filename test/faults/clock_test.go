@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -48,18 +47,22 @@ func TestClocksApart(t *testing.T) {
 				{{"rping", "-s", "-a", "198.18.0.1", "-C", "200"}, {"rping", "-c", "-a", "198.18.0.1", "-C", "200", "-V"}},
 				{{"ib_write_lat", "-R", "-F", "-n", "200"}, {"ib_write_lat", "-R", "-F", "-n", "200", "198.18.0.1"}},
 			} {
-				server := run(pair[0]...)
+				var server, client *lab.Process
 				var err error
-				var client *lab.Process
-				for range 20 { // until the server listens
+				for range lab.MeasuredTries {
+					server = run(pair[0]...)
+					awaits(t, pair[0][0]+" listens", patience, func() bool {
+						show := start(offsets[0], l.Program("urdma"), "show", "listener")
+						return show.Wait(patience) == nil && strings.Contains(show.Output(), pair[0][0])
+					})
 					client = run(pair[1]...)
-					if err = client.Wait(patience); err == nil && !strings.Contains(client.Output(), "error") {
+					if err = client.Wait(patience); err == nil {
+						err = server.Wait(patience)
+					}
+					server.Kill()
+					if !lab.Unmeasured(client.Output() + server.Output()) {
 						break
 					}
-					time.Sleep(50 * time.Millisecond)
-				}
-				if err == nil {
-					err = server.Wait(patience)
 				}
 				if err != nil {
 					t.Errorf("%v: %v\n%s%s", pair[1], err, client.Output(), server.Output())

@@ -81,7 +81,8 @@ func TestFullFileSystems(t *testing.T) {
 			server := inFull(t, l, "", urdma, "exec", "--socket", socket, "--", "rping", "-s", "-a", "198.18.0.1", "-C", "3")
 			awaits(t, "rping's server", patience, func() bool {
 				p, err := l.Start(lab.Options{}, urdma, "show", "listener", "--socket", socket, "--json")
-				return err == nil && p.Wait(patience) == nil && strings.Contains(p.Output(), `"pid"`)
+				pid := fmt.Sprintf(`"pid": %d,`, server.PID()) // the last one's id may be there yet
+				return err == nil && p.Wait(patience) == nil && strings.Contains(p.Output(), pid)
 			})
 			p := inFull(t, l, "", append([]string{urdma, "exec", "--socket", socket, "--"}, argv...)...)
 			if err := p.Wait(patience); err != nil {

@@ -71,7 +71,7 @@ func TestHostileMemif(t *testing.T) {
 	if err := a.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.WaitLink(10 * time.Second); err != nil {
+	if err := a.WaitLink(lab.Patience); err != nil {
 		t.Fatal(err)
 	}
 	s := newSiege(t, a, b)
@@ -119,7 +119,7 @@ func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
 	t.Helper()
 	s := &netSiege{siege: &siege{t: t, a: a, b: b}, seed: rand.Uint64()}
 	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithTimeout(context.Background(), networkTime()+time.Minute)
+	s.ctx, cancel = context.WithTimeout(context.Background(), networkTime()+5*lab.Patience)
 	t.Cleanup(cancel)
 	var err error
 	if s.flooded, err = verbs.Open(a.Socket()); err != nil {
@@ -196,7 +196,7 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		if err != nil {
 			s.t.Fatalf("connection %d under attack: %v", made, err)
 		}
-		if !p.Advances(2, 20*time.Second) {
+		if !p.Advances(2, lab.Patience) {
 			s.t.Errorf("connection %d under attack stands still", made)
 		}
 		err = p.Stop()

@@ -70,7 +70,7 @@ func (s *siege) nodes() []*lab.Node {
 }
 
 func (s *siege) run(seed uint64) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.limit+time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit+5*lab.Patience)
 	defer cancel()
 	pair, err := bystander.New(ctx, s.a.Socket(), s.b.Socket(), bystanderEnd, seed)
 	if err != nil {
@@ -163,7 +163,7 @@ const (
 func (s *siege) settles(before []count) {
 	s.t.Helper()
 	var now []count
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		now = s.counts()
 		flat := true
 		for i, c := range now {
@@ -184,7 +184,7 @@ func (s *siege) clients() {
 	s.t.Helper()
 	for _, n := range s.nodes() {
 		out, want := "", 2/len(s.nodes())
-		for end := time.Now().Add(10 * time.Second); strings.Count(out, `"command"`) != want; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(lab.Patience); strings.Count(out, `"command"`) != want; time.Sleep(50 * time.Millisecond) {
 			var err error
 			if out, err = n.Urdma("show", "client", "--json"); err != nil {
 				s.t.Fatal(err)

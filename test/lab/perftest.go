@@ -61,6 +61,14 @@ func parseRow(line string) (Row, bool) {
 	return row, true
 }
 
+// Unmeasured reports whether a perftest program ended without its table because others
+// took the processor while it compared the cycle counter with the clock: about one in a
+// hundred does at a load of 16. The transfer itself went well.
+func Unmeasured(output string) bool { return strings.Contains(output, "Can't produce a report") }
+
+// MeasuredTries is how often a perftest program is run that ends so.
+const MeasuredTries = 5
+
 // Perftest is the six programs of perftest that issue every basic operation.
 var Perftest = []string{"ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw", "ib_read_bw"}
 

@@ -206,7 +206,7 @@ func (c *cluster) left(t *testing.T) {
 	t.Helper()
 	for _, h := range c.hosts {
 		var out string
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			var clients []any
 			var err error
 			if out, err = h.Urdma("show", "client", "--json"); err != nil {
@@ -219,6 +219,21 @@ func (c *cluster) left(t *testing.T) {
 		}
 		if out != "" {
 			t.Errorf("host %s has clients left: %s", h.Name, out)
+		}
+	}
+}
+
+// givenBack waits until no urdmad maps memory of a client: it does so a moment longer
+// than it shows the client.
+func (c *cluster) givenBack(t *testing.T) {
+	t.Helper()
+	for _, h := range c.hosts {
+		n, err := h.ClientMemory()
+		for deadline := time.Now().Add(lab.Patience); err == nil && n != 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			n, err = h.ClientMemory()
+		}
+		if err != nil || n != 0 {
+			t.Errorf("urdmad of host %s still has %d mappings of clients: %v", h.Name, n, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,8 @@ func startDaemonOn(t *testing.T, port string) *daemon {
 		}
 	})
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(d.socket); err == nil {
+		if c, err := net.Dial("unixpacket", d.socket); err == nil { // it is there before it listens
+			c.Close()
 			return d
 		}
 		if time.Now().After(end) {

@@ -92,7 +92,25 @@ func startWire(t *testing.T) (server, client *daemon, serverAddress string) {
 	port := func(role, addr string) string {
 		return fmt.Sprintf(`{"vdev": "memif,role=%s,socket=%s", "ipv4_address": "%s/24", "mtu": 4200}`, role, wire, addr)
 	}
-	return startDaemonOn(t, port("server", "10.78.0.1")), startDaemonOn(t, port("client", "10.78.0.2")), "10.78.0.1"
+	server, client = startDaemonOn(t, port("server", "10.78.0.1")), startDaemonOn(t, port("client", "10.78.0.2"))
+	for _, d := range []*daemon{server, client} {
+		d.isLinked(t)
+	}
+	return server, client, "10.78.0.1"
+}
+
+// isLinked waits until programs see the daemon's port up.
+func (d *daemon) isLinked(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		ports, _ := d.status(t)["ports"].([]any)
+		if len(ports) == 1 && ports[0].(map[string]any)["link_up"] == true {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the port is not up: %v\n%s", ports, d.log.String())
+		}
+	}
 }
 
 // TestRsocketsStream: both ends send at once, and every byte is checked. Sizes,
