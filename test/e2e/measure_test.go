@@ -21,10 +21,11 @@ import (
 // measureWires are one of each kind of port.
 var measureWires = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket}
 
-// urdmaPing pings b from a and reads what it says.
+// urdmaPing pings b from a and reads what it says. It waits long for an answer, unless
+// it is told how long.
 func urdmaPing(t *testing.T, a, b *lab.Node, args ...string) (r measure.PingResult, err error) {
 	t.Helper()
-	out, err := a.Urdma(append([]string{"ping", "--json", b.Address}, args...)...)
+	out, err := a.Urdma(append([]string{"ping", "--json", b.Address, "-W", "20s"}, args...)...)
 	if err != nil && !strings.HasPrefix(out, "{") {
 		return r, fmt.Errorf("%w: %s", err, out)
 	}
@@ -54,7 +55,7 @@ func TestUrdmaPing(t *testing.T) {
 			if s := responderOf(t, b); s.Served < 3 || s.Serves != "ping" || s.Port != probe.Port {
 				t.Errorf("the responder shows %+v", s)
 			}
-			out, err := a.Urdma("ping", "-c", "2", "-i", "10ms", b.Address)
+			out, err := a.Urdma("ping", "-c", "2", "-i", "10ms", "-W", "20s", b.Address)
 			if err != nil || !strings.Contains(out, "2 reads, 2 answered, 0 lost (0%)") || !strings.Contains(out, "read=2 time=") {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -130,7 +131,7 @@ func TestMeasureErrors(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, nil)
 	expect := func(address, want string) {
 		t.Helper()
-		out, err := a.Urdma("ping", "-c", "1", "-W", "2s", address)
+		out, err := a.Urdma("ping", "-c", "1", "-W", "20s", address)
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v\n%s\nexpected %q", address, err, out, want)
 		}
@@ -157,7 +158,7 @@ func TestMeasureErrors(t *testing.T) {
 // TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
 func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
-	p, err := a.Start(a.Program("urdma"), "ping", "-i", "50ms", "-W", "200ms", b.Address)
+	p, err := a.Start(a.Program("urdma"), "ping", "-i", "50ms", "-W", "5s", b.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,11 @@ func TestPingTellsOfASmallerMTU(t *testing.T) {
 	if err := b.Net.Run("ip", "link", "set", "veth0", "mtu", "1500"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := urdmaPing(t, a, b, "-c", "1", "-W", "1s")
+	var r measure.PingResult
+	var err error
+	for try := 0; r.Answered == 0 && try < 10; try++ { // a second may be too short for the small packet
+		r, err = urdmaPing(t, a, b, "-c", "1", "-W", "1s")
+	}
 	if err != nil || r.Answered != 1 || !strings.Contains(r.Warning, "MTU of 9000") {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -306,7 +311,7 @@ func (x *asker) readOnly(c *verbs.Conn) {
 // TestResponderAllow: networks that are not named are refused.
 func TestResponderAllow(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
-	out, err := a.Urdma("ping", "-c", "1", b.Address)
+	out, err := a.Urdma("ping", "-c", "1", "-W", "20s", b.Address)
 	if err == nil || !strings.Contains(out, "responder_allow") {
 		t.Errorf("%v\n%s", err, out)
 	}
