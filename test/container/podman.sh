@@ -59,8 +59,8 @@ build -t localhost/urdmad --build-arg BASE=localhost/debian --build-arg PACKAGE=
 build -t localhost/rdma-programs --build-arg BASE=localhost/debian -f "$here/packaging/container/Containerfile.program" "$here"
 
 # Two networks on one cable; each container's way out leads to the other.
-unshare --net sleep 600 & a=$!
-unshare --net sleep 600 & b=$!
+unshare --net sleep 3600 & a=$!
+unshare --net sleep 3600 & b=$!
 holders="$a $b"
 for ((i = 0; i < 100; i++)); do
 	[ "$(readlink /proc/$a/ns/net)" != "$(readlink /proc/self/ns/net)" ] && [ "$(readlink /proc/$b/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
@@ -74,7 +74,7 @@ done
 
 await() {
 	local i
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		engine exec "$1" urdma status >/dev/null 2>&1 && return
 		sleep 0.1
 	done
@@ -94,8 +94,9 @@ engine exec a urdma ping -c 3 -i 100ms 10.66.0.2
 engine exec a urdma perf -t 50ms -s 64KiB 10.66.0.2
 echo "== programs"
 program a rping -s -a 10.66.0.1 -C 10 -v >"$work/server.log" 2>&1 & server=$!
-for ((i = 0; i < 50; i++)); do
-	engine exec a urdma show listener | grep -q :7174 && break
+for ((i = 0; i < 300; i++)); do
+	# No grep -q: under pipefail, a command cut short would count as a failure.
+	engine exec a urdma show listener | grep :7174 >/dev/null && break
 	sleep 0.1
 done
 program b rping -c -a 10.66.0.1 -C 10 -v

@@ -22,7 +22,7 @@ fail() {
 	exit 1
 }
 # await WHAT COMMAND...: until the command succeeds, at most so many seconds.
-patience=30
+patience=120
 await() {
 	local what=$1 i
 	shift
@@ -158,7 +158,7 @@ deb=$(realpath "$deb")
 ping() {
 	as "$1" urdma exec -- rping -s -a 198.18.0.1 -C 10 >"$work/server.out" 2>&1 &
 	local server=$! i
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i < 100; i++)); do
 		as "$1" urdma exec -- timeout 20 rping -c -a 198.18.0.1 -C 10 -v >"$work/client.out" 2>&1 && break
 		sleep 0.3
 	done
