@@ -70,7 +70,7 @@ func heading(r *results.Run) string {
 		governor = "none"
 	}
 	return fmt.Sprintf("urdma %s, %s. %s, %d processors, %d MiB; %s; frequency governor: %s; load before %s, after %s (the bench's own included). "+
-		"Medians of %d rounds of %g s, least to most in parentheses; ratios are of figures of one round.",
+		"Medians of %d rounds of %g s, least to most in parentheses, and of how many rounds where not of all; ratios are of figures of one round.",
 		r.Commit, r.Started.Format("2006-01-02 15:04 UTC"), m.Processor, m.Processors, m.MemoryMiB, m.Kernel, governor,
 		loads(m.LoadBefore), loads(m.LoadAfter), r.Rounds, r.Seconds)
 }
@@ -81,7 +81,7 @@ var figureHead = []string{"figure", "median (least to most)", "unit"}
 
 func figureRows(r *results.Run) (rows [][]string) {
 	for _, f := range r.Figures {
-		rows = append(rows, []string{f.Title, spread(f.Spread()), f.Unit})
+		rows = append(rows, []string{f.Title, spread(f.Spread(), f.Spread().N, r.Rounds), f.Unit})
 	}
 	return rows
 }
@@ -94,7 +94,7 @@ func targetRows(r *results.Run) (rows [][]string) {
 		if verdict == results.Unmeasured {
 			continue // what was left out stands below
 		}
-		rows = append(rows, []string{t.Title, t.Bound(), spread(s), words(verdict)})
+		rows = append(rows, []string{t.Title, t.Bound(), spread(s, r.RoundsOf(t), r.Rounds), words(verdict)})
 	}
 	return rows
 }
@@ -109,8 +109,16 @@ func words(v results.Verdict) string {
 	return string(v)
 }
 
-func spread(s results.Spread) string {
-	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Least), number(s.Most))
+// spread tells of how many rounds it is unless of all.
+func spread(s results.Spread, n, rounds int) string {
+	var beside []string
+	if s.N > 1 || n == rounds {
+		beside = append(beside, fmt.Sprintf("%s to %s", number(s.Least), number(s.Most)))
+	}
+	if n < rounds {
+		beside = append(beside, fmt.Sprintf("%d of %d rounds", n, rounds))
+	}
+	return fmt.Sprintf("%s (%s)", number(s.Median), strings.Join(beside, "; "))
 }
 
 // number has three digits that count.

@@ -72,6 +72,12 @@ func (r *Run) Judge(t Target) (Spread, Verdict) {
 	return s, MostlyMiss
 }
 
+// RoundsOf is in how many rounds there is what the target is held against.
+func (r *Run) RoundsOf(t Target) int {
+	t.Steady = false // that would be one ratio of all rounds
+	return len(r.ratios(t))
+}
+
 func (t Target) meets(x float64) bool {
 	return (t.Least == 0 || x >= t.Least) && (t.Most == 0 || x <= t.Most)
 }

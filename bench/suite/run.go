@@ -132,7 +132,7 @@ func (b *bench) measure(round int, m measure) {
 	if err != nil {
 		// In the first round it can't be had at all; later ones may be accidents.
 		b.left[m.name] = round == 0
-		b.omit(m.name, err)
+		b.omit(fmt.Sprintf("%s, round %d", m.name, round+1), err)
 		return
 	}
 	for i, f := range m.figures {
