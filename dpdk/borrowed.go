@@ -18,6 +18,7 @@ type borrowed struct {
 	promiscuous bool // was so before, by somebody's wish
 	promisc     int  // descriptor that keeps it promiscuous, or -1
 	groups      int  // descriptor that keeps frames to any group coming, or -1
+	xdp         bool // an XDP program gives the port its frames
 	stop        func()
 }
 
@@ -105,8 +106,22 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 		// The error that the link's going left behind would fail the first send.
 		p.queue.wake.clearError()
 		p.link.Set(s.Up)
+		if b.xdp && !s.Gone {
+			b.tellOfNoProgram(p.info.Name, s.Name, log)
+		}
 	})
 	return err
+}
+
+// tellOfNoProgram says once that somebody took the XDP program away: the port is deaf
+// then, and nothing else shows it.
+func (b *borrowed) tellOfNoProgram(port, iface string, log *slog.Logger) {
+	if x, err := b.dev.XDP(); err != nil || x.ID != 0 {
+		return // an interface that is gone is told of by itself
+	}
+	b.xdp = false
+	log.Error("the XDP program of the port's network interface was removed: the port receives nothing until urdmad is started again",
+		"port", port, "interface", iface)
 }
 
 // unfollow returns once the link is no longer set.

@@ -28,6 +28,7 @@ var eal struct {
 	ended   bool
 	log     *ealLog
 	dir     string // the runtime directory it made
+	kept    bool   // a device has to stay open until the process ends
 }
 
 // startEAL starts the EAL unless it runs already (then args are ignored: its
@@ -93,8 +94,11 @@ func Cleanup() error {
 		return nil
 	}
 	eal.ended = true
+	defer removeRuntimeDir(eal.dir)
+	if eal.kept {
+		return nil // it would close every device
+	}
 	ret := C.rte_eal_cleanup()
-	removeRuntimeDir(eal.dir)
 	if ret != 0 {
 		return fmt.Errorf("dpdk: rte_eal_cleanup: %s", C.GoString(C.urdma_errno_text(-ret)))
 	}

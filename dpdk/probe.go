@@ -52,6 +52,10 @@ func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 		c: (*C.struct_urdma_port)(C.calloc(1, C.sizeof_struct_urdma_port)),
 	}
 	if err := s.start(p, id, d); err != nil {
+		if d.program.ID != 0 {
+			eal.kept = true // closing would remove somebody's program
+			return nil, err
+		}
 		C.urdma_port_close(p.c)
 		C.free(unsafe.Pointer(p.c))
 		return nil, err
@@ -93,13 +97,17 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
 	var step *C.char
 	if ret := C.urdma_port_open(p.c, &o, &step); ret != 0 {
 		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
-			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s))
+			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s, d))
 	}
 	return nil
 }
 
 // startAdvice says what helps when a step of starting a port fails.
-func startAdvice(step string, s *Spec) string {
+func startAdvice(step string, s *Spec, d prepared) string {
+	if d.program.ID != 0 && step == "queue setup" {
+		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses the interface, "+
+			"such as another urdmad, or, if there is none, remove the program: \"ip link set dev %s %s off\"", d.iface, d.program.ID, d.iface, d.program.Mode)
+	}
 	switch step {
 	case "rte_pktmbuf_pool_create":
 		return fmt.Sprintf("the EAL has too little memory for %d buffers: give it more with -m (or huge pages)", s.buffers())

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/netdev"
 )
 
 // prepared is a device as it will be probed.
@@ -13,8 +15,10 @@ type prepared struct {
 	args     string // the device string with defaults added
 	mtu      int    // 0: the device's own
 	borrowed *borrowed
-	minRoom  int    // bytes a pool buffer must have
-	warning  string // of what is less than it should be
+	minRoom  int        // bytes a pool buffer must have
+	warning  string     // of what is less than it should be
+	iface    string     // below af_xdp
+	program  netdev.XDP // that was on it before
 }
 
 // prepare adds what a driver needs for our MTU and load where the user gave
@@ -137,7 +141,13 @@ func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 			Allowed: fmt.Sprintf("at most %d with af_xdp, whose chunks are at most a page; or use af_packet", xdpMaxMTU)}
 	}
 	d.minRoom = xdpMinRoom
-	return d.borrow(s, args["iface"], xdpMaxMTU)
+	d.iface = args["iface"]
+	err := d.borrow(s, d.iface, xdpMaxMTU)
+	if err == nil {
+		d.borrowed.xdp = true
+		d.program, err = d.borrowed.dev.XDP()
+	}
+	return err
 }
 
 // advice says what usually helps when a device can't be had.
@@ -147,7 +157,7 @@ func advice(device string) string {
 	case driver == "net_af_packet":
 		return "check that the interface exists in this network namespace, and that the process has CAP_NET_RAW and CAP_NET_ADMIN"
 	case driver == "net_af_xdp":
-		return "check that the interface exists in this network namespace and its driver takes XDP programs, and that the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"
+		return "check that the interface exists in this network namespace, that its driver takes XDP programs and no other process uses it so, and that the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"
 	case driver == "net_tap":
 		return "check that /dev/net/tun can be opened and that the process has CAP_NET_ADMIN"
 	case driver == "net_memif":

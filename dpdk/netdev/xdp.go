@@ -1,0 +1,67 @@
+package netdev
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// XDP is the program that an interface runs on each frame, before the kernel sees
+// it.
+type XDP struct {
+	ID uint32 // the kernel's, as ip link show has it; 0 where there is none
+	// Mode is where it runs, as ip link set names it: "xdp" (in the driver),
+	// "xdpgeneric" or "xdpoffload".
+	Mode string
+}
+
+// XDP asks the kernel for the interface's program (rtnetlink(7), IFLA_XDP). Of several,
+// one a mode, it gives one.
+func (i *Interface) XDP() (XDP, error) {
+	links, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
+	if err != nil {
+		return XDP{}, fmt.Errorf("network interface %d: netlink: %w", i.index, err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(links)
+	if err != nil {
+		return XDP{}, fmt.Errorf("network interface %d: netlink: %w", i.index, err)
+	}
+	for _, m := range messages {
+		if m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= unix.SizeofIfInfomsg && binary.NativeEndian.Uint32(m.Data[4:]) == i.index {
+			return xdpOf(m.Data[unix.SizeofIfInfomsg:]), nil
+		}
+	}
+	return XDP{}, fmt.Errorf("network interface %d: %w", i.index, unix.ENODEV)
+}
+
+// modes are the attributes of IFLA_XDP that hold a program's ID.
+var modes = map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric", unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"}
+
+// xdpOf looks for a program in the attributes of a link.
+func xdpOf(link []byte) (x XDP) {
+	attributes(link, func(kind uint16, value []byte) {
+		if kind != unix.IFLA_XDP {
+			return
+		}
+		attributes(value, func(kind uint16, value []byte) {
+			if mode, ok := modes[kind]; ok && len(value) == 4 {
+				x = XDP{ID: binary.NativeEndian.Uint32(value), Mode: mode}
+			}
+		})
+	})
+	return x
+}
+
+// attributes hands each attribute (netlink(7), nlattr) to f, as far as they are whole.
+func attributes(b []byte, f func(kind uint16, value []byte)) {
+	for len(b) >= unix.SizeofNlAttr {
+		length := int(binary.NativeEndian.Uint16(b))
+		if length < unix.SizeofNlAttr || length > len(b) {
+			return
+		}
+		f(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[unix.SizeofNlAttr:length])
+		b = b[min(len(b), (length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
+	}
+}
