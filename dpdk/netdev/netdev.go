@@ -1,6 +1,6 @@
 // Package netdev is what a port has to do with the kernel's network interface
-// below it: its MTU, whether its link is up, and letting frames in
-// that are for another address.
+// below it: its MTU, whether its link is up, letting frames in
+// that are for another address, and whether an XDP program takes them first.
 //
 // It knows nothing of DPDK or of frames. An interface is held by its index, so
 // that a new name loses nothing and a new interface of the old name is not taken
