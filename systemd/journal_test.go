@@ -73,12 +73,8 @@ func TestStandingJournal(t *testing.T) {
 	j := startJournal(r.send)
 	log := slog.New(j.Handler(slog.LevelInfo))
 	const more = 100
-	before := time.Now()
-	for range queued + more {
+	for range queued + more { // hangs if one of them waits
 		log.Info("line")
-	}
-	if took := time.Since(before); took > 5*time.Second {
-		t.Errorf("logging took %v", took)
 	}
 	close(r.wait)
 	j.Close()
@@ -105,7 +101,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 	go func() { j.Close(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(3 * closing):
+	case <-time.After(time.Minute):
 		t.Error("Close still waits")
 	}
 	close(r.wait)

@@ -61,7 +61,7 @@ func TestMessages(t *testing.T) {
 		if err := x.say(); err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
-		if got := next(t, c, time.Second); got != x.want {
+		if got := next(t, c, time.Minute); got != x.want {
 			t.Errorf("%s: said %q, expected %q", x.name, got, x.want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestReloading(t *testing.T) {
 	if err := Reloading(); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(next(t, c, time.Second), "\n")
+	lines := strings.Split(next(t, c, time.Minute), "\n")
 	if len(lines) != 3 || lines[0] != "RELOADING=1" || lines[2] != "STATUS=reloading" {
 		t.Fatalf("said %q", lines)
 	}
@@ -110,7 +110,7 @@ func TestStatusIsToldWhenItChanges(t *testing.T) {
 	if err := r.Ready(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := next(t, c, time.Second), "READY=1\nSTATUS=0 clients"; got != want {
+	if got, want := next(t, c, time.Minute), "READY=1\nSTATUS=0 clients"; got != want {
 		t.Fatalf("said %q, expected %q", got, want)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func TestStatusIsToldWhenItChanges(t *testing.T) {
 	}
 	for _, n := range []int64{1, 0} {
 		clients.Store(n)
-		if got, want := next(t, c, time.Second), "STATUS="+strconv.FormatInt(n, 10)+" clients"; got != want {
+		if got, want := next(t, c, time.Minute), "STATUS="+strconv.FormatInt(n, 10)+" clients"; got != want {
 			t.Errorf("said %q, expected %q", got, want)
 		}
 	}
@@ -136,29 +136,33 @@ func TestWatchdogStarves(t *testing.T) {
 	c := manager(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	t.Setenv("WATCHDOG_PID", "")
-	var steady, stalls atomic.Uint64
+	var steady, stalls, looks atomic.Uint64 // looks: at the one that stands still
 	var stalled atomic.Bool
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Watchdog(ctx, func() uint64 { return steady.Add(1) }, func() uint64 {
 			if stalled.Load() {
+				looks.Add(1)
 				return stalls.Load()
 			}
 			return stalls.Add(1)
 		})
 	}()
-	if got := next(t, c, time.Second); got != "WATCHDOG=1" {
+	if got := next(t, c, time.Minute); got != "WATCHDOG=1" {
 		t.Fatalf("said %q while both loops turn", got)
 	}
 	stalled.Store(true)
+	for looks.Load() < 2 { // and has seen it stand still since the last food
+		time.Sleep(time.Millisecond)
+	}
 	for next(t, c, 50*time.Millisecond) != "" { // at most what was under way
 	}
 	if got := next(t, c, 100*time.Millisecond); got != "" {
 		t.Errorf("said %q while one loop stands still", got)
 	}
 	stalled.Store(false)
-	if got := next(t, c, time.Second); got != "WATCHDOG=1" {
+	if got := next(t, c, time.Minute); got != "WATCHDOG=1" {
 		t.Errorf("said %q after the loop went on", got)
 	}
 	stop()

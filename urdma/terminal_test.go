@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +32,6 @@ func TestTerminalIsLeftAlone(t *testing.T) {
 	cmd := exec.Command(urdmaBinary, "version")
 	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	before := time.Now()
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +39,5 @@ func TestTerminalIsLeftAlone(t *testing.T) {
 	got, err := ours.Read(b)
 	if err != nil || string(b[:got]) != "urdma devel\r\n" {
 		t.Errorf("the terminal got %q, %v", b[:got], err)
-	}
-	if took := time.Since(before); took > 3*time.Second {
-		t.Errorf("took %v, as if it waited for the terminal", took)
 	}
 }

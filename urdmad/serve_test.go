@@ -20,7 +20,7 @@ func heard(t *testing.T, c *net.UnixConn, text string) string {
 	t.Helper()
 	var all []string
 	b := make([]byte, 4096)
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(time.Minute); ; {
 		_ = c.SetReadDeadline(until)
 		n, err := c.Read(b)
 		if err != nil {
@@ -44,7 +44,7 @@ func greet(t *testing.T, socket string) (net.Conn, unix.Errno) {
 	if _, err := c.Write(abi.Bytes(&hello)); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	b := make([]byte, abi.MaxMessage)
 	if _, err := c.Read(b); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestServe(t *testing.T) {
 // the first.
 func TestCountsThatAreZeroAreThere(t *testing.T) {
 	d := begin(t, "", "")
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := d.server.Snapshot(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ func served(t *testing.T, src source) (stop func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, src) }()
 	socket := filepath.Join(filepath.Dir(src.file), "urdmad.sysfs")
-	for range 1000 {
+	for range 12000 {
 		if _, err := os.Stat(socket); err == nil {
 			break
 		}
@@ -67,7 +67,7 @@ func TestResponderOption(t *testing.T) {
 // TestCoreThatIsNotThere: urdmad refuses to start, with the setting, the cores
 // there are, and a configuration's exit status.
 func TestCoreThatIsNotThere(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := serve(ctx, written(t, t.TempDir(), `,"workers":[{"core":4000}]`))
 	var wrong configError
@@ -165,7 +165,7 @@ func TestWorkerEnds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the poll loop has ended") {
 			t.Errorf("urdmad ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("urdmad goes on without a poll loop")
 	}
 }

@@ -238,7 +238,7 @@ func TestBatchOfADeadClient(t *testing.T) {
 		callBatch(t, c, 4, connectionParts(ctx, pd)...)
 		c.conn.Close()
 	}
-	for range 1000 {
+	for range 6000 {
 		if openDescriptors(t) <= before {
 			return
 		}

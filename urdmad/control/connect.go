@@ -126,8 +126,9 @@ func (x cmSession) boundReply(id *cm.ID, r *reply) {
 	*r = respond(&resp)
 }
 
-// endPatience is how long a bind waits for a session that is ending.
-const endPatience = time.Second
+// endPatience is how long a bind waits for a session that is ending, which takes
+// long where its thread gets no processor.
+const endPatience = 10 * time.Second
 
 // bind binds. A program that was killed a moment ago may still hold the port
 // number, until its session has heard of the hang-up: kernel sockets are closed

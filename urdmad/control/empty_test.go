@@ -32,7 +32,7 @@ func TestEmptyMessage(t *testing.T) {
 		}
 		c.conn.Close()
 	}
-	for range 200 {
+	for range 6000 {
 		if openFiles(t) <= before {
 			return
 		}

@@ -233,7 +233,7 @@ func (c *client) makeObjects() error {
 func TestInspectShowsEveryObject(t *testing.T) {
 	r, c := startEquipped(t)
 	s := snapshot(t, r.socket)
-	for range 1000 { // the command line comes a little later
+	for range 30000 { // the command line comes a little later
 		if len(s.Clients) == 0 || s.Clients[0].Line != "" {
 			break
 		}
@@ -270,7 +270,7 @@ func TestInspectShowsEveryObject(t *testing.T) {
 		}
 	}
 	c.conn.Close()
-	for range 1000 {
+	for range 30000 {
 		if s = snapshot(t, r.socket); len(s.Clients) == 0 {
 			return
 		}

@@ -244,7 +244,7 @@ func TestMappingBudget(t *testing.T) {
 			t.Errorf("in the place of one deregistered: %v", err)
 		}
 		c.conn.Close()
-		for range 1000 {
+		for range 30000 {
 			if r.server.Clients() == 0 {
 				break
 			}

@@ -69,7 +69,7 @@ func TestQueuesShareFiles(t *testing.T) {
 				}
 			}
 		}
-		for range 1000 {
+		for range 6000 {
 			if queueFiles(t) == 0 {
 				break
 			}

@@ -15,12 +15,8 @@ import (
 func TestQueueNeverBlocks(t *testing.T) {
 	r, w := io.Pipe()
 	q := NewQueue(w)
-	begun := time.Now()
-	for i := range 10 * queued {
+	for i := range 10 * queued { // hangs if one of them waits
 		fmt.Fprintf(q, "line %d\n", i)
-	}
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("writing took %v", took)
 	}
 	text := make(chan string)
 	go func() {

@@ -89,9 +89,8 @@ func TestCommandLineBlocks(t *testing.T) {
 	}
 	x := accountOf(&Accounts{}, 0, true)
 	read := make(chan string, 1)
-	begun := time.Now()
-	if !x.Beside(func() { read <- commandLine(fifo) }) || time.Since(begun) > time.Second {
-		t.Fatalf("waited %v", time.Since(begun))
+	if !x.Beside(func() { read <- commandLine(fifo) }) { // hangs if it waits
+		t.Fatal("the command line is not read")
 	}
 	if got := x.Owner.CommandLine(); got != "" {
 		t.Errorf("command line %q", got)

@@ -73,6 +73,7 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 	case abi.ModifyQP:
 		return s.modifyQP(m)
 	case abi.QueryQP:
+		s.serveRings() // what was posted before it is asked is done, as urdmad does
 		h, _ := abi.Decode[abi.HandleMessage](m)
 		return s.queryQP(h.Handle)
 	case abi.DeallocPD:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ type session struct {
 	sockets []int
 	stop    chan struct{}
 	ended   bool
-	again   bool // work left over; only work reads and writes it
+	again   atomic.Bool // work is left over
 }
 
 func (s *session) hangUp() {

@@ -38,8 +38,8 @@ func (s *session) work() {
 			return
 		default:
 		}
-		if s.bells.Summary() != 0 || s.again {
-			s.again = false
+		if s.bells.Summary() != 0 || s.again.Load() {
+			s.again.Store(false)
 			for i := range 64 {
 				s.bells.Word(i)
 			}
@@ -96,7 +96,7 @@ func (s *session) serveQP(qp *qpObject) {
 	}
 	for qp.sq != prod {
 		if qp.send.ring.Pending()+1 >= qp.send.ring.Capacity() {
-			s.again = true // the program polls too slowly: wait for it
+			s.again.Store(true) // the program polls too slowly: wait for it
 			return
 		}
 		qp.ring.SQ.Read(qp.sq, &sqe, sges[:])

@@ -170,6 +170,8 @@ void case_death_between(void)
 void case_death_silent(void)
 {
 	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE }, last = { .wr_id = 30, .opcode = IBV_WR_RDMA_WRITE };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	struct setup s;
 	struct ibv_wc wc[8];
 
@@ -177,7 +179,7 @@ void case_death_silent(void)
 	for (wr.wr_id = 0; wr.wr_id < 10; wr.wr_id++)
 		while (ibv_post_send(s.qp, &wr, &bad) == ENOMEM)
 			;
-	usleep(50000);
+	CHECK_RETURNS(ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init), 0); /* all are done then */
 	wr.wr_id = WR_DIE_LATE;
 	wr.next = &last;
 	CHECK_RETURNS(ibv_post_send(s.qp, &wr, &bad), 0);
@@ -198,7 +200,7 @@ void case_reborn(void)
 	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, WR_REBORN, 8), 0);
 	poll_for(s.cq, 1, &wc);
 	check_flushed(&wc, WR_REBORN, IBV_WC_RDMA_WRITE, &s);
-	for (int i = 0; i < 50 && !*ibv_get_device_list(NULL); i++)
+	for (int i = 0; i < 6000 && !*ibv_get_device_list(NULL); i++)
 		usleep(10000);
 	set_up(&again, 4, 4);
 	CHECK_RETURNS(post_send(&again, IBV_WR_RDMA_WRITE, 5, 8), 0);

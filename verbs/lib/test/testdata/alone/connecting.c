@@ -145,7 +145,7 @@ static void fork_while_refused(void)
 
 int main(int argc, char **argv)
 {
-	alarm(60);
+	alarm(120);
 	CHECK(argc >= 2 && snprintf(at.sun_path, sizeof(at.sun_path), "%s/full", argv[1]) < (int)sizeof(at.sun_path));
 	CHECK(setenv("URDMA_SOCKET", at.sun_path, 1) == 0);
 	if (argc == 2)

@@ -117,7 +117,7 @@ void case_comm_est(void)
 			CHECK_RETURNS(post(&a, &wr), 0);
 			completion(&a, IBV_WC_SUCCESS);
 		}
-		CHECK(poll(&p, 1, 10000) == 1);
+		CHECK(poll(&p, 1, 60000) == 1);
 		CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
 		CHECK(event.event_type == IBV_EVENT_COMM_EST && event.element.qp == b.qp);
 		ibv_ack_async_event(&event);

@@ -65,7 +65,7 @@ void case_cm_forks(void)
 	for (int i = 0; i < 400; i++) {
 		pid = fork();
 		if (pid == 0) {
-			alarm(20);
+			alarm(120);
 			one_id();
 			_exit(0);
 		}
@@ -88,7 +88,7 @@ static void fork_beside_a_waiter(void)
 	pthread_t thread;
 	pid_t pid;
 
-	alarm(10);
+	alarm(120);
 	CHECK(!pthread_create(&thread, NULL, list_devices, NULL));
 	usleep(200000);
 	pid = fork();
@@ -130,7 +130,7 @@ void case_cancelled(void)
 	int n;
 
 	if (pid == 0) {
-		alarm(10);
+		alarm(120);
 		CHECK(!pthread_create(&thread, NULL, list_devices_cancelled, NULL));
 		pthread_join(thread, NULL);
 		CHECK(ibv_get_device_list(&n) && n == 1);

@@ -87,7 +87,7 @@ static void *receive_all(void *arg)
 /* Nothing that it writes may be sent or seen. */
 static void child(struct talk *t)
 {
-	alarm(20);
+	alarm(120);
 	memset(t->out, 0xAA, BYTES);
 	memset(t->in, 0xAA, RECEIVES * BYTES);
 	usleep(300);

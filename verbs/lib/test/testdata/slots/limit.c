@@ -214,7 +214,7 @@ static void check_way(const struct way *way)
 	urdmads = urdmads_descriptors();
 	for (n = 0; n < MOST && !try_with(way, n); n++)
 		;
-	for (int i = 0; i < 200 && urdmads_descriptors() > urdmads; i++)
+	for (int i = 0; i < 6000 && urdmads_descriptors() > urdmads; i++)
 		usleep(10000); /* urdmad closes some a moment later */
 	if (n == 0 || n == MOST || own_descriptors() != own || urdmads_descriptors() > urdmads) {
 		fprintf(stderr, "%s: worked with %d descriptors, left %d here and %d in urdmad\n", way->name, n,

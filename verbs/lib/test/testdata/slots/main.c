@@ -162,11 +162,6 @@ int post_receive(struct end *at, uint64_t wr_id)
 	return ibv_post_recv(at->qp, &wr, &bad);
 }
 
-void settle(void)
-{
-	usleep(50000);
-}
-
 static int fill(struct end *end, int (*post)(struct end *, uint64_t), uint64_t first)
 {
 	int n, status = 0;

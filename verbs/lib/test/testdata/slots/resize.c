@@ -45,7 +45,7 @@ static void one_round(struct ibv_comp_channel *channel, struct end *from, uint64
 
 	CHECK_RETURNS(ibv_req_notify_cq(busy, 0), 0);
 	CHECK_RETURNS(post_write(from, n, IBV_SEND_SIGNALED), 0);
-	if (poll(&p, 1, 3000) != 1) {
+	if (poll(&p, 1, 60000) != 1) {
 		fprintf(stderr, "no event in round %lu\n", n);
 		exit(1);
 	}

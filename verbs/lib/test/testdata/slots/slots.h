@@ -4,6 +4,7 @@
 #define SLOTS_H
 
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 
 #include "../setup.h"
 
@@ -35,8 +36,10 @@ int post_write(struct end *from, uint64_t wr_id, unsigned int flags);
 int post_message(struct end *from, uint64_t wr_id);
 int post_receive(struct end *at, uint64_t wr_id);
 
-/* Long enough for urdmad to complete all that is posted. */
+/* Waits until urdmad has nothing left to do with what is posted. */
 void settle(void);
+/* What the kernel says that a thread does (R, S, ...), 0 if there is none. */
+char state_of(const char *process, const char *thread);
 /* Signaled Writes until one is refused, with time to complete before every one
  * that could be too many: how many were taken. */
 int fill_with_writes(struct end *from, uint64_t first, unsigned int flags);
