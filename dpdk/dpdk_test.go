@@ -49,7 +49,7 @@ func open(t *testing.T, specs ...Spec) []port.Port {
 
 func waitUp(t *testing.T, ports ...port.Port) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, p := range ports {
 		for !p.Link() {
 			if time.Now().After(deadline) {

@@ -22,7 +22,7 @@ func TestHostileArguments(t *testing.T) {
 		t.Helper()
 		before, began := openDescriptors(t), time.Now()
 		defer func() {
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("%s: took %v", vdev, took)
 			}
 		}()

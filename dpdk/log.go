@@ -114,7 +114,7 @@ func (l *ealLog) settle() {
 	mark := C.CString(fmt.Sprintf("%s%d\n", markPrefix, l.marks))
 	defer C.free(unsafe.Pointer(mark))
 	C.urdma_log_mark(mark)
-	timeout := time.After(time.Second)
+	timeout := time.After(5 * time.Second)
 	for {
 		select {
 		case n := <-l.marked:

@@ -19,20 +19,42 @@ import (
 func (d *daemon) stop(t *testing.T) {
 	t.Helper()
 	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
-	tasks := fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		running := 0
-		for _, task := range must(os.ReadDir(tasks))(t) {
-			stat, _ := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))                   // nothing of a thread that has just ended
-			if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") { // proc(5): the state is behind the name
-				running++
-			}
-		}
+		running := d.threadsBut(t, "T")
 		if running == 0 {
 			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d threads of urdmad go on after SIGSTOP", running)
+		}
+	}
+}
+
+// threadsBut is how many of urdmad's threads are in any other state, as proc(5) has them.
+func (d *daemon) threadsBut(t testing.TB, state string) (n int) {
+	t.Helper()
+	tasks := fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid)
+	for _, task := range must(os.ReadDir(tasks))(t) {
+		stat, _ := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))
+		if _, is, alive := strings.Cut(string(stat), ") "); alive && !strings.HasPrefix(is, state) { // behind the name
+			n++
+		}
+	}
+	return n
+}
+
+// settle waits until urdmad has nothing left to do with what is posted: its threads
+// sleep whenever they are looked at, and not just for a lock.
+func (d *daemon) settle(t testing.TB) {
+	t.Helper()
+	end := time.Now().Add(time.Minute)
+	for times := 0; times < 10; times++ {
+		time.Sleep(3 * time.Millisecond)
+		if d.threadsBut(t, "S") > 0 {
+			times = 0
+		}
+		if time.Now().After(end) {
+			t.Fatal("urdmad goes on and on")
 		}
 	}
 }

@@ -32,12 +32,12 @@ func tightOptions(t testing.TB, c *verbs.Client) verbs.ConnOptions {
 
 // posted posts until the queue is full, giving urdmad time before it believes
 // that, and returns how many were taken.
-func posted(t testing.TB, post func() error) (n int) {
+func (d *daemon) posted(t testing.TB, post func() error) (n int) {
 	t.Helper()
 	for ; n < 4*slotDepth; n++ {
 		err := post()
 		if err != nil {
-			time.Sleep(50 * time.Millisecond)
+			d.settle(t)
 			err = post()
 		}
 		if errors.Is(err, verbs.ErrQueueFull) {
@@ -77,7 +77,7 @@ func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	say := func() error { return p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled}) }
 	full := func(what string, post func() error, want int) {
 		t.Helper()
-		if n := posted(t, post); n != want {
+		if n := p.d.posted(t, post); n != want {
 			t.Errorf("%s: %d were taken, expected %d", what, n, want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	}
 	flags = 0
 	full("unsignaled", write, 4*slotDepth)
-	time.Sleep(50 * time.Millisecond) // or some of them would be flushed
+	p.d.settle(t) // or some of them would be flushed
 	ok(t, p.dialed.Modify(&verbs.QPAttr{QPState: abi.QPSErr}, abi.QPMaskState))
 	for range 3 {
 		full("unsignaled in the error state", write, slotDepth)
@@ -127,7 +127,7 @@ func TestSlotsOfTheNextQueuePair(t *testing.T) {
 	post := func(p *verbs.QP) func() error { return func() error { return p.PostRecv(&verbs.RecvWR{}) } }
 	fill := func(p *verbs.QP) {
 		t.Helper()
-		if n := posted(t, post(p)); n != slotDepth {
+		if n := d.posted(t, post(p)); n != slotDepth {
 			t.Fatalf("%d receives were taken, expected %d", n, slotDepth)
 		}
 	}
@@ -145,7 +145,7 @@ func TestSlotsOfTheNextQueuePair(t *testing.T) {
 		fill(p)
 		ok(t, p.Close())
 	}
-	if n := posted(t, post(kept)); n != 0 {
+	if n := d.posted(t, post(kept)); n != 0 {
 		t.Errorf("%d slots were freed by another's completions", n)
 	}
 	polled(t, q, slotDepth, verbs.StatusWRFlushErr)

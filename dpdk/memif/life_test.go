@@ -52,7 +52,7 @@ func sendOne(t *testing.T, from tested, fill byte) {
 func recvOne(t *testing.T, to tested) port.Packet {
 	t.Helper()
 	pk := make([]port.Packet, 1)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for to.Rx(pk) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing arrived")
@@ -117,12 +117,10 @@ func TestReconnect(t *testing.T) {
 					fds, maps = fdCount(t), mapCount(t)
 				}
 			}
-			time.Sleep(50 * time.Millisecond)
-			if n := fdCount(t); n > fds+1 {
-				t.Errorf("descriptors grew from %d to %d", fds, n)
-			}
-			if n := mapCount(t); n > maps {
-				t.Errorf("mappings grew from %d to %d", maps, n)
+			for end := time.Now().Add(time.Minute); fdCount(t) > fds+1 || mapCount(t) > maps; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("descriptors grew from %d to %d, mappings from %d to %d", fds, fdCount(t), maps, mapCount(t))
+				}
 			}
 			if s := survivor.Stats(); s.LinkUps != 13 || s.LinkDowns != 12 || s.TxDropped != 12 {
 				t.Errorf("stats %+v", s)
@@ -203,8 +201,8 @@ func TestCloseAnswersAtOnce(t *testing.T) {
 	r := dialRaw(t, spath) // never sends init
 	defer r.close()
 	s.Close()
-	if d := time.Since(began); d > time.Second {
-		t.Fatalf("two Closes took %v", d)
+	if d := time.Since(began); d >= replyWait {
+		t.Fatalf("two Closes took %v: they waited for the peer's reply", d)
 	}
 }
 

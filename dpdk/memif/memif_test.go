@@ -37,11 +37,11 @@ func mustOpen(t *testing.T, o Options) tested {
 
 func waitLink(t *testing.T, up bool, ports ...port.Port) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, p := range ports {
 		for p.Link() != up {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: link up is %v for 10 s", p.Info().Name, !up)
+				t.Fatalf("%s: link up is %v for a minute", p.Info().Name, !up)
 			}
 			time.Sleep(time.Millisecond)
 		}

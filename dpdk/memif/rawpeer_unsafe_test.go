@@ -118,7 +118,7 @@ func (r *rawPeer) sendFrame(slot int, d desc) {
 // dropped waits until the other side has hung up, and returns its reason.
 func (r *rawPeer) dropped() (reason string) {
 	r.t.Helper()
-	r.ctl.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	r.ctl.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
 		m, fd, err := r.ctl.recv()
 		closeFD(fd)
@@ -154,7 +154,7 @@ func (r *rawPeer) ack() {
 // acceptRaw is the server's half of the handshake, all honest.
 func acceptRaw(t *testing.T, ln *net.UnixListener) *rawPeer {
 	t.Helper()
-	ln.SetDeadline(time.Now().Add(10 * time.Second))
+	ln.SetDeadline(time.Now().Add(time.Minute))
 	conn, err := ln.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func (p *Port) follow(index uint32, log *slog.Logger) {
 		if err == nil {
 			select {
 			case <-first:
-			case <-time.After(time.Second):
+			case <-time.After(5 * time.Second):
 			}
 			return
 		}

@@ -57,7 +57,7 @@ func run(t *testing.T, d *fakeUrdmad, env []string, argv ...string) (string, err
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+d.path)
 	c.Env = append(c.Env, env...)
-	guard := time.AfterFunc(2*time.Minute, func() { c.Process.Kill() })
+	guard := time.AfterFunc(10*time.Minute, func() { c.Process.Kill() })
 	defer guard.Stop()
 	out, err := c.CombinedOutput()
 	return string(out), err

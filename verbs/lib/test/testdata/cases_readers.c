@@ -16,6 +16,7 @@
 #endif
 
 static bool woke;
+static pid_t waiter;
 
 static void *wait_for_completions(void *arg)
 {
@@ -23,6 +24,7 @@ static void *wait_for_completions(void *arg)
 	struct ibv_cq *cq;
 	void *context;
 
+	__atomic_store_n(&waiter, gettid(), __ATOMIC_RELEASE);
 	ibv_get_cq_event(channel, &cq, &context);
 	__atomic_store_n(&woke, true, __ATOMIC_RELAXED);
 	return NULL;
@@ -32,16 +34,35 @@ static void *wait_for_async(void *arg)
 {
 	struct ibv_async_event event;
 
+	__atomic_store_n(&waiter, gettid(), __ATOMIC_RELEASE);
 	ibv_get_async_event(arg, &event);
 	__atomic_store_n(&woke, true, __ATOMIC_RELAXED);
 	return NULL;
 }
 
+/* Until the last that was started sleeps, which nothing else makes it do on its way. */
+static void await_sleep(void)
+{
+	char path[64], text[256], *state;
+	FILE *f;
+
+	do {
+		usleep(1000);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", __atomic_load_n(&waiter, __ATOMIC_ACQUIRE));
+		f = fopen(path, "r");
+		state = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+		if (f)
+			fclose(f);
+	} while (!state || state[2] != 'S');
+}
+
 static void start(pthread_t threads[2], void *(*run)(void *), void *arg)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		__atomic_store_n(&waiter, 0, __ATOMIC_RELEASE);
 		CHECK(!pthread_create(&threads[i], NULL, run, arg));
-	usleep(100000);
+		await_sleep();
+	}
 }
 
 static void still_asleep(pthread_t threads[2])

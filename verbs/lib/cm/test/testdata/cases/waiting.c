@@ -77,23 +77,45 @@ void test_destroy_waits(void)
 	rdma_destroy_event_channel(channel);
 }
 
+static pid_t waiter;
+
 static void *wait_for_event(void *channel)
 {
 	struct rdma_cm_event *event;
 
+	__atomic_store_n(&waiter, gettid(), __ATOMIC_RELEASE);
 	rdma_get_cm_event(channel, &event);
 	return NULL;
+}
+
+/* Starts a thread that waits for an event, and returns when it sleeps, which nothing
+ * else makes it do on its way. */
+static pthread_t start_waiter(struct rdma_event_channel *channel)
+{
+	char path[64], text[256], *state;
+	pthread_t thread;
+	FILE *f;
+
+	waiter = 0;
+	CHECK(pthread_create(&thread, NULL, wait_for_event, channel) == 0);
+	do {
+		usleep(1000);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", __atomic_load_n(&waiter, __ATOMIC_ACQUIRE));
+		f = fopen(path, "r");
+		state = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+		if (f)
+			fclose(f);
+	} while (!state || state[2] != 'S');
+	return thread;
 }
 
 void test_cancel(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = resolved(channel);
-	pthread_t thread;
+	pthread_t thread = start_waiter(channel);
 	void *result;
 
-	CHECK(pthread_create(&thread, NULL, wait_for_event, channel) == 0);
-	usleep(50000);
 	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
 	CHECK(result == PTHREAD_CANCELED);
 	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
@@ -107,11 +129,9 @@ void test_destroy_under_reader(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct timespec soon;
-	pthread_t thread;
+	pthread_t thread = start_waiter(channel);
 	void *result;
 
-	CHECK(pthread_create(&thread, NULL, wait_for_event, channel) == 0);
-	usleep(50000);
 	rdma_destroy_event_channel(channel);
 	clock_gettime(CLOCK_REALTIME, &soon);
 	soon.tv_sec++;

@@ -42,7 +42,7 @@ static void ask(int fd, const struct sockaddr_in *at, size_t total)
 	CHECK(connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0);
 	CHECK(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0);
 	while (got < total) {
-		CHECK(poll(&p, 1, 20000) == 1);
+		CHECK(poll(&p, 1, 120000) == 1);
 		if (sent < total && (p.revents & POLLOUT)) {
 			size_t most = total - sent < sizeof(text) ? total - sent : sizeof(text);
 

@@ -47,7 +47,7 @@ static void wait_for(short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
-	CHECK(rpoll(&p, 1, 30000) == 1);
+	CHECK(rpoll(&p, 1, 120000) == 1);
 	CHECK(p.revents & (events | POLLHUP | POLLERR));
 }
 

@@ -37,11 +37,11 @@ void case_poll_mixed(void)
 	p[2] = (struct pollfd){ .fd = -1 };
 	CHECK(rpoll(p, 3, 0) == 0 && rpoll(p, 3, 20) == 0 && rpoll(p + 1, 1, 0) == 0);
 	CHECK(pthread_create(&thread, NULL, write_later, ends) == 0);
-	CHECK(rpoll(p, 3, 10000) == 1 && p[0].revents == 0 && p[1].revents == POLLIN);
+	CHECK(rpoll(p, 3, 60000) == 1 && p[0].revents == 0 && p[1].revents == POLLIN);
 	CHECK(pthread_join(thread, NULL) == 0 && pthread_create(&thread, NULL, send_later, &a) == 0);
 	CHECK(read(ends[0], &(char){ 0 }, 1) == 1);
-	CHECK(rpoll(p, 3, 10000) == 1 && p[0].revents == POLLIN && p[1].revents == 0);
-	CHECK(pthread_join(thread, NULL) == 0 && write(ends[1], "p", 1) == 1 && rpoll(p, 3, 10000) == 2);
+	CHECK(rpoll(p, 3, 60000) == 1 && p[0].revents == POLLIN && p[1].revents == 0);
+	CHECK(pthread_join(thread, NULL) == 0 && write(ends[1], "p", 1) == 1 && rpoll(p, 3, 60000) == 2);
 	FD_ZERO(&reads);
 	FD_SET(b, &reads);
 	FD_SET(ends[0], &reads);
