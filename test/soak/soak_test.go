@@ -220,7 +220,7 @@ func (s *soak) usage(n *lab.Node) (u usage) {
 // settled counts once the programs' remains are gone: descriptors and mappings of
 // clients must be those of the pair alone, as after the first round.
 func (s *soak) settled(table [][2]usage) (now [2]usage) {
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); ; time.Sleep(50 * time.Millisecond) {
 		done := true
 		for i, n := range s.nodes {
 			now[i] = s.usage(n)
