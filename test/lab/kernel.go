@@ -1,6 +1,12 @@
 package lab
 
-import "time"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
 
 // KernelPair is two hosts of the kernel's, joined by veth and without urdmad:
 // what urdma is measured against.
@@ -33,19 +39,66 @@ func (l *Lab) JoinKernel(mtu int) (*KernelPair, error) {
 // OneHost is a pair of which both are this machine, with nothing but lo between.
 func (l *Lab) OneHost() *KernelPair { return &KernelPair{Address: "127.0.0.1", lab: l} }
 
-// Run starts a server in A, gives it a moment to listen, runs the client in B
-// and returns what the client printed. The server is ended afterwards.
+// Run starts a server in A, waits until it listens, runs the client in B and
+// returns what the client printed. The server is ended afterwards.
 func (k *KernelPair) Run(limit time.Duration, server, client []string) (string, error) {
 	s, err := k.lab.Start(Options{}, k.A.Command(server...)...)
 	if err != nil {
 		return "", err
 	}
 	defer s.Kill()
-	time.Sleep(300 * time.Millisecond) // neither iperf3 nor sockperf says that it listens
+	s.awaitSocket()
 	c, err := k.lab.Start(Options{}, k.B.Command(client...)...)
 	if err != nil {
 		return "", err
 	}
 	err = c.Wait(limit)
 	return c.Output(), err
+}
+
+// awaitSocket waits until a peer can reach the process by TCP or UDP, or it has ended:
+// neither iperf3 nor sockperf says so, but the kernel does. Where it doesn't tell us, the
+// process gets a moment; where no such socket comes, whoever measures finds that out.
+func (p *Process) awaitSocket() {
+	const moment, most = 300 * time.Millisecond, 10 * time.Second
+	for end := time.Now().Add(most); p.Running() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		own, err := p.sockets()
+		if err != nil {
+			time.Sleep(moment)
+			return
+		}
+		for _, inode := range p.reachable() {
+			if own[inode] {
+				return
+			}
+		}
+	}
+}
+
+// sockets are the inodes of the process's sockets.
+func (p *Process) sockets() (map[string]bool, error) {
+	dir := fmt.Sprintf("/proc/%d/fd", p.PID())
+	all, err := os.ReadDir(dir)
+	own := map[string]bool{}
+	for _, fd := range all {
+		to, _ := os.Readlink(filepath.Join(dir, fd.Name())) // closed by now: not one that listens
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+			own[strings.TrimSuffix(inode, "]")] = true
+		}
+	}
+	return own, err
+}
+
+// reachable are the inodes of sockets in the process's network that listen for TCP, or
+// have an address of UDP (proc_net(5)).
+func (p *Process) reachable() (inodes []string) {
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.PID(), table)) // none: the process has ended
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 9 && (f[3] == "0A" || strings.HasPrefix(table, "udp")) {
+				inodes = append(inodes, f[9])
+			}
+		}
+	}
+	return inodes
 }

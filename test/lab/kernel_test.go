@@ -1,0 +1,47 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// slowServer has this program, in place of its tests, listen late at a TCP port, whose
+// number it is, and answer one peer.
+const slowServer = "URDMA_TEST_LAB_SERVER"
+
+func TestMain(m *testing.M) {
+	if port := os.Getenv(slowServer); port != "" {
+		time.Sleep(time.Second)
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			panic(err)
+		}
+		c, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprint(c, "hello")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A client comes once its server listens, however long that takes.
+func TestSlowServer(t *testing.T) {
+	l := &Lab{Dir: t.TempDir()}
+	t.Cleanup(l.Close)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(free.Addr().(*net.TCPAddr).Port)
+	free.Close()
+	out, err := l.OneHost().Run(Patience, []string{"env", slowServer + "=" + port, os.Args[0]},
+		[]string{"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && cat <&3"})
+	if err != nil || out != "hello" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
