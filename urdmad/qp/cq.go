@@ -42,6 +42,14 @@ func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 	}
 }
 
+// tellMissed sends the event for completions that came between the client's last poll
+// and its arming, which has rung a bell for them (urdma_abi.h).
+func (c *CQ) tellMissed(t *Table) {
+	if c != nil && c.Channel != nil && c.Ring.TakeMissed() {
+		t.sendCompletionEvent(c)
+	}
+}
+
 func (t *Table) sendCompletionEvent(c *CQ) {
 	ev := abi.CompEvent{CQ: c.Handle}
 	c.Events++

@@ -18,6 +18,10 @@ const (
 // message needs one. A queue pair that is not connected keeps its posts. What
 // exceeds a turn's budget is fetched in the next.
 func (q *QP) Post() {
+	q.SendCQ.tellMissed(q.t)
+	if q.RecvCQ != q.SendCQ {
+		q.RecvCQ.tellMissed(q.t)
+	}
 	switch q.state {
 	case abi.QPSErr, abi.QPSSQE:
 		q.flushPosted()

@@ -669,7 +669,8 @@ type CQRing struct {
 	Cons    uint32
 	Pad1    [15]uint32
 	Arm     uint32
-	Pad2    [15]uint32
+	Told    uint32
+	Pad2    [14]uint32
 	Overrun uint32
 	Pad3    [15]uint32
 }

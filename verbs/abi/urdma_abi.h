@@ -831,6 +831,12 @@ struct urdma_abi_rqe {
  * 2 to 1. urdmad stores prod, then (sequentially consistent) loads arm and, if
  * it matches, exchanges it with 0 and sends one event. Either urdmad sees the
  * arm or the client's next poll sees the completion.
+ *
+ * A client that does not poll again would wait for ever for completions that came
+ * between its last poll and the arm. Adapters that compare the consumer index they
+ * are armed with send an event for those at once, so programs leave it at that. Who
+ * arms for any completion, has polled all that an event told of (told), and finds
+ * more rings the doorbell of a queue pair that completes there; urdmad then looks.
  */
 struct urdma_abi_cq_ring {
 	uint32_t prod; /* urdmad writes */
@@ -838,7 +844,8 @@ struct urdma_abi_cq_ring {
 	uint32_t cons; /* client writes */
 	uint32_t pad1[15];
 	uint32_t arm;  /* client writes, urdmad exchanges */
-	uint32_t pad2[15];
+	uint32_t told; /* urdmad writes: prod when it sent the last event */
+	uint32_t pad2[14];
 	uint32_t overrun; /* urdmad writes: 1 = completions were lost */
 	uint32_t pad3[15];
 };

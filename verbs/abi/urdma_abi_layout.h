@@ -446,7 +446,8 @@ _Static_assert(offsetof(struct urdma_abi_cq_ring, pad0) == 4 && sizeof(((struct 
 _Static_assert(offsetof(struct urdma_abi_cq_ring, cons) == 64 && sizeof(((struct urdma_abi_cq_ring *)0)->cons) == 4, "cons");
 _Static_assert(offsetof(struct urdma_abi_cq_ring, pad1) == 68 && sizeof(((struct urdma_abi_cq_ring *)0)->pad1) == 60, "pad1");
 _Static_assert(offsetof(struct urdma_abi_cq_ring, arm) == 128 && sizeof(((struct urdma_abi_cq_ring *)0)->arm) == 4, "arm");
-_Static_assert(offsetof(struct urdma_abi_cq_ring, pad2) == 132 && sizeof(((struct urdma_abi_cq_ring *)0)->pad2) == 60, "pad2");
+_Static_assert(offsetof(struct urdma_abi_cq_ring, told) == 132 && sizeof(((struct urdma_abi_cq_ring *)0)->told) == 4, "told");
+_Static_assert(offsetof(struct urdma_abi_cq_ring, pad2) == 136 && sizeof(((struct urdma_abi_cq_ring *)0)->pad2) == 56, "pad2");
 _Static_assert(offsetof(struct urdma_abi_cq_ring, overrun) == 192 && sizeof(((struct urdma_abi_cq_ring *)0)->overrun) == 4, "overrun");
 _Static_assert(offsetof(struct urdma_abi_cq_ring, pad3) == 196 && sizeof(((struct urdma_abi_cq_ring *)0)->pad3) == 60, "pad3");
 

@@ -239,6 +239,28 @@ static void arm(struct urdma_cq *cq, int solicited_only)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Completions wait of which no event has told, and none of which one has: told may
+ * be far behind. */
+static bool untold(const struct urdma_cq *cq)
+{
+	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+	uint32_t told = __atomic_load_n(&cq->ring->told, __ATOMIC_RELAXED);
+
+	return prod != cq->cons && prod - told >= prod - cq->cons;
+}
+
+/*
+ * Programs that poll, arm and then wait (Open MPI's openib) get an event for what came
+ * in between, as adapters give it (urdma_abi.h); ibv_req_notify_cq(3) promises none.
+ */
+static void tell_missed(struct urdma_cq *cq)
+{
+	struct urdma_qp *qp = cq->receivers ? cq->receivers : cq->senders;
+
+	if (cq->ex.channel && qp && untold(cq))
+		urdma_ring_doorbell(qp);
+}
+
 /* With the lock, for ibv_resize_cq moves the ring and carries the arming over.
  * Between ibv_start_poll and ibv_end_poll this thread has it. */
 int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
@@ -250,6 +272,8 @@ int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 		return EIO;
 	taken = URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
 	arm(cq, solicited_only);
+	if (!solicited_only)
+		tell_missed(cq);
 	urdma_lock_drop(&cq->lock, taken);
 	return 0;
 }

@@ -194,8 +194,19 @@ func (c *ServerCQ) TakeArm(solicited bool) bool {
 	if arm == 0 || (arm == 1 && !solicited) {
 		return false
 	}
+	atomic.StoreUint32(&c.head.Told, c.prod)
 	return atomic.SwapUint32(&c.head.Arm, 0) != 0
 }
+
+// TakeMissed is TakeArm for completions that came before the client armed, for any:
+// it has polled all that an event told of, and others wait.
+func (c *ServerCQ) TakeMissed() bool {
+	return atomic.LoadUint32(&c.head.Arm) == 2 && untold(c.prod, atomic.LoadUint32(&c.head.Cons), atomic.LoadUint32(&c.head.Told)) && c.TakeArm(false)
+}
+
+// untold reports whether completions wait of which no event has told, and none of
+// which one has; told may be far behind.
+func untold(prod, cons, told uint32) bool { return prod != cons && prod-told >= prod-cons }
 
 // Backlog returns how many completions the client has not polled, and copies
 // the ring's state for a resize: up to len(dst) of them, oldest first.
@@ -228,6 +239,10 @@ func (c *ServerCQ) SetArm(v uint32) { atomic.StoreUint32(&c.head.Arm, v) }
 // whether it lost completions.
 func (c *ServerCQ) Succeed(old *ServerCQ) {
 	c.SetArm(old.Arm())
+	waiting, untold := old.prod-atomic.LoadUint32(&old.head.Cons), old.prod-atomic.LoadUint32(&old.head.Told)
+	if waiting > untold {
+		atomic.StoreUint32(&c.head.Told, waiting-untold) // the new ring begins with those that wait
+	}
 	if atomic.LoadUint32(&old.head.Overrun) != 0 {
 		c.MarkOverrun()
 	}

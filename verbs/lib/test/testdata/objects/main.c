@@ -32,6 +32,7 @@ static const struct {
 	{ "device_memory_refused", case_device_memory_refused },
 	{ "null_region", case_null_region },
 	{ "null_region_refused", case_null_region_refused },
+	{ "missed_event", case_missed_event },
 	{ "srq_resize", case_srq_resize },
 	{ "srq_resize_refused", case_srq_resize_refused },
 	{ "srq_resize_threads", case_srq_resize_threads },
