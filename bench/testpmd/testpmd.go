@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -97,6 +98,9 @@ func start(bin, name string, port Port, size, cpu int, mode ...string) (*process
 	}
 	p := &process{cmd: exec.Command(args[0], args[1:]...), stdin: stdin, out: out, prefix: prefix}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, out, out
+	// It goes with the thread that starts it, so with a program that is killed: no
+	// goroutine of the bench's may end locked to its thread.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return p, p.cmd.Start()
 }
 

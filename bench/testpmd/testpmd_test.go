@@ -1,11 +1,82 @@
 package testpmd
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
+
+// killed names, in the environment, the prefix of what testpmd prints to a process that
+// is to be killed.
+const killed = "URDMA_TESTPMD_KILLED"
+
+func TestMain(m *testing.M) {
+	if prefix := os.Getenv(killed); prefix != "" {
+		null := Port{Vdev: "net_null0"}
+		_, err := Between(prefix, null, null, 64, 3600)
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// A bench that is killed leaves no testpmd, which would poll for ever.
+func TestNothingOutlivesTheBench(t *testing.T) {
+	if _, err := exec.LookPath("dpdk-testpmd"); err != nil {
+		t.Skip("dpdk-testpmd is not installed; make deps")
+	}
+	prefix := filepath.Join(t.TempDir(), "null")
+	bench := exec.Command(os.Args[0])
+	bench.Env = append(os.Environ(), killed+"="+prefix)
+	if err := bench.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ours := fmt.Sprintf("--file-prefix=urdmabench%d", bench.Process.Pid)
+	t.Cleanup(func() {
+		for _, pid := range processes(ours) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for cpu := range 2 { // the EAL leaves them, empty
+			os.Remove(fmt.Sprintf("/var/run/dpdk/urdmabench%d%d", bench.Process.Pid, cpu))
+		}
+	})
+	if !within(time.Minute, func() bool { return len(processes(ours)) == 2 }) {
+		t.Errorf("the bench has %d testpmds, want 2", len(processes(ours)))
+	}
+	_ = bench.Process.Kill()
+	_ = bench.Wait()
+	if !within(time.Minute/2, func() bool { return len(processes(ours)) == 0 }) {
+		t.Errorf("%d testpmds outlive it", len(processes(ours)))
+	}
+}
+
+// processes are those that have an argument that begins so.
+func processes(argument string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		var pid int
+		b, err := os.ReadFile(file)
+		if _, bad := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && bad == nil && strings.Contains(string(b), "\x00"+argument) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// within waits until ok.
+func within(limit time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return ok()
+}
 
 // A testpmd whose port can't be opened goes on without; the error says why.
 func TestPortThatCannotBeOpened(t *testing.T) {
