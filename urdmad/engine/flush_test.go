@@ -120,3 +120,39 @@ func TestDestroyedInMidTransfer(t *testing.T) {
 		}
 	})
 }
+
+// TestAbandonedCompletesNothing: destroying or resetting a connected queue pair
+// completes none of its work, and raises no event for a thread that waits: neither
+// that of sends under way, nor that of receives.
+func TestAbandonedCompletesNothing(t *testing.T) {
+	both(t, func(t *testing.T, local bool) {
+		for _, abandon := range []func(q *enginetest.QP){
+			func(q *enginetest.QP) { q.Destroy() },
+			func(q *enginetest.QP) { toInit(t, q) },
+		} {
+			n := newNumbered(t, local, linked.Path{Delay: 50 * time.Microsecond})
+			rtr(n.b, n.a, attempt)
+			rts(n.b, attempt)
+			rtr(n.a, n.b, attempt)
+			rts(n.a, attempt)
+			n.exchange(1000)
+			n.a.Post(enginetest.Send(1), n.ma.SGE(0, 1000)) // nobody receives it
+			n.a.Post(enginetest.Write(2, n.mb, 0), n.ma.SGE(0, 1000))
+			for i := range uint64(3) {
+				n.a.PostRecv(10+i, n.ma.SGE(5000, 1000))
+			}
+			n.Pass(10 * time.Millisecond)
+			for _, q := range []*enginetest.CQ{n.a.Send, n.a.Recv} {
+				q.TakeEvents()
+				q.Ring.Arm(false)
+			}
+			abandon(n.a)
+			n.Pass(100 * time.Millisecond)
+			for name, q := range map[string]*enginetest.CQ{"send": n.a.Send, "receive": n.a.Recv} {
+				if got, events := q.Poll(), q.TakeEvents(); len(got) != 0 || events != 0 {
+					t.Errorf("%s queue: %d events, completions %+v", name, events, got)
+				}
+			}
+		}
+	})
+}

@@ -14,7 +14,7 @@ func (q *QP) Acknowledge(mark uint64) {
 // are done.
 func (q *QP) completeSends() {
 	s := &q.SQ
-	if q.carrier == nil {
+	if q.carrier == nil || q.abandoned {
 		return
 	}
 	before := s.head
@@ -134,6 +134,9 @@ func (q *QP) Flush() {
 	}
 	wasReset := q.state == abi.QPSReset
 	q.state = abi.QPSErr
+	if q.abandoned && q.Domain == nil { // the receives of an XRC domain are its programs', who hear of one that is lost
+		return
+	}
 	s := &q.SQ
 	s.fail()
 	s.reads, s.more = 0, false // flushPosted sees to what is left

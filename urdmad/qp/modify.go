@@ -133,9 +133,7 @@ func (q *QP) setState(to uint32) {
 			q.carrier.Failed() // at once: what was flushed cannot be sent again
 		}
 	case abi.QPSReset:
-		if q.carrier != nil {
-			q.carrier.Detach()
-		}
+		q.t.abandon(q)
 		q.reset()
 	default:
 		if q.state == abi.QPSSQE {

@@ -48,6 +48,8 @@ type QP struct {
 	inRun   bool // in the table's run queue
 	heard   bool // its program was told that the peer has sent something
 	removed bool
+
+	abandoned bool // see abandon
 }
 
 // Counters count a queue pair's work.
@@ -119,12 +121,9 @@ func (t *Table) use(q *QP, by int) {
 
 // Remove ends q's connection and forgets it.
 func (t *Table) Remove(q *QP) {
-	if q.carrier != nil {
-		q.carrier.Detach()
-	}
+	t.abandon(q)
 	q.removed = true
 	work.Into(&t.past, &q.Stats)
-	q.releaseWork()
 	t.run.remove(q)
 	delete(t.pairs, q.QPN)
 	t.use(q, -1)
@@ -142,6 +141,19 @@ func (q *QP) Connection() *Connection {
 		return nil
 	}
 	return q.carrier.Common()
+}
+
+// abandon ends the queue pair's connection, and its work without completions: work
+// of a queue pair that is destroyed or reset is no longer the adapter's (InfiniBand
+// vol. 1, 10.2.4.4 and 10.3.1). Another thread that polls, or waits for an event,
+// would take a completion for one of a queue pair that goes on, and ibv_destroy_cq
+// would wait for that event to be acknowledged.
+func (t *Table) abandon(q *QP) {
+	q.abandoned = true
+	if q.carrier != nil {
+		q.carrier.Detach()
+	}
+	q.releaseWork()
 }
 
 // Removed reports whether the queue pair was removed.

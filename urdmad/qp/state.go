@@ -95,9 +95,9 @@ func (t *Table) PeerLeft(q *QP) bool {
 // part of them may have been done.
 func (q *QP) Amidst() bool { return !q.SQ.untouched() }
 
-// reset forgets all work without completions, as a move to RESET does.
+// reset makes the queue pair, whose work was abandoned, as good as new.
 func (q *QP) reset() {
-	q.releaseWork()
+	q.abandoned = false
 	q.SQ.reset()
 	q.RQ.reset()
 	q.state = abi.QPSReset
