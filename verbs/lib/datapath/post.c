@@ -134,6 +134,8 @@ static int post_one_recv(struct urdma_queue *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+/* Here and below: *bad_wr is written where a request is refused, and left alone
+ * otherwise (ibv_post_send(3)): Ceph takes what it finds there for one. */
 int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
@@ -141,14 +143,16 @@ int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 	uint32_t before;
 	bool news;
 
-	*bad_wr = wr;
-	if (status)
+	if (status) {
+		*bad_wr = wr;
 		return status;
+	}
 	taken = urdma_lock_take(&qp->sq.lock);
 	before = qp->sq.prod;
 	for (; wr && !status; wr = wr->next) {
-		*bad_wr = wr;
 		status = post_one_send(qp, wr);
+		if (status)
+			*bad_wr = wr;
 	}
 	news = qp->sq.prod != before;
 	if (news)
@@ -166,8 +170,9 @@ static int post_recvs(struct urdma_queue *rq, struct ibv_recv_wr *wr, struct ibv
 	uint32_t before = rq->prod;
 
 	for (; wr && !status; wr = wr->next) {
-		*bad_wr = wr;
 		status = post_one_recv(rq, wr);
+		if (status)
+			*bad_wr = wr;
 	}
 	*news = rq->prod != before;
 	if (*news)
@@ -182,9 +187,10 @@ int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 	int status = ibv->srq ? EINVAL : urdma_qp_may_recv(qp);
 	bool news;
 
-	*bad_wr = wr;
-	if (status)
+	if (status) {
+		*bad_wr = wr;
 		return status;
+	}
 	status = post_recvs(&qp->rq, wr, bad_wr, &news);
 	if (news)
 		urdma_ring_doorbell(qp);
@@ -197,8 +203,9 @@ int urdma_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
 	struct urdma_srq *srq = urdma_srq_of(ibv);
 	bool news;
 
-	*bad_wr = wr;
-	if (!urdma_client_alive(srq->client))
+	if (!urdma_client_alive(srq->client)) {
+		*bad_wr = wr;
 		return EIO;
+	}
 	return post_recvs(&srq->queue, wr, bad_wr, &news);
 }

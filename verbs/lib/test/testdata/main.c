@@ -101,18 +101,22 @@ void tear_down(struct setup *s)
 int post_send(struct setup *s, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory, length, s->mr->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-					.send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad = NULL, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+					       .send_flags = IBV_SEND_SIGNALED };
+	int status = ibv_post_send(s->qp, &wr, &bad);
 
-	return ibv_post_send(s->qp, &wr, &bad);
+	CHECK(bad == (status ? &wr : NULL));
+	return status;
 }
 
 int post_recv(struct setup *s, uint64_t wr_id)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory, 64, s->mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad = NULL, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+	int status = ibv_post_recv(s->qp, &wr, &bad);
 
-	return ibv_post_recv(s->qp, &wr, &bad);
+	CHECK(bad == (status ? &wr : NULL));
+	return status;
 }
 
 void poll_for(struct ibv_cq *cq, int n, struct ibv_wc *wc)

@@ -37,9 +37,11 @@ static int post_one(struct ibv_srq *srq, const struct end *at, uint64_t id)
 {
 	uintptr_t place = (uintptr_t)at->memory + id % 64 * MESSAGE;
 	struct ibv_sge sge[2] = { { place, 10, at->mr->lkey }, { place + 10, MESSAGE - 10, at->mr->lkey } };
-	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = sge, .num_sge = 2 };
+	struct ibv_recv_wr *bad = NULL, wr = { .wr_id = id, .sg_list = sge, .num_sge = 2 };
+	int status = ibv_post_srq_recv(srq, &wr, &bad);
 
-	return ibv_post_srq_recv(srq, &wr, &bad);
+	CHECK(bad == (status ? &wr : NULL));
+	return status;
 }
 
 /* A connection whose far end draws from srq. */
