@@ -37,3 +37,35 @@ func TestVisitEndsWait(t *testing.T) {
 		t.Error("woken with nothing of its own completed")
 	}
 }
+
+// TestVisitDisconnects: a program that posts, wakes the worker and disconnects at once
+// may be heard in the worker's place, before its posts are seen: they go out.
+func TestVisitDisconnects(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		w := enginetest.New(t, enginetest.Options{Seed: 54})
+		other := w.B
+		if local {
+			other = w.A
+		}
+		a, b := w.A.NewClient().NewQP(nil), other.NewClient().NewQP(nil)
+		id, _ := enginetest.Join(a, b, 1)
+		mine, theirs := a.Client.Register(64, rw), b.Client.Register(64, rw)
+		for i := range 4 {
+			b.PostRecv(uint64(i), theirs.SGE(0, 10))
+		}
+		w.Pass(10 * time.Millisecond)
+		for i := range 4 {
+			a.Post(enginetest.Send(uint64(i)), mine.SGE(0, 10))
+		}
+		w.A.Engine.Visit(w.Now(), func() {
+			if err := w.A.CM.Disconnect(id); err != nil {
+				t.Error(err)
+			}
+		})
+		for i, got := range completions(w, b.Recv, 4) {
+			if got.Status != abi.StatusSuccess {
+				t.Errorf("local %v: message %d has status %d", local, i, got.Status)
+			}
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (c *Conn) live() bool { return (c.state == connOpen || c.state == connDrain
 // Disconnect ends the connection in good order: work already posted is carried
 // out (for a second at most) first.
 func (c *Conn) Disconnect() {
+	if c.state == connOpen && c.QP != nil {
+		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
+	}
 	if c.state != connOpen {
 		return
 	}

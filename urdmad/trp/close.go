@@ -31,6 +31,9 @@ type ending struct {
 // Disconnect ends the connection in good order: work already posted goes out
 // (for a second at most), then a fin.
 func (c *Conn) Disconnect() {
+	if c.state == connOpen && c.QP != nil {
+		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
+	}
 	switch c.state {
 	case connOpening:
 		c.Release()
