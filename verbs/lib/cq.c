@@ -253,11 +253,11 @@ static bool untold(const struct urdma_cq *cq)
  * Programs that poll, arm and then wait (Open MPI's openib) get an event for what came
  * in between, as adapters give it (urdma_abi.h); ibv_req_notify_cq(3) promises none.
  */
-static void tell_missed(struct urdma_cq *cq)
+void urdma_cq_tell_missed(struct urdma_cq *cq)
 {
 	struct urdma_qp *qp = cq->receivers ? cq->receivers : cq->senders;
 
-	if (cq->ex.channel && qp && untold(cq))
+	if (cq->ex.channel && qp && untold(cq) && __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) == 2)
 		urdma_ring_doorbell(qp);
 }
 
@@ -273,7 +273,7 @@ int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	taken = URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
 	arm(cq, solicited_only);
 	if (!solicited_only)
-		tell_missed(cq);
+		urdma_cq_tell_missed(cq);
 	urdma_lock_drop(&cq->lock, taken);
 	return 0;
 }

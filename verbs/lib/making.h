@@ -26,6 +26,9 @@ void urdma_cq_ready(struct urdma_cq *cq);
 void urdma_cq_discard(struct urdma_cq *cq);
 /* When its handle names it no longer. Waits until its events were acknowledged. */
 void urdma_cq_end(struct urdma_cq *cq);
+/* With cq->lock. Has urdmad send the event for what came before an arming, if it is
+ * armed and none has told of it. */
+void urdma_cq_tell_missed(struct urdma_cq *cq);
 
 struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request);

@@ -145,6 +145,14 @@ static void join_queues(struct urdma_qp *qp)
 	urdma_lock_drop(&recv->lock, taken);
 }
 
+/* urdmad may have forgotten the queue pair before it heard the bell that an arming had
+ * rung: another one's tells it. */
+static void tell_missed(struct urdma_cq *cq)
+{
+	if (urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && !cq->returned)
+		urdma_cq_tell_missed(cq);
+}
+
 static void leave_queues(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->ex.qp_base.send_cq), *recv = urdma_cq_of(qp->ex.qp_base.recv_cq);
@@ -154,6 +162,7 @@ static void leave_queues(struct urdma_qp *qp)
 	for (at = &send->senders; *at != qp; at = &(*at)->next_sender)
 		;
 	*at = qp->next_sender;
+	tell_missed(send);
 	urdma_lock_drop(&send->lock, taken);
 
 	if (!recv)
@@ -162,6 +171,7 @@ static void leave_queues(struct urdma_qp *qp)
 	for (at = &recv->receivers; *at != qp; at = &(*at)->next_receiver)
 		;
 	*at = qp->next_receiver;
+	tell_missed(recv);
 	urdma_lock_drop(&recv->lock, taken);
 }
 

@@ -1,5 +1,6 @@
 /* events.c - which completions a completion channel tells of. */
 #include <poll.h>
+#include <unistd.h>
 
 #include "objects.h"
 
@@ -94,6 +95,28 @@ void case_missed_event(void)
 	completion(&far, IBV_WC_SUCCESS);
 	CHECK_RETURNS(ibv_req_notify_cq(far.cq, 0), 0);
 	no_event("for an empty queue");
+	end_free(&near);
+	end_free(&far);
+	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* The same where another queue pair that completes there is destroyed at once: the
+ * bell may have been its own. */
+void case_missed_event_destroyed(void)
+{
+	struct end near, far;
+
+	far_with_channel(&near, &far);
+	for (int i = 0; i < 200; i++) {
+		struct ibv_qp *other = new_qp(IBV_QPT_RC, far.cq);
+
+		cross(&near, &far);
+		usleep(2000);
+		CHECK_RETURNS(ibv_req_notify_cq(far.cq, 0), 0);
+		CHECK_RETURNS(ibv_destroy_qp(other), 0);
+		event("for a completion that came before the arming");
+		completion(&far, IBV_WC_SUCCESS);
+	}
 	end_free(&near);
 	end_free(&far);
 	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);
