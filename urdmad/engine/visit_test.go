@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/verbs/abi"
 )
@@ -65,6 +66,46 @@ func TestVisitDisconnects(t *testing.T) {
 		for i, got := range completions(w, b.Recv, 4) {
 			if got.Status != abi.StatusSuccess {
 				t.Errorf("local %v: message %d has status %d", local, i, got.Status)
+			}
+		}
+	}
+}
+
+// TestDisconnectSlowly: what was posted before a disconnect goes out also where it is
+// more than a turn takes, and turns take long.
+func TestDisconnectSlowly(t *testing.T) {
+	const n = 1000
+	for _, local := range []bool{false, true} {
+		w := enginetest.New(t, enginetest.Options{Seed: 54})
+		other := w.B
+		if local {
+			other = w.A
+		}
+		most := enginetest.DefaultCap
+		most.MaxSendWR, most.MaxRecvWR = 1024, 1024
+		a, b := w.A.NewClient().NewQP(&most), other.NewClient().NewQP(&most)
+		id, _ := enginetest.Join(a, b, 1)
+		mine, theirs := a.Client.Register(64, rw), b.Client.Register(64, rw)
+		for i := range uint64(n) {
+			b.PostRecv(i, theirs.SGE(0, 10))
+		}
+		w.Pass(10 * time.Millisecond)
+		for i := range uint64(n) {
+			a.Post(enginetest.Send(i), mine.SGE(0, 10))
+		}
+		w.A.Do(func() {
+			if err := w.A.CM.Disconnect(id); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 20 {
+			w.Net.Advance(int64(w.Now() + 2*clock.Millisecond))
+			w.A.Engine.Turn(w.Now())
+			w.B.Engine.Turn(w.Now())
+		}
+		for i, got := range completions(w, b.Recv, n) {
+			if got.Status != abi.StatusSuccess {
+				t.Fatalf("local %v: message %d has status %d", local, i, got.Status)
 			}
 		}
 	}

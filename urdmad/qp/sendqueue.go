@@ -141,6 +141,10 @@ func (s *SendQueue) Slots() int { return int(s.mask) + 1 }
 // Outstanding is how many work requests wait for completion.
 func (s *SendQueue) Outstanding() int { return int(s.tail - s.head) }
 
+// Empty reports that nothing is outstanding, and that all that was posted before the
+// last look was fetched.
+func (s *SendQueue) Empty() bool { return s.head == s.tail && !s.more }
+
 // Holds reports whether an index is that of an outstanding work request.
 func (s *SendQueue) Holds(i uint32) bool { return i-s.head < s.tail-s.head }
 

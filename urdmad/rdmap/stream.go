@@ -110,7 +110,7 @@ func (s *Stream) Serving() int { return s.answers.open() }
 // Drained reports whether all that was posted is done, and all of the peer's
 // Reads are answered.
 func (s *Stream) Drained() bool {
-	return s.QP == nil || s.QP.SQ.Outstanding() == 0 && s.answers.open() == 0
+	return s.QP == nil || s.QP.SQ.Empty() && s.answers.open() == 0
 }
 
 // Drop forgets the answers that are owed: the stream has ended.

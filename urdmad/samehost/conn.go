@@ -89,7 +89,7 @@ func (c *Conn) Disconnect() {
 func (c *Conn) drain() {
 	switch {
 	case c.state != connDraining:
-	case c.now() >= c.drainUntil || c.QP == nil || c.QP.State() != abi.QPSRTS || c.QP.SQ.Outstanding() == 0:
+	case c.now() >= c.drainUntil || c.QP == nil || c.QP.State() != abi.QPSRTS || c.QP.SQ.Empty():
 		c.finish()
 	default:
 		c.s.table.Ready(c.QP)
