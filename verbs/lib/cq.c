@@ -257,8 +257,11 @@ void urdma_cq_tell_missed(struct urdma_cq *cq)
 {
 	struct urdma_qp *qp = cq->receivers ? cq->receivers : cq->senders;
 
-	if (cq->ex.channel && qp && untold(cq) && __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) == 2)
-		urdma_ring_doorbell(qp);
+	if (!cq->ex.channel || !qp || !untold(cq) || __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) != 2)
+		return;
+	/* Amidst a poll of the extended interface, urdmad has not heard how far that came. */
+	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	urdma_ring_doorbell(qp);
 }
 
 /* With the lock, for ibv_resize_cq moves the ring and carries the arming over.

@@ -5,6 +5,7 @@
 #include "objects.h"
 
 static struct ibv_comp_channel *channel;
+static struct ibv_cq_ex *extended; /* far's */
 
 static int readable(int ms)
 {
@@ -47,12 +48,16 @@ static void cross(struct end *near, struct end *far)
 
 static void far_with_channel(struct end *near, struct end *far)
 {
+	struct ibv_cq_init_attr_ex attr = { .cqe = 16 };
+
 	end_init(near, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE);
 	end_init(far, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE);
 	CHECK_RETURNS(ibv_destroy_qp(far->qp), 0);
 	CHECK_RETURNS(ibv_destroy_cq(far->cq), 0);
 	CHECK((channel = ibv_create_comp_channel(context)));
-	CHECK((far->cq = ibv_create_cq(context, 16, NULL, channel, 0)));
+	attr.channel = channel;
+	CHECK((extended = ibv_create_cq_ex(context, &attr)));
+	far->cq = ibv_cq_ex_to_cq(extended);
 	far->qp = new_qp(IBV_QPT_RC, far->cq);
 	to_init(far->qp, IBV_ACCESS_LOCAL_WRITE);
 	to_rtr(near->qp, far->qp->qp_num);
@@ -117,6 +122,29 @@ void case_missed_event_destroyed(void)
 		event("for a completion that came before the arming");
 		completion(&far, IBV_WC_SUCCESS);
 	}
+	end_free(&near);
+	end_free(&far);
+	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* The same amidst a poll of the extended interface, which has taken what the last
+ * event told of. */
+void case_missed_event_polling(void)
+{
+	struct end near, far;
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	far_with_channel(&near, &far);
+	CHECK_RETURNS(ibv_req_notify_cq(far.cq, 0), 0);
+	cross(&near, &far);
+	event("for the first completion");
+	CHECK_RETURNS(ibv_start_poll(extended, &attr), 0);
+	cross(&near, &far);
+	CHECK_RETURNS(ibv_req_notify_cq(far.cq, 0), 0);
+	event("for one that came amidst a poll and before the arming");
+	CHECK_RETURNS(ibv_next_poll(extended), 0);
+	CHECK_RETURNS(ibv_next_poll(extended), ENOENT);
+	ibv_end_poll(extended);
 	end_free(&near);
 	end_free(&far);
 	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);

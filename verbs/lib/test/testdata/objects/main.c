@@ -34,6 +34,7 @@ static const struct {
 	{ "null_region_refused", case_null_region_refused },
 	{ "missed_event", case_missed_event },
 	{ "missed_event_destroyed", case_missed_event_destroyed },
+	{ "missed_event_polling", case_missed_event_polling },
 	{ "srq_resize", case_srq_resize },
 	{ "srq_resize_refused", case_srq_resize_refused },
 	{ "srq_resize_threads", case_srq_resize_threads },

@@ -46,7 +46,7 @@ void case_address_handles(void), case_datagram_header(void);
 void case_many_queues(void), case_queue_threads(void);
 void case_device_memory(void), case_device_memory_refused(void);
 void case_null_region(void), case_null_region_refused(void);
-void case_missed_event(void), case_missed_event_destroyed(void);
+void case_missed_event(void), case_missed_event_destroyed(void), case_missed_event_polling(void);
 void case_srq_resize(void), case_srq_resize_refused(void), case_srq_resize_threads(void);
 
 #endif
