@@ -14,11 +14,12 @@ import (
 // back, and what becomes of it decides over the port's link.
 type borrowed struct {
 	dev         *netdev.Interface
-	oldMTU      int  // to be put back; 0: unchanged
-	promiscuous bool // was so before, by somebody's wish
-	promisc     int  // descriptor that keeps it promiscuous, or -1
-	groups      int  // descriptor that keeps frames to any group coming, or -1
-	xdp         bool // an XDP program gives the port its frames
+	oldMTU      int    // to be put back; 0: unchanged
+	promiscuous bool   // was so before, by somebody's wish
+	promisc     int    // descriptor that keeps it promiscuous, or -1
+	groups      int    // descriptor that keeps frames to any group coming, or -1
+	xdp         bool   // an XDP program gives the port its frames
+	program     uint32 // its ID when the port was opened
 	stop        func()
 }
 
@@ -111,6 +112,26 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 		}
 	})
 	return err
+}
+
+// remember keeps which XDP program the port has.
+func (b *borrowed) remember() {
+	if !b.xdp {
+		return
+	}
+	if x, err := b.dev.XDP(); err == nil {
+		b.program = x.ID
+	}
+}
+
+// replaced tells whether the interface runs another XDP program than the port's, which
+// closing the device would remove.
+func (b *borrowed) replaced() bool {
+	if b.program == 0 {
+		return false
+	}
+	x, err := b.dev.XDP()
+	return err == nil && x.ID != 0 && x.ID != b.program
 }
 
 // tellOfNoProgram says once that somebody took the XDP program away: the port is deaf

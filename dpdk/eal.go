@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +28,8 @@ var eal struct {
 	started bool
 	ended   bool
 	log     *ealLog
-	dir     string // the runtime directory it made
-	kept    bool   // a device has to stay open until the process ends
+	dir     string      // the runtime directory it made
+	kept    atomic.Bool // a device has to stay open until the process ends: closing it would remove somebody's XDP program
 }
 
 // startEAL starts the EAL unless it runs already (then args are ignored: its
@@ -95,7 +96,7 @@ func Cleanup() error {
 	}
 	eal.ended = true
 	defer removeRuntimeDir(eal.dir)
-	if eal.kept {
+	if eal.kept.Load() {
 		return nil // it would close every device
 	}
 	ret := C.rte_eal_cleanup()

@@ -75,8 +75,12 @@ func (p *ethPort) Close() error {
 		p.borrowed.unfollow()
 	}
 	p.queue.close()
-	C.urdma_port_close(p.c)
-	C.free(unsafe.Pointer(p.c))
+	if p.borrowed != nil && p.borrowed.replaced() {
+		eal.kept.Store(true)
+	} else {
+		C.urdma_port_close(p.c)
+		C.free(unsafe.Pointer(p.c))
+	}
 	p.c = nil
 	if p.borrowed != nil {
 		p.borrowed.close() // last: its changes were made before the device was

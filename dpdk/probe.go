@@ -33,6 +33,9 @@ func (s *Spec) openDevice(log *slog.Logger) (port.Port, error) {
 		d.giveBack()
 		return nil, err
 	}
+	if d.borrowed != nil {
+		d.borrowed.remember()
+	}
 	if err := p.followLink(d.borrowed, log); err != nil {
 		return nil, errors.Join(fmt.Errorf("dpdk: port %q: %w", s.label(), err), p.Close())
 	}
@@ -51,9 +54,9 @@ func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 	p := &ethPort{
 		c: (*C.struct_urdma_port)(C.calloc(1, C.sizeof_struct_urdma_port)),
 	}
-	if err := s.start(p, id, d); err != nil {
+	if err := s.start(p, id, &d); err != nil {
 		if d.program.ID != 0 {
-			eal.kept = true // closing would remove somebody's program
+			eal.kept.Store(true)
 			return nil, err
 		}
 		C.urdma_port_close(p.c)
@@ -77,7 +80,7 @@ func (s *Spec) probe(device string) (id C.uint16_t, err error) {
 	return id, nil
 }
 
-func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
+func (s *Spec) start(p *ethPort, id C.uint16_t, d *prepared) error {
 	o := C.struct_urdma_open{
 		id: id, mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(d.minRoom), buffers: C.uint32_t(s.buffers()),
 		rx_desc: C.uint16_t(s.descriptors(s.RxDesc)), tx_desc: C.uint16_t(s.descriptors(s.TxDesc)),
@@ -96,15 +99,21 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d prepared) error {
 	}
 	var step *C.char
 	if ret := C.urdma_port_open(p.c, &o, &step); ret != 0 {
+		if C.GoString(step) == queueSetup {
+			d.lookAgain()
+		}
 		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
 			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s, d))
 	}
 	return nil
 }
 
+// queueSetup is the step of urdma_port_open at which a driver takes the interface.
+const queueSetup = "queue setup"
+
 // startAdvice says what helps when a step of starting a port fails.
-func startAdvice(step string, s *Spec, d prepared) string {
-	if d.program.ID != 0 && step == "queue setup" {
+func startAdvice(step string, s *Spec, d *prepared) string {
+	if d.program.ID != 0 && step == queueSetup {
 		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses the interface, "+
 			"such as another urdmad, or, if there is none, remove the program: \"ip link set dev %s %s off\"", d.iface, d.program.ID, d.iface, d.program.Mode)
 	}

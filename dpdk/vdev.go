@@ -19,6 +19,7 @@ type prepared struct {
 	warning  string     // of what is less than it should be
 	iface    string     // below af_xdp
 	program  netdev.XDP // that was on it before
+	loads    bool       // the driver loads a program that the device string names
 }
 
 // prepare adds what a driver needs for our MTU and load where the user gave
@@ -141,13 +142,21 @@ func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 			Allowed: fmt.Sprintf("at most %d with af_xdp, whose chunks are at most a page; or use af_packet", xdpMaxMTU)}
 	}
 	d.minRoom = xdpMinRoom
-	d.iface = args["iface"]
+	d.iface, d.loads = args["iface"], args["xdp_prog"] != ""
 	err := d.borrow(s, d.iface, xdpMaxMTU)
 	if err == nil {
 		d.borrowed.xdp = true
 		d.program, err = d.borrowed.dev.XDP()
 	}
 	return err
+}
+
+// lookAgain finds the XDP program of who took the interface since prepare looked. Where
+// a queue's setup has failed it is not ours, unless the device string names one.
+func (d *prepared) lookAgain() {
+	if d.program.ID == 0 && d.borrowed != nil && d.borrowed.xdp && !d.loads {
+		d.program, _ = d.borrowed.dev.XDP() // none: as it was
+	}
 }
 
 // advice says what usually helps when a device can't be had.

@@ -1,0 +1,74 @@
+package dpdk
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"urdma/dpdk/netdev"
+)
+
+// xdpOf is the XDP program that interface va runs.
+func xdpOf(t *testing.T) netdev.XDP {
+	t.Helper()
+	dev, err := netdev.ByName("va")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, err := dev.XDP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestXDPProgramOfWhoWasFaster: of two that find the interface free, the second leaves
+// the first one's program alone.
+func TestXDPProgramOfWhoWasFaster(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	first, second := Spec{Vdev: "net_af_xdp0,iface=va"}, Spec{Vdev: "net_af_xdp1,iface=va"}
+	if err := startEAL(ealArguments([]Spec{first, second}, ealTestArgs), testLog(t)); err != nil {
+		t.Fatal(err)
+	}
+	free, err := second.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.giveBack()
+	open(t, first)
+	has := xdpOf(t)
+	_, err = second.openPrepared(free)
+	if err == nil || !strings.Contains(err.Error(), "has an XDP program") {
+		t.Errorf("got %v, want it to tell of the program", err)
+	}
+	if now := xdpOf(t); now != has || has.ID == 0 {
+		t.Errorf("the interface has program %+v, had %+v", now, has)
+	}
+}
+
+// TestXDPProgramAfterOurs: a port whose program was replaced leaves the new one alone
+// when it is closed.
+func TestXDPProgramAfterOurs(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t, "numrxqueues", "2", "numtxqueues", "2")
+	p := open(t, Spec{Vdev: "net_af_xdp0,iface=va"})[0]
+	ours := xdpOf(t)
+	ip(t, "link", "set", "va", "xdp", "off")
+	open(t, Spec{Vdev: "net_af_xdp1,iface=va,start_queue=1"})
+	theirs := xdpOf(t)
+	if theirs.ID == 0 || theirs == ours {
+		t.Fatalf("program %+v after %+v", theirs, ours)
+	}
+	if err := errors.Join(p.Close(), p.Close()); err != nil {
+		t.Error(err)
+	}
+	if now := xdpOf(t); now != theirs {
+		t.Errorf("the interface has program %+v, had %+v", now, theirs)
+	}
+}
