@@ -43,7 +43,8 @@ func served(t *testing.T, src source) (stop func() error) {
 	t.Cleanup(func() { _ = stop() })
 	socket := filepath.Join(filepath.Dir(src.file), "urdmad.sock")
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(socket); err == nil {
+		if c, err := net.Dial("unixpacket", socket); err == nil { // it is there before it listens
+			c.Close()
 			break
 		}
 	}
