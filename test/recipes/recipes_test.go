@@ -123,6 +123,21 @@ func typed(t *testing.T, dir string, env []string, text string) string {
 	}
 }
 
+// awaitNoListener waits until urdmad has taken back the listener of the last server, or
+// sleep would take it for that of the next, which may have the same name.
+func awaitNoListener(t *testing.T, n *lab.Node) {
+	t.Helper()
+	for end := time.Now().Add(lab.Patience); ; time.Sleep(20 * time.Millisecond) {
+		out, err := n.Urdma("show", "listener", "--json")
+		if err == nil && strings.TrimSpace(out) == "[]" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("urdmad still has a listener: %v\n%s", err, out)
+		}
+	}
+}
+
 func shell(t *testing.T, dir string, env []string, text string) (string, error) {
 	t.Helper()
 	c := exec.Command("bash", "-ec", text)
@@ -182,6 +197,7 @@ func TestRecipes(t *testing.T) {
 				t.Skip("SKIPPED: no user namespaces can be made here")
 			}
 			for i, text := range all[name] {
+				awaitNoListener(t, n)
 				if out := typed(t, dir, append(slices.Clone(env), "LISTENS="+want.listens[i]), text); !strings.Contains(out, want.prints[i]) {
 					t.Errorf("%s\nprints\n%s\nexpected %q", text, lab.Tail(out, 40), want.prints[i])
 				}
