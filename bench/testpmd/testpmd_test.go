@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,35 +34,39 @@ func TestNothingOutlivesTheBench(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "null")
 	bench := exec.Command(os.Args[0])
 	bench.Env = append(os.Environ(), killed+"="+prefix)
+	bench.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // where the test is killed itself
 	if err := bench.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ours := fmt.Sprintf("--file-prefix=urdmabench%d", bench.Process.Pid)
+	var ours [2]string // the arguments of its two
+	for cpu := range ours {
+		ours[cpu] = fmt.Sprintf("\x00--file-prefix=urdmabench%d%d\x00", bench.Process.Pid, cpu)
+	}
 	t.Cleanup(func() {
-		for _, pid := range processes(ours) {
+		for _, pid := range processes(ours[:]) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for cpu := range 2 { // the EAL leaves them, empty
+		for cpu := range ours { // the EAL leaves them, empty
 			os.Remove(fmt.Sprintf("/var/run/dpdk/urdmabench%d%d", bench.Process.Pid, cpu))
 		}
 	})
-	if !within(time.Minute, func() bool { return len(processes(ours)) == 2 }) {
-		t.Errorf("the bench has %d testpmds, want 2", len(processes(ours)))
+	if !within(time.Minute, func() bool { return len(processes(ours[:])) == 2 }) {
+		t.Errorf("the bench has %d testpmds, want 2", len(processes(ours[:])))
 	}
 	_ = bench.Process.Kill()
 	_ = bench.Wait()
-	if !within(time.Minute/2, func() bool { return len(processes(ours)) == 0 }) {
-		t.Errorf("%d testpmds outlive it", len(processes(ours)))
+	if !within(time.Minute/2, func() bool { return len(processes(ours[:])) == 0 }) {
+		t.Errorf("%d testpmds outlive it", len(processes(ours[:])))
 	}
 }
 
-// processes are those that have an argument that begins so.
-func processes(argument string) (pids []int) {
+// processes are those that have one of the arguments, each between its NULs.
+func processes(arguments []string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		var pid int
 		b, err := os.ReadFile(file)
-		if _, bad := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && bad == nil && strings.Contains(string(b), "\x00"+argument) {
+		if _, bad := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && bad == nil && slices.ContainsFunc(arguments, func(a string) bool { return strings.Contains(string(b), a) }) {
 			pids = append(pids, pid)
 		}
 	}
