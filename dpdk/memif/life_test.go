@@ -189,7 +189,21 @@ func TestSleeperSeesLinkChange(t *testing.T) {
 	server.Free([]port.Packet{recvOne(t, server)})
 }
 
+// TestCloseAnswersAtOnce: Close doesn't wait for a peer that says nothing.
 func TestCloseAnswersAtOnce(t *testing.T) {
+	var took time.Duration
+	for range 5 { // a machine may be that slow by itself, but not always
+		if took = closeBesideSilence(t); took < replyWait {
+			return
+		}
+	}
+	t.Errorf("two Closes took %v: they waited for the peer's reply", took)
+}
+
+// closeBesideSilence is how long a client and a server take to close, each while a peer
+// owes it a message.
+func closeBesideSilence(t *testing.T) time.Duration {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.sock")
 	ln := serveRaw(t, path) // accepts in the kernel and never says hello
 	defer ln.Close()
@@ -201,9 +215,7 @@ func TestCloseAnswersAtOnce(t *testing.T) {
 	r := dialRaw(t, spath) // never sends init
 	defer r.close()
 	s.Close()
-	if d := time.Since(began); d >= replyWait {
-		t.Fatalf("two Closes took %v: they waited for the peer's reply", d)
-	}
+	return time.Since(began)
 }
 
 func TestStaleSocket(t *testing.T) {
