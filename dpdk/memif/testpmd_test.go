@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func startTestpmd(t *testing.T, role, path string, extra string) *exec.Cmd {
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no%s", role, path, extra),
 		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192")
 	cmd.Stdin = stdin
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // or it would poll for ever where the test is killed
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
