@@ -12,14 +12,14 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: docs test-container help deps deps-bench build daemons relay library demo test test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: docs test-container help deps deps-bench build daemons tools relay library demo test test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
-	@echo 'make test       every check there is, in under 20 minutes; make test-long: the long ones too'
+	@echo 'make test       every check there is, 26 to 40 minutes on two cores; make test-long: the long ones too'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
-	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
+	@echo 'make build      build/urdmad, build/urdma, build/urdma-bench, build/liburdma.so, build/examples/*'
 	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of urdma bench)'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
@@ -39,11 +39,16 @@ deps-bench:
 include examples/examples.mk
 -include verbs/lib/lib.mk
 
-build: daemons library examples relay
+build: daemons tools library examples relay
 
 daemons:
 	@mkdir -p $(BUILD)
 	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
+
+# What urdma bench runs, from a Go module of its own.
+tools:
+	@mkdir -p $(BUILD)
+	$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
 
 # The lossy path of test/e2e and the benchmarks; it is not installed.
 relay:
@@ -74,7 +79,7 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory -C bench/floor BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/floor $(abspath $(BUILD))/bytes
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
-	@$(BUILD)/urdma bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
+	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
 
 # What Go's own benchmarks say of the tree beside the commit before.
 bench-go:

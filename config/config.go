@@ -1,12 +1,14 @@
 package config
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -87,10 +89,16 @@ func (p *Port) AddressSetting() string {
 	return "ipv4_address"
 }
 
-// UDP reports whether the port is a UDP socket of the kernel's.
+// UDP reports whether the port is a UDP socket of the kernel's, with TCP or without.
 func (p *Port) UDP() bool {
 	v, err := ParseVdev(p.Vdev)
 	return err == nil && v.Kind == VdevUDP
+}
+
+// usesEAL reports whether the port is DPDK's.
+func (p *Port) usesEAL() bool {
+	v, err := ParseVdev(p.Vdev)
+	return err == nil && (v.Kind == VdevNone || v.Kind == VdevDPDK)
 }
 
 // The values of Port.Placement.
@@ -150,10 +158,10 @@ func Default() *Config {
 //go:embed default-udp.json
 var defaultUDPFile []byte
 
-// DefaultUDP is what urdmad --udp runs with: one port that reaches whatever the
-// kernel reaches, and needs neither root nor hugepages either.
-func DefaultUDP() *Config {
-	c, err := parse(defaultSource, defaultUDPFile, refuseUnknown)
+// DefaultSockets is what urdmad --udp and --tcp run with, by vdev: one port that reaches
+// whatever the kernel reaches, and needs neither root nor hugepages either.
+func DefaultSockets(vdev string) *Config {
+	c, err := parse(defaultSource, bytes.Replace(defaultUDPFile, []byte(`"udp"`), []byte(strconv.Quote(vdev)), 1), refuseUnknown)
 	if err != nil {
 		panic(err) // as above
 	}
@@ -172,18 +180,12 @@ func Load(path string, warn func(string)) (*Config, error) {
 	})
 }
 
-// LoadStrict reads a file and refuses unknown properties too.
+// LoadStrict is Load that refuses unknown properties too: the error tells everything
+// that is wrong with a file.
 func LoadStrict(path string) (*Config, error) { return load(path, refuseUnknown) }
 
-// Check tells everything that is wrong with a file, unknown properties
-// included. The error is of type Errors or *Error.
-func Check(path string) error {
-	_, err := LoadStrict(path)
-	return err
-}
-
-// CheckBytes is Check for a file's content that is at hand; errors call it
-// name.
+// CheckBytes tells what LoadStrict would for a file's content that is at hand; errors
+// call it name.
 func CheckBytes(name string, src []byte) error {
 	_, err := parse(name, src, refuseUnknown)
 	return err

@@ -53,7 +53,7 @@ func fixedPlaces(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for _, file := range inFolder(t, "testdata/bad") {
-		err := Check(file)
+		_, err := LoadStrict(file)
 		if err == nil {
 			t.Errorf("%s: accepted", file)
 			continue
@@ -88,7 +88,7 @@ func holdForm(t *testing.T, file string, err error) {
 func TestGoodFiles(t *testing.T) {
 	fixedPlaces(t)
 	for _, file := range inFolder(t, "testdata/good") {
-		if err := Check(file); err != nil {
+		if _, err := LoadStrict(file); err != nil {
 			t.Errorf("%v", err)
 			continue
 		}
@@ -242,7 +242,7 @@ func TestUnreadableFiles(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, maxBytes+5), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(big); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+	if _, err := LoadStrict(big); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("too big: %v", err)
 	}
 }

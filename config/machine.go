@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,7 +65,8 @@ func ranges(list []int) string {
 }
 
 // Warnings tells what is allowed and seldom meant: networks that overlap, where
-// only one of the ports is ever used, and cores that are not there.
+// only one of the ports is ever used, cores that are not there, and options for an
+// EAL that is not started.
 func (c *Config) Warnings() []string {
 	var out []string
 	for i := range c.Ports {
@@ -80,6 +82,10 @@ func (c *Config) Warnings() []string {
 	}
 	if err := c.CheckCores(Cores()); err != nil {
 		out = append(out, err.Error())
+	}
+	if len(c.EALArgs) > 0 && !slices.ContainsFunc(c.Ports, func(p Port) bool { return p.usesEAL() }) {
+		out = append(out, c.wrong("eal_args", "none without a port that starts DPDK's environment abstraction layer, "+
+			"by pci_address or a vdev other than loopback, memif, udp and tcp: they have no effect").Error())
 	}
 	return out
 }

@@ -14,6 +14,7 @@ func TestDefaultMTU(t *testing.T) {
 		`"vdev": "net_null0"`:                            1500,
 		`"pci_address": "0000:03:00.0"`:                  1500,
 		`"vdev": "udp"`:                                  0,
+		`"vdev": "tcp"`:                                  0,
 		`"vdev": "net_af_packet0,iface=eth0"`:            0,
 	} {
 		file := filepath.Join(t.TempDir(), "urdma.json")

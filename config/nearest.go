@@ -23,6 +23,25 @@ func suggest(parent, name string) string {
 	return "known here: " + strings.Join(siblings, ", ")
 }
 
+// suggestVdev finds the device that the writer of an unknown one probably meant;
+// "" where none is near.
+func suggestVdev(text string) string {
+	name, args, given := strings.Cut(text, ",")
+	base := strings.TrimRight(name, "0123456789")
+	if given {
+		args = "," + args
+	}
+	for _, driver := range []string{"af_packet", "af_xdp", "tap"} {
+		if base == driver {
+			return fmt.Sprintf("did you mean %q?", "net_"+name+args)
+		}
+	}
+	if best := nearest(base, []string{"loopback", "memif", "udp", "tcp"}); best != "" {
+		return fmt.Sprintf("did you mean %q?", best+args)
+	}
+	return ""
+}
+
 func childrenOf(generic string) []string {
 	var names []string
 	for _, p := range schema.Properties() {

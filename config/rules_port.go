@@ -31,7 +31,7 @@ func (r *rules) descriptors(path string, n int) {
 
 func (r *rules) allow(path string, p *Port) {
 	if len(p.Allow) > 0 && !p.UDP() {
-		r.refuse(path, "nothing, except on the vdev \"udp\"")
+		r.refuse(path, "nothing, except on the vdevs \"udp\" and \"tcp\"")
 	}
 	r.networks(path, p.Allow)
 }

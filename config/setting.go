@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"urdma/schema"
+
+	"github.com/tidwall/sjson"
 )
 
 // Setting is one effective value and where it came from.
@@ -24,20 +27,19 @@ type Setting struct {
 // JSON gives the effective configuration as a urdma.json with every default
 // filled in; Check accepts it.
 func (c *Config) JSON() []byte {
-	root := &branch{}
+	text := []byte("{}")
 	for _, s := range c.Settings {
-		root.put(steps(s.Path), s.Value)
+		var err error
+		if text, err = sjson.SetRawBytes(text, gjsonPath(s.Path), []byte(s.Value)); err != nil {
+			panic(fmt.Sprintf("config: %s of %s: %v", s.Path, s.Value, err)) // a fuzz target holds this
+		}
 	}
-	var b strings.Builder
-	root.write(&b)
-	var pretty strings.Builder
-	enc := json.NewEncoder(&pretty)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(json.RawMessage(b.String())); err != nil {
-		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // a fuzz target holds this
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // likewise
 	}
-	return []byte(pretty.String())
+	b.WriteByte('\n')
+	return b.Bytes()
 }
 
 // SetResponder overrides Responder, as an option of the command line does; origin
@@ -66,52 +68,4 @@ func quoteJSON(s string) string {
 		panic(fmt.Sprintf("config: a string gave no JSON: %v", err)) // cannot be
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// branch is an object or an array under construction, in order of arrival.
-type branch struct {
-	names    []string
-	children map[string]*branch
-	leaf     string
-}
-
-func (b *branch) put(path []string, value string) {
-	if len(path) == 0 {
-		b.leaf = value
-		return
-	}
-	if b.children == nil {
-		b.children = map[string]*branch{}
-	}
-	child, ok := b.children[path[0]]
-	if !ok {
-		child = &branch{}
-		b.children[path[0]] = child
-		b.names = append(b.names, path[0])
-	}
-	child.put(path[1:], value)
-}
-
-func (b *branch) write(out *strings.Builder) {
-	if b.children == nil {
-		out.WriteString(b.leaf)
-		return
-	}
-	array := strings.HasPrefix(b.names[0], "[")
-	out.WriteString(map[bool]string{true: "[", false: "{"}[array])
-	for i, name := range b.names {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		if !array {
-			fmt.Fprintf(out, "%q:", name)
-		}
-		b.children[name].write(out)
-	}
-	out.WriteString(map[bool]string{true: "]", false: "}"}[array])
-}
-
-// steps splits "ports[0].mtu" into "ports", "[0]", "mtu".
-func steps(path string) []string {
-	return strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
 }

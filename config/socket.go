@@ -46,16 +46,10 @@ func canMake(dir string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil
 }
 
-// DefaultSocket is where urdmad makes its control socket when nothing says
+// defaultSocket is where urdmad makes its control socket when nothing says
 // otherwise: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
 // /run/urdma/urdmad.sock where it exists or can be made, or
-// /tmp/urdma-UID/urdmad.sock.
-func DefaultSocket() string {
-	path, _ := defaultSocket(systemPlaces())
-	return path
-}
-
-// defaultSocket also tells which rule gave the path.
+// /tmp/urdma-UID/urdmad.sock. origin tells which of them.
 func defaultSocket(p places) (path, origin string) {
 	if s := p.env("URDMA_SOCKET"); s != "" {
 		if absolute, err := filepath.Abs(s); err == nil {
@@ -88,7 +82,7 @@ func (p places) private() string {
 // alone where it is set, otherwise the first of the default places that has a
 // socket, so that a user without a urdmad of their own finds the system's.
 // A place that another user could have prepared is passed over. Where none
-// has a socket, it is DefaultSocket.
+// has a socket, it is where urdmad would make one.
 func FindSocket() string { return findSocket(systemPlaces()) }
 
 func findSocket(p places) string {

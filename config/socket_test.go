@@ -58,7 +58,7 @@ func TestDefaultAndFoundSocket(t *testing.T) {
 
 func TestDefaultSocketIsAbsolute(t *testing.T) {
 	t.Setenv("URDMA_SOCKET", "here.sock")
-	if s := DefaultSocket(); !filepath.IsAbs(s) {
+	if s, _ := defaultSocket(systemPlaces()); !filepath.IsAbs(s) {
 		t.Errorf("got %s", s)
 	}
 }

@@ -1,8 +1,17 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"urdma/schema"
 )
 
 const (
@@ -18,13 +27,15 @@ const (
 type strict struct {
 	file string
 	src  []byte
-	pos  int
-	line int
+	json *json.Decoder
+	line int // of what was read last
+	pos  int // up to which line counts
 }
 
 // decode reads one whole file.
 func decode(file string, src []byte) (*document, error) {
-	s := &strict{file: file, src: src, line: 1}
+	s := &strict{file: file, src: src, json: json.NewDecoder(bytes.NewReader(src)), line: 1}
+	s.json.UseNumber()
 	if err := s.checkBytes(); err != nil {
 		return nil, err
 	}
@@ -32,9 +43,10 @@ func decode(file string, src []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.space()
-	if s.pos < len(s.src) {
-		return nil, s.fail("", s.here()+" after the end of the configuration", "one JSON object, then the end of the file")
+	if rest := bytes.TrimLeft(src[s.reached():], " \t\r\n"); len(rest) > 0 {
+		s.line += bytes.Count(src[s.pos:len(src)-len(rest)], []byte("\n"))
+		r, _ := utf8.DecodeRune(rest)
+		return nil, s.fail("", fmt.Sprintf("%q after the end of the configuration", r), "one JSON object, then the end of the file")
 	}
 	return newDocument(file, src, root), nil
 }
@@ -62,91 +74,57 @@ func (s *strict) checkBytes() error {
 	return nil
 }
 
+// fail is an error at what was read last.
 func (s *strict) fail(path, found, allowed string) *Error {
 	return &Error{File: s.file, Path: path, Line: s.line, Found: found, Allowed: allowed}
 }
 
-// here names the byte or character at the position.
-func (s *strict) here() string {
-	if s.pos >= len(s.src) {
-		return "the end of the file"
-	}
-	r, _ := utf8.DecodeRune(s.src[s.pos:])
-	return fmt.Sprintf("%q", r)
+// reached counts the lines up to where the decoder is.
+func (s *strict) reached() int {
+	at := int(s.json.InputOffset())
+	s.line += bytes.Count(s.src[s.pos:at], []byte("\n"))
+	s.pos = at
+	return at
 }
 
-func (s *strict) space() {
-	for s.pos < len(s.src) {
-		switch s.src[s.pos] {
-		case '\n':
-			s.line++
-		case ' ', '\t', '\r':
-		default:
-			return
-		}
-		s.pos++
-	}
-}
-
-func (s *strict) next(c byte) bool {
-	if s.pos < len(s.src) && s.src[s.pos] == c {
-		s.pos++
-		return true
-	}
-	return false
-}
-
-func (s *strict) value(path string, depth int) (*node, error) {
-	s.space()
-	if depth > maxDepth {
-		return nil, s.fail(path, fmt.Sprintf("values nested more than %d deep", maxDepth), "what urdma.json(5) describes")
-	}
-	start, n := s.pos, &node{line: s.line}
-	var err error
-	switch c := s.peek(); {
-	case c == '{':
-		err = s.object(n, path, depth)
-	case c == '[':
-		err = s.array(n, path, depth)
-	case c == '"':
-		n.kind = kindString
-		n.text, err = s.str(path)
-	case c == '-' || c >= '0' && c <= '9':
-		n.kind = kindNumber
-		err = s.number(path)
+// token reads the next token of the value at path.
+func (s *strict) token(path string) (json.Token, error) {
+	t, err := s.json.Token()
+	var syntax *json.SyntaxError
+	switch at := s.reached(); {
+	case err == nil:
+		return t, nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), at == len(s.src):
+		s.line += bytes.Count(s.src[at:], []byte("\n"))
+		return nil, s.fail(path, "the end of the file", "complete JSON")
+	case errors.As(err, &syntax):
+		found, allowed := inWords(syntax)
+		return nil, s.fail(path, found, allowed+slip(s.src[at]))
 	default:
-		err = s.literal(n, path)
+		return nil, s.fail(path, err.Error(), "correct JSON")
 	}
-	if err != nil {
-		return nil, err
-	}
-	n.raw = string(s.src[start:s.pos])
-	return n, nil
 }
 
-func (s *strict) peek() byte {
-	if s.pos < len(s.src) {
-		return s.src[s.pos]
-	}
-	return 0
-}
-
-func (s *strict) literal(n *node, path string) error {
-	for _, l := range []struct {
-		text string
-		kind kind
-	}{{"true", kindBool}, {"false", kindBool}, {"null", kindNull}} {
-		if end := s.pos + len(l.text); end <= len(s.src) && string(s.src[s.pos:end]) == l.text {
-			s.pos, n.kind = end, l.kind
-			return nil
+// inWords says what encoding/json complains of.
+func inWords(e *json.SyntaxError) (found, allowed string) {
+	text := strings.TrimPrefix(e.Error(), "invalid character ")
+	for _, where := range [][2]string{
+		{" looking for beginning of value", "a JSON value"},
+		{" looking for beginning of object key string", "a property's name in double quotes"},
+		{" after object key", "\":\" after the property's name"},
+		{" after object key:value pair", "\",\" or \"}\" after a property"},
+		{" after array element", "\",\" or \"]\" after an element of the array"},
+	} {
+		if found, ok := strings.CutSuffix(text, where[0]); ok {
+			return found, where[1]
 		}
 	}
-	return s.fail(path, s.here(), "a JSON value"+s.slip())
+	return text, "correct JSON"
 }
 
 // slip explains the usual slips of who writes JSON by hand.
-func (s *strict) slip() string {
-	switch s.peek() {
+func slip(c byte) string {
+	switch c {
 	case '/', '#':
 		return " (JSON has no comments; use a \"$comment\" property)"
 	case '}', ']':
@@ -155,70 +133,114 @@ func (s *strict) slip() string {
 	return ""
 }
 
-func (s *strict) array(n *node, path string, depth int) error {
-	n.kind = kindArray
-	s.pos++
-	if s.space(); s.next(']') {
-		return nil
+func (s *strict) value(path string, depth int) (*node, error) {
+	t, err := s.token(path)
+	if err != nil {
+		return nil, err
 	}
-	for {
+	if depth > maxDepth {
+		return nil, s.fail(path, fmt.Sprintf("values nested more than %d deep", maxDepth), "what urdma.json(5) describes")
+	}
+	n := &node{line: s.line}
+	switch t := t.(type) {
+	case json.Delim: // an opening one: others are errors here
+		if n.kind = kindArray; t == '{' {
+			n.kind = kindObject
+			return n, s.object(n, path, depth)
+		}
+		return n, s.array(n, path, depth)
+	case string:
+		n.kind, n.text = kindString, t
+		return n, s.text(path, t)
+	case json.Number:
+		n.kind, n.raw = kindNumber, t.String()
+		return n, s.number(path, n.raw)
+	case bool:
+		n.kind, n.raw = kindBool, strconv.FormatBool(t)
+	default:
+		n.kind, n.raw = kindNull, "null"
+	}
+	return n, nil
+}
+
+func (s *strict) array(n *node, path string, depth int) error {
+	for s.json.More() {
 		item, err := s.value(indexPath(path, len(n.items)), depth+1)
 		if err != nil {
 			return err
 		}
 		n.items = append(n.items, item)
-		s.space()
-		if s.next(']') {
-			return nil
-		}
-		if !s.next(',') {
-			return s.fail(path, s.here(), "\",\" or \"]\" after an element of the array")
-		}
 	}
+	_, err := s.token(path)
+	return err
 }
 
 func (s *strict) object(n *node, path string, depth int) error {
-	n.kind = kindObject
-	s.pos++
-	if s.space(); s.next('}') {
-		return nil
-	}
-	first := map[string]int{}
-	for {
-		m, err := s.member(path, depth, first)
+	first := map[string]int{} // the line of each name seen
+	for s.json.More() {
+		t, err := s.token(path)
 		if err != nil {
 			return err
 		}
+		m := member{name: t.(string), line: s.line} // or the token was an error
+		own := joinPath(path, m.name)
+		if err := s.text(path, m.name); err != nil {
+			return err
+		}
+		if line, dup := first[m.name]; dup {
+			return s.fail(own, "the property a second time", fmt.Sprintf("each property once (the first is on line %d)", line))
+		}
+		first[m.name] = m.line
+		if m.value, err = s.value(own, depth+1); err != nil {
+			return err
+		}
 		n.members = append(n.members, m)
-		s.space()
-		if s.next('}') {
-			return nil
-		}
-		if !s.next(',') {
-			return s.fail(path, s.here(), "\",\" or \"}\" after a property")
-		}
 	}
+	_, err := s.token(path)
+	return err
 }
 
-// member reads one property; first has the line of each name seen before.
-func (s *strict) member(path string, depth int, first map[string]int) (member, error) {
-	s.space()
-	if s.peek() != '"' {
-		return member{}, s.fail(path, s.here(), "a property's name in double quotes"+s.slip())
+// text refuses NUL, which would end a path early in a system call, and U+FFFD, which
+// the decoder makes of half a surrogate pair.
+func (s *strict) text(path, text string) error {
+	switch {
+	case strings.ContainsRune(text, 0):
+		return s.fail(path, "\\u0000 in a string", "characters other than NUL")
+	case strings.ContainsRune(text, utf8.RuneError):
+		return s.fail(path, "one half of a surrogate pair, or U+FFFD, in a string", "both halves, or neither")
 	}
-	m := member{line: s.line}
-	var err error
-	if m.name, err = s.str(path); err != nil {
-		return member{}, err
+	return nil
+}
+
+// allowedInteger is the setting's own range, if it is one.
+func allowedInteger(path string) string {
+	if p, ok := schema.Lookup(schema.Generic(path)); ok && p.IsNumber() {
+		return p.Allowed()
 	}
-	own := joinPath(path, m.name)
-	if line, dup := first[m.name]; dup {
-		return member{}, s.fail(own, "the property a second time", fmt.Sprintf("each property once (the first is on line %d)", line))
+	return fmt.Sprintf("an integer from %d to %d", math.MinInt64, math.MaxInt64)
+}
+
+// number refuses integers that don't fit 64 bits, and else what is no finite float64
+// of ordinary size: the schema validator computes with exact fractions, which an
+// exponent of a billion would turn into gigabytes.
+func (s *strict) number(path, raw string) error {
+	if !strings.ContainsAny(raw, ".eE") {
+		if _, err := strconv.ParseInt(raw, 10, 64); err != nil {
+			return s.fail(path, shorten(raw), allowedInteger(path))
+		}
+		return nil
 	}
-	first[m.name] = m.line
-	if s.space(); !s.next(':') {
-		return member{}, s.fail(own, s.here(), "\":\" after the property's name")
+	if f, err := strconv.ParseFloat(raw, 64); err != nil || tiny(raw, f) || len(raw) > 64 {
+		return s.fail(path, shorten(raw), "a number of at most 64 characters and a size a 64-bit float can hold")
 	}
-	m.value, err = s.value(own, depth+1)
-	return m, err
+	return nil
+}
+
+// tiny tells whether a number other than zero became zero, or nearly so.
+func tiny(raw string, f float64) bool {
+	if f != 0 {
+		return math.Abs(f) < 1e-300
+	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(raw), "e")
+	return strings.ContainsAny(mantissa, "123456789") || len(exponent) > 4
 }

@@ -18,7 +18,7 @@ const (
 	VdevLoopback
 	// VdevMemif is our own driver of shared-memory rings.
 	VdevMemif
-	// VdevUDP is a UDP socket of the kernel's.
+	// VdevUDP is a UDP socket of the kernel's, and with TCP sockets of it.
 	VdevUDP
 	// VdevDPDK is a device of DPDK's, with arguments for --vdev.
 	VdevDPDK
@@ -29,15 +29,15 @@ type Vdev struct {
 	Kind VdevKind
 	// Name is DPDK's name of the device, such as "net_af_packet0".
 	Name string
-	// Args is what follows the name's comma, for DPDK devices.
-	Args string
 	// Server, Socket and ID belong to a memif: which end this is, where the
 	// two meet, and which of several wires on that socket.
 	Server bool
 	Socket string
 	ID     uint32
-	// Port is the UDP port number of a udp device, here and at its peers.
+	// Port is the UDP port number of a udp or tcp device, here and at its peers.
 	Port uint16
+	// TCP: connections of rdma_cm go over TCP (the device "tcp").
+	TCP bool
 }
 
 // OnInterface tells whether the device shares a network interface of the
@@ -47,8 +47,6 @@ func (v Vdev) OnInterface() bool {
 	_, driver, _ = strings.Cut(driver, "_") // net_, or in older texts eth_
 	return v.Kind == VdevDPDK && (driver == "af_packet" || driver == "af_xdp")
 }
-
-var errUDP = errors.New("udp[,port=N] with N from 1 to 65535")
 
 var errMemif = errors.New("memif,role=server|client,socket=PATH[,id=N]")
 
@@ -65,27 +63,27 @@ func ParseVdev(text string) (Vdev, error) {
 		return Vdev{Kind: VdevLoopback, Name: name}, nil
 	case "memif":
 		return parseMemif(args)
-	case "udp":
-		return parseUDP(text)
+	case "udp", "tcp":
+		return parseUDP(name, text)
 	}
-	return Vdev{Kind: VdevDPDK, Name: name, Args: args}, nil
+	return Vdev{Kind: VdevDPDK, Name: name}, nil
 }
 
 // defaultUDPPort is where urdmads expect each other (docs/WIRE.md chapter 11).
 const defaultUDPPort = 30035
 
-func parseUDP(text string) (Vdev, error) {
-	v := Vdev{Kind: VdevUDP, Name: "udp", Port: defaultUDPPort}
-	number, given := strings.CutPrefix(text, "udp,port=")
+func parseUDP(name, text string) (Vdev, error) {
+	v := Vdev{Kind: VdevUDP, Name: name, Port: defaultUDPPort, TCP: name == "tcp"}
+	number, given := strings.CutPrefix(text, name+",port=")
 	if !given {
-		if text != "udp" {
-			return Vdev{}, errUDP
+		if text != name {
+			return Vdev{}, fmt.Errorf("%s[,port=N] with N from 1 to 65535", name)
 		}
 		return v, nil
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 {
-		return Vdev{}, errUDP
+		return Vdev{}, fmt.Errorf("%s[,port=N] with N from 1 to 65535", name)
 	}
 	v.Port = uint16(n)
 	return v, nil

@@ -20,8 +20,19 @@ const (
 	spareBuffers = heldBuffers / 4
 )
 
-// buffers is the size of a port's pool.
-func (s *Spec) buffers() int { return s.descriptors(s.RxDesc) + s.descriptors(s.TxDesc) + heldBuffers }
+// pool is a port's ring sizes and the buffers for them.
+type pool struct {
+	rxDesc, txDesc int
+	minRoom        int // bytes that a buffer must have behind its headroom
+}
+
+// buffers is how many a pool has.
+func (p *pool) buffers() int { return p.rxDesc + p.txDesc + heldBuffers }
+
+// pool is what the configuration asks for, before the driver's limits are known.
+func (s *Spec) pool() pool {
+	return pool{rxDesc: s.descriptors(s.RxDesc), txDesc: s.descriptors(s.TxDesc)}
+}
 
 // descriptors is the size of a ring for which n is asked: AF_XDP's are powers of
 // two.
@@ -35,9 +46,28 @@ func (s *Spec) descriptors(n int) int {
 
 // keptLimit is how many buffers may be kept by retained packets, when the driver
 // took inUse as it started: the receive ring's, and for af_xdp far more.
-func (s *Spec) keptLimit(inUse int) int {
-	rx := max(inUse, s.descriptors(s.RxDesc))
-	return max(0, s.buffers()-rx-s.descriptors(s.TxDesc)-spareBuffers)
+func (p *pool) keptLimit(inUse int) int {
+	return max(0, p.buffers()-max(inUse, p.rxDesc)-p.txDesc-spareBuffers)
+}
+
+// usualRoom is what drivers of NICs are written for, in bytes (RTE_MBUF_DEFAULT_DATAROOM).
+const usualRoom = 2048
+
+// maxRoom is the most of whole KiB that an mbuf, whose lengths have 16 bits, can
+// have behind its headroom.
+const maxRoom = 63 << 10
+
+// setRoom sets minRoom for a driver whose receive buffers have at least minRx bytes
+// (rte_eth_dev_info.min_rx_bufsize).
+func (p *pool) setRoom(minRx int, software bool) error {
+	p.minRoom = max(p.minRoom, minRx)
+	if !software {
+		p.minRoom = max(p.minRoom, usualRoom)
+	}
+	if p.minRoom > maxRoom {
+		return fmt.Errorf("the driver wants receive buffers of %d bytes, ours have at most %d", minRx, maxRoom)
+	}
+	return nil
 }
 
 func orDefault(n int) int {
@@ -60,7 +90,8 @@ func memoryMB(specs []Spec) int {
 		if mtu == 0 {
 			mtu = maxMTU
 		}
-		bytes += s.buffers()*(max(mtu, 2048)+512) + 16<<20
+		pool := s.pool()
+		bytes += pool.buffers()*(max(mtu+1024, usualRoom)+512) + 16<<20
 	}
 	return 64 + bytes>>20
 }

@@ -19,7 +19,6 @@
 //	ethport.go  the port.Port of a DPDK port
 //	ethqueue.go its port.Queue: one cgo call a burst
 //	wake.go     receive interrupts
-//	setting.go  errors that name a setting
 //	shim.h, .c  the C side: one function per burst
 //
 // # Facts about libdpdk that shape this package

@@ -190,6 +190,30 @@ func TestDeviceErrors(t *testing.T) {
 	}
 }
 
+// TestPoolRoom: buffers are as long as the driver wants its receive buffers to be, and
+// a NIC's of the usual length at least; vmxnet3 takes none of less than 1,646 bytes.
+func TestPoolRoom(t *testing.T) {
+	for _, c := range []struct {
+		wanted, minRx int
+		software      bool
+		room          int
+	}{
+		{0, 0, true, 0},
+		{0, 1646, true, 1646},
+		{2048, 1646, true, 2048},
+		{0, 1646, false, 2048},
+		{0, 4000, false, 4000},
+		{0, maxRoom, false, maxRoom},
+		{0, maxRoom + 1, false, -1},
+		{0, 1<<32 - 1, true, -1},
+	} {
+		p := pool{minRoom: c.wanted}
+		if err := p.setRoom(c.minRx, c.software); (err != nil) != (c.room < 0) || err == nil && p.minRoom != c.room {
+			t.Errorf("%+v: %d bytes, %v", c, p.minRoom, err)
+		}
+	}
+}
+
 func TestEALArguments(t *testing.T) {
 	specs := []Spec{{Vdev: "net_ring0", MTU: 9000}, {PCI: "0000:01:00.0"}, {Vdev: "loopback"}}
 	got := strings.Join(ealArguments(specs, nil), " ")

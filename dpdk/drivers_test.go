@@ -2,6 +2,8 @@ package dpdk
 
 import (
 	"log/slog"
+	"net"
+	"os"
 	"runtime"
 	"testing"
 
@@ -40,6 +42,37 @@ func TestAfXDPConformance(t *testing.T) {
 		waitUp(t, p...)
 		return &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true, Interrupts: true}
 	})
+}
+
+// TestAfPacketBesideFanoutGroup: a process with another pid has a group with the id
+// that the driver would take for this interface, pid ^ index.
+func TestAfPacketBesideFanoutGroup(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	index := map[string]int{}
+	for _, name := range []string{"va", "vb"} {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index[name] = i.Index
+	}
+	all := uint16(unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00) // network byte order
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: index["vb"]}); err != nil {
+		t.Fatal(err)
+	}
+	group := (os.Getpid()^index["va"])&0xffff | (unix.PACKET_FANOUT_HASH|unix.PACKET_FANOUT_FLAG_DEFRAG|unix.PACKET_FANOUT_FLAG_ROLLOVER)<<16
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, group); err != nil {
+		t.Fatal(err)
+	}
+	waitUp(t, open(t, Spec{Vdev: "net_af_packet0,iface=va"})...)
 }
 
 // TestTapWithoutRawSockets: CAP_NET_ADMIN is all that tap needs.

@@ -17,6 +17,7 @@ import (
 type ethPort struct {
 	c     *C.struct_urdma_port
 	info  port.Info
+	pool  pool
 	link  port.LinkState
 	queue ethQueue
 

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"urdma/dpdk/linked"
+	"urdma/dpdk/loopback"
 	"urdma/dpdk/memif"
 	"urdma/dpdk/port"
 	"urdma/dpdk/udp"
@@ -63,7 +63,7 @@ func (n *nativeSpec) set(key, value string) (err error) {
 	switch n.driver {
 	case "loopback":
 		return fmt.Errorf("loopback knows only mtu")
-	case "udp":
+	case "udp", "tcp":
 		return n.setUDP(key, value)
 	}
 	return n.setMemif(key, value)
@@ -72,7 +72,7 @@ func (n *nativeSpec) set(key, value string) (err error) {
 func (n *nativeSpec) setUDP(key, value string) error {
 	number, err := strconv.ParseUint(value, 10, 16)
 	if key != "port" || err != nil || number == 0 {
-		return fmt.Errorf("udp knows port, from 1 to 65535")
+		return fmt.Errorf("%s knows port, from 1 to 65535", n.driver)
 	}
 	n.udp.Address = netip.AddrPortFrom(n.udp.Address.Addr(), uint16(number))
 	return nil
@@ -119,9 +119,9 @@ func (s *Spec) openNative(log *slog.Logger) (port.Port, error) {
 	var p port.Port
 	switch n.driver {
 	case "loopback":
-		return linked.OpenLoopback(s.label(), s.MAC, n.mtu), nil
-	case "udp":
-		n.udp.Log = log
+		return loopback.Open(s.label(), s.MAC, n.mtu), nil
+	case "udp", "tcp":
+		n.udp.Log, n.udp.Driver = log, n.driver
 		p, err = udp.Open(n.udp)
 	default:
 		n.memif.Log = log

@@ -54,7 +54,8 @@ func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 	p := &ethPort{
 		c: (*C.struct_urdma_port)(C.calloc(1, C.sizeof_struct_urdma_port)),
 	}
-	if err := s.start(p, id, &d); err != nil {
+	p.c.id = id
+	if err := s.start(p, &d); err != nil {
 		if d.program.ID != 0 {
 			eal.kept.Store(true)
 			return nil, err
@@ -80,10 +81,32 @@ func (s *Spec) probe(device string) (id C.uint16_t, err error) {
 	return id, nil
 }
 
-func (s *Spec) start(p *ethPort, id C.uint16_t, d *prepared) error {
+// fit is the pool that a device needs, within its driver's limits.
+func (s *Spec) fit(id C.uint16_t, d *prepared) (pool, error) {
+	p := s.pool()
+	p.minRoom = d.minRoom
+	rx, tx := C.uint16_t(p.rxDesc), C.uint16_t(p.txDesc)
+	var info C.struct_rte_eth_dev_info
+	ret := C.rte_eth_dev_info_get(id, &info)
+	if ret == 0 {
+		ret = C.rte_eth_dev_adjust_nb_rx_tx_desc(id, &rx, &tx)
+	}
+	if ret != 0 {
+		return p, fmt.Errorf("rte_eth_dev_info_get failed: %s", C.GoString(C.urdma_errno_text(-ret)))
+	}
+	p.rxDesc, p.txDesc = int(rx), int(tx)
+	return p, p.setRoom(int(info.min_rx_bufsize), s.PCI == "")
+}
+
+func (s *Spec) start(p *ethPort, d *prepared) error {
+	pool, err := s.fit(p.c.id, d)
+	if err != nil {
+		return fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.device(), err)
+	}
+	p.pool = pool
 	o := C.struct_urdma_open{
-		id: id, mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(d.minRoom), buffers: C.uint32_t(s.buffers()),
-		rx_desc: C.uint16_t(s.descriptors(s.RxDesc)), tx_desc: C.uint16_t(s.descriptors(s.TxDesc)),
+		mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(pool.minRoom), buffers: C.uint32_t(pool.buffers()),
+		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc),
 	}
 	if s.PCI == "" {
 		o.software = 1
@@ -103,7 +126,7 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d *prepared) error {
 			d.lookAgain()
 		}
 		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
-			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s, d))
+			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s, d, pool.buffers()))
 	}
 	return nil
 }
@@ -112,14 +135,14 @@ func (s *Spec) start(p *ethPort, id C.uint16_t, d *prepared) error {
 const queueSetup = "queue setup"
 
 // startAdvice says what helps when a step of starting a port fails.
-func startAdvice(step string, s *Spec, d *prepared) string {
+func startAdvice(step string, s *Spec, d *prepared, buffers int) string {
 	if d.program.ID != 0 && step == queueSetup {
 		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses the interface, "+
 			"such as another urdmad, or, if there is none, remove the program: \"ip link set dev %s %s off\"", d.iface, d.program.ID, d.iface, d.program.Mode)
 	}
 	switch step {
 	case "rte_pktmbuf_pool_create":
-		return fmt.Sprintf("the EAL has too little memory for %d buffers: give it more with -m (or huge pages)", s.buffers())
+		return fmt.Sprintf("the EAL has too little memory for %d buffers: give it more with -m (or huge pages)", buffers)
 	case "rte_eth_dev_set_mtu":
 		return "the device can't carry this MTU: choose a smaller one, or for af_packet a larger framesz"
 	}
@@ -144,7 +167,7 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	q := &p.queue
 	q.c, q.room = &p.c.queue, int(p.c.queue.room)
 	q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
-	q.keptLimit = s.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
+	q.keptLimit = p.pool.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
 	q.copies.room = q.room
 	q.link = &p.link
 	p.ifIndex, p.software = uint32(info.if_index), s.PCI == ""

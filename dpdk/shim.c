@@ -39,7 +39,8 @@ static int make_pool(struct urdma_port *p, const struct urdma_open *o)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	unsigned frame = RTE_MAX(p->queue.room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
-	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, 64U);
+	/* Many NICs use whole KiB of a buffer only, and would split a frame. */
+	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, o->software ? 64U : 1024U);
 	struct rte_pktmbuf_pool_private priv = { .mbuf_data_room_size = room };
 	unsigned flags = o->software ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 	int ret;
@@ -98,15 +99,11 @@ static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
 
 static int set_queues(struct urdma_port *p, const struct urdma_open *o)
 {
-	uint16_t rx = o->rx_desc, tx = o->tx_desc;
-	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx);
+	int ret = rte_eth_rx_queue_setup(p->id, 0, o->rx_desc, SOCKET_ID_ANY, NULL, p->queue.pool);
 
 	if (ret != 0)
 		return ret;
-	ret = rte_eth_rx_queue_setup(p->id, 0, rx, SOCKET_ID_ANY, NULL, p->queue.pool);
-	if (ret != 0)
-		return ret;
-	return rte_eth_tx_queue_setup(p->id, 0, tx, SOCKET_ID_ANY, NULL);
+	return rte_eth_tx_queue_setup(p->id, 0, o->tx_desc, SOCKET_ID_ANY, NULL);
 }
 
 static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
@@ -149,8 +146,7 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	int ret;
 
 	memset(&conf, 0, sizeof(conf));
-	p->id = o->id;
-	p->queue.port = o->id;
+	p->queue.port = p->id;
 	*step = "rte_eth_dev_info_get";
 	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
 		return ret;
@@ -219,9 +215,9 @@ unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 	unsigned got = rte_eth_rx_burst(q->port, q->index, m, n), kept = 0;
 
 	for (unsigned i = 0; i < got; i++) {
-		/* The pool's buffers hold whole frames; more segments or more bytes
-		 * than the MTU allows are no frame for us. */
-		if (m[i]->nb_segs != 1 || m[i]->data_len > q->room) {
+		/* The pool's buffers hold whole frames, also where the driver has
+		 * used less of each; more bytes than the MTU allows are no frame for us. */
+		if (m[i]->pkt_len > q->room || (m[i]->nb_segs != 1 && rte_pktmbuf_linearize(m[i]) != 0)) {
 			rte_pktmbuf_free(m[i]);
 			q->rx_bad++;
 			continue;

@@ -29,7 +29,7 @@ struct urdma_queue {
 	uint16_t room;        /* bytes of the largest frame */
 	uint16_t tx_udp;      /* the driver computes UDP checksums */
 	uint16_t rx_checksum; /* the driver verifies checksums */
-	uint64_t rx_bad;      /* received and dropped: several segments, too long */
+	uint64_t rx_bad;      /* received and dropped: too long */
 	struct urdma_packet burst[URDMA_BURST];
 };
 
@@ -45,12 +45,11 @@ struct urdma_port {
 
 /* What to open. Zero mtu: the device's own. */
 struct urdma_open {
-	uint16_t id;
 	uint16_t mtu;
 	/* Below is a network interface of the kernel's, which others use too: its MTU
 	 * is large enough, its address and flags stay as they are. */
 	uint16_t borrowed;
-	uint16_t min_room;    /* bytes a pool buffer must have, if more than a frame */
+	uint16_t min_room;    /* bytes a pool buffer must have behind its headroom, if more than a frame */
 	uint16_t software;    /* no DMA: the pool need not be physically contiguous */
 	uint16_t rx_desc, tx_desc;
 	uint32_t buffers;
@@ -62,7 +61,7 @@ struct urdma_counters {
 	uint64_t imissed, ierrors, rx_nombuf;
 };
 
-/* Each returns 0 or -errno; *step then says what failed. */
+/* Returns 0 or -errno; *step then says what failed. p->id is the port to open. */
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step);
 void urdma_port_close(struct urdma_port *p);
 

@@ -59,7 +59,7 @@ func (s *Spec) base() string {
 
 // native reports whether the spec means one of our pure Go drivers.
 func (s *Spec) native() bool {
-	return s.PCI == "" && slices.Contains([]string{"loopback", "memif", "udp"}, s.base())
+	return s.PCI == "" && slices.Contains([]string{"loopback", "memif", "udp", "tcp"}, s.base())
 }
 
 // Check finds what is wrong with a spec before anything is opened.
@@ -111,3 +111,16 @@ func arguments(device string) (map[string]string, error) {
 }
 
 var errRole = errors.New("role must be server or client")
+
+// SettingError is what is wrong with a port's settings, as far as it takes the
+// machine to find out.
+type SettingError struct {
+	Port    string // its name
+	Setting string // as urdma.json calls it
+	Found   any
+	Allowed string
+}
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("port %q: %s: found %v, allowed: %s", e.Port, e.Setting, e.Found, e.Allowed)
+}

@@ -22,8 +22,7 @@ type Capture struct {
 
 // StartCapture has urdmad copy the frames that pass the filter into a ring, from
 // now on. A Source has one capture at a time; it ends with the Source too.
-// *Refusal: EBUSY, as many captures run as may; ENODEV, no such device;
-// EOPNOTSUPP, urdmad is too old.
+// *Refusal: EBUSY, as many captures run as may; ENODEV, no such device.
 func (s *Source) StartCapture(filter abi.CaptureRequest) (*Capture, error) {
 	filter.Header = abi.Header{Type: abi.Capture}
 	r, file, err := ask[abi.CaptureResponse](s, &filter)

@@ -34,7 +34,10 @@ type Source struct {
 // Open connects to a urdmad's control socket.
 func Open(socket string) (*Source, error) {
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	fi, none := os.Stat(socket)
 	switch {
+	case err != nil && none == nil && fi.Mode().Type() != fs.ModeSocket: // for which connect(2) says ECONNREFUSED
+		return nil, fmt.Errorf("%s is no socket; name urdmad's by --socket or URDMA_SOCKET", socket)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket or URDMA_SOCKET", ErrNotRunning, socket)
 	case errors.Is(err, fs.ErrPermission):
@@ -149,7 +152,7 @@ func (s *Source) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
 	}
-	return fmt.Errorf("urdmad at %s hung up: it has ended, has too many connections that say nothing, or is too old to be looked into: %w", s.path, err)
+	return fmt.Errorf("urdmad at %s hung up: it has ended, or has too many connections that say nothing: %w", s.path, err)
 }
 
 // descriptor is the first descriptor that came with a message; others, which

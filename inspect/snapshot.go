@@ -52,11 +52,11 @@ type Daemon struct {
 // Scheduling is what yields and sleeps are on the machine, as urdmad found at its
 // start, 0 for what it could not find, and the limits of its worker that follow.
 type Scheduling struct {
-	ClockNs  int64 `json:"clock_ns"` // a reading of the clock
-	YieldNs  int64 `json:"yield_ns"` // a sched_yield that let nobody else run
-	SleepNs  int64 `json:"sleep_ns"` // a sleep of 1 ns
-	WakeNs   int64 `json:"wake_ns"`  // until a thread that waits for an eventfd runs
-	Stubborn bool  `json:"stubborn"` // a thread that comes from a sleep keeps its core however often it yields
+	ClockNs   int64 `json:"clock_ns"`   // a reading of the clock
+	YieldNs   int64 `json:"yield_ns"`   // a sched_yield that let nobody else run
+	SleepNs   int64 `json:"sleep_ns"`   // a sleep of 1 ns
+	WakeNs    int64 `json:"wake_ns"`    // until a thread that waits for an eventfd runs
+	KeepsCore bool  `json:"keeps_core"` // a thread that comes from a sleep keeps its core however often it yields
 
 	AloneNs    int64 `json:"alone_ns"`     // a shorter yield let nobody else run
 	YieldForNs int64 `json:"yield_for_ns"` // how long an idle worker yields before it sleeps
@@ -101,6 +101,9 @@ type Totals struct {
 	StrayAddress      uint64            `json:"stray_address" metric:"urdma_discarded_packets_total{reason=wrong address or cookie}"`
 	BadAck            uint64            `json:"bad_ack" metric:"urdma_discarded_packets_total{reason=impossible acknowledgement}"`
 	ReceiverNotReady  uint64            `json:"receiver_not_ready" metric:"urdma_receiver_not_ready_total" help:"Messages that had to wait for a receive."`
+	StartTimeouts     uint64            `json:"mpa_start_timeouts" metric:"urdma_mpa_refused_starts_total{reason=timeout}" help:"Connections over TCP that did not begin."`
+	BadStarts         uint64            `json:"mpa_bad_starts" metric:"urdma_mpa_refused_starts_total{reason=malformed}"`
+	RefusedStarts     uint64            `json:"mpa_refused" metric:"urdma_mpa_refused_starts_total{reason=not_allowed}"`
 	RetainFailed      uint64            `json:"retain_failed" metric:"urdma_retain_failed_total" help:"Packets out of order that could not be kept for want of memory."`
 	TerminatesSent    []Terminate       `json:"terminates_sent"`
 	TerminatesGot     []Terminate       `json:"terminates_received"`
@@ -129,6 +132,7 @@ type Datagrams struct {
 	NoRoute       uint64 `json:"datagrams_no_route" metric:"urdma_dropped_datagrams_total{reason=no route}"`
 	NoNeighbour   uint64 `json:"datagrams_no_neighbour" metric:"urdma_dropped_datagrams_total{reason=no neighbour}"`
 	NeighbourWait uint64 `json:"datagrams_neighbour_wait" metric:"urdma_dropped_datagrams_total{reason=too many for an unknown neighbour}"`
+	GroupWait     uint64 `json:"datagrams_group_wait" metric:"urdma_dropped_datagrams_total{reason=too many for large groups}"`
 }
 
 // Terminate is a cause of RFC 5040 and 5041 and how often it came.

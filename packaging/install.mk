@@ -15,7 +15,7 @@ INSTALL_ENV = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$
 
 .PHONY: install uninstall deb test-package
 
-install: daemons library
+install: daemons tools library
 	@$(INSTALL_ENV) packaging/install
 
 uninstall:

@@ -63,9 +63,6 @@ func Generic(path string) string {
 	return b.String()
 }
 
-// Text is the schema's JSON for this setting alone.
-func (p Property) Text() string { return p.node.Raw }
-
 // IsNumber tells whether the setting is a number, which then has a unit.
 func (p Property) IsNumber() bool {
 	return len(p.Types) == 1 && (p.Types[0] == "integer" || p.Types[0] == "number")
@@ -100,7 +97,7 @@ func (p Property) allowedNumber() string {
 }
 
 func (p Property) allowedArray() string {
-	text := fmt.Sprintf("an array of %s to %s elements", p.node.Get("minItems").Raw, p.node.Get("maxItems").Raw)
+	text := fmt.Sprintf("an array of %d to %s elements", p.node.Get("minItems").Int(), p.node.Get("maxItems").Raw)
 	if p.node.Get("uniqueItems").Bool() {
 		text += ", no two alike"
 	}

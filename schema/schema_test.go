@@ -59,7 +59,7 @@ func TestDefaultsAndExamplesObeyTheirSchema(t *testing.T) {
 		if p.Default != "null" {
 			values = append(values, p.Default)
 		}
-		compiled, err := gojsonschema.NewSchema(gojsonschema.NewStringLoader(p.Text()))
+		compiled, err := gojsonschema.NewSchema(gojsonschema.NewStringLoader(p.node.Raw))
 		if err != nil {
 			t.Fatalf("%s: %v", p.Path, err)
 		}

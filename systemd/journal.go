@@ -9,9 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 )
@@ -35,83 +32,36 @@ func StderrIsJournal() bool {
 // JournalRuns tells whether there is a journal to send to.
 func JournalRuns() bool { return journal.Enabled() }
 
-// queued is how many lines may wait for the journal. Lines come from poll
-// loops too, and a journal that stands still must not hold one up, so what
-// doesn't fit is counted and dropped.
-const queued = 1024
-
-// Journal sends log records to the journal, each with its priority and its
-// attributes as fields. Close it, or its last lines may be lost.
-type Journal struct {
-	lines chan line
-	lost  atomic.Uint64
-	done  chan struct{}
-	once  sync.Once
-	send  func(message string, p journal.Priority, fields map[string]string) error
-}
-
-type line struct {
+// Line is what the journal gets of a log record.
+type Line struct {
 	text     string
 	priority journal.Priority
 	fields   map[string]string
 }
 
-// OpenJournal starts the goroutine that sends.
-func OpenJournal() *Journal { return startJournal(journal.Send) }
-
-func startJournal(send func(string, journal.Priority, map[string]string) error) *Journal {
-	j := &Journal{lines: make(chan line, queued), done: make(chan struct{}), send: send}
-	go j.run()
-	return j
-}
-
-func (j *Journal) run() {
-	defer close(j.done)
-	for l := range j.lines {
-		if l.text == "" { // from Close
-			return
-		}
-		j.sendLine(l)
-		if n := j.lost.Swap(0); n > 0 {
-			j.sendLine(line{fmt.Sprintf("%d log lines lost: the journal took them too slowly", n), journal.PriWarning,
-				map[string]string{"SYSLOG_IDENTIFIER": identifier}})
-		}
-	}
-}
-
-func (j *Journal) sendLine(l line) {
-	if err := j.send(l.text, l.priority, l.fields); err != nil {
+// Send hands the line to the journal, or writes it to standard error if that fails.
+func (l Line) Send() {
+	if err := journal.Send(l.text, l.priority, l.fields); err != nil {
 		fmt.Fprintf(os.Stderr, "<%d>%s (journal: %v)\n", l.priority, l.text, err) // sd-daemon(3)
 	}
 }
 
-// closing is how long Close waits for a journal that stands still.
-const closing = time.Second
-
-// Close sends what waits. Records after it are dropped.
-func (j *Journal) Close() {
-	j.once.Do(func() {
-		limit := time.NewTimer(closing)
-		defer limit.Stop()
-		select {
-		case j.lines <- line{}:
-		case <-limit.C:
-			return
-		}
-		select {
-		case <-j.done:
-		case <-limit.C:
-		}
-	})
+// SendLost tells the journal how many lines it did not take in time.
+func SendLost(lines uint64) {
+	Line{fmt.Sprintf("%d log lines lost: the journal took them too slowly", lines), journal.PriWarning,
+		map[string]string{"SYSLOG_IDENTIFIER": identifier}}.Send()
 }
 
-// Handler returns a slog.Handler for records of level and above.
-func (j *Journal) Handler(level slog.Leveler) slog.Handler { return &handler{j: j, level: level} }
+// NewHandler returns a slog.Handler that makes a line of each record of level and
+// above, with its priority and its attributes as fields, and passes it to put.
+func NewHandler(level slog.Leveler, put func(Line)) slog.Handler {
+	return &handler{put: put, level: level}
+}
 
 // handler has the attributes of a logger made by With already in their two
 // forms.
 type handler struct {
-	j      *Journal
+	put    func(Line)
 	level  slog.Leveler
 	group  string // "a.b." inside groups a and b
 	suffix string // " key=value …" for the message
@@ -120,7 +70,7 @@ type handler struct {
 
 func (h *handler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
 
-// Handle queues the record and never waits.
+// Handle is slog.Handler's.
 func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	n := h.clone()
 	n.fields["SYSLOG_IDENTIFIER"] = identifier
@@ -133,11 +83,7 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	if text == "" {
 		text = "-"
 	}
-	select {
-	case h.j.lines <- line{text, priority(r.Level), n.fields}:
-	default:
-		h.j.lost.Add(1)
-	}
+	h.put(Line{text, priority(r.Level), n.fields})
 	return nil
 }
 

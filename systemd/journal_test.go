@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"testing/slogtest"
 	"time"
@@ -14,43 +13,24 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// records keeps what would have gone to the journal.
-type records struct {
-	mu   sync.Mutex
-	got  []line
-	wait chan struct{} // nil: take lines at once
-}
-
-func (r *records) send(text string, p journal.Priority, fields map[string]string) error {
-	if r.wait != nil {
-		<-r.wait
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.got = append(r.got, line{text, p, maps.Clone(fields)})
-	return nil
-}
-
 func TestJournalLines(t *testing.T) {
-	var r records
-	j := startJournal(r.send)
-	log := slog.New(j.Handler(slog.LevelInfo))
+	var got []Line
+	log := slog.New(NewHandler(slog.LevelInfo, func(l Line) { got = append(got, l) }))
 	log.Debug("not this")
 	log.Info("urdmad is ready", "ports", 2, "socket", "/run/urdma/urdmad.sock")
 	log.With("client", `"rping"[7]`).WithGroup("peer").Warn("lost", slog.Group("udp", "port-number", 4791), "error", errors.New("a b"))
 	log.Error("two\nlines", "name", "x\nPRIORITY=0")
-	j.Close()
-	if len(r.got) != 3 {
-		t.Fatalf("got %d lines: %v", len(r.got), r.got)
+	if len(got) != 3 {
+		t.Fatalf("got %d lines: %v", len(got), got)
 	}
-	for i, want := range []line{
+	for i, want := range []Line{
 		{`urdmad is ready ports=2 socket=/run/urdma/urdmad.sock`, journal.PriInfo,
 			map[string]string{"URDMA_PORTS": "2", "URDMA_SOCKET": "/run/urdma/urdmad.sock"}},
 		{`lost client="\"rping\"[7]" peer.udp.port-number=4791 peer.error="a b"`, journal.PriWarning,
 			map[string]string{"URDMA_CLIENT": `"rping"[7]`, "URDMA_PEER_UDP_PORT_NUMBER": "4791", "URDMA_PEER_ERROR": "a b"}},
 		{"two\nlines name=\"x\\nPRIORITY=0\"", journal.PriErr, map[string]string{"URDMA_NAME": "x\nPRIORITY=0"}},
 	} {
-		got := r.got[i]
+		got := got[i]
 		if got.text != want.text || got.priority != want.priority {
 			t.Errorf("line %d: %q of priority %d, expected %q of %d", i, got.text, got.priority, want.text, want.priority)
 		}
@@ -67,46 +47,6 @@ func TestJournalLines(t *testing.T) {
 	}
 }
 
-// TestStandingJournal: whoever logs goes on, and what was lost is said.
-func TestStandingJournal(t *testing.T) {
-	r := records{wait: make(chan struct{})}
-	j := startJournal(r.send)
-	log := slog.New(j.Handler(slog.LevelInfo))
-	const more = 100
-	for range queued + more { // hangs if one of them waits
-		log.Info("line")
-	}
-	close(r.wait)
-	j.Close()
-	lost := 0
-	for _, l := range r.got {
-		if strings.Contains(l.text, "log lines lost") {
-			lost++
-		}
-	}
-	if lost != 1 || len(r.got) < queued {
-		t.Errorf("%d lines arrived, %d of them told of losses; expected at least %d and 1", len(r.got), lost, queued)
-	}
-}
-
-// TestCloseDoesNotHang: a journal that never takes a line must not keep a
-// daemon from ending.
-func TestCloseDoesNotHang(t *testing.T) {
-	r := records{wait: make(chan struct{})}
-	j := startJournal(r.send)
-	for range queued + 2 {
-		slog.New(j.Handler(slog.LevelInfo)).Info("line")
-	}
-	ended := make(chan struct{})
-	go func() { j.Close(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("Close still waits")
-	}
-	close(r.wait)
-}
-
 func TestFieldNames(t *testing.T) {
 	for key, want := range map[string]string{"qp": "URDMA_QP", "ports[0].mtu": "URDMA_PORTS_0__MTU", "größe": "URDMA_GR__E",
 		strings.Repeat("x", 100): "URDMA_" + strings.Repeat("X", 58)} {
@@ -118,13 +58,11 @@ func TestFieldNames(t *testing.T) {
 
 // TestHandlerContract is what slog asks of every handler.
 func TestHandlerContract(t *testing.T) {
-	var r records
-	j := startJournal(r.send)
+	var got []Line
 	var times []time.Time
-	err := slogtest.TestHandler(timed{j.Handler(slog.LevelDebug), &times}, func() []map[string]any {
-		j.Close()
+	err := slogtest.TestHandler(timed{NewHandler(slog.LevelDebug, func(l Line) { got = append(got, l) }), &times}, func() []map[string]any {
 		var out []map[string]any
-		for i, l := range r.got {
+		for i, l := range got {
 			m := parsed(l)
 			if !times[i].IsZero() {
 				m[slog.TimeKey] = times[i]
@@ -154,7 +92,7 @@ func (h timed) WithAttrs(a []slog.Attr) slog.Handler { return timed{h.Handler.Wi
 func (h timed) WithGroup(name string) slog.Handler   { return timed{h.Handler.WithGroup(name), h.times} }
 
 // parsed rebuilds the nested form from a message's key=value words.
-func parsed(l line) map[string]any {
+func parsed(l Line) map[string]any {
 	out := map[string]any{slog.LevelKey: l.priority}
 	words := strings.Fields(l.text)
 	out[slog.MessageKey] = words[0]

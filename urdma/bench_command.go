@@ -3,175 +3,52 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"time"
-
-	"urdma/bench/report"
-	"urdma/bench/results"
-	"urdma/bench/suite"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// benchOptions are the flags of urdma bench.
-type benchOptions struct {
-	build, out, only, markdown string
-	rounds                     int
-	seconds                    float64
-	sweeps, list               bool
-	limit                      time.Duration
-}
-
+// newBench becomes urdma-bench, which is a program of its own so that urdma links
+// neither plots nor test code.
 func newBench() *cobra.Command {
-	var o benchOptions
-	cmd := &cobra.Command{
-		Use:   "bench",
+	return &cobra.Command{
+		Use:   "bench [flags]",
 		Short: "measure urdma beside kernel sockets on this machine",
 		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their peers: iperf3, sockperf, dpdk-testpmd. " +
-			"Prints medians, spreads, and the ratios to what urdma aims at; a ratio that not every round bears out is called so. " +
-			"Writes JSON, CSV and SVG plots below --out; runs found there make the history. " +
-			"Kernel sockets between two hosts take network namespaces: root, or a machine that allows user namespaces; what can't be had is named and left out. " +
-			"Running urdmads are not touched, but they and everything else that runs takes part in the figures.",
-		Example: "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+			"urdma-bench(1) and urdma bench --help list the flags.",
+		Example:            "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
+		DisableFlagParsing: true, // they are urdma-bench's
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := findBench()
+			if err != nil {
+				return withStatus(exitNotFound, err)
+			}
+			if library, err := findLibrary(""); err == nil { // else --build has to say where it is
+				args = append([]string{"--lib", library}, args...)
+			}
+			err = syscall.Exec(path, append([]string{path}, args...), os.Environ())
+			return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", path, err))
+		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.build, "build", "", "`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
-	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for what is written")
-	f.StringVar(&o.only, "only", "", "measure only what `REGEXP` matches the name of (--list)")
-	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
-	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
-	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
-	f.DurationVar(&o.limit, "limit", 12*time.Minute+30*time.Second, "begin no round that would end after `TIME`; 0: none")
-	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes and numbers of queue pairs")
-	f.BoolVar(&o.list, "list", false, "print the names of what there is to measure")
-	return cmd
 }
 
-func (o *benchOptions) run(out, progress io.Writer) error {
-	if o.list {
-		for _, name := range suite.Names() {
-			fmt.Fprintln(out, name)
-		}
-		return nil
-	}
-	if o.rounds < 1 || o.seconds <= 0 || o.limit < 0 {
-		return withStatus(exitUsage, fmt.Errorf("--rounds %d --seconds %g --limit %v: the first two are above 0, the limit is not below", o.rounds, o.seconds, o.limit))
-	}
-	only, err := o.filter()
+// findBench looks for urdma-bench beside urdma, then in PATH.
+func findBench() (string, error) {
+	const name = "urdma-bench"
+	self, err := os.Executable() // on Linux with symbolic links resolved
 	if err != nil {
-		return err
+		return "", fmt.Errorf("cannot find urdma's own file: %w", err)
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
+	path := filepath.Join(filepath.Dir(self), name)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path, nil
 	}
-	build, remove, err := o.programs()
-	if err != nil {
-		return err
+	if path, err = exec.LookPath(name); err != nil {
+		return "", fmt.Errorf("%s is neither beside %s nor in PATH; \"make build\" builds it", name, self)
 	}
-	defer remove()
-	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps && only == nil, Limit: o.limit, Log: progress})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(progress)
-	return errors.Join(report.Text(out, r), o.write(r))
-}
-
-func (o *benchOptions) filter() (*regexp.Regexp, error) {
-	if o.only == "" {
-		return nil, nil
-	}
-	only, err := regexp.Compile(o.only)
-	if err != nil {
-		return nil, withStatus(exitUsage, fmt.Errorf("--only: %w", err))
-	}
-	return only, nil
-}
-
-// programs is the directory of the programs to measure. Without --build they are
-// gathered from where they are installed; remove takes that away again.
-func (o *benchOptions) programs() (dir string, remove func(), err error) {
-	if o.build != "" {
-		return o.build, func() {}, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, err
-	}
-	library, err := findLibrary("")
-	if err != nil {
-		return "", nil, err
-	}
-	daemon := filepath.Join(filepath.Dir(self), "urdmad")
-	if _, err := os.Stat(daemon); errors.Is(err, fs.ErrNotExist) {
-		if daemon, err = exec.LookPath("urdmad"); err != nil {
-			return "", nil, err
-		}
-	}
-	if dir, err = os.MkdirTemp("", "urdma-bench-"); err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // links that nobody needs
-	for name, target := range map[string]string{"urdma": self, "urdmad": daemon, libraryName: library, "liburdma.d": filepath.Join(filepath.Dir(library), "liburdma.d")} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			remove()
-			return "", nil, err
-		}
-	}
-	return dir, remove, nil
-}
-
-// write puts the run beside the earlier ones in o.out, and the plots of all.
-func (o *benchOptions) write(r *results.Run) error {
-	earlier, err := history(o.out)
-	if err != nil {
-		return err
-	}
-	name := filepath.Join(o.out, "run-"+r.Started.Format(time.RFC3339))
-	err = errors.Join(r.Write(name+".json"), toFile(name+".csv", func(w io.Writer) error { return report.CSV(w, r) }), report.Plots(o.out, r, earlier))
-	if o.markdown != "" {
-		err = errors.Join(err, o.page(r))
-	}
-	return err
-}
-
-// page writes o.markdown, and its plots into a directory beside it.
-func (o *benchOptions) page(r *results.Run) error {
-	const plots = "benchmarks"
-	dir := filepath.Join(filepath.Dir(o.markdown), plots)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return errors.Join(report.Plots(dir, r, nil), toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, plots) }))
-}
-
-// history reads the runs that were written before.
-func history(dir string) (runs []*results.Run, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "run-*.json"))
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		r, err := results.Read(f)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, nil
-}
-
-func toFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+	return path, nil
 }

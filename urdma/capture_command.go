@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,6 +89,9 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if filter.Device, err = o.device(snapshot); err != nil {
 		return err
 	}
+	if filter.QPN != 0 && !slices.ContainsFunc(snapshot.QPs, func(q inspect.QP) bool { return q.QPN == filter.QPN }) {
+		return fmt.Errorf("--qp is %q, and urdmad has no such queue pair, or not for you to see; urdma show qp lists them", o.qp)
+	}
 	o.output.Begun = func() {
 		o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
 	}
@@ -97,23 +101,13 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if errors.Is(err, unix.EPIPE) {
 		err = nil // the reader has seen enough
 	}
-	if refused := new(inspect.Refusal); errors.As(err, &refused) {
-		return explainRefusal(err, refused)
+	if refused := new(inspect.Refusal); errors.As(err, &refused) && refused.Errno == syscall.EBUSY {
+		return fmt.Errorf("%w: as many captures run as urdmad allows at once", err)
 	}
 	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
 		return err
 	}
 	o.tell("%d packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
-	return err
-}
-
-func explainRefusal(err error, r *inspect.Refusal) error {
-	switch r.Errno {
-	case syscall.EBUSY:
-		return fmt.Errorf("%w: as many captures run as urdmad allows at once", err)
-	case syscall.EOPNOTSUPP:
-		return fmt.Errorf("%w: it is older than this command; restart it", err)
-	}
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -89,7 +88,7 @@ func TestConfigInitWritesOnce(t *testing.T) {
 	if r := run(t, nil, "config", "init", "-o", file); r.status.ExitStatus() != 0 {
 		t.Fatalf("%+v", r)
 	}
-	if err := config.Check(file); err != nil {
+	if _, err := config.LoadStrict(file); err != nil {
 		t.Fatal(err)
 	}
 	write(t, file, "mine", 0o600)
@@ -100,7 +99,8 @@ func TestConfigInitWritesOnce(t *testing.T) {
 	if text, _ := os.ReadFile(file); string(text) != "mine" {
 		t.Errorf("the file was changed: %q", text)
 	}
-	if r := run(t, nil, "config", "init", "--force", "-o", file); r.status.ExitStatus() != 0 || config.Check(file) != nil {
+	r = run(t, nil, "config", "init", "--force", "-o", file)
+	if _, err := config.LoadStrict(file); err != nil || r.status.ExitStatus() != 0 {
 		t.Errorf("--force: %+v", r)
 	}
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".*"))
@@ -179,43 +179,5 @@ func TestStartingFile(t *testing.T) {
 	}
 	if _, err := m.startingFile([]string{"ens4"}); err == nil || !strings.Contains(err.Error(), "a different address for each port") {
 		t.Errorf("one interface twice: %v", err)
-	}
-}
-
-// The pages in docs/man are what the commands and the schema print now.
-func TestManualPagesAreCurrent(t *testing.T) {
-	for name, text := range manualPages() {
-		golden(t, filepath.Join("../docs/man", name), text)
-	}
-}
-
-func TestExamplesOfTheManualAreCorrect(t *testing.T) {
-	for _, item := range fileSections[0].Items {
-		if err := config.CheckBytes(item[0], []byte(item[1])); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestManualPagesRender(t *testing.T) {
-	pages, err := filepath.Glob("../docs/man/*.[1-9]")
-	if err != nil || len(pages) < 3 {
-		t.Fatalf("pages %q, error %v", pages, err)
-	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("SKIPPED: groff is not installed, and this test renders the manual pages")
-	}
-	for _, page := range pages {
-		out, err := exec.Command(groff, "-man", "-ww", "-Tutf8", "-P-cbou", page).CombinedOutput()
-		if err != nil || strings.Contains(string(out), "warning") {
-			t.Errorf("%s: %v\n%s", page, err, out)
-		}
-		if strings.Contains(string(out), `\[`) || !strings.Contains(string(out), "\nSee also\n") {
-			t.Errorf("%s renders with source in it or without its end:\n%.500s", page, out)
-		}
-		if !strings.Contains(string(out), "\nExamples\n") {
-			t.Errorf("%s has no examples", page)
-		}
 	}
 }

@@ -4,5 +4,5 @@
 //
 // It keeps no state and starts nothing that outlives it: exec becomes the
 // program. Its manual page, and that of urdma.json, are printed from the
-// commands and the schema themselves by the hidden command "man".
+// commands and the schema themselves by a test (go test ./urdma -update).
 package main

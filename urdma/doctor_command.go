@@ -8,6 +8,7 @@ import (
 	"urdma/config"
 	"urdma/inspect"
 	"urdma/urdma/doctor"
+	"urdma/urdma/report"
 
 	"github.com/spf13/cobra"
 )
@@ -36,7 +37,7 @@ func newDoctor() *cobra.Command {
 			}
 			list := doctor.Examine(facts)
 			if o.json {
-				err = printJSON(cmd.OutOrStdout(), list)
+				err = report.PrintJSON(cmd.OutOrStdout(), list)
 			} else {
 				err = doctor.Print(cmd.OutOrStdout(), list)
 			}

@@ -121,6 +121,9 @@ func (o execOptions) environment(env []string, lib string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--socket %s: %w", o.socket, err)
 		}
+		if fi, err := os.Stat(socket); err == nil && fi.Mode().Type() != fs.ModeSocket {
+			return nil, fmt.Errorf("--socket %s: it is no socket", socket)
+		}
 		env = setenv(env, "URDMA_SOCKET", socket)
 	case getenv(env, "URDMA_SOCKET") == "":
 		env = setenv(env, "URDMA_SOCKET", config.FindSocket())

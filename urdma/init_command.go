@@ -80,45 +80,28 @@ func writeNew(path string, text []byte, force bool) error {
 	return nil
 }
 
-// entry is one property of the file, in the order written.
-type entry struct {
-	name  string
-	value any
+// starting is a urdma.json to start from.
+type starting struct {
+	Comment          []string         `json:"$comment"`
+	Ports            []startingPort   `json:"ports"`
+	CommentTransport string           `json:"$comment_transport"`
+	Transport        string           `json:"transport"`
+	CommentWorkers   string           `json:"$comment_workers"`
+	Workers          []startingWorker `json:"workers"`
 }
 
-type entries []entry
-
-// MarshalJSON keeps the order, which a map would lose.
-func (es entries) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, e := range es {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := plainJSON(e.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := plainJSON(e.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+type startingWorker struct {
+	Core int `json:"core"`
 }
 
-// plainJSON leaves < and > as they are: no web page will hold this.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
+type startingPort struct {
+	Comment        string `json:"$comment"`
+	PCIAddress     string `json:"pci_address,omitempty"`
+	Vdev           string `json:"vdev,omitempty"`
+	CommentAddress string `json:"$comment_ipv4_address,omitempty"`
+	Address        string `json:"ipv4_address"`
+	CommentMTU     string `json:"$comment_mtu,omitempty"`
+	MTU            int    `json:"mtu,omitempty"`
 }
 
 // startingFile writes the file and holds it to what urdma config check says.
@@ -127,25 +110,22 @@ func (m machine) startingFile(interfaces []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := entries{
-		{"$comment", append([]string{
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(starting{
+		Comment: append([]string{
 			"Written by urdma config init. urdma.json(5) explains every property; all but ports have defaults.",
 			"After a change: urdma config check FILE, then urdma config show FILE for what it amounts to.",
-		}, notes...)},
-		{"ports", ports},
-		{"$comment_transport", "What the devices claim to be: iwarp, ib or roce."},
-		{"transport", personality.IWARP},
-		{"$comment_workers", "The poll loop. A core number binds it to that core; -1 does not."},
-		{"workers", []entries{{{"core", -1}}}},
-	}
-	compact, err := plainJSON(file)
-	if err != nil {
+		}, notes...),
+		Ports:            ports,
+		CommentTransport: "What the devices claim to be: iwarp, ib or roce.",
+		Transport:        personality.IWARP,
+		CommentWorkers:   "The poll loop. A core number binds it to that core; -1 does not.",
+		Workers:          []startingWorker{{Core: -1}},
+	}); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, compact, "", "  "); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
 	return b.Bytes(), config.CheckBytes("the file to be written", b.Bytes())
 }

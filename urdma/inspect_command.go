@@ -69,7 +69,7 @@ func newStatus() *cobra.Command {
 				return err
 			}
 			if o.json {
-				return printJSON(cmd.OutOrStdout(), s)
+				return report.PrintJSON(cmd.OutOrStdout(), s)
 			}
 			return report.Status(cmd.OutOrStdout(), s)
 		},
@@ -110,7 +110,7 @@ func (o *lookOptions) statusOfAll(cmd *cobra.Command) error {
 		return fmt.Errorf("%w in any default place", inspect.ErrNotRunning)
 	}
 	if o.json {
-		return printJSON(cmd.OutOrStdout(), snapshots)
+		return report.PrintJSON(cmd.OutOrStdout(), snapshots)
 	}
 	return nil
 }

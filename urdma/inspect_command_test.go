@@ -20,6 +20,21 @@ func TestLookWithoutUrdmad(t *testing.T) {
 	}
 }
 
+// TestNoSocket: a file that is no socket is not a urdmad that does not run.
+func TestNoSocket(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, nil, "status", "--socket", file); r.status.ExitStatus() != exitFailure || !strings.HasPrefix(r.stderr, "urdma status: "+file+" is no socket") {
+		t.Errorf("status: %+v", r)
+	}
+	o := execOptions{socket: file}
+	if _, err := o.environment(nil, "/lib/liburdma.so"); err == nil || !strings.Contains(err.Error(), file+": it is no socket") {
+		t.Errorf("exec: %v", err)
+	}
+}
+
 // TestLookSaysWhere: without a socket's name each place looked at is told.
 func TestLookSaysWhere(t *testing.T) {
 	dir := t.TempDir()

@@ -90,7 +90,7 @@ func (m machine) nics() []nic {
 }
 
 // ports makes the ports of a starting file, and notes on what was left out.
-func (m machine) ports(interfaces []string) (ports []entries, notes []string, err error) {
+func (m machine) ports(interfaces []string) (ports []startingPort, notes []string, err error) {
 	for _, n := range m.nics() {
 		if !n.usable() {
 			notes = append(notes, unusedNote(n))
@@ -106,7 +106,7 @@ func (m machine) ports(interfaces []string) (ports []entries, notes []string, er
 		ports = append(ports, p)
 	}
 	if len(ports) == 0 {
-		ports = []entries{loopbackPort()}
+		ports = []startingPort{loopbackPort()}
 	}
 	return ports, notes, nil
 }
@@ -123,15 +123,15 @@ func unusedNote(n nic) string {
 	return note + "."
 }
 
-func (m machine) nicPort(n nic, index int) entries {
+func (m machine) nicPort(n nic, index int) startingPort {
 	address, why := m.addressFor(n.netdev, index)
-	return entries{
-		{"$comment", fmt.Sprintf("NIC %s, driver %s", n.pci, n.driver)},
-		{"pci_address", n.pci},
-		{"$comment_ipv4_address", why},
-		{"ipv4_address", address},
-		{"$comment_mtu", "9000 where every host and switch of the network has jumbo frames."},
-		{"mtu", 1500},
+	return startingPort{
+		Comment:        fmt.Sprintf("NIC %s, driver %s", n.pci, n.driver),
+		PCIAddress:     n.pci,
+		CommentAddress: why,
+		Address:        address,
+		CommentMTU:     "9000 where every host and switch of the network has jumbo frames.",
+		MTU:            1500,
 	}
 }
 
@@ -141,25 +141,25 @@ const (
 	maxMTU = 9600
 )
 
-func (m machine) interfacePort(name string, nth, index int) (entries, error) {
+func (m machine) interfacePort(name string, nth, index int) (startingPort, error) {
 	if strings.ContainsAny(name, ",/ ") || name == "" {
-		return nil, fmt.Errorf("--interface %q: no name of a network interface that DPDK takes", name)
+		return startingPort{}, fmt.Errorf("--interface %q: no name of a network interface that DPDK takes", name)
 	}
 	if _, err := os.Stat(filepath.Join(m.sys, "class/net", name)); err != nil {
-		return nil, fmt.Errorf("--interface %s: this machine has no such network interface", name)
+		return startingPort{}, fmt.Errorf("--interface %s: this machine has no such network interface", name)
 	}
 	mtu := min(m.mtu(name), maxMTU)
 	if mtu < minMTU {
-		return nil, fmt.Errorf("--interface %s: its MTU is %d, urdmad needs at least %d", name, mtu, minMTU)
+		return startingPort{}, fmt.Errorf("--interface %s: its MTU is %d, urdmad needs at least %d", name, mtu, minMTU)
 	}
 	address, why := m.addressFor(name, index)
-	return entries{
-		{"$comment", fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW and CAP_NET_ADMIN. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth)},
-		{"vdev", fmt.Sprintf("net_af_packet%d,iface=%s", nth, name)},
-		{"$comment_ipv4_address", why},
-		{"ipv4_address", address},
-		{"$comment_mtu", fmt.Sprintf("%s has it. More than the interface has needs \"interface_mtu\": \"raise\", and every host of the network the same.", name)},
-		{"mtu", mtu},
+	return startingPort{
+		Comment:        fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW and CAP_NET_ADMIN. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth),
+		Vdev:           fmt.Sprintf("net_af_packet%d,iface=%s", nth, name),
+		CommentAddress: why,
+		Address:        address,
+		CommentMTU:     fmt.Sprintf("%s has it. More than the interface has needs \"interface_mtu\": \"raise\", and every host of the network the same.", name),
+		MTU:            mtu,
 	}, nil
 }
 
@@ -173,11 +173,11 @@ func (m machine) addressFor(netdev string, index int) (address, why string) {
 	return fmt.Sprintf("10.2.%d.100/24", index), "An example: give the port an address of its own."
 }
 
-func loopbackPort() entries {
+func loopbackPort() startingPort {
 	p := config.Default().Ports[0]
-	return entries{
-		{"$comment", "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine, a NIC or --interface across machines."},
-		{"vdev", p.Vdev},
-		{"ipv4_address", p.Address.String()},
+	return startingPort{
+		Comment: "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine, a NIC or --interface across machines.",
+		Vdev:    p.Vdev,
+		Address: p.Address.String(),
 	}
 }

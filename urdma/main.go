@@ -101,7 +101,7 @@ func newRoot() *cobra.Command {
 		}
 		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newPing(), newPerf(), newCapture(), newDissector(), newConfig(), newVersion(), newMan())
+	root.AddCommand(newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newPing(), newPerf(), newCapture(), newDissector(), newConfig(), newVersion())
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"urdma/urdma/measure"
+	"urdma/urdma/report"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -96,7 +97,7 @@ func (o *measureOptions) ping(cmd *cobra.Command, p *measure.PingOptions) error 
 		return err
 	}
 	if o.json {
-		err = printJSON(out, r)
+		err = report.PrintJSON(out, r)
 	} else {
 		r.Print(out)
 	}
@@ -153,7 +154,7 @@ func (o *measureOptions) perf(cmd *cobra.Command, p *measure.PerfOptions) error 
 		return err
 	}
 	if o.json {
-		return errors.Join(err, printJSON(cmd.OutOrStdout(), r))
+		return errors.Join(err, report.PrintJSON(cmd.OutOrStdout(), r))
 	}
 	return errors.Join(err, r.Print(cmd.OutOrStdout()))
 }

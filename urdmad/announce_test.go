@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 )
 
 // lateLink is a port whose link comes up just before it is watched.

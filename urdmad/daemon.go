@@ -30,6 +30,7 @@ import (
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
+	"urdma/verbs/probe"
 )
 
 // maxReads is the IRD and ORD limit of a queue pair.
@@ -77,6 +78,7 @@ func serve(ctx context.Context, src source) error {
 	}
 	worker.PrepareRuntime(1)
 	makeRoomForDescriptors()
+	allowLargeFiles(d.log.Logger)
 	limitHeap(account.Memory())
 	if err := d.start(); err != nil {
 		d.stop()
@@ -202,6 +204,9 @@ func (d *daemon) startEngine() error {
 	for i, p := range d.cfg.Ports {
 		dev := e.AddPort(d.ports[i], addressOf(&p))
 		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
+		if v, _ := config.ParseVdev(p.Vdev); v.TCP {
+			e.CarryOverTCP(dev, p.Allow, scopeOf(d.ports[i].Info()))
+		}
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)
 		}
@@ -212,6 +217,14 @@ func (d *daemon) startEngine() error {
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
 	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Scopes: scopes, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
 		Expected: d.responder.Expected})
+	for dev, a := range addrs {
+		if !e.OverTCP(dev) {
+			continue
+		}
+		if err := e.MPA.Listen(dev, netip.AddrPortFrom(a, probe.Port)); err != nil { // has requests come for the responder
+			d.log.Warn("the responder cannot be reached over TCP", "port", d.cfg.Ports[dev].Name, "number", probe.Port, "error", err)
+		}
+	}
 	w, err := worker.New(e, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
 	if err != nil {
 		return configError{err}
@@ -221,7 +234,7 @@ func (d *daemon) startEngine() error {
 		return err
 	}
 	if err := w.Refused(); err != nil {
-		d.log.Warn("polling.nice has no effect", "error", err)
+		d.log.Warn("the kernel refused a setting of the worker, which runs without it", "error", err)
 	}
 	d.server = d.newServer()
 	return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 	"urdma/verbs"
 	"urdma/wire"
 )

@@ -25,12 +25,12 @@ func openLogs(cfg *config.Config) *logger {
 	l.level.Set(levelOf(cfg))
 	wanted := cfg.LogFormat == "journal"
 	if (wanted || cfg.LogFormat == "auto" && systemd.StderrIsJournal()) && systemd.JournalRuns() {
-		j := systemd.OpenJournal()
-		l.close, l.form = j.Close, "journal"
-		l.Logger = slog.New(logs.NewLimit(j.Handler(&l.level)))
+		q := logs.NewQueue(systemd.Line.Send, systemd.SendLost)
+		l.close, l.form = q.Close, "journal"
+		l.Logger = slog.New(logs.NewLimit(systemd.NewHandler(&l.level, q.Put)))
 		return l
 	}
-	q := logs.NewQueue(os.Stderr)
+	q := logs.NewWriter(os.Stderr)
 	l.close = q.Close
 	o := &slog.HandlerOptions{Level: &l.level}
 	var h slog.Handler = slog.NewTextHandler(q, o)

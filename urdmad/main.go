@@ -70,16 +70,17 @@ func warn(warnings []string) {
 func command() *cobra.Command {
 	var src source
 	var optional string
+	var udp, tcp bool
 	c := &cobra.Command{
-		Use:           "urdmad [--config FILE | --udp] [-- EAL-ARGUMENT...]",
+		Use:           "urdmad [--config FILE | --udp | --tcp] [-- EAL-ARGUMENT...]",
 		Short:         "userspace RDMA daemon",
 		Long:          "urdmad owns the ports of urdma.json and serves RDMA to the programs of this machine.\nWithout --config it serves one loopback port, with neither root nor hugepages.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if src.udp && (src.file != "" || optional != "") {
-				return configError{errors.New("--udp and a configuration are both given, expected one; \"vdev\": \"udp\" in the configuration does the same")}
+			if err := src.setVdev(udp, tcp, src.file != "" || optional != ""); err != nil {
+				return configError{err}
 			}
 			if optional != "" && src.file != "" {
 				return configError{errors.New("--config and --config-if-exists are both given, expected one")}
@@ -93,7 +94,8 @@ func command() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
 	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
-	c.Flags().BoolVar(&src.udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
+	c.Flags().BoolVar(&udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
+	c.Flags().BoolVar(&tcp, "tcp", false, "like --udp, with connections of rdma_cm over TCP: iWARP")
 	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, ping (urdma ping), or perf (urdma perf too) (default: as the configuration says)")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c

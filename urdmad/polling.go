@@ -14,7 +14,7 @@ func (d *daemon) measured() worker.Policy {
 	d.machine = worker.Measure(d.core())
 	p := d.policy()
 	d.log.Debug("polling: as measured on this machine", "clock", time.Duration(d.machine.Clock), "yield", time.Duration(d.machine.Yield),
-		"sleep", time.Duration(d.machine.Sleep), "wake", time.Duration(d.machine.Wake), "stubborn", d.machine.Stubborn,
+		"sleep", time.Duration(d.machine.Sleep), "wake", time.Duration(d.machine.Wake), "keeps_core", d.machine.KeepsCore,
 		"alone", time.Duration(p.Alone), "yield_for", time.Duration(p.Yield), "min_sleep", time.Duration(p.MinSleep),
 		"crowd", time.Duration(p.Crowd), "misses", p.Misses)
 	return p
@@ -61,6 +61,6 @@ func (d *daemon) isDefault(path string) bool {
 // scheduling is what a snapshot says of all that.
 func (d *daemon) scheduling() *inspect.Scheduling {
 	m, p := &d.machine, d.policy()
-	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep), WakeNs: int64(m.Wake), Stubborn: m.Stubborn,
+	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep), WakeNs: int64(m.Wake), KeepsCore: m.KeepsCore,
 		AloneNs: int64(p.Alone), YieldForNs: int64(p.Yield), MinSleepNs: int64(p.MinSleep), CrowdNs: int64(p.Crowd), Misses: p.Misses}
 }

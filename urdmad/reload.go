@@ -193,6 +193,7 @@ func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	t := clock.Time(c.DeathTimeout)
 	d.engine.Do(func() {
 		d.engine.TRP.SetDeathTimeout(t)
+		d.engine.MPA.SetDeathTimeout(t)
 		d.cm.SetTimeout(t)
 	})
 	d.worker.Wake()

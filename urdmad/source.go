@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"urdma/config"
@@ -11,18 +12,35 @@ import (
 // reload.
 type source struct {
 	file     string
-	udp      bool     // without a file: a port for the machine's neighbours
+	vdev     string   // without a file, "udp" or "tcp": a port for the machine's neighbours
 	optional bool     // a file that doesn't exist stands for the default
 	ealArgs  []string // from the command line, after the file's
 
 	responder string // in place of the configuration's; "": that
 }
 
+// setVdev takes the flags --udp and --tcp, of which one is given at most, and no
+// configuration beside it.
+func (s *source) setVdev(udp, tcp, configured bool) error {
+	switch {
+	case udp && tcp:
+		return errors.New("--udp and --tcp are both given, expected one: a tcp port has a UDP socket too")
+	case udp:
+		s.vdev = "udp"
+	case tcp:
+		s.vdev = "tcp"
+	}
+	if s.vdev != "" && configured {
+		return fmt.Errorf("--%[1]s and a configuration are both given, expected one; \"vdev\": %[1]q in the configuration does the same", s.vdev)
+	}
+	return nil
+}
+
 // load reads the configuration and what is to be warned about.
 func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	switch {
-	case s.udp:
-		cfg = config.DefaultUDP()
+	case s.vdev != "":
+		cfg = config.DefaultSockets(s.vdev)
 	case s.file == "":
 		cfg = config.Default()
 	default:
@@ -42,6 +60,7 @@ func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	if err := cfg.CheckCores(config.Cores()); err != nil {
 		return nil, warnings, configError{err}
 	}
+	warnings = append(warnings, cfg.Warnings()...)
 	cfg.EALArgs = append(cfg.EALArgs, s.ealArgs...)
-	return cfg, append(warnings, cfg.Warnings()...), nil
+	return cfg, warnings, nil
 }

@@ -123,7 +123,7 @@ func (ch *CompChannel) leave(q *CQ) {
 // (ibv_destroy_comp_channel(3)).
 func (ch *CompChannel) Close() error {
 	c := ch.ctx.client
-	if err := c.callHandle(abi.DestroyChannel, ch.handle); err != nil && !c.dead() {
+	if err := c.destroy(abi.DestroyChannel, ch.handle); err != nil {
 		return err
 	}
 	c.channels.Remove(ch.handle)

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/arena"
 	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 	"urdma/verbs/yield"
@@ -18,7 +17,7 @@ type Client struct {
 
 	urdmad  *session.Greeting
 	devices []*Device
-	memory  arena.Arena
+	memory  arena
 
 	readers sync.WaitGroup
 	making  sync.RWMutex // is read-locked from a request until what it made is noted, for Close; never twice by one goroutine
@@ -96,6 +95,14 @@ func (c *Client) lost() {
 
 func (c *Client) callHandle(t abi.Type, handle uint32) error { return c.session.CallHandle(t, handle) }
 
+// destroy has urdmad destroy an object; with urdmad gone, that has happened.
+func (c *Client) destroy(t abi.Type, handle uint32) error {
+	if err := c.callHandle(t, handle); err != nil && !c.dead() {
+		return err
+	}
+	return nil
+}
+
 // call is session.Call without an end of patience.
 func call[Resp, Req any](c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
 	return callContext(context.Background(), c, t, req, out, sendFD, wantFDs)
@@ -117,6 +124,7 @@ func (c *Client) Close() error {
 	releaseAll(&c.qps)
 	releaseAll(&c.srqs)
 	releaseAll(&c.cqs)
+	c.memory.close() // first: urdmad may still send what regions hold, so nothing of them is punched out
 	releaseAll(&c.regions)
 	releaseAll(&c.channels)
 	releaseAll(&c.contexts)
@@ -128,7 +136,6 @@ func (c *Client) Close() error {
 	if c.urdmad != nil {
 		c.urdmad.Release()
 	}
-	c.memory.Close()
 	return nil
 }
 

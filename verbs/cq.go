@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/completion"
-	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
+	"urdma/verbs/session"
 	"urdma/verbs/yield"
 )
 
@@ -28,7 +27,7 @@ type CQ struct {
 
 	mu     sync.Mutex
 	closed bool
-	queue  completion.Queue
+	queue  completions
 	mem    []byte
 	bells  ring.ClientBells
 
@@ -58,11 +57,11 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 		return nil, err
 	}
 	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{})}
-	if q.mem, err = mapped.CQ(&resp, fds[0]); err != nil {
+	if q.mem, err = mapCQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
-	q.queue.Init(q.mem, &resp)
+	q.queue.init(q.mem, &resp)
 	q.bells.Init(c.urdmad.Bells, 0)
 	if channel != nil {
 		channel.join(q)
@@ -78,7 +77,7 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 func (q *CQ) Entries() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.queue.Entries()
+	return q.queue.entries()
 }
 
 // Resize changes how many completions the queue holds, to at least n
@@ -94,7 +93,7 @@ func (q *CQ) Resize(n int) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if err := mapped.Room(); err != nil {
+	if err := descriptorRoom(); err != nil {
 		return err
 	}
 	var resp abi.CQResponse
@@ -102,13 +101,13 @@ func (q *CQ) Resize(n int) error {
 	if err != nil {
 		return err
 	}
-	mem, err := mapped.CQ(&resp, fds[0])
+	mem, err := mapCQ(&resp, fds[0])
 	if err != nil { // urdmad has moved the queue to where we can't follow
 		q.ctx.client.session.Lose()
 		return err
 	}
-	q.queue.Init(mem, &resp)
-	mapped.Free(q.mem)
+	q.queue.init(mem, &resp)
+	session.Unmap(q.mem)
 	q.mem = mem
 	return nil
 }
@@ -154,7 +153,7 @@ func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty
 	}
 	b := q.bells
 	b.Announce(true)
-	if empty = q.queue.Empty(); !empty {
+	if empty = q.queue.empty(); !empty {
 		b.Announce(false)
 	}
 	return &b, empty
@@ -170,7 +169,7 @@ func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 	q.yield.Polled()
 	dead := q.ctx.client.dead() // before the ring: what it holds then is all there will be
 	for n < len(out) {
-		got := q.queue.Take(len(out)-n, dead)
+		got := q.queue.take(len(out)-n, dead)
 		if len(got) == 0 {
 			break
 		}
@@ -187,7 +186,7 @@ func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 			q.bells.Found()
 		}
 	case len(out) == 0:
-	case q.queue.Overrun():
+	case q.queue.overrun():
 		err = ErrOverrun
 	case dead:
 		err = q.ctx.client.endError()
@@ -207,7 +206,7 @@ func (q *CQ) Arm(solicitedOnly bool) error {
 	if q.closed {
 		return ErrClosed
 	}
-	q.queue.Arm(solicitedOnly)
+	q.queue.arm(solicitedOnly)
 	if q.ctx.client.dead() {
 		signal(q.events) // as urdmad would for what is flushed
 	}
@@ -313,7 +312,7 @@ func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
 // (ibv_destroy_cq(3)).
 func (q *CQ) Close() error {
 	c := q.ctx.client
-	if err := c.callHandle(abi.DestroyCQ, q.handle); err != nil && !c.dead() {
+	if err := c.destroy(abi.DestroyCQ, q.handle); err != nil {
 		return err
 	}
 	c.cqs.Remove(q.handle)
@@ -332,7 +331,7 @@ func (q *CQ) release() {
 	}
 	q.closed = true
 	close(q.done)
-	mapped.Free(q.mem)
+	session.Unmap(q.mem)
 }
 
 // join and leave note whose work completes here. Leaving, the completions of
@@ -344,16 +343,16 @@ func (q *CQ) join(p *QP, sends bool) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.queue.Join(&p.pair, sends)
+	q.queue.join(&p.pair, sends)
 	q.bells = p.bells // a worker that serves it: its wishes about yielding
 }
 
-func (q *CQ) leave(p *QP) { q.forget(p, (*completion.Queue).Leave) }
+func (q *CQ) leave(p *QP) { q.forget(p, (*completions).leave) }
 
 // drop forgets the completions of a queue pair that are not polled yet.
-func (q *CQ) drop(p *QP) { q.forget(p, (*completion.Queue).Drop) }
+func (q *CQ) drop(p *QP) { q.forget(p, (*completions).drop) }
 
-func (q *CQ) forget(p *QP, how func(*completion.Queue, *completion.Pair)) {
+func (q *CQ) forget(p *QP, how func(*completions, *completionPair)) {
 	if q == nil {
 		return
 	}

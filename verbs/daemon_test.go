@@ -60,7 +60,8 @@ func program(t testing.TB, name string) string {
 	return filepath.Join(programs.dir, name)
 }
 
-// daemon is a urdmad of this test, with the built-in configuration.
+// daemon is a urdmad of this test, with the built-in configuration unless arguments say
+// otherwise.
 type daemon struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -69,12 +70,12 @@ type daemon struct {
 	ended  sync.Once
 }
 
-func startDaemon(t testing.TB) *daemon {
+func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
 	path := program(t, "urdmad")
 	dir := t.TempDir()
 	d := &daemon{t: t, dir: dir, socket: filepath.Join(dir, "urdma", "urdmad.sock")}
-	d.cmd = exec.Command(path)
+	d.cmd = exec.Command(path, args...)
 	d.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "URDMA_SOCKET=")
 	var log bytes.Buffer
 	d.cmd.Stderr, d.cmd.Stdout = &log, &log

@@ -8,12 +8,11 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/grh"
 )
 
 // GRHLen is the room in front of a datagram: a receive of a queue pair of type UD
 // needs so many bytes more than the message, and ParseGRH reads what stands there.
-const GRHLen = grh.Len
+const GRHLen = 40
 
 // MulticastQPN is the queue pair number of a Destination that is a group.
 const MulticastQPN = 0xffffff
@@ -34,13 +33,20 @@ type Destination struct {
 }
 
 func (d *Destination) valid() bool {
-	_, ok := grh.Address(d.Addr)
+	_, ok := gidAddress(d.Addr)
 	return ok
+}
+
+// gidAddress is the IP address that a GID is; false for none. Which IPv4 group the GID
+// of a group stands for, on a port with such an address, urdmad knows.
+func gidAddress(gid netip.Addr) (netip.Addr, bool) {
+	gid = gid.WithZone("").Unmap()
+	return gid, gid.IsValid() && !gid.IsUnspecified()
 }
 
 // write puts the destination into a slot, as urdma_abi.h has it there.
 func (d *Destination) write(e *abi.SQE) {
-	addr, _ := grh.Address(d.Addr)
+	addr, _ := gidAddress(d.Addr)
 	raw := addr.As16()
 	e.RemoteAddr = uint64(d.QKey)<<32 | uint64(d.QPN)
 	e.CompareAdd, e.Swap = binary.NativeEndian.Uint64(raw[:8]), binary.NativeEndian.Uint64(raw[8:])
@@ -76,7 +82,7 @@ func (q *QP) AttachMcast(group netip.Addr) error { return q.mcast(abi.AttachMcas
 func (q *QP) DetachMcast(group netip.Addr) error { return q.mcast(abi.DetachMcast, group) }
 
 func (q *QP) mcast(t abi.Type, group netip.Addr) error {
-	addr, ok := grh.Address(group)
+	addr, ok := gidAddress(group)
 	if !ok || !addr.IsMulticast() {
 		return fmt.Errorf("verbs: %v is no group: %w", group, syscall.EINVAL)
 	}
@@ -100,8 +106,21 @@ type GRH struct {
 // memory, which anybody with a right to it may have written: believe them as far as
 // that. The error is EINVAL for fewer bytes, EPROTONOSUPPORT for another header.
 func ParseGRH(b []byte) (GRH, error) {
-	h, err := grh.Parse(b)
-	return GRH(h), err
+	if len(b) < GRHLen {
+		return GRH{}, fmt.Errorf("verbs: %d bytes of a global routing header, expected %d: %w", len(b), GRHLen, syscall.EINVAL)
+	}
+	if b[0]>>4 == 6 {
+		return GRH{Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])), HopLimit: b[7],
+			TrafficClass: b[0]<<4 | b[1]>>4}, nil
+	}
+	const ipv4 = 20 // where an IPv4 header begins
+	ip := b[ipv4:GRHLen]
+	if ip[0] != 4<<4|5 {
+		return GRH{}, fmt.Errorf("verbs: header that begins with 0x%02x in front of a datagram, expected IPv4's 0x45: %w",
+			ip[0], syscall.EPROTONOSUPPORT)
+	}
+	return GRH{Src: netip.AddrFrom4([4]byte(ip[12:16])), Dst: netip.AddrFrom4([4]byte(ip[16:20])), HopLimit: ip[8],
+		TrafficClass: ip[1]}, nil
 }
 
 // Sender is where an answer to a datagram goes (ibv_create_ah_from_wc(3)). b begins

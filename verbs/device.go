@@ -137,7 +137,7 @@ func (x *Context) Close() error {
 	if err := x.closeChannel(); err != nil {
 		return err
 	}
-	if err := x.client.callHandle(abi.CloseDevice, x.handle); err != nil && !x.client.dead() {
+	if err := x.client.destroy(abi.CloseDevice, x.handle); err != nil {
 		return err
 	}
 	x.client.contexts.Remove(x.handle)

@@ -2,13 +2,13 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/arena"
 )
 
 // PD is a protection domain (ibv_alloc_pd(3)): queue pairs reach only memory
@@ -57,9 +57,10 @@ type MR struct {
 	addr           uint64
 	shared         bool
 	file           uint32         // where shared, urdmad's handle of the memfd
-	at             arena.Extent   // likewise: where the memory lies in it
+	at             extent         // likewise: where the memory lies in it
 	whole          []byte         // likewise: the mapping, whole pages
 	pins           runtime.Pinner // otherwise
+	mapped         bool           // likewise: urdmad maps the program's file
 	unpinned, once sync.Once
 }
 
@@ -72,17 +73,17 @@ func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 		return nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, syscall.EINVAL)
 	}
 	c := p.ctx.client
-	file, err := c.memory.File(c.shareFile)
+	file, err := c.memory.file(c.shareFile)
 	if err != nil {
 		return nil, c.orEnd(err)
 	}
-	at, mem, err := c.memory.Take(n)
+	at, mem, err := c.memory.take(n)
 	if err != nil {
 		return nil, c.orEnd(err)
 	}
 	m := &MR{pd: p, bytes: mem[:n:n], shared: true, file: file, at: at, whole: mem}
-	if err := m.register(access, abi.PathShared); err != nil {
-		c.memory.Give(at, mem)
+	if err := m.registerArena(access); err != nil {
+		c.memory.give(at, mem)
 		return nil, err
 	}
 	return m, nil
@@ -96,15 +97,16 @@ func (c *Client) shareFile(fd int) (uint32, error) {
 }
 
 // RegisterMemory registers a slice where it lies and keeps it there until
-// Close. urdmad reads and writes it by the process's /proc/self/mem; the error
-// is EOPNOTSUPP where the system forbids that.
+// Close. What the program maps shared of a file on tmpfs urdmad maps, too; other
+// memory it reads and writes by the process's /proc/self/mem, and the error is
+// EOPNOTSUPP where the system forbids that.
 func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("verbs: memory of no bytes: %w", syscall.EINVAL)
 	}
 	m := &MR{pd: p, bytes: b}
 	m.pins.Pin(&b[0])
-	err := m.register(access, abi.PathFallback)
+	err := m.registerSlice(access)
 	if err != nil || p.ctx.client.dead() {
 		m.unpin() // lose may have passed before the region was in the table
 	}
@@ -118,24 +120,56 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 // at any address of it, and what they write there is lost. Peers can't name it.
 func (p *PD) AllocNull() (*MR, error) {
 	m := &MR{pd: p}
-	if err := m.register(0, abi.PathNull); err != nil {
+	if err := m.register(0, &abi.RegMRRequest{Path: abi.PathNull}, -1); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// register makes the region, in the place of the one that it was.
-func (m *MR) register(access Access, path uint32) error {
+func (m *MR) registerArena(access Access) error {
+	return m.register(access, &abi.RegMRRequest{Path: abi.PathShared, File: m.file, FileOffset: uint64(m.at.offset)}, -1)
+}
+
+// registerSlice registers memory of the program's own.
+func (m *MR) registerSlice(access Access) error {
+	if m.mapped = m.registerFile(access) == nil; m.mapped {
+		return nil
+	}
+	return m.register(access, &abi.RegMRRequest{Path: abi.PathFallback}, -1)
+}
+
+var errNoFile = errors.New("verbs: no file that urdmad can map")
+
+func (m *MR) registerFile(access Access) error {
+	addr, n := addressOf(m.bytes), uint64(len(m.bytes))
+	mapping, ok := mappingOf(addr, n)
+	if !ok {
+		return errNoFile
+	}
+	fd, done, ok := mapping.descriptor()
+	if !ok {
+		return errNoFile
+	}
+	defer done()
+	if err := populate(addr, n, access&LocalWrite != 0); err != nil {
+		return err
+	}
+	return m.register(access, &abi.RegMRRequest{Path: abi.PathFile, FileOffset: mapping.offset,
+		Inode: mapping.inode, Major: mapping.major, Minor: mapping.minor}, fd)
+}
+
+// register makes the region, in the place of the one that it was; req says by which path.
+func (m *MR) register(access Access, req *abi.RegMRRequest, fd int) error {
 	c, addr := m.pd.ctx.client, addressOf(m.bytes)
-	req := abi.RegMRRequest{PD: m.pd.handle, Access: uint32(access), Addr: addr, Length: uint64(len(m.bytes)),
-		IOVA: addr, Path: path, File: m.file, FileOffset: uint64(m.at.Offset), Replaces: m.handle}
+	req.PD, req.Access, req.Addr, req.Length = m.pd.handle, uint32(access), addr, uint64(len(m.bytes))
+	req.IOVA, req.Replaces = addr, m.handle
 	if access&ZeroBased != 0 {
 		req.IOVA = 0
 	}
 	c.making.RLock()
 	defer c.making.RUnlock()
 	var resp abi.RegMRResponse
-	if _, err := call(c, abi.RegMR, &req, &resp, -1, 0); err != nil {
+	if _, err := call(c, abi.RegMR, req, &resp, fd, 0); err != nil {
 		return err
 	}
 	c.regions.Add(resp.Handle, m) // first: lost and Close find the region at any time
@@ -152,9 +186,9 @@ func (m *MR) ChangeAccess(access Access) error {
 		return fmt.Errorf("verbs: other rights for a null region: %w", syscall.EOPNOTSUPP)
 	}
 	if m.shared {
-		return m.register(access, abi.PathShared)
+		return m.registerArena(access)
 	}
-	return m.register(access, abi.PathFallback)
+	return m.registerSlice(access)
 }
 
 // Bytes is the memory itself.
@@ -170,7 +204,7 @@ func (m *MR) RKey() uint32 { return m.rkey }
 func (m *MR) Addr() uint64 { return m.addr }
 
 // Shared tells that urdmad maps the memory.
-func (m *MR) Shared() bool { return m.shared }
+func (m *MR) Shared() bool { return m.shared || m.mapped }
 
 // SGE names n bytes at an offset. Bounds are urdmad's to check: a work request
 // that goes past the region completes with StatusLocProtErr.
@@ -187,7 +221,7 @@ func (m *MR) Remote(offset int) Remote { return Remote{m.addr + uint64(offset), 
 func (m *MR) Close() error {
 	c := m.pd.ctx.client
 	// urdmad lets go first: after that nobody writes there any more.
-	if err := c.callHandle(abi.DeregMR, m.handle); err != nil && !c.dead() {
+	if err := c.destroy(abi.DeregMR, m.handle); err != nil {
 		return err
 	}
 	if !c.regions.Remove(m.handle) {
@@ -200,7 +234,7 @@ func (m *MR) Close() error {
 func (m *MR) release() {
 	m.once.Do(func() {
 		if m.shared {
-			m.pd.ctx.client.memory.Give(m.at, m.whole)
+			m.pd.ctx.client.memory.give(m.at, m.whole)
 			return
 		}
 		m.unpin()

@@ -46,7 +46,7 @@ func (q *QP) check(wr *SendWR) error {
 	if op == nil || !op.Supported {
 		return ErrUnsupported
 	}
-	if !op.Of(uint32(q.kind)) || q.kind == XRCRecv || q.kind == UD && !wr.To.valid() || q.kind == XRCSend && op.TakesReceive && wr.SRQN == 0 {
+	if !op.Of(uint32(q.kind)) || q.kind == UD && !wr.To.valid() || q.kind == XRCSend && op.TakesReceive && wr.SRQN == 0 {
 		return ErrWorkRequest
 	}
 	if wr.Op == OpBindWindow && (wr.Bind.Window == nil || wr.Bind.MR == nil || wr.Bind.Length < 0) {

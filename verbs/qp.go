@@ -8,8 +8,6 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/completion"
-	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
 	"urdma/verbs/session"
 	"urdma/verbs/yield"
@@ -67,8 +65,8 @@ type QP struct {
 	sendCQ, recvCQ *CQ  // nil where it has no such queue
 	srq            *SRQ // or nil
 	handle         uint32
-	pair           completion.Pair // what its completion queues know of it
-	worker         int             // of urdmad, which serves the queues
+	pair           completionPair // what its completion queues know of it
+	worker         int            // of urdmad, which serves the queues
 	doorbell       int
 	bells          ring.ClientBells
 	state          atomic.Uint32 // what we know of it; urdmad may know more
@@ -130,14 +128,14 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 		return nil, err
 	}
 	q := &QP{kind: o.Type, ctx: p.ctx, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle,
-		maxMessage: p.ctx.device.maxMessage(o.Type), pair: completion.Pair{ID: req.UserHandle, QPN: resp.QPN, Shared: o.SRQ != nil}}
-	if q.mem, err = mapped.QP(&resp, fds[0], c.urdmad.Workers); err == nil {
+		maxMessage: p.ctx.device.maxMessage(o.Type), pair: completionPair{ID: req.UserHandle, QPN: resp.QPN, Shared: o.SRQ != nil}}
+	if q.mem, err = mapQP(&resp, fds[0], c.urdmad.Workers); err == nil {
 		q.attach(&resp, o.SigAll)
 		err = q.ready(ctx)
 	}
 	if err != nil {
 		session.Undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
-		mapped.Free(q.mem)
+		session.Unmap(q.mem)
 		return nil, err
 	}
 	return q, nil
@@ -255,7 +253,7 @@ func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }
 // posted work and completions not yet polled are forgotten.
 func (q *QP) Close() error {
 	c := q.ctx.client
-	if err := c.callHandle(abi.DestroyQP, q.handle); err != nil && !c.dead() {
+	if err := c.destroy(abi.DestroyQP, q.handle); err != nil {
 		return err
 	}
 	c.qps.Remove(q.handle)
@@ -277,5 +275,5 @@ func (q *QP) release() {
 	if q.recvCQ != q.sendCQ {
 		q.recvCQ.leave(q)
 	}
-	mapped.Free(q.mem) // neither posts nor polls get here any more
+	session.Unmap(q.mem) // neither posts nor polls get here any more
 }

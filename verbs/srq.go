@@ -7,8 +7,8 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/mapped"
 	"urdma/verbs/ring"
+	"urdma/verbs/session"
 )
 
 // SRQOptions says what a shared receive queue is to hold
@@ -72,7 +72,7 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	}
 	s := &SRQ{pd: p, handle: resp.Handle, number: resp.SRQNum, maxSGE: int(resp.MaxSGE)}
 	s.maxWR.Store(int64(resp.MaxWR))
-	if s.mem, err = mapped.SRQ(&resp, fds[0]); err != nil {
+	if s.mem, err = mapSRQ(&resp, fds[0]); err != nil {
 		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
 		return nil, err
 	}
@@ -140,22 +140,22 @@ func (s *SRQ) Resize(n int) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := mapped.Room(); err != nil {
+	if err := descriptorRoom(); err != nil {
 		return err
 	}
-	req := abi.ModifySRQRequest{Handle: s.handle, Mask: abi.SRQMaskMaxWR, MaxWR: uint32(n)}
+	req := abi.ModifySRQRequest{Handle: s.handle, MaxWR: uint32(n)}
 	var resp abi.SRQResponse
-	fds, err := call(c, abi.ModifySRQ, &req, &resp, -1, 1)
+	fds, err := call(c, abi.ResizeSRQ, &req, &resp, -1, 1)
 	if err != nil {
 		return err
 	}
-	mem, err := mapped.SRQ(&resp, fds[0])
+	mem, err := mapSRQ(&resp, fds[0])
 	if err != nil { // urdmad has moved the queue to where we can't follow
 		c.session.Lose()
 		return err
 	}
 	s.ring.Move(mem, &resp)
-	mapped.Free(s.mem)
+	session.Unmap(s.mem)
 	s.mem = mem
 	s.maxWR.Store(int64(resp.MaxWR))
 	return nil
@@ -181,7 +181,7 @@ func (s *SRQ) PD() *PD { return s.pd }
 // (ibv_destroy_srq(3)).
 func (s *SRQ) Close() error {
 	c := s.pd.ctx.client
-	if err := c.callHandle(abi.DestroySRQ, s.handle); err != nil && !c.dead() {
+	if err := c.destroy(abi.DestroySRQ, s.handle); err != nil {
 		return err
 	}
 	c.srqs.Remove(s.handle)
@@ -194,6 +194,6 @@ func (s *SRQ) release() {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.closed = true
-		mapped.Free(s.mem)
+		session.Unmap(s.mem)
 	}
 }

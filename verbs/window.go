@@ -20,7 +20,6 @@ const (
 // peer's OpSendWithInv, or another bind.
 type Window struct {
 	pd     *PD
-	kind   WindowType
 	handle uint32
 	rkey   atomic.Uint32
 }
@@ -31,7 +30,7 @@ func (p *PD) AllocWindow(kind WindowType) (*Window, error) {
 	if _, err := call(p.ctx.client, abi.AllocMW, &abi.AllocMWRequest{PD: p.handle, Type: uint32(kind)}, &resp, -1, 0); err != nil {
 		return nil, err
 	}
-	w := &Window{pd: p, kind: kind, handle: resp.Handle}
+	w := &Window{pd: p, handle: resp.Handle}
 	w.rkey.Store(resp.RKey)
 	return w, nil
 }

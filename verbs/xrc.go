@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/completion"
 )
 
 // XRCDomain is an XRC domain (ibv_open_xrcd(3)). Extended reliable connections lead
@@ -91,5 +90,5 @@ func (d *XRCDomain) OpenQP(qpn uint32) (*QP, error) {
 }
 
 func (d *XRCDomain) target(handle, qpn uint32) *QP {
-	return &QP{kind: XRCRecv, ctx: d.ctx, handle: handle, pair: completion.Pair{QPN: qpn}}
+	return &QP{kind: XRCRecv, ctx: d.ctx, handle: handle, pair: completionPair{QPN: qpn}}
 }

@@ -10,12 +10,9 @@ import (
 // A sum under construction is an opaque 64-bit one's complement number: pieces
 // are loaded little-endian and Fold swaps once at the end, which the sum's
 // independence of byte order allows. Start with 0, pass each result on, end
-// with Fold. Pieces at an even offset of the summed bytes go through Checksum,
-// in any order; a piece at an odd offset (its predecessors' lengths add up to
-// an odd number) goes through ChecksumAt.
+// with Fold. Every piece but the last has an even length, or is padded to one.
 
-// Checksum adds b to sum as a piece that starts at an even offset. b may have
-// any length; after an odd one the next piece starts at an odd offset.
+// Checksum adds b, of any length, to sum.
 func Checksum(sum uint64, b []byte) uint64 {
 	var c uint64
 	for len(b) >= 64 {
@@ -61,17 +58,6 @@ func tailWord(b []byte) uint64 {
 func addWord(sum, w uint64) uint64 {
 	s, c := bits.Add64(sum, w, 0)
 	return s + c
-}
-
-// ChecksumAt adds b as the piece that starts at offset off of the summed bytes.
-// At an odd offset every byte has the other half of its 16-bit word: the
-// piece's own sum turns by 8 bits, which is multiplication by 256 in one's
-// complement arithmetic.
-func ChecksumAt(sum uint64, b []byte, off int) uint64 {
-	if off&1 == 0 {
-		return Checksum(sum, b)
-	}
-	return addWord(sum, bits.RotateLeft64(Checksum(0, b), 8))
 }
 
 // addUint16 adds one 16-bit header field, given in host order.

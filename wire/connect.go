@@ -106,16 +106,22 @@ func (c *TRPConnect) Parse(b []byte) error {
 	return c.parseExtension(b[ConnectLen+n:])
 }
 
-func (c *TRPConnect) parseExtension(b []byte) error {
+func (c *TRPConnect) parseExtension(b []byte) (err error) {
+	c.HasExt, err = c.Ext.Parse(b)
+	return err
+}
+
+// Parse reads the block at the start of b; there is none if what stands there is not of
+// a version that we know.
+func (e *TRPExtension) Parse(b []byte) (there bool, err error) {
 	if len(b) < 4 || binary.BigEndian.Uint16(b) != extensionMagic || b[2] != extensionVersion {
-		return nil
+		return false, nil
 	}
 	size := int(b[3])
 	if size < TRPExtensionLen || size > len(b) {
-		return ErrExtensionLen
+		return false, ErrExtensionLen
 	}
-	c.HasExt = true
-	c.Ext = TRPExtension{
+	*e = TRPExtension{
 		Cookie:       binary.BigEndian.Uint32(b[4:]),
 		QPN:          QPN(binary.BigEndian.Uint32(b[8:])),
 		MaxSegment:   binary.BigEndian.Uint16(b[12:]),
@@ -123,10 +129,10 @@ func (c *TRPConnect) parseExtension(b []byte) error {
 		Capabilities: binary.BigEndian.Uint32(b[16:]),
 	}
 	if size >= TRPByNumberLen {
-		c.Ext.Target = QPN(binary.BigEndian.Uint32(b[20:]))
-		c.Ext.Echo, c.Ext.MinRNRTimer = binary.BigEndian.Uint32(b[24:]), b[28]
+		e.Target = QPN(binary.BigEndian.Uint32(b[20:]))
+		e.Echo, e.MinRNRTimer = binary.BigEndian.Uint32(b[24:]), b[28]
 	}
-	return nil
+	return true, nil
 }
 
 // Len is the number of bytes Put writes.
@@ -156,6 +162,13 @@ func (c *TRPConnect) Put(b []byte) (n int, err error) {
 	}
 	clear(b[n : n+c.Padding])
 	return n + c.Padding, nil
+}
+
+// Append appends the block to b.
+func (e *TRPExtension) Append(b []byte) []byte {
+	b = append(b, make([]byte, e.len())...)
+	e.put(b[len(b)-e.len():])
+	return b
 }
 
 func (e *TRPExtension) put(b []byte) int {

@@ -116,8 +116,7 @@ var siwTerminates = []struct {
 // asRFC gives a siw Terminate the bit order of RFC 5040.
 func asRFC(b []byte) []byte {
 	out := bytes.Clone(b)
-	out[0] = b[0]<<4 | b[0]>>4
-	out[2] = b[2]&1<<7 | b[2]&2<<5 | b[2]&4<<3
+	FixTerminate(out)
 	return out
 }
 
@@ -132,11 +131,12 @@ func TestCapturedTerminates(t *testing.T) {
 			continue
 		}
 		checkTerminatedHeaders(t, c.capture, &got, unhex(t, c.refused), c.read)
-		out := make([]byte, got.Len())
+		out := make([]byte, len(b))
 		if n := got.Put(out); n != len(b) {
 			t.Errorf("%s: Put answers %d, want %d", c.capture, n, len(b))
 		}
 		sameBytes(t, c.capture, out, b)
+		sameBytes(t, c.capture+" in the RFC's order", asRFC(b), b)
 		if out[0] == raw[0] && out[2] == raw[2] {
 			t.Errorf("%s: written in siw's bit order", c.capture)
 		}

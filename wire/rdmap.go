@@ -58,15 +58,6 @@ const (
 	AtomicCmpSwap  AtomicOp = 2
 )
 
-var atomicNames = [...]string{"FetchAdd", "Swap", "CmpSwap"}
-
-func (op AtomicOp) String() string {
-	if int(op) < len(atomicNames) {
-		return atomicNames[op]
-	}
-	return "atomic opcode " + decimal(uint32(op))
-}
-
 // AtomicRequest asks for one 64-bit operation on the peer's memory.
 type AtomicRequest struct {
 	Opcode      AtomicOp

@@ -7,23 +7,16 @@ package wire
 // PSN numbers the segments of one direction of a TRP connection.
 type PSN uint32
 
-func (p PSN) Add(n uint32) PSN    { return p + PSN(n) }
-func (p PSN) Sub(q PSN) int32     { return int32(p - q) }
-func (p PSN) Before(q PSN) bool   { return int32(p-q) < 0 }
-func (p PSN) BeforeEq(q PSN) bool { return int32(p-q) <= 0 }
-func (p PSN) After(q PSN) bool    { return int32(p-q) > 0 }
-func (p PSN) AfterEq(q PSN) bool  { return int32(p-q) >= 0 }
+func (p PSN) Add(n uint32) PSN  { return p + PSN(n) }
+func (p PSN) Sub(q PSN) int32   { return int32(p - q) }
+func (p PSN) Before(q PSN) bool { return int32(p-q) < 0 }
+func (p PSN) After(q PSN) bool  { return int32(p-q) > 0 }
 
 // MSN numbers the messages of one untagged DDP queue, from 1 (RFC 5041
 // section 4.3).
 type MSN uint32
 
-func (m MSN) Add(n uint32) MSN    { return m + MSN(n) }
-func (m MSN) Sub(q MSN) int32     { return int32(m - q) }
-func (m MSN) Before(q MSN) bool   { return int32(m-q) < 0 }
-func (m MSN) BeforeEq(q MSN) bool { return int32(m-q) <= 0 }
-func (m MSN) After(q MSN) bool    { return int32(m-q) > 0 }
-func (m MSN) AfterEq(q MSN) bool  { return int32(m-q) >= 0 }
+func (m MSN) Add(n uint32) MSN { return m + MSN(n) }
 
 // STag names a memory region to the peer (RFC 5040 section 2).
 type STag uint32

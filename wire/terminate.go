@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Header control bits of a Terminate: what follows its first four bytes.
 const (
@@ -21,8 +24,8 @@ const (
 //
 // Layer and type are the high and low nibble of the first byte and M, D, R the
 // three high bits of the third, as the RFC draws them and Wireshark reads them.
-// On little-endian machines Linux's siw fills both from the other end, and the
-// C urdma the bits; golden_test.go keeps such messages from captures. Read by
+// On little-endian machines Linux's siw fills both from the other end (FixTerminate),
+// and the C urdma the bits; golden_test.go keeps such messages from captures. Read by
 // the RFC, the C urdma's still give the right code, and no headers.
 type Terminate struct {
 	Code        TermCode
@@ -95,16 +98,16 @@ func (t *Terminate) takeReadRequest(b []byte, n int) (int, error) {
 	return n + ReadRequestLen, nil
 }
 
-// Len is the number of bytes Put writes.
-func (t *Terminate) Len() int {
-	n := terminateFixedLen
-	if t.HasDDPLen || len(t.DDPHeader) > 0 {
-		n += terminateSegLen
+// FixTerminate gives a body with siw's order of bits, which has a control bit where the
+// RFC has reserved ones, the RFC's.
+func FixTerminate(b []byte) {
+	if len(b) < terminateFixedLen || b[2] == 0 || b[2] > 7 {
+		return
 	}
-	return n + len(t.DDPHeader) + len(t.ReadRequest)
+	b[0], b[2] = b[0]<<4|b[0]>>4, bits.Reverse8(b[2])
 }
 
-// Put writes the body; b has room for Len bytes (at most MaxTerminateLen).
+// Put writes the body; b has room for MaxTerminateLen bytes.
 func (t *Terminate) Put(b []byte) int {
 	binary.BigEndian.PutUint16(b, uint16(t.Code))
 	b[2], b[3] = 0, 0

@@ -46,4 +46,10 @@
 // the sender leaves the UDP checksum 0, and a receiver accepts that. No packet
 // gets a Good flag: a peer may forward frames from a real wire, and those carry
 // a checksum to be verified.
+//
+// # Why a driver of our own
+//
+// DPDK's driver crashes with its peer and trusts its descriptors. This one survives a peer
+// that is killed under load, places straight from the shared ring, and needs no cgo call a
+// burst. A vdev that begins with net_memif still means DPDK's.
 package memif

@@ -1,6 +1,6 @@
 // Package port is the contract between the engine and whatever moves Ethernet
 // frames: a DPDK port (package dpdk), our own shared-memory wire (package
-// memif), or a test port (package linked). A port may carry UDP datagrams in
+// memif), or a test port (test/linked). A port may carry UDP datagrams in
 // place of frames (package udp, Info.Datagrams); the rules are the same.
 //
 // It owns the Port and Queue interfaces, the Packet that crosses them, the flags

@@ -1,5 +1,10 @@
 package port
 
+import "errors"
+
+// ErrNoBuffer is returned by Retain when Retainable packets are retained.
+var ErrNoBuffer = errors.New("port: no buffer left to retain the packet in")
+
 // Queue moves bursts of Ethernet frames, for one worker. See the package comment
 // for ownership, threads and behaviour while the link is down.
 type Queue interface {

@@ -13,6 +13,8 @@ import (
 type Options struct {
 	// Name is the port's name in logs and in Info.
 	Name string
+	// Driver is what Info calls the driver; "" stands for "udp".
+	Driver string
 	// Address is the address of an interface of the kernel's, and the number of
 	// the UDP port that the socket has.
 	Address netip.AddrPort
@@ -44,6 +46,9 @@ const (
 func (o *Options) fill() (below net.Interface, err error) {
 	if o.Name == "" {
 		o.Name = driverName
+	}
+	if o.Driver == "" {
+		o.Driver = driverName
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

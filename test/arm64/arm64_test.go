@@ -95,9 +95,9 @@ var left = []string{
 
 // units are the packages whose tests need no second program. Those that build
 // programs and start them have TestPrograms instead.
-var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/linked", "dpdk/netdev", "dpdk/port/...", "dpdk/udp",
+var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev", "dpdk/port/...", "dpdk/udp", "test/linked",
 	"urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account",
-	"urdmad/control/memfd", "urdmad/control/message", "urdmad/control/process", "urdmad/engine/...", "urdmad/events", "urdmad/fault", "urdmad/logs", "urdmad/mailbox",
+	"urdmad/control/memfd", "urdmad/control/process", "urdmad/engine/...", "urdmad/events", "urdmad/fault", "urdmad/logs", "urdmad/mailbox",
 	"urdmad/mem", "urdmad/metrics", "urdmad/neighbour", "urdmad/netif", "urdmad/qp/...", "urdmad/qpconnect", "urdmad/rdmap", "urdmad/reliable/...",
 	"urdmad/samehost", "urdmad/sysfs", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
 

@@ -47,6 +47,7 @@ type scene struct {
 var scenes = []scene{
 	{lab.Memif.Jumbo(), "Two urdmads of one machine joined by memif, a wire of shared memory, MTU 9000"},
 	{lab.UDP, "Two urdmads in two network namespaces joined by UDP sockets of the kernel, as two machines are, MTU 1500"},
+	{lab.TCP, "The same over TCP sockets: iWARP, as the kernel's siw and iWARP NICs speak it"},
 }
 
 // show runs a scene's programs, or says what it would take.

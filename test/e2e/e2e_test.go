@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // long tells whether the long tests were asked for.
 var long = os.Getenv("URDMA_LONG") != ""
 
 // perWire are the wires every program has to pass over.
-var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
+var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
 
 // await waits until ok; what it says beside is for the report.
 func await(t *testing.T, what string, ok func() (bool, string)) {
@@ -36,7 +37,7 @@ func await(t *testing.T, what string, ok func() (bool, string)) {
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed; make deps", program)
+		t.Skipf("%s is not installed; %s", program, labtest.Install(program))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // TestIPv6 runs Debian's programs between two hosts whose ports have IPv6 addresses:
 // of a network, or of the link alone, which programs name with its interface.
 func TestIPv6(t *testing.T) {
-	for _, w := range []lab.Wire{lab.UDP.V6(), lab.UDP.OfTheLink()} {
+	for _, w := range []lab.Wire{lab.UDP.V6(), lab.UDP.OfTheLink(), lab.TCP.V6(), lab.TCP.OfTheLink()} {
 		t.Run(w.Name, func(t *testing.T) {
 			if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
 				t.Skip("this kernel has no IPv6")

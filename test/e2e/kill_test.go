@@ -36,7 +36,7 @@ const (
 func TestKill(t *testing.T) {
 	rounds := 10
 	if long {
-		rounds = 40
+		rounds = 20
 	}
 	for _, w := range perWire {
 		t.Run(w.Name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 	if err := m.far.Run("ip", "address", "add", "10.9.0.2/24", "dev", "veth0"); err != nil {
 		t.Fatal(err)
 	}
-	if m.vdev == "udp" { // the kernel's own address is the port's
+	if m.vdev == "udp" || m.vdev == "tcp" { // the kernel's own address is the port's
 		if err := m.ns.Run("ip", "address", "add", address, "dev", "veth0"); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func (m *privilegeLab) start(capabilities []string, check func() error) (out str
 // reach pings the port over its wire, where it has one and answers itself.
 func (m *privilegeLab) reach() error {
 	switch {
-	case m.vdev == "loopback", m.vdev == "udp", strings.HasPrefix(m.vdev, "memif"):
+	case m.vdev == "loopback", m.vdev == "udp", m.vdev == "tcp", strings.HasPrefix(m.vdev, "memif"):
 		return nil
 	case strings.HasPrefix(m.vdev, "net_tap"):
 		_, iface, _ := strings.Cut(m.vdev, "iface=")

@@ -22,7 +22,7 @@ import (
 func TestSockets(t *testing.T) {
 	wires := []lab.Wire{lab.Memif}
 	if long {
-		wires = append(wires, lab.UDP, lab.AFPacketKernel)
+		wires = append(wires, lab.UDP, lab.TCP, lab.AFPacketKernel)
 	}
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestUpgrade(t *testing.T) {
 			})
 			rounds := 1
 			if long {
-				rounds = 20
+				rounds = 5
 			}
 			for range rounds {
 				u.replace(a)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"strconv"
@@ -15,12 +16,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control/controltest"
 	"urdma/verbs"
 	"urdma/verbs/abi"
 )
 
 // hostileEnv tells this program to be a hostile client: seed, socket, own
-// address, and the key and address of lent memory of others.
+// address, the key and address of lent memory of others, and the first host's address.
 const hostileEnv = "URDMA_TEST_HOSTILE"
 
 func TestMain(m *testing.M) {
@@ -39,6 +41,7 @@ type intruder struct {
 	r       *rand.Rand
 	socket  string
 	address string
+	first   string   // the address of the first host
 	words   []uint64 // that are worth writing
 	self    *os.File // /proc/self/mem
 	args    []string // by which it was started
@@ -50,7 +53,7 @@ func newIntruder(args []string) *intruder {
 	if err != nil {
 		panic(err)
 	}
-	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], self: self, args: args,
+	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], first: args[5], self: self, args: args,
 		words: []uint64{0, 1, 2, 3, 4, 1 << 31, ^uint64(0), 65536, number(3), number(4), number(4) + 65500}}
 }
 
@@ -65,12 +68,38 @@ func (x *intruder) run() {
 		_ = unix.Exec("/proc/self/exe", os.Args, os.Environ())
 	}
 	time.AfterFunc(time.Duration(20+x.r.IntN(400))*time.Millisecond, again)
-	if x.r.IntN(4) == 0 {
+	switch x.r.IntN(6) {
+	case 0:
 		x.talk()
-	} else {
+	case 1, 2:
+		x.pairs()
+	default:
 		x.connected()
 	}
 	again()
+}
+
+// pairs is two clients that connect queue pairs of every type in every way, to each other
+// and to those of other processes.
+func (x *intruder) pairs() {
+	domain, err := os.CreateTemp("", "urdma-hostile-")
+	if err != nil {
+		return
+	}
+	defer domain.Close()
+	_ = os.Remove(domain.Name())
+	own, first := netip.MustParseAddr(x.address), netip.MustParseAddr(x.first)
+	var numbers []uint32
+	var clients [2]*controltest.Client
+	for i := range clients {
+		if clients[i], err = controltest.New(controltest.Config{Rand: x.r, Socket: x.socket, Own: own, Peers: []netip.Addr{own, first, netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Domain: domain, Numbers: &numbers}); err != nil {
+			return
+		}
+	}
+	for err == nil {
+		err = clients[x.r.IntN(2)].Step()
+		numbers = numbers[max(0, len(numbers)-32)&^1:]
+	}
 }
 
 // talk sends messages that are right in form, and others, with descriptors.
@@ -137,24 +166,30 @@ func (x *intruder) connected() {
 	if err != nil {
 		return
 	}
-	memory, err := here.PD().AllocMemory(1<<16, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
-	if err != nil {
-		return
+	ends := [2]*verbs.Conn{here, there}
+	var memory [2]*verbs.MR
+	for i, c := range ends {
+		if memory[i], err = c.PD().AllocMemory(1<<16, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite); err != nil {
+			return
+		}
 	}
 	maps := sharedMappings()
 	for range 20 + x.r.IntN(400) {
-		for _, c := range []*verbs.Conn{here, there} {
+		for i, c := range ends {
 			n := x.r.IntN(1 << 16)
-			sge := []verbs.SGE{{Addr: memory.Addr() + uint64(x.r.IntN(100)), Length: uint32(n), LKey: memory.LKey()}}
-			if x.r.IntN(2) == 0 { // memory of others, by its key
+			sge := []verbs.SGE{{Addr: memory[i].Addr() + uint64(x.r.IntN(100)), Length: uint32(n), LKey: memory[i].LKey()}}
+			remote := verbs.Remote{Addr: x.words[9], RKey: uint32(x.words[8])}
+			if x.r.IntN(2) == 0 {
+				remote = memory[1-i].Remote(0)
+			}
+			if x.r.IntN(4) == 0 { // memory of others, by its key
 				sge[0].LKey = uint32(x.words[8])
 				if x.r.IntN(2) == 0 {
 					sge[0].Addr = x.words[9]
 				}
 			}
 			_ = c.PostRecv(&verbs.RecvWR{SGE: sge})
-			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge,
-				Remote: verbs.Remote{Addr: x.words[9], RKey: uint32(x.words[8])}})
+			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge, Remote: remote})
 		}
 		for range x.r.IntN(6) {
 			x.scribble(maps)
@@ -164,7 +199,7 @@ func (x *intruder) connected() {
 
 // pair connects two queue pairs of the client.
 func (x *intruder) pair(ctx context.Context, client *verbs.Client) (here, there *verbs.Conn, err error) {
-	l, err := client.Listen(x.address + ":0")
+	l, err := client.Listen(net.JoinHostPort([]string{x.address, "127.0.0.1", "::1"}[x.r.IntN(3)], "0"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,6 +249,6 @@ func (x *intruder) scribble(maps [][2]int64) {
 }
 
 // spell is what newIntruder reads.
-func spell(seed uint64, socket, address string, lent verbs.Remote) string {
-	return fmt.Sprintf("%s=%d %s %s %d %d", hostileEnv, seed, socket, address, lent.RKey, lent.Addr)
+func spell(seed uint64, socket, address, first string, lent verbs.Remote) string {
+	return fmt.Sprintf("%s=%d %s %s %d %d %s", hostileEnv, seed, socket, address, lent.RKey, lent.Addr, first)
 }

@@ -22,5 +22,5 @@
 // On af_xdp the attackers hear nothing, since XDP takes the frames before packet
 // sockets see them: there they forge and flood, and replay nothing.
 //
-// URDMA_SEED sets the seed of the clients; URDMA_LONG=1 makes it ten minutes a wire.
+// URDMA_SEED sets the seed of the clients; URDMA_LONG=1 makes it two minutes a wire.
 package hostile

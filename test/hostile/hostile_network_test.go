@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +24,9 @@ const floodPort = 7077
 // networkTime is how long a wire is attacked.
 func networkTime() time.Duration {
 	if os.Getenv("URDMA_LONG") != "" {
-		return 10 * time.Minute
+		return 2 * time.Minute
 	}
-	return 8 * time.Second
+	return 6 * time.Second
 }
 
 // TestHostileNetwork: at each of two hosts somebody sends what the other might
@@ -33,7 +36,7 @@ func TestHostileNetwork(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	wires := []lab.Wire{lab.UDP, lab.AFPacket}
+	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6()}
 	if os.Getenv("URDMA_LONG") != "" {
 		wires = append(wires, lab.AFXDP)
 	}
@@ -43,7 +46,7 @@ func TestHostileNetwork(t *testing.T) {
 			s := newSiege(t, a, b)
 			for i, n := range []*lab.Node{a, b} {
 				other := []*lab.Node{b, a}[i]
-				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0,"+other.Net.PID(), other.Address, "0.0.0.0")
+				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0,"+other.Net.PID(), other.Address, netip.IPv6Unspecified().String())
 			}
 			s.holdsOut(networkTime())
 		})
@@ -122,11 +125,16 @@ func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
 	s.ctx, cancel = context.WithTimeout(context.Background(), networkTime()+5*lab.Patience)
 	t.Cleanup(cancel)
 	var err error
+	t.Cleanup(s.capture())
 	if s.flooded, err = verbs.Open(a.Socket()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.flooded.Close() })
-	if _, err := s.flooded.Listen(fmt.Sprintf("0.0.0.0:%d", floodPort)); err != nil {
+	everywhere := "0.0.0.0"
+	if netip.MustParseAddr(a.Address).Is6() {
+		everywhere = "::"
+	}
+	if _, err := s.flooded.Listen(net.JoinHostPort(everywhere, strconv.Itoa(floodPort))); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -179,7 +187,7 @@ func (s *netSiege) tell() {
 func (s *netSiege) holdsOut(limit time.Duration) {
 	s.t.Helper()
 	var err error
-	if s.pair, err = bystander.New(s.ctx, s.a.Socket(), s.b.Socket(), s.a.Address+":0", s.seed); err != nil {
+	if s.pair, err = bystander.New(s.ctx, s.a.Socket(), s.b.Socket(), net.JoinHostPort(s.a.Address, "0"), s.seed); err != nil {
 		s.t.Fatal(err)
 	}
 	defer s.pair.Close()
@@ -192,7 +200,7 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		if made%2 == 1 {
 			from, to = s.b, s.a
 		}
-		p, err := bystander.New(s.ctx, from.Socket(), to.Socket(), from.Address+":0", s.seed+uint64(made))
+		p, err := bystander.New(s.ctx, from.Socket(), to.Socket(), net.JoinHostPort(from.Address, "0"), s.seed+uint64(made))
 		if err != nil {
 			s.t.Fatalf("connection %d under attack: %v", made, err)
 		}

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"urdma/wire"
@@ -34,7 +34,7 @@ type end interface {
 type attacker struct {
 	end
 	r            *rand.Rand
-	victim, self wire.IPv4
+	victim, self netip.Addr
 	victimMAC    wire.MAC
 	mac          wire.MAC
 	flood        uint16
@@ -58,9 +58,8 @@ func runAttacker(args []string) {
 		os.Exit(1)
 	}
 	a.lies = args[1] != "packet"
-	_, _ = fmt.Sscanf(strings.ReplaceAll(args[3]+" "+args[4], ".", " "), "%d %d %d %d %d %d %d %d",
-		&a.victim[0], &a.victim[1], &a.victim[2], &a.victim[3], &a.self[0], &a.self[1], &a.self[2], &a.self[3])
-	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.arp, a.garbage, a.corrupt}
+	a.victim, a.self = netip.MustParseAddr(args[3]), netip.MustParseAddr(args[4])
+	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.neighbour, a.garbage, a.corrupt}
 	for said := time.Now(); ; time.Sleep(time.Duration(a.r.IntN(3000)) * time.Microsecond) {
 		a.listen()
 		for range 1 + a.r.IntN(24) {
@@ -85,13 +84,15 @@ func (a *attacker) listen() {
 			continue
 		}
 		var h wire.Frame
-		switch bad := h.Parse(f, len(f)) != nil; {
-		case !bad && h.Type == wire.EtherTypeARP:
-			a.answer(f)
-		case !bad && h.SrcIP == a.victim:
-			a.victimMAC = h.Src
-		case !bad && h.DstIP == a.victim && !h.Dst.IsGroup():
-			a.victimMAC = h.Dst
+		if h.Parse(f, len(f)) == nil {
+			switch src, dst := h.Addrs(); {
+			case h.Type == wire.EtherTypeARP:
+				a.answer(f)
+			case src.Addr() == a.victim:
+				a.victimMAC = h.Src
+			case dst.Addr() == a.victim && !h.Dst.IsGroup():
+				a.victimMAC = h.Dst
+			}
 		}
 		if a.total++; len(a.heard) < heardMost {
 			a.heard = append(a.heard, f)
@@ -105,11 +106,12 @@ func (a *attacker) listen() {
 // shows before it has cut them (UDP_SEGMENT). Replayed as one datagram it would be
 // another packet with the cookie of the first: a forgery, not a replay.
 func joined(f []byte) bool {
-	const at = wire.UDPHeaderLen
+	var h wire.Frame
 	var e wire.Encap
-	if len(f) <= at+wire.EncapLen || e.Parse(f[at:]) != nil {
+	if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.PayloadLen <= wire.EncapLen || e.Parse(f[h.PayloadOff:]) != nil {
 		return false
 	}
+	at := h.PayloadOff
 	for kind := range byte(wire.EncapPadded) + 1 {
 		if bytes.Contains(f[at+wire.EncapLen:], append(bytes.Clone(f[at:at+3]), kind)) {
 			return true
@@ -120,13 +122,13 @@ func joined(f []byte) bool {
 
 func (a *attacker) answer(f []byte) {
 	var q wire.ARP
-	if _, err := q.Parse(f[wire.EthernetLen:]); err != nil || !a.lies || q.TargetIP != a.self {
+	if _, err := q.Parse(f[wire.EthernetLen:]); err != nil || !a.lies || netip.AddrFrom4(q.TargetIP) != a.self {
 		return
 	}
 	a.victimMAC = q.SenderMAC
 	b := make([]byte, 64)
 	at := wire.PutEthernet(b, q.SenderMAC, a.mac, wire.EtherTypeARP)
-	r := wire.ARP{Op: 2, SenderMAC: a.mac, SenderIP: a.self, TargetMAC: q.SenderMAC, TargetIP: q.SenderIP}
+	r := wire.ARP{Op: 2, SenderMAC: a.mac, SenderIP: a.self.As4(), TargetMAC: q.SenderMAC, TargetIP: q.SenderIP}
 	a.put(b[:at+r.Put(b[at:])])
 }
 
@@ -138,43 +140,67 @@ func (a *attacker) put(frame []byte) {
 	}
 }
 
-// some is a copy of a datagram to the victim that was heard, its checksum right.
-func (a *attacker) some() []byte {
+// some is a copy of a datagram to the victim that was heard, its checksum right, and
+// where its payload begins.
+func (a *attacker) some() (f []byte, at int) {
 	for range 8 {
 		if len(a.heard) == 0 {
-			return nil
+			return nil, 0
 		}
 		f := a.heard[a.r.IntN(len(a.heard))]
-		var h wire.Frame
-		if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.DstIP != a.victim && !a.lies {
+		at, ok := a.toVictim(f)
+		if !ok && !(a.lies && at > 0) {
 			continue
 		}
-		f = append([]byte(nil), f...)
-		wire.SetUDPChecksum(f)
-		return f
+		f = bytes.Clone(f)
+		setChecksum(f)
+		return f, at
 	}
-	return nil
+	return nil, 0
 }
 
-func (a *attacker) replay() { a.put(a.some()) }
+// toVictim tells where a datagram's payload begins, 0 if a frame has none, and whether
+// the victim is to get it.
+func (a *attacker) toVictim(f []byte) (at int, ok bool) {
+	var h wire.Frame
+	if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP {
+		return 0, false
+	}
+	_, dst := h.Addrs()
+	return h.PayloadOff, dst.Addr() == a.victim
+}
+
+// setChecksum gives a datagram the right UDP checksum.
+func setChecksum(f []byte) {
+	if binary.BigEndian.Uint16(f[12:]) == uint16(wire.EtherTypeIPv6) {
+		wire.SetUDP6Checksum(f)
+		return
+	}
+	wire.SetUDPChecksum(f)
+}
+
+func (a *attacker) replay() {
+	f, _ := a.some()
+	a.put(f)
+}
 
 // backwards sends a run of what was heard in the reverse order.
 func (a *attacker) backwards() {
 	for range 4 {
-		a.put(a.some())
+		a.replay()
 	}
 }
 
 func (a *attacker) truncate() {
-	if f := a.some(); f != nil {
+	if f, _ := a.some(); f != nil {
 		a.put(f[:a.r.IntN(len(f)+1)])
 	}
 }
 
 func (a *attacker) damage() {
-	f := a.some()
-	if len(f) > wire.UDPHeaderLen {
-		f[wire.UDPHeaderLen+a.r.IntN(len(f)-wire.UDPHeaderLen)] ^= byte(1 + a.r.IntN(255))
+	f, at := a.some()
+	if len(f) > at {
+		f[at+a.r.IntN(len(f)-at)] ^= byte(1 + a.r.IntN(255))
 		a.put(f)
 	}
 }
@@ -182,8 +208,7 @@ func (a *attacker) damage() {
 // forge changes the header of a packet: all numbers guessed, or, by one who may
 // lie, any of them.
 func (a *attacker) forge() {
-	f := a.some()
-	at := wire.UDPHeaderLen
+	f, at := a.some()
 	var e wire.Encap
 	if len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil {
 		at += wire.EncapLen
@@ -201,7 +226,7 @@ func (a *attacker) forge() {
 	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint32(a.r.IntN(wire.MaxWideCredits+1)>>a.r.IntN(20)), wire.FlagAckRequested
 	t.PSN += wire.PSN(a.r.IntN(5))
 	t.Put(f[at:], true)
-	wire.SetUDPChecksum(f)
+	setChecksum(f)
 	a.put(f)
 }
 
@@ -219,7 +244,7 @@ func (a *attacker) corrupt() {
 	}
 	t.PSN += wire.PSN(1 + a.r.IntN(8))
 	t.Put(f[at:], true)
-	wire.SetUDPChecksum(f)
+	setChecksum(f)
 	f[len(f)-1] ^= byte(1 + a.r.IntN(255))
 	a.put(f)
 	a.corrupted++
@@ -229,25 +254,28 @@ func (a *attacker) corrupt() {
 // and where its TRP header begins.
 func (a *attacker) newest() (f []byte, at int) {
 	for i := range min(len(a.heard), 64) {
-		f, at := a.heard[(a.total-i)%len(a.heard)], wire.UDPHeaderLen
-		var h wire.Frame
+		f := a.heard[(a.total-i)%len(a.heard)]
+		at, ok := a.toVictim(f)
 		var e wire.Encap
-		if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.DstIP != a.victim {
+		if !ok {
 			continue
 		}
 		if len(f) > at+wire.EncapLen && e.Parse(f[at:]) == nil {
 			at += wire.EncapLen
 		}
 		if len(f) > at+wire.TRPExtLen+32 {
-			return append([]byte(nil), f...), at
+			return bytes.Clone(f), at
 		}
 	}
 	return nil, 0
 }
 
 // stranger is an address of the victim's network that nobody has.
-func (a *attacker) stranger() wire.IPv4 {
-	return wire.IPv4{a.victim[0], a.victim[1], a.victim[2], byte(120 + a.r.IntN(100))}
+func (a *attacker) stranger() netip.Addr {
+	b := a.victim.AsSlice()
+	b[len(b)-1] = byte(120 + a.r.IntN(100))
+	n, _ := netip.AddrFromSlice(b)
+	return n
 }
 
 // request floods a listener with handshakes from addresses of nobody.
@@ -269,21 +297,36 @@ func (a *attacker) request() {
 		e.Put(with)
 		payload, dport = append(with, payload...), 30035
 	}
-	var h wire.UDPHeader
-	h.Init(a.mac, a.victimMAC, a.stranger(), a.victim, sport, dport)
-	f := make([]byte, wire.UDPHeaderLen+len(payload))
-	h.Put(f, len(payload), uint16(a.r.Uint32()))
-	copy(f[wire.UDPHeaderLen:], payload)
-	wire.SetUDPChecksum(f)
+	var f []byte
+	if a.victim.Is6() {
+		var h wire.UDP6Header
+		h.Init(a.mac, a.victimMAC, a.stranger().As16(), a.victim.As16(), sport, dport)
+		f = append(h[:], payload...)
+		h.Put(f, len(payload))
+	} else {
+		var h wire.UDPHeader
+		h.Init(a.mac, a.victimMAC, a.stranger().As4(), a.victim.As4(), sport, dport)
+		f = append(h[:], payload...)
+		h.Put(f, len(payload), uint16(a.r.Uint32()))
+	}
+	setChecksum(f)
 	a.put(f)
 }
 
-// arp announces addresses that nobody has, and asks for them.
-func (a *attacker) arp() {
+// neighbour announces addresses that nobody has, and asks for them.
+func (a *attacker) neighbour() {
 	mac := wire.MAC{2, byte(a.r.IntN(256)), byte(a.r.IntN(256)), 1, 2, 3}
-	b := make([]byte, 64)
+	b := make([]byte, wire.NDPFrameLen)
+	if a.victim.Is6() {
+		n := wire.NDP{Type: wire.ICMPv6Solicit + uint8(a.r.IntN(2)), Override: a.r.IntN(2) == 0, Target: a.stranger().As16(), MAC: mac, HasMAC: true}
+		if n.Type == wire.ICMPv6Solicit && a.r.IntN(2) == 0 {
+			n.Target = a.victim.As16()
+		}
+		a.put(b[:n.Put(b, mac, a.victimMAC, a.stranger().As16(), a.victim.As16())])
+		return
+	}
 	at := wire.PutEthernet(b, a.victimMAC, mac, wire.EtherTypeARP)
-	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.stranger(), TargetMAC: a.victimMAC, TargetIP: a.victim}
+	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.stranger().As4(), TargetMAC: a.victimMAC, TargetIP: a.victim.As4()}
 	a.put(b[:at+r.Put(b[at:])])
 }
 
@@ -296,7 +339,11 @@ func (a *attacker) garbage() {
 	wire.PutEthernet(b, a.victimMAC, a.mac, []wire.EtherType{wire.EtherTypeIPv4, wire.EtherTypeARP, 0x86dd}[a.r.IntN(3)])
 	if len(b) > wire.UDPHeaderLen && a.r.IntN(2) == 0 {
 		b[wire.EthernetLen], b[wire.EthernetLen+9] = 0x45, wire.ProtoUDP
-		copy(b[wire.EthernetLen+16:], a.victim[:])
+		copy(b[wire.EthernetLen+16:], a.victim.AsSlice())
+		if a.victim.Is6() {
+			b[wire.EthernetLen], b[wire.EthernetLen+6] = 0x60, wire.ProtoUDP
+			copy(b[wire.EthernetLen+24:], a.victim.AsSlice())
+		}
 	}
 	a.put(b)
 }

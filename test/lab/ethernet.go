@@ -107,3 +107,18 @@ func (n *Node) addressed(w Wire, i int, settings Config) error {
 	}
 	return n.configure(portConfig(w, w.Device, n.Address, settings))
 }
+
+// Tap is a host whose interface is a tap, veth0, that a virtual machine may have the
+// other end of. Its urdmad is to be started when that is there.
+func (l *Lab) Tap(w Wire, settings Config) (*Node, error) {
+	n, err := l.ethernetNode(w, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, argv := range [][]string{{"ip", "tuntap", "add", "veth0", "mode", "tap"}, {"ip", "link", "set", "veth0", "up"}} {
+		if err := n.Net.Run(argv...); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.addressed(w, 0, settings)
+}

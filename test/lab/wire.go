@@ -33,6 +33,7 @@ var (
 	Loopback       = Wire{Name: "loopback", Device: "loopback"}
 	Memif          = Wire{Name: "memif", Device: "memif"}
 	UDP            = Wire{Name: "udp", Device: "udp", Kernel: true}
+	TCP            = Wire{Name: "tcp", Device: "tcp", Kernel: true}
 	AFPacket       = Wire{Name: "af_packet", Device: "net_af_packet0,iface=veth0"}
 	AFPacketKernel = Wire{Name: "af_packet+kernel", Device: "net_af_packet0,iface=veth0", Kernel: true}
 	AFXDP          = Wire{Name: "af_xdp", Device: "net_af_xdp0,iface=veth0"}

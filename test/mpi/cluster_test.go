@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // cluster is hosts joined by a wire, and what MPI needs to start ranks there.
@@ -80,7 +81,7 @@ func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed; make deps", program)
+			t.Skipf("%s is not installed; %s", program, labtest.Install(program))
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestMixed(t *testing.T) {
 // TestWires: hosts joined by the kernel's UDP and by Ethernet frames, with shared
 // receive queues disabled and enabled.
 func TestWires(t *testing.T) {
-	for _, wire := range []lab.Wire{lab.UDP, lab.AFPacket} {
+	for _, wire := range []lab.Wire{lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
 			for _, w := range []way{private, shared} {
@@ -104,7 +104,7 @@ func TestWires(t *testing.T) {
 // TestFourHosts: a rank on each, and ranks of which two share a host with one that
 // has another.
 func TestFourHosts(t *testing.T) {
-	for _, wire := range []lab.Wire{lab.UDP, lab.AFPacket} {
+	for _, wire := range []lab.Wire{lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newHosts(t, wire, func(l *lab.Lab, settings lab.Config) ([]*lab.Node, error) {
 				return l.JoinSwitch(wire, 4, settings)
@@ -135,7 +135,7 @@ func TestSpawn(t *testing.T) {
 // TestEnd: a job of which one rank gives up or is killed ends with an error, and
 // leaves nothing with urdmad.
 func TestEnd(t *testing.T) {
-	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.AFPacket} {
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
 			for test, says := range map[string]string{"abort": "with errorcode 3", "die": "signal 9 (Killed)"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // join sets up hosts on a wire that needs no root, or skips the test.
@@ -33,7 +34,7 @@ func join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed; make deps", program)
+		t.Skipf("%s is not installed; %s", program, labtest.Install(program))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
 // recipe is a section of docs/recipes.md: what it takes, where the server of each of
@@ -98,7 +99,7 @@ func need(t *testing.T, programs []string) {
 			continue
 		}
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; make deps", p)
+			t.Skipf("SKIPPED: %s is not installed; %s", p, labtest.Install(p))
 		}
 	}
 }

@@ -18,37 +18,33 @@ const module = "urdma/"
 
 // listed is a package as go list has it.
 type listed struct {
-	Dir          string
-	ImportPath   string
-	GoFiles      []string
-	CgoFiles     []string
-	TestGoFiles  []string
-	XTestGoFiles []string
-	Imports      []string
+	ImportPath string
+	Imports    []string
 }
 
 // name is the import path without the module.
 func (p *listed) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// listPackages lists the module at root.
-func listPackages(root string) ([]listed, error) {
-	cmd := exec.Command(goCommand(), "list", "-json", "./...")
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	var list []listed
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listed
-		switch err := d.Decode(&p); {
-		case errors.Is(err, io.EOF):
-			return list, nil
-		case err != nil:
-			return nil, fmt.Errorf("go list: %w", err)
+// listPackages lists the packages of the modules at root and in bench below it.
+func listPackages(root string) (list []listed, err error) {
+	for _, dir := range []string{root, filepath.Join(root, "bench")} {
+		cmd := exec.Command(goCommand(), "list", "-json=ImportPath,Imports", "./...")
+		cmd.Dir, cmd.Stderr = dir, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list in %s: %w", dir, err)
 		}
-		list = append(list, p)
+		for d := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p listed
+			if err := d.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("go list in %s: %w", dir, err)
+			}
+			list = append(list, p)
+		}
 	}
+	return list, nil
 }
 
 // goCommand is the go that runs us: go run and go test put its GOROOT into the
@@ -96,10 +92,7 @@ func (r *ruleBook) imports(list []listed) (complaints []string) {
 // ignorance holds rooms against what they must not know, directly or by way of
 // other packages of ours.
 func (r *ruleBook) ignorance(list []listed) (complaints []string) {
-	imports := map[string][]string{}
-	for i := range list {
-		imports[list[i].ImportPath] = list[i].Imports
-	}
+	imports := importsOf(list)
 	for _, name := range sortedKeys(r.mustNot) {
 		paths := reach(imports, module+name)
 		for _, forbidden := range r.mustNot[name] {
@@ -111,6 +104,14 @@ func (r *ruleBook) ignorance(list []listed) (complaints []string) {
 		}
 	}
 	return complaints
+}
+
+func importsOf(list []listed) map[string][]string {
+	imports := map[string][]string{}
+	for i := range list {
+		imports[list[i].ImportPath] = list[i].Imports
+	}
+	return imports
 }
 
 // reach returns, of everything that the package imports by way of ours, through

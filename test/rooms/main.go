@@ -6,31 +6,30 @@ import (
 )
 
 func main() {
-	complaints, err := check(".")
+	list, complaints, err := check(".")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "rooms:", err)
 		os.Exit(2)
 	}
+	printFanOut(os.Stdout, list)
 	for _, c := range complaints {
-		fmt.Println(c)
+		fmt.Fprintln(os.Stderr, c)
 	}
 	if len(complaints) > 0 {
 		os.Exit(1)
 	}
 }
 
-// check returns what breaks a rule in the module at root.
-func check(root string) ([]string, error) {
+// check returns the packages of the tree at root, and what breaks a rule there.
+func check(root string) ([]listed, []string, error) {
 	list, err := listPackages(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	complaints := rules.imports(list)
-	source, err := measure(list)
+	missing, err := missingFiles(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	complaints = append(complaints, rules.limits(source)...)
-	c, err := measureC(root)
-	return append(complaints, rules.lines(c)...), err
+	complaints := append(rules.imports(list), parts(list)...)
+	return list, append(complaints, missing...), nil
 }

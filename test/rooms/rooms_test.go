@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,98 +57,69 @@ func TestImports(t *testing.T) {
 	})
 }
 
-// TestSizes makes each size one too large, and each just large enough.
-func TestSizes(t *testing.T) {
-	r := ruleBook{typeMethods: 3, typeFields: 4, functionLines: 5, folderLines: 60, records: []string{"p.Record"}}
-	methods := func(n int) (s string) {
-		for i := range n {
-			s += fmt.Sprintf("func (t *T[K]) m%d() {}\n", i)
-		}
-		return "type T[K any] struct{}\n" + s
+// TestParts: what reaches what it must not, directly or by way of others.
+func TestParts(t *testing.T) {
+	pkg := func(name string, imports ...string) listed {
+		return listed{ImportPath: module + name, Imports: imports}
 	}
-	record := "type Record struct { A, B, C, D, E int }\n"
+	good := []listed{pkg("wire"), pkg("engine/enginetest", module+"wire"), pkg("test/lab", module+"wire"), pkg("latest", "fmt"),
+		pkg("bench/suite", module+"test/lab", "gonum.org/v1/plot")}
 	for _, c := range []struct {
-		name, text, test string
-		want             []string
+		name  string
+		extra []listed
+		want  []string
 	}{
-		{"small enough", record + methods(3) + "func f() {" + strings.Repeat("\n", 4) + "}\n", methods(0), nil},
-		{"methods", record + methods(4), "", []string{"p.T has 4 methods"}},
-		{"methods for tests", record + methods(3), "func (t *T[K]) more() {}\n", nil},
-		{"fields", record + "type T struct { A, B int; C, D, e bool }\n", "", []string{"p.T has 5 fields"}},
-		{"embedded", record + "type T struct { Record; a, b, c, d int }\n", "", []string{"p.T has 5 fields"}},
-		{"a record that needs no leave", "type Record struct { A int }\n", "", []string{"p.Record has 1 fields"}},
-		{"a record that has gone", "type T int\n", "", []string{"p.Record is listed"}},
-		{"function", record + "func f() {" + strings.Repeat("\n", 5) + "}\n", "", []string{"p.go:3:1 f has 6 lines"}},
-		{"function of a test", record, "func f() {" + strings.Repeat("\n", 5) + "}\n", []string{"p_test.go:2:1 f has 6 lines"}},
-		{"folder", record + strings.Repeat("\n", 60), "", []string{"p has 62 lines"}},
-		{"tests do not count", record, strings.Repeat("\n", 60), nil},
+		{"as it should be", nil, nil},
+		{"a kit by its name", []listed{pkg("qp", module+"engine/enginetest")}, []string{"qp is of the product and reaches a test kit: qp → engine/enginetest"}},
+		{"a kit by its place, by way of another", []listed{pkg("qp", module+"mem"), pkg("mem", module+"test/lab")},
+			[]string{"qp is of the product and reaches a test kit: qp → mem → test/lab", "mem is of the product and reaches a test kit"}},
+		{"a tool", []listed{pkg("qp", module+"bench/results")}, []string{"qp must not reach tools, and does: qp → bench/results"}},
+		{"a tool from a kit", []listed{pkg("test/demo", module+"bench/results")}, []string{"test/demo must not reach tools"}},
+		{"plots", []listed{pkg("qp", "gonum.org/v1/plot")}, []string{"qp must not reach tools, and does: qp → gonum.org/v1/plot"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			for name, text := range map[string]string{"p.go": c.text, "p_test.go": c.test} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte("package p\n"+text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s, err := measure([]listed{{Dir: dir, ImportPath: module + "p", GoFiles: []string{"p.go"}, TestGoFiles: []string{"p_test.go"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, r.limits(s), c.want...)
-		})
+		t.Run(c.name, func(t *testing.T) { compare(t, parts(append(slices.Clone(good), c.extra...)), c.want...) })
 	}
 }
 
-func TestCFunctions(t *testing.T) {
-	text := `static const struct verbs_ops ops = {
-	.a = 1,
-};
-
-int declared(int a,
-	     int b);
-
-static int one(struct a *x)
-{
-	return x->y;
-}
-
-LDBL void *two(int a,
-	       int b) {
-	if (a) {
-	}
-	return 0;
-}
-`
-	got := cFunctions("x.c", []byte(text))
-	want := []function{{"x.c:8 one", 4}, {"x.c:13 two", 6}}
-	if !slices.Equal(got, want) {
-		t.Errorf("found %v, expected %v", got, want)
+func TestFanOut(t *testing.T) {
+	var b strings.Builder
+	printFanOut(&b, []listed{{"urdma/a", []string{"urdma/b", "urdma/c", "fmt"}}, {"urdma/b", []string{"urdma/c"}}, {"urdma/c", nil}, {"urdma/d", []string{"urdma/c"}}})
+	if _, lines, _ := strings.Cut(b.String(), "\n"); lines != "  2  a\n  1  b d\n" {
+		t.Errorf("printed %q", b.String())
 	}
 }
 
-// TestCFolders: a folder's C files count together, tests' do not.
-func TestCFolders(t *testing.T) {
+// TestFiles: each document names one file that is there and one that is not.
+func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, lines := range map[string]int{"p/a.c": 30, "p/b.h": 31, "p/testdata/c.c": 100} {
+	for name, text := range map[string]string{
+		"README.md":         "[one](docs/a.md) `two.go`, /etc/three.h <four.h> *.go build/five.c \"six.go\".",
+		"docs/b.md":         "",
+		"docs/a.md":         "p/two.go:12: p/gone.c, p/q/two.go, ../p/doc.go",
+		"p/doc.go":          "//\ttwo.go  it\n//\tb.md  not here; docs/a.md, then a.md",
+		"p/two.go":          "gone.go",
+		"build/doc.go":      "gone.go",
+		".hidden/README.md": "gone.go",
+	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(strings.Repeat("\n", lines)), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := measureC(dir)
+	got, err := missingFiles(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := ruleBook{folderLines: 60, functionLines: 5}
-	compare(t, r.lines(s), "p has 61 lines")
+	compare(t, got, "README.md:1: there is no file six.go", "docs/a.md:1: there is no file p/gone.c", "docs/a.md:1: there is no file p/q/two.go",
+		"p/doc.go:2: there is no file b.md")
 }
 
 // TestTree holds the tree itself to the rules, as make lint does.
 func TestTree(t *testing.T) {
-	complaints, err := check(filepath.Join("..", ".."))
+	_, complaints, err := check(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,14 +201,14 @@ as bob systemctl --user stop urdmad.service urdmad.socket || fail "systemctl --u
 [ -z "$(inside find "/run/user/$(inside id -u bob)" -name 'urdmad.*')" ] || fail "the socket is left"
 
 # ---- pages and wrong configurations ----
-for page in urdma urdmad urdma.json; do
+for page in urdma urdma-bench urdmad urdma.json; do
 	types "MANPAGER=cat MANWIDTH=80 man --warnings $page 2>~/typed/warnings" || fail "man $page"
 	[ ! -s "$root/home/bob/typed/warnings" ] || { cat "$root/home/bob/typed/warnings"; fail "man $page has warnings"; }
 	for want in "${page^^}(" Name Description "See also"; do
 		prints "$want" "man $page"
 	done
 done
-pass "man urdma, man urdmad and man urdma.json are rendered without a warning"
+pass "man urdma, urdma-bench, urdmad and urdma.json are rendered without a warning"
 
 types 'echo "{ \"ports\": [ { \"vdev\": \"loopback\", \"ipv4_address\": \"198.18.0.1/24\", \"mtu\": 90000 } ] }" >~/wrong.json; urdma config check ~/wrong.json' &&
 	fail "urdma config check accepts a wrong file"

@@ -29,6 +29,43 @@ func build(t *testing.T) string {
 // TestUserService runs the whole life of the service of an ordinary user.
 func TestUserService(t *testing.T) { run(t, "./service.sh", build(t)) }
 
+// TestInstalledDocumentation: the pages are installed so that README.md's links to
+// them work, and are taken away again.
+func TestInstalledDocumentation(t *testing.T) {
+	bin, root := t.TempDir(), t.TempDir()
+	for _, name := range []string{"urdmad", "urdma", "urdma-bench"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat("../../build/liburdma.so"); err != nil {
+		t.Skipf("%v; make build", err)
+	}
+	install := func(arguments ...string) {
+		c := exec.Command("../../packaging/install", arguments...)
+		c.Env = append(os.Environ(), "BUILD="+bin, "DESTDIR="+root, "PREFIX=/usr", "LIBDIR=/usr/lib", "MANDIR=/usr/share/man", "SYSCONFDIR=/etc",
+			"USERUNITDIR=/usr/lib/systemd/user", "SYSTEMUNITDIR=/usr/lib/systemd/system", "SYSUSERSDIR=/usr/lib/sysusers.d")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	install()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../../README.md", "../../CHANGELOG.md") {
+		name := strings.TrimPrefix(page, "../../")
+		if _, err := os.Stat(filepath.Join(root, "usr/share/doc/urdma", name)); err != nil {
+			t.Error(err)
+		}
+	}
+	install("--remove")
+	if _, err := os.Stat(filepath.Join(root, "usr/share/doc/urdma")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("usr/share/doc/urdma is left: %v", err)
+	}
+}
+
 // TestPackage installs the Debian package in a fresh system and boots that.
 func TestPackage(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {

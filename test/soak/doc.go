@@ -3,6 +3,6 @@
 // again and again what they have while nothing but that pair is left: memory,
 // descriptors, mappings and threads must not grow.
 //
-// A minute in make test, an hour with URDMA_LONG=1; URDMA_SOAK=10m sets another
+// A minute in make test, ten minutes with URDMA_LONG=1; URDMA_SOAK=1h sets another
 // length, URDMA_SEED the seed.
 package soak

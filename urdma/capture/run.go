@@ -19,7 +19,6 @@ type Limits struct {
 // Counts is what a capture came to.
 type Counts struct {
 	Frames, Lost uint64
-	Names        []string // of the files left; none for standard output
 }
 
 // ErrGone says that urdmad ended before the capture did.
@@ -63,7 +62,6 @@ func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, sect
 	}
 	err = r.loop(ctx)
 	r.counts.Lost = r.from.Reader.Lost()
-	r.counts.Names = to.names
 	if closeErr := to.close(r.counts.Lost - r.told); err == nil {
 		err = closeErr
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +101,33 @@ func TestHugepages(t *testing.T) {
 	f.Config.Ports[0].Vdev, f.Config.Ports[0].PCIAddress, f.HugePages = "", "0000:3b:00.0", 0
 	if text, _ := json.Marshal(Examine(f)); !strings.Contains(string(text), "hugepages") {
 		t.Errorf("no word of hugepages: %s", text)
+	}
+}
+
+// TestTakenNumbers: a tcp port tells which of its numbers are another program's.
+func TestTakenNumbers(t *testing.T) {
+	f := healthy(t, "tcp")
+	f.Daemon.Listeners = []inspect.Listener{{Local: "198.18.0.1:7174"}}
+	for _, a := range []string{"0.0.0.0:22", "198.18.0.1:18515", "198.18.0.1:7174", "127.0.0.1:631", "[::]:22", "[::1]:80"} {
+		f.Listening = append(f.Listening, netip.MustParseAddrPort(a))
+	}
+	text, _ := json.Marshal(Examine(f))
+	if !strings.Contains(string(text), "TCP port numbers 22 18515: ") {
+		t.Errorf("found %s", text)
+	}
+}
+
+// TestListening: the sockets of this machine are found.
+func TestListening(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue // no IPv6 here
+		}
+		defer l.Close()
+		if want := l.Addr().(*net.TCPAddr).AddrPort(); !slices.Contains(listening(), want) {
+			t.Errorf("%v is not among %v", want, listening())
+		}
 	}
 }
 

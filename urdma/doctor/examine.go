@@ -3,10 +3,13 @@ package doctor
 import (
 	"fmt"
 	"math"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"urdma/config"
 	"urdma/inspect"
+	"urdma/verbs/probe"
 )
 
 // Examine judges a machine, the most important first.
@@ -79,12 +82,40 @@ func ports(f *Facts) (out []Finding) {
 		if name := interfaceOf(p.Vdev); name != "" {
 			out = append(out, lower(f, about, name, p)...)
 		}
+		if strings.HasPrefix(p.Vdev, "tcp") {
+			out = append(out, taken(f, about, p)...)
+		}
 		if p.PCIAddress != "" && f.HugePages == 0 {
 			out = append(out, note(about, "sysctl vm.nr_hugepages=64, or eal_args {\"no-huge\": true} if the driver can do without",
 				"a NIC through DPDK wants hugepages, and none is free"))
 		}
 	}
 	return out
+}
+
+// taken tells the port numbers of TCP at a port's address that sockets of other programs
+// have.
+func taken(f *Facts, about string, p *config.Port) []Finding {
+	ours := map[uint16]bool{probe.Port: f.Daemon != nil}
+	if f.Daemon != nil {
+		for i := range f.Daemon.Listeners {
+			if a, err := netip.ParseAddrPort(f.Daemon.Listeners[i].Local); err == nil {
+				ours[a.Port()] = true
+			}
+		}
+	}
+	var numbers []int
+	for _, l := range f.Listening {
+		at := p.Address.Addr()
+		if (l.Addr() == at || l.Addr().IsUnspecified() && (l.Addr().Is6() || at.Is4())) && !ours[l.Port()] {
+			numbers = append(numbers, int(l.Port()))
+		}
+	}
+	slices.Sort(numbers)
+	if numbers = slices.Compact(numbers); len(numbers) == 0 {
+		return nil
+	}
+	return []Finding{ok(about, "sockets of other programs listen on the TCP port numbers %s: rdma_bind_addr fails there with EADDRINUSE", strings.Trim(fmt.Sprint(numbers), "[]"))}
 }
 
 func privileges(f *Facts, about string, p *config.Port) []Finding {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,7 +21,6 @@ import (
 // Facts is a machine, its urdmad, and the program to run on it.
 type Facts struct {
 	Version string // of this command
-	UID     int
 
 	Socket   string            // of the urdmad that programs would find
 	Places   []string          // where they look
@@ -30,6 +31,7 @@ type Facts struct {
 	ConfigError error
 	Capability  uint64 // of urdmad's process, or of a urdmad started from here
 	Interfaces  []Interface
+	Listening   []netip.AddrPort // TCP sockets of this network namespace
 
 	Kernel       [2]int // major and minor
 	UserFaultFD  error  // nil: this process may have one
@@ -62,9 +64,9 @@ type Program struct {
 
 // Gather looks at this machine. What it can't find out keeps its zero.
 func Gather(f *Facts) {
-	f.UID = os.Getuid()
 	f.Capability = capabilities(f.daemonPID())
 	f.Interfaces = interfaces()
+	f.Listening = listening()
 	f.Kernel = kernel()
 	f.UserFaultFD = userFaultFD()
 	f.MaxMapCount = number("/proc/sys/vm/max_map_count")
@@ -113,6 +115,38 @@ func interfaces() (out []Interface) {
 		out = append(out, one)
 	}
 	return out
+}
+
+// listening reads the listening sockets of /proc/net/tcp and tcp6 (proc_net_tcp(5)).
+func listening() (out []netip.AddrPort) {
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(file) // a kernel without IPv6 lacks one
+		for _, line := range strings.Split(string(text), "\n") {
+			f := strings.Fields(line)
+			if len(f) < 4 || f[3] != "0A" {
+				continue
+			}
+			address, number, _ := strings.Cut(f[1], ":")
+			port, err := strconv.ParseUint(number, 16, 16)
+			if a, ok := addressOf(address); ok && err == nil {
+				out = append(out, netip.AddrPortFrom(a, uint16(port)))
+			}
+		}
+	}
+	return out
+}
+
+// addressOf reads an address as the kernel prints one: words in its own byte order.
+func addressOf(text string) (netip.Addr, bool) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b)%4 != 0 {
+		return netip.Addr{}, false
+	}
+	for w := b; len(w) > 0; w = w[4:] {
+		binary.BigEndian.PutUint32(w, binary.NativeEndian.Uint32(w))
+	}
+	a, ok := netip.AddrFromSlice(b)
+	return a.Unmap(), ok
 }
 
 func kernel() (v [2]int) {

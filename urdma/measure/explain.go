@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"syscall"
 
@@ -18,6 +19,9 @@ func explain(o *Options, kind probe.Kind, err error) error {
 	switch {
 	case errors.As(err, &rejected):
 		return explainReject(o, kind, rejected)
+	case errors.Is(err, syscall.ENETUNREACH) && onLoopback(snapshotOf(o), o.Peer) != "":
+		return fmt.Errorf("nobody has %s: its network is that of the loopback port %s, on which only programs of this urdmad are; another vdev reaches other hosts (%w)",
+			o.Peer, onLoopback(snapshotOf(o), o.Peer), err)
 	case errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer, ownPorts(o), err)
 	case errors.Is(err, verbs.ErrNoWay):
@@ -47,15 +51,39 @@ func explainReject(o *Options, kind probe.Kind, rejected *verbs.RejectedError) e
 	return fmt.Errorf("%s answers, but refuses: %s", o.Peer, why)
 }
 
-// ownPorts names the networks that there are.
-func ownPorts(o *Options) string {
+// onLoopback names the loopback port whose network has the address, or is "".
+func onLoopback(snap *inspect.Snapshot, address string) string {
+	peer, err := netip.ParseAddr(address)
+	if snap == nil || err != nil {
+		return ""
+	}
+	for i := range snap.Ports {
+		p := &snap.Ports[i]
+		if own, err := netip.ParsePrefix(p.Address); p.Driver == "loopback" && err == nil && own.Contains(peer) {
+			return p.Name + " " + p.Address
+		}
+	}
+	return ""
+}
+
+// snapshotOf is nil where the urdmad here can't be asked.
+func snapshotOf(o *Options) *inspect.Snapshot {
 	s, err := inspect.Open(o.Socket)
 	if err != nil {
-		return "the urdmad here can't be asked for its ports"
+		return nil
 	}
 	defer s.Close()
 	snap, err := s.Fetch()
 	if err != nil {
+		return nil
+	}
+	return snap
+}
+
+// ownPorts names the networks that there are.
+func ownPorts(o *Options) string {
+	snap := snapshotOf(o)
+	if snap == nil {
 		return "the urdmad here can't be asked for its ports"
 	}
 	var list []string

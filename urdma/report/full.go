@@ -28,7 +28,7 @@ func (k *Kind) Full(w io.Writer, s *inspect.Snapshot, id string, asJSON bool) er
 		return fmt.Errorf("%s %s %s: %w", k.Name, k.ID, id, ErrNone)
 	}
 	if asJSON {
-		return printJSON(w, found)
+		return PrintJSON(w, found)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -126,10 +126,11 @@ func (k *Kind) JSON(w io.Writer, s *inspect.Snapshot) error {
 	if k.Missing != "" {
 		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
 	}
-	return printJSON(w, k.list(s))
+	return PrintJSON(w, k.list(s))
 }
 
-func printJSON(w io.Writer, v any) error {
+// PrintJSON prints a value as people read it.
+func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)

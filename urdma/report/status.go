@@ -83,7 +83,7 @@ func loop(s *inspect.Snapshot) string {
 // scheduling tells what yields and sleeps were found to be, and what follows.
 func scheduling(s *inspect.Scheduling) string {
 	yields := "yields let others run"
-	if s.Stubborn {
+	if s.KeepsCore {
 		yields = "who comes from a sleep keeps the core when it yields"
 	}
 	idle := "never sleeps"

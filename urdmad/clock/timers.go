@@ -26,7 +26,7 @@ func (s *Timers) Soon(fn func()) { s.soon = append(s.soon, fn) }
 // RunSoon calls what Soon was given, and what that gives it, and returns how many
 // calls it made, which are bounded: the rest waits for the next time.
 func (s *Timers) RunSoon() (n int) {
-	const most = 1024
+	const most = 256
 	for s.ran < len(s.soon) && n < most {
 		fn := s.soon[s.ran]
 		s.soon[s.ran] = nil
@@ -65,12 +65,17 @@ func (s *Timers) Hasten(t *Timer, at Time) {
 	}
 }
 
+// mostTimers bounds the timers that one Run calls: thousands of connections may die at
+// the same time.
+const mostTimers = 256
+
 // Run calls the timers that are due, earliest first, and returns how many. It
 // calls no more than were set when it began: one that sets itself to the
-// present again does not hold up the turn but waits for the next.
+// present again does not hold up the turn but waits for the next. So do those beyond
+// mostTimers.
 func (s *Timers) Run(now Time) (n int) {
 	n = s.RunSoon()
-	for limit := len(s.heap); limit > 0 && len(s.heap) > 0 && s.heap[0].at <= now; limit-- {
+	for limit := min(len(s.heap), mostTimers); limit > 0 && len(s.heap) > 0 && s.heap[0].at <= now; limit-- {
 		t := heap.Pop(&s.heap).(*Timer)
 		t.fn()
 		n++

@@ -84,3 +84,23 @@ func TestSettingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestRunIsBounded: of timers and functions that are due together by the thousand, a part
+// runs at a time, and the clock says that the rest is due.
+func TestRunIsBounded(t *testing.T) {
+	const many, most = 1000, 600
+	var s clock.Timers
+	ran := 0
+	for range many {
+		s.Set(clock.NewTimer(func() { ran++ }), 5)
+		s.Soon(func() { ran++ })
+	}
+	for before := 0; ran < 2*many; before = ran {
+		if s.Next() > 5 {
+			t.Fatalf("the next is due at %d when %d of %d ran", s.Next(), ran, 2*many)
+		}
+		if n := s.Run(5); n > most || n == 0 || ran-before != n {
+			t.Fatalf("%d ran, %d by its word", ran-before, n)
+		}
+	}
+}

@@ -79,7 +79,9 @@ func (m *Manager) abandon(id *ID) {
 // accepted: the listener accepted our request, from a fresh port.
 func (m *Manager) accepted(id *ID, p *Packet) {
 	if !id.terms.QP.Connectable() { // the client has destroyed it meanwhile
-		m.net.Send(FinOf(p))
+		if p.Conn == nil {
+			m.net.Send(FinOf(p))
+		}
 		m.fail(id, EventConnectError, syscall.EINVAL)
 		return
 	}

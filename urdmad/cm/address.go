@@ -28,18 +28,36 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 		return syscall.ENODEV
 	}
 	a = netip.AddrPortFrom(ip, a.Port())
+	id.dev = dev
 	if a.Port() == 0 {
-		p, ok := m.numbers.free(id, a.Addr())
-		if !ok {
-			return syscall.EADDRNOTAVAIL
-		}
-		a = netip.AddrPortFrom(a.Addr(), p)
-	} else if m.numbers.taken(id, a, id.options.reuseAddr) {
-		return syscall.EADDRINUSE
+		err = m.choose(id, a.Addr())
+	} else if id.local = a; m.numbers.taken(id, a, id.options.reuseAddr) {
+		err = syscall.EADDRINUSE
+	} else {
+		err = m.openDoors(id)
 	}
-	id.local, id.dev, id.state, id.boundAt = a, dev, bound, m.net.Now()
+	if err != nil {
+		id.binding = binding{dev: -1}
+		return err
+	}
+	id.state, id.boundAt = bound, m.net.Now()
 	m.numbers.add(id)
 	return nil
+}
+
+// choose gives an id a free port number at an address.
+func (m *Manager) choose(id *ID, a netip.Addr) error {
+	for range lastEphemeral - firstEphemeral + 1 {
+		p, ok := m.numbers.free(id, a)
+		if !ok {
+			break
+		}
+		id.local = netip.AddrPortFrom(a, p)
+		if err := m.openDoors(id); err != syscall.EADDRINUSE { // else a socket has it that is not ours
+			return err
+		}
+	}
+	return syscall.EADDRNOTAVAIL
 }
 
 // Holders are the owners of the ids that keep id from being bound to a.
@@ -91,6 +109,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 			return err
 		}
 	}
+	m.closeDoors(id) // it will not listen
 	id.local = netip.AddrPortFrom(r.local, id.local.Port())
 	id.dev, id.peer, id.sameHost, id.state = r.dev, dst, r.sameHost, resolving
 	if r.sameHost {

@@ -14,4 +14,7 @@
 // socket, control message or ring. All calls come on one thread, the worker's.
 // Errors are syscall.Errno values, which the control protocol carries to the
 // client.
+//
+// A request to a port number whose listener has just left is not refused but left to be
+// repeated (number.go): perftest listens anew for each connection.
 package cm

@@ -56,11 +56,15 @@ type ID struct {
 	key     requestKey      // passive: in Manager.incoming while it lives
 }
 
+// QueuePair is what the id connects, nil before the program has named it.
+func (id *ID) QueuePair() QueuePair { return id.terms.QP }
+
 // binding is what an id is bound to.
 type binding struct {
 	dev     int // -1: any
 	local   netip.AddrPort
 	boundAt clock.Time
+	doors   bool // see doors.go
 }
 
 // repetition is that of the handshake's last message.
@@ -125,6 +129,8 @@ type Manager struct {
 	numbers  portNumbers
 	incoming map[requestKey]*ID      // passive ids by the request that made them
 	refused  map[requestKey]*refusal // rejects to repeat
+	leaving  map[*ID]struct{}        // destroyed listeners, see leaveDoors
+	waiting  int                     // requests, see arrivedRequest
 	silent   bool                    // see Silence
 	maxDepth uint16
 	timeout  clock.Time
@@ -148,7 +154,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, tokens: tokens{c.Secret}}
+		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m
 }
@@ -177,6 +183,11 @@ func (m *Manager) Destroy(id *ID) {
 		m.numbers.hold(id.local.Port())
 	}
 	m.net.Set(id.timer, clock.Never)
+	if id.state == listening {
+		m.leaveDoors(id)
+	} else {
+		m.closeDoors(id)
+	}
 	if id.conn != nil {
 		id.conn.Disconnect()
 	}
@@ -203,6 +214,7 @@ func (m *Manager) tick(id *ID) {
 	case accepting:
 		m.retryAccept(id)
 	case ended:
+		m.closeDoors(id)
 		m.deliver(id, Event{Kind: EventTimewaitExit})
 	}
 }
@@ -213,7 +225,7 @@ func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn),
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.
 func (m *Manager) Len() int {
-	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.held)
+	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.held) + len(m.leaving)
 }
 
 const einval = syscall.EINVAL

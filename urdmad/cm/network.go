@@ -31,9 +31,17 @@ type Network interface {
 	// on a wire. qp is what its sender wants to connect, or nil.
 	Show(p *Packet, qp QueuePair)
 
+	// Listen has connection requests for a port number of device dev come in, where that
+	// takes a socket, as over TCP; EADDRINUSE if another program's has it. Unlisten
+	// undoes one Listen.
+	Listen(dev int, port uint16) error
+	Unlisten(dev int, port uint16)
+
 	// Open reserves UDP port number port of device dev for a connection of id
 	// with peer; EADDRINUSE if a connection has it.
 	Open(id *ID, dev int, port uint16, peer netip.AddrPort) (Conn, error)
+	// Adopt gives the connection by which a request came to the id that was made for it.
+	Adopt(id *ID, c Conn) Conn
 	// ConnAt is the connection that has a UDP port number of device dev, from
 	// Open until nothing of it is left, or nil.
 	ConnAt(dev int, port uint16) Conn
@@ -116,4 +124,7 @@ type Packet struct {
 	TRP         wire.TRP
 	Extended    bool            // the header is; fins only
 	Connect     wire.TRPConnect // not with a fin
+	// Conn is the connection that a request or its answer came by; nil where they come
+	// in packets, which may be lost, repeated or forged.
+	Conn Conn
 }

@@ -60,7 +60,7 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, doors: map[uint16]int{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
 			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}, Expected: o.expected})
 		w.hosts = append(w.hosts, h)
@@ -147,6 +147,22 @@ func (w *world) host(a netip.Addr) *host {
 	return nil
 }
 
+// Listen is cm.Network's: only some tests have requests come by connections.
+func (h *host) Listen(_ int, port uint16) error {
+	if h.foreign[port] {
+		return syscall.EADDRINUSE
+	}
+	h.doors[port]++
+	return nil
+}
+
+func (h *host) Unlisten(_ int, port uint16) { h.doors[port]-- }
+
+func (h *host) Adopt(id *cm.ID, c cm.Conn) cm.Conn {
+	c.(*stream).id = id
+	return c
+}
+
 // host is a machine with one address: cm.Network.
 type host struct {
 	w       *world
@@ -157,6 +173,8 @@ type host struct {
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
 	qpns    wire.QPN
+	doors   map[uint16]int            // port numbers where connections come in
+	foreign map[uint16]bool           // and those of other programs' sockets
 	cut     bool                      // nothing arrives any more
 	slow    map[netip.Addr]clock.Time // neighbours that take their time to resolve
 }
@@ -184,6 +202,10 @@ func (h *host) Resolve(dev int, hop, _ netip.Addr, done func(cm.Link, bool)) {
 }
 
 func (h *host) Send(p *cm.Packet) {
+	if s, ok := p.Conn.(*stream); ok {
+		s.rejected = s.rejected || p.TRP.Op == wire.OpReject
+		return
+	}
 	if p.Dev != 0 || p.Local.Addr() != h.addr || p.Link != link(p.Peer.Addr()) {
 		h.w.t.Errorf("host %v sends from device %d, %v, to %v by link %v", h.addr, p.Dev, p.Local, p.Peer, p.Link)
 	}

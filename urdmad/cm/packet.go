@@ -47,6 +47,21 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	}
 }
 
+// Arrived takes a packet of the handshake that came by a connection of its own.
+func (m *Manager) Arrived(p *Packet) {
+	id := p.Conn.Owner()
+	switch {
+	case p.TRP.Op == wire.OpRequest:
+		m.arrivedRequest(p, m.net.Now()+m.timeout)
+	case id == nil || id.state != connecting:
+		p.Conn.Release()
+	case p.TRP.Op == wire.OpAccept:
+		m.accepted(id, p)
+	default:
+		m.rejected(id, &p.Connect)
+	}
+}
+
 // answered returns the connection whose request an accept, reject or retry
 // answers, or nil.
 func (m *Manager) answered(p *Packet) Conn {
@@ -126,11 +141,18 @@ func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet, f proof) {
 		m.log.Warn("connection request dropped: no free UDP port number")
 		return
 	}
+	if child := m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Open(child, p.Dev, port, p.Peer) }, f); child != nil {
+		m.incoming[key], child.key = child, key
+	}
+}
+
+// newChild gives a listener a child for a request, and announces it; nil if it can't.
+func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, error), f proof) *ID {
 	child := m.child(parent, p.Dev, p.Local, p.Peer)
-	c, err := m.net.Open(child, p.Dev, port, p.Peer)
+	c, err := open(child)
 	if err != nil {
 		m.log.Warn("connection request dropped", "error", err)
-		return
+		return nil
 	}
 	r := &p.Connect
 	child.terms.Link, child.conn, child.proof = p.Link, c, f
@@ -138,16 +160,16 @@ func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet, f proof) {
 		extended: r.HasExt, ext: r.Ext}
 	if !m.announce(child) {
 		c.Release()
-		return
+		return nil
 	}
 	if !f.proved {
 		child.doubted()
 	}
-	m.incoming[key], child.key = child, key
+	return child
 }
 
 // packet makes a packet of the handshake for id's peer.
 func (id *ID) packet(t wire.TRP, c wire.TRPConnect) *Packet {
 	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: netip.AddrPortFrom(id.local.Addr(), id.conn.Port()), Peer: id.peer,
-		TRP: t, Connect: c}
+		TRP: t, Connect: c, Conn: id.conn}
 }

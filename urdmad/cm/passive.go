@@ -103,8 +103,8 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	if id.Datagrams {
 		return m.services.accept(id, p)
 	}
-	if id.state != requested || qp == nil || !qp.Connectable() {
-		return einval
+	if id.state != requested || qp == nil || !qp.Connectable() || id.sameHost && id.peerID.terms.QP.Number() == qp.Number() {
+		return einval // a queue pair can't be both ends
 	}
 	id.decided()
 	t := &id.terms
@@ -177,15 +177,17 @@ func (m *Manager) reject(id *ID, private []byte) {
 	}
 	p := id.rejectPacket(id.answer.PrivateData)
 	id.proof.answer(m, &id.offered, p)
-	delete(m.incoming, id.key)
-	m.remember(id.key, id.refusal(p), m.net.Now()+m.timeout)
+	if m.incoming[id.key] == id {
+		delete(m.incoming, id.key)
+		m.remember(id.key, id.refusal(p), m.net.Now()+m.timeout)
+	}
 	id.conn.Release()
 	id.conn = nil
 }
 
 // rejectPacket comes from the port number asked, as where nobody listens.
 func (id *ID) rejectPacket(private []byte) *Packet {
-	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
+	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, Conn: id.conn,
 		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{PrivateData: private}}
 }
 

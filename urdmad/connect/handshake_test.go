@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"

@@ -62,7 +62,26 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 	})
 }
 
-func (n *network) Send(p *cm.Packet) { n.e.TRP.SendControl(packet(p)) }
+func (n *network) Send(p *cm.Packet) {
+	if k, ok := p.Conn.(*streamConn); ok {
+		k.send(n, p)
+		return
+	}
+	n.e.TRP.SendControl(packet(p))
+}
+
+func (n *network) Listen(dev int, port uint16) error {
+	if !n.e.OverTCP(dev) {
+		return nil
+	}
+	return n.e.MPA.Listen(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port))
+}
+
+func (n *network) Unlisten(dev int, port uint16) {
+	if n.e.OverTCP(dev) {
+		n.e.MPA.Unlisten(netip.AddrPortFrom(n.e.Interface(dev).IP(), port))
+	}
+}
 
 func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
 	if n.e.Tapped() {
@@ -76,6 +95,9 @@ func packet(p *cm.Packet) *trp.ControlPacket {
 }
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
+	if n.e.OverTCP(dev) {
+		return n.stream(id, n.e.MPA.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)), nil
+	}
 	c, err := n.e.TRP.Open(dev, port, peer)
 	if errors.Is(err, trp.ErrPortInUse) {
 		return nil, syscall.EADDRINUSE
@@ -86,6 +108,12 @@ func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm
 	k := &wireConn{c, id}
 	c.Owner = k
 	return k, nil
+}
+
+// Adopt is cm.Network's.
+func (n *network) Adopt(id *cm.ID, c cm.Conn) cm.Conn {
+	c.(*streamConn).id = id
+	return c
 }
 
 func (n *network) ConnAt(dev int, port uint16) cm.Conn {

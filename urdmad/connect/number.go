@@ -29,8 +29,8 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	if q.Type == abi.QPTypeUD {
 		return x.n.e.Datagrams.Modify(q, dev, mask, a)
 	}
-	if qp.Follows(q, mask, a) {
-		return qp.Follow(q, mask, a)
+	if q.Follows(mask, a) {
+		return q.Follow(mask, a)
 	}
 	if err := q.CheckModify(mask, a); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (w *Awaiting) Transmit() int {
 func (w *Awaiting) Failed() { w.m.Stop(w.v) }
 
 // Faulted is qp.Carrier's.
-func (w *Awaiting) Faulted() {}
+func (w *Awaiting) Faulted() bool { return false }
 
 // Detach is qp.Carrier's.
 func (w *Awaiting) Detach() {

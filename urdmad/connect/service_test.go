@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"

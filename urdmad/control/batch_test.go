@@ -80,16 +80,18 @@ func closeReceived(oob []byte) (types []uint32) {
 }
 
 // batchClient has greeted, and has a device open and a protection domain.
-func batchClient(t *testing.T) (c *client, ctx, pd uint32) { return batchClientOf(t, start(t).socket) }
+func batchClient(t *testing.T) (c *client, ctx, pd uint32) {
+	return batchClientOf(t, start(t).socket, 0)
+}
 
-func batchClientOf(t *testing.T, socket string) (c *client, ctx, pd uint32) {
+func batchClientOf(t *testing.T, socket string, flags uint32) (c *client, ctx, pd uint32) {
 	t.Helper()
 	c, err := dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.conn.Close() })
-	must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}))
+	must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version, Flags: flags}))
 	ctx = must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})).Handle
 	pd = must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx})).Handle
 	return c, ctx, pd
@@ -148,12 +150,10 @@ func TestBatchStopsAtARefusal(t *testing.T) {
 		"of nothing made":    {bad, syscall.ENOENT},
 		"ahead of its maker": {part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(1), CQE: 4}), syscall.ENOENT},
 		"of another kind":    {part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(0)}), syscall.ENOENT},
-		"where none is meant": {part(abi.DestroyChannel, abi.HandleMessage{Handle: made(0)}),
-			syscall.ENOENT},
-		"cut off":           {part(abi.CreateCQ, abi.HandleMessage{Handle: made(0)}), syscall.EINVAL},
-		"batch":             {part(abi.Batch, abi.BatchRequest{}), syscall.EOPNOTSUPP},
-		"with a descriptor": {part(abi.AddFile, abi.Header{}), syscall.EOPNOTSUPP},
-		"unknown":           {part(abi.Type(999), abi.Header{}), syscall.EOPNOTSUPP},
+		"cut off":            {part(abi.CreateCQ, abi.HandleMessage{Handle: made(0)}), syscall.EINVAL},
+		"batch":              {part(abi.Batch, abi.BatchRequest{}), syscall.EOPNOTSUPP},
+		"with a descriptor":  {part(abi.AddFile, abi.Header{}), syscall.EOPNOTSUPP},
+		"unknown":            {part(abi.Type(999), abi.Header{}), syscall.EOPNOTSUPP},
 	} {
 		resp, answers, fds := callBatch(t, c, 3, part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}), want.part,
 			part(abi.DeallocPD, abi.HandleMessage{Handle: pd}))
@@ -204,26 +204,23 @@ func TestBatchOfNonsense(t *testing.T) {
 func TestBatchBringsItsOwnDescriptors(t *testing.T) {
 	for name, kind := range map[string]struct {
 		make    func(ctx, pd uint32) []byte
-		destroy func(handle uint32) []byte
+		destroy abi.Type
 	}{
 		"completion queue": {
 			func(ctx, _ uint32) []byte { return part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, CQE: 4}) },
-			func(handle uint32) []byte { return part(abi.DestroyCQ, abi.HandleMessage{Handle: handle}) }},
+			abi.DestroyCQ},
 		"shared receive queue": {
 			func(_, pd uint32) []byte {
 				return part(abi.CreateSRQ, abi.CreateSRQRequest{PD: pd, MaxWR: 4, MaxSGE: 1})
 			},
-			func(handle uint32) []byte { return part(abi.DestroySRQ, abi.HandleMessage{Handle: handle}) }},
+			abi.DestroySRQ},
 	} {
-		for _, pooled := range []bool{false, true} {
-			c, ctx, pd := batchClient(t)
-			if pooled {
-				must[abi.Header](t)(call[abi.Header, abi.Header](c, abi.PoolQueues, abi.Header{}))
-			}
-			_, oob := exchangeBatch(t, c, 3, kind.make(ctx, pd), kind.destroy(pd+1), part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}))
-			files := closeReceived(oob) // handles are given in order: pd+1 is what was made
+		for _, flags := range []uint32{0, abi.HelloPool} {
+			c, ctx, pd := batchClientOf(t, start(t).socket, flags)
+			_, oob := exchangeBatch(t, c, 3, kind.make(ctx, pd), part(kind.destroy, abi.HandleMessage{Handle: made(0)}), part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}))
+			files := closeReceived(oob)
 			if len(files) != 2 || files[0] != unix.S_IFREG || files[1] != unix.S_IFSOCK {
-				t.Errorf("%s, in a shared file %v: it came with files of types %#x", name, pooled, files)
+				t.Errorf("%s, flags %#x: it came with files of types %#x", name, flags, files)
 			}
 		}
 	}
@@ -234,7 +231,7 @@ func TestBatchOfADeadClient(t *testing.T) {
 	socket := start(t).socket
 	before := openDescriptors(t)
 	for range 8 {
-		c, ctx, pd := batchClientOf(t, socket)
+		c, ctx, pd := batchClientOf(t, socket, 0)
 		callBatch(t, c, 4, connectionParts(ctx, pd)...)
 		c.conn.Close()
 	}

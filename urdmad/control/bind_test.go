@@ -30,7 +30,7 @@ func binder(t *testing.T, r *running) (*client, func() error) {
 		if err != nil {
 			return err
 		}
-		_, err = call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id.Handle, Addr: abi.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)})
+		_, err = call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id.Handle, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)})
 		return err
 	}
 }

@@ -15,9 +15,12 @@ import (
 // channel makes an rdma_cm event channel and returns its handle and its socket.
 func (c *client) channel(t *testing.T) (handle uint32, events int) {
 	t.Helper()
-	q := abi.Header{}
-	b := abi.Bytes(&q)
-	copy(b, abi.Bytes(&abi.Header{Type: abi.CMCreateChannel, Length: uint32(len(b))}))
+	return c.withSocket(t, request(abi.CMCreateChannel))
+}
+
+// withSocket makes an object that has an event socket and returns its handle and that.
+func (c *client) withSocket(t *testing.T, b []byte) (handle uint32, events int) {
+	t.Helper()
 	if _, err := c.conn.Write(b); err != nil {
 		t.Fatal(err)
 	}
@@ -113,16 +116,24 @@ func must[R any](t *testing.T) func(R, error) R {
 	}
 }
 
-// connectOnce connects two ids of the client.
-func (c *client) connectOnce(t *testing.T, channel uint32, events int) {
-	t.Helper()
-	ok := func(h abi.Header, err error) {
+// succeeded fails the test where a call did, or was refused.
+func succeeded(t *testing.T) func(abi.Header, error) {
+	return func(h abi.Header, err error) {
 		t.Helper()
 		if must[abi.Header](t)(h, err); h.Status != 0 {
 			t.Fatalf("request %d: %v", h.Type, syscall.Errno(h.Status))
 		}
 	}
-	at := abi.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)
+}
+
+// requested is a listener's connection request.
+type requested struct{ listener, active, child uint32 }
+
+// request has an id of the client ask another for a connection, all on one channel.
+func (c *client) request(t *testing.T, channel uint32, events int) requested {
+	t.Helper()
+	ok := succeeded(t)
+	at := control.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)
 	id := func() uint32 {
 		return must[abi.HandleMessage](t)(call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID,
 			abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP})).Handle
@@ -136,14 +147,21 @@ func (c *client) connectOnce(t *testing.T, channel uint32, events int) {
 	ok(call[abi.CMValueRequest, abi.Header](c, abi.CMResolveRoute, abi.CMValueRequest{ID: active, Value: 2000}))
 	event(t, events, 2) // ROUTE_RESOLVED
 	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMConnect, abi.CMConnRequest{ID: active, Param: abi.CMParam{QP: c.makePair(t)}}))
-	asked := event(t, events, 4) // CONNECT_REQUEST
-	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMAccept, abi.CMConnRequest{ID: asked.Child, Param: abi.CMParam{QP: c.makePair(t)}}))
+	return requested{listener, active, event(t, events, 4).Child} // CONNECT_REQUEST
+}
+
+// connectOnce connects two ids of the client.
+func (c *client) connectOnce(t *testing.T, channel uint32, events int) {
+	t.Helper()
+	ok := succeeded(t)
+	v := c.request(t, channel, events)
+	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMAccept, abi.CMConnRequest{ID: v.child, Param: abi.CMParam{QP: c.makePair(t)}}))
 	event(t, events, 9) // ESTABLISHED
 	event(t, events, 9)
-	ok(call[abi.HandleMessage, abi.Header](c, abi.CMDisconnect, abi.HandleMessage{Handle: active}))
+	ok(call[abi.HandleMessage, abi.Header](c, abi.CMDisconnect, abi.HandleMessage{Handle: v.active}))
 	event(t, events, 10) // DISCONNECTED
 	event(t, events, 10)
-	for _, h := range []uint32{listener, active, asked.Child} {
+	for _, h := range []uint32{v.listener, v.active, v.child} {
 		ok(call[abi.HandleMessage, abi.Header](c, abi.CMDestroyID, abi.HandleMessage{Handle: h}))
 	}
 }

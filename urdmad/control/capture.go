@@ -3,14 +3,13 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/control/captured"
-	"urdma/urdmad/control/convert"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
@@ -18,9 +17,13 @@ import (
 	"urdma/verbs/ring"
 )
 
-// maxCaptures bounds the captures that run at once: each costs the poll loop a
-// copy of every frame.
-const maxCaptures = 4
+// Bounds of the captures that run at once, each of which costs the poll loop a copy of
+// every frame. The last place is for who sees all, the one before it not for a user
+// who has the others.
+const (
+	maxCaptures     = 4
+	maxUserCaptures = maxCaptures - 2
+)
 
 // maxOthersRing bounds the ring of who does not see all, in bytes.
 const maxOthersRing = 16 << 20
@@ -35,10 +38,9 @@ type capture struct {
 	begun  []ring.Begun // a sent frame begins and ends within a received one
 }
 
-// startCapture answers CAPTURE.
-func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
+func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	switch {
-	case x.capture != nil:
+	case x.tap != nil:
 		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
 	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
@@ -57,30 +59,42 @@ func (x *Session) startCapture(m *abi.CaptureRequest, r *reply) error {
 	}
 	c := &capture{s: x.s, viewer: &x.Owner, filter: *m, memory: memory}
 	c.ring.Init(memory.Mem, &layout)
-	running, most := 0, maxCaptures
-	if !x.Owner.Admin {
-		most-- // one place is kept for who sees all
-	}
 	x.do(func() {
-		if running = x.s.captures; running < most {
-			x.s.captures++
+		if err = x.s.captureRoom(&x.Owner); err == nil {
+			x.s.captures = append(x.s.captures, c)
 			x.s.Engine.AddTap(c)
 		}
 	})
-	if running >= most {
+	if err != nil {
 		memory.Close()
-		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
+		return err
 	}
-	x.capture = c
+	x.tap = c
 	x.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
 	*r = respond(&layout, memory.FD)
 	r.done = memory.CloseFD
 	return nil
 }
 
-// stopCapture answers CAPTURE_STOP.
-func (x *Session) stopCapture(_ *abi.Header, _ *reply) error {
-	if x.capture == nil {
+// captureRoom says whether there is room for another capture; on the engine's thread.
+func (s *Server) captureRoom(o *account.Owner) error {
+	own := 0
+	for _, c := range s.captures {
+		if c.viewer.UID == o.UID {
+			own++
+		}
+	}
+	switch running := len(s.captures); {
+	case running >= maxCaptures, running >= maxCaptures-1 && !o.Admin:
+		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
+	case own >= maxUserCaptures && !o.Admin:
+		return fmt.Errorf("control: %d captures of user %d run already: %w", own, o.UID, syscall.EBUSY)
+	}
+	return nil
+}
+
+func (x *Session) captureStop(*abi.Header, *reply) error {
+	if x.tap == nil {
 		return syscall.EINVAL
 	}
 	x.endCapture()
@@ -89,15 +103,15 @@ func (x *Session) stopCapture(_ *abi.Header, _ *reply) error {
 
 // endCapture also cleans up after a session that is over.
 func (x *Session) endCapture() {
-	if x.capture == nil {
+	if x.tap == nil {
 		return
 	}
 	x.do(func() {
-		x.s.Engine.RemoveTap(x.capture)
-		x.s.captures--
+		x.s.Engine.RemoveTap(x.tap)
+		x.s.captures = slices.DeleteFunc(x.s.captures, func(c *capture) bool { return c == x.tap })
 	})
-	x.capture.memory.Close()
-	x.capture = nil
+	x.tap.memory.Close()
+	x.tap = nil
 	x.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
@@ -157,14 +171,14 @@ func serves(s *engine.Sight, qpn uint32) bool {
 			return true
 		}
 	}
-	n, ok := captured.QPN(s)
+	n, ok := namedPair(s)
 	return ok && uint32(n) == qpn
 }
 
 // anyOwner reports whether fn holds for who owns an end of the connection, or
 // the listener, that a frame is about, or the queue pair that it names.
 func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
-	if n, ok := captured.QPN(s); ok {
+	if n, ok := namedPair(s); ok {
 		return c.ownerOfNumber(n, fn)
 	}
 	for _, id := range c.ids(s) {
@@ -225,6 +239,6 @@ func isAt(end, want netip.AddrPort) bool {
 
 // captureHost is the end that a capture is limited to.
 func captureHost(m *abi.CaptureRequest) netip.AddrPort {
-	a, _ := convert.AddrPort(m.Host) // startCapture has refused any other family
+	a, _ := addrPortOf(m.Host) // Session.capture has refused any other family
 	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port())
 }

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"errors"
 	"net/netip"
 	"os"
+	"syscall"
 	"testing"
 
 	"urdma/urdmad/cm"
@@ -57,10 +59,10 @@ func TestCaptureFilter(t *testing.T) {
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
 		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
-		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = abi.AddrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
+		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = AddrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
 		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
 		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
-			f.Host = abi.AddrFrom4(us, 50003)
+			f.Host = AddrFrom4(us, 50003)
 		}), nil},
 		{"a stranger", stranger, any, []string{"theirs", "request"}},
 		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},
@@ -84,4 +86,33 @@ func sessionOf(uid, pid int) *Session {
 	x := new(Session)
 	x.Owner.UID, x.Owner.PID = uid, pid
 	return x
+}
+
+// TestCaptureRoom: one user can't have all captures that there are for who does not
+// see all, and the last place is for who does.
+func TestCaptureRoom(t *testing.T) {
+	a, b, admin := &account.Owner{UID: 1000}, &account.Owner{UID: 1001}, &account.Owner{UID: 0, Admin: true}
+	for _, c := range []struct {
+		running []*account.Owner
+		next    *account.Owner
+		want    error
+	}{
+		{nil, a, nil},
+		{[]*account.Owner{a}, a, nil},
+		{[]*account.Owner{a, a}, a, syscall.EBUSY},
+		{[]*account.Owner{a, a}, b, nil},
+		{[]*account.Owner{a, a, b}, b, syscall.EBUSY},
+		{[]*account.Owner{a, a, b}, admin, nil},
+		{[]*account.Owner{admin, admin, admin}, admin, nil},
+		{[]*account.Owner{admin, admin, admin}, a, syscall.EBUSY},
+		{[]*account.Owner{a, a, b, admin}, admin, syscall.EBUSY},
+	} {
+		s := &Server{}
+		for _, o := range c.running {
+			s.captures = append(s.captures, &capture{viewer: o})
+		}
+		if err := s.captureRoom(c.next); !errors.Is(err, c.want) {
+			t.Errorf("user %d beside %d captures: %v, expected %v", c.next.UID, len(c.running), err, c.want)
+		}
+	}
 }

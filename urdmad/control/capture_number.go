@@ -2,6 +2,7 @@ package control
 
 import (
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/engine"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )
@@ -19,4 +20,52 @@ func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool)
 		}
 	}
 	return false
+}
+
+// namedPair is our queue pair that a frame without a connection names: of a datagram
+// (docs/WIRE.md chapters 10 and 13) or a request by queue pair number (chapter 9). ok
+// says that it belongs to whoever has that queue pair, if anybody has, and not
+// to a listener: an rdma_cm listener on this UDP port number is to see nobody
+// else's.
+func namedPair(s *engine.Sight) (n wire.QPN, ok bool) {
+	if s.Conn != nil || s.Foreign || s.Our.Port() != wire.DatagramPort {
+		return 0, false
+	}
+	var private [maxHandshake]byte // the peer of a memif can write to the frame
+	b := private[:copy(private[:], s.Frame)]
+	var f wire.Frame
+	if f.Parse(b, len(s.Frame)) != nil || f.PayloadOff > len(b) {
+		return 0, true
+	}
+	b = b[f.PayloadOff:min(len(b), f.PayloadOff+f.PayloadLen)]
+	dst, src, ok := ends(b)
+	if s.Out {
+		return src, ok
+	}
+	return dst, ok
+}
+
+// maxHandshake is the longest request with all headers in front of it.
+const maxHandshake = wire.MaxHeaderLen + wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen
+
+// ends are the queue pairs that a packet names; not ok for an rdma_cm request,
+// which names none.
+func ends(b []byte) (dst, src wire.QPN, ok bool) {
+	op, _ := wire.PeekOp(b)
+	switch op {
+	case wire.OpDatagram:
+		var d wire.Datagram
+		_ = d.Parse(b) // of one that is wrong it says no queue pair
+		return d.Dst, d.Src, true
+	case wire.OpUC:
+		var u wire.UC
+		_, _ = u.Parse(b)
+		return u.Dst, u.Src, true
+	case wire.OpRequest:
+		var c wire.TRPConnect
+		if c.Parse(b[wire.TRPLen:]) == nil {
+			return c.Ext.Target, c.Ext.QPN, c.Ext.ByNumber()
+		}
+	}
+	return 0, 0, true
 }

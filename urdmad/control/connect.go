@@ -9,61 +9,52 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/control/convert"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 )
 
-// cmSession is what of a session serves rdma_cm's requests.
-type cmSession struct{ *Session }
-
 // cmChannelObject is an rdma_cm event channel: cm.Channel.
 type cmChannelObject struct {
-	x      *Session
+	object
 	socket *events.Socket
+	ids    int // that report here; the engine's thread
 }
+
+// count counts an id among those of its channel, or no longer.
+func count(id *cm.ID, by int) { id.Channel.(*cmChannelObject).ids += by }
 
 // Deliver is cm.Channel's; on the engine's thread.
 func (c *cmChannelObject) Deliver(e *cm.Event) {
-	v := convert.Event(e)
+	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
 }
 
-func (x cmSession) createChannel(_ *abi.Header, r *reply) error {
+func (x *Session) createChannel(_ *abi.Header, r *reply) error {
 	var resp abi.HandleMessage
 	s, bill, err := x.newEvents(account.EventChannels, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&cmChannelObject{x: x.Session, socket: s}, bill) })
+	x.do(func() { resp.Handle = x.add(&cmChannelObject{socket: s}, bill) })
 	return nil
 }
 
-func (x cmSession) destroyChannel(m *abi.HandleMessage, _ *reply) error {
-	c, err := object[*cmChannelObject](x.Session, m.Handle)
-	if err != nil {
-		return err
-	}
-	x.do(func() {
-		for _, v := range x.objects {
-			if id, ok := v.(*cm.ID); ok && id.Channel == c {
-				err = syscall.EBUSY
-				return
-			}
+func (c *cmChannelObject) destroyChannel(*abi.HandleMessage, *reply) (err error) {
+	c.x.do(func() {
+		if c.ids > 0 {
+			err = syscall.EBUSY
+			return
 		}
 		c.socket.Close()
-		x.remove(m.Handle)
+		c.remove()
 	})
 	return err
 }
 
-func (x cmSession) createID(m *abi.CMCreateIDRequest, r *reply) error {
-	c, err := object[*cmChannelObject](x.Session, m.Channel)
-	if err != nil {
-		return err
-	}
+func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
+	x := c.x
 	switch m.PS {
 	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // one space of port numbers serves all
 	default:
@@ -74,9 +65,9 @@ func (x cmSession) createID(m *abi.CMCreateIDRequest, r *reply) error {
 	}
 	var resp abi.HandleMessage
 	x.do(func() {
-		id := x.s.CM.Create(x.Session, c)
+		id := x.s.CM.Create(x, c)
 		id.Datagrams = m.PS == abi.PSUDP || m.PS == abi.PSIPoIB
-		id.Handle = x.add(id, &oneID)
+		x.addID(id)
 		resp.Handle = id.Handle
 	})
 	*r = respond(&resp)
@@ -93,36 +84,44 @@ func (x *Session) Adopt(id *cm.ID) bool {
 		x.s.Log.Warn("connection request refused", "client", x.name, "error", err)
 		return false
 	}
-	id.Handle = x.add(id, &oneID)
+	x.addID(id)
 	return true
+}
+
+// idObject is an rdma_cm id.
+type idObject struct {
+	object
+	*cm.ID
 }
 
 var oneID = account.Amounts{account.IDs: 1}
 
-// withID runs fn on the engine's thread with a handle's id.
-func (x cmSession) withID(handle uint32, fn func(*cm.ID) error) (err error) {
-	x.do(func() {
-		var id *cm.ID
-		if id, err = object[*cm.ID](x.Session, handle); err == nil {
-			err = fn(id)
-		}
-	})
+// addID gives an id its handle, oneID being taken; on the engine's thread.
+func (x *Session) addID(id *cm.ID) {
+	id.Handle = x.add(&idObject{ID: id}, &oneID)
+	count(id, 1)
+}
+
+// do runs fn on the engine's thread.
+func (o *idObject) do(fn func() error) (err error) {
+	o.x.do(func() { err = fn() })
 	return err
 }
 
-func (x cmSession) destroyID(m *abi.HandleMessage, _ *reply) error {
-	return x.withID(m.Handle, func(id *cm.ID) error {
-		x.s.CM.Destroy(id)
-		x.remove(m.Handle)
-		return nil
+func (o *idObject) destroyID(*abi.HandleMessage, *reply) error {
+	o.x.do(func() {
+		o.x.s.CM.Destroy(o.ID)
+		count(o.ID, -1)
+		o.remove()
 	})
+	return nil
 }
 
 // boundReply answers with where an id is bound now.
-func (x cmSession) boundReply(id *cm.ID, r *reply) {
+func (o *idObject) boundReply(r *reply) {
 	var resp abi.CMBound
-	local, dev := id.Bound()
-	resp.Local, resp.Device = x.s.addr(local, dev), convert.Device(dev)
+	local, dev := o.Bound()
+	resp.Local, resp.Device = o.x.s.addr(local, dev), deviceNumber(dev)
 	*r = respond(&resp)
 }
 
@@ -134,25 +133,24 @@ const endPatience = 10 * time.Second
 // number, until its session has heard of the hang-up: kernel sockets are closed
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. Whoever holds it alive is answered for at once.
-func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
-	addr, err := convert.AddrPort(m.Addr)
+func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
+	addr, err := addrPortOf(m.Addr)
 	if err != nil {
 		return err
 	}
-	if !x.Owner.MayBind(x.UnixConn, addr.Port()) {
+	if !o.x.Owner.MayBind(o.x.UnixConn, addr.Port()) {
 		return syscall.EACCES
 	}
 	limit := time.NewTimer(endPatience)
 	defer limit.Stop()
 	for {
 		var holders []cm.Owner
-		err = x.withID(m.ID, func(id *cm.ID) error {
-			err := x.s.CM.Bind(id, addr)
-			x.boundReply(id, r)
+		o.x.do(func() {
+			err = o.x.s.CM.Bind(o.ID, addr)
+			o.boundReply(r)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				holders = x.s.CM.Holders(id, addr)
+				holders = o.x.s.CM.Holders(o.ID, addr)
 			}
-			return err
 		})
 		ending := endingOf(holders)
 		if err == nil || ending == nil {
@@ -169,122 +167,120 @@ func (x cmSession) bind(m *abi.CMBindRequest, r *reply) error {
 // endingOf finds a session whose client has hung up.
 func endingOf(holders []cm.Owner) *Session {
 	for _, h := range holders {
-		if y, ok := h.(*Session); ok && y.HungUp() {
+		if y, ok := h.(*Session); ok && y.hungUp() {
 			return y
 		}
 	}
 	return nil
 }
 
-func (x cmSession) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
-	src, err := convert.AddrPort(m.Src)
+func (o *idObject) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
+	src, err := addrPortOf(m.Src)
 	if err != nil {
 		return err
 	}
-	dst, err := convert.AddrPort(m.Dst)
+	dst, err := addrPortOf(m.Dst)
 	if err != nil {
 		return err
 	}
-	if !x.Owner.MayBind(x.UnixConn, src.Port()) {
+	if !o.x.Owner.MayBind(o.x.UnixConn, src.Port()) {
 		return syscall.EACCES
 	}
-	return x.withID(m.ID, func(id *cm.ID) error {
-		err := x.s.CM.ResolveAddr(id, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
-		x.boundReply(id, r)
+	return o.do(func() error {
+		err := o.x.s.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
+		o.boundReply(r)
 		return err
 	})
 }
 
-func (x cmSession) resolveRoute(m *abi.CMValueRequest, _ *reply) error {
-	return x.withID(m.ID, x.s.CM.ResolveRoute)
+func (o *idObject) resolveRoute(*abi.CMValueRequest, *reply) error {
+	return o.do(func() error { return o.x.s.CM.ResolveRoute(o.ID) })
 }
 
-func (x cmSession) listen(m *abi.CMValueRequest, r *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		err := x.s.CM.Listen(id, int(min(m.Value, 1<<16)))
-		x.boundReply(id, r)
+func (o *idObject) listen(m *abi.CMValueRequest, r *reply) error {
+	return o.do(func() error {
+		err := o.x.s.CM.Listen(o.ID, int(min(m.Value, 1<<16)))
+		o.boundReply(r)
 		return err
 	})
 }
 
 // pairOf is the queue pair that a connection parameter names; nil for none.
-func (x cmSession) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
+func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
 		return nil, syscall.EINVAL
 	}
 	if p.QP == abi.NoHandle {
 		return nil, nil
 	}
-	q, err := object[*qpObject](x.Session, p.QP)
+	q, err := find[*qpObject](x, p.QP)
 	if err != nil {
 		return nil, err
 	}
 	return connect.QueuePair(q.qp), nil
 }
 
-func (x cmSession) connect(m *abi.CMConnRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		qp, err := x.pairOf(&m.Param)
+func (o *idObject) connect(m *abi.CMConnRequest, _ *reply) error {
+	return o.do(func() error {
+		qp, err := o.x.pairOf(&m.Param)
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Connect(id, qp, convert.Param(&m.Param))
+		return o.x.s.CM.Connect(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
-func (x cmSession) accept(m *abi.CMConnRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		qp, err := x.pairOf(&m.Param)
+func (o *idObject) accept(m *abi.CMConnRequest, _ *reply) error {
+	return o.do(func() error {
+		qp, err := o.x.pairOf(&m.Param)
 		if err != nil {
 			return err
 		}
-		return x.s.CM.Accept(id, qp, convert.Param(&m.Param))
+		return o.x.s.CM.Accept(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
-func (x cmSession) reject(m *abi.CMConnRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		if _, err := x.pairOf(&m.Param); err != nil {
+func (o *idObject) reject(m *abi.CMConnRequest, _ *reply) error {
+	return o.do(func() error {
+		if _, err := o.x.pairOf(&m.Param); err != nil {
 			return err
 		}
-		return x.s.CM.Reject(id, m.Param.Private())
+		return o.x.s.CM.Reject(o.ID, m.Param.Private())
 	})
 }
 
-func (x cmSession) disconnect(m *abi.HandleMessage, _ *reply) error {
-	return x.withID(m.Handle, x.s.CM.Disconnect)
+func (o *idObject) disconnect(*abi.HandleMessage, *reply) error {
+	return o.do(func() error { return o.x.s.CM.Disconnect(o.ID) })
 }
 
 // optionLevelID is RDMA_OPTION_ID of rdma_set_option(3).
 const optionLevelID = 0
 
-func (x cmSession) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
+func (o *idObject) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
+	return o.do(func() error {
 		if m.Level != optionLevelID {
 			return syscall.ENOSYS
 		}
-		return x.s.CM.SetOption(id, cm.Option(m.OptName), m.Value)
+		return o.x.s.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
 	})
 }
 
-func (x cmSession) migrateID(m *abi.CMValueRequest, _ *reply) error {
-	return x.withID(m.ID, func(id *cm.ID) error {
-		c, err := object[*cmChannelObject](x.Session, m.Value)
-		if err != nil {
-			return err
-		}
-		x.s.CM.Migrate(id, c)
-		return nil
+func (o *idObject) migrateID(m *abi.CMValueRequest, _ *reply) error {
+	c, err := find[*cmChannelObject](o.x, m.Value)
+	if err != nil {
+		return err
+	}
+	o.x.do(func() {
+		count(o.ID, -1)
+		o.x.s.CM.Migrate(o.ID, c)
+		count(o.ID, 1)
 	})
+	return nil
 }
 
 // wakeChannel makes a channel's socket readable: its client has events that it
 // took from another.
-func (x cmSession) wakeChannel(m *abi.HandleMessage, _ *reply) error {
-	c, err := object[*cmChannelObject](x.Session, m.Handle)
-	if err != nil {
-		return err
-	}
-	x.do(func() { x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
+func (c *cmChannelObject) wakeChannel(*abi.HandleMessage, *reply) error {
+	c.x.do(func() { c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
 	return nil
 }

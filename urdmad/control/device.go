@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/control/convert"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
@@ -37,7 +37,7 @@ const (
 
 // contextObject is an opened device.
 type contextObject struct {
-	created
+	object
 	dev   int
 	async *events.Socket
 	users int
@@ -45,7 +45,7 @@ type contextObject struct {
 
 // pdObject is a protection domain; its number is unique over all clients.
 type pdObject struct {
-	created
+	object
 	number uint64
 	ctx    *contextObject
 	users  int
@@ -66,6 +66,9 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	if m.ABIVersion != abi.Version {
 		return errVersion
 	}
+	if m.Flags&^abi.HelloPool != 0 {
+		return fmt.Errorf("control: HELLO with flags %#x, known: %#x: %w", m.Flags, abi.HelloPool, syscall.EINVAL)
+	}
 	x.name = process.Name(m.Command[:], m.PID)
 	if !x.greeted { // else an earlier HELLO failed later on
 		if err := x.Take(&clientAmounts); err != nil {
@@ -81,7 +84,13 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	}
 	x.Owner.Name = process.CString(m.Command[:])
 	x.ReadCommandLine()
-	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.Conn.Close() }}}
+	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
+	if m.Flags&abi.HelloPool != 0 {
+		x.pool = &memfd.Pool{
+			Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
+			Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
+		}
+	}
 	x.turn(func() { // it must not fall asleep without telling this client
 		x.s.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.s.Engine.Now()
@@ -170,13 +179,14 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	if shown == nil {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
+	limits := x.s.Current()
 	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(d.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(d.Address.Bits()), MAC: d.MAC,
-		MTU: uint32(d.MTU), MaxQP: uint32(d.MaxQP), MaxQPWR: maxQPWR,
-		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: uint32(x.s.Current().CompletionQueues),
-		MaxCQE: maxCQE, MaxMR: uint32(x.s.Current().MemoryRegions), MaxPD: uint32(x.s.Current().ProtectionDomains),
-		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: x.s.Current().RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: uint32(d.MaxQP), MaxSRQWR: maxQPWR,
-		MaxSRQSGE: qp.MaxSGE, MaxMW: uint32(x.s.Current().MemoryRegions)}
+		MTU: uint32(d.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: maxQPWR,
+		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
+		MaxCQE: maxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
+		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
+		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: maxQPWR,
+		MaxSRQSGE: qp.MaxSGE, MaxMW: uint32(limits.MemoryRegions)}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
@@ -184,6 +194,15 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	}
 	*r = respond(&v)
 	return nil
+}
+
+// mapped is how many of an object, which is mapped, a client can have that has other
+// mappings: its doorbells, and a queue pair's completion queue.
+func (x *Session) mapped(most, others int) uint32 {
+	if all := x.s.Current().Mappings; all != 0 {
+		most = min(most, all-others)
+	}
+	return uint32(most)
 }
 
 // maxDatagram is the longest message between queue pairs of type UD.
@@ -194,7 +213,7 @@ func (d *Device) maxDatagram() uint32 {
 // addr is an address as clients get it; dev is the device that it is reached by, -1
 // for any.
 func (s *Server) addr(a netip.AddrPort, dev int) abi.Addr {
-	v := convert.Addr(a)
+	v := abiAddr(a)
 	if dev >= 0 && a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
 		v.ScopeID = s.Devices[dev].Scope
 	}
@@ -211,63 +230,56 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&contextObject{dev: int(m.Device), async: async}, bill) })
+	x.do(func() {
+		c := &contextObject{dev: int(m.Device), async: async}
+		resp.Handle = x.add(c, bill)
+		x.contexts = append(x.contexts, c)
+	})
 	return nil
 }
 
-func (x *Session) closeDevice(m *abi.HandleMessage, _ *reply) error {
-	c, err := object[*contextObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (c *contextObject) closeDevice(*abi.HandleMessage, *reply) error {
 	if c.users > 0 {
 		return syscall.EBUSY
 	}
-	x.do(func() {
+	c.x.do(func() {
 		c.async.Close()
-		x.remove(m.Handle)
+		c.x.contexts = slices.DeleteFunc(c.x.contexts, func(o *contextObject) bool { return o == c })
+		c.remove()
 	})
 	return nil
 }
 
 var lastPD atomic.Uint64 // protection domains are numbered over all clients
 
-func (x *Session) allocPD(m *abi.HandleMessage, r *reply) error {
-	c, err := object[*contextObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (c *contextObject) allocPD(_ *abi.HandleMessage, r *reply) error {
 	bill := &account.Amounts{account.Domains: 1}
-	if err := x.Take(bill); err != nil {
+	if err := c.x.Take(bill); err != nil {
 		return err
 	}
 	c.users++
 	resp := abi.HandleMessage{}
-	x.do(func() { resp.Handle = x.add(&pdObject{number: lastPD.Add(1), ctx: c}, bill) })
+	c.x.do(func() { resp.Handle = c.x.add(&pdObject{number: lastPD.Add(1), ctx: c}, bill) })
 	*r = respond(&resp)
 	return nil
 }
 
-func (x *Session) deallocPD(m *abi.HandleMessage, _ *reply) error {
-	p, err := object[*pdObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (p *pdObject) deallocPD(*abi.HandleMessage, *reply) error {
 	if p.users > 0 {
 		return syscall.EBUSY
 	}
 	p.ctx.users--
-	x.do(func() { x.remove(m.Handle) })
+	p.x.do(p.remove)
 	return nil
 }
 
 var errNoDescriptor = errors.New("control: the request came without its descriptor")
 
 // fileObject is memory shared by ADD_FILE; the Space owns the descriptor.
-type fileObject struct{}
+type fileObject struct{ object }
 
 func (x *Session) addFile(_ *abi.Header, r *reply) error {
-	f := x.TakeFile()
+	f := x.takeFile()
 	if f == nil {
 		return fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
 	}
@@ -285,9 +297,10 @@ func (x *Session) shareFile(f *os.File, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	x.do(func() { resp.Handle = x.add(&fileObject{}, bill) })
+	o := &fileObject{}
+	x.do(func() { resp.Handle = x.add(o, bill) })
 	if err := x.space.AddFile(resp.Handle, f); err != nil {
-		x.do(func() { x.remove(resp.Handle) })
+		x.do(o.remove)
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
 	*r = respond(&resp)

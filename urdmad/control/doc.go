@@ -2,15 +2,22 @@
 // (verbs/abi/urdma_abi.h): the listening socket, one session per client, and
 // the objects each client owns.
 //
-// server.go listens, session.go reads requests and answers them, dispatch.go
-// says which handler takes which message, the others hold the handlers: device
-// and domain, memory, queue, pair, connect; inspect and view, capture. convert.go
-// has the ABI's form of what rdma_cm says. cleanup.go removes everything a client
-// leaves behind, however it went.
+// server.go listens, conn.go receives messages and their descriptors, session.go
+// answers them, dispatch.go and dispatch_gen.go say whose method does, batch.go takes
+// several at once, handles.go has the objects of a client.
 //
-// owner.go says who a client is and what it may see, limits.go what it may have,
-// account.go what it has. waiting.go bounds connections that say nothing,
-// blocking.go what a client can make wait.
+// Handlers are methods of what a request is for: device.go (device, context, protection
+// domain, greeting), memory.go and window.go, queue.go and srq.go (completion queues,
+// channels, shared receive queues), pair.go, xrc.go, connect.go (rdma_cm),
+// capture.go and capture_number.go, and inspect.go and view.go for snapshots. convert.go
+// has the ABI's form of what rdma_cm says, link.go the events of ports, selfmem.go the
+// fallback path's /proc/self/mem.
+//
+// client_death.go removes everything a client leaves behind, however it went; last.go
+// waits for what it posted last.
+//
+// waiting.go bounds connections that say nothing; package account says who a client
+// is, what it may have and what it has.
 //
 // A session runs on its own goroutine and prepares what takes system calls
 // (memfds, mappings); what touches the data path runs on the engine's thread

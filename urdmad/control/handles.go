@@ -1,7 +1,6 @@
 package control
 
 import (
-	"sync"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -9,71 +8,63 @@ import (
 	"urdma/verbs/abi"
 )
 
-// handleTable is a client's objects by their handles, and what they take from
-// its account.
-type handleTable struct {
-	account.Account
-	s       *Server
-	mu      sync.Mutex // guards the rest, see add
-	objects map[uint32]any
-	bills   map[uint32]*account.Amounts // what the objects take
-	next    uint32
+// object is what all objects of a session have.
+type object struct {
+	x      *Session
+	handle uint32
+	at     clock.Time       // when it was made
+	bill   *account.Amounts // what it takes from its client's account
 }
 
-// created is when an object was made.
-type created struct{ at clock.Time }
+func (o *object) base() *object { return o }
 
-func (c *created) setCreated(at clock.Time) { c.at = at }
+// held is an object of a session.
+type held interface{ base() *object }
 
 // add gives an object a handle that no live object of this client has; bill is
 // what was taken for it. A connection request adds one on the engine's thread at
 // any time, also while the session's goroutine looks another up: hence the lock.
 // Deletions and walks happen on the engine's thread while the session's
 // goroutine waits for them.
-func (t *handleTable) add(v any, bill *account.Amounts) uint32 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (x *Session) add(v held, bill *account.Amounts) uint32 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for {
-		t.next++
-		if t.next == abi.NoHandle || t.next >= abi.BatchMade {
+		x.next++
+		if x.next == abi.NoHandle || x.next >= abi.BatchMade {
 			continue
 		}
-		if _, taken := t.objects[t.next]; !taken {
-			t.objects[t.next], t.bills[t.next] = v, bill
-			if c, ok := v.(interface{ setCreated(clock.Time) }); ok {
-				c.setCreated(t.s.Engine.Now())
-			}
-			return t.next
+		if _, taken := x.objects[x.next]; !taken {
+			x.objects[x.next] = v
+			*v.base() = object{x: x, handle: x.next, at: x.s.Engine.Now(), bill: bill}
+			return x.next
 		}
 	}
 }
 
 // remove forgets an object and gives back what it took; on the engine's thread.
-func (t *handleTable) remove(handle uint32) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if bill := t.bills[handle]; bill != nil {
-		t.Give(bill)
-	}
-	delete(t.objects, handle)
-	delete(t.bills, handle)
+func (o *object) remove() {
+	o.x.mu.Lock()
+	defer o.x.mu.Unlock()
+	o.x.Give(o.bill)
+	delete(o.x.objects, o.handle)
 }
 
 // resized gives back what the smaller or larger ring of a queue, one of kind,
 // took before.
-func (t *handleTable) resized(handle uint32, kind account.Resource, fresh *account.Amounts) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	old := t.bills[handle]
-	fresh[kind], old[kind] = 1, 0
-	t.Give(old)
-	t.bills[handle] = fresh
+func (o *object) resized(kind account.Resource, fresh *account.Amounts) {
+	fresh[kind], o.bill[kind] = 1, 0
+	o.x.Give(o.bill)
+	o.bill = fresh
 }
 
-// object finds a handle's object if it is of type T.
-func object[T any](x *Session, handle uint32) (T, error) {
+// find finds a handle's object if it is of type T.
+func find[T any](x *Session, handle uint32) (T, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if i := int64(handle) - abi.BatchMade; i >= 0 && i < int64(len(x.made)) {
+		handle = x.made[i]
+	}
 	v, ok := x.objects[handle].(T)
 	if !ok {
 		return v, syscall.ENOENT

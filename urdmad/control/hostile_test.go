@@ -12,24 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
-
-// sizes of the requests, by type; types in between are unknown to urdmad.
-var sizes = map[abi.Type]int{
-	abi.Hello: abi.Size[abi.HelloRequest](), abi.QueryDevice: abi.Size[abi.QueryDeviceRequest](), abi.OpenDevice: abi.Size[abi.OpenDeviceRequest](),
-	abi.CloseDevice: 24, abi.AllocPD: 24, abi.DeallocPD: 24, abi.AddFile: 16, abi.RegMR: abi.Size[abi.RegMRRequest](), abi.DeregMR: 24,
-	abi.CreateChannel: 24, abi.DestroyChannel: 24, abi.CreateCQ: abi.Size[abi.CreateCQRequest](), abi.ResizeCQ: abi.Size[abi.ResizeCQRequest](),
-	abi.DestroyCQ: 24, abi.CreateQP: abi.Size[abi.CreateQPRequest](), abi.ModifyQP: abi.Size[abi.ModifyQPRequest](), abi.QueryQP: 24,
-	abi.DestroyQP: 24, abi.CMCreateChannel: 16, abi.CMDestroyChannel: 24, abi.CMCreateID: abi.Size[abi.CMCreateIDRequest](),
-	abi.CMDestroyID: 24, abi.CMBind: abi.Size[abi.CMBindRequest](), abi.CMResolveAddr: abi.Size[abi.CMResolveAddrRequest](),
-	abi.CMResolveRoute: 24, abi.CMListen: 24, abi.CMConnect: abi.Size[abi.CMConnRequest](), abi.CMAccept: abi.Size[abi.CMConnRequest](),
-	abi.CMReject: abi.Size[abi.CMConnRequest](), abi.CMDisconnect: 24, abi.CMSetOption: abi.Size[abi.CMSetOptionRequest](), abi.CMMigrateID: 24,
-	abi.CreateSRQ: abi.Size[abi.CreateSRQRequest](), abi.ModifySRQ: abi.Size[abi.ModifySRQRequest](), abi.QuerySRQ: 24, abi.DestroySRQ: 24,
-	abi.OpenXRCD: 24, abi.CloseXRCD: 24, abi.OpenQP: 24,
-	abi.AttachMcast: abi.Size[abi.McastRequest](), abi.DetachMcast: abi.Size[abi.McastRequest](),
-	abi.AllocMW: abi.Size[abi.AllocMWRequest](), abi.DeallocMW: 24, abi.Inspect: 16, abi.Capture: abi.Size[abi.CaptureRequest](), abi.CaptureStop: 16,
-}
 
 // message makes a request that is right in form and anything in content: handles
 // are small numbers, so many exist and are of the wrong kind.
@@ -38,7 +23,7 @@ func message(r *rand.Rand) []byte {
 	if r.IntN(16) == 0 {
 		t = abi.Inspect + abi.Type(r.IntN(4))
 	}
-	b := make([]byte, max(16, sizes[t]))
+	b := make([]byte, max(16, t.Size()))
 	for i := 16; i+4 <= len(b); i += 4 {
 		v := uint32(r.IntN(16))
 		switch r.IntN(12) {
@@ -52,7 +37,7 @@ func message(r *rand.Rand) []byte {
 	switch t {
 	case abi.CreateQP:
 		if r.IntN(2) == 0 {
-			binary.NativeEndian.PutUint32(b[20:], abi.QPTypeRC)
+			binary.NativeEndian.PutUint32(b[20:], []uint32{abi.QPTypeRC, abi.QPTypeUC, abi.QPTypeUD, abi.QPTypeXRCSend}[r.IntN(4)])
 			clear(b[32:48]) // srq to source_qpn
 		} else if r.IntN(2) == 0 {
 			clear(b[16:48])
@@ -70,7 +55,7 @@ func message(r *rand.Rand) []byte {
 		clear(b[24:])
 		binary.NativeEndian.PutUint64(b[24:], uint64(r.IntN(1<<20)))
 		binary.NativeEndian.PutUint64(b[32:], r.Uint64()>>r.IntN(64))
-		binary.NativeEndian.PutUint32(b[48:], uint32(r.IntN(3)))
+		binary.NativeEndian.PutUint32(b[48:], uint32(r.IntN(4)))
 		binary.NativeEndian.PutUint32(b[52:], 10)
 		binary.NativeEndian.PutUint64(b[56:], r.Uint64()>>r.IntN(64))
 	case abi.CMConnect, abi.CMAccept, abi.CMReject:
@@ -86,7 +71,7 @@ func message(r *rand.Rand) []byte {
 			at = at[abi.Size[abi.Addr]():]
 		}
 		if r.IntN(4) > 0 {
-			us := abi.AddrFrom4([4]byte{198, 18, 0, 1}, uint16(0x1b00+r.IntN(4)))
+			us := control.AddrFrom4([4]byte{198, 18, 0, 1}, uint16(0x1b00+r.IntN(4)))
 			copy(at, abi.Bytes(&us))
 		}
 	}
@@ -100,7 +85,7 @@ func message(r *rand.Rand) []byte {
 
 // request builds one message of 32-bit words behind the header.
 func request(kind abi.Type, words ...uint32) []byte {
-	b := make([]byte, max(16, sizes[kind]))
+	b := make([]byte, max(16, kind.Size()))
 	binary.NativeEndian.PutUint32(b, uint32(kind))
 	binary.NativeEndian.PutUint32(b[4:], uint32(len(b)))
 	for i, w := range words {
@@ -133,7 +118,7 @@ func furnish(t testing.TB, c *net.UnixConn, port uint16) {
 		}
 	}
 	// Another client may have the port number.
-	exchange(c, typedRequest(abi.CMBind, abi.CMBindRequest{ID: 7, Addr: abi.AddrFrom4([4]byte{198, 18, 0, 1}, port)}), nil)
+	exchange(c, typedRequest(abi.CMBind, abi.CMBindRequest{ID: 7, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, port)}), nil)
 	exchange(c, request(abi.CMListen, 7, 2), nil)
 	fd, err := unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -164,7 +149,9 @@ func descriptorsFor(t testing.TB, r *rand.Rand) []int {
 		case 1:
 			fd, err = unix.Open("/dev/null", unix.O_RDWR, 0)
 		case 2:
-			fd, err = unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
+			if fd, err = unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING); err == nil {
+				err = unix.Ftruncate(fd, int64(r.IntN(100000)))
+			}
 		case 3:
 			if fd, err = unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING); err == nil {
 				_ = unix.Ftruncate(fd, int64(r.IntN(100000)))
@@ -263,6 +250,19 @@ func TestHostileMessages(t *testing.T) {
 			c.Close()
 		}
 	}
+	nothingLeft(t, r)
+	if n := openFiles(t); n > before+2 {
+		t.Errorf("%d files are open, %d before", n, before)
+	}
+	if _, err := fetch(r.socket); err != nil {
+		t.Errorf("urdmad doesn't answer any more: %v", err)
+	}
+}
+
+// nothingLeft waits until the last client has gone, and checks that nothing of theirs is
+// left.
+func nothingLeft(t *testing.T, r *running) {
+	t.Helper()
 	for end := time.Now().Add(time.Minute); r.server.Clients() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d clients are left", r.server.Clients())
@@ -273,12 +273,6 @@ func TestHostileMessages(t *testing.T) {
 	r.server.Wake()
 	if n := <-left; n != [2]int{} {
 		t.Errorf("%d queue pairs and %d regions are left", n[0], n[1])
-	}
-	if n := openFiles(t); n > before+2 {
-		t.Errorf("%d files are open, %d before", n, before)
-	}
-	if _, err := fetch(r.socket); err != nil {
-		t.Errorf("urdmad doesn't answer any more: %v", err)
 	}
 }
 

@@ -59,11 +59,10 @@ var errLoop = errors.New("control: the poll loop does not answer")
 // gather is a snapshot under way. Its fields are the engine's thread's while a
 // call of ask is out, and the caller's otherwise.
 type gather struct {
-	ctx    context.Context
-	s      *Server
-	viewer *account.Owner
-	snap   *inspect.Snapshot
-	clock  wallClock
+	ctx   context.Context
+	s     *Server
+	snap  *inspect.Snapshot
+	clock wallClock
 }
 
 // wallClock turns the engine's time into the wall's.
@@ -75,7 +74,7 @@ type wallClock struct {
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
 func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
-	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
+	g := &gather{ctx: ctx, s: s, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
@@ -112,16 +111,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 // waits for it, but not for ever: after an error fn may still run, so g is lost.
 func (g *gather) ask(fn func() (more bool)) error {
 	done := make(chan struct{})
-	var step func()
-	step = func() {
-		if g.ctx.Err() == nil && fn() {
-			g.s.Engine.Do(step) // in the next turn: packets come first
-			return
-		}
-		close(done)
-	}
-	g.s.Engine.Do(step)
-	g.s.Wake()
+	g.s.inTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
 	select {
 	case <-done:
 		return g.ctx.Err()

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/schema"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
@@ -168,16 +169,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestEveryLimitIsTried: those of clients, but for mappings, which
-// TestMappingBudget has.
+// TestEveryLimitIsTried: of clients and their number. Mappings are in
+// TestMappingBudget, shares of users in TestUserShare.
 func TestEveryLimitIsTried(t *testing.T) {
-	for _, setting := range account.Settings() {
-		tried := false
+	for _, p := range schema.Properties() {
+		tried := !strings.HasPrefix(p.Path, "limits.") || p.Path == "limits.mappings" || p.Path == "limits.user_share"
 		for _, x := range asked {
-			tried = tried || strings.HasPrefix(x.setting, "limits."+setting+" is ")
+			tried = tried || strings.HasPrefix(x.setting, p.Path+" is ")
 		}
-		if !tried && setting != "mappings" {
-			t.Errorf("limits.%s is not tried", setting)
+		if !tried {
+			t.Errorf("%s is not tried", p.Path)
 		}
 	}
 }

@@ -1,11 +1,22 @@
 package control
 
 import (
+	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 )
 
 // thePort is the number of a device's only port (ibv_query_port(3)).
 const thePort = 1
+
+// linkEventsPerTurn bounds the programs that are told of a link in a turn: each costs a
+// system call.
+const linkEventsPerTurn = 128
+
+// linkEvent is an event for a program that is still to be told.
+type linkEvent struct {
+	to    *events.Socket
+	event abi.AsyncEvent
+}
 
 // LinkChanged tells every program that has device dev open that the port's link
 // came up or went down: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. It may be
@@ -16,13 +27,31 @@ func (s *Server) LinkChanged(dev int, up bool) {
 		ev.EventType = abi.EventPortActive
 	}
 	s.Engine.Do(func() {
+		idle := len(s.linkEvents) == 0
 		for _, x := range s.attached {
-			for _, v := range x.objects {
-				if c, ok := v.(*contextObject); ok && c.dev == dev {
-					s.Engine.QPs.Events.Send(c.async, abi.Bytes(&ev))
+			for _, c := range x.contexts {
+				if c.dev == dev {
+					s.linkEvents = append(s.linkEvents, linkEvent{c.async, ev})
 				}
 			}
 		}
+		if idle {
+			s.tellLinks()
+		}
 	})
 	s.Wake()
+}
+
+// tellLinks sends some of the events, and the others in the turns to come.
+func (s *Server) tellLinks() {
+	n := min(len(s.linkEvents), linkEventsPerTurn)
+	for i := range s.linkEvents[:n] {
+		e := &s.linkEvents[i]
+		s.Engine.QPs.Events.Send(e.to, abi.Bytes(&e.event))
+	}
+	if s.linkEvents = s.linkEvents[n:]; len(s.linkEvents) > 0 {
+		s.Engine.Do(s.tellLinks)
+	} else {
+		s.linkEvents = nil
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 // mrObject is a memory region.
 type mrObject struct {
-	created
+	object
 	pd     *pdObject
 	region *mem.Region
 }
@@ -20,14 +20,11 @@ type mrObject struct {
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
 	abi.AccessZeroBased | abi.AccessMWBind
 
-func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
-	pd, err := object[*pdObject](x, m.PD)
-	if err != nil {
-		return err
-	}
+func (pd *pdObject) regMR(m *abi.RegMRRequest, r *reply) (err error) {
+	x := pd.x
 	var old *mrObject
 	if m.Replaces != 0 {
-		if old, err = object[*mrObject](x, m.Replaces); err != nil {
+		if old, err = find[*mrObject](x, m.Replaces); err != nil {
 			return err
 		}
 	}
@@ -51,7 +48,7 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 		}
 		resp.Handle = x.add(mr, bill)
 		if old != nil {
-			x.remove(m.Replaces)
+			old.remove()
 		}
 	})
 	if err != nil {
@@ -62,7 +59,7 @@ func (x *Session) regMR(m *abi.RegMRRequest, r *reply) error {
 	resp.LKey, resp.RKey = uint32(mr.region.STag), uint32(mr.region.STag)
 	pd.users++
 	if old != nil {
-		x.left(old)
+		old.left()
 	}
 	*r = respond(&resp)
 	return nil
@@ -95,10 +92,10 @@ func (x *Session) enter(r *mem.Region, old *mrObject) error {
 
 // left: a region is known no more. Once left returns, nothing that its fallback
 // path had begun moves a byte.
-func (x *Session) left(mr *mrObject) {
+func (mr *mrObject) left() {
 	mr.pd.users--
 	if !mr.region.Shared() {
-		x.space.Drain()
+		mr.x.space.Drain()
 	}
 }
 
@@ -119,10 +116,28 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 		return mem.Mapping{}, nil
 	case m.Path == abi.PathFallback:
 		return mem.Mapping{}, x.startFallback()
+	case m.Path == abi.PathFile:
+		return x.reachFile(m)
 	case m.Path != abi.PathShared:
 		return mem.Mapping{}, syscall.EINVAL
 	}
-	mapping, err := x.space.Map(m.File, m.FileOffset, m.Length)
+	return x.reached(x.space.Map(m.File, m.FileOffset, m.Length))
+}
+
+// reachFile maps a file that the program maps, too.
+func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
+	f := x.takeFile()
+	if f == nil {
+		return mem.Mapping{}, fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
+	}
+	defer x.Closer().Close(f)
+	if err := mem.CheckShmem(f); err != nil {
+		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
+	}
+	return x.reached(x.space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset, m.Length))
+}
+
+func (x *Session) reached(mapping mem.Mapping, err error) (mem.Mapping, error) {
 	switch {
 	case err == nil:
 		x.space.Populate(mapping)
@@ -133,21 +148,17 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 	return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
 }
 
-func (x *Session) deregMR(m *abi.HandleMessage, _ *reply) error {
-	mr, err := object[*mrObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (mr *mrObject) deregMR(*abi.HandleMessage, *reply) error {
 	busy := false
-	x.do(func() {
+	mr.x.do(func() {
 		if busy = mr.region.Windows() > 0; !busy {
-			x.s.Engine.QPs.Regions.Remove(mr.region)
-			x.remove(m.Handle)
+			mr.x.s.Engine.QPs.Regions.Remove(mr.region)
+			mr.remove()
 		}
 	})
 	if busy {
 		return syscall.EBUSY
 	}
-	x.left(mr)
+	mr.left()
 	return nil
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"urdma/urdmad/control/account"
@@ -15,7 +16,7 @@ import (
 
 // qpObject is a queue pair with its rings.
 type qpObject struct {
-	created
+	object
 	qp     *qp.QP
 	bell   int // doorbell number
 	ctx    *contextObject
@@ -29,11 +30,11 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if m.QPType == abi.QPTypeXRCRecv {
 		return x.createTarget(m, r)
 	}
-	pd, err := object[*pdObject](x, m.PD)
+	pd, err := find[*pdObject](x, m.PD)
 	if err != nil {
 		return err
 	}
-	send, err := object[*cqObject](x, m.SendCQ)
+	send, err := find[*cqObject](x, m.SendCQ)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err := checkPair(m); err != nil {
 		return err
 	}
-	shared, err := sharedQueue(x, m.SRQ)
+	shared, err := x.sharedQueue(m.SRQ)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 	if m.QPType == abi.QPTypeXRCSend && m.RecvCQ == abi.NoHandle {
 		return nil, nil
 	}
-	o, err := object[*cqObject](x, m.RecvCQ)
+	o, err := find[*cqObject](x, m.RecvCQ)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +117,8 @@ func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 	return qp.MaxMessage
 }
 
-func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
-	q, err := object[*qpObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
+	x := q.x
 	m.Mask &^= qp.IgnoredAttributes(q.qp.Type)
 	if int64(m.Attr.MaxRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
 		int64(m.Attr.MaxDestRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
@@ -133,16 +131,12 @@ func (x *Session) modifyQP(m *abi.ModifyQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	return x.queryQP(&abi.HandleMessage{Handle: m.Handle}, r)
+	return q.queryQP(nil, r)
 }
 
-func (x *Session) queryQP(m *abi.HandleMessage, r *reply) error {
-	q, err := object[*qpObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (q *qpObject) queryQP(_ *abi.HandleMessage, r *reply) error {
 	var resp abi.QueryQPResponse
-	x.do(func() {
+	q.x.do(func() {
 		resp.Attr, resp.Cap = q.qp.Attr, q.qp.Cap
 		resp.Attr.QPState, resp.Attr.CurQPState = q.qp.State(), q.qp.State()
 		if q.qp.SQ.Draining() {
@@ -156,21 +150,16 @@ func (x *Session) queryQP(m *abi.HandleMessage, r *reply) error {
 	return nil
 }
 
-func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
-	q, err := object[*qpObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
-	busy := false
+func (q *qpObject) destroyQP(*abi.HandleMessage, *reply) error {
+	x, busy := q.x, false
 	x.do(func() { busy = x.s.Engine.Datagrams.Attached(q.qp) > 0 })
 	if busy {
 		return syscall.EBUSY // ibv_detach_mcast comes first
 	}
-	datagram.SendLast(x.do, func() bool { return datagram.Unsent(q.qp) })
+	x.sendLast(q.qp.SendLast)
 	x.do(func() {
 		x.removeQP(q)
-		x.s.Devices[q.ctx.dev].pairs.Count(x.Owner.UID, -1)
-		x.remove(m.Handle)
+		q.remove()
 	})
 	if q.target != nil {
 		q.xrcd.users--
@@ -179,4 +168,22 @@ func (x *Session) destroyQP(m *abi.HandleMessage, _ *reply) error {
 	q.pd.users--
 	q.ring.Close()
 	return nil
+}
+
+func (q *qpObject) attachMcast(m *abi.McastRequest, _ *reply) error {
+	return q.mcast(m, (*datagram.Stack).Attach)
+}
+
+func (q *qpObject) detachMcast(m *abi.McastRequest, _ *reply) error {
+	return q.mcast(m, (*datagram.Stack).Detach)
+}
+
+// mcast changes what groups a queue pair is attached to.
+func (q *qpObject) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
+	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
+	if q.qp.Type != abi.QPTypeUD {
+		return syscall.EINVAL
+	}
+	q.x.do(func() { err = change(q.x.s.Engine.Datagrams, q.qp, q.ctx.dev, group) })
+	return err
 }

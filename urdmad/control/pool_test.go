@@ -35,10 +35,7 @@ func TestQueuesShareFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.conn.Close()
-		must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}))
-		for range 2 { // saying it again changes nothing
-			must[abi.Header](t)(call[abi.Header, abi.Header](c, abi.PoolQueues, abi.Header{}))
-		}
+		must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version, Flags: abi.HelloPool}))
 		ctx := must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{}))
 		pd := must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle}))
 		var handles [2][]uint32

@@ -15,6 +15,7 @@ import (
 
 // channelObject is a completion channel.
 type channelObject struct {
+	object
 	ctx    *contextObject
 	socket *events.Socket
 	users  int
@@ -22,53 +23,42 @@ type channelObject struct {
 
 // cqObject is a completion queue with its ring.
 type cqObject struct {
-	created
+	object
 	cq   *qp.CQ
 	ctx  *contextObject
 	ch   *channelObject
 	ring *memfd.Shared
 }
 
-func (x *Session) createChannel(m *abi.HandleMessage, r *reply) error {
-	ctx, err := object[*contextObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (c *contextObject) createChannel(_ *abi.HandleMessage, r *reply) error {
 	var resp abi.HandleMessage
-	s, bill, err := x.newEvents(account.CompletionChannels, r)
+	s, bill, err := c.x.newEvents(account.CompletionChannels, r)
 	if err != nil {
 		return err
 	}
 	r.body = abi.Bytes(&resp)
-	ctx.users++
-	x.do(func() { resp.Handle = x.add(&channelObject{ctx: ctx, socket: s}, bill) })
+	c.users++
+	c.x.do(func() { resp.Handle = c.x.add(&channelObject{ctx: c, socket: s}, bill) })
 	return nil
 }
 
-func (x *Session) destroyChannel(m *abi.HandleMessage, _ *reply) error {
-	c, err := object[*channelObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (c *channelObject) destroyChannel(*abi.HandleMessage, *reply) error {
 	if c.users > 0 {
 		return syscall.EBUSY
 	}
 	c.ctx.users--
-	x.do(func() {
+	c.x.do(func() {
 		c.socket.Close()
-		x.remove(m.Handle)
+		c.remove()
 	})
 	return nil
 }
 
-func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
-	ctx, err := object[*contextObject](x, m.Context)
-	if err != nil {
-		return err
-	}
+func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
+	x := c.x
 	var ch *channelObject
 	if m.Channel != abi.NoHandle {
-		if ch, err = object[*channelObject](x, m.Channel); err != nil {
+		if ch, err = find[*channelObject](x, m.Channel); err != nil {
 			return err
 		}
 	}
@@ -85,9 +75,9 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 		resp.Memfd = at.File
 		ring.PlaceCQ(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
-	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: ctx.async}, ctx: ctx, ch: ch, ring: mem}
+	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: c.async}, ctx: c, ch: ch, ring: mem}
 	q.cq.Ring.Init(mem.Mem, &resp)
-	ctx.users++
+	c.users++
 	if ch != nil {
 		ch.users++
 		q.cq.Channel = ch.socket
@@ -101,11 +91,8 @@ func (x *Session) createCQ(m *abi.CreateCQRequest, r *reply) error {
 	return nil
 }
 
-func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
-	q, err := object[*cqObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
+	x := q.x
 	if m.CQE == 0 || m.CQE > maxCQE {
 		return syscall.EINVAL
 	}
@@ -125,8 +112,8 @@ func (x *Session) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return syscall.EINVAL
 	}
 	old.Close()
-	x.resized(m.Handle, account.CompletionQueues, bill)
-	resp.Handle = m.Handle
+	q.resized(account.CompletionQueues, bill)
+	resp.Handle = q.handle
 	*r = respond(&resp)
 	r.bring(mem)
 	return nil
@@ -156,15 +143,11 @@ func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32)
 	return true
 }
 
-func (x *Session) destroyCQ(m *abi.HandleMessage, _ *reply) error {
-	q, err := object[*cqObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {
 	busy := false
-	x.do(func() {
+	q.x.do(func() {
 		if busy = q.cq.InUse(); !busy {
-			x.remove(m.Handle)
+			q.remove()
 		}
 	})
 	if busy {
@@ -185,18 +168,6 @@ func (r *reply) bring(mem *memfd.Shared) {
 	if fd := mem.TakeFD(); fd >= 0 {
 		r.fds, r.done = []int{fd}, func() { _ = unix.Close(fd) } // the client has its copy
 	}
-}
-
-// poolQueues has queues share files from now on.
-func (x *Session) poolQueues(*abi.Header, *reply) error {
-	if x.pool != nil {
-		return nil
-	}
-	x.pool = &memfd.Pool{
-		Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
-		Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
-	}
-	return nil
 }
 
 // fileAmounts is what memory for queues takes.

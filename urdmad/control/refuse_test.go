@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
@@ -44,7 +45,7 @@ func TestRefusedFields(t *testing.T) {
 		_, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: 5, Mask: mask, Attr: abi.QPAttr{QPState: state}})
 		return err
 	}
-	four := abi.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
+	four := control.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
 	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
 	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: abi.Addr{Family: 77}})
 	for _, x := range []struct {

@@ -15,7 +15,7 @@ import (
 // checkedMem takes the client's /proc/self/mem from the message; nil without it
 // or in place of another file: then only shared memory can be registered.
 func (x *Session) checkedMem() *os.File {
-	f := x.TakeFile()
+	f := x.takeFile()
 	if f == nil {
 		return nil
 	}

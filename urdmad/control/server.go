@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -64,9 +65,10 @@ type Server struct {
 	Responder func() *inspect.Responder
 
 	connected
-	xrc      map[xrcKey]*xrcDomain // that clients share; the engine's thread
-	attached []*Session            // that have said HELLO; the engine's thread
-	captures int                   // that run; the engine's thread
+	xrc        map[xrcKey]*xrcDomain // that clients share; the engine's thread
+	attached   []*Session            // that have said HELLO; the engine's thread
+	captures   []*capture            // that run; the engine's thread
+	linkEvents []linkEvent           // see LinkChanged; the engine's thread
 }
 
 // connected is the sessions that there are.
@@ -80,7 +82,7 @@ type connected struct {
 }
 
 // Listen makes the control socket. Its directory must exist; a stale socket is
-// replaced, a live one is an error.
+// replaced, a live one and any other file is an error.
 func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err == nil {
 		defer c.Close()
@@ -88,8 +90,8 @@ func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 		other.Learn(c)
 		return nil, fmt.Errorf("control: another urdmad, process %d, listens on %s", other.PID, path)
 	} else if errors.Is(err, unix.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("control: removing the stale socket: %w", err)
+		if err := removeStale(path); err != nil {
+			return nil, fmt.Errorf("control: %w", err)
 		}
 	}
 	old := unix.Umask(0o177)
@@ -103,6 +105,34 @@ func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("control: %w", err)
 	}
 	return l, nil
+}
+
+// removeStale removes a socket that nobody answers. connect(2) fails with
+// ECONNREFUSED for every other kind of file too.
+func removeStale(path string) error {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s is %s, expected a socket or no file; remove it, or choose another path by \"socket\" in urdma.json or URDMA_SOCKET", path, kindOf(fi.Mode()))
+	}
+	return os.Remove(path)
+}
+
+func kindOf(m fs.FileMode) string {
+	switch m.Type() {
+	case 0:
+		return "a regular file"
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	case fs.ModeNamedPipe:
+		return "a FIFO"
+	default:
+		return "a device"
+	}
 }
 
 // Serve accepts clients until the listener is closed.
@@ -158,7 +188,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closing = true
 	for x := range s.sessions {
-		x.Conn.Close()
+		x.conn.Close()
 	}
 	s.mu.Unlock()
 	s.running.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -13,7 +14,6 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/control/message"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/fault"
@@ -23,32 +23,38 @@ import (
 
 // Session is one client's connection and everything it owns.
 type Session struct {
-	handleTable
-	message.Conn
+	account.Account
+	conn
+	s      *Server
 	id     uint64
 	name   string
 	client *engine.Client
 	space  *mem.Space
 
+	mu      sync.Mutex // guards objects and next, see add
+	objects map[uint32]held
+	next    uint32
+	made    []uint32 // by the requests of the batch under way
+
 	bells    *memfd.Shared
 	pool     *memfd.Pool // nil: each queue has a file of its own
 	kick     int         // our end of the kick socket, -1 none
 	ready    bool
-	greeted  bool          // clientAmounts are taken
-	asked    atomic.Bool   // has made a request
-	ended    bool          // cleanUp has begun; engine thread
-	over     chan struct{} // closed after cleanUp
-	fallback bool          // oneFallback is taken
-	capture  *capture
-	unread   events.Quota // what the client has not read; engine thread
+	greeted  bool             // clientAmounts are taken
+	asked    atomic.Bool      // has made a request
+	ended    bool             // cleanUp has begun; engine thread
+	over     chan struct{}    // closed after cleanUp
+	fallback bool             // oneFallback is taken
+	tap      *capture         // of its capture; nil: there is none
+	contexts []*contextObject // also in objects; engine thread
+	unread   events.Quota     // what the client has not read; engine thread
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{id: s.nextID.Add(1), name: "new client", kick: -1, over: make(chan struct{})}
-	x.s, x.objects, x.bills = s, map[uint32]any{}, map[uint32]*account.Amounts{}
+	x := &Session{s: s, id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
-	x.Conn = message.New(c, x.Closer())
+	x.conn = newConn(c, x.Closer())
 	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
 	return x
 }
@@ -60,26 +66,26 @@ func (x *Session) run() {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("control: no request within %v of connecting", firstRequestTime)
 	}
-	if err != nil && !errors.Is(err, message.ErrHangUp) && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, errHangUp) && !errors.Is(err, net.ErrClosed) {
 		x.s.Log.Warn("client closed", "client", x.name, "error", err)
 	}
 	x.cleanUp()
 	close(x.over)
-	x.Conn.Close()
+	x.conn.Close()
 	x.s.Log.Debug("client gone", "client", x.name)
 }
 
 func (x *Session) serve() error {
 	buf := make([]byte, abi.MaxMessage)
 	for {
-		n, err := x.Receive(buf)
+		n, err := x.receive(buf)
 		if err == nil {
 			if x.asked.CompareAndSwap(false, true) {
-				_ = x.Conn.SetReadDeadline(time.Time{})
+				_ = x.conn.SetReadDeadline(time.Time{})
 			}
 			err = x.request(buf[:n])
 		}
-		x.DropReceived()
+		x.dropReceived()
 		if err != nil {
 			return err
 		}
@@ -96,17 +102,13 @@ func (x *Session) request(b []byte) error {
 	if int(h.Length) != len(b) {
 		return fmt.Errorf("control: message of %d bytes says it has %d", len(b), h.Length)
 	}
-	if !x.ready && h.Type != abi.Hello && !looks(h.Type) {
+	if !x.ready && h.Type != abi.Hello && h.Type.Way() != abi.Looks {
 		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
 	}
 	r := reply{}
 	err := x.dispatch(h.Type, b, &r)
 	return x.answer(h, r, err)
 }
-
-// looks reports a request that looks inside and makes nothing: it needs neither
-// doorbells nor a kick socket, so no HELLO.
-func looks(t abi.Type) bool { return t == abi.Inspect || t == abi.Capture || t == abi.CaptureStop }
 
 // reply is a response without its header: the structure's bytes with room for
 // the header in front, and descriptors that the client gets copies of.
@@ -126,7 +128,7 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 	h.Length, h.Status = uint32(abi.Size[abi.Header]()), 0
 	out := abi.Bytes(&h)
 	if err != nil {
-		h.Status = int32(message.Errno(err))
+		h.Status = int32(errnoOf(err))
 		r.fds = nil
 		x.sayRefused(h.Type, err)
 	}
@@ -141,7 +143,7 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 	if len(r.fds) > 0 {
 		oob = unix.UnixRights(r.fds...)
 	}
-	_, _, err = x.Conn.WriteMsgUnix(out, oob, nil)
+	_, _, err = x.conn.WriteMsgUnix(out, oob, nil)
 	return err
 }
 
@@ -176,6 +178,25 @@ func (x *Session) turn(fn func()) {
 			return
 		}
 	}
+}
+
+// inTurns runs step on the engine's thread, once a turn as long as it wants more, and
+// then done. It does not wait.
+func (s *Server) inTurns(step func() (more bool), done func()) {
+	var turn func()
+	turn = func() {
+		more := false
+		defer func() {
+			if !more {
+				done() // also if the step faulted
+			}
+		}()
+		if more = step(); more {
+			s.Engine.Do(turn) // in the next turn: packets come first
+		}
+	}
+	s.Engine.Do(turn)
+	s.Wake()
 }
 
 // turnPatience is how long a turn is waited for awake.

@@ -12,7 +12,7 @@ import (
 
 // srqObject is a shared receive queue with its ring.
 type srqObject struct {
-	created
+	object
 	queue *qp.RecvQueue
 	pd    *pdObject
 	xrcd  *xrcdObject // of one in an XRC domain; else nil
@@ -20,11 +20,8 @@ type srqObject struct {
 	cap   abi.QuerySRQResponse // its limit is the queue's
 }
 
-func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
-	pd, err := object[*pdObject](x, m.PD)
-	if err != nil {
-		return err
-	}
+func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
+	x := pd.x
 	if m.MaxWR == 0 || m.MaxWR > maxQPWR || m.MaxSGE > qp.MaxSGE || m.SRQLimit > m.MaxWR {
 		return syscall.EINVAL
 	}
@@ -56,11 +53,11 @@ func createSRQ(x *Session, m *abi.CreateSRQRequest, r *reply) error {
 }
 
 // sharedQueue is the queue of a handle; nil for none.
-func sharedQueue(x *Session, handle uint32) (*qp.RecvQueue, error) {
+func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 	if handle == abi.NoHandle {
 		return nil, nil
 	}
-	o, err := object[*srqObject](x, handle)
+	o, err := find[*srqObject](x, handle)
 	if err != nil {
 		return nil, err
 	}
@@ -70,28 +67,24 @@ func sharedQueue(x *Session, handle uint32) (*qp.RecvQueue, error) {
 	return o.queue, nil
 }
 
-func modifySRQ(x *Session, m *abi.ModifySRQRequest, r *reply) error {
-	o, err := object[*srqObject](x, m.Handle)
+func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 	switch {
-	case err != nil:
-		return err
-	case m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0:
+	case m.Mask&^abi.SRQMaskLimit != 0:
 		return syscall.EINVAL
-	case m.Mask&abi.SRQMaskMaxWR != 0:
-		return x.resizeSRQ(o, m, r)
-	case m.Mask&abi.SRQMaskLimit == 0:
+	case m.Mask == 0:
 		return nil
 	case m.SRQLimit > o.cap.MaxWR:
 		return syscall.EINVAL
 	}
-	x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
+	o.x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
 	return nil
 }
 
 // resizeSRQ moves the receives that wait to a ring of another size, and sets the
 // limit with it if that is asked for, too: both, or neither.
-func (x *Session) resizeSRQ(o *srqObject, m *abi.ModifySRQRequest, r *reply) error {
-	if m.MaxWR == 0 || m.MaxWR > maxQPWR {
+func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
+	x := o.x
+	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > maxQPWR {
 		return syscall.EINVAL
 	}
 	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)
@@ -116,34 +109,26 @@ func (x *Session) resizeSRQ(o *srqObject, m *abi.ModifySRQRequest, r *reply) err
 		return syscall.EINVAL
 	}
 	old.Close()
-	x.resized(m.Handle, account.SharedQueues, bill)
-	resp.Handle, resp.SRQNum = m.Handle, o.queue.Shared().Number
+	o.resized(account.SharedQueues, bill)
+	resp.Handle, resp.SRQNum = o.handle, o.queue.Shared().Number
 	*r = respond(&resp)
 	r.bring(mem)
 	return nil
 }
 
-func querySRQ(x *Session, m *abi.HandleMessage, r *reply) error {
-	o, err := object[*srqObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (o *srqObject) querySRQ(_ *abi.HandleMessage, r *reply) error {
 	resp := o.cap
-	x.do(func() { resp.SRQLimit = o.queue.Shared().Limit })
+	o.x.do(func() { resp.SRQLimit = o.queue.Shared().Limit })
 	*r = respond(&resp)
 	return nil
 }
 
-func destroySRQ(x *Session, m *abi.HandleMessage, _ *reply) error {
-	o, err := object[*srqObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (o *srqObject) destroySRQ(*abi.HandleMessage, *reply) error {
 	busy := false
-	x.do(func() {
+	o.x.do(func() {
 		if busy = o.queue.Shared().InUse(); !busy {
-			x.removeQueue(o)
-			x.remove(m.Handle)
+			o.leaveDomain()
+			o.remove()
 		}
 	})
 	if busy {
@@ -154,11 +139,11 @@ func destroySRQ(x *Session, m *abi.HandleMessage, _ *reply) error {
 	return nil
 }
 
-// removeQueue takes a shared receive queue out of its XRC domain, if it has one; on
+// leaveDomain takes a shared receive queue out of its XRC domain, if it has one; on
 // the engine's thread.
-func (x *Session) removeQueue(o *srqObject) {
+func (o *srqObject) leaveDomain() {
 	if o.xrcd != nil {
-		x.s.Engine.QPs.RemoveQueue(o.queue)
+		o.x.s.Engine.QPs.RemoveQueue(o.queue)
 		o.xrcd.users--
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/mpa"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/trp"
 	"urdma/verbs/abi"
@@ -28,6 +29,7 @@ var (
 	handshakeCounts = counters.NewCopy[cm.Stats, inspect.Handshakes]()
 	workCounts      = counters.NewCopy[qp.Counters, inspect.Work]()
 	trafficCounts   = counters.NewCopy[trp.Traffic, inspect.Traffic]()
+	streamCounts    = counters.NewCopy[mpa.Traffic, inspect.Traffic]()
 )
 
 // ports asks the drivers, whose counters any goroutine may read.
@@ -70,7 +72,9 @@ func (g *gather) engine() {
 	engineCounts.Into(t, &counts)
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
-		t.Traffic = append(t.Traffic, traffic(&p))
+		all, s := traffic(&p), e.MPA.PastTraffic(dev)
+		streamCounts.Into(&all, &s)
+		t.Traffic = append(t.Traffic, all)
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
 		}
@@ -118,9 +122,9 @@ func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v a
 		g.qp(who, handle, o)
 	case *srqObject:
 		g.srq(who, handle, o)
-	case *cm.ID:
+	case *idObject:
 		c.IDs++
-		g.id(who, handle, o)
+		g.id(who, handle, o.ID)
 	}
 }
 
@@ -180,8 +184,6 @@ func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
-var qpTypes = map[uint32]string{abi.QPTypeRC: "RC", abi.QPTypeUC: "UC", abi.QPTypeUD: "UD", abi.QPTypeXRCSend: "XRC_SEND", abi.QPTypeXRCRecv: "XRC_RECV"}
-
 // handleOf is 0 for a queue that a queue pair has not.
 func handleOf(c *qp.CQ) uint32 {
 	if c == nil {
@@ -193,7 +195,7 @@ func handleOf(c *qp.CQ) uint32 {
 func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
 	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.ctx.dev), Domain: q.PD,
-		Created: g.clock.time(o.at), Type: qpTypes[q.Type], State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
+		Created: g.clock.time(o.at), Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if c := q.Connection(); c != nil {
@@ -228,6 +230,9 @@ func wireState(carrier any) (path string, w *inspect.Wire) {
 	if _, awaits := carrier.(*connect.Awaiting); awaits {
 		return "", nil
 	}
+	if c, ok := carrier.(interface{ Inspect() (mpa.State, bool) }); ok {
+		return streamState(c.Inspect())
+	}
 	c, ok := carrier.(interface{ Inspect() (trp.State, bool) })
 	if !ok {
 		return inspect.PathHost, nil
@@ -240,6 +245,21 @@ func wireState(carrier any) (path string, w *inspect.Wire) {
 		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}
+}
+
+// streamState is wireState of a connection over TCP.
+func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
+	if !ok {
+		return inspect.PathHost, nil
+	}
+	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU,
+		InFlight: s.InFlight, Window: s.Window, RTTNs: int64(s.SRTT), RTTVarNs: int64(s.RTTVar), MinRTTNs: int64(s.MinRTT),
+		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
+}
+
+func streamTraffic(t *mpa.Traffic) (out inspect.Traffic) {
+	streamCounts.Into(&out, t)
+	return out
 }
 
 func work(q *qp.Counters) (w inspect.Work) {

@@ -21,7 +21,7 @@ func (s *Server) wait(x *Session) {
 		y := s.leastWanted()
 		s.waiting = slices.DeleteFunc(s.waiting, func(z *Session) bool { return z == y })
 		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.Owner.PID, "uid", y.Owner.UID)
-		y.Conn.Close()
+		y.conn.Close()
 	}
 	s.waiting = append(s.waiting, x)
 }

@@ -12,16 +12,13 @@ import (
 // mwObject is a memory window. The limit of memory regions counts it: what it
 // takes is an STag.
 type mwObject struct {
-	created
+	object
 	pd     *pdObject
 	window *mem.Window
 }
 
-func allocMW(x *Session, m *abi.AllocMWRequest, r *reply) error {
-	pd, err := object[*pdObject](x, m.PD)
-	if err != nil {
-		return err
-	}
+func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
+	x := pd.x
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
 		return syscall.EINVAL
 	}
@@ -47,22 +44,18 @@ func allocMW(x *Session, m *abi.AllocMWRequest, r *reply) error {
 }
 
 // deallocMW also unbinds the window.
-func deallocMW(x *Session, m *abi.HandleMessage, _ *reply) error {
-	o, err := object[*mwObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (o *mwObject) deallocMW(*abi.HandleMessage, *reply) error {
 	shared := true
-	x.do(func() {
+	o.x.do(func() {
 		if b := o.window.Bound(); b != nil {
 			shared = b.Shared()
 		}
-		x.s.Engine.QPs.Regions.RemoveWindow(o.window)
-		x.remove(m.Handle)
+		o.x.s.Engine.QPs.Regions.RemoveWindow(o.window)
+		o.remove()
 	})
 	o.pd.users--
 	if !shared {
-		x.space.Drain()
+		o.x.space.Drain()
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type fileID struct{ device, inode uint64 }
 
 // xrcdObject is a client's handle of an XRC domain.
 type xrcdObject struct {
-	created
+	object
 	ctx    *contextObject
 	domain *xrcDomain
 	file   *os.File // of one that is shared: as long as it is open no other file gets its inode number
@@ -40,17 +40,14 @@ type xrcKey struct {
 	file fileID
 }
 
-func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
-	ctx, err := object[*contextObject](x, m.Context)
-	if err != nil {
-		return err
-	}
+func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
+	x := c.x
 	if m.OFlags&^(unix.O_CREAT|unix.O_EXCL) != 0 {
 		return syscall.EINVAL
 	}
-	key := xrcKey{dev: ctx.dev}
+	key := xrcKey{dev: c.dev}
 	bill := &account.Amounts{account.Domains: 1}
-	f := x.TakeFile()
+	f := x.takeFile()
 	if f != nil {
 		if key.file, err = identify(int(f.Fd())); err != nil {
 			x.Closer().Close(f)
@@ -67,7 +64,7 @@ func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
 		var d *xrcDomain
 		if d, err = x.s.xrcDomain(key, f != nil, m.OFlags); err == nil {
 			d.users++
-			resp.Handle = x.add(&xrcdObject{ctx: ctx, domain: d, file: f}, bill)
+			resp.Handle = x.add(&xrcdObject{ctx: c, domain: d, file: f}, bill)
 		}
 	})
 	if err != nil {
@@ -75,7 +72,7 @@ func openXRCD(x *Session, m *abi.OpenXRCDRequest, r *reply) error {
 		x.Give(bill)
 		return err
 	}
-	ctx.users++
+	c.users++
 	*r = respond(&resp)
 	return nil
 }
@@ -132,18 +129,14 @@ func (s *Server) leaveXRC(d *xrcDomain) {
 	}
 }
 
-func closeXRCD(x *Session, m *abi.HandleMessage, _ *reply) error {
-	o, err := object[*xrcdObject](x, m.Handle)
-	if err != nil {
-		return err
-	}
+func (o *xrcdObject) closeXRCD(*abi.HandleMessage, *reply) error {
 	if o.users > 0 {
 		return syscall.EBUSY
 	}
-	x.do(func() {
-		x.s.leaveXRC(o.domain)
-		x.closeXRC(o.file)
-		x.remove(m.Handle)
+	o.x.do(func() {
+		o.x.s.leaveXRC(o.domain)
+		o.x.closeXRC(o.file)
+		o.remove()
 	})
 	o.ctx.users--
 	return nil
@@ -152,7 +145,7 @@ func closeXRCD(x *Session, m *abi.HandleMessage, _ *reply) error {
 // createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and
 // to those who made or opened it.
 func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
-	xrcd, err := object[*xrcdObject](x, m.XRCD)
+	xrcd, err := find[*xrcdObject](x, m.XRCD)
 	if err != nil {
 		return err
 	}
@@ -173,6 +166,7 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		}
 		x.s.Engine.QPs.Add(q)
 		x.refer(o, bill)
+		dev.pairs.Count(x.Owner.UID, 1)
 	})
 	if err != nil {
 		x.Give(bill)
@@ -185,19 +179,15 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 
 // refer gives a client a handle of a target queue pair; on the engine's thread.
 func (x *Session) refer(o *qpObject, bill *account.Amounts) {
-	o.target = &qp.Target{Async: o.ctx.async}
+	o.target = &qp.Target{Async: o.ctx.async, UID: x.Owner.UID}
 	o.target.Handle = x.add(o, bill)
 	o.qp.References.Add(o.target)
 	o.xrcd.users++
-	x.s.Devices[o.ctx.dev].pairs.Count(x.Owner.UID, 1)
 }
 
-// openTarget gives a client its own handle of a target queue pair that is there.
-func openTarget(x *Session, m *abi.OpenQPRequest, r *reply) error {
-	xrcd, err := object[*xrcdObject](x, m.XRCD)
-	if err != nil {
-		return err
-	}
+// openQP gives a client its own handle of a target queue pair that is there.
+func (xrcd *xrcdObject) openQP(m *abi.OpenQPRequest, r *reply) error {
+	x := xrcd.x
 	bill := &account.Amounts{account.QueuePairs: 1}
 	if err := x.Take(bill); err != nil {
 		return err
@@ -216,13 +206,20 @@ func openTarget(x *Session, m *abi.OpenQPRequest, r *reply) error {
 	return nil
 }
 
-// removeQP ends a client's part in a queue pair; on the engine's thread.
+// removeQP ends a client's part in a queue pair; on the engine's thread. A target
+// queue pair counts as one of the user whose reference is the oldest.
 func (x *Session) removeQP(o *qpObject) {
-	switch {
-	case o.target == nil:
+	pairs := &x.s.Devices[o.ctx.dev].pairs
+	if o.target == nil {
 		x.s.Engine.RemoveQP(x.client, o.qp, o.bell)
-	case o.qp.References.Remove(o.target):
+		pairs.Count(x.Owner.UID, -1)
+		return
+	}
+	pairs.Count(o.qp.References[0].UID, -1)
+	if o.qp.References.Remove(o.target) {
 		x.s.Engine.QPs.Remove(o.qp)
+	} else {
+		pairs.Count(o.qp.References[0].UID, 1)
 	}
 }
 
@@ -238,8 +235,8 @@ func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *srqObject, shared *qp.Sh
 	default:
 		return syscall.EOPNOTSUPP
 	}
-	xrcd, err := object[*xrcdObject](x, m.XRCD)
-	cq, errCQ := object[*cqObject](x, m.CQ)
+	xrcd, err := find[*xrcdObject](x, m.XRCD)
+	cq, errCQ := find[*cqObject](x, m.CQ)
 	if err := errors.Join(err, errCQ); err != nil {
 		return err
 	}

@@ -80,6 +80,60 @@ func TestXRCOutlives(t *testing.T) {
 	}
 }
 
+// TestOpenedTargets: however often a queue pair is opened, it is one queue pair of its
+// port (64 there are), and goes on to be one when who made it goes.
+func TestOpenedTargets(t *testing.T) {
+	r := start(t)
+	file, err := os.Create(filepath.Join(t.TempDir(), "domain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	member := func() (*client, uint32) {
+		c, err := dial(r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.makeObjects(); err != nil {
+			t.Fatal(err)
+		}
+		return c, inDomain(t, c, file, unix.O_CREAT)
+	}
+	target := func(c *client, d uint32) (abi.QPResponse, error) {
+		return call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: d})
+	}
+	a, da := member()
+	made, err := target(a, da)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, db := member()
+	opened := uint32(0)
+	for range 200 {
+		h, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP, abi.OpenQPRequest{XRCD: db, QPNum: made.QPN})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened = h.Handle
+	}
+	a.conn.Close()
+	for end := time.Now().Add(time.Minute); r.server.Clients() > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the first client does not go")
+		}
+	}
+	b.takes(t, abi.DestroyQP, opened)
+	left := 0
+	for ; left < 100; left++ {
+		if _, err := target(b, db); err != nil {
+			break
+		}
+	}
+	if left != 64-2 { // one of makeObjects, and the one that is opened
+		t.Errorf("room for %d queue pairs, expected 62", left)
+	}
+}
+
 // TestXRCFileIsARight: who may not open a file gets no part in its domain, neither by
 // a descriptor that only names it (O_PATH) nor by a file of his own that has got
 // the inode number of one that is gone.

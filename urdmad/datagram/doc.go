@@ -12,8 +12,7 @@
 // A packet's way: Stack.Receive (rx.go) checks the header, the destination and the
 // Q_Key, takes a receive and writes the header room and the payload.
 //
-// What was posted before a queue pair goes is waited for in last.go. What both
-// types have in common is sender.go; show.go shows messages within this
+// group.go has multicast groups. What both types have in common is sender.go; show.go shows messages within this
 // urdmad to captures.
 //
 // Queue pairs of type UC (uc.go, uctx.go, ucrx.go; chapter 13) have a peer, and

@@ -1,6 +1,7 @@
 package datagram
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -35,45 +36,94 @@ func (p *Port) groupOf(group netip.Addr) netip.Addr {
 	return netip.AddrFrom4(low)
 }
 
+// group is the members of a group on a port.
+type group struct {
+	members []member // in the order in which they came
+	live    int
+	last    uint64 // number of the newest
+}
+
+// member is a queue pair that was attached to a group. Numbers say how far a message has
+// come among members that come and go.
+type member struct {
+	q      *qp.QP // nil: it was detached
+	number uint64
+}
+
+// attachment is a queue pair's part in a group.
+type attachment struct {
+	membership
+	number uint64 // of the member
+}
+
+func (g *group) add(q *qp.QP) (number uint64) {
+	g.last++
+	g.live++
+	g.members = append(g.members, member{q, g.last})
+	return g.last
+}
+
+func (g *group) remove(number uint64) {
+	g.members[g.from(number)].q = nil
+	if g.live--; 2*g.live < len(g.members) {
+		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.q == nil })
+	}
+}
+
+// from is where the members begin that have a number, or a later one.
+func (g *group) from(number uint64) int {
+	i, _ := slices.BinarySearchFunc(g.members, number, func(m member, n uint64) int { return cmp.Compare(m.number, n) })
+	return i
+}
+
 // Attach has a queue pair receive what is sent to a group (ibv_attach_mcast(3)).
-func (s *Stack) Attach(q *qp.QP, dev int, group netip.Addr) error {
-	if !group.IsMulticast() {
+func (s *Stack) Attach(q *qp.QP, dev int, to netip.Addr) error {
+	if !to.IsMulticast() {
 		return syscall.EINVAL
 	}
-	group = s.ports[dev].groupOf(group)
-	key := membership{dev, group}
+	to = s.ports[dev].groupOf(to)
+	key := membership{dev, to}
 	switch {
-	case group.Is4() != s.ports[dev].If.IP().Is4():
+	case to.Is4() != s.ports[dev].If.IP().Is4():
 		return syscall.EINVAL
-	case slices.Contains(s.groups[key], q):
+	case s.attachedTo(q, key) >= 0:
 		return nil
 	case len(s.attached[q]) >= MaxGroups:
 		return syscall.ENOMEM
 	}
-	s.groups[key] = append(s.groups[key], q)
-	s.attached[q] = append(s.attached[q], key)
-	s.ports[dev].If.Join(group)
+	g := s.groups[key]
+	if g == nil {
+		g = &group{}
+		s.groups[key] = g
+	}
+	s.attached[q] = append(s.attached[q], attachment{key, g.add(q)})
+	s.ports[dev].If.Join(to)
 	return nil
 }
 
+// attachedTo is where an attachment is among a queue pair's; negative: it has none.
+func (s *Stack) attachedTo(q *qp.QP, key membership) int {
+	return slices.IndexFunc(s.attached[q], func(a attachment) bool { return a.membership == key })
+}
+
 // Detach undoes Attach; EINVAL if it was not called.
-func (s *Stack) Detach(q *qp.QP, dev int, group netip.Addr) error {
-	group = s.ports[dev].groupOf(group)
-	key := membership{dev, group}
-	i := slices.Index(s.groups[key], q)
-	if i < 0 {
+func (s *Stack) Detach(q *qp.QP, dev int, from netip.Addr) error {
+	from = s.ports[dev].groupOf(from)
+	key := membership{dev, from}
+	at := s.attachedTo(q, key)
+	if at < 0 {
 		return syscall.EINVAL
 	}
-	if s.groups[key] = slices.Delete(s.groups[key], i, i+1); len(s.groups[key]) == 0 {
+	own, g := s.attached[q], s.groups[key]
+	if g.remove(own[at].number); g.live == 0 {
 		delete(s.groups, key)
 	}
-	own := s.attached[q]
-	if at := slices.Index(own, key); len(own) == 1 {
+	if len(own) == 1 {
 		delete(s.attached, q)
 	} else {
 		s.attached[q] = slices.Delete(own, at, at+1)
 	}
-	s.ports[dev].If.Leave(group)
+	s.ports[dev].If.Leave(from)
 	return nil
 }
 
@@ -82,57 +132,150 @@ func (s *Stack) Attached(q *qp.QP) int { return len(s.attached[q]) }
 
 // Forget detaches a queue pair from every group.
 func (s *Stack) Forget(q *qp.QP) {
-	for _, key := range slices.Clone(s.attached[q]) {
-		_ = s.Detach(q, key.dev, key.group) // it is attached
+	for _, a := range slices.Clone(s.attached[q]) {
+		_ = s.Detach(q, a.dev, a.group) // it is attached
 	}
 }
 
+// A message to a group costs as much as it has members, of which there may be thousands.
+const (
+	// groupBudget bounds what messages to groups take in a turn, as package qp counts
+	// it, for each queue pair that sends and for all that the network brings.
+	groupBudget = 1 << 20
+	// memberCost is what a member takes that takes no message.
+	memberCost = 512
+	// maxCrowd bounds, in bytes, the messages from the network that wait for members to
+	// be served.
+	maxCrowd = 4 << 20
+)
+
+// serveMembers gives a message to the members of a group on a port, from a number on, as far as
+// the budget goes that began when so much was spent. It returns the number to go on
+// from, 0 if all were served, and how many took it.
+func (s *Stack) serveMembers(p *Port, to netip.Addr, a *arrival, from uint64, begun int, give func(to *Pair)) (next uint64, taken int) {
+	g := s.groups[membership{p.If.Dev, to}]
+	if g == nil {
+		return 0, 0
+	}
+	for _, m := range g.members[g.from(from):] {
+		if s.table.Spent()-begun >= groupBudget {
+			return m.number, taken
+		}
+		s.table.Spend(memberCost)
+		if m.q == nil {
+			continue
+		}
+		to := s.pairs[wire.QPN(m.q.QPN)]
+		if to == nil || to.port != p || a.from == to || a.from != nil && !a.from.live() || !to.member(a) {
+			continue
+		}
+		taken++
+		give(to)
+	}
+	return 0, taken
+}
+
+// unserved is how far the message of a work request has come that goes to a group.
+type unserved struct {
+	index uint32
+	next  uint64 // member; 0: there is no such message
+}
+
 // sendGroup sends a message to a group: out of the port, if that reaches anybody,
-// and to the members on it.
-func (p *Pair) sendGroup(group netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
-	group = p.port.groupOf(group)
+// and to the members on it, which may take several turns.
+func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+	to = p.port.groupOf(to)
 	h.Dst = wire.MulticastQPN
-	_, out := p.port.If.GroupLink(group)
-	if out {
-		if sent := p.sendWire(group, i, wr, h); sent != gone {
+	from := p.unserved
+	p.unserved = unserved{}
+	if from.index != i || from.next == 0 {
+		from.next = 0
+		if _, out := p.port.If.GroupLink(to); !out {
+			p.show(nil, to, i, h, "")
+		} else if sent := p.sendWire(to, i, wr, h); sent != gone {
 			return sent
 		}
 	}
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
-	if !out {
-		p.show(nil, group, i, h, "")
-	}
-	a := arrival{h: h, src: p.port.If.IP(), dst: group, length: int(wr.Length)}
-	for _, q := range p.s.groups[membership{p.Dev, group}] {
-		to := p.s.pairs[wire.QPN(q.QPN)]
-		if !p.live() || to == nil || to == p || to.port != p.port || !to.member(&a) {
-			continue
-		}
-		p.copyTo(to, i, wr, &a)
+	a := arrival{h: h, src: p.port.If.IP(), dst: to, length: int(wr.Length), from: p}
+	next, _ := p.s.serveMembers(p.port, to, &a, from.next, p.begun, func(to *Pair) { p.copyTo(to, i, wr, &a) })
+	if next != 0 && p.live() {
+		p.unserved = unserved{i, next}
+		p.s.table.Ready(p.QP)
+		return begun
 	}
 	return gone
 }
 
+// crowd is messages from the network whose groups have more members than the turns since
+// they came could serve.
+type crowd struct {
+	waiting []crowded
+	bytes   int
+	spent   int // by messages from the network, in this turn
+}
+
+type crowded struct {
+	port *Port
+	h    wire.Datagram
+	a    arrival
+	data []byte
+	next uint64 // member
+}
+
+// Serve goes on, at the beginning of a turn, with messages that came from the network, and
+// returns how many members took one.
+func (s *Stack) Serve() (n int) {
+	c := &s.crowd
+	c.spent = 0
+	for len(c.waiting) > 0 && c.spent < groupBudget {
+		m := &c.waiting[0]
+		m.a.h = &m.h
+		taken := 0
+		m.next, taken = s.serveArrived(m.port, &m.a, m.data, m.next)
+		n += taken + 1
+		if m.next != 0 {
+			break
+		}
+		c.bytes -= len(m.data) + memberCost
+		c.waiting[0] = crowded{}
+		c.waiting = c.waiting[1:]
+	}
+	return n
+}
+
+// serveArrived is serveMembers for a message that came from the network.
+func (s *Stack) serveArrived(p *Port, a *arrival, data []byte, from uint64) (next uint64, taken int) {
+	begun := s.table.Spent()
+	next, taken = s.serveMembers(p, a.dst, a, from, begun-s.crowd.spent, func(to *Pair) {
+		if to.place(data).Is == qp.Done {
+			to.end(a)
+		}
+	})
+	s.crowd.spent += s.table.Spent() - begun
+	return next, taken
+}
+
 // arrivedGroup gives a message that came from the wire to the members of its group.
-func (s *Stack) arrivedGroup(p *Port, group netip.Addr, a *arrival, data []byte) (why string) {
-	taken := 0
-	for _, q := range s.groups[membership{p.If.Dev, group}] {
-		to := s.pairs[wire.QPN(q.QPN)]
-		if to == nil || to.port != p || !to.member(a) {
-			continue
+func (s *Stack) arrivedGroup(p *Port, a *arrival, data []byte) (why string) {
+	c := &s.crowd
+	next, taken := uint64(1), 0
+	if len(c.waiting) == 0 {
+		if next, taken = s.serveArrived(p, a, data, 0); next == 0 && taken == 0 {
+			return "no member of the group takes it"
 		}
-		if !to.QP.Recv.Scatter(data) {
-			to.breakReceive()
-			continue
-		}
-		to.end(a)
-		taken++
 	}
-	if taken == 0 {
-		return "no member of the group takes it"
+	if next == 0 {
+		return ""
 	}
+	if c.bytes+len(data)+memberCost > maxCrowd {
+		s.Stats.GroupWait++
+		return "too many wait for members of groups to be served"
+	}
+	c.bytes += len(data) + memberCost
+	c.waiting = append(c.waiting, crowded{p, *a.h, *a, append([]byte(nil), data...), next})
 	return ""
 }
 
@@ -142,11 +285,9 @@ func (p *Pair) member(a *arrival) bool {
 		p.s.Stats.WrongQKey++
 		return false
 	}
-	switch p.begin(a) {
-	case begun:
-		return true
-	case noReceive:
-		p.s.Stats.NoReceive++
+	v := p.begin(a)
+	if v.Is != qp.Done {
+		p.dropped(v)
 	}
-	return false
+	return v.Is == qp.Done
 }

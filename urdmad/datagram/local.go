@@ -18,20 +18,21 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) ou
 		return revoked
 	}
 	a := arrival{h: h, src: p.port.If.IP(), dst: at.If.IP(), length: int(wr.Length)}
-	how := to.begin(&a)
-	switch {
-	case how == begun:
+	v := to.begin(&a)
+	switch v.Is {
+	case qp.Done:
 		p.wait.until = 0
 		p.show(&to.sender, at.If.IP(), i, h, "")
 		p.copyTo(to, i, wr, &a)
 		return gone
-	case how == noReceive && to.receives() && p.mayWait(&to.sender):
-		return later
-	case how == noReceive:
-		p.s.Stats.NoReceive++
+	case qp.NoReceive, qp.Busy:
+		if to.receives() && p.mayWait(&to.sender) {
+			return later
+		}
 	}
+	why := to.dropped(v)
 	if p.live() {
-		p.show(&to.sender, at.If.IP(), i, h, "dropped: "+whyNot[how])
+		p.show(&to.sender, at.If.IP(), i, h, "dropped: "+why)
 	}
 	return gone
 }
@@ -45,8 +46,7 @@ func (p *Pair) receives() bool { return p.QP.SRQ != nil || p.QP.Stats.RecvsPoste
 func (p *Pair) copyTo(to *Pair, i uint32, wr *qp.SendWR, a *arrival) {
 	for off := uint32(0); off < wr.Length; {
 		b, _ := p.QP.Part(i, off, wr.Length-off)
-		if !to.QP.Recv.Scatter(b) {
-			to.breakReceive()
+		if to.place(b).Is != qp.Done {
 			return
 		}
 		off += uint32(len(b))

@@ -9,11 +9,14 @@ import (
 )
 
 // Pair serves a queue pair of type UD: a qp.Carrier whose connection has no peer.
-type Pair struct{ sender }
+type Pair struct {
+	sender
+	unserved unserved
+}
 
 // serve makes a queue pair in RTR or later reachable.
 func (s *Stack) serve(q *qp.QP, dev int) {
-	p := &Pair{sender{s: s, port: s.ports[dev]}}
+	p := &Pair{sender: sender{s: s, port: s.ports[dev]}}
 	p.wait.timer = clock.NewTimer(p.resume)
 	p.QP, p.Dev, p.ByNumber, p.Takes = q, dev, true, qp.ImmediateData
 	p.Local = netip.AddrPortFrom(p.port.If.IP(), wire.DatagramPort)
@@ -29,6 +32,12 @@ func (p *Pair) Failed() {
 		return
 	}
 	p.withdraw()
+}
+
+// Faulted is qp.Carrier's: only a message that is being copied has a receive.
+func (p *Pair) Faulted() bool {
+	active, _ := p.QP.Recv.Active()
+	return active
 }
 
 // withdraw ends arrivals.

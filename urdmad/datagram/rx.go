@@ -5,7 +5,6 @@ import (
 
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -43,24 +42,19 @@ func (p *Port) Receive(d *netif.Datagram) {
 func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram) (why string) {
 	data := d.Data[wire.DatagramLen:]
 	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
-	if group := d.Dst.Addr(); group.IsMulticast() {
-		return s.arrivedGroup(p, group, &a, data)
+	if a.dst.IsMulticast() {
+		return s.arrivedGroup(p, &a, data)
 	}
 	to := s.destination(p, h)
 	if to == nil {
 		return whyNobody
 	}
-	switch how := to.begin(&a); how {
-	case begun:
-	case noReceive:
-		s.Stats.NoReceive++
-		fallthrough
-	default:
-		return whyNot[how]
+	v := to.begin(&a)
+	if v.Is == qp.Done {
+		v = to.place(data)
 	}
-	if !to.QP.Recv.Scatter(data) {
-		to.breakReceive()
-		return "the receive's memory was deregistered"
+	if v.Is != qp.Done {
+		return to.dropped(v)
 	}
 	to.end(&a)
 	return ""
@@ -85,59 +79,61 @@ func (s *Stack) destination(p *Port, h *wire.Datagram) *Pair {
 type arrival struct {
 	h        *wire.Datagram
 	src, dst netip.Addr
-	length   int // bytes
+	length   int   // bytes
+	from     *Pair // who sent it, of this urdmad
 }
-
-// beginning is how taking a receive went.
-type beginning uint8
-
-const (
-	begun beginning = iota
-	noReceive
-	noRoom // counted
-	failed
-)
 
 // whyNobody and whyNot say why a message is dropped.
 const whyNobody = "no queue pair takes it"
 
-var whyNot = [...]string{noReceive: "no receive is posted", noRoom: "the receive is too short", failed: "the receive is wrong"}
+var whyNot = [...]string{qp.NoReceive: "no receive is posted", qp.NoRoom: "the receive is too short",
+	qp.BadReceive: "the receive is wrong", qp.Revoked: "the receive's memory was deregistered",
+	qp.Busy: "too much waits to be written to its program's memory"}
+
+// dropped counts a message that is dropped for a verdict, and says why.
+func (p *Pair) dropped(v qp.Verdict) (why string) {
+	switch v.Is {
+	case qp.NoReceive, qp.Busy:
+		p.s.Stats.NoReceive++
+	case qp.NoRoom:
+		p.s.Stats.NoRoom++
+	}
+	return whyNot[v.Is]
+}
 
 // begin takes a receive for a message and writes its header room.
-func (p *Pair) begin(a *arrival) beginning {
-	q := p.QP
-	if q.Client.Backlogged() {
-		return noReceive
-	}
-	switch q.Recv.TakeFor(wire.GRHLen + uint32(a.length)) {
-	case qp.NoReceive:
-		return noReceive
-	case qp.ReceiveTooShort:
-		p.s.Stats.NoRoom++
-		return noRoom
+func (p *Pair) begin(a *arrival) qp.Verdict {
+	v := p.QP.BeginReceive(0, wire.GRHLen+uint32(a.length))
+	switch v.Is {
+	case qp.Done:
+		p.starved = false
+		var grh [wire.GRHLen]byte
+		wire.PutGRH(grh[:], a.src, a.dst, a.length)
+		return p.place(grh[:])
 	case qp.BadReceive:
 		p.fail()
-		return failed
 	}
-	p.starved = false
-	var grh [wire.GRHLen]byte
-	wire.PutGRH(grh[:], a.src, a.dst, a.length)
-	if !q.Recv.Scatter(grh[:]) {
-		p.breakReceive()
-		return failed
+	return v
+}
+
+// place writes the next bytes of a message. One that finds no more room in its
+// client's backlog is dropped; the next is placed in the same receive.
+func (p *Pair) place(data []byte) qp.Verdict {
+	v := p.QP.PlaceSend(data, uint64(len(data)))
+	switch v.Is {
+	case qp.Busy:
+		p.QP.Recv.Tear()
+	case qp.Revoked:
+		p.QP.FailReceive(v, 0)
+		p.fail()
 	}
-	return begun
+	return v
 }
 
 // end completes the receive.
 func (p *Pair) end(a *arrival) {
-	how := abi.CQE{SrcQP: uint32(a.h.Src), WCFlags: abi.WCGRH, SourceLID: lidOf(a.src)}
-	if a.h.HasImmediate {
-		how.WCFlags |= abi.WCWithImm
-		how.ImmOrSTag = a.h.Immediate
-	}
-	p.QP.Stats.BytesRecv -= wire.GRHLen // Arrived counts what was written
-	p.QP.Recv.Arrived(how, a.h.Solicited)
+	p.QP.EndSend(qp.Ending{HasImmediate: a.h.HasImmediate, Immediate: a.h.Immediate, Solicited: a.h.Solicited,
+		SrcQP: uint32(a.h.Src), SourceLID: lidOf(a.src), HeaderRoom: wire.GRHLen})
 }
 
 // lidOf is the LID that stands for an address: its low 16 bits (docs/WIRE.md
@@ -149,13 +145,6 @@ func lidOf(a netip.Addr) uint32 {
 		lid |= 1 << 16
 	}
 	return lid
-}
-
-// breakReceive completes a receive whose memory was deregistered, and ends the
-// queue pair.
-func (p *Pair) breakReceive() {
-	p.QP.Recv.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
-	p.fail()
 }
 
 // fail ends the queue pair because of a wrong receive.

@@ -24,6 +24,7 @@ type sender struct {
 	// starved: somebody here waited for a receive of this queue pair, and none was
 	// posted. Until one is, nobody waits for it again.
 	starved bool
+	begun   int // the table's Spent when Transmit began
 }
 
 // outcome is what became of a work request.
@@ -33,12 +34,14 @@ const (
 	gone    outcome = iota // a piece of it has left, or was dropped as a network may
 	later                  // must be tried again: the port is full, or a receive is waited for
 	revoked                // its memory was deregistered
+	begun                  // part of it was done, the rest follows in the next turn
 )
 
 // transmit is Transmit of either type. send lets a piece of the work request at
 // an index leave, and calls moved.
 func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed func()) (n int) {
 	q := c.QP
+	c.begun = c.s.table.Spent()
 	for n < sendBudget && c.live() && q.Ready() {
 		i := q.SQ.Next()
 		switch send(i, q.SQ.At(i)) {
@@ -52,6 +55,9 @@ func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed fun
 		case later:
 			q.Acknowledge(c.sent)
 			return n
+		case begun:
+			q.Acknowledge(c.sent)
+			return n + 1
 		}
 		n++
 	}
@@ -66,15 +72,12 @@ func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed fun
 
 // moved notes that n bytes more of the work request at Next have left, unless what
 // arrived here has overrun a completion queue of ours.
-func (c *sender) moved(wr *qp.SendWR, n uint32) {
+func (c *sender) moved(n uint32) {
 	if !c.live() {
 		return
 	}
 	c.sent++
-	c.QP.SQ.Moved(n, c.sent)
-	if wr.Sent == wr.Length {
-		c.QP.SQ.Advance()
-	}
+	c.QP.SQ.Sent(n, c.sent, false)
 }
 
 // live reports whether messages come and go.
@@ -130,8 +133,8 @@ func (c *sender) stop() {
 	c.wait.until = 0
 }
 
-// Faulted is qp.Carrier's: Failed follows.
-func (c *sender) Faulted() {}
+// Faulted is qp.Carrier's.
+func (c *sender) Faulted() bool { return false }
 
 // Serving is qp.Carrier's: there are no Reads.
 func (c *sender) Serving() int { return 0 }

@@ -22,8 +22,9 @@ type Stack struct {
 
 	observer Observer // nil while nobody looks
 
-	groups   map[membership][]*qp.QP
-	attached map[*qp.QP][]membership
+	groups   map[membership]*group
+	attached map[*qp.QP][]attachment
+	crowd    crowd
 }
 
 // Stats counts what no queue pair counts. Drops are those of messages that
@@ -42,6 +43,7 @@ type Stats struct {
 	Torn          uint64 `counter:"uc_messages_torn"`         // of queue pairs of type UC: a packet was missing
 	Late          uint64 `counter:"uc_packets_late"`          // likewise: duplicates, and packets that later ones have overtaken
 	Refused       uint64 `counter:"uc_messages_refused"`      // likewise: memory that the peer may not write
+	GroupWait     uint64 `counter:"datagrams_group_wait"`     // to groups: too many wait for their members to be served
 	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's answer
 }
 
@@ -59,7 +61,7 @@ type Port struct {
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table) *Stack {
 	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
-		groups: map[membership][]*qp.QP{}, attached: map[*qp.QP][]membership{}}
+		groups: map[membership]*group{}, attached: map[*qp.QP][]attachment{}}
 }
 
 // AddPort has datagrams use an interface, whose device number is the next.

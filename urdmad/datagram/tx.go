@@ -15,7 +15,7 @@ func (p *Pair) Transmit() int { return p.transmit(p.sendNext, p.Failed) }
 func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
 	out := p.send(i, wr)
 	if out == gone {
-		p.moved(wr, wr.Length)
+		p.moved(wr.Length)
 	}
 	return out
 }

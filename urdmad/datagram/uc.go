@@ -32,7 +32,7 @@ func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer net
 		c.peer = peer
 	case c != nil && mask&abi.QPMaskState != 0 && a.QPState == abi.QPSRTS:
 		c.psn = wire.PSN(q.Attr.SQPSN)
-	case c == nil && qp.Receives(q.State()):
+	case q.Carrier() == nil && qp.Receives(q.State()):
 		s.serveUC(q, dev, peer)
 	}
 	return nil

@@ -6,12 +6,10 @@ import (
 	"urdma/urdmad/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
-// arriving is the message that packets of a peer bring. A receive that was taken for
-// one that is torn serves the next.
+// arriving is the message that packets of a peer bring.
 type arriving struct {
 	next    wire.PSN // expected
 	message bool     // one is under way
@@ -54,116 +52,98 @@ func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 // all that is left of its message (InfiniBand vol. 1, 9.8.2.2).
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
-	c.s.table.Heard(c.QP)
-	if len(data) > 0 && c.QP.Client.Backlogged() {
-		return false // as if lost: its client's pages take nothing
-	}
 	if uint32(in.next)-uint32(h.PSN)-1 < late {
 		c.s.Stats.Late++
 		return false
 	}
 	expected := h.PSN == in.next
 	in.next = h.PSN.Add(1)
+	if in.message && (h.First || !expected || h.Write != in.write) {
+		c.s.Stats.Torn++
+		c.drop()
+	}
+	var v qp.Verdict
 	if h.First {
-		if in.message {
-			c.s.Stats.Torn++ // its end is missing
+		in.message, in.write, in.length = true, h.Write, 0
+		if !h.Write {
+			v = c.begin()
 		}
-		*in = arriving{next: in.next, message: true, write: h.Write}
-		if !h.Write && !c.begin() {
-			in.message = false
-			return false
-		}
-	} else if !in.message || !expected || h.Write != in.write {
-		if in.message {
-			c.s.Stats.Torn++
-		}
-		in.message = false
+	} else if !in.message {
 		return false
 	}
-	if !c.place(h, data) {
-		in.message = false
-		return false
+	if v.Is == qp.Done {
+		v = c.place(h, data)
 	}
-	in.length += uint32(len(data))
-	if h.Last {
+	if v.Is == qp.Done && h.Last {
+		v = c.end(h)
 		in.message = false
-		return c.end(h)
 	}
-	return true
+	if v.Is != qp.Done {
+		c.refused(v)
+	}
+	return v.Is == qp.Done
 }
 
-// begin takes a receive, or uses the one that a torn message has left.
-func (c *UC) begin() bool {
-	q := c.QP
-	if active, _ := q.Recv.Active(); active {
-		q.Recv.Rewind()
-		return true
-	}
-	if q.Client.Backlogged() {
-		return false
-	}
-	switch q.Recv.Take() {
-	case qp.ReceiveTaken:
+// drop drops the message that is under way. Its receive, if it took one, serves the
+// next.
+func (c *UC) drop() {
+	c.in.message = false
+	c.QP.Recv.Tear()
+}
+
+// begin takes a receive.
+func (c *UC) begin() qp.Verdict {
+	v := c.QP.BeginReceive(0, 0)
+	if v.Is == qp.Done {
 		c.starved = false
-		return true
-	case qp.NoReceive:
-		c.s.Stats.NoReceive++
-		return false
 	}
-	c.fail()
-	return false
+	return v
 }
 
-func (c *UC) place(h *wire.UC, data []byte) bool {
-	q := c.QP
-	switch {
-	case h.Write:
-		return c.write(h, data)
-	case uint64(len(data)) > uint64(q.Recv.Room()):
-		c.s.Stats.NoRoom++
-		return false
-	case !q.Recv.Scatter(data):
-		q.Recv.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
-		c.fail()
-		return false
+func (c *UC) place(h *wire.UC, data []byte) (v qp.Verdict) {
+	if h.Write {
+		v = c.QP.PlaceWrite(mem.STag(h.STag), h.TO, data, uint64(len(data)))
+	} else {
+		v = c.QP.PlaceSend(data, uint64(len(data)))
 	}
-	return true
-}
-
-func (c *UC) write(h *wire.UC, data []byte) bool {
-	if len(data) == 0 {
-		return true
-	}
-	q := c.QP
-	r := q.Table().Regions.Lookup(mem.STag(h.STag))
-	if q.CheckRemote(r, h.TO, uint64(len(data)), mem.RemoteWrite) != mem.Allowed {
-		c.s.Stats.Refused++
-		return false
-	}
-	q.Store(r, h.TO, data)
-	q.Stats.BytesRecv += uint64(len(data))
-	return true
+	c.in.length += uint32(len(data))
+	return v
 }
 
 // end completes what the message completes.
-func (c *UC) end(h *wire.UC) bool {
-	q := c.QP
-	switch {
-	case h.Write && h.HasImmediate:
-		if !c.begin() {
-			return false
-		}
-		q.Recv.Arrived(qp.WrittenWith(h.Immediate, c.in.length), h.Solicited)
-	case h.Write:
-		q.WriteArrived()
+func (c *UC) end(h *wire.UC) qp.Verdict {
+	switch q := c.QP; {
+	case !h.Write:
+		return q.EndSend(qp.Ending{HasImmediate: h.HasImmediate, Immediate: h.Immediate, Solicited: h.Solicited})
+	case h.HasImmediate:
+		v := q.EndWriteImmediate(0, h.Immediate, c.in.length, h.Solicited)
+		c.starved = c.starved && v.Is != qp.Done
+		return v
 	default:
-		var how abi.CQE
-		if h.HasImmediate {
-			how.WCFlags, how.ImmOrSTag = abi.WCWithImm, h.Immediate
-		}
-		q.Recv.Arrived(how, h.Solicited)
+		q.EndWrite()
+		return qp.Verdict{}
 	}
-	return true
+}
+
+// refused drops a message for a verdict. A wrong receive ends the queue pair; all else
+// is as if the network had lost the message.
+func (c *UC) refused(v qp.Verdict) {
+	switch v.Is {
+	case qp.NoReceive:
+		c.s.Stats.NoReceive++
+	case qp.TooLong:
+		c.s.Stats.NoRoom++
+	case qp.Denied:
+		c.s.Stats.Refused++
+	case qp.Revoked:
+		c.QP.FailReceive(v, 0)
+		c.fail()
+	case qp.BadReceive:
+		c.fail()
+	}
+	if c.live() {
+		c.drop()
+	}
 }
 
 // fail ends the queue pair because of a wrong receive.

@@ -18,7 +18,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	w := c.port.way(c.peer)
 	switch {
 	case w == nil:
-		c.moved(wr, wr.Length-wr.Sent)
+		c.moved(wr.Length - wr.Offset())
 		return gone
 	case !w.open:
 		c.later() // the next hop's Ethernet address is asked for
@@ -30,24 +30,24 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 		return later
 	}
 	h := c.header(wr)
-	n := wr.Run(wr.Sent, uint32(c.port.If.MaxDatagram()-h.Len()))
-	h.Last = wr.Sent+n == wr.Length
+	n := wr.Run(wr.Offset(), uint32(c.port.If.MaxDatagram()-h.Len()))
+	h.Last = wr.Offset()+n == wr.Length
 	b := w.path.Payload(frame)
 	at := h.Put(b)
-	if !c.QP.Gather(b[at:at+int(n)], i, wr.Sent) {
+	if !c.QP.Gather(b[at:at+int(n)], i, wr.Offset()) {
 		return revoked
 	}
 	c.psn = c.psn.Add(1)
 	c.s.Stats.Sent++
 	w.path.Send(frame, at+int(n))
-	c.moved(wr, n)
+	c.moved(n)
 	return gone
 }
 
 // header is that of the next packet of a work request, Last apart.
 func (c *UC) header(wr *qp.SendWR) wire.UC {
-	return wire.UC{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Sent == 0,
-		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr + uint64(wr.Sent),
+	return wire.UC{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Offset() == 0,
+		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr() + uint64(wr.Offset()),
 		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
 }
 
@@ -59,10 +59,10 @@ func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	if to == nil || !to.takes(at, c.port.If.IP(), h.Src) {
 		c.s.Stats.NoQueuePair++
 		c.show(nil, h, nil, "dropped, and the rest of its message: no queue pair takes it")
-		c.moved(wr, wr.Length-wr.Sent)
+		c.moved(wr.Length - wr.Offset())
 		return gone
 	}
-	if wr.Sent == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(&to.sender) {
+	if wr.Offset() == 0 && wr.Op.TakesReceive && to.QP.RQ.Posted() == 0 && c.mayWait(&to.sender) {
 		return later
 	}
 	return c.copyTo(to, i, wr, &h)
@@ -71,33 +71,33 @@ func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 // copyTo hands what is there of the source over, piece by piece as a wire would.
 func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
 	for {
-		b, ok := c.QP.Part(i, wr.Sent, localPiece)
+		b, ok := c.QP.Part(i, wr.Offset(), localPiece)
 		switch {
 		case !ok:
 			return revoked
-		case len(b) == 0 && wr.Sent < wr.Length:
+		case len(b) == 0 && wr.Offset() < wr.Length:
 			return later // being staged
 		}
 		if to.QP.Client.Backlogged() && c.mayWait(&to.sender) {
 			return later
 		}
 		c.wait.until = 0
-		h.First, h.Last, h.TO = wr.Sent == 0, wr.Sent+uint32(len(b)) == wr.Length, wr.RemoteAddr+uint64(wr.Sent)
+		h.First, h.Last, h.TO = wr.Offset() == 0, wr.Offset()+uint32(len(b)) == wr.Length, wr.RemoteAddr()+uint64(wr.Offset())
 		c.show(&to.sender, *h, b, "")
 		h.PSN = to.in.next
 		to.take(h, b)
 		if !c.live() {
 			return gone // it overran a completion queue of ours: the work request is over
 		}
-		wr.Consumed(wr.Sent + uint32(len(b)))
-		c.moved(wr, uint32(len(b)))
+		c.moved(uint32(len(b)))
+		wr.Consumed()
 		if h.Last || !to.live() {
 			break
 		}
 	}
 	c.s.Stats.Local++
 	if wr.State != qp.SendSent {
-		c.moved(wr, wr.Length-wr.Sent) // nobody is there any more
+		c.moved(wr.Length - wr.Offset()) // nobody is there any more
 	}
 	return gone
 }

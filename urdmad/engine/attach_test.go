@@ -14,7 +14,7 @@ import (
 // queue pair is connected ends that connection like any other; its peer, who did
 // nothing wrong, hears of both.
 func TestBadPostsBeforeConnecting(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
+	enginetest.Both(t, func(t *testing.T, local bool) {
 		for _, active := range []bool{true, false} {
 			w := enginetest.New(t, enginetest.Options{Seed: 95})
 			other := w.B

@@ -34,7 +34,7 @@ func benchmark(b *testing.B, o enginetest.Options, size int, op uint32, local bo
 	o.Seed, o.Pipe = 1, true
 	w := enginetest.New(b, o)
 	x, y := w.Pair(local, nil)
-	src, dst := x.Client.Register(size, rw), y.Client.Register(size, rw)
+	src, dst := x.Client.Register(size, enginetest.ReadWrite), y.Client.Register(size, enginetest.ReadWrite)
 	wr := enginetest.Write(1, dst, 0)
 	wr.Opcode = op
 	sge, box := []abi.SGE{src.SGE(0, size)}, []abi.SGE{dst.SGE(0, size)}
@@ -73,9 +73,9 @@ func benchmark(b *testing.B, o enginetest.Options, size int, op uint32, local bo
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, op := range []uint32{abi.WRRDMAWrite, abi.WRSend, abi.WRRDMARead} {
 		for _, local := range []bool{false, true} {
-			w := enginetest.New(t, enginetest.Options{Seed: 1, Pipe: true})
+			w := enginetest.New(t, enginetest.Options{Seed: 1, Pipe: true, NoCapture: true})
 			x, y := w.Pair(local, nil)
-			src, dst := x.Client.Register(1<<16, rw), y.Client.Register(1<<16, rw)
+			src, dst := x.Client.Register(1<<16, enginetest.ReadWrite), y.Client.Register(1<<16, enginetest.ReadWrite)
 			wr := enginetest.Write(1, dst, 0)
 			wr.Opcode = op
 			sge, box := []abi.SGE{src.SGE(0, 1<<16)}, []abi.SGE{dst.SGE(0, 1<<16)}

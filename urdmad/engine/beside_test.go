@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/engine/enginetest"
 )
@@ -21,7 +21,7 @@ const bulkSize, bulkDepth = 64 << 10, 16
 
 func newBulk(w *enginetest.World) *bulk {
 	a, b := w.Pair(false, nil)
-	k := &bulk{q: a, from: a.Client.Register(bulkSize, rw), to: b.Client.Register(bulkSize, rw)}
+	k := &bulk{q: a, from: a.Client.Register(bulkSize, enginetest.ReadWrite), to: b.Client.Register(bulkSize, enginetest.ReadWrite)}
 	for range bulkDepth {
 		k.post()
 	}
@@ -46,7 +46,7 @@ func (k *bulk) goOn() {
 func roundTrip(w *enginetest.World, beside *bulk) clock.Time {
 	const rounds, settled = 150, 75
 	a, b := w.Pair(false, nil)
-	from, to := a.Client.Register(64, rw), b.Client.Register(64, rw)
+	from, to := a.Client.Register(64, enginetest.ReadWrite), b.Client.Register(64, enginetest.ReadWrite)
 	var took []clock.Time
 	for i := range rounds {
 		began := w.Now()
@@ -93,7 +93,7 @@ func TestPostsWaitForABurst(t *testing.T) {
 	tap := record(t, w.B)
 	k := newBulk(w)
 	to, small := w.Pair(false, nil)
-	from, at := small.Client.Register(64, rw), to.Client.Register(64, rw)
+	from, at := small.Client.Register(64, enginetest.ReadWrite), to.Client.Register(64, enginetest.ReadWrite)
 	w.Until("all is sent", time.Second, func() bool { k.completed += len(k.q.Send.Poll()); return k.completed == bulkDepth })
 	for range 2 { // turns in a row
 		for range bulkDepth {
@@ -126,7 +126,7 @@ func TestPostsDontStarvePorts(t *testing.T) {
 	for range 8 {
 		a, b := w.Pair(false, nil)
 		for _, d := range [][2]*enginetest.QP{{a, b}, {b, a}} {
-			all = append(all, &bulk{q: d[0], from: d[0].Client.Register(size, rw), to: d[1].Client.Register(size, rw)})
+			all = append(all, &bulk{q: d[0], from: d[0].Client.Register(size, enginetest.ReadWrite), to: d[1].Client.Register(size, enginetest.ReadWrite)})
 		}
 	}
 	post := func(k *bulk, n int) {

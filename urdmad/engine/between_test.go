@@ -36,9 +36,9 @@ func TestFaultBetweenBursts(t *testing.T) {
 		pairs[i] = from.NewQP(nil)
 		to := w.B.NewClient().NewQP(nil)
 		enginetest.Join(pairs[i], to, 4)
-		sinks[i] = to.Client.Register(4096, rw)
+		sinks[i] = to.Client.Register(4096, enginetest.ReadWrite)
 	}
-	source := from.Register(4096, rw)
+	source := from.Register(4096, enginetest.ReadWrite)
 	fillPort(w)
 	forbid(t, sinks[0])
 	for i, q := range pairs {
@@ -48,7 +48,7 @@ func TestFaultBetweenBursts(t *testing.T) {
 	if n := len(sinks[0].Client.Faults); n != 1 {
 		t.Fatalf("the faulty client was reported %d times", n)
 	}
-	if e := completions(w, pairs[1].Send, 1)[0]; e.Status != abi.StatusSuccess {
+	if e := pairs[1].Send.Completions(1)[0]; e.Status != abi.StatusSuccess {
 		t.Errorf("the other Write: %+v", e)
 	}
 }
@@ -59,17 +59,17 @@ func TestManyPostsBetweenBursts(t *testing.T) {
 	const burst, posts = 32, 32
 	w := enginetest.New(t, enginetest.Options{Seed: 97})
 	tap := record(t, w.B)
-	c, to := w.B.NewClient(), w.A.NewClient().NewDatagramQP(qkey)
-	source := c.Register(64, rw)
+	c, to := w.B.NewClient(), w.A.NewClient().NewDatagramQP(enginetest.QKey)
+	source := c.Register(64, enginetest.ReadWrite)
 	var all []*enginetest.QP
 	post := func(q *enginetest.QP) {
-		q.Post(enginetest.To(enginetest.Send(1), w.A.Addr, to.Q.QPN, qkey), source.SGE(0, 8))
+		q.Post(enginetest.To(enginetest.Send(1), w.A.Addr, to.Q.QPN, enginetest.QKey), source.SGE(0, 8))
 	}
 	for range 64 {
-		all = append(all, c.NewDatagramQP(qkey))
+		all = append(all, c.NewDatagramQP(enginetest.QKey))
 	}
 	post(all[0]) // finds out where the neighbour is
-	completions(w, all[0].Send, 1)
+	all[0].Send.Completions(1)
 	fillPort(w)
 	for i, q := range all {
 		for n := 0; n < posts && (n < 1 || i%2 == 0); n++ { // many, and one
@@ -100,25 +100,25 @@ func TestManyPostsBetweenBursts(t *testing.T) {
 // none behind it.
 func TestFaultyReceiver(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 98})
-	from := w.B.NewClient().NewDatagramQP(qkey)
-	source := from.Client.Register(64, rw)
+	from := w.B.NewClient().NewDatagramQP(enginetest.QKey)
+	source := from.Client.Register(64, enginetest.ReadWrite)
 	var to [2]*enginetest.QP
 	var sinks [2]*enginetest.Region
 	for i := range to {
-		to[i] = w.B.NewClient().NewDatagramQP(qkey)
-		sinks[i] = to[i].Client.Register(4096, rw)
+		to[i] = w.B.NewClient().NewDatagramQP(enginetest.QKey)
+		sinks[i] = to[i].Client.Register(4096, enginetest.ReadWrite)
 		to[i].PostRecv(uint64(i), sinks[i].SGE(0, 4096))
 	}
 	forbid(t, sinks[0])
 	for i := range to {
-		from.Post(enginetest.To(enginetest.Send(uint64(i)), w.B.Addr, to[i].Q.QPN, qkey), source.SGE(0, 64))
+		from.Post(enginetest.To(enginetest.Send(uint64(i)), w.B.Addr, to[i].Q.QPN, enginetest.QKey), source.SGE(0, 64))
 	}
-	for _, e := range completions(w, from.Send, 2) {
+	for _, e := range from.Send.Completions(2) {
 		if e.Status != abi.StatusSuccess {
 			t.Errorf("a datagram: %+v", e)
 		}
 	}
-	completions(w, to[1].Recv, 1)
+	to[1].Recv.Completions(1)
 	if n := len(to[0].Client.Faults); n != 1 {
 		t.Errorf("the faulty client was reported %d times", n)
 	}

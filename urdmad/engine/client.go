@@ -2,9 +2,7 @@ package engine
 
 import (
 	"errors"
-	"math/bits"
 
-	"urdma/urdmad/datagram"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -58,49 +56,6 @@ func (e *Engine) RemoveQP(c *Client, q *qp.QP, doorbell int) {
 	c.byBell[doorbell] = nil
 }
 
-// takeBell gives q a doorbell number, unique within the client.
-func (c *Client) takeBell(q *qp.QP) (int, bool) {
-	for range c.byBell {
-		i := c.nextDB
-		c.nextDB = (c.nextDB + 1) % len(c.byBell)
-		if c.byBell[i] == nil {
-			c.byBell[i] = q
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// Unsent is datagram.Unsent of any of the client's queue pairs.
-func (c *Client) Unsent() bool {
-	left := false
-	for _, q := range &c.byBell {
-		left = q != nil && datagram.Unsent(q) || left
-	}
-	return left
-}
-
-// answerBells has post look at the rings of every queue pair whose bell rang.
-func (e *Engine) answerBells(post func(*qp.QP)) (n int) {
-	for _, c := range e.clients {
-		summary := c.bells.Summary()
-		for summary != 0 {
-			w := bits.TrailingZeros64(summary)
-			summary &= summary - 1
-			word := c.bells.Word(w)
-			for word != 0 {
-				b := bits.TrailingZeros64(word)
-				word &= word - 1
-				if q := c.byBell[w*64+b]; q != nil {
-					post(q)
-					n++
-				}
-			}
-		}
-	}
-	return n
-}
-
 // wakeWaiting wakes the clients that wait for one of this turn's, or visit's,
 // completions.
 func (e *Engine) wakeWaiting() {
@@ -136,16 +91,6 @@ func (e *Engine) setSleeping(v bool) (rung bool) {
 		return false
 	}
 	return e.rung()
-}
-
-// rung reports whether a bell rang since they were answered.
-func (e *Engine) rung() bool {
-	for _, c := range e.clients {
-		if c.bells.Rung() {
-			return true
-		}
-	}
-	return false
 }
 
 // Moved tells every client which core the worker runs on.

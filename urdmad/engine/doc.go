@@ -1,13 +1,16 @@
 // Package engine is one worker's poll loop: it owns the worker's rooms and knows
 // the order in which they are served.
 //
-// loop.go is the turn: what other goroutines asked for, the interfaces (netif,
-// trp), fallback jobs (qp), doorbells (client.go), timers (clock), the queue
-// pairs in line (qp and their carriers, trp and samehost), and the interfaces'
-// transmit side. tap.go shows frames to who captures them, tap_local.go makes up
-// those that same-host connections do without.
+// loop.go is the turn: what other goroutines asked for, what is left of messages to
+// groups (datagram), the interfaces' bursts (netif, then trp or datagram), sockets
+// (mpa), fallback jobs (qp), doorbells (doorbell.go), timers (clock), the queue pairs
+// in line (qp and their carriers), the interfaces' transmit side, and clients that
+// wait. engine.go makes an engine and adds ports; client.go adds clients and queue
+// pairs. tap.go shows frames to who captures them, tap_local.go makes up those that
+// messages within one urdmad do without.
 //
 // Everything here runs on the worker's thread; other goroutines come in through
 // Engine.Do. The package must not know the control protocol, rdma_cm ids or
-// configuration files; packages connect and control drive it.
+// configuration files; packages connect and control drive it. Its tests are those of
+// the turn, its clients and taps; enginetest serves those of other packages as well.
 package engine

@@ -4,11 +4,13 @@ import (
 	crypto "crypto/rand"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/mailbox"
+	"urdma/urdmad/mpa"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
@@ -42,6 +44,7 @@ type Engine struct {
 	Clock     clock.Clock
 	QPs       *qp.Table
 	TRP       *trp.Stack
+	MPA       *mpa.Stack
 	SameHost  *samehost.Stack
 	Datagrams *datagram.Stack
 	Streams   *rdmap.Stats // of all RDMAP streams
@@ -55,7 +58,7 @@ type Engine struct {
 	calls   mailbox.Box[func()] // Do
 	core    uint32              // CPU the worker runs on
 	blocked int                 // turns in a row that could send nothing of what there is
-	lone    []*qp.QP            // sendBetween's; kept for its memory
+	single  []*qp.QP            // sendBetween's; kept for its memory
 }
 
 // ifPort is an interface with the connections over it.
@@ -63,6 +66,7 @@ type ifPort struct {
 	*trp.Port
 	datagrams *datagram.Port
 	armed     bool // ArmRx was called
+	overTCP   bool
 }
 
 // Stats counts turns.
@@ -78,12 +82,13 @@ type Counts struct {
 	Streams   rdmap.Stats
 	SameHost  samehost.Stats
 	TRP       trp.Stats
+	MPA       mpa.Stats
 	Datagrams datagram.Stats
 }
 
 // Counts copies them.
 func (e *Engine) Counts() Counts {
-	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.Datagrams.Stats}
+	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats}
 }
 
 // New returns an engine without ports.
@@ -102,6 +107,7 @@ func New(cfg Config) *Engine {
 	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
 	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window},
 		e.QPs, e.Streams, cfg.Log, numbers)
+	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
 	e.Datagrams = datagram.NewStack(e.QPs)
 	e.taps.e = e
@@ -116,9 +122,16 @@ func unpredictable() rand.Source {
 	return rand.NewChaCha8(seed)
 }
 
+// Handler manages the connections of every carrier.
+type Handler interface {
+	trp.Handler
+	mpa.Handler
+}
+
 // SetHandler names who manages connections; before the first turn.
-func (e *Engine) SetHandler(h trp.Handler) {
+func (e *Engine) SetHandler(h Handler) {
 	e.TRP.SetHandler(h)
+	e.MPA.SetHandler(h)
 	e.SameHost.SetManager(h)
 }
 
@@ -142,6 +155,16 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 
 // Interface is the interface of a device number.
 func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
+
+// CarryOverTCP has connections of rdma_cm on device dev go over TCP, with hosts of
+// these networks alone; with all if there are none. scope is the index of its interface.
+func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32) {
+	e.ports[dev].overTCP = true
+	e.MPA.Device(dev, allow, scope)
+}
+
+// OverTCP reports whether CarryOverTCP was called.
+func (e *Engine) OverTCP(dev int) bool { return dev < len(e.ports) && e.ports[dev].overTCP }
 
 // PlaceImmediately has device dev place RDMA Writes as they come, not in order.
 func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].Immediate = true }

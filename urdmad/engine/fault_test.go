@@ -10,11 +10,41 @@ import (
 	"urdma/verbs/abi"
 )
 
+// TestTruncatedFile: a client that truncates a file which it has registered ends itself
+// alone, whether its pages are written to or read.
+func TestTruncatedFile(t *testing.T) {
+	enginetest.Both(t, func(t *testing.T, local bool) {
+		for name, operation := range map[string]func(id uint64, r *enginetest.Region, off int) abi.SQE{"Write": enginetest.Write, "Read": enginetest.Read} {
+			w := enginetest.New(t, enginetest.Options{Seed: 63})
+			a, b := w.Pair(local, nil)
+			x, y := w.Pair(local, nil)
+			mine, file := a.Client.Register(8192, enginetest.ReadWrite), b.Client.RegisterFile(8192, enginetest.ReadWrite)
+			a.Post(enginetest.Write(1, file, 0), mine.SGE(0, 8192))
+			enginetest.Expect(t, name, a.Send.Completions(1), []uint64{1}, 0)
+			if err := file.File.Truncate(4096); err != nil {
+				t.Fatal(err)
+			}
+			a.Post(operation(2, file, 0), mine.SGE(0, 8192))
+			w.NewTraffic(x, y, enginetest.Load{Ops: 50, MaxSize: 20000}).Run(5 * time.Second)
+			if n := len(b.Client.Faults); n != 1 {
+				t.Fatalf("%s: the client that truncated was reported %d times", name, n)
+			}
+			b.Client.Remove(b)
+			if e := a.Send.Completions(1)[0]; e.Status == abi.StatusSuccess {
+				t.Errorf("%s: %+v", name, e)
+			}
+			if n := len(a.Client.Faults) + len(x.Client.Faults) + len(y.Client.Faults); n > 0 {
+				t.Errorf("%s: %d others were blamed", name, n)
+			}
+		}
+	})
+}
+
 // TestFaultEndsOneClient: memory that cannot be touched, as a client's sparse
 // huge-page file with no page left gives, ends that client alone: the packets of
 // others in the same burst are handled, and none is lost to the port.
 func TestFaultEndsOneClient(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
+	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 6})
 		var senders, receivers []*enginetest.QP
 		for range 4 {
@@ -23,8 +53,8 @@ func TestFaultEndsOneClient(t *testing.T) {
 		}
 		var sinks, sources []*enginetest.Region
 		for i, b := range receivers {
-			sinks = append(sinks, b.Client.Register(1<<20, rw))
-			sources = append(sources, senders[i].Client.Register(1<<16, rw))
+			sinks = append(sinks, b.Client.Register(1<<20, enginetest.ReadWrite))
+			sources = append(sources, senders[i].Client.Register(1<<16, enginetest.ReadWrite))
 		}
 		for i, a := range senders {
 			for k := range uint64(16) {
@@ -40,7 +70,7 @@ func TestFaultEndsOneClient(t *testing.T) {
 			if i == 1 {
 				continue
 			}
-			for k, e := range completions(w, a.Send, 16) {
+			for k, e := range a.Send.Completions(16) {
 				if e.Status != abi.StatusSuccess || e.WRID != uint64(k) {
 					t.Fatalf("sender %d: %+v", i, e)
 				}
@@ -55,7 +85,7 @@ func TestFaultEndsOneClient(t *testing.T) {
 			}
 		}
 		receivers[1].Client.Remove(receivers[1])
-		for _, e := range completions(w, senders[1].Send, 16) {
+		for _, e := range senders[1].Send.Completions(16) {
 			if e.Status == abi.StatusSuccess {
 				t.Errorf("a write to memory that is not there succeeded: %+v", e)
 			}

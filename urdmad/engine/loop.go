@@ -7,7 +7,6 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
-	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 )
 
@@ -36,11 +35,13 @@ func (e *Engine) stages() (n int) {
 		call()
 		n++
 	}
+	n += e.Datagrams.Serve()
 	for _, p := range e.ports {
 		n += e.receive(p)
 	}
+	n += e.MPA.Poll()
 	n += e.QPs.Settle()
-	n += e.answerBells((*qp.QP).Post)
+	n += e.answerBells(e.QPs.Rung)
 	n += e.Clock.Run(e.Clock.Now)
 	n += e.QPs.Transmit()
 	for _, p := range e.ports {
@@ -62,7 +63,7 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 	e.wakeWaiting()
 	work = e.QPs.Waiting() > 0 || e.calls.Full()
 	for _, p := range e.ports {
-		work = work || netif.Unsent(p.If)
+		work = work || p.If.Unsent()
 	}
 	return work, e.Clock.Next()
 }
@@ -95,18 +96,18 @@ const maxBetween = 32
 // sendBetween answers bells, and sends what was posted alone. All bells come first: a
 // fault in a client's memory ends the sending, and must not take unanswered ones along.
 func (e *Engine) sendBetween() (n int) {
-	lone := e.lone[:0]
+	single := e.single[:0]
 	n = e.answerBells(func(q *qp.QP) {
-		if e.QPs.PostAlone(q) && len(lone) < maxBetween {
-			lone = append(lone, q)
+		if e.QPs.PostAlone(q) && len(single) < maxBetween {
+			single = append(single, q)
 		}
 	})
-	e.lone = lone
+	e.single = single
 	sent := 0
-	for i := 0; i < len(lone) && sent < maxBetween; i++ {
-		sent += e.QPs.SendNow(lone[i])
+	for i := 0; i < len(single) && sent < maxBetween; i++ {
+		sent += e.QPs.SendNow(single[i])
 	}
-	clear(lone)
+	clear(single)
 	if sent > 0 {
 		for _, p := range e.ports {
 			p.If.Flush()
@@ -167,11 +168,11 @@ func (e *Engine) faulted(addr uintptr) {
 }
 
 func (e *Engine) endFaulty(c *Client) {
+	e.QPs.FailClient(&c.Client)
 	if c.faulty {
 		return
 	}
 	c.faulty = true
-	e.QPs.FailClient(&c.Client)
 	e.log.Error("client memory cannot be touched; closing the client", "client", c.Name)
 	if c.Fault != nil {
 		c.Fault(errClientMemory)
@@ -188,6 +189,9 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 	if e.setSleeping(true) || e.calls.Full() || e.QPs.FallbackEnded() {
 		e.Woke()
 		return fds, false, false
+	}
+	if fd := e.MPA.Descriptor(); fd >= 0 {
+		fds = append(fds, fd)
 	}
 	for _, p := range e.ports {
 		if !p.If.Wire() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/verbs/abi"
 )
@@ -28,9 +28,9 @@ func newScribbler(t testing.TB, seed uint64, local bool) *scribbler {
 	small := abi.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 64}
 	s.a, s.b = w.Pair(local, &small)
 	s.a.Hostile = true
-	s.mine, s.open = s.a.Client.Register(1<<16, rw), s.b.Client.Register(1<<16, rw)
+	s.mine, s.open = s.a.Client.Register(1<<16, enginetest.ReadWrite), s.b.Client.Register(1<<16, enginetest.ReadWrite)
 	s.secret = s.b.Client.Register(1<<16, abi.AccessLocalWrite)
-	s.foreign = w.A.NewClient().Register(1<<16, rw)
+	s.foreign = w.A.NewClient().Register(1<<16, enginetest.ReadWrite)
 	if seed%2 == 0 {
 		record(t, w.A) // who captures is shown all of it
 	}
@@ -94,8 +94,8 @@ func (s *scribbler) check(t testing.TB) {
 // TestHostileRings: rings, indices and doorbells with anything in them: no
 // panic, nobody else's memory, and other clients' traffic goes on.
 func TestHostileRings(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
-		for seed := uint64(1); seed <= seeds(150); seed++ {
+	enginetest.Both(t, func(t *testing.T, local bool) {
+		for seed := uint64(1); seed <= enginetest.Seeds(150); seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) { newScribbler(t, seed, local).spoil(t, local) })
 		}
 	})
@@ -125,7 +125,7 @@ func (s *scribbler) spoil(t *testing.T, local bool) {
 // TestCompletionRingScribbled: a client that spoils its completion queue harms
 // itself only.
 func TestCompletionRingScribbled(t *testing.T) {
-	for seed := uint64(1); seed <= seeds(50); seed++ {
+	for seed := uint64(1); seed <= enginetest.Seeds(50); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { scribbleCompletions(t, seed) })
 	}
 }
@@ -133,7 +133,7 @@ func TestCompletionRingScribbled(t *testing.T) {
 func scribbleCompletions(t *testing.T, seed uint64) {
 	w := enginetest.New(t, enginetest.Options{Seed: seed})
 	a, b := w.Pair(false, nil)
-	mine, peer := a.Client.Register(1<<16, rw), b.Client.Register(1<<16, rw)
+	mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<16, enginetest.ReadWrite)
 	x, y := w.Pair(false, nil)
 	tr := w.NewTraffic(x, y, enginetest.Load{Ops: 20, MaxSize: 3000})
 	for i := range uint64(300) {
@@ -170,7 +170,7 @@ func TestMoreThanTheQueueHolds(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 51, Path: linked.Path{Delay: time.Millisecond}})
 	a, b := w.Pair(false, nil)
 	a.Hostile = true
-	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	mine, peer := a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(4096, enginetest.ReadWrite)
 	for i := range uint64(64) {
 		a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 10))
 	}
@@ -181,7 +181,7 @@ func TestMoreThanTheQueueHolds(t *testing.T) {
 	if a.Q.State() != abi.QPSErr {
 		t.Errorf("state %d, expected error", a.Q.State())
 	}
-	for _, e := range completions(w, a.Send, 70) {
+	for _, e := range a.Send.Completions(70) {
 		if e.Status != abi.StatusWRFlushErr {
 			t.Fatalf("completion %+v, expected a flush", e)
 		}
@@ -193,7 +193,7 @@ func TestMoreThanTheQueueHolds(t *testing.T) {
 func TestWakingUp(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 50})
 	a, b := w.Pair(false, nil)
-	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	mine, peer := a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(4096, enginetest.ReadWrite)
 	post := func() (kick bool) {
 		wr := enginetest.Write(1, peer, 0)
 		a.Ring.SQ.Write(&wr, []abi.SGE{mine.SGE(0, 10)})
@@ -206,7 +206,7 @@ func TestWakingUp(t *testing.T) {
 	if _, _, ok := w.A.Engine.PrepareSleep(nil); ok {
 		t.Error("the engine goes to sleep over a bell that rang")
 	}
-	completions(w, a.Send, 1)
+	a.Send.Completions(1)
 	w.Pass(10 * time.Millisecond)
 	if fds, timed, ok := w.A.Engine.PrepareSleep(nil); !ok || !timed || len(fds) != 0 {
 		t.Fatalf("PrepareSleep: %v %v %v", fds, timed, ok)
@@ -218,7 +218,7 @@ func TestWakingUp(t *testing.T) {
 		t.Error("two kicks for one sleep")
 	}
 	w.A.Engine.Woke()
-	completions(w, a.Send, 2)
+	a.Send.Completions(2)
 	w.Pass(10 * time.Millisecond)
 	w.A.Engine.Do(func() {})
 	if _, _, ok := w.A.Engine.PrepareSleep(nil); ok {
@@ -232,7 +232,7 @@ func TestWakingUp(t *testing.T) {
 func TestCompletionEndsWait(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 51})
 	a, b := w.Pair(false, nil)
-	mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+	mine, peer := a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(4096, enginetest.ReadWrite)
 	a.Client.Bells.Announce(true)
 	w.Pass(10 * time.Millisecond)
 	if !a.Client.Bells.Announced() {
@@ -241,7 +241,7 @@ func TestCompletionEndsWait(t *testing.T) {
 	woken := make(chan bool)
 	go func() { a.Client.Bells.Wait(time.Minute); close(woken) }()
 	a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 10))
-	completions(w, a.Send, 1)
+	a.Send.Completions(1)
 	<-woken // a wait that nobody ends fails the test binary's limit
 	if a.Client.Bells.Announced() {
 		t.Error("woken, and the announcement stands")
@@ -285,10 +285,10 @@ func TestWriteEndsWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 52})
 			a, b := w.Pair(local, nil)
-			mine, peer := a.Client.Register(4096, rw), b.Client.Register(4096, rw)
+			mine, peer := a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(4096, enginetest.ReadWrite)
 			b.Client.Bells.Announce(true)
 			a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 4000))
-			completions(w, a.Send, 1)
+			a.Send.Completions(1)
 			if b.Client.Bells.Announced() {
 				t.Error("written to, and still waiting")
 			}
@@ -316,7 +316,7 @@ func TestIdleIsIdle(t *testing.T) {
 func TestDownLinkIsIdle(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 52, TxRing: 4})
 	a, b := w.Pair(false, nil)
-	mine, peer := a.Client.Register(1<<16, rw), b.Client.Register(1<<16, rw)
+	mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<16, enginetest.ReadWrite)
 	w.SetPath(linked.Path{Rate: 100}) // a frame takes minutes: the ring stays full
 	for i := range uint64(10) {
 		a.Post(enginetest.Write(i, peer, 0), mine.SGE(0, 1<<16))

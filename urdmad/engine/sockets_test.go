@@ -34,7 +34,7 @@ func benchmarkSockets(b *testing.B, mtu int) {
 	c := enginetest.DefaultCap
 	c.MaxSendWR = 128
 	x, y := w.Pair(false, &c)
-	src, dst := x.Client.Register(size, rw), y.Client.Register(size, rw)
+	src, dst := x.Client.Register(size, enginetest.ReadWrite), y.Client.Register(size, enginetest.ReadWrite)
 	wr, sge := enginetest.Write(1, dst, 0), []abi.SGE{src.SGE(0, size)}
 	from, to := turner{e: w.A.Engine}, turner{e: w.B.Engine}
 	cqes := make([]abi.CQE, 16)

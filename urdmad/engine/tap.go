@@ -35,12 +35,12 @@ type Sight struct {
 	Conn, Other *qp.Connection
 
 	// Our and the peer's address, invalid if the frame has none; port number 0
-	// in frames that are not UDP.
+	// in frames that are neither UDP nor TCP.
 	Our, Peer netip.AddrPort
 }
 
-// taps are those that look now; netif.Tap, samehost.Observer and
-// datagram.Observer.
+// taps are those that look now; netif.Tap, samehost.Observer,
+// datagram.Observer and mpa.Observer.
 type taps struct {
 	e      *Engine
 	list   []tapped
@@ -88,9 +88,11 @@ func (v *taps) attach() {
 	if looked {
 		v.e.SameHost.SetObserver(v)
 		v.e.Datagrams.SetObserver(v)
+		v.e.MPA.SetObserver(v)
 	} else {
 		v.e.SameHost.SetObserver(nil)
 		v.e.Datagrams.SetObserver(nil)
+		v.e.MPA.SetObserver(nil)
 		v.madeUp = madeUp{}
 	}
 }

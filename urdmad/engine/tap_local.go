@@ -21,6 +21,8 @@ import (
 type madeUp struct {
 	ends  map[*samehost.Conn]*shown
 	frame []byte // room for one frame
+
+	stream []byte // room for bytes of a stream
 }
 
 // shown is what one end has shown of itself.
@@ -42,12 +44,14 @@ func (m *madeUp) of(c *samehost.Conn) *shown {
 	return m.ends[c]
 }
 
-// room is room for one frame of an interface.
+// room is room for one frame with the longest UDP payload of an interface. The
+// frame is IPv6's if either end is, such as ::1 or a port of ours, whatever the
+// interface's own address is: it may be longer than the MTU.
 func (m *madeUp) room(n *netif.Interface) []byte {
-	if size := wire.EthernetLen + n.MTU(); len(m.frame) < size {
+	if size := wire.UDP6HeaderLen + n.MaxDatagram(); cap(m.frame) < size {
 		m.frame = make([]byte, size)
 	}
-	return m.frame
+	return m.frame[:cap(m.frame)]
 }
 
 // ShowHandshake shows a control packet between two ids of this engine; q, if
@@ -68,18 +72,18 @@ func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
 
 // Request is samehost.Observer's. A message is shown as far as it was carried,
 // so that a long one does not hold up the turn.
-func (v *taps) Request(c *samehost.Conn) {
+func (v *taps) Request(c *samehost.Conn, i uint32) {
 	s, sq, own := v.segmenter(c), &c.QP.SQ, v.madeUp.of(c)
-	wr := sq.At(sq.Next())
+	wr := sq.At(i)
 	limit := s.Payload(wr)
 	for off := own.request; ; {
 		n := wr.Run(off, limit)
-		if !wr.IsRead() && off+n > wr.Sent {
+		if !wr.IsRead() && off+n > wr.Offset() {
 			own.request = off
 			return
 		}
 		v.showSegment(c, wire.OpData, func(b []byte) int {
-			n, _ := s.BuildRequest(b, rdmap.Token(sq, sq.Next(), off))
+			n, _ := s.BuildRequest(b, rdmap.Token(sq, i, off))
 			return n
 		})
 		if off += n; off == wr.Length {
@@ -90,34 +94,34 @@ func (v *taps) Request(c *samehost.Conn) {
 }
 
 // Immediate is samehost.Observer's.
-func (v *taps) Immediate(c *samehost.Conn) {
+func (v *taps) Immediate(c *samehost.Conn, i uint32) {
 	s, sq := v.segmenter(c), &c.QP.SQ
 	v.showSegment(c, wire.OpData, func(b []byte) int {
-		n, _ := s.BuildRequest(b, rdmap.ImmediateToken(sq, sq.Next()))
+		n, _ := s.BuildRequest(b, rdmap.ImmediateToken(sq, i))
 		return n
 	})
 }
 
 // Original is samehost.Observer's.
-func (v *taps) Original(c *samehost.Conn, value uint64) {
+func (v *taps) Original(c *samehost.Conn, i uint32, value uint64) {
 	from := c.Other()
 	own := v.madeUp.of(from)
 	own.atomics++
 	v.showSegment(from, wire.OpData, func(b []byte) int {
-		return rdmap.BuildAtomicResponse(b, c.QP, c.QP.SQ.Next(), own.atomics, value)
+		return rdmap.BuildAtomicResponse(b, c.QP, i, own.atomics, value)
 	})
 }
 
 // Response is samehost.Observer's. A segment ends where what was carried in a
 // turn does.
-func (v *taps) Response(c *samehost.Conn, src []byte) {
+func (v *taps) Response(c *samehost.Conn, i uint32, src []byte) {
 	from := c.Other()
 	s, sq := v.segmenter(from), &c.QP.SQ
-	off := sq.At(sq.Next()).Got - uint32(len(src))
+	off := sq.At(i).Got() - uint32(len(src))
 	for first := true; first || len(src) > 0; first = false {
 		n := min(len(src), s.TaggedPayload())
 		v.showSegment(from, wire.OpData, func(b []byte) int {
-			return rdmap.BuildResponse(b, c.QP, sq.Next(), off, src[:n])
+			return rdmap.BuildResponse(b, c.QP, i, off, src[:n])
 		})
 		off, src = off+uint32(n), src[n:]
 	}
@@ -125,17 +129,17 @@ func (v *taps) Response(c *samehost.Conn, src []byte) {
 
 // Refusal is samehost.Observer's: the first segment of what was refused, or the
 // immediate data for which there was no receive, and the Terminate.
-func (v *taps) Refusal(c *samehost.Conn, code rdmap.Code) {
+func (v *taps) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
 	s, sq := v.segmenter(c), &c.QP.SQ
-	wr := sq.At(sq.Next())
-	token := rdmap.Token(sq, sq.Next(), 0)
-	if wr.AllSent {
-		token = rdmap.ImmediateToken(sq, sq.Next())
+	wr := sq.At(i)
+	token := rdmap.Token(sq, i, 0)
+	if wr.ImmediateNext() {
+		token = rdmap.ImmediateToken(sq, i)
 	}
 	refused := make([]byte, v.e.ports[c.Dev].MaxSegment())
 	n, _ := s.BuildRequest(refused, token)
 	refused = refused[:n]
-	if wr.Sent == 0 || wr.AllSent { // else it was shown already
+	if wr.Offset() == 0 || wr.ImmediateNext() { // else it was shown already
 		v.showSegment(c, wire.OpData, func(b []byte) int { return copy(b, refused) })
 	}
 	if message := rdmap.RefusalOf(refused, code); message != nil {

@@ -3,13 +3,16 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -99,7 +102,7 @@ func TestTapNotes(t *testing.T) {
 	r := record(t, w.A)
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
-	memory := q.Client.Register(4096, rw)
+	memory := q.Client.Register(4096, enginetest.ReadWrite)
 	l := s.Dial(q, 4, true)
 	message := make([]byte, 100)
 	d := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
@@ -157,7 +160,7 @@ func TestTapNotes(t *testing.T) {
 // TestTapOfALocalConnection: the frames made up for a connection within one
 // urdmad carry just what a wire carried for the same workload.
 func TestTapOfALocalConnection(t *testing.T) {
-	for seed := uint64(1); seed <= seeds(5); seed++ {
+	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithWire(t, seed) })
 	}
 }
@@ -250,18 +253,65 @@ func describe(t testing.TB, segment []byte) string {
 		payload[:min(len(payload), 16)])
 }
 
+// TestTapOfOtherFamily: a connection within one urdmad to the loopback address of
+// the family that its port does not have is shown whole, on ports of frames and of
+// datagrams of any MTU.
+func TestTapOfOtherFamily(t *testing.T) {
+	for _, c := range []struct {
+		v6       bool
+		loopback netip.Addr
+	}{{false, netip.IPv6Loopback()}, {true, netip.AddrFrom4([4]byte{127, 0, 0, 1})}} {
+		for _, datagrams := range []bool{false, true} {
+			for _, mtu := range []int{1280, 1500, 2000, 4096, 9000} {
+				t.Run(fmt.Sprintf("%v/datagrams %v/%d", c.loopback, datagrams, mtu), func(t *testing.T) {
+					w := enginetest.New(t, enginetest.Options{Seed: 62, Datagrams: datagrams, IPv6: c.v6, MTU: mtu})
+					r := record(t, w.A)
+					a, b := w.A.NewClient(), w.A.NewClient()
+					x, y := a.NewQP(nil), b.NewQP(nil)
+					b.ListenAt(netip.IPv6Unspecified(), 7000, 8)
+					id := a.Resolve(c.loopback, 7000)
+					a.Connect(id, x, enginetest.Param(4, "hello"))
+					b.Accept(b.Event(cm.EventConnectRequest, time.Second).Child, y, enginetest.Param(4, ""))
+					a.Event(cm.EventEstablished, time.Second)
+					b.Event(cm.EventEstablished, time.Second)
+					w.NewTraffic(x, y, enginetest.Load{Ops: 50, MaxSize: 1 << 16}).Run(60 * time.Second)
+					if own, peers := len(r.segments(x.Q.Connection())[0]), len(r.segments(x.Q.Connection())[1]); own < 50 || peers < 50 {
+						t.Errorf("%d and %d segments shown", own, peers)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTapOfDatagramsBetweenFamilies: a message of type UD to a port of this urdmad
+// with an address of the other family is shown whole, though it has no room in an
+// IPv6 packet of its own port's MTU.
+func TestTapOfDatagramsBetweenFamilies(t *testing.T) {
+	const mtu = 4096 + 20 + wire.UDPLen + wire.EncapLen + wire.DatagramLen
+	u := enginetest.NewUDPair(t, true, enginetest.Options{MTU: mtu})
+	six := netip.MustParseAddr("fd00::1")
+	p, _ := enginetest.NewPipes(mtu)
+	u.A.Do(func() { u.A.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(six, 64)}) })
+	r := record(t, u.A)
+	u.Send(enginetest.To(enginetest.Send(1), six, 1, enginetest.QKey), 4096)
+	if f := r.frames[len(r.frames)-1]; len(f.Frame) != wire.UDP6HeaderLen+wire.DatagramLen+4096 || f.Peer.Addr() != six {
+		t.Errorf("a frame of %d bytes to %v", len(f.Frame), f.Peer)
+	}
+}
+
 // TestTapOfLocalDatagrams: the frames made up for messages of queue pairs of types
 // UD and UC within one engine carry what those of a wire do, in as many packets,
 // and say why a message was dropped. Where nobody looks nothing is made up.
 func TestTapOfLocalDatagrams(t *testing.T) {
-	for name, build := range map[string]func(t *testing.T, local bool, o enginetest.Options) *ud{"UD": newUD, "UC": newUC} {
+	for name, build := range map[string]func(t *testing.T, local bool, o enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
 		t.Run(name, func(t *testing.T) {
 			var carried [2][]string
 			for i, local := range []bool{false, true} {
 				u := build(t, local, enginetest.Options{})
 				r := record(t, u.A)
 				say(u, name)
-				carried[i] = r.messages(local, u.a.Q)
+				carried[i] = r.messages(local, u.QA.Q)
 				if note := r.frames[len(r.frames)-1].note; local && name == "UD" && note != "dropped: no receive is posted" {
 					t.Errorf("of the last one it says %q", note)
 				}
@@ -280,29 +330,29 @@ func TestTapOfLocalDatagrams(t *testing.T) {
 }
 
 // say sends messages, the last of which nobody takes.
-func say(u *ud, kind string) {
+func say(u *enginetest.DatagramPair, kind string) {
 	u.T.Helper()
 	send := func(w abi.SQE, from, n int) {
 		if kind == "UD" {
-			w = enginetest.To(w, u.b.Client.Host.Addr, u.b.Q.QPN, qkey)
+			w = enginetest.To(w, u.QB.Client.Host.Addr, u.QB.Q.QPN, enginetest.QKey)
 		}
-		u.a.Post(w, u.ma.SGE(from, n))
-		if e := completions(u.World, u.a.Send, 1)[0]; e.Status != abi.StatusSuccess {
+		u.QA.Post(w, u.MA.SGE(from, n))
+		if e := u.QA.Send.Completions(1)[0]; e.Status != abi.StatusSuccess {
 			u.T.Fatalf("%+v", e)
 		}
 	}
-	u.b.PostRecv(1, u.mb.SGE(0, 40000))
-	u.b.PostRecv(2, u.mb.SGE(0, 40000))
+	u.QB.PostRecv(1, u.MB.SGE(0, 40000))
+	u.QB.PostRecv(2, u.MB.SGE(0, 40000))
 	imm := enginetest.Send(1)
 	imm.Opcode, imm.ImmOrSTag, imm.Flags = abi.WRSendWithImm, 77, imm.Flags|abi.SendSolicited
 	send(imm, 0, 0)
 	if kind == "UC" {
 		send(enginetest.Send(2), 7, 30000)
-		send(enginetest.Write(3, u.mb, 40000), 9, 5000)
+		send(enginetest.Write(3, u.MB, 40000), 9, 5000)
 	} else {
 		send(enginetest.Send(2), 7, 1000)
 	}
-	completions(u.World, u.b.Recv, 2)
+	u.QB.Recv.Completions(2)
 	send(enginetest.Send(4), 0, 10)
 	u.Pass(time.Second)
 }
@@ -335,4 +385,84 @@ func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestOverrunWhileTapped: a local Send that overruns the receiver's completion
+// queue ends both queue pairs while it is being carried out; who captures must
+// not be shown what is gone.
+func TestOverrunWhileTapped(t *testing.T) {
+	enginetest.Both(t, func(t *testing.T, local bool) {
+		for _, size := range []int{0, 100, 5000} {
+			w := enginetest.New(t, enginetest.Options{Seed: 6})
+			record(t, w.A)
+			record(t, w.B)
+			other := w.B
+			if local {
+				other = w.A
+			}
+			ca, cb := w.A.NewClient(), other.NewClient()
+			a, b := ca.NewQP(nil), cb.NewQPOn(&enginetest.DefaultCap, cb.NewCQ(64), cb.NewCQ(4))
+			enginetest.Join(a, b, 4)
+			src, sink := ca.Register(8192, enginetest.ReadWrite), cb.Register(8192, enginetest.ReadWrite)
+			for i := range uint64(10) {
+				b.PostRecv(i, sink.SGE(0, size))
+				a.Post(enginetest.Send(i), src.SGE(0, size))
+				a.Post(enginetest.Read(i, sink, 0), src.SGE(0, size))
+			}
+			w.Pass(20 * time.Millisecond)
+			if a.Q.State() != abi.QPSErr || b.Q.State() != abi.QPSErr {
+				t.Errorf("%d bytes: states %d and %d, expected error", size, a.Q.State(), b.Q.State())
+			}
+		}
+	})
+}
+
+// TestRandomTrafficWhileTapped: whoever captures sees random traffic, refusals
+// and deaths without changing any of it.
+func TestRandomTrafficWhileTapped(t *testing.T) {
+	for seed := range enginetest.Seeds(10) {
+		enginetest.Both(t, func(t *testing.T, local bool) {
+			w := enginetest.New(t, enginetest.Options{Seed: 4000 + seed})
+			record(t, w.A)
+			a, b := w.Pair(local, nil)
+			w.NewTraffic(a, b, enginetest.Load{Ops: 60, MaxSize: 20000}).Run(60 * time.Second)
+			sink := b.Client.Register(4096, abi.AccessLocalWrite) // refuses peers
+			src := a.Client.Register(4096, enginetest.ReadWrite)
+			a.Post(enginetest.Write(1, sink, 0), src.SGE(0, 4096))
+			w.Pass(20 * time.Millisecond)
+			if a.Q.State() != abi.QPSErr {
+				t.Errorf("state %d after a refusal", a.Q.State())
+			}
+		})
+	}
+}
+
+// TestIPv6Capture: frames that are made up for captures are IPv6's, with a checksum,
+// and belong to their connection.
+func TestIPv6Capture(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		w := enginetest.New(t, enginetest.Options{Seed: 8, Datagrams: true, IPv6: true})
+		seen := record(t, w.A)
+		a, b := w.Pair(local, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 20, MaxSize: 5000}).Run(60 * time.Second)
+		found := 0
+		for _, s := range seen.frames {
+			var f wire.Frame
+			if err := f.Parse(s.Frame, len(s.Frame)); err != nil || f.Type != wire.EtherTypeIPv6 || f.Proto != wire.ProtoUDP {
+				t.Fatalf("local %v: %v, %+v", local, err, f)
+			}
+			if src, dst := f.Addrs(); src.Addr() != w.A.Addr && dst.Addr() != w.A.Addr {
+				t.Errorf("local %v: %v to %v", local, src, dst)
+			}
+			if !wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) {
+				t.Errorf("local %v: the checksum is wrong", local)
+			}
+			if s.Conn != nil && !s.Foreign {
+				found++
+			}
+		}
+		if found < 20 {
+			t.Errorf("local %v: %d of %d frames belong to a connection", local, found, len(seen.frames))
+		}
+	}
 }

@@ -2,24 +2,66 @@ package engine_test
 
 import (
 	"fmt"
-	"os"
+	"net/netip"
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
 )
 
-// seeds is how many seeds a randomized test takes.
-func seeds(short int) uint64 {
-	if os.Getenv("URDMA_LONG") != "" {
-		return uint64(short) * 20
-	}
-	return uint64(short)
+// connections are the ways in which traffic is carried.
+var connections = []struct {
+	name    string
+	local   bool
+	path    linked.Path
+	connect func(w *enginetest.World, local bool) (a, b *enginetest.QP)
+	lag     time.Duration // less than a message waits for a receive
+}{
+	{"rdma_cm", false, linked.Path{}, byCM, 30 * time.Millisecond},
+	{"rdma_cm lossy", false, enginetest.Lossy, byCM, 30 * time.Millisecond},
+	{"rdma_cm local", true, linked.Path{}, byCM, 30 * time.Millisecond},
+	{"number", false, linked.Path{}, byNumber, 2 * time.Millisecond},
+	{"number lossy", false, enginetest.Lossy, byNumber, 2 * time.Millisecond},
+	{"number local", true, linked.Path{}, byNumber, 2 * time.Millisecond},
 }
 
-var lossy = linked.Path{Loss: 0.03, Duplicate: 0.03, Reorder: 0.1, Corrupt: 0.01, Delay: 20 * time.Microsecond,
-	Jitter: 5 * time.Microsecond, ReorderBy: 60 * time.Microsecond}
+func byCM(w *enginetest.World, local bool) (a, b *enginetest.QP) { return w.Pair(local, nil) }
+
+// byNumber connects with rnr_retry 6, which is 3.84 ms with min_rnr_timer 12.
+func byNumber(w *enginetest.World, local bool) (a, b *enginetest.QP) {
+	n := enginetest.ConnectedPairIn(w, local, 6)
+	return n.QA, n.QB
+}
+
+// TestEarlyEnds is traffic whose receiver lags behind, whose receiver destroys its queue
+// pair as soon as it has what it wants, and whose sender ends as soon as it has posted.
+func TestEarlyEnds(t *testing.T) {
+	ways := map[string]struct {
+		load enginetest.Load
+		run  func(*enginetest.Traffic)
+	}{
+		"receiver lags":   {enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true}, func(f *enginetest.Traffic) { f.Run(60 * time.Second) }},
+		"receiver leaves": {enginetest.Load{Ops: 60, MaxSize: 40000}, func(f *enginetest.Traffic) { f.ReceiverLeaves(60 * time.Second) }},
+		"sender ends":     {enginetest.Load{Ops: 60, MaxSize: 40000}, func(f *enginetest.Traffic) { f.SenderEnds(60 * time.Second) }},
+	}
+	for name, way := range ways {
+		for _, c := range connections {
+			for seed := uint64(1); seed <= enginetest.Seeds(4); seed++ {
+				t.Run(fmt.Sprintf("%s/%s/%d", name, c.name, seed), func(t *testing.T) {
+					w := enginetest.New(t, enginetest.Options{Seed: seed})
+					a, b := c.connect(w, c.local)
+					w.SetPath(c.path)
+					load := way.load
+					if load.NotReady {
+						load.Lag = c.lag
+					}
+					way.run(w.NewTraffic(a, b, load))
+				})
+			}
+		}
+	}
+}
 
 func TestTraffic(t *testing.T) {
 	slow := linked.Path{Delay: 100 * time.Microsecond, Rate: 1e9}
@@ -33,34 +75,48 @@ func TestTraffic(t *testing.T) {
 	}{
 		{"clean", enginetest.Options{}, enginetest.Load{Ops: 200, MaxSize: 100000}, false, 10},
 		{"jumbo", enginetest.Options{MTU: 9000}, enginetest.Load{Ops: 200, MaxSize: 100000}, false, 10},
-		{"long", enginetest.Options{MTU: 9000, Path: lossy}, enginetest.Load{Ops: 20, MaxSize: 3 << 20}, false, 2},
-		{"lossy", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 30},
+		{"long", enginetest.Options{MTU: 9000, Path: enginetest.Lossy}, enginetest.Load{Ops: 20, MaxSize: 3 << 20}, false, 2},
+		{"lossy", enginetest.Options{Path: enginetest.Lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 30},
 		{"awful", enginetest.Options{Path: awful}, enginetest.Load{Ops: 60, MaxSize: 20000}, false, 20},
 		{"slow", enginetest.Options{Path: slow}, enginetest.Load{Ops: 100, MaxSize: 40000}, false, 5},
 		{"plain", enginetest.Options{Plain: true}, enginetest.Load{Plain: true, Ops: 200, MaxSize: 40000}, false, 10},
-		{"plain lossy", enginetest.Options{Plain: true, Path: lossy}, enginetest.Load{Plain: true, Ops: 100, MaxSize: 40000}, false, 20},
-		{"wrap", enginetest.Options{NearWrap: true, Path: lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 20},
-		{"small window", enginetest.Options{Window: 4, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 10000}, false, 10},
+		{"plain lossy", enginetest.Options{Plain: true, Path: enginetest.Lossy}, enginetest.Load{Plain: true, Ops: 100, MaxSize: 40000}, false, 20},
+		{"wrap", enginetest.Options{NearWrap: true, Path: enginetest.Lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 20},
+		{"small window", enginetest.Options{Window: 4, Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 10000}, false, 10},
 		{"full port", enginetest.Options{TxRing: 3, Path: linked.Path{Rate: 1e9, Loss: 0.01}}, enginetest.Load{Ops: 100, MaxSize: 30000}, false, 10},
-		{"checksum offload", enginetest.Options{Checksum: true, Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 30000}, false, 5},
+		{"checksum offload", enginetest.Options{Checksum: true, Path: enginetest.Lossy}, enginetest.Load{Ops: 100, MaxSize: 30000}, false, 5},
 		{"local", enginetest.Options{}, enginetest.Load{Ops: 300, MaxSize: 100000}, true, 10},
 		{"local long", enginetest.Options{}, enginetest.Load{Ops: 20, MaxSize: 3 << 20}, true, 2},
 		{"fallback", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Fallback: true}, false, 5},
-		{"fallback lossy", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
+		{"fallback lossy", enginetest.Options{Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
 		{"fallback local", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Fallback: true}, true, 5},
-		{"one read", enginetest.Options{MaxReads: 1, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000}, false, 5},
-		{"immediate", enginetest.Options{Immediate: true, Path: lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 20},
-		{"immediate fallback", enginetest.Options{Immediate: true, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
+		{"mixed memory", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Mixed: true}, false, 5},
+		{"mixed memory lossy", enginetest.Options{Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Mixed: true}, false, 10},
+		{"mixed memory local", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 20000, Mixed: true}, true, 5},
+		{"mixed memory plain", enginetest.Options{Plain: true, Path: enginetest.Lossy}, enginetest.Load{Plain: true, Ops: 60, MaxSize: 20000, Mixed: true}, false, 5},
+		{"mixed memory not ready", enginetest.Options{RNRRetry: 7, Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Mixed: true}, false, 5},
+		{"mixed memory not ready local", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Mixed: true}, true, 5},
+		{"one read", enginetest.Options{MaxReads: 1, Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000}, false, 5},
+		{"immediate", enginetest.Options{Immediate: true, Path: enginetest.Lossy}, enginetest.Load{Ops: 200, MaxSize: 40000}, false, 20},
+		{"immediate fallback", enginetest.Options{Immediate: true, Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, Fallback: true}, false, 5},
 		{"not ready", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
-		{"not ready lossy", enginetest.Options{RNRRetry: 7, Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 20},
-		{"not ready plain", enginetest.Options{RNRRetry: 7, Path: lossy, Plain: true}, enginetest.Load{Plain: true, Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
-		{"not ready small window", enginetest.Options{RNRRetry: 7, Path: lossy, Window: 8}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true}, false, 10},
+		{"not ready lossy", enginetest.Options{RNRRetry: 7, Path: enginetest.Lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, false, 20},
+		{"not ready plain", enginetest.Options{RNRRetry: 7, Path: enginetest.Lossy, Plain: true}, enginetest.Load{Plain: true, Ops: 100, MaxSize: 20000, NotReady: true}, false, 10},
+		{"not ready small window", enginetest.Options{RNRRetry: 7, Path: enginetest.Lossy, Window: 8}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true}, false, 10},
 		{"not ready local", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 20000, NotReady: true}, true, 10},
-		{"not ready fallback", enginetest.Options{RNRRetry: 7, Path: lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Fallback: true}, false, 5},
-		{"no reads", enginetest.Options{Path: lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NoReads: true, SigAll: true}, false, 5},
+		{"not ready fallback", enginetest.Options{RNRRetry: 7, Path: enginetest.Lossy}, enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Fallback: true}, false, 5},
+		{"IPv6", enginetest.Options{IPv6: true, Path: enginetest.Lossy}, enginetest.Load{Ops: 100, MaxSize: 40000}, false, 10},
+		{"IPv6 jumbo", enginetest.Options{IPv6: true, MTU: 9000}, enginetest.Load{Ops: 100, MaxSize: 100000}, false, 2},
+		{"IPv6 datagrams", enginetest.Options{IPv6: true, Datagrams: true}, enginetest.Load{Ops: 100, MaxSize: 40000}, false, 5},
+		{"IPv6 local", enginetest.Options{IPv6: true}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
+		{"datagrams", enginetest.Options{Datagrams: true}, enginetest.Load{Ops: 100, MaxSize: 40000}, false, 5},
+		{"::1", enginetest.Options{Loopback: netip.IPv6Loopback()}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
+		{"::1 datagrams", enginetest.Options{Loopback: netip.IPv6Loopback(), Datagrams: true, MTU: 9000}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
+		{"127.0.0.1 at IPv6", enginetest.Options{Loopback: netip.AddrFrom4([4]byte{127, 0, 0, 1}), IPv6: true}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
+		{"no reads", enginetest.Options{Path: enginetest.Lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NoReads: true, SigAll: true}, false, 5},
 	}
 	for _, c := range cases {
-		for seed := uint64(1); seed <= seeds(c.seeds); seed++ {
+		for seed := uint64(1); seed <= enginetest.Seeds(c.seeds); seed++ {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
 				opt := c.opt
 				opt.Seed, opt.Path = seed, linked.Path{}

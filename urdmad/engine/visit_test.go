@@ -50,7 +50,7 @@ func TestVisitDisconnects(t *testing.T) {
 		}
 		a, b := w.A.NewClient().NewQP(nil), other.NewClient().NewQP(nil)
 		id, _ := enginetest.Join(a, b, 1)
-		mine, theirs := a.Client.Register(64, rw), b.Client.Register(64, rw)
+		mine, theirs := a.Client.Register(64, enginetest.ReadWrite), b.Client.Register(64, enginetest.ReadWrite)
 		for i := range 4 {
 			b.PostRecv(uint64(i), theirs.SGE(0, 10))
 		}
@@ -63,7 +63,7 @@ func TestVisitDisconnects(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for i, got := range completions(w, b.Recv, 4) {
+		for i, got := range b.Recv.Completions(4) {
 			if got.Status != abi.StatusSuccess {
 				t.Errorf("local %v: message %d has status %d", local, i, got.Status)
 			}
@@ -85,7 +85,7 @@ func TestDisconnectSlowly(t *testing.T) {
 		most.MaxSendWR, most.MaxRecvWR = 1024, 1024
 		a, b := w.A.NewClient().NewQP(&most), other.NewClient().NewQP(&most)
 		id, _ := enginetest.Join(a, b, 1)
-		mine, theirs := a.Client.Register(64, rw), b.Client.Register(64, rw)
+		mine, theirs := a.Client.Register(64, enginetest.ReadWrite), b.Client.Register(64, enginetest.ReadWrite)
 		for i := range uint64(n) {
 			b.PostRecv(i, theirs.SGE(0, 10))
 		}
@@ -103,7 +103,7 @@ func TestDisconnectSlowly(t *testing.T) {
 			w.A.Engine.Turn(w.Now())
 			w.B.Engine.Turn(w.Now())
 		}
-		for i, got := range completions(w, b.Recv, n) {
+		for i, got := range b.Recv.Completions(n) {
 			if got.Status != abi.StatusSuccess {
 				t.Fatalf("local %v: message %d has status %d", local, i, got.Status)
 			}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/verbs/abi"
 )
@@ -13,14 +13,14 @@ import (
 // posted gets an event for a Write into its memory; one that has work posted,
 // or asked for solicited completions only, or did not ask, doesn't.
 func TestWriteWakesWaiter(t *testing.T) {
-	both(t, func(t *testing.T, local bool) {
+	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 31, Path: linked.Path{Delay: 50 * time.Microsecond}})
 		a, b := w.Pair(local, nil)
-		src, dst := a.Client.Register(64, rw), b.Client.Register(64, rw)
+		src, dst := a.Client.Register(64, enginetest.ReadWrite), b.Client.Register(64, enginetest.ReadWrite)
 		write := func(what string, events int) {
 			t.Helper()
 			a.Post(enginetest.Write(1, dst, 0), src.SGE(0, 64))
-			completions(w, a.Send, 1)
+			a.Send.Completions(1)
 			if n := b.Send.TakeEvents(); n != events {
 				t.Fatalf("%s: %d events, expected %d", what, n, events)
 			}
@@ -42,8 +42,8 @@ func TestWriteWakesWaiter(t *testing.T) {
 		a.PostRecv(9, src.SGE(0, 64))
 		b.Post(abi.SQE{WRID: 8, Opcode: abi.WRSend, Flags: abi.SendSignaled}, dst.SGE(0, 64))
 		a.Post(enginetest.Write(2, dst, 0), src.SGE(0, 64))
-		expect(t, "Send", completions(w, b.Send, 1), []uint64{8}, 0)
-		completions(w, a.Send, 1)
+		enginetest.Expect(t, "Send", b.Send.Completions(1), []uint64{8}, 0)
+		a.Send.Completions(1)
 		if n := b.Send.TakeEvents(); n != 1 {
 			t.Fatalf("%d events, expected that of the completion alone", n)
 		}

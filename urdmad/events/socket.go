@@ -3,12 +3,13 @@
 // (docs/ARCHITECTURE.md).
 //
 // A Socket never blocks urdmad: what the client's end does not take waits, up to
-// a bound, and is tried again every millisecond. Sockets and the Sender belong
+// a bound, and is tried again later. Sockets and the Sender belong
 // to the worker's thread. The package must not know what a message says.
 package events
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +56,13 @@ func (q *Quota) give(msg []byte) {
 // past it events are dropped, as a full kernel queue would.
 const MaxBacklog = 1 << 16
 
-const retryEvery = clock.Millisecond
+// A client may have thousands of sockets that it does not read. Each retryEvery some of
+// them are tried, in turn, with some messages in all.
+const (
+	retryEvery    = clock.Millisecond
+	retrySockets  = 32
+	retryMessages = 256
+)
 
 // NewSocket owns fd, a SOCK_SEQPACKET socket, on which no send blocks. What waits
 // counts against the quota; nil is none.
@@ -109,7 +116,7 @@ type Sender struct {
 // NewSender returns a Sender whose retries run on c.
 func NewSender(c *clock.Clock) *Sender {
 	s := &Sender{clock: c}
-	s.timer = clock.NewTimer(s.retryAll)
+	s.timer = clock.NewTimer(s.retrySome)
 	return s
 }
 
@@ -131,17 +138,17 @@ func (s *Sender) Send(to *Socket, msg []byte) {
 	}
 }
 
-func (s *Sender) retryAll() {
-	sockets := s.retry
-	s.retry = nil
-	for _, to := range sockets {
-		for len(to.backlog) > 0 && (to.closed || to.send(to.backlog[0])) {
+func (s *Sender) retrySome() {
+	some := min(len(s.retry), retrySockets)
+	for _, to := range s.retry[:some] {
+		for tries := 0; len(to.backlog) > 0 && tries < retryMessages/some && to.send(to.backlog[0]); tries++ {
 			to.drop()
 		}
 		if to.queued = len(to.backlog) > 0; to.queued {
 			s.retry = append(s.retry, to)
 		}
 	}
+	s.retry = slices.Delete(s.retry, 0, some)
 	if len(s.retry) > 0 {
 		s.clock.Set(s.timer, s.clock.Now+retryEvery)
 	}

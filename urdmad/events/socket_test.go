@@ -63,3 +63,43 @@ func TestClientThatReadsNothing(t *testing.T) {
 		t.Errorf("%d messages wait when the second socket was closed, expected %d", n, full)
 	}
 }
+
+// TestRetriesHaveABudget: however many sockets have waited for their client, each
+// millisecond a few messages are sent, and all sockets get their turn.
+func TestRetriesHaveABudget(t *testing.T) {
+	const sockets, most = 500, 256
+	c := &clock.Clock{}
+	s := events.NewSender(c)
+	msg := make([]byte, 60)
+	var all []*events.Socket
+	for range sockets {
+		to, fd := pair(t, nil)
+		for to.Pending() < 2 {
+			s.Send(to, msg)
+		}
+		all = append(all, to)
+		buf := make([]byte, len(msg))
+		for {
+			if _, err := unix.Read(fd, buf); err != nil {
+				break
+			}
+		}
+	}
+	waiting := func() (n int) {
+		for _, to := range all {
+			n += to.Pending()
+		}
+		return n
+	}
+	for ticks := 0; waiting() > 0; ticks++ {
+		before := waiting()
+		c.Run(c.Now + clock.Millisecond)
+		c.Now += clock.Millisecond
+		if n := before - waiting(); n > most {
+			t.Fatalf("%d messages were sent at once, expected %d at most", n, most)
+		}
+		if ticks > 2*sockets/32 {
+			t.Fatalf("%d messages still wait", waiting())
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package mem
 
 import (
+	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +28,7 @@ type fallback struct {
 	cond   *sync.Cond
 	queue  []Job
 	ending bool
+	left   atomic.Bool // see Leave
 	mem    *os.File
 }
 
@@ -106,7 +109,22 @@ func (f *fallback) take() ([]Job, bool) {
 	return jobs, len(jobs) > 0
 }
 
+// Leave has every job that has not begun fail: the client has closed its session, so
+// its private memory may have other uses, if it lives on.
+func (s *Space) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fallback != nil {
+		s.fallback.left.Store(true)
+	}
+}
+
+var errLeft = errors.New("mem: the client has left")
+
 func (f *fallback) do(j Job) error {
+	if f.left.Load() {
+		return errLeft
+	}
 	if j.Write {
 		_, err := f.mem.WriteAt(j.Buf, int64(j.Addr))
 		return err

@@ -17,16 +17,10 @@ const populateStep = 2 << 20
 // Holes stay holes: who fills them pays for them, and that is not to be us.
 // Kernels before 5.14 know no way; there the poll loop faults once a page.
 func (s *Space) Populate(m Mapping) {
-	if m.view == nil {
+	if m.file == nil {
 		return
 	}
-	s.mu.Lock()
-	f := s.files[m.view.file]
-	s.mu.Unlock()
-	if f == nil {
-		return
-	}
-	p := populator{view: m.view, fd: int(f.Fd())}
+	p := populator{view: m.view, fd: int(m.file.Fd())}
 	for _, all := range m.fresh {
 		for at := all.from; at < all.to; at += populateStep {
 			if err := p.populate(span{at, min(at+populateStep, all.to)}); err != nil {

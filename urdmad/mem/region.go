@@ -35,7 +35,7 @@ type Region struct {
 // shared memory m comes from s.Map; without, it is the zero Mapping and client is the
 // address in the client's address space.
 func NewRegion(s *Space, pd uint64, access uint32, base, length, client uint64, m Mapping) *Region {
-	m.fresh = nil // is populated, or never will be
+	m.fresh, m.file = nil, nil // is populated, or never will be
 	return &Region{PD: pd, Access: access, Space: s, base: base, length: length,
 		bytes: m.Bytes, mapped: m, client: client, shared: m.view != nil || length == 0}
 }

@@ -12,6 +12,8 @@ import (
 // Errors of sharing memory.
 var (
 	ErrNotSealed = errors.New("mem: file is not a memfd sealed against shrinking (F_SEAL_SHRINK)")
+	ErrOtherFile = errors.New("mem: the descriptor is of another file than was meant")
+	ErrNotShmem  = errors.New("mem: file is not on tmpfs, or not open for reading and writing")
 	ErrNoFile    = errors.New("mem: no such file handle")
 	ErrRange     = errors.New("mem: range lies outside the file")
 	ErrNoSelfMem = errors.New("mem: the client passed no /proc/self/mem, only shared memory can be registered")
@@ -49,9 +51,21 @@ type sharedFile struct {
 	size uint64 // when it was last looked at
 }
 
+// FileID names a file of the system, as long as it is open or mapped.
+type FileID struct {
+	Major, Minor uint32 // of its device
+	Inode        uint64
+}
+
+// fileKey names a client's file.
+type fileKey struct {
+	handle uint32 // of AddFile; 0: of MapFile
+	FileID
+}
+
 // view is a mapped part of a client's file.
 type view struct {
-	file       uint32
+	file       fileKey
 	start, end uint64 // offsets in the file
 	bytes      []byte
 	refs       int
@@ -62,8 +76,9 @@ type view struct {
 type Mapping struct {
 	Bytes []byte
 	view  *view
-	pages span   // offsets in the file
-	fresh []span // of them, what no other mapping in use covered
+	pages span     // offsets in the file
+	fresh []span   // of them, what no other mapping in use covered
+	file  *os.File // until it is populated
 }
 
 // NewSpace takes ownership of selfMem, which may be nil.
@@ -102,11 +117,55 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	} else if !ok {
 		return Mapping{}, ErrRange
 	}
-	w, err := s.view(handle, f, offset, n)
+	return s.mapFile(fileKey{handle: handle}, f.File, offset, n)
+}
+
+// CheckShmem holds that a client's file is one that MapFile takes. A page fault in a
+// file on tmpfs waits for no other process, as it would in one on FUSE or a network file
+// system, and for no disk but that of swap. What it may not write the client can't have
+// open for writing. It makes no call that such a file system could hold up.
+func CheckShmem(f *os.File) error {
+	var fs unix.Statfs_t
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0); err != nil { // EINVAL: neither on tmpfs nor on hugetlbfs
+		return ErrNotShmem
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+		return ErrNotShmem
+	}
+	if unix.Fstatfs(int(f.Fd()), &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
+		return ErrNotShmem
+	}
+	return nil
+}
+
+// MapFile maps n bytes at offset of a file that CheckShmem accepts. The file may be closed
+// once the mapping is populated. Unlike one of AddFile it can become shorter; whoever
+// touches what is not there any more faults (package fault).
+func (s *Space) MapFile(f *os.File, id FileID, offset, n uint64) (Mapping, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return Mapping{}, fmt.Errorf("mem: %w", err)
+	}
+	if id != (FileID{unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino}) {
+		return Mapping{}, ErrOtherFile
+	}
+	if offset+n <= offset || offset+n > uint64(st.Size) {
+		return Mapping{}, ErrRange
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mapFile(fileKey{FileID: id}, f, offset, n)
+}
+
+func (s *Space) mapFile(key fileKey, f *os.File, offset, n uint64) (Mapping, error) {
+	w, err := s.view(key, f, offset, n)
 	if err != nil {
 		return Mapping{}, err
 	}
-	return s.use(w, offset, n), nil
+	m := s.use(w, offset, n)
+	m.file = f
+	return m, nil
 }
 
 // contains reports whether n bytes at offset, not none, lie in the file.
@@ -143,9 +202,9 @@ func (s *Space) Unmap(m Mapping) {
 	}
 }
 
-func (s *Space) view(handle uint32, f *sharedFile, offset, n uint64) (*view, error) {
+func (s *Space) view(file fileKey, f *os.File, offset, n uint64) (*view, error) {
 	for _, w := range s.views {
-		if w.file == handle && w.start <= offset && offset+n <= w.end {
+		if w.file == file && w.start <= offset && offset+n <= w.end {
 			return w, nil
 		}
 	}
@@ -160,7 +219,7 @@ func (s *Space) view(handle uint32, f *sharedFile, offset, n uint64) (*view, err
 		s.giveBack()
 		return nil, fmt.Errorf("mem: mapping %d bytes of client memory: %w", end-start, err)
 	}
-	w := &view{file: handle, start: start, end: end, bytes: b}
+	w := &view{file: file, start: start, end: end, bytes: b}
 	s.views = append(s.views, w)
 	return w, nil
 }
@@ -174,7 +233,7 @@ func (s *Space) unmap(m Mapping) {
 	if w.refs > 0 {
 		return
 	}
-	if s.closed || w.end-w.start > viewAlign {
+	if s.closed || w.end-w.start > viewAlign || w.file.handle == 0 { // a program's file is not kept for nobody
 		s.drop(w)
 		return
 	}

@@ -60,14 +60,6 @@ func New(mac wire.MAC, ip netip.Addr) *Table {
 	return &Table{mac: mac, ip: ip, entries: map[netip.Addr]*entry{}, claim: uniqueness{until: never}}
 }
 
-// Lookup returns the address if it is known now.
-func (n *Table) Lookup(ip netip.Addr) (wire.MAC, bool) {
-	if e := n.entries[ip]; e != nil && e.known {
-		return e.mac, true
-	}
-	return wire.MAC{}, false
-}
-
 // Resolve calls w with the Ethernet address of ip: at once if it is known, else
 // when it answers or has not answered five requests in a second. now is in
 // nanoseconds.

@@ -193,3 +193,11 @@ func TestConflict(t *testing.T) {
 		}
 	}
 }
+
+// Lookup returns the address if it is known now.
+func (n *Table) Lookup(ip netip.Addr) (wire.MAC, bool) {
+	if e := n.entries[ip]; e != nil && e.known {
+		return e.mac, true
+	}
+	return wire.MAC{}, false
+}

@@ -15,4 +15,7 @@
 //
 // The package must not know TRP, connections or queue pairs. All of it runs on
 // the worker's thread.
+//
+// Datagrams are pulled by Next, not handed to a callback: no call through an interface for
+// each, and after a memory fault in the midst of a burst the loop goes on with the next.
 package netif

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/wire"
 )
@@ -120,7 +120,7 @@ func setChecksums(b []byte) {
 	}
 	put := func(at int, pseudo, over []byte) {
 		binary.BigEndian.PutUint16(b[at:], 0)
-		sum := wire.ChecksumAt(wire.Checksum(0, pseudo), over, len(pseudo))
+		sum := wire.Checksum(wire.Checksum(0, pseudo), over)
 		binary.BigEndian.PutUint16(b[at:], ^wire.Fold(sum))
 	}
 	if f.Type == wire.EtherTypeIPv4 {

@@ -34,7 +34,7 @@ type joined struct {
 // Join has the interface take what is sent to a group, until as many Leaves; false
 // where it can't, and then only senders on the same interface are heard.
 func (n *Interface) Join(group netip.Addr) bool {
-	if !hasGroups(n, group) {
+	if !n.hasGroups(group) {
 		return false
 	}
 	g := n.groups.joined[group]
@@ -72,7 +72,7 @@ func (r *groups) remove(group netip.Addr, g *joined) {
 }
 
 // hasGroups reports whether a group can be reached from the interface.
-func hasGroups(n *Interface, group netip.Addr) bool {
+func (n *Interface) hasGroups(group netip.Addr) bool {
 	return n.info.Wire && !n.info.Datagrams && group.IsValid() && n.IP().Is4() == group.Is4()
 }
 
@@ -88,18 +88,9 @@ func (n *Interface) Leave(group netip.Addr) {
 	}
 }
 
-// Groups is how many groups are joined.
-func (n *Interface) Groups() int {
-	some := len(n.groups.joined)
-	if n.groups.solicited != nil && n.groups.solicited.times == 0 {
-		some--
-	}
-	return some
-}
-
 // GroupLink is how a group is reached; false if it can't be.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
-	if !hasGroups(n, group) {
+	if !n.hasGroups(group) {
 		return Link{}, false
 	}
 	if group.Is6() {
@@ -144,7 +135,7 @@ func (r *groups) send(what news, group netip.Addr) {
 
 // joinSolicited joins the group at which our own IPv6 address is asked for.
 func (r *groups) joinSolicited() {
-	if group := r.solicitedNode(); hasGroups(r.n, group) {
+	if group := r.solicitedNode(); r.n.hasGroups(group) {
 		r.solicited = r.add(group)
 	}
 }

@@ -72,6 +72,7 @@ type Interface struct {
 
 	mtus     *pathmtu.Table // nil: paths are not looked at
 	mtuTimer *clock.Timer
+	answers  answers
 }
 
 // Stats counts what was not handed up.
@@ -90,6 +91,7 @@ const (
 	DropSource      Drop = "ipv4: source is no other host's address"
 	DropSource6     Drop = "ipv6: source is no other host's address"
 	DropDuplicate   Drop = "ipv6: another host has this address (duplicate address detection)"
+	DropProbes      Drop = "path: more probes than are answered"
 )
 
 // New returns the interface of a port's queue 0. Its first frames may come with
@@ -100,7 +102,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.six.n = n
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
-	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0, DropSource6: 0, DropDuplicate: 0}
+	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0, DropSource6: 0, DropDuplicate: 0, DropProbes: 0}
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0
 	}
@@ -145,7 +147,7 @@ func (n *Interface) Wire() bool { return n.info.Wire }
 
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
-	size := n.info.MTU - headerLen(n)
+	size := n.info.MTU - n.headerLen()
 	if n.info.Datagrams {
 		size -= wire.EncapLen
 	}
@@ -153,7 +155,7 @@ func (n *Interface) MaxDatagram() int {
 }
 
 // headerLen is the length of an IP and a UDP header, without options.
-func headerLen(n *Interface) int { return wire.IPLen(n.IP()) + wire.UDPLen }
+func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
 
 // ReceiveWindow is how many datagrams the port holds until they are polled, 0
 // where that bounds nothing.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/fault"
 	"urdma/wire"

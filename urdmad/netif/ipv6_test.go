@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/wire"
 )
@@ -137,7 +137,7 @@ func checksum6(b []byte) {
 	at := wire.EthernetLen + wire.IPv6Len
 	b[at+2], b[at+3] = 0, 0
 	pseudo := append(bytes.Clone(b[22:54]), 0, 0, 0, byte(len(b)-at), 0, 0, 0, wire.ProtoICMPv6)
-	sum := ^wire.Fold(wire.ChecksumAt(wire.Checksum(0, pseudo), b[at:], len(pseudo)))
+	sum := ^wire.Fold(wire.Checksum(wire.Checksum(0, pseudo), b[at:]))
 	binary.BigEndian.PutUint16(b[at+2:], sum)
 }
 

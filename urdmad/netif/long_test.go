@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/dpdk/linked"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/wire"
 )

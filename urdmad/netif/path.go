@@ -121,7 +121,7 @@ func (p *Path) MTU() int {
 	if !p.n.info.Datagrams {
 		return mtu
 	}
-	return min(mtu, min(p.whole, mtu)+headerLen(p.n))
+	return min(mtu, min(p.whole, mtu)+p.n.headerLen())
 }
 
 // Batch is how many packets of length bytes of payload leave in one send, 1 on a

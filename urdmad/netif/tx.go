@@ -80,7 +80,7 @@ func (n *Interface) Flush() {
 }
 
 // Unsent reports whether something of an interface waits for Flush.
-func Unsent(n *Interface) bool { return n.tx.sent || n.tx.used > 0 }
+func (n *Interface) Unsent() bool { return n.tx.sent || n.tx.used > 0 }
 
 // nextIPID numbers the IPv4 packets of this interface.
 func (n *Interface) nextIPID() uint16 {

@@ -6,9 +6,8 @@ import "net/netip"
 // another queue pair of this urdmad. It sits above RDMAP, because not every
 // protocol has one.
 //
-// Down it is called as below. Up it calls the methods of
-// QP.Recv, Store, Acknowledge, ReadAnswered and Fail, and package mem to look
-// keys up.
+// Down it is called as below. Up it calls the steps of arrive.go for messages of
+// the peer's, SendQueue.Sent and Acknowledge for its own, and Fail.
 type Carrier interface {
 	// Transmit moves what the queue pair has to send, within the carrier's
 	// budget for a turn, and puts the queue pair in line again if more could
@@ -19,9 +18,10 @@ type Carrier interface {
 	// connection ends at once, the peer is told.
 	Failed()
 
-	// Faulted: the client's memory faulted while the carrier was at work for
-	// it. What was in progress was not done. Failed follows.
-	Faulted()
+	// Faulted: the client's memory faulted. It reports whether the carrier was at
+	// work there and must not go on: what was in progress was not done. Failed
+	// follows, then at once, else soon.
+	Faulted() bool
 
 	// Detach: the queue pair is going away, or starts anew. The connection
 	// ends, and the carrier forgets the queue pair.
@@ -61,9 +61,6 @@ const (
 	Atomics
 	XRC // its queue pair is of type XRC_RECV
 )
-
-// RNRForever is the rnr_retry_count that stands for no limit (rdma_connect(3)).
-const RNRForever = 7
 
 // CloseReason says how a connection ended.
 type CloseReason uint8

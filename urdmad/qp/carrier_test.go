@@ -35,8 +35,7 @@ func (c *carrier) Transmit() (n int) {
 		wr := s.At(s.Next())
 		c.moved = append(c.moved, wr.id)
 		c.mark++
-		s.Moved(wr.Length, c.mark)
-		s.Advance()
+		s.Sent(wr.Length, c.mark, false)
 	}
 	if n == c.budget {
 		c.QP.t.Ready(c.QP)
@@ -44,10 +43,10 @@ func (c *carrier) Transmit() (n int) {
 	return n
 }
 
-func (c *carrier) Failed()      { c.failed++; c.QP.Flush() }
-func (c *carrier) Faulted()     { c.faulted++ }
-func (c *carrier) Detach()      { c.detached++; c.QP.Detach() }
-func (c *carrier) Serving() int { return 0 }
+func (c *carrier) Failed()       { c.failed++; c.QP.Flush() }
+func (c *carrier) Faulted() bool { c.faulted++; return false }
+func (c *carrier) Detach()       { c.detached++; c.QP.Detach() }
+func (c *carrier) Serving() int  { return 0 }
 
 // rig is a connected queue pair with its client's side.
 type rig struct {
@@ -160,7 +159,7 @@ func read(id uint64) abi.SQE {
 }
 
 // answer plays the arrival of a Read's response.
-func (r *rig) answer(i uint32) { r.qp.ReadAnswered(r.qp.SQ.At(i)) }
+func (r *rig) answer(i uint32) { r.qp.readAnswered(r.qp.SQ.At(i)) }
 
 // TestOrder: what the carrier has carried completes from the oldest on, also past
 // unsignaled work requests, and a Read holds up what is behind it.
@@ -352,7 +351,7 @@ func TestAccessFlags(t *testing.T) {
 		m := mem.NewRegion(r.qp.Client.Space, testPD, c.region, 0, 100, 0, mem.Mapping{Bytes: make([]byte, 100)})
 		r.table.Regions.Insert(m)
 		r.qp.Attr.QPAccessFlags = c.pair
-		if got := r.qp.CheckRemote(m, 0, 100, c.want); got != c.verdict {
+		if got := r.qp.checkRemote(m, 0, 100, c.want); got != c.verdict {
 			t.Errorf("region %#x, queue pair %#x: %#x is %v, expected %v", c.region, c.pair, c.want, got, c.verdict)
 		}
 	}
@@ -362,28 +361,34 @@ func TestAccessFlags(t *testing.T) {
 // one whose memory is not the client's fails alone.
 func TestReceive(t *testing.T) {
 	r := newRig(t, 16)
-	if got := r.qp.Recv.Take(); got != NoReceive {
-		t.Errorf("without a receive: %v", got)
+	if v := r.qp.BeginReceive(0, 0); v.Is != NoReceive {
+		t.Errorf("without a receive: %v", v)
 	}
 	two := []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag)}, {Addr: 4200, Length: 8, LKey: uint32(r.memory.STag)}}
 	r.ring.RQ.Write(1, two)
 	r.ring.RQ.Write(2, []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag) ^ 1}})
 	r.ring.RQ.Publish()
-	if got := r.qp.Recv.Take(); got != ReceiveTaken || r.qp.Recv.Room() != 12 {
-		t.Fatalf("%v with room for %d", got, r.qp.Recv.Room())
+	if v := r.qp.BeginReceive(0, 13); v.Is != NoRoom {
+		t.Fatalf("13 bytes: %v", v)
+	}
+	if v := r.qp.BeginReceive(0, 12); v.Is != Done {
+		t.Fatalf("12 bytes: %v", v)
 	}
 	for _, part := range []string{"ab", "cdefg", "hij"} {
-		if !r.qp.Recv.Scatter([]byte(part)) {
-			t.Fatal("the memory is gone")
+		if v := r.qp.PlaceSend([]byte(part), uint64(len(part))); v.Is != Done {
+			t.Fatalf("%q: %v", part, v)
 		}
 	}
-	r.qp.Recv.Arrived(abi.CQE{}, false)
+	if v := r.qp.PlaceSend([]byte("k"), 3); v.Is != TooLong {
+		t.Errorf("13 bytes: %v", v)
+	}
+	r.qp.EndSend(Ending{})
 	bytes := r.memory.Bytes(4096, 4096)
 	if got := string(bytes[:4]) + string(bytes[104:110]); got != "abcdefghij" || r.qp.Stats.BytesRecv != 10 {
 		t.Errorf("scattered %q, counted %d", got, r.qp.Stats.BytesRecv)
 	}
-	if got := r.qp.Recv.Take(); got != BadReceive {
-		t.Errorf("a wrong key: %v", got)
+	if v := r.qp.BeginReceive(0, 0); v.Is != BadReceive {
+		t.Errorf("a wrong key: %v", v)
 	}
 	r.want("receives", r.completions(&r.recv), "1:0", fmt.Sprintf("2:%d", abi.StatusLocProtErr))
 }
@@ -395,7 +400,7 @@ func TestRevoked(t *testing.T) {
 	r.post(8, write(1))
 	r.ring.RQ.Write(2, []abi.SGE{r.sge(8)})
 	r.ring.RQ.Publish()
-	if r.qp.Recv.Take() != ReceiveTaken {
+	if r.qp.BeginReceive(0, 0).Is != Done {
 		t.Fatal("no receive")
 	}
 	bytes := r.memory.Bytes(4096, 8)
@@ -404,7 +409,7 @@ func TestRevoked(t *testing.T) {
 	if r.qp.Gather(out[:], 0, 0) {
 		t.Error("gathers from memory that was deregistered")
 	}
-	if r.qp.Recv.Scatter([]byte("x")) || bytes[0] != 0 {
+	if r.qp.PlaceSend([]byte("x"), 1).Is != Revoked || bytes[0] != 0 {
 		t.Error("scatters into memory that was deregistered")
 	}
 }

@@ -9,6 +9,7 @@ import "urdma/urdmad/mem"
 // Gather copies work request i's bytes from off on into dst. False: memory of
 // the work request was deregistered.
 func (q *QP) Gather(dst []byte, i, off uint32) bool {
+	q.t.spent += len(dst)
 	wr := q.SQ.At(i)
 	if wr.nsge == 0 {
 		copy(dst, wr.src[min(off, uint32(len(wr.src))):])
@@ -74,13 +75,10 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	return nil, true
 }
 
-// ScatterResponse writes data into the list of the Read at index i from off on,
-// which has room. False: memory of the Read was deregistered.
-func (q *QP) ScatterResponse(i, off uint32, data []byte) bool {
-	return q.scatter(q.SQ.list(i), off, data)
-}
-
+// scatter writes data from off on into a scatter list, which has room. False: memory
+// of the list was deregistered; nothing more may be written to it.
 func (q *QP) scatter(list []element, off uint32, data []byte) bool {
+	q.t.spent += len(data)
 	for i := range list {
 		s := &list[i]
 		if off >= s.n {
@@ -106,9 +104,10 @@ func (q *QP) scatter(list []element, off uint32, data []byte) bool {
 	return true
 }
 
-// Store writes data, for which CheckRemote has found room, to va of r by
+// store writes data, for which checkRemote has found room, to va of r by
 // whichever path the region has.
-func (q *QP) Store(r *mem.Region, va uint64, data []byte) {
+func (q *QP) store(r *mem.Region, va uint64, data []byte) {
+	q.t.spent += len(data)
 	if b := r.Bytes(va, uint64(len(data))); b != nil {
 		copy(b, data)
 		return

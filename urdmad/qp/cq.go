@@ -16,7 +16,9 @@ type CQ struct {
 
 	Ring    ring.ServerCQ
 	overrun bool
-	users   int // see Users
+	users   int             // see Users
+	domains map[*Domain]int // whose shared receive queues complete here, and how many
+	broken  uint64          // see breaks
 }
 
 // InUse reports whether a queue pair still completes here.
@@ -31,6 +33,7 @@ func (c *CQ) Users() int { return c.users }
 
 // complete writes a completion and, if the client armed for it, sends an event.
 func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
+	t.spent += slotCost
 	w.Timestamp = uint64(t.Clock.Now)
 	if !c.Ring.Push(w) {
 		t.overran(c)
@@ -53,10 +56,10 @@ func (c *CQ) tellMissed(t *Table) {
 func (t *Table) sendCompletionEvent(c *CQ) {
 	ev := abi.CompEvent{CQ: c.Handle}
 	c.Events++
-	t.Events.Send(c.Channel, abi.Bytes(&ev))
+	t.send(c.Channel, abi.Bytes(&ev))
 }
 
-// WriteArrived wakes a program that waits for an event where none can come: it
+// writeArrived wakes a program that waits for an event where none can come: it
 // armed its send queue's completion queue with nothing posted that could
 // complete there, so what it waits for is the Write that has just landed.
 // ib_send_bw -e does that on an RNIC: its receiver grants credits by RDMA Write,
@@ -65,7 +68,7 @@ func (t *Table) sendCompletionEvent(c *CQ) {
 // (ibv_get_cq_event(3)), and the program looks at its memory again.
 //
 // One that waits for urdmad between two looks at its memory goes on.
-func (q *QP) WriteArrived() {
+func (q *QP) writeArrived() {
 	q.Client.Completed = true
 	c := q.SendCQ
 	if c == nil || c.Channel == nil || c.users != 1 || c == q.RecvCQ || !q.SQ.idle() {
@@ -76,8 +79,8 @@ func (q *QP) WriteArrived() {
 	}
 }
 
-// overran reports a completion queue that its client let fill up, once, and
-// fails the queue pairs that complete there.
+// overran reports a completion queue that its client let fill up, once. The queue
+// pairs that complete there fail soon (broken.go).
 func (t *Table) overran(c *CQ) {
 	t.Stats.CompletionOverrun++
 	if c.overrun {
@@ -87,10 +90,9 @@ func (t *Table) overran(c *CQ) {
 	c.Ring.MarkOverrun()
 	t.log.Warn("completion queue overrun", "client", c.Client.Name, "cq", c.Handle, "entries", c.Ring.Capacity())
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
-	t.Events.Send(c.Async, abi.Bytes(&ev))
-	for _, q := range t.pairs {
-		if q.SendCQ == c || q.RecvCQ == c || q.Domain.has(func(n *Named) bool { return n.CQ == c }) {
-			q.Fail(EventFatal)
-		}
+	t.send(c.Async, abi.Bytes(&ev))
+	t.breaks(&c.broken)
+	for d := range c.domains {
+		t.breaks(&d.broken)
 	}
 }

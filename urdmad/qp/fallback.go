@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"urdma/urdmad/mem"
-	"urdma/verbs/abi"
 )
 
 // This file is the slow path: memory that urdmad cannot map is read and written
@@ -14,40 +13,85 @@ import (
 
 // endedJob is a job that ended.
 type endedJob struct {
-	qp  *QP
-	fn  func() // what to go on with
-	err error
+	qp    *QP
+	write uint64 // its number; 0: it only read
+	fn    func() // what to go on with
+	err   error
 }
 
-// jobs are a queue pair's writes on the fallback path, and what waits for them.
+// jobs are a queue pair's writes on the fallback path, numbered from 1, and what waits
+// for them.
 type jobs struct {
-	issued, done uint64
-	deferred     []deferredRecv
-	last         bool // say when they have completed: see tellLast
+	issued   uint64
+	done     uint64              // up to here all have ended
+	early    map[uint64]struct{} // that have ended before others, of another client's memory
+	lost     uint64              // the first that could not be written; 0: none
+	last     *Client             // whose memory the last is for
+	deferred []deferredRecv
+	tell     bool // say when they have completed: see tellLast
 }
 
-// perWait is what a write that waits for the client's memory takes beside its bytes,
+// perWait is what a read or write of the client's memory takes beside its bytes,
 // and a completion that waits for one: about as many bytes, rounded up.
 const perWait = 512
 
-// deferredRecv is a receive completion that waits for writes that were issued
-// before it.
-type deferredRecv struct {
-	until     uint64 // jobs.done that releases it
-	cq        *CQ
-	cqe       abi.CQE
-	solicited bool
+// issue counts a write to a client's memory, and returns its number.
+func (j *jobs) issue(of *Client) uint64 {
+	j.issued++
+	j.last = of
+	return j.issued
 }
 
-func (q *QP) submit(s *mem.Space, job mem.Job, then func()) {
+// ended notes that a write has ended. Those to one client's memory end in order.
+func (j *jobs) ended(n uint64) {
+	if n != j.done+1 {
+		if j.early == nil {
+			j.early = map[uint64]struct{}{}
+		}
+		j.early[n] = struct{}{}
+		return
+	}
+	for j.done = n; len(j.early) > 0; j.done++ {
+		if _, ok := j.early[j.done+1]; !ok {
+			break
+		}
+		delete(j.early, j.done+1)
+	}
+}
+
+// written reports whether all writes up to n are in memory.
+func (j *jobs) written(n uint64) bool { return j.done >= n && (j.lost == 0 || n < j.lost) }
+
+// loses notes that a write failed.
+func (j *jobs) loses(n uint64) {
+	if j.lost == 0 || n < j.lost {
+		j.lost = n
+	}
+}
+
+// submit is for jobs that only read; n is 0, or the number of one that writes.
+func (q *QP) submit(s *mem.Space, n uint64, job mem.Job, then func()) {
 	t := q.t
 	t.Stats.FallbackJobs++
 	q.Stats.FallbackJobs++
 	job.Done = func(err error) {
-		t.ended.Put(endedJob{q, then, err})
+		t.ended.Put(endedJob{q, n, then, err})
 		t.wake()
 	}
 	s.Submit(job)
+}
+
+// submitWrite submits a job that writes to memory of a client, and returns its number.
+func (q *QP) submitWrite(of *Client, s *mem.Space, job mem.Job, then func()) (n uint64) {
+	n = q.jobs.issue(of)
+	q.submit(s, n, job, func() {
+		q.jobs.ended(n)
+		q.settleReads()
+		then()
+		q.releaseDeferred()
+		q.t.Wake(q) // the carrier may acknowledge
+	})
+	return n
 }
 
 // FallbackEnded reports whether Settle has anything to do; one load.
@@ -57,9 +101,14 @@ func (t *Table) FallbackEnded() bool { return t.ended.Full() }
 func (t *Table) Settle() int {
 	ended := t.ended.Take()
 	for _, j := range ended {
+		if j.err != nil && j.write != 0 {
+			j.qp.jobs.loses(j.write)
+		}
 		if j.err != nil && t.pairs[j.qp.QPN] == j.qp {
-			t.log.Warn("client memory cannot be reached through /proc/self/mem",
-				"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
+			if !j.qp.leaving {
+				t.log.Warn("client memory cannot be reached through /proc/self/mem",
+					"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
+			}
 			j.qp.Fail(EventAccess)
 		}
 		j.fn()
@@ -73,15 +122,15 @@ func (t *Table) Settle() int {
 func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
 	switch {
 	case r.Dead():
-		q.t.ended.Put(endedJob{q, then, errRevoked})
+		q.t.ended.Put(endedJob{qp: q, fn: then, err: errRevoked})
 		return
 	case r.Null():
 		clear(buf)
-		q.submit(q.Client.Space, mem.Job{Write: true}, then)
+		q.submit(q.Client.Space, 0, mem.Job{Write: true}, then)
 		return
 	}
 	r.Hold()
-	q.submit(r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
+	q.submit(r.Space, 0, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
 		r.Release()
 		then()
 	})
@@ -93,57 +142,80 @@ var errRevoked = errors.New("qp: the memory was deregistered")
 // that nothing more should come; its pages may block for ever.
 func (c *Client) Backlogged() bool { return c.unwritten >= MaxUnwritten }
 
-// storeFallback writes src to a region of the queue pair's client.
+// backlogged reports whether nothing more should come by the queue pair for a client:
+// so much waits for that client, or for the one whose memory the queue pair waits for.
+func (q *QP) backlogged(c *Client) bool {
+	return c.Backlogged() || q.jobs.done != q.jobs.issued && q.jobs.last.Backlogged()
+}
+
+// storeFallback writes src to a region.
 func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
-	q.jobs.issued++
+	c := q.owner(r)
 	buf := append([]byte(nil), src...)
-	q.Client.unwritten += len(buf) + perWait
-	q.submit(r.Space, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
-		q.jobs.done++
-		q.Client.unwritten -= len(buf) + perWait
-		q.releaseDeferred()
+	c.unwritten += len(buf) + perWait
+	q.submitWrite(c, r.Space, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
+		c.unwritten -= len(buf) + perWait
 	})
 }
 
-// Atomic carries an atomic operation of q's peer out at va of r, for which there
-// is room and right, and returns what was there. On the fallback path done is false, later
-// gets it, and receives that complete meanwhile wait for it.
-func (t *Table) Atomic(q *QP, r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool) {
+// atomic carries an atomic operation of q's peer out at va of r, which was checked.
+func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool) {
 	if original, done = r.Atomic(va, op); done {
 		return original, true
 	}
-	q.jobs.issued++
 	buf, operation := make([]byte, mem.WordLen), *op
-	q.submit(r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
-		q.jobs.done++
+	q.submitWrite(q.owner(r), r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
 		later(binary.NativeEndian.Uint64(buf))
-		q.releaseDeferred()
 	})
 	return 0, false
 }
 
-// completeRecv writes a receive completion now, or after the writes before it.
-func (q *QP) completeRecv(c *CQ, w *abi.CQE, solicited bool) {
-	j := &q.jobs
-	if j.done == j.issued && len(j.deferred) == 0 {
-		q.t.complete(c, w, solicited)
-		return
-	}
-	q.Client.unwritten += perWait
-	j.deferred = append(j.deferred, deferredRecv{j.issued, c, *w, solicited})
+// Unwritten is what a carrier has placed for a queue pair and may not acknowledge yet:
+// messages or segments, by marks that ascend, whose bytes wait to be written on the
+// fallback path.
+type Unwritten struct {
+	q     *QP
+	seen  uint64 // of jobs.issued
+	marks []unwrittenMark
 }
 
-func (q *QP) releaseDeferred() {
-	j := &q.jobs
-	for len(j.deferred) > 0 && j.deferred[0].until <= j.done {
-		d := j.deferred[0]
-		j.deferred = j.deferred[1:]
-		q.Client.unwritten -= perWait
-		q.t.complete(d.cq, &d.cqe, d.solicited)
+type unwrittenMark struct{ mark, until uint64 }
+
+// Init begins with what is placed for q from now on.
+func (u *Unwritten) Init(q *QP) { *u = Unwritten{q: q, seen: q.jobs.issued} }
+
+// Placed says that what has the mark, and nothing behind it, was placed.
+func (u *Unwritten) Placed(mark uint64) {
+	j := &u.q.jobs
+	if u.seen == j.issued {
+		return
 	}
-	q.t.tellLast(q)
-	q.completeSends()
-	if q.state == abi.QPSErr && !q.removed {
-		q.t.Ready(q) // to flush what was posted meanwhile
+	u.seen = j.issued
+	if !j.written(j.issued) {
+		u.marks = append(u.marks, unwrittenMark{mark, j.issued})
 	}
+}
+
+// Settle reports whether more may be acknowledged than when it was last asked.
+func (u *Unwritten) Settle() (more bool) {
+	for len(u.marks) > 0 && u.q.jobs.written(u.marks[0].until) {
+		u.marks, more = u.marks[1:], true
+	}
+	return more
+}
+
+// First is the first mark that may not be acknowledged, if there is one.
+func (u *Unwritten) First() (mark uint64, ok bool) {
+	u.Settle()
+	if len(u.marks) == 0 {
+		return 0, false
+	}
+	return u.marks[0].mark, true
+}
+
+// Waits reports whether the write of the first mark is still to end: it does not if the
+// write has failed.
+func (u *Unwritten) Waits() bool {
+	_, ok := u.First()
+	return ok && u.q.jobs.done < u.marks[0].until
 }

@@ -11,7 +11,7 @@ import "urdma/verbs/abi"
 const agreed = abi.QPMaskMaxQPRdAtomic | abi.QPMaskMaxDestRdAtomic
 
 // Follows reports whether Modify would be such a step.
-func Follows(q *QP, mask uint32, a *abi.QPAttr) bool {
+func (q *QP) Follows(mask uint32, a *abi.QPAttr) bool {
 	c := q.Connection()
 	if c == nil || c.ByNumber || q.state != abi.QPSRTS || mask&abi.QPMaskState == 0 {
 		return false
@@ -20,7 +20,7 @@ func Follows(q *QP, mask uint32, a *abi.QPAttr) bool {
 }
 
 // Follow takes the step.
-func Follow(q *QP, mask uint32, a *abi.QPAttr) error {
+func (q *QP) Follow(mask uint32, a *abi.QPAttr) error {
 	from := uint32(abi.QPSInit)
 	if a.QPState == abi.QPSRTS {
 		from = abi.QPSRTR

@@ -11,18 +11,11 @@ import (
 // isLocal reports a work request that no carrier moves.
 func (wr *SendWR) isLocal() bool { return wr.Op.Supported && wr.Op.RDMAP == abi.NoRDMAP }
 
-// Ready carries out local work requests as far as their turn has come, and then
-// reports whether the one at Next may move now; its message begins with that.
-func (q *QP) Ready() bool {
-	q.carryOutLocal()
-	return q.SQ.ready()
-}
-
 // carryOutLocal returns how many local work requests were carried out. What it
 // completes may end the connection.
 func (q *QP) carryOutLocal() (n int) {
 	s := &q.SQ
-	for q.state == abi.QPSRTS && s.next != s.tail {
+	for n < fetchBudget && q.state == abi.QPSRTS && s.next != s.tail {
 		wr := s.At(s.next)
 		if wr.State != SendQueued || !wr.isLocal() || !s.mayStart(wr) {
 			break
@@ -32,7 +25,7 @@ func (q *QP) carryOutLocal() (n int) {
 			wr.State, wr.status = SendFailed, abi.StatusMWBindErr
 			break
 		}
-		s.Advance()
+		s.advance()
 	}
 	if n > 0 {
 		q.completeSends()
@@ -65,17 +58,12 @@ func changeWindow(t *mem.Table, wr *SendWR, by mem.User) bool {
 	if wr.Op.Completion == abi.WCLocalInv {
 		return t.Invalidate(wr.STag, by) == mem.Allowed
 	}
-	return t.Bind(&mem.Binding{STag: wr.RKey, To: wr.STag, Addr: wr.RemoteAddr, Length: wr.CompareAdd,
-		Access: uint32(wr.Swap), By: by})
+	b := wr.binding(by)
+	return t.Bind(&b)
 }
 
 // afterWrites has wr wait for the writes to a client's memory that were issued
 // before, whosever peers they are from.
 func (q *QP) afterWrites(s *mem.Space, wr *SendWR) {
-	q.jobs.issued++
-	wr.asyncUntil = q.jobs.issued
-	q.submit(s, mem.Job{Write: true}, func() {
-		q.jobs.done++
-		q.releaseDeferred()
-	})
+	wr.asyncUntil = q.submitWrite(q.Client, s, mem.Job{Write: true}, func() {})
 }

@@ -3,6 +3,7 @@ package qp
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"urdma/verbs/abi"
 )
@@ -137,6 +138,7 @@ func (q *QP) setState(to uint32) {
 		q.reset()
 	default:
 		if q.state == abi.QPSSQE {
+			q.flushFetched(math.MaxInt) // they are not to be sent
 			q.SQ.recover()
 		}
 		q.state = to

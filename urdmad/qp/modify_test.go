@@ -224,8 +224,7 @@ func TestPatience(t *testing.T) {
 		timer uint8
 		want  int64
 	}{{0, 12, 0}, {1, 12, 640_000}, {6, 1, 60_000}, {2, 0, 2 * 655_360_000}, {1, 31, 491_520_000}, {7, 1, int64(NoLimit)}} {
-		a := abi.QPAttr{RNRRetry: c.retry}
-		if got := int64(RNRPatience(&a, c.timer)); got != c.want {
+		if got := int64(rnrPatience(c.retry, c.timer)); got != c.want {
 			t.Errorf("rnr_retry %d, min_rnr_timer %d: %d ns, expected %d", c.retry, c.timer, got, c.want)
 		}
 	}

@@ -13,6 +13,10 @@ const (
 	MaxMessage = 1 << 31
 )
 
+// fetchBudget bounds the slots of one queue that are taken from a client's ring
+// in a turn: a client that posts thousands at once must not hold up the others.
+const fetchBudget = 256
+
 // Post copies newly posted send work requests out of the client's ring, checks
 // them and puts the queue pair in line. Receives stay in their ring until a
 // message needs one. A queue pair that is not connected keeps its posts. What
@@ -24,7 +28,8 @@ func (q *QP) Post() {
 	}
 	switch q.state {
 	case abi.QPSErr, abi.QPSSQE:
-		q.flushPosted()
+		q.SQ.more = false
+		q.flushPosted(fetchBudget)
 		return
 	case abi.QPSRTS:
 	default:
@@ -41,26 +46,28 @@ func (q *QP) Post() {
 		return
 	}
 	asked := s.tail + 1
-	for n := 0; s.tail != prod && n < fetchBudget; n++ {
+	n := 0
+	for ; s.tail != prod && n < fetchBudget; n++ {
 		asked = s.prefetch(asked, prod)
 		q.fetch(s.tail)
 		s.tail++
 		q.Stats.SendsPosted++
 	}
+	q.t.spent += n * slotCost
 	s.more = s.tail != prod
 	q.t.Ready(q)
 }
 
-// loneLength is the longest message, in bytes, that PostAlone is true for.
-const loneLength = 4096
+// singleLength is the longest message, in bytes, that PostAlone is true for.
+const singleLength = 4096
 
-// PostAlone is q's Post. It reports whether one short message was posted, with nothing
+// PostAlone is Rung. It reports whether one short message was posted, with nothing
 // else under way: such a one need not wait for the queue pair's turn in line.
 func (t *Table) PostAlone(q *QP) bool {
 	s := &q.SQ
 	idle := s.head == s.tail
-	q.Post()
-	return idle && s.Outstanding() == 1 && !s.more && s.At(s.head).Length <= loneLength
+	t.Rung(q)
+	return idle && s.Outstanding() == 1 && !s.more && s.At(s.head).Length <= singleLength
 }
 
 // fetch makes the private copy of send slot i. A work request that is wrong
@@ -84,7 +91,7 @@ func (q *QP) fetch(i uint32) {
 // resolve checks a work request and finds its memory; it returns an
 // enum ibv_wc_status.
 func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
-	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !wr.Op.Of(q.Type) || !namesQueue(q, wr.Op) {
+	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !wr.Op.Of(q.Type) || !q.namesQueue(wr.Op) {
 		return abi.StatusLocQPOpErr
 	}
 	if wr.isLocal() {

@@ -5,6 +5,7 @@ import (
 
 	"urdma/counters"
 	"urdma/urdmad/events"
+	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )
@@ -40,6 +41,8 @@ type QP struct {
 
 	References Targets // of type XRC_RECV: who holds it
 
+	written *mem.Region // of the last Write that arrived, most often right again
+
 	t       *Table
 	state   uint32 // enum ibv_qp_state
 	carrier Carrier
@@ -49,7 +52,12 @@ type QP struct {
 	heard   bool // its program was told that the peer has sent something
 	removed bool
 
+	leaving   bool // see SendLast
 	abandoned bool // see abandon
+
+	ordinal uint64 // of all that were added
+	at      int    // in Table.order
+	broken  uint64 // see breaks
 }
 
 // Counters count a queue pair's work.
@@ -91,7 +99,7 @@ func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 // PrivateBytes is how much memory of urdmad's own a queue pair may come to take,
 // most of it for copies of work requests.
 func PrivateBytes(layout *abi.QPResponse) uint64 {
-	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) +
+	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) + uint64(reflect.TypeFor[Stage]().Size()) +
 		uint64(max(layout.Cap.MaxSendSGE, 1))*uint64(reflect.TypeFor[element]().Size())
 	return uint64(layout.SQ.Entries) * perSlot
 }
@@ -103,6 +111,7 @@ func (t *Table) Add(q *QP) {
 		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
 	}
 	t.pairs[q.QPN] = q
+	t.track(q)
 	t.use(q, 1)
 }
 
@@ -113,8 +122,10 @@ func (t *Table) use(q *QP, by int) {
 			c.users += by
 		}
 	}
-	if q.Domain != nil {
-		q.Domain.targets += by
+	if d := q.Domain; d != nil && by > 0 {
+		d.targets[q] = struct{}{}
+	} else if d != nil {
+		delete(d.targets, q)
 	}
 	q.RQ.share(by)
 }
@@ -126,6 +137,7 @@ func (t *Table) Remove(q *QP) {
 	work.Into(&t.past, &q.Stats)
 	t.run.remove(q)
 	delete(t.pairs, q.QPN)
+	t.untrack(q)
 	t.use(q, -1)
 }
 
@@ -161,8 +173,9 @@ func (q *QP) Removed() bool { return q.removed }
 
 // releaseWork lets go of every region that outstanding work holds.
 func (q *QP) releaseWork() {
+	q.t.spent += q.SQ.Outstanding() * dropCost
 	q.SQ.drop()
 	q.Recv.drop()
-	q.Client.unwritten -= perWait * len(q.jobs.deferred)
-	q.jobs.deferred = nil
+	q.jobs.forget(func(deferredRecv) bool { return true })
+	q.written = nil
 }

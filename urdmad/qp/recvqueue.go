@@ -56,7 +56,7 @@ func (s *Shared) InUse() bool { return s.users > 0 }
 // Users is how many queue pairs draw from a shared receive queue, or may.
 func (s *Shared) Users() int {
 	if s.Domain != nil {
-		return s.Domain.targets
+		return len(s.Domain.targets)
 	}
 	return s.users
 }
@@ -84,7 +84,7 @@ func (r *RecvQueue) checkLimit(t *Table) {
 	}
 	s.Limit = 0
 	ev := abi.AsyncEvent{EventType: abi.EventSRQLimitReached, Handle: s.Handle}
-	t.Events.Send(s.Async, abi.Bytes(&ev))
+	t.send(s.Async, abi.Bytes(&ev))
 }
 
 func newRecvQueue(r ring.ServerRQ, maxSGE uint32) *RecvQueue {

@@ -20,24 +20,24 @@ const (
 
 // SendWR is urdmad's private copy of a send work request.
 type SendWR struct {
-	Op         *abi.Operation
-	Flags      uint32 // enum ibv_send_flags
-	RKey       mem.STag
-	STag       mem.STag // to invalidate or to bind; of a message of an XRC_SEND queue pair: the number of the shared receive queue
-	Immediate  uint32   // as the program stored it: network byte order
-	RemoteAddr uint64
-	CompareAdd uint64 // atomics
-	Swap       uint64
-	Length     uint32
-	State      SendState
-	Started    bool   // it has its message number
-	Answered   bool   // Read: all of the response has arrived
-	MSN        uint32 // among the messages that take a receive, or among Reads; from 1 in each connection
-	Sent       uint32 // bytes handed to the carrier
-	AllSent    bool   // with immediate: the bytes went, the immediate data comes next
-	Got        uint32 // Read: bytes of the response placed
-	Found      *Found // atomic between two queue pairs of this urdmad: what was there
-	Mark       uint64 // done, as far as the carrier goes, once Acknowledge reaches it
+	Op        *abi.Operation
+	Flags     uint32 // enum ibv_send_flags
+	RKey      mem.STag
+	STag      mem.STag // to invalidate or to bind; of a message of an XRC_SEND queue pair: the number of the shared receive queue
+	Immediate uint32   // as the program stored it: network byte order
+	Length    uint32
+	State     SendState
+	Started   bool   // it has its message number
+	MSN       uint32 // among the messages that take a receive, or among Reads; from 1 in each connection
+
+	sent     uint32 // bytes handed to the carrier
+	bytesOut bool   // all bytes were; the immediate data comes next
+	answered bool   // Read: all of the response has arrived
+	got      uint32 // Read: bytes of the response placed
+	mark     uint64 // done, as far as the carrier goes, once Acknowledge reaches it
+
+	// The slot's operands: see RemoteAddr, AtomicOp, Destination and binding.
+	remote, operand1, operand2 uint64
 
 	id         uint64
 	status     uint32
@@ -48,30 +48,55 @@ type SendWR struct {
 	asyncUntil uint64 // Read, or work on a window: completes once jobs.done reached this
 }
 
-// Found is what an atomic operation found.
-type Found struct {
-	Done     bool
-	Original uint64
-}
-
 // renew makes wr the work request of a slot. What it held was released, so that
 // src and stage are nil.
 func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
-	wr.RKey, wr.STag, wr.RemoteAddr = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.RemoteAddr
-	wr.Immediate, wr.CompareAdd, wr.Swap, wr.Found = slot.ImmOrSTag, slot.CompareAdd, slot.Swap, nil
-	wr.State, wr.Started, wr.Answered, wr.AllSent = SendQueued, false, false, false
-	wr.Length, wr.MSN, wr.Sent, wr.Got, wr.Mark = 0, 0, 0, 0, 0
+	wr.RKey, wr.STag, wr.Immediate = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.ImmOrSTag
+	wr.remote, wr.operand1, wr.operand2 = slot.RemoteAddr, slot.CompareAdd, slot.Swap
+	wr.State, wr.Started, wr.answered, wr.bytesOut = SendQueued, false, false, false
+	wr.Length, wr.MSN, wr.sent, wr.got, wr.mark = 0, 0, 0, 0, 0
 	wr.vendor, wr.nsge, wr.asyncUntil = 0, 0, 0
+}
+
+// RemoteAddr is where a Write, a Read or an atomic operation begins in the peer's memory.
+func (wr *SendWR) RemoteAddr() uint64 { return wr.remote }
+
+// AtomicOp is what an atomic work request asks for.
+func (wr *SendWR) AtomicOp() mem.AtomicOp {
+	if wr.Op.Completion == abi.WCCompSwap {
+		return mem.AtomicOp{Data: wr.operand2, Mask: ^uint64(0), Compare: wr.operand1, CompareMask: ^uint64(0)}
+	}
+	return mem.AtomicOp{Add: true, Data: wr.operand1}
 }
 
 // Destination is where a message of a queue pair of type UD goes: an address, not
 // valid if the client got it wrong, a queue pair number and its Q_Key.
 func (wr *SendWR) Destination() (addr netip.Addr, qpn, qkey uint32) {
 	var b [16]byte
-	binary.NativeEndian.PutUint64(b[:], wr.CompareAdd)
-	binary.NativeEndian.PutUint64(b[8:], wr.Swap)
-	return netip.AddrFrom16(b).Unmap(), uint32(wr.RemoteAddr), uint32(wr.RemoteAddr >> 32)
+	binary.NativeEndian.PutUint64(b[:], wr.operand1)
+	binary.NativeEndian.PutUint64(b[8:], wr.operand2)
+	return netip.AddrFrom16(b).Unmap(), uint32(wr.remote), uint32(wr.remote >> 32)
+}
+
+// binding is what a work request that binds a memory window asks for.
+func (wr *SendWR) binding(by mem.User) mem.Binding {
+	return mem.Binding{STag: wr.RKey, To: wr.STag, Addr: wr.remote, Length: wr.operand1, Access: uint32(wr.operand2), By: by}
+}
+
+// Offset is how many bytes were handed to the carrier: the next piece begins there.
+func (wr *SendWR) Offset() uint32 { return wr.sent }
+
+// ImmediateNext reports whether all that is left to be sent is the immediate data.
+func (wr *SendWR) ImmediateNext() bool { return wr.bytesOut }
+
+// Got is how many bytes of a Read's response were placed.
+func (wr *SendWR) Got() uint32 { return wr.got }
+
+// Ending is what the end of the message tells the peer.
+func (wr *SendWR) Ending() Ending {
+	return Ending{HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Invalidates: wr.Op.Invalidates, STag: wr.STag,
+		Solicited: wr.Flags&abi.SendSolicited != 0}
 }
 
 // IsRead reports an RDMA Read, or an atomic, which is much like one: its list is
@@ -95,10 +120,11 @@ type SendQueue struct {
 	slots
 	head, next, tail uint32
 
-	orderedMSN uint32 // of the next message that takes a receive
-	readMSN    uint32 // of the next Read
-	reads      int    // Reads begun and not answered
-	maxReads   int    // of them at a time, agreed on with the peer
+	orderedMSN uint32   // of the next message that takes a receive
+	readMSN    uint32   // of the next Read
+	reads      int      // Reads begun whose answers are not acknowledged
+	settling   []uint64 // of them, answered: until jobs.done is this
+	maxReads   int      // of them at a time, agreed on with the peer
 	takes      Messages
 	stages     int  // work requests with a stage
 	more       bool // the client has posted more than was fetched
@@ -113,7 +139,7 @@ func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
 
 // connect begins a connection: messages are numbered from 1.
 func (s *SendQueue) connect(maxReads uint16, takes Messages) {
-	s.orderedMSN, s.readMSN, s.reads, s.maxReads, s.takes = 1, 1, 0, int(maxReads), takes
+	s.orderedMSN, s.readMSN, s.reads, s.settling, s.maxReads, s.takes = 1, 1, 0, nil, int(maxReads), takes
 }
 
 // agreed reports whether the peer takes what a work request would send.
@@ -135,8 +161,8 @@ func (s *SendQueue) Next() uint32 { return s.next }
 // Tail is one past the index of the newest work request.
 func (s *SendQueue) Tail() uint32 { return s.tail }
 
-// Slots is the number of slots.
-func (s *SendQueue) Slots() int { return int(s.mask) + 1 }
+// Slots is the number of slots, 0 of a queue pair without a send queue.
+func (s *SendQueue) Slots() int { return s.ring.Slots() }
 
 // Outstanding is how many work requests wait for completion.
 func (s *SendQueue) Outstanding() int { return int(s.tail - s.head) }
@@ -150,69 +176,6 @@ func (s *SendQueue) Holds(i uint32) bool { return i-s.head < s.tail-s.head }
 
 // Index is the index of the outstanding work request in a slot.
 func (s *SendQueue) Index(slot uint32) uint32 { return s.head + (slot-s.head)&s.mask }
-
-// Moved says that the carrier was handed n bytes more of the work request at Next,
-// the last of them with a mark.
-func (s *SendQueue) Moved(n uint32, mark uint64) {
-	wr := s.At(s.next)
-	wr.Mark = mark
-	wr.Sent += n
-	if wr.stage != nil {
-		wr.stage.Sent(wr.Sent, mark)
-	}
-}
-
-// Advance says that the work request at Next was handed to the carrier whole.
-func (s *SendQueue) Advance() {
-	s.At(s.next).State = SendSent
-	s.next++
-}
-
-// ready reports whether the work request at Next may move now, and starts its
-// message: numbers it and counts its Read.
-func (s *SendQueue) ready() bool {
-	if s.next == s.tail {
-		return false
-	}
-	wr := s.At(s.next)
-	if wr.State != SendQueued {
-		return false
-	}
-	if !wr.IsRead() && !wr.AllSent && !wr.Here(wr.Sent) {
-		return false
-	}
-	if wr.Started {
-		return true
-	}
-	if !s.mayStart(wr) {
-		return false
-	}
-	s.start(wr)
-	return true
-}
-
-func (s *SendQueue) mayStart(wr *SendWR) bool {
-	switch {
-	case s.draining:
-		return false
-	case wr.Flags&abi.SendFence != 0 && s.reads > 0:
-		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
-	}
-	return !wr.IsRead() || s.reads < s.maxReads
-}
-
-func (s *SendQueue) start(wr *SendWR) {
-	wr.Started = true
-	switch {
-	case wr.IsRead():
-		wr.MSN = s.readMSN
-		s.readMSN++
-		s.reads++
-	case wr.Op.TakesReceive:
-		wr.MSN = s.orderedMSN
-		s.orderedMSN++
-	}
-}
 
 // oldestFailed reports whether the oldest work request was found wrong.
 func (s *SendQueue) oldestFailed() bool {
@@ -238,7 +201,7 @@ func (s *SendQueue) drop() {
 		s.release(i)
 	}
 	s.head, s.next = s.tail, s.tail
-	s.reads = 0
+	s.reads, s.settling = 0, nil
 }
 
 // reset also skips what the client has posted meanwhile.

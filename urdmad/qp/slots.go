@@ -52,7 +52,11 @@ type slots struct {
 	pool   *chunkPool // nil until the first work request
 }
 
+// init makes room for copies. A queue that does not exist, of 0 entries, has one that
+// is never in use: the oldest and the next work request of a queue can always be
+// looked at.
 func (s *slots) init(entries uint32, width int) {
+	entries = max(entries, 1)
 	s.chunks = make([]*chunk, (entries+chunkSlots-1)/chunkSlots)
 	s.width, s.mask = width, entries-1
 }

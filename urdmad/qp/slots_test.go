@@ -54,6 +54,13 @@ func TestSlots(t *testing.T) {
 			}
 		}
 	}
+	var none slots
+	none.init(0, 3)
+	for _, i := range []uint32{0, 1, ^uint32(0)} {
+		if none.At(i) != &vacant || none.list(i) != nil {
+			t.Errorf("a queue that does not exist has a work request at %d", i)
+		}
+	}
 	for width, list := range p.spare {
 		if len(list) > maxSpare {
 			t.Errorf("%d chunks of width %d are spare", len(list), width)

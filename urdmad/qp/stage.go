@@ -1,6 +1,6 @@
 package qp
 
-import "urdma/urdmad/mem"
+import "math"
 
 const (
 	// stageChunk is how much of a source on the fallback path is read at a time.
@@ -20,11 +20,13 @@ const (
 // because its segments may have to be sent again.
 type Stage struct {
 	q         *QP
+	client    *Client // whose memory it is: bears the cost
 	length    uint32
 	read      func(off uint32, buf []byte, then func()) // called by Fill, ends on the worker's thread
 	chunks    []*stagedChunk                            // in order, from the oldest that the peer may lack
 	requested uint32                                    // bytes asked for
 	available uint32                                    // bytes that have come
+	waiting   int                                       // 1 + its place in Client.wantStage; 0: none
 }
 
 type stagedChunk struct {
@@ -36,15 +38,15 @@ type stagedChunk struct {
 	landed  bool
 }
 
-func newStage(q *QP, length uint32, read func(off uint32, buf []byte, then func())) *Stage {
-	return &Stage{q: q, length: length, read: read}
+func newStage(q *QP, c *Client, length uint32, read func(off uint32, buf []byte, then func())) *Stage {
+	return &Stage{q: q, client: c, length: length, read: read}
 }
 
 // Fill asks for the next chunks, as far as depth and the client's budget allow.
 func (s *Stage) Fill() {
 	for s.requested < s.length && len(s.chunks) < stageDepth {
 		n := min(stageChunk, s.length-s.requested)
-		if !s.q.Client.stage(s.q, n) {
+		if !s.client.stage(s, n) {
 			return // goes on when some of the client's chunks are done
 		}
 		c := &stagedChunk{off: s.requested, buf: make([]byte, n)}
@@ -57,7 +59,7 @@ func (s *Stage) Fill() {
 func (s *Stage) arrived(c *stagedChunk) {
 	c.landed = true
 	if c.dropped {
-		s.q.Client.unstage(s.q.t, len(c.buf))
+		s.client.unstage(s.q.t, len(c.buf))
 		return
 	}
 	s.available = c.off + uint32(len(c.buf)) // chunks come in order
@@ -94,7 +96,7 @@ func (s *Stage) Sent(off uint32, mark uint64) {
 // Acked frees the chunks that were carried up to mark, and asks for more.
 func (s *Stage) Acked(mark uint64) {
 	for len(s.chunks) > 0 && s.chunks[0].sent && s.chunks[0].mark <= mark {
-		s.q.Client.unstage(s.q.t, len(s.chunks[0].buf))
+		s.client.unstage(s.q.t, len(s.chunks[0].buf))
 		s.chunks = s.chunks[1:]
 	}
 	s.Fill()
@@ -104,13 +106,14 @@ func (s *Stage) Acked(mark uint64) {
 func (s *Stage) Drop() {
 	for _, c := range s.chunks {
 		if c.landed {
-			s.q.Client.unstage(s.q.t, len(c.buf))
+			s.client.unstage(s.q.t, len(c.buf))
 		} else {
 			c.dropped = true
 		}
 	}
 	s.chunks = nil
 	s.requested = s.length
+	s.client.stopWaiting(s)
 }
 
 // Staged is how many bytes are staged for the client.
@@ -119,40 +122,48 @@ func (c *Client) Staged() int { return c.staged }
 // Unwritten bytes wait to be written to the client's memory.
 func (c *Client) Unwritten() int { return c.unwritten }
 
-// stage takes n bytes of the client's budget; false if they are used up, and
-// then q is put in line when some are given back.
-func (c *Client) stage(q *QP, n uint32) bool {
-	if c.staged+int(n) > MaxStaged {
-		c.wantStage = append(c.wantStage, q)
+// stage takes a chunk of n bytes from the client's budget, with what it takes besides;
+// false if that is used up, and
+// then s's queue pair is put in line when some are given back.
+func (c *Client) stage(s *Stage, n uint32) bool {
+	cost := int(n) + perWait
+	if c.staged+cost > MaxStaged {
+		if s.waiting == 0 {
+			c.wantStage = append(c.wantStage, s)
+			s.waiting = len(c.wantStage)
+		}
 		return false
 	}
-	c.staged += int(n)
+	c.staged += cost
 	return true
 }
 
 func (c *Client) unstage(t *Table, n int) {
-	c.staged -= n
-	waiting := c.wantStage
-	c.wantStage = nil
-	for _, q := range waiting {
-		if !q.removed {
-			t.Ready(q)
-		}
+	c.staged -= n + perWait
+	for i, s := range c.wantStage {
+		c.wantStage[i], s.waiting = nil, 0
+		t.Ready(s.q)
 	}
+	c.wantStage = c.wantStage[:0]
 }
 
-// StageRemote returns a stage of length bytes at va of r, which is on the fallback
-// path, at the cost of q's client. The caller holds r as long as the stage lives.
-func (q *QP) StageRemote(r *mem.Region, va uint64, length uint32) *Stage {
-	return newStage(q, length, func(off uint32, buf []byte, then func()) {
-		q.readMemory(r, va+uint64(off), buf, then)
-	})
+// stopWaiting takes a stage that has ended out of the client's list; the last takes
+// its place.
+func (c *Client) stopWaiting(s *Stage) {
+	if s.waiting == 0 {
+		return
+	}
+	end := len(c.wantStage) - 1
+	last := c.wantStage[end]
+	c.wantStage[s.waiting-1], last.waiting = last, s.waiting
+	c.wantStage[end], s.waiting = nil, 0
+	c.wantStage = c.wantStage[:end]
 }
 
 // stageSend makes the stage of the work request at index i, and begins to fill it
 // unless much is staged already.
 func (q *QP) stageSend(i uint32, wr *SendWR) {
-	q.SQ.setStage(wr, newStage(q, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(i, off, buf, then) }))
+	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(i, off, buf, then) }))
 	if q.Client.staged < MaxStaged/2 {
 		wr.stage.Fill()
 	}
@@ -202,28 +213,17 @@ func (wr *SendWR) Run(off, limit uint32) uint32 {
 	return min(limit, wr.Length-off)
 }
 
-// Consumed frees what was staged of the bytes before off: nobody will ask for
+// Consumed frees what was staged of the bytes that were sent: nobody will ask for
 // them again.
-func (wr *SendWR) Consumed(off uint32) {
+func (wr *SendWR) Consumed() {
 	if wr.stage != nil {
-		wr.stage.Sent(off, 0)
-		wr.stage.Acked(0)
+		wr.stage.Acked(math.MaxUint64)
 	}
 }
 
-// Source is the source of a Read between two queue pairs of this urdmad, if it is
-// on the fallback path: StageSource makes it.
-func (wr *SendWR) Source() *Stage { return wr.stage }
-
-// StageSource makes the stage of a Read's source.
-func (q *QP) StageSource(wr *SendWR, r *mem.Region) *Stage {
-	return q.SQ.setStage(wr, q.StageRemote(r, wr.RemoteAddr, wr.Length))
-}
-
-func (s *SendQueue) setStage(wr *SendWR, v *Stage) *Stage {
+func (s *SendQueue) setStage(wr *SendWR, v *Stage) {
 	wr.stage = v
 	s.stages++
-	return v
 }
 
 func (s *SendQueue) dropStage(wr *SendWR) {

@@ -20,10 +20,11 @@ const (
 // State is enum ibv_qp_state.
 func (q *QP) State() uint32 { return q.state }
 
-// Connectable reports whether a connection can be started on the queue pair:
-// it exists, has none, and is in RESET or INIT.
+// Connectable reports whether a connection of rdma_cm can be started on the queue
+// pair: it exists, is of a type that has connections, has none, and is in RESET or
+// INIT. One of type UC gets its carrier from ibv_modify_qp.
 func (q *QP) Connectable() bool {
-	return !q.removed && q.carrier == nil && (q.state == abi.QPSReset || q.state == abi.QPSInit)
+	return q.Type != abi.QPTypeUC && q.Type != abi.QPTypeUD && !q.removed && q.carrier == nil && (q.state == abi.QPSReset || q.state == abi.QPSInit)
 }
 
 // Receives reports whether messages of the peer may arrive in a state: RTR and
@@ -85,7 +86,7 @@ func (t *Table) PeerLeft(q *QP) bool {
 		q.Flush()
 		return false
 	}
-	q.Recv.tear()
+	q.Recv.Tear()
 	q.Detach()
 	return true
 }
@@ -103,13 +104,14 @@ func (q *QP) reset() {
 	q.state = abi.QPSReset
 	q.Attr = abi.QPAttr{QPAccessFlags: RDMAConnectAccess}
 	q.heard = false
+	q.jobs.lost = 0
 }
 
-// Heard is for carriers that bring something of the peer's. The program of a queue
+// heardFrom is called when something of the peer's arrives. The program of a queue
 // pair that is still in RTR is told once: it may move to RTS on the strength of it
 // (InfiniBand vol. 1, 11.6.3.1.1).
-func (t *Table) Heard(q *QP) {
-	if q.state == abi.QPSRTR && !q.heard {
+func (t *Table) heardFrom(q *QP) {
+	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
 		q.heard = true
 		t.sendAsync(q, abi.EventCommEst)
 	}
@@ -135,28 +137,18 @@ func (q *QP) FlushWithEvent(event uint32) {
 }
 
 func (t *Table) sendAsync(q *QP, event uint32) {
+	if q.leaving {
+		return
+	}
 	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
 	if q.Domain == nil {
-		t.Events.Send(q.Async, abi.Bytes(&ev))
+		t.send(q.Async, abi.Bytes(&ev))
 	}
 	for _, r := range q.References {
 		ev.Handle = r.Handle
-		t.Events.Send(r.Async, abi.Bytes(&ev))
+		t.send(r.Async, abi.Bytes(&ev))
 	}
 }
 
 // user is the queue pair as memory knows it.
 func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }
-
-// CheckRemote says whether the peer may use n bytes at va of r with the rights
-// want: region and queue pair have to grant them.
-func (q *QP) CheckRemote(r *mem.Region, va, n uint64, want uint32) mem.Violation {
-	if q.Type == abi.QPTypeXRCSend {
-		return mem.NoRight // it serves nobody
-	}
-	v := r.CheckRemote(mem.User{PD: remotePD(q, r), Stream: q.QPN}, va, n, want)
-	if v == mem.Allowed && q.Attr.QPAccessFlags&want != want {
-		return mem.NoRight
-	}
-	return v
-}

@@ -24,11 +24,19 @@ type Table struct {
 	rand   *rand.Rand
 	wake   func() // gets the worker out of its sleep, from any goroutine
 	pairs  map[uint32]*QP
+	added  uint64 // queue pairs, ever
 	run    runQueue
 	sender *QP // who sends, in Transmit
 	ended  mailbox.Box[endedJob]
 	past   Counters // of queue pairs that were removed
 	chunks chunkPool
+
+	turn  uint64 // Transmits so far, see budget.go
+	spent int    // in this turn
+
+	order     []*QP // all, for failDoomed
+	check     int   // the next that it looks at is the one before this
+	unchecked int   // how many it will look at
 
 	// Copies of a client's slot, here because clearing them on the stack would
 	// cost more than filling them.
@@ -56,9 +64,15 @@ type Client struct {
 	// client looked.
 	Completed bool
 
-	staged    int   // bytes, see Stage
-	wantStage []*QP // queue pairs that wait for some of those
-	unwritten int   // bytes that wait to be written on the fallback path
+	staged    int      // bytes, see Stage
+	wantStage []*Stage // that wait for some of those, each once
+	unwritten int      // bytes that wait to be written on the fallback path
+
+	turn  uint64 // of the table, that spent is of
+	spent int    // of its budget
+
+	domains map[*Domain]int // XRC domains in which it has shared receive queues, and how many
+	broken  uint64          // see breaks
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair
@@ -80,8 +94,8 @@ func (t *Table) Len() int { return len(t.pairs) }
 // Past is the work of queue pairs that were removed.
 func (t *Table) Past() Counters { return t.past }
 
-// Waiting is how many queue pairs are in line to send.
-func (t *Table) Waiting() int { return t.run.len() }
+// Waiting is how many queue pairs are in line to send, or to be looked at by failDoomed.
+func (t *Table) Waiting() int { return t.run.len() + t.unchecked }
 
 // Ready puts a queue pair in line: it may have something to send.
 func (t *Table) Ready(q *QP) { t.run.add(q) }
@@ -91,20 +105,6 @@ func (t *Table) Wake(q *QP) {
 	if !q.removed {
 		t.Ready(q)
 	}
-}
-
-// Transmit serves every queue pair in line once and returns how much moved.
-func (t *Table) Transmit() (n int) {
-	for count := t.run.len(); count > 0; count-- {
-		q := t.run.take()
-		if q.SQ.more {
-			q.Post()
-		}
-		t.sender = q
-		n += t.transmit(q)
-	}
-	t.sender = nil
-	return n
 }
 
 // Resume puts the queue pair back in line whose turn a fault in a client's memory has
@@ -123,7 +123,7 @@ func (t *Table) SendNow(q *QP) int { return t.transmit(q) }
 func (t *Table) transmit(q *QP) (n int) {
 	switch {
 	case q.state == abi.QPSErr || q.state == abi.QPSSQE:
-		q.flushPosted()
+		q.flushPosted(fetchBudget)
 		return 1
 	case q.carrier == nil:
 		return 0
@@ -131,22 +131,11 @@ func (t *Table) transmit(q *QP) (n int) {
 		q.completeSends()
 		return 1
 	}
-	n = q.carryOutLocal() // also while a connection is still to come
+	if n = q.carryOutLocal(); n == fetchBudget { // also while a connection is still to come
+		t.Ready(q)
+	}
 	if q.carrier != nil {
 		n += q.carrier.Transmit()
 	}
 	return n
-}
-
-// FailClient ends the queue pairs of a client whose memory cannot be touched.
-func (t *Table) FailClient(c *Client) {
-	for _, q := range t.pairs {
-		if q.Client != c && !q.Domain.has(func(n *Named) bool { return n.Client == c }) {
-			continue
-		}
-		if q.carrier != nil {
-			q.carrier.Faulted()
-		}
-		q.Fail(EventFatal)
-	}
 }

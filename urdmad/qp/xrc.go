@@ -13,13 +13,20 @@ import (
 // clients may share one. The worker owns it.
 type Domain struct {
 	queues     map[uint32]*RecvQueue
-	protection map[uint64]int // protection domains of the queues, and how many each has
-	targets    int
+	protection map[uint64]*protection // by protection domain
+	targets    map[*QP]struct{}
+	broken     uint64 // see breaks
+}
+
+// protection is a protection domain of queues of an XRC domain.
+type protection struct {
+	client *Client
+	queues int
 }
 
 // NewDomain returns an XRC domain with nothing in it.
 func NewDomain() *Domain {
-	return &Domain{queues: map[uint32]*RecvQueue{}, protection: map[uint64]int{}}
+	return &Domain{queues: map[uint32]*RecvQueue{}, protection: map[uint64]*protection{}, targets: map[*QP]struct{}{}}
 }
 
 // Named is what a shared receive queue of an XRC domain has besides: peers name it
@@ -38,8 +45,15 @@ func (t *Table) AddQueue(r *RecvQueue) {
 		n.Number = t.rand.Uint32N(1<<24-1) + 1
 	}
 	n.Domain.queues[n.Number] = r
-	n.Domain.protection[r.shared.PD]++
+	p := n.Domain.protection[r.shared.PD]
+	if p == nil {
+		p = &protection{client: n.Client}
+		n.Domain.protection[r.shared.PD] = p
+	}
+	p.queues++
 	n.CQ.users++
+	n.CQ.domains = count(n.CQ.domains, n.Domain, 1)
+	n.Client.domains = count(n.Client.domains, n.Domain, 1)
 }
 
 // RemoveQueue forgets it. A target queue pair that is in the middle of a message
@@ -47,79 +61,40 @@ func (t *Table) AddQueue(r *RecvQueue) {
 func (t *Table) RemoveQueue(r *RecvQueue) {
 	n := &r.shared.Named
 	delete(n.Domain.queues, n.Number)
-	if n.Domain.protection[r.shared.PD]--; n.Domain.protection[r.shared.PD] == 0 {
+	if p := n.Domain.protection[r.shared.PD]; p.queues == 1 {
 		delete(n.Domain.protection, r.shared.PD)
+	} else {
+		p.queues--
 	}
-	for _, q := range t.pairs {
-		if q.Domain != n.Domain {
-			continue
-		}
-		q.Client.unwritten -= perWait * q.jobs.forget(n.CQ)
+	t.spent += len(n.Domain.targets) * lookCost
+	for q := range n.Domain.targets {
+		q.jobs.forget(func(d deferredRecv) bool { return d.from == r })
 		if q.Recv.active && q.Recv.from == r {
 			q.Recv.drop()
-			q.Fail(EventFatal)
+			t.breaks(&q.broken)
 		}
 	}
 	n.CQ.users--
+	count(n.CQ.domains, n.Domain, -1)
+	count(n.Client.domains, n.Domain, -1)
 }
 
-// forget drops completions that were to come on a queue, and returns how many.
-func (j *jobs) forget(c *CQ) (dropped int) {
-	before := len(j.deferred)
-	kept := j.deferred[:0]
-	for _, d := range j.deferred {
-		if d.cq != c {
-			kept = append(kept, d)
-		}
+// count changes how many there are of something, of which the map has no zeros.
+func count[K comparable](of map[K]int, what K, by int) map[K]int {
+	if of == nil {
+		of = map[K]int{}
 	}
-	j.deferred = kept
-	return before - len(kept)
-}
-
-// InUse reports whether something of the domain's is left.
-func (d *Domain) InUse() bool { return len(d.queues) > 0 || d.targets > 0 }
-
-// has reports whether a queue of the domain's fits.
-func (d *Domain) has(fits func(*Named) bool) bool {
-	if d == nil {
-		return false
+	if of[what] += by; of[what] == 0 {
+		delete(of, what)
 	}
-	for _, r := range d.queues {
-		if fits(&r.shared.Named) {
-			return true
-		}
-	}
-	return false
-}
-
-// Begin begins the receive work request for a message. srqn is the shared receive
-// queue that it names, which counts for a target queue pair.
-func (r *Receive) Begin(srqn uint32) Taken {
-	switch r.q.Type {
-	case abi.QPTypeXRCSend:
-		return NoQueue // it takes no messages
-	case abi.QPTypeXRCRecv:
-		from := r.q.Domain.queues[srqn]
-		if from == nil {
-			return NoQueue
-		}
-		return r.TakeFrom(from)
-	}
-	return r.Take()
-}
-
-// completesOn is where the current receive completes.
-func (r *Receive) completesOn() *CQ {
-	if s := r.from.shared; s != nil && s.CQ != nil {
-		return s.CQ
-	}
-	return r.q.RecvCQ
+	return of
 }
 
 // Target is a reference to a target queue pair: who is told its events.
 type Target struct {
 	Async  *events.Socket
 	Handle uint32
+	UID    int // of the client's user
 }
 
 // Targets are the references to one target queue pair.
@@ -145,15 +120,33 @@ func (t *Table) Target(d *Domain, qpn uint32) *QP {
 // remotePD is the protection domain in which the peer reaches a region. By a target
 // queue pair it reaches those of all the queues of its XRC domain: a Write or Read
 // names no queue on our wire.
-func remotePD(q *QP, r *mem.Region) uint64 {
-	if q.Domain != nil && r != nil && q.Domain.protection[r.PD] > 0 {
+func (q *QP) remotePD(r *mem.Region) uint64 {
+	if q.Domain != nil && r != nil && q.Domain.protection[r.PD] != nil {
 		return r.PD
 	}
 	return q.PD
 }
 
+// owner is whose memory a region is that the queue pair or its peer may use.
+func (q *QP) owner(r *mem.Region) *Client {
+	if q.Domain != nil && r != nil {
+		if p := q.Domain.protection[r.PD]; p != nil {
+			return p.client
+		}
+	}
+	return q.Client
+}
+
+// owner is the client whose receives q takes from a queue.
+func (r *RecvQueue) owner(q *QP) *Client {
+	if q.Domain != nil {
+		return r.shared.Client
+	}
+	return q.Client
+}
+
 // namesQueue reports whether a queue pair may send an operation as far as XRC goes:
 // what one of type XRC_SEND sends is for a target, and nothing else takes it.
-func namesQueue(q *QP, op *abi.Operation) bool {
+func (q *QP) namesQueue(op *abi.Operation) bool {
 	return q.Type != abi.QPTypeXRCSend || op.RDMAP == abi.NoRDMAP || q.SQ.takes&XRC != 0
 }

@@ -44,6 +44,19 @@ func (m *Manager) tick(v *Pair) {
 	}
 }
 
+// meet joins a queue pair with its peer in this urdmad, if that one waits for
+// it.
+func (m *Manager) meet(v *Pair) {
+	o := m.pairs[v.Peer.QPN]
+	if v.state != Waiting || o == nil || o.state != Waiting || o.Local != v.Peer || o.Peer != v.Local {
+		return
+	}
+	for _, p := range []*Pair{v, o} {
+		m.connected(p)
+	}
+	m.net.Join(v, o)
+}
+
 func (m *Manager) resolve(v *Pair) {
 	hop, ok := m.net.NextHop(v.Dev, v.Peer.Addr)
 	attempt := v.attempt

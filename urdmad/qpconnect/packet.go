@@ -1,8 +1,6 @@
 package qpconnect
 
 import (
-	"net/netip"
-
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
@@ -112,6 +110,3 @@ func (m *Manager) accepted(v *Pair, p *cm.Packet) {
 	m.connected(v)
 	m.start(v, p, false)
 }
-
-// PeerPort is the peer's UDP address, not valid before it is known.
-func (v *Pair) PeerPort() netip.AddrPort { return v.peer }

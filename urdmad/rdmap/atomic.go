@@ -1,11 +1,8 @@
 package rdmap
 
 import (
-	"encoding/binary"
-
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -17,11 +14,11 @@ import (
 func (s *Segmenter) buildAtomicRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 	d := wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
 	at := d.Put(b)
-	r := wire.AtomicRequest{RequestID: uint32(sinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey), TO: wr.RemoteAddr,
-		Opcode: wire.AtomicFetchAdd, Data: wr.CompareAdd}
-	if wr.Op.Completion == abi.WCCompSwap {
-		const all = ^uint64(0)
-		r.Opcode, r.Data, r.Mask, r.Compare, r.CompareMask = wire.AtomicCmpSwap, wr.Swap, all, wr.CompareAdd, all
+	op := wr.AtomicOp()
+	r := wire.AtomicRequest{RequestID: uint32(sinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey), TO: wr.RemoteAddr(),
+		Opcode: wire.AtomicFetchAdd, Data: op.Data, Mask: op.Mask, Compare: op.Compare, CompareMask: op.CompareMask}
+	if !op.Add {
+		r.Opcode = wire.AtomicCmpSwap
 	}
 	return at + r.Put(b[at:])
 }
@@ -35,58 +32,35 @@ func operationOf(r *wire.AtomicRequest) mem.AtomicOp {
 	return op
 }
 
-// AtomicOperation is what an atomic work request asks for.
-func AtomicOperation(wr *qp.SendWR) mem.AtomicOp {
-	if wr.Op.Completion == abi.WCCompSwap {
-		return mem.AtomicOp{Data: wr.Swap, Mask: ^uint64(0), Compare: wr.CompareAdd, CompareMask: ^uint64(0)}
-	}
-	return mem.AtomicOp{Add: true, Data: wr.CompareAdd}
-}
-
-// CheckAtomic says why a peer of q may not carry an atomic operation out at to of
-// r; 0 if it may.
-func CheckAtomic(q *qp.QP, r *mem.Region, to uint64) wire.TermCode {
-	v := q.CheckRemote(r, to, mem.WordLen, mem.RemoteAtomic)
-	if v == mem.Allowed {
-		v = r.CheckAtomic(to)
-	}
-	if v == mem.Allowed {
-		return 0
-	}
-	return ReadCode(v)
-}
-
 // atomicRequested carries the peer's request out and puts the answer in line.
-func (s *Stream) atomicRequested(d *wire.DDP, seg *Segment, at int) wire.TermCode {
+func (s *Stream) atomicRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.reqMSN {
-		return wire.TermUntaggedMSN
+		return refuse(wire.TermUntaggedMSN)
 	}
 	b, code := bodyOf(seg, at, wire.AtomicRequestLen)
 	if code != 0 {
-		return code
+		return refuse(code)
 	}
 	var req wire.AtomicRequest
 	if _, err := req.Parse(b); err != nil {
-		return codeOf(err)
+		return refuse(codeOf(err))
 	}
 	if s.answers.full() {
-		return wire.TermUntaggedNoBuffer // more than IRD, as with Reads
+		return refuse(wire.TermUntaggedNoBuffer) // more than IRD, as with Reads
 	}
-	q := s.QP
-	r := q.Table().Regions.Lookup(mem.STag(req.STag))
-	if code := CheckAtomic(q, r, req.TO); code != 0 {
-		return code
-	}
-	s.reqMSN = s.reqMSN.Add(1)
-	op := operationOf(&req)
+	q, op := s.QP, operationOf(&req)
 	a := &atomicAnswer{id: req.RequestID, msn: s.atomicMSN}
-	s.atomicMSN = s.atomicMSN.Add(1)
-	s.answers.owe(answer{atomic: a})
-	a.original, a.done = q.Table().Atomic(q, r, req.TO, &op, func(original uint64) {
+	original, done, v := q.Atomic(mem.STag(req.STag), req.TO, &op, func(original uint64) {
 		a.original, a.done = original, true
 		q.Table().Wake(q)
 	})
-	return 0
+	if v.Is != qp.Done {
+		return verdict(v, &reads)
+	}
+	a.original, a.done = original, done
+	s.reqMSN, s.atomicMSN = s.reqMSN.Add(1), s.atomicMSN.Add(1)
+	s.answers.owe(answer{atomic: a})
+	return Verdict{}
 }
 
 // atomicAnswer is what is owed for an atomic request.
@@ -112,41 +86,25 @@ func BuildAtomicResponse(b []byte, peer *qp.QP, slot, n uint32, original uint64)
 }
 
 // placeAtomicResponse is the answer to one of our atomics.
-func (s *Stream) placeAtomicResponse(d *wire.DDP, seg *Segment, at int) wire.TermCode {
+func (s *Stream) placeAtomicResponse(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.answeredMSN {
-		return wire.TermUntaggedMSN
+		return refuse(wire.TermUntaggedMSN)
 	}
 	b, code := bodyOf(seg, at, wire.AtomicResponseLen)
 	if code != 0 {
-		return code
+		return refuse(code)
 	}
 	var r wire.AtomicResponse
 	if _, err := r.Parse(b); err != nil {
-		return codeOf(err)
+		return refuse(codeOf(err))
 	}
-	q := s.QP
-	i := readIndex(q, wire.STag(r.RequestID))
-	if !q.SQ.Holds(i) {
-		return wire.TermOperationStream
+	i := readIndex(s.QP, wire.STag(r.RequestID))
+	if s.QP.AwaitsAnswer(i, true) == nil {
+		return refuse(wire.TermOperationStream)
 	}
-	wr := q.SQ.At(i)
-	if !wr.Op.Atomic || wr.State != qp.SendSent || wr.Answered {
-		return wire.TermOperationStream
+	v := s.QP.PlaceOriginal(i, r.Original)
+	if v.Is == qp.Done {
+		s.answeredMSN = s.answeredMSN.Add(1)
 	}
-	s.answeredMSN = s.answeredMSN.Add(1)
-	if !TakeOriginal(q, i, r.Original) {
-		return wire.TermDDPCatastrophic
-	}
-	q.ReadAnswered(wr)
-	return 0
-}
-
-// TakeOriginal writes what an atomic found to the list of the work request at
-// index i. False: its memory was deregistered.
-func TakeOriginal(q *qp.QP, i uint32, original uint64) bool {
-	var b [mem.WordLen]byte
-	binary.NativeEndian.PutUint64(b[:], original)
-	q.SQ.At(i).Got = mem.WordLen
-	q.Stats.BytesRecv += mem.WordLen
-	return q.ScatterResponse(i, 0, b[:])
+	return verdict(v, &originals)
 }

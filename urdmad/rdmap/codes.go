@@ -13,33 +13,53 @@ import (
 // Code is the cause of a Terminate.
 type Code = wire.TermCode
 
-// Causes that other carriers with RDMAP's semantics use, too.
-const (
-	CodeNoReceive    = wire.TermUntaggedNoBuffer
-	CodeTooLong      = wire.TermUntaggedTooLong
-	CodeCatastrophic = wire.TermDDPCatastrophic
-	CodeNoPeer       = wire.TermOperationStream
+// CodeNoPeer refuses what is for a queue pair that takes no messages.
+const CodeNoPeer = wire.TermOperationStream
+
+// refusals are the causes for the outcomes and the violations of a kind of message.
+type refusals struct {
+	outcomes   [qp.Denied]wire.TermCode
+	violations [mem.Misaligned + 1]wire.TermCode
+}
+
+func (r *refusals) code(v qp.Verdict) wire.TermCode {
+	if v.Is == qp.Denied {
+		return r.violations[v.Why]
+	}
+	return r.outcomes[v.Is]
+}
+
+var (
+	sends = refusals{
+		outcomes: [...]wire.TermCode{qp.NoReceive: wire.TermUntaggedNoBuffer, qp.BadReceive: wire.TermDDPCatastrophic,
+			qp.NoQueue: wire.TermUntaggedQN, qp.TooLong: wire.TermUntaggedTooLong, qp.Revoked: wire.TermDDPCatastrophic},
+		violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
+			mem.NoRight: wire.TermProtectionInvalidate, mem.Misaligned: 0},
+	}
+	writes = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag, mem.OtherDomain: wire.TermTaggedStream,
+		mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess, mem.Misaligned: 0}}
+	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
+		mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess,
+		mem.Misaligned: wire.TermOperationStream}}
+	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}} // the peer has nowhere to put it any more
+	originals = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermDDPCatastrophic}}
 )
 
-var writeCodes = [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag, mem.OtherDomain: wire.TermTaggedStream,
-	mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess}
+// SendCode is the cause that refuses a message that takes a receive, for a verdict
+// about it; 0 for none.
+func SendCode(v qp.Verdict) wire.TermCode { return sends.code(v) }
 
-var readCodes = [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
-	mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess, mem.Misaligned: wire.TermOperationStream}
+// WriteCode is likewise the cause that refuses a tagged segment: DDP found it.
+func WriteCode(v qp.Verdict) wire.TermCode { return writes.code(v) }
 
-var invalidateCodes = [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
-	mem.NoRight: wire.TermProtectionInvalidate}
-
-// WriteCode is the cause that refuses a tagged segment: DDP found it.
-func WriteCode(v mem.Violation) wire.TermCode { return writeCodes[v] }
-
-// ReadCode is the cause that refuses the source of a Read: RDMAP found it.
-func ReadCode(v mem.Violation) wire.TermCode { return readCodes[v] }
+// ReadCode is likewise the cause that refuses the source of a Read, or an atomic:
+// RDMAP found it.
+func ReadCode(v qp.Verdict) wire.TermCode { return reads.code(v) }
 
 // StatusOf is the completion status (enum ibv_wc_status) that tells a cause best
 // to who sent what was refused. op may be nil.
 func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
-	if op != nil && op.Atomic && code == readCodes[mem.Misaligned] {
+	if op != nil && op.Atomic && code == reads.violations[mem.Misaligned] {
 		return abi.StatusRemInvReqErr
 	}
 	switch code {

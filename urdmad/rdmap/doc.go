@@ -1,5 +1,6 @@
 // Package rdmap is one DDP and RDMAP stream (RFC 5040, 5041) between a queue
-// pair and whatever carries segments in order: our TRP, later MPA over TCP.
+// pair and whatever carries segments in order: TRP (package trp) or MPA over TCP
+// (package mpa).
 //
 // Down: Next names the segment to send next by a token, Build writes it into a
 // buffer, Sent notes that it went out with a mark, Acked frees and completes what
@@ -13,4 +14,7 @@
 // every check comes before a byte is placed.
 //
 // The package must not know packets, ports, addresses or retransmission.
+//
+// The sink STag of a Read names the work request, not memory: so scatter lists of any length
+// work, and a peer can answer only Reads that were asked.
 package rdmap

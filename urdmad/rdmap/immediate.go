@@ -48,34 +48,33 @@ func (w *written) add(n int, last bool) {
 }
 
 // placeImmediate ends a Send, if one is under way, and otherwise takes a receive.
-func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) wire.TermCode {
+func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.recvMSN {
-		return wire.TermUntaggedMSN
+		return refuse(wire.TermUntaggedMSN)
 	}
 	var body wire.Immediate
 	b, code := bodyOf(seg, at, wire.ImmediateLen)
 	if code != 0 {
-		return code
+		return refuse(code)
 	}
 	if _, err := body.Parse(b); err != nil {
-		return codeOf(err)
+		return refuse(codeOf(err))
 	}
-	q, imm := s.QP, binary.NativeEndian.Uint32(body[:])
-	active, _ := q.Recv.Active()
-	if !active {
-		if code := takenCodes[q.Recv.Begin(uint32(d.STag))]; code != 0 {
-			return code
+	q, imm, se := s.QP, binary.NativeEndian.Uint32(body[:]), d.Op.Solicited()
+	if active, _ := q.Recv.Active(); active {
+		v := q.PlaceSend(nil, 0)
+		if v.Is == qp.Done {
+			s.recvMSN = s.recvMSN.Add(1)
+			v = q.EndSend(qp.Ending{HasImmediate: true, Immediate: imm, Solicited: se})
 		}
+		return s.sent(v)
 	}
-	s.recvMSN = s.recvMSN.Add(1)
-	if active {
-		q.Recv.Arrived(abi.CQE{WCFlags: abi.WCWithImm, ImmOrSTag: imm}, d.Op.Solicited())
-		return 0
+	v := q.EndWriteImmediate(uint32(d.STag), imm, s.written.n, se)
+	if v.Is == qp.Done {
+		s.recvMSN = s.recvMSN.Add(1)
+		s.written = written{}
 	}
-	n := s.written.n
-	s.written = written{}
-	q.Recv.Arrived(qp.WrittenWith(imm, n), d.Op.Solicited())
-	return 0
+	return verdict(v, &sends)
 }
 
 // bodyOf is the body of a message of one segment whose body is n bytes long; the

@@ -71,49 +71,103 @@ func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
 	if v.atomic != nil {
 		return v.atomic.build(b), true
 	}
-	if v.revoked() {
+	data, ok := s.answerData(v, off)
+	if !ok {
 		return 0, false
 	}
-	return buildAnswer(b, &v.req, off, v.bytes(off)[:v.run(off, s.payload[1])]), true
+	at := answerHead(b, &v.req, off, len(data))
+	return at + copy(b[at:], data), true
+}
+
+// answerData is the payload of the segment of an answer that begins at off; ok is
+// false if its memory was deregistered.
+func (s *Segmenter) answerData(v *answer, off uint32) (data []byte, ok bool) {
+	if v.source.Revoked() {
+		return nil, false
+	}
+	if n := v.source.Run(off, s.payload[1]); n > 0 {
+		data = v.source.Bytes(off)[:n]
+	}
+	return data, true
+}
+
+// Compose writes the segment that token names into b, but for the payload of a Send,
+// Write or Read Response, which it appends to vec where it lies: for carriers that have
+// the kernel gather it. It returns how many bytes it wrote; ok is as Build's.
+func (s *Stream) Compose(b []byte, vec [][]byte, token uint64) (at int, _ [][]byte, ok bool) {
+	slot, off := tokenSlot(token), uint32(token)
+	if token&tokenAnswer != 0 {
+		v := s.answers.at(slot)
+		if v.atomic != nil {
+			return v.atomic.build(b), vec, true
+		}
+		data, ok := s.answerData(v, off)
+		if !ok {
+			return 0, vec, false
+		}
+		if len(data) > 0 {
+			vec = append(vec, data)
+		}
+		return answerHead(b, &v.req, off, len(data)), vec, true
+	}
+	at, n := s.head(b, token)
+	vec, ok = s.QP.Lend(vec, slot, off, n)
+	return at, vec, ok
+}
+
+// Dead reports whether memory that the segment of a token comes from was deregistered.
+func (s *Stream) Dead(token uint64) bool {
+	if slot := tokenSlot(token); token&tokenAnswer == 0 {
+		return s.QP.SourceDead(slot)
+	} else if v := s.answers.at(slot); v.atomic == nil {
+		return v.source.Revoked()
+	}
+	return false
 }
 
 // BuildRequest writes the segment of a work request that token names.
 func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
+	at, size := s.head(b, token)
+	n = at + int(size)
+	return n, size == 0 || s.QP.Gather(b[at:n], tokenSlot(token), uint32(token))
+}
+
+// head writes the segment of a work request that token names, but for its payload, of
+// which it returns the length.
+func (s *Segmenter) head(b []byte, token uint64) (at int, payload uint32) {
 	slot, off := tokenSlot(token), uint32(token)
 	wr := s.QP.SQ.At(slot)
 	if token&tokenImmediate != 0 {
-		return buildImmediate(b, s.QP, wr), true
+		return buildImmediate(b, s.QP, wr), 0
 	}
 	switch wire.Opcode(wr.Op.RDMAP) {
 	case wire.OpWrite:
-		return s.buildWrite(b, slot, wr, off)
+		return s.headWrite(b, wr, off)
 	case wire.OpReadRequest:
-		return s.buildReadRequest(b, slot, wr), true
+		return s.buildReadRequest(b, slot, wr), 0
 	case wire.OpAtomicRequest:
-		return s.buildAtomicRequest(b, slot, wr), true
+		return s.buildAtomicRequest(b, slot, wr), 0
 	}
-	return s.buildSend(b, slot, wr, off)
+	return s.headSend(b, wr, off)
 }
 
-func (s *Segmenter) buildWrite(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
-	n := wr.Run(off, s.payload[1])
+func (s *Segmenter) headWrite(b []byte, wr *qp.SendWR, off uint32) (at int, n uint32) {
+	n = wr.Run(off, s.payload[1])
 	var d wire.DDP
 	d.Tagged, d.Last, d.Op = true, off+n == wr.Length, wire.OpWrite
-	d.STag, d.TO = wire.STag(wr.RKey), wr.RemoteAddr+uint64(off)
-	at := d.Put(b)
-	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
+	d.STag, d.TO = wire.STag(wr.RKey), wr.RemoteAddr()+uint64(off)
+	return d.Put(b), n
 }
 
-func (s *Segmenter) buildSend(b []byte, slot uint32, wr *qp.SendWR, off uint32) (int, bool) {
-	n := wr.Run(off, s.payload[0])
+func (s *Segmenter) headSend(b []byte, wr *qp.SendWR, off uint32) (at int, n uint32) {
+	n = wr.Run(off, s.payload[0])
 	var d wire.DDP
 	d.Last, d.Op = off+n == wr.Length && !wr.Op.Immediate, sendOpcode(wr)
 	d.QN, d.MSN, d.MO = wire.QueueSend, wire.MSN(wr.MSN), off
 	if d.Op.Invalidates() || s.QP.Type == abi.QPTypeXRCSend {
 		d.STag = wire.STag(wr.STag)
 	}
-	at := d.Put(b)
-	return at + int(n), s.QP.Gather(b[at:at+int(n)], slot, off)
+	return d.Put(b), n
 }
 
 func sendOpcode(wr *qp.SendWR) wire.Opcode {
@@ -135,24 +189,24 @@ func (s *Segmenter) buildReadRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
 	i := q.SQ.Index(slot)
 	wr := q.SQ.At(i)
-	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey), SrcTO: wr.RemoteAddr}
+	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey), SrcTO: wr.RemoteAddr()}
 }
 
 // BuildResponse writes the segment that begins at off of the answer to the peer's
 // Read in a slot of its send queue; data is what the segment carries.
 func BuildResponse(b []byte, peer *qp.QP, slot, off uint32, data []byte) int {
 	req := readRequest(peer, slot)
-	return buildAnswer(b, &req, off, data)
+	at := answerHead(b, &req, off, len(data))
+	return at + copy(b[at:], data)
 }
 
-// buildAnswer writes the segment of the answer to req that begins at off and
-// carries data.
-func buildAnswer(b []byte, req *wire.ReadRequest, off uint32, data []byte) int {
+// answerHead writes the header of the segment of the answer to req that begins at off
+// and carries n bytes.
+func answerHead(b []byte, req *wire.ReadRequest, off uint32, n int) int {
 	var d wire.DDP
-	d.Tagged, d.Last, d.Op = true, off+uint32(len(data)) == req.Length, wire.OpReadResponse
+	d.Tagged, d.Last, d.Op = true, off+uint32(n) == req.Length, wire.OpReadResponse
 	d.STag, d.TO = req.SinkSTag, req.SinkTO+uint64(off)
-	at := d.Put(b)
-	return at + copy(b[at:], data)
+	return d.Put(b)
 }
 
 // The sink STag names the work request, not memory: its index in the send queue

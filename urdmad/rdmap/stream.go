@@ -1,7 +1,6 @@
 package rdmap
 
 import (
-	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )
@@ -12,11 +11,10 @@ type Stream struct {
 	stats   *Stats
 	answers answers
 
-	recvMSN     wire.MSN    // expected next on queue 0
-	reqMSN      wire.MSN    // expected next on queue 1
-	atomicMSN   wire.MSN    // of our next answer on queue 3
-	answeredMSN wire.MSN    // expected next there
-	region      *mem.Region // of the last tagged segment, most often right again
+	recvMSN     wire.MSN // expected next on queue 0
+	reqMSN      wire.MSN // expected next on queue 1
+	atomicMSN   wire.MSN // of our next answer on queue 3
+	answeredMSN wire.MSN // expected next there
 	written     written
 	answered    bool // the last token was an answer's: answers and requests take turns
 	answer      bool // what Ready found
@@ -61,8 +59,8 @@ func (s *Stream) Next() (token uint64) {
 		return tokenAnswer | makeToken(s.answers.nextSlot(), s.answers.next().sent)
 	}
 	sq := &s.QP.SQ
-	if wr := sq.At(sq.Next()); !wr.AllSent {
-		return Token(sq, sq.Next(), wr.Sent)
+	if wr := sq.At(sq.Next()); !wr.ImmediateNext() {
+		return Token(sq, sq.Next(), wr.Offset())
 	}
 	return ImmediateToken(sq, sq.Next())
 }
@@ -76,18 +74,11 @@ func (s *Stream) Sent(token, mark uint64) {
 		return
 	}
 	sq := &s.QP.SQ
-	wr := sq.At(sq.Next())
-	if !wr.AllSent {
-		sq.Moved(wr.Run(wr.Sent, s.Payload(wr)), mark)
+	wr, n := sq.At(sq.Next()), uint32(0)
+	if !wr.ImmediateNext() {
+		n = wr.Run(wr.Offset(), s.Payload(wr))
 	}
-	wr.Mark = mark
-	switch {
-	case wr.Sent < wr.Length:
-	case wr.Op.Immediate && !wr.AllSent:
-		wr.AllSent = true
-	default:
-		sq.Advance()
-	}
+	sq.Sent(n, mark, true)
 }
 
 // More reports whether there are segments that were not sent, whether they may go
@@ -116,7 +107,6 @@ func (s *Stream) Drained() bool {
 // Drop forgets the answers that are owed: the stream has ended.
 func (s *Stream) Drop() {
 	s.answers.drop()
-	s.region = nil
 }
 
 // Revoked ends work on a segment that Build could not read, because its memory

@@ -32,7 +32,7 @@ func (s *Stream) RefuseRevoked(seg *Segment, code wire.TermCode) []byte {
 func terminate(seg *Segment, v Verdict) []byte {
 	t := wire.Terminate{Code: v.Code}
 	if v.header > 0 {
-		t.HasDDPLen, t.SegmentLen = true, uint16(min(len(seg.Data), 0xffff))
+		t.HasDDPLen, t.SegmentLen = true, uint16(min(len(seg.Data)+seg.More, 0xffff))
 		t.DDPHeader = seg.Head[:v.header]
 		if v.op == wire.OpReadRequest && len(seg.Head) >= v.header+wire.ReadRequestLen {
 			t.ReadRequest = seg.Head[v.header : v.header+wire.ReadRequestLen]
@@ -79,7 +79,7 @@ func (s *Stream) completeUpTo(t *wire.Terminate) bool {
 	}
 	sq := &s.QP.SQ
 	for i := sq.Head(); i != sq.Next()+1 && i != sq.Tail(); i++ {
-		if refusedBy(sq.At(i), &d) {
+		if refusedBy(sq.At(i), &d, t.ReadRequest) {
 			s.QP.CompleteBefore(i)
 			return true
 		}
@@ -87,8 +87,9 @@ func (s *Stream) completeUpTo(t *wire.Terminate) bool {
 	return d.Op != wire.OpReadResponse && d.Op != wire.OpAtomicResponse
 }
 
-// refusedBy reports whether the refused segment with header d is part of wr.
-func refusedBy(wr *qp.SendWR, d *wire.DDP) bool {
+// refusedBy reports whether the refused segment with header d, and the request of a Read if
+// it is said, is part of wr. siw says the length of a Read in the place of its MSN.
+func refusedBy(wr *qp.SendWR, d *wire.DDP, request []byte) bool {
 	if !wr.Started {
 		return false
 	}
@@ -96,10 +97,21 @@ func refusedBy(wr *qp.SendWR, d *wire.DDP) bool {
 		return wr.Op.TakesReceive && d.MSN == wire.MSN(wr.MSN)
 	}
 	switch op := wire.Opcode(wr.Op.RDMAP); {
+	case op == wire.OpReadRequest && request != nil:
+		var r wire.ReadRequest
+		_, err := r.Parse(request)
+		return d.Op == op && err == nil && r.SrcSTag == wire.STag(wr.RKey) && r.SrcTO-wr.RemoteAddr() < uint64(max(wr.Length, 1))
 	case op == wire.OpReadRequest, op == wire.OpAtomicRequest:
 		return d.Op == op && d.MSN == wire.MSN(wr.MSN)
 	case op == wire.OpWrite:
-		return d.Op == op && d.STag == wire.STag(wr.RKey) && d.TO-wr.RemoteAddr < uint64(max(wr.Length, 1))
+		return d.Op == op && d.STag == wire.STag(wr.RKey) && d.TO-wr.RemoteAddr() < uint64(max(wr.Length, 1))
 	}
 	return false
+}
+
+// RefuseStream builds the Terminate for what no segment stands for: an FPDU with a wrong
+// CRC. It counts.
+func (s *Stream) RefuseStream(code wire.TermCode) []byte {
+	s.stats.TerminatesSent[code]++
+	return terminate(&Segment{}, Verdict{Result: Refused, Code: code})
 }

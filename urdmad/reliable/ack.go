@@ -6,7 +6,7 @@ package reliable
 // and the segments right behind it, on a segment that fills one, on a
 // duplicate. Otherwise it depends on what the peer seems to wait for.
 //
-// Quick, at the start: on the engine's next turn, in a stream of many segments
+// Quick, at the start: on the caller's next turn, in a stream of many segments
 // once it pauses. A peer that posts one message and waits for its completion
 // gets it soonest.
 //

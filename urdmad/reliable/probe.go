@@ -10,7 +10,7 @@ type liveness struct {
 	asked   Time // last probe, or when the reason to probe began
 	probes  int  // unanswered
 	stalls  uint // probes of this closed window, for backing off
-	blocked bool // the engine wants to send and credits forbid it
+	blocked bool // the caller wants to send and credits forbid it
 	due     bool // a probe should go
 	dead    bool
 }

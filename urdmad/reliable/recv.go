@@ -167,7 +167,7 @@ func (c *Conn) NextHeld() (wire.PSN, bool) {
 }
 
 // SetCredits sets how many segments past the cumulative acknowledgement the
-// peer may send, at most RecvWindow: the engine's backpressure. Opening the
+// peer may send, at most RecvWindow: the caller's backpressure. Opening the
 // window, from closed or by half of RecvWindow, is told the peer at once. A
 // plain connection can't close its window: 0 would mean "not stated".
 func (c *Conn) SetCredits(n int) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"urdma/urdmad/reliable"
-	"urdma/urdmad/reliable/sim"
+	"urdma/urdmad/reliable/reliabletest"
 	"urdma/wire"
 )
 
@@ -86,7 +86,7 @@ func firstDifference(want, got string) string {
 type script struct {
 	out   strings.Builder
 	now   reliable.Time
-	peers [2]*sim.Peer
+	peers [2]*reliabletest.Peer
 	onWay [2][]travelling
 	sent  [2]int
 }
@@ -94,7 +94,7 @@ type script struct {
 type travelling struct {
 	number int
 	left   reliable.Time
-	pkt    *sim.Packet
+	pkt    *reliabletest.Packet
 }
 
 func newScript() *script {
@@ -152,16 +152,16 @@ func (s *script) config(words []string) error {
 	}
 	b := a
 	b.LocalISN, b.PeerISN = a.PeerISN, a.LocalISN
-	*s = script{out: s.out, peers: [2]*sim.Peer{sim.NewPeer("a", a, 1, 2), sim.NewPeer("b", b, 2, 1)}}
+	*s = script{out: s.out, peers: [2]*reliabletest.Peer{reliabletest.NewPeer("a", a, 1, 2), reliabletest.NewPeer("b", b, 2, 1)}}
 	for i, p := range s.peers {
-		p.Emit = func(pkt *sim.Packet) { s.emit(i, pkt) }
+		p.Emit = func(pkt *reliabletest.Packet) { s.emit(i, pkt) }
 		p.Log = func(format string, args ...any) { s.printf("%s: %s", p.Name, fmt.Sprintf(format, args...)) }
 		s.turn(i)
 	}
 	return nil
 }
 
-func (s *script) emit(i int, pkt *sim.Packet) {
+func (s *script) emit(i int, pkt *reliabletest.Packet) {
 	s.sent[i]++
 	s.printf("%s%d> %v", s.peers[i].Name, s.sent[i], pkt)
 	kept := *pkt

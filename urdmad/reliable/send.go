@@ -164,50 +164,6 @@ func (c *Conn) noteWindowUse(psn wire.PSN) {
 	}
 }
 
-// Retransmit returns the next segment that must be resent now, lowest PSN
-// first, paced by the congestion window and within the peer's credits (but
-// for the head, which must get through), and marks it as resent. Call it
-// until !ok after every OnAck, OnSack and Tick.
-func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
-	t := &c.tx
-	if c.live.dead {
-		return 0, 0, false
-	}
-	if t.hasProbe {
-		t.hasProbe = false
-		if t.holds(t.probe) && !t.sacked.has(t.probe) {
-			return c.resend(now, t.probe)
-		}
-	}
-	if t.nLost == 0 || t.flight >= c.cc.window {
-		return 0, 0, false
-	}
-	psn = t.una.Add(uint32(t.lost.untilIn(t.una, t.outstanding())))
-	if psn != t.una && !psn.Before(t.limit) {
-		return 0, 0, false // the peer has no room for it now
-	}
-	return c.resend(now, psn)
-}
-
-func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {
-	t := &c.tx
-	i := t.index(psn)
-	if t.lost.has(psn) {
-		t.lost.remove(psn)
-		t.nLost--
-	} else {
-		t.unlink(i)
-	}
-	t.transmit(now, i)
-	t.wantAR = true
-	c.tmr.lastSend = now
-	if psn == t.una {
-		c.tmr.base = now // the timeout runs from the head's last transmission
-	}
-	c.stats.Resent++
-	return psn, t.segs[i].token, true
-}
-
 // WantAR reports whether the packet of the last Send or Retransmit should
 // carry the AR flag, "acknowledge without delay". It says so once. more says that
 // another segment follows; where none does, the peer may wait for one before it

@@ -65,7 +65,7 @@ func (c *Conn) lossTime() Time {
 // Deadline returns the earliest time at which Tick or AckDue must be called,
 // Never if nothing waits for time to pass. It may be past, or as close as a
 // few microseconds: then it isn't worth going to sleep. It does not know what
-// the engine could send or resend right now.
+// the caller could send or resend right now.
 func (c *Conn) Deadline() Time {
 	if c.live.dead {
 		return Never
@@ -202,6 +202,9 @@ func (c *Conn) forgetSacks() {
 		}
 	}
 }
+
+// Timeout is how long to wait for the answer to a packet before it counts as lost.
+func (c *Conn) Timeout() Time { return c.rtt.timeout() }
 
 // TimeoutsInRow is how many retransmission timeouts have passed since anything
 // was acknowledged.

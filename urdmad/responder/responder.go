@@ -66,15 +66,15 @@ type Counts struct {
 type Responder struct {
 	cfg             Config
 	policy          atomic.Pointer[Policy]
-	knocks          chan struct{}
+	requests        chan struct{}
 	served, refused atomic.Uint64
 
-	mu    sync.Mutex // guards loans
-	loans []*loan    // the oldest first
+	mu          sync.Mutex    // guards connections
+	connections []*connection // the oldest first
 }
 
-// loan is a connection that has memory of ours.
-type loan struct {
+// connection is a connection that has memory of ours.
+type connection struct {
 	peer netip.Addr
 	end  context.CancelFunc
 }
@@ -82,7 +82,7 @@ type loan struct {
 // New makes a responder, which Run runs.
 func New(cfg Config, p Policy) *Responder {
 	cfg.Idle = cmp.Or(cfg.Idle, idleTime)
-	r := &Responder{cfg: cfg, knocks: make(chan struct{}, 1)}
+	r := &Responder{cfg: cfg, requests: make(chan struct{}, 1)}
 	r.SetPolicy(p)
 	return r
 }
@@ -96,7 +96,7 @@ func (r *Responder) SetPolicy(p Policy) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.loans {
+	for _, l := range r.connections {
 		l.end()
 	}
 }
@@ -108,7 +108,7 @@ func (r *Responder) Policy() Policy { return *r.policy.Load() }
 func (r *Responder) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Counts{Open: len(r.loans), Served: r.served.Load(), Refused: r.refused.Load()}
+	return Counts{Open: len(r.connections), Served: r.served.Load(), Refused: r.refused.Load()}
 }
 
 // Expected is called on the poll loop's thread when a request comes to a port
@@ -118,7 +118,7 @@ func (r *Responder) Expected(port uint16) bool {
 		return false
 	}
 	select {
-	case r.knocks <- struct{}{}:
+	case r.requests <- struct{}{}:
 	default: // one is as good as many
 	}
 	return true
@@ -130,7 +130,7 @@ func (r *Responder) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.knocks:
+		case <-r.requests:
 		}
 		if err := r.serve(ctx); err != nil && ctx.Err() == nil {
 			r.cfg.Log.Warn("urdma ping and perf of other hosts are not answered", "error", err)
@@ -151,8 +151,8 @@ func (r *Responder) serve(ctx context.Context) error {
 	}
 	defer l.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	var loans sync.WaitGroup
-	defer loans.Wait()
+	var connections sync.WaitGroup
+	defer connections.Wait()
 	defer cancel()
 	slots := make(chan struct{}, atOnce)
 	for {
@@ -166,7 +166,7 @@ func (r *Responder) serve(ctx context.Context) error {
 			return err
 		}
 		slots <- struct{}{} // others wait in the listener's backlog
-		loans.Go(func() {
+		connections.Go(func() {
 			defer func() { <-slots }()
 			r.answer(ctx, request)
 		})
@@ -263,30 +263,30 @@ func watch(ctx context.Context, conn *verbs.Conn) {
 }
 
 // enter notes a connection, for which others may have to end.
-func (r *Responder) enter(peer netip.Addr, end context.CancelFunc) *loan {
+func (r *Responder) enter(peer netip.Addr, end context.CancelFunc) *connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	same := 0
-	for _, l := range r.loans {
+	for _, l := range r.connections {
 		if l.peer == peer {
 			same++
 		}
 	}
-	switch i := slices.IndexFunc(r.loans, func(l *loan) bool { return l.peer == peer }); {
+	switch i := slices.IndexFunc(r.connections, func(l *connection) bool { return l.peer == peer }); {
 	case same >= mostOfPeer:
-		r.loans[i].end()
-		r.loans = slices.Delete(r.loans, i, i+1)
-	case len(r.loans) >= most:
-		r.loans[0].end()
-		r.loans = slices.Delete(r.loans, 0, 1)
+		r.connections[i].end()
+		r.connections = slices.Delete(r.connections, i, i+1)
+	case len(r.connections) >= most:
+		r.connections[0].end()
+		r.connections = slices.Delete(r.connections, 0, 1)
 	}
-	l := &loan{peer, end}
-	r.loans = append(r.loans, l)
+	l := &connection{peer, end}
+	r.connections = append(r.connections, l)
 	return l
 }
 
-func (r *Responder) leave(mine *loan) {
+func (r *Responder) leave(mine *connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.loans = slices.DeleteFunc(r.loans, func(l *loan) bool { return l == mine })
+	r.connections = slices.DeleteFunc(r.connections, func(l *connection) bool { return l == mine })
 }

@@ -31,8 +31,12 @@ type Conn struct {
 	state      connState
 	timer      *clock.Timer
 	carried    uint64 // messages carried out: the Mark of the last
+	answer     answer
 	talk       conversation
-	rnr        notReady
+	rnr        qp.NotReady // the message is named by its work request's index
+	again      *clock.Timer
+	unwritten  qp.Unwritten // messages of ours, by Mark: what is acknowledged ends before the first
+	refused    refused
 	reason     qp.CloseReason
 	drainUntil clock.Time
 }
@@ -43,7 +47,7 @@ func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c.Dev, c.Local, c.Peer = dev, local, peer
 	c.Takes = qp.ImmediateData | qp.Atomics | qp.XRC
 	c.timer = clock.NewTimer(c.tick)
-	c.rnr.timer = clock.NewTimer(c.retryNotReady)
+	c.again = clock.NewTimer(c.tryAgain)
 	return c
 }
 
@@ -53,6 +57,10 @@ func Join(a, b *Conn) { a.other, b.other = b, a }
 // Start opens this end for data and moves the queue pair to RTS.
 func (c *Conn) Start(q *qp.QP) {
 	c.QP, c.state = q, connOpen
+	if o := c.other; o != nil && o.QP != nil {
+		c.unwritten.Init(o.QP)
+		o.unwritten.Init(q)
+	}
 	q.Attach(c)
 }
 
@@ -62,8 +70,9 @@ func (c *Conn) Other() *Conn { return c.other }
 // Serving is qp.Carrier's: Reads are answered as they are asked.
 func (c *Conn) Serving() int { return 0 }
 
-// Faulted is qp.Carrier's: what was in progress completes with an error.
-func (c *Conn) Faulted() {}
+// Faulted is qp.Carrier's: what was in progress is begun again, or completes with an
+// error.
+func (c *Conn) Faulted() bool { return false }
 
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
 
@@ -134,6 +143,7 @@ func (c *Conn) finish() {
 		return
 	}
 	c.state = connClosed
+	c.answered()
 	q := c.QP
 	if !c.ByNumber || c.reason != qp.CloseRemote {
 		q.Flush()
@@ -146,7 +156,7 @@ func (c *Conn) finish() {
 		other.end(qp.CloseRemote)
 	}
 	c.s.clock.Set(c.timer, clock.Never)
-	c.s.clock.Set(c.rnr.timer, clock.Never)
+	c.s.clock.Set(c.again, clock.Never)
 	if c.ByNumber && c.reason == qp.CloseRemote && c.s.table.PeerLeft(q) {
 		c.QP = nil
 	}

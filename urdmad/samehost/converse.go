@@ -55,7 +55,7 @@ func (c *Conn) holdCompletion(wr *qp.SendWR) bool {
 func (c *Conn) stopHolding() {
 	if c.talk.holdUntil != 0 {
 		c.talk.holdUntil = 0
-		c.QP.Acknowledge(c.carried)
+		c.acknowledge()
 	}
 }
 

@@ -4,9 +4,9 @@
 // (package rdmap's codes). No packet is built; who captures is told through an
 // Observer what a wire would carry.
 //
-// transfer.go carries work requests out, conn.go begins and ends connections,
-// notready.go waits for receives, converse.go decides when a completion waits
-// for the peer's answer.
+// transfer.go carries work requests out, answer.go answers Reads and atomic
+// operations, conn.go begins and ends connections, rnr.go waits for receives,
+// converse.go decides when a completion waits for the peer's answer.
 //
 // The package must not know packets, ports or reliability.
 package samehost

@@ -27,19 +27,19 @@ type Stats struct {
 	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
 }
 
-// Observer is told what a wire would carry. The work request is the one at Next
-// of the queue pair's send queue.
+// Observer is told what a wire would carry for the work request at index i of a
+// connection's send queue.
 type Observer interface {
-	// Request: the work request was carried up to its Sent; a Read was asked for.
-	Request(c *Conn)
+	// Request: it was carried up to its Offset; a Read was asked for.
+	Request(c *Conn, i uint32)
 	// Immediate: its immediate data followed.
-	Immediate(c *Conn)
+	Immediate(c *Conn, i uint32)
 	// Response: of the answer to a Read, src came to c, which ends at its Got.
-	Response(c *Conn, src []byte)
+	Response(c *Conn, i uint32, src []byte)
 	// Original: the answer to an atomic came to c.
-	Original(c *Conn, value uint64)
-	// Refusal: why the work request was refused.
-	Refusal(c *Conn, code rdmap.Code)
+	Original(c *Conn, i uint32, value uint64)
+	// Refusal: why it was refused.
+	Refusal(c *Conn, i uint32, code rdmap.Code)
 	// End is c's end of stream.
 	End(c *Conn)
 }

@@ -1,11 +1,10 @@
 package samehost
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
 // budget bounds the bytes one queue pair moves in a turn; perMessage is what a
@@ -17,31 +16,53 @@ const (
 
 // outcome is how far carrying out a work request came.
 type outcome struct {
-	moved int        // bytes
-	code  rdmap.Code // 0, or why it is refused
-	done  bool
+	moved int  // bytes
+	done  bool // all of it
+	v     qp.Verdict
+	code  rdmap.Code // what a verdict that refuses stands for
 }
+
+// refusal is the outcome for a verdict, which refuses with code unless it says to wait.
+func refusal(v qp.Verdict, code rdmap.Code) outcome { return outcome{v: v, code: code} }
 
 // Transmit is qp.Carrier's: it carries out work requests. Every completion that
 // it writes may end the connection, of which it looks before it goes on.
 func (c *Conn) Transmit() (n int) {
+	if o := c.other; o != nil {
+		o.settle()
+	}
+	if r := &c.refused; c.live() && r.code != 0 {
+		if c.unwritten.Waits() && c.now() < r.until {
+			c.tryLater()
+		} else {
+			c.fail(r.index, r.code)
+		}
+		return 0
+	}
 	left := budget
-	for left > 0 && c.live() && c.QP.Ready() {
-		wr := c.QP.SQ.At(c.QP.SQ.Next())
-		out := c.carryOut(wr)
+	for left > 0 && c.live() && (c.answer.owed || c.QP.Ready()) {
+		i := c.QP.SQ.Next()
+		if c.answer.owed {
+			i = c.answer.index
+		}
+		wr := c.QP.SQ.At(i)
+		out := c.carryOut(i, wr)
 		left -= out.moved + perMessage
 		n++
 		switch {
 		case !c.live():
 			return n
-		case out.code == rdmap.CodeNoReceive && c.mayWait():
+		case out.v.Is == qp.Busy, out.v.Is == qp.NoReceive && c.unwritten.Waits():
+			c.pause()
 			return n
-		case out.code == rdmap.CodeNoReceive && c.ByNumber: // the sender's failure alone
-			c.QP.FailOldest(abi.StatusRNRRetryExcErr, 0)
+		case out.v.Is == qp.NoReceive && c.mayWait():
+			return n
+		case out.v.Is == qp.NoReceive && c.ByNumber: // the sender's failure alone
+			c.QP.FailNotReady()
 			c.Failed()
 			return n
 		case out.code != 0:
-			c.refuse(out.code)
+			c.refuse(i, out.code)
 			return n
 		}
 		if out.moved > 0 || out.done {
@@ -59,226 +80,183 @@ func (c *Conn) Transmit() (n int) {
 	return n
 }
 
-// carriedOut completes the work request at Next, or has the completion wait for
-// the peer's answer.
+// carriedOut completes a work request, or has the completion wait for the peer's
+// answer.
 func (c *Conn) carriedOut(wr *qp.SendWR) {
 	c.s.Stats.Messages++
 	c.carried++
-	wr.Mark = c.carried
-	c.QP.SQ.Advance()
-	if wr.IsRead() {
-		c.QP.ReadAnswered(wr)
-	}
-	if !c.live() {
-		return
-	}
+	c.unwritten.Placed(c.carried)
 	c.spoke()
 	if c.live() && !c.holdCompletion(wr) {
 		c.talk.holdUntil = 0
-		c.QP.Acknowledge(c.carried)
+		c.acknowledge()
 	}
 }
 
-// carryOut does the next part of a work request.
-func (c *Conn) carryOut(wr *qp.SendWR) outcome {
+// acknowledge completes what was carried, as far as it is in the peer's memory.
+func (c *Conn) acknowledge() {
+	mark := c.carried
+	if first, ok := c.unwritten.First(); ok {
+		mark = first - 1
+	}
+	c.QP.Acknowledge(mark)
+}
+
+// settle goes on with what has come to be in the peer's memory, whose end calls it.
+func (c *Conn) settle() {
+	more := c.unwritten.Settle()
+	if more || c.answer.owed {
+		c.s.table.Ready(c.QP)
+	}
+	if more && c.talk.holdUntil == 0 {
+		c.acknowledge()
+	}
+}
+
+// mark is the Mark of the work request that is being carried out.
+func (c *Conn) mark() uint64 { return c.carried + 1 }
+
+// carryOut does the next part of the work request at index i.
+func (c *Conn) carryOut(i uint32, wr *qp.SendWR) outcome {
 	peer := c.other.QP
 	if peer == nil || !qp.Receives(peer.State()) || c.QP.Type == abi.QPTypeXRCSend && peer.Type != abi.QPTypeXRCRecv {
 		return outcome{code: rdmap.CodeNoPeer}
 	}
-	c.s.table.Heard(peer)
-	if peer.Client.Backlogged() || wr.IsRead() && c.QP.Client.Backlogged() {
-		c.pause()
-		return outcome{}
-	}
 	switch {
 	case wr.Op.Atomic:
-		return c.atomic(wr, peer)
+		return c.atomic(i, wr, peer)
 	case wr.IsRead():
-		return c.read(wr, peer)
+		return c.read(i, wr, peer)
 	case wr.Op.RemoteAccess == 0:
-		return c.send(wr, peer)
-	case wr.AllSent:
-		return c.writeImmediate(wr, peer)
+		return c.send(i, wr, peer)
+	case wr.ImmediateNext():
+		return c.writeImmediate(i, wr, peer)
 	}
-	return c.write(wr, peer)
+	return c.write(i, wr, peer)
 }
 
-// copyOut hands parts of the work request's source to put, as far as the budget
-// allows. False: the source was deregistered, and the queue pair has failed; or
-// put has refused.
-func (c *Conn) copyOut(wr *qp.SendWR, put func(b []byte) bool) (moved int, ok bool) {
-	i := c.QP.SQ.Next()
-	for moved < budget && wr.Sent < wr.Length {
-		src, ok := c.QP.Part(i, wr.Sent, budget)
-		if !ok {
+// carry hands the pieces of the source of the work request at index i to place, as
+// far as the budget allows. ok is false if place has refused one, or if the source
+// was deregistered; then the queue pair has failed.
+func (c *Conn) carry(i uint32, wr *qp.SendWR, place func(b []byte) qp.Verdict) (moved int, v qp.Verdict, ok bool) {
+	for ok = true; moved < budget; {
+		src, live := c.QP.Part(i, wr.Offset(), budget)
+		if !live {
 			c.revoked(i)
-			return moved, false
+			return moved, v, false
 		}
-		if len(src) == 0 {
+		if len(src) == 0 && wr.Offset() < wr.Length {
 			break // still being staged
 		}
-		if !put(src) {
-			return moved, false
+		if v = place(src); v.Is != qp.Done {
+			ok = false
+			break
 		}
-		wr.Sent += uint32(len(src))
 		moved += len(src)
+		c.QP.SQ.Sent(uint32(len(src)), c.mark(), wr.Op.RemoteAccess != 0)
+		if wr.Offset() == wr.Length {
+			break
+		}
 	}
-	return moved, true
+	if moved > 0 || ok && wr.Length == 0 {
+		c.show(i)
+		wr.Consumed()
+	}
+	return moved, v, ok
 }
 
-// revoked fails the queue pair because memory of the work request at index i was
-// deregistered.
-func (c *Conn) revoked(i uint32) {
-	c.stopHolding()
-	c.QP.FailRevoked(i)
-	c.Failed()
-}
-
-func (c *Conn) write(wr *qp.SendWR, peer *qp.QP) outcome {
-	if wr.Length == 0 {
-		c.show()
-		return c.written(wr, peer, 0)
-	}
-	r := c.s.table.Regions.Lookup(wr.RKey)
-	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteWrite); v != mem.Allowed {
-		return outcome{code: rdmap.WriteCode(v)}
-	}
-	moved, ok := c.copyOut(wr, func(b []byte) bool {
-		peer.Store(r, wr.RemoteAddr+uint64(wr.Sent), b)
-		return true
+func (c *Conn) write(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
+	moved, v, ok := c.carry(i, wr, func(b []byte) qp.Verdict {
+		off := wr.Offset()
+		return peer.PlaceWrite(wr.RKey, wr.RemoteAddr()+uint64(off), b, uint64(wr.Length-off))
 	})
-	if !ok {
-		return outcome{}
+	out := outcome{moved: moved, v: v, code: rdmap.WriteCode(v)}
+	if !ok || wr.Offset() < wr.Length {
+		return out
 	}
-	peer.Stats.BytesRecv += uint64(moved)
-	c.show()
-	if wr.Sent < wr.Length {
-		return outcome{moved: moved}
+	peer.EndWrite()
+	if out.done = !wr.Op.Immediate; !out.done {
+		out = c.writeImmediate(i, wr, peer)
+		out.moved = moved
 	}
-	peer.WriteArrived()
-	return c.written(wr, peer, moved)
-}
-
-// written ends a Write whose bytes are there, or goes on with its immediate data.
-func (c *Conn) written(wr *qp.SendWR, peer *qp.QP, moved int) outcome {
-	if !wr.Op.Immediate {
-		return outcome{moved: moved, done: true}
-	}
-	wr.AllSent = true
-	out := c.writeImmediate(wr, peer)
-	out.moved += moved
 	return out
 }
 
 // writeImmediate takes a receive for a Write with immediate.
-func (c *Conn) writeImmediate(wr *qp.SendWR, peer *qp.QP) outcome {
-	if code := rdmap.TakenCode(peer.Recv.Begin(uint32(wr.STag))); code != 0 {
-		return outcome{code: code}
+func (c *Conn) writeImmediate(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
+	e := wr.Ending()
+	v := peer.EndWriteImmediate(uint32(wr.STag), e.Immediate, wr.Length, e.Solicited)
+	if v.Is != qp.Done {
+		return refusal(v, rdmap.SendCode(v))
 	}
-	c.showImmediate()
-	peer.Recv.Arrived(qp.WrittenWith(wr.Immediate, wr.Length), wr.Flags&abi.SendSolicited != 0)
+	if c.live() {
+		c.showImmediate(i)
+		c.QP.SQ.Sent(0, c.mark(), true)
+	}
 	return outcome{done: true}
 }
 
-func (c *Conn) send(wr *qp.SendWR, peer *qp.QP) outcome {
+func (c *Conn) send(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if active, _ := peer.Recv.Active(); !active {
-		if code := rdmap.TakenCode(peer.Recv.Begin(uint32(wr.STag))); code != 0 {
-			return outcome{code: code}
-		}
-		if wr.Length > peer.Recv.Room() {
-			peer.Recv.End(abi.CQE{Status: abi.StatusLocLenErr, VendorErr: uint32(rdmap.CodeTooLong)}, false)
-			return outcome{code: rdmap.CodeTooLong}
+		if v := peer.BeginReceive(uint32(wr.STag), 0); v.Is != qp.Done {
+			return refusal(v, rdmap.SendCode(v))
 		}
 	}
-	fits := true
-	moved, ok := c.copyOut(wr, func(b []byte) bool {
-		fits = peer.Recv.Scatter(b)
-		return fits
-	})
-	if !fits { // the receive's memory was deregistered
-		peer.Recv.End(abi.CQE{Status: abi.StatusLocProtErr}, false)
-		return outcome{code: rdmap.CodeCatastrophic}
+	moved, v, ok := c.carry(i, wr, func(b []byte) qp.Verdict { return peer.PlaceSend(b, uint64(wr.Length-wr.Offset())) })
+	out := outcome{moved: moved, v: v}
+	if ok && wr.Offset() == wr.Length {
+		if wr.Op.Immediate {
+			c.showImmediate(i)
+		}
+		out.v, out.done = peer.EndSend(wr.Ending()), true
 	}
-	if !ok {
-		return outcome{}
+	if out.v.Is != qp.Done && out.v.Is != qp.Busy {
+		out.code, out.done = rdmap.SendCode(out.v), false
+		peer.FailReceive(out.v, uint32(out.code))
 	}
-	if moved > 0 {
-		c.show()
-	}
-	if wr.Sent < wr.Length {
-		return outcome{moved: moved}
-	}
-	cqe, code := rdmap.Invalidate(peer, wr.Op.Invalidates, wire.STag(wr.STag))
-	if code != 0 {
-		return outcome{code: code}
-	}
-	if wr.Length == 0 {
-		c.show()
-	}
-	if wr.Op.Immediate {
-		cqe.WCFlags, cqe.ImmOrSTag = abi.WCWithImm, wr.Immediate
-		c.showImmediate()
-	}
-	peer.Recv.Arrived(cqe, wr.Flags&abi.SendSolicited != 0)
-	return outcome{moved: moved, done: true}
+	return out
 }
 
-func (c *Conn) read(wr *qp.SendWR, peer *qp.QP) outcome {
-	if wr.Length == 0 {
-		c.show()
-		c.showResponse(nil)
-		return outcome{done: true}
-	}
-	r := c.s.table.Regions.Lookup(wr.RKey)
-	if v := peer.CheckRemote(r, wr.RemoteAddr, uint64(wr.Length), mem.RemoteRead); v != mem.Allowed {
-		return outcome{code: rdmap.ReadCode(v)}
-	}
-	src := c.source(wr, r)
-	if src == nil {
-		return outcome{} // still being staged
-	}
-	src = src[:min(uint32(len(src)), budget)]
-	if !c.QP.ScatterResponse(c.QP.SQ.Next(), wr.Got, src) {
-		c.revoked(c.QP.SQ.Next())
-		return outcome{}
-	}
-	if wr.Got == 0 {
-		c.show()
-	}
-	wr.Got += uint32(len(src))
-	c.showResponse(src)
-	wr.Consumed(wr.Got)
-	return outcome{moved: len(src), done: wr.Got == wr.Length}
-}
-
-// source is what of a Read's source can be read now, from where it has come to.
-func (c *Conn) source(wr *qp.SendWR, r *mem.Region) []byte {
-	if b := r.Bytes(wr.RemoteAddr+uint64(wr.Got), uint64(wr.Length-wr.Got)); b != nil {
-		return b
-	}
-	s := wr.Source()
-	if s == nil {
-		s = c.QP.StageSource(wr, r)
-	}
-	if !wr.Here(wr.Got) {
-		return nil
-	}
-	return s.Bytes(wr.Got)
-}
-
-// refuse ends the connection as a Terminate would: the work request at Next fails
-// with the cause, both queue pairs go to the error state.
-func (c *Conn) refuse(code rdmap.Code) {
+func (c *Conn) showImmediate(i uint32) {
 	if o := c.s.observer; o != nil {
-		o.Refusal(c, code)
+		o.Immediate(c, i)
+	}
+}
+
+// refused is a refusal that waits for those before it to be in the peer's memory.
+type refused struct {
+	code  rdmap.Code // 0: there is none
+	index uint32
+	until clock.Time // it waits no longer
+}
+
+// refuse ends the connection as a Terminate would: the work request at index i fails
+// with the cause, both queue pairs go to the error state.
+func (c *Conn) refuse(i uint32, code rdmap.Code) {
+	if c.unwritten.Waits() {
+		c.refused = refused{code, i, c.now() + drainTime}
+		c.pause()
+		return
+	}
+	c.fail(i, code)
+}
+
+func (c *Conn) fail(i uint32, code rdmap.Code) {
+	if o := c.s.observer; o != nil {
+		o.Refusal(c, i, code)
 	}
 	c.s.streams.TerminatesSent[code]++
 	c.s.log.Info("work request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String())
+	op := c.QP.SQ.At(i).Op
 	c.stopHolding()
 	if !c.live() {
 		return
 	}
-	c.QP.FailOldest(rdmap.StatusOf(c.oldest(), code), uint32(code))
+	c.QP.CompleteBefore(i)
+	if !c.live() {
+		return
+	}
+	c.QP.FailOldest(rdmap.StatusOf(op, code), uint32(code))
 	if !c.live() {
 		return
 	}
@@ -289,25 +267,9 @@ func (c *Conn) refuse(code rdmap.Code) {
 	c.finish()
 }
 
-// show tells who captures how far the work request at Next was carried, and lets
-// go of what was staged for it.
-func (c *Conn) show() {
+// show tells who captures how far the work request at index i was carried.
+func (c *Conn) show(i uint32) {
 	if o := c.s.observer; o != nil {
-		o.Request(c)
-	}
-	if wr := c.QP.SQ.At(c.QP.SQ.Next()); !wr.IsRead() {
-		wr.Consumed(wr.Sent)
-	}
-}
-
-func (c *Conn) showResponse(src []byte) {
-	if o := c.s.observer; o != nil {
-		o.Response(c, src)
-	}
-}
-
-func (c *Conn) showImmediate() {
-	if o := c.s.observer; o != nil {
-		o.Immediate(c)
+		o.Request(c, i)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/verbs/personality"
 )
 
@@ -114,13 +116,16 @@ func SetLink(dir, name string, up bool) error {
 	return nil
 }
 
-// Remove deletes a tree that Write made; a directory that does not exist is no
-// error.
+// Remove deletes a tree that Write made, also an empty one, where there was no room
+// for its first file; a directory that does not exist is no error.
 func Remove(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, mark)); err != nil {
+		if unix.Rmdir(dir) == nil { // which removes empty directories only
+			return nil
+		}
 		return fmt.Errorf("%w: %s", ErrForeign, dir)
 	}
 	return os.RemoveAll(dir)

@@ -2,10 +2,14 @@ package sysfs
 
 import (
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/verbs/personality"
 )
@@ -90,6 +94,55 @@ func TestForeign(t *testing.T) {
 	}
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEmptyDirectory: a full disk leaves one, as a directory takes no room there. The
+// next start replaces it; a regular file is nobody's tree.
+func TestEmptyDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sys")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, nil); err != nil {
+		t.Errorf("Write: %v", err)
+	}
+	if err := Remove(dir); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(dir); !errors.Is(err, ErrForeign) {
+		t.Errorf("Remove of a regular file: %v", err)
+	}
+}
+
+// TestFailedWrite: what it made goes with it.
+func TestFailedWrite(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "sys")
+	err := Write(dir, nil)
+	removed := Remove(dir)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Error("Write without room for a byte succeeded")
+	}
+	if removed != nil {
+		t.Errorf("Remove: %v", removed)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", dir, err)
 	}
 }
 

@@ -194,7 +194,7 @@ func (c *Conn) fin(t *wire.TRP) {
 }
 
 func (c *Conn) finIfWhole() {
-	if !c.end.finPending || c.rnr.waiting && !c.ByNumber || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
+	if !c.end.finPending || c.rnr.Waiting() && !c.ByNumber || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
 		return
 	}
 	c.endByFin()

@@ -9,7 +9,6 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/urdmad/reliable"
-	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -43,15 +42,18 @@ type Conn struct {
 	rel    reliable.Conn
 	stream rdmap.Stream
 	budget int // packets that a turn may send
-	lone   loneSegment
+	single singleSegment
 
 	passive bool // wait for the peer's first packet before Established
 	heard   bool // it has come
 	marks   marks
 	held    heldRing
 	rnr     notReady
+	heldOff heldOff
 	end     ending
 	term    termination
+
+	unwritten qp.Unwritten // by PSN: what is acknowledged ends before the first
 }
 
 // remote is what packets for the peer look like, and the way to it.
@@ -144,6 +146,7 @@ func (c *Conn) Start(p Start) {
 	c.rel.Init(r)
 	c.marks.ackedPSN = c.LocalISN
 	c.held.init(r.RecvWindow, &c.s.pages)
+	c.unwritten.Init(p.QP)
 	if !p.Passive {
 		c.rel.OnAckRequested(c.now())
 	}
@@ -233,11 +236,7 @@ func (c *Conn) tickPeer() bool {
 		c.die()
 		return true
 	}
-	if c.now() >= c.rnr.heldOffUntil(c.QP, c.PeerRNR) {
-		c.QP.FailOldest(abi.StatusRNRRetryExcErr, 0)
-		c.Failed()
-		return true
-	}
+	c.askIfHeldOff()
 	if c.rel.TimeoutsInRow() > 0 {
 		c.path.Confirm() // the next hop may have another address now
 	}
@@ -249,8 +248,11 @@ func (c *Conn) schedule() {
 	if !c.live() {
 		return
 	}
-	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.rnr.heldOffUntil(c.QP, c.PeerRNR)))
+	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.heldOff.askTime()))
 	if c.end.finPending {
 		c.s.clock.Hasten(c.timer, c.end.finUntil)
+	}
+	if c.term.until != 0 {
+		c.s.clock.Hasten(c.timer, c.term.until)
 	}
 }

@@ -2,7 +2,6 @@ package trp
 
 import (
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
 )
@@ -10,15 +9,18 @@ import (
 // takeInOrder delivers the segment that is the next in order, or keeps it behind
 // a message that waits for a receive. False: there is no memory to keep it.
 func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
-	if !c.rnr.waiting && c.deliver(psn, seg) {
+	behind := c.rnr.Waiting()
+	if !behind && c.deliver(psn, seg) {
 		return true
 	}
 	held, ok := c.keep(d)
 	if !ok {
 		return false
 	}
-	c.wait(psn)
-	c.rnr.append(psn, held)
+	if !behind {
+		c.wait(psn)
+	}
+	c.rnr.append(psn, kept{Held: held})
 	c.port.If.Note("held: no receive is posted")
 	return true
 }
@@ -27,15 +29,19 @@ func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) 
 // message that may wait for a receive, or that waits because the client's memory
 // is slow.
 func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
+	if c.term.frozen {
+		return true // refused a segment before this one: it is neither placed nor acknowledged
+	}
 	c.term.placing, c.term.placingPSN = true, psn
 	v := c.stream.Deliver(seg)
 	c.term.placing = false
+	c.unwritten.Placed(uint64(psn))
 	switch {
-	case v.Result == rdmap.Busy:
-		c.rnr.since = c.now() // its patience is for receives
+	case v.Result == rdmap.Busy, v.Result == rdmap.NoReceive && c.unwritten.Waits():
+		c.rnr.Restart(c.now())
 		c.lacks(memory)
 		return false
-	case v.Result == rdmap.NoReceive && (c.ByNumber || c.rnr.mayWait(qp.ReceiverPatience(c.QP, c.RNRRetry), c.now())):
+	case v.Result == rdmap.NoReceive && c.rnr.Allows(uint64(psn), c.ReceivePatience(), c.now()):
 		c.lacks(receive)
 		return false
 	case v.Result != rdmap.Placed:

@@ -9,10 +9,18 @@
 // A work request's way: Transmit (tx.go) sends lost segments first, then what
 // the stream has next, then an acknowledgement if none of them carried it.
 //
-// close.go ends connections, terminate.go refuses and is refused, notready.go
+// close.go ends connections, terminate.go refuses and is refused, rnr.go
 // waits for receives, handshake.go has the wire side of setting up, whose rules
 // are the connection manager's.
 //
 // The package must not know rdma_cm ids, client rings or memory, frames or
 // Ethernet.
+//
+// # Two decisions
+//
+// A Terminate is looked at before the acknowledgement in the same packet, and after a
+// refusal the acknowledgement stays before the refused segment: so the peer fails the work
+// request that was refused (IBV_WC_REM_ACCESS_ERR and its kin) and does not flush it.
+//
+// A packet that ends a connection counts only inside the window.
 package trp

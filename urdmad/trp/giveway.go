@@ -33,11 +33,11 @@ func (v *conversations) beside(number uint16, now clock.Time) bool {
 	return other.number != 0 && now-other.at < conversationPause
 }
 
-// loneSegment is when a connection last sent a segment with no other under way or ready.
-type loneSegment struct{ at clock.Time }
+// singleSegment is when a connection last sent a segment with no other under way or ready.
+type singleSegment struct{ at clock.Time }
 
 // sent takes another; two within the pause are a conversation.
-func (l *loneSegment) sent(v *conversations, number uint16, now clock.Time) {
+func (l *singleSegment) sent(v *conversations, number uint16, now clock.Time) {
 	if now-l.at < conversationPause {
 		v.note(number, now)
 	}

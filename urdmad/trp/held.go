@@ -13,15 +13,21 @@ type heldRing struct {
 	pages   []*heldPage // nil until the first packet
 	window  int
 	spare   *heldPages
-	current netif.Held // being delivered
+	current kept // being delivered
 	account netif.Account
+}
+
+// kept is a packet whose segment waits for its turn.
+type kept struct {
+	netif.Held
+	placed bool // its segment was placed early
 }
 
 // pageSlots is how many packets a page is for, a power of two.
 const pageSlots = 64
 
 type heldPage struct {
-	slots [pageSlots]netif.Held
+	slots [pageSlots]kept
 	used  int
 }
 
@@ -40,7 +46,7 @@ func (h *heldRing) place(psn wire.PSN) (page, slot uint32) {
 }
 
 // slot is where the packet of a PSN that is to be kept goes.
-func (h *heldRing) slot(psn wire.PSN) (*heldPage, *netif.Held) {
+func (h *heldRing) slot(psn wire.PSN) (*heldPage, *kept) {
 	if h.pages == nil {
 		h.pages = make([]*heldPage, (h.window+pageSlots-1)/pageSlots)
 	}
@@ -52,13 +58,13 @@ func (h *heldRing) slot(psn wire.PSN) (*heldPage, *netif.Held) {
 }
 
 // take takes the packet kept for a PSN out of the ring.
-func (h *heldRing) take(psn wire.PSN) (packet netif.Held) {
+func (h *heldRing) take(psn wire.PSN) (packet kept) {
 	page, slot := h.place(psn)
 	if h.pages == nil || h.pages[page] == nil {
-		return netif.Held{}
+		return kept{}
 	}
 	p := h.pages[page]
-	packet, p.slots[slot] = p.slots[slot], netif.Held{}
+	packet, p.slots[slot] = p.slots[slot], kept{}
 	if p.used--; p.used == 0 {
 		h.spare.put(p)
 		h.pages[page] = nil
@@ -92,16 +98,14 @@ func (c *Conn) hold(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
 	}
 	page, slot := c.held.slot(psn)
 	if slot.Any() {
-		c.held.release(c.port.If, slot)
+		c.held.release(c.port.If, &slot.Held)
 	} else {
 		page.used++
 	}
-	*slot = held
+	*slot = kept{Held: held}
 	c.Stats.Held++
 	c.port.If.Note("held: out of order")
-	if c.port.Immediate {
-		c.stream.PlaceEarly(seg)
-	}
+	slot.placed = c.port.Immediate && c.stream.PlaceEarly(seg)
 	return true
 }
 
@@ -134,24 +138,24 @@ func (c *Conn) deliverHeld() {
 func (c *Conn) deliverSlot(psn wire.PSN) {
 	current := &c.held.current
 	*current = c.held.take(psn)
-	if !c.rnr.waiting {
+	if !c.rnr.Waiting() {
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(current, &head)
 		if c.deliver(psn, &seg) {
-			c.held.release(c.port.If, current)
+			c.held.release(c.port.If, &current.Held)
 			return
 		}
 		c.wait(psn)
 	}
 	c.rnr.append(psn, *current)
-	*current = netif.Held{}
+	*current = kept{}
 }
 
 // keptSegment is the segment of a packet that was kept; its TRP header was
 // checked when it arrived.
-func (r *remote) keptSegment(held *netif.Held, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
-	private, data := held.Payload(wire.HeaderLen(r.extended), head)
-	return rdmap.Segment{Head: private, Data: data}
+func (r *remote) keptSegment(k *kept, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
+	private, data := k.Payload(wire.HeaderLen(r.extended), head)
+	return rdmap.Segment{Head: private, Data: data, Placed: k.placed}
 }
 
 // dropKept gives back all packets that were kept: the connection is over.
@@ -161,12 +165,12 @@ func (c *Conn) dropKept() {
 			continue
 		}
 		for i := range p.slots {
-			c.held.release(c.port.If, &p.slots[i])
+			c.held.release(c.port.If, &p.slots[i].Held)
 		}
 		p.used = 0
 		c.held.spare.put(p)
 	}
 	c.held.pages = nil
-	c.held.release(c.port.If, &c.held.current)
+	c.held.release(c.port.If, &c.held.current.Held)
 	c.dropWaiting()
 }

@@ -11,8 +11,7 @@ import (
 // Port is the connections over one interface, by our UDP port number.
 type Port struct {
 	If *netif.Interface
-	// Immediate: RDMA Writes that come out of order are placed as they come,
-	// and again in their turn.
+	// Immediate: RDMA Writes that come out of order are placed as they come.
 	Immediate bool
 
 	s      *Stack

@@ -79,7 +79,7 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 	// sends it again.
 	verdict := c.rel.Judge(t.PSN)
 	if verdict == reliable.Deliver && !c.takeInOrder(t.PSN, seg, d) || verdict == reliable.Hold && !c.hold(t.PSN, seg, d) {
-		if c.rnr.waiting { // a peer that is held off, and resends its first, is told so
+		if c.rnr.Waiting() { // a peer that is held off, and resends its first, is told so
 			c.rel.OnAckRequested(c.now())
 		}
 		return
@@ -104,10 +104,17 @@ func (c *Conn) acknowledged(t *wire.TRP) bool {
 		c.s.badAck(c.port.If)
 		return false
 	}
-	c.hear()
-	c.rnr.noteHeldOff(c.ByNumber && t.Credits == 0 && c.rel.Acked() != c.rel.Next(), c.now())
-	c.advance()
+	c.progress(t.Ack, t.Credits)
 	return c.live()
+}
+
+// progress takes what an acknowledgement says, which package reliable has taken.
+func (c *Conn) progress(ack wire.PSN, credits uint32) {
+	c.hear()
+	c.advance()
+	if c.live() {
+		c.noteHeldOff(ack, credits)
+	}
 }
 
 // advance tells the stream what the peer has.
@@ -152,9 +159,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		c.s.badAck(c.port.If)
 		return
 	}
-	c.hear()
-	c.rnr.noteHeldOff(c.ByNumber && t.Credits == 0 && c.rel.Acked() != c.rel.Next(), c.now())
-	c.advance()
+	c.progress(ack, t.Credits)
 }
 
 // inWindow reports whether psn is one that the peer may use now: a packet that

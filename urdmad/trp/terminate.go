@@ -1,6 +1,7 @@
 package trp
 
 import (
+	"urdma/urdmad/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
@@ -15,7 +16,9 @@ type termination struct {
 	psn        wire.PSN
 	frozen     bool // acknowledge no further than frozenAt
 	frozenAt   wire.PSN
-	placing    bool // the segment placingPSN is being delivered
+	code       wire.TermCode
+	until      clock.Time // it waits, but no longer, for what was placed before to be written; 0: it doesn't
+	placing    bool       // the segment placingPSN is being delivered
 	placingPSN wire.PSN
 }
 
@@ -41,6 +44,9 @@ func (c *Conn) refuse(psn wire.PSN, v rdmap.Verdict, seg *rdmap.Segment) {
 // revoked ends the connection because memory that a segment comes from was
 // deregistered after the work began.
 func (c *Conn) revoked(token uint64) {
+	if c.term.until != 0 {
+		return
+	}
 	seg, code := c.stream.Revoked(token)
 	if seg == nil {
 		c.Failed()
@@ -53,18 +59,35 @@ func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
 	q := c.QP
 	c.s.log.Info("segment refused", "qpn", q.QPN, "client", q.Client.Name, "peer", c.Peer.String(), "cause", code.String())
 	c.term.freeze(psn)
-	c.term.message = message
+	c.term.message, c.term.code = message, code
+	if c.unwritten.Waits() { // the peer takes what is in front of the refused segment for done
+		c.term.until = c.now() + drainTime
+		c.ready()
+		return
+	}
+	c.endByTerminate()
+}
+
+// due reports that what the Terminate had to wait for is written, or that it has waited
+// long enough.
+func (t *termination) due(c *Conn) bool {
+	return t.until != 0 && (!c.unwritten.Waits() || c.now() >= t.until)
+}
+
+func (c *Conn) endByTerminate() {
+	c.term.until = 0
 	c.end.reason = qp.CloseTerminated
-	q.FlushWithEvent(rdmap.EventOf(code))
+	c.QP.FlushWithEvent(rdmap.EventOf(c.term.code))
 	c.finish() // sends the Terminate, and the fin behind it
 }
 
 // Faulted is qp.Carrier's: a segment that could not be placed must not count as
 // received.
-func (c *Conn) Faulted() {
+func (c *Conn) Faulted() bool {
 	if c.term.placing {
 		c.term.freeze(c.term.placingPSN)
 	}
+	return c.term.placing
 }
 
 // sendTerminate sends the Terminate message, first or again: always with the

@@ -2,7 +2,6 @@ package trp
 
 import (
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
 	"urdma/urdmad/reliable"
 	"urdma/wire"
 )
@@ -24,6 +23,10 @@ func (c *Conn) Transmit() (n int) {
 	if !c.live() || c.passive && !c.heard {
 		return 0 // ended, or the peer has not acknowledged our accept
 	}
+	if c.term.due(c) {
+		c.endByTerminate()
+		return 0
+	}
 	c.rel.GiveWay(c.port.conversations.beside(c.Local.Port(), c.now()))
 	full := false
 	for n < c.budget {
@@ -39,6 +42,9 @@ func (c *Conn) Transmit() (n int) {
 	}
 	if full || n == c.budget {
 		c.ready()
+	}
+	if c.unwritten.Settle() {
+		c.rel.OnAckRequested(c.now())
 	}
 	if !full {
 		n += c.acknowledge()
@@ -74,7 +80,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 	c.marks.sent++
 	c.stream.Sent(token, c.marks.sent)
 	if alone && !c.stream.More() {
-		c.lone.sent(&c.port.conversations, c.Local.Port(), now)
+		c.single.sent(&c.port.conversations, c.Local.Port(), now)
 	}
 	c.sendData(frame, psn, n)
 	return true
@@ -122,8 +128,11 @@ func (r *remote) room(frame []byte) []byte {
 func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 	ack, credits := c.rel.Header()
 	credits = c.rnr.stated(credits, c.ByNumber)
-	if c.rnr.waiting && (c.ByNumber || c.RNRRetry < qp.RNRForever) && ack.After(c.rnr.psn) {
-		ack = c.rnr.psn // it may still be refused
+	if at := wire.PSN(c.rnr.Message()); c.rnr.Waiting() && ack.After(at) {
+		ack = at // it may still be refused, and a Write behind it is not placed
+	}
+	if first, ok := c.unwritten.First(); ok && ack.After(wire.PSN(first)) {
+		ack = wire.PSN(first)
 	}
 	if c.term.frozen && ack.After(c.term.frozenAt) {
 		ack = c.term.frozenAt

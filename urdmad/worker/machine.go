@@ -9,9 +9,9 @@ type Machine struct {
 	Yield Time // a yield that let nobody else run, the clock read before and after
 	Sleep Time // a sleep of 1 ns
 	Wake  Time // from a write to an eventfd until the thread that waits for it runs
-	// Stubborn: a thread that comes from a sleep keeps its core however often it
+	// KeepsCore: a thread that comes from a sleep keeps its core however often it
 	// yields. Linux before 6.6 (CFS) owes it time, and lets it have that first.
-	Stubborn bool
+	KeepsCore bool
 }
 
 // What DefaultPolicy and urdma.json's defaults suppose: that a yield which let
@@ -39,7 +39,7 @@ func (p Policy) On(m Machine) Policy {
 		p.Yield = max(p.Yield, yieldOfSleep*sleep)
 		p.Crowd = max(p.Crowd, yieldOfSleep*sleep)
 	}
-	if m.Stubborn {
+	if m.KeepsCore {
 		p.Misses = min(p.Misses, 1)
 	}
 	return p

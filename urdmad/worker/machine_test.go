@@ -26,8 +26,8 @@ func TestPolicyOnMachine(t *testing.T) {
 		{"the machine of bench/floor", Machine{Yield: 420, Sleep: 15500, Wake: 5500}, usual},
 		{"twice as slow", Machine{Yield: 500, Sleep: 31 * us, Wake: 26 * us}, usual},
 		{"a slow clock", Machine{Clock: 900, Yield: 2200, Sleep: 16 * us, Wake: 4 * us}, limits{6600, 200 * us, 20 * us, 200 * us, 8}},
-		{"Linux 6.1", Machine{Clock: 30, Yield: 400, Sleep: 16 * us, Wake: 4 * us, Stubborn: true}, limits{us, 200 * us, 20 * us, 200 * us, 1}},
-		{"emulated, Linux 6.1", Machine{Clock: 300, Yield: 3 * us, Sleep: 110 * us, Wake: 90 * us, Stubborn: true},
+		{"Linux 6.1", Machine{Clock: 30, Yield: 400, Sleep: 16 * us, Wake: 4 * us, KeepsCore: true}, limits{us, 200 * us, 20 * us, 200 * us, 1}},
+		{"emulated, Linux 6.1", Machine{Clock: 300, Yield: 3 * us, Sleep: 110 * us, Wake: 90 * us, KeepsCore: true},
 			limits{9 * us, 1100 * us, 110 * us, 1100 * us, 1}},
 		{"waking costs more than sleeping", Machine{Yield: 400, Sleep: 16 * us, Wake: 60 * us}, limits{us, 600 * us, 60 * us, 600 * us, 8}},
 		{"somebody had the core", Machine{Yield: 3 * ms, Sleep: 4 * ms}, limits{30 * us, 5 * ms, 500 * us, 5 * ms, 8}},
@@ -64,7 +64,7 @@ func TestMeasure(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
 		t.Errorf("the caller's cores were %v and are %v: %v", before, after, err)
 	}
-	if m := Measure(1 << 9); m.Stubborn || m.Sleep <= 0 {
+	if m := Measure(1 << 9); m.KeepsCore || m.Sleep <= 0 {
 		t.Errorf("a core that isn't there: %+v", m)
 	}
 }
@@ -72,7 +72,7 @@ func TestMeasure(t *testing.T) {
 // TestLadderSleepsWhereYieldsPassOver: where no yield meets who was seen to want the
 // core, the first that didn't is followed by sleep.
 func TestLadderSleepsWhereYieldsPassOver(t *testing.T) {
-	p := DefaultPolicy().On(Machine{Yield: 3 * us, Sleep: 110 * us, Stubborn: true})
+	p := DefaultPolicy().On(Machine{Yield: 3 * us, Sleep: 110 * us, KeepsCore: true})
 	l := newLadder(&p, 0)
 	expect(t, &l, 10*us, true, 10*ms, stepTurn, 0)
 	expect(t, &l, 50*us, false, 10*ms, stepYield, 0)

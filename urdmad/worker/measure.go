@@ -25,7 +25,7 @@ func Measure(core int) Machine {
 			core = int(currentCore())
 		}
 		found <- Machine{Clock: measureClock(), Yield: measureYield(), Sleep: shortest(sleepOnce), Wake: measureWake(),
-			Stubborn: stubborn(core)}
+			KeepsCore: keepsCore(core)}
 	}()
 	return <-found
 }
@@ -44,21 +44,21 @@ func measureClock() Time {
 func measureYield() Time {
 	const enough, least = 64, 8
 	var t thread
-	var lone []Time
-	for end := Now() + 4*clock.Millisecond; len(lone) < enough && Now() < end; {
+	var single []Time
+	for end := Now() + 4*clock.Millisecond; len(single) < enough && Now() < end; {
 		switches := contextSwitches()
 		before := Now()
 		t.yield()
 		after := Now()
 		if contextSwitches() == switches {
-			lone = append(lone, after-before)
+			single = append(single, after-before)
 		}
 	}
-	if len(lone) < least {
+	if len(single) < least {
 		return 0
 	}
-	slices.Sort(lone)
-	return lone[len(lone)/2]
+	slices.Sort(single)
+	return single[len(single)/2]
 }
 
 // contextSwitches are those of the calling thread (getrusage(2)).
@@ -145,10 +145,10 @@ const (
 	leastPs = 3 // PrepareRuntime's least
 )
 
-// stubborn sleeps while a partner has the core, then yields to it. The partner
+// keepsCore sleeps while a partner has the core, then yields to it. The partner
 // counts its turns: one more, and it has run. With fewer Ps than these two and others
 // of the process may want, it might not be the kernel that keeps the partner waiting.
-func stubborn(core int) bool {
+func keepsCore(core int) bool {
 	if runtime.GOMAXPROCS(0) < leastPs {
 		return false
 	}

@@ -52,8 +52,8 @@ func besideHog(t *testing.T, which string, core int) {
 	}
 	defer func() { _ = hog.Process.Kill(); _ = hog.Wait() }()
 	if which == "measure" {
-		if m := Measure(core); m.Stubborn {
-			t.Error("stubborn, where the partner had no P")
+		if m := Measure(core); m.KeepsCore {
+			t.Error("keepsCore, where the partner had no P")
 		}
 		return
 	}

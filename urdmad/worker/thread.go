@@ -19,7 +19,7 @@ type thread struct {
 	attr      unix.SchedAttr // as the worker wants it while it is awake
 	fair      bool           // SCHED_OTHER or SCHED_BATCH: slices mean something
 	shortened bool
-	refused   error  // what was left out of the policy for lack of privilege
+	refused   error  // what the kernel did not allow; the worker runs without
 	short     uint64 // the slice while asleep, ns; 0: the same
 }
 
@@ -28,8 +28,8 @@ func (t *thread) setUp(p *Policy) error {
 	runtime.LockOSThread()
 	fault.Catch()
 	// Timed sleeps are to end when they should: the default slack is 50 µs.
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("worker: timer slack: %w", err)
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil { // a seccomp profile
+		t.refused = fmt.Errorf("worker: PR_SET_TIMERSLACK, so timed sleeps end up to 50 µs late: %w", err)
 	}
 	if p.Core >= 0 {
 		var set unix.CPUSet
@@ -65,7 +65,7 @@ func (t *thread) classify(p *Policy) error {
 	}
 	err = unix.SchedSetAttr(0, &t.attr, 0)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.refused = fmt.Errorf("worker: nice %d: %w", p.Nice, err)
+		t.refused = errors.Join(t.refused, fmt.Errorf("worker: polling.nice %d: %w", p.Nice, err))
 		t.attr.Nice = attr.Nice
 		err = unix.SchedSetAttr(0, &t.attr, 0)
 	}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -87,23 +86,12 @@ func (w *Worker) Start() error {
 	return err
 }
 
-// Refused is what the kernel would not give for lack of privilege; the worker
+// Refused is what the kernel did not allow, by privilege or seccomp; the worker
 // runs without. Call it after Start.
 func (w *Worker) Refused() error { return w.thread.refused }
 
 // Done is closed when the worker has ended, for whatever reason.
 func (w *Worker) Done() <-chan struct{} { return w.done }
-
-// Run starts the loop and returns when ctx or Stop has ended it, with the error
-// that kept it from running, if any.
-func (w *Worker) Run(ctx context.Context) error {
-	if err := w.Start(); err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, w.requestStop)()
-	<-w.done
-	return w.err
-}
 
 // Stop ends the loop after the turn under way and returns when it has ended,
 // with the error that kept it from running, if any. A worker that never ran is

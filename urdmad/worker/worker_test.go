@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -207,13 +206,12 @@ func TestStopAndHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	go func() { result <- w.Run(ctx) }()
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "asleep", l.sleeping.Load)
-	cancel()
-	if err := <-result; err != nil {
-		t.Errorf("Run: %v", err)
+	if err := w.Stop(); err != nil {
+		t.Errorf("Stop: %v", err)
 	}
 	if began.Load() != 1 || ended.Load() != 1 || moved.Load() == 0 {
 		t.Errorf("began %d, ended %d, core+1 %d; want 1, 1, above 0", began.Load(), ended.Load(), moved.Load())
@@ -236,8 +234,8 @@ func TestBeginFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Run(context.Background()); !errors.Is(err, refused) {
-		t.Errorf("Run: %v, want %v", err, refused)
+	if err := w.Start(); !errors.Is(err, refused) {
+		t.Errorf("Start: %v, want %v", err, refused)
 	}
 }
 

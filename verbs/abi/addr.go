@@ -12,7 +12,8 @@ import (
 // IPv4 address that it maps, and the zero AddrPort has no family. The zone of an
 // IPv6 address has to be a number, an interface's index.
 func AddrFrom(p netip.AddrPort) (Addr, error) {
-	a := Addr{PortBE: portBE(p.Port())}
+	var a Addr
+	binary.BigEndian.PutUint16(a.PortBE[:], p.Port())
 	switch ip := p.Addr().Unmap(); {
 	case !ip.IsValid():
 	case ip.Is4():
@@ -32,18 +33,6 @@ func AddrFrom(p netip.AddrPort) (Addr, error) {
 	return a, nil
 }
 
-// AddrFrom4 makes an Addr of an IPv4 address and a port number.
-func AddrFrom4(ip [4]byte, port uint16) Addr {
-	a := Addr{Family: syscall.AF_INET, PortBE: portBE(port)}
-	copy(a.Addr[:], ip[:])
-	return a
-}
-
-func portBE(port uint16) (b [2]byte) {
-	binary.BigEndian.PutUint16(b[:], port)
-	return b
-}
-
 // Port returns the port number.
 func (a Addr) Port() uint16 { return binary.BigEndian.Uint16(a.PortBE[:]) }
 
@@ -61,16 +50,4 @@ func (a Addr) AddrPort() netip.AddrPort {
 		}
 	}
 	return netip.AddrPortFrom(ip, a.Port())
-}
-
-// IPv4 is the IPv4 address, 0.0.0.0 of an address without family, and
-// EAFNOSUPPORT of any other family.
-func (a Addr) IPv4() (ip [4]byte, err error) {
-	switch a.Family {
-	case syscall.AF_UNSPEC:
-		return ip, nil
-	case syscall.AF_INET:
-		return [4]byte(a.Addr[:4]), nil
-	}
-	return ip, syscall.EAFNOSUPPORT
 }

@@ -1,14 +1,12 @@
 package abi
 
-// Operation is what one enum ibv_wr_opcode does. The table below is Go's only
-// list of operations; C's is verbs/lib/datapath/opcode.c, which a test holds against it.
+// Operation is what one enum ibv_wr_opcode does: a row of URDMA_ABI_OPERATIONS.
 type Operation struct {
-	Name      string // of the enumerator, without IBV_WR_; "" for a number that is no opcode
-	Supported bool   // else posting it answers EOPNOTSUPP
-
+	Name         string // of the enumerator, without IBV_WR_; "" for a number that is no opcode
 	Completion   uint32 // enum ibv_wc_opcode
 	RDMAP        uint8  // RDMAP opcode of its first message (RFC 5040 section 4.1, RFC 7306), or NoRDMAP
 	RemoteAccess uint32 // enum ibv_access_flags that the peer's region has to grant; 0: names none
+	Supported    bool   // else posting it answers EOPNOTSUPP
 	ReadsLocal   bool   // what the scatter/gather list names is sent
 	WritesLocal  bool   // what comes back is written there
 	Inline       bool   // its data may be inline
@@ -34,6 +32,8 @@ func (op *Operation) Of(kind uint32) bool {
 		return op.Unreliable()
 	case QPTypeXRCSend: // the number of a queue stands where the STag to invalidate would
 		return op.RDMAP == NoRDMAP || !op.Invalidates
+	case QPTypeXRCRecv: // it has no send queue
+		return false
 	}
 	return true
 }
@@ -49,30 +49,6 @@ const (
 	rdmapSendInv     = 4
 	rdmapAtomic      = 10
 )
-
-var operations = [...]Operation{
-	WRRDMAWrite: {Name: "RDMA_WRITE", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
-		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true},
-	WRRDMAWriteWithImm: {Name: "RDMA_WRITE_WITH_IMM", Supported: true, Completion: WCRDMAWrite, RDMAP: rdmapWrite,
-		RemoteAccess: AccessRemoteWrite, ReadsLocal: true, Inline: true, Immediate: true, TakesReceive: true},
-	WRSend: {Name: "SEND", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true, TakesReceive: true,
-		Datagram: true},
-	WRSendWithImm: {Name: "SEND_WITH_IMM", Supported: true, Completion: WCSend, RDMAP: rdmapSend, ReadsLocal: true, Inline: true,
-		Immediate: true, TakesReceive: true, Datagram: true},
-	WRRDMARead: {Name: "RDMA_READ", Supported: true, Completion: WCRDMARead, RDMAP: rdmapReadRequest,
-		RemoteAccess: AccessRemoteRead, WritesLocal: true},
-	WRAtomicCmpAndSwp: {Name: "ATOMIC_CMP_AND_SWP", Supported: true, Completion: WCCompSwap, RDMAP: rdmapAtomic,
-		RemoteAccess: AccessRemoteAtomic, WritesLocal: true, Atomic: true},
-	WRAtomicFetchAndAdd: {Name: "ATOMIC_FETCH_AND_ADD", Supported: true, Completion: WCFetchAdd, RDMAP: rdmapAtomic,
-		RemoteAccess: AccessRemoteAtomic, WritesLocal: true, Atomic: true},
-	WRLocalInv: {Name: "LOCAL_INV", Supported: true, Completion: WCLocalInv, RDMAP: NoRDMAP, Invalidates: true},
-	WRBindMW:   {Name: "BIND_MW", Supported: true, Completion: WCBindMW, RDMAP: NoRDMAP},
-	WRSendWithInv: {Name: "SEND_WITH_INV", Supported: true, Completion: WCSend, RDMAP: rdmapSendInv, ReadsLocal: true, Inline: true,
-		Invalidates: true, TakesReceive: true},
-	WRTSO: {Name: "TSO", Completion: WCTSO, RDMAP: NoRDMAP, ReadsLocal: true},
-	WRAtomicWrite: {Name: "ATOMIC_WRITE", Completion: WCAtomicWrite, RDMAP: NoRDMAP, RemoteAccess: AccessRemoteWrite,
-		ReadsLocal: true, Inline: true},
-}
 
 // OperationOf returns the row of an opcode; nil for a number that is none, such
 // as a client may write into a slot.

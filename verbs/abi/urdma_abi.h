@@ -10,9 +10,9 @@
  *
  * All integers are in the machine's byte order unless a name ends in _be
  * (network byte order). All structures have fixed-width fields, named padding
- * and natural alignment, so C and Go lay them out alike; abi.go mirrors this
- * file, and the tests beside it hold the two together. urdma_abi_layout.h, which
- * they write, asserts the layout wherever a C file is compiled that includes it.
+ * and natural alignment, so C and Go lay them out alike: a structure that the compiler
+ * would have to pad is an error. Go's side is generated from this file (go generate
+ * ./verbs/abi), and a test holds its layout against gcc's.
  *
  * Numbers that libibverbs or librdmacm define (opcodes, states, access flags,
  * completion status, event types, attribute masks) have the same values here.
@@ -22,7 +22,10 @@
 
 #include <stdint.h>
 
-#define URDMA_ABI_VERSION 5u
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+
+#define URDMA_ABI_VERSION 7u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* of one control message */
@@ -46,59 +49,83 @@ struct urdma_abi_addr {
 
 /* ---- control messages -------------------------------------------------- */
 
+/* How a request may be sent, and what its answer means for the client. */
+enum urdma_abi_way {
+	URDMA_ABI_BATCHED = 0, /* by itself, or in a BATCH */
+	URDMA_ABI_ALONE = 1,   /* not in a BATCH */
+	URDMA_ABI_MOVES = 2,   /* not in a BATCH; its answer's descriptor is a queue's new memory: a client that can't take it ends the connection */
+	URDMA_ABI_LOOKS = 3,   /* not in a BATCH; also before HELLO, or without it */
+};
+
+/*
+ * The requests, one a row: R(number, name, object, request, answer, undo, way, call, text).
+ *
+ * object: what it is for. Unless that is the session, the request's first field is
+ *   the object's handle. urdmad's handler is a method of the object.
+ * request, answer: structures of this file without urdma_abi_; header: nothing follows it.
+ * undo: the request that destroys what it makes, which the answer begins with; or NONE.
+ * way: enum urdma_abi_way.
+ * call, text: what the messages of liburdma.so and of package verbs call it.
+ *
+ * From this table come enum urdma_abi_type, the library's tables (verbs/lib/session/requests.c),
+ * and Go's, written by verbs/abi/generate.
+ */
+#define URDMA_ABI_REQUESTS(R) \
+	R(1, HELLO, session, hello, hello_response, NONE, ALONE, "connecting to urdmad", "greeting urdmad") \
+	R(2, QUERY_DEVICE, session, query_device, device, NONE, ALONE, "ibv_query_device", "querying a device") \
+	R(3, OPEN_DEVICE, session, open_device, handle, CLOSE_DEVICE, BATCHED, "ibv_open_device", "opening a device") \
+	R(4, CLOSE_DEVICE, context, handle, header, NONE, BATCHED, "ibv_close_device", "closing a device") \
+	R(5, ALLOC_PD, context, handle, handle, DEALLOC_PD, BATCHED, "ibv_alloc_pd", "allocating a protection domain") \
+	R(6, DEALLOC_PD, pd, handle, header, NONE, BATCHED, "ibv_dealloc_pd", "releasing a protection domain") \
+	R(7, ADD_FILE, session, header, handle, NONE, ALONE, "ibv_reg_mr (sharing pages)", "sharing memory") \
+	R(8, REG_MR, pd, reg_mr, reg_mr_response, DEREG_MR, BATCHED, "ibv_reg_mr", "registering memory") \
+	R(9, DEREG_MR, mr, handle, header, NONE, BATCHED, "ibv_dereg_mr", "deregistering memory") \
+	R(10, CREATE_CHANNEL, context, handle, handle, DESTROY_CHANNEL, BATCHED, "ibv_create_comp_channel", "creating a completion channel") \
+	R(11, DESTROY_CHANNEL, channel, handle, header, NONE, BATCHED, "ibv_destroy_comp_channel", "destroying a completion channel") \
+	R(12, CREATE_CQ, context, create_cq, cq_response, DESTROY_CQ, BATCHED, "ibv_create_cq", "creating a completion queue") \
+	R(13, RESIZE_CQ, cq, resize_cq, cq_response, NONE, MOVES, "ibv_resize_cq", "resizing a completion queue") \
+	R(14, DESTROY_CQ, cq, handle, header, NONE, BATCHED, "ibv_destroy_cq", "destroying a completion queue") \
+	R(15, CREATE_QP, session, create_qp, qp_response, DESTROY_QP, BATCHED, "ibv_create_qp", "creating a queue pair") \
+	R(16, MODIFY_QP, qp, modify_qp, query_qp_response, NONE, BATCHED, "ibv_modify_qp", "modifying a queue pair") \
+	R(17, QUERY_QP, qp, handle, query_qp_response, NONE, BATCHED, "ibv_query_qp", "querying a queue pair") \
+	R(18, DESTROY_QP, qp, handle, header, NONE, BATCHED, "ibv_destroy_qp", "destroying a queue pair") \
+	R(19, CREATE_SRQ, pd, create_srq, srq_response, DESTROY_SRQ, BATCHED, "ibv_create_srq", "creating a shared receive queue") \
+	R(20, MODIFY_SRQ, srq, modify_srq, header, NONE, BATCHED, "ibv_modify_srq", "modifying a shared receive queue") \
+	R(21, QUERY_SRQ, srq, handle, query_srq_response, NONE, BATCHED, "ibv_query_srq", "querying a shared receive queue") \
+	R(22, DESTROY_SRQ, srq, handle, header, NONE, BATCHED, "ibv_destroy_srq", "destroying a shared receive queue") \
+	R(23, OPEN_XRCD, context, open_xrcd, handle, CLOSE_XRCD, ALONE, "ibv_open_xrcd", "opening an XRC domain") \
+	R(24, CLOSE_XRCD, xrcd, handle, header, NONE, BATCHED, "ibv_close_xrcd", "closing an XRC domain") \
+	R(25, OPEN_QP, xrcd, open_qp, handle, DESTROY_QP, BATCHED, "ibv_open_qp", "opening a queue pair") \
+	R(26, RESIZE_SRQ, srq, modify_srq, srq_response, NONE, MOVES, "ibv_modify_srq", "resizing a shared receive queue") \
+	R(27, BATCH, session, batch, batch_response, NONE, ALONE, "rdma_create_qp, rdma_destroy_qp", "carrying out several requests") \
+	R(32, CM_CREATE_CHANNEL, session, header, handle, CM_DESTROY_CHANNEL, BATCHED, "rdma_create_event_channel", "creating an event channel") \
+	R(33, CM_DESTROY_CHANNEL, cm_channel, handle, header, NONE, BATCHED, "rdma_destroy_event_channel", "destroying an event channel") \
+	R(34, CM_CREATE_ID, cm_channel, cm_create_id, handle, CM_DESTROY_ID, BATCHED, "rdma_create_id", "creating an id") \
+	R(35, CM_DESTROY_ID, id, handle, header, NONE, BATCHED, "rdma_destroy_id", "destroying an id") \
+	R(36, CM_BIND, id, cm_bind, cm_bound, NONE, BATCHED, "rdma_bind_addr", "binding") \
+	R(37, CM_RESOLVE_ADDR, id, cm_resolve_addr, cm_bound, NONE, BATCHED, "rdma_resolve_addr", "resolving an address") \
+	R(38, CM_RESOLVE_ROUTE, id, cm_value, header, NONE, BATCHED, "rdma_resolve_route", "resolving a route") \
+	R(39, CM_LISTEN, id, cm_value, cm_bound, NONE, BATCHED, "rdma_listen", "listening") \
+	R(40, CM_CONNECT, id, cm_conn, header, NONE, BATCHED, "rdma_connect", "connecting") \
+	R(41, CM_ACCEPT, id, cm_conn, header, NONE, BATCHED, "rdma_accept", "accepting") \
+	R(42, CM_REJECT, id, cm_conn, header, NONE, BATCHED, "rdma_reject", "rejecting") \
+	R(43, CM_DISCONNECT, id, handle, header, NONE, BATCHED, "rdma_disconnect", "disconnecting") \
+	R(44, CM_SET_OPTION, id, cm_set_option, header, NONE, BATCHED, "rdma_set_option", "setting an option") \
+	R(45, CM_MIGRATE_ID, id, cm_value, header, NONE, BATCHED, "rdma_migrate_id", "moving an id to another channel") \
+	R(46, CM_WAKE_CHANNEL, cm_channel, handle, header, NONE, BATCHED, "rdma_migrate_id", "waking an event channel") \
+	R(56, ALLOC_MW, pd, alloc_mw, alloc_mw_response, DEALLOC_MW, BATCHED, "ibv_alloc_mw", "allocating a memory window") \
+	R(57, DEALLOC_MW, mw, handle, header, NONE, BATCHED, "ibv_dealloc_mw", "deallocating a memory window") \
+	R(60, ATTACH_MCAST, qp, mcast, header, NONE, BATCHED, "ibv_attach_mcast", "attaching to a group") \
+	R(61, DETACH_MCAST, qp, mcast, header, NONE, BATCHED, "ibv_detach_mcast", "detaching from a group") \
+	R(64, INSPECT, session, header, inspect_response, NONE, LOOKS, "urdma show", "looking inside") \
+	R(65, CAPTURE, session, capture, capture_response, NONE, LOOKS, "urdma capture", "beginning a capture") \
+	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture")
+
+#define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
+
 enum urdma_abi_type {
-	URDMA_ABI_HELLO = 1,
-	URDMA_ABI_QUERY_DEVICE = 2,
-	URDMA_ABI_OPEN_DEVICE = 3,
-	URDMA_ABI_CLOSE_DEVICE = 4,
-	URDMA_ABI_ALLOC_PD = 5,
-	URDMA_ABI_DEALLOC_PD = 6,
-	URDMA_ABI_ADD_FILE = 7,
-	URDMA_ABI_REG_MR = 8,
-	URDMA_ABI_DEREG_MR = 9,
-	URDMA_ABI_CREATE_CHANNEL = 10,
-	URDMA_ABI_DESTROY_CHANNEL = 11,
-	URDMA_ABI_CREATE_CQ = 12,
-	URDMA_ABI_RESIZE_CQ = 13,
-	URDMA_ABI_DESTROY_CQ = 14,
-	URDMA_ABI_CREATE_QP = 15,
-	URDMA_ABI_MODIFY_QP = 16,
-	URDMA_ABI_QUERY_QP = 17,
-	URDMA_ABI_DESTROY_QP = 18,
-	URDMA_ABI_CREATE_SRQ = 19,
-	URDMA_ABI_MODIFY_SRQ = 20,
-	URDMA_ABI_QUERY_SRQ = 21,
-	URDMA_ABI_DESTROY_SRQ = 22,
-	URDMA_ABI_OPEN_XRCD = 23,
-	URDMA_ABI_CLOSE_XRCD = 24,
-	URDMA_ABI_OPEN_QP = 25,
-	URDMA_ABI_POOL_QUEUES = 26,
-	URDMA_ABI_BATCH = 27,
-
-	URDMA_ABI_CM_CREATE_CHANNEL = 32,
-	URDMA_ABI_CM_DESTROY_CHANNEL = 33,
-	URDMA_ABI_CM_CREATE_ID = 34,
-	URDMA_ABI_CM_DESTROY_ID = 35,
-	URDMA_ABI_CM_BIND = 36,
-	URDMA_ABI_CM_RESOLVE_ADDR = 37,
-	URDMA_ABI_CM_RESOLVE_ROUTE = 38,
-	URDMA_ABI_CM_LISTEN = 39,
-	URDMA_ABI_CM_CONNECT = 40,
-	URDMA_ABI_CM_ACCEPT = 41,
-	URDMA_ABI_CM_REJECT = 42,
-	URDMA_ABI_CM_DISCONNECT = 43,
-	URDMA_ABI_CM_SET_OPTION = 44,
-	URDMA_ABI_CM_MIGRATE_ID = 45,
-	URDMA_ABI_CM_WAKE_CHANNEL = 46,
-
-	URDMA_ABI_ALLOC_MW = 56,
-	URDMA_ABI_DEALLOC_MW = 57,
-	URDMA_ABI_ATTACH_MCAST = 60,
-	URDMA_ABI_DETACH_MCAST = 61,
-
-	URDMA_ABI_INSPECT = 64,
-	URDMA_ABI_CAPTURE = 65,
-	URDMA_ABI_CAPTURE_STOP = 66,
+	URDMA_ABI_NONE = 0, /* no request */
+	URDMA_ABI_REQUESTS(URDMA_ABI_ENUMERATOR)
 };
 
 /*
@@ -123,7 +150,16 @@ struct urdma_abi_hello {
 	uint32_t abi_version;
 	uint32_t pid;       /* as the client sees itself; for display only */
 	char command[64];   /* program name, NUL-terminated; for display only */
+	uint32_t flags;     /* URDMA_ABI_HELLO_* */
 };
+
+/*
+ * The memfds that CREATE_CQ and CREATE_QP answer with hold many queues. Each has a
+ * number, from 1, that no other of the session has had. Its descriptor comes with the
+ * first queue in it alone, and urdmad forgets it when the last was destroyed: so does
+ * the client. A queue may still get a memfd of its own, whose number is 0.
+ */
+#define URDMA_ABI_HELLO_POOL 1u
 
 /*
  * Descriptor 0: doorbell memfd, doorbell_bytes long. Descriptors 1 to workers:
@@ -183,14 +219,13 @@ struct urdma_abi_device {
 	uint32_t max_rd_atom;      /* IRD and ORD limit of one queue pair */
 	uint32_t num_comp_vectors; /* CREATE_CQ takes 0 .. num_comp_vectors-1 */
 	uint32_t version;          /* urdma's version, major<<16|minor<<8|patch: fw_ver */
+	uint32_t max_datagram;     /* bytes of the longest message of a queue pair of type UD */
 	uint64_t max_mr_size;      /* bytes */
 	uint64_t max_msg;          /* bytes of the longest message */
 	uint32_t max_srq;
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint32_t max_mw;
-	uint32_t max_datagram;     /* bytes of the longest message of a queue pair of type UD */
-	uint32_t pad1;
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -218,11 +253,8 @@ struct urdma_abi_handle {
 
 /*
  * BATCH: requests, each whole with its header, one behind the other, which urdmad
- * carries out in order until it refuses one. A handle of a channel, completion queue
- * or queue pair in CREATE_CQ, CREATE_QP and MODIFY_QP may be BATCH_MADE + i there:
- * what the i-th request, from 0, has made. Not in a batch are HELLO, QUERY_DEVICE, RESIZE_CQ,
- * MODIFY_SRQ, INSPECT, CAPTURE, CAPTURE_STOP, BATCH, and what comes with a descriptor. An older
- * urdmad answers EOPNOTSUPP.
+ * carries out in order until it refuses one. A handle in them may be BATCH_MADE + i:
+ * that of what the i-th request, from 0, has made.
  *
  * A status in the header of the answer means that the message is wrong, and that
  * nothing was done.
@@ -250,6 +282,8 @@ enum urdma_abi_path {
 	URDMA_ABI_PATH_SHARED = 0,   /* pages of a file both sides map */
 	URDMA_ABI_PATH_FALLBACK = 1, /* urdmad reads and writes /proc/self/mem */
 	URDMA_ABI_PATH_NULL = 2,     /* no memory: reads give 0, writes are lost; all but pd is 0, and peers can't name it */
+	URDMA_ABI_PATH_FILE = 3,     /* as SHARED, pages of a file that the program itself maps shared. Descriptor 0:
+	                              * the file, on tmpfs (memfd, /dev/shm, System V), open for reading and writing */
 };
 
 struct urdma_abi_reg_mr {
@@ -261,9 +295,12 @@ struct urdma_abi_reg_mr {
 	uint64_t iova;        /* address that peers and work requests use */
 	uint32_t path;        /* enum urdma_abi_path */
 	uint32_t file;        /* SHARED: handle of ADD_FILE */
-	uint64_t file_offset; /* SHARED: where addr lies in the file, bytes */
+	uint64_t file_offset; /* SHARED, FILE: where addr lies in the file, bytes */
 	uint32_t replaces;    /* handle of the region that this one takes the place and the keys of; 0: none */
 	uint32_t pad;
+	uint64_t inode;       /* FILE: of the file that is meant; the descriptor is the program's, who may close it */
+	uint32_t major;       /* likewise, its device */
+	uint32_t minor;
 };
 
 struct urdma_abi_reg_mr_response {
@@ -310,14 +347,6 @@ struct urdma_abi_resize_cq {
 	uint32_t handle;
 	uint32_t cqe;
 };
-
-/*
- * POOL_QUEUES (request and response: the header alone) has the memfds that CREATE_CQ
- * and CREATE_QP answer with hold many queues. Each has a number, from 1, that no
- * other of the session has had. Its descriptor comes with the first queue in it
- * alone, and urdmad forgets it when the last was destroyed: so does the client.
- * A queue may still get a memfd of its own, whose number is 0.
- */
 
 /* Descriptor 0, unless a response before had it: the ring's memfd: struct
  * urdma_abi_cq_ring, then entries. */
@@ -430,16 +459,16 @@ struct urdma_abi_open_qp {
 };
 
 /*
- * IBV_SRQ_MAX_WR changes the size: the client must have stopped posting; urdmad
- * moves the receives not yet taken to a new ring, where they have the same indices,
- * and answers as to CREATE_SRQ. EINVAL: the new size is below what is posted, or
- * below the limit. Without it the response is the header alone.
+ * MODIFY_SRQ sets the limit. RESIZE_SRQ changes the size, and the limit if mask has
+ * that: the client must have stopped posting; urdmad moves the receives not yet taken
+ * to a new ring, where they have the same indices. EINVAL: the new size is below what
+ * is posted, or below the limit.
  */
 struct urdma_abi_modify_srq {
 	struct urdma_abi_header header;
 	uint32_t handle;
-	uint32_t mask; /* enum ibv_srq_attr_mask */
-	uint32_t max_wr;
+	uint32_t mask;   /* enum ibv_srq_attr_mask */
+	uint32_t max_wr; /* of RESIZE_SRQ */
 	uint32_t srq_limit; /* fewer receives than this raise one event; 0: none does */
 };
 
@@ -789,6 +818,29 @@ struct urdma_abi_sge {
 };
 
 /*
+ * What posts do, enum ibv_wr_opcode: O(name of the opcode, its completion's opcode, RDMAP
+ * message, right that the peer's memory needs, supported, reads local memory, writes it,
+ * may be inline, carries immediate data, invalidates an STag, takes a receive, atomic,
+ * also of type UD).
+ *
+ * supported: else posting it answers EOPNOTSUPP. invalidates: the peer's STag or, locally,
+ * ours. takes a receive: completes one at the peer. atomic: uses compare_add and swap.
+ */
+#define URDMA_ABI_OPERATIONS(O) \
+	O(RDMA_WRITE,           RDMA_WRITE,   WRITE,        REMOTE_WRITE,  1, 1, 0, 1, 0, 0, 0, 0, 0) \
+	O(RDMA_WRITE_WITH_IMM,  RDMA_WRITE,   WRITE,        REMOTE_WRITE,  1, 1, 0, 1, 1, 0, 1, 0, 0) \
+	O(SEND,                 SEND,         SEND,         NONE,          1, 1, 0, 1, 0, 0, 1, 0, 1) \
+	O(SEND_WITH_IMM,        SEND,         SEND,         NONE,          1, 1, 0, 1, 1, 0, 1, 0, 1) \
+	O(RDMA_READ,            RDMA_READ,    READ_REQUEST, REMOTE_READ,   1, 0, 1, 0, 0, 0, 0, 0, 0) \
+	O(ATOMIC_CMP_AND_SWP,   COMP_SWAP,    ATOMIC,       REMOTE_ATOMIC, 1, 0, 1, 0, 0, 0, 0, 1, 0) \
+	O(ATOMIC_FETCH_AND_ADD, FETCH_ADD,    ATOMIC,       REMOTE_ATOMIC, 1, 0, 1, 0, 0, 0, 0, 1, 0) \
+	O(LOCAL_INV,            LOCAL_INV,    NONE,         NONE,          1, 0, 0, 0, 0, 1, 0, 0, 0) \
+	O(BIND_MW,              BIND_MW,      NONE,         NONE,          1, 0, 0, 0, 0, 0, 0, 0, 0) \
+	O(SEND_WITH_INV,        SEND,         SEND_INV,     NONE,          1, 1, 0, 1, 0, 1, 1, 0, 0) \
+	O(TSO,                  TSO,          NONE,         NONE,          0, 1, 0, 0, 0, 0, 0, 0, 0) \
+	O(ATOMIC_WRITE,         ATOMIC_WRITE, NONE,         REMOTE_WRITE,  0, 1, 0, 1, 0, 0, 0, 0, 0)
+
+/*
  * A send queue slot: this head, then num_sge entries or inline_length bytes.
  * LOCAL_INV: imm_or_stag is the window's rkey. BIND_MW: rkey is the window's from
  * now on, its upper 24 bits as they were; imm_or_stag the lkey of the region,
@@ -866,5 +918,7 @@ struct urdma_abi_cqe {
 	uint32_t source_lid;  /* of a datagram: the low 16 bits of the sender's address, as docs/WIRE.md chapter 9 has LIDs; and
 			       * bit 16 if it came over IPv6 */
 };
+
+#pragma GCC diagnostic pop
 
 #endif /* URDMA_ABI_H */

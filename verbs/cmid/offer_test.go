@@ -1,6 +1,8 @@
 package cmid
 
 import (
+	"net"
+	"path/filepath"
 	"testing"
 
 	"urdma/verbs/session"
@@ -9,7 +11,18 @@ import (
 // TestOfferAfterClose: a request that is offered while its listener is closed is
 // either refused or given back.
 func TestOfferAfterClose(t *testing.T) {
-	ch := &Channel{session: session.Ended(), ids: map[uint32]*ID{}}
+	at := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unixpacket", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended, err := session.Dial(t.Context(), []string{at}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.Close()
+	ch := &Channel{session: ended, ids: map[uint32]*ID{}}
 	for range 20000 {
 		id, child := newID(ch, 1), newID(ch, 2)
 		id.requests = make(chan *Request, 4)

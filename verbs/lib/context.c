@@ -145,16 +145,6 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 	return context;
 }
 
-struct urdma_client *urdma_context_client(const struct ibv_context *context)
-{
-	return urdma_context_of(context)->client;
-}
-
-uint32_t urdma_context_device(const struct ibv_context *context)
-{
-	return urdma_context_of(context)->device;
-}
-
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context)
 {
 	return urdma_context_of(context)->info;

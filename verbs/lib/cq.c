@@ -311,12 +311,8 @@ URDMA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	urdma_lock_drop(&cq->lock, taken);
 	if (used)
 		return urdma_status(EBUSY);
-	urdma_handles_remove(cq->client, URDMA_KIND_CQ, ibv->handle);
-	status = urdma_call_destroy(cq->client, URDMA_ABI_DESTROY_CQ, ibv->handle);
-	if (status) {
-		urdma_handles_add(cq->client, URDMA_KIND_CQ, ibv->handle, cq);
-		return status;
-	}
-	urdma_cq_end(cq);
-	return 0;
+	status = urdma_handles_destroy(cq->client, URDMA_KIND_CQ, URDMA_ABI_DESTROY_CQ, ibv->handle, cq);
+	if (!status)
+		urdma_cq_end(cq);
+	return status;
 }

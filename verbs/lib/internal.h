@@ -20,8 +20,6 @@
  * by all ids, never closed. What cm_id->verbs points to. */
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t device);
 
-struct urdma_client *urdma_context_client(const struct ibv_context *context);
-uint32_t urdma_context_device(const struct ibv_context *context);
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context);
 
 /* ---- objects ----------------------------------------------------------------------- */
@@ -29,7 +27,7 @@ const struct urdma_abi_device *urdma_context_info(const struct ibv_context *cont
 /*
  * pd->handle, cq->handle, qp->handle and mr->handle are urdmad's handles, and
  * qp->qp_num is the QPN on the wire. An object belongs to the connection of
- * its context: urdma_context_client(qp->context).
+ * its context: urdma_context_of(qp->context)->client.
  */
 static inline uint32_t urdma_qp_handle(const struct ibv_qp *qp)
 {

@@ -343,14 +343,9 @@ void urdma_qp_end(struct urdma_qp *qp)
 URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	int status;
+	int status = urdma_handles_destroy(qp->client, URDMA_KIND_QP, URDMA_ABI_DESTROY_QP, ibv->handle, qp);
 
-	urdma_handles_remove(qp->client, URDMA_KIND_QP, ibv->handle);
-	status = urdma_call_destroy(qp->client, URDMA_ABI_DESTROY_QP, ibv->handle);
-	if (status) {
-		urdma_handles_add(qp->client, URDMA_KIND_QP, ibv->handle, qp);
-		return status;
-	}
-	urdma_qp_end(qp);
-	return 0;
+	if (!status)
+		urdma_qp_end(qp);
+	return status;
 }

@@ -144,7 +144,7 @@ static int change_ring(struct urdma_srq *srq, struct urdma_abi_modify_srq *reque
 	int fd, status = urdma_call_room(srq->client);
 
 	if (!status)
-		status = urdma_call_fds(srq->client, URDMA_ABI_MODIFY_SRQ, request, sizeof(*request), &response,
+		status = urdma_call_fds(srq->client, URDMA_ABI_RESIZE_SRQ, request, sizeof(*request), &response,
 					sizeof(response), -1, &fd, 1);
 	if (status)
 		return status;
@@ -169,13 +169,12 @@ URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, 
 	struct urdma_abi_modify_srq request = { .handle = ibv->handle, .mask = (uint32_t)mask, .max_wr = attr->max_wr,
 						.srq_limit = attr->srq_limit };
 	struct urdma_srq *srq = urdma_srq_of(ibv);
-	struct urdma_abi_header response;
 	int status;
 
 	if (mask & IBV_SRQ_MAX_WR)
 		status = resize(srq, &request);
 	else
-		status = urdma_call(srq->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), &response, sizeof(response));
+		status = urdma_call(srq->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), NULL, 0);
 	return urdma_status(status);
 }
 
@@ -208,14 +207,10 @@ static void wait_for_acknowledgements(struct urdma_srq *srq)
 URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct urdma_srq *srq = urdma_srq_of(ibv);
-	int status;
+	int status = urdma_handles_destroy(srq->client, URDMA_KIND_SRQ, URDMA_ABI_DESTROY_SRQ, ibv->handle, srq);
 
-	urdma_handles_remove(srq->client, URDMA_KIND_SRQ, ibv->handle);
-	status = urdma_call_destroy(srq->client, URDMA_ABI_DESTROY_SRQ, ibv->handle);
-	if (status) {
-		urdma_handles_add(srq->client, URDMA_KIND_SRQ, ibv->handle, srq);
-		return urdma_status(status);
-	}
+	if (status)
+		return status;
 	wait_for_acknowledgements(srq);
 	discard(srq);
 	return 0;

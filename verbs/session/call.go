@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,27 +62,20 @@ func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, 
 	}
 	if wantFDs != AnyFDs && len(a.fds) != wantFDs || out != nil && len(a.body) < abi.Size[Resp]() {
 		a.drop()
-		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", RequestName(t), len(a.body), len(a.fds), unix.EPROTO)
+		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", t.Text(), len(a.body), len(a.fds), unix.EPROTO)
 	}
 	return a.fds, nil
-}
-
-// undoing names the request that destroys what another has made.
-var undoing = map[abi.Type]abi.Type{
-	abi.OpenDevice: abi.CloseDevice, abi.AllocPD: abi.DeallocPD, abi.RegMR: abi.DeregMR, abi.AllocMW: abi.DeallocMW,
-	abi.CreateChannel: abi.DestroyChannel, abi.CreateCQ: abi.DestroyCQ, abi.CreateQP: abi.DestroyQP, abi.CreateSRQ: abi.DestroySRQ,
-	abi.OpenXRCD: abi.CloseXRCD, abi.OpenQP: abi.DestroyQP, abi.CMCreateChannel: abi.CMDestroyChannel, abi.CMCreateID: abi.CMDestroyID,
 }
 
 // takeBack destroys what an answer brought that nobody will use.
 func (s *Session) takeBack(t abi.Type, a *answer) {
 	a.drop()
 	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())]) // as they all begin
-	switch undo, known := undoing[t]; {
+	switch undo := t.Undo(); {
 	case a.header().Status != 0:
-	case (t == abi.ModifySRQ || t == abi.ResizeCQ) && len(a.body) > abi.Size[abi.Header](): // what is posted from now on would be seen by nobody
+	case t.Way() == abi.Moves: // what is posted from now on would be seen by nobody
 		s.Lose()
-	case known && ok:
+	case undo != abi.None && ok:
 		_ = s.CallHandle(undo, made.Handle) // fails only where urdmad is gone, and the object with it
 	}
 }
@@ -128,6 +122,9 @@ func (s *Session) send(t abi.Type, req []byte, sendFD int) error {
 		oob = unix.UnixRights(sendFD)
 	}
 	if _, _, err := s.control.WriteMsgUnix(req, oob, nil); err != nil {
+		if sendFD >= 0 && errors.Is(err, unix.EBADF) { // the program has closed what was to go along
+			return err
+		}
 		s.Lose()
 		return s.EndError()
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
-	"urdma/verbs/mapped"
 )
 
 // Greeting is what urdmad says of itself.
@@ -43,7 +42,7 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 		CloseAll(fds)
 		return nil, fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
 	}
-	bells, err := mapped.Whole(fds[0], int(resp.DoorbellBytes))
+	bells, err := Map(fds[0], int(resp.DoorbellBytes))
 	if err != nil {
 		CloseAll(fds[1:])
 		return nil, err
@@ -74,6 +73,6 @@ func (g *Greeting) Kick(worker int) {
 
 // Release gives back what came with the greeting.
 func (g *Greeting) Release() {
-	mapped.Free(g.Bells)
+	Unmap(g.Bells)
 	CloseAll(g.kicks)
 }

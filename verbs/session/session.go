@@ -57,14 +57,6 @@ func over(control *net.UnixConn, onLost func()) *Session {
 		calling: NewMutex()}
 }
 
-// Ended returns a session that has ended already: every call says so.
-func Ended() *Session {
-	s := &Session{gone: make(chan struct{}), calling: NewMutex()}
-	s.dead.Store(true)
-	close(s.gone)
-	return s
-}
-
 // Gone is closed when urdmad is lost or the session closed.
 func (s *Session) Gone() <-chan struct{} { return s.gone }
 

@@ -85,3 +85,29 @@ func TestPortShare(t *testing.T) {
 		t.Errorf("after one was given back: %v", err)
 	}
 }
+
+// TestMostPairs: what a client is told of a port's queue pairs is what it can have.
+func TestMostPairs(t *testing.T) {
+	for _, c := range []struct {
+		port, client, share int
+		admin               bool
+		want                int
+	}{
+		{4096, 0, 75, false, 3072}, {4096, 0, 75, true, 4096}, {4096, 100, 75, false, 100},
+		{100, 4096, 0, false, 100}, {0, 4096, 75, false, 4096}, {0, 0, 75, false, 0},
+	} {
+		all := &Accounts{Limits: Limits{QueuePairs: c.client, UserShare: c.share}}
+		a := &Account{Owner: Owner{UID: 1000, Admin: c.admin}}
+		a.Join(all)
+		if got := a.Pairs(c.port); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+		var pairs Pairs
+		for range c.want {
+			if err := pairs.Room(a, 0, "urdma0", c.port); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			pairs.Count(1000, 1)
+		}
+	}
+}

@@ -75,16 +75,6 @@ const maxFallbacks = 1024
 
 const clientsLimit = "clients (limits.clients)"
 
-// Settings are the settings under limits that bound a client.
-func Settings() (out []string) {
-	for _, k := range kinds {
-		if k.setting != "" {
-			out = append(out, k.setting)
-		}
-	}
-	return out
-}
-
 // overLimit refuses one more of what a client may have.
 func (k *kind) overLimit(limit uint64) error {
 	return fmt.Errorf("control: limits.%s is %d, and the client has reached it: %w", k.setting, limit, syscall.ENOMEM)
@@ -112,6 +102,23 @@ func (l *Limits) shareOf(total uint64) uint64 {
 		return total
 	}
 	return max(1, total/100*uint64(l.UserShare)+total%100*uint64(l.UserShare)/100)
+}
+
+// Pairs is how many of a port's queue pairs, most of which 0 means no limit, a client
+// may have if its user has no others.
+func (a *Account) Pairs(most int) int {
+	l := a.of.Current()
+	share := most
+	if !a.Owner.Admin {
+		share = int(l.shareOf(uint64(most)))
+	}
+	switch {
+	case l.QueuePairs == 0:
+		return share
+	case share <= 0:
+		return l.QueuePairs
+	}
+	return min(share, l.QueuePairs)
 }
 
 // Pairs counts the queue pairs of a port; on the engine's thread.

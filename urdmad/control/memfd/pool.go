@@ -122,9 +122,6 @@ func (p *Pool) leave(f *file) {
 	p.Give(size)
 }
 
-// Files is how many there are.
-func (p *Pool) Files() int { return len(p.files) }
-
 func rounded(n int) int { return (n + granule - 1) &^ (granule - 1) }
 
 // room is which granules of a file are in use, a bit each.

@@ -94,8 +94,8 @@ func TestPoolParts(t *testing.T) {
 			q.intact(t)
 			q.m.Close()
 		}
-		if p.Files() != 0 || *taken != 0 {
-			t.Fatalf("seed %d: %d files with %d bytes are left", seed, p.Files(), *taken)
+		if len(p.files) != 0 || *taken != 0 {
+			t.Fatalf("seed %d: %d files with %d bytes are left", seed, len(p.files), *taken)
 		}
 	}
 }
@@ -115,8 +115,8 @@ func TestPoolIsFilled(t *testing.T) {
 		all = append(all, m)
 		pages[[2]uint32{at.File, at.Heads / 4096}] = true
 	}
-	if used := n * (heads + slots); p.Files() > 32 || *taken > used*5/4 || len(pages) > 4*p.Files() {
-		t.Errorf("%d files of together %d bytes for %d bytes; heads on %d pages", p.Files(), *taken, used, len(pages))
+	if used := n * (heads + slots); len(p.files) > 32 || *taken > used*5/4 || len(pages) > 4*len(p.files) {
+		t.Errorf("%d files of together %d bytes for %d bytes; heads on %d pages", len(p.files), *taken, used, len(pages))
 	}
 	for _, m := range all {
 		m.Close()
@@ -138,7 +138,7 @@ func TestPoolAtTheLimit(t *testing.T) {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	m.Close()
-	if *taken != 0 || p.Files() != 0 {
-		t.Errorf("%d bytes, %d files are left", *taken, p.Files())
+	if *taken != 0 || len(p.files) != 0 {
+		t.Errorf("%d bytes, %d files are left", *taken, len(p.files))
 	}
 }

@@ -3,9 +3,10 @@ package enginetest
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"net/netip"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 	"urdma/wire"
 )
 
@@ -43,11 +44,11 @@ const floodPorts = 6000
 // OffPath are the attacks of which no connection may take harm: forgeries that
 // guess, true copies, damaged copies, floods.
 var OffPath = []func(*Attacker){(*Attacker).forge, (*Attacker).replay, (*Attacker).truncate, (*Attacker).damage,
-	(*Attacker).request, (*Attacker).arp, (*Attacker).garbage}
+	(*Attacker).request, (*Attacker).neighbour, (*Attacker).garbage}
 
 // OnPath are attacks with all that the packets of a connection give away. That
 // connection may fail or carry anything.
-var OnPath = []func(*Attacker){(*Attacker).lie, (*Attacker).lie, (*Attacker).lie, (*Attacker).replay, (*Attacker).request}
+var OnPath = []func(*Attacker){(*Attacker).lie, (*Attacker).lie, (*Attacker).lie, (*Attacker).terminate, (*Attacker).replay, (*Attacker).request}
 
 // NewAttacker starts an attack of some frames.
 func (w *World) NewAttacker(frames int, kinds []func(*Attacker)) *Attacker {
@@ -71,11 +72,22 @@ func (a *Attacker) Aim() {
 }
 
 func portsOf(frame []byte) (p [2]uint16, ok bool) {
-	var f wire.Frame
-	if f.Parse(frame, len(frame)) != nil || f.Type != wire.EtherTypeIPv4 || f.Proto != wire.ProtoUDP {
-		return p, false
+	f, ok := parsed(frame)
+	return [2]uint16{f.SrcPort, f.DstPort}, ok
+}
+
+// parsed is a frame with a datagram.
+func parsed(frame []byte) (f wire.Frame, ok bool) {
+	ok = f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP
+	return f, ok
+}
+
+func setChecksum(f *wire.Frame, frame []byte) {
+	if f.Type == wire.EtherTypeIPv6 {
+		wire.SetUDP6Checksum(frame)
+		return
 	}
-	return [2]uint16{f.SrcPort, f.DstPort}, true
+	wire.SetUDPChecksum(frame)
 }
 
 func (a *Attacker) hear(e linked.Event) {
@@ -155,10 +167,11 @@ func (a *Attacker) truncate() {
 // such change.
 func (a *Attacker) damage() {
 	from, b := a.some()
-	if _, ok := portsOf(b); !ok || binary.BigEndian.Uint16(b[40:]) == 0 {
+	f, ok := parsed(b)
+	if !ok || f.UDPChecksum == 0 {
 		return
 	}
-	b[wire.UDPHeaderLen+a.r.IntN(len(b)-wire.UDPHeaderLen)] ^= byte(1 + a.r.IntN(255))
+	b[f.PayloadOff+a.r.IntN(len(b)-f.PayloadOff)] ^= byte(1 + a.r.IntN(255))
 	a.send(from, b)
 }
 
@@ -187,18 +200,28 @@ func (a *Attacker) trp(t *wire.TRP) []byte {
 
 // datagram puts a payload behind the headers of a frame.
 func (a *Attacker) datagram(from *Host, like, payload []byte) []byte {
-	var f wire.Frame
-	if f.Parse(like, len(like)) != nil {
+	f, ok := parsed(like)
+	if !ok {
 		return nil
 	}
-	return a.between(from, f.SrcIP, f.SrcPort, f.DstPort, payload)
+	src, _ := f.Addrs()
+	return a.between(from, src.Addr(), f.SrcPort, f.DstPort, payload)
 }
 
 // between builds a datagram to the other host.
-func (a *Attacker) between(from *Host, src wire.IPv4, sport, dport uint16, payload []byte) []byte {
-	var h wire.UDPHeader
+func (a *Attacker) between(from *Host, src netip.Addr, sport, dport uint16, payload []byte) []byte {
 	to := from.Other()
-	h.Init(wire.MAC(from.Port.Info().MAC), wire.MAC(to.Port.Info().MAC), src, to.IP, sport, dport)
+	if src.Is6() {
+		var h wire.UDP6Header
+		h.Init(wire.MAC(from.Port.Info().MAC), wire.MAC(to.Port.Info().MAC), src.As16(), to.Addr.As16(), sport, dport)
+		b := make([]byte, wire.UDP6HeaderLen+len(payload))
+		h.Put(b, len(payload))
+		copy(b[wire.UDP6HeaderLen:], payload)
+		wire.SetUDP6Checksum(b)
+		return b
+	}
+	var h wire.UDPHeader
+	h.Init(wire.MAC(from.Port.Info().MAC), wire.MAC(to.Port.Info().MAC), src.As4(), to.IP, sport, dport)
 	b := make([]byte, wire.UDPHeaderLen+len(payload))
 	h.Put(b, len(payload), uint16(a.r.Uint32()))
 	copy(b[wire.UDPHeaderLen:], payload)
@@ -209,7 +232,7 @@ func (a *Attacker) between(from *Host, src wire.IPv4, sport, dport uint16, paylo
 // request floods a listener, or a port number without one, with handshakes.
 func (a *Attacker) request() {
 	from := a.anyHost()
-	src := from.IP
+	src := from.Addr
 	if a.r.IntN(3) > 0 {
 		src = a.address()
 	}
@@ -224,18 +247,46 @@ func (a *Attacker) request() {
 }
 
 // address is one of the hosts' network, of nobody.
-func (a *Attacker) address() wire.IPv4 {
-	return wire.IPv4{10, 0, 0, byte(3 + a.r.IntN(250))}
+func (a *Attacker) address() netip.Addr {
+	host := byte(3 + a.r.IntN(250))
+	if a.w.opt.IPv6 {
+		ip := a.w.A.Addr.As16()
+		ip[15] = host
+		return netip.AddrFrom16(ip)
+	}
+	return netip.AddrFrom4([4]byte{10, 0, 0, host})
 }
 
-// arp announces and asks, for addresses that nobody has.
+// neighbour announces and asks, for addresses that nobody has.
+func (a *Attacker) neighbour() {
+	if a.w.opt.IPv6 {
+		a.ndp()
+	} else {
+		a.arp()
+	}
+}
+
+func (a *Attacker) ndp() {
+	from := a.anyHost()
+	to := from.Other()
+	b := make([]byte, wire.NDPFrameLen)
+	mac := wire.MAC(a.bytes(6))
+	n := wire.NDP{Type: wire.ICMPv6Solicit + uint8(a.r.IntN(2)), Router: a.r.IntN(2) == 0, Solicited: a.r.IntN(2) == 0,
+		Override: a.r.IntN(2) == 0, Target: a.address().As16(), MAC: mac, HasMAC: a.r.IntN(4) > 0}
+	dst := to.Addr.As16()
+	if a.r.IntN(2) == 0 {
+		dst = wire.AllNodes
+	}
+	a.send(from, b[:n.Put(b, mac, wire.MAC(to.Port.Info().MAC), a.address().As16(), dst)])
+}
+
 func (a *Attacker) arp() {
 	from := a.anyHost()
 	to := from.Other()
 	b := make([]byte, 64)
 	mac := wire.MAC(a.bytes(6))
 	at := wire.PutEthernet(b, wire.MAC(to.Port.Info().MAC), mac, wire.EtherTypeARP)
-	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.address(), TargetMAC: wire.MAC(to.Port.Info().MAC), TargetIP: to.IP}
+	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.address().As4(), TargetMAC: wire.MAC(to.Port.Info().MAC), TargetIP: to.IP}
 	a.send(from, b[:at+r.Put(b[at:])])
 }
 
@@ -257,11 +308,11 @@ func (a *Attacker) garbage() {
 // opcode, other bytes.
 func (a *Attacker) lie() {
 	from, b := a.some()
-	ports, ok := portsOf(b)
-	if !ok || a.target != nil && !a.target[ports] || len(b) < wire.UDPHeaderLen+wire.TRPLen {
+	f, ok := parsed(b)
+	if !ok || a.target != nil && !a.target[[2]uint16{f.SrcPort, f.DstPort}] || f.PayloadLen < wire.TRPLen {
 		return
 	}
-	trp := b[wire.UDPHeaderLen:]
+	trp := b[f.PayloadOff:]
 	add := func(at int, n uint32) {
 		binary.BigEndian.PutUint32(trp[at:], binary.BigEndian.Uint32(trp[at:])+n)
 	}
@@ -279,6 +330,33 @@ func (a *Attacker) lie() {
 			trp[a.r.IntN(len(trp))] ^= 1 << a.r.IntN(8)
 		}
 	}
-	wire.SetUDPChecksum(b)
+	setChecksum(&f, b)
 	a.send(from, b)
+}
+
+// terminate continues a packet of the target with a Terminate, for a segment of any
+// header or for none.
+func (a *Attacker) terminate() {
+	from, b := a.some()
+	f, ok := parsed(b)
+	if !ok || a.target != nil && !a.target[[2]uint16{f.SrcPort, f.DstPort}] {
+		return
+	}
+	var t wire.TRP
+	if _, err := t.Parse(b[f.PayloadOff:f.PayloadOff+f.PayloadLen], !a.w.opt.Plain); err != nil {
+		return
+	}
+	t.Op, t.PSN = wire.OpData, t.PSN.Add(uint32(a.r.IntN(256)))
+	out := make([]byte, wire.TRPExtLen+wire.UntaggedLen+wire.MaxTerminateLen)
+	at := t.Put(out, !a.w.opt.Plain)
+	d := wire.DDP{Last: true, Op: wire.OpTerminate, QN: wire.QueueTerminate, MSN: 1}
+	at += d.Put(out[at:])
+	term := wire.Terminate{Code: wire.TermUntaggedNoBuffer}
+	if a.r.IntN(2) == 0 {
+		refused := wire.DDP{Last: true, Tagged: a.r.IntN(2) == 0, Op: wire.Opcode(a.r.IntN(12)), MSN: wire.MSN(a.r.IntN(4)), STag: wire.STag(a.r.Uint32())}
+		header := make([]byte, wire.UntaggedLen)
+		term.DDPHeader = header[:refused.Put(header)]
+		term.HasDDPLen, term.SegmentLen = true, uint16(len(term.DDPHeader))
+	}
+	a.send(from, a.datagram(from, b, out[:at+term.Put(out[at:])]))
 }

@@ -88,6 +88,7 @@ type Region struct {
 	*mem.Region
 	Bytes  []byte
 	Client *Client
+	File   *os.File // of RegisterFile
 }
 
 // Register registers n bytes of shared memory.
@@ -134,6 +135,38 @@ func (c *Client) RegisterFallback(n int, access uint32) *Region {
 	t.Cleanup(func() { _ = unix.Munmap(b) })
 	addr := addressOf(b)
 	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, addr, uint64(n), addr, mem.Mapping{}), Bytes: b, Client: c}
+	c.insert(r)
+	return r
+}
+
+// RegisterFile registers n bytes that the client maps of a file of its own, which it can
+// truncate.
+func (c *Client) RegisterFile(n int, access uint32) *Region {
+	t := c.Host.World.T
+	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "file")
+	t.Cleanup(func() { file.Close() })
+	if err := unix.Ftruncate(fd, int64(n)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(b) })
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.E.Space.MapFile(file, mem.FileID{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Inode: st.Ino}, 0, uint64(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := addressOf(b)
+	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, addr, uint64(n), addr, m), Bytes: b, Client: c, File: file}
 	c.insert(r)
 	return r
 }

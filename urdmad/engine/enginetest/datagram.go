@@ -3,11 +3,68 @@ package enginetest
 import (
 	"encoding/binary"
 	"net/netip"
+	"testing"
 
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )
+
+// QKey is the Q_Key of a DatagramPair.
+const QKey = 0x11111111
+
+// DatagramPair is two queue pairs of type UD, or UC, with memory.
+type DatagramPair struct {
+	*World
+	QA, QB *QP
+	MA, MB *Region
+}
+
+// NewUDPair makes two of type UD in RTS.
+func NewUDPair(t *testing.T, local bool, o Options) *DatagramPair {
+	o.Seed = 90
+	u := &DatagramPair{World: New(t, o)}
+	host := u.World.B
+	if local {
+		host = u.World.A
+	}
+	u.QA, u.QB = u.World.A.NewClient().NewDatagramQP(QKey), host.NewClient().NewDatagramQP(QKey)
+	u.Register((*Client).Register, 1<<16)
+	return u
+}
+
+// Register gives both ends n bytes of other memory.
+func (u *DatagramPair) Register(register func(*Client, int, uint32) *Region, n int) {
+	u.MA, u.MB = register(u.QA.Client, n, ReadWrite), register(u.QB.Client, n, ReadWrite)
+	for i := range u.MA.Bytes {
+		u.MA.Bytes[i] = byte(i*7 + i>>8)
+	}
+}
+
+// ToB is a Send of type UD to QB.
+func (u *DatagramPair) ToB(id uint64) abi.SQE {
+	return To(Send(id), u.QB.Client.Host.Addr, u.QB.Q.QPN, QKey)
+}
+
+// Send posts n bytes and expects that sender to complete.
+func (u *DatagramPair) Send(w abi.SQE, n int) {
+	u.T.Helper()
+	u.QA.Post(w, u.MA.SGE(0, n))
+	if e := u.QA.Send.Completions(1)[0]; e.WRID != w.WRID || e.Status != abi.StatusSuccess || e.Opcode != abi.WCSend {
+		u.T.Fatalf("send: %+v", e)
+	}
+}
+
+// Stats are those of the receiver's host.
+func (u *DatagramPair) Stats() datagram.Stats { return u.QB.Client.Host.Engine.Datagrams.Stats }
+
+// GRH is what precedes n bytes from QA.
+func (u *DatagramPair) GRH(n int) []byte {
+	b := make([]byte, wire.GRHLen)
+	wire.PutGRH(b, u.QA.Client.Host.Addr, u.QB.Client.Host.Addr, n)
+	return b
+}
 
 // maxMessage is the longest message of a host's queue pairs of a type.
 func maxMessage(kind uint32, h *Host) uint32 {
@@ -17,11 +74,14 @@ func maxMessage(kind uint32, h *Host) uint32 {
 	return qp.MaxMessage
 }
 
-// NewDatagramQP makes a queue pair of type UD in RTS, with queues of its own.
-func (c *Client) NewDatagramQP(qkey uint32) *QP {
+// NewUD makes a queue pair of type UD in RESET, with queues of its own.
+func (c *Client) NewUD() *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 256}
-	return c.datagramQP(qkey, c.newQP(abi.QPTypeUD, &want, c.NewCQ(72), c.NewCQ(72), nil))
+	return c.newQP(abi.QPTypeUD, &want, c.NewCQ(72), c.NewCQ(72), nil)
 }
+
+// NewDatagramQP is NewUD in RTS.
+func (c *Client) NewDatagramQP(qkey uint32) *QP { return c.datagramQP(qkey, c.NewUD()) }
 
 // NewDatagramQP is Client's, of one that draws from the queue.
 func (s *SRQ) NewDatagramQP(qkey uint32, recv *CQ) *QP {
@@ -59,4 +119,21 @@ func To(w abi.SQE, ip netip.Addr, qpn, qkey uint32) abi.SQE {
 	w.RemoteAddr = uint64(qkey)<<32 | uint64(qpn)
 	w.CompareAdd, w.Swap = binary.NativeEndian.Uint64(to[:]), binary.NativeEndian.Uint64(to[8:])
 	return w
+}
+
+// Group is a multicast group.
+var Group = wire.IPv4{239, 1, 2, 3}
+
+// ToGroup is a Send to it.
+func ToGroup(id uint64) abi.SQE { return To(Send(id), netip.AddrFrom4(Group), 0xffffff, QKey) }
+
+// Attach has a queue pair of type UD receive what is sent to a group.
+func (q *QP) Attach(g wire.IPv4) {
+	h := q.Client.Host
+	h.World.T.Helper()
+	h.Do(func() {
+		if err := h.Engine.Datagrams.Attach(q.Q, 0, netip.AddrFrom4(g)); err != nil {
+			h.World.T.Error(err)
+		}
+	})
 }

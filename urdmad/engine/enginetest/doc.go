@@ -3,7 +3,8 @@
 //
 // world.go turns the engines and moves the clock, host.go is one urdmad,
 // client.go a client with its doorbells and memory, pair.go its queue pairs and
-// completion queues, ids.go its rdma_cm ids, traffic.go a workload that checks
+// completion queues, number.go and datagram.go pairs that need no rdma_cm, ids.go
+// its rdma_cm ids, runs.go what a test is run with, traffic.go a workload that checks
 // every byte and every completion, stranger.go a peer made of bare packets,
 // attacker.go somebody on the network between the hosts.
 //

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
@@ -52,6 +52,9 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 
 func (h *Host) addPort(p port.Port) {
 	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(h.Addr, h.Addr.BitLen()-8), Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
+	if h.World.opt.TCP {
+		h.Engine.CarryOverTCP(dev, nil, 0)
+	}
 	if h.World.opt.Immediate {
 		h.Engine.PlaceImmediately(dev)
 	}
@@ -69,6 +72,9 @@ func (h *Host) Do(fn func()) {
 
 // Stop ends the host as SIGKILL does: it never turns again.
 func (h *Host) Stop() { h.stopped = true }
+
+// Stopped reports whether Stop was called.
+func (h *Host) Stopped() bool { return h.stopped }
 
 // Other is the host at the other end.
 func (h *Host) Other() *Host {
@@ -108,7 +114,7 @@ func HideExtension(_ uint64, frame []byte) bool {
 	at := wire.TRPLen + 6 + int(binary.BigEndian.Uint16(body[wire.TRPLen:]))
 	if at+2 <= f.PayloadLen {
 		body[at], body[at+1] = 0, 0
-		wire.SetUDPChecksum(frame[:f.PayloadOff+f.PayloadLen])
+		setChecksum(&f, frame[:f.PayloadOff+f.PayloadLen])
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"bytes"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"urdma/urdmad/clock"
@@ -139,18 +140,27 @@ func (c *Client) Disconnect(id *cm.ID) {
 // Destroy forgets an id.
 func (c *Client) Destroy(id *cm.ID) { c.Host.Do(func() { c.Host.CM.Destroy(id) }) }
 
+var joined atomic.Uint32
+
 // Join connects two queue pairs through rdma_cm and returns their ids.
 func Join(a, b *QP, reads uint8) (*cm.ID, *cm.ID) {
 	w := a.Client.Host.World
 	w.T.Helper()
 	port := uint16(7000 + w.Rand.IntN(1000))
-	l := b.Client.Listen(port, 8)
+	if w.opt.TCP {
+		port = uint16(9000 + joined.Add(1)) // an earlier world may hold any number
+	}
+	at := b.Client.Host.Addr
+	if w.opt.Loopback.IsValid() && a.Client.Host == b.Client.Host {
+		at = w.opt.Loopback
+	}
+	l := b.Client.ListenAt(at, port, 8)
 	param := func(private string) *cm.Param {
 		p := Param(reads, private)
 		p.RNRRetryCount = w.opt.RNRRetry
 		return p
 	}
-	ida := a.Client.Resolve(b.Client.Host.Addr, port)
+	ida := a.Client.Resolve(at, port)
 	a.Client.Connect(ida, a, param("hello"))
 	ev := b.Client.genuine(cm.EventConnectRequest, "hello")
 	idb := b.Client.Accept(ev.Child, b, param("welcome"))

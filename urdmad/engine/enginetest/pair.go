@@ -2,7 +2,9 @@ package enginetest
 
 import (
 	"encoding/binary"
+	"time"
 
+	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -56,6 +58,33 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 		p.Ring.Polled(&out[i])
 	}
 	return n
+}
+
+// Completions collects until there are n.
+func (q *CQ) Completions(n int) (out []abi.CQE) {
+	w := q.Client.Host.World
+	w.T.Helper()
+	w.Until("completions", 20*time.Second, func() bool {
+		out = append(out, q.Poll()...)
+		return len(out) >= n
+	})
+	if len(out) != n {
+		w.T.Fatalf("%d completions, expected %d: %+v", len(out), n, out)
+	}
+	return out
+}
+
+// Statuses are those of the work requests from first on, as they complete.
+func (q *CQ) Statuses(first uint64, n int) (out []uint32) {
+	t := q.Client.Host.World.T
+	t.Helper()
+	for i, e := range q.Completions(n) {
+		if e.WRID != first+uint64(i) {
+			t.Fatalf("completion %d: %+v", i, e)
+		}
+		out = append(out, e.Status)
+	}
+	return out
 }
 
 // check compares a completion with the slot that it names, which nobody writes
@@ -219,6 +248,21 @@ func (q *QP) Destroy() {
 	h.Do(func() { h.Engine.RemoveQP(q.Client.E, q.Q, q.Doorbell) })
 }
 
+// leavePatience is how long control waits for what was posted last.
+const leavePatience = 100 * clock.Millisecond
+
+// Leave destroys the queue pair as its program, or its program's end, does: what was
+// posted goes out first, and Leave reports whether all of it did in time.
+func (q *QP) Leave() (sent bool) {
+	w := q.Client.Host.World
+	left := true
+	for end := w.Now() + leavePatience; left && w.Now() < end; w.Step() {
+		q.Client.Host.Do(func() { left = q.Q.SendLast() })
+	}
+	q.Destroy()
+	return !left
+}
+
 // Send makes a signaled work request.
 func Send(id uint64) abi.SQE {
 	return abi.SQE{WRID: id, Opcode: abi.WRSend, Flags: abi.SendSignaled}
@@ -233,5 +277,26 @@ func Write(id uint64, r *Region, off int) abi.SQE {
 func Read(id uint64, r *Region, off int) abi.SQE {
 	w := Write(id, r, off)
 	w.Opcode = abi.WRRDMARead
+	return w
+}
+
+// FetchAdd makes a signaled atomic addition to 8 bytes at off of a region.
+func FetchAdd(id uint64, r *Region, off int, add uint64) abi.SQE {
+	w := Write(id, r, off)
+	w.Opcode, w.CompareAdd = abi.WRAtomicFetchAndAdd, add
+	return w
+}
+
+// CmpSwap makes a signaled atomic compare and swap of 8 bytes at off of a region.
+func CmpSwap(id uint64, r *Region, off int, compare, swap uint64) abi.SQE {
+	w := Write(id, r, off)
+	w.Opcode, w.CompareAdd, w.Swap = abi.WRAtomicCmpAndSwp, compare, swap
+	return w
+}
+
+// WithImmediate makes a work request one with immediate data.
+func WithImmediate(w abi.SQE, imm uint32) abi.SQE {
+	w.Opcode = map[uint32]uint32{abi.WRSend: abi.WRSendWithImm, abi.WRRDMAWrite: abi.WRRDMAWriteWithImm}[w.Opcode]
+	w.ImmOrSTag = imm
 	return w
 }

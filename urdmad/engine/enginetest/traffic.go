@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )
 
@@ -14,18 +15,22 @@ type Load struct {
 	Ops      int // work requests a side
 	MaxSize  int // bytes of the longest message
 	Fallback bool
+	Mixed    bool // each region on the fallback path, of a file of the program's, or neither
 	NoReads  bool
 	Plain    bool // neither immediate data nor atomics: a plain peer takes none
 	SigAll   bool
 	// NotReady sends messages before their receives are posted: needs
 	// Options.RNRRetry 7.
 	NotReady bool
+	// Lag is how long a side that is NotReady waits between one receive and the next.
+	Lag time.Duration
 }
 
 // Traffic is a workload under way. It checks that every work request completes
 // exactly once, successfully and in order, that every receive holds what was
 // sent, that everything written before a Send is there when the Send's receive
-// completes, and that every Read brought the right bytes.
+// completes, that a Write is there when it completes itself (not with Options.TCP), and
+// that every Read brought the right bytes.
 type Traffic struct {
 	w     *World
 	sides [2]*side
@@ -73,6 +78,11 @@ type side struct {
 	recvDone          int
 	writesChecked     int // plan index of the peer up to which its Writes were checked
 	notReady          bool
+	lag               clock.Time
+	receivedAt        clock.Time // a receive was posted last
+
+	ending               bool // its own end, or its peer's, may fail its work (early.go)
+	sendError, recvError *abi.CQE
 }
 
 // NewTraffic plans a workload between two connected queue pairs.
@@ -88,12 +98,21 @@ func (w *World) NewTraffic(a, b *QP, l Load) *Traffic {
 }
 
 func (w *World) newSide(q *QP, l Load) *side {
-	register := q.Client.Register
-	if l.Fallback {
-		register = q.Client.RegisterFallback
+	register := func(n int, access uint32) *Region {
+		kind := 2
+		if l.Mixed {
+			kind = w.Rand.IntN(3)
+		}
+		switch {
+		case l.Fallback, kind == 0:
+			return q.Client.RegisterFallback(n, access)
+		case kind == 1:
+			return q.Client.RegisterFile(n, access)
+		}
+		return q.Client.Register(n, access)
 	}
 	room := min(l.Ops*l.MaxSize/3+4*l.MaxSize, memBytes/5)
-	s := &side{w: w, q: q, notReady: l.NotReady, words: register(8*trafficWords, abi.AccessLocalWrite|abi.AccessRemoteAtomic), src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
+	s := &side{w: w, q: q, notReady: l.NotReady, lag: clock.Time(l.Lag), words: register(8*trafficWords, abi.AccessLocalWrite|abi.AccessRemoteAtomic), src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
 		sink:  register(room, abi.AccessLocalWrite|abi.AccessRemoteWrite),
 		inbox: register(2*room, abi.AccessLocalWrite)}
 	for i := range s.src.Bytes {
@@ -248,6 +267,9 @@ func (s *side) planReceives() {
 func (t *Traffic) Run(limit time.Duration) {
 	t.w.T.Helper()
 	t.w.Until("traffic", limit, t.Step)
+	if t.w.opt.TCP {
+		t.w.Pass(time.Millisecond)
+	}
 	for _, s := range t.sides {
 		s.checkWrites(len(s.peer.plan))
 		s.checkWords()
@@ -280,8 +302,11 @@ func (t *Traffic) Step() bool {
 func (s *side) post() {
 	rang := false
 	n := s.w.Rand.IntN(8)
-	if s.notReady && s.w.Rand.IntN(40) > 0 {
+	switch {
+	case s.lag > 0 && s.w.Now()-s.receivedAt < s.lag, s.lag == 0 && s.notReady && s.w.Rand.IntN(40) > 0:
 		n = 0
+	case s.lag > 0:
+		n, s.receivedAt = 1, s.w.Now()
 	}
 	for ; n > 0 && s.recvPosted < len(s.recvs) && s.q.Ring.RQ.Free() > 0; n-- {
 		s.q.Ring.RQ.Write(uint64(s.recvPosted), s.recvs[s.recvPosted].sge)
@@ -347,6 +372,9 @@ func (s *side) fail(what string, args ...any) {
 
 func (s *side) sendCompleted(e *abi.CQE) {
 	s.w.T.Helper()
+	if s.over(&s.sendError, e) {
+		return
+	}
 	for s.completed < s.posted && !s.plan[s.completed].signaled {
 		s.checkRead(s.completed)
 		s.completed++
@@ -356,6 +384,9 @@ func (s *side) sendCompleted(e *abi.CQE) {
 	}
 	s.checkRead(s.completed)
 	s.completed++
+	if !s.w.opt.TCP { // there the kernel has it
+		s.peer.checkWrites(s.completed)
+	}
 }
 
 // checkRead compares what a Read brought with the peer's source.
@@ -379,6 +410,9 @@ func (s *side) checkRead(i int) {
 
 func (s *side) recvCompleted(e *abi.CQE) {
 	s.w.T.Helper()
+	if s.over(&s.recvError, e) {
+		return
+	}
 	i := s.peer.indexOfSend(s.recvDone)
 	o := &s.peer.plan[i]
 	want := bytes.Join(o.content, nil)

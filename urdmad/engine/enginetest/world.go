@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/linked"
 	"urdma/dpdk/port"
+	"urdma/test/linked"
 	"urdma/urdmad/clock"
 )
 
@@ -35,6 +35,9 @@ type Options struct {
 	BlockedPages   bool          // don't wait for fallback jobs: some never end
 	Gateway        netip.Addr    // of both hosts; zero: none
 	IPv6           bool          // addresses
+	Loopback       netip.Addr    // where pairs within a host meet; zero: at its address
+	NoCapture      bool          // nobody sees the frames
+	TCP            bool          // Datagrams, and connections of rdma_cm over the kernel's TCP, which has to have both addresses
 	Log            slog.Handler  // of both hosts; nil: nobody reads it
 	// Open makes the port of the host at an address, in place of the network.
 	Open func(netip.Addr) port.Port
@@ -45,6 +48,9 @@ const turnTime = 500 // ns
 
 // patience is how many idle turns in a row Until bears: a workload may pause.
 const patience = 200
+
+// lulls is how often the kernel gets time to deliver what TCP carries.
+const lulls = 5
 
 // World is two hosts and what lies between them.
 type World struct {
@@ -96,7 +102,7 @@ func New(t testing.TB, o Options) *World {
 	if o.Pipe {
 		pa, pb = NewPipes(o.MTU)
 	}
-	if o.Datagrams {
+	if o.Datagrams || o.TCP {
 		w.PipeA, w.PipeB = NewDatagramPipes(o.MTU, w.A.Addr, w.B.Addr)
 		pa, pb = w.PipeA, w.PipeB
 	}
@@ -105,6 +111,10 @@ func New(t testing.TB, o Options) *World {
 	}
 	w.A.addPort(pa)
 	w.B.addPort(pb)
+	if _, measures := t.(*testing.B); !measures && !o.NoCapture {
+		newCapture(t, w.A)
+		newCapture(t, w.B)
+	}
 	return w
 }
 
@@ -129,13 +139,10 @@ func (w *World) step(end clock.Time) bool {
 		w.Intrude()
 	}
 	now := w.Now()
-	busy, next := false, clock.Never
-	for _, h := range [2]*Host{w.A, w.B} {
-		if h.stopped {
-			continue
-		}
-		b, deadline := h.Engine.Turn(now)
-		busy, next = busy || b, min(next, deadline)
+	busy, next := w.turn(now)
+	for lull := 0; w.opt.TCP && !busy && lull < lulls; lull++ { // the kernel may be slower than the virtual clock
+		time.Sleep(20 * time.Microsecond)
+		busy, next = w.turn(now)
 	}
 	if w.waitForHelpers() {
 		return true
@@ -152,6 +159,19 @@ func (w *World) step(end clock.Time) bool {
 	}
 	w.Net.Advance(int64(max(min(next, end), now+turnTime)))
 	return true
+}
+
+// turn is one turn of each host.
+func (w *World) turn(now clock.Time) (busy bool, next clock.Time) {
+	next = clock.Never
+	for _, h := range [2]*Host{w.A, w.B} {
+		if h.stopped {
+			continue
+		}
+		b, deadline := h.Engine.Turn(now)
+		busy, next = busy || b, min(next, deadline)
+	}
+	return busy, next
 }
 
 // waitForHelpers waits, in real time, until package mem's goroutines have done
@@ -204,4 +224,20 @@ func (w *World) SetPath(p linked.Path) {
 	}
 	w.A.Port.SetPath(p)
 	w.B.Port.SetPath(p)
+}
+
+// CheckQuiet checks that ended connections left nothing behind: their port
+// numbers are free and no packet is held.
+func (w *World) CheckQuiet() {
+	w.T.Helper()
+	for _, h := range []*Host{w.A, w.B} {
+		for port := range 1 << 16 {
+			if h.Engine.TRP.Port(0).Conn(uint16(port)) != nil {
+				w.T.Errorf("host %s: port number %d is still in use", h.Name, port)
+			}
+		}
+		if n := h.Port.Outstanding(); n > 32 {
+			w.T.Errorf("host %s: %d packets are still held", h.Name, n)
+		}
+	}
 }

@@ -120,7 +120,7 @@ static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, cons
 	if (status)
 		fail(of(ex), status);
 	else if (slot)
-		urdma_window_write(slot, rkey, info);
+		urdma_window_write(slot, mw, rkey, info);
 }
 
 static void atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)

@@ -49,6 +49,8 @@ struct urdma_cq {
 	struct urdma_qp *receivers; /* ... receives */
 	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
 	int polling;              /* lock taken by ibv_start_poll */
+	int64_t wall_ns;          /* the wall clock less CLOCK_MONOTONIC (pollex.c) */
+	int64_t wall_error_ns;    /* of that, at most; 0: not known yet */
 	pthread_t poller;         /* the thread that took it so, or 0; others may look */
 
 	/* Hints, by URDMA_LOAD and URDMA_STORE. */
@@ -211,7 +213,7 @@ void urdma_cq_found(struct urdma_cq *cq);
 /* window.c */
 /* 0, or why a request that binds mw is malformed. */
 int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
-void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct ibv_mw_bind_info *info);
+void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 /* What programs are shown of where a datagram came from: its LID, or its GRH. */
 static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {

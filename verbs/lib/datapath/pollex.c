@@ -28,6 +28,43 @@ static void finish(struct urdma_cq *cq)
 	urdma_lock_drop(&cq->lock, cq->polling);
 }
 
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+struct measured {
+	int64_t least, most;
+};
+
+/* CLOCK_REALTIME less CLOCK_MONOTONIC; each clock is rounded. */
+static struct measured measure_clocks(void)
+{
+	int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME), after = clock_ns(CLOCK_MONOTONIC);
+
+	return (struct measured){ wall - after - 1, wall - before + 1 };
+}
+
+/* The difference is the same until a clock is set. So long as what is known can be
+ * right it is kept, or times would go backwards. */
+static void know_clocks(struct urdma_cq *cq)
+{
+	struct measured m = measure_clocks(), best = m;
+
+	if (cq->wall_error_ns && m.least - cq->wall_error_ns <= cq->wall_ns && cq->wall_ns <= m.most + cq->wall_error_ns)
+		return;
+	for (int i = 0; i < 8; i++) { /* one may be interrupted */
+		m = measure_clocks();
+		if (m.most - m.least < best.most - best.least)
+			best = m;
+	}
+	cq->wall_ns = best.least;
+	cq->wall_error_ns = best.most - best.least;
+}
+
 /* On any error, ENOENT included, the caller does not call ibv_end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
@@ -44,6 +81,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	URDMA_STORE(cq->polled, true);
 	status = show_next(cq);
 	if (!status) {
+		if (ex->read_completion_wallclock_ns)
+			know_clocks(cq);
 		urdma_cq_found(cq);
 		return 0;
 	}
@@ -122,17 +161,9 @@ static uint64_t read_timestamp(struct ibv_cq_ex *ex)
 	return of(ex)->now.timestamp;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t read_wallclock(struct ibv_cq_ex *ex)
 {
-	return of(ex)->now.timestamp + (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+	return of(ex)->now.timestamp + (uint64_t)of(ex)->wall_ns;
 }
 
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)

@@ -92,7 +92,7 @@ static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, co
 		urdma_sqe_address(slot, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	slot->num_sge = slot->inline_length = 0;
 	if (op->wc == IBV_WC_BIND_MW) {
-		urdma_window_write(slot, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		urdma_window_write(slot, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	} else if (wr->send_flags & IBV_SEND_INLINE) {
 		slot->inline_length = copy_inline((uint8_t *)(slot + 1), wr->sg_list, wr->num_sge);
 	} else {
@@ -184,7 +184,7 @@ static int post_recvs(struct urdma_queue *rq, struct ibv_recv_wr *wr, struct ibv
 int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	int status = ibv->srq ? EINVAL : urdma_qp_may_recv(qp);
+	int status = ibv->srq || !ibv->recv_cq ? EINVAL : urdma_qp_may_recv(qp); /* it has no receive queue of its own */
 	bool news;
 
 	if (status) {

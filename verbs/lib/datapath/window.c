@@ -17,9 +17,10 @@ int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *i
 	return info->mr && info->mr->pd != mw->pd ? EPERM : 0;
 }
 
-void urdma_window_write(struct urdma_abi_sqe *slot, uint32_t rkey, const struct ibv_mw_bind_info *info)
+/* Of the program's rkey the key alone counts, the lower eight bits, as to other providers. */
+void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	slot->rkey = rkey;
+	slot->rkey = (mw->rkey & ~0xffu) | (rkey & 0xffu);
 	slot->imm_or_stag = info->mr ? info->mr->lkey : 0;
 	slot->remote_addr = info->addr;
 	slot->compare_add = info->length;

@@ -78,6 +78,40 @@ static int file_handle(struct urdma_client *client, int id, uint32_t *handle)
 	return status;
 }
 
+static int told(struct urdma_mr *m, const struct urdma_abi_reg_mr_response *response)
+{
+	m->mr.handle = response->handle;
+	m->mr.lkey = response->lkey;
+	m->mr.rkey = response->rkey;
+	return 0;
+}
+
+/* What the pages can't be shared of may be a file's that the program maps shared: urdmad
+ * maps that, too. Else it takes the fallback path. */
+static int register_file(struct urdma_mr *m, struct urdma_client *client, struct urdma_abi_reg_mr request,
+			 struct urdma_abi_reg_mr_response *response)
+{
+	const struct urdma_shared *shared = &m->region.shared;
+	bool opened;
+	int before = errno, fd = urdma_file_find(shared, &opened), status = ENOENT;
+
+	errno = before;
+	if (fd < 0)
+		return status;
+	if (urdma_file_fill(&m->region, request.access & IBV_ACCESS_LOCAL_WRITE)) {
+		request.path = URDMA_ABI_PATH_FILE;
+		request.file_offset = shared->offset;
+		request.inode = shared->inode;
+		request.major = shared->major;
+		request.minor = shared->minor;
+		status = urdma_call_fds(client, URDMA_ABI_REG_MR, &request, sizeof(request), response, sizeof(*response), fd,
+					NULL, 0);
+	}
+	if (opened)
+		urdma_close(fd);
+	return status;
+}
+
 static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access, uint32_t replaces)
 {
 	struct urdma_client *client = urdma_context_of(pd->context)->client;
@@ -91,17 +125,16 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 
 	if (m->region.path == URDMA_PATH_SHARED)
 		status = file_handle(client, m->region.file_id, &request.file);
+	else if (m->region.shared.inode && !register_file(m, client, request, &response))
+		return told(m, &response);
+	else if (m->region.why)
+		urdma_log("memory %p+%zu takes the fallback path: %s", m->mr.addr, m->mr.length, m->region.why);
 	if (!status)
 		status = urdma_call(client, URDMA_ABI_REG_MR, &request, sizeof(request), &response, sizeof(response));
-	if (status)
-		return status;
-	m->mr.handle = response.handle;
-	m->mr.lkey = response.lkey;
-	m->mr.rkey = response.rkey;
-	return 0;
+	return status ? status : told(m, &response);
 }
 
-/* A region of device memory may have none. */
+/* A region may have none. */
 static void release_pages(struct urdma_mr *m)
 {
 	if (m->region.length)
@@ -118,14 +151,12 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	m->region.path = URDMA_PATH_FALLBACK; /* of no bytes, of which urdmad asks nothing */
 	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
 		status = EOPNOTSUPP;
-	if (!status && ((length == 0 && !m->users) || (uintptr_t)addr + length < length))
+	if (!status && (uintptr_t)addr + length < length)
 		status = EINVAL;
 	if (!status && length)
 		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
 	if (status)
 		return status;
-	if (m->region.why)
-		urdma_log("memory %p+%zu takes the fallback path: %s", addr, length, m->region.why);
 	m->mr.context = pd->context;
 	m->mr.pd = pd;
 	m->mr.addr = addr;
@@ -230,8 +261,7 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 /*
  * A new registration takes the old one's place and keeps its keys, as NICs do
  * where they can and as programs have come to expect. Until the new one stands
- * the old one is untouched, so every failure leaves the old region valid, which
- * is what IBV_REREG_MR_ERR_INPUT says.
+ * the old one is untouched, so every failure leaves the old region valid.
  */
 static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -239,28 +269,40 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 	struct urdma_mr made = { .access = 0 };
 	int status;
 
-	if (m->users || !m->mr.length)
-		return EOPNOTSUPP; /* of device memory, or of none */
-	if (!flags || (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED))
-		return EINVAL;
-	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))
-		return EINVAL;
 	status = register_memory(&made, flags & IBV_REREG_MR_CHANGE_PD ? pd : m->mr.pd, moved ? addr : m->mr.addr,
 				 moved ? length : m->mr.length, moved ? (uintptr_t)addr : m->iova,
 				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access, m->mr.handle);
 	if (status)
 		return status;
-	urdma_pages_deregister(&m->region);
+	release_pages(m);
 	*m = made;
 	return 0;
 }
 
+/* What rdma-core's library refuses before it asks a device. */
+static int check_rereg(const struct urdma_mr *m, int flags, const struct ibv_pd *pd, const void *addr, size_t length)
+{
+	if (m->users || !m->mr.rkey)
+		return EOPNOTSUPP; /* of device memory, or of none: peers have no key */
+	if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED)
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))
+		return EINVAL;
+	return (flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length) ? EINVAL : 0;
+}
+
+/* ERR_CMD says that the region is not to be used: other devices' may have gone. */
 URDMA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	int status = replace((struct urdma_mr *)mr, flags, pd, addr, length, access);
+	struct urdma_mr *m = (struct urdma_mr *)mr;
+	int status = check_rereg(m, flags, pd, addr, length), code = IBV_REREG_MR_ERR_INPUT;
 
+	if (!status) {
+		code = IBV_REREG_MR_ERR_CMD;
+		status = flags ? replace(m, flags, pd, addr, length, access) : EINVAL;
+	}
 	if (!status)
 		return 0;
 	errno = status;
-	return IBV_REREG_MR_ERR_INPUT;
+	return code;
 }

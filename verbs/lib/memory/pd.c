@@ -67,8 +67,8 @@ URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* Objects made in it are the protection domain's. An allocator is not taken: there
- * is nothing that it could allocate. */
+/* Objects made in it are the protection domain's. An allocator is never called: queues
+ * lie in memory that is shared with urdmad. */
 struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct urdma_pd *of = pd_of(attr->pd), *pd;
@@ -76,10 +76,6 @@ struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv
 	if (attr->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) ||
 	    !of || of->of || of->pd.context != context || (attr->td && attr->td->context != context)) {
 		errno = EINVAL;
-		return NULL;
-	}
-	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
-		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	pd = calloc(1, sizeof(*pd));

@@ -108,7 +108,6 @@ void pages_fork_child(void)
 	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);
 	table_reset();
 	memfd_forget_all();
-	s->shared = s->fallback = 0;
 	fork_release();
 	fork_close_child_done(1);
 	pthread_mutex_init(&s->table, NULL);

@@ -66,8 +66,8 @@ struct state {
 	pthread_mutex_t registry, table;
 	uint64_t present; /* entries with P_PRESENT; read without lock: 0 means
 	                   * that an interposed call has nothing to do */
-	uint64_t kept;    /* P_PRESENT entries whose count is 0 */
-	uint64_t shared, fallback;
+	uint64_t kept;    /* P_PRESENT entries whose count is 0: they could not
+	                   * be given back, which is retried later */
 	uint64_t changes; /* of entries */
 	int fds[FILES];
 	int spare; /* one of fds again, or -1: a descriptor to spend at the limit */

@@ -21,6 +21,7 @@ struct request {
 	bool to_convert; /* some of it isn't in a memfd yet */
 	int file;        /* -1: none of it is */
 	const char *why;
+	struct urdma_shared shared;
 };
 
 /* At load: a handler that is added while another thread forks doesn't run for
@@ -73,6 +74,24 @@ static const char *fit_converted(struct request *q, const struct vma *v)
 	return NULL;
 }
 
+/* Notes which file the range is a shared mapping of, if it is one of a single file
+ * from its first byte to its last. */
+static void note_shared(struct request *q, const struct vma *v, uint64_t at)
+{
+	struct urdma_shared *s = &q->shared;
+	uint64_t offset = v->offset + (at - v->start);
+	bool fits = v->shared && v->inode && !v->huge && vma_file(v) < 0;
+	if (at == q->first) {
+		offset += q->addr - q->first;
+		*s = (struct urdma_shared){ fits ? v->inode : 0, v->major,
+			                    v->minor, offset, v->start, v->end };
+		return;
+	}
+	if (!fits || v->inode != s->inode || v->major != s->major ||
+	    v->minor != s->minor || offset - s->offset != at - q->addr)
+		s->inode = 0;
+}
+
 /* One mapping of the range. An errno or 0; sets why for the fallback. */
 static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
 {
@@ -81,6 +100,7 @@ static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
 		return EFAULT;
 	if ((q->flags & URDMA_PAGES_WRITE) && !(v->prot & PROT_WRITE))
 		return EFAULT;
+	note_shared(q, v, at);
 	if (q->why)
 		return 0; /* decided; the rest is looked at for its rights */
 	if (vma_file(v) >= 0) {
@@ -326,16 +346,13 @@ int urdma_pages_register(void *addr, size_t len, int flags,
 	urdma_pages_init();
 	pages_lock_all(&held);
 	int err = look_and_place(&q);
-	if (!err)
-		urdma_pages_state.shared += !q.why;
-	if (!err)
-		urdma_pages_state.fallback += q.why != NULL;
 	pages_unlock_all(&held);
 	*out = (struct urdma_region){
 		.addr = start, .length = len, .why = q.why,
 		.path = q.why ? URDMA_PATH_FALLBACK : URDMA_PATH_SHARED,
 		.file_id = q.why ? -1 : q.file,
 		.file_offset = q.why ? 0 : start,
+		.shared = q.shared,
 	};
 	return err;
 }
@@ -349,17 +366,4 @@ int urdma_pages_file(int file_id)
 	int fd = memfd_get(file_id);
 	pages_unlock_table(&held);
 	return fd < 0 ? -1 : fd;
-}
-
-void urdma_pages_stats(struct urdma_pages_stats *out)
-{
-	struct held held;
-	const struct state *s = &urdma_pages_state;
-	pages_lock_table(&held);
-	*out = (struct urdma_pages_stats){
-		.shared = s->shared, .fallback = s->fallback,
-		.converted_pages = s->present, .kept_pages = s->kept,
-		.changes = s->changes,
-	};
-	pages_unlock_table(&held);
 }

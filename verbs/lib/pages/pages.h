@@ -6,7 +6,8 @@
  * every running thread. urdmad maps the memfd and places segments with a plain
  * copy. What can't be converted (stack, shared and file mappings, hugetlb, a
  * threaded process without userfaultfd) takes the fallback path: urdmad then
- * uses pread and pwrite on an fd of the client's /proc/self/mem.
+ * uses pread and pwrite on an fd of the client's /proc/self/mem. Of a shared
+ * mapping the caller is told the file.
  *
  * The functions are thread safe, call no allocator, block every signal while
  * they work and never abort. They aren't async-signal-safe.
@@ -36,20 +37,21 @@ enum {
 	URDMA_PAGES_WRITE = 1 /* urdmad will write: the range must be writable */
 };
 
+/* A file that the program itself maps shared: urdmad may map it, too. */
+struct urdma_shared {
+	uint64_t inode; /* 0: there is none */
+	uint32_t major, minor;
+	uint64_t offset;     /* of the region's first byte */
+	uint64_t start, end; /* of the mapping that this byte lies in */
+};
+
 struct urdma_region {
 	uint64_t addr, length; /* as registered, bytes */
 	int path;              /* enum urdma_path */
 	int file_id;           /* which memfd, -1 on the fallback path */
 	uint64_t file_offset;  /* of addr in that memfd */
 	const char *why;       /* fallback: the reason, static text; else NULL */
-};
-
-struct urdma_pages_stats {
-	uint64_t shared, fallback; /* registrations by the path they took */
-	uint64_t converted_pages;  /* pages that live in a memfd now */
-	uint64_t kept_pages;       /* of those: no registration left, but they
-	                            * couldn't be given back (retried later) */
-	uint64_t changes;          /* how often a page's state or count changed */
+	struct urdma_shared shared; /* fallback: what all of the region maps */
 };
 
 /* Idempotent and cheap: no file, no descriptor until the first register. A
@@ -93,8 +95,6 @@ static inline void urdma_pages_await_fork(void)
 	                                     __ATOMIC_ACQUIRE) != 0, 0))
 		urdma_pages_wait_fork();
 }
-
-void urdma_pages_stats(struct urdma_pages_stats *out);
 
 #pragma GCC visibility pop
 #endif

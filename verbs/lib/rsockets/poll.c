@@ -16,7 +16,6 @@ struct polled {
 	struct pollfd *fds;
 	nfds_t count;
 	struct rs **sockets;
-	struct rs_waiter *waiters;
 	struct pollfd *below;
 	int own;
 };
@@ -109,28 +108,11 @@ static void enlist(struct polled *p)
 	for (nfds_t i = 0; i < p->count; i++) {
 		if (!p->sockets[i])
 			continue;
-		p->waiters[i].eventfd = p->own;
 		pthread_mutex_lock(&p->sockets[i]->lock);
-		rs_add_waiter(p->sockets[i], &p->waiters[i]);
+		rs_add_waiter(p->sockets[i]);
 		rs_arm(p->sockets[i]);
 		pthread_mutex_unlock(&p->sockets[i]->lock);
 	}
-}
-
-static void leave(struct polled *p)
-{
-	uint64_t count;
-	ssize_t got;
-
-	for (nfds_t i = 0; i < p->count; i++) {
-		if (!p->sockets[i])
-			continue;
-		pthread_mutex_lock(&p->sockets[i]->lock);
-		rs_remove_waiter(p->sockets[i], &p->waiters[i]);
-		pthread_mutex_unlock(&p->sockets[i]->lock);
-	}
-	got = read(p->own, &count, sizeof(count));
-	(void)got;
 }
 
 /* The descriptors to sleep on: ordinary ones in their own places, then this
@@ -197,13 +179,16 @@ static int poll_until(struct polled *p, int64_t until)
 	int found;
 
 	for (;;) {
+		p->own = rs_begin_wait(rsockets_among(p));
+		if (p->own < 0)
+			return -1;
 		enlist(p);
 		found = look(p);
 		left = until < 0 ? most : until - rs_now_ns();
 		if (left < 0 || found)
 			left = 0;
 		found = poll_once(p, left < most ? left : most);
-		leave(p);
+		rs_end_wait();
 		if (found || (until >= 0 && rs_now_ns() >= until))
 			return found;
 	}
@@ -219,9 +204,7 @@ static int poll_all(struct polled *p, int timeout)
 	found = look(p);
 	if (found && sockets == p->count)
 		return found;
-	p->own = rs_own_eventfd();
-	if (p->own < 0)
-		return -1;
+	p->own = -1;
 	if (found || timeout == 0)
 		return poll_once(p, 0);
 	return poll_until(p, timeout < 0 ? -1 : rs_now_ns() + timeout * 1000000ll);
@@ -230,7 +213,6 @@ static int poll_all(struct polled *p, int timeout)
 /* Everything that a call needs, in one piece. */
 struct room {
 	struct rs *sockets[ON_STACK];
-	struct rs_waiter waiters[ON_STACK];
 	struct pollfd below[ON_STACK * (1 + PER_SOCKET) + 1];
 };
 
@@ -240,15 +222,13 @@ static void *find_room(struct polled *p, struct room *room)
 
 	if (p->count <= ON_STACK) {
 		p->sockets = room->sockets;
-		p->waiters = room->waiters;
 		p->below = room->below;
 		return room;
 	}
-	more = malloc(p->count * (sizeof(struct rs *) + sizeof(struct rs_waiter) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
+	more = malloc(p->count * (sizeof(struct rs *) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
 		      sizeof(struct pollfd));
 	p->sockets = (void *)more;
-	p->waiters = (void *)(p->sockets + p->count);
-	p->below = (void *)(p->waiters + p->count);
+	p->below = (void *)(p->sockets + p->count);
 	return more;
 }
 
@@ -264,6 +244,7 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 	memory = find_room(&p, &room);
 	if (!memory)
 		return rs_fail(ENOMEM);
+	rs_block_signals();
 	for (nfds_t i = 0; i < count; i++) {
 		p.sockets[i] = rs_hold(fds[i].fd);
 		fds[i].revents = 0;
@@ -274,6 +255,7 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 	for (nfds_t i = 0; i < count; i++)
 		if (p.sockets[i])
 			rs_let_go(p.sockets[i]);
+	rs_unblock_signals();
 	if (memory != &room)
 		free(memory);
 	errno = before;

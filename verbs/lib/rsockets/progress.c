@@ -3,7 +3,6 @@
  * in our own queue, and the connection's end.
  */
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include "rsockets.h"
 
@@ -13,17 +12,6 @@
 #define ROOM_MASK ((1u << ROOM_BITS) - 1)
 #define ROOM_UNIT 64u
 #define BATCH 32
-
-void rs_signal(struct rs *rs)
-{
-	uint64_t one = 1;
-	ssize_t n;
-
-	for (struct rs_waiter *w = rs->waiters; w; w = w->next) {
-		n = write(w->eventfd, &one, sizeof(one));
-		(void)n; /* full: it is readable, which is all that counts */
-	}
-}
 
 void rs_break(struct rs *rs, int error)
 {

@@ -42,6 +42,14 @@
  * and finds something writes to those eventfds. So no thread sleeps over news that
  * another thread took, whether it waits in rrecv, rpoll or raccept.
  *
+ * send(2) and its kin may be called by signal handlers, so rsend and its kin may.
+ * A handler that ran while its thread holds a lock could wait for that lock for ever:
+ * signals are blocked from before the first lock of a call until after its last, but
+ * for ppoll, which has no lock held and gives the program's mask to the kernel. A
+ * handler that runs there may make any call, wait, or leave by longjmp (iperf3), so
+ * nothing that others use lies on the stack of a thread that sleeps. Left by longjmp,
+ * a call keeps its hold of the socket, whose memory stays until the process ends.
+ *
  * A child of fork has none of its parent's connections: there it can rclose its
  * parent's rsockets, and everything else answers EBADF. It may make rsockets of
  * its own, which is how librspreload supports programs that fork.
@@ -83,9 +91,11 @@ struct rs_options {
 	bool nonblock, reuse, v6only, keepalive, nodelay, oob_inline;
 };
 
-/* A thread that waits, on the list of each socket that it waits for. */
+/* A thread that waits, on the list of each socket that it waits for; with the lock
+ * of waiters.c. */
 struct rs_waiter {
 	struct rs_waiter *next;
+	struct rs *rs;
 	int eventfd;
 };
 
@@ -209,22 +219,31 @@ static inline int rs_fail(int error)
 	return -1;
 }
 
+/* ---- system.c -------------------------------------------------------------------- */
+
+/* Signals of the program wait between these, which don't nest. */
+void rs_block_signals(void);
+void rs_unblock_signals(void);
+/* ppoll(2), during which signals are not blocked. */
+int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
+int rs_raw_close(int fd);
+int64_t rs_now_ns(void);
+
 /* ---- table.c: sockets by descriptor ------------------------------------------ */
 
 /* A socket that nobody knows yet, with an event channel; NULL and errno. */
 struct rs *rs_new(int domain, const struct rs_options *options);
 int rs_enter(struct rs *rs); /* 0 or -1 and errno */
-/* The socket of a descriptor, locked and held; NULL and EBADF. */
+/* The socket of a descriptor, locked and held, with signals blocked; NULL and EBADF. */
 struct rs *rs_take(int fd);
-/* The same, but only held. */
+/* The same, but only held; with signals blocked. */
 struct rs *rs_hold(int fd);
-void rs_drop(struct rs *rs);         /* unlocks and lets go */
+void rs_drop(struct rs *rs);         /* unlocks, lets go and unblocks signals */
 void rs_let_go(struct rs *rs);
 void rs_leave_table(struct rs *rs);
 void rs_free(struct rs *rs);         /* with all that was made for it */
 /* Whether the descriptor is an rsocket that a parent of this process made. */
 bool rs_inherited(int fd);
-int rs_raw_close(int fd);
 
 /* ---- defaults.c ---------------------------------------------------------------- */
 
@@ -267,24 +286,27 @@ void rs_post_message(struct rs *rs, unsigned type, uint32_t value);
 void rs_grant(struct rs *rs);
 uint32_t rs_send_room(const struct rs *rs);    /* of the next DATA; 0: none */
 uint32_t rs_local_room(const struct rs *rs);   /* of our ring in one piece, with a work request to send it */
-void rs_signal(struct rs *rs);                 /* wakes all that wait */
 void rs_break(struct rs *rs, int error);       /* the connection is over, and why if that was too early */
 
 #define RS_CONTROL_SLOTS 8u /* of the send queue, for other messages than DATA */
 
+/* ---- waiters.c ---------------------------------------------------------------- */
+
+/* This thread is about to wait for so many sockets at most: its eventfd, or -1 and
+ * errno. What it waited for before is over, as is a wait that a handler interrupts. */
+int rs_begin_wait(size_t sockets);
+void rs_add_waiter(struct rs *rs); /* with the socket's lock */
+void rs_end_wait(void);
+void rs_drain(void);               /* of this thread's eventfd */
+void rs_signal(struct rs *rs);     /* wakes all that wait; with the socket's lock */
+
 /* ---- wait.c --------------------------------------------------------------------------- */
 
-/* This thread's eventfd, or -1 and errno. */
-int rs_own_eventfd(void);
-void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter);
-void rs_remove_waiter(struct rs *rs, struct rs_waiter *waiter);
 /* Waits, without the lock, until ready(rs) or rs->closed. until_ns: of
  * CLOCK_MONOTONIC, -1 for ever. 0, ETIMEDOUT, EINTR or another errno value. */
 int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns);
-int64_t rs_now_ns(void);
 /* A socket's descriptors whose readability is news, at most two. */
 int rs_descriptors(const struct rs *rs, int fds[2]);
-int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
 
 /* ---- stream.c ------------------------------------------------------------------------- */
 

@@ -31,7 +31,9 @@ RS_EXPORT int rsocket(int domain, int type, int protocol)
 		return rs_fail(ESOCKTNOSUPPORT);
 	if (protocol && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
 		return rs_fail(EPROTONOSUPPORT);
+	rs_block_signals();
 	rs = make(domain, type, kind == SOCK_STREAM ? RDMA_PS_TCP : RDMA_PS_UDP);
+	rs_unblock_signals();
 	return rs ? rs->fd : -1;
 }
 
@@ -139,6 +141,7 @@ RS_EXPORT int rclose(int socket)
 	rs_leave_table(rs);
 	rs_let_go(rs); /* what rs_take held */
 	rs_let_go(rs); /* what the table held */
+	rs_unblock_signals();
 	errno = before;
 	return 0;
 }

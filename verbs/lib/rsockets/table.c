@@ -4,8 +4,6 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "rsockets.h"
 
@@ -14,11 +12,6 @@
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs **pages[PAGES];
-
-int rs_raw_close(int fd)
-{
-	return (int)syscall(SYS_close, fd);
-}
 
 static struct rs **entry_of(int fd)
 {
@@ -110,10 +103,14 @@ struct rs *rs_hold(int fd)
 
 struct rs *rs_take(int fd)
 {
-	struct rs *rs = rs_hold(fd);
+	struct rs *rs;
 
+	rs_block_signals();
+	rs = rs_hold(fd);
 	if (rs)
 		pthread_mutex_lock(&rs->lock);
+	else
+		rs_unblock_signals();
 	return rs;
 }
 
@@ -132,6 +129,7 @@ void rs_drop(struct rs *rs)
 {
 	pthread_mutex_unlock(&rs->lock);
 	rs_let_go(rs);
+	rs_unblock_signals();
 }
 
 void rs_leave_table(struct rs *rs)
@@ -150,12 +148,14 @@ bool rs_inherited(int fd)
 	struct rs **entry;
 	bool inherited;
 
+	rs_block_signals();
 	pthread_mutex_lock(&table_lock);
 	entry = entry_of(fd);
 	inherited = entry && *entry == &parents;
 	if (inherited)
 		*entry = NULL;
 	pthread_mutex_unlock(&table_lock);
+	rs_unblock_signals();
 	return inherited;
 }
 

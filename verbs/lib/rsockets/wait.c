@@ -1,81 +1,7 @@
 /* wait.c - sleeping until a socket has news; rsockets.h says how none is missed. */
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "rsockets.h"
-
-static pthread_key_t key; /* a thread's eventfd + 1, to be closed with it */
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-static void close_own(void *value)
-{
-	rs_raw_close((int)(intptr_t)value - 1);
-}
-
-static void make_key(void)
-{
-	pthread_key_create(&key, close_own);
-}
-
-static pid_t made_by; /* a child must not share its parent's */
-
-int rs_own_eventfd(void)
-{
-	pid_t own = getpid();
-	intptr_t value;
-	int fd;
-
-	pthread_once(&key_once, make_key);
-	value = (intptr_t)pthread_getspecific(key);
-	if (value && __atomic_load_n(&made_by, __ATOMIC_RELAXED) == own)
-		return (int)value - 1;
-	if (value)
-		rs_raw_close((int)value - 1);
-	fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	__atomic_store_n(&made_by, own, __ATOMIC_RELAXED);
-	pthread_setspecific(key, (void *)(intptr_t)(fd + 1));
-	return fd;
-}
-
-/* Not inlined: gcc 14 would see the address of a caller's variable stay behind,
- * and not that rs_remove_waiter always follows. */
-__attribute__((noinline)) void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
-{
-	waiter->next = rs->waiters;
-	rs->waiters = waiter;
-}
-
-void rs_remove_waiter(struct rs *rs, struct rs_waiter *waiter)
-{
-	struct rs_waiter **link = &rs->waiters;
-
-	while (*link && *link != waiter)
-		link = &(*link)->next;
-	if (*link)
-		*link = waiter->next;
-}
-
-int64_t rs_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
-/* Raw: librspreload has a poll of its own, and these descriptors are none of the
- * program's. wait_ns below 0: for ever. */
-int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns)
-{
-	struct timespec wait = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
-
-	return (int)syscall(SYS_ppoll, fds, n, wait_ns < 0 ? NULL : &wait, NULL, 0);
-}
 
 int rs_descriptors(const struct rs *rs, int fds[2])
 {
@@ -123,8 +49,6 @@ static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 	struct pollfd fds[3] = { { .fd = own, .events = POLLIN } };
 	int named[2], n = rs_descriptors(rs, named), error = 0;
 	int64_t wait = (int64_t)rs_wake_interval_ms() * 1000000, left = until_ns - rs_now_ns();
-	uint64_t count;
-	ssize_t got;
 
 	for (int i = 0; i < n; i++)
 		fds[1 + i] = (struct pollfd){ .fd = named[i], .events = POLLIN };
@@ -136,8 +60,7 @@ static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 	if (rs_sys_poll(fds, (nfds_t)n + 1, wait) < 0)
 		error = errno;
 	pthread_mutex_lock(&rs->lock);
-	got = read(own, &count, sizeof(count));
-	(void)got; /* EAGAIN: nobody wrote */
+	rs_drain();
 	if (n && fds[1].revents)
 		rs_take_events(rs);
 	return error;
@@ -145,8 +68,7 @@ static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 
 int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns)
 {
-	struct rs_waiter me;
-	int error = 0;
+	int own, error = 0;
 
 	if (until_ns == 0) {
 		look_once(rs);
@@ -154,16 +76,16 @@ int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns)
 	}
 	if (look(rs, ready))
 		return 0;
-	me.eventfd = rs_own_eventfd();
-	if (me.eventfd < 0)
+	own = rs_begin_wait(1);
+	if (own < 0)
 		return errno;
-	rs_add_waiter(rs, &me);
+	rs_add_waiter(rs);
 	while (!error) {
 		rs_arm(rs);
 		if (look(rs, ready))
 			break;
-		error = sleep_once(rs, me.eventfd, until_ns);
+		error = sleep_once(rs, own, until_ns);
 	}
-	rs_remove_waiter(rs, &me);
+	rs_end_wait();
 	return error;
 }

@@ -115,15 +115,13 @@ static int take_apart(struct urdma_batch *batch, size_t length, const int *fds, 
 	return EPROTO;
 }
 
-/* One message. *unknown: this urdmad knows no batches, and nothing was done. */
-static int call_once(struct urdma_client *client, struct urdma_batch *batch, bool *unknown)
+static int call(struct urdma_client *client, struct urdma_batch *batch)
 {
 	int fds[URDMA_ABI_MAX_BATCH], got = 0, status, refused;
 	size_t length = sizeof(batch->answers);
 
 	status = urdma_call_whole(client, URDMA_ABI_BATCH, &batch->message.head, batch->length, batch->answers, &length, -1,
 				  fds, URDMA_ABI_MAX_BATCH, &got);
-	*unknown = status == EOPNOTSUPP;
 	/* What was done without room for its descriptors is known, so that it can be undone. */
 	if (status && (status != EMFILE || length < sizeof(struct urdma_abi_batch_response)))
 		return status;
@@ -134,68 +132,10 @@ static int call_once(struct urdma_client *client, struct urdma_batch *batch, boo
 	return EPROTO;
 }
 
-union part {
-	struct urdma_abi_header head;
-	struct urdma_abi_create_cq create_cq;
-	struct urdma_abi_create_qp create_qp;
-	struct urdma_abi_modify_qp modify_qp;
-	uint8_t bytes[URDMA_ABI_MAX_MESSAGE];
-};
-
-static void resolve(const struct urdma_batch *batch, uint32_t *handle)
-{
-	if (*handle >= URDMA_ABI_BATCH_MADE)
-		*handle = made(batch, *handle - URDMA_ABI_BATCH_MADE);
-}
-
-/* Writes into a request the handles of what those before it have made. */
-static void name_made(const struct urdma_batch *batch, union part *part)
-{
-	if (part->head.type == URDMA_ABI_CREATE_CQ) {
-		resolve(batch, &part->create_cq.channel);
-	} else if (part->head.type == URDMA_ABI_CREATE_QP) {
-		resolve(batch, &part->create_qp.send_cq);
-		resolve(batch, &part->create_qp.recv_cq);
-	} else if (part->head.type == URDMA_ABI_MODIFY_QP) {
-		resolve(batch, &part->modify_qp.handle);
-	}
-}
-
-static int call_next(struct urdma_client *client, struct urdma_batch *batch)
-{
-	const struct urdma_abi_header *head = part_of(batch, batch->done);
-	size_t length = sizeof(batch->answers) - batch->answered;
-	uint32_t i = batch->done;
-	int got = 0, status;
-	union part part;
-
-	memcpy(&part, head, head->length);
-	name_made(batch, &part);
-	batch->at[i] = (uint32_t)batch->answered;
-	status = urdma_call_whole(client, part.head.type, &part, part.head.length, batch->answers + batch->answered, &length,
-				  -1, &batch->fds[i], 1, &got);
-	if (status)
-		return status;
-	if (!got)
-		batch->fds[i] = -1;
-	batch->answered += length;
-	batch->done++;
-	return whole(batch, i, length) ? 0 : EPROTO;
-}
-
 int urdma_batch_call(struct urdma_client *client, struct urdma_batch *batch)
 {
-	bool unknown = __atomic_load_n(&client->no_batches, __ATOMIC_RELAXED);
-	int before = errno, status = 0;
+	int before = errno, status = call(client, batch);
 
-	if (!unknown)
-		status = call_once(client, batch, &unknown);
-	if (unknown) {
-		__atomic_store_n(&client->no_batches, true, __ATOMIC_RELAXED);
-		do
-			status = call_next(client, batch);
-		while (!status && batch->done < batch->count);
-	}
 	errno = status ? status : before;
 	return status;
 }

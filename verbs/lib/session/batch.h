@@ -1,6 +1,6 @@
 /*
  * batch.h - several requests in one message: each would cost two thread switches of its
- * own. An older urdmad gets them one by one.
+ * own.
  */
 #ifndef URDMA_BATCH_H
 #define URDMA_BATCH_H

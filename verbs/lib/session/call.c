@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../abi/urdma_abi_layout.h"
 #include "client.h"
 
 #define ROOM_TRIES 1000 /* of 1 ms */
@@ -140,13 +139,6 @@ int urdma_call_room(struct urdma_client *client)
 	return 0;
 }
 
-/* The requests that an answer with a descriptor may have moved a queue for; no
- * other of their answers brings one. */
-static bool moves_ring(enum urdma_abi_type type)
-{
-	return type == URDMA_ABI_RESIZE_CQ || type == URDMA_ABI_MODIFY_SRQ;
-}
-
 /*
  * urdmad has moved the queue when it answers, so this answer's descriptor must not
  * be lost: a caller has made sure that there is room for one, and if another
@@ -180,10 +172,12 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 		return EIO;
 	request->seq = ++client->seq;
 	if (send_request(client, request, request->length, send_fd) != 0) {
+		if (errno == EBADF && send_fd >= 0 && urdma_client_probe(client))
+			return EBADF; /* the program has closed what was to go along */
 		urdma_client_lose(client, "cannot send");
 		return EIO;
 	}
-	if (moves_ring(request->type))
+	if (urdma_moves_queue(request->type))
 		await_room(client);
 	n = receive_response(client, answer, room, fds, want, got, 0);
 	if (n <= 0) {
@@ -198,26 +192,6 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	return head->status < 0 ? EPROTO : head->status;
 }
 
-enum urdma_abi_type urdma_undoing(enum urdma_abi_type type)
-{
-	switch (type) {
-	case URDMA_ABI_OPEN_DEVICE:
-		return URDMA_ABI_CLOSE_DEVICE;
-	case URDMA_ABI_CREATE_CHANNEL:
-		return URDMA_ABI_DESTROY_CHANNEL;
-	case URDMA_ABI_CREATE_CQ:
-		return URDMA_ABI_DESTROY_CQ;
-	case URDMA_ABI_CREATE_QP:
-		return URDMA_ABI_DESTROY_QP;
-	case URDMA_ABI_CREATE_SRQ:
-		return URDMA_ABI_DESTROY_SRQ;
-	case URDMA_ABI_CM_CREATE_CHANNEL:
-		return URDMA_ABI_CM_DESTROY_CHANNEL;
-	default:
-		return 0;
-	}
-}
-
 /* What was made can't be used without its descriptors. */
 static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
 {
@@ -225,7 +199,7 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 
 	if (undo)
 		urdma_call_handle(client, undo, handle);
-	else if (moves_ring(type))
+	else if (urdma_moves_queue(type))
 		urdma_client_lose(client, "no descriptor for a queue that urdmad has moved");
 	return EMFILE;
 }
@@ -236,7 +210,7 @@ static int ended(enum urdma_abi_type type, int status, int before, int *fds, int
 	if (status) {
 		close_all(fds, *got);
 		*got = 0;
-		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(type, status));
+		urdma_log("%s: %s%s", urdma_request_name(type), strerror(status), urdma_request_advice(status));
 	}
 	errno = status ? status : before;
 	return status;

@@ -107,7 +107,8 @@ static int take_kicks(struct urdma_client *client, uint32_t workers, const int *
 
 static int greet(struct urdma_client *client)
 {
-	struct urdma_abi_hello request = { .abi_version = URDMA_ABI_VERSION, .pid = (uint32_t)getpid() };
+	struct urdma_abi_hello request = { .abi_version = URDMA_ABI_VERSION, .pid = (uint32_t)getpid(),
+					   .flags = URDMA_ABI_HELLO_POOL };
 	struct urdma_abi_hello_response response = { .abi_version = 0 };
 	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	int fds[URDMA_ABI_MAX_FDS], got, status;

@@ -59,10 +59,8 @@ struct urdma_client {
 	uint32_t max_pairs;       /* as many as there are doorbells */
 	uint32_t pairs_made;
 
-	pthread_mutex_t rings_lock; /* of the two below (rings.h) */
+	pthread_mutex_t rings_lock; /* of rings (rings.h) */
 	struct urdma_rings *rings;
-	bool rings_asked; /* for queues to share files */
-	bool no_batches;  /* urdmad knows none (batch.h) */
 
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
@@ -81,9 +79,6 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
  * that answer has room for; out: those received, 0 where nothing was. */
 int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		     void *answer, size_t *length, int send_fd, int *fds, int max, int *got);
-
-/* call.c: the request that undoes one whose answer brings descriptors, or 0. */
-enum urdma_abi_type urdma_undoing(enum urdma_abi_type type);
 
 /* handles.c */
 void urdma_handles_init(struct urdma_client *client);
@@ -129,8 +124,12 @@ static inline uint32_t urdma_client_state(const struct urdma_client *client)
 	return __atomic_load_n(&client->state, __ATOMIC_ACQUIRE);
 }
 
-/* A request as the program's author knows it, and what helps, or "". */
+/* requests.c: the request that destroys what one has made, or NONE. */
+enum urdma_abi_type urdma_undoing(enum urdma_abi_type type);
+/* The answer has a queue's new memory, whose descriptor must not be lost. */
+bool urdma_moves_queue(enum urdma_abi_type type);
+/* The function that programs call to make a request, and what helps against its status, or "". */
 const char *urdma_request_name(enum urdma_abi_type type);
-const char *urdma_request_advice(enum urdma_abi_type type, int status);
+const char *urdma_request_advice(int status);
 
 #endif /* URDMA_CLIENT_H */

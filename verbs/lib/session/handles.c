@@ -74,6 +74,18 @@ void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint
 	return entry ? entry->object : NULL;
 }
 
+int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request, uint32_t handle,
+			  void *object)
+{
+	int status;
+
+	urdma_handles_remove(client, kind, handle);
+	status = urdma_call_destroy(client, request, handle);
+	if (status)
+		urdma_handles_add(client, kind, handle, object);
+	return urdma_status(status);
+}
+
 int urdma_pairs_init(struct urdma_client *client)
 {
 	client->max_pairs = client->workers * URDMA_ABI_NUM_DOORBELLS;

@@ -18,25 +18,9 @@ struct urdma_rings {
 	unsigned users;
 };
 
-/* Asked once, when the first queue is made. An older urdmad says no, and then each
- * queue has a file of its own. */
-static void ask(struct urdma_client *client)
-{
-	struct urdma_abi_header request;
-
-	if (client->rings_asked)
-		return;
-	client->rings_asked = true;
-	urdma_call(client, URDMA_ABI_POOL_QUEUES, &request, sizeof(request), NULL, 0);
-}
-
 void urdma_rings_lock(struct urdma_client *client)
 {
-	int before = errno;
-
 	pthread_mutex_lock(&client->rings_lock);
-	ask(client);
-	errno = before;
 }
 
 void urdma_rings_unlock(struct urdma_client *client)

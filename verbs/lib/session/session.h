@@ -124,8 +124,6 @@ enum urdma_kind {
 	URDMA_KIND_CQ,
 	URDMA_KIND_QP,
 	URDMA_KIND_SRQ,
-	URDMA_KIND_CM_ID,
-	URDMA_KIND_CM_CHANNEL,
 };
 
 /*
@@ -137,6 +135,9 @@ enum urdma_kind {
  */
 int urdma_handles_add(struct urdma_client *client, enum urdma_kind kind, uint32_t handle, void *object);
 void urdma_handles_remove(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
+/* Removes the handle and has urdmad destroy its object, which stays if that fails. */
+int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request, uint32_t handle,
+			  void *object);
 void urdma_handles_lock(struct urdma_client *client);
 void urdma_handles_unlock(struct urdma_client *client);
 /* NULL (no errno) for a handle this process does not know: a late event. */

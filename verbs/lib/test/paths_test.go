@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"urdma/verbs/abi"
@@ -82,7 +83,7 @@ func TestInterfaceAddresses(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	held := startUrdmad(t)
-	held.device.Addr = abi.AddrFrom4([4]byte(net.IPv4(127, 0, 0, 1).To4()), 0)
+	held.device.Addr = abi.Addr{Family: syscall.AF_INET, Addr: [16]byte{127, 0, 0, 1}}
 	out, err = run(t, held, nil, binary, "addresses")
 	if err != nil || strings.Contains(out, "urdma0") {
 		t.Errorf("the kernel holds the address: %v\n%s", err, out)

@@ -2,7 +2,9 @@ package test
 
 import (
 	"encoding/binary"
+	"net"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -68,16 +70,66 @@ func descriptors(oob []byte) (all []int) {
 	return all
 }
 
+// startBetween stands before a urdmad: answers is told of each of its answers, before
+// the program. It returns the socket that programs connect to.
+func startBetween(t *testing.T, r *real, answers func(b, oob []byte)) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "between.sock")
+	listen, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listen.Close() })
+	go func() {
+		for {
+			client, err := listen.AcceptUnix()
+			if err != nil {
+				return
+			}
+			daemon, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: r.socket, Net: "unixpacket"})
+			if err != nil {
+				client.Close()
+				return
+			}
+			go carry(client, daemon, nil)
+			go carry(daemon, client, answers)
+		}
+	}()
+	return socket
+}
+
+// carry takes messages with their descriptors from one to the other until either end
+// hangs up.
+func carry(from, to *net.UnixConn, told func(b, oob []byte)) {
+	defer from.Close()
+	defer to.Close()
+	b, oob := make([]byte, abi.MaxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	for {
+		n, oobn, _, _, err := from.ReadMsgUnix(b, oob)
+		if err != nil || n == 0 {
+			return
+		}
+		if told != nil {
+			told(b[:n], oob[:oobn])
+		}
+		_, _, err = to.WriteMsgUnix(b[:n], oob[:oobn], nil)
+		for _, fd := range descriptors(oob[:oobn]) {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
 // TestReturnedMemory: once urdmad has destroyed the queues of a connection, the library
 // writes nothing to their memory, which may be that of another thread's by then.
 func TestReturnedMemory(t *testing.T) {
 	program := slotsProgram(t)
 	r := &returned{files: map[uint32][]byte{}}
-	o := newOlder(t)
-	o.answers = r.answers
-	o.start(t, startReal(t))
+	socket := startBetween(t, startReal(t), r.answers)
 	c := exec.Command(program, "endpoint_destroyed")
-	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+o.socket)
+	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+socket)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

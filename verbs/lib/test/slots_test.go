@@ -58,7 +58,7 @@ type real struct {
 	socket string
 }
 
-func startReal(t *testing.T) *real {
+func startReal(t *testing.T, args ...string) *real {
 	t.Helper()
 	path, err := urdmadBinary()
 	if path == "" {
@@ -68,7 +68,7 @@ func startReal(t *testing.T) *real {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &real{cmd: exec.Command(path), socket: filepath.Join(dir, "urdma", "urdmad.sock")}
+	r := &real{cmd: exec.Command(path, args...), socket: filepath.Join(dir, "urdma", "urdmad.sock")}
 	r.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "URDMA_SOCKET=")
 	r.cmd.Stdout, r.cmd.Stderr = &r.said, &r.said
 	if err := r.cmd.Start(); err != nil {

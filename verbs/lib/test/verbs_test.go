@@ -107,7 +107,7 @@ func TestPersonalities(t *testing.T) {
 
 func TestIBNeedsAUnicastLID(t *testing.T) {
 	d := startUrdmad(t)
-	d.device.Addr = abi.AddrFrom4([4]byte{10, 1, 0xc0, 0}, 0)
+	d.device.Addr = abi.Addr{Family: syscall.AF_INET, Addr: [16]byte{10, 1, 0xc0}}
 	out, err := run(t, d, []string{"URDMA_TRANSPORT=ib"}, program(t), "nobody")
 	if err != nil || !strings.Contains(out, "no unicast LID") {
 		t.Errorf("%v, %q", err, out)

@@ -124,11 +124,6 @@ static inline long sys_read(int fd, void *buf, size_t n)
 	return sys6(SYS_read, fd, (long)buf, (long)n, 0, 0, 0);
 }
 
-static inline long sys_write(int fd, const void *buf, size_t n)
-{
-	return sys6(SYS_write, fd, (long)buf, (long)n, 0, 0, 0);
-}
-
 static inline long sys_pread(int fd, uint64_t to, uint64_t n, uint64_t off)
 {
 	return sys6(SYS_pread64, fd, (long)to, (long)n, (long)off, 0, 0);

@@ -188,7 +188,6 @@ static void child_checks(const unsigned char *p, size_t n)
 int test_no_userfaultfd(void)
 {
 	const size_t n = 64 * PAGE;
-	struct urdma_pages_stats s;
 	pthread_t t;
 	if (getuid() == 0) {
 		printf("root can open /dev/userfaultfd instead\n");
@@ -207,8 +206,7 @@ int test_no_userfaultfd(void)
 	must_deregister(&again);
 	must_deregister(&r);
 	check(p, n, "deregistered");
-	urdma_pages_stats(&s);
-	CHECK(s.kept_pages == n / PAGE, "%ld pages kept", (long)s.kept_pages);
+	CHECK(kept_pages() == n / PAGE, "%ld pages kept", (long)kept_pages());
 	CHECK(munmap(p, n) == 0, "munmap");
 	CHECK(usage_now().file_kib == 0 && converted() == 0, "left");
 	return 0;

@@ -4,16 +4,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernel/kernel.h"
-#include "kernel/sys.h"
+#include "../internal.h"
+#include "../kernel/sys.h"
 #undef PAGE
 #include "torture.h"
 
-static uint64_t changes(void)
+uint64_t converted(void)
 {
-	struct urdma_pages_stats s;
-	urdma_pages_stats(&s);
-	return s.changes;
+	return urdma_pages_state.present;
+}
+
+uint64_t kept_pages(void)
+{
+	return urdma_pages_state.kept;
 }
 
 /* The same pages again, whichever bytes of them: nothing that goes with their
@@ -24,15 +27,15 @@ static void again(void)
 	unsigned char *p = anon(n);
 	memset(p, 1, n);
 	struct urdma_region r = must_share(p, n);
-	uint64_t before = changes();
+	uint64_t before = urdma_pages_state.changes;
 	for (int i = 0; i < 100; i++) {
 		struct urdma_region s = must_share(p, n);
 		struct urdma_region t = must_share(p + 1, n - 2);
 		must_deregister(&s);
 		must_deregister(&t);
 	}
-	CHECK(changes() - before <= 2, "%lu entries changed",
-	      (long)(changes() - before));
+	CHECK(urdma_pages_state.changes - before <= 2, "%lu entries changed",
+	      (long)(urdma_pages_state.changes - before));
 	must_deregister(&r);
 	CHECK(converted() == 0, "pages left");
 	CHECK(urdma_pages_deregister(&r) == EINVAL, "deregistered twice");

@@ -45,13 +45,6 @@ void must_deregister(const struct urdma_region *r)
 	      (long)r->length, strerror(err));
 }
 
-uint64_t converted(void)
-{
-	struct urdma_pages_stats s;
-	urdma_pages_stats(&s);
-	return s.converted_pages;
-}
-
 void *anon(size_t n)
 {
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,

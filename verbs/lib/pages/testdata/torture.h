@@ -40,7 +40,8 @@ uint64_t below(uint64_t *state, uint64_t n);
 struct urdma_region must_register(void *p, size_t n);     /* either path */
 struct urdma_region must_share(void *p, size_t n);        /* converted */
 void must_deregister(const struct urdma_region *r);
-uint64_t converted(void);
+uint64_t converted(void); /* pages that live in a memfd */
+uint64_t kept_pages(void); /* of those: no registration is left */
 void *anon(size_t n);
 /* The daemon's view: the whole memfd of a region, at its start. */
 void *daemon_view(const struct urdma_region *r);

@@ -24,6 +24,18 @@ static void queue_in(struct ibv_pd *parent, struct ibv_pd *own)
 	CHECK_NULL(ibv_create_cq_ex(context, &attr), EOPNOTSUPP);
 }
 
+static void *allocate(struct ibv_pd *of, void *own, size_t size, size_t alignment, uint64_t type)
+{
+	(void)of, (void)own, (void)size, (void)alignment, (void)type;
+	return IBV_ALLOCATOR_USE_DEFAULT;
+}
+
+static void release(struct ibv_pd *of, void *own, void *memory, uint64_t type)
+{
+	(void)of, (void)own, (void)memory, (void)type;
+	abort();
+}
+
 void case_parent_domain(void)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = pd };
@@ -36,9 +48,9 @@ void case_parent_domain(void)
 	attr.pd = own;
 	attr.comp_mask = 1u << 20;
 	CHECK_NULL(ibv_alloc_parent_domain(context, &attr), EINVAL);
-	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	CHECK_NULL(ibv_alloc_parent_domain(context, &attr), EOPNOTSUPP);
-	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	attr.alloc = allocate;
+	attr.free = release;
 	CHECK((parent = ibv_alloc_parent_domain(context, &attr)));
 	attr.pd = parent;
 	CHECK_NULL(ibv_alloc_parent_domain(context, &attr), EINVAL);
@@ -94,7 +106,9 @@ void case_rereg(void)
 	pair_up(&a, &b, IBV_QPT_RC, write);
 	mr = b.mr;
 	memset(a.memory, 9, LENGTH);
-	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL);
+	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_CMD && errno == EINVAL);
+	CHECK(ibv_rereg_mr(mr, 1 << 20, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_CMD && errno == EINVAL);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere, 0, 0) == IBV_REREG_MR_ERR_INPUT);
 	write_and_expect(&a, mr, b.memory, IBV_WC_SUCCESS); /* all as it was */
@@ -116,6 +130,31 @@ void case_rereg(void)
 	end_free(&a);
 	end_free(&b);
 	free(elsewhere);
+}
+
+/* A region of no bytes takes part in transfers of none, and can become another. */
+void case_empty_region(void)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct end a, b;
+
+	pair_up(&a, &b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK((mr = ibv_reg_mr(pd, NULL, 0, 0)));
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	CHECK((mr = ibv_reg_mr(pd, b.memory, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) && mr->length == 0);
+	wr = write_to(&a, mr->rkey, (uintptr_t)b.memory, 1, &sge);
+	sge = (struct ibv_sge){ (uintptr_t)b.memory, 0, mr->lkey };
+	CHECK_RETURNS(post(&a, &wr), 0);
+	completion(&a, IBV_WC_SUCCESS);
+	write_and_expect(&a, mr, b.memory, IBV_WC_REM_ACCESS_ERR);
+	restart(&a, &b);
+	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b.memory, LENGTH, 0), 0);
+	write_and_expect(&a, mr, b.memory, IBV_WC_SUCCESS);
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	end_free(&a);
+	end_free(&b);
 }
 
 /* A region of 1.5 GiB, of which a peer writes the two ends. */

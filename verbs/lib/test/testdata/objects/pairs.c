@@ -126,3 +126,63 @@ void case_comm_est(void)
 		end_free(&b);
 	}
 }
+
+/* Immediate data is a message of its own, behind the Write (RFC 7306 section 6). The Write
+ * is refused, so the receive is still there when the queue pair ends. */
+void case_immediate_refused(void)
+{
+	struct ibv_async_event event;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct end a, b;
+
+	pair_up(&a, &b, IBV_QPT_RC, WRITABLE);
+	receive(&b, 3, 64);
+	wr = write_to(&a, b.mr->rkey ^ 1, (uintptr_t)b.memory, 64, &sge);
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	CHECK_RETURNS(post(&a, &wr), 0);
+	completion(&a, IBV_WC_REM_ACCESS_ERR);
+	CHECK(completion(&b, IBV_WC_WR_FLUSH_ERR).wr_id == 3);
+	CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
+	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == b.qp);
+	ibv_ack_async_event(&event);
+	end_free(&a);
+	end_free(&b);
+}
+
+/* The wall clock times of many completions, over several polls, run beside their other
+ * timestamps. */
+void case_wall_clock(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4096, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &attr);
+	struct ibv_qp_init_attr init = { .send_cq = ibv_cq_ex_to_cq(cq), .recv_cq = ibv_cq_ex_to_cq(cq), .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 2000, 1, 1, 0 } };
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
+	struct ibv_poll_cq_attr poll = { 0 };
+	uint64_t apart = 0, wall;
+
+	CHECK(cq && qp);
+	to_init(qp, 0);
+	for (int i = 0; i < 2000; i++)
+		CHECK_RETURNS(ibv_post_recv(qp, &wr, &bad), 0);
+	CHECK_RETURNS(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0);
+	for (int i = 0; i < 2000;) {
+		if (ibv_start_poll(cq, &poll))
+			continue;
+		do {
+			wall = ibv_wc_read_completion_wallclock_ns(cq);
+			if (!apart)
+				apart = wall - ibv_wc_read_completion_ts(cq);
+			CHECK(wall - ibv_wc_read_completion_ts(cq) == apart);
+		} while (++i % 10 && !ibv_next_poll(cq));
+		ibv_end_poll(cq);
+	}
+	CHECK(wall / 1000000000 - (uint64_t)time(NULL) + 100 < 200); /* seconds */
+	CHECK_RETURNS(ibv_destroy_qp(qp), 0);
+	CHECK_RETURNS(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}

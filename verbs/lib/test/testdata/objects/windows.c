@@ -78,10 +78,12 @@ static struct ibv_send_wr bind_wr(struct ibv_mw *mw, struct ibv_mw_bind_info inf
 static void bind2(struct end *b, struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = bind_wr(mw, part_of(b, 1000));
+	uint32_t rkey = wr.bind_mw.rkey;
 
+	wr.bind_mw.rkey ^= 0xabcdef00; /* the window's part of it is ignored */
 	CHECK_RETURNS(post(b, &wr), 0);
 	CHECK(completion(b, IBV_WC_SUCCESS).opcode == IBV_WC_BIND_MW);
-	mw->rkey = wr.bind_mw.rkey;
+	mw->rkey = rkey;
 }
 
 void case_windows2(void)
@@ -146,7 +148,7 @@ void case_windows_ex(void)
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_bind_mw(ex, mw, ibv_inc_rkey(mw->rkey), &info);
+	ibv_wr_bind_mw(ex, mw, ibv_inc_rkey(mw->rkey) & 0xff, &info);
 	ex->wr_id = 2;
 	ibv_wr_local_inv(ex, ibv_inc_rkey(mw->rkey));
 	CHECK_RETURNS(ibv_wr_complete(ex), 0);

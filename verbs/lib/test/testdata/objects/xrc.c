@@ -83,6 +83,36 @@ static void send_to(struct end *from, uint32_t number)
 	completion(from, IBV_WC_SUCCESS);
 }
 
+/* A target queue pair has no queues: nothing can be posted to it. */
+static void refuse_posts(struct ibv_qp *target)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_RTS, IBV_QPS_ERR };
+	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 1 };
+	struct ibv_send_wr *bad;
+	struct ibv_mw_bind bind = { .wr_id = 1 };
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+
+	CHECK(mw);
+	CHECK_RETURNS(ibv_post_recv(target, &recv, &bad_recv), EINVAL);
+	CHECK(bad_recv == &recv);
+	for (unsigned int i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (states[i] == IBV_QPS_RTS)
+			to_rts(target);
+		else
+			CHECK_RETURNS(ibv_modify_qp(target, &(struct ibv_qp_attr){ .qp_state = states[i] }, IBV_QP_STATE), 0);
+		CHECK_RETURNS(ibv_post_recv(target, &recv, &bad_recv), EINVAL);
+		for (int opcode = IBV_WR_RDMA_WRITE; opcode <= IBV_WR_SEND_WITH_INV; opcode++) {
+			struct ibv_send_wr wr = { .opcode = (enum ibv_wr_opcode)opcode, .bind_mw.mw = mw };
+
+			CHECK_RETURNS(ibv_post_send(target, &wr, &bad), EINVAL);
+			CHECK(bad == &wr);
+		}
+		CHECK_RETURNS(ibv_bind_mw(target, mw, &bind), EINVAL);
+	}
+	CHECK(!ibv_qp_to_qp_ex(target));
+	CHECK_RETURNS(ibv_dealloc_mw(mw), 0);
+}
+
 /* Two handles of one domain, by a file; messages for a queue of the one by a queue
  * pair that was made with the other. */
 void case_xrc(void)
@@ -127,6 +157,8 @@ void case_xrc(void)
 	CHECK(wc.byte_len == 500 && wc.imm_data == 77 && server.memory[999] == 'x');
 	CHECK_RETURNS(ibv_close_xrcd(one), EBUSY);
 	CHECK_RETURNS(ibv_destroy_cq(server.cq), EBUSY);
+	CHECK_RETURNS(ibv_post_recv(client.qp, &wr, &bad), EINVAL);
+	refuse_posts(second);
 	CHECK_RETURNS(ibv_destroy_qp(second), 0);
 	CHECK(!open_target(one, second->qp_num));
 	CHECK_RETURNS(ibv_destroy_srq(srq), 0);

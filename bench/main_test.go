@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urdma/urdma/manualtest"
+)
+
+var update = flag.Bool("update", false, "write the manual page anew")
+
+func TestManualPageIsCurrent(t *testing.T) {
+	const file = "../docs/man/urdma-bench.1"
+	got := manualtest.Command(newCommand(), []manualtest.Section{
+		{Title: "Examples", Items: [][2]string{
+			{"urdma bench", "All there is."},
+			{"urdma bench --rounds 3 --only 'loopback|copying'", "Less of it."},
+		}},
+		{Title: "See also", Text: "urdma(1), urdmad(8)"},
+	})
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || got != string(want) {
+		t.Errorf("%s is out of date (cd bench; go test . -update writes it): %v; got:\n%s", file, err, got)
+	}
+}
+
+func runBench(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := newCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// What needs neither programs nor root is measured and written: copying memory.
+func TestBenchWritesRuns(t *testing.T) {
+	build := t.TempDir()
+	script := "#!/bin/sh\necho urdmad version 0.1.0-gtest\n"
+	if err := os.WriteFile(filepath.Join(build, "urdmad"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	for range 2 { // the second has a history
+		out, err := runBench("--build", build, "--out", dir, "--only", "copying 64", "--rounds", "2", "--seconds", "0.01", "--markdown", page)
+		if err != nil || !strings.Contains(out, "one thread copying 64 KiB") || !strings.Contains(out, "0.1.0-gtest") {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+	}
+	for _, pattern := range []string{"run-*.json", "run-*.csv", "page.md", "benchmarks"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) == 0 {
+			t.Errorf("no %s was written", pattern)
+		}
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--only (", "--only"},
+		{"--only nosuch --build .", "urdmad"},
+		{"--rounds 0", "--rounds 0"},
+		{"--seconds -1", "--seconds -1"},
+		{"--limit -1s", "--limit -1s"},
+		{"extra", "extra"},
+	} {
+		if out, err := runBench(append(strings.Fields(c.args), "--out", t.TempDir())...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v does not name %q (%s)", c.args, err, c.want, out)
+		}
+	}
+	if out, err := runBench("--list"); err != nil || strings.Count(out, "\n") < 20 {
+		t.Errorf("--list: %v, %q", err, out)
+	}
+}

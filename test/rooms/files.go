@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// missingFiles complains of the files that doc.go, README.md and docs/*.md name and
+// the tree at root lacks.
+func missingFiles(root string) (complaints []string, err error) {
+	tree := os.DirFS(root)
+	var documents []string
+	there := map[string]bool{} // every file by its path, and by each end of it that begins with a name
+	err = fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || file == "build") {
+			return fs.SkipDir
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if name := d.Name(); name == "doc.go" || name == "README.md" || path.Dir(file) == "docs" && path.Ext(name) == ".md" {
+			documents = append(documents, file)
+		}
+		for end, more := file, true; more; _, end, more = strings.Cut(end, "/") {
+			there[end] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range documents {
+		text, err := fs.ReadFile(tree, document)
+		if err != nil {
+			return nil, err
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, name := range filesNamed(line) {
+				if !exists(tree, there, document, name) && !strings.Contains(string(text), "/"+name) { // named in full elsewhere
+					complaints = append(complaints, fmt.Sprintf("%s:%d: there is no file %s", filepath.Join(root, document), i+1, name))
+				}
+			}
+		}
+	}
+	return complaints, nil
+}
+
+// exists tells whether the tree has the file. doc.go names files of its own
+// directory by their names alone, other documents those of any.
+func exists(tree fs.FS, there map[string]bool, document, name string) bool {
+	if _, err := fs.Stat(tree, path.Join(path.Dir(document), name)); err == nil {
+		return true
+	}
+	return there[name] && (strings.Contains(name, "/") || path.Base(document) != "doc.go")
+}
+
+// sources are the endings of names that count as ours. Others, such as .json, are
+// mostly those of files that a reader makes.
+var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".S": true, ".md": true, ".sh": true, ".lua": true, ".mk": true, ".py": true}
+
+// filesNamed lists the names of source files in a line. What has a wildcard or a
+// variable in it, and an absolute path, are none.
+func filesNamed(line string) (names []string) {
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(" \t,;:()[]|`'\"", r) }) {
+		word = strings.TrimRight(word, ".")
+		if sources[path.Ext(word)] && !strings.ContainsAny(word, "*$<>{}~") && word[0] != '/' && word[0] != '.' && !elsewhere(word) {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
+// elsewhere tells what a reader builds, and headers of libibverbs and librdmacm.
+func elsewhere(name string) bool {
+	dir, _, _ := strings.Cut(name, "/")
+	return dir == "build" || dir == "infiniband" || dir == "rdma"
+}

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Builds a Linux with the kernel's siw and programs that use it, from Debian's packages: a
+# kernel and an initramfs, which is the whole of its root. Nothing is installed and root
+# is not needed; apt keeps its lists and downloads below the directory.
+#
+#   build.sh DIRECTORY
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+dir=$(cd "$1" && pwd)
+mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+exec 9>"$dir/lock"
+flock 9
+stamp=$(cat "$0" "$here"/guest/* | sha256sum)
+[ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
+
+programs='bash coreutils util-linux grep procps iproute2 socat busybox-static ibverbs-providers
+	rdmacm-utils ibverbs-utils perftest qperf'
+options="-q -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::State::lists=$dir/lists
+	-o Dir::Cache=$dir/cache -o Dir::State::status=/dev/null"
+apt-get $options update
+release=$(apt-cache $options depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-\([0-9][^ ]*\)$/\1/p' | head -1)
+version=${release%%-*}
+version=${version%.*}
+# What the packages of the first line depend on comes too.
+apt-get $options -y -d --no-install-recommends install $programs
+(cd "$dir/cache/archives" && apt-get $options download "linux-image-$release" "linux-headers-$release" \
+	"linux-headers-${release%-amd64}-common" "linux-source-$version" "linux-kbuild-$version")
+
+work=$dir/work
+rm -rf "$work"
+mkdir -p "$work/root" "$work/kernel"
+for package in "$dir"/cache/archives/*.deb; do
+	name=$(basename "$package")
+	case $name in
+	linux-source-*)
+		dpkg-deb --fsys-tarfile "$package" | tar -xO "./usr/src/linux-source-$version.tar.xz" | xz -dc |
+			tar -x -C "$work/kernel" --strip-components=4 --wildcards '*/drivers/infiniband/sw/siw/*'
+		;;
+	linux-*) dpkg -x "$package" "$work/kernel" ;;
+	*perl* | *python* | dpkg_* | apt_* | debconf*) ;; # of packages' scripts
+	*) dpkg -x "$package" "$work/root" ;;
+	esac
+done
+
+# Debian's kernels leave siw out. Its constants become parameters of the module.
+headers=$work/kernel/usr/src/linux-headers-$release
+ln -sfn "../usr/lib/linux-kbuild-$version" "$work/kernel/lib/linux-kbuild-$version"
+sed -i "s#/usr/src/#$work/kernel/usr/src/#" "$headers/Makefile"
+siw=$work/kernel/siw
+sed -i -E 's/^extern const bool/extern bool/' "$siw/siw.h"
+sed -i -E 's/^const bool ([a-z_]+)( = true)?;/bool \1\2;\nmodule_param(\1, bool, 0444);/
+	s/^(u_char mpa_version = .*;)/\1\nmodule_param(mpa_version, byte, 0444);/' "$siw/siw_main.c"
+make -s -C "$headers" M="$siw" CONFIG_RDMA_SIW=m modules
+strip --strip-debug "$siw/siw.ko"
+
+root=$work/root
+rm -rf "$root/usr/share" "$root/var"
+mkdir -p "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/var"
+depmod=$(PATH=$PATH:/sbin:/usr/sbin command -v depmod)
+"$depmod" -b "$work/kernel" "$release"
+for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm iw_cm libcrc32c crc32c_generic; do
+	"${depmod%depmod}modprobe" -d "$work/kernel" -S "$release" --show-depends $module
+done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' | while read -r module; do
+	cp "$module" "$root/modules/"
+	basename "$module" >>"$root/modules/order"
+done
+cp "$siw/siw.ko" "$root/modules/"
+printf 'root:x:0:0:root:/:/bin/bash\n' >"$root/etc/passwd"
+printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
+install -m755 "$here/guest/init" "$here/guest/agent" "$root/"
+install -m755 "$here/guest/use-siw" "$root/usr/bin/"
+gcc-12 -O1 -o "$root/usr/bin/wirevec" "$here/guest/wirevec.c" -lrdmacm -libverbs
+cp "$root/usr/bin/wirevec" "$dir/"
+(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$dir/initrd"
+cp "$work/kernel/boot/vmlinuz-$release" "$dir/vmlinuz"
+rm -rf "$work"
+echo "$stamp" >"$dir/stamp"

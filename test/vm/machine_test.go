@@ -1,0 +1,238 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+const (
+	emulator = "qemu-system-x86_64"
+	address  = "198.18.1.2" // of the machine
+)
+
+// machine is the virtual machine and the host with urdmad that it is joined to.
+type machine struct {
+	t    *testing.T
+	host *lab.Node
+	dir  string // what build.sh made
+}
+
+// newMachine starts both, or skips the test.
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("takes minutes; make test-long")
+	}
+	for _, program := range []string{emulator, "gcc-12", "cpio", "xz", "apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	if tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
+		t.Skip(err)
+	} else {
+		tun.Close()
+	}
+	l := labtest.New(t)
+	if err := l.Can(lab.TCP); err != nil {
+		t.Skip(err)
+	}
+	dir, err := filepath.Abs(filepath.Join(os.Getenv("URDMA_BUILD"), "vm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("./build.sh", dir).CombinedOutput(); err != nil {
+		t.Skipf("Debian's packages for the machine can't be had: %v\n%s", err, lab.Tail(string(out), 30))
+	}
+	m := &machine{t: t, dir: dir}
+	if m.host, err = l.Tap(lab.TCP, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Without offloads no frame exceeds the MTU, and checksums are whole.
+	plain := "csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off"
+	qemu, err := m.host.Start(emulator, "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,thread=multi",
+		"-cpu", "max,la57=off", "-smp", "2", "-m", "2048", "-no-reboot", "-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd"),
+		"-append", "console=ttyS0 quiet nokaslr mitigations=off nowatchdog audit=0 tsc=reliable clocksource=tsc no_timer_check random.trust_cpu=on panic=-1 rdinit=/init address="+address+"/24",
+		"-netdev", "tap,id=net0,ifname=veth0,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=,"+plain,
+		"-device", "virtio-rng-pci", "-serial", "stdio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the machine's console:\n%s", lab.Tail(qemu.Output(), 30))
+		}
+		qemu.Kill()
+	})
+	for end := time.Now().Add(2 * lab.Patience); ; time.Sleep(200 * time.Millisecond) {
+		if out, err := m.try(10, "uname -r"); err == nil {
+			t.Logf("kernel %s", strings.TrimSpace(out))
+			break
+		} else if !qemu.Running() || time.Now().After(end) {
+			t.Fatalf("no machine: %v\n%s", err, lab.Tail(qemu.Output(), 30))
+		}
+	}
+	if err := m.host.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// start starts a command line in the machine.
+func (m *machine) start(seconds int, line string) (*lab.Process, error) {
+	return m.host.Start("bash", "-c", `exec 3<>/dev/tcp/$0/99 && printf '%s\n' "$1" >&3 && cat <&3`, address, fmt.Sprintf("%d %s", seconds, line))
+}
+
+// ended waits for the end of what start started.
+func ended(p *lab.Process, seconds int) (string, error) {
+	if err := p.Wait(time.Duration(seconds+20) * time.Second); err != nil {
+		return p.Output(), err
+	}
+	out, ok := strings.CutSuffix(p.Output(), "status 0\n")
+	if !ok {
+		return out, fmt.Errorf("no success in the machine")
+	}
+	return out, nil
+}
+
+// try runs a command line in the machine.
+func (m *machine) try(seconds int, line string) (string, error) {
+	p, err := m.start(seconds, line)
+	if err != nil {
+		return "", err
+	}
+	return ended(p, seconds)
+}
+
+// run is try for what has to succeed.
+func (m *machine) run(seconds int, line string) {
+	m.t.Helper()
+	if out, err := m.try(seconds, line); err != nil {
+		m.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// argv is a command line for the host.
+func (m *machine) argv(line, server string) []string {
+	argv := strings.Fields(strings.ReplaceAll(line, "@", server))
+	if argv[0] == "wirevec" {
+		argv[0] = filepath.Join(m.dir, argv[0])
+	}
+	return argv
+}
+
+// startServer starts a server in the machine and waits until it listens.
+func (m *machine) startServer(seconds int, line string) (*lab.Process, error) {
+	s, err := m.start(seconds, strings.ReplaceAll(line, "@", address))
+	if err != nil {
+		return nil, err
+	}
+	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 '; do sleep 0.1; done"); err != nil {
+		m.kill(line)
+		return nil, fmt.Errorf("%s does not listen: %w\n%s\n%s", line, err, out, s.Output())
+	}
+	return s, nil
+}
+
+// kill ends the programs of a name in the machine.
+func (m *machine) kill(line string) { m.run(10, "pkill -9 -x "+strings.Fields(line)[0]+"; true") }
+
+// siwServes runs a server in the machine and a client on the host.
+func (m *machine) siwServes(seconds int, server, client string) (string, error) {
+	s, err := m.startServer(seconds, server)
+	if err != nil {
+		return "", err
+	}
+	c, err := m.host.Exec(m.argv(client, address)...)
+	if err != nil {
+		return "", err
+	}
+	clientErr := c.Wait(time.Duration(seconds) * time.Second)
+	if clientErr != nil {
+		m.kill(server)
+	}
+	out, serverErr := ended(s, seconds)
+	return both(c.Output(), clientErr, out, serverErr)
+}
+
+// urdmaServes runs a server on the host and a client in the machine.
+func (m *machine) urdmaServes(seconds int, server, client string) (string, error) {
+	pair := lab.Pair{ServerNode: m.host, Server: m.argv(server, m.host.Address)}
+	if server == "qperf" {
+		pair.TCPPort = 19765
+	}
+	s, err := pair.StartServer()
+	if err != nil {
+		return "", err
+	}
+	out, clientErr := m.try(seconds, strings.ReplaceAll(client, "@", m.host.Address))
+	if clientErr != nil {
+		s.Kill()
+	}
+	serverErr := s.Wait(time.Duration(seconds) * time.Second)
+	return both(out, clientErr, s.Output(), serverErr)
+}
+
+// killed ends one side of a rping without a word; the other has to end by itself.
+func (m *machine) killed(siwServes, server bool) error {
+	const serve, ask, seconds = "rping -s -a @ -C 1000000", "rping -c -a @ -C 1000000", 30
+	var host, guest *lab.Process
+	var err error
+	if siwServes {
+		if guest, err = m.startServer(2*seconds, serve); err == nil {
+			host, err = m.host.Exec(m.argv(ask, address)...)
+		}
+	} else {
+		pair := lab.Pair{ServerNode: m.host, Server: m.argv(serve, m.host.Address)}
+		if host, err = pair.StartServer(); err == nil {
+			guest, err = m.start(2*seconds, strings.ReplaceAll(ask, "@", m.host.Address))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(lab.Patience); ; time.Sleep(50 * time.Millisecond) {
+		out, err := m.host.Urdma("show", "connection", "--json")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(out, `"open"`) {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("no connection: %s", out)
+		}
+	}
+	if siwServes == server { // what is in the machine
+		m.kill("rping")
+		if err := host.Wait(seconds * time.Second); errors.Is(err, lab.ErrTimeout) {
+			return err
+		}
+		return nil
+	}
+	host.Kill()
+	defer m.kill("rping") // which hears of the end, but does not always end itself
+	for end := time.Now().Add(seconds * time.Second); guest.Running() && !strings.Contains(guest.Output(), "DISCONNECT EVENT"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("the program in the machine hears nothing of the end: %s", guest.Output())
+		}
+	}
+	return nil
+}
+
+func both(client string, clientErr error, server string, serverErr error) (string, error) {
+	out := client + "\n" + server
+	if clientErr != nil || serverErr != nil {
+		return out, fmt.Errorf("client: %v\n%s\nserver: %v\n%s", clientErr, lab.Tail(client, 12), serverErr, lab.Tail(server, 12))
+	}
+	return out, nil
+}

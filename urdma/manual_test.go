@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urdma/config"
+	"urdma/urdma/manualtest"
+)
+
+// The pages in docs/man are what the commands and the schema print now.
+func TestManualPagesAreCurrent(t *testing.T) {
+	root := newRoot()
+	root.InitDefaultCompletionCmd()
+	golden(t, "../docs/man/urdma.1", manualtest.Command(root, commandSections))
+	golden(t, "../docs/man/urdma.json.5", manualtest.Config(fileIntroduction, fileSections))
+}
+
+func TestExamplesOfTheManualAreCorrect(t *testing.T) {
+	for _, item := range fileSections[0].Items {
+		if err := config.CheckBytes(item[0], []byte(item[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestManualPagesRender(t *testing.T) {
+	pages, err := filepath.Glob("../docs/man/*.[1-9]")
+	if err != nil || len(pages) < 4 {
+		t.Fatalf("pages %q, error %v", pages, err)
+	}
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("SKIPPED: groff is not installed, and this test renders the manual pages")
+	}
+	for _, page := range pages {
+		out, err := exec.Command(groff, "-man", "-ww", "-Tutf8", "-P-cbou", page).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warning") {
+			t.Errorf("%s: %v\n%s", page, err, out)
+		}
+		if strings.Contains(string(out), `\[`) || !strings.Contains(string(out), "\nSee also\n") {
+			t.Errorf("%s renders with source in it or without its end:\n%.500s", page, out)
+		}
+		if !strings.Contains(string(out), "\nExamples\n") {
+			t.Errorf("%s has no examples", page)
+		}
+	}
+}
+
+var commandSections = []manualtest.Section{
+	{Title: "Exit status", Items: [][2]string{
+		{"0", "Success."},
+		{"1", "Failure."},
+		{"2", "Wrong use, or a configuration with an error."},
+		{"125", "urdma exec itself failed, before the program."},
+		{"126", "The program exists and cannot be run, or not on urdmad."},
+		{"127", "There is no such program."},
+		{"other", "The program's own, under urdma exec."},
+	}},
+	{Title: "Environment", Items: [][2]string{
+		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
+		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
+		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
+		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +
+			"what reaches for a page and not for its address misses that. A process with buffers registered with io_uring keeps its private pages anyway; 0 is for memory that AF_XDP or vfio holds, " +
+			"for direct I/O that is under way into a page while it is registered, and for process-shared mutexes and semaphores in such pages with a thread waiting at that moment."},
+		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already."},
+		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
+			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD out of its environment). " +
+			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
+		{"OMPI_MCA_*", "For a rank of Open MPI (of mpirun or srun --mpi=pmix) whose btl parameter names openib, and for mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
+			"mpi_yield_when_idle=1 where ranks fill the processors; UCX_USE_MT_MUTEX=y where pml names ucx. Whatever the user set, here or in Open MPI's files, stays. URDMA_LOG=1 says what was set."},
+		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
+	}},
+	{Title: "Examples", Items: [][2]string{
+		{"urdma exec -- rping -s -a 198.18.0.1 -v", "A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
+		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
+		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},
+		{"urdma perf 10.9.0.2", "Bandwidth and latency to it, where its responder serves that."},
+		{"urdma show qp --watch", "The queue pairs, over and over."},
+		{"urdma capture -o rping.pcapng --host :7174", "The packets of rping's port number, for Wireshark."},
+		{"urdma config init --interface eth1 >urdma.json", "A configuration for the network interface eth1."},
+	}},
+	{Title: "See also", Text: "urdma-bench(1), urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
+}
+
+var fileIntroduction = []manualtest.Section{
+	{Text: "urdmad(8) reads one configuration file, named by its option --config, and without one runs with a single loopback port. " +
+		"The file is one JSON object (RFC 8259) in UTF-8. Only ports must be given; every other property has a default."},
+	{Text: "A property that is not described here stops urdma config check, which names the nearest known one; urdmad warns about it and goes on. " +
+		"Everything else that is wrong stops urdmad with exit status 2: a wrong type, a number out of range, a property given twice, bytes after the end, two ports with one address. " +
+		"Each error names the file, the line, the property, what was found and what is allowed."},
+	{Text: "JSON has no comments. In every object a property whose name begins with \"$comment\" may hold a string or an array of strings; it is ignored."},
+	{Text: "A file of the C urdma is valid as it stands."},
+}
+
+var fileSections = []manualtest.Section{
+	{Title: "Examples", Items: [][2]string{
+		{"Programs of one machine:", `{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ] }`},
+		{"A NIC bound to vfio-pci, jumbo frames, a core for the poll loop:", `{
+  "ports": [ { "pci_address": "0000:03:00.0", "ipv4_address": "10.2.0.100/24", "mtu": 9000 } ],
+  "workers": [ { "core": 3 } ]
+}`},
+		{"Two daemons of one machine joined by shared memory; the other has role=client and 10.2.0.2:", `{
+  "ports": [ { "vdev": "memif,role=server,socket=/tmp/wire.sock", "ipv4_address": "10.2.0.1/24" } ],
+  "socket": "/tmp/urdmad-1.sock"
+}`},
+	}},
+	{Title: "See also", Text: "urdma(1), urdmad(8)"},
+}

@@ -1,0 +1,109 @@
+package cm
+
+import (
+	"syscall"
+
+	"urdma/urdmad/clock"
+	"urdma/wire"
+)
+
+// Where requests come by connections, over TCP, the kernel has to hold a socket for
+// a port number: here called a door. An id has doors from when it is bound, so that
+// a number which a socket of another program has is refused then, and that a
+// request which comes before the id listens waits for it.
+
+// openDoors has requests come in on every device that an id hears.
+func (m *Manager) openDoors(id *ID) error {
+	if id.Datagrams {
+		return nil
+	}
+	for dev, a := range m.addrs {
+		if !id.hears(a) {
+			continue
+		}
+		if err := m.net.Listen(dev, id.local.Port()); err != nil {
+			m.shut(id, dev)
+			return err
+		}
+	}
+	id.doors = true
+	return nil
+}
+
+func (m *Manager) closeDoors(id *ID) {
+	if id.doors {
+		id.doors = false
+		delete(m.leaving, id)
+		m.shut(id, len(m.addrs))
+	}
+}
+
+// shut closes an id's doors on devices before one.
+func (m *Manager) shut(id *ID, before int) {
+	for dev, a := range m.addrs[:before] {
+		if id.hears(a) {
+			m.net.Unlisten(dev, id.local.Port())
+		}
+	}
+}
+
+// leaveDoors closes a listener's doors once its owner's next listener is no longer
+// expected: see listenerGrace.
+func (m *Manager) leaveDoors(id *ID) {
+	if id.doors {
+		m.leaving[id] = struct{}{}
+		m.net.Set(id.timer, m.net.Now()+listenerGrace)
+	}
+}
+
+// Gone: an owner has destroyed its ids and creates no more.
+func (m *Manager) Gone(o Owner) {
+	for id := range m.leaving {
+		if id.Owner == o {
+			m.net.Set(id.timer, clock.Never)
+			m.closeDoors(id)
+		}
+	}
+}
+
+const (
+	// maxWaiting bounds the requests that wait, each of which is a socket.
+	maxWaiting = 1024
+	// waitingCheck is how often each looks for a listener with room.
+	waitingCheck = 10 * clock.Millisecond
+)
+
+// arrivedRequest gives the listener a child with the connection by which the request
+// came. It waits until some time where a request in a packet would be dropped, to
+// come again.
+func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
+	parent := m.listener(p.Local)
+	if parent != nil && parent.Datagrams {
+		parent = nil // it takes no connections
+	}
+	switch {
+	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= until, m.waiting == maxWaiting:
+		m.Stats.Refused++
+		m.net.Send(&Packet{Dev: p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Conn: p.Conn})
+	case parent == nil, parent.queue.pending >= parent.queue.backlog:
+		m.waiting++
+		m.net.Set(clock.NewTimer(func() {
+			m.waiting--
+			m.arrivedRequest(p, until)
+		}), m.net.Now()+waitingCheck)
+	default:
+		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn), nil }, proof{proved: true})
+	}
+}
+
+// Refused: a request found nobody, or no answer in time.
+func (m *Manager) Refused(id *ID, errno syscall.Errno) {
+	if id == nil || id.state != connecting {
+		return
+	}
+	if errno == syscall.ECONNREFUSED || errno == syscall.ECONNRESET {
+		m.rejected(id, &wire.TRPConnect{})
+		return
+	}
+	m.fail(id, EventUnreachable, errno)
+}

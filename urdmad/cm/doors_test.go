@@ -1,0 +1,110 @@
+package cm_test
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/wire"
+)
+
+// stream is a connection by which a request came.
+type stream struct {
+	*conn
+	rejected, released bool
+}
+
+func (s *stream) Release() { s.released = true }
+
+// arrives has a request come by a connection of its own.
+func (p *pair) arrives(port uint16) *stream {
+	s := &stream{conn: &conn{h: p.to, port: port, peer: netip.AddrPortFrom(p.from.addr, 40000)}}
+	s.timer = clock.NewTimer(s.tick)
+	p.to.m.Arrived(&cm.Packet{Local: p.to.at(port), Peer: s.peer, TRP: wire.TRP{Op: wire.OpRequest}, Conn: s})
+	return s
+}
+
+// TestDoors: a port number that a socket of another program has can be neither bound to
+// nor chosen, and a bound id's is open until it is to connect, or is destroyed.
+func TestDoors(t *testing.T) {
+	p := newPair(t, false, 1, options{})
+	h := p.to
+	h.foreign = map[uint16]bool{7777: true, 49152: true, 49153: true}
+	e := p.server.newEnd()
+	if err := h.m.Bind(e.id, h.at(7777)); err != syscall.EADDRINUSE {
+		t.Errorf("bound to another's port number: %v", err)
+	}
+	p.must(h.m.Bind(e.id, h.at(0)))
+	local, _ := e.id.Bound()
+	if h.foreign[local.Port()] || h.doors[local.Port()] != 1 {
+		t.Errorf("bound to %v, doors %v", local, h.doors)
+	}
+	p.must(h.m.ResolveAddr(e.id, netip.AddrPort{}, p.from.at(served), sec))
+	if h.doors[local.Port()] != 0 {
+		t.Errorf("an id that is to connect leaves doors %v", h.doors)
+	}
+	e = p.server.newEnd()
+	p.must(h.m.Bind(e.id, h.at(7778)))
+	e.destroy()
+	if h.doors[7778] != 0 {
+		t.Errorf("a destroyed id leaves doors %v", h.doors)
+	}
+}
+
+// TestDoorsOfListeners: a listener's door stays for the next one of its owner, but not
+// once the owner has gone.
+func TestDoorsOfListeners(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		p := newPair(t, false, 1, options{})
+		if p.to.doors[served] != 1 {
+			t.Fatalf("doors %v", p.to.doors)
+		}
+		p.listener.destroy()
+		want := 1
+		if gone {
+			p.to.m.Gone(p.server)
+			want = 0
+		}
+		if p.to.doors[served] != want {
+			t.Errorf("owner gone: %v, doors %v", gone, p.to.doors)
+		}
+		p.pass(3 * sec)
+		if p.to.doors[served] != 0 {
+			t.Errorf("left for ever: %v", p.to.doors)
+		}
+	}
+}
+
+// TestRequestsThatArrive wait for a listener that may come, and for room in its backlog;
+// where none comes they are refused.
+func TestRequestsThatArrive(t *testing.T) {
+	p := newPair(t, false, 1, options{timeout: 5 * sec})
+	if nobody := p.arrives(unserved); !nobody.rejected {
+		t.Error("not rejected where nobody is")
+	}
+	first, second := p.arrives(served), p.arrives(served)
+	p.requested(1, sec)
+	p.pass(sec)
+	if len(p.requests) != 1 {
+		t.Fatalf("%d requests, the backlog is 1", len(p.requests))
+	}
+	p.requests[0].reject("")
+	p.requested(2, sec)
+	p.requests[1].reject("")
+	if !first.rejected || !second.rejected {
+		t.Error("rejects were not sent")
+	}
+	e := p.server.newEnd()
+	p.must(p.to.m.Bind(e.id, p.to.at(unserved)))
+	early := p.arrives(unserved)
+	p.pass(3 * sec)
+	if !early.rejected {
+		t.Error("not rejected where an id was bound that does not listen")
+	}
+	early = p.arrives(unserved)
+	if !early.rejected {
+		t.Error("not rejected at once")
+	}
+}

@@ -1,0 +1,141 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/control/account"
+	"urdma/verbs/abi"
+)
+
+// conn is a client's connection: requests come in whole, with descriptors.
+type conn struct {
+	*net.UnixConn
+	received []*os.File      // descriptors of the request at hand
+	closer   *account.Closer // of the client's user
+	oob      []byte          // where ancillary data arrives
+}
+
+// errHangUp is the end of the connection.
+var errHangUp = errors.New("control: the client hung up")
+
+// newConn begins with what connected; closer takes the descriptors that are not
+// used.
+func newConn(c *net.UnixConn, closer *account.Closer) conn {
+	_ = c.SetWriteBuffer(unreadAnswers) // fails for a socket that is closed
+	return conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
+}
+
+// unreadAnswers bounds, in bytes (socket(7), SO_SNDBUF), the answers that a client may
+// leave unread before urdmad serves it no more. A client that reads each answer before it
+// asks again never meets it. Unread descriptors count: the kernel lets urdmad have
+// RLIMIT_NOFILE of them under way to all clients together (unix(7), ETOOMANYREFS).
+const unreadAnswers = 4 * abi.MaxMessage
+
+// receive reads one message and its descriptors, which are the session's also
+// after an error: a message of no bytes looks like the end of the connection
+// and may bring some.
+func (c *conn) receive(buf []byte) (int, error) {
+	oob := c.oob
+	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // it came in time, we come late
+		_ = c.SetReadDeadline(time.Time{})
+		n, oobn, flags, _, err = c.ReadMsgUnix(buf, oob)
+	}
+	if oobn > 0 {
+		var bad error
+		if c.received, bad = receivedFiles(oob[:oobn]); err == nil {
+			err = bad
+		}
+	}
+	if len(c.received) > 0 && !c.closer.Room(account.Patience) {
+		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
+	}
+	switch {
+	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return 0, errHangUp
+	case err != nil:
+		return 0, err
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
+	}
+	return n, nil
+}
+
+// waits reports whether a message, or the end, is there to be read.
+func (c *conn) waits() bool { return c.polls(unix.POLLIN) }
+
+func receivedFiles(oob []byte) ([]*os.File, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("control: ancillary data: %w", err)
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue // not descriptors
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "from client"))
+		}
+	}
+	return files, nil
+}
+
+// takeFile returns the next descriptor of the request, whose owner the caller is
+// from now on; nil if there is none.
+func (c *conn) takeFile() *os.File {
+	if len(c.received) == 0 {
+		return nil
+	}
+	f := c.received[0]
+	c.received = c.received[1:]
+	return f
+}
+
+// dropReceived closes the descriptors that the request did not use.
+func (c *conn) dropReceived() {
+	for _, f := range c.received {
+		c.closer.Close(f)
+	}
+	c.received = nil
+}
+
+// hungUp asks the kernel, which knows before the session does.
+func (c *conn) hungUp() bool { return c.polls(unix.POLLRDHUP) }
+
+// polls reports whether poll(2) finds one of events now, or the end of the connection.
+func (c *conn) polls(events int16) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	found := true // also where the session has closed it
+	_ = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		n, err := unix.Poll(p, 0)
+		found = err == nil && n > 0 && p[0].Revents&(events|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return found
+}
+
+// errnoOf is the errno that a refusal becomes.
+func errnoOf(err error) syscall.Errno {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return syscall.EINVAL
+}

@@ -1,0 +1,61 @@
+package control
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/control/account"
+)
+
+// TestReadLate: a request that came in time counts, however late it is read. Nothing
+// at all ends the wait.
+func TestReadLate(t *testing.T) {
+	client, ours := pair(t)
+	c, buf := newConn(ours, &account.Closer{}), make([]byte, 16)
+	past := time.Now().Add(-time.Second)
+	if err := c.SetReadDeadline(past); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.receive(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%d bytes, %v, though nothing was sent", n, err)
+	}
+	if _, err := client.Write([]byte("HELLO")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.receive(buf); err != nil || string(buf[:n]) != "HELLO" {
+		t.Fatalf("%q, %v", buf[:n], err)
+	}
+	client.Close()
+	if err := c.SetReadDeadline(past); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.receive(buf); !errors.Is(err, errHangUp) {
+		t.Fatalf("%v", err)
+	}
+}
+
+// pair are the two ends of a control socket.
+func pair(t *testing.T) (client, ours *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "control socket")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ends[i] = c.(*net.UnixConn)
+	}
+	return ends[0], ends[1]
+}

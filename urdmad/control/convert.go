@@ -1,0 +1,55 @@
+package control
+
+import (
+	"net/netip"
+	"syscall"
+
+	"urdma/urdmad/cm"
+	"urdma/verbs/abi"
+)
+
+// addrPortOf is a client's socket address, 0.0.0.0 if it has no family. The zone of a
+// link-local one is an interface's index.
+func addrPortOf(a abi.Addr) (netip.AddrPort, error) {
+	switch v := a.AddrPort(); a.Family {
+	case syscall.AF_UNSPEC:
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), a.Port()), nil
+	case syscall.AF_INET, syscall.AF_INET6:
+		return netip.AddrPortFrom(v.Addr().Unmap(), a.Port()), nil
+	}
+	return netip.AddrPort{}, syscall.EAFNOSUPPORT
+}
+
+// abiAddr is an address as clients get it.
+func abiAddr(a netip.AddrPort) abi.Addr {
+	v, _ := abi.AddrFrom(a) // errors are about zones, which no address of ours has
+	return v
+}
+
+// deviceNumber is a device's number, or that of no device for any.
+func deviceNumber(dev int) uint32 {
+	if dev < 0 {
+		return abi.NoDevice
+	}
+	return uint32(dev)
+}
+
+// paramOf is what a client wants of a connection.
+func paramOf(p *abi.CMParam) *cm.Param {
+	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RNRRetryCount: p.RNRRetryCount, RetryCount: min(p.RetryCount, 7), QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
+}
+
+// eventOf is an event as clients get it; the numbers of its kinds are those of
+// rdma_cma.h on both sides.
+func eventOf(e *cm.Event) *abi.CMEvent {
+	v := &abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: deviceNumber(e.Dev),
+		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
+		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
+			QPNum: e.Param.QPN, QKey: e.Param.QKey}}
+	v.Param.SetPrivate(e.Param.PrivateData)
+	if e.Child != nil {
+		v.Child = e.Child.Handle
+	}
+	return v
+}

@@ -1,0 +1,94 @@
+package enginetest
+
+import (
+	"net/netip"
+	"testing"
+
+	"urdma/urdmad/engine"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
+	"urdma/wire"
+)
+
+// capture is a capture of everything that a host's ports carry. It runs in every
+// world: what it is shown has to be right whatever the traffic is.
+type capture struct {
+	t     testing.TB
+	host  string
+	w     ring.CaptureWriter
+	r     ring.CaptureReader
+	begun []ring.Begun
+}
+
+func newCapture(t testing.TB, h *Host) {
+	c := &capture{t: t, host: h.Name}
+	l := ring.CaptureLayout(0)
+	mem := make([]byte, int(l.DataOffset+l.DataBytes))
+	c.w.Init(mem, &l)
+	if err := c.r.Init(mem, &l); err != nil {
+		t.Fatal(err)
+	}
+	h.Engine.AddTap(c)
+	t.Cleanup(func() {
+		if len(c.begun) != 0 || c.r.Lost() != 0 {
+			t.Errorf("capture of host %s: %d frames have not ended, %d are lost", c.host, len(c.begun), c.r.Lost())
+		}
+	})
+}
+
+// Begin is engine.Tap's.
+func (c *capture) Begin(s *engine.Sight) bool {
+	if s.Out || s.Local {
+		c.check(s)
+	}
+	b, ok := c.w.Begin(abi.CaptureRecord{FrameBytes: uint32(len(s.Frame))}, s.Frame)
+	if ok {
+		c.begun = append(c.begun, b)
+	}
+	return ok
+}
+
+// check holds that a frame of ours is one that others can read.
+func (c *capture) check(s *engine.Sight) {
+	var f wire.Frame
+	if err := f.Parse(s.Frame, len(s.Frame)); err != nil {
+		c.t.Errorf("capture of host %s: %v in %+v", c.host, err, s)
+		return
+	}
+	if f.PayloadOff+f.PayloadLen != len(s.Frame) {
+		c.t.Errorf("capture of host %s: a frame of %d bytes says that it has %d", c.host, len(s.Frame), f.PayloadOff+f.PayloadLen)
+	}
+	if f.Type == wire.EtherTypeIPv4 && !wire.VerifyIPv4Checksum(s.Frame[f.IPHeaderOff:f.IPHeaderOff+f.IPHeaderLen]) {
+		c.t.Errorf("capture of host %s: IPv4 checksum wrong in %+v", c.host, s)
+	}
+	if f.Proto != wire.ProtoUDP {
+		return
+	}
+	src, dst := f.Addrs()
+	if plain(src) != plain(s.Our) || plain(dst) != plain(s.Peer) {
+		c.t.Errorf("capture of host %s: a frame from %v to %v is said to be from %v to %v", c.host, src, dst, s.Our, s.Peer)
+	}
+	if f.UDPChecksum != 0 && !wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) { // 0: left to the port
+		c.t.Errorf("capture of host %s: UDP checksum wrong in %+v", c.host, s)
+	}
+}
+
+// plain is an end with an IPv4 address as such, also where an IPv6 frame maps it.
+func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+// End is engine.Tap's.
+func (c *capture) End(note string) {
+	last := len(c.begun) - 1
+	c.w.End(c.begun[last], note)
+	c.begun = c.begun[:last]
+	for {
+		head, _, _, ok, err := c.r.Next()
+		if err != nil {
+			c.t.Fatalf("capture of host %s: %v", c.host, err)
+		}
+		if !ok {
+			return
+		}
+		c.r.Release(uint64(head.Bytes))
+	}
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"urdma/urdmad/mpa"
+	"urdma/wire"
+)
+
+// This file makes up the frames of connections over TCP, for taps. The kernel's own
+// frames are not seen: it cuts streams elsewhere and may send again. Sequence numbers
+// begin at 0 where a tap began to look.
+
+// Stream is mpa.Observer's.
+func (v *taps) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n int) {
+	all := v.madeUp.stream[:0]
+	for _, b := range parts {
+		b = b[:min(n, len(b))]
+		all, n = append(all, b...), n-len(b)
+	}
+	v.madeUp.stream = all
+	room := v.e.Interface(c.Dev).MTU() - wire.IPv6Len - wire.TCPLen
+	for len(all) > 0 {
+		piece := all[:min(room, len(all))]
+		v.showTCP(c, out, seq, ack, wire.TCPAck|wire.TCPPsh, piece)
+		seq, all = seq+uint32(len(piece)), all[len(piece):]
+	}
+}
+
+// StreamEnd is mpa.Observer's.
+func (v *taps) StreamEnd(c *mpa.Conn, out bool, seq, ack uint32) {
+	v.showTCP(c, out, seq, ack, wire.TCPAck|wire.TCPFin, nil)
+}
+
+func (v *taps) showTCP(c *mpa.Conn, out bool, seq, ack uint32, flags uint8, payload []byte) {
+	n := v.e.Interface(c.Dev)
+	t := wire.TCP{SrcMAC: n.MAC(), Src: c.Local, Dst: c.Peer, Seq: seq, Ack: ack, Flags: flags}
+	if !out {
+		t.SrcMAC, t.DstMAC, t.Src, t.Dst = wire.MAC{}, n.MAC(), c.Peer, c.Local
+	}
+	v.madeUp.frame = t.Append(v.madeUp.frame[:0], payload)
+	s := Sight{Dev: c.Dev, Out: out, Our: c.Local, Peer: c.Peer, Frame: v.madeUp.frame}
+	if c.Owner != nil { // else its request has just come
+		s.Conn = &c.Connection
+	}
+	v.show(s, "")
+}

@@ -1,0 +1,273 @@
+package mpa
+
+import (
+	"encoding/binary"
+
+	"urdma/urdmad/rdmap"
+	"urdma/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// bufferLen is room for what the kernel has, from the header of an FPDU on: two of the
+	// longest.
+	bufferLen = 128 << 10
+	// inPieces is how long an FPDU is, of which the rest is read straight to where it goes.
+	inPieces = 4096
+	// headRoom is what the buffer has in front of what waits: a piece has a header there.
+	headRoom = wire.UntaggedLen
+	// receiveBudget bounds the bytes that one connection receives in a turn.
+	receiveBudget = 512 << 10
+)
+
+// inbound is what has come and was not placed.
+type inbound struct {
+	buf  []byte // bufferLen, from the stack's pool; nil while nothing waits
+	r, w int    // buf[r:w] waits
+
+	// An FPDU of which a part is placed, the rest still to come.
+	pieces  bool
+	head    [wire.UntaggedLen]byte // the DDP header of the next piece
+	headLen int
+	d       wire.DDP // likewise
+	left    int      // bytes of payload to come
+	padding int
+	crc     uint32 // of what has come
+
+	delivered uint64 // DDP segments
+
+	vec [][]byte // scratch
+}
+
+func (in *inbound) waiting() []byte { return in.buf[in.r:in.w] }
+
+// advance moves the header of the next piece n bytes on.
+func (in *inbound) advance(n int) {
+	if in.left -= n; in.d.Tagged {
+		in.d.TO += uint64(n)
+	} else {
+		in.d.MO += uint32(n)
+	}
+	in.d.Put(in.head[:])
+}
+
+// receive takes what the kernel has, within a budget. It reports how much that was.
+func (c *Conn) receive() (total int) {
+	for total < receiveBudget && c.receives() {
+		in := &c.in
+		if in.buf == nil {
+			in.buf = c.s.buffers.take()
+			in.r, in.w = headRoom, headRoom
+		}
+		if in.r > headRoom && bufferLen-in.w < bufferLen/2 {
+			in.w = headRoom + copy(in.buf[headRoom:], in.waiting())
+			in.r = headRoom
+		}
+		vec, direct := in.vec[:0], 0
+		if in.pieces && in.r == in.w && in.left > 0 {
+			vec = c.stream.Room(vec, &in.d, in.left)
+			for _, b := range vec {
+				direct += len(b)
+			}
+		}
+		vec = append(vec, in.buf[in.w:])
+		in.vec = vec
+		asked := direct + bufferLen - in.w
+		n, errno := c.s.vector.receive(c.fd, vec)
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.EAGAIN:
+			c.idle()
+			return total
+		case errno == unix.EFAULT:
+			c.faulted()
+			return total
+		case errno != 0:
+			c.lost(errno)
+			return total
+		case n == 0:
+			c.ended()
+			return total
+		}
+		total += n
+		if c.s.observer != nil {
+			c.show(false, vec, n)
+		}
+		if straight := min(n, direct); straight > 0 {
+			in.filled(c, vec, straight)
+			n -= straight
+		}
+		in.w += n
+		c.consume()
+		if n < asked-direct { // that was all
+			c.idle()
+			return total
+		}
+	}
+	return total
+}
+
+// filled notes that the kernel has filled the first n bytes of vec.
+func (in *inbound) filled(c *Conn, vec [][]byte, n int) {
+	if c.terms.CRC {
+		c.placing = true
+		for left, i := n, 0; left > 0; i++ {
+			b := vec[i][:min(left, len(vec[i]))]
+			in.crc = wire.FPDUCRC(in.crc, b)
+			left -= len(b)
+		}
+		c.placing = false
+	}
+	c.stream.Filled(&in.d, n)
+	in.advance(n)
+}
+
+// idle gives the buffer back while nothing waits in it.
+func (c *Conn) idle() {
+	if in := &c.in; in.buf != nil && in.r == in.w {
+		c.s.buffers.put(in.buf)
+		in.buf, in.r, in.w = nil, 0, 0
+	}
+}
+
+// consume places what waits in the buffer, as far as it goes.
+func (c *Conn) consume() {
+	for c.live() && !c.rnr.Waiting() && c.next() {
+	}
+	if c.live() && c.stream.More() {
+		c.s.table.Ready(c.QP) // a Read may be to answer, or a fence be over
+	}
+	if in := &c.in; in.buf != nil && in.r == in.w {
+		in.r, in.w = headRoom, headRoom
+	}
+}
+
+// next places the next FPDU, or a piece of it. False: more has to come first, or a
+// receive is waited for, or the connection has ended.
+func (c *Conn) next() bool {
+	in := &c.in
+	if in.pieces {
+		return c.nextPiece()
+	}
+	b := in.waiting()
+	if len(b) < wire.FPDUHeaderLen {
+		return false
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	total := wire.FPDULen(n)
+	if len(b) < total {
+		return c.beginPieces(b, n)
+	}
+	end := total - wire.FPDUCRCLen
+	if c.terms.CRC && wire.FPDUCRC(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		c.terminate(wire.TermMPACRC, nil, rdmap.Verdict{})
+		return false
+	}
+	segment := b[wire.FPDUHeaderLen : wire.FPDUHeaderLen+n]
+	if !c.deliver(&rdmap.Segment{Head: segment, Data: segment}) {
+		return false
+	}
+	in.r += total
+	in.delivered++
+	return true
+}
+
+// beginPieces places the beginning of an FPDU of which the rest has not come, if it is a
+// long one.
+func (c *Conn) beginPieces(b []byte, n int) bool {
+	in := &c.in
+	if n < inPieces || len(b) < wire.FPDUHeaderLen+wire.UntaggedLen {
+		return false
+	}
+	b = b[wire.FPDUHeaderLen:]
+	at, err := in.d.Parse(b)
+	if err != nil || !rdmap.InPieces(&in.d) {
+		return false // Deliver says what is wrong, once all of it is there
+	}
+	size := min(len(b), n) - at
+	if size == n-at { // all but the end of the FPDU has come
+		return false
+	}
+	if !c.deliver(&rdmap.Segment{Head: b[:at+size], Data: b[:at+size], More: n - at - size}) {
+		return false
+	}
+	in.pieces, in.headLen, in.left, in.padding = true, at, n-at, wire.FPDUPadding(n)
+	in.crc = wire.FPDUCRC(0, in.buf[in.r:in.r+wire.FPDUHeaderLen+at+size])
+	in.advance(size)
+	in.r += wire.FPDUHeaderLen + at + size
+	return true
+}
+
+// nextPiece places what has come of an FPDU that is placed in pieces. The last piece,
+// which may be empty, completes what the segment completes, so it waits for the CRC.
+func (c *Conn) nextPiece() bool {
+	in := &c.in
+	b := in.waiting()
+	trailer := in.padding + wire.FPDUCRCLen
+	n := min(len(b), in.left)
+	last := len(b) >= in.left+trailer
+	if !last && n == in.left { // keep the last piece for the end
+		return false
+	}
+	if last {
+		end := in.left + in.padding
+		if c.terms.CRC && wire.FPDUCRC(in.crc, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+			c.terminate(wire.TermMPACRC, nil, rdmap.Verdict{})
+			return false
+		}
+	}
+	if n == 0 && !last {
+		return false
+	}
+	piece := rdmap.Segment{Head: in.head[:in.headLen], Data: in.buf[in.r-in.headLen : in.r+n], More: in.left - n}
+	if !c.deliver(&piece) {
+		return false
+	}
+	if c.terms.CRC {
+		in.crc = wire.FPDUCRC(in.crc, b[:n])
+	}
+	in.advance(n)
+	in.r += n
+	if last {
+		in.pieces = false
+		in.delivered++
+		in.r += trailer
+	}
+	return true
+}
+
+// deliver hands a segment, or a piece of one, to the stream. False: it could not be
+// placed now, or the connection has ended.
+func (c *Conn) deliver(seg *rdmap.Segment) bool {
+	c.speak()
+	if c.terms.swallow {
+		c.terms.swallow = false
+		if len(seg.Data) == 0 {
+			return true
+		}
+	}
+	if wire.IsTerminate(seg.Head) {
+		c.terminated(seg)
+		return false
+	}
+	c.placing = true
+	v := c.stream.Deliver(seg)
+	c.placing = false
+	switch {
+	case !c.live():
+		return false
+	case v.Result == rdmap.Placed:
+		c.placed++
+		c.rnr.End()
+		return true
+	case v.Result == rdmap.Busy:
+		c.pause()
+		return false
+	case v.Result == rdmap.NoReceive && c.mayWait():
+		return false
+	}
+	c.terminate(v.Code, seg, v)
+	return false
+}

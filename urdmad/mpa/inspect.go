@@ -1,0 +1,68 @@
+package mpa
+
+import (
+	"urdma/counters"
+	"urdma/urdmad/clock"
+
+	"golang.org/x/sys/unix"
+)
+
+// State is a connection as it is now; what TCP knows of it comes from TCP_INFO (tcp(7)).
+type State struct {
+	State    string
+	Extended bool // the peer is a urdmad
+	Payload  int  // bytes in a tagged segment
+	PathMTU  int
+
+	InFlight, Window int // TCP segments
+	SRTT, RTTVar     clock.Time
+	MinRTT, Timeout  clock.Time
+	Traffic          Traffic
+}
+
+// Traffic is what a connection has sent and received.
+type Traffic struct {
+	Segments  uint64 `counter:"segments"`  // DDP segments sent
+	Bytes     uint64 `counter:"bytes"`     // sent, of the stream
+	Delivered uint64 `counter:"delivered"` // DDP segments
+	Resent    uint64 `counter:"resent"`    // TCP segments
+}
+
+var traffic = counters.NewSum[Traffic]("counter")
+
+// Inspect returns a connection's state; ok is false before it was started.
+func (c *Conn) Inspect() (s State, ok bool) {
+	if c.state < connOpen {
+		return s, false
+	}
+	s = State{State: stateNames[c.state], Extended: c.terms.Extended, Payload: c.stream.TaggedPayload(),
+		Traffic: Traffic{Segments: c.out.mark, Bytes: c.out.total, Delivered: c.in.delivered, Resent: c.resent}}
+	if c.fd < 0 {
+		return s, true
+	}
+	if t, err := unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+		s.PathMTU, s.InFlight, s.Window, s.Traffic.Resent = int(t.Pmtu), int(t.Unacked), int(t.Snd_cwnd), uint64(t.Total_retrans)
+		s.SRTT, s.RTTVar = clock.Time(t.Rtt)*clock.Microsecond, clock.Time(t.Rttvar)*clock.Microsecond
+		s.MinRTT, s.Timeout = clock.Time(t.Min_rtt)*clock.Microsecond, clock.Time(t.Rto)*clock.Microsecond
+	}
+	return s, true
+}
+
+// PastTraffic is the traffic on a device of connections that have left their queue
+// pairs. With that of every queue pair's connection it is all there was.
+func (s *Stack) PastTraffic(dev int) Traffic {
+	if t := s.past[dev]; t != nil {
+		return *t
+	}
+	return Traffic{}
+}
+
+// remember keeps the counts of a connection that leaves its queue pair.
+func (s *Stack) remember(c *Conn) {
+	if s.past[c.Dev] == nil {
+		s.past[c.Dev] = new(Traffic)
+	}
+	if now, ok := c.Inspect(); ok {
+		traffic.Into(s.past[c.Dev], &now.Traffic)
+	}
+}

@@ -1,0 +1,229 @@
+package mpa
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// listener is a listening socket, for as many ids as listen there.
+type listener struct {
+	dev   int
+	at    netip.AddrPort
+	fd    int
+	users int
+}
+
+// Listen takes connections at an address of a device. The error is the kernel's:
+// EADDRINUSE if another socket has the port number.
+func (s *Stack) Listen(dev int, at netip.AddrPort) error {
+	if l := s.listeners[at]; l != nil {
+		l.users++
+		return nil
+	}
+	fd, err := listen(at, s.devices[dev].scope)
+	if err != nil {
+		return err
+	}
+	if err := s.watchListener(fd); err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	l := &listener{dev, at, fd, 1}
+	s.listeners[at], s.accepting[int32(fd)] = l, l
+	return nil
+}
+
+// Unlisten undoes one Listen.
+func (s *Stack) Unlisten(at netip.AddrPort) {
+	l := s.listeners[at]
+	if l == nil {
+		return
+	}
+	if l.users--; l.users == 0 {
+		delete(s.listeners, at)
+		delete(s.accepting, int32(l.fd))
+		_ = unix.Close(l.fd)
+	}
+}
+
+const (
+	// maxSilent and maxSilentOf bound the connections that have not asked for anything
+	// yet: all of them, and those of one address.
+	maxSilent   = 1024
+	maxSilentOf = 64
+	// acceptBudget bounds the connections that a turn accepts.
+	acceptBudget = 16
+)
+
+// accept takes the connections that wait.
+func (s *Stack) accept(l *listener) (n int) {
+	for ; n < acceptBudget; n++ {
+		fd, from, err := unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			if err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOBUFS || err == unix.ENOMEM {
+				s.rest(l)
+			}
+			return n // or EAGAIN, or one that has gone
+		}
+		peer := addrPort(from)
+		if s.silent >= maxSilent || s.silentOf[peer.Addr()] >= maxSilentOf || !s.allowed(l.dev, peer.Addr()) {
+			s.Stats.Refused++
+			_ = unix.Close(fd)
+			continue
+		}
+		setOptions(fd, s.cfg.DeathTimeout)
+		c := s.newConn(l.dev, l.at, peer)
+		c.fd, c.state, c.passive, c.silent = fd, connAwaiting, true, peer.Addr()
+		s.silent++
+		s.silentOf[c.silent]++
+		s.clock.Set(c.timer, s.clock.Now+s.cfg.StartTimeout)
+		c.watch()
+	}
+	return n
+}
+
+// acceptPause is how long connections wait in the kernel that there is no descriptor for.
+const acceptPause = 100 * clock.Millisecond
+
+// rest takes no connections at a listener for a while.
+func (s *Stack) rest(l *listener) {
+	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, l.fd, nil)
+	s.clock.Set(clock.NewTimer(func() {
+		if s.accepting[int32(l.fd)] != l {
+			return
+		}
+		if err := s.watchListener(l.fd); err != nil {
+			s.log.Error("no connections can be taken", "address", l.at.String(), "error", err)
+		}
+	}), s.clock.Now+acceptPause)
+}
+
+// spoken: the program knows of the peer's request, or the peer has gone.
+func (c *Conn) spoken() {
+	if !c.silent.IsValid() {
+		return
+	}
+	s := c.s
+	s.silent--
+	if s.silentOf[c.silent]--; s.silentOf[c.silent] == 0 {
+		delete(s.silentOf, c.silent)
+	}
+	c.silent = netip.Addr{}
+}
+
+// readFrame reads what the start of a connection consists of, and no byte of what
+// follows: a request, a reply, or the extension of a urdmad.
+func (c *Conn) readFrame() {
+	for {
+		need, err := c.frameLen()
+		if err != nil {
+			c.s.log.Info("connection does not begin as MPA has it", "peer", c.Peer.String(), "error", err)
+			c.s.Stats.BadStarts++
+			c.lostEarly(unix.EPROTO)
+			return
+		}
+		if len(c.frame) == need {
+			c.framed()
+			return
+		}
+		at := len(c.frame)
+		c.frame = append(c.frame, make([]byte, need-at)...)
+		n, errno := c.s.vector.receive(c.fd, [][]byte{c.frame[at:]})
+		c.frame = c.frame[:at+max(0, n)*b2i(errno == 0)]
+		switch {
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0:
+			c.lostEarly(errno)
+			return
+		case n == 0:
+			c.lostEarly(unix.ECONNRESET)
+			return
+		}
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// frameLen is how long what comes is, as far as that is known.
+func (c *Conn) frameLen() (int, error) {
+	switch {
+	case c.state == connStarting:
+		return extensionLen, nil
+	case len(c.frame) < wire.MPALen:
+		return wire.MPALen, nil
+	}
+	return wire.MPAFrameLen(c.frame, c.state == connRequesting)
+}
+
+// framed takes what has come whole.
+func (c *Conn) framed() {
+	frame := c.frame
+	c.frame = nil
+	if c.s.observer != nil && c.state != connStarting {
+		c.show(false, [][]byte{frame}, len(frame))
+	}
+	switch c.state {
+	case connStarting:
+		_, e, ok := cutExtension(frame)
+		if !ok {
+			c.fail(qp.CloseTerminated)
+			return
+		}
+		c.terms.Extended, c.terms.Extension, c.terms.Long = true, e, true
+		c.established()
+	case connRequesting:
+		c.hasReply(frame)
+	case connAwaiting:
+		c.hasRequest(frame)
+	}
+}
+
+func (c *Conn) hasReply(frame []byte) {
+	var m wire.MPA
+	if _, err := m.Parse(frame, true); err != nil || m.Markers && !m.Reject { // we send none
+		c.s.Stats.BadStarts++
+		c.lostEarly(unix.EPROTO)
+		return
+	}
+	c.terms = c.offer.agree(&m)
+	c.state = connReplied
+	c.s.clock.Set(c.timer, clock.Never)
+	c.watch()
+	if m.Reject {
+		c.close()
+	}
+	c.s.handler.Replied(c, &m)
+}
+
+func (c *Conn) hasRequest(frame []byte) {
+	if _, err := c.asked.Parse(frame, false); err != nil {
+		c.s.Stats.BadStarts++
+		c.close()
+		return
+	}
+	c.state = connRequested
+	c.s.clock.Set(c.timer, clock.Never)
+	if err := acceptable(&c.asked); err != nil {
+		c.s.log.Info("connection refused", "peer", c.Peer.String(), "error", err)
+		c.s.Stats.BadStarts++
+		c.Reject(nil)
+		return
+	}
+	c.watch()
+	c.s.handler.Requested(c, &c.asked)
+	if c.state == connRequested || c.state == connStarting { // others have been refused, and are still to leave
+		c.spoken()
+	}
+}

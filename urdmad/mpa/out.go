@@ -1,0 +1,310 @@
+package mpa
+
+import (
+	"encoding/binary"
+
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/verbs/abi"
+	"urdma/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// burst is how many FPDUs leave in one system call at most, and sendBudget how many
+	// bytes a connection hands to the kernel in a turn.
+	burst      = 64
+	sendBudget = 512 << 10
+	burstBytes = 256 << 10
+	copiesLen  = burstBytes + maxSegment
+	// around is the most that an FPDU has besides payload that is gathered where it lies:
+	// length, header with the body of an atomic request, padding, CRC.
+	around   = wire.FPDUHeaderLen + wire.UntaggedLen + wire.AtomicRequestLen + 3 + wire.FPDUCRCLen
+	arenaLen = burst * around
+)
+
+// outbound is what was composed and the kernel has not taken yet.
+type outbound struct {
+	arena  []byte // headers, padding and CRCs; from the stack's pool, nil while nothing waits
+	used   int
+	vec    [][]byte
+	first  int    // of vec: those before it were taken
+	copies []byte // payload with a CRC; from the stack's pool
+	copied int
+	fpdus  []sent
+	taken  uint64 // bytes the kernel took
+	whole  uint64 // of them, those of FPDUs that it took all of
+	total  uint64 // bytes composed
+	mark   uint64 // of the last segment
+	full   bool   // the kernel takes no more for now
+}
+
+// sent is an FPDU that was composed.
+type sent struct {
+	end   uint64 // outbound.total behind it
+	mark  uint64
+	token uint64
+}
+
+func (o *outbound) empty() bool { return o.first == len(o.vec) }
+
+// Transmit is qp.Carrier's.
+func (c *Conn) Transmit() (n int) {
+	if c.now() < c.quiet {
+		return 0
+	}
+	for left := sendBudget; left > 0 && c.live(); {
+		if c.out.empty() && !c.compose() {
+			break
+		}
+		moved, ok := c.flush()
+		n++
+		left -= moved
+		c.s.table.Spend(moved)
+		if !ok {
+			break
+		}
+		if left <= 0 {
+			c.s.table.Ready(c.QP)
+		}
+	}
+	return n
+}
+
+// compose makes FPDUs of what the stream has to send; false if it has nothing.
+func (c *Conn) compose() bool {
+	o := &c.out
+	begun := o.total
+	for len(o.fpdus) < burst && o.total-begun < burstBytes && c.stream.Ready() {
+		if o.arena == nil {
+			o.arena = c.s.arenas.take()
+		}
+		if !c.composeNext() {
+			break
+		}
+	}
+	return c.live() && !o.empty()
+}
+
+func (c *Conn) composeNext() bool {
+	o := &c.out
+	token := c.stream.Next()
+	head := o.used
+	pieces := len(o.vec)
+	at, vec, ok := c.stream.Compose(o.arena[head+wire.FPDUHeaderLen:], append(o.vec, nil), token)
+	if !ok {
+		o.vec = o.vec[:pieces]
+		c.revoked(token)
+		return false
+	}
+	if c.terms.CRC && len(vec) > pieces+1 {
+		vec = c.copyPayload(vec, pieces+1)
+	}
+	o.vec = vec
+	n := at
+	for _, b := range vec[pieces+1:] {
+		n += len(b)
+	}
+	binary.BigEndian.PutUint16(o.arena[head:], uint16(n))
+	o.used += wire.FPDUHeaderLen + at
+	vec[pieces] = o.arena[head:o.used]
+	o.trailer(c.terms.CRC, pieces, n)
+	o.total += uint64(wire.FPDULen(n))
+	o.mark++
+	c.stream.Sent(token, o.mark)
+	o.fpdus = append(o.fpdus, sent{o.total, o.mark, token})
+	return true
+}
+
+// copyPayload replaces the pieces of vec from one on by a copy of theirs: the program may
+// change its memory before the kernel has taken it, and the CRC would be wrong.
+func (c *Conn) copyPayload(vec [][]byte, from int) [][]byte {
+	o := &c.out
+	if o.copies == nil {
+		o.copies = c.s.copies.take()
+	}
+	begin := o.copied
+	c.placing = true
+	for _, b := range vec[from:] {
+		o.copied += copy(o.copies[o.copied:], b)
+	}
+	c.placing = false
+	return append(vec[:from], o.copies[begin:o.copied])
+}
+
+// trailer ends the FPDU with a segment of n bytes that begins at a piece of vec: padding
+// and CRC, or zeros in its place.
+func (o *outbound) trailer(crc bool, from, n int) {
+	t := o.arena[o.used : o.used+wire.FPDUPadding(n)+wire.FPDUCRCLen]
+	clear(t)
+	if crc {
+		sum := uint32(0)
+		for _, b := range o.vec[from:] {
+			sum = wire.FPDUCRC(sum, b)
+		}
+		padding := len(t) - wire.FPDUCRCLen
+		sum = wire.FPDUCRC(sum, t[:padding])
+		binary.LittleEndian.PutUint32(t[padding:], sum)
+	}
+	if last := len(o.vec) - 1; last == from { // behind its header in the arena
+		o.vec[last] = o.vec[last][:len(o.vec[last])+len(t)]
+	} else {
+		o.vec = append(o.vec, t)
+	}
+	o.used += len(t)
+}
+
+// flush has the kernel take what was composed. ok is false if it takes no more for now,
+// or the connection has ended.
+func (c *Conn) flush() (moved int, ok bool) {
+	o := &c.out
+	for !o.empty() {
+		if c.live() && c.deadSource() {
+			return moved, false
+		}
+		n, errno := c.s.vector.send(c.fd, o.vec[o.first:])
+		switch errno {
+		case 0:
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN, unix.ENOBUFS:
+			o.full = true
+			c.watch()
+			return moved, false
+		case unix.EFAULT:
+			c.faulted()
+			return moved, false
+		default:
+			c.lost(errno)
+			return moved, false
+		}
+		moved += n
+		if c.s.observer != nil || c.shown.skip > 0 {
+			c.show(true, o.vec[o.first:], n)
+		}
+		c.took(n)
+		c.sounded()
+	}
+	if o.full {
+		o.full = false
+		if c.state == connTerminating {
+			c.shut()
+		} else {
+			c.watch()
+		}
+	}
+	return moved, true
+}
+
+// took notes that the kernel took n bytes: work requests whose FPDUs it has are done.
+func (c *Conn) took(n int) {
+	o := &c.out
+	o.taken += uint64(n)
+	for n > 0 {
+		b := o.vec[o.first]
+		if n < len(b) {
+			o.vec[o.first] = b[n:]
+			break
+		}
+		n -= len(b)
+		o.first++
+	}
+	var mark uint64
+	done := 0
+	for ; done < len(o.fpdus) && o.fpdus[done].end <= o.taken; done++ {
+		mark, o.whole = o.fpdus[done].mark, o.fpdus[done].end
+	}
+	o.fpdus = append(o.fpdus[:0], o.fpdus[done:]...)
+	if o.empty() {
+		o.reset(c.s)
+	}
+	if mark != 0 && c.live() {
+		c.stream.Acked(mark)
+	}
+}
+
+// reset makes room for the next burst.
+func (o *outbound) reset(s *Stack) {
+	clear(o.vec)
+	o.vec, o.first, o.fpdus, o.used, o.copied = o.vec[:0], 0, o.fpdus[:0], 0, 0
+	if o.copies != nil {
+		s.copies.put(o.copies)
+		o.copies = nil
+	}
+	if o.arena != nil {
+		s.arenas.put(o.arena)
+		o.arena = nil
+	}
+}
+
+// keepBegun drops what was composed, but for the rest of an FPDU of which the kernel has
+// the beginning. That is copied: its memory is soon the program's again. False: it is
+// already, so that nothing can follow.
+func (c *Conn) keepBegun() bool {
+	o := &c.out
+	if o.empty() {
+		return true
+	}
+	vec, rest, f := o.vec[o.first:], 0, o.fpdus[0]
+	if o.taken > o.whole || f.mark == 0 { // or no FPDU, but the start of a connection
+		rest = int(f.end - o.taken)
+	}
+	kept := rest == 0 || f.mark == 0 || c.reason != qp.CloseTerminated && c.QP.State() == abi.QPSRTS && !c.stream.Dead(f.token)
+	o.total, o.vec, o.full = o.taken, nil, false
+	o.reset(c.s)
+	if !kept || rest == 0 {
+		return kept
+	}
+	b := make([]byte, 0, rest)
+	for ; len(b) < rest; vec = vec[1:] {
+		b = append(b, vec[0][:min(len(vec[0]), rest-len(b))]...)
+	}
+	o.put(b)
+	o.full = true
+	return true
+}
+
+// deadSource ends the connection if memory was deregistered that the kernel was still to
+// take: what was begun can't be finished.
+func (c *Conn) deadSource() bool {
+	for i := range c.out.fpdus {
+		if f := &c.out.fpdus[i]; f.mark != 0 && c.stream.Dead(f.token) {
+			c.stream.Revoked(f.token)
+			c.abort()
+			return true
+		}
+	}
+	return false
+}
+
+// put appends bytes that are no FPDU of the stream's: a request, a reply, a Terminate.
+func (o *outbound) put(b []byte) {
+	o.vec = append(o.vec, b)
+	o.total += uint64(len(b))
+	o.fpdus = append(o.fpdus, sent{end: o.total})
+}
+
+// fpdu makes an FPDU of a segment.
+func fpdu(segment []byte, crc bool) []byte {
+	b := make([]byte, wire.FPDULen(len(segment)))
+	binary.BigEndian.PutUint16(b, uint16(len(segment)))
+	copy(b[wire.FPDUHeaderLen:], segment)
+	if end := len(b) - wire.FPDUCRCLen; crc {
+		binary.LittleEndian.PutUint32(b[end:], wire.FPDUCRC(0, b[:end]))
+	}
+	return b
+}
+
+// terminate refuses what has come with a Terminate, behind what was composed. seg is nil
+// for what no segment stands for.
+func (c *Conn) terminate(code wire.TermCode, seg *rdmap.Segment, v rdmap.Verdict) {
+	c.s.log.Info("segment refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.String(), "cause", code.String())
+	var message []byte
+	if seg != nil {
+		message = c.stream.Refusal(seg, v)
+	} else {
+		message = c.stream.RefuseStream(code)
+	}
+	c.endWith(fpdu(message, c.terms.CRC), code)
+}

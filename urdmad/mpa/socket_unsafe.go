@@ -1,0 +1,45 @@
+package mpa
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxVec is how many pieces one system call moves: UIO_MAXIOV.
+const maxVec = 1024
+
+// vector is room for the arguments of a system call.
+type vector struct {
+	iov [maxVec]unix.Iovec
+	msg unix.Msghdr
+}
+
+// set describes memory to the kernel: as many pieces as it takes in one call.
+func (v *vector) set(parts [][]byte) {
+	n := min(len(parts), maxVec)
+	for i, b := range parts[:n] {
+		v.iov[i].Base = unsafe.SliceData(b)
+		v.iov[i].SetLen(len(b))
+	}
+	v.msg = unix.Msghdr{Iov: &v.iov[0]}
+	v.msg.SetIovlen(n)
+}
+
+// send and receive are raw: the worker's thread keeps its P, as in package udp. The
+// sockets don't block.
+
+// send has the kernel take parts in their order; it returns how many bytes it took.
+func (v *vector) send(fd int, parts [][]byte) (int, unix.Errno) {
+	v.set(parts)
+	n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	return int(n), errno
+}
+
+// receive has the kernel fill parts in their order; it returns how many bytes there
+// were, 0 at the end of the stream.
+func (v *vector) receive(fd int, parts [][]byte) (int, unix.Errno) {
+	v.set(parts)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), unix.MSG_DONTWAIT)
+	return int(n), errno
+}

@@ -1,0 +1,282 @@
+package mpa
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+	"urdma/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// Handler manages connections. Calls come on the worker's thread.
+type Handler interface {
+	qp.Manager
+	// Requested: a peer asks for a connection; Start and Accept, Reject or Release answer.
+	Requested(c *Conn, m *wire.MPA)
+	// Replied: the peer has answered our request; Start or Release follows, unless it
+	// is a reject.
+	Replied(c *Conn, m *wire.MPA)
+	// Refused: our request found nobody, or no answer in time.
+	Refused(c *Conn, errno unix.Errno)
+}
+
+// Config of a Stack.
+type Config struct {
+	StartTimeout clock.Time // longest that each step of the start may take; 0: 10 s
+	DeathTimeout clock.Time // how long a peer may be silent; 0: 4 s
+}
+
+// Stats counts what no connection counts.
+type Stats struct {
+	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
+	StartTimeouts    uint64 `counter:"mpa_start_timeouts"` // peers that did not say what was due
+	BadStarts        uint64 `counter:"mpa_bad_starts"`     // that did not begin as MPA has it
+	Refused          uint64 `counter:"mpa_refused"`        // by the allow list, or too many that have said nothing
+}
+
+// Stack is all connections over TCP of one worker.
+type Stack struct {
+	Stats Stats
+
+	cfg     Config
+	clock   *clock.Clock
+	table   *qp.Table
+	streams *rdmap.Stats
+	log     *slog.Logger
+	handler Handler
+
+	observer Observer // nil while nobody looks
+
+	epoll     int // -1 before the first socket
+	ready     [64]unix.EpollEvent
+	conns     map[int32]*Conn
+	listeners map[netip.AddrPort]*listener
+	accepting map[int32]*listener
+	devices   map[int]device
+	past      map[int]*Traffic // by device: of connections that left their queue pairs
+	silent    int
+	silentOf  map[netip.Addr]int
+
+	number  int32 // of the newest connection
+	vector  vector
+	buffers pool
+	copies  pool
+	arenas  pool
+}
+
+// pool keeps memory that no connection needs now.
+type pool struct {
+	size  int
+	spare [][]byte
+}
+
+const maxSpare = 64
+
+func (p *pool) take() []byte {
+	if last := len(p.spare) - 1; last >= 0 {
+		b := p.spare[last]
+		p.spare = p.spare[:last]
+		return b
+	}
+	return make([]byte, p.size)
+}
+
+func (p *pool) put(b []byte) {
+	if len(p.spare) < maxSpare {
+		p.spare = append(p.spare, b)
+	}
+}
+
+// NewStack returns a Stack without sockets.
+func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *Stack {
+	if cfg.StartTimeout == 0 {
+		cfg.StartTimeout = 10 * clock.Second
+	}
+	if cfg.DeathTimeout == 0 {
+		cfg.DeathTimeout = 4 * clock.Second
+	}
+	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, epoll: -1, conns: map[int32]*Conn{},
+		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silentOf: map[netip.Addr]int{}, devices: map[int]device{}, past: map[int]*Traffic{},
+		buffers: pool{size: bufferLen}, copies: pool{size: copiesLen}, arenas: pool{size: arenaLen}}
+}
+
+// SetDeathTimeout is for connections made from now on.
+func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
+
+// SetHandler names who manages connections; before the first.
+func (s *Stack) SetHandler(h Handler) { s.handler = h }
+
+// device is what Device says of one.
+type device struct {
+	allow []netip.Prefix
+	scope uint32
+}
+
+// Device has a device take connections from these networks alone; from all if there are
+// none. Link-local addresses are those of the interface that scope is the index of.
+func (s *Stack) Device(dev int, allow []netip.Prefix, scope uint32) {
+	s.devices[dev] = device{allow, scope}
+}
+
+func (s *Stack) allowed(dev int, peer netip.Addr) bool {
+	n := s.devices[dev].allow
+	return len(n) == 0 || slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(peer) })
+}
+
+// Descriptor is what becomes readable when a socket has something, -1 while there is none.
+func (s *Stack) Descriptor() int { return s.epoll }
+
+func (s *Stack) open() error {
+	if s.epoll >= 0 {
+		return nil
+	}
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("mpa: epoll: %w", err)
+	}
+	s.epoll = fd
+	return nil
+}
+
+func (s *Stack) watchListener(fd int) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+// ask asks the kernel for events of a connection's socket.
+func (s *Stack) ask(c *Conn, events uint32) {
+	if c.fd < 0 || c.polled && events == c.events {
+		return
+	}
+	op := unix.EPOLL_CTL_MOD
+	if !c.polled {
+		op = unix.EPOLL_CTL_ADD
+		if err := s.open(); err != nil {
+			s.log.Error("no socket can be watched", "error", err)
+			return
+		}
+		s.conns[int32(c.fd)] = c
+	}
+	c.polled, c.events = true, events
+	if err := unix.EpollCtl(s.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.number}); err != nil {
+		s.log.Error("a socket can't be watched", "error", err)
+	}
+}
+
+// ignore has the kernel say nothing more of a connection's socket until it is asked again.
+func (s *Stack) ignore(c *Conn) {
+	if c.polled {
+		c.polled = false
+		_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
+	}
+}
+
+// forget closes a connection's socket.
+func (s *Stack) forget(c *Conn) {
+	c.spoken()
+	if c.fd >= 0 {
+		delete(s.conns, int32(c.fd))
+		if now, ok := c.Inspect(); ok {
+			c.resent = now.Traffic.Resent
+		}
+		_ = unix.Close(c.fd)
+		c.fd = -1
+	}
+}
+
+// Poll serves the sockets that are ready and returns how much there was.
+func (s *Stack) Poll() (n int) {
+	if len(s.conns)+len(s.accepting) == 0 {
+		return 0
+	}
+	count, err := unix.EpollWait(s.epoll, s.ready[:], 0)
+	if err != nil {
+		return 0 // EINTR
+	}
+	for _, e := range s.ready[:max(0, count)] {
+		if l := s.accepting[e.Fd]; l != nil {
+			n += s.accept(l)
+		} else if c := s.conns[e.Fd]; c != nil && c.number == e.Pad {
+			n++
+			c.happened(e.Events)
+		}
+	}
+	return n
+}
+
+// happened takes what the kernel says of a connection's socket.
+func (c *Conn) happened(events uint32) {
+	switch c.state {
+	case connConnecting:
+		c.connected()
+	case connRequesting, connAwaiting, connStarting:
+		if !c.out.full {
+			c.readFrame()
+		} else if _, ok := c.flush(); ok {
+			c.readFrame()
+		}
+	case connRequested:
+		c.lostEarly(unix.ECONNRESET)
+	case connOpen, connDraining:
+		if events&unix.EPOLLOUT != 0 {
+			c.out.full = false
+			c.s.table.Ready(c.QP)
+			c.watch()
+		}
+		if events&^unix.EPOLLOUT != 0 {
+			if c.rnr.Waiting() { // an error, or the peer's end: it counts behind what waits
+				c.gone(events)
+				return
+			}
+			c.receive()
+		}
+	case connTerminating:
+		if _, ok := c.flush(); ok {
+			c.shut()
+		}
+	case connClosing:
+		c.discard()
+	default:
+		c.close()
+	}
+}
+
+// gone ends a connection that the peer has reset while a message waited.
+func (c *Conn) gone(events uint32) {
+	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		c.lost(unix.ECONNRESET)
+	}
+}
+
+// discard reads what a peer still sends, up to its end of the stream.
+func (c *Conn) discard() {
+	b := c.s.buffers.take()
+	defer c.s.buffers.put(b)
+	n, errno := c.s.vector.receive(c.fd, [][]byte{b})
+	if n == 0 && errno == 0 || errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR {
+		c.close()
+	}
+}
+
+// connected: TCP's handshake is over.
+func (c *Conn) connected() {
+	errno, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil || errno != 0 {
+		c.lostEarly(unix.Errno(errno))
+		return
+	}
+	c.state = connRequesting
+	request := c.offer.request()
+	c.putFrame(&request)
+	if c.state == connRequesting {
+		c.watch()
+	}
+}

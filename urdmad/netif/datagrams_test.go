@@ -1,0 +1,48 @@
+package netif_test
+
+import (
+	"testing"
+	"time"
+
+	"urdma/urdmad/engine/enginetest"
+)
+
+// TestDatagrams: traffic over ports that carry datagrams, which never hold a
+// frame's headers.
+func TestDatagrams(t *testing.T) {
+	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
+		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
+		a, b := w.Pair(false, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+		if w.PipeA.Padded == 0 || w.PipeB.Padded == 0 {
+			t.Errorf("seed %d: %d and %d datagrams with padding", seed, w.PipeA.Padded, w.PipeB.Padded)
+		}
+	}
+}
+
+// TestPaddingUnknown: a peer that does not say that it takes padding gets none.
+func TestPaddingUnknown(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
+	w.B.Engine.Interface(0).Batches.Datagrams = false // as if it were older
+	a, b := w.Pair(false, nil)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+	if w.PipeA.Padded != 0 || w.PipeB.Padded == 0 {
+		t.Errorf("%d datagrams with padding went to it and %d came", w.PipeA.Padded, w.PipeB.Padded)
+	}
+}
+
+// TestSpoiledBatches: both hosts find out that only the first of what leaves in one
+// send arrives; one whose path was cut for a moment goes on as before.
+func TestSpoiledBatches(t *testing.T) {
+	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
+		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
+		w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true
+		a, b := w.Pair(false, nil)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+		for _, h := range []*enginetest.Host{w.A, w.B} {
+			if n := h.Engine.Interface(0).Batches.Alone(w.Now()); n != 1 {
+				t.Errorf("seed %d: one by one to %d peers", seed, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,10 @@
+package netif
+
+// Groups is how many groups are joined.
+func (n *Interface) Groups() int {
+	some := len(n.groups.joined)
+	if n.groups.solicited != nil && n.groups.solicited.times == 0 {
+		some--
+	}
+	return some
+}

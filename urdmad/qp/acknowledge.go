@@ -1,0 +1,141 @@
+package qp
+
+import "urdma/verbs/abi"
+
+// Acknowledge says that everything up to mark was carried: sends whose Mark is
+// at most that are done as far as the carrier goes.
+func (q *QP) Acknowledge(mark uint64) {
+	q.acked = mark
+	q.SQ.stagesAcked(mark)
+	q.completeSends()
+}
+
+// completeSends completes send work requests from the oldest on, as far as they
+// are done.
+func (q *QP) completeSends() {
+	s := &q.SQ
+	if q.carrier == nil || q.abandoned || q.state == abi.QPSErr || q.state == abi.QPSSQE {
+		return
+	}
+	before := s.head
+	for s.head != s.tail {
+		wr := s.At(s.head)
+		if wr.State == SendFailed {
+			q.FailOldest(wr.status, wr.vendor)
+			q.carrier.Failed()
+			return
+		}
+		if !q.done(wr) {
+			break
+		}
+		q.completeOldest(wr, abi.StatusSuccess)
+	}
+	if s.head != before {
+		s.publish()
+		q.t.tellDrained(q)
+	}
+}
+
+// done reports whether the oldest work request is done: carried, and a Read
+// answered with all of it written.
+func (q *QP) done(wr *SendWR) bool {
+	if wr.State != SendSent || wr.mark > q.acked {
+		return false
+	}
+	return q.jobs.done >= wr.asyncUntil && (wr.answered || !wr.IsRead())
+}
+
+func (q *QP) readDone(wr *SendWR) bool { return wr.answered && q.jobs.done >= wr.asyncUntil }
+
+// readAnswered notes that all of a Read's response was scattered; a Read or a
+// fence may have waited for it.
+func (q *QP) readAnswered(wr *SendWR) {
+	wr.answered, wr.asyncUntil = true, q.jobs.issued
+	if q.jobs.done == q.jobs.issued {
+		q.SQ.reads--
+	} else {
+		q.SQ.settling = append(q.SQ.settling, q.jobs.issued)
+	}
+	q.completeSends()
+	q.t.Ready(q)
+}
+
+// settleReads lets other Reads begin in the place of those that are answered. The peer
+// counts one until its answer is acknowledged, and that waits for writes (Unwritten).
+func (q *QP) settleReads() {
+	s := &q.SQ
+	for len(s.settling) > 0 && s.settling[0] <= q.jobs.done {
+		s.settling = s.settling[1:]
+		s.reads--
+	}
+}
+
+// completion begins what every completion of the queue pair's work requests
+// says; index is that of the request in its queue.
+func (q *QP) completion(id uint64, index, status uint32) abi.CQE {
+	return abi.CQE{WRID: id, Index: index, Status: status, QPNum: q.QPN, UserHandle: q.UserHandle}
+}
+
+// completeOldest forgets the oldest work request and writes its completion. The
+// index moves before the client can see the completion: a program whose queue
+// holds one request posts the next at once.
+func (q *QP) completeOldest(wr *SendWR, status uint32) {
+	s := &q.SQ
+	w := q.completion(wr.id, s.head, status)
+	w.VendorErr, w.ByteLen = wr.vendor, wr.Length
+	w.Opcode = wr.Op.Completion
+	if status != abi.StatusSuccess {
+		s.fail()
+	} else if !wr.isLocal() {
+		q.Stats.MessagesSent++
+		q.Stats.BytesSent += uint64(wr.Length)
+	}
+	signaled := wr.Flags&abi.SendSignaled != 0 || s.failed
+	s.release(s.head)
+	s.head++
+	if int32(s.next-s.head) < 0 {
+		s.next = s.head
+	}
+	if signaled {
+		s.publish()
+		q.complete(q.SendCQ, &w, false)
+	}
+}
+
+// FailOldest completes the oldest work request, if there is one, with an error.
+func (q *QP) FailOldest(status, vendor uint32) {
+	s := &q.SQ
+	if q.state == abi.QPSErr || s.head == s.tail {
+		return
+	}
+	wr := s.At(s.head)
+	wr.vendor = vendor
+	q.completeOldest(wr, status)
+	s.publish()
+}
+
+// CompleteBefore completes the work requests before index i, which the peer has
+// carried out. Reads among them that are not done are flushed.
+func (q *QP) CompleteBefore(i uint32) {
+	s := &q.SQ
+	for s.head != i && q.state != abi.QPSErr {
+		wr := s.At(s.head)
+		status := uint32(abi.StatusSuccess)
+		if wr.IsRead() && !q.readDone(wr) {
+			status = abi.StatusWRFlushErr
+		}
+		q.completeOldest(wr, status)
+	}
+	s.publish()
+}
+
+// FailRevoked fails the work request in a slot because its memory was
+// deregistered; those before it that are not done are flushed.
+func (q *QP) FailRevoked(slot uint32) {
+	s := &q.SQ
+	i := s.Index(slot)
+	for s.head != i && q.state != abi.QPSErr {
+		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
+	}
+	q.FailOldest(abi.StatusLocProtErr, 0)
+}

@@ -1,0 +1,114 @@
+package qp
+
+import "urdma/verbs/abi"
+
+// Flush moves the queue pair to the error state and flushes both queues: what is
+// more than flushAtOnce in later turns, as thousands of queue pairs may end in one. A
+// carrier that ends its connection calls it.
+func (q *QP) Flush() {
+	if q.state == abi.QPSErr {
+		return
+	}
+	wasReset := q.state == abi.QPSReset
+	q.state = abi.QPSErr
+	if q.abandoned && q.Domain == nil { // the receives of an XRC domain are its programs', who hear of one that is lost
+		return
+	}
+	s := &q.SQ
+	s.fail()
+	s.reads, s.settling, s.more = 0, nil, false // flushPosted sees to what is left
+	if q.Recv.active {
+		q.Recv.end(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+	}
+	if !wasReset {
+		q.flushPosted(flushAtOnce)
+	}
+	if q.RQ.shared != nil {
+		q.jobs.tell = true
+		q.t.tellLast(q)
+	}
+}
+
+// StopSends moves a queue pair to the send queue error state and flushes its sends.
+// Messages go on to arrive. ibv_modify_qp moves it back to RTS.
+func (q *QP) StopSends() {
+	if q.state == abi.QPSErr || q.state == abi.QPSSQE {
+		return
+	}
+	q.state = abi.QPSSQE
+	s := &q.SQ
+	s.fail()
+	s.more, s.draining = false, false
+	q.flushPosted(flushAtOnce)
+}
+
+// tellLast says that no receive of the shared receive queue completes here any
+// more (IBV_EVENT_QP_LAST_WQE_REACHED), once the last has.
+func (t *Table) tellLast(q *QP) {
+	if q.jobs.tell && len(q.jobs.deferred) == 0 {
+		q.jobs.tell = false
+		t.sendAsync(q, abi.EventQPLastWQEReached)
+	}
+}
+
+// flushAtOnce is how much of each queue is flushed when the queue pair fails.
+const flushAtOnce = 64
+
+// flushPosted completes what is left in the queues of a queue pair in error, or whose
+// send queue is: most of each at a time.
+func (q *QP) flushPosted(most int) {
+	more := q.flushSends(most)
+	if q.state == abi.QPSErr {
+		more = q.flushReceives(most) || more
+	}
+	if more {
+		q.t.Ready(q)
+	}
+}
+
+// flushFetched flushes most of the outstanding sends, and returns how many.
+func (q *QP) flushFetched(most int) (n int) {
+	s := &q.SQ
+	for ; s.head != s.tail && n < most; n++ {
+		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
+	}
+	return n
+}
+
+func (q *QP) flushSends(most int) (more bool) {
+	s := &q.SQ
+	n := q.flushFetched(most)
+	if s.head != s.tail {
+		return true
+	}
+	var slot abi.SQE
+	prod, err := s.ring.Prod(s.tail)
+	for ; err == nil && s.tail != prod && n < most; n++ {
+		s.ring.Read(s.tail, &slot, nil)
+		w := q.completion(slot.WRID, s.tail, abi.StatusWRFlushErr)
+		w.Opcode = operationOf(slot.Opcode).Completion
+		s.tail++
+		s.ring.PublishCons(s.tail)
+		q.complete(q.SendCQ, &w, false)
+	}
+	s.head, s.next = s.tail, s.tail
+	return err == nil && s.tail != prod
+}
+
+func (q *QP) flushReceives(most int) (more bool) {
+	var rqe abi.RQE
+	for range most {
+		if q.RQ.shared != nil || q.Client.Backlogged() {
+			return false // they wait for other queue pairs; or for memory, see releaseDeferred
+		}
+		i, ok := q.RQ.take(&rqe, nil)
+		if !ok {
+			return false
+		}
+		w := q.completion(rqe.WRID, i, abi.StatusWRFlushErr)
+		w.Opcode = abi.WCRecv
+		q.RQ.publish(i)
+		q.completeRecv(q.RQ, q.RecvCQ, &w, false)
+	}
+	return true
+}

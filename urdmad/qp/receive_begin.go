@@ -1,0 +1,125 @@
+package qp
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
+
+// Receive is the receiving side of a queue pair: the receive work request that an
+// arriving message fills, one at a time (arrive.go).
+type Receive struct {
+	q        *QP
+	from     *RecvQueue // which it was taken from
+	active   bool
+	torn     bool // its message will not go on: the receive serves the next one
+	id       uint64
+	index    uint32 // in that queue
+	sges     []element
+	nsge     int
+	capacity uint32
+	got      uint32
+}
+
+func (r *Receive) init(q *QP) {
+	r.q = q
+	r.sges = make([]element, max(q.RQ.maxSGE, 1))
+}
+
+// Active reports whether a message is under way, and how many of its bytes were
+// scattered.
+func (r *Receive) Active() (active bool, got uint32) {
+	if !r.active || r.torn {
+		return false, 0
+	}
+	return true, r.got
+}
+
+// BeginReceive takes the receive work request for a message: from the shared
+// receive queue srqn of the XRC domain if q is of type XRC_RECV, else from q's
+// receive queue. One that has no room for atLeast bytes is left there.
+func (q *QP) BeginReceive(srqn, atLeast uint32) Verdict {
+	q.t.heardFrom(q)
+	from := q.RQ
+	switch q.Type {
+	case abi.QPTypeXRCSend:
+		return Verdict{Is: NoQueue} // it takes no messages
+	case abi.QPTypeXRCRecv:
+		if from = q.Domain.queues[srqn]; from == nil {
+			return Verdict{Is: NoQueue}
+		}
+	}
+	if q.backlogged(from.owner(q)) {
+		return Verdict{Is: Busy}
+	}
+	return Verdict{Is: q.Recv.take(from, atLeast)}
+}
+
+// take begins the next receive work request of from, unless it has no room for need
+// bytes.
+func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
+	if r.torn && r.from == from {
+		if r.capacity < need {
+			return NoRoom
+		}
+		r.torn, r.got = false, 0
+		return Done
+	}
+	if r.torn { // of another shared receive queue of the XRC domain
+		r.end(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+	}
+	var rqe abi.RQE
+	list := r.q.t.list[:]
+	i, ok := from.look(&rqe, list)
+	switch {
+	case !ok:
+		return NoReceive
+	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
+		return NoRoom
+	}
+	from.taken()
+	from.checkLimit(r.q.t)
+	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
+	if rqe.NumSGE > from.maxSGE {
+		r.end(abi.CQE{Status: abi.StatusLocQPOpErr}, false)
+		return BadReceive
+	}
+	if !r.hold(list[:rqe.NumSGE]) {
+		r.end(abi.CQE{Status: abi.StatusLocProtErr}, false)
+		return BadReceive
+	}
+	return Done
+}
+
+// room is how many bytes a scatter/gather list takes.
+func room(list []abi.SGE) (n uint64) {
+	for i := range list {
+		n += uint64(list[i].Length)
+	}
+	return n
+}
+
+// hold checks a scatter/gather list and keeps its regions' pages mapped.
+func (r *Receive) hold(list []abi.SGE) bool {
+	if len(list) > len(r.sges) {
+		r.sges = make([]element, len(list)) // of a queue that takes longer lists than the queue pair's own
+	}
+	pd := r.from.domain(r.q)
+	for j := range list {
+		el := &list[j]
+		if el.Length == 0 {
+			continue
+		}
+		e, ok := r.q.hold(el, pd, mem.LocalWrite)
+		if !ok {
+			return false
+		}
+		r.sges[r.nsge] = e
+		r.nsge++
+		r.capacity += min(el.Length, ^uint32(0)-r.capacity)
+	}
+	return true
+}
+
+// Tear drops the message under way, if there is one: the next message is placed in
+// its receive from the beginning.
+func (r *Receive) Tear() { r.torn = r.active }

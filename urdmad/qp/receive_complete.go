@@ -1,0 +1,168 @@
+package qp
+
+import (
+	"slices"
+
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
+
+// Ending is what the end of a message says.
+type Ending struct {
+	HasImmediate bool
+	Immediate    uint32 // as the program stored it
+	Invalidates  bool
+	STag         mem.STag // to be invalidated
+	Solicited    bool
+
+	// Of a datagram: its sender, and bytes of header room, which do not count as received.
+	SrcQP, SourceLID, HeaderRoom uint32
+}
+
+// EndSend ends a message that took a receive, and completes it.
+func (q *QP) EndSend(e Ending) Verdict {
+	how := abi.CQE{SrcQP: e.SrcQP, SourceLID: e.SourceLID}
+	if e.Invalidates {
+		if v := q.invalidate(e.STag); v != mem.Allowed {
+			return denied(v)
+		}
+		how.WCFlags, how.ImmOrSTag = abi.WCWithInv, uint32(e.STag)
+	}
+	if e.HasImmediate {
+		how.WCFlags, how.ImmOrSTag = abi.WCWithImm, e.Immediate
+	}
+	if e.HeaderRoom > 0 {
+		how.WCFlags |= abi.WCGRH
+	}
+	q.Stats.BytesRecv -= uint64(e.HeaderRoom)
+	q.Recv.arrived(how, e.Solicited)
+	return Verdict{}
+}
+
+// invalidate takes the peer's rights to a memory window away (RFC 5040 section 5.3).
+// By a target queue pair of an XRC domain nothing can be invalidated: it has no
+// protection domain.
+func (q *QP) invalidate(stag mem.STag) mem.Violation {
+	if q.Domain != nil {
+		return mem.NoRight
+	}
+	return q.t.Regions.Invalidate(stag, q.user())
+}
+
+// EndWriteImmediate ends a Write of n bytes with immediate data, which takes a receive.
+func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
+	if v := q.BeginReceive(srqn, 0); v.Is != Done {
+		return v
+	}
+	q.Recv.arrived(abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}, solicited)
+	return Verdict{}
+}
+
+// FailReceive completes the receive under way with the status that stands for a
+// verdict of PlaceSend or EndSend; vendor goes to vendor_err.
+func (q *QP) FailReceive(v Verdict, vendor uint32) {
+	status := uint32(abi.StatusGeneralErr)
+	switch v.Is {
+	case TooLong:
+		status = abi.StatusLocLenErr
+	case Revoked:
+		status = abi.StatusLocProtErr
+	}
+	q.Recv.end(abi.CQE{Status: status, VendorErr: vendor}, false)
+}
+
+// arrived ends a message that took a receive and completes it. how says the
+// completion's flags and what they announce.
+func (r *Receive) arrived(how abi.CQE, solicited bool) {
+	r.q.Stats.MessagesRecv++
+	r.q.Stats.BytesRecv += uint64(r.got)
+	r.end(how, solicited)
+}
+
+// end completes the current receive; how says its status, VendorErr, source,
+// WCFlags and what they announce, and ByteLen if its Opcode is one.
+func (r *Receive) end(how abi.CQE, solicited bool) {
+	q := r.q
+	w := q.completion(r.id, r.index, how.Status)
+	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
+	w.SrcQP, w.SourceLID = how.SrcQP, how.SourceLID
+	w.Opcode, w.ByteLen = abi.WCRecv, r.got
+	if how.Opcode != 0 {
+		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen
+	}
+	cq := r.completesOn()
+	if q.Domain != nil {
+		w.UserHandle = 0 // whoever polls has no such queue pair
+	}
+	r.drop()
+	r.from.publish(r.index)
+	q.Stats.RecvsPosted++
+	q.completeRecv(r.from, cq, &w, solicited)
+}
+
+// completesOn is where the current receive completes.
+func (r *Receive) completesOn() *CQ {
+	if s := r.from.shared; s != nil && s.CQ != nil {
+		return s.CQ
+	}
+	return r.q.RecvCQ
+}
+
+func (r *Receive) drop() {
+	for i := range r.sges[:r.nsge] {
+		r.sges[i].region.Release()
+		r.sges[i] = element{}
+	}
+	r.active, r.torn, r.nsge = false, false, 0
+}
+
+// deferredRecv is a receive completion that waits for writes that were issued
+// before it.
+type deferredRecv struct {
+	until     uint64 // jobs.done that releases it
+	from      *RecvQueue
+	cq        *CQ
+	cqe       abi.CQE
+	solicited bool
+	waits     *Client // for whose memory it waits
+}
+
+// completeRecv writes a receive completion now, or after the writes before it.
+func (q *QP) completeRecv(from *RecvQueue, c *CQ, w *abi.CQE, solicited bool) {
+	j := &q.jobs
+	if j.done == j.issued && len(j.deferred) == 0 {
+		q.complete(c, w, solicited)
+		return
+	}
+	j.last.unwritten += perWait
+	j.deferred = append(j.deferred, deferredRecv{j.issued, from, c, *w, solicited, j.last})
+}
+
+func (q *QP) releaseDeferred() {
+	j := &q.jobs
+	for len(j.deferred) > 0 && j.deferred[0].until <= j.done {
+		d := j.deferred[0]
+		j.deferred = j.deferred[1:]
+		if d.cqe.Status == abi.StatusSuccess && !j.written(d.until) {
+			d.cqe.Status = abi.StatusLocProtErr
+		}
+		d.waits.unwritten -= perWait
+		q.complete(d.cq, &d.cqe, d.solicited)
+	}
+	q.t.tellLast(q)
+	q.completeSends()
+	if q.state == abi.QPSErr && !q.removed {
+		q.t.Ready(q) // to flush what was posted meanwhile
+	}
+}
+
+// forget drops completions that wait.
+func (j *jobs) forget(which func(deferredRecv) bool) {
+	j.deferred = slices.DeleteFunc(j.deferred, func(d deferredRecv) bool {
+		drop := which(d)
+		if drop {
+			d.waits.unwritten -= perWait
+		}
+		return drop
+	})
+}

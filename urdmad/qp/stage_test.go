@@ -1,0 +1,64 @@
+package qp
+
+import (
+	"testing"
+
+	"urdma/verbs/abi"
+)
+
+// TestWaitingStagesAreBounded: a source that finds its client's budget used up waits for
+// it once, however often it is asked, in the line of queue pairs once the budget is
+// there, and not at all once its work request has gone.
+func TestWaitingStagesAreBounded(t *testing.T) {
+	r := newRig(t, 8)
+	c := r.qp.Client
+	never := func(uint32, []byte, func()) {}
+	full := newStage(r.qp, c, 1, never)
+	full.Fill()
+	c.staged = MaxStaged
+	var waiting []*Stage
+	for range 3 {
+		s := newStage(r.qp, c, 1, never)
+		waiting = append(waiting, s)
+		for range 100 {
+			s.Fill()
+		}
+	}
+	if n := len(c.wantStage); n != 3 {
+		t.Fatalf("%d entries for three sources that wait", n)
+	}
+	waiting[0].Drop()
+	waiting[0].Drop()
+	if n := len(c.wantStage); n != 2 {
+		t.Errorf("%d entries when one of three sources is gone", n)
+	}
+	r.table.Transmit()
+	c.unstage(r.table, 2+perWait)
+	if n := len(c.wantStage); n != 0 || r.table.Waiting() != 1 {
+		t.Errorf("%d sources wait, %d queue pairs are in line, when there is room again", n, r.table.Waiting())
+	}
+	for _, s := range waiting {
+		s.Fill()
+	}
+	if len(waiting[0].chunks) != 0 || len(waiting[1].chunks) != 1 || len(waiting[2].chunks) != 1 {
+		t.Error("the two that wait are not staged, or the one that is gone is")
+	}
+}
+
+// TestRemovalCounts: removing a queue pair counts for what is outstanding there, so that
+// whoever removes many knows when a turn has had enough.
+func TestRemovalCounts(t *testing.T) {
+	r := newRig(t, 8)
+	r.carrier.budget = 0
+	for id := range uint64(8) {
+		r.ring.SQ.WriteInline(&abi.SQE{WRID: id, Opcode: abi.WRSend}, nil)
+		r.ring.SQ.Publish()
+	}
+	r.qp.Post()
+	r.table.Transmit()
+	before := r.table.Spent()
+	r.table.Remove(r.qp)
+	if n := r.table.Spent() - before; n < 8*dropCost {
+		t.Errorf("removing 8 work requests counts %d", n)
+	}
+}

@@ -1,0 +1,39 @@
+package rdmap
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/wire"
+)
+
+// Room appends to vec where the next bytes of a segment go, at most n, of which Deliver
+// has taken the pieces before; d is the header of the next piece. Nothing for
+// messages that have to be whole, and where urdmad does not map the memory.
+func (s *Stream) Room(vec [][]byte, d *wire.DDP, n int) [][]byte {
+	switch q := s.QP; d.Op {
+	case wire.OpWrite:
+		return q.WriteRoom(vec, mem.STag(d.STag), d.TO, uint32(n))
+	case wire.OpSend, wire.OpSendInv, wire.OpSendSE, wire.OpSendSEInv:
+		return q.SendRoom(vec, uint32(n))
+	case wire.OpReadResponse:
+		return q.ResponseRoom(vec, readIndex(q, d.STag), uint32(n))
+	}
+	return vec
+}
+
+// Filled notes that n bytes of what Room has lent were filled.
+func (s *Stream) Filled(d *wire.DDP, n int) {
+	switch q := s.QP; d.Op {
+	case wire.OpWrite:
+		s.written.add(n, false)
+		q.WriteFilled(uint32(n))
+	case wire.OpReadResponse:
+		q.ResponseFilled(readIndex(q, d.STag), uint32(n))
+	default:
+		q.SendFilled(uint32(n))
+	}
+}
+
+// InPieces reports whether a segment may be delivered in pieces.
+func InPieces(d *wire.DDP) bool {
+	return d.Tagged || d.Op.TakesReceive() && d.Op != wire.OpImmediate && d.Op != wire.OpImmediateSE
+}

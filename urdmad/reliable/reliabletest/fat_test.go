@@ -1,0 +1,119 @@
+package reliabletest
+
+import (
+	"os"
+	"testing"
+
+	"urdma/urdmad/reliable"
+)
+
+// fatLink is 10 Gb/s with 50 ms there and back.
+func fatLink(size int, loss float64) Link {
+	return Link{Rate: 10e9, Size: size, Delay: 25 * ms, Faults: Faults{Loss: loss}}
+}
+
+// newFatStream is newStream between peers that have credits of 20 bits, on a path
+// whose ends hold as many segments.
+func newFatStream(seed uint64, link Link) *stream {
+	const window = reliable.MaxWideWindow
+	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Extended: true, Wide: true, Batches: true})
+}
+
+// TestLongFatPath: a path with tens of thousands of segments under way is filled, and
+// stays so, with a little loss as well.
+func TestLongFatPath(t *testing.T) {
+	long := os.Getenv("URDMA_LONG") != ""
+	for _, c := range []struct {
+		name  string
+		link  Link
+		after reliable.Time // when it is filled
+		least float64
+		long  bool
+	}{
+		{"9,000 bytes", fatLink(9000, 0), 1000 * ms, 0.9, false},
+		{"9,000 bytes, a loss in 100,000", fatLink(9000, 1e-5), 1000 * ms, 0.9, false},
+		{"9,000 bytes, a loss in 1,000", fatLink(9000, 1e-3), 1500 * ms, 0.8, false},
+		{"1,500 bytes", fatLink(1500, 0), 1000 * ms, 0.9, false},
+		{"1,500 bytes, a loss in 100,000", fatLink(1500, 1e-5), 1500 * ms, 0.85, true}, // what waits for it and what is under way are more than a window
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.long && !long {
+				t.Skip("URDMA_LONG=1 runs it")
+			}
+			s := newFatStream(1, c.link)
+			s.run(t, c.after)
+			got := s.run(t, 250*ms)
+			t.Logf("goodput %.3f, %+v", got, s.stats())
+			if long {
+				got = min(got, s.run(t, 10*reliable.Second))
+				t.Logf("goodput %.3f, %+v", got, s.stats())
+			}
+			if got < c.least {
+				t.Errorf("goodput is %.2f of the link, want %.2f", got, c.least)
+			}
+		})
+	}
+}
+
+// TestLongPathOfOldPeers: between peers of which one has credits of 12 bits, a window of
+// 1,024 is all there is, as before; and where acknowledgements come one by one, too, on
+// a path that is longer than the first timeout.
+func TestLongPathOfOldPeers(t *testing.T) {
+	for _, size := range []int{1500, 9000} {
+		link := fatLink(size, 0)
+		s := newBatchStream(1, link)
+		s.run(t, 1000*ms)
+		got := s.run(t, 500*ms) * link.Rate / 8 / float64(link.Size) * 0.05
+		if got < 0.97*1024 || got > 1.03*1024 {
+			t.Errorf("%d bytes: %.0f segments a round trip, want 1,024: %+v", size, got, s.stats())
+		}
+	}
+}
+
+// TestFirstFlightLost: that the first acknowledgement is of a segment sent twice is no
+// reason to believe for long that the others, which are lost, are on their way; and
+// where each segment is resent before its acknowledgement can be here, the timeout
+// grows until one isn't, and the path is measured.
+func TestFirstFlightLost(t *testing.T) {
+	for _, delay := range []reliable.Time{25 * us, 25 * ms} {
+		s := newStream(1, Link{Rate: 10e9, Size: 1500, Delay: delay, Faults: Faults{Loss: 1}})
+		s.Links[1].Loss = 0
+		s.At(ms, func() { s.Links[0].Loss = 0 })
+		s.run(t, 300*ms+100*delay)
+		if st := s.stats(); st.MinRTT > 4*delay || st.MinRTT == 0 || st.Timeouts > 3 {
+			t.Errorf("a path of %d µs: %+v", 2*delay/us, st)
+		}
+	}
+}
+
+// TestFatPathShortQueue: a queue that holds an eighth of what is under way overflows
+// when slow start finds the path's end; what that loses is repaired, and the path filled.
+func TestFatPathShortQueue(t *testing.T) {
+	link := fatLink(9000, 0)
+	link.Queue = 8 << 20
+	s := newFatStream(1, link)
+	s.run(t, 3000*ms)
+	before := s.stats()
+	got := s.run(t, 500*ms)
+	st := s.stats()
+	t.Logf("goodput %.3f, %+v", got, st)
+	if got < 0.8 || st.Resent-before.Resent > (st.Sent-before.Sent)/100 {
+		t.Errorf("goodput is %.2f of the link with %d of %d segments resent", got, st.Resent-before.Resent, st.Sent-before.Sent)
+	}
+}
+
+// TestShortPathKeepsItsWindow: where the path is short, peers with wide credits have
+// no more under way than others, however deep the queue in front of it.
+func TestShortPathKeepsItsWindow(t *testing.T) {
+	most := 0
+	for _, rate := range []float64{1e9, 40e9} {
+		s := newFatStream(1, Link{Rate: rate, Size: 1500, Delay: 25 * us})
+		for range 50 {
+			s.run(t, ms)
+			most = max(most, s.stats().Cwnd)
+		}
+	}
+	if most > reliable.DefaultWindow {
+		t.Errorf("a window of %d on a path of 50 µs", most)
+	}
+}

@@ -1,0 +1,116 @@
+package samehost
+
+import (
+	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rdmap"
+)
+
+// This file is Reads and atomic operations: what the peer's memory answers.
+
+// answer is what the Read or the atomic operation under way still waits for.
+type answer struct {
+	owed   bool
+	index  uint32    // of the work request
+	source qp.Source // of a Read
+	found  *found    // of an atomic operation
+}
+
+// found is what an atomic operation has found.
+type found struct {
+	done     bool
+	original uint64
+}
+
+// asked notes that the request of the work request at index i was carried to the peer.
+func (c *Conn) asked(i uint32, a answer) {
+	c.answer = a
+	c.answer.owed, c.answer.index = true, i
+	c.QP.SQ.Sent(0, c.mark(), false)
+	c.show(i)
+}
+
+// answered ends the wait.
+func (c *Conn) answered() {
+	c.answer.source.Release()
+	c.answer = answer{}
+}
+
+func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
+	if !c.answer.owed {
+		source, v := peer.BeginRead(wr.RKey, wr.RemoteAddr(), wr.Length, c.QP)
+		if v.Is != qp.Done {
+			return refusal(v, rdmap.ReadCode(v))
+		}
+		c.asked(i, answer{source: source})
+	}
+	s := &c.answer.source
+	switch {
+	case s.Revoked():
+		v := qp.Verdict{Is: qp.Denied, Why: mem.NoRegion}
+		return refusal(v, rdmap.ReadCode(v))
+	case !s.Here(wr.Got()):
+		return outcome{}
+	}
+	var src []byte
+	if n := s.Run(wr.Got(), budget); n > 0 {
+		src = s.Bytes(wr.Got())[:n]
+	}
+	if out := c.respond(i, c.QP.PlaceResponse(i, src)); out.v.Is != qp.Done || !c.live() {
+		return out
+	}
+	if o := c.s.observer; o != nil {
+		o.Response(c, i, src)
+	}
+	if wr.Got() < wr.Length {
+		s.Sent(wr.Got(), 0)
+		s.Acked(0)
+		return outcome{moved: len(src)}
+	}
+	c.answered()
+	return outcome{moved: len(src), done: true}
+}
+
+// atomic carries an atomic operation out, once.
+func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
+	if !c.answer.owed {
+		f, q, op := &found{}, c.QP, wr.AtomicOp()
+		original, done, v := peer.Atomic(wr.RKey, wr.RemoteAddr(), &op, func(original uint64) {
+			f.original, f.done = original, true
+			c.s.table.Wake(q)
+		})
+		if v.Is != qp.Done {
+			return refusal(v, rdmap.ReadCode(v))
+		}
+		f.original, f.done = original, done
+		c.asked(i, answer{found: f})
+	}
+	f := c.answer.found
+	if !f.done {
+		return outcome{}
+	}
+	if out := c.respond(i, c.QP.PlaceOriginal(i, f.original)); out.v.Is != qp.Done || !c.live() {
+		return out
+	}
+	if o := c.s.observer; o != nil {
+		o.Original(c, i, f.original)
+	}
+	c.answered()
+	return outcome{moved: int(wr.Length), done: true}
+}
+
+// respond is the outcome for a verdict about a piece of an answer.
+func (c *Conn) respond(i uint32, v qp.Verdict) outcome {
+	if v.Is == qp.Revoked {
+		c.revoked(i)
+	}
+	return outcome{v: v}
+}
+
+// revoked fails the queue pair because memory of the work request at index i was
+// deregistered.
+func (c *Conn) revoked(i uint32) {
+	c.stopHolding()
+	c.QP.FailRevoked(i)
+	c.Failed()
+}

@@ -1,0 +1,43 @@
+package samehost
+
+import "urdma/urdmad/clock"
+
+// A message for which no receive is posted yet waits at its sender (qp/rnr.go).
+
+// mayWait reports whether the message at Next, which has found no receive, may wait for
+// one, and has it tried again then.
+func (c *Conn) mayWait() bool {
+	next, now := uint64(c.QP.SQ.Next()), c.now()
+	if !c.rnr.Allows(next, min(c.SendPatience(), c.other.ReceivePatience()), now) {
+		return false
+	}
+	if c.rnr.Wait(next, now) {
+		c.s.Stats.ReceiverNotReady++
+	}
+	c.tryLater()
+	return true
+}
+
+// pause has the message at Next tried again soon: the memory it goes to is slow.
+func (c *Conn) pause() {
+	c.received()
+	c.rnr.Wait(uint64(c.QP.SQ.Next()), c.now())
+	c.tryLater()
+}
+
+func (c *Conn) tryLater() { c.s.clock.Set(c.again, c.rnr.NextLook(c.now())) }
+
+// tryAgain is the timer of a message that waits.
+func (c *Conn) tryAgain() {
+	if c.rnr.Waiting() && c.live() {
+		c.s.table.Ready(c.QP)
+	}
+}
+
+// received ends the wait, if there is one.
+func (c *Conn) received() {
+	if c.rnr.Waiting() {
+		c.rnr.End()
+		c.s.clock.Set(c.again, clock.Never)
+	}
+}

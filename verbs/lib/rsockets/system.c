@@ -1,0 +1,53 @@
+/* system.c - system calls as they are needed here, and when the program's handlers run. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rsockets.h"
+
+/* The program's, while signals are blocked. */
+static _Thread_local sigset_t programs;
+
+/* Not those that an instruction of the program's own raises. */
+void rs_block_signals(void)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	sigset_t blocked;
+
+	sigfillset(&blocked);
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		sigdelset(&blocked, own[i]);
+	pthread_sigmask(SIG_BLOCK, &blocked, &programs);
+}
+
+void rs_unblock_signals(void)
+{
+	pthread_sigmask(SIG_SETMASK, &programs, NULL);
+}
+
+int64_t rs_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* Raw: librspreload has a poll of its own, and these descriptors are none of the
+ * program's. wait_ns below 0: for ever. */
+int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns)
+{
+	struct timespec wait = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
+	sigset_t mask = programs; /* a handler's calls overwrite that */
+	int found = (int)syscall(SYS_ppoll, fds, n, wait_ns < 0 ? NULL : &wait, &mask, _NSIG / 8);
+
+	programs = mask;
+	return found;
+}
+
+int rs_raw_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}

@@ -1,0 +1,140 @@
+/* waiters.c - which threads wait for a socket, and waking them. */
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rsockets.h"
+
+#define LEAST_ROOM 64u /* sockets */
+
+/* The sockets that a thread waits for. */
+struct waits {
+	pid_t made_by;   /* a child must not share its parent's eventfd */
+	int eventfd;
+	size_t used, room;
+	struct rs_waiter waiters[];
+};
+
+/* Of all sockets' waiters. It comes last. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key; /* a thread's struct waits */
+
+static void leave(struct waits *w)
+{
+	struct rs_waiter **link;
+
+	pthread_mutex_lock(&lock);
+	for (; w->used; w->used--) {
+		struct rs_waiter *one = &w->waiters[w->used - 1];
+
+		for (link = &one->rs->waiters; *link && *link != one; link = &(*link)->next)
+			;
+		if (*link)
+			*link = one->next;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void free_waits(struct waits *w)
+{
+	if (w->eventfd >= 0)
+		rs_raw_close(w->eventfd);
+	munmap(w, sizeof(*w) + w->room * sizeof(*w->waiters));
+}
+
+static void end_thread(void *value)
+{
+	rs_block_signals();
+	leave(value);
+	free_waits(value);
+	rs_unblock_signals();
+}
+
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_key_create(&key, end_thread);
+	pthread_atfork(NULL, NULL, after_fork_child);
+}
+
+/* A mapping, as a handler may have interrupted malloc. NULL and errno. */
+static struct waits *new_waits(size_t room)
+{
+	struct waits *w = mmap(NULL, sizeof(*w) + room * sizeof(*w->waiters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (w == MAP_FAILED)
+		return NULL;
+	*w = (struct waits){ .made_by = getpid(), .room = room, .eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) };
+	if (w->eventfd >= 0 && !pthread_setspecific(key, w))
+		return w;
+	free_waits(w);
+	errno = ENOMEM;
+	return NULL;
+}
+
+int rs_begin_wait(size_t sockets)
+{
+	struct waits *w = pthread_getspecific(key);
+
+	if (w && w->made_by == getpid())
+		leave(w); /* else the sockets are the parent's */
+	if (w && (w->made_by != getpid() || w->room < sockets)) {
+		pthread_setspecific(key, NULL);
+		free_waits(w);
+		w = NULL;
+	}
+	if (!w)
+		w = new_waits(sockets > LEAST_ROOM ? sockets : LEAST_ROOM);
+	return w ? w->eventfd : -1;
+}
+
+void rs_add_waiter(struct rs *rs)
+{
+	struct waits *w = pthread_getspecific(key);
+	struct rs_waiter *one = &w->waiters[w->used++];
+
+	pthread_mutex_lock(&lock);
+	*one = (struct rs_waiter){ .next = rs->waiters, .rs = rs, .eventfd = w->eventfd };
+	__atomic_store_n(&rs->waiters, one, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
+
+/* A handler may have replaced what its thread had before. */
+void rs_drain(void)
+{
+	struct waits *w = pthread_getspecific(key);
+	uint64_t count;
+	ssize_t got = w ? read(w->eventfd, &count, sizeof(count)) : 0;
+
+	(void)got; /* EAGAIN: nobody wrote */
+}
+
+void rs_end_wait(void)
+{
+	struct waits *w = pthread_getspecific(key);
+	int before = errno;
+
+	if (w) /* a handler's call may have failed to make another */
+		leave(w);
+	rs_drain();
+	errno = before;
+}
+
+void rs_signal(struct rs *rs)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (!__atomic_load_n(&rs->waiters, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&lock);
+	for (struct rs_waiter *w = rs->waiters; w; w = w->next) {
+		n = write(w->eventfd, &one, sizeof(one));
+		(void)n; /* full: it is readable, which is all that counts */
+	}
+	pthread_mutex_unlock(&lock);
+}

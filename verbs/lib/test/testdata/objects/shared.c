@@ -1,0 +1,179 @@
+/* shared.c - memory that the program shares with others: urdmad maps the same file where
+ * it can get at it, and what was written is there when its writer's completion is polled,
+ * also where it can't. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+#define PAGES 16
+#define SIZE (PAGES * 4096u)
+#define SKIP 8192u /* the region begins in the midst of the file */
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static char name[64];
+static uint64_t inode;
+
+/* Whether urdmad maps the file of memory. */
+static int urdmad_maps(void)
+{
+	char path[64], line[512];
+	uint64_t mapped;
+	int found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/maps", getenv("URDMAD_PID"));
+	CHECK((f = fopen(path, "r")));
+	while (fgets(line, sizeof(line), f))
+		found |= sscanf(line, "%*s %*s %*s %*s %" SCNu64, &mapped) == 1 && mapped == inode;
+	fclose(f);
+	return found;
+}
+
+static uint8_t *map(int fd, int prot)
+{
+	struct stat st;
+	uint8_t *memory = mmap(NULL, SIZE + SKIP, prot, MAP_SHARED, fd, 0);
+
+	CHECK(memory != MAP_FAILED && fstat(fd, &st) == 0);
+	inode = st.st_ino;
+	return memory + SKIP;
+}
+
+/* Writes, reads and adds through a pair, sees it in memory at each completion. */
+static void use(uint8_t *memory)
+{
+	struct ibv_mr *mr;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct end a, b;
+
+	pair_up(&a, &b, IBV_QPT_RC, RIGHTS);
+	CHECK((mr = ibv_reg_mr(pd, memory, SIZE, RIGHTS)));
+	for (int round = 0; round < 300; round++) {
+		memset(a.memory, round + 1, SIZE);
+		wr = write_to(&a, mr->rkey, (uintptr_t)memory, SIZE, &sge);
+		CHECK_RETURNS(post(&a, &wr), 0);
+		completion(&a, IBV_WC_SUCCESS);
+		CHECK(!memcmp(memory, a.memory, SIZE));
+		memory[5] = 77;
+		wr.opcode = IBV_WR_RDMA_READ;
+		CHECK_RETURNS(post(&a, &wr), 0);
+		completion(&a, IBV_WC_SUCCESS);
+		CHECK(a.memory[5] == 77);
+		wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		wr.wr.atomic.remote_addr = (uintptr_t)memory;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = mr->rkey;
+		sge.length = 8;
+		CHECK_RETURNS(post(&a, &wr), 0);
+		completion(&a, IBV_WC_SUCCESS);
+		CHECK(memory[0] == (uint8_t)(round + 2));
+	}
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	end_free(&a);
+	end_free(&b);
+}
+
+/* Registers memory and says whether urdmad maps it. */
+static int maps(uint8_t *memory, int rights)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, SIZE, rights);
+	int mapped, tries = 1000;
+
+	CHECK(mr);
+	mapped = urdmad_maps();
+	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
+	while (urdmad_maps() && tries--) /* it lets go beside */
+		usleep(1000);
+	CHECK(!urdmad_maps());
+	return mapped;
+}
+
+static void expect_mapped(uint8_t *memory, int is)
+{
+	CHECK(maps(memory, RIGHTS) == is);
+	use(memory);
+	munmap(memory - SKIP, SIZE + SKIP);
+}
+
+static int shm(const char *where, int flags)
+{
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/urdma-shared-%d", where, getpid());
+	fd = open(name, flags, 0600);
+	CHECK(fd >= 0 && (!(flags & O_CREAT) || ftruncate(fd, SIZE + SKIP) == 0));
+	return fd;
+}
+
+static int memfd(void)
+{
+	int fd = memfd_create("program's", 0);
+
+	CHECK(fd >= 0 && ftruncate(fd, SIZE + SKIP) == 0);
+	return fd;
+}
+
+void case_shared_file(void)
+{
+	uint8_t *memory;
+	int fd = memfd();
+
+	expect_mapped(map(fd, PROT_READ | PROT_WRITE), 1); /* by its descriptor */
+	memory = map(fd, PROT_READ | PROT_WRITE);
+	CHECK(mprotect(memory + 8192, 4096, PROT_READ) == 0); /* three mappings */
+	CHECK(maps(memory, IBV_ACCESS_REMOTE_READ) == 1);
+	close(fd);
+
+	fd = shm("/dev/shm", O_RDWR | O_CREAT);
+	memory = map(fd, PROT_READ | PROT_WRITE);
+	close(fd);
+	expect_mapped(memory, 1); /* by its path */
+	unlink(name);
+}
+
+/* Two files, or none that urdmad may write: as correct, and slower. */
+void case_shared_file_refused(void)
+{
+	int fd = shm("/dev/shm", O_RDWR | O_CREAT), other;
+	uint8_t *memory = map(fd, PROT_READ | PROT_WRITE);
+
+	close(fd);
+	fd = shm("/dev/shm", O_RDONLY); /* it may have locks, which closing another would release */
+	expect_mapped(memory, 0);
+	memory = map(fd, PROT_READ);
+	CHECK(maps(memory, IBV_ACCESS_REMOTE_READ) == 0);
+	close(fd);
+	unlink(name);
+
+	fd = memfd();
+	other = memfd();
+	memory = map(fd, PROT_READ | PROT_WRITE);
+	CHECK(mmap(memory + 4096, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, other, 0) == memory + 4096);
+	expect_mapped(memory, 0);
+	close(other);
+	close(fd);
+
+	fd = shm(".", O_RDWR | O_CREAT); /* a disk's, most likely */
+	unlink(name);
+	use(map(fd, PROT_READ | PROT_WRITE));
+	close(fd);
+}
+
+/* What has no path: urdmad maps it where the kernel lets the program open it. */
+void case_shared_anonymous(void)
+{
+	int id = shmget(IPC_PRIVATE, SIZE, IPC_CREAT | 0600);
+	uint8_t *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED);
+	use(memory);
+	CHECK(id >= 0 && (memory = shmat(id, NULL, 0)) != (void *)-1);
+	CHECK(shmctl(id, IPC_RMID, NULL) == 0);
+	use(memory);
+}
