@@ -55,8 +55,8 @@ func hog(args ...string) error {
 }
 
 // reopen is an end of a checked pair that opens and connects again whenever its
-// connection breaks: its role, socket and address. It says "round" now and then,
-// and "device fatal" for the event of that name.
+// connection breaks: its role, socket and address. The client says "connected", and
+// "round" now and then; both say "device fatal" for the event of that name.
 func reopen(args ...string) error {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		var err error
@@ -94,17 +94,32 @@ func workOnce(socket, address string) error {
 	c.Pause = 2 * time.Millisecond
 	watched := watch(c.Client)
 	defer watched()
+	fmt.Println("connected")
+	ended, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		sayRounds(c, ended)
+		close(said)
+	}()
+	err = c.Run(context.Background(), nil)
+	close(ended)
+	<-said // no round is said of a connection that is gone
+	return err
+}
+
+func sayRounds(c *bystander.Client, ended <-chan struct{}) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	go func() {
-		for last := int64(0); ; <-tick.C {
-			if now := c.Rounds(); now > last {
-				fmt.Println("round", now)
-				last = now
-			}
+	for last := int64(0); ; {
+		select {
+		case <-tick.C:
+		case <-ended:
+			return
 		}
-	}()
-	return c.Run(context.Background(), nil)
+		if now := c.Rounds(); now > last {
+			fmt.Println("round", now)
+			last = now
+		}
+	}
 }
 
 // watch opens the client's device; the result says what its asynchronous events

@@ -89,7 +89,7 @@ func (u *upgrade) replace(n *lab.Node) {
 		u.beside.over = true // its urdmad goes
 		defer func() { u.beside = pair(u.t, u.b, u.b) }()
 	}
-	fatal := u.count(own, "device fatal")
+	fatal, connected := u.count(own, "device fatal"), u.count(u.clients, "connected")
 	if err := u.stop(n); err != nil {
 		u.t.Fatal(err)
 	}
@@ -104,14 +104,16 @@ func (u *upgrade) replace(n *lab.Node) {
 	if err := n.StartDaemon(); err != nil {
 		u.t.Fatal(err)
 	}
+	for i, c := range u.clients {
+		u.await(c, "connected", connected[i]) // only then have both ends devices that can tell of their end
+	}
 	u.work("after urdmad of " + n.Name + " was replaced")
 	if n == u.a {
 		u.beside.advances("with a new urdmad at the other end")
 	}
 }
 
-// work waits until every pair of programs has done more rounds, after having
-// connected anew if it had to.
+// work waits until every pair of programs has done more rounds.
 func (u *upgrade) work(when string) {
 	u.t.Helper()
 	before := u.count(u.clients, "round ")
