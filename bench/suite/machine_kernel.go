@@ -22,11 +22,7 @@ func iperf3Here(b *bench) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := parseIperf3(out)
-	if err != nil {
-		return nil, err
-	}
-	return values[:1], nil
+	return parseIperf3(out)
 }
 
 // sockperfHere is half a round trip of 14 bytes over lo.

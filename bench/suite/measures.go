@@ -47,6 +47,9 @@ var (
 	loopback   = lab.Loopback
 	udp        = lab.UDP
 	udpJumbo   = lab.UDP.Jumbo()
+	tcp        = lab.TCP
+	tcpJumbo   = lab.TCP.Jumbo()
+	tcpLo      = lab.TCP.OverLo()
 	afPacket   = lab.AFPacket
 	afXDP      = lab.AFXDP
 )
@@ -54,7 +57,7 @@ var (
 // measures are all there are, each beside what it is compared with.
 func measures() []measure {
 	var all []measure
-	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), ethernetMeasures(), scaleMeasures(), mpiMeasures()} {
+	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), iwarpMeasures(), ethernetMeasures(), scaleMeasures(), mpiMeasures()} {
 		all = append(all, group...)
 	}
 	return all
@@ -85,7 +88,8 @@ func memifMeasures() []measure {
 		halfTrip("memif.lat.events", "memif 1,500: Send of 8 B, waiting for events", latency(memif, "ib_send_lat", "-e")),
 		one("memif.fair", "memif 1,500: least of 16 flows over their mean", "", results.Higher, fairness(memif, 16)),
 		gigabits("memif9000.write", "memif 9,000: Writes of 64 KiB", bandwidth(memifJumbo, false, "ib_write_bw", "-s", "65536")),
-		gigabits("tcp.9000", "kernel TCP over veth 9,000 (iperf3)", firstOf(iperf3(9000))),
+		two(results.Figure{ID: "tcp.9000", Title: "kernel TCP over veth 9,000 (iperf3)", Unit: "Gb/s", Better: results.Higher},
+			results.Figure{ID: "tcp.9000.cpu", Title: "kernel TCP over veth 9,000, processor time of both sides", Unit: "s/GB", Better: results.Lower}, iperf3(9000)),
 		gigabits("floor.frames.9000", "no protocol, frames of 9,014 bytes (bench/floor)", bareFrames(9014)).in(3),
 		gigabits("memif.write.default", "memif with its default MTU: Writes of 64 KiB", bandwidth(memif.ByDefault(), false, "ib_write_bw", "-s", "65536")).in(3),
 	}
@@ -96,12 +100,13 @@ func memifMeasures() []measure {
 func kernelMeasures() []measure {
 	return []measure{
 		halfTrip("tcp.lat", "kernel TCP over veth, 14 B, blocking (sockperf)", sockperf("--tcp")),
-		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")).in(3),
+		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")),
 		gigabits("netpipe.64k", "kernel TCP over veth, 64 KiB to and fro (NetPIPE)", firstOf(netpipe(64<<10))).in(3),
 		one("netpipe.lat", "kernel TCP over veth, 8 B to and fro (NetPIPE), half a round trip", "µs", results.Lower, secondOf(netpipe(8))).in(3),
 		gigabits("unix.64k", "unix sockets between two threads, writes of 64 KiB", unixStream(64<<10)).in(3),
 		halfTrip("unix.lat", "unix sockets between two threads, 14 B, blocking", unixTrip).in(3),
-		gigabits("tcp.lo", "kernel TCP over lo (iperf3)", iperf3Here).in(3),
+		two(results.Figure{ID: "tcp.lo", Title: "kernel TCP over lo (iperf3)", Unit: "Gb/s", Better: results.Higher},
+			results.Figure{ID: "tcp.lo.cpu", Title: "kernel TCP over lo, processor time of both sides", Unit: "s/GB", Better: results.Lower}, iperf3Here),
 		halfTrip("tcp.lo.lat", "kernel TCP over lo, 14 B, blocking (sockperf)", sockperfHere).in(3),
 	}
 }
@@ -136,6 +141,23 @@ func udpMeasures() []measure {
 		gigabits("udp.relayed.5", "udp through a relay that loses 5 in 100: Writes of 64 KiB", bandwidth(udp.Relayed("-loss 0.05"), false, "ib_write_bw", "-s", "65536")),
 		halfTrip("kernel.udp.lat", "kernel UDP over veth, 14 B, blocking (sockperf)", sockperf()),
 		halfTrip("kernel.udp.lat.spin", "kernel UDP over veth, 14 B, spinning (sockperf)", sockperf("--nonblocked")).in(3),
+	}
+}
+
+// iwarpMeasures are of the wire tcp; what the kernel's TCP has without urdma is called
+// tcp in the figures' names.
+func iwarpMeasures() []measure {
+	writes := func(w lab.Wire, id, title string) measure {
+		return two(results.Figure{ID: id + ".write", Title: title + ": Writes of 64 KiB", Unit: "Gb/s", Better: results.Higher},
+			results.Figure{ID: id + ".cpu", Title: title + ": Writes of 64 KiB, processor time of both urdmads", Unit: "s/GB", Better: results.Lower},
+			bandwidthAndDaemons(w, "ib_write_bw", "-s", "65536"))
+	}
+	return []measure{
+		writes(tcp, "iwarp", "iWARP over veth 1,500"),
+		writes(tcpJumbo, "iwarp9000", "iWARP over veth 9,000"),
+		writes(tcpLo, "iwarp.lo", "iWARP over lo"),
+		halfTrip("iwarp.lat", "iWARP over veth: Write of 8 B", latency(tcp, "ib_write_lat")),
+		halfTrip("iwarp.lat.events", "iWARP over veth: Send of 8 B, waiting for events", latency(tcp, "ib_send_lat", "-e")),
 	}
 }
 

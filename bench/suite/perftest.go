@@ -48,9 +48,32 @@ func bandwidthAndTime(w lab.Wire, program string, args ...string) func(*bench) (
 			return nil, err
 		}
 		after, err := hosts.used()
-		total := after - before + programs
-		return []float64{bytesPerSecond(row) * 8 / 1e9, total.Seconds() / (float64(row.Bytes) * float64(row.Iterations) / 1e9)}, err
+		return rateAndTime(row, after-before+programs), err
 	}
+}
+
+// bandwidthAndDaemons is bandwidthAndTime with the processor time of the urdmads alone.
+func bandwidthAndDaemons(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		hosts, err := b.places.join(w)
+		if err != nil {
+			return nil, err
+		}
+		before, err := hosts.used()
+		if err != nil {
+			return nil, err
+		}
+		row, _, err := b.rate(w, program, args...)
+		if err != nil {
+			return nil, err
+		}
+		after, err := hosts.used()
+		return rateAndTime(row, after-before), err
+	}
+}
+
+func rateAndTime(row lab.Row, used time.Duration) []float64 {
+	return []float64{bytesPerSecond(row) * 8 / 1e9, used.Seconds() / (float64(row.Bytes) * float64(row.Iterations) / 1e9)}
 }
 
 // used is the processor time that the urdmads have used so far.

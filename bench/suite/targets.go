@@ -6,7 +6,7 @@ import "urdma/bench/results"
 // about.
 func targets() []results.Target {
 	var all []results.Target
-	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, ethernetTargets, mpiTargets} {
+	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, iwarpTargets, ethernetTargets, mpiTargets} {
 		all = append(all, group...)
 	}
 	return all
@@ -70,6 +70,17 @@ var udpTargets = []results.Target{
 	{Title: "udp with events beside blocking kernel UDP", Ours: "udp.lat.events", Peer: "kernel.udp.lat", Most: 1},
 	{Title: "udp: Writes with 1 % loss beside those without", Ours: "udp.relayed.1", Peer: "udp.relayed", Least: 0.7},
 	{Title: "udp: Writes with 5 % loss beside those without", Ours: "udp.relayed.5", Peer: "udp.relayed", Least: 0.4},
+}
+
+var iwarpTargets = []results.Target{
+	{Title: "iWARP over 1,500: Writes beside kernel TCP", Ours: "iwarp.write", Peer: "tcp.1500", Least: 1.2},
+	{Title: "iWARP over 9,000: Writes beside kernel TCP", Ours: "iwarp9000.write", Peer: "tcp.9000", Least: 1.2},
+	{Title: "iWARP over lo: Writes beside kernel TCP", Ours: "iwarp.lo.write", Peer: "tcp.lo", Least: 1.2},
+	{Title: "iWARP over 1,500: processor time for each GB beside kernel TCP", Ours: "iwarp.cpu", Peer: "tcp.1500.cpu", Most: 1},
+	{Title: "iWARP over 9,000: processor time for each GB beside kernel TCP", Ours: "iwarp9000.cpu", Peer: "tcp.9000.cpu", Most: 1},
+	{Title: "iWARP over lo: processor time for each GB beside kernel TCP", Ours: "iwarp.lo.cpu", Peer: "tcp.lo.cpu", Most: 1},
+	{Title: "iWARP latency beside spinning kernel TCP", Ours: "iwarp.lat", Peer: "tcp.lat.spin", Most: 1.5},
+	{Title: "iWARP with events beside blocking kernel TCP", Ours: "iwarp.lat.events", Peer: "tcp.lat", Most: 1.3},
 }
 
 var ethernetTargets = []results.Target{

@@ -74,6 +74,30 @@ func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
 	return nodes[0], nodes[1], nil
 }
 
+// overLo is two urdmads of one host.
+func (l *Lab) overLo(w Wire, settings Config) (a, b *Node, err error) {
+	ns, err := l.NewNamespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	var nodes [2]*Node
+	for i := range nodes {
+		address := w.address(1, i+1)
+		if err := ns.Run("ip", "address", "add", address+"/24", "dev", "lo"); err != nil {
+			return nil, nil, err
+		}
+		n, err := l.newNode(string(rune('a'+i)), address, ns, 0)
+		if err == nil {
+			err = n.configure(portConfig(w, w.Device, address, settings))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		nodes[i] = n
+	}
+	return nodes[0], nodes[1], nil
+}
+
 // ethernetNode is a host with a network namespace, without an interface yet.
 func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 	ns, err := l.NewNamespace()

@@ -25,6 +25,8 @@ type Wire struct {
 	IPv6, LinkLocal bool
 	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
 	Relay string
+	// Lo has both hosts be one, of two addresses, and its lo the wire.
+	Lo bool
 }
 
 // The wires there are. The first two need nothing; UDP and af_packet need network
@@ -87,6 +89,15 @@ func (w Wire) address(n, i int) string {
 	return fmt.Sprintf("198.18.%d.%d", n, i)
 }
 
+// OverLo is the wire between two urdmads of one host, over its lo. The kernel holds the
+// addresses.
+func (w Wire) OverLo() Wire {
+	w.Name += "/lo"
+	w.MTU = DefaultMTU
+	w.Lo = true
+	return w
+}
+
 // Relayed is the wire with a relay in its midst that does to datagrams what the
 // flags of udprelay say.
 func (w Wire) Relayed(flags string) Wire {
@@ -126,6 +137,8 @@ func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
 		return a, a, err
 	case w.Device == "memif":
 		a, b, err = l.memif(w, settings)
+	case w.Lo:
+		a, b, err = l.overLo(w, settings)
 	case w.Relay != "":
 		r, err := l.JoinRelayed(settings, strings.Fields(w.Relay)...)
 		if err != nil {
