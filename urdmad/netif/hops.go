@@ -68,7 +68,7 @@ func (h *neighbours) arp(b []byte) {
 		h.n.Drop(Drop(err.Error()))
 		return
 	}
-	h.send(h.table.ARP(int64(h.n.clock.Now), &a))
+	h.answer(h.table.ARP(int64(h.n.clock.Now), &a))
 }
 
 // discovery takes a message about neighbours.
@@ -78,7 +78,7 @@ func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 		h.n.Drop(Drop(err.Error()))
 		return
 	}
-	h.send(h.table.NDP(int64(h.n.clock.Now), f, &p))
+	h.answer(h.table.NDP(int64(h.n.clock.Now), f, &p))
 	if h.table.Duplicate() {
 		h.n.lose(f.Src)
 	}
@@ -90,6 +90,15 @@ func (n *Interface) lose(by wire.MAC) {
 	if n.Lost != nil {
 		n.Lost(by)
 	}
+}
+
+// answer sends what a message from the link asks for, as often as such are answered.
+func (h *neighbours) answer(out []neighbour.Outgoing) {
+	if len(out) > 0 && !h.n.answered.neighbours.one(h.n.clock.Now) {
+		h.n.Drop(DropQuestions)
+		out = nil
+	}
+	h.send(out)
 }
 
 // send sends the packets the neighbour table asks for and sets its timer.

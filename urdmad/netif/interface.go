@@ -72,7 +72,7 @@ type Interface struct {
 
 	mtus     *pathmtu.Table // nil: paths are not looked at
 	mtuTimer *clock.Timer
-	answers  answers
+	answered answered
 }
 
 // Stats counts what was not handed up.
@@ -92,6 +92,8 @@ const (
 	DropSource6     Drop = "ipv6: source is no other host's address"
 	DropDuplicate   Drop = "ipv6: another host has this address (duplicate address detection)"
 	DropProbes      Drop = "path: more probes than are answered"
+	DropEchoes      Drop = "icmp: more echo requests than are answered"
+	DropQuestions   Drop = "neighbours: more questions than are answered"
 )
 
 // New returns the interface of a port's queue 0. Its first frames may come with
@@ -102,7 +104,10 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.six.n = n
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
-	n.Stats.Dropped = map[Drop]uint64{DropChecksum: 0, DropGroupSource: 0, DropSource: 0, DropSource6: 0, DropDuplicate: 0, DropProbes: 0}
+	n.Stats.Dropped = map[Drop]uint64{}
+	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSource6, DropDuplicate, DropProbes, DropEchoes, DropQuestions} {
+		n.Stats.Dropped[why] = 0
+	}
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0
 	}

@@ -95,27 +95,6 @@ func (n *Interface) sendProbe(kind wire.EncapType, nonce uint32, peer *port.Peer
 	n.commitTo(peer, size, port.TxWhole)
 }
 
-// answers bounds how many probes are answered: anybody may send some, under any address.
-// Each path takes a hundred probes or so, once.
-type answers struct {
-	since clock.Time
-	n     int // since then
-}
-
-const (
-	answersPerPause = 1000
-	answersPause    = 100 * clock.Millisecond
-)
-
-// one reports whether one more may go.
-func (a *answers) one(now clock.Time) bool {
-	if now-a.since >= answersPause {
-		*a = answers{since: now}
-	}
-	a.n++
-	return a.n <= answersPerPause
-}
-
 // pathProbe takes a probe, which is answered by as much, or an answer.
 func (n *Interface) pathProbe(kind wire.EncapType, p *port.Packet, body []byte) {
 	var probe wire.PathProbe
@@ -124,7 +103,7 @@ func (n *Interface) pathProbe(kind wire.EncapType, p *port.Packet, body []byte) 
 		return
 	}
 	switch {
-	case kind == wire.EncapProbe && !n.answers.one(n.clock.Now):
+	case kind == wire.EncapProbe && !n.answered.probes.one(n.clock.Now):
 		n.Drop(DropProbes)
 	case kind == wire.EncapProbe && len(p.Data) <= n.maxPayload():
 		n.sendProbe(wire.EncapAnswer, probe.Nonce, &p.Peer, len(p.Data))

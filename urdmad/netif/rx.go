@@ -196,7 +196,11 @@ func (n *Interface) icmp(f *wire.Frame, p *port.Packet) {
 		return
 	}
 	size := copy(b, p.Data)
-	if wire.EchoReply(f, b[:size], n.info.MAC) == nil {
+	switch {
+	case wire.EchoReply(f, b[:size], n.info.MAC) != nil:
+	case n.answered.echoes.one(n.clock.Now):
 		n.commit(size)
+	default:
+		n.Drop(DropEchoes)
 	}
 }
