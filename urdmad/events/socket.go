@@ -56,9 +56,12 @@ func (q *Quota) give(msg []byte) {
 // past it events are dropped, as a full kernel queue would.
 const MaxBacklog = 1 << 16
 
-// A client may have thousands of sockets that it does not read. Each retryEvery some of
-// them are tried, in turn, with some messages in all.
+// A client may have thousands of sockets that it does not read, and one happening may be
+// told on thousands. A turn sends atOnce messages; the others wait. Each retryEvery
+// sockets on which some wait are tried, in turn: up to so many messages in all, and so
+// many sockets that take none.
 const (
+	atOnce        = 512
 	retryEvery    = clock.Millisecond
 	retrySockets  = 32
 	retryMessages = 256
@@ -111,6 +114,8 @@ type Sender struct {
 	clock *clock.Clock
 	retry []*Socket // with a backlog
 	timer *clock.Timer
+	turn  clock.Time
+	sent  int // in that turn
 }
 
 // NewSender returns a Sender whose retries run on c.
@@ -125,7 +130,7 @@ func (s *Sender) Send(to *Socket, msg []byte) {
 	if to == nil || to.closed {
 		return
 	}
-	if len(to.backlog) == 0 && to.send(msg) {
+	if len(to.backlog) == 0 && s.mayNow() && to.send(msg) {
 		return
 	}
 	if len(to.backlog) < MaxBacklog && to.quota.take(msg) {
@@ -138,17 +143,33 @@ func (s *Sender) Send(to *Socket, msg []byte) {
 	}
 }
 
+// mayNow reports whether this turn sends one more message.
+func (s *Sender) mayNow() bool {
+	if s.turn != s.clock.Now {
+		s.turn, s.sent = s.clock.Now, 0
+	}
+	s.sent++
+	return s.sent <= atOnce
+}
+
 func (s *Sender) retrySome() {
-	some := min(len(s.retry), retrySockets)
-	for _, to := range s.retry[:some] {
-		for tries := 0; len(to.backlog) > 0 && tries < retryMessages/some && to.send(to.backlog[0]); tries++ {
+	each := retryMessages / min(len(s.retry), retrySockets)
+	i, sent, full := 0, 0, 0
+	for all := len(s.retry); i < all && sent < retryMessages && full < retrySockets; i++ {
+		to := s.retry[i]
+		for tries := 0; len(to.backlog) > 0 && tries < each && sent < retryMessages; tries++ {
+			if !to.send(to.backlog[0]) {
+				full++
+				break
+			}
 			to.drop()
+			sent++
 		}
 		if to.queued = len(to.backlog) > 0; to.queued {
 			s.retry = append(s.retry, to)
 		}
 	}
-	s.retry = slices.Delete(s.retry, 0, some)
+	s.retry = slices.Delete(s.retry, 0, i)
 	if len(s.retry) > 0 {
 		s.clock.Set(s.timer, s.clock.Now+retryEvery)
 	}

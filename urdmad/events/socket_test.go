@@ -103,3 +103,54 @@ func TestRetriesHaveABudget(t *testing.T) {
 		}
 	}
 }
+
+// TestTurnSendsSoMany: of what one turn tells on thousands of sockets, as an event of a
+// queue pair that thousands have opened, a part is sent at once, and all of it soon.
+func TestTurnSendsSoMany(t *testing.T) {
+	const sockets, most = 700, 512
+	c := &clock.Clock{}
+	s := events.NewSender(c)
+	var quota events.Quota
+	var all []*events.Socket
+	var fds []int
+	for range sockets {
+		to, fd := pair(t, &quota)
+		all, fds = append(all, to), append(fds, fd)
+	}
+	for n := range byte(2) {
+		for _, to := range all {
+			s.Send(to, []byte{n})
+		}
+	}
+	waiting := func() (n int) {
+		for _, to := range all {
+			n += to.Pending()
+		}
+		return n
+	}
+	if n := 2*sockets - waiting(); n > most {
+		t.Errorf("%d messages were sent at once, expected %d at most", n, most)
+	}
+	for ticks := 0; waiting() > 0; ticks++ {
+		if ticks > 2*sockets/256+1 {
+			t.Fatalf("%d messages still wait", waiting())
+		}
+		before := waiting()
+		c.Now += clock.Millisecond
+		c.Run(c.Now)
+		if n := before - waiting(); n > most {
+			t.Fatalf("%d messages were sent at once, expected %d at most", n, most)
+		}
+	}
+	buf := make([]byte, 10)
+	for i, fd := range fds {
+		for want := range byte(2) {
+			if n, err := unix.Read(fd, buf); err != nil || n != 1 || buf[0] != want {
+				t.Fatalf("socket %d: read %d of %v, expected %d: %v", i, n, buf[0], want, err)
+			}
+		}
+	}
+	for _, to := range all {
+		to.Close()
+	}
+}
