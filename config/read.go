@@ -264,7 +264,7 @@ func (r *reader) socket(c *Config) {
 	path, origin := defaultSocket(systemPlaces())
 	c.Socket = r.textOr("socket", path, origin)
 	c.SocketGroup = r.text("socket_group")
-	c.SysfsDir = r.textOr("sysfs_dir", strings.TrimSuffix(c.Socket, ".sock")+".sysfs", "socket")
+	c.SysfsDir = r.textOr("sysfs_dir", sysfsBeside(c.Socket), "socket")
 }
 
 func (r *reader) workers() []Worker {

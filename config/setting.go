@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,12 +51,37 @@ func (c *Config) SetResponder(value, origin string) error {
 		return &Error{File: origin, Path: "responder", Found: strconv.Quote(value), Allowed: p.Allowed()}
 	}
 	c.Responder = value
+	c.override("responder", value, origin)
+	return nil
+}
+
+// SetSocket overrides Socket likewise, and with it the default of SysfsDir.
+func (c *Config) SetSocket(path, origin string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", origin, err)
+	}
+	if len(path) > maxSocketPath {
+		return &Error{File: origin, Path: "socket", Found: strconv.Quote(path), Allowed: fmt.Sprintf("a path of at most %d bytes", maxSocketPath)}
+	}
+	if c.SysfsDir == sysfsBeside(c.Socket) {
+		c.SysfsDir = sysfsBeside(path)
+		c.override("sysfs_dir", c.SysfsDir, origin)
+	}
+	c.Socket = path
+	c.override("socket", path, origin)
+	return nil
+}
+
+// sysfsBeside is the default of SysfsDir.
+func sysfsBeside(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".sysfs" }
+
+func (c *Config) override(path, value, origin string) {
 	for i := range c.Settings {
-		if s := &c.Settings[i]; s.Path == "responder" {
+		if s := &c.Settings[i]; s.Path == path {
 			s.Value, s.Origin = quoteJSON(value), origin
 		}
 	}
-	return nil
 }
 
 // quoteJSON writes a string as JSON; strconv.Quote writes Go, whose \x7f is

@@ -97,6 +97,7 @@ func command() *cobra.Command {
 	c.Flags().BoolVar(&udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
 	c.Flags().BoolVar(&tcp, "tcp", false, "like --udp, with connections of rdma_cm over TCP: iWARP")
 	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, ping (urdma ping), or perf (urdma perf too) (default: as the configuration says)")
+	c.Flags().StringVar(&src.socket, "socket", "", "`PATH` of the control socket (default: as the configuration says)")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c
 }

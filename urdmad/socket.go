@@ -6,7 +6,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"urdma/config"
@@ -45,19 +44,15 @@ func (d *daemon) adoptSocket() error {
 	if path != d.cfg.Socket {
 		d.log.Warn("socket is systemd's, not what the configuration says: ListenSequentialPacket= in urdmad.socket",
 			"socket", path, "configured", d.cfg.Socket)
-		if d.cfg.SysfsDir == sysfsBeside(d.cfg.Socket) {
-			d.cfg.SysfsDir = sysfsBeside(path)
+		if err := d.cfg.SetSocket(path, "systemd"); err != nil {
+			return configError{err}
 		}
-		d.cfg.Socket = path
 	}
 	if g := d.cfg.SocketGroup; g != "" && !hasGroup(path, g) {
 		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", g)
 	}
 	return nil
 }
-
-// sysfsBeside is the default of sysfs_dir.
-func sysfsBeside(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".sysfs" }
 
 // shareSocket opens our own socket to a group, or to its owner alone where
 // group is "". The group comes first: a mode for the wrong one must not be

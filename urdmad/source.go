@@ -17,6 +17,7 @@ type source struct {
 	ealArgs  []string // from the command line, after the file's
 
 	responder string // in place of the configuration's; "": that
+	socket    string // likewise
 }
 
 // setVdev takes the flags --udp and --tcp, of which one is given at most, and no
@@ -54,6 +55,11 @@ func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	}
 	if s.responder != "" {
 		if err := cfg.SetResponder(s.responder, "--responder"); err != nil {
+			return nil, warnings, configError{err}
+		}
+	}
+	if s.socket != "" {
+		if err := cfg.SetSocket(s.socket, "--socket"); err != nil {
 			return nil, warnings, configError{err}
 		}
 	}
