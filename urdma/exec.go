@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"urdma/config"
 	"urdma/verbs/personality"
@@ -23,6 +24,7 @@ var transports = personality.Names()
 type execOptions struct {
 	transport, socket, lib string
 	log                    bool
+	wait                   time.Duration // for a urdmad; 0: not at all
 }
 
 func newExec() *cobra.Command {
@@ -50,41 +52,61 @@ func newExec() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return runExec(o, args) },
 	}
 	f := cmd.Flags()
+	o.addTo(cmd)
+	f.StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
+	addWait(cmd, &o.wait)
+	return cmd
+}
+
+// addTo adds the flags that say how a program is started.
+func (o *execOptions) addTo(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.SetInterspersed(false) // the program's own flags are not ours
 	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
-	f.StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 // runExec returns only when the program could not be started.
 func runExec(o execOptions, args []string) error {
-	if o.transport != "" && !slices.Contains(transports, o.transport) {
-		return fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
-	}
-	lib, err := findLibrary(o.lib)
+	lib, err := o.library()
 	if err != nil {
 		return err
 	}
-	program, err := findProgram(args[0])
+	program, err := preloadable(args[0], lib)
 	if err != nil {
 		return err
 	}
-	if err := checkPreloadable(program, lib); err != nil {
-		return withStatus(exitCannotRun, err)
+	if o.wait > 0 {
+		look := lookOptions{socket: o.socket, wait: o.wait}
+		if err := look.await(); err != nil {
+			return err
+		}
 	}
-	env, err := o.environment(os.Environ(), lib)
+	env, err := o.environment(os.Environ(), lib, args)
 	if err != nil {
 		return err
-	}
-	env, set := openMPI(env, args)
-	if log := getenv(env, "URDMA_LOG"); len(set) > 0 && log != "" && log != "0" {
-		fmt.Fprintln(os.Stderr, "urdma exec: for Open MPI:", strings.Join(set, " "))
 	}
 	err = syscall.Exec(program, args, env)
 	return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", program, err))
+}
+
+// library checks what does not depend on the program.
+func (o execOptions) library() (string, error) {
+	if o.transport != "" && !slices.Contains(transports, o.transport) {
+		return "", fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
+	}
+	return findLibrary(o.lib)
+}
+
+// preloadable finds a program that the library can be preloaded into.
+func preloadable(name, lib string) (string, error) {
+	program, err := findProgram(name)
+	if err != nil {
+		return "", err
+	}
+	return program, withStatus(exitCannotRun, checkPreloadable(program, lib))
 }
 
 // findProgram looks in PATH as a shell does.
@@ -107,8 +129,8 @@ func findProgram(name string) (string, error) {
 	return "", withStatus(exitCannotRun, err)
 }
 
-// environment is the program's: ours, with what the library reads.
-func (o execOptions) environment(env []string, lib string) ([]string, error) {
+// environment is the program's: ours, with what the library and Open MPI read.
+func (o execOptions) environment(env []string, lib string, args []string) ([]string, error) {
 	env = slices.Clone(env)
 	env = setenv(env, "LD_PRELOAD", preload(lib, getenv(env, "LD_PRELOAD")))
 	if dir := namesDirectory(lib); dir != "" {
@@ -133,6 +155,10 @@ func (o execOptions) environment(env []string, lib string) ([]string, error) {
 	}
 	if o.log {
 		env = setenv(env, "URDMA_LOG", "1")
+	}
+	env, set := openMPI(env, args)
+	if log := getenv(env, "URDMA_LOG"); len(set) > 0 && log != "" && log != "0" {
+		fmt.Fprintln(os.Stderr, "urdma exec: for Open MPI:", strings.Join(set, " "))
 	}
 	return env, nil
 }

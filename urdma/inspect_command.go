@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"urdma/config"
 	"urdma/inspect"
@@ -17,6 +18,7 @@ import (
 type lookOptions struct {
 	socket string
 	json   bool
+	wait   time.Duration // for a urdmad that answers; 0: not at all
 }
 
 func (o *lookOptions) addSocket(cmd *cobra.Command) {
@@ -39,6 +41,26 @@ func (o *lookOptions) open() (*inspect.Source, error) {
 	return s, err
 }
 
+// addWait adds --wait to a command.
+func addWait(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait until urdmad is ready, 30 s or another `TIME` (--wait=TIME)")
+	cmd.Flags().Lookup("wait").NoOptDefVal = "30s"
+}
+
+// await waits until a urdmad answers. What else is wrong than that none runs ends
+// it at once.
+func (o *lookOptions) await() error {
+	for end := time.Now().Add(o.wait); ; time.Sleep(10 * time.Millisecond) {
+		_, err := o.fetch()
+		if err == nil || !errors.Is(err, inspect.ErrNotRunning) {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("after %v: %w", o.wait, err)
+		}
+	}
+}
+
 func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
 	s, err := o.open()
 	if err != nil {
@@ -57,12 +79,17 @@ func newStatus() *cobra.Command {
 		Long: "Sum up the urdmad that runs: version, what yields and sleeps take here and what follows from it (polling in urdma.json(5)), poll loop, clients, objects, losses and ports. " +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
 			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
-			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs.",
-		Example: "  urdma status\n  sudo urdma status --all",
+			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs. --wait waits for one: urdmad & urdma status --wait.",
+		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --all",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all {
 				return o.statusOfAll(cmd)
+			}
+			if o.wait > 0 {
+				if err := o.await(); err != nil {
+					return err
+				}
 			}
 			s, err := o.fetch()
 			if err != nil {
@@ -76,8 +103,10 @@ func newStatus() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole snapshot as JSON")
+	addWait(cmd, &o.wait)
 	cmd.Flags().BoolVar(&all, "all", false, "sum up every urdmad of this machine, of all users")
 	cmd.MarkFlagsMutuallyExclusive("all", "socket")
+	cmd.MarkFlagsMutuallyExclusive("all", "wait")
 	return cmd
 }
 

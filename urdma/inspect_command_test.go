@@ -30,7 +30,7 @@ func TestNoSocket(t *testing.T) {
 		t.Errorf("status: %+v", r)
 	}
 	o := execOptions{socket: file}
-	if _, err := o.environment(nil, "/lib/liburdma.so"); err == nil || !strings.Contains(err.Error(), file+": it is no socket") {
+	if _, err := o.environment(nil, "/lib/liburdma.so", []string{"true"}); err == nil || !strings.Contains(err.Error(), file+": it is no socket") {
 		t.Errorf("exec: %v", err)
 	}
 }

@@ -73,13 +73,16 @@ func exitStatus(ran *cobra.Command, err error) int {
 	switch {
 	case errors.As(err, &s):
 		return s.status
-	case ran.Name() == "exec":
+	case startsPrograms(ran):
 		return exitExec
 	case isConfigError(err):
 		return exitUsage
 	}
 	return exitFailure
 }
+
+// startsPrograms tells of commands whose exit status is a program's.
+func startsPrograms(cmd *cobra.Command) bool { return cmd.Name() == "exec" || cmd.Name() == "run" }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -96,12 +99,12 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("urdma {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		status := exitUsage
-		if cmd.Name() == "exec" {
+		if startsPrograms(cmd) {
 			status = exitExec
 		}
 		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newPing(), newPerf(), newCapture(), newDissector(), newConfig(), newVersion())
+	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newPing(), newPerf(), newCapture(), newDissector(), newConfig(), newVersion())
 	return root
 }
 

@@ -54,10 +54,10 @@ var commandSections = []manualtest.Section{
 		{"0", "Success."},
 		{"1", "Failure."},
 		{"2", "Wrong use, or a configuration with an error."},
-		{"125", "urdma exec itself failed, before the program."},
+		{"125", "urdma exec or run itself failed, before the program, or urdmad under urdma run."},
 		{"126", "The program exists and cannot be run, or not on urdmad."},
 		{"127", "There is no such program."},
-		{"other", "The program's own, under urdma exec."},
+		{"other", "The program's own, under urdma exec and run; 128 + N where signal N ended it under urdma run."},
 	}},
 	{Title: "Environment", Items: [][2]string{
 		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
@@ -75,6 +75,8 @@ var commandSections = []manualtest.Section{
 		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
 	}},
 	{Title: "Examples", Items: [][2]string{
+		{"urdma run -- make check", "Tests that need RDMA devices, on a urdmad of their own."},
+		{"urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v", "rping between two urdmads."},
 		{"urdma exec -- rping -s -a 198.18.0.1 -v", "A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
 		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
 		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},

@@ -89,9 +89,10 @@ var rules = ruleBook{
 		"urdma/top":        {"inspect", "urdma/report"},
 		"urdma/capture":    {"inspect", "verbs/abi"},
 		"urdma/doctor":     {"config", "inspect", "verbs/probe"},
+		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// private starts urdma run as an ordinary user, with temp for its files.
+func private(t *testing.T, l *lab.Lab, temp string, args ...string) *lab.Process {
+	t.Helper()
+	o := lab.Options{UID: lab.OrdinaryUID, Dir: temp, Env: []string{"PATH=" + filepath.Dir(l.Program("urdma")) + ":" + os.Getenv("PATH"), "TMPDIR=" + temp}}
+	p, err := l.Start(o, append([]string{l.Program("urdma"), "run"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// privateGround is a lab and a directory for temporary files, which is empty
+// again at the end of the test.
+func privateGround(t *testing.T) (l *lab.Lab, temp string) {
+	t.Helper()
+	l = labtest.New(t)
+	temp = filepath.Join(l.Dir, "tmp")
+	if err := errors.Join(os.Mkdir(temp, 0o755), os.Chmod(temp, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(temp); len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+	return l, temp
+}
+
+// status is how a process ended.
+func status(t *testing.T, p *lab.Process) syscall.WaitStatus {
+	t.Helper()
+	err := p.Wait(lab.Patience)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v\n%s", err, p.Output())
+	}
+	if exit == nil {
+		return 0
+	}
+	return exit.Sys().(syscall.WaitStatus)
+}
+
+const rpingPair = `rping -s -a 127.0.0.1 -C 5 & until urdma show listener | grep -q rping; do :; done; rping -c -a 127.0.0.1 -C 5 -v && wait $!`
+
+// TestRun: commands have the status of theirs, and their own urdmads, however
+// many run at once.
+func TestRun(t *testing.T) {
+	need(t, "rping")
+	l, temp := privateGround(t)
+	var pairs []*lab.Process
+	for range 3 {
+		pairs = append(pairs, private(t, l, temp, "--", "sh", "-c", rpingPair))
+	}
+	for _, p := range pairs {
+		if s := status(t, p); s != 0 || strings.Count(p.Output(), "ping data: ") != 5 {
+			t.Errorf("status %v:\n%s", s, p.Output())
+		}
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--", "sh", "-c", "exit 7"}, 7, ""},
+		{[]string{"--tcp", "--", "sh", "-c", "urdma show port --json"}, 0, `"driver": "tcp`},
+		{[]string{"no-such-program"}, 127, "no such program in PATH"},
+		{[]string{"--config", "/no/such/file", "true"}, 125, "/no/such/file"},
+		{[]string{"--hosts", "2", "true", "::"}, 125, "needs two programs"},
+		{[]string{"--hosts", "3", "true"}, 125, "allowed: 1, 2"},
+		{[]string{"--", "sh", "-c", "kill -9 $(pgrep -P $PPID urdmad)"}, 125, "urdmad has ended: signal: killed"},
+	} {
+		p := private(t, l, temp, c.args...)
+		if s := status(t, p); s.ExitStatus() != c.status || !strings.Contains(p.Output(), c.says) {
+			t.Errorf("%q: status %v, want %d saying %q:\n%s", c.args, s, c.status, c.says, p.Output())
+		}
+	}
+}
+
+// TestRunConfig: the socket is a private one, whatever the file says.
+func TestRunConfig(t *testing.T) {
+	l, temp := privateGround(t)
+	socket, file := filepath.Join(temp, "of-the-file.sock"), filepath.Join(l.Dir, "urdma.json")
+	text := fmt.Sprintf(`{ "ports": [ { "vdev": "loopback", "ipv4_address": "10.1.2.3/24" } ], "socket": %q }`, socket)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := private(t, l, temp, "--config", file, "--", "sh", "-c", "urdma show port; test ! -e "+socket)
+	if s := status(t, p); s != 0 || !strings.Contains(p.Output(), "10.1.2.3") {
+		t.Errorf("status %v:\n%s", s, p.Output())
+	}
+}
+
+// TestRunHosts: two programs on two hosts; a server that serves on is stopped.
+func TestRunHosts(t *testing.T) {
+	need(t, "rping")
+	need(t, "ibv_rc_pingpong")
+	l, temp := privateGround(t)
+	for _, c := range []struct {
+		command string
+		status  int
+	}{
+		{"rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v", 0},
+		{"rping -s -P :: rping -c -a 198.18.0.1 -C 5 -v", 0},
+		{"ibv_rc_pingpong -g 0 :: ibv_rc_pingpong -g 0 127.0.0.1", 0},
+		{"rping -s :: sh -c exit\t5", 5},
+		{"sh -c exit\t6 :: true", 6},
+	} {
+		args := []string{"--hosts", "2", "--"}
+		for _, a := range strings.Split(c.command, " ") {
+			args = append(args, strings.ReplaceAll(a, "\t", " "))
+		}
+		p := private(t, l, temp, args...)
+		if s := status(t, p); s.ExitStatus() != c.status {
+			t.Errorf("%s: status %v, want %d:\n%s", c.command, s, c.status, p.Output())
+		}
+	}
+}
+
+// sleeping starts a command that ends by a signal alone, and waits for it.
+func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
+	t.Helper()
+	p := private(t, l, temp, "--", "sh", "-c", "pgrep -P $PPID urdmad; echo ready; exec sleep 10000")
+	await(t, "the command", func() (bool, string) { return strings.Contains(p.Output(), "ready"), p.Output() })
+	return p
+}
+
+// TestRunSignals: a signal reaches the command, whose end is that of urdma run.
+// Where that is killed, urdmad and the command end too.
+func TestRunSignals(t *testing.T) {
+	need(t, "pgrep")
+	l, temp := privateGround(t)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		p := sleeping(t, l, temp)
+		p.Signal(s)
+		if got := status(t, p); !got.Signaled() || got.Signal() != s {
+			t.Errorf("after %v: %v\n%s", s, got, p.Output())
+		}
+	}
+	p := sleeping(t, l, temp)
+	p.Signal(syscall.SIGUSR1)
+	if got := status(t, p); got.ExitStatus() != 128+int(syscall.SIGUSR1) {
+		t.Errorf("after SIGUSR1: %v\n%s", got, p.Output())
+	}
+
+	p = sleeping(t, l, temp)
+	var urdmad int
+	if _, err := fmt.Sscan(p.Output(), &urdmad); err != nil {
+		t.Fatal(err)
+	}
+	p.Signal(syscall.SIGKILL)
+	status(t, p)
+	await(t, "the end of urdmad", func() (bool, string) {
+		err := syscall.Kill(urdmad, 0)
+		return errors.Is(err, syscall.ESRCH), fmt.Sprint(err)
+	})
+	if s := status(t, private(t, l, temp, "true")); s != 0 { // it removes what that one left
+		t.Errorf("after a killed one: %v", s)
+	}
+}
+
+// TestWait: programs and looks wait for a urdmad that has just been started.
+func TestWait(t *testing.T) {
+	l, temp := privateGround(t)
+	socket := filepath.Join(temp, "late.sock")
+	urdma := func(args ...string) *lab.Process {
+		p, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}}, append([]string{l.Program("urdma")}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := urdma("status", "--socket", socket, "--wait=1ms")
+	if s := status(t, p); s.ExitStatus() != 1 || !strings.Contains(p.Output(), "after 1ms: no urdmad is running") {
+		t.Errorf("status %v: %s", s, p.Output())
+	}
+	waiting := []*lab.Process{urdma("status", "--socket", socket, "--wait"), urdma("exec", "--socket", socket, "--wait", "--", "ibv_devinfo")}
+	urdmad, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}}, l.Program("urdmad"), "--socket", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range waiting {
+		if s := status(t, p); s != 0 || !strings.Contains(p.Output(), "urdma0") && !strings.Contains(p.Output(), "loopback") {
+			t.Errorf("status %v: %s", s, p.Output())
+		}
+	}
+	urdmad.Signal(syscall.SIGTERM)
+	if s := status(t, urdmad); s != 0 {
+		t.Errorf("urdmad: %v\n%s", s, urdmad.Output())
+	}
+}

@@ -1,0 +1,169 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/inspect"
+)
+
+const (
+	// startTime is how long a urdmad may take until it answers: DPDK's drivers
+	// take seconds.
+	startTime = time.Minute
+	// stopTime is how long it may take to stop before it is killed.
+	stopTime = 10 * time.Second
+	// pause is between two looks at a state.
+	pause = 5 * time.Millisecond
+)
+
+// Daemon is a urdmad that ends with the calling thread, at the latest.
+type Daemon struct {
+	Socket string
+
+	cmd   *exec.Cmd
+	log   *os.File // nil: it goes to standard error
+	ended chan struct{}
+}
+
+// Start starts the urdmad of that file, with its socket in dir. The caller stays
+// on its thread (runtime.LockOSThread) until it has stopped. Where shown is false,
+// what urdmad logs is kept for Err.
+func Start(urdmad string, dir *Directory, name string, shown bool, args ...string) (*Daemon, error) {
+	d := &Daemon{Socket: filepath.Join(dir.Path, name+".sock"), ended: make(chan struct{})}
+	d.cmd = exec.Command(urdmad, append([]string{"--socket", d.Socket}, args...)...)
+	d.cmd.Env = withoutManager(os.Environ())
+	d.cmd.Stderr = os.Stderr
+	if !shown {
+		var err error
+		if d.log, err = nameless(dir.Path); err != nil {
+			return nil, err
+		}
+		d.cmd.Stderr = d.log
+	}
+	// A group of its own: an interrupt of the terminal is the command's.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting urdmad: %w", err)
+	}
+	go func() {
+		_ = d.cmd.Wait() // ProcessState says it all
+		close(d.ended)
+	}()
+	return d, nil
+}
+
+// nameless is a file that ends with its last descriptor.
+func nameless(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "log")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// withoutManager takes out what a service manager said to our own process.
+func withoutManager(env []string) (out []string) {
+	for _, e := range env {
+		switch name, _, _ := strings.Cut(e, "="); name {
+		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "JOURNAL_STREAM":
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Ready waits until urdmad answers and, where joined is true, its links are up.
+func (d *Daemon) Ready(joined bool, interrupted func() bool) error {
+	for end := time.Now().Add(startTime); !interrupted(); time.Sleep(pause) {
+		s, err := d.snapshot()
+		switch {
+		case !d.running():
+			return d.Err()
+		case err == nil && (!joined || linksUp(s)):
+			return nil
+		case time.Now().After(end):
+			return errors.Join(fmt.Errorf("urdmad is not ready after %v", startTime), err)
+		}
+	}
+	return nil
+}
+
+func linksUp(s *inspect.Snapshot) bool {
+	for i := range s.Ports {
+		if !s.Ports[i].LinkUp {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Daemon) snapshot() (*inspect.Snapshot, error) {
+	s, err := inspect.Open(d.Socket)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Fetch()
+}
+
+func (d *Daemon) running() bool {
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Err says how a urdmad ended that nobody stopped, with the end of its log; nil
+// while it runs.
+func (d *Daemon) Err() error {
+	if d.running() {
+		return nil
+	}
+	return fmt.Errorf("urdmad has ended: %v%s", d.cmd.ProcessState, d.tail())
+}
+
+// tail is the end of the log, from a new line on.
+func (d *Daemon) tail() string {
+	const most = 4 << 10
+	if d.log == nil {
+		return ""
+	}
+	size, _ := d.log.Seek(0, io.SeekEnd)
+	b := make([]byte, min(size, most))
+	n, _ := d.log.ReadAt(b, size-int64(len(b)))
+	text := string(b[:n])
+	if size > most {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return "\n" + text
+}
+
+// Stop ends urdmad and waits for it.
+func (d *Daemon) Stop() {
+	_ = d.cmd.Process.Signal(unix.SIGTERM) // fails where it has ended
+	select {
+	case <-d.ended:
+	case <-time.After(stopTime):
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+	}
+	if d.log != nil {
+		d.log.Close()
+	}
+}

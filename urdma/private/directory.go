@@ -1,0 +1,79 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const pattern = "urdma-run-*"
+
+// maxTemp bounds the directory for temporary files: an address of a Unix socket
+// has 108 bytes.
+const maxTemp = 60
+
+// Directory holds the sockets of private urdmads. Its lock lives as long as the
+// process, so that a later one may remove it.
+type Directory struct {
+	Path string
+	lock *os.File
+}
+
+// NewDirectory makes a directory and removes those whose owners were killed.
+func NewDirectory() (*Directory, error) {
+	temp := os.TempDir()
+	if len(temp) > maxTemp {
+		temp = "/tmp"
+	}
+	sweep(temp)
+	for {
+		path, err := os.MkdirTemp(temp, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("a directory for the sockets of urdmad: %w", err)
+		}
+		d := &Directory{Path: path}
+		if d.lock, err = lock(path); err == nil {
+			if _, err = os.Stat(path); err == nil {
+				return d, nil
+			}
+			d.lock.Close()
+		}
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) { // what sweep does to it meanwhile
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), os.RemoveAll(path))
+		}
+	}
+}
+
+// Remove removes the directory with all that is in it.
+func (d *Directory) Remove() error { return errors.Join(os.RemoveAll(d.Path), d.lock.Close()) }
+
+func lock(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// sweep removes what is left of processes that were killed. Other users'
+// directories cannot be opened.
+func sweep(temp string) {
+	left, _ := filepath.Glob(filepath.Join(temp, pattern)) // the pattern is well formed
+	for _, path := range left {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() {
+			continue
+		}
+		if f, err := lock(path); err == nil {
+			_ = os.RemoveAll(path) // the next one tries again
+			f.Close()
+		}
+	}
+}

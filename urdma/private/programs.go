@@ -1,0 +1,127 @@
+package private
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// listenTime is how long a server may take to listen before the client is
+	// started anyway: there are other ways to meet.
+	listenTime = 5 * time.Second
+	// endTime is how long a program may take to end when the other has.
+	endTime = 10 * time.Second
+)
+
+// Program is one of the commands of a run, which ends with the calling thread.
+type Program struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// StartProgram starts a program in the process group of the caller, so that the
+// terminal's signals reach it. The caller stays on its thread.
+func StartProgram(path string, args, env []string, stdin *os.File) (*Program, error) {
+	p := &Program{cmd: &exec.Cmd{Path: path, Args: args, Env: env, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}}, ended: make(chan struct{})}
+	if stdin != nil {
+		p.cmd.Stdin = stdin
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait() // Status says how it ended
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the program has ended.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// Signal sends it a signal.
+func (p *Program) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) } // fails where it has ended
+
+// Status says how it ended.
+func (p *Program) Status() syscall.WaitStatus {
+	return p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// Finish waits for the end of a program whose peer has ended. It tells whether
+// it had to be stopped.
+func (p *Program) Finish() (stopped bool) {
+	for _, s := range []os.Signal{unix.SIGTERM, unix.SIGKILL} {
+		select {
+		case <-p.ended:
+			return stopped
+		case <-time.After(endTime):
+			stopped = true
+			p.Signal(s)
+		}
+	}
+	<-p.ended
+	return stopped
+}
+
+// Listens waits until a program listens for peers: at its urdmad, or at a TCP
+// socket of the kernel; no longer than listenTime, nor after its end.
+func (p *Program) Listens(d *Daemon, interrupted func() bool) {
+	for end := time.Now().Add(listenTime); !interrupted() && time.Now().Before(end); time.Sleep(pause) {
+		select {
+		case <-p.ended:
+			return
+		default:
+		}
+		if s, err := d.snapshot(); err == nil && len(s.Listeners) > 0 {
+			return
+		}
+		if listensTCP(p.cmd.Process.Pid) {
+			return
+		}
+	}
+}
+
+// listensTCP tells whether a process or one that it started has a listening
+// socket (proc_net_tcp(5), proc_pid_task(5)).
+func listensTCP(pid int) bool {
+	listening := make(map[string]bool) // by what a descriptor's link says
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, _ := os.ReadFile("/proc/net/" + table)
+		for _, line := range strings.Split(string(text), "\n") {
+			const state, inode = 3, 9
+			if f := strings.Fields(line); len(f) > inode && f[state] == "0A" {
+				listening[fmt.Sprintf("socket:[%s]", f[inode])] = true
+			}
+		}
+	}
+	return len(listening) > 0 && holds(pid, listening)
+}
+
+func holds(pid int, sockets map[string]bool) bool {
+	process := filepath.Join("/proc", strconv.Itoa(pid))
+	fds, _ := filepath.Glob(filepath.Join(process, "fd/*")) // none: it has ended
+	for _, fd := range fds {
+		if link, err := os.Readlink(fd); err == nil && sockets[link] {
+			return true
+		}
+	}
+	children, _ := filepath.Glob(filepath.Join(process, "task/*/children"))
+	for _, file := range children {
+		text, _ := os.ReadFile(file)
+		for _, child := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(child); err == nil && holds(n, sockets) {
+				return true
+			}
+		}
+	}
+	return false
+}
