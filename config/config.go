@@ -72,6 +72,8 @@ type Port struct {
 	MAC string
 	// Allow are the networks whose datagrams a udp port looks at; none: all.
 	Allow []netip.Prefix
+	// CRC is CRCAsked or CRCAlways, on a tcp port.
+	CRC string
 	// MaxQP is the most queue pairs at a time. RxDesc and TxDesc are
 	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
 	// are packets.
@@ -100,6 +102,12 @@ func (p *Port) usesEAL() bool {
 	v, err := ParseVdev(p.Vdev)
 	return err == nil && (v.Kind == VdevNone || v.Kind == VdevDPDK)
 }
+
+// The values of Port.CRC.
+const (
+	CRCAsked  = "asked"
+	CRCAlways = "always"
+)
 
 // The values of Port.Placement.
 const (

@@ -141,6 +141,7 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		RaiseMTU:   r.text(at+".interface_mtu") == "raise",
 		MAC:        r.normal(at+".mac_address", strings.ToLower),
 		Allow:      r.prefixes(at + ".allow"),
+		CRC:        r.text(at + ".crc"),
 		MaxQP:      r.maxQP(at + ".max_qp"),
 		RxDesc:     r.number(at + ".rx_desc_count"),
 		TxDesc:     r.number(at + ".tx_desc_count"),

@@ -16,6 +16,7 @@ func (r *rules) port(at string, p *Port) {
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
 	r.allow(at+".allow", p)
+	r.crc(at+".crc", p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
 	r.descriptors(at+".tx_desc_count", p.TxDesc)
 }
@@ -26,6 +27,12 @@ const minDescriptors = 32
 func (r *rules) descriptors(path string, n int) {
 	if n > 0 && n < minDescriptors {
 		r.refuse(path, "")
+	}
+}
+
+func (r *rules) crc(path string, p *Port) {
+	if v, err := ParseVdev(p.Vdev); p.CRC == CRCAlways && (err != nil || !v.TCP) {
+		r.refuse(path, "\"asked\", except on the vdev \"tcp\"")
 	}
 }
 

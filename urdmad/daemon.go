@@ -205,7 +205,7 @@ func (d *daemon) startEngine() error {
 		dev := e.AddPort(d.ports[i], addressOf(&p))
 		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
 		if v, _ := config.ParseVdev(p.Vdev); v.TCP {
-			e.CarryOverTCP(dev, p.Allow, scopeOf(d.ports[i].Info()))
+			e.CarryOverTCP(dev, p.Allow, scopeOf(d.ports[i].Info()), p.CRC == config.CRCAlways)
 		}
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)

@@ -135,13 +135,16 @@ func (id *ID) settled() {
 	}
 }
 
+// StillWaits: the peer's host has our request, and its program is still to answer.
+func (m *Manager) StillWaits(id *ID) { id.alive = m.net.Now() }
+
 // retried: the listener wants to hear a token. One that we have shown means that it
 // took our request and its program is still to answer.
 func (m *Manager) retried(id *ID, token uint32) {
 	switch token {
 	case 0:
 	case id.offered.token:
-		id.alive = m.net.Now()
+		m.StillWaits(id)
 	default:
 		id.offered.token = token
 		m.sendRequest(id)

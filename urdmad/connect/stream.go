@@ -11,7 +11,8 @@ import (
 )
 
 // streamConn is a connection over TCP as cm.Conn. Its handshake is a request and a reply
-// that TCP neither loses nor repeats, so that what cm repeats changes nothing.
+// that TCP neither loses nor repeats: where cm repeats a request, TCP tells whether the
+// peer's host still answers.
 type streamConn struct {
 	*mpa.Conn
 	id *cm.ID
@@ -52,6 +53,8 @@ func (k *streamConn) send(n *network, p *cm.Packet) {
 	case wire.OpRequest:
 		if err := k.Conn.Request(offer); err != nil {
 			n.Soon(func() { n.Refused(k.Conn, errnoOf(err)) })
+		} else if k.Conn.Asked() {
+			n.m.StillWaits(k.id)
 		}
 	case wire.OpAccept:
 		offer.Extension = k.Extension(k.id.QueuePair())

@@ -3,8 +3,8 @@ package engine
 import (
 	crypto "crypto/rand"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
+	"math/rand/v2"
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
@@ -158,9 +158,10 @@ func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
 
 // CarryOverTCP has connections of rdma_cm on device dev go over TCP, with hosts of
 // these networks alone; with all if there are none. scope is the index of its interface.
-func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32) {
+// With crc CRCs are asked for, whatever the peer says.
+func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32, crc bool) {
 	e.ports[dev].overTCP = true
-	e.MPA.Device(dev, allow, scope)
+	e.MPA.SetDevice(dev, mpa.Device{Allow: allow, Scope: scope, CRC: crc})
 }
 
 // OverTCP reports whether CarryOverTCP was called.

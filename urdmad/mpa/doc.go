@@ -3,7 +3,8 @@
 // NICs speak it.
 //
 // startup.go is what request and reply agree on; it is pure. listen.go accepts, conn.go
-// opens and ends a connection: a qp.Carrier. out.go has the kernel gather FPDUs from
+// opens a connection: a qp.Carrier; older.go asks by revision 1, quiet.go gives its peer a head start, end.go has its
+// ends, silence.go finds out that the peer has gone. out.go has the kernel gather FPDUs from
 // registered memory, in.go has it scatter them there. stack.go asks the kernel which
 // sockets are ready; socket_unsafe.go has the system calls.
 //

@@ -25,7 +25,7 @@ func (s *Stack) Listen(dev int, at netip.AddrPort) error {
 		l.users++
 		return nil
 	}
-	fd, err := listen(at, s.devices[dev].scope)
+	fd, err := listen(at, s.devices[dev].Scope)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Stack) Unlisten(at netip.AddrPort) {
 
 const (
 	// maxSilent and maxSilentOf bound the connections that have not asked for anything
-	// yet: all of them, and those of one address.
+	// yet: all of them, and those of one source.
 	maxSilent   = 1024
 	maxSilentOf = 64
 	// acceptBudget bounds the connections that a turn accepts.
@@ -71,19 +71,32 @@ func (s *Stack) accept(l *listener) (n int) {
 			return n // or EAGAIN, or one that has gone
 		}
 		peer := addrPort(from)
-		if s.silent >= maxSilent || s.silentOf[peer.Addr()] >= maxSilentOf || !s.allowed(l.dev, peer.Addr()) {
+		source := sourceOf(peer.Addr())
+		if s.silent >= maxSilent || s.silentOf[source] >= maxSilentOf || !s.allowed(l.dev, peer.Addr()) {
 			s.Stats.Refused++
 			_ = unix.Close(fd)
 			continue
 		}
 		setOptions(fd, s.cfg.DeathTimeout)
 		c := s.newConn(l.dev, l.at, peer)
-		c.fd, c.state, c.passive, c.silent = fd, connAwaiting, true, peer.Addr()
+		c.fd, c.state, c.passive, c.silent = fd, connAwaiting, true, source
 		s.silent++
 		s.silentOf[c.silent]++
 		s.clock.Set(c.timer, s.clock.Now+s.cfg.StartTimeout)
 		c.watch()
 	}
+	return n
+}
+
+// sourceOf is what counts as one source: an address, or the 64 bits of an IPv6 network
+// of which one host may have every address. All hosts of a link share those of
+// link-local addresses.
+func sourceOf(a netip.Addr) netip.Prefix {
+	bits := a.BitLen()
+	if a.Is6() && !a.IsLinkLocalUnicast() {
+		bits = 64
+	}
+	n, _ := a.Prefix(bits) // of a socket's address: no zone
 	return n
 }
 
@@ -113,7 +126,7 @@ func (c *Conn) spoken() {
 	if s.silentOf[c.silent]--; s.silentOf[c.silent] == 0 {
 		delete(s.silentOf, c.silent)
 	}
-	c.silent = netip.Addr{}
+	c.silent = netip.Prefix{}
 }
 
 // readFrame reads what the start of a connection consists of, and no byte of what
@@ -195,6 +208,9 @@ func (c *Conn) hasReply(frame []byte) {
 	if _, err := m.Parse(frame, true); err != nil || m.Markers && !m.Reject { // we send none
 		c.s.Stats.BadStarts++
 		c.lostEarly(unix.EPROTO)
+		return
+	}
+	if knowsOlder(&m) && c.askOlder() {
 		return
 	}
 	c.terms = c.offer.agree(&m)

@@ -237,20 +237,11 @@ func TestNoDescriptors(t *testing.T) {
 // TestMarkersInReply: a peer that wants markers gets none of our FPDUs.
 func TestMarkersInReply(t *testing.T) {
 	w := world(t, enginetest.Options{})
-	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(enginetest.At(w.B.Addr, port)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := listening(w)
 	c := w.A.NewClient()
 	id := c.Resolve(w.B.Addr, port)
 	c.Connect(id, c.NewQP(nil), enginetest.Param(4, ""))
-	w.Pass(time.Millisecond)
-	conn, err := l.AcceptTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &peer{w: w, conn: conn}
+	p := l.accept()
 	p.reply(false)
 	m := request()
 	m.Reply, m.Markers = true, true
@@ -261,6 +252,39 @@ func TestMarkersInReply(t *testing.T) {
 	if err := p.ended(); err == nil {
 		t.Error("the connection stands")
 	}
+}
+
+// listener is a peer that connections are made to.
+type listener struct {
+	w *enginetest.World
+	*net.TCPListener
+}
+
+func listening(w *enginetest.World) listener {
+	w.T.Helper()
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(enginetest.At(w.B.Addr, port)))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.T.Cleanup(func() { _ = l.Close() })
+	return listener{w, l}
+}
+
+// accept takes the engine's next connection.
+func (l listener) accept() *peer {
+	l.w.T.Helper()
+	p := &peer{w: l.w}
+	l.w.Until("a connection of the engine's", time.Minute, func() bool {
+		_ = l.SetDeadline(time.Now().Add(100 * time.Microsecond))
+		conn, err := l.AcceptTCP()
+		if err != nil {
+			return false
+		}
+		p.conn = conn
+		return true
+	})
+	l.w.T.Cleanup(func() { _ = p.conn.Close() })
+	return p
 }
 
 // TestReadyToReceive: what a peer-to-peer initiator sends first is taken whatever the

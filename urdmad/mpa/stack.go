@@ -58,10 +58,10 @@ type Stack struct {
 	conns     map[int32]*Conn
 	listeners map[netip.AddrPort]*listener
 	accepting map[int32]*listener
-	devices   map[int]device
+	devices   map[int]Device
 	past      map[int]*Traffic // by device: of connections that left their queue pairs
 	silent    int
-	silentOf  map[netip.Addr]int
+	silentOf  map[netip.Prefix]int // by source
 
 	number  int32 // of the newest connection
 	vector  vector
@@ -102,7 +102,7 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *
 		cfg.DeathTimeout = 4 * clock.Second
 	}
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, epoll: -1, conns: map[int32]*Conn{},
-		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silentOf: map[netip.Addr]int{}, devices: map[int]device{}, past: map[int]*Traffic{},
+		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silentOf: map[netip.Prefix]int{}, devices: map[int]Device{}, past: map[int]*Traffic{},
 		buffers: pool{size: bufferLen}, copies: pool{size: copiesLen}, arenas: pool{size: arenaLen}}
 }
 
@@ -112,20 +112,18 @@ func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 // SetHandler names who manages connections; before the first.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
-// device is what Device says of one.
-type device struct {
-	allow []netip.Prefix
-	scope uint32
+// Device is how the connections of one device are.
+type Device struct {
+	Allow []netip.Prefix // connections are taken from these networks alone; none: from all
+	Scope uint32         // index of the interface whose link-local addresses are meant
+	CRC   bool           // CRCs are asked for, whatever the peer says
 }
 
-// Device has a device take connections from these networks alone; from all if there are
-// none. Link-local addresses are those of the interface that scope is the index of.
-func (s *Stack) Device(dev int, allow []netip.Prefix, scope uint32) {
-	s.devices[dev] = device{allow, scope}
-}
+// SetDevice is for connections made from now on.
+func (s *Stack) SetDevice(dev int, d Device) { s.devices[dev] = d }
 
 func (s *Stack) allowed(dev int, peer netip.Addr) bool {
-	n := s.devices[dev].allow
+	n := s.devices[dev].Allow
 	return len(n) == 0 || slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
@@ -274,7 +272,11 @@ func (c *Conn) connected() {
 		return
 	}
 	c.state = connRequesting
+	c.s.clock.Set(c.timer, clock.Never) // a program may take its time to answer: see Asked
 	request := c.offer.request()
+	if c.older {
+		request = c.offer.older()
+	}
 	c.putFrame(&request)
 	if c.state == connRequesting {
 		c.watch()

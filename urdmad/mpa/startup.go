@@ -31,6 +31,17 @@ func (o *Offer) request() wire.MPA {
 		PrivateData: o.PrivateData}
 }
 
+// older is the request to a peer that knows revision 1 alone, as RFC 5044 has it.
+func (o *Offer) older() wire.MPA {
+	return wire.MPA{CRC: o.CRC, Revision: 1, PrivateData: o.PrivateData}
+}
+
+// knowsOlder reports a reply by which a peer refuses the revision, not the program us: it
+// is of revision 1 and says nothing else.
+func knowsOlder(m *wire.MPA) bool {
+	return m.Reject && m.Revision == 1 && !m.Enhanced && len(m.PrivateData) == 0
+}
+
 // acceptable says why a request can't be answered by more than a reject; nil if it can.
 func acceptable(r *wire.MPA) error {
 	switch {

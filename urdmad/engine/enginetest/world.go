@@ -38,6 +38,7 @@ type Options struct {
 	Loopback       netip.Addr    // where pairs within a host meet; zero: at its address
 	NoCapture      bool          // nobody sees the frames
 	TCP            bool          // Datagrams, and connections of rdma_cm over the kernel's TCP, which has to have both addresses
+	CRC            bool          // with TCP: CRCs, whatever the peer asks for
 	Log            slog.Handler  // of both hosts; nil: nobody reads it
 	// Open makes the port of the host at an address, in place of the network.
 	Open func(netip.Addr) port.Port

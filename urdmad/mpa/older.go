@@ -1,0 +1,29 @@
+package mpa
+
+import "golang.org/x/sys/unix"
+
+// A peer that knows revision 1 alone closes the connection on a request of revision 2 (RFC
+// 5044 section 7.1), or refuses it with a reply of revision 1. It is asked once more.
+
+// askOlder asks again, by a new TCP connection, with a request of revision 1. False: that
+// was done before.
+func (c *Conn) askOlder() bool {
+	if c.older {
+		return false
+	}
+	c.older = true
+	// The next has the same addresses and port numbers: nothing may be left of this one.
+	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	c.close()
+	c.s.number++
+	c.state, c.number, c.frame, c.polled, c.events = connOpening, c.s.number, nil, false, 0
+	if err := c.Request(c.offer); err != nil {
+		c.state = connClosed
+		errno, ok := err.(unix.Errno)
+		if !ok {
+			errno = unix.EIO
+		}
+		c.s.handler.Refused(c, errno)
+	}
+	return true
+}
