@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -19,11 +18,18 @@ import (
 // ErrNotRunning says that nobody listens on the control socket.
 var ErrNotRunning = errors.New("no urdmad is running")
 
+// ErrStopped says that a signal or a debugger has stopped urdmad.
+var ErrStopped = errors.New("urdmad is stopped")
+
 // maxSnapshot bounds what is read of a snapshot: some million objects.
 const maxSnapshot = 1 << 30
 
-// answerTime is how long urdmad may take to answer.
-const answerTime = 10 * time.Second
+const (
+	// answerTime is how long urdmad may take to answer.
+	answerTime = 10 * time.Second
+	// silence is how long until it is looked at why it doesn't.
+	silence = 2 * time.Second
+)
 
 // Source asks one urdmad for snapshots, over one connection.
 type Source struct {
@@ -34,16 +40,8 @@ type Source struct {
 // Open connects to a urdmad's control socket.
 func Open(socket string) (*Source, error) {
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
-	fi, none := os.Stat(socket)
-	switch {
-	case err != nil && none == nil && fi.Mode().Type() != fs.ModeSocket: // for which connect(2) says ECONNREFUSED
-		return nil, fmt.Errorf("%s is no socket; name urdmad's by --socket or URDMA_SOCKET", socket)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket or URDMA_SOCKET", ErrNotRunning, socket)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s belongs to another user, and socket_group in its urdma.json doesn't let you in: %w", socket, err)
-	case err != nil:
-		return nil, fmt.Errorf("connecting to urdmad: %w", err)
+	if err != nil {
+		return nil, notConnected(socket, err)
 	}
 	return &Source{socket, c}, nil
 }
@@ -115,7 +113,12 @@ func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
 	}
 	b := make([]byte, abi.MaxMessage)
 	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	_ = s.conn.SetReadDeadline(time.Now().Add(silence))
 	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !stopped(s.peer()) {
+		_ = s.conn.SetReadDeadline(time.Now().Add(answerTime - silence))
+		n, oobn, _, _, err = s.conn.ReadMsgUnix(b, oob)
+	}
 	if err != nil || n == 0 {
 		return nil, nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
 	}
@@ -150,6 +153,9 @@ func (r *Refusal) Unwrap() error { return r.Errno }
 // explain names the usual reasons why urdmad hangs up.
 func (s *Source) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if pid := s.peer(); stopped(pid) {
+			return fmt.Errorf("%w: process %d, at %s; kill -CONT %[2]d lets it go on", ErrStopped, pid, s.path)
+		}
 		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
 	}
 	return fmt.Errorf("urdmad at %s hung up: it has ended, or has too many connections that say nothing: %w", s.path, err)

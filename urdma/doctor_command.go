@@ -61,7 +61,10 @@ func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
 		f.Socket, f.Places = o.socket, []string{o.socket}
 	}
 	f.Daemon, f.NoDaemon = (&lookOptions{socket: f.Socket}).fetch()
-	if errors.Is(f.NoDaemon, inspect.ErrNotRunning) {
+	switch err := f.NoDaemon; {
+	case errors.Is(err, inspect.ErrStale):
+		f.NoDaemon = fmt.Errorf("%w; %w", inspect.ErrNotRunning, inspect.ErrStale)
+	case errors.Is(err, inspect.ErrNotRunning):
 		f.NoDaemon = inspect.ErrNotRunning
 	}
 	o.readConfig(f)

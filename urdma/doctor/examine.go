@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/netip"
 	"slices"
@@ -22,7 +24,12 @@ func Examine(f *Facts) []Finding {
 }
 
 func daemon(f *Facts) []Finding {
-	if f.Daemon == nil {
+	switch {
+	case errors.Is(f.NoDaemon, inspect.ErrStopped):
+		return []Finding{problem("urdmad", "kill -CONT and its process id, or fg in its shell; programs wait for it", "%v", f.NoDaemon)}
+	case errors.Is(f.NoDaemon, fs.ErrPermission):
+		return []Finding{problem("urdmad", "join the group that socket_group in its urdma.json names, or run one of your own: urdmad, urdma run", "%v", f.NoDaemon)}
+	case f.Daemon == nil:
 		return []Finding{problem("urdmad", "start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
 			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
 	}

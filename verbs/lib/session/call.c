@@ -106,9 +106,13 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 	int fd;
 
 	*got = 0;
-	do
+	do {
 		n = syscall(SYS_recvmsg, client->control, &message, MSG_CMSG_CLOEXEC | flags);
-	while (n < 0 && errno == EINTR);
+		if (n < 0 && errno == EAGAIN) {
+			urdma_silence_tell(client);
+			errno = EINTR;
+		}
+	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -1;
 	for (c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {

@@ -211,6 +211,7 @@ static int connect_socket(struct urdma_client *client)
 	pthread_mutex_unlock(&published);
 	if (client->control < 0 || urdma_locate(client->control))
 		return errno == EMFILE || errno == ENFILE ? errno : ENODEV;
+	urdma_silence_watch(client->control);
 	make_room_for_descriptors();
 	return 0;
 }

@@ -40,6 +40,7 @@ struct urdma_client {
 	int kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
 	pthread_mutex_t call; /* one request and its response at a time */
 	uint32_t seq;
+	bool silence_told; /* under call */
 
 	struct urdma_abi_doorbells *bells; /* workers sections */
 	uint32_t workers;
@@ -65,6 +66,11 @@ struct urdma_client {
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
 };
+
+/* silence.c: makes recvmsg(2) end with EAGAIN when urdmad is silent, and tells the user
+ * once for each connection. */
+void urdma_silence_watch(int fd);
+void urdma_silence_tell(struct urdma_client *client);
 
 /* call.c: 0 if there is room for one more descriptor, else an errno; asked before
  * what can't be undone if the descriptor that answers it finds none. */
