@@ -15,6 +15,14 @@ const (
 	bufferLen = 128 << 10
 	// inPieces is how long an FPDU is, of which the rest is read straight to where it goes.
 	inPieces = 4096
+	// longFPDU is how long those are of which the kernel is asked for little beside the
+	// payload, so that none of the next one's comes into the buffer, to be copied once more.
+	// For shorter ones a copy costs less than a system call each.
+	longFPDU = 32 << 10
+	// beside is that little: short FPDUs between long ones, and the header of the next.
+	beside = 512
+	// fewShort is how many short ones may come before the next is not expected to be long.
+	fewShort = 4
 	// headRoom is what the buffer has in front of what waits: a piece has a header there.
 	headRoom = wire.UntaggedLen
 	// receiveBudget bounds the bytes that one connection receives in a turn.
@@ -35,6 +43,7 @@ type inbound struct {
 	padding int
 	crc     uint32 // of what has come
 
+	short     int    // FPDUs since the last long one
 	delivered uint64 // DDP segments
 
 	vec [][]byte // scratch
@@ -71,9 +80,12 @@ func (c *Conn) receive() (total int) {
 				direct += len(b)
 			}
 		}
-		vec = append(vec, in.buf[in.w:])
+		room := in.buf[in.w:]
+		if in.short < fewShort && in.w-in.r < beside && (!in.pieces || direct == in.left) {
+			room = room[:min(len(room), beside)]
+		}
+		vec = append(vec, room)
 		in.vec = vec
-		asked := direct + bufferLen - in.w
 		n, errno := c.s.vector.receive(c.fd, vec)
 		switch {
 		case errno == unix.EINTR:
@@ -101,7 +113,7 @@ func (c *Conn) receive() (total int) {
 		}
 		in.w += n
 		c.consume()
-		if n < asked-direct { // that was all
+		if n < len(room) { // that was all
 			c.idle()
 			return total
 		}
@@ -170,6 +182,7 @@ func (c *Conn) next() bool {
 		return false
 	}
 	in.r += total
+	in.short++
 	in.delivered++
 	return true
 }
@@ -194,7 +207,12 @@ func (c *Conn) beginPieces(b []byte, n int) bool {
 		return false
 	}
 	in.pieces, in.headLen, in.left, in.padding = true, at, n-at, wire.FPDUPadding(n)
-	in.crc = wire.FPDUCRC(0, in.buf[in.r:in.r+wire.FPDUHeaderLen+at+size])
+	if in.short++; n >= longFPDU {
+		in.short = 0
+	}
+	if c.terms.CRC {
+		in.crc = wire.FPDUCRC(0, in.buf[in.r:in.r+wire.FPDUHeaderLen+at+size])
+	}
 	in.advance(size)
 	in.r += wire.FPDUHeaderLen + at + size
 	return true

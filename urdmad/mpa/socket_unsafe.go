@@ -26,8 +26,17 @@ func (v *vector) set(parts [][]byte) {
 	v.msg.SetIovlen(n)
 }
 
-// send and receive are raw: the worker's thread keeps its P, as in package udp. The
-// sockets don't block.
+// All three are raw: the worker's thread keeps its P, as in package udp. None blocks.
+
+// readable fills events with what the sockets of an epoll instance have, and returns how
+// many there are.
+func readable(epoll int, events []unix.EpollEvent) int {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if errno != 0 {
+		return 0 // EINTR
+	}
+	return int(n)
+}
 
 // send has the kernel take parts in their order; it returns how many bytes it took.
 func (v *vector) send(fd int, parts [][]byte) (int, unix.Errno) {

@@ -195,11 +195,7 @@ func (s *Stack) Poll() (n int) {
 	if len(s.conns)+len(s.accepting) == 0 {
 		return 0
 	}
-	count, err := unix.EpollWait(s.epoll, s.ready[:], 0)
-	if err != nil {
-		return 0 // EINTR
-	}
-	for _, e := range s.ready[:max(0, count)] {
+	for _, e := range s.ready[:readable(s.epoll, s.ready[:])] {
 		if l := s.accepting[e.Fd]; l != nil {
 			n += s.accept(l)
 		} else if c := s.conns[e.Fd]; c != nil && c.number == e.Pad {
