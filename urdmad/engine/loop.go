@@ -72,7 +72,11 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 // queue pairs with nothing under way have posted meanwhile: one short message after the
 // other, which is not to wait for the other bursts. The port gets its bursts all the
 // same, soon, or clients that post all the time would have its ring overflow.
+//
+// One datagram may complete thousands of sends. What is left of a burst when the turn's
+// budget is spent is handled in the next.
 func (e *Engine) receive(p *ifPort) (total int) {
+	begun := e.QPs.Spent()
 	for burst := range maxBursts {
 		if burst > 0 && e.rung() {
 			total += e.sendBetween()
@@ -81,8 +85,8 @@ func (e *Engine) receive(p *ifPort) (total int) {
 		if waiting == 0 {
 			break
 		}
-		p.handle()
-		if total += waiting; !more {
+		total += waiting
+		if !e.handle(p, begun) || !more {
 			break
 		}
 	}
@@ -116,8 +120,9 @@ func (e *Engine) sendBetween() (n int) {
 	return n
 }
 
-// handle handles the datagrams of the interface's burst.
-func (p *ifPort) handle() {
+// handle handles the datagrams of the interface's burst; false: there are others, and the
+// budget that began when so much was spent is used up.
+func (e *Engine) handle(p *ifPort, begun int) bool {
 	for d := p.If.Next(); d != nil; d = p.If.Next() {
 		if datagram.Is(d) {
 			p.datagrams.Receive(d)
@@ -126,7 +131,11 @@ func (p *ifPort) handle() {
 		} else {
 			p.Receive(d)
 		}
+		if e.QPs.Overspent(begun) {
+			return false
+		}
 	}
+	return true
 }
 
 // Longest and shortest pause before work that a full port holds up is tried

@@ -99,6 +99,8 @@ func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	if signaled {
 		s.publish()
 		q.complete(q.SendCQ, &w, false)
+	} else {
+		q.t.spent += slotCost
 	}
 }
 

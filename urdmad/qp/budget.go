@@ -25,6 +25,9 @@ func (t *Table) affords(c *Client, of int) bool {
 	return c.spent < clientBudget/of && t.spent < turnBudget/of
 }
 
+// Overspent reports whether as much was done as a turn may, since so much was spent.
+func (t *Table) Overspent(since int) bool { return t.spent-since >= turnBudget }
+
 // Spent is what was done since the last Transmit, or in the present one.
 func (t *Table) Spent() int { return t.spent }
 

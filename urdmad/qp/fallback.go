@@ -95,12 +95,19 @@ func (q *QP) submitWrite(of *Client, s *mem.Space, job mem.Job, then func()) (n 
 }
 
 // FallbackEnded reports whether Settle has anything to do; one load.
-func (t *Table) FallbackEnded() bool { return t.ended.Full() }
+func (t *Table) FallbackEnded() bool { return len(t.unsettled) > 0 || t.ended.Full() }
 
-// Settle goes on with what waited for jobs that ended, and returns how many did.
-func (t *Table) Settle() int {
-	ended := t.ended.Take()
-	for _, j := range ended {
+// Settle goes on with what waited for jobs that ended, as far as a turn's budget goes,
+// and returns how many did.
+func (t *Table) Settle() (n int) {
+	if len(t.unsettled) == 0 {
+		t.unsettled = t.ended.Take()
+	}
+	for begun := t.spent; len(t.unsettled) > 0 && !t.Overspent(begun); n++ {
+		j := t.unsettled[0]
+		t.unsettled[0] = endedJob{}
+		t.unsettled = t.unsettled[1:]
+		t.spent += perWait
 		if j.err != nil && j.write != 0 {
 			j.qp.jobs.loses(j.write)
 		}
@@ -113,7 +120,7 @@ func (t *Table) Settle() int {
 		}
 		j.fn()
 	}
-	return len(ended)
+	return n
 }
 
 // readMemory reads len(buf) bytes at va of r and calls then on the worker's thread. A

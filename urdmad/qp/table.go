@@ -20,16 +20,17 @@ type Table struct {
 	Events  *events.Sender
 	Stats   Stats
 
-	log    *slog.Logger
-	rand   *rand.Rand
-	wake   func() // gets the worker out of its sleep, from any goroutine
-	pairs  map[uint32]*QP
-	added  uint64 // queue pairs, ever
-	run    runQueue
-	sender *QP // who sends, in Transmit
-	ended  mailbox.Box[endedJob]
-	past   Counters // of queue pairs that were removed
-	chunks chunkPool
+	log       *slog.Logger
+	rand      *rand.Rand
+	wake      func() // gets the worker out of its sleep, from any goroutine
+	pairs     map[uint32]*QP
+	added     uint64 // queue pairs, ever
+	run       runQueue
+	sender    *QP // who sends, in Transmit
+	ended     mailbox.Box[endedJob]
+	unsettled []endedJob // taken from there
+	past      Counters   // of queue pairs that were removed
+	chunks    chunkPool
 
 	turn  uint64 // Transmits so far, see budget.go
 	spent int    // in this turn
