@@ -7,7 +7,7 @@ type Verdict uint8
 
 const (
 	// Deliver: it is the next in order; the cumulative acknowledgement has
-	// moved past it. Loop over NextHeld afterwards.
+	// moved past it. Loop over NextHeld afterwards, at once or a part at a time.
 	Deliver Verdict = iota
 	// Hold: inside the window but out of order; the caller keeps it, in slot
 	// psn % RecvWindow, until NextHeld returns it.
@@ -78,7 +78,7 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 	r := &c.rx
 	ahead := int(psn.Sub(r.next))
 	switch {
-	case ahead < 0 && ahead >= -r.oldest(), ahead > 0 && psn.Before(r.end) && r.held.has(psn):
+	case ahead < 0 && ahead >= -r.oldest(), ahead >= 0 && psn.Before(r.end) && r.held.has(psn):
 		return Duplicate
 	case ahead < 0 || ahead >= r.window || r.limited && !psn.Before(r.allowed):
 		return Outside

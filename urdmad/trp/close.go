@@ -83,15 +83,31 @@ func (c *Conn) Detach() {
 	}
 }
 
-// cutOff ends the connections over a port that can send nothing any more, and returns
-// how many there were.
+// cutPerTurn bounds the connections that end in a turn because their port is cut off.
+const cutPerTurn = 64
+
+// cutOff ends the connections over a port that can send nothing any more, some in each
+// turn, and returns how many there are.
 func (p *Port) cutOff() (n int) {
-	for i := range p.conns {
-		if c := p.conns[i]; c != nil && c.live() {
-			p.giveUp(c)
+	for _, c := range p.conns {
+		if c != nil && c.live() {
 			n++
 		}
 	}
+	var timer *clock.Timer
+	next := 0
+	timer = clock.NewTimer(func() {
+		for n := 0; next < len(p.conns) && n < cutPerTurn; next++ {
+			if c := p.conns[next]; c != nil && c.live() {
+				p.giveUp(c)
+				n++
+			}
+		}
+		if next < len(p.conns) {
+			p.s.clock.Set(timer, p.s.clock.Now+1)
+		}
+	})
+	p.s.clock.Set(timer, p.s.clock.Now)
 	return n
 }
 
@@ -194,7 +210,7 @@ func (c *Conn) fin(t *wire.TRP) {
 }
 
 func (c *Conn) finIfWhole() {
-	if !c.end.finPending || c.rnr.Waiting() && !c.ByNumber || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
+	if !c.end.finPending || c.more || c.rnr.Waiting() && !c.ByNumber || !c.live() || c.end.finPSN.After(c.rel.Expected()) {
 		return
 	}
 	c.endByFin()

@@ -49,6 +49,7 @@ type Conn struct {
 	marks   marks
 	held    heldRing
 	rnr     notReady
+	more    bool // Transmit goes on with what was kept
 	heldOff heldOff
 	end     ending
 	term    termination

@@ -120,10 +120,38 @@ func (c *Conn) keep(d *netif.Datagram) (netif.Held, bool) {
 
 func (h *heldRing) release(n *netif.Interface, held *netif.Held) { n.Release(&h.account, held) }
 
+// atOnce bounds the packets of a connection that were kept and are delivered before
+// others have their turn: a gap that closes, or a receive that is posted, may set a whole
+// window free.
+const atOnce = 256
+
+// later has Transmit go on with what was kept.
+func (c *Conn) later() {
+	c.more = true
+	c.ready()
+}
+
+// deliverMore goes on with what was kept.
+func (c *Conn) deliverMore() {
+	c.more = false
+	if c.rnr.Waiting() {
+		c.deliverWaiting()
+	} else {
+		c.deliverHeld()
+	}
+	if c.live() {
+		c.rel.OnAckRequested(c.now())
+	}
+}
+
 // deliverHeld takes up what was held, as far as it is in order now; behind a
 // message that waits for its receive it waits with it.
 func (c *Conn) deliverHeld() {
-	for c.live() {
+	for n := 0; c.live(); n++ {
+		if n == atOnce {
+			c.later()
+			return
+		}
 		psn, ok := c.rel.NextHeld()
 		if !ok {
 			break

@@ -127,15 +127,19 @@ func (c *Conn) askIfHeldOff() {
 	}
 }
 
-// retryNotReady looks at the receive queue again.
+// retryNotReady has Transmit look at the receive queue again.
 func (c *Conn) retryNotReady() {
-	w := &c.rnr
-	if !w.Waiting() || !c.live() {
-		return
+	if c.rnr.Waiting() && c.live() {
+		c.later()
 	}
+}
+
+// deliverWaiting goes on with what waits, as far as that has its receive.
+func (c *Conn) deliverWaiting() {
+	w := &c.rnr
 	c.deliverKept()
 	switch {
-	case !c.live():
+	case !c.live() || c.more:
 	case len(w.queue) == 0:
 		c.received()
 	case c.end.finPending && c.now()-w.Since() > finMax:
@@ -146,8 +150,16 @@ func (c *Conn) retryNotReady() {
 // deliverKept delivers packets that were kept, in order, until one has to wait.
 func (c *Conn) deliverKept() {
 	w := &c.rnr
-	for len(w.queue) > 0 && c.live() {
+	for n := 0; len(w.queue) > 0 && c.live(); n++ {
 		first := w.queue[0]
+		if n == atOnce { // it waits for its turn, and is not refused for that
+			c.rnr.Restart(c.now())
+			c.lacks(memory)
+			c.wait(first.psn)
+			c.s.clock.Set(w.timer, clock.Never)
+			c.later()
+			return
+		}
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(&first.packet, &head)
 		if !c.deliver(first.psn, &seg) {

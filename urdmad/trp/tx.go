@@ -17,7 +17,7 @@ func budgetFor(path *netif.Path, segment int) int {
 	return (sendBudget + n - 1) / n * n
 }
 
-// Transmit is qp.Carrier's: lost segments, new segments, then an acknowledgement
+// Transmit is qp.Carrier's: what was kept, lost segments, new segments, then an acknowledgement
 // if none of them carried it.
 func (c *Conn) Transmit() (n int) {
 	if !c.live() || c.passive && !c.heard {
@@ -26,6 +26,11 @@ func (c *Conn) Transmit() (n int) {
 	if c.term.due(c) {
 		c.endByTerminate()
 		return 0
+	}
+	if c.more {
+		if c.deliverMore(); !c.live() {
+			return 0
+		}
 	}
 	c.rel.GiveWay(c.port.conversations.beside(c.Local.Port(), c.now()))
 	full := false
