@@ -43,4 +43,16 @@ struct urdma_place {
 /* Also ELSEWHERE when there is no urdmad, and for a path relative to a directory. */
 void urdma_place(struct urdma_place *place, const char *path);
 
+/* Defines a function with the parameter path: what the real one does, called with
+ * arguments that say place.path in its stead. */
+#define WITH_PLACE(type, name, parameters, arguments) \
+	type name parameters;                         \
+	EXPORT type name parameters                   \
+	{                                             \
+		struct urdma_place place;             \
+                                                      \
+		urdma_place(&place, path);            \
+		return REAL(name) arguments;          \
+	}
+
 #endif /* URDMA_INTERPOSE_H */
