@@ -181,3 +181,17 @@ URDMA_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcod
 	(void)qp, (void)op, (void)flags;
 	return 0;
 }
+
+/* Enhanced connection establishment: there are no options to agree on. */
+URDMA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return urdma_status(EOPNOTSUPP);
+}
+
+URDMA_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	memset(ece, 0, sizeof(*ece));
+	return urdma_status(EOPNOTSUPP);
+}

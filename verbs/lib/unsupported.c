@@ -1,96 +1,53 @@
 /*
  * unsupported.c - public functions for what urdmad has not: each answers with
  * the errno a provider without the feature gives. None may be left to the real
- * libibverbs, which would misread our objects.
+ * libibverbs, which would misread our objects. Those that look at no argument
+ * have none here, so verbs.h is not included.
  */
 #include <errno.h>
-#include <string.h>
+#include <stddef.h>
 
-#include "internal.h"
+#define PUBLIC __attribute__((visibility("default")))
 
-static void *refuse(void)
+#define REFUSE_POINTER(name)       \
+	PUBLIC void *name(void);   \
+	void *name(void)           \
+	{                          \
+		errno = EOPNOTSUPP; \
+		return NULL;       \
+	}
+
+#define ANSWER(name, result)     \
+	PUBLIC int name(void);   \
+	int name(void)           \
+	{                        \
+		return result;   \
+	}
+
+PUBLIC int ibv_resolve_eth_l2_from_gid(void);
+
+int ibv_resolve_eth_l2_from_gid(void)
 {
 	errno = EOPNOTSUPP;
-	return NULL;
+	return -1;
 }
 
-/* ---- Ethernet addresses ---- */
+/* Objects of another process, DMA buffers. */
+REFUSE_POINTER(ibv_import_device)
+REFUSE_POINTER(ibv_import_pd)
+REFUSE_POINTER(ibv_import_mr)
+REFUSE_POINTER(ibv_import_dm)
+REFUSE_POINTER(ibv_reg_dmabuf_mr)
+ANSWER(ibv_unimport_pd, 0)
+ANSWER(ibv_unimport_mr, 0)
+ANSWER(ibv_unimport_dm, 0)
 
-URDMA_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-					     uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
-{
-	(void)context, (void)attr, (void)eth_mac, (void)vid;
-	return refuse() ? 0 : -1;
-}
+/* Drivers: libraries that bring their own provider are ignored. */
+ANSWER(ibv_register_driver, 0)
 
-/* ---- objects of another process, device memory, DMA buffers ---- */
-
-URDMA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	return refuse();
-}
-
-URDMA_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
-{
-	(void)context, (void)handle;
-	return refuse();
-}
-
-URDMA_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-URDMA_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
-{
-	(void)pd, (void)handle;
-	return refuse();
-}
-
-URDMA_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-URDMA_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
-{
-	(void)context, (void)handle;
-	return refuse();
-}
-
-URDMA_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
-}
-
-URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-					      int fd, int access)
-{
-	(void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
-	return refuse();
-}
-
-/* ---- enhanced connection establishment ---- */
-
-URDMA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp, (void)ece;
-	return urdma_status(EOPNOTSUPP);
-}
-
-URDMA_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp;
-	memset(ece, 0, sizeof(*ece));
-	return urdma_status(EOPNOTSUPP);
-}
-
-/* ---- drivers: libraries that bring their own provider are ignored ---- */
-
-URDMA_EXPORT void ibv_register_driver(const char *name, void *init);
-
-void ibv_register_driver(const char *name, void *init)
-{
-	(void)name, (void)init;
-}
+/* As on a kernel that copies registered memory when a process forks, there is nothing
+ * to ask for: pages/ sees to it. */
+ANSWER(ibv_fork_init, 0)
+ANSWER(ibv_is_fork_initialized, 2) /* IBV_FORK_UNNEEDED */
+ANSWER(ibv_dontfork_range, 0)
+ANSWER(ibv_dofork_range, 0)
