@@ -57,48 +57,38 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_att
 	dst->alt_timeout = src->alt_timeout;
 }
 
+/* Of a path record, all but its GIDs. */
+#define COPY_PATH(dst, src)                                                     \
+	do {                                                                    \
+		(dst)->dlid = (src)->dlid;                                      \
+		(dst)->slid = (src)->slid;                                      \
+		(dst)->raw_traffic = (src)->raw_traffic;                        \
+		(dst)->flow_label = (src)->flow_label;                          \
+		(dst)->hop_limit = (src)->hop_limit;                            \
+		(dst)->traffic_class = (src)->traffic_class;                    \
+		(dst)->reversible = (src)->reversible;                          \
+		(dst)->numb_path = (src)->numb_path;                            \
+		(dst)->pkey = (src)->pkey;                                      \
+		(dst)->sl = (src)->sl;                                          \
+		(dst)->mtu_selector = (src)->mtu_selector;                      \
+		(dst)->mtu = (src)->mtu;                                        \
+		(dst)->rate_selector = (src)->rate_selector;                    \
+		(dst)->rate = (src)->rate;                                      \
+		(dst)->packet_life_time_selector = (src)->packet_life_time_selector; \
+		(dst)->packet_life_time = (src)->packet_life_time;              \
+		(dst)->preference = (src)->preference;                          \
+	} while (0)
+
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)
 {
 	memcpy(dst->dgid.raw, src->dgid, sizeof(dst->dgid.raw));
 	memcpy(dst->sgid.raw, src->sgid, sizeof(dst->sgid.raw));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = (int)src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = (int)src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = (uint8_t)src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	COPY_PATH(dst, src);
 }
 
 void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src)
 {
 	memcpy(dst->dgid, src->dgid.raw, sizeof(src->dgid.raw));
 	memcpy(dst->sgid, src->sgid.raw, sizeof(src->sgid.raw));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = (uint32_t)src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = (uint32_t)src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	COPY_PATH(dst, src);
 }

@@ -11,36 +11,25 @@ static bool names_alternate_path(const struct ibv_qp_attr *attr, int mask)
 	return (mask & IBV_QP_ALT_PATH) || ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED);
 }
 
+/* What struct ibv_qp_attr, of its ah_attr and that one's grh, and struct
+ * urdma_abi_qp_attr call by the same name. */
+#define ATTRIBUTES(COPY)                                                                              \
+	COPY(qp_state) COPY(cur_qp_state) COPY(path_mtu) COPY(qkey) COPY(rq_psn) COPY(sq_psn)         \
+	COPY(dest_qp_num) COPY(qp_access_flags) COPY(pkey_index) COPY(port_num) COPY(max_rd_atomic)   \
+	COPY(max_dest_rd_atomic) COPY(min_rnr_timer) COPY(timeout) COPY(retry_cnt) COPY(rnr_retry)    \
+	COPY(en_sqd_async_notify)
+#define PATH(COPY) COPY(dlid) COPY(sl) COPY(static_rate) COPY(src_path_bits)
+#define ROUTE(COPY) COPY(sgid_index) COPY(flow_label) COPY(hop_limit) COPY(traffic_class)
+
 static void to_abi(const struct ibv_qp_attr *a, struct urdma_abi_qp_attr *out)
 {
+#define IN(field) .field = a->field,
+#define IN_PATH(field) .field = a->ah_attr.field,
+#define IN_ROUTE(field) .field = a->ah_attr.grh.field,
 	*out = (struct urdma_abi_qp_attr){
-		.qp_state = a->qp_state,
-		.cur_qp_state = a->cur_qp_state,
-		.path_mtu = a->path_mtu,
-		.qkey = a->qkey,
-		.rq_psn = a->rq_psn,
-		.sq_psn = a->sq_psn,
-		.dest_qp_num = a->dest_qp_num,
-		.qp_access_flags = a->qp_access_flags,
-		.pkey_index = a->pkey_index,
-		.port_num = a->port_num,
-		.max_rd_atomic = a->max_rd_atomic,
-		.max_dest_rd_atomic = a->max_dest_rd_atomic,
-		.min_rnr_timer = a->min_rnr_timer,
-		.timeout = a->timeout,
-		.retry_cnt = a->retry_cnt,
-		.rnr_retry = a->rnr_retry,
-		.dlid = a->ah_attr.dlid,
-		.sgid_index = a->ah_attr.grh.sgid_index,
+		ATTRIBUTES(IN) PATH(IN_PATH) ROUTE(IN_ROUTE)
 		.is_global = a->ah_attr.is_global != 0,
-		.flow_label = a->ah_attr.grh.flow_label,
-		.hop_limit = a->ah_attr.grh.hop_limit,
-		.traffic_class = a->ah_attr.grh.traffic_class,
-		.sl = a->ah_attr.sl,
-		.static_rate = a->ah_attr.static_rate,
-		.src_path_bits = a->ah_attr.src_path_bits,
 		.ah_port_num = a->ah_attr.port_num,
-		.en_sqd_async_notify = a->en_sqd_async_notify,
 	};
 	memcpy(out->dgid, a->ah_attr.grh.dgid.raw, sizeof(out->dgid));
 }
@@ -49,39 +38,18 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
 {
 	const struct urdma_abi_qp_attr *a = &r->attr;
 
-	memset(out, 0, sizeof(*out));
-	out->qp_state = (enum ibv_qp_state)a->qp_state;
-	out->cur_qp_state = (enum ibv_qp_state)a->cur_qp_state;
-	out->path_mtu = (enum ibv_mtu)a->path_mtu;
-	out->path_mig_state = IBV_MIG_MIGRATED;
-	out->qkey = a->qkey;
-	out->rq_psn = a->rq_psn;
-	out->sq_psn = a->sq_psn;
-	out->dest_qp_num = a->dest_qp_num;
-	out->qp_access_flags = a->qp_access_flags;
-	out->pkey_index = (uint16_t)a->pkey_index;
-	out->sq_draining = (uint8_t)a->sq_draining;
-	out->max_rd_atomic = (uint8_t)a->max_rd_atomic;
-	out->max_dest_rd_atomic = (uint8_t)a->max_dest_rd_atomic;
-	out->min_rnr_timer = (uint8_t)a->min_rnr_timer;
-	out->port_num = (uint8_t)a->port_num;
-	out->timeout = (uint8_t)a->timeout;
-	out->retry_cnt = (uint8_t)a->retry_cnt;
-	out->rnr_retry = (uint8_t)a->rnr_retry;
-	out->en_sqd_async_notify = (uint8_t)a->en_sqd_async_notify;
-	out->ah_attr.dlid = (uint16_t)a->dlid;
-	out->ah_attr.port_num = (uint8_t)a->ah_port_num;
-	out->ah_attr.sl = (uint8_t)a->sl;
-	out->ah_attr.static_rate = (uint8_t)a->static_rate;
-	out->ah_attr.src_path_bits = (uint8_t)a->src_path_bits;
-	out->ah_attr.grh.flow_label = a->flow_label;
-	out->ah_attr.grh.hop_limit = (uint8_t)a->hop_limit;
-	out->ah_attr.grh.traffic_class = (uint8_t)a->traffic_class;
-	out->ah_attr.is_global = (uint8_t)a->is_global;
-	out->ah_attr.grh.sgid_index = (uint8_t)a->sgid_index;
+#define OUT(field) .field = a->field,
+#define OUT_PATH(field) .ah_attr.field = a->field,
+#define OUT_ROUTE(field) .ah_attr.grh.field = a->field,
+	*out = (struct ibv_qp_attr){
+		ATTRIBUTES(OUT) PATH(OUT_PATH) ROUTE(OUT_ROUTE)
+		.path_mig_state = IBV_MIG_MIGRATED,
+		.sq_draining = a->sq_draining,
+		.ah_attr.port_num = a->ah_port_num,
+		.ah_attr.is_global = a->is_global,
+		.cap = { r->cap.max_send_wr, r->cap.max_recv_wr, r->cap.max_send_sge, r->cap.max_recv_sge, r->cap.max_inline },
+	};
 	memcpy(out->ah_attr.grh.dgid.raw, a->dgid, sizeof(a->dgid));
-	out->cap = (struct ibv_qp_cap){ r->cap.max_send_wr, r->cap.max_recv_wr, r->cap.max_send_sge,
-					r->cap.max_recv_sge, r->cap.max_inline };
 }
 
 /* After a reset nothing is outstanding: urdmad dropped what was posted, and

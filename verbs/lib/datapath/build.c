@@ -76,40 +76,30 @@ static void rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 	begin_remote(of(ex), IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 
-static void rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
-{
-	begin_remote(of(ex), IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
-	if (of(ex)->builder.slot)
-		of(ex)->builder.slot->imm_or_stag = imm;
-}
+/* Operations that name a value: immediate data, or the STag to invalidate. */
+#define WITH_VALUE(name, opcode)                                  \
+	static void name(struct ibv_qp_ex *ex, uint32_t value)    \
+	{                                                         \
+		struct urdma_abi_sqe *slot = begin(of(ex), opcode); \
+                                                                  \
+		if (slot)                                         \
+			slot->imm_or_stag = value;                \
+	}
+
+WITH_VALUE(send_imm, IBV_WR_SEND_WITH_IMM)
+WITH_VALUE(send_inv, IBV_WR_SEND_WITH_INV)
+WITH_VALUE(local_inv, IBV_WR_LOCAL_INV)
 
 static void send_plain(struct ibv_qp_ex *ex)
 {
 	begin(of(ex), IBV_WR_SEND);
 }
 
-static void send_imm(struct ibv_qp_ex *ex, __be32 imm)
+static void rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
 {
-	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_SEND_WITH_IMM);
-
-	if (slot)
-		slot->imm_or_stag = imm;
-}
-
-static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
-{
-	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_SEND_WITH_INV);
-
-	if (slot)
-		slot->imm_or_stag = rkey;
-}
-
-static void local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
-{
-	struct urdma_abi_sqe *slot = begin(of(ex), IBV_WR_LOCAL_INV);
-
-	if (slot)
-		slot->imm_or_stag = rkey;
+	begin_remote(of(ex), IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
+	if (of(ex)->builder.slot)
+		of(ex)->builder.slot->imm_or_stag = imm;
 }
 
 static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
@@ -266,24 +256,17 @@ void urdma_build_fill(struct urdma_qp *qp, uint64_t ops)
 		ex->wr_set_ud_addr = set_ud_addr;
 	if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND)
 		ex->wr_set_xrc_srqn = set_xrc_srqn;
-	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
-		ex->wr_rdma_write = rdma_write;
-	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-		ex->wr_rdma_write_imm = rdma_write_imm;
-	if (ops & IBV_QP_EX_WITH_SEND)
-		ex->wr_send = send_plain;
-	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
-		ex->wr_send_imm = send_imm;
-	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
-		ex->wr_send_inv = send_inv;
-	if (ops & IBV_QP_EX_WITH_LOCAL_INV)
-		ex->wr_local_inv = local_inv;
-	if (ops & IBV_QP_EX_WITH_BIND_MW)
-		ex->wr_bind_mw = bind_mw;
-	if (ops & IBV_QP_EX_WITH_RDMA_READ)
-		ex->wr_rdma_read = rdma_read;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
-		ex->wr_atomic_cmp_swp = atomic_cmp_swp;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-		ex->wr_atomic_fetch_add = atomic_fetch_add;
+#define OFFER(operation, member, function)         \
+	if (ops & IBV_QP_EX_WITH_##operation)      \
+		ex->wr_##member = function
+	OFFER(RDMA_WRITE, rdma_write, rdma_write);
+	OFFER(RDMA_WRITE_WITH_IMM, rdma_write_imm, rdma_write_imm);
+	OFFER(SEND, send, send_plain);
+	OFFER(SEND_WITH_IMM, send_imm, send_imm);
+	OFFER(SEND_WITH_INV, send_inv, send_inv);
+	OFFER(LOCAL_INV, local_inv, local_inv);
+	OFFER(BIND_MW, bind_mw, bind_mw);
+	OFFER(RDMA_READ, rdma_read, rdma_read);
+	OFFER(ATOMIC_CMP_AND_SWP, atomic_cmp_swp, atomic_cmp_swp);
+	OFFER(ATOMIC_FETCH_AND_ADD, atomic_fetch_add, atomic_fetch_add);
 }

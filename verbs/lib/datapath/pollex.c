@@ -104,66 +104,33 @@ static void end_poll(struct ibv_cq_ex *ex)
 	finish(of(ex));
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
-{
-	return (enum ibv_wc_opcode)of(ex)->now.opcode;
-}
+/* Defines a function that reads a field of the completion that is shown. */
+#define READ(type, field, value)                                \
+	static type read_##field(struct ibv_cq_ex *ex)          \
+	{                                                       \
+		const struct urdma_cq *cq = of(ex);             \
+		const struct urdma_abi_cqe *now = &cq->now;     \
+                                                                \
+		return value;                                   \
+	}
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.vendor_err;
-}
+READ(enum ibv_wc_opcode, opcode, now->opcode)
+READ(uint32_t, vendor_err, now->vendor_err)
+READ(uint32_t, byte_len, now->byte_len)
+READ(__be32, imm_data, now->imm_or_stag)
+READ(uint32_t, qp_num, now->qp_num)
+READ(uint32_t, src_qp, now->src_qp)
+READ(unsigned int, wc_flags, urdma_cq_wc_flags(cq, now))
+READ(uint8_t, sl, urdma_cq_sl(cq, now))
+READ(uint32_t, slid, urdma_cq_slid(cq, now))
+READ(uint64_t, timestamp, now->timestamp)
+READ(uint64_t, wallclock, now->timestamp + (uint64_t)cq->wall_ns)
 
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.imm_or_stag;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return urdma_cq_wc_flags(of(ex), &of(ex)->now);
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *ex)
-{
-	return urdma_cq_sl(of(ex), &of(ex)->now);
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *ex)
-{
-	return urdma_cq_slid(of(ex), &of(ex)->now);
-}
-
-/* Service levels and path bits are InfiniBand's; ours are all 0. */
-static uint8_t read_zero(struct ibv_cq_ex *ex)
+/* Path bits are InfiniBand's; ours are all 0. */
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
 	(void)ex;
 	return 0;
-}
-
-static uint64_t read_timestamp(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.timestamp;
-}
-
-static uint64_t read_wallclock(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.timestamp + (uint64_t)of(ex)->wall_ns;
 }
 
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
@@ -180,7 +147,7 @@ void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 	cq->read_src_qp = read_src_qp;
 	cq->read_slid = read_slid;
 	cq->read_sl = read_sl;
-	cq->read_dlid_path_bits = read_zero;
+	cq->read_dlid_path_bits = read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_timestamp;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
