@@ -1,5 +1,6 @@
 /* options.c - rsetsockopt, rgetsockopt and rfcntl. */
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -13,88 +14,63 @@
 #define MOST_QUEUE 4095u
 #define LEAST_QUEUE 2u
 
-static uint32_t within(int value, uint32_t least, uint32_t most)
+/* Options that are kept as a number in struct rs_options. */
+static const struct number {
+	int level, name;
+	size_t at;
+	uint32_t least, most; /* 1: a flag, set by any value but 0; other values are moved between the two, */
+	bool refuses;         /* or refused */
+	int id_option;        /* of rdma_cm, which the id has as well; 0: none */
+} numbers[] = {
+#define KEEP(l, n, field, low, high) .level = l, .name = n, .at = offsetof(struct rs_options, field), .least = low, .most = high
+	{ KEEP(SOL_SOCKET, SO_REUSEADDR, reuse, 0, 1), .id_option = RDMA_OPTION_ID_REUSEADDR },
+	{ KEEP(SOL_SOCKET, SO_RCVBUF, recv_bytes, LEAST_RING, MOST_RING) },
+	{ KEEP(SOL_SOCKET, SO_SNDBUF, send_bytes, LEAST_RING, MOST_RING) },
+	{ KEEP(SOL_SOCKET, SO_KEEPALIVE, keepalive, 0, 1) }, /* urdmad finds dead peers without it */
+	{ KEEP(SOL_SOCKET, SO_OOBINLINE, oob_inline, 0, 1) },
+	{ KEEP(IPPROTO_TCP, TCP_NODELAY, nodelay, 0, 1) },   /* nothing is ever delayed */
+	{ KEEP(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, 1, INT_MAX), .refuses = true },
+	{ KEEP(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, 1, INT_MAX), .refuses = true },
+	{ KEEP(IPPROTO_TCP, TCP_KEEPCNT, keep_count, 1, INT_MAX), .refuses = true },
+	{ KEEP(IPPROTO_IPV6, IPV6_V6ONLY, v6only, 0, 1), .id_option = RDMA_OPTION_ID_AFONLY },
+	{ KEEP(SOL_RDMA, RDMA_SQSIZE, sq_size, LEAST_QUEUE, MOST_QUEUE) },
+	{ KEEP(SOL_RDMA, RDMA_RQSIZE, rq_size, LEAST_QUEUE, MOST_QUEUE) },
+	{ KEEP(SOL_RDMA, RDMA_INLINE, inline_bytes, 0, 2048) },
+	{ KEEP(SOL_RDMA, RDMA_IOMAPSIZE, iomaps, 0, 65535) },
+};
+
+static const struct number *number_of(int level, int name)
 {
-	if (value < 0 || (uint32_t)value < least)
-		return least;
-	return (uint32_t)value > most ? most : (uint32_t)value;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (numbers[i].level == level && numbers[i].name == name)
+			return &numbers[i];
+	return NULL;
 }
 
-/* An option of rdma_cm's that the id may have as well. */
-static int set_id_option(struct rs *rs, int option, bool *own, int value)
+static uint32_t *kept(struct rs *rs, const struct number *n)
 {
-	if (rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)))
+	return (uint32_t *)(void *)((uint8_t *)&rs->options + n->at);
+}
+
+static uint32_t within(int value, const struct number *n)
+{
+	if (n->most == 1)
+		return value != 0;
+	if (value < 0 || (uint32_t)value < n->least)
+		return n->least;
+	return (uint32_t)value > n->most ? n->most : (uint32_t)value;
+}
+
+static int set_number(struct rs *rs, const struct number *n, int value)
+{
+	if (n->refuses && within(value, n) != (uint32_t)value)
+		return rs_fail(EINVAL);
+	if (n->id_option && rdma_set_option(rs->id, RDMA_OPTION_ID, n->id_option, &value, sizeof(value)))
 		return -1;
-	*own = value != 0;
+	if ((n->name == SO_RCVBUF || n->name == SO_SNDBUF) && n->level == SOL_SOCKET && value < 1 << 29)
+		value *= 2; /* as socket(7) has it */
+	*kept(rs, n) = within(value, n);
 	return 0;
-}
-
-static int set_socket(struct rs *rs, int optname, int value)
-{
-	struct rs_options *o = &rs->options;
-
-	switch (optname) {
-	case SO_REUSEADDR:
-		return set_id_option(rs, RDMA_OPTION_ID_REUSEADDR, &o->reuse, value);
-	case SO_RCVBUF: /* twice, as socket(7) has it */
-		o->recv_bytes = within(value < 1 << 29 ? value * 2 : value, LEAST_RING, MOST_RING);
-		return 0;
-	case SO_SNDBUF:
-		o->send_bytes = within(value < 1 << 29 ? value * 2 : value, LEAST_RING, MOST_RING);
-		return 0;
-	case SO_KEEPALIVE:
-		o->keepalive = value != 0; /* urdmad finds dead peers without it */
-		return 0;
-	case SO_OOBINLINE:
-		o->oob_inline = value != 0;
-		return 0;
-	default:
-		return rs_fail(ENOPROTOOPT);
-	}
-}
-
-static int set_tcp(struct rs_options *o, int optname, int value)
-{
-	int *kept = optname == TCP_KEEPIDLE ? &o->keep_idle : optname == TCP_KEEPINTVL ? &o->keep_interval : &o->keep_count;
-
-	switch (optname) {
-	case TCP_NODELAY: /* nothing is ever delayed */
-		o->nodelay = value != 0;
-		return 0;
-	case TCP_MAXSEG: /* the path says it */
-		return 0;
-	case TCP_KEEPIDLE:
-	case TCP_KEEPINTVL:
-	case TCP_KEEPCNT:
-		if (value <= 0)
-			return rs_fail(EINVAL);
-		*kept = value;
-		return 0;
-	default:
-		return rs_fail(ENOPROTOOPT);
-	}
-}
-
-static int set_rdma(struct rs *rs, int optname, int value)
-{
-	struct rs_options *o = &rs->options;
-
-	switch (optname) {
-	case RDMA_SQSIZE:
-		o->sq_size = within(value, LEAST_QUEUE, MOST_QUEUE);
-		return 0;
-	case RDMA_RQSIZE:
-		o->rq_size = within(value, LEAST_QUEUE, MOST_QUEUE);
-		return 0;
-	case RDMA_INLINE:
-		o->inline_bytes = within(value, 0, 2048);
-		return 0;
-	case RDMA_IOMAPSIZE:
-		o->iomaps = within(value, 0, 65535);
-		return 0;
-	default:
-		return rs_fail(ENOPROTOOPT);
-	}
 }
 
 /* A path record, for a connection that is still to be made. */
@@ -129,20 +105,9 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 	if (length < sizeof(value))
 		return rs_fail(EINVAL);
 	memcpy(&value, optval, sizeof(value));
-	switch (level) {
-	case SOL_SOCKET:
-		return set_socket(rs, optname, value);
-	case IPPROTO_TCP:
-		return set_tcp(&rs->options, optname, value);
-	case IPPROTO_IPV6:
-		if (optname == IPV6_V6ONLY)
-			return set_id_option(rs, RDMA_OPTION_ID_AFONLY, &rs->options.v6only, value);
-		return rs_fail(ENOPROTOOPT);
-	case SOL_RDMA:
-		return set_rdma(rs, optname, value);
-	default:
-		return rs_fail(ENOPROTOOPT);
-	}
+	if (number_of(level, optname))
+		return set_number(rs, number_of(level, optname), value);
+	return level == IPPROTO_TCP && optname == TCP_MAXSEG ? 0 : rs_fail(ENOPROTOOPT); /* the path says that */
 }
 
 RS_EXPORT int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
@@ -168,46 +133,6 @@ static int take_error(struct rs *rs)
 	return error;
 }
 
-static int get_socket(struct rs *rs, int optname, int *value)
-{
-	const struct rs_options *o = &rs->options;
-
-	switch (optname) {
-	case SO_ERROR:
-		*value = take_error(rs);
-		return 0;
-	case SO_REUSEADDR:
-		*value = o->reuse;
-		return 0;
-	case SO_RCVBUF:
-		*value = (int)o->recv_bytes;
-		return 0;
-	case SO_SNDBUF:
-		*value = (int)o->send_bytes;
-		return 0;
-	case SO_KEEPALIVE:
-		*value = o->keepalive;
-		return 0;
-	case SO_OOBINLINE:
-		*value = o->oob_inline;
-		return 0;
-	case SO_TYPE:
-		*value = rs->kind ? rs->kind->type : SOCK_STREAM;
-		return 0;
-	case SO_DOMAIN:
-		*value = rs->domain;
-		return 0;
-	case SO_PROTOCOL:
-		*value = rs->kind ? rs->kind->protocol : IPPROTO_TCP;
-		return 0;
-	case SO_ACCEPTCONN:
-		*value = rs->state == RS_LISTENING;
-		return 0;
-	default:
-		return rs_fail(ENOPROTOOPT);
-	}
-}
-
 /* The path's MTU, as verbs counts it. */
 static int max_segment(const struct rs *rs)
 {
@@ -218,37 +143,24 @@ static int max_segment(const struct rs *rs)
 	return 4096;
 }
 
-static int get_tcp(const struct rs *rs, int optname, int *value)
+static int get_other(struct rs *rs, int level, int optname, int *value)
 {
-	switch (optname) {
-	case TCP_NODELAY:
-		*value = rs->options.nodelay;
-		return 0;
-	case TCP_MAXSEG:
+	if (level == IPPROTO_TCP && optname == TCP_MAXSEG)
 		*value = max_segment(rs);
-		return 0;
-	case TCP_KEEPIDLE:
-		*value = rs->options.keep_idle;
-		return 0;
-	case TCP_KEEPINTVL:
-		*value = rs->options.keep_interval;
-		return 0;
-	case TCP_KEEPCNT:
-		*value = rs->options.keep_count;
-		return 0;
-	default:
+	else if (level != SOL_SOCKET)
 		return rs_fail(ENOPROTOOPT);
-	}
-}
-
-static int get_rdma(const struct rs_options *o, int optname, int *value)
-{
-	const uint32_t values[] = { [RDMA_SQSIZE] = o->sq_size, [RDMA_RQSIZE] = o->rq_size,
-				    [RDMA_INLINE] = o->inline_bytes, [RDMA_IOMAPSIZE] = o->iomaps };
-
-	if (optname < 0 || optname > RDMA_IOMAPSIZE)
+	else if (optname == SO_ERROR)
+		*value = take_error(rs);
+	else if (optname == SO_TYPE)
+		*value = rs->kind ? rs->kind->type : SOCK_STREAM;
+	else if (optname == SO_DOMAIN)
+		*value = rs->domain;
+	else if (optname == SO_PROTOCOL)
+		*value = rs->kind ? rs->kind->protocol : IPPROTO_TCP;
+	else if (optname == SO_ACCEPTCONN)
+		*value = rs->state == RS_LISTENING;
+	else
 		return rs_fail(ENOPROTOOPT);
-	*value = (int)values[optname];
 	return 0;
 }
 
@@ -263,25 +175,16 @@ static int give(void *optval, socklen_t *optlen, const void *value, socklen_t le
 
 static int get_option(struct rs *rs, int level, int optname, void *optval, socklen_t *optlen)
 {
-	int value, result;
+	const struct number *n = number_of(level, optname);
+	int value;
 
+	if (n)
+		return give(optval, optlen, kept(rs, n), sizeof(*kept(rs, n)));
 	if (level == SOL_SOCKET && optname == SO_LINGER)
 		return give(optval, optlen, &rs->options.linger, sizeof(rs->options.linger));
 	if (level == SOL_RDMA && optname == RDMA_ROUTE)
 		return rs->route ? give(optval, optlen, rs->route, rs->route_bytes) : rs_fail(ENODATA);
-	if (level == SOL_SOCKET) {
-		result = get_socket(rs, optname, &value);
-	} else if (level == IPPROTO_TCP) {
-		result = get_tcp(rs, optname, &value);
-	} else if (level == IPPROTO_IPV6 && optname == IPV6_V6ONLY) {
-		value = rs->options.v6only;
-		result = 0;
-	} else if (level == SOL_RDMA) {
-		result = get_rdma(&rs->options, optname, &value);
-	} else {
-		result = rs_fail(ENOPROTOOPT);
-	}
-	return result ? -1 : give(optval, optlen, &value, sizeof(value));
+	return get_other(rs, level, optname, &value) ? -1 : give(optval, optlen, &value, sizeof(value));
 }
 
 RS_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)

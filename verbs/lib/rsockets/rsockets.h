@@ -87,8 +87,9 @@ struct rs_options {
 	uint32_t inline_bytes;
 	uint32_t iomaps;                 /* entries that the peer may fill */
 	struct linger linger;
-	int keep_idle, keep_interval, keep_count;
-	bool nonblock, reuse, v6only, keepalive, nodelay, oob_inline;
+	uint32_t keep_idle, keep_interval, keep_count;
+	uint32_t reuse, v6only, keepalive, nodelay, oob_inline; /* flags */
+	bool nonblock;
 };
 
 /* A thread that waits, on the list of each socket that it waits for; with the lock

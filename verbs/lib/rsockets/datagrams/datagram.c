@@ -55,7 +55,7 @@ static int serve(struct rs *rs)
  * anywhere; if there can be none now, when it is next asked for. */
 static int renew(struct rs *rs)
 {
-	int reuse = rs->options.reuse, v6only = rs->options.v6only;
+	uint32_t reuse = rs->options.reuse, v6only = rs->options.v6only;
 	struct rdma_cm_id *id;
 
 	if (rdma_create_id(rs->channel, &id, rs, RDMA_PS_UDP))
