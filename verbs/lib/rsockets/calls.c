@@ -86,15 +86,6 @@ RS_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 	return send_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name, msg->msg_namelen);
 }
 
-static size_t length_of(const struct msghdr *msg)
-{
-	size_t total = 0;
-
-	for (size_t i = 0; i < msg->msg_iovlen; i++)
-		total += msg->msg_iov[i].iov_len;
-	return total;
-}
-
 RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
 	socklen_t length = msg->msg_name ? msg->msg_namelen : 0;
@@ -102,7 +93,7 @@ RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 	ssize_t n = receive_on(socket, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name, &length, &all);
 
 	if (n >= 0) {
-		msg->msg_flags = all > length_of(msg) ? MSG_TRUNC : 0;
+		msg->msg_flags = all > (size_t)rs_length(msg->msg_iov, (int)msg->msg_iovlen) ? MSG_TRUNC : 0;
 		msg->msg_namelen = length;
 		msg->msg_controllen = 0;
 	}

@@ -33,7 +33,7 @@ static int request(struct rs *rs)
 	return rdma_connect(rs->id, &param);
 }
 
-static int error_of(const struct rdma_cm_event *event)
+int rs_event_error(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
@@ -77,7 +77,7 @@ static void take_event(struct rs *rs, const struct rdma_cm_event *event)
 		return;
 	default:
 		if (rs->state != RS_CONNECTED) {
-			fail(rs, error_of(event));
+			fail(rs, rs_event_error(event));
 			return;
 		}
 		rs_progress(rs); /* what arrived before the end */

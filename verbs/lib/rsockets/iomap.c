@@ -93,11 +93,6 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 	return error ? rs_fail(error) : offset;
 }
 
-static bool all_sent(struct rs *rs)
-{
-	return rs->broken || !rs->tx.outstanding;
-}
-
 /* The peer may write there until it has been told; then the memory is ours. */
 RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 {
@@ -112,7 +107,7 @@ RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 	if (m) {
 		*link = m->next;
 		if (m->index >= 0 && !rs->broken && tell(rs, m->index, NULL, 0) == 0)
-			rs_wait(rs, all_sent, rs_now_ns() + 10000000000ll);
+			rs_wait(rs, rs_all_sent, rs_now_ns() + 10000000000ll);
 		ibv_dereg_mr(m->mr);
 		free(m);
 	}
@@ -155,14 +150,14 @@ static int write_piece(struct rs *rs, const uint8_t *from, const struct rs_remot
 }
 
 /* Bytes written, of a piece at most; -1 and errno. */
-static ssize_t write_some(struct rs *rs, const uint8_t *from, size_t left, uint64_t offset, bool at_once)
+static ssize_t write_some(struct rs *rs, const uint8_t *from, size_t left, uint64_t offset, int flags)
 {
 	struct rs_remote to;
 	uint32_t n;
-	int error = rs_wait(rs, has_room, at_once ? 0 : -1);
+	int error = rs_wait_unless(rs, has_room, flags);
 
 	if (error)
-		return rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+		return rs_fail(error);
 	if (rs->state != RS_CONNECTED || rs->closed)
 		return rs_fail(ENOTCONN);
 	if (rs->broken || rs->tx.ended)
@@ -184,8 +179,7 @@ RS_EXPORT size_t riowrite(int socket, const void *buf, size_t count, off_t offse
 	if (!rs)
 		return (size_t)-1;
 	while (done < count && n >= 0) {
-		n = write_some(rs, (const uint8_t *)buf + done, count - done, (uint64_t)offset + done,
-			       rs->options.nonblock || (flags & MSG_DONTWAIT));
+		n = write_some(rs, (const uint8_t *)buf + done, count - done, (uint64_t)offset + done, flags);
 		if (n > 0)
 			done += (size_t)n;
 	}

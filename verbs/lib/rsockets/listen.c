@@ -4,21 +4,15 @@
  * that the listener is about to have.
  */
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "rsockets.h"
 
-/* What the thread looks at: listeners, sockets that are not established yet, and
- * those of type SOCK_DGRAM. */
-struct served {
-	struct served *next;
-	struct rs *rs;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct served *all;
+/* What the thread looks at, by rs->next_served: listeners, sockets that are not established
+ * yet, and those of type SOCK_DGRAM. */
+static struct rs *all;
 static int poller = -1;
 
 /* The thread is the parent's, and so is what it looks at. */
@@ -39,33 +33,20 @@ __attribute__((constructor)) static void watch_forks(void)
 static int add(struct rs *rs)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = rs->fd };
-	struct served *one = malloc(sizeof(*one));
 
-	if (!one)
-		return ENOMEM;
-	if (epoll_ctl(poller, EPOLL_CTL_ADD, rs->fd, &event)) {
-		free(one); /* which leaves errno alone */
+	if (epoll_ctl(poller, EPOLL_CTL_ADD, rs->fd, &event))
 		return errno;
-	}
-	*one = (struct served){ .next = all, .rs = rs };
-	all = one;
+	rs->next_served = all;
+	all = rs;
 	return 0;
-}
-
-static void remove_link(struct served **link)
-{
-	struct served *one = *link;
-
-	epoll_ctl(poller, EPOLL_CTL_DEL, one->rs->fd, NULL);
-	*link = one->next;
-	free(one);
 }
 
 static void stop(const struct rs *rs)
 {
-	for (struct served **link = &all; *link; link = &(*link)->next)
-		if ((*link)->rs == rs) {
-			remove_link(link);
+	for (struct rs **link = &all; *link; link = &(*link)->next_served)
+		if (*link == rs) {
+			epoll_ctl(poller, EPOLL_CTL_DEL, rs->fd, NULL);
+			*link = rs->next_served;
 			return;
 		}
 }
@@ -185,14 +166,14 @@ static void *serve(void *argument)
 		if (epoll_wait(fd, &event, 1, -1) != 1)
 			continue;
 		pthread_mutex_lock(&lock);
-		for (struct served *one = all; one; one = one->next)
-			if (one->rs->fd == event.data.fd) {
-				if (one->rs->state == RS_LISTENING)
-					serve_listener(one->rs);
-				else if (one->rs->state == RS_DATAGRAM)
-					serve_datagrams(one->rs);
+		for (struct rs *rs = all; rs; rs = rs->next_served)
+			if (rs->fd == event.data.fd) {
+				if (rs->state == RS_LISTENING)
+					serve_listener(rs);
+				else if (rs->state == RS_DATAGRAM)
+					serve_datagrams(rs);
 				else
-					serve_child(one->rs);
+					serve_child(rs);
 				break;
 			}
 		pthread_mutex_unlock(&lock);
@@ -245,19 +226,16 @@ int rs_serve(struct rs *listener)
 
 void rs_stop_serving(struct rs *listener)
 {
-	struct served **link;
-	struct rs *child;
+	struct rs *child, *next;
 
 	pthread_mutex_lock(&lock);
-	for (link = &all; *link;) {
-		child = (*link)->rs;
-		if (child != listener && child->listener != listener) {
-			link = &(*link)->next;
+	stop(listener);
+	for (child = all; child; child = next) {
+		next = child->next_served;
+		if (child->listener != listener)
 			continue;
-		}
-		remove_link(link);
-		if (child != listener)
-			rs_free(child);
+		stop(child);
+		rs_free(child);
 	}
 	pthread_mutex_lock(&listener->lock);
 	while ((child = listener->backlog.first)) {
@@ -312,7 +290,7 @@ static bool acceptable(struct rs *rs)
 static struct rs *next_socket(struct rs *rs)
 {
 	struct rs *made;
-	int error = rs->state == RS_LISTENING ? rs_wait(rs, acceptable, rs->options.nonblock ? 0 : -1) :
+	int error = rs->state == RS_LISTENING ? rs_wait_unless(rs, acceptable, 0) :
 		    rs->state == RS_DATAGRAM  ? EOPNOTSUPP : EINVAL;
 
 	if (!error && rs->closed)
@@ -320,7 +298,7 @@ static struct rs *next_socket(struct rs *rs)
 	if (!error && !rs->backlog.first)
 		error = rs->error ? rs->error : EINVAL;
 	if (error) {
-		errno = error == ETIMEDOUT ? EAGAIN : error;
+		errno = error;
 		return NULL;
 	}
 	made = rs->backlog.first;

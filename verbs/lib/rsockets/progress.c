@@ -147,22 +147,24 @@ bool rs_progress(struct rs *rs)
 	return news;
 }
 
-void rs_arm(struct rs *rs)
+void rs_arm_queue(struct ibv_cq *cq, struct ibv_comp_channel *channel)
 {
-	struct ibv_cq *cq;
+	struct ibv_cq *told;
 	void *context;
 	int before = errno;
 
-	if (rs->kind) {
-		rs->kind->arm(rs);
-		return;
-	}
-	if (!rs->id || !rs->id->recv_cq)
-		return;
-	while (ibv_get_cq_event(rs->id->recv_cq_channel, &cq, &context) == 0)
-		ibv_ack_cq_events(cq, 1);
+	while (ibv_get_cq_event(channel, &told, &context) == 0)
+		ibv_ack_cq_events(told, 1);
 	errno = before;
-	ibv_req_notify_cq(rs->id->recv_cq, 0);
+	ibv_req_notify_cq(cq, 0);
+}
+
+void rs_arm(struct rs *rs)
+{
+	if (rs->kind)
+		rs->kind->arm(rs);
+	else if (rs->id && rs->id->recv_cq)
+		rs_arm_queue(rs->id->recv_cq, rs->id->recv_cq_channel);
 }
 
 uint32_t rs_local_room(const struct rs *rs)

@@ -212,6 +212,7 @@ struct rs {
 	struct rs_datagrams *datagrams; /* of type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
 	struct rs *listener, *next; /* while its listener has it */
+	struct rs *next_served;     /* while the thread of listen.c looks at it */
 };
 
 static inline int rs_fail(int error)
@@ -261,9 +262,11 @@ struct rs_hello { /* private data of request and accept, network byte order */
 	uint32_t ring_rkey, ring_bytes, table_rkey, table_bytes;
 };
 
+/* Registered memory of its own; NULL and errno. */
+struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access);
+void rs_unmap_region(struct ibv_mr *mr); /* NULL: none */
 int rs_make_queues(struct rs *rs);   /* 0 or an errno value */
 void rs_release_queues(struct rs *rs);
-void rs_hello_write(const struct rs *rs, struct rs_hello *hello);
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param);
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param);
 
@@ -271,6 +274,8 @@ void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn
 
 /* Takes the connection's events that are there; with the lock. */
 void rs_take_events(struct rs *rs);
+/* The errno value of an event that ends an attempt to connect. */
+int rs_event_error(const struct rdma_cm_event *event);
 
 /* ---- progress.c: the completion queue; all with the lock ---------------------------- */
 
@@ -280,6 +285,7 @@ enum { RS_DATA, RS_GRANT, RS_IOMAP, RS_END };
 bool rs_progress(struct rs *rs);
 /* Has a completion make the completion channel readable. */
 void rs_arm(struct rs *rs);
+void rs_arm_queue(struct ibv_cq *cq, struct ibv_comp_channel *channel);
 int rs_post(struct rs *rs, struct ibv_send_wr *wr);
 int rs_post_receive(struct rs *rs);
 void rs_post_message(struct rs *rs, unsigned type, uint32_t value);
@@ -306,8 +312,26 @@ void rs_signal(struct rs *rs);     /* wakes all that wait; with the socket's loc
 /* Waits, without the lock, until ready(rs) or rs->closed. until_ns: of
  * CLOCK_MONOTONIC, -1 for ever. 0, ETIMEDOUT, EINTR or another errno value. */
 int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns);
+/* Whether a call with these flags of send(2) doesn't wait. */
+bool rs_at_once(const struct rs *rs, int flags);
+/* Waits for ever, or does not, as such a call does: EAGAIN. */
+int rs_wait_unless(struct rs *rs, bool (*ready)(struct rs *rs), int flags);
 /* A socket's descriptors whose readability is news, at most two. */
 int rs_descriptors(const struct rs *rs, int fds[2]);
+
+/* ---- vectors.c ------------------------------------------------------------------------ */
+
+/* Where in a program's vectors the next byte is. */
+struct rs_cursor {
+	const struct iovec *iov;
+	int left;      /* vectors, iov among them */
+	size_t offset; /* in iov */
+};
+
+/* Takes n bytes, at most what there is, out of flat memory or to it. */
+size_t rs_move(struct rs_cursor *c, uint8_t *flat, size_t n, bool out);
+/* The bytes of all vectors; -1 and errno. */
+ssize_t rs_length(const struct iovec *iov, int count);
 
 /* ---- stream.c ------------------------------------------------------------------------- */
 
@@ -317,6 +341,10 @@ bool rs_can_send(struct rs *rs);
 bool rs_can_receive(struct rs *rs);
 /* Copies into our send ring, n bytes of which are free in one piece. */
 void *rs_stage(struct rs *rs, const void *from, uint32_t n);
+
+/* ---- socket.c ------------------------------------------------------------------------- */
+
+bool rs_all_sent(struct rs *rs); /* or nothing more can be */
 
 /* ---- listen.c ------------------------------------------------------------------------- */
 

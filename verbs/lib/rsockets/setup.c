@@ -11,22 +11,15 @@
 #define MAGIC 0x75727331u /* "urs1" */
 #define VERSION 1u
 
-/* Memory of its own pages, as registered memory should be. NULL: ENOMEM. */
-static struct ibv_mr *map_and_register(struct ibv_pd *pd, void **at, size_t bytes, int access)
+/* Of its own pages, as registered memory should be. */
+struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 {
-	struct ibv_mr *mr;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = at != MAP_FAILED ? ibv_reg_mr(pd, at, bytes, access) : NULL;
 
-	*at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (*at == MAP_FAILED) {
-		*at = NULL;
-		return NULL;
-	}
-	mr = ibv_reg_mr(pd, *at, bytes, access);
-	if (mr)
-		return mr;
-	munmap(*at, bytes);
-	*at = NULL;
-	return NULL;
+	if (!mr && at != MAP_FAILED)
+		munmap(at, bytes);
+	return mr;
 }
 
 static int make_memory(struct rs *rs)
@@ -36,16 +29,19 @@ static int make_memory(struct rs *rs)
 
 	rs->tx.bytes = o->send_bytes;
 	rs->rx.bytes = o->recv_bytes;
-	rs->tx.mr = map_and_register(rs->id->pd, (void **)&rs->tx.ring, rs->tx.bytes, IBV_ACCESS_LOCAL_WRITE);
+	rs->tx.mr = rs_map_region(rs->id->pd, rs->tx.bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (rs->tx.mr)
-		rs->rx.mr = map_and_register(rs->id->pd, (void **)&rs->rx.ring, rs->rx.bytes, peers);
+		rs->rx.mr = rs_map_region(rs->id->pd, rs->rx.bytes, peers);
 	if (!rs->rx.mr)
 		return errno;
+	rs->tx.ring = rs->tx.mr->addr;
+	rs->rx.ring = rs->rx.mr->addr;
 	if (!o->iomaps)
 		return 0;
-	rs->io.mr = map_and_register(rs->id->pd, (void **)&rs->io.table, o->iomaps * sizeof(*rs->io.table), peers);
+	rs->io.mr = rs_map_region(rs->id->pd, o->iomaps * sizeof(*rs->io.table), peers);
 	if (!rs->io.mr)
 		return errno;
+	rs->io.table = rs->io.mr->addr;
 	rs->io.entries = o->iomaps;
 	return 0;
 }
@@ -96,7 +92,7 @@ int rs_make_queues(struct rs *rs)
 	return error;
 }
 
-static void unmap(struct ibv_mr *mr)
+void rs_unmap_region(struct ibv_mr *mr)
 {
 	void *at;
 	size_t bytes;
@@ -115,26 +111,15 @@ void rs_release_queues(struct rs *rs)
 
 	if (rs->id && (rs->id->qp || rs->id->recv_cq || rs->id->recv_cq_channel))
 		rdma_destroy_qp(rs->id);
-	unmap(rs->tx.mr);
-	unmap(rs->rx.mr);
-	unmap(rs->io.mr);
+	rs_unmap_region(rs->tx.mr);
+	rs_unmap_region(rs->rx.mr);
+	rs_unmap_region(rs->io.mr);
 	while ((mapping = rs->io.mappings)) {
 		rs->io.mappings = mapping->next;
 		ibv_dereg_mr(mapping->mr);
 		free(mapping);
 	}
 	rs->tx.mr = rs->rx.mr = rs->io.mr = NULL;
-}
-
-void rs_hello_write(const struct rs *rs, struct rs_hello *h)
-{
-	*h = (struct rs_hello){
-		.magic = htonl(MAGIC), .version = htons(VERSION), .credits = htons((uint16_t)rs->rx.receives),
-		.ring_addr = htobe64((uintptr_t)rs->rx.ring), .ring_rkey = htonl(rs->rx.mr->rkey),
-		.ring_bytes = htonl(rs->rx.bytes), .table_addr = htobe64((uintptr_t)rs->io.table),
-		.table_rkey = htonl(rs->io.mr ? rs->io.mr->rkey : 0),
-		.table_bytes = htonl(rs->io.entries * (uint32_t)sizeof(struct rs_iomap)),
-	};
 }
 
 /* False: the peer is no rsocket. */
@@ -156,7 +141,13 @@ bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param)
 
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param)
 {
-	rs_hello_write(rs, hello);
+	*hello = (struct rs_hello){
+		.magic = htonl(MAGIC), .version = htons(VERSION), .credits = htons((uint16_t)rs->rx.receives),
+		.ring_addr = htobe64((uintptr_t)rs->rx.ring), .ring_rkey = htonl(rs->rx.mr->rkey),
+		.ring_bytes = htonl(rs->rx.bytes), .table_addr = htobe64((uintptr_t)rs->io.table),
+		.table_rkey = htonl(rs->io.mr ? rs->io.mr->rkey : 0),
+		.table_bytes = htonl(rs->io.entries * (uint32_t)sizeof(struct rs_iomap)),
+	};
 	*param = (struct rdma_conn_param){ .private_data = hello, .private_data_len = sizeof(*hello),
 					   .retry_count = 7, .rnr_retry_count = 7, .flow_control = 1 };
 }

@@ -92,7 +92,7 @@ RS_EXPORT int rshutdown(int socket, int how)
 	return result;
 }
 
-static bool all_sent(struct rs *rs)
+bool rs_all_sent(struct rs *rs)
 {
 	return rs->broken || !rs->tx.outstanding;
 }
@@ -108,7 +108,7 @@ static void disconnect(struct rs *rs)
 	if (wait)
 		wait += rs_now_ns();
 	do
-		error = rs_wait(rs, all_sent, wait);
+		error = rs_wait(rs, rs_all_sent, wait);
 	while (error == EINTR);
 	rdma_disconnect(rs->id);
 }

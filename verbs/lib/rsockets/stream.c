@@ -1,62 +1,8 @@
 /* stream.c - bytes sent and received. */
 #include <arpa/inet.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "rsockets.h"
-
-/* Where in a program's vectors the next byte is. */
-struct cursor {
-	const struct iovec *iov;
-	int left;      /* vectors, iov among them */
-	size_t offset; /* in iov */
-};
-
-/* Takes n bytes, at most what there is, to or from flat memory. */
-static size_t move(struct cursor *c, uint8_t *flat, size_t n, bool out)
-{
-	size_t done = 0, piece;
-	uint8_t *at;
-
-	while (c->left && done < n) {
-		at = (uint8_t *)c->iov->iov_base + c->offset;
-		piece = c->iov->iov_len - c->offset;
-		if (piece > n - done)
-			piece = n - done;
-		if (piece && out)
-			memcpy(at, flat + done, piece);
-		else if (piece)
-			memcpy(flat + done, at, piece);
-		done += piece;
-		c->offset += piece;
-		if (c->offset == c->iov->iov_len) {
-			c->iov++;
-			c->left--;
-			c->offset = 0;
-		}
-	}
-	return done;
-}
-
-/* The bytes of all vectors, or -1. */
-static ssize_t length_of(const struct iovec *iov, int count)
-{
-	size_t total = 0;
-
-	if (count < 0)
-		return rs_fail(EINVAL);
-	for (int i = 0; i < count; i++) {
-		if (iov[i].iov_len > SIZE_MAX / 2 - total)
-			return rs_fail(EINVAL);
-		total += iov[i].iov_len;
-	}
-	return (ssize_t)total;
-}
-
-static bool at_once(const struct rs *rs, int flags)
-{
-	return rs->options.nonblock || (flags & MSG_DONTWAIT);
-}
 
 /* ---- sending ----------------------------------------------------------------- */
 
@@ -98,7 +44,7 @@ void *rs_stage(struct rs *rs, const void *from, uint32_t n)
 	return at;
 }
 
-static int post_data(struct rs *rs, struct cursor *from, uint32_t n)
+static int post_data(struct rs *rs, struct rs_cursor *from, uint32_t n)
 {
 	struct rs_tx *tx = &rs->tx;
 	uint8_t *at = rs_stage(rs, NULL, n);
@@ -110,7 +56,7 @@ static int post_data(struct rs *rs, struct cursor *from, uint32_t n)
 		.wr.rdma = { tx->peer.addr + tx->written % tx->peer.bytes, tx->peer.rkey },
 	};
 
-	move(from, at, n, false);
+	rs_move(from, at, n, false);
 	tx->written += n;
 	tx->credits--;
 	return rs_post(rs, &wr);
@@ -128,8 +74,8 @@ static uint32_t piece_of(const struct rs *rs, size_t left)
 
 ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags)
 {
-	struct cursor from = { .iov = iov, .left = count };
-	ssize_t total = length_of(iov, count), done = 0;
+	struct rs_cursor from = { .iov = iov, .left = count };
+	ssize_t total = rs_length(iov, count), done = 0;
 	uint32_t n;
 	int error = 0;
 
@@ -147,13 +93,11 @@ ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags)
 			done += n;
 			continue;
 		}
-		error = rs_wait(rs, rs_can_send, at_once(rs, flags) ? 0 : -1);
+		error = rs_wait_unless(rs, rs_can_send, flags);
 		if (error)
 			break;
 	}
-	if (done || !error)
-		return done;
-	return rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+	return done || !error ? done : rs_fail(error);
 }
 
 /* ---- receiving ---------------------------------------------------------------- */
@@ -164,7 +108,7 @@ bool rs_can_receive(struct rs *rs)
 }
 
 /* Copies what is there, at most n bytes. */
-static size_t take(struct rs *rs, struct cursor *to, size_t n, bool peek)
+static size_t take(struct rs *rs, struct rs_cursor *to, size_t n, bool peek)
 {
 	struct rs_rx *rx = &rs->rx;
 	uint64_t at = rx->read;
@@ -176,7 +120,7 @@ static size_t take(struct rs *rs, struct cursor *to, size_t n, bool peek)
 		piece = rx->bytes - at % rx->bytes;
 		if (piece > n - done)
 			piece = n - done;
-		move(to, rx->ring + at % rx->bytes, piece, true);
+		rs_move(to, rx->ring + at % rx->bytes, piece, true);
 		at += piece;
 		done += piece;
 	}
@@ -203,8 +147,8 @@ static ssize_t at_end(struct rs *rs)
 
 ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
 {
-	struct cursor to = { .iov = iov, .left = count };
-	ssize_t total = length_of(iov, count), done = 0;
+	struct rs_cursor to = { .iov = iov, .left = count };
+	ssize_t total = rs_length(iov, count), done = 0;
 	bool peek = flags & MSG_PEEK, all = (flags & MSG_WAITALL) && !peek;
 	int error;
 
@@ -219,13 +163,13 @@ ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
 	rs_progress(rs);
 	for (;;) {
 		done += (ssize_t)take(rs, &to, (size_t)(total - done), peek);
-		if (done == total || (done && (!all || at_once(rs, flags))))
+		if (done == total || (done && (!all || rs_at_once(rs, flags))))
 			return done;
 		if (rs_can_receive(rs))
 			return done ? done : at_end(rs);
-		error = rs_wait(rs, rs_can_receive, at_once(rs, flags) ? 0 : -1);
+		error = rs_wait_unless(rs, rs_can_receive, flags);
 		if (error)
-			return done ? done : rs_fail(error == ETIMEDOUT ? EAGAIN : error);
+			return done ? done : rs_fail(error);
 		if (rs->closed)
 			return done ? done : rs_fail(EBADF);
 	}

@@ -89,3 +89,15 @@ int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns)
 	rs_end_wait();
 	return error;
 }
+
+bool rs_at_once(const struct rs *rs, int flags)
+{
+	return rs->options.nonblock || (flags & MSG_DONTWAIT);
+}
+
+int rs_wait_unless(struct rs *rs, bool (*ready)(struct rs *rs), int flags)
+{
+	int error = rs_wait(rs, ready, rs_at_once(rs, flags) ? 0 : -1);
+
+	return error == ETIMEDOUT ? EAGAIN : error;
+}

@@ -89,14 +89,6 @@ bool rs_datagram_progress(struct rs *rs)
 
 void rs_datagram_arm(struct rs *rs)
 {
-	struct ibv_cq *cq;
-	void *context;
-	int before = errno;
-
-	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next) {
-		while (ibv_get_cq_event(p->channel, &cq, &context) == 0)
-			ibv_ack_cq_events(cq, 1);
-		ibv_req_notify_cq(p->cq, 0);
-	}
-	errno = before;
+	for (struct rs_pair *p = rs->datagrams->pairs; p; p = p->next)
+		rs_arm_queue(p->cq, p->channel);
 }

@@ -161,32 +161,22 @@ static int take_error(struct rs *rs)
 	return error ? error : rs->broken ? ENETDOWN : 0;
 }
 
-/* Of all vectors; more than SIZE_MAX is SIZE_MAX. */
-static size_t length_of(const struct iovec *iov, int count)
-{
-	size_t total = 0;
-
-	for (int i = 0; i < count; i++)
-		total = iov[i].iov_len > SIZE_MAX - total ? SIZE_MAX : total + iov[i].iov_len;
-	return total;
-}
-
 /* The bytes of all vectors, for that destination; NULL and errno. */
 static struct rs_message *gather(const struct iovec *iov, int count, const union rs_name *to)
 {
-	size_t total = length_of(iov, count), n = 0;
+	struct rs_cursor from = { .iov = iov, .left = count };
+	ssize_t total = rs_length(iov, count);
 	struct rs_message *m;
 
+	if (total < 0)
+		return NULL;
 	if (total > (to->any.sa_family == AF_INET6 ? RS_LONGEST : RS_LONGEST_IPV4)) {
 		errno = EMSGSIZE;
 		return NULL;
 	}
 	m = rs_message_new((uint32_t)total);
-	for (int i = 0; m && i < count; i++) {
-		if (iov[i].iov_len)
-			memcpy(m->data + n, iov[i].iov_base, iov[i].iov_len);
-		n += iov[i].iov_len;
-	}
+	if (m)
+		rs_move(&from, m->data, m->length, false);
 	return m;
 }
 
@@ -224,17 +214,17 @@ static int try_to_send(struct rs *rs, const union rs_name *to, struct rs_message
 
 /* 0 or an errno value. The peer is looked up again after each wait: it may have been
  * forgotten. */
-static int send_to(struct rs *rs, const union rs_name *to, struct rs_message *m, bool at_once)
+static int send_to(struct rs *rs, const union rs_name *to, struct rs_message *m, int flags)
 {
 	int error = try_to_send(rs, to, &m);
 
 	while (m && !error) {
-		error = rs_wait(rs, datagram_can_send, at_once ? 0 : -1);
+		error = rs_wait_unless(rs, datagram_can_send, flags);
 		if (!error)
 			error = try_to_send(rs, to, &m);
 	}
 	free(m);
-	return error == ETIMEDOUT ? EAGAIN : error;
+	return error;
 }
 
 static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length, union rs_name *to)
@@ -249,9 +239,9 @@ static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length
 
 static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length)
 {
-	bool at_once = rs->options.nonblock || (flags & MSG_DONTWAIT);
 	struct rs_message *whole;
 	union rs_name to;
+	ssize_t length_sent;
 	int error;
 
 	if (flags & MSG_OOB)
@@ -263,9 +253,10 @@ static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, 
 	whole = gather(iov, count, &to);
 	if (!whole)
 		return -1;
+	length_sent = whole->length;
 	rs_datagram_progress(rs);
-	error = send_to(rs, &to, whole, at_once);
-	return error ? rs_fail(error) : (ssize_t)length_of(iov, count);
+	error = send_to(rs, &to, whole, flags);
+	return error ? rs_fail(error) : length_sent;
 }
 
 /* ---- receiving --------------------------------------------------------------------- */
@@ -275,25 +266,12 @@ static bool datagram_can_receive(struct rs *rs)
 	return rs->datagrams->arrived.first || rs->error || rs->broken || rs->no_receive;
 }
 
-/* Copies what fits. */
-static size_t scatter(const struct rs_message *m, const struct iovec *iov, int count)
-{
-	size_t done = 0, n;
-
-	for (int i = 0; i < count && done < m->length; i++) {
-		n = iov[i].iov_len < m->length - done ? iov[i].iov_len : m->length - done;
-		if (n)
-			memcpy(iov[i].iov_base, m->data + done, n);
-		done += n;
-	}
-	return done;
-}
-
 /* from and length may be NULL; *all is set to how long the message was. */
 static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
 			    size_t *all)
 {
 	struct rs_messages *arrived = &rs->datagrams->arrived;
+	struct rs_cursor to = { .iov = iov, .left = count };
 	int error = 0;
 	size_t n;
 
@@ -301,12 +279,12 @@ static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int coun
 		return rs_fail(EOPNOTSUPP);
 	rs_datagram_progress(rs);
 	if (!arrived->first)
-		error = rs_wait(rs, datagram_can_receive, rs->options.nonblock || (flags & MSG_DONTWAIT) ? 0 : -1);
+		error = rs_wait_unless(rs, datagram_can_receive, flags);
 	if (!arrived->first) {
-		error = error == ETIMEDOUT ? EAGAIN : error ? error : take_error(rs);
+		error = error ? error : take_error(rs);
 		return error ? rs_fail(error) : 0;
 	}
-	n = scatter(arrived->first, iov, count);
+	n = rs_move(&to, arrived->first->data, arrived->first->length, true);
 	*all = arrived->first->length;
 	if (from && length)
 		rs_write_name(rs, &arrived->first->from.any, from, length);

@@ -59,7 +59,7 @@ struct rs_messages {
 	size_t bytes;
 };
 
-/* A queue pair and its memory: receives, each behind room for a GRH, then sends. */
+/* A queue pair and its memory, mr: receives, each behind room for a GRH, then sends. */
 struct rs_pair {
 	struct rs_pair *next;
 	struct ibv_context *verbs;
@@ -69,8 +69,6 @@ struct rs_pair {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	union rs_name own;        /* as peers know it, without a port number; of no family until known */
-	uint8_t *memory;
-	size_t bytes;
 	uint32_t largest;         /* datagram, header included */
 	uint32_t receives, sends; /* how many there is memory for */
 	uint32_t *free;           /* a stack of sends that are not under way */

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 
 #include "datagram.h"
 
 uint8_t *rs_pair_receive_at(const struct rs_pair *p, uint32_t i)
 {
-	return p->memory + (size_t)i * (RS_GRH + p->largest);
+	return (uint8_t *)p->mr->addr + (size_t)i * (RS_GRH + p->largest);
 }
 
 static uint8_t *send_at(const struct rs_pair *p, uint32_t i)
@@ -54,13 +53,9 @@ static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 
 static int make_memory(struct rs_pair *p)
 {
-	p->bytes = (size_t)p->receives * (RS_GRH + p->largest) + (size_t)p->sends * p->largest;
-	p->memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p->memory == MAP_FAILED) {
-		p->memory = NULL;
-		return -1;
-	}
-	p->mr = ibv_reg_mr(p->pd, p->memory, p->bytes, IBV_ACCESS_LOCAL_WRITE);
+	size_t bytes = (size_t)p->receives * (RS_GRH + p->largest) + (size_t)p->sends * p->largest;
+
+	p->mr = rs_map_region(p->pd, bytes, IBV_ACCESS_LOCAL_WRITE);
 	p->free = calloc(p->sends, sizeof(*p->free));
 	if (!p->mr || !p->free)
 		return -1;
@@ -155,10 +150,7 @@ void rs_pair_free(struct rs_pair *p)
 		ibv_destroy_cq(p->cq);
 	if (p->channel)
 		ibv_destroy_comp_channel(p->channel);
-	if (p->mr)
-		ibv_dereg_mr(p->mr);
-	if (p->memory)
-		munmap(p->memory, p->bytes);
+	rs_unmap_region(p->mr);
 	free(p->free);
 	free(p);
 	errno = before;

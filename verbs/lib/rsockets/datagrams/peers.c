@@ -169,19 +169,6 @@ static uint32_t largest_said(const struct rdma_ud_param *param)
 	return n > RS_SMALLEST ? n : RS_SMALLEST;
 }
 
-static int error_of(const struct rdma_cm_event *event)
-{
-	switch (event->event) {
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_UNREACHABLE:
-		return ECONNREFUSED;
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return ENETDOWN;
-	default:
-		return event->status < 0 ? -event->status : EHOSTUNREACH;
-	}
-}
-
 /* A step of a question; false: it is over. */
 static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *event, uint32_t said)
 {
@@ -200,7 +187,7 @@ static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *even
 		answered(rs, peer, &event->param.ud, said);
 		return false;
 	default:
-		errno = error_of(event);
+		errno = event->event == RDMA_CM_EVENT_UNREACHABLE ? ECONNREFUSED : rs_event_error(event);
 	}
 	asked_in_vain(rs, peer, errno);
 	return false;
