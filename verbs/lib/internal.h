@@ -34,6 +34,16 @@ static inline uint32_t urdma_qp_handle(const struct ibv_qp *qp)
 	return qp ? qp->handle : URDMA_ABI_NO_HANDLE;
 }
 
+/* What ibv_create_qp(3) asks for, as the extended call does. */
+static inline struct ibv_qp_init_attr_ex urdma_extended_attr(const struct ibv_qp_init_attr *attr, struct ibv_pd *pd)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.qp_context = attr->qp_context, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .srq = attr->srq,
+		.cap = attr->cap, .qp_type = attr->qp_type, .sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
+	};
+}
+
 /* ---- queues.c ---------------------------------------------------------------------- */
 
 /* A queue pair and the completion queues, each with a channel, that are made for it. */

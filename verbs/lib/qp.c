@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "internal.h"
 #include "making.h"
 #include "session/rings.h"
 #include "tables.h"
@@ -297,11 +298,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 
 URDMA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex ex = {
-		.qp_context = attr->qp_context, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .srq = attr->srq,
-		.cap = attr->cap, .qp_type = attr->qp_type, .sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
-	};
+	struct ibv_qp_init_attr_ex ex = urdma_extended_attr(attr, pd);
 	struct ibv_qp *qp = urdma_create_qp_ex(pd->context, &ex);
 
 	if (qp)

@@ -72,7 +72,7 @@ static void leave_idle(struct urdma_qp *qp)
 	};
 	struct urdma_abi_query_qp_response response;
 
-	urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
+	URDMA_ASK(qp->client, URDMA_ABI_MODIFY_QP, &request, &response);
 }
 
 /* What programs for RNICs leave out, since those have no such thing. */
@@ -108,7 +108,7 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 
 	if (status)
 		return urdma_status(status);
-	status = urdma_call(qp->client, URDMA_ABI_MODIFY_QP, &request, sizeof(request), &response, sizeof(response));
+	status = URDMA_ASK(qp->client, URDMA_ABI_MODIFY_QP, &request, &response);
 	if (status)
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);

@@ -174,7 +174,7 @@ URDMA_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, 
 	if (mask & IBV_SRQ_MAX_WR)
 		status = resize(srq, &request);
 	else
-		status = urdma_call(srq->client, URDMA_ABI_MODIFY_SRQ, &request, sizeof(request), NULL, 0);
+		status = URDMA_TELL(srq->client, URDMA_ABI_MODIFY_SRQ, &request);
 	return urdma_status(status);
 }
 
@@ -182,8 +182,7 @@ URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct urdma_abi_handle request = { .handle = ibv->handle };
 	struct urdma_abi_query_srq_response response;
-	int status = urdma_call(urdma_srq_of(ibv)->client, URDMA_ABI_QUERY_SRQ, &request, sizeof(request), &response,
-				sizeof(response));
+	int status = URDMA_ASK(urdma_srq_of(ibv)->client, URDMA_ABI_QUERY_SRQ, &request, &response);
 
 	if (!status)
 		*attr = (struct ibv_srq_attr){ response.max_wr, response.max_sge, response.srq_limit };

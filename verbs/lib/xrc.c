@@ -154,6 +154,6 @@ struct ibv_qp *urdma_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	if (!qp)
 		return NULL;
 	request.xrcd = urdma_xrcd_handle(attr->xrcd);
-	status = urdma_call(qp->client, URDMA_ABI_OPEN_QP, &request, sizeof(request), &response, sizeof(response));
+	status = URDMA_ASK(qp->client, URDMA_ABI_OPEN_QP, &request, &response);
 	return finish_target(qp, status, response.handle, attr->qp_num);
 }

@@ -66,12 +66,20 @@ void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to)
 	memcpy(to, &in, sizeof(in));
 }
 
+void cm_address_gid(const struct urdma_abi_addr *from, uint8_t gid[16])
+{
+	if (from->family == AF_INET6)
+		memcpy(gid, from->addr, sizeof(from->addr));
+	else
+		urdma_map_ipv4(gid, from->addr);
+}
+
 void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local)
 {
-	struct urdma_abi_addr mapped = { .family = AF_INET6, .port_be = local->port_be, .addr = { [10] = 0xff, [11] = 0xff } };
+	struct urdma_abi_addr mapped = { .family = AF_INET6, .port_be = local->port_be };
 
 	if (id->ipv6 && local->family == AF_INET) {
-		memcpy(mapped.addr + 12, local->addr, 4);
+		cm_address_gid(local, mapped.addr);
 		local = &mapped;
 	}
 	cm_address_write(local, &id->public.route.addr.src_addr);
@@ -91,8 +99,7 @@ URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr
 	int error = cm_address_read(addr, &request.addr);
 
 	if (!error)
-		error = urdma_call(id->client, URDMA_ABI_CM_BIND, &request,
-				   sizeof(request), &bound, sizeof(bound));
+		error = URDMA_ASK(id->client, URDMA_ABI_CM_BIND, &request, &bound);
 	if (error)
 		return cm_fail(error);
 	id->ipv6 = addr->sa_family == AF_INET6;
@@ -119,9 +126,8 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 	memcpy(&public->route.addr.dst_addr, dst, id->ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	/* The source address and the device are adopted with the event, whose
 	 * reader may be another thread and faster than this one. */
-	error = urdma_call(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request,
-			   sizeof(request), &bound, sizeof(bound));
-	return error ? cm_fail(error) : cm_complete(id);
+	error = URDMA_ASK(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request, &bound);
+	return cm_complete(id, error);
 }
 
 URDMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
@@ -130,7 +136,7 @@ URDMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
 	int error = cm_id_call(id, URDMA_ABI_CM_RESOLVE_ROUTE,
 			       timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
 
-	return error ? cm_fail(error) : cm_complete(id);
+	return cm_complete(id, error);
 }
 
 static __be16 port_of(const struct sockaddr *addr)

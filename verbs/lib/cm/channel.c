@@ -28,29 +28,22 @@ struct cm_channel *cm_channel_of(struct rdma_event_channel *channel)
 				     offsetof(struct cm_channel, public));
 }
 
-struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message, struct cm_pending *next)
+struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message)
 {
 	struct cm_pending *pending = malloc(sizeof(*pending));
 
 	if (pending)
-		*pending = (struct cm_pending){ .next = next, .message = *message };
+		*pending = (struct cm_pending){ .message = *message };
 	return pending;
-}
-
-void cm_channel_append(struct cm_channel *channel, struct cm_pending *pending)
-{
-	pending->next = NULL;
-	*channel->last = pending;
-	channel->last = &pending->next;
 }
 
 void cm_channel_push(struct cm_channel *channel,
 		     const struct urdma_abi_cm_event *message)
 {
-	struct cm_pending *pending = cm_pending_new(message, NULL);
+	struct cm_pending *pending = cm_pending_new(message);
 
 	if (pending)
-		cm_channel_append(channel, pending);
+		STAILQ_INSERT_TAIL(&channel->pending, pending, next);
 }
 
 /*
@@ -64,7 +57,7 @@ void cm_channel_wake(struct cm_channel *channel)
 	urdma_call_handle(channel->client, URDMA_ABI_CM_WAKE_CHANNEL, channel->handle);
 	cm_lock(&cancel);
 	channel->stale = true;
-	if (!channel->first) /* another thread was faster */
+	if (STAILQ_EMPTY(&channel->pending)) /* another thread was faster */
 		cm_channel_skip_stale(channel);
 	cm_unlock(cancel);
 	cm_orphans_release();
@@ -73,14 +66,12 @@ void cm_channel_wake(struct cm_channel *channel)
 static bool pop(struct cm_channel *channel,
 		struct urdma_abi_cm_event *message)
 {
-	struct cm_pending *pending = channel->first;
+	struct cm_pending *pending = STAILQ_FIRST(&channel->pending);
 
 	if (!pending)
 		return false;
 	*message = pending->message;
-	channel->first = pending->next;
-	if (!channel->first)
-		channel->last = &channel->first;
+	STAILQ_REMOVE_HEAD(&channel->pending, next);
 	free(pending);
 	return true;
 }
@@ -197,7 +188,7 @@ int cm_channel_poll(struct cm_channel *channel,
 	int error;
 
 	if (pop(channel, message)) {
-		if (!channel->first)
+		if (STAILQ_EMPTY(&channel->pending))
 			cm_channel_skip_stale(channel);
 		return 0;
 	}
@@ -232,26 +223,11 @@ static void release(struct cm_channel *channel)
 	free(channel);
 }
 
-void cm_channel_enter(struct cm_channel *channel)
-{
-	int cancel;
-
-	cm_lock(&cancel);
-	channel->readers++;
-	cm_unlock(cancel);
-}
-
 void cm_channel_leave(void *argument)
 {
 	struct cm_channel *channel = argument;
-	bool last;
-	int cancel;
 
-	cm_lock(&cancel);
-	channel->readers--;
-	last = channel->abandoned && channel->readers == 0;
-	cm_unlock(cancel);
-	if (last)
+	if (urdma_readers_leave(&channel->readers))
 		release(channel);
 }
 
@@ -274,15 +250,11 @@ int cm_channel_wait(struct cm_channel *channel)
 	int error = 0, cancel;
 
 	cm_lock(&cancel);
-	ready = channel->first || channel->hung_up;
+	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up;
 	cm_unlock(cancel);
 	if (!ready)
 		error = wait_readable(channel);
-	cm_lock(&cancel);
-	if (channel->abandoned)
-		error = EBADF;
-	cm_unlock(cancel);
-	return error;
+	return urdma_readers_abandoned(&channel->readers) ? EBADF : error;
 }
 
 /* Fills the channel from urdmad's answer. */
@@ -292,7 +264,7 @@ static int open_channel(struct cm_channel *channel)
 	struct urdma_abi_handle response;
 	int error;
 
-	channel->last = &channel->first;
+	STAILQ_INIT(&channel->pending);
 	channel->client = urdma_client_get();
 	if (!channel->client)
 		return errno;
@@ -328,14 +300,6 @@ URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
  */
 URDMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *public)
 {
-	struct cm_channel *channel = cm_channel_of(public);
-	bool in_use;
-	int cancel;
-
-	cm_lock(&cancel);
-	in_use = channel->readers != 0;
-	channel->abandoned = in_use;
-	cm_unlock(cancel);
-	if (!in_use)
-		release(channel);
+	urdma_readers_abandon(&cm_channel_of(public)->readers);
+	cm_channel_leave(cm_channel_of(public));
 }

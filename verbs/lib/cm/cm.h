@@ -16,11 +16,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
 #include "../internal.h"
+#include "../session/readers.h"
 
 /* Sets errno and returns -1: how librdmacm reports every failure. */
 int cm_fail(int error);
@@ -33,12 +35,14 @@ static inline int cm_result(int error)
 
 /* ---- devices.c: devices as ids see them ------------------------------------ */
 
-/* The protection domain that ids of a context share by default; NULL: errno. */
-struct ibv_pd *cm_default_pd(struct ibv_context *verbs);
+/* The protection domain, and the XRC domain, of all ids of a context that bring none;
+ * NULL: errno. */
+struct ibv_pd *cm_shared_pd(struct ibv_context *verbs);
+struct ibv_xrcd *cm_shared_xrcd(struct ibv_context *verbs);
 
-/* In a child: those domains are its parent's, and another thread of that may
- * have held their lock. */
-void cm_domains_forked(void);
+/* In a child: those are its parent's, and another thread of that may have held their
+ * lock. */
+void cm_devices_forked(void);
 
 /* The most RDMA Reads outstanding each way on one queue pair of the device. */
 uint8_t cm_device_depth(const struct ibv_context *verbs);
@@ -47,28 +51,26 @@ uint8_t cm_device_depth(const struct ibv_context *verbs);
 
 /* An event message read already, waiting for its reader. */
 struct cm_pending {
-	struct cm_pending *next;
+	STAILQ_ENTRY(cm_pending) next;
 	struct urdma_abi_cm_event message;
 };
+
+STAILQ_HEAD(cm_pendings, cm_pending);
 
 struct cm_channel {
 	struct rdma_event_channel public; /* what the program holds */
 	struct urdma_client *client;
 	uint32_t handle;
 	bool hung_up;  /* urdmad is gone: removal events were made */
-	bool abandoned;   /* destroyed by the program under its readers */
-	unsigned readers; /* threads in rdma_get_cm_event; guarded by cm_lock */
+	struct urdma_readers readers; /* in rdma_get_cm_event */
 	bool stale;    /* events of destroyed ids may lie in the socket */
-	struct cm_pending *first;
-	struct cm_pending **last;
+	struct cm_pendings pending; /* what rdma_get_cm_event returns next */
 };
 
 struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
 
-/* A message in front of others, or NULL; and one appended to those that the
- * channel returns next, with cm_lock held. */
-struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message, struct cm_pending *next);
-void cm_channel_append(struct cm_channel *channel, struct cm_pending *pending);
+/* Out of memory: NULL. */
+struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message);
 
 /* Appends a message to the events that the channel returns next; cm_lock held.
  * Out of memory loses it. Whoever polls the socket learns of it by cm_channel_wake. */
@@ -78,8 +80,7 @@ void cm_channel_push(struct cm_channel *channel,
 /* Has the channel's socket be readable while events are pending; without cm_lock. */
 void cm_channel_wake(struct cm_channel *channel);
 
-/* A reader comes and goes; the last one to leave an abandoned channel frees it. */
-void cm_channel_enter(struct cm_channel *channel);
+/* A reader goes; the last one to leave an abandoned channel frees it. */
 void cm_channel_leave(void *channel);
 
 /* Waits, as a reader, until the channel may have a message. 0 or an errno
@@ -111,7 +112,7 @@ struct cm_id {
 	uint32_t device;          /* URDMA_ABI_NO_DEVICE while not bound to one */
 	struct cm_id *next;       /* in its bucket of the table */
 	struct cm_channel *moving; /* where rdma_migrate_id is taking it, or NULL */
-	struct cm_pending *arrived; /* events that came there ahead of it, the last one first */
+	struct cm_pendings arrived; /* events that came there ahead of it */
 	bool migrated;            /* it was once; requests to it may name the old channel */
 	unsigned reported;        /* events that rdma_get_cm_event returned */
 	unsigned acknowledged;    /* of those; both guarded by cm_lock */
@@ -167,9 +168,9 @@ int cm_id_attach(struct cm_id *id, uint32_t device);
 
 /* ---- event.c ---------------------------------------------------------------- */
 
-/* Ends a call that an event answers: waits for it in synchronous mode. Returns
- * 0 or -1 with errno, as every public call does. */
-int cm_complete(struct cm_id *id);
+/* Ends a call that an event answers, unless it failed already: waits for that in
+ * synchronous mode. Returns 0 or -1 with errno, as every public call does. */
+int cm_complete(struct cm_id *id, int error);
 
 /* Acknowledges the event that a synchronous id holds. */
 void cm_drop_event(struct rdma_cm_id *id);
@@ -181,6 +182,9 @@ void cm_drop_event(struct rdma_cm_id *id);
 int cm_address_read(const struct sockaddr *from, struct urdma_abi_addr *to);
 
 void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
+
+/* The GID that an address is, one of IPv4 mapped. */
+void cm_address_gid(const struct urdma_abi_addr *from, uint8_t gid[16]);
 
 /* Writes the id's own address, in the family that its program uses. */
 void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local);

@@ -19,8 +19,7 @@ URDMA_EXPORT int rdma_listen(struct rdma_cm_id *public, int backlog)
 		.value = backlog > 0 ? (uint32_t)backlog : 0,
 	};
 	struct urdma_abi_cm_bound bound;
-	int error = urdma_call(id->client, URDMA_ABI_CM_LISTEN, &request,
-			       sizeof(request), &bound, sizeof(bound));
+	int error = URDMA_ASK(id->client, URDMA_ABI_CM_LISTEN, &request, &bound);
 
 	return cm_result(error ? error : cm_address_bound(id, &bound));
 }
@@ -105,9 +104,8 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	id->active = true;
 	error = fill_param(id, param, &request.param);
 	if (!error)
-		error = urdma_call(id->client, URDMA_ABI_CM_CONNECT, &request,
-				   sizeof(request), NULL, 0);
-	return error ? cm_fail(error) : cm_complete(id);
+		error = URDMA_TELL(id->client, URDMA_ABI_CM_CONNECT, &request);
+	return cm_complete(id, error);
 }
 
 /* Unsaid or 0xFF takes what the request offered, cut to the device's limit. */
@@ -139,17 +137,14 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 	if (error)
 		return cm_fail(error);
 	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
-		return cm_result(urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
-					    sizeof(request), NULL, 0));
+		return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 	/* Before the request: the thread that reads events may see the end of
 	 * the connection before this one goes on. */
 	cm_qp_moved(id, IBV_QPS_RTS);
-	error = urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
-			   sizeof(request), NULL, 0);
-	if (!error)
-		return cm_complete(id);
-	cm_qp_moved(id, IBV_QPS_ERR);
-	return cm_fail(error);
+	error = URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request);
+	if (error)
+		cm_qp_moved(id, IBV_QPS_ERR);
+	return cm_complete(id, error);
 }
 
 URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
@@ -161,8 +156,7 @@ URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
 
 	if (error)
 		return cm_fail(error);
-	return cm_result(urdma_call(id->client, URDMA_ABI_CM_REJECT, &request,
-				    sizeof(request), NULL, 0));
+	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_REJECT, &request));
 }
 
 /* The reason "ECE not supported" has no meaning where no peer offers ECE. */
@@ -182,8 +176,7 @@ URDMA_EXPORT int rdma_establish(struct rdma_cm_id *public)
 	if (id->connected)
 		return 0; /* urdmad has established it already: see event.c */
 	/* As in the kernel's interface, accepting a response establishes. */
-	return cm_result(urdma_call(id->client, URDMA_ABI_CM_ACCEPT, &request,
-				    sizeof(request), NULL, 0));
+	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 }
 
 URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
@@ -201,5 +194,5 @@ URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
 	cm_qp_moved(id, IBV_QPS_ERR);
 	if (id->sync && !id->connected)
 		return 0; /* DISCONNECTED was seen, or never will be */
-	return cm_complete(id);
+	return cm_complete(id, 0);
 }

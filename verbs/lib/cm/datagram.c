@@ -39,17 +39,6 @@ static bool is_loopback(const struct urdma_abi_addr *a)
 	return a->family == AF_INET ? a->addr[0] == 127 : !memcmp(a->addr, ipv6, sizeof(ipv6));
 }
 
-/* The 16 bytes of an address, one of IPv4 mapped. */
-static void gid_of(const struct urdma_abi_addr *a, uint8_t gid[16])
-{
-	memcpy(gid, a->addr, 16);
-	if (a->family == AF_INET6)
-		return;
-	memset(gid, 0, 10);
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, a->addr, 4);
-}
-
 /* The path to an address of ours, as devices shown so have it: by LID or by GID. */
 static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
 {
@@ -61,7 +50,7 @@ static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr
 		return;
 	if (is_loopback(peer)) /* no packet goes there: the port's own address stands for it */
 		peer = &urdma_context_info(verbs)->addr;
-	gid_of(peer, gid);
+	cm_address_gid(peer, gid);
 	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		attr->dlid = (uint16_t)(gid[14] << 8 | gid[15]);
 		return;

@@ -3,56 +3,74 @@
  * the protection domain ids share, and the limits of RDMA Reads.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "cm.h"
 
-/* One context's default domain; kept, as the context is, until the exit. */
-struct default_pd {
-	struct default_pd *next;
+/* What the ids of a context share that bring none of their own: made at the first use and
+ * kept, as the context is, until the exit. */
+struct shared {
+	struct shared *next;
+	struct ibv_context *verbs;
 	struct ibv_pd *pd;
+	struct ibv_xrcd *xrcd;
 };
 
-static pthread_mutex_t domains_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct default_pd *domains;
+static pthread_mutex_t shared_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct shared *all;
 
-void cm_domains_forked(void)
+void cm_devices_forked(void)
 {
-	pthread_mutex_init(&domains_mutex, NULL);
-	domains = NULL;
+	pthread_mutex_init(&shared_mutex, NULL);
+	all = NULL;
 }
 
-static struct ibv_pd *find_or_allocate(struct ibv_context *verbs)
+static struct shared *find_or_add(struct ibv_context *verbs)
 {
-	struct default_pd *entry;
+	struct shared *s = all;
 
-	for (entry = domains; entry; entry = entry->next)
-		if (entry->pd->context == verbs)
-			return entry->pd;
-	entry = malloc(sizeof(*entry));
-	if (!entry)
-		return NULL;
-	entry->pd = ibv_alloc_pd(verbs);
-	if (!entry->pd) {
-		free(entry);
-		return NULL;
+	while (s && s->verbs != verbs)
+		s = s->next;
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (s) {
+		*s = (struct shared){ .next = all, .verbs = verbs };
+		all = s;
 	}
-	entry->next = domains;
-	domains = entry;
-	return entry->pd;
+	return s;
 }
 
-struct ibv_pd *cm_default_pd(struct ibv_context *verbs)
+struct ibv_pd *cm_shared_pd(struct ibv_context *verbs)
 {
-	struct ibv_pd *pd;
+	struct shared *s;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&domains_mutex);
-	pd = find_or_allocate(verbs);
-	pthread_mutex_unlock(&domains_mutex);
+	pthread_mutex_lock(&shared_mutex);
+	s = find_or_add(verbs);
+	if (s && !s->pd)
+		s->pd = ibv_alloc_pd(verbs);
+	pthread_mutex_unlock(&shared_mutex);
 	pthread_setcancelstate(cancel, NULL);
-	return pd;
+	return s ? s->pd : NULL;
+}
+
+struct ibv_xrcd *cm_shared_xrcd(struct ibv_context *verbs)
+{
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct shared *s;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&shared_mutex);
+	s = find_or_add(verbs);
+	if (s && !s->xrcd)
+		s->xrcd = ibv_open_xrcd(verbs, &attr);
+	pthread_mutex_unlock(&shared_mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return s ? s->xrcd : NULL;
 }
 
 uint8_t cm_device_depth(const struct ibv_context *verbs)
@@ -66,10 +84,9 @@ uint8_t cm_device_depth(const struct ibv_context *verbs)
  * device that can't be shown (ENODEV) is left out. */
 static int open_devices(struct urdma_client *client, struct ibv_context **list)
 {
-	uint32_t count = urdma_client_devices(client);
 	int opened = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < urdma_client_devices(client); i++) {
 		list[opened] = urdma_device_context(client, i);
 		if (list[opened])
 			opened++;

@@ -155,9 +155,9 @@ static struct cm_id *claim(struct cm_channel *channel,
 	}
 	own = cm_channel_of(id->public.channel);
 	if (id->moving == channel) {
-		pending = cm_pending_new(message, id->arrived);
+		pending = cm_pending_new(message);
 		if (pending)
-			id->arrived = pending;
+			STAILQ_INSERT_TAIL(&id->arrived, pending, next);
 		return NULL;
 	}
 	if (own != channel && !id->moving) {
@@ -246,7 +246,7 @@ URDMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *public,
 
 	if (!public || !result)
 		return cm_fail(EINVAL);
-	cm_channel_enter(cm_channel_of(public));
+	urdma_readers_enter(&cm_channel_of(public)->readers);
 	error = wait_event(cm_channel_of(public), &event);
 	cm_channel_leave(cm_channel_of(public));
 	if (error)
@@ -285,12 +285,12 @@ static int outcome(const struct rdma_cm_event *event)
 	return event->status < 0 ? -event->status : event->status;
 }
 
-int cm_complete(struct cm_id *id)
+int cm_complete(struct cm_id *id, int error)
 {
 	struct rdma_cm_id *public = &id->public;
 
-	if (!id->sync)
-		return 0;
+	if (error || !id->sync)
+		return cm_result(error);
 	cm_drop_event(public);
 	if (rdma_get_cm_event(public->channel, &public->event))
 		return -1;

@@ -29,7 +29,7 @@ static void after_fork_child(void)
 {
 	pthread_mutex_init(&cm_mutex, NULL);
 	pthread_cond_init(&acknowledged, NULL); /* threads that waited aren't here */
-	cm_domains_forked();
+	cm_devices_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -111,6 +111,7 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context,
 	id->handle = handle;
 	id->device = URDMA_ABI_NO_DEVICE;
 	id->ack_timeout = 18;
+	STAILQ_INIT(&id->arrived);
 	cm_lock(&cancel);
 	enter(id);
 	cm_unlock(cancel);
@@ -134,7 +135,7 @@ int cm_id_call(struct cm_id *id, enum urdma_abi_type type, uint32_t value)
 {
 	struct urdma_abi_cm_value request = { .id = id->handle, .value = value };
 
-	return urdma_call(id->client, type, &request, sizeof(request), NULL, 0);
+	return URDMA_TELL(id->client, type, &request);
 }
 
 /* Asks urdmad for an id whose events go to the channel. */
@@ -148,8 +149,7 @@ static int create_on(struct rdma_event_channel *public, struct cm_id **id,
 		.ps = ps,
 	};
 	struct urdma_abi_handle response;
-	int error = urdma_call(channel->client, URDMA_ABI_CM_CREATE_ID, &request,
-			       sizeof(request), &response, sizeof(response));
+	int error = URDMA_ASK(channel->client, URDMA_ABI_CM_CREATE_ID, &request, &response);
 
 	if (error)
 		return error;
@@ -205,7 +205,7 @@ int cm_id_attach(struct cm_id *id, uint32_t device)
 	verbs = urdma_device_context(id->client, device);
 	if (!verbs)
 		return errno;
-	pd = cm_default_pd(verbs);
+	pd = cm_shared_pd(verbs);
 	if (!pd)
 		return errno;
 	id->device = device;

@@ -11,42 +11,16 @@
 #include "cm.h"
 
 /* Takes all that is unread off a channel, in order; cm_lock held. */
-static struct cm_pending *take_all(struct cm_channel *from)
+static void take_all(struct cm_channel *from, struct cm_pendings *all)
 {
-	struct cm_pending *all = NULL, **last = &all, *one;
 	struct urdma_abi_cm_event message;
+	struct cm_pending *one;
 
 	while (cm_channel_poll(from, &message) == 0) {
-		one = cm_pending_new(&message, NULL);
-		if (!one)
-			continue;
-		*last = one;
-		last = &one->next;
+		one = cm_pending_new(&message);
+		if (one)
+			STAILQ_INSERT_TAIL(all, one, next);
 	}
-	return all;
-}
-
-static void append_all(struct cm_channel *to, struct cm_pending *list)
-{
-	struct cm_pending *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		cm_channel_append(to, list);
-	}
-}
-
-/* What came to the new channel meanwhile, the first one first. */
-static struct cm_pending *take_arrived(struct cm_id *id)
-{
-	struct cm_pending *one, *ordered = NULL;
-
-	while ((one = id->arrived)) {
-		id->arrived = one->next;
-		one->next = ordered;
-		ordered = one;
-	}
-	return ordered;
 }
 
 /* Brings the id's events, in order, before those that are pending on its new
@@ -54,16 +28,17 @@ static struct cm_pending *take_arrived(struct cm_id *id)
  * nothing is pending. */
 static void carry_over(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
 {
-	struct cm_pending *old = take_all(from), *newer = to->first, *next;
+	struct cm_pendings unread = STAILQ_HEAD_INITIALIZER(unread), newer = STAILQ_HEAD_INITIALIZER(newer);
+	struct cm_pending *one;
 
-	to->first = NULL;
-	to->last = &to->first;
-	for (; old; old = next) {
-		next = old->next;
-		cm_channel_append(old->message.id == id->handle ? to : from, old);
+	take_all(from, &unread);
+	STAILQ_CONCAT(&newer, &to->pending);
+	while ((one = STAILQ_FIRST(&unread))) {
+		STAILQ_REMOVE_HEAD(&unread, next);
+		STAILQ_INSERT_TAIL(one->message.id == id->handle ? &to->pending : &from->pending, one, next);
 	}
-	append_all(to, take_arrived(id));
-	append_all(to, newer);
+	STAILQ_CONCAT(&to->pending, &id->arrived); /* what came there meanwhile */
+	STAILQ_CONCAT(&to->pending, &newer);
 }
 
 static void wake_if_pending(struct cm_channel *channel)
@@ -72,7 +47,7 @@ static void wake_if_pending(struct cm_channel *channel)
 	int cancel;
 
 	cm_lock(&cancel);
-	pending = channel->first != NULL;
+	pending = !STAILQ_EMPTY(&channel->pending);
 	cm_unlock(cancel);
 	if (pending)
 		cm_channel_wake(channel);

@@ -36,17 +36,11 @@ static bool is_group(const struct urdma_abi_addr *addr)
  * InfiniBand. */
 static void group_gid(const struct ibv_context *verbs, const struct urdma_abi_addr *group, union ibv_gid *gid)
 {
-	if (group->family == AF_INET6) {
-		memcpy(gid->raw, group->addr, sizeof(gid->raw));
-		return;
-	}
-	memset(gid, 0, sizeof(*gid));
-	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
+	cm_address_gid(group, gid->raw);
+	if (group->family == AF_INET && urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		gid->raw[0] = 0xff;
 		gid->raw[1] = 0x0e;
 	}
-	gid->raw[10] = gid->raw[11] = 0xff;
-	memcpy(gid->raw + 12, group->addr, 4);
 }
 
 static uint16_t group_lid(const struct ibv_context *verbs, const struct urdma_abi_addr *group)
@@ -154,7 +148,7 @@ URDMA_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *public, struct rdma_c
 	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return cm_fail(EINVAL);
 	status = join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
-	return status ? cm_fail(status) : cm_complete(id);
+	return cm_complete(id, status);
 }
 
 URDMA_EXPORT int rdma_join_multicast(struct rdma_cm_id *public, struct sockaddr *addr, void *context)
@@ -162,7 +156,7 @@ URDMA_EXPORT int rdma_join_multicast(struct rdma_cm_id *public, struct sockaddr 
 	struct cm_id *id = cm_id_of(public);
 	int status = join(id, addr, true, context);
 
-	return status ? cm_fail(status) : cm_complete(id);
+	return cm_complete(id, status);
 }
 
 URDMA_EXPORT int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)

@@ -44,8 +44,7 @@ static int set_id_option(struct cm_id *id, int optname, const void *optval,
 			   &request.value);
 	if (error)
 		return error;
-	error = urdma_call(id->client, URDMA_ABI_CM_SET_OPTION, &request,
-			   sizeof(request), NULL, 0);
+	error = URDMA_TELL(id->client, URDMA_ABI_CM_SET_OPTION, &request);
 	if (!error && optname == RDMA_OPTION_ID_ACK_TIMEOUT)
 		id->ack_timeout = (uint8_t)request.value;
 	return error;
@@ -91,16 +90,11 @@ URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
  * device is shown as. */
 static void fill_path(const struct rdma_cm_id *id, struct ibv_qp_attr *attr)
 {
-	const struct sockaddr *to = &id->route.addr.dst_addr;
-	uint8_t *gid = attr->ah_attr.grh.dgid.raw;
+	struct urdma_abi_addr to;
 
 	attr->ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = id->port_num, .grh.hop_limit = 64 };
-	if (to->sa_family == AF_INET6) {
-		memcpy(gid, &id->route.addr.dst_sin6.sin6_addr, 16);
-		return;
-	}
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, &id->route.addr.dst_sin.sin_addr, 4);
+	cm_address_read(&id->route.addr.dst_addr, &to);
+	cm_address_gid(&to, attr->ah_attr.grh.dgid.raw);
 }
 
 static int fill_rtr(const struct cm_id *id, struct ibv_qp_attr *attr)

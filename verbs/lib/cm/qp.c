@@ -5,8 +5,6 @@
  * The inlines of rdma/rdma_verbs.h work on the fields that are set here.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 
 #include "cm.h"
 
@@ -46,29 +44,6 @@ static bool differ(const void *a, const void *b)
 	return a && b && a != b;
 }
 
-/* The XRC domain of all ids on a device that bring none, opened at the first use
- * and never closed, as the contexts of ids are. */
-static struct ibv_xrcd *shared_xrcd(struct ibv_context *context)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct ibv_xrcd *known[64];
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
-	struct ibv_xrcd *found = NULL;
-	size_t i = 0;
-
-	pthread_mutex_lock(&lock);
-	while (i < sizeof(known) / sizeof(known[0]) && known[i] && known[i]->context != context)
-		i++;
-	if (i == sizeof(known) / sizeof(known[0]))
-		errno = ENOMEM;
-	else if (!known[i])
-		known[i] = ibv_open_xrcd(context, &attr);
-	if (i < sizeof(known) / sizeof(known[0]))
-		found = known[i];
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
 static bool is_target(const struct rdma_cm_id *id)
 {
 	return id->qp_type == IBV_QPT_XRC_RECV || (id->qp && id->qp->qp_type == IBV_QPT_XRC_RECV);
@@ -95,7 +70,7 @@ static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	if (!attr->srq)
 		attr->srq = id->srq;
 	if (attr->qp_type == IBV_QPT_XRC_RECV && !(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
-		attr->xrcd = shared_xrcd(id->verbs);
+		attr->xrcd = cm_shared_xrcd(id->verbs);
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 		return attr->xrcd ? 0 : -1;
 	}
@@ -192,17 +167,7 @@ URDMA_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id,
 URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 				struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex extended = {
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-	};
+	struct ibv_qp_init_attr_ex extended = urdma_extended_attr(attr, pd);
 	int failed = rdma_create_qp_ex(id, &extended);
 
 	attr->cap = extended.cap; /* what the queue pair can really hold */
@@ -232,7 +197,7 @@ URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 static int complete_xrc(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {
-		attr->xrcd = shared_xrcd(id->verbs);
+		attr->xrcd = cm_shared_xrcd(id->verbs);
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)) {

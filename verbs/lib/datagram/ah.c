@@ -30,13 +30,6 @@ static int check(const struct ibv_ah_attr *attr)
 	return attr->port_num > 1 || (attr->is_global && attr->grh.sgid_index) ? EINVAL : 0;
 }
 
-static void map_ipv4(uint8_t address[16], const uint8_t ipv4[4])
-{
-	memset(address, 0, 10);
-	address[10] = address[11] = 0xff;
-	memcpy(address + 12, ipv4, 4);
-}
-
 /* docs/WIRE.md chapter 10 */
 static int group_of_ipv4(const union ibv_gid *gid, uint8_t ipv4[4])
 {
@@ -57,7 +50,7 @@ int urdma_ah_group(const struct urdma_abi_device *info, const union ibv_gid *gid
 	}
 	if (group_of_ipv4(gid, ipv4))
 		return EINVAL;
-	map_ipv4(address, ipv4);
+	urdma_map_ipv4(address, ipv4);
 	return 0;
 }
 
@@ -69,7 +62,7 @@ static int address_of_lid(const struct urdma_abi_device *info, uint16_t lid, uin
 	if (info->addr.family == AF_INET6)
 		memcpy(address, info->addr.addr, 16);
 	else
-		map_ipv4(address, info->addr.addr);
+		urdma_map_ipv4(address, info->addr.addr);
 	address[14] = (uint8_t)(lid >> 8);
 	address[15] = (uint8_t)lid;
 	return 0;

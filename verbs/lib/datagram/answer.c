@@ -9,13 +9,6 @@
 
 #define IPV4_AT 20 /* of the header in the 40 bytes in front of a message */
 
-static void map_ipv4(union ibv_gid *gid, uint32_t address_be)
-{
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[10] = gid->raw[11] = 0xff;
-	memcpy(gid->raw + 12, &address_be, sizeof(address_be));
-}
-
 static int from_ipv6(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	uint32_t start = ntohl(grh->version_tclass_flow);
@@ -39,7 +32,7 @@ static int from_header(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 	memcpy(&ip, (const uint8_t *)grh + IPV4_AT, sizeof(ip));
 	if (ip.version != 4 || ip.ihl != 5)
 		return EPROTONOSUPPORT;
-	map_ipv4(&attr->grh.dgid, ip.saddr);
+	urdma_map_ipv4(attr->grh.dgid.raw, &ip.saddr);
 	attr->is_global = 1;
 	attr->grh.hop_limit = ip.ttl;
 	attr->grh.traffic_class = ip.tos;

@@ -17,7 +17,7 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum urdma_abi_ty
 		memcpy(request.group.addr, group, sizeof(group));
 	else
 		memcpy(request.group.addr, group + 12, 4);
-	return urdma_call(urdma_qp_of(qp)->client, type, &request, sizeof(request), NULL, 0);
+	return URDMA_TELL(urdma_qp_of(qp)->client, type, &request);
 }
 
 /* The LID of a group is the subnet's to give, and means nothing here. ENOMEM: the

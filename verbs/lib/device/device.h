@@ -3,10 +3,19 @@
 #define URDMA_DEVICE_H
 
 #include <infiniband/verbs.h>
+#include <string.h>
 
 /* A function that programs may call. The library is built with hidden
  * visibility; liburdma.map gives the symbol its version node. */
 #define URDMA_EXPORT __attribute__((visibility("default")))
+
+/* An IPv4 address as one of IPv6 (RFC 4291 section 2.5.5.2). */
+static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
+{
+	memset(ipv6, 0, 10);
+	ipv6[10] = ipv6[11] = 0xff;
+	memcpy(ipv6 + 12, ipv4, 4);
+}
 
 /* Entry index of the port's GID table as this process shows it. EINVAL past the end. */
 int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid);

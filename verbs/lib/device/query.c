@@ -145,7 +145,7 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 
 	if (port != 1)
 		return urdma_status(EINVAL);
-	status = urdma_call(c->client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &now, sizeof(now));
+	status = URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, &now);
 	if (status)
 		return status;
 	fill_port(&now, &all);

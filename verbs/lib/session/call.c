@@ -281,7 +281,7 @@ int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uin
 {
 	struct urdma_abi_handle request = { .handle = handle };
 
-	return urdma_call(client, type, &request, sizeof(request), NULL, 0);
+	return URDMA_TELL(client, type, &request);
 }
 
 int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)

@@ -85,6 +85,12 @@ const struct urdma_abi_device *urdma_device_info(const struct urdma_client *clie
 int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
 	       size_t request_length, void *response, size_t response_length);
 
+/* The same with the sizes of what the pointers point to; and for a request that is
+ * answered by a bare header. */
+#define URDMA_ASK(client, type, request, response) \
+	urdma_call(client, type, request, sizeof(*(request)), response, sizeof(*(response)))
+#define URDMA_TELL(client, type, request) urdma_call(client, type, request, sizeof(*(request)), NULL, 0)
+
 /* The same with descriptors: send_fd is passed along unless it is -1; exactly
  * want descriptors (<= URDMA_ABI_MAX_FDS) are expected in the answer and
  * stored in fds, close-on-exec; the caller owns them. */
