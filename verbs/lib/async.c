@@ -4,13 +4,12 @@
 
 #include "tables.h"
 
-enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
-
-static enum element element_of(uint32_t event)
+/* The kind of object that an event names, or -1. */
+static int kind_of(uint32_t event)
 {
 	switch (event) {
 	case IBV_EVENT_CQ_ERR:
-		return ELEMENT_CQ;
+		return URDMA_KIND_CQ;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -19,70 +18,40 @@ static enum element element_of(uint32_t event)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return ELEMENT_QP;
+		return URDMA_KIND_QP;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return ELEMENT_SRQ;
+		return URDMA_KIND_SRQ;
 	default:
-		return ELEMENT_NONE;
+		return -1;
 	}
 }
 
-static bool count_cq(struct urdma_client *client, uint32_t handle, struct ibv_async_event *out)
+static struct urdma_events *events_of(int kind, void *object)
 {
-	struct urdma_cq *cq = urdma_handles_find(client, URDMA_KIND_CQ, handle);
-
-	if (!cq)
-		return false;
-	out->element.cq = urdma_cq_ibv(cq);
-	pthread_mutex_lock(&cq->ex.mutex);
-	cq->async_events++;
-	pthread_mutex_unlock(&cq->ex.mutex);
-	return true;
+	if (kind == URDMA_KIND_CQ)
+		return &urdma_cq_of(object)->async;
+	return kind == URDMA_KIND_QP ? &urdma_qp_of(object)->async : &urdma_srq_of(object)->async;
 }
 
-static bool count_qp(struct urdma_client *client, uint32_t handle, struct ibv_async_event *out)
-{
-	struct urdma_qp *qp = urdma_handles_find(client, URDMA_KIND_QP, handle);
-
-	if (!qp)
-		return false;
-	out->element.qp = &qp->ex.qp_base;
-	pthread_mutex_lock(&qp->ex.qp_base.mutex);
-	qp->async_events++;
-	pthread_mutex_unlock(&qp->ex.qp_base.mutex);
-	return true;
-}
-
-static bool count_srq(struct urdma_client *client, uint32_t handle, struct ibv_async_event *out)
-{
-	struct urdma_srq *srq = urdma_handles_find(client, URDMA_KIND_SRQ, handle);
-
-	if (!srq)
-		return false;
-	out->element.srq = &srq->srq;
-	pthread_mutex_lock(&srq->srq.mutex);
-	srq->async_events++;
-	pthread_mutex_unlock(&srq->srq.mutex);
-	return true;
-}
-
-/* Names and counts the element; false for an object that is gone: a late event. */
+/* Names and counts the object; false for one that is gone: a late event. */
 static bool translate(struct urdma_client *client, const struct urdma_abi_async_event *in, struct ibv_async_event *out)
 {
-	bool known = true;
+	int kind = kind_of(in->event_type);
+	void *object;
 
 	out->event_type = (enum ibv_event_type)in->event_type;
 	out->element.port_num = (int)in->handle;
+	if (kind < 0)
+		return true;
 	urdma_handles_lock(client);
-	if (element_of(in->event_type) == ELEMENT_CQ)
-		known = count_cq(client, in->handle, out);
-	else if (element_of(in->event_type) == ELEMENT_QP)
-		known = count_qp(client, in->handle, out);
-	else if (element_of(in->event_type) == ELEMENT_SRQ)
-		known = count_srq(client, in->handle, out);
+	object = urdma_handles_find(client, (enum urdma_kind)kind, in->handle);
+	if (object) {
+		out->element.cq = object; /* or qp, or srq: ours begin with the one of verbs.h */
+		urdma_events_deliver(events_of(kind, object));
+	}
 	urdma_handles_unlock(client);
-	return known;
+	return object != NULL;
 }
 
 /* The socket hung up: one IBV_EVENT_DEVICE_FATAL, afterwards EIO. */
@@ -144,30 +113,8 @@ URDMA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_asy
 
 URDMA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-	struct ibv_cq *cq = event->element.cq;
-	struct ibv_qp *qp = event->element.qp;
-	struct ibv_srq *srq = event->element.srq;
+	int kind = kind_of(event->event_type);
 
-	switch (element_of(event->event_type)) {
-	case ELEMENT_CQ:
-		pthread_mutex_lock(&cq->mutex);
-		cq->async_events_completed++;
-		pthread_cond_signal(&cq->cond);
-		pthread_mutex_unlock(&cq->mutex);
-		break;
-	case ELEMENT_QP:
-		pthread_mutex_lock(&qp->mutex);
-		qp->events_completed++;
-		pthread_cond_signal(&qp->cond);
-		pthread_mutex_unlock(&qp->mutex);
-		break;
-	case ELEMENT_SRQ:
-		pthread_mutex_lock(&srq->mutex);
-		srq->events_completed++;
-		pthread_cond_signal(&srq->cond);
-		pthread_mutex_unlock(&srq->mutex);
-		break;
-	default:
-		break;
-	}
+	if (kind >= 0)
+		urdma_events_acknowledge(events_of(kind, event->element.cq), 1);
 }

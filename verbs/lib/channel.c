@@ -88,11 +88,8 @@ static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle
 
 	urdma_handles_lock(client);
 	cq = urdma_handles_find(client, URDMA_KIND_CQ, handle);
-	if (cq) {
-		pthread_mutex_lock(&cq->ex.mutex);
-		cq->comp_events++;
-		pthread_mutex_unlock(&cq->ex.mutex);
-	}
+	if (cq)
+		urdma_events_deliver(&cq->completions);
 	urdma_handles_unlock(client);
 	return cq;
 }
@@ -159,8 +156,5 @@ URDMA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
 
 URDMA_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	pthread_mutex_lock(&cq->mutex);
-	cq->comp_events_completed += nevents;
-	pthread_cond_signal(&cq->cond);
-	pthread_mutex_unlock(&cq->mutex);
+	urdma_events_acknowledge(&urdma_cq_of(cq)->completions, nevents);
 }

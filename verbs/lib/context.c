@@ -12,6 +12,11 @@
  * that whoever looks finds nothing. */
 #define PRIVATE_BYTES 4096
 
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->qp_type == IBV_QPT_XRC_RECV ? urdma_create_target(context, attr) : urdma_create_qp_ex(context, attr);
+}
+
 /* Pointers left NULL are what verbs.h answers with EOPNOTSUPP by itself; the
  * ones refused here are called without a look. */
 static void fill_tables(struct urdma_context *c)
@@ -32,7 +37,7 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.query_device_ex = urdma_query_device_ex;
 	c->verbs.query_rt_values = urdma_query_rt_values;
 	c->verbs.create_cq_ex = urdma_create_cq_ex;
-	c->verbs.create_qp_ex = urdma_create_qp_ex;
+	c->verbs.create_qp_ex = create_qp_ex;
 	c->verbs.create_srq_ex = urdma_create_srq_ex;
 	c->verbs.alloc_parent_domain = urdma_alloc_parent_domain;
 	c->verbs.alloc_td = urdma_alloc_td;
@@ -107,17 +112,16 @@ void urdma_context_leave(void *context)
 URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct urdma_context *c = urdma_context_of(context);
-	int status = 0;
+	int status;
 
 	urdma_readers_abandon(&c->readers);
-	if (urdma_client_alive(c->client))
-		status = urdma_call_handle(c->client, URDMA_ABI_CLOSE_DEVICE, c->handle);
+	status = urdma_call_destroy(c->client, URDMA_ABI_CLOSE_DEVICE, c->handle);
 	/* As with the kernel's devices, what was made on this one does not keep it
 	 * open: ib_send_bw leaves a completion queue behind and expects 0. Those
 	 * objects point here, so the structure stays with them. */
-	if (status == EBUSY && urdma_client_alive(c->client))
+	if (status == EBUSY)
 		return 0;
-	if (status && urdma_client_alive(c->client)) {
+	if (status) {
 		urdma_readers_keep(&c->readers);
 		errno = status;
 		return -1;

@@ -134,6 +134,8 @@ struct urdma_cq *urdma_cq_new(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ex.cq_context = cq_context;
 	pthread_mutex_init(&cq->ex.mutex, NULL);
 	pthread_cond_init(&cq->ex.cond, NULL);
+	cq->completions = (struct urdma_events){ &cq->ex.mutex, &cq->ex.cond, &cq->ex.comp_events_completed, 0 };
+	cq->async = (struct urdma_events){ &cq->ex.mutex, &cq->ex.cond, &cq->ex.async_events_completed, 0 };
 	return cq;
 }
 
@@ -281,23 +283,11 @@ int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* Events a thread was given but has not acknowledged hold the queue back. */
-static void wait_for_acknowledgements(struct urdma_cq *cq)
-{
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&cq->ex.mutex);
-	while (cq->comp_events != cq->ex.comp_events_completed || cq->async_events != cq->ex.async_events_completed)
-		pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
-	pthread_mutex_unlock(&cq->ex.mutex);
-	pthread_setcancelstate(cancel, NULL);
-}
-
 void urdma_cq_end(struct urdma_cq *cq)
 {
 	leave_channel(cq);
-	wait_for_acknowledgements(cq);
+	urdma_events_wait(&cq->completions);
+	urdma_events_wait(&cq->async);
 	urdma_cq_discard(cq);
 }
 

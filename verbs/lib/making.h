@@ -30,6 +30,8 @@ void urdma_cq_end(struct urdma_cq *cq);
  * armed and none has told of it. */
 void urdma_cq_tell_missed(struct urdma_cq *cq);
 
+/* What all queue pairs have; the one without queues, of type XRC_RECV, has no more. */
+struct urdma_qp *urdma_qp_bare(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request);
 /* As of a completion queue; cap: what it really holds. */

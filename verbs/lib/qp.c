@@ -11,16 +11,6 @@
 #include "session/rings.h"
 #include "tables.h"
 
-/* head: bytes of the queue's head; slot: of the largest work request. */
-static bool queue_fits(const struct urdma_abi_queue_layout *q, uint32_t bytes, uint32_t wrs, size_t head, size_t slot)
-{
-	if (!q->entries)
-		return !wrs;
-	return !(q->entries & (q->entries - 1)) && wrs <= q->entries && slot <= q->stride &&
-	       q->head_offset + (uint64_t)head <= bytes &&
-	       q->slots_offset + (uint64_t)q->entries * q->stride <= bytes;
-}
-
 static bool queues_fit(const struct urdma_abi_qp_response *r)
 {
 	const struct urdma_abi_qp_cap *cap = &r->cap;
@@ -29,9 +19,9 @@ static bool queues_fit(const struct urdma_abi_qp_response *r)
 
 	if (send < cap->max_inline)
 		send = cap->max_inline;
-	return queue_fits(&r->sq, r->bytes, cap->max_send_wr, sizeof(struct urdma_abi_sq_ring),
+	return urdma_queue_fits(&r->sq, r->bytes, cap->max_send_wr, sizeof(struct urdma_abi_sq_ring),
 			  sizeof(struct urdma_abi_sqe) + send) &&
-	       queue_fits(&r->rq, r->bytes, cap->max_recv_wr, sizeof(struct urdma_abi_rq_ring),
+	       urdma_queue_fits(&r->rq, r->bytes, cap->max_recv_wr, sizeof(struct urdma_abi_rq_ring),
 			  sizeof(struct urdma_abi_rqe) + recv);
 }
 
@@ -182,6 +172,8 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return EINVAL; /* it has an XRC domain, which only ibv_create_qp_ex can name */
 	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
 	     attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->comp_mask & ~known))
@@ -201,28 +193,6 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	return 0;
 }
 
-static void set_base(struct urdma_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
-{
-	struct ibv_qp *base = &qp->ex.qp_base;
-
-	base->context = context;
-	base->qp_context = attr->qp_context;
-	base->pd = attr->pd;
-	base->send_cq = attr->send_cq;
-	base->recv_cq = attr->recv_cq;
-	base->srq = attr->srq;
-	base->qp_type = attr->qp_type;
-	base->state = IBV_QPS_RESET;
-	pthread_mutex_init(&base->mutex, NULL);
-	pthread_cond_init(&base->cond, NULL);
-}
-
-static void leave_table(struct urdma_qp *qp)
-{
-	urdma_pairs_hide(qp->client, qp->user_handle);
-	urdma_pairs_forget(qp->client, qp->user_handle);
-}
-
 static void discard(struct urdma_qp *qp)
 {
 	if (qp->rings)
@@ -234,37 +204,60 @@ static void discard(struct urdma_qp *qp)
 
 void urdma_qp_discard(struct urdma_qp *qp)
 {
-	leave_table(qp);
+	urdma_pairs_hide(qp->client, qp->user_handle);
+	urdma_pairs_forget(qp->client, qp->user_handle);
 	discard(qp);
 }
 
-struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+struct urdma_qp *urdma_qp_bare(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	struct urdma_context *c = urdma_context_of(context);
-	struct urdma_qp *qp;
-	int status = check_init(c->info, attr);
+	struct urdma_qp *qp = calloc(1, sizeof(*qp));
+	struct ibv_qp *base;
+	int status;
 
-	if (status) {
-		errno = status;
-		return NULL;
-	}
-	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	qp->client = c->client;
-	qp->datagram = attr->qp_type == IBV_QPT_UD;
-	if (qp->datagram)
-		qp->domain = urdma_domain_of(attr->pd);
-	qp->max_message = qp->datagram ? c->info->max_datagram : c->info->max_msg;
-	qp->max_sge_read = c->info->max_sge_rd;
-	qp->sq_sig_all = attr->sq_sig_all;
-	set_base(qp, context, attr);
+	qp->client = urdma_context_of(context)->client;
+	base = &qp->ex.qp_base;
+	base->context = context;
+	base->qp_context = attr->qp_context;
+	base->pd = attr->pd;
+	base->send_cq = attr->send_cq;
+	base->recv_cq = attr->recv_cq;
+	base->srq = attr->srq;
+	base->qp_type = attr->qp_type;
+	base->state = IBV_QPS_RESET;
+	pthread_mutex_init(&base->mutex, NULL);
+	pthread_cond_init(&base->cond, NULL);
+	qp->async = (struct urdma_events){ &base->mutex, &base->cond, &base->events_completed, 0 };
 	status = urdma_pairs_add(qp->client, qp, &qp->user_handle);
 	if (!status)
 		return qp;
 	discard(qp);
 	errno = status;
 	return NULL;
+}
+
+struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct urdma_abi_device *info = urdma_context_of(context)->info;
+	struct urdma_qp *qp;
+	int status = check_init(info, attr);
+
+	if (status) {
+		errno = status;
+		return NULL;
+	}
+	qp = urdma_qp_bare(context, attr);
+	if (!qp)
+		return NULL;
+	qp->datagram = attr->qp_type == IBV_QPT_UD;
+	if (qp->datagram)
+		qp->domain = urdma_domain_of(attr->pd);
+	qp->max_message = qp->datagram ? info->max_datagram : info->max_msg;
+	qp->max_sge_read = info->max_sge_rd;
+	qp->sq_sig_all = attr->sq_sig_all;
+	return qp;
 }
 
 void urdma_qp_ready(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr)
@@ -278,12 +271,9 @@ void urdma_qp_ready(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct urdma_qp *qp;
+	struct urdma_qp *qp = urdma_qp_new(context, attr);
 	int status;
 
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return urdma_create_target(context, attr);
-	qp = urdma_qp_new(context, attr);
 	if (!qp)
 		return NULL;
 	status = ask_for_rings(qp, attr);
@@ -311,19 +301,6 @@ URDMA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return urdma_qp_of(qp)->extended ? &urdma_qp_of(qp)->ex : NULL;
 }
 
-static void wait_for_acknowledgements(struct urdma_qp *qp)
-{
-	struct ibv_qp *base = &qp->ex.qp_base;
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&base->mutex);
-	while (qp->async_events != base->events_completed)
-		pthread_cond_wait(&base->cond, &base->mutex);
-	pthread_mutex_unlock(&base->mutex);
-	pthread_setcancelstate(cancel, NULL);
-}
-
 /* urdmad is done with it: no completion of it comes after these. If one does,
  * from a urdmad that outlives the connection, it names nobody. */
 void urdma_qp_end(struct urdma_qp *qp)
@@ -333,7 +310,7 @@ void urdma_qp_end(struct urdma_qp *qp)
 	if (qp->ex.qp_base.send_cq)
 		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
 	urdma_pairs_forget(qp->client, qp->user_handle);
-	wait_for_acknowledgements(qp);
+	urdma_events_wait(&qp->async);
 	discard(qp);
 }
 

@@ -1,32 +1,25 @@
 /* srq.c - shared receive queues: making, changing and destroying. Posting is in
- * datapath/srqpost.c. */
+ * datapath/post.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "session/rings.h"
 #include "tables.h"
-
-static bool fits(const struct urdma_abi_srq_response *r)
-{
-	const struct urdma_abi_queue_layout *q = &r->rq;
-
-	return q->entries && !(q->entries & (q->entries - 1)) && r->max_wr <= q->entries &&
-	       sizeof(struct urdma_abi_rqe) + r->max_sge * sizeof(struct urdma_abi_sge) <= q->stride &&
-	       q->head_offset + sizeof(struct urdma_abi_rq_ring) <= r->bytes &&
-	       q->slots_offset + (uint64_t)q->entries * q->stride <= r->bytes;
-}
 
 /* Takes the ring a response brought and lets go of the one before, of which the
  * indices stay; the descriptor is closed either way. */
 static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r, int fd)
 {
 	struct urdma_queue *q = &srq->queue;
+	const struct urdma_abi_queue_layout *layout = &r->rq;
 	struct urdma_abi_rq_ring *head;
 	void *at = MAP_FAILED;
 	int status = EPROTO;
 
-	if (fits(r)) {
+	if (layout->entries && urdma_queue_fits(layout, r->bytes, r->max_wr, sizeof(*head),
+						  sizeof(struct urdma_abi_rqe) + r->max_sge * sizeof(struct urdma_abi_sge))) {
 		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		status = at == MAP_FAILED ? errno : 0;
 	}
@@ -37,12 +30,12 @@ static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r,
 		munmap(srq->ring, srq->bytes);
 	srq->ring = at;
 	srq->bytes = r->bytes;
-	head = (void *)((uint8_t *)at + r->rq.head_offset);
+	head = (void *)((uint8_t *)at + layout->head_offset);
 	q->depth = r->max_wr;
-	q->mask = r->rq.entries - 1;
-	q->stride = r->rq.stride;
+	q->mask = layout->entries - 1;
+	q->stride = layout->stride;
 	q->max_sge = r->max_sge;
-	q->slots = (uint8_t *)at + r->rq.slots_offset;
+	q->slots = (uint8_t *)at + layout->slots_offset;
 	q->shared_prod = &head->prod;
 	q->shared_cons = &head->cons;
 	q->free_when_taken = true;
@@ -98,6 +91,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 	srq->srq.pd = pd;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
 	pthread_cond_init(&srq->srq.cond, NULL);
+	srq->async = (struct urdma_events){ &srq->srq.mutex, &srq->srq.cond, &srq->srq.events_completed, 0 };
 	status = ask_for_ring(srq, attr, *like);
 	if (status) {
 		discard(srq);
@@ -189,19 +183,6 @@ URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return urdma_status(status);
 }
 
-static void wait_for_acknowledgements(struct urdma_srq *srq)
-{
-	struct ibv_srq *base = &srq->srq;
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&base->mutex);
-	while (srq->async_events != base->events_completed)
-		pthread_cond_wait(&base->cond, &base->mutex);
-	pthread_mutex_unlock(&base->mutex);
-	pthread_setcancelstate(cancel, NULL);
-}
-
 /* EBUSY while a queue pair draws from it: urdmad counts. */
 URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 {
@@ -210,7 +191,7 @@ URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 
 	if (status)
 		return status;
-	wait_for_acknowledgements(srq);
+	urdma_events_wait(&srq->async);
 	discard(srq);
 	return 0;
 }

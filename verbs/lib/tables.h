@@ -14,7 +14,7 @@ int urdma_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *urdma_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-/* xrc.c, for srq.c and qp.c. */
+/* xrc.c, for srq.c and context.c. */
 uint32_t urdma_xrcd_handle(const struct ibv_xrcd *xrcd);
 struct ibv_qp *urdma_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 

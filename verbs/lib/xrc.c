@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "making.h"
 #include "tables.h"
 
 struct urdma_xrcd {
@@ -51,46 +52,18 @@ struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 int urdma_close_xrcd(struct ibv_xrcd *ibv)
 {
 	struct urdma_client *client = urdma_context_of(ibv->context)->client;
-	int status = urdma_call_handle(client, URDMA_ABI_CLOSE_XRCD, urdma_xrcd_handle(ibv));
+	int status = urdma_call_destroy(client, URDMA_ABI_CLOSE_XRCD, urdma_xrcd_handle(ibv));
 
-	if (status && urdma_client_alive(client)) {
-		errno = status;
+	if (status)
 		return status;
-	}
 	free(ibv);
 	return 0;
-}
-
-static void discard(struct urdma_qp *qp)
-{
-	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
-	pthread_cond_destroy(&qp->ex.qp_base.cond);
-	free(qp);
 }
 
 /* What target queue pairs have in common, made or opened. */
 static struct urdma_qp *new_target(struct ibv_context *context, void *qp_context)
 {
-	struct urdma_qp *qp = calloc(1, sizeof(*qp));
-	struct ibv_qp *base;
-	int status;
-
-	if (!qp)
-		return NULL;
-	qp->client = urdma_context_of(context)->client;
-	base = &qp->ex.qp_base;
-	base->context = context;
-	base->qp_context = qp_context;
-	base->qp_type = IBV_QPT_XRC_RECV;
-	base->state = IBV_QPS_RESET;
-	pthread_mutex_init(&base->mutex, NULL);
-	pthread_cond_init(&base->cond, NULL);
-	status = urdma_pairs_add(qp->client, qp, &qp->user_handle);
-	if (!status)
-		return qp;
-	discard(qp);
-	errno = status;
-	return NULL;
+	return urdma_qp_bare(context, &(struct ibv_qp_init_attr_ex){ .qp_context = qp_context, .qp_type = IBV_QPT_XRC_RECV });
 }
 
 static struct ibv_qp *finish_target(struct urdma_qp *qp, int status, uint32_t handle, uint32_t number)
@@ -106,9 +79,7 @@ static struct ibv_qp *finish_target(struct urdma_qp *qp, int status, uint32_t ha
 	}
 	if (!status)
 		return base;
-	urdma_pairs_hide(qp->client, qp->user_handle);
-	urdma_pairs_forget(qp->client, qp->user_handle);
-	discard(qp);
+	urdma_qp_discard(qp);
 	errno = status;
 	return NULL;
 }
@@ -131,8 +102,7 @@ struct ibv_qp *urdma_create_target(struct ibv_context *context, struct ibv_qp_in
 		return NULL;
 	request.xrcd = urdma_xrcd_handle(attr->xrcd);
 	request.user_handle = qp->user_handle;
-	status = urdma_call_fds(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response, sizeof(response),
-				-1, NULL, 0);
+	status = URDMA_ASK(qp->client, URDMA_ABI_CREATE_QP, &request, &response);
 	attr->cap = (struct ibv_qp_cap){ 0 };
 	return finish_target(qp, status, response.handle, response.qpn);
 }

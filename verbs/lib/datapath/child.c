@@ -8,10 +8,8 @@
 static void free_cq(struct urdma_cq *cq)
 {
 	cq->lock.word = 0;
-	cq->comp_events = cq->ex.comp_events_completed;
-	cq->async_events = cq->ex.async_events_completed;
-	pthread_mutex_init(&cq->ex.mutex, NULL);
-	pthread_cond_init(&cq->ex.cond, NULL);
+	urdma_events_forked(&cq->completions);
+	urdma_events_forked(&cq->async);
 	if (cq->ex.channel)
 		pthread_mutex_init(&urdma_channel_of(cq->ex.channel)->lock, NULL);
 }
@@ -19,17 +17,13 @@ static void free_cq(struct urdma_cq *cq)
 static void free_qp(struct urdma_qp *qp)
 {
 	qp->sq.lock.word = qp->rq.lock.word = 0;
-	qp->async_events = qp->ex.qp_base.events_completed;
-	pthread_mutex_init(&qp->ex.qp_base.mutex, NULL);
-	pthread_cond_init(&qp->ex.qp_base.cond, NULL);
+	urdma_events_forked(&qp->async);
 }
 
 static void free_srq(struct urdma_srq *srq)
 {
 	srq->queue.lock.word = 0;
-	srq->async_events = srq->srq.events_completed;
-	pthread_mutex_init(&srq->srq.mutex, NULL);
-	pthread_cond_init(&srq->srq.cond, NULL);
+	urdma_events_forked(&srq->async);
 }
 
 void urdma_objects_forked(struct urdma_client *client)

@@ -73,9 +73,7 @@ struct urdma_cq *urdma_flush_event(struct urdma_channel *channel)
 			break;
 	if (cq) {
 		__atomic_store_n(&cq->ring->arm, 0, __ATOMIC_SEQ_CST);
-		pthread_mutex_lock(&cq->ex.mutex);
-		cq->comp_events++;
-		pthread_mutex_unlock(&cq->ex.mutex);
+		urdma_events_deliver(&cq->completions);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return cq;

@@ -10,6 +10,7 @@
 
 #include "../session/client.h"
 #include "../session/readers.h"
+#include "events.h"
 #include "lock.h"
 #include "state.h"
 
@@ -58,9 +59,7 @@ struct urdma_cq {
 	bool polled;          /* since the last post that yielded */
 	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
-	/* Events delivered, under ex.mutex; acknowledged are counted in ex. */
-	uint32_t comp_events;
-	uint32_t async_events;
+	struct urdma_events completions, async;
 };
 
 /* One direction's ring of a queue pair. */
@@ -92,7 +91,7 @@ struct urdma_srq {
 	size_t bytes;
 	struct urdma_queue queue;
 	uint32_t number;       /* of one in an XRC domain, as peers name it; else 0 */
-	uint32_t async_events; /* delivered, under srq.mutex */
+	struct urdma_events async;
 };
 
 /* A protection domain; or a parent domain, which stands for one. */
@@ -140,7 +139,7 @@ struct urdma_qp {
 	struct urdma_builder builder;
 	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
 	uint64_t yielded;      /* ns: the last post that yielded without a poll before it */
-	uint32_t async_events; /* delivered, under ex.qp_base.mutex */
+	struct urdma_events async;
 };
 
 static inline struct urdma_channel *urdma_channel_of(const struct ibv_comp_channel *channel)

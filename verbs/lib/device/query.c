@@ -178,25 +178,13 @@ URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int in
 	return 0;
 }
 
-static void fill_gid_entry(struct ibv_context *context, uint32_t index, struct ibv_gid_entry *e)
-{
-	memset(e, 0, sizeof(*e));
-	urdma_context_gid(context, index, &e->gid);
-	e->gid_index = index;
-	e->port_num = 1;
-	e->gid_type = urdma_context_of(context)->info->gid_type;
-}
-
 URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	struct ibv_gid_entry e;
+	struct ibv_gid_entry e = { .gid_index = index, .port_num = 1, .gid_type = urdma_context_of(context)->info->gid_type };
 
-	if (flags || port != 1 || entry_size < sizeof(e))
+	if (flags || port != 1 || entry_size < sizeof(e) || urdma_context_gid(context, index, &e.gid))
 		return urdma_status(EINVAL);
-	if (index >= URDMA_GIDS)
-		return urdma_status(EINVAL);
-	fill_gid_entry(context, index, &e);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
 	return 0;
@@ -206,19 +194,9 @@ URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, u
 URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 					  uint32_t flags, size_t entry_size)
 {
-	size_t n = max < URDMA_GIDS ? max : URDMA_GIDS;
-	int status;
+	int status = max < URDMA_GIDS ? EINVAL : _ibv_query_gid_ex(context, 1, 0, entries, flags, entry_size);
 
-	if (max < URDMA_GIDS)
-		return -EINVAL;
-	for (size_t i = 0; i < n; i++) {
-		status = _ibv_query_gid_ex(context, 1, (uint32_t)i,
-					   (struct ibv_gid_entry *)((uint8_t *)entries + i * entry_size), flags,
-					   entry_size);
-		if (status)
-			return -status;
-	}
-	return (ssize_t)n;
+	return status ? -status : (ssize_t)URDMA_GIDS;
 }
 
 /* Private to rdma-core, but ibv_devinfo imports it: 1 is RoCE v2, 0 the rest. */
@@ -249,9 +227,8 @@ URDMA_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, _
 {
 	__be16 entry;
 
-	for (int i = 0; i < (int)URDMA_PKEYS; i++)
-		if (ibv_query_pkey(context, port, i, &entry) == 0 && entry == pkey)
-			return i;
+	if (!ibv_query_pkey(context, port, 0, &entry) && entry == pkey)
+		return 0;
 	errno = EINVAL;
 	return -1;
 }

@@ -25,4 +25,15 @@ int urdma_rings_map(struct urdma_client *client, uint32_t number, size_t bytes, 
 /* A queue less makes use of it. Without the lock. */
 void urdma_rings_unmap(struct urdma_client *client, uint32_t number, void *base, size_t bytes);
 
+/* Whether a queue, if it has slots, lies within so many bytes and holds wrs work requests.
+ * head: bytes of the queue's head; slot: of the largest work request. */
+static inline bool urdma_queue_fits(const struct urdma_abi_queue_layout *q, size_t bytes, uint32_t wrs, size_t head, size_t slot)
+{
+	if (!q->entries)
+		return !wrs;
+	return !(q->entries & (q->entries - 1)) && wrs <= q->entries && slot <= q->stride &&
+	       q->head_offset + (uint64_t)head <= bytes &&
+	       q->slots_offset + (uint64_t)q->entries * q->stride <= bytes;
+}
+
 #endif /* URDMA_RINGS_H */
