@@ -58,10 +58,8 @@ static bool translate(struct urdma_client *client, const struct urdma_abi_async_
 static int report_end(struct urdma_context *c, struct ibv_async_event *event)
 {
 	urdma_client_check(c->client);
-	if (__atomic_exchange_n(&c->fatal_reported, true, __ATOMIC_ACQ_REL)) {
-		errno = EIO;
-		return -1;
-	}
+	if (__atomic_exchange_n(&c->fatal_reported, true, __ATOMIC_ACQ_REL))
+		return urdma_fail(EIO);
 	event->event_type = IBV_EVENT_DEVICE_FATAL;
 	event->element.port_num = 0;
 	return 0;
@@ -77,10 +75,8 @@ static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 		got = urdma_event_read(c->verbs.context.async_fd, &message, sizeof(message));
 		if (got < 0)
 			return -1;
-		if (got == 0 && urdma_readers_abandoned(&c->readers)) {
-			errno = EBADF;
-			return -1;
-		}
+		if (got == 0 && urdma_readers_abandoned(&c->readers))
+			return urdma_fail(EBADF);
 		if (got == 0)
 			return report_end(c, event);
 	} while (!translate(c->client, &message, event));

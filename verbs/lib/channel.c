@@ -37,8 +37,7 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 				sizeof(response), -1, &channel->channel.fd, 1);
 	if (status) {
 		urdma_channel_discard(channel);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	channel->handle = response.handle;
 	return &channel->channel;
@@ -113,10 +112,8 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 		if (cq)
 			return cq;
 	}
-	if (urdma_readers_abandoned(&channel->readers)) {
-		errno = EBADF;
-		return NULL;
-	}
+	if (urdma_readers_abandoned(&channel->readers))
+		return urdma_null(EBADF);
 	urdma_client_check(client);
 	cq = urdma_flush_event(channel);
 	if (!cq)

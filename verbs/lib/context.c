@@ -82,17 +82,14 @@ URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct urdma_context *c = make_context(d);
 	int status;
 
-	if (!c) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (!c)
+		return urdma_null(ENOMEM);
 	status = urdma_call_fds(d->client, URDMA_ABI_OPEN_DEVICE, &request, sizeof(request), &response,
 				sizeof(response), -1, &c->verbs.context.async_fd, 1);
 	if (status) {
 		free(c->verbs.priv);
 		free(c);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	c->handle = response.handle;
 	return &c->verbs.context;
@@ -123,8 +120,7 @@ URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 		return 0;
 	if (status) {
 		urdma_readers_keep(&c->readers);
-		errno = status;
-		return -1;
+		return urdma_fail(status);
 	}
 	urdma_context_leave(c);
 	return 0;
@@ -137,10 +133,8 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 
 	if (!devices)
 		return NULL;
-	if (device >= client->num_devices || !devices->list[device]) {
-		errno = ENODEV;
-		return NULL;
-	}
+	if (device >= client->num_devices || !devices->list[device])
+		return urdma_null(ENODEV);
 	pthread_mutex_lock(&client->devices_lock);
 	if (!devices->shared[device])
 		devices->shared[device] = ibv_open_device(&devices->list[device]->device);

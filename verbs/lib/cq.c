@@ -151,8 +151,7 @@ static struct urdma_cq *make(struct ibv_context *context, uint32_t cqe, void *cq
 	status = ask_for_ring(cq, cqe, vector);
 	if (status) {
 		urdma_cq_discard(cq);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	urdma_cq_ready(cq);
 	return cq;

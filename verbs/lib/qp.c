@@ -234,8 +234,7 @@ struct urdma_qp *urdma_qp_bare(struct ibv_context *context, const struct ibv_qp_
 	if (!status)
 		return qp;
 	discard(qp);
-	errno = status;
-	return NULL;
+	return urdma_null(status);
 }
 
 struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
@@ -244,10 +243,8 @@ struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_i
 	struct urdma_qp *qp;
 	int status = check_init(info, attr);
 
-	if (status) {
-		errno = status;
-		return NULL;
-	}
+	if (status)
+		return urdma_null(status);
 	qp = urdma_qp_bare(context, attr);
 	if (!qp)
 		return NULL;
@@ -279,8 +276,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	status = ask_for_rings(qp, attr);
 	if (status) {
 		urdma_qp_discard(qp);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	urdma_qp_ready(qp, attr);
 	return &qp->ex.qp_base;

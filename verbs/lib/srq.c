@@ -95,8 +95,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 	status = ask_for_ring(srq, attr, *like);
 	if (status) {
 		discard(srq);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	return &srq->srq;
 }
@@ -114,10 +113,8 @@ struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	bool matches_tags = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM) || attr->srq_type == IBV_SRQT_TM;
 
 	(void)context;
-	if (attr->comp_mask != needed || attr->srq_type != IBV_SRQT_XRC || !attr->pd || !attr->xrcd || !attr->cq) {
-		errno = matches_tags ? EOPNOTSUPP : EINVAL;
-		return NULL;
-	}
+	if (attr->comp_mask != needed || attr->srq_type != IBV_SRQT_XRC || !attr->pd || !attr->xrcd || !attr->cq)
+		return urdma_null(matches_tags ? EOPNOTSUPP : EINVAL);
 	like.xrcd = urdma_xrcd_handle(attr->xrcd);
 	like.cq = attr->cq->handle;
 	return create(attr->pd, attr->srq_context, &attr->attr, &like);

@@ -29,10 +29,8 @@ struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 	struct urdma_xrcd *xrcd;
 	int status;
 
-	if (attr->comp_mask != both) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (attr->comp_mask != both)
+		return urdma_null(EINVAL);
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
@@ -40,8 +38,7 @@ struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 				attr->fd, NULL, 0);
 	if (status) {
 		free(xrcd);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	xrcd->xrcd.context = context;
 	xrcd->handle = response.handle;
@@ -80,8 +77,7 @@ static struct ibv_qp *finish_target(struct urdma_qp *qp, int status, uint32_t ha
 	if (!status)
 		return base;
 	urdma_qp_discard(qp);
-	errno = status;
-	return NULL;
+	return urdma_null(status);
 }
 
 /* Domain, queues and capacities that the caller gives are ignored. */
@@ -93,10 +89,8 @@ struct ibv_qp *urdma_create_target(struct ibv_context *context, struct ibv_qp_in
 	int status;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd ||
-	    (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD))) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD)))
+		return urdma_null(EINVAL);
 	qp = new_target(context, attr->qp_context);
 	if (!qp)
 		return NULL;
@@ -116,10 +110,8 @@ struct ibv_qp *urdma_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	int status;
 
 	if ((attr->comp_mask & needed) != needed || (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) ||
-	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd)
+		return urdma_null(EINVAL);
 	qp = new_target(context, attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	if (!qp)
 		return NULL;

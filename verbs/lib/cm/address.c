@@ -101,7 +101,7 @@ URDMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *public, struct sockaddr *addr
 	if (!error)
 		error = URDMA_ASK(id->client, URDMA_ABI_CM_BIND, &request, &bound);
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	id->ipv6 = addr->sa_family == AF_INET6;
 	return cm_result(cm_address_bound(id, &bound));
 }
@@ -121,7 +121,7 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 	if (!error && src)
 		error = cm_address_read(src, &request.src);
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	id->ipv6 = dst->sa_family == AF_INET6;
 	memcpy(&public->route.addr.dst_addr, dst, id->ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	/* The source address and the device are adopted with the event, whose

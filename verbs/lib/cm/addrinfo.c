@@ -158,7 +158,7 @@ URDMA_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	int error;
 
 	if (!res || (!node && !service && !hints))
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (!urdma_client_get())
 		return -1; /* as librdmacm answers where there is no device */
 	made = calloc(1, sizeof(*made));

@@ -280,15 +280,12 @@ URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	struct cm_channel *channel = calloc(1, sizeof(*channel));
 	int error;
 
-	if (!channel) {
-		cm_fail(ENOMEM);
-		return NULL;
-	}
+	if (!channel)
+		return urdma_null(ENOMEM);
 	error = open_channel(channel);
 	if (error) {
 		free(channel);
-		cm_fail(error);
-		return NULL;
+		return urdma_null(error);
 	}
 	return &channel->public;
 }

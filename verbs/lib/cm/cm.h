@@ -24,13 +24,10 @@
 #include "../internal.h"
 #include "../session/readers.h"
 
-/* Sets errno and returns -1: how librdmacm reports every failure. */
-int cm_fail(int error);
-
 /* Ends a public call: 0, or -1 with errno. */
 static inline int cm_result(int error)
 {
-	return error ? cm_fail(error) : 0;
+	return error ? urdma_fail(error) : 0;
 }
 
 /* ---- devices.c: devices as ids see them ------------------------------------ */

@@ -97,7 +97,7 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	uint8_t depth;
 
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	depth = cm_device_depth(public->verbs);
 	id->responder_resources = param ? smaller(param->responder_resources, depth) : depth;
 	id->initiator_depth = param ? smaller(param->initiator_depth, depth) : depth;
@@ -131,11 +131,11 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 	int error = check_param(public, param);
 
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	choose_depths(id, param);
 	error = fill_param(id, param, &request.param);
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
 		return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 	/* Before the request: the thread that reads events may see the end of
@@ -155,7 +155,7 @@ URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
 	int error = add_private(&request.param, data, length);
 
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_REJECT, &request));
 }
 
@@ -172,7 +172,7 @@ URDMA_EXPORT int rdma_establish(struct rdma_cm_id *public)
 	struct urdma_abi_cm_conn request = { .id = id->handle };
 
 	if (public->qp)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (id->connected)
 		return 0; /* urdmad has established it already: see event.c */
 	/* As in the kernel's interface, accepting a response establishes. */
@@ -185,10 +185,10 @@ URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
 	int error;
 
 	if (!public->verbs)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	error = urdma_call_handle(id->client, URDMA_ABI_CM_DISCONNECT, id->handle);
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	if (cm_is_datagram(public))
 		return 0;
 	cm_qp_moved(id, IBV_QPS_ERR);

@@ -107,10 +107,8 @@ URDMA_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	if (!client)
 		return NULL;
 	list = calloc(urdma_client_devices(client) + 1, sizeof(*list));
-	if (!list) {
-		cm_fail(ENOMEM);
-		return NULL;
-	}
+	if (!list)
+		return urdma_null(ENOMEM);
 	opened = open_devices(client, list);
 	if (opened < 0) {
 		free(list);

@@ -24,7 +24,7 @@ static int prepare_passive(struct rdma_cm_id *public,
 		return 0;
 	id->passive_attr = malloc(sizeof(*attr));
 	if (!id->passive_attr)
-		return cm_fail(ENOMEM);
+		return urdma_fail(ENOMEM);
 	*id->passive_attr = *attr;
 	id->passive_attr->qp_type = res->ai_qp_type;
 	if (pd)
@@ -38,7 +38,7 @@ static int keep_connect_data(struct cm_id *id, const struct rdma_addrinfo *res)
 		return 0;
 	id->connect_data = malloc(res->ai_connect_len);
 	if (!id->connect_data)
-		return cm_fail(ENOMEM);
+		return urdma_fail(ENOMEM);
 	memcpy(id->connect_data, res->ai_connect, res->ai_connect_len);
 	id->connect_length = res->ai_connect_len;
 	return 0;
@@ -68,7 +68,7 @@ URDMA_EXPORT int rdma_create_ep(struct rdma_cm_id **result,
 	int failed, saved;
 
 	if (!result || !res)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (cm_id_create(NULL, &id, NULL, res->ai_port_space, res->ai_qp_type))
 		return -1;
 	if (res->ai_flags & RAI_PASSIVE)
@@ -78,7 +78,7 @@ URDMA_EXPORT int rdma_create_ep(struct rdma_cm_id **result,
 	if (failed) {
 		saved = errno;
 		rdma_destroy_ep(id);
-		return cm_fail(saved);
+		return urdma_fail(saved);
 	}
 	*result = id;
 	return 0;
@@ -119,7 +119,7 @@ URDMA_EXPORT int rdma_get_request(struct rdma_cm_id *public,
 	int error;
 
 	if (!listener->sync)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	cm_drop_event(public);
 	if (rdma_get_cm_event(public->channel, &event))
 		return -1;
@@ -134,5 +134,5 @@ URDMA_EXPORT int rdma_get_request(struct rdma_cm_id *public,
 	rdma_ack_cm_event(event);
 	if (refused)
 		rdma_destroy_id(refused);
-	return cm_fail(error);
+	return urdma_fail(error);
 }

@@ -245,12 +245,12 @@ URDMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *public,
 	int error;
 
 	if (!public || !result)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	urdma_readers_enter(&cm_channel_of(public)->readers);
 	error = wait_event(cm_channel_of(public), &event);
 	cm_channel_leave(cm_channel_of(public));
 	if (error)
-		return cm_fail(error);
+		return urdma_fail(error);
 	*result = &event->public;
 	return 0;
 }
@@ -260,7 +260,7 @@ URDMA_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *public)
 	struct cm_event *event = (struct cm_event *)public;
 
 	if (!public)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	cm_id_acknowledge(event->owner);
 	free(event);
 	return 0;

@@ -37,12 +37,6 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-int cm_fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
 void cm_lock(int *cancel_state)
 {
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
@@ -178,7 +172,7 @@ int cm_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **public,
 	if (error) {
 		if (sync)
 			rdma_destroy_event_channel(channel);
-		return cm_fail(error);
+		return urdma_fail(error);
 	}
 	id->sync = sync;
 	*public = &id->public;

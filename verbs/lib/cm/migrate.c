@@ -104,7 +104,7 @@ URDMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *public,
 	int error;
 
 	if (id->sync && sync)
-		return cm_fail(EINVAL); /* it has a channel of its own already */
+		return urdma_fail(EINVAL); /* it has a channel of its own already */
 	if (channel == public->channel)
 		return 0;
 	if (sync) {
@@ -116,7 +116,7 @@ URDMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *public,
 	if (error) {
 		if (sync)
 			rdma_destroy_event_channel(channel);
-		return cm_fail(error);
+		return urdma_fail(error);
 	}
 	adopt(id, channel, sync);
 	return 0;

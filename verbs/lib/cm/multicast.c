@@ -143,10 +143,10 @@ URDMA_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *public, struct rdma_c
 	int status;
 
 	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
-		return cm_fail(ENOTSUP);
+		return urdma_fail(ENOTSUP);
 	if (!(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
 	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	status = join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
 	return cm_complete(id, status);
 }
@@ -167,7 +167,7 @@ URDMA_EXPORT int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr
 	int cancel, status = addr ? cm_address_read(addr, &want) : EINVAL;
 
 	if (status)
-		return cm_fail(status);
+		return urdma_fail(status);
 	cm_lock(&cancel);
 	for (at = &id->groups; *at && !same(&(*at)->addr, &want); at = &(*at)->next)
 		;
@@ -176,7 +176,7 @@ URDMA_EXPORT int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr
 		*at = group->next;
 	cm_unlock(cancel);
 	if (!group)
-		return cm_fail(EADDRNOTAVAIL);
+		return urdma_fail(EADDRNOTAVAIL);
 	detach(public, group);
 	free(group);
 	return 0;

@@ -72,17 +72,17 @@ URDMA_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 		return cm_result(set_id_option(cm_id_of(id), optname, optval, optlen));
 	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
 		return cm_result(set_path(cm_id_of(id), optval, optlen));
-	return cm_fail(ENOSYS);
+	return urdma_fail(ENOSYS);
 }
 
 URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	if (!id->verbs)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	/* urdmad connects both ends before data flows: nothing is left to do. */
 	if (event != IBV_EVENT_COMM_EST &&
 	    id->verbs->device->transport_type == IBV_TRANSPORT_IB)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,
 				   struct ibv_qp_attr *attr, int *mask)
 {
 	if (!id->verbs || !attr || !mask)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	*mask = 0;
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
@@ -157,7 +157,7 @@ URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,
 		fill_rts(cm_id_of(id), attr);
 		return 0;
 	default:
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	}
 }
 
@@ -167,14 +167,14 @@ URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,
 URDMA_EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	return 0;
 }
 
 URDMA_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (id->qp || !ece)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	memset(ece, 0, sizeof(*ece));
 	return 0;
 }

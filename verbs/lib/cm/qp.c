@@ -53,16 +53,16 @@ static bool is_target(const struct rdma_cm_id *id)
 static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	if (!id->verbs || id->qp)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;
 	} else if (attr->pd->context != id->verbs) {
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	}
 	if (differ(id->send_cq, attr->send_cq) || differ(id->recv_cq, attr->recv_cq) ||
 	    differ(id->srq, attr->srq))
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (!attr->send_cq)
 		attr->send_cq = id->send_cq;
 	if (!attr->recv_cq)
@@ -103,7 +103,7 @@ static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp, bool mad
 		ibv_destroy_qp(qp);
 	if (made_cqs)
 		destroy_cqs(id);
-	return cm_fail(saved);
+	return urdma_fail(saved);
 }
 
 /* A queue pair that has no completion queues: those that its caps ask for are its
@@ -142,7 +142,7 @@ static int create_queues(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	cm_first_moves(id, &wanted);
 	status = urdma_queues_create(id->verbs, &wanted);
 	if (status)
-		return cm_fail(status);
+		return urdma_fail(status);
 	if (wanted.send_cq) {
 		id->send_cq = wanted.send_cq;
 		id->send_cq_channel = wanted.send_channel;
@@ -215,7 +215,7 @@ URDMA_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id,
 	struct ibv_srq *srq;
 
 	if (!id->verbs || id->srq)
-		return cm_fail(EINVAL);
+		return urdma_fail(EINVAL);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = id->pd;

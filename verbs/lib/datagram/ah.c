@@ -107,8 +107,7 @@ URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
 		status = urdma_ah_address(c->info, attr, ah->address);
 	if (status) {
 		free(ah);
-		errno = status;
-		return NULL;
+		return urdma_null(status);
 	}
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;

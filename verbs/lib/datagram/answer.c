@@ -54,8 +54,7 @@ URDMA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, 
 		status = from_header(grh, attr);
 	if (!status)
 		return 0;
-	errno = status;
-	return -1;
+	return urdma_fail(status);
 }
 
 URDMA_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -122,12 +122,6 @@ bool urdma_cq_overran(const struct urdma_cq *cq)
 	return !cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED);
 }
 
-static int poll_fails(int error)
-{
-	errno = error;
-	return -1;
-}
-
 /* Completions taken, or -1 with errno set. */
 static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 {
@@ -143,7 +137,7 @@ static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 	overran = n == 0 && urdma_cq_overran(cq);
 	urdma_lock_drop(&cq->lock, taken);
 	if (overran)
-		return poll_fails(EOVERFLOW);
+		return urdma_fail(EOVERFLOW);
 	if (n)
 		urdma_cq_found(cq);
 	return n;
@@ -155,7 +149,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	int n;
 
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
-		return poll_fails(EIO);
+		return urdma_fail(EIO);
 	n = poll_once(cq, num_entries, wc);
 	/* A yield may have brought what was waited for. */
 	if (!n && urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && urdma_cq_empty(cq))

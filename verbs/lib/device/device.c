@@ -70,8 +70,7 @@ static struct urdma_devices *make_devices(struct urdma_client *client)
 	if (whole)
 		return devices;
 	discard(devices, n);
-	errno = ENOMEM;
-	return NULL;
+	return urdma_null(ENOMEM);
 }
 
 struct urdma_devices *urdma_devices_of(struct urdma_client *client)

@@ -171,10 +171,8 @@ int urdma_context_gid(const struct ibv_context *context, uint32_t index, union i
 
 URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != 1 || index < 0 || urdma_context_gid(context, (uint32_t)index, gid)) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (port != 1 || index < 0 || urdma_context_gid(context, (uint32_t)index, gid))
+		return urdma_fail(EINVAL);
 	return 0;
 }
 
@@ -204,10 +202,8 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 
 URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {
-	if (port != 1 || index >= URDMA_GIDS) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (port != 1 || index >= URDMA_GIDS)
+		return urdma_fail(EINVAL);
 	*type = urdma_context_of(context)->info->gid_type == IBV_GID_TYPE_ROCE_V2;
 	return 0;
 }
@@ -215,10 +211,8 @@ URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, u
 URDMA_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
 	(void)context;
-	if (port != 1 || index < 0 || index >= (int)URDMA_PKEYS) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (port != 1 || index < 0 || index >= (int)URDMA_PKEYS)
+		return urdma_fail(EINVAL);
 	*pkey = htons(0xffff); /* the default partition, full member */
 	return 0;
 }
@@ -229,6 +223,5 @@ URDMA_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, _
 
 	if (!ibv_query_pkey(context, port, 0, &entry) && entry == pkey)
 		return 0;
-	errno = EINVAL;
-	return -1;
+	return urdma_fail(EINVAL);
 }

@@ -26,10 +26,8 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	ssize_t n;
 	int fd;
 
-	if (size == 0 || (size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path)) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (size == 0 || (size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
+		return urdma_fail(EINVAL);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;

@@ -115,6 +115,19 @@ static inline int urdma_status(int status)
 	return status;
 }
 
+/* End functions that fail so. */
+static inline int urdma_fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static inline void *urdma_null(int error)
+{
+	errno = error;
+	return NULL;
+}
+
 /*
  * Reads one event message of exactly size bytes from an event socket that
  * urdmad handed out. Returns 1 with an event; 0 when the socket hung up (then
