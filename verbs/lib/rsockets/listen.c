@@ -206,22 +206,24 @@ static int start_thread(void)
 	return 0;
 }
 
-int rs_serve(struct rs *listener)
+int rs_serve(struct rs *rs)
 {
 	int error;
 
+	rs->served = true;
+	pthread_mutex_unlock(&rs->lock);
 	pthread_mutex_lock(&lock);
 	error = start_thread();
 	if (!error)
-		error = add(listener);
-	pthread_mutex_lock(&listener->lock);
-	if (!error && listener->closed) { /* before it was served: nobody would end that */
-		stop(listener);
+		error = add(rs);
+	pthread_mutex_lock(&rs->lock);
+	if (!error && rs->closed) { /* before it was served: nobody would end that */
+		stop(rs);
 		error = EBADF;
 	}
-	pthread_mutex_unlock(&listener->lock);
 	pthread_mutex_unlock(&lock);
-	return error;
+	rs->served = !error; /* else the next call tries again */
+	return error ? rs_fail(error) : 0;
 }
 
 void rs_stop_serving(struct rs *listener)
@@ -264,19 +266,13 @@ static int begin_listening(struct rs *rs, int backlog)
 RS_EXPORT int rlisten(int socket, int backlog)
 {
 	struct rs *rs = rs_take(socket);
-	int result, error;
+	int result;
 
 	if (!rs)
 		return -1;
 	result = begin_listening(rs, backlog);
-	if (!result && !rs->backlog.served) {
-		rs->backlog.served = true;
-		pthread_mutex_unlock(&rs->lock); /* the thread's comes first */
-		error = rs_serve(rs);
-		pthread_mutex_lock(&rs->lock);
-		rs->backlog.served = !error; /* else the next call tries again */
-		result = error ? rs_fail(error) : 0;
-	}
+	if (!result && !rs->served)
+		result = rs_serve(rs);
 	rs_drop(rs);
 	return result;
 }

@@ -161,7 +161,6 @@ struct rs_iomaps {
 struct rs_backlog {
 	struct rs *first, **last; /* established, for raccept; by rs->next */
 	uint32_t waiting, limit;
-	bool served;             /* the thread looks at it, or is about to */
 };
 
 /* What a socket that is no stream does in its own way; with its lock. Those that give
@@ -212,7 +211,8 @@ struct rs {
 	struct rs_datagrams *datagrams; /* of type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
 	struct rs *listener, *next; /* while its listener has it */
-	struct rs *next_served;     /* while the thread of listen.c looks at it */
+	struct rs *next_served;     /* while the thread of listen.c looks at it, */
+	bool served;                /* or is about to */
 };
 
 static inline int rs_fail(int error)
@@ -348,7 +348,9 @@ bool rs_all_sent(struct rs *rs); /* or nothing more can be */
 
 /* ---- listen.c ------------------------------------------------------------------------- */
 
-int rs_serve(struct rs *listener);       /* 0 or an errno value */
+/* Has the thread look at a socket, whose lock is let go of meanwhile: the thread's comes
+ * first. 0 or -1 and errno. */
+int rs_serve(struct rs *rs);
 void rs_stop_serving(struct rs *listener);
 
 /* ---- names.c ------------------------------------------------------------------------- */

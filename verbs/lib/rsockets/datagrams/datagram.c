@@ -34,23 +34,6 @@ static int datagram_descriptor(const struct rs *rs)
 	return rs->datagrams->poller;
 }
 
-/* Has the socket, which is bound, answer those who ask for it. The thread's lock
- * comes before the socket's, which is let go of meanwhile. */
-static int serve(struct rs *rs)
-{
-	struct rs_datagrams *d = rs->datagrams;
-	int error;
-
-	d->listens = d->served = true;
-	pthread_mutex_unlock(&rs->lock);
-	error = rs_serve(rs);
-	pthread_mutex_lock(&rs->lock);
-	if (error)
-		d->served = false; /* the next call that needs it tries again */
-	errno = error;
-	return error ? -1 : 0;
-}
-
 /* An id that can't listen where it is bound gives way to one that can be bound
  * anywhere; if there can be none now, when it is next asked for. */
 static int renew(struct rs *rs)
@@ -80,8 +63,10 @@ static int datagram_bind(struct rs *rs, struct sockaddr *to)
 		return rs_fail(EINVAL);
 	if ((d->stale && renew(rs)) || rdma_bind_addr(rs->id, to))
 		return -1;
-	if (rdma_listen(rs->id, 128) == 0)
-		return serve(rs);
+	if (rdma_listen(rs->id, 128) == 0) {
+		d->listens = true;
+		return rs_serve(rs);
+	}
 	error = errno;
 	d->stale = true;
 	renew(rs); /* lets go of the port number */
@@ -92,9 +77,9 @@ static int bind_to_any(struct rs *rs)
 {
 	union rs_name any = { .any.sa_family = (sa_family_t)rs->domain };
 
-	if (rs->datagrams->served)
+	if (rs->served)
 		return 0;
-	return rs->datagrams->listens ? serve(rs) : datagram_bind(rs, &any.any);
+	return rs->datagrams->listens ? rs_serve(rs) : datagram_bind(rs, &any.any);
 }
 
 /* AF_UNSPEC undoes it, as connect(2) says. */

@@ -92,7 +92,6 @@ struct rs_datagrams {
 	int poller;               /* of all completion channels */
 	bool listens;             /* is bound, and urdmad passes on who asks for it */
 	bool stale;               /* the id is bound, and can't listen */
-	bool served;              /* and the thread looks at it, or is about to */
 	uint32_t number;          /* of the last message sent */
 	struct rs_pair *pairs;
 	struct rs_peer *peers[RS_BUCKETS];
