@@ -96,7 +96,9 @@ void case_backlog(void)
 		CHECK(got[i] >= 0);
 	}
 	for (int i = 0; i < 5; i++)
-		CHECK(polled(fds[i], POLLOUT, 10000) == POLLOUT && rclose(fds[i]) == 0 && rclose(got[i]) == 0);
+		CHECK(polled(fds[i], POLLOUT, 10000) == POLLOUT);
+	for (int i = 0; i < 5; i++) /* got[i] may be another one's end */
+		CHECK(rclose(fds[i]) == 0 && rclose(got[i]) == 0);
 	CHECK(rclose(l) == 0);
 }
 
