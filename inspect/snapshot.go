@@ -1,6 +1,9 @@
 package inspect
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Format is the version of the snapshot's form. It grows when a field changes
 // its meaning or goes away; new fields alone don't change it.
@@ -178,11 +181,19 @@ type Port struct {
 	NoBuffer  uint64 `json:"no_buffer" metric:"urdma_port_no_buffer_total" help:"Times no buffer was free."`
 }
 
-// Owner is the client that an object belongs to.
-type Owner struct {
-	Client  uint64 `json:"client"` // Client.ID
-	PID     int    `json:"pid"`    // 0 where it is in another PID namespace
-	Command string `json:"command"`
+// Object is what all objects of a client have.
+type Object struct {
+	Client  uint64    `json:"client"` // Client.ID
+	PID     int       `json:"pid"`    // 0 where it is in another PID namespace
+	Command string    `json:"command"`
+	Handle  uint32    `json:"handle"`
+	Device  string    `json:"device"` // "" of an id that is bound to none
+	Created time.Time `json:"created"`
+}
+
+// Made orders objects as their clients have made them.
+func (o Object) Made(p Object) int {
+	return cmp.Or(cmp.Compare(o.Client, p.Client), cmp.Compare(o.Handle, p.Handle))
 }
 
 // Client is a process that uses urdmad.
@@ -209,73 +220,60 @@ type Client struct {
 
 // Domain is a protection domain.
 type Domain struct {
-	Owner
-	Number  uint64    `json:"number"` // unique over all clients
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"`
-	Created time.Time `json:"created"`
-	Regions int       `json:"memory_regions"`
-	QPs     int       `json:"queue_pairs"`
+	Object
+	Number  uint64 `json:"number"` // unique over all clients
+	Regions int    `json:"memory_regions"`
+	QPs     int    `json:"queue_pairs"`
 }
 
 // Region is a memory region.
 type Region struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Domain  uint64    `json:"protection_domain"`
-	Created time.Time `json:"created"`
-	Start   uint64    `json:"start"` // as work requests name it
-	Length  uint64    `json:"length"`
-	LKey    uint32    `json:"lkey"`
-	RKey    uint32    `json:"rkey"`
-	Access  uint32    `json:"access"` // enum ibv_access_flags
+	Object
+	Domain uint64 `json:"protection_domain"`
+	Start  uint64 `json:"start"` // as work requests name it
+	Length uint64 `json:"length"`
+	LKey   uint32 `json:"lkey"`
+	RKey   uint32 `json:"rkey"`
+	Access uint32 `json:"access"` // enum ibv_access_flags
 	// Path is "shared" or "fallback".
 	Path string `json:"path"`
 }
 
 // Window is a memory window. What it is bound to is 0 while it is not bound.
 type Window struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Domain  uint64    `json:"protection_domain"` // Domain.Number
-	Created time.Time `json:"created"`
-	Type    int       `json:"type"`
-	RKey    uint32    `json:"rkey"`
-	Bound   bool      `json:"bound"`
-	Region  uint32    `json:"region"` // Region.LKey
-	Start   uint64    `json:"start"`  // as peers name it
-	Length  uint64    `json:"length"`
-	Access  uint32    `json:"access"` // enum ibv_access_flags
-	QPN     uint32    `json:"qpn"`    // type 2: of the only queue pair whose peer may use it
+	Object
+	Domain uint64 `json:"protection_domain"` // Domain.Number
+	Type   int    `json:"type"`
+	RKey   uint32 `json:"rkey"`
+	Bound  bool   `json:"bound"`
+	Region uint32 `json:"region"` // Region.LKey
+	Start  uint64 `json:"start"`  // as peers name it
+	Length uint64 `json:"length"`
+	Access uint32 `json:"access"` // enum ibv_access_flags
+	QPN    uint32 `json:"qpn"`    // type 2: of the only queue pair whose peer may use it
 }
 
 // CQ is a completion queue.
 type CQ struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"`
-	Created time.Time `json:"created"`
-	Depth   int       `json:"depth"`
-	Fill    int       `json:"fill"` // completions not polled yet
-	Channel bool      `json:"channel"`
-	Armed   string    `json:"armed"`  // "no", "solicited" or "any"
-	Events  uint64    `json:"events"` // sent on the channel
-	Overrun bool      `json:"overrun"`
-	QPs     int       `json:"queue_pairs"`
+	Object
+	Depth   int    `json:"depth"`
+	Fill    int    `json:"fill"` // completions not polled yet
+	Channel bool   `json:"channel"`
+	Armed   string `json:"armed"`  // "no", "solicited" or "any"
+	Events  uint64 `json:"events"` // sent on the channel
+	Overrun bool   `json:"overrun"`
+	QPs     int    `json:"queue_pairs"`
 }
 
 // SRQ is a shared receive queue.
 type SRQ struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"`
-	Domain  uint64    `json:"protection_domain"` // Domain.Number
-	Created time.Time `json:"created"`
-	Depth   int       `json:"depth"`
-	Fill    int       `json:"fill"`  // receives posted and not taken
-	Limit   int       `json:"limit"` // fewer receives raise an event; 0: none does
-	QPs     int       `json:"queue_pairs"`
-	Number  uint32    `json:"number"` // of one in an XRC domain, as peers name it; else 0
+	Object
+	Domain uint64 `json:"protection_domain"` // Domain.Number
+	Depth  int    `json:"depth"`
+	Fill   int    `json:"fill"`  // receives posted and not taken
+	Limit  int    `json:"limit"` // fewer receives raise an event; 0: none does
+	QPs    int    `json:"queue_pairs"`
+	Number uint32 `json:"number"` // of one in an XRC domain, as peers name it; else 0
 }
 
 // Work is what a queue pair has done. All of it only grows.
@@ -325,16 +323,13 @@ type Wire struct {
 
 // QP is a queue pair.
 type QP struct {
-	Owner
-	QPN     uint32    `json:"qpn"`
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"`
-	Domain  uint64    `json:"protection_domain"`
-	Created time.Time `json:"created"`
-	Type    string    `json:"type"`
-	State   string    `json:"state"`
-	SendCQ  uint32    `json:"send_cq"` // handles
-	RecvCQ  uint32    `json:"recv_cq"`
+	Object
+	QPN    uint32 `json:"qpn"`
+	Domain uint64 `json:"protection_domain"`
+	Type   string `json:"type"`
+	State  string `json:"state"`
+	SendCQ uint32 `json:"send_cq"` // handles
+	RecvCQ uint32 `json:"recv_cq"`
 	// Send and receive queue: slots, and those that are taken.
 	SendDepth int `json:"send_depth"`
 	SendFill  int `json:"send_fill"`
@@ -357,19 +352,16 @@ type QP struct {
 
 // Connection is an rdma_cm id that does not listen.
 type Connection struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"`
-	Created time.Time `json:"created"`
-	State   string    `json:"state"`
-	Side    string    `json:"side"` // "active", "passive", SideNumber, or "" while neither
-	Local   string    `json:"local"`
-	Peer    string    `json:"peer"`
-	QPN     uint32    `json:"qpn"` // 0: none
-	Path    string    `json:"path"`
-	Reads   int       `json:"reads"`        // Reads we may have open (ORD)
-	Serves  int       `json:"serves_reads"` // Reads we serve (IRD)
-	Tries   int       `json:"tries"`        // repetitions of the handshake's last message
+	Object
+	State  string `json:"state"`
+	Side   string `json:"side"` // "active", "passive", SideNumber, or "" while neither
+	Local  string `json:"local"`
+	Peer   string `json:"peer"`
+	QPN    uint32 `json:"qpn"` // 0: none
+	Path   string `json:"path"`
+	Reads  int    `json:"reads"`        // Reads we may have open (ORD)
+	Serves int    `json:"serves_reads"` // Reads we serve (IRD)
+	Tries  int    `json:"tries"`        // repetitions of the handshake's last message
 	Work
 	Wire *Wire `json:"wire,omitempty"`
 }
@@ -380,11 +372,8 @@ const SideNumber = "number"
 
 // Listener is an rdma_cm id that listens.
 type Listener struct {
-	Owner
-	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"` // "" for all
-	Created time.Time `json:"created"`
-	Local   string    `json:"local"`
-	Backlog int       `json:"backlog"`
-	Pending int       `json:"pending"` // requests not answered yet
+	Object
+	Local   string `json:"local"`
+	Backlog int    `json:"backlog"`
+	Pending int    `json:"pending"` // requests not answered yet
 }

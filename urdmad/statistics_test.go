@@ -16,7 +16,7 @@ func TestStatisticsLines(t *testing.T) {
 		return &inspect.Snapshot{Taken: at.Add(after), Loop: &inspect.Loop{Turns: rx * 10},
 			Totals: &inspect.Totals{Traffic: make([]inspect.Traffic, 2)},
 			Ports:  []inspect.Port{{Name: "a", RxPackets: rx}, {Name: "b"}},
-			QPs:    []inspect.QP{{Device: "a", Work: inspect.Work{MessagesSent: messages}, Wire: &inspect.Wire{Traffic: inspect.Traffic{Resent: resent}}}}}
+			QPs:    []inspect.QP{{Object: inspect.Object{Device: "a"}, Work: inspect.Work{MessagesSent: messages}, Wire: &inspect.Wire{Traffic: inspect.Traffic{Resent: resent}}}}}
 	}
 	var b bytes.Buffer
 	level := slog.LevelDebug

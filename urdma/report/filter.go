@@ -27,12 +27,8 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 	uses := func(match func(q *inspect.QP) bool) bool {
 		return f.QPN == 0 || slices.ContainsFunc(used, func(q inspect.QP) bool { return match(&q) })
 	}
-	owned := func(o *inspect.Owner, device string) bool {
-		return (f.PID == 0 || o.PID == f.PID) && (f.Port == "" || device == f.Port)
-	}
-	devices := map[uint64]string{}
-	for _, d := range s.Domains {
-		devices[d.Number] = d.Device
+	owned := func(o *inspect.Object) bool {
+		return (f.PID == 0 || o.PID == f.PID) && (f.Port == "" || o.Device == f.Port)
 	}
 	out.Ports = keep(s.Ports, func(p *inspect.Port) bool {
 		return (f.Port == "" || p.Name == f.Port) && uses(func(q *inspect.QP) bool { return q.Device == p.Name })
@@ -41,27 +37,27 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 		return (f.PID == 0 || c.PID == f.PID) && uses(func(q *inspect.QP) bool { return q.Client == c.ID })
 	})
 	out.Domains = keep(s.Domains, func(d *inspect.Domain) bool {
-		return owned(&d.Owner, d.Device) && uses(func(q *inspect.QP) bool { return q.Domain == d.Number })
+		return owned(&d.Object) && uses(func(q *inspect.QP) bool { return q.Domain == d.Number })
 	})
 	out.Regions = keep(s.Regions, func(r *inspect.Region) bool {
-		return owned(&r.Owner, devices[r.Domain]) && uses(func(q *inspect.QP) bool { return q.Domain == r.Domain })
+		return owned(&r.Object) && uses(func(q *inspect.QP) bool { return q.Domain == r.Domain })
 	})
 	out.CQs = keep(s.CQs, func(c *inspect.CQ) bool {
-		return owned(&c.Owner, c.Device) && uses(func(q *inspect.QP) bool {
+		return owned(&c.Object) && uses(func(q *inspect.QP) bool {
 			return q.Client == c.Client && (q.SendCQ == c.Handle || q.RecvCQ == c.Handle)
 		})
 	})
 	out.Windows = keep(s.Windows, func(w *inspect.Window) bool {
-		return owned(&w.Owner, devices[w.Domain]) && (f.QPN == 0 || w.QPN == f.QPN)
+		return owned(&w.Object) && (f.QPN == 0 || w.QPN == f.QPN)
 	})
-	out.SRQs = keep(s.SRQs, func(r *inspect.SRQ) bool { return f.QPN == 0 && owned(&r.Owner, r.Device) })
-	out.QPs = keep(s.QPs, func(q *inspect.QP) bool { return owned(&q.Owner, q.Device) && pair(q) })
+	out.SRQs = keep(s.SRQs, func(r *inspect.SRQ) bool { return f.QPN == 0 && owned(&r.Object) })
+	out.QPs = keep(s.QPs, func(q *inspect.QP) bool { return owned(&q.Object) && pair(q) })
 	out.Connections = keep(s.Connections, func(c *inspect.Connection) bool {
-		return owned(&c.Owner, c.Device) && (f.QPN == 0 || c.QPN == f.QPN)
+		return owned(&c.Object) && (f.QPN == 0 || c.QPN == f.QPN)
 	})
 	out.Listeners = keep(s.Listeners, func(l *inspect.Listener) bool {
 		everywhere := l.Device == "" && (f.PID == 0 || l.PID == f.PID)
-		return f.QPN == 0 && (everywhere || owned(&l.Owner, l.Device))
+		return f.QPN == 0 && (everywhere || owned(&l.Object))
 	})
 	return &out
 }

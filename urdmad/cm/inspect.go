@@ -2,8 +2,6 @@ package cm
 
 import (
 	"net/netip"
-
-	"urdma/urdmad/clock"
 )
 
 // Side says which side of a connection an id is.
@@ -23,9 +21,8 @@ type View struct {
 	Side             Side
 	Dev              int            // -1: any
 	Local, Peer      netip.AddrPort // not valid: none
-	Created          clock.Time
-	Backlog, Pending int // a listener's
-	Tries            int // repetitions of the handshake's last message
+	Backlog, Pending int            // a listener's
+	Tries            int            // repetitions of the handshake's last message
 	QP               QueuePair
 	Conn             Conn
 }
@@ -40,7 +37,7 @@ var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving
 // client has destroyed it, Conn when there is none.
 func (id *ID) View() View {
 	v := View{State: StateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
-		Created: id.created, Backlog: id.queue.backlog, Pending: id.queue.pending, Tries: id.tries, Conn: id.conn}
+		Backlog: id.queue.backlog, Pending: id.queue.pending, Tries: id.tries, Conn: id.conn}
 	switch {
 	case id.parent != nil:
 		v.Side = SidePassive

@@ -38,7 +38,6 @@ type ID struct {
 	resolves int // how often its peer was asked for
 	timer    *clock.Timer
 	repetition
-	created   clock.Time
 	destroyed bool
 	options   options
 	left      bool // the program asked for the connection's end
@@ -164,7 +163,7 @@ func (m *Manager) SetTimeout(t clock.Time) { m.timeout = t }
 
 // Create returns a new id on a channel.
 func (m *Manager) Create(owner Owner, ch Channel) *ID {
-	id := &ID{Channel: ch, Owner: owner, binding: binding{dev: -1}, created: m.net.Now()}
+	id := &ID{Channel: ch, Owner: owner, binding: binding{dev: -1}}
 	id.timer = clock.NewTimer(func() { m.tick(id) })
 	return id
 }

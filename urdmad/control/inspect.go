@@ -124,7 +124,6 @@ func (g *gather) ask(fn func() (more bool)) error {
 // objects that come and go between slices.
 func (g *gather) client(x *Session) error {
 	c := inspect.Client{ID: x.id, PID: x.Owner.PID, UID: x.Owner.UID, Command: x.Owner.Name, Line: x.Owner.CommandLine()}
-	who := inspect.Owner{Client: x.id, PID: x.Owner.PID, Command: x.Owner.Name}
 	var objects *reflect.MapIter
 	err := g.ask(func() (more bool) {
 		if x.ended {
@@ -138,7 +137,7 @@ func (g *gather) client(x *Session) error {
 			if !objects.Next() {
 				return false
 			}
-			g.object(&c, who, uint32(objects.Key().Uint()), objects.Value().Interface())
+			g.object(&c, objects.Value().Interface().(held))
 		}
 		return true
 	})

@@ -333,13 +333,13 @@ func TestInspectIsPrivate(t *testing.T) {
 		t.Fatalf("a stranger sees clients %+v", s.Clients)
 	}
 	own := s.Clients[0].ID
-	for what, owners := range map[string][]inspect.Owner{
-		"domain": owners(s.Domains, func(v inspect.Domain) inspect.Owner { return v.Owner }),
-		"region": owners(s.Regions, func(v inspect.Region) inspect.Owner { return v.Owner }),
-		"CQ":     owners(s.CQs, func(v inspect.CQ) inspect.Owner { return v.Owner }),
-		"QP":     owners(s.QPs, func(v inspect.QP) inspect.Owner { return v.Owner }),
-		"id":     owners(s.Connections, func(v inspect.Connection) inspect.Owner { return v.Owner }),
-		"listen": owners(s.Listeners, func(v inspect.Listener) inspect.Owner { return v.Owner }),
+	for what, owners := range map[string][]inspect.Object{
+		"domain": owners(s.Domains, func(v inspect.Domain) inspect.Object { return v.Object }),
+		"region": owners(s.Regions, func(v inspect.Region) inspect.Object { return v.Object }),
+		"CQ":     owners(s.CQs, func(v inspect.CQ) inspect.Object { return v.Object }),
+		"QP":     owners(s.QPs, func(v inspect.QP) inspect.Object { return v.Object }),
+		"id":     owners(s.Connections, func(v inspect.Connection) inspect.Object { return v.Object }),
+		"listen": owners(s.Listeners, func(v inspect.Listener) inspect.Object { return v.Object }),
 	} {
 		if len(owners) != 1 || owners[0].Client != own {
 			t.Errorf("a stranger sees %s of %+v, expected one of client %d", what, owners, own)
@@ -390,7 +390,7 @@ func TestContainerRoot(t *testing.T) {
 	}
 }
 
-func owners[T any](list []T, of func(T) inspect.Owner) (out []inspect.Owner) {
+func owners[T any](list []T, of func(T) inspect.Object) (out []inspect.Object) {
 	for _, v := range list {
 		out = append(out, of(v))
 	}

@@ -97,7 +97,13 @@ func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	return out
 }
 
-func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v any) {
+// of is what a snapshot says of every object, one of device dev.
+func (g *gather) of(o *object, dev int) inspect.Object {
+	who := &o.x.Owner
+	return inspect.Object{Client: o.x.id, PID: who.PID, Command: who.Name, Handle: o.handle, Device: g.device(dev), Created: g.clock.time(o.at)}
+}
+
+func (g *gather) object(c *inspect.Client, v held) {
 	switch o := v.(type) {
 	case *contextObject:
 		c.Contexts++
@@ -108,23 +114,22 @@ func (g *gather) object(c *inspect.Client, who inspect.Owner, handle uint32, v a
 		c.EventsWaiting += o.socket.Pending()
 	case *pdObject:
 		c.Domains++
-		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Owner: who, Number: o.number, Handle: handle,
-			Device: g.device(o.ctx.dev), Created: g.clock.time(o.at)})
+		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, o.ctx.dev), Number: o.number})
 	case *mrObject:
-		g.region(c, who, handle, o)
+		g.region(c, o)
 	case *mwObject:
-		g.window(who, handle, o)
+		g.window(o)
 	case *cqObject:
 		c.CQs++
-		g.cq(who, handle, o)
+		g.cq(o)
 	case *qpObject:
 		c.QPs++
-		g.qp(who, handle, o)
+		g.qp(o)
 	case *srqObject:
-		g.srq(who, handle, o)
+		g.srq(o)
 	case *idObject:
 		c.IDs++
-		g.id(who, handle, o.ID)
+		g.id(o)
 	}
 }
 
@@ -136,7 +141,7 @@ func (g *gather) device(dev int) string {
 	return g.s.Devices[dev].Name
 }
 
-func (g *gather) region(c *inspect.Client, who inspect.Owner, handle uint32, o *mrObject) {
+func (g *gather) region(c *inspect.Client, o *mrObject) {
 	r := o.region
 	path := inspect.PathShared
 	c.Regions++
@@ -148,14 +153,12 @@ func (g *gather) region(c *inspect.Client, who inspect.Owner, handle uint32, o *
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
-	g.snap.Regions = append(g.snap.Regions, inspect.Region{Owner: who, Handle: handle, Domain: r.PD,
-		Created: g.clock.time(o.at), Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, o.pd.ctx.dev), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
 		Access: r.Access, Path: path})
 }
 
-func (g *gather) window(who inspect.Owner, handle uint32, o *mwObject) {
-	v := inspect.Window{Owner: who, Handle: handle, Domain: o.pd.number, Created: g.clock.time(o.at), Type: abi.MWType1,
-		RKey: uint32(o.window.STag())}
+func (g *gather) window(o *mwObject) {
+	v := inspect.Window{Object: g.of(&o.object, o.pd.ctx.dev), Domain: o.pd.number, Type: abi.MWType1, RKey: uint32(o.window.STag())}
 	if o.window.Type2 {
 		v.Type = abi.MWType2
 	}
@@ -168,19 +171,18 @@ func (g *gather) window(who inspect.Owner, handle uint32, o *mwObject) {
 
 var armNames = [...]string{"no", "solicited", "any"}
 
-func (g *gather) cq(who inspect.Owner, handle uint32, o *cqObject) {
+func (g *gather) cq(o *cqObject) {
 	q := o.cq
-	v := inspect.CQ{Owner: who, Handle: handle, Device: g.device(o.ctx.dev), Created: g.clock.time(o.at),
-		Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+	v := inspect.CQ{Object: g.of(&o.object, o.ctx.dev), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
 	g.snap.CQs = append(g.snap.CQs, v)
 }
 
-func (g *gather) srq(who inspect.Owner, handle uint32, o *srqObject) {
+func (g *gather) srq(o *srqObject) {
 	shared := o.queue.Shared()
-	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Owner: who, Handle: handle, Device: g.device(o.pd.ctx.dev),
-		Domain: o.pd.number, Created: g.clock.time(o.at), Depth: o.queue.Slots(), Fill: o.queue.Posted(),
+	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, o.pd.ctx.dev), Domain: o.pd.number,
+		Depth: o.queue.Slots(), Fill: o.queue.Posted(),
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
@@ -192,10 +194,10 @@ func handleOf(c *qp.CQ) uint32 {
 	return c.Handle
 }
 
-func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
+func (g *gather) qp(o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
-	v := inspect.QP{Owner: who, QPN: q.QPN, Handle: handle, Device: g.device(o.ctx.dev), Domain: q.PD,
-		Created: g.clock.time(o.at), Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
+	v := inspect.QP{Object: g.of(&o.object, o.ctx.dev), QPN: q.QPN, Domain: q.PD,
+		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if c := q.Connection(); c != nil {
@@ -207,20 +209,22 @@ func (g *gather) qp(who inspect.Owner, handle uint32, o *qpObject) {
 		}
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
-	g.numbered(who, handle, q)
+	g.numbered(o)
 }
 
 // numbered shows the connection of a queue pair that its program connects by
 // number; its handle is the queue pair's.
-func (g *gather) numbered(who inspect.Owner, handle uint32, q *qp.QP) {
+func (g *gather) numbered(o *qpObject) {
+	q := o.qp
 	p := g.s.Numbers.Pair(q)
 	c := q.Connection()
 	if p == nil || c == nil {
 		return
 	}
-	n := inspect.Connection{Owner: who, Handle: handle, Device: g.device(p.Dev), Created: g.clock.time(p.Created), State: p.State().String(),
+	n := inspect.Connection{Object: g.of(&o.object, p.Dev), State: p.State().String(),
 		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
 		Tries: p.Tries(), Work: work(&q.Stats)}
+	n.Created = g.clock.time(p.Created)
 	n.Path, n.Wire = wireState(q.Carrier())
 	g.snap.Connections = append(g.snap.Connections, n)
 }
@@ -274,15 +278,13 @@ func traffic(t *trp.Traffic) (out inspect.Traffic) {
 
 var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}
 
-func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
-	v := id.View()
+func (g *gather) id(o *idObject) {
+	v := o.View()
 	if v.Listening {
-		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Owner: who, Handle: handle, Device: g.device(v.Dev),
-			Created: g.clock.time(v.Created), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
+		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Object: g.of(&o.object, v.Dev), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
 		return
 	}
-	n := inspect.Connection{Owner: who, Handle: handle, Device: g.device(v.Dev), Created: g.clock.time(v.Created),
-		State: v.State, Side: sides[v.Side], Tries: v.Tries}
+	n := inspect.Connection{Object: g.of(&o.object, v.Dev), State: v.State, Side: sides[v.Side], Tries: v.Tries}
 	if v.Local.IsValid() {
 		n.Local = v.Local.String()
 	}
@@ -303,14 +305,14 @@ func (g *gather) id(who inspect.Owner, handle uint32, id *cm.ID) {
 // what refers to protection domains.
 func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortFunc(s.Clients, func(a, b inspect.Client) int { return cmp.Compare(a.ID, b.ID) })
-	order(s.Domains, func(v inspect.Domain) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Regions, func(v inspect.Region) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Windows, func(v inspect.Window) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.CQs, func(v inspect.CQ) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.QPs, func(v inspect.QP) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.SRQs, func(v inspect.SRQ) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Connections, func(v inspect.Connection) (uint64, uint32) { return v.Client, v.Handle })
-	order(s.Listeners, func(v inspect.Listener) (uint64, uint32) { return v.Client, v.Handle })
+	slices.SortFunc(s.Domains, func(a, b inspect.Domain) int { return a.Made(b.Object) })
+	slices.SortFunc(s.Regions, func(a, b inspect.Region) int { return a.Made(b.Object) })
+	slices.SortFunc(s.Windows, func(a, b inspect.Window) int { return a.Made(b.Object) })
+	slices.SortFunc(s.CQs, func(a, b inspect.CQ) int { return a.Made(b.Object) })
+	slices.SortFunc(s.QPs, func(a, b inspect.QP) int { return a.Made(b.Object) })
+	slices.SortFunc(s.SRQs, func(a, b inspect.SRQ) int { return a.Made(b.Object) })
+	slices.SortFunc(s.Connections, func(a, b inspect.Connection) int { return a.Made(b.Object) })
+	slices.SortFunc(s.Listeners, func(a, b inspect.Listener) int { return a.Made(b.Object) })
 	domains := map[uint64]*inspect.Domain{}
 	for i := range s.Domains {
 		domains[s.Domains[i].Number] = &s.Domains[i]
@@ -325,12 +327,4 @@ func sortSnapshot(s *inspect.Snapshot) {
 			d.QPs++
 		}
 	}
-}
-
-func order[T any](list []T, key func(T) (client uint64, handle uint32)) {
-	slices.SortFunc(list, func(a, b T) int {
-		ac, ah := key(a)
-		bc, bh := key(b)
-		return cmp.Or(cmp.Compare(ac, bc), cmp.Compare(ah, bh))
-	})
 }
