@@ -1,8 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -82,11 +83,8 @@ func (es Errors) Unwrap() []error {
 }
 
 func (es Errors) sort() {
-	sort.SliceStable(es, func(i, j int) bool {
-		if es[i].Line != es[j].Line {
-			return es[i].Line < es[j].Line
-		}
-		return es[i].Path < es[j].Path
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path))
 	})
 }
 

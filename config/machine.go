@@ -29,21 +29,12 @@ func Cores() []int {
 func (c *Config) CheckCores(there []int) error {
 	var errs Errors
 	for i, w := range c.Workers {
-		if w.Core < 0 || len(there) == 0 || contains(there, w.Core) {
+		if w.Core < 0 || len(there) == 0 || slices.Contains(there, w.Core) {
 			continue
 		}
 		errs = append(errs, c.wrong(indexPath("workers", i)+".core", "a core that urdmad may use here: "+ranges(there)+"; or -1 for any"))
 	}
 	return errs.orNil()
-}
-
-func contains(list []int, n int) bool {
-	for _, v := range list {
-		if v == n {
-			return true
-		}
-	}
-	return false
 }
 
 // ranges writes 0, 1, 2, 5 as "0-2, 5".

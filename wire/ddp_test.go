@@ -108,8 +108,8 @@ func TestOpcodeQueueMatrix(t *testing.T) {
 		if _, err := d.Parse(b); (err == nil) != tagged {
 			t.Errorf("%v tagged: %v", op, err)
 		}
-		if op.Tagged() != tagged || op.Queue() != queues[op] {
-			t.Errorf("%v: Tagged %v Queue %d", op, op.Tagged(), op.Queue())
+		if opcodes[op&15].tagged != tagged || op.Queue() != queues[op] {
+			t.Errorf("%v: Tagged %v Queue %d", op, opcodes[op&15].tagged, op.Queue())
 		}
 	}
 }

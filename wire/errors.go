@@ -5,59 +5,59 @@ import "errors"
 // Refusals of the outer headers and of TRP. A packet that earns one is dropped
 // and counted; its sender isn't told, because it may be anyone.
 var (
-	ErrFrameShort    = errors.New("ethernet: frame shorter than 14 bytes")
+	ErrFrameShort    = packetError("ethernet: frame shorter than 14 bytes")
 	ErrHeaderCopy    = errors.New("frame: header copy shorter than min(frame length, MaxHeaderLen)")
-	ErrVLAN          = errors.New("ethernet: VLAN tag (0x8100, 0x88a8 or 0x9100), untagged frame expected")
-	ErrIPv4Short     = errors.New("ipv4: packet shorter than 20 bytes")
-	ErrIPv4Version   = errors.New("ipv4: version field is not 4")
-	ErrIPv4HeaderLen = errors.New("ipv4: header length below 20 bytes or beyond the total length")
-	ErrIPv4TotalLen  = errors.New("ipv4: total length beyond the end of the frame")
-	ErrIPv4Fragment  = errors.New("ipv4: fragment (more-fragments set or offset not 0), whole packet expected")
-	ErrIPv6Short     = errors.New("ipv6: packet shorter than 40 bytes")
-	ErrIPv6Version   = errors.New("ipv6: version field is not 6")
-	ErrIPv6Length    = errors.New("ipv6: payload length beyond the end of the frame")
-	ErrIPv6Extension = errors.New("ipv6: extension headers longer than 40 bytes or beyond the packet, or hop-by-hop options that are not the first")
-	ErrIPv6Option    = errors.New("ipv6: option that must not be ignored, or beyond its header")
-	ErrIPv6Routing   = errors.New("ipv6: routing header")
-	ErrIPv6Fragment  = errors.New("ipv6: fragment, whole packet expected")
-	ErrUDPShort      = errors.New("udp: datagram shorter than 8 bytes")
-	ErrUDPLength     = errors.New("udp: length field below 8 or beyond the IP packet")
-	ErrARPShort      = errors.New("arp: packet shorter than 28 bytes")
-	ErrARPKind       = errors.New("arp: not Ethernet and IPv4 (types 1, 0x0800, lengths 6, 4)")
-	ErrICMPShort     = errors.New("icmp: message shorter than 8 bytes")
-	ErrICMPKind      = errors.New("icmp: not an echo request or echo reply")
-	ErrICMPChecksum  = errors.New("icmp: checksum wrong")
-	ErrICMPRefused   = errors.New("icmp: echo request that must not be answered (options or group address)")
+	ErrVLAN          = packetError("ethernet: VLAN tag (0x8100, 0x88a8 or 0x9100), untagged frame expected")
+	ErrIPv4Short     = packetError("ipv4: packet shorter than 20 bytes")
+	ErrIPv4Version   = packetError("ipv4: version field is not 4")
+	ErrIPv4HeaderLen = packetError("ipv4: header length below 20 bytes or beyond the total length")
+	ErrIPv4TotalLen  = packetError("ipv4: total length beyond the end of the frame")
+	ErrIPv4Fragment  = packetError("ipv4: fragment (more-fragments set or offset not 0), whole packet expected")
+	ErrIPv6Short     = packetError("ipv6: packet shorter than 40 bytes")
+	ErrIPv6Version   = packetError("ipv6: version field is not 6")
+	ErrIPv6Length    = packetError("ipv6: payload length beyond the end of the frame")
+	ErrIPv6Extension = packetError("ipv6: extension headers longer than 40 bytes or beyond the packet, or hop-by-hop options that are not the first")
+	ErrIPv6Option    = packetError("ipv6: option that must not be ignored, or beyond its header")
+	ErrIPv6Routing   = packetError("ipv6: routing header")
+	ErrIPv6Fragment  = packetError("ipv6: fragment, whole packet expected")
+	ErrUDPShort      = packetError("udp: datagram shorter than 8 bytes")
+	ErrUDPLength     = packetError("udp: length field below 8 or beyond the IP packet")
+	ErrARPShort      = packetError("arp: packet shorter than 28 bytes")
+	ErrARPKind       = packetError("arp: not Ethernet and IPv4 (types 1, 0x0800, lengths 6, 4)")
+	ErrICMPShort     = packetError("icmp: message shorter than 8 bytes")
+	ErrICMPKind      = packetError("icmp: not an echo request or echo reply")
+	ErrICMPChecksum  = packetError("icmp: checksum wrong")
+	ErrICMPRefused   = packetError("icmp: echo request that must not be answered (options or group address)")
 
-	ErrNDPHopLimit = errors.New("ndp: hop limit is not 255: not from this link")
-	ErrNDPShort    = errors.New("ndp: message shorter than 24 bytes")
-	ErrNDPKind     = errors.New("ndp: not a neighbour solicitation or advertisement with code 0")
-	ErrNDPOption   = errors.New("ndp: option of length 0, beyond the message, or with no Ethernet address")
-	ErrNDPAddress  = errors.New("ndp: target is a group, or source or destination do not fit the message")
-	ErrMLD         = errors.New("mld: query that is too short, has a wrong checksum, or is not from this link")
+	ErrNDPHopLimit = packetError("ndp: hop limit is not 255: not from this link")
+	ErrNDPShort    = packetError("ndp: message shorter than 24 bytes")
+	ErrNDPKind     = packetError("ndp: not a neighbour solicitation or advertisement with code 0")
+	ErrNDPOption   = packetError("ndp: option of length 0, beyond the message, or with no Ethernet address")
+	ErrNDPAddress  = packetError("ndp: target is a group, or source or destination do not fit the message")
+	ErrMLD         = packetError("mld: query that is too short, has a wrong checksum, or is not from this link")
 
-	ErrEncapShort   = errors.New("encapsulation: datagram shorter than 8 bytes")
-	ErrEncapMagic   = errors.New("encapsulation: magic is not 0x7552")
-	ErrEncapVersion = errors.New("encapsulation: version is not 1")
-	ErrEncapType    = errors.New("encapsulation: unknown type")
-	ErrPadding      = errors.New("encapsulation: padding of an impossible length")
-	ErrProbeShort   = errors.New("encapsulation: probe shorter than 16 bytes")
+	ErrEncapShort   = packetError("encapsulation: datagram shorter than 8 bytes")
+	ErrEncapMagic   = packetError("encapsulation: magic is not 0x7552")
+	ErrEncapVersion = packetError("encapsulation: version is not 1")
+	ErrEncapType    = packetError("encapsulation: unknown type")
+	ErrPadding      = packetError("encapsulation: padding of an impossible length")
+	ErrProbeShort   = packetError("encapsulation: probe shorter than 16 bytes")
 
-	ErrTRPShort           = errors.New("trp: packet shorter than its header")
-	ErrTRPOpcode          = errors.New("trp: opcode that nobody has")
-	ErrDatagramShort      = errors.New("datagram: packet shorter than its header")
-	ErrDatagramOpcode     = errors.New("datagram: opcode is not 6")
-	ErrDatagramQPN        = errors.New("datagram: queue pair number has more than 24 bits")
-	ErrUCShort            = errors.New("uc: packet shorter than its header")
-	ErrUCOpcode           = errors.New("uc: opcode is not 8")
-	ErrConnectShort       = errors.New("trp: request, accept or reject shorter than its private-data length says")
-	ErrPrivateDataLen     = errors.New("trp: private data longer than 512 bytes")
-	ErrExtensionLen       = errors.New("trp: extension block shorter than 20 bytes or beyond the packet")
-	ErrExtensionSegment   = errors.New("trp: extension offers a maximum segment below 128 bytes (RFC 5041 section 5.1)")
-	ErrExtensionWindow    = errors.New("trp: extension offers a receive window outside 1..4095 segments")
-	ErrSackLen            = errors.New("trp: sack body is not a whole number of 8-byte runs")
-	ErrSackCount          = errors.New("trp: sack has more runs than the receiver of the list takes")
-	ErrSackRun            = errors.New("trp: sack run is empty or ends before it starts")
+	ErrTRPShort           = packetError("trp: packet shorter than its header")
+	ErrTRPOpcode          = packetError("trp: opcode that nobody has")
+	ErrDatagramShort      = packetError("datagram: packet shorter than its header")
+	ErrDatagramOpcode     = packetError("datagram: opcode is not 6")
+	ErrDatagramQPN        = packetError("datagram: queue pair number has more than 24 bits")
+	ErrUCShort            = packetError("uc: packet shorter than its header")
+	ErrUCOpcode           = packetError("uc: opcode is not 8")
+	ErrConnectShort       = packetError("trp: request, accept or reject shorter than its private-data length says")
+	ErrPrivateDataLen     = packetError("trp: private data longer than 512 bytes")
+	ErrExtensionLen       = packetError("trp: extension block shorter than 20 bytes or beyond the packet")
+	ErrExtensionSegment   = packetError("trp: extension offers a maximum segment below 128 bytes (RFC 5041 section 5.1)")
+	ErrExtensionWindow    = packetError("trp: extension offers a receive window outside 1..4095 segments")
+	ErrSackLen            = packetError("trp: sack body is not a whole number of 8-byte runs")
+	ErrSackCount          = packetError("trp: sack has more runs than the receiver of the list takes")
+	ErrSackRun            = packetError("trp: sack run is empty or ends before it starts")
 	ErrMPAShort           = errors.New("mpa: request or reply shorter than its private-data length says")
 	ErrMPAKey             = errors.New("mpa: the stream does not begin with the key of a request or reply")
 	ErrMPAPrivate         = errors.New("mpa: private data longer than 512 bytes")
@@ -69,14 +69,12 @@ var (
 
 // PacketErrors are those that packets from a network earn, for who counts them:
 // a count that is zero is there as well.
-var PacketErrors = []error{
-	ErrFrameShort, ErrVLAN, ErrIPv4Short, ErrIPv4Version, ErrIPv4HeaderLen, ErrIPv4TotalLen, ErrIPv4Fragment,
-	ErrIPv6Short, ErrIPv6Version, ErrIPv6Length, ErrIPv6Extension, ErrIPv6Option, ErrIPv6Routing, ErrIPv6Fragment,
-	ErrUDPShort, ErrUDPLength, ErrARPShort, ErrARPKind, ErrICMPShort, ErrICMPKind, ErrICMPChecksum,
-	ErrICMPRefused, ErrNDPHopLimit, ErrNDPShort, ErrNDPKind, ErrNDPOption, ErrNDPAddress, ErrMLD, ErrEncapShort, ErrEncapMagic, ErrEncapVersion, ErrEncapType, ErrPadding, ErrProbeShort, ErrTRPShort, ErrTRPOpcode,
-	ErrDatagramShort, ErrDatagramOpcode, ErrDatagramQPN, ErrUCShort, ErrUCOpcode, ErrConnectShort,
-	ErrPrivateDataLen, ErrExtensionLen, ErrExtensionSegment, ErrExtensionWindow, ErrSackLen, ErrSackCount,
-	ErrSackRun,
+var PacketErrors []error
+
+func packetError(text string) error {
+	err := errors.New(text)
+	PacketErrors = append(PacketErrors, err)
+	return err
 }
 
 // ProtocolError is a refusal inside an established connection. The stream ends

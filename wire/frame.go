@@ -27,7 +27,6 @@ type Frame struct {
 	IPHeaderLen int // 20 to 60, options included; 40 to 80 with extension headers
 	Proto       uint8
 	TTL         uint8 // or hop limit
-	ECN         uint8 // 0 to 3 (RFC 3168)
 	SrcIP       IPv4  // of IPv4
 	DstIP       IPv4
 	Src6, Dst6  IPv6 // of IPv6
@@ -91,7 +90,7 @@ func (f *Frame) parseIPv4(b []byte) error {
 		return ErrIPv4Fragment
 	}
 	f.IPHeaderOff, f.IPHeaderLen = EthernetLen, header
-	f.ECN, f.TTL, f.Proto = b[1]&3, b[8], b[9]
+	f.TTL, f.Proto = b[8], b[9]
 	f.SrcIP, f.DstIP = IPv4(b[12:16]), IPv4(b[16:20])
 	f.PayloadOff += header
 	f.PayloadLen = total - header

@@ -58,9 +58,6 @@ func (op Opcode) String() string {
 	return "RDMAP opcode " + decimal(uint32(op))
 }
 
-// Tagged reports an opcode whose segments name the place they go to.
-func (op Opcode) Tagged() bool { return opcodes[op&15].tagged }
-
 // Queue is the untagged queue of an opcode; 0 for tagged ones.
 func (op Opcode) Queue() uint32 { return opcodes[op&15].queue }
 

@@ -23,7 +23,7 @@ func (f *Frame) parseIPv6(b []byte) error {
 		return err
 	}
 	f.IPHeaderOff, f.IPHeaderLen = EthernetLen, IPv6Len+skipped
-	f.ECN, f.Proto, f.TTL = b[1]>>4&3, proto, b[7]
+	f.Proto, f.TTL = proto, b[7]
 	f.Src6, f.Dst6 = IPv6(b[8:24]), IPv6(b[24:40])
 	f.PayloadOff += IPv6Len + skipped
 	f.PayloadLen = length - skipped

@@ -98,7 +98,7 @@ func TestRoundTripDDP(t *testing.T) {
 	quickCheck(t, func(v DDP) bool {
 		v.Op %= OpAtomicResponse + 1
 		size := TaggedLen
-		if v.Tagged = v.Op.Tagged(); v.Tagged {
+		if v.Tagged = opcodes[v.Op&15].tagged; v.Tagged {
 			v.QN, v.MSN, v.MO = 0, 0, 0
 		} else {
 			size, v.TO, v.QN = UntaggedLen, 0, v.Op.Queue()

@@ -21,7 +21,6 @@ const (
 // options are what SetOption said.
 type options struct {
 	reuseAddr, afOnly bool
-	tos               uint8
 	ackTimeout        uint8
 	ackTimeoutSet     bool
 }
@@ -34,8 +33,7 @@ const maxAckTimeout = 31
 func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	p := &id.options
 	switch o {
-	case OptionTOS:
-		p.tos = uint8(value)
+	case OptionTOS: // no packet of ours carries it
 	case OptionReuseAddr:
 		if id.state != idle && (value == 0 || id.state == listening) {
 			return einval
