@@ -36,18 +36,6 @@ func (q *completions) init(mem []byte, r *abi.CQResponse) {
 	}
 }
 
-// entries is how many completions fit.
-func (q *completions) entries() int { return q.ring.Entries() }
-
-// empty reports that the ring has nothing.
-func (q *completions) empty() bool { return q.ring.Empty() }
-
-// arm asks for one event, as ring.ClientCQ's does.
-func (q *completions) arm(solicitedOnly bool) { q.ring.Arm(solicitedOnly) }
-
-// overrun reports that completions were lost because the queue was full.
-func (q *completions) overrun() bool { return q.ring.Overrun() }
-
 // take takes up to n completions, oldest first, and has their queue pairs use the
 // slots again. What it returns is valid until the next call; nothing means that
 // there is nothing. Once urdmad has ended, dead, and the ring is empty, it is what

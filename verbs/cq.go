@@ -77,7 +77,7 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 func (q *CQ) Entries() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.queue.entries()
+	return q.queue.ring.Entries()
 }
 
 // Resize changes how many completions the queue holds, to at least n
@@ -153,7 +153,7 @@ func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty
 	}
 	b := q.bells
 	b.Announce(true)
-	if empty = q.queue.empty(); !empty {
+	if empty = q.queue.ring.Empty(); !empty {
 		b.Announce(false)
 	}
 	return &b, empty
@@ -186,7 +186,7 @@ func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 			q.bells.Found()
 		}
 	case len(out) == 0:
-	case q.queue.overrun():
+	case q.queue.ring.Overrun():
 		err = ErrOverrun
 	case dead:
 		err = q.ctx.client.endError()
@@ -206,7 +206,7 @@ func (q *CQ) Arm(solicitedOnly bool) error {
 	if q.closed {
 		return ErrClosed
 	}
-	q.queue.arm(solicitedOnly)
+	q.queue.ring.Arm(solicitedOnly)
 	if q.ctx.client.dead() {
 		signal(q.events) // as urdmad would for what is flushed
 	}
