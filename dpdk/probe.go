@@ -155,7 +155,7 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	C.rte_eth_dev_info_get(p.c.id, &info)
 	p.info = port.Info{
 		Name: s.label(), Driver: C.GoString(info.driver_name), MTU: int(p.c.mtu),
-		RxChecksum: p.c.queue.rx_checksum != 0, TxUDPChecksum: p.c.queue.tx_udp != 0, TxUDP6Checksum: p.c.queue.tx_udp != 0, Wire: true,
+		TxUDPChecksum: p.c.queue.tx_udp != 0, TxUDP6Checksum: p.c.queue.tx_udp != 0, Wire: true,
 	}
 	for i := range p.info.MAC {
 		p.info.MAC[i] = byte(p.c.mac[i])

@@ -33,7 +33,7 @@ func Open(name string, mac [6]byte, mtu int) *Port {
 	}
 	p := &Port{info: port.Info{
 		Name: name, Driver: "loopback", MAC: mac, MTU: mtu,
-		RxChecksum: true, TxUDPChecksum: true,
+		TxUDPChecksum: true,
 	}}
 	for range buffers {
 		p.queue.free = append(p.queue.free, make([]byte, mtu+port.EtherHeaderLen))

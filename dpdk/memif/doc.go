@@ -42,7 +42,7 @@
 //
 // # Checksums
 //
-// Info says RxChecksum and TxUDPChecksum: memory does not corrupt frames, so
+// Info says TxUDPChecksum: memory does not corrupt frames, so
 // the sender leaves the UDP checksum 0, and a receiver accepts that. No packet
 // gets a Good flag: a peer may forward frames from a real wire, and those carry
 // a checksum to be verified.

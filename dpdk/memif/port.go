@@ -43,7 +43,7 @@ func Open(o Options) (port.Port, error) {
 	p := &Port{opt: o, queue: q}
 	p.info = port.Info{
 		Name: o.Name, Driver: driverName, MAC: o.MAC, MTU: o.MTU,
-		RxChecksum: true, TxUDPChecksum: true, SharedRx: true, Wire: true,
+		TxUDPChecksum: true, SharedRx: true, Wire: true,
 	}
 	p.faults.log = o.Log
 	p.ctx, p.cancel = context.WithCancel(context.Background())

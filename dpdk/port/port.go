@@ -95,12 +95,6 @@ type Info struct {
 	// MTU is the largest IP packet, header included, in bytes. The largest
 	// frame is EtherHeaderLen longer.
 	MTU int
-	// RxChecksum: the port looks after received checksums. Either it verifies
-	// them and says so in Packet.Flags, or the wire cannot corrupt a frame
-	// (shared memory) and a sender may leave the UDP checksum 0. In both cases
-	// the receiver's rule is the same: a checksum that is present and not
-	// flagged Good is verified; a UDP checksum of 0 is none (RFC 768).
-	RxChecksum bool
 	// TxUDPChecksum: the sender leaves the UDP checksum 0. Either the port fills
 	// it in on the way out, or the wire needs none. The IPv4 header checksum is
 	// always the caller's to compute.

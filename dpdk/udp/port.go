@@ -73,7 +73,7 @@ func Open(o Options) (port.Port, error) {
 	q.tx.init(q)
 	window := receiveWindow(fd, o.MTU)
 	q.kept.init(q.room, window)
-	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU, RxChecksum: true,
+	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU,
 		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: window}}
 	p.follow(uint32(below.Index), o.Log)
 	return p, nil

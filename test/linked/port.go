@@ -108,7 +108,7 @@ func (n *Network) newPort(o Options, name string, mac byte) *Port {
 	p := &Port{net: n, opt: o}
 	p.info = port.Info{
 		Name: o.Name, Driver: "linked", MAC: o.MAC, MTU: o.MTU,
-		RxChecksum: o.Checksum, TxUDPChecksum: o.Checksum, Wire: true,
+		TxUDPChecksum: o.Checksum, Wire: true,
 	}
 	p.queue.port = p
 	p.queue.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)

@@ -88,7 +88,7 @@ func newPipeRing(mtu int) *pipeRing {
 
 func newPipe(mtu int, mac byte, rx, tx *pipeRing) *Pipe {
 	p := &Pipe{rx: rx, tx: tx, info: port.Info{Name: "pipe", Driver: "pipe", MTU: mtu, Wire: true,
-		MAC: [6]byte{2, 0, 0, 0, 0, mac}, RxChecksum: true, TxUDPChecksum: true}}
+		MAC: [6]byte{2, 0, 0, 0, 0, mac}, TxUDPChecksum: true}}
 	for range 64 {
 		p.free = append(p.free, make([]byte, mtu+port.EtherHeaderLen))
 	}
