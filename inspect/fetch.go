@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/verbs/abi"
 )
 
@@ -122,7 +123,15 @@ func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
 	if err != nil || n == 0 {
 		return nil, nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
 	}
-	file := descriptor(oob[:oobn])
+	var file *os.File
+	fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
+	for i, fd := range fds {
+		if i == 0 {
+			file = os.NewFile(uintptr(fd), "from urdmad")
+		} else { // which none should be
+			_ = unix.Close(fd)
+		}
+	}
 	size := abi.Size[abi.Header]()
 	h, ok := abi.Decode[abi.Header](b[:min(n, size)])
 	switch {
@@ -159,29 +168,4 @@ func (s *Source) explain(err error) error {
 		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
 	}
 	return fmt.Errorf("urdmad at %s hung up: it has ended, or has too many connections that say nothing: %w", s.path, err)
-}
-
-// descriptor is the first descriptor that came with a message; others, which
-// none should be, are closed.
-func descriptor(oob []byte) (first *os.File) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil
-	}
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			f := os.NewFile(uintptr(fd), "from urdmad")
-			if first == nil {
-				first = f
-				continue
-			}
-			f.Close()
-		}
-	}
-	return first
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/ancillary"
 )
 
 // control is one end of the control socket.
@@ -43,7 +45,7 @@ func (c control) recv() (m message, fd int, err error) {
 	var buf [messageSize + 1]byte
 	oob := make([]byte, unix.CmsgSpace(4*4)+unix.CmsgSpace(unix.SizeofUcred))
 	n, oobn, flags, _, err := c.conn.ReadMsgUnix(buf[:], oob)
-	fds := receivedFDs(oob[:oobn])
+	fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
 	if len(fds) == 1 {
 		fd = fds[0]
 	}
@@ -82,19 +84,6 @@ func (c control) expect(want kind) (m message, fd int, err error) {
 		return m, -1, fmt.Errorf("memif: peer refused: %q", reason)
 	}
 	return m, -1, fmt.Errorf("memif: got %v, expected %v", m.kind(), want)
-}
-
-func receivedFDs(oob []byte) (fds []int) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil
-	}
-	for i := range messages {
-		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
-			fds = append(fds, got...)
-		}
-	}
-	return fds
 }
 
 func closeAll(fds []int) {

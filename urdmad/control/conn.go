@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
@@ -49,11 +50,12 @@ func (c *conn) receive(buf []byte) (int, error) {
 		_ = c.SetReadDeadline(time.Time{})
 		n, oobn, flags, _, err = c.ReadMsgUnix(buf, oob)
 	}
-	if oobn > 0 {
-		var bad error
-		if c.received, bad = receivedFiles(oob[:oobn]); err == nil {
-			err = bad
-		}
+	fds, bad := ancillary.Descriptors(oob[:oobn])
+	for _, fd := range fds {
+		c.received = append(c.received, os.NewFile(uintptr(fd), "from client"))
+	}
+	if err == nil && bad != nil {
+		err = fmt.Errorf("control: ancillary data: %w", bad)
 	}
 	if len(c.received) > 0 && !c.closer.Room(account.Patience) {
 		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
@@ -71,28 +73,6 @@ func (c *conn) receive(buf []byte) (int, error) {
 
 // waits reports whether a message, or the end, is there to be read.
 func (c *conn) waits() bool { return c.polls(unix.POLLIN) }
-
-func receivedFiles(oob []byte) ([]*os.File, error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("control: ancillary data: %w", err)
-	}
-	var files []*os.File
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue // not descriptors
-		}
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "from client"))
-		}
-	}
-	return files, nil
-}
 
 // takeFile returns the next descriptor of the request, whose owner the caller is
 // from now on; nil if there is none.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/verbs/abi"
 )
 
@@ -174,7 +175,8 @@ func (s *Session) readAnswers() {
 	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	for {
 		n, oobn, flags, _, err := s.control.ReadMsgUnix(buf, oob)
-		a := answer{body: slices.Clone(buf[:max(n, 0)]), fds: descriptors(oob[:oobn])}
+		fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
+		a := answer{body: slices.Clone(buf[:max(n, 0)]), fds: fds}
 		if err != nil || n < abi.Size[abi.Header]() {
 			a.drop()
 			return
@@ -192,17 +194,4 @@ func (s *Session) readAnswers() {
 			s.dropAnswer() // who asked may not look any more
 		}
 	}
-}
-
-func descriptors(oob []byte) (fds []int) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil
-	}
-	for i := range messages {
-		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
-			fds = append(fds, got...)
-		}
-	}
-	return fds
 }
