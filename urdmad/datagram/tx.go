@@ -69,7 +69,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 
 // build writes header and message. False: the message's memory was deregistered.
 func (p *Pair) build(b []byte, i uint32, wr *qp.SendWR, h *wire.Datagram) bool {
-	if !p.QP.Gather(b[wire.DatagramLen:wire.DatagramLen+int(wr.Length)], i, 0) {
+	if !p.QP.Gather(b[wire.DatagramLen:wire.DatagramLen+int(wr.Length)], wr, 0) {
 		return false
 	}
 	h.PSN = p.psn

@@ -34,7 +34,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	h.Last = wr.Offset()+n == wr.Length
 	b := w.path.Payload(frame)
 	at := h.Put(b)
-	if !c.QP.Gather(b[at:at+int(n)], i, wr.Offset()) {
+	if !c.QP.Gather(b[at:at+int(n)], wr, wr.Offset()) {
 		return revoked
 	}
 	c.psn = c.psn.Add(1)

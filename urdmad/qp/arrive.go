@@ -139,14 +139,13 @@ func (q *QP) AwaitsAnswer(i uint32, atomic bool) *SendWR {
 	return nil
 }
 
-// PlaceResponse writes the next bytes of the answer to the Read at index i, for
-// which there is room. The last of them complete it.
-func (q *QP) PlaceResponse(i uint32, data []byte) Verdict {
-	wr := q.SQ.At(i)
+// PlaceResponse writes the next bytes of the answer to a Read, for which there is
+// room. The last of them complete it.
+func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	switch {
 	case len(data) > 0 && q.Client.Backlogged():
 		return Verdict{Is: Busy}
-	case !q.scatter(q.SQ.list(i), wr.got, data):
+	case !q.scatter(wr.list, wr.got, data):
 		return Verdict{Is: Revoked}
 	}
 	wr.got += uint32(len(data))
@@ -157,9 +156,9 @@ func (q *QP) PlaceResponse(i uint32, data []byte) Verdict {
 	return Verdict{}
 }
 
-// PlaceOriginal writes what the atomic at index i has found, and completes it.
-func (q *QP) PlaceOriginal(i uint32, original uint64) Verdict {
+// PlaceOriginal writes what an atomic has found, and completes it.
+func (q *QP) PlaceOriginal(wr *SendWR, original uint64) Verdict {
 	var b [mem.WordLen]byte
 	binary.NativeEndian.PutUint64(b[:], original)
-	return q.PlaceResponse(i, b[:])
+	return q.PlaceResponse(wr, b[:])
 }

@@ -406,7 +406,7 @@ func TestRevoked(t *testing.T) {
 	bytes := r.memory.Bytes(4096, 8)
 	r.table.Regions.Remove(r.memory)
 	var out [8]byte
-	if r.qp.Gather(out[:], 0, 0) {
+	if r.qp.Gather(out[:], r.qp.SQ.At(0), 0) {
 		t.Error("gathers from memory that was deregistered")
 	}
 	if r.qp.PlaceSend([]byte("x"), 1).Is != Revoked || bytes[0] != 0 {

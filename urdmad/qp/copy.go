@@ -6,22 +6,20 @@ import "urdma/urdmad/mem"
 // deregistered is the client's own again from that moment on: nothing is read
 // from it or written to it, whatever still holds its pages.
 
-// Gather copies work request i's bytes from off on into dst. False: memory of
-// the work request was deregistered.
-func (q *QP) Gather(dst []byte, i, off uint32) bool {
+// Gather copies a work request's bytes from off on into dst. False: memory of the
+// work request was deregistered.
+func (q *QP) Gather(dst []byte, wr *SendWR, off uint32) bool {
 	q.t.spent += len(dst)
-	wr := q.SQ.At(i)
-	if wr.nsge == 0 {
+	if len(wr.list) == 0 {
 		copy(dst, wr.src[min(off, uint32(len(wr.src))):])
 		return true
 	}
-	list := q.SQ.list(i)
 	if wr.stage != nil {
 		copy(dst, wr.stage.Bytes(off))
-		return !anyDead(list)
+		return !anyDead(wr.list)
 	}
-	for j := range list {
-		s := &list[j]
+	for j := range wr.list {
+		s := &wr.list[j]
 		if off >= s.n {
 			off -= s.n
 			continue
@@ -39,7 +37,7 @@ func (q *QP) Gather(dst []byte, i, off uint32) bool {
 }
 
 // SourceDead reports whether memory that work request i reads from was deregistered.
-func (q *QP) SourceDead(i uint32) bool { return anyDead(q.SQ.list(i)) }
+func (q *QP) SourceDead(i uint32) bool { return anyDead(q.SQ.At(i).list) }
 
 func anyDead(list []element) bool {
 	for i := range list {
@@ -58,7 +56,7 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	if wr.src != nil {
 		return wr.src[off:min(wr.Length, off+limit)], true
 	}
-	list := q.SQ.list(i)
+	list := wr.list
 	if wr.stage != nil {
 		b := wr.stage.Bytes(off)
 		return b[:min(uint32(len(b)), limit)], !anyDead(list)

@@ -18,7 +18,7 @@ func (q *QP) Flush() {
 	s.fail()
 	s.reads, s.settling, s.more = 0, nil, false // flushPosted sees to what is left
 	if q.Recv.active {
-		q.Recv.end(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+		q.Recv.fail(abi.StatusWRFlushErr, 0)
 	}
 	if !wasReset {
 		q.flushPosted(flushAtOnce)

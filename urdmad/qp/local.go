@@ -11,6 +11,9 @@ import (
 // isLocal reports a work request that no carrier moves.
 func (wr *SendWR) isLocal() bool { return wr.Op.Supported && wr.Op.RDMAP == abi.NoRDMAP }
 
+// localNext reports whether the work request at Next is a local one.
+func (s *SendQueue) localNext() bool { return s.next != s.tail && s.At(s.next).isLocal() }
+
 // carryOutLocal returns how many local work requests were carried out. What it
 // completes may end the connection.
 func (q *QP) carryOutLocal() (n int) {

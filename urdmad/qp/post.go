@@ -111,15 +111,14 @@ func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32
 	if slot.NumSGE > q.Cap.MaxSendSGE {
 		return abi.StatusLocQPOpErr
 	}
-	return q.resolveList(i, wr, list[:slot.NumSGE])
+	return q.resolveList(wr, list[:slot.NumSGE])
 }
 
-func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
+func (q *QP) resolveList(wr *SendWR, list []abi.SGE) uint32 {
 	var want uint32
 	if wr.Op.WritesLocal {
 		want = mem.LocalWrite
 	}
-	out := q.SQ.room(i)
 	fallback := false
 	var total uint64
 	for j := range list {
@@ -131,9 +130,8 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 		if !ok {
 			return abi.StatusLocProtErr
 		}
-		out[wr.nsge] = e
+		wr.list = append(wr.list, e)
 		fallback = fallback || e.bytes == nil
-		wr.nsge++
 		total += uint64(el.Length)
 	}
 	if total > uint64(q.MaxMessage) {
@@ -147,7 +145,7 @@ func (q *QP) resolveList(i uint32, wr *SendWR, list []abi.SGE) uint32 {
 		wr.Length = mem.WordLen
 	}
 	if fallback && wr.Op.ReadsLocal {
-		q.stageSend(i, wr)
+		q.stageSend(wr)
 	}
 	return abi.StatusSuccess
 }

@@ -65,7 +65,7 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		return Done
 	}
 	if r.torn { // of another shared receive queue of the XRC domain
-		r.end(abi.CQE{Status: abi.StatusWRFlushErr}, false)
+		r.fail(abi.StatusWRFlushErr, 0)
 	}
 	var rqe abi.RQE
 	list := r.q.t.list[:]
@@ -80,11 +80,11 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	from.checkLimit(r.q.t)
 	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
 	if rqe.NumSGE > from.maxSGE {
-		r.end(abi.CQE{Status: abi.StatusLocQPOpErr}, false)
+		r.fail(abi.StatusLocQPOpErr, 0)
 		return BadReceive
 	}
 	if !r.hold(list[:rqe.NumSGE]) {
-		r.end(abi.CQE{Status: abi.StatusLocProtErr}, false)
+		r.fail(abi.StatusLocProtErr, 0)
 		return BadReceive
 	}
 	return Done

@@ -21,21 +21,22 @@ type Ending struct {
 
 // EndSend ends a message that took a receive, and completes it.
 func (q *QP) EndSend(e Ending) Verdict {
-	how := abi.CQE{SrcQP: e.SrcQP, SourceLID: e.SourceLID}
+	w := q.Recv.completion(abi.StatusSuccess)
+	w.SrcQP, w.SourceLID = e.SrcQP, e.SourceLID
 	if e.Invalidates {
 		if v := q.invalidate(e.STag); v != mem.Allowed {
 			return denied(v)
 		}
-		how.WCFlags, how.ImmOrSTag = abi.WCWithInv, uint32(e.STag)
+		w.WCFlags, w.ImmOrSTag = abi.WCWithInv, uint32(e.STag)
 	}
 	if e.HasImmediate {
-		how.WCFlags, how.ImmOrSTag = abi.WCWithImm, e.Immediate
+		w.WCFlags, w.ImmOrSTag = abi.WCWithImm, e.Immediate
 	}
 	if e.HeaderRoom > 0 {
-		how.WCFlags |= abi.WCGRH
+		w.WCFlags |= abi.WCGRH
 	}
 	q.Stats.BytesRecv -= uint64(e.HeaderRoom)
-	q.Recv.arrived(how, e.Solicited)
+	q.Recv.arrived(&w, e.Solicited)
 	return Verdict{}
 }
 
@@ -54,7 +55,9 @@ func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
 	if v := q.BeginReceive(srqn, 0); v.Is != Done {
 		return v
 	}
-	q.Recv.arrived(abi.CQE{Opcode: abi.WCRecvRDMAWithImm, ByteLen: n, WCFlags: abi.WCWithImm, ImmOrSTag: imm}, solicited)
+	w := q.Recv.completion(abi.StatusSuccess)
+	w.Opcode, w.ByteLen, w.WCFlags, w.ImmOrSTag = abi.WCRecvRDMAWithImm, n, abi.WCWithImm, imm
+	q.Recv.arrived(&w, solicited)
 	return Verdict{}
 }
 
@@ -68,28 +71,33 @@ func (q *QP) FailReceive(v Verdict, vendor uint32) {
 	case Revoked:
 		status = abi.StatusLocProtErr
 	}
-	q.Recv.end(abi.CQE{Status: status, VendorErr: vendor}, false)
+	q.Recv.fail(status, vendor)
 }
 
-// arrived ends a message that took a receive and completes it. how says the
-// completion's flags and what they announce.
-func (r *Receive) arrived(how abi.CQE, solicited bool) {
+// completion begins what the completion of the current receive says.
+func (r *Receive) completion(status uint32) abi.CQE {
+	w := r.q.completion(r.id, r.index, status)
+	w.Opcode, w.ByteLen = abi.WCRecv, r.got
+	return w
+}
+
+// arrived ends a message that took a receive and completes it.
+func (r *Receive) arrived(w *abi.CQE, solicited bool) {
 	r.q.Stats.MessagesRecv++
 	r.q.Stats.BytesRecv += uint64(r.got)
-	r.end(how, solicited)
+	r.end(w, solicited)
 }
 
-// end completes the current receive; how says its status, VendorErr, source,
-// WCFlags and what they announce, and ByteLen if its Opcode is one.
-func (r *Receive) end(how abi.CQE, solicited bool) {
+// fail completes the current receive with an error.
+func (r *Receive) fail(status, vendor uint32) {
+	w := r.completion(status)
+	w.VendorErr = vendor
+	r.end(&w, false)
+}
+
+// end completes the current receive.
+func (r *Receive) end(w *abi.CQE, solicited bool) {
 	q := r.q
-	w := q.completion(r.id, r.index, how.Status)
-	w.VendorErr, w.WCFlags, w.ImmOrSTag = how.VendorErr, how.WCFlags, how.ImmOrSTag
-	w.SrcQP, w.SourceLID = how.SrcQP, how.SourceLID
-	w.Opcode, w.ByteLen = abi.WCRecv, r.got
-	if how.Opcode != 0 {
-		w.Opcode, w.ByteLen = how.Opcode, how.ByteLen
-	}
 	cq := r.completesOn()
 	if q.Domain != nil {
 		w.UserHandle = 0 // whoever polls has no such queue pair
@@ -97,7 +105,7 @@ func (r *Receive) end(how abi.CQE, solicited bool) {
 	r.drop()
 	r.from.publish(r.index)
 	q.Stats.RecvsPosted++
-	q.completeRecv(r.from, cq, &w, solicited)
+	q.completeRecv(r.from, cq, w, solicited)
 }
 
 // completesOn is where the current receive completes.

@@ -35,10 +35,11 @@ func (q *QP) WriteFilled(n uint32) { q.Stats.BytesRecv += uint64(n) }
 
 // ResponseRoom is SendRoom for the answer to the Read at index i.
 func (q *QP) ResponseRoom(vec [][]byte, i, n uint32) [][]byte {
-	if q.AwaitsAnswer(i, false) == nil {
+	wr := q.AwaitsAnswer(i, false)
+	if wr == nil {
 		return vec // its slot may be another's
 	}
-	return lend(vec, q.SQ.list(i), q.SQ.At(i).got, n)
+	return lend(vec, wr.list, wr.got, n)
 }
 
 // ResponseFilled notes that n bytes of what ResponseRoom lent were filled.

@@ -5,7 +5,7 @@ import "urdma/verbs/abi"
 // Ready carries out local work requests as far as their turn has come, and then
 // reports whether the one at Next may move now; its message begins with that.
 func (q *QP) Ready() bool {
-	if q.carryOutLocal() == fetchBudget {
+	if q.SQ.localNext() && q.carryOutLocal() == fetchBudget {
 		q.t.Ready(q)
 		return false
 	}

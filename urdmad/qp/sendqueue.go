@@ -42,21 +42,21 @@ type SendWR struct {
 	id         uint64
 	status     uint32
 	vendor     uint32
-	nsge       int
-	src        []byte // inline data; else nil
-	stage      *Stage // source on the fallback path; else nil
-	asyncUntil uint64 // Read, or work on a window: completes once jobs.done reached this
+	list       []element // of its scatter/gather list; its room is the chunk's
+	src        []byte    // inline data; else nil
+	stage      *Stage    // source on the fallback path; else nil
+	asyncUntil uint64    // Read, or work on a window: completes once jobs.done reached this
 }
 
 // renew makes wr the work request of a slot. What it held was released, so that
-// src and stage are nil.
+// list is empty, src and stage are nil.
 func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
 	wr.RKey, wr.STag, wr.Immediate = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.ImmOrSTag
 	wr.remote, wr.operand1, wr.operand2 = slot.RemoteAddr, slot.CompareAdd, slot.Swap
 	wr.State, wr.Started, wr.answered, wr.bytesOut = SendQueued, false, false, false
 	wr.Length, wr.MSN, wr.sent, wr.got, wr.mark = 0, 0, 0, 0, 0
-	wr.vendor, wr.nsge, wr.asyncUntil = 0, 0, 0
+	wr.vendor, wr.asyncUntil = 0, 0
 }
 
 // RemoteAddr is where a Write, a Read or an atomic operation begins in the peer's memory.
@@ -184,14 +184,13 @@ func (s *SendQueue) oldestFailed() bool {
 
 // release gives back what work request i holds.
 func (s *SendQueue) release(i uint32) {
-	list := s.list(i)
-	for j := range list {
-		list[j].region.Release()
-		list[j] = element{}
-	}
 	wr := s.At(i)
+	for j := range wr.list {
+		wr.list[j].region.Release()
+		wr.list[j] = element{}
+	}
 	s.dropStage(wr)
-	wr.nsge, wr.src = 0, nil
+	wr.list, wr.src = wr.list[:0], nil
 	s.passed(i, s.tail)
 }
 

@@ -11,9 +11,8 @@ const chunkSlots = 8
 
 // chunk is copies of neighbouring slots, with their scatter/gather lists.
 type chunk struct {
-	wrs      [chunkSlots]SendWR
-	elements []element // width per slot
-	width    int
+	wrs   [chunkSlots]SendWR
+	width int // of each list
 }
 
 // maxSpare is how many chunks of one width are kept for the next who needs one.
@@ -28,7 +27,12 @@ type chunkPool struct {
 func (p *chunkPool) get(width int) *chunk {
 	list := p.spare[width]
 	if len(list) == 0 {
-		return &chunk{elements: make([]element, chunkSlots*width), width: width}
+		c := &chunk{width: width}
+		elements := make([]element, chunkSlots*width)
+		for i := range c.wrs {
+			c.wrs[i].list = elements[i*width : i*width : (i+1)*width]
+		}
+		return c
 	}
 	c := list[len(list)-1]
 	p.spare[width] = list[:len(list)-1]
@@ -81,22 +85,6 @@ func (s *slots) use(p *chunkPool, i uint32) *SendWR {
 		*c = p.get(s.width)
 	}
 	return s.At(i)
-}
-
-// room is where the scatter/gather list of an index in use goes.
-func (s *slots) room(i uint32) []element {
-	slot := i & s.mask
-	at := int(slot%chunkSlots) * s.width
-	return s.chunks[slot/chunkSlots].elements[at : at+s.width]
-}
-
-// list is the scatter/gather list of an index.
-func (s *slots) list(i uint32) []element {
-	n := s.At(i).nsge
-	if n == 0 {
-		return nil
-	}
-	return s.room(i)[:n]
 }
 
 // passed gives back the chunk that ends with an index, once that has completed

@@ -24,16 +24,16 @@ func TestSlots(t *testing.T) {
 			for range 5000 {
 				if r.IntN(2) == 0 && tail-head < entries {
 					s.use(&p, tail).id = uint64(tail)
-					s.At(tail).nsge = 3
-					s.room(tail)[2].va = uint64(tail)
+					s.At(tail).list = append(s.At(tail).list, element{}, element{}, element{va: uint64(tail)})
 					tail++
 				} else if head != tail {
-					s.At(head).nsge = 0
+					s.At(head).list = s.At(head).list[:0]
 					s.passed(head, tail)
 					head++
 				}
 				if r.IntN(50) == 0 {
 					for ; head != tail; head++ {
+						s.At(head).list = s.At(head).list[:0]
 						s.passed(head, tail)
 					}
 				}
@@ -47,7 +47,7 @@ func TestSlots(t *testing.T) {
 					t.Fatalf("%d chunks for %d of %d slots", chunks, tail-head, entries)
 				}
 				for i := head; i != tail; i++ {
-					if s.At(i).id != uint64(i) || s.list(i)[2].va != uint64(i) {
+					if s.At(i).id != uint64(i) || s.At(i).list[2].va != uint64(i) {
 						t.Fatalf("%d entries, %d..%d: the copy at %d is that of %d", entries, head, tail, i, s.At(i).id)
 					}
 				}
@@ -57,7 +57,7 @@ func TestSlots(t *testing.T) {
 	var none slots
 	none.init(0, 3)
 	for _, i := range []uint32{0, 1, ^uint32(0)} {
-		if none.At(i) != &vacant || none.list(i) != nil {
+		if none.At(i) != &vacant || vacant.list != nil {
 			t.Errorf("a queue that does not exist has a work request at %d", i)
 		}
 	}

@@ -160,25 +160,23 @@ func (c *Client) stopWaiting(s *Stage) {
 	c.wantStage = c.wantStage[:end]
 }
 
-// stageSend makes the stage of the work request at index i, and begins to fill it
-// unless much is staged already.
-func (q *QP) stageSend(i uint32, wr *SendWR) {
-	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(i, off, buf, then) }))
+// stageSend makes the stage of a work request, and begins to fill it unless much is
+// staged already.
+func (q *QP) stageSend(wr *SendWR) {
+	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(wr.list, off, buf, then) }))
 	if q.Client.staged < MaxStaged/2 {
 		wr.stage.Fill()
 	}
 }
 
-// fetchList reads len(buf) bytes from off on of what the work request at index i
-// names.
-func (q *QP) fetchList(i, off uint32, buf []byte, then func()) {
+// fetchList reads len(buf) bytes from off on of what a list names.
+func (q *QP) fetchList(list []element, off uint32, buf []byte, then func()) {
 	parts := 0
 	each := func() {
 		if parts--; parts == 0 {
 			then()
 		}
 	}
-	list := q.SQ.list(i)
 	for j := range list {
 		s := &list[j]
 		if off >= s.n {

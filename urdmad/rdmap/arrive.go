@@ -191,8 +191,7 @@ func (s *Stream) readRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 
 // placeResponse is a segment of the answer to one of our Reads.
 func (s *Stream) placeResponse(d *wire.DDP, seg *Segment, at int) Verdict {
-	i := readIndex(s.QP, d.STag)
-	wr := s.QP.AwaitsAnswer(i, false)
+	wr := s.QP.AwaitsAnswer(readIndex(s.QP, d.STag), false)
 	switch {
 	case wr == nil:
 		return refuse(wire.TermTaggedSTag)
@@ -200,5 +199,5 @@ func (s *Stream) placeResponse(d *wire.DDP, seg *Segment, at int) Verdict {
 		d.Last != (seg.rest(at) == uint64(wr.Length-wr.Got())):
 		return refuse(wire.TermTaggedBounds)
 	}
-	return verdict(s.QP.PlaceResponse(i, seg.Data[at:]), &responses)
+	return verdict(s.QP.PlaceResponse(wr, seg.Data[at:]), &responses)
 }

@@ -98,11 +98,11 @@ func (s *Stream) placeAtomicResponse(d *wire.DDP, seg *Segment, at int) Verdict 
 	if _, err := r.Parse(b); err != nil {
 		return refuse(codeOf(err))
 	}
-	i := readIndex(s.QP, wire.STag(r.RequestID))
-	if s.QP.AwaitsAnswer(i, true) == nil {
+	wr := s.QP.AwaitsAnswer(readIndex(s.QP, wire.STag(r.RequestID)), true)
+	if wr == nil {
 		return refuse(wire.TermOperationStream)
 	}
-	v := s.QP.PlaceOriginal(i, r.Original)
+	v := s.QP.PlaceOriginal(wr, r.Original)
 	if v.Is == qp.Done {
 		s.answeredMSN = s.answeredMSN.Add(1)
 	}

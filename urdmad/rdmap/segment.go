@@ -110,7 +110,7 @@ func (s *Stream) Compose(b []byte, vec [][]byte, token uint64) (at int, _ [][]by
 		}
 		return answerHead(b, &v.req, off, len(data)), vec, true
 	}
-	at, n := s.head(b, token)
+	at, n := s.head(b, token, s.QP.SQ.At(slot))
 	vec, ok = s.QP.Lend(vec, slot, off, n)
 	return at, vec, ok
 }
@@ -127,16 +127,16 @@ func (s *Stream) Dead(token uint64) bool {
 
 // BuildRequest writes the segment of a work request that token names.
 func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
-	at, size := s.head(b, token)
+	wr := s.QP.SQ.At(tokenSlot(token))
+	at, size := s.head(b, token, wr)
 	n = at + int(size)
-	return n, size == 0 || s.QP.Gather(b[at:n], tokenSlot(token), uint32(token))
+	return n, size == 0 || s.QP.Gather(b[at:n], wr, uint32(token))
 }
 
-// head writes the segment of a work request that token names, but for its payload, of
+// head writes the segment of work request wr that token names, but for its payload, of
 // which it returns the length.
-func (s *Segmenter) head(b []byte, token uint64) (at int, payload uint32) {
+func (s *Segmenter) head(b []byte, token uint64, wr *qp.SendWR) (at int, payload uint32) {
 	slot, off := tokenSlot(token), uint32(token)
-	wr := s.QP.SQ.At(slot)
 	if token&tokenImmediate != 0 {
 		return buildImmediate(b, s.QP, wr), 0
 	}

@@ -56,7 +56,7 @@ func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if n := s.Run(wr.Got(), budget); n > 0 {
 		src = s.Bytes(wr.Got())[:n]
 	}
-	if out := c.respond(i, c.QP.PlaceResponse(i, src)); out.v.Is != qp.Done || !c.live() {
+	if out := c.respond(i, c.QP.PlaceResponse(wr, src)); out.v.Is != qp.Done || !c.live() {
 		return out
 	}
 	if o := c.s.observer; o != nil {
@@ -89,7 +89,7 @@ func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if !f.done {
 		return outcome{}
 	}
-	if out := c.respond(i, c.QP.PlaceOriginal(i, f.original)); out.v.Is != qp.Done || !c.live() {
+	if out := c.respond(i, c.QP.PlaceOriginal(wr, f.original)); out.v.Is != qp.Done || !c.live() {
 		return out
 	}
 	if o := c.s.observer; o != nil {

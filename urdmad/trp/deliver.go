@@ -37,6 +37,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	c.term.placing = false
 	c.unwritten.Placed(uint64(psn))
 	switch {
+	case v.Result == rdmap.Placed:
 	case v.Result == rdmap.Busy, v.Result == rdmap.NoReceive && c.unwritten.Waits():
 		c.rnr.Restart(c.now())
 		c.lacks(memory)
@@ -44,7 +45,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	case v.Result == rdmap.NoReceive && c.rnr.Allows(uint64(psn), c.ReceivePatience(), c.now()):
 		c.lacks(receive)
 		return false
-	case v.Result != rdmap.Placed:
+	default:
 		c.refuse(psn, v, seg)
 	}
 	return true

@@ -82,19 +82,19 @@ func (c *Conn) lacks(what lack) {
 // number that it waits for a receive. Otherwise it may send the segment again that
 // is kept here.
 func (w *notReady) stated(credits uint32, byNumber bool) uint32 {
-	if w.Waiting() && w.lacks == memory && byNumber {
+	if w.lacks == memory && byNumber {
 		return max(credits, 1)
 	}
 	return credits
 }
 
-// noteHeldOff takes what a packet of the peer's says about our message at its ack: by
-// number, credits of 0 say that it waits for a receive. When it has done so for long
+// noteHeldOff takes what a packet of the peer's, by number, says about our message at its
+// ack: credits of 0 say that it waits for a receive. When it has done so for long
 // enough, the send fails. That takes a packet that says so then: one that said that the
 // message has its receive may be lost.
 func (c *Conn) noteHeldOff(ack wire.PSN, credits uint32) {
 	w := &c.heldOff
-	if !c.ByNumber || ack != c.rel.Acked() {
+	if ack != c.rel.Acked() {
 		return // or the packet was overtaken
 	}
 	if credits > 0 || ack == c.rel.Next() {

@@ -104,25 +104,27 @@ func (c *Conn) acknowledged(t *wire.TRP) bool {
 		c.s.badAck(c.port.If)
 		return false
 	}
-	c.progress(t.Ack, t.Credits)
-	return c.live()
+	return c.progress(t.Ack, t.Credits)
 }
 
-// progress takes what an acknowledgement says, which package reliable has taken.
-func (c *Conn) progress(ack wire.PSN, credits uint32) {
-	c.hear()
-	c.advance()
-	if c.live() {
+// progress takes what an acknowledgement says, which package reliable has taken. It
+// reports whether the connection goes on.
+func (c *Conn) progress(ack wire.PSN, credits uint32) bool {
+	if !c.heard {
+		c.hear()
+	}
+	if c.rel.Acked() != c.marks.ackedPSN {
+		c.advance()
+	}
+	if c.ByNumber && c.live() {
 		c.noteHeldOff(ack, credits)
 	}
+	return c.live()
 }
 
 // advance tells the stream what the peer has.
 func (c *Conn) advance() {
 	una := c.rel.Acked()
-	if una == c.marks.ackedPSN {
-		return
-	}
 	c.marks.acked += uint64(una.Sub(c.marks.ackedPSN))
 	c.marks.ackedPSN = una
 	c.stream.Acked(c.marks.acked)
@@ -133,11 +135,9 @@ func (c *Conn) advance() {
 
 // hear notes the first packet of the peer, which establishes a passive side.
 func (c *Conn) hear() {
-	if !c.heard {
-		c.heard = true
-		if c.passive {
-			c.s.handler.Established(&c.Connection)
-		}
+	c.heard = true
+	if c.passive {
+		c.s.handler.Established(&c.Connection)
 	}
 }
 

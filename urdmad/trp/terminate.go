@@ -123,7 +123,9 @@ func (c *Conn) terminated(head *wire.TRP, seg *rdmap.Segment) {
 		c.s.badAck(c.port.If)
 		return
 	}
-	c.hear()
+	if !c.heard {
+		c.hear()
+	}
 	q := c.QP
 	code, err := c.stream.Terminated(seg)
 	if err != nil {

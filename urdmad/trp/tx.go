@@ -132,9 +132,11 @@ func (r *remote) room(frame []byte) []byte {
 // acknowledgement.
 func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 	ack, credits := c.rel.Header()
-	credits = c.rnr.stated(credits, c.ByNumber)
-	if at := wire.PSN(c.rnr.Message()); c.rnr.Waiting() && ack.After(at) {
-		ack = at // it may still be refused, and a Write behind it is not placed
+	if c.rnr.Waiting() {
+		credits = c.rnr.stated(credits, c.ByNumber)
+		if at := wire.PSN(c.rnr.Message()); ack.After(at) {
+			ack = at // it may still be refused, and a Write behind it is not placed
+		}
 	}
 	if first, ok := c.unwritten.First(); ok && ack.After(wire.PSN(first)) {
 		ack = wire.PSN(first)
