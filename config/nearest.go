@@ -36,7 +36,10 @@ func suggestVdev(text string) string {
 			return fmt.Sprintf("did you mean %q?", "net_"+name+args)
 		}
 	}
-	if best := nearest(base, []string{"loopback", "memif", "udp", "tcp"}); best != "" {
+	if best := nearest(base, []string{"loopback", "memif", "udp", "tcp", "net_af_packet", "net_af_xdp", "net_tap"}); best != "" {
+		if strings.HasPrefix(best, "net_") {
+			best += name[len(base):]
+		}
 		return fmt.Sprintf("did you mean %q?", best+args)
 	}
 	return ""

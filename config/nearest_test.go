@@ -33,3 +33,16 @@ func TestSuggest(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggestVdev(t *testing.T) {
+	for text, want := range map[string]string{
+		"tap0,iface=t":      `did you mean "net_tap0,iface=t"?`,
+		"nett_tap0,iface=t": `did you mean "net_tap0,iface=t"?`,
+		"memiff,id=1":       `did you mean "memif,id=1"?`,
+		"eth0":              "",
+	} {
+		if got := suggestVdev(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}

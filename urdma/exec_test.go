@@ -282,6 +282,7 @@ func TestExecRefusals(t *testing.T) {
 	g := newGround(t)
 	static := compile(t, filepath.Join(g.dir, "static"), programSource, "-static")
 	staticPIE := compile(t, filepath.Join(g.dir, "static-pie"), programSource, "-static-pie")
+	musl := compile(t, filepath.Join(g.dir, "musl"), programSource, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
 	script := write(t, filepath.Join(g.dir, "script"), "#!"+static+" -x\n", 0o755)
 	lost := write(t, filepath.Join(g.dir, "lost"), "#!/nonexistent/interpreter\n", 0o755)
 	loop := filepath.Join(g.dir, "loop")
@@ -298,6 +299,7 @@ func TestExecRefusals(t *testing.T) {
 		says   string
 	}{
 		{append(lib, static), exitCannotRun, "is statically linked"},
+		{append(lib, musl), exitCannotRun, "is linked with musl"},
 		{append(lib, staticPIE), exitCannotRun, "is statically linked"},
 		{append(lib, script), exitCannotRun, "(the interpreter of " + script + ") is statically linked"},
 		{append(lib, lost), exitCannotRun, "no such file"},

@@ -39,6 +39,9 @@ func checkPreloadable(program, lib string) error {
 	case errors.Is(err, errStatic):
 		return fmt.Errorf("%s%s is statically linked: no library can be preloaded into it, so it would not reach urdmad; "+
 			"use a dynamically linked build (a Go program uses package verbs)", binary, via)
+	case errors.Is(err, errMusl):
+		return fmt.Errorf("%s%s is linked with musl, which cannot load a library that is built with glibc, so it would not reach urdmad; "+
+			"use a build for glibc (a container image of Debian instead of Alpine)", binary, via)
 	case err != nil:
 		return fmt.Errorf("%s%s: %w", binary, via, err)
 	}
@@ -134,10 +137,11 @@ func privileged(path string) string {
 var (
 	errNotELF = errors.New("not an ELF file")
 	errStatic = errors.New("statically linked")
+	errMusl   = errors.New("linked with musl")
 )
 
-// dynamicClass tells for which machine a file is. errStatic comes with the
-// class; it means that the file names no dynamic loader.
+// dynamicClass tells for which machine a file is. errStatic and errMusl come with
+// the class: the file names no dynamic loader, or musl's.
 func dynamicClass(path string) (string, error) {
 	f, err := elf.Open(path)
 	var format *elf.FormatError
@@ -153,6 +157,10 @@ func dynamicClass(path string) (string, error) {
 	class := fmt.Sprintf("%s %s", strings.TrimPrefix(f.Machine.String(), "EM_"), strings.TrimPrefix(f.Class.String(), "ELFCLASS"))
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
+			loader, _ := io.ReadAll(p.Open()) // execve complains of one that can't be read
+			if bytes.Contains(loader, []byte("/ld-musl-")) {
+				return class, errMusl
+			}
 			return class, nil
 		}
 	}

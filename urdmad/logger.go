@@ -27,13 +27,13 @@ func openLogs(cfg *config.Config) *logger {
 	if (wanted || cfg.LogFormat == "auto" && systemd.StderrIsJournal()) && systemd.JournalRuns() {
 		q := logs.NewQueue(systemd.Line.Send, systemd.SendLost)
 		l.close, l.form = q.Close, "journal"
-		l.Logger = slog.New(logs.NewLimit(systemd.NewHandler(&l.level, q.Put)))
+		l.Logger = slog.New(logs.NewLimit(logs.Hex{Handler: systemd.NewHandler(&l.level, q.Put)}))
 		return l
 	}
 	q := logs.NewWriter(os.Stderr)
 	l.close = q.Close
 	o := &slog.HandlerOptions{Level: &l.level}
-	var h slog.Handler = slog.NewTextHandler(q, o)
+	var h slog.Handler = logs.Hex{Handler: slog.NewTextHandler(q, o)}
 	if cfg.LogFormat == "json" {
 		h, l.form = slog.NewJSONHandler(q, o), cfg.LogFormat
 	}

@@ -47,7 +47,7 @@ int urdma_locate(int fd)
 	if (given && *given) {
 		if (connect_to(fd, given) == 0)
 			return 0;
-		urdma_complain("cannot reach urdmad at %s (URDMA_SOCKET): %m", given);
+		urdma_complain("cannot reach urdmad at %s: %m", given);
 		return -1;
 	}
 	snprintf(login, sizeof(login), "/run/user/%u", getuid());
