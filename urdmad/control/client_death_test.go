@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -8,15 +9,70 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestCleanUpInParts: no turn removes more than a part of what a client had that has
-// gone, and all of it is removed.
+// TestCleanUpInParts: whatever a client had of which kind, no turn removes more than a
+// part of it when it has gone, and all of it is removed. In long tests it has had as much
+// as the limits allow.
 func TestCleanUpInParts(t *testing.T) {
-	r, c := startEquipped(t)
-	for range 5 * control.RemovedPerTurn {
-		if _, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: 1}); err != nil {
-			t.Fatal(err)
-		}
+	type request = func(pd, channel uint32) error
+	made := func(_ abi.HandleMessage, err error) error { return err }
+	for name, kind := range map[string]struct {
+		most int // that a client may have
+		make func(c *client) request
+	}{
+		"protection domains": {1024, func(c *client) request {
+			return func(_, _ uint32) error {
+				return made(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: 1}))
+			}
+		}},
+		"regions": {16384, func(c *client) request {
+			return func(pd, _ uint32) error {
+				_, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: pd, Access: abi.AccessLocalWrite})
+				return err
+			}
+		}},
+		"ids": {8192, func(c *client) request {
+			return func(_, channel uint32) error {
+				return made(call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP}))
+			}
+		}},
+		"listeners": {8192, func(c *client) request {
+			return func(_, channel uint32) error {
+				id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP})
+				if err == nil {
+					_, err = call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id.Handle, Value: 3})
+				}
+				return err
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := 3 * control.RemovedPerTurn
+			if os.Getenv("URDMA_LONG") != "" {
+				count = kind.most - 8
+			}
+			r, c := startEquipped(t)
+			pd, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			channel, err := call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			another := kind.make(c)
+			for range count {
+				if err := another(pd.Handle, channel.Handle); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cleanUpInParts(t, r, c)
+		})
 	}
+}
+
+// cleanUpInParts has the client go.
+func cleanUpInParts(t *testing.T, r *running, c *client) {
+	t.Helper()
 	before, most, gone := 0, 0, make(chan struct{})
 	var look func()
 	look = func() {
