@@ -1,12 +1,13 @@
 // registration - what ibv_reg_mr and ibv_dereg_mr take, beside a copy of the
-// same memory.
+// same memory and, for memory that was never touched, beside entering as much of it.
 //
 //	urdma exec -- build/registration [BYTES]
 //
 // Prints, each on a line with its name: medians in µs for one page that was
 // written to; ms for BYTES (1 GiB) of memory that was written to, and for
-// copying them to other memory of the process; and the registration of the same
-// pages again while they are registered, of one page and of all.
+// copying them to other memory of the process; the registration of the same
+// pages again while they are registered, of one page and of all; and ms for BYTES that
+// were never touched, registered and entered (MADV_POPULATE_WRITE, or a write to each page).
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -14,6 +15,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 enum { page = 4096, rounds = 501 };
 
@@ -32,11 +37,17 @@ static void fail(const char *what)
 	exit(1);
 }
 
-static char *touched(size_t bytes)
+static char *untouched(size_t bytes)
 {
 	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		fail("mmap");
+	return p;
+}
+
+static char *touched(size_t bytes)
+{
+	char *p = untouched(bytes);
 	for (size_t i = 0; i < bytes; i += page)
 		p[i] = (char)(i / page + 1);
 	return p;
@@ -107,6 +118,30 @@ static void all(struct ibv_pd *pd, size_t bytes)
 		}
 }
 
+// timed_enter gives what it takes to have fresh memory exist, in µs.
+static double timed_enter(size_t bytes)
+{
+	char *memory = untouched(bytes);
+	double start = now_us();
+	if (madvise(memory, bytes, MADV_POPULATE_WRITE))
+		for (size_t i = 0; i < bytes; i += page)
+			((volatile char *)memory)[i] = 0;
+	double took = now_us() - start;
+	munmap(memory, bytes);
+	return took;
+}
+
+static void fresh(struct ibv_pd *pd, size_t bytes)
+{
+	double enter = timed_enter(bytes);
+	char *memory = untouched(bytes);
+	struct ibv_mr *mr;
+	double reg = timed_reg(pd, memory, bytes, &mr);
+	timed_dereg(mr);
+	munmap(memory, bytes);
+	printf("fresh.enter %.3f\nfresh.reg %.3f\n", enter / 1e3, reg / 1e3);
+}
+
 int main(int argc, char **argv)
 {
 	size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : (size_t)1 << 30;
@@ -121,5 +156,6 @@ int main(int argc, char **argv)
 		fail("ibv_alloc_pd");
 	pages(pd);
 	all(pd, bytes);
+	fresh(pd, bytes);
 	return 0;
 }

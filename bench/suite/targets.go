@@ -59,6 +59,7 @@ var scaleTargets = []results.Target{
 	{Title: "registering 4 KiB, µs", Ours: "reg.4k", Most: 20},
 	{Title: "deregistering 4 KiB, µs", Ours: "dereg.4k", Most: 20},
 	{Title: "registering 1 GiB beside one copy of it", Ours: "reg.1g", Peer: "copy.1g", Most: 1},
+	{Title: "registering 1 GiB never touched beside making it exist", Ours: "reg.1g.fresh", Peer: "enter.1g", Most: 1.2},
 	{Title: "deregistering 1 GiB beside one copy of it", Ours: "dereg.1g", Peer: "copy.1g", Most: 1},
 	{Title: "registering the same again: 1 GiB beside 4 KiB", Ours: "reg.1g.again", Peer: "reg.4k.again", Most: 10},
 }

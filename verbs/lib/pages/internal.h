@@ -23,6 +23,7 @@
 
 #define BLOCK (UINT64_C(1) << 21) /* one page table's reach: work goes by it */
 #define BLOCK_PAGES 512u
+#define FEW 4u /* pages: what is done for many doesn't pay for fewer */
 #define FILES 4 /* memfds: more than one only while an address is reused */
 
 /* An entry of the page table: count of registered ranges, and these. */
@@ -60,6 +61,7 @@ struct window {
 struct run {
 	uint64_t addr, len;
 	int fd;
+	int pagemap; /* of anonymous memory: tells which pages exist; else -1 */
 };
 
 struct state {

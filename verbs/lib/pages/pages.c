@@ -19,6 +19,7 @@ struct request {
 	struct maps maps;
 	struct window window;
 	bool to_convert; /* some of it isn't in a memfd yet */
+	int pagemap;     /* -1: none */
 	int file;        /* -1: none of it is */
 	const char *why;
 	struct urdma_shared shared;
@@ -190,10 +191,12 @@ static const char *refuse(struct request *q)
 	return q->why;
 }
 
-static bool convert_piece(struct request *q, uint64_t at, uint64_t end)
+static bool convert_piece(struct request *q, uint64_t at, uint64_t end,
+                          bool anonymous)
 {
 	struct run r = { .addr = at, .len = end - at,
-		         .fd = memfd_get(q->file) };
+		         .fd = memfd_get(q->file),
+		         .pagemap = anonymous ? q->pagemap : -1 };
 	bool shadowed = false;
 	struct block *b = table_make(q->file, at);
 	if (!b || r.fd < 0)
@@ -216,7 +219,7 @@ static bool convert(struct request *q)
 		if (maps_find(&q->maps, at, &v) != 0 || v.start > at)
 			return false;
 		end = piece_end(at, &v, q->last);
-		if (vma_file(&v) < 0 && !convert_piece(q, at, end))
+		if (vma_file(&v) < 0 && !convert_piece(q, at, end, !v.inode))
 			return false;
 	}
 	return true;
@@ -299,12 +302,21 @@ static void abandon_block(struct block *b, unsigned from, unsigned to, void *arg
 	table_drop_if_empty(b);
 }
 
+/* Of a few pages, what was never touched costs no more to copy than to find. */
+static bool convert_all(struct request *q)
+{
+	q->pagemap = q->last - q->first > FEW * PAGE ? pagemap_open() : -1;
+	bool done = convert(q);
+	pagemap_close(q->pagemap);
+	return done;
+}
+
 static void place(struct request *q)
 {
 	q->why = refuse(q);
 	if (q->why)
 		return;
-	if ((!q->to_convert || convert(q)) && count(q)) {
+	if ((!q->to_convert || convert_all(q)) && count(q)) {
 		mark_head(q);
 		return;
 	}

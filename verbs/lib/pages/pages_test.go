@@ -190,6 +190,7 @@ func TestRefused(t *testing.T)                  { torture(t, "refused", 0) }
 func TestInterposedCalls(t *testing.T)          { torture(t, "interposed", 0) }
 func TestReusedAddress(t *testing.T)            { torture(t, "reuse", 0) }
 func TestUnreadableMemory(t *testing.T)         { torture(t, "unreadable", 0) }
+func TestUntouchedMemory(t *testing.T)          { torture(t, "untouched", 25) }
 func TestBrk(t *testing.T)                      { torture(t, "brk", 0) }
 func TestConditions(t *testing.T)               { torture(t, "conditions", 0) }
 func TestWithoutUserfaultfd(t *testing.T)       { torture(t, "no_userfaultfd", 0) }

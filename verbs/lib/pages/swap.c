@@ -144,18 +144,53 @@ static void put_back(const struct run *r, uint64_t side)
 struct incoming {
 	uint64_t fresh;
 	bool populated;     /* its pages are there: storing to it can't fail */
+	bool holes;         /* the memfd has nothing there yet: see make_holes */
 	const void *before; /* see swap_in */
 };
 
+/* Pages that don't exist read as zero, and so does a hole of the memfd: if the run
+ * has any, it begins as holes. False also where nothing is known. */
+static bool make_holes(const struct run *r)
+{
+	uint64_t entry[BLOCK_PAGES];
+	unsigned pages = (unsigned)(r->len / PAGE), i = 0;
+	if (!pagemap_read(r->pagemap, r->addr, pages, entry))
+		return false;
+	while (i < pages && !pagemap_is_empty(entry[i]))
+		i++;
+	return i < pages && !sys_failed(sys_punch(r->fd, r->addr, r->len));
+}
+
+static long fill_part(const struct run *r, const struct incoming *in,
+                      uint64_t side, uint64_t from, uint64_t len)
+{
+	if (!in->populated)
+		return write_all(r->fd, side + from, len, r->addr + from);
+	copy_bytes(in->fresh + from, side + from, len);
+	return 0;
+}
+
+/* Where there are holes, only what exists: asked again, of what nobody else
+ * reaches any more. */
 static long fill(const struct run *r, const struct incoming *in, uint64_t side)
 {
-	if (in->before)
+	uint64_t entry[BLOCK_PAGES];
+	unsigned pages = (unsigned)(r->len / PAGE);
+	long err = 0;
+	if (in->before) {
 		merge(in->fresh, side, in->before, r->len);
-	else if (in->populated)
-		copy_bytes(in->fresh, side, r->len);
-	else
-		return write_all(r->fd, side, r->len, r->addr);
-	return 0;
+		return 0;
+	}
+	if (!in->holes || !pagemap_read(r->pagemap, side, pages, entry))
+		return fill_part(r, in, side, 0, r->len);
+	for (unsigned i = 0, end; !err && i < pages; i = end + 1) {
+		for (end = i; end < pages && !pagemap_is_empty(entry[end]);)
+			end++;
+		if (i < end)
+			err = fill_part(r, in, side, i * PAGE,
+			                (end - i) * PAGE);
+	}
+	return err;
 }
 
 static long exchange_in(const struct window *w, const struct run *r,
@@ -184,17 +219,21 @@ static long exchange_in(const struct window *w, const struct run *r,
 }
 
 /* Over the range itself. The pages are entered, but for few: sixteen at a time,
- * while the program's first write would enter one. */
-static long map_file_over(const struct run *r)
+ * while the program's first write would enter one. Holes are filled by that: they are
+ * memory of the program's, and not of whoever touches them first. */
+static long map_file_over(const struct run *r, bool holes)
 {
 	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
 	                     r->addr);
 	if (sys_failed(over))
 		return over;
 	sys_madvise(r->addr, r->len, MADV_DONTFORK);
-	if (r->len > 4 * PAGE)
-		sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
-	return 0;
+	if (r->len <= FEW * PAGE && !holes)
+		return 0;
+	long err = sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
+	if (holes && err == -EINVAL) /* Linux before 5.14 */
+		err = sys_allocate(r->fd, r->addr, r->len);
+	return holes ? err : 0;
 }
 
 /* With nobody else to hold back: written to the memfd, a page isn't zeroed
@@ -202,13 +241,14 @@ static long map_file_over(const struct run *r)
 static long alone_in(const struct run *r, bool *shadowed)
 {
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
+	struct incoming in = { .holes = make_holes(r) };
 	long side = sys_mremap(r->addr, r->len, r->len,
 	                       MREMAP_MAYMOVE | DONTUNMAP, shadow(r->addr));
 	if (sys_failed(side))
 		return side;
-	long err = write_all(r->fd, (uint64_t)side, r->len, r->addr);
+	long err = fill(r, &in, (uint64_t)side);
 	if (!err)
-		err = map_file_over(r);
+		err = map_file_over(r, in.holes);
 	if (err) {
 		put_back(r, (uint64_t)side);
 		sys_punch(r->fd, r->addr, r->len);
@@ -224,12 +264,14 @@ static long try_in(const struct window *w, const struct run *r,
 	uint64_t side = 0;
 	if (w->kind == WINDOW_ALONE && !before)
 		return alone_in(r, shadowed);
+	bool holes = !before && make_holes(r);
 	long fresh = map_file(r);
 	if (sys_failed(fresh))
 		return fresh;
 	/* What takes time is done before others have to wait. */
 	struct incoming in = { .fresh = (uint64_t)fresh, .before = before };
 	in.populated = sys_madvise(in.fresh, r->len, MADV_POPULATE_WRITE) == 0;
+	in.holes = holes && in.populated; /* filled now */
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
 	long err = exchange_in(w, r, &in, &side);
 	if (err) {

@@ -23,7 +23,8 @@ struct run run_of(const struct block *b, unsigned from, unsigned to)
 {
 	return (struct run){ .addr = block_addr(b, from),
 		             .len = (to - from) * PAGE,
-		             .fd = memfd_get((int)b->file) };
+		             .fd = memfd_get((int)b->file),
+		             .pagemap = -1 };
 }
 
 static unsigned limit_to(const struct block *b, unsigned to, uint64_t stop)

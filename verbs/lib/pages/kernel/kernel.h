@@ -18,7 +18,7 @@
 #define LOWEST_FD 200
 
 /* kept.c */
-enum proc_file { PROC_MAPS, PROC_TASK, PROC_STATUS, PROC_FILES };
+enum proc_file { PROC_MAPS, PROC_TASK, PROC_STATUS, PROC_PAGEMAP, PROC_FILES };
 long proc_open(enum proc_file which, struct stat *st);
 void proc_close(enum proc_file which, int fd);
 void proc_close_all(void);
@@ -54,6 +54,17 @@ struct memory_status {
 };
 struct memory_status status_of_memory(void);
 bool threads_alone(void);
+
+/* pagemap.c */
+int pagemap_open(void);
+void pagemap_close(int fd);
+bool pagemap_read(int fd, uint64_t addr, unsigned pages, uint64_t *entry);
+/* Nothing is there, not in swap either: anonymous memory that reads as zero. */
+static inline bool pagemap_is_empty(uint64_t entry)
+{
+	const uint64_t soft_dirty = UINT64_C(1) << 55; /* of the whole mapping, too */
+	return (entry & ~soft_dirty) == 0;
+}
 
 #pragma GCC visibility pop
 #endif

@@ -142,6 +142,12 @@ static inline long sys_punch(int fd, uint64_t off, uint64_t len)
 	            (long)len, 0, 0);
 }
 
+/* Has all pages of [off, off+len) of a memfd exist. */
+static inline long sys_allocate(int fd, uint64_t off, uint64_t len)
+{
+	return sys6(SYS_fallocate, fd, 0, (long)off, (long)len, 0, 0);
+}
+
 static inline long sys_sigmask(int how, const uint64_t *set, uint64_t *old)
 {
 	return sys6(SYS_rt_sigprocmask, how, (long)set, (long)old, 8, 0, 0);

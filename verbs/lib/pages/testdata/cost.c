@@ -127,7 +127,7 @@ static void calls(void)
 	CALLS(6, s = must_share(p + 2 * PAGE, PAGE));
 	CALLS(2, must_deregister(&s));
 	CALLS(16, must_deregister(&r));
-	CALLS(20 + 17 * 8, all = must_share(p + 4 * PAGE, n));
+	CALLS(20 + 17 * 9, all = must_share(p + 4 * PAGE, n));
 	CALLS(8, s = must_share(p + 4 * PAGE, n));
 	CALLS(2, must_deregister(&s));
 	CALLS(12 + 17 * 7, must_deregister(&all));

@@ -142,7 +142,8 @@ static const struct {
 	{ "fork_together", test_fork_together },
 	{ "fork_moment", test_fork_moment }, { "conditions",
 	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
-	{ "limits", test_limits }, { "unreadable", test_unreadable }, { "cost", test_cost }, { "bench", test_bench },
+	{ "limits", test_limits }, { "unreadable", test_unreadable },
+	{ "untouched", test_untouched }, { "cost", test_cost }, { "bench", test_bench },
 };
 
 static bool has_full_userfaultfd(void)

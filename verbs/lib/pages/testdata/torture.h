@@ -79,6 +79,7 @@ int test_brk(void);
 int test_static(void);
 int test_limits(void);
 int test_unreadable(void);
+int test_untouched(void);
 int test_conditions(void);
 int test_no_userfaultfd(void);
 int test_cost(void);
