@@ -3,8 +3,8 @@ package engine
 import (
 	crypto "crypto/rand"
 	"log/slog"
-	"net/netip"
 	"math/rand/v2"
+	"net/netip"
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/clock"

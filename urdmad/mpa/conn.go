@@ -155,6 +155,8 @@ func (c *Conn) Reject(private []byte) {
 	reply := refuse(&c.asked, private)
 	if c.putFrame(&reply) {
 		c.shut()
+	} else {
+		c.close()
 	}
 }
 

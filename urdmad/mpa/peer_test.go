@@ -386,3 +386,32 @@ func TestDisconnectWhileAccepting(t *testing.T) {
 		t.Errorf("event %v after %v", ev.Kind, time.Duration(w.Now()-before))
 	}
 }
+
+// TestGoneWhileWaiting: of a peer that has gone while its request waited for room in a
+// listener's backlog nothing is left.
+func TestGoneWhileWaiting(t *testing.T) {
+	w := world(t, enginetest.Options{})
+	c := w.A.NewClient()
+	c.Listen(port, 1)
+	p := dial(w)
+	p.requested(c, request())
+	descriptors := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	before := descriptors()
+	for range 10 {
+		p := dial(w)
+		m := request()
+		p.frame(&m)
+		p.reset()
+		w.Pass(time.Millisecond)
+	}
+	w.Pass(time.Minute)
+	if after := descriptors(); after != before {
+		t.Errorf("%d descriptors, were %d", after, before)
+	}
+}
