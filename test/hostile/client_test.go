@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if s := os.Getenv(attackerEnv); s != "" {
 		runAttacker(strings.Fields(s))
 	}
+	if s := os.Getenv(streamEnv); s != "" {
+		runStreamAttacker(strings.Fields(s))
+	}
 	os.Exit(m.Run())
 }
 

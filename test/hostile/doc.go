@@ -6,8 +6,9 @@
 // process of its own: this test's program again), hostile_test.go starts, kills
 // and counts. network_test.go is a hostile host (another such process), ends_test.go
 // its places on a wire, hostile_network_test.go what has to hold out against it.
-// trespass_test.go is what harms nobody but who does it, so that others would not
-// show it: each deed and the answer that it is due.
+// stream_attacker_test.go is a host that speaks raw TCP to a tcp port,
+// hostile_stream_test.go what has to hold out against it. trespass_test.go is what
+// harms nobody but who does it, so that others would not show it: each deed and the answer that it is due.
 //
 // It was checked to notice that urdmad no longer
 //   - bounds the posted index of a send queue, a receive queue or a shared one
