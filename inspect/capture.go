@@ -55,6 +55,18 @@ func (c *Capture) Stop() error {
 	return err
 }
 
+// Mark sets a bookmark in every capture with events that the caller's user could see;
+// urdmad keeps 95 bytes of the text. *Refusal: EINVAL, the text is empty.
+func (s *Source) Mark(text string) error {
+	m := abi.MarkRequest{Header: abi.Header{Type: abi.Mark}}
+	copy(m.Text[:len(m.Text)-1], text)
+	_, file, err := s.exchange(abi.Bytes(&m))
+	if file != nil {
+		file.Close()
+	}
+	return err
+}
+
 // Gone reports that urdmad has hung up: nothing more will come.
 func (c *Capture) Gone() bool {
 	raw, err := c.source.conn.SyscallConn()

@@ -92,12 +92,15 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if filter.QPN != 0 && !slices.ContainsFunc(snapshot.QPs, func(q inspect.QP) bool { return q.QPN == filter.QPN }) {
 		return fmt.Errorf("--qp is %q, and urdmad has no such queue pair, or not for you to see; urdma show qp lists them", o.qp)
 	}
-	o.output.Begun = func() {
-		o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	files, err := capture.NewFiles(o.output, o.section(snapshot))
+	if err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	counts, err := capture.Run(ctx, source, filter, o.section(snapshot), o.output, o.limits)
+	counts, err := capture.Run(ctx, source, filter, files, o.limits, func() {
+		o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	})
 	if errors.Is(err, unix.EPIPE) {
 		err = nil // the reader has seen enough
 	}

@@ -87,3 +87,21 @@ func TestCaptureOfAbsentQP(t *testing.T) {
 		t.Error("a file was made")
 	}
 }
+
+// TestTraceRefuses: what is wrong with the flags is said before urdmad is asked.
+func TestTraceRefuses(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`-o is "x.txt", expected a name that ends in .pcapng or .json`, []string{"-o", "x.txt"}},
+		{`--kind is "poll", expected some of API, SEND`, []string{"--kind", "send,poll"}},
+		{`--qp is "rping", expected a hexadecimal number`, []string{"--qp", "rping"}},
+		{"expected none below 0", []string{"--pid", "-1"}},
+	} {
+		r := run(t, nil, append([]string{"trace"}, c.args...)...)
+		if r.status.ExitStatus() != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%q: expected status %d and %q, got %+v", c.args, exitUsage, c.want, r)
+		}
+	}
+}

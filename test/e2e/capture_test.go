@@ -30,13 +30,21 @@ type capturing struct {
 	file string
 }
 
-// captures numbers them.
+// captures numbers their directories.
 var captures int
 
 func capture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *capturing {
 	t.Helper()
+	c := &capturing{t: t, file: filepath.Join(outputs(t, n), "capture.pcapng")}
+	c.p = startCapture(t, l, n, append([]string{"capture", "-o", c.file}, args...)...)
+	return c
+}
+
+// outputs is a new directory where the node's user may write.
+func outputs(t *testing.T, n *lab.Node) string {
+	t.Helper()
 	captures++
-	dir := filepath.Join(filepath.Dir(filepath.Dir(n.Socket())), fmt.Sprint("capture", captures)) // where its user may write
+	dir := filepath.Join(filepath.Dir(filepath.Dir(n.Socket())), fmt.Sprint("capture", captures))
 	err := os.Mkdir(dir, 0o777)
 	if err == nil {
 		err = os.Chmod(dir, 0o777) // umask
@@ -44,19 +52,24 @@ func capture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *capturing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &capturing{t: t, file: filepath.Join(dir, "capture.pcapng")}
+	return dir
+}
+
+// startCapture starts an urdma capture or trace and waits until urdmad captures.
+func startCapture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *lab.Process {
+	t.Helper()
 	const begins = "capture begins"
 	before := strings.Count(n.Daemon.Output(), begins)
-	line := append([]string{l.Program("urdma"), "capture", "-o", c.file, "--socket", n.Socket()}, args...)
-	if c.p, err = n.Start(line...); err != nil {
+	p, err := n.Start(append([]string{l.Program("urdma"), args[0], "--socket", n.Socket()}, args[1:]...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(lab.Patience); strings.Count(n.Daemon.Output(), begins) == before; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) || !c.p.Running() {
-			t.Fatalf("no capture begins:\n%s\n%s", c.p.Output(), lab.Tail(n.Daemon.Output(), 5))
+		if time.Now().After(end) || !p.Running() {
+			t.Fatalf("no capture begins:\n%s\n%s", p.Output(), lab.Tail(n.Daemon.Output(), 5))
 		}
 	}
-	return c
+	return p
 }
 
 // end interrupts the capture and returns what it wrote.

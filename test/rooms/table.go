@@ -89,11 +89,12 @@ var rules = ruleBook{
 		"urdma/report":     {"inspect"},
 		"urdma/top":        {"inspect", "urdma/report"},
 		"urdma/capture":    {"inspect", "verbs/abi"},
+		"urdma/trace":      {"inspect", "urdma/capture", "verbs/abi"},
 		"urdma/doctor":     {"config", "inspect", "verbs/probe"},
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},

@@ -18,9 +18,6 @@ type Output struct {
 	FileBytes int64
 	// Files, if not 0, is how many of these are kept, the newest.
 	Files int
-	// Begun, which may be nil, is called when the file is open and urdmad
-	// captures.
-	Begun func()
 }
 
 // files is the series of files that a capture writes; without FileBytes, one.
@@ -32,8 +29,9 @@ type files struct {
 	number  int
 }
 
-func newFiles(o Output, s *Section) (*files, error) {
-	f := &files{output: o, section: s}
+// NewFiles begins pcapng files. Events become comments of the packet after them.
+func NewFiles(o Output, s Section) (Sink, error) {
+	f := &files{output: o, section: &s}
 	return f, f.next()
 }
 
@@ -89,9 +87,9 @@ func (f *files) name() string {
 	return fmt.Sprintf("%s-%05d%s", strings.TrimSuffix(f.output.Path, suffix), f.number, suffix)
 }
 
-func (f *files) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
+func (f *files) Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
 	if f.output.FileBytes > 0 && f.current.bytes >= f.output.FileBytes {
-		if err := f.close(0); err != nil {
+		if err := f.Close(0); err != nil {
 			return err
 		}
 		if err := f.next(); err != nil {
@@ -101,7 +99,9 @@ func (f *files) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) err
 	return f.current.write(r, frame, note, lost)
 }
 
-func (f *files) close(late uint64) error {
+func (f *files) Flush() error { return f.current.flush() }
+
+func (f *files) Close(late uint64) error {
 	if f.current == nil {
 		return nil
 	}

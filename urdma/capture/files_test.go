@@ -18,11 +18,11 @@ func TestFilesAreTheirOwners(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := newFiles(Output{Path: path}, &Section{Ports: []inspect.Port{{Name: "urdma0"}}})
+		f, err := NewFiles(Output{Path: path}, Section{Ports: []inspect.Port{{Name: "urdma0"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.close(0); err != nil {
+		if err := f.Close(0); err != nil {
 			t.Fatal(err)
 		}
 		if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {

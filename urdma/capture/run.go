@@ -34,26 +34,35 @@ const (
 // run is a capture under way.
 type run struct {
 	from   *inspect.Capture
-	to     *files
+	to     Sink
 	limits Limits
 	counts Counts
 	told   uint64 // of Counts.Lost, with a frame written
 }
 
-// Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone).
-// What was captured by then is in the files, whatever the error.
-func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, section Section, o Output, limits Limits) (Counts, error) {
-	to, err := newFiles(o, &section)
-	if err != nil {
-		return Counts{}, err
-	}
+// Sink is where records go: of frames, and of events if the capture has them
+// (abi.CaptureRecord).
+type Sink interface {
+	// Write adds a record; lost is how many got lost just before it.
+	Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error
+	// Flush is called when there is nothing more to write for now.
+	Flush() error
+	// Close ends it; late is how many records were lost after the last one written.
+	Close(late uint64) error
+}
+
+// Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone), and
+// closes the sink. What was captured by then is there, whatever the error. begun,
+// which may be nil, is called when urdmad captures.
+func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, to Sink, limits Limits, begun func()) (Counts, error) {
 	r := &run{to: to, limits: limits}
+	var err error
 	if r.from, err = s.StartCapture(filter); err != nil {
-		return r.counts, errors.Join(err, to.close(0))
+		return r.counts, errors.Join(err, to.Close(0))
 	}
 	defer r.from.Close()
-	if o.Begun != nil {
-		o.Begun()
+	if begun != nil {
+		begun()
 	}
 	if limits.Time > 0 {
 		var cancel context.CancelFunc
@@ -62,7 +71,7 @@ func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, sect
 	}
 	err = r.loop(ctx)
 	r.counts.Lost = r.from.Reader.Lost()
-	if closeErr := to.close(r.counts.Lost - r.told); err == nil {
+	if closeErr := to.Close(r.counts.Lost - r.told); err == nil {
 		err = closeErr
 	}
 	return r.counts, err
@@ -79,7 +88,7 @@ func (r *run) loop(ctx context.Context) error {
 			nap = shortestNap
 			continue
 		}
-		if err := r.to.current.flush(); err != nil {
+		if err := r.to.Flush(); err != nil {
 			return err
 		}
 		if r.from.Gone() {
@@ -112,7 +121,7 @@ func (r *run) drain() (n int, err error) {
 			break
 		}
 		lost := r.from.Reader.Lost() - r.told
-		if err := r.to.write(&head, frame, note, lost); err != nil {
+		if err := r.to.Write(&head, frame, note, lost); err != nil {
 			return n, err
 		}
 		r.told += lost

@@ -46,8 +46,8 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
 	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
 		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
-	case m.Flags&^abi.CaptureAll != 0:
-		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll, syscall.EINVAL)
+	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents) != 0:
+		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents, syscall.EINVAL)
 	}
 	if !x.Owner.Admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
@@ -63,6 +63,7 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		if err = x.s.captureRoom(&x.Owner); err == nil {
 			x.s.captures = append(x.s.captures, c)
 			x.s.Engine.AddTap(c)
+			x.s.traceIfAsked()
 		}
 	})
 	if err != nil {
@@ -109,6 +110,7 @@ func (x *Session) endCapture() {
 	x.do(func() {
 		x.s.Engine.RemoveTap(x.tap)
 		x.s.captures = slices.DeleteFunc(x.s.captures, func(c *capture) bool { return c == x.tap })
+		x.s.traceIfAsked()
 	})
 	x.tap.memory.Close()
 	x.tap = nil
@@ -124,7 +126,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	if limit := c.filter.SnapBytes; limit > 0 && int64(len(kept)) > int64(limit) {
 		kept = kept[:limit]
 	}
-	record := abi.CaptureRecord{TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
 	switch {
 	case s.Local:
 		record.Device += uint32(len(c.s.Devices))

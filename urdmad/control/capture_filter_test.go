@@ -116,3 +116,34 @@ func TestCaptureRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsAreTheirOwners: a trace has the events that its viewer may see and has
+// asked for; bookmarks pass every filter but that of the user.
+func TestEventsAreTheirOwners(t *testing.T) {
+	mine, other, admin := &account.Owner{UID: 1000, PID: 100}, &account.Owner{UID: 1001, PID: 200}, &account.Owner{Admin: true}
+	call, mark := &abi.TraceEvent{Kind: abi.TraceCall, QPN: 5, PID: 100}, &abi.TraceEvent{Kind: abi.TraceMark, PID: 100}
+	for _, c := range []struct {
+		name   string
+		viewer *account.Owner
+		filter abi.CaptureRequest
+		owner  *account.Owner
+		event  *abi.TraceEvent
+		want   bool
+	}{
+		{"my own", mine, abi.CaptureRequest{}, mine, call, true},
+		{"another user's", other, abi.CaptureRequest{}, mine, call, false},
+		{"nobody's", mine, abi.CaptureRequest{}, nil, call, false},
+		{"nobody's, for who sees all", admin, abi.CaptureRequest{}, nil, call, true},
+		{"the process", mine, abi.CaptureRequest{PID: 100}, mine, call, true},
+		{"another process", mine, abi.CaptureRequest{PID: 101}, mine, call, false},
+		{"the queue pair", mine, abi.CaptureRequest{QPN: 5}, mine, call, true},
+		{"another queue pair", mine, abi.CaptureRequest{QPN: 6}, mine, call, false},
+		{"a bookmark beside a queue pair", mine, abi.CaptureRequest{QPN: 6, PID: 101}, mine, mark, true},
+		{"another user's bookmark", other, abi.CaptureRequest{}, mine, mark, false},
+	} {
+		filter := &capture{viewer: c.viewer, filter: c.filter}
+		if got := filter.wantsEvent(c.owner, c.event); got != c.want {
+			t.Errorf("%s: shown: %v, expected %v", c.name, got, c.want)
+		}
+	}
+}

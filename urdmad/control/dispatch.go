@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"syscall"
+	"time"
 
 	"urdma/verbs/abi"
 )
@@ -38,5 +39,11 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	if h == nil {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
-	return h(x, b, r)
+	if !x.s.traced.Load() || t.Way() == abi.Looks {
+		return h(x, b, r)
+	}
+	qpn, begun := x.pairNamed(t, b), time.Now()
+	err := h(x, b, r)
+	x.traceCall(t, qpn, begun, err)
+	return err
 }

@@ -54,4 +54,5 @@ var handlers = map[abi.Type]handler{
 	abi.Inspect:          by((*Session).inspect),
 	abi.Capture:          by((*Session).capture),
 	abi.CaptureStop:      by((*Session).captureStop),
+	abi.Mark:             by((*Session).mark),
 }

@@ -68,6 +68,7 @@ type Server struct {
 	xrc        map[xrcKey]*xrcDomain // that clients share; the engine's thread
 	attached   []*Session            // that have said HELLO; the engine's thread
 	captures   []*capture            // that run; the engine's thread
+	traced     atomic.Bool           // one of them wants events
 	linkEvents []linkEvent           // see LinkChanged; the engine's thread
 }
 

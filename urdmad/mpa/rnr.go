@@ -10,6 +10,7 @@ func (c *Conn) mayWait() bool {
 	}
 	if c.rnr.Wait(c.placed, c.now()) {
 		c.s.Stats.ReceiverNotReady++
+		c.TraceNotReady()
 	}
 	c.tryLater()
 	return true

@@ -35,6 +35,9 @@ func (c *CQ) Users() int { return c.users }
 func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 	t.spent += slotCost
 	w.Timestamp = uint64(t.Clock.Now)
+	if t.trace != nil {
+		t.traceCompletion(c, w)
+	}
 	if !c.Ring.Push(w) {
 		t.overran(c)
 		return
@@ -90,6 +93,7 @@ func (t *Table) overran(c *CQ) {
 	c.Ring.MarkOverrun()
 	t.log.Warn("completion queue overrun", "client", c.Client.Name, "cq", c.Handle, "entries", c.Ring.Capacity())
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
+	t.traceAsync(c.Client, 0, ev.EventType)
 	t.send(c.Async, abi.Bytes(&ev))
 	t.breaks(&c.broken)
 	for d := range c.domains {

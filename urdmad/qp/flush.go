@@ -10,7 +10,7 @@ func (q *QP) Flush() {
 		return
 	}
 	wasReset := q.state == abi.QPSReset
-	q.state = abi.QPSErr
+	q.moveTo(abi.QPSErr)
 	if q.abandoned && q.Domain == nil { // the receives of an XRC domain are its programs', who hear of one that is lost
 		return
 	}
@@ -35,7 +35,7 @@ func (q *QP) StopSends() {
 	if q.state == abi.QPSErr || q.state == abi.QPSSQE {
 		return
 	}
-	q.state = abi.QPSSQE
+	q.moveTo(abi.QPSSQE)
 	s := &q.SQ
 	s.fail()
 	s.more, s.draining = false, false

@@ -141,7 +141,7 @@ func (q *QP) setState(to uint32) {
 			q.flushFetched(math.MaxInt) // they are not to be sent
 			q.SQ.recover()
 		}
-		q.state = to
+		q.moveTo(to)
 		q.SQ.draining = to == abi.QPSSQD
 		q.Post()
 		q.t.Ready(q)

@@ -87,6 +87,9 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		r.fail(abi.StatusLocProtErr, 0)
 		return BadReceive
 	}
+	if r.q.t.trace != nil {
+		r.traceBegun()
+	}
 	return Done
 }
 

@@ -39,7 +39,7 @@ func Receives(state uint32) bool {
 func (q *QP) Attach(c Carrier) {
 	q.carrier, q.acked = c, 0
 	if conn := c.Common(); !conn.ByNumber {
-		q.state = abi.QPSRTS
+		q.moveTo(abi.QPSRTS)
 		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
 	}
 	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
@@ -101,7 +101,7 @@ func (q *QP) reset() {
 	q.abandoned = false
 	q.SQ.reset()
 	q.RQ.reset()
-	q.state = abi.QPSReset
+	q.moveTo(abi.QPSReset)
 	q.Attr = abi.QPAttr{QPAccessFlags: RDMAConnectAccess}
 	q.heard = false
 	q.jobs.lost = 0
@@ -140,6 +140,7 @@ func (t *Table) sendAsync(q *QP, event uint32) {
 	if q.leaving {
 		return
 	}
+	t.traceAsync(q.Client, q.QPN, event)
 	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
 	if q.Domain == nil {
 		t.send(q.Async, abi.Bytes(&ev))

@@ -21,6 +21,7 @@ type Table struct {
 	Stats   Stats
 
 	log       *slog.Logger
+	trace     Trace // nil: nobody traces
 	rand      *rand.Rand
 	wake      func() // gets the worker out of its sleep, from any goroutine
 	pairs     map[uint32]*QP

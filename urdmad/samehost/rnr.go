@@ -13,6 +13,7 @@ func (c *Conn) mayWait() bool {
 	}
 	if c.rnr.Wait(next, now) {
 		c.s.Stats.ReceiverNotReady++
+		c.TraceNotReady()
 	}
 	c.tryLater()
 	return true

@@ -68,6 +68,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 			return false
 		}
 		c.path.Again()
+		c.TraceResent(uint32(psn))
 		c.sendData(frame, psn, n)
 		return true
 	}

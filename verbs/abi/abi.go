@@ -23,6 +23,7 @@ type request struct {
 	size int
 	undo Type
 	way  int
+	call string
 	text string
 }
 
@@ -30,11 +31,14 @@ func (t Type) row() request {
 	if int64(t) < int64(len(requests)) && requests[t].name != "" {
 		return requests[t]
 	}
-	return request{name: fmt.Sprintf("message %d", uint32(t)), way: Alone, text: fmt.Sprintf("request %d", uint32(t))}
+	return request{name: fmt.Sprintf("message %d", uint32(t)), way: Alone, call: fmt.Sprintf("message %d", uint32(t)), text: fmt.Sprintf("request %d", uint32(t))}
 }
 
 // String is the name that urdma_abi.h has for the message, without its prefix.
 func (t Type) String() string { return t.row().name }
+
+// Call is the function of libibverbs or librdmacm that makes the request.
+func (t Type) Call() string { return t.row().call }
 
 // Text says what a request is for, in words.
 func (t Type) Text() string { return t.row().text }

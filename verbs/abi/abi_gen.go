@@ -28,11 +28,24 @@ const (
 	PathNull         = 2
 	PathFile         = 3
 	CaptureAll       = 1
+	CaptureEvents    = 2
 	CaptureFrame     = 1
 	CaptureSkip      = 2
+	CaptureEvent     = 3
 	CaptureUnknown   = 0
 	CaptureIn        = 1
 	CaptureOut       = 2
+	TraceCall        = 1
+	TraceSend        = 2
+	TraceReceive     = 3
+	TraceCompletion  = 4
+	TraceState       = 5
+	TraceAsync       = 6
+	TraceResent      = 7
+	TraceNotReady    = 8
+	TraceMark        = 9
+	TraceCM          = 10
+	MarkBytes        = 96
 	CMWake           = 0xffffffff
 	NumDoorbells     = 4096
 )
@@ -88,58 +101,60 @@ const (
 	Inspect          Type = 64
 	Capture          Type = 65
 	CaptureStop      Type = 66
+	Mark             Type = 67
 )
 
 var requests = [...]request{
-	Hello:            {"HELLO", Size[HelloRequest](), None, Alone, "greeting urdmad"},
-	QueryDevice:      {"QUERY_DEVICE", Size[QueryDeviceRequest](), None, Alone, "querying a device"},
-	OpenDevice:       {"OPEN_DEVICE", Size[OpenDeviceRequest](), CloseDevice, Batched, "opening a device"},
-	CloseDevice:      {"CLOSE_DEVICE", Size[HandleMessage](), None, Batched, "closing a device"},
-	AllocPD:          {"ALLOC_PD", Size[HandleMessage](), DeallocPD, Batched, "allocating a protection domain"},
-	DeallocPD:        {"DEALLOC_PD", Size[HandleMessage](), None, Batched, "releasing a protection domain"},
-	AddFile:          {"ADD_FILE", Size[Header](), None, Alone, "sharing memory"},
-	RegMR:            {"REG_MR", Size[RegMRRequest](), DeregMR, Batched, "registering memory"},
-	DeregMR:          {"DEREG_MR", Size[HandleMessage](), None, Batched, "deregistering memory"},
-	CreateChannel:    {"CREATE_CHANNEL", Size[HandleMessage](), DestroyChannel, Batched, "creating a completion channel"},
-	DestroyChannel:   {"DESTROY_CHANNEL", Size[HandleMessage](), None, Batched, "destroying a completion channel"},
-	CreateCQ:         {"CREATE_CQ", Size[CreateCQRequest](), DestroyCQ, Batched, "creating a completion queue"},
-	ResizeCQ:         {"RESIZE_CQ", Size[ResizeCQRequest](), None, Moves, "resizing a completion queue"},
-	DestroyCQ:        {"DESTROY_CQ", Size[HandleMessage](), None, Batched, "destroying a completion queue"},
-	CreateQP:         {"CREATE_QP", Size[CreateQPRequest](), DestroyQP, Batched, "creating a queue pair"},
-	ModifyQP:         {"MODIFY_QP", Size[ModifyQPRequest](), None, Batched, "modifying a queue pair"},
-	QueryQP:          {"QUERY_QP", Size[HandleMessage](), None, Batched, "querying a queue pair"},
-	DestroyQP:        {"DESTROY_QP", Size[HandleMessage](), None, Batched, "destroying a queue pair"},
-	CreateSRQ:        {"CREATE_SRQ", Size[CreateSRQRequest](), DestroySRQ, Batched, "creating a shared receive queue"},
-	ModifySRQ:        {"MODIFY_SRQ", Size[ModifySRQRequest](), None, Batched, "modifying a shared receive queue"},
-	QuerySRQ:         {"QUERY_SRQ", Size[HandleMessage](), None, Batched, "querying a shared receive queue"},
-	DestroySRQ:       {"DESTROY_SRQ", Size[HandleMessage](), None, Batched, "destroying a shared receive queue"},
-	OpenXRCD:         {"OPEN_XRCD", Size[OpenXRCDRequest](), CloseXRCD, Alone, "opening an XRC domain"},
-	CloseXRCD:        {"CLOSE_XRCD", Size[HandleMessage](), None, Batched, "closing an XRC domain"},
-	OpenQP:           {"OPEN_QP", Size[OpenQPRequest](), DestroyQP, Batched, "opening a queue pair"},
-	ResizeSRQ:        {"RESIZE_SRQ", Size[ModifySRQRequest](), None, Moves, "resizing a shared receive queue"},
-	Batch:            {"BATCH", Size[BatchRequest](), None, Alone, "carrying out several requests"},
-	CMCreateChannel:  {"CM_CREATE_CHANNEL", Size[Header](), CMDestroyChannel, Batched, "creating an event channel"},
-	CMDestroyChannel: {"CM_DESTROY_CHANNEL", Size[HandleMessage](), None, Batched, "destroying an event channel"},
-	CMCreateID:       {"CM_CREATE_ID", Size[CMCreateIDRequest](), CMDestroyID, Batched, "creating an id"},
-	CMDestroyID:      {"CM_DESTROY_ID", Size[HandleMessage](), None, Batched, "destroying an id"},
-	CMBind:           {"CM_BIND", Size[CMBindRequest](), None, Batched, "binding"},
-	CMResolveAddr:    {"CM_RESOLVE_ADDR", Size[CMResolveAddrRequest](), None, Batched, "resolving an address"},
-	CMResolveRoute:   {"CM_RESOLVE_ROUTE", Size[CMValueRequest](), None, Batched, "resolving a route"},
-	CMListen:         {"CM_LISTEN", Size[CMValueRequest](), None, Batched, "listening"},
-	CMConnect:        {"CM_CONNECT", Size[CMConnRequest](), None, Batched, "connecting"},
-	CMAccept:         {"CM_ACCEPT", Size[CMConnRequest](), None, Batched, "accepting"},
-	CMReject:         {"CM_REJECT", Size[CMConnRequest](), None, Batched, "rejecting"},
-	CMDisconnect:     {"CM_DISCONNECT", Size[HandleMessage](), None, Batched, "disconnecting"},
-	CMSetOption:      {"CM_SET_OPTION", Size[CMSetOptionRequest](), None, Batched, "setting an option"},
-	CMMigrateID:      {"CM_MIGRATE_ID", Size[CMValueRequest](), None, Batched, "moving an id to another channel"},
-	CMWakeChannel:    {"CM_WAKE_CHANNEL", Size[HandleMessage](), None, Batched, "waking an event channel"},
-	AllocMW:          {"ALLOC_MW", Size[AllocMWRequest](), DeallocMW, Batched, "allocating a memory window"},
-	DeallocMW:        {"DEALLOC_MW", Size[HandleMessage](), None, Batched, "deallocating a memory window"},
-	AttachMcast:      {"ATTACH_MCAST", Size[McastRequest](), None, Batched, "attaching to a group"},
-	DetachMcast:      {"DETACH_MCAST", Size[McastRequest](), None, Batched, "detaching from a group"},
-	Inspect:          {"INSPECT", Size[Header](), None, Looks, "looking inside"},
-	Capture:          {"CAPTURE", Size[CaptureRequest](), None, Looks, "beginning a capture"},
-	CaptureStop:      {"CAPTURE_STOP", Size[Header](), None, Looks, "ending a capture"},
+	Hello:            {"HELLO", Size[HelloRequest](), None, Alone, "connecting to urdmad", "greeting urdmad"},
+	QueryDevice:      {"QUERY_DEVICE", Size[QueryDeviceRequest](), None, Alone, "ibv_query_device", "querying a device"},
+	OpenDevice:       {"OPEN_DEVICE", Size[OpenDeviceRequest](), CloseDevice, Batched, "ibv_open_device", "opening a device"},
+	CloseDevice:      {"CLOSE_DEVICE", Size[HandleMessage](), None, Batched, "ibv_close_device", "closing a device"},
+	AllocPD:          {"ALLOC_PD", Size[HandleMessage](), DeallocPD, Batched, "ibv_alloc_pd", "allocating a protection domain"},
+	DeallocPD:        {"DEALLOC_PD", Size[HandleMessage](), None, Batched, "ibv_dealloc_pd", "releasing a protection domain"},
+	AddFile:          {"ADD_FILE", Size[Header](), None, Alone, "ibv_reg_mr (sharing pages)", "sharing memory"},
+	RegMR:            {"REG_MR", Size[RegMRRequest](), DeregMR, Batched, "ibv_reg_mr", "registering memory"},
+	DeregMR:          {"DEREG_MR", Size[HandleMessage](), None, Batched, "ibv_dereg_mr", "deregistering memory"},
+	CreateChannel:    {"CREATE_CHANNEL", Size[HandleMessage](), DestroyChannel, Batched, "ibv_create_comp_channel", "creating a completion channel"},
+	DestroyChannel:   {"DESTROY_CHANNEL", Size[HandleMessage](), None, Batched, "ibv_destroy_comp_channel", "destroying a completion channel"},
+	CreateCQ:         {"CREATE_CQ", Size[CreateCQRequest](), DestroyCQ, Batched, "ibv_create_cq", "creating a completion queue"},
+	ResizeCQ:         {"RESIZE_CQ", Size[ResizeCQRequest](), None, Moves, "ibv_resize_cq", "resizing a completion queue"},
+	DestroyCQ:        {"DESTROY_CQ", Size[HandleMessage](), None, Batched, "ibv_destroy_cq", "destroying a completion queue"},
+	CreateQP:         {"CREATE_QP", Size[CreateQPRequest](), DestroyQP, Batched, "ibv_create_qp", "creating a queue pair"},
+	ModifyQP:         {"MODIFY_QP", Size[ModifyQPRequest](), None, Batched, "ibv_modify_qp", "modifying a queue pair"},
+	QueryQP:          {"QUERY_QP", Size[HandleMessage](), None, Batched, "ibv_query_qp", "querying a queue pair"},
+	DestroyQP:        {"DESTROY_QP", Size[HandleMessage](), None, Batched, "ibv_destroy_qp", "destroying a queue pair"},
+	CreateSRQ:        {"CREATE_SRQ", Size[CreateSRQRequest](), DestroySRQ, Batched, "ibv_create_srq", "creating a shared receive queue"},
+	ModifySRQ:        {"MODIFY_SRQ", Size[ModifySRQRequest](), None, Batched, "ibv_modify_srq", "modifying a shared receive queue"},
+	QuerySRQ:         {"QUERY_SRQ", Size[HandleMessage](), None, Batched, "ibv_query_srq", "querying a shared receive queue"},
+	DestroySRQ:       {"DESTROY_SRQ", Size[HandleMessage](), None, Batched, "ibv_destroy_srq", "destroying a shared receive queue"},
+	OpenXRCD:         {"OPEN_XRCD", Size[OpenXRCDRequest](), CloseXRCD, Alone, "ibv_open_xrcd", "opening an XRC domain"},
+	CloseXRCD:        {"CLOSE_XRCD", Size[HandleMessage](), None, Batched, "ibv_close_xrcd", "closing an XRC domain"},
+	OpenQP:           {"OPEN_QP", Size[OpenQPRequest](), DestroyQP, Batched, "ibv_open_qp", "opening a queue pair"},
+	ResizeSRQ:        {"RESIZE_SRQ", Size[ModifySRQRequest](), None, Moves, "ibv_modify_srq", "resizing a shared receive queue"},
+	Batch:            {"BATCH", Size[BatchRequest](), None, Alone, "rdma_create_qp, rdma_destroy_qp", "carrying out several requests"},
+	CMCreateChannel:  {"CM_CREATE_CHANNEL", Size[Header](), CMDestroyChannel, Batched, "rdma_create_event_channel", "creating an event channel"},
+	CMDestroyChannel: {"CM_DESTROY_CHANNEL", Size[HandleMessage](), None, Batched, "rdma_destroy_event_channel", "destroying an event channel"},
+	CMCreateID:       {"CM_CREATE_ID", Size[CMCreateIDRequest](), CMDestroyID, Batched, "rdma_create_id", "creating an id"},
+	CMDestroyID:      {"CM_DESTROY_ID", Size[HandleMessage](), None, Batched, "rdma_destroy_id", "destroying an id"},
+	CMBind:           {"CM_BIND", Size[CMBindRequest](), None, Batched, "rdma_bind_addr", "binding"},
+	CMResolveAddr:    {"CM_RESOLVE_ADDR", Size[CMResolveAddrRequest](), None, Batched, "rdma_resolve_addr", "resolving an address"},
+	CMResolveRoute:   {"CM_RESOLVE_ROUTE", Size[CMValueRequest](), None, Batched, "rdma_resolve_route", "resolving a route"},
+	CMListen:         {"CM_LISTEN", Size[CMValueRequest](), None, Batched, "rdma_listen", "listening"},
+	CMConnect:        {"CM_CONNECT", Size[CMConnRequest](), None, Batched, "rdma_connect", "connecting"},
+	CMAccept:         {"CM_ACCEPT", Size[CMConnRequest](), None, Batched, "rdma_accept", "accepting"},
+	CMReject:         {"CM_REJECT", Size[CMConnRequest](), None, Batched, "rdma_reject", "rejecting"},
+	CMDisconnect:     {"CM_DISCONNECT", Size[HandleMessage](), None, Batched, "rdma_disconnect", "disconnecting"},
+	CMSetOption:      {"CM_SET_OPTION", Size[CMSetOptionRequest](), None, Batched, "rdma_set_option", "setting an option"},
+	CMMigrateID:      {"CM_MIGRATE_ID", Size[CMValueRequest](), None, Batched, "rdma_migrate_id", "moving an id to another channel"},
+	CMWakeChannel:    {"CM_WAKE_CHANNEL", Size[HandleMessage](), None, Batched, "rdma_migrate_id", "waking an event channel"},
+	AllocMW:          {"ALLOC_MW", Size[AllocMWRequest](), DeallocMW, Batched, "ibv_alloc_mw", "allocating a memory window"},
+	DeallocMW:        {"DEALLOC_MW", Size[HandleMessage](), None, Batched, "ibv_dealloc_mw", "deallocating a memory window"},
+	AttachMcast:      {"ATTACH_MCAST", Size[McastRequest](), None, Batched, "ibv_attach_mcast", "attaching to a group"},
+	DetachMcast:      {"DETACH_MCAST", Size[McastRequest](), None, Batched, "ibv_detach_mcast", "detaching from a group"},
+	Inspect:          {"INSPECT", Size[Header](), None, Looks, "urdma show", "looking inside"},
+	Capture:          {"CAPTURE", Size[CaptureRequest](), None, Looks, "urdma capture", "beginning a capture"},
+	CaptureStop:      {"CAPTURE_STOP", Size[Header](), None, Looks, "urdma capture", "ending a capture"},
+	Mark:             {"MARK", Size[MarkRequest](), None, Looks, "urdma trace --mark", "setting a bookmark"},
 }
 
 var operations = [...]Operation{
@@ -540,6 +555,24 @@ type CaptureRecord struct {
 	KeptBytes  uint32
 	NoteBytes  uint32
 	Device     uint32
+}
+
+// TraceEvent is struct urdma_abi_trace_event.
+type TraceEvent struct {
+	Kind       uint32
+	PID        uint32
+	QPN        uint32
+	Code       uint32
+	Status     uint32
+	Length     uint32
+	WRID       uint64
+	DurationNs uint64
+}
+
+// MarkRequest is struct urdma_abi_mark.
+type MarkRequest struct {
+	Header Header
+	Text   [MarkBytes]byte
 }
 
 // CMCreateIDRequest is struct urdma_abi_cm_create_id.

@@ -28,6 +28,25 @@ var pairTypeNames = map[uint32]string{QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: 
 // QPTypeText is the short name of a queue pair type.
 func QPTypeText(kind uint32) string { return nameOr(pairTypeNames, kind, "queue pair type") }
 
+var asyncNames = map[uint32]string{
+	EventCQErr: "IBV_EVENT_CQ_ERR", EventQPFatal: "IBV_EVENT_QP_FATAL", EventQPReqErr: "IBV_EVENT_QP_REQ_ERR",
+	EventQPAccessErr: "IBV_EVENT_QP_ACCESS_ERR", EventCommEst: "IBV_EVENT_COMM_EST", EventSQDrained: "IBV_EVENT_SQ_DRAINED",
+	EventSRQLimitReached: "IBV_EVENT_SRQ_LIMIT_REACHED", EventQPLastWQEReached: "IBV_EVENT_QP_LAST_WQE_REACHED",
+}
+
+// AsyncText is the name of an asynchronous event of a queue pair or queue, enum ibv_event_type.
+func AsyncText(event uint32) string { return nameOr(asyncNames, event, "event") }
+
+var cmNames = map[uint32]string{
+	CMAddrResolved: "RDMA_CM_EVENT_ADDR_RESOLVED", CMAddrError: "RDMA_CM_EVENT_ADDR_ERROR", CMRouteResolved: "RDMA_CM_EVENT_ROUTE_RESOLVED",
+	CMConnectRequest: "RDMA_CM_EVENT_CONNECT_REQUEST", CMConnectError: "RDMA_CM_EVENT_CONNECT_ERROR", CMUnreachable: "RDMA_CM_EVENT_UNREACHABLE",
+	CMRejected: "RDMA_CM_EVENT_REJECTED", CMEstablished: "RDMA_CM_EVENT_ESTABLISHED", CMDisconnected: "RDMA_CM_EVENT_DISCONNECTED",
+	CMTimewaitExit: "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+}
+
+// CMText is the name of an rdma_cm event, enum rdma_cm_event_type.
+func CMText(event uint32) string { return nameOr(cmNames, event, "event") }
+
 func nameOr(names map[uint32]string, n uint32, what string) string {
 	if s, ok := names[n]; ok {
 		return s

@@ -119,7 +119,8 @@ enum urdma_abi_way {
 	R(61, DETACH_MCAST, qp, mcast, header, NONE, BATCHED, "ibv_detach_mcast", "detaching from a group") \
 	R(64, INSPECT, session, header, inspect_response, NONE, LOOKS, "urdma show", "looking inside") \
 	R(65, CAPTURE, session, capture, capture_response, NONE, LOOKS, "urdma capture", "beginning a capture") \
-	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture")
+	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture") \
+	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 
@@ -560,7 +561,8 @@ struct urdma_abi_inspect_response {
  * For them urdmad makes up the frames a wire would carry, loss excluded; their
  * device is the number of ports plus that of the port.
  */
-#define URDMA_ABI_CAPTURE_ALL 1u /* flags: also what is none of urdmad's business */
+#define URDMA_ABI_CAPTURE_ALL 1u    /* flags: also what is none of urdmad's business */
+#define URDMA_ABI_CAPTURE_EVENTS 2u /* flags: also events of programs, struct urdma_abi_trace_event */
 
 struct urdma_abi_capture {
 	struct urdma_abi_header header;
@@ -596,6 +598,7 @@ struct urdma_abi_capture_ring {
 enum urdma_abi_capture_kind {
 	URDMA_ABI_CAPTURE_FRAME = 1,
 	URDMA_ABI_CAPTURE_SKIP = 2, /* nothing: the next record begins at the ring's start */
+	URDMA_ABI_CAPTURE_EVENT = 3, /* a struct urdma_abi_trace_event in the frame's place; the note of a bookmark is its text */
 };
 
 enum urdma_abi_capture_direction {
@@ -619,6 +622,39 @@ struct urdma_abi_capture_record {
 	uint32_t kept_bytes;
 	uint32_t note_bytes;
 	uint32_t device;
+};
+
+enum urdma_abi_trace_kind {
+	URDMA_ABI_TRACE_CALL = 1,       /* a request was answered; code: enum urdma_abi_type, status: errno */
+	URDMA_ABI_TRACE_SEND = 2,       /* a send was taken; code: enum ibv_wr_opcode, status: enum ibv_wc_status it fails with */
+	URDMA_ABI_TRACE_RECEIVE = 3,    /* a message begins to fill a receive, which has room for length bytes */
+	URDMA_ABI_TRACE_COMPLETION = 4, /* code: enum ibv_wc_opcode, status: enum ibv_wc_status */
+	URDMA_ABI_TRACE_STATE = 5,      /* of a queue pair; code: enum ibv_qp_state */
+	URDMA_ABI_TRACE_ASYNC = 6,      /* code: enum ibv_event_type */
+	URDMA_ABI_TRACE_RESENT = 7,     /* a lost segment goes again; code: its PSN */
+	URDMA_ABI_TRACE_NOT_READY = 8,  /* a message begins to wait for a receive */
+	URDMA_ABI_TRACE_MARK = 9,       /* a bookmark */
+	URDMA_ABI_TRACE_CM = 10,        /* code: enum rdma_cm_event_type, status: errno, or reason of a rejection */
+};
+
+/* An event of a program. Fields that its kind does not name are 0. */
+struct urdma_abi_trace_event {
+	uint32_t kind; /* enum urdma_abi_trace_kind */
+	uint32_t pid;
+	uint32_t qpn;
+	uint32_t code;
+	uint32_t status;
+	uint32_t length; /* bytes */
+	uint64_t wr_id;
+	uint64_t duration_ns; /* of a call */
+};
+
+/* MARK: a bookmark for every capture that has events. Longer texts are cut. */
+#define URDMA_ABI_MARK_BYTES 96u
+
+struct urdma_abi_mark {
+	struct urdma_abi_header header;
+	char text[URDMA_ABI_MARK_BYTES]; /* up to the first 0 */
 };
 
 /* ---- rdma_cm ------------------------------------------------------------ */

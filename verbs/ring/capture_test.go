@@ -61,7 +61,7 @@ func TestCaptureIsWhatWasWritten(t *testing.T) {
 			v.note = strings.Repeat("x", random.IntN(97))
 		}
 		n++
-		b, ok := w.Begin(abi.CaptureRecord{TimeNs: uint64(v.n), FrameBytes: uint32(v.length)}, frameOf(v.n, v.length)[:v.kept])
+		b, ok := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(v.n), FrameBytes: uint32(v.length)}, frameOf(v.n, v.length)[:v.kept])
 		if ok {
 			have = append(have, v)
 		}
@@ -100,8 +100,8 @@ func TestCaptureIsWhatWasWritten(t *testing.T) {
 // the outer one has its note.
 func TestCaptureHidesWhatHasNotEnded(t *testing.T) {
 	w, r, _ := captureRing(t)
-	outer, _ := w.Begin(abi.CaptureRecord{TimeNs: 1, FrameBytes: 10}, frameOf(1, 10))
-	inner, _ := w.Begin(abi.CaptureRecord{TimeNs: 2, FrameBytes: 20}, frameOf(2, 20))
+	outer, _ := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: 1, FrameBytes: 10}, frameOf(1, 10))
+	inner, _ := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: 2, FrameBytes: 20}, frameOf(2, 20))
 	w.End(inner, "inner")
 	if _, _, _, ok, _ := r.Next(); ok {
 		t.Fatal("a record is there before the one in front of it has ended")
@@ -118,7 +118,7 @@ func TestCaptureBothAtOnce(t *testing.T) {
 	const total = 20000
 	go func() {
 		for n := 0; n < total; {
-			b, ok := w.Begin(abi.CaptureRecord{TimeNs: uint64(n), FrameBytes: 1000}, frameOf(n, 1000))
+			b, ok := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(n), FrameBytes: 1000}, frameOf(n, 1000))
 			if !ok {
 				runtime.Gosched()
 				continue
@@ -161,7 +161,7 @@ func TestCaptureWithAHostileReader(t *testing.T) {
 			*abi.At[uint64](mem, 64) = *abi.At[uint64](mem, 0) - uint64(random.IntN(1<<18))
 		}
 		length := random.IntN(9100)
-		b, ok := w.Begin(abi.CaptureRecord{FrameBytes: uint32(length)}, frameOf(1, length))
+		b, ok := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, FrameBytes: uint32(length)}, frameOf(1, length))
 		*abi.At[uint64](mem, 4096+8*random.IntN(1<<15)) = random.Uint64()
 		if ok {
 			w.End(b, "note")

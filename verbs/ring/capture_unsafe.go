@@ -52,8 +52,8 @@ func (w *CaptureWriter) Init(mem []byte, r *abi.CaptureResponse) {
 	*w = CaptureWriter{head: abi.At[abi.CaptureRing](mem, 0), data: mem[r.DataOffset:][:r.DataBytes]}
 }
 
-// Begin starts a record with the first bytes of a frame, which it copies; of r
-// it takes time, direction, device and the whole frame's length. False means
+// Begin starts a record with the first bytes of a frame, or with an event, which it
+// copies; of r it takes kind, time, direction, device and the whole frame's length. False means
 // there is no room, and that the loss is counted.
 func (w *CaptureWriter) Begin(r abi.CaptureRecord, kept []byte) (Begun, bool) {
 	b := Begun{kept: len(kept), bytes: roundUp(recordHead + uint64(len(kept)) + maxNote)}
@@ -65,7 +65,7 @@ func (w *CaptureWriter) Begin(r abi.CaptureRecord, kept []byte) (Begun, bool) {
 	}
 	b.at, w.next = at, at+b.bytes
 	w.open++
-	r.Kind, r.KeptBytes, r.NoteBytes, r.Bytes = abi.CaptureFrame, uint32(len(kept)), 0, uint32(b.bytes)
+	r.KeptBytes, r.NoteBytes, r.Bytes = uint32(len(kept)), 0, uint32(b.bytes)
 	*w.record(b) = r
 	copy(w.data[w.place(at)+recordHead:], kept)
 	return b, true
@@ -134,7 +134,7 @@ func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
 // Lost is how many frames found no room so far.
 func (r *CaptureReader) Lost() uint64 { return atomic.LoadUint64(&r.head.Lost) }
 
-// Next returns the oldest record that was not released, its frame and its note,
+// Next returns the oldest record that was not released, its frame or event and its note,
 // which alias the ring until Release; ok is false when there is none.
 func (r *CaptureReader) Next() (head abi.CaptureRecord, frame, note []byte, ok bool, err error) {
 	for {
@@ -165,7 +165,7 @@ func (r *CaptureReader) record(b []byte) (head abi.CaptureRecord, frame, note []
 	}
 	head = *(*abi.CaptureRecord)(unsafe.Pointer(&b[0]))
 	end := recordHead + uint64(head.KeptBytes)
-	if head.Kind != abi.CaptureFrame || head.KeptBytes > head.FrameBytes || end+uint64(head.NoteBytes) > uint64(len(b)) {
+	if head.Kind != abi.CaptureFrame && head.Kind != abi.CaptureEvent || head.KeptBytes > head.FrameBytes || end+uint64(head.NoteBytes) > uint64(len(b)) {
 		return head, nil, nil, false, ErrRecord
 	}
 	return head, b[recordHead:end], b[end : end+uint64(head.NoteBytes)], true, nil

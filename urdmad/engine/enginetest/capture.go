@@ -41,7 +41,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	if s.Out || s.Local {
 		c.check(s)
 	}
-	b, ok := c.w.Begin(abi.CaptureRecord{FrameBytes: uint32(len(s.Frame))}, s.Frame)
+	b, ok := c.w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, FrameBytes: uint32(len(s.Frame))}, s.Frame)
 	if ok {
 		c.begun = append(c.begun, b)
 	}

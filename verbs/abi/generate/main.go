@@ -65,7 +65,7 @@ func (h *header) abi() string {
 	}
 	b.WriteString(")\n\nvar requests = [...]request{\n")
 	for _, r := range h.requests {
-		fmt.Fprintf(&b, "%s: {%q, Size[%s](), %s, %s, %q},\n", goName(r.name), r.name, h.typeName(r.request), goName(r.undo), goName(r.way), r.text)
+		fmt.Fprintf(&b, "%s: {%q, Size[%s](), %s, %s, %q, %q},\n", goName(r.name), r.name, h.typeName(r.request), goName(r.undo), goName(r.way), r.call, r.text)
 	}
 	b.WriteString("}\n\nvar operations = [...]Operation{\n")
 	for _, o := range h.operations {

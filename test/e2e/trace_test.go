@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// traced is an event as urdma trace --json prints it.
+type traced struct {
+	Time               time.Time
+	Kind, What, Status string
+	PID, QPN           uint32
+	WRID               uint64 `json:"wr_id"`
+	Bytes              int
+}
+
+// TestTrace: what one rping does is in a trace, in each form: the calls of both
+// processes, states, events of rdma_cm, each send with its completion, and a bookmark.
+func TestTrace(t *testing.T) {
+	l := labtest.New(t)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
+	dir := outputs(t, n)
+	pcap, picture := filepath.Join(dir, "x.pcapng"), filepath.Join(dir, "x.json")
+	all := startCapture(t, l, n, "trace", "--json", "-q")
+	writers := []*lab.Process{all, startCapture(t, l, n, "trace", "-o", pcap), startCapture(t, l, n, "trace", "-o", picture, "--kind", "SEND,comp")}
+	argv := []string{"rping", "-a", n.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}
+	pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: append(argv, "-s"), Client: append(argv, "-c")})
+	if out, err := n.Urdma("trace", "--socket", n.Socket(), "--mark", "that was rping"); err != nil {
+		t.Fatal(err, out)
+	}
+	for _, p := range writers {
+		p.Signal(syscall.SIGINT)
+		if err := p.Wait(lab.Patience); err != nil {
+			t.Fatalf("%v\n%s", err, p.Output())
+		}
+	}
+	events := tracedIn(t, all.Output())
+	count := map[string]int{}
+	open := map[string]int{} // sends without their completion
+	for _, e := range events {
+		count[e.Kind+" "+e.What]++
+		work := fmt.Sprint(e.PID, e.QPN, e.WRID)
+		switch {
+		case e.Kind == "SEND":
+			open[work]++
+		case e.Kind == "COMP" && !strings.Contains(e.What, "receive"):
+			open[work]--
+		}
+	}
+	for what, want := range map[string]int{"API rdma_connect": 1, "API rdma_accept": 1, "API ibv_create_qp": 2, "CM RDMA_CM_EVENT_ESTABLISHED": 2, "CM RDMA_CM_EVENT_DISCONNECTED": 2,
+		"STATE RTS": 2, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1} {
+		if count[what] != want {
+			t.Errorf("%d of %q, expected %d", count[what], what, want)
+		}
+	}
+	for work, n := range open {
+		if n != 0 {
+			t.Errorf("work request %s was posted %d times more than it completed", work, n)
+		}
+	}
+	comments := 0
+	for _, p := range packets(t, pcap) {
+		comments += strings.Count(p.comment, "RDMA_READ, 5000 bytes")
+	}
+	if comments != 3 {
+		t.Errorf("%d Reads are in the comments of packets, expected 3", comments)
+	}
+	checkPicture(t, picture)
+}
+
+func tracedIn(t *testing.T, out string) (events []traced) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var e traced
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// checkPicture: the trace event format has the sends and completions that were asked for.
+func checkPicture(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []struct {
+		Name, Cat, Ph string
+		TS            float64
+		PID           int
+		TID           uint32
+	}
+	if err := json.Unmarshal(text, &events); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	for _, e := range events {
+		if e.Cat != "SEND" && e.Cat != "COMP" || e.Ph != "i" || e.TS == 0 || e.PID == 0 || e.TID == 0 {
+			t.Fatalf("%+v", e)
+		}
+		if e.Name == "RDMA_READ" {
+			reads++
+		}
+	}
+	if reads != 3 {
+		t.Errorf("%d Reads, expected 3", reads)
+	}
+}

@@ -1,0 +1,8 @@
+// Package trace shows what programs do with urdmad, as it happens: their calls, work
+// requests and completions, states and asynchronous events, beside the packets.
+//
+// The records are a capture's (package urdma/capture runs it). event.go makes an Event
+// of each, which output.go gives to one of these: lines.go prints text or JSON,
+// perfetto.go writes a file for ui.perfetto.dev and chrome://tracing, pcapng.go adds
+// events to packets.
+package trace

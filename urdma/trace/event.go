@@ -1,0 +1,147 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
+
+	"urdma/inspect"
+	"urdma/verbs/abi"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Time     time.Time     `json:"time"`
+	Kind     string        `json:"kind"` // one of Kinds
+	PID      uint32        `json:"pid,omitempty"`
+	QPN      uint32        `json:"qpn,omitempty"`
+	What     string        `json:"what"`             // call, operation, state, event, packet or text
+	Status   string        `json:"status,omitempty"` // errno or completion status, if it is an error
+	Bytes    uint32        `json:"bytes,omitempty"`
+	WRID     uint64        `json:"wr_id,omitempty"`
+	Duration time.Duration `json:"duration_ns,omitempty"` // of a call
+
+	hasWR bool // has a wr_id, which may be 0
+}
+
+// Kinds are the kinds of events.
+var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "BOOKMARK", "PACKET"}
+
+var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
+	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK"}
+
+// eventOf makes an Event of a capture's record.
+func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
+	at := time.Unix(0, int64(r.TimeNs))
+	if r.Kind == abi.CaptureFrame {
+		return Event{Time: at, Kind: "PACKET", What: packet(r, body, note), Bytes: r.FrameBytes}, nil
+	}
+	e, ok := abi.Decode[abi.TraceEvent](body)
+	if !ok || kindNames[e.Kind] == "" {
+		return Event{}, fmt.Errorf("an event of kind %d with %d bytes, expected %d: urdma and urdmad are of different versions",
+			e.Kind, len(body), abi.Size[abi.TraceEvent]())
+	}
+	v := Event{Time: at, Kind: kindNames[e.Kind], PID: e.PID, QPN: e.QPN, Bytes: e.Length, WRID: e.WRID, Duration: time.Duration(e.DurationNs)}
+	switch e.Kind {
+	case abi.TraceCall:
+		v.What = abi.Type(e.Code).Call()
+		if e.Status != 0 {
+			v.Status = errnoName(syscall.Errno(e.Status))
+		}
+	case abi.TraceSend:
+		v.What, v.hasWR = fmt.Sprint("opcode ", e.Code), true
+		if op := abi.OperationOf(e.Code); op != nil {
+			v.What = op.Name
+		}
+	case abi.TraceReceive:
+		v.What, v.hasWR = "a message takes a receive", true
+	case abi.TraceCompletion:
+		v.What, v.hasWR = abi.CompletionText(e.Code), true
+	case abi.TraceState:
+		v.What = stateName(e.Code)
+	case abi.TraceAsync:
+		v.What = abi.AsyncText(e.Code)
+	case abi.TraceCM:
+		v.What = abi.CMText(e.Code)
+		if e.Status != 0 {
+			v.Status = fmt.Sprint("status ", int32(e.Status))
+		}
+	case abi.TraceResent:
+		v.What = fmt.Sprint("segment ", e.Code, " goes again")
+	case abi.TraceNotReady:
+		v.What = "a message waits for a receive"
+	case abi.TraceMark:
+		v.What = string(note)
+	}
+	if e.Kind == abi.TraceSend || e.Kind == abi.TraceCompletion {
+		if e.Status != abi.StatusSuccess {
+			v.Status = abi.StatusText(e.Status)
+		}
+	}
+	return v, nil
+}
+
+func stateName(state uint32) string {
+	if int64(state) < int64(len(inspect.QPStates)) {
+		return inspect.QPStates[state]
+	}
+	return fmt.Sprint("state ", state)
+}
+
+// packet sums up a frame: its ends and what urdmad made of it.
+func packet(r *abi.CaptureRecord, frame, note []byte) string {
+	way := map[uint16]string{abi.CaptureIn: "in ", abi.CaptureOut: "out "}[r.Direction]
+	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
+	ends := "frame"
+	if n := p.NetworkLayer(); n != nil {
+		from, to := n.NetworkFlow().Endpoints()
+		ends = from.String() + " > " + to.String()
+		if t := p.TransportLayer(); t != nil {
+			source, destination := t.TransportFlow().Endpoints()
+			ends = fmt.Sprintf("%s.%s > %s.%s", from, source, to, destination)
+		}
+	}
+	if len(note) > 0 {
+		ends += ": " + string(note)
+	}
+	return way + ends
+}
+
+// errnoName is an errno's name and what it says: "EINVAL (invalid argument)".
+func errnoName(e syscall.Errno) string {
+	if name := unix.ErrnoName(e); name != "" {
+		return name + " (" + e.Error() + ")"
+	}
+	return e.Error()
+}
+
+// String is the event without its time, as a line of text.
+func (e *Event) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.What)
+	if e.Status != "" {
+		b.WriteString(": " + e.Status)
+	}
+	if e.Bytes > 0 {
+		fmt.Fprintf(&b, ", %d bytes", e.Bytes)
+	}
+	if e.hasWR {
+		fmt.Fprintf(&b, ", wr_id %#x", e.WRID)
+	}
+	if e.Duration > 0 {
+		fmt.Fprintf(&b, ", %v", e.Duration.Round(100*time.Nanosecond))
+	}
+	return b.String()
+}
+
+func number(n uint32, format string) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, n)
+}

@@ -1,0 +1,49 @@
+package trace
+
+import (
+	"slices"
+
+	"urdma/urdma/capture"
+	"urdma/verbs/abi"
+)
+
+// Only has the events of some kinds alone go on to an output; none: all kinds.
+func Only(kinds []string, to Output) capture.Sink { return &sink{kinds: kinds, to: to} }
+
+// Output is where events go.
+type Output interface {
+	event(e *Event, r *abi.CaptureRecord, frame, note []byte) error
+	lost(n uint64) error
+	flush() error
+	close() error
+}
+
+type sink struct {
+	kinds []string
+	to    Output
+}
+
+func (s *sink) Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
+	if lost > 0 {
+		if err := s.to.lost(lost); err != nil {
+			return err
+		}
+	}
+	e, err := eventOf(r, frame, note)
+	if err != nil || len(s.kinds) > 0 && !slices.Contains(s.kinds, e.Kind) {
+		return err
+	}
+	return s.to.event(&e, r, frame, note)
+}
+
+func (s *sink) Flush() error { return s.to.flush() }
+
+func (s *sink) Close(late uint64) (err error) {
+	if late > 0 {
+		err = s.to.lost(late)
+	}
+	if closeErr := s.to.close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

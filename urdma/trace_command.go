@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"urdma/inspect"
+	"urdma/urdma/capture"
+	"urdma/urdma/trace"
+	"urdma/verbs/abi"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// traceOptions are the flags of urdma trace; those of urdma capture serve here too.
+type traceOptions struct {
+	captureOptions
+	kinds []string
+	mark  string
+}
+
+// shownBytes is how much of each packet urdmad keeps where only its addresses are shown.
+const shownBytes = 128
+
+func newTrace() *cobra.Command {
+	o := traceOptions{captureOptions: captureOptions{ringBytes: "16MiB"}}
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "show what programs do with a running urdmad, as it happens",
+		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside the packets of urdmad's ports, " +
+			"one line an event, until interrupted or a limit is reached. KIND is API (a call, with its errno and how long urdmad took), SEND (a posted send was taken), " +
+			"RCV (a message begins to fill a receive), COMP (a completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
+			"RTRY (a lost segment goes again), RNR (a message waits for a receive), BOOKMARK or PACKET. " +
+			"urdmad's own user and root see everything; others see their own processes. " +
+			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
+			"of one in .json what ui.perfetto.dev and chrome://tracing open. " +
+			"What comes faster than it can be written is lost to the trace, not to programs, and counted.",
+		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
+			"  urdma trace --mark 'second phase begins'",
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.addSocket(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.output.Path, "output", "o", "-", "`FILE` to write, .pcapng or .json; - is standard output, as text")
+	f.BoolVar(&o.json, "json", false, "an object of JSON a line")
+	f.StringVar(&o.port, "port", "", "only packets of the port of this `NAME`")
+	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
+	f.IntVar(&o.pid, "pid", 0, "only the process `PID`")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only events of these `KINDS`, such as SEND,COMP")
+	f.Uint64VarP(&o.limits.Frames, "count", "c", 0, "end after `N` events and packets")
+	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
+	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which events wait to be written")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is traced")
+	f.StringVar(&o.mark, "mark", "", "set a bookmark of this `TEXT` in every trace that runs, and end")
+	cmd.MarkFlagsMutuallyExclusive("mark", "output")
+	completeNames(cmd, &o.lookOptions)
+	return cmd
+}
+
+func (o *traceOptions) run(cmd *cobra.Command) error {
+	filter, err := o.check()
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	source, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if cmd.Flags().Changed("mark") {
+		return source.Mark(o.mark)
+	}
+	snapshot, err := source.Fetch()
+	if err != nil {
+		return err
+	}
+	if filter.Device, err = o.device(snapshot); err != nil {
+		return err
+	}
+	to, err := o.to(cmd, snapshot)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	counts, err := capture.Run(ctx, source, filter, trace.Only(o.kinds, to), o.limits, func() {
+		o.tell("tracing urdmad %d; interrupt to end", snapshot.Daemon.PID)
+	})
+	if errors.Is(err, unix.EPIPE) {
+		err = nil // the reader has seen enough
+	}
+	if refused := new(inspect.Refusal); errors.As(err, &refused) && refused.Errno == syscall.EBUSY {
+		return fmt.Errorf("%w: as many captures and traces run as urdmad allows at once", err)
+	}
+	if err == nil || errors.Is(err, capture.ErrGone) {
+		o.tell("%d events and packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
+	}
+	return err
+}
+
+func (o *traceOptions) tell(format string, args ...any) {
+	if !o.quiet {
+		fmt.Fprintf(os.Stderr, "urdma trace: "+format+"\n", args...)
+	}
+}
+
+// check turns the flags into a filter; the device is still open.
+func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
+	for i, k := range o.kinds {
+		o.kinds[i] = strings.ToUpper(k)
+		if !slices.Contains(trace.Kinds, o.kinds[i]) {
+			return f, fmt.Errorf("--kind is %q, expected some of %s", k, strings.Join(trace.Kinds, ", "))
+		}
+	}
+	switch suffix := filepath.Ext(o.output.Path); {
+	case o.mark == "" && o.pid < 0 || o.limits.Time < 0:
+		return f, fmt.Errorf("--pid is %d and --duration %v, expected none below 0", o.pid, o.limits.Time)
+	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".json":
+		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng or .json, or -", o.output.Path)
+	}
+	size, err := sizeOf("--buffer", o.ringBytes, 1, 1<<32-1)
+	if err != nil {
+		return f, err
+	}
+	f = abi.CaptureRequest{RingBytes: uint32(size), PID: uint32(o.pid), Flags: abi.CaptureEvents}
+	if filepath.Ext(o.output.Path) != ".pcapng" {
+		f.SnapBytes = shownBytes
+	}
+	return f, o.checkQP(&f)
+}
+
+func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output, error) {
+	switch filepath.Ext(o.output.Path) {
+	case ".pcapng":
+		files, err := capture.NewFiles(o.output, o.section(s))
+		if err != nil {
+			return nil, err
+		}
+		return trace.Pcapng(files), nil
+	case ".json":
+		file, err := os.OpenFile(o.output.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		return trace.Perfetto(file), nil
+	}
+	if o.json {
+		return trace.JSON(cmd.OutOrStdout()), nil
+	}
+	return trace.Text(cmd.OutOrStdout()), nil
+}

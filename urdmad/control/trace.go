@@ -1,0 +1,108 @@
+package control
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"syscall"
+	"time"
+
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// This file gives events to the captures that have asked for them: what package qp
+// tells, requests and bookmarks.
+
+// traceIfAsked has events told while a capture wants them; on the engine's thread.
+func (s *Server) traceIfAsked() {
+	wanted := slices.ContainsFunc(s.captures, func(c *capture) bool { return c.wantsEvents() })
+	s.traced.Store(wanted)
+	if wanted {
+		s.Engine.QPs.SetTrace(s.traceClient)
+	} else {
+		s.Engine.QPs.SetTrace(nil)
+	}
+}
+
+func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
+
+// traceClient is a qp.Trace.
+func (s *Server) traceClient(client *qp.Client, e *abi.TraceEvent) {
+	for _, x := range s.attached {
+		if &x.client.Client == client {
+			s.event(&x.Owner, e, "", time.Now())
+			return
+		}
+	}
+	s.event(nil, e, "", time.Now())
+}
+
+// traceCall reports a request that was answered.
+func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) {
+	e := abi.TraceEvent{Kind: abi.TraceCall, QPN: qpn, Code: uint32(t), DurationNs: uint64(time.Since(begun))}
+	if err != nil {
+		e.Status = uint32(errnoOf(err))
+	}
+	x.do(func() { x.s.event(&x.Owner, &e, "", begun) })
+}
+
+// pairNamed is the number of the queue pair that a request is for, or 0.
+func (x *Session) pairNamed(t abi.Type, b []byte) uint32 {
+	size := abi.Size[abi.Header]()
+	switch t {
+	case abi.ModifyQP, abi.QueryQP, abi.DestroyQP, abi.AttachMcast, abi.DetachMcast:
+	default:
+		return 0
+	}
+	if len(b) < size+4 {
+		return 0
+	}
+	if o, err := find[*qpObject](x, binary.NativeEndian.Uint32(b[size:])); err == nil {
+		return o.qp.QPN
+	}
+	return 0
+}
+
+// mark sets a bookmark.
+func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
+	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
+	if len(text) == 0 {
+		return syscall.EINVAL
+	}
+	now := time.Now()
+	x.do(func() { x.s.event(&x.Owner, &abi.TraceEvent{Kind: abi.TraceMark}, string(text), now) })
+	return nil
+}
+
+// event gives an event to those who may see its owner's; nil: one that belongs to
+// nobody. On the engine's thread.
+func (s *Server) event(owner *account.Owner, e *abi.TraceEvent, text string, at time.Time) {
+	if owner != nil {
+		e.PID = uint32(owner.PID)
+	}
+	for _, c := range s.captures {
+		if c.wantsEvents() && c.wantsEvent(owner, e) {
+			c.put(e, text, at)
+		}
+	}
+}
+
+// wantsEvent applies the filter. Bookmarks pass it: they are for all that the owner's
+// user traces.
+func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
+	if !c.viewer.Admin && (owner == nil || !c.viewer.Sees(owner)) {
+		return false
+	}
+	f := &c.filter
+	return e.Kind == abi.TraceMark || (f.QPN == 0 || f.QPN == e.QPN) && (f.PID == 0 || f.PID == e.PID)
+}
+
+func (c *capture) put(e *abi.TraceEvent, text string, at time.Time) {
+	b := abi.Bytes(e)
+	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at.UnixNano()), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
+	if begun, ok := c.ring.Begin(record, b); ok {
+		c.ring.End(begun, text)
+	}
+}

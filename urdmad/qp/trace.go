@@ -1,0 +1,58 @@
+package qp
+
+import "urdma/verbs/abi"
+
+// This file tells who traces what happens to queue pairs and completion queues.
+// While nobody does, each place costs a comparison.
+
+// Trace is told of an event of a client, on the worker's thread. It may not keep e.
+type Trace func(c *Client, e *abi.TraceEvent)
+
+// SetTrace tells f of events from now on; nil: nobody.
+func (t *Table) SetTrace(f Trace) { t.trace = f }
+
+// tell reports an event of a queue pair.
+func (q *QP) tell(e abi.TraceEvent) {
+	e.QPN = q.QPN
+	q.t.trace(q.Client, &e)
+}
+
+func (q *QP) tracePosted(wr *SendWR, opcode uint32) {
+	q.tell(abi.TraceEvent{Kind: abi.TraceSend, Code: opcode, Status: wr.status, Length: wr.Length, WRID: wr.id})
+}
+
+func (r *Receive) traceBegun() {
+	r.q.tell(abi.TraceEvent{Kind: abi.TraceReceive, Length: r.capacity, WRID: r.id})
+}
+
+func (t *Table) traceCompletion(c *CQ, w *abi.CQE) {
+	t.trace(c.Client, &abi.TraceEvent{Kind: abi.TraceCompletion, QPN: w.QPNum, Code: w.Opcode, Status: w.Status, Length: w.ByteLen, WRID: w.WRID})
+}
+
+func (t *Table) traceAsync(c *Client, qpn, event uint32) {
+	if t.trace != nil {
+		t.trace(c, &abi.TraceEvent{Kind: abi.TraceAsync, QPN: qpn, Code: event})
+	}
+}
+
+// moveTo moves the queue pair to a state, enum ibv_qp_state.
+func (q *QP) moveTo(state uint32) {
+	if q.t.trace != nil && state != q.state {
+		q.tell(abi.TraceEvent{Kind: abi.TraceState, Code: state})
+	}
+	q.state = state
+}
+
+// TraceResent tells of a segment that a carrier sends again.
+func (c *Connection) TraceResent(psn uint32) {
+	if q := c.QP; q != nil && q.t.trace != nil {
+		q.tell(abi.TraceEvent{Kind: abi.TraceResent, Code: psn})
+	}
+}
+
+// TraceNotReady tells of a message that begins to wait for a receive.
+func (c *Connection) TraceNotReady() {
+	if q := c.QP; q != nil && q.t.trace != nil {
+		q.tell(abi.TraceEvent{Kind: abi.TraceNotReady})
+	}
+}
