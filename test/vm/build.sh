@@ -14,7 +14,7 @@ flock 9
 stamp=$(cat "$0" "$here"/guest/* | sha256sum)
 [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 
-programs='bash coreutils util-linux grep procps iproute2 socat busybox-static ibverbs-providers
+programs='bash coreutils util-linux mount grep procps iproute2 socat busybox-static ibverbs-providers
 	rdmacm-utils ibverbs-utils perftest qperf'
 options="-q -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::State::lists=$dir/lists
 	-o Dir::Cache=$dir/cache -o Dir::State::status=/dev/null"
