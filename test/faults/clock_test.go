@@ -84,6 +84,7 @@ var dayClock = regexp.MustCompile(`\.Unix(Nano|Milli|Micro)?\(|\.Round\(0\)|CLOC
 func TestClockOfTheDay(t *testing.T) {
 	shown := map[string]string{
 		"urdmad/control/capture.go":   "the time of a captured packet",
+		"urdmad/control/trace.go":     "the time of an event of a trace",
 		"urdmad/metrics/families.go":  "since when urdmad runs",
 		"verbs/lib/datapath/pollex.c": "completion timestamps of the wall clock, for programs that ask for them",
 	}
