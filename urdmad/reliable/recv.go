@@ -91,9 +91,15 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 // OnData takes the arrival of the segment psn. ackRequested is the AR flag of
 // its packet.
 func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
+	v := c.Judge(psn)
+	c.OnJudged(now, psn, ackRequested, v)
+	return v
+}
+
+// OnJudged is OnData for a segment of which Judge has just said v.
+func (c *Conn) OnJudged(now Time, psn wire.PSN, ackRequested bool, v Verdict) {
 	c.hear(now)
 	r := &c.rx
-	v := c.Judge(psn)
 	switch v {
 	case Deliver:
 		c.accept(now)
@@ -111,7 +117,6 @@ func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
 			c.ack.atOnce(now) // a peer that doesn't know our window
 		}
 	}
-	return v
 }
 
 // OnAckRequested takes a packet without a segment that has the AR flag: the

@@ -84,7 +84,7 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 		}
 		return
 	}
-	c.rel.OnData(c.now(), t.PSN, ackRequested)
+	c.rel.OnJudged(c.now(), t.PSN, ackRequested, verdict)
 	switch verdict {
 	case reliable.Deliver:
 		c.deliverHeld()
