@@ -32,17 +32,26 @@ func TestPaddingUnknown(t *testing.T) {
 }
 
 // TestSpoiledBatches: both hosts find out that only the first of what leaves in one
-// send arrives; one whose path was cut for a moment goes on as before.
+// send arrives; one whose path was cut for a moment goes on as before. That is a guess
+// from what is lost: of a hundred hosts, some may still be at it when the traffic ends.
 func TestSpoiledBatches(t *testing.T) {
-	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
+	seeds, undecided := enginetest.Seeds(5), uint64(0)
+	for seed := uint64(1); seed <= seeds; seed++ {
 		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
 		w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true
 		a, b := w.Pair(false, nil)
 		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
 		for _, h := range []*enginetest.Host{w.A, w.B} {
-			if n := h.Engine.Interface(0).Batches.Alone(w.Now()); n != 1 {
+			switch n := h.Engine.Interface(0).Batches.Alone(w.Now()); n {
+			case 0:
+				undecided++
+			case 1:
+			default:
 				t.Errorf("seed %d: one by one to %d peers", seed, n)
 			}
 		}
+	}
+	if undecided > 2*seeds/100 {
+		t.Errorf("%d of %d hosts send together what arrives only one by one", undecided, 2*seeds)
 	}
 }
