@@ -82,6 +82,15 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer source.Close()
+	return o.follow(cmd, source, filter, "packets", func(s *inspect.Snapshot) (capture.Sink, error) {
+		return capture.NewFiles(o.output, o.section(s))
+	})
+}
+
+// follow captures until it is interrupted or a limit is reached. what are the records,
+// for people; to opens what they go to.
+func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filter abi.CaptureRequest, what string,
+	to func(*inspect.Snapshot) (capture.Sink, error)) error {
 	snapshot, err := source.Fetch()
 	if err != nil {
 		return err
@@ -92,14 +101,19 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if filter.QPN != 0 && !slices.ContainsFunc(snapshot.QPs, func(q inspect.QP) bool { return q.QPN == filter.QPN }) {
 		return fmt.Errorf("--qp is %q, and urdmad has no such queue pair, or not for you to see; urdma show qp lists them", o.qp)
 	}
-	files, err := capture.NewFiles(o.output, o.section(snapshot))
+	sink, err := to(snapshot)
 	if err != nil {
 		return err
 	}
+	tell := func(format string, args ...any) {
+		if !o.quiet {
+			fmt.Fprintf(os.Stderr, cmd.CommandPath()+": "+format+"\n", args...)
+		}
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	counts, err := capture.Run(ctx, source, filter, files, o.limits, func() {
-		o.tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+	counts, err := capture.Run(ctx, source, filter, sink, o.limits, func() {
+		tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
 	})
 	if errors.Is(err, unix.EPIPE) {
 		err = nil // the reader has seen enough
@@ -110,14 +124,8 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
 		return err
 	}
-	o.tell("%d packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
+	tell("%d %s, %d more were lost for want of time to write them", counts.Frames, what, counts.Lost)
 	return err
-}
-
-func (o *captureOptions) tell(format string, args ...any) {
-	if !o.quiet {
-		fmt.Fprintf(os.Stderr, "urdma capture: "+format+"\n", args...)
-	}
 }
 
 // check turns the flags into a filter; the device is still open.

@@ -78,13 +78,15 @@ func TestDissectorIsPrinted(t *testing.T) {
 
 // TestCaptureOfAbsentQP: it ends, as no packet would ever come.
 func TestCaptureOfAbsentQP(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "x.pcapng")
-	r := run(t, nil, "capture", "-o", file, "--qp", "7777", "--socket", fakeDaemon(t, 1000))
-	if want := "urdma capture: --qp is \"7777\", and urdmad has no such queue pair"; r.status.ExitStatus() != exitFailure || !strings.HasPrefix(r.stderr, want) {
-		t.Errorf("%+v", r)
-	}
-	if _, err := os.Stat(file); err == nil {
-		t.Error("a file was made")
+	for _, command := range []string{"capture", "trace"} {
+		file := filepath.Join(t.TempDir(), "x.pcapng")
+		r := run(t, nil, command, "-o", file, "--qp", "7777", "--socket", fakeDaemon(t, 1000))
+		if want := "urdma " + command + ": --qp is \"7777\", and urdmad has no such queue pair"; r.status.ExitStatus() != exitFailure || !strings.HasPrefix(r.stderr, want) {
+			t.Errorf("%+v", r)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("a file was made")
+		}
 	}
 }
 

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"urdma/inspect"
 	"urdma/urdma/capture"
@@ -16,7 +13,6 @@ import (
 	"urdma/verbs/abi"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 // traceOptions are the flags of urdma trace; those of urdma capture serve here too.
@@ -78,38 +74,10 @@ func (o *traceOptions) run(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("mark") {
 		return source.Mark(o.mark)
 	}
-	snapshot, err := source.Fetch()
-	if err != nil {
-		return err
-	}
-	if filter.Device, err = o.device(snapshot); err != nil {
-		return err
-	}
-	to, err := o.to(cmd, snapshot)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	counts, err := capture.Run(ctx, source, filter, trace.Only(o.kinds, to), o.limits, func() {
-		o.tell("tracing urdmad %d; interrupt to end", snapshot.Daemon.PID)
+	return o.follow(cmd, source, filter, "events and packets", func(s *inspect.Snapshot) (capture.Sink, error) {
+		to, err := o.to(cmd, s)
+		return trace.Only(o.kinds, to), err
 	})
-	if errors.Is(err, unix.EPIPE) {
-		err = nil // the reader has seen enough
-	}
-	if refused := new(inspect.Refusal); errors.As(err, &refused) && refused.Errno == syscall.EBUSY {
-		return fmt.Errorf("%w: as many captures and traces run as urdmad allows at once", err)
-	}
-	if err == nil || errors.Is(err, capture.ErrGone) {
-		o.tell("%d events and packets, %d more were lost for want of time to write them", counts.Frames, counts.Lost)
-	}
-	return err
-}
-
-func (o *traceOptions) tell(format string, args ...any) {
-	if !o.quiet {
-		fmt.Fprintf(os.Stderr, "urdma trace: "+format+"\n", args...)
-	}
 }
 
 // check turns the flags into a filter; the device is still open.
