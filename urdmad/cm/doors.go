@@ -56,14 +56,25 @@ func (m *Manager) leaveDoors(id *ID) {
 	}
 }
 
-// Gone: an owner has destroyed its ids and creates no more.
-func (m *Manager) Gone(o Owner) {
+// closedPerTurn bounds the doors that one call of Gone closes, each with a system call.
+const closedPerTurn = 64
+
+// Gone: an owner has destroyed its ids and creates no more. A call closes a part of the
+// doors that they left; more says that some are left to the next turn's call.
+func (m *Manager) Gone(o Owner) (more bool) {
+	closed := 0
 	for id := range m.leaving {
-		if id.Owner == o {
-			m.net.Set(id.timer, clock.Never)
-			m.closeDoors(id)
+		if id.Owner != o {
+			continue
 		}
+		if closed == closedPerTurn {
+			return true
+		}
+		closed++
+		m.net.Set(id.timer, clock.Never)
+		m.closeDoors(id)
 	}
+	return false
 }
 
 const (

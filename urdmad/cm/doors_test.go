@@ -64,7 +64,9 @@ func TestDoorsOfListeners(t *testing.T) {
 		p.listener.destroy()
 		want := 1
 		if gone {
-			p.to.m.Gone(p.server)
+			if p.to.m.Gone(p.server) {
+				t.Error("one door takes more than one turn")
+			}
 			want = 0
 		}
 		if p.to.doors[served] != want {
@@ -74,6 +76,30 @@ func TestDoorsOfListeners(t *testing.T) {
 		if p.to.doors[served] != 0 {
 			t.Errorf("left for ever: %v", p.to.doors)
 		}
+	}
+}
+
+// TestManyDoors: of the doors that an owner leaves a turn closes some.
+func TestManyDoors(t *testing.T) {
+	const listeners, most = 200, 64
+	p := newPair(t, false, 1, options{})
+	p.listener.destroy()
+	for i := range listeners - 1 {
+		e := p.server.newEnd()
+		p.must(p.to.m.Bind(e.id, p.to.at(uint16(10000+i))))
+		p.must(p.to.m.Listen(e.id, 1))
+		e.destroy()
+	}
+	for left, more := listeners, true; more; {
+		more = p.to.m.Gone(p.server)
+		now := 0
+		for _, n := range p.to.doors {
+			now += n
+		}
+		if left-now > most || more == (now == 0) {
+			t.Fatalf("%d of %d doors are closed, more to come: %v", left-now, left, more)
+		}
+		left = now
 	}
 }
 

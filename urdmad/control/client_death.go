@@ -42,7 +42,9 @@ func (x *Session) cleanUp() {
 		if left = left[n:]; len(left) > 0 {
 			return true
 		}
-		x.s.CM.Gone(x)
+		if x.s.CM.Gone(x) {
+			return true
+		}
 		x.s.Engine.RemoveClient(x.client)
 		return false
 	}, func() { close(done) })

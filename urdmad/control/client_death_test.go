@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 )
 
 // TestCleanUpInParts: whatever a client had of which kind, no turn removes more than a
-// part of it when it has gone, and all of it is removed. In long tests it has had as much
-// as the limits allow.
+// part of it when it has gone, and all of it is removed. It has had as much as the limits
+// allow.
 func TestCleanUpInParts(t *testing.T) {
 	type request = func(pd, channel uint32) error
 	made := func(_ abi.HandleMessage, err error) error { return err }
@@ -30,6 +29,34 @@ func TestCleanUpInParts(t *testing.T) {
 				return err
 			}
 		}},
+		"windows": {16384, func(c *client) request {
+			return func(pd, _ uint32) error {
+				_, err := call[abi.AllocMWRequest, abi.AllocMWResponse](c, abi.AllocMW, abi.AllocMWRequest{PD: pd, Type: abi.MWType1})
+				return err
+			}
+		}},
+		"completion queues": {8192, func(c *client) request {
+			return func(_, _ uint32) error {
+				_, err := call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: 1, CQE: 1})
+				return err
+			}
+		}},
+		"shared receive queues": {1024, func(c *client) request {
+			return func(pd, _ uint32) error {
+				_, err := call[abi.CreateSRQRequest, abi.SRQResponse](c, abi.CreateSRQ, abi.CreateSRQRequest{PD: pd, MaxWR: 1, MaxSGE: 1})
+				return err
+			}
+		}},
+		"completion channels": {8192, func(c *client) request {
+			return func(_, _ uint32) error {
+				return made(call[abi.HandleMessage, abi.HandleMessage](c, abi.CreateChannel, abi.HandleMessage{Handle: 1}))
+			}
+		}},
+		"event channels": {2048, func(c *client) request {
+			return func(_, _ uint32) error {
+				return made(call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{}))
+			}
+		}},
 		"ids": {8192, func(c *client) request {
 			return func(_, channel uint32) error {
 				return made(call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP}))
@@ -46,10 +73,6 @@ func TestCleanUpInParts(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count := 3 * control.RemovedPerTurn
-			if os.Getenv("URDMA_LONG") != "" {
-				count = kind.most - 8
-			}
 			r, c := startEquipped(t)
 			pd, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: 1})
 			if err != nil {
@@ -60,7 +83,7 @@ func TestCleanUpInParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			another := kind.make(c)
-			for range count {
+			for range kind.most - 8 { // some are there already
 				if err := another(pd.Handle, channel.Handle); err != nil {
 					t.Fatal(err)
 				}
