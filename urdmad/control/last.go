@@ -1,10 +1,12 @@
 package control
 
-import "time"
+import (
+	"time"
+
+	"urdma/urdmad/qp"
+)
 
 const (
-	// lastPatience bounds how long what was posted last may take to leave.
-	lastPatience = 100 * time.Millisecond
 	// lastTurns are waited for at once and however long they take: one to take what was
 	// posted, one in which it leaves, one to see that. The later ones come a little
 	// apart: a port may be full, and a peer's acknowledgement takes its time.
@@ -14,11 +16,11 @@ const (
 
 // sendLast waits until queue pairs that are about to be removed have sent what their
 // client has posted: until left (qp.QP.SendLast) is false. What can't leave within
-// lastPatience is lost. Their memory stays mapped meanwhile, also that of a process
+// qp.LastPatience is lost. Their memory stays mapped meanwhile, also that of a process
 // that has ended.
 func (x *Session) sendLast(left func() bool) {
 	more := true
-	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < lastPatience); n++ {
+	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < time.Duration(qp.LastPatience)); n++ {
 		if n >= lastTurns {
 			time.Sleep(lastPause)
 		}

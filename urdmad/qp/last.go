@@ -1,6 +1,12 @@
 package qp
 
-import "urdma/verbs/abi"
+import (
+	"urdma/urdmad/clock"
+	"urdma/verbs/abi"
+)
+
+// LastPatience bounds how long what was posted last may take to leave.
+const LastPatience = 100 * clock.Millisecond
 
 // SendLast is called, again and again, for a queue pair that is about to be destroyed,
 // or whose program has ended. The first call fetches what was posted before that was
@@ -8,7 +14,7 @@ import "urdma/verbs/abi"
 // pair, or just end, without having waited for completions. It reports whether
 // something is left that the peer may still get. From the first call on no work of the
 // queue pair completes with an error, and there are no events: the peer may leave as
-// well.
+// well. A peer that has been silent for LastPatience is not waited for.
 func (q *QP) SendLast() (left bool) {
 	if q.Domain != nil {
 		return false
@@ -16,6 +22,9 @@ func (q *QP) SendLast() (left bool) {
 	if !q.leaving {
 		q.leaving = true
 		q.Post()
+	}
+	if c, ok := q.carrier.(interface{ Stalled() clock.Time }); ok && c.Stalled() >= LastPatience {
+		return false
 	}
 	s := &q.SQ
 	return q.carrier != nil && q.state == abi.QPSRTS && (s.more || s.next != s.tail || s.lastMark() > q.acked)

@@ -206,6 +206,15 @@ func (c *Conn) forgetSacks() {
 // Timeout is how long to wait for the answer to a packet before it counts as lost.
 func (c *Conn) Timeout() Time { return c.rtt.timeout() }
 
+// Stalled is for how long nothing was acknowledged though something waits for it and was
+// resent; 0 if that is not so.
+func (c *Conn) Stalled(now Time) Time {
+	if c.tx.outstanding() == 0 || c.tmr.timeouts < deathTries {
+		return 0
+	}
+	return now - c.tmr.progress
+}
+
 // TimeoutsInRow is how many retransmission timeouts have passed since anything
 // was acknowledged.
 func (c *Conn) TimeoutsInRow() int { return c.tmr.timeouts }

@@ -201,6 +201,10 @@ func (c *Conn) AcknowledgeNow() {
 // Serving is qp.Carrier's.
 func (c *Conn) Serving() int { return c.stream.Serving() }
 
+// Stalled is for how long the peer has acknowledged nothing of what was resent to it;
+// qp.QP.SendLast asks.
+func (c *Conn) Stalled() clock.Time { return c.rel.Stalled(c.now()) }
+
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
 
 // ready puts the queue pair in line: acknowledgements, probes and

@@ -9,6 +9,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
@@ -317,6 +318,27 @@ func TestBothLeave(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLeaveSilentPeer: a queue pair whose peer has been silent for long is not kept for
+// what it has sent.
+func TestLeaveSilentPeer(t *testing.T) {
+	n := enginetest.NewConnectedPair(t, false, linked.Path{}, 7)
+	n.QB.PostRecv(1)
+	n.B.Stop()
+	n.QA.Post(enginetest.Send(1), n.MA.SGE(0, 0))
+	sendsLast := func() (left bool) {
+		n.QA.Client.Host.Do(func() { left = n.QA.Q.SendLast() })
+		return left
+	}
+	n.Pass(time.Duration(qp.LastPatience) / 2)
+	if !sendsLast() {
+		t.Error("a peer that was silent for a short time is given up")
+	}
+	n.Pass(2 * time.Duration(qp.LastPatience))
+	if sendsLast() {
+		t.Error("a silent peer is waited for")
+	}
 }
 
 // TestManyLeave: the posts of a program that ends are taken a part in each turn, and all
