@@ -6,6 +6,7 @@ import "C"
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,7 +29,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	p.borrowed = b
 	if b == nil {
 		p.askLink()
-		p.poll.begin(p)
+		p.poll.begin(p, log)
 		return nil
 	}
 	p.queue.kernel = true
@@ -57,9 +58,29 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 func (p *ethPort) askLink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
+	if !p.closed && !p.queue.gone.Load() {
 		p.link.Set(C.urdma_link(p.c.id) != 0)
 	}
+}
+
+// leave closes a device that the kernel wants back (it was unbound or unplugged), once
+// the worker no longer uses it; true from then on. The port stays, without a link.
+func (p *ethPort) leave(log *slog.Logger) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.queue.c
+	if p.closed || atomic.LoadUint32((*uint32)(&c.leaving)) == 0 {
+		return false
+	}
+	if !p.queue.gone.Swap(true) {
+		log.Error("the kernel takes the port's card back, and with it the port, until urdmad is started again", "port", p.info.Name)
+		p.link.Set(false) // wakes the worker
+	}
+	if atomic.LoadUint32((*uint32)(&c.left)) == 0 {
+		return false
+	}
+	C.urdma_device_close(p.c)
+	return true
 }
 
 // linkPoll asks for the link of a port without a network interface, in a
@@ -76,7 +97,7 @@ const (
 	linkPollDown = 20 * time.Millisecond
 )
 
-func (l *linkPoll) begin(p *ethPort) {
+func (l *linkPoll) begin(p *ethPort, log *slog.Logger) {
 	l.stop = make(chan struct{})
 	l.done.Go(func() {
 		for {
@@ -89,6 +110,9 @@ func (l *linkPoll) begin(p *ethPort) {
 				return
 			case <-time.After(wait):
 				p.askLink()
+				if p.leave(log) {
+					return
+				}
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,5 +356,44 @@ func TestLinkFlaps(t *testing.T) {
 			}
 			porttest.Exchange(t, &porttest.Pair{A: a, B: b, Step: pause, Foreign: true, Lossy: true}, 500)
 		})
+	}
+}
+
+// TestDeviceLeaves: a device that the kernel wants back is closed once the worker has
+// looked, and not before; its buffers stay valid.
+func TestDeviceLeaves(t *testing.T) {
+	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})[0]
+	waitUp(t, p)
+	w, q, e := watch(p), p.Queue(0), p.(*ethPort)
+	var pk [4]port.Packet
+	if n := q.Alloc(pk[:]); n != len(pk) {
+		t.Fatalf("%d buffers", n)
+	}
+	atomic.StoreUint32((*uint32)(&e.c.queue.leaving), 1) // as device_event does
+	w.expect(t, p, false)
+	if fd, armed := q.ArmRx(); !armed || fd != e.queue.wake.never {
+		t.Errorf("ArmRx says %d, %v", fd, armed)
+	}
+	if n := q.Tx(pk[:2]); n != 2 {
+		t.Errorf("took %d frames", n)
+	}
+	for end := time.Now().Add(time.Minute); ; pause() {
+		if n := q.Rx(pk[2:]); n != 0 {
+			t.Fatalf("received %d frames", n)
+		}
+		e.mu.Lock()
+		closed := e.c.device_closed
+		e.mu.Unlock()
+		if closed != 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the device is not closed")
+		}
+	}
+	pk[2].Data[0] = 1
+	q.Free(pk[2:])
+	if s := p.Stats(); s.TxDropped != 2 || s.LinkDowns != 1 {
+		t.Errorf("%+v", s)
 	}
 }

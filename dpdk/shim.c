@@ -61,20 +61,14 @@ static int make_pool(struct urdma_port *p, const struct urdma_open *o)
 	return 0;
 }
 
+/* Each is taken where it is offered: virtio has no IPv4 one. */
 static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info *info,
 			    struct rte_eth_conf *conf)
 {
-	const uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-	const uint64_t tx = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-
-	if ((info->rx_offload_capa & rx) == rx) {
-		conf->rxmode.offloads |= rx;
-		p->queue.rx_checksum = 1;
-	}
-	if ((info->tx_offload_capa & tx) == tx) {
-		conf->txmode.offloads |= tx;
-		p->queue.tx_udp = 1;
-	}
+	conf->rxmode.offloads = info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
+	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	p->queue.rx_checksum = conf->rxmode.offloads != 0;
+	p->queue.tx_udp = conf->txmode.offloads != 0;
 }
 
 /* configure asks for receive interrupts first; drivers without them refuse
@@ -106,21 +100,23 @@ static int set_queues(struct urdma_port *p, const struct urdma_open *o)
 	return rte_eth_tx_queue_setup(p->id, 0, o->tx_desc, SOCKET_ID_ANY, NULL);
 }
 
-static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
+/* find_mtu is before the device is configured: p->mtu is what it will carry. */
+static int find_mtu(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o)
 {
-	uint16_t now = 0;
-	int ret;
-
 	p->mtu = o->mtu;
 	if (o->borrowed)
 		return 0;
-	ret = rte_eth_dev_get_mtu(p->id, &now);
-	if (ret == 0 && (o->mtu == 0 || now == o->mtu)) {
-		p->mtu = now;
-		return 0;
-	}
-	ret = rte_eth_dev_set_mtu(p->id, o->mtu);
-	/* Drivers without a notion of MTU carry what fits their buffers. */
+	if (o->mtu == 0)
+		return rte_eth_dev_get_mtu(p->id, &p->mtu);
+	return o->mtu > info->max_mtu ? -ERANGE : 0;
+}
+
+/* set_mtu is after it, or ethdev refuses. Drivers without a notion of MTU carry what
+ * fits their buffers. */
+static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
+{
+	int ret = o->borrowed || o->mtu == 0 ? 0 : rte_eth_dev_set_mtu(p->id, p->mtu);
+
 	return ret == -ENOTSUP ? 0 : ret;
 }
 
@@ -139,6 +135,16 @@ static void set_address(struct urdma_port *p, const struct urdma_open *o)
 	memcpy(p->mac, o->mac, sizeof(p->mac));
 }
 
+/* device_event is called on the EAL's own thread. vfio-pci wants the device back when
+ * it is unbound or unplugged, and waits until it is closed. */
+static void device_event(const char *name, enum rte_dev_event_type event, void *port)
+{
+	struct urdma_port *p = port;
+
+	if (event == RTE_DEV_EVENT_REMOVE)
+		__atomic_store_n(&p->queue.leaving, 1, __ATOMIC_RELEASE);
+}
+
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step)
 {
 	struct rte_eth_dev_info info;
@@ -151,7 +157,7 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
 		return ret;
 	*step = "rte_eth_dev_set_mtu";
-	if ((ret = set_mtu(p, o)) != 0)
+	if ((ret = find_mtu(p, &info, o)) != 0)
 		return ret;
 	p->queue.room = p->mtu + RTE_ETHER_HDR_LEN;
 	*step = "rte_pktmbuf_pool_create";
@@ -159,6 +165,9 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 		return ret;
 	*step = "rte_eth_dev_configure";
 	if ((ret = configure(p, &info, o, &conf)) != 0)
+		return ret;
+	*step = "rte_eth_dev_set_mtu";
+	if ((ret = set_mtu(p, o)) != 0)
 		return ret;
 	*step = "queue setup";
 	if ((ret = set_queues(p, o)) != 0)
@@ -175,19 +184,30 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 		p->rx_interrupt = 0;
 	if (p->rx_interrupt)
 		urdma_interrupt(&p->queue, 0);
+	rte_dev_event_callback_register(rte_dev_name(info.device), device_event, p);
 	return 0;
 }
 
-void urdma_port_close(struct urdma_port *p)
+void urdma_device_close(struct urdma_port *p)
 {
 	struct rte_eth_dev_info info;
 	bool known = rte_eth_dev_info_get(p->id, &info) == 0;
 
+	if (p->device_closed)
+		return;
+	p->device_closed = 1;
+	if (known)
+		rte_dev_event_callback_unregister(rte_dev_name(info.device), device_event, p);
 	rte_eth_dev_stop(p->id);
 	if (known)
 		rte_dev_remove(info.device); /* closes the port too */
 	else
 		rte_eth_dev_close(p->id);
+}
+
+void urdma_port_close(struct urdma_port *p)
+{
+	urdma_device_close(p);
 	rte_mempool_free(p->queue.pool);
 	p->queue.pool = NULL;
 }
@@ -199,10 +219,12 @@ static uint32_t flags_of(const struct rte_mbuf *m)
 	uint32_t f = 0;
 
 	switch (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_IP_CKSUM_NONE: /* not wrong: none was written, and the header is right */
 	case RTE_MBUF_F_RX_IP_CKSUM_GOOD: f |= URDMA_IPV4_GOOD; break;
 	case RTE_MBUF_F_RX_IP_CKSUM_BAD: f |= URDMA_IPV4_BAD; break;
 	}
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* left to whoever puts the frame on a wire: another VM's */
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD: f |= URDMA_UDP_GOOD; break;
 	case RTE_MBUF_F_RX_L4_CKSUM_BAD: f |= URDMA_UDP_BAD; break;
 	}
@@ -212,8 +234,13 @@ static uint32_t flags_of(const struct rte_mbuf *m)
 unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
-	unsigned got = rte_eth_rx_burst(q->port, q->index, m, n), kept = 0;
+	unsigned got, kept = 0;
 
+	if (__atomic_load_n(&q->leaving, __ATOMIC_RELAXED) != 0) {
+		__atomic_store_n(&q->left, 1, __ATOMIC_RELEASE);
+		return 0;
+	}
+	got = rte_eth_rx_burst(q->port, q->index, m, n);
 	for (unsigned i = 0; i < got; i++) {
 		/* The pool's buffers hold whole frames, also where the driver has
 		 * used less of each; more bytes than the MTU allows are no frame for us. */
@@ -286,6 +313,8 @@ unsigned urdma_tx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
 
+	if (__atomic_load_n(&q->leaving, __ATOMIC_RELAXED) != 0)
+		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		m[i] = q->burst[i].mbuf;
 		m[i]->data_len = q->burst[i].len;
@@ -334,6 +363,8 @@ int urdma_interrupt_fd(const struct urdma_queue *q)
 
 int urdma_interrupt(const struct urdma_queue *q, int on)
 {
+	if (__atomic_load_n(&q->leaving, __ATOMIC_RELAXED) != 0)
+		return 0;
 	return on ? rte_eth_dev_rx_intr_enable(q->port, q->index)
 		  : rte_eth_dev_rx_intr_disable(q->port, q->index);
 }

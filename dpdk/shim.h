@@ -30,6 +30,8 @@ struct urdma_queue {
 	uint16_t tx_udp;      /* the driver computes UDP checksums */
 	uint16_t rx_checksum; /* the driver verifies checksums */
 	uint64_t rx_bad;      /* received and dropped: too long */
+	uint32_t leaving;     /* the kernel wants the device back; atomic */
+	uint32_t left;        /* the worker has seen that and leaves the device alone; atomic */
 	struct urdma_packet burst[URDMA_BURST];
 };
 
@@ -40,6 +42,7 @@ struct urdma_port {
 	uint16_t mtu;
 	uint8_t mac[6];
 	uint8_t mac_kept; /* the device has another address than the wanted one */
+	uint8_t device_closed;
 	struct urdma_queue queue;
 };
 
@@ -63,6 +66,9 @@ struct urdma_counters {
 
 /* Returns 0 or -errno; *step then says what failed. p->id is the port to open. */
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step);
+/* Gives the device back before the port is closed: buffers stay valid. The worker must
+ * have left it. */
+void urdma_device_close(struct urdma_port *p);
 void urdma_port_close(struct urdma_port *p);
 
 /* Probes a device by its argument string; 0 or -errno. On success *id is its

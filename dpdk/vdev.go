@@ -174,7 +174,7 @@ func advice(device string) string {
 	case strings.HasPrefix(driver, "net_"):
 		return "check the driver's name and arguments, and that Debian's package for it (librte-net-…) is installed"
 	default:
-		return "check the address with dpdk-devbind.py --status, and that the device is bound to vfio-pci"
+		return "urdma doctor shows the cards, and the command that binds one to vfio-pci"
 	}
 }
 

@@ -29,8 +29,8 @@ func (d *daemon) linkChanged(i int, up bool) {
 	d.server.LinkChanged(i, up)
 	if up {
 		d.engine.Do(d.engine.Interface(i).Announce)
-		d.worker.Wake()
 	}
+	d.worker.Wake() // a card that is to go waits until the worker has seen it
 }
 
 // addressLost is engine.Config's: the port is down from now on. Files are not written

@@ -142,6 +142,17 @@ func VerifyUDPChecksum(f *Frame, udp []byte) bool {
 	return Fold(Checksum(pseudoUDP(f.SrcIP, f.DstIP, len(udp)), udp)) == 0xffff
 }
 
+// UnfinishedUDPChecksum reports whether f's UDP checksum covers the pseudo header alone,
+// uncomplemented: what Linux and virtual machines leave for a network card to complete
+// (CHECKSUM_PARTIAL). It tells nothing about the payload.
+func UnfinishedUDPChecksum(f *Frame) bool {
+	length := UDPLen + f.PayloadLen
+	if f.Type == EtherTypeIPv6 {
+		return f.UDPChecksum == Fold(pseudoIPv6(f.Src6, f.Dst6, ProtoUDP, length))
+	}
+	return f.UDPChecksum == Fold(pseudoUDP(f.SrcIP, f.DstIP, length))
+}
+
 // pseudoUDP is the sum of the pseudo header of RFC 768.
 func pseudoUDP(src, dst IPv4, udpLen int) uint64 {
 	sum := uint64(binary.LittleEndian.Uint32(src[:])) + uint64(binary.LittleEndian.Uint32(dst[:]))

@@ -2,6 +2,7 @@ package netif
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -177,6 +178,31 @@ func TestDrops(t *testing.T) {
 				t.Errorf("dropped %v, expected %q", r.n.Stats.Dropped, c.drop)
 			}
 		})
+	}
+}
+
+// TestUnfinishedChecksum: a checksum that its sender left for a network card counts where
+// there may have been none, between interfaces of the kernel.
+func TestUnfinishedChecksum(t *testing.T) {
+	r := newRig(t, linked.Options{})
+	b := r.datagram("unfinished")
+	var f wire.Frame
+	if err := f.Parse(b, len(b)); err != nil {
+		t.Fatal(err)
+	}
+	udp := b[f.PayloadOff-wire.UDPLen:]
+	sum := uint32(wire.ProtoUDP) + uint32(len(udp))
+	for _, ip := range []wire.IPv4{f.SrcIP, f.DstIP} {
+		sum += uint32(ip[0])<<8 + uint32(ip[1]) + uint32(ip[2])<<8 + uint32(ip[3])
+	}
+	binary.BigEndian.PutUint16(udp[6:], uint16(sum))
+	for _, iface := range []string{"", "eth1"} {
+		r.n.info.Interface = iface
+		r.raw(b)
+		r.pass()
+		if got := drain(r.n); (len(got) == 1) != (iface != "") {
+			t.Errorf("interface %q: handed up %q, dropped %v", iface, got, r.n.Stats.Dropped)
+		}
 	}
 }
 

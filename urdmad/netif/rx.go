@@ -184,7 +184,14 @@ func (n *Interface) checksumsRight(f *wire.Frame, head []byte, p *port.Packet) b
 	if f.Proto != wire.ProtoUDP || f.UDPChecksum == 0 || p.Flags.Has(port.RxUDPGood) {
 		return true
 	}
-	return wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen])
+	return n.udpChecksumRight(f, p)
+}
+
+// udpChecksumRight verifies a UDP checksum. Over an interface of the kernel come frames
+// that were on no wire, whose senders leave it unfinished: a virtual machine's, a bridge's.
+func (n *Interface) udpChecksumRight(f *wire.Frame, p *port.Packet) bool {
+	return wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen]) ||
+		n.info.Interface != "" && wire.UnfinishedUDPChecksum(f)
 }
 
 // icmp answers echo requests; everything else, errors included, is ignored: a

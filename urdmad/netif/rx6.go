@@ -28,7 +28,7 @@ func (h *host6) frame(f *wire.Frame, head []byte, p *port.Packet) bool {
 	case f.Proto != wire.ProtoUDP:
 	case h.martian(f.Src6):
 		n.Drop(DropSource6)
-	case !checksum6Right(f, p):
+	case !h.checksumRight(f, p):
 		n.Drop(DropChecksum)
 	default:
 		n.datagram(f, netip.AddrFrom16(f.Src6), netip.AddrFrom16(f.Dst6), head, p)
@@ -52,13 +52,12 @@ func (h *host6) martian(src wire.IPv6) bool {
 	return src.IsGroup() || a.IsLoopback() || a.Is4In6() || h.own[src]
 }
 
-// checksum6Right verifies a UDP checksum unless the port has. There has to be one.
-func checksum6Right(f *wire.Frame, p *port.Packet) bool {
+// checksumRight verifies a UDP checksum unless the port has. There has to be one.
+func (h *host6) checksumRight(f *wire.Frame, p *port.Packet) bool {
 	if p.Flags&port.RxUDPBad != 0 {
 		return false
 	}
-	return p.Flags.Has(port.RxUDPGood) && f.UDPChecksum != 0 ||
-		wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen])
+	return p.Flags.Has(port.RxUDPGood) && f.UDPChecksum != 0 || h.n.udpChecksumRight(f, p)
 }
 
 // icmp answers who asks for us or for groups, and echo requests; errors and what
