@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"urdma/config"
+	"urdma/urdma/doctor"
 )
 
 // machine is where urdma config init looks for ports.
@@ -50,53 +50,14 @@ func interfaceAddress(name string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// nic is one Ethernet controller on the PCI bus.
-type nic struct {
-	pci, driver string
-	netdev      string // "" where the kernel has no interface for it
-}
-
-var (
-	// userspaceDrivers hand a NIC to a program whole.
-	userspaceDrivers = []string{"vfio-pci", "uio_pci_generic", "igb_uio"}
-	// sharedDrivers let DPDK and the kernel use a NIC together.
-	sharedDrivers = []string{"mlx4_core", "mlx5_core"}
-)
-
-func (n nic) usable() bool {
-	return slices.Contains(userspaceDrivers, n.driver) || slices.Contains(sharedDrivers, n.driver)
-}
-
-// nics lists the Ethernet controllers in the bus's order.
-func (m machine) nics() []nic {
-	const ethernetClass = "0x0200"
-	devices, _ := filepath.Glob(filepath.Join(m.sys, "bus/pci/devices/*"))
-	var found []nic
-	for _, dev := range devices {
-		class, err := os.ReadFile(filepath.Join(dev, "class"))
-		if err != nil || !strings.HasPrefix(string(class), ethernetClass) {
-			continue
-		}
-		n := nic{pci: filepath.Base(dev)}
-		if driver, err := os.Readlink(filepath.Join(dev, "driver")); err == nil {
-			n.driver = filepath.Base(driver)
-		}
-		if netdevs, _ := filepath.Glob(filepath.Join(dev, "net/*")); len(netdevs) > 0 {
-			n.netdev = filepath.Base(netdevs[0])
-		}
-		found = append(found, n)
-	}
-	return found
-}
-
 // ports makes the ports of a starting file, and notes on what was left out.
 func (m machine) ports(interfaces []string) (ports []startingPort, notes []string, err error) {
-	for _, n := range m.nics() {
-		if !n.usable() {
-			notes = append(notes, unusedNote(n))
+	for _, c := range doctor.Cards(m.sys) {
+		if !c.Usable() {
+			notes = append(notes, unusedNote(c))
 			continue
 		}
-		ports = append(ports, m.nicPort(n, len(ports)))
+		ports = append(ports, m.nicPort(c, len(ports)))
 	}
 	for i, name := range interfaces {
 		p, err := m.interfacePort(name, i, len(ports))
@@ -111,23 +72,23 @@ func (m machine) ports(interfaces []string) (ports []startingPort, notes []strin
 	return ports, notes, nil
 }
 
-func unusedNote(n nic) string {
+func unusedNote(c doctor.Card) string {
 	driver, loss := "no driver", ""
-	if n.driver != "" {
-		driver, loss = "driver "+n.driver, " (the kernel then loses it)"
+	if c.Driver != "" {
+		driver, loss = "driver "+c.Driver, " (the kernel then loses it)"
 	}
-	note := fmt.Sprintf("Not used: NIC %s (%s): bind it to vfio-pci with dpdk-devbind.py%s", n.pci, driver, loss)
-	if n.netdev != "" {
-		note += fmt.Sprintf(", or share it with the kernel: urdma config init --interface %s", n.netdev)
+	note := fmt.Sprintf("Not used: NIC %s (%s): urdma doctor has the command that binds it to vfio-pci%s", c.Address, driver, loss)
+	if c.Interface != "" {
+		note += fmt.Sprintf(", or share it with the kernel: urdma config init --interface %s", c.Interface)
 	}
 	return note + "."
 }
 
-func (m machine) nicPort(n nic, index int) startingPort {
-	address, why := m.addressFor(n.netdev, index)
+func (m machine) nicPort(c doctor.Card, index int) startingPort {
+	address, why := m.addressFor(c.Interface, index)
 	return startingPort{
-		Comment:        fmt.Sprintf("NIC %s, driver %s", n.pci, n.driver),
-		PCIAddress:     n.pci,
+		Comment:        fmt.Sprintf("NIC %s, driver %s", c.Address, c.Driver),
+		PCIAddress:     c.Address,
 		CommentAddress: why,
 		Address:        address,
 		CommentMTU:     "9000 where every host and switch of the network has jumbo frames.",

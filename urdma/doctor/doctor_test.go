@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -99,8 +101,96 @@ func TestExamine(t *testing.T) {
 func TestHugepages(t *testing.T) {
 	f := healthy(t, "loopback")
 	f.Config.Ports[0].Vdev, f.Config.Ports[0].PCIAddress, f.HugePages = "", "0000:3b:00.0", 0
-	if text, _ := json.Marshal(Examine(f)); !strings.Contains(string(text), "hugepages") {
+	if text, _ := json.Marshal(Examine(f)); !strings.Contains(string(text), "no huge pages") {
 		t.Errorf("no word of hugepages: %s", text)
+	}
+}
+
+// TestCards: what is wrong with a port's card, and what to do with cards that no port has.
+func TestCards(t *testing.T) {
+	const address = "0000:3b:00.0"
+	for _, c := range []struct {
+		name         string
+		change       func(f *Facts, c *Card)
+		verdict      Verdict
+		text, remedy string
+	}{
+		{"all is well", func(*Facts, *Card) {}, OK, "IOMMU group 7; back to the kernel, as root: echo  >/sys/bus/pci/devices/0000:3b:00.0/driver_override; " +
+			"echo 0000:3b:00.0 >/sys/bus/pci/devices/0000:3b:00.0/driver/unbind; echo 0000:3b:00.0 >/sys/bus/pci/drivers_probe", ""},
+		{"no such card", func(f *Facts, _ *Card) { f.Cards = nil }, Problem, "no network card " + address, "lspci"},
+		{"the kernel's", func(_ *Facts, c *Card) { c.Driver, c.Interface = "e1000e", "eth1" }, Problem, "driver e1000e, interface eth1 198.18.0.1/24, which the kernel loses",
+			"as root: modprobe vfio-pci; echo vfio-pci >/sys/bus/pci/devices/0000:3b:00.0/driver_override; "},
+		{"nobody's", func(_ *Facts, c *Card) { c.Driver = "" }, Problem, "bound to no driver", "vfio-pci"},
+		{"shared with the kernel", func(_ *Facts, c *Card) { c.Driver = "mlx5_core" }, OK, "driver mlx5_core", ""},
+		{"no IOMMU", func(_ *Facts, c *Card) { c.Group = "" }, Note, "in no IOMMU group", "intel_iommu=on"},
+		{"a group with others", func(_ *Facts, c *Card) { c.Others = []string{"0000:3b:00.1 (nvme)"} }, Problem, "0000:3b:00.1 (nvme)", "vfio-pci too"},
+		{"no permission", func(f *Facts, c *Card) { c.Refused, f.Daemon = os.ErrPermission, nil }, Problem, "/dev/vfio/7: permission denied", "urdma-nic"},
+		{"memlock", func(f *Facts, _ *Card) { f.MemLock, f.Capability = 8<<20, 0 }, Problem, "the limit is 8388608 bytes", "LimitMEMLOCK=infinity"},
+		{"memlock, with the capability", func(f *Facts, _ *Card) { f.MemLock = 8 << 20 }, OK, "IOMMU group 7", ""},
+		{"far from the worker", func(f *Facts, c *Card) {
+			c.Node, f.Nodes, f.Config.Workers = 1, map[int]int{3: 0}, []config.Worker{{Core: 3}}
+		}, Note, "NUMA node 1, worker core 3 on node 0", "lscpu"},
+		{"a spare one", func(f *Facts, _ *Card) {
+			f.Config.Ports[0].PCIAddress, f.Config.Ports[0].Vdev = "", "loopback"
+		}, OK, `bound to vfio-pci: "pci_address": "0000:3b:00.0"`, ""},
+		{"a spare one of the kernel's", func(f *Facts, c *Card) {
+			f.Config.Ports[0].PCIAddress, f.Config.Ports[0].Vdev, c.Driver = "", "loopback", "igb"
+		}, OK, "driver igb; for urdmad, as root: modprobe vfio-pci; ", ""},
+	} {
+		f := healthy(t, "loopback")
+		f.Config.Ports[0].Vdev, f.Config.Ports[0].PCIAddress = "", address
+		f.Interfaces[1].Addresses = f.Interfaces[0].Addresses
+		f.Cards = []Card{{Address: address, ID: "8086:10d3", Driver: "vfio-pci", Group: "7", File: "/dev/vfio/7", Node: -1}}
+		c.change(f, &f.Cards[0])
+		found := cards(f)
+		if len(found) != 1 || found[0].Verdict != c.verdict || !strings.Contains(found[0].Text, c.text) || !strings.Contains(found[0].Remedy, c.remedy) {
+			t.Errorf("%s: found %+v", c.name, found)
+		}
+	}
+}
+
+// TestCardsOfSysfs: cards, their interfaces and the others of their group are found.
+func TestCardsOfSysfs(t *testing.T) {
+	sys := t.TempDir()
+	add := func(address, class, driver string, files map[string]string) {
+		t.Helper()
+		dev := filepath.Join(sys, "bus/pci/devices", address)
+		group := filepath.Join(sys, "kernel/iommu_groups/7/devices")
+		for _, dir := range []string{dev, group} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for link, target := range map[string]string{dev + "/driver": "/drivers/" + driver, dev + "/iommu_group": filepath.Dir(group), group + "/" + address: dev} {
+			if err := os.Symlink(target, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files["class"] = class + "\n"
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dev, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dev, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add("0000:00:01.0", "0x060400", "pcieport", map[string]string{})
+	add("0000:00:03.0", "0x020000", "virtio-pci", map[string]string{"vendor": "0x1af4\n", "device": "0x1041\n", "numa_node": "-1\n", "virtio0/net/eth1/mtu": "1500"})
+	add("0000:00:04.0", "0x020000", "vfio-pci", map[string]string{"vendor": "0x8086\n", "device": "0x10d3\n", "numa_node": "1\n"})
+	add("0000:00:05.0", "0x010802", "nvme", map[string]string{})
+	found := Cards(sys)
+	want := []Card{
+		{Address: "0000:00:03.0", ID: "1af4:1041", Driver: "virtio-pci", Interface: "eth1", Group: "7", Node: -1, Others: []string{"0000:00:05.0 (nvme)"}},
+		{Address: "0000:00:04.0", ID: "8086:10d3", Driver: "vfio-pci", Group: "7", Node: 1, Others: []string{"0000:00:03.0 (virtio-pci)", "0000:00:05.0 (nvme)"},
+			File: "/dev/vfio/7"},
+	}
+	for i := range found {
+		found[i].Refused = nil // is this machine's
+	}
+	if !reflect.DeepEqual(found, want) {
+		t.Errorf("found %+v\nwant %+v", found, want)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // Examine judges a machine, the most important first.
 func Examine(f *Facts) []Finding {
 	var out []Finding
-	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, links, kernelPart, limits, library, program} {
+	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, cards, links, kernelPart, limits, library, program} {
 		out = append(out, look(f)...)
 	}
 	return out
@@ -93,8 +93,8 @@ func ports(f *Facts) (out []Finding) {
 			out = append(out, taken(f, about, p)...)
 		}
 		if p.PCIAddress != "" && f.HugePages == 0 {
-			out = append(out, note(about, "sysctl vm.nr_hugepages=64, or eal_args {\"no-huge\": true} if the driver can do without",
-				"a NIC through DPDK wants hugepages, and none is free"))
+			out = append(out, note(about, "sysctl vm.nr_hugepages=200 before urdmad starts; only a urdmad of root's takes them by itself",
+				"no huge pages are free: the port works without, with more TLB misses"))
 		}
 	}
 	return out

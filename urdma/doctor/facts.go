@@ -39,7 +39,9 @@ type Facts struct {
 	MemLock      uint64 // bytes, MaxUint64 without limit
 	OpenFiles    uint64
 	HugePages    int
-	Library      string // liburdma.so
+	Cards        []Card
+	Nodes        map[int]int // NUMA nodes of cores
+	Library      string      // liburdma.so
 	LibraryError error
 
 	Program *Program // nil: none was named
@@ -71,6 +73,8 @@ func Gather(f *Facts) {
 	f.UserFaultFD = userFaultFD()
 	f.MaxMapCount = number("/proc/sys/vm/max_map_count")
 	f.HugePages = hugePages()
+	f.Cards = Cards("/sys")
+	f.Nodes = nodes("/sys")
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r) == nil {
 		f.MemLock = r.Cur

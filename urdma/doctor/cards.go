@@ -1,0 +1,226 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/config"
+)
+
+// Card is a function of the PCI bus that is an Ethernet controller.
+type Card struct {
+	Address   string   // 0000:3b:00.0
+	ID        string   // vendor and device, 8086:10d3
+	Driver    string   // the kernel's; "" for none
+	Interface string   // of that driver; "" for none
+	Group     string   // the IOMMU group's number; "" without an IOMMU
+	Others    []string // members of the group that keep vfio-pci from giving it away
+	Node      int      // NUMA node, -1 where there is one alone
+	File      string   // "/dev/vfio/" and Group, where vfio-pci has the card
+	Refused   error    // that urdmad may not open File
+}
+
+// vfio is the driver that gives a card to a program behind an IOMMU.
+const vfio = "vfio-pci"
+
+var (
+	// userspaceDrivers give a card to a program whole.
+	userspaceDrivers = []string{vfio, "uio_pci_generic", "igb_uio"}
+	// sharedDrivers let DPDK and the kernel use a card together.
+	sharedDrivers = []string{"mlx4_core", "mlx5_core"}
+)
+
+// Usable reports whether the card's driver lets DPDK have it.
+func (c *Card) Usable() bool {
+	return slices.Contains(userspaceDrivers, c.Driver) || slices.Contains(sharedDrivers, c.Driver)
+}
+
+// Cards lists the cards in the bus's order. sys is where sysfs is.
+func Cards(sys string) (cards []Card) {
+	const ethernet = "0x0200"
+	devices, _ := filepath.Glob(filepath.Join(sys, "bus/pci/devices/*"))
+	for _, dev := range devices {
+		if !strings.HasPrefix(line(dev, "class"), ethernet) {
+			continue
+		}
+		c := Card{Address: filepath.Base(dev), Driver: linked(dev, "driver"), Group: linked(dev, "iommu_group"), Node: -1,
+			ID: strings.TrimPrefix(line(dev, "vendor"), "0x") + ":" + strings.TrimPrefix(line(dev, "device"), "0x")}
+		for _, at := range []string{"net/*", "virtio*/net/*"} {
+			if netdevs, _ := filepath.Glob(filepath.Join(dev, at)); len(netdevs) > 0 {
+				c.Interface = filepath.Base(netdevs[0])
+			}
+		}
+		if n, err := strconv.Atoi(line(dev, "numa_node")); err == nil {
+			c.Node = n
+		}
+		c.Others = others(dev)
+		if c.Driver == vfio && c.Group != "" {
+			c.File = "/dev/vfio/" + c.Group
+			c.Refused = unix.Faccessat(unix.AT_FDCWD, c.File, unix.R_OK|unix.W_OK, unix.AT_EACCESS)
+		}
+		cards = append(cards, c)
+	}
+	return cards
+}
+
+// others are the devices of dev's IOMMU group that a driver of the kernel's has: a group
+// goes to a program whole. Bridges don't count.
+func others(dev string) (out []string) {
+	const bridge = "0x0604"
+	members, _ := filepath.Glob(filepath.Join(dev, "iommu_group/devices/*"))
+	for _, m := range members {
+		driver := linked(m, "driver")
+		if filepath.Base(m) != filepath.Base(dev) && driver != "" && driver != vfio && !strings.HasPrefix(line(m, "class"), bridge) {
+			out = append(out, filepath.Base(m)+" ("+driver+")")
+		}
+	}
+	return out
+}
+
+// line is what a file of sysfs says, "" for nothing.
+func line(dir, name string) string {
+	b, _ := os.ReadFile(filepath.Join(dir, name))
+	return strings.TrimSpace(string(b))
+}
+
+// linked is the last part of a symbolic link's target, "" where there is none.
+func linked(dir, name string) string {
+	target, err := os.Readlink(filepath.Join(dir, name))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(target)
+}
+
+// bind is the command that gives the card to vfio-pci, back the one that returns it to
+// the kernel's own driver; for root.
+func (c *Card) bind() string { return "modprobe vfio-pci; " + c.override(vfio) }
+func (c *Card) back() string { return c.override("") }
+
+func (c *Card) override(driver string) string {
+	dev := "/sys/bus/pci/devices/" + c.Address
+	commands := fmt.Sprintf("echo %s >%s/driver_override; ", driver, dev)
+	if c.Driver != "" {
+		commands += fmt.Sprintf("echo %s >%s/driver/unbind; ", c.Address, dev)
+	}
+	return commands + fmt.Sprintf("echo %s >/sys/bus/pci/drivers_probe", c.Address)
+}
+
+// cards tells of each card, and holds those of the configuration's ports against what
+// vfio-pci and DPDK need.
+func cards(f *Facts) (out []Finding) {
+	ports := map[string]*config.Port{}
+	if f.Config != nil {
+		for i := range f.Config.Ports {
+			if p := &f.Config.Ports[i]; p.PCIAddress != "" {
+				ports[p.PCIAddress] = p
+			}
+		}
+	}
+	for i := range f.Cards {
+		c := &f.Cards[i]
+		if p := ports[c.Address]; p != nil {
+			out = append(out, c.asPort(f, p)...)
+		} else {
+			out = append(out, c.spare(f))
+		}
+		delete(ports, c.Address)
+	}
+	for _, address := range slices.Sorted(maps.Keys(ports)) {
+		out = append(out, problem("port "+ports[address].Name, "lspci -D shows the addresses", "there is no network card %s", address))
+	}
+	return out
+}
+
+// spare is a card that no port of the configuration has.
+func (c *Card) spare(f *Facts) Finding {
+	about := "card " + c.Address
+	switch {
+	case slices.Contains(userspaceDrivers, c.Driver):
+		return ok(about, "%s, bound to %s: \"pci_address\": \"%s\" gives it to urdmad; back to the kernel, as root: %s", c.ID, c.Driver, c.Address, c.back())
+	case slices.Contains(sharedDrivers, c.Driver):
+		return ok(about, "%s, driver %s, which DPDK and the kernel use together: \"pci_address\": \"%s\" is all", c.ID, c.Driver, c.Address)
+	}
+	return ok(about, "%s, %s; for urdmad, as root: %s", c.ID, c.kernels(f), c.bind())
+}
+
+// kernels says what the kernel has of a card.
+func (c *Card) kernels(f *Facts) string {
+	if c.Driver == "" {
+		return "bound to no driver"
+	}
+	text := "driver " + c.Driver
+	if c.Interface == "" {
+		return text
+	}
+	text += ", interface " + c.Interface
+	for _, i := range f.Interfaces {
+		if i.Name != c.Interface {
+			continue
+		}
+		for _, a := range i.Addresses {
+			text += " " + a.String()
+		}
+	}
+	return text + ", which the kernel loses"
+}
+
+// asPort is a card of a port of the configuration.
+func (c *Card) asPort(f *Facts, p *config.Port) (out []Finding) {
+	about := "port " + p.Name
+	switch {
+	case !c.Usable():
+		return []Finding{problem(about, "as root: "+c.bind(), "card %s is not bound to vfio-pci: %s", c.Address, c.kernels(f))}
+	case c.Driver != vfio:
+		return []Finding{ok(about, "card %s, driver %s", c.Address, c.Driver)}
+	case c.Group == "":
+		return []Finding{note(about, "intel_iommu=on, or amd_iommu=on, on the kernel's command line, and the IOMMU on in the firmware; "+
+			"without one: echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode, before the card is bound, and CAP_SYS_RAWIO and physical addresses for urdmad",
+			"card %s is in no IOMMU group: it can write all of the machine's memory", c.Address)}
+	}
+	if len(c.Others) > 0 {
+		out = append(out, problem(about, "bind these to vfio-pci too, or unbind them, or plug the card elsewhere", "IOMMU group %s of card %s has devices in use by the kernel: %s",
+			c.Group, c.Address, strings.Join(c.Others, ", ")))
+	}
+	if c.Refused != nil && f.Daemon == nil {
+		out = append(out, problem(about, "usermod --append --groups urdma-nic with the user, who then logs in again; the package's udev rule gives that group network cards that are bound to vfio-pci",
+			"a urdmad started from here may not open %s: %v", c.File, c.Refused))
+	}
+	if f.MemLock < cardMemory && f.Capability&(1<<capIPCLock) == 0 {
+		out = append(out, problem(about, "LimitMEMLOCK=infinity in the unit; for a shell a line \"USER - memlock unlimited\" in /etc/security/limits.d/; or CAP_IPC_LOCK",
+			"vfio-pci locks the memory of DPDK, some 200 MB a port, and the limit is %d bytes", f.MemLock))
+	}
+	for _, w := range f.Config.Workers {
+		if node, known := f.Nodes[w.Core]; known && c.Node >= 0 && node != c.Node {
+			out = append(out, note(about, "a core of the card's node for workers[].core; lscpu lists them", "card %s is on NUMA node %d, worker core %d on node %d", c.Address, c.Node, w.Core, node))
+		}
+	}
+	if len(out) == 0 {
+		out = []Finding{ok(about, "card %s, %s, bound to %s, IOMMU group %s; back to the kernel, as root: %s", c.Address, c.ID, c.Driver, c.Group, c.back())}
+	}
+	return out
+}
+
+// cardMemory is what a port of DPDK locks at most, as package dpdk sizes its memory.
+const cardMemory = 256 << 20
+
+// nodes are the NUMA nodes of the processor cores.
+func nodes(sys string) map[int]int {
+	out := map[int]int{}
+	found, _ := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*/cpu[0-9]*"))
+	for _, path := range found {
+		node, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "node"))
+		core, err2 := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "cpu"))
+		if err == nil && err2 == nil {
+			out[core] = node
+		}
+	}
+	return out
+}
