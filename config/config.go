@@ -68,6 +68,8 @@ type Port struct {
 	MTU int
 	// RaiseMTU: where that interface's is less, raise it.
 	RaiseMTU bool
+	// VLAN numbers the VLAN of the port's frames; 0: none.
+	VLAN int
 	// MAC is "" for the device's own.
 	MAC string
 	// Allow are the networks whose datagrams a udp port looks at; none: all.

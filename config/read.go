@@ -139,6 +139,7 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		Gateway:    r.addr(at + ".gateway"),
 		MTU:        r.mtu(at+".mtu", at+".vdev"),
 		RaiseMTU:   r.text(at+".interface_mtu") == "raise",
+		VLAN:       r.number(at + ".vlan"),
 		MAC:        r.normal(at+".mac_address", strings.ToLower),
 		Allow:      r.prefixes(at + ".allow"),
 		CRC:        r.text(at + ".crc"),

@@ -15,10 +15,17 @@ func (r *rules) port(at string, p *Port) {
 	r.gateway(at+".gateway", p)
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
+	r.vlan(at+".vlan", p)
 	r.allow(at+".allow", p)
 	r.crc(at+".crc", p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
 	r.descriptors(at+".tx_desc_count", p.TxDesc)
+}
+
+func (r *rules) vlan(path string, p *Port) {
+	if p.VLAN != 0 && !p.usesEAL() {
+		r.refuse(path, "nothing, except on NICs and vdevs of DPDK's; the kernel has VLAN interfaces for udp and tcp")
+	}
 }
 
 // minDescriptors is what the drivers need at least.

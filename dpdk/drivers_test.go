@@ -1,14 +1,18 @@
 package dpdk
 
 import (
+	"bytes"
 	"log/slog"
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"urdma/dpdk/port"
 	"urdma/dpdk/port/porttest"
 )
 
@@ -102,4 +106,75 @@ func tapWith(capability uint, log *slog.Logger) error {
 		return err
 	}
 	return closeAll()
+}
+
+// TestVLAN runs the suite between two ports of VLAN 100, whose frames have its tag on the
+// wire; frames of others and without a tag are not the port's.
+func TestVLAN(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	porttest.Run(t, func(t *testing.T) *porttest.Pair {
+		p := open(t, Spec{Vdev: "net_af_packet0,iface=va", VLAN: 100}, Spec{Vdev: "net_af_packet1,iface=vb", VLAN: 100})
+		waitUp(t, p...)
+		return &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}
+	})
+	p := open(t, Spec{Vdev: "net_af_packet0,iface=va", VLAN: 100})[0]
+	waitUp(t, p)
+	addresses := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9}
+	frame := func(parts ...[]byte) []byte {
+		return append(slices.Concat(append([][]byte{addresses}, parts...)...), make([]byte, 60)...)
+	}
+	ours, plain := []byte{0x81, 0x00, 0xe0, 0x64}, []byte{0x88, 0xb5} // with a priority; a private EtherType
+	send := rawSocket(t, "vb")
+	for _, b := range [][]byte{frame(plain, []byte("none")), frame([]byte{0x81, 0, 0, 0x65}, plain, []byte("101")), frame(ours, plain, []byte("100"))} {
+		if err := send(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := next(t, p.Queue(0)); !bytes.Equal(b, frame(plain, []byte("100"))) {
+		t.Errorf("received %x", b)
+	}
+	var pk [1]port.Packet
+	q, wire := p.Queue(0), open(t, Spec{Vdev: "net_af_packet1,iface=vb"})[0] // now: it would have received its host's own
+	waitUp(t, wire)
+	if q.Alloc(pk[:]) != 1 {
+		t.Fatal("no buffer")
+	}
+	pk[0].Data = pk[0].Data[:copy(pk[0].Data, frame(plain))]
+	if q.Tx(pk[:]) != 1 {
+		t.Fatal("not sent")
+	}
+	q.Flush()
+	if b := next(t, wire.Queue(0)); !bytes.Equal(b, frame([]byte{0x81, 0, 0, 100}, plain)) {
+		t.Errorf("on the wire is %x", b)
+	}
+}
+
+// next waits for a frame from the station 02:00:00:00:00:09.
+func next(t *testing.T, q port.Queue) []byte {
+	t.Helper()
+	var pk [1]port.Packet
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); pause() {
+		if q.Rx(pk[:]) == 0 {
+			continue
+		}
+		b := bytes.Clone(pk[0].Data)
+		q.Free(pk[:])
+		if len(b) > 11 && b[11] == 9 { // the kernel has some to say as well
+			return b
+		}
+	}
+	t.Fatal("no frame comes")
+	return nil
+}
+
+// TestVLANOnFullRing: frames that a driver does not take keep no tag.
+func TestVLANOnFullRing(t *testing.T) {
+	porttest.Run(t, func(t *testing.T) *porttest.Pair {
+		p := open(t, Spec{Name: "ring", Vdev: "net_ring0", MTU: 1500, VLAN: 4094})
+		waitUp(t, p...)
+		return &porttest.Pair{A: p[0], B: p[0], Step: pause}
+	})
 }

@@ -106,7 +106,7 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 	p.pool = pool
 	o := C.struct_urdma_open{
 		mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(pool.minRoom), buffers: C.uint32_t(pool.buffers()),
-		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc),
+		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc), vlan: C.uint16_t(s.VLAN),
 	}
 	if s.PCI == "" {
 		o.software = 1

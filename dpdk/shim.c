@@ -16,6 +16,8 @@
 #include <rte_mempool.h>
 #include <rte_udp.h>
 
+#define VLAN_ID 0xfff /* the bits of a tag that number the VLAN (IEEE 802.1Q) */
+
 /* -------- devices -------- */
 
 int urdma_probe(const char *devargs, const char *name, uint16_t *id)
@@ -153,6 +155,7 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 
 	memset(&conf, 0, sizeof(conf));
 	p->queue.port = p->id;
+	p->queue.vlan = o->vlan;
 	*step = "rte_eth_dev_info_get";
 	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
 		return ret;
@@ -231,6 +234,15 @@ static uint32_t flags_of(const struct rte_mbuf *m)
 	return f;
 }
 
+/* untag takes a frame's tag off, unless the driver has; false: it is no frame of our VLAN. */
+static bool untag(const struct urdma_queue *q, struct rte_mbuf *m)
+{
+	if (!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) &&
+	    (m->data_len < RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN || rte_vlan_strip(m) != 0))
+		return false;
+	return (m->vlan_tci & VLAN_ID) == q->vlan;
+}
+
 unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
@@ -242,6 +254,10 @@ unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 	}
 	got = rte_eth_rx_burst(q->port, q->index, m, n);
 	for (unsigned i = 0; i < got; i++) {
+		if (q->vlan != 0 && !untag(q, m[i])) {
+			rte_pktmbuf_free(m[i]);
+			continue;
+		}
 		/* The pool's buffers hold whole frames, also where the driver has
 		 * used less of each; more bytes than the MTU allows are no frame for us. */
 		if (m[i]->pkt_len > q->room || (m[i]->nb_segs != 1 && rte_pktmbuf_linearize(m[i]) != 0)) {
@@ -309,9 +325,23 @@ static void offload(struct rte_mbuf *m)
 	udp->dgram_cksum = six ? rte_ipv6_phdr_cksum(ip6, m->ol_flags) : rte_ipv4_phdr_cksum(ip, m->ol_flags);
 }
 
+/* tag puts our VLAN's tag into a frame, untagged takes it out of one that was not sent. */
+static void tag(const struct urdma_queue *q, struct rte_mbuf **m)
+{
+	(*m)->vlan_tci = q->vlan;
+	rte_vlan_insert(m); /* fails without headroom alone, which all our buffers have */
+}
+
+static void untagged(struct rte_mbuf *m)
+{
+	rte_vlan_strip(m);
+	m->l2_len = RTE_ETHER_HDR_LEN;
+}
+
 unsigned urdma_tx(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
+	unsigned sent;
 
 	if (__atomic_load_n(&q->leaving, __ATOMIC_RELAXED) != 0)
 		return 0;
@@ -321,8 +351,13 @@ unsigned urdma_tx(struct urdma_queue *q, unsigned n)
 		m[i]->pkt_len = q->burst[i].len;
 		if (q->tx_udp)
 			offload(m[i]);
+		if (q->vlan != 0)
+			tag(q, &m[i]);
 	}
-	return rte_eth_tx_burst(q->port, q->index, m, n);
+	sent = rte_eth_tx_burst(q->port, q->index, m, n);
+	for (unsigned i = sent; q->vlan != 0 && i < n; i++)
+		untagged(m[i]);
+	return sent;
 }
 
 void urdma_free(struct urdma_queue *q, unsigned n)

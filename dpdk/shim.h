@@ -29,6 +29,7 @@ struct urdma_queue {
 	uint16_t room;        /* bytes of the largest frame */
 	uint16_t tx_udp;      /* the driver computes UDP checksums */
 	uint16_t rx_checksum; /* the driver verifies checksums */
+	uint16_t vlan;        /* of frames on the wire; 0: they have no tag */
 	uint64_t rx_bad;      /* received and dropped: too long */
 	uint32_t leaving;     /* the kernel wants the device back; atomic */
 	uint32_t left;        /* the worker has seen that and leaves the device alone; atomic */
@@ -55,6 +56,7 @@ struct urdma_open {
 	uint16_t min_room;    /* bytes a pool buffer must have behind its headroom, if more than a frame */
 	uint16_t software;    /* no DMA: the pool need not be physically contiguous */
 	uint16_t rx_desc, tx_desc;
+	uint16_t vlan; /* 0: none */
 	uint32_t buffers;
 	uint8_t mac[6];
 	uint8_t want_mac;

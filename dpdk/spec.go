@@ -32,6 +32,9 @@ type Spec struct {
 	// RaiseMTU raises a network interface's MTU where it is less, until the port
 	// is closed; otherwise that is an error.
 	RaiseMTU bool
+	// VLAN is the VLAN of a DPDK device's frames on the wire, 1 to 4094, whose tags the
+	// port takes off and puts on; 0: frames have none.
+	VLAN int
 	// RxDesc and TxDesc are ring sizes; 0 means 1024. For memif the larger one
 	// is the ring's.
 	RxDesc, TxDesc int

@@ -180,7 +180,7 @@ func (d *daemon) openPorts() (err error) {
 func specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
-		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
+		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
 			Address: p.Address.Addr(), Allow: p.Allow}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)

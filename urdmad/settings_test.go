@@ -26,6 +26,7 @@ var effects = map[string]struct {
 	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
 	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
 	"ports[].interface_mtu": {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
+	"ports[].vlan":          {`100`, func(d *daemon) any { return specs(d.cfg)[0].VLAN }},
 	"ports[].allow":         {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
 	"ports[].crc":           {`"always"`, func(d *daemon) any { return d.cfg.Ports[0].CRC }},
 	"ports[].mac_address":   {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
@@ -120,6 +121,8 @@ func begin(t *testing.T, path, value string) *daemon {
 		port[name] = value
 	case path == "ports[].allow":
 		port["vdev"], port[name] = `"udp"`, value
+	case path == "ports[].vlan":
+		port["vdev"], port[name] = `"net_ring0"`, value
 	case path == "ports[].crc":
 		port["vdev"], port[name] = `"tcp"`, value
 	case group == "ports[]":
@@ -144,7 +147,7 @@ func begin(t *testing.T, path, value string) *daemon {
 		t.Fatal(err)
 	}
 	d := &daemon{source: source{file: file}, cfg: cfg, log: openLogs(cfg)}
-	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.Vdev == "udp" || p.Vdev == "tcp" {
+	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.VLAN != 0 || p.Vdev == "udp" || p.Vdev == "tcp" {
 		return d
 	}
 	t.Cleanup(func() { _ = d.stop() })
