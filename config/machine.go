@@ -56,8 +56,8 @@ func ranges(list []int) string {
 }
 
 // Warnings tells what is allowed and seldom meant: networks that overlap, where
-// only one of the ports is ever used, cores that are not there, and options for an
-// EAL that is not started.
+// only one of the ports is ever used, drivers that look misspelt, cores that are not
+// there, and options for an EAL that is not started.
 func (c *Config) Warnings() []string {
 	var out []string
 	for i := range c.Ports {
@@ -69,6 +69,13 @@ func (c *Config) Warnings() []string {
 					"packets for both leave by one of them", k, b.Masked()))
 				out = append(out, e.Error())
 			}
+		}
+	}
+	for i, p := range c.Ports {
+		if hint := suggestDriver(p.Vdev); hint != "" {
+			e := c.wrong(indexPath("ports", i)+".vdev", "a driver of DPDK's")
+			e.Hint = hint
+			out = append(out, e.Error())
 		}
 	}
 	if err := c.CheckCores(Cores()); err != nil {

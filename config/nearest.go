@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"urdma/schema"
@@ -23,6 +25,11 @@ func suggest(parent, name string) string {
 	return "known here: " + strings.Join(siblings, ", ")
 }
 
+// drivers are DPDK's of virtual devices, as far as a port may be one. The first three are
+// those of the documentation.
+var drivers = []string{"net_af_packet", "net_af_xdp", "net_tap", "net_bonding", "net_failsafe", "net_memif", "net_null", "net_pcap", "net_ring",
+	"net_softnic", "net_vdev_netvsc", "net_vhost", "net_virtio_user"}
+
 // suggestVdev finds the device that the writer of an unknown one probably meant;
 // "" where none is near.
 func suggestVdev(text string) string {
@@ -31,18 +38,37 @@ func suggestVdev(text string) string {
 	if given {
 		args = "," + args
 	}
-	for _, driver := range []string{"af_packet", "af_xdp", "tap"} {
-		if base == driver {
-			return fmt.Sprintf("did you mean %q?", "net_"+name+args)
-		}
+	best := nearest(base, append([]string{"loopback", "memif", "udp", "tcp"}, drivers...))
+	if slices.Contains(drivers[:3], "net_"+base) {
+		best = "net_" + base
 	}
-	if best := nearest(base, []string{"loopback", "memif", "udp", "tcp", "net_af_packet", "net_af_xdp", "net_tap"}); best != "" {
-		if strings.HasPrefix(best, "net_") {
-			best += name[len(base):]
-		}
-		return fmt.Sprintf("did you mean %q?", best+args)
+	if best == "" {
+		return ""
 	}
-	return ""
+	if strings.HasPrefix(best, "net_") {
+		best += name[len(base):]
+	}
+	return fmt.Sprintf("did you mean %q?", best+args)
+}
+
+// suggestDriver is suggestVdev of a DPDK device whose driver may be misspelt.
+func suggestDriver(vdev string) string {
+	name, _, _ := strings.Cut(vdev, ",")
+	driver, ofNet := strings.CutPrefix(strings.TrimRight(name, "0123456789"), "net_")
+	if !ofNet || slices.Contains(drivers, "net_"+driver) {
+		return ""
+	}
+	return suggestVdev(vdev)
+}
+
+// suggestNetwork gives a host's address, which stands where a network should, the prefix
+// length of one host.
+func suggestNetwork(text string) string {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", netip.PrefixFrom(a, a.BitLen()))
 }
 
 func childrenOf(generic string) []string {

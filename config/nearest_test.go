@@ -1,6 +1,11 @@
 package config
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
@@ -40,9 +45,38 @@ func TestSuggestVdev(t *testing.T) {
 		"nett_tap0,iface=t": `did you mean "net_tap0,iface=t"?`,
 		"memiff,id=1":       `did you mean "memif,id=1"?`,
 		"eth0":              "",
+		"net_af_packt0":     `did you mean "net_af_packet0"?`,
 	} {
 		if got := suggestVdev(text); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestSuggestDriver(t *testing.T) {
+	for text, want := range map[string]string{
+		"net_af_packt0,iface=e": `did you mean "net_af_packet0,iface=e"?`,
+		"net_af_xpd3,iface=e":   `did you mean "net_af_xdp3,iface=e"?`,
+		"net_af_packet0":        "", "net_pcap1": "", "net_ring0": "", "net_virtio_user0": "",
+		"net_mlx5": "", "loopback": "", "virtio_user0": "", "eth_tap0": "", "": "",
+	} {
+		if got := suggestDriver(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestMisspeltDriver: a device whose name has the right form is warned of.
+func TestMisspeltDriver(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "urdma.json")
+	if err := os.WriteFile(file, []byte(`{"ports":[{"ipv4_address":"10.2.0.1","vdev":"net_af_packt0,iface=e"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], `did you mean "net_af_packet0,iface=e"?`) {
+		t.Errorf("%q", w)
 	}
 }

@@ -48,14 +48,19 @@ func (r *rules) allow(path string, p *Port) {
 		r.refuse(path, "nothing, except on the vdevs \"udp\" and \"tcp\"")
 	}
 	r.networks(path, p.Allow)
+	for i, n := range p.Allow {
+		if n.IsValid() && p.Address.IsValid() && n.Addr().Is4() != p.Address.Addr().Is4() {
+			r.refuse(indexPath(path, i), fmt.Sprintf("a network of the family of %s, %s: no other host reaches the port", p.AddressSetting(), p.Address))
+		}
+	}
 }
 
 // networks takes no addresses within networks: one that was meant narrower
 // would let others in.
 func (r *rules) networks(path string, list []netip.Prefix) {
 	for i, n := range list {
-		if !n.IsValid() || n != n.Masked() {
-			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\", without bits behind its prefix length")
+		if !n.IsValid() || n != n.Masked() || n.Addr().Is4In6() {
+			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\" or \"fd00::/64\", without bits behind its prefix length")
 		}
 	}
 }

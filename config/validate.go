@@ -57,11 +57,14 @@ func (d *document) schemaError(r gojsonschema.ResultError) *Error {
 		if n := d.at[path]; n != nil && n.kind == kindObject {
 			return nil // the pattern of a name, reported as invalid_property_name too
 		}
-		if lastStep(path) == "vdev" {
-			e := d.wrong(path)
+		e := d.wrong(path)
+		switch step := lastStep(path); {
+		case step == "vdev":
 			e.Hint = suggestVdev(d.at[path].text)
-			return e
+		case strings.HasPrefix(step, "allow[") || strings.HasPrefix(step, "responder_allow["):
+			e.Hint = suggestNetwork(d.at[path].text)
 		}
+		return e
 	case "unique":
 		e := d.wrong(path)
 		e.Found = fmt.Sprintf("%v and %v alike (counted from 0)", r.Details()["i"], r.Details()["j"])

@@ -1,7 +1,9 @@
 package inspect
 
+import "urdma/verbs/abi"
+
 // QPStates are the names of enum ibv_qp_state, in its order.
-var QPStates = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+var QPStates = abi.QPStates
 
 // IDStates are the states of an rdma_cm id.
 var IDStates = [...]string{"idle", "bound", "resolving", "resolved", "routed", "connecting", "requested", "accepting", "connected", "ended"}
@@ -10,6 +12,12 @@ var IDStates = [...]string{"idle", "bound", "resolving", "resolved", "routed", "
 const (
 	PathShared   = "shared"
 	PathFallback = "fallback"
+)
+
+// What carries a connection on the wire.
+const (
+	ProtocolUDP = "udp" // urdma's own (docs/WIRE.md)
+	ProtocolTCP = "tcp" // iWARP: MPA
 )
 
 // How a connection's messages travel.

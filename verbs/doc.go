@@ -35,7 +35,8 @@
 // When urdmad ends, nothing hangs: posted work completes with
 // StatusWRFlushErr, contexts report EventDeviceFatal, connections are done, and
 // everything else answers ErrGone. A request to urdmad itself is not bounded in
-// time: a urdmad that is stopped (SIGSTOP) holds it up until it goes on.
+// time: a urdmad that is stopped (SIGSTOP) holds it up until it goes on. After 2 s a
+// line of log/slog's says which process the program waits for, and its state.
 //
 // # Errors
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -107,6 +108,41 @@ func TestSilentUrdmad(t *testing.T) {
 	}
 	ok(t, pd.Close())
 	ok(t, x.Close())
+}
+
+// TestSilenceIsTold: a program that waits for a stopped urdmad says so, with its process
+// and state, and goes on when that does.
+func TestSilenceIsTold(t *testing.T) {
+	d := startDaemon(t)
+	x := must(d.open().Devices()[0].Open())(t)
+	before, said := slog.Default(), make(lines, 16)
+	slog.SetDefault(slog.New(slog.NewTextHandler(said, nil)))
+	defer slog.SetDefault(before)
+	d.stop(t)
+	made := make(chan error, 1)
+	go func() {
+		_, err := x.AllocPD()
+		made <- err
+	}()
+	want := fmt.Sprintf("process=%d user=%d state=\"stopped; SIGCONT lets it go on\"", d.cmd.Process.Pid, os.Getuid())
+	select {
+	case line := <-said:
+		if !strings.Contains(line, "urdmad has not answered") || !strings.Contains(line, want) {
+			t.Errorf("%q, expected %q in it", line, want)
+		}
+	case <-time.After(time.Minute):
+		t.Error("nothing is said of a stopped urdmad")
+	}
+	ok(t, d.cmd.Process.Signal(syscall.SIGCONT))
+	ok(t, <-made)
+}
+
+// lines takes what is written, a line at a time.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
 }
 
 // TestContextAfterDial: the queues and the channel of a connection are no reason

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"urdma/verbs/abi"
 )
@@ -22,7 +23,7 @@ func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
 // checkStep is CheckModify of a queue pair of a type in a state.
 func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
-		return fmt.Errorf("%w: the state is %d, not %d", ErrTransition, from, a.CurQPState)
+		return fmt.Errorf("%w: the state is %s, not %s as cur_qp_state says", ErrTransition, abi.QPStateText(from), abi.QPStateText(a.CurQPState))
 	}
 	to := from
 	if mask&abi.QPMaskState != 0 {
@@ -31,18 +32,29 @@ func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
 	given := mask &^ abi.QPMaskState
 	if to == abi.QPSReset || to == abi.QPSErr && from != abi.QPSReset {
 		if given != 0 {
-			return fmt.Errorf("%w: mask %#x on the way to state %d", ErrAttribute, given, to)
+			return fmt.Errorf("%w: %s beside a move to %s, expected IBV_QP_STATE alone", ErrAttribute, abi.QPMaskText(given), abi.QPStateText(to))
 		}
 		return nil
 	}
 	m, ok := transitions[kind][[2]uint32{from, to}]
 	if !ok {
-		return fmt.Errorf("%w: from %d to %d", ErrTransition, from, to)
+		return fmt.Errorf("%w: from %s to %s", ErrTransition, abi.QPStateText(from), abi.QPStateText(to))
 	}
 	if missing, extra := m.required&^given, given&^(m.required|m.optional); missing|extra != 0 {
-		return fmt.Errorf("%w: from state %d to %d the mask lacks %#x and has %#x too much", ErrAttribute, from, to, missing, extra)
+		return maskError(from, to, missing, extra)
 	}
 	return checkValues(mask, a)
+}
+
+func maskError(from, to, missing, extra uint32) error {
+	var parts []string
+	if missing != 0 {
+		parts = append(parts, "lacks "+abi.QPMaskText(missing))
+	}
+	if extra != 0 {
+		parts = append(parts, "may not have "+abi.QPMaskText(extra))
+	}
+	return fmt.Errorf("%w: from %s to %s the mask %s", ErrAttribute, abi.QPStateText(from), abi.QPStateText(to), strings.Join(parts, " and "))
 }
 
 // limits are the largest values of attributes.

@@ -3,6 +3,7 @@ package qp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"urdma/verbs/abi"
@@ -226,6 +227,25 @@ func TestPatience(t *testing.T) {
 	}{{0, 12, 0}, {1, 12, 640_000}, {6, 1, 60_000}, {2, 0, 2 * 655_360_000}, {1, 31, 491_520_000}, {7, 1, int64(NoLimit)}} {
 		if got := int64(rnrPatience(c.retry, c.timer)); got != c.want {
 			t.Errorf("rnr_retry %d, min_rnr_timer %d: %d ns, expected %d", c.retry, c.timer, got, c.want)
+		}
+	}
+}
+
+// TestModifyErrorsHaveNames: states and masks are named as programs name them.
+func TestModifyErrorsHaveNames(t *testing.T) {
+	for _, c := range []struct {
+		from, mask uint32
+		a          abi.QPAttr
+		want       string
+	}{
+		{abi.QPSReset, abi.QPMaskState, abi.QPAttr{QPState: abi.QPSRTS}, "from RESET to RTS"},
+		{abi.QPSReset, abi.QPMaskState | abi.QPMaskPort | abi.QPMaskAV, abi.QPAttr{QPState: abi.QPSInit},
+			"from RESET to INIT the mask lacks IBV_QP_ACCESS_FLAGS|IBV_QP_PKEY_INDEX and may not have IBV_QP_AV"},
+		{abi.QPSRTS, abi.QPMaskState | abi.QPMaskQKey | 1<<31, abi.QPAttr{QPState: abi.QPSErr}, "IBV_QP_QKEY|0x80000000 beside a move to ERR"},
+		{abi.QPSInit, abi.QPMaskState | abi.QPMaskCurState, abi.QPAttr{QPState: abi.QPSRTR, CurQPState: 9}, "the state is INIT, not state 9"},
+	} {
+		if err := checkRC(c.from, c.mask, &c.a); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, expected %q in it", err, c.want)
 		}
 	}
 }

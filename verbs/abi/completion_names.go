@@ -1,6 +1,9 @@
 package abi
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 var statusNames = map[uint32]string{
 	StatusSuccess: "success", StatusLocLenErr: "local length error", StatusLocQPOpErr: "local queue pair operation error",
@@ -27,6 +30,40 @@ var pairTypeNames = map[uint32]string{QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: 
 
 // QPTypeText is the short name of a queue pair type.
 func QPTypeText(kind uint32) string { return nameOr(pairTypeNames, kind, "queue pair type") }
+
+// QPStates are the names of enum ibv_qp_state, in its order.
+var QPStates = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+
+// QPStateText is the name of a queue pair state.
+func QPStateText(state uint32) string {
+	if state < uint32(len(QPStates)) {
+		return QPStates[state]
+	}
+	return fmt.Sprintf("state %d", state)
+}
+
+// attributeNames are of enum ibv_qp_attr_mask, by bit.
+var attributeNames = [...]string{
+	"IBV_QP_STATE", "IBV_QP_CUR_STATE", "IBV_QP_EN_SQD_ASYNC_NOTIFY", "IBV_QP_ACCESS_FLAGS", "IBV_QP_PKEY_INDEX", "IBV_QP_PORT", "IBV_QP_QKEY",
+	"IBV_QP_AV", "IBV_QP_PATH_MTU", "IBV_QP_TIMEOUT", "IBV_QP_RETRY_CNT", "IBV_QP_RNR_RETRY", "IBV_QP_RQ_PSN", "IBV_QP_MAX_QP_RD_ATOMIC",
+	"IBV_QP_ALT_PATH", "IBV_QP_MIN_RNR_TIMER", "IBV_QP_SQ_PSN", "IBV_QP_MAX_DEST_RD_ATOMIC", "IBV_QP_PATH_MIG_STATE", "IBV_QP_CAP",
+	"IBV_QP_DEST_QPN",
+}
+
+// QPMaskText names the attributes of a mask of enum ibv_qp_attr_mask, as C programs write
+// it; "0" for none.
+func QPMaskText(mask uint32) string {
+	var names []string
+	for bit, name := range attributeNames {
+		if mask&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	if rest := mask &^ (1<<len(attributeNames) - 1); rest != 0 || mask == 0 {
+		names = append(names, fmt.Sprintf("%#x", rest))
+	}
+	return strings.Join(names, "|")
+}
 
 var asyncNames = map[uint32]string{
 	EventCQErr: "IBV_EVENT_CQ_ERR", EventQPFatal: "IBV_EVENT_QP_FATAL", EventQPReqErr: "IBV_EVENT_QP_REQ_ERR",

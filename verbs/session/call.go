@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -96,17 +97,23 @@ func (s *Session) exchange(ctx context.Context, t abi.Type, req []byte, sendFD i
 		s.calling.Unlock()
 		return answer{}, err
 	}
-	select {
-	case a := <-s.answers:
-		defer s.calling.Unlock()
-		return s.expected(a, t)
-	case <-s.gone:
-		defer s.calling.Unlock()
-		s.dropAnswer()
-		return answer{}, s.EndError()
-	case <-ctx.Done():
-		go s.abandon(t)
-		return answer{}, ctx.Err()
+	silent := time.NewTimer(silence)
+	defer silent.Stop()
+	for {
+		select {
+		case a := <-s.answers:
+			defer s.calling.Unlock()
+			return s.expected(a, t)
+		case <-s.gone:
+			defer s.calling.Unlock()
+			s.dropAnswer()
+			return answer{}, s.EndError()
+		case <-ctx.Done():
+			go s.abandon(t)
+			return answer{}, ctx.Err()
+		case <-silent.C:
+			s.tellSilence()
+		}
 	}
 }
 

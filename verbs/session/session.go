@@ -1,6 +1,6 @@
 // Package session is a Go program's connection with urdmad: where its control
 // socket is (places.go), the greeting (greet.go), requests and their answers, one at a time, with the
-// descriptors that travel with them (call.go), and its end.
+// descriptors that travel with them (call.go), what is said of a urdmad that does not answer (silence.go), and its end.
 //
 // The package must not know what requests are about: devices, queue pairs, ids.
 package session
@@ -23,7 +23,9 @@ type Session struct {
 	calling Mutex  // one request and its answer at a time
 	seq     uint32 // under calling
 	answers chan answer
-	onLost  func()
+
+	silenceTold bool // under calling
+	onLost      func()
 
 	dead    atomic.Bool   // before gone is closed
 	gone    chan struct{} // closed when urdmad is lost or the session closed

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// silence is how long a urdmad may take to answer before the program says what it waits for.
+const silence = 2 * time.Second
+
+// tellSilence says, once a session, that urdmad does not answer: which process that is, and
+// in which state. It needs calling.
+func (s *Session) tellSilence() {
+	if s.silenceTold {
+		return
+	}
+	s.silenceTold = true
+	args := []any{"seconds", silence.Seconds()}
+	if raw, err := s.control.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { // fails only on a closed connection
+			if c, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil && c.Pid != 0 {
+				args = append(args, "process", c.Pid, "user", c.Uid, "state", stateOf(int(c.Pid)))
+			}
+		})
+	}
+	slog.Warn("verbs: urdmad has not answered; still waiting for it", args...)
+}
+
+// stateOf is the state of a process in words (proc_pid_stat(5)).
+func stateOf(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := strings.LastIndex(string(text), ") ") // of the command, which may hold anything
+	if i < 0 {
+		return "unknown"
+	}
+	switch string(text[i+2 : i+3]) {
+	case "R":
+		return "running"
+	case "S":
+		return "sleeping"
+	case "D":
+		return "in a system call that cannot be interrupted"
+	case "T", "t":
+		return "stopped; SIGCONT lets it go on"
+	case "Z", "X":
+		return "ended"
+	}
+	return "unknown"
+}
