@@ -38,6 +38,9 @@ type Snapshot struct {
 	SRQs        []SRQ        `json:"shared_receive_queues"`
 	Connections []Connection `json:"connections"`
 	Listeners   []Listener   `json:"listeners"`
+	Limits      []Limit      `json:"limits"`
+	Neighbours  []Neighbour  `json:"neighbours"`
+	Groups      []Group      `json:"groups"`
 }
 
 // Daemon describes the process.
@@ -114,6 +117,7 @@ type Totals struct {
 	SegmentsPlaced    uint64            `json:"segments_placed" metric:"urdma_placed_segments_total" help:"Segments from the wire placed in clients' memory, on either path."`
 	FallbackJobs      uint64            `json:"fallback_jobs" metric:"urdma_fallback_jobs_total" help:"Reads and writes of clients' memory on the fallback path through /proc."`
 	LocalMessages     uint64            `json:"local_messages" metric:"urdma_host_messages_total" help:"Messages between two queue pairs of this urdmad, copied once without a packet."`
+	LocalBytes        uint64            `json:"local_bytes" metric:"urdma_host_message_bytes_total" help:"Bytes of messages between two queue pairs of this urdmad."`
 	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 	Datagrams
@@ -168,17 +172,27 @@ type Port struct {
 	MTU       int    `json:"mtu"` // bytes of the largest IPv4 packet
 	Transport string `json:"transport"`
 	LinkUp    bool   `json:"link_up"`
-	Offloads  string `json:"offloads,omitempty"` // of the kernel's, in words; udp ports
-	LinkUps   uint64 `json:"link_ups" metric:"-"`
-	LinkDowns uint64 `json:"link_downs" metric:"urdma_port_link_downs_total" help:"Times the link went down after it was up."`
-	RxPackets uint64 `json:"rx_packets" metric:"urdma_port_receive_packets_total" help:"Frames received."`
-	TxPackets uint64 `json:"tx_packets" metric:"urdma_port_transmit_packets_total" help:"Frames sent."`
-	RxBytes   uint64 `json:"rx_bytes" metric:"urdma_port_receive_bytes_total" help:"Bytes of frames received, Ethernet header included."`
-	TxBytes   uint64 `json:"tx_bytes" metric:"urdma_port_transmit_bytes_total" help:"Bytes of frames sent, Ethernet header included."`
-	RxDropped uint64 `json:"rx_dropped" metric:"urdma_port_receive_dropped_total" help:"Frames that arrived while the receive ring was full."`
-	TxDropped uint64 `json:"tx_dropped" metric:"urdma_port_transmit_dropped_total" help:"Frames to be sent while the link was down."`
-	RxErrors  uint64 `json:"rx_errors" metric:"urdma_port_receive_errors_total" help:"Malformed frames or descriptors from the other side."`
-	NoBuffer  uint64 `json:"no_buffer" metric:"urdma_port_no_buffer_total" help:"Times no buffer was free."`
+	Interface string `json:"interface"` // the kernel's network interface below; "" for none
+	Vdev      string `json:"vdev"`      // or PCI address, as in urdma.json
+	GID       string `json:"gid"`       // entry 0 of the table, as an IPv6 address is written
+	LID       uint16 `json:"lid"`       // 0: none
+	Rate      string `json:"rate"`      // as sysfs has it
+	QPs       int    `json:"queue_pairs"`
+	MaxQPs    int    `json:"max_queue_pairs"`
+	// Discarded counts packets by the reason for which they were not used; reasons that
+	// did not come are missing.
+	Discarded map[string]uint64 `json:"discarded,omitempty"`
+	Offloads  string            `json:"offloads,omitempty"` // of the kernel's, in words; udp ports
+	LinkUps   uint64            `json:"link_ups" metric:"-"`
+	LinkDowns uint64            `json:"link_downs" metric:"urdma_port_link_downs_total" help:"Times the link went down after it was up."`
+	RxPackets uint64            `json:"rx_packets" metric:"urdma_port_receive_packets_total" help:"Frames received."`
+	TxPackets uint64            `json:"tx_packets" metric:"urdma_port_transmit_packets_total" help:"Frames sent."`
+	RxBytes   uint64            `json:"rx_bytes" metric:"urdma_port_receive_bytes_total" help:"Bytes of frames received, Ethernet header included."`
+	TxBytes   uint64            `json:"tx_bytes" metric:"urdma_port_transmit_bytes_total" help:"Bytes of frames sent, Ethernet header included."`
+	RxDropped uint64            `json:"rx_dropped" metric:"urdma_port_receive_dropped_total" help:"Frames that arrived while the receive ring was full."`
+	TxDropped uint64            `json:"tx_dropped" metric:"urdma_port_transmit_dropped_total" help:"Frames to be sent while the link was down."`
+	RxErrors  uint64            `json:"rx_errors" metric:"urdma_port_receive_errors_total" help:"Malformed frames or descriptors from the other side."`
+	NoBuffer  uint64            `json:"no_buffer" metric:"urdma_port_no_buffer_total" help:"Times no buffer was free."`
 }
 
 // Object is what all objects of a client have.
@@ -307,6 +321,8 @@ type Traffic struct {
 // Wire is a connection's present state on the wire.
 type Wire struct {
 	State     string `json:"state"`
+	Protocol  string `json:"protocol"`  // ProtocolUDP or ProtocolTCP
+	SilentNs  int64  `json:"silent_ns"` // since the peer was heard last; 0 before
 	Extended  bool   `json:"extended"`
 	Payload   int    `json:"payload"`   // bytes in a tagged segment
 	PathMTU   int    `json:"path_mtu"`  // largest IP packet that the path is known to take; the port's where nothing else is known
@@ -376,4 +392,39 @@ type Listener struct {
 	Local   string `json:"local"`
 	Backlog int    `json:"backlog"`
 	Pending int    `json:"pending"` // requests not answered yet
+}
+
+// Limit is how much of a resource somebody uses, and how much may be.
+type Limit struct {
+	Of      string `json:"of"`      // OfClient, OfUser or OfAll
+	Client  uint64 `json:"client"`  // Client.ID, of a client
+	PID     int    `json:"pid"`     // likewise
+	Command string `json:"command"` // likewise
+	UID     int    `json:"uid"`     // of a client or a user; else -1
+	Name    string `json:"name"`    // as limits in urdma.json call it, or of what the machine bounds
+	Used    uint64 `json:"used"`
+	Allowed uint64 `json:"allowed"` // 0: no limit
+}
+
+// Whose a Limit is.
+const (
+	OfClient = "client"
+	OfUser   = "user" // its clients together
+	OfAll    = "all"  // clients together
+)
+
+// Neighbour is a host on a port's link.
+type Neighbour struct {
+	Port    string `json:"port"`
+	Address string `json:"address"`
+	MAC     string `json:"mac"`   // "" while it is not known
+	State   string `json:"state"` // as ip-neighbour(8) has them: REACHABLE, PROBE or INCOMPLETE
+}
+
+// Group is a multicast group that a port takes packets of.
+type Group struct {
+	Port    string `json:"port"`
+	Address string `json:"address"`
+	MAC     string `json:"mac"`
+	Joined  int    `json:"joined"` // times, by queue pairs and ids; 0: by the port for itself
 }

@@ -72,11 +72,11 @@ func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
 
 func newStatus() *cobra.Command {
 	var o lookOptions
-	var all bool
+	var all, verbose bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
-		Long: "Sum up the urdmad that runs: version, what yields and sleeps take here and what follows from it (polling in urdma.json(5)), poll loop, clients, objects, losses and ports. " +
+		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with --verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in urdma.json(5)). " +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
 			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
 			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs. --wait waits for one: urdmad & urdma status --wait.",
@@ -84,7 +84,7 @@ func newStatus() *cobra.Command {
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all {
-				return o.statusOfAll(cmd)
+				return o.statusOfAll(cmd, verbose)
 			}
 			if o.wait > 0 {
 				if err := o.await(); err != nil {
@@ -98,12 +98,13 @@ func newStatus() *cobra.Command {
 			if o.json {
 				return report.PrintJSON(cmd.OutOrStdout(), s)
 			}
-			return report.Status(cmd.OutOrStdout(), s)
+			return report.Status(cmd.OutOrStdout(), s, verbose)
 		},
 	}
 	o.addSocket(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole snapshot as JSON")
 	addWait(cmd, &o.wait)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what yields and sleeps take here, and how the poll loop does")
 	cmd.Flags().BoolVar(&all, "all", false, "sum up every urdmad of this machine, of all users")
 	cmd.MarkFlagsMutuallyExclusive("all", "socket")
 	cmd.MarkFlagsMutuallyExclusive("all", "wait")
@@ -113,7 +114,7 @@ func newStatus() *cobra.Command {
 // statusOfAll goes through the default places of all users. A socket without a
 // urdmad is passed over, as one killed leaves it; another failure is told, and
 // the rest goes on.
-func (o *lookOptions) statusOfAll(cmd *cobra.Command) error {
+func (o *lookOptions) statusOfAll(cmd *cobra.Command, verbose bool) error {
 	snapshots := []*inspect.Snapshot{}
 	for _, socket := range config.AllSockets() {
 		one := lookOptions{socket: socket}
@@ -131,7 +132,7 @@ func (o *lookOptions) statusOfAll(cmd *cobra.Command) error {
 		if len(snapshots) > 1 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
-		if err := report.Status(cmd.OutOrStdout(), s); err != nil {
+		if err := report.Status(cmd.OutOrStdout(), s, verbose); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func newTrace() *cobra.Command {
 		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside the packets of urdmad's ports, " +
 			"one line an event, until interrupted or a limit is reached. KIND is API (a call, with its errno and how long urdmad took), SEND (a posted send was taken), " +
 			"RCV (a message begins to fill a receive), COMP (a completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
-			"RTRY (a lost segment goes again), RNR (a message waits for a receive), BOOKMARK or PACKET. " +
+			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), LINK (of a port), BOOKMARK or PACKET. " +
 			"urdmad's own user and root see everything; others see their own processes. " +
 			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
 			"of one in .json what ui.perfetto.dev and chrome://tracing open. " +

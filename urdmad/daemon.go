@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/netip"
@@ -51,9 +52,17 @@ type daemon struct {
 	numbers    *connect.Numbers
 	server     *control.Server
 	responder  *responder.Responder
-	listener   *net.UnixListener
-	activated  bool // the listener is systemd's
-	sysfs      bool // the tree in cfg.SysfsDir is ours
+
+	listener    *net.UnixListener
+	socketGroup string      // that the socket is open to
+	socketFile  os.FileInfo // of the socket; nil: another process has put its own there
+	inotify     *os.File    // of the socket's directory
+	activated   bool        // the listener is systemd's
+	claims      []io.Closer // of addresses, see claimAddresses
+	sysfs       bool        // the tree in cfg.SysfsDir is ours
+
+	reloads chan reloadRequest
+	ended   chan struct{} // closed when run no longer takes them
 
 	reporter   *systemd.Reporter
 	metrics    *metrics.Server // nil: no metrics_address
@@ -71,7 +80,8 @@ func serve(ctx context.Context, src source) error {
 		warn(warnings)
 		return err
 	}
-	d := &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg)}
+	d := &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg),
+		reloads: make(chan reloadRequest), ended: make(chan struct{})}
 	defer d.log.close()
 	for _, w := range warnings {
 		d.log.Warn("configuration: " + w)
@@ -96,16 +106,18 @@ func limitHeap(memory uint64) {
 	}
 }
 
-// run serves clients until ctx ends or accepting them fails.
+// run serves clients until ctx ends.
 func (d *daemon) run(ctx context.Context, hups *hangUps) error {
-	served := make(chan error, 1)
-	go func() { served <- d.server.Serve(d.listener) }()
+	defer close(d.ended)
+	d.accept()
 	d.log.Info("urdmad is ready", "version", version, "socket", d.cfg.Socket, "ports", len(d.ports))
 	d.reporter = systemd.NewReporter(d.status)
 	d.tell(d.reporter.Ready)
 	watched, unwatch := context.WithCancel(ctx)
 	d.supervise(watched)
 	defer unwatch()
+	removed := d.watchSocket(watched)
+	d.checkSocket()
 	for {
 		select {
 		case <-d.worker.Done():
@@ -114,14 +126,17 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 			d.log.Info("stopping")
 			d.tell(systemd.Stopping)
 			return nil
-		case err := <-served:
-			return err
+		case <-removed:
+			d.checkSocket()
 		case <-hups.signals:
 			if hups.final() {
 				d.log.Info("stopping: the terminal is gone")
 				return nil
 			}
-			d.reload()
+			_, _ = d.reload() // logs what it did
+		case r := <-d.reloads:
+			text, err := d.reload()
+			r.done <- reloaded{text, err}
 		}
 	}
 }
@@ -139,6 +154,7 @@ func (d *daemon) start() (err error) {
 	if err := d.openPorts(); err != nil {
 		return configError{err}
 	}
+	d.claimAddresses()
 	return d.usePorts()
 }
 
@@ -149,7 +165,7 @@ func (d *daemon) usePorts() error {
 		return err
 	}
 	d.sysfs = true
-	if err := sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports)); err != nil {
+	if err := d.writeSysfs(); err != nil {
 		return err
 	}
 	for i, p := range d.ports {
@@ -249,7 +265,7 @@ func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop,
-		Responder: d.aboutResponder}
+		Responder: d.aboutResponder, Admin: d.administration()}
 	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 		s.Borrow = d.borrow
 	}
@@ -257,7 +273,7 @@ func (d *daemon) newServer() *control.Server {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, Address: p.Address, Scope: scopeOf(info),
 			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
-			Driver: info.Driver, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
+			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}
 	return s
 }
@@ -292,6 +308,10 @@ var errNoReason = errors.New("nobody asked it to")
 func (d *daemon) stop() error {
 	var errs []error
 	if d.listener != nil {
+		if !d.activated {
+			fi, err := os.Lstat(d.cfg.Socket)
+			d.listener.SetUnlinkOnClose(err == nil && os.SameFile(fi, d.socketFile))
+		}
 		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
 	}
 	if d.server != nil && !d.workerEnded() {
@@ -305,6 +325,9 @@ func (d *daemon) stop() error {
 	d.background.Wait()
 	if d.closePorts != nil {
 		errs = append(errs, d.closePorts())
+	}
+	for _, c := range d.claims {
+		errs = append(errs, c.Close())
 	}
 	errs = append(errs, dpdk.Cleanup()) // also after a port that failed
 	if d.sysfs {

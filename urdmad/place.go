@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"syscall"
@@ -10,6 +12,7 @@ import (
 
 	"urdma/config"
 	"urdma/dpdk/port"
+	"urdma/urdmad/control/account"
 )
 
 // anyHost and anyHost6 stand for hosts beyond the default gateway: addresses for
@@ -62,6 +65,45 @@ func preferPublic(_, _ string, c syscall.RawConn) error {
 		// A sandbox without the option has no temporary addresses either.
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_ADDR_PREFERENCES, preferSrcPublic)
 	})
+}
+
+// claimAddresses warns where another urdmad has a port's address on the same network
+// interface: both hear the packets for it, and each refuses those that are for the
+// other's programs. Their Ethernet address is the same, so no ARP tells of it.
+func (d *daemon) claimAddresses() {
+	for i, p := range d.cfg.Ports {
+		if v, err := config.ParseVdev(p.Vdev); err != nil || !v.OnInterface() {
+			continue
+		}
+		claim, holder, err := claimAddress(scopeOf(d.ports[i].Info()), p.Address.Addr())
+		switch {
+		case err == nil:
+			d.claims = append(d.claims, claim)
+		case errors.Is(err, unix.EADDRINUSE):
+			d.log.Warn("another urdmad has the port's address on the same network interface, and takes packets that are for this one: give one of them another address",
+				"port", p.Name, "address", p.Address.Addr().String(), "interface", d.ports[i].Info().Interface, "process", holder)
+		default:
+			d.log.Warn("nobody will notice if another urdmad has the port's address", "port", p.Name, "error", err)
+		}
+	}
+}
+
+// claimAddress takes the name of an address on an interface: an abstract socket, which is
+// of a network namespace as the interface is (unix(7)). It is held until closed. Where it
+// is taken the error wraps EADDRINUSE; holder is the process that has it, 0 if unknown.
+func claimAddress(index uint32, a netip.Addr) (claim io.Closer, holder int, err error) {
+	name := &net.UnixAddr{Name: fmt.Sprintf("@urdma/%d/%s", index, a), Net: "unix"}
+	l, err := net.ListenUnix("unix", name)
+	if err == nil {
+		return l, 0, nil
+	}
+	if c, bad := net.DialUnix("unix", nil, name); bad == nil {
+		defer c.Close()
+		var o account.Owner
+		o.Learn(c)
+		holder = o.PID
+	}
+	return nil, holder, err
 }
 
 // scopeOf is the index of the interface below a port, 0 where there is none: what

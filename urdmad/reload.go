@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ var live = []liveSetting{
 
 // reload reads the configuration again and applies what can be applied without
 // breaking a connection. A wrong one is refused as a whole.
-func (d *daemon) reload() {
+func (d *daemon) reload() (done string, err error) {
 	d.tell(systemd.Reloading)
 	defer func() { d.tell(d.reporter.Ready) }()
 	cfg, warnings, err := d.source.load()
@@ -43,19 +44,20 @@ func (d *daemon) reload() {
 	}
 	if err != nil {
 		d.refuse(err)
-		return
+		return "", err
 	}
 	changes := diff(d.running, cfg.Settings)
 	before := d.log.level.Level()
 	if err := d.applyLive(cfg, changes); err != nil {
 		d.refuse(err)
-		return
+		return "", err
 	}
 	d.refusal.Store(nil)
 	after := d.log.level.Level()
 	d.log.level.Set(min(before, after)) // the lines below are seen under either
 	d.logChanges(cfg.Source, changes)
 	d.log.level.Set(after)
+	return changesInWords(cfg.Source, changes), nil
 }
 
 // refuse leaves everything as it is and says why.
@@ -166,6 +168,22 @@ func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
 	return nil
 }
 
+// changesInWords is what a reload did, for who asked for it.
+func changesInWords(file string, changes []change) string {
+	lines := []string{file + " is read again"}
+	for _, c := range changes {
+		if c.live {
+			lines = append(lines, fmt.Sprintf("applied: %s from %s to %s", c.path, c.from, c.to))
+		} else {
+			lines = append(lines, fmt.Sprintf("needs a restart: %s is %s, in the file %s", c.path, c.from, c.to))
+		}
+	}
+	if len(changes) == 0 {
+		lines[0] += ": nothing has changed"
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (d *daemon) logChanges(file string, changes []change) {
 	restart := 0
 	for _, c := range changes {
@@ -185,7 +203,11 @@ func (d *daemon) applySocketGroup(c *config.Config) error {
 		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", c.SocketGroup)
 		return nil
 	}
-	return d.shareSocket(c.SocketGroup)
+	if err := d.shareSocket(c.SocketGroup); err != nil {
+		return err
+	}
+	d.socketGroup = c.SocketGroup
+	return nil
 }
 
 // applyDeathTimeout is for connections made from now on.

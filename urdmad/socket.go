@@ -8,9 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"urdma/config"
 	"urdma/systemd"
-	"urdma/urdmad/control"
 )
 
 // listen takes the control socket that systemd opened, or else makes it.
@@ -22,22 +20,15 @@ func (d *daemon) listen() (err error) {
 		d.activated = true
 		return d.adoptSocket()
 	}
-	if err := config.MakeSocketDir(d.cfg.Socket, d.cfg.SocketGroup != ""); err != nil {
-		return err
-	}
-	if d.listener, err = control.Listen(d.cfg.Socket, 0o600); err != nil {
-		return err
-	}
-	if d.cfg.SocketGroup == "" {
-		return nil // as it was made
-	}
-	return d.shareSocket(d.cfg.SocketGroup)
+	d.socketGroup = d.cfg.SocketGroup
+	return d.openSocket()
 }
 
 // adoptSocket takes over the path of a socket from systemd, whose unit decides
 // about path, mode and group.
 func (d *daemon) adoptSocket() error {
 	path := d.listener.Addr().String()
+	d.socketFile, _ = os.Lstat(path) // one that is gone already is told of later
 	if !filepath.IsAbs(path) {
 		return configError{fmt.Errorf("the socket from systemd has the address %q, expected an absolute path: ListenSequentialPacket= in urdmad.socket", path)}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"urdma/inspect"
@@ -50,7 +51,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 	quiet := true
 	for i := range now.Ports {
 		p, q := &now.Ports[i], &last.Ports[i]
-		if *p == *q {
+		if reflect.DeepEqual(p, q) {
 			continue
 		}
 		quiet = false

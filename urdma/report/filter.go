@@ -59,6 +59,9 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 		everywhere := l.Device == "" && (f.PID == 0 || l.PID == f.PID)
 		return f.QPN == 0 && (everywhere || owned(&l.Object))
 	})
+	out.Limits = keep(s.Limits, func(l *inspect.Limit) bool { return f.PID == 0 || l.PID == f.PID })
+	out.Neighbours = keep(s.Neighbours, func(n *inspect.Neighbour) bool { return f.Port == "" || n.Port == f.Port })
+	out.Groups = keep(s.Groups, func(g *inspect.Group) bool { return f.Port == "" || g.Port == f.Port })
 	return &out
 }
 

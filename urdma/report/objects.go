@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ var ErrMissing = errors.New("no such objects yet")
 
 // Kinds lists every kind there is.
 var Kinds = []Kind{
-	kind("port", "NAME", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports }),
+	withInside(kind("port", "NAME", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports })),
 	kind("client", "PID", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
 	kind("pd", "PD", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
 	kind("mr", "LKEY", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
@@ -41,6 +42,37 @@ var Kinds = []Kind{
 	{Name: "ah", Missing: "an address handle is its program's alone: each datagram brings its address, and urdmad has none to show"},
 	kind("connection", "HANDLE", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
 	kind("listener", "HANDLE", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
+	kind("peer", "ADDRESS", peers, (*inspect.Snapshot).Peers),
+	kind("neighbour", "ADDRESS", neighbours, func(s *inspect.Snapshot) []inspect.Neighbour { return s.Neighbours }),
+	kind("group", "ADDRESS", groups, func(s *inspect.Snapshot) []inspect.Group { return s.Groups }),
+	kind("limit", "LIMIT", limits, func(s *inspect.Snapshot) []inspect.Limit { return s.Limits }),
+}
+
+// withInside adds to the ports a row for what does not leave urdmad.
+func withInside(k Kind) Kind {
+	k.table = func(w io.Writer, s *inspect.Snapshot, wanted []string) error {
+		rows := s.Ports
+		if t := s.Totals; t != nil {
+			n := t.LocalMessages + t.Local
+			rows = append(slices.Clip(rows), inspect.Port{Name: insideName, RxPackets: n, TxPackets: n, RxBytes: t.LocalBytes, TxBytes: t.LocalBytes, LinkUp: true})
+		}
+		return write(w, choose(ports, wanted), rows)
+	}
+	return k
+}
+
+// insideName stands in place of a port's name for messages between two queue pairs of one
+// urdmad, of which there are no packets.
+const insideName = "(inside)"
+
+// ofPort is the cell of a port; of what stays inside urdmad it is a dash.
+func ofPort(cell func(*inspect.Port) string) func(*inspect.Port) string {
+	return func(p *inspect.Port) string {
+		if p.Name == insideName {
+			return dash("")
+		}
+		return cell(p)
+	}
 }
 
 // kind describes objects by their columns; id is the head of the one that names
@@ -139,20 +171,29 @@ func PrintJSON(w io.Writer, v any) error {
 var ports = []column[inspect.Port]{
 	{"NAME", func(p *inspect.Port) string { return p.Name }},
 	{"DRIVER", func(p *inspect.Port) string { return dash(p.Driver) }},
-	{"ADDRESS", func(p *inspect.Port) string { return p.Address }},
-	{"MAC", func(p *inspect.Port) string { return p.MAC }},
-	{"MTU", func(p *inspect.Port) string { return strconv.Itoa(p.MTU) }},
-	{"TRANSPORT", func(p *inspect.Port) string { return p.Transport }},
-	{"LINK", func(p *inspect.Port) string { return link(p.LinkUp) }},
-	{"DOWNS", func(p *inspect.Port) string { return number(p.LinkDowns) }},
+	{"INTERFACE", func(p *inspect.Port) string { return dash(p.Interface) }},
+	{"ADDRESS", ofPort(func(p *inspect.Port) string { return p.Address })},
+	{"MAC", ofPort(func(p *inspect.Port) string { return p.MAC })},
+	{"MTU", ofPort(func(p *inspect.Port) string { return strconv.Itoa(p.MTU) })},
+	{"TRANSPORT", func(p *inspect.Port) string { return dash(p.Transport) }},
+	{"LINK", ofPort(func(p *inspect.Port) string { return link(p.LinkUp) })},
+	{"DOWNS", ofPort(func(p *inspect.Port) string { return number(p.LinkDowns) })},
 	{"RX-PACKETS", func(p *inspect.Port) string { return number(p.RxPackets) }},
 	{"TX-PACKETS", func(p *inspect.Port) string { return number(p.TxPackets) }},
 	{"RX-BYTES", func(p *inspect.Port) string { return Bytes(p.RxBytes) }},
 	{"TX-BYTES", func(p *inspect.Port) string { return Bytes(p.TxBytes) }},
-	{"RX-DROPPED", func(p *inspect.Port) string { return number(p.RxDropped) }},
-	{"TX-DROPPED", func(p *inspect.Port) string { return number(p.TxDropped) }},
-	{"ERRORS", func(p *inspect.Port) string { return number(p.RxErrors) }},
-	{"NO-BUFFER", func(p *inspect.Port) string { return number(p.NoBuffer) }},
+	{"RX-DROPPED", ofPort(func(p *inspect.Port) string { return number(p.RxDropped) })},
+	{"TX-DROPPED", ofPort(func(p *inspect.Port) string { return number(p.TxDropped) })},
+	{"ERRORS", ofPort(func(p *inspect.Port) string { return number(p.RxErrors) })},
+	{"NO-BUFFER", ofPort(func(p *inspect.Port) string { return number(p.NoBuffer) })},
+	{"DISCARDED", ofPort(func(p *inspect.Port) string { return number(discarded(p)) })},
+}
+
+func discarded(p *inspect.Port) (n uint64) {
+	for _, v := range p.Discarded {
+		n += v
+	}
+	return n
 }
 
 var clients = []column[inspect.Client]{
@@ -312,6 +353,72 @@ var listeners = []column[inspect.Listener]{
 	{"PENDING", func(l *inspect.Listener) string { return fill(l.Pending, l.Backlog) }},
 	{"PID", func(l *inspect.Listener) string { return pid(l.PID) }},
 	{"COMMAND", func(l *inspect.Listener) string { return dash(l.Command) }},
+}
+
+var peers = []column[inspect.Peer]{
+	{"ADDRESS", func(p *inspect.Peer) string { return p.Address }},
+	{"PORT", func(p *inspect.Peer) string { return p.Port }},
+	{"PROTOCOL", func(p *inspect.Peer) string { return p.Protocol }},
+	{"QPS", func(p *inspect.Peer) string { return strconv.Itoa(p.QPs) }},
+	{"HEARD", func(p *inspect.Peer) string { return ago(p.SilentNs) }},
+	{"RTT", func(p *inspect.Peer) string { return Duration(p.RTTNs) }},
+	{"MIN-RTT", func(p *inspect.Peer) string { return Duration(p.MinRTTNs) }},
+	{"MTU", func(p *inspect.Peer) string { return strconv.Itoa(p.PathMTU) }},
+	{"SEGMENTS", func(p *inspect.Peer) string { return number(p.Segments) }},
+	{"RESENT", func(p *inspect.Peer) string {
+		return number(p.Resent) + " (" + Percent(float64(p.Resent), float64(p.Segments)) + ")"
+	}},
+}
+
+func ago(ns int64) string {
+	if ns == 0 {
+		return "never"
+	}
+	return Duration(ns) + " ago"
+}
+
+var neighbours = []column[inspect.Neighbour]{
+	{"ADDRESS", func(n *inspect.Neighbour) string { return n.Address }},
+	{"PORT", func(n *inspect.Neighbour) string { return n.Port }},
+	{"MAC", func(n *inspect.Neighbour) string { return dash(n.MAC) }},
+	{"STATE", func(n *inspect.Neighbour) string { return n.State }},
+}
+
+var groups = []column[inspect.Group]{
+	{"ADDRESS", func(g *inspect.Group) string { return g.Address }},
+	{"PORT", func(g *inspect.Group) string { return g.Port }},
+	{"MAC", func(g *inspect.Group) string { return g.MAC }},
+	{"JOINED", func(g *inspect.Group) string { return strconv.Itoa(g.Joined) }},
+}
+
+var limits = []column[inspect.Limit]{
+	{"OF", func(l *inspect.Limit) string { return l.Of }},
+	{"UID", func(l *inspect.Limit) string { return dash(uid(l.UID)) }},
+	{"PID", func(l *inspect.Limit) string { return pid(l.PID) }},
+	{"LIMIT", func(l *inspect.Limit) string { return l.Name }},
+	{"USED", func(l *inspect.Limit) string { return amount(l.Name, l.Used) }},
+	{"ALLOWED", func(l *inspect.Limit) string {
+		if l.Allowed == 0 {
+			return "any"
+		}
+		return amount(l.Name, l.Allowed)
+	}},
+	{"COMMAND", func(l *inspect.Limit) string { return dash(l.Command) }},
+}
+
+func uid(n int) string {
+	if n < 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// amount is so much of the resource of a name.
+func amount(name string, n uint64) string {
+	if strings.HasSuffix(name, "_bytes") {
+		return Bytes(n)
+	}
+	return number(n)
 }
 
 func number(n uint64) string   { return strconv.FormatUint(n, 10) }

@@ -75,18 +75,23 @@ func TestTables(t *testing.T) {
 func TestStatus(t *testing.T) {
 	s := sample(t)
 	var b strings.Builder
-	if err := Status(&b, s); err != nil {
+	if err := Status(&b, s, false); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status.txt", b.String())
 	b.Reset()
+	if err := Status(&b, s, true); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status-verbose.txt", b.String())
+	b.Reset()
 	s.Restricted, s.Loop, s.Totals, s.Handshakes = true, nil, nil, nil
-	if err := Status(&b, s); err != nil {
+	if err := Status(&b, s, true); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status-restricted.txt", b.String())
 	b.Reset()
-	if err := Status(&b, &inspect.Snapshot{}); err != nil {
+	if err := Status(&b, &inspect.Snapshot{}, true); err != nil {
 		t.Fatal(err)
 	}
 }

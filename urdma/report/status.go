@@ -12,31 +12,33 @@ import (
 	"urdma/inspect"
 )
 
-// Status sums an urdmad up.
-func Status(w io.Writer, s *inspect.Snapshot) error {
+// Status sums an urdmad up; with details also what it has measured and how its poll loop does.
+func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 	d := &s.Daemon
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "urdmad\t%s, pid %d, uid %d, up %s\n", d.Version, d.PID, d.UID, Span(s.Taken.Sub(d.Started)))
 	fmt.Fprintf(t, "socket\t%s\n", d.Socket)
 	fmt.Fprintf(t, "configuration\t%s\n", dash(d.Config))
-	if d.Scheduling != nil {
+	if details && d.Scheduling != nil {
 		fmt.Fprintf(t, "scheduler\t%s\n", scheduling(d.Scheduling))
 	}
-	if s.Loop != nil {
+	if details && s.Loop != nil {
 		fmt.Fprintf(t, "poll loop\t%s\n", loop(s))
 	}
 	fmt.Fprintf(t, "clients\t%s\n", dash(clientNames(s.Clients)))
 	if s.Responder != nil {
 		fmt.Fprintf(t, "responder\t%s\n", responder(s.Responder))
 	}
-	fmt.Fprintf(t, "objects\t%s, %s, %s, %s\n", count(len(s.Domains), "protection domain"), count(len(s.CQs), "completion queue"),
-		count(len(s.Connections), "connection"), count(len(s.Listeners), "listener"))
+	if details {
+		fmt.Fprintf(t, "objects\t%s, %s\n", count(len(s.Domains), "protection domain"), count(len(s.CQs), "completion queue"))
+	}
+	fmt.Fprintf(t, "connections\t%d, %s\n", len(s.Connections), count(len(s.Listeners), "listener"))
 	fmt.Fprintf(t, "queue pairs\t%s\n", states(s.QPs))
 	fmt.Fprintf(t, "memory\t%s\n", memory(s.Clients))
 	all := s.AllWork()
 	fmt.Fprintf(t, "messages\t%d out (%s), %d in (%s)\n", all.MessagesSent, Bytes(all.BytesSent), all.MessagesRecv, Bytes(all.BytesRecv))
 	fmt.Fprintf(t, "losses\t%s\n", losses(s.AllTraffic()))
-	if s.Totals != nil {
+	if details && s.Totals != nil {
 		fmt.Fprintf(t, "terminates\t%s\n", terminates(s.Totals))
 	}
 	if err := t.Flush(); err != nil {
@@ -47,7 +49,7 @@ func Status(w io.Writer, s *inspect.Snapshot) error {
 		return err
 	}
 	for _, p := range s.Ports {
-		if p.Offloads != "" {
+		if details && p.Offloads != "" {
 			fmt.Fprintf(w, "%s %s\n", p.Name, p.Offloads)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"urdma/inspect"
 	"urdma/verbs/abi"
 )
 
@@ -30,10 +29,11 @@ type Event struct {
 }
 
 // Kinds are the kinds of events.
-var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "BOOKMARK", "PACKET"}
+var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "BOOKMARK", "PACKET"}
 
 var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
-	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK"}
+	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
+	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK"}
 
 // eventOf makes an Event of a capture's record.
 func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
@@ -63,7 +63,7 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	case abi.TraceCompletion:
 		v.What, v.hasWR = abi.CompletionText(e.Code), true
 	case abi.TraceState:
-		v.What = stateName(e.Code)
+		v.What = abi.QPStateText(e.Code)
 	case abi.TraceAsync:
 		v.What = abi.AsyncText(e.Code)
 	case abi.TraceCM:
@@ -75,6 +75,10 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 		v.What = fmt.Sprint("segment ", e.Code, " goes again")
 	case abi.TraceNotReady:
 		v.What = "a message waits for a receive"
+	case abi.TraceClient:
+		v.What = string(note) + came(e.Code, " came", " has gone")
+	case abi.TraceLink:
+		v.What = string(note) + came(e.Code, " is up", " is down")
 	case abi.TraceMark:
 		v.What = string(note)
 	}
@@ -86,11 +90,11 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	return v, nil
 }
 
-func stateName(state uint32) string {
-	if int64(state) < int64(len(inspect.QPStates)) {
-		return inspect.QPStates[state]
+func came(code uint32, yes, no string) string {
+	if code != 0 {
+		return yes
 	}
-	return fmt.Sprint("state ", state)
+	return no
 }
 
 // packet sums up a frame: its ends and what urdmad made of it.

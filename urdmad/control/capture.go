@@ -46,8 +46,8 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
 	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
 		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
-	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents) != 0:
-		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents, syscall.EINVAL)
+	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges) != 0:
+		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges, syscall.EINVAL)
 	}
 	if !x.Owner.Admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
@@ -62,7 +62,9 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	x.do(func() {
 		if err = x.s.captureRoom(&x.Owner); err == nil {
 			x.s.captures = append(x.s.captures, c)
-			x.s.Engine.AddTap(c)
+			if m.Flags&abi.CaptureChanges == 0 {
+				x.s.Engine.AddTap(c)
+			}
 			x.s.traceIfAsked()
 		}
 	})

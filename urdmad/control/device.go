@@ -95,6 +95,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.s.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.s.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
+		x.clientSeen(true)
 	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)

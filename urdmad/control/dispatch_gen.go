@@ -55,4 +55,5 @@ var handlers = map[abi.Type]handler{
 	abi.Capture:          by((*Session).capture),
 	abi.CaptureStop:      by((*Session).captureStop),
 	abi.Mark:             by((*Session).mark),
+	abi.Admin:            by((*Session).admin),
 }

@@ -78,7 +78,8 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
-		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}}}
+		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{},
+		Limits: []inspect.Limit{}, Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}}}
 	g.ports()
 	if s.Responder != nil {
 		g.snap.Responder = s.Responder()
@@ -98,6 +99,9 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 		if err == nil {
 			err = g.client(x)
 		}
+	}
+	if err == nil {
+		err = g.links()
 	}
 	if err != nil {
 		return nil, err
@@ -143,6 +147,37 @@ func (g *gather) client(x *Session) error {
 	})
 	if err == nil && !c.Connected.IsZero() {
 		g.snap.Clients = append(g.snap.Clients, c)
+		g.limits(x)
 	}
 	return err
+}
+
+// links copies the neighbours and groups of the ports, slice by slice. They are their
+// owner's and the administrator's to see.
+func (g *gather) links() error {
+	if g.snap.Restricted {
+		return nil
+	}
+	for dev := range g.s.Devices {
+		link := g.s.Engine.Interface(dev)
+		if err := g.each(link.Neighbours().Len, func(i int) { g.neighbour(dev, link.Neighbours().At(i)) }); err != nil {
+			return err
+		}
+		if err := g.each(link.TakenGroups, func(i int) { g.group(dev, link, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls fn for every index below n, which may change in between: what moves then
+// may be missing, or come twice.
+func (g *gather) each(n func() int, fn func(i int)) error {
+	at := 0
+	return g.ask(func() (more bool) {
+		for end := min(at+slice, n()); at < end; at++ {
+			fn(at)
+		}
+		return at < n()
+	})
 }

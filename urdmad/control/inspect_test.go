@@ -48,6 +48,9 @@ func look(socket string) int {
 	}
 	var text []byte
 	if err == nil {
+		err = mayNot(socket)
+	}
+	if err == nil {
 		text, err = fetch(socket)
 	}
 	if err != nil {
@@ -56,6 +59,21 @@ func look(socket string) int {
 	}
 	os.Stdout.Write(text)
 	return 0
+}
+
+// mayNot tries what only urdmad's user may, and to end the first client, which is another's.
+func mayNot(socket string) error {
+	s, err := inspect.Open(socket)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for op, want := range map[uint32]error{abi.AdminReload: syscall.EPERM, abi.AdminLogLevel: syscall.EPERM, abi.AdminEndClient: syscall.ENOENT} {
+		if _, err := s.Administer(op, 1, "debug"); !errors.Is(err, want) {
+			return fmt.Errorf("ADMIN of operation %d by a stranger: %v, expected %v", op, err, want)
+		}
+	}
+	return nil
 }
 
 func fetch(socket string) ([]byte, error) {

@@ -27,6 +27,7 @@ func (s *Server) LinkChanged(dev int, up bool) {
 		ev.EventType = abi.EventPortActive
 	}
 	s.Engine.Do(func() {
+		s.linkSeen(dev, up)
 		idle := len(s.linkEvents) == 0
 		for _, x := range s.attached {
 			for _, c := range x.contexts {

@@ -34,6 +34,9 @@ type Device struct {
 	MaxQP       int
 	Link        func() bool
 	Driver      string
+	Interface   string        // the kernel's below it, "" for none
+	Vdev        string        // or PCI address, as urdma.json has it
+	Rate        string        // as sysfs shows it
 	Offloads    func() string // nil where there is nothing to say
 	Stats       func() port.Stats
 
@@ -63,6 +66,8 @@ type Server struct {
 	Loop  func() inspect.Loop
 	// Responder is what a snapshot says of the responder; nil: nothing.
 	Responder func() *inspect.Responder
+
+	Admin Administration
 
 	connected
 	xrc        map[xrcKey]*xrcDomain // that clients share; the engine's thread

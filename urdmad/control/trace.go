@@ -30,6 +30,9 @@ func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents !
 
 // traceClient is a qp.Trace.
 func (s *Server) traceClient(client *qp.Client, e *abi.TraceEvent) {
+	if !slices.ContainsFunc(s.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
+		return
+	}
 	for _, x := range s.attached {
 		if &x.client.Client == client {
 			s.event(&x.Owner, e, "", time.Now())
@@ -65,6 +68,24 @@ func (x *Session) pairNamed(t abi.Type, b []byte) uint32 {
 	return 0
 }
 
+// clientSeen tells of a client that came or has gone; on the engine's thread.
+func (x *Session) clientSeen(came bool) {
+	e := abi.TraceEvent{Kind: abi.TraceClient}
+	if came {
+		e.Code = 1
+	}
+	x.s.event(&x.Owner, &e, x.Owner.Name, time.Now())
+}
+
+// linkSeen tells of the link of a port that came up or went down; on the engine's thread.
+func (s *Server) linkSeen(dev int, up bool) {
+	e := abi.TraceEvent{Kind: abi.TraceLink}
+	if up {
+		e.Code = 1
+	}
+	s.event(nil, &e, s.Devices[dev].Name, time.Now())
+}
+
 // mark sets a bookmark.
 func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
@@ -83,10 +104,22 @@ func (s *Server) event(owner *account.Owner, e *abi.TraceEvent, text string, at 
 		e.PID = uint32(owner.PID)
 	}
 	for _, c := range s.captures {
-		if c.wantsEvents() && c.wantsEvent(owner, e) {
+		if c.wantsKind(e.Kind) && c.wantsEvent(owner, e) {
 			c.put(e, text, at)
 		}
 	}
+}
+
+// wantsKind leaves a capture of changes those alone.
+func (c *capture) wantsKind(kind uint32) bool {
+	if !c.wantsEvents() || c.filter.Flags&abi.CaptureChanges == 0 {
+		return c.wantsEvents()
+	}
+	switch kind {
+	case abi.TraceClient, abi.TraceState, abi.TraceAsync, abi.TraceCM, abi.TraceLink, abi.TraceMark:
+		return true
+	}
+	return false
 }
 
 // wantsEvent applies the filter. Bookmarks pass it: they are for all that the owner's

@@ -4,18 +4,24 @@ import (
 	"cmp"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 
 	"urdma/counters"
 	"urdma/dpdk/port"
 	"urdma/inspect"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mpa"
+	"urdma/urdmad/neighbour"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/trp"
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 	"urdma/wire"
 )
 
@@ -37,7 +43,10 @@ func (g *gather) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
 		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: d.Address.String(),
-			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name}
+			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
+			MaxQPs: d.MaxQP}
+		shown := personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}
+		p.GID, p.LID = netip.AddrFrom16(d.Personality.GID(&shown)).String(), d.Personality.LID(&shown)
 		if d.Link != nil {
 			p.LinkUp = d.Link()
 		}
@@ -75,13 +84,64 @@ func (g *gather) engine() {
 		all, s := traffic(&p), e.MPA.PastTraffic(dev)
 		streamCounts.Into(&all, &s)
 		t.Traffic = append(t.Traffic, all)
+		port := &g.snap.Ports[dev]
+		port.QPs = g.s.Devices[dev].pairs.Len()
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
+			if n > 0 {
+				if port.Discarded == nil {
+					port.Discarded = map[string]uint64{}
+				}
+				port.Discarded[string(why)] = n
+			}
 		}
 	}
 	g.snap.Totals = t
 	g.snap.Handshakes = new(inspect.Handshakes)
 	handshakeCounts.Into(g.snap.Handshakes, &g.s.CM.Stats)
+}
+
+func (g *gather) neighbour(dev int, e neighbour.Entry) {
+	n := inspect.Neighbour{Port: g.s.Devices[dev].Name, Address: e.IP.String(), State: "INCOMPLETE"}
+	switch {
+	case e.Known && e.Asking:
+		n.State = "PROBE"
+	case e.Known:
+		n.State = "REACHABLE"
+	}
+	if e.Known {
+		n.MAC = e.MAC.String()
+	}
+	g.snap.Neighbours = append(g.snap.Neighbours, n)
+}
+
+func (g *gather) group(dev int, link *netif.Interface, i int) {
+	address, times := link.TakenGroup(i)
+	v := inspect.Group{Port: g.s.Devices[dev].Name, Address: address.String(), Joined: times}
+	if l, ok := link.GroupLink(address); ok {
+		v.MAC = l.MAC.String()
+	}
+	g.snap.Groups = append(g.snap.Groups, v)
+}
+
+// limits adds what a client has, and once for all its clients what its user has.
+func (g *gather) limits(x *Session) {
+	o := &x.Owner
+	add := func(of string, l inspect.Limit, list []account.Usage) {
+		for _, u := range list {
+			l.Of, l.Name, l.Used, l.Allowed = of, u.Name, u.Used, u.Allowed
+			g.snap.Limits = append(g.snap.Limits, l)
+		}
+	}
+	add(inspect.OfClient, inspect.Limit{Client: x.id, PID: o.PID, Command: o.Name, UID: o.UID}, x.Usage())
+	ofUser := func(l inspect.Limit) bool { return l.Of == inspect.OfUser && l.UID == o.UID }
+	if !slices.ContainsFunc(g.snap.Limits, ofUser) {
+		add(inspect.OfUser, inspect.Limit{UID: o.UID}, x.UserUsage())
+	}
+	ofAll := func(l inspect.Limit) bool { return l.Of == inspect.OfAll }
+	if !g.snap.Restricted && !slices.ContainsFunc(g.snap.Limits, ofAll) {
+		add(inspect.OfAll, inspect.Limit{UID: -1}, g.s.Usage())
+	}
 }
 
 // terminates lists every cause there is, those that did not come as well, so that
@@ -205,7 +265,7 @@ func (g *gather) qp(o *qpObject) {
 		v.Local = c.Local.String()
 		if c.Peer.IsValid() { // queue pairs of type UD have none
 			v.Peer = c.Peer.String()
-			v.Path, v.Wire = wireState(q.Carrier())
+			v.Path, v.Wire = wireState(q.Carrier(), g.s.Engine.Now())
 		}
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
@@ -225,12 +285,12 @@ func (g *gather) numbered(o *qpObject) {
 		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
 		Tries: p.Tries(), Work: work(&q.Stats)}
 	n.Created = g.clock.time(p.Created)
-	n.Path, n.Wire = wireState(q.Carrier())
+	n.Path, n.Wire = wireState(q.Carrier(), g.s.Engine.Now())
 	g.snap.Connections = append(g.snap.Connections, n)
 }
 
 // wireState copies a connection's state, if it uses the wire.
-func wireState(carrier any) (path string, w *inspect.Wire) {
+func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	if _, awaits := carrier.(*connect.Awaiting); awaits {
 		return "", nil
 	}
@@ -245,10 +305,14 @@ func wireState(carrier any) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
+	w = &inspect.Wire{State: s.State, Protocol: inspect.ProtocolUDP, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
 		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}
+	if s.Path.Heard >= 0 {
+		w.SilentNs = max(1, int64(now-s.Path.Heard))
+	}
+	return inspect.PathWire, w
 }
 
 // streamState is wireState of a connection over TCP.
@@ -256,7 +320,7 @@ func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU,
+	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP, SilentNs: max(1, int64(s.Silent)), Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU,
 		InFlight: s.InFlight, Window: s.Window, RTTNs: int64(s.SRTT), RTTVarNs: int64(s.RTTVar), MinRTTNs: int64(s.MinRTT),
 		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
 }
@@ -296,7 +360,7 @@ func (g *gather) id(o *idObject) {
 	}
 	if c := connect.Common(v.Conn); c != nil {
 		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
-		n.Path, n.Wire = wireState(v.Conn)
+		n.Path, n.Wire = wireState(v.Conn, g.s.Engine.Now())
 	}
 	g.snap.Connections = append(g.snap.Connections, n)
 }
@@ -313,6 +377,15 @@ func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortFunc(s.SRQs, func(a, b inspect.SRQ) int { return a.Made(b.Object) })
 	slices.SortFunc(s.Connections, func(a, b inspect.Connection) int { return a.Made(b.Object) })
 	slices.SortFunc(s.Listeners, func(a, b inspect.Listener) int { return a.Made(b.Object) })
+	slices.SortStableFunc(s.Limits, func(a, b inspect.Limit) int {
+		return cmp.Or(-cmp.Compare(a.Of, b.Of), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Client, b.Client))
+	})
+	slices.SortFunc(s.Neighbours, func(a, b inspect.Neighbour) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Address, b.Address))
+	})
+	slices.SortFunc(s.Groups, func(a, b inspect.Group) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Address, b.Address))
+	})
 	domains := map[uint64]*inspect.Domain{}
 	for i := range s.Domains {
 		domains[s.Domains[i].Number] = &s.Domains[i]

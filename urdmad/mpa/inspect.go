@@ -17,6 +17,7 @@ type State struct {
 	InFlight, Window int // TCP segments
 	SRTT, RTTVar     clock.Time
 	MinRTT, Timeout  clock.Time
+	Silent           clock.Time // since the peer was heard last
 	Traffic          Traffic
 }
 
@@ -44,6 +45,7 @@ func (c *Conn) Inspect() (s State, ok bool) {
 		s.PathMTU, s.InFlight, s.Window, s.Traffic.Resent = int(t.Pmtu), int(t.Unacked), int(t.Snd_cwnd), uint64(t.Total_retrans)
 		s.SRTT, s.RTTVar = clock.Time(t.Rtt)*clock.Microsecond, clock.Time(t.Rttvar)*clock.Microsecond
 		s.MinRTT, s.Timeout = clock.Time(t.Min_rtt)*clock.Microsecond, clock.Time(t.Rto)*clock.Microsecond
+		s.Silent = clock.Time(min(t.Last_data_recv, t.Last_ack_recv)) * clock.Millisecond
 	}
 	return s, true
 }

@@ -60,6 +60,23 @@ func New(mac wire.MAC, ip netip.Addr) *Table {
 	return &Table{mac: mac, ip: ip, entries: map[netip.Addr]*entry{}, claim: uniqueness{until: never}}
 }
 
+// Entry is what the table knows of a neighbour.
+type Entry struct {
+	IP     netip.Addr
+	MAC    wire.MAC // where Known
+	Known  bool
+	Asking bool // a request waits for its answer
+}
+
+// Len is how many neighbours the table has, at 0 to Len-1, in no order that lasts.
+func (n *Table) Len() int { return len(n.due) }
+
+// At describes one of them.
+func (n *Table) At(i int) Entry {
+	e := n.due[i]
+	return Entry{IP: e.ip, MAC: e.mac, Known: e.known, Asking: e.tries > 0}
+}
+
 // Resolve calls w with the Ethernet address of ip: at once if it is known, else
 // when it answers or has not answered five requests in a second. now is in
 // nanoseconds.

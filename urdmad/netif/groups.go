@@ -46,6 +46,16 @@ func (n *Interface) Join(group netip.Addr) bool {
 	return true
 }
 
+// TakenGroups is how many groups the interface takes, at 0 to TakenGroups-1, in no order that
+// lasts.
+func (n *Interface) TakenGroups() int { return len(n.groups.list) }
+
+// TakenGroup is one of them, and how many times it was joined: 0 is the interface's own.
+func (n *Interface) TakenGroup(i int) (group netip.Addr, times int) {
+	group = n.groups.list[i]
+	return group, n.groups.joined[group].times
+}
+
 func (r *groups) add(group netip.Addr) *joined {
 	g := &joined{at: len(r.list)}
 	if r.sweep == len(r.list) { // no query for all waits

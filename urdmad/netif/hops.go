@@ -34,6 +34,9 @@ func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 	h.send(h.table.Resolve(int64(n.clock.Now), hop, func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
 }
 
+// Neighbours is the interface's table of neighbours.
+func (n *Interface) Neighbours() *neighbour.Table { return n.neighbours.table }
+
 // Announce tells the link that the interface is up: gratuitous ARP, or the probe for
 // an IPv6 address and the group at which it is asked for.
 func (n *Interface) Announce() {

@@ -32,6 +32,9 @@ type Stats struct {
 	PeerCredits               int  // new segments the peer still allows
 	Credits                   int  // what we advertise
 	Quick                     bool // acknowledging without delay
+	// Heard is when the peer was heard last, or when it let us send nothing more if that
+	// is later; -1 before.
+	Heard Time
 }
 
 // Stats returns the counters and the present state.
@@ -43,7 +46,7 @@ func (c *Conn) Stats() Stats {
 		Cwnd: c.cc.window, InFlight: t.flight,
 		Outstanding: t.outstanding(), Lost: t.nLost, HeldNow: c.rx.nHeld,
 		PeerCredits: max(0, int(t.limit.Sub(t.next))),
-		Credits:     c.rx.credits, Quick: c.ack.quick,
+		Credits:     c.rx.credits, Quick: c.ack.quick, Heard: c.live.since,
 	}
 	if base := c.rtt.base(); base != Never {
 		s.MinRTT = base

@@ -24,6 +24,7 @@ type Stack struct {
 // Stats counts what no connection counts.
 type Stats struct {
 	Messages         uint64 `counter:"local_messages"`
+	Bytes            uint64 `counter:"local_bytes"`        // of those
 	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
 }
 

@@ -48,6 +48,7 @@ func (c *Conn) Transmit() (n int) {
 		wr := c.QP.SQ.At(i)
 		out := c.carryOut(i, wr)
 		left -= out.moved + perMessage
+		c.s.Stats.Bytes += uint64(out.moved)
 		n++
 		switch {
 		case !c.live():

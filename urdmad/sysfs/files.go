@@ -14,10 +14,13 @@ const (
 	vendorID   = "0x757264"
 	deviceID   = "0x0001"
 	hardware   = "1"
-	rate       = "40 Gb/sec (4X QDR)"
 	canConnect = 1 << 16 // IBV_PORT_CM_SUP
 	ipGIDs     = 1 << 26 // IBV_PORT_IP_BASED_GIDS
 )
+
+// Rate is that of every port (verbs/lib/device/query.c): what moves its packets has none
+// that is known.
+const Rate = "40 Gb/sec (4X QDR)"
 
 // uverbsMajor and uverbsMinor are the kernel's numbers of /dev/infiniband/uverbs0
 // (Documentation/admin-guide/devices.txt); verbs/lib/interpose/paths.c has them too.
@@ -98,7 +101,7 @@ func (d *Device) ports() map[string]string {
 	}
 	files := map[string]string{
 		port + "link_layer":        d.Personality.LinkLayerText,
-		port + "rate":              rate,
+		port + "rate":              Rate,
 		port + "lid":               lid,
 		port + "sm_lid":            lid,
 		port + "sm_sl":             "0",

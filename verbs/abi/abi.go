@@ -61,3 +61,6 @@ func (p *CMParam) Private() []byte {
 func (p *CMParam) SetPrivate(b []byte) {
 	p.PrivateDataLen = uint16(copy(p.PrivateData[:], b))
 }
+
+// AdminRefused begins the text of an answer to ADMIN that says why nothing was done.
+const AdminRefused = "refused: "

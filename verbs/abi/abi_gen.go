@@ -29,6 +29,7 @@ const (
 	PathFile         = 3
 	CaptureAll       = 1
 	CaptureEvents    = 2
+	CaptureChanges   = 4
 	CaptureFrame     = 1
 	CaptureSkip      = 2
 	CaptureEvent     = 3
@@ -45,7 +46,13 @@ const (
 	TraceNotReady    = 8
 	TraceMark        = 9
 	TraceCM          = 10
+	TraceClient      = 11
+	TraceLink        = 12
 	MarkBytes        = 96
+	AdminReload      = 1
+	AdminLogLevel    = 2
+	AdminEndQP       = 3
+	AdminEndClient   = 4
 	CMWake           = 0xffffffff
 	NumDoorbells     = 4096
 )
@@ -102,6 +109,7 @@ const (
 	Capture          Type = 65
 	CaptureStop      Type = 66
 	Mark             Type = 67
+	Admin            Type = 68
 )
 
 var requests = [...]request{
@@ -155,6 +163,7 @@ var requests = [...]request{
 	Capture:          {"CAPTURE", Size[CaptureRequest](), None, Looks, "urdma capture", "beginning a capture"},
 	CaptureStop:      {"CAPTURE_STOP", Size[Header](), None, Looks, "urdma capture", "ending a capture"},
 	Mark:             {"MARK", Size[MarkRequest](), None, Looks, "urdma trace --mark", "setting a bookmark"},
+	Admin:            {"ADMIN", Size[AdminRequest](), None, Looks, "urdma reload, log, end", "administering urdmad"},
 }
 
 var operations = [...]Operation{
@@ -573,6 +582,15 @@ type TraceEvent struct {
 type MarkRequest struct {
 	Header Header
 	Text   [MarkBytes]byte
+}
+
+// AdminRequest is struct urdma_abi_admin.
+type AdminRequest struct {
+	Header Header
+	Op     uint32
+	Pad    uint32
+	Object uint64
+	Text   [16]byte
 }
 
 // CMCreateIDRequest is struct urdma_abi_cm_create_id.

@@ -120,7 +120,8 @@ enum urdma_abi_way {
 	R(64, INSPECT, session, header, inspect_response, NONE, LOOKS, "urdma show", "looking inside") \
 	R(65, CAPTURE, session, capture, capture_response, NONE, LOOKS, "urdma capture", "beginning a capture") \
 	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture") \
-	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark")
+	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark") \
+	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 
@@ -563,6 +564,7 @@ struct urdma_abi_inspect_response {
  */
 #define URDMA_ABI_CAPTURE_ALL 1u    /* flags: also what is none of urdmad's business */
 #define URDMA_ABI_CAPTURE_EVENTS 2u /* flags: also events of programs, struct urdma_abi_trace_event */
+#define URDMA_ABI_CAPTURE_CHANGES 4u /* flags, with EVENTS: those of clients, states, links, asynchronous and of rdma_cm alone, and no frames */
 
 struct urdma_abi_capture {
 	struct urdma_abi_header header;
@@ -635,6 +637,8 @@ enum urdma_abi_trace_kind {
 	URDMA_ABI_TRACE_NOT_READY = 8,  /* a message begins to wait for a receive */
 	URDMA_ABI_TRACE_MARK = 9,       /* a bookmark */
 	URDMA_ABI_TRACE_CM = 10,        /* code: enum rdma_cm_event_type, status: errno, or reason of a rejection */
+	URDMA_ABI_TRACE_CLIENT = 11,    /* came (code 1) or has gone (0); the note is its command */
+	URDMA_ABI_TRACE_LINK = 12,      /* of a port came up (code 1) or went down (0); the note is its name */
 };
 
 /* An event of a program. Fields that its kind does not name are 0. */
@@ -655,6 +659,26 @@ struct urdma_abi_trace_event {
 struct urdma_abi_mark {
 	struct urdma_abi_header header;
 	char text[URDMA_ABI_MARK_BYTES]; /* up to the first 0 */
+};
+
+/*
+ * ADMIN: what a user has urdmad do. Descriptor 0 of the response: a sealed memfd that
+ * holds a text, what was done, of so many bytes. RELOAD and LOG_LEVEL are for urdmad's
+ * user and root, EPERM; END_QP and END_CLIENT for who may see the object, ENOENT.
+ */
+enum urdma_abi_admin_op {
+	URDMA_ABI_ADMIN_RELOAD = 1,     /* the configuration, as SIGHUP does */
+	URDMA_ABI_ADMIN_LOG_LEVEL = 2,  /* text: as log_level in urdma.json */
+	URDMA_ABI_ADMIN_END_QP = 3,     /* object: its number; it moves to ERR with IBV_EVENT_QP_FATAL */
+	URDMA_ABI_ADMIN_END_CLIENT = 4, /* object: its id in a snapshot; as if urdmad were gone for it */
+};
+
+struct urdma_abi_admin {
+	struct urdma_abi_header header;
+	uint32_t op; /* enum urdma_abi_admin_op */
+	uint32_t pad;
+	uint64_t object;
+	char text[16]; /* up to the first 0 */
 };
 
 /* ---- rdma_cm ------------------------------------------------------------ */

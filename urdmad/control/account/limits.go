@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 )
@@ -75,6 +76,61 @@ const maxFallbacks = 1024
 
 const clientsLimit = "clients (limits.clients)"
 
+// Usage is how much of a resource somebody has, and may have; 0 is no limit.
+type Usage struct {
+	Name          string // as limits in urdma.json call it, or what the machine bounds
+	Used, Allowed uint64
+}
+
+// names are of resources that have no setting of their own.
+var names = map[Resource]string{Descriptors: "descriptors", Fallbacks: "fallback_clients", Clients: "clients"}
+
+func (r Resource) name() string { return cmp.Or(kinds[r].setting, names[r]) }
+
+// usage lists what is held, beside what allowed says.
+func (l *ledger) usage(allowed func(*kind) uint64) (list []Usage) {
+	for r := range resources {
+		if used := l[r].Load(); used > 0 {
+			list = append(list, Usage{Name: r.name(), Used: used, Allowed: allowed(&kinds[r])})
+		}
+	}
+	return list
+}
+
+// Usage is what a client has, and may have.
+func (a *Account) Usage() []Usage {
+	now := a.of.Current()
+	return a.used.usage(func(k *kind) uint64 {
+		if k.each == nil {
+			return 0
+		}
+		return k.each(now)
+	})
+}
+
+// UserUsage is what the clients of its user have, of what there is for all.
+func (a *Account) UserUsage() []Usage {
+	return a.user.usage(func(k *kind) uint64 {
+		switch {
+		case k.all == nil:
+			return 0
+		case a.Owner.Admin:
+			return k.all(a.of)
+		}
+		return a.of.Current().shareOf(k.all(a.of))
+	})
+}
+
+// Usage is what all clients have together.
+func (a *Accounts) Usage() []Usage {
+	return a.all.usage(func(k *kind) uint64 {
+		if k.all == nil {
+			return 0
+		}
+		return k.all(a)
+	})
+}
+
 // overLimit refuses one more of what a client may have.
 func (k *kind) overLimit(limit uint64) error {
 	return fmt.Errorf("control: limits.%s is %d, and the client has reached it: %w", k.setting, limit, syscall.ENOMEM)
@@ -142,6 +198,9 @@ func (p *Pairs) Room(a *Account, dev int, name string, most int) error {
 	}
 	return nil
 }
+
+// Len is how many there are.
+func (p *Pairs) Len() int { return p.count }
 
 // Count counts a queue pair of a user's that came (1) or went (-1).
 func (p *Pairs) Count(uid, by int) {

@@ -1,0 +1,68 @@
+package inspect
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Peer is a host that connections over the wire lead to, and what they know of the way.
+type Peer struct {
+	Port     string `json:"port"`
+	Address  string `json:"address"`
+	Protocol string `json:"protocol"` // Wire.Protocol
+	QPs      int    `json:"queue_pairs"`
+	SilentNs int64  `json:"silent_ns"` // since one of them heard it last
+	RTTNs    int64  `json:"rtt_ns"`    // the least smoothed one; 0 before the first sample
+	MinRTTNs int64  `json:"min_rtt_ns"`
+	PathMTU  int    `json:"path_mtu"` // the least
+	Segments uint64 `json:"segments"` // sent, without those sent again
+	Resent   uint64 `json:"resent"`
+}
+
+// Peers sums up the queue pairs that have connections over the wire, by port and peer.
+func (s *Snapshot) Peers() []Peer {
+	type key struct{ port, address, protocol string }
+	at := map[key]*Peer{}
+	for i := range s.QPs {
+		q := &s.QPs[i]
+		if q.Wire == nil {
+			continue
+		}
+		k := key{q.Device, host(q.Peer), q.Wire.Protocol}
+		p := at[k]
+		if p == nil {
+			p = &Peer{Port: k.port, Address: k.address, Protocol: k.protocol, SilentNs: q.Wire.SilentNs}
+			at[k] = p
+		}
+		p.QPs++
+		p.SilentNs = min(p.SilentNs, q.Wire.SilentNs)
+		p.RTTNs, p.MinRTTNs, p.PathMTU = least(p.RTTNs, q.Wire.RTTNs), least(p.MinRTTNs, q.Wire.MinRTTNs), least(p.PathMTU, q.Wire.PathMTU)
+		p.Segments += q.Wire.Segments
+		p.Resent += q.Wire.Resent
+	}
+	peers := []Peer{}
+	for _, p := range at {
+		peers = append(peers, *p)
+	}
+	slices.SortFunc(peers, func(a, b Peer) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return peers
+}
+
+// least is that of two values of which 0 is none.
+func least[T int | int64](a, b T) T {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
+// host is the address of an address with a port number.
+func host(text string) string {
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return a.Addr().String()
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"urdma/urdmad/control"
+)
+
+// administration is what users may have the daemon do, see control.Administration.
+func (d *daemon) administration() control.Administration {
+	return control.Administration{Reload: d.askReload, LogLevel: d.setLogLevel}
+}
+
+// reloadRequest asks run for a reload.
+type reloadRequest struct{ done chan<- reloaded }
+
+type reloaded struct {
+	text string
+	err  error
+}
+
+var errStopping = errors.New("urdmad is starting or stopping")
+
+// askReload has run reload the configuration.
+func (d *daemon) askReload() (string, error) {
+	done := make(chan reloaded, 1)
+	select {
+	case d.reloads <- reloadRequest{done}: // run is about to answer
+		r := <-done
+		return r.text, r.err
+	case <-d.ended:
+		return "", errStopping
+	}
+}
+
+func (d *daemon) setLogLevel(name string) (string, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return "", err
+	}
+	before := d.log.level.Level()
+	d.log.level.Set(level)
+	d.log.Log(context.Background(), max(level, slog.LevelInfo), "the log level was changed by a user", "from", before, "to", level)
+	return fmt.Sprintf("urdmad logs lines of level %s and above, before: %s", level, before), nil
+}

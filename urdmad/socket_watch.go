@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/config"
+	"urdma/urdmad/control"
+	"urdma/urdmad/sysfs"
+)
+
+// watchSocket sends when a file goes from the control socket's directory, or comes there
+// by another name, until ctx ends. It costs nothing as long as nothing of that happens.
+func (d *daemon) watchSocket(ctx context.Context) <-chan struct{} {
+	gone := make(chan struct{}, 1)
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err == nil {
+		d.inotify = os.NewFile(uintptr(fd), "inotify")
+		err = d.watchDir()
+	}
+	if err != nil {
+		d.log.Warn("nobody will notice if the control socket is removed", "error", err)
+		return gone
+	}
+	stop := context.AfterFunc(ctx, func() { d.inotify.Close() })
+	d.background.Go(func() {
+		defer stop()
+		b := make([]byte, 4096)
+		for {
+			if _, err := d.inotify.Read(b); err != nil {
+				return // closed
+			}
+			select {
+			case gone <- struct{}{}:
+			default: // it is looked at anyway
+			}
+		}
+	})
+	return gone
+}
+
+// watchDir watches the directory that is there now.
+func (d *daemon) watchDir() (err error) {
+	raw, err := d.inotify.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var watched error
+	err = raw.Control(func(fd uintptr) {
+		_, watched = unix.InotifyAddWatch(int(fd), filepath.Dir(d.cfg.Socket), unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+	})
+	return errors.Join(err, watched)
+}
+
+// checkSocket makes the control socket anew if it is gone, and says so. One in its place
+// that is not ours stays: programs find the urdmad that made it.
+func (d *daemon) checkSocket() {
+	fi, err := os.Lstat(d.cfg.Socket)
+	switch {
+	case err == nil && os.SameFile(fi, d.socketFile):
+	case err == nil:
+		if d.socketFile != nil {
+			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket", d.cfg.Socket)
+		}
+		d.socketFile = nil
+	case !errors.Is(err, fs.ErrNotExist):
+		d.log.Warn("looking after the control socket", "error", err)
+	case d.activated:
+		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.cfg.Socket)
+	default:
+		if err := d.makeSocketAnew(); err != nil {
+			d.log.Error("the control socket was removed and cannot be made anew: programs that start now do not find urdmad", "error", err)
+			return
+		}
+		d.log.Warn("the control socket was removed; it is made anew", "socket", d.cfg.Socket)
+	}
+}
+
+// makeSocketAnew also makes what was removed beside it.
+func (d *daemon) makeSocketAnew() error {
+	old := d.listener
+	if err := d.openSocket(); err != nil {
+		return err
+	}
+	old.SetUnlinkOnClose(false)
+	_ = old.Close() // nobody can reach it
+	d.accept()
+	if _, err := os.Stat(d.cfg.SysfsDir); errors.Is(err, fs.ErrNotExist) {
+		if err := d.writeSysfs(); err != nil {
+			return err
+		}
+	}
+	return d.watchDir()
+}
+
+// openSocket makes the control socket, and its directory.
+func (d *daemon) openSocket() error {
+	if err := config.MakeSocketDir(d.cfg.Socket, d.socketGroup != ""); err != nil {
+		return err
+	}
+	l, err := control.Listen(d.cfg.Socket, 0o600)
+	if err != nil {
+		return err
+	}
+	d.listener = l
+	if d.socketGroup != "" { // else as it was made
+		if err := d.shareSocket(d.socketGroup); err != nil {
+			return err
+		}
+	}
+	d.socketFile, err = os.Lstat(d.cfg.Socket)
+	return err
+}
+
+// writeSysfs makes the tree that stands for /sys, with the links as they are.
+func (d *daemon) writeSysfs() error {
+	d.links.telling.Lock()
+	defer d.links.telling.Unlock()
+	if err := sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports)); err != nil {
+		return err
+	}
+	for i := range d.ports {
+		d.showLink(i)
+	}
+	return nil
+}
+
+// accept serves clients until the listener is closed.
+func (d *daemon) accept() {
+	l := d.listener
+	d.background.Go(func() { _ = d.server.Serve(l) }) // ends without an error
+}
