@@ -70,6 +70,9 @@ type Port struct {
 	RaiseMTU bool
 	// VLAN numbers the VLAN of the port's frames; 0: none.
 	VLAN int
+	// KernelInterface names a network interface that the kernel gets on the port; "" for
+	// none.
+	KernelInterface string
 	// MAC is "" for the device's own.
 	MAC string
 	// Allow are the networks whose datagrams a udp port looks at; none: all.

@@ -16,6 +16,7 @@ func (r *rules) port(at string, p *Port) {
 	r.mac(at+".mac_address", p)
 	r.lid(at, p)
 	r.vlan(at+".vlan", p)
+	r.kernelInterface(at+".kernel_interface", p)
 	r.allow(at+".allow", p)
 	r.crc(at+".crc", p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
@@ -25,6 +26,13 @@ func (r *rules) port(at string, p *Port) {
 func (r *rules) vlan(path string, p *Port) {
 	if p.VLAN != 0 && !p.usesEAL() {
 		r.refuse(path, "nothing, except on NICs and vdevs of DPDK's; the kernel has VLAN interfaces for udp and tcp")
+	}
+}
+
+func (r *rules) kernelInterface(path string, p *Port) {
+	v, err := ParseVdev(p.Vdev)
+	if p.KernelInterface != "" && (err != nil || v.Kind == VdevLoopback || v.Kind == VdevUDP || v.OnInterface()) {
+		r.refuse(path, "nothing, except on ports of frames that the kernel has no interface for: NICs, memif, vdevs of DPDK's")
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/metrics"
+	"urdma/urdmad/kernelif"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/responder"
 	"urdma/urdmad/sysfs"
@@ -45,6 +46,7 @@ type daemon struct {
 	log        *logger
 	ports      []port.Port
 	closePorts func() error
+	kernels    []*kernelif.Interface // those that ports have
 	machine    worker.Machine
 	engine     *engine.Engine
 	worker     *worker.Worker
@@ -246,6 +248,13 @@ func (d *daemon) startEngine() error {
 		return configError{err}
 	}
 	d.worker = w
+	for i := range d.cfg.Ports {
+		if p := &d.cfg.Ports[i]; p.KernelInterface != "" {
+			if err := d.shareWithKernel(i, p); err != nil {
+				return err
+			}
+		}
+	}
 	if err := w.Start(); err != nil {
 		return err
 	}
@@ -323,6 +332,9 @@ func (d *daemon) stop() error {
 		errs = append(errs, d.metrics.Close())
 	}
 	d.background.Wait()
+	for _, k := range d.kernels {
+		k.Close()
+	}
 	if d.closePorts != nil {
 		errs = append(errs, d.closePorts())
 	}

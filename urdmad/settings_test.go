@@ -18,44 +18,45 @@ var effects = map[string]struct {
 	value string
 	shows func(d *daemon) any
 }{
-	"ports[].name":          {`"other0"`, func(d *daemon) any { return d.server.Devices[0].Name }},
-	"ports[].vdev":          {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.server.Devices[0].Driver }},
-	"ports[].pci_address":   {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
-	"ports[].ipv4_address":  {`"198.18.0.2/24"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
-	"ports[].ipv6_address":  {`"fd00:1::2"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
-	"ports[].gateway":       {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
-	"ports[].mtu":           {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
-	"ports[].interface_mtu": {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
-	"ports[].vlan":          {`100`, func(d *daemon) any { return specs(d.cfg)[0].VLAN }},
-	"ports[].allow":         {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
-	"ports[].crc":           {`"always"`, func(d *daemon) any { return d.cfg.Ports[0].CRC }},
-	"ports[].mac_address":   {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
-	"ports[].max_qp":        {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
-	"ports[].rx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
-	"ports[].tx_desc_count": {`64`, func(d *daemon) any { return specs(d.cfg)[0].TxDesc }},
-	"ports[].rx_burst_size": {`8`, func(d *daemon) any { rx, _ := d.engine.Interface(0).Bursts(); return rx }},
-	"ports[].tx_burst_size": {`8`, func(d *daemon) any { _, tx := d.engine.Interface(0).Bursts(); return tx }},
-	"ports[].transport":     {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
-	"ports[].placement":     {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
-	"transport":             {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
-	"placement":             {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
-	"eal_args":              {`{"no-huge":true}`, func(d *daemon) any { return d.cfg.EALArgs }},
-	"socket":                {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
-	"socket_group":          {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
-	"sysfs_dir":             {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
-	"stats_timer_interval":  {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
-	"death_timeout_ms":      {`500`, func(d *daemon) any { return d.engine.TRP.DeathTimeout() }},
-	"workers[].core":        {`@CORE@`, func(d *daemon) any { return d.policy().Core }},
-	"polling.spin_us":       {`7`, func(d *daemon) any { return d.policy().Spin }},
-	"polling.yield_us":      {`7`, func(d *daemon) any { return d.policy().Yield }},
-	"polling.max_sleep_us":  {`0`, func(d *daemon) any { return d.policy().Yield }},
-	"polling.slice_us":      {`100`, func(d *daemon) any { return d.policy().Slice }},
-	"polling.nice":          {`1`, func(d *daemon) any { return d.policy().Nice }},
-	"responder":             {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
-	"responder_allow":       {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
-	"metrics_address":       {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
-	"log_level":             {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
-	"log_format":            {`"json"`, func(d *daemon) any { return d.log.form }},
+	"ports[].name":             {`"other0"`, func(d *daemon) any { return d.server.Devices[0].Name }},
+	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.server.Devices[0].Driver }},
+	"ports[].pci_address":      {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
+	"ports[].ipv4_address":     {`"198.18.0.2/24"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
+	"ports[].ipv6_address":     {`"fd00:1::2"`, func(d *daemon) any { return d.engine.Interface(0).IP() }},
+	"ports[].gateway":          {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
+	"ports[].mtu":              {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
+	"ports[].interface_mtu":    {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
+	"ports[].vlan":             {`100`, func(d *daemon) any { return specs(d.cfg)[0].VLAN }},
+	"ports[].kernel_interface": {`"urdmatest0"`, func(d *daemon) any { return d.cfg.Ports[0].KernelInterface }},
+	"ports[].allow":            {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
+	"ports[].crc":              {`"always"`, func(d *daemon) any { return d.cfg.Ports[0].CRC }},
+	"ports[].mac_address":      {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
+	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
+	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
+	"ports[].tx_desc_count":    {`64`, func(d *daemon) any { return specs(d.cfg)[0].TxDesc }},
+	"ports[].rx_burst_size":    {`8`, func(d *daemon) any { rx, _ := d.engine.Interface(0).Bursts(); return rx }},
+	"ports[].tx_burst_size":    {`8`, func(d *daemon) any { _, tx := d.engine.Interface(0).Bursts(); return tx }},
+	"ports[].transport":        {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
+	"ports[].placement":        {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
+	"transport":                {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
+	"placement":                {`"immediate"`, func(d *daemon) any { return d.engine.PlacesImmediately(0) }},
+	"eal_args":                 {`{"no-huge":true}`, func(d *daemon) any { return d.cfg.EALArgs }},
+	"socket":                   {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
+	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
+	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
+	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
+	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.engine.TRP.DeathTimeout() }},
+	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.policy().Core }},
+	"polling.spin_us":          {`7`, func(d *daemon) any { return d.policy().Spin }},
+	"polling.yield_us":         {`7`, func(d *daemon) any { return d.policy().Yield }},
+	"polling.max_sleep_us":     {`0`, func(d *daemon) any { return d.policy().Yield }},
+	"polling.slice_us":         {`100`, func(d *daemon) any { return d.policy().Slice }},
+	"polling.nice":             {`1`, func(d *daemon) any { return d.policy().Nice }},
+	"responder":                {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
+	"responder_allow":          {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
+	"metrics_address":          {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
+	"log_level":                {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
+	"log_format":               {`"json"`, func(d *daemon) any { return d.log.form }},
 }
 
 func mode(path string) any {
@@ -121,7 +122,7 @@ func begin(t *testing.T, path, value string) *daemon {
 		port[name] = value
 	case path == "ports[].allow":
 		port["vdev"], port[name] = `"udp"`, value
-	case path == "ports[].vlan":
+	case path == "ports[].vlan", path == "ports[].kernel_interface":
 		port["vdev"], port[name] = `"net_ring0"`, value
 	case path == "ports[].crc":
 		port["vdev"], port[name] = `"tcp"`, value
@@ -147,7 +148,7 @@ func begin(t *testing.T, path, value string) *daemon {
 		t.Fatal(err)
 	}
 	d := &daemon{source: source{file: file}, cfg: cfg, log: openLogs(cfg)}
-	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.VLAN != 0 || p.Vdev == "udp" || p.Vdev == "tcp" {
+	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.Vdev == "net_ring0" || p.Vdev == "udp" || p.Vdev == "tcp" {
 		return d
 	}
 	t.Cleanup(func() { _ = d.stop() })

@@ -23,6 +23,7 @@ var rules = ruleBook{
 		"wire":               {},
 		"dpdk":               {"dpdk/loopback", "dpdk/memif", "dpdk/netdev", "dpdk/port", "dpdk/udp"},
 		"dpdk/netdev":        {},
+		"urdmad/kernelif":    {},
 		"dpdk/loopback":      {"dpdk/port"},
 		"dpdk/memif":         {"ancillary", "dpdk/port"},
 		"dpdk/udp":           {"dpdk/netdev", "dpdk/port"},
@@ -69,7 +70,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/worker", "verbs/personality", "verbs/probe"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/worker", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

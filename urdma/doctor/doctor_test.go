@@ -54,6 +54,8 @@ func TestExamine(t *testing.T) {
 		{"restricted", "loopback", func(f *Facts) { f.Daemon.Restricted = true }, Note, "your own objects", "root"},
 		{"wrong file", "loopback", func(f *Facts) { f.Config, f.ConfigError = nil, errors.New("urdma.json:1: wrong") }, Problem, "urdma.json:1: wrong", "config check"},
 		{"no capability", packet, func(f *Facts) { f.Capability = 1 << capNetRaw }, Problem, "needs CAP_NET_ADMIN, which urdmad's process lacks", "setcap"},
+		{"an interface for the kernel without capability", "memif,role=server,socket=/x", func(f *Facts) { f.Config.Ports[0].KernelInterface, f.Capability = "urdma0", 0 }, Problem,
+			"kernel_interface needs CAP_NET_ADMIN", "setcap"},
 		{"xdp without capability", "net_af_xdp0,iface=eth1", func(f *Facts) { f.Capability = 1<<capNetRaw | 1<<capNetAdmin }, Problem, "CAP_SYS_ADMIN and CAP_IPC_LOCK", "setcap"},
 		{"no interface", packet, func(f *Facts) { f.Interfaces = f.Interfaces[:1] }, Problem, "there is no interface eth1", "ip link"},
 		{"interface down", packet, func(f *Facts) { f.Interfaces[1].Up = false }, Problem, "interface eth1 is down", "ip link set eth1 up"},

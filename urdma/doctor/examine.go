@@ -128,7 +128,11 @@ func taken(f *Facts, about string, p *config.Port) []Finding {
 func privileges(f *Facts, about string, p *config.Port) []Finding {
 	driver := strings.TrimRight(strings.SplitN(p.Vdev, ",", 2)[0], "0123456789")
 	var missing []string
-	for _, c := range needed[driver] {
+	needed := needed[driver]
+	if p.KernelInterface != "" {
+		needed, driver = []int{capNetAdmin}, "kernel_interface"
+	}
+	for _, c := range needed {
 		if f.Capability&(1<<c) == 0 {
 			missing = append(missing, capNames[c])
 		}
@@ -141,7 +145,7 @@ func privileges(f *Facts, about string, p *config.Port) []Finding {
 	case len(missing) > 0:
 		return []Finding{problem(about, "the system's service has capabilities (AmbientCapabilities= in urdmad.service); or setcap(8); or a user namespace, docs/user-namespace.md",
 			"%s needs %s, which %s lacks", driver, strings.Join(missing, " and "), who)}
-	case len(needed[driver]) > 0:
+	case len(needed) > 0:
 		return []Finding{ok(about, "%s has the capabilities that %s needs", who, driver)}
 	}
 	return nil

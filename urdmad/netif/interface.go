@@ -49,6 +49,9 @@ type Interface struct {
 	// the interface is cut off from then on, and what is sent goes nowhere. by is that
 	// host's Ethernet address.
 	Lost func(by wire.MAC)
+	// Kernel, if set, is offered the frames that are not for us, or not for us alone, and
+	// copies what it takes. right: the port has verified the checksums.
+	Kernel func(frame []byte, right bool) bool
 	// Contested, if set, is called when the host at an Ethernet address is seen to use our
 	// IPv4 address, at most every ten seconds.
 	Contested func(by wire.MAC)
@@ -91,6 +94,7 @@ const (
 	DropSource      Drop = "ipv4: source is no other host's address"
 	DropSource6     Drop = "ipv6: source is no other host's address"
 	DropDuplicate   Drop = "ipv6: another host has this address (duplicate address detection)"
+	DropKernel      Drop = "kernel interface: more frames than the kernel takes"
 	DropProbes      Drop = "path: more probes than are answered"
 	DropEchoes      Drop = "icmp: more echo requests than are answered"
 	DropQuestions   Drop = "neighbours: more questions than are answered"
@@ -105,7 +109,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{}
-	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSource6, DropDuplicate, DropProbes, DropEchoes, DropQuestions} {
+	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSource6, DropDuplicate, DropKernel, DropProbes, DropEchoes, DropQuestions} {
 		n.Stats.Dropped[why] = 0
 	}
 	for _, why := range wire.PacketErrors {

@@ -114,7 +114,11 @@ func (n *Interface) frame(p *port.Packet) bool {
 		head = n.rx.private[:copy(n.rx.private[:], head)]
 	}
 	var f wire.Frame
-	if err := f.Parse(head, len(p.Data)); err != nil {
+	err := f.Parse(head, len(p.Data))
+	if n.Kernel != nil && !n.share(&f, err, p) {
+		return false
+	}
+	if err != nil {
 		n.Drop(Drop(err.Error()))
 		return false
 	}
@@ -170,6 +174,35 @@ func (n *Interface) datagram(f *wire.Frame, src, dst netip.Addr, head []byte, p 
 		Link: Link{MAC: f.Src},
 		Head: head[min(f.PayloadOff, len(head)):min(len(head), end)], Data: p.Data[f.PayloadOff:end],
 		packet: p, from: f.PayloadOff,
+	}
+}
+
+// share gives the kernel what is not ours alone; false: it is not ours at all. Of UDP
+// datagrams to our address whoever handles them tells (Decline).
+func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours bool) {
+	four, six := f.Type == wire.EtherTypeIPv4, f.Type == wire.EtherTypeIPv6
+	toUs := broken == nil && (four && n.takes(f.DstIP) || six && n.six.takes(f.Dst6))
+	if toUs && f.Proto == wire.ProtoUDP {
+		return true
+	}
+	n.toKernel(p)
+	return broken == nil && (f.Type == wire.EtherTypeARP || toUs && (four && f.Proto == wire.ProtoIGMP || six && f.Proto == wire.ProtoICMPv6))
+}
+
+// Decline gives the kernel a datagram that nobody here wants; false: the port is not
+// shared with it.
+func (n *Interface) Decline(d *Datagram) bool {
+	if n.Kernel == nil {
+		return false
+	}
+	n.toKernel(d.packet)
+	return true
+}
+
+func (n *Interface) toKernel(p *port.Packet) {
+	n.Note("to the kernel's interface")
+	if !n.Kernel(p.Data, p.Flags.Has(port.RxUDPGood)) {
+		n.Drop(DropKernel)
 	}
 }
 

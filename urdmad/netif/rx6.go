@@ -73,6 +73,9 @@ func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
 	case wire.ICMPv6MLDQuery:
 		h.n.groups.query6(f, message)
 	case wire.ICMPv6EchoRequest:
+		if h.n.Kernel != nil {
+			return // it answers
+		}
 		if h.martian(f.Src6) {
 			h.n.Drop(DropSource6)
 			return

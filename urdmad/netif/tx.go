@@ -27,6 +27,14 @@ func (n *Interface) Alloc() []byte {
 	return t.p[t.used].Data
 }
 
+// Send sends a frame of the kernel's. It is lost where it is longer than the port's, or
+// finds no buffer.
+func (n *Interface) Send(frame []byte) {
+	if b := n.Alloc(); len(b) >= len(frame) && len(frame) > 0 {
+		n.commit(copy(b, frame))
+	}
+}
+
 // commit queues the frame built in the buffer that Alloc returned last, unless the
 // interface is cut off: then the buffer is the next frame's.
 func (n *Interface) commit(length int) {

@@ -78,7 +78,9 @@ func (p *Port) Receive(d *netif.Datagram) {
 		return
 	}
 	if c.Peer != d.Src {
-		p.s.stray(p.If, "the connection has another peer")
+		if !p.If.Decline(d) {
+			p.s.stray(p.If, "the connection has another peer")
+		}
 		return
 	}
 	c.packet(d)
@@ -90,12 +92,16 @@ func (p *Port) handshake(d *netif.Datagram) {
 	var t wire.TRP
 	at, err := t.Parse(body, false)
 	if err != nil {
-		p.If.Drop(netif.Drop(err.Error()))
+		if !p.If.Decline(d) {
+			p.If.Drop(netif.Drop(err.Error()))
+		}
 		return
 	}
 	if !t.Op.IsControl() {
-		p.s.Stats.NoConnection++
-		p.If.Note("dropped: no connection has this port number")
+		if !p.If.Decline(d) {
+			p.s.Stats.NoConnection++
+			p.If.Note("dropped: no connection has this port number")
+		}
 		return
 	}
 	p.s.handler.Handshake(p.If.Dev, d, &t, body[at:])
