@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/urdmad/clock"
@@ -50,8 +52,11 @@ const turnTime = 500 // ns
 // patience is how many idle turns in a row Until bears: a workload may pause.
 const patience = 200
 
-// lulls is how often the kernel gets time to deliver what TCP carries.
+// lulls is how often the kernel gets time to deliver what TCP carries: 20 µs, of which
+// time.Sleep makes a millisecond where nothing else runs.
 const lulls = 5
+
+var lull = unix.Timespec{Nsec: 20_000}
 
 // World is two hosts and what lies between them.
 type World struct {
@@ -141,8 +146,8 @@ func (w *World) step(end clock.Time) bool {
 	}
 	now := w.Now()
 	busy, next := w.turn(now)
-	for lull := 0; w.opt.TCP && !busy && lull < lulls; lull++ { // the kernel may be slower than the virtual clock
-		time.Sleep(20 * time.Microsecond)
+	for n := 0; w.opt.TCP && !busy && n < lulls; n++ { // the kernel may be slower than the virtual clock
+		_ = unix.Nanosleep(&lull, nil)
 		busy, next = w.turn(now)
 	}
 	if w.waitForHelpers() {
