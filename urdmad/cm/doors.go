@@ -21,7 +21,7 @@ func (m *Manager) openDoors(id *ID) error {
 		if !id.hears(a) {
 			continue
 		}
-		if err := m.net.Listen(dev, id.local.Port()); err != nil {
+		if err := m.net.Listen(id, dev); err != nil {
 			m.shut(id, dev)
 			return err
 		}
@@ -42,7 +42,7 @@ func (m *Manager) closeDoors(id *ID) {
 func (m *Manager) shut(id *ID, before int) {
 	for dev, a := range m.addrs[:before] {
 		if id.hears(a) {
-			m.net.Unlisten(dev, id.local.Port())
+			m.net.Unlisten(id, dev)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
 			m.arrivedRequest(p, until)
 		}), m.net.Now()+waitingCheck)
 	default:
-		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn), nil }, proof{proved: true})
+		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
 	}
 }
 

@@ -31,17 +31,18 @@ type Network interface {
 	// on a wire. qp is what its sender wants to connect, or nil.
 	Show(p *Packet, qp QueuePair)
 
-	// Listen has connection requests for a port number of device dev come in, where that
+	// Listen has connection requests for id's port number of device dev come in, where that
 	// takes a socket, as over TCP; EADDRINUSE if another program's has it. Unlisten
 	// undoes one Listen.
-	Listen(dev int, port uint16) error
-	Unlisten(dev int, port uint16)
+	Listen(id *ID, dev int) error
+	Unlisten(id *ID, dev int)
 
 	// Open reserves UDP port number port of device dev for a connection of id
 	// with peer; EADDRINUSE if a connection has it.
 	Open(id *ID, dev int, port uint16, peer netip.AddrPort) (Conn, error)
-	// Adopt gives the connection by which a request came to the id that was made for it.
-	Adopt(id *ID, c Conn) Conn
+	// Adopt gives the connection by which a request came to the id that was made for it, or
+	// ends it, if the id's owner can't have its socket.
+	Adopt(id *ID, c Conn) (Conn, error)
 	// ConnAt is the connection that has a UDP port number of device dev, from
 	// Open until nothing of it is left, or nil.
 	ConnAt(dev int, port uint16) Conn

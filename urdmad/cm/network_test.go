@@ -148,19 +148,23 @@ func (w *world) host(a netip.Addr) *host {
 }
 
 // Listen is cm.Network's: only some tests have requests come by connections.
-func (h *host) Listen(_ int, port uint16) error {
-	if h.foreign[port] {
+func (h *host) Listen(id *cm.ID, _ int) error {
+	local, _ := id.Bound()
+	if h.foreign[local.Port()] {
 		return syscall.EADDRINUSE
 	}
-	h.doors[port]++
+	h.doors[local.Port()]++
 	return nil
 }
 
-func (h *host) Unlisten(_ int, port uint16) { h.doors[port]-- }
+func (h *host) Unlisten(id *cm.ID, _ int) {
+	local, _ := id.Bound()
+	h.doors[local.Port()]--
+}
 
-func (h *host) Adopt(id *cm.ID, c cm.Conn) cm.Conn {
+func (h *host) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
 	c.(*stream).id = id
-	return c
+	return c, nil
 }
 
 // host is a machine with one address: cm.Network.

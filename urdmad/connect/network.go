@@ -70,17 +70,47 @@ func (n *network) Send(p *cm.Packet) {
 	n.e.TRP.SendControl(packet(p))
 }
 
-func (n *network) Listen(dev int, port uint16) error {
+func (n *network) Listen(id *cm.ID, dev int) error {
 	if !n.e.OverTCP(dev) {
 		return nil
 	}
-	return n.e.MPA.Listen(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port))
+	give, err := socketOf(id)
+	if err != nil {
+		return err
+	}
+	if err = n.e.MPA.Listen(dev, n.doorOf(id, dev)); err != nil {
+		give()
+	}
+	return err
 }
 
-func (n *network) Unlisten(dev int, port uint16) {
+func (n *network) Unlisten(id *cm.ID, dev int) {
 	if n.e.OverTCP(dev) {
-		n.e.MPA.Unlisten(netip.AddrPortFrom(n.e.Interface(dev).IP(), port))
+		n.e.MPA.Unlisten(n.doorOf(id, dev))
+		if o, ok := id.Owner.(socketOwner); ok {
+			o.GiveSocket()
+		}
 	}
+}
+
+// doorOf is where requests for an id come to a device.
+func (n *network) doorOf(id *cm.ID, dev int) netip.AddrPort {
+	local, _ := id.Bound()
+	return netip.AddrPortFrom(n.e.Interface(dev).IP(), local.Port())
+}
+
+// socketOwner is an id's owner whose sockets are counted.
+type socketOwner interface {
+	TakeSocket() error // counts one more, or refuses it
+	GiveSocket()       // undoes one TakeSocket
+}
+
+// socketOf counts a socket of an id's owner; give, or the owner's GiveSocket, undoes it.
+func socketOf(id *cm.ID) (give func(), err error) {
+	if o, ok := id.Owner.(socketOwner); ok {
+		return o.GiveSocket, o.TakeSocket()
+	}
+	return func() {}, nil
 }
 
 func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
@@ -96,7 +126,13 @@ func packet(p *cm.Packet) *trp.ControlPacket {
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
 	if n.e.OverTCP(dev) {
-		return n.stream(id, n.e.MPA.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)), nil
+		give, err := socketOf(id)
+		if err != nil {
+			return nil, err
+		}
+		c := n.e.MPA.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)
+		c.Paid = give
+		return n.stream(id, c), nil
 	}
 	c, err := n.e.TRP.Open(dev, port, peer)
 	if errors.Is(err, trp.ErrPortInUse) {
@@ -111,9 +147,15 @@ func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm
 }
 
 // Adopt is cm.Network's.
-func (n *network) Adopt(id *cm.ID, c cm.Conn) cm.Conn {
-	c.(*streamConn).id = id
-	return c
+func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
+	k := c.(*streamConn)
+	give, err := socketOf(id)
+	if err != nil {
+		k.Release()
+		return nil, err
+	}
+	k.id, k.Paid = id, give
+	return k, nil
 }
 
 func (n *network) ConnAt(dev int, port uint16) cm.Conn {

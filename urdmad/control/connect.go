@@ -91,6 +91,15 @@ func (x *Session) Adopt(id *cm.ID) bool {
 	return true
 }
 
+// oneSocket is a socket of an id's, over TCP.
+var oneSocket = account.Amounts{account.Descriptors: 1}
+
+// TakeSocket counts a socket for one of the client's ids; on the engine's thread.
+func (x *Session) TakeSocket() error { return x.Take(&oneSocket) }
+
+// GiveSocket undoes one TakeSocket.
+func (x *Session) GiveSocket() { x.Give(&oneSocket) }
+
 // idObject is an rdma_cm id.
 type idObject struct {
 	object

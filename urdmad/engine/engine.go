@@ -67,6 +67,9 @@ type ifPort struct {
 	datagrams *datagram.Port
 	armed     bool // ArmRx was called
 	overTCP   bool
+
+	socket *mpa.Beside // of a port over TCP that has slept: its datagrams' socket; else nil
+	recent bool        // something came or left since it was found quiet
 }
 
 // Stats counts turns.

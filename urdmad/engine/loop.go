@@ -36,8 +36,13 @@ func (e *Engine) stages() (n int) {
 		n++
 	}
 	n += e.Datagrams.Serve()
+	e.MPA.Look()
 	for _, p := range e.ports {
-		n += e.receive(p)
+		if !p.quiet(e.Stats.Turns) {
+			got := e.receive(p)
+			p.recent = got > 0
+			n += got
+		}
 	}
 	n += e.MPA.Poll()
 	n += e.QPs.Settle()
@@ -45,10 +50,21 @@ func (e *Engine) stages() (n int) {
 	n += e.Clock.Run(e.Clock.Now)
 	n += e.QPs.Transmit()
 	for _, p := range e.ports {
+		p.recent = p.recent || p.If.Unsent()
 		p.If.Flush()
 	}
 	e.wakeWaiting()
 	return n
+}
+
+// everyQuiet is in how many turns a quiet port is looked at once all the same: that sends
+// what its socket had no room for.
+const everyQuiet = 64
+
+// quiet reports that a port need not be asked in a turn: the kernel, which is asked about
+// the sockets of all connections at once, says that it has nothing.
+func (p *ifPort) quiet(turn uint64) bool {
+	return p.socket != nil && !p.socket.Readable && !p.recent && turn%everyQuiet != 0
 }
 
 // Visit is for who does something between two turns, in the place of a worker that
@@ -208,14 +224,19 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		}
 		fd, armed := p.If.ArmRx()
 		if !armed {
+			p.recent = true
 			e.Woke()
 			return fds, false, false
 		}
 		p.armed = true
-		if fd < 0 {
+		switch {
+		case fd < 0:
 			timed = true
-		} else {
+		case p.socket == nil: // else it is in the set of the connections' sockets
 			fds = append(fds, fd)
+			if p.overTCP {
+				p.socket = e.MPA.WatchBeside(fd)
+			}
 		}
 	}
 	return fds, timed, true

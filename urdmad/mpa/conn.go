@@ -41,6 +41,7 @@ var (
 // Conn is one connection: a qp.Carrier over a TCP socket.
 type Conn struct {
 	qp.Connection
+	Paid func() // called once, when there is no socket any more; nil: nobody counts it
 
 	s       *Stack
 	fd      int // -1: none

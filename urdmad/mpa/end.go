@@ -220,9 +220,9 @@ func (c *Conn) lostEarly(errno unix.Errno) {
 			c.fail(qp.CloseRemote)
 			return
 		}
-		// The program is still to answer: it hears of the end when it does. The kernel
-		// would go on to tell of it.
-		c.s.ignore(c)
+		// The program is still to answer: it hears of the end when it does. The end of the
+		// peer's stream is as good as a reset: it could not send an FPDU any more.
+		c.s.forget(c)
 		return
 	}
 	if was == connRequesting && errno == unix.ECONNRESET && len(c.frame) == 0 && c.askOlder() {

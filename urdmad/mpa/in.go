@@ -104,6 +104,7 @@ func (c *Conn) receive() (total int) {
 			return total
 		}
 		total += n
+		c.s.table.Spend(n)
 		if c.s.observer != nil {
 			c.show(false, vec, n)
 		}

@@ -29,7 +29,7 @@ func (s *Stack) Listen(dev int, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if err := s.watchListener(fd); err != nil {
+	if err := s.watchInput(fd); err != nil {
 		_ = unix.Close(fd)
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *Stack) rest(l *listener) {
 		if s.accepting[int32(l.fd)] != l {
 			return
 		}
-		if err := s.watchListener(l.fd); err != nil {
+		if err := s.watchInput(l.fd); err != nil {
 			s.log.Error("no connections can be taken", "address", l.at.String(), "error", err)
 		}
 	}), s.clock.Now+acceptPause)

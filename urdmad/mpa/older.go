@@ -14,11 +14,15 @@ func (c *Conn) askOlder() bool {
 	c.older = true
 	// The next has the same addresses and port numbers: nothing may be left of this one.
 	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	paid := c.Paid
+	c.Paid = nil
 	c.close()
+	c.Paid = paid
 	c.s.number++
 	c.state, c.number, c.frame, c.polled, c.events = connOpening, c.s.number, nil, false, 0
 	if err := c.Request(c.offer); err != nil {
 		c.state = connClosed
+		c.s.forget(c)
 		errno, ok := err.(unix.Errno)
 		if !ok {
 			errno = unix.EIO

@@ -202,12 +202,8 @@ func TestResetBeforeAnswer(t *testing.T) {
 			w.Pass(time.Millisecond)
 			idle(w)
 			c.Accept(id, c.NewQP(nil), enginetest.Param(4, ""))
-			ev := c.Any(time.Minute)
-			if ev.Kind == cm.EventEstablished && name == "end" { // the reply has gone out
-				ev = c.Any(time.Minute)
-			}
-			if want := map[string]cm.EventKind{"reset": cm.EventConnectError, "end": cm.EventDisconnected}[name]; ev.Kind != want {
-				t.Errorf("event %v, expected %v", ev.Kind, want)
+			if ev := c.Any(time.Minute); ev.Kind != cm.EventConnectError {
+				t.Errorf("event %v", ev.Kind)
 			}
 		})
 	}
@@ -410,8 +406,5 @@ func TestGoneWhileWaiting(t *testing.T) {
 		p.reset()
 		w.Pass(time.Millisecond)
 	}
-	w.Pass(time.Minute)
-	if after := descriptors(); after != before {
-		t.Errorf("%d descriptors, were %d", after, before)
-	}
+	w.Until("the descriptors to be closed", time.Minute, func() bool { return descriptors() == before })
 }

@@ -55,6 +55,8 @@ type Stack struct {
 
 	epoll     int // -1 before the first socket
 	ready     [64]unix.EpollEvent
+	at, have  int // ready[at:have] are still to be served
+	beside    []*Beside
 	conns     map[int32]*Conn
 	listeners map[netip.AddrPort]*listener
 	accepting map[int32]*listener
@@ -127,7 +129,8 @@ func (s *Stack) allowed(dev int, peer netip.Addr) bool {
 	return len(n) == 0 || slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
-// Descriptor is what becomes readable when a socket has something, -1 while there is none.
+// Descriptor is what becomes readable when a socket has something, or what is watched
+// beside them; -1 while there is none.
 func (s *Stack) Descriptor() int { return s.epoll }
 
 func (s *Stack) open() error {
@@ -142,7 +145,7 @@ func (s *Stack) open() error {
 	return nil
 }
 
-func (s *Stack) watchListener(fd int) error {
+func (s *Stack) watchInput(fd int) error {
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -169,14 +172,6 @@ func (s *Stack) ask(c *Conn, events uint32) {
 	}
 }
 
-// ignore has the kernel say nothing more of a connection's socket until it is asked again.
-func (s *Stack) ignore(c *Conn) {
-	if c.polled {
-		c.polled = false
-		_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
-	}
-}
-
 // forget closes a connection's socket.
 func (s *Stack) forget(c *Conn) {
 	c.spoken()
@@ -188,14 +183,56 @@ func (s *Stack) forget(c *Conn) {
 		_ = unix.Close(c.fd)
 		c.fd = -1
 	}
+	if c.Paid != nil {
+		c.Paid()
+		c.Paid = nil
+	}
 }
 
-// Poll serves the sockets that are ready and returns how much there was.
-func (s *Stack) Poll() (n int) {
-	if len(s.conns)+len(s.accepting) == 0 {
-		return 0
+// Beside is a descriptor of somebody else's that the kernel is asked about along with the
+// sockets.
+type Beside struct {
+	Readable bool // as Look found it; true where it did not look
+	fd       int
+}
+
+// WatchBeside has Look say whether fd is readable, which must stay open; nil if the kernel
+// won't.
+func (s *Stack) WatchBeside(fd int) *Beside {
+	if s.watchInput(fd) != nil {
+		return nil
 	}
-	for _, e := range s.ready[:readable(s.epoll, s.ready[:])] {
+	b := &Beside{true, fd}
+	s.beside = append(s.beside, b)
+	return b
+}
+
+// Look asks the kernel which sockets are ready, unless some of the last time are still to
+// be served.
+func (s *Stack) Look() {
+	looks := len(s.conns)+len(s.accepting) > 0 && s.at == s.have
+	for _, b := range s.beside {
+		b.Readable = !looks
+	}
+	if !looks {
+		return
+	}
+	s.at, s.have = 0, readable(s.epoll, s.ready[:])
+	for _, b := range s.beside {
+		b.Readable = s.have == len(s.ready) // there may be more
+		for i := range s.ready[:s.have] {
+			b.Readable = b.Readable || int(s.ready[i].Fd) == b.fd
+		}
+	}
+}
+
+// Poll serves the sockets that Look found ready, as far as a turn's budget goes, and
+// returns how much there was. The kernel lists them in the same order while none is
+// served: those that the budget is not enough for are the first of the next turn.
+func (s *Stack) Poll() (n int) {
+	for begun := s.table.Spent(); s.at < s.have && !s.table.Overspent(begun); {
+		e := &s.ready[s.at]
+		s.at++
 		if l := s.accepting[e.Fd]; l != nil {
 			n += s.accept(l)
 		} else if c := s.conns[e.Fd]; c != nil && c.number == e.Pad {

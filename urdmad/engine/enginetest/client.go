@@ -29,6 +29,9 @@ type Client struct {
 	Async   *Events
 	Faults  []error
 
+	Sockets    int // that its ids have, over TCP
+	MaxSockets int // how many they may have; 0: any number
+
 	shared  []byte // the client's own view of its file
 	used    int
 	handles uint32 // of queues and queue pairs

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"urdma/urdmad/clock"
@@ -24,6 +25,18 @@ func (c *Client) Adopt(id *cm.ID) bool {
 	c.ids = append(c.ids, id)
 	return true
 }
+
+// TakeSocket counts a socket of the client's ids, over TCP, as control does.
+func (c *Client) TakeSocket() error {
+	if c.MaxSockets > 0 && c.Sockets == c.MaxSockets {
+		return syscall.ENOMEM
+	}
+	c.Sockets++
+	return nil
+}
+
+// GiveSocket undoes one TakeSocket.
+func (c *Client) GiveSocket() { c.Sockets-- }
 
 // Deliver is cm.Channel's.
 func (c *Client) Deliver(e *cm.Event) {
@@ -49,6 +62,15 @@ func (c *Client) Any(within time.Duration) cm.Event {
 	ev := c.seen[0]
 	c.seen = c.seen[1:]
 	return ev
+}
+
+// Next takes the next rdma_cm event, if one has come.
+func (c *Client) Next() (ev cm.Event, ok bool) {
+	if len(c.seen) == 0 {
+		return ev, false
+	}
+	ev, c.seen = c.seen[0], c.seen[1:]
+	return ev, true
 }
 
 // DrainEvents throws the rdma_cm events away that have come.
