@@ -225,6 +225,10 @@ func BenchmarkBareTCP(b *testing.B) {
 	if noSockets {
 		b.Skip("no network namespace")
 	}
+	benchmarkBare(b)
+}
+
+func benchmarkBare(b *testing.B) {
 	const size = 64 << 10
 	l, err := net.Listen("tcp", "10.0.0.1:0")
 	if err != nil {
@@ -240,16 +244,11 @@ func BenchmarkBareTCP(b *testing.B) {
 		b.Fatal(err)
 	}
 	out, in := make([]byte, size), make([]byte, size)
-	b.SetBytes(size)
-	b.ReportAllocs()
-	used := processorTime(b)
-	for b.Loop() {
+	measured(b, size, func() error {
 		if _, err := x.Write(out); err != nil {
-			b.Fatal(err)
+			return err
 		}
-		if _, err := io.ReadFull(y, in); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(processorTime(b)-used)/float64(b.N), "cpu-ns/op")
+		_, err := io.ReadFull(y, in)
+		return err
+	})
 }
