@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/verbs"
 )
 
 var errNothing = errors.New("nothing completed")
@@ -72,6 +74,56 @@ func idle(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 		share, err := busiest(hosts, 2*b.under())
 		return []float64{share, float64(after-before) / float64(2*connections)}, err
 	}
+}
+
+// idleStreams is idle's share of a core with connections of rdma_cm.
+func idleStreams(w lab.Wire, connections int) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		hosts, err := b.places.join(w)
+		if err != nil {
+			return nil, err
+		}
+		var clients [2]*verbs.Client
+		for side, n := range []*lab.Node{hosts.a, hosts.b} {
+			if clients[side], err = verbs.Open(n.Socket()); err != nil {
+				return nil, err
+			}
+			defer clients[side].Close()
+		}
+		if err := dialMany(clients[1], clients[0], hosts.a.Address, connections); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Second)
+		share, err := busiest(hosts, 2*b.under())
+		return []float64{share}, err
+	}
+}
+
+// dialMany makes connections, which stay until the clients are closed.
+func dialMany(from, to *verbs.Client, address string, connections int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	l, err := to.Listen(address + ":0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	accepted := make(chan error, 1)
+	go func() {
+		for range connections {
+			if _, err := l.Accept(ctx, nil); err != nil {
+				accepted <- err
+				return
+			}
+		}
+		accepted <- nil
+	}()
+	for range connections {
+		if _, err := from.Dial(ctx, l.Addr().String(), nil); err != nil {
+			return err
+		}
+	}
+	return <-accepted
 }
 
 // nodes are the hosts, one where both are one.

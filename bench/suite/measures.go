@@ -158,6 +158,7 @@ func iwarpMeasures() []measure {
 		writes(tcpLo, "iwarp.lo", "iWARP over lo"),
 		halfTrip("iwarp.lat", "iWARP over veth: Write of 8 B", latency(tcp, "ib_write_lat")),
 		halfTrip("iwarp.lat.events", "iWARP over veth: Send of 8 B, waiting for events", latency(tcp, "ib_send_lat", "-e")),
+		one("iwarp.idle", "iWARP over veth: the busier urdmad with 1,000 idle connections", "% of a core", results.Lower, idleStreams(tcp, 1000)).in(1),
 	}
 }
 

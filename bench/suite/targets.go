@@ -82,6 +82,7 @@ var iwarpTargets = []results.Target{
 	{Title: "iWARP over lo: processor time for each GB beside kernel TCP", Ours: "iwarp.lo.cpu", Peer: "tcp.lo.cpu", Most: 1},
 	{Title: "iWARP latency beside spinning kernel TCP", Ours: "iwarp.lat", Peer: "tcp.lat.spin", Most: 1.5},
 	{Title: "iWARP with events beside blocking kernel TCP", Ours: "iwarp.lat.events", Peer: "tcp.lat", Most: 1.3},
+	{Title: "iWARP idle with 1,000 connections, percent of a core", Ours: "iwarp.idle", Most: 1},
 }
 
 var ethernetTargets = []results.Target{
