@@ -191,11 +191,17 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 	}
 }
 
-// TestShrunkPath: over UDP sockets data goes on when the interfaces take less
-// than before, in the connection that stands and in new ones.
+// TestShrunkPath: over sockets data goes on when the interfaces take less than before, in
+// the connection that stands and in new ones.
 func TestShrunkPath(t *testing.T) {
 	need(t, "rping")
-	a, b := labtest.Join(t, lab.UDP, nil)
+	for _, w := range []lab.Wire{lab.UDP, lab.TCP} {
+		t.Run(w.Name, func(t *testing.T) { shrunkPath(t, w) })
+	}
+}
+
+func shrunkPath(t *testing.T, w lab.Wire) {
+	a, b := labtest.Join(t, w, nil)
 	server, err := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-P", "-S", "60000"}}.StartServer()
 	if err != nil {
 		t.Fatal(err)

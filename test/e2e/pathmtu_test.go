@@ -13,19 +13,15 @@ import (
 )
 
 // joinRouted sets up two hosts with routers between them, or skips the test.
-func joinRouted(t *testing.T, v6 bool, middle int, silent bool) *lab.Routed {
+func joinRouted(t *testing.T, w lab.Wire, middle int, silent bool) *lab.Routed {
 	t.Helper()
 	need(t, "rping")
 	need(t, "sysctl")
 	l := labtest.New(t)
-	wire := lab.UDP
-	if v6 {
-		wire = lab.UDP.V6()
-	}
-	if err := l.Can(wire); err != nil {
+	if err := l.Can(w); err != nil {
 		t.Skip(err)
 	}
-	r, err := l.JoinRouted(v6, middle, silent)
+	r, err := l.JoinRouted(w, middle, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +89,17 @@ func fragments6(t *testing.T, host *lab.Node) int {
 
 // TestNarrowPath: over a path whose middle takes less than both ends' interfaces,
 // programs connect and move data, in packets that need no fragments; with ICMP's
-// help and without.
+// help and without, where the kernel's TCP finds nothing out by itself
+// (net.ipv4.tcp_mtu_probing is off).
 func TestNarrowPath(t *testing.T) {
-	for _, silent := range []bool{false, true} {
-		t.Run(fmt.Sprintf("silent=%v", silent), func(t *testing.T) {
+	for _, c := range []struct {
+		wire   lab.Wire
+		silent bool
+	}{{lab.UDP, false}, {lab.UDP, true}, {lab.TCP, false}} {
+		t.Run(fmt.Sprintf("%s,silent=%v", c.wire.Name, c.silent), func(t *testing.T) {
 			n := 1
 			for try := 0; n != 0 && try < 3; try++ { // a urdmad that is held up counts as an older one
-				r := joinRouted(t, false, 1340, silent)
+				r := joinRouted(t, c.wire, 1340, c.silent)
 				pass(t, routedPing(r, 20))
 				n = fragments(t, r)
 			}
@@ -114,9 +114,12 @@ func TestNarrowPath(t *testing.T) {
 // and a new one has packets that need no fragments. IPv6 is tried where that is hard: no
 // router fragments, and none says why it drops.
 func TestPathNarrowsUnderWay(t *testing.T) {
-	for _, c := range []struct{ v6, silent bool }{{false, false}, {false, true}, {true, true}} {
-		t.Run(fmt.Sprintf("ipv6=%v,silent=%v", c.v6, c.silent), func(t *testing.T) {
-			r := joinRouted(t, c.v6, 1500, c.silent)
+	for _, c := range []struct {
+		wire   lab.Wire
+		silent bool
+	}{{lab.UDP, false}, {lab.UDP, true}, {lab.UDP.V6(), true}, {lab.TCP, false}} {
+		t.Run(fmt.Sprintf("%s,silent=%v", c.wire.Name, c.silent), func(t *testing.T) {
+			r := joinRouted(t, c.wire, 1500, c.silent)
 			p := routedPing(r, 300)
 			server, err := p.StartServer()
 			if err != nil {
@@ -148,7 +151,7 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 				pass(t, routedPing(r, 20))
 				n = fragments(t, r) - before
 			}
-			if n != 0 && !c.v6 {
+			if n != 0 && !c.wire.IPv6 {
 				t.Errorf("%d fragments came for a new connection", n)
 			}
 		})

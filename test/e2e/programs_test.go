@@ -34,24 +34,27 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestUDPWithCapabilities runs programs over UDP sockets as root; elsewhere they
-// have no capability there.
-func TestUDPWithCapabilities(t *testing.T) {
+// TestSocketsWithCapabilities runs programs over UDP and TCP sockets as root; elsewhere
+// they have no capability there.
+func TestSocketsWithCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("capabilities are root's")
 	}
-	w := lab.UDP
-	w.Name, w.Capable = "udp/root", true
-	a, b := labtest.Join(t, w, nil)
-	t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })
-	t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
-	t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
-	t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
-	t.Run("examples", func(t *testing.T) { examples(t, a, b) })
-	for _, program := range lab.Perftest {
-		t.Run(program, func(t *testing.T) {
-			need(t, program)
-			pass(t, lab.PerftestPair(a, b, program, "-n", "100", "-s", "5000"))
+	for _, w := range []lab.Wire{lab.UDP, lab.TCP} {
+		t.Run(w.Name, func(t *testing.T) {
+			w.Name, w.Capable = w.Name+"/root", true
+			a, b := labtest.Join(t, w, nil)
+			t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })
+			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
+			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
+			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
+			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
+			for _, program := range lab.Perftest {
+				t.Run(program, func(t *testing.T) {
+					need(t, program)
+					pass(t, lab.PerftestPair(a, b, program, "-n", "100", "-s", "5000"))
+				})
+			}
 		})
 	}
 }

@@ -80,7 +80,8 @@ func checkedRounds(t *testing.T, r *lab.Relayed, rounds int64) {
 }
 
 // TestLossyPath: programs run and bytes are right on a path between real sockets
-// that loses, repeats and reorders datagrams.
+// that loses, repeats and reorders datagrams. (Over TCP the kernel sees to that, and no
+// relay of ours carries it.)
 func TestLossyPath(t *testing.T) {
 	for _, loss := range []string{"0.01", "0.05"} {
 		t.Run("loss="+loss, func(t *testing.T) {

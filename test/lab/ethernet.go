@@ -105,7 +105,7 @@ func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 		return nil, err
 	}
 	uid := 0
-	if w.Device == UDP.Device && !w.Capable && os.Getuid() == 0 {
+	if (w.Device == UDP.Device || w.Device == TCP.Device) && !w.Capable && os.Getuid() == 0 {
 		uid = OrdinaryUID - i // each a user of its own, none with a capability
 	}
 	return l.newNode(string(rune('a'+i)), w.address(1, i+1), ns, uid)

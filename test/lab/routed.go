@@ -14,7 +14,10 @@ type Routed struct {
 }
 
 // routedPlan has the addresses of networks 1 to 3, of which 3 is between the routers.
-type routedPlan struct{ v6, silent bool }
+type routedPlan struct {
+	wire       Wire
+	v6, silent bool
+}
 
 func (p routedPlan) host(net, host int) string {
 	if p.v6 {
@@ -52,11 +55,11 @@ func (p routedPlan) route(i int) [][]string {
 	return commands
 }
 
-// JoinRouted makes them and starts both urdmads, each on a UDP socket. The hosts
-// discard what ICMP tells of the path's MTU if silent is set, or the routers don't say it,
-// of IPv6. middle is the MTU between the routers.
-func (l *Lab) JoinRouted(v6 bool, middle int, silent bool) (r *Routed, err error) {
-	r = &Routed{plan: routedPlan{v6, silent}}
+// JoinRouted makes them and starts both urdmads, each on a wire of sockets: UDP or TCP, of
+// either family. The hosts discard what ICMP tells of the path's MTU if silent is set, or
+// the routers don't say it, of IPv6. middle is the MTU between the routers.
+func (l *Lab) JoinRouted(w Wire, middle int, silent bool) (r *Routed, err error) {
+	r = &Routed{plan: routedPlan{w, w.IPv6, silent}}
 	for i := range r.routers {
 		if r.routers[i], err = l.NewNamespace(); err != nil {
 			return nil, err
@@ -111,11 +114,7 @@ func (l *Lab) routedHost(i int, router *Namespace, plan routedPlan) (*Node, erro
 	if err := ns.all(commands); err != nil {
 		return nil, err
 	}
-	wire := UDP
-	if plan.v6 {
-		wire = UDP.V6()
-	}
-	return n, n.configure(portConfig(wire, wire.Device, n.Address, nil))
+	return n, n.configure(portConfig(plan.wire, plan.wire.Device, n.Address, nil))
 }
 
 // SetMiddle gives the link between the routers another MTU.

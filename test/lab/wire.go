@@ -17,8 +17,8 @@ type Wire struct {
 	MTU int
 	// Kernel tells that the kernel holds the ports' addresses as well.
 	Kernel bool
-	// Capable has urdmads and programs over UDP run as who runs the lab, with root's
-	// capabilities if that is root; else they are users with none.
+	// Capable has urdmads and programs over UDP and TCP run as who runs the lab, with
+	// root's capabilities if that is root; else they are users with none.
 	Capable bool
 	// IPv6 gives the ports IPv6 addresses; LinkLocal ones of the link alone, by
 	// veth0. The kernels hold addresses of IPv4 beside them (KernelIPv4).
