@@ -65,6 +65,7 @@ demo:
 	@$(GO) run ./test/demo -build $(BUILD)
 
 test:
+	@.ci/mounts
 	@.ci/deps test
 	@$(MAKE) --no-print-directory build
 	@.ci/lint

@@ -39,6 +39,34 @@ func inFresh(t *testing.T, script ...string) {
 	}
 }
 
+// TestMounts: in a plain chroot make test says what to mount, in place of tests that fail.
+func TestMounts(t *testing.T) {
+	root := t.TempDir()
+	lacks := func(want ...string) {
+		t.Helper()
+		out, err := exec.Command("../../.ci/mounts", root).Output()
+		lines := strings.Fields(strings.ReplaceAll(string(out), " ", "\x00"))
+		if err == nil || len(lines) != len(want) {
+			t.Fatalf("%q, %v, expected %d commands", out, err, len(want))
+		}
+		for i, line := range lines {
+			if line = strings.ReplaceAll(line, "\x00", " "); !strings.HasSuffix(line, root+want[i]) {
+				t.Errorf("%q, expected a mount of %s", line, want[i])
+			}
+		}
+	}
+	lacks("/proc", "/sys", "/dev/shm", "/dev/pts")
+	for _, dir := range []string{"proc/self", "sys/class/net"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "proc/self/stat"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lacks("/dev/shm", "/dev/pts")
+}
+
 // machine is a directory of commands that make up a machine for .ci/deps.
 func machine(t *testing.T, commands map[string]string) (path string) {
 	t.Helper()
