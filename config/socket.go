@@ -135,11 +135,12 @@ func AllSockets() (list []string) {
 // or 0755 where a group is to reach the socket through it; one that exists
 // keeps its mode. A directory below a world-writable one such as /tmp must
 // be the caller's own and nobody else's to write, or another user could put
-// a socket of theirs in its place.
-func MakeSocketDir(socket string, shared bool) error {
+// a socket of theirs in its place; the group's members, of number gid, may write it, as
+// those of a volume that containers share. Without a group gid is NoGroup.
+func MakeSocketDir(socket string, gid int) error {
 	dir := filepath.Dir(socket)
 	mode := fs.FileMode(0o700)
-	if shared {
+	if gid != NoGroup {
 		mode = 0o755
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -152,13 +153,18 @@ func MakeSocketDir(socket string, shared bool) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("directory of the socket %s: %w", socket, err)
 	}
-	return CheckSocketDir(socket)
+	return checkSocketDir(socket, gid)
 }
+
+// NoGroup stands for no socket_group.
+const NoGroup = -1
 
 // CheckSocketDir refuses a socket whose directory another user could have
 // prepared: one below a sticky directory that belongs to someone else than
 // the caller or root, is a symbolic link, or that others may write.
-func CheckSocketDir(socket string) error {
+func CheckSocketDir(socket string) error { return checkSocketDir(socket, NoGroup) }
+
+func checkSocketDir(socket string, gid int) error {
 	dir := filepath.Dir(socket)
 	parent, err := os.Stat(filepath.Dir(dir))
 	if err != nil {
@@ -174,11 +180,16 @@ func CheckSocketDir(socket string) error {
 	if !fi.IsDir() {
 		return fmt.Errorf("directory of the socket %s: %s is no directory; remove it", socket, dir)
 	}
-	owner := int(fi.Sys().(*syscall.Stat_t).Uid)
+	st := fi.Sys().(*syscall.Stat_t)
+	owner := int(st.Uid)
 	if owner != os.Getuid() && owner != 0 {
 		return fmt.Errorf("directory of the socket %s: %s belongs to uid %d, expected %d or 0; choose another by URDMA_SOCKET", socket, dir, owner, os.Getuid())
 	}
-	if fi.Mode().Perm()&0o022 != 0 {
+	others := fs.FileMode(0o022)
+	if gid != NoGroup && int(st.Gid) == gid {
+		others = 0o002
+	}
+	if fi.Mode().Perm()&others != 0 {
 		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write; expected 0700", socket, dir, fi.Mode().Perm())
 	}
 	return nil

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,7 @@ func TestMakeSocketDir(t *testing.T) {
 	for name, mode := range map[string]os.FileMode{"private": 0o700, "shared": 0o755} {
 		socket := filepath.Join(sticky, name, "urdmad.sock")
 		for range 2 { // the second time it exists
-			if err := MakeSocketDir(socket, name == "shared"); err != nil {
+			if err := MakeSocketDir(socket, map[string]int{"private": NoGroup, "shared": 4712}[name]); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
@@ -86,7 +87,7 @@ func TestMakeSocketDir(t *testing.T) {
 	}
 	refused := func(name, why string) {
 		t.Helper()
-		err := MakeSocketDir(filepath.Join(sticky, name, "urdmad.sock"), false)
+		err := MakeSocketDir(filepath.Join(sticky, name, "urdmad.sock"), NoGroup)
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", name, err, why)
 		}
@@ -101,6 +102,17 @@ func TestMakeSocketDir(t *testing.T) {
 	refused("shared", "lets others write")
 	if os.Getuid() != 0 {
 		t.Skip("the check of a foreign owner needs root to make one")
+	}
+	volume := filepath.Join(sticky, "volume")
+	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chown(volume, -1, 4711), os.Chmod(volume, 0o770|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	refused("volume", "lets others write")
+	if err := MakeSocketDir(filepath.Join(volume, "urdmad.sock"), 4711); err != nil {
+		t.Errorf("a directory that is socket_group's to write: %v", err)
+	}
+	if err := MakeSocketDir(filepath.Join(volume, "urdmad.sock"), 4712); err == nil {
+		t.Error("a directory that is another group's to write is taken")
 	}
 	if err := os.Chown(filepath.Join(sticky, "private"), 4711, 4711); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -100,7 +101,14 @@ func (d *daemon) makeSocketAnew() error {
 
 // openSocket makes the control socket, and its directory.
 func (d *daemon) openSocket() error {
-	if err := config.MakeSocketDir(d.cfg.Socket, d.socketGroup != ""); err != nil {
+	gid := config.NoGroup
+	if d.socketGroup != "" {
+		var err error
+		if gid, err = groupNumber(d.socketGroup); err != nil {
+			return fmt.Errorf("socket_group: %w", err)
+		}
+	}
+	if err := config.MakeSocketDir(d.cfg.Socket, gid); err != nil {
 		return err
 	}
 	l, err := control.Listen(d.cfg.Socket, 0o600)

@@ -17,6 +17,7 @@ work=$(mktemp -d /var/tmp/urdma-podman.XXXXXX)
 root=$work/root
 holders=
 leave() {
+	rm -f "/var/run/cdi/urdma-test-$$.json"
 	[ ! -e "$work/store" ] || engine rm --all --force --time 0 >/dev/null 2>&1 || true
 	[ -z "$holders" ] || kill $holders 2>/dev/null || true
 	[ ! -e "$work/store" ] || engine rmi --all --force >/dev/null 2>&1 || true
@@ -101,4 +102,27 @@ for ((i = 0; i < 300; i++)); do
 done
 program b rping -c -a 10.66.0.1 -C 10 -v
 wait $server || { cat "$work/server.log"; exit 1; }
+echo "== CDI"
+# A urdmad of the host, and a container that asks for nothing but the device.
+bin=$here/build/deb/bin
+mkdir -p /var/run/cdi
+echo '{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ], "socket": "'"$work"'/host/urdmad.sock", "socket_group": "4100" }' >"$work/urdma.json"
+"$bin/urdmad" --config "$work/urdma.json" 2>"$work/urdmad.log" & holders="$holders $!"
+"$bin/urdma" status --wait --socket "$work/host/urdmad.sock" >/dev/null || { cat "$work/urdmad.log"; exit 1; }
+"$bin/urdma" cdi --name "test-$$" --socket "$work/host/urdmad.sock" --lib "$(echo "$here"/build/deb/root/usr/lib/*/urdma/liburdma.so)" >"/var/run/cdi/urdma-test-$$.json"
+device() { engine run --rm --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges --network none --read-only --user 5001:4100 --device "urdma.dev/urdmad=test-$$" --entrypoint rping localhost/rdma-programs "$@"; }
+device -s -a 198.18.0.1 -C 10 -v >"$work/device.log" 2>&1 & server=$!
+for ((i = 0; i < 300; i++)); do
+	"$bin/urdma" show listener --socket "$work/host/urdmad.sock" | grep :7174 >/dev/null && break
+	sleep 0.1
+done
+device -c -a 198.18.0.1 -C 10 -v
+wait $server || { cat "$work/device.log"; exit 1; }
+echo "== read-only"
+# podman's /run is a sticky tmpfs there, and the volume's directory socket_group's to write.
+sed 's|"[^"]*urdmad.sock"|"/run/rdma/urdmad.sock"|' "$work/urdma.json" >"$work/urdma-c.json"
+chmod 644 "$work/urdma-c.json"
+contain -d --name c --read-only --network none -v rdma-c:/run/rdma -v "$work/urdma-c.json:/etc/urdma/urdma.json:ro" localhost/urdmad >/dev/null
+await c
+program c ibv_devices
 echo "== done"

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	"github.com/spf13/cobra"
+)
+
+// systemSocket is that of the machine's own urdmad (systemd/system).
+const systemSocket = "/run/urdma/urdmad.sock"
+
+// cdiKind is what containers ask for: --device urdma.dev/urdmad=NAME.
+const cdiKind = "urdma.dev/urdmad"
+
+// cdiOptions are the flags of urdma cdi.
+type cdiOptions struct{ socket, lib, name string }
+
+// cdiSpec is a specification of the Container Device Interface, version 0.3.0
+// (https://github.com/cncf-tags/container-device-interface), as far as it is used.
+type cdiSpec struct {
+	Version string      `json:"cdiVersion"`
+	Kind    string      `json:"kind"`
+	Devices []cdiDevice `json:"devices"`
+}
+
+type cdiDevice struct {
+	Name  string   `json:"name"`
+	Edits cdiEdits `json:"containerEdits"`
+}
+
+type cdiEdits struct {
+	Env    []string   `json:"env"`
+	Mounts []cdiMount `json:"mounts"`
+}
+
+type cdiMount struct {
+	HostPath      string   `json:"hostPath"`
+	ContainerPath string   `json:"containerPath"`
+	Options       []string `json:"options"`
+}
+
+func newCDI() *cobra.Command {
+	var o cdiOptions
+	cmd := &cobra.Command{
+		Use:   "cdi",
+		Short: "print a CDI specification, by which containers get a urdmad",
+		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " + cdiKind + "=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, " +
+			"without further mounts, variables or anything in the image. The package installs one for the system's urdmad in /etc/cdi/urdma.json. " +
+			"The container gets, read-only, the directory of liburdma.so and that of the control socket, at their own paths, and the environment that urdma exec would set. " +
+			"Its user must be one whom the socket lets in (socket_group in urdma.json(5)), and its libc as new as the host's.",
+		Example: "  urdma cdi >/etc/cdi/urdma.json\n  urdma cdi --name mine --socket /tmp/lab/urdmad.sock >/var/run/cdi/mine.json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			spec, err := o.spec()
+			if err != nil {
+				return err
+			}
+			e := json.NewEncoder(cmd.OutOrStdout())
+			e.SetIndent("", "  ")
+			return e.Encode(spec)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.socket, "socket", systemSocket, "`PATH` of urdmad's control socket")
+	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so on the host, which need not be there yet (default: as urdma exec finds it)")
+	f.StringVar(&o.name, "name", "default", "`NAME` of the device: --device "+cdiKind+"=NAME")
+	return cmd
+}
+
+// cdiName is what CDI allows as a device's name.
+var cdiName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
+
+func (o *cdiOptions) spec() (*cdiSpec, error) {
+	if !cdiName.MatchString(o.name) {
+		return nil, withStatus(exitUsage, fmt.Errorf("--name is %q, allowed: letters and digits, and between them \"_\", \".\", \":\" and \"-\"", o.name))
+	}
+	lib := o.lib
+	if lib == "" {
+		found, err := findLibrary("")
+		if err != nil {
+			return nil, err
+		}
+		lib = found
+	}
+	for _, path := range []*string{&lib, &o.socket} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return nil, err
+		}
+		*path = absolute
+	}
+	names := filepath.Join(filepath.Dir(lib), "liburdma.d") // the names of the real libraries
+	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + lib, "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
+	for _, dir := range []string{filepath.Dir(lib), filepath.Dir(o.socket)} { // whole: a socket that is made anew is another file
+		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: dir, ContainerPath: dir, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+	}
+	return &cdiSpec{Version: "0.3.0", Kind: cdiKind, Devices: []cdiDevice{{Name: o.name, Edits: edits}}}, nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// TestCDI: the specification has the fields of CDI, and names what is given.
+func TestCDI(t *testing.T) {
+	r := run(t, nil, "cdi", "--lib", "/usr/lib/urdma/liburdma.so", "--socket", "/run/x/urdmad.sock", "--name", "my-own")
+	if r.status.ExitStatus() != 0 {
+		t.Fatalf("%+v", r)
+	}
+	var spec struct {
+		CDIVersion, Kind string
+		Devices          []struct {
+			Name           string
+			ContainerEdits struct {
+				Env    []string
+				Mounts []struct {
+					HostPath, ContainerPath string
+					Options                 []string
+				}
+			}
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(r.stdout)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&spec); err != nil {
+		t.Fatal(err)
+	}
+	if spec.CDIVersion != "0.3.0" || spec.Kind != "urdma.dev/urdmad" || len(spec.Devices) != 1 || spec.Devices[0].Name != "my-own" {
+		t.Fatalf("%+v", spec)
+	}
+	e := spec.Devices[0].ContainerEdits
+	if want := []string{"LD_PRELOAD=/usr/lib/urdma/liburdma.so", "LD_LIBRARY_PATH=/usr/lib/urdma/liburdma.d", "URDMA_SOCKET=/run/x/urdmad.sock"}; !slices.Equal(e.Env, want) {
+		t.Errorf("env %q, expected %q", e.Env, want)
+	}
+	for i, dir := range []string{"/usr/lib/urdma", "/run/x"} {
+		if len(e.Mounts) != 2 || e.Mounts[i].HostPath != dir || e.Mounts[i].ContainerPath != dir || !slices.Contains(e.Mounts[i].Options, "ro") {
+			t.Errorf("mounts %+v", e.Mounts)
+		}
+	}
+	for _, name := range []string{"", "-x", "a b", "a="} {
+		if r := run(t, nil, "cdi", "--lib", "/l.so", "--name", name); r.status.ExitStatus() != exitUsage || r.stdout != "" {
+			t.Errorf("--name %q: %+v", name, r)
+		}
+	}
+}
