@@ -3,7 +3,7 @@ package dpdk
 // All build flags are here.
 
 // #cgo pkg-config: libdpdk
-// #cgo CFLAGS: -DALLOW_EXPERIMENTAL_API -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter
+// #cgo CFLAGS: -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter
 // #cgo noescape urdma_rx
 // #cgo nocallback urdma_rx
 // #cgo noescape urdma_tx

@@ -1,3 +1,6 @@
+/* rte_dev_event_callback_register is stable in later versions. */
+#define ALLOW_EXPERIMENTAL_API
+
 #include "shim.h"
 
 #include <errno.h>
@@ -139,7 +142,7 @@ static void set_address(struct urdma_port *p, const struct urdma_open *o)
 
 /* device_event is called on the EAL's own thread. vfio-pci wants the device back when
  * it is unbound or unplugged, and waits until it is closed. */
-static void device_event(const char *name, enum rte_dev_event_type event, void *port)
+static void device_event(const char *name __rte_unused, enum rte_dev_event_type event, void *port)
 {
 	struct urdma_port *p = port;
 
