@@ -67,6 +67,29 @@ func (s *Source) Mark(text string) error {
 	return err
 }
 
+// Inject has urdmad do what statements of package inject say, and returns the number of
+// the first rule that they make, 0 for none. *Refusal: EPERM, EINVAL, ENOENT, ESRCH,
+// ENODEV, ENOTUNIQ, ENXIO, EDQUOT; urdmad's log says more.
+func (s *Source) Inject(text string) (number uint32, err error) {
+	m := abi.InjectRequest{Header: abi.Header{Type: abi.Inject}}
+	if len(text) >= len(m.Text) {
+		return 0, fmt.Errorf("the scenario has %d bytes, expected %d at most", len(text), len(m.Text)-1)
+	}
+	copy(m.Text[:], text)
+	b, file, err := s.exchange(abi.Bytes(&m))
+	if file != nil {
+		file.Close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	r, ok := abi.Decode[abi.InjectResponse](b)
+	if !ok {
+		return 0, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d: urdma and urdmad are of different versions", s.path, len(b), abi.Size[abi.InjectResponse]())
+	}
+	return r.Number, nil
+}
+
 // Gone reports that urdmad has hung up: nothing more will come.
 func (c *Capture) Gone() bool {
 	raw, err := c.source.conn.SyscallConn()

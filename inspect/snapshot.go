@@ -41,6 +41,21 @@ type Snapshot struct {
 	Limits      []Limit      `json:"limits"`
 	Neighbours  []Neighbour  `json:"neighbours"`
 	Groups      []Group      `json:"groups"`
+	Injections  []Injection  `json:"injections"`
+}
+
+// Injection is something that goes wrong on purpose (urdma inject).
+type Injection struct {
+	Number    uint32    `json:"number"`
+	Statement string    `json:"statement"`
+	PID       int       `json:"pid"` // of the process that asked for it
+	Command   string    `json:"command"`
+	UID       int       `json:"uid"`
+	Created   time.Time `json:"created"`
+	Own       bool      `json:"own"`   // of that process alone, and gone with it
+	State     string    `json:"state"` // "active", "waiting" (after), "ended", or "library": counted there
+	Seen      uint64    `json:"seen"`  // that it was asked about
+	Hits      uint64    `json:"hits"`  // that it hit
 }
 
 // Daemon describes the process.
@@ -119,6 +134,7 @@ type Totals struct {
 	LocalMessages     uint64            `json:"local_messages" metric:"urdma_host_messages_total" help:"Messages between two queue pairs of this urdmad, copied once without a packet."`
 	LocalBytes        uint64            `json:"local_bytes" metric:"urdma_host_message_bytes_total" help:"Bytes of messages between two queue pairs of this urdmad."`
 	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
+	Injected          uint64            `json:"injected" metric:"urdma_injected_total" help:"Faults injected on purpose (urdma inject)."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 	Datagrams
 }

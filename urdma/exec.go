@@ -23,6 +23,7 @@ var transports = personality.Names()
 // execOptions are the flags of urdma exec.
 type execOptions struct {
 	transport, socket, lib string
+	inject                 string
 	log                    bool
 	wait                   time.Duration // for a urdmad; 0: not at all
 }
@@ -64,6 +65,7 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.SetInterspersed(false) // the program's own flags are not ours
 	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
+	f.StringVar(&o.inject, "inject", "", "`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -152,6 +154,13 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 	}
 	if o.transport != "" {
 		env = setenv(env, "URDMA_TRANSPORT", o.transport)
+	}
+	if o.inject != "" {
+		statements, err := statementsOf(o.inject)
+		if err != nil {
+			return nil, fmt.Errorf("--inject: %w", err)
+		}
+		env = setenv(env, "URDMA_INJECT", statements)
 	}
 	if o.log {
 		env = setenv(env, "URDMA_LOG", "1")

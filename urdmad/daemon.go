@@ -216,7 +216,7 @@ func (d *daemon) startEngine() error {
 	policy := d.measured()
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }, AddressLost: d.addressLost})
-	d.links.lost = make([]atomic.Bool, len(d.ports))
+	d.links.lost, d.links.cut = make([]atomic.Bool, len(d.ports)), make([]atomic.Bool, len(d.ports))
 	var addrs []netip.Addr
 	var scopes []uint32
 	for i, p := range d.cfg.Ports {
@@ -274,7 +274,7 @@ func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
 		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop,
-		Responder: d.aboutResponder, Admin: d.administration()}
+		Responder: d.aboutResponder, Admin: d.administration(), CutLink: d.cutLink}
 	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 		s.Borrow = d.borrow
 	}

@@ -12,25 +12,48 @@ import (
 type links struct {
 	telling sync.Mutex // held while a change is told, so that an older state is not told last
 	lost    []atomic.Bool
+	cut     []atomic.Bool // on purpose: urdma inject
 }
 
 // linkUp reports whether packets can go by port i.
-func (d *daemon) linkUp(i int) bool { return d.ports[i].Link() && !d.links.lost[i].Load() }
+func (d *daemon) linkUp(i int) bool { return d.ports[i].Link() && !d.links.down(i) }
 
-// linkChanged tells programs, and the link that it has a host: what was said of the
-// port's address while it was down nobody heard.
-func (d *daemon) linkChanged(i int, up bool) {
-	d.links.telling.Lock()
-	defer d.links.telling.Unlock()
-	d.showLink(i)
-	if d.links.lost[i].Load() {
-		return // down all the time, as addressLost says
-	}
+// down reports whether a link counts as down whatever the port says.
+func (l *links) down(i int) bool { return l.lost[i].Load() || l.cut[i].Load() }
+
+// cutLink is control.Server's.
+func (d *daemon) cutLink(i int, cut bool) {
+	d.background.Go(func() { // files are not written on the worker's thread
+		d.links.telling.Lock()
+		defer d.links.telling.Unlock()
+		if d.links.cut[i].Swap(cut) == cut {
+			return
+		}
+		d.showLink(i)
+		if d.ports[i].Link() && !d.links.lost[i].Load() {
+			d.tellLink(i, !cut)
+		}
+	})
+}
+
+// tellLink tells programs, and the link that it has a host: what was said of the
+// port's address while it was down nobody heard. It needs links.telling.
+func (d *daemon) tellLink(i int, up bool) {
 	d.server.LinkChanged(i, up)
 	if up {
 		d.engine.Do(d.engine.Interface(i).Announce)
 	}
 	d.worker.Wake() // a card that is to go waits until the worker has seen it
+}
+
+// linkChanged is the port's.
+func (d *daemon) linkChanged(i int, up bool) {
+	d.links.telling.Lock()
+	defer d.links.telling.Unlock()
+	d.showLink(i)
+	if !d.links.down(i) { // else it is down all the time, as addressLost or cutLink has said
+		d.tellLink(i, up)
+	}
 }
 
 // addressLost is engine.Config's: the port is down from now on. Files are not written

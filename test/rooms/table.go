@@ -58,7 +58,7 @@ var rules = ruleBook{
 		"urdmad/connect":             {"urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire"},
 		"urdmad/control/account":     {"urdmad/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "inject", "inspect", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"urdmad/sysfs":               {"verbs/personality"},
@@ -66,6 +66,7 @@ var rules = ruleBook{
 		"urdmad/responder":           {"verbs", "verbs/probe"},
 		"counters":                   {},
 		"urdmad/logs":                {},
+		"inject":                     {"verbs/abi"},
 		"inspect":                    {"ancillary", "counters", "verbs/abi", "verbs/ring"},
 		"config":                     {"schema", "verbs/personality"},
 		"schema":                     {},
@@ -95,7 +96,7 @@ var rules = ruleBook{
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "inject", "inspect", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},

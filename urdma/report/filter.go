@@ -62,6 +62,9 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 	out.Limits = keep(s.Limits, func(l *inspect.Limit) bool { return f.PID == 0 || l.PID == f.PID })
 	out.Neighbours = keep(s.Neighbours, func(n *inspect.Neighbour) bool { return f.Port == "" || n.Port == f.Port })
 	out.Groups = keep(s.Groups, func(g *inspect.Group) bool { return f.Port == "" || g.Port == f.Port })
+	out.Injections = keep(s.Injections, func(i *inspect.Injection) bool {
+		return f.QPN == 0 && f.Port == "" && (f.PID == 0 || i.PID == f.PID)
+	})
 	return &out
 }
 

@@ -46,6 +46,7 @@ var Kinds = []Kind{
 	kind("neighbour", "ADDRESS", neighbours, func(s *inspect.Snapshot) []inspect.Neighbour { return s.Neighbours }),
 	kind("group", "ADDRESS", groups, func(s *inspect.Snapshot) []inspect.Group { return s.Groups }),
 	kind("limit", "LIMIT", limits, func(s *inspect.Snapshot) []inspect.Limit { return s.Limits }),
+	kind("inject", "NUMBER", injections, func(s *inspect.Snapshot) []inspect.Injection { return s.Injections }),
 }
 
 // withInside adds to the ports a row for what does not leave urdmad.
@@ -419,6 +420,18 @@ func amount(name string, n uint64) string {
 		return Bytes(n)
 	}
 	return number(n)
+}
+
+var injections = []column[inspect.Injection]{
+	{"NUMBER", func(i *inspect.Injection) string { return handle(i.Number) }},
+	{"CREATED", func(i *inspect.Injection) string { return instant(i.Created) }},
+	{"STATE", func(i *inspect.Injection) string { return i.State }},
+	{"SEEN", func(i *inspect.Injection) string { return number(i.Seen) }},
+	{"HITS", func(i *inspect.Injection) string { return number(i.Hits) }},
+	{"OWN", func(i *inspect.Injection) string { return yes(i.Own) }},
+	{"STATEMENT", func(i *inspect.Injection) string { return i.Statement }},
+	{"PID", func(i *inspect.Injection) string { return pid(i.PID) }},
+	{"COMMAND", func(i *inspect.Injection) string { return dash(i.Command) }},
 }
 
 func number(n uint64) string   { return strconv.FormatUint(n, 10) }

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"urdma/inject"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
@@ -17,7 +18,8 @@ import (
 type cmChannelObject struct {
 	object
 	socket *events.Socket
-	ids    int // that report here; the engine's thread
+	ids    int           // that report here; the engine's thread
+	late   []abi.CMEvent // kept back on purpose; the engine's thread
 }
 
 // count counts an id among those of its channel, or no longer.
@@ -29,6 +31,9 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	if c.x.s.traced.Load() {
 		c.x.s.event(&c.x.Owner, &abi.TraceEvent{Kind: abi.TraceCM, Code: v.Event, Status: uint32(v.Status)}, "", time.Now())
+	}
+	if (len(c.late) > 0 || c.x.s.injected.faults(inject.CM)) && c.keptBack(v) {
+		return
 	}
 	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
 }
@@ -80,7 +85,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended {
+	if x.ended || x.s.injected.faults(inject.CM) && x.s.injected.rejects(x) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {

@@ -39,6 +39,11 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	if h == nil {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
+	if x.s.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
+		if err := x.faultCall(t); err != nil {
+			return err
+		}
+	}
 	if !x.s.traced.Load() || t.Way() == abi.Looks {
 		return h(x, b, r)
 	}

@@ -56,4 +56,5 @@ var handlers = map[abi.Type]handler{
 	abi.CaptureStop:      by((*Session).captureStop),
 	abi.Mark:             by((*Session).mark),
 	abi.Admin:            by((*Session).admin),
+	abi.Inject:           by((*Session).inject),
 }

@@ -28,19 +28,25 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	}
 	s.Engine.Do(func() {
 		s.linkSeen(dev, up)
-		idle := len(s.linkEvents) == 0
+		var to []linkEvent
 		for _, x := range s.attached {
 			for _, c := range x.contexts {
 				if c.dev == dev {
-					s.linkEvents = append(s.linkEvents, linkEvent{c.async, ev})
+					to = append(to, linkEvent{c.async, ev})
 				}
 			}
 		}
-		if idle {
-			s.tellLinks()
-		}
+		s.tell(to)
 	})
 	s.Wake()
+}
+
+// tell sends events, in this turn and those to come; on the engine's thread.
+func (s *Server) tell(events []linkEvent) {
+	idle := len(s.linkEvents) == 0
+	if s.linkEvents = append(s.linkEvents, events...); idle {
+		s.tellLinks()
+	}
 }
 
 // tellLinks sends some of the events, and the others in the turns to come.

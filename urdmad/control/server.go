@@ -64,6 +64,9 @@ type Server struct {
 	// About and Loop are what a snapshot says of the daemon and its worker.
 	About inspect.Daemon
 	Loop  func() inspect.Loop
+	// CutLink takes a device's link down on purpose, or lets it be again, and then tells
+	// programs; nil: they are told alone. It does not wait.
+	CutLink func(dev int, cut bool)
 	// Responder is what a snapshot says of the responder; nil: nothing.
 	Responder func() *inspect.Responder
 
@@ -74,7 +77,8 @@ type Server struct {
 	attached   []*Session            // that have said HELLO; the engine's thread
 	captures   []*capture            // that run; the engine's thread
 	traced     atomic.Bool           // one of them wants events
-	linkEvents []linkEvent           // see LinkChanged; the engine's thread
+	injected   injections
+	linkEvents []linkEvent // see LinkChanged; the engine's thread
 }
 
 // connected is the sessions that there are.

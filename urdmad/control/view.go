@@ -79,6 +79,7 @@ func (g *gather) engine() {
 		TerminatesGot: terminates(e.Streams.TerminatesGot)}
 	counts := e.Counts()
 	engineCounts.Into(t, &counts)
+	t.Injected = g.s.injected.hits
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
 		all, s := traffic(&p), e.MPA.PastTraffic(dev)

@@ -140,6 +140,7 @@ const (
 	OutOfBounds           // the range is not inside the region
 	NoRight               // the region or the queue pair does not grant the operation
 	Misaligned            // an atomic operation that does not begin at a multiple of 8
+	Failing               // the responder fails, on purpose: nothing is wrong with the request
 )
 
 // User is who wants to use an STag: a queue pair, by its protection domain and

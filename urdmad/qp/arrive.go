@@ -72,6 +72,11 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 // looked at (RFC 5040 section 5.4).
 func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verdict {
 	q.t.heardFrom(q)
+	if q.t.faults != nil {
+		if v := q.faultWrite(); v.Is != Done {
+			return v
+		}
+	}
 	if len(data) == 0 {
 		return Verdict{}
 	}
@@ -92,7 +97,10 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 }
 
 // EndWrite ends a Write.
-func (q *QP) EndWrite() { q.writeArrived() }
+func (q *QP) EndWrite() {
+	q.midWrite = false
+	q.writeArrived()
+}
 
 // Atomic carries an atomic operation of the peer's out at va of the region stag. On
 // the fallback path done is false, later gets what was there, and receives that
@@ -109,6 +117,11 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 		return 0, false, denied(why)
 	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
+	}
+	if f := q.t.faults; f != nil {
+		if v := f.Respond(q, MessageAtomic); v.Is != Done {
+			return 0, false, v
+		}
 	}
 	original, done = q.atomic(r, va, op, later)
 	return original, done, Verdict{}

@@ -22,7 +22,8 @@ func (t *Table) breaks(broken *uint64) {
 func (q *QP) doomed() bool {
 	n := q.ordinal
 	return q.SendCQ != nil && q.SendCQ.broken >= n || q.RecvCQ != nil && q.RecvCQ.broken >= n ||
-		q.Client.broken >= n || q.Domain != nil && q.Domain.broken >= n || q.broken >= n
+		q.Client.broken >= n || q.Domain != nil && q.Domain.broken >= n || q.broken >= n ||
+		q.RQ.shared != nil && q.RQ.shared.broken >= n
 }
 
 // failDoomed looks at queue pairs, as many as a turn may, and returns how many it looked at.

@@ -57,6 +57,13 @@ func (c *CQ) tellMissed(t *Table) {
 }
 
 func (t *Table) sendCompletionEvent(c *CQ) {
+	if t.faults != nil && t.delayed(c) {
+		return
+	}
+	t.notify(c)
+}
+
+func (t *Table) notify(c *CQ) {
 	ev := abi.CompEvent{CQ: c.Handle}
 	c.Events++
 	t.send(c.Channel, abi.Bytes(&ev))
@@ -82,16 +89,21 @@ func (q *QP) writeArrived() {
 	}
 }
 
-// overran reports a completion queue that its client let fill up, once. The queue
-// pairs that complete there fail soon (broken.go).
+// overran reports a completion queue that its client let fill up, once.
 func (t *Table) overran(c *CQ) {
 	t.Stats.CompletionOverrun++
 	if c.overrun {
 		return
 	}
+	t.log.Warn("completion queue overrun", "client", c.Client.Name, "cq", c.Handle, "entries", c.Ring.Capacity())
+	t.BreakCQ(c)
+}
+
+// BreakCQ takes a completion queue into error: no completion comes any more, and the
+// queue pairs that complete there fail soon (InfiniBand vol. 1, 11.6.3.2).
+func (t *Table) BreakCQ(c *CQ) {
 	c.overrun = true
 	c.Ring.MarkOverrun()
-	t.log.Warn("completion queue overrun", "client", c.Client.Name, "cq", c.Handle, "entries", c.Ring.Capacity())
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
 	t.traceAsync(c.Client, 0, ev.EventType)
 	t.send(c.Async, abi.Bytes(&ev))

@@ -20,7 +20,7 @@
 // States are in state.go; modify.go and transitions.go are ibv_modify_qp(3). flush.go
 // ends the work of a queue pair, broken.go fails those that stand on something
 // broken, last.go sends what was posted last. xrc.go has XRC domains,
-// trace.go tells whoever traces.
+// trace.go tells whoever traces, faults.go asks whoever has things go wrong on purpose.
 //
 // All of it runs on the worker's thread. The package knows client rings and
 // memory. It must not know packets, ports, wire protocols, rdma_cm ids or the

@@ -86,6 +86,9 @@ func (q *QP) fetch(i uint32) {
 	if wr.status = q.resolve(i, wr, slot, list); wr.status != abi.StatusSuccess {
 		wr.State = SendFailed
 	}
+	if q.t.faults != nil {
+		q.faultPosted(wr, slot.Opcode)
+	}
 	if q.t.trace != nil {
 		q.tracePosted(wr, slot.Opcode)
 	}

@@ -43,14 +43,15 @@ type QP struct {
 
 	written *mem.Region // of the last Write that arrived, most often right again
 
-	t       *Table
-	state   uint32 // enum ibv_qp_state
-	carrier Carrier
-	acked   uint64 // sends whose Mark is at most this were carried
-	jobs    jobs
-	inRun   bool // in the table's run queue
-	heard   bool // its program was told that the peer has sent something
-	removed bool
+	t        *Table
+	state    uint32 // enum ibv_qp_state
+	carrier  Carrier
+	acked    uint64 // sends whose Mark is at most this were carried
+	jobs     jobs
+	inRun    bool // in the table's run queue
+	heard    bool // its program was told that the peer has sent something
+	midWrite bool // an RDMA Write is arriving; counts with faults alone
+	removed  bool
 
 	leaving   bool // see SendLast
 	abandoned bool // see abandon

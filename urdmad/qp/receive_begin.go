@@ -76,6 +76,11 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
 		return NoRoom
 	}
+	if f := r.q.t.faults; f != nil {
+		if v := f.Respond(r.q, MessageSend); v.Is != Done {
+			return v.Is
+		}
+	}
 	from.taken()
 	from.checkLimit(r.q.t)
 	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
@@ -86,6 +91,12 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	if !r.hold(list[:rqe.NumSGE]) {
 		r.fail(abi.StatusLocProtErr, 0)
 		return BadReceive
+	}
+	if f := r.q.t.faults; f != nil {
+		if status := f.Receive(r.q); status != abi.StatusSuccess {
+			r.fail(status, 0)
+			return BadReceive
+		}
 	}
 	if r.q.t.trace != nil {
 		r.traceBegun()

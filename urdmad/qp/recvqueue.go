@@ -23,7 +23,8 @@ type Shared struct {
 	Async  *events.Socket // asynchronous events
 	Limit  uint32         // fewer receives than this raise one event; 0: none does
 	users  int
-	Named  // of an XRC domain; else empty
+	broken uint64 // see breaks
+	Named         // of an XRC domain; else empty
 }
 
 // NewShared returns a shared receive queue in mem, as layout says.

@@ -18,6 +18,11 @@ type Source struct {
 // pays for them, or by a target queue pair that of the client whose memory it is.
 func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Source, v Verdict) {
 	q.t.heardFrom(q)
+	if f := q.t.faults; f != nil {
+		if v := f.Respond(q, MessageRead); v.Is != Done {
+			return Source{}, v
+		}
+	}
 	if length == 0 {
 		return Source{}, Verdict{}
 	}

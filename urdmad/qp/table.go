@@ -21,7 +21,8 @@ type Table struct {
 	Stats   Stats
 
 	log       *slog.Logger
-	trace     Trace // nil: nobody traces
+	trace     Trace  // nil: nobody traces
+	faults    Faults // nil: nothing goes wrong on purpose
 	rand      *rand.Rand
 	wake      func() // gets the worker out of its sleep, from any goroutine
 	pairs     map[uint32]*QP

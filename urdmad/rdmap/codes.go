@@ -19,7 +19,7 @@ const CodeNoPeer = wire.TermOperationStream
 // refusals are the causes for the outcomes and the violations of a kind of message.
 type refusals struct {
 	outcomes   [qp.Denied]wire.TermCode
-	violations [mem.Misaligned + 1]wire.TermCode
+	violations [mem.Failing + 1]wire.TermCode
 }
 
 func (r *refusals) code(v qp.Verdict) wire.TermCode {
@@ -34,13 +34,14 @@ var (
 		outcomes: [...]wire.TermCode{qp.NoReceive: wire.TermUntaggedNoBuffer, qp.BadReceive: wire.TermDDPCatastrophic,
 			qp.NoQueue: wire.TermUntaggedQN, qp.TooLong: wire.TermUntaggedTooLong, qp.Revoked: wire.TermDDPCatastrophic},
 		violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
-			mem.NoRight: wire.TermProtectionInvalidate, mem.Misaligned: 0},
+			mem.NoRight: wire.TermProtectionInvalidate, mem.Failing: 0},
 	}
 	writes = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag, mem.OtherDomain: wire.TermTaggedStream,
-		mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess, mem.Misaligned: 0}}
+		mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess,
+		mem.Failing: wire.TermOperationUnspecified}}
 	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
 		mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess,
-		mem.Misaligned: wire.TermOperationStream}}
+		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
 	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}} // the peer has nowhere to put it any more
 	originals = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermDDPCatastrophic}}
 )

@@ -53,6 +53,9 @@ const (
 	AdminLogLevel    = 2
 	AdminEndQP       = 3
 	AdminEndClient   = 4
+	InjectOwn        = 1
+	InjectBytes      = 3072
+	InjectPosts      = 8
 	CMWake           = 0xffffffff
 	NumDoorbells     = 4096
 )
@@ -110,6 +113,7 @@ const (
 	CaptureStop      Type = 66
 	Mark             Type = 67
 	Admin            Type = 68
+	Inject           Type = 72
 )
 
 var requests = [...]request{
@@ -164,6 +168,7 @@ var requests = [...]request{
 	CaptureStop:      {"CAPTURE_STOP", Size[Header](), None, Looks, "urdma capture", "ending a capture"},
 	Mark:             {"MARK", Size[MarkRequest](), None, Looks, "urdma trace --mark", "setting a bookmark"},
 	Admin:            {"ADMIN", Size[AdminRequest](), None, Looks, "urdma reload, log, end", "administering urdmad"},
+	Inject:           {"INJECT", Size[InjectRequest](), None, Looks, "urdma inject", "injecting faults"},
 }
 
 var operations = [...]Operation{
@@ -591,6 +596,32 @@ type AdminRequest struct {
 	Pad    uint32
 	Object uint64
 	Text   [16]byte
+}
+
+// InjectRequest is struct urdma_abi_inject.
+type InjectRequest struct {
+	Header Header
+	Flags  uint32
+	Pad    uint32
+	Text   [InjectBytes]byte
+}
+
+// PostFault is struct urdma_abi_post_fault.
+type PostFault struct {
+	Call   uint32
+	Error  uint32
+	Nth    uint64
+	Count  uint64
+	Chance uint64
+	Seed   uint64
+}
+
+// InjectResponse is struct urdma_abi_inject_response.
+type InjectResponse struct {
+	Header Header
+	Number uint32
+	Posts  uint32
+	Post   [InjectPosts]PostFault
 }
 
 // CMCreateIDRequest is struct urdma_abi_cm_create_id.

@@ -121,7 +121,8 @@ enum urdma_abi_way {
 	R(65, CAPTURE, session, capture, capture_response, NONE, LOOKS, "urdma capture", "beginning a capture") \
 	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture") \
 	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark") \
-	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad")
+	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad") \
+	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 
@@ -679,6 +680,39 @@ struct urdma_abi_admin {
 	uint32_t pad;
 	uint64_t object;
 	char text[16]; /* up to the first 0 */
+};
+
+/*
+ * INJECT: what is to go wrong on purpose, as text (package inject). A caller with urdmad's
+ * uid, or root, does that to all; others to clients of their own uid. EPERM: not the
+ * caller's to break; ENOENT: no such object; EINVAL: the text; EDQUOT: too many rules.
+ */
+#define URDMA_ABI_INJECT_OWN 1u /* flags: for this session's client alone, and gone with it */
+#define URDMA_ABI_INJECT_BYTES 3072u
+#define URDMA_ABI_INJECT_POSTS 8u
+
+struct urdma_abi_inject {
+	struct urdma_abi_header header;
+	uint32_t flags; /* URDMA_ABI_INJECT_* */
+	uint32_t pad;
+	char text[URDMA_ABI_INJECT_BYTES]; /* up to the first 0 */
+};
+
+/* What the library refuses by itself: posts, of which urdmad hears too late. */
+struct urdma_abi_post_fault {
+	uint32_t call;   /* 0: ibv_post_send, 1: ibv_post_recv, 2: ibv_post_srq_recv */
+	uint32_t error;  /* errno value */
+	uint64_t nth;    /* the first call that it refuses, from 1 */
+	uint64_t count;  /* how many it refuses; 0: all */
+	uint64_t chance; /* that one of them is, of 2^32; 0: each */
+	uint64_t seed;
+};
+
+struct urdma_abi_inject_response {
+	struct urdma_abi_header header;
+	uint32_t number; /* of the first rule that was made; 0: none */
+	uint32_t posts;  /* of post, those that count; of INJECT_OWN */
+	struct urdma_abi_post_fault post[URDMA_ABI_INJECT_POSTS];
 };
 
 /* ---- rdma_cm ------------------------------------------------------------ */

@@ -169,6 +169,7 @@ const (
 	EventDeviceFatal      = 8
 	EventPortActive       = 9
 	EventPortErr          = 10
+	EventSRQErr           = 14
 	EventSRQLimitReached  = 15
 	EventQPLastWQEReached = 16
 )

@@ -71,6 +71,8 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	c->verbs.context.num_comp_vectors = (int)d->client->info[d->number].num_comp_vectors;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	fill_tables(c);
+	if (c->client->posts)
+		urdma_refuse_posts(&c->verbs.context);
 	return c;
 }
 

@@ -47,7 +47,32 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 		CloseAll(fds[1:])
 		return nil, err
 	}
+	if err := s.inject(ctx); err != nil {
+		Unmap(bells)
+		CloseAll(fds[1:])
+		return nil, err
+	}
 	return &Greeting{Devices: int(resp.NumDevices), Workers: int(resp.Workers), Bells: bells, kicks: fds[1:]}, nil
+}
+
+// inject tells urdmad what is to go wrong in this process (urdma inject).
+func (s *Session) inject(ctx context.Context) error {
+	text := os.Getenv("URDMA_INJECT")
+	if text == "" {
+		return nil
+	}
+	req, resp := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
+	if len(text) >= len(req.Text) {
+		return fmt.Errorf("verbs: URDMA_INJECT has %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
+	}
+	copy(req.Text[:], text)
+	if _, err := Call(ctx, s, abi.Inject, &req, &resp, -1, 0); err != nil {
+		return fmt.Errorf("verbs: URDMA_INJECT: %w", err)
+	}
+	if resp.Posts > 0 {
+		return fmt.Errorf("verbs: URDMA_INJECT has rules for posts, which only liburdma.so refuses: %w", unix.EOPNOTSUPP)
+	}
+	return nil
 }
 
 // ownMemory opens what urdmad reaches this process's memory by. Without it (-1)

@@ -193,6 +193,9 @@ int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/* refuse.c: has a context's posts fail as URDMA_INJECT says. */
+void urdma_refuse_posts(struct ibv_context *context);
+
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);

@@ -169,6 +169,7 @@ static void discard(struct urdma_client *client)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
 	free(client->info);
 	free(client->pairs);
+	free(client->posts);
 	free(client);
 }
 
@@ -229,6 +230,8 @@ static int ask(struct urdma_client **asked)
 	status = connect_socket(client);
 	if (!status)
 		status = greet(client);
+	if (!status)
+		status = urdma_inject(client);
 	if (!status)
 		status = read_devices(client);
 	if (!status) {

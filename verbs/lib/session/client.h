@@ -34,6 +34,12 @@ struct urdma_pair {
 	struct urdma_qp *qp; /* NULL: the entry is free */
 };
 
+/* A rule of URDMA_INJECT for posts. */
+struct urdma_post_rule {
+	struct urdma_abi_post_fault fault;
+	uint64_t seen, hits; /* atomic */
+};
+
 struct urdma_client {
 	uint32_t state; /* enum urdma_client_state; loaded and stored atomically */
 	int control;
@@ -62,6 +68,9 @@ struct urdma_client {
 
 	pthread_mutex_t rings_lock; /* of rings (rings.h) */
 	struct urdma_rings *rings;
+
+	struct urdma_post_rule *posts; /* num_posts of them; NULL: none */
+	uint32_t num_posts;
 
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
@@ -115,6 +124,9 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
 /* locate.c: connects a socket of type SOCK_SEQPACKET to urdmad, of the places where its
  * may be. 0, or -1 and errno. */
 int urdma_locate(int fd);
+
+/* inject.c: tells urdmad what URDMA_INJECT says. 0 or an errno value. */
+int urdma_inject(struct urdma_client *client);
 
 /* transport.c: as which this process wishes to show devices. */
 uint32_t urdma_transport_wish(void);

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"urdma/inject"
+	"urdma/inspect"
+	"urdma/urdma/report"
+	"urdma/verbs/abi"
+
+	"github.com/spf13/cobra"
+)
+
+// injectOptions are the flags of urdma inject.
+type injectOptions struct {
+	lookOptions
+	file string
+}
+
+func newInject() *cobra.Command {
+	var o injectOptions
+	cmd := &cobra.Command{
+		Use:   "inject STATEMENT | list | clear [NUMBER]",
+		Short: "have something go wrong, to see what a program makes of it",
+		Long: "Have urdmad break something on purpose. An event happens at once; a rule is from then on asked about each that it is for, until it has hit " +
+			"count times, its time (for=) is over, urdma inject clear ends it, or the process that it names ends. Events:\n" +
+			"cq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device NAME, port NAME down|up|EVENT: " +
+			"EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR; without one it is the object's error, which takes it, and the queue pairs that use it, into error. " +
+			"cq HANDLE event sends a completion event for nothing. " +
+			"Handles are each process's own; pid=PID says whose, where several have it.\nRules:\n" +
+			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its queue pair goes to error. " +
+			"receive status=STATUS: so does a receive when its message arrives. " +
+			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a message, or has it wait; " +
+			"the peer's send ends with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or RNR_RETRY_EXC_ERR once its patience is over. " +
+			"call NAME errno=ERRNO|delay=TIME: a call such as ibv_reg_mr or rdma_connect fails, or takes a time; " +
+			"ibv_post_send, ibv_post_recv and ibv_post_srq_recv fail only by urdma exec --inject. " +
+			"event delay=TIME: a completion event comes late. cm delay=TIME [type=EVENT]: so does an event of rdma_cm, and those behind it; " +
+			"cm reject: a listener refuses a connection request.\n" +
+			"Each takes qp=QPN (send, receive, respond), pid=PID, nth=N (the first that it hits), p=PROBABILITY and seed=SEED, count=N|all (1, and all with p) and for=TIME. " +
+			"The same events meet the same fate with the same seed.\nScenarios, with -f FILE or semicolons: " +
+			"statements happen one after the other; wait TIME, and after with a rule that says nothing of what happens, hold up those behind them.\n" +
+			"A user breaks what the own processes have, urdmad's own user and root everything, and ports. " +
+			"What was injected is logged, counted in urdma show inject and in metrics. While there is no rule, urdmad asks nobody.",
+		Example: "  urdma inject send status=RETRY_EXC_ERR qp=7e nth=3\n" +
+			"  urdma inject respond answer=access opcode=RDMA_WRITE p=0.1 seed=7\n" +
+			"  urdma inject call ibv_reg_mr errno=ENOMEM pid=4711\n" +
+			"  urdma inject qp 7e QP_ACCESS_ERR\n" +
+			"  urdma inject 'after send opcode=RDMA_WRITE nth=3; port urdma0 down; wait 200ms; port urdma0 up'\n" +
+			"  urdma exec --inject 'call ibv_post_send errno=ENOMEM nth=100' -- ib_write_bw -R 10.2.0.100\n" +
+			"  urdma inject list\n  urdma inject clear",
+		Args: func(_ *cobra.Command, args []string) error {
+			if (len(args) == 0) == (o.file == "") {
+				return withStatus(exitUsage, errors.New("what goes wrong? a STATEMENT, list, clear [NUMBER], or -f FILE"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "list" {
+				return o.list(cmd.OutOrStdout())
+			}
+			text := strings.Join(args, " ")
+			if o.file != "" {
+				text = "@" + o.file
+			}
+			return o.run(cmd.OutOrStdout(), text)
+		},
+	}
+	o.addSocket(cmd)
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`FILE` with a scenario, a statement a line; - is standard input")
+	cmd.Flags().BoolVar(&o.json, "json", false, "list as a JSON array")
+	return cmd
+}
+
+// statementsOf reads statements, or the file behind an @, and checks their form.
+func statementsOf(text string) (string, error) {
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := []byte(nil), error(nil)
+		if name == "-" {
+			b, err = io.ReadAll(io.LimitReader(os.Stdin, abi.InjectBytes))
+		} else {
+			b, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return "", err
+		}
+		text = string(b)
+	}
+	if _, err := inject.Parse(text); err != nil {
+		return "", withStatus(exitUsage, err)
+	}
+	if len(text) >= abi.InjectBytes {
+		return "", withStatus(exitUsage, fmt.Errorf("%d bytes of statements, expected %d at most", len(text), abi.InjectBytes-1))
+	}
+	return text, nil
+}
+
+func (o *injectOptions) run(w io.Writer, text string) error {
+	text, err := statementsOf(text)
+	if err != nil {
+		return err
+	}
+	source, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	number, err := source.Inject(text)
+	if refused := new(inspect.Refusal); errors.As(err, &refused) {
+		if why := refusals[refused.Errno]; why != "" {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+	}
+	if err == nil && number != 0 {
+		_, err = fmt.Fprintln(w, strconv.FormatUint(uint64(number), 10))
+	}
+	return err
+}
+
+// refusals says what urdmad means.
+var refusals = map[syscall.Errno]string{
+	syscall.EPERM:      "ports are urdmad's own user's and root's to break",
+	syscall.ENOENT:     "you have no such object or rule; urdma show and urdma inject list have them",
+	syscall.ESRCH:      "no such process of yours uses urdmad; urdma show client lists them",
+	syscall.ENODEV:     "no such port; urdma show port lists them",
+	syscall.ENOTUNIQ:   "several processes have an object with that handle; pid=PID says whose",
+	syscall.ENXIO:      "that completion queue has no channel",
+	syscall.EDQUOT:     "there are as many rules as may be; urdma inject clear ends them",
+	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject, and urdmad has to be as new as urdma",
+}
+
+func (o *injectOptions) list(w io.Writer) error {
+	s, err := o.fetch()
+	if err != nil {
+		return err
+	}
+	kind := report.Find("inject")
+	if o.json {
+		return kind.JSON(w, s)
+	}
+	return kind.Table(w, s)
+}

@@ -1,0 +1,209 @@
+package control
+
+import (
+	"syscall"
+
+	"urdma/inject"
+	"urdma/inspect"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// This file answers those who ask whether something goes wrong, by the rules of inject.go.
+
+// faults reports whether a rule is for a point; on the engine's thread.
+func (n *injections) faults(p inject.Point) bool { return n.points[p] }
+
+// passing is who passes a point, and with what.
+type passing struct {
+	point inject.Point
+	x     *Session
+	qpn   uint32
+	code  int64
+	call  abi.Type
+}
+
+// isFor reports whether a rule is for it.
+func (i *injection) isFor(p *passing) bool {
+	switch {
+	case i.Point != p.point, i.QPN != 0 && i.QPN != p.qpn, i.Code != inject.AnyCode && i.Code != p.code,
+		i.PID != 0 && i.PID != p.x.Owner.PID, i.Function != "" && !inject.Makes(p.call, i.Function),
+		i.Point == inject.Respond && i.Answer != inject.NoAnswer && !inject.Answers(i.Answer, p.code):
+		return false
+	case i.own:
+		return i.by == p.x
+	}
+	return i.by.Owner.Sees(&p.x.Owner)
+}
+
+// next has every rule that is for it count, and returns the first that hits, or nil.
+func (n *injections) next(p *passing, which func(*inject.Rule) bool) (first *inject.Rule) {
+	for _, i := range n.rules {
+		if i.over || !i.isFor(p) || which != nil && !which(&i.Rule) || !i.Next() {
+			continue
+		}
+		if i.Over() {
+			i.over = true
+			n.s.Engine.Clock.Soon(func() { n.end(i, "it has hit as often as it should") })
+		}
+		if i.waits != nil {
+			n.s.Engine.Clock.Soon(i.waits.goOn)
+			continue
+		}
+		n.hits++
+		if i.Hits == 1 { // how many there were is said at its end
+			n.s.Log.Warn("injected", "number", i.number, "statement", i.text, "client", p.x.name, "qpn", p.qpn)
+		}
+		if first == nil {
+			first = &i.Rule
+		}
+	}
+	return first
+}
+
+// session is the session of a client.
+func (s *Server) session(c *qp.Client) *Session {
+	for _, x := range s.attached {
+		if &x.client.Client == c {
+			return x
+		}
+	}
+	return nil
+}
+
+// ask is next for a queue pair.
+func (n *injections) ask(p inject.Point, q *qp.QP, code int64) *inject.Rule {
+	if !n.points[p] {
+		return nil
+	}
+	x := n.s.session(q.Client)
+	if x == nil {
+		return nil
+	}
+	return n.next(&passing{point: p, x: x, qpn: q.QPN, code: code}, nil)
+}
+
+// Send is qp.Faults'.
+func (n *injections) Send(q *qp.QP, opcode uint32) uint32 {
+	if r := n.ask(inject.Send, q, int64(opcode)); r != nil {
+		return r.Status
+	}
+	return abi.StatusSuccess
+}
+
+// Receive is qp.Faults'.
+func (n *injections) Receive(q *qp.QP) uint32 {
+	if r := n.ask(inject.Receive, q, inject.AnyCode); r != nil {
+		return r.Status
+	}
+	return abi.StatusSuccess
+}
+
+// messages are package inject's numbers of qp's messages.
+var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageWrite: inject.MessageWrite, qp.MessageRead: inject.MessageRead,
+	qp.MessageAtomic: inject.MessageAtomic}
+
+// Respond is qp.Faults'.
+func (n *injections) Respond(q *qp.QP, m qp.Message) qp.Verdict {
+	r := n.ask(inject.Respond, q, messages[m])
+	if r == nil {
+		return qp.Verdict{}
+	}
+	switch {
+	case r.Answer == inject.NotReady:
+		return qp.Verdict{Is: qp.NoReceive}
+	case r.Answer == inject.Access:
+		return qp.Verdict{Is: qp.Denied, Why: mem.NoRight}
+	case r.Answer == inject.Invalid && m == qp.MessageAtomic:
+		return qp.Verdict{Is: qp.Denied, Why: mem.Misaligned}
+	case r.Answer == inject.Invalid:
+		return qp.Verdict{Is: qp.TooLong}
+	case m == qp.MessageSend:
+		return qp.Verdict{Is: qp.BadReceive}
+	}
+	return qp.Verdict{Is: qp.Denied, Why: mem.Failing}
+}
+
+// Notify is qp.Faults'.
+func (n *injections) Notify(c *qp.CQ) clock.Time {
+	if !n.points[inject.Notify] {
+		return 0
+	}
+	if x := n.s.session(c.Client); x != nil {
+		if r := n.next(&passing{point: inject.Notify, x: x, code: inject.AnyCode}, nil); r != nil {
+			return clock.Time(r.Delay)
+		}
+	}
+	return 0
+}
+
+// faultCall delays a request, or refuses it.
+func (x *Session) faultCall(t abi.Type) error {
+	var hit inject.Rule
+	x.do(func() {
+		if r := x.s.injected.next(&passing{point: inject.Call, x: x, code: inject.AnyCode, call: t}, nil); r != nil {
+			hit = *r
+		}
+	})
+	if hit.Delay > 0 {
+		x.pause(hit.Delay)
+	}
+	if hit.Errno != 0 {
+		return syscall.Errno(hit.Errno)
+	}
+	return nil
+}
+
+// rejects reports whether a connection request is refused before the program hears of it.
+func (n *injections) rejects(x *Session) bool {
+	return n.next(&passing{point: inject.CM, x: x, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) != nil
+}
+
+// keptBack keeps an event back, if that is wanted, and those behind it: they come in order.
+func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
+	n := &c.x.s.injected
+	r := n.next(&passing{point: inject.CM, x: c.x, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
+	switch clk := &c.x.s.Engine.Clock; {
+	case len(c.late) > 0:
+	case r == nil:
+		return false
+	default:
+		clk.Set(clock.NewTimer(c.sendLate), clk.Now+clock.Time(r.Delay))
+	}
+	c.late = append(c.late, *e)
+	return true
+}
+
+// sendLate sends what was kept back.
+func (c *cmChannelObject) sendLate() {
+	for i := range c.late {
+		c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&c.late[i]))
+	}
+	c.late = nil
+}
+
+// injections copies what viewer may see.
+func (g *gather) injections(viewer *account.Owner) {
+	n := &g.s.injected
+	for _, list := range [][]*injection{n.ended, n.rules} {
+		for _, i := range list {
+			if !viewer.Sees(&i.by.Owner) {
+				continue
+			}
+			v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.Owner.PID, Command: i.by.Owner.Name, UID: i.by.Owner.UID,
+				Created: g.clock.time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
+			switch {
+			case i.over:
+				v.State = "ended"
+			case i.waits != nil:
+				v.State = "waiting"
+			case i.Point == inject.Post:
+				v.State = "library"
+			}
+			g.snap.Injections = append(g.snap.Injections, v)
+		}
+	}
+}

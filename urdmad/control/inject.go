@@ -1,0 +1,416 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"urdma/inject"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// This file is urdma inject: who may have what go wrong, and when it does. What is asked
+// about rules stands in faults.go.
+
+const (
+	maxInjections   = 1024 // rules and scenarios of all users
+	maxUserInjected = 128  // of one that is no admin
+	keptInjections  = 64   // that have ended and are still shown
+)
+
+// injections are what goes wrong on purpose. All but calls is the engine's thread's.
+type injections struct {
+	calls  atomic.Bool // some rule is for requests
+	s      *Server
+	rules  []*injection // in the order in which they were made
+	ended  []*injection // the last of them that have
+	points [inject.CM + 1]bool
+	number uint32 // of the newest
+	hits   uint64 // ever
+}
+
+// injection is a rule at work.
+type injection struct {
+	*inject.Draw
+	number uint32
+	text   string
+	by     *Session // who asked for it
+	own    bool     // for that session's client alone
+	waits  *script  // that goes on once it hits; nil: it is a rule
+	since  clock.Time
+	expiry *clock.Timer
+	over   bool
+}
+
+// script is the statements of one request, which may take time.
+type script struct {
+	in    *injections
+	by    *Session
+	own   bool
+	left  []inject.Statement
+	first uint32 // rule that it made
+	posts []abi.PostFault
+}
+
+// inject answers INJECT.
+func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
+	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
+	statements, err := inject.Parse(string(text))
+	switch own := m.Flags&abi.InjectOwn != 0; {
+	case err != nil:
+		return fmt.Errorf("control: inject: %w: %w", err, syscall.EINVAL)
+	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
+		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
+	}
+	s := &script{in: &x.s.injected, by: x, own: m.Flags&abi.InjectOwn != 0, left: statements}
+	x.do(func() { err = s.begin() })
+	if err != nil {
+		return err
+	}
+	resp := abi.InjectResponse{Number: s.first}
+	resp.Posts = uint32(copy(resp.Post[:], s.posts))
+	*r = respond(&resp)
+	return nil
+}
+
+// begin carries out what comes before the first wait. Nothing is left of a script whose
+// beginning is refused.
+func (s *script) begin() error {
+	s.in.s = s.by.s
+	before := s.in.number
+	err := s.run()
+	if err != nil {
+		s.in.endAll(func(i *injection) bool { return i.number > before }, "refused")
+	}
+	return err
+}
+
+// goOn carries a script on after a wait. Nobody waits for its errors any more.
+func (s *script) goOn() {
+	if s.own && s.by.ended {
+		return
+	}
+	if err := s.run(); err != nil {
+		s.by.s.Log.Warn("inject: the scenario ends", "pid", s.by.Owner.PID, "error", err)
+	}
+}
+
+func (s *script) run() error {
+	c := &s.by.s.Engine.Clock
+	for len(s.left) > 0 {
+		one := &s.left[0]
+		s.left = s.left[1:]
+		var err error
+		switch one.Verb {
+		case inject.Raise:
+			err = s.raise(one)
+		case inject.Clear:
+			err = s.clear(one.Clear)
+		case inject.Pause:
+			if err = s.room(); err == nil {
+				c.Set(clock.NewTimer(s.goOn), c.Now+clock.Time(one.Wait))
+			}
+			return err
+		case inject.After:
+			_, err = s.add(one, s)
+			return err
+		case inject.Apply:
+			err = s.apply(one)
+		}
+		if err != nil {
+			return fmt.Errorf("control: inject %q: %w", one.Text, err)
+		}
+	}
+	return nil
+}
+
+// apply begins a rule.
+func (s *script) apply(one *inject.Statement) error {
+	i, err := s.add(one, nil)
+	if err != nil {
+		return err
+	}
+	if i.Point == inject.Post {
+		return s.refusePosts(&i.Rule)
+	}
+	return nil
+}
+
+// refusePosts hands a rule to the library, which alone can refuse a post.
+func (s *script) refusePosts(r *inject.Rule) error {
+	if !s.own {
+		return fmt.Errorf("posts are refused by the library, which is told at the program's start (urdma exec --inject, URDMA_INJECT): %w", syscall.EOPNOTSUPP)
+	}
+	if len(s.posts) == abi.InjectPosts {
+		return fmt.Errorf("more than %d rules for posts: %w", abi.InjectPosts, syscall.EDQUOT)
+	}
+	s.posts = append(s.posts, abi.PostFault{Call: uint32(inject.PostNumber(r.Function)), Error: uint32(r.Errno), Nth: max(r.Nth, 1), Count: r.Count,
+		Chance: uint64(r.P * (1 << 32)), Seed: r.Seed})
+	return nil
+}
+
+// room says whether another rule may be made.
+func (s *script) room() error {
+	own := 0
+	for _, i := range s.in.rules {
+		if i.by.Owner.UID == s.by.Owner.UID {
+			own++
+		}
+	}
+	if len(s.in.rules) >= maxInjections || own >= maxUserInjected && !s.by.Owner.Admin {
+		return fmt.Errorf("%d rules of user %d, %d of all: %w", own, s.by.Owner.UID, len(s.in.rules), syscall.EDQUOT)
+	}
+	return nil
+}
+
+// add makes a rule; waits, if it is not nil, goes on when it hits.
+func (s *script) add(one *inject.Statement, waits *script) (*injection, error) {
+	if err := errors.Join(s.room(), s.mayName(&one.Rule)); err != nil {
+		return nil, err
+	}
+	n, e := s.in, s.by.s.Engine
+	n.number++
+	i := &injection{Draw: inject.NewDraw(one.Rule), number: n.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now()}
+	if s.first == 0 {
+		s.first = i.number
+	}
+	n.rules = append(n.rules, i)
+	n.changed()
+	if i.For > 0 {
+		i.expiry = clock.NewTimer(func() { n.end(i, "its time is over") })
+		e.Clock.Set(i.expiry, e.Now()+clock.Time(i.For))
+	}
+	s.by.s.Log.Info("inject: begins", "number", i.number, "statement", i.text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
+	return i, nil
+}
+
+// mayName says whether the script's owner may name a process or a queue pair.
+func (s *script) mayName(r *inject.Rule) error {
+	if r.PID != 0 && !slices.ContainsFunc(s.clients(), func(x *Session) bool { return x.Owner.PID == r.PID }) {
+		return fmt.Errorf("no process %d that is yours uses urdmad: %w", r.PID, syscall.ESRCH)
+	}
+	if r.QPN != 0 {
+		if _, err := s.pair(r.QPN); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clients are those whose things the script may break.
+func (s *script) clients() (all []*Session) {
+	for _, x := range s.by.s.attached {
+		if s.own && x == s.by || !s.own && s.by.Owner.Sees(&x.Owner) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// pair is the queue pair of a number.
+func (s *script) pair(n uint32) (*qp.QP, error) {
+	q := s.by.s.Engine.QPs.Pair(n)
+	if q == nil || !slices.ContainsFunc(s.clients(), func(x *Session) bool { return &x.client.Client == q.Client }) {
+		return nil, fmt.Errorf("no queue pair %06x that is yours: %w", n, syscall.ENOENT)
+	}
+	return q, nil
+}
+
+// clear ends a rule, or all that the script's owner may end.
+func (s *script) clear(number uint32) error {
+	found := s.in.endAll(func(i *injection) bool {
+		return (number == 0 || i.number == number) && (s.by.Owner.Sees(&i.by.Owner)) && (!s.own || i.by == s.by)
+	}, "cleared")
+	if number != 0 && !found {
+		return fmt.Errorf("no rule %d that is yours: %w", number, syscall.ENOENT)
+	}
+	return nil
+}
+
+// endAll ends some rules, and reports whether there were any.
+func (n *injections) endAll(which func(*injection) bool, why string) bool {
+	found := false
+	for _, i := range slices.Clone(n.rules) {
+		if which(i) {
+			found = true
+			n.end(i, why)
+		}
+	}
+	return found
+}
+
+// end ends a rule.
+func (n *injections) end(i *injection, why string) {
+	at := slices.Index(n.rules, i)
+	if at < 0 {
+		return
+	}
+	n.rules = slices.Delete(n.rules, at, at+1)
+	i.over = true
+	if i.expiry != nil {
+		n.s.Engine.Clock.Set(i.expiry, clock.Never)
+	}
+	if n.ended = append(n.ended, i); len(n.ended) > keptInjections {
+		n.ended = slices.Delete(n.ended, 0, 1)
+	}
+	n.changed()
+	n.s.Log.Info("inject: ends", "number", i.number, "statement", i.text, "seen", i.Seen, "hits", i.Hits, "why", why)
+}
+
+// gone ends what a client's end ends: its own rules, and those for its process.
+func (n *injections) gone(x *Session) {
+	if len(n.rules) == 0 {
+		return
+	}
+	last := !slices.ContainsFunc(x.s.attached, func(y *Session) bool { return y != x && y.Owner.PID == x.Owner.PID })
+	n.endAll(func(i *injection) bool {
+		return i.own && i.by == x || last && i.PID != 0 && i.PID == x.Owner.PID
+	}, "the process has ended")
+}
+
+// changed has those asked alone that rules are for.
+func (n *injections) changed() {
+	n.points = [inject.CM + 1]bool{}
+	for _, i := range n.rules {
+		n.points[i.Point] = true
+	}
+	n.calls.Store(n.points[inject.Call])
+	if n.points[inject.Send] || n.points[inject.Receive] || n.points[inject.Respond] || n.points[inject.Notify] {
+		n.s.Engine.QPs.SetFaults(n)
+	} else {
+		n.s.Engine.QPs.SetFaults(nil)
+	}
+}
+
+// raise has something happen now.
+func (s *script) raise(one *inject.Statement) (err error) {
+	switch one.Object {
+	case "qp":
+		err = s.raisePair(one)
+	case "cq":
+		err = s.raiseQueue(one)
+	case "srq":
+		err = s.raiseShared(one)
+	default:
+		err = s.raiseDevice(one)
+	}
+	if err == nil {
+		s.in.hits++
+		s.by.s.Log.Warn("injected", "statement", one.Text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
+	}
+	return err
+}
+
+func (s *script) raisePair(one *inject.Statement) error {
+	n, err := strconv.ParseUint(strings.TrimPrefix(one.ID, "0x"), 16, 24)
+	if err != nil {
+		return fmt.Errorf("queue pair %q, expected a hexadecimal number: %w", one.ID, syscall.EINVAL)
+	}
+	q, err := s.pair(uint32(n))
+	if err == nil {
+		s.by.s.Engine.QPs.Raise(q, uint32(one.Event))
+	}
+	return err
+}
+
+// objectOf finds the one object of type T with a handle: handles are each client's own.
+func objectOf[T held](s *script, one *inject.Statement) (found T, err error) {
+	n, err := strconv.ParseUint(one.ID, 10, 32)
+	if err != nil {
+		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w", one.Object, one.ID, syscall.EINVAL)
+	}
+	count := 0
+	for _, x := range s.clients() {
+		if o, err := find[T](x, uint32(n)); err == nil && (one.Rule.PID == 0 || x.Owner.PID == one.Rule.PID) {
+			found, count = o, count+1
+		}
+	}
+	switch {
+	case count == 0:
+		return found, fmt.Errorf("no %s with handle %d that is yours: %w", one.Object, n, syscall.ENOENT)
+	case count > 1:
+		return found, fmt.Errorf("%d processes have a %s with handle %d; pid=PID says which: %w", count, one.Object, n, syscall.ENOTUNIQ)
+	}
+	return found, nil
+}
+
+func (s *script) raiseQueue(one *inject.Statement) error {
+	o, err := objectOf[*cqObject](s, one)
+	switch t := s.by.s.Engine.QPs; {
+	case err != nil:
+		return err
+	case one.Event != inject.EventNone:
+		t.BreakCQ(o.cq)
+	case !t.RaiseCompletion(o.cq):
+		return fmt.Errorf("the completion queue has no channel: %w", syscall.ENXIO)
+	}
+	return nil
+}
+
+func (s *script) raiseShared(one *inject.Statement) error {
+	o, err := objectOf[*srqObject](s, one)
+	if err == nil {
+		s.by.s.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
+	}
+	return err
+}
+
+// raiseDevice is an event of a device or of its port, for every program that has it open
+// and is the script's to break.
+func (s *script) raiseDevice(one *inject.Statement) error {
+	server := s.by.s
+	dev := slices.IndexFunc(server.Devices, func(d Device) bool { return d.Name == one.ID })
+	switch {
+	case dev < 0:
+		return fmt.Errorf("no port %q: %w", one.ID, syscall.ENODEV)
+	case one.Object == "link":
+		return s.cutLink(dev, one.Event == abi.EventPortErr)
+	case one.Object == "port" && (!s.by.Owner.Admin || s.own):
+		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
+	}
+	handle := uint32(thePort)
+	if one.Object == "device" {
+		handle = 0
+	}
+	var to []linkEvent
+	for _, x := range s.clients() {
+		for _, c := range x.contexts {
+			if c.dev == dev {
+				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
+				if one.Event == abi.EventDeviceFatal {
+					server.Engine.QPs.BreakClient(&x.client.Client)
+				}
+			}
+		}
+	}
+	server.tell(to)
+	return nil
+}
+
+// cutLink takes a port's link down, or lets it be again.
+func (s *script) cutLink(dev int, cut bool) error {
+	if !s.by.Owner.Admin || s.own {
+		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
+	}
+	if server := s.by.s; server.CutLink != nil {
+		server.CutLink(dev, cut)
+	} else {
+		server.LinkChanged(dev, !cut)
+	}
+	return nil
+}
+
+// pause delays a session's request; not longer than its client lives.
+func (x *Session) pause(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) && !x.hungUp(); {
+		time.Sleep(min(time.Until(end), 10*time.Millisecond))
+	}
+}

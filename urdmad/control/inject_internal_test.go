@@ -1,0 +1,173 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"testing"
+
+	"urdma/inject"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// breakable is a server with programs of two users, and who asks for faults.
+type breakable struct {
+	*Server
+	mine, theirs *Session
+}
+
+func newBreakable() *breakable {
+	b := &breakable{Server: &Server{Engine: engine.New(engine.Config{}), Log: slog.New(slog.DiscardHandler), Wake: func() {}, Devices: []Device{{Name: "urdma0"}}}}
+	add := func(uid, pid int) *Session {
+		x := sessionOf(uid, pid)
+		x.s, x.ready, x.client, x.objects = b.Server, true, &engine.Client{}, map[uint32]held{}
+		b.attached = append(b.attached, x)
+		return x
+	}
+	b.mine, b.theirs = add(os.Getuid(), 100), add(os.Getuid()+1, 200)
+	return b
+}
+
+// says has a session ask for faults.
+func (b *breakable) says(x *Session, own bool, text string) error {
+	statements, err := inject.Parse(text)
+	if err != nil {
+		return err
+	}
+	return (&script{in: &b.injected, by: x, own: own, left: statements}).begin()
+}
+
+// sends has so many sends of a session taken, and returns the statuses that they fail with.
+func (b *breakable) sends(x *Session, n int) (failed []uint32) {
+	q := &qp.QP{Config: qp.Config{Client: &x.client.Client}, QPN: 0x7e}
+	for range n {
+		if status := b.injected.Send(q, abi.WRSend); status != 0 {
+			failed = append(failed, status)
+		}
+	}
+	b.Engine.Clock.Run(b.Engine.Clock.Now)
+	return failed
+}
+
+// TestInjectOwners: who breaks whose.
+func TestInjectOwners(t *testing.T) {
+	const rule = "send status=FATAL_ERR count=all"
+	for _, c := range []struct {
+		name         string
+		own          bool
+		text         string
+		admin        error
+		mine, theirs int // failed sends of those two if an admin asks
+		user         error
+		byUser       int // failed sends of theirs if their user asks; mine never fail
+	}{
+		{name: "all", text: rule, mine: 2, theirs: 2, byUser: 2},
+		{name: "own", own: true, text: rule, mine: 2, byUser: 2},
+		{name: "pid", text: rule + " pid=200", theirs: 2, byUser: 2},
+		{name: "another's pid", text: rule + " pid=100", mine: 2, user: syscall.ESRCH},
+		{name: "nobody's pid", text: rule + " pid=300", admin: syscall.ESRCH, user: syscall.ESRCH},
+		{name: "queue pair", text: rule + " qp=7f", admin: syscall.ENOENT, user: syscall.ENOENT},
+		{name: "port", text: "port urdma0 GID_CHANGE", user: syscall.EPERM},
+		{name: "link", text: "port urdma0 down", user: syscall.EPERM},
+		{name: "own link", own: true, text: "port urdma0 down", admin: syscall.EPERM, user: syscall.EPERM},
+		{name: "no port", text: "port urdma1 down", admin: syscall.ENODEV, user: syscall.ENODEV},
+		{name: "device", text: "device urdma0"},
+		{name: "object", text: "cq 5", admin: syscall.ENOENT, user: syscall.ENOENT},
+		{name: "post", text: "call ibv_post_send errno=ENOMEM", admin: syscall.EOPNOTSUPP, user: syscall.EOPNOTSUPP},
+		{name: "nothing is left of what is refused", text: rule + "; cq 5", admin: syscall.ENOENT, user: syscall.ENOENT},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBreakable()
+			b.mine.Owner.Admin = true
+			if err := b.says(b.mine, c.own, c.text); !errors.Is(err, c.admin) {
+				t.Errorf("an admin: %v, expected %v", err, c.admin)
+			}
+			if mine, theirs := len(b.sends(b.mine, 2)), len(b.sends(b.theirs, 2)); mine != c.mine || theirs != c.theirs {
+				t.Errorf("an admin broke %d and %d sends, expected %d and %d", mine, theirs, c.mine, c.theirs)
+			}
+			b = newBreakable()
+			if err := b.says(b.theirs, c.own, c.text); !errors.Is(err, c.user) {
+				t.Errorf("a user: %v, expected %v", err, c.user)
+			}
+			if mine, theirs := len(b.sends(b.mine, 2)), len(b.sends(b.theirs, 2)); mine != 0 || theirs != c.byUser {
+				t.Errorf("a user broke %d sends of another's and %d of the own, expected 0 and %d", mine, theirs, c.byUser)
+			}
+		})
+	}
+}
+
+// TestInjectEnds: a rule ends by its count, its time, its process's end and by hand, and
+// then nobody is asked.
+func TestInjectEnds(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		end  func(b *breakable)
+	}{
+		{"send status=FATAL_ERR count=2", func(*breakable) {}},
+		{"send status=FATAL_ERR count=3 for=1s", func(b *breakable) {
+			b.Engine.Clock.Now += clock.Time(2e9)
+			b.Engine.Clock.Run(b.Engine.Clock.Now)
+		}},
+		{"send status=FATAL_ERR count=all pid=100", func(b *breakable) { b.injected.gone(b.mine) }},
+		{"send status=FATAL_ERR count=all", func(b *breakable) {
+			if err := b.says(b.mine, false, "clear 1"); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		b := newBreakable()
+		b.mine.Owner.Admin = true
+		if err := b.says(b.mine, false, c.text); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(b.sends(b.mine, 2)); got != "[19 19]" {
+			t.Errorf("%q: %s", c.text, got)
+		}
+		c.end(b)
+		if len(b.injected.rules) != 0 || len(b.injected.ended) != 1 || b.injected.points[inject.Send] {
+			t.Errorf("%q: %d rules are left, %d ended", c.text, len(b.injected.rules), len(b.injected.ended))
+		}
+	}
+	b := newBreakable()
+	if err := b.says(b.mine, false, "clear 1"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("the end of no rule: %v", err)
+	}
+}
+
+// TestScenario: statements behind after and wait happen in their turn.
+func TestScenario(t *testing.T) {
+	b := newBreakable()
+	if err := b.says(b.mine, true, "after send nth=3; send status=FATAL_ERR; wait 1s; send status=GENERAL_ERR"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.sends(b.mine, 3); got != nil { // the third lets the next statement happen
+		t.Errorf("before its time: %v", got)
+	}
+	if got := fmt.Sprint(b.sends(b.mine, 2)); got != "[19]" {
+		t.Errorf("after three sends: %v", got)
+	}
+	b.Engine.Clock.Now += clock.Time(1e9)
+	b.Engine.Clock.Run(b.Engine.Clock.Now)
+	if got := fmt.Sprint(b.sends(b.mine, 2)); got != "[21]" {
+		t.Errorf("after another second: %v", got)
+	}
+}
+
+// TestInjectRoom: one user can't have rules without end.
+func TestInjectRoom(t *testing.T) {
+	b := newBreakable()
+	b.theirs.Owner.Admin = false
+	for range maxUserInjected {
+		if err := b.says(b.theirs, false, "send status=FATAL_ERR"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.says(b.theirs, false, "send status=FATAL_ERR"); !errors.Is(err, syscall.EDQUOT) {
+		t.Errorf("one rule more than may be: %v", err)
+	}
+}

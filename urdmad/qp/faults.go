@@ -1,0 +1,100 @@
+package qp
+
+import (
+	"urdma/urdmad/clock"
+	"urdma/verbs/abi"
+)
+
+// This file asks whether something goes wrong on purpose. While nobody wants that, each
+// place costs a comparison.
+
+// Faults decides what goes wrong; on the worker's thread.
+type Faults interface {
+	// Send is asked of each send that is taken: the enum ibv_wc_status that it fails with
+	// in its turn, or IBV_WC_SUCCESS.
+	Send(q *QP, opcode uint32) uint32
+	// Receive is asked of each receive that a message begins to fill, likewise.
+	Receive(q *QP) uint32
+	// Respond is asked of each message of the peer's: the verdict on it.
+	Respond(q *QP, m Message) Verdict
+	// Notify is asked of each completion event: how long it is kept back.
+	Notify(c *CQ) clock.Time
+}
+
+// Message is a kind of message of the peer's.
+type Message uint8
+
+// The kinds.
+const (
+	MessageSend  Message = iota // takes a receive
+	MessageWrite                // is placed by its peer's address
+	MessageRead
+	MessageAtomic
+)
+
+// SetFaults has f asked from now on; nil: nobody.
+func (t *Table) SetFaults(f Faults) { t.faults = f }
+
+// faultPosted fails a send that would have been carried.
+func (q *QP) faultPosted(wr *SendWR, opcode uint32) {
+	if status := q.t.faults.Send(q, opcode); status != abi.StatusSuccess && wr.State == SendQueued {
+		wr.State, wr.status = SendFailed, status
+	}
+}
+
+// faultWrite asks once about an RDMA Write, which arrives in pieces.
+func (q *QP) faultWrite() Verdict {
+	if q.midWrite {
+		return Verdict{}
+	}
+	q.midWrite = true
+	return q.t.faults.Respond(q, MessageWrite)
+}
+
+// delayed keeps a completion event back, if that is wanted. A queue that is gone by then
+// has a handle that its client no longer knows.
+func (t *Table) delayed(c *CQ) bool {
+	d := t.faults.Notify(c)
+	if d > 0 {
+		t.Clock.Set(clock.NewTimer(func() { t.notify(c) }), t.Clock.Now+d)
+	}
+	return d > 0
+}
+
+// Raise sends a queue pair's program an asynchronous event (enum ibv_event_type) for no
+// reason. One that says that the queue pair is in error takes it there.
+func (t *Table) Raise(q *QP, event uint32) {
+	switch event {
+	case EventFatal, EventRequest, EventAccess:
+		q.Fail(event)
+	default:
+		t.sendAsync(q, event)
+	}
+}
+
+// RaiseSRQ is Raise for a shared receive queue. In error, it takes the queue pairs along
+// that draw from it (InfiniBand vol. 1, 10.2.9.4).
+func (t *Table) RaiseSRQ(r *RecvQueue, event uint32) {
+	s := r.shared
+	t.send(s.Async, abi.Bytes(&abi.AsyncEvent{EventType: event, Handle: s.Handle}))
+	switch {
+	case event != abi.EventSRQErr:
+	case s.Domain != nil:
+		t.breaks(&s.Domain.broken)
+	default:
+		t.breaks(&s.broken)
+	}
+}
+
+// RaiseCompletion sends a completion event for no completion; false: the queue has no
+// channel.
+func (t *Table) RaiseCompletion(c *CQ) bool {
+	if c.Channel == nil {
+		return false
+	}
+	t.notify(c)
+	return true
+}
+
+// BreakClient fails every queue pair that a client has now.
+func (t *Table) BreakClient(c *Client) { t.breaks(&c.broken) }
