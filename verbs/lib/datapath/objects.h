@@ -319,7 +319,7 @@ bool urdma_ring_doorbell(struct urdma_qp *qp);
 /* The doorbell after a send, and the yield that urdmad may wish for. */
 void urdma_announce_send(struct urdma_qp *qp);
 /* The yield after a poll of cq that found nothing, if it is due; true if it came. */
-bool urdma_yield_empty_poll(const struct urdma_cq *cq);
+bool urdma_yield_empty_poll(struct urdma_cq *cq);
 /* A poll found something, so a new wait begins. */
 void urdma_yield_found(void);
 

@@ -141,9 +141,14 @@ static void look_anew(const struct urdma_cq *from)
 	waits.looked = false;
 }
 
-static bool has_news(const struct urdma_cq *cq)
+/* With the lock, for ibv_resize_cq on another thread unmaps the ring. */
+static bool has_news(struct urdma_cq *cq)
 {
-	return __atomic_load_n(&cq->ring->prod, __ATOMIC_SEQ_CST) != __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
+	int taken = urdma_lock_take(&cq->lock);
+	bool news = __atomic_load_n(&cq->ring->prod, __ATOMIC_SEQ_CST) != __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
+
+	urdma_lock_drop(&cq->lock, taken);
+	return news;
 }
 
 /*
@@ -154,7 +159,7 @@ static bool has_news(const struct urdma_cq *cq)
  * were looked at while urdmad could not run. One that died wakes nobody: to wait
  * until CHECK_EVERY polls were empty would take seconds.
  */
-static void wait_for_urdmad(const struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
+static void wait_for_urdmad(struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
 {
 	struct timespec most = { .tv_nsec = WAIT_MOST * alone_ns(bells) };
 	int saved = errno;
@@ -202,7 +207,7 @@ static void probe_after(const struct urdma_cq *cq, uint64_t took)
 	errno = saved;
 }
 
-bool urdma_yield_empty_poll(const struct urdma_cq *cq)
+bool urdma_yield_empty_poll(struct urdma_cq *cq)
 {
 	struct urdma_abi_doorbells *bells = URDMA_LOAD(cq->bells);
 	uint32_t every = URDMA_LOAD(bells->yield_poll);
