@@ -47,6 +47,19 @@ func TestCleanUpInParts(t *testing.T) {
 				return err
 			}
 		}},
+		"queue pairs": {3072, func(c *client) request {
+			var cq abi.CQResponse
+			return func(pd, _ uint32) (err error) {
+				if cq.Handle == 0 {
+					cq, err = call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: 1, CQE: 1})
+				}
+				if err == nil {
+					_, err = call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+						abi.CreateQPRequest{PD: pd, QPType: abi.QPTypeRC, SendCQ: cq.Handle, RecvCQ: cq.Handle})
+				}
+				return err
+			}
+		}},
 		"completion channels": {8192, func(c *client) request {
 			return func(_, _ uint32) error {
 				return made(call[abi.HandleMessage, abi.HandleMessage](c, abi.CreateChannel, abi.HandleMessage{Handle: 1}))
@@ -73,7 +86,7 @@ func TestCleanUpInParts(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, c := startEquipped(t)
+			r, c := startEquipped(t, func(s *control.Server) { s.Devices[0].MaxQP = 4096 })
 			pd, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: 1})
 			if err != nil {
 				t.Fatal(err)

@@ -187,9 +187,9 @@ func callWith[Q, R any](c *client, kind abi.Type, q Q, send ...int) (r R, err er
 }
 
 // startEquipped is start, with a client that has made its objects.
-func startEquipped(t *testing.T) (*running, *client) {
+func startEquipped(t *testing.T, setUp ...func(*control.Server)) (*running, *client) {
 	t.Helper()
-	r := start(t)
+	r := start(t, setUp...)
 	c, err := dial(r.socket)
 	if err != nil {
 		t.Fatal(err)

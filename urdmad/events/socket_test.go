@@ -104,6 +104,34 @@ func TestRetriesHaveABudget(t *testing.T) {
 	}
 }
 
+// TestUnreadSocketsTakeTurns: of the sockets that nobody reads some are tried each
+// millisecond, so one that is read again waits for its turn, and no longer.
+func TestUnreadSocketsTakeTurns(t *testing.T) {
+	const sockets, tried = 200, 32
+	c := &clock.Clock{}
+	s := events.NewSender(c)
+	msg := make([]byte, 60)
+	var last *events.Socket
+	var fd int
+	for range sockets {
+		for last, fd = pair(t, nil); last.Pending() == 0; c.Now++ { // each in a turn of its own
+			s.Send(last, msg)
+		}
+	}
+	buf := make([]byte, len(msg))
+	for err := error(nil); err == nil; {
+		_, err = unix.Read(fd, buf)
+	}
+	ticks := 0
+	for ; last.Pending() > 0 && ticks < sockets; ticks++ {
+		c.Now += clock.Millisecond
+		c.Run(c.Now)
+	}
+	if want := (sockets + tried - 1) / tried; ticks != want {
+		t.Errorf("the last of %d sockets was tried after %d ms, expected %d", sockets, ticks, want)
+	}
+}
+
 // TestTurnSendsSoMany: of what one turn tells on thousands of sockets, as an event of a
 // queue pair that thousands have opened, a part is sent at once, and all of it soon.
 func TestTurnSendsSoMany(t *testing.T) {
