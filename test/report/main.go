@@ -1,14 +1,16 @@
 // Command report reads what go test -json prints and tells it shorter: a line
 // for each package, all that a failing test said, what was measured, and at the
-// end what was skipped and why. It exits with 1 if anything failed.
+// end what took longest, and what was skipped and why. It exits with 1 if anything failed.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +25,17 @@ type event struct {
 type summary struct {
 	passed, failed int
 	skipped        []string
+	took           []took // tests that are in no other, and packages
 }
+
+// took is how long a test or package took.
+type took struct {
+	name    string
+	seconds float64
+}
+
+// slowest is how many the report names.
+const slowest = 20
 
 func main() {
 	s, err := report(os.Stdin, os.Stdout)
@@ -65,6 +77,9 @@ func report(in io.Reader, out io.Writer) (s summary, err error) {
 
 // ended counts a test or package and prints of it what matters.
 func (s *summary) ended(e *event, said []string, out io.Writer) {
+	if !strings.Contains(e.Test, "/") && e.Action != "skip" {
+		s.took = append(s.took, took{strings.TrimSpace(e.Package + " " + e.Test), e.Elapsed})
+	}
 	if e.Test == "" {
 		s.endedPackage(e, said, out)
 		return
@@ -112,6 +127,11 @@ func reason(said []string) string {
 }
 
 func (s *summary) print(out io.Writer) {
+	slices.SortStableFunc(s.took, func(a, b took) int { return -cmp.Compare(a.seconds, b.seconds) })
+	fmt.Fprintln(out, "\nWhat took longest, tests and packages, in seconds:")
+	for _, v := range s.took[:min(len(s.took), slowest)] {
+		fmt.Fprintf(out, "  %7.1f  %s\n", v.seconds, v.name)
+	}
 	if len(s.skipped) > 0 {
 		fmt.Fprintln(out, "\nSkipped, and why:")
 		for _, line := range s.skipped {
