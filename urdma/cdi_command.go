@@ -49,7 +49,7 @@ func newCDI() *cobra.Command {
 		Short: "print a CDI specification, by which containers get a urdmad",
 		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " + cdiKind + "=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, " +
 			"without further mounts, variables or anything in the image. The package installs one for the system's urdmad in /etc/cdi/urdma.json. " +
-			"The container gets, read-only, the directory of liburdma.so and that of the control socket, at their own paths, and the environment that urdma exec would set. " +
+			"The container gets, read-only, liburdma.so and the directory of the control socket, at their own paths, and the environment that urdma exec would set. " +
 			"Its user must be one whom the socket lets in (socket_group in urdma.json(5)), and its libc as new as the host's.",
 		Example: "  urdma cdi >/etc/cdi/urdma.json\n  urdma cdi --name mine --socket /tmp/lab/urdmad.sock >/var/run/cdi/mine.json",
 		Args:    usage(cobra.NoArgs),
@@ -94,8 +94,8 @@ func (o *cdiOptions) spec() (*cdiSpec, error) {
 	}
 	names := filepath.Join(filepath.Dir(lib), "liburdma.d") // the names of the real libraries
 	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + lib, "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
-	for _, dir := range []string{filepath.Dir(lib), filepath.Dir(o.socket)} { // whole: a socket that is made anew is another file
-		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: dir, ContainerPath: dir, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+	for _, path := range []string{lib, names, filepath.Dir(o.socket)} { // of the socket all: one that is made anew is another file
+		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: path, ContainerPath: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	return &cdiSpec{Version: "0.3.0", Kind: cdiKind, Devices: []cdiDevice{{Name: o.name, Edits: edits}}}, nil
 }
