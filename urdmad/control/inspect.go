@@ -59,10 +59,11 @@ var errLoop = errors.New("control: the poll loop does not answer")
 // gather is a snapshot under way. Its fields are the engine's thread's while a
 // call of ask is out, and the caller's otherwise.
 type gather struct {
-	ctx   context.Context
-	s     *Server
-	snap  *inspect.Snapshot
-	clock wallClock
+	ctx    context.Context
+	s      *Server
+	viewer *account.Owner
+	snap   *inspect.Snapshot
+	clock  wallClock
 }
 
 // wallClock turns the engine's time into the wall's.
@@ -74,7 +75,7 @@ type wallClock struct {
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
 func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
-	g := &gather{ctx: ctx, s: s, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
+	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},

@@ -405,6 +405,11 @@ func TestContainerRoot(t *testing.T) {
 		if !s.Restricted || s.Loop != nil || len(s.Clients) != 1 || s.Clients[0].PID == os.Getpid() {
 			t.Errorf("root of another %s namespace sees %+v", name, s.Clients)
 		}
+		for _, l := range s.Limits {
+			if l.Of != inspect.OfClient || l.Client != s.Clients[0].ID {
+				t.Errorf("root of another %s namespace sees what %+v", name, l)
+			}
+		}
 	}
 }
 

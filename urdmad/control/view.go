@@ -14,6 +14,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/mpa"
 	"urdma/urdmad/neighbour"
@@ -125,7 +126,8 @@ func (g *gather) group(dev int, link *netif.Interface, i int) {
 	g.snap.Groups = append(g.snap.Groups, v)
 }
 
-// limits adds what a client has, and once for all its clients what its user has.
+// limits adds what a client has, and once for all its clients what its user has. A
+// container may have clients of the same user id, which its processes are not told of.
 func (g *gather) limits(x *Session) {
 	o := &x.Owner
 	add := func(of string, l inspect.Limit, list []account.Usage) {
@@ -136,7 +138,7 @@ func (g *gather) limits(x *Session) {
 	}
 	add(inspect.OfClient, inspect.Limit{Client: x.id, PID: o.PID, Command: o.Name, UID: o.UID}, x.Usage())
 	ofUser := func(l inspect.Limit) bool { return l.Of == inspect.OfUser && l.UID == o.UID }
-	if !slices.ContainsFunc(g.snap.Limits, ofUser) {
+	if (g.viewer.Admin || g.viewer.Realm == process.OurRealm) && !slices.ContainsFunc(g.snap.Limits, ofUser) {
 		add(inspect.OfUser, inspect.Limit{UID: o.UID}, x.UserUsage())
 	}
 	ofAll := func(l inspect.Limit) bool { return l.Of == inspect.OfAll }
