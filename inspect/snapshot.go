@@ -360,7 +360,8 @@ type QP struct {
 	Domain uint64 `json:"protection_domain"`
 	Type   string `json:"type"`
 	State  string `json:"state"`
-	SendCQ uint32 `json:"send_cq"` // handles
+	Error  string `json:"error,omitempty"` // in state ERR or SQE: why, a number of urdma explain and what it means
+	SendCQ uint32 `json:"send_cq"`         // handles
 	RecvCQ uint32 `json:"recv_cq"`
 	// Send and receive queue: slots, and those that are taken.
 	SendDepth int `json:"send_depth"`

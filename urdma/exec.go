@@ -24,7 +24,7 @@ var transports = personality.Names()
 type execOptions struct {
 	transport, socket, lib string
 	inject                 string
-	log                    bool
+	log, explain           bool
 	wait                   time.Duration // for a urdmad; 0: not at all
 }
 
@@ -67,6 +67,7 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
 	f.StringVar(&o.inject, "inject", "", "`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
+	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -164,6 +165,9 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 	}
 	if o.log {
 		env = setenv(env, "URDMA_LOG", "1")
+	}
+	if o.explain {
+		env = setenv(env, "URDMA_EXPLAIN", "1")
 	}
 	env, set := openMPI(env, args)
 	if log := getenv(env, "URDMA_LOG"); len(set) > 0 && log != "" && log != "0" {

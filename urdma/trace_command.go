@@ -20,6 +20,7 @@ type traceOptions struct {
 	captureOptions
 	kinds []string
 	mark  string
+	dump  bool
 }
 
 // shownBytes is how much of each packet urdmad keeps where only its addresses are shown.
@@ -33,10 +34,11 @@ func newTrace() *cobra.Command {
 		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside the packets of urdmad's ports, " +
 			"one line an event, until interrupted or a limit is reached. KIND is API (a call, with its errno and how long urdmad took), SEND (a posted send was taken), " +
 			"RCV (a message begins to fill a receive), COMP (a completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
-			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), LINK (of a port), BOOKMARK or PACKET. " +
+			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), LINK (of a port), WHY (why something failed, as urdma explain says it), BOOKMARK or PACKET. " +
 			"urdmad's own user and root see everything; others see their own processes. " +
 			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
 			"of one in .json what ui.perfetto.dev and chrome://tracing open. " +
+			"--dump writes what urdmad keeps of each program always: its last requests, states, events, failed completions, resent segments and reasons, also of programs that have failed and ended. " +
 			"What comes faster than it can be written is lost to the trace, not to programs, and counted.",
 		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
 			"  urdma trace --mark 'second phase begins'",
@@ -55,8 +57,10 @@ func newTrace() *cobra.Command {
 	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
 	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which events wait to be written")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is traced")
+	f.BoolVar(&o.dump, "dump", false, "the last events of each program that urdmad's flight recorder has, and end")
 	f.StringVar(&o.mark, "mark", "", "set a bookmark of this `TEXT` in every trace that runs, and end")
 	cmd.MarkFlagsMutuallyExclusive("mark", "output")
+	cmd.MarkFlagsMutuallyExclusive("mark", "dump")
 	completeNames(cmd, &o.lookOptions)
 	return cmd
 }
@@ -74,10 +78,28 @@ func (o *traceOptions) run(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("mark") {
 		return source.Mark(o.mark)
 	}
+	if o.dump {
+		return o.past(cmd, source, filter)
+	}
 	return o.follow(cmd, source, filter, "events and packets", func(s *inspect.Snapshot) (capture.Sink, error) {
 		to, err := o.to(cmd, s)
 		return trace.Only(o.kinds, to), err
 	})
+}
+
+// past writes what the flight recorder has.
+func (o *traceOptions) past(cmd *cobra.Command, source *inspect.Source, filter abi.CaptureRequest) error {
+	snapshot, err := source.Fetch()
+	if err != nil {
+		return err
+	}
+	to, err := o.to(cmd, snapshot)
+	if err != nil {
+		return err
+	}
+	filter.Device, filter.Flags = abi.NoDevice, abi.CapturePast
+	_, err = capture.Past(source, filter, trace.Only(o.kinds, to))
+	return err
 }
 
 // check turns the flags into a filter; the device is still open.

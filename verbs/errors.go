@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"urdma/reason"
 	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 )
@@ -56,7 +57,7 @@ type CompletionError struct{ Completion Completion }
 func (e *CompletionError) Error() string {
 	c := &e.Completion
 	if c.VendorErr != 0 {
-		return fmt.Sprintf("verbs: %v failed: %v (Terminate cause 0x%04x)", c.Op, c.Status, c.VendorErr)
+		return fmt.Sprintf("verbs: %v failed: %v (%v: %s)", c.Op, c.Status, reason.Number(c.VendorErr), reason.Number(c.VendorErr).What())
 	}
 	return fmt.Sprintf("verbs: %v failed: %v", c.Op, c.Status)
 }

@@ -122,7 +122,7 @@ type Completion struct {
 	ID        uint64 // of the work request
 	Status    Status
 	Op        CompletionOp
-	VendorErr uint32 // the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
+	VendorErr uint32 // why it failed, as urdma explain says it; below 0x400 and from 0x1000 on the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
 	ByteLen   uint32 // bytes received or read; of a Write with immediate: written; of a datagram with its GRHLen
 	// InvalidatedSTag is the rkey that a Send with Invalidate took away;
 	// counts where Invalidated is true.

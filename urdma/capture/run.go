@@ -131,3 +131,17 @@ func (r *run) drain() (n int, err error) {
 	}
 	return n, nil
 }
+
+// Past writes what urdmad's flight recorders hold that passes the filter, whose flags
+// have abi.CapturePast, and closes the sink.
+func Past(s *inspect.Source, filter abi.CaptureRequest, to Sink) (Counts, error) {
+	r := &run{to: to}
+	var err error
+	if r.from, err = s.StartCapture(filter); err != nil {
+		return r.counts, errors.Join(err, to.Close(0))
+	}
+	defer r.from.Close()
+	_, err = r.drain()
+	r.counts.Lost = r.from.Reader.Lost()
+	return r.counts, errors.Join(err, to.Close(r.counts.Lost-r.told))
+}

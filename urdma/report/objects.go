@@ -305,6 +305,7 @@ var qps = []column[inspect.QP]{
 	{"PD", func(q *inspect.QP) string { return number(q.Domain) }},
 	{"TYPE", func(q *inspect.QP) string { return q.Type }},
 	{"STATE", func(q *inspect.QP) string { return q.State }},
+	{"ERROR", func(q *inspect.QP) string { number, _, _ := strings.Cut(q.Error, " "); return dash(number) }},
 	{"S-CQ", func(q *inspect.QP) string { return handle(q.SendCQ) }},
 	{"R-CQ", func(q *inspect.QP) string { return handle(q.RecvCQ) }},
 	{"SEND", func(q *inspect.QP) string { return fill(q.SendFill, q.SendDepth) }},

@@ -4,5 +4,5 @@
 // The records are a capture's (package urdma/capture runs it). event.go makes an Event
 // of each, which output.go gives to one of these: lines.go prints text or JSON,
 // perfetto.go writes a file for ui.perfetto.dev and chrome://tracing, pcapng.go adds
-// events to packets.
+// events to packets, each.go calls a function.
 package trace

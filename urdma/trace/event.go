@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"urdma/reason"
 	"urdma/verbs/abi"
 )
 
@@ -23,17 +24,19 @@ type Event struct {
 	Status   string        `json:"status,omitempty"` // errno or completion status, if it is an error
 	Bytes    uint32        `json:"bytes,omitempty"`
 	WRID     uint64        `json:"wr_id,omitempty"`
+	Reason   reason.Number `json:"reason,omitempty"`      // of kind WHY
+	Text     string        `json:"text,omitempty"`        // likewise: what it is about
 	Duration time.Duration `json:"duration_ns,omitempty"` // of a call
 
 	hasWR bool // has a wr_id, which may be 0
 }
 
 // Kinds are the kinds of events.
-var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "BOOKMARK", "PACKET"}
+var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
 
 var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
 	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
-	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK"}
+	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY"}
 
 // eventOf makes an Event of a capture's record.
 func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
@@ -41,7 +44,8 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	if r.Kind == abi.CaptureFrame {
 		return Event{Time: at, Kind: "PACKET", What: packet(r, body, note), Bytes: r.FrameBytes}, nil
 	}
-	e, ok := abi.Decode[abi.TraceEvent](body)
+	size := min(abi.Size[abi.TraceEvent](), len(body))
+	e, ok := abi.Decode[abi.TraceEvent](body[:size])
 	if !ok || kindNames[e.Kind] == "" {
 		return Event{}, fmt.Errorf("an event of kind %d with %d bytes, expected %d: urdma and urdmad are of different versions",
 			e.Kind, len(body), abi.Size[abi.TraceEvent]())
@@ -79,10 +83,13 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 		v.What = string(note) + came(e.Code, " came", " has gone")
 	case abi.TraceLink:
 		v.What = string(note) + came(e.Code, " is up", " is down")
+	case abi.TraceReason:
+		v.Reason, v.Text = reason.Number(e.Code), string(body[size:])
+		v.What, v.hasWR = v.Reason.String()+" "+v.Reason.What(), e.Status != 0
 	case abi.TraceMark:
 		v.What = string(note)
 	}
-	if e.Kind == abi.TraceSend || e.Kind == abi.TraceCompletion {
+	if e.Kind == abi.TraceSend || e.Kind == abi.TraceCompletion || e.Kind == abi.TraceReason {
 		if e.Status != abi.StatusSuccess {
 			v.Status = abi.StatusText(e.Status)
 		}
@@ -139,6 +146,9 @@ func (e *Event) String() string {
 	}
 	if e.Duration > 0 {
 		fmt.Fprintf(&b, ", %v", e.Duration.Round(100*time.Nanosecond))
+	}
+	if e.Text != "" {
+		b.WriteString("; " + e.Text)
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/qp"
@@ -128,8 +129,8 @@ func (q queuePair) Patience() clock.Time { return qp.Patience(&q.Attr) }
 
 // Exhaust is qpconnect.QueuePair's.
 func (q queuePair) Exhaust() {
-	q.FailOldest(abi.StatusRetryExcErr, 0)
-	q.Flush()
+	q.FailOldest(abi.StatusRetryExcErr, reason.Silent)
+	q.Flush(reason.Silent)
 	if c := q.Carrier(); c != nil {
 		c.Failed()
 	}

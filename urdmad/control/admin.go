@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/reason"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -83,7 +84,7 @@ func (s *Server) endPair(x *Session, number uint64) (done string, err error) {
 		}
 		for _, y := range s.attached {
 			if &y.client.Client == q.Client && x.Owner.Sees(&y.Owner) {
-				q.Fail(qp.EventFatal)
+				q.Fail(qp.EventFatal, reason.ByUser)
 				done, err = fmt.Sprintf("queue pair %06x of %s is in the error state", number, y.name), nil
 			}
 		}

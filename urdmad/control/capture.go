@@ -46,8 +46,8 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
 	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
 		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
-	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges) != 0:
-		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges, syscall.EINVAL)
+	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges|abi.CapturePast) != 0:
+		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges|abi.CapturePast, syscall.EINVAL)
 	}
 	if !x.Owner.Admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
@@ -59,6 +59,12 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	}
 	c := &capture{s: x.s, viewer: &x.Owner, filter: *m, memory: memory}
 	c.ring.Init(memory.Mem, &layout)
+	if m.Flags&abi.CapturePast != 0 {
+		x.do(c.past)
+		*r = respond(&layout, memory.FD)
+		r.done = memory.Close
+		return nil
+	}
 	x.do(func() {
 		if err = x.s.captureRoom(&x.Owner); err == nil {
 			x.s.captures = append(x.s.captures, c)

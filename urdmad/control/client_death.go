@@ -29,6 +29,7 @@ func (x *Session) cleanUp() {
 		x.ended = true // from now on nobody else changes objects
 		x.clientSeen(false)
 		x.s.injected.gone(x)
+		x.s.keep(x)
 		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
 	})
 	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})

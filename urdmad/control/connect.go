@@ -29,9 +29,7 @@ func count(id *cm.ID, by int) { id.Channel.(*cmChannelObject).ids += by }
 func (c *cmChannelObject) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
-	if c.x.s.traced.Load() {
-		c.x.s.event(&c.x.Owner, &abi.TraceEvent{Kind: abi.TraceCM, Code: v.Event, Status: uint32(v.Status)}, "", time.Now())
-	}
+	c.x.noteCM(e, v)
 	if (len(c.late) > 0 || c.x.s.injected.faults(inject.CM)) && c.keptBack(v) {
 		return
 	}

@@ -84,7 +84,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	}
 	x.Owner.Name = process.CString(m.Command[:])
 	x.ReadCommandLine()
-	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, Space: x.space, Fault: func(error) { go x.conn.Close() }}}
+	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, User: x.user(), Space: x.space, Fault: func(error) { go x.conn.Close() }}}
 	if m.Flags&abi.HelloPool != 0 {
 		x.pool = &memfd.Pool{
 			Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
@@ -105,6 +105,14 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.bells.CloseFD()
 	}
 	return nil
+}
+
+// user names who a client belongs to, on which side of a container's wall.
+func (x *Session) user() string {
+	if x.Owner.UID == account.Nobody || x.Owner.Realm == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d in %s", x.Owner.UID, x.Owner.Realm)
 }
 
 // connect makes what a client shares with the worker, and returns its end of the

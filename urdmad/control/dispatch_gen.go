@@ -56,5 +56,6 @@ var handlers = map[abi.Type]handler{
 	abi.CaptureStop:      by((*Session).captureStop),
 	abi.Mark:             by((*Session).mark),
 	abi.Admin:            by((*Session).admin),
+	abi.Explain:          by((*Session).explain),
 	abi.Inject:           by((*Session).inject),
 }

@@ -79,6 +79,7 @@ func (x *Session) makeRegion(m *abi.RegMRRequest, pd *pdObject) (*mem.Region, me
 // the worker.
 func (x *Session) enter(r *mem.Region, old *mrObject) error {
 	table := x.s.Engine.QPs.Regions
+	r.Since = int64(x.s.Engine.Now())
 	switch {
 	case old != nil && old.region.Windows() > 0:
 		return syscall.EBUSY

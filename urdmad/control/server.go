@@ -79,6 +79,7 @@ type Server struct {
 	traced     atomic.Bool           // one of them wants events
 	injected   injections
 	linkEvents []linkEvent // see LinkChanged; the engine's thread
+	ended      []*ended    // the oldest first; the engine's thread
 }
 
 // connected is the sessions that there are.

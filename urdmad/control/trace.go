@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"urdma/reason"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -29,26 +31,60 @@ func (s *Server) traceIfAsked() {
 func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
 
 // traceClient is a qp.Trace.
-func (s *Server) traceClient(client *qp.Client, e *abi.TraceEvent) {
+func (s *Server) traceClient(client *qp.Client, e *abi.TraceEvent, text string) {
 	if !slices.ContainsFunc(s.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
 		return
 	}
 	for _, x := range s.attached {
 		if &x.client.Client == client {
-			s.event(&x.Owner, e, "", time.Now())
+			s.event(&x.Owner, e, text, time.Now())
 			return
 		}
 	}
-	s.event(nil, e, "", time.Now())
+	s.event(nil, e, text, time.Now())
 }
 
-// traceCall reports a request that was answered.
+// traceCall records a request that was answered, and why if it was refused, and reports it.
 func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) {
 	e := abi.TraceEvent{Kind: abi.TraceCall, QPN: qpn, Code: uint32(t), DurationNs: uint64(time.Since(begun))}
 	if err != nil {
 		e.Status = uint32(errnoOf(err))
 	}
-	x.do(func() { x.s.event(&x.Owner, &e, "", begun) })
+	if x.client != nil {
+		x.client.Recorder.Call(begun.UnixNano(), &e)
+	}
+	traced := x.s.traced.Load()
+	if !traced && err == nil {
+		return
+	}
+	x.do(func() {
+		if traced {
+			x.s.event(&x.Owner, &e, "", begun)
+		}
+		if err != nil {
+			x.refused(t, qpn, err)
+		}
+	})
+}
+
+// refused records why a request was refused; on the engine's thread.
+func (x *Session) refused(t abi.Type, qpn uint32, err error) {
+	errno := errnoOf(err)
+	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: qpn, Code: uint32(reason.OfErrno(errno))}
+	text := t.Call()
+	if why := strings.TrimSuffix(err.Error(), ": "+errno.Error()); why != errno.Error() {
+		text += ": " + why
+	}
+	x.because(&e, text)
+}
+
+// because records why something of the session's failed, and reports it; on the engine's
+// thread.
+func (x *Session) because(e *abi.TraceEvent, text string) {
+	if x.client != nil {
+		x.client.Recorder.Reason(x.s.Engine.Now(), e, text)
+	}
+	x.s.event(&x.Owner, e, text, time.Now())
 }
 
 // pairNamed is the number of the queue pair that a request is for, or 0.
@@ -105,7 +141,7 @@ func (s *Server) event(owner *account.Owner, e *abi.TraceEvent, text string, at 
 	}
 	for _, c := range s.captures {
 		if c.wantsKind(e.Kind) && c.wantsEvent(owner, e) {
-			c.put(e, text, at)
+			c.put(e, text, at.UnixNano())
 		}
 	}
 }
@@ -132,9 +168,14 @@ func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
 	return e.Kind == abi.TraceMark || (f.QPN == 0 || f.QPN == e.QPN) && (f.PID == 0 || f.PID == e.PID)
 }
 
-func (c *capture) put(e *abi.TraceEvent, text string, at time.Time) {
+// put writes an event that happened at a time, ns since 1970. A reason's text is longer
+// than notes are.
+func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
 	b := abi.Bytes(e)
-	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at.UnixNano()), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
+	if e.Kind == abi.TraceReason {
+		b, text = append(slices.Clone(b), text...), ""
+	}
+	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
 	if begun, ok := c.ring.Begin(record, b); ok {
 		c.ring.End(begun, text)
 	}

@@ -263,6 +263,9 @@ func (g *gather) qp(o *qpObject) {
 		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
+	if why := q.Why(); why != 0 && (q.State() == abi.QPSErr || q.State() == abi.QPSSQE) {
+		v.Error = why.String() + " " + why.What()
+	}
 	if c := q.Connection(); c != nil {
 		v.Device = g.device(c.Dev)
 		v.Local = c.Local.String()

@@ -150,7 +150,7 @@ func lidOf(a netip.Addr) uint32 {
 // fail ends the queue pair because of a wrong receive.
 func (p *Pair) fail() {
 	if p.live() {
-		p.QP.Flush()
+		p.QP.FlushForReceive()
 		p.withdraw()
 	}
 }

@@ -149,7 +149,7 @@ func (c *UC) refused(v qp.Verdict) {
 // fail ends the queue pair because of a wrong receive.
 func (c *UC) fail() {
 	if c.live() {
-		c.QP.Flush()
+		c.QP.FlushForReceive()
 		c.withdraw()
 	}
 }

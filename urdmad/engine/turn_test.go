@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/reason"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -131,7 +132,7 @@ func TestManyFail(t *testing.T) {
 // each turn, all with an error, and in order.
 func TestFlushInParts(t *testing.T) {
 	for name, fail := range map[string]func(q *enginetest.QP){
-		"queue pair": func(q *enginetest.QP) { q.Q.Fail(qp.EventFatal) },
+		"queue pair": func(q *enginetest.QP) { q.Q.Fail(qp.EventFatal, reason.Memory) },
 		"its sends":  func(q *enginetest.QP) { q.Q.StopSends() },
 	} {
 		t.Run(name, func(t *testing.T) {

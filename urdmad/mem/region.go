@@ -13,6 +13,7 @@ type Region struct {
 	PD     uint64 // protection domain, unique over all clients
 	Access uint32 // enum ibv_access_flags
 	Space  *Space
+	Since  int64 // when it was registered, by the worker's clock in ns; for people
 
 	window  *Window // whose part it is; nil for a region
 	of      *Region // which it is a part of

@@ -13,6 +13,25 @@ type Table struct {
 	slots []*Region // a power of two, at most half of them used; a window that is not bound has a dead region
 	used  int
 	rand  *rand.Rand
+	gone  [64]Gone // the last that were deregistered, in a ring
+	last  int      // of them, the newest
+}
+
+// Gone is what is known of a region that was deregistered.
+type Gone struct {
+	STag         STag // 0: none
+	Base, Length uint64
+}
+
+// Gone is the region that an STag has named until not long ago.
+func (t *Table) Gone(s STag) (g Gone, ok bool) {
+	for i := range t.gone { // the newest first
+		g = t.gone[(t.last-i+len(t.gone))%len(t.gone)]
+		if g.STag == s {
+			return g, s != 0
+		}
+	}
+	return Gone{}, false
 }
 
 const (
@@ -108,6 +127,8 @@ func (t *Table) Remove(r *Region) {
 	if i, ok := t.find(r.STag); ok && t.slots[i] == r {
 		t.clear(i)
 		t.used--
+		t.last = (t.last + 1) % len(t.gone)
+		t.gone[t.last] = Gone{r.STag, r.base, r.length}
 	}
 	r.kill()
 }

@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
@@ -112,7 +113,7 @@ func (c *Conn) leave() {
 	c.rnr.End()
 	c.stream.Drop()
 	if c.QP != nil {
-		c.QP.Flush()
+		c.QP.Flush(c.reason.Why())
 	}
 	if !c.told {
 		c.told = true
@@ -141,7 +142,7 @@ func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	}
 	kept := c.keepBegun()
 	c.reason = qp.CloseTerminated
-	c.QP.FlushWithEvent(rdmap.EventOf(code))
+	c.QP.FlushWithEvent(rdmap.EventOf(code), reason.Number(code))
 	c.state = connTerminating
 	c.leave()
 	if !kept {
@@ -203,7 +204,7 @@ func (c *Conn) lost(errno unix.Errno) {
 	c.reason = qp.CloseRemote
 	if errno == unix.ETIMEDOUT || errno == unix.EHOSTUNREACH {
 		c.reason = qp.CloseDead
-		c.QP.FailOldest(abi.StatusRetryExcErr, 0)
+		c.QP.FailOldest(abi.StatusRetryExcErr, reason.Silent)
 	}
 	c.abort()
 }
@@ -248,7 +249,7 @@ func (c *Conn) ended() {
 // faulted: the kernel could not touch the program's memory.
 func (c *Conn) faulted() {
 	c.s.log.Error("client memory cannot be touched; its queue pair fails", "qpn", c.QP.QPN, "client", c.QP.Client.Name)
-	c.QP.FlushWithEvent(qp.EventAccess)
+	c.QP.FlushWithEvent(qp.EventAccess, reason.Memory)
 	c.abort()
 }
 

@@ -1,6 +1,9 @@
 package qp
 
-import "urdma/verbs/abi"
+import (
+	"urdma/reason"
+	"urdma/verbs/abi"
+)
 
 // Acknowledge says that everything up to mark was carried: sends whose Mark is
 // at most that are done as far as the carrier goes.
@@ -21,7 +24,7 @@ func (q *QP) completeSends() {
 	for s.head != s.tail {
 		wr := s.At(s.head)
 		if wr.State == SendFailed {
-			q.FailOldest(wr.status, wr.vendor)
+			q.FailOldest(wr.status, reason.Number(wr.vendor))
 			q.carrier.Failed()
 			return
 		}
@@ -104,14 +107,16 @@ func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	}
 }
 
-// FailOldest completes the oldest work request, if there is one, with an error.
-func (q *QP) FailOldest(status, vendor uint32) {
+// FailOldest completes the oldest work request, if there is one, with an error. why
+// goes to its vendor_err.
+func (q *QP) FailOldest(status uint32, why reason.Number) {
 	s := &q.SQ
 	if q.state == abi.QPSErr || s.head == s.tail {
 		return
 	}
 	wr := s.At(s.head)
-	wr.vendor = vendor
+	wr.vendor = uint32(why)
+	q.becauseOf(wr, status, why)
 	q.completeOldest(wr, status)
 	s.publish()
 }
@@ -137,7 +142,7 @@ func (q *QP) FailRevoked(slot uint32) {
 	s := &q.SQ
 	i := s.Index(slot)
 	for s.head != i && q.state != abi.QPSErr {
-		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
+		q.flushOldest()
 	}
-	q.FailOldest(abi.StatusLocProtErr, 0)
+	q.FailOldest(abi.StatusLocProtErr, reason.LocalRevoked)
 }

@@ -43,13 +43,6 @@ const (
 	Denied             // memory that the peer may not use so
 )
 
-func denied(v mem.Violation) Verdict {
-	if v == mem.Allowed {
-		return Verdict{}
-	}
-	return Verdict{Denied, v}
-}
-
 // PlaceSend writes the next bytes of a message into its receive. It has to have room
 // for rest bytes: what is left of the message, as far as the carrier knows it.
 func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
@@ -57,8 +50,10 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	case q.backlogged(r.from.owner(q)):
 		return Verdict{Is: Busy}
 	case rest > uint64(r.capacity-r.got):
+		q.found = finding{is: TooLong, wrID: r.id, length: uint64(r.got) + rest, room: r.capacity}
 		return Verdict{Is: TooLong}
 	case !q.scatter(r.sges[:r.nsge], r.got, data):
+		q.found = finding{is: Revoked, wrID: r.id}
 		return Verdict{Is: Revoked}
 	default:
 		r.got += uint32(len(data))
@@ -86,7 +81,7 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 		q.written = r
 	}
 	if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
-		return denied(v)
+		return q.deny(v, stag, va, rest, mem.RemoteWrite)
 	}
 	if q.backlogged(q.owner(r)) {
 		return Verdict{Is: Busy}
@@ -114,7 +109,7 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	}
 	switch {
 	case why != mem.Allowed:
-		return 0, false, denied(why)
+		return 0, false, q.deny(why, stag, va, mem.WordLen, mem.RemoteAtomic)
 	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
 	}

@@ -1,6 +1,9 @@
 package qp
 
-import "urdma/verbs/abi"
+import (
+	"urdma/reason"
+	"urdma/verbs/abi"
+)
 
 // This file fails the queue pairs that stand on something that has broken: a completion
 // queue that overran, a client whose memory can't be touched. There may be thousands,
@@ -26,6 +29,14 @@ func (q *QP) doomed() bool {
 		q.RQ.shared != nil && q.RQ.shared.broken >= n
 }
 
+// doom is why a doomed queue pair fails.
+func (q *QP) doom() reason.Number {
+	if n := q.ordinal; q.SendCQ != nil && q.SendCQ.broken >= n || q.RecvCQ != nil && q.RecvCQ.broken >= n {
+		return reason.Overrun
+	}
+	return reason.Memory
+}
+
 // failDoomed looks at queue pairs, as many as a turn may, and returns how many it looked at.
 func (t *Table) failDoomed() (n int) {
 	for spent := 0; t.unchecked > 0 && spent < lookBudget; spent++ {
@@ -36,7 +47,7 @@ func (t *Table) failDoomed() (n int) {
 		}
 		t.check--
 		if q := t.order[t.check]; q.doomed() && q.state != abi.QPSErr {
-			q.Fail(EventFatal)
+			q.Fail(EventFatal, q.doom())
 			spent += failCost
 		}
 	}
@@ -60,7 +71,7 @@ func (t *Table) untrack(q *QP) {
 	t.order = t.order[:end]
 	t.check, t.unchecked = min(t.check, end), min(t.unchecked, end)
 	if last != q && t.unchecked > 0 && last.doomed() {
-		last.Fail(EventFatal)
+		last.Fail(EventFatal, last.doom())
 	}
 }
 
@@ -69,7 +80,7 @@ func (t *Table) untrack(q *QP) {
 func (t *Table) FailClient(c *Client) {
 	for _, q := range t.order {
 		if (q.Client == c || c.domains[q.Domain] > 0) && q.carrier != nil && q.carrier.Faulted() {
-			q.Fail(EventFatal)
+			q.Fail(EventFatal, reason.Memory)
 		}
 	}
 	if c.broken == 0 {

@@ -1,6 +1,10 @@
 package qp
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"urdma/reason"
+)
 
 // Carrier moves the messages of one queue pair: over a wire protocol, or to
 // another queue pair of this urdmad. It sits above RDMAP, because not every
@@ -72,6 +76,11 @@ const (
 	CloseTerminated                    // refused, here or by the peer
 	CloseDead                          // the peer was silent for the death time-out
 )
+
+// Why is the reason that a connection's end is for its queue pair, if nothing has failed.
+func (r CloseReason) Why() reason.Number {
+	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused, CloseDead: reason.Silent}[r]
+}
 
 // Manager is told what becomes of connections. Calls come on the worker's
 // thread.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
@@ -43,7 +44,7 @@ func (c *carrier) Transmit() (n int) {
 	return n
 }
 
-func (c *carrier) Failed()       { c.failed++; c.QP.Flush() }
+func (c *carrier) Failed()       { c.failed++; c.QP.Flush(reason.Left) }
 func (c *carrier) Faulted() bool { c.faulted++; return false }
 func (c *carrier) Detach()       { c.detached++; c.QP.Detach() }
 func (c *carrier) Serving() int  { return 0 }
@@ -262,7 +263,7 @@ func TestFloodOfPosts(t *testing.T) {
 	if n := len(r.carrier.moved); n > 9*fetchBudget || !slices.IsSorted(r.carrier.moved) {
 		t.Errorf("nine turns moved %d, in order: %v", n, slices.IsSorted(r.carrier.moved))
 	}
-	r.qp.Fail(EventFatal)
+	r.qp.Fail(EventFatal, reason.Memory)
 	got := r.completions(&r.send) // what had been fetched, and a part of the rest
 	if n := len(got); n > 10*fetchBudget {
 		t.Errorf("%d were flushed at once", n)

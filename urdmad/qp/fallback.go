@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"urdma/reason"
 	"urdma/urdmad/mem"
 )
 
@@ -116,7 +117,7 @@ func (t *Table) Settle() (n int) {
 				t.log.Warn("client memory cannot be reached through /proc/self/mem",
 					"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
 			}
-			j.qp.Fail(EventAccess)
+			j.qp.Fail(EventAccess, reason.LocalUnreachable)
 		}
 		j.fn()
 	}

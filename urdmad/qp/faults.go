@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )
@@ -38,7 +39,7 @@ func (t *Table) SetFaults(f Faults) { t.faults = f }
 // faultPosted fails a send that would have been carried.
 func (q *QP) faultPosted(wr *SendWR, opcode uint32) {
 	if status := q.t.faults.Send(q, opcode); status != abi.StatusSuccess && wr.State == SendQueued {
-		wr.State, wr.status = SendFailed, status
+		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(reason.Injected)
 	}
 }
 
@@ -66,7 +67,7 @@ func (t *Table) delayed(c *CQ) bool {
 func (t *Table) Raise(q *QP, event uint32) {
 	switch event {
 	case EventFatal, EventRequest, EventAccess:
-		q.Fail(event)
+		q.Fail(event, reason.Injected)
 	default:
 		t.sendAsync(q, event)
 	}

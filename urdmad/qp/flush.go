@@ -1,13 +1,20 @@
 package qp
 
-import "urdma/verbs/abi"
+import (
+	"urdma/reason"
+	"urdma/verbs/abi"
+)
 
 // Flush moves the queue pair to the error state and flushes both queues: what is
 // more than flushAtOnce in later turns, as thousands of queue pairs may end in one. A
-// carrier that ends its connection calls it.
-func (q *QP) Flush() {
+// carrier that ends its connection calls it. why counts unless something else has
+// failed before.
+func (q *QP) Flush(why reason.Number) {
 	if q.state == abi.QPSErr {
 		return
+	}
+	if q.why == 0 {
+		q.why = why
 	}
 	wasReset := q.state == abi.QPSReset
 	q.moveTo(abi.QPSErr)
@@ -18,7 +25,7 @@ func (q *QP) Flush() {
 	s.fail()
 	s.reads, s.settling, s.more = 0, nil, false // flushPosted sees to what is left
 	if q.Recv.active {
-		q.Recv.fail(abi.StatusWRFlushErr, 0)
+		q.Recv.fail(abi.StatusWRFlushErr, uint32(q.why))
 	}
 	if !wasReset {
 		q.flushPosted(flushAtOnce)
@@ -70,9 +77,16 @@ func (q *QP) flushPosted(most int) {
 func (q *QP) flushFetched(most int) (n int) {
 	s := &q.SQ
 	for ; s.head != s.tail && n < most; n++ {
-		q.completeOldest(s.At(s.head), abi.StatusWRFlushErr)
+		q.flushOldest()
 	}
 	return n
+}
+
+// flushOldest flushes the oldest send, which there is.
+func (q *QP) flushOldest() {
+	wr := q.SQ.At(q.SQ.head)
+	wr.vendor = uint32(q.why)
+	q.completeOldest(wr, abi.StatusWRFlushErr)
 }
 
 func (q *QP) flushSends(most int) (more bool) {
@@ -86,7 +100,7 @@ func (q *QP) flushSends(most int) (more bool) {
 	for ; err == nil && s.tail != prod && n < most; n++ {
 		s.ring.Read(s.tail, &slot, nil)
 		w := q.completion(slot.WRID, s.tail, abi.StatusWRFlushErr)
-		w.Opcode = operationOf(slot.Opcode).Completion
+		w.Opcode, w.VendorErr = operationOf(slot.Opcode).Completion, uint32(q.why)
 		s.tail++
 		s.ring.PublishCons(s.tail)
 		q.complete(q.SendCQ, &w, false)
@@ -106,7 +120,7 @@ func (q *QP) flushReceives(most int) (more bool) {
 			return false
 		}
 		w := q.completion(rqe.WRID, i, abi.StatusWRFlushErr)
-		w.Opcode = abi.WCRecv
+		w.Opcode, w.VendorErr = abi.WCRecv, uint32(q.why)
 		q.RQ.publish(i)
 		q.completeRecv(q.RQ, q.RecvCQ, &w, false)
 	}

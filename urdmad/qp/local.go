@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -25,7 +26,7 @@ func (q *QP) carryOutLocal() (n int) {
 		}
 		n++
 		if !q.manage(wr) {
-			wr.State, wr.status = SendFailed, abi.StatusMWBindErr
+			wr.State, wr.status, wr.vendor = SendFailed, abi.StatusMWBindErr, uint32(reason.WrongWindow)
 			break
 		}
 		s.advance()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"urdma/reason"
 	"urdma/verbs/abi"
 )
 
@@ -141,7 +142,7 @@ func setAttributes(own *abi.QPAttr, mask uint32, a *abi.QPAttr) {
 func (q *QP) setState(to uint32) {
 	switch to {
 	case abi.QPSErr:
-		q.Flush()
+		q.Flush(reason.ByProgram)
 		if q.carrier != nil {
 			q.carrier.Failed() // at once: what was flushed cannot be sent again
 		}

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -42,7 +43,7 @@ func (q *QP) Post() {
 	}
 	if err != nil {
 		q.t.log.Warn("bad send queue index", "client", q.Client.Name, "qpn", q.QPN, "error", err)
-		q.Fail(EventFatal)
+		q.Fail(EventFatal, reason.SendIndex)
 		return
 	}
 	asked := s.tail + 1
@@ -83,8 +84,9 @@ func (q *QP) fetch(i uint32) {
 	if q.Type == abi.QPTypeXRCSend && wr.Op.TakesReceive {
 		wr.STag = mem.STag(slot.RemoteSRQN)
 	}
-	if wr.status = q.resolve(i, wr, slot, list); wr.status != abi.StatusSuccess {
-		wr.State = SendFailed
+	wr.status = abi.StatusSuccess
+	if wrong := q.resolve(i, wr, slot, list); wrong != 0 {
+		wr.State, wr.status, wr.vendor = SendFailed, statusOf(wrong), uint32(wrong)
 	}
 	if q.t.faults != nil {
 		q.faultPosted(wr, slot.Opcode)
@@ -94,33 +96,32 @@ func (q *QP) fetch(i uint32) {
 	}
 }
 
-// resolve checks a work request and finds its memory; it returns an
-// enum ibv_wc_status.
-func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) uint32 {
+// resolve checks a work request and finds its memory; it returns what is wrong, or 0.
+func (q *QP) resolve(i uint32, wr *SendWR, slot *abi.SQE, list []abi.SGE) reason.Number {
 	if !wr.Op.Supported || !q.SQ.agreed(wr.Op) || !wr.Op.Of(q.Type) || !q.namesQueue(wr.Op) {
-		return abi.StatusLocQPOpErr
+		return q.notAgreed(wr.Op)
 	}
 	if wr.isLocal() {
-		return abi.StatusSuccess // checked in its turn
+		return 0 // checked in its turn
 	}
 	if wr.Flags&abi.SendInline != 0 {
 		if slot.InlineLength > q.SQ.ring.MaxInline() || !wr.Op.Inline {
-			return abi.StatusLocQPOpErr
+			return reason.InlineTooLong
 		}
 		if slot.InlineLength > q.MaxMessage {
-			return abi.StatusLocLenErr
+			return q.lengthWrong()
 		}
 		wr.Length = slot.InlineLength
 		wr.src = q.SQ.ring.Inline(i, wr.Length)
-		return abi.StatusSuccess
+		return 0
 	}
 	if slot.NumSGE > q.Cap.MaxSendSGE {
-		return abi.StatusLocQPOpErr
+		return reason.TooManySGEs
 	}
 	return q.resolveList(wr, list[:slot.NumSGE])
 }
 
-func (q *QP) resolveList(wr *SendWR, list []abi.SGE) uint32 {
+func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 	var want uint32
 	if wr.Op.WritesLocal {
 		want = mem.LocalWrite
@@ -134,26 +135,26 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) uint32 {
 		}
 		e, ok := q.hold(el, q.PD, want)
 		if !ok {
-			return abi.StatusLocProtErr
+			return q.wrongElement(j, el, q.PD)
 		}
 		wr.list = append(wr.list, e)
 		fallback = fallback || e.bytes == nil
 		total += uint64(el.Length)
 	}
 	if total > uint64(q.MaxMessage) {
-		return abi.StatusLocLenErr
+		return q.lengthWrong()
 	}
 	wr.Length = uint32(total)
 	if wr.Op.Atomic {
 		if total < mem.WordLen {
-			return abi.StatusLocLenErr
+			return reason.AtomicTooShort
 		}
 		wr.Length = mem.WordLen
 	}
 	if fallback && wr.Op.ReadsLocal {
 		q.stageSend(wr)
 	}
-	return abi.StatusSuccess
+	return 0
 }
 
 // hold checks a scatter/gather element and keeps its region's pages mapped.

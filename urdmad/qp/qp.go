@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"urdma/counters"
+	"urdma/reason"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -59,6 +60,9 @@ type QP struct {
 	ordinal uint64 // of all that were added
 	at      int    // in Table.order
 	broken  uint64 // see breaks
+
+	why   reason.Number // of the error state; 0: unknown, or there is none
+	found finding       // by the last step of arrive.go that refused a message
 }
 
 // Counters count a queue pair's work.

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -65,7 +66,7 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		return Done
 	}
 	if r.torn { // of another shared receive queue of the XRC domain
-		r.fail(abi.StatusWRFlushErr, 0)
+		r.fail(abi.StatusWRFlushErr, uint32(reason.PeerLeft))
 	}
 	var rqe abi.RQE
 	list := r.q.t.list[:]
@@ -85,16 +86,16 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	from.checkLimit(r.q.t)
 	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
 	if rqe.NumSGE > from.maxSGE {
-		r.fail(abi.StatusLocQPOpErr, 0)
+		r.wrong(abi.StatusLocQPOpErr, reason.TooManySGEs)
 		return BadReceive
 	}
-	if !r.hold(list[:rqe.NumSGE]) {
-		r.fail(abi.StatusLocProtErr, 0)
+	if wrong := r.hold(list[:rqe.NumSGE]); wrong != 0 {
+		r.wrong(abi.StatusLocProtErr, wrong)
 		return BadReceive
 	}
 	if f := r.q.t.faults; f != nil {
 		if status := f.Receive(r.q); status != abi.StatusSuccess {
-			r.fail(status, 0)
+			r.wrong(status, reason.Injected)
 			return BadReceive
 		}
 	}
@@ -112,8 +113,9 @@ func room(list []abi.SGE) (n uint64) {
 	return n
 }
 
-// hold checks a scatter/gather list and keeps its regions' pages mapped.
-func (r *Receive) hold(list []abi.SGE) bool {
+// hold checks a scatter/gather list and keeps its regions' pages mapped. It returns what
+// is wrong, or 0.
+func (r *Receive) hold(list []abi.SGE) reason.Number {
 	if len(list) > len(r.sges) {
 		r.sges = make([]element, len(list)) // of a queue that takes longer lists than the queue pair's own
 	}
@@ -125,13 +127,19 @@ func (r *Receive) hold(list []abi.SGE) bool {
 		}
 		e, ok := r.q.hold(el, pd, mem.LocalWrite)
 		if !ok {
-			return false
+			return r.q.wrongElement(j, el, pd)
 		}
 		r.sges[r.nsge] = e
 		r.nsge++
 		r.capacity += min(el.Length, ^uint32(0)-r.capacity)
 	}
-	return true
+	return 0
+}
+
+// wrong completes the current receive, which can't be filled.
+func (r *Receive) wrong(status uint32, why reason.Number) {
+	r.q.found = finding{is: BadReceive, local: why, wrID: r.id, element: r.q.found.element}
+	r.fail(status, uint32(why))
 }
 
 // Tear drops the message under way, if there is one: the next message is placed in

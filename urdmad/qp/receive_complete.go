@@ -25,7 +25,7 @@ func (q *QP) EndSend(e Ending) Verdict {
 	w.SrcQP, w.SourceLID = e.SrcQP, e.SourceLID
 	if e.Invalidates {
 		if v := q.invalidate(e.STag); v != mem.Allowed {
-			return denied(v)
+			return q.deny(v, e.STag, 0, 0, 0)
 		}
 		w.WCFlags, w.ImmOrSTag = abi.WCWithInv, uint32(e.STag)
 	}

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )
@@ -117,7 +118,7 @@ func (q *QP) FailNotReady() bool {
 		wr := s.At(i)
 		if wr.Started && wr.Op.TakesReceive && (wr.State != SendSent || wr.mark > q.acked) {
 			q.CompleteBefore(i)
-			q.FailOldest(abi.StatusRNRRetryExcErr, 0)
+			q.FailOldest(abi.StatusRNRRetryExcErr, reason.NotReady)
 			return true
 		}
 	}

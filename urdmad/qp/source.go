@@ -28,7 +28,7 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 	}
 	r := q.t.Regions.Lookup(stag)
 	if why := q.checkRemote(r, va, uint64(length), mem.RemoteRead); why != mem.Allowed {
-		return Source{}, denied(why)
+		return Source{}, q.deny(why, stag, va, uint64(length), mem.RemoteRead)
 	}
 	r.Hold()
 	s = Source{q: q, after: q.jobs.issued, region: r, mapped: r.Bytes(va, uint64(length)), length: length}

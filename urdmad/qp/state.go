@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -83,7 +84,7 @@ func (q *QP) Detach() { q.carrier = nil }
 // failed, and PeerLeft has flushed it.
 func (t *Table) PeerLeft(q *QP) bool {
 	if !Receives(q.state) || q.SQ.failed {
-		q.Flush()
+		q.Flush(reason.PeerLeft)
 		return false
 	}
 	q.Recv.Tear()
@@ -119,20 +120,27 @@ func (t *Table) heardFrom(q *QP) {
 
 // Fail is for errors that no work request stands for: the queue pair goes to the
 // error state, its connection ends, and the client gets an asynchronous event.
-func (q *QP) Fail(event uint32) {
+func (q *QP) Fail(event uint32, why reason.Number) {
 	if q.removed || q.state == abi.QPSErr {
 		return
 	}
-	q.FlushWithEvent(event)
+	q.FlushWithEvent(event, why)
 	if q.carrier != nil {
 		q.carrier.Failed()
 	}
 }
 
 // FlushWithEvent moves the queue pair to the error state for a carrier that is
-// ending its connection, and tells the client why.
-func (q *QP) FlushWithEvent(event uint32) {
-	q.Flush()
+// ending its connection, and tells the client of it. What the last step of arrive.go
+// found explains why.
+func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
+	if q.found.is == BadReceive {
+		why = q.found.local
+	}
+	if q.state != abi.QPSErr {
+		q.because(why, q.found.text(q))
+	}
+	q.Flush(why)
 	q.t.sendAsync(q, event)
 }
 

@@ -8,6 +8,7 @@ import (
 	"urdma/urdmad/events"
 	"urdma/urdmad/mailbox"
 	"urdma/urdmad/mem"
+	"urdma/urdmad/recorder"
 	"urdma/verbs/abi"
 )
 
@@ -21,8 +22,9 @@ type Table struct {
 	Stats   Stats
 
 	log       *slog.Logger
-	trace     Trace  // nil: nobody traces
-	faults    Faults // nil: nothing goes wrong on purpose
+	trace     Trace          // nil: nobody traces
+	event     abi.TraceEvent // see note
+	faults    Faults         // nil: nothing goes wrong on purpose
 	rand      *rand.Rand
 	wake      func() // gets the worker out of its sleep, from any goroutine
 	pairs     map[uint32]*QP
@@ -57,7 +59,10 @@ type Stats struct {
 type Client struct {
 	ID    uint64
 	Name  string // command and pid, for logs
+	User  string // whose it is: others are not told what its memory is like; empty: unknown
 	Space *mem.Space
+
+	Recorder recorder.Recorder
 
 	// Fault is called once, on the worker's thread, when the client's memory
 	// could not be touched; the owner then removes the client.

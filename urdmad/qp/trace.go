@@ -3,10 +3,12 @@ package qp
 import "urdma/verbs/abi"
 
 // This file tells who traces what happens to queue pairs and completion queues.
-// While nobody does, each place costs a comparison.
+// While nobody does, each place costs a comparison. What is rare goes to the client's
+// flight recorder as well, always.
 
 // Trace is told of an event of a client, on the worker's thread. It may not keep e.
-type Trace func(c *Client, e *abi.TraceEvent)
+// text is that of a reason.
+type Trace func(c *Client, e *abi.TraceEvent, text string)
 
 // SetTrace tells f of events from now on; nil: nobody.
 func (t *Table) SetTrace(f Trace) { t.trace = f }
@@ -14,7 +16,16 @@ func (t *Table) SetTrace(f Trace) { t.trace = f }
 // tell reports an event of a queue pair.
 func (q *QP) tell(e abi.TraceEvent) {
 	e.QPN = q.QPN
-	q.t.trace(q.Client, &e)
+	q.t.trace(q.Client, &e, "")
+}
+
+// note has an event recorded, and reports it.
+func (t *Table) note(c *Client, e abi.TraceEvent) {
+	t.event = e // no call's argument: that would be allocated
+	c.Recorder.Note(t.Clock.Now, &t.event)
+	if t.trace != nil {
+		t.trace(c, &t.event, "")
+	}
 }
 
 func (q *QP) tracePosted(wr *SendWR, opcode uint32) {
@@ -26,33 +37,40 @@ func (r *Receive) traceBegun() {
 }
 
 func (t *Table) traceCompletion(c *CQ, w *abi.CQE) {
-	t.trace(c.Client, &abi.TraceEvent{Kind: abi.TraceCompletion, QPN: w.QPNum, Code: w.Opcode, Status: w.Status, Length: w.ByteLen, WRID: w.WRID})
+	e := abi.TraceEvent{Kind: abi.TraceCompletion, QPN: w.QPNum, Code: w.Opcode, Status: w.Status, Length: w.ByteLen, WRID: w.WRID}
+	switch {
+	case w.Status != abi.StatusSuccess && w.Status != abi.StatusWRFlushErr:
+		t.note(c.Client, e)
+	case t.trace != nil:
+		t.trace(c.Client, &e, "")
+	}
 }
 
 func (t *Table) traceAsync(c *Client, qpn, event uint32) {
-	if t.trace != nil {
-		t.trace(c, &abi.TraceEvent{Kind: abi.TraceAsync, QPN: qpn, Code: event})
-	}
+	t.note(c, abi.TraceEvent{Kind: abi.TraceAsync, QPN: qpn, Code: event})
 }
 
 // moveTo moves the queue pair to a state, enum ibv_qp_state.
 func (q *QP) moveTo(state uint32) {
-	if q.t.trace != nil && state != q.state {
-		q.tell(abi.TraceEvent{Kind: abi.TraceState, Code: state})
+	if state != q.state {
+		q.t.note(q.Client, abi.TraceEvent{Kind: abi.TraceState, QPN: q.QPN, Code: state})
+	}
+	if state != abi.QPSErr && state != abi.QPSSQE {
+		q.why = 0
 	}
 	q.state = state
 }
 
 // TraceResent tells of a segment that a carrier sends again.
 func (c *Connection) TraceResent(psn uint32) {
-	if q := c.QP; q != nil && q.t.trace != nil {
-		q.tell(abi.TraceEvent{Kind: abi.TraceResent, Code: psn})
+	if q := c.QP; q != nil {
+		q.t.note(q.Client, abi.TraceEvent{Kind: abi.TraceResent, QPN: q.QPN, Code: psn})
 	}
 }
 
 // TraceNotReady tells of a message that begins to wait for a receive.
 func (c *Connection) TraceNotReady() {
-	if q := c.QP; q != nil && q.t.trace != nil {
-		q.tell(abi.TraceEvent{Kind: abi.TraceNotReady})
+	if q := c.QP; q != nil {
+		q.t.note(q.Client, abi.TraceEvent{Kind: abi.TraceNotReady, QPN: q.QPN})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/reason"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -274,7 +275,7 @@ func TestXRCReferences(t *testing.T) {
 	s.post(1, 0)
 	s.peers[0].Post(enginetest.SendTo(1, s.srq[1]), s.out[0].SGE(0, 100))
 	s.from(1, &s.recv[1].Completions(1)[0])
-	s.w.B.Do(func() { q.Q.Fail(qp.EventFatal) })
+	s.w.B.Do(func() { q.Q.Fail(qp.EventFatal, reason.Memory) })
 	s.w.Pass(time.Millisecond)
 	if e := second.AsyncEvents(); len(e) != 1 || e[0].EventType != abi.EventQPFatal || e[0].Handle != 77 {
 		t.Errorf("events %+v", e)

@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )
@@ -9,7 +10,13 @@ import (
 // refused: queue 2, MSN 1. It counts.
 func (s *Stream) Refusal(seg *Segment, v Verdict) []byte {
 	s.stats.TerminatesSent[v.Code]++
-	return terminate(seg, v)
+	b := terminate(seg, v)
+	if told := s.QP.Told(); told.Kind != 0 && s.QP.Connection().Takes != 0 { // which is a urdmad's
+		var detail [wire.TermDetailLen]byte
+		(&wire.TermDetail{Kind: uint16(told.Kind), Value: told.Value}).Put(detail[:])
+		b = append(b, detail[:]...)
+	}
+	return b
 }
 
 // RefusalOf builds the Terminate that refuses a segment of ours for a cause.
@@ -52,7 +59,10 @@ func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 	var t wire.Terminate
 	at, err := d.Parse(seg.Head)
 	if err == nil {
-		_, err = t.Parse(seg.Head[at:])
+		var n int
+		n, err = t.Parse(seg.Head[at:])
+		detail := wire.ParseTermDetail(seg.Head[at+n:])
+		s.QP.PeerTold(qp.Told{Kind: qp.ToldKind(detail.Kind), Value: detail.Value})
 	}
 	if err != nil {
 		t = wire.Terminate{Code: wire.TermOperationUnspecified}
@@ -60,7 +70,7 @@ func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 	s.stats.TerminatesGot[t.Code]++
 	if s.completeUpTo(&t) {
 		sq := &s.QP.SQ
-		s.QP.FailOldest(StatusOf(sq.At(sq.Head()).Op, t.Code), uint32(t.Code))
+		s.QP.FailOldest(StatusOf(sq.At(sq.Head()).Op, t.Code), reason.Number(t.Code))
 	}
 	return t.Code, err
 }

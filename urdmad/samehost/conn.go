@@ -146,7 +146,7 @@ func (c *Conn) finish() {
 	c.answered()
 	q := c.QP
 	if !c.ByNumber || c.reason != qp.CloseRemote {
-		q.Flush()
+		q.Flush(c.reason.Why())
 	}
 	if o := c.s.observer; o != nil {
 		o.End(c)

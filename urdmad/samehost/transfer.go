@@ -1,6 +1,7 @@
 package samehost
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
@@ -257,13 +258,16 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 	if !c.live() {
 		return
 	}
-	c.QP.FailOldest(rdmap.StatusOf(op, code), uint32(code))
+	if peer := c.other.QP; peer != nil {
+		c.QP.PeerFound(peer)
+	}
+	c.QP.FailOldest(rdmap.StatusOf(op, code), reason.Number(code))
 	if !c.live() {
 		return
 	}
 	c.reason = qp.CloseTerminated
 	if peer := c.other.QP; peer != nil {
-		peer.FlushWithEvent(rdmap.EventOf(code))
+		peer.FlushWithEvent(rdmap.EventOf(code), reason.Number(code))
 	}
 	c.finish()
 }

@@ -1,6 +1,7 @@
 package trp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -120,7 +121,7 @@ func (c *Conn) die() {
 // giveUp ends a connection whose peer can't be reached.
 func (p *Port) giveUp(c *Conn) {
 	c.end.reason = qp.CloseDead
-	c.QP.FailOldest(abi.StatusRetryExcErr, 0)
+	c.QP.FailOldest(abi.StatusRetryExcErr, reason.Silent)
 	c.finish()
 }
 
@@ -160,7 +161,7 @@ func (s *Stack) leaveQP(c *Conn) {
 	switch q := c.QP; {
 	case q == nil:
 	case !c.ByNumber || c.end.reason != qp.CloseRemote && c.end.reason != qp.CloseDead:
-		q.Flush()
+		q.Flush(c.end.reason.Why())
 	case s.table.PeerLeft(q):
 		c.port.remember(c)
 		c.QP = nil

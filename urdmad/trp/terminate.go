@@ -1,6 +1,7 @@
 package trp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
@@ -77,7 +78,7 @@ func (t *termination) due(c *Conn) bool {
 func (c *Conn) endByTerminate() {
 	c.term.until = 0
 	c.end.reason = qp.CloseTerminated
-	c.QP.FlushWithEvent(rdmap.EventOf(c.term.code))
+	c.QP.FlushWithEvent(rdmap.EventOf(c.term.code), reason.Number(c.term.code))
 	c.finish() // sends the Terminate, and the fin behind it
 }
 

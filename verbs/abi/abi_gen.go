@@ -4,60 +4,67 @@ package abi
 
 // URDMA_ABI_*.
 const (
-	Version          = 7
-	MaxMessage       = 4096
-	MaxFDs           = (1 + MaxWorkers)
-	MaxWorkers       = 64
-	MaxPrivate       = 256
-	NoHandle         = 0
-	MaxBatch         = 16
-	BatchMade        = 0xffffff00
-	NoDevice         = 0xffffffff
-	Batched          = 0
-	Alone            = 1
-	Moves            = 2
-	Looks            = 3
-	None             = 0
-	HelloPool        = 1
-	TransportIWARP   = 0
-	TransportIB      = 1
-	TransportRoCE    = 2
-	TransportDefault = 0xffffffff
-	PathShared       = 0
-	PathFallback     = 1
-	PathNull         = 2
-	PathFile         = 3
-	CaptureAll       = 1
-	CaptureEvents    = 2
-	CaptureChanges   = 4
-	CaptureFrame     = 1
-	CaptureSkip      = 2
-	CaptureEvent     = 3
-	CaptureUnknown   = 0
-	CaptureIn        = 1
-	CaptureOut       = 2
-	TraceCall        = 1
-	TraceSend        = 2
-	TraceReceive     = 3
-	TraceCompletion  = 4
-	TraceState       = 5
-	TraceAsync       = 6
-	TraceResent      = 7
-	TraceNotReady    = 8
-	TraceMark        = 9
-	TraceCM          = 10
-	TraceClient      = 11
-	TraceLink        = 12
-	MarkBytes        = 96
-	AdminReload      = 1
-	AdminLogLevel    = 2
-	AdminEndQP       = 3
-	AdminEndClient   = 4
-	InjectOwn        = 1
-	InjectBytes      = 3072
-	InjectPosts      = 8
-	CMWake           = 0xffffffff
-	NumDoorbells     = 4096
+	Version           = 7
+	MaxMessage        = 4096
+	MaxFDs            = (1 + MaxWorkers)
+	MaxWorkers        = 64
+	MaxPrivate        = 256
+	NoHandle          = 0
+	MaxBatch          = 16
+	BatchMade         = 0xffffff00
+	NoDevice          = 0xffffffff
+	Batched           = 0
+	Alone             = 1
+	Moves             = 2
+	Looks             = 3
+	None              = 0
+	HelloPool         = 1
+	TransportIWARP    = 0
+	TransportIB       = 1
+	TransportRoCE     = 2
+	TransportDefault  = 0xffffffff
+	PathShared        = 0
+	PathFallback      = 1
+	PathNull          = 2
+	PathFile          = 3
+	CaptureAll        = 1
+	CaptureEvents     = 2
+	CaptureChanges    = 4
+	CapturePast       = 8
+	CaptureFrame      = 1
+	CaptureSkip       = 2
+	CaptureEvent      = 3
+	CaptureUnknown    = 0
+	CaptureIn         = 1
+	CaptureOut        = 2
+	TraceCall         = 1
+	TraceSend         = 2
+	TraceReceive      = 3
+	TraceCompletion   = 4
+	TraceState        = 5
+	TraceAsync        = 6
+	TraceResent       = 7
+	TraceNotReady     = 8
+	TraceMark         = 9
+	TraceCM           = 10
+	TraceClient       = 11
+	TraceLink         = 12
+	TraceReason       = 13
+	MarkBytes         = 96
+	AdminReload       = 1
+	AdminLogLevel     = 2
+	AdminEndQP        = 3
+	AdminEndClient    = 4
+	ExplainRefused    = 0x0600
+	ExplainEvent      = 0x0700
+	ExplainConnection = 0x0580
+	InjectOwn         = 1
+	InjectBytes       = 3072
+	InjectPosts       = 8
+	CMWake            = 0xffffffff
+	NumDoorbells      = 4096
+	EndsFirst         = 0x0506
+	EndsLast          = 0x0508
 )
 
 // The requests: enum urdma_abi_type.
@@ -113,6 +120,7 @@ const (
 	CaptureStop      Type = 66
 	Mark             Type = 67
 	Admin            Type = 68
+	Explain          Type = 69
 	Inject           Type = 72
 )
 
@@ -168,6 +176,7 @@ var requests = [...]request{
 	CaptureStop:      {"CAPTURE_STOP", Size[Header](), None, Looks, "urdma capture", "ending a capture"},
 	Mark:             {"MARK", Size[MarkRequest](), None, Looks, "urdma trace --mark", "setting a bookmark"},
 	Admin:            {"ADMIN", Size[AdminRequest](), None, Looks, "urdma reload, log, end", "administering urdmad"},
+	Explain:          {"EXPLAIN", Size[ExplainRequest](), None, Looks, "urdma explain", "asking why something failed"},
 	Inject:           {"INJECT", Size[InjectRequest](), None, Looks, "urdma inject", "injecting faults"},
 }
 
@@ -596,6 +605,19 @@ type AdminRequest struct {
 	Pad    uint32
 	Object uint64
 	Text   [16]byte
+}
+
+// ExplainRequest is struct urdma_abi_explain.
+type ExplainRequest struct {
+	Header Header
+	Number uint32
+	QPN    uint32
+}
+
+// ExplainResponse is struct urdma_abi_explain_response.
+type ExplainResponse struct {
+	Header Header
+	Text   [2048]byte
 }
 
 // InjectRequest is struct urdma_abi_inject.

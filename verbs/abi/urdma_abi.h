@@ -122,6 +122,7 @@ enum urdma_abi_way {
 	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture") \
 	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark") \
 	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad") \
+	R(69, EXPLAIN, session, explain, explain_response, NONE, LOOKS, "urdma explain", "asking why something failed") \
 	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
@@ -566,6 +567,7 @@ struct urdma_abi_inspect_response {
 #define URDMA_ABI_CAPTURE_ALL 1u    /* flags: also what is none of urdmad's business */
 #define URDMA_ABI_CAPTURE_EVENTS 2u /* flags: also events of programs, struct urdma_abi_trace_event */
 #define URDMA_ABI_CAPTURE_CHANGES 4u /* flags, with EVENTS: those of clients, states, links, asynchronous and of rdma_cm alone, and no frames */
+#define URDMA_ABI_CAPTURE_PAST 8u   /* flags: the events that urdmad's flight recorder has, and nothing else; the ring is complete */
 
 struct urdma_abi_capture {
 	struct urdma_abi_header header;
@@ -601,7 +603,7 @@ struct urdma_abi_capture_ring {
 enum urdma_abi_capture_kind {
 	URDMA_ABI_CAPTURE_FRAME = 1,
 	URDMA_ABI_CAPTURE_SKIP = 2, /* nothing: the next record begins at the ring's start */
-	URDMA_ABI_CAPTURE_EVENT = 3, /* a struct urdma_abi_trace_event in the frame's place; the note of a bookmark is its text */
+	URDMA_ABI_CAPTURE_EVENT = 3, /* a struct urdma_abi_trace_event in the frame's place, and perhaps a text; the note of a bookmark is its text */
 };
 
 enum urdma_abi_capture_direction {
@@ -640,9 +642,10 @@ enum urdma_abi_trace_kind {
 	URDMA_ABI_TRACE_CM = 10,        /* code: enum rdma_cm_event_type, status: errno, or reason of a rejection */
 	URDMA_ABI_TRACE_CLIENT = 11,    /* came (code 1) or has gone (0); the note is its command */
 	URDMA_ABI_TRACE_LINK = 12,      /* of a port came up (code 1) or went down (0); the note is its name */
+	URDMA_ABI_TRACE_REASON = 13,    /* why something failed; code: as in vendor_err, status: enum ibv_wc_status */
 };
 
-/* An event of a program. Fields that its kind does not name are 0. */
+/* An event of a program. Fields that its kind does not name are 0. A text may follow, of a reason. */
 struct urdma_abi_trace_event {
 	uint32_t kind; /* enum urdma_abi_trace_kind */
 	uint32_t pid;
@@ -680,6 +683,25 @@ struct urdma_abi_admin {
 	uint32_t pad;
 	uint64_t object;
 	char text[16]; /* up to the first 0 */
+};
+
+/*
+ * EXPLAIN: why something of the session's failed: the last time with a number (as in
+ * vendor_err), and of a queue pair unless qpn is 0. The text has some lines.
+ */
+#define URDMA_ABI_EXPLAIN_REFUSED 0x0600u   /* number: a request was refused with the errno that is added */
+#define URDMA_ABI_EXPLAIN_EVENT 0x0700u     /* number: the enum ibv_event_type that is added came */
+#define URDMA_ABI_EXPLAIN_CONNECTION 0x0580u /* number: no connection came to be */
+
+struct urdma_abi_explain {
+	struct urdma_abi_header header;
+	uint32_t number;
+	uint32_t qpn;
+};
+
+struct urdma_abi_explain_response {
+	struct urdma_abi_header header;
+	char text[2048]; /* up to the first 0 */
 };
 
 /*
@@ -996,11 +1018,15 @@ struct urdma_abi_cq_ring {
 	uint32_t pad3[15];
 };
 
+#define URDMA_ABI_ENDS_FIRST 0x0506u /* vendor_err from here on: nothing has failed, the queue pair was ended in good order */
+#define URDMA_ABI_ENDS_LAST 0x0508u
+
 struct urdma_abi_cqe {
 	uint64_t wr_id;
 	uint32_t status;      /* enum ibv_wc_status */
 	uint32_t opcode;      /* enum ibv_wc_opcode */
-	uint32_t vendor_err;  /* the Terminate cause (layer<<12|etype<<8|code), 0 none */
+	uint32_t vendor_err;  /* why it failed: a number of package reason, which below 0x400 and from 0x1000 on is the cause of a
+			       * Terminate (layer<<12|etype<<8|code); 0 none */
 	uint32_t byte_len;
 	uint32_t imm_or_stag; /* as wc_flags says */
 	uint32_t qp_num;

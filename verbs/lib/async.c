@@ -99,11 +99,32 @@ static int read_event(struct urdma_context *c, struct ibv_async_event *event, bo
 	return status;
 }
 
+static void explain(struct urdma_context *c, const struct ibv_async_event *event)
+{
+	uint32_t qpn = 0;
+
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		qpn = event->element.qp->qp_num; /* which lives until its event is acknowledged */
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_PORT_ERR:
+		break;
+	default:
+		return;
+	}
+	urdma_explain(c->client, qpn, URDMA_ABI_EXPLAIN_EVENT + (uint32_t)event->event_type);
+}
+
 URDMA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	bool blocking;
 	int status = read_event(urdma_context_of(context), event, &blocking);
 
+	if (status == 0 && urdma_explain_wanted)
+		explain(urdma_context_of(context), event);
 	return status && errno == EBADF ? urdma_readers_sleep(blocking) : status;
 }
 

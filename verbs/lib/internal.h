@@ -73,8 +73,8 @@ bool urdma_queues_destroy(struct urdma_queues *queues);
 
 /*
  * Locks, outermost first: rdma_cm's own; a completion queue's lock, or a shared
- * receive queue's (lock.h; only ibv_resize_cq and ibv_modify_srq hold one across a
- * request); the mutex inside urdma_call*. A queue pair's locks are held across no other. The handle table's lock may be
+ * receive queue's (lock.h; only ibv_resize_cq, ibv_modify_srq and, with URDMA_EXPLAIN, ibv_start_poll
+ * hold one across a request); the mutex inside urdma_call*. A queue pair's locks are held across no other. The handle table's lock may be
  * held across find and the counting of an event, nothing else.
  */
 

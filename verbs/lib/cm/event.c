@@ -199,6 +199,20 @@ static bool deliver(struct cm_channel *channel, struct cm_event *event,
 	return false;
 }
 
+/* Says on stderr why no connection came to be. */
+static void explain(struct urdma_client *client, enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		urdma_explain(client, 0, URDMA_ABI_EXPLAIN_CONNECTION);
+	default:
+		return;
+	}
+}
+
 /* The next event that can be had without waiting. 0 or an errno value; EAGAIN:
  * none, or another thread was faster. */
 static int next_event(struct cm_channel *channel, struct cm_event **result)
@@ -214,11 +228,14 @@ static int next_event(struct cm_channel *channel, struct cm_event **result)
 		error = cm_channel_poll(channel, &message);
 		cm_unlock(cancel);
 	} while (!error && !deliver(channel, event, &message));
-	if (error)
+	if (error) {
 		free(event);
-	else
-		*result = event;
-	return error;
+		return error;
+	}
+	*result = event;
+	if (urdma_explain_wanted)
+		explain(channel->client, event->public.event);
+	return 0;
 }
 
 /* Waits for an event, as a reader of the channel. */

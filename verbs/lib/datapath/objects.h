@@ -201,6 +201,8 @@ void urdma_refuse_posts(struct ibv_context *context);
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
 /* Whether polling must fail; the caller holds cq->lock, for the ring may move. */
 bool urdma_cq_overran(const struct urdma_cq *cq);
+/* Says on stderr why a work request failed; of URDMA_EXPLAIN. The caller may hold cq->lock. */
+void urdma_cq_explain(struct urdma_cq *cq, uint32_t qp_num, uint32_t vendor_err);
 /* Takes the completions of a queue pair that is no more out of the ring. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 

@@ -143,6 +143,20 @@ static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
+static void explain_failed(struct urdma_cq *cq, int n, const struct ibv_wc *wc)
+{
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS)
+			urdma_cq_explain(cq, wc[i].qp_num, wc[i].vendor_err);
+	}
+}
+
+void urdma_cq_explain(struct urdma_cq *cq, uint32_t qp_num, uint32_t vendor_err)
+{
+	if (vendor_err < URDMA_ABI_ENDS_FIRST || vendor_err > URDMA_ABI_ENDS_LAST)
+		urdma_explain(cq->client, qp_num, vendor_err);
+}
+
 int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
@@ -154,5 +168,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	/* A yield may have brought what was waited for. */
 	if (!n && urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && urdma_cq_empty(cq))
 		n = poll_once(cq, num_entries, wc);
+	if (urdma_explain_wanted)
+		explain_failed(cq, n, wc);
 	return n;
 }

@@ -18,6 +18,8 @@ static int show_next(struct urdma_cq *cq)
 		return ENOENT;
 	cq->ex.wr_id = cq->now.wr_id;
 	cq->ex.status = (enum ibv_wc_status)cq->now.status;
+	if (urdma_explain_wanted && cq->ex.status != IBV_WC_SUCCESS)
+		urdma_cq_explain(cq, cq->now.qp_num, cq->now.vendor_err);
 	return 0;
 }
 

@@ -209,8 +209,10 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 }
 
 /* Ends a call: errno is set where it failed, and then no descriptor is left. */
-static int ended(enum urdma_abi_type type, int status, int before, int *fds, int *got)
+static int ended(struct urdma_client *client, enum urdma_abi_type type, int status, int before, int *fds, int *got)
 {
+	if (status && urdma_explain_wanted && type != URDMA_ABI_EXPLAIN && urdma_client_alive(client))
+		urdma_explain(client, 0, URDMA_ABI_EXPLAIN_REFUSED + (uint32_t)status);
 	if (status) {
 		close_all(fds, *got);
 		*got = 0;
@@ -236,7 +238,7 @@ int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void
 		memcpy(&made, answer, *length < sizeof(made) ? *length : sizeof(made));
 		status = take_back(client, type, made.handle);
 	}
-	return ended(type, status, before, fds, got);
+	return ended(client, type, status, before, fds, got);
 }
 
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
@@ -254,7 +256,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 	if (response)
 		memcpy(response, &answer, length < response_length ? length : response_length);
 	if (status == 0 && length < (response_length ? response_length : sizeof(answer.head)))
-		status = ended(type, EPROTO, before, fds, got);
+		status = ended(client, type, EPROTO, before, fds, got);
 	return status;
 }
 

@@ -33,6 +33,16 @@ void urdma_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line on stderr always: for what the user must know to go on. */
 void urdma_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- explain.c ----------------------------------------------------------- */
+
+struct urdma_client;
+
+/* URDMA_EXPLAIN is set: who finds that something failed has it explained. */
+extern bool urdma_explain_wanted;
+/* Asks urdmad why, and writes its answer to stderr; number as of EXPLAIN, 0: nothing. Leaves errno
+ * alone. */
+void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number);
+
 /* ---- client.c: the connection to urdmad ----------------------------------- */
 
 /*

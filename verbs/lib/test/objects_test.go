@@ -35,7 +35,24 @@ func TestObjects(t *testing.T) {
 		}
 		startReal(t, "--config", config).run(t, nil, binary, "limits")
 	})
+	t.Run("explain, asked to", func(t *testing.T) {
+		explains(t, r.run(t, []string{"URDMA_EXPLAIN=1"}, binary, "explain"))
+	})
 	for _, name := range []string{"modify", "datagram_header"} {
 		t.Run(name+"/roce", func(t *testing.T) { r.run(t, []string{"URDMA_TRANSPORT=roce"}, binary, name) })
+	}
+}
+
+// explains checks what standard error gets of the mistakes of explain.c: each once.
+func explains(t *testing.T, out string) {
+	t.Helper()
+	for _, want := range []string{"0x0102", "it has no IBV_ACCESS_REMOTE_WRITE; region ", "change: the peer registers with", "IBV_EVENT_QP_ACCESS_ERR", "0x0401",
+		"64 bytes at ", "with lkey 0x7; no region or window has the key 0x7", "0x0616", "ibv_modify_qp: qp: no such queue pair state transition: from 0 to 3"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, ": 0x0102, "); n != 1 {
+		t.Errorf("0x0102 was explained %d times, expected once:\n%s", n, out)
 	}
 }

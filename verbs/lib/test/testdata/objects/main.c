@@ -39,6 +39,7 @@ static const struct {
 	{ "device_memory_refused", case_device_memory_refused },
 	{ "null_region", case_null_region },
 	{ "null_region_refused", case_null_region_refused },
+	{ "explain", case_explain },
 	{ "missed_event", case_missed_event },
 	{ "missed_event_destroyed", case_missed_event_destroyed },
 	{ "missed_event_polling", case_missed_event_polling },

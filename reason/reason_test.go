@@ -1,0 +1,48 @@
+package reason
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestTable: Find needs the order, and people need each text.
+func TestTable(t *testing.T) {
+	if !slices.IsSortedFunc(table, func(a, b Reason) int { return int(a.Number) - int(b.Number) }) {
+		t.Error("the table is not sorted by number")
+	}
+	for i, r := range table {
+		if i > 0 && table[i-1].Number == r.Number {
+			t.Errorf("%v is there twice", r.Number)
+		}
+		if found, ok := Find(r.Number); !ok || found != r {
+			t.Errorf("Find(%v) is %+v, %v", r.Number, found, ok)
+		}
+		if r.What == "" || r.See == "" {
+			t.Errorf("%v lacks what happened, or where it is written", r.Number)
+		}
+		for _, text := range []string{r.What, r.Means, r.Change} {
+			if strings.HasSuffix(text, ".") || strings.TrimSpace(text) != text {
+				t.Errorf("%v: %q ends in a stop or a space", r.Number, text)
+			}
+		}
+	}
+}
+
+// TestErrno: every errno has a reason, also those without a row.
+func TestErrno(t *testing.T) {
+	for e := syscall.Errno(1); e < 140; e++ {
+		n := OfErrno(e)
+		r, ok := Find(n)
+		if !ok || n.Errno() != e || r.Number != n || !strings.Contains(r.What, "a request was refused") {
+			t.Errorf("errno %d: %+v, %v", e, r, ok)
+		}
+	}
+	if Rejected.Errno() != 0 {
+		t.Error("a connection that was rejected has an errno")
+	}
+	if _, ok := Find(0x0412 + 0x4000); ok {
+		t.Error("a number out of every range has a reason")
+	}
+}

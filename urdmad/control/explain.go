@@ -1,0 +1,49 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+
+	"urdma/reason"
+	"urdma/verbs/abi"
+)
+
+// explainLast answers EXPLAIN: why something of the session's failed, in some lines.
+func (x *Session) explain(m *abi.ExplainRequest, r *reply) error {
+	n := reason.Number(min(m.Number, 0xffff))
+	text := ""
+	x.do(func() {
+		for _, e := range x.events(nil) { // the last that fits
+			if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
+				continue
+			}
+			of := reason.Number(e.Code)
+			if of == n || n&^0xff == abi.ExplainEvent && m.QPN != 0 || n == abi.ExplainConnection && of&^0xf == n {
+				text = e.Text
+				if n == abi.ExplainConnection {
+					n = of
+				}
+			}
+		}
+	})
+	var resp abi.ExplainResponse
+	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
+	*r = respond(&resp)
+	return nil
+}
+
+// paragraph is a reason and what it is about, a line each.
+func paragraph(n reason.Number, qpn uint32, text string) string {
+	row, _ := reason.Find(n)
+	var b strings.Builder
+	if qpn != 0 {
+		fmt.Fprintf(&b, "queue pair %06x: ", qpn)
+	}
+	fmt.Fprintf(&b, "%v, %s", n, n.What())
+	for _, part := range [...]struct{ head, text string }{{"", text}, {"means: ", row.Means}, {"change: ", row.Change}, {"see: ", row.See}} {
+		if part.text != "" {
+			b.WriteString("\n  " + part.head + part.text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"urdma/reason"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/recorder"
+	"urdma/verbs/abi"
+)
+
+// This file keeps what clients' flight recorders have, beyond the end of a client whose
+// work has failed, and gives it to who asks.
+
+// Bounds of the ended clients whose events are kept, in all and of one user.
+const (
+	maxEnded     = 64
+	maxUserEnded = 16
+)
+
+// ended is what is kept of a client that is gone.
+type ended struct {
+	owner  account.Owner // its PID, UID and realm
+	events []recorder.Event
+}
+
+// keep keeps the events of a session that ends; on the engine's thread.
+func (s *Server) keep(x *Session) {
+	if x.client == nil || !x.client.Recorder.Failed() {
+		return
+	}
+	e := &ended{events: x.events(nil)}
+	e.owner.PID, e.owner.UID, e.owner.Realm = x.Owner.PID, x.Owner.UID, x.Owner.Realm
+	s.ended = append(s.ended, e)
+	own := 0
+	for i := len(s.ended) - 1; i >= 0; i-- {
+		if s.ended[i].owner.UID == x.Owner.UID {
+			if own++; own > maxUserEnded {
+				s.ended = slices.Delete(s.ended, i, i+1)
+				return
+			}
+		}
+	}
+	if len(s.ended) > maxEnded {
+		s.ended = slices.Delete(s.ended, 0, 1)
+	}
+}
+
+// events appends what the session's recorder has; on the engine's thread.
+func (x *Session) events(to []recorder.Event) []recorder.Event {
+	if x.client == nil {
+		return to
+	}
+	now := wallClock{time.Now(), x.s.Engine.Now()}
+	return x.client.Recorder.Append(to, func(t clock.Time) int64 { return now.time(t).UnixNano() })
+}
+
+// past writes what the recorders have that the capture wants; on the engine's thread.
+func (c *capture) past() {
+	for _, e := range c.wanted() {
+		c.put(&e.TraceEvent, e.Text, e.TimeNs)
+	}
+}
+
+// wanted is what the recorders have that the capture wants, oldest first.
+func (c *capture) wanted() (all []recorder.Event) {
+	add := func(owner *account.Owner, events []recorder.Event) {
+		for i := range events {
+			e := &events[i]
+			e.PID = uint32(owner.PID)
+			if c.wantsEvent(owner, &e.TraceEvent) {
+				all = append(all, *e)
+			}
+		}
+	}
+	for _, e := range c.s.ended {
+		add(&e.owner, slices.Clone(e.events))
+	}
+	for _, x := range c.s.attached {
+		add(&x.Owner, x.events(nil))
+	}
+	slices.SortStableFunc(all, func(a, b recorder.Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
+	return all
+}
+
+// cmReasons are the reasons of events that tell of no connection.
+var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddress, cm.EventUnreachable: reason.Unreachable,
+	cm.EventRejected: reason.Rejected, cm.EventConnectError: reason.Aborted}
+
+// noteCM records an rdma_cm event, and why it tells of no connection; on the engine's
+// thread.
+func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
+	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: v.Event, Status: uint32(v.Status)}
+	x.client.Recorder.Note(x.s.Engine.Now(), &noted)
+	x.s.event(&x.Owner, &noted, "", time.Now())
+	why, bad := cmReasons[e.Kind]
+	if !bad {
+		return
+	}
+	if e.Kind == cm.EventRejected && len(e.Param.PrivateData) == 0 {
+		why = reason.NoListener
+	}
+	text := fmt.Sprintf("%s, from %v to %v", abi.CMText(v.Event), e.Local, e.Peer)
+	if e.Err != 0 {
+		text += ": " + e.Err.Error()
+	}
+	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(why)}, text)
+}

@@ -1,0 +1,56 @@
+package control
+
+import (
+	"log/slog"
+	"testing"
+
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// endedClient is the session of a client of a user that has ended; failed: for a reason.
+func endedClient(s *Server, uid, pid int, failed bool) *Session {
+	x := sessionOf(uid, pid)
+	x.s, x.client = s, &engine.Client{Client: qp.Client{}}
+	x.client.Recorder.Note(1, &abi.TraceEvent{Kind: abi.TraceState})
+	if failed {
+		x.client.Recorder.Reason(1, &abi.TraceEvent{Kind: abi.TraceReason, Code: 0x0102}, "text")
+	}
+	return x
+}
+
+// TestEndedClients: those that have failed are kept, so many of a user and in all, and
+// nobody sees another user's.
+func TestEndedClients(t *testing.T) {
+	s := &Server{Engine: engine.New(engine.Config{}), Log: slog.New(slog.DiscardHandler)}
+	for pid := range 100 {
+		s.keep(endedClient(s, 1000, pid, true))
+		s.keep(endedClient(s, 1001, pid, pid < 3))
+	}
+	own := map[int]int{}
+	for _, e := range s.ended {
+		own[e.owner.UID]++
+		if len(e.events) != 2 || e.owner.UID == 1000 && e.owner.PID < 100-maxUserEnded {
+			t.Errorf("kept of process %d of user %d: %+v", e.owner.PID, e.owner.UID, e.events)
+		}
+	}
+	if own[1000] != maxUserEnded || own[1001] != 3 {
+		t.Errorf("%v, expected %d and 3", own, maxUserEnded)
+	}
+	for uid := range 100 {
+		s.keep(endedClient(s, uid, 1, true))
+	}
+	if len(s.ended) != maxEnded {
+		t.Errorf("%d are kept, expected %d", len(s.ended), maxEnded)
+	}
+	c := &capture{s: s, viewer: &account.Owner{UID: 50, Realm: ""}, filter: abi.CaptureRequest{Flags: abi.CapturePast}}
+	var pids []uint32
+	for _, e := range c.wanted() {
+		pids = append(pids, e.PID)
+	}
+	if len(pids) != 2 {
+		t.Errorf("user 50 sees events of processes %v, expected two of one", pids)
+	}
+}

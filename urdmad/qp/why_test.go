@@ -1,0 +1,125 @@
+package qp_test
+
+import (
+	"strings"
+	"testing"
+
+	"urdma/reason"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+)
+
+// reasons are what a client's recorder has of why something failed, as number: text.
+func reasons(c *enginetest.Client) (out []string) {
+	for _, e := range c.E.Recorder.Append(nil, func(t clock.Time) int64 { return int64(t) }) {
+		if e.Kind == abi.TraceReason {
+			out = append(out, reason.Number(e.Code).String()+": "+e.Text)
+		}
+	}
+	return out
+}
+
+// TestWhy: each mistake has its number in vendor_err, and the recorders of both ends
+// tell once, in the API's words, what was wrong. Of memory that the requester did not
+// name it is told nothing where the peer belongs to somebody else.
+func TestWhy(t *testing.T) {
+	remote := func(at int, w func(*enginetest.Region) abi.SQE) func(*testing.T, *whyScene) {
+		return func(_ *testing.T, s *whyScene) {
+			wr := w(s.theirs)
+			wr.RemoteAddr += uint64(at)
+			s.a.Post(wr, s.mine.SGE(0, 100))
+		}
+	}
+	write := func(r *enginetest.Region) abi.SQE { return enginetest.Write(5, r, 0) }
+	for _, c := range []struct {
+		name   string
+		access uint32
+		do     func(*testing.T, *whyScene)
+		want   reason.Number
+		ours   string // in the requester's text
+		theirs string // in the responder's, and in the requester's of the same user on the same host
+	}{
+		{"no right", abi.AccessLocalWrite | abi.AccessRemoteRead, remote(0, write), 0x0102, "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "it has no IBV_ACCESS_REMOTE_WRITE"},
+		{"bounds", enginetest.ReadWrite, remote(1000, write), 0x1101, "RDMA Write of 100 bytes", "not inside; region"},
+		{"deregistered", enginetest.ReadWrite, func(t *testing.T, s *whyScene) {
+			s.theirs.Deregister()
+			remote(0, write)(t, s)
+		}, 0x1100, "deregistered", "was deregistered"},
+		{"key of nothing", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			wr := write(s.theirs)
+			wr.RKey = 5
+			s.a.Post(wr, s.mine.SGE(0, 100))
+		}, 0x1100, "rkey 0x5", "no region or window has the key 0x5"},
+		{"Read", abi.AccessLocalWrite, remote(0, func(r *enginetest.Region) abi.SQE { return enginetest.Read(5, r, 0) }), 0x0102, "IBV_ACCESS_LOCAL_WRITE", "it has no IBV_ACCESS_REMOTE_READ"},
+		{"too long", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			s.b.PostRecv(9, s.theirs.SGE(0, 99))
+			s.a.Post(enginetest.Send(5), s.mine.SGE(0, 100))
+		}, 0x1205, "room for 99", "a message of 100 bytes or more met a receive (wr_id 0x9) with room for 99"},
+		{"receive's key", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			sge := s.theirs.SGE(0, 200)
+			sge.LKey = 6
+			s.b.PostRecv(9, sge)
+			s.a.Post(enginetest.Send(5), s.mine.SGE(0, 100))
+		}, 0x1000, "receive", "the receive with wr_id 0x9 is wrong"},
+		{"lkey of nothing", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			sge := s.mine.SGE(0, 100)
+			sge.LKey = 7
+			s.a.Post(enginetest.Send(5), sge)
+		}, reason.LocalNoRegion, "with lkey 0x7; no region or window has the key 0x7", ""},
+		{"read-only sink", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			s.a.Post(enginetest.Read(5, s.theirs, 0), s.a.Client.Register(100, abi.AccessRemoteRead).SGE(0, 100))
+		}, reason.LocalNoRight, "with IBV_ACCESS_REMOTE_READ", ""},
+		{"behind the region", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
+			s.a.Post(enginetest.Send(5), s.mine.SGE(4000, 97))
+		}, reason.LocalBounds, "Element 0 of the list is 97 bytes", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			enginetest.Both(t, func(t *testing.T, local bool) {
+				w := enginetest.New(t, enginetest.Options{Seed: 91})
+				a, b := w.Pair(local, nil)
+				a.Client.E.User, b.Client.E.User = "1000", "1001"
+				s := &whyScene{a, b, a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(1000, c.access)}
+				c.do(t, s)
+				got := a.Send.Completions(1)
+				if got[0].VendorErr != uint32(c.want) || a.Q.Why() != c.want {
+					t.Errorf("vendor_err %#x, the queue pair's reason %v, expected %v", got[0].VendorErr, a.Q.Why(), c.want)
+				}
+				ours := reasons(a.Client)
+				if len(ours) != 1 || !strings.HasPrefix(ours[0], c.want.String()) || !strings.Contains(ours[0], c.ours) {
+					t.Errorf("the requester's recorder has %q, expected %v and %q", ours, c.want, c.ours)
+				}
+				if c.theirs == "" {
+					return
+				}
+				w.Until("the responder fails", 1e9, func() bool { return b.Q.State() == abi.QPSErr })
+				theirs := reasons(b.Client)
+				if len(theirs) != 1 || !strings.Contains(theirs[0], c.theirs) {
+					t.Errorf("the responder's recorder has %q, expected %q", theirs, c.theirs)
+				}
+				if strings.Contains(ours[0], c.theirs) {
+					t.Errorf("the requester, of another user, was told %q", ours)
+				}
+			})
+		})
+	}
+}
+
+// whyScene is two connected queue pairs and a region of each side's.
+type whyScene struct {
+	a, b         *enginetest.QP
+	mine, theirs *enginetest.Region
+}
+
+// TestWhyOfOwnUser: programs of one user on one urdmad are told of each other's memory.
+func TestWhyOfOwnUser(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 92})
+	a, b := w.Pair(true, nil)
+	a.Client.E.User, b.Client.E.User = "1000", "1000"
+	mine, theirs := a.Client.Register(100, enginetest.ReadWrite), b.Client.Register(100, abi.AccessLocalWrite)
+	a.Post(enginetest.Write(5, theirs, 0), mine.SGE(0, 100))
+	a.Send.Completions(1)
+	if got := reasons(a.Client); len(got) != 1 || !strings.Contains(got[0], "The peer says: ") || !strings.Contains(got[0], "it has no IBV_ACCESS_REMOTE_WRITE; region") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,47 @@
+package recorder
+
+import (
+	"strings"
+	"testing"
+
+	"urdma/urdmad/clock"
+	"urdma/verbs/abi"
+)
+
+func wall(t clock.Time) int64 { return int64(t) }
+
+// TestBounded: the newest events stay, in their order, and a reason outlives any number
+// of other events.
+func TestBounded(t *testing.T) {
+	var r Recorder
+	r.Reason(1, &abi.TraceEvent{Code: 7}, strings.Repeat("x", 2*maxText))
+	for i := range 10 * maxEvents {
+		at := 2 * i
+		r.Note(clock.Time(at+2), &abi.TraceEvent{WRID: uint64(at)})
+		r.Call(int64(at+3), &abi.TraceEvent{WRID: uint64(at + 1)})
+	}
+	got := r.Append(nil, wall)
+	if len(got) != maxEvents+maxCalls+1 || got[0].Code != 7 || len(got[0].Text) != maxText {
+		t.Fatalf("%d events, the first %+v", len(got), got[0])
+	}
+	for i, e := range got[1:] {
+		if want := uint64(20*maxEvents - maxEvents - maxCalls + i); e.WRID != want {
+			t.Fatalf("event %d is %d, expected %d", i, e.WRID, want)
+		}
+	}
+	if !r.Failed() || new(Recorder).Failed() {
+		t.Error("Failed does not tell of reasons alone")
+	}
+}
+
+// TestNoteAllocatesNothing: once its ring is full.
+func TestNoteAllocatesNothing(t *testing.T) {
+	var r Recorder
+	e := abi.TraceEvent{Kind: abi.TraceResent}
+	for range maxEvents {
+		r.Note(1, &e)
+	}
+	if n := testing.AllocsPerRun(100, func() { r.Note(1, &e) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,60 @@
+/* explain.c - mistakes that URDMA_EXPLAIN explains; explain_test.go reads what stderr gets. */
+#include <stdbool.h>
+
+#include "objects.h"
+
+static void written_without_right(bool extended)
+{
+	struct end a, b;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_cq_init_attr_ex wanted = { .cqe = 16 };
+	struct ibv_cq_ex *ex;
+
+	pair_up(&a, &b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE);
+	if (extended) { /* of another queue pair, as its completions are read differently */
+		CHECK((ex = ibv_create_cq_ex(context, &wanted)));
+		CHECK_RETURNS(ibv_destroy_qp(a.qp), 0);
+		CHECK((a.qp = new_qp(IBV_QPT_RC, ibv_cq_ex_to_cq(ex))));
+		to_init(a.qp, 0);
+		to_rtr(a.qp, b.qp->qp_num);
+		to_rts(a.qp);
+		sge = (struct ibv_sge){ (uintptr_t)a.memory, 64, 7 };
+		wr = (struct ibv_send_wr){ .wr_id = 9, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+		CHECK_RETURNS(post(&a, &wr), 0);
+		while (ibv_start_poll(ex, &attr) == ENOENT)
+			;
+		CHECK(ex->status == IBV_WC_LOC_PROT_ERR && ibv_wc_read_vendor_err(ex) == 0x0401);
+		ibv_end_poll(ex);
+		return;
+	}
+	wr = write_to(&a, b.mr->rkey, (uintptr_t)b.memory + 100, 64, &sge);
+	CHECK_RETURNS(post(&a, &wr), 0);
+	wc = completion(&a, IBV_WC_REM_ACCESS_ERR);
+	CHECK(wc.vendor_err == 0x0102);
+	CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
+	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR);
+	ibv_ack_async_event(&event);
+	wr = write_to(&a, b.mr->rkey, (uintptr_t)b.memory, 64, &sge); /* flushed, which needs no words */
+	CHECK_RETURNS(post(&a, &wr), 0);
+	wc = completion(&a, IBV_WC_WR_FLUSH_ERR);
+	CHECK(wc.vendor_err == 0x0102);
+	end_free(&a);
+	end_free(&b);
+}
+
+void case_explain(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+
+	written_without_right(false);
+	written_without_right(true);
+	CHECK((cq = ibv_create_cq(context, 16, NULL, NULL, 0)));
+	CHECK((qp = new_qp(IBV_QPT_RC, cq)));
+	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
+}
