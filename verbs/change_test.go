@@ -204,3 +204,12 @@ func TestDeviceQuery(t *testing.T) {
 		t.Errorf("after urdmad's end: %v", err)
 	}
 }
+
+// TestMark: a bookmark is taken, and an empty one refused.
+func TestMark(t *testing.T) {
+	c := startDaemon(t).open()
+	ok(t, c.Mark("here"))
+	if err := c.Mark(""); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("an empty bookmark: %v", err)
+	}
+}

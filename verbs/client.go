@@ -112,6 +112,15 @@ func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req 
 	return session.Call(ctx, c.session, t, req, out, sendFD, wantFDs)
 }
 
+// Mark sets a bookmark in traces that run (urdma trace) and in urdmad's flight recorder;
+// 95 bytes of the text are kept. Where nobody traces it costs a request to urdmad.
+func (c *Client) Mark(text string) error {
+	var m abi.MarkRequest
+	copy(m.Text[:len(m.Text)-1], text)
+	_, err := call[abi.MarkRequest, abi.MarkRequest](c, abi.Mark, &m, nil, -1, 0)
+	return err
+}
+
 // Close ends the connection to urdmad and everything made through it: queue
 // pairs, whose peers are told, listeners, and the memory of AllocMemory, which
 // must not be touched afterwards. Whoever waits gets ErrClosed.

@@ -37,6 +37,7 @@ func TestTrace(t *testing.T) {
 	if out, err := n.Urdma("trace", "--socket", n.Socket(), "--mark", "that was rping"); err != nil {
 		t.Fatal(err, out)
 	}
+	markByProgram(t, n)
 	for _, p := range writers {
 		p.Signal(syscall.SIGINT)
 		if err := p.Wait(lab.Patience); err != nil {
@@ -57,7 +58,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	for what, want := range map[string]int{"API rdma_connect": 1, "API rdma_accept": 1, "API ibv_create_qp": 2, "CM RDMA_CM_EVENT_ESTABLISHED": 2, "CM RDMA_CM_EVENT_DISCONNECTED": 2,
-		"STATE RTS": 2, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1} {
+		"STATE RTS": 2, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1, "BOOKMARK from a program": 1} {
 		if count[what] != want {
 			t.Errorf("%d of %q, expected %d", count[what], what, want)
 		}
@@ -75,6 +76,18 @@ func TestTrace(t *testing.T) {
 		t.Errorf("%d Reads are in the comments of packets, expected 3", comments)
 	}
 	checkPicture(t, picture)
+}
+
+// markByProgram has a program that is not linked with the library set a bookmark.
+func markByProgram(t *testing.T, n *lab.Node) {
+	t.Helper()
+	p, err := n.Exec("python3", "-c", "import ctypes; exit(ctypes.CDLL(None).urdma_mark(b'from a program'))")
+	if err == nil {
+		err = p.Wait(lab.Patience)
+	}
+	if err != nil {
+		t.Fatal(err, p.Output())
+	}
 }
 
 func tracedIn(t *testing.T, out string) (events []traced) {

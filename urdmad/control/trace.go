@@ -129,7 +129,13 @@ func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
 		return syscall.EINVAL
 	}
 	now := time.Now()
-	x.do(func() { x.s.event(&x.Owner, &abi.TraceEvent{Kind: abi.TraceMark}, string(text), now) })
+	x.do(func() {
+		e := abi.TraceEvent{Kind: abi.TraceMark}
+		if x.client != nil {
+			x.client.Recorder.Mark(x.s.Engine.Now(), &e, string(text))
+		}
+		x.s.event(&x.Owner, &e, string(text), now)
+	})
 	return nil
 }
 

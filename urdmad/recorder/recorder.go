@@ -57,6 +57,11 @@ func (r *Recorder) Note(at clock.Time, e *abi.TraceEvent) {
 	r.events.add(maxEvents, noted{at: at, e: *e})
 }
 
+// Mark keeps a bookmark.
+func (r *Recorder) Mark(at clock.Time, e *abi.TraceEvent, text string) {
+	r.events.add(maxEvents, noted{at, *e, text})
+}
+
 // Reason keeps why something failed: reasons stay when events push out other events.
 func (r *Recorder) Reason(at clock.Time, e *abi.TraceEvent, text string) {
 	r.reasons.add(maxReasons, noted{at, *e, text[:min(len(text), maxText)]})

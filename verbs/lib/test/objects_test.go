@@ -15,7 +15,7 @@ func TestObjects(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
-	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	names, err := exec.Command(binary).Output()

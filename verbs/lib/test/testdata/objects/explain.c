@@ -1,4 +1,5 @@
-/* explain.c - mistakes that URDMA_EXPLAIN explains; explain_test.go reads what stderr gets. */
+/* explain.c - mistakes that URDMA_EXPLAIN explains; objects_test.go reads what stderr gets. */
+#include <dlfcn.h>
 #include <stdbool.h>
 
 #include "objects.h"
@@ -44,6 +45,16 @@ static void written_without_right(bool extended)
 	CHECK(wc.vendor_err == 0x0102);
 	end_free(&a);
 	end_free(&b);
+}
+
+void case_mark(void)
+{
+	int (*mark)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "urdma_mark");
+
+	CHECK(mark);
+	CHECK(mark("the objects' mark") == 0);
+	CHECK(mark("") == EINVAL);
+	CHECK(mark(NULL) == EINVAL);
 }
 
 void case_explain(void)

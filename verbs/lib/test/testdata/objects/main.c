@@ -40,6 +40,7 @@ static const struct {
 	{ "null_region", case_null_region },
 	{ "null_region_refused", case_null_region_refused },
 	{ "explain", case_explain },
+	{ "mark", case_mark },
 	{ "missed_event", case_missed_event },
 	{ "missed_event_destroyed", case_missed_event_destroyed },
 	{ "missed_event_polling", case_missed_event_polling },

@@ -48,7 +48,7 @@ void case_many_queues(void), case_queue_threads(void);
 void case_device_memory(void), case_device_memory_refused(void);
 void case_null_region(void), case_null_region_refused(void);
 void case_missed_event(void), case_missed_event_destroyed(void), case_missed_event_polling(void);
-void case_explain(void);
+void case_explain(void), case_mark(void);
 void case_srq_resize(void), case_srq_resize_refused(void), case_srq_resize_threads(void);
 
 #endif
