@@ -72,6 +72,7 @@ step() {
 	"sudo apt-get install "*)
 		did+=" install"
 		inside getent passwd urdma >/dev/null || fail "there is no user urdma"
+		inside id -nG urdma | grep -qw urdma-nic || fail "user urdma is no member of group urdma-nic"
 		[ "$(inside systemctl is-enabled urdmad.service)" = disabled ] || fail "the installation enabled the service"
 		inside urdma config check /etc/urdma/urdma.json >/dev/null || fail "the configuration installed is wrong"
 		;;
@@ -247,6 +248,7 @@ pass "af_packet and tap open under the unit's restrictions"
 inside systemctl stop urdmad.socket urdmad.service || fail "stop"
 inside env DEBIAN_FRONTEND=noninteractive apt-get purge -q urdma >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log"; fail "purge"; }
 inside getent passwd urdma >/dev/null && fail "user urdma is left"
+inside getent group urdma-nic >/dev/null && fail "group urdma-nic is left"
 # What users have at home is theirs.
 inside find / -xdev -name '*urdma*' -not -path '/proc/*' -not -path '/sys/*' -not -path '/home/*' -not -path '/var/log/*' >"$work/left"
 [ ! -s "$work/left" ] || { cat "$work/left"; fail "the purge left these"; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a Linux with the kernel's siw and programs that use it, from Debian's packages: a
-# kernel and an initramfs, which is the whole of its root. Nothing is installed and root
+# Builds a Linux with the kernel's siw, programs that use it and what network cards need,
+# from Debian's packages: a kernel and an initramfs, which is the whole of its root. Nothing is installed and root
 # is not needed; apt keeps its lists and downloads below the directory.
 #
 #   build.sh DIRECTORY
@@ -15,7 +15,7 @@ stamp=$(cat "$0" "$here"/guest/* | sha256sum)
 [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 
 programs='bash coreutils util-linux mount grep procps iproute2 socat busybox-static ibverbs-providers
-	rdmacm-utils ibverbs-utils perftest qperf'
+	rdmacm-utils ibverbs-utils perftest qperf udev iputils-ping'
 options="-q -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::State::lists=$dir/lists
 	-o Dir::Cache=$dir/cache -o Dir::State::status=/dev/null"
 apt-get $options update
@@ -59,15 +59,17 @@ rm -rf "$root/usr/share" "$root/var"
 mkdir -p "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/var"
 depmod=$(PATH=$PATH:/sbin:/usr/sbin command -v depmod)
 "$depmod" -b "$work/kernel" "$release"
-for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm iw_cm libcrc32c crc32c_generic; do
+for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm iw_cm libcrc32c crc32c_generic \
+	vfio_pci vfio_iommu_type1 e1000 e1000e igb vmxnet3; do
 	"${depmod%depmod}modprobe" -d "$work/kernel" -S "$release" --show-depends $module
 done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' | while read -r module; do
 	cp "$module" "$root/modules/"
 	basename "$module" >>"$root/modules/order"
 done
 cp "$siw/siw.ko" "$root/modules/"
-printf 'root:x:0:0:root:/:/bin/bash\n' >"$root/etc/passwd"
+printf 'root:x:0:0:root:/:/bin/bash\nuser:x:1000:1000::/tmp:/bin/bash\n' >"$root/etc/passwd"
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
+[ -e "$root/bin/sh" ] || ln -s bash "$root/bin/sh"
 install -m755 "$here/guest/init" "$here/guest/agent" "$root/"
 install -m755 "$here/guest/use-siw" "$root/usr/bin/"
 gcc-12 -O1 -o "$root/usr/bin/wirevec" "$here/guest/wirevec.c" -lrdmacm -libverbs

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	typed = flag.Bool("type", false, "write docs/interworking.md")
+	typed = flag.Bool("type", false, "write the tables of docs/interworking.md and docs/nics.md")
 	only  = flag.String("only", "", "run programs with this in their names")
 )
 
@@ -79,12 +79,10 @@ func TestInterworking(t *testing.T) {
 	m := newMachine(t)
 	var table strings.Builder
 	line := func(setting, name string, siw, urdma error) {
-		said := func(err error) string {
+		for _, err := range []error{siw, urdma} {
 			if err != nil {
 				t.Log(err)
-				return "no"
 			}
-			return "yes"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", name, said(siw), said(urdma))
 		t.Logf("%s, %s: %s, %s", setting, name, said(siw), said(urdma))
@@ -124,6 +122,14 @@ func TestInterworking(t *testing.T) {
 	if *only == "" {
 		compare(t, table.String())
 	}
+}
+
+// said is a cell of a table.
+func said(err error) string {
+	if err != nil {
+		return "no"
+	}
+	return "yes"
 }
 
 func heading(name, parameters string) string {

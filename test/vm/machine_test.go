@@ -26,8 +26,20 @@ type machine struct {
 	dir  string // what build.sh made
 }
 
-// newMachine starts both, or skips the test.
+// newMachine starts both, or skips the test. Without offloads no frame exceeds the MTU,
+// and checksums are whole.
 func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := newHost(t)
+	m.boot(filepath.Join(m.dir, "initrd"), ",csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
+	if err := m.host.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// newHost makes what the machine is to be joined to, or skips the test.
+func newHost(t *testing.T) *machine {
 	t.Helper()
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("takes minutes; make test-long")
@@ -57,13 +69,19 @@ func newMachine(t *testing.T) *machine {
 	if m.host, err = l.Tap(lab.TCP, nil); err != nil {
 		t.Fatal(err)
 	}
-	// Without offloads no frame exceeds the MTU, and checksums are whole.
-	plain := "csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off"
-	qemu, err := m.host.Start(emulator, "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,thread=multi",
-		"-cpu", "max,la57=off", "-smp", "2", "-m", "2048", "-no-reboot", "-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd"),
-		"-append", "console=ttyS0 quiet nokaslr mitigations=off nowatchdog audit=0 tsc=reliable clocksource=tsc no_timer_check random.trust_cpu=on panic=-1 rdinit=/init address="+address+"/24",
-		"-netdev", "tap,id=net0,ifname=veth0,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=,"+plain,
-		"-device", "virtio-rng-pci", "-serial", "stdio")
+	return m
+}
+
+// boot starts the machine. offloads are of its own card, which veth0 leads to; args are
+// more of QEMU's.
+func (m *machine) boot(initrd, offloads string, args ...string) {
+	t := m.t
+	t.Helper()
+	qemu, err := m.host.Start(append([]string{emulator, "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,thread=multi",
+		"-cpu", "max,la57=off", "-smp", "2", "-m", "2048", "-no-reboot", "-kernel", filepath.Join(m.dir, "vmlinuz"), "-initrd", initrd,
+		"-append", "console=ttyS0 quiet nokaslr mitigations=off nowatchdog audit=0 tsc=reliable clocksource=tsc no_timer_check random.trust_cpu=on panic=-1 intel_iommu=on iommu=pt rdinit=/init address=" + address + "/24",
+		"-netdev", "tap,id=net0,ifname=veth0,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=" + offloads,
+		"-device", "virtio-rng-pci", "-serial", "stdio"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +99,6 @@ func newMachine(t *testing.T) *machine {
 			t.Fatalf("no machine: %v\n%s", err, lab.Tail(qemu.Output(), 30))
 		}
 	}
-	if err := m.host.StartDaemon(); err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 // start starts a command line in the machine.
