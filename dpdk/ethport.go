@@ -53,7 +53,7 @@ func (p *ethPort) Stats() port.Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var c C.struct_urdma_counters
-	if p.closed || C.urdma_counters(p.c.id, &c) != 0 {
+	if p.closed || p.c.device_closed != 0 || C.urdma_counters(p.c.id, &c) != 0 {
 		return s
 	}
 	s.RxDropped += uint64(c.imissed)
