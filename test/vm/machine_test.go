@@ -54,8 +54,9 @@ func newHost(t *testing.T) *machine {
 	} else {
 		tun.Close()
 	}
-	l := labtest.New(t)
-	if err := l.Can(lab.TCP); err != nil {
+	l, wire := labtest.New(t), lab.TCP
+	wire.Capable = true // QEMU opens the tap
+	if err := l.Can(wire); err != nil {
 		t.Skip(err)
 	}
 	dir, err := filepath.Abs(filepath.Join(os.Getenv("URDMA_BUILD"), "vm"))
@@ -66,7 +67,7 @@ func newHost(t *testing.T) *machine {
 		t.Skipf("Debian's packages for the machine can't be had: %v\n%s", err, lab.Tail(string(out), 30))
 	}
 	m := &machine{t: t, dir: dir}
-	if m.host, err = l.Tap(lab.TCP, nil); err != nil {
+	if m.host, err = l.Tap(wire, nil); err != nil {
 		t.Fatal(err)
 	}
 	return m
