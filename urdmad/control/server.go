@@ -126,7 +126,7 @@ func removeStale(path string) error {
 		return err
 	}
 	if fi.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is %s, expected a socket or no file; remove it, or choose another path by \"socket\" in urdma.json or URDMA_SOCKET", path, kindOf(fi.Mode()))
+		return fmt.Errorf("%s is %s, expected a socket or no file; choose another path by --socket, \"socket\" in urdma.json or URDMA_SOCKET", path, kindOf(fi.Mode()))
 	}
 	return os.Remove(path)
 }
