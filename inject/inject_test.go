@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ func TestParse(t *testing.T) {
 			{Verb: Pause, Event: EventNone, Wait: 200 * time.Millisecond}, {Verb: Raise, Object: "link", ID: "urdma0", Event: 9}, {Verb: Clear, Event: EventNone, Clear: 3}},
 		"after send opcode=RDMA_WRITE nth=3; device x": {
 			{Verb: After, Event: EventNone, Rule: Rule{Point: Send, Seed: 1, Count: 1, Nth: 3}}, {Verb: Raise, Object: "device", ID: "x", Event: 8}},
+		"wire urdma0 loss=1% burst=3 way=out peer=10.2.0.7 rate=1.5Mbit seed=7 for=1s": one(Rule{Point: OnWire, Code: AnyCode, Seed: 7, For: time.Second,
+			Wire: &Wire{Port: "urdma0", Out: true, Peer: netip.MustParseAddr("10.2.0.7"), Loss: 0.01, Burst: 3, Rate: 1500000}}),
+		"wire urdma0 partition": one(Rule{Point: OnWire, Code: AnyCode, Seed: 1, Wire: &Wire{Port: "urdma0", In: true, Out: true, Cut: true}}),
 	} {
 		got, err := Parse(text)
 		for i := range got {
@@ -75,6 +79,15 @@ func TestParseRefuses(t *testing.T) {
 		"qp":                                      "expected: qp",
 		"qp 7e CQ_ERR":                            "QP_FATAL",
 		"port urdma0 sideways":                    "PORT_ERR",
+		"wire":                                    "expected: wire",
+		"wire urdma0 way=out":                     "does not say what happens",
+		"wire urdma0 rate=1":                      "bits per second",
+		"wire urdma0 way=up":                      "in, out or both",
+		"wire urdma0 peer=host":                   "IP address",
+		"wire urdma0 mtu=1":                       "68 to",
+		"wire urdma0 partition=1":                 "no value",
+		"wire urdma0 status=1":                    "no setting of wire",
+		"after wire urdma0":                       "no statement",
 		"clear x":                                 "clear",
 		"clear 1 2":                               "clear",
 		"send status=FATAL_ERR\nsend status=NOPE": "line 2",

@@ -89,6 +89,9 @@ func parse(text string) (Statement, error) {
 			return s, errors.New("expected: after send, receive, respond, call, event or cm, and which")
 		}
 		s.Rule, err = rule(rest[0], rest[1:], false)
+	case "wire":
+		s.Verb = Apply
+		s.Rule, err = wire(rest)
 	default:
 		s.Verb = Apply
 		s.Rule, err = rule(verb, rest, true)

@@ -18,6 +18,7 @@ const (
 	Post                     // ibv_post_send and its like, in the library; named by Function
 	Notify                   // a completion event is sent
 	CM                       // an event of rdma_cm is sent; Code: enum rdma_cm_event_type
+	OnWire                   // a packet of a port; Wire says what happens
 )
 
 // What a peer's message is, at Respond.
@@ -62,6 +63,7 @@ type Rule struct {
 	Answer Answer        // at Respond, and of connection requests
 	Errno  syscall.Errno // at Call and Post
 	Delay  time.Duration // at Call, Notify and CM
+	Wire   *Wire         // at OnWire
 }
 
 // Draw is a rule at work.

@@ -42,6 +42,8 @@ func newInject() *cobra.Command {
 			"ibv_post_send, ibv_post_recv and ibv_post_srq_recv fail only by urdma exec --inject. " +
 			"event delay=TIME: a completion event comes late. cm delay=TIME [type=EVENT]: so does an event of rdma_cm, and those behind it; " +
 			"cm reject: a listener refuses a connection request.\n" +
+			"wire PORT loss=P|duplicate=P|corrupt=P|reorder=P [late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: what becomes of a port's packets " +
+			"(way=in|out|both, peer=ADDRESS, burst=N packets a loss).\n" +
 			"Each takes qp=QPN (send, receive, respond), pid=PID, nth=N (the first that it hits), p=PROBABILITY and seed=SEED, count=N|all (1, and all with p) and for=TIME. " +
 			"The same events meet the same fate with the same seed.\nScenarios, with -f FILE or semicolons: " +
 			"statements happen one after the other; wait TIME, and after with a rule that says nothing of what happens, hold up those behind them.\n" +
@@ -49,6 +51,7 @@ func newInject() *cobra.Command {
 			"What was injected is logged, counted in urdma show inject and in metrics. While there is no rule, urdmad asks nobody.",
 		Example: "  urdma inject send status=RETRY_EXC_ERR qp=7e nth=3\n" +
 			"  urdma inject respond answer=access opcode=RDMA_WRITE p=0.1 seed=7\n" +
+			"  urdma inject wire urdma0 loss=1% burst=3 delay=2ms peer=10.2.0.7 seed=7 for=10s\n" +
 			"  urdma inject call ibv_reg_mr errno=ENOMEM pid=4711\n" +
 			"  urdma inject qp 7e QP_ACCESS_ERR\n" +
 			"  urdma inject 'after send opcode=RDMA_WRITE nth=3; port urdma0 down; wait 200ms; port urdma0 up'\n" +
@@ -131,7 +134,7 @@ var refusals = map[syscall.Errno]string{
 	syscall.ENOTUNIQ:   "several processes have an object with that handle; pid=PID says whose",
 	syscall.ENXIO:      "that completion queue has no channel",
 	syscall.EDQUOT:     "there are as many rules as may be; urdma inject clear ends them",
-	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject, and urdmad has to be as new as urdma",
+	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, a tcp port's is the kernel's (tc-netem(8)); and urdmad has to be as new as urdma",
 }
 
 func (o *injectOptions) list(w io.Writer) error {

@@ -195,6 +195,9 @@ func (g *gather) injections(viewer *account.Owner) {
 			}
 			v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.Owner.PID, Command: i.by.Owner.Name, UID: i.by.Owner.UID,
 				Created: g.clock.time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
+			if i.stage != nil {
+				v.Seen, v.Hits = i.stage.Seen, i.stage.Hits
+			}
 			switch {
 			case i.over:
 				v.State = "ended"

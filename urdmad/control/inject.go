@@ -13,6 +13,7 @@ import (
 
 	"urdma/inject"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/impair"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
@@ -32,9 +33,11 @@ type injections struct {
 	s      *Server
 	rules  []*injection // in the order in which they were made
 	ended  []*injection // the last of them that have
-	points [inject.CM + 1]bool
-	number uint32 // of the newest
-	hits   uint64 // ever
+	points [inject.OnWire + 1]bool
+	wires  map[int]*impair.Queue // by device; those that there are
+	cut    map[int]*impair.Stage // by device: its link is down on purpose
+	number uint32                // of the newest
+	hits   uint64                // ever
 }
 
 // injection is a rule at work.
@@ -48,6 +51,8 @@ type injection struct {
 	since  clock.Time
 	expiry *clock.Timer
 	over   bool
+	stage  *impair.Stage // at OnWire
+	dev    int           // that it is on
 }
 
 // script is the statements of one request, which may take time.
@@ -176,9 +181,20 @@ func (s *script) add(one *inject.Statement, waits *script) (*injection, error) {
 	if err := errors.Join(s.room(), s.mayName(&one.Rule)); err != nil {
 		return nil, err
 	}
+	var dev int
+	if one.Rule.Point == inject.OnWire {
+		var err error
+		if dev, err = s.wireOf(one.Rule.Wire.Port); err != nil {
+			return nil, err
+		}
+	}
 	n, e := s.in, s.by.s.Engine
 	n.number++
-	i := &injection{Draw: inject.NewDraw(one.Rule), number: n.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now()}
+	i := &injection{Draw: inject.NewDraw(one.Rule), number: n.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now(), dev: dev}
+	if i.Point == inject.OnWire {
+		i.stage = impair.NewStage(*i.Wire, i.Seed)
+		n.impair(dev, i.stage)
+	}
 	if s.first == 0 {
 		s.first = i.number
 	}
@@ -255,6 +271,11 @@ func (n *injections) end(i *injection, why string) {
 	}
 	n.rules = slices.Delete(n.rules, at, at+1)
 	i.over = true
+	if i.stage != nil {
+		i.Seen, i.Hits = i.stage.Seen, i.stage.Hits
+		n.hits += i.Hits
+		n.repair(i.dev, i.stage)
+	}
 	if i.expiry != nil {
 		n.s.Engine.Clock.Set(i.expiry, clock.Never)
 	}
@@ -278,7 +299,7 @@ func (n *injections) gone(x *Session) {
 
 // changed has those asked alone that rules are for.
 func (n *injections) changed() {
-	n.points = [inject.CM + 1]bool{}
+	n.points = [inject.OnWire + 1]bool{}
 	for _, i := range n.rules {
 		n.points[i.Point] = true
 	}
@@ -400,6 +421,7 @@ func (s *script) cutLink(dev int, cut bool) error {
 	if !s.by.Owner.Admin || s.own {
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
+	s.in.cutWire(dev, cut)
 	if server := s.by.s; server.CutLink != nil {
 		server.CutLink(dev, cut)
 	} else {

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
 
+	"urdma/dpdk/loopback"
 	"urdma/inject"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
@@ -23,6 +26,7 @@ type breakable struct {
 
 func newBreakable() *breakable {
 	b := &breakable{Server: &Server{Engine: engine.New(engine.Config{}), Log: slog.New(slog.DiscardHandler), Wake: func() {}, Devices: []Device{{Name: "urdma0"}}}}
+	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)
 		x.s, x.ready, x.client, x.objects = b.Server, true, &engine.Client{}, map[uint32]held{}
@@ -75,6 +79,9 @@ func TestInjectOwners(t *testing.T) {
 		{name: "port", text: "port urdma0 GID_CHANGE", user: syscall.EPERM},
 		{name: "link", text: "port urdma0 down", user: syscall.EPERM},
 		{name: "own link", own: true, text: "port urdma0 down", admin: syscall.EPERM, user: syscall.EPERM},
+		{name: "wire", text: "wire urdma0 loss=1%", admin: syscall.EOPNOTSUPP, user: syscall.EPERM},
+		{name: "own wire", own: true, text: "wire urdma0 loss=1%", admin: syscall.EPERM, user: syscall.EPERM},
+		{name: "no wire", text: "wire urdma1 loss=1%", admin: syscall.ENODEV, user: syscall.ENODEV},
 		{name: "no port", text: "port urdma1 down", admin: syscall.ENODEV, user: syscall.ENODEV},
 		{name: "device", text: "device urdma0"},
 		{name: "object", text: "cq 5", admin: syscall.ENOENT, user: syscall.ENOENT},

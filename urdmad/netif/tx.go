@@ -78,6 +78,16 @@ func (n *Interface) push() {
 	t.burst = burst{}
 }
 
+// SetQueue has the interface use another queue from now on: one around its own, or its
+// own again. Not while a burst is handled. Frames that the port has no room for are lost.
+func (n *Interface) SetQueue(change func(port.Queue, port.Info) port.Queue) {
+	n.push()
+	t := &n.tx
+	n.queue.Free(t.p[:t.have])
+	t.used, t.have, t.burst = 0, 0, burst{}
+	n.queue = change(n.queue, n.info)
+}
+
 // Flush ends a turn: what was built goes out.
 func (n *Interface) Flush() {
 	n.push()

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"urdma/dpdk/port"
+	"urdma/inject"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/impair"
+)
+
+// This file puts what wire statements say between ports and their interfaces; on the
+// engine's thread.
+
+// wireOf is the device of a port's name, on whose wire the script may have things happen.
+func (s *script) wireOf(name string) (int, error) {
+	server := s.by.s
+	dev := slices.IndexFunc(server.Devices, func(d Device) bool { return d.Name == name })
+	switch {
+	case dev < 0:
+		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)
+	case !s.by.Owner.Admin || s.own:
+		return 0, fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
+	case !server.Engine.Interface(dev).Wire():
+		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there: %w", name, syscall.EOPNOTSUPP)
+	case server.Engine.OverTCP(dev):
+		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w", name, syscall.EOPNOTSUPP)
+	}
+	return dev, nil
+}
+
+// impair adds a stage to a device's wire.
+func (n *injections) impair(dev int, stage *impair.Stage) {
+	q := n.wires[dev]
+	if q == nil {
+		e := n.s.Engine
+		e.Interface(dev).SetQueue(func(under port.Queue, info port.Info) port.Queue {
+			q = impair.New(under, info, &e.Clock)
+			return q
+		})
+		if n.wires == nil {
+			n.wires = map[int]*impair.Queue{}
+		}
+		n.wires[dev] = q
+	}
+	q.Stages = append(q.Stages, stage)
+}
+
+// repair takes a stage away.
+func (n *injections) repair(dev int, stage *impair.Stage) {
+	q := n.wires[dev]
+	q.Stages = slices.DeleteFunc(q.Stages, func(s *impair.Stage) bool { return s == stage })
+	if len(q.Stages) == 0 {
+		n.restore(dev)
+	}
+}
+
+// restoring is how often it is looked whether a queue is idle.
+const restoring = 10 * clock.Millisecond
+
+// restore gives an interface its port's own queue back, once nothing waits in the other.
+func (n *injections) restore(dev int) {
+	c := &n.s.Engine.Clock
+	var look *clock.Timer
+	look = clock.NewTimer(func() {
+		q := n.wires[dev]
+		switch {
+		case q == nil || len(q.Stages) > 0: // there are others by now
+		case !q.Idle():
+			c.Set(look, c.Now+restoring)
+		default:
+			n.s.Engine.Interface(dev).SetQueue(func(port.Queue, port.Info) port.Queue { return q.Under() })
+			q.Close()
+			delete(n.wires, dev)
+		}
+	})
+	c.Set(look, c.Now)
+}
+
+// cutWire has nothing pass a device whose link is down, if it has a wire.
+func (n *injections) cutWire(dev int, cut bool) {
+	e := n.s.Engine
+	if before := n.cut[dev]; !cut && before != nil {
+		delete(n.cut, dev)
+		n.repair(dev, before)
+	} else if cut && before == nil && e.Interface(dev).Wire() {
+		if n.cut == nil {
+			n.cut = map[int]*impair.Stage{}
+		}
+		n.cut[dev] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
+		n.impair(dev, n.cut[dev])
+	}
+}
