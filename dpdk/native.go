@@ -119,7 +119,7 @@ func (s *Spec) openNative(log *slog.Logger) (port.Port, error) {
 	var p port.Port
 	switch n.driver {
 	case "loopback":
-		return loopback.Open(s.label(), s.MAC, n.mtu), nil
+		return loopback.Open(s.label(), s.MAC, n.mtu, s.Address), nil
 	case "udp", "tcp":
 		n.udp.Log, n.udp.Driver = log, n.driver
 		p, err = udp.Open(n.udp)

@@ -2,7 +2,11 @@
 // none. It serves a daemon whose queue pairs all talk to each other.
 package loopback
 
-import "urdma/dpdk/port"
+import (
+	"net/netip"
+
+	"urdma/dpdk/port"
+)
 
 // Port is a loopback port.
 type Port struct {
@@ -23,13 +27,15 @@ var (
 	_ port.Queue = (*queue)(nil)
 )
 
-// Open makes a loopback port. A zero MAC or MTU takes a default.
-func Open(name string, mac [6]byte, mtu int) *Port {
+// Open makes a loopback port. A zero MTU takes a default, and a zero MAC one of the port's
+// address, since GUIDs are made of it.
+func Open(name string, mac [6]byte, mtu int, address netip.Addr) *Port {
 	if mtu == 0 {
 		mtu = 9000
 	}
 	if mac == [6]byte{} {
-		mac = [6]byte{0x02, 0, 0, 0, 0, 1}
+		ip := address.As16()
+		mac = [6]byte{0x02, 0x6c, ip[12], ip[13], ip[14], ip[15]}
 	}
 	p := &Port{info: port.Info{
 		Name: name, Driver: "loopback", MAC: mac, MTU: mtu,

@@ -1,15 +1,19 @@
 package loopback
 
 import (
+	"net/netip"
 	"testing"
 
 	"urdma/dpdk/port"
 )
 
 func TestTakesAllGivesNone(t *testing.T) {
-	p := Open("lo0", [6]byte{}, 0)
+	p := Open("lo0", [6]byte{}, 0, netip.MustParseAddr("10.1.2.3"))
 	if p.Info().Wire || !p.Link() {
 		t.Fatalf("info %+v", p.Info())
+	}
+	if mac := p.Info().MAC; mac != [6]byte{2, 0x6c, 10, 1, 2, 3} {
+		t.Errorf("MAC %x, expected one of the port's address", mac)
 	}
 	pk := make([]port.Packet, 100)
 	for range 20 {

@@ -105,7 +105,7 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 	log := slog.New(slog.DiscardHandler)
 	ip := netip.MustParsePrefix("198.18.0.1/24")
 	e := engine.New(engine.Config{Log: log})
-	p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500)
+	p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
 	e.AddPort(p, netif.Address{Prefix: ip})
 	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})

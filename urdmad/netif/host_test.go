@@ -18,7 +18,7 @@ import (
 func TestForgedSources(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 99})
 	second := wire.IPv4{10, 0, 1, 1}
-	w.A.Engine.AddPort(loopback.Open("second", [6]byte{2, 0, 0, 0, 0, 7}, 1500), netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(second), 24)})
+	w.A.Engine.AddPort(loopback.Open("second", [6]byte{2, 0, 0, 0, 0, 7}, 1500, netip.Addr{}), netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(second), 24)})
 	s := w.Stranger()
 	honest := s.IP
 	ask := func(from wire.IPv4) int {
