@@ -30,6 +30,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/responder"
 	"urdma/urdmad/sysfs"
+	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
 	"urdma/verbs/probe"
@@ -54,6 +55,7 @@ type daemon struct {
 	numbers    *connect.Numbers
 	server     *control.Server
 	responder  *responder.Responder
+	subnet     *umad.Server
 
 	listener    *net.UnixListener
 	socketGroup string      // that the socket is open to
@@ -164,6 +166,9 @@ func (d *daemon) start() (err error) {
 // after it is watched is announced then; all others are behind that.
 func (d *daemon) usePorts() error {
 	if err := d.startEngine(); err != nil {
+		return err
+	}
+	if err := d.startSubnet(); err != nil {
 		return err
 	}
 	d.sysfs = true

@@ -74,4 +74,5 @@ func (d *daemon) showLink(i int) {
 	if err := sysfs.SetLink(d.cfg.SysfsDir, name, d.linkUp(i)); err != nil {
 		d.log.Warn("sysfs does not show the link's change", "port", name, "error", err)
 	}
+	d.subnet.Update()
 }

@@ -132,6 +132,7 @@ func (d *daemon) writeSysfs() error {
 	if err := sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports)); err != nil {
 		return err
 	}
+	d.subnet.ShowAnew()
 	for i := range d.ports {
 		d.showLink(i)
 	}

@@ -64,6 +64,8 @@ var rules = ruleBook{
 		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
+		"urdmad/fabric":              {},
+		"urdmad/umad":                {"ancillary", "urdmad/fabric", "verbs/abi"},
 		"urdmad/sysfs":               {"verbs/personality"},
 		"urdmad/metrics":             {"inspect"},
 		"urdmad/responder":           {"verbs", "verbs/probe"},
@@ -74,7 +76,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/worker", "verbs/personality", "verbs/probe"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/umad", "urdmad/umad", "urdmad/worker", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -154,6 +156,7 @@ var rules = ruleBook{
 		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
 		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
 		"urdmad/connect":    {"urdmad/control", "config"},
+		"urdmad/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/qp", "urdmad/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},
 		"urdmad/metrics":    {"urdma", "config", "urdmad/engine", "urdmad/control"},

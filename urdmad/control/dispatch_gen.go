@@ -58,4 +58,5 @@ var handlers = map[abi.Type]handler{
 	abi.Admin:            by((*Session).admin),
 	abi.Explain:          by((*Session).explain),
 	abi.Inject:           by((*Session).inject),
+	abi.OpenUmad:         by((*Session).openUmad),
 }

@@ -69,6 +69,8 @@ type Server struct {
 	CutLink func(dev int, cut bool)
 	// Responder is what a snapshot says of the responder; nil: nothing.
 	Responder func() *inspect.Responder
+	// Umad is nil where there are no management datagrams.
+	Umad Umad
 
 	Admin Administration
 

@@ -48,6 +48,7 @@ type Session struct {
 	tap      *capture         // of its capture; nil: there is none
 	contexts []*contextObject // also in objects; engine thread
 	unread   events.Quota     // what the client has not read; engine thread
+	becomes  func() error     // what the connection is from now on; nil: a session
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
@@ -88,6 +89,9 @@ func (x *Session) serve() error {
 		x.dropReceived()
 		if err != nil {
 			return err
+		}
+		if x.becomes != nil {
+			return x.becomes()
 		}
 	}
 }

@@ -22,11 +22,13 @@ const (
 // that is known.
 const Rate = "40 Gb/sec (4X QDR)"
 
-// uverbsMajor and uverbsMinor are the kernel's numbers of /dev/infiniband/uverbs0
+// The kernel's numbers of /dev/infiniband/uverbs0, umad0 and issm0
 // (Documentation/admin-guide/devices.txt); verbs/lib/interpose/paths.c has them too.
 const (
 	uverbsMajor = 231
 	uverbsMinor = 192
+	umadMinor   = 0
+	issmMinor   = 64
 )
 
 // shared are the files that no device has of its own: the versions of the
@@ -57,6 +59,10 @@ func (d *Device) files(i int) map[string]string {
 		ib + "board_id":       "urdma-" + d.Driver,
 	}
 	maps.Copy(files, d.verbs(i))
+	if d.Personality.Name == personality.IB {
+		maps.Copy(files, d.management(i, "umad", umadMinor))
+		maps.Copy(files, d.management(i, "issm", issmMinor))
+	}
 	maps.Copy(files, d.ports())
 	maps.Copy(files, bus(ib+"device/"))
 	maps.Copy(files, d.link())
@@ -76,6 +82,19 @@ func (d *Device) verbs(i int) map[string]string {
 	}
 	maps.Copy(files, bus(dir+"device/"))
 	return files
+}
+
+// management is what describes /dev/infiniband/umad<i> and issm<i>, and what stands for them
+// in a listing of its directory.
+func (d *Device) management(i int, kind string, minor int) map[string]string {
+	node := fmt.Sprint(kind, i)
+	dir := "class/infiniband_mad/" + node + "/"
+	return map[string]string{
+		"dev/infiniband/" + node: "",
+		dir + "ibdev":            d.Name,
+		dir + "port":             "1",
+		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, minor+i),
+	}
 }
 
 // bus is what a device on a bus says of itself: ours is near no memory more than
@@ -127,6 +146,22 @@ func (d *Device) link() map[string]string {
 		state, physical = "4: ACTIVE", "5: LinkUp"
 	}
 	return map[string]string{d.port() + "state": state, d.port() + "phys_state": physical}
+}
+
+// files are what a subnet manager decides of a port of InfiniBand.
+func (s *Subnet) files(port string) map[string]string {
+	states := [...]string{1: "1: DOWN", 2: "2: INIT", 3: "3: ARMED", 4: "4: ACTIVE"}
+	physical := [...]string{2: "2: Polling", 3: "3: Disabled", 5: "5: LinkUp"}
+	return map[string]string{
+		port + "lid":            fmt.Sprintf("%#x", s.LID),
+		port + "sm_lid":         fmt.Sprintf("%#x", s.SMLID),
+		port + "sm_sl":          fmt.Sprint(s.SMSL),
+		port + "lid_mask_count": fmt.Sprint(s.LMC),
+		port + "cap_mask":       fmt.Sprintf("0x%08x", s.CapabilityMask),
+		port + "has_smi":        "1",
+		port + "state":          states[s.State],
+		port + "phys_state":     physical[s.Phys],
+	}
 }
 
 // groups writes bytes as sysfs does GUIDs and GIDs: four digits, a colon.

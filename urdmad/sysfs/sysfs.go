@@ -103,11 +103,39 @@ func (d *Device) write(dir string, i int) error {
 	return SetCounters(dir, d.Name, d.Counters)
 }
 
-// SetLink shows another state of a port's link in the tree that Write made.
+// SetLink shows another state of a port's link in the tree that Write made; where the
+// port is InfiniBand's, SetSubnet does.
 func SetLink(dir, name string, up bool) error {
 	d := Device{Name: name, Up: up}
+	return d.set(dir, false, d.link())
+}
+
+// Subnet is what a subnet manager decides of a port: its state is PortState, Phys
+// PortPhysicalState (InfiniBand Architecture Specification vol. 1, table 155).
+type Subnet struct {
+	LID, SMLID     uint16
+	LMC, SMSL      byte
+	State, Phys    byte
+	CapabilityMask uint32
+}
+
+// SetSubnet shows it where the port is InfiniBand's.
+func SetSubnet(dir, name string, s Subnet) error {
+	d := Device{Name: name}
+	return d.set(dir, true, s.files(d.port()))
+}
+
+// set replaces files where the device is InfiniBand's, or else where it is not.
+func (d *Device) set(dir string, infiniBand bool, files map[string]string) error {
 	for _, sub := range roots() {
-		for file, text := range d.link() {
+		layer, err := os.ReadFile(filepath.Join(dir, sub, d.port()+"link_layer"))
+		if err != nil {
+			return fmt.Errorf("sysfs: %w", err)
+		}
+		if (string(layer) == personality.Named(personality.IB).LinkLayerText+"\n") != infiniBand {
+			continue
+		}
+		for file, text := range files {
 			if err := put(filepath.Join(dir, sub), file, text); err != nil {
 				return err
 			}

@@ -192,14 +192,19 @@ func TestTransports(t *testing.T) {
 	if err := SetLink(dir, "urdma0", true); err != nil {
 		t.Fatal(err)
 	}
+	if err := SetSubnet(dir, "urdma0", Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
+		t.Fatal(err)
+	}
 	if err := SetCounters(dir, "urdma0", Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
 		t.Fatal(err)
 	}
 	for root, want := range map[string]map[string]string{
 		"":             {"node_type": "4: RNIC", "ports/1/lid": "0x0"},
 		Shown("iwarp"): {"node_type": "4: RNIC", "ports/1/link_layer": "Ethernet"},
-		Shown("ib"):    {"node_type": "1: CA", "ports/1/lid": "0x1", "ports/1/cap_mask": "0x00010000"},
-		Shown("roce"):  {"node_type": "1: CA", "ports/1/gid_attrs/types/0": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
+		Shown("ib"): {"node_type": "1: CA", "ports/1/lid": "0x12", "ports/1/sm_lid": "0x34", "ports/1/sm_sl": "1", "ports/1/lid_mask_count": "0",
+			"ports/1/phys_state": "5: LinkUp", "ports/1/cap_mask": "0x02010840", "../../infiniband_mad/umad1/ibdev": "urdma1", "../../infiniband_mad/umad1/port": "1",
+			"../../infiniband_mad/umad1/dev": "231:1", "../../infiniband_mad/issm1/dev": "231:65", "../../../dev/infiniband/issm0": ""},
+		Shown("roce"): {"node_type": "1: CA", "ports/1/gid_attrs/types/0": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
 	} {
 		for name, text := range map[string]string{"board_id": "urdma-memif", "hca_type": "urdma", "device/numa_node": "-1", "ports/1/state": "4: ACTIVE",
 			"ports/1/counters/port_rcv_packets": "7", "ports/1/counters/port_rcv_data": "101", "ports/1/counters/port_xmit_data": "202",

@@ -122,6 +122,7 @@ const (
 	Admin            Type = 68
 	Explain          Type = 69
 	Inject           Type = 72
+	OpenUmad         Type = 73
 )
 
 var requests = [...]request{
@@ -178,6 +179,7 @@ var requests = [...]request{
 	Admin:            {"ADMIN", Size[AdminRequest](), None, Looks, "urdma reload, log, end", "administering urdmad"},
 	Explain:          {"EXPLAIN", Size[ExplainRequest](), None, Looks, "urdma explain", "asking why something failed"},
 	Inject:           {"INJECT", Size[InjectRequest](), None, Looks, "urdma inject", "injecting faults"},
+	OpenUmad:         {"OPEN_UMAD", Size[OpenUmadRequest](), None, Looks, "open of /dev/infiniband/umad", "opening a management device"},
 }
 
 var operations = [...]Operation{
@@ -538,6 +540,19 @@ type QueryQPResponse struct {
 type InspectResponse struct {
 	Header Header
 	Bytes  uint64
+}
+
+// OpenUmadRequest is struct urdma_abi_open_umad.
+type OpenUmadRequest struct {
+	Header Header
+	Device uint32
+	Issm   uint32
+}
+
+// UmadIoctl is struct urdma_abi_umad_ioctl.
+type UmadIoctl struct {
+	Request  uint32
+	Argument [44]byte
 }
 
 // CaptureRequest is struct urdma_abi_capture.

@@ -123,7 +123,8 @@ enum urdma_abi_way {
 	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark") \
 	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad") \
 	R(69, EXPLAIN, session, explain, explain_response, NONE, LOOKS, "urdma explain", "asking why something failed") \
-	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults")
+	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults") \
+	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, "open of /dev/infiniband/umad", "opening a management device")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 
@@ -545,6 +546,24 @@ struct urdma_abi_query_qp_response {
 struct urdma_abi_inspect_response {
 	struct urdma_abi_header header;
 	uint64_t bytes; /* of JSON in the memfd */
+};
+
+/*
+ * OPEN_UMAD: from the response on the connection is an open /dev/infiniband/umadN, or
+ * with issm issmN, of device number N. The client sends what the program writes and is
+ * sent what it reads, a message each: struct ib_user_mad_hdr and a MAD (the kernel's
+ * include/uapi/rdma/ib_user_mad.h). A message that brings a descriptor, a socket, is
+ * an ioctl, and is answered there. EACCES: the caller has neither urdmad's uid nor root's.
+ */
+struct urdma_abi_open_umad {
+	struct urdma_abi_header header;
+	uint32_t device;
+	uint32_t issm; /* 0 or 1 */
+};
+
+struct urdma_abi_umad_ioctl {
+	uint32_t request;      /* as given to ioctl(2); the answer: 0 or an errno value */
+	uint8_t argument[44];  /* what the argument points to, as changed in the answer */
 };
 
 /*

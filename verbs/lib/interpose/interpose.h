@@ -37,6 +37,8 @@ struct urdma_place {
 	enum urdma_place_kind kind;
 	const char *path; /* the program's own, or buffer */
 	uint32_t major, minor; /* of a character device; 0 for a directory */
+	bool umad, issm; /* it is one of those (umad.h) */
+	uint32_t device; /* and whose */
 	char buffer[512]; /* it lies on stacks of any size; what is longer is none of ours */
 };
 

@@ -1,7 +1,8 @@
 /*
  * open.c - opening the kernel's paths of RDMA devices, and what lists them. A
  * character device opens as /dev/null does: it can be opened, and whoever speaks
- * to the kernel's driver through it gets ENOTTY.
+ * to the kernel's driver through it gets ENOTTY. Those for management datagrams are
+ * in umad.c.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "interpose.h"
+#include "umad.h"
 
 /* What to open in place's stead. */
 static const char *to_open(const struct urdma_place *place)
@@ -21,6 +23,11 @@ static const char *to_open(const struct urdma_place *place)
 static bool has_mode(int flags)
 {
 	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+static bool is_umad(const struct urdma_place *place)
+{
+	return (place->umad || place->issm) && access(place->path, F_OK) == 0;
 }
 
 #define OPEN(name, parameters, arguments)                 \
@@ -35,6 +42,8 @@ static bool has_mode(int flags)
 			mode = va_arg(rest, mode_t);     \
 		va_end(rest);                            \
 		urdma_place(&place, path);               \
+		if (is_umad(&place))                     \
+			return urdma_umad_open(place.device, place.issm, flags); \
 		return REAL(name) arguments;             \
 	}
 

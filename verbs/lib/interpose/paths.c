@@ -11,10 +11,12 @@
 #include "interpose.h"
 #include "../session/session.h"
 
-/* /dev/infiniband/uverbs0 (Documentation/admin-guide/devices.txt). rdma_cm's is a
+/* /dev/infiniband/umad0, issm0 and uverbs0 (Documentation/admin-guide/devices.txt). rdma_cm's is a
  * misc device, whose minor the kernel chooses. */
 #define UVERBS_MAJOR 231u
 #define UVERBS_MINOR 192u
+#define UMAD_MINOR   0u
+#define ISSM_MINOR   64u
 #define MISC_MAJOR   10u
 #define RDMA_CM_MINOR 122u
 
@@ -46,6 +48,14 @@ static void number_node(struct urdma_place *place, const char *path)
 	if (sscanf(name, "uverbs%u", &n) == 1) {
 		place->major = UVERBS_MAJOR;
 		place->minor = UVERBS_MINOR + n;
+	} else if (sscanf(name, "umad%u", &place->device) == 1) {
+		place->umad = true;
+		place->major = UVERBS_MAJOR;
+		place->minor = UMAD_MINOR + place->device;
+	} else if (sscanf(name, "issm%u", &place->device) == 1) {
+		place->issm = true;
+		place->major = UVERBS_MAJOR;
+		place->minor = ISSM_MINOR + place->device;
 	} else if (*name) {
 		place->major = MISC_MAJOR;
 		place->minor = RDMA_CM_MINOR;
@@ -61,6 +71,7 @@ void urdma_place(struct urdma_place *place, const char *path)
 	place->kind = path ? kind_of(path) : URDMA_ELSEWHERE;
 	place->path = path;
 	place->major = place->minor = 0;
+	place->umad = place->issm = false;
 	if (place->kind == URDMA_ELSEWHERE)
 		return;
 	seen = urdma_glance();

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// infiniBand is the ports of a urdmad that programs see as InfiniBand's, over loopback; the
+// last bytes of their addresses are their LIDs.
+func infiniBand(addresses ...string) lab.Config {
+	var ports []any
+	for _, a := range addresses {
+		ports = append(ports, lab.Config{"vdev": "loopback", "transport": "ib", "ipv4_address": a + "/24"})
+	}
+	return lab.Config{"ports": ports}
+}
+
+// patient is how long a program waits for the answer to a MAD, in ms: none is lost, but the
+// machine may be busy.
+const patient = "50000"
+
+// says runs a program and looks for regular expressions in what it says; fails: it has
+// to end with an error.
+func says(t *testing.T, n *lab.Node, line string, fails bool, want ...string) {
+	t.Helper()
+	argv := strings.Fields(line)
+	need(t, argv[0])
+	if !fails && argv[0] != "ibstat" && argv[0] != "ibstatus" { // which ask sysfs alone
+		argv = slices.Insert(argv, 1, "-t", patient)
+	}
+	out, err := n.Run(lab.Patience, argv...)
+	if (err != nil) != fails {
+		t.Errorf("%s: %v\n%s", line, err, lab.Tail(out, 30))
+	}
+	for _, w := range want {
+		if !regexp.MustCompile(w).MatchString(out) {
+			t.Errorf("%s doesn't say %q:\n%s", line, w, lab.Tail(out, 60))
+		}
+	}
+	if !fails && strings.Contains(out, "ibwarn") {
+		t.Errorf("%s warns:\n%s", line, lab.Tail(out, 30))
+	}
+}
+
+// TestInfiniBandDiags runs Debian's infiniband-diags, unmodified, on the subnet of a urdmad
+// of two ports: LIDs 0x101 and 0x202, and 1 of the switch between them.
+func TestInfiniBandDiags(t *testing.T) {
+	need(t, "ibnetdiscover")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
+	const guid0, guid1, guidSwitch = "0x006cc6fffe120101", "0x006cc6fffe120202", "0x016cc6fffe120101"
+	host = regexp.QuoteMeta(host)
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"ibstat", []string{"CA 'urdma0'", "CA 'urdma1'", "State: Active", "Base lid: 257", "Base lid: 514", "SM lid: 1\n", "Node GUID: " + guid0, "Port GUID: " + guid1}},
+		{"ibstatus", []string{"'urdma1' port 1 status", `base lid:\s+0x202`, `sm lid:\s+0x1\n`, "4: ACTIVE"}},
+		{"ibaddr -C urdma0", []string{"GID fe80::6c:c6ff:fe12:101 LID start 0x101 end 0x101"}},
+		{"sminfo -C urdma0", []string{"sm lid 1 sm guid 0x16cc6fffe120101, activity count .* state 3 SMINFO_MASTER"}},
+		{"smpquery -C urdma0 nodeinfo -D 0", []string{`NodeType:\.+Channel Adapter`, `PortGuid:\.+` + guid0}},
+		{"smpquery -C urdma0 nodeinfo -D 0,1,2", []string{`PortGuid:\.+` + guid1}},
+		{"smpquery nodedesc 0x202", []string{host + " urdma1"}},
+		{"smpquery portinfo 0x202 1", []string{`Lid:\.+514`, `LinkState:\.+Active`, `PhysLinkState:\.+LinkUp`, `LinkWidthActive:\.+4X`}},
+		{"smpquery switchinfo 1", []string{`LinearFdbTop:\.+514`}},
+		{"smpquery pkeys 0x101", []string{"0: 0xffff 0x0000", "1 pkeys capacity"}},
+		{"smpquery sl2vl 0x101", []string{`SL2VL table: Lid 257`, `\| 0\| 0\|`}},
+		{"smpquery vlarb 0x101", []string{"LowCap 0 HighCap 0"}},
+		{"smpquery guidinfo 0x202", []string{guid1, "1 guids capacity"}},
+		{"smpdump 0x202 0x10", []string{fmt.Sprintf("^%02x%02x", host[0], host[1])}},
+		{"smpdump -D 0,1 0x11", []string{"^0101 0202"}},
+		{"perfquery -C urdma0", []string{"Port counters: Lid 257 port 1", `PortXmitData:\.+0`}},
+		{"perfquery -x 0x202 1", []string{"Port extended counters: Lid 514 port 1", `PortUnicastXmitPkts:\.+0`}},
+		{"perfquery -a 1", []string{"Port counters: Lid 1 port 255"}},
+		{"perfquery -r 1 2", []string{"Port counters: Lid 1 port 2"}},
+		{"ibportstate 0x202 1 query", []string{`LinkState:\.+Active`, "Switch PortInfo|Peer PortInfo|CA/RT PortInfo"}},
+		{"ibnetdiscover -C urdma0", []string{`Switch\s+2 "S-` + guidSwitch[2:] + `"\s+# "` + host + ` switch" base port 0 lid 1 lmc 0`,
+			`\[2\]\s+"H-` + guid1[2:] + `"\[1\]\(6cc6fffe120202\)\s+# "` + host + ` urdma1" lid 514 4xQDR`, `Ca\s+1 "H-` + guid0[2:] + `"`}},
+		{"ibhosts", []string{"Ca\t: " + guid0 + ` ports 1 "` + host + ` urdma0"`, "Ca\t: " + guid1}},
+		{"ibswitches", []string{"Switch\t: " + guidSwitch + ` ports 2 "` + host + ` switch" base port 0 lid 1 lmc 0`}},
+		{"ibnodes", []string{"Ca\t: " + guid0, "Switch\t: " + guidSwitch}},
+		{"iblinkinfo", []string{`1    2\[  \] ==\( 4X          10.0 Gbps Active/  LinkUp\)==>     514    1\[  \] "` + host + ` urdma1"`}},
+		{"ibqueryerrors", []string{"Summary: 3 nodes checked, 0 bad nodes found"}},
+		{"ibtracert 0x101 0x202", []string{`\[1\] -> switch port \{` + guidSwitch + `\}\[1\] lid 1-1`, `\[2\] -> ca port \{` + guid1 + `\}\[1\] lid 514-514`}},
+		{"ibroute 1", []string{`0x0101 001 : \(Channel Adapter portguid ` + guid0, `0x0202 002 : `, "3 valid lids dumped"}},
+		{"saquery", []string{`NodeDescription\.+` + host + " urdma0", `NodeDescription\.+` + host + " switch"}},
+		{"saquery PIR", []string{`LinkState:\.+Active`, `EndPortLid\.+514`}},
+		{"saquery PR --slid 0x101", []string{`dlid\.+514`, `slid\.+257`}},
+		{"saquery LR", []string{`ToLID\.+514`}},
+		{"saquery SMIR", []string{`GUID\.+` + guidSwitch, `SMState\.+3`}},
+		{"saquery SWIR", []string{`LinearFDBTop\.+0x202`}},
+		{"saquery LFTR", []string{`LFT Record dump`}},
+		{"saquery PKTR", []string{`0xffff 0x0000`}},
+		{"saquery GIR", []string{guid1}},
+		{"saquery CPI", []string{`Base version\.+1`}},
+	} {
+		t.Run(c.line, func(t *testing.T) { says(t, n, c.line, false, c.want...) })
+	}
+	t.Run("vendstat", func(t *testing.T) {
+		says(t, n, "vendstat -N 0x101", true, "classportinfo query")
+	})
+	t.Run("ibping", func(t *testing.T) { answered(t, n, "ibping") })
+	t.Run("ibsysstat", func(t *testing.T) { answered(t, n, "ibsysstat") })
+	t.Run("ibportstate disable", func(t *testing.T) {
+		says(t, n, "ibportstate -C urdma0 1 2 disable", false, `PhysLinkState:\.+Disabled`)
+		says(t, n, "ibstat urdma1", false, "State: Down", "Physical state: Polling")
+		says(t, n, "iblinkinfo -C urdma0", false, `1    2\[  \] ==\( .*Down/Disabled\)==>`)
+		says(t, n, "ibportstate -C urdma0 1 2 enable", false, `LinkState:\.+(Initialize|Active)`)
+		says(t, n, "ibstat urdma1", false, "State: Active")
+	})
+	t.Run("nothing there", func(t *testing.T) { says(t, n, "smpquery -t 20 nodeinfo 0x777", true, "query failed") })
+}
+
+// answered runs a program's server at one port and its client at the other.
+func answered(t *testing.T, n *lab.Node, program string) {
+	need(t, program)
+	server, err := n.Exec(program, "-S", "-C", "urdma1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Kill()
+	args := []string{program, "-t", patient, "-C", "urdma0", "0x202"}
+	if program == "ibping" {
+		args = append(args, "-c", "1")
+	}
+	want := map[string]string{"ibping": "1 packets transmitted, 1 received, 0% packet loss", "ibsysstat": "sysstat ping succeeded"}[program]
+	await(t, want, func() (bool, string) {
+		out, _ := n.Run(lab.Patience, args...)
+		return strings.Contains(out, want), out + server.Output()
+	})
+}
+
+// TestOpenSM: Debian's opensm takes over from urdmad's subnet manager, sweeps, and urdmad's
+// is there again when it has ended.
+func TestOpenSM(t *testing.T) {
+	need(t, "opensm")
+	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
+	dir := filepath.Join(n.Directory(), "opensm")
+	sm, err := n.Exec("sh", "-c", fmt.Sprintf("mkdir -p %s && export OSM_TMP_DIR=%s OSM_CACHE_DIR=%s && exec opensm -f %s/log -D 3 -d 2", dir, dir, dir, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := func() string {
+		b, _ := os.ReadFile(dir + "/log")
+		return string(b) + sm.Output()
+	}
+	await(t, "opensm's subnet", func() (bool, string) { return strings.Contains(log(), "SUBNET UP"), log() })
+	says(t, n, "sminfo", false, "sm lid 257 sm guid 0x6cc6fffe120101, .*SMINFO_MASTER")
+	says(t, n, "ibstat urdma1", false, "State: Active", "Base lid: 514", "SM lid: 257")
+	says(t, n, "saquery -C urdma1", false, `port_guid\.+0x006cc6fffe120202`, `port_guid\.+0x016cc6fffe120101`)
+	says(t, n, "ibtracert 0x101 0x202", false, `\[2\] -> ca port`)
+	if strings.Contains(log(), "ERR") {
+		t.Errorf("opensm's log:\n%s", log())
+	}
+	sm.Kill()
+	await(t, "urdmad's subnet manager", func() (bool, string) {
+		out, _ := n.Run(lab.Patience, "sminfo", "-t", patient)
+		return strings.Contains(out, "sm lid 1 ") && strings.Contains(out, "SMINFO_MASTER"), out
+	})
+	says(t, n, "ibstat urdma1", false, "State: Active", "SM lid: 1\n")
+}

@@ -1,0 +1,496 @@
+package fabric
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strings"
+	"testing"
+)
+
+// three is a subnet of three ports.
+func three(t testing.TB) (*Subnet, []Port) {
+	t.Helper()
+	ports := []Port{
+		{Name: "urdma0", GUID: 0x006c0afffe090001, LID: 0x10, MTU: 1500, Up: true, Counters: Counters{RxPackets: 3, TxPackets: 5, RxBytes: 400, TxBytes: 800, LinkDowns: 1}},
+		{Name: "urdma1", GUID: 0x006c0afffe090002, LID: 0x20, MTU: 9000, Up: true},
+		{Name: "urdma2", GUID: 0x006c0afffe090003, LID: 0x30, MTU: 9000, Up: true},
+	}
+	s, err := New("host", ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, ports
+}
+
+func unhex(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// padded is a MAD of these bytes and zeros.
+func padded(t testing.TB, text string) MAD {
+	m := make(MAD, Size)
+	copy(m, unhex(t, text))
+	return m
+}
+
+// smp makes a LID-routed SMP.
+func smp(method byte, attribute uint16, modifier uint32) MAD {
+	m := make(MAD, Size)
+	m[0], m[1], m[2], m[3] = 1, ClassSubnet, 1, method
+	binary.BigEndian.PutUint16(m[16:], attribute)
+	binary.BigEndian.PutUint32(m[20:], modifier)
+	return m
+}
+
+// along makes a directed-route SMP of it.
+func (m MAD) along(path ...byte) MAD {
+	m[1], m[offHops] = ClassDirected, byte(len(path))
+	copy(m[initialPath+1:], path)
+	binary.BigEndian.PutUint16(m[offDrSLID:], permissiveLID)
+	binary.BigEndian.PutUint16(m[offDrDLID:], permissiveLID)
+	return m
+}
+
+// one sends a MAD and returns what comes back to its sender.
+func one(t testing.TB, s *Subnet, device int, dlid uint16, m MAD) MAD {
+	t.Helper()
+	got := s.Send(device, Packet{DLID: dlid, MAD: m})
+	if len(got) != 1 || got[0].Device != device || !got[0].MAD.Response() {
+		t.Fatalf("%d packets for %x, expected an answer", len(got), m[:24])
+	}
+	return got[0].MAD
+}
+
+// The bytes of IBA tables 131, 152, 155, 157 and 166.
+func TestAttributes(t *testing.T) {
+	const hops2 = "01 81 01 81 8000 00 02 1122334455667788"
+	for _, c := range []struct {
+		name string
+		dlid uint16
+		m    MAD
+		head string // the first 16 bytes
+		want string // from the attribute on
+	}{
+		{"NodeInfo of the own port", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(), "01 81 01 81 8000 00 00 1122334455667788",
+			"01 01 01 01 006c0afffe090001 006c0afffe090001 006c0afffe090001 0001 0001 00000001 01 757264 00"},
+		{"NodeInfo of the switch", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1), "01 81 01 81 8000 00 01 1122334455667788",
+			"01 01 02 03 016c0afffe090001 016c0afffe090001 016c0afffe090001 0001 0001 00000001 01 757264 00"},
+		{"NodeInfo of another", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1, 2), hops2,
+			"01 01 01 01 006c0afffe090002 006c0afffe090002 006c0afffe090002 0001 0001 00000001 01 757264 00"},
+		{"NodeDescription", 0x20, smp(MethodGet, attrNodeDescription, 0), "01 01 01 81 0000 0000 1122334455667788", hex.EncodeToString([]byte("host urdma1\x00"))},
+		{"SwitchInfo", 1, smp(MethodGet, attrSwitchInfo, 0), "01 01 01 81 0000 0000 1122334455667788",
+			"c000 0000 0400 0030 ff ff ff 90 0000 0000 00 00 0000"},
+		{"SwitchInfo of an adapter", 0x20, smp(MethodGet, attrSwitchInfo, 0), "01 01 01 81 000c 0000 1122334455667788", "00"},
+		{"PortInfo", 0x10, smp(MethodGet, attrPortInfo, 1), "01 01 01 81 0000 0000 1122334455667788",
+			"0000000000000000 fe80000000000000 0010 0001 02010840 0000 0000 01 03 03 02 74 52 00 47 30 10 00 00 00 03 00 10 0000 0000 0000 01 12 10 00 0000"},
+		{"PortInfo of a switch's port", 1, smp(MethodGet, attrPortInfo, 2), "01 01 01 81 0000 0000 1122334455667788",
+			"0000000000000000 fe80000000000000 0000 0000 00000000 0000 0000 01 03 03 02 74 52 00 47 50 10 00 00 00 05 00 10 0000 0000 0000 00 12 10 00 0000"},
+		{"PortInfo of a port there isn't", 1, smp(MethodGet, attrPortInfo, 4), "01 01 01 81 001c 0000 1122334455667788", "00"},
+		{"GUIDInfo", 0x20, smp(MethodGet, attrGUIDInfo, 0), "01 01 01 81 0000 0000 1122334455667788", "006c0afffe090002 0000000000000000"},
+		{"P_KeyTable", 0x20, smp(MethodGet, attrPKeyTable, 0), "01 01 01 81 0000 0000 1122334455667788", "ffff 0000"},
+		{"LinearForwardingTable", 1, smp(MethodGet, attrLFT, 0), "01 01 01 81 0000 0000 1122334455667788",
+			"ff 00 ff ff ffffffff ffffffffffffffff 01 ffffff ffffffff ffffffffffffffff 02 ffffff"},
+		{"SMInfo", 1, smp(MethodGet, attrSMInfo, 0), "01 01 01 81 0000 0000 1122334455667788",
+			"016c0afffe090001 0000000000000000 00000001 03 000000"},
+		{"what nobody knows", 0x20, smp(MethodGet, 0xff90, 0), "01 01 01 81 000c 0000 1122334455667788", "00"},
+		{"a version nobody knows", 0x20, MAD(append([]byte{1, 1, 9}, smp(MethodGet, attrNodeInfo, 0)[3:]...)), "01 01 09 81 0004 0000 1122334455667788", "00"},
+	} {
+		s, _ := three(t)
+		c.m.SetTransaction(0x1122334455667788)
+		got := one(t, s, 0, c.dlid, c.m)
+		if head := unhex(t, c.head); !bytes.Equal(got[:16], head) {
+			t.Errorf("%s: begins with\n%x, expected\n%x", c.name, got[:16], head)
+		}
+		if want := unhex(t, c.want); !bytes.Equal(got[smpData:smpData+len(want)], want) {
+			t.Errorf("%s:\n%x, expected\n%x", c.name, got[smpData:smpData+len(want)], want)
+		}
+	}
+}
+
+// A return path has the ports by which the MAD came in, and a path that leads nowhere loses it.
+func TestDirectedRoute(t *testing.T) {
+	s, ports := three(t)
+	got := one(t, s, 0, permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1, 3))
+	if want := []byte{0, 1, 1, 0}; !bytes.Equal(got[returnPath:returnPath+4], want) {
+		t.Errorf("return path %v, expected %v", got[returnPath:returnPath+4], want)
+	}
+	for _, path := range [][]byte{{2}, {0}, {1, 4}, {1, 0}, {1, 1, 1, 1, 1}, {1, 2, 1}, bytes.Repeat([]byte{1}, 200)} {
+		m := smp(MethodGet, attrNodeInfo, 0)
+		if len(path) > maxHops {
+			m.along(path[:maxHops]...)
+			m[offHops] = byte(len(path))
+		} else {
+			m.along(path...)
+		}
+		if got := s.Send(0, Packet{DLID: permissiveLID, MAD: m}); len(got) != 0 {
+			t.Errorf("path %v leads to %v", path, got)
+		}
+	}
+	ports[2].Up = false
+	s.Update(ports)
+	if got := s.Send(0, Packet{DLID: permissiveLID, MAD: smp(MethodGet, attrNodeInfo, 0).along(1, 3)}); len(got) != 0 {
+		t.Errorf("a link that is down leads to %v", got)
+	}
+}
+
+// Two ports that are to have one LID get two; and the switch one that is free.
+func TestLIDs(t *testing.T) {
+	s, err := New("host", []Port{{LID: 0x10, Up: true}, {LID: 0x10, Up: true}, {Up: true}, {LID: 0xc000, Up: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint16{0x10, 1, 2, 3} {
+		if got := s.Shown(i); got.LID != want || got.SMLID != 4 || got.State != stateActive {
+			t.Errorf("port %d: %+v, expected LID %#x and SM LID 4", i, got, want)
+		}
+	}
+}
+
+// A link that goes down takes both ends along, and what comes up again is active.
+func TestLinks(t *testing.T) {
+	s, ports := three(t)
+	ports[1].Up = false
+	s.Update(ports)
+	if got := s.Shown(1); got.State != stateDown || got.Phys != physicalPolling {
+		t.Errorf("%+v after the link went down", got)
+	}
+	if got := one(t, s, 0, 1, smp(MethodGet, attrPortInfo, 2)); got[smpData+offState]&0xf != stateDown {
+		t.Errorf("the switch's end: %x", got[smpData+offState])
+	}
+	if got := s.Send(0, Packet{DLID: 0x20, MAD: smp(MethodGet, attrNodeInfo, 0)}); len(got) != 0 {
+		t.Errorf("a port whose link is down answers: %v", got)
+	}
+	ports[1].Up = true
+	s.Update(ports)
+	if got := s.Shown(1); got.State != stateActive || got.Phys != physicalUp {
+		t.Errorf("%+v after the link came up", got)
+	}
+}
+
+// setPort sends Set(PortInfo) with what Get answers, changed.
+func setPort(t *testing.T, s *Subnet, dlid uint16, num uint32, change func(p *portInfo)) status {
+	t.Helper()
+	m := smp(MethodSet, attrPortInfo, num)
+	p := portInfo(one(t, s, 0, dlid, smp(MethodGet, attrPortInfo, num))[smpData:smpDataEnd])
+	p.setState(0, 0) // no change
+	change(&p)
+	copy(m[smpData:], p[:])
+	return status(binary.BigEndian.Uint16(one(t, s, 0, dlid, m)[4:]))
+}
+
+// Whoever disables a port takes its link down until it is enabled.
+func TestDisable(t *testing.T) {
+	s, ports := three(t)
+	if st := setPort(t, s, 1, 2, func(p *portInfo) { p.setState(stateDown, physicalDisabled) }); st != statusOK {
+		t.Fatalf("status %#x", st)
+	}
+	s.Update(ports) // the cable is all right
+	if got := s.Shown(1); got.State != stateDown || got.Phys != physicalPolling {
+		t.Errorf("%+v at the other end of a disabled port", got)
+	}
+	if got := one(t, s, 0, 1, smp(MethodGet, attrPortInfo, 2)); got[smpData+offPhysical]>>4 != physicalDisabled {
+		t.Errorf("physical state %x", got[smpData+offPhysical])
+	}
+	if st := setPort(t, s, 1, 2, func(p *portInfo) { p.setState(0, physicalPolling) }); st != statusOK {
+		t.Fatalf("status %#x", st)
+	}
+	if got := s.Shown(1); got.State != stateActive || got.Phys != physicalUp {
+		t.Errorf("%+v after it was enabled", got)
+	}
+}
+
+// What a port can't be is refused and changes nothing.
+func TestRefusedSet(t *testing.T) {
+	for name, change := range map[string]func(*portInfo){
+		"LID 0":           func(p *portInfo) { copy(p[offLID:], []byte{0, 0}) },
+		"a group's LID":   func(p *portInfo) { copy(p[offLID:], []byte{0xc0, 0}) },
+		"state 2":         func(p *portInfo) { p.setState(stateInit, 0) },
+		"state 9":         func(p *portInfo) { p.setState(9, 0) },
+		"physical 7":      func(p *portInfo) { p.setState(0, 7) },
+		"too large a MTU": func(p *portInfo) { p.setNeighborMTU(mtu4096) },
+		"two lanes":       func(p *portInfo) { p[offOperVLs] = 2 << 4 },
+		"armed, from active": func(p *portInfo) {
+			p.setState(stateArmed, 0)
+		},
+	} {
+		s, _ := three(t)
+		before := s.devices[0].info
+		if st := setPort(t, s, 0x10, 1, func(p *portInfo) { change(p); p[offHighLimit] = 99 }); st != statusBadValue {
+			t.Errorf("%s: status %#x, expected %#x", name, st, statusBadValue)
+		}
+		if s.devices[0].info != before {
+			t.Errorf("%s: the port has changed", name)
+		}
+	}
+}
+
+// Where another subnet manager runs, ours does nothing and says so; what the other one
+// sets stays, and ours is there again when it ends.
+func TestAnotherManager(t *testing.T) {
+	s, ports := three(t)
+	s.Claim(1)
+	if s.Shown(1).CapabilityMask&capIsSM == 0 || s.home.info.capabilities()&capIsSM != 0 {
+		t.Error("IsSM is not the other one's")
+	}
+	if got := one(t, s, 0, 1, smp(MethodGet, attrSMInfo, 0)); got[smpData+20]&0xf != byte(smNotActive) {
+		t.Errorf("SMState %d", got[smpData+20]&0xf)
+	}
+	if got := one(t, s, 0, 1, admin(MethodGet, attrNodeRecord, 0)); got[5] != byte(statusBadAttribute) {
+		t.Errorf("our subnet administration answers %x", got[4:6])
+	}
+	ports[0].Up = false
+	s.Update(ports)
+	ports[0].Up = true
+	s.Update(ports)
+	if got := s.Shown(0).State; got != stateInit {
+		t.Errorf("state %d before the other one has done anything", got)
+	}
+	for _, state := range []byte{stateArmed, stateActive} {
+		m := smp(MethodSet, attrPortInfo, 1).along(1, 1)
+		p := s.devices[0].info
+		p.setState(state, 0)
+		p.setSMLID(0x20)
+		copy(m[smpData:], p[:])
+		if got := one(t, s, 1, permissiveLID, m.along(1, 1)); binary.BigEndian.Uint16(got[4:])&0x7fff != 0 || s.Shown(0).State != state {
+			t.Errorf("state %d, wanted %d: %x", s.Shown(0).State, state, got[4:6])
+		}
+	}
+	for _, state := range []byte{stateArmed, stateActive} { // and the switch's end
+		m := smp(MethodSet, attrPortInfo, 1).along(1)
+		p := s.devices[0].peer.info
+		p.setState(state, 0)
+		copy(m[smpData:], p[:])
+		one(t, s, 1, permissiveLID, m)
+	}
+	// A request for its subnet administration, and one for its SMInfo, are its own.
+	for _, m := range []MAD{admin(MethodGetTable, attrNodeRecord, 0), smp(MethodGet, attrSMInfo, 0)} {
+		got := s.Send(0, Packet{DLID: 0x20, MAD: m})
+		if len(got) != 1 || got[0].Device != 1 || got[0].SLID != 0x10 || got[0].MAD.Response() {
+			t.Errorf("%v", got)
+		}
+	}
+	s.Release(1)
+	if got := s.Shown(0); got.SMLID != 1 || s.Shown(1).CapabilityMask&capIsSM != 0 {
+		t.Errorf("after it ended: %+v", got)
+	}
+	if got := one(t, s, 0, 1, smp(MethodGet, attrSMInfo, 0)); got[smpData+20]&0xf != byte(smMaster) {
+		t.Errorf("SMState %d", got[smpData+20]&0xf)
+	}
+}
+
+// Who lacks a port's M_Key can't set, and where it is so protected not get.
+func TestMKey(t *testing.T) {
+	s, _ := three(t)
+	const key = 0x77
+	if st := setPort(t, s, 0x20, 1, func(p *portInfo) {
+		p[7] = key
+		p[offProtectLMC] = 2 << 6
+	}); st != statusOK {
+		t.Fatalf("status %#x", st)
+	}
+	m := smp(MethodGet, attrPortInfo, 1)
+	if got := s.Send(0, Packet{DLID: 0x20, MAD: m}); len(got) != 0 {
+		t.Errorf("without the key: %v", got)
+	}
+	m[offMKey+7] = key
+	one(t, s, 0, 0x20, m)
+}
+
+func perf(method byte, attribute uint16, port byte, selected uint16) MAD {
+	m := smp(method, attribute, 0)
+	m[1] = ClassPerf
+	m[perfData+1] = port
+	binary.BigEndian.PutUint16(m[perfData+2:], selected)
+	return m
+}
+
+func TestCounters(t *testing.T) {
+	s, ports := three(t)
+	for _, c := range []struct {
+		name string
+		dlid uint16
+		m    MAD
+		want string
+	}{
+		{"PortCounters", 0x10, perf(MethodGet, attrPortCounters, 1, 0),
+			"00 01 0000 0000 00 01 0000 0000 0000 0000 00 00 00 00 0000 0000 000000c8 00000064 00000005 00000003 00000000"},
+		{"the switch's end", 1, perf(MethodGet, attrPortCounters, 1, 0),
+			"00 01 0000 0000 00 01 0000 0000 0000 0000 00 00 00 00 0000 0000 00000064 000000c8 00000003 00000005 00000000"},
+		{"all of the switch's", 1, perf(MethodGet, attrExtended, allPorts, 0),
+			"00 ff 0000 00000000 0000000000000064 00000000000000c8 0000000000000003 0000000000000005 0000000000000003 0000000000000005"},
+		{"ClassPortInfo", 0x10, perf(MethodGet, attrClassPortInfo, 0, 0), "01 01 1300 00000010"},
+	} {
+		got := one(t, s, 0, c.dlid, c.m)
+		if want := unhex(t, c.want); got[4] != 0 || got[5] != 0 || !bytes.Equal(got[perfData:perfData+len(want)], want) {
+			t.Errorf("%s:\n%x, expected\n%x", c.name, got[perfData:perfData+len(want)], want)
+		}
+	}
+	// Those that are selected are cleared, in one attribute alone; they count on.
+	one(t, s, 0, 0x10, perf(MethodSet, attrPortCounters, 1, 1<<12))
+	ports[0].Counters.TxBytes += 40
+	ports[0].Counters.RxErrors = math.MaxUint32
+	s.Update(ports)
+	got := one(t, s, 0, 0x10, perf(MethodGet, attrPortCounters, 1, 0))
+	if v := get(got[perfData:], 192, 32); v != 10 {
+		t.Errorf("PortXmitData is %d, expected 10", v)
+	}
+	if v := get(got[perfData:], 64, 16); v != math.MaxUint16 {
+		t.Errorf("PortRcvErrors is %d, expected the largest", v)
+	}
+	if v := get(one(t, s, 0, 0x10, perf(MethodGet, attrExtended, 1, 0))[perfData:], 64, 64); v != 210 {
+		t.Errorf("PortXmitData of PortCountersExtended is %d, expected 210", v)
+	}
+	if got := one(t, s, 0, 0x10, perf(MethodGet, attrPortCounters, 2, 0)); got[5] != byte(statusBadValue) {
+		t.Errorf("a port there isn't: status %x", got[4:6])
+	}
+}
+
+// admin makes a request to the subnet administration.
+func admin(method byte, attribute uint16, mask uint64) MAD {
+	m := smp(method, attribute, 0)
+	m[1], m[2] = ClassAdmin, adminVersion
+	binary.BigEndian.PutUint64(m[offMask:], mask)
+	return m
+}
+
+func TestRecords(t *testing.T) {
+	with := func(m MAD, at int, text string) MAD {
+		copy(m[adminData+at:], unhex(t, text))
+		return m
+	}
+	for _, c := range []struct {
+		name  string
+		m     MAD
+		count int
+		want  string // the first record's beginning
+	}{
+		{"all nodes", admin(MethodGetTable, attrNodeRecord, 0), 4, "0001 0000 01 01 02 03 016c0afffe090001"},
+		{"a node by LID", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "0020"), 1, "0020 0000 01 01 01 01 006c0afffe090002"},
+		{"adapters", with(admin(MethodGetTable, attrNodeRecord, 1<<4), 6, "01"), 3, "0010 0000 01 01 01 01 006c0afffe090001"},
+		{"nodes by name", with(admin(MethodGetTable, attrNodeRecord, 1<<14), 44, hex.EncodeToString([]byte("host urdma2"))), 1, "0030"},
+		{"nobody", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "7777"), 0, ""},
+		{"all ports", admin(MethodGetTable, attrPortInfoRecord, 0), 7, "0001 00 00 0000000000000000 fe80000000000000 0001"},
+		{"a switch's port", with(admin(MethodGetTable, attrPortInfoRecord, 3), 0, "0001 02"), 1, "0001 02 00"},
+		{"paths from a port", with(admin(MethodGetTable, attrPathRecord, 1<<pathSLID), 42, "0020"), 4,
+			"0000000000000000 fe80000000000000016c0afffe090001 fe80000000000000006c0afffe090002 0001 0020 00000000 00 80 ffff 0000 85 87 92 00"},
+		{"paths of a large MTU", with(with(admin(MethodGetTable, attrPathRecord, 1<<pathSLID|1<<(pathMTU-1)|1<<pathMTU), 42, "0020"), 54, "03"), 3, ""},
+		{"links", admin(MethodGetTable, attrLinkRecord, 0), 6, "0001 01 01 0010 0000"},
+		{"the subnet manager", admin(MethodGetTable, attrSMInfoRecord, 0), 1, "0001 0000 016c0afffe090001"},
+		{"forwarding tables", admin(MethodGetTable, attrLFTRecord, 0), 1, "0001 0000 00000000 ff 00 ff"},
+		{"switches", admin(MethodGetTable, attrSwitchInfoRecord, 0), 1, "0001 0000 c000"},
+		{"P_Keys", admin(MethodGetTable, attrPKeyRecord, 0), 7, "0001 0000 00 000000 ffff"},
+		{"GUIDs", admin(MethodGetTable, attrGUIDInfoRecord, 0), 4, "0001 00 00 00000000 016c0afffe090001"},
+	} {
+		s, _ := three(t)
+		got := one(t, s, 0, 1, c.m)
+		stride := 8 * int(binary.BigEndian.Uint16(got[offAttributeOffset:]))
+		if n := len(got) - adminData; got[3] != MethodGetTable|MethodResponse || got[4] != 0 || n != c.count*stride {
+			t.Errorf("%s: %d bytes of records of %d: %x", c.name, n, stride, got[:adminData])
+			continue
+		}
+		if want := unhex(t, c.want); !bytes.HasPrefix(got[adminData:], want) {
+			t.Errorf("%s:\n%x, expected\n%x", c.name, got[adminData:], want)
+		}
+		segments := max(1, (len(got)-adminData+segmentData-1)/segmentData)
+		if head, want := got[offRMPP:offRMPP+12], binary.BigEndian.AppendUint32(unhex(t, "01 01 ff 00 00000001"), uint32(len(got)-adminData+20*segments)); !bytes.Equal(head, want) {
+			t.Errorf("%s: RMPP header %x, expected %x", c.name, head, want)
+		}
+	}
+}
+
+// A Get has one answer.
+func TestOneRecord(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    MAD
+		want status
+	}{
+		{"one", func() MAD { m := admin(MethodGet, attrNodeRecord, 1); m[adminData+1] = 0x20; return m }(), statusOK},
+		{"several", admin(MethodGet, attrNodeRecord, 0), statusTooManyRecords},
+		{"none", func() MAD { m := admin(MethodGet, attrNodeRecord, 1); m[adminData] = 0x20; return m }(), statusNoRecords},
+		{"a component there isn't", admin(MethodGet, attrNodeRecord, 1<<40), statusInvalidRequest},
+		{"a record there isn't", admin(MethodGet, 0x7777, 0), statusBadAttribute},
+		{"a change", admin(MethodSet, attrNodeRecord, 0), statusBadAttribute},
+		{"ClassPortInfo", admin(MethodGet, attrClassPortInfo, 0), statusOK},
+	} {
+		s, _ := three(t)
+		if got := one(t, s, 0, 1, c.m); status(binary.BigEndian.Uint16(got[4:])) != c.want || len(got) != Size {
+			t.Errorf("%s: status %x, expected %#x", c.name, got[4:6], c.want)
+		}
+	}
+}
+
+// What no agent of the subnet's takes arrives at the device's port; where there is none it
+// is refused.
+func TestVendors(t *testing.T) {
+	s, _ := three(t)
+	m := smp(MethodGet, 0, 0)
+	m[1] = 0x32
+	got := s.Send(0, Packet{DLID: 0x20, MAD: m})
+	if len(got) != 1 || got[0].Device != 1 || got[0].SLID != 0x10 || !bytes.Equal(got[0].MAD, m) {
+		t.Errorf("%v", got)
+	}
+	if got := one(t, s, 0, 1, m); got[5] != byte(statusBadAttribute) || Unclaimed(got) != nil {
+		t.Errorf("the switch answers %x", got[:24])
+	}
+}
+
+func TestLengths(t *testing.T) {
+	for _, n := range []int{0, 1, 199, 200, 201, 1000} {
+		m := append(admin(MethodGetTable|MethodResponse, attrNodeRecord, 0)[:adminData], make([]byte, max(n, segmentData))...)
+		m[offRMPP+2] = rmppActive
+		m.SetTableLength(adminData + n)
+		if got := m.TableLength(); got != adminData+n {
+			t.Errorf("%d bytes of records: the MAD is %d long", n, got)
+		}
+	}
+	if m := smp(MethodGet, attrNodeInfo, 0); m.TableLength() != Size {
+		t.Error("a MAD of another class is not whole")
+	}
+}
+
+func TestTooManyPorts(t *testing.T) {
+	for _, n := range []int{0, MaxPorts + 1} {
+		if _, err := New("host", make([]Port, n)); err == nil {
+			t.Errorf("%d ports: no error", n)
+		}
+	}
+	if _, err := New("host", make([]Port, MaxPorts)); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzSend: whatever a program sends, the subnet stands, and each answer is whole.
+func FuzzSend(f *testing.F) {
+	s, ports := three(f)
+	for _, m := range []MAD{smp(MethodGet, attrNodeInfo, 0).along(1, 2), smp(MethodSet, attrPortInfo, 1), smp(MethodSet, attrLFT, 2), smp(MethodSet, attrMFT, 1),
+		smp(MethodSet, attrSwitchInfo, 0), perf(MethodSet, attrPortCounters, allPorts, 0xffff), perf(MethodGet, attrExtended, 1, 0),
+		admin(MethodGetTable, attrPathRecord, 1<<pathSLID), admin(MethodGet, attrNodeRecord, math.MaxUint64), smp(MethodSet, attrPKeyTable, 0x10000)} {
+		f.Add([]byte(m), uint16(1))
+		f.Add([]byte(m), uint16(0x20))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, dlid uint16) {
+		for _, d := range s.Send(0, Packet{DLID: dlid, MAD: b}) {
+			if d.Device < 0 || d.Device >= len(ports) || len(d.MAD) < adminData {
+				t.Fatalf("%d bytes for device %d", len(d.MAD), d.Device)
+			}
+			Unclaimed(d.MAD)
+		}
+		ports[1].Up = !ports[1].Up
+		s.Update(ports)
+		for _, n := range s.nodes {
+			for _, e := range n.ports {
+				if e != nil && e.peer != nil && e.joined() != e.peer.joined() {
+					t.Fatal("a link is up at one end")
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package fabric
+
+import "encoding/binary"
+
+// smState is SMState of SMInfo (IBA table 166).
+type smState byte
+
+const (
+	smNotActive smState = 0
+	smMaster    smState = 3
+)
+
+const smInfoSize = 21
+
+// master reports whether our subnet manager is the one: where nobody has claimed to run
+// another.
+func (s *Subnet) master() bool {
+	for _, n := range s.managers {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// smInfo answers Get(SMInfo); nobody tells our subnet manager what to do by Set, as it
+// ends by itself when another one begins.
+func (s *Subnet) smInfo(m MAD) MAD {
+	if m.Method() != MethodGet {
+		if m.Method() == MethodSet {
+			return m.answer(statusBadAttribute)
+		}
+		return nil
+	}
+	r := m.answer(statusOK)
+	b := r[smpData:smpDataEnd]
+	clear(b)
+	s.putSMInfo(b)
+	return r
+}
+
+func (s *Subnet) putSMInfo(b []byte) {
+	state := smNotActive
+	if s.master() {
+		state = smMaster
+	}
+	s.activity++
+	binary.BigEndian.PutUint64(b, s.home.guid)
+	binary.BigEndian.PutUint32(b[16:], s.activity)
+	b[20] = byte(state) // with the lowest priority, 0
+}
+
+// sweep is our subnet manager at work: each port has a LID and is active, and every
+// switch knows the way to each LID. It does nothing while another one manages.
+func (s *Subnet) sweep() {
+	s.home.info.setCapability(capIsSM, s.master())
+	if !s.master() {
+		return
+	}
+	s.assignLIDs()
+	s.computeRoutes()
+	for e := range s.endpoints {
+		e.info.setSMLID(s.home.info.lid())
+		if e.joined() {
+			e.info.setNeighborMTU(min(e.info.mtuCap(), e.peer.info.mtuCap()))
+		}
+		if e.info.state() == stateInit || e.info.state() == stateArmed {
+			e.info.setState(stateActive, e.info.physical())
+		}
+	}
+}
+
+// endpoints yields all ports of all nodes.
+func (s *Subnet) endpoints(yield func(*endpoint) bool) {
+	for _, n := range s.nodes {
+		for _, e := range n.ports {
+			if e != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// ends yields the ports that can have a LID: those of channel adapters, and port 0 of
+// switches.
+func (s *Subnet) ends(yield func(*endpoint) bool) {
+	for e := range s.endpoints {
+		if e.own() == e && !yield(e) {
+			return
+		}
+	}
+}
+
+// assignLIDs gives a LID to each port that has none, or one that a port before it has. Devices
+// come first: theirs are made of their addresses.
+func (s *Subnet) assignLIDs() {
+	used := map[uint16]bool{0: true}
+	next := uint16(1)
+	give := func(e *endpoint) {
+		lid := e.info.lid()
+		if lid > maxLID || used[lid] {
+			for used[next] {
+				next++
+			}
+			lid = next
+		}
+		used[lid] = true
+		e.setLID(lid)
+		e.info[offProtectLMC] &^= 7 // LMC: one LID each
+	}
+	for _, e := range s.devices {
+		give(e)
+	}
+	for e := range s.ends {
+		if e.device < 0 {
+			give(e)
+		}
+	}
+}
+
+// computeRoutes writes the forwarding tables: a shortest way to each LID, and where there
+// are several the LIDs take turns.
+func (s *Subnet) computeRoutes() {
+	var top uint16
+	for _, n := range s.nodes {
+		if n.kind == switchNode {
+			for i := range n.lft {
+				n.lft[i] = noPort
+			}
+		}
+	}
+	turn := 0
+	for e := range s.ends {
+		top = max(top, e.info.lid())
+		s.routesTo(e, turn)
+		turn++
+	}
+	for _, n := range s.nodes {
+		if n.kind == switchNode {
+			binary.BigEndian.PutUint16(n.info[offLinearTop:], top)
+		}
+	}
+}
+
+// routesTo visits the switches from a port on, the nearest first.
+func (s *Subnet) routesTo(e *endpoint, turn int) {
+	lid := e.info.lid()
+	distance := map[*node]int{}
+	var queue []*node
+	if e.node.kind == switchNode {
+		e.node.lft[lid] = 0
+		distance[e.node] = 0
+		queue = append(queue, e.node)
+	} else if e.joined() && e.peer.node.kind == switchNode {
+		e.peer.node.lft[lid] = byte(e.peer.num)
+		distance[e.peer.node] = 0
+		queue = append(queue, e.peer.node)
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, out := range n.ports[1:] {
+			if !out.joined() || out.peer.node.kind != switchNode {
+				continue
+			}
+			if next := out.peer.node; !seen(distance, next) {
+				distance[next] = distance[n] + 1
+				queue = append(queue, next)
+			}
+		}
+		if distance[n] > 0 {
+			n.lft[lid] = n.towards(distance, turn)
+		}
+	}
+}
+
+func seen(distance map[*node]int, n *node) bool {
+	_, ok := distance[n]
+	return ok
+}
+
+// towards is the port of one of the ways that are shortest.
+func (n *node) towards(distance map[*node]int, turn int) byte {
+	var ways []byte
+	for _, out := range n.ports[1:] {
+		if out.joined() && out.peer.node.kind == switchNode {
+			if d, ok := distance[out.peer.node]; ok && d == distance[n]-1 {
+				ways = append(ways, byte(out.num))
+			}
+		}
+	}
+	return ways[turn%len(ways)]
+}

@@ -1,0 +1,186 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Attributes of performance management (IBA 16.1.3, 16.1.4).
+const (
+	attrClassPortInfo = 0x01
+	attrPortCounters  = 0x12
+	attrExtended      = 0x1d
+
+	perfData = 64
+
+	// Bits of ClassPortInfo's CapabilityMask.
+	capAllPortSelect = 1 << 8
+	capExtendedWidth = 1 << 9
+	capXmitWait      = 1 << 12
+
+	allPorts = 0xff
+)
+
+// counter is one of those that a port has.
+type counter int
+
+const (
+	symbolErrors counter = iota
+	linkErrorRecovery
+	linkDowned
+	rcvErrors
+	rcvRemotePhysicalErrors
+	rcvSwitchRelayErrors
+	xmitDiscards
+	xmitConstraintErrors
+	rcvConstraintErrors
+	localLinkIntegrityErrors
+	bufferOverrunErrors
+	vl15Dropped
+	xmitData
+	rcvData
+	xmitPackets
+	rcvPackets
+	xmitWait
+	unicastXmitPackets
+	unicastRcvPackets
+	multicastXmitPackets
+	multicastRcvPackets
+	numCounters
+)
+
+// counts are values of all counters.
+type counts [numCounters]uint64
+
+// counts are what there is to count; the rest can't happen here. Data are in words of four
+// bytes.
+func (c *Counters) counts() (v counts) {
+	const word = 4
+	v[linkDowned], v[rcvErrors], v[xmitDiscards] = c.LinkDowns, c.RxErrors, c.TxDropped
+	v[xmitData], v[rcvData] = c.TxBytes/word, c.RxBytes/word
+	v[xmitPackets], v[rcvPackets] = c.TxPackets, c.RxPackets
+	v[unicastXmitPackets], v[unicastRcvPackets] = c.TxPackets, c.RxPackets
+	return v
+}
+
+// counterField is where an attribute has a counter: bits from the attribute's first byte.
+type counterField struct {
+	counter  counter
+	selected uint // bit of CounterSelect
+	at, bits uint
+}
+
+// counterAttribute is PortCounters or PortCountersExtended.
+type counterAttribute struct {
+	fields  []counterField
+	selects func(b []byte) uint64 // CounterSelect
+}
+
+// counterAttributes, in the order of endpoint.cleared.
+var counterAttributes = [...]counterAttribute{
+	{ // table 247
+		selects: func(b []byte) uint64 { return uint64(binary.BigEndian.Uint16(b[2:])) | uint64(b[18])<<16 },
+		fields: []counterField{{symbolErrors, 0, 32, 16}, {linkErrorRecovery, 1, 48, 8}, {linkDowned, 2, 56, 8}, {rcvErrors, 3, 64, 16},
+			{rcvRemotePhysicalErrors, 4, 80, 16}, {rcvSwitchRelayErrors, 5, 96, 16}, {xmitDiscards, 6, 112, 16}, {xmitConstraintErrors, 7, 128, 8},
+			{rcvConstraintErrors, 8, 136, 8}, {localLinkIntegrityErrors, 9, 152, 4}, {bufferOverrunErrors, 10, 156, 4}, {vl15Dropped, 11, 176, 16},
+			{xmitData, 12, 192, 32}, {rcvData, 13, 224, 32}, {xmitPackets, 14, 256, 32}, {rcvPackets, 15, 288, 32}, {xmitWait, 16, 320, 32}},
+	},
+	{ // table 262
+		selects: func(b []byte) uint64 { return uint64(binary.BigEndian.Uint16(b[2:])) },
+		fields: []counterField{{xmitData, 0, 64, 64}, {rcvData, 1, 128, 64}, {xmitPackets, 2, 192, 64}, {rcvPackets, 3, 256, 64},
+			{unicastXmitPackets, 4, 320, 64}, {unicastRcvPackets, 5, 384, 64}, {multicastXmitPackets, 6, 448, 64}, {multicastRcvPackets, 7, 512, 64}},
+	},
+}
+
+// performance is the agent (PMA) of the node that a MAD came to by this port.
+func (e *endpoint) performance(m MAD) MAD {
+	if m.Method() != MethodGet && m.Method() != MethodSet {
+		return nil
+	}
+	if m.Version() != 1 {
+		return m.answer(statusBadVersion)
+	}
+	r := m.answer(statusOK)
+	b := r[perfData:]
+	switch set := m.Method() == MethodSet; m.attribute() {
+	case attrClassPortInfo:
+		if set {
+			r.setStatus(statusBadAttribute)
+			return r
+		}
+		clear(b)
+		b[0], b[1] = 1, 1
+		binary.BigEndian.PutUint16(b[2:], capAllPortSelect|capExtendedWidth|capXmitWait)
+		b[7] = 16 // RespTimeValue: 0.27 s
+	case attrPortCounters:
+		r.setStatus(e.node.count(0, b, set))
+	case attrExtended:
+		r.setStatus(e.node.count(1, b, set))
+	default:
+		r.setStatus(statusBadAttribute)
+	}
+	return r
+}
+
+// count answers for counterAttributes[which]; set: the selected ones are given the values
+// of b first.
+func (n *node) count(which int, b []byte, set bool) status {
+	of := n.counted(b[1])
+	if of == nil {
+		return statusBadValue
+	}
+	a := &counterAttributes[which]
+	if set {
+		selected := a.selects(b)
+		for _, f := range a.fields {
+			if selected>>f.selected&1 != 0 {
+				for _, e := range of {
+					e.cleared[which][f.counter] = e.counters.counts()[f.counter] - get(b, f.at, f.bits)
+				}
+			}
+		}
+	}
+	for _, f := range a.fields {
+		var sum uint64
+		for _, e := range of {
+			sum = addUp(sum, e.counters.counts()[f.counter]-e.cleared[which][f.counter])
+		}
+		put(b, f.at, f.bits, min(sum, math.MaxUint64>>(64-f.bits))) // they stop at the largest
+	}
+	return statusOK
+}
+
+// counted are the ports that PortSelect names.
+func (n *node) counted(selected byte) []*endpoint {
+	if selected == allPorts {
+		return n.ports[1:]
+	}
+	e := n.port(int(selected))
+	if e == nil {
+		return nil
+	}
+	return []*endpoint{e}
+}
+
+func addUp(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// get reads a big-endian field of bits that lies within bytes, or ends with one.
+func get(b []byte, at, bits uint) (v uint64) {
+	for i := at; i < at+bits; i++ {
+		v = v<<1 | uint64(b[i/8]>>(7-i%8)&1)
+	}
+	return v
+}
+
+// put writes one.
+func put(b []byte, at, bits uint, v uint64) {
+	for i := range bits {
+		bit := at + bits - 1 - i
+		b[bit/8] = b[bit/8]&^(1<<(7-bit%8)) | byte(v>>i&1)<<(7-bit%8)
+	}
+}

@@ -1,0 +1,153 @@
+package fabric
+
+// Packet is a MAD with what the local route header says of it.
+type Packet struct {
+	SLID, DLID uint16
+	MAD        MAD
+}
+
+// Delivery is a packet that arrives at the port of one of urdmad's devices and that no
+// agent of the subnet's own has taken.
+type Delivery struct {
+	Device int
+	Packet
+}
+
+// Send has a device's port send a packet, and returns what arrives at devices' ports
+// because of it: an answer, the MAD itself, or nothing. A MAD is not read or changed after
+// the call. MADs shorter than Size and such as nobody knows are lost, as on a wire.
+func (s *Subnet) Send(device int, p Packet) []Delivery {
+	if len(p.MAD) < Size || p.MAD[0] != 1 {
+		return nil
+	}
+	from := s.devices[device]
+	p.SLID = from.info.lid()
+	p.MAD = append(MAD(nil), p.MAD...)
+	return s.carry(from, p)
+}
+
+// carry takes a packet from a port to wherever it leads, and its answer back.
+func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
+	at := s.destination(from, &p)
+	if at == nil {
+		return nil
+	}
+	if !p.MAD.Response() {
+		answer, taken := s.agents(at, p)
+		if answer != nil {
+			return s.carry(at, Packet{SLID: at.own().info.lid(), DLID: p.SLID, MAD: answer})
+		}
+		if taken {
+			return nil
+		}
+	}
+	if at.device < 0 {
+		return nil
+	}
+	return []Delivery{{at.device, p}}
+}
+
+// destination is the port by which a packet comes to its node; nil: it is lost.
+func (s *Subnet) destination(from *endpoint, p *Packet) *endpoint {
+	if p.MAD.directed() {
+		return s.directedRoute(from, p)
+	}
+	return s.route(from, p.DLID, p.MAD.Subnet())
+}
+
+// maxLinks ends a packet that goes around in circles.
+const maxLinks = 64
+
+// route follows the switches' forwarding tables. Packets of subnet management go through
+// ports as soon as these are initialized (IBA 14.2.1).
+func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
+	if lid == permissiveLID || lid == 0 && subnet || from.own().has(lid) {
+		return from
+	}
+	if lid == 0 || lid > maxLID {
+		return nil
+	}
+	at := from
+	for range maxLinks {
+		out := at
+		if at.node.kind == switchNode {
+			out = at.node.port(int(at.node.lft[lid]))
+		} else if at != from {
+			return nil // a channel adapter passes nothing on
+		}
+		if out == nil || out.num == 0 || !out.joined() || !subnet && out.info.state() != stateActive {
+			return nil
+		}
+		at = out.peer
+		if !subnet && at.info.state() != stateActive {
+			return nil
+		}
+		if at.own().has(lid) {
+			return at
+		}
+	}
+	return nil
+}
+
+// directedRoute follows the path that the MAD has itself, and writes down the way back
+// (IBA 14.2.2). Before and behind it may be a part that is LID routed.
+func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
+	m := p.MAD
+	hops := int(m[offHops])
+	if hops > maxHops {
+		return nil
+	}
+	begin, end := m.drSLID(), m.drDLID()
+	if m.returning() {
+		begin, end = end, begin
+	}
+	at := from
+	if begin != permissiveLID {
+		if at = s.route(from, p.DLID, true); at == nil {
+			return nil
+		}
+	}
+	for i := 1; i <= hops; i++ {
+		if m.returning() {
+			at = at.next(from, int(m[returnPath+hops+1-i]))
+		} else if at = at.next(from, int(m[initialPath+i])); at != nil {
+			m[returnPath+i] = byte(at.num)
+		}
+		if at == nil {
+			return nil
+		}
+	}
+	if end != permissiveLID {
+		return s.route(at, end, true)
+	}
+	return at
+}
+
+// next is where the link behind a node's port leads: any port of a switch, that of a channel
+// adapter which the packet starts from.
+func (e *endpoint) next(from *endpoint, num int) *endpoint {
+	out := e.node.port(num)
+	if out == nil || out.num == 0 || !out.joined() || e.node.kind == channelAdapter && (e != from || out != from) {
+		return nil
+	}
+	return out.peer
+}
+
+// agents has the node's own agents answer a request that came by port at. taken: nobody
+// else is given it, with or without an answer.
+func (s *Subnet) agents(at *endpoint, p Packet) (answer MAD, taken bool) {
+	switch p.MAD.Class() {
+	case ClassSubnet, ClassDirected:
+		return s.subnetManagement(at, p.MAD)
+	case ClassPerf:
+		return at.performance(p.MAD), true
+	case ClassAdmin:
+		if at.own() == s.home && s.master() {
+			return s.administration(at, p.MAD), true
+		}
+	}
+	if at.device < 0 { // nobody has an agent there
+		return Unclaimed(p.MAD), true
+	}
+	return nil, false
+}

@@ -1,0 +1,214 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Port is what a snapshot says of a port of urdmad's, which is a channel adapter
+// (CA) of one port in the subnet.
+type Port struct {
+	Name     string // of the device
+	GUID     uint64 // of device and port
+	LID      uint16 // that the port is to have; 0: any
+	MTU      int    // bytes of the largest datagram
+	Up       bool
+	Counters Counters
+}
+
+// Counters are what a port has carried since urdmad started.
+type Counters struct {
+	RxPackets, TxPackets uint64
+	RxBytes, TxBytes     uint64
+	RxErrors             uint64 // packets that were malformed
+	TxDropped            uint64 // packets for which there was no room
+	LinkDowns            uint64
+}
+
+// nodeType is that of IBA table 160.
+type nodeType byte
+
+const (
+	channelAdapter nodeType = 1
+	switchNode     nodeType = 2
+)
+
+// node is a channel adapter or a switch.
+type node struct {
+	kind  nodeType
+	guid  uint64
+	desc  string
+	ports []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
+
+	// Of a switch:
+	info [switchInfoSize]byte
+	lft  []byte // port by LID, noPort where there is none
+	mft  map[uint32][smpDataEnd - smpData]byte
+}
+
+// endpoint is a port of a node.
+type endpoint struct {
+	node     *node
+	num      int
+	guid     uint64
+	info     portInfo
+	peer     *endpoint // at the other end of the link; nil: nothing is plugged in
+	device   int       // of urdmad's, -1: it is no such port
+	cable    bool      // what is plugged in would carry packets
+	off      bool      // somebody disabled it
+	pkeys    [smpDataEnd - smpData]byte
+	counters Counters // since it exists
+	cleared  [2]counts
+}
+
+// Subnet is nodes, their links, and who manages them. One goroutine uses it at a time.
+type Subnet struct {
+	nodes    []*node
+	devices  []*endpoint // of urdmad's, in the snapshots' order
+	home     *endpoint   // where our subnet manager is: port 0 of the first switch
+	managers []int       // how many subnet managers have claimed the port, by device
+	activity uint32      // SMInfo's count
+}
+
+const (
+	vendorID = 0x757264 // "urd"
+	deviceID = 0x0001
+	revision = 1
+	noPort   = 0xff
+	lftSize  = maxLID + 1
+	// maxLID is the last unicast LID (IBA 4.1.3).
+	maxLID = 0xbfff
+)
+
+// MaxPorts is how many ports one switch can have.
+const MaxPorts = 253
+
+// New makes a subnet of urdmad's ports and a switch between them. host is the name of
+// the machine.
+func New(host string, ports []Port) (*Subnet, error) {
+	if len(ports) == 0 || len(ports) > MaxPorts {
+		return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), MaxPorts)
+	}
+	s := &Subnet{managers: make([]int, len(ports))}
+	sw := s.addSwitch(ports[0].GUID|switchGUID, host+" switch", len(ports))
+	s.home = sw.ports[0]
+	for i, p := range ports {
+		ca := s.addAdapter(p.GUID, host+" "+p.Name, 1)
+		e := ca.ports[1]
+		e.device = i
+		e.setLID(p.LID)
+		e.setMTU(p.MTU)
+		s.devices = append(s.devices, e)
+		link(e, sw.ports[i+1])
+	}
+	s.Update(ports)
+	s.sweep()
+	return s, nil
+}
+
+// switchGUID makes a switch's GUID of a port's: no EUI-64 of a MAC address has this bit,
+// which there says that a group is meant.
+const switchGUID = 1 << 56
+
+func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) *node {
+	n := &node{kind: kind, guid: guid, desc: desc, ports: make([]*endpoint, ports+1)}
+	for i := first; i <= ports; i++ {
+		n.ports[i] = newEndpoint(n, i)
+	}
+	s.nodes = append(s.nodes, n)
+	return n
+}
+
+func (s *Subnet) addAdapter(guid uint64, desc string, ports int) *node {
+	return s.add(channelAdapter, guid, desc, 1, ports)
+}
+
+func (s *Subnet) addSwitch(guid uint64, desc string, ports int) *node {
+	n := s.add(switchNode, guid, desc, 0, ports)
+	n.info = newSwitchInfo()
+	n.mft = map[uint32][smpDataEnd - smpData]byte{}
+	n.lft = make([]byte, lftSize)
+	for i := range n.lft {
+		n.lft[i] = noPort
+	}
+	return n
+}
+
+func newEndpoint(n *node, num int) *endpoint {
+	e := &endpoint{node: n, num: num, guid: n.guid, device: -1, info: newPortInfo(n.kind, num)}
+	binary.BigEndian.PutUint16(e.pkeys[:], defaultPKey)
+	return e
+}
+
+const defaultPKey = 0xffff
+
+func link(a, b *endpoint) { a.peer, b.peer = b, a }
+
+// port returns the port of a number, nil if the node has none.
+func (n *node) port(num int) *endpoint {
+	if num < 0 || num >= len(n.ports) {
+		return nil
+	}
+	return n.ports[num]
+}
+
+// own is the port that has the node's LID when a packet came in by e.
+func (e *endpoint) own() *endpoint {
+	if e.node.kind == switchNode {
+		return e.node.ports[0]
+	}
+	return e
+}
+
+// Update takes a new snapshot of urdmad's ports, in New's order.
+func (s *Subnet) Update(ports []Port) {
+	changed := false
+	for i := range ports {
+		e, up := s.devices[i], ports[i].Up
+		e.counters = ports[i].Counters
+		e.peer.counters = ports[i].Counters.mirrored()
+		if e.cable != up {
+			changed = true
+			e.cable, e.peer.cable = up, up
+			e.train()
+		}
+	}
+	if changed {
+		s.sweep()
+	}
+}
+
+// mirrored are the counters of the other end of the link.
+func (c Counters) mirrored() Counters {
+	return Counters{RxPackets: c.TxPackets, TxPackets: c.RxPackets, RxBytes: c.TxBytes, TxBytes: c.RxBytes, LinkDowns: c.LinkDowns}
+}
+
+// Shown is what sysfs shows of a port.
+type Shown struct {
+	LID, SMLID     uint16
+	LMC, SMSL      byte
+	State, Phys    byte // PortState and PortPhysicalState (IBA table 155)
+	CapabilityMask uint32
+}
+
+// Shown returns it for device i.
+func (s *Subnet) Shown(i int) Shown {
+	p := &s.devices[i].info
+	return Shown{LID: p.lid(), SMLID: p.smLID(), LMC: p.lmc(), SMSL: p[offMTUSMSL] & 0xf, State: p.state(), Phys: p.physical(),
+		CapabilityMask: p.capabilities()}
+}
+
+// Claim says that a subnet manager runs on device i's port (IsSM in its PortInfo): as long
+// as there is one, ours does nothing. Each Claim ends with a Release.
+func (s *Subnet) Claim(i int) {
+	s.managers[i]++
+	s.devices[i].info.setCapability(capIsSM, true)
+	s.sweep()
+}
+
+// Release undoes a Claim.
+func (s *Subnet) Release(i int) {
+	s.managers[i]--
+	s.devices[i].info.setCapability(capIsSM, s.managers[i] > 0)
+	s.sweep()
+}

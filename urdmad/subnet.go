@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/binary"
+	"os"
+
+	"urdma/urdmad/fabric"
+	"urdma/urdmad/sysfs"
+	"urdma/urdmad/umad"
+	"urdma/verbs/personality"
+)
+
+// startSubnet makes the InfiniBand subnet that the ports are shown in, as far as they are
+// shown as InfiniBand's.
+func (d *daemon) startSubnet() (err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	if d.subnet, err = umad.New(host, d.subnetPorts, d.showSubnet); err != nil {
+		return err
+	}
+	d.server.Umad = d.subnet.Serve
+	return nil
+}
+
+// subnetPorts is the snapshot of ports that the subnet answers from.
+func (d *daemon) subnetPorts() (list []fabric.Port) {
+	for i, p := range d.cfg.Ports {
+		info, n := d.ports[i].Info(), d.ports[i].Stats()
+		guid := personality.GUID(info.MAC)
+		lid, ok := personality.UnicastLID(p.Address.Addr())
+		if !ok {
+			lid = 0
+		}
+		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: info.MTU, Up: d.linkUp(i),
+			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
+				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
+	}
+	return list
+}
+
+// showSubnet writes what the subnet has decided of port i.
+func (d *daemon) showSubnet(i int, s fabric.Shown) {
+	if err := sysfs.SetSubnet(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfs.Subnet(s)); err != nil {
+		d.log.Warn("sysfs does not show the subnet's change", "port", d.cfg.Ports[i].Name, "error", err)
+	}
+}

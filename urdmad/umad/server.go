@@ -1,0 +1,175 @@
+package umad
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"urdma/urdmad/fabric"
+)
+
+// Server has the subnet, and the files that programs have opened.
+type Server struct {
+	// Ports takes the snapshot that a MAD is answered from.
+	Ports func() []fabric.Port
+	// Changed is told what sysfs is to show of a device's port, where that is new. Nothing
+	// of the Server is called meanwhile.
+	Changed func(device int, shown fabric.Shown)
+
+	mu     sync.Mutex
+	subnet *fabric.Subnet
+	shown  []fabric.Shown
+	agents map[uint32]*agent // by number
+	last   uint32            // number
+}
+
+// New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine.
+func New(host string, ports func() []fabric.Port, changed func(int, fabric.Shown)) (*Server, error) {
+	now := ports()
+	subnet, err := fabric.New(host, now)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Ports: ports, Changed: changed, subnet: subnet, shown: make([]fabric.Shown, len(now)), agents: map[uint32]*agent{}}, nil
+}
+
+// ShowAnew tells of everything that sysfs is to show.
+func (s *Server) ShowAnew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.shown)
+	s.update()
+}
+
+// show tells of what has changed.
+func (s *Server) show() {
+	for i := range s.shown {
+		if now := s.subnet.Shown(i); now != s.shown[i] {
+			s.shown[i] = now
+			s.Changed(i, now)
+		}
+	}
+}
+
+// Update has the subnet follow its ports' links.
+func (s *Server) Update() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.update()
+}
+
+func (s *Server) update() {
+	s.subnet.Update(s.Ports())
+	s.show()
+}
+
+// Serve serves an open file until the program closes it: the umad of a device's port, or
+// with manager set its issm, whose opening says that a subnet manager runs there.
+// Descriptors that came unasked for go to closing.
+func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*os.File)) error {
+	if manager {
+		s.claim(device, (*fabric.Subnet).Claim)
+		defer s.claim(device, (*fabric.Subnet).Release)
+	}
+	f := &file{s: s, conn: c, device: device, closing: closing}
+	err := f.serve()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range f.agents {
+		if a != nil {
+			s.unregister(a)
+		}
+	}
+	return err
+}
+
+func (s *Server) claim(device int, how func(*fabric.Subnet, int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how(s.subnet, device)
+	s.show()
+}
+
+// lower is the half of a transaction id that is the program's own.
+func lower(m fabric.MAD) uint32 { return uint32(m.Transaction()) }
+
+// send has an agent send what its program has written.
+func (s *Server) send(a *agent, h header, m fabric.MAD) {
+	s.update()
+	if !m.Response() {
+		m.SetTransaction(uint64(a.number)<<32 | uint64(lower(m)))
+		if h.timeout > 0 && len(a.waiting) < maxWaiting {
+			s.await(a, h, m)
+		}
+	}
+	arrived := s.subnet.Send(a.file.device, fabric.Packet{DLID: h.lid, MAD: m})
+	s.show() // before its program can look
+	s.deliver(arrived)
+}
+
+// await gives the request back to its program when no answer has come in time: so long
+// for each try. Nothing is lost on the way, so that another try would find the same.
+func (s *Server) await(a *agent, h header, m fabric.MAD) {
+	id := lower(m)
+	tries := time.Duration(min(h.retries, maxRetries) + 1)
+	if old := a.waiting[id]; old != nil {
+		old.Stop()
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(tries*time.Duration(h.timeout)*time.Millisecond, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if a.waiting[id] == timer {
+			delete(a.waiting, id)
+			a.file.timedOut(a, h, m)
+		}
+	})
+	a.waiting[id] = timer
+}
+
+const maxRetries = 1000
+
+// deliver gives what arrived to agents. A request that no agent wants is answered as the
+// kernel answers it, and what comes of that is delivered too.
+func (s *Server) deliver(list []fabric.Delivery) {
+	for len(list) > 0 {
+		d := list[0]
+		list = list[1:]
+		if d.MAD.Response() {
+			s.answer(d)
+			continue
+		}
+		if a := s.wanting(d); a != nil {
+			a.file.receive(a, d)
+		} else if r := fabric.Unclaimed(d.MAD); r != nil {
+			list = slices.Concat(list, s.subnet.Send(d.Device, fabric.Packet{DLID: d.SLID, MAD: r}))
+		}
+	}
+}
+
+// answer gives an answer to the agent that waits for it.
+func (s *Server) answer(d fabric.Delivery) {
+	a := s.agents[uint32(d.MAD.Transaction()>>32)]
+	if a == nil || a.file.device != d.Device || a.class != d.MAD.Class() {
+		return
+	}
+	if timer := a.waiting[lower(d.MAD)]; timer != nil {
+		timer.Stop()
+		delete(a.waiting, lower(d.MAD))
+	}
+	a.file.receive(a, d)
+}
+
+func (s *Server) wanting(d fabric.Delivery) *agent {
+	for _, a := range s.agents {
+		if a.file.device == d.Device && a.wants(d.MAD) {
+			return a
+		}
+	}
+	return nil
+}
+
+var native = binary.NativeEndian
