@@ -82,7 +82,7 @@ var table = []Reason{
 	{refused | 98, "a request was refused: EADDRINUSE, the port number is taken", "another process listens there, or one that has ended a moment ago", "urdma show listener tells who; choose another, or set RDMA_OPTION_ID_REUSEADDR", "rdma_bind_addr(3), rdma_set_option(3)"},
 	{refused | 99, "a request was refused: EADDRNOTAVAIL, no port of urdmad has the address", "", "urdma show port lists the addresses", "rdma_bind_addr(3)"},
 
-	{event | 0, "IBV_EVENT_CQ_ERR: a completion queue is of no more use", "completions were lost, because it was full", "create it with more entries", "ibv_get_async_event(3), ibv_create_cq(3)"},
+	{event, "IBV_EVENT_CQ_ERR: a completion queue is of no more use", "completions were lost, because it was full", "create it with more entries", "ibv_get_async_event(3), ibv_create_cq(3)"},
 	{event | 1, "IBV_EVENT_QP_FATAL: a queue pair failed", "its rings, its completion queue or its memory are broken", "urdma explain qp QPN has the cause", "ibv_get_async_event(3)"},
 	{event | 2, "IBV_EVENT_QP_REQ_ERR: a message of the peer's was refused", "it was too long for its receive, or none was posted", "post receives in time, and as long as the longest message", "ibv_get_async_event(3)"},
 	{event | 3, "IBV_EVENT_QP_ACCESS_ERR: the peer was refused access to memory", "it used a wrong rkey, address, length, or the region lacks the right", "urdma explain qp QPN names the region", "ibv_get_async_event(3), ibv_reg_mr(3)"},

@@ -75,6 +75,11 @@ type daemon struct {
 	refusal    atomic.Pointer[string] // of the last reload, for the status
 }
 
+func newDaemon(src source, cfg *config.Config) *daemon {
+	return &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg),
+		reloads: make(chan reloadRequest), ended: make(chan struct{})}
+}
+
 // serve runs until ctx ends.
 func serve(ctx context.Context, src source) error {
 	hups := watchHangUps()
@@ -84,8 +89,7 @@ func serve(ctx context.Context, src source) error {
 		warn(warnings)
 		return err
 	}
-	d := &daemon{source: src, cfg: cfg, running: settings(cfg.Settings), log: openLogs(cfg),
-		reloads: make(chan reloadRequest), ended: make(chan struct{})}
+	d := newDaemon(src, cfg)
 	defer d.log.close()
 	for _, w := range warnings {
 		d.log.Warn("configuration: " + w)

@@ -157,7 +157,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	hups := watchHangUps()
 	defer hups.stop()
-	d := &daemon{source: src, cfg: cfg, log: openLogs(cfg)}
+	d := newDaemon(src, cfg)
 	if err := d.start(); err != nil {
 		t.Fatal(err)
 	}

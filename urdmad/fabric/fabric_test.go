@@ -33,13 +33,6 @@ func unhex(t testing.TB, text string) []byte {
 	return b
 }
 
-// padded is a MAD of these bytes and zeros.
-func padded(t testing.TB, text string) MAD {
-	m := make(MAD, Size)
-	copy(m, unhex(t, text))
-	return m
-}
-
 // smp makes a LID-routed SMP.
 func smp(method byte, attribute uint16, modifier uint32) MAD {
 	m := make(MAD, Size)

@@ -25,8 +25,8 @@ type Interface struct {
 	tap  *os.File
 	mtu  int
 	quit chan struct{}
-	out  chan []byte // to the kernel, each with its header
-	room sync.Pool   // of those
+	out  chan *[]byte // to the kernel, each with its header
+	room sync.Pool    // of those
 	done sync.WaitGroup
 }
 
@@ -52,8 +52,11 @@ func Open(c Config) (*Interface, error) {
 	if err != nil {
 		return nil, wrap(fmt.Errorf("/dev/net/tun: %w", err))
 	}
-	i := &Interface{mtu: c.MTU, quit: make(chan struct{}), out: make(chan []byte, outFrames)}
-	i.room.New = func() any { return make([]byte, 0, headerLen+etherHeaderLen+c.MTU) }
+	i := &Interface{mtu: c.MTU, quit: make(chan struct{}), out: make(chan *[]byte, outFrames)}
+	i.room.New = func() any {
+		b := make([]byte, 0, headerLen+etherHeaderLen+c.MTU)
+		return &b
+	}
 	if err := attach(fd, &c); err != nil {
 		unix.Close(fd)
 		return nil, wrap(err)
@@ -97,12 +100,13 @@ func (i *Interface) Take(frame []byte, right bool) bool {
 	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) {
 		return false
 	}
-	b := i.room.Get().([]byte)[:headerLen]
-	clear(b)
+	b := i.room.Get().(*[]byte)
+	*b = append((*b)[:0], make([]byte, headerLen)...)
 	if right {
-		b[0] = verified
+		(*b)[0] = verified
 	}
-	i.out <- append(b, frame...) // there is room, as nobody else sends
+	*b = append(*b, frame...)
+	i.out <- b // there is room, as nobody else sends
 	return true
 }
 
@@ -111,8 +115,8 @@ func (i *Interface) Take(frame []byte, right bool) bool {
 func (i *Interface) Run(send func(frame []byte, done func())) {
 	i.done.Go(func() {
 		for b := range i.out {
-			_, _ = i.tap.Write(b) // lost like any frame, where the interface is down
-			i.room.Put(b[:0])
+			_, _ = i.tap.Write(*b) // lost like any frame, where the interface is down
+			i.room.Put(b)
 		}
 	})
 	i.done.Go(func() {

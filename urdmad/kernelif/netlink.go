@@ -20,7 +20,7 @@ func setUp(c *Config) error {
 	link = attribute(link, unix.IFLA_ADDRESS, c.MAC[:])
 	link = attribute(link, unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, uint32(c.MTU)))
 	if err := request(unix.RTM_NEWLINK, 0, link); err != nil {
-		return fmt.Errorf("Ethernet address %x, MTU %d: %w", c.MAC, c.MTU, err)
+		return fmt.Errorf("its Ethernet address %x, MTU %d: %w", c.MAC, c.MTU, err)
 	}
 	family, flags := byte(unix.AF_INET), byte(0)
 	if c.Address.Addr().Is6() {
