@@ -63,6 +63,7 @@ prepare() {
 	units=$HOME/.config/systemd/user
 	DESTDIR= BUILD=$build PREFIX=$work/usr LIBDIR=$work/usr/lib MANDIR=$work/usr/share/man SYSCONFDIR=$work/etc \
 		USERUNITDIR=$units SYSTEMUNITDIR=$work/usr/lib/systemd/system SYSUSERSDIR=$work/usr/lib/sysusers.d \
+		UDEVRULESDIR=$work/usr/lib/udev/rules.d \
 		"$here/packaging/install" >/dev/null
 	# A watchdog that a test can wait for, and a pause in which to see what
 	# it did.

@@ -208,11 +208,13 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 	return EMFILE;
 }
 
+void (*urdma_call_refused)(struct urdma_client *client, int status);
+
 /* Ends a call: errno is set where it failed, and then no descriptor is left. */
 static int ended(struct urdma_client *client, enum urdma_abi_type type, int status, int before, int *fds, int *got)
 {
-	if (status && urdma_explain_wanted && type != URDMA_ABI_EXPLAIN && urdma_client_alive(client))
-		urdma_explain(client, 0, URDMA_ABI_EXPLAIN_REFUSED + (uint32_t)status);
+	if (status && urdma_call_refused && type != URDMA_ABI_EXPLAIN && urdma_client_alive(client))
+		urdma_call_refused(client, status);
 	if (status) {
 		close_all(fds, *got);
 		*got = 0;

@@ -133,6 +133,10 @@ uint32_t urdma_transport_wish(void);
 /* The tree below urdmad's sysfs path in which devices are shown so. */
 void urdma_transport_sysfs(char *path, size_t size, const char *root);
 
+/* call.c: told of each request that urdmad refused, with the errno value; NULL: nobody
+ * wants to know. It may make calls. */
+extern void (*urdma_call_refused)(struct urdma_client *client, int status);
+
 /* call.c: the connection is over, for this reason, if it was not yet. */
 void urdma_client_lose(struct urdma_client *client, const char *why);
 

@@ -6,13 +6,6 @@
 
 bool urdma_explain_wanted;
 
-__attribute__((constructor)) static void ask(void)
-{
-	const char *value = getenv("URDMA_EXPLAIN");
-
-	urdma_explain_wanted = value && *value && strcmp(value, "0") != 0;
-}
-
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {
 	static uint64_t told; /* last of a completion: a queue pair flushes all its work for one reason */
@@ -34,4 +27,18 @@ void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 		}
 	}
 	errno = before;
+}
+
+static void refused(struct urdma_client *client, int status)
+{
+	urdma_explain(client, 0, URDMA_ABI_EXPLAIN_REFUSED + (uint32_t)status);
+}
+
+__attribute__((constructor)) static void ask(void)
+{
+	const char *value = getenv("URDMA_EXPLAIN");
+
+	urdma_explain_wanted = value && *value && strcmp(value, "0") != 0;
+	if (urdma_explain_wanted)
+		urdma_call_refused = refused;
 }

@@ -25,6 +25,12 @@ static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
 static struct ibv_context context = { .device = &device };
 static struct urdma_abi_device info = { .max_rd_atom = 16 };
 
+bool urdma_explain_wanted;
+void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
+{
+	(void)client, (void)qpn, (void)number;
+}
+
 void fake_refuse(enum urdma_abi_type type, int error) { refusals[type] = error; }
 void fake_set_running(bool now) { running = now; }
 void fake_set_transport(enum ibv_transport_type transport) { device.transport_type = transport; }
