@@ -83,6 +83,8 @@ type Port struct {
 	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
 	// are packets.
 	MaxQP, RxDesc, TxDesc, RxBurst, TxBurst int
+	// Protocol is ProtocolTRP or ProtocolRoCE.
+	Protocol string
 	// Transport is one of personality.Names; Placement is PlacementOrdered or
 	// PlacementImmediate.
 	Transport, Placement string
@@ -102,6 +104,19 @@ func (p *Port) UDP() bool {
 	return err == nil && v.Kind == VdevUDP
 }
 
+// roceUDPPort is where RoCEv2 packets go.
+const roceUDPPort = 4791
+
+// SocketPort is the UDP port number of a udp port, 0 of any other.
+func (p *Port) SocketPort() uint16 {
+	switch v, _ := ParseVdev(p.Vdev); {
+	case v.Kind == VdevUDP && p.RoCE():
+		return roceUDPPort
+	default:
+		return v.Port
+	}
+}
+
 // usesEAL reports whether the port is DPDK's.
 func (p *Port) usesEAL() bool {
 	v, err := ParseVdev(p.Vdev)
@@ -113,6 +128,15 @@ const (
 	CRCAsked  = "asked"
 	CRCAlways = "always"
 )
+
+// The values of Port.Protocol.
+const (
+	ProtocolTRP  = "trp"
+	ProtocolRoCE = "rocev2"
+)
+
+// RoCE reports whether the port speaks RoCEv2.
+func (p *Port) RoCE() bool { return p.Protocol == ProtocolRoCE }
 
 // The values of Port.Placement.
 const (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"urdma/schema"
+	"urdma/verbs/personality"
 
 	"github.com/tidwall/gjson"
 )
@@ -131,6 +132,10 @@ func (r *reader) ports(c *Config) []Port {
 }
 
 func (r *reader) port(at string, i int, c *Config) Port {
+	protocol, transport, from := r.text(at+".protocol"), c.Transport, "transport"
+	if protocol == ProtocolRoCE {
+		transport, from = personality.RoCE, at+".protocol"
+	}
 	return Port{
 		Name:            r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default"),
 		PCIAddress:      r.normal(at+".pci_address", fullPCI),
@@ -149,7 +154,8 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		TxDesc:          r.number(at + ".tx_desc_count"),
 		RxBurst:         r.number(at + ".rx_burst_size"),
 		TxBurst:         r.number(at + ".tx_burst_size"),
-		Transport:       r.textOr(at+".transport", c.Transport, "transport"),
+		Protocol:        protocol,
+		Transport:       r.textOr(at+".transport", transport, from),
 		Placement:       r.textOr(at+".placement", c.Placement, "placement"),
 	}
 }

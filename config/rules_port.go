@@ -19,6 +19,7 @@ func (r *rules) port(at string, p *Port) {
 	r.kernelInterface(at+".kernel_interface", p)
 	r.allow(at+".allow", p)
 	r.crc(at+".crc", p)
+	r.protocol(at, p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
 	r.descriptors(at+".tx_desc_count", p.TxDesc)
 }
@@ -48,6 +49,21 @@ func (r *rules) descriptors(path string, n int) {
 func (r *rules) crc(path string, p *Port) {
 	if v, err := ParseVdev(p.Vdev); p.CRC == CRCAlways && (err != nil || !v.TCP) {
 		r.refuse(path, "\"asked\", except on the vdev \"tcp\"")
+	}
+}
+
+func (r *rules) protocol(at string, p *Port) {
+	if !p.RoCE() {
+		return
+	}
+	switch v, err := ParseVdev(p.Vdev); {
+	case err != nil: // refused elsewhere
+	case v.TCP, v.Kind == VdevLoopback:
+		r.refuse(at+".protocol", fmt.Sprintf("\"trp\" on the vdev %q", v.Name))
+	case v.Kind == VdevUDP && v.Port != roceUDPPort && v.Port != defaultUDPPort:
+		r.refuse(at+".vdev", "\"udp\": RoCEv2 has UDP port 4791")
+	case p.Placement == PlacementImmediate:
+		r.refuse(at+".placement", "\"ordered\" with the protocol \"rocev2\"")
 	}
 }
 

@@ -137,6 +137,27 @@ type Totals struct {
 	Injected          uint64            `json:"injected" metric:"urdma_injected_total" help:"Faults injected on purpose (urdma inject)."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 	Datagrams
+	RoCE
+}
+
+// RoCE counts what ports that speak RoCEv2 do; packets of theirs that were dropped, first.
+type RoCE struct {
+	RoCEMalformed   uint64 `json:"roce_malformed" metric:"urdma_roce_dropped_packets_total{reason=malformed}" help:"RoCEv2 packets that were dropped."`
+	RoCEWrongICRC   uint64 `json:"roce_wrong_icrc" metric:"urdma_roce_dropped_packets_total{reason=wrong CRC}"`
+	RoCENoQueuePair uint64 `json:"roce_no_queue_pair" metric:"urdma_roce_dropped_packets_total{reason=no queue pair}"`
+	RoCEUnsupported uint64 `json:"roce_not_supported" metric:"urdma_roce_dropped_packets_total{reason=not supported}"`
+	RoCEDuplicates  uint64 `json:"roce_duplicate_requests" metric:"urdma_roce_dropped_packets_total{reason=duplicate}"`
+	RoCEGhosts      uint64 `json:"roce_ghost_packets" metric:"urdma_roce_dropped_packets_total{reason=answers nothing under way}"`
+	RoCERefused     uint64 `json:"roce_requests_refused" metric:"urdma_roce_refused_requests_total" help:"RoCEv2 requests that ended their connection with a NAK."`
+	RoCEUnreachable uint64 `json:"roce_no_neighbour" metric:"urdma_roce_unreachable_total" help:"RoCEv2 connections that failed because nobody answers for the next hop."`
+	RoCESent        uint64 `json:"roce_requests_sent" metric:"urdma_roce_requests_total{sent=first}" help:"RoCEv2 request packets sent."`
+	RoCESentAgain   uint64 `json:"roce_requests_sent_again" metric:"urdma_roce_requests_total{sent=again}"`
+	RoCETimeouts    uint64 `json:"roce_timeouts" metric:"urdma_roce_repeats_total{cause=no answer}" help:"Times requests were sent again from the oldest without an answer."`
+	RoCENAKs        uint64 `json:"roce_sequence_errors_heard" metric:"urdma_roce_repeats_total{cause=sequence error}"`
+	RoCEGaps        uint64 `json:"roce_answers_missing" metric:"urdma_roce_repeats_total{cause=answer missing}"`
+	RoCERNRHeard    uint64 `json:"roce_not_ready_heard" metric:"urdma_roce_repeats_total{cause=receiver not ready}"`
+	RoCERNRSaid     uint64 `json:"roce_not_ready_said" metric:"urdma_roce_naks_total{code=receiver not ready}" help:"NAKs sent that have the peer send again."`
+	RoCENAKSaid     uint64 `json:"roce_sequence_errors_said" metric:"urdma_roce_naks_total{code=sequence error}"`
 }
 
 // Datagrams counts messages between queue pairs of type UD.
@@ -187,6 +208,7 @@ type Port struct {
 	MAC       string `json:"mac"`
 	MTU       int    `json:"mtu"` // bytes of the largest IPv4 packet
 	Transport string `json:"transport"`
+	Protocol  string `json:"protocol"` // "trp" or "rocev2"
 	LinkUp    bool   `json:"link_up"`
 	Interface string `json:"interface"` // the kernel's network interface below; "" for none
 	Vdev      string `json:"vdev"`      // or PCI address, as in urdma.json

@@ -36,6 +36,9 @@ const (
 	PeerRefused Number = 0x050a // the peer's Terminate without a cause that is known
 	ByUser      Number = 0x050b // urdma end
 	Injected    Number = 0x050c // urdma inject
+	NAKInvalid  Number = 0x050d // of RoCEv2: invalid request
+	NAKAccess   Number = 0x050e // of RoCEv2: remote access error
+	NAKFailed   Number = 0x050f // of RoCEv2: remote operational error
 )
 
 // What became of a connection of rdma_cm that did not come to be.

@@ -62,6 +62,11 @@ var table = []Reason{
 	{PeerRefused, "the peer refused the message", "it does not say why", "look at the peer's log", "RFC 5040 section 4.8"},
 	{ByUser, "somebody has ended the queue pair: urdma end", "", "", "urdma(1)"},
 	{Injected, "an error was injected on purpose: urdma inject", "a test asked for it", "urdma inject list shows what is in force", "urdma(1); docs/debugging.md"},
+	{NAKInvalid, "the peer refused a message of RoCEv2: invalid request", "it is longer than the receive that it met, an atomic does not begin at a multiple of 8, or more Reads are open than the peer serves",
+		"post receives as long as the longest message, align atomics at 8 bytes, and let max_rd_atomic be at most the peer's max_dest_rd_atomic", "ibv_post_send(3), ibv_modify_qp(3); InfiniBand vol. 1, 9.7.5.2.5"},
+	{NAKAccess, "the peer refused a message of RoCEv2: remote access error", "the rkey or the address is wrong, the region was deregistered, lacks the right or is of another protection domain, or qp_access_flags lack the right",
+		"compare rkey, remote_addr and the length with the region that the peer registered, and its rights with ibv_reg_mr and ibv_modify_qp there; urdma explain at the peer names the region", "ibv_reg_mr(3), ibv_modify_qp(3); InfiniBand vol. 1, 9.7.5.2.6"},
+	{NAKFailed, "the peer failed to carry out a message of RoCEv2: remote operational error", "the receive that it met is wrong, or the peer's memory could not be touched", "urdma explain at the peer names it", "InfiniBand vol. 1, 9.7.5.2.7"},
 
 	{Rejected, "the peer rejected the connection", "its program called rdma_reject", "the private data of the event may say why", "rdma_reject(3), rdma_get_cm_event(3)"},
 	{Unreachable, "nobody answered the connection request", "no urdmad has the address, something between drops the packets, or the peer's program does not accept",

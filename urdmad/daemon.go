@@ -209,6 +209,9 @@ func specs(cfg *config.Config) []dpdk.Spec {
 	for _, p := range cfg.Ports {
 		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
 			Address: p.Address.Addr(), Allow: p.Allow}
+		if p.UDP() && p.RoCE() {
+			s.Vdev = fmt.Sprintf("udp,port=%d", p.SocketPort())
+		}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)
 		}
@@ -218,7 +221,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 }
 
 func addressOf(p *config.Port) netif.Address {
-	return netif.Address{Prefix: p.Address, Gateway: p.Gateway, SocketPort: socketPort(p)}
+	return netif.Address{Prefix: p.Address, Gateway: p.Gateway, SocketPort: p.SocketPort()}
 }
 
 func (d *daemon) startEngine() error {
@@ -233,6 +236,9 @@ func (d *daemon) startEngine() error {
 		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
 		if v, _ := config.ParseVdev(p.Vdev); v.TCP {
 			e.CarryOverTCP(dev, p.Allow, scopeOf(d.ports[i].Info()), p.CRC == config.CRCAlways)
+		}
+		if p.RoCE() {
+			e.SpeakRoCE(dev)
 		}
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)

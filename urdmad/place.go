@@ -115,9 +115,3 @@ func scopeOf(info port.Info) uint32 {
 	}
 	return uint32(i.Index)
 }
-
-// socketPort is the UDP port number of a udp port, 0 of any other.
-func socketPort(p *config.Port) uint16 {
-	v, _ := config.ParseVdev(p.Vdev)
-	return v.Port
-}

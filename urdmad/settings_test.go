@@ -30,6 +30,7 @@ var effects = map[string]struct {
 	"ports[].kernel_interface": {`"urdmatest0"`, func(d *daemon) any { return d.cfg.Ports[0].KernelInterface }},
 	"ports[].allow":            {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
 	"ports[].crc":              {`"always"`, func(d *daemon) any { return d.cfg.Ports[0].CRC }},
+	"ports[].protocol":         {`"rocev2"`, func(d *daemon) any { return specs(d.cfg)[0].Vdev }},
 	"ports[].mac_address":      {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
 	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
 	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
@@ -124,6 +125,8 @@ func begin(t *testing.T, path, value string) *daemon {
 		port["vdev"], port[name] = `"udp"`, value
 	case path == "ports[].vlan", path == "ports[].kernel_interface":
 		port["vdev"], port[name] = `"net_ring0"`, value
+	case path == "ports[].protocol":
+		port["vdev"], port[name] = `"udp"`, value
 	case path == "ports[].crc":
 		port["vdev"], port[name] = `"tcp"`, value
 	case group == "ports[]":

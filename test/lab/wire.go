@@ -25,6 +25,8 @@ type Wire struct {
 	IPv6, LinkLocal bool
 	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
 	Relay string
+	// Protocol that the ports speak; empty for the default.
+	Protocol string
 	// Lo has both hosts be one, of two addresses, and its lo the wire.
 	Lo bool
 }
@@ -36,6 +38,8 @@ var (
 	Memif          = Wire{Name: "memif", Device: "memif"}
 	UDP            = Wire{Name: "udp", Device: "udp", Kernel: true}
 	TCP            = Wire{Name: "tcp", Device: "tcp", Kernel: true}
+	RoCE           = Wire{Name: "rocev2", Device: "udp", Kernel: true, Protocol: "rocev2"}
+	RoCEFrames     = Wire{Name: "rocev2/af_packet", Device: "net_af_packet0,iface=veth0", Kernel: true, Protocol: "rocev2"}
 	AFPacket       = Wire{Name: "af_packet", Device: "net_af_packet0,iface=veth0"}
 	AFPacketKernel = Wire{Name: "af_packet+kernel", Device: "net_af_packet0,iface=veth0", Kernel: true}
 	AFXDP          = Wire{Name: "af_xdp", Device: "net_af_xdp0,iface=veth0"}
@@ -186,6 +190,9 @@ func portConfig(w Wire, vdev, address string, settings Config) Config {
 	}
 	if w.MTU != DefaultMTU {
 		port["mtu"] = w.mtu()
+	}
+	if w.Protocol != "" {
+		port["protocol"] = w.Protocol
 	}
 	c := Config{"ports": []any{port}}
 	for name, value := range settings {

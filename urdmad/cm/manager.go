@@ -58,6 +58,10 @@ type ID struct {
 // QueuePair is what the id connects, nil before the program has named it.
 func (id *ID) QueuePair() QueuePair { return id.terms.QP }
 
+// RNRRetry is how often a peer is to try for a receive of the id's queue pair, as its
+// program has said.
+func (id *ID) RNRRetry() uint8 { return id.terms.RNRRetry }
+
 // binding is what an id is bound to.
 type binding struct {
 	dev     int // -1: any

@@ -63,11 +63,17 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 }
 
 func (n *network) Send(p *cm.Packet) {
-	if k, ok := p.Conn.(*streamConn); ok {
+	switch k := p.Conn.(type) {
+	case *streamConn:
+		k.send(n, p)
+		return
+	case *packetConn:
 		k.send(n, p)
 		return
 	}
-	n.e.TRP.SendControl(packet(p))
+	if !n.e.SpeaksRoCE(p.Dev) { // ids for datagrams, whose queue pairs there are not
+		n.e.TRP.SendControl(packet(p))
+	}
 }
 
 func (n *network) Listen(id *cm.ID, dev int) error {
@@ -125,6 +131,9 @@ func packet(p *cm.Packet) *trp.ControlPacket {
 }
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
+	if n.e.SpeaksRoCE(dev) {
+		return n.packets(id, n.e.RoCE.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)), nil
+	}
 	if n.e.OverTCP(dev) {
 		give, err := socketOf(id)
 		if err != nil {
@@ -148,6 +157,10 @@ func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm
 
 // Adopt is cm.Network's.
 func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
+	if k, ok := c.(*packetConn); ok {
+		k.id = id
+		return k, nil
+	}
 	k := c.(*streamConn)
 	give, err := socketOf(id)
 	if err != nil {

@@ -1,7 +1,9 @@
 package connect
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"urdma/reason"
@@ -9,6 +11,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/verbs/abi"
@@ -37,6 +40,9 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		return err
 	}
 	var peer netip.Addr
+	if mask&abi.QPMaskPathMTU != 0 && x.n.e.SpeaksRoCE(dev) && a.PathMTU > x.n.e.RoCE.MaxMTU(dev) {
+		return fmt.Errorf("%w: path_mtu is %d, the port's packets have room for %d", qp.ErrAttribute, a.PathMTU, x.n.e.RoCE.MaxMTU(dev))
+	}
 	if mask&abi.QPMaskAV != 0 {
 		var ok bool
 		if peer, ok = x.peer(dev, a); !ok {
@@ -54,11 +60,16 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		return err
 	}
 	switch now := q.State(); {
+	case now == abi.QPSRTR && before != now && x.n.e.SpeaksRoCE(dev) && !slices.Contains(x.addrs, peer):
+		x.n.e.RoCE.Serve(q, dev, peer)
 	case now == abi.QPSRTR && before != now:
 		return x.start(q, dev, peer)
 	case now == abi.QPSRTS:
-		if c, ok := q.Carrier().(*trp.Conn); ok {
+		switch c := q.Carrier().(type) {
+		case *trp.Conn:
 			x.n.e.TRP.SetPatience(c)
+		case *roce.Conn:
+			x.n.e.RoCE.Changed(c, before == abi.QPSRTR)
 		}
 	}
 	return nil

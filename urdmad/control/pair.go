@@ -45,6 +45,9 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err := checkPair(m); err != nil {
 		return err
 	}
+	if err := x.s.speaks(m.QPType, pd.ctx.dev); err != nil {
+		return err
+	}
 	shared, err := x.sharedQueue(m.SRQ)
 	if err != nil {
 		return err
@@ -105,6 +108,14 @@ func checkPair(m *abi.CreateQPRequest) error {
 		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
 		m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
 		return syscall.EINVAL
+	}
+	return nil
+}
+
+// speaks says whether a device's protocol has queue pairs of a type.
+func (s *Server) speaks(kind uint32, dev int) error {
+	if kind != abi.QPTypeRC && s.Engine.SpeaksRoCE(dev) {
+		return fmt.Errorf("control: %s has queue pairs of type RC alone, with the protocol rocev2, not %s: %w", s.Devices[dev].Name, abi.QPTypeText(kind), syscall.EOPNOTSUPP)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"urdma/urdmad/neighbour"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
+	"urdma/urdmad/roce"
 	"urdma/urdmad/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -45,7 +46,10 @@ func (g *gather) ports() {
 		d := &g.s.Devices[i]
 		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: d.Address.String(),
 			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
-			MaxQPs: d.MaxQP}
+			MaxQPs: d.MaxQP, Protocol: "trp"}
+		if g.s.Engine.SpeaksRoCE(i) {
+			p.Protocol = "rocev2"
+		}
 		shown := personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}
 		p.GID, p.LID = netip.AddrFrom16(d.Personality.GID(&shown)).String(), d.Personality.LID(&shown)
 		if d.Link != nil {
@@ -303,6 +307,9 @@ func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	if c, ok := carrier.(interface{ Inspect() (mpa.State, bool) }); ok {
 		return streamState(c.Inspect())
 	}
+	if c, ok := carrier.(interface{ Inspect() (roce.State, bool) }); ok {
+		return packetState(c.Inspect())
+	}
 	c, ok := carrier.(interface{ Inspect() (trp.State, bool) })
 	if !ok {
 		return inspect.PathHost, nil
@@ -329,6 +336,15 @@ func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP, SilentNs: max(1, int64(s.Silent)), Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU,
 		InFlight: s.InFlight, Window: s.Window, RTTNs: int64(s.SRTT), RTTVarNs: int64(s.RTTVar), MinRTTNs: int64(s.MinRTT),
 		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
+}
+
+// packetState is wireState of a connection over RoCEv2.
+func packetState(s roce.State, ok bool) (path string, w *inspect.Wire) {
+	if !ok {
+		return "", nil
+	}
+	return inspect.PathWire, &inspect.Wire{State: s.State, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.InFlight, Window: s.Window,
+		RTTNs: int64(s.SRTT), TimeoutNs: int64(s.Timeout)}
 }
 
 func streamTraffic(t *mpa.Traffic) (out inspect.Traffic) {

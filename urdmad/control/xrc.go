@@ -152,6 +152,9 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0 {
 		return syscall.EINVAL
 	}
+	if err := x.s.speaks(m.QPType, xrcd.ctx.dev); err != nil {
+		return err
+	}
 	bill := &account.Amounts{account.QueuePairs: 1}
 	if err := x.Take(bill); err != nil {
 		return err

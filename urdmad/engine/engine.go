@@ -15,6 +15,7 @@ import (
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/urdmad/reliable"
+	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/wire"
@@ -47,6 +48,7 @@ type Engine struct {
 	MPA       *mpa.Stack
 	SameHost  *samehost.Stack
 	Datagrams *datagram.Stack
+	RoCE      *roce.Stack
 	Streams   *rdmap.Stats // of all RDMAP streams
 	Stats     Stats
 
@@ -67,6 +69,7 @@ type ifPort struct {
 	datagrams *datagram.Port
 	armed     bool // ArmRx was called
 	overTCP   bool
+	roce      *roce.Port // nil: the port speaks TRP
 
 	socket *mpa.Beside // of a port over TCP that has slept: its datagrams' socket; else nil
 	recent bool        // something came or left since it was found quiet
@@ -87,11 +90,12 @@ type Counts struct {
 	TRP       trp.Stats
 	MPA       mpa.Stats
 	Datagrams datagram.Stats
+	RoCE      roce.Stats
 }
 
 // Counts copies them.
 func (e *Engine) Counts() Counts {
-	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats}
+	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats, e.RoCE.Stats}
 }
 
 // New returns an engine without ports.
@@ -113,6 +117,7 @@ func New(cfg Config) *Engine {
 	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
 	e.Datagrams = datagram.NewStack(e.QPs)
+	e.RoCE = roce.NewStack(e.QPs, cfg.Log, numbers)
 	e.taps.e = e
 	return e
 }
@@ -129,12 +134,14 @@ func unpredictable() rand.Source {
 type Handler interface {
 	trp.Handler
 	mpa.Handler
+	roce.Handler
 }
 
 // SetHandler names who manages connections; before the first turn.
 func (e *Engine) SetHandler(h Handler) {
 	e.TRP.SetHandler(h)
 	e.MPA.SetHandler(h)
+	e.RoCE.SetHandler(h)
 	e.SameHost.SetManager(h)
 }
 
@@ -169,6 +176,13 @@ func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32, crc b
 
 // OverTCP reports whether CarryOverTCP was called.
 func (e *Engine) OverTCP(dev int) bool { return dev < len(e.ports) && e.ports[dev].overTCP }
+
+// SpeakRoCE has device dev speak RoCEv2, and nothing else but what a host says; before
+// its first Poll.
+func (e *Engine) SpeakRoCE(dev int) { e.ports[dev].roce = e.RoCE.AddPort(e.ports[dev].If) }
+
+// SpeaksRoCE reports whether SpeakRoCE was called.
+func (e *Engine) SpeaksRoCE(dev int) bool { return dev < len(e.ports) && e.ports[dev].roce != nil }
 
 // PlaceImmediately has device dev place RDMA Writes as they come, not in order.
 func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].Immediate = true }

@@ -140,7 +140,9 @@ func (e *Engine) sendBetween() (n int) {
 // budget that began when so much was spent is used up.
 func (e *Engine) handle(p *ifPort, begun int) bool {
 	for d := p.If.Next(); d != nil; d = p.If.Next() {
-		if datagram.Is(d) {
+		if p.roce != nil {
+			p.roce.Receive(d)
+		} else if datagram.Is(d) {
 			p.datagrams.Receive(d)
 		} else if d.Dst.Addr().IsMulticast() {
 			p.If.Note("dropped: nothing but datagrams goes to groups")

@@ -13,6 +13,9 @@ import (
 
 // encapsulated handles one packet; true if it is a datagram to be handed up.
 func (n *Interface) encapsulated(p *port.Packet) bool {
+	if n.seal != nil {
+		return n.bare(p)
+	}
 	var h wire.Encap
 	if err := h.Parse(p.Data); err != nil {
 		n.Drop(Drop(err.Error()))
@@ -65,7 +68,7 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 	if out {
 		h.Src, h.Dst = h.Dst, h.Src
 	}
-	if seen := h; seen.Parse(data) == nil && (seen.Type == wire.EncapTRP || seen.Type == wire.EncapPadded) {
+	if seen := h; n.seal == nil && seen.Parse(data) == nil && (seen.Type == wire.EncapTRP || seen.Type == wire.EncapPadded) {
 		h = seen
 		data = data[wire.EncapLen:]
 		if packet, err := wire.Unpad(data); seen.Type == wire.EncapPadded && err == nil {

@@ -66,8 +66,11 @@ type Interface struct {
 	tx    transmitter
 	tap   Tap    // nil while nobody looks
 	shown []byte // room for a frame made up for the tap
-	note  string
-	kept  int // datagrams on all accounts
+
+	seal    Seal                     // of what CarryBare has said; else nil
+	sealing [wire.UDP6HeaderLen]byte // room for headers that it covers
+	note    string
+	kept    int // datagrams on all accounts
 
 	neighbours neighbours
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
@@ -157,7 +160,7 @@ func (n *Interface) Wire() bool { return n.info.Wire }
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
 	size := n.info.MTU - n.headerLen()
-	if n.info.Datagrams {
+	if n.info.Datagrams && n.seal == nil {
 		size -= wire.EncapLen
 	}
 	return size

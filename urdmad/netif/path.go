@@ -28,6 +28,9 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 	if !n.info.Datagrams {
 		return n.FramePath(link, local, peer)
 	}
+	if n.seal != nil {
+		return n.barePath(link, local, peer)
+	}
 	return Path{n: n, len: wire.EncapLen, head: wire.Encap{Src: local.Port(), Dst: peer.Port()},
 		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr()), batch: n.Batches.to(peer.Addr())}
 }
@@ -151,6 +154,9 @@ func (p *Path) Put(frame []byte, length int) int {
 	}
 	p.hdr.Put(frame, length, p.n.nextIPID())
 	length += len(p.hdr)
+	if p.n.seal != nil {
+		p.n.seal.Put(frame[wire.EthernetLen:len(p.hdr)], frame[len(p.hdr):length])
+	}
 	if !p.n.info.TxUDPChecksum {
 		wire.SetUDPChecksum(frame[:length])
 	}
@@ -160,6 +166,9 @@ func (p *Path) Put(frame []byte, length int) int {
 func (p *Path) put6(frame []byte, length int) int {
 	p.hdr6.Put(frame, length)
 	length += len(p.hdr6)
+	if p.n.seal != nil {
+		p.n.seal.Put(frame[wire.EthernetLen:len(p.hdr6)], frame[len(p.hdr6):length])
+	}
 	if !p.n.info.TxUDP6Checksum {
 		wire.SetUDP6Checksum(frame[:length]) // 0 is not "none" here (RFC 8200 section 8.1)
 	}
@@ -169,6 +178,10 @@ func (p *Path) put6(frame []byte, length int) int {
 // Send completes the packet in the buffer that Alloc returned last, whose payload
 // of length bytes is in place, and queues it.
 func (p *Path) Send(frame []byte, length int) {
+	if p.n.info.Datagrams && p.n.seal != nil {
+		p.sendBare(frame, length)
+		return
+	}
 	if p.n.info.Datagrams {
 		p.head.Put(frame)
 		length += wire.EncapLen

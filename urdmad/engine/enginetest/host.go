@@ -55,6 +55,9 @@ func (h *Host) addPort(p port.Port) {
 	if h.World.opt.TCP {
 		h.Engine.CarryOverTCP(dev, nil, 0, h.World.opt.CRC)
 	}
+	if h.World.opt.RoCE {
+		h.Engine.SpeakRoCE(dev)
+	}
 	if h.World.opt.Immediate {
 		h.Engine.PlaceImmediately(dev)
 	}

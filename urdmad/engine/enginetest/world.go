@@ -41,6 +41,7 @@ type Options struct {
 	NoCapture      bool          // nobody sees the frames
 	TCP            bool          // Datagrams, and connections of rdma_cm over the kernel's TCP, which has to have both addresses
 	CRC            bool          // with TCP: CRCs, whatever the peer asks for
+	RoCE           bool          // the ports speak RoCEv2
 	Log            slog.Handler  // of both hosts; nil: nobody reads it
 	// Open makes the port of the host at an address, in place of the network.
 	Open func(netip.Addr) port.Port

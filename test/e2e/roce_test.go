@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// TestRoCE runs programs over RoCEv2, unmodified, connected by rdma_cm and by queue pair
+// number: a few over each kind of port, and all of them over each with URDMA_LONG.
+func TestRoCE(t *testing.T) {
+	long := os.Getenv("URDMA_LONG") != ""
+	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.V6(), lab.RoCE.Jumbo()} {
+		if i > 1 && !long {
+			continue
+		}
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			n := &byNumber{server: a, client: b, tcp: a.Address}
+			if w.IPv6 {
+				n.tcp = lab.KernelIPv4(0)
+			}
+			for _, c := range roceByNumber(long) {
+				t.Run(c, func(t *testing.T) {
+					args := strings.Fields(c)
+					if r := n.run(t, "roce", args[0], args[1:]...); strings.Contains(r.Client+r.Server, "invalid data") {
+						t.Errorf("server:\n%s\nclient:\n%s", r.Server, r.Client)
+					}
+				})
+			}
+			for _, c := range roceThroughCM(long) {
+				t.Run(c[0], func(t *testing.T) {
+					need(t, strings.Fields(c[0])[0])
+					at := strings.NewReplacer("@", a.Address)
+					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(at.Replace(c[0])), Client: strings.Fields(at.Replace(c[1]))})
+				})
+			}
+		})
+	}
+}
+
+// roceByNumber are programs that connect by queue pair number.
+func roceByNumber(long bool) []string {
+	runs := []string{"ibv_rc_pingpong -g 0 -e -c", "ibv_srq_pingpong -g 0 -q 1 -c", "ib_write_bw -F -x 0 -s 65536 -n 100 -q 4", "ib_read_bw -F -x 0 -s 65536 -n 100",
+		"ib_atomic_bw -F -x 0 -n 100"}
+	if !long {
+		return runs
+	}
+	runs = append(runs, "ibv_rc_pingpong -g 0 -s 1 -m 256", "ibv_rc_pingpong -g 0 -e -c -s 1048576 -n 100", "ib_write_bw -F -x 0 -b -q 16 -n 100")
+	for _, program := range lab.Perftest {
+		runs = append(runs, program+" -F -x 0 -n 200", program+" -F -x 0 -a -n 20")
+	}
+	return runs
+}
+
+// roceThroughCM are servers and clients that connect by rdma_cm; @ is the server's address.
+func roceThroughCM(long bool) [][2]string {
+	runs := [][2]string{{"rping -s -a @ -C 5 -V -S 3000", "rping -c -a @ -C 5 -V -S 3000"}, {"ucmatose -b @", "ucmatose -s @"}}
+	if !long {
+		return runs
+	}
+	for _, program := range lab.Perftest {
+		runs = append(runs, [2]string{program + " -R -F -n 200", program + " -R -F -n 200 @"})
+	}
+	return append(runs, [2]string{"rdma_server -p 7471", "rdma_client -s @ -p 7471"})
+}
+
+// TestRoCERefusals: queue pairs that a port which speaks RoCEv2 has not are refused at once.
+func TestRoCERefusals(t *testing.T) {
+	a, b := labtest.Join(t, lab.RoCE, nil)
+	for program, says := range map[string]string{
+		"ibv_uc_pingpong -g 0 " + a.Address: "Couldn't create QP",
+		"ibv_ud_pingpong -g 0 " + a.Address: "Couldn't create QP",
+		"udaddy -s " + a.Address:            "Operation not supported",
+	} {
+		t.Run(program, func(t *testing.T) {
+			p, err := b.Exec(strings.Fields(program)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Wait(lab.Patience); err == nil || !strings.Contains(p.Output(), says) {
+				t.Errorf("%v, expected %q:\n%s", err, says, p.Output())
+			}
+		})
+	}
+}

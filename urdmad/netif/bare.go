@@ -1,0 +1,82 @@
+package netif
+
+import (
+	"math"
+	"net/netip"
+
+	"urdma/dpdk/port"
+	"urdma/wire"
+)
+
+// This file is for RoCEv2, whose packets end with a CRC that covers the IP and UDP
+// headers, too. On a port of datagrams they have no encapsulation header, and the
+// kernel makes the headers: what is computed over them must foretell them.
+
+// Seal writes what ends a UDP payload: ip are the IP and UDP headers in front of it.
+type Seal interface{ Put(ip, payload []byte) }
+
+// CarryBare says that UDP payloads are whole packets of a protocol which seals them:
+// there is no encapsulation header, and paths are not probed. Before the first Poll.
+func (n *Interface) CarryBare(s Seal) {
+	n.seal = s
+	n.mtus = nil
+}
+
+// Heads are the IP and UDP headers of the datagram that Next returned last, without
+// options, or whatever came in front of its payload. On a port of datagrams they are made
+// up: with IPv4, the kernel shows no identification, and it is 0.
+func (n *Interface) Heads(d *Datagram) []byte {
+	if !n.info.Datagrams {
+		return d.packet.Data[wire.EthernetLen:d.from]
+	}
+	return putHeads(n.sealing[:], d.Src, d.Dst, len(d.Data))
+}
+
+// putHeads writes IP and UDP headers as the kernel makes them for a datagram that
+// nobody may fragment, checksums apart, and returns them.
+func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {
+	if src.Addr().Is4() {
+		var h wire.UDPHeader
+		h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
+		h.Put(b, length, 0)
+		return b[wire.EthernetLen:wire.UDPHeaderLen]
+	}
+	var h wire.UDP6Header
+	h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As16(), dst.Addr().As16(), src.Port(), dst.Port())
+	h.Put(b, length)
+	return b[wire.EthernetLen:wire.UDP6HeaderLen]
+}
+
+// bare takes a packet of a port of datagrams as it is.
+func (n *Interface) bare(p *port.Packet) bool {
+	d := &n.rx.datagram
+	if w := (origin{peer: p.Peer}); w != n.rx.origin {
+		n.rx.origin = w
+		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), p.Peer.Port), netip.AddrPortFrom(n.IP(), n.addr.SocketPort)
+		d.Link = Link{Port: p.Peer.Port}
+	}
+	d.Head, d.Data = p.Data[:min(len(p.Data), wire.MaxHeaderLen)], p.Data
+	d.packet, d.from = p, 0
+	return true
+}
+
+// barePath is Path of such a port: packets leave from its socket to the peer's.
+func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
+	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), link.Port))
+	p.len, p.whole, p.peer = 0, math.MaxInt, port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port))
+	return p
+}
+
+// sendBare completes a datagram of a path that barePath has made. It leaves alone: what
+// leaves together is numbered by the kernel.
+func (p *Path) sendBare(frame []byte, length int) {
+	heads, end := p.n.sealing[:], wire.UDPHeaderLen
+	if p.hdr6 != nil {
+		p.hdr6.Put(heads, length)
+		end = wire.UDP6HeaderLen
+	} else {
+		p.hdr.Put(heads, length, 0)
+	}
+	p.n.seal.Put(heads[wire.EthernetLen:end], frame[:length])
+	p.n.commitTo(&p.peer, length, port.TxWhole|port.TxAlone)
+}

@@ -1,0 +1,27 @@
+package rc
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// TestSimulation: whatever a network loses, doubles and disturbs, every message arrives
+// once. URDMA_LONG makes it 100,000 seeds; URDMA_SEED repeats one.
+func TestSimulation(t *testing.T) {
+	if s := os.Getenv("URDMA_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		simulate(t, seed)
+		return
+	}
+	seeds := uint64(400)
+	if os.Getenv("URDMA_LONG") != "" {
+		seeds = 100_000
+	}
+	for seed := range seeds {
+		simulate(t, seed)
+	}
+}

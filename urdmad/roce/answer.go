@@ -1,0 +1,67 @@
+package roce
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rc"
+	"urdma/wire/roce"
+)
+
+// answer is what a Read is answered from, or what an atomic has found.
+type answer struct {
+	source qp.Source
+	atomic *original
+}
+
+type original struct {
+	value uint64
+	done  bool // the operation was carried out
+}
+
+// sendAnswer sends the next packet that answers a Read or an atomic, if there is one.
+func (c *Conn) sendAnswer(frame []byte) bool {
+	p, ok := c.resp.NextAnswer()
+	if !ok {
+		return false
+	}
+	v, h := &c.answers[p.Slot], &c.head
+	h.Opcode, h.PSN, h.AETH = p.Opcode, p.PSN, roce.AETH{Syndrome: roce.NoCredits, MSN: p.MSN}
+	h.AckReq, h.Solicited = false, false
+	if p.Atomic {
+		if !v.atomic.done {
+			return false
+		}
+		h.Original = v.atomic.value
+		c.send(frame, 0)
+		c.resp.Answered(&p)
+		return true
+	}
+	switch {
+	case v.source.Revoked():
+		c.resp.RefuseAnswer(&p, roce.NAKAccess)
+		c.refused()
+		return false
+	case !v.source.Here(p.Offset):
+		return false
+	}
+	b := c.path.Payload(frame)
+	n := 0
+	if p.Length > 0 {
+		n = copy(b[h.Len():], v.source.Bytes(p.Offset)[:p.Length])
+		c.s.table.Spend(n)
+	}
+	c.send(frame, n)
+	c.sentAnswer(v, &p)
+	return true
+}
+
+// sentAnswer lets go of what the packet was read from: a peer that asks again has it read
+// anew.
+func (c *Conn) sentAnswer(v *answer, p *rc.Packet) {
+	end := p.Offset + p.Length
+	v.source.Sent(end, uint64(end))
+	v.source.Acked(uint64(end))
+	c.resp.Answered(p)
+	if p.Last {
+		v.source.Release()
+	}
+}

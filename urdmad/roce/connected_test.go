@@ -1,0 +1,42 @@
+package roce_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"urdma/test/linked"
+	"urdma/urdmad/engine/enginetest"
+)
+
+// ports are those that speak RoCEv2: frames and UDP sockets, of both families.
+var ports = map[string]enginetest.Options{
+	"frames":      {RoCE: true},
+	"frames IPv6": {RoCE: true, IPv6: true},
+	"UDP":         {RoCE: true, Datagrams: true},
+	"UDP IPv6":    {RoCE: true, Datagrams: true, IPv6: true},
+}
+
+// TestExchange: a Send, a Write and a Read of every length around the path MTU.
+func TestExchange(t *testing.T) {
+	for name, o := range ports {
+		t.Run(name, func(t *testing.T) {
+			n := enginetest.ConnectedPairIn(enginetest.New(t, o), false, 7)
+			for _, size := range []int{1, 17, 1023, 1024, 1025, 4096, 100_000} {
+				n.Exchange(size)
+			}
+		})
+	}
+}
+
+// TestTraffic: messages of all kinds, both ways, over networks that lose, double and
+// reorder packets.
+func TestTraffic(t *testing.T) {
+	for i, path := range []linked.Path{{}, {Loss: 0.01}, {Loss: 0.05, Duplicate: 0.02, Reorder: 0.02}} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: uint64(20 + i), RoCE: true, Path: path})
+			n := enginetest.ConnectedPairIn(w, false, 7)
+			w.NewTraffic(n.QA, n.QB, enginetest.Load{Ops: 300, MaxSize: 20_000}).Run(60 * time.Second)
+		})
+	}
+}

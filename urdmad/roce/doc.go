@@ -1,0 +1,17 @@
+// Package roce carries reliable connections over RoCEv2 (InfiniBand Architecture
+// Specification vol. 1, annex A17) between urdmads. It was not tried with the kernel's
+// rxe or hardware yet.
+//
+// A packet's way: Port.Receive (rx.go) checks the header and the CRC and finds the queue
+// pair by its number; request.go has what requests do, by the steps of the message core,
+// and response.go what answers do. Package rc decides what is in order, a duplicate, to
+// be acknowledged or refused.
+//
+// A work request's way: Transmit (tx.go) sends answers to the peer's Reads and atomics
+// (answer.go) and packets of our messages (message.go) in turn, then an acknowledgement.
+//
+// stack.go has the ports and the queue pairs, conn.go a connection: a qp.Carrier; end.go
+// ends it, codes.go has what NAKs stand for.
+//
+// The package must not know rdma_cm ids, client rings or memory, frames or Ethernet.
+package roce

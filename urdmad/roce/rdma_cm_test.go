@@ -1,0 +1,141 @@
+package roce_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/linked"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/wire"
+	"urdma/wire/ibcm"
+)
+
+// TestConnections: rdma_cm connects over every kind of port, and messages of all kinds go
+// both ways.
+func TestConnections(t *testing.T) {
+	for name, o := range ports {
+		t.Run(name, func(t *testing.T) {
+			o.RNRRetry = 7
+			w := enginetest.New(t, o)
+			a, b := w.Pair(false, nil)
+			w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 20_000, NotReady: true}).Run(60 * time.Second)
+		})
+	}
+}
+
+// TestPrivateData: what the programs say to each other arrives, padded to the length of
+// its field, and so do the numbers of Reads.
+func TestPrivateData(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	cb.Listen(7000, 4)
+	id := ca.Resolve(w.B.Addr, 7000)
+	long := strings.Repeat("x", ibcm.MaxPrivate)
+	p := enginetest.Param(5, long)
+	p.InitiatorDepth = 3
+	ca.Connect(id, a, p)
+	ev := cb.Event(cm.EventConnectRequest, time.Second)
+	if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 || ev.Param.QPN != a.Q.QPN {
+		t.Errorf("request: %+v", ev.Param)
+	}
+	if ev.Local.Port() != 7000 || ev.Peer.Addr() != w.A.Addr {
+		t.Errorf("request: local %v, peer %v", ev.Local, ev.Peer)
+	}
+	cb.Accept(ev.Child, b, enginetest.Param(2, "ok"))
+	ev = ca.Event(cm.EventEstablished, time.Second)
+	if got := strings.TrimRight(string(ev.Param.PrivateData), "\x00"); got != "ok" || ev.Param.QPN != b.Q.QPN {
+		t.Errorf("established: %+v", ev.Param)
+	}
+	cb.Event(cm.EventEstablished, time.Second)
+	if c, d := a.Q.Connection(), b.Q.Connection(); c.ORD != 2 || c.IRD != 5 || d.IRD != 2 {
+		t.Errorf("in force: a serves %d, opens %d; b serves %d, opens %d", c.IRD, c.ORD, d.IRD, d.ORD)
+	}
+}
+
+// TestTooMuchPrivateData: a request has room for 56 bytes.
+func TestTooMuchPrivateData(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 1, RoCE: true})
+	ca := w.A.NewClient()
+	ca.Connect(ca.Resolve(w.B.Addr, 7000), ca.NewQP(nil), enginetest.Param(1, strings.Repeat("x", ibcm.MaxPrivate+1)))
+	if ev := ca.Event(cm.EventUnreachable, time.Second); ev.Err == 0 {
+		t.Error("no error")
+	}
+}
+
+// TestRejected: by the program, with private data, and by the host where nobody listens.
+func TestRejected(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 2, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a := ca.NewQP(nil)
+	ca.Connect(ca.Resolve(w.B.Addr, 7001), a, enginetest.Param(1, ""))
+	ca.Event(cm.EventRejected, time.Second)
+	cb.Listen(7000, 4)
+	ca.Connect(ca.Resolve(w.B.Addr, 7000), a, enginetest.Param(1, "hi"))
+	child := cb.Event(cm.EventConnectRequest, time.Second).Child
+	w.B.Do(func() {
+		if err := w.B.CM.Reject(child, []byte("no thanks")); err != nil {
+			t.Error(err)
+		}
+	})
+	ev := ca.Event(cm.EventRejected, time.Second)
+	if got := strings.TrimRight(string(ev.Param.PrivateData), "\x00"); got != "no thanks" {
+		t.Errorf("private data %q", got)
+	}
+	if !a.Q.Connectable() {
+		t.Error("a rejected queue pair can't be connected again")
+	}
+}
+
+// lose loses the first n messages of a kind.
+func lose(kind ibcm.Kind, n int) linked.Path {
+	return linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		var m ibcm.Message
+		const heads = 20 // of the transport
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.PayloadLen < heads || m.Parse(frame[f.PayloadOff+heads:]) != nil ||
+			m.Kind != kind || n == 0 {
+			return false
+		}
+		n--
+		return true
+	}}
+}
+
+// TestLostMessages: each message of the handshake may be lost, several times.
+func TestLostMessages(t *testing.T) {
+	for name, kind := range map[string]ibcm.Kind{"REQ": ibcm.REQ, "REP": ibcm.REP, "RTU": ibcm.RTU, "DREQ": ibcm.DREQ, "DREP": ibcm.DREP} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 3, RoCE: true})
+			w.SetPath(lose(kind, 3))
+			ca, cb := w.A.NewClient(), w.B.NewClient()
+			a, b := ca.NewQP(nil), cb.NewQP(nil)
+			cb.Listen(7000, 4)
+			id := ca.Resolve(w.B.Addr, 7000)
+			ca.Connect(id, a, enginetest.Param(4, ""))
+			cb.Accept(cb.Event(cm.EventConnectRequest, 5*time.Second).Child, b, enginetest.Param(4, ""))
+			ca.Event(cm.EventEstablished, 5*time.Second)
+			cb.Event(cm.EventEstablished, 5*time.Second)
+			w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(10 * time.Second)
+			ca.Disconnect(id)
+			ca.Event(cm.EventDisconnected, 5*time.Second)
+			cb.Event(cm.EventDisconnected, 5*time.Second)
+		})
+	}
+}
+
+// TestPeerGone: a connection whose peer is silent ends when its tries are used up.
+func TestPeerGone(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
+	a, b := w.Pair(false, nil)
+	mr := a.Client.Register(4096, enginetest.ReadWrite)
+	w.Pass(10 * time.Millisecond)
+	w.B.Stop()
+	_ = b
+	a.Post(enginetest.Send(1), mr.SGE(0, 100))
+	if ev := a.Client.Event(cm.EventDisconnected, 60*time.Second); ev.Err == 0 {
+		t.Errorf("%+v", ev)
+	}
+}

@@ -1,0 +1,69 @@
+package roce
+
+import (
+	"urdma/reason"
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rc"
+	"urdma/verbs/abi"
+	"urdma/wire/roce"
+)
+
+// response takes an acknowledgement, or a packet that answers a Read or an atomic.
+func (c *Conn) response(h *roce.Header, data []byte) (why string) {
+	if c.QP.State() == abi.QPSRTR {
+		return "nothing was sent yet"
+	}
+	var heard rc.Heard
+	if h.Opcode == roce.Acknowledge {
+		heard = c.req.Acknowledgement(c.now(), h.PSN, h.AETH.Syndrome)
+	} else if heard, why = c.answerArrived(h, data); why != "" {
+		return why
+	}
+	switch {
+	case heard.Refused:
+		return "it answers nothing that is under way"
+	case heard.Take && !c.take(&heard, h, data):
+		return ""
+	}
+	c.QP.Acknowledge(c.req.Acked())
+	if heard.Failure != rc.None && c.live() {
+		c.fail(heard)
+	}
+	return ""
+}
+
+func (c *Conn) answerArrived(h *roce.Header, data []byte) (heard rc.Heard, why string) {
+	kind, ok := c.req.KindAt(h.PSN)
+	switch {
+	case ok && (kind == rc.Atomic) != (h.Opcode == roce.AtomicAcknowledge):
+		return heard, "it answers another request"
+	case len(data) > 0 && c.QP.Client.Backlogged():
+		return heard, "its program's memory is slow; it is taken for lost"
+	}
+	return c.req.Response(c.now(), h.PSN, uint32(len(data))), ""
+}
+
+// take places what answers a Read or an atomic; false: the connection has ended.
+func (c *Conn) take(heard *rc.Heard, h *roce.Header, data []byte) bool {
+	q, atomic := c.QP, h.Opcode == roce.AtomicAcknowledge
+	wr := q.AwaitsAnswer(heard.Token, atomic)
+	if wr == nil || !atomic && wr.Got() != heard.Offset {
+		c.s.log.Error("an answer has no work request", "qpn", q.QPN, "token", heard.Token, "offset", heard.Offset)
+		q.Fail(qp.EventFatal, reason.NAKFailed)
+		return false
+	}
+	var v qp.Verdict
+	c.placing = true
+	if atomic {
+		v = q.PlaceOriginal(wr, h.Original)
+	} else {
+		v = q.PlaceResponse(wr, data)
+	}
+	c.placing = false
+	if v.Is != qp.Done && c.live() { // its memory was deregistered
+		q.CompleteBefore(heard.Token)
+		q.FailOldest(abi.StatusLocProtErr, reason.LocalRevoked)
+		c.end(qp.CloseLocal)
+	}
+	return c.live()
+}

@@ -1,0 +1,79 @@
+package roce
+
+import (
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/wire/ibcm"
+	"urdma/wire/roce"
+)
+
+// Receive handles a datagram of the interface's.
+func (p *Port) Receive(d *netif.Datagram) {
+	if why := p.receive(d); why != "" {
+		p.If.Note("dropped: " + why)
+	}
+}
+
+// receive says why a packet is dropped.
+func (p *Port) receive(d *netif.Datagram) (why string) {
+	s, h := p.s, &p.head
+	if d.Dst.Port() != roce.Port && !netif.OfDatagrams(p.If) || d.Dst.Addr().IsMulticast() {
+		s.Stats.NoQueuePair++
+		return "no RoCEv2 packet for one queue pair"
+	}
+	from, to, err := h.Payload(d.Head, len(d.Data))
+	if err != nil {
+		s.Stats.Malformed++
+		return err.Error()
+	}
+	if h.Opcode == roce.UD|roce.SendOnly && h.Dst == ibcm.QP && h.QKey == ibcm.QKey {
+		if !p.sealed(d) {
+			s.Stats.WrongICRC++
+			return roce.ErrICRC.Error()
+		}
+		return p.messageArrived(d, d.Data[from:to])
+	}
+	if h.Opcode.Transport() != roce.RC {
+		s.Stats.Unsupported++
+		return "only reliable connections are supported"
+	}
+	c := s.conns[h.Dst]
+	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
+		s.Stats.NoQueuePair++
+		return "no queue pair takes it"
+	}
+	if !p.sealed(d) {
+		s.Stats.WrongICRC++
+		return roce.ErrICRC.Error()
+	}
+	if !c.open {
+		c.reach(d.Link)
+	}
+	c.used()
+	why = c.packet(h, d.Data[from:to])
+	c.ready() // the timer is set when this turn sends
+	return why
+}
+
+// sealed reports whether the CRC is right.
+func (p *Port) sealed(d *netif.Datagram) bool {
+	heads := p.If.Heads(d)
+	switch {
+	case netif.OfDatagrams(p.If):
+		return p.sums.RightUnseen(heads, d.Data)
+	case len(heads) != headsLen(heads[0]>>4):
+		return false // options, or extension headers
+	}
+	return p.sums.Right(heads, d.Data)
+}
+
+func (c *Conn) packet(h *roce.Header, data []byte) (why string) {
+	if h.PKey&0x7fff != roce.DefaultPKey&0x7fff {
+		c.s.Stats.NoQueuePair++
+		return "another partition's"
+	}
+	if h.Opcode.Traits().Is(roce.Response) {
+		return c.response(h, data)
+	}
+	return c.request(h, data)
+}

@@ -1,0 +1,102 @@
+package roce
+
+import (
+	"urdma/urdmad/qp"
+	"urdma/urdmad/rc"
+	"urdma/wire"
+	"urdma/wire/roce"
+)
+
+// sendBudget bounds the packets that one connection sends in a turn.
+const sendBudget = 64
+
+// Transmit is qp.Carrier's: answers and requests in turn, then an acknowledgement.
+func (c *Conn) Transmit() (n int) {
+	if !c.live() || c.waits() {
+		return 0 // ended, or the peer may not know yet that the connection stands
+	}
+	if !c.open {
+		c.resolve()
+		return 0
+	}
+	if h := c.req.Tick(c.now()); h.Failure != rc.None {
+		c.fail(h)
+		return 0
+	}
+	full := false
+	for n < sendBudget {
+		frame := c.port.If.Alloc()
+		if frame == nil {
+			full = true
+			break
+		}
+		if !c.sendNext(frame) {
+			break
+		}
+		n++
+	}
+	if !c.live() {
+		return n
+	}
+	if full || n == sendBudget {
+		c.ready()
+	} else {
+		n += c.reply()
+	}
+	if c.live() {
+		c.s.clock.Set(c.timer, c.req.Deadline())
+	}
+	return n
+}
+
+// sendNext sends one packet, if one may go.
+func (c *Conn) sendNext(frame []byte) bool {
+	if c.answered = !c.answered; c.answered {
+		return c.sendAnswer(frame) || c.sendRequest(frame)
+	}
+	return c.sendRequest(frame) || c.live() && c.sendAnswer(frame)
+}
+
+// reply sends the acknowledgement or the NAK that is due.
+func (c *Conn) reply() (n int) {
+	limit := ^uint64(0)
+	if first, ok := c.unwritten.First(); ok {
+		limit = first
+	}
+	psn, aeth, ok := c.resp.Reply(limit)
+	if !ok {
+		return 0
+	}
+	frame := c.port.If.Alloc()
+	if frame == nil {
+		c.ready()
+		return 0
+	}
+	h := &c.head
+	h.Opcode, h.PSN, h.AETH, h.AckReq, h.Solicited = roce.Acknowledge, psn, aeth, false, false
+	c.send(frame, 0)
+	if c.resp.Replied(psn) {
+		c.QP.FlushWithEvent(told(aeth.Syndrome))
+		c.end(qp.CloseTerminated)
+	}
+	return 1
+}
+
+// send completes a packet whose header is in c.head and whose payload of n bytes is in
+// place.
+func (c *Conn) send(frame []byte, n int) {
+	h, b := &c.head, c.path.Payload(frame)
+	pad := roce.Padding(n)
+	h.Pad, h.PKey, h.Migrated, h.Dst = uint8(pad), roce.DefaultPKey, true, c.peer
+	at := h.Put(b) + n
+	clear(b[at : at+pad])
+	c.path.Send(frame, at+pad+roce.ICRCLen)
+}
+
+// headsLen is the length of an IP header of a version without options, and a UDP header.
+func headsLen(version uint8) int {
+	if version == 4 {
+		return wire.IPv4Len + wire.UDPLen
+	}
+	return wire.IPv6Len + wire.UDPLen
+}

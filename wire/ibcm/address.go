@@ -1,0 +1,74 @@
+package ibcm
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+)
+
+// ServiceID names what a request is for.
+type ServiceID uint64
+
+// Service IDs of rdma_cm's port spaces (annex A11.2.1).
+const (
+	tcpServices ServiceID = 0x0000000001060000
+	udpServices ServiceID = 0x0000000001110000
+)
+
+// TCPService is a port number of RDMA_PS_TCP.
+func TCPService(port uint16) ServiceID { return tcpServices | ServiceID(port) }
+
+// TCPPort is the port number that a service ID of RDMA_PS_TCP has.
+func (s ServiceID) TCPPort() (port uint16, ok bool) {
+	return uint16(s), s&^0xffff == tcpServices
+}
+
+// HeaderLen is the length of rdma_cm's header.
+const HeaderLen = 36
+
+// MaxPrivate is how long the private data of a request of rdma_cm may be.
+const MaxPrivate = requestPrivate - HeaderLen
+
+// Addresses are what rdma_cm's header says: who asks, and whom.
+type Addresses struct {
+	Src netip.AddrPort
+	Dst netip.Addr
+}
+
+// ErrAddresses refuses a header.
+var ErrAddresses = errors.New("ibcm: rdma_cm header of another version, or without IP addresses")
+
+// Parse reads the header at the start of a request's private data.
+func (a *Addresses) Parse(b []byte) error {
+	if len(b) < HeaderLen || b[0] != 0 {
+		return ErrAddresses
+	}
+	src, dst := netip.AddrFrom16([16]byte(b[4:])), netip.AddrFrom16([16]byte(b[20:]))
+	switch b[1] >> 4 {
+	case 4:
+		src, dst = netip.AddrFrom4([4]byte(b[16:])), netip.AddrFrom4([4]byte(b[32:]))
+	case 6:
+	default:
+		return ErrAddresses
+	}
+	a.Src, a.Dst = netip.AddrPortFrom(src, binary.BigEndian.Uint16(b[2:])), dst
+	return nil
+}
+
+// Put writes the header.
+func (a *Addresses) Put(b []byte) {
+	b = b[:HeaderLen]
+	clear(b)
+	binary.BigEndian.PutUint16(b[2:], a.Src.Port())
+	if a.Src.Addr().Is4() {
+		b[1] = 4 << 4
+		src, dst := a.Src.Addr().As4(), a.Dst.As4()
+		copy(b[16:], src[:])
+		copy(b[32:], dst[:])
+		return
+	}
+	b[1] = 6 << 4
+	src, dst := a.Src.Addr().As16(), a.Dst.As16()
+	copy(b[4:], src[:])
+	copy(b[20:], dst[:])
+}

@@ -1,0 +1,235 @@
+package ibcm
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"urdma/wire"
+	"urdma/wire/roce"
+)
+
+// Kind is a message's attribute ID.
+type Kind uint16
+
+// Kinds of messages.
+const (
+	REQ         Kind = 0x10 // asks for a connection
+	MRA         Kind = 0x11 // has come, the answer takes time
+	REJ         Kind = 0x12
+	REP         Kind = 0x13 // accepts
+	RTU         Kind = 0x14 // the reply has come
+	DREQ        Kind = 0x15 // ends a connection
+	DREP        Kind = 0x16
+	SIDRRequest Kind = 0x17 // asks for the queue pair of a service
+	SIDRReply   Kind = 0x18
+)
+
+// Reason is why a request or a reply was rejected (InfiniBand vol. 1, 12.6.7.2).
+type Reason uint16
+
+// Reasons.
+const (
+	NoResources      Reason = 3
+	TimedOut         Reason = 4
+	Unsupported      Reason = 5
+	InvalidCommID    Reason = 6
+	InvalidService   Reason = 8
+	InvalidTransport Reason = 9
+	StaleConnection  Reason = 10
+	InvalidMTU       Reason = 26
+	ConsumerDefined  Reason = 28
+)
+
+const (
+	// Len is the length of every message.
+	Len = 256
+	// QKey is the Q_Key of the queue pairs with number 1, QP.
+	QKey = 0x80010000
+	// QP is the queue pair that messages go to.
+	QP = wire.QPN(1)
+
+	// MaxReject is how long the private data of a REJ may be.
+	MaxReject = rejectPrivate
+
+	headerLen      = 24
+	requestPrivate = 92
+	rejectPrivate  = 148
+	replyPrivate   = 196
+)
+
+// Message is one of communication management. Only what its kind has counts.
+type Message struct {
+	Kind   Kind
+	TID    uint64 // repeats keep it, answers have their request's
+	Local  uint32 // communication ID of who sends it
+	Remote uint32 // likewise of who gets it; 0 in a REQ
+
+	// REQ and REP.
+	QPN       wire.QPN // DREQ: the peer's
+	PSN       roce.PSN // of the sender's first request
+	Responder uint8    // Reads and atomics that the sender serves
+	Initiator uint8    // that it wants to have open
+	RNRRetry  uint8    // for the peer to use
+	SRQ       bool
+	GUID      uint64
+
+	// REQ.
+	Service    ServiceID
+	Transport  uint8 // 0: reliable connection
+	PKey       uint16
+	PathMTU    uint8    // as enum ibv_mtu
+	Retries    uint8    // for the peer to use
+	AckTimeout uint8    // likewise
+	Src, Dst   [16]byte // GIDs
+	HopLimit   uint8
+
+	Reason  Reason // REJ
+	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
+	Status  uint8  // SIDRReply
+
+	Private []byte // REQ, REP, REJ: as long as the field is; Parse's is a part of its input
+}
+
+// Refusals of messages.
+var (
+	ErrShort   = errors.New("ibcm: management datagram shorter than 256 bytes")
+	ErrClass   = errors.New("ibcm: management datagram of another class or version, or no Send")
+	ErrKind    = errors.New("ibcm: message of a kind that is not supported")
+	ErrPrivate = errors.New("ibcm: private data longer than its field")
+)
+
+const (
+	class        = 7
+	classVersion = 2
+	methodSend   = 3
+	// responseTimeout is how long an answer may take: 4.3 s.
+	responseTimeout = 20
+)
+
+// Parse reads a message.
+func (m *Message) Parse(b []byte) error {
+	switch {
+	case len(b) < Len:
+		return ErrShort
+	case b[0] != 1 || b[1] != class || b[2] != classVersion || b[3] != methodSend:
+		return ErrClass
+	}
+	*m = Message{Kind: Kind(binary.BigEndian.Uint16(b[16:])), TID: binary.BigEndian.Uint64(b[8:])}
+	b = b[headerLen:Len]
+	m.Local, m.Remote = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+	switch m.Kind {
+	case REQ:
+		m.Remote = 0
+		m.parseRequest(b)
+	case REP:
+		m.QPN, m.PSN = wire.QPN(word24(b[12:])), roce.PSN(word24(b[20:]))
+		m.Responder, m.Initiator = b[24], b[25]
+		m.RNRRetry, m.SRQ = b[27]>>5, b[27]&0x10 != 0
+		m.GUID = binary.BigEndian.Uint64(b[28:])
+		m.Private = b[36:]
+	case REJ:
+		m.Reason = Reason(binary.BigEndian.Uint16(b[10:]))
+		m.Private = b[84:]
+	case MRA:
+		m.Timeout = b[9] >> 3
+	case DREQ:
+		m.QPN = wire.QPN(word24(b[8:]))
+	case RTU, DREP:
+	case SIDRRequest, SIDRReply:
+		m.Remote, m.Status = 0, 0
+		m.Service = ServiceID(binary.BigEndian.Uint64(b[8:]))
+		if m.Kind == SIDRReply {
+			m.Status, m.Service = b[4], ServiceID(binary.BigEndian.Uint64(b[12:]))
+		}
+	default:
+		return ErrKind
+	}
+	return nil
+}
+
+func (m *Message) parseRequest(b []byte) {
+	m.Service = ServiceID(binary.BigEndian.Uint64(b[8:]))
+	m.GUID = binary.BigEndian.Uint64(b[16:])
+	m.QPN, m.Responder = wire.QPN(word24(b[32:])), b[35]
+	m.Initiator = b[39]
+	m.Transport = b[43] >> 1 & 3
+	m.PSN, m.Retries = roce.PSN(word24(b[44:])), b[47]&7
+	m.PKey = binary.BigEndian.Uint16(b[48:])
+	m.PathMTU, m.RNRRetry = b[50]>>4, b[50]&7
+	m.SRQ = b[51]&8 != 0
+	m.Src, m.Dst = [16]byte(b[56:]), [16]byte(b[72:])
+	m.HopLimit = b[93]
+	m.AckTimeout = b[95] >> 3
+	m.Private = b[140:]
+}
+
+func word24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
+
+// put24 writes the upper three bytes of a word, and the last.
+func put24(b []byte, v uint32, last uint8) { binary.BigEndian.PutUint32(b, v<<8|uint32(last)) }
+
+// Put writes a message of Len bytes.
+func (m *Message) Put(b []byte) error {
+	b = b[:Len]
+	clear(b)
+	b[0], b[1], b[2], b[3] = 1, class, classVersion, methodSend
+	binary.BigEndian.PutUint64(b[8:], m.TID)
+	binary.BigEndian.PutUint16(b[16:], uint16(m.Kind))
+	b = b[headerLen:]
+	binary.BigEndian.PutUint32(b, m.Local)
+	binary.BigEndian.PutUint32(b[4:], m.Remote)
+	switch m.Kind {
+	case REQ:
+		m.putRequest(b)
+		return putPrivate(b[140:], m.Private)
+	case REP:
+		put24(b[12:], uint32(m.QPN), 0)
+		put24(b[20:], uint32(m.PSN), 0)
+		b[24], b[25] = m.Responder, m.Initiator
+		b[27] = m.RNRRetry<<5 | flag(m.SRQ, 0x10)
+		binary.BigEndian.PutUint64(b[28:], m.GUID)
+		return putPrivate(b[36:], m.Private)
+	case REJ:
+		binary.BigEndian.PutUint16(b[10:], uint16(m.Reason))
+		return putPrivate(b[84:], m.Private)
+	case MRA:
+		b[9] = m.Timeout << 3
+	case DREQ:
+		put24(b[8:], uint32(m.QPN), 0)
+	case SIDRRequest:
+		binary.BigEndian.PutUint64(b[8:], uint64(m.Service))
+	case SIDRReply:
+		b[4] = m.Status
+		binary.BigEndian.PutUint64(b[12:], uint64(m.Service))
+	}
+	return nil
+}
+
+func (m *Message) putRequest(b []byte) {
+	binary.BigEndian.PutUint64(b[8:], uint64(m.Service))
+	binary.BigEndian.PutUint64(b[16:], m.GUID)
+	put24(b[32:], uint32(m.QPN), m.Responder)
+	b[39] = m.Initiator
+	b[43] = responseTimeout<<3 | m.Transport<<1
+	put24(b[44:], uint32(m.PSN), responseTimeout<<3|m.Retries&7)
+	binary.BigEndian.PutUint16(b[48:], m.PKey)
+	b[50], b[51] = m.PathMTU<<4|m.RNRRetry&7, 15<<4|flag(m.SRQ, 8)
+	binary.BigEndian.PutUint32(b[52:], 0xffffffff) // LIDs: there are none
+	copy(b[56:], m.Src[:])
+	copy(b[72:], m.Dst[:])
+	b[93], b[95] = m.HopLimit, m.AckTimeout<<3
+}
+
+func flag(set bool, bit uint8) uint8 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+func putPrivate(b, private []byte) error {
+	if copy(b, private) < len(private) {
+		return ErrPrivate
+	}
+	return nil
+}
