@@ -125,7 +125,7 @@ func TestSpoiledBatches(t *testing.T) {
 		if !strings.Contains(n.Daemon.Output(), "one by one to this peer") {
 			t.Errorf("urdmad of %s does not say that it sends one by one:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 10))
 		}
-		status, err := n.Urdma("status")
+		status, err := n.Urdma("status", "--verbose")
 		if err != nil || !strings.Contains(status, "to 1 peers that lose all but the first") {
 			t.Errorf("%v; urdma status of %s:\n%s", err, n.Name, status)
 		}
