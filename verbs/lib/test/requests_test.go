@@ -96,6 +96,7 @@ func (s *session) hello() ([]byte, []int, syscall.Errno) {
 		ours, theirs := s.socket()
 		s.kick, fds = ours, append(fds, theirs)
 	}
+	s.sockets = slices.Delete(s.sockets, len(s.sockets)-1, len(s.sockets)) // the kick's is work's to close
 	s.bells = newBells(mem, int(s.d.workers)-1)
 	go s.work()
 	return answerOf(r), fds, 0

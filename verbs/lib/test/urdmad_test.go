@@ -125,6 +125,9 @@ func (s *session) hangUp() {
 		return
 	}
 	s.ended = true
+	if s.kick > 0 {
+		unix.Shutdown(s.kick, unix.SHUT_RDWR)
+	}
 	close(s.stop)
 	for _, fd := range s.sockets {
 		unix.Close(fd)

@@ -31,7 +31,15 @@ func newBells(mem []byte, worker int) *bells {
 
 // work looks at the rings when a doorbell rang. Every other time it announces
 // that it sleeps and then waits for the kick, so a lost one shows as a hang.
+//
+// It closes the kick's socket itself. Closed by another, its number could go to the
+// next session's between waitForKick's poll and its read, which would take that
+// session's kick.
 func (s *session) work() {
+	defer func() {
+		<-s.stop // hangUp shuts the socket down before
+		unix.Close(s.kick)
+	}()
 	for turn := 0; ; turn++ {
 		select {
 		case <-s.stop:
