@@ -30,7 +30,8 @@ type Config struct {
 	SysfsDir string
 	// StatsInterval is the time between two lines of statistics; 0 is none.
 	StatsInterval time.Duration
-	// Transport and Placement are what ports without their own have.
+	// Transport and Placement are what ports without their own have. Without a Transport
+	// ("") each port has the one that fits it.
 	Transport, Placement string
 	Workers              []Worker
 	Polling              Polling

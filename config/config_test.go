@@ -195,7 +195,7 @@ func TestDefault(t *testing.T) {
 	fixedPlaces(t)
 	c := Default()
 	if len(c.Ports) != 1 || c.Ports[0].Vdev != "loopback" || c.Ports[0].Address.String() != "198.18.0.1/24" ||
-		c.Ports[0].Transport != personality.IWARP || c.Ports[0].Placement != PlacementOrdered {
+		c.Ports[0].Transport != personality.IB || c.Ports[0].Placement != PlacementOrdered {
 		t.Errorf("ports %+v", c.Ports)
 	}
 	if c.Source != defaultSource || c.Socket != "/run/test/urdmad.sock" || c.SysfsDir != "/run/test/urdmad.sysfs" {
@@ -244,6 +244,35 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 	if _, err := LoadStrict(big); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("too big: %v", err)
+	}
+}
+
+// TestFittingTransport: what a port is shown as where no file says it.
+func TestFittingTransport(t *testing.T) {
+	for _, c := range []struct{ top, port, want string }{
+		{"", `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.IB},
+		{"", `"vdev": "loopback", "ipv4_address": "10.0.192.1"`, personality.RoCE}, // no LID
+		{"", `"vdev": "memif,role=server,socket=/tmp/s", "ipv6_address": "fd00::1"`, personality.IB},
+		{"", `"vdev": "memif,role=server,socket=/tmp/s", "ipv4_address": "10.0.0.1", "gateway": "10.0.0.2"`, personality.RoCE},
+		{"", `"vdev": "udp", "ipv4_address": "0.0.0.0"`, personality.RoCE},
+		{"", `"vdev": "udp", "ipv4_address": "10.0.0.1"`, personality.RoCE},
+		{"", `"vdev": "tcp", "ipv4_address": "10.0.0.1"`, personality.IWARP},
+		{"", `"vdev": "net_tap0", "ipv4_address": "10.0.0.1"`, personality.RoCE},
+		{"", `"vdev": "udp", "ipv4_address": "10.0.0.1", "protocol": "rocev2"`, personality.RoCE},
+		{`"transport": "iwarp", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.IWARP},
+		{`"transport": "iwarp", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1", "transport": "roce"`, personality.RoCE},
+		{`"transport": "iwarp", `, `"vdev": "udp", "ipv4_address": "10.0.0.1", "protocol": "rocev2"`, personality.RoCE},
+	} {
+		file := filepath.Join(t.TempDir(), "urdma.json")
+		if err := os.WriteFile(file, []byte(`{ `+c.top+`"ports": [ { `+c.port+` } ] }`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := LoadStrict(file)
+		if err != nil {
+			t.Error(err)
+		} else if got.Ports[0].Transport != c.want {
+			t.Errorf("%s%s: %s, expected %s", c.top, c.port, got.Ports[0].Transport, c.want)
+		}
 	}
 }
 

@@ -132,11 +132,8 @@ func (r *reader) ports(c *Config) []Port {
 }
 
 func (r *reader) port(at string, i int, c *Config) Port {
-	protocol, transport, from := r.text(at+".protocol"), c.Transport, "transport"
-	if protocol == ProtocolRoCE {
-		transport, from = personality.RoCE, at+".protocol"
-	}
-	return Port{
+	p := Port{
+		Protocol:        r.text(at + ".protocol"),
 		Name:            r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default"),
 		PCIAddress:      r.normal(at+".pci_address", fullPCI),
 		Vdev:            r.text(at + ".vdev"),
@@ -154,9 +151,30 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		TxDesc:          r.number(at + ".tx_desc_count"),
 		RxBurst:         r.number(at + ".rx_burst_size"),
 		TxBurst:         r.number(at + ".tx_burst_size"),
-		Protocol:        protocol,
-		Transport:       r.textOr(at+".transport", transport, from),
-		Placement:       r.textOr(at+".placement", c.Placement, "placement"),
+	}
+	transport, from := p.fittingTransport(at)
+	if c.Transport != "" && !p.RoCE() {
+		transport, from = c.Transport, "transport"
+	}
+	p.Transport = r.textOr(at+".transport", transport, from)
+	p.Placement = r.textOr(at+".placement", c.Placement, "placement")
+	return p
+}
+
+// fittingTransport is the transport under which most programs run on such a port
+// (docs/VERBS.md, "Which transport"), and the setting of the port at path at that decides.
+func (p *Port) fittingTransport(at string) (transport, from string) {
+	v, _ := ParseVdev(p.Vdev)
+	_, lid := personality.UnicastLID(p.Address.Addr())
+	switch {
+	case p.RoCE():
+		return personality.RoCE, at + ".protocol"
+	case v.TCP: // its peers may be RNICs, and perftest wants both ends alike
+		return personality.IWARP, at + ".vdev"
+	case lid && !p.Gateway.IsValid() && (v.Kind == VdevLoopback || v.Kind == VdevMemif): // no peer beyond the network, for which a LID can't stand
+		return personality.IB, at + ".vdev"
+	default:
+		return personality.RoCE, at + ".vdev"
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"urdma/config"
-	"urdma/verbs/personality"
 
 	"github.com/spf13/cobra"
 )
@@ -82,12 +81,10 @@ func writeNew(path string, text []byte, force bool) error {
 
 // starting is a urdma.json to start from.
 type starting struct {
-	Comment          []string         `json:"$comment"`
-	Ports            []startingPort   `json:"ports"`
-	CommentTransport string           `json:"$comment_transport"`
-	Transport        string           `json:"transport"`
-	CommentWorkers   string           `json:"$comment_workers"`
-	Workers          []startingWorker `json:"workers"`
+	Comment        []string         `json:"$comment"`
+	Ports          []startingPort   `json:"ports"`
+	CommentWorkers string           `json:"$comment_workers"`
+	Workers        []startingWorker `json:"workers"`
 }
 
 type startingWorker struct {
@@ -119,11 +116,9 @@ func (m machine) startingFile(interfaces []string) ([]byte, error) {
 			"Written by urdma config init. urdma.json(5) explains every property; all but ports have defaults.",
 			"After a change: urdma config check FILE, then urdma config show FILE for what it amounts to.",
 		}, notes...),
-		Ports:            ports,
-		CommentTransport: "What the devices claim to be: iwarp, ib or roce.",
-		Transport:        personality.IWARP,
-		CommentWorkers:   "The poll loop. A core number binds it to that core; -1 does not.",
-		Workers:          []startingWorker{{Core: -1}},
+		Ports:          ports,
+		CommentWorkers: "The poll loop. A core number binds it to that core; -1 does not.",
+		Workers:        []startingWorker{{Core: -1}},
 	}); err != nil {
 		return nil, err
 	}

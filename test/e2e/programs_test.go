@@ -22,7 +22,7 @@ func TestPrograms(t *testing.T) {
 			if w.Name == lab.Loopback.Name {
 				t.Run("rping-127.0.0.1", func(t *testing.T) { rping(t, a, a, "127.0.0.1") })
 			}
-			t.Run("devices", func(t *testing.T) { devices(t, b) })
+			t.Run("devices", func(t *testing.T) { devices(t, b, w) })
 			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
 			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
@@ -72,13 +72,21 @@ func rping(t *testing.T, server, client *lab.Node, address string) {
 	}
 }
 
-func devices(t *testing.T, n *lab.Node) {
+// devices looks at what a port is shown as by default: what fits its wire.
+func devices(t *testing.T, n *lab.Node, w lab.Wire) {
+	transport, layer := "InfiniBand (0)", "Ethernet"
+	switch w.Device {
+	case lab.Loopback.Device, lab.Memif.Device:
+		layer = "InfiniBand"
+	case lab.TCP.Device:
+		transport = "iWARP (1)"
+	}
 	for _, c := range []struct {
 		argv []string
 		want []string
 	}{
 		{[]string{"ibv_devices"}, []string{"urdma0"}},
-		{[]string{"ibv_devinfo", "-v"}, []string{"urdma0", "PORT_ACTIVE", "iWARP"}},
+		{[]string{"ibv_devinfo", "-v"}, []string{"urdma0", "PORT_ACTIVE", transport, "link_layer:\t\t" + layer}},
 	} {
 		need(t, c.argv[0])
 		out, err := n.Run(lab.Patience, c.argv...)
