@@ -221,7 +221,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		fds = append(fds, fd)
 	}
 	for _, p := range e.ports {
-		if !p.If.Wire() {
+		if !p.If.Wire() || p.socket != nil && !p.recent { // the latter had nothing, and wakes along with the connections' sockets
 			continue
 		}
 		fd, armed := p.If.ArmRx()
