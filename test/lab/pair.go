@@ -69,7 +69,7 @@ func (p Pair) StartServer() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(Patience); time.Now().Before(end) && server.Running(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end) && server.Running(); time.Sleep(20 * time.Millisecond) {
 		listens, err := p.listens(server)
 		if err != nil {
 			server.Kill()
