@@ -28,6 +28,8 @@ type Config struct {
 	SocketGroup string
 	// SysfsDir is the absolute path of the tree that stands for /sys.
 	SysfsDir string
+	// Fabric is the absolute path of a simulated InfiniBand subnet; "" is one switch.
+	Fabric string
 	// StatsInterval is the time between two lines of statistics; 0 is none.
 	StatsInterval time.Duration
 	// Transport and Placement are what ports without their own have. Without a Transport

@@ -292,6 +292,7 @@ func (r *reader) socket(c *Config) {
 	c.Socket = r.textOr("socket", path, origin)
 	c.SocketGroup = r.text("socket_group")
 	c.SysfsDir = r.textOr("sysfs_dir", sysfsBeside(c.Socket), "socket")
+	c.Fabric = r.text("fabric")
 }
 
 func (r *reader) workers() []Worker {

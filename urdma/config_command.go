@@ -29,13 +29,16 @@ func newConfigCheck() *cobra.Command {
 		Long: "Tell everything that is wrong with a configuration file: for each error the line, the JSON path, what was found and what is allowed. " +
 			"Unknown properties count as errors here, with the nearest known name; urdmad itself warns about them and goes on. " +
 			"What is allowed and seldom meant is told and no error: networks that overlap, a core that this machine lacks. " +
-			"Whether the devices and groups named exist is for urdmad to find out when it starts. FILE - is standard input.",
+			"A topology file (\"fabric\") is read too. Whether the devices and groups named exist is for urdmad to find out when it starts. FILE - is standard input.",
 		Example:               "  urdma config check /etc/urdma/urdma.json",
 		DisableFlagsInUseLine: true, // it has none
 		Args:                  usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := config.LoadStrict(args[0])
 			if err != nil {
+				return withStatus(exitUsage, err)
+			}
+			if _, err := c.Topology(); err != nil {
 				return withStatus(exitUsage, err)
 			}
 			for _, w := range c.Warnings() {

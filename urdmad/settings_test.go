@@ -45,6 +45,7 @@ var effects = map[string]struct {
 	"socket":                   {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
 	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
 	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
+	"fabric":                   {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
 	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
 	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.engine.TRP.DeathTimeout() }},
 	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.policy().Core }},
@@ -113,7 +114,11 @@ func begin(t *testing.T, path, value string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
 	cores := config.Cores()
-	value = strings.NewReplacer("@DIR@", dir, "@SOCKET@", dir+"/memif.sock", "@CORE@", fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
+	fabric := dir + "/fabric.topo"
+	if err := os.WriteFile(fabric, []byte("Switch 4 \"s1\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	value = strings.NewReplacer("@DIR@", dir, "@FABRIC@", fabric, "@SOCKET@", dir+"/memif.sock", "@CORE@", fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
 	settings := map[string]string{"socket": `"` + dir + `/urdmad.sock"`}
 	port := map[string]string{"vdev": `"loopback"`, "ipv4_address": `"198.18.0.1/24"`}
 	group, name, inside := strings.Cut(path, ".")

@@ -17,8 +17,12 @@ func (d *daemon) startSubnet() (err error) {
 	if err != nil {
 		host = "localhost"
 	}
-	if d.subnet, err = umad.New(host, d.subnetPorts, d.showSubnet); err != nil {
-		return err
+	t, err := d.cfg.Topology()
+	if err != nil {
+		return configError{err}
+	}
+	if d.subnet, err = umad.New(host, d.subnetPorts, t, d.showSubnet); err != nil {
+		return configError{err}
 	}
 	d.server.Umad = d.subnet.Serve
 	return nil

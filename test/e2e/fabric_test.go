@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -169,4 +170,68 @@ func TestOpenSM(t *testing.T) {
 		return strings.Contains(out, "sm lid 1 ") && strings.Contains(out, "SMINFO_MASTER"), out
 	})
 	says(t, n, "ibstat urdma1", false, "State: Active", "SM lid: 1\n")
+}
+
+// TestSimulatedFabric runs the tools on 32 simulated hosts at 4 switches, each linked with each
+// other, where urdmad's ports are plugged into the first two; and again on what ibnetdiscover
+// printed of it.
+func TestSimulatedFabric(t *testing.T) {
+	need(t, "ibnetdiscover")
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} { // urdmad is another user's
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "topology")
+	if out, err := exec.Command(labtest.New(t).Program("urdma"), "fabric", "--hosts", "32", "--switches", "4", "-o", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	extra := infiniBand("198.18.1.1", "198.18.2.2")
+	extra["fabric"] = file
+	n, _ := labtest.Join(t, lab.Loopback, extra)
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"ibstat urdma1", []string{"State: Active", "Base lid: 514", "SM lid: 1\n"}},
+		{"ibtracert 0x101 0x202", []string{`\[1\] -> switch port \{0x0275726401000100\}\[9\] lid 1-1 "switch1"`,
+			`\[36\] -> switch port \{0x0275726401000200\}\[36\] lid 2-2 "switch2"`, `\[9\] -> ca port .*\[1\] lid 514-514`}},
+		{"ibroute 1 514 514", []string{"0x0202 036 :"}},
+		{"smpquery -C urdma0 nodedesc -D 0,1,36,1", []string{"host2"}},
+		{"smpquery nodeinfo 8", []string{`NodeType:\.+Channel Adapter`}},
+		{"ibqueryerrors", []string{"38 nodes checked, 0 bad nodes found"}},
+		{"iblinkinfo", []string{`"host32"`}},
+		{"saquery PR --slid 0x101 --dlid 0x202", []string{`dlid\.+514`}},
+	} {
+		says(t, n, c.line, false, c.want...)
+	}
+	// Each way around is found while the link is down.
+	says(t, n, "ibportstate -C urdma0 1 36 disable", false, "Disabled")
+	says(t, n, "ibtracert 0x101 0x202", false, `lid 1-1 "switch1"(.*\n){2}.*lid 2-2 "switch2"`)
+	says(t, n, "perfquery 1 36", false, `LinkDownedCounter:\.+1`, `PortXmitPkts:\.+[1-9]`)
+	says(t, n, "ibportstate -C urdma0 1 36 enable", false)
+	says(t, n, "ibtracert 0x101 0x202", false, `lid 1-1 "switch1"\n.*lid 2-2 "switch2"`)
+
+	discovered := discover(t, n)
+	if hosts := strings.Count(discovered, "\nCa\t"); hosts != 34 {
+		t.Errorf("%d hosts, expected 34", hosts)
+	}
+	if err := os.WriteFile(file, []byte(discovered), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := labtest.Join(t, lab.Loopback, extra)
+	if got := discover(t, again); got != discovered {
+		t.Errorf("of what it printed itself ibnetdiscover prints\n%s\nexpected\n%s", got, discovered)
+	}
+}
+
+// discover is what ibnetdiscover prints, but for the time.
+func discover(t *testing.T, n *lab.Node) string {
+	t.Helper()
+	out, err := n.Run(lab.Patience, "ibnetdiscover", "-t", patient)
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(out, "")
 }

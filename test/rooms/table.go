@@ -68,8 +68,9 @@ var rules = ruleBook{
 		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
-		"urdmad/fabric":              {},
-		"urdmad/umad":                {"ancillary", "urdmad/fabric", "verbs/abi"},
+		"topology":                   {},
+		"urdmad/fabric":              {"topology"},
+		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
 		"urdmad/sysfs":               {"verbs/personality"},
 		"urdmad/metrics":             {"inspect"},
 		"urdmad/responder":           {"verbs", "verbs/probe"},
@@ -77,10 +78,10 @@ var rules = ruleBook{
 		"urdmad/logs":                {},
 		"inject":                     {"verbs/abi"},
 		"inspect":                    {"ancillary", "counters", "verbs/abi", "verbs/ring"},
-		"config":                     {"schema", "verbs/personality"},
+		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/umad", "urdmad/umad", "urdmad/worker", "verbs/personality", "verbs/probe"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -105,7 +106,7 @@ var rules = ruleBook{
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "inject", "inspect", "reason", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "inject", "inspect", "reason", "topology", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},

@@ -3,7 +3,8 @@
 // datagram (MAD) as a device's port sends it and a snapshot of urdmad's ports, and
 // returns the MADs that arrive at those ports.
 //
-// mad.go has the bytes of a MAD; subnet.go nodes, ports and links; route.go how a
+// mad.go has the bytes of a MAD; subnet.go nodes, ports and links; place.go where a
+// topology has them; route.go how a
 // packet gets from one to the other; smp.go the subnet management agent of each
 // node, portinfo.go its largest attribute; pma.go performance management; manager.go
 // the subnet manager; sa.go and records.go subnet administration.

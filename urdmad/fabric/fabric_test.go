@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"urdma/topology"
 )
 
 // three is a subnet of three ports.
@@ -17,7 +22,7 @@ func three(t testing.TB) (*Subnet, []Port) {
 		{Name: "urdma1", GUID: 0x006c0afffe090002, LID: 0x20, MTU: 9000, Up: true},
 		{Name: "urdma2", GUID: 0x006c0afffe090003, LID: 0x30, MTU: 9000, Up: true},
 	}
-	s, err := New("host", ports)
+	s, err := New("host", ports, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +140,7 @@ func TestDirectedRoute(t *testing.T) {
 
 // Two ports that are to have one LID get two; and the switch one that is free.
 func TestLIDs(t *testing.T) {
-	s, err := New("host", []Port{{LID: 0x10, Up: true}, {LID: 0x10, Up: true}, {Up: true}, {LID: 0xc000, Up: true}})
+	s, err := New("host", []Port{{GUID: 1, LID: 0x10, Up: true}, {GUID: 2, LID: 0x10, Up: true}, {GUID: 3, Up: true}, {GUID: 4, LID: 0xc000, Up: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,13 +455,78 @@ func TestLengths(t *testing.T) {
 }
 
 func TestTooManyPorts(t *testing.T) {
-	for _, n := range []int{0, MaxPorts + 1} {
-		if _, err := New("host", make([]Port, n)); err == nil {
+	for _, n := range []int{0, topology.MaxPorts + 1} {
+		if _, err := New("host", make([]Port, n), nil); err == nil {
 			t.Errorf("%d ports: no error", n)
 		}
 	}
-	if _, err := New("host", make([]Port, MaxPorts)); err != nil {
+	if _, err := New("host", make([]Port, topology.MaxPorts), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each of urdmad's ports is in a topology where its GUID or name is, or else at the next switch;
+// LIDs of the file are kept where they can be, and what no link leads to is not known.
+func TestTopology(t *testing.T) {
+	const text = `Switch 4 "s1" # "first" lid 9
+[1] "s2"[1]
+[2] "a"[1]
+Switch 4 "s2" # "second" lid 9
+Switch 4 "alone"
+Ca 1 "a" # "rack urdma1"
+caguid=0x006c0afffe090003
+Ca 1 "b" # "named otherwise"
+[1] "s2"[2]
+Ca 1 "c"
+[1](77) "s2"[3] # lid 16 lmc 0 "second"
+`
+	make := func(text string) (*Subnet, []Port, error) {
+		parsed, err := topology.Parse("file", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ports := three(t)
+		s, err := New("host", ports, parsed)
+		return s, ports, err
+	}
+	s, ports, err := make(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range s.devices {
+		got = append(got, fmt.Sprintf("%s at %s[%d]", e.node.desc, e.peer.node.desc, e.peer.num))
+	}
+	if want := []string{"host urdma0 at first[3]", "rack urdma1 at first[2]", "named otherwise at second[2]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	lids := map[string]uint16{}
+	for e := range s.ends {
+		lids[e.node.desc] = e.info.lid()
+	}
+	if want := map[string]uint16{"host urdma0": 0x10, "rack urdma1": 0x20, "named otherwise": 0x30, "first": 9, "second": 1, "c": 2}; !maps.Equal(lids, want) {
+		t.Errorf("LIDs %v, expected %v", lids, want)
+	}
+	// A MAD for the far switch crosses a simulated link, at both ends of which it counts, and so does its answer.
+	one(t, s, 0, 1, smp(MethodGet, attrNodeInfo, 0))
+	for _, n := range s.nodes[:2] {
+		if c := n.ports[1].counters; c.TxPackets != 1 || c.RxPackets != 1 || c.TxBytes != packetBytes {
+			t.Errorf("%s has counted %+v", n.desc, c)
+		}
+	}
+	s.Update(ports)
+	if c := s.devices[0].counters; c != ports[0].Counters {
+		t.Errorf("a device has counted %+v", c)
+	}
+	for text, want := range map[string]string{
+		"Switch 1 \"s\"":                                "file: no switch has a free port for urdma1",
+		"Switch 9 \"s\"\nCa 1 \"urdma0\"":               "file:2: found \"urdma0\", which is urdma0, not linked to a switch",
+		"Switch 9 \"s\"\nCa 2 \"urdma0\"\n[1] \"s\"[1]": "file:2: found \"urdma0\" with 2 ports, expected 1",
+		"switchguid=6c0afffe090001\nSwitch 9 \"s\"":     "file: found GUID 0x6c0afffe090001 of urdma0, which \"s\" has too",
+	} {
+		if _, _, err := make(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, expected %s", text, err, want)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ const (
 	statusBadMethod         status = 2 << 2
 	statusBadAttribute      status = 3 << 2 // or method, for the attribute
 	statusBadValue          status = 7 << 2
+	statusNoResources       status = 0x0100
 	statusNoRecords         status = 0x0300
 	statusTooManyRecords    status = 0x0400
 	statusTooFewComponents  status = 0x0600

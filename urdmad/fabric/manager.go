@@ -57,6 +57,7 @@ func (s *Subnet) sweep() {
 	if !s.master() {
 		return
 	}
+	s.discover()
 	s.assignLIDs()
 	s.computeRoutes()
 	for e := range s.endpoints {
@@ -70,9 +71,30 @@ func (s *Subnet) sweep() {
 	}
 }
 
-// endpoints yields all ports of all nodes.
+// discover finds the nodes that links lead to.
+func (s *Subnet) discover() {
+	for _, n := range s.nodes {
+		n.known = false
+	}
+	s.home.node.known = true
+	for found := []*node{s.home.node}; len(found) > 0; found = found[1:] {
+		for _, out := range found[0].ports[1:] {
+			if out.joined() && !out.peer.node.known {
+				out.peer.node.known = true
+				if out.peer.node.kind == switchNode {
+					found = append(found, out.peer.node)
+				}
+			}
+		}
+	}
+}
+
+// endpoints yields all ports of the nodes that our subnet manager has found.
 func (s *Subnet) endpoints(yield func(*endpoint) bool) {
 	for _, n := range s.nodes {
+		if !n.known {
+			continue
+		}
 		for _, e := range n.ports {
 			if e != nil && !yield(e) {
 				return

@@ -134,22 +134,39 @@ func (e *endpoint) train() {
 	for _, end := range []*endpoint{e, e.peer} {
 		switch {
 		case end.off:
-			end.info.setState(stateDown, physicalDisabled)
+			end.down(physicalDisabled)
 		case !up:
-			end.info.setState(stateDown, physicalPolling)
+			end.down(physicalPolling)
 		case end.info.state() == stateDown:
 			end.info.setState(stateInit, physicalUp)
 		}
 	}
 }
 
+// plug says whether what is plugged in at both ends would carry packets.
+func (e *endpoint) plug(carries bool) {
+	e.cable, e.peer.cable = carries, carries
+	e.train()
+}
+
 // retrain takes the link down and brings it up again, if it can be.
 func (e *endpoint) retrain() {
 	for _, end := range []*endpoint{e, e.peer} {
-		end.info.setState(stateDown, physicalPolling)
+		end.down(physicalPolling)
 	}
 	e.train()
 }
+
+// down takes one end of a link down. What devices count is their wire's.
+func (e *endpoint) down(physical byte) {
+	if e.info.state() != stateDown && e.simulated() {
+		e.counters.LinkDowns++
+	}
+	e.info.setState(stateDown, physical)
+}
+
+// simulated reports whether no device is at either end of the link.
+func (e *endpoint) simulated() bool { return e.device < 0 && e.peer.device < 0 }
 
 // joined reports whether packets go through the port.
 func (e *endpoint) joined() bool { return e.info.physical() == physicalUp && e.peer != nil }

@@ -247,7 +247,7 @@ func (q *query) names(e *endpoint, gid, lid uint) bool {
 }
 
 func (s *Subnet) reaches(from, to *endpoint) bool {
-	at := s.route(from, to.info.lid(), false)
+	at := s.route(from, to.info.lid(), false, func(*endpoint) {})
 	return at != nil && at.own() == to
 }
 

@@ -52,15 +52,16 @@ func (s *Subnet) destination(from *endpoint, p *Packet) *endpoint {
 	if p.MAD.directed() {
 		return s.directedRoute(from, p)
 	}
-	return s.route(from, p.DLID, p.MAD.Subnet())
+	return s.route(from, p.DLID, p.MAD.Subnet(), p.MAD.count)
 }
 
 // maxLinks ends a packet that goes around in circles.
 const maxLinks = 64
 
 // route follows the switches' forwarding tables. Packets of subnet management go through
-// ports as soon as these are initialized (IBA 14.2.1).
-func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
+// ports as soon as these are initialized (IBA 14.2.1). Each port that it leaves by is told
+// to through.
+func (s *Subnet) route(from *endpoint, lid uint16, subnet bool, through func(out *endpoint)) *endpoint {
 	if lid == permissiveLID || lid == 0 && subnet || from.own().has(lid) {
 		return from
 	}
@@ -78,6 +79,7 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 		if out == nil || out.num == 0 || !out.joined() || !subnet && out.info.state() != stateActive {
 			return nil
 		}
+		through(out)
 		at = out.peer
 		if !subnet && at.info.state() != stateActive {
 			return nil
@@ -103,34 +105,56 @@ func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	}
 	at := from
 	if begin != permissiveLID {
-		if at = s.route(from, p.DLID, true); at == nil {
+		if at = s.route(from, p.DLID, true, m.count); at == nil {
 			return nil
 		}
 	}
 	for i := 1; i <= hops; i++ {
+		num := int(m[initialPath+i])
 		if m.returning() {
-			at = at.next(from, int(m[returnPath+hops+1-i]))
-		} else if at = at.next(from, int(m[initialPath+i])); at != nil {
-			m[returnPath+i] = byte(at.num)
+			num = int(m[returnPath+hops+1-i])
 		}
-		if at == nil {
+		out := at.next(from, num)
+		if out == nil {
 			return nil
+		}
+		m.count(out)
+		at = out.peer
+		if !m.returning() {
+			m[returnPath+i] = byte(at.num)
 		}
 	}
 	if end != permissiveLID {
-		return s.route(at, end, true)
+		return s.route(at, end, true, m.count)
 	}
 	return at
 }
 
-// next is where the link behind a node's port leads: any port of a switch, that of a channel
-// adapter which the packet starts from.
+// next is the port of a number, if a packet can leave the node by it: any of a switch, that of a
+// channel adapter which the packet starts from.
 func (e *endpoint) next(from *endpoint, num int) *endpoint {
 	out := e.node.port(num)
 	if out == nil || out.num == 0 || !out.joined() || e.node.kind == channelAdapter && (e != from || out != from) {
 		return nil
 	}
-	return out.peer
+	return out
+}
+
+// packetBytes are those of a MAD's packet that counters of data have: from LRH to ICRC
+// (IBA 16.1.3.5).
+const packetBytes = 8 + 12 + 8 + Size + 4
+
+// count counts the MAD at both ends of a link, unless a device is at one: what devices
+// count is their wire's.
+func (m MAD) count(out *endpoint) {
+	if !out.simulated() {
+		return
+	}
+	packets := uint64(max(1, (len(m)-adminData+segmentData-1)/segmentData))
+	out.counters.TxPackets += packets
+	out.counters.TxBytes += packets * packetBytes
+	out.peer.counters.RxPackets += packets
+	out.peer.counters.RxBytes += packets * packetBytes
 }
 
 // agents has the node's own agents answer a request that came by port at. taken: nobody

@@ -112,6 +112,9 @@ func (q *query) matches(record []byte, i int, c component) bool {
 	return have == want
 }
 
+// maxTable bounds an answer's records: a program's file takes no more at once.
+const maxTable = 160 << 10
+
 // answer is what was found, or that nothing was. Of several records a Get answers with
 // the first where they are paths, and else with an error (IBA 15.4.1).
 func (q *query) answer(m MAD) MAD {
@@ -120,6 +123,8 @@ func (q *query) answer(m MAD) MAD {
 	switch {
 	case q.refused != statusOK:
 		return m.answer(q.refused)
+	case m.Method() == MethodGetTable && len(q.found) > maxTable:
+		return m.answer(statusNoResources)
 	case m.Method() == MethodGetTable:
 		return q.table(m)
 	case n == 0:

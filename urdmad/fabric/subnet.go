@@ -1,8 +1,12 @@
 package fabric
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"urdma/topology"
 )
 
 // Port is what a snapshot says of a port of urdmad's, which is a channel adapter
@@ -38,6 +42,7 @@ type node struct {
 	kind  nodeType
 	guid  uint64
 	desc  string
+	known bool        // our subnet manager has found it
 	ports []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
 
 	// Of a switch:
@@ -57,7 +62,7 @@ type endpoint struct {
 	cable    bool      // what is plugged in would carry packets
 	off      bool      // somebody disabled it
 	pkeys    [smpDataEnd - smpData]byte
-	counters Counters // since it exists
+	counters Counters // since it exists; of links between simulated nodes, the MADs
 	cleared  [2]counts
 }
 
@@ -65,7 +70,7 @@ type endpoint struct {
 type Subnet struct {
 	nodes    []*node
 	devices  []*endpoint // of urdmad's, in the snapshots' order
-	home     *endpoint   // where our subnet manager is: port 0 of the first switch
+	home     *endpoint   // where our subnet manager is: port 0 of the first device's switch
 	managers []int       // how many subnet managers have claimed the port, by device
 	activity uint32      // SMInfo's count
 }
@@ -80,27 +85,26 @@ const (
 	maxLID = 0xbfff
 )
 
-// MaxPorts is how many ports one switch can have.
-const MaxPorts = 253
-
-// New makes a subnet of urdmad's ports and a switch between them. host is the name of
-// the machine.
-func New(host string, ports []Port) (*Subnet, error) {
-	if len(ports) == 0 || len(ports) > MaxPorts {
-		return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), MaxPorts)
+// New makes a subnet of nodes and links, and has urdmad's ports take their places there: a port
+// is the channel adapter of its GUID, or else of its name, or has one plugged into the next
+// switch with a free port. Without a topology it is one switch. host is the name of the
+// machine.
+func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
+	if len(ports) == 0 {
+		return nil, errors.New("fabric: no ports, expected 1 at least")
+	}
+	if t == nil {
+		if len(ports) > topology.MaxPorts {
+			return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), topology.MaxPorts)
+		}
+		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, len(ports)+1)}}}
 	}
 	s := &Subnet{managers: make([]int, len(ports))}
-	sw := s.addSwitch(ports[0].GUID|switchGUID, host+" switch", len(ports))
-	s.home = sw.ports[0]
-	for i, p := range ports {
-		ca := s.addAdapter(p.GUID, host+" "+p.Name, 1)
-		e := ca.ports[1]
-		e.device = i
-		e.setLID(p.LID)
-		e.setMTU(p.MTU)
-		s.devices = append(s.devices, e)
-		link(e, sw.ports[i+1])
+	s.build(t)
+	if err := s.place(host, t, ports); err != nil {
+		return nil, err
 	}
+	s.home = s.devices[0].peer.node.ports[0]
 	s.Update(ports)
 	s.sweep()
 	return s, nil
@@ -115,22 +119,12 @@ func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) 
 	for i := first; i <= ports; i++ {
 		n.ports[i] = newEndpoint(n, i)
 	}
-	s.nodes = append(s.nodes, n)
-	return n
-}
-
-func (s *Subnet) addAdapter(guid uint64, desc string, ports int) *node {
-	return s.add(channelAdapter, guid, desc, 1, ports)
-}
-
-func (s *Subnet) addSwitch(guid uint64, desc string, ports int) *node {
-	n := s.add(switchNode, guid, desc, 0, ports)
-	n.info = newSwitchInfo()
-	n.mft = map[uint32][smpDataEnd - smpData]byte{}
-	n.lft = make([]byte, lftSize)
-	for i := range n.lft {
-		n.lft[i] = noPort
+	if kind == switchNode {
+		n.info = newSwitchInfo()
+		n.mft = map[uint32][smpDataEnd - smpData]byte{}
+		n.lft = bytes.Repeat([]byte{noPort}, lftSize)
 	}
+	s.nodes = append(s.nodes, n)
 	return n
 }
 
@@ -163,19 +157,26 @@ func (e *endpoint) own() *endpoint {
 // Update takes a new snapshot of urdmad's ports, in New's order.
 func (s *Subnet) Update(ports []Port) {
 	changed := false
-	for i := range ports {
+	for i := range s.devices {
 		e, up := s.devices[i], ports[i].Up
 		e.counters = ports[i].Counters
 		e.peer.counters = ports[i].Counters.mirrored()
 		if e.cable != up {
 			changed = true
-			e.cable, e.peer.cable = up, up
-			e.train()
+			e.plug(up)
 		}
 	}
 	if changed {
 		s.sweep()
 	}
+}
+
+// Nodes are the names of switches and channel adapters.
+func (s *Subnet) Nodes() (names []string) {
+	for _, n := range s.nodes {
+		names = append(names, n.desc)
+	}
+	return names
 }
 
 // mirrored are the counters of the other end of the link.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"urdma/topology"
 	"urdma/urdmad/fabric"
 )
 
@@ -26,14 +27,22 @@ type Server struct {
 	last   uint32            // number
 }
 
-// New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine.
-func New(host string, ports func() []fabric.Port, changed func(int, fabric.Shown)) (*Server, error) {
+// New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine, t
+// what fabric.New makes of it.
+func New(host string, ports func() []fabric.Port, t *topology.Topology, changed func(int, fabric.Shown)) (*Server, error) {
 	now := ports()
-	subnet, err := fabric.New(host, now)
+	subnet, err := fabric.New(host, now, t)
 	if err != nil {
 		return nil, err
 	}
 	return &Server{Ports: ports, Changed: changed, subnet: subnet, shown: make([]fabric.Shown, len(now)), agents: map[uint32]*agent{}}, nil
+}
+
+// Nodes are the names of switches and channel adapters.
+func (s *Server) Nodes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subnet.Nodes()
 }
 
 // ShowAnew tells of everything that sysfs is to show.

@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 func subnet(t *testing.T) *Server {
 	t.Helper()
 	ports := []fabric.Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true}, {Name: "b", GUID: 2, LID: 0x20, MTU: 1500, Up: true}}
-	s, err := New("host", func() []fabric.Port { return ports }, func(int, fabric.Shown) {})
+	s, err := New("host", func() []fabric.Port { return ports }, nil, func(int, fabric.Shown) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestManager(t *testing.T) {
 	var mu sync.Mutex
 	var shown fabric.Shown
 	changed := make(chan struct{}, 100)
-	s, err := New("host", func() []fabric.Port { return []fabric.Port{{GUID: 1, LID: 0x10, Up: true}} }, func(_ int, v fabric.Shown) {
+	s, err := New("host", func() []fabric.Port { return []fabric.Port{{GUID: 1, LID: 0x10, Up: true}} }, nil, func(_ int, v fabric.Shown) {
 		mu.Lock()
 		defer mu.Unlock()
 		shown = v
