@@ -77,22 +77,22 @@ func (d *Datagram) Put(b []byte) {
 	binary.NativeEndian.PutUint32(b[26:], d.Immediate)
 }
 
-// PutGRH writes what a receiver finds in front of a datagram with length bytes of
-// payload, as RoCEv2 has it: an IPv6 header, or between addresses of IPv4 20 bytes
-// of 0 and an IPv4 header.
+// PutGRH writes what a receiver finds in front of a datagram that came in a UDP packet of
+// length bytes, UDP header included, as RoCEv2 has it: an IPv6 header, or between
+// addresses of IPv4 20 bytes of 0 and an IPv4 header.
 func PutGRH(b []byte, src, dst netip.Addr, length int) {
 	if src.Is4() && dst.Is4() {
 		putGRH4(b[:GRHLen], src.As4(), dst.As4(), length)
 		return
 	}
-	PutIPv6(b, src.As16(), dst.As16(), ProtoUDP, UDPLen+DatagramLen+length)
+	PutIPv6(b, src.As16(), dst.As16(), ProtoUDP, length)
 }
 
 func putGRH4(b []byte, src, dst IPv4, length int) {
 	clear(b)
 	ip := b[GRHLen-IPv4Len:]
 	ip[0] = 4<<4 | IPv4Len/4
-	binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+UDPLen+DatagramLen+length))
+	binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+length))
 	binary.BigEndian.PutUint16(ip[6:], ipDontFragment)
 	ip[8], ip[9] = defaultTTL, ProtoUDP
 	copy(ip[12:], src[:])

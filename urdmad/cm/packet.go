@@ -47,8 +47,13 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	}
 }
 
-// Arrived takes a packet of the handshake that came by a connection of its own.
+// Arrived takes a packet of the handshake that came by a connection of its own, or one of
+// ids for datagrams whose answers are no longer than questions.
 func (m *Manager) Arrived(p *Packet) {
+	if p.TRP.Op == wire.OpResolve || p.TRP.Op == wire.OpResolved {
+		m.services.receive(p, minRequest(p), false)
+		return
+	}
 	id := p.Conn.Owner()
 	switch {
 	case p.TRP.Op == wire.OpRequest:

@@ -71,9 +71,11 @@ func (n *network) Send(p *cm.Packet) {
 		k.send(n, p)
 		return
 	}
-	if !n.e.SpeaksRoCE(p.Dev) { // ids for datagrams, whose queue pairs there are not
-		n.e.TRP.SendControl(packet(p))
+	if n.e.SpeaksRoCE(p.Dev) {
+		n.say(p)
+		return
 	}
+	n.e.TRP.SendControl(packet(p))
 }
 
 func (n *network) Listen(id *cm.ID, dev int) error {

@@ -85,3 +85,44 @@ func messageOf(c *roce.Conn, op wire.TRPOp, m *ibcm.Message, private []byte) *cm
 	return &cm.Packet{Dev: c.Dev, Local: c.Local, Peer: c.Peer, TRP: wire.TRP{Op: op}, Conn: c.Owner.(*packetConn),
 		Connect: wire.TRPConnect{IRD: uint16(m.Responder), ORD: uint16(m.Initiator), PrivateData: private, HasExt: true, Ext: wire.TRPExtension{QPN: m.QPN}}}
 }
+
+// asker is the link that a question for a queue pair of type UD came by.
+type asker struct {
+	netif.Link
+	tid uint64
+}
+
+// say sends a packet of an id for datagrams.
+func (n *network) say(p *cm.Packet) {
+	c := &p.Connect
+	q := roce.Question{Dev: p.Dev, Local: p.Local, Peer: p.Peer, ID: uint32(p.TRP.PSN), Private: c.PrivateData}
+	switch l := p.Link.(type) {
+	case netif.Link:
+		q.Link = l
+	case asker:
+		q.Link, q.TID = l.Link, l.tid
+	}
+	if p.TRP.Op == wire.OpResolved {
+		q.Answer, q.ID, q.Status, q.QPN, q.QKey = true, uint32(p.TRP.Ack), uint8(c.IRD), c.Ext.QPN, c.Ext.Cookie
+	}
+	switch err := n.e.RoCE.Say(&q); { // fails if private data is too long
+	case err != nil && q.Answer:
+		const saidNo = 2
+		q.Status, q.Private = saidNo, nil
+		_ = n.e.RoCE.Say(&q) // fits
+	case err != nil:
+		refused := &cm.Packet{Dev: p.Dev, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: wire.TRPConnect{IRD: 1}}
+		n.Soon(func() { n.m.Arrived(refused) })
+	}
+}
+
+// Asked is roce.Handler's.
+func (n *network) Asked(q *roce.Question) {
+	p := &cm.Packet{Dev: q.Dev, Link: asker{q.Link, q.TID}, Local: q.Local, Peer: q.Peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: wire.PSN(q.ID)},
+		Connect: wire.TRPConnect{PrivateData: q.Private}}
+	if q.Answer {
+		p.TRP = wire.TRP{Op: wire.OpResolved, Ack: wire.PSN(q.ID)}
+		p.Connect.IRD, p.Connect.HasExt, p.Connect.Ext = uint16(q.Status), true, wire.TRPExtension{QPN: q.QPN, Cookie: q.QKey}
+	}
+	n.m.Arrived(p)
+}

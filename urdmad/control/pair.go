@@ -114,8 +114,9 @@ func checkPair(m *abi.CreateQPRequest) error {
 
 // speaks says whether a device's protocol has queue pairs of a type.
 func (s *Server) speaks(kind uint32, dev int) error {
-	if kind != abi.QPTypeRC && s.Engine.SpeaksRoCE(dev) {
-		return fmt.Errorf("control: %s has queue pairs of type RC alone, with the protocol rocev2, not %s: %w", s.Devices[dev].Name, abi.QPTypeText(kind), syscall.EOPNOTSUPP)
+	xrc := kind == abi.QPTypeXRCSend || kind == abi.QPTypeXRCRecv
+	if xrc && s.Engine.SpeaksRoCE(dev) {
+		return fmt.Errorf("control: %s has queue pairs of types RC, UC and UD alone, with the protocol rocev2, not %s: %w", s.Devices[dev].Name, abi.QPTypeText(kind), syscall.EOPNOTSUPP)
 	}
 	return nil
 }

@@ -33,14 +33,13 @@ func (p *Port) Receive(d *netif.Datagram) {
 		return
 	}
 	s.Stats.Received++
-	if why := s.arrived(p, d, &h); why != "" {
+	if why := s.arrived(p, d, &h, d.Data[wire.DatagramLen:]); why != "" {
 		p.If.Note("dropped: " + why)
 	}
 }
 
 // arrived gives a message to its queue pair; else it says why not.
-func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram) (why string) {
-	data := d.Data[wire.DatagramLen:]
+func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram, data []byte) (why string) {
 	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
 	if a.dst.IsMulticast() {
 		return s.arrivedGroup(p, &a, data)
@@ -108,7 +107,7 @@ func (p *Pair) begin(a *arrival) qp.Verdict {
 	case qp.Done:
 		p.starved = false
 		var grh [wire.GRHLen]byte
-		wire.PutGRH(grh[:], a.src, a.dst, a.length)
+		wire.PutGRH(grh[:], a.src, a.dst, p.port.packet(a))
 		return p.place(grh[:])
 	case qp.BadReceive:
 		p.fail()

@@ -37,7 +37,7 @@ func (p *Pair) show(to *sender, dst netip.Addr, i uint32, h *wire.Datagram, note
 	}
 	wr, header := p.QP.SQ.At(i), *h // a copy: what o gets is on the heap
 	o.Packet(&p.Connection, to.connection(), dst, note, func(b []byte) int {
-		if !p.build(b, i, wr, &header) {
+		if !p.build(b, i, wr, &header, ours) {
 			return 0
 		}
 		return wire.DatagramLen + int(wr.Length)

@@ -51,6 +51,7 @@ type Stats struct {
 type Port struct {
 	If   *netif.Interface
 	s    *Stack
+	form form
 	ways map[netip.Addr]*way
 	held int // bytes that wait for neighbours
 	// asked is how many answers of neighbours are waited for, those included whose

@@ -59,21 +59,23 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 		return later
 	}
 	payload := w.path.Payload(frame)
-	if !p.build(payload, i, wr, h) {
+	if !p.build(payload, i, wr, h, p.port.form) {
 		return revoked
 	}
 	p.s.Stats.Sent++
-	w.path.Send(frame, wire.DatagramLen+int(wr.Length))
+	w.path.Send(frame, p.port.form.length(h, wr.Length))
 	return gone
 }
 
-// build writes header and message. False: the message's memory was deregistered.
-func (p *Pair) build(b []byte, i uint32, wr *qp.SendWR, h *wire.Datagram) bool {
-	if !p.QP.Gather(b[wire.DatagramLen:wire.DatagramLen+int(wr.Length)], wr, 0) {
+// build writes header and message as a wire has them. False: the message's memory was
+// deregistered.
+func (p *Pair) build(b []byte, i uint32, wr *qp.SendWR, h *wire.Datagram, f form) bool {
+	at := f.headerLen(h)
+	if !p.QP.Gather(b[at:at+int(wr.Length)], wr, 0) {
 		return false
 	}
 	h.PSN = p.psn
 	p.psn = p.psn.Add(1)
-	h.Put(b)
+	f.put(b, h, wr.Length)
 	return true
 }

@@ -15,6 +15,11 @@ type arriving struct {
 	message bool     // one is under way
 	write   bool     // it is a Write
 	length  uint32   // of it, so far
+
+	// Of a Write over RoCEv2, whose first packet alone says it.
+	stag wire.STag
+	to   uint64
+	all  uint32
 }
 
 // late is how many PSNs before the one expected are those of packets that a network

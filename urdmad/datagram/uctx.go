@@ -30,18 +30,26 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 		return later
 	}
 	h := c.header(wr)
-	n := wr.Run(wr.Offset(), uint32(c.port.If.MaxDatagram()-h.Len()))
+	n := wr.Run(wr.Offset(), c.mtu(&h))
 	h.Last = wr.Offset()+n == wr.Length
 	b := w.path.Payload(frame)
-	at := h.Put(b)
+	at := c.port.form.putUC(b, &h, n, wr.Length)
 	if !c.QP.Gather(b[at:at+int(n)], wr, wr.Offset()) {
 		return revoked
 	}
 	c.psn = c.psn.Add(1)
 	c.s.Stats.Sent++
-	w.path.Send(frame, at+int(n))
+	w.path.Send(frame, at+c.port.form.ended(n))
 	c.moved(n)
 	return gone
+}
+
+// mtu is how many bytes of a message a packet carries at most.
+func (c *UC) mtu(h *wire.UC) uint32 {
+	if c.port.form == roceV2 {
+		return 128 << c.QP.Attr.PathMTU // as enum ibv_mtu
+	}
+	return uint32(c.port.If.MaxDatagram() - h.Len())
 }
 
 // header is that of the next packet of a work request, Last apart.

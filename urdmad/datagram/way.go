@@ -96,7 +96,7 @@ func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 		p.forget(dst, w)
 		return
 	}
-	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort), netip.AddrPortFrom(dst, wire.DatagramPort))
+	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), p.form.port()), netip.AddrPortFrom(dst, p.form.port()))
 	w.path.Follow()
 	p.If.Look(dst, l, nil)
 	w.open = true
@@ -116,13 +116,13 @@ func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 
 // holdFor copies a message that waits for a neighbour, if there is room.
 func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
-	n := wire.DatagramLen + int(wr.Length)
+	n := p.port.form.length(h, wr.Length)
 	if w.bytes+n > maxHeld || p.port.held+n > maxHeldAll {
 		p.s.Stats.NeighbourWait++
 		return gone
 	}
 	b := make([]byte, n)
-	if !p.build(b, i, wr, h) {
+	if !p.build(b, i, wr, h, p.port.form) {
 		return revoked
 	}
 	w.waiting = append(w.waiting, b)
@@ -139,8 +139,8 @@ func (p *Port) groupWay(dst netip.Addr) *way {
 		p.s.Stats.NoRoute++
 		return nil
 	}
-	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), wire.DatagramPort),
-		netip.AddrPortFrom(dst, wire.DatagramPort))}
+	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), p.form.port()),
+		netip.AddrPortFrom(dst, p.form.port()))}
 	p.remember(dst, w)
 	return w
 }

@@ -179,7 +179,7 @@ func (e *Engine) OverTCP(dev int) bool { return dev < len(e.ports) && e.ports[de
 
 // SpeakRoCE has device dev speak RoCEv2, and nothing else but what a host says; before
 // its first Poll.
-func (e *Engine) SpeakRoCE(dev int) { e.ports[dev].roce = e.RoCE.AddPort(e.ports[dev].If) }
+func (e *Engine) SpeakRoCE(dev int) { e.ports[dev].roce = e.RoCE.AddPort(e.ports[dev].datagrams) }
 
 // SpeaksRoCE reports whether SpeakRoCE was called.
 func (e *Engine) SpeaksRoCE(dev int) bool { return dev < len(e.ports) && e.ports[dev].roce != nil }

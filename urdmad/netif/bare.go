@@ -60,10 +60,11 @@ func (n *Interface) bare(p *port.Packet) bool {
 	return true
 }
 
-// barePath is Path of such a port: packets leave from its socket to the peer's.
+// barePath is Path of such a port: packets leave from its socket to that port number at
+// the peer, whichever his come from.
 func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
-	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), link.Port))
-	p.len, p.whole, p.peer = 0, math.MaxInt, port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port))
+	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
+	p.len, p.whole, p.peer = 0, math.MaxInt, port.PeerOf(netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
 	return p
 }
 

@@ -33,7 +33,7 @@ type Conn struct {
 	placing bool // memory is being written for the peer
 
 	shake *handshake // of rdma_cm; nil: by number
-	psn   roce.PSN   // of our first request
+	psn   roce.PSN   // of the peer's first request, as we tell it (InfiniBand vol. 1, 12.7.31)
 
 	head      roce.Header // of the packet that is being built
 	answered  bool        // the last packet was an answer's: answers and requests take turns

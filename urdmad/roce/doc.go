@@ -1,6 +1,6 @@
 // Package roce carries reliable connections over RoCEv2 (InfiniBand Architecture
-// Specification vol. 1, annex A17) between urdmads. It was not tried with the kernel's
-// rxe or hardware yet.
+// Specification vol. 1, annex A17) between urdmads, and with the kernel's
+// rxe. It was not tried with hardware yet.
 //
 // A packet's way: Port.Receive (rx.go) checks the header and the CRC and finds the queue
 // pair by its number; request.go has what requests do, by the steps of the message core,
@@ -9,6 +9,9 @@
 //
 // A work request's way: Transmit (tx.go) sends answers to the peer's Reads and atomics
 // (answer.go) and packets of our messages (message.go) in turn, then an acknowledgement.
+//
+// service.go asks which queue pair of type UD stands behind a port number; the messages of
+// such queue pairs, and of type UC, are package datagram's.
 //
 // stack.go has the ports and the queue pairs, conn.go a connection: a qp.Carrier; end.go
 // ends it, codes.go has what NAKs stand for.

@@ -23,6 +23,8 @@ type Handler interface {
 	// Answered: the peer has accepted or rejected our request; Start or Release follows,
 	// unless it is a reject.
 	Answered(c *Conn, m *ibcm.Message)
+	// Asked: a peer asks for a queue pair of type UD, or answers; Stack.Say asks and answers.
+	Asked(q *Question)
 }
 
 // stage is how far a connection of rdma_cm has come.
@@ -175,7 +177,7 @@ func (c *Conn) Start(q *qp.QP) {
 	}
 	a := &q.Attr
 	c.QP, c.peer, h.qpn = q, h.theirs.QPN, wire.QPN(q.QPN)
-	c.serve(int(c.IRD), h.theirs.PSN)
+	c.serve(int(c.IRD), c.psn)
 	a.RNRRetry = uint32(h.theirs.RNRRetry)
 	if a.MinRNRTimer == 0 {
 		a.MinRNRTimer = connectedRNRTimer
@@ -183,7 +185,7 @@ func (c *Conn) Start(q *qp.QP) {
 	if a.Timeout == 0 {
 		a.Timeout, a.RetryCnt = acknowledgeTimeout, tries
 	}
-	a.SQPSN, a.RQPSN, a.DestQPNum = uint32(c.psn), uint32(h.theirs.PSN), uint32(c.peer)
+	a.SQPSN, a.RQPSN, a.DestQPNum = uint32(h.theirs.PSN), uint32(c.psn), uint32(c.peer)
 	a.MaxRdAtomic = uint32(c.ORD)
 	c.begin()
 	c.s.conns[wire.QPN(q.QPN)] = c
@@ -324,8 +326,10 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 	case ibcm.REQ:
 		return p.requestArrived(d, &m)
 	case ibcm.SIDRRequest:
-		p.answer(d, &ibcm.Message{Kind: ibcm.SIDRReply, TID: m.TID, Local: m.Local, Status: 1, Service: m.Service})
-		return "no datagrams are supported"
+		return p.asked(d, &m)
+	case ibcm.SIDRReply:
+		p.answered(d, &m)
+		return ""
 	}
 	c := p.s.ids[m.Remote]
 	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || c.shake.remote != 0 && c.shake.remote != m.Local {

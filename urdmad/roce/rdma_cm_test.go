@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"
 	"urdma/wire/ibcm"
+	"urdma/wire/roce"
 )
 
 // TestConnections: rdma_cm connects over every kind of port, and messages of all kinds go
@@ -102,6 +103,40 @@ func lose(kind ibcm.Kind, n int) linked.Path {
 		n--
 		return true
 	}}
+}
+
+// TestStartingPSN: the PSN of a request or a reply is the one that who gets it begins with
+// (InfiniBand vol. 1, 12.7.31), as Linux has it.
+func TestStartingPSN(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true})
+	told, first := map[ibcm.Kind]roce.PSN{}, map[wire.QPN]roce.PSN{}
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		var h roce.Header
+		var m ibcm.Message
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
+			return false
+		}
+		switch n, err := h.Parse(frame[f.PayloadOff:]); {
+		case err != nil:
+		case h.Opcode.Transport() == roce.UD:
+			if m.Parse(frame[f.PayloadOff+n:]) == nil {
+				told[m.Kind] = m.PSN
+			}
+		case h.Opcode.Traits().Is(roce.Send):
+			if _, ok := first[h.Dst]; !ok {
+				first[h.Dst] = h.PSN
+			}
+		}
+		return false
+	}})
+	a, b := w.Pair(false, nil)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 50, MaxSize: 100}).Run(10 * time.Second)
+	for to, kind := range map[*enginetest.QP]ibcm.Kind{b: ibcm.REP, a: ibcm.REQ} {
+		if got, want := first[wire.QPN(to.Q.QPN)], told[kind]; got != want {
+			t.Errorf("the first Send has PSN %d, the %v said %d", got, kind, want)
+		}
+	}
 }
 
 // TestLostMessages: each message of the handshake may be lost, several times.

@@ -17,25 +17,24 @@ func (p *Port) Receive(d *netif.Datagram) {
 // receive says why a packet is dropped.
 func (p *Port) receive(d *netif.Datagram) (why string) {
 	s, h := p.s, &p.head
-	if d.Dst.Port() != roce.Port && !netif.OfDatagrams(p.If) || d.Dst.Addr().IsMulticast() {
+	if d.Dst.Port() != roce.Port && !netif.OfDatagrams(p.If) {
 		s.Stats.NoQueuePair++
-		return "no RoCEv2 packet for one queue pair"
+		return "RoCEv2 has UDP port 4791"
 	}
 	from, to, err := h.Payload(d.Head, len(d.Data))
 	if err != nil {
 		s.Stats.Malformed++
 		return err.Error()
 	}
-	if h.Opcode == roce.UD|roce.SendOnly && h.Dst == ibcm.QP && h.QKey == ibcm.QKey {
-		if !p.sealed(d) {
-			s.Stats.WrongICRC++
-			return roce.ErrICRC.Error()
-		}
-		return p.messageArrived(d, d.Data[from:to])
-	}
-	if h.Opcode.Transport() != roce.RC {
+	switch t := h.Opcode.Transport(); {
+	case d.Dst.Addr().IsMulticast() && t != roce.UD:
+		s.Stats.NoQueuePair++
+		return "nothing but datagrams goes to groups"
+	case t == roce.UC, t == roce.UD && h.Opcode != roce.CNP:
+		return p.unreliable(d, d.Data[from:to])
+	case t != roce.RC:
 		s.Stats.Unsupported++
-		return "only reliable connections are supported"
+		return "a transport that is not supported"
 	}
 	c := s.conns[h.Dst]
 	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
@@ -53,6 +52,27 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 	why = c.packet(h, d.Data[from:to])
 	c.ready() // the timer is set when this turn sends
 	return why
+}
+
+// unreliable takes a packet of a queue pair of type UD or UC.
+func (p *Port) unreliable(d *netif.Datagram, data []byte) (why string) {
+	s, h := p.s, &p.head
+	switch {
+	case !p.sealed(d):
+		s.Stats.WrongICRC++
+		return roce.ErrICRC.Error()
+	case h.PKey&0x7fff != roce.DefaultPKey&0x7fff:
+		s.Stats.NoQueuePair++
+		return "another partition's"
+	case h.Opcode.Transport() == roce.UC:
+		return p.datagrams.MessageUC(d, h, data)
+	case h.Dst != ibcm.QP:
+		return p.datagrams.Message(d, h, data)
+	case h.QKey != ibcm.QKey, h.Opcode != roce.UD|roce.SendOnly, d.Dst.Addr().IsMulticast():
+		s.Stats.NoQueuePair++
+		return "no management datagram"
+	}
+	return p.messageArrived(d, data)
 }
 
 // sealed reports whether the CRC is right.

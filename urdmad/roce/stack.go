@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
@@ -45,10 +46,11 @@ type Stats struct {
 type Port struct {
 	If *netif.Interface
 
-	s    *Stack
-	sums roce.Sums
-	head roce.Header // of the packet that has come
-	psn  roce.PSN    // of the next management datagram
+	s         *Stack
+	datagrams *datagram.Port
+	sums      roce.Sums
+	head      roce.Header // of the packet that has come
+	psn       roce.PSN    // of the next management datagram
 }
 
 // NewStack returns a Stack without ports.
@@ -57,8 +59,10 @@ func NewStack(t *qp.Table, log *slog.Logger, r *rand.Rand) *Stack {
 }
 
 // AddPort has an interface speak RoCEv2, before its first Poll.
-func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s}
+func (s *Stack) AddPort(d *datagram.Port) *Port {
+	n := d.If
+	p := &Port{If: n, s: s, datagrams: d}
+	d.SpeakRoCE()
 	n.CarryBare(&p.sums)
 	s.ports[n.Dev] = p
 	return p

@@ -23,11 +23,24 @@ func (s ServiceID) TCPPort() (port uint16, ok bool) {
 	return uint16(s), s&^0xffff == tcpServices
 }
 
+// UDPService is a port number of RDMA_PS_UDP.
+func UDPService(port uint16) ServiceID { return udpServices | ServiceID(port) }
+
+// UDPPort is the port number that a service ID of RDMA_PS_UDP has.
+func (s ServiceID) UDPPort() (port uint16, ok bool) { return uint16(s), s&^0xffff == udpServices }
+
 // HeaderLen is the length of rdma_cm's header.
 const HeaderLen = 36
 
 // MaxPrivate is how long the private data of a request of rdma_cm may be.
 const MaxPrivate = requestPrivate - HeaderLen
+
+// MaxServicePrivate and MaxServiceReply are those of a SIDRRequest of rdma_cm and of its
+// answer.
+const (
+	MaxServicePrivate = 216 - HeaderLen
+	MaxServiceReply   = 136
+)
 
 // Addresses are what rdma_cm's header says: who asks, and whom.
 type Addresses struct {

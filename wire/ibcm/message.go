@@ -20,7 +20,7 @@ const (
 	RTU         Kind = 0x14 // the reply has come
 	DREQ        Kind = 0x15 // ends a connection
 	DREP        Kind = 0x16
-	SIDRRequest Kind = 0x17 // asks for the queue pair of a service
+	SIDRRequest Kind = 0x17 // asks for the queue pair of a service; Local is the request ID
 	SIDRReply   Kind = 0x18
 )
 
@@ -66,7 +66,7 @@ type Message struct {
 
 	// REQ and REP.
 	QPN       wire.QPN // DREQ: the peer's
-	PSN       roce.PSN // of the sender's first request
+	PSN       roce.PSN // of the first request of who gets the message
 	Responder uint8    // Reads and atomics that the sender serves
 	Initiator uint8    // that it wants to have open
 	RNRRetry  uint8    // for the peer to use
@@ -85,9 +85,10 @@ type Message struct {
 
 	Reason  Reason // REJ
 	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
-	Status  uint8  // SIDRReply
+	Status  uint8  // SIDRReply: 0 if QPN and QKey are the service's
+	QKey    uint32 // SIDRReply
 
-	Private []byte // REQ, REP, REJ: as long as the field is; Parse's is a part of its input
+	Private []byte // REQ, REP, REJ, SIDRRequest, SIDRReply: as long as the field is; Parse's is a part of its input
 }
 
 // Refusals of messages.
@@ -136,11 +137,13 @@ func (m *Message) Parse(b []byte) error {
 		m.QPN = wire.QPN(word24(b[8:]))
 	case RTU, DREP:
 	case SIDRRequest, SIDRReply:
-		m.Remote, m.Status = 0, 0
-		m.Service = ServiceID(binary.BigEndian.Uint64(b[8:]))
+		m.Remote = 0
 		if m.Kind == SIDRReply {
-			m.Status, m.Service = b[4], ServiceID(binary.BigEndian.Uint64(b[12:]))
+			m.Status, m.QPN, m.Service = b[4], wire.QPN(word24(b[8:])), ServiceID(binary.BigEndian.Uint64(b[12:]))
+			m.QKey, m.Private = binary.BigEndian.Uint32(b[20:]), b[96:]
+			break
 		}
+		m.PKey, m.Service, m.Private = binary.BigEndian.Uint16(b[4:]), ServiceID(binary.BigEndian.Uint64(b[8:])), b[16:]
 	default:
 		return ErrKind
 	}
@@ -197,10 +200,15 @@ func (m *Message) Put(b []byte) error {
 	case DREQ:
 		put24(b[8:], uint32(m.QPN), 0)
 	case SIDRRequest:
+		binary.BigEndian.PutUint32(b[4:], uint32(m.PKey)<<16)
 		binary.BigEndian.PutUint64(b[8:], uint64(m.Service))
+		return putPrivate(b[16:], m.Private)
 	case SIDRReply:
 		b[4] = m.Status
+		put24(b[8:], uint32(m.QPN), 0)
 		binary.BigEndian.PutUint64(b[12:], uint64(m.Service))
+		binary.BigEndian.PutUint32(b[20:], m.QKey)
+		return putPrivate(b[96:], m.Private)
 	}
 	return nil
 }

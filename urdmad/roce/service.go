@@ -1,0 +1,64 @@
+package roce
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/netif"
+	"urdma/wire"
+	"urdma/wire/ibcm"
+	"urdma/wire/roce"
+)
+
+// Question asks which queue pair of type UD stands behind a port number of RDMA_PS_UDP
+// (InfiniBand vol. 1, 12.11), or answers that. It is a message by itself: who asks and who
+// answers repeats it. What an answer has of its question is Dev, Link, the addresses, ID
+// and TID.
+type Question struct {
+	Dev         int
+	Link        netif.Link
+	Local, Peer netip.AddrPort
+	ID          uint32
+	TID         uint64 // set by Say in a question
+	Answer      bool
+	Status      uint8    // of an answer; 0: QPN and QKey count
+	QPN         wire.QPN // likewise
+	QKey        uint32
+	Private     []byte
+}
+
+// Say sends a question or an answer. A full port loses it, as a network may.
+func (s *Stack) Say(q *Question) error {
+	p := s.ports[q.Dev]
+	m := ibcm.Message{Kind: ibcm.SIDRReply, Local: q.ID, TID: q.TID, Service: ibcm.UDPService(q.Local.Port()),
+		Status: q.Status, QPN: q.QPN, QKey: q.QKey, Private: q.Private}
+	if !q.Answer {
+		private := make([]byte, ibcm.HeaderLen, ibcm.HeaderLen+len(q.Private))
+		(&ibcm.Addresses{Src: q.Local, Dst: q.Peer.Addr()}).Put(private)
+		// The answer repeats the TID, and does not say the port numbers otherwise.
+		q.TID = uint64(q.ID)<<32 | uint64(q.Local.Port())<<16 | uint64(q.Peer.Port())
+		m = ibcm.Message{Kind: ibcm.SIDRRequest, Local: q.ID, TID: q.TID, Service: ibcm.UDPService(q.Peer.Port()),
+			PKey: roce.DefaultPKey, Private: append(private, q.Private...)}
+	}
+	path := p.If.Path(q.Link, netip.AddrPortFrom(p.If.IP(), roce.Port), netip.AddrPortFrom(q.Peer.Addr(), roce.Port))
+	return p.manage(&path, &m)
+}
+
+// asked takes a question.
+func (p *Port) asked(d *netif.Datagram, m *ibcm.Message) (why string) {
+	var a ibcm.Addresses
+	service, ok := m.Service.UDPPort()
+	if !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr() || m.PKey&0x7fff != roce.DefaultPKey&0x7fff {
+		const unsupported = 1
+		p.answer(d, &ibcm.Message{Kind: ibcm.SIDRReply, TID: m.TID, Local: m.Local, Status: unsupported, Service: m.Service})
+		return "no service of rdma_cm"
+	}
+	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), service), Peer: netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()),
+		ID: m.Local, TID: m.TID, Private: append([]byte(nil), m.Private[ibcm.HeaderLen:]...)})
+	return ""
+}
+
+// answered takes an answer.
+func (p *Port) answered(d *netif.Datagram, m *ibcm.Message) {
+	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), uint16(m.TID>>16)), Peer: netip.AddrPortFrom(d.Src.Addr(), uint16(m.TID)),
+		ID: m.Local, Answer: true, Status: m.Status, QPN: m.QPN, QKey: m.QKey, Private: append([]byte(nil), m.Private...)})
+}
