@@ -92,6 +92,9 @@ func parse(text string) (Statement, error) {
 	case "wire":
 		s.Verb = Apply
 		s.Rule, err = wire(rest)
+	case "strict":
+		s.Verb = Apply
+		s.Rule, err = strict(rest)
 	default:
 		s.Verb = Apply
 		s.Rule, err = rule(verb, rest, true)
@@ -155,7 +158,7 @@ var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respo
 func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
-		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, cq, qp, srq, device, port, after, wait, clear", point)
+		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, cq, qp, srq, device, port, after, wait, clear", point)
 	}
 	counted := false
 	for i, w := range words {

@@ -11,14 +11,15 @@ type Point uint8
 
 // The points. What Code is at each is said there.
 const (
-	Send    Point = iota + 1 // a posted send is taken; Code: enum ibv_wr_opcode
-	Receive                  // a message begins to fill a receive
-	Respond                  // a message of the peer's is looked at; Code: Message*
-	Call                     // a request of a program; named by Function
-	Post                     // ibv_post_send and its like, in the library; named by Function
-	Notify                   // a completion event is sent
-	CM                       // an event of rdma_cm is sent; Code: enum rdma_cm_event_type
-	OnWire                   // a packet of a port; Wire says what happens
+	Send     Point = iota + 1 // a posted send is taken; Code: enum ibv_wr_opcode
+	Receive                   // a message begins to fill a receive
+	Respond                   // a message of the peer's is looked at; Code: Message*
+	Call                      // a request of a program; named by Function
+	Post                      // ibv_post_send and its like, in the library; named by Function
+	Notify                    // a completion event is sent
+	CM                        // an event of rdma_cm is sent; Code: enum rdma_cm_event_type
+	OnWire                    // a packet of a port; Wire says what happens
+	Strictly                  // several of them; Strict says what happens
 )
 
 // What a peer's message is, at Respond.
@@ -64,6 +65,7 @@ type Rule struct {
 	Errno  syscall.Errno // at Call and Post
 	Delay  time.Duration // at Call, Notify and CM
 	Wire   *Wire         // at OnWire
+	Strict *Strict       // at Strictly
 }
 
 // Draw is a rule at work.
@@ -85,6 +87,12 @@ func (d *Draw) Next() bool {
 	}
 	d.Hits++
 	return true
+}
+
+// IntN counts one that the rule is for, and draws a number below n for it.
+func (d *Draw) IntN(n int) int {
+	d.Seen++
+	return d.rand.IntN(n)
 }
 
 // Over reports whether the rule will hit nothing any more.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"urdma/config"
+	"urdma/inject"
 	"urdma/verbs/personality"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ var transports = personality.Names()
 // execOptions are the flags of urdma exec.
 type execOptions struct {
 	transport, socket, lib string
-	inject                 string
+	inject, strict         string
 	log, explain           bool
 	wait                   time.Duration // for a urdmad; 0: not at all
 }
@@ -66,6 +67,8 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
 	f.StringVar(&o.inject, "inject", "", "`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
+	f.StringVar(&o.strict, "strict", "", "`BEHAVIOURS` that specifications allow and hardware seldom shows, for this program alone (URDMA_STRICT): all, or some and limits, separated by commas, as in --strict=srq-order,max_sge:3,seed:7")
+	f.Lookup("strict").NoOptDefVal = "all"
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
 	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
@@ -162,6 +165,12 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 			return nil, fmt.Errorf("--inject: %w", err)
 		}
 		env = setenv(env, "URDMA_INJECT", statements)
+	}
+	if o.strict != "" {
+		if _, err := inject.Parse("strict " + o.strict); err != nil {
+			return nil, withStatus(exitUsage, fmt.Errorf("--strict: %w", err))
+		}
+		env = setenv(env, "URDMA_STRICT", o.strict)
 	}
 	if o.log {
 		env = setenv(env, "URDMA_LOG", "1")

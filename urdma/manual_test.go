@@ -64,6 +64,7 @@ var commandSections = []manualtest.Section{
 		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
 		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
+		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
 		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +
 			"what reaches for a page and not for its address misses that. A process with buffers registered with io_uring keeps its private pages anyway; 0 is for memory that AF_XDP or vfio holds, " +
 			"for direct I/O that is under way into a page while it is registered, and for process-shared mutexes and semaphores in such pages with a thread waiting at that moment."},

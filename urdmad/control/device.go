@@ -188,14 +188,14 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	if shown == nil {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
-	limits := x.s.Current()
+	limits, most := x.s.Current(), x.most()
 	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(d.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(d.Address.Bits()), MAC: d.MAC,
-		MTU: uint32(d.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: maxQPWR,
-		MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
-		MaxCQE: maxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
-		MaxRdAtom: uint32(x.s.MaxReads), NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: maxQPWR,
-		MaxSRQSGE: qp.MaxSGE, MaxMW: uint32(limits.MemoryRegions)}
+		MTU: uint32(d.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
+		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
+		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
+		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
+		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: most.MaxSRQWR,
+		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions)}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
@@ -203,6 +203,16 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	}
 	*r = respond(&v)
 	return nil
+}
+
+// most is what a device can do for the client, as far as it is the same for all devices.
+func (x *Session) most() abi.Device {
+	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE, MaxRdAtom: uint32(x.s.MaxReads),
+		MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
+	if x.strict != nil {
+		x.strict.Lower(&d)
+	}
+	return d
 }
 
 // mapped is how many of an object, which is mapped, a client can have that has other

@@ -33,7 +33,7 @@ type injections struct {
 	s      *Server
 	rules  []*injection // in the order in which they were made
 	ended  []*injection // the last of them that have
-	points [inject.OnWire + 1]bool
+	points [inject.Strictly + 1]bool
 	wires  map[int]*impair.Queue // by device; those that there are
 	cut    map[int]*impair.Stage // by device: its link is down on purpose
 	number uint32                // of the newest
@@ -57,12 +57,13 @@ type injection struct {
 
 // script is the statements of one request, which may take time.
 type script struct {
-	in    *injections
-	by    *Session
-	own   bool
-	left  []inject.Statement
-	first uint32 // rule that it made
-	posts []abi.PostFault
+	in     *injections
+	by     *Session
+	own    bool
+	left   []inject.Statement
+	first  uint32 // rule that it made
+	posts  []abi.PostFault
+	strict *inject.Rule // of urdma exec --strict; nil: none
 }
 
 // inject answers INJECT.
@@ -81,6 +82,10 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 		return err
 	}
 	resp := abi.InjectResponse{Number: s.first}
+	if r := s.strict; r != nil {
+		x.strict = r.Strict
+		resp.Strict, resp.StrictSeed = r.Strict.Behaviours, r.Seed
+	}
 	resp.Posts = uint32(copy(resp.Post[:], s.posts))
 	*r = respond(&resp)
 	return nil
@@ -139,12 +144,18 @@ func (s *script) run() error {
 
 // apply begins a rule.
 func (s *script) apply(one *inject.Statement) error {
+	if one.Rule.Point == inject.Strictly && !s.own {
+		return fmt.Errorf("a process is strict from its start on (urdma exec --strict, URDMA_STRICT): %w", syscall.EOPNOTSUPP)
+	}
 	i, err := s.add(one, nil)
 	if err != nil {
 		return err
 	}
-	if i.Point == inject.Post {
+	switch i.Point {
+	case inject.Post:
 		return s.refusePosts(&i.Rule)
+	case inject.Strictly:
+		s.strict = &i.Rule
 	}
 	return nil
 }
@@ -299,12 +310,12 @@ func (n *injections) gone(x *Session) {
 
 // changed has those asked alone that rules are for.
 func (n *injections) changed() {
-	n.points = [inject.OnWire + 1]bool{}
+	n.points = [inject.Strictly + 1]bool{}
 	for _, i := range n.rules {
 		n.points[i.Point] = true
 	}
 	n.calls.Store(n.points[inject.Call])
-	if n.points[inject.Send] || n.points[inject.Receive] || n.points[inject.Respond] || n.points[inject.Notify] {
+	if n.points[inject.Send] || n.points[inject.Receive] || n.points[inject.Respond] || n.points[inject.Notify] || n.points[inject.Strictly] {
 		n.s.Engine.QPs.SetFaults(n)
 	} else {
 		n.s.Engine.QPs.SetFaults(nil)

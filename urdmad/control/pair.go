@@ -42,7 +42,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPair(m); err != nil {
+	if err := checkPair(m, x.most()); err != nil {
 		return err
 	}
 	if err := x.s.speaks(m.QPType, pd.ctx.dev); err != nil {
@@ -99,13 +99,13 @@ func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 	return o.cq, nil
 }
 
-func checkPair(m *abi.CreateQPRequest) error {
+func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 	c := &m.Cap
 	switch {
 	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD && m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
-	case c.MaxSendWR > maxQPWR || c.MaxRecvWR > maxQPWR || c.MaxSendSGE > qp.MaxSGE || c.MaxRecvSGE > qp.MaxSGE ||
-		c.MaxInline > maxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
+	case c.MaxSendWR > most.MaxQPWR || c.MaxRecvWR > most.MaxQPWR || c.MaxSendSGE > most.MaxSGE || c.MaxRecvSGE > most.MaxSGE ||
+		c.MaxInline > most.MaxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
 		m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
 		return syscall.EINVAL
 	}
@@ -132,8 +132,9 @@ func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 	x := q.x
 	m.Mask &^= qp.IgnoredAttributes(q.qp.Type)
-	if int64(m.Attr.MaxRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
-		int64(m.Attr.MaxDestRdAtomic) > int64(x.s.MaxReads) && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
+	reads := x.most().MaxRdAtom
+	if uint32(m.Attr.MaxRdAtomic) > reads && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
+		uint32(m.Attr.MaxDestRdAtomic) > reads && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		return syscall.EINVAL
 	}
 	x.do(func() { err = x.s.Numbers.Modify(q.qp, q.ctx.dev, m.Mask, &m.Attr) })

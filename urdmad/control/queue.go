@@ -62,7 +62,7 @@ func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
 			return err
 		}
 	}
-	if m.CQE == 0 || m.CQE > maxCQE || m.CompVector >= compVectors {
+	if m.CQE == 0 || m.CQE > x.most().MaxCQE || m.CompVector >= compVectors {
 		return syscall.EINVAL
 	}
 	resp := ring.CQLayout(m.CQE)
@@ -93,7 +93,7 @@ func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
 
 func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	x := q.x
-	if m.CQE == 0 || m.CQE > maxCQE {
+	if m.CQE == 0 || m.CQE > x.most().MaxCQE {
 		return syscall.EINVAL
 	}
 	resp := ring.CQLayout(m.CQE)

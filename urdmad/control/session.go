@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/inject"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
@@ -48,6 +49,7 @@ type Session struct {
 	tap      *capture         // of its capture; nil: there is none
 	contexts []*contextObject // also in objects; engine thread
 	unread   events.Quota     // what the client has not read; engine thread
+	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
 	becomes  func() error     // what the connection is from now on; nil: a session
 }
 

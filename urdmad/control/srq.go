@@ -22,7 +22,8 @@ type srqObject struct {
 
 func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 	x := pd.x
-	if m.MaxWR == 0 || m.MaxWR > maxQPWR || m.MaxSGE > qp.MaxSGE || m.SRQLimit > m.MaxWR {
+	most := x.most()
+	if m.MaxWR == 0 || m.MaxWR > most.MaxSRQWR || m.MaxSGE > most.MaxSRQSGE || m.SRQLimit > m.MaxWR {
 		return syscall.EINVAL
 	}
 	o := &srqObject{pd: pd, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
@@ -84,7 +85,7 @@ func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 // limit with it if that is asked for, too: both, or neither.
 func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	x := o.x
-	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > maxQPWR {
+	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > x.most().MaxSRQWR {
 		return syscall.EINVAL
 	}
 	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)

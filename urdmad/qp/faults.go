@@ -20,6 +20,9 @@ type Faults interface {
 	Respond(q *QP, m Message) Verdict
 	// Notify is asked of each completion event: how long it is kept back.
 	Notify(c *CQ) clock.Time
+	// Pick is asked which of n receives of a client's shared receive queue a message
+	// takes: 0 is the oldest.
+	Pick(c *Client, n int) int
 }
 
 // Message is a kind of message of the peer's.

@@ -70,6 +70,9 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	}
 	var rqe abi.RQE
 	list := r.q.t.list[:]
+	if f := r.q.t.faults; f != nil && from.shared != nil {
+		from.pick(func(n int) int { return f.Pick(from.owner(r.q), n) })
+	}
 	i, ok := from.look(&rqe, list)
 	switch {
 	case !ok:

@@ -103,6 +103,13 @@ func (r *RecvQueue) look(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 	return r.head, true
 }
 
+// pick has a receive that which chooses from those that wait be the next.
+func (r *RecvQueue) pick(which func(n int) int) {
+	if prod, err := r.ring.Prod(r.head); err == nil && prod-r.head > 1 {
+		r.ring.Swap(r.head, r.head+uint32(which(int(prod-r.head))))
+	}
+}
+
 // taken says that what look found is taken.
 func (r *RecvQueue) taken() {
 	r.head++

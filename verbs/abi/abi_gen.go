@@ -61,6 +61,15 @@ const (
 	InjectOwn         = 1
 	InjectBytes       = 3072
 	InjectPosts       = 8
+	StrictGarbage     = 0x1
+	StrictSlots       = 0x2
+	StrictLate        = 0x4
+	StrictSRQOrder    = 0x100
+	StrictInline      = 0x200
+	StrictRNR         = 0x400
+	StrictSpurious    = 0x800
+	StrictWriteOrder  = 0x1000
+	StrictZeroSGE     = 0x2000
 	CMWake            = 0xffffffff
 	NumDoorbells      = 4096
 	EndsFirst         = 0x0506
@@ -655,10 +664,13 @@ type PostFault struct {
 
 // InjectResponse is struct urdma_abi_inject_response.
 type InjectResponse struct {
-	Header Header
-	Number uint32
-	Posts  uint32
-	Post   [InjectPosts]PostFault
+	Header     Header
+	Number     uint32
+	Strict     uint32
+	StrictSeed uint64
+	Pad        uint32
+	Posts      uint32
+	Post       [InjectPosts]PostFault
 }
 
 // CMCreateIDRequest is struct urdma_abi_cm_create_id.

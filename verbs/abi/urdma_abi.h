@@ -749,9 +749,23 @@ struct urdma_abi_post_fault {
 	uint64_t seed;
 };
 
+/* What strict has (urdma exec --strict); package inject names them. */
+#define URDMA_ABI_STRICT_GARBAGE 0x1u     /* the library's: fields of a failed completion */
+#define URDMA_ABI_STRICT_SLOTS 0x2u       /* the library's: a send's slot is free once a completion was polled */
+#define URDMA_ABI_STRICT_LATE 0x4u        /* the library's: polls that find nothing yet */
+#define URDMA_ABI_STRICT_SRQ_ORDER 0x100u /* urdmad's, as those below */
+#define URDMA_ABI_STRICT_INLINE 0x200u
+#define URDMA_ABI_STRICT_RNR 0x400u
+#define URDMA_ABI_STRICT_SPURIOUS 0x800u
+#define URDMA_ABI_STRICT_WRITE_ORDER 0x1000u
+#define URDMA_ABI_STRICT_ZERO_SGE 0x2000u
+
 struct urdma_abi_inject_response {
 	struct urdma_abi_header header;
 	uint32_t number; /* of the first rule that was made; 0: none */
+	uint32_t strict; /* URDMA_ABI_STRICT_*; of INJECT_OWN */
+	uint64_t strict_seed;
+	uint32_t pad;
 	uint32_t posts;  /* of post, those that count; of INJECT_OWN */
 	struct urdma_abi_post_fault post[URDMA_ABI_INJECT_POSTS];
 };

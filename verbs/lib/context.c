@@ -73,6 +73,8 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	fill_tables(c);
 	if (c->client->posts)
 		urdma_refuse_posts(&c->verbs.context);
+	if (c->client->strict)
+		urdma_strict_polls(&c->verbs.context);
 	return c;
 }
 

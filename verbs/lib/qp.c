@@ -35,6 +35,7 @@ static void set_send_queue(struct urdma_qp *qp, const struct urdma_abi_qp_respon
 		.depth = r->cap.max_send_wr, .mask = r->sq.entries - 1, .stride = r->sq.stride,
 		.max_sge = r->cap.max_send_sge, .slots = base + r->sq.slots_offset, .failing = head,
 		.shared_prod = &head->prod, .shared_cons = &head->cons, .all_signaled = qp->sq_sig_all,
+		.until_polled = qp->client->strict & URDMA_ABI_STRICT_SLOTS,
 	};
 	qp->max_inline = r->cap.max_inline;
 }

@@ -122,6 +122,14 @@ func (q *ServerRQ) Read(index uint32, rqe *abi.RQE, sge []abi.SGE) {
 	}
 }
 
+// Swap exchanges two slots that the client has published and that were not taken.
+func (q *ServerRQ) Swap(i, j uint32) {
+	a, b := q.slots[(i&q.mask)*q.stride:][:q.stride], q.slots[(j&q.mask)*q.stride:][:q.stride]
+	for k := range a {
+		a[k], b[k] = b[k], a[k]
+	}
+}
+
 // Adopt copies the receives from cons to prod, with these indices, from a queue
 // whose slots are as long: for a resize, of which the client learns afterwards.
 func (q *ServerRQ) Adopt(from *ServerRQ, cons, prod uint32) {

@@ -58,16 +58,19 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 // inject tells urdmad what is to go wrong in this process (urdma inject).
 func (s *Session) inject(ctx context.Context) error {
 	text := os.Getenv("URDMA_INJECT")
+	if strict := os.Getenv("URDMA_STRICT"); strict != "" && strict != "0" {
+		text = "strict " + strict + "; " + text
+	}
 	if text == "" {
 		return nil
 	}
 	req, resp := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
 	if len(text) >= len(req.Text) {
-		return fmt.Errorf("verbs: URDMA_INJECT has %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
+		return fmt.Errorf("verbs: URDMA_INJECT and URDMA_STRICT have %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
 	}
 	copy(req.Text[:], text)
 	if _, err := Call(ctx, s, abi.Inject, &req, &resp, -1, 0); err != nil {
-		return fmt.Errorf("verbs: URDMA_INJECT: %w", err)
+		return fmt.Errorf("verbs: URDMA_INJECT, URDMA_STRICT: %w", err)
 	}
 	if resp.Posts > 0 {
 		return fmt.Errorf("verbs: URDMA_INJECT has rules for posts, which only liburdma.so refuses: %w", unix.EOPNOTSUPP)

@@ -57,6 +57,8 @@ struct urdma_cq {
 	/* Hints, by URDMA_LOAD and URDMA_STORE. */
 	uint32_t since_check; /* polls that found nothing since urdmad was last seen alive */
 	bool polled;          /* since the last post that yielded */
+	uint32_t finds;       /* polls that have found something; counts with URDMA_STRICT alone */
+	uint32_t polls;       /* since then; likewise */
 	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
 	struct urdma_events completions, async;
@@ -73,6 +75,7 @@ struct urdma_queue {
 	uint32_t stride;
 	uint32_t max_sge;
 	bool all_signaled;      /* every work request makes a completion */
+	bool until_polled;      /* of a send queue: slots are freed by polled completions alone (URDMA_STRICT) */
 	bool free_when_taken;   /* a shared receive queue: urdmad copies slots out (urdma_abi.h) */
 	uint8_t *slots;
 	struct urdma_abi_sq_ring *failing; /* of a send queue: where urdmad says what has failed */
@@ -196,6 +199,15 @@ int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_
 /* refuse.c: has a context's posts fail as URDMA_INJECT says. */
 void urdma_refuse_posts(struct ibv_context *context);
 
+/* strict.c: has polling do what URDMA_STRICT says: of a context's completion queues, and
+ * of one with the extended interface. */
+void urdma_strict_polls(struct ibv_context *context);
+void urdma_strict_pollex(struct urdma_cq *cq);
+/* Spoils cq->now, which has failed, where it is undefined. */
+void urdma_strict_failed(struct urdma_cq *cq);
+/* The n-th number of a seed. */
+uint32_t urdma_draw(uint64_t seed, uint64_t n);
+
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
@@ -244,6 +256,7 @@ static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const st
 
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
+int urdma_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr);
 
 /* death.c: after urdmad's end. */
 /* One flushed work request of the queue pairs that complete on cq; the caller holds cq->lock. */

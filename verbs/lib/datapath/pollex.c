@@ -12,14 +12,22 @@ static struct urdma_cq *of(struct ibv_cq_ex *ex)
 	return (struct urdma_cq *)ex;
 }
 
+static void failed(struct urdma_cq *cq)
+{
+	if (urdma_explain_wanted)
+		urdma_cq_explain(cq, cq->now.qp_num, cq->now.vendor_err);
+	if (cq->client->strict)
+		urdma_strict_failed(cq);
+}
+
 static int show_next(struct urdma_cq *cq)
 {
 	if (!urdma_cq_take(cq, &cq->now))
 		return ENOENT;
 	cq->ex.wr_id = cq->now.wr_id;
 	cq->ex.status = (enum ibv_wc_status)cq->now.status;
-	if (urdma_explain_wanted && cq->ex.status != IBV_WC_SUCCESS)
-		urdma_cq_explain(cq, cq->now.qp_num, cq->now.vendor_err);
+	if (cq->ex.status != IBV_WC_SUCCESS)
+		failed(cq);
 	return 0;
 }
 
@@ -68,7 +76,7 @@ static void know_clocks(struct urdma_cq *cq)
 }
 
 /* On any error, ENOENT included, the caller does not call ibv_end_poll. */
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+int urdma_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urdma_cq *cq = of(ex);
 	bool overran;
@@ -137,7 +145,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 {
-	cq->start_poll = start_poll;
+	cq->start_poll = urdma_start_poll;
 	cq->next_poll = next_poll;
 	cq->end_poll = end_poll;
 	cq->read_opcode = read_opcode;

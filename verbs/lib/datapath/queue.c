@@ -44,7 +44,7 @@ static void take_silent(struct urdma_queue *q)
 {
 	uint32_t done, cons = q->cons;
 
-	if (q->all_signaled)
+	if (q->all_signaled || q->until_polled)
 		return;
 	done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
 	if (done - cons > q->prod - cons)

@@ -1,22 +1,12 @@
 /* refuse.c - posts that fail on purpose (URDMA_INJECT). Without such a rule nothing here is called. */
 #include "objects.h"
 
-/* SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators) of the n-th draw. */
-static uint32_t draw(uint64_t seed, uint64_t n)
-{
-	uint64_t z = seed + n * UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ (z >> 31)) >> 32);
-}
-
 static bool hits(struct urdma_post_rule *rule)
 {
 	const struct urdma_abi_post_fault *f = &rule->fault;
 	uint64_t n = __atomic_add_fetch(&rule->seen, 1, __ATOMIC_RELAXED);
 
-	if (n < f->nth || (f->chance && draw(f->seed, n) >= f->chance))
+	if (n < f->nth || (f->chance && urdma_draw(f->seed, n) >= f->chance))
 		return false;
 	return !f->count || __atomic_add_fetch(&rule->hits, 1, __ATOMIC_RELAXED) <= f->count;
 }

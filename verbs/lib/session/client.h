@@ -71,6 +71,8 @@ struct urdma_client {
 
 	struct urdma_post_rule *posts; /* num_posts of them; NULL: none */
 	uint32_t num_posts;
+	uint32_t strict; /* URDMA_ABI_STRICT_* of URDMA_STRICT; constant once there are objects */
+	uint64_t strict_seed;
 
 	pthread_mutex_t files_lock;
 	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
@@ -125,7 +127,7 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
  * may be. 0, or -1 and errno. */
 int urdma_locate(int fd);
 
-/* inject.c: tells urdmad what URDMA_INJECT says. 0 or an errno value. */
+/* inject.c: tells urdmad what URDMA_INJECT and URDMA_STRICT say. 0 or an errno value. */
 int urdma_inject(struct urdma_client *client);
 
 /* transport.c: as which this process wishes to show devices. */

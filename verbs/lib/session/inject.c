@@ -1,5 +1,7 @@
-/* inject.c - URDMA_INJECT: what is to go wrong in this process on purpose (urdma inject). */
+/* inject.c - URDMA_INJECT and URDMA_STRICT: what is to go wrong, or by the letter, in this
+ * process on purpose (urdma inject, urdma exec --strict). */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,25 +23,35 @@ static int keep_posts(struct urdma_client *client, const struct urdma_abi_inject
 	return 0;
 }
 
+/* The statements of both variables; false: they do not fit. */
+static bool statements(char *text, size_t size)
+{
+	const char *strict = getenv("URDMA_STRICT"), *inject = getenv("URDMA_INJECT");
+	bool wanted = strict && *strict && strcmp(strict, "0") != 0;
+	int n = snprintf(text, size, "%s%s%s%s", wanted ? "strict " : "", wanted ? strict : "", wanted && inject ? "; " : "", inject ? inject : "");
+
+	return n >= 0 && (size_t)n < size;
+}
+
 int urdma_inject(struct urdma_client *client)
 {
 	struct urdma_abi_inject request = { .flags = URDMA_ABI_INJECT_OWN };
 	struct urdma_abi_inject_response answer;
-	const char *text = getenv("URDMA_INJECT");
 	int status;
 
-	if (!text || !*text)
-		return 0;
-	if (strlen(text) >= sizeof(request.text)) {
-		urdma_complain("URDMA_INJECT has %zu bytes, expected %zu at most", strlen(text), sizeof(request.text) - 1);
+	if (!statements(request.text, sizeof(request.text))) {
+		urdma_complain("URDMA_INJECT and URDMA_STRICT are longer than %zu bytes", sizeof(request.text) - 1);
 		return EINVAL;
 	}
-	strcpy(request.text, text);
+	if (!*request.text)
+		return 0;
 	status = urdma_call(client, URDMA_ABI_INJECT, &request, sizeof(request), &answer, sizeof(answer));
 	if (status) {
-		urdma_complain("URDMA_INJECT: urdmad refuses it: %s; its log says why", strerror(status));
+		urdma_complain("URDMA_INJECT, URDMA_STRICT: urdmad refuses \"%s\": %s; its log says why", request.text, strerror(status));
 		return status;
 	}
-	urdma_log("faults are injected: %s", text);
+	urdma_log("faults are injected: %s", request.text);
+	client->strict = answer.strict;
+	client->strict_seed = answer.strict_seed;
 	return keep_posts(client, &answer);
 }

@@ -1,0 +1,129 @@
+package inject
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"urdma/verbs/abi"
+)
+
+// Behaviour is something that specifications allow and hardware seldom does.
+type Behaviour struct {
+	Name    string
+	Bit     uint32 // abi.Strict*
+	Does    string
+	Allowed string // by which sentence of which specification
+}
+
+// Behaviours are those of urdma exec --strict, in the order of docs/debugging.md.
+var Behaviours = [...]Behaviour{
+	{"garbage", abi.StrictGarbage, "what a failed completion has beside wr_id, status, qp_num and vendor_err is random",
+		"ibv_poll_cq(3): if the status is other than IBV_WC_SUCCESS, only these are valid"},
+	{"slots", abi.StrictSlots, "an unsignalled send keeps its place in the send queue until a later send's completion has been polled: without one, ibv_post_send fails with ENOMEM for good",
+		"ibv_post_send(3): a request is done with once it is fully executed and a completion has been retrieved from the queue"},
+	{"srq-order", abi.StrictSRQOrder, "a message takes any receive of a shared receive queue, not the oldest",
+		"InfiniBand vol. 1, 10.8.3.2: the receives of a shared receive queue need not complete in the order of posting"},
+}
+
+// limits are what limits of struct ibv_device_attr can be lowered.
+var limits = [...]struct {
+	name string
+	of   func(*abi.Device) *uint32
+}{
+	{"max_sge", func(d *abi.Device) *uint32 { return &d.MaxSGE }},
+	{"max_sge_rd", func(d *abi.Device) *uint32 { return &d.MaxSGERd }},
+	{"max_qp_wr", func(d *abi.Device) *uint32 { return &d.MaxQPWR }},
+	{"max_inline_data", func(d *abi.Device) *uint32 { return &d.MaxInline }},
+	{"max_cqe", func(d *abi.Device) *uint32 { return &d.MaxCQE }},
+	{"max_qp_rd_atom", func(d *abi.Device) *uint32 { return &d.MaxRdAtom }},
+	{"max_srq_wr", func(d *abi.Device) *uint32 { return &d.MaxSRQWR }},
+	{"max_srq_sge", func(d *abi.Device) *uint32 { return &d.MaxSRQSGE }},
+}
+
+// Limits are the names of the limits that Strict can lower.
+func Limits() (names []string) {
+	for i := range limits {
+		names = append(names, limits[i].name)
+	}
+	return names
+}
+
+// Strict is what a process wants to meet.
+type Strict struct {
+	Behaviours uint32 // abi.Strict*
+	limits     [len(limits)]uint32
+	lowered    uint32 // a bit for each of those that counts
+}
+
+// Lower lowers what a device is said to be able to.
+func (s *Strict) Lower(d *abi.Device) {
+	for i := range limits {
+		if v := limits[i].of(d); s.lowered>>i&1 != 0 {
+			*v = min(*v, s.limits[i])
+		}
+	}
+}
+
+// strict reads a strict statement: names, -names, limits and a seed, separated by commas.
+// Nothing but a seed or what is taken away stands for all behaviours.
+func strict(words []string) (Rule, error) {
+	r := Rule{Point: Strictly, Code: AnyCode, Seed: 1, Strict: &Strict{}}
+	named, without := false, uint32(0)
+	for _, item := range strings.FieldsFunc(strings.Join(words, ","), func(c rune) bool { return c == ',' }) {
+		key, value, valued := strings.Cut(strings.Replace(item, ":", "=", 1), "=")
+		var err error
+		switch limit := slices.Index(Limits(), key); {
+		case key == "seed" && valued:
+			err = r.set(key, value)
+		case limit >= 0 && valued:
+			named = true
+			var n uint64
+			n, err = whole(key, value, 0, math.MaxInt32)
+			r.Strict.limits[limit] = uint32(n)
+			r.Strict.lowered |= 1 << limit
+		case !valued && strings.HasPrefix(key, "-"):
+			var bit uint32
+			bit, err = behaviour(key[1:])
+			without |= bit
+		case !valued:
+			named = true
+			var bit uint32
+			bit, err = behaviour(key)
+			r.Strict.Behaviours |= bit
+		default:
+			err = fmt.Errorf("%q: expected a behaviour, seed:NUMBER, or a limit and its value: %s", item, strings.Join(Limits(), ", "))
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	if !named {
+		r.Strict.Behaviours = everything()
+	}
+	r.Strict.Behaviours &^= without
+	return r, nil
+}
+
+func everything() (all uint32) {
+	for i := range Behaviours {
+		all |= Behaviours[i].Bit
+	}
+	return all
+}
+
+// behaviour finds the bits of a name.
+func behaviour(name string) (uint32, error) {
+	var known []string
+	for i := range Behaviours {
+		if b := &Behaviours[i]; b.Name == name {
+			return b.Bit, nil
+		}
+		known = append(known, Behaviours[i].Name)
+	}
+	if name == "all" || name == "1" {
+		return everything(), nil
+	}
+	return 0, fmt.Errorf("%q is no behaviour, expected all, or one of %s, or a limit and its value: %s", name, strings.Join(known, ", "), strings.Join(Limits(), ":N, ")+":N")
+}

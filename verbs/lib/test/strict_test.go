@@ -1,0 +1,47 @@
+package test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"urdma/inject"
+)
+
+// TestStrict: for each behaviour there is a wrong program that works and is broken by it,
+// also by all together, and a right one that is not.
+func TestStrict(t *testing.T) {
+	r, binary := startReal(t), filepath.Join(t.TempDir(), "strict")
+	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
+		"testdata/strict/main.c", "-libverbs").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	run := func(strict, name, which, seconds string) string {
+		return strings.TrimSpace(r.run(t, []string{"URDMA_STRICT=" + strict}, binary, name, which, seconds))
+	}
+	for i := range inject.Behaviours {
+		name := inject.Behaviours[i].Name
+		if said := run("", name, "wrong", "60"); said != "done" {
+			t.Errorf("%s: without strict the wrong program says %q", name, said)
+		}
+		if said := run(name+",seed:3", name, "wrong", "1"); !strings.HasPrefix(said, "broken") {
+			t.Errorf("%s: the wrong program says %q", name, said)
+		}
+		for _, strict := range []string{name + ",seed:3", "all,seed:3"} {
+			if said := run(strict, name, "right", "60"); said != "done" {
+				t.Errorf("%s: the right program says %q with %s", name, said, strict)
+			}
+		}
+	}
+}
+
+// TestWrongStrict: a program that names no behaviour does not run as if it had none.
+func TestWrongStrict(t *testing.T) {
+	r, binary := startReal(t), faultsProgram(t)
+	c := exec.Command(binary, "calls")
+	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_STRICT=everthing")
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "refuses \"strict everthing\"") {
+		t.Errorf("%v, %q", err, out)
+	}
+}
