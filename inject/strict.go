@@ -9,7 +9,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Behaviour is something that specifications allow and hardware seldom does.
+// Behaviour is something that specifications allow and hardware seldom does, or that
+// hardware refuses and urdmad lets pass.
 type Behaviour struct {
 	Name    string
 	Bit     uint32 // abi.Strict*
@@ -23,8 +24,21 @@ var Behaviours = [...]Behaviour{
 		"ibv_poll_cq(3): if the status is other than IBV_WC_SUCCESS, only these are valid"},
 	{"slots", abi.StrictSlots, "an unsignalled send keeps its place in the send queue until a later send's completion has been polled: without one, ibv_post_send fails with ENOMEM for good",
 		"ibv_post_send(3): a request is done with once it is fully executed and a completion has been retrieved from the queue"},
+	{"late", abi.StrictLate, "polls of a queue without a completion channel find nothing for a while although something is there: completions of different queues come in another order, and several at once",
+		"ibv_poll_cq(3): a poll returns what the queue contains; no page says when a completion gets there, nor which of two queues' is first"},
 	{"srq-order", abi.StrictSRQOrder, "a message takes any receive of a shared receive queue, not the oldest",
 		"InfiniBand vol. 1, 10.8.3.2: the receives of a shared receive queue need not complete in the order of posting"},
+	{"inline", abi.StrictInline, "max_inline_data is what ibv_create_qp was asked for, not rounded up",
+		"ibv_create_qp(3): the values will be greater than or equal to the values requested"},
+	{"rnr", abi.StrictRNR, "one message in four finds no receive when it arrives: with an rnr_retry of 0 its send fails",
+		"InfiniBand vol. 1, 9.7.5.2.8: a responder that is not ready for a message, for a while, answers with an RNR NAK"},
+	{"spurious", abi.StrictSpurious, "after a completion event another comes, for no completion, once the queue is armed again",
+		"ibv_get_cq_event(3): an extra event may be triggered without a completion in the queue"},
+	{"write-order", abi.StrictWriteOrder, "of half of the pieces of RDMA Writes to the process the last byte is in its memory first, the others 0.3 ms later",
+		"ibv_query_qp_data_in_order(3), which answers 0; RFC 5040 section 5.5: memory is as written once a completion behind the Write says so"},
+	{"attributes", abi.StrictAttributes, "sends between two queue pairs of one urdmad that are connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn is not the peer's rq_psn, " +
+		"REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, or if there are more Reads and atomics at once than the peer's max_dest_rd_atomic",
+		"InfiniBand vol. 1, 9.7.4.1: the responder's checks of packet sequence number, length and its resources"},
 }
 
 // limits are what limits of struct ibv_device_attr can be lowered.

@@ -87,11 +87,11 @@ func (n *injections) ask(p inject.Point, q *qp.QP, code int64) *inject.Rule {
 }
 
 // Send is qp.Faults'.
-func (n *injections) Send(q *qp.QP, opcode uint32) uint32 {
+func (n *injections) Send(q *qp.QP, opcode, length uint32) uint32 {
 	if r := n.ask(inject.Send, q, int64(opcode)); r != nil {
 		return r.Status
 	}
-	return abi.StatusSuccess
+	return n.misfit(q, opcode, length)
 }
 
 // Receive is qp.Faults'.
@@ -110,7 +110,7 @@ var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageWrite: i
 func (n *injections) Respond(q *qp.QP, m qp.Message) qp.Verdict {
 	r := n.ask(inject.Respond, q, messages[m])
 	if r == nil {
-		return qp.Verdict{}
+		return n.strictVerdict(q, m)
 	}
 	switch {
 	case r.Answer == inject.NotReady:
@@ -128,16 +128,17 @@ func (n *injections) Respond(q *qp.QP, m qp.Message) qp.Verdict {
 }
 
 // Notify is qp.Faults'.
-func (n *injections) Notify(c *qp.CQ) clock.Time {
+func (n *injections) Notify(c *qp.CQ) (late, again clock.Time) {
+	again = n.notifyAgain(c)
 	if !n.points[inject.Notify] {
-		return 0
+		return 0, again
 	}
 	if x := n.s.session(c.Client); x != nil {
 		if r := n.next(&passing{point: inject.Notify, x: x, code: inject.AnyCode}, nil); r != nil {
-			return clock.Time(r.Delay)
+			late = clock.Time(r.Delay)
 		}
 	}
-	return 0
+	return late, again
 }
 
 // faultCall delays a request, or refuses it.

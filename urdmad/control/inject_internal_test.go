@@ -50,7 +50,7 @@ func (b *breakable) says(x *Session, own bool, text string) error {
 func (b *breakable) sends(x *Session, n int) (failed []uint32) {
 	q := &qp.QP{Config: qp.Config{Client: &x.client.Client}, QPN: 0x7e}
 	for range n {
-		if status := b.injected.Send(q, abi.WRSend); status != 0 {
+		if status := b.injected.Send(q, abi.WRSend, 8); status != 0 {
 			failed = append(failed, status)
 		}
 	}

@@ -53,6 +53,9 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
+	if x.strict != nil && x.strict.Behaviours&abi.StrictInline != 0 {
+		resp.Cap.MaxInline = m.Cap.MaxInline
+	}
 	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: qp.PrivateBytes(&resp)}
 	mem, at, err := x.queueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
 	if err != nil {

@@ -2,11 +2,18 @@ package control
 
 import (
 	"urdma/inject"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
 // This file answers those who ask for what urdma exec --strict has done.
+
+const (
+	oneIn      = 4                       // messages, of which one waits for its receive
+	lateBytes  = 300 * clock.Microsecond // of a Write, behind the last byte of a piece
+	extraEvent = clock.Millisecond       // behind one that tells of a completion
+)
 
 // strictly is the rule that has a behaviour, abi.Strict*, done to a client, or nil.
 func (n *injections) strictly(c *qp.Client, behaviour uint32) *injection {
@@ -38,4 +45,63 @@ func (n *injections) Pick(c *qp.Client, posted int) int {
 		n.hit(i)
 	}
 	return which
+}
+
+// chance reports whether a behaviour is done this time: each time, or one time in n.
+func (n *injections) chance(c *qp.Client, behaviour uint32, oneIn int) bool {
+	i := n.strictly(c, behaviour)
+	if i == nil || i.IntN(oneIn) != 0 {
+		return false
+	}
+	n.hit(i)
+	return true
+}
+
+// strictVerdict has a message wait for its receive; only queue pairs whose peers try again.
+func (n *injections) strictVerdict(q *qp.QP, m qp.Message) qp.Verdict {
+	if m == qp.MessageSend && q.Type != abi.QPTypeUD && q.Type != abi.QPTypeUC && n.chance(q.Client, abi.StrictRNR, oneIn) {
+		return qp.Verdict{Is: qp.NoReceive}
+	}
+	return qp.Verdict{}
+}
+
+// notifyAgain is how long after a completion event another comes, or 0.
+func (n *injections) notifyAgain(c *qp.CQ) clock.Time {
+	if n.chance(c.Client, abi.StrictSpurious, 1) {
+		return extraEvent
+	}
+	return 0
+}
+
+// Place is qp.Faults'.
+func (n *injections) Place(q *qp.QP) clock.Time {
+	if n.chance(q.Client, abi.StrictWriteOrder, 2) {
+		return lateBytes
+	}
+	return 0
+}
+
+// misfit is the status that a send fails with because the attributes of the two ends, both
+// of this urdmad and connected by number, do not fit.
+func (n *injections) misfit(q *qp.QP, opcode, length uint32) uint32 {
+	i := n.strictly(q.Client, abi.StrictAttributes)
+	if i == nil || q.Type != abi.QPTypeRC {
+		return abi.StatusSuccess
+	}
+	c, peer := q.Connection(), n.s.Engine.QPs.Pair(q.Attr.DestQPNum)
+	if c != nil && !c.ByNumber || peer == nil || peer.Attr.DestQPNum != q.QPN || !qp.Receives(peer.State()) {
+		return abi.StatusSuccess // rdma_cm has agreed on them; or the peer is of another urdmad, or not as far
+	}
+	op, status := abi.OperationOf(opcode), uint32(abi.StatusSuccess)
+	switch own, its := &q.Attr, &peer.Attr; {
+	case (own.SQPSN^its.RQPSN)&0xffffff != 0:
+		status = abi.StatusRetryExcErr // the peer drops its packets
+	case own.PathMTU != its.PathMTU && length > 128<<min(own.PathMTU, its.PathMTU),
+		op != nil && op.WritesLocal && min(q.SQ.ReadsPosted()+1, int(own.MaxRdAtomic)) > int(its.MaxDestRdAtomic):
+		status = abi.StatusRemInvReqErr
+	}
+	if status != abi.StatusSuccess {
+		n.hit(i)
+	}
+	return status
 }

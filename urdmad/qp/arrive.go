@@ -83,7 +83,7 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 	if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
 		return q.deny(v, stag, va, rest, mem.RemoteWrite)
 	}
-	if q.backlogged(q.owner(r)) {
+	if q.backlogged(q.owner(r)) || q.t.faults != nil && q.faultPlacement(r, va, data) {
 		return Verdict{Is: Busy}
 	}
 	q.store(r, va, data)

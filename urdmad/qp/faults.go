@@ -3,6 +3,7 @@ package qp
 import (
 	"urdma/reason"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
 
@@ -13,13 +14,17 @@ import (
 type Faults interface {
 	// Send is asked of each send that is taken: the enum ibv_wc_status that it fails with
 	// in its turn, or IBV_WC_SUCCESS.
-	Send(q *QP, opcode uint32) uint32
+	Send(q *QP, opcode, length uint32) uint32
 	// Receive is asked of each receive that a message begins to fill, likewise.
 	Receive(q *QP) uint32
 	// Respond is asked of each message of the peer's: the verdict on it.
 	Respond(q *QP, m Message) Verdict
-	// Notify is asked of each completion event: how long it is kept back.
-	Notify(c *CQ) clock.Time
+	// Notify is asked of each completion event: how long it is kept back, and how long
+	// after now another comes for no completion; 0: it isn't, none does.
+	Notify(c *CQ) (late, again clock.Time)
+	// Place is asked of each piece of a peer's RDMA Write: how long all of it but the last
+	// byte stays away.
+	Place(q *QP) clock.Time
 	// Pick is asked which of n receives of a client's shared receive queue a message
 	// takes: 0 is the oldest.
 	Pick(c *Client, n int) int
@@ -41,9 +46,19 @@ func (t *Table) SetFaults(f Faults) { t.faults = f }
 
 // faultPosted fails a send that would have been carried.
 func (q *QP) faultPosted(wr *SendWR, opcode uint32) {
-	if status := q.t.faults.Send(q, opcode); status != abi.StatusSuccess && wr.State == SendQueued {
+	if status := q.t.faults.Send(q, opcode, wr.Length); status != abi.StatusSuccess && wr.State == SendQueued {
 		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(reason.Injected)
 	}
+}
+
+// ReadsPosted is how many Reads and atomics were taken and have not completed.
+func (s *SendQueue) ReadsPosted() (n int) {
+	for i := s.head; i != s.tail; i++ {
+		if s.At(i).IsRead() {
+			n++
+		}
+	}
+	return n
 }
 
 // faultWrite asks once about an RDMA Write, which arrives in pieces.
@@ -58,11 +73,41 @@ func (q *QP) faultWrite() Verdict {
 // delayed keeps a completion event back, if that is wanted. A queue that is gone by then
 // has a handle that its client no longer knows.
 func (t *Table) delayed(c *CQ) bool {
-	d := t.faults.Notify(c)
+	d, again := t.faults.Notify(c)
+	if again > 0 {
+		t.Clock.Set(clock.NewTimer(func() { t.notifyAgain(c) }), t.Clock.Now+again)
+	}
 	if d > 0 {
 		t.Clock.Set(clock.NewTimer(func() { t.notify(c) }), t.Clock.Now+d)
 	}
 	return d > 0
+}
+
+// notifyAgain sends a completion event for no completion to a program that waits for one.
+func (t *Table) notifyAgain(c *CQ) {
+	if c.InUse() && c.Ring.TakeArm(true) {
+		t.notify(c)
+	}
+}
+
+// faultPlacement places the last byte of a piece of a Write, and keeps the others back, if
+// that is wanted. The piece comes again.
+func (q *QP) faultPlacement(r *mem.Region, va uint64, data []byte) (keep bool) {
+	now := q.t.Clock.Now
+	if q.placeAt == 0 {
+		late := q.t.faults.Place(q)
+		if late == 0 {
+			return false
+		}
+		last := len(data) - 1
+		q.store(r, va+uint64(last), data[last:])
+		q.placeAt = now + late
+	}
+	if now < q.placeAt {
+		return true
+	}
+	q.placeAt = 0
+	return false
 }
 
 // Raise sends a queue pair's program an asynchronous event (enum ibv_event_type) for no

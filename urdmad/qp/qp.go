@@ -5,6 +5,7 @@ import (
 
 	"urdma/counters"
 	"urdma/reason"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -49,9 +50,10 @@ type QP struct {
 	carrier  Carrier
 	acked    uint64 // sends whose Mark is at most this were carried
 	jobs     jobs
-	inRun    bool // in the table's run queue
-	heard    bool // its program was told that the peer has sent something
-	midWrite bool // an RDMA Write is arriving; counts with faults alone
+	inRun    bool       // in the table's run queue
+	heard    bool       // its program was told that the peer has sent something
+	midWrite bool       // an RDMA Write is arriving; counts with faults alone
+	placeAt  clock.Time // when the piece of a Write that was kept back is placed; 0: none was
 	removed  bool
 
 	leaving   bool // see SendLast

@@ -17,9 +17,11 @@ type faults struct {
 	left    int
 }
 
-func (f *faults) Send(*qp.QP, uint32) uint32   { return abi.StatusSuccess }
-func (f *faults) Receive(*qp.QP) uint32        { return abi.StatusSuccess }
-func (f *faults) Notify(*qp.CQ) (d clock.Time) { return d }
+func (f *faults) Send(*qp.QP, uint32, uint32) uint32    { return abi.StatusSuccess }
+func (f *faults) Receive(*qp.QP) uint32                 { return abi.StatusSuccess }
+func (f *faults) Notify(*qp.CQ) (late, more clock.Time) { return late, more }
+func (f *faults) Pick(*qp.Client, int) int              { return 0 }
+func (f *faults) Place(*qp.QP) (late clock.Time)        { return late }
 
 func (f *faults) Respond(*qp.QP, qp.Message) qp.Verdict {
 	if f.left == 0 {

@@ -69,7 +69,7 @@ const (
 	StrictRNR         = 0x400
 	StrictSpurious    = 0x800
 	StrictWriteOrder  = 0x1000
-	StrictZeroSGE     = 0x2000
+	StrictAttributes  = 0x2000
 	CMWake            = 0xffffffff
 	NumDoorbells      = 4096
 	EndsFirst         = 0x0506

@@ -37,6 +37,11 @@ static union ibv_gid gid;
 static struct ibv_mr *mr;
 static char *memory;
 static uint8_t rnr_retry = 1;
+static int unnotified; /* queues have no channel */
+/* How the second end's attributes differ from what fits the first's. */
+static struct misfit {
+	int psn, mtu, reads;
+} misfit, none;
 
 struct end {
 	struct ibv_comp_channel *channel;
@@ -54,10 +59,11 @@ static void to_init(struct ibv_qp *qp)
 	STATUS(ibv_modify_qp(qp, &attr, mask));
 }
 
-static void connect_to(struct ibv_qp *qp, uint32_t peer)
+static void connect_as(struct ibv_qp *qp, uint32_t peer, const struct misfit *m)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .max_dest_rd_atomic = 4,
+		.qp_state = IBV_QPS_RTR, .path_mtu = (enum ibv_mtu)(IBV_MTU_1024 + m->mtu), .rq_psn = (uint32_t)m->psn,
+		.dest_qp_num = peer, .max_dest_rd_atomic = (uint8_t)(4 + m->reads),
 		.min_rnr_timer = 1, .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid, .hop_limit = 1 } },
 	};
 
@@ -68,13 +74,18 @@ static void connect_to(struct ibv_qp *qp, uint32_t peer)
 						IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
+static void connect_to(struct ibv_qp *qp, uint32_t peer)
+{
+	connect_as(qp, peer, &none);
+}
+
 static void make_end(struct end *e, int shared)
 {
 	struct ibv_srq_init_attr queue = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 16, shared ? 0 : 16, 1, 1, 0 } };
 
 	POINTER(e->channel, ibv_create_comp_channel(context));
-	POINTER(e->cq, ibv_create_cq(context, 64, NULL, e->channel, 0));
+	POINTER(e->cq, ibv_create_cq(context, 64, NULL, unnotified ? NULL : e->channel, 0));
 	if (shared) {
 		POINTER(e->srq, ibv_create_srq(pd, &queue));
 		attr.srq = e->srq;
@@ -99,7 +110,7 @@ static void pair_up(struct end *a, struct end *b)
 	make_end(a, 0);
 	make_end(b, 0);
 	connect_to(a->qp, b->qp->qp_num);
-	connect_to(b->qp, a->qp->qp_num);
+	connect_as(b->qp, a->qp->qp_num, &misfit);
 }
 
 static void open_all(void)
