@@ -183,8 +183,6 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 		return NULL;
 	cq->ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	urdma_pollex_fill(&cq->ex, attr->wc_flags);
-	if (cq->client->strict)
-		urdma_strict_pollex(cq);
 	return &cq->ex;
 }
 

@@ -199,10 +199,11 @@ int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_
 /* refuse.c: has a context's posts fail as URDMA_INJECT says. */
 void urdma_refuse_posts(struct ibv_context *context);
 
-/* strict.c: has polling do what URDMA_STRICT says: of a context's completion queues, and
- * of one with the extended interface. */
+/* strict.c: has a context's polls do what URDMA_STRICT says. */
 void urdma_strict_polls(struct ibv_context *context);
-void urdma_strict_pollex(struct urdma_cq *cq);
+/* Whether a poll is to find nothing yet, and what one does that found something. */
+bool urdma_strict_early(struct urdma_cq *cq);
+void urdma_strict_found(struct urdma_cq *cq);
 /* Spoils cq->now, which has failed, where it is undefined. */
 void urdma_strict_failed(struct urdma_cq *cq);
 /* The n-th number of a seed. */
@@ -256,7 +257,6 @@ static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const st
 
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
-int urdma_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr);
 
 /* death.c: after urdmad's end. */
 /* One flushed work request of the queue pairs that complete on cq; the caller holds cq->lock. */

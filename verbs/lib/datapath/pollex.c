@@ -76,7 +76,7 @@ static void know_clocks(struct urdma_cq *cq)
 }
 
 /* On any error, ENOENT included, the caller does not call ibv_end_poll. */
-int urdma_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urdma_cq *cq = of(ex);
 	bool overran;
@@ -101,6 +101,15 @@ int urdma_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (overran)
 		return EOVERFLOW;
 	urdma_cq_empty(cq);
+	return status;
+}
+
+static int start_strictly(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	int status = urdma_strict_early(of(ex)) ? ENOENT : start_poll(ex, attr);
+
+	if (!status)
+		urdma_strict_found(of(ex));
 	return status;
 }
 
@@ -145,7 +154,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 {
-	cq->start_poll = urdma_start_poll;
+	cq->start_poll = of(cq)->client->strict ? start_strictly : start_poll;
 	cq->next_poll = next_poll;
 	cq->end_poll = end_poll;
 	cq->read_opcode = read_opcode;

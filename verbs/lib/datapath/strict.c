@@ -2,8 +2,6 @@
  * strict.c - polling as specifications allow it and hardware seldom does it
  * (URDMA_STRICT). Without that nothing here is called.
  */
-#include <errno.h>
-
 #include "objects.h"
 
 #define MOST_LATE 16u /* polls that find nothing before one finds something: fewer than these */
@@ -50,7 +48,7 @@ void urdma_strict_failed(struct urdma_cq *cq)
 
 /* Whether a poll comes too early for what is there. Queues with a channel are left alone:
  * what an event has told of is there. */
-static bool too_early(struct urdma_cq *cq)
+bool urdma_strict_early(struct urdma_cq *cq)
 {
 	uint32_t polls = URDMA_LOAD(cq->polls), late;
 
@@ -61,7 +59,7 @@ static bool too_early(struct urdma_cq *cq)
 	return polls < late;
 }
 
-static void found(struct urdma_cq *cq)
+void urdma_strict_found(struct urdma_cq *cq)
 {
 	URDMA_STORE(cq->finds, URDMA_LOAD(cq->finds) + 1);
 	URDMA_STORE(cq->polls, 0);
@@ -70,10 +68,10 @@ static void found(struct urdma_cq *cq)
 static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
-	int n = too_early(cq) ? 0 : urdma_poll_cq(ibv, num_entries, wc);
+	int n = urdma_strict_early(cq) ? 0 : urdma_poll_cq(ibv, num_entries, wc);
 
 	if (n > 0)
-		found(cq);
+		urdma_strict_found(cq);
 	for (int i = 0; i < n && (cq->client->strict & URDMA_ABI_STRICT_GARBAGE); i++) {
 		if (wc[i].status != IBV_WC_SUCCESS)
 			garbage_in_wc(cq->client, &wc[i]);
@@ -81,22 +79,7 @@ static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
-{
-	struct urdma_cq *cq = (struct urdma_cq *)ex;
-	int status = too_early(cq) ? ENOENT : urdma_start_poll(ex, attr);
-
-	if (!status)
-		found(cq);
-	return status;
-}
-
 void urdma_strict_polls(struct ibv_context *context)
 {
 	context->ops.poll_cq = poll_cq;
-}
-
-void urdma_strict_pollex(struct urdma_cq *cq)
-{
-	cq->ex.start_poll = start_poll;
 }

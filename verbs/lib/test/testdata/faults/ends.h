@@ -34,6 +34,7 @@ static void failed(const char *call, int error)
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static union ibv_gid gid;
+static struct ibv_port_attr port;
 static struct ibv_mr *mr;
 static char *memory;
 static uint8_t rnr_retry = 1;
@@ -64,7 +65,7 @@ static void connect_as(struct ibv_qp *qp, uint32_t peer, const struct misfit *m)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR, .path_mtu = (enum ibv_mtu)(IBV_MTU_1024 + m->mtu), .rq_psn = (uint32_t)m->psn,
 		.dest_qp_num = peer, .max_dest_rd_atomic = (uint8_t)(4 + m->reads),
-		.min_rnr_timer = 1, .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid, .hop_limit = 1 } },
+		.min_rnr_timer = 1, .ah_attr = { .is_global = 1, .port_num = 1, .dlid = port.lid, .grh = { .dgid = gid, .hop_limit = 1 } },
 	};
 
 	STATUS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -122,7 +123,7 @@ static void open_all(void)
 	POINTER(context, ibv_open_device(list[0]));
 	ibv_free_device_list(list);
 	POINTER(pd, ibv_alloc_pd(context));
-	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0);
+	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0 && ibv_query_port(context, 1, &port) == 0);
 	CHECK((memory = aligned_alloc(4096, LENGTH)));
 	POINTER(mr, ibv_reg_mr(pd, memory, LENGTH, ALL_ACCESS));
 }
