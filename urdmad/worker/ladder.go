@@ -37,7 +37,7 @@ func (l *ladder) next(now Time, busy bool, deadline Time) (do step, until Time) 
 		if deadline <= now {
 			return stepTurn, 0
 		}
-		return stepSleep, min(deadline, now+l.policy.MaxSleep)
+		return stepSleep, min(deadline, now+l.longest(now))
 	}
 	if now < l.spinTill {
 		return stepTurn, 0
@@ -45,7 +45,15 @@ func (l *ladder) next(now Time, busy bool, deadline Time) (do step, until Time) 
 	if now-l.busyAt < l.policy.Yield || deadline-now < l.policy.MinSleep {
 		return stepYield, 0
 	}
-	return stepSleep, min(deadline, now+l.policy.MaxSleep)
+	return stepSleep, min(deadline, now+l.longest(now))
+}
+
+// longest is the bound of a sleep.
+func (l *ladder) longest(now Time) Time {
+	if now-l.busyAt < l.policy.Idle {
+		return l.policy.MaxSleep
+	}
+	return max(l.policy.MaxSleep, l.policy.IdleSleep)
 }
 
 // yielded learns from a yield whether the core is shared, and with whom.

@@ -43,6 +43,18 @@ func TestLadderFromWorkToSleep(t *testing.T) {
 	expect(t, l, 72*us, false, 5*ms, stepYield, 0)
 }
 
+// TestLadderSleepsLongWhileIdle: nothing but a deadline shortens the sleeps of a worker
+// that has had no work for a while.
+func TestLadderSleepsLongWhileIdle(t *testing.T) {
+	l := testLadder(0)
+	l.next(0, true, clock.Never)
+	expect(t, l, 99*ms, false, clock.Never, stepSleep, 199*ms)
+	expect(t, l, 100*ms, false, clock.Never, stepSleep, 600*ms)
+	expect(t, l, 200*ms, false, 250*ms, stepSleep, 250*ms)
+	l.next(300*ms, true, clock.Never)
+	expect(t, l, 301*ms, false, clock.Never, stepSleep, 401*ms)
+}
+
 func TestLadderStaysAwakeForNearDeadline(t *testing.T) {
 	l := testLadder(0)
 	expect(t, l, ms, false, ms+19*us, stepYield, 0)
@@ -141,7 +153,7 @@ func TestNapDoublesAndWorkResetsIt(t *testing.T) {
 	}
 }
 
-// Whatever happens, a worker never sleeps past a deadline or MaxSleep, and
+// Whatever happens, a worker never sleeps past a deadline or the bound of sleeps, and
 // never does anything but turn while it is busy.
 func TestLadderProperties(t *testing.T) {
 	const seed = 20240611
@@ -159,7 +171,7 @@ func TestLadderProperties(t *testing.T) {
 		switch {
 		case busy && do != stepTurn:
 			t.Fatalf("at %d: busy, but step %d", now, do)
-		case do == stepSleep && (until > deadline || until > now+l.policy.MaxSleep || until < now):
+		case do == stepSleep && (until > deadline || until > now+max(l.policy.MaxSleep, l.policy.IdleSleep) || until < now):
 			t.Fatalf("at %d: sleep until %d with deadline %d", now, until, deadline)
 		case do == stepYield:
 			took := Time(r.Int64N(int64(3 * us)))

@@ -32,8 +32,11 @@ type Policy struct {
 	// MinSleep is what falling asleep and waking costs: nearer deadlines are
 	// waited for awake.
 	MinSleep Time
-	// MaxSleep bounds every sleep, so that a watchdog sees the worker move.
-	MaxSleep Time
+	// MaxSleep bounds every sleep, so that a watchdog sees the worker move. After
+	// Idle without work IdleSleep does, if it is longer, and such a sleep lets go of
+	// the P: while the worker holds it, Go's monitor interrupts the sleep some 40
+	// times a second. The first message afterwards takes 30 µs longer.
+	MaxSleep, Idle, IdleSleep Time
 	// Nap is the first sleep when a port has no interrupt; it doubles to
 	// NapMost.
 	Nap, NapMost Time
@@ -65,6 +68,8 @@ func DefaultPolicy() Policy {
 		Misses:       8,
 		MinSleep:     20 * clock.Microsecond,
 		MaxSleep:     100 * clock.Millisecond,
+		Idle:         100 * clock.Millisecond,
+		IdleSleep:    500 * clock.Millisecond,
 		Nap:          20 * clock.Microsecond,
 		NapMost:      1 * clock.Millisecond,
 		SleepSlice:   100 * clock.Microsecond,
@@ -84,7 +89,7 @@ func (p *Policy) validate() error {
 	case p.Hog > 0 && (p.HogPause <= 0 || p.HogPauseMost < p.HogPause):
 		return fmt.Errorf("%w: HogPause is %d ns, HogPauseMost %d ns; expected 0 < HogPause <= HogPauseMost",
 			ErrPolicy, p.HogPause, p.HogPauseMost)
-	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0:
+	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0 || p.Idle < 0 || p.IdleSleep < 0:
 		return fmt.Errorf("%w: a duration is negative", ErrPolicy)
 	case p.Nice < -20 || p.Nice > 19:
 		return fmt.Errorf("%w: Nice is %d; expected -20 to 19", ErrPolicy, p.Nice)

@@ -76,16 +76,16 @@ func (b *bell) fallAsleep() bool {
 	return true
 }
 
-// wait blocks until the bell, a kick, one of fds or the time. It reports whether
-// something other than time ended it.
-func (b *bell) wait(fds []int, length Time) (woken bool) {
+// wait blocks until the bell, a kick, one of fds or the time. hold: keep the P where
+// that is allowed. It reports whether something other than time ended the sleep.
+func (b *bell) wait(fds []int, length Time, hold bool) (woken bool) {
 	b.fds = append(b.fds[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN},
 		unix.PollFd{Fd: int32(b.kicks), Events: unix.POLLIN})
 	for _, fd := range fds {
 		b.fds = append(b.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
 	timeout := unix.NsecToTimespec(max(0, int64(length)))
-	n, err := b.ppoll(&timeout)
+	n, err := b.ppoll(&timeout, hold)
 	b.asleep.Store(false)
 	b.rung.Store(false)
 	if err != nil || n == 0 {
@@ -107,8 +107,8 @@ func (b *bell) wait(fds []int, length Time) (woken bool) {
 // then either, because ppoll, unlike read, ends at the signal by which the
 // runtime preempts a thread, and the runtime repeats that signal every 100 µs
 // until it is heard. EINTR is a wake-up like any other.
-func (b *bell) ppoll(timeout *unix.Timespec) (int, error) {
-	if reserved.Load() {
+func (b *bell) ppoll(timeout *unix.Timespec, hold bool) (int, error) {
+	if hold && reserved.Load() {
 		return ppollHolding(b.fds, timeout)
 	}
 	return unix.Ppoll(b.fds, timeout, nil)

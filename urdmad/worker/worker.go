@@ -127,7 +127,7 @@ func (w *Worker) Unwatch(fd int) error { return w.bell.unwatch(fd) }
 // Stats is at most 1,024 turns old.
 func (w *Worker) Stats() Stats { return w.counts.snapshot() }
 
-// Beat grows while the worker lives: at least once in MaxSleep. A watchdog
+// Beat grows while the worker lives: at least once in MaxSleep or IdleSleep. A watchdog
 // compares two readings taken further apart than that.
 func (w *Worker) Beat() uint64 {
 	s := w.counts.snapshot()
@@ -204,7 +204,7 @@ func (w *Worker) sleep(until Time) {
 	}
 	w.counts.publish()
 	w.place.free(until)
-	woken := w.bell.wait(fds, until-before)
+	woken := w.bell.wait(fds, until-before, until-before <= w.policy.MaxSleep)
 	w.place.take()
 	w.counts.slept(Now()-before, woken)
 	w.noteCore(Now())
