@@ -14,7 +14,7 @@ DEBVERSION ?= $(RELEASE)$(if $(COMMIT),+g$(COMMIT))
 INSTALL_ENV = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' MANDIR='$(MANDIR)' \
 	SYSCONFDIR='$(SYSCONFDIR)' USERUNITDIR='$(USERUNITDIR)' SYSTEMUNITDIR='$(SYSTEMUNITDIR)' SYSUSERSDIR='$(SYSUSERSDIR)' UDEVRULESDIR='$(UDEVRULESDIR)'
 
-.PHONY: install uninstall deb test-package
+.PHONY: install uninstall deb release test-package
 
 install: daemons tools library
 	@$(INSTALL_ENV) packaging/install
@@ -26,6 +26,11 @@ deb:
 	@.ci/deps deb
 	@$(MAKE) --no-print-directory library
 	@GO='$(abspath $(GO))' VERSION='$(VERSION)' DEBVERSION='$(DEBVERSION)' MAKE='$(MAKE)' packaging/deb
+
+# build/release: see packaging/release.
+release:
+	@.ci/deps deb
+	@GO='$(abspath $(GO))' RELEASE='$(RELEASE)' MAKE='$(MAKE)' packaging/release
 
 # DEB is a package to test in place of one built now, KEEP a directory for the
 # fresh Debian. Where it cannot be done, the script says why and ends with 77.

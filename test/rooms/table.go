@@ -133,6 +133,7 @@ var rules = ruleBook{
 		"test/mpi":            {},
 		"test/programs":       {},
 		"test/recipes":        {},
+		"test/release":        {},
 		"test/pyverbs":        {},
 		"test/relay":          {},
 		"test/relay/udprelay": {"test/relay"},
