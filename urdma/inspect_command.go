@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -61,6 +63,15 @@ func (o *lookOptions) await() error {
 	}
 }
 
+// coloured is the standard output with colours where it is a terminal, unless its user
+// wants none (no-color.org).
+func coloured(w io.Writer) io.Writer {
+	if w != os.Stdout || !isTerminal(os.Stdout) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return w
+	}
+	return report.Coloured(w)
+}
+
 func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
 	s, err := o.open()
 	if err != nil {
@@ -98,7 +109,7 @@ func newStatus() *cobra.Command {
 			if o.json {
 				return report.PrintJSON(cmd.OutOrStdout(), s)
 			}
-			return report.Status(cmd.OutOrStdout(), s, verbose)
+			return report.Status(coloured(cmd.OutOrStdout()), s, verbose)
 		},
 	}
 	o.addSocket(cmd)
@@ -132,7 +143,7 @@ func (o *lookOptions) statusOfAll(cmd *cobra.Command, verbose bool) error {
 		if len(snapshots) > 1 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
-		if err := report.Status(cmd.OutOrStdout(), s, verbose); err != nil {
+		if err := report.Status(coloured(cmd.OutOrStdout()), s, verbose); err != nil {
 			return err
 		}
 	}

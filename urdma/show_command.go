@@ -116,7 +116,7 @@ func (o *showOptions) print(w io.Writer, s *inspect.Snapshot) error {
 	case o.json:
 		return o.kind.JSON(w, s)
 	}
-	return o.kind.Table(w, s, o.columns...)
+	return o.kind.Table(coloured(w), s, o.columns...)
 }
 
 // clear moves a terminal's cursor home and clears what is below.
