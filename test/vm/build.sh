@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a Linux with the kernel's siw, programs that use it and what network cards need,
+# Builds a Linux with the kernel's siw and rxe, programs that use them and what network cards need,
 # from Debian's packages: a kernel and an initramfs, which is the whole of its root. Nothing is installed and root
 # is not needed; apt keeps its lists and downloads below the directory.
 #
@@ -59,7 +59,7 @@ rm -rf "$root/usr/share" "$root/var"
 mkdir -p "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/var"
 depmod=$(PATH=$PATH:/sbin:/usr/sbin command -v depmod)
 "$depmod" -b "$work/kernel" "$release"
-for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm iw_cm libcrc32c crc32c_generic \
+for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm rdma_rxe iw_cm libcrc32c crc32c_generic crc32_generic \
 	vfio_pci vfio_iommu_type1 e1000 e1000e igb vmxnet3; do
 	"${depmod%depmod}modprobe" -d "$work/kernel" -S "$release" --show-depends $module
 done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' | while read -r module; do
@@ -71,7 +71,7 @@ printf 'root:x:0:0:root:/:/bin/bash\nuser:x:1000:1000::/tmp:/bin/bash\n' >"$root
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 [ -e "$root/bin/sh" ] || ln -s bash "$root/bin/sh"
 install -m755 "$here/guest/init" "$here/guest/agent" "$root/"
-install -m755 "$here/guest/use-siw" "$root/usr/bin/"
+install -m755 "$here/guest/use-siw" "$here/guest/use-rxe" "$root/usr/bin/"
 gcc-12 -O1 -o "$root/usr/bin/wirevec" "$here/guest/wirevec.c" -lrdmacm -libverbs
 cp "$root/usr/bin/wirevec" "$dir/"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$dir/initrd"

@@ -50,7 +50,7 @@ type cardMachine struct {
 // newCardMachine has a card of each model that this QEMU has.
 func newCardMachine(t *testing.T) (m *cardMachine, cards []card) {
 	t.Helper()
-	m = &cardMachine{machine: *newHost(t)}
+	m = &cardMachine{machine: *newHost(t, lab.TCP)}
 	known, err := exec.Command(emulator, "-device", "help").CombinedOutput()
 	if err != nil {
 		t.Skip(err)
@@ -183,7 +183,7 @@ func (m *cardMachine) until(what, text string) error {
 
 // client runs a program against a server on the host.
 func (m *cardMachine) client(server, client string) error {
-	out, err := m.urdmaServes(60, server, "XDG_RUNTIME_DIR=/tmp/u urdma exec -- "+client)
+	out, err := m.urdmaServes(60, &program{server: server, client: "XDG_RUNTIME_DIR=/tmp/u urdma exec -- " + client})
 	if err != nil {
 		log, _ := m.try(10, "tail -5 /tmp/log; XDG_RUNTIME_DIR=/tmp/u urdma show port")
 		return fmt.Errorf("%w\n%s\n%s", err, lab.Tail(out, 10), log)

@@ -17,6 +17,7 @@ import (
 const (
 	emulator = "qemu-system-x86_64"
 	address  = "198.18.1.2" // of the machine
+	guestGID = "1"          // index of the GID that stands for it, with rxe
 )
 
 // machine is the virtual machine and the host with urdmad that it is joined to.
@@ -28,9 +29,9 @@ type machine struct {
 
 // newMachine starts both, or skips the test. Without offloads no frame exceeds the MTU,
 // and checksums are whole.
-func newMachine(t *testing.T) *machine {
+func newMachine(t *testing.T, w lab.Wire) *machine {
 	t.Helper()
-	m := newHost(t)
+	m := newHost(t, w)
 	m.boot(filepath.Join(m.dir, "initrd"), ",csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
 	if err := m.host.StartDaemon(); err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func newMachine(t *testing.T) *machine {
 }
 
 // newHost makes what the machine is to be joined to, or skips the test.
-func newHost(t *testing.T) *machine {
+func newHost(t *testing.T, wire lab.Wire) *machine {
 	t.Helper()
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("takes minutes; make test-long")
@@ -54,7 +55,7 @@ func newHost(t *testing.T) *machine {
 	} else {
 		tun.Close()
 	}
-	l, wire := labtest.New(t), lab.TCP
+	l := labtest.New(t)
 	wire.Capable = true // QEMU opens the tap
 	if err := l.Can(wire); err != nil {
 		t.Skip(err)
@@ -136,9 +137,13 @@ func (m *machine) run(seconds int, line string) {
 	}
 }
 
-// argv is a command line for the host.
+// line is a command line for the machine, argv for the host.
+func (m *machine) line(line, server string) string {
+	return strings.NewReplacer("@", server, "#", guestGID).Replace(line)
+}
+
 func (m *machine) argv(line, server string) []string {
-	argv := strings.Fields(strings.ReplaceAll(line, "@", server))
+	argv := strings.Fields(strings.NewReplacer("@", server, "#", "0").Replace(line))
 	if argv[0] == "wirevec" {
 		argv[0] = filepath.Join(m.dir, argv[0])
 	}
@@ -147,11 +152,11 @@ func (m *machine) argv(line, server string) []string {
 
 // startServer starts a server in the machine and waits until it listens.
 func (m *machine) startServer(seconds int, line string) (*lab.Process, error) {
-	s, err := m.start(seconds, strings.ReplaceAll(line, "@", address))
+	s, err := m.start(seconds, m.line(line, address))
 	if err != nil {
 		return nil, err
 	}
-	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 '; do sleep 0.1; done"); err != nil {
+	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"); err != nil {
 		m.kill(line)
 		return nil, fmt.Errorf("%s does not listen: %w\n%s\n%s", line, err, out, s.Output())
 	}
@@ -161,35 +166,31 @@ func (m *machine) startServer(seconds int, line string) (*lab.Process, error) {
 // kill ends the programs of a name in the machine.
 func (m *machine) kill(line string) { m.run(10, "pkill -9 -x "+strings.Fields(line)[0]+"; true") }
 
-// siwServes runs a server in the machine and a client on the host.
-func (m *machine) siwServes(seconds int, server, client string) (string, error) {
-	s, err := m.startServer(seconds, server)
+// kernelServes runs a server in the machine and a client on the host.
+func (m *machine) kernelServes(seconds int, p *program) (string, error) {
+	s, err := m.startServer(seconds, p.server)
 	if err != nil {
 		return "", err
 	}
-	c, err := m.host.Exec(m.argv(client, address)...)
+	c, err := m.host.Exec(m.argv(p.client, address)...)
 	if err != nil {
 		return "", err
 	}
 	clientErr := c.Wait(time.Duration(seconds) * time.Second)
 	if clientErr != nil {
-		m.kill(server)
+		m.kill(p.server)
 	}
 	out, serverErr := ended(s, seconds)
 	return both(c.Output(), clientErr, out, serverErr)
 }
 
 // urdmaServes runs a server on the host and a client in the machine.
-func (m *machine) urdmaServes(seconds int, server, client string) (string, error) {
-	pair := lab.Pair{ServerNode: m.host, Server: m.argv(server, m.host.Address)}
-	if server == "qperf" {
-		pair.TCPPort = 19765
-	}
-	s, err := pair.StartServer()
+func (m *machine) urdmaServes(seconds int, p *program) (string, error) {
+	s, err := lab.Pair{ServerNode: m.host, Server: m.argv(p.server, m.host.Address), TCPPort: p.tcp}.StartServer()
 	if err != nil {
 		return "", err
 	}
-	out, clientErr := m.try(seconds, strings.ReplaceAll(client, "@", m.host.Address))
+	out, clientErr := m.try(seconds, m.line(p.client, m.host.Address))
 	if clientErr != nil {
 		s.Kill()
 	}
@@ -198,11 +199,11 @@ func (m *machine) urdmaServes(seconds int, server, client string) (string, error
 }
 
 // killed ends one side of a rping without a word; the other has to end by itself.
-func (m *machine) killed(siwServes, server bool) error {
+func (m *machine) killed(kernelServes, server bool) error {
 	const serve, ask, seconds = "rping -s -a @ -C 1000000", "rping -c -a @ -C 1000000", 30
 	var host, guest *lab.Process
 	var err error
-	if siwServes {
+	if kernelServes {
 		if guest, err = m.startServer(2*seconds, serve); err == nil {
 			host, err = m.host.Exec(m.argv(ask, address)...)
 		}
@@ -227,7 +228,7 @@ func (m *machine) killed(siwServes, server bool) error {
 			return fmt.Errorf("no connection: %s", out)
 		}
 	}
-	if siwServes == server { // what is in the machine
+	if kernelServes == server { // what is in the machine
 		m.kill("rping")
 		if err := host.Wait(seconds * time.Second); errors.Is(err, lab.ErrTimeout) {
 			return err

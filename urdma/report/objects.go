@@ -177,6 +177,7 @@ var ports = []column[inspect.Port]{
 	{"MAC", ofPort(func(p *inspect.Port) string { return p.MAC })},
 	{"MTU", ofPort(func(p *inspect.Port) string { return strconv.Itoa(p.MTU) })},
 	{"TRANSPORT", func(p *inspect.Port) string { return dash(p.Transport) }},
+	{"PROTOCOL", func(p *inspect.Port) string { return dash(p.Protocol) }},
 	{"LINK", ofPort(func(p *inspect.Port) string { return link(p.LinkUp) })},
 	{"DOWNS", ofPort(func(p *inspect.Port) string { return number(p.LinkDowns) })},
 	{"RX-PACKETS", func(p *inspect.Port) string { return number(p.RxPackets) }},
