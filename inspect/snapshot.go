@@ -42,6 +42,19 @@ type Snapshot struct {
 	Neighbours  []Neighbour  `json:"neighbours"`
 	Groups      []Group      `json:"groups"`
 	Injections  []Injection  `json:"injections"`
+	Warnings    []Warning    `json:"warnings"`
+}
+
+// Warning is a mistake that a program was warned of (urdma exec --warn), also of the last
+// programs that have ended.
+type Warning struct {
+	Number  string    `json:"number"` // urdma explain NUMBER has its row
+	Warned  time.Time `json:"warned"`
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	QPN     uint32    `json:"qpn"` // 0: of none
+	What    string    `json:"what"`
+	Text    string    `json:"text"` // where it is, and what is wrong there
 }
 
 // Injection is something that goes wrong on purpose (urdma inject).
@@ -135,6 +148,7 @@ type Totals struct {
 	LocalBytes        uint64            `json:"local_bytes" metric:"urdma_host_message_bytes_total" help:"Bytes of messages between two queue pairs of this urdmad."`
 	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
 	Injected          uint64            `json:"injected" metric:"urdma_injected_total" help:"Faults injected on purpose (urdma inject)."`
+	Warned            uint64            `json:"warned" metric:"urdma_warnings_total" help:"Mistakes that programs were warned of (urdma exec --warn)."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 	Datagrams
 	RoCE

@@ -80,5 +80,15 @@ func ofErrno(n Number) Reason {
 // event begins the numbers of asynchronous events; enum ibv_event_type follows.
 const event Number = 0x0700
 
+// pitfall begins the numbers of pitfalls: mistakes that have not failed yet, of which
+// URDMA_WARN warns (enum urdma_abi_pitfall).
+const pitfall Number = 0x0800
+
+// Pitfall reports whether the number is that of a pitfall with a row.
+func (n Number) Pitfall() bool {
+	_, ok := Find(n)
+	return ok && n&^0xff == pitfall
+}
+
 // OfEvent is the number of an asynchronous event, enum ibv_event_type.
 func OfEvent(e uint32) Number { return event | Number(min(e, 0xff)) }

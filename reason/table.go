@@ -1,5 +1,7 @@
 package reason
 
+import "urdma/verbs/abi"
+
 // table is sorted by number.
 var table = []Reason{
 	{0x0000, "the peer's RDMA stack has failed", "the peer's memory could not be touched, or its process is ending", "look at the peer's log and urdma explain there", "RFC 5040 section 4.8"},
@@ -93,6 +95,33 @@ var table = []Reason{
 	{event | 3, "IBV_EVENT_QP_ACCESS_ERR: the peer was refused access to memory", "it used a wrong rkey, address, length, or the region lacks the right", "urdma explain qp QPN names the region", "ibv_get_async_event(3), ibv_reg_mr(3)"},
 	{event | 9, "IBV_EVENT_PORT_ACTIVE: a port came up", "", "", "ibv_get_async_event(3)"},
 	{event | 10, "IBV_EVENT_PORT_ERR: a port went down", "its network interface is down or deleted, or its address is another host's", "ip link; urdma show port", "ibv_get_async_event(3)"},
+
+	{abi.PitfallUnsignaled, "as many sends as the send queue holds were posted in a row, and none is signaled", "hardware frees their slots when a later signaled send is polled: ibv_post_send fails with ENOMEM there, for good",
+		"set IBV_SEND_SIGNALED at least once in max_send_wr sends and poll its completion", "ibv_post_send(3), ibv_create_qp(3)"},
+	{abi.PitfallSmallCQ, "more completions may come than the completion queue holds", "the queues that complete there hold more work requests than it has entries: if they complete before it is polled it overruns, and its queue pairs fail",
+		"create it with as many entries as all its send and receive queues have", "ibv_create_cq(3)"},
+	{abi.PitfallLostWakeup, "the completion queue was armed, and the event waited for, without a poll between", "of a completion that came before ibv_req_notify_cq there is no event: the program sleeps for ever (the lost wake-up)",
+		"arm, then poll until it is empty, then wait", "ibv_req_notify_cq(3), ibv_get_cq_event(3)"},
+	{abi.PitfallUnacknowledged, "an object is destroyed before its events were acknowledged", "the call waits until they are, for ever if nobody does it", "call ibv_ack_cq_events, ibv_ack_async_event and rdma_ack_cm_event for every event",
+		"ibv_ack_cq_events(3), ibv_ack_async_event(3), rdma_ack_cm_event(3)"},
+	{abi.PitfallAfterError, "work is posted on and on to a queue pair of which a failed completion was polled", "wc.status is not looked at: the queue pair is in the state ERR, and all of it is flushed", "look at wc.status of every completion, and stop at the first that is not IBV_WC_SUCCESS",
+		"ibv_poll_cq(3), ibv_post_send(3)"},
+	{abi.PitfallTimeout, "the timeout is 0, which means for ever", "if the peer or the network is gone the program hangs", "14 is 67 ms, and each step doubles it", "ibv_modify_qp(3); InfiniBand vol. 1, 11.2.5.2"},
+	{abi.PitfallRetry, "retry_cnt is 0", "one lost packet ends the connection", "set it to 7", "ibv_modify_qp(3)"},
+	{abi.PitfallDeregistered, "memory is deregistered while a work request that uses it is posted", "the device may still read or write it: the work request fails, or its data is wrong", "poll the completion first, or move the queue pair to ERR and poll what is flushed", "ibv_dereg_mr(3)"},
+	{abi.PitfallNotArmed, "an event of a completion channel is waited for, and none of its completion queues is armed", "each arming gives one event: after it the queue must be armed again, or the program sleeps for ever", "call ibv_req_notify_cq after each ibv_get_cq_event, then poll",
+		"ibv_req_notify_cq(3), ibv_get_cq_event(3)"},
+	{abi.PitfallOverlap, "two posted receives overlap", "the second message overwrites a part of the first, often because the offset grows by less than the length", "give each receive memory of its own", "ibv_post_recv(3)"},
+	{abi.PitfallDestroyed, "a queue pair is destroyed with sends under way", "whether they reach the peer is left open, and their completions never come", "poll the completions of all sends first", "ibv_destroy_qp(3)"},
+	{abi.PitfallUnread, "a queue pair is destroyed, and nobody has polled the completion that says why it failed", "the program does not know that its work was not done", "poll its completion queue until all that was posted is accounted for", "ibv_poll_cq(3)"},
+	{abi.PitfallInline, "the post fails with EINVAL: its inline data is longer than max_inline_data", "", "ask for as much in cap.max_inline_data, look at what ibv_create_qp has put there, or post without IBV_SEND_INLINE", "ibv_create_qp(3), ibv_post_send(3)"},
+	{abi.PitfallSges, "the post fails with EINVAL: it has more scatter/gather elements than its queue was created for", "", "ask for as many in cap.max_send_sge or cap.max_recv_sge", "ibv_create_qp(3)"},
+	{abi.PitfallState, "the post fails with EINVAL: the queue pair is not in a state for it", "sends need RTS, receives INIT; with rdma_cm, the connection is not established yet", "wait for RDMA_CM_EVENT_ESTABLISHED, or call ibv_modify_qp first", "ibv_modify_qp(3), ibv_post_send(3)"},
+	{abi.PitfallFull, "the post fails with ENOMEM: the queue is full", "more is posted than polled: slots are free when completions were polled", "poll completions and count them, or ask for more in cap.max_send_wr or cap.max_recv_wr", "ibv_post_send(3), ibv_create_qp(3)"},
+	{abi.PitfallAtomic, "an atomic that does not begin at a multiple of 8, or whose result has not 8 bytes", "the peer refuses it", "align remote_addr, and give one element of 8 bytes", "ibv_post_send(3)"},
+	{abi.PitfallEmptySGE, "a scatter/gather element has length 0", "hardware takes that for 2^31 bytes", "leave the element out: num_sge may be 0", "ibv_post_send(3), ibv_post_recv(3)"},
+	{abi.PitfallGrh, "a receive of a queue pair of type UD has less than 40 bytes", "each datagram comes behind 40 bytes for its Global Routing Header: without that room it is dropped", "make receives 40 bytes longer than the longest datagram", "ibv_post_recv(3), ibv_create_ah_from_wc(3)"},
+	{abi.PitfallPSN, "sq_psn and rq_psn are both 0", "on InfiniBand, packets of an earlier connection between the same queue pairs may be taken for this one's", "draw sq_psn at random, and send it to the peer as its rq_psn", "ibv_modify_qp(3)"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

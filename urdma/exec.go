@@ -24,7 +24,7 @@ var transports = personality.Names()
 // execOptions are the flags of urdma exec.
 type execOptions struct {
 	transport, socket, lib string
-	inject, strict         string
+	inject, strict, warn   string
 	log, explain           bool
 	wait                   time.Duration // for a urdmad; 0: not at all
 }
@@ -71,6 +71,8 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.Lookup("strict").NoOptDefVal = "all"
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
 	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
+	f.StringVar(&o.warn, "warn", "", "let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error (--warn=error) the first ends the program with exit status 86")
+	f.Lookup("warn").NoOptDefVal = "1"
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -102,6 +104,9 @@ func runExec(o execOptions, args []string) error {
 func (o execOptions) library() (string, error) {
 	if o.transport != "" && !slices.Contains(transports, o.transport) {
 		return "", fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
+	}
+	if o.warn != "" && o.warn != "1" && o.warn != "error" {
+		return "", fmt.Errorf("--warn is %q, allowed: 1, error", o.warn)
 	}
 	return findLibrary(o.lib)
 }
@@ -177,6 +182,9 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 	}
 	if o.explain {
 		env = setenv(env, "URDMA_EXPLAIN", "1")
+	}
+	if o.warn != "" {
+		env = setenv(env, "URDMA_WARN", o.warn)
 	}
 	env, set := openMPI(env, args)
 	if log := getenv(env, "URDMA_LOG"); len(set) > 0 && log != "" && log != "0" {

@@ -37,7 +37,7 @@ func TestManualPagesRender(t *testing.T) {
 	}
 	for _, page := range pages {
 		out, err := exec.Command(groff, "-man", "-ww", "-Tutf8", "-P-cbou", page).CombinedOutput()
-		if err != nil || strings.Contains(string(out), "warning") {
+		if err != nil || strings.Contains(string(out), ": warning") {
 			t.Errorf("%s: %v\n%s", page, err, out)
 		}
 		if strings.Contains(string(out), `\[`) || !strings.Contains(string(out), "\nSee also\n") {

@@ -20,7 +20,7 @@ var rules = ruleBook{
 	may: map[string][]string{
 		// The wire and the ports.
 		"ancillary":          {},
-		"reason":             {},
+		"reason":             {"verbs/abi"},
 		"wire":               {},
 		"wire/ibcm":          {"wire", "wire/roce"},
 		"wire/roce":          {"wire"},

@@ -65,6 +65,9 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 	out.Injections = keep(s.Injections, func(i *inspect.Injection) bool {
 		return f.QPN == 0 && f.Port == "" && (f.PID == 0 || i.PID == f.PID)
 	})
+	out.Warnings = keep(s.Warnings, func(w *inspect.Warning) bool {
+		return f.Port == "" && (f.PID == 0 || w.PID == f.PID) && (f.QPN == 0 || w.QPN == f.QPN)
+	})
 	return &out
 }
 

@@ -47,6 +47,7 @@ var Kinds = []Kind{
 	kind("group", "ADDRESS", groups, func(s *inspect.Snapshot) []inspect.Group { return s.Groups }),
 	kind("limit", "LIMIT", limits, func(s *inspect.Snapshot) []inspect.Limit { return s.Limits }),
 	kind("inject", "NUMBER", injections, func(s *inspect.Snapshot) []inspect.Injection { return s.Injections }),
+	kind("warning", "NUMBER", warnings, func(s *inspect.Snapshot) []inspect.Warning { return s.Warnings }),
 }
 
 // withInside adds to the ports a row for what does not leave urdmad.
@@ -434,6 +435,16 @@ var injections = []column[inspect.Injection]{
 	{"STATEMENT", func(i *inspect.Injection) string { return i.Statement }},
 	{"PID", func(i *inspect.Injection) string { return pid(i.PID) }},
 	{"COMMAND", func(i *inspect.Injection) string { return dash(i.Command) }},
+}
+
+var warnings = []column[inspect.Warning]{
+	{"NUMBER", func(w *inspect.Warning) string { return w.Number }},
+	{"WARNED", func(w *inspect.Warning) string { return instant(w.Warned) }},
+	{"PID", func(w *inspect.Warning) string { return pid(w.PID) }},
+	{"COMMAND", func(w *inspect.Warning) string { return dash(w.Command) }},
+	{"QPN", func(w *inspect.Warning) string { return qpn(w.QPN) }},
+	{"WHAT", func(w *inspect.Warning) string { return w.What }},
+	{"WHERE", func(w *inspect.Warning) string { return w.Text }},
 }
 
 func number(n uint64) string   { return strconv.FormatUint(n, 10) }

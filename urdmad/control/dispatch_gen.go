@@ -57,6 +57,7 @@ var handlers = map[abi.Type]handler{
 	abi.Mark:             by((*Session).mark),
 	abi.Admin:            by((*Session).admin),
 	abi.Explain:          by((*Session).explain),
+	abi.Warn:             by((*Session).warn),
 	abi.Inject:           by((*Session).inject),
 	abi.OpenUmad:         by((*Session).openUmad),
 }

@@ -80,7 +80,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
 		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{},
-		Limits: []inspect.Limit{}, Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}, Injections: []inspect.Injection{}}}
+		Limits: []inspect.Limit{}, Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}, Injections: []inspect.Injection{}, Warnings: []inspect.Warning{}}}
 	g.ports()
 	if s.Responder != nil {
 		g.snap.Responder = s.Responder()
@@ -90,6 +90,7 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 		g.clock = wallClock{time.Now(), s.Engine.Now()}
 		g.engine()
 		g.injections(viewer)
+		g.warnings(viewer)
 		for _, x := range s.attached {
 			if viewer.Sees(&x.Owner) {
 				seen = append(seen, x)

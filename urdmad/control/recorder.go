@@ -25,7 +25,7 @@ const (
 
 // ended is what is kept of a client that is gone.
 type ended struct {
-	owner  account.Owner // its PID, UID and realm
+	owner  account.Owner // its PID, UID, realm and name
 	events []recorder.Event
 }
 
@@ -35,7 +35,7 @@ func (s *Server) keep(x *Session) {
 		return
 	}
 	e := &ended{events: x.events(nil)}
-	e.owner.PID, e.owner.UID, e.owner.Realm = x.Owner.PID, x.Owner.UID, x.Owner.Realm
+	e.owner.PID, e.owner.UID, e.owner.Realm, e.owner.Name = x.Owner.PID, x.Owner.UID, x.Owner.Realm, x.Owner.Name
 	s.ended = append(s.ended, e)
 	own := 0
 	for i := len(s.ended) - 1; i >= 0; i-- {

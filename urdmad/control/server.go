@@ -80,6 +80,7 @@ type Server struct {
 	captures   []*capture            // that run; the engine's thread
 	traced     atomic.Bool           // one of them wants events
 	injected   injections
+	warned     uint64      // warnings of pitfalls, ever; the engine's thread's
 	linkEvents []linkEvent // see LinkChanged; the engine's thread
 	ended      []*ended    // the oldest first; the engine's thread
 }

@@ -85,6 +85,7 @@ func (g *gather) engine() {
 	counts := e.Counts()
 	engineCounts.Into(t, &counts)
 	t.Injected = g.s.injected.hits
+	t.Warned = g.s.warned
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
 		all, s := traffic(&p), e.MPA.PastTraffic(dev)

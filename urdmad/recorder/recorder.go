@@ -19,12 +19,13 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Bounds of what one client's recorder holds: about 40 KiB, of which a client that does
+// Bounds of what one client's recorder holds: about 48 KiB, of which a client that does
 // little takes little.
 const (
 	maxEvents  = 128
 	maxCalls   = 128
 	maxReasons = 16
+	maxWarned  = 32
 	maxText    = 1000 // bytes, of a reason
 )
 
@@ -47,6 +48,7 @@ type noted struct {
 type Recorder struct {
 	events  ring[noted]
 	reasons ring[noted]
+	warned  ring[noted]
 
 	mu    sync.Mutex // guards calls
 	calls ring[Event]
@@ -67,8 +69,13 @@ func (r *Recorder) Reason(at clock.Time, e *abi.TraceEvent, text string) {
 	r.reasons.add(maxReasons, noted{at, *e, text[:min(len(text), maxText)]})
 }
 
-// Failed reports whether a reason was kept.
-func (r *Recorder) Failed() bool { return len(r.reasons.list) > 0 }
+// Warn keeps what the program was warned of.
+func (r *Recorder) Warn(at clock.Time, e *abi.TraceEvent, text string) {
+	r.warned.add(maxWarned, noted{at, *e, text[:min(len(text), maxText)]})
+}
+
+// Failed reports whether a reason or a warning was kept.
+func (r *Recorder) Failed() bool { return len(r.reasons.list)+len(r.warned.list) > 0 }
 
 // Call keeps a request that was answered. Any goroutine may call it.
 func (r *Recorder) Call(timeNs int64, e *abi.TraceEvent) {
@@ -81,7 +88,7 @@ func (r *Recorder) Call(timeNs int64, e *abi.TraceEvent) {
 // nanoseconds since 1970.
 func (r *Recorder) Append(to []Event, wall func(clock.Time) int64) []Event {
 	begun := len(to)
-	for _, from := range []*ring[noted]{&r.events, &r.reasons} {
+	for _, from := range []*ring[noted]{&r.events, &r.reasons, &r.warned} {
 		for _, n := range from.list {
 			to = append(to, Event{wall(n.at), n.e, n.text})
 		}

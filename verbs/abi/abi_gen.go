@@ -4,76 +4,97 @@ package abi
 
 // URDMA_ABI_*.
 const (
-	Version           = 7
-	MaxMessage        = 4096
-	MaxFDs            = (1 + MaxWorkers)
-	MaxWorkers        = 64
-	MaxPrivate        = 256
-	NoHandle          = 0
-	MaxBatch          = 16
-	BatchMade         = 0xffffff00
-	NoDevice          = 0xffffffff
-	Batched           = 0
-	Alone             = 1
-	Moves             = 2
-	Looks             = 3
-	None              = 0
-	HelloPool         = 1
-	TransportIWARP    = 0
-	TransportIB       = 1
-	TransportRoCE     = 2
-	TransportDefault  = 0xffffffff
-	PathShared        = 0
-	PathFallback      = 1
-	PathNull          = 2
-	PathFile          = 3
-	CaptureAll        = 1
-	CaptureEvents     = 2
-	CaptureChanges    = 4
-	CapturePast       = 8
-	CaptureFrame      = 1
-	CaptureSkip       = 2
-	CaptureEvent      = 3
-	CaptureUnknown    = 0
-	CaptureIn         = 1
-	CaptureOut        = 2
-	TraceCall         = 1
-	TraceSend         = 2
-	TraceReceive      = 3
-	TraceCompletion   = 4
-	TraceState        = 5
-	TraceAsync        = 6
-	TraceResent       = 7
-	TraceNotReady     = 8
-	TraceMark         = 9
-	TraceCM           = 10
-	TraceClient       = 11
-	TraceLink         = 12
-	TraceReason       = 13
-	MarkBytes         = 96
-	AdminReload       = 1
-	AdminLogLevel     = 2
-	AdminEndQP        = 3
-	AdminEndClient    = 4
-	ExplainRefused    = 0x0600
-	ExplainEvent      = 0x0700
-	ExplainConnection = 0x0580
-	InjectOwn         = 1
-	InjectBytes       = 3072
-	InjectPosts       = 8
-	StrictGarbage     = 0x1
-	StrictSlots       = 0x2
-	StrictLate        = 0x4
-	StrictSRQOrder    = 0x100
-	StrictInline      = 0x200
-	StrictRNR         = 0x400
-	StrictSpurious    = 0x800
-	StrictWriteOrder  = 0x1000
-	StrictAttributes  = 0x2000
-	CMWake            = 0xffffffff
-	NumDoorbells      = 4096
-	EndsFirst         = 0x0506
-	EndsLast          = 0x0508
+	Version               = 7
+	MaxMessage            = 4096
+	MaxFDs                = (1 + MaxWorkers)
+	MaxWorkers            = 64
+	MaxPrivate            = 256
+	NoHandle              = 0
+	MaxBatch              = 16
+	BatchMade             = 0xffffff00
+	NoDevice              = 0xffffffff
+	Batched               = 0
+	Alone                 = 1
+	Moves                 = 2
+	Looks                 = 3
+	None                  = 0
+	HelloPool             = 1
+	TransportIWARP        = 0
+	TransportIB           = 1
+	TransportRoCE         = 2
+	TransportDefault      = 0xffffffff
+	PathShared            = 0
+	PathFallback          = 1
+	PathNull              = 2
+	PathFile              = 3
+	CaptureAll            = 1
+	CaptureEvents         = 2
+	CaptureChanges        = 4
+	CapturePast           = 8
+	CaptureFrame          = 1
+	CaptureSkip           = 2
+	CaptureEvent          = 3
+	CaptureUnknown        = 0
+	CaptureIn             = 1
+	CaptureOut            = 2
+	TraceCall             = 1
+	TraceSend             = 2
+	TraceReceive          = 3
+	TraceCompletion       = 4
+	TraceState            = 5
+	TraceAsync            = 6
+	TraceResent           = 7
+	TraceNotReady         = 8
+	TraceMark             = 9
+	TraceCM               = 10
+	TraceClient           = 11
+	TraceLink             = 12
+	TraceReason           = 13
+	MarkBytes             = 96
+	AdminReload           = 1
+	AdminLogLevel         = 2
+	AdminEndQP            = 3
+	AdminEndClient        = 4
+	ExplainRefused        = 0x0600
+	ExplainEvent          = 0x0700
+	ExplainConnection     = 0x0580
+	PitfallUnsignaled     = 0x0801
+	PitfallSmallCQ        = 0x0802
+	PitfallLostWakeup     = 0x0803
+	PitfallUnacknowledged = 0x0804
+	PitfallAfterError     = 0x0805
+	PitfallTimeout        = 0x0806
+	PitfallRetry          = 0x0807
+	PitfallDeregistered   = 0x0808
+	PitfallNotArmed       = 0x0809
+	PitfallOverlap        = 0x080a
+	PitfallDestroyed      = 0x080b
+	PitfallUnread         = 0x080c
+	PitfallInline         = 0x080d
+	PitfallSges           = 0x080e
+	PitfallState          = 0x080f
+	PitfallFull           = 0x0810
+	PitfallAtomic         = 0x0811
+	PitfallEmptySGE       = 0x0812
+	PitfallGrh            = 0x0813
+	PitfallPSN            = 0x0814
+	WarnStatus            = 86
+	InjectOwn             = 1
+	InjectBytes           = 3072
+	InjectPosts           = 8
+	StrictGarbage         = 0x1
+	StrictSlots           = 0x2
+	StrictLate            = 0x4
+	StrictSRQOrder        = 0x100
+	StrictInline          = 0x200
+	StrictRNR             = 0x400
+	StrictSpurious        = 0x800
+	StrictWriteOrder      = 0x1000
+	StrictAttributes      = 0x2000
+	CMWake                = 0xffffffff
+	NumDoorbells          = 4096
+	EndsFirst             = 0x0506
+	EndsLast              = 0x0508
 )
 
 // The requests: enum urdma_abi_type.
@@ -130,6 +151,7 @@ const (
 	Mark             Type = 67
 	Admin            Type = 68
 	Explain          Type = 69
+	Warn             Type = 70
 	Inject           Type = 72
 	OpenUmad         Type = 73
 )
@@ -187,6 +209,7 @@ var requests = [...]request{
 	Mark:             {"MARK", Size[MarkRequest](), None, Looks, "urdma trace --mark", "setting a bookmark"},
 	Admin:            {"ADMIN", Size[AdminRequest](), None, Looks, "urdma reload, log, end", "administering urdmad"},
 	Explain:          {"EXPLAIN", Size[ExplainRequest](), None, Looks, "urdma explain", "asking why something failed"},
+	Warn:             {"WARN", Size[WarnRequest](), None, Looks, "URDMA_WARN", "warning of a mistake"},
 	Inject:           {"INJECT", Size[InjectRequest](), None, Looks, "urdma inject", "injecting faults"},
 	OpenUmad:         {"OPEN_UMAD", Size[OpenUmadRequest](), None, Looks, "open of /dev/infiniband/umad", "opening a management device"},
 }
@@ -642,6 +665,14 @@ type ExplainRequest struct {
 type ExplainResponse struct {
 	Header Header
 	Text   [2048]byte
+}
+
+// WarnRequest is struct urdma_abi_warn.
+type WarnRequest struct {
+	Header Header
+	Number uint32
+	QPN    uint32
+	Text   [512]byte
 }
 
 // InjectRequest is struct urdma_abi_inject.

@@ -123,6 +123,7 @@ enum urdma_abi_way {
 	R(67, MARK, session, mark, header, NONE, LOOKS, "urdma trace --mark", "setting a bookmark") \
 	R(68, ADMIN, session, admin, inspect_response, NONE, LOOKS, "urdma reload, log, end", "administering urdmad") \
 	R(69, EXPLAIN, session, explain, explain_response, NONE, LOOKS, "urdma explain", "asking why something failed") \
+	R(70, WARN, session, warn, explain_response, NONE, LOOKS, "URDMA_WARN", "warning of a mistake") \
 	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults") \
 	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, "open of /dev/infiniband/umad", "opening a management device")
 
@@ -721,6 +722,42 @@ struct urdma_abi_explain {
 struct urdma_abi_explain_response {
 	struct urdma_abi_header header;
 	char text[2048]; /* up to the first 0 */
+};
+
+/*
+ * WARN: the program makes a mistake that has not failed yet (URDMA_WARN). The answer is
+ * what URDMA_WARN writes to stderr, some lines.
+ */
+enum urdma_abi_pitfall {
+	URDMA_ABI_PITFALL_UNSIGNALED = 0x0801,    /* as many sends as the queue holds in a row, none signaled */
+	URDMA_ABI_PITFALL_SMALL_CQ = 0x0802,      /* more may complete than the queue holds */
+	URDMA_ABI_PITFALL_LOST_WAKEUP = 0x0803,   /* armed, and waited for the event without a poll between */
+	URDMA_ABI_PITFALL_UNACKNOWLEDGED = 0x0804, /* destroyed before its events were acknowledged */
+	URDMA_ABI_PITFALL_AFTER_ERROR = 0x0805,   /* posts go on after an error was polled */
+	URDMA_ABI_PITFALL_TIMEOUT = 0x0806,       /* of 0, which is for ever */
+	URDMA_ABI_PITFALL_RETRY = 0x0807,         /* of 0 */
+	URDMA_ABI_PITFALL_DEREGISTERED = 0x0808,  /* while posted */
+	URDMA_ABI_PITFALL_NOT_ARMED = 0x0809,     /* waits for the event of a queue that is not armed */
+	URDMA_ABI_PITFALL_OVERLAP = 0x080a,       /* of posted receives */
+	URDMA_ABI_PITFALL_DESTROYED = 0x080b,     /* a queue pair with sends under way */
+	URDMA_ABI_PITFALL_UNREAD = 0x080c,        /* an error that nobody has polled */
+	URDMA_ABI_PITFALL_INLINE = 0x080d,        /* longer than max_inline_data */
+	URDMA_ABI_PITFALL_SGES = 0x080e,          /* more than max_send_sge, max_recv_sge */
+	URDMA_ABI_PITFALL_STATE = 0x080f,         /* posted too early */
+	URDMA_ABI_PITFALL_FULL = 0x0810,          /* ENOMEM: the queue */
+	URDMA_ABI_PITFALL_ATOMIC = 0x0811,        /* not 8 bytes, or not aligned */
+	URDMA_ABI_PITFALL_EMPTY_SGE = 0x0812,     /* of length 0 */
+	URDMA_ABI_PITFALL_GRH = 0x0813,           /* a receive of type UD without room for one */
+	URDMA_ABI_PITFALL_PSN = 0x0814,           /* 0 both ways */
+};
+
+#define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */
+
+struct urdma_abi_warn {
+	struct urdma_abi_header header;
+	uint32_t number; /* enum urdma_abi_pitfall */
+	uint32_t qpn;    /* or 0 */
+	char text[512];  /* where it is and what is wrong, up to the first 0 */
 };
 
 /*

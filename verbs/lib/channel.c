@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "datapath/warn.h"
 #include "making.h"
 
 struct urdma_channel *urdma_channel_new(struct ibv_context *context)
@@ -142,10 +143,14 @@ static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking
 URDMA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	bool blocking;
-	struct urdma_cq *found = read_event(urdma_channel_of(channel), &blocking);
+	struct urdma_cq *found;
 
+	if (urdma_warn_wanted && !(fcntl(channel->fd, F_GETFL) & O_NONBLOCK))
+		urdma_warn_waits(urdma_channel_of(channel));
+	found = read_event(urdma_channel_of(channel), &blocking);
 	if (!found)
 		return errno == EBADF ? urdma_readers_sleep(blocking) : -1;
+	URDMA_STORE(found->awaits, false);
 	*cq = urdma_cq_ibv(found);
 	*cq_context = found->ex.cq_context;
 	return 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "datapath/warn.h"
 #include "internal.h"
 #include "memory/memory.h"
 #include "tables.h"
@@ -75,6 +76,8 @@ static struct urdma_context *make_context(struct urdma_device *d)
 		urdma_refuse_posts(&c->verbs.context);
 	if (c->client->strict)
 		urdma_strict_polls(&c->verbs.context);
+	if (urdma_warn_wanted)
+		urdma_warn_watch(&c->verbs.context);
 	return c;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "datapath/warn.h"
 #include "internal.h"
 #include "making.h"
 #include "session/rings.h"
@@ -314,7 +315,11 @@ void urdma_qp_end(struct urdma_qp *qp)
 URDMA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	int status = urdma_handles_destroy(qp->client, URDMA_KIND_QP, URDMA_ABI_DESTROY_QP, ibv->handle, qp);
+	int status;
+
+	if (urdma_warn_wanted)
+		urdma_warn_destroys(qp);
+	status = urdma_handles_destroy(qp->client, URDMA_KIND_QP, URDMA_ABI_DESTROY_QP, ibv->handle, qp);
 
 	if (!status)
 		urdma_qp_end(qp);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "datapath/warn.h"
 #include "making.h"
 
 /* Alternate paths, which no transport of ours has: there is nothing to migrate to,
@@ -112,6 +113,8 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 	if (status)
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
+	if (urdma_warn_wanted)
+		urdma_warn_modified(qp, &response.attr, mask);
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		after_reset(qp);
 	return 0;

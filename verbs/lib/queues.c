@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "datapath/warn.h"
 #include "internal.h"
 #include "making.h"
 #include "session/batch.h"
@@ -321,6 +322,8 @@ bool urdma_queues_destroy(struct urdma_queues *queues)
 	}
 	if (!separable(queues))
 		return false;
+	if (urdma_warn_wanted)
+		urdma_warn_destroys(urdma_qp_of(queues->qp));
 	urdma_batch_init(&batch);
 	urdma_handles_remove(client, URDMA_KIND_QP, queues->qp->handle);
 	add_destroy(&batch, URDMA_ABI_DESTROY_QP, queues->qp->handle);

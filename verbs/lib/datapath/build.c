@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "objects.h"
+#include "warn.h"
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -225,11 +226,14 @@ static void give_up(struct ibv_qp_ex *ex)
 static int complete(struct ibv_qp_ex *ex)
 {
 	struct urdma_qp *qp = of(ex);
+	uint32_t first = qp->builder.first, prod = qp->sq.prod;
 	int error = qp->builder.error;
-	bool news = qp->sq.prod != qp->builder.first;
+	bool news = prod != first;
 
 	if (error) {
 		drop_all(qp);
+		if (urdma_warn_wanted)
+			urdma_warn_sends(qp, first, first, error);
 		return error;
 	}
 	if (news)
@@ -238,6 +242,8 @@ static int complete(struct ibv_qp_ex *ex)
 	urdma_lock_drop(&qp->sq.lock, qp->builder.taken);
 	if (news)
 		urdma_announce_send(qp);
+	if (urdma_warn_wanted)
+		urdma_warn_sends(qp, first, prod, 0);
 	return 0;
 }
 

@@ -1,4 +1,8 @@
 /* events.c - see events.h. */
+#include <errno.h>
+#include <time.h>
+
+#include "../session/session.h"
 #include "events.h"
 
 void urdma_events_deliver(struct urdma_events *e)
@@ -16,6 +20,25 @@ void urdma_events_acknowledge(struct urdma_events *e, uint32_t n)
 	pthread_mutex_unlock(e->mutex);
 }
 
+/* Whether that was in vain. */
+static bool wait_a_second(struct urdma_events *e)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	return pthread_cond_timedwait(e->cond, e->mutex, &until) == ETIMEDOUT;
+}
+
+static void tell(struct urdma_events *e)
+{
+	uint32_t n = e->delivered - *e->acknowledged;
+
+	pthread_mutex_unlock(e->mutex);
+	urdma_warn(NULL, 0, URDMA_ABI_PITFALL_UNACKNOWLEDGED, "%u events are not acknowledged, after a second of waiting", n);
+	pthread_mutex_lock(e->mutex);
+}
+
 void urdma_events_wait(struct urdma_events *e)
 {
 	int cancel;
@@ -23,7 +46,10 @@ void urdma_events_wait(struct urdma_events *e)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(e->mutex);
 	while (e->delivered != *e->acknowledged)
-		pthread_cond_wait(e->cond, e->mutex);
+		if (!urdma_warn_wanted)
+			pthread_cond_wait(e->cond, e->mutex);
+		else if (wait_a_second(e))
+			tell(e);
 	pthread_mutex_unlock(e->mutex);
 	pthread_setcancelstate(cancel, NULL);
 }

@@ -59,6 +59,9 @@ struct urdma_cq {
 	bool polled;          /* since the last post that yielded */
 	uint32_t finds;       /* polls that have found something; counts with URDMA_STRICT alone */
 	uint32_t polls;       /* since then; likewise */
+	bool awaits;          /* armed, and the event not delivered; kept with URDMA_WARN alone, as the next two are (warn.c) */
+	uint8_t unpolled;     /* since it was armed: 1, and 2 if completions were there; 0: it was polled */
+	uint32_t habit;       /* waits after an arming without a poll between */
 	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
 	struct urdma_events completions, async;
@@ -142,6 +145,7 @@ struct urdma_qp {
 	struct urdma_builder builder;
 	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
 	uint64_t yielded;      /* ns: the last post that yielded without a poll before it */
+	uint32_t unsignaled, error, posts_after; /* sends in a row; the status of a failure that was polled, posts since (warn.c) */
 	struct urdma_events async;
 };
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "objects.h"
+#include "warn.h"
 
 static struct urdma_cq *of(struct ibv_cq_ex *ex)
 {
@@ -16,6 +17,8 @@ static void failed(struct urdma_cq *cq)
 {
 	if (urdma_explain_wanted)
 		urdma_cq_explain(cq, cq->now.qp_num, cq->now.vendor_err);
+	if (urdma_warn_wanted)
+		urdma_warn_failed(cq, cq->now.qp_num, cq->now.status);
 	if (cq->client->strict)
 		urdma_strict_failed(cq);
 }
@@ -89,6 +92,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	cq->polling = urdma_lock_keep(&cq->lock);
 	URDMA_STORE(cq->poller, pthread_self());
 	URDMA_STORE(cq->polled, true);
+	URDMA_STORE(cq->unpolled, 0);
 	status = show_next(cq);
 	if (!status) {
 		if (ex->read_completion_wallclock_ns)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../datapath/warn.h"
 #include "../device/context.h"
 #include "../pages/pages.h"
 #include "memory.h"
@@ -248,7 +249,11 @@ struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsi
 URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct urdma_mr *m = (struct urdma_mr *)mr;
-	int status = deregister_memory(m);
+	int status;
+
+	if (urdma_warn_wanted)
+		urdma_warn_deregisters(urdma_context_of(mr->context)->client, mr);
+	status = deregister_memory(m);
 
 	if (status)
 		return status;

@@ -6,25 +6,31 @@
 
 bool urdma_explain_wanted;
 
+void urdma_complain_lines(const char *before, char *text)
+{
+	char *next;
+
+	for (char *line = text; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = 0;
+		urdma_complain("%s%s", line == text ? before : "", line);
+	}
+}
+
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {
 	static uint64_t told; /* last of a completion: a queue pair flushes all its work for one reason */
 	uint64_t now = (uint64_t)qpn << 32 | number;
 	struct urdma_abi_explain request = { .qpn = qpn, .number = number };
 	struct urdma_abi_explain_response answer;
-	char *line, *next;
 	int before = errno;
 
 	if (!number || (qpn && (number & ~0xffu) != URDMA_ABI_EXPLAIN_EVENT && __atomic_exchange_n(&told, now, __ATOMIC_RELAXED) == now))
 		return;
 	if (URDMA_ASK(client, URDMA_ABI_EXPLAIN, &request, &answer) == 0) {
 		answer.text[sizeof(answer.text) - 1] = 0;
-		for (line = answer.text; *line; line = next) {
-			next = line + strcspn(line, "\n");
-			if (*next)
-				*next++ = 0;
-			urdma_complain("%s", line);
-		}
+		urdma_complain_lines("", answer.text);
 	}
 	errno = before;
 }

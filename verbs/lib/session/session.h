@@ -39,9 +39,21 @@ struct urdma_client;
 
 /* URDMA_EXPLAIN is set: who finds that something failed has it explained. */
 extern bool urdma_explain_wanted;
+/* Writes a text's lines to stderr, and changes it. */
+void urdma_complain_lines(const char *before, char *text);
 /* Asks urdmad why, and writes its answer to stderr; number as of EXPLAIN, 0: nothing. Leaves errno
  * alone. */
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number);
+
+/* ---- warn.c -------------------------------------------------------------- */
+
+/* URDMA_WARN is set: who sees a mistake that has not failed yet warns of it. */
+extern bool urdma_warn_wanted;
+/* Warns of one, once for each place in the program: records it in urdmad, and writes what that
+ * says of it to stderr; with URDMA_WARN=error the process ends. number: enum urdma_abi_pitfall;
+ * qpn: or 0. client: NULL for the current one. Leaves errno alone. Makes a call. */
+void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* ---- client.c: the connection to urdmad ----------------------------------- */
 

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+	"urdma/verbs/abi"
+)
+
+// mistakeRow is a row of the table of mistakes in docs/debugging.md.
+var mistakeRow = regexp.MustCompile("(?m)^\\| `(\\w+)\\.c`: (.+) \\| `--(warn|explain)` \\| (0x[0-9a-f]{4}) \\| (.+) \\|$")
+
+// TestMistakes: each program of examples/mistakes is told of its mistake, and of no other
+// first, in the words of docs/debugging.md; urdma show warning and the log have it too.
+func TestMistakes(t *testing.T) {
+	need(t, "gcc")
+	text, err := os.ReadFile("../../docs/debugging.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := mistakeRow.FindAllStringSubmatch(string(text), -1)
+	sources, _ := filepath.Glob("../../examples/mistakes/*.c")
+	if len(rows) < 20 || len(rows) != len(sources) {
+		t.Fatalf("docs/debugging.md has %d rows of mistakes, examples/mistakes %d programs", len(rows), len(sources))
+	}
+	l := labtest.New(t)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
+	dir := n.Directory() // the user of the node may look there
+	for _, row := range rows {
+		t.Run(row[1], func(t *testing.T) { mistake(t, n, dir, row[1], row[2], row[3], row[4], row[5]) })
+	}
+	shown(t, n, rows)
+}
+
+func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string) {
+	source, binary := filepath.Join("../../examples/mistakes", name+".c"), filepath.Join(dir, name)
+	if text, err := os.ReadFile(source); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
+		t.Errorf("%s does not begin with its name and %q (%v)", source, what, err)
+	}
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-libverbs").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	option, status := "--explain", 0
+	if by == "warn" {
+		option, status = "--warn=error", abi.WarnStatus
+	}
+	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), option, "--", binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Wait(lab.Patience)
+	if want := fmt.Sprintf("exit status %d", status); status == 0 && err != nil || status != 0 && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s ended with %v, expected status %d", name, err, status)
+	}
+	first := regexp.MustCompile(`0x[0-9a-f]{4}, `).FindString(p.Output())
+	if first != number+", " || !strings.Contains(p.Output(), says) {
+		t.Errorf("expected %s and %q of %s, got:\n%s", number, says, name, p.Output())
+	}
+	if by == "warn" && !strings.Contains(p.Output(), binary+"+0x") {
+		t.Errorf("the place in %s is not named:\n%s", name, p.Output())
+	}
+}
+
+// shown checks what urdmad has of the last programs that it warned of: it keeps so many of
+// a user.
+func shown(t *testing.T, n *lab.Node, rows [][]string) {
+	out, err := n.Urdma("show", "warning", "--socket", n.Socket(), "--json")
+	var list []struct{ Number, Command, What, Text string }
+	if err != nil || json.Unmarshal([]byte(out), &list) != nil {
+		t.Fatalf("show warning: %v\n%s", err, out)
+	}
+	last := rows[slices.IndexFunc(rows, func(r []string) bool { return r[3] != "warn" })-1]
+	if len(list) == 0 || list[len(list)-1].Number != last[4] || list[len(list)-1].Command != last[1] || !strings.Contains(n.Daemon.Output(), "a program makes a mistake") {
+		t.Errorf("the last warning is not %s of %s:\n%s", last[4], last[1], out)
+	}
+}
+
+// TestNoMistakes: programs of others are warned of nothing.
+func TestNoMistakes(t *testing.T) {
+	l := labtest.New(t)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
+	warned := []string{"env", "URDMA_WARN=error"}
+	port := 7300
+	for _, c := range []struct {
+		server []string
+		client []string // nil: the server's
+	}{
+		{server: []string{"rping", "-s", "-C", "50", "-V"}, client: []string{"rping", "-c", "-a", n.Address, "-C", "50", "-V"}},
+		{server: []string{"ucmatose", "-c", "4", "-C", "20"}, client: []string{"ucmatose", "-c", "4", "-C", "20", "-s", n.Address}},
+		{server: []string{"rdma_server"}, client: []string{"rdma_client", "-s", n.Address}},
+		{server: []string{"rdma_xserver", "-c", "x"}, client: []string{"rdma_xclient", "-c", "x", "-s", n.Address}},
+		{server: []string{"udaddy", "-c", "2", "-C", "20"}, client: []string{"udaddy", "-c", "2", "-C", "20", "-s", n.Address}},
+		{server: []string{"rstream", "-S", "1000", "-C", "20"}, client: []string{"rstream", "-S", "1000", "-C", "20", "-s", n.Address}},
+	} {
+		need(t, "rping")
+		t.Run(c.server[0], func(t *testing.T) {
+			pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: slices.Concat(warned, c.server), Client: slices.Concat(warned, c.client)})
+		})
+	}
+	for _, program := range append(lab.Perftest, "ib_atomic_bw") {
+		for _, args := range [][]string{nil, {"-e"}} {
+			if args != nil && program != "ib_send_lat" {
+				continue // it has events for Sends alone, and ib_send_bw arms when its peer may have sent: docs/debugging.md
+			}
+			t.Run(program+strings.Join(args, ""), func(t *testing.T) {
+				need(t, program)
+				p := lab.PerftestPair(n, n, program, append([]string{"-n", "300"}, args...)...)
+				p.Server, p.Client = slices.Concat(warned, p.Server), slices.Concat(warned, p.Client)
+				pass(t, p)
+			})
+		}
+	}
+	for _, args := range [][]string{{"ibv_rc_pingpong"}, {"ibv_rc_pingpong", "-e"}, {"ibv_srq_pingpong", "-e"}, {"ibv_uc_pingpong"}, {"ibv_ud_pingpong", "-s", "900"}} {
+		t.Run(strings.Join(args, ""), func(t *testing.T) {
+			need(t, args[0])
+			port++
+			server := slices.Concat(warned, []string{"URDMA_TRANSPORT=roce"}, args, []string{"-g", "0", "-n", "300", "-p", fmt.Sprint(port)})
+			pass(t, lab.Pair{ServerNode: n, ClientNode: n, TCPPort: port, Server: server, Client: append(slices.Clone(server), "127.0.0.1")})
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package control
+
+import (
+	"bytes"
+	"slices"
+	"syscall"
+	"time"
+
+	"urdma/inspect"
+	"urdma/reason"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/recorder"
+	"urdma/verbs/abi"
+)
+
+// This file is what becomes of the warnings of pitfalls that programs' libraries find
+// (URDMA_WARN).
+
+// warn answers WARN: the warning is recorded, logged and counted, and goes back with all
+// that the table has of it.
+func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
+	n := reason.Number(min(m.Number, 0xffff))
+	if !n.Pitfall() {
+		return syscall.EINVAL
+	}
+	said, _, _ := bytes.Cut(m.Text[:], []byte{0})
+	text := string(bytes.ToValidUTF8(said, []byte("?")))
+	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", n.What(), "where", text, "qpn", m.QPN)
+	x.do(func() {
+		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
+		if x.client != nil {
+			x.client.Recorder.Warn(x.s.Engine.Now(), &e, text)
+		}
+		x.s.event(&x.Owner, &e, text, time.Now())
+		x.s.warned++
+	})
+	var resp abi.ExplainResponse
+	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
+	*r = respond(&resp)
+	return nil
+}
+
+// warnings copies what viewer may see, of programs that have ended too.
+func (g *gather) warnings(viewer *account.Owner) {
+	add := func(owner *account.Owner, events []recorder.Event) {
+		if !viewer.Sees(owner) {
+			return
+		}
+		for _, e := range events {
+			if n := reason.Number(e.Code); e.Kind == abi.TraceReason && n.Pitfall() {
+				g.snap.Warnings = append(g.snap.Warnings, inspect.Warning{Number: n.String(), Warned: time.Unix(0, e.TimeNs), PID: owner.PID,
+					Command: owner.Name, QPN: e.QPN, What: n.What(), Text: e.Text})
+			}
+		}
+	}
+	for _, e := range g.s.ended {
+		add(&e.owner, e.events)
+	}
+	for _, x := range g.s.attached {
+		add(&x.Owner, x.events(nil))
+	}
+	slices.SortStableFunc(g.snap.Warnings, func(a, b inspect.Warning) int { return a.Warned.Compare(b.Warned) })
+}

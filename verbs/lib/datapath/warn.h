@@ -1,0 +1,25 @@
+/*
+ * warn.h - mistakes that URDMA_WARN tells of. Only called with urdma_warn_wanted, and by
+ * a thread that holds no lock but, where a comment says so, a completion queue's.
+ */
+#ifndef URDMA_WARN_H
+#define URDMA_WARN_H
+
+#include "objects.h"
+
+/* Has a context's posts, polls and armings looked at. */
+void urdma_warn_watch(struct ibv_context *context);
+/* Looks at sends from one index of the ring on to another, and at a refusal, 0: none. */
+void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int status);
+/* A failed completion was polled. The caller holds cq->lock. */
+void urdma_warn_failed(struct urdma_cq *cq, uint32_t qp_num, uint32_t status);
+/* A thread is about to wait for an event of the channel. */
+void urdma_warn_waits(struct urdma_channel *channel);
+/* A queue pair is about to be destroyed. */
+void urdma_warn_destroys(struct urdma_qp *qp);
+/* A queue pair has these attributes now, of which those of mask are new. */
+void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_qp_attr *attr, int mask);
+/* Memory is about to be deregistered. */
+void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr);
+
+#endif /* URDMA_WARN_H */
