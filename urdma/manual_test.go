@@ -64,6 +64,7 @@ var commandSections = []manualtest.Section{
 		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
 		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. Elsewhere they never do."},
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
+		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the first. Set by urdma exec --warn."},
 		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
 		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
 		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +

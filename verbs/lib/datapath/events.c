@@ -25,9 +25,9 @@ static bool wait_a_second(struct urdma_events *e)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	return pthread_cond_timedwait(e->cond, e->mutex, &until) == ETIMEDOUT;
+	return pthread_cond_clockwait(e->cond, e->mutex, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
 }
 
 static void tell(struct urdma_events *e)
