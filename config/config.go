@@ -62,7 +62,7 @@ type Port struct {
 	Vdev string
 	// Address is the port's own address, of IPv4 or IPv6, with its network's prefix
 	// length. On a udp port 0.0.0.0 or :: stands for the address that the kernel
-	// would choose.
+	// would choose, beside a KernelInterface for the one that this will have.
 	Address netip.Prefix
 	// Gateway is the zero Addr where there is none.
 	Gateway netip.Addr

@@ -119,7 +119,7 @@ func (r *rules) ipv6(path string, p *Port) {
 	switch {
 	case !p.Address.IsValid() || !addr.Is6() || addr.Is4In6():
 		r.refuse(path, "")
-	case addr.IsUnspecified() && p.UDP():
+	case addr.IsUnspecified() && (p.UDP() || p.KernelInterface != ""):
 		// the kernel's choice
 	case p.Address.Bits() == 0:
 		r.refuse(path, "a prefix length from 1 to 128")
@@ -146,7 +146,7 @@ func (r *rules) ipv4(path string, p *Port) {
 		r.refuse(path, "a prefix length from 1 to 32")
 	case addr.IsLoopback() && p.Vdev != "loopback":
 		r.refuse(path, "an address outside 127.0.0.0/8, which belongs on the vdev \"loopback\" alone")
-	case addr.IsUnspecified() && p.UDP():
+	case addr.IsUnspecified() && (p.UDP() || p.KernelInterface != ""):
 		// the kernel's choice
 	case addr.IsMulticast(), addr.As4()[0] >= 240, addr.As4()[0] == 0:
 		r.refuse(path, "a unicast address, 1.0.0.0 to 223.255.255.255")
@@ -198,7 +198,7 @@ func (r *rules) mac(path string, p *Port) {
 
 // lid holds that under "ib" the low half of the address can be a LID.
 func (r *rules) lid(at string, p *Port) {
-	if p.Transport != personality.IB || !p.Address.IsValid() || p.Address.Addr().Is6() && p.Address.Addr().IsUnspecified() {
+	if p.Transport != personality.IB || !p.Address.IsValid() || p.Address.Addr().IsUnspecified() && (p.Address.Addr().Is6() || p.KernelInterface != "") {
 		return
 	}
 	examples := "x.y.0.1 to x.y.191.255"

@@ -39,6 +39,7 @@ const (
 	NAKInvalid  Number = 0x050d // of RoCEv2: invalid request
 	NAKAccess   Number = 0x050e // of RoCEv2: remote access error
 	NAKFailed   Number = 0x050f // of RoCEv2: remote operational error
+	AddressGone Number = 0x0510 // from our port
 )
 
 // What became of a connection of rdma_cm that did not come to be.

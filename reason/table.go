@@ -69,6 +69,7 @@ var table = []Reason{
 	{NAKAccess, "the peer refused a message of RoCEv2: remote access error", "the rkey or the address is wrong, the region was deregistered, lacks the right or is of another protection domain, or qp_access_flags lack the right",
 		"compare rkey, remote_addr and the length with the region that the peer registered, and its rights with ibv_reg_mr and ibv_modify_qp there; urdma explain at the peer names the region", "ibv_reg_mr(3), ibv_modify_qp(3); InfiniBand vol. 1, 9.7.5.2.6"},
 	{NAKFailed, "the peer failed to carry out a message of RoCEv2: remote operational error", "the receive that it met is wrong, or the peer's memory could not be touched", "urdma explain at the peer names it", "InfiniBand vol. 1, 9.7.5.2.7"},
+	{AddressGone, "the port has another address now, or none", "the address was taken off the network interface that the kernel has on the port, or is another host's", "connect again; urdma show port has the address", "ip-address(8), urdma.json(5)"},
 
 	{Rejected, "the peer rejected the connection", "its program called rdma_reject", "the private data of the event may say why", "rdma_reject(3), rdma_get_cm_event(3)"},
 	{Unreachable, "nobody answered the connection request", "no urdmad has the address, something between drops the packets, or the peer's program does not accept",

@@ -47,7 +47,7 @@ type daemon struct {
 	log        *logger
 	ports      []port.Port
 	closePorts func() error
-	kernels    []*kernelif.Interface // those that ports have
+	kernels    map[int]*kernelif.Interface // by port, those that there are
 	machine    worker.Machine
 	engine     *engine.Engine
 	worker     *worker.Worker
@@ -187,7 +187,7 @@ func (d *daemon) usePorts() error {
 	}
 	d.engine.Do(d.engine.Announce)
 	d.worker.Wake()
-	return nil
+	return d.followKernel()
 }
 
 // openPorts tells of a setting that does not fit the machine in the words of
@@ -228,7 +228,9 @@ func (d *daemon) startEngine() error {
 	policy := d.measured()
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }, AddressLost: d.addressLost})
-	d.links.lost, d.links.cut = make([]atomic.Bool, len(d.ports)), make([]atomic.Bool, len(d.ports))
+	for _, why := range []*[]atomic.Bool{&d.links.lost, &d.links.cut, &d.links.away} {
+		*why = make([]atomic.Bool, len(d.ports))
+	}
 	var addrs []netip.Addr
 	var scopes []uint32
 	for i, p := range d.cfg.Ports {
@@ -247,7 +249,7 @@ func (d *daemon) startEngine() error {
 		scopes = append(scopes, scopeOf(d.ports[i].Info()))
 	}
 	d.engine = e
-	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: addrs, Log: d.log.Logger}, responderPolicy(d.cfg))
+	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: d.own, Log: d.log.Logger}, responderPolicy(d.cfg))
 	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Scopes: scopes, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
 		Expected: d.responder.Expected})
 	for dev, a := range addrs {
@@ -295,8 +297,8 @@ func (d *daemon) newServer() *control.Server {
 	}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
-		s.Devices = append(s.Devices, control.Device{Name: p.Name, Address: p.Address, Scope: scopeOf(info),
-			MAC: info.MAC, MTU: info.MTU, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
+		s.Devices = append(s.Devices, control.Device{Name: p.Name, Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info),
+			MAC: info.MAC, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
 			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}
 	return s

@@ -28,11 +28,15 @@ func versionNumber(v string) (n uint32) {
 
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
-		info := ports[i].Info()
-		out = append(out, sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: ports[i].Link(), Counters: sysfsCounters(ports[i].Stats()),
-			Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)})
+		out = append(out, sysfsDevice(&p, ports[i]))
 	}
 	return out
+}
+
+func sysfsDevice(p *config.Port, on port.Port) sysfs.Device {
+	info := on.Info()
+	return sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: on.Link(), Counters: sysfsCounters(on.Stats()),
+		Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)}
 }
 
 // firmware is the version as ibv_query_device(3) says it.

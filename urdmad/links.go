@@ -8,18 +8,20 @@ import (
 )
 
 // links are the ports' links as programs and users see them: down, too, for good, once
-// another host has the port's address, as nothing goes that way.
+// another host has the port's address, as nothing goes that way; and as long as the
+// network interface that the kernel has on the port is down, or without an address.
 type links struct {
 	telling sync.Mutex // held while a change is told, so that an older state is not told last
 	lost    []atomic.Bool
 	cut     []atomic.Bool // on purpose: urdma inject
+	away    []atomic.Bool // by the kernel's interface
 }
 
 // linkUp reports whether packets can go by port i.
 func (d *daemon) linkUp(i int) bool { return d.ports[i].Link() && !d.links.down(i) }
 
 // down reports whether a link counts as down whatever the port says.
-func (l *links) down(i int) bool { return l.lost[i].Load() || l.cut[i].Load() }
+func (l *links) down(i int) bool { return l.lost[i].Load() || l.cut[i].Load() || l.away[i].Load() }
 
 // cutLink is control.Server's.
 func (d *daemon) cutLink(i int, cut bool) {
@@ -30,7 +32,7 @@ func (d *daemon) cutLink(i int, cut bool) {
 			return
 		}
 		d.showLink(i)
-		if d.ports[i].Link() && !d.links.lost[i].Load() {
+		if d.ports[i].Link() && !d.links.lost[i].Load() && !d.links.away[i].Load() {
 			d.tellLink(i, !cut)
 		}
 	})

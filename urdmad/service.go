@@ -53,7 +53,7 @@ func (d *daemon) status() string {
 		if d.linkUp(i) {
 			link = "up"
 		}
-		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, p.Address, link))
+		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, d.server.Devices[i].At().Address, link))
 	}
 	text := strings.Join(ports, ", ") + "; " + count(d.server.Clients(), "client") + ", " + d.queuePairs()
 	if r := d.refusal.Load(); r != nil {

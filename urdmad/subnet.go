@@ -33,11 +33,12 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 	for i, p := range d.cfg.Ports {
 		info, n := d.ports[i].Info(), d.ports[i].Stats()
 		guid := personality.GUID(info.MAC)
-		lid, ok := personality.UnicastLID(p.Address.Addr())
+		at := d.server.Devices[i].At()
+		lid, ok := personality.UnicastLID(at.Address.Addr())
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: info.MTU, Up: d.linkUp(i),
+		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.linkUp(i),
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}

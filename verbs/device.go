@@ -185,6 +185,8 @@ const (
 	EventDeviceFatal AsyncType = abi.EventDeviceFatal
 	EventPortActive  AsyncType = abi.EventPortActive
 	EventPortErr     AsyncType = abi.EventPortErr
+	// The port has another address.
+	EventGIDChange AsyncType = abi.EventGIDChange
 )
 
 // AsyncEvent is an asynchronous event with the object it concerns.
@@ -230,7 +232,7 @@ func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
 		ev.CQ, ok = x.client.cqs.Get(m.Handle)
 	case EventSRQLimitReached:
 		ev.SRQ, ok = x.client.srqs.Get(m.Handle)
-	case EventPortActive, EventPortErr, EventDeviceFatal:
+	case EventPortActive, EventPortErr, EventGIDChange, EventDeviceFatal:
 		ev.Port = int(m.Handle)
 	default:
 		ev.QP, ok = x.client.qps.Get(m.Handle)

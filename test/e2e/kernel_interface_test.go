@@ -2,19 +2,24 @@ package e2e
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
 )
 
-// TestKernelInterface: on one address of a port that the kernel has no interface for,
-// programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
-func TestKernelInterface(t *testing.T) {
-	need(t, "ping")
+// shareWithKernel makes two nodes whose kernels have network interfaces rdma-a and rdma-b on
+// their ports, each in a network namespace of its own; address is the second's, if not empty.
+// Its urdmad is still to be started, the other's runs.
+func shareWithKernel(t *testing.T, address string) (a, b *lab.Node) {
+	t.Helper()
 	l := labtest.New(t)
 	if err := l.Can(lab.AFPacket); err != nil {
 		t.Skip(err)
@@ -24,7 +29,7 @@ func TestKernelInterface(t *testing.T) {
 		t.Skip(err)
 	}
 	tun.Close()
-	a, b := labtest.JoinIn(t, l, lab.Memif, nil)
+	a, b = labtest.JoinIn(t, l, lab.Memif, nil)
 	for _, n := range []*lab.Node{a, b} {
 		if err := n.StopDaemon(); err != nil {
 			t.Fatal(err)
@@ -42,14 +47,26 @@ func TestKernelInterface(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Ports[0]["kernel_interface"] = "rdma-" + n.Name
+		if n == b && address != "" {
+			c.Ports[0]["ipv4_address"] = address
+		}
 		if err := n.Change("ports", c.Ports); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, n := range []*lab.Node{a, b} {
-		if err := n.StartDaemon(); err != nil {
-			t.Fatal(err)
-		}
+	if err := a.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// TestKernelInterface: on one address of a port that the kernel has no interface for,
+// programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
+func TestKernelInterface(t *testing.T) {
+	need(t, "ping")
+	a, b := shareWithKernel(t, "")
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
 	}
 	for _, n := range []*lab.Node{a, b} {
 		if err := n.WaitLink(lab.Patience); err != nil {
@@ -80,4 +97,92 @@ func TestKernelInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	ping("1400")
+}
+
+// TestPortFollowsKernelInterface: what is done to the network interface that the kernel has
+// on a port is done to the port: address, MTU, up and down. A connection ends with its
+// address, and the next one finds the new.
+func TestPortFollowsKernelInterface(t *testing.T) {
+	need(t, "ping")
+	need(t, "rping")
+	a, b := shareWithKernel(t, "0.0.0.0/24")
+	if err := b.StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	ip := func(args ...string) {
+		t.Helper()
+		if err := b.Net.Run(append([]string{"ip"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(address string, mtu int, up bool) {
+		t.Helper()
+		var last string
+		for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if last, _ = b.Urdma("show", "--json", "port"); gjson.Get(last, "0.address").Str == address && int(gjson.Get(last, "0.mtu").Int()) == mtu && gjson.Get(last, "0.link_up").Bool() == up {
+				return
+			}
+		}
+		t.Fatalf("the port does not become %s, MTU %d, up: %v:\n%s", address, mtu, up, last)
+	}
+	rping := func(address string) {
+		t.Helper()
+		pass(t, lab.Pair{ServerNode: b, ClientNode: a, Server: []string{"rping", "-s", "-p", "7471", "-C", "3"}, Client: []string{"rping", "-c", "-a", address, "-p", "7471", "-C", "3"}})
+		if err := a.Net.Run("ping", "-q", "-c", "1", "-w", "60", address); err != nil {
+			t.Error(err)
+		}
+	}
+	other := func(host byte) netip.Prefix {
+		ip := netip.MustParseAddr(a.Address).As4()
+		ip[3] = host
+		return netip.PrefixFrom(netip.AddrFrom4(ip), 24)
+	}
+	first, second := other(77), other(78)
+	is("0.0.0.0/24", 1500, false)
+	ip("address", "add", first.String(), "dev", "rdma-b")
+	is(first.String(), 1500, true)
+	rping(first.Addr().String())
+
+	server, err := lab.Pair{ServerNode: b, Server: []string{"rping", "-s", "-p", "7472"}}.StartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := a.Exec("rping", "-c", "-a", first.Addr().String(), "-p", "7472", "-C", "1000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(lab.Patience); ; time.Sleep(10 * time.Millisecond) {
+		if out, _ := b.Urdma("show", "--json", "qp"); strings.Contains(out, `"RTS"`) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("rping does not connect:\n%s%s", server.Output(), client.Output())
+		}
+	}
+	ip("address", "add", second.String(), "dev", "rdma-b") // in the same network: a secondary one, which counts for nothing
+	ip("address", "del", first.String(), "dev", "rdma-b")
+	for _, p := range []*lab.Process{server, client} {
+		_ = p.Wait(lab.Patience) // with whatever status
+		if p.Running() {
+			t.Errorf("%s goes on without its address", p.Output())
+		}
+	}
+	is("0.0.0.0/24", 1500, false) // the kernel deletes the secondary ones with theirs
+	ip("address", "add", second.String(), "dev", "rdma-b")
+	is(second.String(), 1500, true)
+	rping(second.Addr().String())
+
+	ip("link", "set", "rdma-b", "mtu", "1400")
+	is(second.String(), 1400, true)
+	rping(second.Addr().String())
+	ip("link", "set", "rdma-b", "mtu", "20000")
+	is(second.String(), 1500, true)
+	if err := b.Net.Run("sh", "-c", "ip link show rdma-b | grep -q 'mtu 1500 '"); err != nil {
+		t.Error("the interface keeps an MTU that the port has not")
+	}
+	ip("link", "set", "rdma-b", "down")
+	is(second.String(), 1500, false)
+	ip("link", "set", "rdma-b", "up")
+	is(second.String(), 1500, true)
+	rping(second.Addr().String())
 }

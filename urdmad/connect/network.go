@@ -220,7 +220,7 @@ func (n *network) Closed(c *qp.Connection, why qp.CloseReason) {
 		return
 	}
 	reason := cm.EndOrderly
-	if why == qp.CloseDead {
+	if why.Dead() {
 		reason = cm.EndSilent
 	}
 	n.m.Closed(IDOf(c), reason)

@@ -27,6 +27,10 @@ type Numbers struct {
 	addrs []netip.Addr
 }
 
+// Renumber tells those that connect of device dev's new address: both managers have the
+// same list.
+func (x *Numbers) Renumber(dev int, a netip.Addr) { x.addrs[dev] = a }
+
 // Modify changes a queue pair of a device. Nothing has changed when it returns
 // an error.
 func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {

@@ -188,15 +188,15 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 	if shown == nil {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
-	limits, most := x.s.Current(), x.most()
-	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(d.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(d.Address.Bits()), MAC: d.MAC,
-		MTU: uint32(d.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
+	limits, most, at := x.s.Current(), x.most(), d.At()
+	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
+		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
 		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
 		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
 		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
 		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: most.MaxSRQWR,
 		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions)}
-	shown.Describe(&personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}, &v)
+	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
 	copy(v.Name[:len(v.Name)-1], d.Name)
 	if d.Link() {
 		v.LinkUp = 1
@@ -226,7 +226,8 @@ func (x *Session) mapped(most, others int) uint32 {
 
 // maxDatagram is the longest message between queue pairs of type UD.
 func (d *Device) maxDatagram() uint32 {
-	return uint32(wire.MaxDatagram(d.MTU, wire.IPLen(d.Address.Addr())))
+	at := d.At()
+	return uint32(wire.MaxDatagram(at.MTU, wire.IPLen(at.Address.Addr())))
 }
 
 // addr is an address as clients get it; dev is the device that it is reached by, -1

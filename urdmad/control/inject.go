@@ -399,7 +399,7 @@ func (s *script) raiseShared(one *inject.Statement) error {
 // and is the script's to break.
 func (s *script) raiseDevice(one *inject.Statement) error {
 	server := s.by.s
-	dev := slices.IndexFunc(server.Devices, func(d Device) bool { return d.Name == one.ID })
+	dev := server.deviceNamed(one.ID)
 	switch {
 	case dev < 0:
 		return fmt.Errorf("no port %q: %w", one.ID, syscall.ENODEV)

@@ -119,7 +119,7 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 		},
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
-		Devices: []control.Device{{Name: "urdma0", Address: ip, Personality: personality.Named(personality.IWARP), MTU: 1500, MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
+		Devices: []control.Device{{Name: "urdma0", Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
 	for _, c := range change {
 		c(r.server)
 	}

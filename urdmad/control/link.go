@@ -28,17 +28,34 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	}
 	s.Engine.Do(func() {
 		s.linkSeen(dev, up)
-		var to []linkEvent
-		for _, x := range s.attached {
-			for _, c := range x.contexts {
-				if c.dev == dev {
-					to = append(to, linkEvent{c.async, ev})
-				}
-			}
-		}
-		s.tell(to)
+		s.tellUsers(dev, ev)
 	})
 	s.Wake()
+}
+
+// SetPlace tells of device dev's new address and MTU, which the engine has by then, and of
+// the address every program that has the device open: IBV_EVENT_GID_CHANGE. It does not
+// wait.
+func (s *Server) SetPlace(dev int, p Place) {
+	d := &s.Devices[dev]
+	moved := p.Address.Addr() != d.At().Address.Addr()
+	if d.place.Store(&p); moved {
+		s.Engine.Do(func() { s.tellUsers(dev, abi.AsyncEvent{EventType: abi.EventGIDChange, Handle: thePort}) })
+		s.Wake()
+	}
+}
+
+// tellUsers sends an event to who has a device open; on the engine's thread.
+func (s *Server) tellUsers(dev int, ev abi.AsyncEvent) {
+	var to []linkEvent
+	for _, x := range s.attached {
+		for _, c := range x.contexts {
+			if c.dev == dev {
+				to = append(to, linkEvent{c.async, ev})
+			}
+		}
+	}
+	s.tell(to)
 }
 
 // tell sends events, in this turn and those to come; on the engine's thread.

@@ -26,10 +26,9 @@ import (
 // Device is what clients are told of a port.
 type Device struct {
 	Name        string
-	Address     netip.Prefix // the port's own, with its network's length
-	Scope       uint32       // index of the interface below, on which link-local addresses are; 0: none
+	Place              // when urdmad started; see At
+	Scope       uint32 // index of the interface below, on which link-local addresses are; 0: none
 	MAC         [6]byte
-	MTU         int                      // bytes of the largest IP packet
 	Personality *personality.Personality // as which programs see it, unless they ask otherwise
 	MaxQP       int
 	Link        func() bool
@@ -40,7 +39,32 @@ type Device struct {
 	Offloads    func() string // nil where there is nothing to say
 	Stats       func() port.Stats
 
-	pairs account.Pairs // that exist
+	pairs account.Pairs         // that exist
+	place atomic.Pointer[Place] // that SetPlace said; nil: Place
+}
+
+// deviceNamed is the number of a device, or -1.
+func (s *Server) deviceNamed(name string) int {
+	for i := range s.Devices {
+		if s.Devices[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Place is a port's in its network.
+type Place struct {
+	Address netip.Prefix // the port's own, with its network's length; unspecified: none
+	MTU     int          // bytes of the largest IP packet
+}
+
+// At is where a device is now; any goroutine may ask.
+func (d *Device) At() Place {
+	if p := d.place.Load(); p != nil {
+		return *p
+	}
+	return d.Place
 }
 
 // Server is the control side of an urdmad.

@@ -44,13 +44,14 @@ var (
 func (g *gather) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
-		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: d.Address.String(),
-			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: d.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
+		at := d.At()
+		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: at.Address.String(),
+			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: at.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
 			MaxQPs: d.MaxQP, Protocol: "trp"}
 		if g.s.Engine.SpeaksRoCE(i) {
 			p.Protocol = "rocev2"
 		}
-		shown := personality.Port{MAC: d.MAC, Addr: d.Address.Addr()}
+		shown := personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}
 		p.GID, p.LID = netip.AddrFrom16(d.Personality.GID(&shown)).String(), d.Personality.LID(&shown)
 		if d.Link != nil {
 			p.LinkUp = d.Link()

@@ -72,6 +72,24 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 	return p
 }
 
+// Renumbered: the interface has another address, from which messages go from now on.
+func (p *Port) Renumbered() {
+	for dst, w := range p.ways {
+		p.forget(dst, w)
+	}
+	local := netip.AddrPortFrom(p.If.IP(), wire.DatagramPort)
+	for _, q := range p.s.pairs {
+		if q.port == p {
+			q.Local = local
+		}
+	}
+	for _, q := range p.s.ucs {
+		if q.port == p {
+			q.Local = local
+		}
+	}
+}
+
 // portAt is the port that has an address of ours, or nil.
 func (s *Stack) portAt(a netip.Addr) *Port {
 	for _, p := range s.ports {

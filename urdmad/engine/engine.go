@@ -163,6 +163,28 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	return n.Dev
 }
 
+// Renumber gives device dev another address, of the same family, or the unspecified one.
+// Connections from the old one end.
+func (e *Engine) Renumber(dev int, a netip.Prefix) {
+	p := e.ports[dev]
+	old := p.If.IP()
+	p.If.Renumber(a)
+	if a.Addr() == old {
+		return
+	}
+	for _, q := range e.ports {
+		q.If.ForgetOwn(old)
+		for _, other := range e.ports {
+			q.If.AddOwn(other.If.IP())
+		}
+	}
+	p.Forsake(old)
+	p.datagrams.Renumbered()
+	if p.roce != nil {
+		p.roce.Forsake(old)
+	}
+}
+
 // Interface is the interface of a device number.
 func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
 

@@ -1,6 +1,6 @@
 // Package kernelif makes a network interface of the kernel's on a port that the kernel has
-// not: a TAP device with the port's Ethernet address, MTU, IP address and link. It knows
-// nothing about what frames hold.
+// not: a TAP device with the port's Ethernet address, MTU, IP address and link; who made
+// something else of these later is told of (watch.go). It knows nothing about what frames hold.
 package kernelif
 
 import (
@@ -16,18 +16,20 @@ import (
 type Config struct {
 	Name    string
 	MAC     [6]byte
-	MTU     int // bytes of an IP packet
-	Address netip.Prefix
+	MTU     int          // bytes of an IP packet
+	Address netip.Prefix // unspecified: none yet
 }
 
 // Interface is one that Open made. It is gone with Close, or the process.
 type Interface struct {
-	tap  *os.File
-	mtu  int
-	quit chan struct{}
-	out  chan *[]byte // to the kernel, each with its header
-	room sync.Pool    // of those
-	done sync.WaitGroup
+	tap   *os.File
+	news  *os.File // of changes, once they are watched
+	index int
+	mtu   int
+	quit  chan struct{}
+	out   chan *[]byte // to the kernel, each with its header
+	room  sync.Pool    // of those
+	done  sync.WaitGroup
 }
 
 // How many frames may wait, to the kernel and from it.
@@ -57,7 +59,7 @@ func Open(c Config) (*Interface, error) {
 		b := make([]byte, 0, headerLen+etherHeaderLen+c.MTU)
 		return &b
 	}
-	if err := attach(fd, &c); err != nil {
+	if i.index, err = attach(fd, &c); err != nil {
 		unix.Close(fd)
 		return nil, wrap(err)
 	}
@@ -66,17 +68,17 @@ func Open(c Config) (*Interface, error) {
 }
 
 // attach makes the interface that a descriptor of /dev/net/tun is to stand for.
-func attach(fd int, c *Config) error {
+func attach(fd int, c *Config) (index int, err error) {
 	ifr, err := unix.NewIfreq(c.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR | unix.IFF_TUN_EXCL)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
-		return fmt.Errorf("TUNSETIFF: %w", err)
+		return 0, fmt.Errorf("TUNSETIFF: %w", err)
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETCARRIER, 0); err != nil {
-		return fmt.Errorf("TUNSETCARRIER: %w", err)
+		return 0, fmt.Errorf("TUNSETCARRIER: %w", err)
 	}
 	return setUp(c)
 }
@@ -145,5 +147,8 @@ func (i *Interface) Close() {
 	close(i.quit)
 	close(i.out)
 	_ = i.tap.Close()
+	if i.news != nil {
+		_ = i.news.Close()
+	}
 	i.done.Wait()
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // setUp gives an interface its Ethernet address, MTU and IP address (rtnetlink(7)).
-func setUp(c *Config) error {
+func setUp(c *Config) (index int, err error) {
 	dev, err := net.InterfaceByName(c.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	link := binary.NativeEndian.AppendUint32([]byte{unix.AF_UNSPEC, 0, 0, 0}, uint32(dev.Index)) // struct ifinfomsg
 	link = binary.NativeEndian.AppendUint32(link, unix.IFF_UP)
@@ -20,7 +20,10 @@ func setUp(c *Config) error {
 	link = attribute(link, unix.IFLA_ADDRESS, c.MAC[:])
 	link = attribute(link, unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, uint32(c.MTU)))
 	if err := request(unix.RTM_NEWLINK, 0, link); err != nil {
-		return fmt.Errorf("its Ethernet address %x, MTU %d: %w", c.MAC, c.MTU, err)
+		return 0, fmt.Errorf("its Ethernet address %x, MTU %d: %w", c.MAC, c.MTU, err)
+	}
+	if c.Address.Addr().IsUnspecified() {
+		return dev.Index, nil
 	}
 	family, flags := byte(unix.AF_INET), byte(0)
 	if c.Address.Addr().Is6() {
@@ -30,9 +33,16 @@ func setUp(c *Config) error {
 	address := binary.NativeEndian.AppendUint32([]byte{family, byte(c.Address.Bits()), flags, 0}, uint32(dev.Index)) // struct ifaddrmsg
 	address = attribute(attribute(address, unix.IFA_LOCAL, ip), unix.IFA_ADDRESS, ip)
 	if err := request(unix.RTM_NEWADDR, unix.NLM_F_CREATE, address); err != nil {
-		return fmt.Errorf("address %s: %w", c.Address, err)
+		return 0, fmt.Errorf("address %s: %w", c.Address, err)
 	}
-	return nil
+	return dev.Index, nil
+}
+
+// SetMTU changes the interface's MTU, in bytes of an IP packet.
+func (i *Interface) SetMTU(mtu int) error {
+	link := make([]byte, unix.SizeofIfInfomsg)
+	binary.NativeEndian.PutUint32(link[4:], uint32(i.index))
+	return request(unix.RTM_NEWLINK, 0, attribute(link, unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, uint32(mtu))))
 }
 
 // attribute appends one, whose values here have whole words but for an Ethernet address.

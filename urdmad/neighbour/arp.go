@@ -33,7 +33,7 @@ func (n *Table) ARP(now int64, a *wire.ARP) []Outgoing {
 	forUs := target == n.ip
 	probe := a.SenderIP == wire.IPv4{}
 	switch {
-	case !n.ip.Is4() || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe:
+	case !n.ip.Is4() || n.ip.IsUnspecified() || a.SenderMAC.IsGroup() || a.SenderIP.IsGroup() && !probe:
 		return nil
 	case sender == n.ip:
 		return n.contested(now, a.SenderMAC)

@@ -45,8 +45,8 @@ func (n *Table) claimed() []Outgoing {
 	return []Outgoing{o}
 }
 
-// lose gives the address up, and with it all that wait for neighbours.
-func (n *Table) lose() {
+// GiveUp gives the address up, and with it all that wait for neighbours.
+func (n *Table) GiveUp() {
 	n.claim = uniqueness{until: never, lost: true}
 	for len(n.due) > 0 {
 		n.giveUp(n.due[0])
@@ -55,7 +55,7 @@ func (n *Table) lose() {
 
 // NDP takes a message from the wire, of a frame that f describes.
 func (n *Table) NDP(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
-	if n.ip.Is4() || n.claim.lost {
+	if n.ip.Is4() || n.ip.IsUnspecified() || n.claim.lost {
 		return nil
 	}
 	// A claim to our address from our own Ethernet address is our own that a loop
@@ -82,7 +82,7 @@ func (n *Table) solicited(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	}
 	if src.IsUnspecified() { // somebody wants to have our address
 		if n.claim.tentative() {
-			n.lose()
+			n.GiveUp()
 			return nil
 		}
 		o := n.advertise(wire.Group6MAC(wire.AllNodes), wire.AllNodes)
@@ -103,7 +103,7 @@ func (n *Table) advertised(now int64, p *wire.NDP) {
 	target := netip.AddrFrom16(p.Target)
 	if target == n.ip {
 		if n.claim.tentative() {
-			n.lose()
+			n.GiveUp()
 		}
 		return
 	}

@@ -55,7 +55,7 @@ type Table struct {
 	defendable int64
 }
 
-// New returns the empty table of a port.
+// New returns the empty table of a port; one without an address has the unspecified one.
 func New(mac wire.MAC, ip netip.Addr) *Table {
 	return &Table{mac: mac, ip: ip, entries: map[netip.Addr]*entry{}, claim: uniqueness{until: never}}
 }
@@ -220,7 +220,10 @@ func (n *Table) request(ip netip.Addr, to *wire.MAC) Outgoing {
 // older Ethernet address learn the new one. An IPv6 address is first asked for
 // (RFC 4862 section 5.4); it is announced by Tick if nobody else has it.
 func (n *Table) Announce(now int64) []Outgoing {
-	if n.ip.Is4() {
+	switch {
+	case n.ip.IsUnspecified():
+		return nil
+	case n.ip.Is4():
 		return n.announceARP()
 	}
 	return n.probe(now)

@@ -146,7 +146,18 @@ func (r *groups) send(what news, group netip.Addr) {
 // joinSolicited joins the group at which our own IPv6 address is asked for.
 func (r *groups) joinSolicited() {
 	if group := r.solicitedNode(); r.n.hasGroups(group) {
-		r.solicited = r.add(group)
+		if r.solicited = r.joined[group]; r.solicited == nil { // else a program has joined it
+			r.solicited = r.add(group)
+		}
+	}
+}
+
+// leaveSolicited undoes it.
+func (r *groups) leaveSolicited() {
+	g, group := r.solicited, r.solicitedNode()
+	if r.solicited = nil; g != nil && g.times == 0 {
+		r.remove(group, g)
+		r.send(leaves, group)
 	}
 }
 
@@ -159,7 +170,7 @@ func (r *groups) announce() {
 }
 
 func (r *groups) solicitedNode() netip.Addr {
-	if r.n.IP().Is4() {
+	if r.n.IP().Is4() || r.n.IP().IsUnspecified() {
 		return netip.Addr{}
 	}
 	return netip.AddrFrom16(wire.SolicitedNode(r.n.IP().As16()))
@@ -169,7 +180,7 @@ func (r *groups) solicitedNode() netip.Addr {
 // were joined, and, where any was, all hosts, which IGMP asks.
 func (n *Interface) takes(dst wire.IPv4) bool {
 	a := netip.AddrFrom4(dst)
-	return a == n.IP() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.IPv4{224, 0, 0, 1})
+	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.IPv4{224, 0, 0, 1})
 }
 
 const (

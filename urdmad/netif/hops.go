@@ -12,7 +12,7 @@ import (
 // route. It is dst itself on the same link. A link-local address of IPv6 and another
 // don't reach each other: answers would find no way (RFC 4291 section 2.5.6).
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
-	if !n.info.Wire || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
+	if !n.info.Wire || n.IP().IsUnspecified() || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
 		return netip.Addr{}, false
 	}
 	if n.addr.Prefix.Contains(dst) {
@@ -55,14 +55,20 @@ type neighbours struct {
 }
 
 func (h *neighbours) init(n *Interface) {
-	h.n, h.table = n, neighbour.New(n.info.MAC, n.IP())
+	h.n, h.timer = n, clock.NewTimer(func() { h.send(h.table.Tick(int64(n.clock.Now))) })
+	h.begin()
+}
+
+// begin makes the table for our address.
+func (h *neighbours) begin() {
+	n := h.n
+	h.table = neighbour.New(n.info.MAC, n.IP())
 	h.table.Changed = h.changed
 	h.table.Contested = func(by wire.MAC) {
 		if n.Contested != nil {
 			n.Contested(by)
 		}
 	}
-	h.timer = clock.NewTimer(func() { h.send(h.table.Tick(int64(n.clock.Now))) })
 }
 
 func (h *neighbours) arp(b []byte) {

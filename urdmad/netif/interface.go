@@ -11,7 +11,7 @@ import (
 
 // Address is an interface's place in the network.
 type Address struct {
-	Prefix  netip.Prefix // our address with the length of its network
+	Prefix  netip.Prefix // our address with the length of its network; unspecified: none yet
 	Gateway netip.Addr   // zero: none
 	// SocketPort is where the sockets of peers listen, on a port of datagrams.
 	SocketPort uint16
@@ -59,6 +59,7 @@ type Interface struct {
 	clock *clock.Clock
 	queue port.Queue
 	info  port.Info
+	mtu   int
 	addr  Address
 	own   map[wire.IPv4]bool // addresses of this machine's ports
 	six   host6
@@ -106,7 +107,7 @@ const (
 // New returns the interface of a port's queue 0. Its first frames may come with
 // the next Poll.
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
-	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), addr: a,
+	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), mtu: p.Info().MTU, addr: a,
 		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, six: host6{own: map[wire.IPv6]bool{}}}
 	n.six.n = n
 	n.AddOwn(n.IP())
@@ -136,6 +137,30 @@ func (n *Interface) AddOwn(a netip.Addr) {
 	}
 }
 
+// ForgetOwn undoes AddOwn.
+func (n *Interface) ForgetOwn(a netip.Addr) {
+	if a.Is4() {
+		delete(n.own, a.As4())
+	} else {
+		delete(n.six.own, a.As16())
+	}
+}
+
+// Renumber gives the interface another address, of the same family, or the unspecified
+// one, and tells the link. Paths from the old one lead on, to answers that nobody gets.
+func (n *Interface) Renumber(a netip.Prefix) {
+	if a.Addr() == n.IP() {
+		n.addr.Prefix = a
+		return
+	}
+	n.groups.leaveSolicited()
+	n.neighbours.table.GiveUp()
+	n.addr.Prefix, n.tx.cut = a, false
+	n.neighbours.begin()
+	n.groups.joinSolicited()
+	n.Announce()
+}
+
 // SetBursts says how many frames are taken from and given to the port at a time;
 // before the first Poll.
 func (n *Interface) SetBursts(rx, tx int) {
@@ -152,14 +177,18 @@ func (n *Interface) IP() netip.Addr { return n.addr.Prefix.Addr() }
 func (n *Interface) MAC() wire.MAC { return n.info.MAC }
 
 // MTU is the largest IP packet, in bytes.
-func (n *Interface) MTU() int { return n.info.MTU }
+func (n *Interface) MTU() int { return n.mtu }
+
+// SetMTU has packets of paths that are used from now on be no longer than the port's
+// largest, or this.
+func (n *Interface) SetMTU(mtu int) { n.mtu = min(mtu, n.info.MTU) }
 
 // Wire is false for an interface that reaches nobody: the loopback driver's.
 func (n *Interface) Wire() bool { return n.info.Wire }
 
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
-	size := n.info.MTU - n.headerLen()
+	size := n.mtu - n.headerLen()
 	if n.info.Datagrams && n.seal == nil {
 		size -= wire.EncapLen
 	}

@@ -42,7 +42,7 @@ func (h *host6) frame(f *wire.Frame, head []byte, p *port.Packet) bool {
 func (h *host6) takes(dst wire.IPv6) bool {
 	n := h.n
 	a := netip.AddrFrom16(dst)
-	return a == n.IP() || n.IP().Is6() && (n.groups.joined[a] != nil || dst == wire.AllNodes)
+	return a == n.IP() && !a.IsUnspecified() || n.IP().Is6() && (n.groups.joined[a] != nil || dst == wire.AllNodes)
 }
 
 // martian reports an address that no other host has (RFC 4291 section 2.5.3, 2.7):

@@ -75,12 +75,17 @@ const (
 	CloseRemote                        // the peer's end of stream
 	CloseTerminated                    // refused, here or by the peer
 	CloseDead                          // the peer was silent for the death time-out
+	CloseMoved                         // our port has lost the connection's address
 )
 
 // Why is the reason that a connection's end is for its queue pair, if nothing has failed.
 func (r CloseReason) Why() reason.Number {
-	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused, CloseDead: reason.Silent}[r]
+	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused, CloseDead: reason.Silent,
+		CloseMoved: reason.AddressGone}[r]
 }
+
+// Dead reports that nothing reaches the peer any more.
+func (r CloseReason) Dead() bool { return r == CloseDead || r == CloseMoved }
 
 // Manager is told what becomes of connections. Calls come on the worker's
 // thread.

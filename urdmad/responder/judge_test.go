@@ -2,6 +2,7 @@ package responder
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"urdma/verbs"
@@ -12,7 +13,7 @@ import (
 func TestJudge(t *testing.T) {
 	own := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fe80::1")}
 	allow := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fe80::/64")}
-	r := New(Config{Own: own}, Policy{Serve: ForPing, Allow: allow})
+	r := New(Config{Own: func(a netip.Addr) bool { return slices.Contains(own, a) }}, Policy{Serve: ForPing, Allow: allow})
 	for _, c := range []struct {
 		peer       string
 		ping, perf probe.Status

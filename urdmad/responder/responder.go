@@ -34,8 +34,8 @@ type Policy struct {
 
 // Config of a Responder.
 type Config struct {
-	Socket string // of our own urdmad
-	Own    []netip.Addr
+	Socket string                // of our own urdmad
+	Own    func(netip.Addr) bool // of a port of ours; any goroutine asks
 	Log    *slog.Logger
 	// Idle is how long a responder without connections stays; 0 takes idleTime.
 	Idle time.Duration
@@ -183,7 +183,7 @@ func (r *Responder) next(ctx context.Context, l *verbs.Listener) (*verbs.Request
 func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) {
 	ask, err := probe.ParseRequest(request.PrivateData)
 	p, peer := r.policy.Load(), request.Remote.Addr().WithZone("") // nor have prefixes and our own addresses one
-	own := peer.IsLoopback() || slices.Contains(r.cfg.Own, peer)   // a program of this machine could serve itself
+	own := peer.IsLoopback() || r.cfg.Own(peer)                    // a program of this machine could serve itself
 	switch {
 	case err != nil:
 		return ask, probe.OtherVersion

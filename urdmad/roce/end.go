@@ -1,9 +1,13 @@
 package roce
 
 import (
+	"net/netip"
+
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -39,6 +43,26 @@ func (c *Conn) end(why qp.CloseReason) {
 		c.left(why)
 	} else {
 		c.path.Leave()
+	}
+}
+
+// forsakenPerTurn bounds the connections that end in a turn because of their address.
+const forsakenPerTurn = 64
+
+// Forsake ends the connections from an address that is the port's no more, some in each
+// turn.
+func (p *Port) Forsake(local netip.Addr) {
+	n := 0
+	for _, c := range p.s.conns {
+		if c.port != p || c.Local.Addr() != local {
+			continue
+		}
+		if n++; n > forsakenPerTurn {
+			p.s.clock.Set(clock.NewTimer(func() { p.Forsake(local) }), p.s.clock.Now+1)
+			return
+		}
+		c.QP.FailOldest(abi.StatusRetryExcErr, reason.AddressGone)
+		c.end(qp.CloseMoved)
 	}
 }
 

@@ -110,6 +110,21 @@ func SetLink(dir, name string, up bool) error {
 	return d.set(dir, false, d.link())
 }
 
+// SetAddress shows another address of device d's port in the tree that Write made; where the
+// port is InfiniBand's, its LID is SetSubnet's.
+func SetAddress(dir string, d Device) error {
+	for _, sub := range roots() {
+		if sub != "" {
+			d.Personality = personality.Named(filepath.Base(sub))
+		}
+		gid := d.Personality.GID(&d.Port)
+		if err := put(filepath.Join(dir, sub), d.port()+"gids/0", groups(gid[:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Subnet is what a subnet manager decides of a port: its state is PortState, Phys
 // PortPhysicalState (InfiniBand Architecture Specification vol. 1, table 155).
 type Subnet struct {

@@ -1,7 +1,8 @@
 package trp
 
 import (
-	"urdma/reason"
+	"net/netip"
+
 	"urdma/urdmad/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -87,11 +88,12 @@ func (c *Conn) Detach() {
 // cutPerTurn bounds the connections that end in a turn because their port is cut off.
 const cutPerTurn = 64
 
-// cutOff ends the connections over a port that can send nothing any more, some in each
-// turn, and returns how many there are.
-func (p *Port) cutOff() (n int) {
+// Forsake ends the connections from an address that is the port's no more, or from which it
+// can send nothing, some in each turn, and returns how many there are.
+func (p *Port) Forsake(local netip.Addr) (n int) {
+	over := func(c *Conn) bool { return c != nil && c.live() && c.Local.Addr() == local }
 	for _, c := range p.conns {
-		if c != nil && c.live() {
+		if over(c) {
 			n++
 		}
 	}
@@ -99,8 +101,8 @@ func (p *Port) cutOff() (n int) {
 	next := 0
 	timer = clock.NewTimer(func() {
 		for n := 0; next < len(p.conns) && n < cutPerTurn; next++ {
-			if c := p.conns[next]; c != nil && c.live() {
-				p.giveUp(c)
+			if c := p.conns[next]; over(c) {
+				c.giveUp(qp.CloseMoved)
 				n++
 			}
 		}
@@ -115,13 +117,13 @@ func (p *Port) cutOff() (n int) {
 // die ends a connection whose peer is silent.
 func (c *Conn) die() {
 	c.s.log.Info("peer is silent, connection ends", "peer", c.Peer.String(), "qpn", c.QP.QPN)
-	c.port.giveUp(c)
+	c.giveUp(qp.CloseDead)
 }
 
 // giveUp ends a connection whose peer can't be reached.
-func (p *Port) giveUp(c *Conn) {
-	c.end.reason = qp.CloseDead
-	c.QP.FailOldest(abi.StatusRetryExcErr, reason.Silent)
+func (c *Conn) giveUp(why qp.CloseReason) {
+	c.end.reason = why
+	c.QP.FailOldest(abi.StatusRetryExcErr, why.Why())
 	c.finish()
 }
 
@@ -138,7 +140,7 @@ func (c *Conn) finish() {
 		c.end.reported = true
 		c.s.handler.Closed(&c.Connection, c.end.reason)
 	}
-	if c.end.reason == qp.CloseDead {
+	if c.end.reason.Dead() {
 		c.close()
 		return
 	}

@@ -103,7 +103,7 @@ func (s *Stack) AddPort(n *netif.Interface) *Port {
 	}
 	n.Lost = func(by wire.MAC) {
 		s.log.Error("another host has the port's IPv6 address: the port is cut off until urdmad is started again",
-			"address", n.IP(), "mac", by, "connections", p.cutOff())
+			"address", n.IP(), "mac", by, "connections", p.Forsake(n.IP()))
 	}
 	n.Contested = func(by wire.MAC) {
 		s.log.Warn("another host uses the port's IPv4 address: packets for one go to the other, and neither is reached for sure", "address", n.IP(), "mac", by)

@@ -172,6 +172,7 @@ const (
 	EventSRQErr           = 14
 	EventSRQLimitReached  = 15
 	EventQPLastWQEReached = 16
+	EventGIDChange        = 18
 )
 
 // Shared receive queue attribute masks, enum ibv_srq_attr_mask.

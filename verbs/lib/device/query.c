@@ -134,18 +134,23 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->link_layer = (uint8_t)i->link_layer;
 }
 
-/* Asks again: links come and go. */
+/* What the device is now: links come and go, and addresses with a kernel_interface. */
+static int ask_again(const struct urdma_context *c, struct urdma_abi_device *now)
+{
+	struct urdma_abi_query_device request = { .device = c->device, .transport = c->info->transport };
+
+	return URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, now);
+}
+
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
-	const struct urdma_context *c = urdma_context_of(context);
-	struct urdma_abi_query_device request = { .device = c->device, .transport = c->info->transport };
 	struct urdma_abi_device now;
 	struct ibv_port_attr all;
 	int status;
 
 	if (port != 1)
 		return urdma_status(EINVAL);
-	status = URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, &now);
+	status = ask_again(urdma_context_of(context), &now);
 	if (status)
 		return status;
 	fill_port(&now, &all);
@@ -169,9 +174,21 @@ int urdma_context_gid(const struct ibv_context *context, uint32_t index, union i
 	return 0;
 }
 
+/* The entry as it is now; without urdmad, as it was. */
+static int present_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
+{
+	struct urdma_abi_device now;
+
+	if (urdma_context_gid(context, index, gid))
+		return urdma_status(EINVAL);
+	if (!ask_again(urdma_context_of(context), &now))
+		memcpy(gid->raw, now.gid, sizeof(gid->raw));
+	return 0;
+}
+
 URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != 1 || index < 0 || urdma_context_gid(context, (uint32_t)index, gid))
+	if (port != 1 || index < 0 || present_gid(context, (uint32_t)index, gid))
 		return urdma_fail(EINVAL);
 	return 0;
 }
@@ -181,7 +198,7 @@ URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, u
 {
 	struct ibv_gid_entry e = { .gid_index = index, .port_num = 1, .gid_type = urdma_context_of(context)->info->gid_type };
 
-	if (flags || port != 1 || entry_size < sizeof(e) || urdma_context_gid(context, index, &e.gid))
+	if (flags || port != 1 || entry_size < sizeof(e) || present_gid(context, index, &e.gid))
 		return urdma_status(EINVAL);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
