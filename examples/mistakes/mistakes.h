@@ -80,8 +80,12 @@ static inline void to_rtr(struct side *s, uint32_t peer, uint32_t rq_psn)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .rq_psn = rq_psn,
 				 .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
-				 .ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 } };
+				 .ah_attr = { .port_num = 1, .grh.hop_limit = 1 } };
+	struct ibv_port_attr port;
 
+	must(!ibv_query_port(context, 1, &port), "ibv_query_port");
+	a.ah_attr.dlid = port.lid; /* of InfiniBand; other ports are reached by GID */
+	a.ah_attr.is_global = port.link_layer != IBV_LINK_LAYER_INFINIBAND;
 	must(!ibv_query_gid(context, 1, 0, &a.ah_attr.grh.dgid), "ibv_query_gid");
 	must(!ibv_modify_qp(s->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");

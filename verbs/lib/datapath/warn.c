@@ -236,7 +236,7 @@ void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int statu
 			check_atomic(qp, slot);
 		check_sges(qp->client, qpn, (const void *)(slot + 1), slot->num_sge);
 	}
-	if (qp->unsignaled > qp->sq.depth)
+	if (qp->unsignaled > qp->sq.depth || (status == ENOMEM && qp->unsignaled >= qp->sq.depth))
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_UNSIGNALED, "%u sends without IBV_SEND_SIGNALED, and the send queue holds %u", qp->unsignaled, qp->sq.depth);
 	if (to != from) {
 		check_room(urdma_cq_of(qp->ex.qp_base.send_cq), qpn);
