@@ -77,15 +77,15 @@ func (p *Port) Renumbered() {
 	for dst, w := range p.ways {
 		p.forget(dst, w)
 	}
-	local := netip.AddrPortFrom(p.If.IP(), wire.DatagramPort)
+	moved := func(local netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(p.If.IP(), local.Port()) }
 	for _, q := range p.s.pairs {
 		if q.port == p {
-			q.Local = local
+			q.Local = moved(q.Local)
 		}
 	}
 	for _, q := range p.s.ucs {
 		if q.port == p {
-			q.Local = local
+			q.Local = moved(q.Local)
 		}
 	}
 }

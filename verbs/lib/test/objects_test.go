@@ -12,6 +12,7 @@ import (
 // all their ways, over queue pairs connected by number; each case alone, and on one
 // urdmad, so that what a case leaves behind shows in the next.
 func TestObjects(t *testing.T) {
+	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs find each other by GID alone
 	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
