@@ -127,6 +127,9 @@ func TestCalls(t *testing.T) {
 		folder := filepath.Dir(name)
 		for of, symbol := range others {
 			to := filepath.Dir(of)
+			if symbol == "ibv_wc_status_str" {
+				continue // a table of names, which stands on nothing
+			}
 			if to != folder && !slices.Contains(below[folder], to) {
 				t.Errorf("%s.c uses %s of %s.c", name, symbol, of)
 			}
