@@ -27,7 +27,7 @@ var Behaviours = [...]Behaviour{
 	{"late", abi.StrictLate, "polls of a queue without a completion channel find nothing for a while although something is there: completions of different queues come in another order, and several at once",
 		"ibv_poll_cq(3): a poll returns what the queue contains; no page says when a completion gets there, nor which of two queues' is first"},
 	{"srq-order", abi.StrictSRQOrder, "a message takes any receive of a shared receive queue, not the oldest",
-		"InfiniBand vol. 1, 10.8.3.2: the receives of a shared receive queue need not complete in the order of posting"},
+		"ibv_post_srq_recv(3) promises no order in which messages take the receives of a queue"},
 	{"inline", abi.StrictInline, "max_inline_data is what ibv_create_qp was asked for, not rounded up",
 		"ibv_create_qp(3): the values will be greater than or equal to the values requested"},
 	{"rnr", abi.StrictRNR, "one message in four finds no receive when it arrives: with an rnr_retry of 0 its send fails",
@@ -38,7 +38,7 @@ var Behaviours = [...]Behaviour{
 		"ibv_query_qp_data_in_order(3), which answers 0; RFC 5040 section 5.5: memory is as written once a completion behind the Write says so"},
 	{"attributes", abi.StrictAttributes, "sends between two queue pairs of one urdmad that are connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn is not the peer's rq_psn, " +
 		"REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, or if there are more Reads and atomics at once than the peer's max_dest_rd_atomic",
-		"InfiniBand vol. 1, 9.7.4.1: the responder's checks of packet sequence number, length and its resources"},
+		"ibv_modify_qp(3): rq_psn is that of the packets to come, max_dest_rd_atomic how many Reads and atomics there are resources for, path_mtu how long a packet of the path may be; Linux's rxe checks each"},
 }
 
 // limits are what limits of struct ibv_device_attr can be lowered.
