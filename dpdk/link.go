@@ -54,29 +54,31 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	return b.follow(p, log)
 }
 
-// askLink asks the driver.
+// askLink asks the driver. Who watches the link may use the port: p.mu is free by then.
 func (p *ethPort) askLink() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed && !p.queue.gone.Load() {
-		p.link.Set(C.urdma_link(p.c.id) != 0)
+	gone := p.closed || p.queue.gone.Load()
+	up := !gone && C.urdma_link(p.c.id) != 0
+	p.mu.Unlock()
+	if !gone {
+		p.link.Set(up)
 	}
 }
 
 // leave closes a device that the kernel wants back (it was unbound or unplugged), once
 // the worker no longer uses it; true from then on. The port stays, without a link.
 func (p *ethPort) leave(log *slog.Logger) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	c := p.queue.c
-	if p.closed || atomic.LoadUint32((*uint32)(&c.leaving)) == 0 {
+	if atomic.LoadUint32((*uint32)(&c.leaving)) == 0 {
 		return false
 	}
 	if !p.queue.gone.Swap(true) {
 		log.Error("the kernel takes the port's card back, and with it the port, until urdmad is started again", "port", p.info.Name)
 		p.link.Set(false) // wakes the worker
 	}
-	if atomic.LoadUint32((*uint32)(&c.left)) == 0 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || atomic.LoadUint32((*uint32)(&c.left)) == 0 {
 		return false
 	}
 	C.urdma_device_close(p.c)

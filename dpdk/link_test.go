@@ -25,12 +25,15 @@ func pairOfVeth(t *testing.T, args ...string) {
 	ip(t, "link", "set", "vb", "up")
 }
 
-// watched collects what a port says of its link.
+// watched collects what a port says of its link. It uses the port meanwhile, as it may.
 type watched struct{ changes chan bool }
 
 func watch(p port.Port) watched {
 	w := watched{make(chan bool, 64)}
-	p.Watch(func(up bool) { w.changes <- up })
+	p.Watch(func(up bool) {
+		p.Stats()
+		w.changes <- up
+	})
 	return w
 }
 
@@ -315,6 +318,15 @@ func sameNamespace(t *testing.T, pid int) bool {
 		t.Fatal(err)
 	}
 	return ours == theirs
+}
+
+// TestAskedLink: the link of a port without a network interface follows the driver.
+func TestAskedLink(t *testing.T) {
+	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})[0]
+	w := watch(p)
+	p.(*ethPort).link.Set(false) // which the driver denies
+	w.expect(t, p, false)
+	w.expect(t, p, true)
 }
 
 // TestLinkFlaps: frames are sent and received while the link goes down and up
