@@ -41,9 +41,13 @@ func siwPrograms() []program {
 	all = append(all, program{name: "qperf -cm 1 rc_lat", server: "qperf", client: "qperf @ -cm 1 -t 1 rc_lat quit", tcp: 19765})
 	vector := func(mode, name string, wants ...string) { all = append(all, vectorOf(mode, name, wants...)) }
 	vector("ops", "messages of no bytes, private data both ways", "text 'server-data'", "private data 12 bytes 'client-data'", "read 4000: status=success")
+	for _, n := range []int{0, 1, 56, 57, 196, 255} {
+		vector(fmt.Sprint("private-", n), fmt.Sprintf("%d bytes of private data each way", n), "as sent")
+	}
 	vector("reject", "reject with private data", "REJECTED", "private data 9 bytes 'not-today'")
 	vector("imm", "immediate data is refused at the sender")
 	vector("inv", "Send with Invalidate of memory that can't be, a Terminate")
+	vector("window", "Send with Invalidate of a memory window", "write 64 by a window: status=success", "write 64 after inv: status=remote")
 	vector("bad-write", "Write with a wrong key, a Terminate", "Flushed")
 	vector("bad-read", "Read with a wrong key, a Terminate", "read bad key: status=")
 	vector("bounds-write", "Write past the end, a Terminate")
