@@ -2,6 +2,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -64,7 +65,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 	switch m.PS {
 	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // one space of port numbers serves all
 	default:
-		return syscall.EPROTONOSUPPORT
+		return fmt.Errorf("control: rdma_cm port space %#x; there are IPoIB, TCP, UDP and IB: %w", m.PS, syscall.EPROTONOSUPPORT)
 	}
 	if err := x.Take(&oneID); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 		return err
 	}
 	if !o.x.Owner.MayBind(o.x.UnixConn, addr.Port()) {
-		return syscall.EACCES
+		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", addr.Port(), syscall.EACCES)
 	}
 	limit := time.NewTimer(endPatience)
 	defer limit.Stop()
@@ -199,7 +200,7 @@ func (o *idObject) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 		return err
 	}
 	if !o.x.Owner.MayBind(o.x.UnixConn, src.Port()) {
-		return syscall.EACCES
+		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(), syscall.EACCES)
 	}
 	return o.do(func() error {
 		err := o.x.s.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
@@ -223,7 +224,7 @@ func (o *idObject) listen(m *abi.CMValueRequest, r *reply) error {
 // pairOf is the queue pair that a connection parameter names; nil for none.
 func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
-		return nil, syscall.EINVAL
+		return nil, fmt.Errorf("control: %d bytes of private data, %d at most: %w", p.PrivateDataLen, abi.MaxPrivate, syscall.EINVAL)
 	}
 	if p.QP == abi.NoHandle {
 		return nil, nil
@@ -274,7 +275,7 @@ const optionLevelID = 0
 func (o *idObject) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
 	return o.do(func() error {
 		if m.Level != optionLevelID {
-			return syscall.ENOSYS
+			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID, syscall.ENOSYS)
 		}
 		return o.x.s.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
 	})

@@ -57,7 +57,7 @@ var clientAmounts = account.Amounts{account.Clients: 1, account.Mappings: 1, acc
 
 func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	if x.ready {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a second HELLO: %w", syscall.EINVAL)
 	}
 	resp := abi.HelloResponse{ABIVersion: abi.Version, NumDevices: uint32(len(x.s.Devices)),
 		DoorbellBytes: uint32(abi.Size[abi.Doorbells]()), Workers: 1}
@@ -171,7 +171,7 @@ func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, 
 
 func (x *Session) device(n uint32) (*Device, error) {
 	if n >= uint32(len(x.s.Devices)) {
-		return nil, syscall.ENODEV
+		return nil, fmt.Errorf("control: device %d, there are %d: %w", n, len(x.s.Devices), syscall.ENODEV)
 	}
 	return &x.s.Devices[n], nil
 }
@@ -260,7 +260,7 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 
 func (c *contextObject) closeDevice(*abi.HandleMessage, *reply) error {
 	if c.users > 0 {
-		return syscall.EBUSY
+		return fmt.Errorf("control: %d objects of the device are still open: %w", c.users, syscall.EBUSY)
 	}
 	c.x.do(func() {
 		c.async.Close()
@@ -286,7 +286,7 @@ func (c *contextObject) allocPD(_ *abi.HandleMessage, r *reply) error {
 
 func (p *pdObject) deallocPD(*abi.HandleMessage, *reply) error {
 	if p.users > 0 {
-		return syscall.EBUSY
+		return fmt.Errorf("control: the protection domain still has %d objects: %w", p.users, syscall.EBUSY)
 	}
 	p.ctx.users--
 	p.x.do(p.remove)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -67,7 +68,7 @@ func find[T any](x *Session, handle uint32) (T, error) {
 	}
 	v, ok := x.objects[handle].(T)
 	if !ok {
-		return v, syscall.ENOENT
+		return v, fmt.Errorf("control: handle %d is none of the client's, or of another kind: %w", handle, syscall.ENOENT)
 	}
 	return v, nil
 }

@@ -82,7 +82,7 @@ func (x *Session) enter(r *mem.Region, old *mrObject) error {
 	r.Since = int64(x.s.Engine.Now())
 	switch {
 	case old != nil && old.region.Windows() > 0:
-		return syscall.EBUSY
+		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.region.Windows(), syscall.EBUSY)
 	case old != nil:
 		table.Replace(old.region, r)
 	case !table.Insert(r):
@@ -103,9 +103,9 @@ func (mr *mrObject) left() {
 func checkRegistration(m *abi.RegMRRequest) error {
 	switch {
 	case m.Addr+m.Length < m.Addr || m.IOVA+m.Length < m.IOVA:
-		return syscall.EINVAL
+		return fmt.Errorf("control: memory at %#x (for peers %#x) of %d bytes wraps past the end of addresses: %w", m.Addr, m.IOVA, m.Length, syscall.EINVAL)
 	case m.Access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && m.Access&abi.AccessLocalWrite == 0:
-		return syscall.EINVAL // ibv_reg_mr(3)
+		return fmt.Errorf("control: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC want IBV_ACCESS_LOCAL_WRITE (ibv_reg_mr(3)): %w", syscall.EINVAL)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 	case m.Path == abi.PathFile:
 		return x.reachFile(m)
 	case m.Path != abi.PathShared:
-		return mem.Mapping{}, syscall.EINVAL
+		return mem.Mapping{}, fmt.Errorf("control: memory by a way with the number %d: %w", m.Path, syscall.EINVAL)
 	}
 	return x.reached(x.space.Map(m.File, m.FileOffset, m.Length))
 }
@@ -158,7 +158,7 @@ func (mr *mrObject) deregMR(*abi.HandleMessage, *reply) error {
 		}
 	})
 	if busy {
-		return syscall.EBUSY
+		return fmt.Errorf("control: memory windows are bound to the region: %w", syscall.EBUSY)
 	}
 	mr.left()
 	return nil

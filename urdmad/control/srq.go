@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"syscall"
 
 	"urdma/urdmad/control/account"
@@ -24,7 +25,7 @@ func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 	x := pd.x
 	most := x.most()
 	if m.MaxWR == 0 || m.MaxWR > most.MaxSRQWR || m.MaxSGE > most.MaxSRQSGE || m.SRQLimit > m.MaxWR {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a shared receive queue with max_wr %d (1 to %d), max_sge %d (up to %d), srq_limit %d (up to max_wr): %w", m.MaxWR, most.MaxSRQWR, m.MaxSGE, most.MaxSRQSGE, m.SRQLimit, syscall.EINVAL)
 	}
 	o := &srqObject{pd: pd, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
 	shared := qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}
@@ -63,7 +64,7 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 		return nil, err
 	}
 	if o.xrcd != nil {
-		return nil, syscall.EINVAL
+		return nil, fmt.Errorf("control: the shared receive queue is of an XRC domain: %w", syscall.EINVAL)
 	}
 	return o.queue, nil
 }
@@ -71,11 +72,11 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 	switch {
 	case m.Mask&^abi.SRQMaskLimit != 0:
-		return syscall.EINVAL
+		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: %#x: %w", m.Mask, abi.SRQMaskLimit, syscall.EINVAL)
 	case m.Mask == 0:
 		return nil
 	case m.SRQLimit > o.cap.MaxWR:
-		return syscall.EINVAL
+		return fmt.Errorf("control: srq_limit %d, max_wr is %d: %w", m.SRQLimit, o.cap.MaxWR, syscall.EINVAL)
 	}
 	o.x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
 	return nil
@@ -86,7 +87,7 @@ func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	x := o.x
 	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > x.most().MaxSRQWR {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a shared receive queue of max_wr %d (1 to %d) by attributes %#x (known: %#x): %w", m.MaxWR, x.most().MaxSRQWR, m.Mask, abi.SRQMaskLimit|abi.SRQMaskMaxWR, syscall.EINVAL)
 	}
 	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)
 	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
@@ -107,7 +108,7 @@ func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	if !fits {
 		mem.Close()
 		x.Give(bill)
-		return syscall.EINVAL
+		return fmt.Errorf("control: a shared receive queue of max_wr %d holds fewer than are posted, or than its limit: %w", m.MaxWR, syscall.EINVAL)
 	}
 	old.Close()
 	o.resized(account.SharedQueues, bill)
@@ -133,7 +134,7 @@ func (o *srqObject) destroySRQ(*abi.HandleMessage, *reply) error {
 		}
 	})
 	if busy {
-		return syscall.EBUSY
+		return fmt.Errorf("control: queue pairs use the shared receive queue: %w", syscall.EBUSY)
 	}
 	o.pd.users--
 	o.ring.Close()

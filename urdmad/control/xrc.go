@@ -43,7 +43,7 @@ type xrcKey struct {
 func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
 	x := c.x
 	if m.OFlags&^(unix.O_CREAT|unix.O_EXCL) != 0 {
-		return syscall.EINVAL
+		return fmt.Errorf("control: oflags %#x of an XRC domain, known: O_CREAT and O_EXCL: %w", m.OFlags, syscall.EINVAL)
 	}
 	key := xrcKey{dev: c.dev}
 	bill := &account.Amounts{account.Domains: 1}
@@ -105,11 +105,11 @@ func (s *Server) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, e
 		d := s.xrc[key]
 		switch {
 		case d != nil && flags&unix.O_EXCL != 0:
-			return nil, syscall.EINVAL
+			return nil, fmt.Errorf("control: O_EXCL, and the file has an XRC domain: %w", syscall.EINVAL)
 		case d != nil:
 			return d, nil
 		case flags&unix.O_CREAT == 0:
-			return nil, syscall.EAGAIN
+			return nil, fmt.Errorf("control: no O_CREAT, and the file has no XRC domain: %w", syscall.EAGAIN)
 		}
 	}
 	d := &xrcDomain{Domain: qp.NewDomain(), dev: key.dev, file: key.file, shared: shared}
@@ -131,7 +131,7 @@ func (s *Server) leaveXRC(d *xrcDomain) {
 
 func (o *xrcdObject) closeXRCD(*abi.HandleMessage, *reply) error {
 	if o.users > 0 {
-		return syscall.EBUSY
+		return fmt.Errorf("control: the XRC domain still has %d objects: %w", o.users, syscall.EBUSY)
 	}
 	o.x.do(func() {
 		o.x.s.leaveXRC(o.domain)
@@ -150,7 +150,7 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0 {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a queue pair of type XRC_RECV has no protection domain, queues, flags or source number of its own: %w", syscall.EINVAL)
 	}
 	if err := x.s.speaks(m.QPType, xrcd.ctx.dev); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (xrcd *xrcdObject) openQP(m *abi.OpenQPRequest, r *reply) error {
 	})
 	if o.qp == nil {
 		x.Give(bill)
-		return syscall.EINVAL
+		return fmt.Errorf("control: the XRC domain has no queue pair %06x for receiving: %w", m.QPNum, syscall.EINVAL)
 	}
 	*r = respond(&abi.HandleMessage{Handle: o.target.Handle})
 	return nil
@@ -231,12 +231,12 @@ func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *srqObject, shared *qp.Sh
 	switch m.SRQType {
 	case abi.SRQTypeBasic:
 		if m.XRCD != abi.NoHandle || m.CQ != abi.NoHandle {
-			return syscall.EINVAL
+			return fmt.Errorf("control: a basic shared receive queue has no XRC domain and no completion queue: %w", syscall.EINVAL)
 		}
 		return nil
 	case abi.SRQTypeXRC:
 	default:
-		return syscall.EOPNOTSUPP
+		return fmt.Errorf("control: a shared receive queue of type %d, there are %d (basic) and %d (XRC): %w", m.SRQType, abi.SRQTypeBasic, abi.SRQTypeXRC, syscall.EOPNOTSUPP)
 	}
 	xrcd, err := find[*xrcdObject](x, m.XRCD)
 	cq, errCQ := find[*cqObject](x, m.CQ)
