@@ -228,7 +228,7 @@ func (d *daemon) startEngine() error {
 	policy := d.measured()
 	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }, AddressLost: d.addressLost})
-	for _, why := range []*[]atomic.Bool{&d.links.lost, &d.links.cut, &d.links.away} {
+	for _, why := range []*[]atomic.Bool{&d.links.lost, &d.links.cut, &d.links.away, &d.links.disabled} {
 		*why = make([]atomic.Bool, len(d.ports))
 	}
 	var addrs []netip.Addr

@@ -11,31 +11,44 @@ import (
 // another host has the port's address, as nothing goes that way; and as long as the
 // network interface that the kernel has on the port is down, or without an address.
 type links struct {
-	telling sync.Mutex // held while a change is told, so that an older state is not told last
-	lost    []atomic.Bool
-	cut     []atomic.Bool // on purpose: urdma inject
-	away    []atomic.Bool // by the kernel's interface
+	telling  sync.Mutex // held while a change is told, so that an older state is not told last
+	lost     []atomic.Bool
+	cut      []atomic.Bool // on purpose: urdma inject
+	away     []atomic.Bool // by the kernel's interface
+	disabled []atomic.Bool // in the subnet: ibportstate, opensm
 }
 
 // linkUp reports whether packets can go by port i.
 func (d *daemon) linkUp(i int) bool { return d.ports[i].Link() && !d.links.down(i) }
 
 // down reports whether a link counts as down whatever the port says.
-func (l *links) down(i int) bool { return l.lost[i].Load() || l.cut[i].Load() || l.away[i].Load() }
+func (l *links) down(i int) bool { return l.broken(i) || l.disabled[i].Load() }
+
+// broken is down, but for what the subnet knows itself.
+func (l *links) broken(i int) bool { return l.lost[i].Load() || l.cut[i].Load() || l.away[i].Load() }
 
 // cutLink is control.Server's.
 func (d *daemon) cutLink(i int, cut bool) {
 	d.background.Go(func() { // files are not written on the worker's thread
 		d.links.telling.Lock()
 		defer d.links.telling.Unlock()
-		if d.links.cut[i].Swap(cut) == cut {
-			return
-		}
-		d.showLink(i)
-		if d.ports[i].Link() && !d.links.lost[i].Load() && !d.links.away[i].Load() {
-			d.tellLink(i, !cut)
-		}
+		d.changeLink(i, &d.links.cut[i], cut, func(bool) {})
 	})
+}
+
+// changeLink changes one of the reasons for which a link is down, and tells of it what is new. It
+// needs links.telling.
+func (d *daemon) changeLink(i int, why *atomic.Bool, down bool, first func(down bool)) {
+	link := d.ports[i].Link()
+	was := link && !d.links.down(i)
+	if why.Swap(down) == down {
+		return
+	}
+	first(down)
+	d.showLink(i)
+	if up := link && !d.links.down(i); up != was {
+		d.tellLink(i, up)
+	}
 }
 
 // tellLink tells programs, and the link that it has a host: what was said of the

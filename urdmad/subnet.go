@@ -38,16 +38,29 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.linkUp(i),
+		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.ports[i].Link() && !d.links.broken(i),
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}
 	return list
 }
 
-// showSubnet writes what the subnet has decided of port i.
+// showSubnet writes what the subnet has decided of port i, and has its link follow.
 func (d *daemon) showSubnet(i int, s fabric.Shown) {
-	if err := sysfs.SetSubnet(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfs.Subnet(s)); err != nil {
+	if err := sysfs.SetSubnet(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
+		Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
 		d.log.Warn("sysfs does not show the subnet's change", "port", d.cfg.Ports[i].Name, "error", err)
 	}
+	if s.Disabled != d.links.disabled[i].Load() {
+		d.background.Go(func() { d.followSubnet(i) }) // which asks the subnet, whose lock is held
+	}
+}
+
+// followSubnet has port i carry packets unless somebody has disabled it in the subnet.
+func (d *daemon) followSubnet(i int) {
+	d.links.telling.Lock()
+	defer d.links.telling.Unlock()
+	d.changeLink(i, &d.links.disabled[i], d.subnet.Disabled(i), func(off bool) {
+		d.engine.Do(func() { d.server.DisableWire(i, off) })
+	})
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -133,6 +134,55 @@ func TestInfiniBandDiags(t *testing.T) {
 		}
 	})
 	t.Run("nothing there", func(t *testing.T) { says(t, n, "smpquery -t 20 nodeinfo 0x777", true, "query failed") })
+}
+
+// TestPortDisabled: over a wire ibportstate takes a port down for programs, and for their data. It is typed at
+// another port, as the answer could not come back by the disabled one.
+func TestPortDisabled(t *testing.T) {
+	need(t, "ibportstate")
+	need(t, "ibv_asyncwatch")
+	a, b := labtest.Join(t, lab.Memif, nil)
+	addPort(t, a, lab.Config{"vdev": "loopback", "ipv4_address": "198.18.7.7/24"})
+	if err := b.WaitLink(lab.Patience); err != nil {
+		t.Fatal(err)
+	}
+	works(t, a, b)
+	watch := watchEvents(t, a) // of the first device
+	for _, c := range []struct {
+		do, event, state string
+		passes           bool
+	}{{"disable", "IBV_EVENT_PORT_ERR", "PORT_DOWN", false}, {"enable", "IBV_EVENT_PORT_ACTIVE", "PORT_ACTIVE", true}} {
+		says(t, a, "ibportstate -C urdma1 -D 0,1 1 "+c.do, false)
+		awaitEvents(t, watch, c.event)
+		if out, err := a.Run(lab.Patience, "ibv_devinfo", "-d", "urdma0"); err != nil || !strings.Contains(out, c.state) {
+			t.Errorf("after %s: %v, expected %s:\n%s", c.do, err, c.state, out)
+		}
+		if out, err := b.Urdma("ping", "-c", "1", a.Address); (err == nil) != c.passes {
+			t.Errorf("after %s: urdma ping: %v\n%s", c.do, err, out)
+		}
+	}
+	says(t, a, "ibstat urdma0", false, "State: Active")
+	works(t, a, b)
+	watch.Kill()
+}
+
+// addPort starts a node's urdmad anew with another port behind those that it has.
+func addPort(t *testing.T, n *lab.Node, p lab.Config) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.Directory(), "urdma.json"))
+	var c lab.Config
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, _ := c["ports"].([]any)
+	for _, do := range []func() error{n.StopDaemon, func() error { return n.Change("ports", append(ports, p)) }, n.StartDaemon} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // answered runs a program's server at one port and its client at the other.

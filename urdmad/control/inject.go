@@ -35,7 +35,7 @@ type injections struct {
 	ended  []*injection // the last of them that have
 	points [inject.Strictly + 1]bool
 	wires  map[int]*impair.Queue // by device; those that there are
-	cut    map[int]*impair.Stage // by device: its link is down on purpose
+	cut    map[cut]*impair.Stage // links that are down on purpose
 	number uint32                // of the newest
 	hits   uint64                // ever
 }
@@ -428,15 +428,15 @@ func (s *script) raiseDevice(one *inject.Statement) error {
 }
 
 // cutLink takes a port's link down, or lets it be again.
-func (s *script) cutLink(dev int, cut bool) error {
+func (s *script) cutLink(dev int, down bool) error {
 	if !s.by.Owner.Admin || s.own {
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
-	s.in.cutWire(dev, cut)
+	s.in.cutWire(cut{dev: dev}, down)
 	if server := s.by.s; server.CutLink != nil {
-		server.CutLink(dev, cut)
+		server.CutLink(dev, down)
 	} else {
-		server.LinkChanged(dev, !cut)
+		server.LinkChanged(dev, !down)
 	}
 	return nil
 }

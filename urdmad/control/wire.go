@@ -79,17 +79,30 @@ func (n *injections) restore(dev int) {
 	c.Set(look, c.Now)
 }
 
-// cutWire has nothing pass a device whose link is down, if it has a wire.
-func (n *injections) cutWire(dev int, cut bool) {
+// cut is a device's wire that carries nothing, and why.
+type cut struct {
+	dev    int
+	subnet bool // disabled there; else urdma inject
+}
+
+// DisableWire has nothing pass a device's wire that somebody has disabled in the subnet; on the
+// engine's thread.
+func (s *Server) DisableWire(dev int, off bool) {
+	s.injected.s = s
+	s.injected.cutWire(cut{dev, true}, off)
+}
+
+// cutWire has nothing pass a device, if it has a wire, or ends that.
+func (n *injections) cutWire(which cut, down bool) {
 	e := n.s.Engine
-	if before := n.cut[dev]; !cut && before != nil {
-		delete(n.cut, dev)
-		n.repair(dev, before)
-	} else if cut && before == nil && e.Interface(dev).Wire() {
+	if before := n.cut[which]; !down && before != nil {
+		delete(n.cut, which)
+		n.repair(which.dev, before)
+	} else if down && before == nil && e.Interface(which.dev).Wire() {
 		if n.cut == nil {
-			n.cut = map[int]*impair.Stage{}
+			n.cut = map[cut]*impair.Stage{}
 		}
-		n.cut[dev] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
-		n.impair(dev, n.cut[dev])
+		n.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
+		n.impair(which.dev, n.cut[which])
 	}
 }

@@ -190,7 +190,7 @@ func TestDisable(t *testing.T) {
 		t.Fatalf("status %#x", st)
 	}
 	s.Update(ports) // the cable is all right
-	if got := s.Shown(1); got.State != stateDown || got.Phys != physicalPolling {
+	if got := s.Shown(1); got.State != stateDown || got.Phys != physicalPolling || !got.Disabled {
 		t.Errorf("%+v at the other end of a disabled port", got)
 	}
 	if got := one(t, s, 0, 1, smp(MethodGet, attrPortInfo, 2)); got[smpData+offPhysical]>>4 != physicalDisabled {
@@ -199,7 +199,7 @@ func TestDisable(t *testing.T) {
 	if st := setPort(t, s, 1, 2, func(p *portInfo) { p.setState(0, physicalPolling) }); st != statusOK {
 		t.Fatalf("status %#x", st)
 	}
-	if got := s.Shown(1); got.State != stateActive || got.Phys != physicalUp {
+	if got := s.Shown(1); got.State != stateActive || got.Phys != physicalUp || got.Disabled {
 		t.Errorf("%+v after it was enabled", got)
 	}
 }

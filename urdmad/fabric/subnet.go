@@ -184,19 +184,21 @@ func (c Counters) mirrored() Counters {
 	return Counters{RxPackets: c.TxPackets, TxPackets: c.RxPackets, RxBytes: c.TxBytes, TxBytes: c.RxBytes, LinkDowns: c.LinkDowns}
 }
 
-// Shown is what sysfs shows of a port.
+// Shown is what others show of a port.
 type Shown struct {
 	LID, SMLID     uint16
 	LMC, SMSL      byte
 	State, Phys    byte // PortState and PortPhysicalState (IBA table 155)
 	CapabilityMask uint32
+	Disabled       bool // by a Set of its PortInfo, or of the port's at the other end
 }
 
 // Shown returns it for device i.
 func (s *Subnet) Shown(i int) Shown {
-	p := &s.devices[i].info
+	e := s.devices[i]
+	p := &e.info
 	return Shown{LID: p.lid(), SMLID: p.smLID(), LMC: p.lmc(), SMSL: p[offMTUSMSL] & 0xf, State: p.state(), Phys: p.physical(),
-		CapabilityMask: p.capabilities()}
+		CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off}
 }
 
 // Claim says that a subnet manager runs on device i's port (IsSM in its PortInfo): as long

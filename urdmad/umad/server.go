@@ -16,8 +16,8 @@ import (
 type Server struct {
 	// Ports takes the snapshot that a MAD is answered from.
 	Ports func() []fabric.Port
-	// Changed is told what sysfs is to show of a device's port, where that is new. Nothing
-	// of the Server is called meanwhile.
+	// Changed is told what is to be shown of a device's port, where that is new. It must not
+	// call the Server.
 	Changed func(device int, shown fabric.Shown)
 
 	mu     sync.Mutex
@@ -61,6 +61,13 @@ func (s *Server) show() {
 			s.Changed(i, now)
 		}
 	}
+}
+
+// Disabled reports whether somebody has disabled a device's port.
+func (s *Server) Disabled(device int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subnet.Shown(device).Disabled
 }
 
 // Update has the subnet follow its ports' links.
