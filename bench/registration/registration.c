@@ -1,5 +1,6 @@
 // registration - what ibv_reg_mr and ibv_dereg_mr take, beside a copy of the
-// same memory and, for memory that was never touched, beside entering as much of it.
+// same memory, beside mlock(2) and munlock(2), and, for memory that was never touched,
+// beside entering as much of it.
 //
 //	urdma exec -- build/registration [BYTES]
 //
@@ -7,7 +8,9 @@
 // written to; ms for BYTES (1 GiB) of memory that was written to, and for
 // copying them to other memory of the process; the registration of the same
 // pages again while they are registered, of one page and of all; and ms for BYTES that
-// were never touched, registered and entered (MADV_POPULATE_WRITE, or a write to each page).
+// were never touched: registered, entered (MADV_POPULATE_WRITE, or a write to each page),
+// locked and unlocked. mib: medians in µs of the same for 1 MiB. pin is mlock of memory that
+// was never touched and one copy of as much.
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -20,7 +23,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { page = 4096, rounds = 501 };
+enum { page = 4096, mib = 1 << 20, rounds = 501 };
 
 static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
@@ -71,6 +74,23 @@ static double timed_dereg(struct ibv_mr *mr)
 	return now_us() - start;
 }
 
+// timed_lock gives what mlock(2) of memory that was never touched takes, in µs, and what
+// munlock(2) of it does.
+static double timed_lock(size_t bytes, double *unlock)
+{
+	char *memory = untouched(bytes);
+	double start = now_us();
+	if (mlock(memory, bytes))
+		fail("mlock");
+	double lock = now_us() - start;
+	start = now_us();
+	if (munlock(memory, bytes))
+		fail("munlock");
+	*unlock = now_us() - start;
+	munmap(memory, bytes);
+	return lock;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -98,6 +118,27 @@ static void pages(struct ibv_pd *pd)
 	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\n", median(reg), median(again), median(dereg));
 }
 
+// mebibytes registers 1 MiB after the other, each of them new to it.
+static void mebibytes(struct ibv_pd *pd)
+{
+	static double reg[rounds], dereg[rounds], pin[rounds], unlock[rounds];
+	char *other = touched(mib);
+	for (int i = 0; i < rounds; i++) {
+		struct ibv_mr *mr;
+		char *memory = touched(mib);
+		double start = now_us();
+		memcpy(other, memory, mib);
+		double copy = now_us() - start;
+		pin[i] = copy + timed_lock(mib, &unlock[i]);
+		reg[i] = timed_reg(pd, memory, mib, &mr);
+		dereg[i] = timed_dereg(mr);
+		munmap(memory, mib);
+	}
+	munmap(other, mib);
+	printf("mib.reg %.3f\nmib.dereg %.3f\nmib.pin %.3f\nmib.unlock %.3f\n", median(reg), median(dereg), median(pin),
+	       median(unlock));
+}
+
 static void all(struct ibv_pd *pd, size_t bytes)
 {
 	char *memory = touched(bytes), *other = touched(bytes);
@@ -105,12 +146,14 @@ static void all(struct ibv_pd *pd, size_t bytes)
 	memcpy(other, memory, bytes);
 	double copy = now_us() - start;
 	munmap(other, bytes);
+	double unlock, lock = timed_lock(bytes, &unlock);
 	struct ibv_mr *mr, *second;
 	double reg = timed_reg(pd, memory, bytes, &mr);
 	double again = timed_reg(pd, memory, bytes, &second);
 	timed_dereg(second);
 	double dereg = timed_dereg(mr);
 	printf("all.copy %.3f\nall.reg %.3f\nall.again %.3f\nall.dereg %.3f\n", copy / 1e3, reg / 1e3, again, dereg / 1e3);
+	printf("all.lock %.3f\nall.pin %.3f\nall.unlock %.3f\n", lock / 1e3, (lock + copy) / 1e3, unlock / 1e3);
 	for (size_t i = 0; i < bytes; i += page)
 		if (memory[i] != (char)(i / page + 1)) {
 			fprintf(stderr, "page %zu changed while it was registered\n", i / page);
@@ -155,6 +198,7 @@ int main(int argc, char **argv)
 	if (!pd)
 		fail("ibv_alloc_pd");
 	pages(pd);
+	mebibytes(pd);
 	all(pd, bytes);
 	fresh(pd, bytes);
 	return 0;

@@ -24,16 +24,23 @@ var registrationLines = []struct{ name, id, title, unit string }{
 	{"page.reg", "reg.4k", "ibv_reg_mr of 4 KiB", "µs"},
 	{"page.dereg", "dereg.4k", "ibv_dereg_mr of 4 KiB", "µs"},
 	{"page.again", "reg.4k.again", "ibv_reg_mr of the same 4 KiB again", "µs"},
+	{"mib.reg", "reg.1m", "ibv_reg_mr of 1 MiB that was written to", "µs"},
+	{"mib.dereg", "dereg.1m", "ibv_dereg_mr of it", "µs"},
+	{"mib.pin", "pin.1m", "mlock of 1 MiB that was never touched, and one copy of 1 MiB", "µs"},
+	{"mib.unlock", "unlock.1m", "munlock of it", "µs"},
 	{"all.reg", "reg.1g", "ibv_reg_mr of 1 GiB that was written to", "ms"},
 	{"all.dereg", "dereg.1g", "ibv_dereg_mr of it", "ms"},
 	{"all.again", "reg.1g.again", "ibv_reg_mr of the same 1 GiB again", "µs"},
 	{"all.copy", "copy.1g", "one thread copying 1 GiB once", "ms"},
+	{"all.lock", "lock.1g", "mlock of 1 GiB that was never touched", "ms"},
+	{"all.pin", "pin.1g", "the same, and one copy of 1 GiB", "ms"},
+	{"all.unlock", "unlock.1g", "munlock of it", "ms"},
 	{"fresh.reg", "reg.1g.fresh", "ibv_reg_mr of 1 GiB that was never touched", "ms"},
 	{"fresh.enter", "enter.1g", "making 1 GiB of private memory exist (MADV_POPULATE_WRITE)", "ms"},
 }
 
 func registrationMeasure() measure {
-	m := measure{name: "registration: 4 KiB and 1 GiB", run: registration, rounds: 3}
+	m := measure{name: "registration: 4 KiB, 1 MiB and 1 GiB", run: registration, rounds: 3}
 	for _, l := range registrationLines {
 		m.figures = append(m.figures, results.Figure{ID: l.id, Title: l.title, Unit: l.unit, Better: results.Lower})
 	}
