@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"fmt"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -15,6 +16,9 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	}
 	if id.state != routed || qp == nil || !qp.Connectable() {
 		return einval
+	}
+	if err := m.fits(id, wire.OpRequest, p.PrivateData); err != nil {
+		return err
 	}
 	if !id.sameHost {
 		c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
@@ -35,6 +39,15 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 		m.net.Soon(func() { m.connectSameHost(id) })
 	} else {
 		m.sendRequest(id)
+	}
+	return nil
+}
+
+// fits refuses private data that a message of an id has no room for, on every path of the
+// device: as in the kernel's rdma_cm, peers on this host are no exception.
+func (m *Manager) fits(id *ID, op wire.TRPOp, private []byte) error {
+	if most := m.net.MaxPrivate(id.dev, op); len(private) > most {
+		return fmt.Errorf("%d bytes of private data, expected at most %d: %w", len(private), most, einval)
 	}
 	return nil
 }

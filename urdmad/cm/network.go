@@ -25,6 +25,8 @@ type Network interface {
 	// nobody answered.
 	Resolve(dev int, hop, dst netip.Addr, done func(l Link, ok bool))
 
+	// MaxPrivate is how many bytes of private data a message of a device has room for.
+	MaxPrivate(dev int, op wire.TRPOp) int
 	// Send sends a packet, which may be lost.
 	Send(p *Packet)
 	// Show lets captures see a packet that two ids of this urdmad would exchange

@@ -189,6 +189,8 @@ func (h *host) Soon(fn func())                    { h.w.timers.Soon(fn) }
 
 var network = netip.MustParsePrefix("10.0.0.0/24")
 
+func (h *host) MaxPrivate(int, wire.TRPOp) int { return wire.MaxPrivateData }
+
 func (h *host) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) { return dst, network.Contains(dst) }
 
 // resolveTime is how long a neighbour that isn't there is asked for.

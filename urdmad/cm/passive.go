@@ -106,6 +106,9 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	if id.state != requested || qp == nil || !qp.Connectable() || id.sameHost && id.peerID.terms.QP.Number() == qp.Number() {
 		return einval // a queue pair can't be both ends
 	}
+	if err := m.fits(id, wire.OpAccept, p.PrivateData); err != nil {
+		return err
+	}
 	id.decided()
 	t := &id.terms
 	id.keep(qp, p)
@@ -156,6 +159,13 @@ func (m *Manager) retryAccept(id *ID) {
 func (m *Manager) Reject(id *ID, private []byte) error {
 	if id.state != requested {
 		return einval
+	}
+	op := wire.OpReject
+	if id.Datagrams {
+		op = wire.OpResolved
+	}
+	if err := m.fits(id, op, private); err != nil {
+		return err
 	}
 	m.reject(id, private)
 	return nil

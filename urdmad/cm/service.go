@@ -44,6 +44,9 @@ func (s *services) connect(id *ID, p *Param) error {
 	if id.state != routed {
 		return einval
 	}
+	if err := s.m.fits(id, wire.OpResolve, p.PrivateData); err != nil {
+		return err
+	}
 	id.offered = request{isn: s.number(), private: append([]byte(nil), p.PrivateData...)}
 	id.offered.ext = wire.TRPExtension{QPN: wire.QPN(p.QPN), Capabilities: wire.CapRetry}
 	id.state, id.tries, id.begun = connecting, 0, s.m.net.Now()
@@ -133,6 +136,9 @@ func answerTo(p *Packet, c wire.TRPConnect) *Packet {
 func (s *services) accept(id *ID, p *Param) error {
 	if id.state != requested || p.QPN == 0 {
 		return einval
+	}
+	if err := s.m.fits(id, wire.OpResolved, p.PrivateData); err != nil {
+		return err
 	}
 	s.m.Stats.Accepted++
 	id.state = connected

@@ -15,6 +15,7 @@ import (
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/wire"
+	"urdma/wire/ibcm"
 )
 
 // New returns the connection managers of an engine that has no ports yet: that
@@ -60,6 +61,25 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 		}
 		at.Look(dst, l, func() { done(l, true) })
 	})
+}
+
+// MaxPrivate is cm.Network's.
+func (n *network) MaxPrivate(dev int, op wire.TRPOp) int {
+	if !n.e.SpeaksRoCE(dev) {
+		return wire.MaxPrivateData
+	}
+	switch op {
+	case wire.OpRequest:
+		return ibcm.MaxPrivate
+	case wire.OpAccept:
+		return ibcm.MaxReply
+	case wire.OpResolve:
+		return ibcm.MaxServicePrivate
+	case wire.OpResolved:
+		return ibcm.MaxServiceReply
+	default:
+		return ibcm.MaxReject
+	}
 }
 
 func (n *network) Send(p *cm.Packet) {

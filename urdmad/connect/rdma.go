@@ -2,7 +2,6 @@ package connect
 
 import (
 	"net/netip"
-	"syscall"
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
@@ -12,7 +11,7 @@ import (
 )
 
 // packetConn is a connection over RoCEv2 as cm.Conn. Package roce tells copies of a message
-// apart; cm has requests and replies repeated.
+// apart; cm has requests and replies repeated, with private data that MaxPrivate has room for.
 type packetConn struct {
 	*roce.Conn
 	id *cm.ID
@@ -47,21 +46,17 @@ func (k *packetConn) send(n *network, p *cm.Packet) {
 	switch p.TRP.Op {
 	case wire.OpRequest:
 		link, _ := p.Link.(netif.Link)
-		if err := k.Conn.Request(offer, link); err != nil {
-			n.Soon(func() { n.m.Refused(k.id, syscall.EINVAL) })
-		} else if k.Conn.Asked() {
+		if k.Conn.Request(offer, link); k.Conn.Asked() {
 			n.m.StillWaits(k.id)
 		}
 	case wire.OpAccept:
-		if err := k.Conn.Accept(offer); err != nil {
-			n.Soon(k.Conn.Disconnect)
-		}
+		k.Conn.Accept(offer)
 	case wire.OpReject:
 		why := ibcm.ConsumerDefined
 		if k.id == nil {
 			why = ibcm.InvalidService
 		}
-		k.Conn.Reject(c.PrivateData[:min(len(c.PrivateData), ibcm.MaxReject)], why)
+		k.Conn.Reject(c.PrivateData, why)
 	}
 }
 
@@ -105,15 +100,7 @@ func (n *network) say(p *cm.Packet) {
 	if p.TRP.Op == wire.OpResolved {
 		q.Answer, q.ID, q.Status, q.QPN, q.QKey = true, uint32(p.TRP.Ack), uint8(c.IRD), c.Ext.QPN, c.Ext.Cookie
 	}
-	switch err := n.e.RoCE.Say(&q); { // fails if private data is too long
-	case err != nil && q.Answer:
-		const saidNo = 2
-		q.Status, q.Private = saidNo, nil
-		_ = n.e.RoCE.Say(&q) // fits
-	case err != nil:
-		refused := &cm.Packet{Dev: p.Dev, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: wire.TRPConnect{IRD: 1}}
-		n.Soon(func() { n.m.Arrived(refused) })
-	}
+	n.e.RoCE.Say(&q)
 }
 
 // Asked is roce.Handler's.

@@ -104,7 +104,7 @@ const acknowledgeTimeout = 15
 const tries = 7
 
 // Request asks for the connection, first or again, by a link.
-func (c *Conn) Request(o Offer, l netif.Link) error {
+func (c *Conn) Request(o Offer, l netif.Link) {
 	h := c.shake
 	switch h.stage {
 	case opening:
@@ -120,9 +120,9 @@ func (c *Conn) Request(o Offer, l netif.Link) error {
 		h.stage = requesting
 	case requesting:
 	default:
-		return nil
+		return
 	}
-	return c.manage(&h.ours)
+	c.manage(&h.ours)
 }
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
@@ -131,7 +131,7 @@ func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 func (c *Conn) Asked() bool { return c.shake.stage == requesting && c.shake.asked }
 
 // Accept answers the request, first or again; Start has named the queue pair.
-func (c *Conn) Accept(o Offer) error {
+func (c *Conn) Accept(o Offer) {
 	h := c.shake
 	switch {
 	case h.stage == requested && c.live():
@@ -140,9 +140,9 @@ func (c *Conn) Accept(o Offer) error {
 		h.stage = accepted
 	case h.stage == accepted:
 	default:
-		return nil
+		return
 	}
-	return c.manage(&h.ours)
+	c.manage(&h.ours)
 }
 
 // rejectTime is how long a reject is repeated to who asks again, maxRejected how many are.
@@ -159,7 +159,7 @@ func (c *Conn) Reject(private []byte, why ibcm.Reason) {
 	}
 	h.ours = ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Reason: why, Private: private}
 	h.stage = rejected
-	_ = c.manage(&h.ours) // fits
+	c.manage(&h.ours)
 	c.s.rejected++
 	if c.s.rejected > maxRejected {
 		c.tick()
@@ -191,7 +191,7 @@ func (c *Conn) Start(q *qp.QP) {
 	c.s.conns[wire.QPN(q.QPN)] = c
 	if h.stage == replied {
 		h.stage = established
-		_ = c.manage(c.use()) // fits
+		c.manage(c.use())
 	}
 	q.Attach(c)
 }
@@ -290,7 +290,7 @@ func (c *Conn) tick() {
 			c.forget()
 			return
 		}
-		_ = c.manage(&h.ours) // fits
+		c.manage(&h.ours)
 		c.s.clock.Set(h.timer, c.now()+dreqEvery)
 	case rejected:
 		c.s.rejected--
@@ -354,7 +354,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 		h.theirs, h.remote, h.stage = *m, m.Local, replied
 		c.s.handler.Answered(c, m)
 	case m.Kind == ibcm.REP && h.stage == established:
-		_ = c.manage(c.use()) // the first was lost
+		c.manage(c.use()) // the first was lost
 	case m.Kind == ibcm.REJ && h.stage == requesting:
 		c.forget()
 		c.s.handler.Answered(c, m)
@@ -363,7 +363,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	case m.Kind == ibcm.RTU:
 		c.used()
 	case m.Kind == ibcm.DREQ && m.QPN == h.qpn:
-		_ = c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
+		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
 		if c.live() {
 			c.end(qp.CloseRemote)
 		} else if h.stage == disconnecting {
@@ -412,9 +412,9 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 func (c *Conn) askedAgain(m *ibcm.Message) {
 	switch h := c.shake; h.stage {
 	case requested:
-		_ = c.manage(&ibcm.Message{Kind: ibcm.MRA, TID: m.TID, Local: h.local, Remote: h.remote, Timeout: acceptTimeout})
+		c.manage(&ibcm.Message{Kind: ibcm.MRA, TID: m.TID, Local: h.local, Remote: h.remote, Timeout: acceptTimeout})
 	case accepted, rejected:
-		_ = c.manage(&h.ours)
+		c.manage(&h.ours)
 	}
 }
 
@@ -427,28 +427,28 @@ func (p *Port) refuse(d *netif.Datagram, m *ibcm.Message, why ibcm.Reason) {
 }
 
 // manage sends a message to the peer; a full port loses it, as a network may.
-func (c *Conn) manage(m *ibcm.Message) error { return c.port.manage(&c.path, m) }
+func (c *Conn) manage(m *ibcm.Message) { c.port.manage(&c.path, m) }
 
 // answer sends a message where a datagram came from.
 func (p *Port) answer(d *netif.Datagram, m *ibcm.Message) {
 	path := p.If.Path(d.Link, netip.AddrPortFrom(p.If.IP(), roce.Port), netip.AddrPortFrom(d.Src.Addr(), roce.Port))
-	_ = p.manage(&path, m) // has no private data
+	p.manage(&path, m)
 }
 
-func (p *Port) manage(path *netif.Path, m *ibcm.Message) error {
+func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
 	frame := p.If.Alloc()
 	if frame == nil {
-		return nil
+		return
 	}
 	b := path.Payload(frame)
 	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey, Src: ibcm.QP}
 	p.psn = p.psn.Add(1)
 	n := h.Put(b)
-	if err := m.Put(b[n:]); err != nil {
-		return err
+	if err := m.Put(b[n:]); err != nil { // who manages connections has bounded private data
+		p.s.log.Error("management datagram not sent", "error", err)
+		return
 	}
 	path.Send(frame, n+ibcm.Len+roce.ICRCLen)
-	return nil
 }
 
 // guid is the port's as a channel adapter: its Ethernet address (EUI-64).

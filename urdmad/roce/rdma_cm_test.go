@@ -1,12 +1,16 @@
 package roce_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"
 	"urdma/wire/ibcm"
@@ -56,13 +60,55 @@ func TestPrivateData(t *testing.T) {
 	}
 }
 
-// TestTooMuchPrivateData: a request has room for 56 bytes.
+// TestTooMuchPrivateData: a call whose message has no room for its private data is refused
+// with EINVAL, says how much there is, and may be repeated with less.
 func TestTooMuchPrivateData(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, RoCE: true})
-	ca := w.A.NewClient()
-	ca.Connect(ca.Resolve(w.B.Addr, 7000), ca.NewQP(nil), enginetest.Param(1, strings.Repeat("x", ibcm.MaxPrivate+1)))
-	if ev := ca.Event(cm.EventUnreachable, time.Second); ev.Err == 0 {
-		t.Error("no error")
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	cb.Listen(7000, 4)
+	try := func(c *enginetest.Client, most int, call func(private []byte) error) {
+		t.Helper()
+		c.Host.Do(func() {
+			if err := call(make([]byte, most+1)); !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), fmt.Sprint("at most ", most)) {
+				t.Errorf("%d bytes: %v", most+1, err)
+			}
+			if err := call(make([]byte, most)); err != nil {
+				t.Errorf("%d bytes: %v", most, err)
+			}
+		})
+	}
+	ask := func() {
+		id := ca.Resolve(w.B.Addr, 7000)
+		try(ca, ibcm.MaxPrivate, func(private []byte) error {
+			return w.A.CM.Connect(id, connect.QueuePair(a.Q), &cm.Param{PrivateData: private})
+		})
+	}
+	ask()
+	child := cb.Event(cm.EventConnectRequest, time.Second).Child
+	try(cb, ibcm.MaxReject, func(private []byte) error { return w.B.CM.Reject(child, private) })
+	ca.Event(cm.EventRejected, time.Second)
+	ask()
+	child = cb.Event(cm.EventConnectRequest, time.Second).Child
+	try(cb, ibcm.MaxReply, func(private []byte) error {
+		return w.B.CM.Accept(child, connect.QueuePair(b.Q), &cm.Param{PrivateData: private})
+	})
+	ca.Event(cm.EventEstablished, time.Second)
+	cb.Event(cm.EventEstablished, time.Second)
+
+	cb.Listen(7001, 4).Datagrams = true
+	for accept, answer := range map[bool]cm.EventKind{true: cm.EventEstablished, false: cm.EventUnreachable} {
+		id := ca.Resolve(w.B.Addr, 7001)
+		id.Datagrams = true
+		try(ca, ibcm.MaxServicePrivate, func(private []byte) error { return w.A.CM.Connect(id, nil, &cm.Param{PrivateData: private}) })
+		child := cb.Event(cm.EventConnectRequest, time.Second).Child
+		try(cb, ibcm.MaxServiceReply, func(private []byte) error {
+			if accept {
+				return w.B.CM.Accept(child, nil, &cm.Param{PrivateData: private, QPN: 5})
+			}
+			return w.B.CM.Reject(child, private)
+		})
+		ca.Event(answer, time.Second)
 	}
 }
 
@@ -172,5 +218,67 @@ func TestPeerGone(t *testing.T) {
 	a.Post(enginetest.Send(1), mr.SGE(0, 100))
 	if ev := a.Client.Event(cm.EventDisconnected, 60*time.Second); ev.Err == 0 {
 		t.Errorf("%+v", ev)
+	}
+}
+
+// TestIdlePeerGone: nothing is sent to a silent peer while no work is posted. The end of the
+// connection is told to it a few times, and then it is forgotten.
+func TestIdlePeerGone(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	cb.Listen(7000, 4)
+	id := ca.Resolve(w.B.Addr, 7000)
+	ca.Connect(id, a, enginetest.Param(4, ""))
+	cb.Accept(cb.Event(cm.EventConnectRequest, time.Second).Child, b, enginetest.Param(4, ""))
+	ca.Event(cm.EventEstablished, time.Second)
+	cb.Event(cm.EventEstablished, time.Second)
+	w.Pass(time.Second)
+	w.B.Stop()
+	sent := 0
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP {
+			sent++
+		}
+		return false
+	}})
+	w.Pass(time.Hour)
+	if sent != 0 {
+		t.Errorf("%d packets were sent to an idle peer", sent)
+	}
+	ca.Disconnect(id)
+	ca.Event(cm.EventDisconnected, 5*time.Second)
+	w.Pass(time.Hour)
+	if most := 6; sent == 0 || sent > most {
+		t.Errorf("%d packets told the peer of the end, expected at most %d", sent, most)
+	}
+	if n := w.A.Engine.RoCE.Len(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
+
+// TestPortNumbers: all packets go to port 4791, answers too, wherever they came from.
+func TestPortNumbers(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
+	answers := 0
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		var h roce.Header
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
+			return false
+		}
+		if _, err := h.Parse(frame[f.PayloadOff:]); err != nil || f.DstPort != roce.Port {
+			t.Errorf("%v, from port %d to %d", err, f.SrcPort, f.DstPort)
+		}
+		if h.Opcode.Traits().Is(roce.Response) && f.SrcPort != roce.Port {
+			answers++
+		}
+		return false
+	}})
+	a, b := w.Pair(false, nil)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 50, MaxSize: 5000}).Run(10 * time.Second)
+	if answers == 0 {
+		t.Error("no answers were seen")
 	}
 }

@@ -27,7 +27,7 @@ type Question struct {
 }
 
 // Say sends a question or an answer. A full port loses it, as a network may.
-func (s *Stack) Say(q *Question) error {
+func (s *Stack) Say(q *Question) {
 	p := s.ports[q.Dev]
 	m := ibcm.Message{Kind: ibcm.SIDRReply, Local: q.ID, TID: q.TID, Service: ibcm.UDPService(q.Local.Port()),
 		Status: q.Status, QPN: q.QPN, QKey: q.QKey, Private: q.Private}
@@ -40,7 +40,7 @@ func (s *Stack) Say(q *Question) error {
 			PKey: roce.DefaultPKey, Private: append(private, q.Private...)}
 	}
 	path := p.If.Path(q.Link, netip.AddrPortFrom(p.If.IP(), roce.Port), netip.AddrPortFrom(q.Peer.Addr(), roce.Port))
-	return p.manage(&path, &m)
+	p.manage(&path, &m)
 }
 
 // asked takes a question.

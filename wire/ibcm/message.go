@@ -48,7 +48,8 @@ const (
 	// QP is the queue pair that messages go to.
 	QP = wire.QPN(1)
 
-	// MaxReject is how long the private data of a REJ may be.
+	// MaxReply and MaxReject are how many bytes of private data a REP and a REJ have room for.
+	MaxReply  = replyPrivate
 	MaxReject = rejectPrivate
 
 	headerLen      = 24
