@@ -1,7 +1,9 @@
 package rc
 
 import (
+	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 )
@@ -21,7 +23,13 @@ func TestSimulation(t *testing.T) {
 	if os.Getenv("URDMA_LONG") != "" {
 		seeds = 100_000
 	}
-	for seed := range seeds {
-		simulate(t, seed)
+	workers := uint64(runtime.GOMAXPROCS(0))
+	for first := range workers {
+		t.Run(fmt.Sprintf("seeds from %d", first), func(t *testing.T) {
+			t.Parallel()
+			for seed := first; seed < seeds; seed += workers {
+				simulate(t, seed)
+			}
+		})
 	}
 }
