@@ -288,9 +288,9 @@ func (d *daemon) borrow(fn func()) bool {
 }
 
 func (d *daemon) newServer() *control.Server {
-	s := &control.Server{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger,
-		Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, MaxReads: maxReads,
-		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(), Loop: d.loop,
+	s := &control.Server{Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger, MaxReads: maxReads,
+		Worker:   control.Worker{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, Loop: d.loop},
+		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(),
 		Responder: d.aboutResponder, Admin: d.administration(), CutLink: d.cutLink}
 	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 		s.Borrow = d.borrow

@@ -69,7 +69,7 @@ func TestCaptureFilter(t *testing.T) {
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
 		{"nobody", account.Nobody, any, nil},
 	} {
-		filter := &capture{s: &Server{CM: manager}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
+		filter := &capture{s: &Server{Worker: Worker{CM: manager}}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}
 		for _, name := range c.sees {
 			want[name] = true

@@ -33,9 +33,9 @@ func (x *Session) cleanUp() {
 		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
 	})
 	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})
-	x.s.inTurns(func() (more bool) {
+	x.w.inTurns(func() (more bool) {
 		n := 0
-		for begun := x.s.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) && x.s.Engine.QPs.Spent()-begun < removedWork; n++ {
+		for begun := x.w.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) && x.w.Engine.QPs.Spent()-begun < removedWork; n++ {
 			o := left[n]
 			if r := x.removeObject(o); r != nil {
 				rings = append(rings, r)
@@ -45,10 +45,10 @@ func (x *Session) cleanUp() {
 		if left = left[n:]; len(left) > 0 {
 			return true
 		}
-		if x.s.CM.Gone(x) {
+		if x.w.CM.Gone(x) {
 			return true
 		}
-		x.s.Engine.RemoveClient(x.client)
+		x.w.Engine.RemoveClient(x.client)
 		return false
 	}, func() { close(done) })
 	<-done
@@ -82,11 +82,11 @@ func (x *Session) inOrder() []held {
 func (x *Session) removeObject(v held) *memfd.Shared {
 	switch o := v.(type) {
 	case *qpObject:
-		x.s.Engine.Datagrams.Forget(o.qp)
+		x.w.Engine.Datagrams.Forget(o.qp)
 		x.removeQP(o)
 		return o.ring
 	case *idObject:
-		x.s.CM.Destroy(o.ID)
+		x.w.CM.Destroy(o.ID)
 	case *srqObject:
 		o.leaveDomain()
 		return o.ring
@@ -96,9 +96,9 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 		x.s.leaveXRC(o.domain)
 		x.closeXRC(o.file)
 	case *mrObject:
-		x.s.Engine.QPs.Regions.Remove(o.region)
+		x.w.Engine.QPs.Regions.Remove(o.region)
 	case *mwObject:
-		x.s.Engine.QPs.Regions.RemoveWindow(o.window)
+		x.w.Engine.QPs.Regions.RemoveWindow(o.window)
 	case *channelObject:
 		o.socket.Close()
 	case *contextObject:

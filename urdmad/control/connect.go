@@ -34,7 +34,7 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 	if (len(c.late) > 0 || c.x.s.injected.faults(inject.CM)) && c.keptBack(v) {
 		return
 	}
-	c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
+	c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
 }
 
 func (x *Session) createChannel(_ *abi.Header, r *reply) error {
@@ -72,7 +72,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 	}
 	var resp abi.HandleMessage
 	x.do(func() {
-		id := x.s.CM.Create(x, c)
+		id := x.w.CM.Create(x, c)
 		id.Datagrams = m.PS == abi.PSUDP || m.PS == abi.PSIPoIB
 		x.addID(id)
 		resp.Handle = id.Handle
@@ -126,7 +126,7 @@ func (o *idObject) do(fn func() error) (err error) {
 
 func (o *idObject) destroyID(*abi.HandleMessage, *reply) error {
 	o.x.do(func() {
-		o.x.s.CM.Destroy(o.ID)
+		o.x.w.CM.Destroy(o.ID)
 		count(o.ID, -1)
 		o.remove()
 	})
@@ -162,10 +162,10 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 	for {
 		var holders []cm.Owner
 		o.x.do(func() {
-			err = o.x.s.CM.Bind(o.ID, addr)
+			err = o.x.w.CM.Bind(o.ID, addr)
 			o.boundReply(r)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				holders = o.x.s.CM.Holders(o.ID, addr)
+				holders = o.x.w.CM.Holders(o.ID, addr)
 			}
 		})
 		ending := endingOf(holders)
@@ -203,19 +203,19 @@ func (o *idObject) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(), syscall.EACCES)
 	}
 	return o.do(func() error {
-		err := o.x.s.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
+		err := o.x.w.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
 		o.boundReply(r)
 		return err
 	})
 }
 
 func (o *idObject) resolveRoute(*abi.CMValueRequest, *reply) error {
-	return o.do(func() error { return o.x.s.CM.ResolveRoute(o.ID) })
+	return o.do(func() error { return o.x.w.CM.ResolveRoute(o.ID) })
 }
 
 func (o *idObject) listen(m *abi.CMValueRequest, r *reply) error {
 	return o.do(func() error {
-		err := o.x.s.CM.Listen(o.ID, int(min(m.Value, 1<<16)))
+		err := o.x.w.CM.Listen(o.ID, int(min(m.Value, 1<<16)))
 		o.boundReply(r)
 		return err
 	})
@@ -242,7 +242,7 @@ func (o *idObject) connect(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return o.x.s.CM.Connect(o.ID, qp, paramOf(&m.Param))
+		return o.x.w.CM.Connect(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
@@ -252,7 +252,7 @@ func (o *idObject) accept(m *abi.CMConnRequest, _ *reply) error {
 		if err != nil {
 			return err
 		}
-		return o.x.s.CM.Accept(o.ID, qp, paramOf(&m.Param))
+		return o.x.w.CM.Accept(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
@@ -261,12 +261,12 @@ func (o *idObject) reject(m *abi.CMConnRequest, _ *reply) error {
 		if _, err := o.x.pairOf(&m.Param); err != nil {
 			return err
 		}
-		return o.x.s.CM.Reject(o.ID, m.Param.Private())
+		return o.x.w.CM.Reject(o.ID, m.Param.Private())
 	})
 }
 
 func (o *idObject) disconnect(*abi.HandleMessage, *reply) error {
-	return o.do(func() error { return o.x.s.CM.Disconnect(o.ID) })
+	return o.do(func() error { return o.x.w.CM.Disconnect(o.ID) })
 }
 
 // optionLevelID is RDMA_OPTION_ID of rdma_set_option(3).
@@ -277,7 +277,7 @@ func (o *idObject) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
 		if m.Level != optionLevelID {
 			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID, syscall.ENOSYS)
 		}
-		return o.x.s.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
+		return o.x.w.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
 	})
 }
 
@@ -288,7 +288,7 @@ func (o *idObject) migrateID(m *abi.CMValueRequest, _ *reply) error {
 	}
 	o.x.do(func() {
 		count(o.ID, -1)
-		o.x.s.CM.Migrate(o.ID, c)
+		o.x.w.CM.Migrate(o.ID, c)
 		count(o.ID, 1)
 	})
 	return nil
@@ -297,6 +297,6 @@ func (o *idObject) migrateID(m *abi.CMValueRequest, _ *reply) error {
 // wakeChannel makes a channel's socket readable: its client has events that it
 // took from another.
 func (c *cmChannelObject) wakeChannel(*abi.HandleMessage, *reply) error {
-	c.x.do(func() { c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
+	c.x.do(func() { c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
 	return nil
 }

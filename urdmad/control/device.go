@@ -92,8 +92,8 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		}
 	}
 	x.turn(func() { // it must not fall asleep without telling this client
-		x.s.Engine.AddClient(x.client, x.bells.Mem)
-		x.Owner.Since = x.s.Engine.Now()
+		x.w.Engine.AddClient(x.client, x.bells.Mem)
+		x.Owner.Since = x.w.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
 		x.clientSeen(true)
 	})
@@ -128,7 +128,7 @@ func (x *Session) connect() (theirs int, err error) {
 		return -1, err
 	}
 	_ = unix.SetNonblock(ours, true) // the worker reads it until nothing is there
-	if err := x.s.Watch(ours); err != nil {
+	if err := x.w.Watch(ours); err != nil {
 		_, _ = unix.Close(ours), unix.Close(theirs)
 		return -1, err
 	}
@@ -139,7 +139,7 @@ func (x *Session) connect() (theirs int, err error) {
 // disconnect undoes connect, as far as it came.
 func (x *Session) disconnect() {
 	if x.kick >= 0 {
-		_ = x.s.Unwatch(x.kick) // a hung-up socket has left the set already
+		_ = x.w.Unwatch(x.kick) // a hung-up socket has left the set already
 		_ = unix.Close(x.kick)  // nothing to do about a failed close
 		x.kick = -1
 	}

@@ -167,7 +167,7 @@ func (n *injections) rejects(x *Session) bool {
 func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 	n := &c.x.s.injected
 	r := n.next(&passing{point: inject.CM, x: c.x, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
-	switch clk := &c.x.s.Engine.Clock; {
+	switch clk := &c.x.w.Engine.Clock; {
 	case len(c.late) > 0:
 	case r == nil:
 		return false
@@ -181,7 +181,7 @@ func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 // sendLate sends what was kept back.
 func (c *cmChannelObject) sendLate() {
 	for i := range c.late {
-		c.x.s.Engine.QPs.Events.Send(c.socket, abi.Bytes(&c.late[i]))
+		c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&c.late[i]))
 	}
 	c.late = nil
 }

@@ -37,7 +37,7 @@ func (x *Session) add(v held, bill *account.Amounts) uint32 {
 		}
 		if _, taken := x.objects[x.next]; !taken {
 			x.objects[x.next] = v
-			*v.base() = object{x: x, handle: x.next, at: x.s.Engine.Now(), bill: bill}
+			*v.base() = object{x: x, handle: x.next, at: x.w.Engine.Now(), bill: bill}
 			return x.next
 		}
 	}

@@ -25,11 +25,11 @@ type breakable struct {
 }
 
 func newBreakable() *breakable {
-	b := &breakable{Server: &Server{Engine: engine.New(engine.Config{}), Log: slog.New(slog.DiscardHandler), Wake: func() {}, Devices: []Device{{Name: "urdma0"}}}}
+	b := &breakable{Server: &Server{Worker: Worker{Engine: engine.New(engine.Config{}), Wake: func() {}}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0"}}}}
 	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)
-		x.s, x.ready, x.client, x.objects = b.Server, true, &engine.Client{}, map[uint32]held{}
+		x.s, x.w, x.ready, x.client, x.objects = b.Server, &b.Worker, true, &engine.Client{}, map[uint32]held{}
 		b.attached = append(b.attached, x)
 		return x
 	}

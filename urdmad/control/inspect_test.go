@@ -113,12 +113,13 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 		t.Fatal(err)
 	}
 	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
-	r.server = &control.Server{Engine: e, CM: ids, Numbers: numbers, Log: log, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch, MaxReads: 16,
-		Borrow: func(fn func()) bool {
-			return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
-		},
+	r.server = &control.Server{Log: log, MaxReads: 16,
+		Worker: control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch,
+			Borrow: func(fn func()) bool {
+				return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
+			},
+			Loop: func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }},
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
-		Loop:    func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} },
 		Devices: []control.Device{{Name: "urdma0", Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
 	for _, c := range change {
 		c(r.server)

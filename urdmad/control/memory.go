@@ -78,8 +78,8 @@ func (x *Session) makeRegion(m *abi.RegMRRequest, pd *pdObject) (*mem.Region, me
 // enter makes a region known, in the place of old if that is not nil. It runs on
 // the worker.
 func (x *Session) enter(r *mem.Region, old *mrObject) error {
-	table := x.s.Engine.QPs.Regions
-	r.Since = int64(x.s.Engine.Now())
+	table := x.w.Engine.QPs.Regions
+	r.Since = int64(x.w.Engine.Now())
 	switch {
 	case old != nil && old.region.Windows() > 0:
 		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.region.Windows(), syscall.EBUSY)
@@ -153,7 +153,7 @@ func (mr *mrObject) deregMR(*abi.HandleMessage, *reply) error {
 	busy := false
 	mr.x.do(func() {
 		if busy = mr.region.Windows() > 0; !busy {
-			mr.x.s.Engine.QPs.Regions.Remove(mr.region)
+			mr.x.w.Engine.QPs.Regions.Remove(mr.region)
 			mr.remove()
 		}
 	})

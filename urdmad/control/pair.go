@@ -73,7 +73,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		if err = dev.pairs.Room(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
-		if q.bell, err = x.s.Engine.AddQP(x.client, q.qp); err == nil {
+		if q.bell, err = x.w.Engine.AddQP(x.client, q.qp); err == nil {
 			q.qp.Handle = x.add(q, bill)
 			dev.pairs.Count(x.Owner.UID, 1)
 		}
@@ -140,7 +140,7 @@ func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 		uint32(m.Attr.MaxDestRdAtomic) > reads && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		return syscall.EINVAL
 	}
-	x.do(func() { err = x.s.Numbers.Modify(q.qp, q.ctx.dev, m.Mask, &m.Attr) })
+	x.do(func() { err = x.w.Numbers.Modify(q.qp, q.ctx.dev, m.Mask, &m.Attr) })
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
@@ -168,7 +168,7 @@ func (q *qpObject) queryQP(_ *abi.HandleMessage, r *reply) error {
 
 func (q *qpObject) destroyQP(*abi.HandleMessage, *reply) error {
 	x, busy := q.x, false
-	x.do(func() { busy = x.s.Engine.Datagrams.Attached(q.qp) > 0 })
+	x.do(func() { busy = x.w.Engine.Datagrams.Attached(q.qp) > 0 })
 	if busy {
 		return syscall.EBUSY // ibv_detach_mcast comes first
 	}
@@ -200,6 +200,6 @@ func (q *qpObject) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.Q
 	if q.qp.Type != abi.QPTypeUD {
 		return syscall.EINVAL
 	}
-	q.x.do(func() { err = change(q.x.s.Engine.Datagrams, q.qp, q.ctx.dev, group) })
+	q.x.do(func() { err = change(q.x.w.Engine.Datagrams, q.qp, q.ctx.dev, group) })
 	return err
 }

@@ -56,7 +56,7 @@ func (x *Session) events(to []recorder.Event) []recorder.Event {
 	if x.client == nil {
 		return to
 	}
-	now := wallClock{time.Now(), x.s.Engine.Now()}
+	now := wallClock{time.Now(), x.w.Engine.Now()}
 	return x.client.Recorder.Append(to, func(t clock.Time) int64 { return now.time(t).UnixNano() })
 }
 
@@ -96,7 +96,7 @@ var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddre
 // thread.
 func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
 	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: v.Event, Status: uint32(v.Status)}
-	x.client.Recorder.Note(x.s.Engine.Now(), &noted)
+	x.client.Recorder.Note(x.w.Engine.Now(), &noted)
 	x.s.event(&x.Owner, &noted, "", time.Now())
 	why, bad := cmReasons[e.Kind]
 	if !bad {

@@ -13,7 +13,7 @@ import (
 // endedClient is the session of a client of a user that has ended; failed: for a reason.
 func endedClient(s *Server, uid, pid int, failed bool) *Session {
 	x := sessionOf(uid, pid)
-	x.s, x.client = s, &engine.Client{Client: qp.Client{}}
+	x.s, x.w, x.client = s, &s.Worker, &engine.Client{Client: qp.Client{}}
 	x.client.Recorder.Note(1, &abi.TraceEvent{Kind: abi.TraceState})
 	if failed {
 		x.client.Recorder.Reason(1, &abi.TraceEvent{Kind: abi.TraceReason, Code: 0x0102}, "text")
@@ -24,7 +24,7 @@ func endedClient(s *Server, uid, pid int, failed bool) *Session {
 // TestEndedClients: those that have failed are kept, so many of a user and in all, and
 // nobody sees another user's.
 func TestEndedClients(t *testing.T) {
-	s := &Server{Engine: engine.New(engine.Config{}), Log: slog.New(slog.DiscardHandler)}
+	s := &Server{Worker: Worker{Engine: engine.New(engine.Config{})}, Log: slog.New(slog.DiscardHandler)}
 	for pid := range 100 {
 		s.keep(endedClient(s, 1000, pid, true))
 		s.keep(endedClient(s, 1001, pid, pid < 3))

@@ -67,27 +67,33 @@ func (d *Device) At() Place {
 	return d.Place
 }
 
-// Server is the control side of an urdmad.
-type Server struct {
+// Worker is a poll loop as its clients' sessions reach it.
+type Worker struct {
 	Engine  *engine.Engine
 	CM      *cm.Manager
 	Numbers *connect.Numbers
-	Devices []Device
-	account.Accounts
-	Sysfs   string // what ibv_get_sysfs_path() should return
-	Version uint32 // major<<16 | minor<<8 | patch
-	Log     *slog.Logger
-	// Wake gets the engine's worker out of its sleep.
+	// Wake gets the worker out of its sleep.
 	Wake func()
 	// Borrow calls fn in the place of the worker, if that sleeps, and reports whether it
 	// did; nil: it never does.
 	Borrow func(fn func()) bool
 	// Watch and Unwatch add and remove a kick socket of the worker.
 	Watch, Unwatch func(fd int) error
-	MaxReads       int // IRD and ORD limit of one queue pair
-	// About and Loop are what a snapshot says of the daemon and its worker.
+	// Loop is what a snapshot says of it.
+	Loop func() inspect.Loop
+}
+
+// Server is the control side of an urdmad.
+type Server struct {
+	Worker
+	Devices []Device
+	account.Accounts
+	Sysfs    string // what ibv_get_sysfs_path() should return
+	Version  uint32 // major<<16 | minor<<8 | patch
+	Log      *slog.Logger
+	MaxReads int // IRD and ORD limit of one queue pair
+	// About is what a snapshot says of the daemon.
 	About inspect.Daemon
-	Loop  func() inspect.Loop
 	// CutLink takes a device's link down on purpose, or lets it be again, and then tells
 	// programs; nil: they are told alone. It does not wait.
 	CutLink func(dev int, cut bool)

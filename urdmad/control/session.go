@@ -27,6 +27,7 @@ type Session struct {
 	account.Account
 	conn
 	s      *Server
+	w      *Worker // the client's, from the first request to the end
 	id     uint64
 	name   string
 	client *engine.Client
@@ -54,7 +55,7 @@ type Session struct {
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{s: s, id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
+	x := &Session{s: s, w: &s.Worker, id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
@@ -162,7 +163,7 @@ func (x *Session) sayRefused(t abi.Type, err error) {
 // do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
 // waits for nothing.
 func (x *Session) do(fn func()) {
-	if x.s.Borrow == nil || !x.s.Borrow(fn) {
+	if x.w.Borrow == nil || !x.w.Borrow(fn) {
 		x.turn(fn)
 	}
 }
@@ -172,12 +173,12 @@ func (x *Session) do(fn func()) {
 func (x *Session) turn(fn func()) {
 	var finished atomic.Bool
 	done := make(chan struct{})
-	x.s.Engine.Do(func() {
+	x.w.Engine.Do(func() {
 		defer close(done)
 		fn()
 		finished.Store(true)
 	})
-	x.s.Wake()
+	x.w.Wake()
 	for start := time.Now(); !finished.Load(); {
 		if time.Since(start) > turnPatience {
 			<-done
@@ -186,9 +187,9 @@ func (x *Session) turn(fn func()) {
 	}
 }
 
-// inTurns runs step on the engine's thread, once a turn as long as it wants more, and
+// inTurns runs step on the worker's thread, once a turn as long as it wants more, and
 // then done. It does not wait.
-func (s *Server) inTurns(step func() (more bool), done func()) {
+func (w *Worker) inTurns(step func() (more bool), done func()) {
 	var turn func()
 	turn = func() {
 		more := false
@@ -198,11 +199,11 @@ func (s *Server) inTurns(step func() (more bool), done func()) {
 			}
 		}()
 		if more = step(); more {
-			s.Engine.Do(turn) // in the next turn: packets come first
+			w.Engine.Do(turn) // in the next turn: packets come first
 		}
 	}
-	s.Engine.Do(turn)
-	s.Wake()
+	w.Engine.Do(turn)
+	w.Wake()
 }
 
 // turnPatience is how long a turn is waited for awake.

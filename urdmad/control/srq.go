@@ -43,7 +43,7 @@ func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 		resp.Handle = x.add(o, bill)
 		o.queue.Shared().Handle = resp.Handle
 		if o.xrcd != nil {
-			x.s.Engine.QPs.AddQueue(o.queue)
+			x.w.Engine.QPs.AddQueue(o.queue)
 			resp.SRQNum = o.queue.Shared().Number
 			o.xrcd.users++
 		}
@@ -145,7 +145,7 @@ func (o *srqObject) destroySRQ(*abi.HandleMessage, *reply) error {
 // the engine's thread.
 func (o *srqObject) leaveDomain() {
 	if o.xrcd != nil {
-		o.x.s.Engine.QPs.RemoveQueue(o.queue)
+		o.x.w.Engine.QPs.RemoveQueue(o.queue)
 		o.xrcd.users--
 	}
 }

@@ -82,7 +82,7 @@ func (x *Session) refused(t abi.Type, qpn uint32, err error) {
 // thread.
 func (x *Session) because(e *abi.TraceEvent, text string) {
 	if x.client != nil {
-		x.client.Recorder.Reason(x.s.Engine.Now(), e, text)
+		x.client.Recorder.Reason(x.w.Engine.Now(), e, text)
 	}
 	x.s.event(&x.Owner, e, text, time.Now())
 }
@@ -132,7 +132,7 @@ func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
 	x.do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceMark}
 		if x.client != nil {
-			x.client.Recorder.Mark(x.s.Engine.Now(), &e, string(text))
+			x.client.Recorder.Mark(x.w.Engine.Now(), &e, string(text))
 		}
 		x.s.event(&x.Owner, &e, string(text), now)
 	})

@@ -277,7 +277,7 @@ func (g *gather) qp(o *qpObject) {
 		v.Local = c.Local.String()
 		if c.Peer.IsValid() { // queue pairs of type UD have none
 			v.Peer = c.Peer.String()
-			v.Path, v.Wire = wireState(q.Carrier(), g.s.Engine.Now())
+			v.Path, v.Wire = wireState(q.Carrier(), o.x.w.Engine.Now())
 		}
 	}
 	g.snap.QPs = append(g.snap.QPs, v)
@@ -288,7 +288,7 @@ func (g *gather) qp(o *qpObject) {
 // number; its handle is the queue pair's.
 func (g *gather) numbered(o *qpObject) {
 	q := o.qp
-	p := g.s.Numbers.Pair(q)
+	p := o.x.w.Numbers.Pair(q)
 	c := q.Connection()
 	if p == nil || c == nil {
 		return
@@ -297,7 +297,7 @@ func (g *gather) numbered(o *qpObject) {
 		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
 		Tries: p.Tries(), Work: work(&q.Stats)}
 	n.Created = g.clock.time(p.Created)
-	n.Path, n.Wire = wireState(q.Carrier(), g.s.Engine.Now())
+	n.Path, n.Wire = wireState(q.Carrier(), o.x.w.Engine.Now())
 	g.snap.Connections = append(g.snap.Connections, n)
 }
 
@@ -384,7 +384,7 @@ func (g *gather) id(o *idObject) {
 	}
 	if c := connect.Common(v.Conn); c != nil {
 		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
-		n.Path, n.Wire = wireState(v.Conn, g.s.Engine.Now())
+		n.Path, n.Wire = wireState(v.Conn, o.x.w.Engine.Now())
 	}
 	g.snap.Connections = append(g.snap.Connections, n)
 }

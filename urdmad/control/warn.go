@@ -29,7 +29,7 @@ func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
 	x.do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
 		if x.client != nil {
-			x.client.Recorder.Warn(x.s.Engine.Now(), &e, text)
+			x.client.Recorder.Warn(x.w.Engine.Now(), &e, text)
 		}
 		x.s.event(&x.Owner, &e, text, time.Now())
 		x.s.warned++

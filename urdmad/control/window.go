@@ -30,7 +30,7 @@ func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
 	var resp abi.AllocMWResponse
 	inserted := false
 	x.do(func() {
-		if inserted = x.s.Engine.QPs.Regions.InsertWindow(o.window); inserted {
+		if inserted = x.w.Engine.QPs.Regions.InsertWindow(o.window); inserted {
 			resp.Handle, resp.RKey = x.add(o, bill), uint32(o.window.STag())
 		}
 	})
@@ -50,7 +50,7 @@ func (o *mwObject) deallocMW(*abi.HandleMessage, *reply) error {
 		if b := o.window.Bound(); b != nil {
 			shared = b.Shared()
 		}
-		o.x.s.Engine.QPs.Regions.RemoveWindow(o.window)
+		o.x.w.Engine.QPs.Regions.RemoveWindow(o.window)
 		o.remove()
 	})
 	o.pd.users--

@@ -167,7 +167,7 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		if err = dev.pairs.Room(&x.Account, xrcd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
-		x.s.Engine.QPs.Add(q)
+		x.w.Engine.QPs.Add(q)
 		x.refer(o, bill)
 		dev.pairs.Count(x.Owner.UID, 1)
 	})
@@ -197,7 +197,7 @@ func (xrcd *xrcdObject) openQP(m *abi.OpenQPRequest, r *reply) error {
 	}
 	o := &qpObject{ctx: xrcd.ctx, xrcd: xrcd}
 	x.do(func() {
-		if o.qp = x.s.Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.qp != nil {
+		if o.qp = x.w.Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.qp != nil {
 			x.refer(o, bill)
 		}
 	})
@@ -214,13 +214,13 @@ func (xrcd *xrcdObject) openQP(m *abi.OpenQPRequest, r *reply) error {
 func (x *Session) removeQP(o *qpObject) {
 	pairs := &x.s.Devices[o.ctx.dev].pairs
 	if o.target == nil {
-		x.s.Engine.RemoveQP(x.client, o.qp, o.bell)
+		x.w.Engine.RemoveQP(x.client, o.qp, o.bell)
 		pairs.Count(x.Owner.UID, -1)
 		return
 	}
 	pairs.Count(o.qp.References[0].UID, -1)
 	if o.qp.References.Remove(o.target) {
-		x.s.Engine.QPs.Remove(o.qp)
+		x.w.Engine.QPs.Remove(o.qp)
 	} else {
 		pairs.Count(o.qp.References[0].UID, 1)
 	}
