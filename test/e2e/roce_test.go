@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/verbs"
+	"urdma/wire/ibcm"
 )
 
 // TestRoCE runs programs over RoCEv2, unmodified, connected by rdma_cm and by queue pair
@@ -84,4 +90,39 @@ func TestRoCERefusals(t *testing.T) {
 	if err := p.Wait(lab.Patience); err == nil {
 		t.Errorf("no error:\n%s", p.Output())
 	}
+}
+
+// TestRoCEPrivateData: a program hears at once that a request has no room for its private
+// data, and connects with as much as there is room for.
+func TestRoCEPrivateData(t *testing.T) {
+	a, b := labtest.Join(t, lab.RoCE, nil)
+	ctx, stop := context.WithTimeout(context.Background(), lab.Patience)
+	defer stop()
+	l, err := goClient(t, a).Listen(a.Address + ":7100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := goClient(t, b)
+	private := bytes.Repeat([]byte{7}, ibcm.MaxPrivate+1)
+	if _, err := client.Dial(ctx, a.Address+":7100", &verbs.ConnOptions{PrivateData: private}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("%d bytes: %v", len(private), err)
+	}
+	go func() {
+		_, err := client.Dial(ctx, a.Address+":7100", &verbs.ConnOptions{PrivateData: private[:ibcm.MaxPrivate]})
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%d bytes: %v", ibcm.MaxPrivate, err)
+		}
+		stop()
+	}()
+	r, err := l.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(r.PrivateData, private[:ibcm.MaxPrivate]) {
+		t.Errorf("came as %x", r.PrivateData)
+	}
+	if err := r.Reject(nil); err != nil {
+		t.Error(err)
+	}
+	<-ctx.Done()
 }
