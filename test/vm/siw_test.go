@@ -47,7 +47,7 @@ func siwPrograms() []program {
 	vector("reject", "reject with private data", "REJECTED", "private data 9 bytes 'not-today'")
 	vector("imm", "immediate data is refused at the sender")
 	vector("inv", "Send with Invalidate of memory that can't be, a Terminate")
-	vector("window", "Send with Invalidate of a memory window", "write 64 by a window: status=success", "write 64 after inv: status=remote")
+	vector("window", "Send with Invalidate of a memory window", "write 64 by a window: status=success", "flags=0x8", "Flushed")
 	vector("bad-write", "Write with a wrong key, a Terminate", "Flushed")
 	vector("bad-read", "Read with a wrong key, a Terminate", "read bad key: status=")
 	vector("bounds-write", "Write past the end, a Terminate")
