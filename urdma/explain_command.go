@@ -164,8 +164,8 @@ func (e *explained) print(w io.Writer) error {
 		fmt.Fprintf(&b, "queue pair %06x, ", e.QPN)
 	}
 	b.WriteString(e.Number)
-	if e.Status != "" {
-		fmt.Fprintf(&b, ", %s, wr_id %#x", e.Status, e.WRID)
+	if e.WRID != nil {
+		fmt.Fprintf(&b, ", %s, wr_id %#x", e.Status, *e.WRID)
 	}
 	b.WriteString("\n")
 	for _, part := range []struct{ head, text string }{{"what", e.What}, {"", e.Text}, {"means", e.Means}, {"change", e.Change}, {"see", e.See}} {

@@ -19,6 +19,7 @@ import (
 type traceOptions struct {
 	captureOptions
 	kinds []string
+	html  string
 	mark  string
 	dump  bool
 }
@@ -37,17 +38,19 @@ func newTrace() *cobra.Command {
 			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), LINK (of a port), WHY (why something failed, as urdma explain says it), BOOKMARK or PACKET. " +
 			"urdmad's own user and root see everything; others see their own processes. " +
 			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
-			"of one in .json what ui.perfetto.dev and chrome://tracing open. " +
+			"of one in .json what ui.perfetto.dev and chrome://tracing open, of one in .html a page for any browser, which needs no network: " +
+			"a sequence diagram with a lane for each program, queue pair and urdmad, to zoom and filter; a click on an event shows its fields. --html FILE is -o with any name. " +
 			"--dump writes what urdmad keeps of each program always: its last requests, states, events, failed completions, resent segments and reasons, also of programs that have failed and ended. " +
 			"What comes faster than it can be written is lost to the trace, not to programs, and counted.",
-		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
+		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n  urdma trace --html rping.html\n" +
 			"  urdma trace --mark 'second phase begins'",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output.Path, "output", "o", "-", "`FILE` to write, .pcapng or .json; - is standard output, as text")
+	f.StringVarP(&o.output.Path, "output", "o", "-", "`FILE` to write, .pcapng, .json or .html; - is standard output, as text")
+	f.StringVar(&o.html, "html", "", "`FILE` to write a page to that draws the events as a sequence diagram")
 	f.BoolVar(&o.json, "json", false, "an object of JSON a line")
 	f.StringVar(&o.port, "port", "", "only packets of the port of this `NAME`")
 	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
@@ -61,6 +64,8 @@ func newTrace() *cobra.Command {
 	f.StringVar(&o.mark, "mark", "", "set a bookmark of this `TEXT` in every trace that runs, and end")
 	cmd.MarkFlagsMutuallyExclusive("mark", "output")
 	cmd.MarkFlagsMutuallyExclusive("mark", "dump")
+	cmd.MarkFlagsMutuallyExclusive("html", "output")
+	cmd.MarkFlagsMutuallyExclusive("html", "mark")
 	completeNames(cmd, &o.lookOptions)
 	return cmd
 }
@@ -110,35 +115,49 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 			return f, fmt.Errorf("--kind is %q, expected some of %s", k, strings.Join(trace.Kinds, ", "))
 		}
 	}
-	switch suffix := filepath.Ext(o.output.Path); {
+	if o.html != "" {
+		o.output.Path = o.html
+	}
+	switch suffix := o.form(); {
 	case o.mark == "" && o.pid < 0 || o.limits.Time < 0:
 		return f, fmt.Errorf("--pid is %d and --duration %v, expected none below 0", o.pid, o.limits.Time)
-	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".json":
-		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng or .json, or -", o.output.Path)
+	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".json" && suffix != ".html":
+		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng, .json or .html, or -", o.output.Path)
 	}
 	size, err := sizeOf("--buffer", o.ringBytes, 1, 1<<32-1)
 	if err != nil {
 		return f, err
 	}
 	f = abi.CaptureRequest{RingBytes: uint32(size), PID: uint32(o.pid), Flags: abi.CaptureEvents}
-	if filepath.Ext(o.output.Path) != ".pcapng" {
+	if o.form() != ".pcapng" {
 		f.SnapBytes = shownBytes
 	}
 	return f, o.checkQP(&f)
 }
 
+// form is the ending of the name of a file of the form that is wanted.
+func (o *traceOptions) form() string {
+	if o.html != "" {
+		return ".html"
+	}
+	return filepath.Ext(o.output.Path)
+}
+
 func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output, error) {
-	switch filepath.Ext(o.output.Path) {
+	switch form := o.form(); form {
 	case ".pcapng":
 		files, err := capture.NewFiles(o.output, o.section(s))
 		if err != nil {
 			return nil, err
 		}
 		return trace.Pcapng(files), nil
-	case ".json":
+	case ".json", ".html":
 		file, err := os.OpenFile(o.output.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return nil, err
+		}
+		if form == ".html" {
+			return trace.HTML(file, head(s)), nil
 		}
 		return trace.Perfetto(file), nil
 	}
@@ -146,4 +165,14 @@ func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output
 		return trace.JSON(cmd.OutOrStdout()), nil
 	}
 	return trace.Text(cmd.OutOrStdout()), nil
+}
+
+// head is what a page says of urdmad.
+func head(s *inspect.Snapshot) trace.Head {
+	h := trace.Head{Programs: map[uint32]string{}, PID: s.Daemon.PID}
+	h.Host, _ = os.Hostname() // without a name it is not said
+	for _, c := range s.Clients {
+		h.Programs[uint32(c.PID)] = c.Command
+	}
+	return h
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -29,9 +30,10 @@ func TestTrace(t *testing.T) {
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
 	dir := outputs(t, n)
-	pcap, picture := filepath.Join(dir, "x.pcapng"), filepath.Join(dir, "x.json")
+	pcap, picture, page := filepath.Join(dir, "x.pcapng"), filepath.Join(dir, "x.json"), filepath.Join(dir, "x.html")
 	all := startCapture(t, l, n, "trace", "--json", "-q")
-	writers := []*lab.Process{all, startCapture(t, l, n, "trace", "-o", pcap), startCapture(t, l, n, "trace", "-o", picture, "--kind", "SEND,comp")}
+	writers := []*lab.Process{all, startCapture(t, l, n, "trace", "-o", pcap), startCapture(t, l, n, "trace", "-o", picture, "--kind", "SEND,comp"),
+		startCapture(t, l, n, "trace", "--html", page, "-q")}
 	argv := []string{"rping", "-a", n.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}
 	pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: append(argv, "-s"), Client: append(argv, "-c")})
 	if out, err := n.Urdma("trace", "--socket", n.Socket(), "--mark", "that was rping"); err != nil {
@@ -58,7 +60,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	for what, want := range map[string]int{"API rdma_connect": 1, "API rdma_accept": 1, "API ibv_create_qp": 2, "CM RDMA_CM_EVENT_ESTABLISHED": 2, "CM RDMA_CM_EVENT_DISCONNECTED": 2,
-		"STATE RTS": 2, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1, "BOOKMARK from a program": 1} {
+		"STATE RTS": 2, "PLACE message placed": 12, "PLACE RDMA Read placed": 3, "PLACE RDMA Write placed": 3, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1, "BOOKMARK from a program": 1} {
 		if count[what] != want {
 			t.Errorf("%d of %q, expected %d", count[what], what, want)
 		}
@@ -76,6 +78,7 @@ func TestTrace(t *testing.T) {
 		t.Errorf("%d Reads are in the comments of packets, expected 3", comments)
 	}
 	checkPicture(t, picture)
+	checkPage(t, page)
 }
 
 // markByProgram has a program that is not linked with the library set a bookmark.
@@ -129,5 +132,47 @@ func checkPicture(t *testing.T, file string) {
 	}
 	if reads != 3 {
 		t.Errorf("%d Reads, expected 3", reads)
+	}
+}
+
+// click selects the first RDMA Write that was posted and leaves what the page shows of it.
+const click = `<script>
+$('filter').value = 'rdma_write'
+$('filter').oninput()
+document.querySelector('.event.SEND').dispatchEvent(new MouseEvent('click', {bubbles: true}))
+document.body.replaceChildren(...document.querySelectorAll('.lane, .event.SEND, #fields, #count'))
+</script>`
+
+// checkPage opens a page in a browser: it has lanes for both programs, their queue pairs
+// and urdmad, and a click on an event shows its fields.
+func checkPage(t *testing.T, file string) {
+	t.Helper()
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Log("NOT TESTED: urdma trace --html, there is no chromium")
+		return
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clicked := filepath.Join(t.TempDir(), "clicked.html")
+	if err := os.WriteFile(clicked, append(text, click...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+clicked)
+	dom, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(dom), "<body>")
+	for what, want := range map[string]int{`data-lane="program `: 3 /* markByProgram's too */, `data-lane="qp `: 2, `data-lane="urdmad `: 1, `>rping</text>`: 2, `class="event SEND`: 3,
+		"<td>SEND</td>": 1, "<td>RDMA_WRITE</td>": 1, "<td>5000</td>": 1, "<th>wr_id</th>": 1} {
+		if got := strings.Count(shown, what); got != want {
+			t.Errorf("the page has %d of %s, expected %d", got, what, want)
+		}
+	}
+	if t.Failed() {
+		t.Log(shown)
 	}
 }

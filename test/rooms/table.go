@@ -101,7 +101,7 @@ var rules = ruleBook{
 		"urdma/report":     {"inspect"},
 		"urdma/top":        {"inspect", "urdma/report"},
 		"urdma/capture":    {"inspect", "verbs/abi"},
-		"urdma/trace":      {"reason", "urdma/capture", "verbs/abi"},
+		"urdma/trace":      {"reason", "urdma/capture", "verbs/abi", "wire", "wire/roce"},
 		"urdma/doctor":     {"config", "inspect", "verbs/probe"},
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},

@@ -3,6 +3,7 @@
 //
 // The records are a capture's (package urdma/capture runs it). event.go makes an Event
 // of each, which output.go gives to one of these: lines.go prints text or JSON,
-// perfetto.go writes a file for ui.perfetto.dev and chrome://tracing, pcapng.go adds
-// events to packets, each.go calls a function.
+// perfetto.go writes a file for ui.perfetto.dev and chrome://tracing, html.go a page
+// (page.html) that draws them, pcapng.go adds events to packets, each.go calls a function.
+// packet.go takes a frame apart.
 package trace

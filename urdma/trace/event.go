@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
 	"urdma/reason"
@@ -23,26 +21,28 @@ type Event struct {
 	What     string        `json:"what"`             // call, operation, state, event, packet or text
 	Status   string        `json:"status,omitempty"` // errno or completion status, if it is an error
 	Bytes    uint32        `json:"bytes,omitempty"`
-	WRID     uint64        `json:"wr_id,omitempty"`
+	WRID     *uint64       `json:"wr_id,omitempty"`       // nil: it has none
+	Address  string        `json:"address,omitempty"`     // where an RDMA Write goes
+	Program  string        `json:"program,omitempty"`     // of kind CLIENT: its name
 	Reason   reason.Number `json:"reason,omitempty"`      // of kind WHY
 	Text     string        `json:"text,omitempty"`        // likewise: what it is about
 	Duration time.Duration `json:"duration_ns,omitempty"` // of a call
-
-	hasWR bool // has a wr_id, which may be 0
+	Packet   *Packet       `json:"packet,omitempty"`      // of kind PACKET
 }
 
 // Kinds are the kinds of events.
-var Kinds = []string{"API", "SEND", "RCV", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
+var Kinds = []string{"API", "SEND", "RCV", "PLACE", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
 
 var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
 	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
-	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY"}
+	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY", abi.TracePlaced: "PLACE"}
 
 // eventOf makes an Event of a capture's record.
 func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	at := time.Unix(0, int64(r.TimeNs))
 	if r.Kind == abi.CaptureFrame {
-		return Event{Time: at, Kind: "PACKET", What: packet(r, body, note), Bytes: r.FrameBytes}, nil
+		p := packetOf(r, body, note)
+		return Event{Time: at, Kind: "PACKET", QPN: r.QPN, What: p.String(), Bytes: r.FrameBytes, Packet: p}, nil
 	}
 	size := min(abi.Size[abi.TraceEvent](), len(body))
 	e, ok := abi.Decode[abi.TraceEvent](body[:size])
@@ -50,7 +50,7 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 		return Event{}, fmt.Errorf("an event of kind %d with %d bytes, expected %d: urdma and urdmad are of different versions",
 			e.Kind, len(body), abi.Size[abi.TraceEvent]())
 	}
-	v := Event{Time: at, Kind: kindNames[e.Kind], PID: e.PID, QPN: e.QPN, Bytes: e.Length, WRID: e.WRID, Duration: time.Duration(e.DurationNs)}
+	v := Event{Time: at, Kind: kindNames[e.Kind], PID: e.PID, QPN: e.QPN, Bytes: e.Length, Duration: time.Duration(e.DurationNs)}
 	switch e.Kind {
 	case abi.TraceCall:
 		v.What = abi.Type(e.Code).Call()
@@ -58,14 +58,22 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 			v.Status = errnoName(syscall.Errno(e.Status))
 		}
 	case abi.TraceSend:
-		v.What, v.hasWR = fmt.Sprint("opcode ", e.Code), true
+		v.What, v.WRID = fmt.Sprint("opcode ", e.Code), &e.WRID
 		if op := abi.OperationOf(e.Code); op != nil {
 			v.What = op.Name
 		}
 	case abi.TraceReceive:
-		v.What, v.hasWR = "a message takes a receive", true
+		v.What, v.WRID = "a message takes a receive", &e.WRID
 	case abi.TraceCompletion:
-		v.What, v.hasWR = abi.CompletionText(e.Code), true
+		v.What, v.WRID = abi.CompletionText(e.Code), &e.WRID
+	case abi.TracePlaced:
+		v.What, v.WRID = abi.CompletionText(e.Code)+" placed", &e.WRID
+		switch e.Code {
+		case abi.WCRecv:
+			v.What = "message placed"
+		case abi.WCRDMAWrite:
+			v.Address, v.WRID = fmt.Sprintf("%#x", e.WRID), nil
+		}
 	case abi.TraceState:
 		v.What = abi.QPStateText(e.Code)
 	case abi.TraceAsync:
@@ -80,12 +88,16 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	case abi.TraceNotReady:
 		v.What = "a message waits for a receive"
 	case abi.TraceClient:
-		v.What = string(note) + came(e.Code, " came", " has gone")
+		v.Program = string(note)
+		v.What = v.Program + came(e.Code, " came", " has gone")
 	case abi.TraceLink:
 		v.What = string(note) + came(e.Code, " is up", " is down")
 	case abi.TraceReason:
 		v.Reason, v.Text = reason.Number(e.Code), string(body[size:])
-		v.What, v.hasWR = v.Reason.String()+" "+v.Reason.What(), e.Status != 0
+		v.What = v.Reason.String() + " " + v.Reason.What()
+		if e.Status != 0 {
+			v.WRID = &e.WRID
+		}
 	case abi.TraceMark:
 		v.What = string(note)
 	}
@@ -104,25 +116,6 @@ func came(code uint32, yes, no string) string {
 	return no
 }
 
-// packet sums up a frame: its ends and what urdmad made of it.
-func packet(r *abi.CaptureRecord, frame, note []byte) string {
-	way := map[uint16]string{abi.CaptureIn: "in ", abi.CaptureOut: "out "}[r.Direction]
-	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
-	ends := "frame"
-	if n := p.NetworkLayer(); n != nil {
-		from, to := n.NetworkFlow().Endpoints()
-		ends = from.String() + " > " + to.String()
-		if t := p.TransportLayer(); t != nil {
-			source, destination := t.TransportFlow().Endpoints()
-			ends = fmt.Sprintf("%s.%s > %s.%s", from, source, to, destination)
-		}
-	}
-	if len(note) > 0 {
-		ends += ": " + string(note)
-	}
-	return way + ends
-}
-
 // errnoName is an errno's name and what it says: "EINVAL (invalid argument)".
 func errnoName(e syscall.Errno) string {
 	if name := unix.ErrnoName(e); name != "" {
@@ -133,16 +126,24 @@ func errnoName(e syscall.Errno) string {
 
 // String is the event without its time, as a line of text.
 func (e *Event) String() string {
+	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.line())
+}
+
+// line is the event without its time, kind and owner.
+func (e *Event) line() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.What)
+	b.WriteString(e.What)
 	if e.Status != "" {
 		b.WriteString(": " + e.Status)
 	}
 	if e.Bytes > 0 {
 		fmt.Fprintf(&b, ", %d bytes", e.Bytes)
 	}
-	if e.hasWR {
-		fmt.Fprintf(&b, ", wr_id %#x", e.WRID)
+	if e.Address != "" {
+		b.WriteString(" at " + e.Address)
+	}
+	if e.WRID != nil {
+		fmt.Fprintf(&b, ", wr_id %#x", *e.WRID)
 	}
 	if e.Duration > 0 {
 		fmt.Fprintf(&b, ", %v", e.Duration.Round(100*time.Nanosecond))

@@ -135,6 +135,11 @@ func (c *capture) Begin(s *engine.Sight) bool {
 		kept = kept[:limit]
 	}
 	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+	record.QPN, record.OtherQPN = numberOf(s.Conn), numberOf(s.Other)
+	if s.Conn == nil && s.Other == nil {
+		n, _ := namedPair(s)
+		record.QPN = uint32(n)
+	}
 	switch {
 	case s.Local:
 		record.Device += uint32(len(c.s.Devices))
@@ -175,9 +180,17 @@ func (c *capture) wants(s *engine.Sight) bool {
 	return c.hostMatches(s)
 }
 
+// numberOf is the number of an end's queue pair, 0 if it has none.
+func numberOf(end *qp.Connection) uint32 {
+	if end == nil || end.QP == nil {
+		return 0
+	}
+	return end.QP.QPN
+}
+
 func serves(s *engine.Sight, qpn uint32) bool {
 	for _, end := range [2]*qp.Connection{s.Conn, s.Other} {
-		if end != nil && end.QP != nil && end.QP.QPN == qpn {
+		if numberOf(end) == qpn {
 			return true
 		}
 	}

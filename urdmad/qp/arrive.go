@@ -57,6 +57,9 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 		return Verdict{Is: Revoked}
 	default:
 		r.got += uint32(len(data))
+		if q.t.trace != nil && len(data) > 0 {
+			q.tracePlaced(abi.WCRecv, r.id, uint32(len(data)))
+		}
 		return Verdict{}
 	}
 }
@@ -88,6 +91,9 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 	}
 	q.store(r, va, data)
 	q.Stats.BytesRecv += uint64(len(data))
+	if q.t.trace != nil {
+		q.tracePlaced(abi.WCRDMAWrite, va, uint32(len(data)))
+	}
 	return Verdict{}
 }
 
@@ -158,6 +164,9 @@ func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	}
 	wr.got += uint32(len(data))
 	q.Stats.BytesRecv += uint64(len(data))
+	if q.t.trace != nil && len(data) > 0 {
+		q.tracePlaced(wr.Op.Completion, wr.id, uint32(len(data)))
+	}
 	if wr.got == wr.Length && wr.State == SendSent {
 		q.readAnswered(wr)
 	}

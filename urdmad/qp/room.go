@@ -1,6 +1,9 @@
 package qp
 
-import "urdma/urdmad/mem"
+import (
+	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
+)
 
 // This file lends client memory to carriers that have the kernel move the bytes: a
 // stream socket is read straight to where a message goes, and written from where it
@@ -15,7 +18,12 @@ func (q *QP) SendRoom(vec [][]byte, n uint32) [][]byte {
 }
 
 // SendFilled notes that n bytes of what SendRoom lent were filled.
-func (q *QP) SendFilled(n uint32) { q.Recv.got += n }
+func (q *QP) SendFilled(n uint32) {
+	q.Recv.got += n
+	if q.t.trace != nil {
+		q.tracePlaced(abi.WCRecv, q.Recv.id, n)
+	}
+}
 
 // WriteRoom is SendRoom for a Write to va of the region stag, of which PlaceWrite has
 // placed the bytes before.
@@ -30,8 +38,13 @@ func (q *QP) WriteRoom(vec [][]byte, stag mem.STag, va uint64, n uint32) [][]byt
 	return vec
 }
 
-// WriteFilled notes that n bytes of what WriteRoom lent were filled.
-func (q *QP) WriteFilled(n uint32) { q.Stats.BytesRecv += uint64(n) }
+// WriteFilled notes that n bytes of what WriteRoom lent, from va on, were filled.
+func (q *QP) WriteFilled(va uint64, n uint32) {
+	q.Stats.BytesRecv += uint64(n)
+	if q.t.trace != nil {
+		q.tracePlaced(abi.WCRDMAWrite, va, n)
+	}
+}
 
 // ResponseRoom is SendRoom for the answer to the Read at index i.
 func (q *QP) ResponseRoom(vec [][]byte, i, n uint32) [][]byte {
@@ -44,8 +57,12 @@ func (q *QP) ResponseRoom(vec [][]byte, i, n uint32) [][]byte {
 
 // ResponseFilled notes that n bytes of what ResponseRoom lent were filled.
 func (q *QP) ResponseFilled(i, n uint32) {
-	q.SQ.At(i).got += n
+	wr := q.SQ.At(i)
+	wr.got += n
 	q.Stats.BytesRecv += uint64(n)
+	if q.t.trace != nil {
+		q.tracePlaced(wr.Op.Completion, wr.id, n)
+	}
 }
 
 func lend(vec [][]byte, list []element, off, n uint32) [][]byte {

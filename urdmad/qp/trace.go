@@ -36,6 +36,12 @@ func (r *Receive) traceBegun() {
 	r.q.tell(abi.TraceEvent{Kind: abi.TraceReceive, Length: r.capacity, WRID: r.id})
 }
 
+// tracePlaced tells of bytes of a message that were written to memory; opcode is
+// enum ibv_wc_opcode, where the wr_id of what they are for, or the address of a Write.
+func (q *QP) tracePlaced(opcode uint32, where uint64, n uint32) {
+	q.tell(abi.TraceEvent{Kind: abi.TracePlaced, Code: opcode, Length: n, WRID: where})
+}
+
 func (t *Table) traceCompletion(c *CQ, w *abi.CQE) {
 	e := abi.TraceEvent{Kind: abi.TraceCompletion, QPN: w.QPNum, Code: w.Opcode, Status: w.Status, Length: w.ByteLen, WRID: w.WRID}
 	switch {

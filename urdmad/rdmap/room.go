@@ -25,7 +25,7 @@ func (s *Stream) Filled(d *wire.DDP, n int) {
 	switch q := s.QP; d.Op {
 	case wire.OpWrite:
 		s.written.add(n, false)
-		q.WriteFilled(uint32(n))
+		q.WriteFilled(d.TO, uint32(n))
 	case wire.OpReadResponse:
 		q.ResponseFilled(readIndex(q, d.STag), uint32(n))
 	default:

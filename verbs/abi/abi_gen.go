@@ -50,6 +50,7 @@ const (
 	TraceClient           = 11
 	TraceLink             = 12
 	TraceReason           = 13
+	TracePlaced           = 14
 	MarkBytes             = 96
 	AdminReload           = 1
 	AdminLogLevel         = 2
@@ -625,6 +626,8 @@ type CaptureRecord struct {
 	KeptBytes  uint32
 	NoteBytes  uint32
 	Device     uint32
+	QPN        uint32
+	OtherQPN   uint32
 }
 
 // TraceEvent is struct urdma_abi_trace_event.

@@ -647,6 +647,8 @@ struct urdma_abi_capture_record {
 	uint32_t kept_bytes;
 	uint32_t note_bytes;
 	uint32_t device;
+	uint32_t qpn;       /* our queue pair that a frame belongs to, of one that urdmad made up its sender; 0: none that is known */
+	uint32_t other_qpn; /* of a frame that urdmad made up: its receiver */
 };
 
 enum urdma_abi_trace_kind {
@@ -663,6 +665,7 @@ enum urdma_abi_trace_kind {
 	URDMA_ABI_TRACE_CLIENT = 11,    /* came (code 1) or has gone (0); the note is its command */
 	URDMA_ABI_TRACE_LINK = 12,      /* of a port came up (code 1) or went down (0); the note is its name */
 	URDMA_ABI_TRACE_REASON = 13,    /* why something failed; code: as in vendor_err, status: enum ibv_wc_status */
+	URDMA_ABI_TRACE_PLACED = 14,    /* length bytes of a message were written to memory; code: enum ibv_wc_opcode; wr_id: of the receive or the Read; of a Write the address */
 };
 
 /* An event of a program. Fields that its kind does not name are 0. A text may follow, of a reason. */

@@ -15,9 +15,11 @@ const (
 	LeastCapture = 1 << 18 // room for some frames of the largest MTU
 	MostCapture  = 1 << 28
 
-	recordHead = 32
+	recordHead = 40 // struct urdma_abi_capture_record
 	maxNote    = 96
 )
+
+var _ [recordHead]byte = [unsafe.Sizeof(abi.CaptureRecord{})]byte{}
 
 // ErrRecord says that a capture ring holds what urdmad does not write.
 var ErrRecord = errors.New("ring: capture record is broken")

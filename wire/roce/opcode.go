@@ -1,5 +1,7 @@
 package roce
 
+import "strconv"
+
 // Opcode is the first byte of a packet: the transport in the upper three bits, the
 // operation in the lower five.
 type Opcode uint8
@@ -43,6 +45,22 @@ const (
 	SendLastInvalidate Opcode = 22
 	SendOnlyInvalidate Opcode = 23
 )
+
+var operationNames = [32]string{"Send First", "Send Middle", "Send Last", "Send Last with Immediate", "Send Only", "Send Only with Immediate",
+	"RDMA Write First", "RDMA Write Middle", "RDMA Write Last", "RDMA Write Last with Immediate", "RDMA Write Only", "RDMA Write Only with Immediate",
+	"RDMA Read Request", "RDMA Read Response First", "RDMA Read Response Middle", "RDMA Read Response Last", "RDMA Read Response Only",
+	"Acknowledge", "Atomic Acknowledge", "Compare and Swap", "Fetch and Add", SendLastInvalidate: "Send Last with Invalidate", SendOnlyInvalidate: "Send Only with Invalidate"}
+
+// String is the operation, without the transport (InfiniBand vol. 1, table 38).
+func (o Opcode) String() string {
+	if o == CNP {
+		return "congestion notification"
+	}
+	if name := operationNames[o.Operation()]; name != "" {
+		return name
+	}
+	return "opcode " + strconv.Itoa(int(o))
+}
 
 // Traits are what an opcode says of its packet.
 type Traits uint16
