@@ -8,6 +8,7 @@
 
 struct uncount {
 	int file;
+	bool keep; /* what can stay does, see keep.c */
 	struct window window;
 	struct maps maps;
 };
@@ -27,11 +28,15 @@ static void punch_unmapped(struct block *b, unsigned from, unsigned to)
 
 static void uncount_block(struct block *b, unsigned from, unsigned to, void *arg)
 {
+	const uint32_t mask = P_PRESENT | P_PARTIAL | P_COUNT;
 	struct uncount *u = arg;
 	if (b->file != (uint32_t)u->file)
 		return;
-	for (unsigned i = from; i < to; i++)
-		entry_set(b, i, b->page[i] - 1);
+	for (unsigned i = from; i < to; i++) {
+		uint32_t e = b->page[i] - 1;
+		bool idle = u->keep && (e & mask) == P_PRESENT;
+		entry_set(b, i, idle ? e | P_IDLE : e);
+	}
 	punch_unmapped(b, from, to);
 	pages_release(&u->window, &u->maps, b, from, to);
 	table_drop_if_empty(b);
@@ -51,6 +56,7 @@ static int uncount(int file, uint64_t first, uint64_t last)
 	if (err)
 		return -err;
 	range_drop(r);
+	u.keep = keep_wanted(first, last);
 	window_open(&u.window);
 	table_each(first, last, uncount_block, &u);
 	pages_retry_kept(&u.window, &u.maps);

@@ -87,8 +87,11 @@ static void before_fork(struct walk *k, struct block *b, unsigned from,
                         unsigned to, const struct vma *v)
 {
 	struct forking *f = (struct forking *)k;
-	if (swap_for_fork(f, b, from, to, v))
+	bool idle = b->page[from] & P_IDLE;
+	if ((idle && pages_stand_on(b, from, to)) ||
+	    swap_for_fork(f, b, from, to, v))
 		return;
+	urdma_pages_state.forks |= idle;
 	sys_madvise(block_addr(b, from), (to - from) * PAGE, MADV_DOFORK);
 	child_copies = true;
 }
@@ -131,6 +134,9 @@ static void prepare_pages(void)
 	f.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES &&
 	               f.window.kind == WINDOW_ALONE;
 	f.swap_part = f.window.kind != WINDOW_NONE;
+	if (urdma_pages_state.idle && f.window.kind == WINDOW_ALONE)
+		pages_release_idle(&f.window, &m);
+	maps_rewind(&m);
 	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
 	window_close(&f.window);
 	pages_close_maps(&m);

@@ -107,6 +107,7 @@ void pages_fork_child(void)
 	table_each(0, URDMA_PAGES_FILE_SIZE, drop_shadows, NULL);
 	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);
 	table_reset();
+	keep_reset();
 	memfd_forget_all();
 	fork_release();
 	fork_close_child_done(1);

@@ -33,7 +33,8 @@
 #define P_NOFORK (1u << 28)  /* a child doesn't get it */
 #define P_HEAD (1u << 27)    /* kept a mapping of its own, see pages.c */
 #define P_FORKED (1u << 26)  /* private for the moment of a fork */
-#define P_COUNT (P_FORKED - 1)
+#define P_IDLE (1u << 25)    /* no registration is left: stays all the same */
+#define P_COUNT (P_IDLE - 1)
 
 struct block {
 	struct block *next; /* in its bucket, or in the free list */
@@ -68,8 +69,12 @@ struct state {
 	pthread_mutex_t registry, table;
 	uint64_t present; /* entries with P_PRESENT; read without lock: 0 means
 	                   * that an interposed call has nothing to do */
-	uint64_t kept;    /* P_PRESENT entries whose count is 0: they could not
-	                   * be given back, which is retried later */
+	uint64_t kept;    /* P_PRESENT entries whose count is 0, not P_IDLE: they
+	                   * could not be given back, which is retried later */
+	uint64_t idle;    /* P_IDLE entries, see keep.c */
+	uint64_t keep_least; /* bytes: smaller ranges are given back at once */
+	uint64_t emptied; /* blocks whose pages were unmapped since they were looked through */
+	bool forks;       /* it did beside other threads, with idle pages */
 	uint64_t changes; /* of entries */
 	int fds[FILES];
 	int spare; /* one of fds again, or -1: a descriptor to spend at the limit */
@@ -149,11 +154,20 @@ long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file)
 void window_cancel(const struct window *w, uint64_t addr, uint64_t len);
 void window_wake(const struct window *w, uint64_t addr, uint64_t len);
 
+/* keep.c */
+bool keep_none(void);
+void keep_add(uint64_t start, uint64_t end);
+void keep_remove(uint64_t start, uint64_t end);
+bool keep_has(uint64_t start, uint64_t end);
+void keep_reset(void);
+bool keep_wanted(uint64_t first, uint64_t last);
+
 /* reserve.c */
 bool reserve_make(void);
 bool reserve_spend(void);
 
 /* swap.c */
+long swap_enter(const struct run *r, bool holes);
 long swap_in(const struct window *w, const struct run *r, const void *before,
              bool *shadowed);
 long swap_out(const struct window *w, const struct run *r, int prot,
@@ -182,6 +196,8 @@ void pages_release(const struct window *w, struct maps *m, struct block *b,
                    unsigned from, unsigned to);
 bool pages_move_out(uint64_t start, uint64_t end);
 void pages_retry_kept(const struct window *w, struct maps *m);
+bool pages_stand_on(const struct block *b, unsigned from, unsigned to);
+void pages_release_idle(const struct window *w, struct maps *m);
 
 /* fork.c */
 void pages_fork_setup(void);

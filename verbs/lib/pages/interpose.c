@@ -15,6 +15,7 @@
 #include "internal.h"
 #include "kernel/sys.h"
 
+enum { DONTUNMAP = 4 /* MREMAP_DONTUNMAP, Linux 5.7 */ };
 #define EXPORT __attribute__((visibility("default")))
 
 static long answer(long r)
@@ -34,6 +35,25 @@ static uint64_t page_up(uint64_t n)
 static bool nothing_converted(void)
 {
 	return !__atomic_load_n(&urdma_pages_state.present, __ATOMIC_ACQUIRE);
+}
+
+/* ... nor past this, unless they map much memory at once (keep.c). */
+static bool nothing_known(void)
+{
+	return nothing_converted() && keep_none();
+}
+
+static void forget_range(uint64_t start, uint64_t end)
+{
+	pages_gone(start, end);
+	keep_remove(start, end);
+}
+
+static bool is_plain(size_t len, int flags)
+{
+	const int all = MAP_PRIVATE | MAP_ANONYMOUS;
+	return urdma_pages_state.usable && len >= urdma_pages_state.keep_least &&
+	       (flags & (all | MAP_SHARED | MAP_HUGETLB | MAP_GROWSDOWN)) == all;
 }
 
 static void punch_block(struct block *b, unsigned from, unsigned to, void *arg)
@@ -118,12 +138,12 @@ EXPORT int munmap(void *addr, size_t len)
 {
 	struct held held;
 	uint64_t start = (uint64_t)addr;
-	if (nothing_converted())
+	if (nothing_known())
 		return (int)answer(sys_munmap(start, len));
 	pages_lock_table(&held);
 	long r = sys_munmap(start, len);
 	if (!sys_failed(r))
-		pages_gone(start, start + page_up(len));
+		forget_range(start, start + page_up(len));
 	pages_unlock_table(&held);
 	return (int)answer(r);
 }
@@ -132,13 +152,20 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 {
 	struct held held;
 	uint64_t start = (uint64_t)addr;
-	if (!(flags & MAP_FIXED) || nothing_converted())
-		return (void *)answer(sys_mmap(start, len, prot, flags, fd,
-		                               (uint64_t)off));
+	bool replaces = (flags & MAP_FIXED) && !nothing_known();
+	bool plain = is_plain(len, flags);
+	long r = 0;
+	if (!replaces)
+		r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
+	if (!replaces && (!plain || sys_failed(r)))
+		return (void *)answer(r);
 	pages_lock_table(&held);
-	long r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
-	if (!sys_failed(r))
-		pages_gone(start, start + page_up(len));
+	if (replaces)
+		r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
+	if (!sys_failed(r) && replaces)
+		forget_range(start, start + page_up(len));
+	if (!sys_failed(r) && plain)
+		keep_add((uint64_t)r, (uint64_t)r + page_up(len));
 	pages_unlock_table(&held);
 	return (void *)answer(r);
 }
@@ -180,7 +207,7 @@ static long remap_by_copy(const struct remap *m)
  * the new one, as it must with hardware if it wants the new address. */
 static long remap_converted(const struct remap *m)
 {
-	const int moves = MREMAP_FIXED | 4 /* MREMAP_DONTUNMAP */;
+	const int moves = MREMAP_FIXED | DONTUNMAP;
 	if (m->new_len <= m->old_len && !(m->flags & moves)) {
 		long r = raw_remap(m);
 		if (!sys_failed(r))
@@ -196,12 +223,26 @@ static long remap_converted(const struct remap *m)
 	return r;
 }
 
+/* What was at the old place is at the new one, unless it wasn't moved but emptied. */
+static void move_known(const struct remap *m, uint64_t to)
+{
+	uint64_t end = m->from + page_up(m->old_len);
+	bool known = m->old_len && keep_has(m->from, end);
+	if (!(m->flags & DONTUNMAP))
+		keep_remove(m->from, end);
+	keep_remove(to, to + page_up(m->new_len));
+	if (known)
+		keep_add(to, to + page_up(m->new_len));
+}
+
 static long remap(const struct remap *m)
 {
 	long r = any_converted(m->from, m->old_len) ? remap_converted(m)
 	                                            : raw_remap(m);
 	if (!sys_failed(r) && (m->flags & MREMAP_FIXED))
 		pages_gone(m->to, m->to + page_up(m->new_len));
+	if (!sys_failed(r))
+		move_known(m, (uint64_t)r);
 	return r;
 }
 
@@ -216,7 +257,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t new_len, int flags, ...)
 		.to = flags & ~MREMAP_MAYMOVE ? (uint64_t)va_arg(args, void *) : 0,
 	};
 	va_end(args);
-	if (nothing_converted())
+	if (nothing_known())
 		return (void *)answer(raw_remap(&m));
 	pages_lock_table(&held);
 	long r = remap(&m);

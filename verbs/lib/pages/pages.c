@@ -19,6 +19,7 @@ struct request {
 	struct maps maps;
 	struct window window;
 	bool to_convert; /* some of it isn't in a memfd yet */
+	bool was_idle;   /* some of it is, and wasn't registered */
 	int pagemap;     /* -1: none */
 	int file;        /* -1: none of it is */
 	const char *why;
@@ -242,13 +243,14 @@ static bool heads_mmapped_chunk(const struct request *q)
 
 static void count_block(struct block *b, unsigned from, unsigned to, void *arg)
 {
-	const struct request *q = arg;
+	struct request *q = arg;
 	if (b->file != (uint32_t)q->file)
 		return;
 	for (unsigned i = from; i < to; i++) {
 		uint64_t page = block_addr(b, i);
 		bool partial = page < q->addr || page + PAGE > q->end;
-		uint32_t e = b->page[i] + 1;
+		uint32_t e = (b->page[i] & ~P_IDLE) + 1;
+		q->was_idle |= !!(b->page[i] & P_IDLE);
 		if (partial)
 			e = (e | P_PARTIAL) & ~P_NOFORK;
 		entry_set(b, i, e);
@@ -295,6 +297,16 @@ static void mark_head(struct request *q)
 	sys_madvise(q->first, PAGE, MADV_RANDOM);
 }
 
+/* The program may have dropped pages while nobody had them registered: holes are
+ * filled by who owns the memory, not by urdmad. */
+static void fill_idle(const struct request *q)
+{
+	struct run r = { .addr = q->first, .len = q->last - q->first,
+		         .fd = memfd_get(q->file) };
+	if (q->was_idle && r.fd >= 0)
+		swap_enter(&r, true);
+}
+
 static void abandon_block(struct block *b, unsigned from, unsigned to, void *arg)
 {
 	struct request *q = arg;
@@ -318,6 +330,7 @@ static void place(struct request *q)
 		return;
 	if ((!q->to_convert || convert_all(q)) && count(q)) {
 		mark_head(q);
+		fill_idle(q);
 		return;
 	}
 	q->why = "no memory or no more mappings to convert it with";

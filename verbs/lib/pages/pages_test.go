@@ -83,6 +83,7 @@ type way struct {
 	name, binary string
 	uid          int
 	preload      string
+	keep         bool // whatever the program maps stays shared when it is deregistered
 }
 
 func ways() []way {
@@ -90,10 +91,12 @@ func ways() []way {
 		{name: "glibc", binary: "query", uid: os.Getuid()},
 		{name: "jemalloc", binary: "query", uid: os.Getuid(), preload: jemalloc},
 		{name: "text", binary: "text", uid: os.Getuid()},
+		{name: "keep", binary: "query", uid: os.Getuid(), keep: true},
 	}
 	if os.Getuid() == 0 {
 		all = append(all,
 			way{name: "user", binary: "query", uid: nobody},
+			way{name: "user-keep", binary: "query", uid: nobody, keep: true},
 			way{name: "user-jemalloc", binary: "query", uid: nobody, preload: jemalloc})
 	}
 	return all
@@ -105,6 +108,9 @@ func (w way) command(ctx context.Context, test string, rounds int) *exec.Cmd {
 	// jemalloc then purges at once, and relies on what it purged being zero.
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+w.preload,
 		"MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0")
+	if w.keep {
+		cmd.Env = append(cmd.Env, "URDMA_TORTURE_KEEP=1")
+	}
 	if w.uid != os.Getuid() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: nobody},
@@ -195,6 +201,7 @@ func TestBrk(t *testing.T)                      { torture(t, "brk", 0) }
 func TestConditions(t *testing.T)               { torture(t, "conditions", 0) }
 func TestWithoutUserfaultfd(t *testing.T)       { torture(t, "no_userfaultfd", 0) }
 func TestStaticData(t *testing.T)               { torture(t, "static", 0) }
+func TestKept(t *testing.T)                     { torture(t, "kept", 0) }
 func TestCost(t *testing.T)                     { torture(t, "cost", 0) }
 
 // TestCalls: how many system calls a registration makes.

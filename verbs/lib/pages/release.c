@@ -7,6 +7,8 @@
 #include "internal.h"
 #include "kernel/sys.h"
 
+enum { MANY_BLOCKS = 1024 };
+
 struct release {
 	struct walk walk; /* first: the callbacks find us by it */
 	const struct window *w;
@@ -61,6 +63,7 @@ static void gone_in_block(struct block *b, unsigned from, unsigned to, void *arg
 		drop_shadow(b, from, end);
 		forget(b, from, end);
 	}
+	urdma_pages_state.emptied += !b->live;
 }
 
 /* The addresses no longer map their pages: registrations of them go on over
@@ -75,6 +78,15 @@ static bool wanted(const struct release *x, uint32_t entry)
 	return x->keep_count || !(entry & P_COUNT);
 }
 
+/* Idle pages may be anything, also the stack that we run on, which can't move. A
+ * child that shared it, until it has its copy, would run over ours: it gets a
+ * hole, and ends there. */
+bool pages_stand_on(const struct block *b, unsigned from, unsigned to)
+{
+	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	return block_addr(b, from) <= sp && sp < block_addr(b, to);
+}
+
 static void give_back(struct walk *k, struct block *b, unsigned from,
                       unsigned to, const struct vma *v)
 {
@@ -83,7 +95,7 @@ static void give_back(struct walk *k, struct block *b, unsigned from,
 	uint32_t flags = b->page[from];
 	if (!wanted(x, flags))
 		return;
-	if (r.fd < 0 || !may_swap(x->w, flags) || any_pinned(x) ||
+	if (r.fd < 0 || pages_stand_on(b, from, to) || !may_swap(x->w, flags) || any_pinned(x) ||
 	    swap_out(x->w, &r, v->prot, flags & P_SHADOW, NULL) != 0) {
 		x->failed = true;
 		return;
@@ -102,8 +114,9 @@ static void drop_unmapped(struct walk *k, struct block *b, unsigned from,
 static struct release releaser(const struct window *w, struct maps *m)
 {
 	return (struct release){
-		.walk = { .maps = m, .mask = P_PRESENT, .want = P_PRESENT,
-		          .mapped = give_back, .other = drop_unmapped },
+		.walk = { .maps = m, .mask = P_PRESENT | P_IDLE,
+		          .want = P_PRESENT, .mapped = give_back,
+		          .other = drop_unmapped },
 		.w = w,
 	};
 }
@@ -122,14 +135,34 @@ static void retry_block(struct block *b, unsigned from, unsigned to, void *arg)
 	table_drop_if_empty(b);
 }
 
+/* Only a holder of both locks drops blocks, and who unmaps has one. */
+static void drop_empty(struct block *b, unsigned from, unsigned to, void *arg)
+{
+	(void)from, (void)to, (void)arg;
+	table_drop_if_empty(b);
+}
+
 /* Pages that could not be given back when they should have been. It walks all
  * that is registered, so not every call tries. */
 void pages_retry_kept(const struct window *w, struct maps *m)
 {
 	struct release x = releaser(w, m);
 	static unsigned calls;
+	if (urdma_pages_state.emptied > MANY_BLOCKS) {
+		urdma_pages_state.emptied = 0;
+		table_each(0, URDMA_PAGES_FILE_SIZE, drop_empty, NULL);
+	}
 	if (urdma_pages_state.kept && ++calls % 64 == 0)
 		table_each(0, URDMA_PAGES_FILE_SIZE, retry_block, &x.walk);
+}
+
+/* Those that stay although nobody has registered them: a process of one thread
+ * forks, and its children are to have them as other private memory. */
+void pages_release_idle(const struct window *w, struct maps *m)
+{
+	struct release x = releaser(w, m);
+	x.walk.want = P_PRESENT | P_IDLE;
+	table_each(0, URDMA_PAGES_FILE_SIZE, retry_block, &x.walk);
 }
 
 /* The range is about to be remapped: its content becomes ordinary private
@@ -143,6 +176,7 @@ bool pages_move_out(uint64_t start, uint64_t end)
 	window_open(&w);
 	struct release x = releaser(&w, &m);
 	x.keep_count = true;
+	x.walk.mask = P_PRESENT; /* idle ones, too */
 	table_each(start, end, walk_block, &x.walk);
 	window_close(&w);
 	pages_close_maps(&m);

@@ -218,9 +218,18 @@ static long exchange_in(const struct window *w, const struct run *r,
 	return sys_failed(err) ? err : 0;
 }
 
-/* Over the range itself. The pages are entered, but for few: sixteen at a time,
- * while the program's first write would enter one. Holes are filled by that: they are
- * memory of the program's, and not of whoever touches them first. */
+/* Pages of a mapping of the memfd are entered, sixteen at a time. Holes are filled
+ * by that: they are memory of the program's, and not of whoever touches them first. */
+long swap_enter(const struct run *r, bool holes)
+{
+	long err = sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
+	if (holes && err == -EINVAL) /* Linux before 5.14 */
+		err = sys_allocate(r->fd, r->addr, r->len);
+	return holes ? err : 0;
+}
+
+/* Over the range itself. The pages are entered, but for few: the program's first
+ * write would enter one at a time. */
 static long map_file_over(const struct run *r, bool holes)
 {
 	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
@@ -230,10 +239,7 @@ static long map_file_over(const struct run *r, bool holes)
 	sys_madvise(r->addr, r->len, MADV_DONTFORK);
 	if (r->len <= FEW * PAGE && !holes)
 		return 0;
-	long err = sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
-	if (holes && err == -EINVAL) /* Linux before 5.14 */
-		err = sys_allocate(r->fd, r->addr, r->len);
-	return holes ? err : 0;
+	return swap_enter(r, holes);
 }
 
 /* With nobody else to hold back: written to the memfd, a page isn't zeroed

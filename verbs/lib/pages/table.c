@@ -130,6 +130,7 @@ void table_reset(void)
 		buckets[i] = NULL;
 	block_count = 0;
 	urdma_pages_state.present = urdma_pages_state.kept = 0;
+	urdma_pages_state.idle = 0;
 	range_reset();
 }
 
@@ -142,8 +143,11 @@ void entry_set(struct block *b, unsigned i, uint32_t value)
 	present -= !!(old & P_PRESENT);
 	present += !!(value & P_PRESENT);
 	__atomic_store_n(&s->present, present, __ATOMIC_RELEASE);
-	s->kept -= (old & P_PRESENT) && !(old & P_COUNT);
-	s->kept += (value & P_PRESENT) && !(value & P_COUNT);
+	const uint32_t free = P_PRESENT | P_IDLE | P_COUNT;
+	s->kept -= (old & free) == P_PRESENT;
+	s->kept += (value & free) == P_PRESENT;
+	s->idle -= !!(old & P_IDLE);
+	s->idle += !!(value & P_IDLE);
 	b->live -= old != 0;
 	b->live += value != 0;
 	b->page[i] = value;

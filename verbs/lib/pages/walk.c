@@ -56,7 +56,8 @@ static void walk_alike(struct walk *k, struct block *b, unsigned from,
 
 static bool alike(uint32_t a, uint32_t b)
 {
-	const uint32_t shape = P_PRESENT | P_SHADOW | P_PARTIAL | P_NOFORK;
+	const uint32_t shape = P_PRESENT | P_SHADOW | P_PARTIAL | P_NOFORK |
+	                       P_IDLE;
 	return (a & shape) == (b & shape) && !(a & P_COUNT) == !(b & P_COUNT);
 }
 

@@ -189,6 +189,7 @@ int test_reuse(void)
 	for (unsigned i = 0; i < 4; i++)
 		must_deregister(&r[i]);
 	check_fill(p, n, 9, "deregistered");
+	munmap(p, n); /* nor is it left where it stays when it is deregistered */
 	CHECK(usage_now().file_kib == 0, "%ld KiB in the files",
 	      usage_now().file_kib);
 	CHECK(converted() == 0, "%lu pages left", (long)converted());

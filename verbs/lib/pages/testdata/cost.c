@@ -11,7 +11,18 @@
 
 uint64_t converted(void)
 {
-	return urdma_pages_state.present;
+	return urdma_pages_state.present - urdma_pages_state.idle;
+}
+
+uint64_t idle_pages(void)
+{
+	return urdma_pages_state.idle;
+}
+
+void keep_least(uint64_t bytes)
+{
+	urdma_pages_state.keep_least = bytes;
+	urdma_pages_state.forks = false;
 }
 
 uint64_t kept_pages(void)

@@ -143,7 +143,8 @@ static const struct {
 	{ "fork_moment", test_fork_moment }, { "conditions",
 	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
 	{ "limits", test_limits }, { "unreadable", test_unreadable },
-	{ "untouched", test_untouched }, { "cost", test_cost }, { "bench", test_bench },
+	{ "untouched", test_untouched }, { "kept", test_kept },
+	{ "cost", test_cost }, { "bench", test_bench },
 };
 
 static bool has_full_userfaultfd(void)
@@ -160,6 +161,8 @@ int main(int argc, char **argv)
 	opt.rounds = argc > 2 ? atol(argv[2]) : 0;
 	opt.seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	opt.full = has_full_userfaultfd();
+	if (getenv("URDMA_TORTURE_KEEP"))
+		keep_least(1); /* all that the test maps stays shared */
 	for (size_t i = 0; argc > 1 && i < sizeof tests / sizeof *tests; i++)
 		if (strcmp(tests[i].name, argv[1]) == 0)
 			return tests[i].run();

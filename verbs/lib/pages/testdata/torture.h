@@ -40,7 +40,9 @@ uint64_t below(uint64_t *state, uint64_t n);
 struct urdma_region must_register(void *p, size_t n);     /* either path */
 struct urdma_region must_share(void *p, size_t n);        /* converted */
 void must_deregister(const struct urdma_region *r);
-uint64_t converted(void); /* pages that live in a memfd */
+uint64_t converted(void); /* pages that live in a memfd and are not idle */
+uint64_t idle_pages(void); /* that stay there by choice, see keep.c */
+void keep_least(uint64_t bytes); /* of how large a range they do, from now on */
 uint64_t kept_pages(void); /* of those: no registration is left */
 void *anon(size_t n);
 /* The daemon's view: the whole memfd of a region, at its start. */
@@ -82,6 +84,7 @@ int test_unreadable(void);
 int test_untouched(void);
 int test_conditions(void);
 int test_no_userfaultfd(void);
+int test_kept(void);
 int test_cost(void);
 int test_bench(void);
 
