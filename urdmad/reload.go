@@ -216,6 +216,7 @@ func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	d.engine.Do(func() {
 		d.engine.TRP.SetDeathTimeout(t)
 		d.engine.MPA.SetDeathTimeout(t)
+		d.engine.SameHost.SetDeathTimeout(t)
 		d.cm.SetTimeout(t)
 	})
 	d.worker.Wake()

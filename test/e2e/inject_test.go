@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,39 +28,95 @@ func portOf(t *testing.T, n *lab.Node) string {
 }
 
 // TestInjectLink: a perftest run loses its link for 200 ms and goes on; with a link that
-// does not come back it ends with an error.
+// does not come back it ends with an error. Both do so again with the same scenario file.
 func TestInjectLink(t *testing.T) {
 	need(t, "ib_write_bw")
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 2000})
-	name := portOf(t, b)
-	inject := func(statement string) {
-		t.Helper()
-		if out, err := b.Urdma("inject", statement); err != nil {
-			t.Fatalf("%s: %v\n%s", statement, err, out)
-		}
-	}
-	run := lab.PerftestPair(a, b, "ib_write_bw", "-n", "2000", "-s", "65536")
-	for scenario, listed := range map[string]string{
-		"after send opcode=RDMA_WRITE nth=100; port " + name + " down; wait 200ms; port " + name + " up": "after send",
-		"after send opcode=RDMA_WRITE nth=100; wire " + name + " partition for=200ms":                    "partition",
-		"wire " + name + " loss=1% burst=3 duplicate=1% reorder=1% seed=7 for=1h":                        "loss=1%",
+	loop, _ := labtest.Join(t, lab.Loopback, lab.Config{"death_timeout_ms": 2000})
+	for _, wire := range []struct {
+		name string
+		a, b *lab.Node
+		runs map[string]string // scenarios that a run survives, and what urdma inject list has of them
+	}{
+		{"memif", a, b, map[string]string{
+			"after send opcode=RDMA_WRITE nth=100; port PORT down; wait 200ms; port PORT up":                         "after send",
+			"after send opcode=RDMA_WRITE nth=100; wire PORT partition for=200ms":                                    "partition",
+			"after send opcode=RDMA_WRITE nth=3\nwire PORT loss=5% burst=3 duplicate=1% reorder=1% seed=7 for=200ms": "loss=5%",
+		}},
+		{"one urdmad", loop, loop, map[string]string{
+			"after send opcode=RDMA_WRITE nth=100; port PORT down; wait 200ms; port PORT up": "after send",
+		}},
 	} {
-		inject(scenario)
-		got := pass(t, run)
-		if rows, err := lab.ParsePerftest(got.Client); err != nil || rows[0].Bytes != 65536 {
-			t.Errorf("%s: %v:\n%s", scenario, err, got.Client)
-		}
-		list, err := b.Urdma("inject", "list")
-		if err != nil || !strings.Contains(list, listed) {
-			t.Errorf("%s: %v\n%s", scenario, err, list)
-		}
-		inject("clear")
+		t.Run(wire.name, func(t *testing.T) {
+			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b, portOf(t, wire.b)}
+			for scenario, listed := range wire.runs {
+				for range 2 {
+					l.survives(scenario, listed)
+				}
+			}
+			works(t, wire.a, wire.b)
+			for range 2 {
+				l.ends("after send opcode=RDMA_WRITE nth=3 # the third Write\nwire PORT loss=5% seed=7 for=200ms\nwait 200ms\nport PORT down", wire.a != wire.b)
+			}
+			works(t, wire.a, wire.b)
+		})
 	}
-	works(t, a, b)
-	inject("after send opcode=RDMA_WRITE nth=100; port " + name + " down")
-	if got, err := run.Run(); err == nil {
-		t.Errorf("without a link the run succeeds:\n%s", got.Client)
+}
+
+// injectedLink is a perftest run, and the urdmad and port at which its link is broken.
+type injectedLink struct {
+	t    *testing.T
+	run  lab.Pair
+	node *lab.Node
+	port string
+}
+
+// begin has a scenario file begin.
+func (l *injectedLink) begin(scenario string) {
+	l.t.Helper()
+	file := filepath.Join(outputs(l.t, l.node), "scenario")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(scenario, "PORT", l.port)), 0o644); err != nil {
+		l.t.Fatal(err)
 	}
-	inject("port " + name + " up")
-	works(t, a, b)
+	if out, err := l.node.Urdma("inject", "-f", file); err != nil {
+		l.t.Fatalf("%s: %v\n%s", scenario, err, out)
+	}
+}
+
+func (l *injectedLink) now(statement string) {
+	l.t.Helper()
+	if out, err := l.node.Urdma("inject", statement); err != nil {
+		l.t.Fatalf("%s: %v\n%s", statement, err, out)
+	}
+}
+
+func (l *injectedLink) survives(scenario, listed string) {
+	l.t.Helper()
+	l.begin(scenario)
+	got := pass(l.t, l.run)
+	if rows, err := lab.ParsePerftest(got.Client); err != nil || rows[0].Bytes != 65536 {
+		l.t.Errorf("%s: %v:\n%s", scenario, err, got.Client)
+	}
+	list, err := l.node.Urdma("inject", "list")
+	if err != nil || !strings.Contains(list, listed) {
+		l.t.Errorf("%s: %v\n%s", scenario, err, list)
+	}
+	l.now("clear")
+}
+
+// ends has a run end by a scenario, of which wire statements count on a wire alone.
+func (l *injectedLink) ends(scenario string, wired bool) {
+	l.t.Helper()
+	if !wired {
+		scenario = strings.ReplaceAll(scenario, "wire PORT loss=5% seed=7 for=200ms\n", "")
+	}
+	l.begin(scenario)
+	longer := l.run // than the scenario takes
+	longer.Server, longer.Client = append(slices.Clone(l.run.Server), "-n", "1000000"), append(slices.Clone(l.run.Client), "-n", "1000000")
+	if got, err := longer.Run(); err == nil {
+		l.t.Errorf("without a link the run succeeds:\n%s", got.Client)
+	} else if !strings.Contains(got.Client+got.Server, "status 12") && !strings.Contains(got.Client+got.Server, "transport retry counter exceeded") {
+		l.t.Errorf("the run ends otherwise:\n%s\n%s", got.Client, got.Server)
+	}
+	l.now("port " + l.port + " up")
 }

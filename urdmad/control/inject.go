@@ -432,6 +432,10 @@ func (s *script) cutLink(dev int, down bool) error {
 	if !s.by.Owner.Admin || s.own {
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
+	if down && s.by.s.Engine.OverTCP(dev) {
+		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
+			s.by.s.Devices[dev].Name, syscall.EOPNOTSUPP)
+	}
 	s.in.cutWire(cut{dev: dev}, down)
 	if server := s.by.s; server.CutLink != nil {
 		server.CutLink(dev, down)

@@ -108,6 +108,19 @@ func TestInjectOwners(t *testing.T) {
 	}
 }
 
+// TestInjectTCPLink: what goes over the kernel's TCP is not said to be down while it goes on;
+// programs may still be told so.
+func TestInjectTCPLink(t *testing.T) {
+	b := newBreakable()
+	b.mine.Owner.Admin = true
+	b.Engine.CarryOverTCP(0, nil, 0, false)
+	for text, want := range map[string]error{"port urdma0 down": syscall.EOPNOTSUPP, "port urdma0 up": nil, "port urdma0 PORT_ERR": nil} {
+		if err := b.says(b.mine, false, text); !errors.Is(err, want) {
+			t.Errorf("%s: %v, expected %v", text, err, want)
+		}
+	}
+}
+
 // TestInjectEnds: a rule ends by its count, its time, its process's end and by hand, and
 // then nobody is asked.
 func TestInjectEnds(t *testing.T) {

@@ -92,17 +92,27 @@ func (s *Server) DisableWire(dev int, off bool) {
 	s.injected.cutWire(cut{dev, true}, off)
 }
 
-// cutWire has nothing pass a device, if it has a wire, or ends that.
+// cutWire has nothing pass a device, or ends that: neither on its wire, if it has one, nor
+// between two queue pairs of this urdmad that are connected.
 func (n *injections) cutWire(which cut, down bool) {
+	before, is := n.cut[which]
+	if is == down {
+		return
+	}
 	e := n.s.Engine
-	if before := n.cut[which]; !down && before != nil {
-		delete(n.cut, which)
-		n.repair(which.dev, before)
-	} else if down && before == nil && e.Interface(which.dev).Wire() {
+	if down {
 		if n.cut == nil {
 			n.cut = map[cut]*impair.Stage{}
 		}
-		n.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
-		n.impair(which.dev, n.cut[which])
+		n.cut[which] = nil
+		if e.Interface(which.dev).Wire() {
+			n.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
+			n.impair(which.dev, n.cut[which])
+		}
+	} else if delete(n.cut, which); before != nil {
+		n.repair(which.dev, before)
 	}
+	_, disabled := n.cut[cut{which.dev, true}]
+	_, injected := n.cut[cut{which.dev, false}]
+	e.SameHost.SetCut(which.dev, disabled || injected)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	crypto "crypto/rand"
 	"log/slog"
 	"math/rand/v2"
@@ -116,6 +117,7 @@ func New(cfg Config) *Engine {
 		e.QPs, e.Streams, cfg.Log, numbers)
 	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
+	e.SameHost.SetDeathTimeout(cmp.Or(cfg.DeathTimeout, reliable.DefaultDeathTimeout))
 	e.Datagrams = datagram.NewStack(e.QPs)
 	e.RoCE = roce.NewStack(e.QPs, cfg.Log, numbers)
 	e.taps.e = e

@@ -39,6 +39,8 @@ type Conn struct {
 	refused    refused
 	reason     qp.CloseReason
 	drainUntil clock.Time
+
+	stalledUntil clock.Time // work waits at a port that carries nothing, and fails then; 0: none does
 }
 
 // Open returns one end of a connection on device dev; Join joins two of them.
@@ -153,7 +155,11 @@ func (c *Conn) finish() {
 	}
 	if other := c.other; other != nil {
 		c.other, other.other = nil, nil
-		other.end(qp.CloseRemote)
+		why := qp.CloseRemote
+		if c.reason.Dead() { // nothing tells it more
+			why = c.reason
+		}
+		other.end(why)
 	}
 	c.s.clock.Set(c.timer, clock.Never)
 	c.s.clock.Set(c.again, clock.Never)

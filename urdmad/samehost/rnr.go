@@ -30,6 +30,12 @@ func (c *Conn) tryLater() { c.s.clock.Set(c.again, c.rnr.NextLook(c.now())) }
 
 // tryAgain is the timer of a message that waits.
 func (c *Conn) tryAgain() {
+	if c.stalledUntil != 0 {
+		if c.live() && c.now() >= c.stalledUntil {
+			c.lost()
+		}
+		return
+	}
 	if c.rnr.Waiting() && c.live() {
 		c.s.table.Ready(c.QP)
 	}

@@ -62,3 +62,37 @@ func TestRefusalBlamesItsOwn(t *testing.T) {
 		t.Errorf("statuses %d, expected %d", got, want)
 	}
 }
+
+// TestCut: while the link is down work waits, an idle connection stays, and both go on
+// after it; if it lasts as long as a silent peer is waited for the oldest work fails.
+func TestCut(t *testing.T) {
+	n := enginetest.NewConnectedPair(t, true, linked.Path{}, 7)
+	cut := func(down bool) { n.A.Engine.SameHost.SetCut(0, down) }
+	cut(true)
+	n.Pass(time.Hour) // idle
+	n.QB.PostRecv(5, n.MB.SGE(0, 64))
+	n.QA.Post(enginetest.Read(10, n.MB, 0), n.MA.SGE(0, 64))
+	n.QA.Post(enginetest.Send(11), n.MA.SGE(0, 64))
+	n.Pass(200 * time.Millisecond)
+	n.QA.Bell()
+	n.Pass(200 * time.Millisecond)
+	if done := append(n.QA.Send.Poll(), n.QB.Recv.Poll()...); len(done) != 0 {
+		t.Fatalf("%+v completed over a link that is down", done)
+	}
+	cut(false)
+	if got, want := n.QA.Send.Statuses(10, 2), []uint32{abi.StatusSuccess, abi.StatusSuccess}; !slices.Equal(got, want) {
+		t.Fatalf("statuses %d, expected %d", got, want)
+	}
+	n.QB.Recv.Completions(1)
+	cut(true)
+	n.QB.PostRecv(6, n.MB.SGE(0, 64))
+	n.QA.Post(enginetest.Write(20, n.MB, 0), n.MA.SGE(0, 64))
+	n.QA.Post(enginetest.Send(21), n.MA.SGE(0, 64))
+	if got, want := n.QA.Send.Statuses(20, 2), []uint32{abi.StatusRetryExcErr, abi.StatusWRFlushErr}; !slices.Equal(got, want) {
+		t.Errorf("statuses %d, expected %d", got, want)
+	}
+	if n.QA.Q.State() != abi.QPSErr {
+		t.Errorf("state %d", n.QA.Q.State())
+	}
+	cut(false)
+}

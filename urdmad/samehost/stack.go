@@ -19,6 +19,9 @@ type Stack struct {
 	log         *slog.Logger
 	answerDelay clock.Time // see converse.go
 	observer    Observer   // nil while nobody looks
+
+	deathTimeout clock.Time
+	cuts         *cuts
 }
 
 // Stats counts what no connection counts.

@@ -32,6 +32,9 @@ func (c *Conn) Transmit() (n int) {
 	if o := c.other; o != nil {
 		o.settle()
 	}
+	if c.s.cuts != nil && c.stalls() {
+		return 0
+	}
 	if r := &c.refused; c.live() && r.code != 0 {
 		if c.unwritten.Waits() && c.now() < r.until {
 			c.tryLater()
