@@ -107,7 +107,7 @@ var table = []Reason{
 		"ibv_ack_cq_events(3), ibv_ack_async_event(3), rdma_ack_cm_event(3)"},
 	{abi.PitfallAfterError, "work is posted on and on to a queue pair of which a failed completion was polled", "wc.status is not looked at: the queue pair is in the state ERR, and all of it is flushed", "look at wc.status of every completion, and stop at the first that is not IBV_WC_SUCCESS",
 		"ibv_poll_cq(3), ibv_post_send(3)"},
-	{abi.PitfallTimeout, "the timeout is 0, which means for ever", "if the peer or the network is gone the program hangs", "14 is 67 ms, and each step doubles it", "ibv_modify_qp(3); InfiniBand vol. 1, 11.2.5.2"},
+	{abi.PitfallTimeout, "the timeout is 0, which means for ever", "if the peer or the network is gone the program hangs", "14 is 67 ms, and each step doubles it", "ibv_modify_qp(3)"},
 	{abi.PitfallRetry, "retry_cnt is 0", "one lost packet ends the connection", "set it to 7", "ibv_modify_qp(3)"},
 	{abi.PitfallDeregistered, "memory is deregistered while a work request that uses it is posted", "the device may still read or write it: the work request fails, or its data is wrong", "poll the completion first, or move the queue pair to ERR and poll what is flushed", "ibv_dereg_mr(3)"},
 	{abi.PitfallNotArmed, "an event of a completion channel is waited for, and none of its completion queues is armed", "each arming gives one event: after it the queue must be armed again, or the program sleeps for ever", "call ibv_req_notify_cq after each ibv_get_cq_event, then poll",

@@ -32,17 +32,17 @@ func by[O, M any](method func(O, *M, *reply) error) handler {
 }
 
 func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
-	if t == abi.Batch { // not of one length
-		return x.batch(b, r)
-	}
 	h := handlers[t]
-	if h == nil {
+	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
 	if x.s.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
 		if err := x.faultCall(t); err != nil {
 			return err
 		}
+	}
+	if t == abi.Batch { // not of one length
+		return x.batch(b, r)
 	}
 	if t.Way() == abi.Looks {
 		return h(x, b, r)

@@ -75,7 +75,7 @@ func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 }
 
 // wrong checks a request's place in its message and its length (InfiniBand vol. 1,
-// 9.7.4.1), and returns what it is refused with; 0: it is right.
+// 9.7; rxe_resp.c of Linux), and returns what it is refused with; 0: it is right.
 func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	t := a.Opcode.Traits()
 	kind := t & (roce.Send | roce.Write)
@@ -99,7 +99,7 @@ func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	return 0
 }
 
-// maxMessage is the longest message (InfiniBand vol. 1, 9.7.4.1.6).
+// maxMessage is the longest message (InfiniBand vol. 1, 9.7).
 const maxMessage = 1 << 31
 
 func (r *Responder) wrongRead(a *Arrival) roce.Syndrome {

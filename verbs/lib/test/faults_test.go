@@ -2,14 +2,19 @@ package test
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"urdma/inject"
 	"urdma/inspect"
@@ -26,12 +31,45 @@ func faultsProgram(t *testing.T) string {
 	return binary
 }
 
+var update = flag.Bool("update", false, "write the tables of docs/errors.md")
+
+// documented checks the table of docs/errors.md with a head.
+func documented(t *testing.T, head string, rows []string) {
+	t.Helper()
+	const file = "../../../docs/errors.md"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(b), head)
+	if !ok {
+		t.Fatalf("%s has no table %q", file, head)
+	}
+	table, after := "", rest
+	if strings.HasPrefix(rest, "| ") {
+		table, after, _ = strings.Cut(rest, "\n\n")
+		after = "\n" + after
+	}
+	switch wanted := strings.Join(rows, "\n"); {
+	case *update && !t.Failed():
+		if err := os.WriteFile(file, []byte(before+head+wanted+"\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case table != wanted:
+		t.Errorf("%s has\n%s\nexpected (go test ./verbs/lib/test -run TestEvery -update)\n%s", file, table, wanted)
+	}
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
+
 func injected(text string) []string { return []string{"URDMA_INJECT=" + text} }
 
 // TestEveryStatus: a send and a receive end with each status of enum ibv_wc_status but
-// success, and what was posted behind them is flushed.
+// success, and what was posted behind them is flushed; and what the requester's send ends
+// with for each answer of a responder.
 func TestEveryStatus(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
+	var texts []string
 	for from := 1; from < len(inject.Statuses); from += 8 {
 		var rules []string
 		argv := []string{binary, "statuses"}
@@ -39,56 +77,103 @@ func TestEveryStatus(t *testing.T) {
 			rules = append(rules, fmt.Sprintf("send opcode=RDMA_WRITE status=%s nth=%d", status, i+1), fmt.Sprintf("receive status=%s nth=%d", status, i+1))
 			argv = append(argv, strconv.Itoa(from+i))
 		}
-		if said := r.run(t, injected(strings.Join(rules, "\n")), argv...); !strings.Contains(said, "done") {
-			t.Errorf("%q", said)
-		}
+		texts = append(texts, lines(r.run(t, injected(strings.Join(rules, "\n")), argv...))...)
 	}
-}
-
-// TestResponders: what the requester's send ends with for each answer.
-func TestResponders(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
-	for answer, statuses := range map[string]map[int]int{
-		"access":    {abi.WRRDMAWrite: abi.StatusRemAccessErr, abi.WRRDMARead: abi.StatusRemAccessErr, abi.WRAtomicFetchAndAdd: abi.StatusRemAccessErr},
-		"operation": {abi.WRRDMAWrite: abi.StatusRemOpErr, abi.WRRDMARead: abi.StatusRemOpErr, abi.WRAtomicFetchAndAdd: abi.StatusRemOpErr, abi.WRSend: abi.StatusRemOpErr},
-		"invalid":   {abi.WRAtomicFetchAndAdd: abi.StatusRemInvReqErr, abi.WRSend: abi.StatusRemInvReqErr},
-		"rnr":       {abi.WRSend: abi.StatusRNRRetryExcErr},
+	if len(texts) != len(inject.Statuses)-1 {
+		t.Fatalf("%d of %d statuses: %q", len(texts), len(inject.Statuses)-1, texts)
+	}
+	answered := map[int][]string{}
+	for _, c := range []struct {
+		answer   string
+		statuses map[uint32]int
+	}{
+		{"access", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemAccessErr, abi.WRRDMARead: abi.StatusRemAccessErr, abi.WRAtomicFetchAndAdd: abi.StatusRemAccessErr}},
+		{"operation", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemOpErr, abi.WRRDMARead: abi.StatusRemOpErr, abi.WRAtomicFetchAndAdd: abi.StatusRemOpErr, abi.WRSend: abi.StatusRemOpErr}},
+		{"invalid", map[uint32]int{abi.WRAtomicFetchAndAdd: abi.StatusRemInvReqErr, abi.WRSend: abi.StatusRemInvReqErr}},
+		{"rnr", map[uint32]int{abi.WRSend: abi.StatusRNRRetryExcErr}},
 	} {
-		for opcode, status := range statuses {
-			r.run(t, injected("respond answer="+answer+" count=all"), binary, "respond", strconv.Itoa(opcode), strconv.Itoa(status))
+		for opcode, status := range c.statuses {
+			r.run(t, injected("respond answer="+c.answer+" count=all"), binary, "respond", fmt.Sprint(opcode), strconv.Itoa(status))
+			if statement := "`respond answer=" + c.answer + "`"; !slices.Contains(answered[status], statement) {
+				answered[status] = append(answered[status], statement)
+			}
 		}
 	}
 	// A message that waits for a while arrives all the same.
 	r.run(t, injected("respond answer=rnr count=1"), binary, "respond", strconv.Itoa(abi.WRSend), "0")
+	var rows []string
+	for i, text := range texts {
+		name := inject.Statuses[i+1]
+		rows = append(rows, fmt.Sprintf("| %d | `IBV_WC_%s` | %s | `send status=%s`, `receive status=%s` | %s |", i+1, name, text, name, name, strings.Join(answered[i+1], ", ")))
+	}
+	documented(t, "| number | status | ibv_wc_status_str(3) | statements | at the peer |\n|---|---|---|---|---|\n", rows)
 }
+
+// TestEveryErrno: a call fails with each errno value of Linux.
+func TestEveryErrno(t *testing.T) {
+	r, binary := startReal(t), faultsProgram(t)
+	var values []string
+	for e := syscall.Errno(1); e <= unix.EHWPOISON; e++ { // the last
+		if unix.ErrnoName(e) != "" { // there are gaps
+			values = append(values, strconv.Itoa(int(e)))
+		}
+	}
+	for part := range slices.Chunk(values, 50) {
+		var rules []string
+		for i, value := range part {
+			e, _ := strconv.Atoi(value)
+			rules = append(rules, fmt.Sprintf("call ibv_alloc_pd errno=%s nth=%d", unix.ErrnoName(syscall.Errno(e)), i+2)) // the first is to succeed
+		}
+		said := lines(r.run(t, injected(strings.Join(rules, "\n")), binary, "errnos", strconv.Itoa(len(part))))
+		if !slices.Equal(said, part) {
+			t.Errorf("the program was told %q, expected %q", said, part)
+		}
+	}
+}
+
+// unmistakable are the functions that inject knows and that have no error to give.
+var unmistakable = []string{"rdma_destroy_event_channel", "rdma_destroy_id", "rdma_destroy_qp"}
 
 // TestEveryCall: each function fails with the errno that is asked for.
 func TestEveryCall(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
-	const errno = "EL2NSYNC" // that nothing else answers
-	managed := map[string]string{}
-	for _, f := range []string{"rdma_create_event_channel", "rdma_create_id", "rdma_bind_addr", "rdma_resolve_addr", "rdma_resolve_route", "rdma_listen",
-		"rdma_connect", "rdma_accept", "rdma_reject", "rdma_disconnect", "rdma_set_option", "rdma_migrate_id"} {
-		managed[f] = f
+	const unusual = "EL2NSYNC" // that nothing else answers
+	_, err := inject.Parse("call none errno=EIO")
+	_, list, ok := strings.Cut(fmt.Sprint(err), "expected one of ")
+	if !ok {
+		t.Fatal(err)
 	}
-	calls := map[string]string{"ibv_post_send": "post_send_one", "ibv_post_recv": "post_recv_one", "ibv_post_srq_recv": "post_recv_one"}
-	for _, f := range []string{"ibv_open_device", "ibv_alloc_pd", "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_comp_channel", "ibv_create_cq", "ibv_resize_cq",
-		"ibv_create_qp", "ibv_modify_qp", "ibv_query_qp", "ibv_create_srq", "ibv_modify_srq", "ibv_query_srq", "ibv_alloc_mw", "ibv_dealloc_mw",
-		"ibv_attach_mcast", "ibv_detach_mcast", "ibv_open_xrcd", "ibv_open_qp", "ibv_close_xrcd", "ibv_destroy_qp", "ibv_destroy_srq", "ibv_destroy_cq",
-		"ibv_destroy_comp_channel", "ibv_dealloc_pd", "ibv_close_device"} {
-		calls[f] = f
-	}
-	for mode, functions := range map[string]map[string]string{"calls": calls, "managed": managed} {
-		for f, says := range functions {
-			said := r.run(t, injected("call "+f+" errno="+errno), binary, mode)
-			if !strings.HasPrefix(said, says+"(") || !strings.HasSuffix(strings.TrimSpace(said), " "+errno) {
-				t.Errorf("%s: the program says %q, expected %s with %s", f, said, says, errno)
-			}
+	own := map[string]string{"ibv_post_send": "post_send_one", "ibv_post_recv": "post_recv_one", "ibv_post_srq_recv": "post_recv_one"}
+	var rows []string
+	for f := range strings.SplitSeq(list, ", ") {
+		if slices.Contains(unmistakable, f) {
+			rows = append(rows, fmt.Sprintf("| `%s` | has no error to give |", f))
+			continue
 		}
+		mode, says, errno := "calls", f, unusual
+		if strings.HasPrefix(f, "rdma_") {
+			mode = "managed"
+		}
+		if own[f] != "" {
+			says = own[f]
+		}
+		if f == "ibv_query_device" { // those before are asked while devices are listed and opened
+			errno, says = errno+" nth=3", "ibv_query_port"
+		}
+		said := strings.TrimSpace(r.run(t, injected("call "+f+" errno="+errno), binary, mode))
+		how := said[strings.LastIndex(said, ": ")+1:]
+		how, ok = strings.CutSuffix(strings.TrimSpace(how), " "+unusual)
+		if !ok || !strings.HasPrefix(said, says+"(") {
+			t.Errorf("%s: the program says %q, expected %s with %s", f, said, says, unusual)
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s ERRNO |", f, how))
+	}
+	for _, mode := range []string{"calls", "managed"} {
 		if said := r.run(t, nil, binary, mode); !strings.Contains(said, "nothing failed") {
 			t.Errorf("%s without a fault: %q", mode, said)
 		}
 	}
+	documented(t, "| NAME | what it answers |\n|---|---|\n", rows)
 }
 
 // TestLate: events come late, requests are refused, and all goes on.
@@ -124,7 +209,7 @@ func TestEveryEvent(t *testing.T) {
 	c := exec.Command(binary, "events")
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket)
 	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +228,13 @@ func TestEveryEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := snapshot.Ports[0].Name
-	lines := bufio.NewScanner(out)
+	out := bufio.NewScanner(stdout)
+	var rows []string
 	for event, name := range inject.Events[:len(inject.Events)-1] {
 		var qpn, cq, srq uint32
-		for n := 0; n != 3; n, _ = fmt.Sscanf(lines.Text(), "%x %d %d", &qpn, &cq, &srq) {
-			if !lines.Scan() {
-				t.Fatal(lines.Err())
+		for n := 0; n != 3; n, _ = fmt.Sscanf(out.Text(), "%x %d %d", &qpn, &cq, &srq) {
+			if !out.Scan() {
+				t.Fatal(out.Err())
 			}
 		}
 		object, about := fmt.Sprintf("port %s %s", port, name), uint32(1)
@@ -166,10 +252,15 @@ func TestEveryEvent(t *testing.T) {
 			t.Fatalf("%s: %v", object, err)
 		}
 		// Other lines are of what it takes along: queue pairs of a queue in error.
-		for want := fmt.Sprintf("event %d %x", event, about); lines.Text() != want; {
-			if !lines.Scan() {
-				t.Fatalf("%s: no event: %v", object, lines.Err())
+		want := fmt.Sprintf("event %d %x ", event, about)
+		for !strings.HasPrefix(out.Text(), want) {
+			if !out.Scan() {
+				t.Fatalf("%s: no event: %v", object, out.Err())
 			}
 		}
+		words := strings.Fields(object)
+		what := map[string]string{"cq": "HANDLE", "srq": "HANDLE", "qp": "QPN", "port": "NAME", "device": "NAME"}[words[0]]
+		rows = append(rows, fmt.Sprintf("| %d | `IBV_EVENT_%s` | %s | `%s` |", event, name, strings.TrimPrefix(out.Text(), want), strings.Join(slices.Concat([]string{words[0], what}, words[2:]), " ")))
 	}
+	documented(t, "| number | event | ibv_event_type_str(3) | statement |\n|---|---|---|---|\n", rows)
 }

@@ -7,28 +7,28 @@
 #define LENGTH 4096u
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* The first call that fails is what the program says. */
-static void failed(const char *call, int error)
+/* The first call that fails is what the program says, and how it did. */
+static void failed(const char *call, const char *how, int error)
 {
-	printf("%s %s\n", call, strerrorname_np(error));
+	printf("%s: %s %s\n", call, how, strerrorname_np(error));
 	exit(0);
 }
 
 #define POINTER(to, call)                   \
 	do {                                \
 		if (!((to) = call))         \
-			failed(#call, errno); \
+			failed(#call, "NULL, and errno", errno); \
 	} while (0)
 #define STATUS(call)                        \
 	do {                                \
 		int status_ = (call);       \
 		if (status_)                \
-			failed(#call, status_); \
+			failed(#call, "returns", status_); \
 	} while (0)
 #define MINUS(call)                         \
 	do {                                \
 		if (call)                   \
-			failed(#call, errno); \
+			failed(#call, "-1, and errno", errno); \
 	} while (0)
 
 static struct ibv_context *context;
@@ -123,7 +123,8 @@ static void open_all(void)
 	POINTER(context, ibv_open_device(list[0]));
 	ibv_free_device_list(list);
 	POINTER(pd, ibv_alloc_pd(context));
-	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0 && ibv_query_port(context, 1, &port) == 0);
+	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0);
+	STATUS(ibv_query_port(context, 1, &port));
 	CHECK((memory = aligned_alloc(4096, LENGTH)));
 	POINTER(mr, ibv_reg_mr(pd, memory, LENGTH, ALL_ACCESS));
 }

@@ -1,5 +1,5 @@
 /* main.c - what a program finds when faults are injected into it: statuses STATUS...,
- * respond OPCODE STATUS..., calls, managed, events, notified. */
+ * respond OPCODE STATUS..., errnos N, calls, managed, events, notified. */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <time.h>
@@ -77,7 +77,18 @@ static void statuses(int n, char **status)
 		free_end(&a);
 		free_end(&b);
 	}
-	puts("done");
+	for (int i = 0; i < n; i++)
+		puts(ibv_wc_status_str((enum ibv_wc_status)atoi(status[i])));
+}
+
+/* The errno of each of so many calls, of which none succeeds. */
+static void errnos(int n, char **count)
+{
+	(void)n;
+	for (int i = atoi(*count); i > 0; i--) {
+		CHECK(ibv_alloc_pd(context) == NULL);
+		printf("%d\n", errno);
+	}
 }
 
 /* What a send of an opcode ends with whose responder answers as it is told. */
@@ -278,7 +289,7 @@ static void events(void)
 		printf("%x %u %u\n", a.qp->qp_num, a.cq->handle, b.srq->handle);
 		fflush(stdout);
 		CHECK(ibv_get_async_event(context, &event) == 0);
-		printf("event %d %x\n", event.event_type, about(&event));
+		printf("event %d %x %s\n", event.event_type, about(&event), ibv_event_type_str(event.event_type));
 		fflush(stdout);
 		ibv_ack_async_event(&event);
 	}
@@ -320,6 +331,6 @@ int main(int argc, char **argv)
 		}
 	}
 	open_all();
-	(strcmp(argv[1], "respond") == 0 ? respond : statuses)(argc - 2, argv + 2);
+	(strcmp(argv[1], "respond") == 0 ? respond : strcmp(argv[1], "errnos") == 0 ? errnos : statuses)(argc - 2, argv + 2);
 	return 0;
 }
