@@ -13,20 +13,21 @@ package recorder
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
 )
 
-// Bounds of what one client's recorder holds: about 48 KiB, of which a client that does
-// little takes little.
+// Bounds of what one client's recorder holds: 80 KiB, of which a client that does little
+// takes little.
 const (
 	maxEvents  = 128
 	maxCalls   = 128
 	maxReasons = 16
 	maxWarned  = 32
-	maxText    = 1000 // bytes, of a reason
+	maxText    = 1000 // bytes, of a reason or a warning
 )
 
 // Event is one event, as a trace has it.
@@ -61,17 +62,25 @@ func (r *Recorder) Note(at clock.Time, e *abi.TraceEvent) {
 
 // Mark keeps a bookmark.
 func (r *Recorder) Mark(at clock.Time, e *abi.TraceEvent, text string) {
-	r.events.add(maxEvents, noted{at, *e, text})
+	r.events.add(maxEvents, noted{at, *e, cut(text, abi.MarkBytes)})
 }
 
 // Reason keeps why something failed: reasons stay when events push out other events.
 func (r *Recorder) Reason(at clock.Time, e *abi.TraceEvent, text string) {
-	r.reasons.add(maxReasons, noted{at, *e, text[:min(len(text), maxText)]})
+	r.reasons.add(maxReasons, noted{at, *e, cut(text, maxText)})
 }
 
 // Warn keeps what the program was warned of.
 func (r *Recorder) Warn(at clock.Time, e *abi.TraceEvent, text string) {
-	r.warned.add(maxWarned, noted{at, *e, text[:min(len(text), maxText)]})
+	r.warned.add(maxWarned, noted{at, *e, cut(text, maxText)})
+}
+
+// cut is the text, or a copy of its first bytes, so that the others are kept by nobody.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.Clone(text[:most])
 }
 
 // Failed reports whether a reason or a warning was kept.

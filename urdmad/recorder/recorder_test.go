@@ -3,6 +3,7 @@ package recorder
 import (
 	"strings"
 	"testing"
+	"unsafe"
 
 	"urdma/urdmad/clock"
 	"urdma/verbs/abi"
@@ -43,5 +44,31 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { r.Note(1, &e) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestMemory: a full recorder takes no more than the documentation says
+// (docs/debugging.md), whatever was noted.
+func TestMemory(t *testing.T) {
+	const most = 80 << 10
+	var r Recorder
+	e := abi.TraceEvent{}
+	for i := range 10_000 {
+		text := strings.Repeat("x", i)
+		r.Note(1, &e)
+		r.Mark(1, &e, text)
+		r.Reason(1, &e, text)
+		r.Warn(1, &e, text)
+		r.Call(1, &e)
+	}
+	bytes := unsafe.Sizeof(r) + uintptr(cap(r.calls.list))*unsafe.Sizeof(Event{})
+	for _, from := range []*ring[noted]{&r.events, &r.reasons, &r.warned} {
+		bytes += uintptr(cap(from.list)) * unsafe.Sizeof(noted{})
+		for i := range from.list {
+			bytes += uintptr(len(from.list[i].text))
+		}
+	}
+	if bytes > most {
+		t.Errorf("%d bytes, expected %d at most", bytes, most)
 	}
 }
