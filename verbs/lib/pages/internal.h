@@ -167,7 +167,7 @@ bool reserve_make(void);
 bool reserve_spend(void);
 
 /* swap.c */
-long swap_enter(const struct run *r, bool holes);
+void swap_enter(const struct run *r);
 long swap_in(const struct window *w, const struct run *r, const void *before,
              bool *shadowed);
 long swap_out(const struct window *w, const struct run *r, int prot,

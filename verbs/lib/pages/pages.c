@@ -304,7 +304,7 @@ static void fill_idle(const struct request *q)
 	struct run r = { .addr = q->first, .len = q->last - q->first,
 		         .fd = memfd_get(q->file) };
 	if (q->was_idle && r.fd >= 0)
-		swap_enter(&r, true);
+		swap_enter(&r);
 }
 
 static void abandon_block(struct block *b, unsigned from, unsigned to, void *arg)

@@ -59,6 +59,19 @@ static long read_all(int fd, uint64_t to, uint64_t len, uint64_t off)
 	return 0;
 }
 
+/* Has the pages exist, as zeros: to write them takes two thirds of what it takes
+ * to have faults make them. */
+static long write_zeros(int fd, uint64_t off, uint64_t len)
+{
+	static char zeros[16 * PAGE]; /* in no file, as it would be if const */
+	long err = 0;
+	for (uint64_t n; !err && len; off += n, len -= n) {
+		n = len < sizeof zeros ? len : sizeof zeros;
+		err = write_all(fd, (uint64_t)zeros, n, off);
+	}
+	return err;
+}
+
 /* memcpy without a call: see the head of this file. */
 static void copy_bytes(uint64_t to, uint64_t from, uint64_t len)
 {
@@ -144,13 +157,12 @@ static void put_back(const struct run *r, uint64_t side)
 struct incoming {
 	uint64_t fresh;
 	bool populated;     /* its pages are there: storing to it can't fail */
-	bool holes;         /* the memfd has nothing there yet: see make_holes */
+	bool holes;         /* not all of it exists: see has_holes */
 	const void *before; /* see swap_in */
 };
 
-/* Pages that don't exist read as zero, and so does a hole of the memfd: if the run
- * has any, it begins as holes. False also where nothing is known. */
-static bool make_holes(const struct run *r)
+/* Some pages don't exist and read as zero. False also where nothing is known. */
+static bool has_holes(const struct run *r)
 {
 	uint64_t entry[BLOCK_PAGES];
 	unsigned pages = (unsigned)(r->len / PAGE), i = 0;
@@ -158,7 +170,7 @@ static bool make_holes(const struct run *r)
 		return false;
 	while (i < pages && !pagemap_is_empty(entry[i]))
 		i++;
-	return i < pages && !sys_failed(sys_punch(r->fd, r->addr, r->len));
+	return i < pages;
 }
 
 static long fill_part(const struct run *r, const struct incoming *in,
@@ -170,8 +182,8 @@ static long fill_part(const struct run *r, const struct incoming *in,
 	return 0;
 }
 
-/* Where there are holes, only what exists: asked again, of what nobody else
- * reaches any more. */
+/* Where there are holes, what exists is copied: asked again, of what nobody else
+ * reaches any more. The rest is zeros, and so are pages of ours that exist. */
 static long fill(const struct run *r, const struct incoming *in, uint64_t side)
 {
 	uint64_t entry[BLOCK_PAGES];
@@ -183,12 +195,15 @@ static long fill(const struct run *r, const struct incoming *in, uint64_t side)
 	}
 	if (!in->holes || !pagemap_read(r->pagemap, side, pages, entry))
 		return fill_part(r, in, side, 0, r->len);
-	for (unsigned i = 0, end; !err && i < pages; i = end + 1) {
-		for (end = i; end < pages && !pagemap_is_empty(entry[end]);)
+	for (unsigned i = 0, end; !err && i < pages; i = end) {
+		bool empty = pagemap_is_empty(entry[i]);
+		for (end = i + 1; end < pages && pagemap_is_empty(entry[end]) == empty;)
 			end++;
-		if (i < end)
-			err = fill_part(r, in, side, i * PAGE,
-			                (end - i) * PAGE);
+		uint64_t from = i * PAGE, len = (end - i) * PAGE;
+		if (!empty)
+			err = fill_part(r, in, side, from, len);
+		else if (!in->populated)
+			err = write_zeros(r->fd, r->addr + from, len);
 	}
 	return err;
 }
@@ -220,26 +235,24 @@ static long exchange_in(const struct window *w, const struct run *r,
 
 /* Pages of a mapping of the memfd are entered, sixteen at a time. Holes are filled
  * by that: they are memory of the program's, and not of whoever touches them first. */
-long swap_enter(const struct run *r, bool holes)
+void swap_enter(const struct run *r)
 {
-	long err = sys_madvise(r->addr, r->len, MADV_POPULATE_READ);
-	if (holes && err == -EINVAL) /* Linux before 5.14 */
-		err = sys_allocate(r->fd, r->addr, r->len);
-	return holes ? err : 0;
+	if (sys_madvise(r->addr, r->len, MADV_POPULATE_READ) == -EINVAL)
+		sys_allocate(r->fd, r->addr, r->len); /* Linux before 5.14 */
 }
 
 /* Over the range itself. The pages are entered, but for few: the program's first
  * write would enter one at a time. */
-static long map_file_over(const struct run *r, bool holes)
+static long map_file_over(const struct run *r)
 {
 	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
 	                     r->addr);
 	if (sys_failed(over))
 		return over;
 	sys_madvise(r->addr, r->len, MADV_DONTFORK);
-	if (r->len <= FEW * PAGE && !holes)
-		return 0;
-	return swap_enter(r, holes);
+	if (r->len > FEW * PAGE)
+		swap_enter(r);
+	return 0;
 }
 
 /* With nobody else to hold back: written to the memfd, a page isn't zeroed
@@ -247,14 +260,14 @@ static long map_file_over(const struct run *r, bool holes)
 static long alone_in(const struct run *r, bool *shadowed)
 {
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
-	struct incoming in = { .holes = make_holes(r) };
+	struct incoming in = { .holes = has_holes(r) };
 	long side = sys_mremap(r->addr, r->len, r->len,
 	                       MREMAP_MAYMOVE | DONTUNMAP, shadow(r->addr));
 	if (sys_failed(side))
 		return side;
 	long err = fill(r, &in, (uint64_t)side);
 	if (!err)
-		err = map_file_over(r, in.holes);
+		err = map_file_over(r);
 	if (err) {
 		put_back(r, (uint64_t)side);
 		sys_punch(r->fd, r->addr, r->len);
@@ -270,14 +283,18 @@ static long try_in(const struct window *w, const struct run *r,
 	uint64_t side = 0;
 	if (w->kind == WINDOW_ALONE && !before)
 		return alone_in(r, shadowed);
-	bool holes = !before && make_holes(r);
+	bool zeros = !before && r->len > FEW * PAGE &&
+	             write_zeros(r->fd, r->addr, r->len) == 0;
 	long fresh = map_file(r);
-	if (sys_failed(fresh))
+	if (sys_failed(fresh)) {
+		if (!before)
+			sys_punch(r->fd, r->addr, r->len);
 		return fresh;
+	}
 	/* What takes time is done before others have to wait. */
 	struct incoming in = { .fresh = (uint64_t)fresh, .before = before };
 	in.populated = sys_madvise(in.fresh, r->len, MADV_POPULATE_WRITE) == 0;
-	in.holes = holes && in.populated; /* filled now */
+	in.holes = zeros && in.populated && has_holes(r);
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
 	long err = exchange_in(w, r, &in, &side);
 	if (err) {
