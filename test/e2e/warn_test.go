@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -20,7 +21,8 @@ import (
 var mistakeRow = regexp.MustCompile("(?m)^\\| `(\\w+)\\.c`: (.+) \\| `--(warn|explain)` \\| (0x[0-9a-f]{4}) \\| (.+) \\|$")
 
 // TestMistakes: each program of examples/mistakes is told of its mistake, and of no other
-// first, in the words of docs/debugging.md; urdma show warning and the log have it too.
+// first, in the words of docs/debugging.md; urdma show warning and the log have it too. So
+// have the flight recorder, and what --strict makes of it, as the second table there.
 func TestMistakes(t *testing.T) {
 	need(t, "gcc")
 	text, err := os.ReadFile("../../docs/debugging.md")
@@ -39,6 +41,120 @@ func TestMistakes(t *testing.T) {
 		t.Run(row[1], func(t *testing.T) { mistake(t, n, dir, row[1], row[2], row[3], row[4], row[5]) })
 	}
 	shown(t, n, rows)
+	compared(t, n, dir, string(text), rows)
+}
+
+const (
+	toolsHead = "| program | `--warn` | `--explain` | `urdma trace --dump` | `--strict` |\n|---|---|---|---|---|\n"
+	forEver   = "waits for ever"
+	asWithout = forEver + ", as without"
+)
+
+// compared runs each program under every tool, and checks what docs/debugging.md has of it.
+func compared(t *testing.T, n *lab.Node, dir, text string, rows [][]string) {
+	before, rest, ok := strings.Cut(text, toolsHead)
+	table, after, whole := strings.Cut(rest, "\n\n")
+	if !ok || !whole {
+		t.Fatalf("docs/debugging.md has no table %q", toolsHead)
+	}
+	documented := strings.Split(table, "\n")
+	var found []string
+	for _, row := range rows {
+		name := row[1]
+		i := slices.IndexFunc(documented, func(r string) bool { return strings.HasPrefix(r, "| `"+name+"` |") })
+		if i < 0 {
+			t.Fatalf("docs/debugging.md does not say what the tools tell of %s", name)
+		}
+		found = append(found, underTools(t, n, filepath.Join(dir, name), name, documented[i]))
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile("../../docs/debugging.md", []byte(before+toolsHead+strings.Join(found, "\n")+"\n\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case !slices.Equal(found, documented):
+		t.Errorf("docs/debugging.md has\n%s\nexpected (go test ./test/e2e -run TestMistakes -update)\n%s", table, strings.Join(found, "\n"))
+	}
+}
+
+var (
+	saidNumber      = regexp.MustCompile(`(?m)^urdma: (warning: )?(?:[^:\n]*: )?(0x[0-9a-f]{4}), `)
+	recordedFailure = regexp.MustCompile(`(?m)^\S+ +\d+ +\S+ (COMP|ASYNC|WHY) +(?:[A-Za-z ]+: )?([^,;:\n]+)`)
+)
+
+// underTool runs a program with options of urdma exec, and says how it ended. One that
+// hangs is ended once it has said what it was to say; "": after a second.
+func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string, options ...string) (p *lab.Process, end string) {
+	t.Helper()
+	p, err := n.Start(slices.Concat([]string{n.Program("urdma"), "exec", "--socket", n.Socket()}, options, []string{"--", binary})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !hangs {
+		if err := p.Wait(lab.Patience); err != nil {
+			return p, "ends: " + err.Error()
+		}
+		return p, "ends"
+	}
+	limit := lab.Patience
+	if says == "" {
+		limit = time.Second
+	}
+	for until := time.Now().Add(limit); time.Now().Before(until) && p.Running() && (says == "" || !strings.Contains(p.Output(), says)); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !p.Running() {
+		return p, "ends"
+	}
+	p.Kill()
+	return p, forEver
+}
+
+// underTools is the row of a program: the numbers that --warn and --explain say, what the
+// flight recorder has of failures, and how it ends under --strict. Which programs hang
+// stands in the row that there is.
+func underTools(t *testing.T, n *lab.Node, binary, name, row string) string {
+	t.Helper()
+	plain, end := underTool(t, n, binary, strings.Contains(row, asWithout), "urdma:   see:", "--explain", "--warn")
+	dump, err := n.Urdma("trace", "--dump", "--pid", fmt.Sprint(plain.PID()), "--socket", n.Socket())
+	if err != nil {
+		t.Errorf("trace --dump: %v\n%s", err, dump)
+	}
+	var warned, explained, recorded []string
+	add := func(to *[]string, what string) {
+		if !slices.Contains(*to, what) {
+			*to = append(*to, what)
+		}
+	}
+	for _, m := range saidNumber.FindAllStringSubmatch(plain.Output(), -1) {
+		switch {
+		case m[1] == "":
+			add(&explained, m[2])
+		case warned == nil: // what follows from the first mistake may take luck
+			add(&warned, m[2])
+		}
+	}
+	for _, m := range recordedFailure.FindAllStringSubmatch(dump, -1) {
+		what := m[2]
+		if m[1] == "WHY" {
+			what, _, _ = strings.Cut(what, " ")
+		}
+		if !strings.HasPrefix(what, "0x08") || slices.Contains(warned, what) {
+			add(&recorded, m[1]+" "+what)
+		}
+	}
+	slices.Sort(recorded)
+	_, strict := underTool(t, n, binary, strings.Contains(row, forEver), "", "--strict")
+	if strict == end && end == forEver {
+		strict = asWithout
+	}
+	cell := func(list []string) string {
+		if len(list) == 0 {
+			return "nothing"
+		}
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", name, cell(warned), cell(explained), cell(recorded), strict)
 }
 
 func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string) {
