@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"urdma/inspect"
 	"urdma/urdma/capture"
@@ -124,7 +125,7 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
 		return err
 	}
-	tell("%d %s, %d more were lost for want of time to write them", counts.Frames, what, counts.Lost)
+	tell("%d %s, %d more were lost for want of time to write them; urdmad's worker spent %v on them", counts.Frames, what, counts.Lost, counts.Spent.Round(time.Microsecond))
 	return err
 }
 

@@ -46,6 +46,9 @@ func TestTrace(t *testing.T) {
 			t.Fatalf("%v\n%s", err, p.Output())
 		}
 	}
+	if out := writers[1].Output(); !strings.Contains(out, "worker spent ") || strings.Contains(out, "worker spent 0s") {
+		t.Errorf("the closing line does not say what the trace took:\n%s", out)
+	}
 	events := tracedIn(t, all.Output())
 	count := map[string]int{}
 	open := map[string]int{} // sends without their completion

@@ -19,6 +19,7 @@ type Limits struct {
 // Counts is what a capture came to.
 type Counts struct {
 	Frames, Lost uint64
+	Spent        time.Duration // by urdmad's worker
 }
 
 // ErrGone says that urdmad ended before the capture did.
@@ -70,7 +71,7 @@ func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, to S
 		defer cancel()
 	}
 	err = r.loop(ctx)
-	r.counts.Lost = r.from.Reader.Lost()
+	r.counts.Lost, r.counts.Spent = r.from.Reader.Lost(), r.from.Reader.Spent()
 	if closeErr := to.Close(r.counts.Lost - r.told); err == nil {
 		err = closeErr
 	}

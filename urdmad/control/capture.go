@@ -127,6 +127,8 @@ func (x *Session) endCapture() {
 
 // Begin is engine.Tap's.
 func (c *capture) Begin(s *engine.Sight) bool {
+	now := time.Now()
+	defer func() { c.ring.Spend(time.Since(now)) }()
 	if !c.wants(s) {
 		return false
 	}
@@ -134,7 +136,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	if limit := c.filter.SnapBytes; limit > 0 && int64(len(kept)) > int64(limit) {
 		kept = kept[:limit]
 	}
-	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(time.Now().UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(now.UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
 	record.QPN, record.OtherQPN = numberOf(s.Conn), numberOf(s.Other)
 	if s.Conn == nil && s.Other == nil {
 		n, _ := namedPair(s)

@@ -177,12 +177,14 @@ func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
 // put writes an event that happened at a time, ns since 1970. A reason's text is longer
 // than notes are.
 func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
+	begun := time.Now()
+	defer func() { c.ring.Spend(time.Since(begun)) }()
 	b := abi.Bytes(e)
 	if e.Kind == abi.TraceReason {
 		b, text = append(slices.Clone(b), text...), ""
 	}
 	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
-	if begun, ok := c.ring.Begin(record, b); ok {
-		c.ring.End(begun, text)
+	if at, ok := c.ring.Begin(record, b); ok {
+		c.ring.End(at, text)
 	}
 }

@@ -609,11 +609,12 @@ type CaptureResponse struct {
 
 // CaptureRing is struct urdma_abi_capture_ring.
 type CaptureRing struct {
-	Head uint64
-	Lost uint64
-	Pad0 [6]uint64
-	Tail uint64
-	Pad1 [7]uint64
+	Head    uint64
+	Lost    uint64
+	SpentNs uint64
+	Pad0    [5]uint64
+	Tail    uint64
+	Pad1    [7]uint64
 }
 
 // CaptureRecord is struct urdma_abi_capture_record.

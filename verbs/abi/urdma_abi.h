@@ -615,7 +615,8 @@ struct urdma_abi_capture_response {
 struct urdma_abi_capture_ring {
 	uint64_t head; /* written by urdmad */
 	uint64_t lost; /* frames, by urdmad, before head */
-	uint64_t pad0[6];
+	uint64_t spent_ns; /* by urdmad's worker on the capture */
+	uint64_t pad0[5];
 	uint64_t tail; /* written by the reader */
 	uint64_t pad1[7];
 };

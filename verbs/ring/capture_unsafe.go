@@ -2,7 +2,9 @@ package ring
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"urdma/verbs/abi"
@@ -36,11 +38,12 @@ func CaptureLayout(wanted uint32) abi.CaptureResponse {
 // CaptureWriter is urdmad's side. Begin and End write one record; another may be
 // written between them. Nothing of them can be seen before the last End.
 type CaptureWriter struct {
-	head *abi.CaptureRing
-	data []byte
-	next uint64 // behind the last record begun
-	lost uint64
-	open int // records begun and not ended
+	head  *abi.CaptureRing
+	data  []byte
+	next  uint64 // behind the last record begun
+	lost  uint64
+	spent uint64 // ns
+	open  int    // records begun and not ended
 }
 
 // Begun is a record that waits for its end.
@@ -114,6 +117,12 @@ func (w *CaptureWriter) reserve(bytes uint64) (at uint64, ok bool) {
 	return w.next + skip, true
 }
 
+// Spend notes that the writer spent so long on the capture.
+func (w *CaptureWriter) Spend(d time.Duration) {
+	w.spent += uint64(d)
+	atomic.StoreUint64(&w.head.SpentNs, w.spent)
+}
+
 // CaptureReader is the reader's side.
 type CaptureReader struct {
 	head *abi.CaptureRing
@@ -135,6 +144,11 @@ func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
 
 // Lost is how many frames found no room so far.
 func (r *CaptureReader) Lost() uint64 { return atomic.LoadUint64(&r.head.Lost) }
+
+// Spent is how long urdmad's worker was busy with the capture so far.
+func (r *CaptureReader) Spent() time.Duration {
+	return time.Duration(min(atomic.LoadUint64(&r.head.SpentNs), math.MaxInt64))
+}
 
 // Next returns the oldest record that was not released, its frame or event and its note,
 // which alias the ring until Release; ok is false when there is none.
