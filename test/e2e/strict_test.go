@@ -16,17 +16,30 @@ func TestStrict(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
-			for _, program := range []string{"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_srq_pingpong -q 4", "ibv_xsrq_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"} {
+			for _, program := range []string{"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_srq_pingpong -q 4", "ibv_srq_pingpong -q 4 -e", "ibv_xsrq_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"} {
 				t.Run(program, func(t *testing.T) {
 					argv := strings.Fields(program)
 					need(t, argv[0])
 					n.run(t, "ib", argv[0], argv[1:]...)
 				})
 			}
-			for _, program := range []string{"ib_send_bw", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_atomic_lat"} {
+			for _, program := range []string{"ib_send_bw", "ib_send_bw -e", "ib_send_lat -e", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_atomic_lat"} {
 				t.Run(program, func(t *testing.T) {
-					need(t, program)
-					pass(t, lab.PerftestPair(a, b, program, "-n", "200"))
+					argv := strings.Fields(program)
+					need(t, argv[0])
+					pass(t, lab.PerftestPair(a, b, argv[0], append(argv[1:], "-n", "200")...))
+				})
+			}
+			for _, c := range []struct{ server, client string }{
+				{"rping -s -C 50 -V", "rping -c -a HOST -C 50 -V"},
+				{"ucmatose -c 4 -C 20", "ucmatose -c 4 -C 20 -s HOST"},
+				{"rdma_server", "rdma_client -s HOST"},
+				{"udaddy -c 2 -C 20", "udaddy -c 2 -C 20 -s HOST"},
+				{"rstream -S 1000 -C 20", "rstream -S 1000 -C 20 -s HOST"},
+			} {
+				t.Run(c.server, func(t *testing.T) {
+					need(t, "rping")
+					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(c.server), Client: strings.Fields(strings.ReplaceAll(c.client, "HOST", a.Address))})
 				})
 			}
 		})
