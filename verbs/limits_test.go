@@ -1,11 +1,13 @@
 package verbs_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"urdma/verbs"
@@ -106,5 +108,47 @@ func TestLimits(t *testing.T) {
 			l.cq = must(l.x.CreateCQ(1, nil))(t)
 			reached(l)
 		})
+	}
+}
+
+// TestStrictLimits: under URDMA_STRICT a device is as small as it says, shows that, and
+// refuses more.
+func TestStrictLimits(t *testing.T) {
+	t.Setenv("URDMA_STRICT", "max_sge:3,max_qp_wr:5,max_inline_data:32,max_cqe:7,max_qp_rd_atom:2,max_srq_wr:6,max_srq_sge:4")
+	l := &limitsTest{t: t, d: startDaemon(t).open().Devices()[0]}
+	l.x = must(l.d.Open())(t)
+	l.pd = must(l.x.AllocPD())(t)
+	l.cq = must(l.x.CreateCQ(1, nil))(t)
+	if l.d.MaxReads != 2 {
+		t.Errorf("MaxReads is %d, expected 2", l.d.MaxReads)
+	}
+	pair := func(o verbs.QPOptions) (io.Closer, error) {
+		o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE = max(o.SendWR, 1), max(o.RecvWR, 1), max(o.SendSGE, 1), max(o.RecvSGE, 1) // 0 has a default that is more
+		return l.pd.CreateQP(l.cq, l.cq, o)
+	}
+	for name, c := range map[string]struct {
+		shown, want int
+		create      func(n int) (io.Closer, error)
+	}{
+		"max_sge of sends":      {l.d.MaxSGE, 3, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{SendSGE: n}) }},
+		"max_sge of receives":   {l.d.MaxSGE, 3, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{RecvSGE: n}) }},
+		"max_qp_wr of sends":    {l.d.MaxQPWR, 5, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{SendWR: n}) }},
+		"max_qp_wr of receives": {l.d.MaxQPWR, 5, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{RecvWR: n}) }},
+		"max_inline_data":       {l.d.MaxInline, 32, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{Inline: n}) }},
+		"max_cqe":               {l.d.MaxCQE, 7, func(n int) (io.Closer, error) { return l.x.CreateCQ(n, nil) }},
+		"max_srq_wr":            {l.d.MaxSRQWR, 6, func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: n}) }},
+		"max_srq_sge":           {l.d.MaxSRQSGE, 4, func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: 1, RecvSGE: n}) }},
+	} {
+		if c.shown != c.want {
+			t.Errorf("%s is shown as %d, expected %d", name, c.shown, c.want)
+		}
+		if o, err := c.create(c.want); err != nil {
+			t.Errorf("%s: %d: %v", name, c.want, err)
+		} else {
+			ok(t, o.Close())
+		}
+		if _, err := c.create(c.want + 1); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %d: %v, expected EINVAL", name, c.want+1, err)
+		}
 	}
 }
