@@ -42,7 +42,7 @@ var cmEvents = []string{"ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_
 
 var answers = []string{Access: "access", Operation: "operation", Invalid: "invalid", NotReady: "rnr"}
 
-// answersTo are the answers that each message can have: those of InfiniBand vol. 1, 9.7.5.2.
+// answersTo are the answers that each message can have: those of a reliable connection's responder.
 var answersTo = map[Answer][]int64{
 	Access:    {MessageWrite, MessageRead, MessageAtomic},
 	Operation: {MessageSend, MessageWrite, MessageRead, MessageAtomic},

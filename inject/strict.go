@@ -31,7 +31,7 @@ var Behaviours = [...]Behaviour{
 	{"inline", abi.StrictInline, "max_inline_data is what ibv_create_qp was asked for, not rounded up",
 		"ibv_create_qp(3): the values will be greater than or equal to the values requested"},
 	{"rnr", abi.StrictRNR, "one message in four finds no receive when it arrives: with an rnr_retry of 0 its send fails",
-		"InfiniBand vol. 1, 9.7.5.2.8: a responder that is not ready for a message, for a while, answers with an RNR NAK"},
+		"ibv_modify_qp(3): rnr_retry and min_rnr_timer are there for a peer that is not ready for a message: it may be so at any time"},
 	{"spurious", abi.StrictSpurious, "after a completion event another comes, for no completion, once the queue is armed again",
 		"ibv_get_cq_event(3): an extra event may be triggered without a completion in the queue"},
 	{"write-order", abi.StrictWriteOrder, "of half of the pieces of RDMA Writes to the process the last byte is in its memory first, the others 0.3 ms later",

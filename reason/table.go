@@ -51,7 +51,7 @@ var table = []Reason{
 	{Destination, "the datagram has no destination that can be reached", "the address handle has a wrong GID", "compare the GID with the peer's, ibv_query_gid", "ibv_create_ah(3)"},
 
 	{NotReady, "the peer had no receive posted, and the message could not wait longer", "rnr_retry times min_rnr_timer has passed; the peer posts its receives too late or too few, or its program is busy",
-		"post receives before connecting, keep count of them (credits), or set rnr_retry to 7 for no limit", "ibv_modify_qp(3), rdma_connect(3); InfiniBand vol. 1, 9.7.5.2.8"},
+		"post receives before connecting, keep count of them (credits), or set rnr_retry to 7 for no limit", "ibv_modify_qp(3), rdma_connect(3)"},
 	{Silent, "the peer does not answer", "its host or urdmad is gone or stopped, the network between is cut or filtered, or by number it never moved to RTR",
 		"urdma ping PEER tells whether urdmad is reached; timeout and retry_cnt say how long is waited", "ibv_modify_qp(3), urdma(1)"},
 	{SendIndex, "the send queue's ring has an index that cannot be", "the program has written to memory of liburdma.so, or several threads posted without a lock through a thread domain", "valgrind or AddressSanitizer find the write", "ibv_alloc_td(3)"},

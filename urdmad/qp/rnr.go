@@ -10,8 +10,8 @@ import (
 // it with an RNR NAK and its sender tries again, so programs written for it rely on
 // that; here the message waits for the receive.
 //
-// How long is counted for each message anew (InfiniBand vol. 1, 9.7.5.2.8), and the
-// work request that fails is the one whose message waits:
+// How long is counted for each message anew, and the work request that fails is the one
+// whose message waits:
 //
 //   - By number it is rnr_retry of the sender times min_rnr_timer of the receiver
 //     (ibv_modify_qp(3)), and only the sender fails.
@@ -78,8 +78,7 @@ const receiverWait = 100 * clock.Millisecond
 // RNRForever is the number of retries that stands for no limit.
 const RNRForever = 7
 
-// rnrTimers are the values of min_rnr_timer in units of 10 microseconds
-// (InfiniBand vol. 1, table 45).
+// rnrTimers are the values of min_rnr_timer, InfiniBand's, in units of 10 microseconds.
 var rnrTimers = [32]clock.Time{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152}
 

@@ -17,9 +17,8 @@ const (
 	newDatagrams = abi.QPMaskCurState | abi.QPMaskQKey
 )
 
-// transitions are those of each type of queue pair, ibv_modify_qp(3) and the
-// InfiniBand Architecture Specification vol. 1, section 11.2.5.2, without what
-// loads alternate paths. A move to RESET or ERR takes the state alone; there is none
+// transitions are those of each type of queue pair (ibv_modify_qp(3)), without what loads
+// alternate paths. A move to RESET or ERR takes the state alone; there is none
 // from RESET to ERR.
 var transitions = map[uint32]map[[2]uint32]masks{
 	abi.QPTypeRC: {

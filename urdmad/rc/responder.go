@@ -74,8 +74,8 @@ func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 	return Deliver, r.answers.tail & r.answers.mask
 }
 
-// wrong checks a request's place in its message and its length (InfiniBand vol. 1,
-// 9.7; rxe_resp.c of Linux), and returns what it is refused with; 0: it is right.
+// wrong checks a request's place in its message and its length, and returns what it is
+// refused with; 0: it is right.
 func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	t := a.Opcode.Traits()
 	kind := t & (roce.Send | roce.Write)
@@ -99,7 +99,7 @@ func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	return 0
 }
 
-// maxMessage is the longest message (InfiniBand vol. 1, 9.7).
+// maxMessage is the longest message.
 const maxMessage = 1 << 31
 
 func (r *Responder) wrongRead(a *Arrival) roce.Syndrome {
