@@ -14,7 +14,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// vdevRow is a line of README.md's table of ports.
+// vdevRow is a line of docs/ports.md's table.
 type vdevRow struct {
 	vdev         string
 	capabilities []string
@@ -25,16 +25,16 @@ var (
 	optional   = regexp.MustCompile(`\[[^]]*\]`)
 )
 
-// vdevTable reads README.md's table; "any DPDK device" says nothing to try.
+// vdevTable reads docs/ports.md's table; "any DPDK device" says nothing to try.
 func vdevTable(t *testing.T) (rows []vdevRow) {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/ports.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(text), "| `vdev` | what it joins | needs |\n|---|---|---|\n")
 	if !found {
-		t.Fatal("README.md has no table of vdevs")
+		t.Fatal("docs/ports.md has no table of vdevs")
 	}
 	for _, line := range strings.Split(table, "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
@@ -61,7 +61,7 @@ func asUser(capabilities []string, argv ...string) []string {
 		"--inh-caps", set, "--ambient-caps", set, "--bounding-set", set, "--"}, argv...)
 }
 
-// TestCapabilitiesOfTheTable: each row of README.md's table works with exactly
+// TestCapabilitiesOfTheTable: each row of docs/ports.md's table works with exactly
 // the capabilities it names, and with none of them left out.
 func TestCapabilitiesOfTheTable(t *testing.T) {
 	l := labtest.New(t)
@@ -73,7 +73,7 @@ func TestCapabilitiesOfTheTable(t *testing.T) {
 	}
 	rows := vdevTable(t)
 	if len(rows) < 5 {
-		t.Fatalf("README.md's table has only %v", rows)
+		t.Fatalf("docs/ports.md's table has only %v", rows)
 	}
 	for _, row := range rows {
 		t.Run(row.vdev, func(t *testing.T) {

@@ -30,7 +30,7 @@ var skips = regexp.MustCompile(strings.Join([]string{
 	`on Ethernet link layer`,                      // raw packets and flow steering: the kernel's sockets have those
 	`^Extended CQ is not supported`,               // asked for with tag matching, which is mlx5's
 	`doesn't have net interface`,                  // loopback has none below it
-	`^Multicast is not supported`,                 // see README
+	`^Multicast is not supported`,                 // see docs/VERBS.md
 	`^Parent Domain is not supported`,             // with allocators of the program's own
 	`^(Create )?(UC|Extended) QP.* not supported`, // iwarp has reliable connections alone
 }, "|"))

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Types the lines of README.md's section "As a service" into the shell of an
+# Types the lines of docs/service.md into the shell of an
 # ordinary user of a fresh Debian, booted with its own systemd, and checks what
 # each brings about. Then the manual pages and the wrong configurations, the
 # system's urdmad, and a purge that has to leave nothing.
 #
 #   test/service/package.sh [PACKAGE.deb [KEEP]]
 #
-# Without PACKAGE.deb, or where it is "", README.md's "make deb" builds it. KEEP
+# Without PACKAGE.deb, or where it is "", docs/service.md's "make deb" builds it. KEEP
 # is a directory for the fresh Debian, to start from the next time. Needs root
 # and the network; exits with 77 and the reason where something is missing.
 set -euo pipefail
@@ -39,13 +39,13 @@ root=$work/root
 trap leave_fresh EXIT
 able_to_boot
 
-# ---- README.md's lines ----
+# ---- docs/service.md's lines ----
 walk=() # without their comments
 while IFS= read -r line; do
 	walk+=("$(sed 's/  *#.*//' <<<"$line")")
-done < <(awk '/^## /{ ours = $0 == "## As a service" } ours && /^```/{ block = !block; next } ours && block' "$here/README.md")
-[ ${#walk[@]} -gt 0 ] || fail "README.md has no lines of code below \"As a service\""
-line_of() { printf '%s\n' "${walk[@]}" | grep "^$1" || fail "README.md has no line that begins with \"$1\""; }
+done < <(awk '/^## /{ ours = $0 == "## From a checkout to a running service" } ours && /^```/{ block = !block; next } ours && block' "$here/docs/service.md")
+[ ${#walk[@]} -gt 0 ] || fail "docs/service.md has no lines of code below \"From a checkout …\""
+line_of() { printf '%s\n' "${walk[@]}" | grep "^$1" || fail "docs/service.md has no line that begins with \"$1\""; }
 
 # types LINE: into bob's shell. What it prints goes to $typed, what a program in
 # the background prints as well; returns the line's status.
@@ -138,7 +138,7 @@ step() {
 		[ "$(bobs ActiveState) $(bobs Result)" = "inactive success" ] || fail "after stop: $(bobs ActiveState), $(bobs Result)"
 		[ "$(bobs ActiveState socket)" = active ] || fail "its socket is $(bobs ActiveState socket)"
 		;;
-	*) fail "README.md has a line for which this test has no check: $line" ;;
+	*) fail "docs/service.md has a line for which this test has no check: $line" ;;
 	esac
 	pass "$line"
 }
@@ -193,7 +193,7 @@ for line in "${walk[@]}"; do
 	[ "$line" = "$make_deb" ] || step "$line"
 done
 all=" install mkdir write check start status server five client show metrics edit reload journal kill stop"
-[ "$did" = "$all" ] || fail "README.md's lines are now$did; this test expected$all"
+[ "$did" = "$all" ] || fail "docs/service.md's lines are now$did; this test expected$all"
 
 ping bob || fail "bob's rping after the stop"
 [ "$(bobs ActiveState)" = active ] || fail "the socket did not start the service"

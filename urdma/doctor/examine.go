@@ -70,7 +70,7 @@ const (
 
 var capNames = map[int]string{capNetAdmin: "CAP_NET_ADMIN", capNetRaw: "CAP_NET_RAW", capIPCLock: "CAP_IPC_LOCK", capSysAdmin: "CAP_SYS_ADMIN"}
 
-// needed is what each driver needs, as README's table has it.
+// needed is what each driver needs, as docs/ports.md's table has it.
 var needed = map[string][]int{
 	"net_tap":       {capNetAdmin},
 	"net_af_packet": {capNetRaw, capNetAdmin},
