@@ -39,6 +39,8 @@ var Behaviours = [...]Behaviour{
 	{"attributes", abi.StrictAttributes, "sends between two queue pairs of one urdmad that are connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn is not the peer's rq_psn, " +
 		"REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, or if there are more Reads and atomics at once than the peer's max_dest_rd_atomic",
 		"ibv_modify_qp(3): rq_psn is that of the packets to come, max_dest_rd_atomic how many Reads and atomics there are resources for, path_mtu how long a packet of the path may be; Linux's rxe checks each"},
+	{"reuse", abi.StrictReuse, "a new queue pair has the number of the last that the process has destroyed, and new memory the keys of the last that it has deregistered",
+		"ibv_create_qp(3) and ibv_reg_mr(3) promise no number or key that was not there before"},
 }
 
 // limits are what limits of struct ibv_device_attr can be lowered.

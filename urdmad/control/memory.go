@@ -85,7 +85,10 @@ func (x *Session) enter(r *mem.Region, old *mrObject) error {
 		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.region.Windows(), syscall.EBUSY)
 	case old != nil:
 		table.Replace(old.region, r)
-	case !table.Insert(r):
+		return nil
+	}
+	r.STag = again(x, &x.freed.stag)
+	if !table.Insert(r) {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
 	return nil
@@ -154,6 +157,7 @@ func (mr *mrObject) deregMR(*abi.HandleMessage, *reply) error {
 	mr.x.do(func() {
 		if busy = mr.region.Windows() > 0; !busy {
 			mr.x.w.Engine.QPs.Regions.Remove(mr.region)
+			mr.x.freed.stag = mr.region.STag
 			mr.remove()
 		}
 	})

@@ -73,6 +73,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		if err = dev.pairs.Room(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
+		q.qp.QPN = again(x, &x.freed.qpn)
 		if q.bell, err = x.w.Engine.AddQP(x.client, q.qp); err == nil {
 			q.qp.Handle = x.add(q, bill)
 			dev.pairs.Count(x.Owner.UID, 1)

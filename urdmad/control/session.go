@@ -51,6 +51,7 @@ type Session struct {
 	contexts []*contextObject // also in objects; engine thread
 	unread   events.Quota     // what the client has not read; engine thread
 	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
+	freed    freed            // engine thread
 	becomes  func() error     // what the connection is from now on; nil: a session
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"urdma/inject"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
@@ -79,6 +80,20 @@ func (n *injections) Place(q *qp.QP) clock.Time {
 		return lateBytes
 	}
 	return 0
+}
+
+// freed are the names that a client has given back last, 0: none.
+type freed struct {
+	qpn  uint32
+	stag mem.STag
+}
+
+// again returns a name that was freed, for what is made now, or 0.
+func again[T ~uint32](x *Session, name *T) (n T) {
+	if *name != 0 && x.s.injected.chance(&x.client.Client, abi.StrictReuse, 1) {
+		n, *name = *name, 0
+	}
+	return n
 }
 
 // misfit is the status that a send fails with because the attributes of the two ends, both

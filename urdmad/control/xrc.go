@@ -215,6 +215,7 @@ func (x *Session) removeQP(o *qpObject) {
 	pairs := &x.s.Devices[o.ctx.dev].pairs
 	if o.target == nil {
 		x.w.Engine.RemoveQP(x.client, o.qp, o.bell)
+		x.freed.qpn = o.qp.QPN
 		pairs.Count(x.Owner.UID, -1)
 		return
 	}

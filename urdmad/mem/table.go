@@ -51,7 +51,8 @@ func (t *Table) mask() uint32 { return uint32(len(t.slots) - 1) }
 
 func (s STag) index() uint32 { return uint32(s) >> keyBits }
 
-// Insert gives r an STag; false when there are as many regions as there may be.
+// Insert gives r an STag, that which it has already if nothing else has that index; false
+// when there are as many regions as there may be.
 func (t *Table) Insert(r *Region) bool {
 	if t.used == maxRegions {
 		return false
@@ -59,7 +60,6 @@ func (t *Table) Insert(r *Region) bool {
 	if 2*(t.used+1) > len(t.slots) {
 		t.grow()
 	}
-	r.STag = STag(t.rand.Uint32())
 	for r.STag < reserved || t.taken(r.STag) {
 		r.STag = STag(t.rand.Uint32())
 	}

@@ -111,7 +111,7 @@ func PrivateBytes(layout *abi.QPResponse) uint64 {
 	return uint64(layout.SQ.Entries) * perSlot
 }
 
-// Add makes q known and gives it a number.
+// Add makes q known and gives it a number, that which it has already if no other has it.
 func (t *Table) Add(q *QP) {
 	q.t = t
 	for q.QPN == 0 || t.pairs[q.QPN] != nil {

@@ -92,6 +92,7 @@ const (
 	StrictSpurious        = 0x800
 	StrictWriteOrder      = 0x1000
 	StrictAttributes      = 0x2000
+	StrictReuse           = 0x4000
 	CMWake                = 0xffffffff
 	NumDoorbells          = 4096
 	EndsFirst             = 0x0506

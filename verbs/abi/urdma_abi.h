@@ -800,6 +800,7 @@ struct urdma_abi_post_fault {
 #define URDMA_ABI_STRICT_SPURIOUS 0x800u
 #define URDMA_ABI_STRICT_WRITE_ORDER 0x1000u
 #define URDMA_ABI_STRICT_ATTRIBUTES 0x2000u
+#define URDMA_ABI_STRICT_REUSE 0x4000u
 
 struct urdma_abi_inject_response {
 	struct urdma_abi_header header;

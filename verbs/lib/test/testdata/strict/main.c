@@ -275,6 +275,29 @@ static void attributes(void)
 		broken("attributes that do not fit");
 }
 
+/* Takes a number or a key that it has seen before for the object that has ended. */
+static void reuse(void)
+{
+	uint32_t number, key;
+	struct ibv_mr *other;
+
+	pair_up(&a, &b);
+	number = a.qp->qp_num; /* the last that is destroyed, and the first that is made */
+	free_end(&b);
+	free_end(&a);
+	POINTER(other, ibv_reg_mr(pd, memory, 64, IBV_ACCESS_LOCAL_WRITE));
+	key = other->rkey;
+	STATUS(ibv_dereg_mr(other));
+	pair_up(&a, &b);
+	POINTER(other, ibv_reg_mr(pd, memory, 64, IBV_ACCESS_LOCAL_WRITE));
+	CHECK((other->rkey == key) == (a.qp->qp_num == number));
+	if (wrong && other->rkey == key)
+		broken("a number and a key came back");
+	STATUS(post_write(1, IBV_SEND_SIGNALED, mr->rkey, 64, 2048)); /* what is reused works */
+	CHECK(poll_one(a.cq).status == IBV_WC_SUCCESS);
+	STATUS(ibv_dereg_mr(other));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -282,7 +305,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} behaviours[] = { { "garbage", garbage }, { "slots", slots }, { "srq-order", srq_order },
 			 { "late", late }, { "inline", inline_data }, { "rnr", rnr }, { "spurious", spurious },
-			 { "write-order", write_order }, { "attributes", attributes } };
+			 { "write-order", write_order }, { "attributes", attributes }, { "reuse", reuse } };
 
 	CHECK(argc == 4);
 	rnr_retry = 7;
