@@ -12,11 +12,13 @@
 // locked and unlocked. mib: medians in µs of the same for 1 MiB. pin is mlock of memory that
 // was never touched and one copy of as much.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -74,6 +76,22 @@ static double timed_dereg(struct ibv_mr *mr)
 	return now_us() - start;
 }
 
+// fail_lock says why mlock(2) of so many bytes failed.
+static void fail_lock(size_t bytes)
+{
+	int error = errno;
+	struct rlimit limit;
+	if ((error == ENOMEM || error == EPERM || error == EAGAIN) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < bytes) {
+		fprintf(stderr,
+			"mlock of %zu KiB: %s: RLIMIT_MEMLOCK is %llu KiB; raise it (ulimit -l %zu, or memlock in limits.conf), measure fewer BYTES, or run "
+			"as root\n",
+			bytes >> 10, strerror(error), (unsigned long long)limit.rlim_cur >> 10, bytes >> 10);
+		exit(1);
+	}
+	errno = error;
+	fail("mlock");
+}
+
 // timed_lock gives what mlock(2) of memory that was never touched takes, in µs, and what
 // munlock(2) of it does.
 static double timed_lock(size_t bytes, double *unlock)
@@ -81,7 +99,7 @@ static double timed_lock(size_t bytes, double *unlock)
 	char *memory = untouched(bytes);
 	double start = now_us();
 	if (mlock(memory, bytes))
-		fail("mlock");
+		fail_lock(bytes);
 	double lock = now_us() - start;
 	start = now_us();
 	if (munlock(memory, bytes))
