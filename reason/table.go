@@ -123,6 +123,11 @@ var table = []Reason{
 	{abi.PitfallEmptySGE, "a scatter/gather element has length 0", "hardware takes that for 2^31 bytes", "leave the element out: num_sge may be 0", "ibv_post_send(3), ibv_post_recv(3)"},
 	{abi.PitfallGrh, "a receive of a queue pair of type UD has less than 40 bytes", "each datagram comes behind 40 bytes for its Global Routing Header: without that room it is dropped", "make receives 40 bytes longer than the longest datagram", "ibv_post_recv(3), ibv_create_ah_from_wc(3)"},
 	{abi.PitfallPSN, "sq_psn and rq_psn are both 0", "on InfiniBand, packets of an earlier connection between the same queue pairs may be taken for this one's", "draw sq_psn at random, and send it to the peer as its rq_psn", "ibv_modify_qp(3)"},
+	{abi.PitfallUnready, "a message came before any receive was posted for it", "the peer sends it again until one is there, rnr_retry times at most: whether the program works depends on who is faster",
+		"post receives before ibv_modify_qp to RTR, rdma_connect and rdma_accept", "ibv_post_recv(3), rdma_accept(3), rdma_connect(3)"},
+	{abi.PitfallRdAtomic, "more RDMA Reads and atomics at once were asked for than the peer serves", "urdma holds the others back; an adapter sends them, and the peer refuses them: IBV_WC_REM_INV_REQ_ERR",
+		"let max_rd_atomic be at most the peer's max_dest_rd_atomic, and initiator_depth at most what the event of the request has", "ibv_modify_qp(3), rdma_accept(3)"},
+	{abi.PitfallPrivate, "private data is longer than InfiniBand and RoCE carry", "the call fails with EINVAL there", "send what is longer as the first message", "rdma_connect(3), rdma_accept(3), rdma_reject(3)"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

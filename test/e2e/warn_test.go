@@ -86,7 +86,7 @@ var (
 // hangs is ended once it has said what it was to say; "": after a second.
 func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string, options ...string) (p *lab.Process, end string) {
 	t.Helper()
-	p, err := n.Start(slices.Concat([]string{n.Program("urdma"), "exec", "--socket", n.Socket()}, options, []string{"--", binary})...)
+	p, err := n.Start(slices.Concat([]string{n.Program("urdma"), "exec", "--socket", n.Socket()}, options, []string{"--", binary, n.Address})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +162,14 @@ func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string
 	if text, err := os.ReadFile(source); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
 		t.Errorf("%s does not begin with its name and %q (%v)", source, what, err)
 	}
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-libverbs").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	option, status := "--explain", 0
 	if by == "warn" {
 		option, status = "--warn=error", abi.WarnStatus
 	}
-	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), option, "--", binary)
+	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), option, "--", binary, n.Address)
 	if err != nil {
 		t.Fatal(err)
 	}

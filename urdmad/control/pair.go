@@ -3,9 +3,11 @@ package control
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"syscall"
 
+	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/datagram"
@@ -151,6 +153,16 @@ func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 	return q.queryQP(nil, r)
 }
 
+// peerReads is how many Reads and atomics the peer of a connection by number serves at once;
+// the largest number if that is not known: InfiniBand's packets don't say it.
+func peerReads(q *qp.QP) uint32 {
+	_, waits := q.Carrier().(*connect.Awaiting)
+	if c := q.Connection(); c != nil && c.ByNumber && !waits {
+		return uint32(c.ORD)
+	}
+	return math.MaxUint32
+}
+
 func (q *qpObject) queryQP(_ *abi.HandleMessage, r *reply) error {
 	var resp abi.QueryQPResponse
 	q.x.do(func() {
@@ -162,6 +174,10 @@ func (q *qpObject) queryQP(_ *abi.HandleMessage, r *reply) error {
 		if q.qp.SigAll {
 			resp.SQSigAll = 1
 		}
+		if q.qp.Unready() {
+			resp.Unready = 1
+		}
+		resp.PeerReads = peerReads(q.qp)
 	})
 	*r = respond(&resp)
 	return nil

@@ -10,7 +10,7 @@ func (c *Conn) mayWait() bool {
 	}
 	if c.rnr.Wait(c.placed, c.now()) {
 		c.s.Stats.ReceiverNotReady++
-		c.TraceNotReady()
+		c.TraceNotReady(nil)
 	}
 	c.tryLater()
 	return true

@@ -55,6 +55,7 @@ type QP struct {
 	midWrite bool       // an RDMA Write is arriving; counts with faults alone
 	placeAt  clock.Time // when the piece of a Write that was kept back is placed; 0: none was
 	removed  bool
+	unready  bool // a message found a receive queue to which nothing had ever been posted
 
 	leaving   bool // see SendLast
 	abandoned bool // see abandon

@@ -136,6 +136,12 @@ func (r *RecvQueue) publish(index uint32) {
 	r.ring.PublishCons(r.done)
 }
 
+// untouched reports that nothing was ever posted.
+func (r *RecvQueue) untouched() bool {
+	prod, err := r.ring.Prod(r.done)
+	return err == nil && prod == 0
+}
+
 // reset skips what the client has posted.
 func (r *RecvQueue) reset() {
 	if r.shared != nil {

@@ -49,6 +49,9 @@ func lateReceives(t *testing.T, local bool, retries uint8, timer uint32, late ti
 	if b.Q.State() != abi.QPSRTS {
 		t.Fatalf("receiver's state %d after %v", b.Q.State(), late)
 	}
+	if !b.Q.Unready() || a.Q.Unready() {
+		t.Errorf("a message came before a receive was posted: receiver %t, sender %t", b.Q.Unready(), a.Q.Unready())
+	}
 	if good.Bytes[0] != 0 {
 		t.Fatal("a Write overtook the messages in front of it")
 	}

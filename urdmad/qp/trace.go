@@ -74,9 +74,19 @@ func (c *Connection) TraceResent(psn uint32) {
 	}
 }
 
-// TraceNotReady tells of a message that begins to wait for a receive.
-func (c *Connection) TraceNotReady() {
-	if q := c.QP; q != nil {
-		q.t.note(q.Client, abi.TraceEvent{Kind: abi.TraceNotReady, QPN: q.QPN})
+// Unready reports whether a message came before any receive was posted for it.
+func (q *QP) Unready() bool { return q.unready }
+
+// TraceNotReady tells of a message that begins to wait for a receive of receiver's, nil: c's
+// own queue pair.
+func (c *Connection) TraceNotReady(receiver *QP) {
+	q := c.QP
+	if q == nil {
+		return
 	}
+	if receiver == nil {
+		receiver = q
+	}
+	receiver.unready = receiver.unready || receiver.RQ.untouched()
+	q.t.note(q.Client, abi.TraceEvent{Kind: abi.TraceNotReady, QPN: q.QPN})
 }

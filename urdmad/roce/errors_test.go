@@ -108,6 +108,16 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestUnready: a message that comes before any receive was posted is remembered.
+func TestUnready(t *testing.T) {
+	n := enginetest.ConnectedPairIn(enginetest.New(t, enginetest.Options{Seed: 5, RoCE: true}), false, qp.RNRForever)
+	n.QA.Post(enginetest.Send(1), n.MA.SGE(0, 3000))
+	n.Pass(20 * time.Millisecond)
+	if !n.QB.Q.Unready() || n.QA.Q.Unready() {
+		t.Errorf("receiver %t, sender %t", n.QB.Q.Unready(), n.QA.Q.Unready())
+	}
+}
+
 // TestReceiverNotReady: a message waits for its receive, as RNR NAKs have it, and what is
 // behind it too.
 func TestReceiverNotReady(t *testing.T) {
@@ -117,6 +127,9 @@ func TestReceiverNotReady(t *testing.T) {
 	n.Pass(20 * time.Millisecond)
 	if n.B.Engine.RoCE.Stats.RC.RNRSaid < 3 || n.A.Engine.RoCE.Stats.RC.RNRHeard < 3 {
 		t.Errorf("%+v", n.B.Engine.RoCE.Stats)
+	}
+	if n.QB.Q.Unready() {
+		t.Error("a receive was posted before the first message")
 	}
 	n.QB.PostRecv(7, n.MB.SGE(0, 4000))
 	n.QB.PostRecv(8, n.MB.SGE(0, 4000))

@@ -79,6 +79,9 @@ const (
 	PitfallEmptySGE       = 0x0812
 	PitfallGrh            = 0x0813
 	PitfallPSN            = 0x0814
+	PitfallUnready        = 0x0815
+	PitfallRdAtomic       = 0x0816
+	PitfallPrivate        = 0x0817
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072
@@ -564,10 +567,12 @@ type ModifyQPRequest struct {
 
 // QueryQPResponse is struct urdma_abi_query_qp_response.
 type QueryQPResponse struct {
-	Header   Header
-	Attr     QPAttr
-	Cap      QPCap
-	SQSigAll uint32
+	Header    Header
+	Attr      QPAttr
+	Cap       QPCap
+	SQSigAll  uint32
+	Unready   uint32
+	PeerReads uint32
 }
 
 // InspectResponse is struct urdma_abi_inspect_response.

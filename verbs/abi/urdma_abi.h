@@ -533,6 +533,8 @@ struct urdma_abi_query_qp_response {
 	struct urdma_abi_qp_attr attr;
 	struct urdma_abi_qp_cap cap;
 	uint32_t sq_sig_all;
+	uint32_t unready;    /* 1: a message came when no receive had ever been posted */
+	uint32_t peer_reads; /* Reads and atomics that the peer of a connection by number serves at once; UINT32_MAX: not known */
 };
 
 /* ---- looking inside ------------------------------------------------------ */
@@ -753,6 +755,9 @@ enum urdma_abi_pitfall {
 	URDMA_ABI_PITFALL_EMPTY_SGE = 0x0812,     /* of length 0 */
 	URDMA_ABI_PITFALL_GRH = 0x0813,           /* a receive of type UD without room for one */
 	URDMA_ABI_PITFALL_PSN = 0x0814,           /* 0 both ways */
+	URDMA_ABI_PITFALL_UNREADY = 0x0815,       /* a message came before a receive was posted */
+	URDMA_ABI_PITFALL_RD_ATOMIC = 0x0816,     /* more than the peer serves */
+	URDMA_ABI_PITFALL_PRIVATE = 0x0817,       /* data longer than InfiniBand carries */
 };
 
 #define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */

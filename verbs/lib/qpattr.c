@@ -114,7 +114,7 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
 	if (urdma_warn_wanted)
-		urdma_warn_modified(qp, &response.attr, mask);
+		urdma_warn_modified(qp, &response, mask);
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		after_reset(qp);
 	return 0;

@@ -48,6 +48,17 @@ static int check_param(const struct rdma_cm_id *id,
 	return 0;
 }
 
+/* What requests, replies and rejects of InfiniBand have room for beside rdma_cm's header:
+ * of connections, and of lookups of datagrams' services (the kernel's include/rdma/ib_cm.h). */
+enum { REQUEST = 56, REPLY = 196, REJECT = 148, LOOKUP = 180, FOUND = 136 };
+
+static void check_private(const struct cm_id *id, const struct urdma_abi_cm_param *param, unsigned int most)
+{
+	if (urdma_warn_wanted && param->private_data_len > most)
+		urdma_warn(id->client, param->qp_num, URDMA_ABI_PITFALL_PRIVATE, "private_data_len is %u, and InfiniBand and RoCE carry %u here",
+			   param->private_data_len, most);
+}
+
 /* Appends private data; what rdma_create_ep saved goes first. */
 static int add_private(struct urdma_abi_cm_param *to, const void *data,
 		       size_t length)
@@ -103,9 +114,19 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	id->initiator_depth = param ? smaller(param->initiator_depth, depth) : depth;
 	id->active = true;
 	error = fill_param(id, param, &request.param);
+	check_private(id, &request.param, cm_is_datagram(public) ? LOOKUP : REQUEST);
 	if (!error)
 		error = URDMA_TELL(id->client, URDMA_ABI_CM_CONNECT, &request);
 	return cm_complete(id, error);
+}
+
+/* id->initiator_depth is what the request has offered until choose_depths. */
+static void check_depth(const struct cm_id *id, const struct rdma_conn_param *param)
+{
+	if (!cm_is_datagram(&id->public) && param && param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+	    param->initiator_depth > id->initiator_depth)
+		urdma_warn(id->client, 0, URDMA_ABI_PITFALL_RD_ATOMIC, "rdma_accept: initiator_depth is %u, and that of the request's event %u",
+			   param->initiator_depth, id->initiator_depth);
 }
 
 /* Unsaid or 0xFF takes what the request offered, cut to the device's limit. */
@@ -132,10 +153,13 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 
 	if (error)
 		return urdma_fail(error);
+	if (urdma_warn_wanted)
+		check_depth(id, param);
 	choose_depths(id, param);
 	error = fill_param(id, param, &request.param);
 	if (error)
 		return urdma_fail(error);
+	check_private(id, &request.param, cm_is_datagram(public) ? FOUND : REPLY);
 	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
 		return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 	/* Before the request: the thread that reads events may see the end of
@@ -156,6 +180,7 @@ URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
 
 	if (error)
 		return urdma_fail(error);
+	check_private(id, &request.param, cm_is_datagram(public) ? FOUND : REJECT);
 	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_REJECT, &request));
 }
 

@@ -42,14 +42,41 @@ static bool signaled(const struct urdma_qp *qp, uint32_t index)
 	return qp->sq_sig_all || (((const struct urdma_abi_sqe *)slot_at(&qp->sq, index))->flags & IBV_SEND_SIGNALED);
 }
 
+static bool works_in(uint32_t state)
+{
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_RTR;
+}
+
 /* urdmad knows whether the queue pair still works. */
 static bool works(struct urdma_qp *qp)
 {
 	struct urdma_abi_query_qp_response response;
 
-	return urdma_client_alive(qp->client) && urdma_qp_ask(qp, &response) == 0 &&
-	       (response.attr.qp_state == IBV_QPS_RTS || response.attr.qp_state == IBV_QPS_SQD ||
-		response.attr.qp_state == IBV_QPS_RTR);
+	return urdma_client_alive(qp->client) && urdma_qp_ask(qp, &response) == 0 && works_in(response.attr.qp_state);
+}
+
+/* ---- what urdmad alone knows -------------------------------------------------- */
+
+static void tell_unready(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
+{
+	if (now->unready)
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_UNREADY, "%u receives are posted now", posted(&qp->rq));
+}
+
+/* The first receives were posted. */
+static void check_ready(struct urdma_qp *qp)
+{
+	struct urdma_abi_query_qp_response now;
+
+	if (urdma_client_alive(qp->client) && urdma_qp_ask(qp, &now) == 0)
+		tell_unready(qp, &now);
+}
+
+static void check_reads(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
+{
+	if (now->attr.max_rd_atomic > now->peer_reads)
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_RD_ATOMIC, "max_rd_atomic is %u, and max_dest_rd_atomic of the peer %u",
+			   now->attr.max_rd_atomic, now->peer_reads);
 }
 
 /* ---- completion queues ------------------------------------------------------ */
@@ -330,6 +357,8 @@ static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv
 
 	check_receives(qp->client, ibv->qp_num, &qp->rq, from, qp->datagram);
 	if (posted(&qp->rq) != from) {
+		if (!from)
+			check_ready(qp);
 		check_room(urdma_cq_of(ibv->recv_cq), ibv->qp_num);
 		check_stopped(qp, posted(&qp->rq) - from);
 	}
@@ -374,12 +403,16 @@ static uint32_t unread(struct urdma_cq *cq, uint32_t qpn)
 void urdma_warn_destroys(struct urdma_qp *qp)
 {
 	struct ibv_qp *base = &qp->ex.qp_base;
+	struct urdma_abi_query_qp_response now;
 	uint32_t status, sends;
 
-	if (!base->send_cq || urdma_client_state(qp->client) != URDMA_CLIENT_LIVE)
+	if (!base->send_cq || urdma_client_state(qp->client) != URDMA_CLIENT_LIVE || urdma_qp_ask(qp, &now))
 		return;
+	check_reads(qp, &now);
+	if (qp->rq.depth && !posted(&qp->rq))
+		tell_unready(qp, &now);
 	sends = qp->sq.depth ? posted(&qp->sq) - undone(&qp->sq) : 0;
-	if (sends && works(qp))
+	if (sends && works_in(now.attr.qp_state))
 		urdma_warn(qp->client, base->qp_num, URDMA_ABI_PITFALL_DESTROYED, "%u sends", sends);
 	status = unread(urdma_cq_of(base->send_cq), base->qp_num);
 	if (!status)
@@ -388,8 +421,9 @@ void urdma_warn_destroys(struct urdma_qp *qp)
 		urdma_warn(qp->client, base->qp_num, URDMA_ABI_PITFALL_UNREAD, "status %u, %s", status, ibv_wc_status_str((enum ibv_wc_status)status));
 }
 
-void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_qp_attr *attr, int mask)
+void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now, int mask)
 {
+	const struct urdma_abi_qp_attr *attr = &now->attr;
 	uint32_t qpn = qp->ex.qp_base.qp_num;
 
 	if ((mask & IBV_QP_TIMEOUT) && !attr->timeout)
@@ -398,6 +432,8 @@ void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_qp_attr *at
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_RETRY, "attr.retry_cnt");
 	if ((mask & IBV_QP_SQ_PSN) && !attr->sq_psn && !attr->rq_psn)
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_PSN, "attr.sq_psn");
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		check_reads(qp, now);
 }
 
 static bool names(const struct urdma_queue *q, size_t head, uint32_t index, uint32_t lkey)

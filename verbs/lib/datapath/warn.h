@@ -17,8 +17,8 @@ void urdma_warn_failed(struct urdma_cq *cq, uint32_t qp_num, uint32_t status);
 void urdma_warn_waits(struct urdma_channel *channel);
 /* A queue pair is about to be destroyed. */
 void urdma_warn_destroys(struct urdma_qp *qp);
-/* A queue pair has these attributes now, of which those of mask are new. */
-void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_qp_attr *attr, int mask);
+/* A queue pair is as urdmad says now; its attributes of mask are new. */
+void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now, int mask);
 /* Memory is about to be deregistered. */
 void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr);
 

@@ -25,6 +25,12 @@ static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
 static struct ibv_context context = { .device = &device };
 static struct urdma_abi_device info = { .max_rd_atom = 16 };
 
+bool urdma_warn_wanted;
+void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)
+{
+	(void)client, (void)qpn, (void)number, (void)format;
+}
+
 bool urdma_explain_wanted;
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {

@@ -1,0 +1,11 @@
+/* private_data.c - hands more over with rdma_connect than InfiniBand carries. */
+#include "mistakes_cm.h"
+
+int main(int argc, char **argv)
+{
+	char data[100] = "too long";
+	struct rdma_conn_param param = { .private_data = data, .private_data_len = sizeof(data) };
+	struct rdma_cm_id *id = requested(argc > 1 ? argv[1] : NULL, &param);
+
+	return rdma_reject(id, NULL, 0);
+}
