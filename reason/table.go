@@ -128,6 +128,9 @@ var table = []Reason{
 	{abi.PitfallRdAtomic, "more RDMA Reads and atomics at once were asked for than the peer serves", "urdma holds the others back; an adapter sends them, and the peer refuses them: IBV_WC_REM_INV_REQ_ERR",
 		"let max_rd_atomic be at most the peer's max_dest_rd_atomic, and initiator_depth at most what the event of the request has", "ibv_modify_qp(3), rdma_accept(3)"},
 	{abi.PitfallPrivate, "private data is longer than InfiniBand and RoCE carry", "the call fails with EINVAL there", "send what is longer as the first message", "rdma_connect(3), rdma_accept(3), rdma_reject(3)"},
+	{abi.PitfallRegisters, "memory is registered and deregistered again and again for a few work requests each", "an adapter's driver pins pages and writes its tables each time: it takes longer than the transfer",
+		"register memory once and keep it, or keep registrations by address in a cache", "ibv_reg_mr(3)"},
+	{abi.PitfallTiny, "a great many regions of less than a page are registered", "each has an entry in the adapter's tables, of which it keeps few at hand, and pins a page", "register one large region and give out parts of it", "ibv_reg_mr(3), ibv_query_device(3)"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

@@ -244,3 +244,20 @@ func TestNoMistakes(t *testing.T) {
 		})
 	}
 }
+
+// TestRight: what some programs of examples/mistakes do is warned of nothing if it is done right.
+func TestRight(t *testing.T) {
+	need(t, "gcc")
+	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
+	binary := filepath.Join(n.Directory(), "right")
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/right.c", "-libverbs").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), "--warn=error", "--", binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(lab.Patience); err != nil {
+		t.Errorf("%v\n%s", err, p.Output())
+	}
+}

@@ -82,6 +82,8 @@ const (
 	PitfallUnready        = 0x0815
 	PitfallRdAtomic       = 0x0816
 	PitfallPrivate        = 0x0817
+	PitfallRegisters      = 0x0818
+	PitfallTiny           = 0x0819
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072

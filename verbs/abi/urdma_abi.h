@@ -758,6 +758,8 @@ enum urdma_abi_pitfall {
 	URDMA_ABI_PITFALL_UNREADY = 0x0815,       /* a message came before a receive was posted */
 	URDMA_ABI_PITFALL_RD_ATOMIC = 0x0816,     /* more than the peer serves */
 	URDMA_ABI_PITFALL_PRIVATE = 0x0817,       /* data longer than InfiniBand carries */
+	URDMA_ABI_PITFALL_REGISTERS = 0x0818,     /* and deregisters in the data path */
+	URDMA_ABI_PITFALL_TINY = 0x0819,          /* regions, and many */
 };
 
 #define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */

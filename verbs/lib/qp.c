@@ -232,6 +232,8 @@ struct urdma_qp *urdma_qp_bare(struct ibv_context *context, const struct ibv_qp_
 	pthread_mutex_init(&base->mutex, NULL);
 	pthread_cond_init(&base->cond, NULL);
 	qp->async = (struct urdma_events){ &base->mutex, &base->cond, &base->events_completed, 0 };
+	if (urdma_warn_wanted)
+		urdma_warn_setup();
 	status = urdma_pairs_add(qp->client, qp, &qp->user_handle);
 	if (!status)
 		return qp;

@@ -7,6 +7,9 @@
 
 #define DRAINING 32u     /* posts after a failed completion that a program may need to know the end */
 #define GRH_BYTES 40u
+#define EACH 64u         /* registrations, and work requests that each is for, that are too many and too few */
+#define TINY 4096u       /* bytes: a page */
+#define MANY 1000u       /* regions of less */
 #define HABIT 2u         /* waits without a poll after the arming: the first may be before there is any work */
 
 /* ---- rings ------------------------------------------------------------- */
@@ -208,6 +211,48 @@ void urdma_warn_waits(struct urdma_channel *channel)
 		urdma_warn(channel->client, 0, URDMA_ABI_PITFALL_NOT_ARMED, "of the queues of the channel none is armed: this call waits for ever");
 }
 
+/* ---- registrations ------------------------------------------------------------ */
+
+static uint64_t posts;   /* of this process */
+static uint64_t before;  /* that at the last registration */
+static uint32_t in_turn; /* registrations behind a deregistration, with few posts between, and no change of queue pairs */
+static uint32_t tiny;
+static bool deregistered; /* since the last registration, which was for few posts */
+
+/* The set-up of a program and of its connections may register as it likes. */
+void urdma_warn_setup(void)
+{
+	URDMA_STORE(in_turn, 0);
+	URDMA_STORE(deregistered, false);
+}
+
+static bool is_tiny(const struct ibv_mr *mr)
+{
+	return mr->length && mr->length < TINY;
+}
+
+void urdma_warn_registers(const struct ibv_mr *mr)
+{
+	if (is_tiny(mr) && __atomic_add_fetch(&tiny, 1, __ATOMIC_RELAXED) == MANY)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_TINY, "%u regions, this one of %zu bytes", MANY, mr->length);
+	if (URDMA_LOAD(deregistered) && __atomic_add_fetch(&in_turn, 1, __ATOMIC_RELAXED) == EACH)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_REGISTERS, "%u regions in turn, each for at most %u work requests", EACH, EACH);
+	URDMA_STORE(deregistered, false);
+	URDMA_STORE(before, URDMA_LOAD(posts));
+}
+
+static void check_use(const struct ibv_mr *mr)
+{
+	uint64_t n = URDMA_LOAD(posts) - URDMA_LOAD(before);
+
+	if (is_tiny(mr))
+		__atomic_sub_fetch(&tiny, 1, __ATOMIC_RELAXED);
+	if (n > EACH)
+		urdma_warn_setup();
+	else if (n)
+		URDMA_STORE(deregistered, true);
+}
+
 /* ---- sends ------------------------------------------------------------------ */
 
 static void check_atomic(struct urdma_qp *qp, const struct urdma_abi_sqe *slot)
@@ -266,6 +311,7 @@ void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int statu
 	if (qp->unsignaled > qp->sq.depth || (status == ENOMEM && qp->unsignaled >= qp->sq.depth))
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_UNSIGNALED, "%u sends without IBV_SEND_SIGNALED, and the send queue holds %u", qp->unsignaled, qp->sq.depth);
 	if (to != from) {
+		__atomic_add_fetch(&posts, to - from, __ATOMIC_RELAXED);
 		check_room(urdma_cq_of(qp->ex.qp_base.send_cq), qpn);
 		check_stopped(qp, to - from);
 	}
@@ -334,6 +380,7 @@ static void check_receives(struct urdma_client *client, uint32_t qpn, const stru
 	const struct urdma_abi_sge *sge;
 	uint64_t length;
 
+	__atomic_add_fetch(&posts, posted(q) - from, __ATOMIC_RELAXED);
 	for (uint32_t i = from; i != posted(q); i++) {
 		slot = slot_at(q, i);
 		sge = (const void *)(slot + 1);
@@ -406,6 +453,7 @@ void urdma_warn_destroys(struct urdma_qp *qp)
 	struct urdma_abi_query_qp_response now;
 	uint32_t status, sends;
 
+	urdma_warn_setup();
 	if (!base->send_cq || urdma_client_state(qp->client) != URDMA_CLIENT_LIVE || urdma_qp_ask(qp, &now))
 		return;
 	check_reads(qp, &now);
@@ -464,6 +512,7 @@ void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr
 	struct urdma_qp *qp;
 	uint32_t sends, receives;
 
+	check_use(mr);
 	if (urdma_client_state(client) != URDMA_CLIENT_LIVE)
 		return;
 	for (uint32_t i = 0; i < client->max_pairs; i++) {

@@ -19,6 +19,10 @@ void urdma_warn_waits(struct urdma_channel *channel);
 void urdma_warn_destroys(struct urdma_qp *qp);
 /* A queue pair is as urdmad says now; its attributes of mask are new. */
 void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now, int mask);
+/* A queue pair was made: a program may register memory for it. */
+void urdma_warn_setup(void);
+/* Memory was registered. */
+void urdma_warn_registers(const struct ibv_mr *mr);
 /* Memory is about to be deregistered. */
 void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr);
 

@@ -203,7 +203,11 @@ static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_
 URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					     unsigned int access)
 {
-	return make(pd, addr, length, iova, access, NULL);
+	struct ibv_mr *mr = make(pd, addr, length, iova, access, NULL);
+
+	if (mr && urdma_warn_wanted)
+		urdma_warn_registers(mr);
+	return mr;
 }
 
 URDMA_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -251,7 +255,7 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	struct urdma_mr *m = (struct urdma_mr *)mr;
 	int status;
 
-	if (urdma_warn_wanted)
+	if (urdma_warn_wanted && !m->users)
 		urdma_warn_deregisters(urdma_context_of(mr->context)->client, mr);
 	status = deregister_memory(m);
 
