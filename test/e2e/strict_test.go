@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,6 +44,35 @@ func TestStrict(t *testing.T) {
 					need(t, "rping")
 					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(c.server), Client: strings.Fields(strings.ReplaceAll(c.client, "HOST", a.Address))})
 				})
+			}
+		})
+	}
+}
+
+// TestStrictReads: a program that has more Reads at once than its peer serves works, draws a
+// warning, and fails under --strict, inside one urdmad and between two. One that has not is
+// left alone.
+func TestStrictReads(t *testing.T) {
+	need(t, "gcc")
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			binary := filepath.Join(a.Directory(), "reads")
+			if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/reads.c", "-libverbs").CombinedOutput(); err != nil {
+				t.Fatalf("gcc: %v\n%s", err, out)
+			}
+			for _, c := range []struct{ variable, reads, says string }{
+				{"URDMA_STRICT=", "4", ""}, {"URDMA_WARN=error", "4", "0x0816, "}, {"URDMA_STRICT=attributes", "4", "status 9\n"},
+				{"URDMA_WARN=error", "1", ""}, {"URDMA_STRICT=attributes", "1", ""},
+			} {
+				port := freePort(t)
+				p := lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: []string{binary, strconv.Itoa(port)},
+					Client: []string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1", c.reads}}
+				if c.says == "" {
+					pass(t, p)
+				} else if r, err := p.Run(); err == nil || !strings.Contains(r.Client, c.says) {
+					t.Errorf("%s: expected %q, got %v\n%s", c.variable, c.says, err, r.Client)
+				}
 			}
 		})
 	}

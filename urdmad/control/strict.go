@@ -96,23 +96,30 @@ func again[T ~uint32](x *Session, name *T) (n T) {
 	return n
 }
 
-// misfit is the status that a send fails with because the attributes of the two ends, both
-// of this urdmad and connected by number, do not fit.
+// misfit is the status that a send fails with because the attributes of the two ends, which
+// are connected by number, do not fit. Of a peer of another urdmad one is known.
 func (n *injections) misfit(q *qp.QP, opcode, length uint32) uint32 {
 	i := n.strictly(q.Client, abi.StrictAttributes)
 	if i == nil || q.Type != abi.QPTypeRC {
 		return abi.StatusSuccess
 	}
-	c, peer := q.Connection(), n.s.Engine.QPs.Pair(q.Attr.DestQPNum)
-	if c != nil && !c.ByNumber || peer == nil || peer.Attr.DestQPNum != q.QPN || !qp.Receives(peer.State()) {
-		return abi.StatusSuccess // rdma_cm has agreed on them; or the peer is of another urdmad, or not as far
+	c, own := q.Connection(), &q.Attr
+	if c != nil && !c.ByNumber {
+		return abi.StatusSuccess // rdma_cm has agreed on them
 	}
-	op, status := abi.OperationOf(opcode), uint32(abi.StatusSuccess)
-	switch own, its := &q.Attr, &peer.Attr; {
-	case (own.SQPSN^its.RQPSN)&0xffffff != 0:
-		status = abi.StatusRetryExcErr // the peer drops its packets
-	case own.PathMTU != its.PathMTU && length > 128<<min(own.PathMTU, its.PathMTU),
-		op != nil && op.WritesLocal && min(q.SQ.ReadsPosted()+1, int(own.MaxRdAtomic)) > int(its.MaxDestRdAtomic):
+	reads, status := peerReads(q), uint32(abi.StatusSuccess)
+	if peer := n.s.Engine.QPs.Pair(own.DestQPNum); peer != nil && peer.Attr.DestQPNum == q.QPN && qp.Receives(peer.State()) {
+		its := &peer.Attr
+		reads = its.MaxDestRdAtomic
+		switch {
+		case (own.SQPSN^its.RQPSN)&0xffffff != 0:
+			status = abi.StatusRetryExcErr // the peer drops its packets
+		case own.PathMTU != its.PathMTU && length > 128<<min(own.PathMTU, its.PathMTU):
+			status = abi.StatusRemInvReqErr
+		}
+	}
+	op := abi.OperationOf(opcode)
+	if status == abi.StatusSuccess && op != nil && op.WritesLocal && uint32(min(q.SQ.ReadsPosted()+1, int(own.MaxRdAtomic))) > reads {
 		status = abi.StatusRemInvReqErr
 	}
 	if status != abi.StatusSuccess {
