@@ -84,6 +84,7 @@ const (
 	PitfallPrivate        = 0x0817
 	PitfallRegisters      = 0x0818
 	PitfallTiny           = 0x0819
+	PitfallAHDomain       = 0x081a
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072

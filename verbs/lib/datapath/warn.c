@@ -324,6 +324,8 @@ static void check_refused(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
 
+	if (qp->datagram && wr->wr.ud.ah && !urdma_may_send_to(qp, wr->wr.ud.ah))
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_AH_DOMAIN, "wr_id %#llx", (unsigned long long)wr->wr_id);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if ((wr->send_flags & IBV_SEND_INLINE) && length > qp->max_inline)
@@ -478,7 +480,7 @@ void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_re
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_TIMEOUT, "attr.timeout");
 	if ((mask & IBV_QP_RETRY_CNT) && !attr->retry_cnt)
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_RETRY, "attr.retry_cnt");
-	if ((mask & IBV_QP_SQ_PSN) && !attr->sq_psn && !attr->rq_psn)
+	if (!qp->datagram && (mask & IBV_QP_SQ_PSN) && !attr->sq_psn && !attr->rq_psn)
 		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_PSN, "attr.sq_psn");
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		check_reads(qp, now);
