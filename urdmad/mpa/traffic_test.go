@@ -66,3 +66,19 @@ func seeds(short int) uint64 {
 	}
 	return uint64(short)
 }
+
+// TestUnready: a message that comes before any receive was posted is remembered.
+func TestUnready(t *testing.T) {
+	w := world(t, enginetest.Options{RNRRetry: 7, Seed: 1<<40 | 1})
+	a, b := w.Pair(false, nil)
+	m := a.Client.Register(64, enginetest.ReadWrite)
+	a.Post(enginetest.Send(1), m.SGE(0, 64))
+	for range 10000 {
+		if w.Pass(time.Millisecond); b.Q.Unready() {
+			break
+		}
+	}
+	if !b.Q.Unready() || a.Q.Unready() {
+		t.Errorf("receiver %t, sender %t", b.Q.Unready(), a.Q.Unready())
+	}
+}
