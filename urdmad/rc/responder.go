@@ -52,11 +52,19 @@ func (r *Responder) Init(first roce.PSN, mtu uint32, reads int, stats *Stats) {
 // Expected is the number of the next request in order.
 func (r *Responder) Expected() uint64 { return uint64(r.expected) }
 
+// farthest is how far ahead of the next in order a request must be to draw no NAK, in
+// packets. Peers have less under way; a stranger who guesses draws fewer. A peer that has
+// asked for longer Reads, whose request was lost, notices by its time-out.
+const farthest = 1 << 16
+
 // Judge says what to do with a request. slot is that of the answer that a Read or an
 // atomic is owed, for Answer and for Deliver.
 func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 	s := r.expected.near(a.PSN)
 	switch {
+	case s >= r.expected+farthest:
+		r.Stats.Ghosts++
+		return Drop, 0
 	case s > r.expected:
 		if !r.held {
 			r.held = true

@@ -207,8 +207,16 @@ func (c *Conn) use() *ibcm.Message {
 // waits reports whether the peer may not know yet that the connection stands.
 func (c *Conn) waits() bool { return c.shake != nil && c.shake.stage < established }
 
-// used: the peer knows that the connection stands.
-func (c *Conn) used() {
+// used: the peer's next request came by a link.
+func (c *Conn) used(l netif.Link) {
+	if !c.open {
+		c.reach(l)
+	}
+	c.known()
+}
+
+// known: the peer knows that the connection stands.
+func (c *Conn) known() {
 	if h := c.shake; h != nil && h.stage == accepted {
 		h.stage = established
 		c.s.handler.Established(&c.Connection)
@@ -348,6 +356,7 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 func (c *Conn) messageArrived(m *ibcm.Message) {
 	h := c.shake
 	switch {
+	case h.stage == requesting && m.TID != h.tid:
 	case m.Kind == ibcm.MRA:
 		h.asked = true
 	case m.Kind == ibcm.REP && h.stage == requesting:
@@ -361,7 +370,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	case m.Kind == ibcm.REJ && h.stage == accepted:
 		c.end(qp.CloseRemote)
 	case m.Kind == ibcm.RTU:
-		c.used()
+		c.known()
 	case m.Kind == ibcm.DREQ && m.QPN == h.qpn:
 		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
 		if c.live() {

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"urdma/test/linked"
+	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"
+	"urdma/wire/ibcm"
 	"urdma/wire/roce"
 )
 
@@ -109,5 +111,93 @@ func TestWrongCRC(t *testing.T) {
 	n.Exchange(20_000)
 	if got := w.A.Engine.RoCE.Stats.WrongICRC + w.B.Engine.RoCE.Stats.WrongICRC; spoilt == 0 || got != uint64(spoilt) {
 		t.Errorf("%d wrong CRCs counted, %d were sent", got, spoilt)
+	}
+}
+
+// forge sends host A a packet as host B might: b is the transport's header and what
+// follows.
+func forge(w *enginetest.World, s *enginetest.Stranger, b []byte) {
+	var sums roce.Sums
+	frame := s.Datagram(roce.Port, roce.Port, append(b, make([]byte, roce.ICRCLen)...))
+	sums.Put(frame[wire.EthernetLen:wire.UDPHeaderLen], frame[wire.UDPHeaderLen:])
+	wire.SetUDPChecksum(frame)
+	w.B.Port.Inject(frame)
+	w.Pass(time.Millisecond)
+}
+
+// TestForgedRequests: packets that name a queue pair of ours and come from its peer's
+// address, but have not the PSN of the next request, neither establish a connection that
+// was accepted nor draw an answer, unless they are near.
+func TestForgedRequests(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 8, RoCE: true})
+	w.SetPath(lose(ibcm.RTU, 1000))
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	ca.Listen(7000, 4)
+	cb.Connect(cb.Resolve(w.A.Addr, 7000), b, enginetest.Param(4, ""))
+	ca.Accept(ca.Event(cm.EventConnectRequest, time.Second).Child, a, enginetest.Param(4, ""))
+	cb.Event(cm.EventEstablished, time.Second)
+	s := w.Stranger()
+	stats := &w.A.Engine.RoCE.Stats.RC
+	send := func(ahead int) {
+		h := roce.Header{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, Dst: wire.QPN(a.Q.QPN), PSN: roce.PSN(a.Q.Attr.RQPSN).Add(uint32(ahead)), AckReq: true}
+		buf := make([]byte, roce.MaxHeaderLen)
+		forge(w, s, buf[:h.Put(buf)])
+	}
+	for _, ahead := range []int{1, 1 << 15, 1 << 16, 1 << 20, -1, -1 << 10, -1 << 22} {
+		said := stats.NAKSaid
+		send(ahead)
+		if ev, ok := ca.Next(); ok {
+			t.Errorf("PSN %d ahead: %v", ahead, ev.Kind)
+		}
+		if ahead >= 1<<16 && stats.NAKSaid != said {
+			t.Errorf("PSN %d ahead draws a NAK", ahead)
+		}
+	}
+	if stats.NAKSaid != 1 {
+		t.Errorf("%d NAKs, expected one for all that come before the next request", stats.NAKSaid)
+	}
+	send(0)
+	ca.Event(cm.EventEstablished, time.Second)
+}
+
+// TestForgedAnswers: who guesses the ID of a request for a connection, but not its
+// transaction, ends nothing and accepts nothing.
+func TestForgedAnswers(t *testing.T) {
+	for name, m := range map[string]ibcm.Message{"REJ": {Kind: ibcm.REJ, Reason: ibcm.ConsumerDefined}, "REP": {Kind: ibcm.REP, QPN: 7}, "MRA": {Kind: ibcm.MRA, Timeout: 31}} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 9, RoCE: true})
+			ca := w.A.NewClient()
+			id := ca.Resolve(w.B.Addr, 7000)
+			s := w.Stranger()
+			var asked ibcm.Message
+			const heads = roce.BTHLen + 8
+			w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+				return len(frame) > wire.UDPHeaderLen+heads && asked.Kind == 0 && asked.Parse(frame[wire.UDPHeaderLen+heads:]) == nil
+			}})
+			ca.Connect(id, ca.NewQP(nil), enginetest.Param(4, ""))
+			w.Pass(time.Millisecond)
+			if asked.Kind != ibcm.REQ {
+				t.Fatal("nothing was asked for")
+			}
+			m.Remote, m.Local = asked.Local, 99
+			answer := func(tid uint64) {
+				m.TID = tid
+				b := make([]byte, heads+ibcm.Len)
+				h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
+				if err := m.Put(b[h.Put(b):]); err != nil {
+					t.Fatal(err)
+				}
+				forge(w, s, b)
+			}
+			answer(asked.TID ^ 1<<40)
+			if ev, ok := ca.Next(); ok {
+				t.Errorf("another transaction: %v", ev.Kind)
+			}
+			answer(asked.TID)
+			if _, ok := ca.Next(); ok == (m.Kind == ibcm.MRA) {
+				t.Errorf("the request's transaction: an event: %t", ok)
+			}
+		})
 	}
 }

@@ -2,13 +2,14 @@ package roce
 
 import (
 	"urdma/urdmad/mem"
+	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
 	"urdma/wire/roce"
 )
 
-// request takes a packet of a message of the peer's.
-func (c *Conn) request(h *roce.Header, data []byte) (why string) {
+// request takes a packet of a message of the peer's, which came by a link.
+func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string) {
 	if c.resp.Refusing() {
 		return "a request before it is refused"
 	}
@@ -21,6 +22,9 @@ func (c *Conn) request(h *roce.Header, data []byte) (why string) {
 		a.Length = mem.WordLen
 	}
 	do, slot := c.resp.Judge(&a)
+	if do == rc.Deliver || c.resp.Refusing() { // a stranger would have to guess the PSN
+		c.used(link)
+	}
 	switch do {
 	case rc.Deliver:
 		return c.deliver(h, &a, slot, data)

@@ -45,11 +45,7 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 		s.Stats.WrongICRC++
 		return roce.ErrICRC.Error()
 	}
-	if !c.open {
-		c.reach(d.Link)
-	}
-	c.used()
-	why = c.packet(h, d.Data[from:to])
+	why = c.packet(h, d.Link, d.Data[from:to])
 	c.ready() // the timer is set when this turn sends
 	return why
 }
@@ -87,7 +83,7 @@ func (p *Port) sealed(d *netif.Datagram) bool {
 	return p.sums.Right(heads, d.Data)
 }
 
-func (c *Conn) packet(h *roce.Header, data []byte) (why string) {
+func (c *Conn) packet(h *roce.Header, link netif.Link, data []byte) (why string) {
 	if h.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		c.s.Stats.NoQueuePair++
 		return "another partition's"
@@ -95,5 +91,5 @@ func (c *Conn) packet(h *roce.Header, data []byte) (why string) {
 	if h.Opcode.Traits().Is(roce.Response) {
 		return c.response(h, data)
 	}
-	return c.request(h, data)
+	return c.request(h, link, data)
 }
