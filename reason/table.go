@@ -65,10 +65,10 @@ var table = []Reason{
 	{ByUser, "somebody has ended the queue pair: urdma end", "", "", "urdma(1)"},
 	{Injected, "an error was injected on purpose: urdma inject", "a test asked for it", "urdma inject list shows what is in force", "urdma(1); docs/debugging.md"},
 	{NAKInvalid, "the peer refused a message of RoCEv2: invalid request", "it is longer than the receive that it met, an atomic does not begin at a multiple of 8, or more Reads are open than the peer serves",
-		"post receives as long as the longest message, align atomics at 8 bytes, and let max_rd_atomic be at most the peer's max_dest_rd_atomic", "ibv_post_send(3), ibv_modify_qp(3); InfiniBand vol. 1, 9.7.5.2.5"},
+		"post receives as long as the longest message, align atomics at 8 bytes, and let max_rd_atomic be at most the peer's max_dest_rd_atomic", "ibv_post_send(3), ibv_modify_qp(3); InfiniBand vol. 1"},
 	{NAKAccess, "the peer refused a message of RoCEv2: remote access error", "the rkey or the address is wrong, the region was deregistered, lacks the right or is of another protection domain, or qp_access_flags lack the right",
-		"compare rkey, remote_addr and the length with the region that the peer registered, and its rights with ibv_reg_mr and ibv_modify_qp there; urdma explain at the peer names the region", "ibv_reg_mr(3), ibv_modify_qp(3); InfiniBand vol. 1, 9.7.5.2.6"},
-	{NAKFailed, "the peer failed to carry out a message of RoCEv2: remote operational error", "the receive that it met is wrong, or the peer's memory could not be touched", "urdma explain at the peer names it", "InfiniBand vol. 1, 9.7.5.2.7"},
+		"compare rkey, remote_addr and the length with the region that the peer registered, and its rights with ibv_reg_mr and ibv_modify_qp there; urdma explain at the peer names the region", "ibv_reg_mr(3), ibv_modify_qp(3); InfiniBand vol. 1"},
+	{NAKFailed, "the peer failed to carry out a message of RoCEv2: remote operational error", "the receive that it met is wrong, or the peer's memory could not be touched", "urdma explain at the peer names it", "InfiniBand vol. 1"},
 	{AddressGone, "the port has another address now, or none", "the address was taken off the network interface that the kernel has on the port, or is another host's", "connect again; urdma show port has the address", "ip-address(8), urdma.json(5)"},
 
 	{Rejected, "the peer rejected the connection", "its program called rdma_reject", "the private data of the event may say why", "rdma_reject(3), rdma_get_cm_event(3)"},

@@ -31,7 +31,7 @@ type Port struct {
 	line     int
 }
 
-// Limits of what a subnet can be: ports that a node can have (IBA 14.2.5.3 leaves 254 numbers
+// Limits of what a subnet can be: ports that a node can have (IBA leaves 254 numbers
 // to a switch, of which 255 in a MAD means all), nodes of one file, and bytes of a
 // NodeDescription.
 const (

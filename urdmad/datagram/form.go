@@ -127,7 +127,7 @@ func (p *Port) MessageUC(d *netif.Datagram, h *roce.Header, data []byte) (why st
 		in.stag, in.to, in.all = h.RKey, h.VA, h.Length
 	}
 	u.STag, u.TO = in.stag, in.to+uint64(before)
-	// What does not fit its message makes it torn (InfiniBand vol. 1, 9.8.2.2.4).
+	// What does not fit its message makes it torn (InfiniBand vol. 1).
 	if mtu := uint32(128) << to.QP.Attr.PathMTU; n > mtu || !u.Last && n != mtu || u.Write && (n > in.all-before || u.Last != (before+n == in.all)) {
 		s.Stats.Malformed++
 		return "its length is wrong"

@@ -25,7 +25,7 @@ func (s *Stack) serve(q *qp.QP, dev int) {
 }
 
 // Failed is qp.Carrier's. An error of a send alone stops the sends, and messages
-// go on to arrive (InfiniBand vol. 1, 10.3.1.5).
+// go on to arrive (InfiniBand vol. 1).
 func (p *Pair) Failed() {
 	if p.live() {
 		p.QP.StopSends()

@@ -21,7 +21,7 @@ func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
 }
 
 // highQKey is the bit of a work request's Q_Key that stands for the queue pair's
-// own (InfiniBand vol. 1, 10.2.5).
+// own (InfiniBand vol. 1).
 const highQKey = 1 << 31
 
 // send sends the message of the work request at index i.

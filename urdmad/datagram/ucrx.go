@@ -54,7 +54,7 @@ func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 }
 
 // take gives a packet's payload to its message. False: it was dropped, and so is
-// all that is left of its message (InfiniBand vol. 1, 9.8.2.2).
+// all that is left of its message (InfiniBand vol. 1).
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
 	if uint32(in.next)-uint32(h.PSN)-1 < late {

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Size is the bytes of a MAD that is not one of RMPP, which can be longer.
 const Size = 256
 
-// Management classes (IBA 13.4.4).
+// Management classes.
 const (
 	ClassSubnet   = 0x01 // subnet management, LID routed
 	ClassAdmin    = 0x03 // subnet administration
@@ -13,7 +13,7 @@ const (
 	ClassDirected = 0x81 // subnet management, directed route
 )
 
-// Methods (IBA 13.4.5, 15.2.2).
+// Methods.
 const (
 	MethodGet         = 0x01
 	MethodSet         = 0x02
@@ -26,7 +26,7 @@ const (
 	methodGetResp     = MethodGet | MethodResponse
 )
 
-// status is that of an answer (IBA 13.4.7; the upper byte is subnet administration's, 15.2.1).
+// status is that of an answer (the upper byte is subnet administration's).
 type status uint16
 
 const (
@@ -65,7 +65,7 @@ func (m MAD) Version() byte { return m[2] }
 // Method is the method, with MethodResponse in answers.
 func (m MAD) Method() byte { return m[3] }
 
-// Response reports whether the MAD answers another (IBA 13.4.5).
+// Response reports whether the MAD answers another.
 func (m MAD) Response() bool {
 	return m[3]&MethodResponse != 0 || m[3] == MethodTrapRepress
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Attributes of performance management (IBA 16.1.3, 16.1.4).
+// Attributes of performance management.
 const (
 	attrClassPortInfo = 0x01
 	attrPortCounters  = 0x12

@@ -215,7 +215,7 @@ const (
 )
 
 // pathRecords yields the ways from each port to each that the request names. It has to name
-// one end at least (IBA 15.2.5.16).
+// one end at least.
 func (s *Subnet) pathRecords(q *query) {
 	if q.mask&(1<<pathDGID|1<<pathSGID|1<<pathDLID|1<<pathSLID) == 0 && len(s.nodes) > manyNodes {
 		q.refused = statusTooFewComponents

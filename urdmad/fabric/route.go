@@ -59,7 +59,7 @@ func (s *Subnet) destination(from *endpoint, p *Packet) *endpoint {
 const maxLinks = 64
 
 // route follows the switches' forwarding tables. Packets of subnet management go through
-// ports as soon as these are initialized (IBA 14.2.1). Each port that it leaves by is told
+// ports as soon as these are initialized. Each port that it leaves by is told
 // to through.
 func (s *Subnet) route(from *endpoint, lid uint16, subnet bool, through func(out *endpoint)) *endpoint {
 	if lid == permissiveLID || lid == 0 && subnet || from.own().has(lid) {
@@ -92,7 +92,7 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool, through func(out
 }
 
 // directedRoute follows the path that the MAD has itself, and writes down the way back
-// (IBA 14.2.2). Before and behind it may be a part that is LID routed.
+// (IBA 14.2.2, as Linux quotes it in mad.c). Before and behind it may be a part that is LID routed.
 func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	m := p.MAD
 	hops := int(m[offHops])
@@ -140,8 +140,7 @@ func (e *endpoint) next(from *endpoint, num int) *endpoint {
 	return out
 }
 
-// packetBytes are those of a MAD's packet that counters of data have: from LRH to ICRC
-// (IBA 16.1.3.5).
+// packetBytes are those of a MAD's packet that counters of data have: from LRH to ICRC.
 const packetBytes = 8 + 12 + 8 + Size + 4
 
 // count counts the MAD at both ends of a link, unless a device is at one: what devices

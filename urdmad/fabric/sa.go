@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const adminVersion = 2
 
-// administration answers a request to the subnet administration (SA; IBA 15).
+// administration answers a request to the subnet administration (SA).
 func (s *Subnet) administration(at *endpoint, m MAD) MAD {
 	switch m.Method() {
 	case MethodGet, MethodGetTable:
@@ -81,7 +81,7 @@ func (q *query) add(record []byte) {
 }
 
 // anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have all
-// bits of a CapabilityMask, and perhaps more (IBA 15.2.5.3).
+// bits of a CapabilityMask, and perhaps more.
 const anyBits = 1 << 31
 
 func (q *query) matches(record []byte, i int, c component) bool {
@@ -116,7 +116,7 @@ func (q *query) matches(record []byte, i int, c component) bool {
 const maxTable = 160 << 10
 
 // answer is what was found, or that nothing was. Of several records a Get answers with
-// the first where they are paths, and else with an error (IBA 15.4.1).
+// the first where they are paths, and else with an error.
 func (q *query) answer(m MAD) MAD {
 	stride := q.kind.stride()
 	n := len(q.found) / stride
@@ -139,7 +139,7 @@ func (q *query) answer(m MAD) MAD {
 	return r
 }
 
-// Of RMPP (IBA 13.6.2): the only segment that a client sees, as every driver puts them
+// Of RMPP: the only segment that a client sees, as every driver puts them
 // together.
 const (
 	rmppVersion, rmppData = 1, 1

@@ -2,7 +2,7 @@ package fabric
 
 import "encoding/binary"
 
-// Attributes of subnet management (IBA 14.2.5).
+// Attributes of subnet management.
 const (
 	attrNotice          = 0x02
 	attrNodeDescription = 0x10
@@ -92,7 +92,7 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 	return r, true
 }
 
-// admits checks the M_Key (IBA 14.2.4): who lacks it gets no answer.
+// admits checks the M_Key: who lacks it gets no answer.
 func (e *endpoint) admits(m MAD) bool {
 	p := &e.own().info
 	key := p.mkey()

@@ -81,7 +81,7 @@ const (
 	revision = 1
 	noPort   = 0xff
 	lftSize  = maxLID + 1
-	// maxLID is the last unicast LID (IBA 4.1.3).
+	// maxLID is the last unicast LID.
 	maxLID = 0xbfff
 )
 

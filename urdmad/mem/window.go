@@ -3,8 +3,8 @@ package mem
 import "urdma/verbs/abi"
 
 // Window is a memory window: an STag that its program binds to part of a region,
-// for peers to use, and unbinds again without a system call (InfiniBand vol. 1,
-// 10.6.7). Every bind makes a part of its own, so that work under way which
+// for peers to use, and unbinds again without a system call (InfiniBand vol. 1).
+// Every bind makes a part of its own, so that work under way which
 // holds the part of an earlier one finds it dead.
 type Window struct {
 	PD uint64
@@ -67,7 +67,7 @@ type Binding struct {
 // windowRights are what a window can grant.
 const windowRights = RemoteWrite | RemoteRead | RemoteAtomic
 
-// Bind binds a window, or says that the rules of InfiniBand vol. 1, 10.6.7.2, are
+// Bind binds a window, or says that the rules of InfiniBand vol. 1 are
 // against it; then nothing has changed. A window of type 1 may be bound already.
 func (t *Table) Bind(b *Binding) bool {
 	w := t.Window(b.STag)

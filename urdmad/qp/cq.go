@@ -100,7 +100,7 @@ func (t *Table) overran(c *CQ) {
 }
 
 // BreakCQ takes a completion queue into error: no completion comes any more, and the
-// queue pairs that complete there fail soon (InfiniBand vol. 1, 11.6.3.2).
+// queue pairs that complete there fail soon (InfiniBand vol. 1).
 func (t *Table) BreakCQ(c *CQ) {
 	c.overrun = true
 	c.Ring.MarkOverrun()

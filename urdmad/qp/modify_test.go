@@ -15,7 +15,7 @@ type step struct {
 	required, optional []uint32
 }
 
-// specified are the tables of the InfiniBand specification (vol. 1, 11.2.5.2), as
+// specified are the tables of the InfiniBand specification (vol. 1), as
 // ibv_modify_qp(3) and Linux have them, but for what loads an alternate path. The
 // path migration state goes with the attributes of migrates.
 var specified = map[uint32][]step{

@@ -16,7 +16,7 @@ const NoLimit = clock.Never / 4
 const leastPatience = 500 * clock.Millisecond
 
 // Patience is how long an unanswered send is tried: retry_cnt repetitions, each
-// after four times the time-out, which InfiniBand allows (vol. 1, 9.7.6.1.3).
+// after four times the time-out, which InfiniBand allows.
 // A time-out of 0 has no end.
 func Patience(a *abi.QPAttr) clock.Time {
 	if a.Timeout == 0 {

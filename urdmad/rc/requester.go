@@ -270,7 +270,7 @@ func (r *Requester) Acknowledgement(now clock.Time, p roce.PSN, syndrome roce.Sy
 	switch syndrome.Kind() {
 	case roce.ACK:
 		// One that passes over a Read which has no answer says that the answer is lost
-		// (InfiniBand vol. 1, 9.7.5.1.3).
+		// (InfiniBand vol. 1).
 		have := r.firstUnanswered(s + 1)
 		r.advance(now, have)
 		if have <= s {

@@ -10,7 +10,7 @@ import (
 )
 
 // This file says what NAK codes stand for: which check yields which, and what a client
-// is told (InfiniBand vol. 1, tables 58 and 59).
+// is told (InfiniBand vol. 1).
 
 // nakOf is what refuses a request, for a verdict of the message core about it.
 func nakOf(v qp.Verdict) roce.Syndrome {

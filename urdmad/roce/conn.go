@@ -33,7 +33,7 @@ type Conn struct {
 	placing bool // memory is being written for the peer
 
 	shake *handshake // of rdma_cm; nil: by number
-	psn   roce.PSN   // of the peer's first request, as we tell it (InfiniBand vol. 1, 12.7.31)
+	psn   roce.PSN   // of the peer's first request, as we tell it (InfiniBand vol. 1)
 
 	head      roce.Header // of the packet that is being built
 	answered  bool        // the last packet was an answer's: answers and requests take turns
@@ -91,7 +91,7 @@ func (c *Conn) limits() {
 	a := &c.QP.Attr
 	timeout, rnr := clock.Time(0), int(a.RNRRetry)
 	if a.Timeout != 0 {
-		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // up to four times as long (vol. 1, 9.7.6.1.3)
+		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // up to four times as long (InfiniBand vol. 1)
 	}
 	if rnr == qp.RNRForever {
 		rnr = rc.NoLimit

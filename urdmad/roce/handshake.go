@@ -11,7 +11,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file sets up connections of rdma_cm (InfiniBand vol. 1, chapter 12): a request, a
+// This file sets up connections of rdma_cm (InfiniBand vol. 1): a request, a
 // reply and an acknowledgement of that. Requests and replies are repeated by who manages
 // connections, who calls Request and Accept again until he hears of an answer.
 

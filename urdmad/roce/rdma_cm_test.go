@@ -152,7 +152,7 @@ func lose(kind ibcm.Kind, n int) linked.Path {
 }
 
 // TestStartingPSN: the PSN of a request or a reply is the one that who gets it begins with
-// (InfiniBand vol. 1, 12.7.31), as Linux has it.
+// (InfiniBand vol. 1), as Linux has it.
 func TestStartingPSN(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true})
 	told, first := map[ibcm.Kind]roce.PSN{}, map[wire.QPN]roce.PSN{}

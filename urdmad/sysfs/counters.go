@@ -26,7 +26,7 @@ func SetCounters(dir, name string, c Counters) error {
 
 // files are the names of InfiniBand's port counters, and of those that drivers of
 // RDMA over Ethernet have besides. Data are counted in words of four bytes
-// (InfiniBand Architecture Specification vol. 1, 16.1.3.5); what can't happen here
+// (InfiniBand Architecture Specification vol. 1); what can't happen here
 // is 0.
 func (c *Counters) files() map[string]uint64 {
 	const word = 4

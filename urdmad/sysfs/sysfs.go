@@ -126,7 +126,7 @@ func SetAddress(dir string, d Device) error {
 }
 
 // Subnet is what a subnet manager decides of a port: its state is PortState, Phys
-// PortPhysicalState (InfiniBand Architecture Specification vol. 1, table 155).
+// PortPhysicalState (InfiniBand Architecture Specification vol. 1).
 type Subnet struct {
 	LID, SMLID     uint16
 	LMC, SMSL      byte

@@ -16,7 +16,7 @@ type registration struct {
 	rmpp           byte      // its version; 0: none
 }
 
-// The vendors' classes that have an OUI (IBA 16.5).
+// The vendors' classes that have an OUI.
 const firstOUIClass, lastOUIClass = 0x30, 0x4f
 
 func (r *registration) ofVendors() bool { return r.class >= firstOUIClass && r.class <= lastOUIClass }

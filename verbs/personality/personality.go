@@ -98,7 +98,7 @@ func (p *Personality) Describe(port *Port, d *abi.Device) {
 	d.NodeGUIDBE = GUID(port.MAC)
 }
 
-// The unicast LIDs (InfiniBand Architecture Specification vol. 1, 4.1.3).
+// The unicast LIDs (InfiniBand Architecture Specification vol. 1).
 const (
 	MinLID = 0x0001
 	MaxLID = 0xBFFF

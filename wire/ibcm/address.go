@@ -9,7 +9,7 @@ import (
 // ServiceID names what a request is for.
 type ServiceID uint64
 
-// Service IDs of rdma_cm's port spaces (annex A11.2.1).
+// Service IDs of rdma_cm's port spaces (annex A11).
 const (
 	tcpServices ServiceID = 0x0000000001060000
 	udpServices ServiceID = 0x0000000001110000

@@ -24,7 +24,7 @@ const (
 	SIDRReply   Kind = 0x18
 )
 
-// Reason is why a request or a reply was rejected (InfiniBand vol. 1, 12.6.7.2).
+// Reason is why a request or a reply was rejected (InfiniBand vol. 1).
 type Reason uint16
 
 // Reasons.

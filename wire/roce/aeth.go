@@ -7,7 +7,7 @@ type AETH struct {
 }
 
 // Syndrome says what an acknowledgement is: an ACK with credits, an RNR NAK with a
-// timer, or a NAK with a code (InfiniBand vol. 1, 9.7.5.2.1).
+// timer, or a NAK with a code (InfiniBand vol. 1).
 type Syndrome uint8
 
 // The kinds, in the upper three bits.
@@ -34,7 +34,7 @@ const (
 // Kind is ACK, RNR, NAK or one that nobody has.
 func (s Syndrome) Kind() Syndrome { return s & kindMask }
 
-// rnrTimers are in units of 10 microseconds (InfiniBand vol. 1, table 45).
+// rnrTimers are in units of 10 microseconds (InfiniBand vol. 1).
 var rnrTimers = [32]int64{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152}
 

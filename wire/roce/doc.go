@@ -1,5 +1,5 @@
 // Package roce knows the bytes of RoCEv2 packets (InfiniBand Architecture
-// Specification vol. 1, chapters 5 and 9, and annex A17): the base transport header,
+// Specification vol. 1 and its annex A17): the base transport header,
 // the extension headers that its opcode calls for, and the invariant CRC. What a UDP
 // datagram to port 4791 carries is a Header, the payload, up to three bytes of padding
 // and the CRC.

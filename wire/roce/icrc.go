@@ -8,7 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// Sums computes invariant CRCs (annex A17.3.3): a CRC-32 over the packet from its IP
+// Sums computes invariant CRCs (annex A17): a CRC-32 over the packet from its IP
 // header on, with ones in place of what routers may change, behind eight bytes of ones
 // that stand for InfiniBand's local routing header. The zero Sums is ready; it has room
 // for one computation at a time.

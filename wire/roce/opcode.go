@@ -16,7 +16,7 @@ const (
 	transportMask Opcode = 7 << 5
 )
 
-// CNP is the congestion notification packet (annex A17.9).
+// CNP is the congestion notification packet (annex A17).
 const CNP Opcode = 0x81
 
 // Operations, as reliable connections have them.
@@ -51,7 +51,7 @@ var operationNames = [32]string{"Send First", "Send Middle", "Send Last", "Send 
 	"RDMA Read Request", "RDMA Read Response First", "RDMA Read Response Middle", "RDMA Read Response Last", "RDMA Read Response Only",
 	"Acknowledge", "Atomic Acknowledge", "Compare and Swap", "Fetch and Add", SendLastInvalidate: "Send Last with Invalidate", SendOnlyInvalidate: "Send Only with Invalidate"}
 
-// String is the operation, without the transport (InfiniBand vol. 1, table 38).
+// String is the operation, without the transport (InfiniBand vol. 1).
 func (o Opcode) String() string {
 	if o == CNP {
 		return "congestion notification"

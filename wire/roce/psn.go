@@ -1,7 +1,7 @@
 package roce
 
 // PSN is a packet sequence number: 24 bits, which wrap. A window is less than half of
-// them (InfiniBand vol. 1, 9.7.2).
+// them (InfiniBand vol. 1).
 type PSN uint32
 
 const psnMask = 1<<24 - 1

@@ -242,7 +242,7 @@ static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urd
 }
 /*
  * RoCEv2 has a completion say whether a datagram came with an IPv4 or an IPv6 header
- * (IBA, annex 17, A17.4.5.1); struct ibv_wc has no place for it. Mellanox's devices say
+ * (annex A17 of the InfiniBand Architecture Specification); struct ibv_wc has no place for it. Mellanox's devices say
  * it in sl, where UCX looks: bit 3: UDP; in bits 0 to 2 1: IPv6, or 2: IPv4, in the
  * second half of the GRH's 40 bytes.
  */
