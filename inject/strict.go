@@ -36,8 +36,8 @@ var Behaviours = [...]Behaviour{
 		"ibv_get_cq_event(3): an extra event may be triggered without a completion in the queue"},
 	{"write-order", abi.StrictWriteOrder, "of half of the pieces of RDMA Writes to the process the last byte is in its memory first, the others 0.3 ms later",
 		"ibv_query_qp_data_in_order(3), which answers 0; RFC 5040 section 5.5: memory is as written once a completion behind the Write says so"},
-	{"attributes", abi.StrictAttributes, "sends of a queue pair that is connected by number fail as between adapters: REM_INV_REQ_ERR if there are more Reads and atomics at once than the peer's max_dest_rd_atomic; " +
-		"if the peer is of the same urdmad, RETRY_EXC_ERR if sq_psn is not its rq_psn, and REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one",
+	{"attributes", abi.StrictAttributes, "sends of a queue pair that is connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn is not the peer's rq_psn; REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, " +
+		"or if there are more Reads and atomics at once than the peer's max_dest_rd_atomic",
 		"ibv_modify_qp(3): rq_psn is that of the packets to come, max_dest_rd_atomic how many Reads and atomics there are resources for, path_mtu how long a packet of the path may be; Linux's rxe checks each"},
 	{"reuse", abi.StrictReuse, "a new queue pair has the number of the last that the process has destroyed, and new memory the keys of the last that it has deregistered",
 		"ibv_create_qp(3) and ibv_reg_mr(3) promise no number or key that was not there before"},

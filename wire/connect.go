@@ -14,9 +14,11 @@ const (
 	extensionMagic   = 0x7552
 	extensionVersion = 1
 	// TRPExtensionLen is the length of an extension block of version 1,
-	// TRPByNumberLen of one that connects by queue pair number, or has a token.
+	// TRPTokenLen of one that has a retry's token, TRPByNumberLen of one that connects by
+	// queue pair number.
 	TRPExtensionLen = 20
-	TRPByNumberLen  = 32
+	TRPTokenLen     = 32
+	TRPByNumberLen  = 36
 
 	// MinMaxSegment is the smallest segment a peer must take (RFC 5041
 	// section 5.1 has 128 for the lower layer's MULPDU).
@@ -47,17 +49,19 @@ type TRPExtension struct {
 	Target      QPN    // whom it is for; 0: the block is not that of such a connection
 	Echo        uint32 // the peer's cookie as last heard, 0 for none; else a retry's token (chapter 3)
 	MinRNRTimer uint8  // of the sender's queue pair
+	PathMTU     uint8  // of that, enum ibv_mtu; 0: its sender does not say it, nor RQPSN
+	RQPSN       PSN    // of that
 }
 
 // ByNumber reports a block that connects by queue pair number.
 func (e *TRPExtension) ByNumber() bool { return e.Target != 0 }
 
-// long reports a block with the fields of chapter 9, one of which a retry uses.
-func (e *TRPExtension) long() bool { return e.ByNumber() || e.Echo != 0 }
-
 func (e *TRPExtension) len() int {
-	if e.long() {
+	switch {
+	case e.ByNumber():
 		return TRPByNumberLen
+	case e.Echo != 0:
+		return TRPTokenLen
 	}
 	return TRPExtensionLen
 }
@@ -128,9 +132,12 @@ func (e *TRPExtension) Parse(b []byte) (there bool, err error) {
 		RecvWindow:   binary.BigEndian.Uint16(b[14:]),
 		Capabilities: binary.BigEndian.Uint32(b[16:]),
 	}
-	if size >= TRPByNumberLen {
+	if size >= TRPTokenLen {
 		e.Target = QPN(binary.BigEndian.Uint32(b[20:]))
 		e.Echo, e.MinRNRTimer = binary.BigEndian.Uint32(b[24:]), b[28]
+	}
+	if size >= TRPByNumberLen {
+		e.PathMTU, e.RQPSN = b[32], PSN(binary.BigEndian.Uint32(b[32:])&0xffffff)
 	}
 	return true, nil
 }
@@ -181,10 +188,13 @@ func (e *TRPExtension) put(b []byte) int {
 	binary.BigEndian.PutUint16(b[12:], e.MaxSegment)
 	binary.BigEndian.PutUint16(b[14:], e.RecvWindow)
 	binary.BigEndian.PutUint32(b[16:], e.Capabilities)
-	if e.long() {
+	if n >= TRPTokenLen {
 		binary.BigEndian.PutUint32(b[20:], uint32(e.Target))
 		binary.BigEndian.PutUint32(b[24:], e.Echo)
 		b[28], b[29], b[30], b[31] = e.MinRNRTimer, 0, 0, 0
+	}
+	if n >= TRPByNumberLen {
+		binary.BigEndian.PutUint32(b[32:], uint32(e.PathMTU)<<24|uint32(e.RQPSN)&0xffffff)
 	}
 	return n
 }

@@ -134,8 +134,9 @@ func TestRoundTripConnect(t *testing.T) {
 		if v.HasExt = r.IntN(2) == 0; v.HasExt {
 			fillRandom(r, reflect.ValueOf(&v.Ext).Elem())
 			if v.Ext.Target == 0 || r.IntN(2) == 0 { // not by number: the block ends before these
-				v.Ext.Target, v.Ext.Echo, v.Ext.MinRNRTimer = 0, 0, 0
+				v.Ext.Target, v.Ext.Echo, v.Ext.MinRNRTimer, v.Ext.PathMTU, v.Ext.RQPSN = 0, 0, 0, 0, 0
 			}
+			v.Ext.RQPSN &= 0xffffff
 		}
 		b := make([]byte, v.Len())
 		if n, err := v.Put(b); n != len(b) || err != nil {

@@ -90,9 +90,9 @@ func TestConnectGolden(t *testing.T) {
 		{"extended", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
 		{"retry, or a request with its token", "0000 0000 0000  7552 01 20 00000000 00000000 0000 0000 00000000  00000000 89abcdef 00000000",
 			TRPConnect{PrivateData: []byte{}, Ext: TRPExtension{Echo: 0x89abcdef}, HasExt: true}},
-		{"by number", plainBody + "7552 01 20 deadbeef 0000002a 05a0 0400 00000003 00000007 00000009 0c 000000",
+		{"by number", plainBody + "7552 01 24 deadbeef 0000002a 05a0 0400 00000003 00000007 00000009 0c 000000 05 abcdef",
 			TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true, Ext: TRPExtension{Cookie: 0xdeadbeef, QPN: 42, MaxSegment: 1440,
-				RecvWindow: 1024, Capabilities: 3, Target: 7, Echo: 9, MinRNRTimer: 12}}},
+				RecvWindow: 1024, Capabilities: 3, Target: 7, Echo: 9, MinRNRTimer: 12, PathMTU: 5, RQPSN: 0xabcdef}}},
 		{"no private data", "0000 ffff 0000" + extBlock, TRPConnect{IRD: 0xffff, PrivateData: []byte{}, Ext: extWant, HasExt: true}},
 	} {
 		b := unhex(t, c.hex)

@@ -384,6 +384,17 @@ func TestLongerBlock(t *testing.T) {
 	}
 }
 
+// TestNumberBlock: the fields of a block that connects by queue pair number.
+func TestNumberBlock(t *testing.T) {
+	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Target: 0x34, Echo: 5, MinRNRTimer: 12, PathMTU: 3, RQPSN: 0xabcdef}
+	b := connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{IRD: 1, HasExt: true, Ext: ext})
+	names := []string{"trp.connect.ext.target", "trp.connect.ext.echo", "trp.connect.ext.min_rnr_timer", "trp.connect.ext.path_mtu", "trp.connect.ext.rq_psn", "trp.connect.ext.rest", "trp.malformed"}
+	rows := columns(t, writeCapture(t, byAnother, []packet{whole(endR, endL, b)}), names)
+	if want := []string{"0x00000034", "0x00000005", "12", "3", "0xabcdef", "", ""}; !slices.Equal(rows[0], want) {
+		t.Errorf("got %q, want %q", rows[0], want)
+	}
+}
+
 // TestCauses: a Terminate's cause is called what package wire calls it.
 func TestCauses(t *testing.T) {
 	var packets []packet

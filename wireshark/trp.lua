@@ -46,7 +46,7 @@ local UNCONNECTED = { [DATAGRAM] = 30, [UC] = 26 } -- bytes of header
 local UC_WRITE = 12 -- more, of an RDMA Write
 local MAX_PRIVATE = 512
 local CONNECT = 6 -- private-data length, IRD, ORD
-local MAGIC, VERSION, BLOCK, LONG_BLOCK = 0x7552, 1, 20, 32
+local MAGIC, VERSION, BLOCK, LONG_BLOCK, NUMBER_BLOCK = 0x7552, 1, 20, 32, 36
 local MAX_WINDOW = 4095 -- of 12 bits of credits
 local WIDE_WINDOW = 1048575 -- of 20
 local RUN, MAX_RUNS = 8, 32
@@ -167,6 +167,8 @@ local fields = {
   target = ProtoField.uint32("trp.connect.ext.target", "Target QPN", base.HEX, nil, nil, "Queue pair that is to be connected by number; 0: by rdma_cm"),
   echo = ProtoField.uint32("trp.connect.ext.echo", "Echo", base.HEX, nil, nil, "The peer's cookie as last heard, or the token of a retry"),
   min_rnr_timer = ProtoField.uint8("trp.connect.ext.min_rnr_timer", "min_rnr_timer", base.DEC, nil, nil, "Of the sender's queue pair"),
+  path_mtu = ProtoField.uint8("trp.connect.ext.path_mtu", "path_mtu", base.DEC, nil, nil, "Of the sender's queue pair, enum ibv_mtu"),
+  rq_psn = ProtoField.uint24("trp.connect.ext.rq_psn", "rq_psn", base.HEX, nil, nil, "Of the sender's queue pair"),
   block_rest = ProtoField.bytes("trp.connect.ext.rest", "Rest of the block", base.NONE, "What a longer block of version 1 has behind the known fields"),
   trailer = ProtoField.bytes("trp.trailer", "Ignored", base.NONE, "Bytes that mean nothing and are ignored"),
 
@@ -794,6 +796,11 @@ local function show_block(tree, tvb, c)
     add(block, fields.target, tvb, at + 20, 4)
     add(block, fields.echo, tvb, at + 24, 4)
     add(block, fields.min_rnr_timer, tvb, at + 28, 1)
+  end
+  if c.block_len >= NUMBER_BLOCK then
+    known = NUMBER_BLOCK
+    add(block, fields.path_mtu, tvb, at + 32, 1)
+    add(block, fields.rq_psn, tvb, at + 33, 3)
   end
   add_rest(block, fields.block_rest, tvb, at + known, c.block_len - known)
 end

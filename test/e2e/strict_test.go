@@ -49,10 +49,11 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestStrictReads: a program that has more Reads at once than its peer serves works, draws a
-// warning, and fails under --strict, inside one urdmad and between two. One that has not is
-// left alone.
-func TestStrictReads(t *testing.T) {
+// TestStrictAttributes: a program that has more Reads at once than its peer serves works, draws
+// a warning, and fails under --strict, inside one urdmad and between two; so does one whose
+// sq_psn or path_mtu is not its peer's, but for the warning. One whose attributes fit is left
+// alone.
+func TestStrictAttributes(t *testing.T) {
 	need(t, "gcc")
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
 		t.Run(w.Name, func(t *testing.T) {
@@ -61,17 +62,19 @@ func TestStrictReads(t *testing.T) {
 			if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/reads.c", "-libverbs").CombinedOutput(); err != nil {
 				t.Fatalf("gcc: %v\n%s", err, out)
 			}
-			for _, c := range []struct{ variable, reads, says string }{
+			for _, c := range []struct{ variable, attributes, says string }{
 				{"URDMA_STRICT=", "4", ""}, {"URDMA_WARN=error", "4", "0x0816, "}, {"URDMA_STRICT=attributes", "4", "status 9\n"},
 				{"URDMA_WARN=error", "1", ""}, {"URDMA_STRICT=attributes", "1", ""},
+				{"URDMA_STRICT=", "1 4712", ""}, {"URDMA_STRICT=attributes", "1 4712", "status 12\n"},
+				{"URDMA_STRICT=", "1 4711 1", ""}, {"URDMA_STRICT=attributes", "1 4711 1", "status 9\n"},
 			} {
 				port := freePort(t)
 				p := lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: []string{binary, strconv.Itoa(port)},
-					Client: []string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1", c.reads}}
+					Client: append([]string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1"}, strings.Fields(c.attributes)...)}
 				if c.says == "" {
 					pass(t, p)
 				} else if r, err := p.Run(); err == nil || !strings.Contains(r.Client, c.says) {
-					t.Errorf("%s: expected %q, got %v\n%s", c.variable, c.says, err, r.Client)
+					t.Errorf("%s, %s: expected %q, got %v\n%s", c.variable, c.attributes, c.says, err, r.Client)
 				}
 			}
 		})

@@ -82,7 +82,7 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
 	a := &q.Attr
 	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic), MinRNRTimer: uint8(a.MinRNRTimer),
-		Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
+		PathMTU: uint8(a.PathMTU), RQPSN: wire.PSN(a.RQPSN), Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
 	return err
 }
 
@@ -191,7 +191,8 @@ func (n *numberNetwork) end(v *qpconnect.Pair) *samehost.Conn {
 	at := func(e qpconnect.End) netip.AddrPort { return netip.AddrPortFrom(e.Addr, qpconnect.UDPPort) }
 	c := n.e.SameHost.Open(v.Dev, at(v.Local), at(v.Peer))
 	peer := n.numbers.m.Pair(v.Peer.QPN)
-	c.Owner, c.ByNumber, c.IRD, c.ORD, c.PeerRNR = v, true, v.IRD, peer.IRD, peer.MinRNRTimer
+	c.Owner, c.ByNumber, c.IRD, c.ORD = v, true, v.IRD, peer.IRD
+	c.PeerRNR, c.PeerMTU, c.PeerPSN = peer.MinRNRTimer, peer.PathMTU, uint32(peer.RQPSN)
 	return c
 }
 
@@ -213,8 +214,9 @@ func (k *numberConn) Acknowledge()  { k.AcknowledgeNow() }
 
 func (k *numberConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
 
-func (k *numberConn) Start(s cm.Start, minRNRTimer uint8) {
-	k.PeerRNR = minRNRTimer
+func (k *numberConn) Start(s cm.Start) {
+	x := &s.Extension
+	k.PeerRNR, k.PeerMTU, k.PeerPSN = x.MinRNRTimer, x.PathMTU, uint32(x.RQPSN)
 	(&wireConn{k.Conn, nil}).Start(s)
 }
 

@@ -96,34 +96,23 @@ func again[T ~uint32](x *Session, name *T) (n T) {
 	return n
 }
 
-// misfit is the status that a send fails with because the attributes of the two ends, which
-// are connected by number, do not fit. Of a peer of another urdmad one is known.
-func (n *injections) misfit(q *qp.QP, opcode, length uint32) uint32 {
-	i := n.strictly(q.Client, abi.StrictAttributes)
-	if i == nil || q.Type != abi.QPTypeRC {
+// Misfit is qp.Faults'. Queue pairs that are connected by number alone: rdma_cm has had the
+// others agree.
+func (n *injections) Misfit(q *qp.QP, reads int, length uint32) uint32 {
+	i, c := n.strictly(q.Client, abi.StrictAttributes), q.Connection()
+	if i == nil || q.Type != abi.QPTypeRC || c == nil || !c.ByNumber {
 		return abi.StatusSuccess
 	}
-	c, own := q.Connection(), &q.Attr
-	if c != nil && !c.ByNumber {
-		return abi.StatusSuccess // rdma_cm has agreed on them
-	}
-	reads, status := peerReads(q), uint32(abi.StatusSuccess)
-	if peer := n.s.Engine.QPs.Pair(own.DestQPNum); peer != nil && peer.Attr.DestQPNum == q.QPN && qp.Receives(peer.State()) {
-		its := &peer.Attr
-		reads = its.MaxDestRdAtomic
-		switch {
-		case (own.SQPSN^its.RQPSN)&0xffffff != 0:
-			status = abi.StatusRetryExcErr // the peer drops its packets
-		case own.PathMTU != its.PathMTU && length > 128<<min(own.PathMTU, its.PathMTU):
-			status = abi.StatusRemInvReqErr
-		}
-	}
-	op := abi.OperationOf(opcode)
-	if status == abi.StatusSuccess && op != nil && op.WritesLocal && uint32(min(q.SQ.ReadsPosted()+1, int(own.MaxRdAtomic))) > reads {
+	status := uint32(abi.StatusSuccess)
+	switch own := &q.Attr; {
+	case c.PeerMTU != 0 && (own.SQPSN^c.PeerPSN)&0xffffff != 0:
+		status = abi.StatusRetryExcErr // the peer drops its packets
+	case c.PeerMTU != 0 && own.PathMTU != uint32(c.PeerMTU) && length > 128<<min(own.PathMTU, uint32(c.PeerMTU)),
+		uint32(min(reads, int(own.MaxRdAtomic))) > peerReads(q):
 		status = abi.StatusRemInvReqErr
+	default:
+		return status
 	}
-	if status != abi.StatusSuccess {
-		n.hit(i)
-	}
+	n.hit(i)
 	return status
 }

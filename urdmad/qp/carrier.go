@@ -49,6 +49,8 @@ type Connection struct {
 	Owner       any            // who set it up
 	ByNumber    bool           // by ibv_modify_qp, not by rdma_cm: its queue pair outlives it
 	PeerRNR     uint8          // by number: min_rnr_timer of the peer
+	PeerMTU     uint8          // by number: path_mtu of the peer; 0: not known, and PeerPSN neither
+	PeerPSN     uint32         // by number: rq_psn of the peer
 
 	QP *QP // the queue pair served; nil before the connection starts and after it left it
 }

@@ -15,6 +15,10 @@ type Faults interface {
 	// Send is asked of each send that is taken: the enum ibv_wc_status that it fails with
 	// in its turn, or IBV_WC_SUCCESS.
 	Send(q *QP, opcode, length uint32) uint32
+	// Misfit is asked of each send of a queue pair that has a connection: the status that
+	// it fails with because the attributes of the two ends do not fit. reads is how many
+	// Reads and atomics are under way with it, if it is one; else 0.
+	Misfit(q *QP, reads int, length uint32) uint32
 	// Receive is asked of each receive that a message begins to fill, likewise.
 	Receive(q *QP) uint32
 	// Respond is asked of each message of the peer's: the verdict on it.
@@ -44,21 +48,36 @@ const (
 // SetFaults has f asked from now on; nil: nobody.
 func (t *Table) SetFaults(f Faults) { t.faults = f }
 
-// faultPosted fails a send that would have been carried.
-func (q *QP) faultPosted(wr *SendWR, opcode uint32) {
-	if status := q.t.faults.Send(q, opcode, wr.Length); status != abi.StatusSuccess && wr.State == SendQueued {
-		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(reason.Injected)
+// faultPosted fails send i, which is taken and would have been carried.
+func (q *QP) faultPosted(i, opcode uint32) {
+	q.SQ.At(i).fault(q.t.faults.Send(q, opcode, q.SQ.At(i).Length))
+	q.faultMisfit(i)
+}
+
+// faultWaiting looks at the sends that have waited for a connection.
+func (q *QP) faultWaiting() {
+	for i := q.SQ.next; i != q.SQ.tail; i++ {
+		q.faultMisfit(i)
 	}
 }
 
-// ReadsPosted is how many Reads and atomics were taken and have not completed.
-func (s *SendQueue) ReadsPosted() (n int) {
-	for i := s.head; i != s.tail; i++ {
-		if s.At(i).IsRead() {
-			n++
+func (q *QP) faultMisfit(i uint32) {
+	wr, reads := q.SQ.At(i), 0
+	if wr.IsRead() {
+		for j := q.SQ.head; j != i+1; j++ {
+			if q.SQ.At(j).IsRead() {
+				reads++
+			}
 		}
 	}
-	return n
+	wr.fault(q.t.faults.Misfit(q, reads, wr.Length))
+}
+
+// fault fails a send with a status, unless that is IBV_WC_SUCCESS or it has failed anyway.
+func (wr *SendWR) fault(status uint32) {
+	if status != abi.StatusSuccess && wr.State == SendQueued {
+		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(reason.Injected)
+	}
 }
 
 // faultWrite asks once about an RDMA Write, which arrives in pieces.
@@ -122,7 +141,7 @@ func (t *Table) Raise(q *QP, event uint32) {
 }
 
 // RaiseSRQ is Raise for a shared receive queue. In error, it takes the queue pairs along
-// that draw from it (InfiniBand vol. 1, 10.2.9.4).
+// that draw from it (InfiniBand vol. 1).
 func (t *Table) RaiseSRQ(r *RecvQueue, event uint32) {
 	s := r.shared
 	t.send(s.Async, abi.Bytes(&abi.AsyncEvent{EventType: event, Handle: s.Handle}))

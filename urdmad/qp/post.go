@@ -89,7 +89,7 @@ func (q *QP) fetch(i uint32) {
 		wr.State, wr.status, wr.vendor = SendFailed, statusOf(wrong), uint32(wrong)
 	}
 	if q.t.faults != nil {
-		q.faultPosted(wr, slot.Opcode)
+		q.faultPosted(i, slot.Opcode)
 	}
 	if q.t.trace != nil {
 		q.tracePosted(wr, slot.Opcode)

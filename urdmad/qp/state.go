@@ -44,6 +44,9 @@ func (q *QP) Attach(c Carrier) {
 		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
 	}
 	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
+	if q.t.faults != nil {
+		q.faultWaiting()
+	}
 	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it
 	q.t.Ready(q)
 }
@@ -110,7 +113,7 @@ func (q *QP) reset() {
 
 // heardFrom is called when something of the peer's arrives. The program of a queue
 // pair that is still in RTR is told once: it may move to RTS on the strength of it
-// (InfiniBand vol. 1, 11.6.3.1.1).
+// (InfiniBand vol. 1).
 func (t *Table) heardFrom(q *QP) {
 	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
 		q.heard = true

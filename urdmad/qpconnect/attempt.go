@@ -96,7 +96,8 @@ func (m *Manager) sendRequest(v *Pair, cookie, echo uint32) {
 
 func (m *Manager) send(v *Pair, t wire.TRP, to netip.AddrPort, cookie, echo uint32) {
 	ext := v.conn.Extension(v.QP)
-	ext.Cookie, ext.Echo, ext.Target, ext.MinRNRTimer = cookie, echo, v.Peer.QPN, v.MinRNRTimer
+	ext.Cookie, ext.Echo, ext.Target = cookie, echo, v.Peer.QPN
+	ext.MinRNRTimer, ext.PathMTU, ext.RQPSN = v.MinRNRTimer, v.PathMTU, v.RQPSN
 	m.net.Send(&cm.Packet{Dev: v.Dev, Link: v.link, Local: netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), Peer: to, TRP: t,
 		Connect: wire.TRPConnect{IRD: v.IRD, HasExt: true, Ext: ext}})
 }

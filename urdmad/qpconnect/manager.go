@@ -51,6 +51,8 @@ type Params struct {
 	Peer        End
 	IRD         uint16 // Reads of the peer that are served at once
 	MinRNRTimer uint8
+	PathMTU     uint8 // enum ibv_mtu
+	RQPSN       wire.PSN
 }
 
 // Pair is a queue pair with the peer that it names.

@@ -37,8 +37,8 @@ type Conn interface {
 	ISN() wire.PSN
 	// Extension is what we offer the peer, but for what chapter 9 adds.
 	Extension(qp cm.QueuePair) wire.TRPExtension
-	// Start lets data flow. minRNRTimer is the peer's.
-	Start(s cm.Start, minRNRTimer uint8)
+	// Start lets data flow.
+	Start(s cm.Start)
 	// Acknowledge sends an acknowledgement in this turn.
 	Acknowledge()
 	// Abort ends a connection that was started, as if by the peer's fin;

@@ -175,7 +175,7 @@ func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
 	return wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64}
 }
 
-func (c *conn) Start(s cm.Start, _ uint8) {
+func (c *conn) Start(s cm.Start) {
 	c.started, c.s = true, s
 	q := c.pair.QP.(*queuePair)
 	q.conn = c

@@ -20,6 +20,7 @@ type faults struct {
 func (f *faults) Send(*qp.QP, uint32, uint32) uint32    { return abi.StatusSuccess }
 func (f *faults) Receive(*qp.QP) uint32                 { return abi.StatusSuccess }
 func (f *faults) Notify(*qp.CQ) (late, more clock.Time) { return late, more }
+func (f *faults) Misfit(*qp.QP, int, uint32) uint32     { return abi.StatusSuccess }
 func (f *faults) Pick(*qp.Client, int) int              { return 0 }
 func (f *faults) Place(*qp.QP) (late clock.Time)        { return late }
 

@@ -1,4 +1,5 @@
-/* reads.c - reads.c of examples/mistakes, in two processes: PORT, and at the client an address and max_rd_atomic. */
+/* reads.c - reads.c of examples/mistakes, in two processes: PORT, and at the client an
+ * address, max_rd_atomic, and then perhaps sq_psn and path_mtu, which are 4711 and 3 (1,024 bytes) otherwise. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .rq_psn = 4711, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
 				   .ah_attr = { .port_num = 1, .grh.hop_limit = 1 } };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .sq_psn = 4711, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	uint32_t length = 512;
 	int failed = 0, fd = argc > 1 ? joined(argv[1], argc > 2 ? argv[2] : NULL) : -1;
 	struct end ours = { (uintptr_t)s.memory, s.qp->qp_num, s.mr->rkey, { { 0 } }, { 0 } }, theirs;
 	char done = 0;
@@ -48,6 +50,10 @@ int main(int argc, char **argv)
 	must(!ibv_query_gid(context, 1, 0, &ours.gid) && !ibv_query_port(context, 1, &ours.port), "ibv_query_gid");
 	swap(fd, &ours, &theirs, sizeof(ours));
 	to_init(&s);
+	if (argc > 5)
+		rtr.path_mtu = (enum ibv_mtu)atoi(argv[5]);
+	if (argc > 4)
+		rts.sq_psn = (uint32_t)atoi(argv[4]);
 	rtr.dest_qp_num = theirs.qpn;
 	rtr.ah_attr.dlid = theirs.port.lid;
 	rtr.ah_attr.is_global = theirs.port.link_layer != IBV_LINK_LAYER_INFINIBAND;
@@ -59,7 +65,7 @@ int main(int argc, char **argv)
 						IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
 	swap(fd, &done, &done, 1);
 	for (int round = 0; argc > 2 && round < 2; round++) { /* the connection stands after the first */
-		struct ibv_sge sge = part(&s, 0, 64);
+		struct ibv_sge sge = part(&s, 0, length);
 		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
 					  .wr.rdma = { theirs.addr, theirs.rkey } }, *bad;
 		int n = round ? READS : 1;
