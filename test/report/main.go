@@ -78,7 +78,7 @@ func report(in io.Reader, out io.Writer) (s summary, err error) {
 // ended counts a test or package and prints of it what matters.
 func (s *summary) ended(e *event, said []string, out io.Writer) {
 	if !strings.Contains(e.Test, "/") && e.Action != "skip" {
-		s.took = append(s.took, took{strings.TrimSpace(e.Package + " " + e.Test), e.Elapsed})
+		s.add(strings.TrimSpace(e.Package+" "+e.Test), e.Elapsed)
 	}
 	if e.Test == "" {
 		s.endedPackage(e, said, out)
@@ -93,6 +93,15 @@ func (s *summary) ended(e *event, said []string, out io.Writer) {
 		s.failed++
 		fmt.Fprint(out, strings.Join(said, ""))
 	}
+}
+
+// add counts what something took; the end-to-end tests are a package that runs in parts.
+func (s *summary) add(name string, seconds float64) {
+	if i := slices.IndexFunc(s.took, func(t took) bool { return t.name == name }); i >= 0 {
+		s.took[i].seconds += seconds
+		return
+	}
+	s.took = append(s.took, took{name, seconds})
 }
 
 // endedPackage prints go test's own last line of a package, or all that was

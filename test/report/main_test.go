@@ -21,7 +21,8 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"p","Output":"FAIL\n"}
 {"Action":"fail","Package":"p"}
 {"Action":"output","Package":"q","Output":"ok  \tq\t0.1s\n"}
-{"Action":"pass","Package":"q","Elapsed":10.5}
+{"Action":"pass","Package":"q","Elapsed":10}
+{"Action":"pass","Package":"q","Elapsed":0.5}
 go: no such tool
 `
 	var out strings.Builder
