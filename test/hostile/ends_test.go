@@ -14,11 +14,11 @@ import (
 	"urdma/dpdk/port"
 )
 
-// newEnd opens a wire: "packet" is a network interface by name, and a process in
+// newEnd opens a wire: "packet", and "roce" if it speaks RoCEv2, is a network interface by name, and a process in
 // whose network namespace the interface of that name is the other end, "client" and
 // "server" are the roles of a memif by its socket.
 func newEnd(kind, where string) (end, error) {
-	if kind == "packet" {
+	if kind == "packet" || kind == "roce" {
 		name, there, _ := strings.Cut(where, ",")
 		return newPacketEnd(name, there)
 	}

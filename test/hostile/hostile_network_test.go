@@ -36,7 +36,7 @@ func TestHostileNetwork(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6()}
+	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6(), lab.RoCE, lab.RoCEFrames}
 	if os.Getenv("URDMA_LONG") != "" {
 		wires = append(wires, lab.AFXDP)
 	}
@@ -44,9 +44,13 @@ func TestHostileNetwork(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			l, a, b := hosts(t, build, w)
 			s := newSiege(t, a, b)
+			kind := "packet"
+			if w.Protocol == lab.RoCE.Protocol {
+				kind = "roce"
+			}
 			for i, n := range []*lab.Node{a, b} {
 				other := []*lab.Node{b, a}[i]
-				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, "packet veth0,"+other.Net.PID(), other.Address, netip.IPv6Unspecified().String())
+				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, kind+" veth0,"+other.Net.PID(), other.Address, netip.IPv6Unspecified().String())
 			}
 			s.holdsOut(networkTime())
 		})

@@ -57,9 +57,12 @@ func runAttacker(args []string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	a.lies = args[1] != "packet"
+	a.lies = args[1] != "packet" && args[1] != "roce"
 	a.victim, a.self = netip.MustParseAddr(args[3]), netip.MustParseAddr(args[4])
 	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.neighbour, a.garbage, a.corrupt}
+	if args[1] == "roce" {
+		kinds = []func(){a.replay, a.backwards, a.truncate, a.damage, a.forgeRoCE, a.askRoCE, a.neighbour, a.garbage, a.corruptRoCE}
+	}
 	for said := time.Now(); ; time.Sleep(time.Duration(a.r.IntN(3000)) * time.Microsecond) {
 		a.listen()
 		for range 1 + a.r.IntN(24) {
@@ -308,20 +311,25 @@ func (a *attacker) request() {
 		e.Put(with)
 		payload, dport = append(with, payload...), 30035
 	}
-	var f []byte
-	if a.victim.Is6() {
-		var h wire.UDP6Header
-		h.Init(a.mac, a.victimMAC, a.stranger().As16(), a.victim.As16(), sport, dport)
-		f = append(h[:], payload...)
-		h.Put(f, len(payload))
-	} else {
-		var h wire.UDPHeader
-		h.Init(a.mac, a.victimMAC, a.stranger().As4(), a.victim.As4(), sport, dport)
-		f = append(h[:], payload...)
-		h.Put(f, len(payload), uint16(a.r.Uint32()))
-	}
+	f := a.datagram(a.stranger(), sport, dport, payload)
 	setChecksum(f)
 	a.put(f)
+}
+
+// datagram is a frame for the victim, without a checksum.
+func (a *attacker) datagram(src netip.Addr, sport, dport uint16, payload []byte) (f []byte) {
+	if a.victim.Is6() {
+		var h wire.UDP6Header
+		h.Init(a.mac, a.victimMAC, src.As16(), a.victim.As16(), sport, dport)
+		f = append(h[:], payload...)
+		h.Put(f, len(payload))
+		return f
+	}
+	var h wire.UDPHeader
+	h.Init(a.mac, a.victimMAC, src.As4(), a.victim.As4(), sport, dport)
+	f = append(h[:], payload...)
+	h.Put(f, len(payload), uint16(a.r.Uint32()))
+	return f
 }
 
 // neighbour announces addresses that nobody has, and asks for them.
