@@ -17,6 +17,7 @@
 //     ("another domain")
 //   - keeps a memory window to the bytes that it is bound to ("a window")
 //   - keeps a region to its bytes ("a region", "more than its own region")
+//   - verifies the CRC of RoCEv2 (roce_attacker_test.go, corruptRoCE, on af_packet)
 //   - verifies the UDP checksum of frames (network_test.go, corrupt, on af_packet;
 //     on udp that is the kernel's, and the same packets are sent)
 //

@@ -47,9 +47,6 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	if err := checkPair(m, x.most()); err != nil {
 		return err
 	}
-	if err := x.s.speaks(m.QPType, pd.ctx.dev); err != nil {
-		return err
-	}
 	shared, err := x.sharedQueue(m.SRQ)
 	if err != nil {
 		return err
@@ -114,15 +111,6 @@ func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 		c.MaxInline > most.MaxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
 		m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
 		return syscall.EINVAL
-	}
-	return nil
-}
-
-// speaks says whether a device's protocol has queue pairs of a type.
-func (s *Server) speaks(kind uint32, dev int) error {
-	xrc := kind == abi.QPTypeXRCSend || kind == abi.QPTypeXRCRecv
-	if xrc && s.Engine.SpeaksRoCE(dev) {
-		return fmt.Errorf("control: %s has queue pairs of types RC, UC and UD alone, with the protocol rocev2, not %s: %w", s.Devices[dev].Name, abi.QPTypeText(kind), syscall.EOPNOTSUPP)
 	}
 	return nil
 }

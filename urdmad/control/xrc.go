@@ -152,9 +152,6 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0 {
 		return fmt.Errorf("control: a queue pair of type XRC_RECV has no protection domain, queues, flags or source number of its own: %w", syscall.EINVAL)
 	}
-	if err := x.s.speaks(m.QPType, xrcd.ctx.dev); err != nil {
-		return err
-	}
 	bill := &account.Amounts{account.QueuePairs: 1}
 	if err := x.Take(bill); err != nil {
 		return err

@@ -41,7 +41,7 @@ var drains = map[string]func(t *testing.T, local bool) *drain{
 		return &drain{u.World, u.QA, u.MA, u.ToB, nil}
 	},
 	"XRC_SEND": func(t *testing.T, local bool) *drain {
-		s := newXRCScene(t, 7)
+		s := newXRCScene(t, enginetest.Options{Seed: 7, RNRRetry: 7})
 		host, receives := s.w.A, uint64(0)
 		if local {
 			host = s.w.B

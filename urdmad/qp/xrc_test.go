@@ -29,8 +29,15 @@ type xrcScene struct {
 
 const xrcSlots = 6
 
-func newXRCScene(t *testing.T, seed uint64) *xrcScene {
-	return newXRCSceneOn(t, enginetest.Options{Seed: seed, RNRRetry: 7}, (*enginetest.Client).Register)
+func newXRCScene(t *testing.T, o enginetest.Options) *xrcScene {
+	return newXRCSceneOn(t, o, (*enginetest.Client).Register)
+}
+
+// onWires runs a test on each wire that carries XRC.
+func onWires(t *testing.T, seed uint64, test func(*testing.T, enginetest.Options)) {
+	for name, roce := range map[string]bool{"trp": false, "rocev2": true} {
+		t.Run(name, func(t *testing.T) { test(t, enginetest.Options{Seed: seed, RNRRetry: 7, RoCE: roce}) })
+	}
 }
 
 func newXRCSceneOn(t *testing.T, o enginetest.Options, register func(*enginetest.Client, int, uint32) *enginetest.Region) *xrcScene {
@@ -113,7 +120,7 @@ func TestXRC(t *testing.T) {
 	const messages = 80
 	for seed := uint64(1); seed <= enginetest.Seeds(6); seed++ {
 		kinds := rand.New(rand.NewPCG(seed, 7))
-		s := newXRCSceneOn(t, enginetest.Options{Seed: 300 + seed, RNRRetry: 7}, func(c *enginetest.Client, n int, access uint32) *enginetest.Region {
+		s := newXRCSceneOn(t, enginetest.Options{Seed: 300 + seed, RNRRetry: 7, RoCE: seed%2 == 0}, func(c *enginetest.Client, n int, access uint32) *enginetest.Region {
 			return memories[kinds.IntN(len(memories))](c, n, access)
 		})
 		s.w.SetPath(enginetest.Lossy)
@@ -156,8 +163,10 @@ func TestXRC(t *testing.T) {
 }
 
 // TestXRCImmediate: immediate data names its queue, too, behind Sends and Writes.
-func TestXRCImmediate(t *testing.T) {
-	s := newXRCScene(t, 310)
+func TestXRCImmediate(t *testing.T) { onWires(t, 310, testXRCImmediate) }
+
+func testXRCImmediate(t *testing.T, o enginetest.Options) {
+	s := newXRCScene(t, o)
 	for i, peer := range s.peers {
 		for queue, srq := range s.srq {
 			s.post(queue, 0)
@@ -180,9 +189,11 @@ func TestXRCImmediate(t *testing.T) {
 
 // TestXRCMemory: peers reach the memory of every client with a queue in the domain,
 // and nobody else's.
-func TestXRCMemory(t *testing.T) {
+func TestXRCMemory(t *testing.T) { onWires(t, 320, testXRCMemory) }
+
+func testXRCMemory(t *testing.T, o enginetest.Options) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		s := newXRCScene(t, 320)
+		s := newXRCScene(t, o)
 		peer, out := s.peers[0], s.out[0]
 		if local {
 			peer, out = s.peers[1], s.out[1]
@@ -204,9 +215,11 @@ func TestXRCMemory(t *testing.T) {
 // TestXRCNoQueue: a message for a queue that is not there, or no more, fails its
 // sender's queue pair alone; a queue that goes in the midst of a message fails its
 // target, and a completion queue may go after it.
-func TestXRCNoQueue(t *testing.T) {
+func TestXRCNoQueue(t *testing.T) { onWires(t, 330, testXRCNoQueue) }
+
+func testXRCNoQueue(t *testing.T, o enginetest.Options) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		s := newXRCScene(t, 330)
+		s := newXRCScene(t, o)
 		peer, other, i := s.peers[0], s.peers[1], 0
 		if local {
 			peer, other, i = other, peer, 1
@@ -232,7 +245,7 @@ func TestXRCNoQueue(t *testing.T) {
 // a Send with Invalidate is not sent.
 func TestXRCTypes(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		s := newXRCScene(t, 340)
+		s := newXRCScene(t, enginetest.Options{Seed: 340, RNRRetry: 7})
 		host := s.w.A
 		if local {
 			host = s.w.B
@@ -261,7 +274,7 @@ func TestXRCTypes(t *testing.T) {
 // TestXRCReferences: a target lives until its last reference is gone, and all hear
 // its events.
 func TestXRCReferences(t *testing.T) {
-	s := newXRCScene(t, 350)
+	s := newXRCScene(t, enginetest.Options{Seed: 350, RNRRetry: 7})
 	q, second := s.targets[0], s.srq[1].Client
 	ref := &qp.Target{Async: second.Async.Engine, Handle: 77}
 	q.Q.References.Add(ref)

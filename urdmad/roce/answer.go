@@ -24,7 +24,7 @@ func (c *Conn) sendAnswer(frame []byte) bool {
 		return false
 	}
 	v, h := &c.answers[p.Slot], &c.head
-	h.Opcode, h.PSN, h.AETH = p.Opcode, p.PSN, roce.AETH{Syndrome: roce.NoCredits, MSN: p.MSN}
+	h.Opcode, h.PSN, h.AETH = c.transport|p.Opcode, p.PSN, roce.AETH{Syndrome: roce.NoCredits, MSN: p.MSN}
 	h.AckReq, h.Solicited = false, false
 	if p.Atomic {
 		if !v.atomic.done {

@@ -8,6 +8,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
+	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
@@ -20,6 +21,8 @@ type Conn struct {
 	s    *Stack
 	port *Port
 	peer wire.QPN
+
+	transport roce.Opcode // RC or XRC
 
 	path      netif.Path
 	open      bool // the way to the peer is known
@@ -59,13 +62,30 @@ func (s *Stack) Serve(q *qp.QP, dev int, peer netip.Addr) {
 	p, a := s.ports[dev], &q.Attr
 	c := &Conn{s: s, port: p, peer: wire.QPN(a.DestQPNum), mtu: uint32(MTUs[a.PathMTU-1])}
 	c.Dev, c.Local, c.Peer = dev, p.local(), netip.AddrPortFrom(peer, roce.Port)
-	c.ByNumber, c.IRD, c.ORD, c.Takes, c.QP = true, uint16(a.MaxDestRdAtomic), mostReads, qp.ImmediateData|qp.Atomics, q
+	c.ByNumber, c.IRD, c.ORD, c.QP = true, uint16(a.MaxDestRdAtomic), mostReads, q
+	c.speak(transportOf(q))
 	c.timer = clock.NewTimer(c.ready)
 	c.serve(int(a.MaxDestRdAtomic), roce.PSN(a.RQPSN))
 	c.begin()
 	s.conns[wire.QPN(q.QPN)] = c
 	q.Attach(c)
 	c.resolve()
+}
+
+// transportOf is what a queue pair's packets go by: those of XRC domains, and their peers,
+// have one of their own.
+func transportOf(q *qp.QP) roce.Opcode {
+	if q.Type == abi.QPTypeXRCSend || q.Type == abi.QPTypeXRCRecv {
+		return roce.XRC
+	}
+	return roce.RC
+}
+
+func (c *Conn) speak(transport roce.Opcode) {
+	c.transport, c.Takes = transport, qp.ImmediateData|qp.Atomics
+	if transport == roce.XRC {
+		c.Takes |= qp.XRC
+	}
 }
 
 // serve readies the responder: so many Reads of the peer's are served at a time, and its

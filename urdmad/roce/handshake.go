@@ -77,7 +77,6 @@ func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 func (s *Stack) newConn(p *Port, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, port: p, shake: &handshake{}}
 	c.Dev, c.Local, c.Peer = p.If.Dev, local, peer
-	c.Takes = qp.ImmediateData | qp.Atomics
 	c.timer, c.shake.timer = clock.NewTimer(c.ready), clock.NewTimer(c.tick)
 	for c.shake.local == 0 || s.ids[c.shake.local] != nil {
 		c.shake.local = s.rand.Uint32()
@@ -109,12 +108,13 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 	switch h.stage {
 	case opening:
 		c.reach(l)
+		c.speak(transportOf(o.QP))
 		mtu := c.port.MaxMTU()
 		private := make([]byte, ibcm.HeaderLen, ibcm.HeaderLen+len(o.PrivateData))
 		(&ibcm.Addresses{Src: c.Local, Dst: c.Peer.Addr()}).Put(private)
 		c.mtu = uint32(MTUs[mtu-1])
 		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn, Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
-			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), PKey: roce.DefaultPKey,
+			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), Transport: transports[c.transport], PKey: roce.DefaultPKey,
 			PathMTU: uint8(mtu), Retries: tries, AckTimeout: acknowledgeTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
 		h.stage = requesting
@@ -124,6 +124,9 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 	}
 	c.manage(&h.ours)
 }
+
+// transports are those of packets as requests have them.
+var transports = map[roce.Opcode]uint8{roce.RC: 0, roce.XRC: ibcm.XRC}
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
@@ -137,6 +140,9 @@ func (c *Conn) Accept(o Offer) {
 	case h.stage == requested && c.live():
 		h.ours = ibcm.Message{Kind: ibcm.REP, TID: h.theirs.TID, Local: h.local, Remote: h.remote, QPN: wire.QPN(c.QP.QPN), PSN: c.psn,
 			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD), RNRRetry: o.RNRRetry, SRQ: c.QP.RQ.Shared() != nil, GUID: c.port.guid(), Private: o.PrivateData}
+		if c.transport == roce.XRC {
+			h.ours.QPN, h.ours.Target = 0, h.ours.QPN
+		}
 		h.stage = accepted
 	case h.stage == accepted:
 	default:
@@ -171,7 +177,7 @@ func (c *Conn) Reject(private []byte, why ibcm.Reason) {
 // Start opens the connection for data and moves the queue pair to RTS.
 func (c *Conn) Start(q *qp.QP) {
 	h := c.shake
-	if !q.Connectable() || h.stage != replied && h.stage != requested {
+	if !q.Connectable() || h.stage != replied && h.stage != requested || transportOf(q) != c.transport {
 		c.end(qp.CloseLocal)
 		return
 	}
@@ -360,6 +366,9 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	case m.Kind == ibcm.MRA:
 		h.asked = true
 	case m.Kind == ibcm.REP && h.stage == requesting:
+		if c.transport == roce.XRC {
+			m.QPN = m.Target
+		}
 		h.theirs, h.remote, h.stage = *m, m.Local, replied
 		c.s.handler.Answered(c, m)
 	case m.Kind == ibcm.REP && h.stage == established:
@@ -396,9 +405,9 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	case !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr():
 		p.refuse(d, m, ibcm.InvalidService)
 		return "no service of rdma_cm"
-	case m.Transport != 0:
+	case m.Transport != transports[roce.RC] && m.Transport != transports[roce.XRC]:
 		p.refuse(d, m, ibcm.InvalidTransport)
-		return "only reliable connections are supported"
+		return "only reliable connections and those of XRC are supported"
 	case m.PathMTU == 0 || uint32(m.PathMTU) > p.MaxMTU():
 		p.refuse(d, m, ibcm.InvalidMTU)
 		return "its path MTU is longer than our packets"
@@ -410,6 +419,10 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	h := c.shake
 	h.stage, h.remote, h.theirs = requested, m.Local, *m
 	h.theirs.Private = nil
+	c.speak(roce.RC)
+	if m.Transport == ibcm.XRC {
+		c.speak(roce.XRC)
+	}
 	c.mtu = uint32(MTUs[m.PathMTU-1])
 	c.reach(d.Link)
 	s.asked[key] = c

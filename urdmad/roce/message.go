@@ -65,9 +65,9 @@ func (c *Conn) beginMessage() {
 // describe fills in the header of a packet of a work request's message.
 func (c *Conn) describe(p *rc.Request, wr *qp.SendWR) {
 	h := &c.head
-	h.Opcode, h.PSN, h.AckReq = opcodeOf(wr, p), p.PSN, p.AckReq
+	h.Opcode, h.PSN, h.AckReq = c.transport|opcodeOf(wr, p), p.PSN, p.AckReq
 	h.Solicited = p.Last && wr.Op.TakesReceive && wr.Flags&abi.SendSolicited != 0
-	h.Immediate, h.Dead = wr.Immediate, wire.STag(wr.STag)
+	h.Immediate, h.Dead, h.SRQ = wr.Immediate, wire.STag(wr.STag), uint32(wr.STag)
 	h.VA, h.RKey, h.Length = wr.RemoteAddr(), wire.STag(wr.RKey), wr.Length
 	switch p.Kind {
 	case rc.Read:

@@ -12,6 +12,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/qp"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -133,6 +134,44 @@ func TestRejected(t *testing.T) {
 	}
 	if !a.Q.Connectable() {
 		t.Error("a rejected queue pair can't be connected again")
+	}
+}
+
+// TestXRCTransport: packets of XRC have their own transport, and a queue pair of type XRC_RECV
+// is no peer of one of type RC.
+func TestXRCTransport(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 7, RoCE: true})
+	seen := map[roce.Opcode]int{}
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP {
+			seen[roce.Opcode(frame[f.PayloadOff]).Transport()]++
+		}
+		return false
+	}})
+	d := qp.NewDomain()
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	cq := cb.NewCQ(16)
+	queue, target := cb.NewNamed(d, 4, cq), cb.NewTarget(d)
+	a := ca.NewInitiator()
+	enginetest.Join(a, target, 4)
+	in, out := cb.Register(4096, enginetest.ReadWrite), ca.Register(4096, enginetest.ReadWrite)
+	queue.Post(1, in.SGE(0, 4096))
+	a.Post(enginetest.SendTo(1, queue), out.SGE(0, 3000))
+	if e := cq.Completions(1)[0]; e.QPNum != target.Q.QPN || e.ByteLen != 3000 {
+		t.Errorf("%+v", e)
+	}
+	a.Send.Completions(1)
+	if seen[roce.RC] != 0 || seen[roce.XRC] == 0 {
+		t.Errorf("packets by transport: %v", seen)
+	}
+	cb.Listen(7000, 4)
+	for _, q := range [][2]*enginetest.QP{{ca.NewQP(nil), cb.NewTarget(d)}, {ca.NewInitiator(), cb.NewQP(nil)}} {
+		ca.Connect(ca.Resolve(w.B.Addr, 7000), q[0], enginetest.Param(4, ""))
+		child := cb.Event(cm.EventConnectRequest, time.Second).Child
+		w.B.Do(func() { _ = w.B.CM.Accept(child, connect.QueuePair(q[1].Q), enginetest.Param(4, "")) })
+		ca.Event(cm.EventRejected, time.Second)
+		cb.DrainEvents()
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *Conn) step(h *roce.Header, a *rc.Arrival, slot int, data []byte) qp.Ver
 func (c *Conn) placeSend(h *roce.Header, t roce.Traits, data []byte) qp.Verdict {
 	q := c.QP
 	if active, _ := q.Recv.Active(); !active { // else its first packet came when memory was slow
-		if v := q.BeginReceive(0, 0); v.Is != qp.Done {
+		if v := q.BeginReceive(h.SRQ, 0); v.Is != qp.Done {
 			return v
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Conn) placeWrite(h *roce.Header, a *rc.Arrival, t roce.Traits, data []b
 	switch {
 	case v.Is != qp.Done || !t.Is(roce.Last):
 	case t.Is(roce.HasImmediate):
-		return q.EndWriteImmediate(0, h.Immediate, c.write.length, h.Solicited)
+		return q.EndWriteImmediate(h.SRQ, h.Immediate, c.write.length, h.Solicited)
 	default:
 		q.EndWrite()
 	}

@@ -73,7 +73,7 @@ func (c *Conn) reply() (n int) {
 		return 0
 	}
 	h := &c.head
-	h.Opcode, h.PSN, h.AETH, h.AckReq, h.Solicited = roce.Acknowledge, psn, aeth, false, false
+	h.Opcode, h.PSN, h.AETH, h.AckReq, h.Solicited = c.transport|roce.Acknowledge, psn, aeth, false, false
 	c.send(frame, 0)
 	if c.resp.Replied(psn) {
 		c.QP.FlushWithEvent(told(aeth.Syndrome))

@@ -67,6 +67,7 @@ type Message struct {
 
 	// REQ and REP.
 	QPN       wire.QPN // DREQ: the peer's
+	Target    wire.QPN // REP of XRC: what QPN is otherwise
 	PSN       roce.PSN // of the first request of who gets the message
 	Responder uint8    // Reads and atomics that the sender serves
 	Initiator uint8    // that it wants to have open
@@ -76,7 +77,7 @@ type Message struct {
 
 	// REQ.
 	Service    ServiceID
-	Transport  uint8 // 0: reliable connection
+	Transport  uint8 // 0: reliable connection; XRC
 	PKey       uint16
 	PathMTU    uint8    // as enum ibv_mtu
 	Retries    uint8    // for the peer to use
@@ -99,6 +100,10 @@ var (
 	ErrKind    = errors.New("ibcm: message of a kind that is not supported")
 	ErrPrivate = errors.New("ibcm: private data longer than its field")
 )
+
+// XRC is Transport of a request of an extended reliable connection (annex A14): its service
+// type, and above that its extended type.
+const XRC = 3 | 1<<2
 
 const (
 	class        = 7
@@ -124,7 +129,7 @@ func (m *Message) Parse(b []byte) error {
 		m.Remote = 0
 		m.parseRequest(b)
 	case REP:
-		m.QPN, m.PSN = wire.QPN(word24(b[12:])), roce.PSN(word24(b[20:]))
+		m.QPN, m.Target, m.PSN = wire.QPN(word24(b[12:])), wire.QPN(word24(b[16:])), roce.PSN(word24(b[20:]))
 		m.Responder, m.Initiator = b[24], b[25]
 		m.RNRRetry, m.SRQ = b[27]>>5, b[27]&0x10 != 0
 		m.GUID = binary.BigEndian.Uint64(b[28:])
@@ -156,7 +161,9 @@ func (m *Message) parseRequest(b []byte) {
 	m.GUID = binary.BigEndian.Uint64(b[16:])
 	m.QPN, m.Responder = wire.QPN(word24(b[32:])), b[35]
 	m.Initiator = b[39]
-	m.Transport = b[43] >> 1 & 3
+	if m.Transport = b[43] >> 1 & 3; m.Transport == XRC&3 {
+		m.Transport |= b[51] & 7 << 2
+	}
 	m.PSN, m.Retries = roce.PSN(word24(b[44:])), b[47]&7
 	m.PKey = binary.BigEndian.Uint16(b[48:])
 	m.PathMTU, m.RNRRetry = b[50]>>4, b[50]&7
@@ -188,6 +195,7 @@ func (m *Message) Put(b []byte) error {
 		return putPrivate(b[140:], m.Private)
 	case REP:
 		put24(b[12:], uint32(m.QPN), 0)
+		put24(b[16:], uint32(m.Target), 0)
 		put24(b[20:], uint32(m.PSN), 0)
 		b[24], b[25] = m.Responder, m.Initiator
 		b[27] = m.RNRRetry<<5 | flag(m.SRQ, 0x10)
@@ -219,10 +227,10 @@ func (m *Message) putRequest(b []byte) {
 	binary.BigEndian.PutUint64(b[16:], m.GUID)
 	put24(b[32:], uint32(m.QPN), m.Responder)
 	b[39] = m.Initiator
-	b[43] = responseTimeout<<3 | m.Transport<<1
+	b[43] = responseTimeout<<3 | m.Transport&3<<1
 	put24(b[44:], uint32(m.PSN), responseTimeout<<3|m.Retries&7)
 	binary.BigEndian.PutUint16(b[48:], m.PKey)
-	b[50], b[51] = m.PathMTU<<4|m.RNRRetry&7, 15<<4|flag(m.SRQ, 8)
+	b[50], b[51] = m.PathMTU<<4|m.RNRRetry&7, 15<<4|flag(m.SRQ, 8)|m.Transport>>2
 	binary.BigEndian.PutUint32(b[52:], 0xffffffff) // LIDs: there are none
 	copy(b[56:], m.Src[:])
 	copy(b[72:], m.Dst[:])

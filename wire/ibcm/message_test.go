@@ -140,6 +140,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestXRC: a request says the transport, and its answer the target, where Linux looks.
+func TestXRC(t *testing.T) {
+	for _, m := range []Message{{Kind: REQ, Transport: XRC, Private: make([]byte, requestPrivate)}, {Kind: REP, Target: 0x123456, Private: make([]byte, replyPrivate)}} {
+		b := make([]byte, Len)
+		if err := m.Put(b); err != nil {
+			t.Fatal(err)
+		}
+		if m.Kind == REQ && (b[headerLen+43]>>1&3 != 3 || b[headerLen+51]&7 != 1) || m.Kind == REP && word24(b[headerLen+16:]) != 0x123456 {
+			t.Errorf("%+v is written as % x", m, b)
+		}
+		var got Message
+		if err := got.Parse(b); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%+v, %v, expected %+v", got, err, m)
+		}
+	}
+}
+
 // FuzzMessage: no bytes make Parse panic, and what it takes is written and read alike.
 func FuzzMessage(f *testing.F) {
 	for _, c := range captured {

@@ -54,6 +54,8 @@ var golden = []struct {
 	{"rxe-uc-pingpong", `4500006c0b42400040111b290a0900030a090002c55912b700580000 2400ffff0000002500c17964
 		7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b dba50f68`,
 		Header{Opcode: UC | SendOnly, Dst: 0x25, PSN: 0xc17964}, 64},
+	{"made by hand (no rxe has XRC)", `4500003400004000401126a30a0900020a090003c00012b700200000 a440ffff0000001180000001 00000007 61626364 98346ac8`,
+		Header{Opcode: XRC | SendOnly, Migrated: true, Dst: 0x11, AckReq: true, PSN: 1, SRQ: 7}, 4},
 	{"rxe-ud-send-lat-64", `4500003c04ab4000401121f00a0900030a090002d79a12b700280000 6500ffff0000002300000000 01234567 00000023 00000023 57c59f78 73dc03f6`,
 		Header{Opcode: UD | SendOnlyImmediate, Dst: 0x23, QKey: 0x1234567, Src: 0x23, Immediate: native("00000023")}, 4},
 }
