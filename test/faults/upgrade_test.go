@@ -95,6 +95,9 @@ func (u *upgrade) replace(n *lab.Node) {
 	}
 	for i, p := range own {
 		u.await(p, "device fatal", fatal[i])
+		if i == 0 && !strings.Contains(p.Output(), "urdmad has ended") { // the C program's library
+			u.t.Errorf("the library does not tell of it:\n%s", lab.Tail(p.Output(), 20))
+		}
 	}
 	if n == u.a {
 		u.beside.advances("without the other urdmad")

@@ -122,7 +122,8 @@ static int greet(struct urdma_client *client)
 		urdma_close(memory);
 	if (status == EPROTO && response.abi_version && response.abi_version != URDMA_ABI_VERSION)
 		urdma_complain("urdmad speaks ABI version %u, this liburdma.so speaks version %u: "
-			       "use the library that came with urdmad", response.abi_version, URDMA_ABI_VERSION);
+			       "restart urdmad if it is older than what is installed (systemctl restart urdmad; "
+			       "systemctl --user restart urdmad), or else use the library that came with it", response.abi_version, URDMA_ABI_VERSION);
 	if (status == EDQUOT)
 		urdma_complain("urdmad serves as many programs as limits.clients in its urdma.json allows");
 	if (status)
