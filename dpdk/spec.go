@@ -21,6 +21,8 @@ type Spec struct {
 	Address netip.Addr
 	// Allow are the networks whose datagrams udp looks at; none: all.
 	Allow []netip.Prefix
+	// ECN has datagrams of udp carry marks of congestion (RFC 3168).
+	ECN bool
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string

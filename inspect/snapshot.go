@@ -162,6 +162,8 @@ type RoCE struct {
 	RoCEUnsupported uint64 `json:"roce_not_supported" metric:"urdma_roce_dropped_packets_total{reason=not supported}"`
 	RoCEDuplicates  uint64 `json:"roce_duplicate_requests" metric:"urdma_roce_dropped_packets_total{reason=duplicate}"`
 	RoCEGhosts      uint64 `json:"roce_ghost_packets" metric:"urdma_roce_dropped_packets_total{reason=answers nothing under way}"`
+	RoCECNPSent     uint64 `json:"roce_cnp_sent" metric:"urdma_roce_congestion_notices_total{direction=sent}" help:"RoCEv2 notices of congestion (CNP)."`
+	RoCECNPHeard    uint64 `json:"roce_cnp_heard" metric:"urdma_roce_congestion_notices_total{direction=heard}"`
 	RoCERefused     uint64 `json:"roce_requests_refused" metric:"urdma_roce_refused_requests_total" help:"RoCEv2 requests that ended their connection with a NAK."`
 	RoCEUnreachable uint64 `json:"roce_no_neighbour" metric:"urdma_roce_unreachable_total" help:"RoCEv2 connections that failed because nobody answers for the next hop."`
 	RoCESent        uint64 `json:"roce_requests_sent" metric:"urdma_roce_requests_total{sent=first}" help:"RoCEv2 request packets sent."`

@@ -210,7 +210,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
 			Address: p.Address.Addr(), Allow: p.Allow}
 		if p.UDP() && p.RoCE() {
-			s.Vdev = fmt.Sprintf("udp,port=%d", p.SocketPort())
+			s.Vdev, s.ECN = fmt.Sprintf("udp,port=%d", p.SocketPort()), true
 		}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)

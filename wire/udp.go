@@ -44,6 +44,13 @@ func (h *UDPHeader) Init(srcMAC, dstMAC MAC, src, dst IPv4, sport, dport uint16)
 // SetDst changes the Ethernet destination: the next hop has moved.
 func (h *UDPHeader) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
+// SetTrafficClass changes the type of service.
+func (h *UDPHeader) SetTrafficClass(class uint8) {
+	ip := h[EthernetLen:][:IPv4Len]
+	ip[1], ip[10], ip[11] = class, 0, 0
+	binary.BigEndian.PutUint16(h[offIPSum:], Fold(Checksum(0, ip)))
+}
+
 // Dst is the IPv4 destination.
 func (h *UDPHeader) Dst() IPv4 { return IPv4(h[offIPDst:offUDP]) }
 

@@ -30,6 +30,12 @@ func (h *UDP6Header) Init(srcMAC, dstMAC MAC, src, dst IPv6, sport, dport uint16
 // SetDst changes the Ethernet destination: the next hop has moved.
 func (h *UDP6Header) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
+// SetTrafficClass changes the traffic class.
+func (h *UDP6Header) SetTrafficClass(class uint8) {
+	ip := h[EthernetLen:]
+	ip[0], ip[1] = 6<<4|class>>4, class<<4|ip[1]&15
+}
+
 // Dst is the IPv6 destination.
 func (h *UDP6Header) Dst() IPv6 { return IPv6(h[off6Dst:off6UDP]) }
 

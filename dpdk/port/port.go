@@ -22,6 +22,9 @@ const (
 	RxIPv4Good
 	// RxUDPGood: the port verified the UDP checksum and found it right.
 	RxUDPGood
+	// RxCongested: a router on the way had a queue (RFC 3168, CE). Only a port of datagrams
+	// says so.
+	RxCongested
 	// TxWhole: nobody may fragment the datagram, whatever the kernel knows of the
 	// path. Only a port of datagrams looks at this and the
 	// next two.

@@ -10,7 +10,7 @@ import (
 // to 8 bytes.
 const (
 	controlHeader = unix.SizeofCmsghdr
-	controlRoom   = 64 // for what we ask for: UDP_GRO and SO_RXQ_OVFL
+	controlRoom   = 96 // for what we ask for: UDP_GRO, SO_RXQ_OVFL, and IP_TOS or IPV6_TCLASS
 )
 
 type controlBuffer [controlRoom]byte
@@ -25,12 +25,12 @@ func (c *controlBuffer) putSegment(size int) int {
 }
 
 // parse reads what came with a message: the size of the datagrams it was joined
-// from, and how many the socket has dropped since it was opened; 0 where it does
-// not say.
-func (c *controlBuffer) parse(n int) (segment int, dropped uint32) {
+// from, how many the socket has dropped since it was opened, and the traffic class; 0
+// where it does not say.
+func (c *controlBuffer) parse(n int) (segment int, dropped uint32, class uint8) {
 	for b := c[:min(n, len(c))]; len(b) >= controlHeader+4; {
 		length := binary.NativeEndian.Uint64(b)
-		if length < controlHeader+4 || length > uint64(len(b)) {
+		if length < controlHeader+1 || length > uint64(len(b)) {
 			break
 		}
 		value := binary.NativeEndian.Uint32(b[controlHeader:])
@@ -39,8 +39,12 @@ func (c *controlBuffer) parse(n int) (segment int, dropped uint32) {
 			segment = int(int32(value))
 		case [2]uint32{unix.SOL_SOCKET, unix.SO_RXQ_OVFL}:
 			dropped = value
+		case [2]uint32{unix.IPPROTO_IP, unix.IP_TOS}: // one byte
+			class = b[controlHeader]
+		case [2]uint32{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
+			class = uint8(value)
 		}
 		b = b[min(len(b), int(length+7)&^7):]
 	}
-	return max(segment, 0), dropped
+	return max(segment, 0), dropped, class
 }

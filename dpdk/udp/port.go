@@ -57,6 +57,9 @@ func Open(o Options) (port.Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
+	if o.ECN {
+		markCongestion(fd, o.Address.Addr().Is4())
+	}
 	able := probe(o.Address.Addr().Is4())
 	if able.join {
 		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil

@@ -74,7 +74,7 @@ func observe(fd int, joins bool) (a ability) {
 		if err != nil || n == 0 {
 			return ability{}
 		}
-		segment, _ := c.parse(control)
+		segment, _, _ := c.parse(control)
 		switch {
 		case n > probeSize && segment != probeSize:
 			return ability{} // sent as one datagram: the option was ignored

@@ -43,6 +43,7 @@ type rxMessage struct {
 	off     int
 	length  int
 	segment int // bytes of each datagram but the last
+	flags   port.Flags
 	peer    port.Peer
 	name    [sockaddrLen]byte
 	iov     unix.Iovec
@@ -126,10 +127,13 @@ func (r *receiver) arm() int {
 func (q *queue) arrived(i int) {
 	r := &q.rx
 	m, h := &r.msg[i], &r.hdr[i]
-	var dropped uint32
 	m.armed = false
-	m.off, m.length, m.peer = 0, int(h.length), peerOf(&m.name)
-	m.segment, dropped = m.control.parse(int(h.Controllen))
+	m.off, m.length, m.peer, m.flags = 0, int(h.length), peerOf(&m.name), 0
+	segment, dropped, class := m.control.parse(int(h.Controllen))
+	if class&congested == congested {
+		m.flags = port.RxCongested
+	}
+	m.segment = segment
 	if m.segment == 0 {
 		m.segment = m.length
 	}
@@ -171,7 +175,7 @@ func (r *receiver) cut(p *port.Packet) bool {
 	some := m.off < m.length
 	if some {
 		end := min(m.off+m.segment, m.length)
-		p.Data, p.Flags, p.Ref = b.data[m.off:end:end], 0, uintptr(m.buffer) // not one literal: see port.Peer
+		p.Data, p.Flags, p.Ref = b.data[m.off:end:end], m.flags, uintptr(m.buffer) // not one literal: see port.Peer
 		p.Peer = m.peer
 		m.off = end
 		b.held++

@@ -59,6 +59,24 @@ func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	return nil
 }
 
+// The two bits of a traffic class that are for congestion (RFC 3168 section 5).
+const (
+	capable   = 2 // ECT(0)
+	congested = 3 // CE
+)
+
+// markCongestion has datagrams carry marks of congestion. Where the kernel can't, nobody
+// marks them.
+func markCongestion(fd int, v4 bool) {
+	level, class, receive := unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_RECVTCLASS
+	if v4 {
+		level, class, receive = unix.IPPROTO_IP, unix.IP_TOS, unix.IP_RECVTOS
+	}
+	if unix.SetsockoptInt(fd, level, receive, 1) == nil {
+		_ = unix.SetsockoptInt(fd, level, class, capable)
+	}
+}
+
 // setFragments says what the kernel does about fragments (ip(7)); both families
 // number the values alike.
 func setFragments(fd int, v4 bool, value int) error {

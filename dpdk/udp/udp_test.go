@@ -292,6 +292,57 @@ func TestAllow(t *testing.T) {
 	receive(t, b)
 }
 
+// TestECN: datagrams say that they may be marked, and received ones that they were.
+func TestECN(t *testing.T) {
+	for _, at := range []string{"127.0.0.1", "::1"} {
+		a := netip.MustParseAddr(at)
+		var to *Port
+		for number := uint16(20_000); to == nil && number < 21_000; number++ {
+			if p, err := Open(Options{Address: netip.AddrPortFrom(a, number), ECN: true}); err == nil {
+				to = p.(*Port)
+			}
+		}
+		if to == nil {
+			t.Skip(at, "can't be bound to")
+		}
+		defer to.Close()
+		fd, err := open(netip.AddrPortFrom(a, 0), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		level, option := unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+		if a.Is4() {
+			level, option = unix.IPPROTO_IP, unix.IP_TOS
+		}
+		if got, err := unix.GetsockoptInt(to.queue.fd, level, option); err != nil || got != capable {
+			t.Errorf("%s: sends with traffic class %d, %v", at, got, err)
+		}
+		name, err := unix.Getsockname(to.queue.fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for class, want := range map[int]bool{congested: true, capable: false, 0: false, 0x68 | congested: true} {
+			if err := unix.SetsockoptInt(fd, level, option, class); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Sendto(fd, []byte("some bytes"), 0, name); err != nil {
+				t.Fatal(err)
+			}
+			var p [1]port.Packet
+			for end := time.Now().Add(time.Minute); to.queue.Rx(p[:]) == 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("nothing came")
+				}
+			}
+			if got := p[0].Flags.Has(port.RxCongested); got != want {
+				t.Errorf("%s, traffic class %x: congested %t", at, class, got)
+			}
+			to.queue.Free(p[:])
+		}
+	}
+}
+
 // TestNotOurAddress: the error says what to do.
 func TestNotOurAddress(t *testing.T) {
 	_, err := Open(Options{Name: "x", Address: netip.MustParseAddrPort("192.0.2.77:30035")})
@@ -309,7 +360,7 @@ func FuzzControlMessages(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c controlBuffer
-		if segment, _ := c.parse(copy(c[:], b)); segment < 0 {
+		if segment, _, _ := c.parse(copy(c[:], b)); segment < 0 {
 			t.Errorf("a segment of %d bytes", segment)
 		}
 	})

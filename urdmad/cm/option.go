@@ -23,6 +23,7 @@ type options struct {
 	reuseAddr, afOnly bool
 	ackTimeout        uint8
 	ackTimeoutSet     bool
+	trafficClass      uint8
 }
 
 // maxAckTimeout is what the 5 bits of an InfiniBand time-out hold.
@@ -33,7 +34,8 @@ const maxAckTimeout = 31
 func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	p := &id.options
 	switch o {
-	case OptionTOS: // no packet of ours carries it
+	case OptionTOS:
+		p.trafficClass = uint8(value)
 	case OptionReuseAddr:
 		if id.state != idle && (value == 0 || id.state == listening) {
 			return einval
@@ -54,6 +56,9 @@ func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	}
 	return nil
 }
+
+// TrafficClass is what OptionTOS has set. Packets of RoCEv2 carry it, no others of ours.
+func (id *ID) TrafficClass() uint8 { return id.options.trafficClass }
 
 // keep settles what of a connection's terms the id's program says.
 func (id *ID) keep(qp QueuePair, p *Param) {

@@ -41,7 +41,7 @@ func (k *packetConn) send(n *network, p *cm.Packet) {
 	c := &p.Connect
 	offer := roce.Offer{IRD: c.IRD, ORD: c.ORD, PrivateData: c.PrivateData}
 	if k.id != nil {
-		offer.QP, offer.RNRRetry = QPOf(k.id.QueuePair()), k.id.RNRRetry()
+		offer.QP, offer.RNRRetry, offer.TrafficClass = QPOf(k.id.QueuePair()), k.id.RNRRetry(), k.id.TrafficClass()
 	}
 	switch p.TRP.Op {
 	case wire.OpRequest:

@@ -32,6 +32,21 @@ func (n *Interface) Heads(d *Datagram) []byte {
 	return putHeads(n.sealing[:], d.Src, d.Dst, len(d.Data))
 }
 
+// Congested reports whether a router on the way of the datagram that Next returned last had
+// a queue (RFC 3168, CE).
+func (n *Interface) Congested(d *Datagram) bool {
+	if n.info.Datagrams {
+		return d.packet.Flags.Has(port.RxCongested)
+	}
+	ip := d.packet.Data[wire.EthernetLen:d.from]
+	class := ip[1]
+	if ip[0]>>4 == 6 {
+		class >>= 4
+	}
+	const congested = 3
+	return class&congested == congested
+}
+
 // putHeads writes IP and UDP headers as the kernel makes them for a datagram that
 // nobody may fragment, checksums apart, and returns them.
 func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {

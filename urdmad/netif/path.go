@@ -65,6 +65,16 @@ func (p *Path) setDst(mac wire.MAC) {
 	p.hdr.SetDst(mac)
 }
 
+// SetTrafficClass has packets carry a traffic class. On a port of datagrams the socket's
+// is the same for all.
+func (p *Path) SetTrafficClass(class uint8) {
+	if p.hdr6 != nil {
+		p.hdr6.SetTrafficClass(class)
+		return
+	}
+	p.hdr.SetTrafficClass(class)
+}
+
 // Follow has p follow its next hop to whatever Ethernet address that takes, or on
 // a port of datagrams the path to what it takes, until Leave. p must not be copied
 // meanwhile.

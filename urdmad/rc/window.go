@@ -10,21 +10,33 @@ const (
 	readPackets = 32
 )
 
-// window is how many packets may be under way. There is no other sign of congestion
-// than loss: then it halves, once for all that was under way, and grows by one for each
-// window that has arrived.
+// window is how many packets may be under way. It grows by one for each window that has
+// arrived. Loss halves it, once for all that was under way. A notice of congestion takes
+// away half of the share of windows with notices lately, as DCTCP does with marks
+// (RFC 8257): the first one halves it, and where they are rare they cost little.
 type window struct {
 	size, most int
 	credit     int      // packets that have arrived since it grew
-	until      Sequence // what was under way at the last loss ends here
+	until      Sequence // what was under way at the last loss ends here; 0: nothing was lost yet
+
+	noticed bool     // in this window
+	share   int      // of windows with notices, of shareOne
+	eased   Sequence // what was under way at the last notice that counted ends here; 0: there was none
 }
+
+// shareOne is a share of all, and shareGain by which part of the difference each window
+// moves it.
+const (
+	shareOne  = 1024
+	shareGain = 16
+)
 
 func (w *window) init(most int) {
 	if most == 0 {
 		most = mostUnderWay
 	}
 	w.most = max(most, leastUnderWay)
-	w.size = min(w.most, mostUnderWay/4)
+	w.size, w.share = min(w.most, mostUnderWay/4), shareOne
 }
 
 func (w *window) arrived(n int) {
@@ -32,9 +44,13 @@ func (w *window) arrived(n int) {
 	for w.credit >= w.size {
 		w.credit -= w.size
 		w.size = min(w.size+1, w.most)
-		if w.until == 0 { // nothing was lost yet
+		if w.until == 0 && w.eased == 0 {
 			w.size = min(w.size*2, w.most)
 		}
+		if !w.noticed && w.eased != 0 {
+			w.share -= w.share / shareGain
+		}
+		w.noticed = false
 	}
 }
 
@@ -43,6 +59,24 @@ func (w *window) lost(oldest, next Sequence) {
 		w.size = max(w.size/2, leastUnderWay)
 		w.credit = 0
 		w.until = next
+	}
+}
+
+// notice takes a notice of congestion, once for all that was under way.
+func (w *window) notice(oldest, next Sequence) {
+	w.noticed = true
+	if oldest >= w.eased {
+		w.size = max(w.size-w.size*w.share/(2*shareOne), leastUnderWay)
+		w.share += (shareOne - w.share) / shareGain
+		w.credit = 0
+		w.eased = next
+	}
+}
+
+// Congested notes that packets of the connection meet a queue on their way.
+func (r *Requester) Congested() {
+	if r.acked != r.sent {
+		r.window.notice(r.acked, r.sent)
 	}
 }
 

@@ -25,7 +25,8 @@ type Conn struct {
 	transport roce.Opcode // RC or XRC
 
 	path      netif.Path
-	open      bool // the way to the peer is known
+	class     uint8 // of its packets: the bits that are not for congestion
+	open      bool  // the way to the peer is known
 	resolving bool
 
 	req     rc.Requester
@@ -40,6 +41,8 @@ type Conn struct {
 
 	head      roce.Header // of the packet that is being built
 	answered  bool        // the last packet was an answer's: answers and requests take turns
+	notice    bool        // of congestion, to be sent to the peer
+	quiet     clock.Time  // no other is before
 	timer     *clock.Timer
 	unwritten qp.Unwritten // by number of the peer's request
 	closed    bool
@@ -63,6 +66,7 @@ func (s *Stack) Serve(q *qp.QP, dev int, peer netip.Addr) {
 	c := &Conn{s: s, port: p, peer: wire.QPN(a.DestQPNum), mtu: uint32(MTUs[a.PathMTU-1])}
 	c.Dev, c.Local, c.Peer = dev, p.local(), netip.AddrPortFrom(peer, roce.Port)
 	c.ByNumber, c.IRD, c.ORD, c.QP = true, uint16(a.MaxDestRdAtomic), mostReads, q
+	c.class = uint8(a.TrafficClass)
 	c.speak(transportOf(q))
 	c.timer = clock.NewTimer(c.ready)
 	c.serve(int(a.MaxDestRdAtomic), roce.PSN(a.RQPSN))
@@ -157,6 +161,7 @@ func (c *Conn) resolve() {
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
 	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), c.s.sourcePort()), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
+	c.path.SetTrafficClass(c.class&^3 | capable)
 	c.path.Follow()
 	c.ready()
 }

@@ -13,6 +13,8 @@
 // service.go asks which queue pair of type UD stands behind a port number; the messages of
 // such queue pairs, and of type UC, are package datagram's.
 //
+// congestion.go tells peers that routers have marked their packets.
+//
 // stack.go has the ports and the queue pairs, conn.go a connection: a qp.Carrier; end.go
 // ends it, codes.go has what NAKs stand for.
 //

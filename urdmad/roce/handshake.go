@@ -93,6 +93,8 @@ type Offer struct {
 	IRD, ORD    uint16 // Reads we serve at once, Reads we want to have open
 	RNRRetry    uint8  // how often the peer is to try for a receive of ours
 	PrivateData []byte
+	// TrafficClass is that of both sides' packets; who accepts has the one that was asked for.
+	TrafficClass uint8
 }
 
 // acknowledgeTimeout is how long a peer waits for an acknowledgement of ours before it
@@ -107,6 +109,7 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 	h := c.shake
 	switch h.stage {
 	case opening:
+		c.class = o.TrafficClass
 		c.reach(l)
 		c.speak(transportOf(o.QP))
 		mtu := c.port.MaxMTU()
@@ -115,7 +118,7 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 		c.mtu = uint32(MTUs[mtu-1])
 		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn, Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
 			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), Transport: transports[c.transport], PKey: roce.DefaultPKey,
-			PathMTU: uint8(mtu), Retries: tries, AckTimeout: acknowledgeTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), HopLimit: 64,
+			PathMTU: uint8(mtu), Retries: tries, AckTimeout: acknowledgeTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), TrafficClass: o.TrafficClass, HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
 		h.stage = requesting
 	case requesting:
@@ -424,6 +427,7 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 		c.speak(roce.XRC)
 	}
 	c.mtu = uint32(MTUs[m.PathMTU-1])
+	c.class = m.TrafficClass
 	c.reach(d.Link)
 	s.asked[key] = c
 	s.handler.AskedFor(c, m, append([]byte(nil), m.Private[ibcm.HeaderLen:]...))

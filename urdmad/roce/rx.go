@@ -32,12 +32,12 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 		return "nothing but datagrams goes to groups"
 	case t == roce.UC, t == roce.UD && h.Opcode != roce.CNP:
 		return p.unreliable(d, d.Data[from:to])
-	case t != roce.RC && t != roce.XRC:
+	case t != roce.RC && t != roce.XRC && h.Opcode != roce.CNP:
 		s.Stats.Unsupported++
 		return "a transport that is not supported"
 	}
 	c := s.conns[h.Dst]
-	if c == nil || c.port != p || c.transport != h.Opcode.Transport() || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
+	if c == nil || c.port != p || c.transport != h.Opcode.Transport() && h.Opcode != roce.CNP || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
 		s.Stats.NoQueuePair++
 		return "no queue pair takes it"
 	}
@@ -45,8 +45,15 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 		s.Stats.WrongICRC++
 		return roce.ErrICRC.Error()
 	}
+	if h.Opcode == roce.CNP {
+		s.Stats.CNPHeard++
+		c.req.Congested()
+		return ""
+	}
 	h.Opcode = h.Opcode.Operation()
-	why = c.packet(h, d.Link, d.Data[from:to])
+	if why = c.packet(h, d.Link, d.Data[from:to]); why == "" && from < to && p.If.Congested(d) {
+		c.congested(h)
+	}
 	c.ready() // the timer is set when this turn sends
 	return why
 }

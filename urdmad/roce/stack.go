@@ -39,6 +39,8 @@ type Stats struct {
 	Unsupported uint64 `counter:"roce_not_supported"`    // of a transport that we do not speak
 	Unreachable uint64 `counter:"roce_no_neighbour"`     // sends that failed because nobody answers for the next hop
 	Refused     uint64 `counter:"roce_requests_refused"` // that were wrong: a NAK ended the connection
+	CNPSent     uint64 `counter:"roce_cnp_sent"`         // notices of congestion
+	CNPHeard    uint64 `counter:"roce_cnp_heard"`
 	RC          rc.Stats
 }
 

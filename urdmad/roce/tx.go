@@ -38,6 +38,9 @@ func (c *Conn) Transmit() (n int) {
 	if !c.live() {
 		return n
 	}
+	if c.notice {
+		n += c.sendNotice()
+	}
 	if full || n == sendBudget {
 		c.ready()
 	} else {
@@ -87,7 +90,7 @@ func (c *Conn) reply() (n int) {
 func (c *Conn) send(frame []byte, n int) {
 	h, b := &c.head, c.path.Payload(frame)
 	pad := roce.Padding(n)
-	h.Pad, h.PKey, h.Migrated, h.Dst = uint8(pad), roce.DefaultPKey, true, c.peer
+	h.Pad, h.PKey, h.Migrated, h.Dst = uint8(pad), roce.DefaultPKey, h.Opcode != roce.CNP, c.peer
 	at := h.Put(b) + n
 	clear(b[at : at+pad])
 	c.path.Send(frame, at+pad+roce.ICRCLen)

@@ -84,6 +84,8 @@ type Message struct {
 	AckTimeout uint8    // likewise
 	Src, Dst   [16]byte // GIDs
 	HopLimit   uint8
+	// TrafficClass is that of the connection's packets.
+	TrafficClass uint8
 
 	Reason  Reason // REJ
 	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
@@ -169,7 +171,7 @@ func (m *Message) parseRequest(b []byte) {
 	m.PathMTU, m.RNRRetry = b[50]>>4, b[50]&7
 	m.SRQ = b[51]&8 != 0
 	m.Src, m.Dst = [16]byte(b[56:]), [16]byte(b[72:])
-	m.HopLimit = b[93]
+	m.TrafficClass, m.HopLimit = b[92], b[93]
 	m.AckTimeout = b[95] >> 3
 	m.Private = b[140:]
 }
@@ -234,7 +236,7 @@ func (m *Message) putRequest(b []byte) {
 	binary.BigEndian.PutUint32(b[52:], 0xffffffff) // LIDs: there are none
 	copy(b[56:], m.Src[:])
 	copy(b[72:], m.Dst[:])
-	b[93], b[95] = m.HopLimit, m.AckTimeout<<3
+	b[92], b[93], b[95] = m.TrafficClass, m.HopLimit, m.AckTimeout<<3
 }
 
 func flag(set bool, bit uint8) uint8 {
