@@ -122,7 +122,7 @@ func inWords(e *json.SyntaxError) (found, allowed string) {
 	return text, "correct JSON"
 }
 
-// slip explains the usual slips of who writes JSON by hand.
+// slip explains the usual slips in JSON that is written by hand.
 func slip(c byte) string {
 	switch c {
 	case '/', '#':

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// VdevKind tells who drives a virtual device.
+// VdevKind names the driver of a virtual device.
 type VdevKind int
 
 const (

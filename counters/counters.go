@@ -1,8 +1,8 @@
-// Package counters is how counts get from the rooms that make them to who shows
-// them. A room's field has the tag counter:"name". The snapshot's field with
-// that JSON name (package inspect) says there, in its own tags, what the count
-// means and how metrics call it; nothing else has to be written for a new count.
-// The package knows neither rooms nor snapshots.
+// Package counters copies counts from the packages that make them to the snapshot
+// that shows them. Where a count is made, its field has the tag counter:"name". The
+// snapshot's field with that JSON name (package inspect) says in its own tags what
+// the count means and how metrics call it; nothing else has to be written for a new
+// count. The package knows neither the packages that count nor snapshots.
 package counters
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// tag is the key of the rooms' tags.
+// tag is the key of the tag of fields that count.
 const tag = "counter"
 
 // Copy adds the counts of a From to those of a To, by their names. It is made
@@ -31,7 +31,7 @@ func NewCopy[From, To any]() *Copy[From, To] {
 		if len(to) != 1 {
 			panic(fmt.Sprintf("counters: %v counts %q, and %v has %d such fields", reflect.TypeFor[From](), name, reflect.TypeFor[To](), len(to)))
 		}
-		for _, index := range from { // several rooms may count the same
+		for _, index := range from { // several packages may count the same
 			c.pairs = append(c.pairs, pair{index, to[0]})
 		}
 	}

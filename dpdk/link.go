@@ -54,7 +54,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	return b.follow(p, log)
 }
 
-// askLink asks the driver. Who watches the link may use the port: p.mu is free by then.
+// askLink asks the driver. Watchers of the link may use the port: p.mu is free by then.
 func (p *ethPort) askLink() {
 	p.mu.Lock()
 	gone := p.closed || p.queue.gone.Load()

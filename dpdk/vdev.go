@@ -151,7 +151,7 @@ func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 	return err
 }
 
-// lookAgain finds the XDP program of who took the interface since prepare looked. Where
+// lookAgain finds the XDP program of a process that took the interface since prepare looked. Where
 // a queue's setup has failed it is not ours, unless the device string names one.
 func (d *prepared) lookAgain() {
 	if d.program.ID == 0 && d.borrowed != nil && d.borrowed.xdp && !d.loads {

@@ -3,7 +3,7 @@
 //
 // Completions have the number in vendor_err, queue pairs in error in urdma show qp,
 // and urdmad's flight recorder beside a text that names the objects concerned. The
-// package knows neither those nor who finds what is wrong.
+// package knows neither those objects nor the code that finds the error.
 package reason
 
 import (

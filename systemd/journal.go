@@ -110,8 +110,8 @@ func (h *handler) clone() *handler {
 	return &n
 }
 
-// add puts one attribute into the message, for who reads lines, and into a
-// field of its own, for who searches.
+// add puts one attribute into the message, for readers of lines, and into a
+// field of its own, for searches.
 func (h *handler) add(group string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if a.Key == "" && v.Kind() != slog.KindGroup {

@@ -328,7 +328,7 @@ const finLinger = 20 * time.Millisecond
 var errNoReason = errors.New("nobody asked it to")
 
 // stop takes everything down: connections get a fin, clients a hang-up, files
-// and sockets go away. Clients come first; who reads metrics can wait. It is
+// and sockets go away. Clients come first; readers of metrics can wait. It is
 // safe after a start that failed half way, and after the worker's end, when
 // clients can't be cleaned up after any more.
 func (d *daemon) stop() error {

@@ -168,7 +168,7 @@ func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
 	return nil
 }
 
-// changesInWords is what a reload did, for who asked for it.
+// changesInWords is what a reload did, for the user who asked for it.
 func changesInWords(file string, changes []change) string {
 	lines := []string{file + " is read again"}
 	for _, c := range changes {

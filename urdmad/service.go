@@ -9,8 +9,8 @@ import (
 	"urdma/systemd"
 )
 
-// supervise keeps the service manager informed until ctx ends, and whoever
-// watches metrics, logs and the way from other hosts.
+// supervise keeps the service manager informed until ctx ends, and serves metrics,
+// logs and probes of other hosts.
 func (d *daemon) supervise(ctx context.Context) {
 	run := func(what string, fn func() error) {
 		d.background.Go(func() {

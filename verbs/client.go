@@ -123,7 +123,7 @@ func (c *Client) Mark(text string) error {
 
 // Close ends the connection to urdmad and everything made through it: queue
 // pairs, whose peers are told, listeners, and the memory of AllocMemory, which
-// must not be touched afterwards. Whoever waits gets ErrClosed.
+// must not be touched afterwards. Calls that wait get ErrClosed.
 func (c *Client) Close() error {
 	if err := c.session.Close(); err != nil {
 		return err

@@ -10,8 +10,8 @@
 //	memory, err := conn.PD().AllocMemory(4096, verbs.LocalWrite)
 //	err = conn.Send(ctx, memory.SGE(0, 4096))
 //
-// Queue pairs of type UD exchange datagrams (Destination): with whom, rdma_cm finds
-// out (Dial, ListenDatagrams, JoinMulticast), or the program by itself (StartDatagrams).
+// Queue pairs of type UD exchange datagrams (Destination): rdma_cm finds the
+// peer (Dial, ListenDatagrams, JoinMulticast), or the program does (StartDatagrams).
 // Those of type UC exchange unreliable messages and Writes (ConnectNumber). Extended
 // reliable connections serve several programs of a host at once (XRCDomain).
 //

@@ -111,7 +111,7 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	case !s.ring.Write(wr.ID, wr.SGE):
 		return ErrQueueFull
 	}
-	s.ring.Publish() // no doorbell: who waits for a receive looks again by itself
+	s.ring.Publish() // no doorbell: a message that waits for a receive looks again by itself
 	return nil
 }
 

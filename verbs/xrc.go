@@ -26,11 +26,11 @@ type XRCDomain struct {
 	handle uint32
 }
 
-// OpenXRCDomain opens the domain of a file, which all have in common who may open
+// OpenXRCDomain opens the domain of a file, which all clients share that may open
 // that file, or, for nil, makes one of the caller's own. flags are those of
 // ibv_open_xrcd(3): syscall.O_CREAT makes the domain of a file that has none, which
 // otherwise is EAGAIN, and with syscall.O_EXCL it is EINVAL if it has one. The file
-// is the caller's, who may close it afterwards.
+// stays the caller's, which may close it afterwards.
 func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 	if flags&^(syscall.O_CREAT|syscall.O_EXCL) != 0 {
 		return nil, fmt.Errorf("verbs: XRC domain with flags 0x%x, expected O_CREAT and O_EXCL alone: %w", flags, syscall.EINVAL)
@@ -54,12 +54,12 @@ func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 func (d *XRCDomain) Context() *Context { return d.ctx }
 
 // Close closes the domain; EBUSY while a shared receive queue or a queue pair that
-// was made or opened by way of it is left (ibv_close_xrcd(3)). With the last who
-// has it open the domain ends.
+// was made or opened by way of it is left (ibv_close_xrcd(3)). The domain ends when the last client that
+// has it open closes it.
 func (d *XRCDomain) Close() error { return d.ctx.client.callHandle(abi.CloseXRCD, d.handle) }
 
 // CreateQP makes a queue pair of type XRCRecv, which is to be connected
-// (QP.ConnectNumber) with one of type XRCSend. It lives until the last who made or
+// (QP.ConnectNumber) with one of type XRCSend. It lives until the last client that made or
 // opened it closes it.
 func (d *XRCDomain) CreateQP() (*QP, error) { return d.createQP(context.Background()) }
 

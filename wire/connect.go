@@ -46,7 +46,7 @@ type TRPExtension struct {
 	Capabilities uint32 // CapImmediate and so on
 
 	// Of a connection by queue pair number (docs/WIRE.md chapter 9).
-	Target      QPN    // whom it is for; 0: the block is not that of such a connection
+	Target      QPN    // the queue pair it is for; 0: the block is not that of such a connection
 	Echo        uint32 // the peer's cookie as last heard, 0 for none; else a retry's token (chapter 3)
 	MinRNRTimer uint8  // of the sender's queue pair
 	PathMTU     uint8  // of that, enum ibv_mtu; 0: its sender does not say it, nor RQPSN

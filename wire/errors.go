@@ -67,7 +67,7 @@ var (
 	ErrTerminateHeaderDDP = errors.New("terminate: RDMAP header without the DDP header it belongs to")
 )
 
-// PacketErrors are those that packets from a network earn, for who counts them:
+// PacketErrors are the errors of packets from a network, for counters:
 // a count that is zero is there as well.
 var PacketErrors []error
 

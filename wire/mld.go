@@ -21,7 +21,7 @@ type MLDReport struct {
 	Group  IPv6
 }
 
-// MLDQuery asks who listens.
+// MLDQuery asks for the listeners of a group.
 type MLDQuery struct {
 	Group IPv6 // unspecified: any
 }

@@ -103,8 +103,8 @@ func (p *NDP) parseOptions(b []byte) error {
 	return nil
 }
 
-// checkAddresses: who has no address yet asks a group, and says nothing of himself;
-// an answer to a question has one receiver.
+// checkAddresses: a host that has no address yet asks a group, and gives no address of its
+// own; an answer to a question has one receiver.
 func (p *NDP) checkAddresses(f *Frame) error {
 	unspecified := f.Src6 == IPv6{}
 	switch {

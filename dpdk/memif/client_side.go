@@ -1,6 +1,6 @@
 package memif
 
-// bufState is who has a buffer of a client's region.
+// bufState says which side has a buffer of a client's region.
 type bufState uint8
 
 const (

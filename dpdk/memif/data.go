@@ -29,7 +29,7 @@ const lineBytes = 64
 
 // fetchHeads loads the first lines of a burst's frames, which are in the cache of
 // the core that wrote them: all at once here, where nothing depends on what they
-// say, one frame after the other if left to who parses them. It returns how many
+// say, one frame after the other if left to the parser. It returns how many
 // bytes the frames have.
 func (q *queue) fetchHeads(pk []port.Packet) (bytes int) {
 	var seen byte

@@ -18,7 +18,7 @@ type queue struct {
 	counters port.Counters
 
 	// mail is a new link on its way from the control goroutine to the worker.
-	// Whoever swaps a link out owns it.
+	// The goroutine that swaps a link out owns it.
 	mail atomic.Pointer[link]
 
 	cur     *link

@@ -1,6 +1,6 @@
 package memif
 
-// slotState is who has a ring slot's buffer.
+// slotState says which side has a ring slot's buffer.
 type slotState uint8
 
 const (

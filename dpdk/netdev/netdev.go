@@ -170,7 +170,7 @@ func (i *Interface) SetPromiscuous() error {
 }
 
 // ReceiveAll has the interface let in frames for any address until the
-// descriptor that it returns is closed, by whom or what ever (packet(7)); it
+// descriptor that it returns is closed, even by the process's end (packet(7)); it
 // needs CAP_NET_RAW.
 func (i *Interface) ReceiveAll() (fd int, err error) {
 	return i.membership(unix.PACKET_MR_PROMISC, "promiscuous")

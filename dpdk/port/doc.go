@@ -4,8 +4,8 @@
 // place of frames (package udp, Info.Datagrams); the rules are the same.
 //
 // It owns the Port and Queue interfaces, the Packet that crosses them, the flags
-// and the counters. It knows nothing of IP, of connections, or of who drives the
-// port.
+// and the counters. It knows nothing of IP, of connections, or of the
+// poll loop that drives the port.
 //
 // # Ports and queues
 //

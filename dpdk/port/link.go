@@ -6,7 +6,7 @@ import (
 )
 
 // LinkState is whether a port's link is up, for the drivers that implement Port:
-// it counts the changes and tells whoever watches.
+// it counts the changes and tells the watchers.
 type LinkState struct {
 	up atomic.Bool
 

@@ -29,7 +29,7 @@ const (
 	// path. Only a port of datagrams looks at this and the
 	// next two.
 	TxWhole
-	// TxFragment: the path takes less than the datagram, which whoever must may
+	// TxFragment: the path takes less than the datagram, which routers may
 	// fragment.
 	TxFragment
 	// TxAlone: the datagram must not leave in one send with others.

@@ -22,7 +22,7 @@ type retained struct {
 }
 
 // init allows as many packets as connections may be told to send while each may keep
-// half of what is free: who allows a larger receive buffer has the memory for that.
+// half of what is free: a machine that allows a larger receive buffer has the memory for that.
 func (k *retained) init(room, window int) {
 	k.room = room
 	k.limit = min(retainable, retainableSize/room)

@@ -16,7 +16,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// Options say whom to measure.
+// Options say which host to measure.
 type Options struct {
 	Socket  string        // of the urdmad here
 	Peer    string        // an address or a name of one

@@ -1,6 +1,6 @@
-// Package clock has the time that urdmad's rooms are told, and timers that run
-// by it. It reads no clock: whoever drives a poll loop reads one, once a turn,
-// and passes the time on, so that tests can pass a virtual one.
+// Package clock has the time that urdmad's packages are given, and timers that run
+// by it. It reads no clock: the poll loop reads one, once a turn, and passes the
+// time on, so that tests can pass a virtual one.
 package clock
 
 import "math"

@@ -43,7 +43,7 @@ type Event struct {
 }
 
 // Param is what of struct rdma_conn_param the two sides tell each other.
-// Private data in an event is the manager's: who keeps it copies it.
+// Private data in an event is the manager's: a receiver that keeps it copies it.
 type Param struct {
 	ResponderResources uint8 // Reads served at once
 	InitiatorDepth     uint8 // Reads that may be open
@@ -68,7 +68,7 @@ type Owner interface {
 	Adopt(id *ID) bool
 }
 
-// deliver fills in whom an event is about and delivers it on id's channel.
+// deliver fills in the id that an event is about and delivers it on id's channel.
 func (m *Manager) deliver(id *ID, e Event) {
 	if id.destroyed || id.Channel == nil || m.silent {
 		return

@@ -18,7 +18,7 @@ type Network interface {
 	Soon(fn func())
 
 	// NextHop is where device dev sends packets for dst: to dst itself, which is
-	// on its link, or to who passes them on; false if it has no route there.
+	// on its link, or to a router; false if it has no route there.
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
 	// Resolve finds out how device dev reaches hop, a neighbour, and what the way
 	// by it to dst takes, and calls done once, during the call or later; false if

@@ -8,7 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// This file keeps forged addresses from costing much: whoever is sent to, and
+// This file keeps forged addresses from costing much: the host at the address, and
 // the listener whose backlog they take (docs/WIRE.md chapter 3, "Proof of an
 // address").
 
@@ -80,8 +80,8 @@ const tokenTime = 16 * clock.Second
 // tokens makes and knows them.
 type tokens struct{ secret [16]byte }
 
-// of is what only who receives packets at the sender's address can know of a
-// request. Nothing is remembered of it. It is never 0.
+// of is the token of a request: only a host that receives packets at the sender's address
+// can know it. Nothing is remembered of it. It is never 0.
 func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
 	b := make([]byte, 0, 64)
 	b = append(b, x.secret[:]...)

@@ -26,7 +26,7 @@ type services struct {
 const (
 	nobodyListens = 1
 	saidNo        = 2
-	notYet        = 3 // the program is still to say; only to who sets CapRetry
+	notYet        = 3 // the program is still to say; only to peers that set CapRetry
 )
 
 // number draws a request's number, which no stranger can guess.
@@ -132,7 +132,7 @@ func answerTo(p *Packet, c wire.TRPConnect) *Packet {
 	return &Packet{Dev: p.Dev, Link: p.Link, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: c}
 }
 
-// accept names the queue pair to who asked.
+// accept names the queue pair to the peer that asked.
 func (s *services) accept(id *ID, p *Param) error {
 	if id.state != requested || p.QPN == 0 {
 		return einval

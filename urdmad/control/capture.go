@@ -18,14 +18,14 @@ import (
 )
 
 // Bounds of the captures that run at once, each of which costs the poll loop a copy of
-// every frame. The last place is for who sees all, the one before it not for a user
+// every frame. The last place is for administrators, the one before it not for a user
 // who has the others.
 const (
 	maxCaptures     = 4
 	maxUserCaptures = maxCaptures - 2
 )
 
-// maxOthersRing bounds the ring of who does not see all, in bytes.
+// maxOthersRing bounds the ring of a user who does not see all, in bytes.
 const maxOthersRing = 16 << 20
 
 // capture is one session's tap. Its methods run on the engine's thread.
@@ -200,8 +200,8 @@ func serves(s *engine.Sight, qpn uint32) bool {
 	return ok && uint32(n) == qpn
 }
 
-// anyOwner reports whether fn holds for who owns an end of the connection, or
-// the listener, that a frame is about, or the queue pair that it names.
+// anyOwner reports whether fn holds for the owner of an end of the connection, or of
+// the listener, that a frame is about, or of the queue pair that it names.
 func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 	if n, ok := namedPair(s); ok {
 		return c.ownerOfNumber(n, fn)
@@ -217,7 +217,7 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 	return c.anyServed(s.Conn, fn) || c.anyServed(s.Other, fn)
 }
 
-// anyServed is anyOwner for an end that has no id: whoever has its queue pair.
+// anyServed is anyOwner for an end that has no id: the owner of its queue pair.
 func (c *capture) anyServed(end *qp.Connection, fn func(*account.Owner) bool) bool {
 	switch v := connect.PairOf(end); {
 	case v != nil: // also when its connection has left the queue pair

@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// ownerOfNumber reports whether fn holds for who has a queue pair.
+// ownerOfNumber reports whether fn holds for the owner of a queue pair.
 func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
 	q := c.s.Engine.QPs.Pair(uint32(n))
 	return q != nil && c.ownerOfClient(q.Client, fn)
@@ -24,7 +24,7 @@ func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool)
 
 // namedPair is our queue pair that a frame without a connection names: of a datagram
 // (docs/WIRE.md chapters 10 and 13) or a request by queue pair number (chapter 9). ok
-// says that it belongs to whoever has that queue pair, if anybody has, and not
+// says that it belongs to the owner of that queue pair, if there is one, and not
 // to a listener: an rdma_cm listener on this UDP port number is to see nobody
 // else's.
 func namedPair(s *engine.Sight) (n wire.QPN, ok bool) {

@@ -148,7 +148,7 @@ const endPatience = 10 * time.Second
 // bind binds. A program that was killed a moment ago may still hold the port
 // number, until its session has heard of the hang-up: kernel sockets are closed
 // before the parent learns of the death, so a restarted server expects to bind
-// at once. Whoever holds it alive is answered for at once.
+// at once. If the holder is alive, the answer comes at once.
 func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 	addr, err := addrPortOf(m.Addr)
 	if err != nil {

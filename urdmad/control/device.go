@@ -107,7 +107,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	return nil
 }
 
-// user names who a client belongs to, on which side of a container's wall.
+// user names the user a client belongs to, and the container that it runs in, if it does.
 func (x *Session) user() string {
 	if x.Owner.UID == account.Nobody || x.Owner.Realm == "" {
 		return ""

@@ -20,7 +20,7 @@
 // client_death.go removes everything a client leaves behind, however it went; last.go
 // waits for what it posted last.
 //
-// waiting.go bounds connections that say nothing; package account says who a client
+// waiting.go bounds connections that say nothing; package account says whose a client
 // is, what it may have and what it has.
 //
 // A session runs on its own goroutine and prepares what takes system calls

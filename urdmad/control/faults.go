@@ -17,7 +17,7 @@ import (
 // faults reports whether a rule is for a point; on the engine's thread.
 func (n *injections) faults(p inject.Point) bool { return n.points[p] }
 
-// passing is who passes a point, and with what.
+// passing is what passes a point, and of which client.
 type passing struct {
 	point inject.Point
 	x     *Session

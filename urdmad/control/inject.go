@@ -45,7 +45,7 @@ type injection struct {
 	*inject.Draw
 	number uint32
 	text   string
-	by     *Session // who asked for it
+	by     *Session // that asked for it
 	own    bool     // for that session's client alone
 	waits  *script  // that goes on once it hits; nil: it is a rule
 	since  clock.Time

@@ -45,7 +45,7 @@ func (s *Server) SetPlace(dev int, p Place) {
 	}
 }
 
-// tellUsers sends an event to who has a device open; on the engine's thread.
+// tellUsers sends an event to the clients that have a device open; on the engine's thread.
 func (s *Server) tellUsers(dev int, ev abi.AsyncEvent) {
 	var to []linkEvent
 	for _, x := range s.attached {

@@ -15,7 +15,7 @@ import (
 )
 
 // This file keeps what clients' flight recorders have, beyond the end of a client whose
-// work has failed, and gives it to who asks.
+// work has failed, and answers requests for it.
 
 // Bounds of the ended clients whose events are kept, in all and of one user.
 const (

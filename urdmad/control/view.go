@@ -154,7 +154,7 @@ func (g *gather) limits(x *Session) {
 }
 
 // terminates lists every cause there is, those that did not come as well, so that
-// who watches a count sees it from the beginning; and what peers invent.
+// a watcher of a count sees it from the beginning; and codes that peers invent.
 func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	out := []inspect.Terminate{}
 	codes := slices.AppendSeq(slices.Clone(wire.TermCodes), maps.Keys(m))

@@ -13,7 +13,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// xrcDomain is an XRC domain: a client's own, or one that all share who may open
+// xrcDomain is an XRC domain: a client's own, or one that all clients share that may open
 // a file. On the engine's thread.
 type xrcDomain struct {
 	*qp.Domain
@@ -85,7 +85,7 @@ func (x *Session) closeXRC(f *os.File) {
 }
 
 // identify asks no file server, which may never answer. A descriptor that gives no
-// right to the file (O_PATH) is refused, as the kernel does: whoever may not open
+// right to the file (O_PATH) is refused, as the kernel does: a client that may not open
 // the file has no part in its domain.
 func identify(fd int) (fileID, error) {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

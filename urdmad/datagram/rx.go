@@ -79,7 +79,7 @@ type arrival struct {
 	h        *wire.Datagram
 	src, dst netip.Addr
 	length   int   // bytes
-	from     *Pair // who sent it, of this urdmad
+	from     *Pair // its sender, of this urdmad
 }
 
 // whyNobody and whyNot say why a message is dropped.

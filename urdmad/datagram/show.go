@@ -8,12 +8,12 @@ import (
 )
 
 // This file shows what a wire would carry between queue pairs of this urdmad to
-// whoever captures packets.
+// captures.
 
 // Observer is shown it.
 type Observer interface {
-	// Packet: from sends a packet to an address of ours or to a group. to is whom it
-	// reaches, nil for nobody or a group's members; note why it is dropped. build
+	// Packet: from sends a packet to an address of ours or to a group. to is its
+	// receiver, nil for none or a group's members; note why it is dropped. build
 	// writes it and returns its length.
 	Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int)
 }

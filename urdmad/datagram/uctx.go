@@ -110,5 +110,5 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
 	return gone
 }
 
-// localPiece is how much is copied between looks at who is still there.
+// localPiece is how much is copied between checks that both queue pairs are still there.
 const localPiece = 256 << 10

@@ -6,7 +6,7 @@
 // (mpa), fallback jobs (qp), doorbells (doorbell.go), timers (clock), the queue pairs
 // in line (qp and their carriers), the interfaces' transmit side, and clients that
 // wait. engine.go makes an engine and adds ports; client.go adds clients and queue
-// pairs. tap.go shows frames to who captures them, tap_local.go makes up those that
+// pairs. tap.go shows frames to captures, tap_local.go makes up those that
 // messages within one urdmad do without.
 //
 // Everything here runs on the worker's thread; other goroutines come in through

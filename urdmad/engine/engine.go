@@ -139,7 +139,7 @@ type Handler interface {
 	roce.Handler
 }
 
-// SetHandler names who manages connections; before the first turn.
+// SetHandler names the manager of connections; before the first turn.
 func (e *Engine) SetHandler(h Handler) {
 	e.TRP.SetHandler(h)
 	e.MPA.SetHandler(h)

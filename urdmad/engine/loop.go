@@ -67,7 +67,7 @@ func (p *ifPort) quiet(turn uint64) bool {
 	return p.socket != nil && !p.socket.Readable && !p.recent && turn%everyQuiet != 0
 }
 
-// Visit is for who does something between two turns, in the place of a worker that
+// Visit is for another goroutine that works between two turns, in the place of a worker that
 // sleeps: fn, and what that has done soon. It reports whether the worker has work
 // now, and when the next timer is due.
 func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Time) {

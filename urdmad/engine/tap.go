@@ -8,7 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// This file shows frames to whoever captures them. Without a tap it costs a
+// This file shows frames to captures. Without a tap it costs a
 // comparison for each frame.
 
 // Tap is shown the frames of the engine's ports, on the worker's thread, in the

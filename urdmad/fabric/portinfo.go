@@ -126,8 +126,8 @@ func (e *endpoint) has(lid uint16) bool {
 	return base != 0 && lid&^(1<<e.info.lmc()-1) == base
 }
 
-// train brings the link up or takes it down, at both ends, as cable and whoever disables
-// ports will have it. Up means initialized, where it was down: the rest is a subnet
+// train brings the link up or takes it down, at both ends, as the cable and whether a port is disabled
+// say. Up means initialized, where it was down: the rest is a subnet
 // manager's.
 func (e *endpoint) train() {
 	up := e.cable && !e.off && !e.peer.off

@@ -153,7 +153,7 @@ const (
 // ofTable reports whether the MAD is subnet administration's and made of segments.
 func (m MAD) ofTable() bool { return m.Class() == ClassAdmin && m[offRMPP+2]&rmppActive != 0 }
 
-// SetTableLength makes the header of RMPP that of n bytes, as whoever sends the segments
+// SetTableLength makes the header of RMPP that of n bytes, as the sender of the segments
 // does; other MADs stay as they are.
 func (m MAD) SetTableLength(n int) {
 	if !m.ofTable() || n < adminData || n > len(m) {

@@ -92,7 +92,7 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 	return r, true
 }
 
-// admits checks the M_Key: who lacks it gets no answer.
+// admits checks the M_Key: a request without it gets no answer.
 func (e *endpoint) admits(m MAD) bool {
 	p := &e.own().info
 	key := p.mkey()

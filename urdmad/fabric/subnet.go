@@ -66,7 +66,7 @@ type endpoint struct {
 	cleared  [2]counts
 }
 
-// Subnet is nodes, their links, and who manages them. One goroutine uses it at a time.
+// Subnet is nodes, their links, and their subnet manager. One goroutine uses it at a time.
 type Subnet struct {
 	nodes    []*node
 	devices  []*endpoint // of urdmad's, in the snapshots' order

@@ -6,5 +6,5 @@
 // A packet passes the stages of its direction in their order. What it meets there is
 // drawn from each stage's seed: the same packets in the same order meet the same fate.
 //
-// It must not know connections, nor who wants this.
+// It must not know connections, nor what asked for this.
 package impair

@@ -68,7 +68,7 @@ func (s *Stage) meet(f *fate, p *port.Packet, info *port.Info, out bool, now clo
 	case s.Cut, s.MTU > 0 && ipLength(p, info) > s.MTU, l.lost > 0:
 		f.copies = 0
 		l.lost = max(0, l.lost-1)
-	case spoilt && (info.Datagrams || !isIPv4(p)): // whoever checks it drops it
+	case spoilt && (info.Datagrams || !isIPv4(p)): // the receiver drops it
 		f.copies = 0
 	case spoilt:
 		f.corrupt = true

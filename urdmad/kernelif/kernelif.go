@@ -1,6 +1,6 @@
 // Package kernelif makes a network interface of the kernel's on a port that the kernel has
-// not: a TAP device with the port's Ethernet address, MTU, IP address and link; who made
-// something else of these later is told of (watch.go). It knows nothing about what frames hold.
+// not: a TAP device with the port's Ethernet address, MTU, IP address and link; watch.go
+// tells of later changes to these. It knows nothing about what frames hold.
 package kernelif
 
 import (

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is what the kernel, or who configures it, has made of the interface.
+// State is what the kernel, or its administrator, has made of the interface.
 type State struct {
 	Up  bool // as ip link set up and down say it
 	MTU int  // bytes of an IP packet

@@ -1,5 +1,5 @@
 // Package mem is urdmad's registry of client memory: which STag names which
-// bytes of which client, who may touch them how, and by which path urdmad
+// bytes of which client, which accesses are allowed, and by which path urdmad
 // reaches them.
 //
 // A Space is one client's memory: the files it shares with urdmad (mapped here

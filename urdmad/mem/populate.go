@@ -14,7 +14,7 @@ const populateStep = 2 << 20
 // that the poll loop's first touch of each doesn't fault (2.7 µs where this was
 // measured, 0.03 µs without). It takes time by size, so a session calls it, and
 // only for what no other region of the view covers: that has been entered.
-// Holes stay holes: who fills them pays for them, and that is not to be us.
+// Holes stay holes: the process that fills a page is charged for it, and that must not be urdmad.
 // Kernels before 5.14 know no way; there the poll loop faults once a page.
 func (s *Space) Populate(m Mapping) {
 	if m.file == nil {

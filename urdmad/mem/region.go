@@ -144,7 +144,7 @@ const (
 	Failing               // the responder fails, on purpose: nothing is wrong with the request
 )
 
-// User is who wants to use an STag: a queue pair, by its protection domain and
+// User is a queue pair that wants to use an STag, by its protection domain and
 // number.
 type User struct {
 	PD     uint64

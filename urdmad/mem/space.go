@@ -140,8 +140,8 @@ func CheckShmem(f *os.File) error {
 }
 
 // MapFile maps n bytes at offset of a file that CheckShmem accepts. The file may be closed
-// once the mapping is populated. Unlike one of AddFile it can become shorter; whoever
-// touches what is not there any more faults (package fault).
+// once the mapping is populated. Unlike one of AddFile it can become shorter; an
+// access to what is not there any more faults (package fault).
 func (s *Space) MapFile(f *os.File, id FileID, offset, n uint64) (Mapping, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {

@@ -3,7 +3,7 @@ package mem
 import "math/rand/v2"
 
 // Table maps STags to regions and to what windows are bound to. An STag is 32
-// random bits, so whoever guesses one is in doubt about all of them, and a stale
+// random bits, so a guess has the same small chance everywhere, and a stale
 // one seldom hits. Its upper 24 bits, the index, are in use once; the others, the
 // key, a window's program chooses anew for each bind.
 //

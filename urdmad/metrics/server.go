@@ -15,7 +15,7 @@ import (
 	"urdma/inspect"
 )
 
-// Limits of the HTTP server: whoever reaches the address may be anybody.
+// Limits of the HTTP server: anybody may reach the address.
 const (
 	maxScrapes   = 4 // at a time
 	requestTime  = 5 * time.Second

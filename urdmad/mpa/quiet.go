@@ -3,7 +3,7 @@ package mpa
 import "urdma/urdmad/clock"
 
 // headStart is how long a peer has after its request or reply before the first FPDU comes.
-// Who answers a request should even wait for the peer's first (RFC 5044 section 7.1.2), but
+// The responder should even wait for the peer's first (RFC 5044 section 7.1.2), but
 // the peer's program may wait for ours. One that comes while siw still reads the reply ends
 // the connection, and one that comes while it still sends its own is not read before the
 // next.

@@ -111,7 +111,7 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *
 // SetDeathTimeout is for connections made from now on.
 func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 
-// SetHandler names who manages connections; before the first.
+// SetHandler names the manager of connections; before the first.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
 // Device is how the connections of one device are.

@@ -24,7 +24,7 @@ type Outgoing struct {
 }
 
 // ARP takes an ARP packet from the wire (RFC 826, packet reception): it answers
-// requests for our address and learns who spoke to us.
+// requests for our address and learns the sender's address.
 //
 // A request without a sender's address is a probe, whether the address is free
 // (RFC 5227 section 2.1.1): it is answered, and there is nothing to learn.
@@ -63,7 +63,7 @@ func (n *Table) contested(now int64, by wire.MAC) []Outgoing {
 }
 
 // announceARP is the gratuitous ARP of a port that has just come up, behind a probe:
-// who has our address already answers that one, and only that one. The port does not
+// a host that has our address already answers that one, and only that one. The port does not
 // wait for such an answer.
 func (n *Table) announceARP() []Outgoing {
 	probe := n.arpRequest(n.ip.As4(), nil)

@@ -72,8 +72,8 @@ func (n *Table) NDP(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	return nil
 }
 
-// solicited answers who asks for us (RFC 4861 sections 7.2.3 and 7.2.4). One who
-// gives no address, as hosts do whose own is tentative, is answered to where the
+// solicited answers solicitations for our address (RFC 4861 sections 7.2.3 and 7.2.4). One
+// without a source address, as hosts send whose own is tentative, is answered to where the
 // frame came from.
 func (n *Table) solicited(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	src := netip.AddrFrom16(f.Src6)

@@ -156,7 +156,7 @@ func (n *Table) Confirm(now int64, ip netip.Addr) []Outgoing {
 	return []Outgoing{n.request(ip, nil)} // it may have another address now
 }
 
-// Tick repeats requests, gives up on who does not answer, confirms stale entries,
+// Tick repeats requests, gives up on hosts that do not answer, confirms stale entries,
 // and announces an address that turned out to be nobody else's.
 func (n *Table) Tick(now int64) (out []Outgoing) {
 	if n.claim.until <= now {

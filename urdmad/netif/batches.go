@@ -28,9 +28,8 @@ type Batches struct {
 	blame map[netip.Addr]clock.Time // until when peers get datagrams one by one, some of it past
 }
 
-// Alone is how many peers get datagrams one by one at now; any goroutine may ask. It
-// goes by time, as to who is sent nothing more, or was forgotten with others, no
-// packet tells that it is over.
+// Alone is how many peers get datagrams one by one at now; any goroutine may ask. An
+// entry expires by time: no packet announces the end of a peer.
 func (b *Batches) Alone(now clock.Time) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

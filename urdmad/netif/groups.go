@@ -185,7 +185,7 @@ func (n *Interface) takes(dst wire.IPv4) bool {
 
 const (
 	// reportAgain is how long a group that was reported is not reported again,
-	// whoever asks: half of what a querier waits for the answer to a group's last
+	// whatever the querier: half of what a querier waits for the answer to a group's last
 	// query (RFC 2236 section 8.8).
 	reportAgain = clock.Second / 2
 	// reportBurst groups are reported at once, of lookBurst that are looked at, and the

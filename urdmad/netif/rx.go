@@ -159,8 +159,8 @@ func (n *Interface) message(f *wire.Frame, head []byte, p *port.Packet) []byte {
 	return n.rx.long
 }
 
-// martian reports an address that no other host has (RFC 1122 section 3.2.1.3): who
-// is taken for one of this machine by his address must be one. IGMP is apart:
+// martian reports an address that no other host has (RFC 1122 section 3.2.1.3): a sender
+// that is taken for this machine by its address must be on it. IGMP is apart:
 // switches ask from 0.0.0.0.
 func (n *Interface) martian(src wire.IPv4) bool {
 	return src.IsGroup() || src[0] == 127 || n.own[src]
@@ -178,7 +178,7 @@ func (n *Interface) datagram(f *wire.Frame, src, dst netip.Addr, head []byte, p 
 }
 
 // share gives the kernel what is not ours alone; false: it is not ours at all. Of UDP
-// datagrams to our address whoever handles them tells (Decline).
+// datagrams to our address their handler tells (Decline).
 func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours bool) {
 	four, six := f.Type == wire.EtherTypeIPv4, f.Type == wire.EtherTypeIPv6
 	toUs := broken == nil && (four && n.takes(f.DstIP) || six && n.six.takes(f.Dst6))

@@ -60,7 +60,7 @@ func (h *host6) checksumRight(f *wire.Frame, p *port.Packet) bool {
 	return p.Flags.Has(port.RxUDPGood) && f.UDPChecksum != 0 || h.n.udpChecksumRight(f, p)
 }
 
-// icmp answers who asks for us or for groups, and echo requests; errors and what
+// icmp answers solicitations for us, queries for groups, and echo requests; errors and what
 // routers say are ignored: the MTU is the link's, the gateway is configured.
 func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
 	message := h.n.message(f, head, p)

@@ -124,7 +124,7 @@ func (t *Table) entry(now int64, to netip.AddrPort) *entry {
 const lookMost = 32
 
 // forget removes an entry that nobody has asked for lately, or else of a peer that does
-// not answer: whoever names many addresses makes such. False if none is found.
+// not answer: a program that names many addresses makes such. False if none is found.
 func (t *Table) forget(now int64) bool {
 	looked, silent := 0, netip.Addr{}
 	for peer, e := range t.entries { // begins anywhere

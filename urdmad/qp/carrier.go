@@ -46,7 +46,7 @@ type Connection struct {
 	IRD, ORD    uint16         // in force: Reads we serve, Reads we may have open
 	Takes       Messages       // what the peer takes beyond RFC 5040's messages
 	RNRRetry    uint8          // rnr_retry_count of our side (rdma_connect(3))
-	Owner       any            // who set it up
+	Owner       any            // what set it up
 	ByNumber    bool           // by ibv_modify_qp, not by rdma_cm: its queue pair outlives it
 	PeerRNR     uint8          // by number: min_rnr_timer of the peer
 	PeerMTU     uint8          // by number: path_mtu of the peer; 0: not known, and PeerPSN neither
@@ -55,7 +55,7 @@ type Connection struct {
 	QP *QP // the queue pair served; nil before the connection starts and after it left it
 }
 
-// Common is Carrier's, for who embeds a Connection.
+// Common is Carrier's, for types that embed a Connection.
 func (c *Connection) Common() *Connection { return c }
 
 // Messages are kinds of messages that not every peer takes.

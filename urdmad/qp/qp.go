@@ -41,7 +41,7 @@ type QP struct {
 
 	Stats Counters
 
-	References Targets // of type XRC_RECV: who holds it
+	References Targets // of type XRC_RECV: the clients that hold it
 
 	written *mem.Region // of the last Write that arrived, most often right again
 

@@ -100,7 +100,7 @@ func (r *Receive) end(w *abi.CQE, solicited bool) {
 	q := r.q
 	cq := r.completesOn()
 	if q.Domain != nil {
-		w.UserHandle = 0 // whoever polls has no such queue pair
+		w.UserHandle = 0 // the polling program has no such queue pair
 	}
 	r.drop()
 	r.from.publish(r.index)

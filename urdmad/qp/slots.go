@@ -15,7 +15,7 @@ type chunk struct {
 	width int // of each list
 }
 
-// maxSpare is how many chunks of one width are kept for the next who needs one.
+// maxSpare is how many chunks of one width are kept for the next queue that needs one.
 const maxSpare = 256
 
 // chunkPool keeps chunks, by their width, that no queue needs now: all that their

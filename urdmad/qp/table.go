@@ -30,7 +30,7 @@ type Table struct {
 	pairs     map[uint32]*QP
 	added     uint64 // queue pairs, ever
 	run       runQueue
-	sender    *QP // who sends, in Transmit
+	sender    *QP // the sender, in Transmit
 	ended     mailbox.Box[endedJob]
 	unsettled []endedJob // taken from there
 	past      Counters   // of queue pairs that were removed
@@ -68,8 +68,8 @@ type Client struct {
 	// could not be touched; the owner then removes the client.
 	Fault func(err error)
 
-	// Completed: something was, or a Write to its memory, since whoever wakes the
-	// client looked.
+	// Completed: something was, or a Write to its memory, since the waker of the
+	// client looked last.
 	Completed bool
 
 	staged    int      // bytes, see Stage

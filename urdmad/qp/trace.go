@@ -2,8 +2,8 @@ package qp
 
 import "urdma/verbs/abi"
 
-// This file tells who traces what happens to queue pairs and completion queues.
-// While nobody does, each place costs a comparison. What is rare goes to the client's
+// This file tells traces what happens to queue pairs and completion queues.
+// While there is none, each place costs a comparison. What is rare goes to the client's
 // flight recorder as well, always.
 
 // Trace is told of an event of a client, on the worker's thread. It may not keep e.

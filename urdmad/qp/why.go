@@ -109,7 +109,7 @@ func (q *QP) describe(wr *SendWR) string {
 	return b.String()
 }
 
-// text says what was found, in words for who owns q, whose memory and receives it is about.
+// text says what was found, in words for the owner of q, whose memory and receives it is about.
 func (f *finding) text(q *QP) string {
 	switch f.is {
 	case Denied:

@@ -90,7 +90,7 @@ func count[K comparable](of map[K]int, what K, by int) map[K]int {
 	return of
 }
 
-// Target is a reference to a target queue pair: who is told its events.
+// Target is a reference to a target queue pair, whose holder is told its events.
 type Target struct {
 	Async  *events.Socket
 	Handle uint32

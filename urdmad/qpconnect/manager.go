@@ -44,7 +44,7 @@ var stateNames = [...]string{"resolving", "waiting", "connecting", "accepting", 
 
 func (s State) String() string { return stateNames[s] }
 
-// Params say who is to be connected with whom.
+// Params say which two queue pairs are to be connected, and how.
 type Params struct {
 	QP          QueuePair
 	Dev         int

@@ -58,7 +58,7 @@ func WriteCode(v qp.Verdict) wire.TermCode { return writes.code(v) }
 func ReadCode(v qp.Verdict) wire.TermCode { return reads.code(v) }
 
 // StatusOf is the completion status (enum ibv_wc_status) that tells a cause best
-// to who sent what was refused. op may be nil.
+// to the sender of what was refused. op may be nil.
 func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 	if op != nil && op.Atomic && code == reads.violations[mem.Misaligned] {
 		return abi.StatusRemInvReqErr
@@ -75,7 +75,7 @@ func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 	return abi.StatusRemOpErr
 }
 
-// EventOf is the asynchronous event that tells a cause to who refused it.
+// EventOf is the asynchronous event that tells a cause to the end that refused the message.
 func EventOf(code wire.TermCode) uint32 {
 	if code.IsUntagged() {
 		return qp.EventRequest

@@ -71,7 +71,7 @@ const (
 	// forgetRounds without loss take away what division leaves of the average: so little
 	// adds up otherwise, and losses far apart would be many to a small window.
 	forgetRounds = 64
-	// giveWayPart is the part of floor that is left to who gives way.
+	// giveWayPart is the part of floor that is left to a connection that gives way.
 	giveWayPart = 4
 	// longPath is the least round trip from which on a window goes beyond the default
 	// one: that is 12 Gb/s there, of 1,500 bytes a segment, and more on shorter paths.

@@ -16,7 +16,7 @@ const leastRing = 16
 // note that they are held.
 const leastHeld = 64
 
-// spareBytes bounds what a Rings keeps for whoever needs one next: as much again of rings
+// spareBytes bounds what a Rings keeps for the next connection that needs one: as much again of rings
 // beyond MaxWindow, of which a few would else leave no room for all others.
 const (
 	spareBytes   = 8 << 20

@@ -103,7 +103,7 @@ func (c *Conn) CanSend(now Time) int {
 	return max(0, min(credit, room, cwnd))
 }
 
-// GiveWay says whether others, who send a segment now and then, wait behind what this
+// GiveWay says whether others, which send a segment now and then, wait behind what this
 // connection has under way. Then a long round trip shrinks its window further.
 func (c *Conn) GiveWay(yes bool) { c.cc.giveWay = yes }
 

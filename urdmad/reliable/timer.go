@@ -117,7 +117,7 @@ func (c *Conn) deathTime() Time {
 	return Never
 }
 
-// graceTaken handles a timer found long after it expired: it was we who were
+// graceTaken handles a timer found long after it expired: this process was
 // away, and the acknowledgement may be in the receive queue behind what has
 // been read so far. The timer waits a little longer, once.
 func (c *Conn) graceTaken(now, due Time) bool {

@@ -29,7 +29,7 @@ const (
 // Policy is what the configuration says.
 type Policy struct {
 	Serve Serve
-	Allow []netip.Prefix // whom; none: everybody
+	Allow []netip.Prefix // to be answered; none: everybody
 }
 
 // Config of a Responder.
@@ -207,7 +207,7 @@ func (r *Responder) answer(ctx context.Context, request *verbs.Request) {
 }
 
 // lend serves one connection until it ends. Only one that its peer has
-// acknowledged can take another's place: who forges addresses can't.
+// acknowledged can take another's place: a peer that forges addresses can't.
 func (r *Responder) lend(ctx context.Context, request *verbs.Request, ask probe.Request) {
 	limited, cancel := context.WithTimeout(ctx, acceptLimit)
 	defer cancel()

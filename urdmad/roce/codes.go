@@ -23,7 +23,7 @@ func nakOf(v qp.Verdict) roce.Syndrome {
 	return roce.NAKOperational
 }
 
-// told is the asynchronous event that tells the cause to who refused, and its reason.
+// told is the asynchronous event that tells the cause to the end that refused, and its reason.
 func told(s roce.Syndrome) (event uint32, why reason.Number) {
 	switch s {
 	case roce.NAKInvalid:

@@ -55,7 +55,7 @@ type write struct {
 	length uint32 // of all of it
 }
 
-// mostReads stands for the Reads that a peer serves who has not told: what its program
+// mostReads stands for the Reads that a peer serves which has not said how many: what its program
 // sets as max_rd_atomic counts.
 const mostReads = 255
 

@@ -12,8 +12,8 @@ import (
 )
 
 // This file sets up connections of rdma_cm (InfiniBand vol. 1): a request, a
-// reply and an acknowledgement of that. Requests and replies are repeated by who manages
-// connections, who calls Request and Accept again until he hears of an answer.
+// reply and an acknowledgement of that. Requests and replies are repeated by the manager of
+// connections, which calls Request and Accept again until it hears of an answer.
 
 // Handler manages connections of rdma_cm. Calls come on the worker's thread.
 type Handler interface {
@@ -63,7 +63,7 @@ type requestKey struct {
 	id   uint32
 }
 
-// SetHandler names who manages connections; before the first packet.
+// SetHandler names the manager of connections; before the first packet.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
 // Open returns the active side of a connection from a port number of rdma_cm to another,
@@ -154,7 +154,7 @@ func (c *Conn) Accept(o Offer) {
 	c.manage(&h.ours)
 }
 
-// rejectTime is how long a reject is repeated to who asks again, maxRejected how many are.
+// rejectTime is how long a reject is repeated to a peer that asks again, maxRejected how many are.
 const (
 	rejectTime  = 10 * clock.Second
 	maxRejected = 4096
@@ -282,7 +282,7 @@ func (c *Conn) Release() {
 // Abort ends a connection whose peer never answered.
 func (c *Conn) Abort() { c.end(qp.CloseDead) }
 
-// left tells who manages connections of the end, and the peer unless he knows.
+// left tells the manager of connections of the end, and the peer unless it knows.
 func (c *Conn) left(why qp.CloseReason) {
 	h := c.shake
 	c.s.handler.Closed(&c.Connection, why)
@@ -470,7 +470,7 @@ func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
 	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey, Src: ibcm.QP}
 	p.psn = p.psn.Add(1)
 	n := h.Put(b)
-	if err := m.Put(b[n:]); err != nil { // who manages connections has bounded private data
+	if err := m.Put(b[n:]); err != nil { // the manager of connections has bounded private data
 		p.s.log.Error("management datagram not sent", "error", err)
 		return
 	}

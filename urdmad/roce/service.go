@@ -10,8 +10,8 @@ import (
 )
 
 // Question asks which queue pair of type UD stands behind a port number of RDMA_PS_UDP
-// (InfiniBand vol. 1), or answers that. It is a message by itself: who asks and who
-// answers repeats it. What an answer has of its question is Dev, Link, the addresses, ID
+// (InfiniBand vol. 1), or answers that. It is a message by itself: the asking and the
+// answering side repeat it. What an answer has of its question is Dev, Link, the addresses, ID
 // and TID.
 type Question struct {
 	Dev         int

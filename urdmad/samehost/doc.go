@@ -1,7 +1,7 @@
 // Package samehost carries messages between two queue pairs of one urdmad: each
 // work request is one copy from the sender's memory to the receiver's, after the
 // checks that a wire's receiver makes and with the same causes of refusal
-// (package rdmap's codes). No packet is built; who captures is told through an
+// (package rdmap's codes). No packet is built; captures are told through an
 // Observer what a wire would carry.
 //
 // transfer.go carries work requests out, answer.go answers Reads and atomic

@@ -54,7 +54,7 @@ func NewStack(t *qp.Table, streams *rdmap.Stats, log *slog.Logger, answerDelay c
 	return &Stack{clock: t.Clock, table: t, streams: streams, log: log, answerDelay: answerDelay}
 }
 
-// SetManager names who manages connections; before the first.
+// SetManager names the manager of connections; before the first.
 func (s *Stack) SetManager(m qp.Manager) { s.manager = m }
 
 // SetObserver has o told of everything from now on; nil ends that.

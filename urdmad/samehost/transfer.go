@@ -275,7 +275,7 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 	c.finish()
 }
 
-// show tells who captures how far the work request at index i was carried.
+// show tells captures how far the work request at index i was carried.
 func (c *Conn) show(i uint32) {
 	if o := c.s.observer; o != nil {
 		o.Request(c, i)

@@ -174,10 +174,10 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// replacing is held by whoever writes a file: link and counters change at any time.
+// replacing is held by the writer of a file: link and counters change at any time.
 var replacing sync.Mutex
 
-// put replaces a file at once: who reads it meanwhile gets the old text or the new,
+// put replaces a file at once: a reader meanwhile gets the old text or the new,
 // also where the file system has no room for the new one.
 func put(dir, name, text string) error {
 	path := filepath.Join(dir, name)

@@ -86,7 +86,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 	c.packet(d)
 }
 
-// handshake hands a request, accept or reject to who manages connections.
+// handshake hands a request, accept or reject to the manager of connections.
 func (p *Port) handshake(d *netif.Datagram) {
 	body := append([]byte(nil), d.Data...) // the manager may keep parts of it
 	var t wire.TRP

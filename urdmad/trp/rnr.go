@@ -70,7 +70,7 @@ func (c *Conn) acknowledgeSoon() {
 	c.ready()
 }
 
-// lacks notes what the next message waits for. The peer, who may give up for want
+// lacks notes what the next message waits for. The peer, which may give up for want
 // of a receive, hears at once that it is another thing.
 func (c *Conn) lacks(what lack) {
 	if c.rnr.lacks != what && c.rnr.Waiting() {

@@ -48,7 +48,7 @@ func (c *Conn) packet(d *netif.Datagram) {
 
 // mayFollow reports whether a packet from another socket of the peer's address is
 // the peer's, which a translator of addresses has bound anew. Only the cookie,
-// which the caller has checked, tells him from who merely forges his address, so
+// which the caller has checked, tells the peer from a host that merely forges its address, so
 // a plain connection stays where it is (docs/WIRE.md chapter 11).
 func mayFollow(c *Conn, t *wire.TRP) bool {
 	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.held.window

@@ -81,7 +81,7 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 // Random draws a number that strangers cannot guess: a cookie.
 func (s *Stack) Random() uint32 { return s.rand.Uint32() }
 
-// SetHandler names who manages connections; before the first packet.
+// SetHandler names the manager of connections; before the first packet.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
 // SetDeathTimeout changes how long new connections wait for a silent peer; those

@@ -3,6 +3,6 @@
 // its ioctls, and reads what the program reads. Structures and numbers are those of the
 // kernel for user_mad.
 //
-// server.go has the files and where MADs go, file.go what comes over one, agent.go who
-// gets what. The subnet itself is package fabric.
+// server.go has the files and where MADs go, file.go what comes over one, agent.go which
+// agent gets what. The subnet itself is package fabric.
 package umad

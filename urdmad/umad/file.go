@@ -93,7 +93,7 @@ func (f *file) control(b []byte, reply *os.File) error {
 	var errno syscall.Errno
 	errors.As(err, &errno)
 	m.Request = uint32(errno)
-	// Whoever asked waits for it, with room for one message.
+	// The client waits for it, with room for one message.
 	_ = unix.Sendto(int(reply.Fd()), abi.Bytes(&m), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 	return nil
 }

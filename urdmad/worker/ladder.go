@@ -15,7 +15,7 @@ type ladder struct {
 	policy   *Policy
 	busyAt   Time // start of the last turn with work
 	spinTill Time // no yield before, because the last one met nobody
-	hogTill  Time // no yield before, because the last one met a hog, or could not meet who waits
+	hogTill  Time // no yield before, because the last one met a hog, or could not meet the thread that waits
 	hogPause Time // how long the next hog is avoided
 	nap      Time // length of the next nap
 	misses   int  // yields in a row that met nobody, since somebody was seen to want the core
@@ -56,7 +56,7 @@ func (l *ladder) longest(now Time) Time {
 	return max(l.policy.MaxSleep, l.policy.IdleSleep)
 }
 
-// yielded learns from a yield whether the core is shared, and with whom.
+// yielded learns from a yield whether the core is shared, and with what kind of thread.
 func (l *ladder) yielded(before, after Time) {
 	took := after - before
 	l.spinTill = 0
@@ -81,9 +81,9 @@ func (l *ladder) yielded(before, after Time) {
 }
 
 // missed: somebody wants the core and the yield did not give it away. That happens
-// within a scheduling group, too: a yield forfeits one slice, and he who wants the
+// within a scheduling group, too: a yield forfeits one slice, and the thread that wants the
 // core may have forfeited several more. So the next yields follow at once; if they
-// don't meet him either, no yield will, and for a while the worker sleeps as soon as
+// don't meet it either, no yield will, and for a while the worker sleeps as soon as
 // it has nothing to do.
 func (l *ladder) missed(now Time) {
 	l.spinTill = 0

@@ -3,6 +3,6 @@
 // (id.go), the search for a peer (resolve.go) and the requests that a listener
 // holds (listener.go).
 //
-// The package must not know what is connected: queue pairs and their queues. Who
-// has a queue pair is told of the connection's end by OnEnd.
+// The package must not know what is connected: queue pairs and their queues. The
+// owner of a queue pair is told of the connection's end by OnEnd.
 package cmid

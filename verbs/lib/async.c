@@ -83,7 +83,7 @@ static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 	return 0;
 }
 
-/* The same as a reader, who may be cancelled while waiting. */
+/* The same as a reader, a thread that may be cancelled while waiting. */
 static int read_event(struct urdma_context *c, struct ibv_async_event *event, bool *blocking)
 {
 	int status, error;

@@ -122,7 +122,7 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 	return cq;
 }
 
-/* The same as a reader, who may be cancelled while waiting. Where there is none,
+/* The same as a reader, a thread that may be cancelled while waiting. Where there is none,
  * *blocking is how the program waits. */
 static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking)
 {

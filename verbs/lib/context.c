@@ -10,7 +10,7 @@
 #include "tables.h"
 
 /* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
- * that whoever looks finds nothing. */
+ * that readers find nothing. */
 #define PRIVATE_BYTES 4096
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)

@@ -118,7 +118,7 @@ static int ask_for_rings(struct urdma_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	return status;
 }
 
-/* A queue knows who completes on it: for urdmad's end, and for EBUSY. */
+/* A queue knows the queue pairs that complete on it: for urdmad's end, and for EBUSY. */
 static void join_queues(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->ex.qp_base.send_cq), *recv = urdma_cq_of(qp->ex.qp_base.recv_cq);

@@ -192,7 +192,7 @@ func (q *ClientQP) of(e *abi.CQE) *clientQueue {
 }
 
 // Polled notes that a completion of this queue pair was polled. It, WasLost and
-// the queues' Lost belong to whoever polls; posting goes on meanwhile.
+// the queues' Lost belong to the polling thread; posting goes on meanwhile.
 func (q *ClientQP) Polled(e *abi.CQE) {
 	atomic.StoreUint32(&q.of(e).polled, e.Index+1) // partner: the load when the queue looks full
 }
@@ -340,7 +340,7 @@ func (b *ClientBells) Announced() bool { return atomic.LoadUint32(&b.d.Waits) !=
 
 // Wait blocks until urdmad has completed something, at most for longest. Unlike
 // all else here it may come after the memory was unmapped, and returns at once
-// then, or looks at whatever lies there now. Who isn't woken leaves the
+// then, or looks at whatever lies there now. A thread that isn't woken leaves the
 // announcement standing, which costs urdmad a system call at its next completion.
 func (b *ClientBells) Wait(longest time.Duration) {
 	t := unix.NsecToTimespec(longest.Nanoseconds())

@@ -300,7 +300,7 @@ func (b *ServerBells) SetYield(post, poll, alone uint32) {
 func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
 
 // PollsOn reports whether the client has polled an empty queue on this CPU since we
-// last asked, without waiting for us. Who still does says so again at once; who does
+// last asked, without waiting for us. A client that still does says so again at once; one that does
 // something else by now, or left it in the word, counts once.
 func (b *ServerBells) PollsOn(cpu uint32) bool {
 	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0 &&

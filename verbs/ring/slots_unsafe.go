@@ -7,8 +7,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// clientQueue is a client's side of a send or receive queue. Whoever posts owns it, but for
-// polled, which whoever polls writes. Indices run freely: a distance is the
+// clientQueue is a client's side of a send or receive queue. The posting thread owns it, but for
+// polled, which the polling thread writes. Indices run freely: a distance is the
 // difference of two, and none is as long as the index range.
 type clientQueue struct {
 	mem    []byte // the slots
@@ -23,7 +23,7 @@ type clientQueue struct {
 	done      *uint32     // urdmad's index: one past the last work request completed
 
 	prod uint32 // one past the last slot written, published or not
-	cons uint32 // first slot in use; also read by whoever polls
+	cons uint32 // first slot in use; also read by the polling thread
 	seen uint32 // the value of polled that cons accounts for; likewise
 
 	polled uint32 // one past the newest work request whose completion was polled
@@ -95,8 +95,8 @@ func (c *clientQueue) silent(index uint32) bool {
 	return atomic.LoadUint32(&c.failing.Failed) == 0 || int32(index-atomic.LoadUint32(&c.failing.FirstFailed)) < 0
 }
 
-// unpolled is the oldest work request that may still have to complete, as others
-// than who posts see it.
+// unpolled is the oldest work request that may still have to complete, as threads
+// other than the posting one see it.
 func (c *clientQueue) unpolled() uint32 {
 	seen := atomic.LoadUint32(&c.seen)
 	if p := atomic.LoadUint32(&c.polled); p != seen {

@@ -198,7 +198,7 @@ func (s *Session) readAnswers() {
 			return
 		}
 		if s.dead.Load() {
-			s.dropAnswer() // who asked may not look any more
+			s.dropAnswer() // the caller may not look any more
 		}
 	}
 }

@@ -43,7 +43,7 @@ func Monotonic() int64 { return int64(time.Since(epoch)) }
 // goroutines of this thread may go on elsewhere meanwhile.
 func giveCore() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// Wish is what urdmad asks of who polls.
+// Wish is what urdmad asks of a polling thread.
 type Wish struct {
 	Every uint32 // empty polls between two yields; 0: none
 	Alone Alone
@@ -64,7 +64,7 @@ func (y *Poll) Polled() { y.polled.Store(true) }
 func (y *Poll) Found() { y.idle.Store(0) }
 
 // Empty follows a poll that found nothing. It yields now and then, and reports that
-// this met nobody: either nobody wants the core, and Rest should follow, or who wants
+// this met nobody: either nobody wants the core, and Rest should follow, or the thread that wants
 // it is of another scheduling group, or was passed over (Linux before 6.6).
 func (y *Poll) Empty(wish Wish) (nobody bool) {
 	idle := y.idle.Load() + 1

@@ -42,7 +42,7 @@ const (
 	MaxServiceReply   = 136
 )
 
-// Addresses are what rdma_cm's header says: who asks, and whom.
+// Addresses are those of rdma_cm's header: of the asking and of the asked side.
 type Addresses struct {
 	Src netip.AddrPort
 	Dst netip.Addr

@@ -62,13 +62,13 @@ const (
 type Message struct {
 	Kind   Kind
 	TID    uint64 // repeats keep it, answers have their request's
-	Local  uint32 // communication ID of who sends it
-	Remote uint32 // likewise of who gets it; 0 in a REQ
+	Local  uint32 // communication ID of its sender
+	Remote uint32 // likewise of its receiver; 0 in a REQ
 
 	// REQ and REP.
 	QPN       wire.QPN // DREQ: the peer's
 	Target    wire.QPN // REP of XRC: what QPN is otherwise
-	PSN       roce.PSN // of the first request of who gets the message
+	PSN       roce.PSN // of the first request of the message's receiver
 	Responder uint8    // Reads and atomics that the sender serves
 	Initiator uint8    // that it wants to have open
 	RNRRetry  uint8    // for the peer to use

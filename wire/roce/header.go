@@ -69,7 +69,7 @@ var (
 	ErrOptions = errors.New("roce: IP header with options")
 )
 
-// Errors are those that packets earn, for who counts them.
+// Errors are the errors of packets, for counters.
 var Errors = []error{ErrShort, ErrVersion, ErrOpcode, ErrPadding, ErrAligned, ErrICRC, ErrOptions}
 
 // bits of the second and the ninth byte, and of the fifth.

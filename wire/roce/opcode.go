@@ -79,7 +79,7 @@ const (
 	Last     // likewise; a packet that is both is its message
 	Send     // of a message that takes a receive, other than a Write's
 	Write    // of an RDMA Write
-	Response // goes to who asks: an acknowledgement, or what a Read or an atomic has found
+	Response // goes to the requester: an acknowledgement, or what a Read or an atomic has found
 	known
 )
 

@@ -24,25 +24,25 @@ static void resolve(struct side *s, const char *host, const char *port)
 	await(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static struct loan connect_and_borrow(struct side *s)
+static struct remote_memory connect_and_learn(struct side *s)
 {
 	struct rdma_conn_param param = { .initiator_depth = 1, .retry_count = 7 };
 	struct rdma_cm_event *event;
-	struct loan loan;
+	struct remote_memory remote;
 
 	if (rdma_connect(s->id, &param))
 		fail("rdma_connect");
 	event = next_event(s, RDMA_CM_EVENT_ESTABLISHED);
-	if (event->param.conn.private_data_len < sizeof(loan))
-		fail("the server lent nothing");
-	memcpy(&loan, event->param.conn.private_data, sizeof(loan));
+	if (event->param.conn.private_data_len < sizeof(remote))
+		fail("the server named no memory");
+	memcpy(&remote, event->param.conn.private_data, sizeof(remote));
 	rdma_ack_cm_event(event);
-	if (loan.length != LENGTH)
-		fail("the server lent another length");
-	return loan;
+	if (remote.length != LENGTH)
+		fail("the server named memory of another length");
+	return remote;
 }
 
-static void transfer(struct side *s, enum ibv_wr_opcode opcode, const struct loan *loan)
+static void transfer(struct side *s, enum ibv_wr_opcode opcode, const struct remote_memory *remote)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)s->data, .length = LENGTH, .lkey = s->mr->lkey };
 	struct ibv_send_wr wr = {
@@ -50,7 +50,7 @@ static void transfer(struct side *s, enum ibv_wr_opcode opcode, const struct loa
 		.num_sge = opcode == IBV_WR_SEND ? 0 : 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = loan->addr, .rkey = loan->rkey },
+		.wr.rdma = { .remote_addr = remote->addr, .rkey = remote->rkey },
 	};
 	struct ibv_send_wr *bad;
 
@@ -61,7 +61,7 @@ static void transfer(struct side *s, enum ibv_wr_opcode opcode, const struct loa
 int main(int argc, char **argv)
 {
 	struct side s = { 0 };
-	struct loan loan;
+	struct remote_memory remote;
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: %s host [port]\n", argv[0]);
@@ -69,16 +69,16 @@ int main(int argc, char **argv)
 	}
 	resolve(&s, argv[1], argc > 2 ? argv[2] : "7472");
 	make_resources(&s, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	loan = connect_and_borrow(&s);
+	remote = connect_and_learn(&s);
 
 	pattern_fill(s.data, LENGTH, 1);
-	transfer(&s, IBV_WR_RDMA_WRITE, &loan);
+	transfer(&s, IBV_WR_RDMA_WRITE, &remote);
 	await_completion(&s, IBV_WC_RDMA_WRITE);
 	memset(s.data, 0, LENGTH);
-	transfer(&s, IBV_WR_RDMA_READ, &loan);
+	transfer(&s, IBV_WR_RDMA_READ, &remote);
 	await_completion(&s, IBV_WC_RDMA_READ);
 	pattern_check(s.data, LENGTH, 1);
-	transfer(&s, IBV_WR_SEND, &loan);
+	transfer(&s, IBV_WR_SEND, &remote);
 	await_completion(&s, IBV_WC_SEND);
 
 	rdma_disconnect(s.id);

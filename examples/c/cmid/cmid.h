@@ -1,6 +1,6 @@
 /*
  * cmid.h - what server and client of the id example agree on: the server
- * lends memory, the client writes it, reads it back and says so.
+ * offers memory, the client writes it, reads it back and says so.
  */
 #ifndef EXAMPLES_CMID_H
 #define EXAMPLES_CMID_H
@@ -11,10 +11,10 @@
 
 #include "../pattern.h"
 
-#define LENGTH (1u << 20) /* bytes lent */
+#define LENGTH (1u << 20) /* bytes of memory offered */
 
 /* The server's memory, as its accept tells in private data. */
-struct loan {
+struct remote_memory {
 	uint64_t addr;
 	uint32_t rkey;
 	uint32_t length;

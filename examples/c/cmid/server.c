@@ -1,5 +1,5 @@
 /*
- * server.c - ids and an event channel: listens on a port, lends memory to the
+ * server.c - ids and an event channel: listens on a port, offers memory to the
  * client in private data and checks what the client wrote there.
  * Usage: cmid-server [port]
  */
@@ -22,12 +22,12 @@ static struct rdma_cm_id *listen_on(struct side *s, const char *port)
 	return listener;
 }
 
-static void accept_with_loan(struct side *s)
+static void accept_with_memory(struct side *s)
 {
-	struct loan loan = { .addr = (uintptr_t)s->data, .rkey = s->mr->rkey, .length = LENGTH };
+	struct remote_memory remote = { .addr = (uintptr_t)s->data, .rkey = s->mr->rkey, .length = LENGTH };
 	struct rdma_conn_param param = {
-		.private_data = &loan,
-		.private_data_len = sizeof(loan),
+		.private_data = &remote,
+		.private_data_len = sizeof(remote),
 		.responder_resources = 1, /* the client reads */
 	};
 	struct ibv_sge nothing = { 0 };
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 	rdma_ack_cm_event(event);
 	make_resources(&s, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ);
-	accept_with_loan(&s);
+	accept_with_memory(&s);
 	await_completion(&s, IBV_WC_RECV);
 	pattern_check(s.data, LENGTH, 1);
 	await(&s, RDMA_CM_EVENT_DISCONNECTED);

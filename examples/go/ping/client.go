@@ -20,22 +20,22 @@ func ping(ctx context.Context, address string, count, size int, spin time.Durati
 		return err
 	}
 	defer conn.Close()
-	loan, err := getLoan(conn.PrivateData())
+	remote, err := getRemote(conn.PrivateData())
 	if err != nil {
 		return err
 	}
-	out, err := conn.PD().AllocMemory(lent, verbs.LocalWrite)
+	out, err := conn.PD().AllocMemory(offered, verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
-	in, err := conn.PD().AllocMemory(lent, verbs.LocalWrite)
+	in, err := conn.PD().AllocMemory(offered, verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
 	if err := messages(ctx, conn, out, in, count, size); err != nil {
 		return err
 	}
-	if err := writeAndRead(ctx, conn, loan, out, in); err != nil {
+	if err := writeAndRead(ctx, conn, remote, out, in); err != nil {
 		return err
 	}
 	fmt.Println("OK: all data was right")
@@ -68,17 +68,17 @@ func messages(ctx context.Context, conn *verbs.Conn, out, in *verbs.MR, count, s
 	return nil
 }
 
-func writeAndRead(ctx context.Context, conn *verbs.Conn, loan verbs.Remote, out, in *verbs.MR) error {
+func writeAndRead(ctx context.Context, conn *verbs.Conn, remote verbs.Remote, out, in *verbs.MR) error {
 	fill(out.Bytes(), 0)
 	start := time.Now()
-	if err := conn.Write(ctx, loan, out.SGE(0, lent)); err != nil {
+	if err := conn.Write(ctx, remote, out.SGE(0, offered)); err != nil {
 		return err
 	}
 	wrote := time.Since(start)
 	start = time.Now()
-	if err := conn.Read(ctx, loan, in.SGE(0, lent)); err != nil {
+	if err := conn.Read(ctx, remote, in.SGE(0, offered)); err != nil {
 		return err
 	}
-	fmt.Printf("RDMA Write of %d bytes: %v, RDMA Read: %v\n", lent, wrote, time.Since(start))
+	fmt.Printf("RDMA Write of %d bytes: %v, RDMA Read: %v\n", offered, wrote, time.Since(start))
 	return check(in.Bytes(), 0)
 }

@@ -1,5 +1,5 @@
 // Ping is a server and a client that talk RDMA through package verbs: messages
-// to and fro, then an RDMA Write into memory that the server lends and an RDMA
+// to and fro, then an RDMA Write into memory that the server offers and an RDMA
 // Read of it back. Both check every byte.
 //
 //	ping -listen :7474
@@ -18,18 +18,18 @@ import (
 	"urdma/verbs"
 )
 
-const lent = 1 << 20 // bytes of the server's memory
+const offered = 1 << 20 // bytes of the server's memory
 
-// loan is what the server says in its accept's private data: where the memory
-// that it lends lies.
-func putLoan(r verbs.Remote) []byte {
+// putRemote makes the private data of the server's accept: where the memory
+// that it offers lies.
+func putRemote(r verbs.Remote) []byte {
 	b := binary.BigEndian.AppendUint64(nil, r.Addr)
 	return binary.BigEndian.AppendUint32(b, r.RKey)
 }
 
-func getLoan(b []byte) (verbs.Remote, error) {
+func getRemote(b []byte) (verbs.Remote, error) {
 	if len(b) < 12 {
-		return verbs.Remote{}, fmt.Errorf("the server lent nothing: %d bytes of private data", len(b))
+		return verbs.Remote{}, fmt.Errorf("the server named no memory: %d bytes of private data", len(b))
 	}
 	return verbs.Remote{Addr: binary.BigEndian.Uint64(b), RKey: binary.BigEndian.Uint32(b[8:])}, nil
 }
@@ -57,7 +57,7 @@ func main() {
 	size := flag.Int("size", 64, "bytes of a message")
 	spin := flag.Duration("spin", 100*time.Microsecond, "poll for this long before sleeping")
 	flag.Parse()
-	if *size < 0 || *size > lent || *listen == "" && flag.NArg() != 1 {
+	if *size < 0 || *size > offered || *listen == "" && flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: ping -listen HOST:PORT | ping HOST:PORT")
 		flag.PrintDefaults()
 		os.Exit(2)

@@ -39,19 +39,19 @@ func serve(ctx context.Context, address string, once bool, spin time.Duration) e
 // serveOne sends every message back. When the client has gone, its Write must
 // have arrived, which is message 0.
 func serveOne(ctx context.Context, request *verbs.Request, spin time.Duration) error {
-	var lend, inbox *verbs.MR
+	var target, inbox *verbs.MR
 	options := verbs.ConnOptions{Spin: spin}
 	options.Prepare = func(conn *verbs.Conn) (err error) {
-		if lend, err = conn.PD().AllocMemory(lent, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead); err != nil {
+		if target, err = conn.PD().AllocMemory(offered, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead); err != nil {
 			return err
 		}
-		if inbox, err = conn.PD().AllocMemory(lent, verbs.LocalWrite); err != nil {
+		if inbox, err = conn.PD().AllocMemory(offered, verbs.LocalWrite); err != nil {
 			return err
 		}
-		if err = conn.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{inbox.SGE(0, lent)}}); err != nil {
+		if err = conn.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{inbox.SGE(0, offered)}}); err != nil {
 			return err
 		}
-		return conn.SetPrivateData(putLoan(lend.Remote(0)))
+		return conn.SetPrivateData(putRemote(target.Remote(0)))
 	}
 	conn, err := request.Accept(ctx, &options)
 	if err != nil {
@@ -62,10 +62,10 @@ func serveOne(ctx context.Context, request *verbs.Request, spin time.Duration) e
 		message, err := conn.Recv(ctx)
 		switch {
 		case errors.Is(err, verbs.ErrDisconnected):
-			if err := check(lend.Bytes(), 0); err != nil {
+			if err := check(target.Bytes(), 0); err != nil {
 				return fmt.Errorf("after the client's Write: %w", err)
 			}
-			fmt.Printf("OK: %v sent %d messages and wrote %d bytes\n", conn.RemoteAddr(), n-1, lent)
+			fmt.Printf("OK: %v sent %d messages and wrote %d bytes\n", conn.RemoteAddr(), n-1, offered)
 			return nil
 		case err != nil:
 			return err
@@ -78,7 +78,7 @@ func serveOne(ctx context.Context, request *verbs.Request, spin time.Duration) e
 		if err := conn.Send(ctx, inbox.SGE(0, length)); err != nil {
 			return err
 		}
-		if err := conn.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{inbox.SGE(0, lent)}}); err != nil {
+		if err := conn.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{inbox.SGE(0, offered)}}); err != nil {
 			return err
 		}
 	}

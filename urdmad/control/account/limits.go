@@ -19,7 +19,7 @@ type Limits struct {
 	RegisteredBytes, QueueBytes                                    uint64
 	Clients                                                        int
 	// UserShare is how many percent of what there is for all clients one
-	// user's may have; see Owner.Admin for who is exempt.
+	// user's may have; see Owner.Admin for the exempt.
 	UserShare int
 }
 

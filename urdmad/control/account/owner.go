@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/control/process"
 )
 
-// Owner is who is behind a session. Name and Since are set by HELLO before the
+// Owner is the process and user behind a session. Name and Since are set by HELLO before the
 // engine knows the client.
 type Owner struct {
 	PID, UID int                    // as the kernel says; PID 0 in a PID namespace we can't see
@@ -27,7 +27,7 @@ type Owner struct {
 // Nobody is the uid of a peer the kernel would not tell: it owns nothing.
 const Nobody = -1
 
-// Learn asks the kernel who connected (SO_PEERCRED, unix(7)).
+// Learn asks the kernel which process connected (SO_PEERCRED, unix(7)).
 func (o *Owner) Learn(c *net.UnixConn) {
 	o.UID = Nobody
 	raw, err := c.SyscallConn()

@@ -24,7 +24,7 @@ type Config struct {
 	Rand    *rand.Rand
 	Socket  string       // urdmad's
 	Own     netip.Addr   // of its first device
-	Peers   []netip.Addr // whom to connect to; Own may be one
+	Peers   []netip.Addr // to connect to; Own may be one
 	Domain  *os.File     // of an XRC domain, which clients may share
 	Numbers *[]uint32    // of the newest queue pairs of all clients; they may share it
 }
@@ -216,7 +216,7 @@ func (c *Client) open(qpn uint32) {
 	}
 }
 
-// partner is whom a queue pair names as its peer: mostly one that names it.
+// partner is the queue pair that one names as its peer: mostly one that names it, too.
 func (c *Client) partner(p *pair) uint32 {
 	if at := slices.Index(*c.Numbers, p.qpn); c.Rand.IntN(4) > 0 && at^1 < len(*c.Numbers) && at >= 0 {
 		return (*c.Numbers)[at^1]

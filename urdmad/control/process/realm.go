@@ -16,8 +16,8 @@ import (
 // user could look at everybody's objects with a debugger and so are admins, but
 // not root of a container, which has another PID or user namespace.
 //
-// The kernel names namespaces only to who may trace the process, which urdmad of
-// its own user may not. What everybody may read says nearly as much: how many
+// The kernel names namespaces only to processes that may trace this one; urdmad, as a user of
+// its own, may not. What everybody may read says nearly as much: how many
 // numbers the process has, which users it sees, and, for one in a container, its
 // cgroup.
 func Realm(pid int) string {

@@ -70,7 +70,7 @@ struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
 struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message);
 
 /* Appends a message to the events that the channel returns next; cm_lock held.
- * Out of memory loses it. Whoever polls the socket learns of it by cm_channel_wake. */
+ * Out of memory loses it. A thread that polls the socket learns of it by cm_channel_wake. */
 void cm_channel_push(struct cm_channel *channel,
 		     const struct urdma_abi_cm_event *message);
 

@@ -1,4 +1,4 @@
-/* answer.c - address handles of those from whom a message came. */
+/* answer.c - address handles of the senders of messages. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -71,7 +71,7 @@ struct urdma_cq {
 struct urdma_queue {
 	struct urdma_lock lock; /* of the fields below */
 	uint32_t prod;          /* our own copy of what we published, and ahead of it while posting */
-	uint32_t cons;          /* the first slot in use; also read by who polls */
+	uint32_t cons;          /* the first slot in use; also read by pollers */
 	uint32_t seen;          /* the value of polled that cons accounts for; likewise */
 	uint32_t depth;         /* slots that may be in use */
 	uint32_t mask;

@@ -197,7 +197,7 @@ int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 	return status;
 }
 
-/* No doorbell: who waits for a receive looks again by itself (urdma_abi.h). */
+/* No doorbell: a message that waits for a receive looks again by itself (urdma_abi.h). */
 int urdma_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_srq *srq = urdma_srq_of(ibv);

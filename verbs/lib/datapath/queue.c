@@ -2,8 +2,8 @@
  * queue.c - the client's side of a send or receive ring.
  *
  * A slot is free once its completion or a later one of its queue was polled, or
- * once urdmad completed it without one (urdma_abi.h). Who posts has the queue's
- * lock and moves cons; who polls has the completion queue's lock and moves
+ * once urdmad completed it without one (urdma_abi.h). A post has the queue's
+ * lock and moves cons; a poll has the completion queue's lock and moves
  * polled. Indices are compared by their distances, none of which is as long as
  * the index range.
  */
@@ -27,7 +27,7 @@ static bool silent(const struct urdma_queue *q, uint32_t index)
 	       (int32_t)(index - __atomic_load_n(&q->failing->first_failed, __ATOMIC_RELAXED)) < 0;
 }
 
-/* Release: who polls and finds seen up to date finds cons no older. A value seen
+/* Release: a poll that finds seen up to date finds cons no older. A value seen
  * before says nothing: cons may have passed it since, by any distance. */
 static void take_polled(struct urdma_queue *q)
 {

@@ -106,10 +106,10 @@ static void append(struct ifaddrs **list, struct ifaddrs *entry)
 
 EXPORT int getifaddrs(struct ifaddrs **list)
 {
-	const struct urdma_glance *seen;
+	const struct urdma_summary *seen;
 	int status = REAL(getifaddrs)(list);
 
-	seen = status == 0 ? urdma_glance() : NULL;
+	seen = status == 0 ? urdma_summary() : NULL;
 	for (uint32_t i = 0; seen && i < seen->devices; i++)
 		if (!held(*list, &seen->info[i]))
 			append(list, entry_of(&seen->info[i]));

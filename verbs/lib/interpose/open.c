@@ -1,6 +1,6 @@
 /*
  * open.c - opening the kernel's paths of RDMA devices, and what lists them. A
- * character device opens as /dev/null does: it can be opened, and whoever speaks
+ * character device opens as /dev/null does: it can be opened, and a program that speaks
  * to the kernel's driver through it gets ENOTTY. Those for management datagrams are
  * in umad.c.
  */

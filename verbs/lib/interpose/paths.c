@@ -64,7 +64,7 @@ static void number_node(struct urdma_place *place, const char *path)
 
 void urdma_place(struct urdma_place *place, const char *path)
 {
-	const struct urdma_glance *seen;
+	const struct urdma_summary *seen;
 	const char *below;
 	int n;
 
@@ -74,7 +74,7 @@ void urdma_place(struct urdma_place *place, const char *path)
 	place->umad = place->issm = false;
 	if (place->kind == URDMA_ELSEWHERE)
 		return;
-	seen = urdma_glance();
+	seen = urdma_summary();
 	below = place->kind == URDMA_SYSFS ? path + strlen("/sys") : path;
 	n = seen ? snprintf(place->buffer, sizeof(place->buffer), "%s%s", seen->sysfs_path, below) : -1;
 	if (n < 0 || (size_t)n >= sizeof(place->buffer)) {

@@ -78,7 +78,7 @@ int urdma_umad_open(uint32_t device, bool issm, int flags)
 	return fd;
 }
 
-/* A MAD of several segments is read by who knows its length: a buffer that has no room is
+/* A MAD of several segments is read by a program that knows its length: a buffer that has no room is
  * given the beginning, whose header has the length, and ENOSPC (the kernel's
  * Documentation/infiniband/user_mad.rst). */
 static ssize_t read_mad(int fd, void *buffer, size_t size)

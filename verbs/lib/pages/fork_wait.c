@@ -1,7 +1,7 @@
 //go:build c_only
 /*
- * Who takes completions or posts while pages covered in part are private for a
- * fork waits until they are shared again.
+ * A thread that takes completions or posts while pages covered in part are private
+ * for a fork waits until they are shared again.
  *
  * Holding: the word is set, then every thread passes a barrier, then the first
  * page changes hands. A poster writes its data, then loads the word, then

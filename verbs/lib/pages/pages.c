@@ -298,7 +298,7 @@ static void mark_head(struct request *q)
 }
 
 /* The program may have dropped pages while nobody had them registered: holes are
- * filled by who owns the memory, not by urdmad. */
+ * filled by the process that owns the memory, not by urdmad. */
 static void fill_idle(const struct request *q)
 {
 	struct run r = { .addr = q->first, .len = q->last - q->first,

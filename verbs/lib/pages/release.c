@@ -135,7 +135,7 @@ static void retry_block(struct block *b, unsigned from, unsigned to, void *arg)
 	table_drop_if_empty(b);
 }
 
-/* Only a holder of both locks drops blocks, and who unmaps has one. */
+/* Only a holder of both locks drops blocks, and a thread that unmaps has one. */
 static void drop_empty(struct block *b, unsigned from, unsigned to, void *arg)
 {
 	(void)from, (void)to, (void)arg;

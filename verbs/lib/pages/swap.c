@@ -234,7 +234,7 @@ static long exchange_in(const struct window *w, const struct run *r,
 }
 
 /* Pages of a mapping of the memfd are entered, sixteen at a time. Holes are filled
- * by that: they are memory of the program's, and not of whoever touches them first. */
+ * by that: they are memory of the program's, and not of the process that touches them first. */
 void swap_enter(const struct run *r)
 {
 	if (sys_madvise(r->addr, r->len, MADV_POPULATE_READ) == -EINVAL)
@@ -400,7 +400,7 @@ long swap_in(const struct window *w, const struct run *r, const void *before,
 /*
  * The run's pages become private again, with the memfd's content and prot.
  * snapshot: gets the same content (for a fork), else NULL. The memfd keeps its
- * pages: whoever has no more use for them punches them out.
+ * pages: a caller that has no more use for them punches them out.
  */
 long swap_out(const struct window *w, const struct run *r, int prot,
               bool shadowed, void *snapshot)

@@ -1,6 +1,6 @@
 //go:build c_only
 /*
- * Who else runs here, and which memory is a thread's own. Stacks and thread
+ * The other threads of the process, and which memory is a thread's own. Stacks and thread
  * control blocks stay out of conversions: the thread that converts stands on
  * the first, and the kernel writes the second (rseq, robust list) whenever it
  * likes.

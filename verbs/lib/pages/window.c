@@ -3,7 +3,7 @@
  * The window: while a range's pages are elsewhere, threads that touch it wait
  * in userfaultfd(2). Root and vm.unprivileged_userfaultfd=1 get the kind that
  * also holds back the kernel's own accesses (system calls of those threads);
- * so does /dev/userfaultfd for whom its mode admits. Others get user-mode
+ * so does /dev/userfaultfd for users whom its mode admits. Others get user-mode
  * faults only: a system call into the range fails with EFAULT meanwhile.
  */
 #include <errno.h>

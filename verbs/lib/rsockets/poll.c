@@ -66,7 +66,7 @@ static short state_of(struct rs *rs)
 	return events;
 }
 
-/* A hang-up is told to whoever waits for data once it is read: programs (rstream)
+/* A hang-up is told to a thread that waits for data once that is read: programs (rstream)
  * take one for the end of everything, though poll(2) lets both come together. */
 static short news_of(struct rs *rs, short wanted)
 {

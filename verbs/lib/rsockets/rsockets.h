@@ -38,7 +38,7 @@
  *
  * One lock a socket guards its state. Nobody holds it asleep: a thread that waits
  * (wait.c) leaves an eventfd of its own with the socket, under the lock, and sleeps
- * on that, the completion channel and the event channel. Whoever looks at a queue
+ * on that, the completion channel and the event channel. A thread that looks at a queue
  * and finds something writes to those eventfds. So no thread sleeps over news that
  * another thread took, whether it waits in rrecv, rpoll or raccept.
  *

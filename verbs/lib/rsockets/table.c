@@ -1,5 +1,5 @@
 /*
- * table.c - rsockets by descriptor. Whoever uses one holds it, so that rclose in
+ * table.c - rsockets by descriptor. A call that uses one holds it, so that rclose in
  * another thread can't free it under him.
  */
 #include <fcntl.h>

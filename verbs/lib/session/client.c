@@ -285,7 +285,7 @@ struct urdma_client *urdma_client_get(void)
 	return client;
 }
 
-static void look(struct urdma_glance *seen, const struct urdma_client *client)
+static void look(struct urdma_summary *seen, const struct urdma_client *client)
 {
 	uint32_t n = client->num_devices;
 
@@ -296,9 +296,9 @@ static void look(struct urdma_glance *seen, const struct urdma_client *client)
 	seen->devices = seen->info ? n : 0;
 }
 
-/* Whoever only looks at files or addresses should take no place among urdmad's
+/* A program that only looks at files or addresses should take no place among urdmad's
  * clients, so a connection that is made for this ends at once. */
-static int glance_once(struct urdma_glance *seen)
+static int summarize_once(struct urdma_summary *seen)
 {
 	struct urdma_client *client = get_published();
 	int status;
@@ -315,9 +315,9 @@ static int glance_once(struct urdma_glance *seen)
 	return 0;
 }
 
-const struct urdma_glance *urdma_glance(void)
+const struct urdma_summary *urdma_summary(void)
 {
-	static struct urdma_glance seen;
+	static struct urdma_summary seen;
 	static bool known;
 	int cancel, status = 0;
 
@@ -326,7 +326,7 @@ const struct urdma_glance *urdma_glance(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&connecting);
 	if (!known)
-		status = glance_once(&seen);
+		status = summarize_once(&seen);
 	if (!status)
 		__atomic_store_n(&known, true, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&connecting);

@@ -53,7 +53,7 @@ struct urdma_client {
 
 	uint32_t num_devices;
 	struct urdma_abi_device *info;    /* num_devices of them */
-	struct urdma_devices *devices;    /* whoever shows them to programs makes this; NULL before */
+	struct urdma_devices *devices;    /* made when they are first shown to the program; NULL before */
 	pthread_mutex_t devices_lock;     /* of devices */
 	/* In a child: frees the locks of the parent's objects. Set before there are any. */
 	void (*forked)(struct urdma_client *client);
@@ -75,7 +75,7 @@ struct urdma_client {
 	uint64_t strict_seed;
 
 	pthread_mutex_t files_lock;
-	struct urdma_file *files; /* memfds urdmad was given, by who registers memory */
+	struct urdma_file *files; /* memfds urdmad was given, by the threads that register memory */
 };
 
 /* silence.c: makes recvmsg(2) end with EAGAIN when urdmad is silent, and tells the user
@@ -105,8 +105,8 @@ int urdma_pairs_init(struct urdma_client *client);
 /*
  * A completion names its queue pair by a number that no other has had, never by
  * its address: urdmad can still push completions after the connection is over
- * and the queue pair freed. Who looks one up holds the lock of a completion
- * queue of the queue pair. Who destroys it calls hide, takes and drops the locks
+ * and the queue pair freed. A thread that looks one up holds the lock of a completion
+ * queue of the queue pair. One that destroys it calls hide, takes and drops the locks
  * of both, and calls forget.
  */
 int urdma_pairs_add(struct urdma_client *client, struct urdma_qp *qp, uint64_t *name);

@@ -22,7 +22,7 @@ static inline void urdma_readers_enter(struct urdma_readers *r)
 	__atomic_fetch_add(&r->word, 1, __ATOMIC_ACQ_REL);
 }
 
-/* True for the last one to leave what was abandoned, who releases it. */
+/* True for the last one to leave what was abandoned, which releases it. */
 static inline bool urdma_readers_leave(struct urdma_readers *r)
 {
 	return __atomic_sub_fetch(&r->word, 1, __ATOMIC_ACQ_REL) == URDMA_ABANDONED;

@@ -37,7 +37,7 @@ void urdma_complain(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 struct urdma_client;
 
-/* URDMA_EXPLAIN is set: who finds that something failed has it explained. */
+/* URDMA_EXPLAIN is set: a failure that is found is explained. */
 extern bool urdma_explain_wanted;
 /* Writes a text's lines to stderr, and changes it. */
 void urdma_complain_lines(const char *before, char *text);
@@ -47,7 +47,7 @@ void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number);
 
 /* ---- warn.c -------------------------------------------------------------- */
 
-/* URDMA_WARN is set: who sees a mistake that has not failed yet warns of it. */
+/* URDMA_WARN is set: a mistake that has not failed yet is warned of. */
 extern bool urdma_warn_wanted;
 /* Warns of one, once for each place in the program: records it in urdmad, and writes what that
  * says of it to stderr; with URDMA_WARN=error the process ends. number: enum urdma_abi_pitfall;
@@ -80,8 +80,8 @@ bool urdma_client_probe(struct urdma_client *client);
  * so too. */
 bool urdma_client_check(struct urdma_client *client);
 
-/* What urdmad says of itself to who makes no objects. */
-struct urdma_glance {
+/* Facts about urdmad for a client that creates no objects. */
+struct urdma_summary {
 	char sysfs_path[256]; /* as ibv_get_sysfs_path(3) gives it */
 	uint32_t devices;
 	struct urdma_abi_device *info; /* of each */
@@ -89,7 +89,7 @@ struct urdma_glance {
 
 /* Asked once a process; what urdmad said then. NULL and errno, as of
  * urdma_client_get. */
-const struct urdma_glance *urdma_glance(void);
+const struct urdma_summary *urdma_summary(void);
 
 uint32_t urdma_client_devices(const struct urdma_client *client);
 

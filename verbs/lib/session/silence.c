@@ -1,4 +1,4 @@
-/* silence.c - a urdmad that doesn't answer: who it is, and what state it is in. */
+/* silence.c - a urdmad that doesn't answer: which process it is, and what state it is in. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -180,7 +180,7 @@ static int scan(struct maps *m, uint64_t addr, struct vma *v)
 /*
  * The mapping that covers addr or the next one above. An answer may be a copy
  * of what was: text is read once and remembered, for it costs a walk over all
- * mappings. Who asks again about an address whose mapping has changed calls
+ * mappings. A caller that asks again about an address whose mapping has changed calls
  * maps_rewind first.
  */
 int maps_find(struct maps *m, uint64_t addr, struct vma *v)

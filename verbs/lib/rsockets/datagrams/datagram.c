@@ -165,7 +165,7 @@ static struct rs_message *gather(const struct iovec *iov, int count, const union
 	return m;
 }
 
-/* Until it is known who the peer is. */
+/* Until the peer is known. */
 static void keep(struct rs *rs, struct rs_peer *peer, struct rs_message *m)
 {
 	if (peer->waiting.bytes > rs->options.send_bytes)

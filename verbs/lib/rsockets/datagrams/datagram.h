@@ -3,8 +3,8 @@
  *
  * A socket that is bound is an rdma_cm id of RDMA_PS_UDP that listens: the thread
  * of listen.c answers those who ask for the queue pair behind the port number. There
- * is one of type UD for each device that the socket has met. Whoever sends to an
- * address for the first time asks so, and keeps what he sends until the answer
+ * is one of type UD for each device that the socket has met. A socket that sends to an
+ * address for the first time asks so, and keeps what it sends until the answer
  * comes (peers.c). A message that arrives also tells how to answer it.
  *
  * Each datagram begins with a header: the port number of its sender, which the
@@ -90,7 +90,7 @@ struct rs_peer {
 
 struct rs_datagrams {
 	int poller;               /* of all completion channels */
-	bool listens;             /* is bound, and urdmad passes on who asks for it */
+	bool listens;             /* is bound, and urdmad passes requests for it on */
 	bool stale;               /* the id is bound, and can't listen */
 	uint32_t number;          /* of the last message sent */
 	struct rs_pair *pairs;
