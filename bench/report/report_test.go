@@ -51,13 +51,14 @@ func TestRoundsThatLackAFigure(t *testing.T) {
 	r := sample()
 	r.Rounds = 3
 	r.Figures[1].Values = r.Figures[1].Values[:1]
-	r.Targets = append(r.Targets, results.Target{Title: "steady", Ours: "a", Least: 0.5, Steady: true})
+	r.Targets = append(r.Targets, results.Target{Title: "steady", Ours: "a", Least: 0.5, Steady: true, Asked: true})
 	var out bytes.Buffer
 	if err := Markdown(&out, r, "benchmarks"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"| ours | 50 (40 to 60; 2 of 3 rounds) |", "| theirs | 10 (1 of 3 rounds) |",
-		"| beside theirs | ≥ 3.5 | 4 (1 of 3 rounds) | met |", "| steady | ≥ 0.5 | 0.667 (2 of 3 rounds) | met |"} {
+		"| beside theirs | ≥ 3.5 | 4 (1 of 3 rounds) | met |", "| steady | ≥ 0.5 | 0.667 (2 of 3 rounds) | met |",
+		"# Benchmarks\n" + asked + "\n\n| ratio | median (least to most) |\n|---|---|\n| steady | 0.667 (2 of 3 rounds) |\n\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, &out)
 		}

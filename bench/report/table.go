@@ -34,7 +34,9 @@ func Text(to io.Writer, r *results.Run) error {
 // Markdown prints the run as docs/BENCHMARKS.md has it. The plots are expected
 // in the directory plots, as Plots names them.
 func Markdown(to io.Writer, r *results.Run, plots string) error {
-	fmt.Fprintf(to, "# Benchmarks\n%s\n\n%s\n\n## Targets\n", preface, heading(r))
+	fmt.Fprintf(to, "# Benchmarks\n%s\n\n", asked)
+	table(to, askedHead, askedRows(r))
+	fmt.Fprintf(to, "\n%s\n\n%s\n\n## Targets\n", preface, heading(r))
 	table(to, targetHead, targetRows(r))
 	fmt.Fprintf(to, "\n## Figures\n")
 	table(to, figureHead, figureRows(r))
@@ -48,6 +50,20 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 		fmt.Fprintf(to, "\n![%s](%s/%s.svg)\n", s.Title, plots, s.ID)
 	}
 	return nil
+}
+
+// asked says what the table at the beginning of docs/BENCHMARKS.md is.
+const asked = "What most ask for: urdma's figure, divided by that of the peer. More is better, but for latency, where less is."
+
+var askedHead = []string{"ratio", "median (least to most)"}
+
+func askedRows(r *results.Run) (rows [][]string) {
+	for _, t := range r.Targets {
+		if s, verdict := r.Judge(t); t.Asked && verdict != results.Unmeasured {
+			rows = append(rows, []string{t.Title, spread(s, r.RoundsOf(t), r.Rounds)})
+		}
+	}
+	return rows
 }
 
 // preface says how to read docs/BENCHMARKS.md.

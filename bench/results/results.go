@@ -71,6 +71,7 @@ type Target struct {
 	Every bool    `json:"every,omitempty"` // in every round: the median's is not enough
 	// Steady asks for the least of Ours' values over the most, of all rounds.
 	Steady bool `json:"steady,omitempty"`
+	Asked  bool `json:"asked,omitempty"` // one of the few that users ask for
 }
 
 // Sweep is a figure over something that was varied, measured once.

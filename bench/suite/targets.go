@@ -13,7 +13,7 @@ func targets() []results.Target {
 }
 
 var memifTargets = []results.Target{
-	{Title: "memif 1,500: Writes beside kernel TCP", Ours: "memif.write", Peer: "tcp.1500", Least: 4},
+	{Title: "memif 1,500: Writes beside kernel TCP", Ours: "memif.write", Peer: "tcp.1500", Least: 4, Asked: true},
 	{Title: "memif 1,500: Writes beside testpmd", Ours: "memif.write", Peer: "testpmd.memif", Least: 0.6},
 	{Title: "memif 1,500: Reads beside Writes", Ours: "memif.read", Peer: "memif.write", Least: 0.8},
 	{Title: "memif 1,500: Sends beside Writes", Ours: "memif.send", Peer: "memif.write", Least: 0.8},
@@ -35,7 +35,7 @@ var memifTargets = []results.Target{
 }
 
 var loopbackTargets = []results.Target{
-	{Title: "loopback: 64 KiB beside copying", Ours: "loopback.write", Peer: "copy.64k", Least: 0.7},
+	{Title: "loopback: 64 KiB beside copying", Ours: "loopback.write", Peer: "copy.64k", Least: 0.7, Asked: true},
 	{Title: "loopback: 1 MiB beside copying", Ours: "loopback.write.1m", Peer: "copy.1m", Least: 0.7},
 	{Title: "loopback: 1,000 queue pairs beside one", Ours: "loopback.write.q1000", Peer: "loopback.write", Least: 0.8},
 	{Title: "loopback: messages of 64 B, M/s", Ours: "loopback.write.64", Least: 10},
@@ -48,7 +48,7 @@ var loopbackTargets = []results.Target{
 
 var eventTargets = []results.Target{
 	{Title: "memif with events beside blocking TCP", Ours: "memif.lat.events", Peer: "tcp.lat", Most: 0.5},
-	{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4},
+	{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4, Asked: true},
 }
 
 var scaleTargets = []results.Target{
@@ -70,9 +70,9 @@ var scaleTargets = []results.Target{
 }
 
 var udpTargets = []results.Target{
-	{Title: "udp 1,500: Writes beside kernel TCP", Ours: "udp.write", Peer: "tcp.1500", Least: 1.5},
+	{Title: "udp 1,500: Writes beside kernel TCP", Ours: "udp.write", Peer: "tcp.1500", Least: 1.5, Asked: true},
 	{Title: "udp 9,000: Writes beside kernel TCP at 9,000", Ours: "udp9000.write", Peer: "tcp.9000", Least: 1.2},
-	{Title: "udp latency beside blocking kernel UDP", Ours: "udp.lat", Peer: "kernel.udp.lat", Most: 1 / 1.5},
+	{Title: "udp latency beside blocking kernel UDP", Ours: "udp.lat", Peer: "kernel.udp.lat", Most: 1 / 1.5, Asked: true},
 	{Title: "udp with events beside blocking kernel UDP", Ours: "udp.lat.events", Peer: "kernel.udp.lat", Most: 1},
 	{Title: "udp: Writes with 1 % loss beside those without", Ours: "udp.relayed.1", Peer: "udp.relayed", Least: 0.7},
 	{Title: "udp: Writes with 5 % loss beside those without", Ours: "udp.relayed.5", Peer: "udp.relayed", Least: 0.4},
@@ -96,8 +96,8 @@ var ethernetTargets = []results.Target{
 }
 
 var mpiTargets = []results.Target{
-	{Title: "Open MPI over loopback: latency beside its tcp", Ours: "mpi.loopback.lat", Peer: "mpi.tcp.lat", Most: 0.8},
+	{Title: "Open MPI over loopback: latency beside its tcp", Ours: "mpi.loopback.lat", Peer: "mpi.tcp.lat", Most: 0.8, Asked: true},
 	{Title: "Open MPI over memif: latency beside its tcp", Ours: "mpi.memif.lat", Peer: "mpi.tcp.lat", Most: 0.8},
-	{Title: "Open MPI over loopback: 1 MiB beside its tcp", Ours: "mpi.loopback.1m", Peer: "mpi.tcp.1m", Least: 2},
+	{Title: "Open MPI over loopback: 1 MiB beside its tcp", Ours: "mpi.loopback.1m", Peer: "mpi.tcp.1m", Least: 2, Asked: true},
 	{Title: "Open MPI over memif: 1 MiB beside its tcp", Ours: "mpi.memif.1m", Peer: "mpi.tcp.1m", Least: 2},
 }
