@@ -27,9 +27,9 @@ type Config struct {
 	Rand         rand.Source // keys, sequence numbers, cookies; seeded in tests
 	Log          *slog.Logger
 	DeathTimeout clock.Time // silence after which a peer counts as dead
-	AckDelay     clock.Time
-	Window       int    // segments in flight a connection
-	YieldPost    uint32 // what clients are told in their doorbell page
+	AckDelay     clock.Time // how long acknowledgements and completions wait for an answer in conversation
+	Window       int        // segments in flight a connection
+	YieldPost    uint32     // what clients are told in their doorbell page
 	YieldPoll    uint32
 	YieldAlone   uint32 // ns
 	// Wake is called, from any goroutine, when work appears outside rings and
@@ -115,7 +115,7 @@ func New(cfg Config) *Engine {
 	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
 	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window},
 		e.QPs, e.Streams, cfg.Log, numbers)
-	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout}, e.QPs, e.Streams, cfg.Log)
+	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout, AnswerDelay: cfg.AckDelay}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
 	e.SameHost.SetDeathTimeout(cmp.Or(cfg.DeathTimeout, reliable.DefaultDeathTimeout))
 	e.Datagrams = datagram.NewStack(e.QPs)

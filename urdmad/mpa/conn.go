@@ -69,6 +69,7 @@ type Conn struct {
 	placed  uint64 // segments, and pieces of them: numbers for rnr
 	again   *clock.Timer
 	silence silence
+	held    held
 	reason  qp.CloseReason
 	told    bool // Closed was called
 	shown   shown
@@ -80,7 +81,8 @@ func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, fd: -1, number: s.number}
 	c.Dev, c.Local, c.Peer = dev, local, peer
 	c.silence.limit = s.cfg.DeathTimeout
-	c.timer, c.again, c.silence.timer = clock.NewTimer(c.tick), clock.NewTimer(c.tryAgain), clock.NewTimer(c.listen)
+	c.timer, c.again = clock.NewTimer(c.tick), clock.NewTimer(c.tryAgain)
+	c.silence.timer, c.held.timer = clock.NewTimer(c.listen), clock.NewTimer(c.unanswered)
 	return c
 }
 

@@ -222,7 +222,7 @@ func (c *Conn) took(n int) {
 		o.reset(c.s)
 	}
 	if mark != 0 && c.live() {
-		c.stream.Acked(mark)
+		c.carried(mark)
 	}
 }
 
