@@ -57,7 +57,7 @@ var (
 // measures are all there are, each beside what it is compared with.
 func measures() []measure {
 	var all []measure
-	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), iwarpMeasures(), ethernetMeasures(), scaleMeasures(), mpiMeasures()} {
+	for _, group := range [][]measure{memifMeasures(), kernelMeasures(), loopbackMeasures(), udpMeasures(), iwarpMeasures(), roceMeasures(), ethernetMeasures(), scaleMeasures(), mpiMeasures()} {
 		all = append(all, group...)
 	}
 	return all
@@ -147,11 +147,6 @@ func udpMeasures() []measure {
 // iwarpMeasures are of the wire tcp; what the kernel's TCP has without urdma is called
 // tcp in the figures' names.
 func iwarpMeasures() []measure {
-	writes := func(w lab.Wire, id, title string) measure {
-		return two(results.Figure{ID: id + ".write", Title: title + ": Writes of 64 KiB", Unit: "Gb/s", Better: results.Higher},
-			results.Figure{ID: id + ".cpu", Title: title + ": Writes of 64 KiB, processor time of both urdmads", Unit: "s/GB", Better: results.Lower},
-			bandwidthAndDaemons(w, "ib_write_bw", "-s", "65536"))
-	}
 	return []measure{
 		writes(tcp, "iwarp", "iWARP over veth 1,500"),
 		writes(tcpJumbo, "iwarp9000", "iWARP over veth 9,000"),
@@ -159,6 +154,28 @@ func iwarpMeasures() []measure {
 		halfTrip("iwarp.lat", "iWARP over veth: Write of 8 B", latency(tcp, "ib_write_lat")),
 		halfTrip("iwarp.lat.events", "iWARP over veth: Send of 8 B, waiting for events", latency(tcp, "ib_send_lat", "-e")),
 		one("iwarp.idle", "iWARP over veth: the busier urdmad with 1,000 idle connections", "% of a core", results.Lower, idleStreams(tcp, 1000)).in(1),
+	}
+}
+
+// writes are those of 64 KiB, with what the urdmads take for them.
+func writes(w lab.Wire, id, title string) measure {
+	return two(results.Figure{ID: id + ".write", Title: title + ": Writes of 64 KiB", Unit: "Gb/s", Better: results.Higher},
+		results.Figure{ID: id + ".cpu", Title: title + ": Writes of 64 KiB, processor time of both urdmads", Unit: "s/GB", Better: results.Lower},
+		bandwidthAndDaemons(w, "ib_write_bw", "-s", "65536"))
+}
+
+// roceMeasures are of RoCEv2 beside our own protocol over the same ports. Its packets carry
+// 1,024 bytes at an MTU of 1,500 and 4,096 at 9,000.
+func roceMeasures() []measure {
+	return []measure{
+		writes(lab.RoCE, "roce", "RoCEv2 over udp 1,500").in(3),
+		writes(udp, "roce.trp", "our protocol over udp 1,500").in(3),
+		writes(lab.RoCE.Jumbo(), "roce9000", "RoCEv2 over udp 9,000").in(3),
+		writes(udpJumbo, "roce9000.trp", "our protocol over udp 9,000").in(3),
+		writes(lab.RoCEFrames, "roce.frames", "RoCEv2 over af_packet 1,500").in(3),
+		writes(lab.AFPacketKernel, "roce.frames.trp", "our protocol over af_packet 1,500").in(3),
+		writes(lab.RoCEFrames.Jumbo(), "roce9000.frames", "RoCEv2 over af_packet 9,000").in(3),
+		writes(lab.AFPacketKernel.Jumbo(), "roce9000.frames.trp", "our protocol over af_packet 9,000").in(3),
 	}
 }
 

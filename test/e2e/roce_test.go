@@ -3,8 +3,11 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,7 +15,9 @@ import (
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
 	"urdma/verbs"
+	"urdma/wire"
 	"urdma/wire/ibcm"
+	"urdma/wire/roce"
 )
 
 // TestRoCE runs programs over RoCEv2, unmodified, connected by rdma_cm and by queue pair
@@ -81,8 +86,83 @@ func roceThroughCM(long, ipv6 bool) [][2]string {
 
 // TestRoCEGroups: rdma_cm's groups, on a port that carries frames.
 func TestRoCEGroups(t *testing.T) {
-	a, b := labtest.Join(t, lab.RoCEFrames, nil)
-	mckey(t, a, b, "roce", "239.1.2.3")
+	for group, w := range map[string]lab.Wire{"239.1.2.3": lab.RoCEFrames, "ff15::239:1:2:3": lab.RoCEFrames.V6()} {
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			mckey(t, a, b, "roce", group)
+		})
+	}
+}
+
+// TestRoCECapture: Wireshark's own dissector of InfiniBand reads what urdma capture writes, from
+// the request for a connection to its end, and every packet ends with the right CRC.
+func TestRoCECapture(t *testing.T) {
+	need(t, "tshark")
+	for _, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCEFrames.V6()} {
+		t.Run(w.Name, func(t *testing.T) {
+			l := labtest.New(t)
+			if err := l.Can(w); err != nil {
+				t.Skip(err)
+			}
+			a, b, err := l.Join(w, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := capture(t, l, a)
+			server := []string{"rping", "-s", "-a", a.Address, "-C", "3", "-S", "3000"}
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: server, Client: append([]string{"rping", "-c"}, server[2:]...)})
+			checkCRCs(t, c.end())
+			out, err := exec.Command("tshark", "-n", "-r", c.file, "-T", "fields", "-E", "separator=,", "-e", "infiniband.bth.opcode", "-e", "infiniband.mad.attributeid",
+				"-e", "_ws.malformed", "-e", "_ws.expert.message", "udp.port == 4791").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]int{}
+			for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+				f := strings.SplitN(line, ",", 4)
+				if len(f) != 4 || f[0] == "" || f[2] != "" || f[3] != "" {
+					t.Errorf("tshark says %q", line)
+					continue
+				}
+				seen[f[0]+" "+f[1]]++
+			}
+			// Sends, Reads and their answers, Writes, acknowledgements; REQ, REP, RTU, DREQ and DREP.
+			for _, want := range []string{"4 ", "12 ", "13 ", "15 ", "6 ", "8 ", "17 ", "100 0x0010", "100 0x0013", "100 0x0014", "100 0x0015", "100 0x0016"} {
+				if seen[want] == 0 {
+					t.Errorf("no packet of opcode and attribute %q; seen: %v", want, seen)
+				}
+			}
+		})
+	}
+}
+
+// checkCRCs computes the invariant CRC of packets as annex A17.3.3 has it.
+func checkCRCs(t *testing.T, list []packet) {
+	t.Helper()
+	checked := 0
+	for _, p := range list {
+		at := udpAt(p.frame)
+		if at == 0 || binary.BigEndian.Uint16(p.frame[at+2:]) != roce.Port {
+			continue
+		}
+		b := append(bytes.Repeat([]byte{255}, 8), p.frame[wire.EthernetLen:]...)
+		masked := []int{1, 8, 10, 11} // type of service, time to live, checksum
+		if b[8]>>4 == 6 {
+			masked = []int{1, 2, 3, 7} // traffic class, flow label, hop limit
+			b[8] |= 15
+		}
+		for _, i := range append(masked, at-wire.EthernetLen+6, at-wire.EthernetLen+7, at-wire.EthernetLen+wire.UDPLen+4) {
+			b[8+i] = 255
+		}
+		end := len(b) - roce.ICRCLen
+		if got, want := binary.LittleEndian.Uint32(b[end:]), crc32.ChecksumIEEE(b[:end]); got != want {
+			t.Errorf("a packet ends with %08x, its CRC is %08x: % x", got, want, p.frame)
+		}
+		checked++
+	}
+	if checked == 0 {
+		t.Error("no packets")
+	}
 }
 
 // TestRoCEPrivateData: a program hears at once that a request has no room for its private
