@@ -383,6 +383,8 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 		c.end(qp.CloseRemote)
 	case m.Kind == ibcm.RTU:
 		c.known()
+	case m.Kind == ibcm.LAP:
+		c.manage(&ibcm.Message{Kind: ibcm.APR, TID: m.TID, Local: h.local, Remote: h.remote, Status: ibcm.AlternateUnsupported})
 	case m.Kind == ibcm.DREQ && m.QPN == h.qpn:
 		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
 		if c.live() {

@@ -201,3 +201,36 @@ func TestForgedAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestAlternatePath: a request for an alternate path is refused, and changes nothing.
+func TestAlternatePath(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 10, RoCE: true})
+	const heads = roce.BTHLen + 8
+	var reply, answer ibcm.Message
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var m ibcm.Message
+		if len(frame) > wire.UDPHeaderLen+heads && m.Parse(frame[wire.UDPHeaderLen+heads:]) == nil {
+			switch m.Kind {
+			case ibcm.REP:
+				reply = m
+			case ibcm.APR:
+				answer = m
+			}
+		}
+		return false
+	}})
+	a, b := w.Pair(false, nil)
+	s := w.Stranger()
+	payload := make([]byte, heads+ibcm.Len)
+	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
+	if err := (&ibcm.Message{Kind: ibcm.LAP, TID: 7, Local: reply.Local, Remote: reply.Remote}).Put(payload[h.Put(payload):]); err != nil {
+		t.Fatal(err)
+	}
+	forge(w, s, payload)
+	if answer.TID != 7 || answer.Status != ibcm.AlternateUnsupported || answer.Remote != reply.Local {
+		t.Errorf("answered by %+v", answer)
+	}
+	if a.Q.Connection() == nil || b.Q.Connection() == nil {
+		t.Error("the connection has ended")
+	}
+}

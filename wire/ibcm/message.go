@@ -22,7 +22,12 @@ const (
 	DREP        Kind = 0x16
 	SIDRRequest Kind = 0x17 // asks for the queue pair of a service; Local is the request ID
 	SIDRReply   Kind = 0x18
+	LAP         Kind = 0x19 // asks for an alternate path
+	APR         Kind = 0x1a // answers that, with Status
 )
+
+// AlternateUnsupported is the status that refuses an alternate path (InfiniBand vol. 1, 12.8).
+const AlternateUnsupported = 2
 
 // Reason is why a request or a reply was rejected (InfiniBand vol. 1).
 type Reason uint16
@@ -89,7 +94,7 @@ type Message struct {
 
 	Reason  Reason // REJ
 	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
-	Status  uint8  // SIDRReply: 0 if QPN and QKey are the service's
+	Status  uint8  // SIDRReply: 0 if QPN and QKey are the service's; APR
 	QKey    uint32 // SIDRReply
 
 	Private []byte // REQ, REP, REJ, SIDRRequest, SIDRReply: as long as the field is; Parse's is a part of its input
@@ -143,7 +148,9 @@ func (m *Message) Parse(b []byte) error {
 		m.Timeout = b[9] >> 3
 	case DREQ:
 		m.QPN = wire.QPN(word24(b[8:]))
-	case RTU, DREP:
+	case RTU, DREP, LAP:
+	case APR:
+		m.Status = b[9]
 	case SIDRRequest, SIDRReply:
 		m.Remote = 0
 		if m.Kind == SIDRReply {
@@ -210,6 +217,8 @@ func (m *Message) Put(b []byte) error {
 		b[9] = m.Timeout << 3
 	case DREQ:
 		put24(b[8:], uint32(m.QPN), 0)
+	case APR:
+		b[9] = m.Status
 	case SIDRRequest:
 		binary.BigEndian.PutUint32(b[4:], uint32(m.PKey)<<16)
 		binary.BigEndian.PutUint64(b[8:], uint64(m.Service))
