@@ -1,0 +1,62 @@
+package mpi
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+)
+
+// silent is what openib prints of the first failed completion that it polls: RETRY EXCEEDED,
+// or what was flushed with it.
+var silent = regexp.MustCompile("vendor error +1282 ") // 0x0502
+
+// TestLink: a scenario file takes a link down for 200 ms in the midst of a job, which goes on;
+// one that leaves it down ends the job. Both do so again with the same seed.
+func TestLink(t *testing.T) {
+	w := private // timeout 14, 67 ms: openib's own is 20, and the end would take two minutes
+	w.parameters = append(slices.Clone(w.parameters), "btl_openib_ib_timeout", "14")
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newHosts(t, wire, func(l *lab.Lab, settings lab.Config) ([]*lab.Node, error) {
+				settings["death_timeout_ms"] = 2000
+				a, b, err := l.Join(wire, settings)
+				return []*lab.Node{a, b}[:map[bool]int{true: 1, false: 2}[a == b]], err
+			})
+			for range 2 {
+				c.scenario(t, "after send nth=200 # of the job's\nport urdma0 down\nwait 200ms\nport urdma0 up")
+				pass(t, c, 2, w, 1<<20, "flood", "collectives")
+				c.left(t)
+			}
+			for range 2 {
+				c.scenario(t, "after send nth=200 p=50% seed=7\nport urdma0 down")
+				if out, err := c.run(2, w, 2*time.Minute, c.check, "flood", "collectives"); err == nil || !silent.MatchString(out) {
+					t.Errorf("%v, expected that the job ends with vendor_err 0x0502\n%s", err, lab.Tail(out, 40))
+				}
+				c.inject(t, "port urdma0 up")
+				c.left(t)
+			}
+		})
+	}
+}
+
+// scenario has a scenario file begin at the last host.
+func (c *cluster) scenario(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(c.hosts[len(c.hosts)-1].Directory(), "scenario")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.inject(t, "-f", file)
+}
+
+func (c *cluster) inject(t *testing.T, arguments ...string) {
+	t.Helper()
+	if out, err := c.hosts[len(c.hosts)-1].Urdma(append([]string{"inject"}, arguments...)...); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

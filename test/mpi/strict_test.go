@@ -1,0 +1,33 @@
+package mpi
+
+import (
+	"slices"
+	"testing"
+
+	"urdma/test/lab"
+)
+
+// TestStrict: Open MPI relies on nothing that works here alone, but for one thing: openib asks
+// for an rnr_retry of 0 on queue pairs with receives of their own, and counts on each of these
+// to be ready once it is posted (docs/MPI.md).
+func TestStrict(t *testing.T) {
+	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif.Jumbo()} {
+		t.Run(wire.Name, func(t *testing.T) {
+			c := newCluster(t, wire)
+			for i, w := range ways {
+				if i > 1 && wire.Name != lab.Loopback.Name && !long {
+					continue
+				}
+				t.Run(w.name, func(t *testing.T) {
+					strict := "URDMA_STRICT=all"
+					if w.name == private.name {
+						strict = "URDMA_STRICT=-rnr"
+					}
+					w.environment = append(slices.Clone(w.environment), strict)
+					pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+				})
+			}
+			c.left(t)
+		})
+	}
+}
