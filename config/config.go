@@ -30,6 +30,9 @@ type Config struct {
 	SysfsDir string
 	// Fabric is the absolute path of a simulated InfiniBand subnet; "" is one switch.
 	Fabric string
+	// RecorderDir is the absolute path of the directory for files of the flight recorder;
+	// "": none are written.
+	RecorderDir string
 	// StatsInterval is the time between two lines of statistics; 0 is none.
 	StatsInterval time.Duration
 	// Transport and Placement are what ports without their own have. Without a Transport

@@ -35,6 +35,7 @@ func read(d *document) *Config {
 	c.EALArgs = ealArgs(r.json.Get("eal_args"))
 	r.container("eal_args")
 	r.socket(c)
+	c.RecorderDir = r.text("recorder_dir")
 	c.StatsInterval = r.duration("stats_timer_interval", time.Millisecond)
 	c.DeathTimeout = r.duration("death_timeout_ms", time.Millisecond)
 	c.Workers = r.workers()

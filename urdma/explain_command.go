@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"urdma/event"
 	"urdma/reason"
 	"urdma/urdma/capture"
 	"urdma/urdma/report"
@@ -29,7 +30,7 @@ type explainOptions struct {
 
 // explained is a reason with what it is about, as --json prints it.
 type explained struct {
-	trace.Event
+	event.Event
 	Number string `json:"number"`
 	Means  string `json:"means,omitempty"`
 	Change string `json:"change,omitempty"`
@@ -122,7 +123,7 @@ func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 	defer source.Close()
 	found := []explained{}
 	_, err = capture.Past(source, filter, trace.Only([]string{"WHY"}, trace.Each(func(e *trace.Event) error {
-		v := explained{Event: *e, Number: e.Reason.String()}
+		v := explained{Event: e.Event, Number: e.Reason.String()}
 		if r, ok := reason.Find(e.Reason); ok {
 			v.What, v.Means, v.Change, v.See = r.What, r.Means, r.Change, r.See
 		}
@@ -138,7 +139,7 @@ func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 func (o *explainOptions) table(w io.Writer, rows []reason.Reason) error {
 	list := []explained{}
 	for _, r := range rows {
-		list = append(list, explained{Event: trace.Event{What: r.What, Reason: r.Number}, Number: r.Number.String(), Means: r.Means, Change: r.Change, See: r.See})
+		list = append(list, explained{Event: event.Event{What: r.What, Reason: r.Number}, Number: r.Number.String(), Means: r.Means, Change: r.Change, See: r.See})
 	}
 	if o.json {
 		return report.PrintJSON(w, list)

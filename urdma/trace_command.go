@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"urdma/event"
 	"urdma/inspect"
 	"urdma/urdma/capture"
 	"urdma/urdma/trace"
@@ -111,8 +112,8 @@ func (o *traceOptions) past(cmd *cobra.Command, source *inspect.Source, filter a
 func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 	for i, k := range o.kinds {
 		o.kinds[i] = strings.ToUpper(k)
-		if !slices.Contains(trace.Kinds, o.kinds[i]) {
-			return f, fmt.Errorf("--kind is %q, expected some of %s", k, strings.Join(trace.Kinds, ", "))
+		if !slices.Contains(event.Kinds, o.kinds[i]) {
+			return f, fmt.Errorf("--kind is %q, expected some of %s", k, strings.Join(event.Kinds, ", "))
 		}
 	}
 	if o.html != "" {

@@ -292,6 +292,9 @@ func (d *daemon) newServer() *control.Server {
 		Worker:   control.Worker{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, Loop: d.loop},
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(),
 		Responder: d.aboutResponder, Admin: d.administration(), CutLink: d.cutLink}
+	if d.cfg.RecorderDir != "" {
+		s.Records = control.NewRecords(d.cfg.RecorderDir, d.log.Logger)
+	}
 	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 		s.Borrow = d.borrow
 	}

@@ -46,6 +46,7 @@ var effects = map[string]struct {
 	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
 	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
 	"fabric":                   {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
+	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.server.Records }},
 	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
 	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.engine.TRP.DeathTimeout() }},
 	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.policy().Core }},

@@ -21,6 +21,7 @@ var rules = ruleBook{
 		// The wire and the ports.
 		"ancillary":          {},
 		"reason":             {"verbs/abi"},
+		"event":              {"reason", "verbs/abi"},
 		"wire":               {},
 		"wire/ibcm":          {"wire", "wire/roce"},
 		"wire/roce":          {"wire"},
@@ -65,7 +66,7 @@ var rules = ruleBook{
 		"urdmad/connect":             {"reason", "urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
@@ -101,12 +102,12 @@ var rules = ruleBook{
 		"urdma/report":     {"inspect"},
 		"urdma/top":        {"inspect", "urdma/report"},
 		"urdma/capture":    {"inspect", "verbs/abi"},
-		"urdma/trace":      {"reason", "urdma/capture", "verbs/abi", "wire", "wire/roce"},
+		"urdma/trace":      {"event", "urdma/capture", "verbs/abi", "wire", "wire/roce"},
 		"urdma/doctor":     {"config", "inspect", "verbs/probe"},
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "inject", "inspect", "reason", "topology", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "event", "inject", "inspect", "reason", "topology", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},

@@ -58,7 +58,7 @@ func (h *html) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error {
 	if h.n == 0 {
 		h.base = e.Time
 	}
-	d := drawn{At: e.Time.Sub(h.base).Nanoseconds(), Line: e.line(), Event: e}
+	d := drawn{At: e.Time.Sub(h.base).Nanoseconds(), Line: e.Line(), Event: e}
 	if e.WRID != nil {
 		d.WRID = fmt.Sprintf("%#x", *e.WRID)
 	}

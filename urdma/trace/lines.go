@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"urdma/event"
 	"urdma/verbs/abi"
 )
 
@@ -19,7 +20,7 @@ type lines struct {
 // Text prints a line for each event: time, process, queue pair, kind, what.
 func Text(w io.Writer) Output {
 	l := &lines{w: bufio.NewWriter(w)}
-	fmt.Fprintf(l.w, "%-18s %7s %6s %-8s %s\n", "TIME", "PID", "QPN", "KIND", "EVENT")
+	fmt.Fprintln(l.w, event.Head)
 	return l
 }
 
@@ -30,7 +31,7 @@ func (l *lines) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error {
 	if l.json {
 		return json.NewEncoder(l.w).Encode(e)
 	}
-	_, err := fmt.Fprintf(l.w, "%s %s\n", e.Time.Format("15:04:05.000000000"), e)
+	_, err := fmt.Fprintln(l.w, e.Timed())
 	return err
 }
 

@@ -2,13 +2,32 @@ package trace
 
 import (
 	"slices"
+	"time"
 
+	"urdma/event"
 	"urdma/urdma/capture"
 	"urdma/verbs/abi"
 )
 
 // Only has the events of some kinds alone go on to an output; none: all kinds.
 func Only(kinds []string, to Output) capture.Sink { return &sink{kinds: kinds, to: to} }
+
+// Event is one thing that happened: to a program, or a packet.
+type Event struct {
+	event.Event
+	Packet *Packet `json:"packet,omitempty"` // of kind PACKET
+}
+
+// eventOf makes an Event of a capture's record.
+func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
+	at := time.Unix(0, int64(r.TimeNs))
+	if r.Kind != abi.CaptureFrame {
+		e, err := event.Decode(at, body, note)
+		return Event{Event: e}, err
+	}
+	p := packetOf(r, body, note)
+	return Event{event.Event{Time: at, Kind: "PACKET", QPN: r.QPN, What: p.String(), Bytes: r.FrameBytes}, p}, nil
+}
 
 // Output is where events go.
 type Output interface {

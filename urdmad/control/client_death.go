@@ -30,6 +30,7 @@ func (x *Session) cleanUp() {
 		x.clientSeen(false)
 		x.s.injected.gone(x)
 		x.s.keep(x)
+		x.recordEnd()
 		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
 	})
 	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})

@@ -95,6 +95,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.w.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.w.Engine.Now()
 		x.s.attached = append(x.s.attached, x)
+		x.recordFailures()
 		x.clientSeen(true)
 	})
 	x.ready = true

@@ -103,6 +103,8 @@ type Server struct {
 	Umad Umad
 
 	Admin Administration
+	// Records is where flight recorders are written to; nil: nowhere.
+	Records *Records
 
 	connected
 	xrc        map[xrcKey]*xrcDomain // that clients share; the engine's thread

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/inject"
+	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
@@ -52,6 +53,9 @@ type Session struct {
 	unread   events.Quota     // what the client has not read; engine thread
 	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
 	freed    freed            // engine thread
+	record   *clock.Timer     // writes the recorder to a file; nil: it never did; engine thread
+	recorded clock.Time       // when it did last; engine thread
+	recordOf string           // why it will
 	becomes  func() error     // what the connection is from now on; nil: a session
 }
 

@@ -133,6 +133,7 @@ func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
 		e := abi.TraceEvent{Kind: abi.TraceMark}
 		if x.client != nil {
 			x.client.Recorder.Mark(x.w.Engine.Now(), &e, string(text))
+			x.recordSoon("it has set a bookmark: " + string(text))
 		}
 		x.s.event(&x.Owner, &e, string(text), now)
 	})

@@ -1,4 +1,7 @@
-package trace
+// Package event says in words what abi.TraceEvent says in numbers: the one table of names and
+// texts from which traces, files of the flight recorder and explanations are made. It must not
+// know where events come from nor where they go.
+package event
 
 import (
 	"fmt"
@@ -27,23 +30,18 @@ type Event struct {
 	Reason   reason.Number `json:"reason,omitempty"`      // of kind WHY
 	Text     string        `json:"text,omitempty"`        // likewise: what it is about
 	Duration time.Duration `json:"duration_ns,omitempty"` // of a call
-	Packet   *Packet       `json:"packet,omitempty"`      // of kind PACKET
 }
 
-// Kinds are the kinds of events.
+// Kinds are the kinds of events; PACKET is that of captures.
 var Kinds = []string{"API", "SEND", "RCV", "PLACE", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
 
 var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
 	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
 	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY", abi.TracePlaced: "PLACE"}
 
-// eventOf makes an Event of a capture's record.
-func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
-	at := time.Unix(0, int64(r.TimeNs))
-	if r.Kind == abi.CaptureFrame {
-		p := packetOf(r, body, note)
-		return Event{Time: at, Kind: "PACKET", QPN: r.QPN, What: p.String(), Bytes: r.FrameBytes, Packet: p}, nil
-	}
+// Decode makes an Event of the bytes of an abi.TraceEvent, behind which stands the text of a
+// reason; note is a bookmark's text, or a name.
+func Decode(at time.Time, body, note []byte) (Event, error) {
 	size := min(abi.Size[abi.TraceEvent](), len(body))
 	e, ok := abi.Decode[abi.TraceEvent](body[:size])
 	if !ok || kindNames[e.Kind] == "" {
@@ -124,13 +122,19 @@ func errnoName(e syscall.Errno) string {
 	return e.Error()
 }
 
+// Head is the line above those of String.
+var Head = fmt.Sprintf("%-18s %7s %6s %-8s %s", "TIME", "PID", "QPN", "KIND", "EVENT")
+
+// Timed is the event as a line of text.
+func (e *Event) Timed() string { return e.Time.Format("15:04:05.000000000 ") + e.String() }
+
 // String is the event without its time, as a line of text.
 func (e *Event) String() string {
-	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.line())
+	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.Line())
 }
 
-// line is the event without its time, kind and owner.
-func (e *Event) line() string {
+// Line is the event without its time, kind and owner.
+func (e *Event) Line() string {
 	var b strings.Builder
 	b.WriteString(e.What)
 	if e.Status != "" {

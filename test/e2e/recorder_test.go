@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// TestRecorderFiles: with "recorder_dir" urdmad writes the flight recorder of a program whose
+// queue pair fails, of one that is killed and of one that asks by a bookmark to a file each,
+// and of one that does neither to none.
+func TestRecorderFiles(t *testing.T) {
+	need(t, "gcc")
+	l := labtest.New(t)
+	parent, err := os.MkdirTemp("", "urdma-records-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(parent) })
+	if err := os.Chmod(parent, 0o777); err != nil { // urdmad runs as another user
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "records")
+	n, _ := labtest.JoinIn(t, l, lab.Loopback, lab.Config{"recorder_dir": dir})
+	start := func(name, source string) *lab.Process {
+		binary := filepath.Join(n.Directory(), name)
+		if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, out)
+		}
+		p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--", binary, n.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	recorded := func(p *lab.Process, want ...string) {
+		t.Helper()
+		var text []byte
+		for deadline := time.Now().Add(lab.Patience); len(text) == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if files, _ := filepath.Glob(filepath.Join(dir, fmt.Sprintf("urdma-*-%d.txt", p.PID()))); len(files) == 1 {
+				text, _ = os.ReadFile(files[0])
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("the file of process %d has no %q:\n%s", p.PID(), w, text)
+			}
+		}
+	}
+	failed := start("no_right", "../../examples/mistakes/no_right.c")
+	if err := failed.Wait(lab.Patience); err != nil {
+		t.Error(err)
+	}
+	recorded(failed, "(no_right)", "has failed: 0x0102", "ibv_modify_qp", "WHY", "it has no IBV_ACCESS_REMOTE_WRITE")
+	killed := start("unsignaled", "../../examples/mistakes/unsignaled.c")
+	for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if out, _ := n.Urdma("show", "qp", "--socket", n.Socket()); strings.Contains(out, fmt.Sprint(killed.PID())) && strings.Contains(out, "RTS") {
+			break
+		}
+	}
+	killed.Kill()
+	recorded(killed, "the program ended with 2 queue pairs left", "STATE")
+	marked := start("mark", "testdata/mark.c")
+	if err := marked.Wait(lab.Patience); err != nil {
+		t.Error(err, marked.Output())
+	}
+	recorded(marked, "it has set a bookmark: this should not happen", "BOOKMARK")
+	right := start("right", "testdata/right.c")
+	if err := right.Wait(lab.Patience); err != nil {
+		t.Error(err, right.Output())
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*")); len(files) != 3 {
+		t.Errorf("%d files, expected 3: %q", len(files), files)
+	}
+}
