@@ -66,12 +66,13 @@ int main(int argc, char **argv)
 	swap(fd, &done, &done, 1);
 	for (int round = 0; argc > 2 && round < 2; round++) { /* the connection stands after the first */
 		struct ibv_sge sge = part(&s, 0, length);
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
-					  .wr.rdma = { theirs.addr, theirs.rkey } }, *bad;
+		struct ibv_send_wr wr[READS], *bad;
 		int n = round ? READS : 1;
 
-		for (int i = 0; i < n; i++)
-			must(!ibv_post_send(s.qp, &wr, &bad), "ibv_post_send");
+		for (int i = 0; i < n; i++) /* posted at once: none is done before the next is there */
+			wr[i] = (struct ibv_send_wr){ .next = i < n - 1 ? &wr[i + 1] : NULL, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+						      .send_flags = IBV_SEND_SIGNALED, .wr.rdma = { theirs.addr, theirs.rkey } };
+		must(!ibv_post_send(s.qp, wr, &bad), "ibv_post_send");
 		for (int i = 0; i < n; i++) {
 			enum ibv_wc_status status = polled(&s);
 
