@@ -132,6 +132,8 @@ var table = []Reason{
 		"register memory once and keep it, or keep registrations by address in a cache", "ibv_reg_mr(3)"},
 	{abi.PitfallTiny, "a great many regions of less than a page are registered", "each has an entry in the adapter's tables, of which it keeps few at hand, and pins a page", "register one large region and give out parts of it", "ibv_reg_mr(3), ibv_query_device(3)"},
 	{abi.PitfallAHDomain, "the post fails with EINVAL: the address handle is of another protection domain than the queue pair", "", "create it with ibv_create_ah in the protection domain of the queue pair", "ibv_create_ah(3), ibv_post_send(3)"},
+	{abi.PitfallForked, "a child that was forked uses an object of its parent's", "the object, its queues and its registered memory belong to the parent: the call fails with EIO here, and on an adapter parent and child write over each other's work",
+		"open the device in the child, or use verbs in the parent alone", "fork(2), ibv_fork_init(3)"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

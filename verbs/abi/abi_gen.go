@@ -85,6 +85,7 @@ const (
 	PitfallRegisters      = 0x0818
 	PitfallTiny           = 0x0819
 	PitfallAHDomain       = 0x081a
+	PitfallForked         = 0x081b
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072

@@ -761,6 +761,7 @@ enum urdma_abi_pitfall {
 	URDMA_ABI_PITFALL_REGISTERS = 0x0818,     /* and deregisters in the data path */
 	URDMA_ABI_PITFALL_TINY = 0x0819,          /* regions, and many */
 	URDMA_ABI_PITFALL_AH_DOMAIN = 0x081a,     /* an address handle of another protection domain */
+	URDMA_ABI_PITFALL_FORKED = 0x081b,        /* an object of the parent's is used in a child */
 };
 
 #define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */

@@ -82,6 +82,16 @@ static void check_reads(struct urdma_qp *qp, const struct urdma_abi_query_qp_res
 			   now->attr.max_rd_atomic, now->peer_reads);
 }
 
+/* ---- children ----------------------------------------------------------------- */
+
+static bool in_child(struct urdma_client *client, const char *call)
+{
+	if (urdma_client_state(client) != URDMA_CLIENT_FORKED)
+		return false;
+	urdma_warn(NULL, 0, URDMA_ABI_PITFALL_FORKED, "%s", call);
+	return true;
+}
+
 /* ---- completion queues ------------------------------------------------------ */
 
 /* What one queue pair may yet complete on cq. */
@@ -150,8 +160,11 @@ static int (*poll)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
-	int n = poll(ibv, num_entries, wc), taken;
+	int n, taken;
 
+	if (in_child(cq->client, "ibv_poll_cq"))
+		return poll(ibv, num_entries, wc);
+	n = poll(ibv, num_entries, wc);
 	URDMA_STORE(cq->unpolled, 0);
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status == IBV_WC_SUCCESS)
@@ -340,9 +353,13 @@ static int (*send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	uint32_t from = posted(&qp->sq);
-	int status = send(ibv, wr, bad_wr);
+	uint32_t from;
+	int status;
 
+	if (in_child(qp->client, "ibv_post_send"))
+		return send(ibv, wr, bad_wr);
+	from = posted(&qp->sq);
+	status = send(ibv, wr, bad_wr);
 	urdma_warn_sends(qp, from, posted(&qp->sq), status);
 	if (status == EINVAL)
 		check_refused(qp, *bad_wr);
@@ -401,9 +418,13 @@ static int (*receive)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv
 static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	uint32_t from = posted(&qp->rq);
-	int status = receive(ibv, wr, bad_wr);
+	uint32_t from;
+	int status;
 
+	if (in_child(qp->client, "ibv_post_recv"))
+		return receive(ibv, wr, bad_wr);
+	from = posted(&qp->rq);
+	status = receive(ibv, wr, bad_wr);
 	check_receives(qp->client, ibv->qp_num, &qp->rq, from, qp->datagram);
 	if (posted(&qp->rq) != from) {
 		if (!from)
