@@ -29,6 +29,11 @@ const (
 	// MulticastQPN is the destination of datagrams to a group.
 	MulticastQPN QPN = 0xffffff
 
+	// GeneralQPN and GeneralQKey are those of the queue pair of a port that takes management
+	// datagrams (InfiniBand vol. 1, 3.9.4: general services).
+	GeneralQPN  QPN = 1
+	GeneralQKey     = 0x80010000
+
 	datagramImmediate = 1 << 31
 	datagramSolicited = 1 << 30
 )

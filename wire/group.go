@@ -32,8 +32,11 @@ const (
 	IGMPFrameLen = EthernetLen + IPv4Len + 4 + igmpLen
 )
 
-// AllRouters is where a leave goes.
-var AllRouters = IPv4{224, 0, 0, 2}
+// AllRouters is where a leave goes, and AllHosts the group of all hosts of the link.
+var (
+	AllRouters = IPv4{224, 0, 0, 2}
+	AllHosts   = IPv4{224, 0, 0, 1}
+)
 
 // GroupMAC is the Ethernet address of a group.
 func GroupMAC(group IPv4) MAC { return MAC{1, 0, 0x5e, group[1] & 0x7f, group[2], group[3]} }

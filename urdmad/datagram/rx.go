@@ -41,7 +41,10 @@ func (p *Port) Receive(d *netif.Datagram) {
 // arrived gives a message to its queue pair; else it says why not.
 func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram, data []byte) (why string) {
 	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
-	if a.dst.IsMulticast() {
+	switch {
+	case h.Dst == wire.GeneralQPN:
+		return s.management(p, &a, data)
+	case a.dst.IsMulticast():
 		return s.arrivedGroup(p, &a, data)
 	}
 	to := s.destination(p, h)

@@ -125,10 +125,15 @@ func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcom
 	if !p.build(b, i, wr, h, p.port.form) {
 		return revoked
 	}
-	w.waiting = append(w.waiting, b)
-	w.bytes += n
-	p.port.held += n
+	p.port.hold(w, b)
 	return gone
+}
+
+// hold keeps a UDP payload that waits for a neighbour, for which there is room.
+func (p *Port) hold(w *way, b []byte) {
+	w.waiting = append(w.waiting, b)
+	w.bytes += len(b)
+	p.held += len(b)
 }
 
 // groupWay is the way to a group, of which the port needs to know nothing; nil if

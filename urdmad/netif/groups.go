@@ -180,7 +180,13 @@ func (r *groups) solicitedNode() netip.Addr {
 // were joined, and, where any was, all hosts, which IGMP asks.
 func (n *Interface) takes(dst wire.IPv4) bool {
 	a := netip.AddrFrom4(dst)
-	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.IPv4{224, 0, 0, 1})
+	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.AllHosts)
+}
+
+// askedByAll reports a management datagram to all hosts of the link, which every port takes
+// (docs/WIRE.md chapter 10).
+func (n *Interface) askedByAll(f *wire.Frame) bool {
+	return f.DstIP == wire.AllHosts && f.Proto == wire.ProtoUDP && f.DstPort == wire.DatagramPort && n.IP().Is4()
 }
 
 const (

@@ -75,6 +75,15 @@ func (t *Table) Size(peer netip.Addr) (int, bool) {
 	return e.size, true
 }
 
+// Peers yields those that have answered.
+func (t *Table) Peers(yield func(netip.Addr) bool) {
+	for peer, e := range t.entries {
+		if e.size > 0 && !yield(peer) {
+			return
+		}
+	}
+}
+
 // Find calls done once the path to a peer's socket has been looked at, or the
 // peer has answered nothing: during the call if that was lately. The time is in
 // nanoseconds. A nil done waits for nothing.
