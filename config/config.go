@@ -30,6 +30,8 @@ type Config struct {
 	SysfsDir string
 	// Fabric is the absolute path of a simulated InfiniBand subnet; "" is one switch.
 	Fabric string
+	// FabricHosts are hosts whose urdmads' ports are in the subnet beside those that were found.
+	FabricHosts []netip.Addr
 	// RecorderDir is the absolute path of the directory for files of the flight recorder;
 	// "": none are written.
 	RecorderDir string

@@ -25,6 +25,7 @@ func checkRules(d *document, c *Config) Errors {
 	}
 	r.distinctPorts()
 	r.networks("responder_allow", c.ResponderAllow)
+	r.hosts("fabric_hosts", c.FabricHosts)
 	r.paths()
 	r.metrics()
 	return r.errs
@@ -40,6 +41,15 @@ func (r *rules) refuse(path, allowed string) {
 }
 
 func (r *rules) has(path string) bool { return r.doc.at[path] != nil }
+
+// hosts holds that addresses are hosts'.
+func (r *rules) hosts(path string, list []netip.Addr) {
+	for i, a := range list {
+		if !a.IsValid() || a.IsMulticast() || a.IsUnspecified() || a.IsLoopback() || a.Is4In6() {
+			r.refuse(indexPath(path, i), "")
+		}
+	}
+}
 
 // paths looks at bytes, where the schema counts characters.
 func (r *rules) paths() {

@@ -25,6 +25,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/fabric"
 	"urdma/urdmad/kernelif"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
@@ -56,6 +57,8 @@ type daemon struct {
 	server     *control.Server
 	responder  *responder.Responder
 	subnet     *umad.Server
+	wires      *wires
+	shown      []fabric.Shown // last, by port; guarded by subnet's lock
 
 	listener    *net.UnixListener
 	socketGroup string      // that the socket is open to

@@ -32,6 +32,9 @@ func (d *daemon) cutLink(i int, cut bool) {
 	d.background.Go(func() { // files are not written on the worker's thread
 		d.links.telling.Lock()
 		defer d.links.telling.Unlock()
+		if !cut {
+			d.subnet.Enable(i) // what ibportstate has disabled, too
+		}
 		d.changeLink(i, &d.links.cut[i], cut, func(bool) {})
 	})
 }

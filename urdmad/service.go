@@ -24,6 +24,7 @@ func (d *daemon) supervise(ctx context.Context) {
 	d.serveMetrics()
 	d.background.Go(func() { d.responder.Run(ctx) })
 	d.background.Go(func() { d.showCounters(ctx) })
+	d.background.Go(func() { d.wires.run(ctx) })
 	if d.cfg.StatsInterval > 0 {
 		d.background.Go(func() { d.logStatistics(ctx) })
 	}

@@ -7,6 +7,7 @@ import (
 	"urdma/urdmad/fabric"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/umad"
+	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
 
@@ -24,6 +25,8 @@ func (d *daemon) startSubnet() (err error) {
 	if d.subnet, err = umad.New(host, d.subnetPorts, t, d.showSubnet); err != nil {
 		return configError{err}
 	}
+	d.shown = make([]fabric.Shown, len(d.ports))
+	d.reachWires()
 	d.server.Umad = d.subnet.Serve
 	return nil
 }
@@ -38,7 +41,7 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.ports[i].Link() && !d.links.broken(i),
+		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.ports[i].Link() && !d.links.broken(i), Wire: info.Wire && !p.RoCE(),
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}
@@ -51,8 +54,24 @@ func (d *daemon) showSubnet(i int, s fabric.Shown) {
 		Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
 		d.log.Warn("sysfs does not show the subnet's change", "port", d.cfg.Ports[i].Name, "error", err)
 	}
+	d.tellSubnet(i, s)
 	if s.Disabled != d.links.disabled[i].Load() {
 		d.background.Go(func() { d.followSubnet(i) }) // which asks the subnet, whose lock is held
+	}
+}
+
+// tellSubnet tells programs what a subnet manager has changed.
+func (d *daemon) tellSubnet(i int, now fabric.Shown) {
+	before, first := d.shown[i], d.shown[i] == (fabric.Shown{})
+	d.shown[i] = now
+	if first {
+		return
+	}
+	if now.SMLID != before.SMLID {
+		d.server.SubnetChanged(i, abi.EventSMChange)
+	}
+	if now.Reregistered != before.Reregistered {
+		d.server.SubnetChanged(i, abi.EventClientReregister)
 	}
 }
 

@@ -185,6 +185,10 @@ const (
 	EventDeviceFatal AsyncType = abi.EventDeviceFatal
 	EventPortActive  AsyncType = abi.EventPortActive
 	EventPortErr     AsyncType = abi.EventPortErr
+	// Of a port shown as InfiniBand's: another subnet manager manages it, or wants to be told anew of
+	// groups, services and subscriptions.
+	EventSMChange         AsyncType = abi.EventSMChange
+	EventClientReregister AsyncType = abi.EventClientReregister
 	// The port has another address.
 	EventGIDChange AsyncType = abi.EventGIDChange
 )
@@ -232,7 +236,7 @@ func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
 		ev.CQ, ok = x.client.cqs.Get(m.Handle)
 	case EventSRQLimitReached:
 		ev.SRQ, ok = x.client.srqs.Get(m.Handle)
-	case EventPortActive, EventPortErr, EventGIDChange, EventDeviceFatal:
+	case EventPortActive, EventPortErr, EventSMChange, EventClientReregister, EventGIDChange, EventDeviceFatal:
 		ev.Port = int(m.Handle)
 	default:
 		ev.QP, ok = x.client.qps.Get(m.Handle)

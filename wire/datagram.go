@@ -30,7 +30,7 @@ const (
 	MulticastQPN QPN = 0xffffff
 
 	// GeneralQPN and GeneralQKey are those of the queue pair of a port that takes management
-	// datagrams (InfiniBand vol. 1, 3.9.4: general services).
+	// datagrams (InfiniBand's general services).
 	GeneralQPN  QPN = 1
 	GeneralQKey     = 0x80010000
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,20 +107,42 @@ func TestInfiniBandDiags(t *testing.T) {
 		{"saquery PKTR", []string{`0xffff 0x0000`}},
 		{"saquery GIR", []string{guid1}},
 		{"saquery CPI", []string{`Base version\.+1`}},
+		{"saquery MFTR", nil},
+		{"saquery SL2VL", []string{`SL2VL`}},
+		{"saquery VLAR", nil},
+		{"saquery MCMR", nil},
+		{"saquery -g", nil},
+		{"saquery SR", nil},
+		{"saquery IIR", nil},
+		{"saquery -s", []string{`EndPortLid\.+1\b`}},
+		{"smpquery portinfoextended 0x202", []string{`CapMask:\.+0x00000000`}},
+		{"ibroute -M 1", []string{"Multicast mlids", "0 valid mlids dumped"}},
 	} {
 		t.Run(c.line, func(t *testing.T) { says(t, n, c.line, false, c.want...) })
 	}
 	t.Run("vendstat", func(t *testing.T) {
 		says(t, n, "vendstat -N 0x101", true, "classportinfo query")
 	})
-	t.Run("ibping", func(t *testing.T) { answered(t, n, "ibping") })
-	t.Run("ibsysstat", func(t *testing.T) { answered(t, n, "ibsysstat") })
+	t.Run("ibping", func(t *testing.T) { answers(t, n, "-S -C urdma1", n, "0x202", "ibping") })
+	t.Run("ibsysstat", func(t *testing.T) { answers(t, n, "-S -C urdma1", n, "0x202", "ibsysstat") })
 	t.Run("ibportstate disable", func(t *testing.T) {
 		says(t, n, "ibportstate -C urdma0 1 2 disable", false, `PhysLinkState:\.+Disabled`)
 		says(t, n, "ibstat urdma1", false, "State: Down", "Physical state: Polling")
 		says(t, n, "iblinkinfo -C urdma0", false, `1    2\[  \] ==\( .*Down/Disabled\)==>`)
 		says(t, n, "ibportstate -C urdma0 1 2 enable", false, `LinkState:\.+(Initialize|Active)`)
 		says(t, n, "ibstat urdma1", false, "State: Active")
+	})
+	t.Run("the way back", func(t *testing.T) { // of a port that no answer comes back to
+		says(t, n, "ibportstate -C urdma0 1 1 disable", true)
+		says(t, n, "ibstat urdma0", false, "State: Down")
+		if out, err := n.Urdma("inject", "port", "urdma0", "up"); err != nil {
+			t.Fatal(err, out)
+		}
+		await(t, "State: Active", func() (bool, string) {
+			out, _ := n.Run(lab.Patience, "ibstat", "urdma0")
+			return strings.Contains(out, "State: Active"), out
+		})
+		says(t, n, "iblinkinfo -C urdma0", false, `1    1\[  \] ==\(.*Active/  LinkUp`)
 	})
 	t.Run("urdma inject", func(t *testing.T) { // as the owner of ports
 		for _, c := range []struct{ state, shows, link string }{{"down", "State: Down", "Down/ Polling"}, {"up", "State: Active", "Active/  LinkUp"}} {
@@ -185,21 +208,22 @@ func addPort(t *testing.T, n *lab.Node, p lab.Config) {
 	}
 }
 
-// answered runs a program's server at one port and its client at the other.
-func answered(t *testing.T, n *lab.Node, program string) {
+// answers runs a program's server at one node, by its arguments, and its client at another, for the server's LID.
+func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, program string) {
+	t.Helper()
 	need(t, program)
-	server, err := n.Exec(program, "-S", "-C", "urdma1")
+	server, err := at.Exec(append([]string{program}, strings.Fields(serve)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Kill()
-	args := []string{program, "-t", patient, "-C", "urdma0", "0x202"}
+	args := []string{program, "-t", patient, "-C", "urdma0", lid}
 	if program == "ibping" {
 		args = append(args, "-c", "1")
 	}
 	want := map[string]string{"ibping": "1 packets transmitted, 1 received, 0% packet loss", "ibsysstat": "sysstat ping succeeded"}[program]
 	await(t, want, func() (bool, string) {
-		out, _ := n.Run(lab.Patience, args...)
+		out, _ := from.Run(lab.Patience, args...)
 		return strings.Contains(out, want), out + server.Output()
 	})
 }
@@ -218,6 +242,8 @@ func TestOpenSM(t *testing.T) {
 		b, _ := os.ReadFile(dir + "/log")
 		return string(b) + sm.Output()
 	}
+	watch := watchEvents(t, n)
+	defer watch.Kill()
 	await(t, "opensm's subnet", func() (bool, string) { return strings.Contains(log(), "SUBNET UP"), log() })
 	says(t, n, "sminfo", false, "sm lid 257 sm guid 0x6cc6fffe120101, .*SMINFO_MASTER")
 	says(t, n, "ibstat urdma1", false, "State: Active", "Base lid: 514", "SM lid: 257")
@@ -228,18 +254,38 @@ func TestOpenSM(t *testing.T) {
 	}
 	// osmtest writes down what opensm's subnet administration says, and compares. Some of what it asks then is wrong on
 	// purpose, and its Sets of SMInfoRecord and InformInfoRecord, as it expects, opensm does not answer.
-	for _, flow := range []string{"c", "v"} {
-		out, err := n.Run(lab.Patience, "sh", "-c", fmt.Sprintf("cd %s && exec osmtest -f %s -i %s/inventory -l %s/osmtest.log -t 1000", dir, flow, dir, dir))
-		if err != nil || !strings.Contains(out, "PASS") {
-			t.Errorf("osmtest -f %s: %v\n%s", flow, err, lab.Tail(out, 40))
-		}
-	}
+	osmtest(t, n, dir, "c", "v")
 	sm.Kill()
 	await(t, "urdmad's subnet manager", func() (bool, string) {
 		out, _ := n.Run(lab.Patience, "sminfo", "-t", patient)
 		return strings.Contains(out, "sm lid 1 ") && strings.Contains(out, "SMINFO_MASTER"), out
 	})
 	says(t, n, "ibstat urdma1", false, "State: Active", "SM lid: 1\n")
+	for _, event := range []string{"IBV_EVENT_SM_CHANGE", "IBV_EVENT_CLIENT_REREGISTER"} {
+		await(t, event, func() (bool, string) { return strings.Contains(watch.Output(), event), watch.Output() })
+	}
+}
+
+// osmtest runs flows of it.
+func osmtest(t *testing.T, n *lab.Node, dir string, flows ...string) {
+	t.Helper()
+	for _, flow := range flows {
+		out, err := n.Run(lab.Patience, "sh", "-c", fmt.Sprintf("mkdir -p %s && cd %s && exec osmtest -f %s -i %s/inventory -l %s/osmtest.log -t 1000", dir, dir, flow, dir, dir))
+		if err != nil || !strings.Contains(out, "PASS") {
+			log, _ := os.ReadFile(dir + "/osmtest.log")
+			t.Errorf("osmtest -f %s: %v\n%s\n%s", flow, err, lab.Tail(out, 40), lab.Tail(string(log), 40))
+		}
+	}
+}
+
+// TestSubnetAdministration: opensm's tester on urdmad's own subnet administration: an inventory, services, multicast
+// groups, and subscriptions to notices and traps.
+func TestSubnetAdministration(t *testing.T) {
+	need(t, "osmtest")
+	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
+	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "s", "m", "e", "t")
+	says(t, n, "saquery -g", false, `MGID\.+ff12:a01b:`, `Mlid\.+0xC000`) // what the flow of groups left
+	says(t, n, "ibroute -M 1", false, "0xc0")
 }
 
 // TestSimulatedFabric runs the tools on 32 simulated hosts at 4 switches, each linked with each
@@ -304,4 +350,87 @@ func discover(t *testing.T, n *lab.Node) string {
 		t.Fatal(err, out)
 	}
 	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(out, "")
+}
+
+// TestJoinedFabrics runs the tools on the ports of another urdmad, where memif's wire leads and a udp port
+// that is told of it.
+func TestJoinedFabrics(t *testing.T) {
+	need(t, "ibnetdiscover")
+	for _, wire := range []lab.Wire{lab.Memif, lab.UDP} {
+		t.Run(wire.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, wire, lab.Config{"transport": "ib"})
+			if wire == lab.UDP {
+				for _, do := range []func() error{a.StopDaemon, func() error { return a.Change("fabric_hosts", []string{a.Address, b.Address}) }, a.StartDaemon} {
+					if err := do(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := b.WaitLink(lab.Patience); err != nil {
+				t.Fatal(err)
+			}
+			joinedTools(t, a, b)
+		})
+	}
+}
+
+// joinedTools runs the tools at one urdmad on the port of another.
+func joinedTools(t *testing.T, a, b *lab.Node) {
+	lid, guid := portIDs(t, b)
+	mine, _ := portIDs(t, a)
+	await(t, guid, func() (bool, string) { // the other may be slow to answer
+		out, _ := a.Run(lab.Patience, "ibhosts", "-t", patient)
+		return strings.Contains(out, "Ca\t: "+guid+" ports 1"), out
+	})
+	works(t, a, b)
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"ibnetdiscover", []string{`Ca\s+1 "H-` + guid[2:] + `"`, `\[2\]\s+"H-` + guid[2:] + `"\[1\].* lid ` + lid}},
+		{"ibnodes", []string{"Ca\t: " + guid}},
+		{"iblinkinfo", []string{`Active/  LinkUp\)==> +` + lid}},
+		{"ibtracert " + mine + " " + lid, []string{`\[2\] -> ca port \{` + guid + `\}\[1\] lid ` + lid}},
+		{"smpquery nodeinfo " + lid, []string{`PortGuid:\.+` + guid}},
+		{"smpquery nodedesc " + lid, []string{"urdma0"}},
+		{"smpquery portinfo " + lid + " 1", []string{`Lid:\.+` + lid, `LinkState:\.+Active`}},
+		{"saquery PR --slid " + mine + " --dlid " + lid, []string{`dlid\.+` + lid}},
+		{"saquery NR " + lid, []string{`port_guid\.+` + guid}},
+		{"ibaddr " + lid, []string{"LID start 0x0*" + fmt.Sprintf("%x", decimal(t, lid))}},
+		{"perfquery -x " + lid + " 1", []string{`PortXmitPkts:\.+[1-9]`, `PortRcvPkts:\.+[1-9]`}},
+		{"perfquery " + lid + " 1", []string{`PortXmitPkts:\.+[1-9]`}},
+		{"ibqueryerrors -s PortXmitDiscards", []string{"3 nodes checked, 0 bad nodes found"}}, // discards of before the link was up
+	} {
+		says(t, a, c.line, false, c.want...)
+	}
+	says(t, a, "perfquery -R "+lid+" 1", true) // b has not been told to trust a
+	answers(t, b, "-S", a, lid, "ibping")
+	answers(t, b, "-S", a, lid, "ibsysstat")
+	if err := b.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a link that is down", func() (bool, string) {
+		out, _ := a.Run(lab.Patience, "ibhosts", "-t", patient)
+		return !strings.Contains(out, guid), out
+	})
+}
+
+// portIDs are the LID, decimal, and GUID of a node's first port.
+func portIDs(t *testing.T, n *lab.Node) (lid, guid string) {
+	t.Helper()
+	out, err := n.Run(lab.Patience, "ibstat", "urdma0")
+	l, g := regexp.MustCompile(`Base lid: (\d+)`).FindStringSubmatch(out), regexp.MustCompile("Port GUID: (0x[0-9a-f]+)").FindStringSubmatch(out)
+	if err != nil || l == nil || g == nil {
+		t.Fatal(err, out)
+	}
+	return l[1], g[1]
+}
+
+func decimal(t *testing.T, digits string) int {
+	t.Helper()
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // thePort is the number of a device's only port (ibv_query_port(3)).
@@ -30,6 +31,16 @@ func (s *Server) LinkChanged(dev int, up bool) {
 		s.linkSeen(dev, up)
 		s.tellUsers(dev, ev)
 	})
+	s.Wake()
+}
+
+// SubnetChanged tells every program that has device dev open of what a subnet manager has changed
+// there, if it is shown as InfiniBand's. It does not wait.
+func (s *Server) SubnetChanged(dev int, event uint32) {
+	if s.Devices[dev].Personality.Name != personality.IB {
+		return
+	}
+	s.Engine.Do(func() { s.tellUsers(dev, abi.AsyncEvent{EventType: event, Handle: thePort}) })
 	s.Wake()
 }
 

@@ -50,9 +50,16 @@ func (s *Subnet) putSMInfo(b []byte) {
 	b[20] = byte(state) // with the lowest priority, 0
 }
 
-// sweep is our subnet manager at work: each port has a LID and is active, and every
-// switch knows the way to each LID. It does nothing while another one manages.
+// sweep follows a change: our subnet manager does what there is to do, and whoever is to
+// be told of it is.
 func (s *Subnet) sweep() {
+	s.manage()
+	s.tell()
+}
+
+// manage is our subnet manager at work: each port has a LID and is active, and every
+// switch knows the way to each LID. It does nothing while another one manages.
+func (s *Subnet) manage() {
 	s.home.info.setCapability(capIsSM, s.master())
 	if !s.master() {
 		return
@@ -69,6 +76,7 @@ func (s *Subnet) sweep() {
 			e.info.setState(stateActive, e.info.physical())
 		}
 	}
+	s.routeGroups()
 }
 
 // discover finds the nodes that links lead to.
@@ -114,7 +122,7 @@ func (s *Subnet) ends(yield func(*endpoint) bool) {
 }
 
 // assignLIDs gives a LID to each port that has none, or one that a port before it has. Devices
-// come first: theirs are made of their addresses.
+// come first, and other urdmads' ports: theirs are made of their addresses.
 func (s *Subnet) assignLIDs() {
 	used := map[uint16]bool{0: true}
 	next := uint16(1)
@@ -133,8 +141,13 @@ func (s *Subnet) assignLIDs() {
 	for _, e := range s.devices {
 		give(e)
 	}
+	for _, e := range s.peers {
+		if e != nil {
+			give(e)
+		}
+	}
 	for e := range s.ends {
-		if e.device < 0 {
+		if e.unowned() {
 			give(e)
 		}
 	}

@@ -110,11 +110,18 @@ func (s *Subnet) free(from int) (*endpoint, int) {
 	}
 	for i := range switches {
 		at := (from + i) % len(switches)
-		for _, e := range switches[at].ports[1:] {
-			if e.peer == nil {
-				return e, at
-			}
+		if e := freePort(switches[at]); e != nil {
+			return e, at
 		}
 	}
 	return nil, 0
+}
+
+func freePort(n *node) *endpoint {
+	for _, e := range n.ports[1:] {
+		if e.peer == nil {
+			return e
+		}
+	}
+	return nil
 }

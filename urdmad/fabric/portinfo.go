@@ -27,6 +27,7 @@ const (
 	offTimeout      = 51 // ClientReregister, SubnetTimeOut
 	offRespTime     = 52
 	offErrorLimits  = 53
+	offMask2        = 60
 )
 
 // PortState and PortPhysicalState.
@@ -38,11 +39,16 @@ const (
 // Bits of the CapabilityMask.
 const (
 	capIsSM        = 1 << 1
+	capTrap        = 1 << 3
+	capMask2       = 1 << 15
 	capSLMapping   = 1 << 6
 	capSystemImage = 1 << 11
 	capCM          = 1 << 16
 	capReregister  = 1 << 25
 )
+
+// cap2Extended, of CapabilityMask2, is of PortInfoExtended.
+const cap2Extended = 1 << 1
 
 // 40 Gb/s: four lanes of 10.
 const (
@@ -52,10 +58,10 @@ const (
 
 func newPortInfo(kind nodeType, num int) (p portInfo) {
 	if kind == channelAdapter {
-		p.setCapability(capSLMapping|capSystemImage|capCM|capReregister, true)
+		p.setCapability(capTrap|capMask2|capSLMapping|capSystemImage|capCM|capReregister, true)
 		p[offGUIDCap] = 1
 	} else if num == 0 {
-		p.setCapability(capSystemImage, true)
+		p.setCapability(capTrap|capMask2|capSystemImage, true)
 		p[offGUIDCap] = 1
 	}
 	p[0+8], p[1+8] = 0xfe, 0x80
@@ -66,6 +72,7 @@ func newPortInfo(kind nodeType, num int) (p portInfo) {
 	p[offPhysical] = physicalPolling<<4 | physicalPolling
 	p[offVLCap] = 1 << 4
 	p[offOperVLs] = 1 << 4
+	binary.BigEndian.PutUint16(p[offMask2:], cap2Extended)
 	p[offTimeout], p[offRespTime] = 18, 16 // 1.07 s, 0.27 s
 	p.setMTU(mtu4096)
 	if kind == switchNode && num == 0 { // it has no link
@@ -73,6 +80,9 @@ func newPortInfo(kind nodeType, num int) (p portInfo) {
 	}
 	return p
 }
+
+// clientReregister is a bit beside SubnetTimeOut.
+const clientReregister = 1 << 7
 
 func (p *portInfo) lid() uint16          { return binary.BigEndian.Uint16(p[offLID:]) }
 func (p *portInfo) smLID() uint16        { return binary.BigEndian.Uint16(p[offSMLID:]) }
@@ -165,8 +175,11 @@ func (e *endpoint) down(physical byte) {
 	e.info.setState(stateDown, physical)
 }
 
-// simulated reports whether no device is at either end of the link.
-func (e *endpoint) simulated() bool { return e.device < 0 && e.peer.device < 0 }
+// unowned reports whether a port is no urdmad's.
+func (e *endpoint) unowned() bool { return e.device < 0 && e.remote < 0 }
+
+// simulated reports whether no urdmad has a port at either end of the link.
+func (e *endpoint) simulated() bool { return e.unowned() && e.peer.unowned() }
 
 // joined reports whether packets go through the port.
 func (e *endpoint) joined() bool { return e.info.physical() == physicalUp && e.peer != nil }
@@ -183,7 +196,10 @@ func (e *endpoint) set(p *portInfo) status {
 		q.setSMLID(p.smLID())
 		copy(q[offLease:offLocalPort], p[offLease:])
 		q[offProtectLMC] = p[offProtectLMC] & 0xc7
-		q[offTimeout] = p[offTimeout] & 0x1f // who reregisters has seen the bit in the answer's request
+		q[offTimeout] = p[offTimeout] & 0x1f
+		if p[offTimeout]&clientReregister != 0 {
+			e.reregistered++
+		}
 	}
 	keep := func(at int, mask byte) {
 		if p[at]&mask != 0 { // 0: no change

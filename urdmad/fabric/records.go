@@ -42,6 +42,9 @@ func init() { // a row's function looks at the table
 		attrGUIDInfoRecord:   {8 + 64, fields(16, 8), (*Subnet).guidInfoRecords},
 		attrPKeyRecord:       {8 + 64, fields(16, 16, 8), (*Subnet).pkeyRecords},
 		attrPathRecord:       {64, pathFields(), (*Subnet).pathRecords},
+		attrMemberRecord:     {memberSize, memberFields(), (*Subnet).memberRecords},
+		attrServiceRecord:    {serviceSize, serviceFields(), (*Subnet).serviceRecords},
+		attrInformInfoRecord: {24 + informInfoSize, fields(128, 16), (*Subnet).informInfoRecords},
 		attrVLArbRecord:      {8 + 64, fields(16, 8, 8), (*Subnet).vlArbRecords},
 	}
 }

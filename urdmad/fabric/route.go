@@ -6,10 +6,11 @@ type Packet struct {
 	MAD        MAD
 }
 
-// Delivery is a packet that arrives at the port of one of urdmad's devices and that no
-// agent of the subnet's own has taken.
+// Delivery is a packet that arrives at the port of one of urdmad's devices, or that is to go
+// to another urdmad's, and that no agent of the subnet's own has taken.
 type Delivery struct {
-	Device int
+	Device int // -1: it is for Peer
+	Peer   int
 	Packet
 }
 
@@ -33,7 +34,7 @@ func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
 		return nil
 	}
 	if !p.MAD.Response() {
-		answer, taken := s.agents(at, p)
+		answer, taken := s.agents(from, at, p)
 		if answer != nil {
 			return s.carry(at, Packet{SLID: at.own().info.lid(), DLID: p.SLID, MAD: answer})
 		}
@@ -41,10 +42,10 @@ func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
 			return nil
 		}
 	}
-	if at.device < 0 {
+	if at.unowned() || at.remote >= 0 && !p.MAD.crosses() {
 		return nil
 	}
-	return []Delivery{{at.device, p}}
+	return []Delivery{{at.device, at.remote, p}}
 }
 
 // destination is the port by which a packet comes to its node; nil: it is lost.
@@ -156,20 +157,22 @@ func (m MAD) count(out *endpoint) {
 	out.peer.counters.RxBytes += packets * packetBytes
 }
 
-// agents has the node's own agents answer a request that came by port at. taken: nobody
+// agents has the node's own agents answer a request of a port that came by port at. taken: nobody
 // else is given it, with or without an answer.
-func (s *Subnet) agents(at *endpoint, p Packet) (answer MAD, taken bool) {
+func (s *Subnet) agents(from, at *endpoint, p Packet) (answer MAD, taken bool) {
 	switch p.MAD.Class() {
 	case ClassSubnet, ClassDirected:
 		return s.subnetManagement(at, p.MAD)
 	case ClassPerf:
-		return at.performance(p.MAD), true
+		if at.remote < 0 {
+			return at.performance(p.MAD), true
+		}
 	case ClassAdmin:
 		if at.own() == s.home && s.master() {
-			return s.administration(at, p.MAD), true
+			return s.administration(from.own(), p.MAD), true
 		}
 	}
-	if at.device < 0 { // nobody has an agent there
+	if at.unowned() || at.remote >= 0 && !p.MAD.crosses() { // nobody has an agent there
 		return Unclaimed(p.MAD), true
 	}
 	return nil, false

@@ -4,17 +4,20 @@ import "encoding/binary"
 
 const adminVersion = 2
 
-// administration answers a request to the subnet administration (SA).
-func (s *Subnet) administration(at *endpoint, m MAD) MAD {
+// administration answers a request of a port to the subnet administration (SA).
+func (s *Subnet) administration(from *endpoint, m MAD) MAD {
 	switch m.Method() {
-	case MethodGet, MethodGetTable:
-	case MethodSet, MethodDelete:
-		return m.answer(statusBadAttribute)
+	case MethodGet, MethodGetTable, MethodSet, MethodDelete:
+	case methodGetTraceTable, methodGetMulti:
+		return m.answer(statusBadMethod)
 	default:
 		return nil
 	}
 	if m.Version() != adminVersion {
 		return m.answer(statusBadVersion)
+	}
+	if m.Method() == MethodSet || m.Method() == MethodDelete {
+		return s.change(from, m)
 	}
 	if m.attribute() == attrClassPortInfo {
 		if m.Method() != MethodGet {
@@ -32,9 +35,34 @@ func (s *Subnet) administration(at *endpoint, m MAD) MAD {
 	if m.mask()>>len(kind.components) != 0 {
 		return m.answer(statusInvalidRequest)
 	}
-	q := &query{kind: kind, mask: m.mask(), modifier: m.modifier(), want: m[adminData:Size]}
+	q := &query{kind: kind, mask: m.mask(), modifier: m.modifier(), want: m[adminData:Size], trusted: m.trusted()}
 	kind.each(s, q)
 	return q.answer(m)
+}
+
+// trusted reports whether the SM_Key is another than that of strangers, 0.
+func (m MAD) trusted() bool { return binary.BigEndian.Uint64(m[offSMKey:]) != 0 }
+
+// change answers a Set or a Delete.
+func (s *Subnet) change(from *endpoint, m MAD) MAD {
+	switch attribute := m.attribute(); {
+	case attribute == attrMemberRecord:
+		return s.membership(m)
+	case attribute == attrServiceRecord:
+		return s.service(from, m)
+	case attribute == attrInformInfo && m.Method() == MethodSet:
+		return s.subscribe(from, m)
+	}
+	return m.answer(statusBadAttribute)
+}
+
+// answerRecord is the answer to a request of one record.
+func (m MAD) answerRecord(record []byte) MAD {
+	r := m.answer(statusOK)
+	clear(r[adminData:])
+	copy(r[adminData:], record)
+	binary.BigEndian.PutUint16(r[offAttributeOffset:], uint16((len(record)+7)/8))
+	return r
 }
 
 // query is a request for records, and what has been found.
@@ -44,6 +72,7 @@ type query struct {
 	modifier uint32
 	want     []byte
 	found    []byte // records, each of kind.stride() bytes
+	trusted  bool
 	refused  status
 }
 
@@ -70,14 +99,22 @@ func (q *query) wants(i uint) bool { return q.mask>>i&1 != 0 }
 
 // add takes a record, if the query is for it.
 func (q *query) add(record []byte) {
-	for i, c := range q.kind.components {
-		if q.wants(uint(i)) && !q.matches(record, i, c) {
-			return
-		}
+	if !q.takes(record) {
+		return
 	}
 	at := len(q.found)
 	q.found = append(q.found, make([]byte, q.kind.stride())...)
 	copy(q.found[at:], record)
+}
+
+// takes reports whether a record has what the query names.
+func (q *query) takes(record []byte) bool {
+	for i, c := range q.kind.components {
+		if q.wants(uint(i)) && !q.matches(record, i, c) {
+			return false
+		}
+	}
+	return true
 }
 
 // anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have all
@@ -132,11 +169,7 @@ func (q *query) answer(m MAD) MAD {
 	case n > 1 && q.kind != records[attrPathRecord]:
 		return m.answer(statusTooManyRecords)
 	}
-	r := m.answer(statusOK)
-	clear(r[adminData:])
-	copy(r[adminData:], q.found[:stride])
-	binary.BigEndian.PutUint16(r[offAttributeOffset:], uint16(stride/8))
-	return r
+	return m.answerRecord(q.found[:stride])
 }
 
 // Of RMPP: the only segment that a client sees, as every driver puts them

@@ -16,6 +16,7 @@ const (
 	attrLFT             = 0x19
 	attrMFT             = 0x1b
 	attrSMInfo          = 0x20
+	attrExtendedInfo    = 0x33 // PortInfoExtended
 )
 
 // target is an attribute of a node, as a SMP that came by port in names it.
@@ -43,6 +44,7 @@ var smpAttributes = map[uint16]smpAttribute{
 	attrVLArbitration:   {get: (*target).vlArbitration, set: (*target).vlArbitration},
 	attrLFT:             {get: (*target).forwarding, set: (*target).setForwarding},
 	attrMFT:             {get: (*target).multicast, set: (*target).setMulticast},
+	attrExtendedInfo:    {get: (*target).extendedInfo},
 }
 
 // subnetManagement is the agent of every node (SMA), and our subnet manager where it is at
@@ -58,6 +60,7 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 		return nil, at.device < 0
 	}
 	if !at.admits(m) {
+		s.refused(at, m)
 		return nil, true
 	}
 	t := target{s: s, node: at.node, in: at, modifier: m.modifier()}
@@ -196,6 +199,14 @@ func (t *target) setPortInfo() status {
 		return statusBadValue
 	}
 	return e.set((*portInfo)(t.data))
+}
+
+// extendedInfo: links have no forward error correction, which is all that PortInfoExtended tells of.
+func (t *target) extendedInfo() status {
+	if t.numbered() == nil {
+		return statusBadValue
+	}
+	return statusOK
 }
 
 func (t *target) guidInfo() status {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"urdma/topology"
 )
@@ -17,6 +18,7 @@ type Port struct {
 	LID      uint16 // that the port is to have; 0: any
 	MTU      int    // bytes of the largest datagram
 	Up       bool
+	Wire     bool // other hosts can be reached by it
 	Counters Counters
 }
 
@@ -53,26 +55,41 @@ type node struct {
 
 // endpoint is a port of a node.
 type endpoint struct {
-	node     *node
-	num      int
-	guid     uint64
-	info     portInfo
-	peer     *endpoint // at the other end of the link; nil: nothing is plugged in
-	device   int       // of urdmad's, -1: it is no such port
-	cable    bool      // what is plugged in would carry packets
-	off      bool      // somebody disabled it
-	pkeys    [smpDataEnd - smpData]byte
-	counters Counters // since it exists; of links between simulated nodes, the MADs
-	cleared  [2]counts
+	node   *node
+	num    int
+	guid   uint64
+	info   portInfo
+	peer   *endpoint // at the other end of the link; nil: nothing is plugged in
+	device int       // of urdmad's, -1: it is no such port
+	remote int       // of another urdmad's: its place in Subnet.peers; -1: it is no such port
+	cable  bool      // what is plugged in would carry packets
+	off    bool      // somebody disabled it
+
+	reregistered int  // Shown's
+	told         told // what was said of it last
+	pkeys        [smpDataEnd - smpData]byte
+	counters     Counters // since it exists; of links between simulated nodes, the MADs
+	cleared      [2]counts
 }
 
 // Subnet is nodes, their links, and their subnet manager. One goroutine uses it at a time.
 type Subnet struct {
 	nodes    []*node
 	devices  []*endpoint // of urdmad's, in the snapshots' order
+	peers    []*endpoint // of other urdmads, in that of UpdatePeers; nil: there is no place for one
+	told     []Peer      // the last UpdatePeers
 	home     *endpoint   // where our subnet manager is: port 0 of the first device's switch
 	managers []int       // how many subnet managers have claimed the port, by device
 	activity uint32      // SMInfo's count
+
+	// What our subnet administration has been told.
+	groups        []*group
+	services      []service
+	subscriptions []subscription
+	now           int64 // seconds
+
+	out         []Delivery // that nobody has taken
+	transaction uint64     // of the last MAD of our own
 }
 
 const (
@@ -97,7 +114,7 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 		if len(ports) > topology.MaxPorts {
 			return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), topology.MaxPorts)
 		}
-		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, len(ports)+1)}}}
+		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, switchSize(ports)+1)}}}
 	}
 	s := &Subnet{managers: make([]int, len(ports))}
 	s.build(t)
@@ -107,7 +124,18 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 	s.home = s.devices[0].peer.node.ports[0]
 	s.Update(ports)
 	s.sweep()
+	s.out = nil // nobody has asked for it yet
 	return s, nil
+}
+
+// manyPorts is how many a switch has to which other hosts' ports may be plugged.
+const manyPorts = 36
+
+func switchSize(ports []Port) int {
+	if slices.ContainsFunc(ports, func(p Port) bool { return p.Wire }) {
+		return min(max(manyPorts, 2*len(ports)), topology.MaxPorts)
+	}
+	return len(ports)
 }
 
 // switchGUID makes a switch's GUID of a port's: no EUI-64 of a MAC address has this bit,
@@ -129,7 +157,7 @@ func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) 
 }
 
 func newEndpoint(n *node, num int) *endpoint {
-	e := &endpoint{node: n, num: num, guid: n.guid, device: -1, info: newPortInfo(n.kind, num)}
+	e := &endpoint{node: n, num: num, guid: n.guid, device: -1, remote: -1, info: newPortInfo(n.kind, num)}
 	binary.BigEndian.PutUint16(e.pkeys[:], defaultPKey)
 	return e
 }
@@ -191,6 +219,7 @@ type Shown struct {
 	State, Phys    byte // PortState and PortPhysicalState (IBA table 155)
 	CapabilityMask uint32
 	Disabled       bool // by a Set of its PortInfo, or of the port's at the other end
+	Reregistered   int  // how often a subnet manager wanted programs to register anew what it administers
 }
 
 // Shown returns it for device i.
@@ -198,13 +227,25 @@ func (s *Subnet) Shown(i int) Shown {
 	e := s.devices[i]
 	p := &e.info
 	return Shown{LID: p.lid(), SMLID: p.smLID(), LMC: p.lmc(), SMSL: p[offMTUSMSL] & 0xf, State: p.state(), Phys: p.physical(),
-		CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off}
+		CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off, Reregistered: e.reregistered}
+}
+
+// Enable undoes what has disabled device i's port.
+func (s *Subnet) Enable(i int) {
+	e := s.devices[i]
+	if e.off || e.peer.off {
+		e.off, e.peer.off = false, false
+		e.train()
+		s.sweep()
+	}
 }
 
 // Claim says that a subnet manager runs on device i's port (IsSM in its PortInfo): as long
-// as there is one, ours does nothing. Each Claim ends with a Release.
+// as there is one, ours does nothing, and knows nothing of what others were told meanwhile. Each Claim
+// ends with a Release.
 func (s *Subnet) Claim(i int) {
 	s.managers[i]++
+	s.groups, s.services, s.subscriptions = nil, nil, nil
 	s.devices[i].info.setCapability(capIsSM, true)
 	s.sweep()
 }
@@ -213,5 +254,10 @@ func (s *Subnet) Claim(i int) {
 func (s *Subnet) Release(i int) {
 	s.managers[i]--
 	s.devices[i].info.setCapability(capIsSM, s.managers[i] > 0)
+	if s.master() {
+		for _, e := range s.devices {
+			e.reregistered++
+		}
+	}
 	s.sweep()
 }

@@ -32,6 +32,11 @@ type Policy struct {
 	Allow []netip.Prefix // to be answered; none: everybody
 }
 
+// Names reports whether Allow has a host's address.
+func (p *Policy) Names(peer netip.Addr) bool {
+	return slices.ContainsFunc(p.Allow, func(n netip.Prefix) bool { return n.Contains(peer) })
+}
+
 // Config of a Responder.
 type Config struct {
 	Socket string                // of our own urdmad
@@ -189,7 +194,7 @@ func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) 
 		return ask, probe.OtherVersion
 	case p.Serve == Off, ask.Kind == probe.Perf && p.Serve != ForPerf && !own:
 		return ask, probe.NotThisKind
-	case !own && len(p.Allow) > 0 && !slices.ContainsFunc(p.Allow, func(n netip.Prefix) bool { return n.Contains(peer) }):
+	case !own && len(p.Allow) > 0 && !p.Names(peer):
 		return ask, probe.NotForYou
 	}
 	return ask, probe.Granted

@@ -25,6 +25,8 @@ type Server struct {
 	shown  []fabric.Shown
 	agents map[uint32]*agent // by number
 	last   uint32            // number
+	files  int               // that are open
+	peers  peers
 }
 
 // New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine, t
@@ -61,6 +63,7 @@ func (s *Server) show() {
 			s.Changed(i, now)
 		}
 	}
+	s.deliver(nil)
 }
 
 // Disabled reports whether somebody has disabled a device's port.
@@ -68,6 +71,14 @@ func (s *Server) Disabled(device int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subnet.Shown(device).Disabled
+}
+
+// Enable undoes what has disabled a device's port.
+func (s *Server) Enable(device int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subnet.Enable(device)
+	s.show()
 }
 
 // Update has the subnet follow its ports' links.
@@ -78,6 +89,7 @@ func (s *Server) Update() {
 }
 
 func (s *Server) update() {
+	s.subnet.At(time.Now().Unix())
 	s.subnet.Update(s.Ports())
 	s.show()
 }
@@ -90,6 +102,9 @@ func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*
 		s.claim(device, (*fabric.Subnet).Claim)
 		defer s.claim(device, (*fabric.Subnet).Release)
 	}
+	s.find()
+	s.count(1)
+	defer s.count(-1)
 	f := &file{s: s, conn: c, device: device, closing: closing}
 	err := f.serve()
 	s.mu.Lock()
@@ -100,6 +115,12 @@ func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*
 		}
 	}
 	return err
+}
+
+func (s *Server) count(files int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files += files
 }
 
 func (s *Server) claim(device int, how func(*fabric.Subnet, int)) {
@@ -115,45 +136,66 @@ func lower(m fabric.MAD) uint32 { return uint32(m.Transaction()) }
 // send has an agent send what its program has written.
 func (s *Server) send(a *agent, h header, m fabric.MAD) {
 	s.update()
+	s.askAgain()
 	if !m.Response() {
 		m.SetTransaction(uint64(a.number)<<32 | uint64(lower(m)))
-		if h.timeout > 0 && len(a.waiting) < maxWaiting {
-			s.await(a, h, m)
-		}
 	}
 	arrived := s.subnet.Send(a.file.device, fabric.Packet{DLID: h.lid, MAD: m})
 	s.show() // before its program can look
+	if !m.Response() && h.timeout > 0 && len(a.waiting) < maxWaiting {
+		s.await(a, h, m, arrived)
+	}
 	s.deliver(arrived)
 }
 
-// await gives the request back to its program when no answer has come in time: so long
-// for each try. Nothing is lost on the way, so that another try would find the same.
-func (s *Server) await(a *agent, h header, m fabric.MAD) {
+// await gives the request back to its program when no answer has come in time: so long for
+// each try. Only on the way to another host it may have been lost, so that only there it is
+// sent again.
+func (s *Server) await(a *agent, h header, m fabric.MAD, to []fabric.Delivery) {
 	id := lower(m)
-	tries := time.Duration(min(h.retries, maxRetries) + 1)
 	if old := a.waiting[id]; old != nil {
-		old.Stop()
+		old.timer.Stop()
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(tries*time.Duration(h.timeout)*time.Millisecond, func() {
+	r := &pending{tries: min(h.retries, maxRetries), peer: -1}
+	if len(to) == 1 && to[0].Device < 0 {
+		r.peer = to[0].Peer
+	}
+	try := time.Duration(h.timeout) * time.Millisecond
+	r.timer = time.AfterFunc(try, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if a.waiting[id] == timer {
-			delete(a.waiting, id)
-			a.file.timedOut(a, h, m)
+		if a.waiting[id] != r {
+			return
 		}
+		if r.tries > 0 {
+			r.tries--
+			r.timer.Reset(try)
+			if r.peer >= 0 {
+				s.deliver(to)
+			}
+			return
+		}
+		delete(a.waiting, id)
+		a.file.timedOut(a, h, m)
 	})
-	a.waiting[id] = timer
+	a.waiting[id] = r
 }
 
 const maxRetries = 1000
 
-// deliver gives what arrived to agents. A request that no agent wants is answered as the
+// deliver gives what arrived to agents, and what the subnet has sent by itself. A request that no agent wants is answered as the
 // kernel answers it, and what comes of that is delivered too.
 func (s *Server) deliver(list []fabric.Delivery) {
-	for len(list) > 0 {
+	for {
+		if list = append(list, s.subnet.Take()...); len(list) == 0 {
+			return
+		}
 		d := list[0]
 		list = list[1:]
+		if d.Device < 0 {
+			s.peers.wires.Send(s.peers.hosts[d.Peer], d.MAD)
+			continue
+		}
 		if d.MAD.Response() {
 			s.answer(d)
 			continue
@@ -172,11 +214,23 @@ func (s *Server) answer(d fabric.Delivery) {
 	if a == nil || a.file.device != d.Device || a.class != d.MAD.Class() {
 		return
 	}
-	if timer := a.waiting[lower(d.MAD)]; timer != nil {
-		timer.Stop()
+	if r := a.waiting[lower(d.MAD)]; r != nil {
+		r.timer.Stop()
 		delete(a.waiting, lower(d.MAD))
 	}
 	a.file.receive(a, d)
+}
+
+// answered gives a peer's answer to the agent that waits for it, whichever device's port it sent
+// by. From others nothing is an answer.
+func (s *Server) answered(peer int, m fabric.MAD) {
+	a := s.agents[uint32(m.Transaction()>>32)]
+	if a == nil || peer < 0 {
+		return
+	}
+	if r := a.waiting[lower(m)]; r != nil && r.peer == peer {
+		s.answer(fabric.Delivery{Device: a.file.device, Packet: fabric.Packet{SLID: s.subnet.PeerLID(peer), MAD: m}})
+	}
 }
 
 func (s *Server) wanting(d fabric.Delivery) *agent {

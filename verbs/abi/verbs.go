@@ -169,9 +169,11 @@ const (
 	EventDeviceFatal      = 8
 	EventPortActive       = 9
 	EventPortErr          = 10
+	EventSMChange         = 13
 	EventSRQErr           = 14
 	EventSRQLimitReached  = 15
 	EventQPLastWQEReached = 16
+	EventClientReregister = 17
 	EventGIDChange        = 18
 )
 
