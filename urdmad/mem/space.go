@@ -213,8 +213,7 @@ func (s *Space) view(file fileKey, f *os.File, offset, n uint64) (*view, error) 
 	}
 	start := offset &^ (viewAlign - 1)
 	end := (offset + n + viewAlign - 1) &^ (viewAlign - 1)
-	b, err := unix.Mmap(int(f.Fd()), int64(start), int(end-start),
-		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	b, err := mapAligned(f, start, end)
 	if err != nil {
 		s.giveBack()
 		return nil, fmt.Errorf("mem: mapping %d bytes of client memory: %w", end-start, err)
@@ -257,9 +256,7 @@ func (s *Space) drop(w *view) {
 			break
 		}
 	}
-	// Not here: the poll loop may be the caller, and gigabytes take milliseconds.
-	// It fails only for an address that is not a mapping.
-	go func() { _ = unix.Munmap(w.bytes) }()
+	go unmapAligned(w.bytes) // not here: the poll loop may be the caller, and gigabytes take milliseconds
 	s.giveBack()
 }
 
