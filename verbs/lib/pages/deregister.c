@@ -56,7 +56,7 @@ static int uncount(int file, uint64_t first, uint64_t last)
 	if (err)
 		return -err;
 	range_drop(r);
-	u.keep = keep_wanted(first, last);
+	u.keep = keep_wanted(&u.maps, first, last);
 	window_open(&u.window);
 	table_each(first, last, uncount_block, &u);
 	pages_retry_kept(&u.window, &u.maps);

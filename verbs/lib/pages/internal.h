@@ -63,6 +63,7 @@ struct run {
 	uint64_t addr, len;
 	int fd;
 	int pagemap; /* of anonymous memory: tells which pages exist; else -1 */
+	bool zeros;  /* the file has its pages, as zeros */
 };
 
 struct state {
@@ -73,6 +74,7 @@ struct state {
 	                   * could not be given back, which is retried later */
 	uint64_t idle;    /* P_IDLE entries, see keep.c */
 	uint64_t keep_least; /* bytes: smaller ranges are given back at once */
+	uint64_t seen_least; /* bytes: smaller mappings of the program aren't noted */
 	uint64_t emptied; /* blocks whose pages were unmapped since they were looked through */
 	bool forks;       /* it did beside other threads, with idle pages */
 	uint64_t changes; /* of entries */
@@ -160,7 +162,8 @@ void keep_add(uint64_t start, uint64_t end);
 void keep_remove(uint64_t start, uint64_t end);
 bool keep_has(uint64_t start, uint64_t end);
 void keep_reset(void);
-bool keep_wanted(uint64_t first, uint64_t last);
+bool keep_wanted(struct maps *m, uint64_t first, uint64_t last);
+void keep_setup(void);
 
 /* reserve.c */
 bool reserve_make(void);
@@ -168,6 +171,7 @@ bool reserve_spend(void);
 
 /* swap.c */
 void swap_enter(const struct run *r);
+long swap_make_huge(int fd, uint64_t start, uint64_t len);
 long swap_in(const struct window *w, const struct run *r, const void *before,
              bool *shadowed);
 long swap_out(const struct window *w, const struct run *r, int prot,

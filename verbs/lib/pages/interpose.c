@@ -52,7 +52,7 @@ static void forget_range(uint64_t start, uint64_t end)
 static bool is_plain(size_t len, int flags)
 {
 	const int all = MAP_PRIVATE | MAP_ANONYMOUS;
-	return urdma_pages_state.usable && len >= urdma_pages_state.keep_least &&
+	return urdma_pages_state.usable && len >= urdma_pages_state.seen_least &&
 	       (flags & (all | MAP_SHARED | MAP_HUGETLB | MAP_GROWSDOWN)) == all;
 }
 

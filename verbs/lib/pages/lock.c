@@ -9,7 +9,8 @@ struct state urdma_pages_state = {
 	.table = PTHREAD_MUTEX_INITIALIZER,
 	.fds = { -1, -1, -1, -1 },
 	.spare = -1,
-	.keep_least = UINT64_C(32) << 20,
+	.keep_least = UINT64_C(64) << 10,
+	.seen_least = UINT64_C(1) << 20,
 };
 
 enum { SIG_SET = 2 /* SIG_SETMASK */ };

@@ -21,6 +21,8 @@ struct request {
 	bool to_convert; /* some of it isn't in a memfd yet */
 	bool was_idle;   /* some of it is, and wasn't registered */
 	int pagemap;     /* -1: none */
+	uint64_t huge_end; /* what is still to be converted before it has huge pages */
+	bool no_huge;    /* there were none to be had */
 	int file;        /* -1: none of it is */
 	const char *why;
 	struct urdma_shared shared;
@@ -33,13 +35,19 @@ __attribute__((constructor)) static void at_load(void)
 	urdma_pages_init();
 }
 
+static void set_up(void)
+{
+	pages_fork_setup();
+	keep_setup();
+}
+
 int urdma_pages_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *wish = getenv("URDMA_CONVERT");
 	urdma_pages_state.usable = sysconf(_SC_PAGESIZE) == (long)PAGE;
 	urdma_pages_state.refused = wish && strcmp(wish, "0") == 0;
-	return pthread_once(&once, pages_fork_setup);
+	return pthread_once(&once, set_up);
 }
 
 static uint64_t piece_end(uint64_t at, const struct vma *v, uint64_t last)
@@ -202,6 +210,7 @@ static bool convert_piece(struct request *q, uint64_t at, uint64_t end,
 	struct block *b = table_make(q->file, at);
 	if (!b || r.fd < 0)
 		return false;
+	r.zeros = at < q->huge_end;
 	if (swap_in(&q->window, &r, NULL, &shadowed) != 0) {
 		table_drop_if_empty(b);
 		return false;
@@ -213,6 +222,32 @@ static bool convert_piece(struct request *q, uint64_t at, uint64_t end,
 	return true;
 }
 
+/*
+ * Many whole blocks of which the memfd has nothing yet become huge pages there. Each
+ * request for some waits until all processors have let go of pages: a moment, or
+ * milliseconds where the machine is busy, so fewer are not worth it; and while they
+ * wait to be used the memory is taken twice.
+ */
+#define LEAST_HUGE (4 * BLOCK)
+#define MOST_HUGE (16 * BLOCK)
+
+static void make_huge(struct request *q, const struct vma *v, uint64_t at)
+{
+	static bool never;
+	uint64_t stop = (v->end < q->last ? v->end : q->last) & ~(BLOCK - 1);
+	int fd = memfd_get(q->file);
+	if (never || q->no_huge || (at & (BLOCK - 1)) || at < q->huge_end || fd < 0)
+		return;
+	stop = stop > at + MOST_HUGE ? at + MOST_HUGE : stop;
+	if (stop < at + LEAST_HUGE || !table_free_in(q->file, at, stop))
+		return;
+	long err = swap_make_huge(fd, at, stop - at);
+	q->no_huge = sys_failed(err);
+	never = err == -EINVAL; /* before Linux 6.1, or prctl(PR_SET_THP_DISABLE) */
+	if (!q->no_huge)
+		q->huge_end = stop;
+}
+
 static bool convert(struct request *q)
 {
 	struct vma v;
@@ -220,8 +255,14 @@ static bool convert(struct request *q)
 		if (maps_find(&q->maps, at, &v) != 0 || v.start > at)
 			return false;
 		end = piece_end(at, &v, q->last);
-		if (vma_file(&v) < 0 && !convert_piece(q, at, end, !v.inode))
-			return false;
+		if (vma_file(&v) >= 0)
+			continue;
+		make_huge(q, &v, at);
+		if (convert_piece(q, at, end, !v.inode))
+			continue;
+		if (at < q->huge_end)
+			sys_punch(memfd_get(q->file), at, q->huge_end - at);
+		return false;
 	}
 	return true;
 }

@@ -70,9 +70,9 @@ int urdma_pages_register(void *addr, size_t len, int flags,
 /*
  * 0, or EINVAL for a region that isn't registered. The last registration of a
  * page gives it back as private memory with its content; a page that the
- * program has unmapped meanwhile is only dropped from the memfd. Large ranges
- * that the program mapped by mmap stay in the memfd until it unmaps or moves
- * them, or forks (keep.c): nobody else uses them.
+ * program has unmapped meanwhile is only dropped from the memfd. But for
+ * little, it stays in the memfd until the program unmaps or moves it, or forks
+ * (keep.c): nobody else uses it.
  */
 int urdma_pages_deregister(const struct urdma_region *r);
 

@@ -30,6 +30,9 @@
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 #define DONTUNMAP 4 /* MREMAP_DONTUNMAP, Linux 5.7 */
 enum { RW = PROT_READ | PROT_WRITE };
 
@@ -108,11 +111,41 @@ static void merge(uint64_t file, uint64_t side, const void *before, uint64_t len
 			merge_word(&f[i], was[i], now[i]);
 }
 
-/* A mapping of the memfd, still beside. A child of a fork that our handlers
- * don't see must not share it: a hole there is the lesser evil. */
+/* Where blocks are mapped beside their place, aligned as they are. */
+static uint64_t beside(uint64_t addr)
+{
+	return shadow(addr) ^ (UINT64_C(1) << 45);
+}
+
+/*
+ * Has blocks of which the memfd has nothing exist there as huge pages, all zeros: each is
+ * cleared, entered and freed by one step in place of 512, here and in urdmad. The
+ * kernel makes one where a page of it exists, whatever shmem_enabled says.
+ */
+long swap_make_huge(int fd, uint64_t start, uint64_t len)
+{
+	long err = 0;
+	for (uint64_t at = start; !err && at < start + len; at += BLOCK)
+		err = write_zeros(fd, at, 1);
+	long at = sys_mmap(beside(start), len, RW, MAP_SHARED, fd, start);
+	if (!err && !sys_failed(at))
+		err = (uint64_t)at & (BLOCK - 1) ? -EAGAIN
+		                                 : sys_madvise((uint64_t)at, len, MADV_COLLAPSE);
+	if (!sys_failed(at))
+		sys_munmap((uint64_t)at, len);
+	err = sys_failed(at) ? at : err;
+	if (sys_failed(err))
+		sys_punch(fd, start, len);
+	return err;
+}
+
+/* A mapping of the memfd, still beside, aligned as the block is if there is room. A
+ * child of a fork that our handlers don't see must not share it: a hole there is
+ * the lesser evil. */
 static long map_file(const struct run *r)
 {
-	long fresh = sys_mmap(0, r->len, RW, MAP_SHARED, r->fd, r->addr);
+	long fresh = sys_mmap(r->len == BLOCK ? beside(r->addr) : 0, r->len, RW,
+	                      MAP_SHARED, r->fd, r->addr);
 	if (!sys_failed(fresh))
 		sys_madvise((uint64_t)fresh, r->len, MADV_DONTFORK);
 	return fresh;
@@ -157,6 +190,7 @@ static void put_back(const struct run *r, uint64_t side)
 struct incoming {
 	uint64_t fresh;
 	bool populated;     /* its pages are there: storing to it can't fail */
+	bool zeros;         /* the memfd has them, as zeros */
 	bool holes;         /* not all of it exists: see has_holes */
 	const void *before; /* see swap_in */
 };
@@ -202,7 +236,7 @@ static long fill(const struct run *r, const struct incoming *in, uint64_t side)
 		uint64_t from = i * PAGE, len = (end - i) * PAGE;
 		if (!empty)
 			err = fill_part(r, in, side, from, len);
-		else if (!in->populated)
+		else if (!in->zeros)
 			err = write_zeros(r->fd, r->addr + from, len);
 	}
 	return err;
@@ -255,12 +289,12 @@ static long map_file_over(const struct run *r)
 	return 0;
 }
 
-/* With nobody else to hold back: written to the memfd, a page isn't zeroed
+/* With nobody else to hold back: written to the memfd, a small page isn't zeroed
  * before, and the mapping needn't be made beside the range. */
 static long alone_in(const struct run *r, bool *shadowed)
 {
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
-	struct incoming in = { .holes = has_holes(r) };
+	struct incoming in = { .zeros = r->zeros, .holes = has_holes(r) };
 	long side = sys_mremap(r->addr, r->len, r->len,
 	                       MREMAP_MAYMOVE | DONTUNMAP, shadow(r->addr));
 	if (sys_failed(side))
@@ -270,7 +304,6 @@ static long alone_in(const struct run *r, bool *shadowed)
 		err = map_file_over(r);
 	if (err) {
 		put_back(r, (uint64_t)side);
-		sys_punch(r->fd, r->addr, r->len);
 		return err;
 	}
 	*shadowed = settle_aside(r, (uint64_t)side);
@@ -283,25 +316,21 @@ static long try_in(const struct window *w, const struct run *r,
 	uint64_t side = 0;
 	if (w->kind == WINDOW_ALONE && !before)
 		return alone_in(r, shadowed);
-	bool zeros = !before && r->len > FEW * PAGE &&
-	             write_zeros(r->fd, r->addr, r->len) == 0;
-	long fresh = map_file(r);
-	if (sys_failed(fresh)) {
-		if (!before)
-			sys_punch(r->fd, r->addr, r->len);
-		return fresh;
-	}
 	/* What takes time is done before others have to wait. */
-	struct incoming in = { .fresh = (uint64_t)fresh, .before = before };
+	struct incoming in = { .zeros = r->zeros, .before = before };
+	if (!r->zeros && !before && r->len > FEW * PAGE)
+		in.zeros = write_zeros(r->fd, r->addr, r->len) == 0;
+	long fresh = map_file(r);
+	if (sys_failed(fresh))
+		return fresh;
+	in.fresh = (uint64_t)fresh;
 	in.populated = sys_madvise(in.fresh, r->len, MADV_POPULATE_WRITE) == 0;
-	in.holes = zeros && in.populated && has_holes(r);
+	in.holes = in.zeros && in.populated && has_holes(r);
 	sys_madvise(r->addr, PAGE, MADV_POPULATE_WRITE);
 	long err = exchange_in(w, r, &in, &side);
 	if (err) {
 		if (!side)
 			sys_munmap(in.fresh, r->len);
-		if (!before)
-			sys_punch(r->fd, r->addr, r->len);
 		return err;
 	}
 	*shadowed = settle_aside(r, side);
@@ -392,6 +421,8 @@ long swap_in(const struct window *w, const struct run *r, const void *before,
 		err = try_in(w, r, before, shadowed);
 		reserve_make();
 	}
+	if (err && !before)
+		sys_punch(r->fd, r->addr, r->len);
 	if (locked)
 		sys_mlock(r->addr, r->len);
 	return err;

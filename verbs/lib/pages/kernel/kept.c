@@ -26,9 +26,10 @@ static const char *const paths[PROC_FILES] = {
 	[PROC_TASK] = "/proc/self/task",
 	[PROC_STATUS] = "/proc/self/status",
 	[PROC_PAGEMAP] = "/proc/self/pagemap",
+	[PROC_OVERCOMMIT] = "/proc/sys/vm/overcommit_memory",
 };
 static struct kept kept[PROC_FILES] = { { .fd = -1 }, { .fd = -1 }, { .fd = -1 },
-	                                { .fd = -1 } };
+	                                { .fd = -1 }, { .fd = -1 } };
 static uint32_t *ours; /* 0 in a child; NULL: such a word can't be had */
 
 static bool ours_ready(void)

@@ -18,7 +18,7 @@
 #define LOWEST_FD 200
 
 /* kept.c */
-enum proc_file { PROC_MAPS, PROC_TASK, PROC_STATUS, PROC_PAGEMAP, PROC_FILES };
+enum proc_file { PROC_MAPS, PROC_TASK, PROC_STATUS, PROC_PAGEMAP, PROC_OVERCOMMIT, PROC_FILES };
 long proc_open(enum proc_file which, struct stat *st);
 void proc_close(enum proc_file which, int fd);
 void proc_close_all(void);

@@ -21,8 +21,17 @@ uint64_t idle_pages(void)
 
 void keep_least(uint64_t bytes)
 {
-	urdma_pages_state.keep_least = bytes;
+	urdma_pages_state.keep_least = urdma_pages_state.seen_least = bytes;
 	urdma_pages_state.forks = false;
+}
+
+void keep_forget(void)
+{
+	struct held held;
+	pages_lock_all(&held);
+	pages_gone(0, URDMA_PAGES_FILE_SIZE);
+	keep_reset();
+	pages_unlock_all(&held);
 }
 
 uint64_t kept_pages(void)
@@ -138,7 +147,7 @@ static void calls(void)
 	CALLS(6, s = must_share(p + 2 * PAGE, PAGE));
 	CALLS(2, must_deregister(&s));
 	CALLS(16, must_deregister(&r));
-	CALLS(20 + 17 * 9, all = must_share(p + 4 * PAGE, n));
+	CALLS(20 + 17 * 9 + 2 * 20, all = must_share(p + 4 * PAGE, n));
 	CALLS(8, s = must_share(p + 4 * PAGE, n));
 	CALLS(2, must_deregister(&s));
 	CALLS(12 + 17 * 7, must_deregister(&all));

@@ -1,4 +1,5 @@
 /* Large memory that stays shared after its last registration (keep.c). */
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -66,14 +67,15 @@ static void registered_again(void)
 static void dropped(void)
 {
 	unsigned char *p = idle_memory(1);
+	long all = usage_now().file_kib;
 	CHECK(madvise(p + 100 * PAGE, 700 * PAGE, MADV_DONTNEED) == 0, "madvise");
 	for (size_t i = 0; i < 700 * PAGE; i++)
 		CHECK(p[100 * PAGE + i] == 0, "MADV_DONTNEED, byte %zu", i);
 	CHECK(madvise(p + 100 * PAGE, 700 * PAGE, MADV_DONTNEED) == 0, "madvise");
-	CHECK(usage_now().file_kib == 500 * PAGE / 1024, "%ld KiB in the file",
+	CHECK(usage_now().file_kib == all - 700 * PAGE / 1024, "%ld KiB in the file",
 	      usage_now().file_kib);
 	struct urdma_region r = must_share(p, SIZE);
-	CHECK(usage_now().file_kib == PAGES * PAGE / 1024,
+	CHECK(usage_now().file_kib == all,
 	      "%ld KiB in the file of what is registered", usage_now().file_kib);
 	must_deregister(&r);
 	CHECK(munmap(p + 200 * PAGE, 100 * PAGE) == 0, "munmap");
@@ -182,17 +184,56 @@ static void limited(void)
 	munmap(p, SIZE);
 }
 
-/* free(3) unmaps what nobody sees unmapped. */
-static void not_of_the_allocator(void)
+/* The whole pages of what malloc gives: it lies behind a head. */
+static unsigned char *idle_chunk(size_t n, uint64_t kept)
+{
+	unsigned char *p = malloc(n);
+	CHECK(p, "malloc");
+	fill(p, n, 6);
+	struct urdma_region r = must_share(p, n);
+	must_deregister(&r);
+	CHECK(idle_pages() == kept, "%ld pages are kept, not %ld", (long)idle_pages(), (long)kept);
+	check(p, n, 6, "the allocator's");
+	return p;
+}
+
+/* free(3) unmaps what nobody sees unmapped: of that 64 MiB stay, and what is gone
+ * makes room. */
+static void of_the_allocator(void)
 {
 	const char *another = getenv("LD_PRELOAD");
+	const size_t n = 12 << 20;
+	const uint64_t whole = n / PAGE - 1;
+	unsigned char *p[6];
 	if (another && *another)
 		return; /* jemalloc's calls of munmap are seen */
-	void *p = malloc(SIZE); /* by mmap: it is that large */
-	struct urdma_region r = must_share(p, SIZE);
-	must_deregister(&r);
-	CHECK(idle_pages() == 0, "the allocator's pages are kept");
-	free(p);
+	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* whatever was freed */
+	for (unsigned i = 0; i < 5; i++) {
+		p[i] = idle_chunk(n, (i + 1) * whole);
+		CHECK((uintptr_t)p[i] % PAGE == 16, "malloc: not by mmap");
+	}
+	p[5] = idle_chunk(n, 5 * whole); /* there is no room */
+	free(p[0]);
+	free(p[1]);
+	free(p[5]);
+	CHECK(idle_pages() == 5 * whole, "it was seen");
+	p[5] = realloc(p[4], 2 * n);
+	CHECK(p[5] && idle_pages() == 5 * whole, "realloc");
+	check(p[5], n, 6, "realloc");
+	for (size_t i = n; i < 2 * n; i++)
+		CHECK(p[5][i] == 0, "grown, byte %zu", i);
+	p[4] = anon(2 * n + PAGE); /* in their place */
+	for (size_t i = 0; i < 2 * n; i += PAGE)
+		CHECK(p[4][i] == 0, "mapped in their place, byte %zu", i);
+	p[0] = idle_chunk(n, 3 * whole);
+	check(p[2], n, 6, "another's");
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 1)
+			free(p[i]);
+	free(p[5]);
+	munmap(p[4], 2 * n + PAGE);
+	keep_forget();
+	nothing_left();
 }
 
 static void *wait_for_end(void *arg)
@@ -232,7 +273,7 @@ int test_kept(void)
 	forked_on_a_stack();
 	keep_least(1 << 20);
 	limited();
-	not_of_the_allocator();
+	of_the_allocator();
 	forked_beside_others();
 	return 0;
 }

@@ -122,6 +122,12 @@ struct usage usage_now(void)
 	return u;
 }
 
+bool only_idle(void)
+{
+	long kib = usage_now().file_kib;
+	return kib <= (long)idle_pages() * PAGE / 1024 && kib <= 64 * 1024;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -144,6 +150,7 @@ static const struct {
 	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
 	{ "limits", test_limits }, { "unreadable", test_unreadable },
 	{ "untouched", test_untouched }, { "kept", test_kept },
+	{ "huge", test_huge }, { "direct", test_direct },
 	{ "cost", test_cost }, { "bench", test_bench },
 };
 

@@ -43,6 +43,7 @@ void must_deregister(const struct urdma_region *r);
 uint64_t converted(void); /* pages that live in a memfd and are not idle */
 uint64_t idle_pages(void); /* that stay there by choice, see keep.c */
 void keep_least(uint64_t bytes); /* of how large a range they do, from now on */
+void keep_forget(void); /* all of them, which are unmapped */
 uint64_t kept_pages(void); /* of those: no registration is left */
 void *anon(size_t n);
 /* The daemon's view: the whole memfd of a region, at its start. */
@@ -53,6 +54,7 @@ struct usage {
 	long rss_kib, fds, mappings, file_kib;
 };
 struct usage usage_now(void);
+bool only_idle(void); /* the files hold nothing but what stays of malloc's memory */
 
 int test_writers(void);
 int test_heap_writers(void);
@@ -85,6 +87,8 @@ int test_untouched(void);
 int test_conditions(void);
 int test_no_userfaultfd(void);
 int test_kept(void);
+int test_huge(void);
+int test_direct(void);
 int test_cost(void);
 int test_bench(void);
 
