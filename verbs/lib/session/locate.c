@@ -47,7 +47,8 @@ int urdma_locate(int fd)
 	if (given && *given) {
 		if (connect_to(fd, given) == 0)
 			return 0;
-		urdma_complain("cannot reach urdmad at %s: %m", given);
+		urdma_complain("cannot reach urdmad at %s: %m%s", given, errno == ENOENT || errno == ECONNREFUSED ?
+			       "; start it (urdmad &), or the program by \"urdma run -- PROGRAM\"" : "");
 		return -1;
 	}
 	snprintf(login, sizeof(login), "/run/user/%u", getuid());
