@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,6 +25,7 @@ func checkRules(d *document, c *Config) Errors {
 		r.port(indexPath("ports", i), &c.Ports[i])
 	}
 	r.distinctPorts()
+	r.workers()
 	r.networks("responder_allow", c.ResponderAllow)
 	r.hosts("fabric_hosts", c.FabricHosts)
 	r.paths()
@@ -101,6 +103,38 @@ func (r *rules) distinctPorts() {
 			}
 			first[claim] = i
 		}
+	}
+}
+
+// workers holds that several have a core each, and ports that can be shared among them.
+func (r *rules) workers() {
+	list := r.cfg.Workers
+	for i, w := range list {
+		if at := slices.Index(list, w); at < i && w.Core >= 0 {
+			r.refuse(indexPath("workers", i)+".core", fmt.Sprintf("a different core for each worker (workers[%d] has this one), or -1 for any", at))
+		}
+	}
+	if len(list) < 2 {
+		return
+	}
+	datagrams := 0
+	for i := range r.cfg.Ports {
+		p, at := &r.cfg.Ports[i], indexPath("ports", i)
+		v, err := ParseVdev(p.Vdev)
+		switch {
+		case err != nil: // refused elsewhere
+		case v.TCP:
+			r.refuse(at+".vdev", "with several workers a vdev other than \"tcp\", whose sockets one worker has")
+		case p.RoCE():
+			r.refuse(at+".protocol", "\"trp\" with several workers, which do not share RoCEv2's queue pairs")
+		case p.KernelInterface != "":
+			r.refuse(at+".kernel_interface", "nothing with several workers: one has the interface")
+		case v.Kind == VdevUDP:
+			datagrams++
+		}
+	}
+	if datagrams > 0 && datagrams < len(r.cfg.Ports) {
+		r.refuse("workers", "one worker, as some ports are \"udp\" and others are not: between the two kinds clients of different workers reach each other by no way")
 	}
 }
 

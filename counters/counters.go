@@ -67,8 +67,11 @@ func NewSum[T any](key string) *Sum[T] {
 func (s *Sum[T]) Into(to, from *T) {
 	f, t := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for _, index := range s.fields {
-		n := t.FieldByIndex(index)
-		n.SetUint(n.Uint() + f.FieldByIndex(index).Uint())
+		if n := t.FieldByIndex(index); n.CanUint() {
+			n.SetUint(n.Uint() + f.FieldByIndex(index).Uint())
+		} else {
+			n.SetInt(n.Int() + f.FieldByIndex(index).Int())
+		}
 	}
 }
 

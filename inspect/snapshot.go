@@ -25,6 +25,7 @@ type Snapshot struct {
 	Restricted  bool         `json:"restricted"`
 	Daemon      Daemon       `json:"daemon"`
 	Loop        *Loop        `json:"loop,omitempty"`
+	Workers     []Worker     `json:"workers,omitempty"` // where there are several; Loop is their sum
 	Totals      *Totals      `json:"totals,omitempty"`
 	Handshakes  *Handshakes  `json:"handshakes,omitempty"`
 	Responder   *Responder   `json:"responder,omitempty"`
@@ -108,6 +109,14 @@ type Responder struct {
 	Open    int      `json:"open"`   // connections
 	Served  uint64   `json:"served"`
 	Refused uint64   `json:"refused"`
+}
+
+// Worker is one of several poll loops, and who belongs to it.
+type Worker struct {
+	Number int `json:"number"`
+	Loop
+	Clients int `json:"clients"`
+	QPs     int `json:"queue_pairs"`
 }
 
 // Loop is the worker's poll loop. All but Core and LongestGapNs only grow.

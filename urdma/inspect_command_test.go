@@ -59,7 +59,7 @@ func TestShowRefuses(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
-		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, client, pd, mr, mw, cq, qp, srq, ah, connection, listener, peer, neighbour, group, limit, inject, warning\n"},
+		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, worker, client, pd, mr, mw, cq, qp, srq, ah, connection, listener, peer, neighbour, group, limit, inject, warning\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
 		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
 	} {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"net/netip"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -19,12 +18,8 @@ import (
 	"urdma/dpdk"
 	"urdma/dpdk/port"
 	"urdma/systemd"
-	"urdma/urdmad/clock"
-	"urdma/urdmad/cm"
-	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/engine"
 	"urdma/urdmad/fabric"
 	"urdma/urdmad/kernelif"
 	"urdma/urdmad/metrics"
@@ -34,7 +29,6 @@ import (
 	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
-	"urdma/verbs/probe"
 )
 
 // maxReads is the IRD and ORD limit of a queue pair.
@@ -50,10 +44,7 @@ type daemon struct {
 	closePorts func() error
 	kernels    map[int]*kernelif.Interface // by port, those that there are
 	machine    worker.Machine
-	engine     *engine.Engine
-	worker     *worker.Worker
-	cm         *cm.Manager
-	numbers    *connect.Numbers
+	pollers    []*poller
 	server     *control.Server
 	responder  *responder.Responder
 	subnet     *umad.Server
@@ -97,7 +88,7 @@ func serve(ctx context.Context, src source) error {
 	for _, w := range warnings {
 		d.log.Warn("configuration: " + w)
 	}
-	worker.PrepareRuntime(1)
+	worker.PrepareRuntime(d.workers())
 	makeRoomForDescriptors()
 	allowLargeFiles(d.log.Logger)
 	limitHeap(account.Memory())
@@ -129,10 +120,11 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 	defer unwatch()
 	removed := d.watchSocket(watched)
 	d.checkSocket()
+	dead := d.watchPollers()
 	for {
 		select {
-		case <-d.worker.Done():
-			return fmt.Errorf("the poll loop has ended: %w", cmp.Or(d.worker.Stop(), errNoReason))
+		case p := <-dead:
+			return fmt.Errorf("the poll loop has ended: %w", cmp.Or(p.worker.Stop(), errNoReason))
 		case <-ctx.Done():
 			d.log.Info("stopping")
 			d.tell(systemd.Stopping)
@@ -188,8 +180,7 @@ func (d *daemon) usePorts() error {
 		d.showLink(i) // it may have changed in between
 		d.links.telling.Unlock()
 	}
-	d.engine.Do(d.engine.Announce)
-	d.worker.Wake()
+	d.pollers[0].do(d.pollers[0].engine.Announce) // for all
 	return d.followKernel()
 }
 
@@ -228,46 +219,22 @@ func addressOf(p *config.Port) netif.Address {
 }
 
 func (d *daemon) startEngine() error {
-	policy := d.measured()
-	e := engine.New(engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
-		YieldAlone: uint32(policy.Alone), Wake: func() { d.worker.Wake() }, AddressLost: d.addressLost})
+	d.measure()
 	for _, why := range []*[]atomic.Bool{&d.links.lost, &d.links.cut, &d.links.away, &d.links.disabled} {
 		*why = make([]atomic.Bool, len(d.ports))
 	}
-	var addrs []netip.Addr
-	var scopes []uint32
-	for i, p := range d.cfg.Ports {
-		dev := e.AddPort(d.ports[i], addressOf(&p))
-		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
-		if v, _ := config.ParseVdev(p.Vdev); v.TCP {
-			e.CarryOverTCP(dev, p.Allow, scopeOf(d.ports[i].Info()), p.CRC == config.CRCAlways)
-		}
-		if p.RoCE() {
-			e.SpeakRoCE(dev)
-		}
-		if p.Placement == config.PlacementImmediate {
-			e.PlaceImmediately(dev)
-		}
-		addrs = append(addrs, p.Address.Addr())
-		scopes = append(scopes, scopeOf(d.ports[i].Info()))
-	}
-	d.engine = e
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: d.own, Log: d.log.Logger}, responderPolicy(d.cfg))
-	d.cm, d.numbers = connect.New(e, cm.Config{Log: d.log.Logger, Addrs: addrs, Scopes: scopes, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads,
-		Expected: d.responder.Expected})
-	for dev, a := range addrs {
-		if !e.OverTCP(dev) {
-			continue
-		}
-		if err := e.MPA.Listen(dev, netip.AddrPortFrom(a, probe.Port)); err != nil { // has requests come for the responder
-			d.log.Warn("the responder cannot be reached over TCP", "port", d.cfg.Ports[dev].Name, "number", probe.Port, "error", err)
-		}
+	var shared *sharedPorts
+	if d.workers() > 1 {
+		shared = d.sharePorts()
 	}
-	w, err := worker.New(e, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: e.Moved, Crowded: e.Crowded})
-	if err != nil {
-		return configError{err}
+	for i := range d.workers() {
+		p, err := d.newPoller(i, shared)
+		if err != nil {
+			return err
+		}
+		d.pollers = append(d.pollers, p)
 	}
-	d.worker = w
 	for i := range d.cfg.Ports {
 		if p := &d.cfg.Ports[i]; p.KernelInterface != "" {
 			if err := d.shareWithKernel(i, p); err != nil {
@@ -275,37 +242,38 @@ func (d *daemon) startEngine() error {
 			}
 		}
 	}
-	if err := w.Start(); err != nil {
-		return err
-	}
-	if err := w.Refused(); err != nil {
-		d.log.Warn("the kernel refused a setting of the worker, which runs without it", "error", err)
+	for _, p := range d.pollers {
+		if err := p.worker.Start(); err != nil {
+			return err
+		}
+		if err := p.worker.Refused(); err != nil {
+			d.log.Warn("the kernel refused a setting of the worker, which runs without it", "error", err)
+		}
 	}
 	d.server = d.newServer()
 	return nil
 }
 
-// borrow is control.Server's.
-func (d *daemon) borrow(fn func()) bool {
-	return d.worker.Borrow(func(now worker.Time) (work bool, deadline worker.Time) { return d.engine.Visit(now, fn) })
-}
-
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger, MaxReads: maxReads,
-		Worker:   control.Worker{Engine: d.engine, CM: d.cm, Numbers: d.numbers, Wake: d.worker.Wake, Watch: d.worker.Watch, Unwatch: d.worker.Unwatch, Loop: d.loop},
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(),
 		Responder: d.aboutResponder, Admin: d.administration(), CutLink: d.cutLink}
 	if d.cfg.RecorderDir != "" {
 		s.Records = control.NewRecords(d.cfg.RecorderDir, d.log.Logger)
 	}
-	if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
-		s.Borrow = d.borrow
+	for _, p := range d.pollers {
+		w := &control.Worker{Engine: p.engine, CM: p.cm, Numbers: p.numbers, Wake: p.worker.Wake, Watch: p.worker.Watch, Unwatch: p.worker.Unwatch, Loop: p.loop}
+		if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
+			w.Borrow = p.borrow
+		}
+		s.Workers = append(s.Workers, w)
 	}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info),
 			MAC: info.MAC, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
-			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate, Offloads: offloads(d.ports[i], &d.engine.Interface(i).Batches), Stats: d.ports[i].Stats})
+			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate,
+			Offloads: offloads(d.ports[i], &d.pollers[0].engine.Interface(i).Batches), Stats: d.ports[i].Stats})
 	}
 	return s
 }
@@ -346,10 +314,12 @@ func (d *daemon) stop() error {
 		}
 		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
 	}
-	if d.server != nil && !d.workerEnded() {
+	if d.server != nil && !d.pollerEnded() {
 		d.server.Close()
 		time.Sleep(finLinger)
-		errs = append(errs, d.worker.Stop())
+		for _, p := range d.pollers {
+			errs = append(errs, p.worker.Stop())
+		}
 	}
 	if d.metrics != nil {
 		errs = append(errs, d.metrics.Close())
@@ -369,13 +339,4 @@ func (d *daemon) stop() error {
 		errs = append(errs, sysfs.Remove(d.cfg.SysfsDir))
 	}
 	return errors.Join(errs...)
-}
-
-func (d *daemon) workerEnded() bool {
-	select {
-	case <-d.worker.Done():
-		return true
-	default:
-		return false
-	}
 }

@@ -18,14 +18,6 @@ func (d *daemon) about() inspect.Daemon {
 		Config: d.cfg.Source, Scheduling: d.scheduling()}
 }
 
-// loop is what the worker has done, at most 1,024 turns ago.
-func (d *daemon) loop() inspect.Loop {
-	var l inspect.Loop
-	s := d.worker.Stats()
-	loopCounts.Into(&l, &s)
-	return l
-}
-
 var loopCounts = counters.NewCopy[worker.Stats, inspect.Loop]()
 
 // aboutResponder is what a snapshot says of the responder.

@@ -58,10 +58,12 @@ func (d *daemon) changeLink(i int, why *atomic.Bool, down bool, first func(down 
 // port's address while it was down nobody heard. It needs links.telling.
 func (d *daemon) tellLink(i int, up bool) {
 	d.server.LinkChanged(i, up)
-	if up {
-		d.engine.Do(d.engine.Interface(i).Announce)
+	if p := d.pollers[0]; up {
+		p.do(p.engine.Interface(i).Announce)
 	}
-	d.worker.Wake() // a card that is to go waits until the worker has seen it
+	for _, p := range d.pollers {
+		p.worker.Wake() // a card that is to go waits until the worker has seen it
+	}
 }
 
 // linkChanged is the port's.
@@ -77,7 +79,12 @@ func (d *daemon) linkChanged(i int, up bool) {
 // addressLost is engine.Config's: the port is down from now on. Files are not written
 // on the worker's thread.
 func (d *daemon) addressLost(i int) {
-	d.links.lost[i].Store(true)
+	if d.links.lost[i].Swap(true) {
+		return
+	}
+	for _, p := range d.pollers { // one worker alone may have heard of it
+		p.do(func() { p.engine.Interface(i).CutOff() })
+	}
 	d.background.Go(func() {
 		d.links.telling.Lock()
 		defer d.links.telling.Unlock()

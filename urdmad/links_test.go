@@ -74,8 +74,8 @@ func TestAddressLost(t *testing.T) {
 	}
 	var ev verbs.AsyncEvent
 	for give := time.Now().Add(time.Minute); ev.Type == 0; {
-		d.engine.Do(d.engine.Announce) // asks for a second whether somebody has the address
-		d.worker.Wake()
+		d.pollers[0].engine.Do(d.pollers[0].engine.Announce) // asks for a second whether somebody has the address
+		d.pollers[0].worker.Wake()
 		far.Inject(claim(d.cfg.Ports[0].Address.Addr().As16()))
 		network.Advance(network.Now() + 1)
 		select {

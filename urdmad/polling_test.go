@@ -29,7 +29,7 @@ func TestPolicyOnSlowMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &daemon{cfg: cfg, machine: c.machine}
-		if got := d.policy().Yield; got != c.yield {
+		if got := d.policy(0).Yield; got != c.yield {
 			t.Errorf("%s on %+v: yields for %d ns, expected %d", c.setting, c.machine, got, c.yield)
 		}
 		if s := d.scheduling(); s.YieldForNs != int64(c.yield) || s.SleepNs != int64(c.machine.Sleep) {

@@ -213,13 +213,14 @@ func (d *daemon) applySocketGroup(c *config.Config) error {
 // applyDeathTimeout is for connections made from now on.
 func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	t := clock.Time(c.DeathTimeout)
-	d.engine.Do(func() {
-		d.engine.TRP.SetDeathTimeout(t)
-		d.engine.MPA.SetDeathTimeout(t)
-		d.engine.SameHost.SetDeathTimeout(t)
-		d.cm.SetTimeout(t)
-	})
-	d.worker.Wake()
+	for _, p := range d.pollers {
+		p.do(func() {
+			p.engine.TRP.SetDeathTimeout(t)
+			p.engine.MPA.SetDeathTimeout(t)
+			p.engine.SameHost.SetDeathTimeout(t)
+			p.cm.SetTimeout(t)
+		})
+	}
 	return nil
 }
 

@@ -20,7 +20,7 @@ func (d *daemon) supervise(ctx context.Context) {
 		})
 	}
 	run("status", func() error { return d.reporter.Keep(ctx) })
-	run("watchdog", func() error { return systemd.Watchdog(ctx, d.worker.Beat) })
+	run("watchdog", func() error { return systemd.Watchdog(ctx, d.beats()...) })
 	d.serveMetrics()
 	d.background.Go(func() { d.responder.Run(ctx) })
 	d.background.Go(func() { d.showCounters(ctx) })
@@ -68,17 +68,21 @@ func (d *daemon) status() string {
 const answerTime = 500 * time.Millisecond
 
 func (d *daemon) queuePairs() string {
-	n := make(chan int, 1)
-	d.engine.Do(func() { n <- d.engine.QPs.Len() })
-	d.worker.Wake()
+	n, all := make(chan int, len(d.pollers)), 0
+	for _, p := range d.pollers {
+		p.do(func() { n <- p.engine.QPs.Len() })
+	}
 	limit := time.NewTimer(answerTime)
 	defer limit.Stop()
-	select {
-	case n := <-n:
-		return count(n, "queue pair")
-	case <-limit.C:
-		return "the poll loop does not answer"
+	for range d.pollers {
+		select {
+		case own := <-n:
+			all += own
+		case <-limit.C:
+			return "the poll loop does not answer"
+		}
 	}
+	return count(all, "queue pair")
 }
 
 func count(n int, what string) string {

@@ -24,11 +24,11 @@ func (d *daemon) shareWithKernel(i int, p *config.Port) error {
 	}
 	d.kernels[i] = k
 	d.links.away[i].Store(p.Address.Addr().IsUnspecified())
-	n := d.engine.Interface(i)
+	only := d.pollers[0] // config allows no other
+	n := only.engine.Interface(i)
 	n.Kernel = k.Take
 	k.Run(func(frame []byte, done func()) {
-		d.engine.Do(func() { n.Send(frame); done() })
-		d.worker.Wake()
+		only.do(func() { n.Send(frame); done() })
 	})
 	d.ports[i].Watch(k.SetLink)
 	k.SetLink(d.ports[i].Link()) // it may have changed in between
@@ -64,10 +64,11 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	}
 	up := d.linkUp(i)
 	if now != was {
-		d.engine.Do(func() {
-			d.engine.Interface(i).SetMTU(now.MTU)
-			d.engine.Renumber(i, now.Address)
-			d.numbers.Renumber(i, now.Address.Addr())
+		only := d.pollers[0]
+		only.do(func() {
+			only.engine.Interface(i).SetMTU(now.MTU)
+			only.engine.Renumber(i, now.Address)
+			only.numbers.Renumber(i, now.Address.Addr())
 		})
 		d.server.SetPlace(i, now)
 		d.log.Info("the port follows its kernel interface", "port", p.Name, "address", now.Address.String(), "mtu", now.MTU, "was", was.Address.String(), "mtu_was", was.MTU)

@@ -163,7 +163,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- errors.Join(d.run(context.Background(), hups), d.stop()) }()
-	if err := d.worker.Stop(); err != nil {
+	if err := d.pollers[0].worker.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	select {

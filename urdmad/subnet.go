@@ -80,6 +80,6 @@ func (d *daemon) followSubnet(i int) {
 	d.links.telling.Lock()
 	defer d.links.telling.Unlock()
 	d.changeLink(i, &d.links.disabled[i], d.subnet.Disabled(i), func(off bool) {
-		d.engine.Do(func() { d.server.DisableWire(i, off) })
+		d.server.DisableWire(i, off)
 	})
 }

@@ -36,7 +36,8 @@ const (
 func (d *daemon) reachWires() {
 	w := &wires{d, d.cfg.FabricHosts, make(chan arrivedMAD, maxArrivals)}
 	d.subnet.Reach(w)
-	d.engine.Do(func() { d.engine.Datagrams.Management = w.arrived })
+	first := d.pollers[0] // to which queue pair 1 belongs
+	first.engine.Do(func() { first.engine.Datagrams.Management = w.arrived })
 	d.wires = w
 }
 
@@ -63,15 +64,14 @@ func (w *wires) run(ctx context.Context) {
 
 // Send is umad.Wires'.
 func (w *wires) Send(to umad.Host, m fabric.MAD) {
-	w.d.engine.Do(func() { w.d.engine.Datagrams.SendManagement(to.Device, to.Addr, m) })
-	w.d.worker.Wake()
+	first := w.d.pollers[0]
+	first.do(func() { first.engine.Datagrams.SendManagement(to.Device, to.Addr, m) })
 }
 
 // Hosts is umad.Wires'.
 func (w *wires) Hosts() []umad.Host {
 	found := make(chan []umad.Host, 1)
-	w.d.engine.Do(func() { found <- w.hosts() })
-	w.d.worker.Wake()
+	w.d.pollers[0].do(func() { found <- w.hosts() })
 	limit := time.NewTimer(answerTime)
 	defer limit.Stop()
 	select {
@@ -85,7 +85,7 @@ func (w *wires) Hosts() []umad.Host {
 // hosts is Hosts on the worker's thread.
 func (w *wires) hosts() (list []umad.Host) {
 	for dev := range w.d.cfg.Ports {
-		n := w.d.engine.Interface(dev)
+		n := w.d.pollers[0].engine.Interface(dev)
 		to := n.Hosts(mostHosts)
 		if all, ok := n.AllHosts(); ok {
 			to = append(to, all)

@@ -34,6 +34,8 @@ const (
 	TxFragment
 	// TxAlone: the datagram must not leave in one send with others.
 	TxAlone
+	// RxInside: another worker of this urdmad has sent the packet, which was on no wire.
+	RxInside
 )
 
 // Has reports whether every flag of f is set.
@@ -128,6 +130,9 @@ type Info struct {
 	// Wire is false for the loopback driver: Rx never returns a frame and
 	// whatever Tx takes is gone.
 	Wire bool
+	// Siblings: other workers of this urdmad are reached by way of the port, too, and
+	// their packets come in by it.
+	Siblings bool
 }
 
 const (

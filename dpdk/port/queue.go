@@ -5,6 +5,9 @@ import "errors"
 // ErrNoBuffer is returned by Retain when Retainable packets are retained.
 var ErrNoBuffer = errors.New("port: no buffer left to retain the packet in")
 
+// Woken is in ArmRx's fd where whoever puts a packet into the queue wakes the worker.
+const Woken = -2
+
 // Queue moves bursts of Ethernet frames, for one worker. See the package comment
 // for ownership, threads and behaviour while the link is down.
 type Queue interface {
@@ -52,7 +55,7 @@ type Queue interface {
 	// already (or the port can't tell), don't block. armed=true with fd >= 0:
 	// fd becomes readable when frames may be there; the fd stays the port's and
 	// may differ from call to call. armed=true with fd -1: the port has no
-	// interrupt; use timed waits.
+	// interrupt; use timed waits. Woken: nothing needs waiting for.
 	ArmRx() (fd int, armed bool)
 
 	// DisarmRx is called after blocking, if ArmRx returned armed=true. It

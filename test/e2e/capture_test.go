@@ -171,7 +171,7 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // TestCapture captures one rping on both of its hosts: what left the one came to
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6()} {
+	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)

@@ -16,7 +16,7 @@ import (
 // sockets of the other wires drop what a urdmad that gets no processor doesn't fetch
 // in time: there no program has more messages under way than the smallest holds.
 func TestDatagrams(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacketKernel} {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2), lab.UDP.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"

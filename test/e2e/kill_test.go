@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,7 @@ func TestKill(t *testing.T) {
 	if long {
 		rounds = 20
 	}
-	for _, w := range perWire {
+	for _, w := range slices.Concat(perWire, severalWorkers) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
 			victims := []victim{killClient, killServer, killDaemonA, killDaemonB, killDaemons}

@@ -18,7 +18,7 @@ import (
 // connect with ibv_modify_qp, under each personality: by LID under ib, by GID
 // under the others.
 func TestByNumber(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel} {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"

@@ -12,7 +12,7 @@ import (
 // TestUC runs the programs that have queue pairs of type UC: messages without
 // acknowledgement, which these wires lose none of that the programs wait for.
 func TestUC(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel} {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}

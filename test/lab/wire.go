@@ -27,6 +27,8 @@ type Wire struct {
 	Relay string
 	// Protocol that the ports speak; empty for the default.
 	Protocol string
+	// Workers of each urdmad; 0 for the default.
+	Workers int
 	// Lo has both hosts be one, of two addresses, and its lo the wire.
 	Lo bool
 }
@@ -60,6 +62,13 @@ func (w Wire) ByDefault() Wire {
 func (w Wire) Jumbo() Wire {
 	w.Name += "/9000"
 	w.MTU = 9000
+	return w
+}
+
+// WithWorkers is the wire with so many workers in each urdmad.
+func (w Wire) WithWorkers(n int) Wire {
+	w.Name += fmt.Sprintf("/%d workers", n)
+	w.Workers = n
 	return w
 }
 
@@ -195,6 +204,9 @@ func portConfig(w Wire, vdev, address string, settings Config) Config {
 		port["protocol"] = w.Protocol
 	}
 	c := Config{"ports": []any{port}}
+	if w.Workers > 0 {
+		c["workers"] = make([]struct{}, w.Workers)
+	}
 	for name, value := range settings {
 		c[name] = value
 	}

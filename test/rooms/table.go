@@ -48,6 +48,7 @@ var rules = ruleBook{
 		"urdmad/reliable":              {"urdmad/clock", "wire"},
 		"urdmad/reliable/reliabletest": {"urdmad/reliable", "wire"},
 		"urdmad/impair":                {"dpdk/port", "inject", "urdmad/clock"},
+		"urdmad/steer":                 {"dpdk/port", "wire"},
 		"urdmad/neighbour":             {"urdmad/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/due"},
 		"urdmad/netif":                 {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
@@ -82,7 +83,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/qp", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

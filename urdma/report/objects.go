@@ -32,6 +32,7 @@ var ErrMissing = errors.New("no such objects yet")
 // Kinds lists every kind there is.
 var Kinds = []Kind{
 	withInside(kind("port", "NAME", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports })),
+	kind("worker", "WORKER", workers, (*inspect.Snapshot).AllWorkers),
 	kind("client", "PID", clients, func(s *inspect.Snapshot) []inspect.Client { return s.Clients }),
 	kind("pd", "PD", domains, func(s *inspect.Snapshot) []inspect.Domain { return s.Domains }),
 	kind("mr", "LKEY", regions, func(s *inspect.Snapshot) []inspect.Region { return s.Regions }),
@@ -379,6 +380,18 @@ func ago(ns int64) string {
 		return "never"
 	}
 	return Duration(ns) + " ago"
+}
+
+var workers = []column[inspect.Worker]{
+	{"WORKER", func(v *inspect.Worker) string { return strconv.Itoa(v.Number) }},
+	{"CORE", func(v *inspect.Worker) string { return strconv.Itoa(v.Core) }},
+	{"CLIENTS", func(v *inspect.Worker) string { return strconv.Itoa(v.Clients) }},
+	{"QPS", func(v *inspect.Worker) string { return strconv.Itoa(v.QPs) }},
+	{"TURNS", func(v *inspect.Worker) string { return number(v.Turns) }},
+	{"BUSY", func(v *inspect.Worker) string { return Percent(float64(v.BusyTurns), float64(v.Turns)) }},
+	{"SLEEPS", func(v *inspect.Worker) string { return number(v.Sleeps) }},
+	{"ASLEEP", func(v *inspect.Worker) string { return Duration(int64(v.AsleepNs)) }},
+	{"GAP", func(v *inspect.Worker) string { return Duration(v.LongestGapNs) }},
 }
 
 var neighbours = []column[inspect.Neighbour]{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"urdma/inspect"
 )
@@ -22,8 +23,16 @@ func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 	if details && d.Scheduling != nil {
 		fmt.Fprintf(t, "scheduler\t%s\n", scheduling(d.Scheduling))
 	}
-	if details && s.Loop != nil {
-		fmt.Fprintf(t, "poll loop\t%s\n", loop(s))
+	up := s.Taken.Sub(d.Started)
+	switch {
+	case !details:
+	case len(s.Workers) > 0:
+		for i := range s.Workers {
+			w := &s.Workers[i]
+			fmt.Fprintf(t, "worker %d\t%s; %s, %s\n", i, loop(&w.Loop, up), count(w.Clients, "client"), count(w.QPs, "queue pair"))
+		}
+	case s.Loop != nil:
+		fmt.Fprintf(t, "poll loop\t%s\n", loop(s.Loop, up))
 	}
 	fmt.Fprintf(t, "clients\t%s\n", dash(clientNames(s.Clients)))
 	if s.Responder != nil {
@@ -72,8 +81,7 @@ var brief = []column[inspect.Port]{
 	{"ERRORS", func(p *inspect.Port) string { return number(p.RxErrors) }},
 }
 
-func loop(s *inspect.Snapshot) string {
-	l, up := s.Loop, s.Taken.Sub(s.Daemon.Started)
+func loop(l *inspect.Loop, up time.Duration) string {
 	where := "on any core"
 	if l.Core >= 0 {
 		where = fmt.Sprintf("on core %d", l.Core)

@@ -68,7 +68,7 @@ func compare(last, now *inspect.Snapshot, order Order) rates {
 	r.comparePairs(last, now, per)
 	slices.SortStableFunc(r.pairs, func(a, b pairRate) int { return cmp.Compare(order.of(&b), order.of(&a)) })
 	if l, m := now.Loop, last.Loop; l != nil && m != nil && l.Turns >= m.Turns && l.AsleepNs >= m.AsleepNs {
-		r.asleep = min(per(l.AsleepNs, m.AsleepNs)/1e9, 1)
+		r.asleep = min(per(l.AsleepNs, m.AsleepNs)/1e9/float64(max(len(now.Workers), 1)), 1)
 		r.busy = 0
 		if turns := l.Turns - m.Turns; turns > 0 {
 			r.busy = float64(l.BusyTurns-m.BusyTurns) / float64(turns)

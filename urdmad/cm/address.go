@@ -36,12 +36,15 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	} else {
 		err = m.openDoors(id)
 	}
+	if err == nil && !m.numbers.add(id) {
+		m.closeDoors(id)
+		err = syscall.EADDRINUSE
+	}
 	if err != nil {
 		id.binding = binding{dev: -1}
 		return err
 	}
 	id.state, id.boundAt = bound, m.net.Now()
-	m.numbers.add(id)
 	return nil
 }
 

@@ -140,6 +140,8 @@ type ways struct {
 	nets []netip.Prefix
 }
 
+func (w *ways) Home(int) cm.Link { return nil }
+
 func (w *ways) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	if w.nets[dev].Contains(dst) {
 		return dst, true

@@ -121,6 +121,8 @@ type Config struct {
 	// Expected, if not nil, is asked when a request comes to a port number where
 	// nobody listens: whether somebody is about to. The peer then asks again.
 	Expected func(port uint16) bool
+	// Shared is nil where no other worker has port numbers.
+	Shared Shared
 }
 
 // Manager holds every id of an urdmad.
@@ -157,7 +159,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(c.Network, c.Addrs, c.Expected), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, tokens: tokens{c.Secret}}
+		numbers: newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m
 }

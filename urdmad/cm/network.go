@@ -25,6 +25,9 @@ type Network interface {
 	// nobody answered.
 	Resolve(dev int, hop, dst netip.Addr, done func(l Link, ok bool))
 
+	// Home is how device dev reaches its own address, which is another worker's way, too.
+	Home(dev int) Link
+
 	// MaxPrivate is how many bytes of private data a message of a device has room for.
 	MaxPrivate(dev int, op wire.TRPOp) int
 	// Send sends a packet, which may be lost.

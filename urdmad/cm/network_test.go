@@ -191,6 +191,8 @@ var network = netip.MustParsePrefix("10.0.0.0/24")
 
 func (h *host) MaxPrivate(int, wire.TRPOp) int { return wire.MaxPrivateData }
 
+func (h *host) Home(int) cm.Link { return nil }
+
 func (h *host) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) { return dst, network.Contains(dst) }
 
 // resolveTime is how long a neighbour that isn't there is asked for.

@@ -21,17 +21,37 @@ type portNumbers struct {
 	held  map[uint16]*clock.Timer // see hold
 	// expected is Config.Expected, or nil.
 	expected func(port uint16) bool
+	shared   Shared // or nil
 	next     uint16 // where the search for a free number goes on
 }
 
-func newPortNumbers(net Network, addrs []netip.Addr, expected func(uint16) bool) portNumbers {
-	return portNumbers{net: net, addrs: addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, expected: expected, next: firstEphemeral}
+// Shared are port numbers that an urdmad's workers share: each has those that it took.
+type Shared interface {
+	// Take gives this worker a number, until as many Gives; false if another has it.
+	Take(number uint16) bool
+	Give(number uint16)
+	// Elsewhere reports whether another worker has a number, or had it a moment ago.
+	Elsewhere(number uint16) bool
+	// Chooses reports whether this worker may choose a number: no two may choose one.
+	Chooses(number uint16) bool
 }
 
-// add gives an id the number of its local address.
-func (n *portNumbers) add(id *ID) {
+func newPortNumbers(c *Config) portNumbers {
+	return portNumbers{net: c.Network, addrs: c.Addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, expected: c.Expected, shared: c.Shared,
+		next: firstEphemeral}
+}
+
+// elsewhere is Shared's.
+func (n *portNumbers) elsewhere(port uint16) bool { return n.shared != nil && n.shared.Elsewhere(port) }
+
+// add gives an id the number of its local address; false if another worker has that.
+func (n *portNumbers) add(id *ID) bool {
 	port := id.local.Port()
+	if n.shared != nil && !n.shared.Take(port) {
+		return false
+	}
 	n.ids[port] = append(n.ids[port], id)
+	return true
 }
 
 // remove takes it back.
@@ -41,6 +61,9 @@ func (n *portNumbers) remove(id *ID) {
 	for i, other := range list {
 		if other == id {
 			list = append(list[:i], list[i+1:]...)
+			if n.shared != nil {
+				n.shared.Give(port)
+			}
 			break
 		}
 	}
@@ -87,6 +110,9 @@ func (n *portNumbers) free(id *ID, a netip.Addr) (uint16, bool) {
 		p := n.next
 		if n.next++; n.next < firstEphemeral {
 			n.next = firstEphemeral
+		}
+		if n.shared != nil && (!n.shared.Chooses(p) || n.shared.Elsewhere(p)) {
+			continue
 		}
 		if !n.taken(id, netip.AddrPortFrom(a, p), false) && !n.carriesData(p) {
 			return p, true

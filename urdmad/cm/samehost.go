@@ -18,6 +18,10 @@ func (m *Manager) connectSameHost(id *ID) {
 		return
 	}
 	parent := m.listener(id.peer)
+	if parent == nil && m.numbers.elsewhere(id.peer.Port()) {
+		m.connectSibling(id)
+		return
+	}
 	if parent != nil && parent.Datagrams {
 		parent = nil // it takes no connections
 	}
@@ -42,6 +46,30 @@ func (m *Manager) connectSameHost(id *ID) {
 		return
 	}
 	m.net.Set(id.timer, id.begun+max(m.timeout, mostPatience))
+}
+
+// connectSibling goes on with a listener of another worker of this urdmad, as if it were
+// another host's.
+func (m *Manager) connectSibling(id *ID) {
+	m.becomeSibling(id)
+	c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
+	if err != nil {
+		m.fail(id, EventConnectError, syscall.EADDRINUSE)
+		return
+	}
+	id.conn = c
+	m.sendRequest(id)
+}
+
+// becomeSibling has an id take the peer for one of another worker. A loopback address is
+// none that packets can have.
+func (m *Manager) becomeSibling(id *ID) {
+	own := m.addrs[id.dev]
+	id.sameHost, id.terms.Link = false, m.net.Home(id.dev)
+	id.local = netip.AddrPortFrom(own, id.local.Port())
+	if isAny(id.peer.Addr()) {
+		id.peer = netip.AddrPortFrom(own, id.peer.Port())
+	}
 }
 
 // acceptSameHost is the accept's arrival: both sides are connected.

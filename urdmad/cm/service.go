@@ -56,6 +56,9 @@ func (s *services) connect(id *ID, p *Param) error {
 }
 
 func (s *services) ask(id *ID) {
+	if id.sameHost && s.m.listener(id.peer) == nil && s.m.numbers.elsewhere(id.peer.Port()) {
+		s.m.becomeSibling(id)
+	}
 	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: id.offered.isn},
 		Connect: wire.TRPConnect{PrivateData: id.offered.private, HasExt: true, Ext: id.offered.ext}}
 	p.Connect.Padding = max(0, minRequest(p)-sizeOf(p))

@@ -30,7 +30,8 @@ func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	}
 	n.m = cm.New(c)
 	n.numbers = &Numbers{n: n, addrs: c.Addrs}
-	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs, Timeout: c.Timeout})
+	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs, Timeout: c.Timeout,
+		Elsewhere: func(q wire.QPN) bool { return e.QPs.Elsewhere(uint32(q)) }})
 	e.SetHandler(n)
 	return n.m, n.numbers
 }
@@ -62,6 +63,9 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 		at.Look(dst, l, func() { done(l, true) })
 	})
 }
+
+// Home is cm.Network's.
+func (n *network) Home(dev int) cm.Link { return n.e.Interface(dev).Link() }
 
 // MaxPrivate is cm.Network's.
 func (n *network) MaxPrivate(dev int, op wire.TRPOp) int {

@@ -74,21 +74,21 @@ var errNone = errors.New("control: there is none, or it belongs to another user"
 // endPair moves a queue pair to the error state.
 func (s *Server) endPair(x *Session, number uint64) (done string, err error) {
 	err = fmt.Errorf("%w: queue pair %06x: %w", errNone, number, syscall.ENOENT)
-	x.do(func() {
-		if number != uint64(uint32(number)) {
-			return
-		}
-		q := s.Engine.QPs.Pair(uint32(number))
-		if q == nil {
-			return
-		}
-		for _, y := range s.attached {
-			if &y.client.Client == q.Client && x.Owner.Sees(&y.Owner) {
+	for _, w := range s.Workers {
+		w.do(func() {
+			if number != uint64(uint32(number)) {
+				return
+			}
+			q := w.Engine.QPs.Pair(uint32(number))
+			if q == nil {
+				return
+			}
+			if y := w.session(q.Client); y != nil && x.Owner.Sees(&y.Owner) {
 				q.Fail(qp.EventFatal, reason.ByUser)
 				done, err = fmt.Sprintf("queue pair %06x of %s is in the error state", number, y.name), nil
 			}
-		}
-	})
+		})
+	}
 	if err == nil {
 		s.Log.Warn("a queue pair was ended by a user", "qpn", uint32(number), "by_pid", x.Owner.PID, "by_uid", x.Owner.UID)
 	}
@@ -99,13 +99,15 @@ func (s *Server) endPair(x *Session, number uint64) (done string, err error) {
 func (s *Server) endClient(x *Session, id uint64) (done string, err error) {
 	err = fmt.Errorf("%w: client %d: %w", errNone, id, syscall.ENOENT)
 	var end *Session
-	x.do(func() {
-		for _, y := range s.attached {
-			if y.id == id && x.Owner.Sees(&y.Owner) {
-				end = y
+	for _, w := range s.Workers {
+		w.do(func() {
+			for _, y := range w.attached {
+				if y.id == id && x.Owner.Sees(&y.Owner) {
+					end = y
+				}
 			}
-		}
-	})
+		})
+	}
 	if end == nil {
 		return "", err
 	}

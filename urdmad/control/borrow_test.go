@@ -67,9 +67,10 @@ func event(t *testing.T, events int, kind uint32) abi.CMEvent {
 func TestRequestsWakeNobody(t *testing.T) {
 	var turns atomic.Int64
 	r := start(t, func(s *control.Server) {
-		wake, borrow := s.Wake, s.Borrow
-		s.Wake = func() { turns.Add(1); wake() }
-		s.Borrow = func(fn func()) bool {
+		w := s.Workers[0]
+		wake, borrow := w.Wake, w.Borrow
+		w.Wake = func() { turns.Add(1); wake() }
+		w.Borrow = func(fn func()) bool {
 			for !borrow(fn) { // what waits here is this test, until the worker sleeps
 				time.Sleep(20 * time.Microsecond)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,19 +29,26 @@ const (
 // maxOthersRing bounds the ring of a user who does not see all, in bytes.
 const maxOthersRing = 16 << 20
 
-// capture is one session's tap. Its methods run on the engine's thread.
+// capture is one session's tap at a worker. Its methods run on that one's thread.
 type capture struct {
 	s      *Server
+	w      *Worker
 	viewer *account.Owner
 	filter abi.CaptureRequest
+	to     *captureRing
+	begun  []ring.Begun // a sent frame begins and ends within a received one
+}
+
+// captureRing is where a session's captures at all workers write to.
+type captureRing struct {
+	sync.Mutex
 	memory *memfd.Shared
 	ring   ring.CaptureWriter
-	begun  []ring.Begun // a sent frame begins and ends within a received one
 }
 
 func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	switch {
-	case x.tap != nil:
+	case len(x.taps) > 0:
 		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
 	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
 		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
@@ -57,28 +65,34 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
-	c := &capture{s: x.s, viewer: &x.Owner, filter: *m, memory: memory}
-	c.ring.Init(memory.Mem, &layout)
+	to := &captureRing{memory: memory}
+	to.ring.Init(memory.Mem, &layout)
 	if m.Flags&abi.CapturePast != 0 {
-		x.do(c.past)
+		(&capture{s: x.s, viewer: &x.Owner, filter: *m, to: to}).past()
 		*r = respond(&layout, memory.FD)
 		r.done = memory.Close
 		return nil
 	}
-	x.do(func() {
-		if err = x.s.captureRoom(&x.Owner); err == nil {
-			x.s.captures = append(x.s.captures, c)
-			if m.Flags&abi.CaptureChanges == 0 {
-				x.s.Engine.AddTap(c)
+	for _, w := range x.s.Workers { // all have the same captures, so the first says whether there is room
+		c := &capture{s: x.s, w: w, viewer: &x.Owner, filter: *m, to: to}
+		w.do(func() {
+			if w == x.s.Workers[0] {
+				err = w.captureRoom(&x.Owner)
 			}
-			x.s.traceIfAsked()
+			if err == nil {
+				w.captures = append(w.captures, c)
+				if m.Flags&abi.CaptureChanges == 0 {
+					w.Engine.AddTap(c)
+				}
+				w.traceIfAsked()
+			}
+		})
+		if err != nil {
+			memory.Close()
+			return err
 		}
-	})
-	if err != nil {
-		memory.Close()
-		return err
+		x.taps = append(x.taps, c)
 	}
-	x.tap = c
 	x.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
 	*r = respond(&layout, memory.FD)
 	r.done = memory.CloseFD
@@ -86,14 +100,14 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 }
 
 // captureRoom says whether there is room for another capture; on the engine's thread.
-func (s *Server) captureRoom(o *account.Owner) error {
+func (w *Worker) captureRoom(o *account.Owner) error {
 	own := 0
-	for _, c := range s.captures {
+	for _, c := range w.captures {
 		if c.viewer.UID == o.UID {
 			own++
 		}
 	}
-	switch running := len(s.captures); {
+	switch running := len(w.captures); {
 	case running >= maxCaptures, running >= maxCaptures-1 && !o.Admin:
 		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
 	case own >= maxUserCaptures && !o.Admin:
@@ -103,7 +117,7 @@ func (s *Server) captureRoom(o *account.Owner) error {
 }
 
 func (x *Session) captureStop(*abi.Header, *reply) error {
-	if x.tap == nil {
+	if len(x.taps) == 0 {
 		return syscall.EINVAL
 	}
 	x.endCapture()
@@ -112,24 +126,29 @@ func (x *Session) captureStop(*abi.Header, *reply) error {
 
 // endCapture also cleans up after a session that is over.
 func (x *Session) endCapture() {
-	if x.tap == nil {
+	if len(x.taps) == 0 {
 		return
 	}
-	x.do(func() {
-		x.s.Engine.RemoveTap(x.tap)
-		x.s.captures = slices.DeleteFunc(x.s.captures, func(c *capture) bool { return c == x.tap })
-		x.s.traceIfAsked()
-	})
-	x.tap.memory.Close()
-	x.tap = nil
+	for _, c := range slices.Backward(x.taps) { // the first makes room
+		c.w.do(func() {
+			c.w.Engine.RemoveTap(c)
+			c.w.captures = slices.DeleteFunc(c.w.captures, func(other *capture) bool { return other == c })
+			c.w.traceIfAsked()
+		})
+	}
+	x.taps[0].to.memory.Close()
+	x.taps = nil
 	x.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
 // Begin is engine.Tap's.
 func (c *capture) Begin(s *engine.Sight) bool {
 	now := time.Now()
-	defer func() { c.ring.Spend(time.Since(now)) }()
-	if !c.wants(s) {
+	wanted := c.wants(s)
+	c.to.Lock()
+	defer c.to.Unlock()
+	defer func() { c.to.ring.Spend(time.Since(now)) }()
+	if !wanted {
 		return false
 	}
 	kept := s.Frame
@@ -150,7 +169,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	default:
 		record.Direction = abi.CaptureIn
 	}
-	b, ok := c.ring.Begin(record, kept)
+	b, ok := c.to.ring.Begin(record, kept)
 	if ok {
 		c.begun = append(c.begun, b)
 	}
@@ -160,7 +179,9 @@ func (c *capture) Begin(s *engine.Sight) bool {
 // End is engine.Tap's.
 func (c *capture) End(note string) {
 	last := len(c.begun) - 1
-	c.ring.End(c.begun[last], note)
+	c.to.Lock()
+	defer c.to.Unlock()
+	c.to.ring.End(c.begun[last], note)
 	c.begun = c.begun[:last]
 }
 
@@ -234,9 +255,9 @@ func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
 	case s.Conn != nil:
 		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Other)}
 	case s.Local: // handshake
-		return [2]*cm.ID{c.s.CM.ListenerAt(s.Our), c.s.CM.ListenerAt(s.Peer)}
+		return [2]*cm.ID{c.w.CM.ListenerAt(s.Our), c.w.CM.ListenerAt(s.Peer)}
 	case s.Our.Port() != 0:
-		return [2]*cm.ID{c.s.CM.ListenerAt(s.Our)}
+		return [2]*cm.ID{c.w.CM.ListenerAt(s.Our)}
 	}
 	return [2]*cm.ID{}
 }

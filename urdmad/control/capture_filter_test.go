@@ -69,7 +69,7 @@ func TestCaptureFilter(t *testing.T) {
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
 		{"nobody", account.Nobody, any, nil},
 	} {
-		filter := &capture{s: &Server{Worker: Worker{CM: manager}}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
+		filter := &capture{w: &Worker{CM: manager}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}
 		for _, name := range c.sees {
 			want[name] = true
@@ -107,11 +107,11 @@ func TestCaptureRoom(t *testing.T) {
 		{[]*account.Owner{admin, admin, admin}, a, syscall.EBUSY},
 		{[]*account.Owner{a, a, b, admin}, admin, syscall.EBUSY},
 	} {
-		s := &Server{}
+		w := &Worker{}
 		for _, o := range c.running {
-			s.captures = append(s.captures, &capture{viewer: o})
+			w.captures = append(w.captures, &capture{viewer: o})
 		}
-		if err := s.captureRoom(c.next); !errors.Is(err, c.want) {
+		if err := w.captureRoom(c.next); !errors.Is(err, c.want) {
 			t.Errorf("user %d beside %d captures: %v, expected %v", c.next.UID, len(c.running), err, c.want)
 		}
 	}

@@ -9,12 +9,12 @@ import (
 
 // ownerOfNumber reports whether fn holds for the owner of a queue pair.
 func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
-	q := c.s.Engine.QPs.Pair(uint32(n))
+	q := c.w.Engine.QPs.Pair(uint32(n))
 	return q != nil && c.ownerOfClient(q.Client, fn)
 }
 
 func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool) bool {
-	for _, x := range c.s.attached {
+	for _, x := range c.w.attached {
 		if &x.client.Client == client && fn(&x.Owner) {
 			return true
 		}

@@ -18,6 +18,7 @@ func (x *Session) cleanUp() {
 	x.endCapture()
 	if x.greeted {
 		defer x.Give(&clientAmounts)
+		defer x.w.clients.Add(-1)
 	}
 	defer x.disconnect()
 	if x.client == nil {
@@ -25,13 +26,13 @@ func (x *Session) cleanUp() {
 	}
 	x.space.Leave()
 	x.sendLast(x.client.SendLast)
-	x.turn(func() {
+	x.w.turn(func() {
 		x.ended = true // from now on nobody else changes objects
 		x.clientSeen(false)
-		x.s.injected.gone(x)
-		x.s.keep(x)
+		x.w.injected.gone(x)
+		x.w.keep(x)
 		x.recordEnd()
-		x.s.attached = slices.DeleteFunc(x.s.attached, func(y *Session) bool { return y == x })
+		x.w.attached = slices.DeleteFunc(x.w.attached, func(y *Session) bool { return y == x })
 	})
 	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})
 	x.w.inTurns(func() (more bool) {
@@ -94,7 +95,7 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 	case *cqObject:
 		return o.ring
 	case *xrcdObject:
-		x.s.leaveXRC(o.domain)
+		x.leaveXRC(o.domain)
 		x.closeXRC(o.file)
 	case *mrObject:
 		x.w.Engine.QPs.Regions.Remove(o.region)

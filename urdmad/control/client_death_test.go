@@ -118,10 +118,10 @@ func cleanUpInParts(t *testing.T, r *running, c *client) {
 			close(gone)
 			return
 		}
-		r.server.Engine.Do(look)
+		r.server.Workers[0].Engine.Do(look)
 	}
-	r.server.Engine.Do(look)
-	r.server.Wake()
+	r.server.Workers[0].Engine.Do(look)
+	r.server.Workers[0].Wake()
 	c.conn.Close()
 	select {
 	case <-gone:

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -31,7 +32,7 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	c.x.noteCM(e, v)
-	if (len(c.late) > 0 || c.x.s.injected.faults(inject.CM)) && c.keptBack(v) {
+	if (len(c.late) > 0 || c.x.w.injected.faults(inject.CM)) && c.keptBack(v) {
 		return
 	}
 	c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
@@ -84,7 +85,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || x.s.injected.faults(inject.CM) && x.s.injected.rejects(x) {
+	if x.ended || x.w.injected.faults(inject.CM) && x.w.injected.rejects(x) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {
@@ -159,6 +160,7 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 	}
 	limit := time.NewTimer(endPatience)
 	defer limit.Stop()
+	again := len(o.x.s.Workers) == 1
 	for {
 		var holders []cm.Owner
 		o.x.do(func() {
@@ -168,6 +170,12 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 				holders = o.x.w.CM.Holders(o.ID, addr)
 			}
 		})
+		if errors.Is(err, syscall.EADDRINUSE) && len(holders) == 0 {
+			if holders = o.holdersElsewhere(addr); len(holders) == 0 && !again { // it may have gone since
+				again = true
+				continue
+			}
+		}
 		ending := endingOf(holders)
 		if err == nil || ending == nil {
 			return err
@@ -178,6 +186,16 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 			return err
 		}
 	}
+}
+
+// holdersElsewhere are cm's holders that are clients of other workers.
+func (o *idObject) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
+	for _, w := range o.x.s.Workers {
+		if w != o.x.w {
+			w.do(func() { holders = append(holders, w.CM.Holders(o.ID, addr)...) })
+		}
+	}
+	return holders
 }
 
 // endingOf finds a session whose client has hung up.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -76,6 +77,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		}
 		x.greeted = true
 		x.s.served(x)
+		x.w = x.s.leastLoaded()
 	}
 	theirs, err := x.connect()
 	if err != nil {
@@ -91,10 +93,10 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 			Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
 		}
 	}
-	x.turn(func() { // it must not fall asleep without telling this client
+	x.w.turn(func() { // it must not fall asleep without telling this client
 		x.w.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.w.Engine.Now()
-		x.s.attached = append(x.s.attached, x)
+		x.w.attached = append(x.w.attached, x)
 		x.recordFailures()
 		x.clientSeen(true)
 	})
@@ -106,6 +108,15 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		x.bells.CloseFD()
 	}
 	return nil
+}
+
+// leastLoaded is the worker that has the fewest clients, and has one more now.
+func (s *Server) leastLoaded() *Worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	least := slices.MinFunc(s.Workers, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
+	least.clients.Add(1)
+	return least
 }
 
 // user names the user a client belongs to, and the container that it runs in, if it does.

@@ -36,7 +36,7 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
-	if x.s.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
+	if x.w.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
 		if err := x.faultCall(t); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"syscall"
 
 	"urdma/inject"
@@ -47,10 +48,10 @@ func (n *injections) next(p *passing, which func(*inject.Rule) bool) (first *inj
 		}
 		if i.Over() {
 			i.over = true
-			n.s.Engine.Clock.Soon(func() { n.end(i, "it has hit as often as it should") })
+			n.w.Engine.Clock.Soon(func() { n.end(i, "it has hit as often as it should") })
 		}
 		if i.waits != nil {
-			n.s.Engine.Clock.Soon(i.waits.goOn)
+			n.w.Engine.Clock.Soon(i.waits.goOn)
 			continue
 		}
 		n.hits++
@@ -65,8 +66,8 @@ func (n *injections) next(p *passing, which func(*inject.Rule) bool) (first *inj
 }
 
 // session is the session of a client.
-func (s *Server) session(c *qp.Client) *Session {
-	for _, x := range s.attached {
+func (w *Worker) session(c *qp.Client) *Session {
+	for _, x := range w.attached {
 		if &x.client.Client == c {
 			return x
 		}
@@ -79,7 +80,7 @@ func (n *injections) ask(p inject.Point, q *qp.QP, code int64) *inject.Rule {
 	if !n.points[p] {
 		return nil
 	}
-	x := n.s.session(q.Client)
+	x := n.w.session(q.Client)
 	if x == nil {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (n *injections) Notify(c *qp.CQ) (late, again clock.Time) {
 	if !n.points[inject.Notify] {
 		return 0, again
 	}
-	if x := n.s.session(c.Client); x != nil {
+	if x := n.w.session(c.Client); x != nil {
 		if r := n.next(&passing{point: inject.Notify, x: x, code: inject.AnyCode}, nil); r != nil {
 			late = clock.Time(r.Delay)
 		}
@@ -145,7 +146,7 @@ func (n *injections) Notify(c *qp.CQ) (late, again clock.Time) {
 func (x *Session) faultCall(t abi.Type) error {
 	var hit inject.Rule
 	x.do(func() {
-		if r := x.s.injected.next(&passing{point: inject.Call, x: x, code: inject.AnyCode, call: t}, nil); r != nil {
+		if r := x.w.injected.next(&passing{point: inject.Call, x: x, code: inject.AnyCode, call: t}, nil); r != nil {
 			hit = *r
 		}
 	})
@@ -165,7 +166,7 @@ func (n *injections) rejects(x *Session) bool {
 
 // keptBack keeps an event back, if that is wanted, and those behind it: they come in order.
 func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
-	n := &c.x.s.injected
+	n := &c.x.w.injected
 	r := n.next(&passing{point: inject.CM, x: c.x, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	switch clk := &c.x.w.Engine.Clock; {
 	case len(c.late) > 0:
@@ -188,7 +189,7 @@ func (c *cmChannelObject) sendLate() {
 
 // injections copies what viewer may see.
 func (g *gather) injections(viewer *account.Owner) {
-	n := &g.s.injected
+	n := &g.w.injected
 	for _, list := range [][]*injection{n.ended, n.rules} {
 		for _, i := range list {
 			if !viewer.Sees(&i.by.Owner) {
@@ -206,6 +207,13 @@ func (g *gather) injections(viewer *account.Owner) {
 				v.State = "waiting"
 			case i.Point == inject.Post:
 				v.State = "library"
+			}
+			same := func(o inspect.Injection) bool { return o.Number == v.Number }
+			if at := slices.IndexFunc(g.snap.Injections, same); at >= 0 { // at another worker
+				o := &g.snap.Injections[at]
+				v.Seen, v.Hits = v.Seen+o.Seen, v.Hits+o.Hits
+				*o = v
+				continue
 			}
 			g.snap.Injections = append(g.snap.Injections, v)
 		}

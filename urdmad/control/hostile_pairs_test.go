@@ -18,10 +18,10 @@ import (
 func oneCarrier(t *testing.T, r *running, numbers []uint32) {
 	t.Helper()
 	wrong := make(chan string, 1)
-	r.server.Engine.Do(func() {
+	r.server.Workers[0].Engine.Do(func() {
 		defer close(wrong)
 		for _, n := range numbers {
-			q := r.server.Engine.QPs.Pair(n)
+			q := r.server.Workers[0].Engine.QPs.Pair(n)
 			if q == nil || q.Carrier() == nil {
 				continue
 			}
@@ -35,7 +35,7 @@ func oneCarrier(t *testing.T, r *running, numbers []uint32) {
 			}
 		}
 	})
-	r.server.Wake()
+	r.server.Workers[0].Wake()
 	if text := <-wrong; text != "" {
 		t.Fatal(text)
 	}
@@ -86,6 +86,6 @@ func TestHostilePairs(t *testing.T) {
 		c.Leave()
 	}
 	nothingLeft(t, r)
-	stats := r.server.CM.Stats
-	t.Logf("%d requests, %d accepted, %d connections by rdma_cm; by number %d", stats.Requested, stats.Accepted, stats.Established, r.server.Numbers.Stats().Established)
+	stats := r.server.Workers[0].CM.Stats
+	t.Logf("%d requests, %d accepted, %d connections by rdma_cm; by number %d", stats.Requested, stats.Accepted, stats.Established, r.server.Workers[0].Numbers.Stats().Established)
 }

@@ -269,8 +269,10 @@ func nothingLeft(t *testing.T, r *running) {
 		}
 	}
 	left := make(chan [2]int)
-	r.server.Engine.Do(func() { left <- [2]int{r.server.Engine.QPs.Len(), r.server.Engine.QPs.Regions.Len()} })
-	r.server.Wake()
+	r.server.Workers[0].Engine.Do(func() {
+		left <- [2]int{r.server.Workers[0].Engine.QPs.Len(), r.server.Workers[0].Engine.QPs.Regions.Len()}
+	})
+	r.server.Workers[0].Wake()
 	if n := <-left; n != [2]int{} {
 		t.Errorf("%d queue pairs and %d regions are left", n[0], n[1])
 	}

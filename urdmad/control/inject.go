@@ -31,12 +31,12 @@ const (
 type injections struct {
 	calls  atomic.Bool // some rule is for requests
 	s      *Server
+	w      *Worker
 	rules  []*injection // in the order in which they were made
 	ended  []*injection // the last of them that have
 	points [inject.Strictly + 1]bool
 	wires  map[int]*impair.Queue // by device; those that there are
 	cut    map[cut]*impair.Stage // links that are down on purpose
-	number uint32                // of the newest
 	hits   uint64                // ever
 }
 
@@ -58,7 +58,9 @@ type injection struct {
 // script is the statements of one request, which may take time.
 type script struct {
 	in     *injections
+	w      *Worker
 	by     *Session
+	number uint32 // of the next rule
 	own    bool
 	left   []inject.Statement
 	first  uint32 // rule that it made
@@ -76,9 +78,8 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
 		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
-	s := &script{in: &x.s.injected, by: x, own: m.Flags&abi.InjectOwn != 0, left: statements}
-	x.do(func() { err = s.begin() })
-	if err != nil {
+	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements}
+	if err := s.beginEverywhere(); err != nil {
 		return err
 	}
 	resp := abi.InjectResponse{Number: s.first}
@@ -91,14 +92,44 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	return nil
 }
 
+// beginEverywhere begins the script at every worker, or what is for its own client at that
+// one's. Rules have the same numbers at all. It is refused if all refuse it: what it names
+// may belong to one of them.
+func (s *script) beginEverywhere() (err error) {
+	workers := s.by.s.Workers
+	if s.own {
+		workers = []*Worker{s.by.w}
+	}
+	rules := uint32(len(s.left))
+	s.number = s.by.s.injections.Add(rules) - rules + 1
+	began, whole := false, *s
+	for _, w := range workers {
+		at := whole
+		at.w, at.in = w, &w.injected
+		var refused error
+		w.do(func() { refused = at.begin() })
+		switch {
+		case refused == nil && !began:
+			began = true
+			*s = at
+		case refused != nil && err == nil:
+			err = refused
+		}
+	}
+	if began {
+		return nil
+	}
+	return err
+}
+
 // begin carries out what comes before the first wait. Nothing is left of a script whose
 // beginning is refused.
 func (s *script) begin() error {
-	s.in.s = s.by.s
-	before := s.in.number
+	s.in.s, s.in.w = s.by.s, s.w
+	before := s.number
 	err := s.run()
 	if err != nil {
-		s.in.endAll(func(i *injection) bool { return i.number > before }, "refused")
+		s.in.endAll(func(i *injection) bool { return i.number >= before && i.number < s.number }, "refused")
 	}
 	return err
 }
@@ -114,7 +145,7 @@ func (s *script) goOn() {
 }
 
 func (s *script) run() error {
-	c := &s.by.s.Engine.Clock
+	c := &s.w.Engine.Clock
 	for len(s.left) > 0 {
 		one := &s.left[0]
 		s.left = s.left[1:]
@@ -199,13 +230,13 @@ func (s *script) add(one *inject.Statement, waits *script) (*injection, error) {
 			return nil, err
 		}
 	}
-	n, e := s.in, s.by.s.Engine
-	n.number++
-	i := &injection{Draw: inject.NewDraw(one.Rule), number: n.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now(), dev: dev}
+	n, e := s.in, s.w.Engine
+	i := &injection{Draw: inject.NewDraw(one.Rule), number: s.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now(), dev: dev}
 	if i.Point == inject.OnWire {
 		i.stage = impair.NewStage(*i.Wire, i.Seed)
 		n.impair(dev, i.stage)
 	}
+	s.number++
 	if s.first == 0 {
 		s.first = i.number
 	}
@@ -234,7 +265,7 @@ func (s *script) mayName(r *inject.Rule) error {
 
 // clients are those whose things the script may break.
 func (s *script) clients() (all []*Session) {
-	for _, x := range s.by.s.attached {
+	for _, x := range s.w.attached {
 		if s.own && x == s.by || !s.own && s.by.Owner.Sees(&x.Owner) {
 			all = append(all, x)
 		}
@@ -244,7 +275,7 @@ func (s *script) clients() (all []*Session) {
 
 // pair is the queue pair of a number.
 func (s *script) pair(n uint32) (*qp.QP, error) {
-	q := s.by.s.Engine.QPs.Pair(n)
+	q := s.w.Engine.QPs.Pair(n)
 	if q == nil || !slices.ContainsFunc(s.clients(), func(x *Session) bool { return &x.client.Client == q.Client }) {
 		return nil, fmt.Errorf("no queue pair %06x that is yours: %w", n, syscall.ENOENT)
 	}
@@ -288,7 +319,7 @@ func (n *injections) end(i *injection, why string) {
 		n.repair(i.dev, i.stage)
 	}
 	if i.expiry != nil {
-		n.s.Engine.Clock.Set(i.expiry, clock.Never)
+		n.w.Engine.Clock.Set(i.expiry, clock.Never)
 	}
 	if n.ended = append(n.ended, i); len(n.ended) > keptInjections {
 		n.ended = slices.Delete(n.ended, 0, 1)
@@ -302,7 +333,7 @@ func (n *injections) gone(x *Session) {
 	if len(n.rules) == 0 {
 		return
 	}
-	last := !slices.ContainsFunc(x.s.attached, func(y *Session) bool { return y != x && y.Owner.PID == x.Owner.PID })
+	last := !slices.ContainsFunc(x.w.attached, func(y *Session) bool { return y != x && y.Owner.PID == x.Owner.PID })
 	n.endAll(func(i *injection) bool {
 		return i.own && i.by == x || last && i.PID != 0 && i.PID == x.Owner.PID
 	}, "the process has ended")
@@ -316,9 +347,9 @@ func (n *injections) changed() {
 	}
 	n.calls.Store(n.points[inject.Call])
 	if n.points[inject.Send] || n.points[inject.Receive] || n.points[inject.Respond] || n.points[inject.Notify] || n.points[inject.Strictly] {
-		n.s.Engine.QPs.SetFaults(n)
+		n.w.Engine.QPs.SetFaults(n)
 	} else {
-		n.s.Engine.QPs.SetFaults(nil)
+		n.w.Engine.QPs.SetFaults(nil)
 	}
 }
 
@@ -348,7 +379,7 @@ func (s *script) raisePair(one *inject.Statement) error {
 	}
 	q, err := s.pair(uint32(n))
 	if err == nil {
-		s.by.s.Engine.QPs.Raise(q, uint32(one.Event))
+		s.w.Engine.QPs.Raise(q, uint32(one.Event))
 	}
 	return err
 }
@@ -376,7 +407,7 @@ func objectOf[T held](s *script, one *inject.Statement) (found T, err error) {
 
 func (s *script) raiseQueue(one *inject.Statement) error {
 	o, err := objectOf[*cqObject](s, one)
-	switch t := s.by.s.Engine.QPs; {
+	switch t := s.w.Engine.QPs; {
 	case err != nil:
 		return err
 	case one.Event != inject.EventNone:
@@ -390,7 +421,7 @@ func (s *script) raiseQueue(one *inject.Statement) error {
 func (s *script) raiseShared(one *inject.Statement) error {
 	o, err := objectOf[*srqObject](s, one)
 	if err == nil {
-		s.by.s.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
+		s.w.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
 	}
 	return err
 }
@@ -418,12 +449,12 @@ func (s *script) raiseDevice(one *inject.Statement) error {
 			if c.dev == dev {
 				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
 				if one.Event == abi.EventDeviceFatal {
-					server.Engine.QPs.BreakClient(&x.client.Client)
+					s.w.Engine.QPs.BreakClient(&x.client.Client)
 				}
 			}
 		}
 	}
-	server.tell(to)
+	s.w.tell(to)
 	return nil
 }
 
@@ -432,12 +463,14 @@ func (s *script) cutLink(dev int, down bool) error {
 	if !s.by.Owner.Admin || s.own {
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
-	if down && s.by.s.Engine.OverTCP(dev) {
+	if down && s.w.Engine.OverTCP(dev) {
 		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
 			s.by.s.Devices[dev].Name, syscall.EOPNOTSUPP)
 	}
 	s.in.cutWire(cut{dev: dev}, down)
-	if server := s.by.s; server.CutLink != nil {
+	if server := s.by.s; s.w != server.Workers[0] { // which tells for all
+		return nil
+	} else if server.CutLink != nil {
 		server.CutLink(dev, down)
 	} else {
 		server.LinkChanged(dev, !down)

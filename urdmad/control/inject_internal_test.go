@@ -20,16 +20,17 @@ import (
 
 // breakable is a server with programs of two users, and who asks for faults.
 type breakable struct {
-	*Server
+	*Worker
 	mine, theirs *Session
 }
 
 func newBreakable() *breakable {
-	b := &breakable{Server: &Server{Worker: Worker{Engine: engine.New(engine.Config{}), Wake: func() {}}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0"}}}}
+	b := &breakable{Worker: &Worker{Engine: engine.New(engine.Config{}), Wake: func() {}}}
+	s := &Server{Workers: []*Worker{b.Worker}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0"}}}
 	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)
-		x.s, x.w, x.ready, x.client, x.objects = b.Server, &b.Worker, true, &engine.Client{}, map[uint32]held{}
+		x.s, x.w, x.ready, x.client, x.objects = s, b.Worker, true, &engine.Client{}, map[uint32]held{}
 		b.attached = append(b.attached, x)
 		return x
 	}
@@ -43,7 +44,8 @@ func (b *breakable) says(x *Session, own bool, text string) error {
 	if err != nil {
 		return err
 	}
-	return (&script{in: &b.injected, by: x, own: own, left: statements}).begin()
+	first := x.s.injections.Add(uint32(len(statements))) - uint32(len(statements)) + 1
+	return (&script{in: &b.injected, w: b.Worker, number: first, by: x, own: own, left: statements}).begin()
 }
 
 // sends has so many sends of a session taken, and returns the statuses that they fail with.

@@ -61,9 +61,14 @@ var errLoop = errors.New("control: the poll loop does not answer")
 type gather struct {
 	ctx    context.Context
 	s      *Server
+	w      *Worker // being asked
 	viewer *account.Owner
 	snap   *inspect.Snapshot
 	clock  wallClock
+	before struct { // what other workers had of what all have
+		neighbours []inspect.Neighbour
+		groups     []inspect.Group
+	}
 }
 
 // wallClock turns the engine's time into the wall's.
@@ -75,7 +80,7 @@ type wallClock struct {
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
 func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
-	g := &gather{ctx: ctx, s: s, viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
+	g := &gather{ctx: ctx, s: s, w: s.Workers[0], viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
@@ -85,14 +90,27 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 	if s.Responder != nil {
 		g.snap.Responder = s.Responder()
 	}
+	for _, g.w = range s.Workers {
+		if err := g.worker(); err != nil {
+			return nil, err
+		}
+	}
+	g.snap.Taken = g.clock.wall
+	sortSnapshot(g.snap)
+	return g.snap, nil
+}
+
+// worker adds what a worker has.
+func (g *gather) worker() error {
+	g.before.neighbours, g.before.groups = g.snap.Neighbours, g.snap.Groups
 	var seen []*Session
 	err := g.ask(func() (more bool) {
-		g.clock = wallClock{time.Now(), s.Engine.Now()}
+		g.clock = wallClock{time.Now(), g.w.Engine.Now()}
 		g.engine()
-		g.injections(viewer)
-		g.warnings(viewer)
-		for _, x := range s.attached {
-			if viewer.Sees(&x.Owner) {
+		g.injections(g.viewer)
+		g.warnings(g.viewer)
+		for _, x := range g.w.attached {
+			if g.viewer.Sees(&x.Owner) {
 				seen = append(seen, x)
 			}
 		}
@@ -106,19 +124,14 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 	if err == nil {
 		err = g.links()
 	}
-	if err != nil {
-		return nil, err
-	}
-	g.snap.Taken = g.clock.wall
-	sortSnapshot(g.snap)
-	return g.snap, nil
+	return err
 }
 
 // ask runs fn on the engine's thread, once a turn as long as it wants more, and
 // waits for it, but not for ever: after an error fn may still run, so g is lost.
 func (g *gather) ask(fn func() (more bool)) error {
 	done := make(chan struct{})
-	g.s.inTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
+	g.w.inTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
 	select {
 	case <-done:
 		return g.ctx.Err()
@@ -162,7 +175,7 @@ func (g *gather) links() error {
 		return nil
 	}
 	for dev := range g.s.Devices {
-		link := g.s.Engine.Interface(dev)
+		link := g.w.Engine.Interface(dev)
 		if err := g.each(link.Neighbours().Len, func(i int) { g.neighbour(dev, link.Neighbours().At(i)) }); err != nil {
 			return err
 		}

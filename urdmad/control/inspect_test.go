@@ -19,12 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/loopback"
+	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -104,21 +106,11 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 	worker.PrepareRuntime(1)
 	log := slog.New(slog.DiscardHandler)
 	ip := netip.MustParsePrefix("198.18.0.1/24")
-	e := engine.New(engine.Config{Log: log})
 	p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-	e.AddPort(p, netif.Address{Prefix: ip})
-	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
-	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, w := newWorker(t, p, ip, qp.Share{})
 	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
 	r.server = &control.Server{Log: log, MaxReads: 16,
-		Worker: control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch,
-			Borrow: func(fn func()) bool {
-				return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
-			},
-			Loop: func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }},
+		Workers: []*control.Worker{first},
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
 		Devices: []control.Device{{Name: "urdma0", Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
 	for _, c := range change {
@@ -140,6 +132,24 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 		}
 	})
 	return r
+}
+
+// newWorker is a worker of its own, or one of several, on a loopback port.
+func newWorker(t testing.TB, p port.Port, ip netip.Prefix, share qp.Share) (*control.Worker, *worker.Worker) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	e := engine.New(engine.Config{Log: log, Share: share})
+	e.AddPort(p, netif.Address{Prefix: ip})
+	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
+	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch,
+		Borrow: func(fn func()) bool {
+			return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
+		},
+		Loop: func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }}, w
 }
 
 // client speaks the control protocol.

@@ -27,11 +27,13 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	if up {
 		ev.EventType = abi.EventPortActive
 	}
-	s.Engine.Do(func() {
-		s.linkSeen(dev, up)
-		s.tellUsers(dev, ev)
-	})
-	s.Wake()
+	for _, w := range s.Workers {
+		w.Engine.Do(func() {
+			w.linkSeen(s.Devices[dev].Name, up)
+			w.tellUsers(dev, ev)
+		})
+		w.Wake()
+	}
 }
 
 // SubnetChanged tells every program that has device dev open of what a subnet manager has changed
@@ -40,8 +42,10 @@ func (s *Server) SubnetChanged(dev int, event uint32) {
 	if s.Devices[dev].Personality.Name != personality.IB {
 		return
 	}
-	s.Engine.Do(func() { s.tellUsers(dev, abi.AsyncEvent{EventType: event, Handle: thePort}) })
-	s.Wake()
+	for _, w := range s.Workers {
+		w.Engine.Do(func() { w.tellUsers(dev, abi.AsyncEvent{EventType: event, Handle: thePort}) })
+		w.Wake()
+	}
 }
 
 // SetPlace tells of device dev's new address and MTU, which the engine has by then, and of
@@ -50,43 +54,46 @@ func (s *Server) SubnetChanged(dev int, event uint32) {
 func (s *Server) SetPlace(dev int, p Place) {
 	d := &s.Devices[dev]
 	moved := p.Address.Addr() != d.At().Address.Addr()
-	if d.place.Store(&p); moved {
-		s.Engine.Do(func() { s.tellUsers(dev, abi.AsyncEvent{EventType: abi.EventGIDChange, Handle: thePort}) })
-		s.Wake()
+	if d.place.Store(&p); !moved {
+		return
+	}
+	for _, w := range s.Workers {
+		w.Engine.Do(func() { w.tellUsers(dev, abi.AsyncEvent{EventType: abi.EventGIDChange, Handle: thePort}) })
+		w.Wake()
 	}
 }
 
 // tellUsers sends an event to the clients that have a device open; on the engine's thread.
-func (s *Server) tellUsers(dev int, ev abi.AsyncEvent) {
+func (w *Worker) tellUsers(dev int, ev abi.AsyncEvent) {
 	var to []linkEvent
-	for _, x := range s.attached {
+	for _, x := range w.attached {
 		for _, c := range x.contexts {
 			if c.dev == dev {
 				to = append(to, linkEvent{c.async, ev})
 			}
 		}
 	}
-	s.tell(to)
+	w.tell(to)
 }
 
 // tell sends events, in this turn and those to come; on the engine's thread.
-func (s *Server) tell(events []linkEvent) {
-	idle := len(s.linkEvents) == 0
-	if s.linkEvents = append(s.linkEvents, events...); idle {
-		s.tellLinks()
+func (w *Worker) tell(events []linkEvent) {
+	idle := len(w.linkEvents) == 0
+	if w.linkEvents = append(w.linkEvents, events...); idle {
+		w.tellLinks()
 	}
 }
 
 // tellLinks sends some of the events, and the others in the turns to come.
-func (s *Server) tellLinks() {
-	n := min(len(s.linkEvents), linkEventsPerTurn)
-	for i := range s.linkEvents[:n] {
-		e := &s.linkEvents[i]
-		s.Engine.QPs.Events.Send(e.to, abi.Bytes(&e.event))
+func (w *Worker) tellLinks() {
+	n := min(len(w.linkEvents), linkEventsPerTurn)
+	for i := range w.linkEvents[:n] {
+		e := &w.linkEvents[i]
+		w.Engine.QPs.Events.Send(e.to, abi.Bytes(&e.event))
 	}
-	if s.linkEvents = s.linkEvents[n:]; len(s.linkEvents) > 0 {
-		s.Engine.Do(s.tellLinks)
+	if w.linkEvents = w.linkEvents[n:]; len(w.linkEvents) > 0 {
+		w.Engine.Do(w.tellLinks)
 	} else {
-		s.linkEvents = nil
+		w.linkEvents = nil
 	}
 }

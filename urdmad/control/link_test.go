@@ -27,15 +27,15 @@ func TestLinkChanged(t *testing.T) {
 		sockets = append(sockets, unix.PollFd{Fd: int32(events), Events: unix.POLLIN})
 	}
 	told := make(chan int)
-	r.server.Engine.Do(func() { // the changes, and what the first turn has told of them
+	r.server.Workers[0].Engine.Do(func() { // the changes, and what the first turn has told of them
 		r.server.LinkChanged(0, false)
 		r.server.LinkChanged(0, true)
-		r.server.Engine.Do(func() {
+		r.server.Workers[0].Engine.Do(func() {
 			n, _ := unix.Poll(sockets, 0)
 			told <- n
 		})
 	})
-	r.server.Wake()
+	r.server.Workers[0].Wake()
 	if n := <-told; n != control.LinkEventsPerTurn {
 		t.Errorf("%d contexts were told in one turn", n)
 	}

@@ -69,14 +69,15 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
 	dev := &x.s.Devices[pd.ctx.dev]
 	x.do(func() {
-		if err = dev.pairs.Room(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
+		if err = dev.pairs.Take(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
 		q.qp.QPN = again(x, &x.freed.qpn)
-		if q.bell, err = x.w.Engine.AddQP(x.client, q.qp); err == nil {
-			q.qp.Handle = x.add(q, bill)
-			dev.pairs.Count(x.Owner.UID, 1)
+		if q.bell, err = x.w.Engine.AddQP(x.client, q.qp); err != nil {
+			dev.pairs.Give(x.Owner.UID)
+			return
 		}
+		q.qp.Handle = x.add(q, bill)
 	})
 	if err != nil {
 		mem.Close()

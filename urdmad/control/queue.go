@@ -104,8 +104,8 @@ func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 		return err
 	}
 	fits, old := false, q.ring
-	x.turn(func() {}) // a whole turn: work posted before is seen before
-	x.turn(func() { fits = q.moveTo(mem, &resp, m.CQE) })
+	x.w.turn(func() {}) // a whole turn: work posted before is seen before
+	x.w.turn(func() { fits = q.moveTo(mem, &resp, m.CQE) })
 	if !fits {
 		mem.Close()
 		x.Give(bill)

@@ -30,24 +30,24 @@ type ended struct {
 }
 
 // keep keeps the events of a session that ends; on the engine's thread.
-func (s *Server) keep(x *Session) {
+func (w *Worker) keep(x *Session) {
 	if x.client == nil || !x.client.Recorder.Failed() {
 		return
 	}
 	e := &ended{events: x.events(nil)}
 	e.owner.PID, e.owner.UID, e.owner.Realm, e.owner.Name = x.Owner.PID, x.Owner.UID, x.Owner.Realm, x.Owner.Name
-	s.ended = append(s.ended, e)
+	w.ended = append(w.ended, e)
 	own := 0
-	for i := len(s.ended) - 1; i >= 0; i-- {
-		if s.ended[i].owner.UID == x.Owner.UID {
+	for i := len(w.ended) - 1; i >= 0; i-- {
+		if w.ended[i].owner.UID == x.Owner.UID {
 			if own++; own > maxUserEnded {
-				s.ended = slices.Delete(s.ended, i, i+1)
+				w.ended = slices.Delete(w.ended, i, i+1)
 				return
 			}
 		}
 	}
-	if len(s.ended) > maxEnded {
-		s.ended = slices.Delete(s.ended, 0, 1)
+	if len(w.ended) > maxEnded {
+		w.ended = slices.Delete(w.ended, 0, 1)
 	}
 }
 
@@ -60,14 +60,20 @@ func (x *Session) events(to []recorder.Event) []recorder.Event {
 	return x.client.Recorder.Append(to, func(t clock.Time) int64 { return now.time(t).UnixNano() })
 }
 
-// past writes what the recorders have that the capture wants; on the engine's thread.
+// past writes what the recorders of all workers have that the capture wants.
 func (c *capture) past() {
-	for _, e := range c.wanted() {
-		c.put(&e.TraceEvent, e.Text, e.TimeNs)
+	var all []recorder.Event
+	for _, w := range c.s.Workers {
+		of := &capture{s: c.s, w: w, viewer: c.viewer, filter: c.filter}
+		w.do(func() { all = append(all, of.wanted()...) })
+	}
+	slices.SortStableFunc(all, func(a, b recorder.Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
+	for i := range all {
+		c.put(&all[i].TraceEvent, all[i].Text, all[i].TimeNs)
 	}
 }
 
-// wanted is what the recorders have that the capture wants, oldest first.
+// wanted is what the recorders of the worker have that the capture wants; on its thread.
 func (c *capture) wanted() (all []recorder.Event) {
 	add := func(owner *account.Owner, events []recorder.Event) {
 		for i := range events {
@@ -78,13 +84,12 @@ func (c *capture) wanted() (all []recorder.Event) {
 			}
 		}
 	}
-	for _, e := range c.s.ended {
+	for _, e := range c.w.ended {
 		add(&e.owner, slices.Clone(e.events))
 	}
-	for _, x := range c.s.attached {
+	for _, x := range c.w.attached {
 		add(&x.Owner, x.events(nil))
 	}
-	slices.SortStableFunc(all, func(a, b recorder.Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
 	return all
 }
 
@@ -97,7 +102,7 @@ var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddre
 func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
 	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: v.Event, Status: uint32(v.Status)}
 	x.client.Recorder.Note(x.w.Engine.Now(), &noted)
-	x.s.event(&x.Owner, &noted, "", time.Now())
+	x.w.event(&x.Owner, &noted, "", time.Now())
 	why, bad := cmReasons[e.Kind]
 	if !bad {
 		return

@@ -13,7 +13,7 @@ import (
 // endedClient is the session of a client of a user that has ended; failed: for a reason.
 func endedClient(s *Server, uid, pid int, failed bool) *Session {
 	x := sessionOf(uid, pid)
-	x.s, x.w, x.client = s, &s.Worker, &engine.Client{Client: qp.Client{}}
+	x.s, x.w, x.client = s, s.Workers[0], &engine.Client{Client: qp.Client{}}
 	x.client.Recorder.Note(1, &abi.TraceEvent{Kind: abi.TraceState})
 	if failed {
 		x.client.Recorder.Reason(1, &abi.TraceEvent{Kind: abi.TraceReason, Code: 0x0102}, "text")
@@ -24,13 +24,14 @@ func endedClient(s *Server, uid, pid int, failed bool) *Session {
 // TestEndedClients: those that have failed are kept, so many of a user and in all, and
 // nobody sees another user's.
 func TestEndedClients(t *testing.T) {
-	s := &Server{Worker: Worker{Engine: engine.New(engine.Config{})}, Log: slog.New(slog.DiscardHandler)}
+	s := &Server{Workers: []*Worker{{Engine: engine.New(engine.Config{})}}, Log: slog.New(slog.DiscardHandler)}
+	w := s.Workers[0]
 	for pid := range 100 {
-		s.keep(endedClient(s, 1000, pid, true))
-		s.keep(endedClient(s, 1001, pid, pid < 3))
+		w.keep(endedClient(s, 1000, pid, true))
+		w.keep(endedClient(s, 1001, pid, pid < 3))
 	}
 	own := map[int]int{}
-	for _, e := range s.ended {
+	for _, e := range w.ended {
 		own[e.owner.UID]++
 		if len(e.events) != 2 || e.owner.UID == 1000 && e.owner.PID < 100-maxUserEnded {
 			t.Errorf("kept of process %d of user %d: %+v", e.owner.PID, e.owner.UID, e.events)
@@ -40,12 +41,12 @@ func TestEndedClients(t *testing.T) {
 		t.Errorf("%v, expected %d and 3", own, maxUserEnded)
 	}
 	for uid := range 100 {
-		s.keep(endedClient(s, uid, 1, true))
+		w.keep(endedClient(s, uid, 1, true))
 	}
-	if len(s.ended) != maxEnded {
-		t.Errorf("%d are kept, expected %d", len(s.ended), maxEnded)
+	if len(w.ended) != maxEnded {
+		t.Errorf("%d are kept, expected %d", len(w.ended), maxEnded)
 	}
-	c := &capture{s: s, viewer: &account.Owner{UID: 50, Realm: ""}, filter: abi.CaptureRequest{Flags: abi.CapturePast}}
+	c := &capture{s: s, w: w, viewer: &account.Owner{UID: 50, Realm: ""}, filter: abi.CaptureRequest{Flags: abi.CapturePast}}
 	var pids []uint32
 	for _, e := range c.wanted() {
 		pids = append(pids, e.PID)

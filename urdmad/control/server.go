@@ -81,11 +81,26 @@ type Worker struct {
 	Watch, Unwatch func(fd int) error
 	// Loop is what a snapshot says of it.
 	Loop func() inspect.Loop
+
+	workerState
+	clients atomic.Int32 // that belong to it
+}
+
+// workerState is what a worker's clients have made; its thread's, but for traced.
+type workerState struct {
+	xrc        map[xrcKey]*xrcDomain // that clients share
+	attached   []*Session            // that have said HELLO
+	captures   []*capture            // that run
+	traced     atomic.Bool           // one of them wants events
+	injected   injections
+	warned     uint64      // warnings of pitfalls, ever
+	linkEvents []linkEvent // see LinkChanged
+	ended      []*ended    // the oldest first
 }
 
 // Server is the control side of an urdmad.
 type Server struct {
-	Worker
+	Workers []*Worker
 	Devices []Device
 	account.Accounts
 	Sysfs    string // what ibv_get_sysfs_path() should return
@@ -107,14 +122,8 @@ type Server struct {
 	Records *Records
 
 	connected
-	xrc        map[xrcKey]*xrcDomain // that clients share; the engine's thread
-	attached   []*Session            // that have said HELLO; the engine's thread
-	captures   []*capture            // that run; the engine's thread
-	traced     atomic.Bool           // one of them wants events
-	injected   injections
-	warned     uint64      // warnings of pitfalls, ever; the engine's thread's
-	linkEvents []linkEvent // see LinkChanged; the engine's thread
-	ended      []*ended    // the oldest first; the engine's thread
+	injections atomic.Uint32 // rules ever made, which have their numbers from it
+	homes      homes
 }
 
 // connected is the sessions that there are.
@@ -224,13 +233,9 @@ func (s *Server) start(c *net.UnixConn) {
 // Close hangs up on every client and waits until what they owned is gone. The
 // engine must still be running.
 func (s *Server) Close() {
-	silent := make(chan struct{})
-	s.Engine.Do(func() {
-		defer close(silent)
-		s.CM.Silence()
-	})
-	s.Wake()
-	<-silent
+	for _, w := range s.Workers {
+		w.turn(w.CM.Silence)
+	}
 	s.mu.Lock()
 	s.closing = true
 	for x := range s.sessions {

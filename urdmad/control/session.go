@@ -28,7 +28,7 @@ type Session struct {
 	account.Account
 	conn
 	s      *Server
-	w      *Worker // the client's, from the first request to the end
+	w      *Worker // the client's, from HELLO to the end; before the first
 	id     uint64
 	name   string
 	client *engine.Client
@@ -48,7 +48,7 @@ type Session struct {
 	ended    bool             // cleanUp has begun; engine thread
 	over     chan struct{}    // closed after cleanUp
 	fallback bool             // oneFallback is taken
-	tap      *capture         // of its capture; nil: there is none
+	taps     []*capture       // of its capture, by worker; none: there is no capture
 	contexts []*contextObject // also in objects; engine thread
 	unread   events.Quota     // what the client has not read; engine thread
 	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
@@ -60,7 +60,7 @@ type Session struct {
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{s: s, w: &s.Worker, id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
+	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
@@ -167,23 +167,25 @@ func (x *Session) sayRefused(t abi.Type, err error) {
 
 // do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
 // waits for nothing.
-func (x *Session) do(fn func()) {
-	if x.w.Borrow == nil || !x.w.Borrow(fn) {
-		x.turn(fn)
+func (x *Session) do(fn func()) { x.w.do(fn) }
+
+func (w *Worker) do(fn func()) {
+	if w.Borrow == nil || !w.Borrow(fn) {
+		w.turn(fn)
 	}
 }
 
 // turn runs fn in a turn of the worker and waits for it: awake for a moment, since a
 // worker that is awake gets there sooner than a thread is woken.
-func (x *Session) turn(fn func()) {
+func (w *Worker) turn(fn func()) {
 	var finished atomic.Bool
 	done := make(chan struct{})
-	x.w.Engine.Do(func() {
+	w.Engine.Do(func() {
 		defer close(done)
 		fn()
 		finished.Store(true)
 	})
-	x.w.Wake()
+	w.Wake()
 	for start := time.Now(); !finished.Load(); {
 		if time.Since(start) > turnPatience {
 			<-done

@@ -90,7 +90,7 @@ type freed struct {
 
 // again returns a name that was freed, for what is made now, or 0.
 func again[T ~uint32](x *Session, name *T) (n T) {
-	if *name != 0 && x.s.injected.chance(&x.client.Client, abi.StrictReuse, 1) {
+	if *name != 0 && x.w.injected.chance(&x.client.Client, abi.StrictReuse, 1) {
 		n, *name = *name, 0
 	}
 	return n

@@ -18,30 +18,30 @@ import (
 // tells, requests and bookmarks.
 
 // traceIfAsked has events told while a capture wants them; on the engine's thread.
-func (s *Server) traceIfAsked() {
-	wanted := slices.ContainsFunc(s.captures, func(c *capture) bool { return c.wantsEvents() })
-	s.traced.Store(wanted)
+func (w *Worker) traceIfAsked() {
+	wanted := slices.ContainsFunc(w.captures, func(c *capture) bool { return c.wantsEvents() })
+	w.traced.Store(wanted)
 	if wanted {
-		s.Engine.QPs.SetTrace(s.traceClient)
+		w.Engine.QPs.SetTrace(w.traceClient)
 	} else {
-		s.Engine.QPs.SetTrace(nil)
+		w.Engine.QPs.SetTrace(nil)
 	}
 }
 
 func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
 
 // traceClient is a qp.Trace.
-func (s *Server) traceClient(client *qp.Client, e *abi.TraceEvent, text string) {
-	if !slices.ContainsFunc(s.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
+func (w *Worker) traceClient(client *qp.Client, e *abi.TraceEvent, text string) {
+	if !slices.ContainsFunc(w.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
 		return
 	}
-	for _, x := range s.attached {
+	for _, x := range w.attached {
 		if &x.client.Client == client {
-			s.event(&x.Owner, e, text, time.Now())
+			w.event(&x.Owner, e, text, time.Now())
 			return
 		}
 	}
-	s.event(nil, e, text, time.Now())
+	w.event(nil, e, text, time.Now())
 }
 
 // traceCall records a request that was answered, and why if it was refused, and reports it.
@@ -53,13 +53,13 @@ func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) 
 	if x.client != nil {
 		x.client.Recorder.Call(begun.UnixNano(), &e)
 	}
-	traced := x.s.traced.Load()
+	traced := x.w.traced.Load()
 	if !traced && err == nil {
 		return
 	}
 	x.do(func() {
 		if traced {
-			x.s.event(&x.Owner, &e, "", begun)
+			x.w.event(&x.Owner, &e, "", begun)
 		}
 		if err != nil {
 			x.refused(t, qpn, err)
@@ -84,7 +84,7 @@ func (x *Session) because(e *abi.TraceEvent, text string) {
 	if x.client != nil {
 		x.client.Recorder.Reason(x.w.Engine.Now(), e, text)
 	}
-	x.s.event(&x.Owner, e, text, time.Now())
+	x.w.event(&x.Owner, e, text, time.Now())
 }
 
 // pairNamed is the number of the queue pair that a request is for, or 0.
@@ -110,16 +110,16 @@ func (x *Session) clientSeen(came bool) {
 	if came {
 		e.Code = 1
 	}
-	x.s.event(&x.Owner, &e, x.Owner.Name, time.Now())
+	x.w.event(&x.Owner, &e, x.Owner.Name, time.Now())
 }
 
-// linkSeen tells of the link of a port that came up or went down; on the engine's thread.
-func (s *Server) linkSeen(dev int, up bool) {
+// linkSeen tells of the link of a device that came up or went down; on the engine's thread.
+func (w *Worker) linkSeen(name string, up bool) {
 	e := abi.TraceEvent{Kind: abi.TraceLink}
 	if up {
 		e.Code = 1
 	}
-	s.event(nil, &e, s.Devices[dev].Name, time.Now())
+	w.event(nil, &e, name, time.Now())
 }
 
 // mark sets a bookmark.
@@ -135,18 +135,18 @@ func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
 			x.client.Recorder.Mark(x.w.Engine.Now(), &e, string(text))
 			x.recordSoon("it has set a bookmark: " + string(text))
 		}
-		x.s.event(&x.Owner, &e, string(text), now)
+		x.w.event(&x.Owner, &e, string(text), now)
 	})
 	return nil
 }
 
 // event gives an event to those who may see its owner's; nil: one that belongs to
 // nobody. On the engine's thread.
-func (s *Server) event(owner *account.Owner, e *abi.TraceEvent, text string, at time.Time) {
+func (w *Worker) event(owner *account.Owner, e *abi.TraceEvent, text string, at time.Time) {
 	if owner != nil {
 		e.PID = uint32(owner.PID)
 	}
-	for _, c := range s.captures {
+	for _, c := range w.captures {
 		if c.wantsKind(e.Kind) && c.wantsEvent(owner, e) {
 			c.put(e, text, at.UnixNano())
 		}
@@ -179,13 +179,15 @@ func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
 // than notes are.
 func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
 	begun := time.Now()
-	defer func() { c.ring.Spend(time.Since(begun)) }()
+	c.to.Lock()
+	defer c.to.Unlock()
+	defer func() { c.to.ring.Spend(time.Since(begun)) }()
 	b := abi.Bytes(e)
 	if e.Kind == abi.TraceReason {
 		b, text = append(slices.Clone(b), text...), ""
 	}
 	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
-	if at, ok := c.ring.Begin(record, b); ok {
-		c.ring.End(at, text)
+	if at, ok := c.to.ring.Begin(record, b); ok {
+		c.to.ring.End(at, text)
 	}
 }

@@ -24,7 +24,7 @@ func (x *Session) openUmad(m *abi.OpenUmadRequest, _ *reply) error {
 		return err
 	}
 	switch {
-	case x.ready || x.tap != nil:
+	case x.ready || len(x.taps) > 0:
 		return fmt.Errorf("control: the session is in other use: %w", syscall.EBUSY)
 	case x.s.Umad == nil:
 		return fmt.Errorf("control: this urdmad has no management datagrams: %w", syscall.ENODEV)

@@ -48,7 +48,7 @@ func (g *gather) ports() {
 		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: at.Address.String(),
 			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: at.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
 			MaxQPs: d.MaxQP, Protocol: "trp"}
-		if g.s.Engine.SpeaksRoCE(i) {
+		if g.w.Engine.SpeaksRoCE(i) {
 			p.Protocol = "rocev2"
 		}
 		shown := personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}
@@ -74,24 +74,31 @@ func (g *gather) engine() {
 	if g.snap.Restricted {
 		return
 	}
-	e := g.s.Engine
-	if g.s.Loop != nil {
-		l := g.s.Loop()
+	e := g.w.Engine
+	if g.w.Loop != nil {
+		l := g.w.Loop()
 		l.Core = e.Core()
-		g.snap.Loop = &l
+		g.loop(l)
 	}
 	past := e.QPs.Past()
-	t := &inspect.Totals{QP: work(&past), BadFrames: map[string]uint64{}, TerminatesSent: terminates(e.Streams.TerminatesSent),
-		TerminatesGot: terminates(e.Streams.TerminatesGot)}
+	if g.snap.Totals == nil {
+		g.snap.Totals = &inspect.Totals{BadFrames: map[string]uint64{}, Traffic: make([]inspect.Traffic, len(g.s.Devices))}
+		g.snap.Handshakes = new(inspect.Handshakes)
+	}
+	t := g.snap.Totals
+	gone := work(&past)
+	t.QP.Add(&gone)
+	t.TerminatesSent = inspect.AddTerminates(t.TerminatesSent, terminates(e.Streams.TerminatesSent))
+	t.TerminatesGot = inspect.AddTerminates(t.TerminatesGot, terminates(e.Streams.TerminatesGot))
 	counts := e.Counts()
 	engineCounts.Into(t, &counts)
-	t.Injected = g.s.injected.hits
-	t.Warned = g.s.warned
+	t.Injected += g.w.injected.hits
+	t.Warned += g.w.warned
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
 		all, s := traffic(&p), e.MPA.PastTraffic(dev)
 		streamCounts.Into(&all, &s)
-		t.Traffic = append(t.Traffic, all)
+		t.Traffic[dev].Add(&all)
 		port := &g.snap.Ports[dev]
 		port.QPs = g.s.Devices[dev].pairs.Len()
 		for why, n := range e.Interface(dev).Stats.Dropped {
@@ -100,13 +107,11 @@ func (g *gather) engine() {
 				if port.Discarded == nil {
 					port.Discarded = map[string]uint64{}
 				}
-				port.Discarded[string(why)] = n
+				port.Discarded[string(why)] += n
 			}
 		}
 	}
-	g.snap.Totals = t
-	g.snap.Handshakes = new(inspect.Handshakes)
-	handshakeCounts.Into(g.snap.Handshakes, &g.s.CM.Stats)
+	handshakeCounts.Into(g.snap.Handshakes, &g.w.CM.Stats)
 }
 
 func (g *gather) neighbour(dev int, e neighbour.Entry) {
@@ -120,7 +125,25 @@ func (g *gather) neighbour(dev int, e neighbour.Entry) {
 	if e.Known {
 		n.MAC = e.MAC.String()
 	}
-	g.snap.Neighbours = append(g.snap.Neighbours, n)
+	same := func(o inspect.Neighbour) bool { return o.Port == n.Port && o.Address == n.Address }
+	if at := slices.IndexFunc(g.before.neighbours, same); at < 0 { // each worker asks for itself
+		g.snap.Neighbours = append(g.snap.Neighbours, n)
+	} else if o := &g.before.neighbours[at]; o.MAC == "" {
+		*o = n
+	}
+}
+
+// loop adds what a worker's poll loop has done.
+func (g *gather) loop(l inspect.Loop) {
+	if len(g.s.Workers) == 1 {
+		g.snap.Loop = &l
+		return
+	}
+	g.snap.Workers = append(g.snap.Workers, inspect.Worker{Number: len(g.snap.Workers), Loop: l, Clients: len(g.w.attached), QPs: g.w.Engine.QPs.Len()})
+	if g.snap.Loop == nil {
+		g.snap.Loop = &inspect.Loop{Core: -1}
+	}
+	g.snap.Loop.Add(&l)
 }
 
 func (g *gather) group(dev int, link *netif.Interface, i int) {
@@ -128,6 +151,11 @@ func (g *gather) group(dev int, link *netif.Interface, i int) {
 	v := inspect.Group{Port: g.s.Devices[dev].Name, Address: address.String(), Joined: times}
 	if l, ok := link.GroupLink(address); ok {
 		v.MAC = l.MAC.String()
+	}
+	same := func(o inspect.Group) bool { return o.Port == v.Port && o.Address == v.Address }
+	if at := slices.IndexFunc(g.before.groups, same); at >= 0 {
+		g.before.groups[at].Joined += times
+		return
 	}
 	g.snap.Groups = append(g.snap.Groups, v)
 }

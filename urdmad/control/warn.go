@@ -31,8 +31,8 @@ func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
 		if x.client != nil {
 			x.client.Recorder.Warn(x.w.Engine.Now(), &e, text)
 		}
-		x.s.event(&x.Owner, &e, text, time.Now())
-		x.s.warned++
+		x.w.event(&x.Owner, &e, text, time.Now())
+		x.w.warned++
 	})
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
@@ -53,10 +53,10 @@ func (g *gather) warnings(viewer *account.Owner) {
 			}
 		}
 	}
-	for _, e := range g.s.ended {
+	for _, e := range g.w.ended {
 		add(&e.owner, e.events)
 	}
-	for _, x := range g.s.attached {
+	for _, x := range g.w.attached {
 		add(&x.Owner, x.events(nil))
 	}
 	slices.SortStableFunc(g.snap.Warnings, func(a, b inspect.Warning) int { return a.Warned.Compare(b.Warned) })

@@ -23,9 +23,9 @@ func (s *script) wireOf(name string) (int, error) {
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)
 	case !s.by.Owner.Admin || s.own:
 		return 0, fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
-	case !server.Engine.Interface(dev).Wire():
+	case !s.w.Engine.Interface(dev).Wire():
 		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there: %w", name, syscall.EOPNOTSUPP)
-	case server.Engine.OverTCP(dev):
+	case s.w.Engine.OverTCP(dev):
 		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w", name, syscall.EOPNOTSUPP)
 	}
 	return dev, nil
@@ -35,7 +35,7 @@ func (s *script) wireOf(name string) (int, error) {
 func (n *injections) impair(dev int, stage *impair.Stage) {
 	q := n.wires[dev]
 	if q == nil {
-		e := n.s.Engine
+		e := n.w.Engine
 		e.Interface(dev).SetQueue(func(under port.Queue, info port.Info) port.Queue {
 			q = impair.New(under, info, &e.Clock)
 			return q
@@ -62,7 +62,7 @@ const restoring = 10 * clock.Millisecond
 
 // restore gives an interface its port's own queue back, once nothing waits in the other.
 func (n *injections) restore(dev int) {
-	c := &n.s.Engine.Clock
+	c := &n.w.Engine.Clock
 	var look *clock.Timer
 	look = clock.NewTimer(func() {
 		q := n.wires[dev]
@@ -71,7 +71,7 @@ func (n *injections) restore(dev int) {
 		case !q.Idle():
 			c.Set(look, c.Now+restoring)
 		default:
-			n.s.Engine.Interface(dev).SetQueue(func(port.Queue, port.Info) port.Queue { return q.Under() })
+			n.w.Engine.Interface(dev).SetQueue(func(port.Queue, port.Info) port.Queue { return q.Under() })
 			q.Close()
 			delete(n.wires, dev)
 		}
@@ -85,11 +85,16 @@ type cut struct {
 	subnet bool // disabled there; else urdma inject
 }
 
-// DisableWire has nothing pass a device's wire that somebody has disabled in the subnet; on the
-// engine's thread.
+// DisableWire has nothing pass a device's wire that somebody has disabled in the subnet. It
+// does not wait.
 func (s *Server) DisableWire(dev int, off bool) {
-	s.injected.s = s
-	s.injected.cutWire(cut{dev, true}, off)
+	for _, w := range s.Workers {
+		w.Engine.Do(func() {
+			w.injected.s, w.injected.w = s, w
+			w.injected.cutWire(cut{dev, true}, off)
+		})
+		w.Wake()
+	}
 }
 
 // cutWire has nothing pass a device, or ends that: neither on its wire, if it has one, nor
@@ -99,13 +104,13 @@ func (n *injections) cutWire(which cut, down bool) {
 	if is == down {
 		return
 	}
-	e := n.s.Engine
+	e := n.w.Engine
 	if down {
 		if n.cut == nil {
 			n.cut = map[cut]*impair.Stage{}
 		}
 		n.cut[which] = nil
-		if e.Interface(which.dev).Wire() {
+		if e.Interface(which.dev).Receives() {
 			n.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
 			n.impair(which.dev, n.cut[which])
 		}

@@ -59,15 +59,25 @@ func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
 		x.closeXRC(f)
 		return err
 	}
+	if f != nil {
+		if err := x.comeHome(key); err != nil {
+			x.closeXRC(f)
+			x.Give(bill)
+			return err
+		}
+	}
 	var resp abi.HandleMessage
 	x.do(func() {
 		var d *xrcDomain
-		if d, err = x.s.xrcDomain(key, f != nil, m.OFlags); err == nil {
+		if d, err = x.w.xrcDomain(key, f != nil, m.OFlags); err == nil {
 			d.users++
 			resp.Handle = x.add(&xrcdObject{ctx: c, domain: d, file: f}, bill)
 		}
 	})
 	if err != nil {
+		if f != nil {
+			x.s.homes.leave(key)
+		}
 		x.closeXRC(f)
 		x.Give(bill)
 		return err
@@ -100,9 +110,9 @@ func identify(fd int) (fileID, error) {
 }
 
 // xrcDomain finds or makes a domain.
-func (s *Server) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, error) {
+func (w *Worker) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, error) {
 	if shared {
-		d := s.xrc[key]
+		d := w.xrc[key]
 		switch {
 		case d != nil && flags&unix.O_EXCL != 0:
 			return nil, fmt.Errorf("control: O_EXCL, and the file has an XRC domain: %w", syscall.EINVAL)
@@ -114,18 +124,25 @@ func (s *Server) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, e
 	}
 	d := &xrcDomain{Domain: qp.NewDomain(), dev: key.dev, file: key.file, shared: shared}
 	if shared {
-		if s.xrc == nil {
-			s.xrc = map[xrcKey]*xrcDomain{}
+		if w.xrc == nil {
+			w.xrc = map[xrcKey]*xrcDomain{}
 		}
-		s.xrc[key] = d
+		w.xrc[key] = d
 	}
 	return d, nil
 }
 
-// leaveXRC gives a handle's share of a domain back.
-func (s *Server) leaveXRC(d *xrcDomain) {
+// leaveXRC gives a handle's share of a domain back; on the engine's thread.
+func (x *Session) leaveXRC(d *xrcDomain) {
+	x.w.leaveXRC(d)
+	if d.shared {
+		x.s.homes.leave(xrcKey{d.dev, d.file})
+	}
+}
+
+func (w *Worker) leaveXRC(d *xrcDomain) {
 	if d.users--; d.users == 0 && d.shared {
-		delete(s.xrc, xrcKey{d.dev, d.file})
+		delete(w.xrc, xrcKey{d.dev, d.file})
 	}
 }
 
@@ -134,7 +151,7 @@ func (o *xrcdObject) closeXRCD(*abi.HandleMessage, *reply) error {
 		return fmt.Errorf("control: the XRC domain still has %d objects: %w", o.users, syscall.EBUSY)
 	}
 	o.x.do(func() {
-		o.x.s.leaveXRC(o.domain)
+		o.x.leaveXRC(o.domain)
 		o.x.closeXRC(o.file)
 		o.remove()
 	})
@@ -161,12 +178,11 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 	o := &qpObject{qp: q, ctx: xrcd.ctx, xrcd: xrcd}
 	dev := &x.s.Devices[xrcd.ctx.dev]
 	x.do(func() {
-		if err = dev.pairs.Room(&x.Account, xrcd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
+		if err = dev.pairs.Take(&x.Account, xrcd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
 			return
 		}
 		x.w.Engine.QPs.Add(q)
 		x.refer(o, bill)
-		dev.pairs.Count(x.Owner.UID, 1)
 	})
 	if err != nil {
 		x.Give(bill)
@@ -213,14 +229,15 @@ func (x *Session) removeQP(o *qpObject) {
 	if o.target == nil {
 		x.w.Engine.RemoveQP(x.client, o.qp, o.bell)
 		x.freed.qpn = o.qp.QPN
-		pairs.Count(x.Owner.UID, -1)
+		pairs.Give(x.Owner.UID)
 		return
 	}
-	pairs.Count(o.qp.References[0].UID, -1)
+	oldest := o.qp.References[0].UID
 	if o.qp.References.Remove(o.target) {
+		pairs.Give(oldest)
 		x.w.Engine.QPs.Remove(o.qp)
 	} else {
-		pairs.Count(o.qp.References[0].UID, 1)
+		pairs.Pass(oldest, o.qp.References[0].UID)
 	}
 }
 

@@ -38,7 +38,7 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 	if dst.IsMulticast() {
 		return p.sendGroup(dst, i, wr, &h)
 	}
-	if at := p.s.portAt(dst); at != nil {
+	if at := p.s.portAt(dst); at != nil && !p.s.table.Elsewhere(qpn) {
 		return p.sendLocal(at, i, wr, &h)
 	}
 	return p.sendWire(dst, i, wr, &h)

@@ -12,7 +12,7 @@ func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 // send moves what one packet carries of the work request at index i, or all of it
 // within this urdmad.
 func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
-	if at := c.s.portAt(c.peer); at != nil {
+	if at := c.s.portAt(c.peer); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
 		return c.sendLocal(at, i, wr)
 	}
 	w := c.port.way(c.peer)

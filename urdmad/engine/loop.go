@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
@@ -221,7 +222,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		fds = append(fds, fd)
 	}
 	for _, p := range e.ports {
-		if !p.If.Wire() || p.socket != nil && !p.recent { // the latter had nothing, and wakes along with the connections' sockets
+		if !p.If.Receives() || p.socket != nil && !p.recent { // the latter had nothing, and wakes along with the connections' sockets
 			continue
 		}
 		fd, armed := p.If.ArmRx()
@@ -232,6 +233,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		}
 		p.armed = true
 		switch {
+		case fd == port.Woken:
 		case fd < 0:
 			timed = true
 		case p.socket == nil: // else it is in the set of the connections' sockets

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"urdma/inspect"
@@ -167,4 +169,18 @@ var troubleFamilies = []family{
 var loopFamilies = []family{
 	{"urdma_loop_busy_ratio", "Part of the poll loop's turns that found work, since a scrape at least a second ago.", gauge, nil,
 		func(v *view, add add) { add(v.busyRatio) }},
+	ofWorker("urdma_worker_clients", "Clients of a worker.", gauge, func(w *inspect.Worker) float64 { return float64(w.Clients) }),
+	ofWorker("urdma_worker_queue_pairs", "Queue pairs of a worker.", gauge, func(w *inspect.Worker) float64 { return float64(w.QPs) }),
+	ofWorker("urdma_worker_turns_total", "Turns of a worker's poll loop.", counter, func(w *inspect.Worker) float64 { return float64(w.Turns) }),
+	ofWorker("urdma_worker_busy_turns_total", "Turns of a worker's poll loop that found work.", counter, func(w *inspect.Worker) float64 { return float64(w.BusyTurns) }),
+	ofWorker("urdma_worker_asleep_seconds_total", "Time that a worker slept.", counter, func(w *inspect.Worker) float64 { return float64(w.AsleepNs) / 1e9 }),
+}
+
+// ofWorker makes a family with one value for each of several workers.
+func ofWorker(name, help string, kind prometheus.ValueType, value func(*inspect.Worker) float64) family {
+	return family{name, help, kind, []string{"worker"}, func(v *view, add add) {
+		for _, w := range v.AllWorkers() {
+			add(value(&w), strconv.Itoa(w.Number))
+		}
+	}}
 }

@@ -39,6 +39,9 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		n.rx.origin = w
 		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
 		d.Link = Link{Port: p.Peer.Port}
+		if d.Src.Addr().IsMulticast() && p.Flags.Has(port.RxInside) { // it has where it goes to
+			d.Src, d.Dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(d.Src.Addr(), h.Dst)
+		}
 	}
 	d.Head, d.Data = data[:min(len(data), wire.MaxHeaderLen)], data
 	d.packet, d.from = p, wire.EncapLen

@@ -83,7 +83,7 @@ func (r *groups) remove(group netip.Addr, g *joined) {
 
 // hasGroups reports whether a group can be reached from the interface.
 func (n *Interface) hasGroups(group netip.Addr) bool {
-	return n.info.Wire && !n.info.Datagrams && group.IsValid() && n.IP().Is4() == group.Is4()
+	return n.Receives() && !n.info.Datagrams && group.IsValid() && n.IP().Is4() == group.Is4()
 }
 
 // Leave undoes Join.
@@ -100,6 +100,9 @@ func (n *Interface) Leave(group netip.Addr) {
 
 // GroupLink is how a group is reached; false if it can't be.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
+	if n.info.Datagrams && n.info.Siblings && n.IP().Is4() == group.Is4() {
+		return n.Link(), true // to the members at other workers
+	}
 	if !n.hasGroups(group) {
 		return Link{}, false
 	}

@@ -12,6 +12,9 @@ import (
 // route. It is dst itself on the same link. A link-local address of IPv6 and another
 // don't reach each other: answers would find no way (RFC 4291 section 2.5.6).
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
+	if n.isInside(dst) {
+		return dst, true
+	}
 	if !n.info.Wire || n.IP().IsUnspecified() || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
 		return netip.Addr{}, false
 	}
@@ -24,8 +27,23 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }
 
+// isInside reports an address of ours at which other workers are reached.
+func (n *Interface) isInside(dst netip.Addr) bool {
+	switch {
+	case !n.info.Siblings || dst.Is4() != n.IP().Is4():
+		return false
+	case dst.Is4():
+		return n.own[dst.As4()]
+	}
+	return n.six.own[dst.As16()]
+}
+
 // Resolve calls done with how a neighbour is reached.
 func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
+	if n.isInside(hop) {
+		done(n.Link(), true)
+		return
+	}
 	if n.info.Datagrams {
 		done(Link{Port: n.addr.SocketPort}, true)
 		return
@@ -90,6 +108,14 @@ func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 	h.answer(h.table.NDP(int64(h.n.clock.Now), f, &p))
 	if h.table.Duplicate() {
 		h.n.lose(f.Src)
+	}
+}
+
+// CutOff has the interface send nothing more: another worker's has heard of a host with our
+// address.
+func (n *Interface) CutOff() {
+	if !n.tx.cut {
+		n.lose(wire.MAC{})
 	}
 }
 

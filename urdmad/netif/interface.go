@@ -25,7 +25,7 @@ type Link struct {
 }
 
 // Link is the link that leads to ourselves.
-func (n *Interface) Link() Link { return Link{MAC: n.info.MAC} }
+func (n *Interface) Link() Link { return Link{MAC: n.info.MAC, Port: n.addr.SocketPort} }
 
 // Tap is shown the frames of an interface.
 type Tap interface {
@@ -185,6 +185,9 @@ func (n *Interface) SetMTU(mtu int) { n.mtu = min(mtu, n.info.MTU) }
 
 // Wire is false for an interface that reaches nobody: the loopback driver's.
 func (n *Interface) Wire() bool { return n.info.Wire }
+
+// Receives reports whether packets ever come: from the wire, or from other workers.
+func (n *Interface) Receives() bool { return n.info.Wire || n.info.Siblings }
 
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {

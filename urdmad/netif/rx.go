@@ -42,7 +42,7 @@ type Datagram struct {
 // Poll takes the next burst from the port, if the last was handled, and returns
 // how many frames wait. more says that the port may have others.
 func (n *Interface) Poll() (waiting int, more bool) {
-	if !n.info.Wire {
+	if !n.Receives() {
 		return 0, false
 	}
 	r := &n.rx
@@ -130,7 +130,7 @@ func (n *Interface) frame(p *port.Packet) bool {
 	case f.Type == wire.EtherTypeIPv6:
 		return n.six.frame(&f, head, p)
 	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP) && !n.askedByAll(&f):
-	case f.Proto != wire.ProtoIGMP && n.martian(f.SrcIP):
+	case f.Proto != wire.ProtoIGMP && !p.Flags.Has(port.RxInside) && n.martian(f.SrcIP):
 		n.Drop(DropSource)
 	case !n.checksumsRight(&f, head, p):
 		n.Drop(DropChecksum)

@@ -26,7 +26,7 @@ func (h *host6) frame(f *wire.Frame, head []byte, p *port.Packet) bool {
 	case f.Proto == wire.ProtoICMPv6:
 		h.icmp(f, head, p)
 	case f.Proto != wire.ProtoUDP:
-	case h.martian(f.Src6):
+	case !p.Flags.Has(port.RxInside) && h.martian(f.Src6):
 		n.Drop(DropSource6)
 	case !h.checksumRight(f, p):
 		n.Drop(DropChecksum)

@@ -115,7 +115,7 @@ func PrivateBytes(layout *abi.QPResponse) uint64 {
 // Add makes q known and gives it a number, that which it has already if no other has it.
 func (t *Table) Add(q *QP) {
 	q.t = t
-	for q.QPN == 0 || t.pairs[q.QPN] != nil {
+	for q.QPN == 0 || t.pairs[q.QPN] != nil || t.Elsewhere(q.QPN) {
 		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
 	}
 	t.pairs[q.QPN] = q

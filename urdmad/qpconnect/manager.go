@@ -90,6 +90,9 @@ type Config struct {
 	Log     *slog.Logger
 	Addrs   []netip.Addr // ours, by device number
 	Timeout clock.Time   // how long an accept is repeated
+	// Elsewhere reports whether a queue pair at an address of ours is another worker's; nil:
+	// none is.
+	Elsewhere func(wire.QPN) bool
 }
 
 // Manager holds the pairs of an urdmad.
@@ -100,6 +103,8 @@ type Manager struct {
 	timeout clock.Time
 	pairs   map[wire.QPN]*Pair
 	Stats   Stats
+
+	elsewhere func(wire.QPN) bool
 }
 
 // Stats counts what happened.
@@ -107,7 +112,7 @@ type Stats struct{ Started, Ignored, Accepted, Established, Challenged, Ended ui
 
 // New returns a Manager without pairs.
 func New(c Config) *Manager {
-	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{}}
+	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{}, elsewhere: c.Elsewhere}
 }
 
 // Check says whether Start would find a way to a peer's address.
@@ -127,7 +132,7 @@ func (m *Manager) Start(p Params) (*Pair, error) {
 		return nil, err
 	}
 	v := &Pair{Params: p, Local: End{m.addrs[p.Dev], p.QP.Number()}, Created: m.net.Now(),
-		sameHost: slices.Contains(m.addrs, p.Peer.Addr)}
+		sameHost: slices.Contains(m.addrs, p.Peer.Addr) && (m.elsewhere == nil || !m.elsewhere(p.Peer.QPN))}
 	v.timer = clock.NewTimer(func() { m.tick(v) })
 	v.patience = clock.NewTimer(v.QP.Exhaust)
 	m.pairs[v.Local.QPN] = v

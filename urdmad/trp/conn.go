@@ -84,7 +84,7 @@ type marks struct {
 // Open reserves our UDP port number for a connection that is being set up.
 func (s *Stack) Open(dev int, lport uint16, peer netip.AddrPort) (*Conn, error) {
 	p := s.ports[dev]
-	if p.conns[lport] != nil {
+	if p.conns[lport] != nil || s.cfg.Numbers != nil && !s.cfg.Numbers.Take(lport) {
 		return nil, ErrPortInUse
 	}
 	c := &Conn{s: s, port: p, LocalISN: wire.PSN(s.rand.Uint32()), LocalCookie: s.rand.Uint32()}
@@ -109,6 +109,9 @@ func (p *Port) free(c *Conn) {
 	c.path.Leave()
 	if number := c.Local.Port(); p.conns[number] == c {
 		p.conns[number] = nil
+		if n := p.s.cfg.Numbers; n != nil {
+			n.Give(number)
+		}
 	}
 }
 

@@ -21,9 +21,16 @@ const minWindow = 32
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
 	AckDelay     clock.Time
-	Window       int // segments in flight a connection; 0: DefaultWindow, and as many as long paths need
+	Window       int     // segments in flight a connection; 0: DefaultWindow, and as many as long paths need
+	Numbers      Numbers // nil: no other worker has any
 
 	bounded bool // Window was given
+}
+
+// Numbers are the UDP port numbers that several workers share.
+type Numbers interface {
+	Take(number uint16) bool // false: another worker has it
+	Give(number uint16)      // undoes one Take
 }
 
 // wideWindow is how many segments a connection has in flight to a peer that states

@@ -69,19 +69,18 @@ func TestPortShare(t *testing.T) {
 	of, p := &Accounts{Limits: Limits{UserShare: 50}}, Pairs{}
 	a, b := accountOf(of, 1000, false), accountOf(of, 1001, false)
 	for range 2 {
-		if err := p.Room(a, 0, "urdma0", most); err != nil {
+		if err := p.Take(a, 0, "urdma0", most); err != nil {
 			t.Fatal(err)
 		}
-		p.Count(1000, 1)
 	}
-	if err := p.Room(a, 0, "urdma0", most); !errors.Is(err, syscall.ENOMEM) {
+	if err := p.Take(a, 0, "urdma0", most); !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("beyond the share: %v", err)
 	}
-	if err := p.Room(b, 0, "urdma0", most); err != nil {
+	if err := p.Take(b, 0, "urdma0", most); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	p.Count(1000, -1)
-	if err := p.Room(a, 0, "urdma0", most); err != nil {
+	p.Give(1000)
+	if err := p.Take(a, 0, "urdma0", most); err != nil {
 		t.Errorf("after one was given back: %v", err)
 	}
 }
@@ -104,10 +103,9 @@ func TestMostPairs(t *testing.T) {
 		}
 		var pairs Pairs
 		for range c.want {
-			if err := pairs.Room(a, 0, "urdma0", c.port); err != nil {
+			if err := pairs.Take(a, 0, "urdma0", c.port); err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			pairs.Count(1000, 1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"cmp"
 	"fmt"
+	"sync"
 	"syscall"
 )
 
@@ -177,33 +178,52 @@ func (a *Account) Pairs(most int) int {
 	return min(share, l.QueuePairs)
 }
 
-// Pairs counts the queue pairs of a port; on the engine's thread.
+// Pairs counts the queue pairs of a port, for any goroutine.
 type Pairs struct {
+	mu    sync.Mutex
 	count int
 	of    map[int]int // by user id
 }
 
-// Room refuses a queue pair beyond a port's max_qp, which is most, 0 for no
+// Take counts one more queue pair of a user's. It refuses one beyond a port's max_qp, which is most, 0 for no
 // limit, or beyond the user's share of it. dev is the port's place in urdma.json.
-func (p *Pairs) Room(a *Account, dev int, name string, most int) error {
-	if most <= 0 {
-		return nil
-	}
-	if p.count >= most {
+func (p *Pairs) Take(a *Account, dev int, name string, most int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if most > 0 && p.count >= most {
 		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, most, name, syscall.ENOMEM)
 	}
-	if share := a.of.Current().shareOf(uint64(most)); !a.Owner.Admin && uint64(p.of[a.Owner.UID]) >= share {
+	if share := a.of.Current().shareOf(uint64(most)); most > 0 && !a.Owner.Admin && uint64(p.of[a.Owner.UID]) >= share {
 		return fmt.Errorf("control: limits.user_share leaves user %d %d of %s's %d queue pairs, and it has as many: %w",
 			a.Owner.UID, share, name, most, syscall.ENOMEM)
 	}
+	p.add(a.Owner.UID, 1)
 	return nil
 }
 
 // Len is how many there are.
-func (p *Pairs) Len() int { return p.count }
+func (p *Pairs) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
 
-// Count counts a queue pair of a user's that came (1) or went (-1).
-func (p *Pairs) Count(uid, by int) {
+// Give takes one of a user's off, which has gone.
+func (p *Pairs) Give(uid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(uid, -1)
+}
+
+// Pass counts a queue pair of one user's as another's.
+func (p *Pairs) Pass(from, to int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(from, -1)
+	p.add(to, 1)
+}
+
+func (p *Pairs) add(uid, by int) {
 	p.count += by
 	if p.of == nil {
 		p.of = map[int]int{}

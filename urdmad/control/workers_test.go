@@ -1,0 +1,165 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/dpdk/loopback"
+	"urdma/urdmad/control"
+	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
+)
+
+// startTwo starts a urdmad with two workers.
+func startTwo(t *testing.T) *running {
+	return start(t, func(s *control.Server) {
+		p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
+		second, w := newWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), qp.Share{Worker: 1, Of: 2})
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := w.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		s.Workers = append(s.Workers, second)
+	})
+}
+
+// opened is a client that has opened the device and allocated a protection domain.
+func opened(t *testing.T, r *running) *client {
+	t.Helper()
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.conn.Close() })
+	if _, err = call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// clientsOf is how many clients each worker has, as a snapshot says.
+func clientsOf(t *testing.T, r *running) (n []int) {
+	t.Helper()
+	s, err := r.server.Snapshot(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range s.Workers {
+		n = append(n, w.Clients)
+	}
+	if all := n[0] + n[1]; len(s.Clients) != all || len(s.Domains) != all {
+		t.Errorf("the snapshot has %d clients and %d protection domains, the workers %v", len(s.Clients), len(s.Domains), n)
+	}
+	return n
+}
+
+func makeCQ(c *client) error {
+	_, err := call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: 1, CQE: 10})
+	return err
+}
+
+// TestWorkersShareClients: each new client goes to the worker with the fewest, a snapshot has
+// all, and one that shares an XRC domain goes where that is, while it can.
+func TestWorkersShareClients(t *testing.T) {
+	r := startTwo(t)
+	a, b, c := opened(t, r), opened(t, r), opened(t, r)
+	if n := clientsOf(t, r); !slices.Equal(n, []int{2, 1}) {
+		t.Fatalf("the workers have %v clients, expected 2 and 1", n)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "domain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	inDomain(t, b, file, unix.O_CREAT)
+	inDomain(t, a, file, 0)
+	if n := clientsOf(t, r); !slices.Equal(n, []int{1, 2}) {
+		t.Errorf("with a shared domain the workers have %v clients, expected 1 and 2", n)
+	}
+	if err := makeCQ(a); err != nil {
+		t.Errorf("a client that was moved: %v", err)
+	}
+	if err := makeCQ(c); err != nil {
+		t.Fatal(err)
+	}
+	_, err = callWith[abi.OpenXRCDRequest, abi.HandleMessage](c, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1}, int(file.Fd()))
+	if !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("a client with a completion queue: %v, expected EBUSY", err)
+	}
+	b.conn.Close()
+	<-gone(r, 2)
+	d := opened(t, r)
+	inDomain(t, d, file, 0) // a has it still
+	if n := clientsOf(t, r); !slices.Equal(n, []int{1, 2}) {
+		t.Errorf("the workers have %v clients, expected 1 and 2", n)
+	}
+}
+
+// gone is closed once so many clients are left.
+func gone(r *running, left int) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for r.server.Clients() > left {
+			if s, err := r.server.Snapshot(context.Background()); err != nil || len(s.Clients) == left {
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// TestWorkersAreAllBroken: a rule that is for every client of a user is at each worker, is
+// shown once, and goes from each.
+func TestWorkersAreAllBroken(t *testing.T) {
+	r := startTwo(t)
+	clients := []*client{opened(t, r), opened(t, r)}
+	looks, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looks.conn.Close()
+	inject := func(text string) {
+		t.Helper()
+		var m abi.InjectRequest
+		copy(m.Text[:], text)
+		if _, err := call[abi.InjectRequest, abi.InjectResponse](looks, abi.Inject, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inject("call ibv_create_cq errno=ENOMEM count=all")
+	for i, c := range clients {
+		if err := makeCQ(c); !errors.Is(err, syscall.ENOMEM) {
+			t.Errorf("client %d: %v, expected ENOMEM", i, err)
+		}
+	}
+	s, err := r.server.Snapshot(context.Background())
+	if err != nil || len(s.Injections) != 1 || s.Injections[0].Hits != 2 || s.Totals.Injected != 2 {
+		t.Errorf("shown: %+v, %v; expected one rule with two hits", s.Injections, err)
+	}
+	inject("clear")
+	for i, c := range clients {
+		if err := makeCQ(c); err != nil {
+			t.Errorf("client %d after the rule: %v", i, err)
+		}
+	}
+}

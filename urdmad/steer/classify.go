@@ -1,0 +1,160 @@
+package steer
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"urdma/dpdk/port"
+	"urdma/wire"
+)
+
+// everyone stands for all workers.
+const everyone = -1
+
+// first answers what is asked of the host, and counts what is malformed.
+const first = 0
+
+// frame is the worker that a frame is for, which another process may change at any time.
+func (h *Hub) frame(b []byte) int {
+	var f wire.Frame
+	var head [wire.MaxHeaderLen]byte
+	if f.Parse(head[:copy(head[:], b)], len(b)) != nil {
+		return first
+	}
+	payload := b[f.PayloadOff : f.PayloadOff+f.PayloadLen]
+	switch {
+	case f.Type == wire.EtherTypeARP:
+		return h.arp(payload)
+	case f.Type != wire.EtherTypeIPv4 && f.Type != wire.EtherTypeIPv6:
+		return first
+	case f.Proto == wire.ProtoUDP:
+		group := f.Type == wire.EtherTypeIPv4 && f.DstIP.IsGroup() || f.Type == wire.EtherTypeIPv6 && f.Dst6.IsGroup()
+		return h.datagram(f.DstPort, payload, group)
+	case f.Proto == wire.ProtoIGMP:
+		return everyone
+	case f.Proto == wire.ProtoICMPv6 && len(payload) > 0:
+		switch payload[0] {
+		case wire.ICMPv6Advertise, wire.ICMPv6MLDQuery:
+			return everyone
+		}
+	}
+	return first
+}
+
+// arp: all learn what a neighbour says of itself; one answers what it asks, and defends our
+// address.
+func (h *Hub) arp(b []byte) int {
+	var a wire.ARP
+	switch _, err := a.Parse(b); {
+	case err != nil, h.device(netip.AddrFrom4(a.SenderIP)) >= 0:
+		return first
+	case a.Op == wire.ARPReply, a.SenderIP == a.TargetIP:
+		return everyone
+	}
+	return first
+}
+
+// payload is the worker that a packet of a port of datagrams is for.
+func (h *Hub) payload(b []byte) int {
+	var e wire.Encap
+	switch {
+	case e.Parse(b) != nil || e.Type == wire.EncapProbe:
+		return first
+	case e.Type == wire.EncapAnswer:
+		return everyone
+	}
+	return h.datagram(e.Dst, b[wire.EncapLen:], false)
+}
+
+// datagram is the worker that a UDP datagram for a port number is for.
+func (h *Hub) datagram(number uint16, b []byte, group bool) int {
+	if number != wire.DatagramPort {
+		return h.numbers.of(number)
+	}
+	if group {
+		return everyone
+	}
+	var private [wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen]byte
+	b = private[:copy(private[:], b)]
+	op, ok := wire.PeekOp(b)
+	if !ok {
+		return first
+	}
+	switch op {
+	case wire.OpDatagram:
+		var d wire.Datagram
+		if d.Parse(b) == nil {
+			return h.pair(d.Dst)
+		}
+	case wire.OpUC:
+		var u wire.UC
+		if _, err := u.Parse(b); err == nil {
+			return h.pair(u.Dst)
+		}
+	case wire.OpRequest:
+		var c wire.TRPConnect
+		if len(b) > wire.TRPLen && c.Parse(b[wire.TRPLen:]) == nil && c.Ext.ByNumber() {
+			return h.pair(c.Ext.Target)
+		}
+	}
+	return h.numbers.of(number)
+}
+
+// pair is the worker of a queue pair. Number 1 is the host's.
+func (h *Hub) pair(n wire.QPN) int {
+	if n == wire.GeneralQPN {
+		return first
+	}
+	return int(n) % h.workers
+}
+
+// device is the device that has an address of ours, negative for none.
+func (h *Hub) device(a netip.Addr) int {
+	for i, own := range h.own {
+		if own == a {
+			return i
+		}
+	}
+	return -1
+}
+
+// inside tells of a packet that a worker of ours sends: the device of this urdmad that it is
+// for, negative for none, and the worker there. A packet to a group has no device, and is for
+// everyone; wire says that it leaves as well.
+func (p *Port) inside(v *port.Packet) (dev, to int, wire bool) {
+	if p.info.Datagrams {
+		if v.Peer.Addr().IsMulticast() { // which is in no socket's reach
+			return -1, everyone, false
+		}
+		if dev = p.hub.device(v.Peer.Addr()); dev < 0 {
+			return dev, 0, true
+		}
+		return dev, p.hub.payload(v.Data), false
+	}
+	dst, ok := destination(v.Data)
+	if !ok {
+		return -1, 0, true
+	}
+	if dev = p.hub.device(dst); dev >= 0 {
+		return dev, p.hub.frame(v.Data), false
+	}
+	if dst.IsMulticast() && p.hub.frame(v.Data) == everyone {
+		return -1, everyone, true
+	}
+	return -1, 0, true
+}
+
+// destination is where an IP packet in a frame goes.
+func destination(b []byte) (netip.Addr, bool) {
+	if len(b) < wire.EthernetLen+wire.IPv4Len {
+		return netip.Addr{}, false
+	}
+	ip, kind := b[wire.EthernetLen:], wire.EtherType(binary.BigEndian.Uint16(b[wire.EthernetLen-2:]))
+	switch {
+	case kind == wire.EtherTypeIPv4:
+		return netip.AddrFrom4([4]byte(ip[16:20])), true
+	case kind == wire.EtherTypeIPv6 && len(ip) >= wire.IPv6Len:
+		return netip.AddrFrom16([16]byte(ip[24:40])), true
+	}
+	return netip.Addr{}, false
+}

@@ -1,0 +1,286 @@
+package steer
+
+import "urdma/dpdk/port"
+
+// burst is how many packets go to the port at once: as many as leave in one send.
+const burst = port.BatchPackets
+
+// queue is a worker's. Worker 0 has the port's own queue below it.
+type queue struct {
+	p      *Port
+	self   int
+	below  port.Queue // worker 0's; else nil
+	spare  []uint32   // slots of our ring to the wire that were given back unsent
+	kept   retained
+	wakes  []bool // workers to be woken, by number
+	turn   int    // counts calls of Rx
+	others [burst]port.Packet
+	next   [burst]port.Packet // of the port, to be sent
+	ready  int                // packets of next that the port had no room for, in front
+}
+
+// What a Ref of ours names: a slot by the worker that wrote it, one of our ring to the wire, or
+// a retained packet. No driver's has the first bit, which no address of a process has either.
+const (
+	refOurs = 1 << 62
+	refOut  = refOurs | 1<<61
+	refKept = refOurs | 1<<60
+	refFrom = 32 // bits that the writer's number is shifted by
+)
+
+// mostKept bounds the packets that a queue retains where the port below says nothing.
+const mostKept = 4096
+
+func newQueue(p *Port, self, room int) *queue {
+	q := &queue{p: p, self: self, wakes: make([]bool, p.hub.workers)}
+	most := p.under.Queue(0).Retainable()
+	if most == 0 {
+		most = mostKept
+	}
+	q.kept = retained{room: room, most: most}
+	if self == 0 {
+		q.below = p.under.Queue(0)
+	}
+	return q
+}
+
+// Rx is port.Queue's. The port and the rings come first in turn.
+func (q *queue) Rx(p []port.Packet) (n int) {
+	q.turn++
+	if q.below != nil {
+		q.forward()
+		if q.turn%2 == 0 {
+			n = q.receive(p)
+		}
+	}
+	for i := range q.p.hub.workers {
+		n += q.read((q.turn/2+i)%q.p.hub.workers, p[n:])
+	}
+	if q.below != nil && q.turn%2 == 1 {
+		n += q.receive(p[n:])
+	}
+	return n
+}
+
+// read takes packets that another worker has written.
+func (q *queue) read(from int, p []port.Packet) (n int) {
+	r := q.p.rings[from][q.self]
+	for r != nil && n < len(p) {
+		i, ok := r.full.take()
+		if !ok {
+			break
+		}
+		s := &r.slots[i]
+		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Peer: s.peer, Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
+		n++
+	}
+	return n
+}
+
+// receive takes packets from the port below, and hands over those of other workers.
+func (q *queue) receive(p []port.Packet) (mine int) {
+	got := q.below.Rx(p[:min(len(p), burst)])
+	theirs := 0
+	for i := range p[:got] {
+		if q.hand(&p[i]) {
+			p[mine] = p[i]
+			mine++
+		} else {
+			q.others[theirs] = p[i]
+			theirs++
+		}
+	}
+	if theirs > 0 {
+		q.below.Free(q.others[:theirs])
+		q.wakeOthers()
+	}
+	return mine
+}
+
+// hand copies a packet for others to them, and reports whether it is for this worker.
+func (q *queue) hand(v *port.Packet) (mine bool) {
+	to := 0
+	if q.p.info.Datagrams {
+		to = q.p.hub.payload(v.Data)
+	} else {
+		to = q.p.hub.frame(v.Data)
+	}
+	if to == everyone {
+		q.give(q.p, everyone, v, v.Flags)
+		return true
+	}
+	if to != q.self {
+		q.give(q.p, to, v, v.Flags)
+	}
+	return to == q.self
+}
+
+// give copies a packet to a worker's ring at a device, or to everyone else's.
+func (q *queue) give(at *Port, to int, v *port.Packet, flags port.Flags) {
+	for w, r := range at.rings[q.self] {
+		if r != nil && (to == w || to == everyone) && r.write(v, flags) {
+			q.wakes[w] = true
+		}
+	}
+}
+
+func (q *queue) wakeOthers() {
+	for w, wanted := range q.wakes {
+		if wanted {
+			q.wakes[w] = false
+			q.p.hub.wake(w)
+		}
+	}
+}
+
+// forward sends what the workers have written to the wire, as far as the port has room.
+func (q *queue) forward() {
+	sent := false
+	for from := range q.p.out {
+		for q.fill(q.p.out[from]) {
+			taken := q.below.Tx(q.next[:q.ready])
+			sent = sent || taken > 0
+			copy(q.next[:], q.next[taken:q.ready])
+			if q.ready -= taken; q.ready > 0 {
+				break
+			}
+		}
+	}
+	if sent || q.ready > 0 {
+		q.below.Flush()
+	}
+}
+
+// fill has a burst of a ring's packets wait for the port, behind those that do already, and
+// reports whether any does.
+func (q *queue) fill(r *ring) bool {
+	if q.ready == 0 {
+		q.ready = q.below.Alloc(q.next[:min(burst, r.full.len())])
+		for k := range q.next[:q.ready] {
+			i, _ := r.full.take()
+			s, v := &r.slots[i], &q.next[k]
+			v.Data = v.Data[:copy(v.Data[:s.n], s.data[:s.n])]
+			v.Flags, v.Peer = s.flags, s.peer
+			r.free.put(i)
+		}
+	}
+	return q.ready > 0
+}
+
+// Alloc is port.Queue's.
+func (q *queue) Alloc(p []port.Packet) (n int) {
+	r := q.p.out[q.self]
+	for ; n < len(p); n++ {
+		i, ok := q.slot(r)
+		if !ok {
+			break
+		}
+		p[n] = port.Packet{Data: r.slots[i].data, Ref: refOut | uintptr(i)}
+	}
+	return n
+}
+
+func (q *queue) slot(r *ring) (i uint32, ok bool) {
+	if last := len(q.spare) - 1; last >= 0 {
+		i = q.spare[last]
+		q.spare = q.spare[:last]
+		return i, true
+	}
+	return r.free.take()
+}
+
+// Tx is port.Queue's. It takes all: a ring has room for all its slots.
+func (q *queue) Tx(p []port.Packet) int {
+	r := q.p.out[q.self]
+	for k := range p {
+		v, i := &p[k], uint32(p[k].Ref)
+		dev, to, leaves := q.p.inside(v)
+		switch {
+		case dev >= 0:
+			q.give(q.p.hub.ports[dev], to, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
+		case to == everyone:
+			q.give(q.p, everyone, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
+		}
+		if !leaves {
+			q.spare = append(q.spare, i)
+			continue
+		}
+		s := &r.slots[i]
+		s.n, s.flags, s.peer = len(v.Data), v.Flags, v.Peer
+		r.full.put(i)
+		q.wakes[0] = q.self != 0
+	}
+	return len(p)
+}
+
+// Flush is port.Queue's.
+func (q *queue) Flush() {
+	if q.below != nil {
+		q.forward()
+	}
+	q.wakeOthers()
+}
+
+// Free is port.Queue's.
+func (q *queue) Free(p []port.Packet) {
+	for i := range p {
+		switch v := &p[i]; {
+		case v.Ref < refOurs:
+			q.below.Free(p[i : i+1])
+		case v.Ref >= refOut:
+			q.spare = append(q.spare, uint32(v.Ref))
+		case v.Ref >= refKept:
+			q.kept.give(v)
+		default:
+			from, slot := (v.Ref-refOurs)>>refFrom, uint32(v.Ref)
+			q.p.rings[from][q.self].free.put(slot)
+		}
+	}
+}
+
+// Retainable is port.Queue's.
+func (q *queue) Retainable() int { return q.kept.most }
+
+// Retain is port.Queue's.
+func (q *queue) Retain(v *port.Packet) error {
+	if v.Ref < refOurs {
+		return q.below.Retain(v)
+	}
+	if v.Ref >= refKept {
+		return nil
+	}
+	was := [1]port.Packet{*v}
+	if !q.kept.take(v) {
+		return port.ErrNoBuffer
+	}
+	q.Free(was[:])
+	return nil
+}
+
+// ArmRx is port.Queue's. Who writes into a ring wakes us.
+func (q *queue) ArmRx() (fd int, armed bool) {
+	for from := range q.p.rings {
+		if r := q.p.rings[from][q.self]; r != nil && r.full.len() > 0 {
+			return -1, false
+		}
+	}
+	if q.below == nil {
+		return port.Woken, true
+	}
+	for _, r := range q.p.out {
+		if r.full.len() > 0 {
+			return -1, q.ready > 0 // the port has no room, and nobody tells when it has
+		}
+	}
+	if !q.p.info.Wire {
+		return port.Woken, true
+	}
+	return q.below.ArmRx()
+}
+
+// DisarmRx is port.Queue's.
+func (q *queue) DisarmRx() {
+	if q.below != nil && q.p.info.Wire {
+		q.below.DisarmRx()
+	}
+}

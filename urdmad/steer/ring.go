@@ -1,0 +1,85 @@
+package steer
+
+import (
+	"sync/atomic"
+
+	"urdma/dpdk/port"
+)
+
+// slots is how many packets a ring holds, a power of two.
+const slots = 512
+
+// ring carries packets from one worker to another. The writer fills slots that it took from
+// free and puts them into full; the reader takes them from there, and gives them back, in any
+// order, when it needs them no more.
+type ring struct {
+	slots   [slots]slot
+	full    indices
+	free    indices
+	dropped atomic.Uint64
+}
+
+type slot struct {
+	data  []byte // the whole room
+	n     int    // of the packet
+	flags port.Flags
+	peer  port.Peer
+}
+
+func newRing(length, capacity int) *ring {
+	r := &ring{}
+	memory := make([]byte, slots*capacity)
+	for i := range r.slots {
+		r.slots[i].data = memory[i*capacity : i*capacity+length : (i+1)*capacity]
+		r.free.put(uint32(i))
+	}
+	return r
+}
+
+// write copies a packet into the ring, or drops and counts it.
+func (r *ring) write(p *port.Packet, flags port.Flags) bool {
+	i, ok := uint32(0), false
+	if ok = len(p.Data) <= cap(r.slots[0].data); ok {
+		i, ok = r.free.take()
+	}
+	if !ok {
+		r.dropped.Add(1)
+		return false
+	}
+	s := &r.slots[i]
+	s.n, s.flags, s.peer = copy(s.data[:cap(s.data)], p.Data), flags, p.Peer
+	r.full.put(i)
+	return true
+}
+
+func (s *slot) packet() []byte { return s.data[:s.n:cap(s.data)] }
+
+// indices is a queue of slot numbers with one writer and one reader. It has room for all
+// slots, so it is never full. The writer stores head after the number, the reader loads it
+// before, and the same the other way round with tail.
+type indices struct {
+	list [slots]uint32
+	_    [64]byte // head and tail in cache lines of their own
+	head atomic.Uint32
+	_    [60]byte
+	tail atomic.Uint32
+	_    [60]byte
+}
+
+func (q *indices) put(i uint32) {
+	head := q.head.Load()
+	q.list[head%slots] = i
+	q.head.Store(head + 1)
+}
+
+func (q *indices) take() (i uint32, ok bool) {
+	tail := q.tail.Load()
+	if tail == q.head.Load() {
+		return 0, false
+	}
+	i = q.list[tail%slots]
+	q.tail.Store(tail + 1)
+	return i, true
+}
+
+func (q *indices) len() int { return int(q.head.Load() - q.tail.Load()) }

@@ -1,0 +1,302 @@
+package steer
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"urdma/dpdk/loopback"
+	"urdma/dpdk/memif"
+	"urdma/dpdk/port"
+	"urdma/dpdk/port/porttest"
+	"urdma/wire"
+)
+
+var (
+	ours   = netip.MustParseAddr("10.0.0.1")
+	ours6  = netip.MustParseAddr("fd00::1")
+	theirs = netip.MustParseAddr("10.0.0.2")
+)
+
+// share has workers share a port.
+func share(p port.Port, workers int, own ...netip.Addr) (*Hub, *Port) {
+	h := NewHub(workers, NewNumbers(workers), func(int) {})
+	var first *Port
+	for _, a := range own {
+		if added := h.Add(p, a); first == nil {
+			first = added
+		}
+	}
+	return h, first
+}
+
+// TestConformance: what worker 0 has of a shared port keeps the contract of ports.
+func TestConformance(t *testing.T) {
+	porttest.Run(t, func(t *testing.T) *porttest.Pair {
+		socket := t.TempDir() + "/m.sock"
+		open := func(name string, server bool) port.Port {
+			p, err := memif.Open(memif.Options{Name: name, SocketPath: socket, Server: server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { p.Close() })
+			return p
+		}
+		a, b := open("a", true), open("b", false)
+		for end := time.Now().Add(time.Minute); !a.Link() || !b.Link(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the link stays down")
+			}
+		}
+		_, sharedA := share(a, 2, ours)
+		_, sharedB := share(b, 2, theirs)
+		return &porttest.Pair{A: sharedA.For(0), B: sharedB.For(0), Interrupts: true, Step: func() { time.Sleep(50 * time.Microsecond) }}
+	})
+}
+
+// packetTo is a frame with a UDP datagram.
+func packetTo(src, dst netip.AddrPort, payload ...byte) []byte {
+	if dst.Addr().Is4() {
+		b := make([]byte, wire.UDPHeaderLen+len(payload))
+		var h wire.UDPHeader
+		h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
+		h.Put(b, len(payload), 1)
+		copy(b[len(h):], payload)
+		return b
+	}
+	b := make([]byte, wire.UDP6HeaderLen+len(payload))
+	var h wire.UDP6Header
+	h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As16(), dst.Addr().As16(), src.Port(), dst.Port())
+	h.Put(b, len(payload))
+	copy(b[len(h):], payload)
+	return b
+}
+
+func arp(a wire.ARP) []byte {
+	b := make([]byte, 60)
+	at := wire.PutEthernet(b, wire.Broadcast, wire.MAC{2, 0, 0, 0, 0, 2}, wire.EtherTypeARP)
+	a.Put(b[at:])
+	return b
+}
+
+func datagramFor(n wire.QPN) []byte {
+	b := make([]byte, wire.DatagramLen)
+	(&wire.Datagram{Dst: n, Src: 5}).Put(b)
+	return b
+}
+
+func requestFor(n wire.QPN) []byte {
+	b := make([]byte, 200)
+	at := (&wire.TRP{Op: wire.OpRequest}).Put(b, false)
+	size, err := (&wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{QPN: 7, Target: n, Cookie: 1}}).Put(b[at:])
+	if err != nil {
+		panic(err)
+	}
+	return b[:at+size]
+}
+
+// TestWhoseFrame: each kind of frame finds its worker.
+func TestWhoseFrame(t *testing.T) {
+	h, _ := share(loopback.Open("lo", [6]byte{}, 1500, ours), 3, ours, ours6)
+	for number, worker := range map[uint16]int{7174: 2, 5000: 1} {
+		if !h.numbers.Of(worker).Take(number) {
+			t.Fatalf("port number %d is taken", number)
+		}
+	}
+	at := func(a netip.Addr, number uint16) netip.AddrPort { return netip.AddrPortFrom(a, number) }
+	group := netip.MustParseAddr("239.1.2.3")
+	igmp := packetTo(at(theirs, 1), at(group, 2))
+	igmp[wire.EthernetLen+9] = wire.ProtoIGMP
+	icmp := packetTo(at(theirs, 1), at(ours, 2))
+	icmp[wire.EthernetLen+9] = 1
+	advert := packetTo(at(netip.MustParseAddr("fd00::2"), 1), at(ours6, 2), make([]byte, 24)...)
+	advert[wire.EthernetLen+6], advert[wire.EthernetLen+wire.IPv6Len] = wire.ProtoICMPv6, wire.ICMPv6Advertise
+	ask := append([]byte(nil), advert...)
+	ask[wire.EthernetLen+wire.IPv6Len] = wire.ICMPv6Solicit
+	them := wire.IPv4(theirs.As4())
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		want  int
+	}{
+		{"a connection", packetTo(at(theirs, 9), at(ours, 7174)), 2},
+		{"a connection of IPv6", packetTo(at(netip.MustParseAddr("fd00::2"), 9), at(ours6, 5000)), 1},
+		{"a number nobody has", packetTo(at(theirs, 9), at(ours, 7175)), 0},
+		{"a datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(8)...), 2},
+		{"a datagram to a group", packetTo(at(theirs, 30034), at(group, 30034), datagramFor(8)...), everyone},
+		{"a management datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(1)...), 0},
+		{"a request by number", packetTo(at(theirs, 9), at(ours, 30034), requestFor(7)...), 1},
+		{"a cut datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(8)[:3]...), 0},
+		{"no payload", packetTo(at(theirs, 30034), at(ours, 30034)), 0},
+		{"an ARP request", arp(wire.ARP{Op: wire.ARPRequest, SenderIP: them, TargetIP: ours.As4()}), 0},
+		{"an ARP reply", arp(wire.ARP{Op: wire.ARPReply, SenderIP: them, TargetIP: ours.As4()}), everyone},
+		{"a gratuitous ARP", arp(wire.ARP{Op: wire.ARPRequest, SenderIP: them, TargetIP: them}), everyone},
+		{"who has our address", arp(wire.ARP{Op: wire.ARPReply, SenderIP: ours.As4(), TargetIP: ours.As4()}), 0},
+		{"a group query", igmp, everyone},
+		{"an echo request", icmp, 0},
+		{"a neighbour's advertisement", advert, everyone},
+		{"a neighbour's question", ask, 0},
+		{"a runt", make([]byte, 5), 0},
+		{"another protocol", append(make([]byte, 12), 0x88, 0xb5, 1, 2), 0},
+	} {
+		if got := h.frame(c.frame); got != c.want {
+			t.Errorf("%s is for worker %d, expected %d", c.name, got, c.want)
+		}
+	}
+	encap := func(kind wire.EncapType, number uint16, b ...byte) []byte {
+		head := make([]byte, wire.EncapLen)
+		(&wire.Encap{Type: kind, Dst: number}).Put(head)
+		return append(head, b...)
+	}
+	for _, c := range []struct {
+		name   string
+		packet []byte
+		want   int
+	}{
+		{"a connection", encap(wire.EncapTRP, 7174, 1, 2, 3), 2},
+		{"a datagram", encap(wire.EncapTRP, 30034, datagramFor(7)...), 1},
+		{"a probe", encap(wire.EncapProbe, 0), 0},
+		{"its answer", encap(wire.EncapAnswer, 0), everyone},
+		{"nothing", nil, 0},
+	} {
+		if got := h.payload(c.packet); got != c.want {
+			t.Errorf("%s over a socket is for worker %d, expected %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestNumbers: one worker has a number, and for a while after.
+func TestNumbers(t *testing.T) {
+	n := NewNumbers(2)
+	a, b := n.Of(0), n.Of(1)
+	if !b.Take(100) || !b.Take(100) || a.Take(100) || !a.Elsewhere(100) || b.Elsewhere(100) {
+		t.Error("worker 1 has the number, and nobody else")
+	}
+	b.Give(100)
+	if a.Take(100) {
+		t.Error("worker 1 has the number still once")
+	}
+	b.Give(100)
+	if !a.Elsewhere(100) || n.of(100) != 1 {
+		t.Error("worker 1 may have the number again in a moment")
+	}
+	if !a.Take(100) || a.Elsewhere(100) || n.of(100) != 0 {
+		t.Error("worker 0 has taken the number")
+	}
+	if a.Chooses(7) || !b.Chooses(7) {
+		t.Error("worker 1 alone chooses number 7")
+	}
+}
+
+// send has a worker send a frame.
+func send(t *testing.T, q port.Queue, b []byte) {
+	t.Helper()
+	var one [1]port.Packet
+	for end := time.Now().Add(time.Minute); q.Alloc(one[:]) == 0; q.Flush() {
+		if time.Now().After(end) {
+			t.Error("no buffer for a minute")
+			return
+		}
+	}
+	one[0].Data = one[0].Data[:copy(one[0].Data, b)]
+	if q.Tx(one[:]) != 1 {
+		t.Error("the queue takes no packet")
+	}
+	q.Flush()
+}
+
+// TestBetweenWorkers: workers send to each other at once, whole and in order as far as the
+// rings have room, and what was dropped is counted. Packets that are retained stay as they
+// were. With -race every hand-over is checked.
+func TestBetweenWorkers(t *testing.T) {
+	const workers, each = 3, 3000
+	_, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), workers, ours)
+	for w := range workers {
+		p.hub.numbers.Of(w).Take(uint16(1000 + w))
+	}
+	var all sync.WaitGroup
+	var got atomic.Uint64
+	for w := range workers {
+		all.Go(func() {
+			q := p.For(w).Queue(0)
+			last := [workers]uint32{}
+			var kept []port.Packet
+			var burst [32]port.Packet
+			for i := uint32(1); i <= each || got.Load()+p.Stats().RxDropped < workers*(workers-1)*each; i++ {
+				for to := range workers {
+					if to == w || i > each {
+						continue
+					}
+					b := make([]byte, 8, 300)
+					binary.BigEndian.PutUint32(b, uint32(w))
+					binary.BigEndian.PutUint32(b[4:], i)
+					send(t, q, packetTo(netip.AddrPortFrom(ours, uint16(1000+w)), netip.AddrPortFrom(ours, uint16(1000+to)), b[:8+i%200]...))
+				}
+				n := q.Rx(burst[:])
+				for k := range burst[:n] {
+					v := &burst[k]
+					from, number := whose(t, v)
+					if number <= last[from] || !v.Flags.Has(port.RxInside|port.RxUDPGood) {
+						t.Errorf("worker %d: packet %d of worker %d after %d, flags %x", w, number, from, last[from], v.Flags)
+					}
+					last[from] = number
+					if len(kept) < 100 {
+						if err := q.Retain(v); err != nil {
+							t.Error(err)
+						}
+						kept = append(kept, *v)
+						continue
+					}
+					q.Free(burst[k : k+1])
+				}
+				got.Add(uint64(n))
+			}
+			for k := range kept {
+				whose(t, &kept[k])
+			}
+			q.Free(kept)
+		})
+	}
+	all.Wait()
+	if got.Load() == 0 {
+		t.Error("nothing has arrived")
+	}
+}
+
+// whose is who sent a packet of TestBetweenWorkers, and which.
+func whose(t *testing.T, v *port.Packet) (from int, number uint32) {
+	b := v.Data[wire.UDPHeaderLen:]
+	from, number = int(binary.BigEndian.Uint32(b)), binary.BigEndian.Uint32(b[4:])
+	if len(b) != int(8+number%200) {
+		t.Errorf("packet %d of worker %d has %d bytes", number, from, len(b))
+	}
+	return from, number
+}
+
+// TestFullRing: a worker that does not read loses its own packets, and nobody waits for it.
+func TestFullRing(t *testing.T) {
+	_, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), 2, ours)
+	p.hub.numbers.Of(1).Take(1001)
+	q := p.For(0).Queue(0)
+	for range slots + 7 {
+		send(t, q, packetTo(netip.AddrPortFrom(ours, 1), netip.AddrPortFrom(ours, 1001)))
+	}
+	if n := p.Stats().RxDropped; n != 7 {
+		t.Errorf("%d packets are said to be dropped, expected 7", n)
+	}
+	var burst [slots]port.Packet
+	r := p.For(1).Queue(0)
+	if _, armed := r.ArmRx(); armed {
+		t.Error("a queue with packets lets its worker sleep")
+	}
+	if n := r.Rx(burst[:]); n != slots {
+		t.Errorf("%d packets, expected %d", n, slots)
+	}
+	r.Free(burst[:])
+	if fd, armed := r.ArmRx(); fd != port.Woken || !armed {
+		t.Errorf("an empty queue: descriptor %d, armed %v", fd, armed)
+	}
+}
