@@ -31,8 +31,8 @@ const (
 
 	// GeneralQPN and GeneralQKey are those of the queue pair of a port that takes management
 	// datagrams (InfiniBand's general services).
-	GeneralQPN  QPN = 1
-	GeneralQKey     = 0x80010000
+	GeneralQPN  QPN    = 1
+	GeneralQKey uint32 = 0x80010000
 
 	datagramImmediate = 1 << 31
 	datagramSolicited = 1 << 30

@@ -12,7 +12,7 @@ var neighbour = Peer{GUID: 0x77, Name: "other urdma0", LID: 0x40, MTU: 5, Up: tr
 // TestPeersInSubnet: another urdmad's port is a channel adapter at the switch with the LID of its
 // address, and is known by what it says of itself.
 func TestPeersInSubnet(t *testing.T) {
-	s, ports := three(t)
+	_, ports := three(t)
 	ports[0].Wire = true
 	s, err := New("host", ports, nil)
 	if err != nil {
