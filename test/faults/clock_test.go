@@ -86,6 +86,7 @@ func TestClockOfTheDay(t *testing.T) {
 		"urdmad/control/capture.go":   "the time of a captured packet",
 		"urdmad/control/trace.go":     "the time of an event of a trace",
 		"urdmad/control/recorder.go":  "the time of an event of the flight recorder",
+		"urdmad/control/records.go":   "likewise, in a file",
 		"urdmad/control/warn.go":      "the time of a warning",
 		"urdmad/metrics/families.go":  "since when urdmad runs",
 		"verbs/lib/datapath/pollex.c": "completion timestamps of the wall clock, for programs that ask for them",

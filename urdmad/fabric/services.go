@@ -37,7 +37,7 @@ type service struct {
 	until int64 // Subnet.now
 }
 
-// At says what time it is, in seconds, by which leases end.
+// At says what time it is, in seconds of a clock that only goes forward, by which leases end.
 func (s *Subnet) At(now int64) {
 	s.now = now
 	s.services = slices.DeleteFunc(s.services, func(r service) bool { return r.until <= now })
