@@ -77,7 +77,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 		}
 		x.greeted = true
 		x.s.served(x)
-		x.w = x.s.leastLoaded()
+		x.w = x.s.workerFor(x.Owner.UID)
 	}
 	theirs, err := x.connect()
 	if err != nil {
@@ -110,13 +110,18 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	return nil
 }
 
-// leastLoaded is the worker that has the fewest clients, and has one more now.
-func (s *Server) leastLoaded() *Worker {
+// workerFor is the worker of a new client of a user, and counts it: the one that has XRC
+// domains which the user's clients share, since a client can't move once it has registered
+// memory, or else the one with the fewest clients.
+func (s *Server) workerFor(uid int) *Worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least := slices.MinFunc(s.Workers, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
-	least.clients.Add(1)
-	return least
+	w := s.homes.ofUser(uid)
+	if w == nil {
+		w = slices.MinFunc(s.Workers, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
+	}
+	w.clients.Add(1)
+	return w
 }
 
 // user names the user a client belongs to, and the container that it runs in, if it does.

@@ -17,11 +17,24 @@ type homes struct {
 
 type home struct {
 	w     *Worker
+	uid   int // of the client that opened the domain first
 	users int // handles of the domain, and clients about to have one
 }
 
-// enter is the worker of a domain, which is w if nobody has it yet.
-func (h *homes) enter(key xrcKey, w *Worker) *Worker {
+// ofUser is the worker of domains that a user has opened, or nil.
+func (h *homes) ofUser(uid int) *Worker {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, at := range h.of {
+		if at.uid == uid {
+			return at.w
+		}
+	}
+	return nil
+}
+
+// enter is the worker of a domain, which is w if nobody has it yet. A user's client asks.
+func (h *homes) enter(key xrcKey, w *Worker, uid int) *Worker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of == nil {
@@ -29,7 +42,7 @@ func (h *homes) enter(key xrcKey, w *Worker) *Worker {
 	}
 	at := h.of[key]
 	if at == nil {
-		at = &home{w: w}
+		at = &home{w: w, uid: uid}
 		h.of[key] = at
 	}
 	at.users++
@@ -49,7 +62,7 @@ func (h *homes) leave(key xrcKey) {
 
 // comeHome has the client belong to the worker of an XRC domain.
 func (x *Session) comeHome(key xrcKey) error {
-	w := x.s.homes.enter(key, x.w)
+	w := x.s.homes.enter(key, x.w, x.Owner.UID)
 	if w == x.w {
 		return nil
 	}

@@ -108,7 +108,10 @@ func TestWorkersShareClients(t *testing.T) {
 	b.conn.Close()
 	<-gone(r, 2)
 	d := opened(t, r)
-	inDomain(t, d, file, 0) // a has it still
+	if err := makeCQ(d); err != nil { // it begins where the user's domain is: a has it still
+		t.Fatal(err)
+	}
+	inDomain(t, d, file, 0)
 	if n := clientsOf(t, r); !slices.Equal(n, []int{1, 2}) {
 		t.Errorf("the workers have %v clients, expected 1 and 2", n)
 	}
