@@ -134,7 +134,7 @@ var refusals = map[syscall.Errno]string{
 	syscall.ENOTUNIQ:   "several processes have an object with that handle; pid=PID says whose",
 	syscall.ENXIO:      "that completion queue has no channel",
 	syscall.EDQUOT:     "there are as many rules as may be; urdma inject clear ends them",
-	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, a tcp port's is the kernel's (tc-netem(8)); and urdmad has to be as new as urdma",
+	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, but with two workers in urdma.json programs of this machine exchange packets; a tcp port's is the kernel's (tc-netem(8)); and urdmad has to be as new as urdma",
 }
 
 func (o *injectOptions) list(w io.Writer) error {

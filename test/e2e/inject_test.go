@@ -33,6 +33,7 @@ func TestInjectLink(t *testing.T) {
 	need(t, "ib_write_bw")
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 2000})
 	loop, _ := labtest.Join(t, lab.Loopback, lab.Config{"death_timeout_ms": 2000})
+	two, _ := labtest.Join(t, lab.Loopback.WithWorkers(2), lab.Config{"death_timeout_ms": 2000})
 	for _, wire := range []struct {
 		name string
 		a, b *lab.Node
@@ -46,6 +47,9 @@ func TestInjectLink(t *testing.T) {
 		{"one urdmad", loop, loop, map[string]string{
 			"after send opcode=RDMA_WRITE nth=100; port PORT down; wait 200ms; port PORT up": "after send",
 		}},
+		{"two workers of one urdmad", two, two, map[string]string{
+			"after send opcode=RDMA_WRITE nth=3\nwire PORT loss=5% burst=3 duplicate=1% reorder=1% seed=7 for=200ms": "loss=5%",
+		}},
 	} {
 		t.Run(wire.name, func(t *testing.T) {
 			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b, portOf(t, wire.b)}
@@ -56,7 +60,7 @@ func TestInjectLink(t *testing.T) {
 			}
 			works(t, wire.a, wire.b)
 			for range 2 {
-				l.ends("after send opcode=RDMA_WRITE nth=3 # the third Write\nwire PORT loss=5% seed=7 for=200ms\nwait 200ms\nport PORT down", wire.a != wire.b)
+				l.ends("after send opcode=RDMA_WRITE nth=3 # the third Write\nwire PORT loss=5% seed=7 for=200ms\nwait 200ms\nport PORT down", wire.a != loop)
 			}
 			works(t, wire.a, wire.b)
 		})

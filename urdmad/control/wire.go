@@ -23,8 +23,8 @@ func (s *script) wireOf(name string) (int, error) {
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)
 	case !s.by.Owner.Admin || s.own:
 		return 0, fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
-	case !s.w.Engine.Interface(dev).Wire():
-		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there: %w", name, syscall.EOPNOTSUPP)
+	case !s.w.Engine.Interface(dev).Receives():
+		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there; with two workers in urdma.json programs of this machine exchange packets: %w", name, syscall.EOPNOTSUPP)
 	case s.w.Engine.OverTCP(dev):
 		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w", name, syscall.EOPNOTSUPP)
 	}
