@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 )
@@ -51,6 +53,7 @@ func TestInterworking(t *testing.T) {
 		for _, p := range rxePrograms() {
 			table.line(m, &p)
 		}
+		table.disturbed(m)
 		table.ends(m)
 		table.compare("rxe")
 	})
@@ -79,6 +82,49 @@ func (b *table) ends(m *machine) {
 	if strings.Contains("kill", *only) {
 		b.say("kill -9 of the client", m.killed(true, false), m.killed(false, false))
 		b.say("kill -9 of the server", m.killed(true, true), m.killed(false, true))
+	}
+}
+
+// disturbed has packets lost, and the link go away.
+func (b *table) disturbed(m *machine) {
+	for _, loss := range []string{"1%", "5%"} {
+		for _, line := range []string{"ib_write_bw -s 65536 -n 50", "ib_read_bw -s 65536 -n 50", "ib_send_bw -s 65536 -n 50", "ib_atomic_bw -n 200 -A FETCH_AND_ADD"} {
+			p := byNumber(line)
+			p.name += ", " + loss + " of the packets lost each way"
+			if !strings.Contains(p.name, *only) {
+				continue
+			}
+			if _, err := m.host.Urdma("inject", "wire", "urdma0", "loss="+loss, "seed=7"); err != nil {
+				b.t.Fatal(err)
+			}
+			b.line(m, &p)
+			if _, err := m.host.Urdma("inject", "clear"); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	const away = "the link goes away for 2 s"
+	if strings.Contains(away, *only) {
+		p := program{name: away, server: "rping -s -a @ -C 2000 -S 1000", client: "rping -c -a @ -C 2000 -S 1000"}
+		cut := func(serve func(int, *program) (string, error)) func(int, *program) (string, error) {
+			return func(seconds int, p *program) (string, error) {
+				over := make(chan error)
+				go func() {
+					time.Sleep(2 * time.Second)
+					err := m.host.Net.Run("ip", "link", "set", "veth0", "down")
+					time.Sleep(2 * time.Second)
+					if err == nil {
+						err = m.host.Net.Run("ip", "link", "set", "veth0", "up")
+					}
+					over <- err
+				}()
+				out, err := serve(seconds, p)
+				return out, errors.Join(<-over, err)
+			}
+		}
+		patient := *b
+		patient.seconds = 60
+		b.say(away, patient.try(&p, cut(m.kernelServes)), patient.try(&p, cut(m.urdmaServes)))
 	}
 }
 

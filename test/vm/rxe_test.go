@@ -26,7 +26,7 @@ func rxePrograms() []program {
 	}
 	for _, line := range []string{"ibv_rc_pingpong", "ibv_rc_pingpong -e -c -s 65536 -n 20", "ibv_srq_pingpong -q 4", "ibv_uc_pingpong", "ibv_ud_pingpong",
 		"ib_write_lat -s 2 -n 20", "ib_write_bw -s 65536 -n 20 -q 16", "ib_write_bw -s 65536 -n 20 -m 256", "ib_write_bw -c UC -s 65536 -n 20",
-		"ib_read_bw -s 65536 -n 20 -m 512", "ib_send_bw -s 65536 -n 20 -m 1024", "ib_send_bw -c UD -s 1024 -n 20",
+		"ib_read_bw -s 65536 -n 20 -m 512", "ib_send_bw -s 65536 -n 20 -m 1024", "ib_send_bw -c UD -s 1024 -n 20", "ib_send_lat -s 1048576 -n 20", "ib_read_lat -s 2 -n 20",
 		"ib_atomic_bw -n 20 -A FETCH_AND_ADD", "ib_atomic_lat -n 20 -A CMP_AND_SWAP"} {
 		all = append(all, byNumber(line))
 	}

@@ -97,9 +97,13 @@ type Offer struct {
 	TrafficClass uint8
 }
 
-// acknowledgeTimeout is how long a peer waits for an acknowledgement of ours before it
-// sends again: 134 ms. It counts four times that.
-const acknowledgeTimeout = 15
+// acknowledgeTimeout is the time-out of connections of rdma_cm: 134 ms, of which four times
+// as much counts as a try. peerTimeout is that of peers that don't count so: 1.1 s, as
+// between Linux's, so that either side bears an outage of some seconds.
+const (
+	acknowledgeTimeout = 15
+	peerTimeout        = 18
+)
 
 // tries are how often it does.
 const tries = 7
@@ -118,7 +122,7 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 		c.mtu = uint32(MTUs[mtu-1])
 		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn, Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
 			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), Transport: transports[c.transport], PKey: roce.DefaultPKey,
-			PathMTU: uint8(mtu), Retries: tries, AckTimeout: acknowledgeTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), TrafficClass: o.TrafficClass, HopLimit: 64,
+			PathMTU: uint8(mtu), Retries: tries, AckTimeout: peerTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), TrafficClass: o.TrafficClass, HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
 		h.stage = requesting
 	case requesting:
