@@ -51,6 +51,7 @@ type handshake struct {
 	theirs        ibcm.Message // the peer's request or reply
 	ours          ibcm.Message // what is repeated
 	asked         bool         // active: the peer's host has the request
+	withdrawn     bool         // passive: the peer has given its request up
 	qpn           wire.QPN     // of our queue pair
 	timer         *clock.Timer
 	tries         int
@@ -151,6 +152,10 @@ func (c *Conn) Accept(o Offer) {
 			h.ours.QPN, h.ours.Target = 0, h.ours.QPN
 		}
 		h.stage = accepted
+		if h.withdrawn {
+			c.s.clock.Soon(func() { c.end(qp.CloseRemote) })
+			return
+		}
 	case h.stage == accepted:
 	default:
 		return
@@ -271,10 +276,17 @@ func (c *Conn) drain() {
 	c.s.clock.Set(h.timer, min(h.until, c.now()+drainCheck))
 }
 
-// Release gives up a connection that was never started.
+// Release gives up a connection that was never started, and tells the peer if it knows of it.
 func (c *Conn) Release() {
-	switch c.shake.stage {
-	case opening, requesting, replied:
+	h := c.shake
+	switch h.stage {
+	case requesting:
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.tid, Local: h.local, Refused: ibcm.RefusedNone, Reason: ibcm.TimedOut, GUID: c.port.guid()})
+		c.forget()
+	case replied:
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Refused: ibcm.RefusedREP, Reason: ibcm.ConsumerDefined})
+		c.forget()
+	case opening:
 		c.forget()
 	case requested:
 		if !c.live() {
@@ -353,12 +365,15 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 		return ""
 	}
 	c := p.s.ids[m.Remote]
+	if c == nil && m.Kind == ibcm.REJ && m.Reason == ibcm.TimedOut { // its sender may not know our ID
+		c = p.s.asked[requestKey{d.Src.Addr(), m.Local}]
+	}
 	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || c.shake.remote != 0 && c.shake.remote != m.Local {
 		switch m.Kind {
 		case ibcm.DREQ:
 			p.answer(d, &ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: m.Remote, Remote: m.Local})
 		case ibcm.REP:
-			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Reason: ibcm.InvalidCommID})
+			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Refused: ibcm.RefusedREP, Reason: ibcm.InvalidCommID})
 		}
 		return "it is of no connection"
 	}
@@ -369,7 +384,7 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 func (c *Conn) messageArrived(m *ibcm.Message) {
 	h := c.shake
 	switch {
-	case h.stage == requesting && m.TID != h.tid:
+	case h.stage == requesting && m.TID != h.tid, h.stage != requesting && m.Kind == ibcm.REJ && m.TID != h.theirs.TID:
 	case m.Kind == ibcm.MRA:
 		h.asked = true
 	case m.Kind == ibcm.REP && h.stage == requesting:
@@ -383,6 +398,8 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	case m.Kind == ibcm.REJ && h.stage == requesting:
 		c.forget()
 		c.s.handler.Answered(c, m)
+	case m.Kind == ibcm.REJ && h.stage == requested:
+		h.withdrawn = true
 	case m.Kind == ibcm.REJ && h.stage == accepted:
 		c.end(qp.CloseRemote)
 	case m.Kind == ibcm.RTU:

@@ -17,8 +17,11 @@ func (c *Conn) Inspect() (s State, ok bool) {
 		return s, false
 	}
 	s = State{State: "open", Payload: int(c.mtu), PathMTU: c.path.MTU()}
-	if c.closed {
+	switch {
+	case c.closed:
 		s.State = "closed"
+	case c.waits():
+		s.State = "connecting"
 	}
 	s.InFlight, s.Window = c.req.UnderWay()
 	s.SRTT, s.Timeout = c.req.Times()

@@ -137,6 +137,63 @@ func TestRejected(t *testing.T) {
 	}
 }
 
+// TestGivenUp: who has asked for a connection, and is gone before it stands, says so: its peer
+// does not wait until its tries are used up. Linux says nothing more about it.
+func TestGivenUp(t *testing.T) {
+	for name, late := range map[string]bool{"before it is accepted": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 5, RoCE: true})
+			ca, cb := w.A.NewClient(), w.B.NewClient()
+			a, b := ca.NewQP(nil), cb.NewQP(nil)
+			cb.Listen(7000, 4)
+			id := ca.Resolve(w.B.Addr, 7000)
+			ca.Connect(id, a, enginetest.Param(1, ""))
+			child := cb.Event(cm.EventConnectRequest, time.Second).Child
+			w.SetPath(lose(ibcm.REP, 100))
+			if late {
+				cb.Accept(child, b, enginetest.Param(1, ""))
+				w.Pass(time.Millisecond)
+			}
+			ca.Destroy(id)
+			w.Pass(time.Millisecond)
+			if !late {
+				cb.Accept(child, b, enginetest.Param(1, ""))
+			}
+			cb.Event(cm.EventConnectError, 100*time.Millisecond)
+			if n := w.A.Engine.RoCE.Len() + w.B.Engine.RoCE.Len(); n != 0 {
+				t.Errorf("%d connections are left", n)
+			}
+		})
+	}
+}
+
+// TestAcceptedTooLate: a reply to a request that nobody knows of is rejected as a reply, or
+// Linux does not hear of it.
+func TestAcceptedTooLate(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 5, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	a, b := ca.NewQP(nil), cb.NewQP(nil)
+	cb.Listen(7000, 4)
+	id := ca.Resolve(w.B.Addr, 7000)
+	ca.Connect(id, a, enginetest.Param(1, ""))
+	child := cb.Event(cm.EventConnectRequest, time.Second).Child
+	var rejects []ibcm.Message
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		m, ok := managed(frame)
+		if ok && m.Kind == ibcm.REJ {
+			rejects = append(rejects, m)
+		}
+		return ok && m.Kind == ibcm.REJ && m.Reason == ibcm.TimedOut
+	}})
+	ca.Destroy(id)
+	w.Pass(time.Millisecond)
+	cb.Accept(child, b, enginetest.Param(1, ""))
+	cb.Event(cm.EventConnectError, 100*time.Millisecond)
+	if len(rejects) != 2 || rejects[1].Refused != ibcm.RefusedREP || rejects[1].Reason != ibcm.InvalidCommID || rejects[1].Remote == 0 {
+		t.Errorf("%+v", rejects)
+	}
+}
+
 // TestXRCTransport: packets of XRC have their own transport, and a queue pair of type XRC_RECV
 // is no peer of one of type RC.
 func TestXRCTransport(t *testing.T) {
@@ -178,16 +235,20 @@ func TestXRCTransport(t *testing.T) {
 // lose loses the first n messages of a kind.
 func lose(kind ibcm.Kind, n int) linked.Path {
 	return linked.Path{Drop: func(_ uint64, frame []byte) bool {
-		var f wire.Frame
-		var m ibcm.Message
-		const heads = 20 // of the transport
-		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.PayloadLen < heads || m.Parse(frame[f.PayloadOff+heads:]) != nil ||
-			m.Kind != kind || n == 0 {
+		if m, ok := managed(frame); !ok || m.Kind != kind || n == 0 {
 			return false
 		}
 		n--
 		return true
 	}}
+}
+
+// managed is the message of communication management in a frame.
+func managed(frame []byte) (m ibcm.Message, ok bool) {
+	var f wire.Frame
+	const heads = 20 // of the transport
+	ok = f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && f.PayloadLen >= heads && m.Parse(frame[f.PayloadOff+heads:]) == nil
+	return m, ok
 }
 
 // TestStartingPSN: the PSN of a request or a reply is the one that who gets it begins with

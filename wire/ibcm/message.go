@@ -45,6 +45,16 @@ const (
 	ConsumerDefined  Reason = 28
 )
 
+// Refused is which message a REJ answers (InfiniBand vol. 1, 12.6.7).
+type Refused uint8
+
+// What a REJ answers. With RefusedNone its sender gives up what it has asked for.
+const (
+	RefusedREQ Refused = iota
+	RefusedREP
+	RefusedNone
+)
+
 const (
 	// Len is the length of every message.
 	Len = 256
@@ -61,6 +71,7 @@ const (
 	requestPrivate = 92
 	rejectPrivate  = 148
 	replyPrivate   = 196
+	guidLen        = 8 // of a REJ's additional information
 )
 
 // Message is one of communication management. Only what its kind has counts.
@@ -92,7 +103,8 @@ type Message struct {
 	// TrafficClass is that of the connection's packets.
 	TrafficClass uint8
 
-	Reason  Reason // REJ
+	Reason  Reason // REJ; with TimedOut, GUID is its sender's
+	Refused Refused
 	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
 	Status  uint8  // SIDRReply: 0 if QPN and QKey are the service's; APR
 	QKey    uint32 // SIDRReply
@@ -142,7 +154,10 @@ func (m *Message) Parse(b []byte) error {
 		m.GUID = binary.BigEndian.Uint64(b[28:])
 		m.Private = b[36:]
 	case REJ:
-		m.Reason = Reason(binary.BigEndian.Uint16(b[10:]))
+		m.Refused, m.Reason = Refused(b[8]>>6), Reason(binary.BigEndian.Uint16(b[10:]))
+		if m.Reason == TimedOut && b[9]>>1 >= guidLen {
+			m.GUID = binary.BigEndian.Uint64(b[12:])
+		}
 		m.Private = b[84:]
 	case MRA:
 		m.Timeout = b[9] >> 3
@@ -211,7 +226,12 @@ func (m *Message) Put(b []byte) error {
 		binary.BigEndian.PutUint64(b[28:], m.GUID)
 		return putPrivate(b[36:], m.Private)
 	case REJ:
+		b[8] = uint8(m.Refused) << 6
 		binary.BigEndian.PutUint16(b[10:], uint16(m.Reason))
+		if m.Reason == TimedOut {
+			b[9] = guidLen << 1
+			binary.BigEndian.PutUint64(b[12:], m.GUID)
+		}
 		return putPrivate(b[84:], m.Private)
 	case MRA:
 		b[9] = m.Timeout << 3

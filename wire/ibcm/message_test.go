@@ -3,6 +3,7 @@ package ibcm
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -149,6 +150,26 @@ func TestXRC(t *testing.T) {
 		}
 		if m.Kind == REQ && (b[headerLen+43]>>1&3 != 3 || b[headerLen+51]&7 != 1) || m.Kind == REP && word24(b[headerLen+16:]) != 0x123456 {
 			t.Errorf("%+v is written as % x", m, b)
+		}
+		var got Message
+		if err := got.Parse(b); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%+v, %v, expected %+v", got, err, m)
+		}
+	}
+}
+
+// TestGivenUp: a REJ says which message it answers, and who has given up, where Linux looks.
+func TestGivenUp(t *testing.T) {
+	for want, m := range map[string]Message{
+		"80100004 1122334455667788": {Kind: REJ, Refused: RefusedNone, Reason: TimedOut, GUID: 0x1122334455667788, Private: make([]byte, rejectPrivate)},
+		"40000006 0000000000000000": {Kind: REJ, Refused: RefusedREP, Reason: InvalidCommID, Private: make([]byte, rejectPrivate)},
+	} {
+		b := make([]byte, Len)
+		if err := m.Put(b); err != nil {
+			t.Fatal(err)
+		}
+		if at := b[headerLen+8:]; fmt.Sprintf("%x %x", at[:4], at[4:12]) != want {
+			t.Errorf("%+v is written as %x, expected %s", m, at[:12], want)
 		}
 		var got Message
 		if err := got.Parse(b); err != nil || !reflect.DeepEqual(got, m) {
