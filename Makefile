@@ -56,7 +56,7 @@ relay:
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/ ./test/relay/udprelay
 
-library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d
+library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d $(BUILD)/liburdma.d/liburdma-malloc.so
 
 # What the targets below do begins with a machine that has nothing yet, so
 # each installs first and makes afterwards.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,6 +26,7 @@ var transports = personality.Names()
 type execOptions struct {
 	transport, socket, lib string
 	inject, strict, warn   string
+	shareMalloc            string
 	log, explain           bool
 	wait                   time.Duration // for a urdmad; 0: not at all
 }
@@ -73,6 +75,8 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
 	f.StringVar(&o.warn, "warn", "", "let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error (--warn=error) the first ends the program with exit status 86")
 	f.Lookup("warn").NoOptDefVal = "1"
+	f.StringVar(&o.shareMalloc, "share-malloc", "", "share with urdmad from the start what the program takes from malloc and mmap in pieces of 128 KiB or more, so that registering it moves nothing; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has; URDMA_SHARE_MALLOC)")
+	f.Lookup("share-malloc").NoOptDefVal = "1"
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -108,7 +112,21 @@ func (o execOptions) library() (string, error) {
 	if o.warn != "" && o.warn != "1" && o.warn != "error" {
 		return "", fmt.Errorf("--warn is %q, allowed: 1, error", o.warn)
 	}
+	if o.shareMalloc != "" && !sizeForm.MatchString(o.shareMalloc) {
+		return "", fmt.Errorf("--share-malloc is %q, allowed: a number of bytes with K, M, G or T behind it, as in 4G", o.shareMalloc)
+	}
 	return findLibrary(o.lib)
+}
+
+var sizeForm = regexp.MustCompile(`^(1|[1-9][0-9]*[KMGT])$`)
+
+// mallocLibrary is the path of the library that has malloc give shared memory.
+func mallocLibrary(lib string) (string, error) {
+	path := filepath.Join(filepath.Dir(lib), "liburdma.d", "liburdma-malloc.so")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("--share-malloc needs a library beside %s: %w", lib, err)
+	}
+	return path, nil
 }
 
 // preloadable finds a program that the library can be preloaded into.
@@ -144,6 +162,14 @@ func findProgram(name string) (string, error) {
 func (o execOptions) environment(env []string, lib string, args []string) ([]string, error) {
 	env = slices.Clone(env)
 	env = setenv(env, "LD_PRELOAD", preload(lib, getenv(env, "LD_PRELOAD")))
+	if o.shareMalloc != "" {
+		malloc, err := mallocLibrary(lib)
+		if err != nil {
+			return nil, err
+		}
+		env = setenv(env, "LD_PRELOAD", getenv(env, "LD_PRELOAD")+":"+malloc) // last: an allocator that is preloaded stays
+		env = setenv(env, "URDMA_SHARE_MALLOC", o.shareMalloc)
+	}
 	if dir := namesDirectory(lib); dir != "" {
 		env = setenv(env, "LD_LIBRARY_PATH", inFront(dir, getenv(env, "LD_LIBRARY_PATH")))
 	}

@@ -66,6 +66,7 @@ var commandSections = []manualtest.Section{
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
 		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the first. Set by urdma exec --warn."},
 		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
+		{"URDMA_SHARE_MALLOC", "How much of what malloc and mmap give is shared with urdmad from the start; for the library that urdma exec --share-malloc preloads, too, and set by it."},
 		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
 		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +
 			"what reaches for a page and not for its address misses that. A process with buffers registered with io_uring keeps its private pages anyway; 0 is for memory that AF_XDP or vfio holds, " +

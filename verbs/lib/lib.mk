@@ -26,6 +26,10 @@ build/liburdma.so: $(LIB_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map
 	$(CC) -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map \
 		-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
 
+# The allocator of urdma exec --share-malloc. No builtins: GCC would have calloc call itself.
+build/liburdma.d/liburdma-malloc.so: verbs/lib/malloc/malloc.c | build/liburdma.d
+	$(CC) $(LIB_CFLAGS) -fno-builtin -fvisibility=default $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $< -ldl
+
 # The names under which programs look for libibverbs and librdmacm; urdma exec
 # puts this directory on LD_LIBRARY_PATH.
 build/liburdma.d: verbs/lib/lib.mk

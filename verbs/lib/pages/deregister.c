@@ -28,14 +28,15 @@ static void punch_unmapped(struct block *b, unsigned from, unsigned to)
 
 static void uncount_block(struct block *b, unsigned from, unsigned to, void *arg)
 {
-	const uint32_t mask = P_PRESENT | P_PARTIAL | P_COUNT;
 	struct uncount *u = arg;
+	uint32_t part = arena_has(b->start, b->start + BLOCK) ? P_PARTIAL : 0;
+	const uint32_t mask = P_PRESENT | (P_PARTIAL & ~part) | P_COUNT;
 	if (b->file != (uint32_t)u->file)
 		return;
 	for (unsigned i = from; i < to; i++) {
 		uint32_t e = b->page[i] - 1;
 		bool idle = u->keep && (e & mask) == P_PRESENT;
-		entry_set(b, i, idle ? e | P_IDLE : e);
+		entry_set(b, i, idle ? (e & ~part) | P_IDLE : e);
 	}
 	punch_unmapped(b, from, to);
 	pages_release(&u->window, &u->maps, b, from, to);

@@ -148,6 +148,7 @@ void pages_fork_prepare(void)
 {
 	struct held held;
 	pages_lock_all(&held);
+	__atomic_store_n(&urdma_pages_state.forking, true, __ATOMIC_RELEASE);
 	child_copies = false;
 	if (urdma_pages_state.present)
 		prepare_pages();
@@ -262,6 +263,7 @@ void pages_fork_parent(void)
 	struct held held;
 	pages_lock_table(&held);
 	restore_pages();
+	__atomic_store_n(&urdma_pages_state.forking, false, __ATOMIC_RELEASE);
 	pages_unlock_all(&held);
 }
 

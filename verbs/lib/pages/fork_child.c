@@ -108,9 +108,11 @@ void pages_fork_child(void)
 	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);
 	table_reset();
 	keep_reset();
+	arena_inherit();
 	memfd_forget_all();
 	fork_release();
 	fork_close_child_done(1);
 	pthread_mutex_init(&s->table, NULL);
 	pthread_mutex_init(&s->registry, NULL);
+	__atomic_store_n(&s->forking, false, __ATOMIC_RELEASE);
 }

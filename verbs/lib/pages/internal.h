@@ -64,6 +64,7 @@ struct run {
 	int fd;
 	int pagemap; /* of anonymous memory: tells which pages exist; else -1 */
 	bool zeros;  /* the file has its pages, as zeros */
+	bool sparse; /* some of its pages may not exist */
 };
 
 struct state {
@@ -77,6 +78,7 @@ struct state {
 	uint64_t seen_least; /* bytes: smaller mappings of the program aren't noted */
 	uint64_t emptied; /* blocks whose pages were unmapped since they were looked through */
 	bool forks;       /* it did beside other threads, with idle pages */
+	bool forking;     /* right now; read without lock */
 	uint64_t changes; /* of entries */
 	int fds[FILES];
 	int spare; /* one of fds again, or -1: a descriptor to spend at the limit */
@@ -103,6 +105,7 @@ struct held {
 };
 void pages_lock_all(struct held *h);
 void pages_unlock_all(struct held *h);
+bool pages_lock_unless_forking(struct held *h);
 void pages_lock_table(struct held *h);
 void pages_unlock_table(struct held *h);
 
@@ -156,6 +159,20 @@ long window_shut(const struct window *w, uint64_t addr, uint64_t len, bool file)
 void window_cancel(const struct window *w, uint64_t addr, uint64_t len);
 void window_wake(const struct window *w, uint64_t addr, uint64_t len);
 
+/* arena.c */
+bool arena_make(uint64_t bytes);
+bool arena_has(uint64_t from, uint64_t to);
+uint64_t arena_take(uint64_t len, uint64_t align);
+uint64_t arena_length(uint64_t at);
+void arena_give(uint64_t at);
+uint64_t arena_room(uint64_t at);
+void arena_grow(uint64_t at, uint64_t len);
+bool arena_owns(uint64_t at);
+void arena_inherit(void);
+
+/* alloc.c */
+void alloc_share_mapping(uint64_t start, uint64_t len, bool populate);
+
 /* keep.c */
 bool keep_none(void);
 void keep_add(uint64_t start, uint64_t end);
@@ -170,7 +187,16 @@ bool reserve_make(void);
 bool reserve_spend(void);
 
 /* swap.c */
+/*
+ * Many whole blocks of which the memfd has nothing yet become huge pages there. Each
+ * request for some waits until all processors have let go of pages: a moment, or
+ * milliseconds where the machine is busy, so fewer are not worth it; and while they
+ * wait to be used the memory is taken twice.
+ */
+#define LEAST_HUGE (4 * BLOCK)
+#define MOST_HUGE (16 * BLOCK)
 void swap_enter(const struct run *r);
+bool map_shared_over(const struct run *r);
 long swap_make_huge(int fd, uint64_t start, uint64_t len);
 long swap_in(const struct window *w, const struct run *r, const void *before,
              bool *shadowed);

@@ -49,11 +49,18 @@ static void forget_range(uint64_t start, uint64_t end)
 	keep_remove(start, end);
 }
 
-static bool is_plain(size_t len, int flags)
+static bool is_plain(int flags)
 {
 	const int all = MAP_PRIVATE | MAP_ANONYMOUS;
-	return urdma_pages_state.usable && len >= urdma_pages_state.seen_least &&
+	return urdma_pages_state.usable &&
 	       (flags & (all | MAP_SHARED | MAP_HUGETLB | MAP_GROWSDOWN)) == all;
+}
+
+/* Data, and no addresses for later nor a stack. */
+static bool is_data(int prot, int flags)
+{
+	return is_plain(flags) && prot == (PROT_READ | PROT_WRITE) &&
+	       !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_NORESERVE | MAP_STACK | MAP_LOCKED));
 }
 
 static void punch_block(struct block *b, unsigned from, unsigned to, void *arg)
@@ -153,10 +160,12 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 	struct held held;
 	uint64_t start = (uint64_t)addr;
 	bool replaces = (flags & MAP_FIXED) && !nothing_known();
-	bool plain = is_plain(len, flags);
+	bool plain = is_plain(flags) && len >= urdma_pages_state.seen_least;
 	long r = 0;
 	if (!replaces)
 		r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
+	if (!sys_failed(r) && is_data(prot, flags))
+		alloc_share_mapping((uint64_t)r, page_up(len), flags & MAP_POPULATE);
 	if (!replaces && (!plain || sys_failed(r)))
 		return (void *)answer(r);
 	pages_lock_table(&held);

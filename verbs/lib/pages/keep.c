@@ -198,6 +198,8 @@ static bool never_overcommits(void)
 bool keep_wanted(struct maps *m, uint64_t first, uint64_t last)
 {
 	const struct state *s = &urdma_pages_state;
+	if (arena_has(first, last))
+		return !s->forks;
 	return last - first >= s->keep_least && !s->forks &&
 	       !is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA) &&
 	       !never_overcommits() &&

@@ -54,7 +54,8 @@ func TestExports(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"_Fork", "clone", "madvise", "mmap", "mmap64", "mremap", "munmap"}
+	want := []string{"_Fork", "clone", "madvise", "mmap", "mmap64", "mremap", "munmap",
+		"urdma_alloc", "urdma_free", "urdma_malloc", "urdma_malloc_least", "urdma_malloc_resize", "urdma_malloc_size"}
 	if !slices.Equal(got, want) {
 		t.Errorf("exports %v, want %v", got, want)
 	}

@@ -42,6 +42,24 @@ void pages_lock_all(struct held *h)
 	take_table();
 }
 
+/* For what an allocator may call, whose fork handlers may wait for this thread. False,
+ * and nothing is locked: a fork is under way. */
+bool pages_lock_unless_forking(struct held *h)
+{
+	const struct { long s, ns; } pause = { 0, 50 * 1000 };
+	struct state *s = &urdma_pages_state;
+	block_signals(h);
+	while (pthread_mutex_trylock(&s->registry)) {
+		if (__atomic_load_n(&s->forking, __ATOMIC_ACQUIRE)) {
+			restore_signals(h);
+			return false;
+		}
+		sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+	}
+	take_table();
+	return true;
+}
+
 void pages_unlock_all(struct held *h)
 {
 	pthread_mutex_unlock(&urdma_pages_state.table);

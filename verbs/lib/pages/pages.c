@@ -222,15 +222,6 @@ static bool convert_piece(struct request *q, uint64_t at, uint64_t end,
 	return true;
 }
 
-/*
- * Many whole blocks of which the memfd has nothing yet become huge pages there. Each
- * request for some waits until all processors have let go of pages: a moment, or
- * milliseconds where the machine is busy, so fewer are not worth it; and while they
- * wait to be used the memory is taken twice.
- */
-#define LEAST_HUGE (4 * BLOCK)
-#define MOST_HUGE (16 * BLOCK)
-
 static void make_huge(struct request *q, const struct vma *v, uint64_t at)
 {
 	static bool never;
@@ -343,7 +334,7 @@ static void mark_head(struct request *q)
 static void fill_idle(const struct request *q)
 {
 	struct run r = { .addr = q->first, .len = q->last - q->first,
-		         .fd = memfd_get(q->file) };
+		         .fd = memfd_get(q->file), .sparse = true };
 	if (q->was_idle && r.fd >= 0)
 		swap_enter(&r);
 }

@@ -202,6 +202,7 @@ func TestConditions(t *testing.T)               { torture(t, "conditions", 0) }
 func TestWithoutUserfaultfd(t *testing.T)       { torture(t, "no_userfaultfd", 0) }
 func TestStaticData(t *testing.T)               { torture(t, "static", 0) }
 func TestKept(t *testing.T)                     { torture(t, "kept", 0) }
+func TestBorn(t *testing.T)                     { torture(t, "born", 0) }
 func TestHuge(t *testing.T)                     { torture(t, "huge", 20) }
 func TestDirectIO(t *testing.T)                 { torture(t, "direct", 200) }
 func TestCost(t *testing.T)                     { torture(t, "cost", 0) }

@@ -22,14 +22,11 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "kernel/sys.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
@@ -267,23 +264,46 @@ static long exchange_in(const struct window *w, const struct run *r,
 	return sys_failed(err) ? err : 0;
 }
 
+/* Of [start, end) of a memfd, what nobody has written to becomes huge pages if there is
+ * enough of it at a stretch. */
+static void fill_by_huge(int fd, uint64_t start, uint64_t end)
+{
+	for (uint64_t at = (start + BLOCK - 1) & ~(BLOCK - 1), n; at + LEAST_HUGE <= end; at += n) {
+		n = end - at < MOST_HUGE ? (end - at) & ~(BLOCK - 1) : MOST_HUGE;
+		long data = sys6(SYS_lseek, fd, (long)at, SEEK_DATA, 0, 0, 0);
+		bool empty = data == -ENXIO || (!sys_failed(data) && (uint64_t)data >= at + n);
+		if (empty && sys_failed(swap_make_huge(fd, at, n)))
+			return;
+	}
+}
+
 /* Pages of a mapping of the memfd are entered, sixteen at a time. Holes are filled
  * by that: they are memory of the program's, and not of the process that touches them first. */
 void swap_enter(const struct run *r)
 {
+	if (r->sparse)
+		fill_by_huge(r->fd, r->addr, r->addr + r->len);
 	if (sys_madvise(r->addr, r->len, MADV_POPULATE_READ) == -EINVAL)
 		sys_allocate(r->fd, r->addr, r->len); /* Linux before 5.14 */
+}
+
+/* Over the range itself, of any length. */
+bool map_shared_over(const struct run *r)
+{
+	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
+	                     r->addr);
+	if (sys_failed(over))
+		return false;
+	sys_madvise(r->addr, r->len, MADV_DONTFORK);
+	return true;
 }
 
 /* Over the range itself. The pages are entered, but for few: the program's first
  * write would enter one at a time. */
 static long map_file_over(const struct run *r)
 {
-	long over = sys_mmap(r->addr, r->len, RW, MAP_SHARED | MAP_FIXED, r->fd,
-	                     r->addr);
-	if (sys_failed(over))
-		return over;
-	sys_madvise(r->addr, r->len, MADV_DONTFORK);
+	if (!map_shared_over(r))
+		return -ENOMEM;
 	if (r->len > FEW * PAGE)
 		swap_enter(r);
 	return 0;
@@ -343,12 +363,29 @@ struct outgoing {
 	bool populated; /* its pages are there: storing to it can't fail */
 };
 
+/* Of memory that may have holes: what is zeros stays a hole where it goes. */
+static long read_sparse(const struct run *r, uint64_t side)
+{
+	uint64_t page[PAGE / 8];
+	long err = 0;
+	for (uint64_t at = 0, i = 0; !err && at < r->len; at += PAGE, i = 0) {
+		err = read_all(r->fd, (uint64_t)page, PAGE, r->addr + at);
+		while (!err && i < PAGE / 8 && !page[i])
+			i++;
+		if (!err && i < PAGE / 8)
+			err = read_all(r->fd, side + at, PAGE, r->addr + at);
+	}
+	return err;
+}
+
 /* With nobody else to hold back the pages are still mapped, and copied from there:
  * read(2) of shared memory takes more than twice as long, page by page. A child
  * lacks the mapping set aside of what no child was to inherit: read(2) says so. */
 static long read_out(const struct window *w, const struct run *r,
                      const struct outgoing *out, int prot)
 {
+	if (r->sparse)
+		return read_sparse(r, out->side);
 	if (w->kind != WINDOW_ALONE || !out->populated || !(prot & PROT_READ))
 		return read_all(r->fd, out->side, r->len, r->addr);
 	copy_bytes(out->side, r->addr, r->len);
@@ -395,7 +432,7 @@ static long try_out(const struct window *w, const struct run *r, int prot,
 	}
 	/* Faulted in now, not while others wait. */
 	struct outgoing out = { .side = side };
-	out.populated = sys_madvise(side, r->len, MADV_POPULATE_WRITE) == 0;
+	out.populated = !r->sparse && sys_madvise(side, r->len, MADV_POPULATE_WRITE) == 0;
 	long err = exchange_out(w, r, &out, prot, snapshot);
 	if (!err)
 		return 0;

@@ -24,7 +24,8 @@ struct run run_of(const struct block *b, unsigned from, unsigned to)
 	return (struct run){ .addr = block_addr(b, from),
 		             .len = (to - from) * PAGE,
 		             .fd = memfd_get((int)b->file),
-		             .pagemap = -1 };
+		             .pagemap = -1,
+		             .sparse = (b->page[from] & (P_IDLE | P_SHADOW)) == P_IDLE };
 }
 
 static unsigned limit_to(const struct block *b, unsigned to, uint64_t stop)

@@ -79,6 +79,11 @@ static inline long sys_mremap(uint64_t a, uint64_t len, uint64_t newlen,
 	            (long)to, 0);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
 static inline long sys_madvise(uint64_t a, uint64_t len, int advice)
 {
 	return sys6(SYS_madvise, (long)a, (long)len, advice, 0, 0, 0);

@@ -87,6 +87,7 @@ int test_untouched(void);
 int test_conditions(void);
 int test_no_userfaultfd(void);
 int test_kept(void);
+int test_born(void);
 int test_huge(void);
 int test_direct(void);
 int test_cost(void);
