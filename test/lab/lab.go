@@ -61,7 +61,7 @@ func (l *Lab) copyPrograms(build string) error {
 	return copyNames(filepath.Join(l.bin, "liburdma.d"), filepath.Join(build, "liburdma.d"))
 }
 
-// copyNames copies a directory of symbolic links.
+// copyNames copies a directory of symbolic links, and of libraries.
 func copyNames(to, from string) error {
 	links, err := os.ReadDir(from)
 	if err != nil {
@@ -69,6 +69,10 @@ func copyNames(to, from string) error {
 	}
 	err = os.MkdirAll(to, 0o755)
 	for _, link := range links {
+		if link.Type().IsRegular() {
+			err = errors.Join(err, copyFile(filepath.Join(to, link.Name()), filepath.Join(from, link.Name())))
+			continue
+		}
 		target, bad := os.Readlink(filepath.Join(from, link.Name()))
 		if err = errors.Join(err, bad); err == nil {
 			err = os.Symlink(target, filepath.Join(to, link.Name()))
