@@ -22,9 +22,6 @@ const (
 	RxIPv4Good
 	// RxUDPGood: the port verified the UDP checksum and found it right.
 	RxUDPGood
-	// RxCongested: a router on the way had a queue (RFC 3168, CE). Only a port of datagrams
-	// says so.
-	RxCongested
 	// TxWhole: nobody may fragment the datagram, whatever the kernel knows of the
 	// path. Only a port of datagrams looks at this and the
 	// next two.
@@ -51,6 +48,12 @@ type Packet struct {
 	Data []byte
 	// Flags of a received frame, or how a datagram is to be sent.
 	Flags Flags
+	// Group is the number of the group that a datagram was sent to (Grouper); 0: to the
+	// port's address.
+	Group uint16
+	// Class is the traffic class of a datagram: received, if the port was opened to see it,
+	// or to be sent; then 0 stands for the socket's own.
+	Class uint8
 	// Peer is the other end's socket, on a port of datagrams: of a packet from Rx
 	// the sender's; before Tx the caller sets it. On a port of frames it is
 	// neither set nor looked at.
@@ -146,6 +149,15 @@ const (
 // Offloader is a Port that can say in words which of the kernel's offloads it
 // uses, for people; they may change while it is open.
 type Offloader interface{ Offloads() string }
+
+// Grouper is a port of datagrams that takes what is sent to multicast groups.
+type Grouper interface {
+	// Join has Rx return what others send to a group, with its number, from 1 on. To be
+	// called, as Leave, by the caller of Rx.
+	Join(group netip.Addr) (number uint16, err error)
+	// Leave undoes Join. What Rx returned before may still be used.
+	Leave(number uint16)
+}
 
 // Port is one way into a network. Frames pass through its queues; see the
 // package comment for ownership, threads and behaviour while the link is down.

@@ -10,6 +10,8 @@
 // kernel has joined (UDP_GRO), and lends them datagram by datagram where they
 // lie; retain.go copies those that must wait.
 //
+// groups.go has multicast groups, each with a socket of its own.
+//
 // probe.go finds out what the kernel really does before it is relied on.
 //
 // The package must not know what is in a datagram.

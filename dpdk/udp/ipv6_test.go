@@ -46,7 +46,7 @@ func TestDiscovery6(t *testing.T) {
 		if got := receive(t, b); len(got.Data) != 8000+i || got.Peer != a.at {
 			t.Errorf("%d: %d bytes from %v", i, len(got.Data), got.Peer)
 		}
-		size, err := unix.GetsockoptInt(a.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER)
+		size, err := unix.GetsockoptInt(a.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER)
 		want := map[port.Flags]int{0: unix.IPV6_PMTUDISC_WANT, port.TxWhole: unix.IPV6_PMTUDISC_PROBE, port.TxFragment: unix.IPV6_PMTUDISC_DONT}[how]
 		if err != nil || size != want {
 			t.Errorf("%d: discovery %d, want %d (%v)", i, size, want, err)

@@ -26,7 +26,7 @@ type Options struct {
 	// Allow are the networks whose datagrams are looked at; none: all.
 	Allow []netip.Prefix
 	// ECN has routers mark datagrams instead of dropping them where they have a queue
-	// (RFC 3168); received ones have RxCongested.
+	// (RFC 3168); received ones have their traffic class.
 	ECN bool
 	// Log gets a line where the kernel can't do what it was found to do; nil
 	// discards.

@@ -29,9 +29,11 @@ type Port struct {
 
 // queue is the port's only one.
 type queue struct {
-	fd       int
+	own      source
+	groups   groups
 	v4       bool
 	scope    uint32 // of link-local addresses, the interface's index; 0: the port has another
+	class    uint8  // of what the socket sends
 	room     int    // of a packet
 	txRoom   int    // of one that is sent
 	rx       receiver
@@ -57,14 +59,11 @@ func Open(o Options) (port.Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
-	if o.ECN {
-		markCongestion(fd, o.Address.Addr().Is4())
-	}
 	able := probe(o.Address.Addr().Is4())
 	if able.join {
 		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
-	q := &queue{fd: fd, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+	q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 	longest := fragmentFrom(o.Address.Addr(), below.MTU)
 	q.txRoom = max(q.room, longest)
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
@@ -72,6 +71,11 @@ func Open(o Options) (port.Port, error) {
 	// the receiver is another machine: each side decides for itself.
 	q.gso.Store(able.cut)
 	q.gro.Store(able.join)
+	if o.ECN {
+		markCongestion(fd, q.v4)
+		q.class = capable
+	}
+	q.groups.init(o.Address, uint32(below.Index), o.ECN, fd)
 	q.rx.init(q)
 	q.tx.init(q)
 	window := receiveWindow(fd, o.MTU)
@@ -149,7 +153,8 @@ func (p *Port) Close() error {
 		if p.below != nil {
 			p.err = p.below.Close()
 		}
-		p.err = errors.Join(p.err, unix.Close(p.queue.fd))
+		p.err = errors.Join(p.err, unix.Close(p.queue.own.fd))
+		p.queue.groups.close()
 	})
 	return p.err
 }

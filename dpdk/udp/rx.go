@@ -26,6 +26,12 @@ type receiver struct {
 	at      int
 	have    int
 	want    int // messages to ask for
+}
+
+// source is a socket that datagrams come from: the port's, or a group's.
+type source struct {
+	fd      int
+	group   uint16 // its number; 0: the port's own
 	dropped uint32
 }
 
@@ -43,7 +49,8 @@ type rxMessage struct {
 	off     int
 	length  int
 	segment int // bytes of each datagram but the last
-	flags   port.Flags
+	group   uint16
+	class   uint8
 	peer    port.Peer
 	name    [sockaddrLen]byte
 	iov     unix.Iovec
@@ -83,16 +90,23 @@ func (q *queue) Rx(p []port.Packet) (n int) {
 	return n
 }
 
-// receive takes messages from the socket; false if there are none.
+// receive takes messages from the socket, or from that of a group; false if there are none.
 func (q *queue) receive() bool {
+	if g := q.groups.next(); g != nil { // which of them is first alternates
+		return q.receiveFrom(g) || q.receiveFrom(&q.own)
+	}
+	return q.receiveFrom(&q.own)
+}
+
+func (q *queue) receiveFrom(s *source) bool {
 	r := &q.rx
-	n, errno := recvmmsg(q.fd, r.hdr[:r.arm()])
+	n, errno := recvmmsg(s.fd, r.hdr[:r.arm()])
 	if errno != 0 || n <= 0 {
 		return false
 	}
 	r.at, r.have, r.want = 0, n, rxMessages
 	for i := range n {
-		q.arrived(i)
+		q.arrived(i, s)
 	}
 	return true
 }
@@ -124,22 +138,19 @@ func (r *receiver) arm() int {
 }
 
 // arrived reads what the kernel says of a message.
-func (q *queue) arrived(i int) {
+func (q *queue) arrived(i int, s *source) {
 	r := &q.rx
 	m, h := &r.msg[i], &r.hdr[i]
 	m.armed = false
-	m.off, m.length, m.peer, m.flags = 0, int(h.length), peerOf(&m.name), 0
+	m.off, m.length, m.peer, m.group = 0, int(h.length), peerOf(&m.name), s.group
 	segment, dropped, class := m.control.parse(int(h.Controllen))
-	if class&congested == congested {
-		m.flags = port.RxCongested
-	}
-	m.segment = segment
+	m.segment, m.class = segment, class
 	if m.segment == 0 {
 		m.segment = m.length
 	}
 	if dropped != 0 {
-		q.counters.RxDropped.Add(uint64(dropped - r.dropped))
-		r.dropped = dropped
+		q.counters.RxDropped.Add(uint64(dropped - s.dropped))
+		s.dropped = dropped
 	}
 	if h.Flags&unix.MSG_TRUNC != 0 || m.length == 0 {
 		m.length = 0
@@ -175,8 +186,8 @@ func (r *receiver) cut(p *port.Packet) bool {
 	some := m.off < m.length
 	if some {
 		end := min(m.off+m.segment, m.length)
-		p.Data, p.Flags, p.Ref = b.data[m.off:end:end], m.flags, uintptr(m.buffer) // not one literal: see port.Peer
-		p.Peer = m.peer
+		p.Data, p.Flags, p.Ref = b.data[m.off:end:end], 0, uintptr(m.buffer) // not one literal: see port.Peer
+		p.Peer, p.Group, p.Class = m.peer, m.group, m.class
 		m.off = end
 		b.held++
 	}
@@ -200,7 +211,7 @@ func (q *queue) ArmRx() (fd int, armed bool) {
 	if q.rx.at < q.rx.have || q.tx.waiting() > 0 || q.receive() {
 		return -1, false
 	}
-	return q.fd, true
+	return q.groups.wait(q.own.fd), true
 }
 
 // DisarmRx implements port.Queue.

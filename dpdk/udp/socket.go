@@ -59,11 +59,9 @@ func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	return nil
 }
 
-// The two bits of a traffic class that are for congestion (RFC 3168 section 5).
-const (
-	capable   = 2 // ECT(0)
-	congested = 3 // CE
-)
+// capable is ECT(0), of the two bits of a traffic class that are for congestion (RFC 3168
+// section 5).
+const capable = 2
 
 // markCongestion has datagrams carry marks of congestion. Where the kernel can't, nobody
 // marks them.
@@ -100,11 +98,11 @@ func (q *queue) fragments(how port.Flags) {
 	case port.TxFragment:
 		value = unix.IP_PMTUDISC_DONT
 	}
-	_ = setFragments(q.fd, q.v4, value) // it could be set when the socket was made
+	_ = setFragments(q.own.fd, q.v4, value) // it could be set when the socket was made
 	if !q.v4 && how == port.TxFragment {
-		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, minMTU6) // fails nowhere with this value
+		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, minMTU6) // fails nowhere with this value
 	} else if !q.v4 && q.tx.how == port.TxFragment {
-		_ = unix.SetsockoptInt(q.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0) // the path's again
+		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0) // the path's again
 	}
 	q.tx.how = how
 }

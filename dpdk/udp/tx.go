@@ -36,6 +36,7 @@ type outgoing struct {
 	slot, length int32
 	peer         port.Peer
 	how          port.Flags // TxWhole, TxFragment
+	class        uint8      // 0: the socket's
 	alone        bool
 }
 
@@ -60,7 +61,7 @@ func (q *queue) Alloc(p []port.Packet) int {
 	for i := range n {
 		slot := t.free[len(t.free)-1]
 		t.free = t.free[:len(t.free)-1]
-		p[i].Data, p[i].Flags, p[i].Ref = t.slots[slot][:q.room], 0, firstTransmit+uintptr(slot)
+		p[i].Data, p[i].Flags, p[i].Class, p[i].Ref = t.slots[slot][:q.room], 0, 0, firstTransmit+uintptr(slot)
 	}
 	if n < len(p) {
 		q.counters.NoBuffer.Add(1)
@@ -78,6 +79,9 @@ func (q *queue) Tx(p []port.Packet) int {
 		o.slot, o.length = int32(p[i].Ref-firstTransmit), int32(len(p[i].Data))
 		o.how, o.alone = p[i].Flags&(port.TxWhole|port.TxFragment), p[i].Flags.Has(port.TxAlone)
 		o.peer = p[i].Peer
+		if o.class = p[i].Class; o.class == q.class {
+			o.class = 0
+		}
 		bytes += len(p[i].Data)
 	}
 	q.counters.TxPackets.Add(uint64(len(p)))
@@ -101,7 +105,7 @@ func (q *queue) send(all bool) {
 		if messages == 0 {
 			break
 		}
-		n, errno := sendmmsg(q.fd, t.hdr[:messages])
+		n, errno := sendmmsg(q.own.fd, t.hdr[:messages])
 		if errno == 0 && n > 0 {
 			t.sent(t.packets(n))
 			continue

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// congested is CE (RFC 3168).
+const congested = 3
 
 // tested is a port with its one queue and its socket's address.
 type tested struct {
@@ -43,7 +47,7 @@ func openAt(t testing.TB, at netip.AddrPort, mtu int) tested {
 	}
 	t.Cleanup(func() { p.Close() })
 	q := p.(*Port).queue
-	a, err := unix.Getsockname(q.fd)
+	a, err := unix.Getsockname(q.own.fd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +75,7 @@ func TestConformance(t *testing.T) {
 				for _, p := range []tested{a, b} {
 					p.queue.gso.Store(p.queue.gso.Load() && c.gso)
 					if !c.gro {
-						_ = unix.SetsockoptInt(p.queue.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 0)
+						_ = unix.SetsockoptInt(p.queue.own.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 0)
 					}
 				}
 				return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at, Step: func() { time.Sleep(10 * time.Microsecond) },
@@ -235,7 +239,7 @@ func TestTooLong(t *testing.T) {
 // TestOverrun: what the socket's buffer has no room for is counted.
 func TestOverrun(t *testing.T) {
 	a, b := open1(t, 1500), open1(t, 1500)
-	_ = unix.SetsockoptInt(b.queue.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
+	_ = unix.SetsockoptInt(b.queue.own.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
 	a.gso.Store(false) // the kernel counts messages
 	sent := 0
 	for range 100 {
@@ -292,20 +296,110 @@ func TestAllow(t *testing.T) {
 	receive(t, b)
 }
 
+// openECN makes a port that sees traffic classes, at a port number that is free.
+func openECN(t *testing.T, at string) (p *Port, bound netip.AddrPort) {
+	t.Helper()
+	for number := uint16(20_000); number < 21_000; number++ {
+		bound = netip.AddrPortFrom(netip.MustParseAddr(at), number)
+		if p, err := Open(Options{Address: bound, ECN: true}); err == nil {
+			t.Cleanup(func() { p.Close() })
+			return p.(*Port), bound
+		}
+	}
+	t.Skip(at, "can't be bound to")
+	return nil, bound
+}
+
+// TestGroups: what is sent to a group comes with its number and traffic class until it is
+// left, and wakes who waits for the port; so does what is sent to the port itself.
+func TestGroups(t *testing.T) {
+	for at, groups := range map[string][2]string{"127.0.0.1": {"239.9.8.7", "239.9.8.6"}, multicast6(t): {"ff15::987", "ff02::986"}} {
+		if at == "" {
+			continue
+		}
+		from, sender := openECN(t, at)
+		to, own := openECN(t, at)
+		send := func(to netip.AddrPort, class uint8) {
+			p := make([]port.Packet, 1)
+			from.queue.Alloc(p)
+			p[0].Data, p[0].Peer, p[0].Flags, p[0].Class = p[0].Data[:100], port.PeerOf(to), port.TxWhole|port.TxAlone, class
+			from.queue.Tx(p)
+			from.queue.Flush()
+		}
+		expect := func(what string, group uint16, class uint8) {
+			t.Helper()
+			var p [2]port.Packet
+			n := 0
+			for end := time.Now().Add(time.Minute); n == 0; n = to.queue.Rx(p[:]) {
+				if fd, armed := to.queue.ArmRx(); armed {
+					_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s: nothing came", what)
+				}
+			}
+			if n != 1 || p[0].Group != group || p[0].Class != class || p[0].Peer != port.PeerOf(sender) || len(p[0].Data) != 100 {
+				t.Errorf("%s: %d packets, of group %d, class %#x, from %v", what, n, p[0].Group, p[0].Class, p[0].Peer)
+			}
+			to.queue.Free(p[:n])
+		}
+		groupAt := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(groups[i]), own.Port()) }
+		for i := range groups {
+			number, err := to.Join(groupAt(i).Addr())
+			if err != nil || int(number) != i+1 {
+				t.Fatalf("%s: number %d, %v", groups[i], number, err)
+			}
+		}
+		send(groupAt(1), 0)
+		expect("the second group", 2, capable)
+		send(groupAt(0), 0x68|capable)
+		expect("the first group", 1, 0x68|capable)
+		send(own, 0x20|capable)
+		expect("the port", 0, 0x20|capable)
+		to.Leave(1)
+		send(groupAt(0), 0)
+		send(groupAt(1), 0)
+		expect("the second group after the first was left", 2, capable)
+		to.Leave(2)
+		if fd, _ := to.queue.ArmRx(); fd != to.queue.own.fd {
+			t.Error("the port waits for groups that it has left")
+		}
+		for i := range maxGroups + 1 {
+			group := netip.AddrFrom4([4]byte{239, 9, 7, byte(i)})
+			if own.Addr().Is6() {
+				group = netip.AddrFrom16([16]byte{0: 0xff, 1: 0x15, 15: byte(i)})
+			}
+			if _, err := to.Join(group); (err == nil) != (i < maxGroups) {
+				t.Fatalf("group %d: %v", i, err)
+			}
+		}
+	}
+}
+
+// multicast6 is an IPv6 address of an interface that has groups, unlike lo; "" if there is none.
+func multicast6(t *testing.T) string {
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && i.Flags&(net.FlagMulticast|net.FlagUp) == net.FlagMulticast|net.FlagUp &&
+				p.Addr().Is6() && p.Addr().IsGlobalUnicast() {
+				return p.Addr().String()
+			}
+		}
+	}
+	t.Log("SKIP: no interface with groups has an IPv6 address")
+	return ""
+}
+
 // TestECN: datagrams say that they may be marked, and received ones that they were.
 func TestECN(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(at)
-		var to *Port
-		for number := uint16(20_000); to == nil && number < 21_000; number++ {
-			if p, err := Open(Options{Address: netip.AddrPortFrom(a, number), ECN: true}); err == nil {
-				to = p.(*Port)
-			}
-		}
-		if to == nil {
-			t.Skip(at, "can't be bound to")
-		}
-		defer to.Close()
+		to, _ := openECN(t, at)
 		fd, err := open(netip.AddrPortFrom(a, 0), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -315,14 +409,14 @@ func TestECN(t *testing.T) {
 		if a.Is4() {
 			level, option = unix.IPPROTO_IP, unix.IP_TOS
 		}
-		if got, err := unix.GetsockoptInt(to.queue.fd, level, option); err != nil || got != capable {
+		if got, err := unix.GetsockoptInt(to.queue.own.fd, level, option); err != nil || got != capable {
 			t.Errorf("%s: sends with traffic class %d, %v", at, got, err)
 		}
-		name, err := unix.Getsockname(to.queue.fd)
+		name, err := unix.Getsockname(to.queue.own.fd)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for class, want := range map[int]bool{congested: true, capable: false, 0: false, 0x68 | congested: true} {
+		for _, class := range []int{congested, capable, 0, 0x68 | congested} {
 			if err := unix.SetsockoptInt(fd, level, option, class); err != nil {
 				t.Fatal(err)
 			}
@@ -335,8 +429,8 @@ func TestECN(t *testing.T) {
 					t.Fatal("nothing came")
 				}
 			}
-			if got := p[0].Flags.Has(port.RxCongested); got != want {
-				t.Errorf("%s, traffic class %x: congested %t", at, class, got)
+			if int(p[0].Class) != class {
+				t.Errorf("%s: traffic class %x, not %x", at, p[0].Class, class)
 			}
 			to.queue.Free(p[:])
 		}

@@ -84,9 +84,13 @@ func roceThroughCM(long, ipv6 bool) [][2]string {
 	return append(runs, [2]string{"rdma_server -s @ -p 7471", "rdma_client -s @ -p 7471"}, [2]string{"rdma_xserver -c r", "rdma_xclient -c r -s @"})
 }
 
-// TestRoCEGroups: rdma_cm's groups, on a port that carries frames.
+// TestRoCEGroups: rdma_cm's groups.
 func TestRoCEGroups(t *testing.T) {
-	for group, w := range map[string]lab.Wire{"239.1.2.3": lab.RoCEFrames, "ff15::239:1:2:3": lab.RoCEFrames.V6()} {
+	for _, w := range []lab.Wire{lab.RoCEFrames, lab.RoCEFrames.V6(), lab.RoCE, lab.RoCE.V6()} {
+		group := "239.1.2.3"
+		if w.IPv6 {
+			group = "ff15::239:1:2:3"
+		}
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			mckey(t, a, b, "roce", group)

@@ -91,13 +91,15 @@ func (s *Stack) Attach(q *qp.QP, dev int, to netip.Addr) error {
 	case len(s.attached[q]) >= MaxGroups:
 		return syscall.ENOMEM
 	}
+	if err := s.ports[dev].If.Join(to); err != nil {
+		return err
+	}
 	g := s.groups[key]
 	if g == nil {
 		g = &group{}
 		s.groups[key] = g
 	}
 	s.attached[q] = append(s.attached[q], attachment{key, g.add(q)})
-	s.ports[dev].If.Join(to)
 	return nil
 }
 

@@ -35,13 +35,12 @@ func (n *Interface) Heads(d *Datagram) []byte {
 // Congested reports whether a router on the way of the datagram that Next returned last had
 // a queue (RFC 3168, CE).
 func (n *Interface) Congested(d *Datagram) bool {
-	if n.info.Datagrams {
-		return d.packet.Flags.Has(port.RxCongested)
-	}
-	ip := d.packet.Data[wire.EthernetLen:d.from]
-	class := ip[1]
-	if ip[0]>>4 == 6 {
-		class >>= 4
+	class := d.packet.Class
+	if !n.info.Datagrams {
+		ip := d.packet.Data[wire.EthernetLen:d.from]
+		if class = ip[1]; ip[0]>>4 == 6 {
+			class >>= 4
+		}
 	}
 	const congested = 3
 	return class&congested == congested
@@ -65,14 +64,32 @@ func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {
 // bare takes a packet of a port of datagrams as it is.
 func (n *Interface) bare(p *port.Packet) bool {
 	d := &n.rx.datagram
-	if w := (origin{peer: p.Peer}); w != n.rx.origin {
+	if w := (origin{peer: p.Peer, dst: p.Group}); w != n.rx.origin {
+		n.rx.origin = origin{}
+		src, dst := p.Peer.Addr(), n.bareDst(p)
+		switch {
+		case !dst.IsValid():
+			n.Drop(DropLeft)
+			return false
+		case p.Group != 0 && src == n.IP() && p.Peer.Port == n.addr.SocketPort: // its members here have it
+			n.Drop(DropSelf)
+			return false
+		}
 		n.rx.origin = w
-		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), p.Peer.Port), netip.AddrPortFrom(n.IP(), n.addr.SocketPort)
+		d.Src, d.Dst = netip.AddrPortFrom(src, p.Peer.Port), netip.AddrPortFrom(dst, n.addr.SocketPort)
 		d.Link = Link{Port: p.Peer.Port}
 	}
 	d.Head, d.Data = p.Data[:min(len(p.Data), wire.MaxHeaderLen)], p.Data
 	d.packet, d.from = p, 0
 	return true
+}
+
+// bareDst is where a packet of such a port was sent to; invalid if it is a group that was left.
+func (n *Interface) bareDst(p *port.Packet) netip.Addr {
+	if p.Group != 0 {
+		return n.groups.of(p)
+	}
+	return n.IP()
 }
 
 // barePath is Path of such a port: packets leave from its socket to that port number at
@@ -95,4 +112,5 @@ func (p *Path) sendBare(frame []byte, length int) {
 	}
 	p.n.seal.Put(heads[wire.EthernetLen:end], frame[:length])
 	p.n.commitTo(&p.peer, length, port.TxWhole|port.TxAlone)
+	p.n.tx.p[p.n.tx.used-1].Class = p.class
 }

@@ -58,15 +58,19 @@ type origin struct {
 // sightOf is the frame that a tap is shown of a received packet.
 func (n *Interface) sightOf(p *port.Packet) []byte {
 	if n.info.Datagrams {
-		return n.frameOf(p.Data, &p.Peer, false)
+		dst := n.bareDst(p)
+		if !dst.IsValid() {
+			dst = n.IP()
+		}
+		return n.frameOf(p.Data, &p.Peer, dst, false)
 	}
 	return p.Data
 }
 
-// frameOf makes up the frame that a datagram would be on a port of frames: the
-// port numbers inside are those of its UDP header. One that can't be read keeps
+// frameOf makes up the frame that a datagram between a peer and an address of ours, or a
+// group's, would be on a port of frames: the port numbers inside are those of its UDP header. One that can't be read keeps
 // those of the sockets. The frame is valid until the next is made up.
-func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
+func (n *Interface) frameOf(data []byte, peer *port.Peer, local netip.Addr, out bool) []byte {
 	h := wire.Encap{Src: peer.Port, Dst: n.addr.SocketPort}
 	if out {
 		h.Src, h.Dst = h.Dst, h.Src
@@ -78,9 +82,9 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, out bool) []byte {
 			data = packet
 		}
 	}
-	src, dst := netip.AddrPortFrom(peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
+	src, dst := netip.AddrPortFrom(peer.Addr(), h.Src), netip.AddrPortFrom(local, h.Dst)
 	if out {
-		src, dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(peer.Addr(), h.Dst)
+		src, dst = netip.AddrPortFrom(local, h.Src), netip.AddrPortFrom(peer.Addr(), h.Dst)
 	}
 	if size := wire.UDP6HeaderLen + len(data); len(n.shown) < size {
 		n.shown = make([]byte, size)

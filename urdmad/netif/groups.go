@@ -3,22 +3,26 @@ package netif
 import (
 	"net/netip"
 
+	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
 	"urdma/wire"
 )
 
 // This file has groups: which of them the interface takes, and IGMP or MLD, by which
-// the link learns of it. A port of datagrams has none: its socket is the kernel's.
+// the link learns of it. On a port of datagrams the kernel says so; only bare datagrams
+// go to groups there.
 
 // groups are those of an interface.
 type groups struct {
-	n      *Interface
-	joined map[netip.Addr]*joined
-	list   []netip.Addr // those of joined, in any order
-	sweep  int          // a query for all has been answered for list[:sweep]
-	due    []netip.Addr // asked for one by one, to be reported
-	next   clock.Time   // when the next burst of reports may go
-	timer  *clock.Timer
+	n        *Interface
+	joined   map[netip.Addr]*joined
+	list     []netip.Addr // those of joined, in any order
+	sweep    int          // a query for all has been answered for list[:sweep]
+	due      []netip.Addr // asked for one by one, to be reported
+	next     clock.Time   // when the next burst of reports may go
+	timer    *clock.Timer
+	sockets  port.Grouper // of a port of datagrams that has groups, else nil
+	byNumber []netip.Addr // its number's, less 1
 	// solicited is the group at which our own IPv6 address is asked for.
 	solicited *joined
 }
@@ -29,21 +33,58 @@ type joined struct {
 	times    int        // that it was joined
 	reported clock.Time // last
 	due      bool
+	number   uint16 // of the port's, on one of datagrams
 }
 
-// Join has the interface take what is sent to a group, until as many Leaves; false
-// where it can't, and then only senders on the same interface are heard.
-func (n *Interface) Join(group netip.Addr) bool {
+// Join has the interface take what is sent to a group, until as many Leaves. Where there
+// are no groups only senders on the same interface are heard.
+func (n *Interface) Join(group netip.Addr) error {
 	if !n.hasGroups(group) {
-		return false
+		return nil
 	}
 	g := n.groups.joined[group]
 	if g == nil {
+		number, err := n.groups.open(group)
+		if err != nil {
+			return err
+		}
 		g = n.groups.add(group)
+		g.number = number
 		n.groups.report(group, g, joins)
 	}
 	g.times++
-	return true
+	return nil
+}
+
+// open has a port of datagrams take a group.
+func (r *groups) open(group netip.Addr) (number uint16, err error) {
+	if !r.n.info.Datagrams {
+		return 0, nil
+	}
+	if number, err = r.sockets.Join(group); err != nil {
+		return 0, err
+	}
+	for len(r.byNumber) < int(number) {
+		r.byNumber = append(r.byNumber, netip.Addr{})
+	}
+	r.byNumber[number-1] = group
+	return number, nil
+}
+
+// close undoes open.
+func (r *groups) close(g *joined) {
+	if g.number != 0 {
+		r.byNumber[g.number-1], r.n.rx.origin = netip.Addr{}, origin{}
+		r.sockets.Leave(g.number)
+	}
+}
+
+// of is the group that a datagram was sent to; it was left meanwhile if it is invalid.
+func (r *groups) of(p *port.Packet) netip.Addr {
+	if int(p.Group) > len(r.byNumber) {
+		return netip.Addr{}
+	}
+	return r.byNumber[p.Group-1]
 }
 
 // TakenGroups is how many groups the interface takes, at 0 to TakenGroups-1, in no order that
@@ -83,7 +124,10 @@ func (r *groups) remove(group netip.Addr, g *joined) {
 
 // hasGroups reports whether a group can be reached from the interface.
 func (n *Interface) hasGroups(group netip.Addr) bool {
-	return n.Receives() && !n.info.Datagrams && group.IsValid() && n.IP().Is4() == group.Is4()
+	if n.info.Datagrams && (n.groups.sockets == nil || n.seal == nil) {
+		return false
+	}
+	return n.Receives() && group.IsValid() && n.IP().Is4() == group.Is4()
 }
 
 // Leave undoes Join.
@@ -95,6 +139,7 @@ func (n *Interface) Leave(group netip.Addr) {
 	if g.times--; g.times == 0 && g != n.groups.solicited {
 		n.groups.remove(group, g)
 		n.groups.send(leaves, group)
+		n.groups.close(g)
 	}
 }
 
@@ -128,6 +173,9 @@ var (
 )
 
 func (r *groups) send(what news, group netip.Addr) {
+	if r.n.info.Datagrams {
+		return // the kernel does
+	}
 	b := r.n.Alloc()
 	if len(b) < max(wire.IGMPFrameLen, wire.MLDFrameLen) {
 		return // as if lost: queries ask again
@@ -173,7 +221,7 @@ func (r *groups) announce() {
 }
 
 func (r *groups) solicitedNode() netip.Addr {
-	if r.n.IP().Is4() || r.n.IP().IsUnspecified() {
+	if r.n.IP().Is4() || r.n.IP().IsUnspecified() || r.n.info.Datagrams {
 		return netip.Addr{}
 	}
 	return netip.AddrFrom16(wire.SolicitedNode(r.n.IP().As16()))

@@ -96,6 +96,8 @@ const (
 	DropChecksum    Drop = "checksum wrong"
 	DropGroupSource Drop = "ethernet: source is a group address"
 	DropSource      Drop = "ipv4: source is no other host's address"
+	DropSelf        Drop = "udp: we have sent it to a group"
+	DropLeft        Drop = "udp: the group was left"
 	DropSource6     Drop = "ipv6: source is no other host's address"
 	DropDuplicate   Drop = "ipv6: another host has this address (duplicate address detection)"
 	DropKernel      Drop = "kernel interface: more frames than the kernel takes"
@@ -113,7 +115,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{}
-	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSource6, DropDuplicate, DropKernel, DropProbes, DropEchoes, DropQuestions} {
+	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSelf, DropLeft, DropSource6, DropDuplicate, DropKernel, DropProbes, DropEchoes, DropQuestions} {
 		n.Stats.Dropped[why] = 0
 	}
 	for _, why := range wire.PacketErrors {
@@ -123,6 +125,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.SetBursts(defaultBurst, defaultBurst)
 	n.neighbours.init(n)
 	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
+	n.groups.sockets, _ = p.(port.Grouper)
 	n.groups.joinSolicited()
 	return n
 }

@@ -263,7 +263,7 @@ func TestDuplicate(t *testing.T) {
 func TestMulticastListeners(t *testing.T) {
 	r := newRig6(t)
 	group := netip.MustParseAddr("ff15::1234")
-	if r.n.Groups() != 0 || !r.n.Join(group) || r.n.Groups() != 1 || r.n.Join(netip.MustParseAddr("239.1.2.3")) {
+	if r.n.Groups() != 0 || r.n.Join(group) != nil || r.n.Groups() != 1 || r.n.Join(netip.MustParseAddr("239.1.2.3")) != nil || r.n.Groups() != 1 {
 		t.Error("groups are wrong")
 	}
 	expect := func(what string, want ...string) {

@@ -16,6 +16,7 @@ type Path struct {
 	hdr   wire.UDPHeader
 	hdr6  *wire.UDP6Header // of IPv6, in hdr's place
 	peer  port.Peer        // the other end's socket, on a port of datagrams
+	class uint8            // likewise: of bare ones
 	head  wire.Encap
 	whole int    // the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
@@ -65,9 +66,10 @@ func (p *Path) setDst(mac wire.MAC) {
 	p.hdr.SetDst(mac)
 }
 
-// SetTrafficClass has packets carry a traffic class. On a port of datagrams the socket's
-// is the same for all.
+// SetTrafficClass has packets carry a traffic class. On a port of datagrams only bare ones do,
+// and 0 stands for the socket's.
 func (p *Path) SetTrafficClass(class uint8) {
+	p.class = class
 	if p.hdr6 != nil {
 		p.hdr6.SetTrafficClass(class)
 		return

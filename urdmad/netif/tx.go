@@ -60,7 +60,7 @@ func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t.burst.bytes += length
 	t.burst.padable = false
 	if n.tap != nil {
-		n.tap.Sent(n, n.frameOf(p.Data, peer, true))
+		n.tap.Sent(n, n.frameOf(p.Data, peer, n.IP(), true))
 	}
 }
 
