@@ -9,9 +9,11 @@
 // copying them to other memory of the process; the registration of the same
 // pages again while they are registered, of one page and of all; and ms for BYTES that
 // were never touched: registered, entered (MADV_POPULATE_WRITE, or a write to each page),
-// locked and unlocked. mib: medians in µs of the same for 1 MiB. pin is mlock of memory that
+// locked and unlocked. mib: medians in µs of the same for 1 MiB. born: ms for
+// BYTES of memory of urdma_alloc, which is shared from the start. pin is mlock of memory that
 // was never touched and one copy of as much.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -124,16 +126,21 @@ static double median(double *v)
 // pages registers one page after the other, each of them new to it.
 static void pages(struct ibv_pd *pd)
 {
-	static double reg[rounds], again[rounds], dereg[rounds];
-	char *memory = touched((size_t)rounds * 2 * page);
+	static double reg[rounds], again[rounds], dereg[rounds], pin[rounds], unlock[rounds];
+	char *memory = touched((size_t)rounds * 2 * page), *other = touched(page);
 	for (int i = 0; i < rounds; i++) {
 		struct ibv_mr *mr, *second;
+		double start = now_us();
+		memcpy(other, memory + (size_t)i * 2 * page, page);
+		double copy = now_us() - start;
+		pin[i] = copy + timed_lock(page, &unlock[i]);
 		reg[i] = timed_reg(pd, memory + (size_t)i * 2 * page, page, &mr);
 		again[i] = timed_reg(pd, memory + (size_t)i * 2 * page, page, &second);
 		dereg[i] = timed_dereg(second);
 		timed_dereg(mr);
 	}
-	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\n", median(reg), median(again), median(dereg));
+	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\npage.pin %.3f\npage.unlock %.3f\n", median(reg), median(again),
+	       median(dereg), median(pin), median(unlock));
 }
 
 // mebibytes registers 1 MiB after the other, each of them new to it.
@@ -215,6 +222,24 @@ static void fresh(struct ibv_pd *pd, size_t bytes)
 	printf("fresh.enter %.3f\nfresh.reg %.3f\n", enter / 1e3, reg / 1e3);
 }
 
+// born registers memory that is shared from the start.
+static void born(struct ibv_pd *pd, size_t bytes)
+{
+	void *(*alloc)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "urdma_alloc");
+	if (!alloc)
+		return; // another library than urdma's
+	double start = now_us();
+	char *memory = alloc(bytes);
+	double took = now_us() - start;
+	if (!memory)
+		fail("urdma_alloc");
+	memset(memory, 1, bytes);
+	struct ibv_mr *mr;
+	double reg = timed_reg(pd, memory, bytes, &mr);
+	double dereg = timed_dereg(mr);
+	printf("born.alloc %.3f\nborn.reg %.3f\nborn.dereg %.3f\n", took / 1e3, reg / 1e3, dereg / 1e3);
+}
+
 int main(int argc, char **argv)
 {
 	size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : (size_t)1 << 30;
@@ -232,5 +257,6 @@ int main(int argc, char **argv)
 	warm(bytes);
 	all(pd, bytes);
 	fresh(pd, bytes);
+	born(pd, bytes);
 	return 0;
 }

@@ -98,8 +98,9 @@ func TestParseNetpipe(t *testing.T) {
 
 func TestParseRegistration(t *testing.T) {
 	const out = "page.reg 1\npage.again 2\npage.dereg 3\nall.copy 4\nall.reg 5\nall.again 6\nall.dereg 7\nfresh.enter 8\nfresh.reg 9\n" +
-		"mib.reg 10\nmib.dereg 11\nmib.pin 12\nmib.unlock 13\nall.lock 14\nall.pin 15\nall.unlock 16\n"
-	if v, err := parseRegistration(out); err != nil || !slices.Equal(v, []float64{1, 3, 2, 10, 11, 12, 13, 5, 7, 6, 4, 14, 15, 16, 9, 8}) {
+		"mib.reg 10\nmib.dereg 11\nmib.pin 12\nmib.unlock 13\nall.lock 14\nall.pin 15\nall.unlock 16\n" +
+		"page.pin 17\npage.unlock 18\nborn.alloc 19\nborn.reg 20\nborn.dereg 21\n"
+	if v, err := parseRegistration(out); err != nil || !slices.Equal(v, []float64{1, 3, 2, 17, 18, 10, 11, 12, 13, 5, 7, 6, 4, 14, 15, 16, 9, 8, 19, 20, 21}) {
 		t.Errorf("%v, %v", v, err)
 	}
 	if _, err := parseRegistration("ibv_reg_mr: no memory"); err == nil || !strings.Contains(err.Error(), "no memory") {

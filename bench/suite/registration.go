@@ -24,6 +24,8 @@ var registrationLines = []struct{ name, id, title, unit string }{
 	{"page.reg", "reg.4k", "ibv_reg_mr of 4 KiB", "µs"},
 	{"page.dereg", "dereg.4k", "ibv_dereg_mr of 4 KiB", "µs"},
 	{"page.again", "reg.4k.again", "ibv_reg_mr of the same 4 KiB again", "µs"},
+	{"page.pin", "pin.4k", "mlock of 4 KiB that was never touched, and one copy of 4 KiB", "µs"},
+	{"page.unlock", "unlock.4k", "munlock of it", "µs"},
 	{"mib.reg", "reg.1m", "ibv_reg_mr of 1 MiB that was written to", "µs"},
 	{"mib.dereg", "dereg.1m", "ibv_dereg_mr of it", "µs"},
 	{"mib.pin", "pin.1m", "mlock of 1 MiB that was never touched, and one copy of 1 MiB", "µs"},
@@ -37,6 +39,9 @@ var registrationLines = []struct{ name, id, title, unit string }{
 	{"all.unlock", "unlock.1g", "munlock of it", "ms"},
 	{"fresh.reg", "reg.1g.fresh", "ibv_reg_mr of 1 GiB that was never touched", "ms"},
 	{"fresh.enter", "enter.1g", "making 1 GiB of private memory exist (MADV_POPULATE_WRITE)", "ms"},
+	{"born.alloc", "alloc.1g", "urdma_alloc of 1 GiB", "ms"},
+	{"born.reg", "reg.1g.born", "ibv_reg_mr of it, written to", "ms"},
+	{"born.dereg", "dereg.1g.born", "ibv_dereg_mr of it", "ms"},
 }
 
 func registrationMeasure() measure {
