@@ -314,6 +314,8 @@ type Region struct {
 	Access uint32 `json:"access"` // enum ibv_access_flags
 	// Path is "shared" or "fallback".
 	Path string `json:"path"`
+	// Reason says why it is "fallback", in the words of the program's library.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Window is a memory window. What it is bound to is 0 while it is not bound.

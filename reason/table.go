@@ -134,6 +134,8 @@ var table = []Reason{
 	{abi.PitfallAHDomain, "the post fails with EINVAL: the address handle is of another protection domain than the queue pair", "", "create it with ibv_create_ah in the protection domain of the queue pair", "ibv_create_ah(3), ibv_post_send(3)"},
 	{abi.PitfallForked, "a child that was forked uses an object of its parent's", "the object, its queues and its registered memory belong to the parent: the call fails with EIO here, and on an adapter parent and child write over each other's work",
 		"open the device in the child, or use verbs in the parent alone", "fork(2), ibv_fork_init(3)"},
+	{abi.PitfallFallback, "64 KiB or more are registered that urdmad cannot map", "it reads and writes them through /proc, at a third of the speed or less (urdma show mr names the region); on an adapter they cost nothing",
+		"register ordinary private memory, or a file on tmpfs", "docs/troubleshooting.md"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

@@ -135,7 +135,9 @@ func (m *MR) registerSlice(access Access) error {
 	if m.mapped = m.registerFile(access) == nil; m.mapped {
 		return nil
 	}
-	return m.register(access, &abi.RegMRRequest{Path: abi.PathFallback}, -1)
+	request := &abi.RegMRRequest{Path: abi.PathFallback}
+	copy(request.Why[:], "memory of Go's (AllocMemory gives shared memory)")
+	return m.register(access, request, -1)
 }
 
 var errNoFile = errors.New("verbs: no file that urdmad can map")

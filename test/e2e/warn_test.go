@@ -261,3 +261,27 @@ func TestRight(t *testing.T) {
 		t.Errorf("%v\n%s", err, p.Output())
 	}
 }
+
+// TestFallbackReason: urdma show mr says why a region is on the fallback path.
+func TestFallbackReason(t *testing.T) {
+	need(t, "gcc")
+	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
+	binary := filepath.Join(n.Directory(), "unsignaled") // stays
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "../../examples/mistakes/unsignaled.c", "-libverbs").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	for value, want := range map[string]string{"0": "fallback  URDMA_CONVERT=0 ", "1": "shared  - "} {
+		p, err := n.Start("env", "URDMA_CONVERT="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", binary, n.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out string
+		for deadline := time.Now().Add(lab.Patience); !strings.Contains(out, want) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			out, _ = n.Urdma("show", "mr", "--socket", n.Socket())
+		}
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+		p.Kill()
+	}
+}

@@ -238,6 +238,7 @@ var regions = []column[inspect.Region]{
 	{"LENGTH", func(r *inspect.Region) string { return Bytes(r.Length) }},
 	{"ACCESS", func(r *inspect.Region) string { return access(r.Access) }},
 	{"PATH", func(r *inspect.Region) string { return r.Path }},
+	{"REASON", func(r *inspect.Region) string { return dash(r.Reason) }},
 	{"PID", func(r *inspect.Region) string { return pid(r.PID) }},
 	{"COMMAND", func(r *inspect.Region) string { return dash(r.Command) }},
 }

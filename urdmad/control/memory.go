@@ -15,6 +15,7 @@ type mrObject struct {
 	object
 	pd     *pdObject
 	region *mem.Region
+	why    string // it takes the fallback path, as its library says
 }
 
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
@@ -41,6 +42,9 @@ func (pd *pdObject) regMR(m *abi.RegMRRequest, r *reply) (err error) {
 		return err
 	}
 	mr := &mrObject{pd: pd, region: region}
+	if m.Path == abi.PathFallback {
+		mr.why = saidIn(m.Why[:])
+	}
 	var resp abi.RegMRResponse
 	x.do(func() {
 		if err = x.enter(mr.region, old); err != nil {
@@ -136,7 +140,7 @@ func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
 	}
 	defer x.Closer().Close(f)
 	if err := mem.CheckShmem(f); err != nil {
-		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
+		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
 	}
 	return x.reached(x.space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset, m.Length))
 }

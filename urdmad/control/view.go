@@ -251,7 +251,7 @@ func (g *gather) region(c *inspect.Client, o *mrObject) {
 		c.FallbackBytes += r.Length()
 	}
 	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, o.pd.ctx.dev), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
-		Access: r.Access, Path: path})
+		Access: r.Access, Path: path, Reason: o.why})
 }
 
 func (g *gather) window(o *mwObject) {

@@ -23,8 +23,7 @@ func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
 	if !n.Pitfall() {
 		return syscall.EINVAL
 	}
-	said, _, _ := bytes.Cut(m.Text[:], []byte{0})
-	text := string(bytes.ToValidUTF8(said, []byte("?")))
+	text := saidIn(m.Text[:])
 	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", n.What(), "where", text, "qpn", m.QPN)
 	x.do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
@@ -38,6 +37,12 @@ func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
 	*r = respond(&resp)
 	return nil
+}
+
+// saidIn is the text of a client's field, which ends at the first 0.
+func saidIn(field []byte) string {
+	said, _, _ := bytes.Cut(field, []byte{0})
+	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
 
 // warnings copies what viewer may see, of programs that have ended too.

@@ -10,8 +10,8 @@ import (
 // hugePage is what one entry of a page table one level up maps.
 const hugePage = 2 << 20
 
-// mapAligned maps [start, end) of a file, multiples of hugePage, at an address that is one
-// too: only there the kernel maps huge pages of the file as such.
+// mapAligned maps [start, end) of a file, of which start is a multiple of hugePage, at an address
+// that is one, too: only there the kernel maps huge pages of the file as such.
 func mapAligned(f *os.File, start, end uint64) ([]byte, error) {
 	size := uintptr(end - start)
 	room, err := unix.MmapPtr(-1, 0, nil, size+hugePage, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)

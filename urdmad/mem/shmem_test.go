@@ -111,3 +111,18 @@ func TestMapFile(t *testing.T) {
 		t.Errorf("%d views are kept of files that nobody uses", len(s.views))
 	}
 }
+
+// TestExporter: a dma-buf is of the exporter that the kernel names, whatever the buffer is called.
+func TestExporter(t *testing.T) {
+	const head = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t7\n"
+	for info, want := range map[string]string{
+		head: "",
+		head + "size:\t8192\ncount:\t1\nexp_name:\tudmabuf\n":                            "udmabuf",
+		head + "size:\t8192\ncount:\t1\nexp_name:\ti915\nname:\tx\nexp_name:\tudmabuf\n": "i915",
+		head + "size:\t8192\ncount:\t1\nexp_name:\tudmabuf x\n":                          "udmabuf x",
+	} {
+		if got, ok := exporterIn(info); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", info, got, ok)
+		}
+	}
+}

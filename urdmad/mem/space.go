@@ -3,7 +3,9 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +15,7 @@ import (
 var (
 	ErrNotSealed = errors.New("mem: file is not a memfd sealed against shrinking (F_SEAL_SHRINK)")
 	ErrOtherFile = errors.New("mem: the descriptor is of another file than was meant")
-	ErrNotShmem  = errors.New("mem: file is not on tmpfs, or not open for reading and writing")
+	ErrNotShmem  = errors.New("mem: file is neither on tmpfs or hugetlbfs nor a dma-buf of udmabuf, or not open for reading and writing")
 	ErrNoFile    = errors.New("mem: no such file handle")
 	ErrRange     = errors.New("mem: range lies outside the file")
 	ErrNoSelfMem = errors.New("mem: the client passed no /proc/self/mem, only shared memory can be registered")
@@ -117,26 +119,52 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	} else if !ok {
 		return Mapping{}, ErrRange
 	}
-	return s.mapFile(fileKey{handle: handle}, f.File, offset, n)
+	return s.mapFile(fileKey{handle: handle}, f.File, math.MaxUint64, offset, n)
 }
 
 // CheckShmem holds that a client's file is one that MapFile takes. A page fault in a
 // file on tmpfs waits for no other process, as it would in one on FUSE or a network file
-// system, and for no disk but that of swap. What it may not write the client can't have
+// system, and for no disk but that of swap; nor does one in huge pages, or in a dma-buf
+// that udmabuf made of such a file. What it may not write the client can't have
 // open for writing. It makes no call that such a file system could hold up.
 func CheckShmem(f *os.File) error {
-	var fs unix.Statfs_t
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0); err != nil { // EINVAL: neither on tmpfs nor on hugetlbfs
-		return ErrNotShmem
-	}
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 		return ErrNotShmem
 	}
-	if unix.Fstatfs(int(f.Fd()), &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
+	if exporter, ok := exporterOf(f); ok {
+		if exporter != "udmabuf" {
+			return fmt.Errorf("mem: the dma-buf's exporter is %q, expected udmabuf: %w", exporter, ErrNotShmem)
+		}
+		return nil
+	}
+	var fs unix.Statfs_t
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0); err != nil { // EINVAL: neither on tmpfs nor on hugetlbfs
+		return ErrNotShmem
+	}
+	if unix.Fstatfs(int(f.Fd()), &fs) != nil || fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.HUGETLBFS_MAGIC {
 		return ErrNotShmem
 	}
 	return nil
+}
+
+// exporterOf is the driver that made a dma-buf. The kernel writes it before the buffer's
+// name, which may be anything.
+func exporterOf(f *os.File) (string, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
+	if err != nil {
+		return "", false
+	}
+	return exporterIn(string(text))
+}
+
+func exporterIn(info string) (string, bool) {
+	for line := range strings.Lines(info) {
+		if name, ok := strings.CutPrefix(line, "exp_name:\t"); ok {
+			return strings.TrimSuffix(name, "\n"), true
+		}
+	}
+	return "", false
 }
 
 // MapFile maps n bytes at offset of a file that CheckShmem accepts. The file may be closed
@@ -155,11 +183,11 @@ func (s *Space) MapFile(f *os.File, id FileID, offset, n uint64) (Mapping, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mapFile(fileKey{FileID: id}, f, offset, n)
+	return s.mapFile(fileKey{FileID: id}, f, span{0, uint64(st.Size)}.wholePages().to, offset, n)
 }
 
-func (s *Space) mapFile(key fileKey, f *os.File, offset, n uint64) (Mapping, error) {
-	w, err := s.view(key, f, offset, n)
+func (s *Space) mapFile(key fileKey, f *os.File, limit, offset, n uint64) (Mapping, error) {
+	w, err := s.view(key, f, limit, offset, n)
 	if err != nil {
 		return Mapping{}, err
 	}
@@ -202,7 +230,9 @@ func (s *Space) Unmap(m Mapping) {
 	}
 }
 
-func (s *Space) view(file fileKey, f *os.File, offset, n uint64) (*view, error) {
+// view maps what lies around the range, but nothing from limit on: a file on hugetlbfs would
+// become longer, and a dma-buf refuses.
+func (s *Space) view(file fileKey, f *os.File, limit, offset, n uint64) (*view, error) {
 	for _, w := range s.views {
 		if w.file == file && w.start <= offset && offset+n <= w.end {
 			return w, nil
@@ -212,7 +242,7 @@ func (s *Space) view(file fileKey, f *os.File, offset, n uint64) (*view, error) 
 		return nil, err
 	}
 	start := offset &^ (viewAlign - 1)
-	end := (offset + n + viewAlign - 1) &^ (viewAlign - 1)
+	end := min((offset+n+viewAlign-1)&^(viewAlign-1), limit)
 	b, err := mapAligned(f, start, end)
 	if err != nil {
 		s.giveBack()

@@ -4,7 +4,7 @@ package abi
 
 // URDMA_ABI_*.
 const (
-	Version               = 7
+	Version               = 8
 	MaxMessage            = 4096
 	MaxFDs                = (1 + MaxWorkers)
 	MaxWorkers            = 64
@@ -86,6 +86,7 @@ const (
 	PitfallTiny           = 0x0819
 	PitfallAHDomain       = 0x081a
 	PitfallForked         = 0x081b
+	PitfallFallback       = 0x081c
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072
@@ -364,6 +365,7 @@ type RegMRRequest struct {
 	Inode      uint64
 	Major      uint32
 	Minor      uint32
+	Why        [80]byte
 }
 
 // RegMRResponse is struct urdma_abi_reg_mr_response.

@@ -25,7 +25,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wpadded"
 
-#define URDMA_ABI_VERSION 7u
+#define URDMA_ABI_VERSION 8u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* of one control message */
@@ -289,7 +289,8 @@ enum urdma_abi_path {
 	URDMA_ABI_PATH_FALLBACK = 1, /* urdmad reads and writes /proc/self/mem */
 	URDMA_ABI_PATH_NULL = 2,     /* no memory: reads give 0, writes are lost; all but pd is 0, and peers can't name it */
 	URDMA_ABI_PATH_FILE = 3,     /* as SHARED, pages of a file that the program itself maps shared. Descriptor 0:
-	                              * the file, on tmpfs (memfd, /dev/shm, System V), open for reading and writing */
+	                              * the file, on tmpfs (memfd, /dev/shm, System V) or hugetlbfs, or a dma-buf of
+	                              * udmabuf, open for reading and writing */
 };
 
 struct urdma_abi_reg_mr {
@@ -307,6 +308,7 @@ struct urdma_abi_reg_mr {
 	uint64_t inode;       /* FILE: of the file that is meant; the descriptor is the program's, who may close it */
 	uint32_t major;       /* likewise, its device */
 	uint32_t minor;
+	char why[80];         /* FALLBACK: the reason, up to the first 0 */
 };
 
 struct urdma_abi_reg_mr_response {
@@ -762,6 +764,7 @@ enum urdma_abi_pitfall {
 	URDMA_ABI_PITFALL_TINY = 0x0819,          /* regions, and many */
 	URDMA_ABI_PITFALL_AH_DOMAIN = 0x081a,     /* an address handle of another protection domain */
 	URDMA_ABI_PITFALL_FORKED = 0x081b,        /* an object of the parent's is used in a child */
+	URDMA_ABI_PITFALL_FALLBACK = 0x081c,      /* memory that urdmad can't map, and much of it */
 };
 
 #define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */

@@ -32,12 +32,11 @@ int ibv_resolve_eth_l2_from_gid(void)
 	return -1;
 }
 
-/* Objects of another process, DMA buffers. */
+/* Objects of another process. */
 REFUSE_POINTER(ibv_import_device)
 REFUSE_POINTER(ibv_import_pd)
 REFUSE_POINTER(ibv_import_mr)
 REFUSE_POINTER(ibv_import_dm)
-REFUSE_POINTER(ibv_reg_dmabuf_mr)
 ANSWER(ibv_unimport_pd, 0)
 ANSWER(ibv_unimport_mr, 0)
 ANSWER(ibv_unimport_dm, 0)

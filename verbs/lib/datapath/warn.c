@@ -10,6 +10,7 @@
 #define EACH 64u         /* registrations, and work requests that each is for, that are too many and too few */
 #define TINY 4096u       /* bytes: a page */
 #define MANY 1000u       /* regions of less */
+#define MUCH 65536u      /* bytes: more than a stack has for messages */
 #define HABIT 2u         /* waits without a poll after the arming: the first may be before there is any work */
 
 /* ---- rings ------------------------------------------------------------- */
@@ -244,8 +245,10 @@ static bool is_tiny(const struct ibv_mr *mr)
 	return mr->length && mr->length < TINY;
 }
 
-void urdma_warn_registers(const struct ibv_mr *mr)
+void urdma_warn_registers(const struct ibv_mr *mr, const char *fallback)
 {
+	if (fallback && mr->length >= MUCH)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_FALLBACK, "%zu bytes, because of %s", mr->length, fallback);
 	if (is_tiny(mr) && __atomic_add_fetch(&tiny, 1, __ATOMIC_RELAXED) == MANY)
 		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_TINY, "%u regions, this one of %zu bytes", MANY, mr->length);
 	if (URDMA_LOAD(deregistered) && __atomic_add_fetch(&in_turn, 1, __ATOMIC_RELAXED) == EACH)

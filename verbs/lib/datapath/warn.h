@@ -21,8 +21,8 @@ void urdma_warn_destroys(struct urdma_qp *qp);
 void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now, int mask);
 /* A queue pair was made: a program may register memory for it. */
 void urdma_warn_setup(void);
-/* Memory was registered. */
-void urdma_warn_registers(const struct ibv_mr *mr);
+/* Memory was registered; it takes the fallback path for a reason, or for NULL doesn't. */
+void urdma_warn_registers(const struct ibv_mr *mr, const char *fallback);
 /* Memory is about to be deregistered. */
 void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr);
 

@@ -25,6 +25,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 #define TMPFS_MAGIC_NUMBER 0x01021994
+#define HUGETLBFS_MAGIC_NUMBER 0x958458f6
 
 static bool is(int fd, const struct urdma_shared *file)
 {
@@ -35,11 +36,11 @@ static bool is(int fd, const struct urdma_shared *file)
 }
 
 /* urdmad takes no other: a page of it makes nobody wait. */
-static bool on_tmpfs(int fd)
+static bool in_memory(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC_NUMBER;
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC_NUMBER || (uint32_t)fs.f_type == HUGETLBFS_MAGIC_NUMBER);
 }
 
 enum found { NONE, WRONG_MODE, GOOD };
@@ -55,7 +56,7 @@ static enum found find_open(const struct urdma_shared *file, int *fd)
 		*fd = atoi(entry->d_name);
 		if (entry->d_name[0] == '.' || *fd == dirfd(all) || !is(*fd, file))
 			continue;
-		found = (fcntl(*fd, F_GETFL) & O_ACCMODE) == O_RDWR && on_tmpfs(*fd) ? GOOD : WRONG_MODE;
+		found = (fcntl(*fd, F_GETFL) & O_ACCMODE) == O_RDWR && in_memory(*fd) ? GOOD : WRONG_MODE;
 	}
 	if (all)
 		closedir(all);
@@ -88,7 +89,7 @@ static int open_path(const char *link, const struct urdma_shared *file)
 	if (at < 0)
 		return -1;
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
-	if (is(at, file) && on_tmpfs(at))
+	if (is(at, file) && in_memory(at))
 		fd = open(again, O_RDWR | O_CLOEXEC);
 	close(at);
 	return fd;
@@ -107,6 +108,30 @@ int urdma_file_find(const struct urdma_shared *file, bool *opened)
 		 (unsigned long long)file->end);
 	fd = open_path(link, file);
 	return fd >= 0 ? fd : open_mapped(link, file);
+}
+
+/* What urdmad maps the program could map, too; so it does for a moment, and has all pages of
+ * it exist that can. A dma-buf's length is not in st_size before Linux 5.19. */
+int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struct urdma_shared *file)
+{
+	struct stat st;
+	uint64_t skip;
+	void *memory;
+
+	if (fstat(fd, &st))
+		return errno;
+	skip = offset & ((uint64_t)(st.st_blksize > 4096 ? st.st_blksize : 4096) - 1); /* huge pages are mapped whole */
+	if (!st.st_size)
+		st.st_size = lseek(fd, 0, SEEK_END);
+	if (st.st_size < 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
+		return EINVAL;
+	memory = mmap(NULL, length + skip, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - skip));
+	if (memory == MAP_FAILED)
+		return EOPNOTSUPP;
+	syscall(SYS_madvise, memory, length + skip, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	munmap(memory, length + skip);
+	*file = (struct urdma_shared){ .inode = st.st_ino, .major = major(st.st_dev), .minor = minor(st.st_dev), .offset = offset };
+	return 0;
 }
 
 bool urdma_file_fill(const struct urdma_region *region, bool writes)

@@ -21,10 +21,13 @@ struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd);
  * ibv_dereg_mr lowers; peers and work requests see no address of it. */
 struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users);
 
-/* file.c: a descriptor of a file that the program maps shared, on tmpfs and open for reading
+/* file.c: a descriptor of a file that the program maps shared, on tmpfs or hugetlbfs and open for reading
  * and writing; -1: there is none that can be had. opened: the caller closes it, else it is the
  * program's. */
 int urdma_file_find(const struct urdma_shared *file, bool *opened);
+/* Looks at a file or dma-buf that the program names, and has its pages exist. EINVAL for what lies
+ * outside, EOPNOTSUPP where nobody may map it for reading and writing. */
+int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struct urdma_shared *file);
 /* Has every page of a region exist, so that urdmad makes none; false: they can't. */
 bool urdma_file_fill(const struct urdma_region *region, bool writes);
 

@@ -1,6 +1,7 @@
 /* mr.c - memory regions: which memory, by which path, with which rights. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../datapath/warn.h"
 #include "../device/context.h"
@@ -15,12 +16,15 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
+#define ACCESS_ADDRESS (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB) /* not of dma-bufs */
+
 struct urdma_mr {
 	struct ibv_mr mr;
 	struct urdma_region region;
 	uint64_t iova;       /* as asked, for ibv_rereg_mr */
 	unsigned int access; /* likewise */
 	uint32_t *users;     /* counts it among those of the same device memory; else NULL */
+	bool dmabuf;         /* of a file, and of no address of the program's */
 };
 
 /* A memfd urdmad was given, and its handle there. */
@@ -124,12 +128,15 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	struct urdma_abi_reg_mr_response response;
 	int status = 0;
 
-	if (m->region.path == URDMA_PATH_SHARED)
+	if (m->region.path == URDMA_PATH_SHARED) {
 		status = file_handle(client, m->region.file_id, &request.file);
-	else if (m->region.shared.inode && !register_file(m, client, request, &response))
+	} else if (m->region.shared.inode && !register_file(m, client, request, &response)) {
+		m->region.why = NULL;
 		return told(m, &response);
-	else if (m->region.why)
+	} else if (m->region.why) {
 		urdma_log("memory %p+%zu takes the fallback path: %s", m->mr.addr, m->mr.length, m->region.why);
+		strncpy(request.why, m->region.why, sizeof(request.why) - 1);
+	}
 	if (!status)
 		status = urdma_call(client, URDMA_ABI_REG_MR, &request, sizeof(request), &response, sizeof(response));
 	return status ? status : told(m, &response);
@@ -206,7 +213,7 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size
 	struct ibv_mr *mr = make(pd, addr, length, iova, access, NULL);
 
 	if (mr && urdma_warn_wanted)
-		urdma_warn_registers(mr);
+		urdma_warn_registers(mr, ((struct urdma_mr *)mr)->region.why);
 	return mr;
 }
 
@@ -250,6 +257,56 @@ struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsi
 	return mr;
 }
 
+static int register_dmabuf(struct urdma_mr *m, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			   unsigned int access)
+{
+	struct urdma_abi_reg_mr request = {
+		.pd = pd->handle, .access = access & ACCESS_KNOWN, .length = length, .iova = iova, .path = URDMA_ABI_PATH_FILE,
+		.file_offset = offset,
+	};
+	struct urdma_abi_reg_mr_response response;
+	struct urdma_shared file;
+	int status = check_access(access);
+
+	if (!status && ((access & ACCESS_ADDRESS) || !length || ((offset ^ iova) & 4095)))
+		status = EINVAL;
+	if (!status)
+		status = urdma_file_lend(fd, offset, length, access & IBV_ACCESS_LOCAL_WRITE, &file);
+	if (status)
+		return status;
+	request.inode = file.inode;
+	request.major = file.major;
+	request.minor = file.minor;
+	status = urdma_call_fds(urdma_context_of(pd->context)->client, URDMA_ABI_REG_MR, &request, sizeof(request), &response,
+				sizeof(response), fd, NULL, 0);
+	return status ? status : told(m, &response);
+}
+
+/* Memory by its descriptor: of a dma-buf that udmabuf made, or of a file on tmpfs or hugetlbfs.
+ * Other exporters' memory is a device's, which urdmad can't copy to. */
+URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	struct urdma_mr *m = calloc(1, sizeof(*m));
+	int status = ENOMEM;
+
+	if (m)
+		status = register_dmabuf(m, pd, offset, length, iova, fd, (unsigned int)access);
+	if (status) {
+		urdma_log("cannot register %zu bytes of the dma-buf %d: errno %d%s", length, fd, status,
+			  status == EOPNOTSUPP ? ": its exporter lets nobody map it" : "");
+		free(m);
+		errno = status;
+		return NULL;
+	}
+	m->region.path = URDMA_PATH_FALLBACK; /* nothing of it is to be given back */
+	m->dmabuf = true;
+	m->mr.context = pd->context;
+	m->mr.pd = pd;
+	m->mr.addr = (void *)(uintptr_t)offset; /* as rdma-core has it */
+	m->mr.length = length;
+	return &m->mr;
+}
+
 URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct urdma_mr *m = (struct urdma_mr *)mr;
@@ -291,8 +348,8 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 /* What rdma-core's library refuses before it asks a device. */
 static int check_rereg(const struct urdma_mr *m, int flags, const struct ibv_pd *pd, const void *addr, size_t length)
 {
-	if (m->users || !m->mr.rkey)
-		return EOPNOTSUPP; /* of device memory, or of none: peers have no key */
+	if (m->users || m->dmabuf || !m->mr.rkey)
+		return EOPNOTSUPP; /* of device memory, of a dma-buf, or of none: peers have no key */
 	if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED)
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))

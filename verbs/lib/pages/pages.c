@@ -61,10 +61,10 @@ static uint64_t piece_end(uint64_t at, const struct vma *v, uint64_t last)
 static const char *unfit(struct request *q, const struct vma *v, uint64_t start,
                          uint64_t end)
 {
-	if (v->huge)
-		return "huge pages";
 	if (v->shared)
 		return "a shared mapping";
+	if (v->huge)
+		return "huge pages";
 	if (v->prot != (PROT_READ | PROT_WRITE))
 		return "memory that isn't plainly readable and writable";
 	if (v->inode && q->window.kind != WINDOW_ALONE)
@@ -90,7 +90,7 @@ static void note_shared(struct request *q, const struct vma *v, uint64_t at)
 {
 	struct urdma_shared *s = &q->shared;
 	uint64_t offset = v->offset + (at - v->start);
-	bool fits = v->shared && v->inode && !v->huge && vma_file(v) < 0;
+	bool fits = v->shared && v->inode && vma_file(v) < 0;
 	if (at == q->first) {
 		offset += q->addr - q->first;
 		*s = (struct urdma_shared){ fits ? v->inode : 0, v->major,

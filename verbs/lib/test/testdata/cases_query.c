@@ -211,7 +211,7 @@ void case_unsupported(void)
 	CHECK_NULL(ibv_open_xrcd(s.context, &xrcd), EINVAL);
 	CHECK_NULL(ibv_create_flow(s.qp, &flow), EOPNOTSUPP);
 	CHECK_NULL(ibv_import_device(3), EOPNOTSUPP);
-	CHECK_NULL(ibv_reg_dmabuf_mr(s.pd, 0, 4096, 0, 1, 0), EOPNOTSUPP);
+	CHECK_NULL(ibv_reg_dmabuf_mr(s.pd, 0, 4096, 0, -1, 0), EBADF);
 	CHECK_RETURNS(ibv_modify_cq(s.cq, &moderate), EOPNOTSUPP);
 	CHECK_RETURNS(ibv_attach_mcast(s.qp, NULL, 0), EINVAL); /* of type RC */
 	CHECK_RETURNS(ibv_query_ece(s.qp, &ece), EOPNOTSUPP);

@@ -177,3 +177,25 @@ void case_shared_anonymous(void)
 	CHECK(shmctl(id, IPC_RMID, NULL) == 0);
 	use(memory);
 }
+
+/* Huge pages of a file are mapped as those of others are. */
+void case_shared_huge(void)
+{
+	const size_t n = 2 << 21;
+	int fd = memfd_create("huge", MFD_HUGETLB | 21u << 26);
+	uint8_t *memory;
+	struct stat st;
+
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)n) == 0 && fstat(fd, &st) == 0);
+	inode = st.st_ino;
+	memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED) {
+		printf("SKIPPED: there are no huge pages (vm.nr_hugepages)\n");
+		return;
+	}
+	CHECK(maps(memory + n - SIZE, RIGHTS) == 1);
+	use(memory + SKIP);
+	CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)n); /* urdmad has made it no longer */
+	munmap(memory, n);
+	close(fd);
+}
