@@ -205,6 +205,28 @@ int cm_channel_poll(struct cm_channel *channel,
 	return pop(channel, message) ? 0 : ENODEV;
 }
 
+/*
+ * The last channels that were destroyed, whose memory is kept. Programs destroy a
+ * channel while another thread, which has just acknowledged the last event, is on
+ * its way back into rdma_get_cm_event (rping). That thread finds the channel
+ * destroyed, and sleeps as one that was faster does.
+ */
+static struct cm_channel *destroyed[16];
+static unsigned next_destroyed;
+
+static void keep_memory(struct cm_channel *channel)
+{
+	struct cm_channel *oldest;
+	int cancel;
+
+	cm_lock(&cancel);
+	oldest = destroyed[next_destroyed];
+	destroyed[next_destroyed] = channel;
+	next_destroyed = (next_destroyed + 1) % (sizeof(destroyed) / sizeof(*destroyed));
+	cm_unlock(cancel);
+	free(oldest);
+}
+
 /* Gives the channel back, once it is out of reach for everyone. */
 static void release(struct cm_channel *channel)
 {
@@ -220,7 +242,7 @@ static void release(struct cm_channel *channel)
 	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
 			  channel->handle);
 	urdma_close(channel->public.fd);
-	free(channel);
+	keep_memory(channel);
 }
 
 void cm_channel_leave(void *argument)
@@ -293,7 +315,8 @@ URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 /*
  * Programs end with a thread still asleep in rdma_get_cm_event. The kernel
  * leaves it asleep when the file is closed under it, and an error would end
- * such programs with a failure: so the channel stays until the thread leaves.
+ * such programs with a failure: so the channel stays until the thread leaves, and
+ * its memory for a while longer.
  */
 URDMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *public)
 {

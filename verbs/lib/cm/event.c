@@ -263,6 +263,8 @@ URDMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *public,
 
 	if (!public || !result)
 		return urdma_fail(EINVAL);
+	if (urdma_readers_abandoned(&cm_channel_of(public)->readers))
+		return urdma_readers_sleep(true);
 	urdma_readers_enter(&cm_channel_of(public)->readers);
 	error = wait_event(cm_channel_of(public), &event);
 	cm_channel_leave(cm_channel_of(public));

@@ -26,6 +26,7 @@ func compile(t *testing.T, output string, args ...string) {
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no C sources beside the test: %v", err)
 	}
+	sources = append(sources, "../../session/readers.c")
 	args = append(append(append([]string{}, strict...), args...), sources...)
 	args = append(args, "-o", output, "-lpthread")
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {

@@ -141,6 +141,20 @@ void test_destroy_under_reader(void)
 	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 1); /* left with the last reader */
 }
 
+/* Its thread may be on its way back into rdma_get_cm_event, too. */
+void test_destroy_before_reader(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	pthread_t thread;
+	void *result;
+
+	rdma_destroy_event_channel(channel);
+	thread = start_waiter(channel); /* asleep, not ended with an error */
+	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 1);
+}
+
 void test_daemon_dies(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
