@@ -59,8 +59,13 @@ type Config struct {
 // Port is one network port. Where both PCIAddress and Vdev are "", it is the
 // next DPDK device that no other port names.
 type Port struct {
-	// Name is the device's name in programs.
+	// Name is unique: the device's name in programs, or behind that a slash and Number where Device
+	// was given.
 	Name string
+	// Device is the device's name in programs, and Number the port's on it, from 1. Ports of a
+	// device follow each other.
+	Device string
+	Number int
 	// PCIAddress has the form 0000:03:00.0, in lower case with its domain.
 	PCIAddress string
 	// Vdev is "loopback", "memif,…" or a DPDK device; see ParseVdev.

@@ -127,15 +127,19 @@ func (r *reader) container(path string) { r.value(path) }
 func (r *reader) ports(c *Config) []Port {
 	ports := make([]Port, len(r.json.Get("ports").Array()))
 	for i := range ports {
-		ports[i] = r.port(indexPath("ports", i), i, c)
+		ports[i] = r.port(indexPath("ports", i), ports[:i], c)
 	}
 	return ports
 }
 
-func (r *reader) port(at string, i int, c *Config) Port {
+func (r *reader) port(at string, before []Port, c *Config) Port {
+	device := r.text(at + ".device")
+	of, number := firstPort(device, before)
 	p := Port{
 		Protocol:        r.text(at + ".protocol"),
-		Name:            r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default"),
+		Name:            r.name(at, device, number, len(before)),
+		Device:          device,
+		Number:          number,
 		PCIAddress:      r.normal(at+".pci_address", fullPCI),
 		Vdev:            r.text(at + ".vdev"),
 		Address:         r.address(at),
@@ -147,19 +151,44 @@ func (r *reader) port(at string, i int, c *Config) Port {
 		MAC:             r.normal(at+".mac_address", strings.ToLower),
 		Allow:           r.prefixes(at + ".allow"),
 		CRC:             r.text(at + ".crc"),
-		MaxQP:           r.maxQP(at + ".max_qp"),
+		MaxQP:           r.maxQP(at+".max_qp", of),
 		RxDesc:          r.number(at + ".rx_desc_count"),
 		TxDesc:          r.number(at + ".tx_desc_count"),
 		RxBurst:         r.number(at + ".rx_burst_size"),
 		TxBurst:         r.number(at + ".tx_burst_size"),
 	}
+	if device == "" {
+		p.Device = p.Name
+	}
 	transport, from := p.fittingTransport(at)
-	if c.Transport != "" && !p.RoCE() {
+	switch {
+	case of != nil:
+		transport, from = of.Transport, at+".device"
+	case c.Transport != "" && !p.RoCE():
 		transport, from = c.Transport, "transport"
 	}
 	p.Transport = r.textOr(at+".transport", transport, from)
 	p.Placement = r.textOr(at+".placement", c.Placement, "placement")
 	return p
+}
+
+// firstPort is that of the device whose next port is read, nil where it is that itself; number is the
+// next port's.
+func firstPort(device string, before []Port) (of *Port, number int) {
+	n := len(before)
+	if device == "" || n == 0 || before[n-1].Device != device {
+		return nil, 1
+	}
+	number = before[n-1].Number + 1
+	return &before[n+1-number], number
+}
+
+// name of port i, which of one of a named device is not a setting.
+func (r *reader) name(at, device string, number, i int) string {
+	if device != "" {
+		return fmt.Sprintf("%s/%d", device, number)
+	}
+	return r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default")
 }
 
 // fittingTransport is the transport under which most programs run on such a port
@@ -247,8 +276,12 @@ func (r *reader) addr(path string) netip.Addr {
 	return a
 }
 
-// maxQP takes 0 for the default, as the C urdma did.
-func (r *reader) maxQP(path string) int {
+// maxQP takes 0 for the default, as the C urdma did. A device has its first port's.
+func (r *reader) maxQP(path string, of *Port) int {
+	if of != nil && !r.json.Get(gjsonPath(path)).Exists() {
+		r.note(path, strconv.Itoa(of.MaxQP), strings.TrimSuffix(path, "max_qp")+"device")
+		return of.MaxQP
+	}
 	if n := r.number(path); n > 0 {
 		return n
 	}

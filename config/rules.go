@@ -25,6 +25,7 @@ func checkRules(d *document, c *Config) Errors {
 		r.port(indexPath("ports", i), &c.Ports[i])
 	}
 	r.distinctPorts()
+	r.devices()
 	r.workers()
 	r.networks("responder_allow", c.ResponderAllow)
 	r.hosts("fabric_hosts", c.FabricHosts)
@@ -84,7 +85,6 @@ func (r *rules) distinctPorts() {
 		member, what string
 		of           func(p *Port) string
 	}{
-		{"name", "name", func(p *Port) string { return p.Name }},
 		{"", "address", func(p *Port) string { return p.Address.Addr().String() }},
 		{"pci_address", "NIC", func(p *Port) string { return p.PCIAddress }},
 		{"mac_address", "Ethernet address", func(p *Port) string { return p.MAC }},
@@ -102,6 +102,36 @@ func (r *rules) distinctPorts() {
 				continue
 			}
 			first[claim] = i
+		}
+	}
+}
+
+// devices holds that each has a name of its own, and that its ports stand together and fit each
+// other.
+func (r *rules) devices() {
+	first := map[string]int{}
+	for i := range r.cfg.Ports {
+		p, at := &r.cfg.Ports[i], indexPath("ports", i)
+		joined := r.has(at + ".device")
+		if joined && r.has(at+".name") {
+			r.refuse(at+".name", fmt.Sprintf("nothing beside device, after which the port is named %q", p.Device+"/"+strconv.Itoa(p.Number)))
+		}
+		if p.Number == 1 {
+			if before, dup := first[p.Device]; dup && joined {
+				r.refuse(at+".device", fmt.Sprintf("a name that no other device has (that of ports[%d] is this one); ports of one device stand one behind the other", before))
+			} else if dup {
+				r.sharedClaim(i, "name", fmt.Sprintf("a different name for each port (ports[%d] has this one)", before))
+			} else {
+				first[p.Device] = i
+			}
+			continue
+		}
+		of := r.cfg.Ports[first[p.Device]]
+		if p.Transport != of.Transport {
+			r.refuse(at+".transport", fmt.Sprintf("%q, as the first port of %s has, or none: one device is shown as one thing", of.Transport, p.Device))
+		}
+		if p.MaxQP != of.MaxQP {
+			r.refuse(at+".max_qp", fmt.Sprintf("%d, as the first port of %s has, or none: it is the device's", of.MaxQP, p.Device))
 		}
 	}
 }

@@ -228,6 +228,8 @@ type Handshakes struct {
 // Port is a network port.
 type Port struct {
 	Name      string `json:"name"`
+	Device    string `json:"device"` // that programs see
+	Number    int    `json:"number"` // of the port on it, from 1
 	Driver    string `json:"driver"`
 	Address   string `json:"address"` // with its prefix length
 	MAC       string `json:"mac"`
@@ -235,12 +237,12 @@ type Port struct {
 	Transport string `json:"transport"`
 	Protocol  string `json:"protocol"` // "trp" or "rocev2"
 	LinkUp    bool   `json:"link_up"`
-	Interface string `json:"interface"` // the kernel's network interface below; "" for none
-	Vdev      string `json:"vdev"`      // or PCI address, as in urdma.json
-	GID       string `json:"gid"`       // entry 0 of the table, as an IPv6 address is written
-	LID       uint16 `json:"lid"`       // 0: none
-	Rate      string `json:"rate"`      // as sysfs has it
-	QPs       int    `json:"queue_pairs"`
+	Interface string `json:"interface"`   // the kernel's network interface below; "" for none
+	Vdev      string `json:"vdev"`        // or PCI address, as in urdma.json
+	GID       string `json:"gid"`         // entry 0 of the table, as an IPv6 address is written
+	LID       uint16 `json:"lid"`         // 0: none
+	Rate      string `json:"rate"`        // as sysfs has it
+	QPs       int    `json:"queue_pairs"` // of the device
 	MaxQPs    int    `json:"max_queue_pairs"`
 	// Discarded counts packets by the reason for which they were not used; reasons that
 	// did not come are missing.

@@ -270,7 +270,7 @@ func (d *daemon) newServer() *control.Server {
 	}
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
-		s.Devices = append(s.Devices, control.Device{Name: p.Name, Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info),
+		s.Devices = append(s.Devices, control.Device{Name: p.Name, Of: p.Device, Number: p.Number, Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info),
 			MAC: info.MAC, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
 			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate,
 			Offloads: offloads(d.ports[i], &d.pollers[0].engine.Interface(i).Batches), Stats: d.ports[i].Stats})

@@ -28,15 +28,19 @@ func versionNumber(v string) (n uint32) {
 
 func sysfsDevices(cfg *config.Config, ports []port.Port) (out []sysfs.Device) {
 	for i, p := range cfg.Ports {
-		out = append(out, sysfsDevice(&p, ports[i]))
+		shown := sysfsDevice(&p, ports[i])
+		shown.GUID = personality.GUID(ports[i+1-p.Number].Info().MAC)
+		out = append(out, shown)
 	}
 	return out
 }
 
+func sysfsPort(p *config.Port) sysfs.Port { return sysfs.Port{Device: p.Device, Number: p.Number} }
+
 func sysfsDevice(p *config.Port, on port.Port) sysfs.Device {
 	info := on.Info()
-	return sysfs.Device{Name: p.Name, Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: on.Link(), Counters: sysfsCounters(on.Stats()),
-		Port: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)}
+	return sysfs.Device{Port: sysfsPort(p), Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: on.Link(), Counters: sysfsCounters(on.Stats()),
+		Is: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)}
 }
 
 // firmware is the version as ibv_query_device(3) says it.
@@ -67,7 +71,7 @@ func (d *daemon) showCounters(ctx context.Context) {
 			if now == last[i] {
 				continue
 			}
-			if err := sysfs.SetCounters(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfsCounters(now)); err != nil {
+			if err := sysfs.SetCounters(d.cfg.SysfsDir, sysfsPort(&d.cfg.Ports[i]), sysfsCounters(now)); err != nil {
 				d.log.Warn("sysfs does not show the counters", "port", d.cfg.Ports[i].Name, "error", err)
 				continue
 			}

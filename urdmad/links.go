@@ -96,7 +96,7 @@ func (d *daemon) addressLost(i int) {
 // showLink writes what a link is now; it needs links.telling.
 func (d *daemon) showLink(i int) {
 	name := d.cfg.Ports[i].Name
-	if err := sysfs.SetLink(d.cfg.SysfsDir, name, d.linkUp(i)); err != nil {
+	if err := sysfs.SetLink(d.cfg.SysfsDir, sysfsPort(&d.cfg.Ports[i]), d.linkUp(i)); err != nil {
 		d.log.Warn("sysfs does not show the link's change", "port", name, "error", err)
 	}
 	d.subnet.Update()

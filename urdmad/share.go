@@ -76,7 +76,7 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	if now.Address.Addr() != was.Address.Addr() {
 		d.links.lost[i].Store(false)
 		shown := sysfsDevice(p, d.ports[i])
-		shown.Port.Addr = now.Address.Addr()
+		shown.Is.Addr = now.Address.Addr()
 		if err := sysfs.SetAddress(d.cfg.SysfsDir, shown); err != nil {
 			d.log.Warn("sysfs does not show the port's address", "port", p.Name, "error", err)
 		}

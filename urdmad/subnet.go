@@ -35,13 +35,13 @@ func (d *daemon) startSubnet() (err error) {
 func (d *daemon) subnetPorts() (list []fabric.Port) {
 	for i, p := range d.cfg.Ports {
 		info, n := d.ports[i].Info(), d.ports[i].Stats()
-		guid := personality.GUID(info.MAC)
+		guid, node := personality.GUID(info.MAC), personality.GUID(d.ports[i+1-p.Number].Info().MAC)
 		at := d.server.Devices[i].At()
 		lid, ok := personality.UnicastLID(at.Address.Addr())
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Name, GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.ports[i].Link() && !d.links.broken(i), Wire: info.Wire && !p.RoCE(),
+		list = append(list, fabric.Port{Name: p.Device, Node: binary.BigEndian.Uint64(node[:]), GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.ports[i].Link() && !d.links.broken(i), Wire: info.Wire && !p.RoCE(),
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}
@@ -50,7 +50,7 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 
 // showSubnet writes what the subnet has decided of port i, and has its link follow.
 func (d *daemon) showSubnet(i int, s fabric.Shown) {
-	if err := sysfs.SetSubnet(d.cfg.SysfsDir, d.cfg.Ports[i].Name, sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
+	if err := sysfs.SetSubnet(d.cfg.SysfsDir, sysfsPort(&d.cfg.Ports[i]), sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
 		Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
 		d.log.Warn("sysfs does not show the subnet's change", "port", d.cfg.Ports[i].Name, "error", err)
 	}

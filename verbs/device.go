@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -13,12 +14,14 @@ import (
 )
 
 // Device is a port of urdmad (ibv_get_device_list(3), ibv_query_device(3)), as
-// it was when the client connected.
+// it was when the client connected. Where what libibverbs shows as one device has several
+// ports, each is a Device.
 type Device struct {
 	client *Client
 	number int
 
-	Name        string
+	Name        string       // with the port's number behind a slash, where there are others: hca0/2
+	Port        int          // from 1
 	Prefix      netip.Prefix // its IP address with the length of the network's prefix
 	MAC         net.HardwareAddr
 	MTU         int // bytes of the largest IP packet
@@ -60,7 +63,11 @@ func (d *Device) read(ctx context.Context) error {
 		return err
 	}
 	name, _, _ := bytes.Cut(v.Name[:], []byte{0})
-	*d = Device{client: d.client, number: d.number, Name: string(name),
+	label := string(name)
+	if v.NumPorts > 1 {
+		label = fmt.Sprintf("%s/%d", name, v.PortNum)
+	}
+	*d = Device{client: d.client, number: d.number, Name: label, Port: int(v.PortNum),
 		Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
 		MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
 		MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR), MaxMW: int(v.MaxMW),
@@ -202,7 +209,8 @@ type AsyncEvent struct {
 	Port int  // of the port events, from 1
 }
 
-// Events are the context's asynchronous events (ibv_get_async_event(3)); they
+// Events are the context's asynchronous events (ibv_get_async_event(3)), also those of
+// other ports that libibverbs shows as the same device's; they
 // need no acknowledgement. When urdmad ends, EventDeviceFatal comes last. The
 // channel is closed when no more will come.
 func (x *Context) Events() <-chan AsyncEvent { return x.events }

@@ -40,7 +40,7 @@ func (q *QP) ConnectNumber(peer Number) error {
 		return q.connectUC(peer)
 	}
 	reads := uint32(q.ctx.device.MaxReads)
-	attr := receiving(peer)
+	attr := q.receiving(peer)
 	attr.MaxDestRdAtomic, attr.MinRNRTimer = reads, 12
 	if err := q.Modify(&attr, receivingMask|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (q *QP) ConnectNumber(peer Number) error {
 }
 
 func (q *QP) connectUC(peer Number) error {
-	attr := receiving(peer)
+	attr := q.receiving(peer)
 	if err := q.Modify(&attr, receivingMask); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (q *QP) connectUC(peer Number) error {
 const receivingMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN
 
 // receiving are the attributes that a queue pair of either type goes to RTR with.
-func receiving(peer Number) QPAttr {
-	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: 1,
+func (q *QP) receiving(peer Number) QPAttr {
+	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: uint32(q.ctx.device.Port),
 		HopLimit: 64}
 }

@@ -161,6 +161,7 @@ func (q *QP) attach(r *abi.QPResponse, sigAll bool) {
 // into the tables.
 func (q *QP) ready(ctx context.Context) error {
 	attr, mask := initial(q.kind)
+	attr.PortNum = uint32(q.ctx.device.Port)
 	if err := q.modify(ctx, &attr, mask); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (q *QP) ready(ctx context.Context) error {
 // initial is what a queue pair of a type goes to INIT with. The Q_Key of one for
 // datagrams comes before any can arrive, see StartDatagrams.
 func initial(kind QPType) (attr QPAttr, mask uint32) {
-	attr, mask = QPAttr{QPState: abi.QPSInit, PortNum: 1}, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskPort
+	attr, mask = QPAttr{QPState: abi.QPSInit}, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskPort
 	switch kind {
 	case UD:
 		return attr, mask | abi.QPMaskQKey

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"urdma/inspect"
 )
@@ -9,8 +10,14 @@ import (
 // Filter leaves a part of the objects; zeros leave all.
 type Filter struct {
 	PID  int
-	Port string
+	Port string // or a device of several, all of whose ports are meant
 	QPN  uint32
+}
+
+// at reports whether what belongs to a port, or to all of a device, belongs to the port wanted.
+func (f *Filter) at(name string) bool {
+	device, _, _ := strings.Cut(f.Port, "/")
+	return f.Port == "" || name == f.Port || name == device || strings.HasPrefix(name, f.Port+"/")
 }
 
 // Apply returns a snapshot with the objects that belong to the process, to the
@@ -28,10 +35,10 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 		return f.QPN == 0 || slices.ContainsFunc(used, func(q inspect.QP) bool { return match(&q) })
 	}
 	owned := func(o *inspect.Object) bool {
-		return (f.PID == 0 || o.PID == f.PID) && (f.Port == "" || o.Device == f.Port)
+		return (f.PID == 0 || o.PID == f.PID) && f.at(o.Device)
 	}
 	out.Ports = keep(s.Ports, func(p *inspect.Port) bool {
-		return (f.Port == "" || p.Name == f.Port) && uses(func(q *inspect.QP) bool { return q.Device == p.Name })
+		return f.at(p.Name) && uses(func(q *inspect.QP) bool { return q.Device == p.Name })
 	})
 	out.Clients = keep(s.Clients, func(c *inspect.Client) bool {
 		return (f.PID == 0 || c.PID == f.PID) && uses(func(q *inspect.QP) bool { return q.Client == c.ID })
@@ -60,8 +67,8 @@ func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 		return f.QPN == 0 && (everywhere || owned(&l.Object))
 	})
 	out.Limits = keep(s.Limits, func(l *inspect.Limit) bool { return f.PID == 0 || l.PID == f.PID })
-	out.Neighbours = keep(s.Neighbours, func(n *inspect.Neighbour) bool { return f.Port == "" || n.Port == f.Port })
-	out.Groups = keep(s.Groups, func(g *inspect.Group) bool { return f.Port == "" || g.Port == f.Port })
+	out.Neighbours = keep(s.Neighbours, func(n *inspect.Neighbour) bool { return f.at(n.Port) })
+	out.Groups = keep(s.Groups, func(g *inspect.Group) bool { return f.at(g.Port) })
 	out.Injections = keep(s.Injections, func(i *inspect.Injection) bool {
 		return f.QPN == 0 && f.Port == "" && (f.PID == 0 || i.PID == f.PID)
 	})

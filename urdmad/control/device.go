@@ -39,7 +39,7 @@ const (
 // contextObject is an opened device.
 type contextObject struct {
 	object
-	dev   int
+	dev   int // its first port
 	async *events.Socket
 	users int
 }
@@ -206,15 +206,17 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
 	limits, most, at := x.s.Current(), x.most(), d.At()
+	first := x.s.first(int(m.Device))
 	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
 		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
 		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
 		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
 		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
 		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: most.MaxSRQWR,
-		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions)}
+		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number), NumPorts: uint32(x.s.ports(first))}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
-	copy(v.Name[:len(v.Name)-1], d.Name)
+	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
+	copy(v.Name[:len(v.Name)-1], d.Of)
 	if d.Link() {
 		v.LinkUp = 1
 	}
@@ -268,7 +270,7 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 	}
 	r.body = abi.Bytes(&resp)
 	x.do(func() {
-		c := &contextObject{dev: int(m.Device), async: async}
+		c := &contextObject{dev: x.s.first(int(m.Device)), async: async}
 		resp.Handle = x.add(c, bill)
 		x.contexts = append(x.contexts, c)
 	})

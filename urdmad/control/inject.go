@@ -430,23 +430,26 @@ func (s *script) raiseShared(one *inject.Statement) error {
 // and is the script's to break.
 func (s *script) raiseDevice(one *inject.Statement) error {
 	server := s.by.s
-	dev := server.deviceNamed(one.ID)
+	dev := server.portNamed(one.ID)
+	if one.Object == "device" {
+		dev = server.deviceNamed(one.ID)
+	}
 	switch {
 	case dev < 0:
-		return fmt.Errorf("no port %q: %w", one.ID, syscall.ENODEV)
+		return fmt.Errorf("no %s %q: %w", one.Object, one.ID, syscall.ENODEV)
 	case one.Object == "link":
 		return s.cutLink(dev, one.Event == abi.EventPortErr)
 	case one.Object == "port" && (!s.by.Owner.Admin || s.own):
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
-	handle := uint32(thePort)
+	handle := uint32(server.Devices[dev].Number)
 	if one.Object == "device" {
 		handle = 0
 	}
 	var to []linkEvent
 	for _, x := range s.clients() {
 		for _, c := range x.contexts {
-			if c.dev == dev {
+			if c.dev == server.first(dev) {
 				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
 				if one.Event == abi.EventDeviceFatal {
 					s.w.Engine.QPs.BreakClient(&x.client.Client)

@@ -26,7 +26,7 @@ type breakable struct {
 
 func newBreakable() *breakable {
 	b := &breakable{Worker: &Worker{Engine: engine.New(engine.Config{}), Wake: func() {}}}
-	s := &Server{Workers: []*Worker{b.Worker}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0"}}}
+	s := &Server{Workers: []*Worker{b.Worker}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
 	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)

@@ -112,7 +112,7 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 	r.server = &control.Server{Log: log, MaxReads: 16,
 		Workers: []*control.Worker{first},
 		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
-		Devices: []control.Device{{Name: "urdma0", Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
+		Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1, Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
 	for _, c := range change {
 		c(r.server)
 	}

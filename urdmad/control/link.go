@@ -6,9 +6,6 @@ import (
 	"urdma/verbs/personality"
 )
 
-// thePort is the number of a device's only port (ibv_query_port(3)).
-const thePort = 1
-
 // linkEventsPerTurn bounds the programs that are told of a link in a turn: each costs a
 // system call.
 const linkEventsPerTurn = 128
@@ -19,36 +16,36 @@ type linkEvent struct {
 	event abi.AsyncEvent
 }
 
-// LinkChanged tells every program that has device dev open that the port's link
+// LinkChanged tells every program that has port dev's device open that the port's link
 // came up or went down: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. It may be
 // called from any goroutine, and does not wait.
 func (s *Server) LinkChanged(dev int, up bool) {
-	ev := abi.AsyncEvent{EventType: abi.EventPortErr, Handle: thePort}
+	event := uint32(abi.EventPortErr)
 	if up {
-		ev.EventType = abi.EventPortActive
+		event = abi.EventPortActive
 	}
 	for _, w := range s.Workers {
 		w.Engine.Do(func() {
 			w.linkSeen(s.Devices[dev].Name, up)
-			w.tellUsers(dev, ev)
+			w.tellUsers(s, dev, event)
 		})
 		w.Wake()
 	}
 }
 
-// SubnetChanged tells every program that has device dev open of what a subnet manager has changed
+// SubnetChanged tells every program that has port dev's device open of what a subnet manager has changed
 // there, if it is shown as InfiniBand's. It does not wait.
 func (s *Server) SubnetChanged(dev int, event uint32) {
 	if s.Devices[dev].Personality.Name != personality.IB {
 		return
 	}
 	for _, w := range s.Workers {
-		w.Engine.Do(func() { w.tellUsers(dev, abi.AsyncEvent{EventType: event, Handle: thePort}) })
+		w.Engine.Do(func() { w.tellUsers(s, dev, event) })
 		w.Wake()
 	}
 }
 
-// SetPlace tells of device dev's new address and MTU, which the engine has by then, and of
+// SetPlace tells of port dev's new address and MTU, which the engine has by then, and of
 // the address every program that has the device open: IBV_EVENT_GID_CHANGE. It does not
 // wait.
 func (s *Server) SetPlace(dev int, p Place) {
@@ -58,18 +55,18 @@ func (s *Server) SetPlace(dev int, p Place) {
 		return
 	}
 	for _, w := range s.Workers {
-		w.Engine.Do(func() { w.tellUsers(dev, abi.AsyncEvent{EventType: abi.EventGIDChange, Handle: thePort}) })
+		w.Engine.Do(func() { w.tellUsers(s, dev, abi.EventGIDChange) })
 		w.Wake()
 	}
 }
 
-// tellUsers sends an event to the clients that have a device open; on the engine's thread.
-func (w *Worker) tellUsers(dev int, ev abi.AsyncEvent) {
+// tellUsers sends an event of a port to the clients that have its device open; on the engine's thread.
+func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
 	var to []linkEvent
 	for _, x := range w.attached {
 		for _, c := range x.contexts {
-			if c.dev == dev {
-				to = append(to, linkEvent{c.async, ev})
+			if c.dev == s.first(dev) {
+				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)}})
 			}
 		}
 	}

@@ -66,10 +66,10 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 	}
 	q := &qpObject{ctx: pd.ctx, pd: pd, ring: mem}
 	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv, SRQ: shared,
-		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle}, mem.Mem, &resp)
+		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle, Ports: uint32(x.s.ports(pd.ctx.dev))}, mem.Mem, &resp)
 	dev := &x.s.Devices[pd.ctx.dev]
 	x.do(func() {
-		if err = dev.pairs.Take(&x.Account, pd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
+		if err = dev.pairs.Take(&x.Account, pd.ctx.dev, dev.Of, dev.MaxQP); err != nil {
 			return
 		}
 		q.qp.QPN = again(x, &x.freed.qpn)
@@ -116,7 +116,7 @@ func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 	return nil
 }
 
-// maxMessage is the longest message of a device's queue pairs of a type.
+// maxMessage is the longest message of a port's queue pairs of a type.
 func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 	if kind == abi.QPTypeUD {
 		return s.Devices[dev].maxDatagram()
@@ -132,7 +132,7 @@ func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 		uint32(m.Attr.MaxDestRdAtomic) > reads && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		return syscall.EINVAL
 	}
-	x.do(func() { err = x.w.Numbers.Modify(q.qp, q.ctx.dev, m.Mask, &m.Attr) })
+	x.do(func() { err = q.modify(m.Mask, &m.Attr) })
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
@@ -140,6 +140,26 @@ func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 		return err
 	}
 	return q.queryQP(nil, r)
+}
+
+// port is that which the queue pair uses: of its device the first, until it is told another; on the
+// engine's thread.
+func (q *qpObject) port() int { return q.ctx.dev + max(int(q.qp.Attr.PortNum), 1) - 1 }
+
+// modify has a queue pair change, and keep to the limits of the port that it is told; on the
+// engine's thread.
+func (q *qpObject) modify(mask uint32, a *abi.QPAttr) error {
+	port := q.port()
+	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.qp.Ports { // others are refused
+		port = q.ctx.dev + int(a.PortNum) - 1
+	}
+	if err := q.x.w.Numbers.Modify(q.qp, port, mask, a); err != nil {
+		return err
+	}
+	if mask&abi.QPMaskPort != 0 {
+		q.qp.MaxMessage = q.x.s.maxMessage(q.qp.Type, port)
+	}
+	return nil
 }
 
 // peerReads is how many Reads and atomics the peer of a connection by number serves at once;
@@ -206,6 +226,12 @@ func (q *qpObject) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.Q
 	if q.qp.Type != abi.QPTypeUD {
 		return syscall.EINVAL
 	}
-	q.x.do(func() { err = change(q.x.w.Engine.Datagrams, q.qp, q.ctx.dev, group) })
+	q.x.do(func() {
+		if q.qp.Ports > 1 && q.qp.Attr.PortNum == 0 {
+			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w", q.qp.Ports, q.x.s.Devices[q.ctx.dev].Of, syscall.EINVAL)
+			return
+		}
+		err = change(q.x.w.Engine.Datagrams, q.qp, q.port(), group)
+	})
 	return err
 }

@@ -23,9 +23,12 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Device is what clients are told of a port.
+// Device is what clients are told of a port. Its number is its index; those of the ports of
+// one device follow each other.
 type Device struct {
-	Name        string
+	Name        string // of the port
+	Of          string // of the device, as programs see it
+	Number      int    // of the port on the device, from 1
 	Place              // when urdmad started; see At
 	Scope       uint32 // index of the interface below, on which link-local addresses are; 0: none
 	MAC         [6]byte
@@ -39,18 +42,40 @@ type Device struct {
 	Offloads    func() string // nil where there is nothing to say
 	Stats       func() port.Stats
 
-	pairs account.Pairs         // that exist
+	pairs account.Pairs         // that exist, of a device's first port: on all of them
 	place atomic.Pointer[Place] // that SetPlace said; nil: Place
 }
 
-// deviceNamed is the number of a device, or -1.
-func (s *Server) deviceNamed(name string) int {
+// portNamed is the number of a port, or -1.
+func (s *Server) portNamed(name string) int {
 	for i := range s.Devices {
 		if s.Devices[i].Name == name {
 			return i
 		}
 	}
 	return -1
+}
+
+// deviceNamed is the number of a device's first port, or -1.
+func (s *Server) deviceNamed(name string) int {
+	for i := range s.Devices {
+		if s.Devices[i].Of == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// first is the number of the first port of the device that has port dev.
+func (s *Server) first(dev int) int { return dev + 1 - s.Devices[dev].Number }
+
+// ports is how many ports the device has whose first is number dev.
+func (s *Server) ports(dev int) int {
+	n := 1
+	for dev+n < len(s.Devices) && s.Devices[dev+n].Number > 1 {
+		n++
+	}
+	return n
 }
 
 // Place is a port's in its network.

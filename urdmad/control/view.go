@@ -45,7 +45,7 @@ func (g *gather) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
 		at := d.At()
-		p := inspect.Port{Name: d.Name, Driver: d.Driver, Address: at.Address.String(),
+		p := inspect.Port{Name: d.Name, Device: d.Of, Number: d.Number, Driver: d.Driver, Address: at.Address.String(),
 			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: at.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
 			MaxQPs: d.MaxQP, Protocol: "trp"}
 		if g.w.Engine.SpeaksRoCE(i) {
@@ -100,7 +100,7 @@ func (g *gather) engine() {
 		streamCounts.Into(&all, &s)
 		t.Traffic[dev].Add(&all)
 		port := &g.snap.Ports[dev]
-		port.QPs = g.s.Devices[dev].pairs.Len()
+		port.QPs = g.s.Devices[g.s.first(dev)].pairs.Len()
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
 			if n > 0 {
@@ -194,10 +194,10 @@ func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	return out
 }
 
-// of is what a snapshot says of every object, one of device dev.
-func (g *gather) of(o *object, dev int) inspect.Object {
+// of is what a snapshot says of every object: one of a device, or of a port.
+func (g *gather) of(o *object, device string) inspect.Object {
 	who := &o.x.Owner
-	return inspect.Object{Client: o.x.id, PID: who.PID, Command: who.Name, Handle: o.handle, Device: g.device(dev), Created: g.clock.time(o.at)}
+	return inspect.Object{Client: o.x.id, PID: who.PID, Command: who.Name, Handle: o.handle, Device: device, Created: g.clock.time(o.at)}
 }
 
 func (g *gather) object(c *inspect.Client, v held) {
@@ -211,7 +211,7 @@ func (g *gather) object(c *inspect.Client, v held) {
 		c.EventsWaiting += o.socket.Pending()
 	case *pdObject:
 		c.Domains++
-		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, o.ctx.dev), Number: o.number})
+		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, g.s.Devices[o.ctx.dev].Of), Number: o.number})
 	case *mrObject:
 		g.region(c, o)
 	case *mwObject:
@@ -230,8 +230,8 @@ func (g *gather) object(c *inspect.Client, v held) {
 	}
 }
 
-// device names device dev; "" for any.
-func (g *gather) device(dev int) string {
+// port names port dev; "" for any.
+func (g *gather) port(dev int) string {
 	if dev < 0 || dev >= len(g.s.Devices) {
 		return ""
 	}
@@ -250,12 +250,12 @@ func (g *gather) region(c *inspect.Client, o *mrObject) {
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
-	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, o.pd.ctx.dev), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
 		Access: r.Access, Path: path, Reason: o.why})
 }
 
 func (g *gather) window(o *mwObject) {
-	v := inspect.Window{Object: g.of(&o.object, o.pd.ctx.dev), Domain: o.pd.number, Type: abi.MWType1, RKey: uint32(o.window.STag())}
+	v := inspect.Window{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: o.pd.number, Type: abi.MWType1, RKey: uint32(o.window.STag())}
 	if o.window.Type2 {
 		v.Type = abi.MWType2
 	}
@@ -270,7 +270,7 @@ var armNames = [...]string{"no", "solicited", "any"}
 
 func (g *gather) cq(o *cqObject) {
 	q := o.cq
-	v := inspect.CQ{Object: g.of(&o.object, o.ctx.dev), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+	v := inspect.CQ{Object: g.of(&o.object, g.s.Devices[o.ctx.dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
 	g.snap.CQs = append(g.snap.CQs, v)
@@ -278,7 +278,7 @@ func (g *gather) cq(o *cqObject) {
 
 func (g *gather) srq(o *srqObject) {
 	shared := o.queue.Shared()
-	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, o.pd.ctx.dev), Domain: o.pd.number,
+	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: o.pd.number,
 		Depth: o.queue.Slots(), Fill: o.queue.Posted(),
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
@@ -293,7 +293,7 @@ func handleOf(c *qp.CQ) uint32 {
 
 func (g *gather) qp(o *qpObject) {
 	q, f := o.qp, o.qp.Fill()
-	v := inspect.QP{Object: g.of(&o.object, o.ctx.dev), QPN: q.QPN, Domain: q.PD,
+	v := inspect.QP{Object: g.of(&o.object, g.port(o.port())), QPN: q.QPN, Domain: q.PD,
 		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
@@ -301,7 +301,7 @@ func (g *gather) qp(o *qpObject) {
 		v.Error = why.String() + " " + why.What()
 	}
 	if c := q.Connection(); c != nil {
-		v.Device = g.device(c.Dev)
+		v.Device = g.port(c.Dev)
 		v.Local = c.Local.String()
 		if c.Peer.IsValid() { // queue pairs of type UD have none
 			v.Peer = c.Peer.String()
@@ -321,7 +321,7 @@ func (g *gather) numbered(o *qpObject) {
 	if p == nil || c == nil {
 		return
 	}
-	n := inspect.Connection{Object: g.of(&o.object, p.Dev), State: p.State().String(),
+	n := inspect.Connection{Object: g.of(&o.object, g.port(p.Dev)), State: p.State().String(),
 		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
 		Tries: p.Tries(), Work: work(&q.Stats)}
 	n.Created = g.clock.time(p.Created)
@@ -397,10 +397,10 @@ var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive
 func (g *gather) id(o *idObject) {
 	v := o.View()
 	if v.Listening {
-		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Object: g.of(&o.object, v.Dev), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
+		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Object: g.of(&o.object, g.port(v.Dev)), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
 		return
 	}
-	n := inspect.Connection{Object: g.of(&o.object, v.Dev), State: v.State, Side: sides[v.Side], Tries: v.Tries}
+	n := inspect.Connection{Object: g.of(&o.object, g.port(v.Dev)), State: v.State, Side: sides[v.Side], Tries: v.Tries}
 	if v.Local.IsValid() {
 		n.Local = v.Local.String()
 	}

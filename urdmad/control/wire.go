@@ -17,7 +17,7 @@ import (
 // wireOf is the device of a port's name, on whose wire the script may have things happen.
 func (s *script) wireOf(name string) (int, error) {
 	server := s.by.s
-	dev := server.deviceNamed(name)
+	dev := server.portNamed(name)
 	switch {
 	case dev < 0:
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)

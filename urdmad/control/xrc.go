@@ -174,11 +174,11 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	var resp abi.QPResponse
-	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain}, nil, &resp)
+	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain, Ports: uint32(x.s.ports(xrcd.ctx.dev))}, nil, &resp)
 	o := &qpObject{qp: q, ctx: xrcd.ctx, xrcd: xrcd}
 	dev := &x.s.Devices[xrcd.ctx.dev]
 	x.do(func() {
-		if err = dev.pairs.Take(&x.Account, xrcd.ctx.dev, dev.Name, dev.MaxQP); err != nil {
+		if err = dev.pairs.Take(&x.Account, xrcd.ctx.dev, dev.Of, dev.MaxQP); err != nil {
 			return
 		}
 		x.w.Engine.QPs.Add(q)

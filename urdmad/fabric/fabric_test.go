@@ -138,6 +138,84 @@ func TestDirectedRoute(t *testing.T) {
 	}
 }
 
+// devicesOf is a subnet of a device of three ports and one of one.
+func devicesOf(t testing.TB) (*Subnet, []Port) {
+	t.Helper()
+	ports := []Port{
+		{Name: "hca0", Node: 1, GUID: 1, LID: 0x20, MTU: 1500, Up: true, Counters: Counters{RxPackets: 1}},
+		{Name: "hca0", Node: 1, GUID: 2, LID: 0x21, MTU: 9000, Up: true, Counters: Counters{RxPackets: 2}},
+		{Name: "hca0", Node: 1, GUID: 3, LID: 0x22, MTU: 9000},
+		{Name: "urdma3", Node: 4, GUID: 4, LID: 0x30, MTU: 9000, Up: true},
+	}
+	s, err := New("host", ports, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, ports
+}
+
+// TestDeviceOfSeveralPorts: it is one node, each port of which has a LID, a GUID, a link and counters, and a way to the
+// others through the switch.
+func TestDeviceOfSeveralPorts(t *testing.T) {
+	s, _ := devicesOf(t)
+	if names := s.Nodes(); len(names) != 3 || names[1] != "host hca0" || names[2] != "host urdma3" {
+		t.Errorf("nodes: %q", names)
+	}
+	for i, lid := range []uint16{0x20, 0x21} {
+		got := one(t, s, 3, lid, smp(MethodGet, attrNodeInfo, 0))[smpData:]
+		if got[3] != 3 || got[19] != 1 || int(got[27]) != i+1 || int(got[36]) != i+1 {
+			t.Errorf("LID %#x: NodeInfo %x", lid, got[:nodeInfoSize])
+		}
+		if got := one(t, s, 1-i, lid, smp(MethodGet, attrGUIDInfo, 0))[smpData:]; int(got[7]) != i+1 {
+			t.Errorf("LID %#x: GUID %x", lid, got[:8])
+		}
+		got = one(t, s, 3, permissiveLID, smp(MethodGet, attrPortInfo, 0).along(1, byte(i+1)))[smpData:]
+		if p := (*portInfo)(got); p.lid() != lid || p.state() != stateActive || int(p[offLocalPort]) != i+1 {
+			t.Errorf("port %d by the switch: PortInfo %x", i+1, got[:smpDataEnd-smpData])
+		}
+	}
+	for num, state := range map[uint32]byte{1: stateActive, 2: stateActive, 3: stateDown} {
+		if got := one(t, s, 3, 0x20, smp(MethodGet, attrPortInfo, num))[smpData:]; got[offState]&0xf != state {
+			t.Errorf("port %d: state %d", num, got[offState]&0xf)
+		}
+	}
+	for port, want := range map[byte]uint32{1: 1, 2: 2, allPorts: 3} {
+		m := perf(MethodGet, attrPortCounters, port, 0)
+		if got := binary.BigEndian.Uint32(one(t, s, 3, 0x21, m)[perfData+36:]); got != want {
+			t.Errorf("port %d: %d packets received, expected %d", port, got, want)
+		}
+	}
+	if s.Shown(2).State != stateDown || s.Shown(1).LID != 0x21 {
+		t.Errorf("%+v, %+v", s.Shown(1), s.Shown(2))
+	}
+}
+
+// TestDeviceInTopology: it takes a channel adapter with as many ports, each linked to a switch.
+func TestDeviceInTopology(t *testing.T) {
+	_, ports := devicesOf(t)
+	const switches = "Switch 4 \"a\"\nSwitch 4 \"b\"\n"
+	for text, want := range map[string]string{
+		switches + "Ca 3 \"hca0\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[3] \"b\"[2]": "",
+		switches: "",
+		switches + "Ca 2 \"hca0\"\n[1] \"a\"[1]\n[2] \"b\"[1]": "with 2 ports, expected 3",
+		switches + "Ca 3 \"hca0\"\n[1] \"a\"[1]\n[2] \"b\"[1]": "not linked to a switch by port 3",
+		"Switch 2 \"a\"": "no switch has a free port for hca0",
+		switches + "caguid=0x3\nCa 1 \"x\"\n[1] \"a\"[1]": "found GUID 0x3 of hca0",
+	} {
+		topo, err := topology.Parse("file", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New("host", ports, topo)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		case want == "" && (s.devices[1].node != s.devices[0].node || s.devices[1].peer.node == s.devices[0].peer.node):
+			t.Errorf("%q: ports 1 and 2 are not one node's at two switches", text)
+		}
+	}
+}
+
 // Two ports that are to have one LID get two; and the switch one that is free.
 func TestLIDs(t *testing.T) {
 	s, err := New("host", []Port{{GUID: 1, LID: 0x10, Up: true}, {GUID: 2, LID: 0x10, Up: true}, {GUID: 3, Up: true}, {GUID: 4, LID: 0xc000, Up: true}}, nil)

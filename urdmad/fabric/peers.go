@@ -2,15 +2,18 @@ package fabric
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
 
-// Peer is what a snapshot says of a port of another urdmad that a wire reaches: a channel
-// adapter of one port. Its place in the subnet is ours to answer for: of subnet management
+// Peer is what a snapshot says of a port of another urdmad that a wire reaches. Its place in the subnet is ours to answer for: of subnet management
 // nothing crosses the wire but Gets by which urdmads learn of each other. Other requests do.
 type Peer struct {
-	Device int // of ours, whose wire leads there
+	Device int    // of ours, whose wire leads there
+	Node   uint64 // GUID of the channel adapter, which has so many Ports
+	Ports  byte
+	Number byte // of the port on it
 	GUID   uint64
 	Name   string // NodeDescription
 	LID    uint16 // that it is to have; 0: any
@@ -38,7 +41,8 @@ func (p *Peer) Learn(m MAD) {
 	}
 	switch b := m[smpData:smpDataEnd]; m.attribute() {
 	case attrNodeInfo:
-		p.GUID = binary.BigEndian.Uint64(b[20:])
+		p.Node, p.Ports = binary.BigEndian.Uint64(b[12:]), b[3]
+		p.GUID, p.Number = binary.BigEndian.Uint64(b[20:]), b[36]
 	case attrNodeDescription:
 		p.Name = description(b)
 	case attrPortInfo:
@@ -48,7 +52,9 @@ func (p *Peer) Learn(m MAD) {
 }
 
 // Known reports whether all of it has been learnt.
-func (p *Peer) Known() bool { return p.GUID != 0 && p.Name != "" && p.MTU != 0 }
+func (p *Peer) Known() bool {
+	return p.GUID != 0 && p.Node != 0 && p.Number != 0 && p.Number <= p.Ports && p.Name != "" && p.MTU != 0
+}
 
 // description is a NodeDescription, as far as it can be printed: anybody may have sent it.
 func description(b []byte) string {
@@ -89,18 +95,27 @@ func (s *Subnet) UpdatePeers(list []Peer) {
 	}
 }
 
-// placePeer finds a peer's channel adapter in the topology, or has one plugged into the
+// placePeer finds a peer's port of its channel adapter, that of the topology or one that another of
+// its ports has; or else has one plugged into the
 // switch of the device that leads there, or else into any with a free port; nil: there is none.
 func (s *Subnet) placePeer(i int, p *Peer) *endpoint {
-	if !p.Known() || slices.ContainsFunc(s.nodes, func(n *node) bool { return n.has(p.GUID) && !n.free() }) {
+	if !p.Known() {
 		return nil
 	}
+	var at *node
 	for _, n := range s.nodes {
-		if n.free() && (n.has(p.GUID) || n.desc == p.Name) {
-			n.ports[1].remote = i
-			n.ports[1].plug(false) // until follow says otherwise
-			return n.ports[1]
+		switch {
+		case n.takes(p):
+			at = cmp.Or(at, n)
+		case n.has(p.GUID):
+			return nil
 		}
+	}
+	if at != nil && at.ports[p.Number].peer != nil {
+		e := at.ports[p.Number]
+		e.remote = i
+		e.plug(false) // until follow says otherwise
+		return e
 	}
 	out := freePort(s.devices[p.Device].peer.node)
 	if out == nil {
@@ -108,26 +123,38 @@ func (s *Subnet) placePeer(i int, p *Peer) *endpoint {
 			return nil
 		}
 	}
-	e := s.add(channelAdapter, p.GUID, p.Name, 1, 1).ports[1]
+	if at == nil {
+		at = s.add(channelAdapter, p.Node, p.Name, 1, int(p.Ports))
+	}
+	e := at.ports[p.Number]
 	e.remote = i
 	link(e, out)
 	return e
 }
 
-// has reports whether a GUID is the node's or its first port's.
-func (n *node) has(guid uint64) bool {
-	return n.guid == guid || n.port(1) != nil && n.ports[1].guid == guid
-}
-
-// free reports whether a node of the topology can be a peer's.
-func (n *node) free() bool {
-	return n.kind == channelAdapter && len(n.ports) == 2 && n.ports[1].unowned() && n.ports[1].peer != nil && n.ports[1].peer.node.kind == switchNode
+// takes reports whether a node is a peer's: of the topology one that nobody has, linked to a switch, or one
+// of whose ports others are peers of the same node.
+func (n *node) takes(p *Peer) bool {
+	if n.kind != channelAdapter || len(n.ports) != 1+int(p.Ports) || !n.has(p.GUID) && n.guid != p.Node && n.desc != p.Name {
+		return false
+	}
+	e, remote := n.ports[p.Number], false
+	for _, other := range n.ports[1:] {
+		if other.device >= 0 {
+			return false
+		}
+		remote = remote || other.remote >= 0
+	}
+	if e.peer == nil {
+		return remote && n.guid == p.Node
+	}
+	return e.unowned() && e.peer.node.kind == switchNode
 }
 
 // follow makes of a peer's port what it says of itself, where that is new. What a subnet
 // manager has set meanwhile stays.
 func (e *endpoint) follow(old, p *Peer) {
-	e.node.guid, e.guid, e.node.desc = p.GUID, p.GUID, p.Name
+	e.node.guid, e.guid, e.node.desc = p.Node, p.GUID, p.Name
 	if p.LID != old.LID {
 		e.setLID(p.LID)
 	}

@@ -7,7 +7,7 @@ import (
 	"urdma/topology"
 )
 
-var neighbour = Peer{GUID: 0x77, Name: "other urdma0", LID: 0x40, MTU: 5, Up: true}
+var neighbour = Peer{Node: 0x77, Ports: 1, Number: 1, GUID: 0x77, Name: "other urdma0", LID: 0x40, MTU: 5, Up: true}
 
 // TestPeersInSubnet: another urdmad's port is a channel adapter at the switch with the LID of its
 // address, and is known by what it says of itself.
@@ -30,7 +30,7 @@ func TestPeersInSubnet(t *testing.T) {
 		}
 		p.Learn(answer)
 	}
-	if want := (Peer{GUID: 0x006c0afffe090002, Name: "host urdma1", LID: 0x20, MTU: 5, Up: true}); p != want {
+	if want := (Peer{Node: 0x006c0afffe090002, Ports: 1, Number: 1, GUID: 0x006c0afffe090002, Name: "host urdma1", LID: 0x20, MTU: 5, Up: true}); p != want {
 		t.Errorf("%+v, expected %+v", p, want)
 	}
 	s.UpdatePeers([]Peer{p, neighbour}) // of which the first has a GUID of ours
@@ -115,12 +115,48 @@ func TestPeersInTopology(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, third := neighbour, neighbour
-	second.GUID, second.LID, third.GUID = 0x88, 0x50, 0x99
+	second.GUID, second.Node, second.LID, third.GUID, third.Node = 0x88, 0x88, 0x50, 0x99, 0x99
 	s.UpdatePeers([]Peer{neighbour, second, third})
 	if got := one(t, s, 0, 0x40, smp(MethodGet, attrNodeInfo, 0)); got[smpData+27] != 0x77 {
 		t.Errorf("%x", got[smpData:])
 	}
 	if s.peers[0].peer.num != 1 || s.peers[1].peer.num != 3 || s.peers[2] != nil || len(s.Nodes()) != 4 {
 		t.Errorf("nodes: %q", s.Nodes())
+	}
+}
+
+// TestPeerOfSeveralPorts: two ports of one device of another urdmad are one channel adapter, in
+// whatever order they are heard of; the ports that nobody has heard of are down.
+func TestPeerOfSeveralPorts(t *testing.T) {
+	_, ports := devicesOf(t)
+	other, err := New("other", ports, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New("host", []Port{{Name: "urdma0", GUID: 0x99, LID: 0x10, Up: true, Wire: true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Peer
+	for _, device := range []int{1, 0} {
+		var p Peer
+		for _, m := range PeerRequests() {
+			answer, _ := other.Arrive(device, -1, m)
+			p.Learn(answer)
+		}
+		list = append(list, p)
+		s.UpdatePeers(list)
+	}
+	if names := s.Nodes(); len(names) != 3 || names[2] != "other hca0" {
+		t.Fatalf("nodes: %q", names)
+	}
+	for lid, want := range map[uint16]struct{ port, guid byte }{0x20: {1, 1}, 0x21: {2, 2}} {
+		got := one(t, s, 0, lid, smp(MethodGet, attrNodeInfo, 0))[smpData:]
+		if got[3] != 3 || got[19] != 1 || got[27] != want.guid || got[36] != want.port {
+			t.Errorf("LID %#x: NodeInfo %x", lid, got[:nodeInfoSize])
+		}
+	}
+	if got := one(t, s, 0, 0x20, smp(MethodGet, attrPortInfo, 3))[smpData:]; got[offState]&0xf != stateDown {
+		t.Errorf("state %d of a port that nobody has heard of", got[offState]&0xf)
 	}
 }

@@ -1,7 +1,9 @@
 package fabric
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"urdma/topology"
@@ -36,14 +38,14 @@ func (s *Subnet) build(t *topology.Topology) {
 	}
 }
 
-// place gives each of urdmad's ports its channel adapter.
+// place gives each of urdmad's devices its channel adapter.
 func (s *Subnet) place(host string, t *topology.Topology, ports []Port) error {
 	s.devices = make([]*endpoint, len(ports))
 	nodes := s.nodes
-	for i, p := range ports {
+	for i, group := range devices(ports) {
 		for at, n := range nodes {
-			if n.kind == channelAdapter && n.isDevice(p) {
-				if err := s.take(i, p, n, nodes); err != nil {
+			if n.kind == channelAdapter && n.isDevice(&group[0]) {
+				if err := s.take(i, group, n, nodes); err != nil {
 					return fmt.Errorf("%s:%d: %w", t.File, t.Nodes[at].Line, err)
 				}
 				break
@@ -51,51 +53,81 @@ func (s *Subnet) place(host string, t *topology.Topology, ports []Port) error {
 		}
 	}
 	next := 0 // switch
-	for i, p := range ports {
+	for i, group := range devices(ports) {
 		if s.devices[i] != nil {
 			continue
 		}
-		out, at := s.free(next)
-		if out == nil {
-			return fmt.Errorf("%s: no switch has a free port for %s; name a channel adapter %q, or give a switch more ports", t.File, p.Name, p.Name)
+		n := s.add(channelAdapter, group[0].node(), host+" "+group[0].Name, 1, len(group))
+		for _, e := range n.ports[1:] {
+			out, at := s.free(next)
+			if out == nil {
+				return fmt.Errorf("%s: no switch has a free port for %s; name a channel adapter %q, or give a switch more ports", t.File, group[0].Name, group[0].Name)
+			}
+			next = at + 1
+			link(e, out)
 		}
-		next = at + 1
-		n := s.add(channelAdapter, p.GUID, host+" "+p.Name, 1, 1)
-		link(n.ports[1], out)
-		if err := s.take(i, p, n, nodes); err != nil {
+		if err := s.take(i, group, n, nodes); err != nil {
 			return fmt.Errorf("%s: %w", t.File, err)
 		}
 	}
 	return nil
 }
 
-// isDevice reports whether a node of a topology is meant for a port: by its GUID, or by a
-// name that is the device's, with the host's or any before it.
-func (n *node) isDevice(p Port) bool {
-	return n.guid == p.GUID || n.ports[1].guid == p.GUID || n.desc == p.Name || strings.HasSuffix(n.desc, " "+p.Name)
-}
-
-// take makes a channel adapter device i, of which the topology's nodes must not have the GUID.
-func (s *Subnet) take(i int, p Port, n *node, nodes []*node) error {
-	e := n.ports[1]
-	switch {
-	case len(n.ports) != 2:
-		return fmt.Errorf("found %q with %d ports, expected 1, as %s has", n.desc, len(n.ports)-1, p.Name)
-	case e.device >= 0:
-		return fmt.Errorf("found %q for %s, which another device has taken", n.desc, p.Name)
-	case e.peer == nil || e.peer.node.kind != switchNode:
-		return fmt.Errorf("found %q, which is %s, not linked to a switch, expected that it is", n.desc, p.Name)
-	}
-	for _, other := range nodes {
-		if other != n && (other.guid == p.GUID || other.port(1) != nil && other.ports[1].guid == p.GUID) {
-			return fmt.Errorf("found GUID %#x of %s, which %q has too", p.GUID, p.Name, other.desc)
+// devices yields the ports of each device, and the index of the first of them.
+func devices(ports []Port) func(yield func(int, []Port) bool) {
+	return func(yield func(int, []Port) bool) {
+		for i, n := 0, 0; i < len(ports); i += n {
+			for n = 1; i+n < len(ports) && ports[i].Node != 0 && ports[i+n].Node == ports[i].Node; n++ {
+			}
+			if !yield(i, ports[i:i+n]) {
+				return
+			}
 		}
 	}
-	n.guid, e.guid, e.device = p.GUID, p.GUID, i
-	e.setLID(p.LID)
-	e.setMTU(p.MTU)
-	e.plug(false) // until Update says otherwise
-	s.devices[i] = e
+}
+
+// node is the GUID of a port's device.
+func (p *Port) node() uint64 { return cmp.Or(p.Node, p.GUID) }
+
+// isDevice reports whether a node of a topology is meant for the device of a port: by its GUID, or by a
+// name that is the device's, with the host's or any before it.
+func (n *node) isDevice(p *Port) bool {
+	return n.has(p.node()) || n.desc == p.Name || strings.HasSuffix(n.desc, " "+p.Name)
+}
+
+// has reports whether a GUID is the node's or one of its ports'.
+func (n *node) has(guid uint64) bool {
+	return n.guid == guid || slices.ContainsFunc(n.ports, func(e *endpoint) bool { return e != nil && e.guid == guid })
+}
+
+// take makes a channel adapter the device whose first port is port i, of which the topology's nodes must
+// not have the GUIDs.
+func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
+	name := ports[0].Name
+	switch {
+	case len(n.ports) != 1+len(ports):
+		return fmt.Errorf("found %q with %d ports, expected %d, as %s has", n.desc, len(n.ports)-1, len(ports), name)
+	case n.ports[1].device >= 0:
+		return fmt.Errorf("found %q for %s, which another device has taken", n.desc, name)
+	}
+	for num, p := range ports {
+		e := n.ports[1+num]
+		if e.peer == nil || e.peer.node.kind != switchNode {
+			return fmt.Errorf("found %q, which is %s, not linked to a switch by port %d, expected that it is", n.desc, name, e.num)
+		}
+		for _, other := range nodes {
+			for _, guid := range []uint64{p.node(), p.GUID} {
+				if other != n && other.has(guid) {
+					return fmt.Errorf("found GUID %#x of %s, which %q has too", guid, name, other.desc)
+				}
+			}
+		}
+		n.guid, e.guid, e.device = p.node(), p.GUID, i+num
+		e.setLID(p.LID)
+		e.setMTU(p.MTU)
+		e.plug(false) // until Update says otherwise
+		s.devices[i+num] = e
+	}
 	return nil
 }
 

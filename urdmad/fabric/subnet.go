@@ -10,11 +10,12 @@ import (
 	"urdma/topology"
 )
 
-// Port is what a snapshot says of a port of urdmad's, which is a channel adapter
-// (CA) of one port in the subnet.
+// Port is what a snapshot says of a port of urdmad's. A device is a channel adapter (CA) in the
+// subnet; those of its ports follow each other.
 type Port struct {
 	Name     string // of the device
-	GUID     uint64 // of device and port
+	Node     uint64 // the device's GUID; 0: GUID, and there is no other port
+	GUID     uint64
 	LID      uint16 // that the port is to have; 0: any
 	MTU      int    // bytes of the largest datagram
 	Up       bool

@@ -25,7 +25,7 @@ func (q *QP) Follow(mask uint32, a *abi.QPAttr) error {
 	if a.QPState == abi.QPSRTS {
 		from = abi.QPSRTR
 	}
-	if err := checkStep(q.Type, from, mask, a); err != nil {
+	if err := q.checkStep(from, mask, a); err != nil {
 		return err
 	}
 	setAttributes(&q.Attr, mask&^agreed, a)

@@ -18,11 +18,11 @@ var (
 
 // CheckModify says whether Modify may do what it is asked.
 func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
-	return checkStep(q.Type, q.state, mask, a)
+	return q.checkStep(q.state, mask, a)
 }
 
-// checkStep is CheckModify of a queue pair of a type in a state.
-func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
+// checkStep is CheckModify of a queue pair in a state.
+func (q *QP) checkStep(from, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
 		return fmt.Errorf("%w: the state is %s, not %s as cur_qp_state says", ErrTransition, abi.QPStateText(from), abi.QPStateText(a.CurQPState))
 	}
@@ -37,14 +37,14 @@ func checkStep(kind, from, mask uint32, a *abi.QPAttr) error {
 		}
 		return nil
 	}
-	m, ok := transitions[kind][[2]uint32{from, to}]
+	m, ok := transitions[q.Type][[2]uint32{from, to}]
 	if !ok {
 		return fmt.Errorf("%w: from %s to %s", ErrTransition, abi.QPStateText(from), abi.QPStateText(to))
 	}
 	if missing, extra := m.required&^given, given&^(m.required|m.optional); missing|extra != 0 {
 		return maskError(from, to, missing, extra)
 	}
-	return checkValues(mask, a)
+	return q.checkValues(mask, a)
 }
 
 func maskError(from, to, missing, extra uint32) error {
@@ -67,7 +67,7 @@ var limits = []struct {
 	max  uint32
 }{
 	{abi.QPMaskPKeyIndex, "pkey_index", func(a *abi.QPAttr) uint32 { return a.PKeyIndex }, 0, 0},
-	{abi.QPMaskPort, "port_num", func(a *abi.QPAttr) uint32 { return a.PortNum }, 1, 1},
+	{abi.QPMaskPort, "port_num", func(a *abi.QPAttr) uint32 { return a.PortNum }, 1, anyPort},
 	{abi.QPMaskPathMTU, "path_mtu", func(a *abi.QPAttr) uint32 { return a.PathMTU }, 1, 5},
 	{abi.QPMaskDestQPN, "dest_qp_num", func(a *abi.QPAttr) uint32 { return a.DestQPNum }, 0, 1<<24 - 1},
 	{abi.QPMaskMinRNRTimer, "min_rnr_timer", func(a *abi.QPAttr) uint32 { return a.MinRNRTimer }, 0, 31},
@@ -76,12 +76,18 @@ var limits = []struct {
 	{abi.QPMaskRNRRetry, "rnr_retry", func(a *abi.QPAttr) uint32 { return a.RNRRetry }, 0, 7},
 	{abi.QPMaskMaxQPRdAtomic, "max_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxRdAtomic }, 0, 255},
 	{abi.QPMaskMaxDestRdAtomic, "max_dest_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxDestRdAtomic }, 0, 255},
-	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 1, 1},
+	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 1, anyPort},
 	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0, 0},
 }
 
-func checkValues(mask uint32, a *abi.QPAttr) error {
+// anyPort stands for how many ports the device has.
+const anyPort = math.MaxUint32
+
+func (q *QP) checkValues(mask uint32, a *abi.QPAttr) error {
 	for _, l := range limits {
+		if l.max == anyPort {
+			l.max = max(q.Ports, 1)
+		}
 		if v := l.of(a); mask&l.mask != 0 && (v < l.min || v > l.max) {
 			return fmt.Errorf("%w: %s is %d, allowed: %d to %d", ErrAttribute, l.name, v, l.min, l.max)
 		}

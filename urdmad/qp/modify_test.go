@@ -203,6 +203,13 @@ func TestValues(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
+	for port, ok := range []bool{false, true, true, false} { // of a device of two
+		q := QP{Config: Config{Type: abi.QPTypeRC, Ports: 2}}
+		err := q.CheckModify(abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags, &abi.QPAttr{QPState: abi.QPSInit, PortNum: uint32(port)})
+		if ok && err != nil || !ok && !errors.Is(err, ErrAttribute) {
+			t.Errorf("port %d of two: %v", port, err)
+		}
+	}
 	if err := checkRC(abi.QPSInit, abi.QPMaskState|abi.QPMaskCurState, &abi.QPAttr{QPState: abi.QPSErr, CurQPState: abi.QPSRTS}); !errors.Is(err, ErrTransition) {
 		t.Errorf("a wrong current state: %v", err)
 	}

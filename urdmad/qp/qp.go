@@ -27,6 +27,7 @@ type Config struct {
 	SRQ        *RecvQueue // nil: it has a receive queue of its own
 	UserHandle uint64     // the client's: every completion brings it back
 	MaxMessage uint32     // bytes; 0: MaxMessage
+	Ports      uint32     // that its device has; 0: 1
 }
 
 // QP is a queue pair. The worker owns it; its rings are shared with the client.

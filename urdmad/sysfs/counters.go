@@ -14,10 +14,9 @@ type Counters struct {
 }
 
 // SetCounters shows a port's counters in the tree that Write made.
-func SetCounters(dir, name string, c Counters) error {
-	d := Device{Name: name}
+func SetCounters(dir string, p Port, c Counters) error {
 	for file, value := range c.files() {
-		if err := put(dir, d.port()+file, strconv.FormatUint(value, 10)); err != nil {
+		if err := put(dir, p.dir()+file, strconv.FormatUint(value, 10)); err != nil {
 			return err
 		}
 	}

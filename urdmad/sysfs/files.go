@@ -42,30 +42,35 @@ func shared() map[string]string {
 	}
 }
 
-func (d *Device) port() string { return "class/infiniband/" + d.Name + "/ports/1/" }
-
-// files are the paths and contents of device number i, all but its counters.
+// files are the paths and contents of port i, by the place among all, but for its counters; with the
+// first port of a device those of the device.
 func (d *Device) files(i int) map[string]string {
-	guid := personality.GUID(d.Port.MAC)
-	ib := "class/infiniband/" + d.Name + "/"
+	files := d.ports()
+	maps.Copy(files, d.link())
+	if d.Personality.Name == personality.IB {
+		maps.Copy(files, d.management(i, "umad", umadMinor))
+		maps.Copy(files, d.management(i, "issm", issmMinor))
+	}
+	if d.Number == 1 {
+		maps.Copy(files, d.device())
+		maps.Copy(files, d.verbs(i))
+	}
+	return files
+}
+
+func (d *Device) device() map[string]string {
+	ib := "class/infiniband/" + d.Port.Device + "/"
 	files := map[string]string{
 		ib + "node_type":      d.Personality.NodeTypeText,
-		ib + "node_guid":      groups(guid[:]),
-		ib + "sys_image_guid": groups(guid[:]),
-		ib + "node_desc":      d.Name,
+		ib + "node_guid":      groups(d.GUID[:]),
+		ib + "sys_image_guid": groups(d.GUID[:]),
+		ib + "node_desc":      d.Port.Device,
 		ib + "fw_ver":         d.Firmware,
 		ib + "hw_rev":         hardware,
 		ib + "hca_type":       "urdma",
 		ib + "board_id":       "urdma-" + d.Driver,
 	}
-	maps.Copy(files, d.verbs(i))
-	if d.Personality.Name == personality.IB {
-		maps.Copy(files, d.management(i, "umad", umadMinor))
-		maps.Copy(files, d.management(i, "issm", issmMinor))
-	}
-	maps.Copy(files, d.ports())
 	maps.Copy(files, bus(ib+"device/"))
-	maps.Copy(files, d.link())
 	return files
 }
 
@@ -76,7 +81,7 @@ func (d *Device) verbs(i int) map[string]string {
 	dir := "class/infiniband_verbs/" + node + "/"
 	files := map[string]string{
 		"dev/infiniband/" + node: "",
-		dir + "ibdev":            d.Name,
+		dir + "ibdev":            d.Port.Device,
 		dir + "abi_version":      "1",
 		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, uverbsMinor+i),
 	}
@@ -91,8 +96,8 @@ func (d *Device) management(i int, kind string, minor int) map[string]string {
 	dir := "class/infiniband_mad/" + node + "/"
 	return map[string]string{
 		"dev/infiniband/" + node: "",
-		dir + "ibdev":            d.Name,
-		dir + "port":             "1",
+		dir + "ibdev":            d.Port.Device,
+		dir + "port":             fmt.Sprint(d.Number),
 		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, minor+i),
 	}
 }
@@ -111,9 +116,9 @@ func bus(dir string) map[string]string {
 }
 
 func (d *Device) ports() map[string]string {
-	port := d.port()
-	gid := d.Personality.GID(&d.Port)
-	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Port))
+	port := d.dir()
+	gid := d.Personality.GID(&d.Is)
+	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Is))
 	capabilities := uint32(canConnect)
 	if d.Personality.Name == personality.RoCE {
 		capabilities |= ipGIDs
@@ -129,12 +134,12 @@ func (d *Device) ports() map[string]string {
 		port + "has_smi":           "0",
 		port + "gids/0":            groups(gid[:]),
 		port + "gid_attrs/types/0": d.Personality.GIDTypeText,
-		port + "gid_attrs/ndevs/0": d.Name,
+		port + "gid_attrs/ndevs/0": d.Port.Device,
 		port + "pkeys/0":           "0xffff",
 	}
 	if d.Interface != "" {
 		files[port+"gid_attrs/ndevs/0"] = d.Interface
-		files["class/infiniband/"+d.Name+"/device/net/"+d.Interface+"/address"] = net.HardwareAddr(d.Port.MAC[:]).String()
+		files["class/infiniband/"+d.Port.Device+"/device/net/"+d.Interface+"/address"] = net.HardwareAddr(d.Is.MAC[:]).String()
 	}
 	return files
 }
@@ -145,7 +150,7 @@ func (d *Device) link() map[string]string {
 	if d.Up {
 		state, physical = "4: ACTIVE", "5: LinkUp"
 	}
-	return map[string]string{d.port() + "state": state, d.port() + "phys_state": physical}
+	return map[string]string{d.dir() + "state": state, d.dir() + "phys_state": physical}
 }
 
 // files are what a subnet manager decides of a port of InfiniBand.

@@ -18,10 +18,20 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Device is one port as the tree shows it.
+// Port names a port: that of a number, from 1, on a device.
+type Port struct {
+	Device string
+	Number int
+}
+
+// dir is the port's directory below a root, with a slash behind it.
+func (p Port) dir() string { return fmt.Sprintf("class/infiniband/%s/ports/%d/", p.Device, p.Number) }
+
+// Device is one port as the tree shows it, and the device that it is of.
 type Device struct {
-	Name        string
-	Port        personality.Port
+	Port
+	GUID        [8]byte // of the device
+	Is          personality.Port
 	Personality *personality.Personality
 	Firmware    string
 	Driver      string // of the port
@@ -77,7 +87,7 @@ func roots() []string {
 	return list
 }
 
-// write makes device number i's files; what does not depend on the transport is
+// write makes the files of port i, by the place among all; what does not depend on the transport is
 // linked to.
 func (d *Device) write(dir string, i int) error {
 	as := *d
@@ -94,31 +104,31 @@ func (d *Device) write(dir string, i int) error {
 			continue
 		}
 		for _, name := range []string{"counters", "hw_counters"} {
-			port := d.port()
+			port := d.dir()
 			if err := os.Symlink("../../../../../../../"+port+name, filepath.Join(dir, sub, port+name)); err != nil {
 				return fmt.Errorf("sysfs: %w", err)
 			}
 		}
 	}
-	return SetCounters(dir, d.Name, d.Counters)
+	return SetCounters(dir, d.Port, d.Counters)
 }
 
 // SetLink shows another state of a port's link in the tree that Write made; where the
 // port is InfiniBand's, SetSubnet does.
-func SetLink(dir, name string, up bool) error {
-	d := Device{Name: name, Up: up}
-	return d.set(dir, false, d.link())
+func SetLink(dir string, p Port, up bool) error {
+	d := Device{Port: p, Up: up}
+	return p.set(dir, false, d.link())
 }
 
-// SetAddress shows another address of device d's port in the tree that Write made; where the
+// SetAddress shows another address of d's port in the tree that Write made; where the
 // port is InfiniBand's, its LID is SetSubnet's.
 func SetAddress(dir string, d Device) error {
 	for _, sub := range roots() {
 		if sub != "" {
 			d.Personality = personality.Named(filepath.Base(sub))
 		}
-		gid := d.Personality.GID(&d.Port)
-		if err := put(filepath.Join(dir, sub), d.port()+"gids/0", groups(gid[:])); err != nil {
+		gid := d.Personality.GID(&d.Is)
+		if err := put(filepath.Join(dir, sub), d.dir()+"gids/0", groups(gid[:])); err != nil {
 			return err
 		}
 	}
@@ -135,15 +145,14 @@ type Subnet struct {
 }
 
 // SetSubnet shows it where the port is InfiniBand's.
-func SetSubnet(dir, name string, s Subnet) error {
-	d := Device{Name: name}
-	return d.set(dir, true, s.files(d.port()))
+func SetSubnet(dir string, p Port, s Subnet) error {
+	return p.set(dir, true, s.files(p.dir()))
 }
 
-// set replaces files where the device is InfiniBand's, or else where it is not.
-func (d *Device) set(dir string, infiniBand bool, files map[string]string) error {
+// set replaces files where the port is InfiniBand's, or else where it is not.
+func (p Port) set(dir string, infiniBand bool, files map[string]string) error {
 	for _, sub := range roots() {
-		layer, err := os.ReadFile(filepath.Join(dir, sub, d.port()+"link_layer"))
+		layer, err := os.ReadFile(filepath.Join(dir, sub, p.dir()+"link_layer"))
 		if err != nil {
 			return fmt.Errorf("sysfs: %w", err)
 		}

@@ -16,7 +16,7 @@ import (
 
 func TestTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", Firmware: "1.2.3", Port: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, GUID: [8]byte{3: 0xff, 4: 0xfe, 7: 1}, Firmware: "1.2.3", Is: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
 	for transport, want := range map[string]struct{ node, link, gid, lid string }{
 		"iwarp": {"4: RNIC", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
 		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
@@ -52,14 +52,14 @@ func TestTree(t *testing.T) {
 // TestLink: the port's state follows its link.
 func TestLink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	for _, written := range []bool{false, true} {
 		d.Up = written
 		if err := Write(dir, []Device{d}); err != nil {
 			t.Fatal(err)
 		}
 		expectState(t, dir, written)
-		if err := SetLink(dir, "urdma0", !written); err != nil {
+		if err := SetLink(dir, Port{"urdma0", 1}, !written); err != nil {
 			t.Fatal(err)
 		}
 		expectState(t, dir, !written)
@@ -149,7 +149,7 @@ func TestFailedWrite(t *testing.T) {
 // TestLinkIsNeverTorn: who reads the state while it changes gets one or the other.
 func TestLinkIsNeverTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	if err := Write(dir, []Device{d}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestLinkIsNeverTorn(t *testing.T) {
 				return
 			default:
 			}
-			if err := SetLink(dir, "urdma0", up); err != nil {
+			if err := SetLink(dir, Port{"urdma0", 1}, up); err != nil {
 				stopped <- err
 				return
 			}
@@ -185,17 +185,17 @@ func TestLinkIsNeverTorn(t *testing.T) {
 // that a program may choose, with the same counters and link.
 func TestTransports(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", Driver: "memif", Personality: personality.Named("iwarp"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
-	if err := Write(dir, []Device{d, {Name: "urdma1", Personality: d.Personality, Port: d.Port}}); err != nil {
+	d := Device{Port: Port{"urdma0", 1}, Driver: "memif", Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	if err := Write(dir, []Device{d, {Port: Port{"urdma1", 1}, Personality: d.Personality, Is: d.Is}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetLink(dir, "urdma0", true); err != nil {
+	if err := SetLink(dir, Port{"urdma0", 1}, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetSubnet(dir, "urdma0", Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
+	if err := SetSubnet(dir, Port{"urdma0", 1}, Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetCounters(dir, "urdma0", Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
+	if err := SetCounters(dir, Port{"urdma0", 1}, Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
 		t.Fatal(err)
 	}
 	for root, want := range map[string]map[string]string{
@@ -227,8 +227,8 @@ func TestTransports(t *testing.T) {
 // (ibdev2netdev, show_gids), and one without has none.
 func TestInterface(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Name: "urdma0", Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"), Port: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
-	if err := Write(dir, []Device{d, {Name: "urdma1", Personality: d.Personality, Port: d.Port}}); err != nil {
+	d := Device{Port: Port{"urdma0", 1}, Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	if err := Write(dir, []Device{d, {Port: Port{"urdma1", 1}, Personality: d.Personality, Is: d.Is}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, root := range []string{"", Shown("ib")} {

@@ -318,6 +318,8 @@ type Device struct {
 	MaxSRQWR       uint32
 	MaxSRQSGE      uint32
 	MaxMW          uint32
+	PortNum        uint32
+	NumPorts       uint32
 }
 
 // OpenDeviceRequest is struct urdma_abi_open_device.

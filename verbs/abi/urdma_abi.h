@@ -175,7 +175,7 @@ struct urdma_abi_hello {
 struct urdma_abi_hello_response {
 	struct urdma_abi_header header;
 	uint32_t abi_version;
-	uint32_t num_devices;    /* device numbers are 0 .. num_devices-1 */
+	uint32_t num_devices;    /* device numbers are 0 .. num_devices-1; each is of a port, see urdma_abi_device */
 	uint32_t doorbell_bytes; /* workers * sizeof(struct urdma_abi_doorbells) */
 	uint32_t workers;        /* 1 to URDMA_ABI_MAX_WORKERS */
 	char sysfs_path[256];    /* what ibv_get_sysfs_path() should return */
@@ -196,6 +196,11 @@ struct urdma_abi_query_device {
 	uint32_t transport; /* as which the caller shows it: enum urdma_abi_transport, or TRANSPORT_DEFAULT */
 };
 
+/*
+ * A device of several ports has a number for each, one behind the other: OPEN_DEVICE takes any of
+ * them and opens the whole, rdma_cm's messages name the port by it. What a program may have is of the device, the
+ * addresses, limits of packets and the link are of the port.
+ */
 struct urdma_abi_device {
 	struct urdma_abi_header header;
 	char name[64];
@@ -232,6 +237,8 @@ struct urdma_abi_device {
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint32_t max_mw;
+	uint32_t port_num;         /* of the port on its device, from 1 */
+	uint32_t num_ports;        /* of the device */
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */

@@ -140,6 +140,8 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 
 	if (!devices)
 		return NULL;
+	if (device < client->num_devices)
+		device -= client->info[device].port_num - 1;
 	if (device >= client->num_devices || !devices->list[device])
 		return urdma_null(ENODEV);
 	pthread_mutex_lock(&client->devices_lock);
@@ -153,4 +155,11 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context)
 {
 	return urdma_context_of(context)->info;
+}
+
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port)
+{
+	const struct urdma_abi_device *first = urdma_context_of(context)->info;
+
+	return port >= 1 && port <= first->num_ports ? first + port - 1 : NULL;
 }

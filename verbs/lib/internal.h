@@ -17,10 +17,15 @@
 /* ---- context.c -------------------------------------------------------- */
 
 /* The context of a device that rdma_cm uses: opened at the first call, shared
- * by all ids, never closed. What cm_id->verbs points to. */
+ * by all ids, never closed. What cm_id->verbs points to. The number is that of any of
+ * its ports. */
 struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t device);
 
+/* Of the first port: for what all have alike. */
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context);
+
+/* As a port was when the process connected to urdmad; NULL where there is no such port. */
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
 
 /* ---- objects ----------------------------------------------------------------------- */
 

@@ -41,6 +41,8 @@ void urdma_qp_discard(struct urdma_qp *qp);
 void urdma_qp_end(struct urdma_qp *qp);
 
 /* qpattr.c: what ibv_modify_qp asks for. */
+/* What the library keeps of what urdmad has made of a queue pair. */
+void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now);
 int urdma_qp_modification(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask, struct urdma_abi_modify_qp *request);
 
 #endif /* URDMA_MAKING_H */

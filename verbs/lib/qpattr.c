@@ -53,6 +53,16 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
 	memcpy(out->ah_attr.grh.dgid.raw, a->dgid, sizeof(a->dgid));
 }
 
+void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
+{
+	struct ibv_qp *ibv = &qp->ex.qp_base;
+
+	urdma_qp_set_state(ibv, (enum ibv_qp_state)now->attr.qp_state);
+	qp->port = urdma_port_info(ibv->context, now->attr.port_num);
+	if (qp->datagram && qp->port)
+		qp->max_message = qp->port->max_datagram;
+}
+
 /* After a reset nothing is outstanding: urdmad dropped what was posted, and
  * completions not yet polled are not for the next life of the queue pair. */
 static void after_reset(struct urdma_qp *qp)
@@ -112,7 +122,7 @@ URDMA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int
 	status = URDMA_ASK(qp->client, URDMA_ABI_MODIFY_QP, &request, &response);
 	if (status)
 		return status;
-	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
+	urdma_qp_modified(qp, &response);
 	if (urdma_warn_wanted)
 		urdma_warn_modified(qp, &response, mask);
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)

@@ -139,7 +139,7 @@ static int take_pair(struct making *m, const struct urdma_queues *wanted)
 	for (unsigned i = 0; i < wanted->moves && !status; i++) {
 		status = urdma_batch_answer(&m->batch, m->pair + 1 + i, &modified, sizeof(modified));
 		if (!status)
-			urdma_qp_set_state(&m->qp->ex.qp_base, (enum ibv_qp_state)modified.attr.qp_state);
+			urdma_qp_modified(m->qp, &modified);
 	}
 	return status;
 }

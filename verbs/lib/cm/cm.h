@@ -197,15 +197,13 @@ bool cm_is_datagram(const struct rdma_cm_id *id);
 /* The states that a fresh queue pair of the id is moved to. */
 void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted);
 
-/* What of a message a program is told but the private data; verbs may be NULL. */
-void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
-		       struct rdma_ud_param *to);
+/* What of a message a program is told but the private data. */
+void cm_datagram_param(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to);
 
 /* ---- multicast.c -------------------------------------------------------------- */
 
 /* What MULTICAST_JOIN tells a program. */
-void cm_group_joined(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
-		     struct rdma_ud_param *to);
+void cm_group_joined(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to);
 
 /* Before the id's queue pair goes, and before the id does. */
 void cm_groups_detach(struct rdma_cm_id *id);

@@ -40,18 +40,19 @@ static bool is_loopback(const struct urdma_abi_addr *a)
 }
 
 /* The path to an address of ours, as devices shown so have it: by LID or by GID. */
-static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
+static void path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
 {
+	const struct urdma_abi_device *port = urdma_port_info(id->verbs, id->port_num);
 	uint8_t gid[16];
 
 	memset(attr, 0, sizeof(*attr));
-	attr->port_num = 1;
+	attr->port_num = id->port_num;
 	if (peer->family != AF_INET && peer->family != AF_INET6)
 		return;
 	if (is_loopback(peer)) /* no packet goes there: the port's own address stands for it */
-		peer = &urdma_context_info(verbs)->addr;
+		peer = &port->addr;
 	cm_address_gid(peer, gid);
-	if (urdma_context_info(verbs)->link_layer == IBV_LINK_LAYER_INFINIBAND) {
+	if (port->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		attr->dlid = (uint16_t)(gid[14] << 8 | gid[15]);
 		return;
 	}
@@ -60,11 +61,10 @@ static void path_to(const struct ibv_context *verbs, const struct urdma_abi_addr
 	memcpy(attr->grh.dgid.raw, gid, sizeof(gid));
 }
 
-void cm_datagram_param(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
-		       struct rdma_ud_param *to)
+void cm_datagram_param(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to)
 {
 	to->qp_num = message->param.qp_num;
 	to->qkey = message->param.qkey;
-	if (message->event == RDMA_CM_EVENT_ESTABLISHED && verbs)
-		path_to(verbs, &message->peer, &to->ah_attr);
+	if (message->event == RDMA_CM_EVENT_ESTABLISHED && id->verbs)
+		path_to(id, &message->peer, &to->ah_attr);
 }

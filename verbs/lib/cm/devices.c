@@ -87,6 +87,8 @@ static int open_devices(struct urdma_client *client, struct ibv_context **list)
 	int opened = 0;
 
 	for (uint32_t i = 0; i < urdma_client_devices(client); i++) {
+		if (urdma_device_info(client, i)->port_num > 1) /* of a device that is in the list */
+			continue;
 		list[opened] = urdma_device_context(client, i);
 		if (list[opened])
 			opened++;

@@ -31,9 +31,9 @@ static void copy_param(struct cm_event *event, const struct urdma_abi_cm_event *
 	uint8_t length = copy_private(event, from);
 
 	if (cm_is_datagram(&event->owner->public)) {
-		cm_datagram_param(event->owner->public.verbs, message, &event->public.param.ud);
+		cm_datagram_param(&event->owner->public, message, &event->public.param.ud);
 		if (message->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
-			cm_group_joined(event->owner->public.verbs, message, &event->public.param.ud);
+			cm_group_joined(&event->owner->public, message, &event->public.param.ud);
 			return;
 		}
 		event->public.param.ud.private_data = length ? event->private_data : NULL;

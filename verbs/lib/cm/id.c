@@ -191,6 +191,7 @@ URDMA_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
 
 int cm_id_attach(struct cm_id *id, uint32_t device)
 {
+	const struct urdma_abi_device *port = urdma_device_info(id->client, device);
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 
@@ -204,9 +205,9 @@ int cm_id_attach(struct cm_id *id, uint32_t device)
 		return errno;
 	id->device = device;
 	id->public.verbs = verbs;
-	id->public.port_num = 1; /* a urdma device has one port */
+	id->public.port_num = (uint8_t)port->port_num;
 	id->public.route.addr.addr.ibaddr.pkey = htons(0xffff); /* the default partition */
-	urdma_context_gid(verbs, 0, &id->public.route.addr.addr.ibaddr.sgid);
+	memcpy(id->public.route.addr.addr.ibaddr.sgid.raw, port->gid, sizeof(port->gid));
 	if (!id->public.pd)
 		id->public.pd = pd;
 	return 0;

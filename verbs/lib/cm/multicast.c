@@ -52,19 +52,18 @@ static uint16_t group_lid(const struct ibv_context *verbs, const struct urdma_ab
 	return (uint16_t)(FIRST_GROUP_LID | (low[0] & 0x3f) << 8 | low[1]);
 }
 
-void cm_group_joined(const struct ibv_context *verbs, const struct urdma_abi_cm_event *message,
-		     struct rdma_ud_param *to)
+void cm_group_joined(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to)
 {
 	void *context;
 
 	memcpy(&context, message->param.private_data, sizeof(context));
 	to->private_data = context;
 	to->private_data_len = 0;
-	to->ah_attr.port_num = 1;
+	to->ah_attr.port_num = id->port_num;
 	to->ah_attr.is_global = 1;
-	to->ah_attr.dlid = group_lid(verbs, &message->peer);
+	to->ah_attr.dlid = group_lid(id->verbs, &message->peer);
 	to->ah_attr.grh.hop_limit = HOP_LIMIT;
-	group_gid(verbs, &message->peer, &to->ah_attr.grh.dgid);
+	group_gid(id->verbs, &message->peer, &to->ah_attr.grh.dgid);
 }
 
 static int attach(struct rdma_cm_id *id, struct cm_group *group)
@@ -118,7 +117,7 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 		return ENOMEM;
 	group->context = context;
 	status = cm_address_read(addr, &group->addr);
-	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_context_info(id->public.verbs)->addr.family))
+	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_port_info(id->public.verbs, id->public.port_num)->addr.family))
 		status = EINVAL; /* a port has groups of its own family */
 	if (!status && receives && id->public.qp)
 		status = attach(&id->public, group);

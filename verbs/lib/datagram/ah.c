@@ -24,12 +24,6 @@ static bool is_mapped(const union ibv_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
-/* Entry 0 of the GID table is the only one. */
-static int check(const struct ibv_ah_attr *attr)
-{
-	return attr->port_num > 1 || (attr->is_global && attr->grh.sgid_index) ? EINVAL : 0;
-}
-
 /* docs/WIRE.md chapter 10 */
 static int group_of_ipv4(const union ibv_gid *gid, uint8_t ipv4[4])
 {
@@ -96,15 +90,16 @@ int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_at
  * there shows when messages arrive or don't. */
 URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	const struct urdma_context *c = urdma_context_of(pd->context);
+	const struct urdma_abi_device *port = urdma_port_info(pd->context, attr->port_num ? attr->port_num : 1);
 	struct urdma_ah *ah = calloc(1, sizeof(*ah));
 	int status;
 
 	if (!ah)
 		return NULL;
-	status = check(attr);
-	if (!status)
-		status = urdma_ah_address(c->info, attr, ah->address);
+	if (!port || (attr->is_global && attr->grh.sgid_index)) /* entry 0 is the only one */
+		status = EINVAL;
+	else
+		status = urdma_ah_address(port, attr, ah->address);
 	if (status) {
 		free(ah);
 		return urdma_null(status);

@@ -42,9 +42,8 @@ static int from_header(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 URDMA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 				     struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	int status = port == 1 ? 0 : EINVAL;
+	int status = urdma_port_info(context, port) ? 0 : EINVAL;
 
-	(void)context;
 	memset(attr, 0, sizeof(*attr));
 	attr->dlid = wc->slid;
 	attr->sl = wc->sl;

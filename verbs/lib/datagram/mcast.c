@@ -7,7 +7,7 @@
 
 static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum urdma_abi_type type)
 {
-	const struct urdma_abi_device *info = urdma_context_of(qp->context)->info;
+	const struct urdma_abi_device *port = urdma_qp_of(qp)->port, *info = port ? port : urdma_context_of(qp->context)->info;
 	struct urdma_abi_mcast request = { .qp = qp->handle, .group.family = info->addr.family };
 	uint8_t group[16];
 

@@ -129,6 +129,7 @@ struct urdma_qp {
 	struct urdma_client *client;
 	uint64_t user_handle; /* how completions name it, see handles.c */
 	bool datagram;       /* type UD: each work request names its destination */
+	const struct urdma_abi_device *port; /* that it is bound to; NULL before INIT */
 	const struct urdma_pd *domain; /* of type UD: its address handles' too; no parent domain */
 	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	void *rings;         /* the file that both queues lie in */

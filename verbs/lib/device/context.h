@@ -16,7 +16,7 @@ struct urdma_device {
 	struct ibv_device device;
 	uint8_t behind[URDMA_BEHIND_DEVICE];
 	struct urdma_client *client;
-	uint32_t number;
+	uint32_t number; /* its first port's */
 };
 
 /* Bytes of device memory of one context: max_dm_size. About what NICs have. */
@@ -25,7 +25,7 @@ struct urdma_device {
 struct urdma_context {
 	struct verbs_context verbs; /* the ibv_context is its last field */
 	struct urdma_client *client;
-	const struct urdma_abi_device *info;
+	const struct urdma_abi_device *info; /* of the first port; those of the others follow */
 	uint32_t device;
 	uint32_t handle;
 	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
@@ -35,7 +35,7 @@ struct urdma_context {
 
 /* A connection's devices (device.c). */
 struct urdma_devices {
-	struct urdma_device **list;  /* by number; NULL where one cannot be shown */
+	struct urdma_device **list;  /* by the first port's number; NULL where one cannot be shown */
 	struct ibv_context **shared; /* likewise; NULL until rdma_cm asks */
 };
 
@@ -51,6 +51,9 @@ static inline struct urdma_context *urdma_context_of(const struct ibv_context *c
 {
 	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
 }
+
+/* context.c; see internal.h. */
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
 
 /* query.c: what verbs.h reaches through a context's tables. */
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);

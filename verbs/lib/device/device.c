@@ -28,16 +28,20 @@ static struct urdma_device *make_device(struct urdma_client *client, uint32_t nu
 	return d;
 }
 
-/* False, with a line on stderr, if the device's address rules out how it is to be
+/* False, with a line on stderr, if a port's address rules out how the device is to be
  * shown. */
-static bool possible(const struct urdma_abi_device *device)
+static bool possible(const struct urdma_abi_device *first)
 {
-	const uint8_t *low = device->addr.addr + (device->addr.family == AF_INET ? 2 : 14);
+	const struct urdma_abi_device *port = first;
+	const uint8_t *low;
 
-	if (device->link_layer != IBV_LINK_LAYER_INFINIBAND || device->lid)
+	while (port < first + first->num_ports && (port->link_layer != IBV_LINK_LAYER_INFINIBAND || port->lid))
+		port++;
+	if (port == first + first->num_ports)
 		return true;
+	low = port->addr.addr + (port->addr.family == AF_INET ? 2 : 14);
 	urdma_complain("%s cannot be shown as ib: the low 16 bits of its IP address, 0x%02x%02x, are no unicast LID "
-		       "(0x0001-0xbfff)", device->name, low[0], low[1]);
+		       "(0x0001-0xbfff)", first->name, low[0], low[1]);
 	return false;
 }
 
@@ -61,7 +65,7 @@ static struct urdma_devices *make_devices(struct urdma_client *client)
 	devices->list = calloc(n + 1, sizeof(*devices->list));
 	devices->shared = calloc(n + 1, sizeof(*devices->shared));
 	whole = devices->list && devices->shared;
-	for (uint32_t i = 0; whole && i < n; i++) {
+	for (uint32_t i = 0; whole && i < n; i += client->info[i].num_ports) {
 		if (!possible(&client->info[i]))
 			continue; /* its place stays empty, so numbers stay urdmad's */
 		devices->list[i] = make_device(client, i);

@@ -17,8 +17,4 @@ static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
 	memcpy(ipv6 + 12, ipv4, 4);
 }
 
-/* Entry index of the port's GID table as this process shows it, and as it was when the process
- * connected to urdmad. EINVAL past the end. */
-int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid);
-
 #endif /* URDMA_DEVICE_H */

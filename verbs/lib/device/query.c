@@ -1,4 +1,4 @@
-/* query.c - the attributes of a device and its port. */
+/* query.c - the attributes of a device and its ports. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_total_mcast_qp_attach = NO_MORE_THAN_INT((uint64_t)64 * i->max_qp);
 	a->max_ah = INT32_MAX; /* they are the program's alone */
 	a->max_pkeys = URDMA_PKEYS;
-	a->phys_port_cnt = 1;
+	a->phys_port_cnt = (uint8_t)i->num_ports;
 }
 
 URDMA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -84,7 +84,7 @@ int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.completion_timestamp_mask = UINT64_MAX; /* nanoseconds of CLOCK_MONOTONIC */
 	all.hca_core_clock = 1000000;               /* kHz */
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	all.phys_port_cnt_ex = 1;
+	all.phys_port_cnt_ex = urdma_context_of(context)->info->num_ports;
 	all.max_dm_size = URDMA_MAX_DM;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
@@ -134,10 +134,10 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->link_layer = (uint8_t)i->link_layer;
 }
 
-/* What the device is now: links come and go, and addresses with a kernel_interface. */
-static int ask_again(const struct urdma_context *c, struct urdma_abi_device *now)
+/* What the port is now: links come and go, and addresses with a kernel_interface. */
+static int ask_again(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
 {
-	struct urdma_abi_query_device request = { .device = c->device, .transport = c->info->transport };
+	struct urdma_abi_query_device request = { .device = c->device + port - 1, .transport = c->info->transport };
 
 	return URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, now);
 }
@@ -148,9 +148,9 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	struct ibv_port_attr all;
 	int status;
 
-	if (port != 1)
+	if (!urdma_port_info(context, port))
 		return urdma_status(EINVAL);
-	status = ask_again(urdma_context_of(context), &now);
+	status = ask_again(urdma_context_of(context), port, &now);
 	if (status)
 		return status;
 	fill_port(&now, &all);
@@ -166,29 +166,23 @@ URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struc
 				offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-int urdma_context_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
-{
-	if (index >= URDMA_GIDS)
-		return urdma_status(EINVAL);
-	memcpy(gid->raw, urdma_context_of(context)->info->gid, sizeof(gid->raw));
-	return 0;
-}
-
 /* The entry as it is now; without urdmad, as it was. */
-static int present_gid(const struct ibv_context *context, uint32_t index, union ibv_gid *gid)
+static int present_gid(const struct ibv_context *context, uint32_t port, uint32_t index, union ibv_gid *gid)
 {
+	const struct urdma_abi_device *info = urdma_port_info(context, port);
 	struct urdma_abi_device now;
 
-	if (urdma_context_gid(context, index, gid))
+	if (!info || index >= URDMA_GIDS)
 		return urdma_status(EINVAL);
-	if (!ask_again(urdma_context_of(context), &now))
-		memcpy(gid->raw, now.gid, sizeof(gid->raw));
+	if (!ask_again(urdma_context_of(context), port, &now))
+		info = &now;
+	memcpy(gid->raw, info->gid, sizeof(gid->raw));
 	return 0;
 }
 
 URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != 1 || index < 0 || present_gid(context, (uint32_t)index, gid))
+	if (index < 0 || present_gid(context, port, (uint32_t)index, gid))
 		return urdma_fail(EINVAL);
 	return 0;
 }
@@ -196,22 +190,25 @@ URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int in
 URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	struct ibv_gid_entry e = { .gid_index = index, .port_num = 1, .gid_type = urdma_context_of(context)->info->gid_type };
+	struct ibv_gid_entry e = { .gid_index = index, .port_num = port, .gid_type = urdma_context_of(context)->info->gid_type };
 
-	if (flags || port != 1 || entry_size < sizeof(e) || present_gid(context, index, &e.gid))
+	if (flags || entry_size < sizeof(e) || present_gid(context, port, index, &e.gid))
 		return urdma_status(EINVAL);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
 	return 0;
 }
 
-/* The number of entries written, or minus an errno value. */
+/* The number of entries written, those of all ports, or minus an errno value. */
 URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 					  uint32_t flags, size_t entry_size)
 {
-	int status = max < URDMA_GIDS ? EINVAL : _ibv_query_gid_ex(context, 1, 0, entries, flags, entry_size);
+	uint32_t ports = urdma_context_of(context)->info->num_ports;
+	int status = max < ports * URDMA_GIDS ? EINVAL : 0;
 
-	return status ? -status : (ssize_t)URDMA_GIDS;
+	for (uint32_t i = 0; !status && i < ports; i++)
+		status = _ibv_query_gid_ex(context, i + 1, 0, (struct ibv_gid_entry *)((char *)entries + i * entry_size), flags, entry_size);
+	return status ? -status : (ssize_t)(ports * URDMA_GIDS);
 }
 
 /* Private to rdma-core, but ibv_devinfo imports it: 1 is RoCE v2, 0 the rest. */
@@ -219,7 +216,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 
 URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {
-	if (port != 1 || index >= URDMA_GIDS)
+	if (!urdma_port_info(context, port) || index >= URDMA_GIDS)
 		return urdma_fail(EINVAL);
 	*type = urdma_context_of(context)->info->gid_type == IBV_GID_TYPE_ROCE_V2;
 	return 0;
@@ -227,8 +224,7 @@ URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, u
 
 URDMA_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	(void)context;
-	if (port != 1 || index < 0 || index >= (int)URDMA_PKEYS)
+	if (!urdma_port_info(context, port) || index < 0 || index >= (int)URDMA_PKEYS)
 		return urdma_fail(EINVAL);
 	*pkey = htons(0xffff); /* the default partition, full member */
 	return 0;

@@ -37,7 +37,7 @@ static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, u
 	struct rs_header h;
 	struct rs_peer *peer;
 
-	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, 1, wc, (struct ibv_grh *)buffer, &path))
+	if (wc->byte_len < RS_GRH + sizeof(h) || ibv_init_ah_from_wc(p->verbs, p->port, wc, (struct ibv_grh *)buffer, &path))
 		return;
 	memcpy(&h, buffer + RS_GRH, sizeof(h));
 	if (ntohs(h.magic) != RS_MAGIC || !h.port || ntohs(h.largest) < RS_SMALLEST)

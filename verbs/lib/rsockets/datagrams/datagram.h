@@ -63,6 +63,7 @@ struct rs_messages {
 struct rs_pair {
 	struct rs_pair *next;
 	struct ibv_context *verbs;
+	uint8_t port;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;

@@ -39,7 +39,7 @@ static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 	struct ibv_port_attr port;
 	uint32_t longest;
 
-	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, 1, &port))
+	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, p->port, &port))
 		return -1;
 	p->largest = 128u << port.active_mtu;
 	longest = parts_of(RS_LONGEST, RS_SMALLEST); /* a peer's port may take no more */
@@ -84,7 +84,7 @@ static int make_queues(struct rs_pair *p, int poller)
 /* 0 or an errno value. */
 static int start(struct rs_pair *p)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = p->port, .qkey = RDMA_UDP_QKEY };
 	int error = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY);
 
 	attr.qp_state = IBV_QPS_RTR;
@@ -106,6 +106,7 @@ static struct rs_pair *make(struct rs *rs, const struct rdma_cm_id *id)
 	if (!p)
 		return NULL;
 	p->verbs = id->verbs;
+	p->port = id->port_num;
 	p->pd = id->pd;
 	if (choose_sizes(p, &rs->options) || make_queues(p, d->poller) || make_memory(p) || (errno = start(p))) {
 		rs_pair_free(p);
@@ -131,7 +132,7 @@ struct rs_pair *rs_pair_of(struct rs *rs, struct rdma_cm_id *id)
 {
 	struct rs_pair *p = rs->datagrams->pairs;
 
-	while (p && p->verbs != id->verbs)
+	while (p && (p->verbs != id->verbs || p->port != id->port_num))
 		p = p->next;
 	if (!p)
 		p = make(rs, id);

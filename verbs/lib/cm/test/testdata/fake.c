@@ -23,7 +23,7 @@ static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
 static uint32_t last_channel, last_id;
 static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
 static struct ibv_context context = { .device = &device };
-static struct urdma_abi_device info = { .max_rd_atom = 16 };
+static struct urdma_abi_device info = { .max_rd_atom = 16, .gid = { [15] = 0x42 }, .port_num = 1, .num_ports = 1 };
 
 bool urdma_warn_wanted;
 void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)
@@ -276,6 +276,12 @@ const struct urdma_abi_device *urdma_context_info(const struct ibv_context *of)
 	return &info;
 }
 
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *of, uint32_t port)
+{
+	(void)of;
+	return port == 1 ? &info : NULL;
+}
+
 void urdma_handles_lock(struct urdma_client *client) { (void)client; }
 void urdma_handles_unlock(struct urdma_client *client) { (void)client; }
 
@@ -309,14 +315,6 @@ static void leave(const struct ibv_qp *qp)
 		return;
 	*link = entry->next;
 	free(entry);
-}
-
-int urdma_context_gid(const struct ibv_context *of, uint32_t index, union ibv_gid *gid)
-{
-	(void)of;
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[15] = 0x42;
-	return index ? EINVAL : 0;
 }
 
 /* ---- the verbs that rdma_cm uses ---- */
