@@ -12,7 +12,7 @@
 // A packet's way: Stack.Receive (rx.go) checks the header, the destination and the
 // Q_Key, takes a receive and writes the header room and the payload.
 //
-// form.go has what differs on ports that speak RoCEv2. group.go has multicast groups. What both types have in common is sender.go; show.go shows messages within this
+// form.go has what differs on ports that speak RoCEv2, pace.go how congestion slows a sender there. group.go has multicast groups. What both types have in common is sender.go; show.go shows messages within this
 // urdmad to captures.
 //
 // Queue pairs of type UC (uc.go, uctx.go, ucrx.go; chapter 13) have a peer, and

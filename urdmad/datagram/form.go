@@ -1,6 +1,8 @@
 package datagram
 
 import (
+	"net/netip"
+
 	"urdma/urdmad/netif"
 	"urdma/wire"
 	"urdma/wire/roce"
@@ -63,6 +65,47 @@ func (f form) put(b []byte, h *wire.Datagram, n uint32) {
 	r := roce.Header{Opcode: opcodeOf(h), Solicited: h.Solicited, Migrated: true, Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey,
 		Dst: h.Dst, PSN: roce.PSN(h.PSN), QKey: h.QKey, Src: h.Src, Immediate: h.Immediate}
 	pad(b[r.Put(b):], n)
+}
+
+// leave sends a packet of n bytes. RoCEv2's have a traffic class, and say that routers may mark
+// them.
+func (c *sender) leave(w *way, frame []byte, n int, class uint8) {
+	if c.port.form == roceV2 {
+		w.path.SetTrafficClass(class&^3 | Capable)
+		c.pace.left(c.s.clock.Now, n)
+	}
+	w.path.Send(frame, n)
+}
+
+// Marked: a router has marked the packet that Message or MessageUC has taken. If its sender is
+// to be told, to is his queue pair.
+func (p *Port) Marked(h *roce.Header) (to wire.QPN, tell bool) {
+	var c *sender
+	if uc := p.s.ucs[h.Dst]; uc != nil {
+		c, to = &uc.sender, uc.peerQPN
+	} else if pair := p.s.pairs[h.Dst]; pair != nil { // no group's
+		c, to = &pair.sender, h.Src
+	}
+	if c == nil || p.s.clock.Now < c.quiet {
+		return to, false
+	}
+	c.quiet = p.s.clock.Now + NoticeEvery
+	return to, true
+}
+
+// Noticed takes a notice of congestion from an address to which we send; false: it is for
+// nobody.
+func (p *Port) Noticed(dst wire.QPN, from netip.Addr) bool {
+	if uc := p.s.ucs[dst]; uc != nil && uc.port == p && uc.peer == from {
+		uc.pace.noticed(p.s.clock.Now)
+		return true
+	}
+	pair := p.s.pairs[dst]
+	if pair == nil || pair.port != p || p.ways[from] == nil {
+		return false
+	}
+	pair.pace.noticed(p.s.clock.Now)
+	return true
 }
 
 func pad(payload []byte, n uint32) { clear(payload[n : int(n)+roce.Padding(int(n))]) }

@@ -25,6 +25,8 @@ type sender struct {
 	// posted. Until one is, nobody waits for it again.
 	starved bool
 	begun   int // the table's Spent when Transmit began
+	pace    pace
+	quiet   clock.Time // the peer is told of congestion no sooner
 }
 
 // outcome is what became of a work request.
@@ -43,6 +45,11 @@ func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed fun
 	q := c.QP
 	c.begun = c.s.table.Spent()
 	for n < sendBudget && c.live() && q.Ready() {
+		if until, ok := c.pace.holds(c.s.clock.Now); ok {
+			q.Acknowledge(c.sent)
+			c.s.clock.Set(c.wait.timer, until)
+			return n
+		}
 		i := q.SQ.Next()
 		switch send(i, q.SQ.At(i)) {
 		case revoked:

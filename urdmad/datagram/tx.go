@@ -63,7 +63,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 		return revoked
 	}
 	p.s.Stats.Sent++
-	w.path.Send(frame, p.port.form.length(h, wr.Length))
+	p.leave(w, frame, p.port.form.length(h, wr.Length), 0)
 	return gone
 }
 

@@ -39,7 +39,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	}
 	c.psn = c.psn.Add(1)
 	c.s.Stats.Sent++
-	w.path.Send(frame, at+c.port.form.ended(n))
+	c.leave(w, frame, at+c.port.form.ended(n), uint8(c.QP.Attr.TrafficClass))
 	c.moved(n)
 	return gone
 }

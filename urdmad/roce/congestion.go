@@ -1,20 +1,16 @@
 package roce
 
 import (
-	"urdma/urdmad/clock"
+	"net/netip"
+
+	"urdma/urdmad/datagram"
+	"urdma/urdmad/netif"
 	"urdma/wire/roce"
 )
 
 // This file is about congestion as routers tell of it (annex A17.9): they mark packets, who
 // gets them says so to their sender by a packet of its own (CNP), and that one sends less
-// (rc/window.go).
-
-// capable says that a packet's marks are looked at (RFC 3168, ECT(0)); the other bits of a
-// traffic class are the program's.
-const capable = 2
-
-// noticeEvery is how often a peer is told at most.
-const noticeEvery = 50 * clock.Microsecond
+// (rc/window.go, datagram/pace.go).
 
 // congested: a packet that counts came with a mark.
 func (c *Conn) congested(h *roce.Header) {
@@ -22,9 +18,12 @@ func (c *Conn) congested(h *roce.Header) {
 		c.req.Congested()
 	}
 	if now := c.now(); c.live() && now >= c.quiet {
-		c.notice, c.quiet = true, now+noticeEvery
+		c.notice, c.quiet = true, now+datagram.NoticeEvery
 	}
 }
+
+// reserved are the bytes of a CNP's payload.
+const reserved = 16
 
 // sendNotice sends the CNP that is due, unless the port is full.
 func (c *Conn) sendNotice() (n int) {
@@ -32,7 +31,6 @@ func (c *Conn) sendNotice() (n int) {
 	if frame == nil {
 		return 0
 	}
-	const reserved = 16 // bytes
 	clear(c.path.Payload(frame)[roce.BTHLen:][:reserved])
 	h := &c.head
 	h.Opcode, h.PSN, h.AckReq, h.Solicited, h.BECN = roce.CNP, 0, false, false, true
@@ -40,4 +38,37 @@ func (c *Conn) sendNotice() (n int) {
 	h.BECN, c.notice = false, false
 	c.s.Stats.CNPSent++
 	return 1
+}
+
+// marked: a packet of type UC or UD came with a mark; its sender is told.
+func (p *Port) marked(d *netif.Datagram) {
+	to, tell := p.datagrams.Marked(&p.head)
+	if !tell {
+		return
+	}
+	frame := p.If.Alloc()
+	if frame == nil {
+		return
+	}
+	path := p.If.Path(d.Link, p.local(), netip.AddrPortFrom(d.Src.Addr(), roce.Port))
+	b := path.Payload(frame)
+	h := roce.Header{Opcode: roce.CNP, PKey: roce.DefaultPKey, Dst: to, BECN: true}
+	n := h.Put(b)
+	clear(b[n : n+reserved])
+	path.Send(frame, n+reserved+roce.ICRCLen)
+	p.s.Stats.CNPSent++
+}
+
+// noticed takes a CNP for a queue pair of type UC or UD.
+func (p *Port) noticed(d *netif.Datagram) (why string) {
+	switch {
+	case !p.sealed(d):
+		p.s.Stats.WrongICRC++
+		return roce.ErrICRC.Error()
+	case !p.datagrams.Noticed(p.head.Dst, d.Src.Addr()):
+		p.s.Stats.NoQueuePair++
+		return "no queue pair takes it"
+	}
+	p.s.Stats.CNPHeard++
+	return ""
 }

@@ -55,6 +55,55 @@ func TestCongestion(t *testing.T) {
 	}
 }
 
+// TestUnacknowledgedCongestion: who gets marked packets of type UC or UD tells their sender, not
+// too often, and that one sends less until it hears no more of it.
+func TestUnacknowledgedCongestion(t *testing.T) {
+	for name, o := range map[string]enginetest.Options{"IPv4": {RoCE: true}, "IPv6": {RoCE: true, IPv6: true}} {
+		t.Run(name, func(t *testing.T) {
+			pairs := map[string]*enginetest.DatagramPair{"UC": enginetest.NewUCPair(t, false, o), "UD": enginetest.NewUDPair(t, false, o)}
+			for kind, u := range pairs {
+				const size, count = 1000, 60
+				post := func() time.Duration {
+					began := u.Now()
+					for i := range count {
+						w := enginetest.Send(uint64(i))
+						if kind == "UD" {
+							w = u.ToB(uint64(i))
+						}
+						u.QB.PostRecv(uint64(i), u.MB.SGE(0, 2000))
+						u.QA.Post(w, u.MA.SGE(0, size))
+					}
+					u.QA.Send.Completions(count)
+					u.QB.Recv.Completions(count)
+					return time.Duration(u.Now() - began)
+				}
+				free := post()
+				notices := 0
+				u.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+					mark(t, frame, &notices)
+					return false
+				}})
+				for range 10 {
+					post()
+				}
+				held := post()
+				told := u.A.Engine.RoCE.Stats.CNPHeard
+				if told == 0 || held < 4*free {
+					t.Errorf("%s: %d notices; %d messages took %v, not held back %v", kind, told, count, held, free)
+				}
+				if most := uint64(u.Now()/50_000) + 1; told > most {
+					t.Errorf("%s: %d notices, expected %d at most", kind, told, most)
+				}
+				u.SetPath(linked.Path{})
+				u.Pass(time.Second)
+				if again := post(); again > 2*free {
+					t.Errorf("%s: %v after a second without notices, %v before", kind, again, free)
+				}
+			}
+		})
+	}
+}
+
 // mark marks what carries data, and counts notices.
 func mark(t *testing.T, frame []byte, notices *int) {
 	var f wire.Frame
@@ -71,7 +120,7 @@ func mark(t *testing.T, frame []byte, notices *int) {
 		if *notices++; !h.BECN || h.Migrated || f.PayloadLen != roce.BTHLen+16+roce.ICRCLen {
 			t.Errorf("a CNP of %d bytes: %+v", f.PayloadLen, h)
 		}
-	case f.PayloadLen < 500 || h.Opcode.Transport() != roce.RC:
+	case f.PayloadLen < 500:
 	case ip[0]>>4 == 6:
 		if ip[1]>>4&3 != 2 {
 			t.Errorf("traffic class % x", ip[:2])

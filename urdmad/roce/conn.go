@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/datagram"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
@@ -161,7 +162,7 @@ func (c *Conn) resolve() {
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
 	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), c.s.sourcePort()), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
-	c.path.SetTrafficClass(c.class&^3 | capable)
+	c.path.SetTrafficClass(c.class&^3 | datagram.Capable)
 	c.path.Follow()
 	c.ready()
 }

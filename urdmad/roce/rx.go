@@ -31,12 +31,18 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 		s.Stats.NoQueuePair++
 		return "nothing but datagrams goes to groups"
 	case t == roce.UC, t == roce.UD && h.Opcode != roce.CNP:
-		return p.unreliable(d, d.Data[from:to])
+		if why = p.unreliable(d, d.Data[from:to]); why == "" && p.If.Congested(d) && from < to {
+			p.marked(d)
+		}
+		return why
 	case t != roce.RC && t != roce.XRC && h.Opcode != roce.CNP:
 		s.Stats.Unsupported++
 		return "a transport that is not supported"
 	}
 	c := s.conns[h.Dst]
+	if c == nil && h.Opcode == roce.CNP {
+		return p.noticed(d)
+	}
 	if c == nil || c.port != p || c.transport != h.Opcode.Transport() && h.Opcode != roce.CNP || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
 		s.Stats.NoQueuePair++
 		return "no queue pair takes it"
