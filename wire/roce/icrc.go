@@ -13,30 +13,37 @@ import (
 // that stand for InfiniBand's local routing header. The zero Sums is ready; it has room
 // for one computation at a time.
 type Sums struct {
-	head [wire.IPv6Len + wire.UDPLen + BTHLen]byte
+	head [ones + wire.IPv6Len + wire.UDPLen + BTHLen + 16]byte
 }
 
-// headSum is the CRC of eight bytes of ones.
-var headSum = crc32.ChecksumIEEE([]byte{255, 255, 255, 255, 255, 255, 255, 255})
+// ones is how many bytes of ones are in front.
+const ones = 8
+
+// least is from how many bytes on a CRC is computed 16 bytes at a time (hash/crc32). The head
+// alone is shorter, and a multiple of 16 with IPv4.
+const least = 64
 
 // Of is the CRC of a packet: ip are its IP and UDP headers, without options or
 // extension headers, packet the UDP payload without the CRC, at least BTHLen bytes.
 func (s *Sums) Of(ip, packet []byte) uint32 {
-	n := copy(s.head[:], ip)
+	binary.BigEndian.PutUint64(s.head[:], ^uint64(0))
+	h := s.head[ones:]
+	n := copy(h, ip)
 	if ip[0]>>4 == 4 {
-		s.head[1], s.head[8] = 0xff, 0xff                           // type of service, time to live
-		binary.BigEndian.PutUint16(s.head[10:], 0xffff)             // header checksum
-		binary.BigEndian.PutUint16(s.head[wire.IPv4Len+6:], 0xffff) // UDP's
+		h[1], h[8] = 0xff, 0xff                                // type of service, time to live
+		binary.BigEndian.PutUint16(h[10:], 0xffff)             // header checksum
+		binary.BigEndian.PutUint16(h[wire.IPv4Len+6:], 0xffff) // UDP's
 	} else {
-		s.head[0] |= 0x0f // traffic class, flow label
-		s.head[1], s.head[2], s.head[3] = 0xff, 0xff, 0xff
-		s.head[7] = 0xff // hop limit
-		binary.BigEndian.PutUint16(s.head[wire.IPv6Len+6:], 0xffff)
+		h[0] |= 0x0f // traffic class, flow label
+		h[1], h[2], h[3] = 0xff, 0xff, 0xff
+		h[7] = 0xff // hop limit
+		binary.BigEndian.PutUint16(h[wire.IPv6Len+6:], 0xffff)
 	}
-	copy(s.head[n:], packet[:BTHLen])
-	s.head[n+4] = 0xff // FECN, BECN, and what is reserved
-	sum := crc32.Update(headSum, crc32.IEEETable, s.head[:n+BTHLen])
-	return crc32.Update(sum, crc32.IEEETable, packet[BTHLen:])
+	some := min(len(packet), max(BTHLen, least-ones-n))
+	copy(h[n:], packet[:some])
+	h[n+4] = 0xff // FECN, BECN, and what is reserved
+	sum := crc32.ChecksumIEEE(s.head[:ones+n+some])
+	return crc32.Update(sum, crc32.IEEETable, packet[some:])
 }
 
 // Put appends the CRC to a packet: b is the UDP payload with the four bytes that it goes
