@@ -22,6 +22,12 @@ var Events = [...]string{"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "C
 	"DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED",
 	"QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL"}
 
+// PortErrors are the names that the kernel gives InfiniBand's error counters
+// (/sys/class/infiniband/*/ports/*/counters), in PortCounters' order.
+var PortErrors = [...]string{"symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
+	"port_rcv_switch_relay_errors", "port_xmit_discards", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
+	"local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped"}
+
 // EventNone stands for an event that is no asynchronous one.
 const EventNone = -1
 

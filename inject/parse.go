@@ -21,6 +21,11 @@ type Statement struct {
 	Rule   Rule          // Apply and After; of Raise its PID alone
 	Wait   time.Duration // Pause
 	Clear  uint32        // Clear: the number of a rule; 0: all
+
+	At     string                  // Errors, Rename, Link: a port, or a node, of the subnet
+	Errors [len(PortErrors)]uint64 // Errors: how many more of PortErrors it counts
+	Name   string                  // Rename: what the node is called from now on
+	Up     bool                    // Link
 }
 
 // Verb is what a statement asks for.
@@ -28,11 +33,14 @@ type Verb uint8
 
 // The verbs.
 const (
-	Raise Verb = iota + 1 // an event, now
-	Apply                 // a rule, from now on
-	After                 // the statements behind it wait until the rule hits
-	Pause                 // they wait for a time
-	Clear                 // the end of a rule, or of all
+	Raise  Verb = iota + 1 // an event, now
+	Apply                  // a rule, from now on
+	After                  // the statements behind it wait until the rule hits
+	Pause                  // they wait for a time
+	Clear                  // the end of a rule, or of all
+	Errors                 // errors counted by a port of the subnet
+	Rename                 // another name of one of its nodes
+	Link                   // Raise of a link that no port of urdmad's has: the subnet's
 )
 
 const (
@@ -83,6 +91,12 @@ func parse(text string) (Statement, error) {
 	case "clear":
 		s.Verb = Clear
 		err = s.clear(rest)
+	case "errors":
+		s.Verb = Errors
+		err = s.errors(rest)
+	case "rename":
+		s.Verb = Rename
+		err = s.rename(rest)
 	case "after":
 		s.Verb = After
 		if len(rest) == 0 {
@@ -152,13 +166,48 @@ func (s *Statement) clear(words []string) error {
 	return err
 }
 
+// errors reads which port counts how many more of what.
+func (s *Statement) errors(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("expected: errors PORT COUNTER[=N] …, of %s", strings.Join(PortErrors[:], ", "))
+	}
+	s.At = words[0]
+	for _, w := range words[1:] {
+		name, value, counted := strings.Cut(w, "=")
+		which, err := number(PortErrors[:], "the counter", name, "")
+		n := uint64(1)
+		if err == nil && counted {
+			n, err = whole(name, value, 1, math.MaxUint32)
+		}
+		if err != nil {
+			return err
+		}
+		s.Errors[which] += n
+	}
+	return nil
+}
+
+// maxNodeName is the bytes of a NodeDescription.
+const maxNodeName = 64
+
+func (s *Statement) rename(words []string) error {
+	if len(words) < 2 {
+		return errors.New("expected: rename NODE NAME")
+	}
+	s.At, s.Name = words[0], strings.Join(words[1:], " ")
+	if len(s.Name) > maxNodeName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' }) {
+		return fmt.Errorf("the name is %q, expected %d bytes of ASCII at most that can be printed, without \"", s.Name, maxNodeName)
+	}
+	return nil
+}
+
 var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respond, "call": Call, "event": Notify, "cm": CM}
 
 // rule reads a rule; acts: it says what happens, else only when.
 func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
-		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, cq, qp, srq, device, port, after, wait, clear", point)
+		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, cq, qp, srq, device, port, errors, rename, after, wait, clear", point)
 	}
 	counted := false
 	for i, w := range words {

@@ -33,7 +33,10 @@ func newInject() *cobra.Command {
 			"cq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device NAME, port NAME down|up|EVENT: " +
 			"EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR; without one it is the object's error, which takes it, and the queue pairs that use it, into error. " +
 			"cq HANDLE event sends a completion event for nothing. " +
-			"Handles are each process's own; pid=PID says whose, where several have it.\nRules:\n" +
+			"Handles are each process's own; pid=PID says whose, where several have it. " +
+			"errors PORT COUNTER[=N]: a port of the InfiniBand subnet counts N more (1) of what /sys/class/infiniband/*/ports/*/counters names so, such as symbol_error. " +
+			"rename NODE NAME: its NodeDescription changes, which it tells the subnet manager of. " +
+			"NODE is a device, a NodeDescription of one word or a GUID behind 0x; PORT is NODE, or NODE/NUMBER where it has several; port takes one of the subnet, too.\nRules:\n" +
 			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its queue pair goes to error. " +
 			"receive status=STATUS: so does a receive when its message arrives. " +
 			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a message, or has it wait; " +
@@ -54,6 +57,7 @@ func newInject() *cobra.Command {
 			"  urdma inject wire urdma0 loss=1% burst=3 delay=2ms peer=10.2.0.7 seed=7 for=10s\n" +
 			"  urdma inject call ibv_reg_mr errno=ENOMEM pid=4711\n" +
 			"  urdma inject qp 7e QP_ACCESS_ERR\n" +
+			"  urdma inject errors urdma0 symbol_error=12 link_downed\n" +
 			"  urdma inject 'after send opcode=RDMA_WRITE nth=3; port urdma0 down; wait 200ms; port urdma0 up'\n" +
 			"  urdma exec --inject 'call ibv_post_send errno=ENOMEM nth=100' -- ib_write_bw -R 10.2.0.100\n" +
 			"  urdma inject list\n  urdma inject clear",
@@ -130,8 +134,8 @@ var refusals = map[syscall.Errno]string{
 	syscall.EPERM:      "ports are urdmad's own user's and root's to break",
 	syscall.ENOENT:     "you have no such object or rule; urdma show and urdma inject list have them",
 	syscall.ESRCH:      "no such process of yours uses urdmad; urdma show client lists them",
-	syscall.ENODEV:     "no such port; urdma show port lists them",
-	syscall.ENOTUNIQ:   "several processes have an object with that handle; pid=PID says whose",
+	syscall.ENODEV:     "no such port; urdma show port lists urdmad's, ibnetdiscover those of the subnet",
+	syscall.ENOTUNIQ:   "several processes have an object with that handle, and pid=PID says whose; or several nodes that name, or the node several ports",
 	syscall.ENXIO:      "that completion queue has no channel",
 	syscall.EDQUOT:     "there are as many rules as may be; urdma inject clear ends them",
 	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, but with two workers in urdma.json programs of this machine exchange packets; a tcp port's is the kernel's (tc-netem(8)); and urdmad has to be as new as urdma",

@@ -59,7 +59,7 @@ func sysfsCounters(s port.Stats) sysfs.Counters {
 func (d *daemon) showCounters(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
-	last := make([]port.Stats, len(d.ports))
+	last := make([]sysfs.Counters, len(d.ports))
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,11 +67,12 @@ func (d *daemon) showCounters(ctx context.Context) {
 		case <-t.C:
 		}
 		for i, p := range d.ports {
-			now := p.Stats()
+			now := sysfsCounters(p.Stats())
+			now.Injected = d.subnet.Injected(i)
 			if now == last[i] {
 				continue
 			}
-			if err := sysfs.SetCounters(d.cfg.SysfsDir, sysfsPort(&d.cfg.Ports[i]), sysfsCounters(now)); err != nil {
+			if err := sysfs.SetCounters(d.cfg.SysfsDir, sysfsPort(&d.cfg.Ports[i]), now); err != nil {
 				d.log.Warn("sysfs does not show the counters", "port", d.cfg.Ports[i].Name, "error", err)
 				continue
 			}

@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
+	"syscall"
 
+	"urdma/inject"
 	"urdma/urdmad/fabric"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/umad"
@@ -27,7 +31,24 @@ func (d *daemon) startSubnet() (err error) {
 	}
 	d.shown = make([]fabric.Shown, len(d.ports))
 	d.reachWires()
-	d.server.Umad = d.subnet.Serve
+	d.server.Umad, d.server.Subnet = d.subnet.Serve, d.injectIntoSubnet
+	return nil
+}
+
+// injectIntoSubnet is control.Server's.
+func (d *daemon) injectIntoSubnet(one *inject.Statement, look bool) (err error) {
+	f := &fabric.Fault{At: one.At, Errors: one.Errors, Name: one.Name, Down: one.Verb == inject.Link && !one.Up, Up: one.Up}
+	if look {
+		err = d.subnet.Inject(f, true)
+	} else {
+		d.background.Go(func() { _ = d.subnet.Inject(f, false) }) // what it looked at before may have gone
+	}
+	switch {
+	case errors.Is(err, fabric.ErrNotFound):
+		return fmt.Errorf("%w: %w", err, syscall.ENODEV)
+	case err != nil:
+		return fmt.Errorf("%w: %w", err, syscall.ENOTUNIQ)
+	}
 	return nil
 }
 

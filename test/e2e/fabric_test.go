@@ -255,6 +255,14 @@ func TestOpenSM(t *testing.T) {
 	// osmtest writes down what opensm's subnet administration says, and compares. Some of what it asks then is wrong on
 	// purpose, and its Sets of SMInfoRecord and InformInfoRecord, as it expects, opensm does not answer.
 	osmtest(t, n, dir, "c", "v")
+	if out, err := n.Urdma("inject", "rename urdma1 another; errors urdma1 local_link_integrity_errors"); err != nil {
+		t.Error(err, out)
+	}
+	for _, trap := range []string{"144", "129"} {
+		await(t, "trap "+trap, func() (bool, string) {
+			return regexp.MustCompile(`Generic Notice type:\d num:` + trap).MatchString(log()), lab.Tail(log(), 30)
+		})
+	}
 	sm.Kill()
 	await(t, "urdmad's subnet manager", func() (bool, string) {
 		out, _ := n.Run(lab.Patience, "sminfo", "-t", patient)
@@ -306,11 +314,13 @@ func TestSimulatedFabric(t *testing.T) {
 	extra := infiniBand("198.18.1.1", "198.18.2.2")
 	extra["fabric"] = file
 	n, _ := labtest.Join(t, lab.Loopback, extra)
+	everyTool(t, n, "257", "514", "0x006cc6fffe120202")
+	answers(t, n, "-S -C urdma1", n, "514", "ibping")
+	answers(t, n, "-S -C urdma1", n, "514", "ibsysstat")
 	for _, c := range []struct {
 		line string
 		want []string
 	}{
-		{"ibstat urdma1", []string{"State: Active", "Base lid: 514", "SM lid: 1\n"}},
 		{"ibtracert 0x101 0x202", []string{`\[1\] -> switch port \{0x0275726401000100\}\[9\] lid 1-1 "switch1"`,
 			`\[36\] -> switch port \{0x0275726401000200\}\[36\] lid 2-2 "switch2"`, `\[9\] -> ca port .*\[1\] lid 514-514`}},
 		{"ibroute 1 514 514", []string{"0x0202 036 :"}},
@@ -339,6 +349,40 @@ func TestSimulatedFabric(t *testing.T) {
 	again, _ := labtest.Join(t, lab.Loopback, extra)
 	if got := discover(t, again); got != discovered {
 		t.Errorf("of what it printed itself ibnetdiscover prints\n%s\nexpected\n%s", got, discovered)
+	}
+	injectIntoSubnet(t, again)
+}
+
+// injectIntoSubnet has errors counted, a node renamed and a link go down where nothing of urdmad's is, and at a port of its own.
+func injectIntoSubnet(t *testing.T, n *lab.Node) {
+	for _, c := range []struct {
+		statement, line string
+		want            []string
+	}{
+		{"errors switch1/36 symbol_error=50 link_downed=2", "perfquery -t " + patient + " 1 36", []string{`SymbolErrorCounter:\.+50\n`, `LinkDownedCounter:\.+2\n`}},
+		{"errors 0x0275726401000100/35 VL15_dropped=99", "ibqueryerrors -t " + patient, []string{`port 36: \[SymbolErrorCounter == 50\]`, `port 35: .*\[VL15Dropped == 99\]`}},
+		{"errors urdma1 port_rcv_errors=9", "perfquery -t " + patient + " 514 1", []string{`PortRcvErrors:\.+9\n`}},
+		{"errors urdma1 port_rcv_errors", "cat /sys/class/infiniband/urdma1/ports/1/counters/port_rcv_errors", []string{`^10\n`}},
+		{"rename host1 leaf of the lesson", "ibhosts -t " + patient, []string{`"leaf of the lesson"`}},
+		{"rename urdma1 another", "smpquery -t " + patient + " nodedesc 514", []string{`\.another\n`}},
+		{"port switch1/36 down", "ibtracert -t " + patient + " 0x101 0x202", []string{`lid 1-1 "switch1"(.*\n){2}.*lid 2-2 "switch2"`}},
+		{"port switch1/36 up", "ibtracert -t " + patient + " 0x101 0x202", []string{`lid 1-1 "switch1"\n.*lid 2-2 "switch2"`}},
+	} {
+		if out, err := n.Urdma("inject", c.statement); err != nil {
+			t.Errorf("%s: %v\n%s", c.statement, err, out)
+			continue
+		}
+		for _, want := range c.want { // it does not wait until it has happened
+			await(t, c.statement+": "+want, func() (bool, string) {
+				out, _ := n.Run(lab.Patience, strings.Fields(c.line)...)
+				return regexp.MustCompile(want).MatchString(out), out
+			})
+		}
+	}
+	for _, statement := range []string{"errors nobody symbol_error", "errors switch1 symbol_error", "errors switch1/99 symbol_error", "rename switch9 x", "port switch9/1 down"} {
+		if out, err := n.Urdma("inject", statement); err == nil {
+			t.Errorf("%s: accepted: %s", statement, out)
+		}
 	}
 }
 
@@ -383,27 +427,10 @@ func joinedTools(t *testing.T, a, b *lab.Node) {
 		return strings.Contains(out, "Ca\t: "+guid+" ports 1"), out
 	})
 	works(t, a, b)
-	for _, c := range []struct {
-		line string
-		want []string
-	}{
-		{"ibnetdiscover", []string{`Ca\s+1 "H-` + guid[2:] + `"`, `\[2\]\s+"H-` + guid[2:] + `"\[1\].* lid ` + lid}},
-		{"ibnodes", []string{"Ca\t: " + guid}},
-		{"iblinkinfo", []string{`Active/  LinkUp\)==> +` + lid}},
-		{"ibtracert " + mine + " " + lid, []string{`\[2\] -> ca port \{` + guid + `\}\[1\] lid ` + lid}},
-		{"smpquery nodeinfo " + lid, []string{`PortGuid:\.+` + guid}},
-		{"smpquery nodedesc " + lid, []string{"urdma0"}},
-		{"smpquery portinfo " + lid + " 1", []string{`Lid:\.+` + lid, `LinkState:\.+Active`}},
-		{"saquery PR --slid " + mine + " --dlid " + lid, []string{`dlid\.+` + lid}},
-		{"saquery NR " + lid, []string{`port_guid\.+` + guid}},
-		{"ibaddr " + lid, []string{"LID start 0x0*" + fmt.Sprintf("%x", decimal(t, lid))}},
-		{"perfquery -x " + lid + " 1", []string{`PortXmitPkts:\.+[1-9]`, `PortRcvPkts:\.+[1-9]`}},
-		{"perfquery " + lid + " 1", []string{`PortXmitPkts:\.+[1-9]`}},
-		{"ibqueryerrors -s PortXmitDiscards", []string{"3 nodes checked, 0 bad nodes found"}}, // discards of before the link was up
-	} {
-		says(t, a, c.line, false, c.want...)
-	}
-	says(t, a, "perfquery -R "+lid+" 1", true) // b has not been told to trust a
+	everyTool(t, a, mine, lid, guid)
+	says(t, a, "perfquery -x "+lid+" 1", false, `PortXmitPkts:\.+[1-9]`, `PortRcvPkts:\.+[1-9]`)
+	says(t, a, "ibqueryerrors -s PortXmitDiscards", false, "3 nodes checked, 0 bad nodes found") // discards of before the link was up
+	says(t, a, "perfquery -R "+lid+" 1", true)                                                   // b has not been told to trust a
 	answers(t, b, "-S", a, lid, "ibping")
 	answers(t, b, "-S", a, lid, "ibsysstat")
 	if err := b.StopDaemon(); err != nil {
@@ -413,6 +440,70 @@ func joinedTools(t *testing.T, a, b *lab.Node) {
 		out, _ := a.Run(lab.Patience, "ibhosts", "-t", patient)
 		return !strings.Contains(out, guid), out
 	})
+}
+
+// everyTool runs all of infiniband-diags but for servers, at one port of a subnet about another; LIDs are decimal.
+func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
+	t.Helper()
+	out, err := n.Run(lab.Patience, "sminfo", "-t", patient)
+	found := regexp.MustCompile(`sm lid (\d+) `).FindStringSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatal(err, out)
+	}
+	sw := found[1] // where urdmad's subnet manager is
+	of := func(name, value string) string { return name + `\.+` + value + `\b` }
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"ibstat urdma0", []string{"State: Active", "Base lid: " + own}},
+		{"ibstatus", []string{"4: ACTIVE"}},
+		{"ibaddr -C urdma0", []string{fmt.Sprintf("LID start %#x ", decimal(t, own))}},
+		{"ibaddr " + lid, []string{fmt.Sprintf("LID start %#x ", decimal(t, lid))}},
+		{"ibhosts", []string{"Ca\t: " + guid + " ports 1 "}},
+		{"ibswitches", []string{"base port 0 lid " + sw + " "}},
+		{"ibnodes", []string{"Ca\t: " + guid, "Switch\t: "}},
+		{"ibnetdiscover", []string{`Ca\s+1 "H-` + guid[2:] + `"`, `"H-` + guid[2:] + `"\[1\].* lid ` + lid + " "}},
+		{"iblinkinfo", []string{`Active/  LinkUp\)==> +` + lid + " "}},
+		{"ibtracert " + own + " " + lid, []string{`-> ca port \{` + guid + `\}\[1\] lid ` + lid + "-"}},
+		{"ibroute " + sw, []string{fmt.Sprintf("0x%04x ", decimal(t, lid)), fmt.Sprintf("0x%04x ", decimal(t, own))}},
+		{"ibroute -M " + sw, []string{"Multicast mlids"}},
+		{"ibportstate " + lid + " 1 query", []string{`LinkState:\.+Active`}},
+		{"sminfo", []string{"SMINFO_MASTER"}},
+		{"smpquery nodeinfo " + lid, []string{of("PortGuid:", guid)}},
+		{"smpquery nodedesc " + lid, []string{`Node Description:\.+\S`}},
+		{"smpquery portinfo " + lid + " 1", []string{of("Lid:", lid), `LinkState:\.+Active`}},
+		{"smpquery portinfoextended " + lid, []string{"CapMask:"}},
+		{"smpquery switchinfo " + sw, []string{"LinearFdbTop:"}},
+		{"smpquery pkeys " + lid, []string{"0: 0xffff"}},
+		{"smpquery sl2vl " + lid, []string{"SL2VL table: Lid " + lid}},
+		{"smpquery vlarb " + lid, []string{"LowCap 0 HighCap 0"}},
+		{"smpquery guidinfo " + lid, []string{guid}},
+		{"smpdump " + lid + " 0x11", []string{"^0101 01"}},
+		{"smpdump -D 0,1 0x11", []string{"^0101 02"}},
+		{"perfquery " + lid + " 1", []string{"Port counters: Lid " + lid + " port 1"}},
+		{"perfquery -x " + lid + " 1", []string{"Port extended counters: Lid " + lid + " port 1"}},
+		{"perfquery -a " + sw, []string{"Port counters: Lid " + sw + " port 255"}},
+		{"perfquery -r " + own + " 1", []string{"Port counters: Lid " + own + " port 1"}},
+		{"ibqueryerrors", []string{"Summary: "}},
+		{"saquery NR " + lid, []string{of("port_guid", guid)}},
+		{"saquery PIR " + lid, []string{of("EndPortLid", lid)}},
+		{"saquery PR --slid " + own + " --dlid " + lid, []string{of("dlid", lid)}},
+		{"saquery LR", []string{of("ToLID", lid)}},
+		{"saquery SMIR", []string{of("SMState", "3")}},
+		{"saquery SWIR", []string{of("LID", sw)}},
+		{"saquery LFTR", []string{"LFT Record dump"}},
+		{"saquery MFTR", nil},
+		{"saquery PKTR " + lid, []string{"0xffff 0x0000"}},
+		{"saquery GIR " + lid, []string{guid}},
+		{"saquery CPI", []string{of("Base version", "1")}},
+		{"saquery SL2VL", []string{"SL2VL"}},
+		{"saquery VLAR", nil}, {"saquery MCMR", nil}, {"saquery -g", nil}, {"saquery SR", nil}, {"saquery IIR", nil},
+		{"saquery -s", []string{of("EndPortLid", sw)}},
+	} {
+		says(t, n, c.line, false, c.want...)
+	}
+	says(t, n, "vendstat -N "+lid, true, "classportinfo query")
 }
 
 // portIDs are the LID, decimal, and GUID of a node's first port.

@@ -73,7 +73,7 @@ var rules = ruleBook{
 		"topology":                   {},
 		"urdmad/fabric":              {"topology"},
 		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
-		"urdmad/sysfs":               {"verbs/personality"},
+		"urdmad/sysfs":               {"inject", "verbs/personality"},
 		"urdmad/metrics":             {"inspect"},
 		"urdmad/responder":           {"verbs", "verbs/probe"},
 		"counters":                   {},
@@ -83,7 +83,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/qp", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/metrics", "urdmad/netif", "urdmad/qp", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

@@ -79,6 +79,9 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
 	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements}
+	if err := s.lookAtSubnet(); err != nil {
+		return err
+	}
 	if err := s.beginEverywhere(); err != nil {
 		return err
 	}
@@ -89,6 +92,33 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	}
 	resp.Posts = uint32(copy(resp.Post[:], s.posts))
 	*r = respond(&resp)
+	return nil
+}
+
+// lookAtSubnet finds what the subnet will refuse, before anything happens: to ask it takes longer than a
+// worker waits. A link that no port of ours has is the subnet's.
+func (s *script) lookAtSubnet() error {
+	for i := range s.left {
+		one := &s.left[i]
+		if one.Object == "link" && s.by.s.portNamed(one.ID) < 0 && s.by.s.Subnet != nil {
+			one.Verb, one.At, one.Up = inject.Link, one.ID, one.Event == abi.EventPortActive
+		}
+		if one.Verb != inject.Errors && one.Verb != inject.Rename && one.Verb != inject.Link {
+			continue
+		}
+		var err error
+		switch {
+		case !s.by.Owner.Admin || s.own:
+			err = fmt.Errorf("the subnet is its administrator's to break: %w", syscall.EPERM)
+		case s.by.s.Subnet == nil:
+			err = fmt.Errorf("this urdmad has no subnet: %w", syscall.ENODEV)
+		default:
+			err = s.by.s.Subnet(one, true)
+		}
+		if err != nil {
+			return fmt.Errorf("control: inject %q: %w", one.Text, err)
+		}
+	}
 	return nil
 }
 
@@ -165,6 +195,10 @@ func (s *script) run() error {
 			return err
 		case inject.Apply:
 			err = s.apply(one)
+		case inject.Errors, inject.Rename, inject.Link:
+			if s.w == s.by.s.Workers[0] { // the subnet has one
+				err = s.by.s.Subnet(one, false)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("control: inject %q: %w", one.Text, err)

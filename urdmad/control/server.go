@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/port"
+	"urdma/inject"
 	"urdma/inspect"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
@@ -139,6 +140,9 @@ type Server struct {
 	CutLink func(dev int, cut bool)
 	// Responder is what a snapshot says of the responder; nil: nothing.
 	Responder func() *inspect.Responder
+	// Subnet has an Errors, Rename or Link happen, or, only to look, says whether the subnet has what it is for:
+	// ENODEV, or ENOTUNIQ. It waits only to look.
+	Subnet func(one *inject.Statement, look bool) error
 	// Umad is nil where there are no management datagrams.
 	Umad Umad
 

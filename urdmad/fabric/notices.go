@@ -19,6 +19,8 @@ const (
 	trapGroupCreated  = 66
 	trapGroupDeleted  = 67
 	trapLinkState     = 128
+	trapLinkIntegrity = 129
+	trapBufferOverrun = 130
 	trapDescription   = 144
 	trapMKeyViolation = 256
 )

@@ -122,7 +122,7 @@ func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
 				}
 			}
 		}
-		n.guid, e.guid, e.device = p.node(), p.GUID, i+num
+		n.guid, n.device, e.guid, e.device = p.node(), name, p.GUID, i+num
 		e.setLID(p.LID)
 		e.setMTU(p.MTU)
 		e.plug(false) // until Update says otherwise

@@ -63,6 +63,15 @@ func (c *Counters) counts() (v counts) {
 	return v
 }
 
+// counts are all that a port has counted.
+func (e *endpoint) counts() counts {
+	v := e.counters.counts()
+	for i, n := range e.errors {
+		v[i] += n
+	}
+	return v
+}
+
 // counterField is where an attribute has a counter: bits from the attribute's first byte.
 type counterField struct {
 	counter  counter
@@ -135,7 +144,7 @@ func (n *node) count(which int, b []byte, set bool) status {
 		for _, f := range a.fields {
 			if selected>>f.selected&1 != 0 {
 				for _, e := range of {
-					e.cleared[which][f.counter] = e.counters.counts()[f.counter] - get(b, f.at, f.bits)
+					e.cleared[which][f.counter] = e.counts()[f.counter] - get(b, f.at, f.bits)
 				}
 			}
 		}
@@ -143,7 +152,7 @@ func (n *node) count(which int, b []byte, set bool) status {
 	for _, f := range a.fields {
 		var sum uint64
 		for _, e := range of {
-			sum = addUp(sum, e.counters.counts()[f.counter]-e.cleared[which][f.counter])
+			sum = addUp(sum, e.counts()[f.counter]-e.cleared[which][f.counter])
 		}
 		put(b, f.at, f.bits, min(sum, math.MaxUint64>>(64-f.bits))) // they stop at the largest
 	}

@@ -42,11 +42,13 @@ const (
 
 // node is a channel adapter or a switch.
 type node struct {
-	kind  nodeType
-	guid  uint64
-	desc  string
-	known bool        // our subnet manager has found it
-	ports []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
+	kind nodeType
+	guid uint64
+	desc string
+	// device is the name of urdmad's device that it is, "" for none.
+	device string
+	known  bool        // our subnet manager has found it
+	ports  []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
 
 	// Of a switch:
 	info [switchInfoSize]byte
@@ -70,6 +72,7 @@ type endpoint struct {
 	told         told // what was said of it last
 	pkeys        [smpDataEnd - smpData]byte
 	counters     Counters // since it exists; of links between simulated nodes, the MADs
+	errors       Errors   // besides, on purpose
 	cleared      [2]counts
 }
 
@@ -207,6 +210,9 @@ func (s *Subnet) Nodes() (names []string) {
 	}
 	return names
 }
+
+// Injected are the errors that device i's port has on purpose.
+func (s *Subnet) Injected(i int) Errors { return s.devices[i].errors }
 
 // mirrored are the counters of the other end of the link.
 func (c Counters) mirrored() Counters {

@@ -2,6 +2,8 @@ package sysfs
 
 import (
 	"strconv"
+
+	"urdma/inject"
 )
 
 // Counters are what a port has carried since urdmad started.
@@ -11,6 +13,7 @@ type Counters struct {
 	RxErrors             uint64 // packets that were malformed
 	RxDropped, TxDropped uint64 // packets for which there was no room
 	LinkDowns            uint64
+	Injected             [len(inject.PortErrors)]uint64 // on purpose, besides
 }
 
 // SetCounters shows a port's counters in the tree that Write made.
@@ -29,7 +32,7 @@ func SetCounters(dir string, p Port, c Counters) error {
 // is 0.
 func (c *Counters) files() map[string]uint64 {
 	const word = 4
-	return map[string]uint64{
+	files := map[string]uint64{
 		"counters/port_rcv_data":                   c.RxBytes / word,
 		"counters/port_rcv_packets":                c.RxPackets,
 		"counters/port_rcv_errors":                 c.RxErrors,
@@ -57,6 +60,10 @@ func (c *Counters) files() map[string]uint64 {
 		"hw_counters/rx_bytes":                     c.RxBytes,
 		"hw_counters/tx_bytes":                     c.TxBytes,
 	}
+	for i, n := range c.Injected {
+		files["counters/"+inject.PortErrors[i]] += n
+	}
+	return files
 }
 
 // lifespan is for how many milliseconds a value holds before it is counted anew.

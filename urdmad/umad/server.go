@@ -83,6 +83,22 @@ func (s *Server) Enable(device int) {
 	s.show()
 }
 
+// Inject has a fault happen, as fabric.Subnet has.
+func (s *Server) Inject(f *fabric.Fault, look bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.subnet.Inject(f, look)
+	s.show()
+	return err
+}
+
+// Injected are the errors that a device's port has on purpose.
+func (s *Server) Injected(device int) fabric.Errors {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subnet.Injected(device)
+}
+
 // Update has the subnet follow its ports' links.
 func (s *Server) Update() {
 	s.mu.Lock()

@@ -1,0 +1,116 @@
+package fabric
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"urdma/topology"
+)
+
+// TestErrors: a port counts what it is told to, besides what it carries; clearing clears both.
+func TestErrors(t *testing.T) {
+	s, _ := three(t)
+	f := Fault{At: "urdma0", Errors: Errors{symbolErrors: 12, linkDowned: 3, vl15Dropped: 1 << 20}}
+	if err := s.Inject(&f, true); err != nil || s.Injected(0) != (Errors{}) {
+		t.Fatal(err, s.Injected(0))
+	}
+	if err := s.Inject(&f, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		method     byte
+		symbols    uint16
+		down       byte
+		vl15, recv uint32
+	}{{MethodGet, 12, 4, 0xffff, 3}, {MethodSet, 0, 0, 0, 0}, {MethodGet, 0, 0, 0, 0}} {
+		m := perf(want.method, attrPortCounters, 1, 0xffff)
+		m[perfData+18] = 1 // VL15Dropped's and XmitWait's bits, above the 16
+		b := one(t, s, 1, 0x10, m)[perfData:]
+		if got := binary.BigEndian.Uint16(b[4:]); got != want.symbols || b[7] != want.down || uint32(binary.BigEndian.Uint16(b[22:])) != want.vl15 || binary.BigEndian.Uint32(b[36:]) != want.recv {
+			t.Errorf("method %d: %d symbol errors, link downed %d, VL15 dropped %d", want.method, got, b[7], binary.BigEndian.Uint16(b[22:]))
+		}
+	}
+}
+
+// TestFaultNames: what a fault is for is found by device, NodeDescription or GUID, and port number.
+func TestFaultNames(t *testing.T) {
+	topo, err := topology.Parse("file", []byte("Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\nswitchguid=0x7700\nSwitch 4 \"r\" # \"twice\"\nCa 1 \"a\" # \"twice\"\nCa 1 \"b\" # \"one/2\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ports := devicesOf(t)
+	s, err := New("host", ports[:3], topo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]struct {
+		guid uint64
+		num  int
+		err  error
+	}{
+		"hca0/2": {1, 2, nil}, "host hca0/3": {1, 3, nil}, "0x1/1": {1, 1, nil}, "0x7700/4": {0x7700, 4, nil}, "one/2": {s.nodes[3].guid, 1, nil}, "s/0": {err: ErrNotFound},
+		"hca0": {err: ErrWhich}, "hca0/4": {err: ErrNotFound}, "twice/1": {err: ErrWhich}, "0x9": {err: ErrNotFound}, "": {err: ErrNotFound}, "/": {err: ErrNotFound}, "s/-1": {err: ErrNotFound},
+	} {
+		e, err := s.findPort(at)
+		if !errors.Is(err, want.err) || err == nil && (e.node.guid != want.guid || e.num != want.num) {
+			t.Errorf("%q: %+v, %v, expected %+v", at, e, err, want)
+		}
+	}
+}
+
+// TestRename: the new name is the NodeDescription, and a subnet manager is told by trap 144; of errors with a threshold
+// by 129 and 130.
+func TestRename(t *testing.T) {
+	s, _ := three(t)
+	s.Claim(2)
+	setPort(t, s, 0x10, 1, func(p *portInfo) { p.setSMLID(0x30) })
+	s.Take()
+	for _, f := range []Fault{{At: "urdma0", Name: "another name"}, {At: "urdma0", Name: "another name"}, {At: "another name", Errors: Errors{localLinkIntegrityErrors: 1, bufferOverrunErrors: 2}}} {
+		if err := s.Inject(&f, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := one(t, s, 1, 0x10, smp(MethodGet, attrNodeDescription, 0)); !bytes.HasPrefix(got[smpData:], []byte("another name\x00")) {
+		t.Errorf("NodeDescription %q", got[smpData:])
+	}
+	var traps []string
+	for _, d := range s.Take() {
+		if d.Device != 2 || d.MAD.Method() != MethodTrap {
+			t.Errorf("%+v", d)
+		}
+		n := notice(d.MAD[smpData : smpData+noticeSize])
+		traps = append(traps, string(rune('A'+n.trap()-trapLinkIntegrity)))
+		if binary.BigEndian.Uint16(n[detailsLID:]) != 0x10 || n.trap() != trapDescription && n[detailsLID+2] != 1 {
+			t.Errorf("trap %d: %x", n.trap(), n[offDetails:offDetails+12])
+		}
+	}
+	if got := strings.Join(traps, ""); got != "PAB" { // 144, 129, 130
+		t.Errorf("traps %q", got)
+	}
+}
+
+// TestLinkFault: a link between simulated nodes goes down and up, and the way around is taken.
+func TestLinkFault(t *testing.T) {
+	topo, err := topology.Generate(topology.Size{Hosts: 2, Switches: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New("host", []Port{{Name: "urdma0", GUID: 1, LID: 0x10, Up: true}, {Name: "urdma1", GUID: 2, LID: 0x20, Up: true}}, topo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(topo.Nodes[0].Ports) - 1 // to the second switch
+	at := "switch1/" + string([]byte{byte('0' + last/10), byte('0' + last%10)})
+	for _, f := range []Fault{{At: at, Down: true}, {At: at, Up: true}} {
+		if err := s.Inject(&f, false); err != nil {
+			t.Fatal(err)
+		}
+		e, _ := s.findPort(at)
+		if e.joined() != f.Up || e.peer.joined() != f.Up || !s.reaches(s.devices[0], s.devices[1]) {
+			t.Errorf("%+v: joined %v, reaches %v", f, e.joined(), s.reaches(s.devices[0], s.devices[1]))
+		}
+	}
+}
