@@ -30,7 +30,8 @@ func (s *Spec) parseNative() (n nativeSpec, err error) {
 	n.driver = s.base()
 	n.mtu = s.MTU
 	n.memif = memif.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, RingSize: ringFor(s)}
-	n.udp = udp.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, Address: netip.AddrPortFrom(s.Address, udp.DefaultPort), Allow: s.Allow, ECN: s.ECN}
+	n.udp = udp.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, Address: netip.AddrPortFrom(s.Address, udp.DefaultPort), Allow: s.Allow, ECN: s.ECN,
+		Sockets: s.Queues, Filter: s.Filter}
 	for k, v := range args {
 		if err := n.set(k, v); err != nil {
 			return n, fmt.Errorf("dpdk: port %q: %s: %s=%s: %w", s.label(), s.Vdev, k, v, err)

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spec says what one port is. Exactly one of Vdev and PCI is set.
@@ -23,6 +25,10 @@ type Spec struct {
 	Allow []netip.Prefix
 	// ECN has datagrams of udp carry marks of congestion (RFC 3168).
 	ECN bool
+	// Queues is how many udp is to have, a socket each; 0: one. Filter chooses among them
+	// (udp.Options).
+	Queues int
+	Filter []unix.SockFilter
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string

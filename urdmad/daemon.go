@@ -25,6 +25,7 @@ import (
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/responder"
+	"urdma/urdmad/steer"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
@@ -205,6 +206,9 @@ func specs(cfg *config.Config) []dpdk.Spec {
 			Address: p.Address.Addr(), Allow: p.Allow}
 		if p.UDP() && p.RoCE() {
 			s.Vdev, s.ECN = fmt.Sprintf("udp,port=%d", p.SocketPort()), true
+		}
+		if n := len(cfg.Workers); n > 1 && p.UDP() {
+			s.Queues, s.Filter = n, steer.SocketFilter(n)
 		}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)

@@ -14,10 +14,9 @@
 // belongs to one worker; nothing a queue's methods touch is shared with another
 // queue of the port.
 //
-// Every driver has one queue today, which receives whatever arrives. A driver
-// with several must send each connection's frames to the queue of the worker
-// that owns the connection; it will get a method of Port for that, Steer, which
-// binds a local UDP port number to a queue (flow rules of a NIC, rings of memif).
+// A driver has one queue, which receives whatever arrives, or, as udp, one for each
+// worker. Which of these a packet reaches is a hint: package steer hands over those that
+// are another worker's.
 //
 // # Who owns a buffer
 //

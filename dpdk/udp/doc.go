@@ -12,6 +12,9 @@
 //
 // groups.go has multicast groups, each with a socket of its own.
 //
+// With several workers the port has a socket for each at one address, and a filter that it
+// is given says which of them a datagram goes to (socket.go).
+//
 // probe.go finds out what the kernel really does before it is relied on.
 //
 // The package must not know what is in a datagram.

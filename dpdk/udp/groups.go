@@ -48,7 +48,7 @@ func (g *groups) init(address netip.AddrPort, index uint32, ecn bool, own int) {
 // Join implements port.Grouper. The kernel joins at once: it holds nobody up for longer than
 // another change of the network's does.
 func (p *Port) Join(group netip.Addr) (number uint16, err error) {
-	g := &p.queue.groups
+	g := &p.queues[0].groups
 	if g.joined == maxGroups {
 		return 0, errGroups
 	}
@@ -75,12 +75,12 @@ func (p *Port) Join(group netip.Addr) (number uint16, err error) {
 
 // Leave implements port.Grouper.
 func (p *Port) Leave(number uint16) {
-	g := &p.queue.groups
+	g := &p.queues[0].groups
 	s := &g.list[number-1]
 	_ = unix.Close(s.fd) // which leaves the group and the epoll set
 	s.fd = -1
 	g.joined--
-	r := &p.queue.rx
+	r := &p.queues[0].rx
 	for i := r.at; i < r.have; i++ {
 		if m := &r.msg[i]; m.group == number { // which may be another's soon
 			m.off, m.length = 0, 0

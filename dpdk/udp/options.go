@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/dpdk/port"
 )
 
@@ -28,6 +30,11 @@ type Options struct {
 	// ECN has routers mark datagrams instead of dropping them where they have a queue
 	// (RFC 3168); received ones have their traffic class.
 	ECN bool
+	// Sockets are the port's queues, each with a socket at the same address; 0 means
+	// one. Filter says by its result which of them a datagram goes to (socket(7),
+	// SO_ATTACH_REUSEPORT_CBPF; its offsets are those of the payload).
+	Sockets int
+	Filter  []unix.SockFilter
 	// Log gets a line where the kernel can't do what it was found to do; nil
 	// discards.
 	Log *slog.Logger

@@ -19,7 +19,7 @@ import (
 // methods.
 type Port struct {
 	info    port.Info
-	queue   *queue
+	queues  []*queue
 	link    port.LinkState
 	below   *netdev.Interface // nil: not followed
 	stop    func()
@@ -27,7 +27,7 @@ type Port struct {
 	err     error
 }
 
-// queue is the port's only one.
+// queue is a socket of the port's.
 type queue struct {
 	own      source
 	groups   groups
@@ -55,35 +55,43 @@ func Open(o Options) (port.Port, error) {
 	if a := o.Address.Addr(); a.Is6() && a.IsLinkLocalUnicast() {
 		scope = uint32(below.Index)
 	}
-	fd, err := open(o.Address, scope)
+	fds, err := openAll(&o, scope)
 	if err != nil {
 		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
 	able := probe(o.Address.Addr().Is4())
-	if able.join {
-		able.join = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
-	}
-	q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 	longest := fragmentFrom(o.Address.Addr(), below.MTU)
-	q.txRoom = max(q.room, longest)
+	window := receiveWindow(fds[0], o.MTU)
+	p := &Port{info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU,
+		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: window}}
+	for _, fd := range fds {
+		q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+		q.txRoom = max(q.room, longest)
+		q.start(&o, uint32(below.Index), able, window)
+		p.queues = append(p.queues, q)
+	}
+	p.follow(uint32(below.Index), o.Log)
+	return p, nil
+}
+
+// start sets a queue up whose socket is open; index is that of the network interface.
+func (q *queue) start(o *Options, index uint32, able ability, window int) {
+	if able.join {
+		able.join = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+	}
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
 	// Cutting without joining costs a receiver more than it saves the sender, but
 	// the receiver is another machine: each side decides for itself.
 	q.gso.Store(able.cut)
 	q.gro.Store(able.join)
 	if o.ECN {
-		markCongestion(fd, q.v4)
+		markCongestion(q.own.fd, q.v4)
 		q.class = capable
 	}
-	q.groups.init(o.Address, uint32(below.Index), o.ECN, fd)
+	q.groups.init(o.Address, index, o.ECN, q.own.fd)
 	q.rx.init(q)
 	q.tx.init(q)
-	window := receiveWindow(fd, o.MTU)
 	q.kept.init(q.room, window)
-	p := &Port{queue: q, info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU,
-		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: window}}
-	p.follow(uint32(below.Index), o.Log)
-	return p, nil
 }
 
 // follow keeps the link at what the interface's is. Where the kernel doesn't
@@ -114,10 +122,10 @@ func (p *Port) follow(index uint32, log *slog.Logger) {
 func (p *Port) Info() port.Info { return p.info }
 
 // Queues implements port.Port.
-func (p *Port) Queues() int { return 1 }
+func (p *Port) Queues() int { return len(p.queues) }
 
 // Queue implements port.Port.
-func (p *Port) Queue(int) port.Queue { return p.queue }
+func (p *Port) Queue(i int) port.Queue { return p.queues[i] }
 
 // Link implements port.Port: it is that of the interface which had the port's
 // address at the start.
@@ -127,11 +135,17 @@ func (p *Port) Link() bool { return p.link.Up() }
 func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port.
-func (p *Port) Stats() port.Stats { return p.queue.counters.Snapshot().Add(p.link.Stats()) }
+func (p *Port) Stats() port.Stats {
+	s := p.link.Stats()
+	for _, q := range p.queues {
+		s = s.Add(q.counters.Snapshot())
+	}
+	return s
+}
 
 // Offloads implements port.Offloader.
 func (p *Port) Offloads() string {
-	q := p.queue
+	q := p.queues[0]
 	return fmt.Sprintf("sends %s, receives %s, receive buffer for %d packets", upTo(q.gso.Load(), "segments"), upTo(q.gro.Load(), "joined datagrams"),
 		p.info.ReceiveWindow)
 }
@@ -153,8 +167,10 @@ func (p *Port) Close() error {
 		if p.below != nil {
 			p.err = p.below.Close()
 		}
-		p.err = errors.Join(p.err, unix.Close(p.queue.own.fd))
-		p.queue.groups.close()
+		for _, q := range p.queues {
+			p.err = errors.Join(p.err, unix.Close(q.own.fd))
+			q.groups.close()
+		}
 	})
 	return p.err
 }

@@ -19,13 +19,71 @@ const (
 	receiveBuffer = 128 << 20
 )
 
-// open makes the port's socket; scope is that of a link-local address.
-func open(a netip.AddrPort, scope uint32) (int, error) {
+// openAll makes the port's sockets; scope is that of a link-local address. Where the
+// kernel does not share datagrams out among several, there is one.
+func openAll(o *Options, scope uint32) (fds []int, err error) {
+	fd, err := open(o.Address, scope, false) // nobody else has the address
+	if err != nil {
+		return nil, err
+	}
+	fds = []int{fd}
+	if o.Sockets < 2 {
+		return fds, nil
+	}
+	if fds, err = addSockets(fds, o, scope); err != nil {
+		o.Log.Warn("one socket for all workers", "port", o.Name, "error", err)
+		for _, fd := range fds[1:] {
+			_ = unix.Close(fd)
+		}
+		fds = fds[:1]
+	}
+	return fds, nil
+}
+
+// addSockets opens the others of a group that share their datagrams.
+func addSockets(fds []int, o *Options, scope uint32) ([]int, error) {
+	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return fds, fmt.Errorf("SO_REUSEPORT: %w", err)
+	}
+	name, err := unix.Getsockname(fds[0])
+	if err != nil {
+		return fds, fmt.Errorf("getsockname: %w", err)
+	}
+	at := netip.AddrPortFrom(o.Address.Addr(), portOf(name))
+	for len(fds) < o.Sockets {
+		fd, err := open(at, scope, true)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+	}
+	program := unix.SockFprog{Len: uint16(len(o.Filter)), Filter: &o.Filter[0]}
+	if err := unix.SetsockoptSockFprog(fds[0], unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program); err != nil {
+		return fds, fmt.Errorf("SO_ATTACH_REUSEPORT_CBPF: %w", err)
+	}
+	return fds, nil
+}
+
+func portOf(a unix.Sockaddr) uint16 {
+	if six, ok := a.(*unix.SockaddrInet6); ok {
+		return uint16(six.Port)
+	}
+	return uint16(a.(*unix.SockaddrInet4).Port)
+}
+
+// open makes one socket; reuse: it joins others that have its address.
+func open(a netip.AddrPort, scope uint32, reuse bool) (int, error) {
 	fd, err := unix.Socket(family(a.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return -1, fmt.Errorf("UDP socket: %w", err)
 	}
-	if err := prepare(fd, a, scope); err != nil {
+	if reuse {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	}
+	if err == nil {
+		err = prepare(fd, a, scope)
+	}
+	if err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}

@@ -46,20 +46,13 @@ func openAt(t testing.TB, at netip.AddrPort, mtu int) tested {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	q := p.(*Port).queue
+	q := p.(*Port).queues[0]
 	a, err := unix.Getsockname(q.own.fd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bound := netip.AddrPortFrom(at.Addr(), portOf(a))
 	return tested{p.(*Port), q, port.PeerOf(bound)}
-}
-
-func portOf(a unix.Sockaddr) uint16 {
-	if six, ok := a.(*unix.SockaddrInet6); ok {
-		return uint16(six.Port)
-	}
-	return uint16(a.(*unix.SockaddrInet4).Port)
 }
 
 // TestConformance runs the suite with the offloads that the kernel has, and
@@ -321,17 +314,17 @@ func TestGroups(t *testing.T) {
 		to, own := openECN(t, at)
 		send := func(to netip.AddrPort, class uint8) {
 			p := make([]port.Packet, 1)
-			from.queue.Alloc(p)
+			from.queues[0].Alloc(p)
 			p[0].Data, p[0].Peer, p[0].Flags, p[0].Class = p[0].Data[:100], port.PeerOf(to), port.TxWhole|port.TxAlone, class
-			from.queue.Tx(p)
-			from.queue.Flush()
+			from.queues[0].Tx(p)
+			from.queues[0].Flush()
 		}
 		expect := func(what string, group uint16, class uint8) {
 			t.Helper()
 			var p [2]port.Packet
 			n := 0
-			for end := time.Now().Add(time.Minute); n == 0; n = to.queue.Rx(p[:]) {
-				if fd, armed := to.queue.ArmRx(); armed {
+			for end := time.Now().Add(time.Minute); n == 0; n = to.queues[0].Rx(p[:]) {
+				if fd, armed := to.queues[0].ArmRx(); armed {
 					_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
 				}
 				if time.Now().After(end) {
@@ -341,7 +334,7 @@ func TestGroups(t *testing.T) {
 			if n != 1 || p[0].Group != group || p[0].Class != class || p[0].Peer != port.PeerOf(sender) || len(p[0].Data) != 100 {
 				t.Errorf("%s: %d packets, of group %d, class %#x, from %v", what, n, p[0].Group, p[0].Class, p[0].Peer)
 			}
-			to.queue.Free(p[:n])
+			to.queues[0].Free(p[:n])
 		}
 		groupAt := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(groups[i]), own.Port()) }
 		for i := range groups {
@@ -361,7 +354,7 @@ func TestGroups(t *testing.T) {
 		send(groupAt(1), 0)
 		expect("the second group after the first was left", 2, capable)
 		to.Leave(2)
-		if fd, _ := to.queue.ArmRx(); fd != to.queue.own.fd {
+		if fd, _ := to.queues[0].ArmRx(); fd != to.queues[0].own.fd {
 			t.Error("the port waits for groups that it has left")
 		}
 		for i := range maxGroups + 1 {
@@ -400,7 +393,7 @@ func TestECN(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(at)
 		to, _ := openECN(t, at)
-		fd, err := open(netip.AddrPortFrom(a, 0), 0)
+		fd, err := open(netip.AddrPortFrom(a, 0), 0, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,10 +402,10 @@ func TestECN(t *testing.T) {
 		if a.Is4() {
 			level, option = unix.IPPROTO_IP, unix.IP_TOS
 		}
-		if got, err := unix.GetsockoptInt(to.queue.own.fd, level, option); err != nil || got != capable {
+		if got, err := unix.GetsockoptInt(to.queues[0].own.fd, level, option); err != nil || got != capable {
 			t.Errorf("%s: sends with traffic class %d, %v", at, got, err)
 		}
-		name, err := unix.Getsockname(to.queue.own.fd)
+		name, err := unix.Getsockname(to.queues[0].own.fd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -424,7 +417,7 @@ func TestECN(t *testing.T) {
 				t.Fatal(err)
 			}
 			var p [1]port.Packet
-			for end := time.Now().Add(time.Minute); to.queue.Rx(p[:]) == 0; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(time.Minute); to.queues[0].Rx(p[:]) == 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("nothing came")
 				}
@@ -432,7 +425,7 @@ func TestECN(t *testing.T) {
 			if int(p[0].Class) != class {
 				t.Errorf("%s: traffic class %x, not %x", at, p[0].Class, class)
 			}
-			to.queue.Free(p[:])
+			to.queues[0].Free(p[:])
 		}
 	}
 }

@@ -27,13 +27,14 @@ type Port struct {
 	hub    *Hub
 	info   port.Info
 	queues []*queue
+	own    bool      // each worker has a queue of the port's
 	rings  [][]*ring // from worker, to worker; none to itself
-	out    []*ring   // of each worker, to the wire
+	out    []*ring   // of each worker, to the wire; none where own
 }
 
 // Add shares a port, the next device, whose address is own.
 func (h *Hub) Add(under port.Port, own netip.Addr) *Port {
-	p := &Port{under: under, hub: h, info: under.Info()}
+	p := &Port{under: under, hub: h, info: under.Info(), own: under.Queues() >= h.workers}
 	p.info.Siblings = true
 	if p.info.ReceiveWindow == 0 || p.info.ReceiveWindow > slots {
 		p.info.ReceiveWindow = slots
@@ -42,7 +43,9 @@ func (h *Hub) Add(under port.Port, own netip.Addr) *Port {
 	for w := range h.workers {
 		q := newQueue(p, w, capacity)
 		p.queues = append(p.queues, q)
-		p.out = append(p.out, newRing(length, capacity))
+		if !p.own {
+			p.out = append(p.out, newRing(length, capacity))
+		}
 		to := make([]*ring, h.workers)
 		for other := range to {
 			if other != w {

@@ -5,11 +5,11 @@ import "urdma/dpdk/port"
 // burst is how many packets go to the port at once: as many as leave in one send.
 const burst = port.BatchPackets
 
-// queue is a worker's. Worker 0 has the port's own queue below it.
+// queue is a worker's. It has a queue of the port's own below it, or worker 0 alone has.
 type queue struct {
 	p      *Port
 	self   int
-	below  port.Queue // worker 0's; else nil
+	below  port.Queue // or nil
 	spare  []uint32   // slots of our ring to the wire that were given back unsent
 	kept   retained
 	wakes  []bool // workers to be woken, by number
@@ -38,8 +38,8 @@ func newQueue(p *Port, self, room int) *queue {
 		most = mostKept
 	}
 	q.kept = retained{room: room, most: most}
-	if self == 0 {
-		q.below = p.under.Queue(0)
+	if self == 0 || p.own {
+		q.below = p.under.Queue(self)
 	}
 	return q
 }
@@ -135,6 +135,9 @@ func (q *queue) wakeOthers() {
 
 // forward sends what the workers have written to the wire, as far as the port has room.
 func (q *queue) forward() {
+	if q.p.own {
+		return
+	}
 	sent := false
 	for from := range q.p.out {
 		for q.fill(q.p.out[from]) {
@@ -169,6 +172,9 @@ func (q *queue) fill(r *ring) bool {
 
 // Alloc is port.Queue's.
 func (q *queue) Alloc(p []port.Packet) (n int) {
+	if q.p.own {
+		return q.below.Alloc(p)
+	}
 	r := q.p.out[q.self]
 	for ; n < len(p); n++ {
 		i, ok := q.slot(r)
@@ -189,19 +195,15 @@ func (q *queue) slot(r *ring) (i uint32, ok bool) {
 	return r.free.take()
 }
 
-// Tx is port.Queue's. It takes all: a ring has room for all its slots.
+// Tx is port.Queue's. A ring has room for all its slots, so it takes all.
 func (q *queue) Tx(p []port.Packet) int {
+	if q.p.own {
+		return q.transmit(p)
+	}
 	r := q.p.out[q.self]
 	for k := range p {
 		v, i := &p[k], uint32(p[k].Ref)
-		dev, to, leaves := q.p.inside(v)
-		switch {
-		case dev >= 0:
-			q.give(q.p.hub.ports[dev], to, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
-		case to == everyone:
-			q.give(q.p, everyone, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
-		}
-		if !leaves {
+		if !q.tell(v) {
 			q.spare = append(q.spare, i)
 			continue
 		}
@@ -213,9 +215,42 @@ func (q *queue) Tx(p []port.Packet) int {
 	return len(p)
 }
 
+// tell gives a packet that we send to the workers that it is for, and reports whether it
+// leaves by the port.
+func (q *queue) tell(v *port.Packet) (leaves bool) {
+	dev, to, leaves := q.p.inside(v)
+	switch {
+	case dev >= 0:
+		q.give(q.p.hub.ports[dev], to, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
+	case to == everyone:
+		q.give(q.p, everyone, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
+	}
+	return leaves
+}
+
+// transmit sends by our own queue of the port, which takes as many as it has room for. (A
+// message to a group that it has none for is told twice.)
+func (q *queue) transmit(p []port.Packet) int {
+	from := 0 // what is before has left, or was never to
+	for k := range p {
+		if q.tell(&p[k]) {
+			continue
+		}
+		if from += q.below.Tx(p[from:k]); from < k {
+			return from
+		}
+		q.below.Free(p[k : k+1])
+		from++
+	}
+	return from + q.below.Tx(p[from:])
+}
+
 // Flush is port.Queue's.
 func (q *queue) Flush() {
-	if q.below != nil {
+	switch {
+	case q.p.own:
+		q.below.Flush()
+	case q.below != nil:
 		q.forward()
 	}
 	q.wakeOthers()

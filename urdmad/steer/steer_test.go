@@ -1,7 +1,10 @@
 package steer
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -12,7 +15,10 @@ import (
 	"urdma/dpdk/memif"
 	"urdma/dpdk/port"
 	"urdma/dpdk/port/porttest"
+	"urdma/dpdk/udp"
 	"urdma/wire"
+
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -165,6 +171,149 @@ func TestWhoseFrame(t *testing.T) {
 		if got := h.payload(c.packet); got != c.want {
 			t.Errorf("%s over a socket is for worker %d, expected %d", c.name, got, c.want)
 		}
+	}
+}
+
+// overSockets is a udp port with a socket for each worker, and where it is.
+func overSockets(t *testing.T, workers int) (port.Port, netip.AddrPort) {
+	t.Helper()
+	for number := uint16(40000); ; number++ {
+		at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), number)
+		p, err := udp.Open(udp.Options{Address: at, MTU: 1500, Sockets: workers, Filter: SocketFilter(workers)})
+		if errors.Is(err, unix.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		if p.Queues() != workers {
+			t.Skip("this kernel does not share datagrams out among sockets")
+		}
+		return p, at
+	}
+}
+
+// TestSocketFilter: each datagram reaches the socket of the worker that it is for, where the
+// worker has chosen the port number, and any other none but worker 0's or that of its number.
+func TestSocketFilter(t *testing.T) {
+	const workers = 3
+	h := NewHub(workers, NewNumbers(workers), func(int) {})
+	p, at := overSockets(t, workers)
+	from, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	encap := func(kind wire.EncapType, number uint16, b ...byte) []byte {
+		head := make([]byte, wire.EncapLen)
+		(&wire.Encap{Type: kind, Dst: number}).Put(head)
+		return append(head, b...)
+	}
+	uc := make([]byte, wire.MaxUCLen)
+	(&wire.UC{Dst: 7}).Put(uc)
+	padded := encap(wire.EncapPadded, 50000, 1, 2, 3, 0, 0, 0, 2)
+	for number := uint16(50000); number < 50000+workers; number++ {
+		h.numbers.Of(int(number) % workers).Take(number)
+	}
+	for _, b := range [][]byte{
+		encap(wire.EncapTRP, 50000, 1), encap(wire.EncapTRP, 50001, 1), encap(wire.EncapTRP, 50002, 1), padded,
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)...), encap(wire.EncapTRP, wire.DatagramPort, datagramFor(8)...),
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(1)...), encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)[:3]...),
+		encap(wire.EncapTRP, wire.DatagramPort, uc...), encap(wire.EncapProbe, 0, 1), {1}, {1, 2, 3, 4, 5, 6, 7},
+	} {
+		if _, err := from.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		want := h.payload(b)
+		if got := whichQueue(t, p, b); got != want {
+			t.Errorf("% x reached worker %d, expected %d", b, got, want)
+		}
+	}
+}
+
+// whichQueue waits for a packet, and is where it arrives.
+func whichQueue(t *testing.T, p port.Port, b []byte) int {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for i := range p.Queues() {
+			var one [1]port.Packet
+			if q := p.Queue(i); q.Rx(one[:]) == 1 {
+				if !bytes.Equal(one[0].Data, b) {
+					t.Errorf("% x arrived, expected % x", one[0].Data, b)
+				}
+				q.Free(one[:])
+				return i
+			}
+		}
+	}
+	t.Fatal("nothing has arrived for a minute")
+	return 0
+}
+
+// TestOwnQueues: where the port has a queue for each worker, each sends and receives by its
+// own, hands over what is another's, and packets between workers stay inside.
+func TestOwnQueues(t *testing.T) {
+	const workers = 2
+	under, at := overSockets(t, workers)
+	if _, err := udp.Open(udp.Options{Address: at, Sockets: workers, Filter: SocketFilter(workers)}); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("another port at %v: %v, expected EADDRINUSE", at, err)
+	}
+	peer, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	_, p := share(under, workers, at.Addr())
+	p.hub.own[0] = ours             // for the peer has the socket's
+	p.hub.numbers.Of(1).Take(50000) // which a program chose: the filter takes it for worker 0's
+	to := func(a netip.AddrPort, number uint16) port.Packet {
+		head := make([]byte, wire.EncapLen)
+		(&wire.Encap{Type: wire.EncapTRP, Src: 1, Dst: number}).Put(head)
+		return port.Packet{Data: head, Peer: port.PeerOf(a)}
+	}
+	other := peer.LocalAddr().(*net.UDPAddr).AddrPort()
+	inside := netip.AddrPortFrom(ours, at.Port())
+	one := p.For(1).Queue(0)
+	out := make([]port.Packet, 4)
+	if one.Alloc(out) != len(out) {
+		t.Fatal("no buffers")
+	}
+	for i, w := range []port.Packet{to(other, 7), to(inside, 50000), to(inside, 50002), to(other, 8)} {
+		out[i].Data, out[i].Peer = out[i].Data[:copy(out[i].Data, w.Data)], w.Peer
+	}
+	if n := one.Tx(out); n != len(out) {
+		t.Fatalf("Tx took %d of %d", n, len(out))
+	}
+	one.Flush()
+	for _, number := range []uint16{7, 8} {
+		b := make([]byte, 100)
+		_ = peer.SetReadDeadline(time.Now().Add(time.Minute))
+		n, from, err := peer.ReadFromUDPAddrPort(b)
+		if want := to(other, number).Data; err != nil || from != at || !bytes.Equal(b[:n], want) {
+			t.Errorf("the peer has % x from %v (%v), expected % x from %v", b[:n], from, err, want, at)
+		}
+	}
+	if _, err := peer.WriteToUDPAddrPort(to(other, 50000).Data, at); err != nil {
+		t.Fatal(err)
+	}
+	got := [workers]int{}
+	for end := time.Now().Add(time.Minute); got != [workers]int{1, 1} && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for w := range workers {
+			var burst [8]port.Packet
+			q := p.For(w).Queue(0)
+			n := q.Rx(burst[:])
+			for i := range burst[:n] {
+				if in := burst[i].Flags.Has(port.RxInside); in != (w == 0) {
+					t.Errorf("worker %d has % x, from inside: %v", w, burst[i].Data, in)
+				}
+			}
+			q.Free(burst[:n])
+			got[w] += n
+		}
+	}
+	if got != [workers]int{1, 1} {
+		t.Errorf("the workers have %d packets, expected one each", got)
 	}
 }
 
