@@ -200,6 +200,9 @@ func scaleMeasures() []measure {
 		registrationMeasure(),
 		two(results.Figure{ID: "idle.cpu", Title: "memif 1,500: the busier urdmad with 1,000 idle connections", Unit: "% of a core", Better: results.Lower},
 			results.Figure{ID: "idle.memory", Title: "memory of a queue pair with 128 slots each way, connected and idle", Unit: "KiB", Better: results.Lower}, idle(memif, 1000)).in(1),
+		gigabits("workers.1", "udp over veth 1,500: Writes of 64 KiB, two pairs of programs, one worker", together(udp, 2, "ib_write_bw", "-s", "65536")).in(3),
+		gigabits("workers.2", "udp over veth 1,500: Writes of 64 KiB, two pairs of programs, two workers",
+			together(udp.WithWorkers(2), 2, "ib_write_bw", "-s", "65536")).in(3),
 		one("memif.gap", "memif 1,500: longest time between completions of Writes of 64 KiB, in a minute", "ms", results.Lower, longestGap(memif)).in(1),
 	}
 }

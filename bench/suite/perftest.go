@@ -1,8 +1,10 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"urdma/test/lab"
@@ -117,6 +119,35 @@ func (b *bench) rate(w lab.Wire, program string, args ...string) (lab.Row, time.
 	}
 	return rows[len(rows)-1], used, nil
 }
+
+// together runs so many pairs of one of perftest's bw programs at once and adds what they
+// move, in Gb/s.
+func together(w lab.Wire, pairs int, program string, args ...string) func(*bench) ([]float64, error) {
+	return func(b *bench) ([]float64, error) {
+		if _, err := b.places.join(w); err != nil { // one of the pairs would make the place, another find it half made
+			return nil, err
+		}
+		rates, errs := make([]float64, pairs), make([]error, pairs)
+		var all sync.WaitGroup
+		for i := range pairs {
+			all.Go(func() {
+				row, _, err := b.rate(w, program, append([]string{"-p", strconv.Itoa(firstPort + i)}, args...)...)
+				if errs[i] = err; err == nil {
+					rates[i] = bytesPerSecond(row) * 8 / 1e9
+				}
+			})
+		}
+		all.Wait()
+		total := 0.0
+		for _, r := range rates {
+			total += r
+		}
+		return []float64{total}, errors.Join(errs...)
+	}
+}
+
+// firstPort is the port number of the first of several servers.
+const firstPort = 18600
 
 // latency measures half a round trip in µs: the median, and the 99th
 // percentile.
