@@ -104,7 +104,7 @@ func TestInfiniBandDiags(t *testing.T) {
 		{"saquery SMIR", []string{`GUID\.+` + guidSwitch, `SMState\.+3`}},
 		{"saquery SWIR", []string{`LinearFDBTop\.+0x202`}},
 		{"saquery LFTR", []string{`LFT Record dump`}},
-		{"saquery PKTR", []string{`0xffff 0x0000`}},
+		{"saquery --smkey 1 PKTR", []string{`0xffff 0x0000`}},
 		{"saquery GIR", []string{guid1}},
 		{"saquery CPI", []string{`Base version\.+1`}},
 		{"saquery MFTR", nil},
@@ -286,12 +286,12 @@ func osmtest(t *testing.T, n *lab.Node, dir string, flows ...string) {
 	}
 }
 
-// TestSubnetAdministration: opensm's tester on urdmad's own subnet administration: an inventory, services, multicast
+// TestSubnetAdministration: opensm's tester on urdmad's own subnet administration: an inventory and what it is checked by, paths of several ends among it, services, multicast
 // groups, and subscriptions to notices and traps.
 func TestSubnetAdministration(t *testing.T) {
 	need(t, "osmtest")
 	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
-	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "s", "m", "e", "t")
+	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "v", "s", "m", "e", "t")
 	says(t, n, "saquery -g", false, `MGID\.+ff12:a01b:`, `Mlid\.+0xC000`) // what the flow of groups left
 	says(t, n, "ibroute -M 1", false, "0xc0")
 }
@@ -494,7 +494,7 @@ func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
 		{"saquery SWIR", []string{of("LID", sw)}},
 		{"saquery LFTR", []string{"LFT Record dump"}},
 		{"saquery MFTR", nil},
-		{"saquery PKTR " + lid, []string{"0xffff 0x0000"}},
+		{"saquery --smkey 1 PKTR " + lid, []string{"0xffff 0x0000"}},
 		{"saquery GIR " + lid, []string{guid}},
 		{"saquery CPI", []string{of("Base version", "1")}},
 		{"saquery SL2VL", []string{"SL2VL"}},

@@ -428,6 +428,12 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// from has a MAD of subnet administration's bring a SM_Key.
+func (m MAD) from(smKey uint64) MAD {
+	binary.BigEndian.PutUint64(m[offSMKey:], smKey)
+	return m
+}
+
 // admin makes a request to the subnet administration.
 func admin(method byte, attribute uint16, mask uint64) MAD {
 	m := smp(method, attribute, 0)
@@ -461,7 +467,7 @@ func TestRecords(t *testing.T) {
 		{"the subnet manager", admin(MethodGetTable, attrSMInfoRecord, 0), 1, "0001 0000 016c0afffe090001"},
 		{"forwarding tables", admin(MethodGetTable, attrLFTRecord, 0), 1, "0001 0000 00000000 ff 00 ff"},
 		{"switches", admin(MethodGetTable, attrSwitchInfoRecord, 0), 1, "0001 0000 c000"},
-		{"P_Keys", admin(MethodGetTable, attrPKeyRecord, 0), 7, "0001 0000 00 000000 ffff"},
+		{"P_Keys", admin(MethodGetTable, attrPKeyRecord, 0).from(1), 7, "0001 0000 00 000000 ffff"},
 		{"GUIDs", admin(MethodGetTable, attrGUIDInfoRecord, 0), 4, "0001 00 00 00000000 016c0afffe090001"},
 	} {
 		s, _ := three(t)

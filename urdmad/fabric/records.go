@@ -190,7 +190,12 @@ func (s *Subnet) guidInfoRecords(q *query) {
 	}
 }
 
+// pkeyRecords are not for strangers (IBA C15-0.1.31, as opensm quotes it).
 func (s *Subnet) pkeyRecords(q *query) {
+	if !q.trusted {
+		q.refused = statusInvalidRequest
+		return
+	}
 	for e := range s.endpoints {
 		r := make([]byte, q.kind.size)
 		binary.BigEndian.PutUint16(r, e.own().info.lid())

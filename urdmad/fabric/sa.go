@@ -7,8 +7,8 @@ const adminVersion = 2
 // administration answers a request of a port to the subnet administration (SA).
 func (s *Subnet) administration(from *endpoint, m MAD) MAD {
 	switch m.Method() {
-	case MethodGet, MethodGetTable, MethodSet, MethodDelete:
-	case methodGetTraceTable, methodGetMulti:
+	case MethodGet, MethodGetTable, MethodSet, MethodDelete, methodGetMulti:
+	case methodGetTraceTable:
 		return m.answer(statusBadMethod)
 	default:
 		return nil
@@ -18,6 +18,12 @@ func (s *Subnet) administration(from *endpoint, m MAD) MAD {
 	}
 	if m.Method() == MethodSet || m.Method() == MethodDelete {
 		return s.change(from, m)
+	}
+	if m.Method() == methodGetMulti {
+		if m.attribute() != attrMultiPath {
+			return m.answer(statusBadAttribute)
+		}
+		return s.multiPath(m)
 	}
 	if m.attribute() == attrClassPortInfo {
 		if m.Method() != MethodGet {

@@ -280,3 +280,46 @@ func TestTraps(t *testing.T) {
 		t.Error("nobody is told to register with our subnet administration")
 	}
 }
+
+// TestMultiPath: a path from each source to each destination, of those that are as wanted; a wrong question has
+// its status.
+func TestMultiPath(t *testing.T) {
+	s, _ := three(t)
+	gid := func(i int) []byte { g := s.devices[i].gid(); return g[:] }
+	ask := func(mask uint64, mtu byte, sources, destinations byte, gids ...[]byte) MAD {
+		m := admin(methodGetMulti, attrMultiPath, mask)
+		b := m[adminData:]
+		b[10], b[15], b[16] = mtu, sources, destinations
+		for i, g := range gids {
+			copy(b[24+16*i:], g)
+		}
+		return one(t, s, 0, s.home.info.lid(), m)
+	}
+	const counts, mtuToo = 1<<19 | 1<<20, 1<<19 | 1<<20 | 1<<10 | 1<<11
+	for _, c := range []struct {
+		answer MAD
+		pairs  [][2]uint16 // DLID, SLID
+	}{
+		{ask(counts, 0, 1, 2, gid(0), gid(1), gid(2)), [][2]uint16{{0x20, 0x10}, {0x30, 0x10}}},
+		{ask(counts, 0, 2, 1, gid(1), gid(2), gid(2)), [][2]uint16{{0x30, 0x20}, {0x30, 0x30}}},
+		{ask(mtuToo, exactly|mtu4096, 2, 1, gid(0), gid(1), gid(2)), [][2]uint16{{0x30, 0x20}}}, // the first port's is smaller
+		{ask(mtuToo, exactly|1, 1, 1, gid(1), gid(2)), nil},
+	} {
+		var got [][2]uint16
+		for at := adminData; at+64 <= c.answer.TableLength(); at += 64 {
+			got = append(got, [2]uint16{binary.BigEndian.Uint16(c.answer[at+40:]), binary.BigEndian.Uint16(c.answer[at+42:])})
+		}
+		if c.answer.Method() != methodGetMulti|MethodResponse || !slices.Equal(got, c.pairs) {
+			t.Errorf("method %#x, status %x, pairs %x, expected %x", c.answer.Method(), c.answer[4:6], got, c.pairs)
+		}
+	}
+	stranger := make([]byte, 16)
+	for want, m := range map[status]MAD{
+		statusTooFewComponents: ask(1<<19, 0, 1, 1, gid(0), gid(1)), statusInvalidGID: ask(counts, 0, 1, 1, gid(0), stranger),
+		statusInvalidRequest: ask(counts, 0, 200, 100),
+	} {
+		if got := status(binary.BigEndian.Uint16(m[4:])); got != want {
+			t.Errorf("status %#x, expected %#x", got, want)
+		}
+	}
+}
