@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,17 +23,39 @@ type Directory struct {
 	lock *os.File
 }
 
+// sharedMemory is a tmpfs that read-only containers have, whose /tmp nobody can write.
+const sharedMemory = "/dev/shm"
+
 // NewDirectory makes a directory and removes those whose owners were killed.
 func NewDirectory() (*Directory, error) {
-	temp := os.TempDir()
-	if len(temp) > maxTemp {
-		temp = "/tmp"
+	places := []string{os.TempDir()}
+	if len(places[0]) > maxTemp {
+		places[0] = "/tmp"
 	}
+	if os.Getenv("TMPDIR") == "" {
+		places = append(places, sharedMemory)
+	}
+	return directoryIn(places)
+}
+
+func directoryIn(places []string) (*Directory, error) {
+	var all []string
+	for _, temp := range places {
+		d, err := newDirectory(temp)
+		if err == nil {
+			return d, nil
+		}
+		all = append(all, err.Error())
+	}
+	return nil, fmt.Errorf("a directory for the sockets of urdmad, which TMPDIR may name: %s", strings.Join(all, "; "))
+}
+
+func newDirectory(temp string) (*Directory, error) {
 	sweep(temp)
 	for {
 		path, err := os.MkdirTemp(temp, pattern)
 		if err != nil {
-			return nil, fmt.Errorf("a directory for the sockets of urdmad: %w", err)
+			return nil, err
 		}
 		d := &Directory{Path: path}
 		if d.lock, err = lock(path); err == nil {
