@@ -22,8 +22,8 @@ const (
 	anyHost6 = "[2001:db8::1]:9"
 )
 
-// placePorts gives udp ports without an address the one that the kernel would
-// choose.
+// placePorts gives ports over the kernel's sockets that have no address the one that the
+// kernel would choose.
 func placePorts(cfg *config.Config) error {
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
@@ -32,8 +32,8 @@ func placePorts(cfg *config.Config) error {
 		}
 		a, err := chosenAddress(p.Address.Addr().Is4())
 		if err != nil {
-			return fmt.Errorf("ports[%d].%s: %s needs a default route (%w); expected an address that \"ip address\" shows",
-				i, p.AddressSetting(), p.Address.Addr(), err)
+			return fmt.Errorf("ports[%d].%s: %w; expected, in a file for --config: { \"ports\": [ { \"vdev\": %q, %q: \"ADDRESS\" } ] }",
+				i, p.AddressSetting(), err, p.Vdev, p.AddressSetting())
 		}
 		p.Address = netip.PrefixFrom(a, p.Address.Bits())
 	}
@@ -41,8 +41,34 @@ func placePorts(cfg *config.Config) error {
 }
 
 // chosenAddress is the address from which the kernel would send to hosts that it
-// has no other route for.
+// has no other route for. Without a default route it is the only one there is.
 func chosenAddress(v4 bool) (netip.Addr, error) {
+	a, err := outward(v4)
+	if err == nil {
+		return a, nil
+	}
+	all, bad := addresses(v4)
+	if bad == nil && len(all) == 1 {
+		return all[0], nil
+	}
+	return a, fmt.Errorf("there is no default route (%w), and the addresses of this machine are %v", err, all)
+}
+
+// addresses are those of one family by which other hosts may reach this machine.
+func addresses(v4 bool) (all []netip.Addr, err error) {
+	given, err := net.InterfaceAddrs()
+	for _, g := range given {
+		p, bad := netip.ParsePrefix(g.String())
+		if a := p.Addr(); bad == nil && a.Is4() == v4 && a.IsGlobalUnicast() {
+			all = append(all, a)
+		}
+	}
+	return all, err
+}
+
+// outward is the address from which the kernel would send to hosts beyond the default
+// gateway.
+func outward(v4 bool) (netip.Addr, error) {
 	network, host, d := "udp6", anyHost6, net.Dialer{Control: preferPublic}
 	if v4 {
 		network, host, d = "udp4", anyHost, net.Dialer{}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,31 @@ ip route add default via fe80::1 dev v0`
 	}
 	if got := cfg.Ports[0].Address.String(); got != public+"/64" {
 		t.Errorf("the port is at %s, and %s lasts", got, public)
+	}
+}
+
+// TestPlaceWithoutRoute: two machines on a cable need no default route; where there are
+// several addresses, the error names them and what to write.
+func TestPlaceWithoutRoute(t *testing.T) {
+	if inNamespace(t) {
+		return
+	}
+	place := func(script string) (string, error) {
+		if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED: needs a veth pair: %v, %s", err, out)
+		}
+		cfg := &config.Config{Ports: []config.Port{{Vdev: "udp", Address: netip.MustParsePrefix("0.0.0.0/24")}}}
+		err := placePorts(cfg)
+		return cfg.Ports[0].Address.String(), err
+	}
+	at, err := place("ip link set lo up; ip link add v0 type veth peer name v1; ip address add 10.77.0.1/24 dev v0; ip link set v0 up")
+	if err != nil || at != "10.77.0.1/24" {
+		t.Errorf("the port is at %s, %v; the only address is 10.77.0.1", at, err)
+	}
+	_, err = place("ip address add 10.78.0.1/24 dev v0")
+	const want = `and the addresses of this machine are [10.77.0.1 10.78.0.1]; expected, in a file for --config: { "ports": [ { "vdev": "udp", "ipv4_address": "ADDRESS" } ] }`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, expected %s", err, want)
 	}
 }
 
