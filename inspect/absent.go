@@ -46,7 +46,7 @@ func exists(path string) bool {
 // notAllowed names what keeps the caller out: the socket, or a directory on the way.
 func notAllowed(socket string, err error) error {
 	if fi, bad := os.Stat(socket); bad == nil {
-		return fmt.Errorf("%s belongs to %s and has mode %04o; socket_group in its urdma.json lets others in: %w", socket, owner(fi), fi.Mode().Perm(), err)
+		return fmt.Errorf("%s belongs to %s and has mode %04o; %s: %w", socket, owner(fi), fi.Mode().Perm(), admitted(fi), err)
 	}
 	for dir := filepath.Dir(socket); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if fi, bad := os.Stat(dir); bad == nil {
@@ -54,6 +54,18 @@ func notAllowed(socket string, err error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", socket, err)
+}
+
+// admitted says how others get in.
+func admitted(fi fs.FileInfo) string {
+	if fi.Mode().Perm()&0o060 != 0o060 {
+		return "socket_group in its urdma.json lets others in"
+	}
+	gid := strconv.Itoa(int(fi.Sys().(*syscall.Stat_t).Gid))
+	if g, err := user.LookupGroupId(gid); err == nil {
+		gid = g.Name
+	}
+	return "members of group " + gid + " may use it: usermod --append --groups " + gid + " USER, as root, then log in anew"
 }
 
 func owner(fi fs.FileInfo) string {

@@ -137,7 +137,7 @@ func (m machine) addressFor(netdev string, index int) (address, why string) {
 func loopbackPort() startingPort {
 	p := config.Default().Ports[0]
 	return startingPort{
-		Comment: "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine, a NIC or --interface across machines.",
+		Comment: "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine; \"udp\", a NIC or --interface across machines.",
 		Vdev:    p.Vdev,
 		Address: p.Address.String(),
 	}

@@ -65,6 +65,7 @@ func TestAbsent(t *testing.T) {
 			want string
 		}{
 			{n.Socket(), 0o600, n.Socket() + " belongs to user root and has mode 0600"},
+			{n.Socket(), 0o660, "members of group root may use it: usermod --append --groups root USER"},
 			{dir, 0o700, "the directory " + dir + " belongs to user root, and its mode 0700"},
 		} {
 			before, err := os.Stat(c.path)

@@ -28,7 +28,7 @@ func daemon(f *Facts) []Finding {
 	case errors.Is(f.NoDaemon, inspect.ErrStopped):
 		return []Finding{problem("urdmad", "kill -CONT and its process id, or fg in its shell; programs wait for it", "%v", f.NoDaemon)}
 	case errors.Is(f.NoDaemon, fs.ErrPermission):
-		return []Finding{problem("urdmad", "join the group that socket_group in its urdma.json names, or run one of your own: urdmad, urdma run", "%v", f.NoDaemon)}
+		return []Finding{problem("urdmad", "have the administrator let you in, or run one of your own: urdmad, urdma run", "%v", f.NoDaemon)}
 	case f.Daemon == nil:
 		return []Finding{problem("urdmad", "start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
 			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
@@ -177,12 +177,6 @@ func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
 		if p.MTU > i.MTU && !p.RaiseMTU {
 			out = append(out, problem(about, fmt.Sprintf("ip link set %s mtu %d, or a smaller mtu in urdma.json", name, p.MTU),
 				"its MTU is %d, interface %s has %d", p.MTU, name, i.MTU))
-		}
-		for _, a := range i.Addresses {
-			if a.Addr() == p.Address.Addr() {
-				out = append(out, note(about, "give the port an address of its own in the same network",
-					"the kernel has %s on %s too, and answers ARP and pings for it", a.Addr(), name))
-			}
 		}
 		if len(out) == 0 {
 			out = []Finding{ok(about, "interface %s is up, MTU %d", name, i.MTU)}

@@ -48,7 +48,8 @@ int urdma_locate(int fd)
 		if (connect_to(fd, given) == 0)
 			return 0;
 		urdma_complain("cannot reach urdmad at %s: %m%s", given, errno == ENOENT || errno == ECONNREFUSED ?
-			       "; start it (urdmad &), or the program by \"urdma run -- PROGRAM\"" : "");
+			       "; start it (urdmad &), or the program by \"urdma run -- PROGRAM\"" :
+			       errno == EACCES ? "; urdma doctor says who may" : "");
 		return -1;
 	}
 	snprintf(login, sizeof(login), "/run/user/%u", getuid());
