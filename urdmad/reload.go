@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,13 +189,23 @@ func (d *daemon) logChanges(file string, changes []change) {
 	restart := 0
 	for _, c := range changes {
 		if c.live {
-			d.log.Info("reload: applied", "setting", c.path, "from", c.from, "to", c.to)
+			d.log.Info("reload: applied", "setting", c.path, "from", logged(c.from), "to", logged(c.to))
 		} else {
 			restart++
-			d.log.Warn("reload: needs a restart", "setting", c.path, "running", c.from, "file", c.to)
+			d.log.Warn("reload: needs a restart", "setting", c.path, "running", logged(c.from), "file", logged(c.to))
 		}
 	}
 	d.log.Info("reloaded", "file", file, "applied", len(changes)-restart, "need_restart", restart)
+}
+
+// logged is a JSON value as a log shows it: a string without its quotes, which the log
+// would quote again.
+func logged(value string) string {
+	var s string
+	if json.Unmarshal([]byte(value), &s) == nil {
+		return s
+	}
+	return value
 }
 
 // applySocketGroup leaves a socket from systemd to its unit.

@@ -77,3 +77,12 @@ func TestLiveSettingsExist(t *testing.T) {
 		}
 	}
 }
+
+// TestLoggedValues: the log quotes a string once at most.
+func TestLoggedValues(t *testing.T) {
+	for value, want := range map[string]string{`"debug"`: "debug", `""`: "", "1500": "1500", `["a"]`: `["a"]`, "": ""} {
+		if got := logged(value); got != want {
+			t.Errorf("%s is logged as %s, expected %s", value, got, want)
+		}
+	}
+}
