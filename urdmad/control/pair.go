@@ -127,12 +127,9 @@ func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 	x := q.x
 	m.Mask &^= qp.IgnoredAttributes(q.qp.Type)
-	reads := x.most().MaxRdAtom
-	if uint32(m.Attr.MaxRdAtomic) > reads && m.Mask&abi.QPMaskMaxQPRdAtomic != 0 ||
-		uint32(m.Attr.MaxDestRdAtomic) > reads && m.Mask&abi.QPMaskMaxDestRdAtomic != 0 {
-		return syscall.EINVAL
+	if err = qp.CheckReads(m.Mask, &m.Attr, x.most().MaxRdAtom); err == nil {
+		x.do(func() { err = q.modify(m.Mask, &m.Attr) })
 	}
-	x.do(func() { err = q.modify(m.Mask, &m.Attr) })
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}

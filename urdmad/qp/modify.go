@@ -95,6 +95,22 @@ func (q *QP) checkValues(mask uint32, a *abi.QPAttr) error {
 	return nil
 }
 
+// CheckReads refuses more Reads and atomics at once than a device has.
+func CheckReads(mask uint32, a *abi.QPAttr, most uint32) error {
+	for _, r := range []struct {
+		mask, asked uint32
+		name        string
+	}{
+		{abi.QPMaskMaxQPRdAtomic, a.MaxRdAtomic, "max_rd_atomic"},
+		{abi.QPMaskMaxDestRdAtomic, a.MaxDestRdAtomic, "max_dest_rd_atomic"},
+	} {
+		if mask&r.mask != 0 && r.asked > most {
+			return fmt.Errorf("%w: %s is %d, allowed: 0 to %d", ErrAttribute, r.name, r.asked, most)
+		}
+	}
+	return nil
+}
+
 // Modify changes attributes and state as ibv_modify_qp(3) asks. Nothing has
 // changed when it returns an error.
 func (q *QP) Modify(mask uint32, a *abi.QPAttr) error {

@@ -168,10 +168,28 @@ static void leave_queues(struct urdma_qp *qp)
 	urdma_lock_drop(&recv->lock, taken);
 }
 
+static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_cap *cap)
+{
+	const struct {
+		const char *name;
+		uint32_t asked, most;
+	} limits[] = {
+		{ "max_send_wr", cap->max_send_wr, info->max_qp_wr },
+		{ "max_recv_wr", cap->max_recv_wr, info->max_qp_wr },
+		{ "max_send_sge", cap->max_send_sge, info->max_sge },
+		{ "max_recv_sge", cap->max_recv_sge, info->max_sge },
+		{ "max_inline_data", cap->max_inline_data, info->max_inline },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i].asked > limits[i].most)
+			return urdma_wrong("ibv_create_qp: cap.%s is %u, allowed: 0 to %u", limits[i].name, limits[i].asked, limits[i].most);
+	return 0;
+}
+
 /* What needs no urdmad to be refused. */
 static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_init_attr_ex *attr)
 {
-	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
@@ -188,11 +206,7 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 		return EINVAL;
 	if (attr->qp_type == IBV_QPT_XRC_SEND ? attr->srq != NULL : !attr->recv_cq)
 		return EINVAL;
-	if (cap->max_send_wr > info->max_qp_wr || cap->max_recv_wr > info->max_qp_wr ||
-	    cap->max_send_sge > info->max_sge || cap->max_recv_sge > info->max_sge ||
-	    cap->max_inline_data > info->max_inline)
-		return EINVAL;
-	return 0;
+	return check_cap(info, &attr->cap);
 }
 
 static void discard(struct urdma_qp *qp)

@@ -39,9 +39,10 @@ struct urdma_file {
 static int check_access(unsigned int access)
 {
 	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
-		return EINVAL;
+		return urdma_wrong("ibv_reg_mr: access is %#x, and there are no flags %#x", access,
+				   access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE));
 	if ((access & ACCESS_REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
+		return urdma_wrong("ibv_reg_mr: access has IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC, which need IBV_ACCESS_LOCAL_WRITE");
 	return 0;
 }
 

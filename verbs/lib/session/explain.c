@@ -1,4 +1,7 @@
 /* explain.c - why something failed, on stderr: nothing unless asked (URDMA_EXPLAIN=1). */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +36,20 @@ void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 		urdma_complain_lines("", answer.text);
 	}
 	errno = before;
+}
+
+int urdma_wrong(const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (urdma_explain_wanted) {
+		va_start(args, format);
+		vsnprintf(text, sizeof(text), format, args);
+		va_end(args);
+		urdma_complain("EINVAL: %s", text);
+	}
+	return EINVAL;
 }
 
 static void refused(struct urdma_client *client, int status)

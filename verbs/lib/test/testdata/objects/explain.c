@@ -57,6 +57,23 @@ void case_mark(void)
 	CHECK(mark(NULL) == EINVAL);
 }
 
+/* What the library refuses by itself, and what urdmad does. */
+static void beyond_limits(struct ibv_cq *cq, struct ibv_qp *qp)
+{
+	static char memory[64];
+	struct ibv_qp_init_attr pair = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1 << 30, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 1, .max_dest_rd_atomic = 200,
+		.ah_attr = { .is_global = 1, .port_num = 1 } };
+
+	CHECK(!ibv_create_qp(pd, &pair) && errno == EINVAL);
+	CHECK(!ibv_create_cq(context, 1 << 30, NULL, NULL, 0) && errno == EINVAL);
+	CHECK(!ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+	to_init(qp, 0);
+	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), EINVAL);
+}
+
 void case_explain(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
@@ -68,4 +85,5 @@ void case_explain(void)
 	CHECK((cq = ibv_create_cq(context, 16, NULL, NULL, 0)));
 	CHECK((qp = new_qp(IBV_QPT_RC, cq)));
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
+	beyond_limits(cq, qp);
 }
