@@ -60,7 +60,7 @@ static bool is_plain(int flags)
 static bool is_data(int prot, int flags)
 {
 	return is_plain(flags) && prot == (PROT_READ | PROT_WRITE) &&
-	       !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_NORESERVE | MAP_STACK | MAP_LOCKED));
+	       !(flags & (MAP_NORESERVE | MAP_STACK | MAP_LOCKED));
 }
 
 static void punch_block(struct block *b, unsigned from, unsigned to, void *arg)
@@ -155,27 +155,45 @@ EXPORT int munmap(void *addr, size_t len)
 	return (int)answer(r);
 }
 
-EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+struct mapping {
+	uint64_t start;
+	size_t len;
+	int prot, flags, fd;
+	off_t off;
+};
+
+static long raw_map(const struct mapping *m)
+{
+	return sys_mmap(m->start, m->len, m->prot, m->flags, m->fd, (uint64_t)m->off);
+}
+
+static long map(const struct mapping *m)
 {
 	struct held held;
-	uint64_t start = (uint64_t)addr;
-	bool replaces = (flags & MAP_FIXED) && !nothing_known();
-	bool plain = is_plain(flags) && len >= urdma_pages_state.seen_least;
+	bool replaces = (m->flags & MAP_FIXED) && !nothing_known();
+	bool plain = is_plain(m->flags) && m->len >= urdma_pages_state.seen_least;
 	long r = 0;
 	if (!replaces)
-		r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
-	if (!sys_failed(r) && is_data(prot, flags))
-		alloc_share_mapping((uint64_t)r, page_up(len), flags & MAP_POPULATE);
+		r = raw_map(m);
 	if (!replaces && (!plain || sys_failed(r)))
-		return (void *)answer(r);
+		return r;
 	pages_lock_table(&held);
 	if (replaces)
-		r = sys_mmap(start, len, prot, flags, fd, (uint64_t)off);
+		r = raw_map(m);
 	if (!sys_failed(r) && replaces)
-		forget_range(start, start + page_up(len));
+		forget_range(m->start, m->start + page_up(m->len));
 	if (!sys_failed(r) && plain)
-		keep_add((uint64_t)r, (uint64_t)r + page_up(len));
+		keep_add((uint64_t)r, (uint64_t)r + page_up(m->len));
 	pages_unlock_table(&held);
+	return r;
+}
+
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	const struct mapping m = { (uint64_t)addr, len, prot, flags, fd, off };
+	long r = map(&m);
+	if (!sys_failed(r) && is_data(prot, flags))
+		alloc_share_mapping((uint64_t)r, page_up(len), flags & MAP_POPULATE);
 	return (void *)answer(r);
 }
 

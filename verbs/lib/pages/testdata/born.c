@@ -149,7 +149,12 @@ static void mapped(void)
 	munmap(p, SIZE);
 	p = mmap(NULL, SIZE, PROT_NONE, flags, -1, 0);
 	CHECK(idle_pages() == 0, "addresses alone");
+	CHECK(mmap(p, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == p && idle_pages() == PAGES, "and then memory");
+	fill(p, SIZE, 1);
+	CHECK(mmap(p, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == p && idle_pages() == PAGES, "and other memory");
+	check_zero(p, SIZE, "in its place");
 	munmap(p, SIZE);
+	nothing_left();
 }
 
 /* Beside other threads it is shared also where nothing can be moved. */
