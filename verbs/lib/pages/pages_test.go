@@ -83,7 +83,8 @@ type way struct {
 	name, binary string
 	uid          int
 	preload      string
-	keep         bool // whatever the program maps stays shared when it is deregistered
+	group        string // the cgroup that it is put into; "": its parent's
+	keep         bool   // whatever the program maps stays shared when it is deregistered
 }
 
 func ways() []way {
@@ -103,8 +104,11 @@ func ways() []way {
 }
 
 func (w way) command(ctx context.Context, test string, rounds int) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binaries[w.binary], test,
-		strconv.Itoa(rounds), strconv.Itoa(fixedSeed))
+	argv := []string{binaries[w.binary], test, strconv.Itoa(rounds), strconv.Itoa(fixedSeed)}
+	if w.group != "" {
+		argv = append([]string{"sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, w.group}, argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	// jemalloc then purges at once, and relies on what it purged being zero.
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+w.preload,
 		"MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0")

@@ -150,7 +150,7 @@ static const struct {
 	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
 	{ "limits", test_limits }, { "unreadable", test_unreadable },
 	{ "untouched", test_untouched }, { "kept", test_kept },
-	{ "born", test_born }, { "huge", test_huge }, { "direct", test_direct },
+	{ "born", test_born }, { "swap", test_swap }, { "huge", test_huge }, { "direct", test_direct },
 	{ "cost", test_cost }, { "bench", test_bench },
 };
 

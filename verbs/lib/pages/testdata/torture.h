@@ -88,6 +88,7 @@ int test_conditions(void);
 int test_no_userfaultfd(void);
 int test_kept(void);
 int test_born(void);
+int test_swap(void);
 int test_huge(void);
 int test_direct(void);
 int test_cost(void);
