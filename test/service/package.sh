@@ -2,7 +2,7 @@
 # Types the lines of docs/service.md into the shell of an
 # ordinary user of a fresh Debian, booted with its own systemd, and checks what
 # each brings about. Then the manual pages and the wrong configurations, the
-# system's urdmad, and a purge that has to leave nothing.
+# system's urdmad, its upgrade, and a purge that has to leave nothing.
 #
 #   test/service/package.sh [PACKAGE.deb [KEEP]]
 #
@@ -232,6 +232,29 @@ inside systemctl is-active --quiet urdmad.service || fail "the system's urdmad d
 pass "the system's urdmad starts by its socket, as user urdma, for a member of group urdma"
 as bob urdma exec -- rping -c -a 198.18.0.1 -C 1 >"$work/client.out" 2>&1 && fail "bob, no member, reached the system's urdmad"
 pass "it refuses who is no member"
+
+# ---- an upgrade under running programs ----
+dpkg-deb -R "$deb" "$work/newer"
+sed -i 's/^Version: .*/&+newer/' "$work/newer/DEBIAN/control"
+dpkg-deb -Zgzip --root-owner-group --build "$work/newer" "$root/home/bob/newer.deb" >/dev/null
+as alice urdma exec -- timeout 300 rping -s -a 198.18.0.1 >"$work/server.out" 2>&1 &
+server=$!
+alice_shows() { [ "$(as alice urdma show "$1" 2>/dev/null | grep -c "$2")" = "$3" ]; }
+await "alice's rping to listen" alice_shows listener rping 1
+as alice urdma exec -- timeout 300 rping -c -a 198.18.0.1 -V >"$work/client.out" 2>&1 &
+client=$!
+await "alice's connection" alice_shows connection " connected " 2
+inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q /home/bob/newer.deb >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log"; fail "the upgrade"; }
+for program in server client; do
+	status=0
+	wait "${!program}" || status=$?
+	[ $status != 0 ] && [ $status != 124 ] || fail "status $status of the $program whose urdmad was upgraded"
+	grep -F 'urdmad has ended, or was restarted, under this program' "$work/$program.out" >/dev/null ||
+		{ cat "$work/$program.out"; fail "the $program whose urdmad was upgraded does not say so"; }
+done
+ping alice || fail "alice's rping after the upgrade"
+[[ $(inside dpkg-query -W -f '${Version}' urdma) == *+newer ]] || fail "the package was not upgraded"
+pass "an upgrade ends the programs that run with a message of what to do, and new ones work at once"
 
 inside ip link add urdma-a type veth peer name urdma-b
 inside ip link set urdma-a up
