@@ -153,8 +153,6 @@ func (r *rules) workers() {
 		v, err := ParseVdev(p.Vdev)
 		switch {
 		case err != nil: // refused elsewhere
-		case v.TCP:
-			r.refuse(at+".vdev", "with several workers a vdev other than \"tcp\", whose sockets one worker has")
 		case p.RoCE():
 			r.refuse(at+".protocol", "\"trp\" with several workers, which do not share RoCEv2's queue pairs")
 		case p.KernelInterface != "":
@@ -164,7 +162,7 @@ func (r *rules) workers() {
 		}
 	}
 	if datagrams > 0 && datagrams < len(r.cfg.Ports) {
-		r.refuse("workers", "one worker, as some ports are \"udp\" and others are not: between the two kinds clients of different workers reach each other by no way")
+		r.refuse("workers", "one worker, as some ports are \"udp\" or \"tcp\" and others are not: between the two kinds clients of different workers reach each other by no way")
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"slices"
 
 	"urdma/config"
 	"urdma/dpdk"
@@ -66,7 +67,9 @@ func (d *daemon) newPoller(n int, shared *sharedPorts) (*poller, error) {
 	p.engine = engine.New(set)
 	managing.Addrs, managing.Scopes = d.addPorts(p.engine, ports)
 	p.cm, p.numbers = connect.New(p.engine, managing)
-	d.listenOverTCP(p.engine)
+	if n == 0 {
+		d.listenOverTCP(p.engine)
+	}
 	var err error
 	p.worker, err = worker.New(p.engine, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: p.engine.Moved, Crowded: p.engine.Crowded})
 	if err != nil {
@@ -81,7 +84,7 @@ func (d *daemon) addPorts(e *engine.Engine, ports []port.Port) (addrs []netip.Ad
 		dev := e.AddPort(ports[i], addressOf(&p))
 		e.Interface(dev).SetBursts(p.RxBurst, p.TxBurst)
 		if v, _ := config.ParseVdev(p.Vdev); v.TCP {
-			e.CarryOverTCP(dev, p.Allow, scopeOf(ports[i].Info()), p.CRC == config.CRCAlways)
+			e.CarryOverTCP(dev, d.allowedOver(&p), scopeOf(ports[i].Info()), p.CRC == config.CRCAlways)
 		}
 		if p.RoCE() {
 			e.SpeakRoCE(dev)
@@ -93,6 +96,15 @@ func (d *daemon) addPorts(e *engine.Engine, ports []port.Port) (addrs []netip.Ad
 		scopes = append(scopes, scopeOf(ports[i].Info()))
 	}
 	return addrs, scopes
+}
+
+// allowedOver are the networks whose connections a port takes, which those of other workers
+// here are.
+func (d *daemon) allowedOver(p *config.Port) []netip.Prefix {
+	if own := p.Address.Addr(); len(p.Allow) > 0 && d.workers() > 1 {
+		return append(slices.Clone(p.Allow), netip.PrefixFrom(own, own.BitLen()))
+	}
+	return p.Allow
 }
 
 // listenOverTCP has requests come for the responder.

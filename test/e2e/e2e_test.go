@@ -20,7 +20,7 @@ var long = os.Getenv("URDMA_LONG") != ""
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
 
 // severalWorkers are the wires that workers share.
-var severalWorkers = []lab.Wire{lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2), lab.AFPacket.WithWorkers(2)}
+var severalWorkers = []lab.Wire{lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2), lab.TCP.WithWorkers(2), lab.AFPacket.WithWorkers(2)}
 
 // await waits until ok; what it says beside is for the report.
 func await(t *testing.T, what string, ok func() (bool, string)) {

@@ -238,7 +238,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 			timed = true
 		case p.socket == nil: // else it is in the set of the connections' sockets
 			fds = append(fds, fd)
-			if p.overTCP {
+			if p.overTCP && !p.If.Siblings() { // whose packets the socket says nothing of
 				p.socket = e.MPA.WatchBeside(fd)
 			}
 		}

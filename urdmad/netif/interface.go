@@ -192,6 +192,9 @@ func (n *Interface) Wire() bool { return n.info.Wire }
 // Receives reports whether packets ever come: from the wire, or from other workers.
 func (n *Interface) Receives() bool { return n.info.Wire || n.info.Siblings }
 
+// Siblings reports whether packets come from other workers, too.
+func (n *Interface) Siblings() bool { return n.info.Siblings }
+
 // MaxDatagram is the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
 	size := n.mtu - n.headerLen()
