@@ -19,12 +19,13 @@ var (
 	only  = flag.String("only", "", "run programs with this in their names")
 )
 
-// program is one that runs on both sides; @ is the server's address, # the index of the
-// GID of the side that runs it.
+// program is one that runs on both sides; @ is the server's address, % that of the side that
+// runs it, # the index of its GID.
 type program struct {
 	name           string
 	server, client string
 	tcp            int      // port of TCP where the server is found; 0: that of rdma_cm
+	ready          string   // what a server prints that does not listen
 	wants          []string // in what both print
 }
 
@@ -47,15 +48,24 @@ func TestInterworking(t *testing.T) {
 		table.compare("siw")
 	})
 	t.Run("rxe", func(t *testing.T) {
-		m, table := newMachine(t, lab.RoCE), &table{t: t, tries: 3, seconds: 15}
-		m.run(30, "use-rxe")
-		table.begin("rxe, over a UDP socket", "rxe")
-		for _, p := range rxePrograms() {
-			table.line(m, &p)
+		for name, w := range map[string]lab.Wire{"UDP sockets": lab.RoCE, "frames": lab.RoCEFrames} {
+			section := func(name, heading string, w lab.Wire, rows func(*table, *machine)) {
+				t.Run(name, func(t *testing.T) {
+					m, table := newMachine(t, w), &table{t: t, tries: 3, seconds: 25}
+					m.run(30, "use-rxe")
+					table.begin(heading, "rxe")
+					rows(table, m)
+					table.compare("rxe over " + name)
+				})
+			}
+			section(name, "rxe, over "+name, w, func(b *table, m *machine) { b.lines(m, rxePrograms()) })
+			section(name+" by perftest", "rxe, over "+name+": perftest", w, func(b *table, m *machine) { b.lines(m, perftests()) })
+			section(name+" of 9,000 bytes", "rxe, over "+name+", at an MTU of 9,000", w.Jumbo(), func(b *table, m *machine) { b.lines(m, jumboPrograms()) })
+			section(name+" that are lost", "rxe, over "+name+": losses, outages, ends", w, func(b *table, m *machine) {
+				b.disturbed(m)
+				b.ends(m)
+			})
 		}
-		table.disturbed(m)
-		table.ends(m)
-		table.compare("rxe")
 	})
 }
 
@@ -74,6 +84,12 @@ func (b *table) begin(heading, kernel string) {
 func (b *table) line(m *machine, p *program) {
 	if strings.Contains(p.name, *only) {
 		b.say(p.name, b.try(p, m.kernelServes), b.try(p, m.urdmaServes))
+	}
+}
+
+func (b *table) lines(m *machine, programs []program) {
+	for i := range programs {
+		b.line(m, &programs[i])
 	}
 }
 

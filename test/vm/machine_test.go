@@ -33,6 +33,9 @@ func newMachine(t *testing.T, w lab.Wire) *machine {
 	t.Helper()
 	m := newHost(t, w)
 	m.boot(filepath.Join(m.dir, "initrd"), ",csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
+	if w.MTU > 0 {
+		m.run(10, fmt.Sprint("ip link set eth0 mtu ", w.MTU))
+	}
 	if err := m.host.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +142,11 @@ func (m *machine) run(seconds int, line string) {
 
 // line is a command line for the machine, argv for the host.
 func (m *machine) line(line, server string) string {
-	return strings.NewReplacer("@", server, "#", guestGID).Replace(line)
+	return strings.NewReplacer("@", server, "%", address, "#", guestGID).Replace(line)
 }
 
 func (m *machine) argv(line, server string) []string {
-	argv := strings.Fields(strings.NewReplacer("@", server, "#", "0").Replace(line))
+	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", "0").Replace(line))
 	if argv[0] == "wirevec" {
 		argv[0] = filepath.Join(m.dir, argv[0])
 	}
@@ -151,10 +154,14 @@ func (m *machine) argv(line, server string) []string {
 }
 
 // startServer starts a server in the machine and waits until it listens.
-func (m *machine) startServer(seconds int, line string) (*lab.Process, error) {
+func (m *machine) startServer(seconds int, p *program) (*lab.Process, error) {
+	line := p.server
 	s, err := m.start(seconds, m.line(line, address))
 	if err != nil {
 		return nil, err
+	}
+	if p.ready != "" {
+		return s, awaits(s, p.ready)
 	}
 	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"); err != nil {
 		m.kill(line)
@@ -163,12 +170,38 @@ func (m *machine) startServer(seconds int, line string) (*lab.Process, error) {
 	return s, nil
 }
 
+// awaits waits until a server has printed something.
+func awaits(s *lab.Process, text string) error {
+	for end := time.Now().Add(lab.Patience); !strings.Contains(s.Output(), text); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) || !s.Running() {
+			s.Kill()
+			return fmt.Errorf("no %q in %q", text, s.Output())
+		}
+	}
+	return nil
+}
+
+// startHere starts a server on the host and waits until it listens.
+func (m *machine) startHere(p *program) (*lab.Process, error) {
+	argv := m.argv(p.server, m.host.Address)
+	if p.ready == "" {
+		return lab.Pair{ServerNode: m.host, Server: argv, TCPPort: p.tcp}.StartServer()
+	}
+	s, err := m.host.Exec(argv...)
+	if err == nil {
+		err = awaits(s, p.ready)
+	}
+	return s, err
+}
+
 // kill ends the programs of a name in the machine.
-func (m *machine) kill(line string) { m.run(10, "pkill -9 -x "+strings.Fields(line)[0]+"; true") }
+func (m *machine) kill(line string) {
+	m.run(10, "pkill -9 -x "+strings.Fields(strings.TrimPrefix(line, unbuffered))[0]+"; true")
+}
 
 // kernelServes runs a server in the machine and a client on the host.
 func (m *machine) kernelServes(seconds int, p *program) (string, error) {
-	s, err := m.startServer(seconds, p.server)
+	s, err := m.startServer(seconds, p)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +219,7 @@ func (m *machine) kernelServes(seconds int, p *program) (string, error) {
 
 // urdmaServes runs a server on the host and a client in the machine.
 func (m *machine) urdmaServes(seconds int, p *program) (string, error) {
-	s, err := lab.Pair{ServerNode: m.host, Server: m.argv(p.server, m.host.Address), TCPPort: p.tcp}.StartServer()
+	s, err := m.startHere(p)
 	if err != nil {
 		return "", err
 	}
@@ -204,12 +237,11 @@ func (m *machine) killed(kernelServes, server bool) error {
 	var host, guest *lab.Process
 	var err error
 	if kernelServes {
-		if guest, err = m.startServer(2*seconds, serve); err == nil {
+		if guest, err = m.startServer(2*seconds, &program{server: serve}); err == nil {
 			host, err = m.host.Exec(m.argv(ask, address)...)
 		}
 	} else {
-		pair := lab.Pair{ServerNode: m.host, Server: m.argv(serve, m.host.Address)}
-		if host, err = pair.StartServer(); err == nil {
+		if host, err = m.startHere(&program{server: serve}); err == nil {
 			guest, err = m.start(2*seconds, strings.ReplaceAll(ask, "@", m.host.Address))
 		}
 	}
