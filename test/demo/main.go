@@ -139,10 +139,8 @@ func closing() {
 urdmads and both programs share this machine's processors.)
 
 To try next:
-  build/urdmad &                                       one port for this machine's programs
-  build/urdma exec -- ibv_devinfo                      what programs see
-  build/urdma exec -- rping -s -a 127.0.0.1 -v -C 5 &
-  build/urdma exec -- rping -c -a 127.0.0.1 -v -C 5    or any program of yours that uses libibverbs
+  build/urdma run -- ibv_devinfo                       what programs see; any program of yours that uses libibverbs
+  build/urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -V -v -C 5
   build/urdma config init                              a urdma.json to start from; see README.md
   make bench                                           the same beside kernel TCP
 `)
