@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,8 +30,11 @@ func build(t *testing.T) string {
 // TestUserService runs the whole life of the service of an ordinary user.
 func TestUserService(t *testing.T) { run(t, "./service.sh", build(t)) }
 
-// TestInstalledDocumentation: the pages are installed so that README.md's links to
-// them work, and are taken away again.
+// links to files, without the places in them.
+var links = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+
+// TestInstalledDocumentation: the pages are installed so that the links of README.md and of
+// each page work and are taken away again.
 func TestInstalledDocumentation(t *testing.T) {
 	bin, root := t.TempDir(), t.TempDir()
 	for _, name := range []string{"urdmad", "urdma", "urdma-bench"} {
@@ -56,8 +60,15 @@ func TestInstalledDocumentation(t *testing.T) {
 	}
 	for _, page := range append(pages, "../../README.md", "../../CHANGELOG.md") {
 		name := strings.TrimPrefix(page, "../../")
-		if _, err := os.Stat(filepath.Join(root, "usr/share/doc/urdma", name)); err != nil {
+		page := filepath.Join(root, "usr/share/doc/urdma", name)
+		text, err := os.ReadFile(page)
+		if err != nil {
 			t.Error(err)
+		}
+		for _, link := range links.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil && !strings.Contains(link[0], "://") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	install("--remove")
