@@ -291,7 +291,7 @@ func osmtest(t *testing.T, n *lab.Node, dir string, flows ...string) {
 func TestSubnetAdministration(t *testing.T) {
 	need(t, "osmtest")
 	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
-	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "v", "s", "m", "e", "t")
+	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "v", "s", "m", "e", "t", "a")
 	says(t, n, "saquery -g", false, `MGID\.+ff12:a01b:`, `Mlid\.+0xC000`) // what the flow of groups left
 	says(t, n, "ibroute -M 1", false, "0xc0")
 }

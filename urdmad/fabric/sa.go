@@ -16,6 +16,9 @@ func (s *Subnet) administration(from *endpoint, m MAD) MAD {
 	if m.Version() != adminVersion {
 		return m.answer(statusBadVersion)
 	}
+	if m.key() != 0 && !m.trusted() { // as opensm does: guesses learn nothing
+		return nil
+	}
 	if m.Method() == MethodSet || m.Method() == MethodDelete {
 		return s.change(from, m)
 	}
@@ -46,8 +49,12 @@ func (s *Subnet) administration(from *endpoint, m MAD) MAD {
 	return q.answer(m)
 }
 
-// trusted reports whether the SM_Key is another than that of strangers, 0.
-func (m MAD) trusted() bool { return binary.BigEndian.Uint64(m[offSMKey:]) != 0 }
+// adminKey is the SM_Key of those who are trusted, as opensm has it unless it is told another;
+// strangers bring 0.
+const adminKey = 1
+
+func (m MAD) key() uint64   { return binary.BigEndian.Uint64(m[offSMKey:]) }
+func (m MAD) trusted() bool { return m.key() == adminKey }
 
 // change answers a Set or a Delete.
 func (s *Subnet) change(from *endpoint, m MAD) MAD {

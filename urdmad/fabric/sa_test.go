@@ -114,6 +114,17 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestWrongKey: whoever guesses the SM_Key hears nothing.
+func TestWrongKey(t *testing.T) {
+	s, _ := three(t)
+	if got := s.Send(0, Packet{DLID: 1, MAD: admin(MethodGetTable, attrPKeyRecord, 0).from(2)}); len(got) != 0 {
+		t.Errorf("%d packets", len(got))
+	}
+	if got := one(t, s, 0, 1, admin(MethodGetTable, attrPKeyRecord, 0)); len(got) > Size {
+		t.Errorf("%d bytes for no key", len(got))
+	}
+}
+
 // TestGroupsAcrossSwitches: the ways of a group's packets are links of one tree, each from both ends.
 func TestGroupsAcrossSwitches(t *testing.T) {
 	topo, err := topology.Generate(topology.Size{Hosts: 6, Switches: 3})
