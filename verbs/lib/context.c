@@ -156,10 +156,3 @@ const struct urdma_abi_device *urdma_context_info(const struct ibv_context *cont
 {
 	return urdma_context_of(context)->info;
 }
-
-const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port)
-{
-	const struct urdma_abi_device *first = urdma_context_of(context)->info;
-
-	return port >= 1 && port <= first->num_ports ? first + port - 1 : NULL;
-}

@@ -101,6 +101,13 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 	return 0;
 }
 
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port)
+{
+	const struct urdma_abi_device *first = urdma_context_of(context)->info;
+
+	return port >= 1 && port <= first->num_ports ? first + port - 1 : NULL;
+}
+
 /* The largest of verbs' five MTUs whose packets the port carries (docs/WIRE.md
  * chapter 10); the port's own may lie between two. */
 static enum ibv_mtu mtu_number(uint32_t bytes)

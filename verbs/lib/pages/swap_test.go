@@ -91,7 +91,7 @@ func TestSwap(t *testing.T) {
 	group, reclaim := memoryGroup(t)
 	t.Setenv("URDMA_TORTURE_RECLAIM", reclaim)
 	way{name: "in a cgroup", binary: "query", group: group}.run(t, "swap", 0)
-	if n := swappedOut(t) - before; n < 20000 {
-		t.Errorf("%d pages were swapped out, expected all of 10 MiB some twenty times", n)
+	if n := swappedOut(t) - before; n == 0 { // the kernel pushes out as many as it likes
+		t.Error("no page was swapped out")
 	}
 }

@@ -23,7 +23,7 @@ static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
 static uint32_t last_channel, last_id;
 static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
 static struct ibv_context context = { .device = &device };
-static struct urdma_abi_device info = { .max_rd_atom = 16, .gid = { [15] = 0x42 }, .port_num = 1, .num_ports = 1 };
+static const struct urdma_abi_device info = { .addr.family = AF_INET, .max_rd_atom = 16, .gid = { [15] = 0x42 }, .port_num = 1, .num_ports = 1 };
 
 bool urdma_warn_wanted;
 void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)
@@ -258,7 +258,6 @@ uint32_t urdma_client_devices(const struct urdma_client *client) { (void)client;
 const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device)
 {
 	(void)client, (void)device;
-	info.addr.family = AF_INET;
 	return &info;
 }
 void fake_set_devices(uint32_t n) { devices = n; }
