@@ -264,14 +264,10 @@ func TestRight(t *testing.T) {
 
 // TestFallbackReason: urdma show mr says why a region is on the fallback path.
 func TestFallbackReason(t *testing.T) {
-	need(t, "gcc")
+	need(t, "ibv_rc_pingpong")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
-	binary := filepath.Join(n.Directory(), "unsignaled") // stays
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "../../examples/mistakes/unsignaled.c", "-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
 	for value, want := range map[string]string{"0": "fallback  URDMA_CONVERT=0 ", "1": "shared  - "} {
-		p, err := n.Start("env", "URDMA_CONVERT="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", binary, n.Address)
+		p, err := n.Start("env", "URDMA_CONVERT="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", "ibv_rc_pingpong") // waits for its client
 		if err != nil {
 			t.Fatal(err)
 		}
