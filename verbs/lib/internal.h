@@ -24,9 +24,6 @@ struct ibv_context *urdma_device_context(struct urdma_client *client, uint32_t d
 /* Of the first port: for what all have alike. */
 const struct urdma_abi_device *urdma_context_info(const struct ibv_context *context);
 
-/* As a port was when the process connected to urdmad; NULL where there is no such port. */
-const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
-
 /* ---- objects ----------------------------------------------------------------------- */
 
 /*

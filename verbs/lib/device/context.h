@@ -52,9 +52,6 @@ static inline struct urdma_context *urdma_context_of(const struct ibv_context *c
 	return (struct urdma_context *)((const uint8_t *)context - offsetof(struct urdma_context, verbs.context));
 }
 
-/* query.c: as a port was when the process connected to urdmad; NULL where there is no such port. */
-const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
-
 /* query.c: what verbs.h reaches through a context's tables. */
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size);
 int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,

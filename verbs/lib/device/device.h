@@ -17,4 +17,8 @@ static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
 	memcpy(ipv6 + 12, ipv4, 4);
 }
 
+/* query.c: a port, from 1 on, as it was when the process connected to urdmad; NULL where there is
+ * no such port. */
+const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
+
 #endif /* URDMA_DEVICE_H */
