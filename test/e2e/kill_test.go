@@ -35,7 +35,7 @@ const (
 // errors and end by themselves, no urdmad falls with its peer, nothing leaks,
 // and the next connection works.
 func TestKill(t *testing.T) {
-	rounds := 10
+	rounds := 7 // every moment that killRound kills at, every program of transfer
 	if long {
 		rounds = 20
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,13 +62,17 @@ func TestSocketsWithCapabilities(t *testing.T) {
 
 func rping(t *testing.T, server, client *lab.Node, address string) {
 	need(t, "rping")
-	args := []string{"-v", "-V", "-C", "1000"}
+	pings := 200
+	if long {
+		pings = 1000
+	}
+	args := []string{"-v", "-V", "-C", strconv.Itoa(pings)}
 	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
 		Server: append([]string{"rping", "-s"}, args...),
 		Client: append([]string{"rping", "-c", "-a", address}, args...)})
 	for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
-		if got := strings.Count(output, "ping data: rdma-ping-"); got != 1000 {
-			t.Errorf("%s printed %d pings, want 1000:\n%s", side, got, lab.Tail(output, 10))
+		if got := strings.Count(output, "ping data: rdma-ping-"); got != pings {
+			t.Errorf("%s printed %d pings, want %d:\n%s", side, got, pings, lab.Tail(output, 10))
 		}
 	}
 }
@@ -150,8 +155,8 @@ func examples(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// perftest runs the six programs, also with events. Over memif they run through all
-// sizes; over the other wires a few stand for all, unless the long tests were asked for:
+// perftest runs the six programs, also with events. Those for bandwidth run through all
+// sizes over memif; else a few stand for all, unless the long tests were asked for:
 // for each size both sides measure the processor's clock for a quarter of a second or
 // more, so all sizes take six times the processor time of a few.
 func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
@@ -161,8 +166,8 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			if mode == "events" && strings.Contains(program, "write") {
 				continue // perftest: "Events feature not available on WRITE verb"
 			}
-			few := !long && (mode == "events" || w.Name != lab.Memif.Name)
-			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, few, slices.Concat([]string{"-n", "100"}, args)) })
+			all := long || mode == "poll" && w.Name == lab.Memif.Name && strings.HasSuffix(program, "_bw")
+			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, all, slices.Concat([]string{"-n", "100"}, args)) })
 		}
 	}
 }
@@ -211,8 +216,8 @@ func atomics(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-func sizes(t *testing.T, server, client *lab.Node, program string, few bool, args []string) {
-	if few {
+func sizes(t *testing.T, server, client *lab.Node, program string, all bool, args []string) {
+	if !all {
 		for _, size := range []string{"2", "5000", "1048576"} {
 			r := pass(t, lab.PerftestPair(server, client, program, slices.Concat([]string{"-s", size}, args)...))
 			if rows, err := lab.ParsePerftest(r.Client); err != nil || fmt.Sprint(rows[0].Bytes) != size {
