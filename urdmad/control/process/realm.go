@@ -76,6 +76,9 @@ func StillRuns(fd int) bool {
 	defer unix.Close(pidfd)
 	ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(ended, 0)
+	for err == unix.EINTR { // by a signal of the Go runtime's, even where nothing is waited for
+		n, err = unix.Poll(ended, 0)
+	}
 	return n == 0 && err == nil
 }
 
