@@ -93,13 +93,14 @@ func (p *Port) Close() error {
 	return nil
 }
 
-// deliver puts a connected link into the mailbox. Control goroutine.
+// deliver puts a connected link into the mailbox. Control goroutine. Whoever finds the link
+// up may rely on the worker's wake-up having been left.
 func (p *Port) deliver(l *link) {
 	if old := p.queue.mail.Swap(l); old != nil {
 		old.destroy() // died before the worker ever looked
 	}
-	p.link.Set(true)
 	p.queue.wake()
+	p.link.Set(true)
 }
 
 // withdraw ends a link. Control goroutine.
