@@ -45,20 +45,31 @@ func (c *client) withSocket(t *testing.T, b []byte) (handle uint32, events int) 
 // event waits for the next event of a channel.
 func event(t *testing.T, events int, kind uint32) abi.CMEvent {
 	t.Helper()
-	limit := unix.NsecToTimeval(int64(20 * time.Second))
+	b := heard(t, events)
+	ev, ok := abi.Decode[abi.CMEvent](b)
+	if !ok || ev.Event != kind {
+		t.Fatalf("event %+v of %d bytes, expected kind %d", ev, len(b), kind)
+	}
+	return ev
+}
+
+// heard waits for the next message on an event socket. With a time limit a signal of the
+// Go runtime's ends read(2), see signal(7).
+func heard(t *testing.T, events int) []byte {
+	t.Helper()
+	limit := unix.NsecToTimeval(int64(time.Minute))
 	if err := unix.SetsockoptTimeval(events, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, abi.MaxMessage)
 	n, err := unix.Read(events, b)
+	for err == unix.EINTR {
+		n, err = unix.Read(events, b)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, ok := abi.Decode[abi.CMEvent](b[:n])
-	if !ok || ev.Event != kind {
-		t.Fatalf("event %+v of %d bytes, expected kind %d", ev, n, kind)
-	}
-	return ev
+	return b[:n]
 }
 
 // TestRequestsWakeNobody: while the worker sleeps, the requests of a connection from

@@ -272,11 +272,7 @@ func filesClosed(t *testing.T, most int) {
 // left.
 func nothingLeft(t *testing.T, r *running) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); r.server.Clients() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d clients are left", r.server.Clients())
-		}
-	}
+	awaitClients(t, r, 0)
 	left := make(chan [2]int)
 	r.server.Workers[0].Engine.Do(func() {
 		left <- [2]int{r.server.Workers[0].Engine.QPs.Len(), r.server.Workers[0].Engine.QPs.Regions.Len()}

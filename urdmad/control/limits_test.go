@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -245,12 +244,7 @@ func TestMappingBudget(t *testing.T) {
 			t.Errorf("in the place of one deregistered: %v", err)
 		}
 		c.conn.Close()
-		for range 30000 {
-			if r.server.Clients() == 0 {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		awaitClients(t, r, 0)
 	}
 }
 
@@ -291,12 +285,8 @@ func TestPortLimit(t *testing.T) {
 		t.Errorf("the log does not name the limit:\n%s", log.String())
 	}
 	clients[0].conn.Close()
-	for range 1000 {
-		if _, err = fill(clients[2], 1); err == nil {
-			break
-		}
-	}
-	if n, err := fill(clients[2], 39); err != nil {
+	awaitClients(t, r, 2)
+	if n, err := fill(clients[2], 40); err != nil {
 		t.Error(fmt.Sprint("in the place of a client that has gone: ", n), err)
 	}
 }

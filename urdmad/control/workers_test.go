@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -106,7 +107,7 @@ func TestWorkersShareClients(t *testing.T) {
 		t.Errorf("a client with a completion queue: %v, expected EBUSY", err)
 	}
 	b.conn.Close()
-	<-gone(r, 2)
+	awaitClients(t, r, 2)
 	d := opened(t, r)
 	if err := makeCQ(d); err != nil { // it begins where the user's domain is: a has it still
 		t.Fatal(err)
@@ -117,18 +118,14 @@ func TestWorkersShareClients(t *testing.T) {
 	}
 }
 
-// gone is closed once so many clients are left.
-func gone(r *running, left int) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for r.server.Clients() > left {
-			if s, err := r.server.Snapshot(context.Background()); err != nil || len(s.Clients) == left {
-				return
-			}
+// awaitClients waits until so many clients are left, and nothing of the others.
+func awaitClients(t *testing.T, r *running, left int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); r.server.Clients() > left; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d clients are left, expected %d", r.server.Clients(), left)
 		}
-	}()
-	return done
+	}
 }
 
 // TestWorkersAreAllBroken: a rule that is for every client of a user is at each worker, is

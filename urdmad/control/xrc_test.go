@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,11 +56,7 @@ func TestXRCOutlives(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.conn.Close()
-	for end := time.Now().Add(time.Minute); r.server.Clients() > 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the first client does not go")
-		}
-	}
+	awaitClients(t, r, 1)
 	if _, err := call[abi.HandleMessage, abi.QueryQPResponse](b, abi.QueryQP, opened); err != nil {
 		t.Errorf("the queue pair that is still held: %v", err)
 	}
@@ -117,11 +112,7 @@ func TestOpenedTargets(t *testing.T) {
 		opened = h.Handle
 	}
 	a.conn.Close()
-	for end := time.Now().Add(time.Minute); r.server.Clients() > 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the first client does not go")
-		}
-	}
+	awaitClients(t, r, 1)
 	b.takes(t, abi.DestroyQP, opened)
 	left := 0
 	for ; left < 100; left++ {
