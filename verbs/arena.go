@@ -65,7 +65,7 @@ func (a *arena) take(n int) (extent, []byte, error) {
 	if err != nil {
 		return extent{}, nil, err
 	}
-	err = unix.Fallocate(a.fd, 0, at.offset, at.length)
+	err = a.populate(at)
 	var mem []byte
 	if err == nil {
 		mem, err = unix.Mmap(a.fd, at.offset, int(at.length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -75,6 +75,23 @@ func (a *arena) take(n int) (extent, []byte, error) {
 		return extent{}, nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, err)
 	}
 	return at, mem, nil
+}
+
+// populate makes the pages, in pieces: in the kernel of Debian 12 any signal, as a
+// profiler's, ends the call, which then undoes what it has done.
+func (a *arena) populate(at extent) error {
+	const piece = 4 << 20
+	for done := int64(0); done < at.length; {
+		n := min(piece, at.length-done)
+		switch err := unix.Fallocate(a.fd, 0, at.offset+done, n); err {
+		case nil:
+			done += n
+		case unix.EINTR:
+		default:
+			return err
+		}
+	}
+	return nil
 }
 
 // reserve finds the first free range that is long enough, or grows the file.
