@@ -49,7 +49,7 @@ static void wait_ok(pid_t pid, const char *what)
 /* The child uses the heap it inherited, all of it, and registers anew. */
 static void child_lives(unsigned char **p, const size_t *n)
 {
-	alarm(20);
+	alarm(120);
 	for (unsigned i = 0; i < BUFFERS; i++) {
 		for (size_t j = 0; j < n[i]; j++)
 			CHECK(p[i][j] == (unsigned char)i, "child: buffer %u", i);
@@ -156,7 +156,7 @@ static void *fork_often(void *arg)
 	for (long i = 0; i < rounds; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(20);
+			alarm(120);
 			free(malloc(100));
 			_exit(converted() != 0);
 		}

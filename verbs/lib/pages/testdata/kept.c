@@ -111,7 +111,7 @@ static void child_has_its_own(unsigned char *p)
 	check(p, SIZE, 5, "before the fork");
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(20);
+		alarm(120);
 		CHECK(read(to_child[0], &byte, 1) == 1, "pipe");
 		check(p, SIZE, 5, "in the child");
 		fill(p, SIZE, 6);

@@ -111,7 +111,7 @@ static void pinned_later(void)
 	CHECK(syscall(SYS_io_uring_register, u.fd, IORING_UNREGISTER_BUFFERS,
 	              NULL, 0) == 0, "IORING_UNREGISTER_BUFFERS");
 	close(u.fd);
-	for (int i = 0; i < 200 && converted() > 0; i++) {
+	for (int i = 0; i < 6000 && converted() > 0; i++) {
 		q = must_register(other, PAGE);
 		must_deregister(&q);
 		usleep(10000);

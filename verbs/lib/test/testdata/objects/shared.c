@@ -83,7 +83,7 @@ static void use(uint8_t *memory)
 static int maps(uint8_t *memory, int rights)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, SIZE, rights);
-	int mapped, tries = 1000;
+	int mapped, tries = 60000;
 
 	CHECK(mr);
 	mapped = urdmad_maps();
