@@ -191,26 +191,37 @@ func underWay(t *testing.T, n *lab.Node, client *lab.Process) error {
 		if !client.Running() {
 			return fmt.Errorf("the client ended by itself:\n%s", client.Output())
 		}
-		var err error
-		if out, err = n.Urdma("show", "qp", "--json"); err != nil {
-			t.Fatal(err)
-		}
-		var pairs []struct {
-			PID      int    `json:"pid"`
-			Sent     uint64 `json:"bytes_sent"`
-			Received uint64 `json:"bytes_received"`
-		}
-		if err := json.Unmarshal([]byte(out), &pairs); err != nil {
-			t.Fatalf("%v in %s", err, out)
-		}
-		for _, q := range pairs {
-			if q.PID == client.PID() && q.Sent+q.Received >= 4096 {
-				return nil
-			}
+		var bytes uint64
+		if bytes, out = moved(t, n, client); bytes >= 4096 {
+			return nil
 		}
 	}
 	t.Fatalf("no transfer begins:\n%s%s", client.Output(), out)
 	return nil
+}
+
+// moved is how many bytes a client's queue pairs have sent and received, and what urdma
+// says of all.
+func moved(t *testing.T, n *lab.Node, client *lab.Process) (bytes uint64, out string) {
+	t.Helper()
+	out, err := n.Urdma("show", "qp", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []struct {
+		PID      int    `json:"pid"`
+		Sent     uint64 `json:"bytes_sent"`
+		Received uint64 `json:"bytes_received"`
+	}
+	if err := json.Unmarshal([]byte(out), &pairs); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	for _, q := range pairs {
+		if q.PID == client.PID() {
+			bytes += q.Sent + q.Received
+		}
+	}
+	return bytes, out
 }
 
 // revive starts the daemons that were killed.
