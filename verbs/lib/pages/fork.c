@@ -4,16 +4,17 @@
  * of its parent may notice: what urdmad's completion announced is there to be
  * read, and what was written before a post is what is sent, at every instant.
  *
- * Pages that registrations cover wholly hold the program's data. With threads
- * they stay shared: the child copies them (fork_child.c) while the parent's
- * handler waits, so writes of other threads in that moment may or may not be
- * in the copy.
+ * Pages that registrations cover wholly hold the program's data. They stay
+ * shared: the child copies them (fork_child.c) while the parent's handler waits,
+ * so writes of other threads in that moment may or may not be in the copy. As
+ * for pages that are pinned, a fork takes their memory once more, until the
+ * child ends or runs another program.
  *
- * Pages covered in part hold the allocator's metadata, too. glibc's fork works
- * on it in the child and in the parent (unlocking the arenas and stdio) before
- * any handler of ours can run, so that copy can't be left to the child. These
- * pages are private memory while the kernel forks and return to the memfd
- * afterwards; so are all of a process that has one thread:
+ * Pages covered in part hold the allocator's metadata, too. With threads, glibc's
+ * fork works on it in the child and in the parent (unlocking the arenas and stdio)
+ * before any handler of ours can run, so that copy can't be left to the child.
+ * These pages are private memory while the kernel forks and return to the memfd
+ * afterwards:
  *
  *   prepare  swap out, keeping a snapshot of what the memfd held
  *   kernel   the child shares the private pages, copy on write
@@ -25,9 +26,7 @@
  * conversion does: one that waits inside malloc holds the lock that glibc's
  * fork takes next.
  *
- * Where the swap would take too much memory (twice what is registered) the
- * child copies all but the pages covered in part, and without any userfaultfd,
- * threaded, it copies every page.
+ * Threaded and without any userfaultfd, the child copies every page.
  *
  * The registry lock is held from prepare to the end; see internal.h.
  */
@@ -38,13 +37,9 @@
 #include "internal.h"
 #include "kernel/sys.h"
 
-/* Above this, only partly covered pages are swapped. */
-#define SWAP_LIMIT_PAGES ((UINT64_C(256) << 20) / PAGE)
-
 struct forking {
 	struct walk walk; /* first: the callbacks find us by it */
 	struct window window;
-	bool swap_part, swap_whole; /* pages covered partly, wholly */
 };
 
 static bool child_copies; /* this fork's child inherits pages shared */
@@ -70,7 +65,7 @@ static bool swap_for_fork(struct forking *f, struct block *b, unsigned from,
 {
 	struct run r = run_of(b, from, to);
 	uint32_t e = b->page[from];
-	if (e & P_PARTIAL ? !f->swap_part : !f->swap_whole)
+	if (!(e & P_PARTIAL) || f->window.kind == WINDOW_NONE)
 		return false;
 	if (f->window.kind != WINDOW_ALONE)
 		fork_hold(); /* before the first page is private */
@@ -88,8 +83,7 @@ static void before_fork(struct walk *k, struct block *b, unsigned from,
 {
 	struct forking *f = (struct forking *)k;
 	bool idle = b->page[from] & P_IDLE;
-	if ((idle && pages_stand_on(b, from, to)) ||
-	    swap_for_fork(f, b, from, to, v))
+	if (pages_stand_on(b, from, to) || swap_for_fork(f, b, from, to, v))
 		return;
 	urdma_pages_state.forks |= idle;
 	sys_madvise(block_addr(b, from), (to - from) * PAGE, MADV_DOFORK);
@@ -131,9 +125,6 @@ static void prepare_pages(void)
 	if (pages_open_maps(&m) != 0)
 		return;
 	window_open(&f.window);
-	f.swap_whole = urdma_pages_state.present <= SWAP_LIMIT_PAGES &&
-	               f.window.kind == WINDOW_ALONE;
-	f.swap_part = f.window.kind != WINDOW_NONE;
 	if (urdma_pages_state.idle && f.window.kind == WINDOW_ALONE)
 		pages_release_idle(&f.window, &m);
 	maps_rewind(&m);

@@ -235,15 +235,9 @@ func TestScatteredRegistrations(t *testing.T) {
 	}
 }
 
-func TestLongOnes(t *testing.T) {
+func TestManyMappings(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
-		t.Skip("URDMA_LONG isn't set: the limit of mappings, a fork with 300 MiB")
+		t.Skip("URDMA_LONG isn't set: the limit of mappings")
 	}
-	for _, test := range []string{"limits", "fork_large"} {
-		t.Run(test, func(t *testing.T) {
-			for _, w := range ways() {
-				t.Run(w.name, func(t *testing.T) { w.run(t, test, 0) })
-			}
-		})
-	}
+	torture(t, "limits", 0)
 }

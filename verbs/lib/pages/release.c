@@ -78,13 +78,13 @@ static bool wanted(const struct release *x, uint32_t entry)
 	return x->keep_count || !(entry & P_COUNT);
 }
 
-/* Idle pages may be anything, also the stack that we run on, which can't move. A
- * child that shared it, until it has its copy, would run over ours: it gets a
- * hole, and ends there. */
+/* Pages may be the stack that we run on, or go on to, which can't move. A child
+ * that shared it, until it has its copy, would run over ours: it gets a hole, and
+ * ends there. */
 bool pages_stand_on(const struct block *b, unsigned from, unsigned to)
 {
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
-	return block_addr(b, from) <= sp && sp < block_addr(b, to);
+	return block_addr(b, from) <= sp && sp < block_addr(b, to) + 4 * PAGE;
 }
 
 static void give_back(struct walk *k, struct block *b, unsigned from,

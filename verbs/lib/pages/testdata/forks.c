@@ -399,29 +399,3 @@ int test_fork_descriptors(void)
 	must_deregister(&r);
 	return 0;
 }
-
-/* More than is swapped for a fork: the child copies. */
-int test_fork_large(void)
-{
-	const size_t len = (size_t)300 << 20;
-	unsigned char *p = anon(len + PAGE);
-	for (size_t i = 0; i < len; i += PAGE)
-		p[i + 9] = (unsigned char)(i / PAGE);
-	struct urdma_region r = must_share(p + 8, len);
-	pid_t pid = fork();
-	if (pid == 0) {
-		for (size_t i = 0; i < len; i += PAGE)
-			CHECK(p[i + 9] == (unsigned char)(i / PAGE), "child");
-		memset(p, 0xEE, len);
-		_exit(0);
-	}
-	wait_ok(pid, "fork");
-	for (size_t i = 0; i < len; i += PAGE)
-		CHECK(p[i + 9] == (unsigned char)(i / PAGE), "parent");
-	pid = fork();
-	if (pid == 0)
-		_exit(0);
-	wait_ok(pid, "fork again");
-	must_deregister(&r);
-	return 0;
-}

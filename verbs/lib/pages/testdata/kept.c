@@ -156,9 +156,13 @@ static void fork_on_it(void)
 	      "child %#x", status);
 }
 
-static void forked_on_a_stack(void)
+static void forked_on_a_stack(bool registered)
 {
+	keep_least(1 << 20);
 	unsigned char *p = idle_memory(5);
+	struct urdma_region r;
+	if (registered)
+		r = must_share(p, SIZE);
 	steps = 0;
 	CHECK(getcontext(&coroutine) == 0, "getcontext");
 	coroutine.uc_stack.ss_sp = p + 300 * PAGE;
@@ -167,6 +171,8 @@ static void forked_on_a_stack(void)
 	makecontext(&coroutine, fork_on_it, 0);
 	CHECK(swapcontext(&back, &coroutine) == 0 && steps == 1, "%u steps", steps);
 	check(p, 300 * PAGE, 5, "beside the stack");
+	if (registered)
+		must_deregister(&r);
 	munmap(p, SIZE);
 	nothing_left();
 }
@@ -249,7 +255,8 @@ static void forked_beside_others(void)
 	pthread_t t;
 	unsigned char *p;
 	pthread_create(&t, NULL, wait_for_end, NULL);
-	forked_on_a_stack();
+	forked_on_a_stack(false);
+	forked_on_a_stack(true);
 	keep_least(1 << 20);
 	p = idle_memory(5);
 	child_has_its_own(p);
@@ -270,7 +277,8 @@ int test_kept(void)
 	dropped();
 	moved();
 	forked();
-	forked_on_a_stack();
+	forked_on_a_stack(false);
+	forked_on_a_stack(true);
 	keep_least(1 << 20);
 	limited();
 	of_the_allocator();

@@ -140,7 +140,7 @@ static const struct {
 	{ "fork_causality_edges", test_fork_causality_edges },
 	{ "fork_advice", test_fork_advice },
 	{ "fork_advised_before", test_fork_advised_before },
-	{ "fork_descriptors", test_fork_descriptors }, { "fork_large", test_fork_large },
+	{ "fork_descriptors", test_fork_descriptors },
 	{ "rounds", test_rounds }, { "scatter", test_scatter },
 	{ "pinned", test_pinned }, { "peer", test_peer }, { "refused", test_refused },
 	{ "interposed", test_interposed }, { "reuse", test_reuse },
@@ -150,7 +150,10 @@ static const struct {
 	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
 	{ "limits", test_limits }, { "unreadable", test_unreadable },
 	{ "untouched", test_untouched }, { "kept", test_kept },
-	{ "born", test_born }, { "swap", test_swap }, { "huge", test_huge }, { "direct", test_direct },
+	{ "born", test_born }, { "swap", test_swap },
+	{ "group", test_group }, { "group_forks", test_group_forks },
+	{ "group_threads", test_group_threads },
+	{ "huge", test_huge }, { "direct", test_direct },
 	{ "cost", test_cost }, { "bench", test_bench },
 };
 
