@@ -121,11 +121,11 @@ struct urdma_cq *urdma_cq_new(struct ibv_context *context, uint32_t cqe, void *c
 
 	errno = EINVAL;
 	if (cqe == 0 || cqe > c->info->max_cqe) {
-		errno = urdma_wrong("ibv_create_cq: cqe is %d, allowed: 1 to %u", (int)cqe, c->info->max_cqe);
+		errno = urdma_wrong(EINVAL, "ibv_create_cq: cqe is %d, allowed: 1 to %u", (int)cqe, c->info->max_cqe);
 		return NULL;
 	}
 	if (vector >= (uint32_t)context->num_comp_vectors) {
-		errno = urdma_wrong("ibv_create_cq: comp_vector is %d, allowed: 0 to %d", (int)vector, context->num_comp_vectors - 1);
+		errno = urdma_wrong(EINVAL, "ibv_create_cq: comp_vector is %d, allowed: 0 to %d", (int)vector, context->num_comp_vectors - 1);
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));

@@ -183,7 +183,7 @@ static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_ca
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		if (limits[i].asked > limits[i].most)
-			return urdma_wrong("ibv_create_qp: cap.%s is %u, allowed: 0 to %u", limits[i].name, limits[i].asked, limits[i].most);
+			return urdma_wrong(EINVAL, "ibv_create_qp: cap.%s is %u, allowed: 0 to %u", limits[i].name, limits[i].asked, limits[i].most);
 	return 0;
 }
 

@@ -39,10 +39,10 @@ struct urdma_file {
 static int check_access(unsigned int access)
 {
 	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
-		return urdma_wrong("ibv_reg_mr: access is %#x, and there are no flags %#x", access,
+		return urdma_wrong(EINVAL, "ibv_reg_mr: access is %#x, and there are no flags %#x", access,
 				   access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE));
 	if ((access & ACCESS_REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return urdma_wrong("ibv_reg_mr: access has IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC, which need IBV_ACCESS_LOCAL_WRITE");
+		return urdma_wrong(EINVAL, "ibv_reg_mr: access has IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC, which need IBV_ACCESS_LOCAL_WRITE");
 	return 0;
 }
 
@@ -161,9 +161,12 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
 		status = EOPNOTSUPP;
 	if (!status && (uintptr_t)addr + length < length)
-		status = EINVAL;
+		status = urdma_wrong(EINVAL, "ibv_reg_mr: addr is %p, and length %zu goes beyond the last address", addr, length);
 	if (!status && length)
 		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
+	if (status == EFAULT)
+		urdma_wrong(EFAULT, "ibv_reg_mr: addr is %p, length %zu: not all of it is mapped and readable%s", addr, length,
+			    writes ? ", and writable, as access wants" : "");
 	if (status)
 		return status;
 	m->mr.context = pd->context;

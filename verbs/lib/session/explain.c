@@ -38,7 +38,7 @@ void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 	errno = before;
 }
 
-int urdma_wrong(const char *format, ...)
+int urdma_wrong(int error, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -47,9 +47,9 @@ int urdma_wrong(const char *format, ...)
 		va_start(args, format);
 		vsnprintf(text, sizeof(text), format, args);
 		va_end(args);
-		urdma_complain("EINVAL: %s", text);
+		urdma_complain("%s: %s", error == EFAULT ? "EFAULT" : "EINVAL", text);
 	}
-	return EINVAL;
+	return error;
 }
 
 static void refused(struct urdma_client *client, int status)

@@ -44,9 +44,9 @@ void urdma_complain_lines(const char *before, char *text);
 /* Asks urdmad why, and writes its answer to stderr; number as of EXPLAIN, 0: nothing. Leaves errno
  * alone. */
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number);
-/* Returns EINVAL, for an argument that is refused without asking urdmad, and explains it where
- * that is wanted: the call, the argument, what it is and what is allowed. */
-int urdma_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Returns error, EINVAL or EFAULT, for an argument that is refused without asking urdmad, and
+ * explains it where that is wanted: the call, the argument, what it is and what is allowed. */
+int urdma_wrong(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- warn.c -------------------------------------------------------------- */
 

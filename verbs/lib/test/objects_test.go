@@ -56,6 +56,7 @@ func explains(t *testing.T, out string) {
 	for _, want := range []string{"0x0102", "it has no IBV_ACCESS_REMOTE_WRITE; region ", "change: the peer registers with", "IBV_EVENT_QP_ACCESS_ERR", "0x0401",
 		"64 bytes at ", "with lkey 0x7; no region or window has the key 0x7", "0x0616", "ibv_modify_qp: qp: no such queue pair state transition: from RESET to RTS",
 		"ibv_create_qp: cap.max_send_wr is 1073741824, allowed: 0 to ", "ibv_create_cq: cqe is 1073741824, allowed: 1 to ", "which need IBV_ACCESS_LOCAL_WRITE",
+		"EFAULT: ibv_reg_mr: addr is (nil), length 64: not all of it is mapped and readable, and writable, as access wants", "length 18446744073709551615 goes beyond",
 		"ibv_modify_qp: qp: wrong attribute: max_dest_rd_atomic is 200, allowed: 0 to "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -69,6 +69,9 @@ static void beyond_limits(struct ibv_cq *cq, struct ibv_qp *qp)
 	CHECK(!ibv_create_qp(pd, &pair) && errno == EINVAL);
 	CHECK(!ibv_create_cq(context, 1 << 30, NULL, NULL, 0) && errno == EINVAL);
 	CHECK(!ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+	CHECK(!ibv_reg_mr(pd, NULL, sizeof(memory), IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+	CHECK(!ibv_reg_mr(pd, (void *)"constant", 8, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+	CHECK(!ibv_reg_mr(pd, memory, SIZE_MAX, 0) && errno == EINVAL);
 	to_init(qp, 0);
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), EINVAL);
