@@ -50,16 +50,31 @@ func addWait(cmd *cobra.Command, wait *time.Duration) {
 }
 
 // await waits until a urdmad answers. What else is wrong than that none runs ends
-// it at once.
+// it at once, as does a unit of systemd that fails meanwhile, or failed just before.
 func (o *lookOptions) await() error {
-	for end := time.Now().Add(o.wait); ; time.Sleep(10 * time.Millisecond) {
+	socket := o.socket
+	if socket == "" {
+		socket = os.Getenv("URDMA_SOCKET")
+	}
+	since, end := monotonic()-2*time.Second, time.Now().Add(o.wait)
+	for turn := 1; ; turn++ {
 		_, err := o.fetch()
-		if err == nil || !errors.Is(err, inspect.ErrNotRunning) {
+		if err == nil {
+			return nil
+		}
+		none := errors.Is(err, inspect.ErrNotRunning)
+		if !none || turn%30 == 0 {
+			if failed := failedUnit(socket, since); failed != nil {
+				return failed
+			}
+		}
+		if !none {
 			return err
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("after %v: %w", o.wait, err)
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
