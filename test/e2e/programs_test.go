@@ -156,7 +156,7 @@ func examples(t *testing.T, server, client *lab.Node) {
 }
 
 // perftest runs the six programs, also with events. Those for bandwidth run through all
-// sizes over memif; else a few stand for all, unless the long tests were asked for:
+// sizes over memif, in the long tests all over each wire; else a few stand for all:
 // for each size both sides measure the processor's clock for a quarter of a second or
 // more, so all sizes take six times the processor time of a few.
 func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
@@ -166,7 +166,8 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			if mode == "events" && strings.Contains(program, "write") {
 				continue // perftest: "Events feature not available on WRITE verb"
 			}
-			all := long || mode == "poll" && w.Name == lab.Memif.Name && strings.HasSuffix(program, "_bw")
+			all := mode == "poll" && (long && slices.ContainsFunc(perWire, func(x lab.Wire) bool { return x.Name == w.Name }) ||
+				w.Name == lab.Memif.Name && strings.HasSuffix(program, "_bw"))
 			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, all, slices.Concat([]string{"-n", "100"}, args)) })
 		}
 	}
