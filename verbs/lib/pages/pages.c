@@ -64,7 +64,7 @@ static const char *unfit(struct request *q, const struct vma *v, uint64_t start,
 	if (v->shared)
 		return "a shared mapping";
 	if (v->huge)
-		return "huge pages";
+		return "private huge pages (MAP_HUGETLB)";
 	if (v->prot != (PROT_READ | PROT_WRITE))
 		return "memory that isn't plainly readable and writable";
 	if (v->inode && q->window.kind != WINDOW_ALONE)

@@ -178,6 +178,17 @@ void case_shared_anonymous(void)
 	use(memory);
 }
 
+/* Private huge pages of the pool are no file's, and their number is limited: none is spent on
+ * sharing them. */
+static void use_private_huge(size_t n)
+{
+	uint8_t *memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21u << 26, -1, 0);
+
+	CHECK(memory != MAP_FAILED);
+	use(memory + n - SIZE - SKIP);
+	munmap(memory, n);
+}
+
 /* Huge pages of a file are mapped as those of others are. */
 void case_shared_huge(void)
 {
@@ -198,4 +209,5 @@ void case_shared_huge(void)
 	CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)n); /* urdmad has made it no longer */
 	munmap(memory, n);
 	close(fd);
+	use_private_huge(n);
 }
