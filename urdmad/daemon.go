@@ -97,6 +97,7 @@ func serve(ctx context.Context, src source) error {
 		d.stop()
 		return err
 	}
+	worker.LimitGarbage()
 	return errors.Join(d.run(ctx, hups), d.stop())
 }
 

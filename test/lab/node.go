@@ -82,7 +82,7 @@ func (n *Node) Program(name string) string { return n.lab.Program(name) }
 
 func (n *Node) options() Options {
 	env := []string{"XDG_RUNTIME_DIR=" + n.dir, "TMPDIR=" + n.dir, "HOME=" + n.dir, "LC_ALL=C"}
-	for _, name := range []string{"PATH", "URDMA_LOG"} {
+	for _, name := range []string{"PATH", "URDMA_LOG", "GOGC"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

@@ -305,3 +305,29 @@ func clientMemory(t *testing.T, size int) (fd int, memory []byte) {
 	})
 	return fd, memory
 }
+
+// TestGarbageIsBounded: garbage may be eight times what a small daemon has in use, and no
+// more than that or 64 MiB where more is.
+func TestGarbageIsBounded(t *testing.T) {
+	if os.Getenv("GOGC") != "" {
+		t.Skip("GOGC in the environment wins")
+	}
+	prepareRuntime(t)
+	for _, used := range []int{0, 20 << 20, 200 << 20} {
+		buffers := make([]byte, used)
+		LimitGarbage()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if most := max(m.HeapAlloc, mostGarbage) + 8<<20; m.NextGC-m.HeapAlloc > most {
+			t.Errorf("with %d MiB in use the next collection is at %d MiB, expected %d at most", m.HeapAlloc>>20, m.NextGC>>20, (m.HeapAlloc+most)>>20)
+		}
+		runtime.KeepAlive(buffers)
+	}
+	if p := debug.SetGCPercent(100); p != 100 {
+		t.Errorf("with 200 MiB in use there may be %d %% of garbage, expected 100", p)
+	}
+	LimitGarbage()
+	if p := debug.SetGCPercent(100); p != rarely {
+		t.Errorf("with little in use there may be %d %% of garbage, expected %d", p, rarely)
+	}
+}

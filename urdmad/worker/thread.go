@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync/atomic"
 
@@ -101,6 +102,13 @@ func (t *thread) yield() {
 // interrupt a sleeping one.
 var reserved atomic.Bool
 
+// rarely is the percentage of garbage beside what is in use, as GOGC counts it, and
+// mostGarbage bounds it where more is in use than a single worker and its ports take.
+const (
+	rarely      = 800
+	mostGarbage = 64 << 20
+)
+
 // PrepareRuntime sets Go's runtime up for this many workers; call it once, before
 // they run. GOMAXPROCS and GOGC in the environment win.
 //
@@ -114,8 +122,26 @@ func PrepareRuntime(workers int) {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+workers+1))
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(800)
+		debug.SetGCPercent(rarely)
 	}
 	signals := !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")
 	reserved.Store(signals && runtime.GOMAXPROCS(0) > workers)
+}
+
+// LimitGarbage is for when all that stays for ever is there, above all the buffers of ports
+// and workers: eight times those would be hundreds of megabytes with several workers. GOGC in
+// the environment wins.
+func LimitGarbage() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	runtime.GC()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	debug.SetGCPercent(garbagePercent(live[0].Value.Uint64()))
+}
+
+// garbagePercent is at least as much as is in use.
+func garbagePercent(live uint64) int {
+	return int(max(100, min(rarely, mostGarbage*100/max(1, live))))
 }
