@@ -153,8 +153,6 @@ func (r *rules) workers() {
 		v, err := ParseVdev(p.Vdev)
 		switch {
 		case err != nil: // refused elsewhere
-		case p.RoCE():
-			r.refuse(at+".protocol", "\"trp\" with several workers, which do not share RoCEv2's queue pairs")
 		case p.KernelInterface != "":
 			r.refuse(at+".kernel_interface", "nothing with several workers: one has the interface")
 		case v.Kind == VdevUDP:

@@ -210,6 +210,9 @@ func specs(cfg *config.Config) []dpdk.Spec {
 		}
 		if n := len(cfg.Workers); n > 1 && p.UDP() {
 			s.Queues, s.Filter = n, steer.SocketFilter(n)
+			if p.RoCE() {
+				s.Filter = steer.PacketFilter(n)
+			}
 		}
 		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
 			copy(s.MAC[:], mac)

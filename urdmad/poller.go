@@ -41,7 +41,7 @@ func (d *daemon) sharePorts() *sharedPorts {
 	s := &sharedPorts{numbers: steer.NewNumbers(d.workers())}
 	hub := steer.NewHub(d.workers(), s.numbers, func(w int) { d.pollers[w].worker.Wake() })
 	for i, p := range d.cfg.Ports {
-		shared := hub.Add(d.ports[i], p.Address.Addr())
+		shared := hub.Add(d.ports[i], p.Address.Addr(), p.RoCE())
 		s.ports = append(s.ports, shared)
 		d.ports[i] = shared.For(0)
 	}

@@ -150,13 +150,14 @@ const (
 // uses, for people; they may change while it is open.
 type Offloader interface{ Offloads() string }
 
-// Grouper is a port of datagrams that takes what is sent to multicast groups.
+// Grouper is a port of datagrams that takes what is sent to multicast groups, by each of its
+// queues as that joins them.
 type Grouper interface {
-	// Join has Rx return what others send to a group, with its number, from 1 on. To be
-	// called, as Leave, by the caller of Rx.
-	Join(group netip.Addr) (number uint16, err error)
+	// Join has a queue's Rx return what others send to a group, with its number, from 1 on. To
+	// be called, as Leave, by the caller of Rx.
+	Join(queue int, group netip.Addr) (number uint16, err error)
 	// Leave undoes Join. What Rx returned before may still be used.
-	Leave(number uint16)
+	Leave(queue int, number uint16)
 }
 
 // Port is one way into a network. Frames pass through its queues; see the

@@ -47,8 +47,8 @@ func (g *groups) init(address netip.AddrPort, index uint32, ecn bool, own int) {
 
 // Join implements port.Grouper. The kernel joins at once: it holds nobody up for longer than
 // another change of the network's does.
-func (p *Port) Join(group netip.Addr) (number uint16, err error) {
-	g := &p.queues[0].groups
+func (p *Port) Join(queue int, group netip.Addr) (number uint16, err error) {
+	g := &p.queues[queue].groups
 	if g.joined == maxGroups {
 		return 0, errGroups
 	}
@@ -74,13 +74,13 @@ func (p *Port) Join(group netip.Addr) (number uint16, err error) {
 }
 
 // Leave implements port.Grouper.
-func (p *Port) Leave(number uint16) {
-	g := &p.queues[0].groups
+func (p *Port) Leave(queue int, number uint16) {
+	g := &p.queues[queue].groups
 	s := &g.list[number-1]
 	_ = unix.Close(s.fd) // which leaves the group and the epoll set
 	s.fd = -1
 	g.joined--
-	r := &p.queues[0].rx
+	r := &p.queues[queue].rx
 	for i := r.at; i < r.have; i++ {
 		if m := &r.msg[i]; m.group == number { // which may be another's soon
 			m.off, m.length = 0, 0
@@ -111,7 +111,7 @@ func (g *groups) open(group netip.Addr) (int, error) {
 		markCongestion(fd, group.Is4())
 	}
 	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), // each urdmad of the host hears the group
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), // each urdmad and worker of the host hears the group
 		unix.Bind(fd, sockaddr(netip.AddrPortFrom(group, g.address.Port()), g.index)),
 		g.member(fd, group), g.wake(fd))
 	if err != nil {

@@ -342,7 +342,7 @@ func TestGroups(t *testing.T) {
 		}
 		groupAt := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(groups[i]), own.Port()) }
 		for i := range groups {
-			number, err := to.Join(groupAt(i).Addr())
+			number, err := to.Join(0, groupAt(i).Addr())
 			if err != nil || int(number) != i+1 {
 				t.Fatalf("%s: number %d, %v", groups[i], number, err)
 			}
@@ -353,11 +353,11 @@ func TestGroups(t *testing.T) {
 		expect("the first group", 1, 0x68|capable)
 		send(own, 0x20|capable)
 		expect("the port", 0, 0x20|capable)
-		to.Leave(1)
+		to.Leave(0, 1)
 		send(groupAt(0), 0)
 		send(groupAt(1), 0)
 		expect("the second group after the first was left", 2, capable)
-		to.Leave(2)
+		to.Leave(0, 2)
 		if fd, _ := to.queues[0].ArmRx(); fd != to.queues[0].own.fd {
 			t.Error("the port waits for groups that it has left")
 		}
@@ -366,7 +366,7 @@ func TestGroups(t *testing.T) {
 			if own.Addr().Is6() {
 				group = netip.AddrFrom16([16]byte{0: 0xff, 1: 0x15, 15: byte(i)})
 			}
-			if _, err := to.Join(group); (err == nil) != (i < maxGroups) {
+			if _, err := to.Join(0, group); (err == nil) != (i < maxGroups) {
 				t.Fatalf("group %d: %v", i, err)
 			}
 		}

@@ -24,31 +24,38 @@ import (
 // number: a few over each kind of port, and all of them over each with URDMA_LONG.
 func TestRoCE(t *testing.T) {
 	long := os.Getenv("URDMA_LONG") != ""
-	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.V6(), lab.RoCE.Jumbo()} {
-		if i > 1 && !long {
+	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.WithWorkers(2), lab.RoCE.V6(), lab.RoCE.Jumbo(), lab.RoCEFrames.WithWorkers(2)} {
+		if i > 2 && !long {
 			continue
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
-			n := &byNumber{server: a, client: b, tcp: a.Address}
-			if w.IPv6 {
-				n.tcp = lab.KernelIPv4(0)
+			programsOverRoCE(t, a, b, w.IPv6, long)
+			if w.Workers > 1 && long { // programs of different workers
+				t.Run("of one urdmad", func(t *testing.T) { programsOverRoCE(t, a, a, w.IPv6, long) })
 			}
-			for _, c := range roceByNumber(long) {
-				t.Run(c, func(t *testing.T) {
-					args := strings.Fields(c)
-					if r := n.run(t, "roce", args[0], args[1:]...); strings.Contains(r.Client+r.Server, "invalid data") {
-						t.Errorf("server:\n%s\nclient:\n%s", r.Server, r.Client)
-					}
-				})
+		})
+	}
+}
+
+func programsOverRoCE(t *testing.T, a, b *lab.Node, ipv6, long bool) {
+	n := &byNumber{server: a, client: b, tcp: a.Address}
+	if ipv6 {
+		n.tcp = lab.KernelIPv4(0)
+	}
+	for _, c := range roceByNumber(long) {
+		t.Run(c, func(t *testing.T) {
+			args := strings.Fields(c)
+			if r := n.run(t, "roce", args[0], args[1:]...); strings.Contains(r.Client+r.Server, "invalid data") {
+				t.Errorf("server:\n%s\nclient:\n%s", r.Server, r.Client)
 			}
-			for _, c := range roceThroughCM(long, w.IPv6) {
-				t.Run(c[0], func(t *testing.T) {
-					need(t, strings.Fields(c[0])[0])
-					at := strings.NewReplacer("@", a.Address)
-					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(at.Replace(c[0])), Client: strings.Fields(at.Replace(c[1]))})
-				})
-			}
+		})
+	}
+	for _, c := range roceThroughCM(long, ipv6) {
+		t.Run(c[0], func(t *testing.T) {
+			need(t, strings.Fields(c[0])[0])
+			at := strings.NewReplacer("@", a.Address)
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(at.Replace(c[0])), Client: strings.Fields(at.Replace(c[1]))})
 		})
 	}
 }
@@ -86,7 +93,7 @@ func roceThroughCM(long, ipv6 bool) [][2]string {
 
 // TestRoCEGroups: rdma_cm's groups.
 func TestRoCEGroups(t *testing.T) {
-	for _, w := range []lab.Wire{lab.RoCEFrames, lab.RoCEFrames.V6(), lab.RoCE, lab.RoCE.V6()} {
+	for _, w := range []lab.Wire{lab.RoCEFrames, lab.RoCEFrames.V6(), lab.RoCE, lab.RoCE.V6(), lab.RoCE.WithWorkers(2)} {
 		group := "239.1.2.3"
 		if w.IPv6 {
 			group = "ff15::239:1:2:3"

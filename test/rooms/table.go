@@ -48,7 +48,7 @@ var rules = ruleBook{
 		"urdmad/reliable":              {"urdmad/clock", "wire"},
 		"urdmad/reliable/reliabletest": {"urdmad/reliable", "wire"},
 		"urdmad/impair":                {"dpdk/port", "inject", "urdmad/clock"},
-		"urdmad/steer":                 {"dpdk/port", "wire"},
+		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/neighbour":             {"urdmad/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/due"},
 		"urdmad/netif":                 {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},

@@ -64,7 +64,7 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		return err
 	}
 	switch now := q.State(); {
-	case now == abi.QPSRTR && before != now && x.n.e.SpeaksRoCE(dev) && !slices.Contains(x.addrs, peer):
+	case now == abi.QPSRTR && before != now && x.n.e.SpeaksRoCE(dev) && (!slices.Contains(x.addrs, peer) || x.n.e.QPs.Elsewhere(a.DestQPNum)):
 		x.n.e.RoCE.Serve(q, dev, peer)
 	case now == abi.QPSRTR && before != now:
 		return x.start(q, dev, peer)

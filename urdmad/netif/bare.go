@@ -75,6 +75,9 @@ func (n *Interface) bare(p *port.Packet) bool {
 			n.Drop(DropSelf)
 			return false
 		}
+		if src.IsMulticast() && p.Flags.Has(port.RxInside) { // it has where it goes to
+			src, dst = n.IP(), src
+		}
 		n.rx.origin = w
 		d.Src, d.Dst = netip.AddrPortFrom(src, p.Peer.Port), netip.AddrPortFrom(dst, n.addr.SocketPort)
 		d.Link = Link{Port: p.Peer.Port}

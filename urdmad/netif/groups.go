@@ -61,7 +61,7 @@ func (r *groups) open(group netip.Addr) (number uint16, err error) {
 	if !r.n.info.Datagrams {
 		return 0, nil
 	}
-	if number, err = r.sockets.Join(group); err != nil {
+	if number, err = r.sockets.Join(0, group); err != nil {
 		return 0, err
 	}
 	for len(r.byNumber) < int(number) {
@@ -75,7 +75,7 @@ func (r *groups) open(group netip.Addr) (number uint16, err error) {
 func (r *groups) close(g *joined) {
 	if g.number != 0 {
 		r.byNumber[g.number-1], r.n.rx.origin = netip.Addr{}, origin{}
-		r.sockets.Leave(g.number)
+		r.sockets.Leave(0, g.number)
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *Stack) newConn(p *Port, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, port: p, shake: &handshake{}}
 	c.Dev, c.Local, c.Peer = p.If.Dev, local, peer
 	c.timer, c.shake.timer = clock.NewTimer(c.ready), clock.NewTimer(c.tick)
-	for c.shake.local == 0 || s.ids[c.shake.local] != nil {
+	for c.shake.local == 0 || s.ids[c.shake.local] != nil || s.table.Elsewhere(c.shake.local) {
 		c.shake.local = s.rand.Uint32()
 	}
 	c.shake.tid = uint64(s.rand.Uint32())<<32 | uint64(c.shake.local)

@@ -34,8 +34,7 @@ func (s *Stack) Say(q *Question) {
 	if !q.Answer {
 		private := make([]byte, ibcm.HeaderLen, ibcm.HeaderLen+len(q.Private))
 		(&ibcm.Addresses{Src: q.Local, Dst: q.Peer.Addr()}).Put(private)
-		// The answer repeats the TID, and does not say the port numbers otherwise.
-		q.TID = uint64(q.ID)<<32 | uint64(q.Local.Port())<<16 | uint64(q.Peer.Port())
+		q.TID = ibcm.AskingTID(q.ID, q.Local.Port(), q.Peer.Port())
 		m = ibcm.Message{Kind: ibcm.SIDRRequest, Local: q.ID, TID: q.TID, Service: ibcm.UDPService(q.Peer.Port()),
 			PKey: roce.DefaultPKey, Private: append(private, q.Private...)}
 	}
@@ -59,6 +58,7 @@ func (p *Port) asked(d *netif.Datagram, m *ibcm.Message) (why string) {
 
 // answered takes an answer.
 func (p *Port) answered(d *netif.Datagram, m *ibcm.Message) {
-	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), uint16(m.TID>>16)), Peer: netip.AddrPortFrom(d.Src.Addr(), uint16(m.TID)),
+	asking, asked := ibcm.Numbers(m.TID)
+	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), asking), Peer: netip.AddrPortFrom(d.Src.Addr(), asked),
 		ID: m.Local, Answer: true, Status: m.Status, QPN: m.QPN, QKey: m.QKey, Private: append([]byte(nil), m.Private...)})
 }

@@ -15,7 +15,8 @@ const everyone = -1
 const first = 0
 
 // frame is the worker that a frame is for, which another process may change at any time.
-func (h *Hub) frame(b []byte) int {
+func (p *Port) frame(b []byte) int {
+	h := p.hub
 	var f wire.Frame
 	var head [wire.MaxHeaderLen]byte
 	if f.Parse(head[:copy(head[:], b)], len(b)) != nil {
@@ -29,6 +30,9 @@ func (h *Hub) frame(b []byte) int {
 		return first
 	case f.Proto == wire.ProtoUDP:
 		group := f.Type == wire.EtherTypeIPv4 && f.DstIP.IsGroup() || f.Type == wire.EtherTypeIPv6 && f.Dst6.IsGroup()
+		if p.roce {
+			return h.packet(payload, group)
+		}
 		return h.datagram(f.DstPort, payload, group)
 	case f.Proto == wire.ProtoIGMP:
 		return everyone
@@ -55,7 +59,11 @@ func (h *Hub) arp(b []byte) int {
 }
 
 // payload is the worker that a packet of a port of datagrams is for.
-func (h *Hub) payload(b []byte) int {
+func (p *Port) payload(b []byte) int {
+	h := p.hub
+	if p.roce {
+		return h.packet(b, false)
+	}
 	var e wire.Encap
 	switch {
 	case e.Parse(b) != nil || e.Type == wire.EncapProbe:
@@ -123,23 +131,23 @@ func (h *Hub) device(a netip.Addr) int {
 // everyone; wire says that it leaves as well.
 func (p *Port) inside(v *port.Packet) (dev, to int, wire bool) {
 	if p.info.Datagrams {
-		if v.Peer.Addr().IsMulticast() { // which is in no socket's reach
-			return -1, everyone, false
+		if v.Peer.Addr().IsMulticast() { // which TRP's sockets don't reach
+			return -1, everyone, p.roce
 		}
 		if dev = p.hub.device(v.Peer.Addr()); dev < 0 {
 			return dev, 0, true
 		}
-		return dev, p.hub.payload(v.Data), false
+		return dev, p.hub.ports[dev].payload(v.Data), false
 	}
 	dst, ok := destination(v.Data)
 	if !ok {
 		return -1, 0, true
 	}
 	if dev = p.hub.device(dst); dev >= 0 {
-		return dev, p.hub.frame(v.Data), false
+		return dev, p.hub.ports[dev].frame(v.Data), false
 	}
-	if dst.IsMulticast() && p.hub.frame(v.Data) == everyone {
-		return -1, everyone, true
+	if dst.IsMulticast() && p.frame(v.Data) == everyone {
+		return -1, everyone, p.info.Wire
 	}
 	return -1, 0, true
 }

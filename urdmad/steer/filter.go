@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/wire"
+	"urdma/wire/ibcm"
 )
 
 // SocketFilter chooses among as many sockets of a UDP port as there are workers, as
@@ -32,5 +33,18 @@ func SocketFilter(workers int) []unix.SockFilter {
 		{Code: modulo, K: uint32(workers)},
 		{Code: result},
 		{Code: constant, K: first},
+	}
+}
+
+// PacketFilter is that for RoCEv2, whose packets have a queue pair's number. Messages to number
+// 1 are any worker's.
+func PacketFilter(workers int) []unix.SockFilter {
+	return []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 4}, // in the base transport header
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 1<<24 - 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(ibcm.QP), Jt: 2},
+		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: uint32(workers)},
+		{Code: unix.BPF_RET | unix.BPF_A},
+		{Code: unix.BPF_RET | unix.BPF_K, K: first},
 	}
 }

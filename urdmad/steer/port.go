@@ -28,13 +28,14 @@ type Port struct {
 	info   port.Info
 	queues []*queue
 	own    bool      // each worker has a queue of the port's
+	roce   bool      // the port speaks RoCEv2, not TRP
 	rings  [][]*ring // from worker, to worker; none to itself
 	out    []*ring   // of each worker, to the wire; none where own
 }
 
-// Add shares a port, the next device, whose address is own.
-func (h *Hub) Add(under port.Port, own netip.Addr) *Port {
-	p := &Port{under: under, hub: h, info: under.Info(), own: under.Queues() >= h.workers}
+// Add shares a port, the next device, whose address is own and which speaks RoCEv2 or TRP.
+func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
+	p := &Port{under: under, hub: h, info: under.Info(), own: under.Queues() >= h.workers, roce: roce}
 	p.info.Siblings = true
 	if p.info.ReceiveWindow == 0 || p.info.ReceiveWindow > slots {
 		p.info.ReceiveWindow = slots
@@ -72,7 +73,27 @@ func roomOf(p port.Port) (length, capacity int) {
 }
 
 // For is the port as a worker has it.
-func (p *Port) For(worker int) port.Port { return view{p, worker} }
+func (p *Port) For(worker int) port.Port {
+	v := view{p, worker}
+	if g, ok := p.under.(port.Grouper); ok && p.own {
+		return groupView{v, g}
+	}
+	return v
+}
+
+// groupView is that of a port with groups, of which each queue has its own.
+type groupView struct {
+	view
+	groups port.Grouper
+}
+
+// Join is port.Grouper's.
+func (v groupView) Join(_ int, group netip.Addr) (number uint16, err error) {
+	return v.groups.Join(v.worker, group)
+}
+
+// Leave is port.Grouper's.
+func (v groupView) Leave(_ int, number uint16) { v.groups.Leave(v.worker, number) }
 
 // view is a port as one worker has it: with one queue.
 type view struct {

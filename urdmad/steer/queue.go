@@ -71,7 +71,7 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 			break
 		}
 		s := &r.slots[i]
-		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Peer: s.peer, Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
+		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Class: s.class, Peer: s.peer, Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
 		n++
 	}
 	return n
@@ -100,10 +100,13 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 // hand copies a packet for others to them, and reports whether it is for this worker.
 func (q *queue) hand(v *port.Packet) (mine bool) {
 	to := 0
-	if q.p.info.Datagrams {
-		to = q.p.hub.payload(v.Data)
-	} else {
-		to = q.p.hub.frame(v.Data)
+	switch {
+	case v.Group != 0: // each worker has a socket of its own for its groups
+		return true
+	case q.p.info.Datagrams:
+		to = q.p.payload(v.Data)
+	default:
+		to = q.p.frame(v.Data)
 	}
 	if to == everyone {
 		q.give(q.p, everyone, v, v.Flags)
@@ -163,7 +166,7 @@ func (q *queue) fill(r *ring) bool {
 			i, _ := r.full.take()
 			s, v := &r.slots[i], &q.next[k]
 			v.Data = v.Data[:copy(v.Data[:s.n], s.data[:s.n])]
-			v.Flags, v.Peer = s.flags, s.peer
+			v.Flags, v.Class, v.Peer = s.flags, s.class, s.peer
 			r.free.put(i)
 		}
 	}
@@ -208,7 +211,7 @@ func (q *queue) Tx(p []port.Packet) int {
 			continue
 		}
 		s := &r.slots[i]
-		s.n, s.flags, s.peer = len(v.Data), v.Flags, v.Peer
+		s.n, s.flags, s.class, s.peer = len(v.Data), v.Flags, v.Class, v.Peer
 		r.full.put(i)
 		q.wakes[0] = q.self != 0
 	}

@@ -23,6 +23,7 @@ type slot struct {
 	data  []byte // the whole room
 	n     int    // of the packet
 	flags port.Flags
+	class uint8
 	peer  port.Peer
 }
 
@@ -47,7 +48,7 @@ func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 		return false
 	}
 	s := &r.slots[i]
-	s.n, s.flags, s.peer = copy(s.data[:cap(s.data)], p.Data), flags, p.Peer
+	s.n, s.flags, s.class, s.peer = copy(s.data[:cap(s.data)], p.Data), flags, p.Class, p.Peer
 	r.full.put(i)
 	return true
 }

@@ -32,7 +32,7 @@ func share(p port.Port, workers int, own ...netip.Addr) (*Hub, *Port) {
 	h := NewHub(workers, NewNumbers(workers), func(int) {})
 	var first *Port
 	for _, a := range own {
-		if added := h.Add(p, a); first == nil {
+		if added := h.Add(p, a, false); first == nil {
 			first = added
 		}
 	}
@@ -106,7 +106,7 @@ func requestFor(n wire.QPN) []byte {
 
 // TestWhoseFrame: each kind of frame finds its worker.
 func TestWhoseFrame(t *testing.T) {
-	h, _ := share(loopback.Open("lo", [6]byte{}, 1500, ours), 3, ours, ours6)
+	h, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), 3, ours, ours6)
 	for number, worker := range map[uint16]int{7174: 2, 5000: 1} {
 		if !h.numbers.Of(worker).Take(number) {
 			t.Fatalf("port number %d is taken", number)
@@ -148,7 +148,7 @@ func TestWhoseFrame(t *testing.T) {
 		{"a runt", make([]byte, 5), 0},
 		{"another protocol", append(make([]byte, 12), 0x88, 0xb5, 1, 2), 0},
 	} {
-		if got := h.frame(c.frame); got != c.want {
+		if got := p.frame(c.frame); got != c.want {
 			t.Errorf("%s is for worker %d, expected %d", c.name, got, c.want)
 		}
 	}
@@ -168,18 +168,18 @@ func TestWhoseFrame(t *testing.T) {
 		{"its answer", encap(wire.EncapAnswer, 0), everyone},
 		{"nothing", nil, 0},
 	} {
-		if got := h.payload(c.packet); got != c.want {
+		if got := p.payload(c.packet); got != c.want {
 			t.Errorf("%s over a socket is for worker %d, expected %d", c.name, got, c.want)
 		}
 	}
 }
 
 // overSockets is a udp port with a socket for each worker, and where it is.
-func overSockets(t *testing.T, workers int) (port.Port, netip.AddrPort) {
+func overSockets(t *testing.T, workers int, filter []unix.SockFilter) (port.Port, netip.AddrPort) {
 	t.Helper()
 	for number := uint16(40000); ; number++ {
 		at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), number)
-		p, err := udp.Open(udp.Options{Address: at, MTU: 1500, Sockets: workers, Filter: SocketFilter(workers)})
+		p, err := udp.Open(udp.Options{Address: at, MTU: 1500, Sockets: workers, Filter: filter})
 		if errors.Is(err, unix.EADDRINUSE) {
 			continue
 		}
@@ -199,7 +199,7 @@ func overSockets(t *testing.T, workers int) (port.Port, netip.AddrPort) {
 func TestSocketFilter(t *testing.T) {
 	const workers = 3
 	h := NewHub(workers, NewNumbers(workers), func(int) {})
-	p, at := overSockets(t, workers)
+	p, at := overSockets(t, workers, SocketFilter(workers))
 	from, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestSocketFilter(t *testing.T) {
 		if _, err := from.Write(b); err != nil {
 			t.Fatal(err)
 		}
-		want := h.payload(b)
+		want := (&Port{hub: h}).payload(b)
 		if got := whichQueue(t, p, b); got != want {
 			t.Errorf("% x reached worker %d, expected %d", b, got, want)
 		}
@@ -255,7 +255,7 @@ func whichQueue(t *testing.T, p port.Port, b []byte) int {
 // own, hands over what is another's, and packets between workers stay inside.
 func TestOwnQueues(t *testing.T) {
 	const workers = 2
-	under, at := overSockets(t, workers)
+	under, at := overSockets(t, workers, SocketFilter(workers))
 	if _, err := udp.Open(udp.Options{Address: at, Sockets: workers, Filter: SocketFilter(workers)}); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("another port at %v: %v, expected EADDRINUSE", at, err)
 	}

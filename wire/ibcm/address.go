@@ -85,3 +85,12 @@ func (a *Addresses) Put(b []byte) {
 	copy(b[4:], src[:])
 	copy(b[20:], dst[:])
 }
+
+// AskingTID is that of a SIDRRequest of ours. Its answer repeats it, and does not say the port
+// numbers of who asks and who is asked otherwise.
+func AskingTID(id uint32, asking, asked uint16) uint64 {
+	return uint64(id)<<32 | uint64(asking)<<16 | uint64(asked)
+}
+
+// Numbers are the port numbers in an AskingTID.
+func Numbers(tid uint64) (asking, asked uint16) { return uint16(tid >> 16), uint16(tid) }

@@ -1,0 +1,89 @@
+package steer
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"urdma/dpdk/loopback"
+	"urdma/wire"
+	"urdma/wire/ibcm"
+	"urdma/wire/roce"
+)
+
+// packetFor is a RoCEv2 packet to a queue pair, with a message of communication management
+// where there is one.
+func packetFor(n wire.QPN, m *ibcm.Message) []byte {
+	b := make([]byte, roce.MaxHeaderLen+ibcm.Len+roce.ICRCLen)
+	h := roce.Header{Opcode: roce.RC | roce.SendOnly, Dst: n, AckReq: true}
+	if m != nil {
+		h = roce.Header{Opcode: roce.UD | roce.SendOnly, Dst: n, QKey: ibcm.QKey, Src: ibcm.QP}
+	}
+	size := h.Put(b)
+	if m != nil {
+		if err := m.Put(b[size:]); err != nil {
+			panic(err)
+		}
+		size += ibcm.Len
+	}
+	return b[:size+roce.ICRCLen]
+}
+
+// TestWhosePacket: each RoCEv2 packet finds its worker, in a frame and over a socket.
+func TestWhosePacket(t *testing.T) {
+	const workers = 3
+	h := NewHub(workers, NewNumbers(workers), func(int) {})
+	p := h.Add(loopback.Open("lo", [6]byte{}, 1500, ours), ours, true)
+	if !h.numbers.Of(2).Take(7174) {
+		t.Fatal("port number 7174 is taken")
+	}
+	group := netip.MustParseAddr("239.1.2.3")
+	for _, c := range []struct {
+		name   string
+		to     netip.Addr
+		packet []byte
+		want   int
+	}{
+		{"a request", ours, packetFor(8, nil), 2},
+		{"an acknowledgement's worker", ours, packetFor(7, nil), 1},
+		{"one for a connection", ours, packetFor(1, &ibcm.Message{Kind: ibcm.REQ, Local: 4, Service: ibcm.TCPService(7174)}), 2},
+		{"one for a number that nobody has", ours, packetFor(1, &ibcm.Message{Kind: ibcm.REQ, Local: 4, Service: ibcm.TCPService(7175)}), 0},
+		{"a question for another service", ours, packetFor(1, &ibcm.Message{Kind: ibcm.REQ, Local: 4, Service: 5}), 0},
+		{"a reply", ours, packetFor(1, &ibcm.Message{Kind: ibcm.REP, Local: 5, Remote: 4}), 1},
+		{"who gives up", ours, packetFor(1, &ibcm.Message{Kind: ibcm.REJ, Local: 5, Reason: ibcm.TimedOut, Refused: ibcm.RefusedNone}), everyone},
+		{"a question", ours, packetFor(1, &ibcm.Message{Kind: ibcm.SIDRRequest, Local: 4, Service: ibcm.UDPService(7174)}), 2},
+		{"an answer", ours, packetFor(1, &ibcm.Message{Kind: ibcm.SIDRReply, TID: ibcm.AskingTID(1, 7174, 9)}), 2},
+		{"another message", ours, packetFor(1, nil), 0},
+		{"a datagram to a group", group, packetFor(0xffffff, nil), everyone},
+		{"a runt", ours, []byte{1, 2, 3}, 0},
+	} {
+		frame := packetTo(netip.AddrPortFrom(theirs, 0xc000), netip.AddrPortFrom(c.to, roce.Port), c.packet...)
+		if got := p.frame(frame); got != c.want {
+			t.Errorf("%s is for worker %d, expected %d", c.name, got, c.want)
+		}
+		if got := p.payload(c.packet); got != c.want && c.to == ours {
+			t.Errorf("%s over a socket is for worker %d, expected %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPacketFilter: each packet of a queue pair reaches the socket of its worker.
+func TestPacketFilter(t *testing.T) {
+	const workers = 3
+	p, at := overSockets(t, workers, PacketFilter(workers))
+	from, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	for n, want := range map[wire.QPN]int{7: 1, 8: 2, 9: 0, 0xfffffe: 2, 1: 0} {
+		b := packetFor(n, nil)
+		b[4] = 0xc0 // marks of congestion, and what is reserved
+		if _, err := from.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if got := whichQueue(t, p, b); got != want {
+			t.Errorf("a packet to queue pair %d reached worker %d, expected %d", n, got, want)
+		}
+	}
+}
