@@ -68,7 +68,7 @@ func TestLookInside(t *testing.T) {
 	need(t, "rping")
 	address := freeAddress(t)
 	l := labtest.New(t)
-	n, _, err := l.Join(lab.Loopback, lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
+	n, _, err := l.Join(lab.Loopback.WithWorkers(1), lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func shareWithKernel(t *testing.T, address string) (a, b *lab.Node) {
 		t.Skip(err)
 	}
 	tun.Close()
-	a, b = labtest.JoinIn(t, l, lab.Memif, nil)
+	a, b = labtest.JoinIn(t, l, lab.Memif.WithWorkers(1), nil) // several share no kernel interface
 	for _, n := range []*lab.Node{a, b} {
 		if err := n.StopDaemon(); err != nil {
 			t.Fatal(err)

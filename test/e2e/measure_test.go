@@ -19,7 +19,7 @@ import (
 )
 
 // measureWires are one of each kind of port.
-var measureWires = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket}
+var measureWires = []lab.Wire{lab.Loopback.WithWorkers(1), lab.Memif, lab.UDP, lab.TCP, lab.AFPacket}
 
 // urdmaPing pings b from a and reads what it says. It waits long for an answer, unless
 // it is told how long.

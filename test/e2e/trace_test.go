@@ -28,7 +28,7 @@ type traced struct {
 // processes, states, events of rdma_cm, each send with its completion, and a bookmark.
 func TestTrace(t *testing.T) {
 	l := labtest.New(t)
-	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages are placed in segments
 	dir := outputs(t, n)
 	pcap, picture, page := filepath.Join(dir, "x.pcapng"), filepath.Join(dir, "x.json"), filepath.Join(dir, "x.html")
 	all := startCapture(t, l, n, "trace", "--json", "-q")

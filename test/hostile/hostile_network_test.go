@@ -38,7 +38,7 @@ func TestHostileNetwork(t *testing.T) {
 	}
 	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6(), lab.RoCE, lab.RoCEFrames}
 	if os.Getenv("URDMA_LONG") != "" {
-		wires = append(wires, lab.AFXDP)
+		wires = append(wires, lab.AFXDP, lab.UDP.WithWorkers(2), lab.AFPacket.WithWorkers(2), lab.RoCE.WithWorkers(2))
 	}
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -61,7 +61,17 @@ func TestHostileNetwork(t *testing.T) {
 // and behind the others hostile processes, one of which serves and one that
 // connects. They lie about connections with themselves, and about their rings.
 func TestHostileMemif(t *testing.T) {
-	l, a, b := hosts(t, buildDirectory(t), lab.Memif)
+	wires := []lab.Wire{lab.Memif}
+	if os.Getenv("URDMA_LONG") != "" {
+		wires = append(wires, lab.Memif.WithWorkers(2))
+	}
+	for _, w := range wires {
+		t.Run(w.Name, func(t *testing.T) { hostileMemifs(t, w) })
+	}
+}
+
+func hostileMemifs(t *testing.T, w lab.Wire) {
+	l, a, b := hosts(t, buildDirectory(t), w)
 	sockets := map[string]string{"client": filepath.Join(a.Directory(), "1.sock"), "server": filepath.Join(a.Directory(), "2.sock")}
 	if err := a.StopDaemon(); err != nil {
 		t.Fatal(err)

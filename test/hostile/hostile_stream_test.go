@@ -24,7 +24,11 @@ func TestHostileStreams(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	for _, w := range []lab.Wire{lab.TCP, lab.TCP.V6()} {
+	wires := []lab.Wire{lab.TCP, lab.TCP.V6()}
+	if os.Getenv("URDMA_LONG") != "" {
+		wires = append(wires, lab.TCP.WithWorkers(2))
+	}
+	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
 			l, a, b := hosts(t, build, w)
 			s := newSiege(t, a, b)

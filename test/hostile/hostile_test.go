@@ -35,7 +35,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	full := lab.Loopback // the longest segments fill a frame, which others of the ports leave a rest of
 	full.MTU = 4096
-	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2)} {
+	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Logf("seed %d (URDMA_SEED sets one)", seed)
 			l, err := lab.New(build)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ type Wire struct {
 	Relay string
 	// Protocol that the ports speak; empty for the default.
 	Protocol string
-	// Workers of each urdmad; 0 for the default.
+	// Workers of each urdmad; 0 for as many as URDMA_WORKERS says, or the default.
 	Workers int
 	// Lo has both hosts be one, of two addresses, and its lo the wire.
 	Lo bool
@@ -65,9 +66,12 @@ func (w Wire) Jumbo() Wire {
 	return w
 }
 
-// WithWorkers is the wire with so many workers in each urdmad.
+// WithWorkers is the wire with so many workers in each urdmad; 1 is for what several do
+// otherwise.
 func (w Wire) WithWorkers(n int) Wire {
-	w.Name += fmt.Sprintf("/%d workers", n)
+	if n > 1 {
+		w.Name += fmt.Sprintf("/%d workers", n)
+	}
 	w.Workers = n
 	return w
 }
@@ -191,6 +195,14 @@ func ordinaryUser() int {
 	return 0
 }
 
+func (w Wire) workers() int {
+	if w.Workers == 0 {
+		n, _ := strconv.Atoi(os.Getenv("URDMA_WORKERS"))
+		return n
+	}
+	return w.Workers
+}
+
 func portConfig(w Wire, vdev, address string, settings Config) Config {
 	port := Config{"vdev": vdev, "ipv4_address": address + "/24"}
 	if w.IPv6 {
@@ -204,8 +216,8 @@ func portConfig(w Wire, vdev, address string, settings Config) Config {
 		port["protocol"] = w.Protocol
 	}
 	c := Config{"ports": []any{port}}
-	if w.Workers > 0 {
-		c["workers"] = make([]struct{}, w.Workers)
+	if n := w.workers(); n > 0 {
+		c["workers"] = make([]struct{}, n)
 	}
 	for name, value := range settings {
 		c[name] = value
