@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 		{[]string{"--config", "/no/such/file", "true"}, 125, "/no/such/file"},
 		{[]string{"--hosts", "2", "true", "::"}, 125, "needs two programs"},
 		{[]string{"--hosts", "3", "true"}, 125, "allowed: 1, 2"},
-		{[]string{"--", "sh", "-c", "u=$(pgrep -P $PPID urdmad); kill -9 $u; while kill -0 $u 2>/dev/null; do :; done; sleep 0.1"}, 125, "urdmad has ended: signal: killed"},
+		{[]string{"--", "sh", "-c", "u=$(pgrep -P $PPID urdmad); kill -9 $u; while kill -0 $u 2>/dev/null; do :; done; sleep 1"}, 125, "urdmad has ended: signal: killed"},
 	} {
 		p := private(t, l, temp, c.args...)
 		if s := status(t, p); s.ExitStatus() != c.status || !strings.Contains(p.Output(), c.says) {
