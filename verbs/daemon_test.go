@@ -94,7 +94,7 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 			return d
 		}
 	}
-	t.Fatal("urdmad did not open its socket within 10 s")
+	t.Fatal("urdmad did not open its socket within a minute")
 	return nil
 }
 

@@ -81,7 +81,7 @@ func startReal(t *testing.T, args ...string) *real {
 			return r
 		}
 	}
-	t.Fatalf("urdmad did not open its socket within 10 s:\n%s", r.said.String())
+	t.Fatalf("urdmad did not open its socket within a minute:\n%s", r.said.String())
 	return nil
 }
 
