@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"urdma/urdmad/mailbox"
 	"urdma/urdmad/sysfs"
 )
 
@@ -16,6 +17,13 @@ type links struct {
 	cut      []atomic.Bool // on purpose: urdma inject
 	away     []atomic.Bool // by the kernel's interface
 	disabled []atomic.Bool // in the subnet: ibportstate, opensm
+	cuts     mailbox.Box[linkCut]
+}
+
+// linkCut is a change of what urdma inject has a link be.
+type linkCut struct {
+	port int
+	down bool
 }
 
 // linkUp reports whether packets can go by port i.
@@ -29,13 +37,16 @@ func (l *links) broken(i int) bool { return l.lost[i].Load() || l.cut[i].Load() 
 
 // cutLink is control.Server's.
 func (d *daemon) cutLink(i int, cut bool) {
+	d.links.cuts.Put(linkCut{i, cut})
 	d.background.Go(func() { // files are not written on the worker's thread
 		d.links.telling.Lock()
 		defer d.links.telling.Unlock()
-		if !cut {
-			d.subnet.Enable(i) // what ibportstate has disabled, too
+		for _, c := range d.links.cuts.Take() { // in their order, whichever goroutine runs first
+			if !c.down {
+				d.subnet.Enable(c.port) // what ibportstate has disabled, too
+			}
+			d.changeLink(c.port, &d.links.cut[c.port], c.down, func(bool) {})
 		}
-		d.changeLink(i, &d.links.cut[i], cut, func(bool) {})
 	})
 }
 

@@ -113,3 +113,16 @@ func TestAddressLost(t *testing.T) {
 	default:
 	}
 }
+
+// TestLinkIsCutInOrder: a link that urdma inject takes down and brings up at once is up.
+func TestLinkIsCutInOrder(t *testing.T) {
+	d, _, _, _ := ipv6Daemon(t)
+	for range 5 {
+		d.cutLink(0, true)
+		d.cutLink(0, false)
+		d.background.Wait()
+		if !d.linkUp(0) {
+			t.Fatal("the link stays down")
+		}
+	}
+}
