@@ -110,7 +110,8 @@ func (l *injectedLink) survives(scenario, listed string) {
 	if err != nil || !strings.Contains(list, listed) {
 		l.t.Errorf("%s: %v\n%s", scenario, err, list)
 	}
-	l.now("clear")
+	l.now("clear") // which may come before the scenario's own end
+	l.now("port " + l.port + " up")
 }
 
 // ends has a run end by a scenario, of which wire statements count on a wire alone.
