@@ -41,7 +41,9 @@ func listPackages(root string) (list []listed, err error) {
 			} else if err != nil {
 				return nil, fmt.Errorf("go list in %s: %w", dir, err)
 			}
-			list = append(list, p)
+			if !strings.HasPrefix(p.name(), "build/") { // make deb leaves the examples there
+				list = append(list, p)
+			}
 		}
 	}
 	return list, nil
