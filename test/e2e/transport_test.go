@@ -110,7 +110,11 @@ func (l *transportLine) works(t *testing.T, n *lab.Node, transport string, limit
 func (l *transportLine) row(t *testing.T, n *lab.Node, written string) string {
 	t.Helper()
 	row := "| `" + l.server + "` |"
-	for _, transport := range transports {
+	for i, transport := range transports {
+		if cells := strings.Split(written, "|"); len(cells) > 2+i && cells[2+i] == byChance {
+			row += byChance + "|"
+			continue
+		}
 		limit := time.Minute
 		if *update || !strings.HasPrefix(written, row+" yes ") {
 			limit = 20 * time.Second // some wait for ever
@@ -130,6 +134,7 @@ func (l *transportLine) row(t *testing.T, n *lab.Node, written string) string {
 const (
 	transportTable = "../../docs/VERBS.md"
 	transportHead  = "| program | iwarp | roce | ib |\n|---|---|---|---|\n"
+	byChance       = " at times " // written by hand, and not tried
 )
 
 // TestTransports holds the table of docs/VERBS.md, which says what runs under which
