@@ -14,13 +14,17 @@
 static int connect_to(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int result;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
 	strcpy(address.sun_path, path);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+	do
+		result = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	while (result < 0 && errno == EINTR); /* it waits where many connect at once */
+	if (result == 0) {
 		urdma_log("connected to urdmad at %s", path);
 		return 0;
 	}

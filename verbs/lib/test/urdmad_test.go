@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ type fakeUrdmad struct {
 	sysfs   string
 
 	linkDownOnce bool
+	busy         bool // accepts nobody at first
 
 	mu       sync.Mutex // of all below and of every session's objects
 	listener *net.UnixListener
@@ -65,6 +67,9 @@ func (d *fakeUrdmad) prepare(name string) {
 		d.workers = 2
 	case "link":
 		d.linkDownOnce = true
+	case "interrupted":
+		d.busy = true
+		d.reborn()
 	}
 }
 
@@ -74,19 +79,42 @@ func (d *fakeUrdmad) listen() {
 		d.t.Fatal(err)
 	}
 	d.listener = l
-	go func() {
-		for {
-			c, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			s := &session{d: d, conn: c, objects: map[uint32]any{}, stop: make(chan struct{})}
-			d.mu.Lock()
-			d.sessions[s] = struct{}{}
-			d.mu.Unlock()
-			go s.serve()
+	if d.busy {
+		d.fillQueue()
+		time.AfterFunc(300*time.Millisecond, d.accept)
+		return
+	}
+	go d.accept()
+}
+
+// fillQueue has the next program that connects wait until accept runs.
+func (d *fakeUrdmad) fillQueue() {
+	raw, err := d.listener.SyscallConn()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 0) }); err != nil {
+		d.t.Fatal(err)
+	}
+	c, dialed := net.DialUnix("unixpacket", nil, d.listener.Addr().(*net.UnixAddr))
+	if err := errors.Join(err, dialed); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { c.Close() })
+}
+
+func (d *fakeUrdmad) accept() {
+	for {
+		c, err := d.listener.AcceptUnix()
+		if err != nil {
+			return
 		}
-	}()
+		s := &session{d: d, conn: c, objects: map[uint32]any{}, stop: make(chan struct{})}
+		d.mu.Lock()
+		d.sessions[s] = struct{}{}
+		d.mu.Unlock()
+		go s.serve()
+	}
 }
 
 // die hangs up on everybody, as a killed urdmad does.

@@ -1,6 +1,8 @@
 /* cases_query.c - what a device says about itself, and what is refused. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "setup.h"
 
@@ -51,6 +53,21 @@ void case_devices(void)
 	CHECK(ex.orig_attr.max_cqe == 4096 && ex.hca_core_clock == 1000000 && ex.max_dm_size == 1 << 20);
 	check_port(context);
 	CHECK_RETURNS(ibv_close_device(context), 0);
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+/* Signals arrive while the fake urdmad accepts nobody; their handler restarts no system call. */
+void case_interrupted(void)
+{
+	struct sigaction action = { .sa_handler = interrupt };
+	struct itimerval often = { { 0, 10000 }, { 0, 10000 } };
+
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+	case_devices();
 }
 
 /* The fake urdmad takes its link down at the first look through a context. */

@@ -6,6 +6,7 @@ static const struct {
 	case_function *run;
 } cases[] = {
 	{ "devices", case_devices },
+	{ "interrupted", case_interrupted },
 	{ "link", case_link },
 	{ "gids", case_gids },
 	{ "refuse_objects", case_refuse_objects },
