@@ -93,17 +93,17 @@ func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
 		parent = nil // it takes no connections
 	}
 	switch {
+	case parent != nil && parent.queue.pending < parent.queue.backlog:
+		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
 	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= until, m.waiting == maxWaiting:
 		m.Stats.Refused++
 		m.net.Send(&Packet{Dev: p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Conn: p.Conn})
-	case parent == nil, parent.queue.pending >= parent.queue.backlog:
+	default:
 		m.waiting++
 		m.net.Set(clock.NewTimer(func() {
 			m.waiting--
 			m.arrivedRequest(p, until)
 		}), m.net.Now()+waitingCheck)
-	default:
-		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
 	}
 }
 

@@ -134,3 +134,25 @@ func TestRequestsThatArrive(t *testing.T) {
 		t.Error("not rejected at once")
 	}
 }
+
+// TestFloodedListener: requests that wait at a listener without room are bounded, and keep
+// those for others from nothing.
+func TestFloodedListener(t *testing.T) {
+	const most = 1024 // that wait
+	p := newPair(t, false, 1, options{timeout: 5 * sec})
+	e := p.server.newEnd()
+	p.must(p.to.m.Bind(e.id, p.to.at(unserved)))
+	p.must(p.to.m.Listen(e.id, 1))
+	for range 1 + most { // one of them fills the backlog
+		if p.arrives(unserved).rejected {
+			t.Fatal("rejected while there was room to wait")
+		}
+	}
+	if !p.arrives(unserved).rejected {
+		t.Errorf("more than %d wait", most)
+	}
+	if other := p.arrives(served); other.rejected {
+		t.Error("a listener with room is refused a request, since another's wait")
+	}
+	p.requested(2, sec)
+}
