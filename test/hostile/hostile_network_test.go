@@ -139,20 +139,27 @@ func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
 	var cancel context.CancelFunc
 	s.ctx, cancel = context.WithTimeout(context.Background(), networkTime()+5*lab.Patience)
 	t.Cleanup(cancel)
-	var err error
 	t.Cleanup(s.capture())
-	if s.flooded, err = verbs.Open(a.Socket()); err != nil {
-		t.Fatal(err)
+	s.flooded = s.listens(a)
+	return s
+}
+
+// listens starts a program at a host that has a listener and never serves it.
+func (s *netSiege) listens(n *lab.Node) *verbs.Client {
+	s.t.Helper()
+	c, err := verbs.Open(n.Socket())
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() { s.flooded.Close() })
+	s.t.Cleanup(func() { c.Close() })
 	everywhere := "0.0.0.0"
-	if netip.MustParseAddr(a.Address).Is6() {
+	if netip.MustParseAddr(n.Address).Is6() {
 		everywhere = "::"
 	}
-	if _, err := s.flooded.Listen(net.JoinHostPort(everywhere, strconv.Itoa(floodPort))); err != nil {
-		t.Fatal(err)
+	if _, err := c.Listen(net.JoinHostPort(everywhere, strconv.Itoa(floodPort))); err != nil {
+		s.t.Fatal(err)
 	}
-	return s
+	return c
 }
 
 // besiege starts an attacker where command puts it.

@@ -34,6 +34,7 @@ func TestHostileStreams(t *testing.T) {
 			s := newSiege(t, a, b)
 			s.room = 256 // connections that ask for nothing, and those that are served or end, see docs/SECURITY.md
 			before := s.counts()
+			alsoFlooded := s.listens(b)
 			var takers []*taker
 			for i, n := range []*lab.Node{a, b} {
 				other := []*lab.Node{b, a}[i]
@@ -45,6 +46,7 @@ func TestHostileStreams(t *testing.T) {
 				p.Kill()
 			}
 			_ = s.flooded.Close()
+			_ = alsoFlooded.Close()
 			for _, x := range takers {
 				x.end()
 			}
@@ -80,11 +82,7 @@ func (s *netSiege) strangers(l *lab.Lab, w lab.Wire, at *lab.Node, i int, victim
 	if err != nil {
 		s.t.Fatalf("this program can't be copied: %v", err)
 	}
-	flood := x.port // where nobody serves, that of the other host is as good
-	if victim == s.a {
-		flood = fmt.Sprint(floodPort)
-	}
-	p, err := l.Start(lab.Options{Env: os.Environ()}, at.Net.Command("env", fmt.Sprintf("%s=%d %s %s %s %s", streamEnv, s.seed, victim.Address, self, flood, x.port), program)...)
+	p, err := l.Start(lab.Options{Env: os.Environ()}, at.Net.Command("env", fmt.Sprintf("%s=%d %s %s %d %s", streamEnv, s.seed, victim.Address, self, floodPort, x.port), program)...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
