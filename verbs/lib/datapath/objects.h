@@ -59,7 +59,7 @@ struct urdma_cq {
 	bool polled;          /* since the last post that yielded */
 	uint32_t finds;       /* polls that have found something; counts with URDMA_STRICT alone */
 	uint32_t polls;       /* since then; likewise */
-	bool awaits;          /* armed, and the event not delivered; kept with URDMA_WARN alone, as the next two are (warn.c) */
+	bool awaits;          /* armed, and the event not delivered; kept with URDMA_WARN alone, as the next two are (warn_cq.c) */
 	uint8_t unpolled;     /* since it was armed: 1, and 2 if completions were there; 0: it was polled */
 	uint32_t habit;       /* waits after an arming without a poll between */
 	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */

@@ -1,0 +1,97 @@
+/* warn_mr.c - see warn.h: memory that is registered and deregistered. */
+#include "warn_rings.h"
+
+#define EACH 64u         /* registrations, and work requests that each is for, that are too many and too few */
+#define TINY 4096u       /* bytes: a page */
+#define MANY 1000u       /* regions of less */
+#define MUCH 65536u      /* bytes: more than a stack has for messages */
+
+static uint64_t posts;   /* of this process */
+static uint64_t before;  /* that at the last registration */
+static uint32_t in_turn; /* registrations behind a deregistration, with few posts between, and no change of queue pairs */
+static uint32_t tiny;
+static bool deregistered; /* since the last registration, which was for few posts */
+
+void urdma_warn_counts(uint32_t n)
+{
+	__atomic_add_fetch(&posts, n, __ATOMIC_RELAXED);
+}
+
+/* The set-up of a program and of its connections may register as it likes. */
+void urdma_warn_setup(void)
+{
+	URDMA_STORE(in_turn, 0);
+	URDMA_STORE(deregistered, false);
+}
+
+static bool is_tiny(const struct ibv_mr *mr)
+{
+	return mr->length && mr->length < TINY;
+}
+
+void urdma_warn_registers(const struct ibv_mr *mr, const char *fallback)
+{
+	if (fallback && mr->length >= MUCH)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_FALLBACK, "%zu bytes, because of %s", mr->length, fallback);
+	if (is_tiny(mr) && __atomic_add_fetch(&tiny, 1, __ATOMIC_RELAXED) == MANY)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_TINY, "%u regions, this one of %zu bytes", MANY, mr->length);
+	if (URDMA_LOAD(deregistered) && __atomic_add_fetch(&in_turn, 1, __ATOMIC_RELAXED) == EACH)
+		urdma_warn(NULL, 0, URDMA_ABI_PITFALL_REGISTERS, "%u regions in turn, each for at most %u work requests", EACH, EACH);
+	URDMA_STORE(deregistered, false);
+	URDMA_STORE(before, URDMA_LOAD(posts));
+}
+
+static void check_use(const struct ibv_mr *mr)
+{
+	uint64_t n = URDMA_LOAD(posts) - URDMA_LOAD(before);
+
+	if (is_tiny(mr))
+		__atomic_sub_fetch(&tiny, 1, __ATOMIC_RELAXED);
+	if (n > EACH)
+		urdma_warn_setup();
+	else if (n)
+		URDMA_STORE(deregistered, true);
+}
+
+static bool names(const struct urdma_queue *q, size_t head, uint32_t index, uint32_t lkey)
+{
+	const uint8_t *slot = slot_at(q, index);
+	const struct urdma_abi_sge *sge = (const void *)(slot + head);
+	uint32_t n = head == sizeof(struct urdma_abi_sqe) ? ((const struct urdma_abi_sqe *)(const void *)slot)->num_sge :
+							     ((const struct urdma_abi_rqe *)(const void *)slot)->num_sge;
+
+	for (uint32_t i = 0; i < n && i < q->max_sge; i++)
+		if (sge[i].lkey == lkey)
+			return true;
+	return false;
+}
+
+/* Work of a queue that urdmad has not done and that names a region. */
+static uint32_t using(const struct urdma_queue *q, size_t head, uint32_t lkey)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = q->depth ? undone(q) : posted(q); i != posted(q); i++)
+		n += names(q, head, i, lkey);
+	return n;
+}
+
+void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr)
+{
+	struct urdma_qp *qp;
+	uint32_t sends, receives;
+
+	check_use(mr);
+	if (urdma_client_state(client) != URDMA_CLIENT_LIVE)
+		return;
+	for (uint32_t i = 0; i < client->max_pairs; i++) {
+		qp = __atomic_load_n(&client->pairs[i].name, __ATOMIC_ACQUIRE) ? client->pairs[i].qp : NULL;
+		if (!qp || !qp->rings)
+			continue;
+		sends = using(&qp->sq, sizeof(struct urdma_abi_sqe), mr->lkey);
+		receives = qp->ex.qp_base.srq ? 0 : using(&qp->rq, sizeof(struct urdma_abi_rqe), mr->lkey);
+		if (sends + receives && urdma_warn_works(qp))
+			urdma_warn(client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_DEREGISTERED, "%u sends and %u receives name lkey %#x, [%p, +%zu)",
+				   sends, receives, mr->lkey, mr->addr, mr->length);
+	}
+}

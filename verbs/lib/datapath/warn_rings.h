@@ -1,0 +1,62 @@
+/*
+ * warn_rings.h - what the files warn_*.c share. What is posted is read from the rings,
+ * where it stays until its completion was polled. A thread that posts to the same queue
+ * meanwhile may have it read wrongly; a warning is all that comes of it.
+ */
+#ifndef URDMA_WARN_RINGS_H
+#define URDMA_WARN_RINGS_H
+
+#include "warn.h"
+
+static inline void *slot_at(const struct urdma_queue *q, uint32_t index)
+{
+	return q->slots + (size_t)(index & q->mask) * q->stride;
+}
+
+static inline uint32_t posted(const struct urdma_queue *q)
+{
+	return URDMA_LOAD(q->prod);
+}
+
+/* The oldest whose completion may still be polled. */
+static inline uint32_t oldest(const struct urdma_queue *q)
+{
+	uint32_t polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE), cons = URDMA_LOAD(q->cons);
+
+	return polled - cons <= posted(q) - cons ? polled : cons;
+}
+
+/* Those that urdmad may still carry out. */
+static inline uint32_t undone(const struct urdma_queue *q)
+{
+	uint32_t done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
+
+	return posted(q) - done <= q->depth ? done : posted(q);
+}
+
+static inline bool signaled(const struct urdma_qp *qp, uint32_t index)
+{
+	return qp->sq_sig_all || (((const struct urdma_abi_sqe *)slot_at(&qp->sq, index))->flags & IBV_SEND_SIGNALED);
+}
+
+static inline bool works_in(uint32_t state)
+{
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_RTR;
+}
+
+/* A child of fork(2) uses what is its parent's; call names the function. */
+bool urdma_warn_in_child(struct urdma_client *client, const char *call);
+/* Has polls and armings of a context looked at. */
+void urdma_warn_watch_cq(struct ibv_context *context);
+/* Takes cq->lock, if the thread has it not; for urdma_lock_drop. */
+int urdma_warn_lock(struct urdma_cq *cq);
+/* More completions may come than the queue has entries for. */
+void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn);
+/* Work requests were posted, on any queue pair. */
+void urdma_warn_counts(uint32_t posts);
+/* Asks urdmad whether the queue pair still works. */
+bool urdma_warn_works(struct urdma_qp *qp);
+/* The first receives were posted. */
+void urdma_warn_ready(struct urdma_qp *qp);
+
+#endif /* URDMA_WARN_RINGS_H */
