@@ -97,7 +97,7 @@ func (s *script) raiseDevice(one *inject.Statement) error {
 	case dev < 0:
 		return fmt.Errorf("no %s %q: %w", one.Object, one.ID, syscall.ENODEV)
 	case one.Object == "link":
-		return s.cutLink(dev, one.Event == abi.EventPortErr)
+		return s.cutLink(one, dev, one.Event == abi.EventPortErr)
 	case one.Object == "port" && (!s.by.Owner.Admin || s.own):
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
@@ -105,37 +105,48 @@ func (s *script) raiseDevice(one *inject.Statement) error {
 	if one.Object == "device" {
 		handle = 0
 	}
+	return s.everywhere(one, func(at *script) error {
+		at.tellOf(dev, handle, one.Event)
+		return nil
+	})
+}
+
+// tellOf has an event come to the clients of the script's worker that have a device open.
+func (s *script) tellOf(dev int, handle uint32, event int64) {
 	var to []linkEvent
 	for _, x := range s.clients() {
 		for _, c := range x.contexts {
-			if c.dev == server.first(dev) {
-				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
-				if one.Event == abi.EventDeviceFatal {
+			if c.dev == s.by.s.first(dev) {
+				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(event), Handle: handle}})
+				if event == abi.EventDeviceFatal {
 					s.w.Engine.QPs.BreakClient(&x.client.Client)
 				}
 			}
 		}
 	}
 	s.w.tell(to)
-	return nil
 }
 
 // cutLink takes a port's link down, or lets it be again.
-func (s *script) cutLink(dev int, down bool) error {
+func (s *script) cutLink(one *inject.Statement, dev int, down bool) error {
+	server := s.by.s
 	if !s.by.Owner.Admin || s.own {
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	}
 	if down && s.w.Engine.OverTCP(dev) {
 		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
-			s.by.s.Devices[dev].Name, syscall.EOPNOTSUPP)
+			server.Devices[dev].Name, syscall.EOPNOTSUPP)
 	}
-	s.in.cutWire(cut{dev: dev}, down)
-	if server := s.by.s; s.w != server.Workers[0] { // which tells for all
+	return s.everywhere(one, func(at *script) error {
+		at.in.cutWire(cut{dev: dev}, down)
+		if at.w != s.w {
+			return nil
+		}
+		if server.CutLink != nil {
+			server.CutLink(dev, down)
+		} else {
+			server.LinkChanged(dev, !down)
+		}
 		return nil
-	} else if server.CutLink != nil {
-		server.CutLink(dev, down)
-	} else {
-		server.LinkChanged(dev, !down)
-	}
-	return nil
+	})
 }

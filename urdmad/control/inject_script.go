@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,6 +29,44 @@ type script struct {
 	first  uint32 // rule that it made
 	posts  []abi.PostFault
 	strict *inject.Rule // of urdma exec --strict; nil: none
+	ports  *portStatements
+	waited bool // its beginning is over
+}
+
+// portStatements are the statements for a port or a device that one worker has carried out for
+// all of them: each carries the script out by itself, and may come to a statement
+// after another one's client has ended its wait, or never.
+type portStatements struct {
+	mu   sync.Mutex
+	done map[*inject.Statement]bool
+}
+
+// everywhere carries out a statement for a port at each worker, if none has come to it yet: fn
+// at the others, soon, and here, where its error counts.
+func (s *script) everywhere(one *inject.Statement, fn func(*script) error) error {
+	if s.own {
+		return fn(s)
+	}
+	s.ports.mu.Lock()
+	again := s.ports.done[one]
+	s.ports.done[one] = true
+	s.ports.mu.Unlock()
+	if again {
+		return nil
+	}
+	for _, w := range s.by.s.Workers {
+		if w == s.w {
+			continue
+		}
+		at := *s
+		at.w, at.in, at.left = w, &w.injected, nil
+		w.Engine.Do(func() {
+			at.in.s, at.in.w = at.by.s, w
+			_ = fn(&at) // what is wrong with it there is so here, too
+		})
+		w.Wake()
+	}
+	return fn(s)
 }
 
 // inject answers INJECT.
@@ -40,7 +79,7 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
 		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
-	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements}
+	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements, ports: &portStatements{done: map[*inject.Statement]bool{}}}
 	if err := s.lookAtSubnet(); err != nil {
 		return err
 	}
@@ -99,11 +138,15 @@ func (s *script) beginEverywhere() (err error) {
 		at := whole
 		at.w, at.in = w, &w.injected
 		var refused error
-		w.do(func() { refused = at.begin() })
+		var begun script
+		w.do(func() {
+			refused = at.begin()
+			begun = at // which may go on before this has returned
+		})
 		switch {
 		case refused == nil && !began:
 			began = true
-			*s = at
+			*s = begun
 		case refused != nil && err == nil:
 			err = refused
 		}
@@ -131,6 +174,7 @@ func (s *script) goOn() {
 	if s.own && s.by.ended {
 		return
 	}
+	s.waited = true
 	if err := s.run(); err != nil {
 		s.by.s.Log.Warn("inject: the scenario ends", "pid", s.by.Owner.PID, "error", err)
 	}
@@ -173,6 +217,15 @@ func (s *script) run() error {
 func (s *script) apply(one *inject.Statement) error {
 	if one.Rule.Point == inject.Strictly && !s.own {
 		return fmt.Errorf("a process is strict from its start on (urdma exec --strict, URDMA_STRICT): %w", syscall.EOPNOTSUPP)
+	}
+	if number := s.number; one.Rule.Point == inject.OnWire && s.waited {
+		err := s.everywhere(one, func(at *script) error {
+			at.number = number
+			_, err := at.add(one, nil)
+			return err
+		})
+		s.number = number + 1 // where another worker has made the rule, too
+		return err
 	}
 	i, err := s.add(one, nil)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 // startTwo starts a urdmad with two workers.
-func startTwo(t *testing.T) *running {
-	return start(t, func(s *control.Server) {
+func startTwo(t *testing.T, change ...func(*control.Server)) *running {
+	return start(t, append(change, func(s *control.Server) {
 		p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
 		second, w := newWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), qp.Share{Worker: 1, Of: 2})
 		if err := w.Start(); err != nil {
@@ -33,7 +33,7 @@ func startTwo(t *testing.T) *running {
 			}
 		})
 		s.Workers = append(s.Workers, second)
-	})
+	})...)
 }
 
 // opened is a client that has opened the device and allocated a protection domain.
@@ -138,14 +138,7 @@ func TestWorkersAreAllBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer looks.conn.Close()
-	inject := func(text string) {
-		t.Helper()
-		var m abi.InjectRequest
-		copy(m.Text[:], text)
-		if _, err := call[abi.InjectRequest, abi.InjectResponse](looks, abi.Inject, m); err != nil {
-			t.Fatal(err)
-		}
-	}
+	inject := func(text string) { injects(t, looks, text) }
 	inject("call ibv_create_cq errno=ENOMEM count=all")
 	for i, c := range clients {
 		if err := makeCQ(c); !errors.Is(err, syscall.ENOMEM) {
@@ -160,6 +153,58 @@ func TestWorkersAreAllBroken(t *testing.T) {
 	for i, c := range clients {
 		if err := makeCQ(c); err != nil {
 			t.Errorf("client %d after the rule: %v", i, err)
+		}
+	}
+}
+
+// injects has a client ask for faults.
+func injects(t *testing.T, c *client, text string) {
+	t.Helper()
+	var m abi.InjectRequest
+	copy(m.Text[:], text)
+	if _, err := call[abi.InjectRequest, abi.InjectResponse](c, abi.Inject, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestScenarioOfAnyWorker: a scenario that a client of either worker lets go on takes the
+// port down, and up again, for all, once.
+func TestScenarioOfAnyWorker(t *testing.T) {
+	for i := range 2 {
+		changes := make(chan bool, 8)
+		r := startTwo(t, func(s *control.Server) { s.CutLink = func(_ int, down bool) { changes <- down } })
+		clients := []*client{opened(t, r), opened(t, r)}
+		looks, err := dial(r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer looks.conn.Close()
+		injects(t, looks, "after call ibv_create_cq count=1; port urdma0 down; wait 100ms; port urdma0 up")
+		cut := func() (n []bool) {
+			for _, w := range r.server.Workers {
+				ask := make(chan bool)
+				w.Engine.Do(func() { ask <- w.IsCut(0) })
+				w.Wake()
+				n = append(n, <-ask)
+			}
+			return n
+		}
+		for j, x := range []*client{clients[i], clients[1-i]} { // the second finds nothing left to do
+			if err := makeCQ(x); err != nil {
+				t.Fatal(err)
+			}
+			if j == 0 {
+				if down := <-changes; !down || !slices.Equal(cut(), []bool{true, true}) {
+					t.Errorf("client %d: the port is told to be down: %v, cut at the workers: %v", i, down, cut())
+				}
+			}
+		}
+		if down := <-changes; down || !slices.Equal(cut(), []bool{false, false}) {
+			t.Errorf("client %d: the port is told to be up: %v, cut at the workers: %v", i, !down, cut())
+		}
+		time.Sleep(200 * time.Millisecond)
+		if len(changes) > 0 {
+			t.Errorf("client %d: %d changes more were told", i, len(changes))
 		}
 	}
 }
