@@ -31,6 +31,35 @@ func TestCheckCores(t *testing.T) {
 	}
 }
 
+// TestAutoWorkers: "auto" is a worker for every four processors, where each has sockets of its
+// own, and nothing that the file itself could not say.
+func TestAutoWorkers(t *testing.T) {
+	was := processors
+	defer func() { processors = was }()
+	udp, tcp, loopback := `{"vdev":"udp","ipv4_address":"10.0.0.1/24"}`, `{"vdev":"tcp","ipv4_address":"10.0.1.1/24"}`, `{"vdev":"loopback","ipv4_address":"10.0.2.1/24"}`
+	for _, x := range []struct {
+		processors int
+		ports      string
+		want       int
+	}{
+		{1, udp, 1}, {2, udp, 1}, {7, udp, 1}, {8, udp, 2}, {16, udp + "," + tcp, 4}, {32, tcp, 8}, {400, udp, 8},
+		{16, loopback, 1}, {16, udp + "," + loopback, 1},
+	} {
+		processors = x.processors
+		c, err := parse("urdma.json", []byte(`{"ports":[`+x.ports+`], "workers":"auto"}`), refuseUnknown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Workers) != x.want || c.Workers[0].Core != -1 {
+			t.Errorf("%d processors, ports %s: workers %v, expected %d that are bound to none", x.processors, x.ports, c.Workers, x.want)
+		}
+		again, err := parse("again.json", c.JSON(), refuseUnknown)
+		if err != nil || len(again.Workers) != x.want {
+			t.Errorf("the configuration as it is in effect: %v, %v", again, err)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	port := func(address string) string { return `{"vdev":"loopback","ipv4_address":"` + address + `"}` }
 	port6 := func(address string) string { return `{"vdev":"udp","ipv6_address":"` + address + `"}` }

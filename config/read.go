@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +40,7 @@ func read(d *document) *Config {
 	c.RecorderDir = r.text("recorder_dir")
 	c.StatsInterval = r.duration("stats_timer_interval", time.Millisecond)
 	c.DeathTimeout = r.duration("death_timeout_ms", time.Millisecond)
-	c.Workers = r.workers()
+	c.Workers = r.workers(c.Ports)
 	c.Polling = r.polling()
 	c.Limits = r.limits()
 	c.Responder = r.text("responder")
@@ -333,8 +335,15 @@ func (r *reader) socket(c *Config) {
 	}
 }
 
-func (r *reader) workers() []Worker {
+func (r *reader) workers(ports []Port) []Worker {
 	list := r.json.Get("workers")
+	if list.Type == gjson.String {
+		workers := slices.Repeat([]Worker{{Core: -1}}, autoWorkers(processors, ports))
+		for i := range workers {
+			r.note(indexPath("workers", i)+".core", "-1", r.origin("workers"))
+		}
+		return workers
+	}
 	if !list.Exists() {
 		p, _ := schema.Lookup("workers")
 		list = gjson.Parse(p.Default)
@@ -344,6 +353,22 @@ func (r *reader) workers() []Worker {
 		workers[i].Core = r.number(indexPath("workers", i) + ".core")
 	}
 	return workers
+}
+
+// processors are those that this process may use, by its affinity and its cgroup's quota, as
+// Go's runtime has found them before anybody changed its GOMAXPROCS.
+var processors = runtime.GOMAXPROCS(0)
+
+// maxWorkers is the schema's.
+const maxWorkers = 8
+
+// autoWorkers is how many workers "auto" is: each busy one has programs that poll besides. Ports that
+// are asked by one worker, for all, gain little by others.
+func autoWorkers(processors int, ports []Port) int {
+	if slices.ContainsFunc(ports, func(p Port) bool { return !p.UDP() }) {
+		return 1
+	}
+	return min(max(processors/4, 1), maxWorkers)
 }
 
 func (r *reader) polling() Polling {
