@@ -1,6 +1,7 @@
 package qp_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -76,7 +77,8 @@ func TestWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			enginetest.Both(t, func(t *testing.T, local bool) {
-				w := enginetest.New(t, enginetest.Options{Seed: 91})
+				var log strings.Builder
+				w := enginetest.New(t, enginetest.Options{Seed: 91, Log: slog.NewTextHandler(&log, nil)})
 				a, b := w.Pair(local, nil)
 				a.Client.E.User, b.Client.E.User = "1000", "1001"
 				s := &whyScene{a, b, a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(1000, c.access)}
@@ -84,6 +86,9 @@ func TestWhy(t *testing.T) {
 				got := a.Send.Completions(1)
 				if got[0].VendorErr != uint32(c.want) || a.Q.Why() != c.want {
 					t.Errorf("vendor_err %#x, the queue pair's reason %v, expected %v", got[0].VendorErr, a.Q.Why(), c.want)
+				}
+				if !strings.Contains(log.String(), `msg="queue pair fails"`) || !strings.Contains(log.String(), "reason="+c.want.String()) {
+					t.Errorf("the log does not say why the queue pair fails:\n%s", log.String())
 				}
 				ours := reasons(a.Client)
 				if len(ours) != 1 || !strings.HasPrefix(ours[0], c.want.String()) || !strings.Contains(ours[0], c.ours) {
