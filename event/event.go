@@ -130,7 +130,7 @@ func (e *Event) Timed() string { return e.Time.Format("15:04:05.000000000 ") + e
 
 // String is the event without its time, as a line of text.
 func (e *Event) String() string {
-	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%x"), e.Kind, e.Line())
+	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%06x"), e.Kind, e.Line())
 }
 
 // Line is the event without its time, kind and owner.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Hex is a slog.Handler that prints queue pair numbers as libibverbs' programs and
@@ -33,7 +34,7 @@ func (h Hex) WithAttrs(list []slog.Attr) slog.Handler {
 func (h Hex) WithGroup(name string) slog.Handler { return Hex{h.Handler.WithGroup(name)} }
 
 func hex(a slog.Attr) slog.Attr {
-	if a.Key != "qpn" || a.Value.Kind() != slog.KindUint64 {
+	if !strings.HasSuffix(a.Key, "qpn") || a.Value.Kind() != slog.KindUint64 {
 		return a
 	}
 	return slog.String(a.Key, fmt.Sprintf("%06x", a.Value.Uint64()))

@@ -89,8 +89,8 @@ func TestLimitForgets(t *testing.T) {
 func TestQueuePairNumbersAreHexadecimal(t *testing.T) {
 	var out strings.Builder
 	l := slog.New(Hex{slog.NewTextHandler(&out, nil)})
-	l.With("qpn", uint32(0x871cec)).WithGroup("peer").Info("lost", "qpn", uint32(1), "count", uint32(16))
-	if want := " msg=lost qpn=871cec peer.qpn=000001 peer.count=16\n"; !strings.HasSuffix(out.String(), want) {
+	l.With("qpn", uint32(0x871cec)).WithGroup("peer").Info("lost", "qpn", uint32(1), "peer_qpn", uint32(0x7e), "count", uint32(16))
+	if want := " msg=lost qpn=871cec peer.qpn=000001 peer.peer_qpn=00007e peer.count=16\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
