@@ -14,8 +14,11 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	if id.Datagrams {
 		return m.services.connect(id, p)
 	}
-	if id.state != routed || qp == nil || !qp.Connectable() {
-		return einval
+	if err := id.in(routed); err != nil {
+		return err
+	}
+	if err := connectable(qp); err != nil {
+		return err
 	}
 	if err := m.fits(id, wire.OpRequest, p.PrivateData); err != nil {
 		return err
@@ -39,6 +42,13 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 		m.net.Soon(func() { m.connectSameHost(id) })
 	} else {
 		m.sendRequest(id)
+	}
+	return nil
+}
+
+func connectable(qp QueuePair) error {
+	if qp == nil || !qp.Connectable() {
+		return fmt.Errorf("cm: no queue pair that can be connected, expected one of type RC or XRC in RESET or INIT: %w", einval)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -13,8 +14,8 @@ import (
 // over which they are reached. :: is all addresses of either family, or of IPv6
 // alone, at which nobody comes, once OptionAFOnly is set.
 func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
-	if id.state != idle {
-		return einval
+	if err := id.in(idle); err != nil {
+		return err
 	}
 	ip, on, err := m.links.unscope(a.Addr())
 	if err != nil {
@@ -99,8 +100,8 @@ func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 // ResolveAddr finds the device and the next hop towards dst; ADDR_RESOLVED or
 // ADDR_ERROR follows. src may be 0.0.0.0; a timeout of 0 is none.
 func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Time) error {
-	if id.state != idle && id.state != bound {
-		return einval
+	if err := id.in(idle, bound); err != nil {
+		return err
 	}
 	r, err := m.route(id, src.Addr(), localHost(dst.Addr()))
 	if err != nil {
@@ -176,7 +177,7 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 		return r, err
 	}
 	if only >= 0 && !isAny(dst) && src.Is4() != dst.Is4() {
-		return r, einval
+		return r, fmt.Errorf("cm: the source %v is of another address family than %v: %w", src, dst, einval)
 	}
 	if dst.IsMulticast() { // nobody to be asked for: members come and go
 		r, err = m.routeGroup(only, on, src, dst)
@@ -213,7 +214,7 @@ func (m *Manager) routeGroup(only int, on scope, src, dst netip.Addr) (route, er
 // routeAway is the way to another host.
 func (m *Manager) routeAway(only int, on scope, dst netip.Addr) (r route, err error) {
 	if only < 0 && m.links.ambiguous(on, dst) {
-		return r, einval
+		return r, fmt.Errorf("cm: several devices have links with addresses like %v, and the address names none by %%INTERFACE: %w", dst, einval)
 	}
 	err = syscall.ENETUNREACH
 	for dev, own := range m.addrs {
@@ -267,8 +268,8 @@ func (m *Manager) addrError(id *ID, why syscall.Errno) {
 
 // ResolveRoute answers at once: the address's next hop is the route.
 func (m *Manager) ResolveRoute(id *ID) error {
-	if id.state != resolved {
-		return einval
+	if err := id.in(resolved); err != nil {
+		return err
 	}
 	id.state = routed
 	m.net.Soon(func() { m.deliver(id, Event{Kind: EventRouteResolved}) })

@@ -1,6 +1,7 @@
 package cm_test
 
 import (
+	"errors"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func TestBindErrors(t *testing.T) {
 	} {
 		to := netip.MustParseAddrPort(s.to)
 		id := w.hosts[0].m.Create(nil, nil)
-		if err := w.hosts[0].m.Bind(id, to); err != s.want {
+		if err := w.hosts[0].m.Bind(id, to); !errors.Is(err, s.want) {
 			t.Errorf("step %d: bind to %v: %v, expected %v", i, to, err, s.want)
 		}
 		if local, _ := id.Bound(); s.want == nil && (local.Addr() != to.Addr() || local.Port() == 0) {
@@ -112,7 +113,7 @@ func TestWrongState(t *testing.T) {
 	refuses := func(state string, e *end, names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if err := calls[name](e); err != syscall.EINVAL {
+			if err := calls[name](e); !errors.Is(err, syscall.EINVAL) {
 				t.Errorf("%s in state %s: %v", name, state, err)
 			}
 		}

@@ -77,7 +77,7 @@ func (m *Manager) Disconnect(id *ID) error {
 		}
 		return nil
 	}
-	return einval
+	return id.in(connected, accepting, requested, ended)
 }
 
 // enterTimeWait has TIMEWAIT_EXIT follow once the connection is over and the

@@ -1,8 +1,11 @@
 package cm
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -234,6 +237,18 @@ func (m *Manager) Len() int {
 }
 
 const einval = syscall.EINVAL
+
+// in refuses what can't be done in the id's state.
+func (id *ID) in(states ...state) error {
+	if slices.Contains(states, id.state) {
+		return nil
+	}
+	var names []string
+	for _, s := range states {
+		names = append(names, StateNames[s])
+	}
+	return fmt.Errorf("cm: the id is %s, expected %s: %w", StateNames[id.state], strings.Join(names, " or "), einval)
+}
 
 // Pauses before a request or accept is repeated.
 const (

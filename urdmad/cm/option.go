@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"fmt"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -38,17 +39,17 @@ func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 		p.trafficClass = uint8(value)
 	case OptionReuseAddr:
 		if id.state != idle && (value == 0 || id.state == listening) {
-			return einval
+			return id.in(idle)
 		}
 		p.reuseAddr = value != 0
 	case OptionAFOnly:
-		if id.state != idle && id.state != bound {
-			return einval
+		if err := id.in(idle, bound); err != nil {
+			return err
 		}
 		p.afOnly = value != 0
 	case OptionAckTimeout:
 		if value > maxAckTimeout {
-			return einval
+			return fmt.Errorf("cm: ack timeout %d, allowed: 0 to %d: %w", value, maxAckTimeout, einval)
 		}
 		p.ackTimeout, p.ackTimeoutSet = uint8(value), true
 	default:

@@ -1,6 +1,7 @@
 package cm_test
 
 import (
+	"errors"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -69,7 +70,7 @@ func TestIPv6Alone(t *testing.T) {
 	if err := h.m.Bind(h.option(cm.OptionAFOnly, 1), six); err != syscall.EADDRINUSE {
 		t.Errorf("a second one: %v", err)
 	}
-	if err := h.m.SetOption(alone, cm.OptionAFOnly, 0); err != syscall.EINVAL {
+	if err := h.m.SetOption(alone, cm.OptionAFOnly, 0); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("set while listening: %v", err)
 	}
 }
@@ -88,12 +89,12 @@ func TestReuseAddr(t *testing.T) {
 	if err := h.m.Listen(a, 1); err != syscall.EADDRINUSE {
 		t.Errorf("listening beside another: %v", err)
 	}
-	if err := h.m.SetOption(b, cm.OptionReuseAddr, 0); err != syscall.EINVAL {
+	if err := h.m.SetOption(b, cm.OptionReuseAddr, 0); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("taken back when bound: %v", err)
 	}
 	h.m.Destroy(b)
 	w.must(h.m.Listen(a, 1))
-	if err := h.m.SetOption(a, cm.OptionReuseAddr, 1); err != syscall.EINVAL {
+	if err := h.m.SetOption(a, cm.OptionReuseAddr, 1); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("set while listening: %v", err)
 	}
 	if err := h.m.Bind(h.option(cm.OptionReuseAddr, 1), h.at(7300)); err != syscall.EADDRINUSE {
@@ -109,7 +110,7 @@ func TestOptionErrors(t *testing.T) {
 		value uint32
 		want  error
 	}{{cm.OptionTOS, 255, nil}, {cm.OptionAckTimeout, 31, nil}, {cm.OptionAckTimeout, 32, syscall.EINVAL}, {4, 1, syscall.ENOSYS}} {
-		if err := h.m.SetOption(id, c.o, c.value); err != c.want {
+		if err := h.m.SetOption(id, c.o, c.value); !errors.Is(err, c.want) {
 			t.Errorf("option %d to %d: %v", c.o, c.value, err)
 		}
 	}

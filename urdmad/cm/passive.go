@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -19,8 +20,8 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 			return err
 		}
 	}
-	if id.state != bound {
-		return einval
+	if err := id.in(bound); err != nil {
+		return err
 	}
 	if id.options.reuseAddr && m.numbers.taken(id, id.local, false) {
 		return syscall.EADDRINUSE
@@ -103,8 +104,14 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	if id.Datagrams {
 		return m.services.accept(id, p)
 	}
-	if id.state != requested || qp == nil || !qp.Connectable() || id.sameHost && id.peerID.terms.QP.Number() == qp.Number() {
-		return einval // a queue pair can't be both ends
+	if err := id.in(requested); err != nil {
+		return err
+	}
+	if err := connectable(qp); err != nil {
+		return err
+	}
+	if id.sameHost && id.peerID.terms.QP.Number() == qp.Number() {
+		return fmt.Errorf("cm: queue pair %06x can't be both ends: %w", qp.Number(), einval)
 	}
 	if err := m.fits(id, wire.OpAccept, p.PrivateData); err != nil {
 		return err
@@ -157,8 +164,8 @@ func (m *Manager) retryAccept(id *ID) {
 
 // Reject refuses a connection request with private data.
 func (m *Manager) Reject(id *ID, private []byte) error {
-	if id.state != requested {
-		return einval
+	if err := id.in(requested); err != nil {
+		return err
 	}
 	op := wire.OpReject
 	if id.Datagrams {

@@ -1,6 +1,7 @@
 package cm_test
 
 import (
+	"errors"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -35,7 +36,7 @@ func TestScope(t *testing.T) {
 	} {
 		id := m.Create(p, p)
 		err := m.ResolveAddr(id, netip.AddrPortFrom(netip.MustParseAddr(c.src), 0), netip.AddrPortFrom(netip.MustParseAddr(c.dst), 1), sec)
-		if err != c.err {
+		if !errors.Is(err, c.err) {
 			t.Errorf("%s to %s: %v, expected %v", c.src, c.dst, err, c.err)
 		}
 		if local, dev := id.Bound(); err == nil && (dev != c.dev || local.Addr().Zone() != "") {

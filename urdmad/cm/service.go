@@ -3,6 +3,7 @@ package cm
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"syscall"
 
 	"urdma/urdmad/clock"
@@ -41,8 +42,8 @@ func (s *services) number() wire.PSN {
 
 // connect asks; ESTABLISHED or UNREACHABLE follows.
 func (s *services) connect(id *ID, p *Param) error {
-	if id.state != routed {
-		return einval
+	if err := id.in(routed); err != nil {
+		return err
 	}
 	if err := s.m.fits(id, wire.OpResolve, p.PrivateData); err != nil {
 		return err
@@ -137,8 +138,11 @@ func answerTo(p *Packet, c wire.TRPConnect) *Packet {
 
 // accept names the queue pair to the peer that asked.
 func (s *services) accept(id *ID, p *Param) error {
-	if id.state != requested || p.QPN == 0 {
-		return einval
+	if err := id.in(requested); err != nil {
+		return err
+	}
+	if p.QPN == 0 {
+		return fmt.Errorf("cm: rdma_conn_param names no queue pair (qp_num): %w", einval)
 	}
 	if err := s.m.fits(id, wire.OpResolved, p.PrivateData); err != nil {
 		return err

@@ -2,6 +2,7 @@ package connect_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -459,7 +460,7 @@ func TestWrongState(t *testing.T) {
 	p := enginetest.Param(1, "")
 	bad := func(what string, err error) {
 		t.Helper()
-		if err != syscall.EINVAL {
+		if !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s: %v, expected EINVAL", what, err)
 		}
 	}

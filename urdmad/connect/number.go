@@ -50,7 +50,8 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskAV != 0 {
 		var ok bool
 		if peer, ok = x.peer(dev, a); !ok {
-			return syscall.EINVAL
+			return fmt.Errorf("%w: ah_attr names no peer: is_global %d, grh.dgid %v, dlid %#x; expected is_global 1 and the peer's GID, or its LID",
+				qp.ErrAttribute, a.IsGlobal, netip.AddrFrom16(a.DGID), a.DLID)
 		}
 		if err := x.m.Check(dev, peer); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package connect_test
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestTypesOfQueuePairs(t *testing.T) {
 				id := ca.Resolve(cb.Host.Addr, 7000)
 				refused := func(what string, err error) {
 					t.Helper()
-					if err != v.want {
+					if !errors.Is(err, v.want) {
 						t.Errorf("%s: %v, expected %v", what, err, v.want)
 					}
 				}
@@ -66,7 +67,7 @@ func TestBothEnds(t *testing.T) {
 	c.Connect(c.Resolve(w.A.Addr, 7000), q, enginetest.Param(1, ""))
 	child := c.Event(cm.EventConnectRequest, time.Second).Child
 	w.A.Do(func() {
-		if err := w.A.CM.Accept(child, connect.QueuePair(q.Q), enginetest.Param(1, "")); err != syscall.EINVAL {
+		if err := w.A.CM.Accept(child, connect.QueuePair(q.Q), enginetest.Param(1, "")); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("accept with the queue pair that connects: %v, expected EINVAL", err)
 		}
 	})

@@ -52,7 +52,7 @@ func (x *Session) createChannel(_ *abi.Header, r *reply) error {
 func (c *cmChannelObject) destroyChannel(*abi.HandleMessage, *reply) (err error) {
 	c.x.do(func() {
 		if c.ids > 0 {
-			err = syscall.EBUSY
+			err = fmt.Errorf("control: the event channel still has %d ids: %w", c.ids, syscall.EBUSY)
 			return
 		}
 		c.socket.Close()

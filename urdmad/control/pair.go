@@ -108,10 +108,19 @@ func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 	switch {
 	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD && m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
-	case c.MaxSendWR > most.MaxQPWR || c.MaxRecvWR > most.MaxQPWR || c.MaxSendSGE > most.MaxSGE || c.MaxRecvSGE > most.MaxSGE ||
-		c.MaxInline > most.MaxInline, m.SRQ != abi.NoHandle && c.MaxRecvWR != 0,
-		m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
-		return syscall.EINVAL
+	case m.SRQ != abi.NoHandle && c.MaxRecvWR != 0, m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
+		return fmt.Errorf("control: max_recv_wr is %d for a queue pair of type %s that has no receive queue of its own: %w", c.MaxRecvWR, abi.QPTypeText(m.QPType), syscall.EINVAL)
+	}
+	for _, l := range []struct {
+		name        string
+		asked, most uint32
+	}{
+		{"max_send_wr", c.MaxSendWR, most.MaxQPWR}, {"max_recv_wr", c.MaxRecvWR, most.MaxQPWR},
+		{"max_send_sge", c.MaxSendSGE, most.MaxSGE}, {"max_recv_sge", c.MaxRecvSGE, most.MaxSGE}, {"max_inline_data", c.MaxInline, most.MaxInline},
+	} {
+		if l.asked > l.most {
+			return fmt.Errorf("control: %s is %d, allowed: 0 to %d: %w", l.name, l.asked, l.most, syscall.EINVAL)
+		}
 	}
 	return nil
 }
@@ -193,7 +202,7 @@ func (q *qpObject) destroyQP(*abi.HandleMessage, *reply) error {
 	x, busy := q.x, false
 	x.do(func() { busy = x.w.Engine.Datagrams.Attached(q.qp) > 0 })
 	if busy {
-		return syscall.EBUSY // ibv_detach_mcast comes first
+		return fmt.Errorf("control: the queue pair is attached to groups (ibv_detach_mcast(3)): %w", syscall.EBUSY)
 	}
 	x.sendLast(q.qp.SendLast)
 	x.do(func() {
@@ -221,7 +230,7 @@ func (q *qpObject) detachMcast(m *abi.McastRequest, _ *reply) error {
 func (q *qpObject) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
 	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
 	if q.qp.Type != abi.QPTypeUD {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.qp.Type), syscall.EINVAL)
 	}
 	q.x.do(func() {
 		if q.qp.Ports > 1 && q.qp.Attr.PortNum == 0 {

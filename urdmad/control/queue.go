@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,7 +45,7 @@ func (c *contextObject) createChannel(_ *abi.HandleMessage, r *reply) error {
 
 func (c *channelObject) destroyChannel(*abi.HandleMessage, *reply) error {
 	if c.users > 0 {
-		return syscall.EBUSY
+		return fmt.Errorf("control: %d completion queues use the completion channel: %w", c.users, syscall.EBUSY)
 	}
 	c.ctx.users--
 	c.x.do(func() {
@@ -62,8 +63,11 @@ func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
 			return err
 		}
 	}
-	if m.CQE == 0 || m.CQE > x.most().MaxCQE || m.CompVector >= compVectors {
-		return syscall.EINVAL
+	if err := x.checkEntries(m.CQE); err != nil {
+		return err
+	}
+	if m.CompVector >= compVectors {
+		return fmt.Errorf("control: comp_vector %d, there are %d: %w", m.CompVector, compVectors, syscall.EINVAL)
 	}
 	resp := ring.CQLayout(m.CQE)
 	bill := &account.Amounts{account.CompletionQueues: 1}
@@ -91,10 +95,17 @@ func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
 	return nil
 }
 
+func (x *Session) checkEntries(cqe uint32) error {
+	if most := x.most().MaxCQE; cqe == 0 || cqe > most {
+		return fmt.Errorf("control: a completion queue of %d entries (1 to %d): %w", cqe, most, syscall.EINVAL)
+	}
+	return nil
+}
+
 func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	x := q.x
-	if m.CQE == 0 || m.CQE > x.most().MaxCQE {
-		return syscall.EINVAL
+	if err := x.checkEntries(m.CQE); err != nil {
+		return err
 	}
 	resp := ring.CQLayout(m.CQE)
 	bill := cqAmounts(&resp)
@@ -109,7 +120,7 @@ func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	if !fits {
 		mem.Close()
 		x.Give(bill)
-		return syscall.EINVAL
+		return fmt.Errorf("control: a completion queue of %d entries holds more that have not been polled: %w", m.CQE, syscall.EINVAL)
 	}
 	old.Close()
 	q.resized(account.CompletionQueues, bill)
@@ -151,7 +162,7 @@ func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {
 		}
 	})
 	if busy {
-		return syscall.EBUSY
+		return fmt.Errorf("control: queue pairs use the completion queue: %w", syscall.EBUSY)
 	}
 	q.ctx.users--
 	if q.ch != nil {

@@ -3,6 +3,7 @@ package control_test
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -112,4 +113,73 @@ func TestQueuesAskedFor(t *testing.T) {
 	if _, err := fetch(r.socket); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRefusalsAreLogged: of a request that makes no sense the log says what was found and
+// what is allowed, by names.
+func TestRefusalsAreLogged(t *testing.T) {
+	var log logged
+	_, c := startEquipped(t, log.take)
+	const ctx, pd, cq, qp, channel, id = 1, 2, 4, 5, 6, 7
+	handle := func(kind abi.Type, handle uint32) func() error {
+		return func() error {
+			return refusal(call[abi.HandleMessage, abi.Header](c, kind, abi.HandleMessage{Handle: handle}))
+		}
+	}
+	value := func(kind abi.Type) func() error {
+		return func() error {
+			return refusal(call[abi.CMValueRequest, abi.Header](c, kind, abi.CMValueRequest{ID: id}))
+		}
+	}
+	connection := func(kind abi.Type) func() error {
+		return func() error {
+			return refusal(call[abi.CMConnRequest, abi.Header](c, kind, abi.CMConnRequest{ID: id, Param: abi.CMParam{QP: qp}}))
+		}
+	}
+	for _, x := range []struct {
+		want syscall.Errno
+		says string
+		ask  func() error
+	}{
+		{syscall.EINVAL, "request=CREATE_CQ error=\"control: a completion queue of 0 entries (1 to ", func() error {
+			return refusal(call[abi.CreateCQRequest, abi.Header](c, abi.CreateCQ, abi.CreateCQRequest{Context: ctx}))
+		}},
+		{syscall.EINVAL, "a completion queue of 0 entries", func() error {
+			return refusal(call[abi.ResizeCQRequest, abi.Header](c, abi.ResizeCQ, abi.ResizeCQRequest{Handle: cq}))
+		}},
+		{syscall.EINVAL, "max_send_sge is 4096, allowed: 0 to ", func() error {
+			return refusal(call[abi.CreateQPRequest, abi.Header](c, abi.CreateQP, abi.CreateQPRequest{PD: pd, SendCQ: cq, RecvCQ: cq, QPType: abi.QPTypeRC, Cap: abi.QPCap{MaxSendSGE: 4096}}))
+		}},
+		{syscall.EINVAL, "from RESET to INIT the mask lacks IBV_QP_ACCESS_FLAGS|IBV_QP_PKEY_INDEX|IBV_QP_PORT", func() error {
+			return refusal(call[abi.ModifyQPRequest, abi.Header](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: qp, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: abi.QPSInit}}))
+		}},
+		{syscall.EINVAL, "a memory window of type 7, there are 1 and 2", func() error {
+			return refusal(call[abi.AllocMWRequest, abi.Header](c, abi.AllocMW, abi.AllocMWRequest{PD: pd, Type: 7}))
+		}},
+		{syscall.EINVAL, "a queue pair of type RC, and groups are for UD", func() error {
+			return refusal(call[abi.McastRequest, abi.Header](c, abi.AttachMcast, abi.McastRequest{QP: qp}))
+		}},
+		{syscall.EBUSY, "queue pairs use the completion queue", handle(abi.DestroyCQ, cq)},
+		{syscall.EBUSY, "the protection domain still has 2 objects", handle(abi.DeallocPD, pd)},
+		{syscall.EBUSY, "the event channel still has 2 ids", handle(abi.CMDestroyChannel, channel)},
+		{syscall.EINVAL, "the id is idle, expected resolved", value(abi.CMResolveRoute)},
+		{syscall.EINVAL, "the id is idle, expected routed", connection(abi.CMConnect)},
+		{syscall.EINVAL, "the id is idle, expected requested", connection(abi.CMAccept)},
+		{syscall.EINVAL, "the id is idle, expected requested", connection(abi.CMReject)},
+		{syscall.EINVAL, "the id is idle, expected connected", value(abi.CMDisconnect)},
+	} {
+		before := len(log.String())
+		err := x.ask()
+		if said := log.String()[before:]; !errors.Is(err, x.want) || !strings.Contains(said, `msg="request refused"`) || !strings.Contains(said, x.says) {
+			t.Errorf("%v, expected %v and %q in the log:\n%s", err, x.want, x.says, said)
+		}
+	}
+}
+
+// refusal is the errno that a header carries.
+func refusal(h abi.Header, err error) error {
+	if err == nil && h.Status != 0 {
+		return syscall.Errno(h.Status)
+	}
+	return err
 }

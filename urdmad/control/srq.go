@@ -72,7 +72,7 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 	switch {
 	case m.Mask&^abi.SRQMaskLimit != 0:
-		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: %#x: %w", m.Mask, abi.SRQMaskLimit, syscall.EINVAL)
+		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: IBV_SRQ_LIMIT, %#x: %w", m.Mask, abi.SRQMaskLimit, syscall.EINVAL)
 	case m.Mask == 0:
 		return nil
 	case m.SRQLimit > o.cap.MaxWR:
@@ -87,7 +87,7 @@ func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	x := o.x
 	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > x.most().MaxSRQWR {
-		return fmt.Errorf("control: a shared receive queue of max_wr %d (1 to %d) by attributes %#x (known: %#x): %w", m.MaxWR, x.most().MaxSRQWR, m.Mask, abi.SRQMaskLimit|abi.SRQMaskMaxWR, syscall.EINVAL)
+		return fmt.Errorf("control: a shared receive queue of max_wr %d (1 to %d) by attributes %#x (known: IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT, %#x): %w", m.MaxWR, x.most().MaxSRQWR, m.Mask, abi.SRQMaskLimit|abi.SRQMaskMaxWR, syscall.EINVAL)
 	}
 	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)
 	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}

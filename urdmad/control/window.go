@@ -20,7 +20,7 @@ type mwObject struct {
 func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
 	x := pd.x
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
-		return syscall.EINVAL
+		return fmt.Errorf("control: a memory window of type %d, there are %d and %d: %w", m.Type, abi.MWType1, abi.MWType2, syscall.EINVAL)
 	}
 	bill := &account.Amounts{account.Regions: 1}
 	if err := x.Take(bill); err != nil {
