@@ -66,11 +66,11 @@ func (s *Session) inject(ctx context.Context) error {
 	}
 	req, resp := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
 	if len(text) >= len(req.Text) {
-		return fmt.Errorf("verbs: URDMA_INJECT and URDMA_STRICT have %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
+		return fmt.Errorf("verbs: the errors to inject and strict's behaviours have %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
 	}
 	copy(req.Text[:], text)
 	if _, err := Call(ctx, s, abi.Inject, &req, &resp, -1, 0); err != nil {
-		return fmt.Errorf("verbs: URDMA_INJECT, URDMA_STRICT: %w", err)
+		return fmt.Errorf("verbs: urdmad refuses to inject %q: %w", text, err)
 	}
 	if resp.Posts > 0 {
 		return fmt.Errorf("verbs: URDMA_INJECT has rules for posts, which only liburdma.so refuses: %w", unix.EOPNOTSUPP)

@@ -40,14 +40,14 @@ int urdma_inject(struct urdma_client *client)
 	int status;
 
 	if (!statements(request.text, sizeof(request.text))) {
-		urdma_complain("URDMA_INJECT and URDMA_STRICT are longer than %zu bytes", sizeof(request.text) - 1);
+		urdma_complain("the errors to inject and strict's behaviours are longer than %zu bytes", sizeof(request.text) - 1);
 		return EINVAL;
 	}
 	if (!*request.text)
 		return 0;
 	status = urdma_call(client, URDMA_ABI_INJECT, &request, sizeof(request), &answer, sizeof(answer));
 	if (status) {
-		urdma_complain("URDMA_INJECT, URDMA_STRICT: urdmad refuses \"%s\": %s; its log says why", request.text, strerror(status));
+		urdma_complain("urdmad refuses to inject \"%s\": %s; its log says why", request.text, strerror(status));
 		return status;
 	}
 	urdma_log("faults are injected: %s", request.text);
