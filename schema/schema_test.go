@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -118,6 +119,17 @@ func TestAllowedInWords(t *testing.T) {
 			t.Errorf("%s: not found", path)
 		} else if got := p.Allowed(); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestAllowedHasBounds: no bound is missing from what is allowed.
+func TestAllowedHasBounds(t *testing.T) {
+	bounds := regexp.MustCompile(`^an (array of \d+ to \d+ elements|integer from -?\d+ to \d+)`)
+	for path, p := range parsed().byPath {
+		got := p.Allowed()
+		if counted := p.allowed == "" && len(p.Enum) == 0 && (p.is("array") || p.is("integer")); counted && !bounds.MatchString(got) || strings.Contains(got, "  ") || got == "" {
+			t.Errorf("%s: %q", path, got)
 		}
 	}
 }

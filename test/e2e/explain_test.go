@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/verbs"
 )
 
 // TestExplain: a program that nobody answers is told why as it happens, and whoever asks
@@ -45,5 +48,54 @@ func TestExplain(t *testing.T) {
 	}
 	if out, err := n.Urdma("explain", "0x0102"); err != nil || !strings.Contains(out, "IBV_ACCESS_REMOTE_WRITE") {
 		t.Errorf("explain 0x0102: %v\n%s", err, out)
+	}
+}
+
+// TestWhyAQueuePairFailed: of a local protection error urdmad's log and urdma show qp name
+// the reason, with the queue pair's number in the same form.
+func TestWhyAQueuePairFailed(t *testing.T) {
+	n, _ := labtest.Join(t, lab.Loopback, nil)
+	client := goClient(t, n)
+	ctx, stop := context.WithTimeout(context.Background(), lab.Patience)
+	defer stop()
+	l, err := client.Listen(n.Address + ":7300")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Next(ctx)
+		if err == nil {
+			_, err = r.Accept(ctx, nil)
+		}
+		accepted <- err
+	}()
+	c, err := client.Dial(ctx, n.Address+":7300", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	memory, err := c.PD().AllocMemory(64, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sge := memory.SGE(0, 64)
+	sge.LKey = 7 // nobody's
+	if err := c.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{sge}}); err != nil {
+		t.Fatal(err)
+	}
+	var one [1]verbs.Completion
+	if _, err := c.SendCQ().Wait(ctx, one[:]); err != nil || one[0].Err() == nil {
+		t.Fatalf("%v, %+v", err, one[0])
+	}
+	number, reason := fmt.Sprintf("%06x", c.QPN()), fmt.Sprintf("0x%04x", one[0].VendorErr)
+	row := number + " ERR " + reason
+	if out, err := n.Urdma("show", "qp", "--columns", "qpn,state,error"); err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), row) {
+		t.Errorf("show qp has no %q: %v\n%s", row, err, out)
+	}
+	if line := `msg="queue pair fails" qpn=` + number; !strings.Contains(n.Daemon.Output(), line) || !strings.Contains(n.Daemon.Output(), "reason="+reason) {
+		t.Errorf("the log has no %s, or no %s:\n%s", line, reason, n.Daemon.Output())
 	}
 }

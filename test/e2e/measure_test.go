@@ -319,3 +319,13 @@ func TestResponderAllow(t *testing.T) {
 		t.Errorf("itself: %+v, %v", r, err)
 	}
 }
+
+// TestPingOnLoopback: of an address that no other host can have, ping says why.
+func TestPingOnLoopback(t *testing.T) {
+	n, _ := labtest.Join(t, lab.Loopback, nil)
+	nobody := n.Address[:strings.LastIndex(n.Address, ".")] + ".77"
+	want := "nobody has " + nobody + ": its network is that of the loopback port urdma0 " + n.Address + "/24, on which only programs of this urdmad are"
+	if out, err := n.Urdma("ping", "-c", "1", "-W", "20s", nobody); err == nil || !strings.Contains(out, want) {
+		t.Errorf("%v\n%s\nexpected %q", err, out, want)
+	}
+}
