@@ -25,6 +25,8 @@ type Spec struct {
 	Allow []netip.Prefix
 	// ECN has datagrams of udp carry marks of congestion (RFC 3168).
 	ECN bool
+	// Renumber has what udp sends cover the IPv4 identification (udp.Options).
+	Renumber func(payload []byte, was, is uint16)
 	// Queues is how many udp is to have, a socket each; 0: one. Filter chooses among them
 	// (udp.Options).
 	Queues int

@@ -30,6 +30,7 @@ import (
 	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
+	"urdma/wire/roce"
 )
 
 // maxReads is the IRD and ORD limit of a queue pair.
@@ -206,7 +207,7 @@ func specs(cfg *config.Config) []dpdk.Spec {
 		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
 			Address: p.Address.Addr(), Allow: p.Allow}
 		if p.UDP() && p.RoCE() {
-			s.Vdev, s.ECN = fmt.Sprintf("udp,port=%d", p.SocketPort()), true
+			s.Vdev, s.ECN, s.Renumber = fmt.Sprintf("udp,port=%d", p.SocketPort()), true, roce.Renumber
 		}
 		if n := len(cfg.Workers); n > 1 && p.UDP() {
 			s.Queues, s.Filter = n, steer.SocketFilter(n)

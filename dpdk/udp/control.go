@@ -15,29 +15,31 @@ const (
 
 type controlBuffer [controlRoom]byte
 
-// putSegment writes UDP_SEGMENT and returns its length.
+// putSegment writes UDP_SEGMENT, which comes first, and returns the length so far.
 func (c *controlBuffer) putSegment(size int) int {
-	c.begin(2, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
-	binary.NativeEndian.PutUint16(c[controlHeader:], uint16(size))
+	b := c.begin(0, 2, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+	binary.NativeEndian.PutUint16(b, uint16(size))
 	return controlHeader + 8
 }
 
-// putClass writes IP_TOS or IPV6_TCLASS and returns its length.
-func (c *controlBuffer) putClass(v4 bool, class uint8) int {
+// putClass appends IP_TOS or IPV6_TCLASS to what has a length, and returns the length then.
+func (c *controlBuffer) putClass(at int, v4 bool, class uint8) int {
 	level, kind := uint32(unix.IPPROTO_IPV6), uint32(unix.IPV6_TCLASS)
 	if v4 {
 		level, kind = unix.IPPROTO_IP, unix.IP_TOS
 	}
-	c.begin(4, level, kind)
-	binary.NativeEndian.PutUint32(c[controlHeader:], uint32(class))
-	return controlHeader + 8
+	b := c.begin(at, 4, level, kind)
+	binary.NativeEndian.PutUint32(b, uint32(class))
+	return at + controlHeader + 8
 }
 
-// begin writes the header of a control message with n bytes of data.
-func (c *controlBuffer) begin(n uint64, level, kind uint32) {
-	binary.NativeEndian.PutUint64(c[:], controlHeader+n)
-	binary.NativeEndian.PutUint32(c[8:], level)
-	binary.NativeEndian.PutUint32(c[12:], kind)
+// begin writes the header of a control message with n bytes of data and returns where those go.
+func (c *controlBuffer) begin(at int, n uint64, level, kind uint32) []byte {
+	b := c[at:]
+	binary.NativeEndian.PutUint64(b, controlHeader+n)
+	binary.NativeEndian.PutUint32(b[8:], level)
+	binary.NativeEndian.PutUint32(b[12:], kind)
+	return b[controlHeader:]
 }
 
 // parse reads what came with a message: the size of the datagrams it was joined

@@ -27,7 +27,7 @@ func (q *queue) compose(all bool) (n int) {
 	at, iovs := t.head, 0
 	for n < txMessages && at < len(t.queue) && iovs < len(t.iov) && t.queue[at].how == t.how {
 		count := 1
-		if t.single <= at-t.head && t.how == 0 && q.gso.Load() && !t.queue[at].alone && t.queue[at].class == 0 {
+		if t.single <= at-t.head && t.how != port.TxFragment && q.gso.Load() && !t.queue[at].alone {
 			var full bool
 			count, full = t.group(t.queue[at:min(len(t.queue), at+len(t.iov)-iovs)])
 			if !full && !all && at+count == len(t.queue) {
@@ -48,7 +48,7 @@ func (t *transmitter) group(o []outgoing) (n int, full bool) {
 	total, size := o[0].length, o[0].length
 	for n = 1; n < min(len(o), maxSegments); n++ {
 		next := &o[n]
-		if next.length > size || total+next.length > maxSend || next.how != 0 || next.alone || next.class != o[0].class || next.peer != o[0].peer {
+		if next.length > size || total+next.length > maxSend || next.how != o[0].how || next.alone || next.class != o[0].class || next.peer != o[0].peer {
 			return n, true
 		}
 		total += next.length
@@ -72,15 +72,33 @@ func (q *queue) message(n int, o []outgoing, iov int) (iovs int) {
 	h.SetIovlen(iovs)
 	h.Control = nil
 	h.SetControllen(0)
-	switch {
-	case len(o) > 1:
+	length := 0
+	if len(o) > 1 {
+		length = m.control.putSegment(int(o[0].length))
+	}
+	if o[0].class != 0 {
+		length = m.control.putClass(length, q.v4, o[0].class)
+	}
+	if length > 0 {
 		h.Control = &m.control[0]
-		h.SetControllen(m.control.putSegment(int(o[0].length)))
-	case o[0].class != 0:
-		h.Control = &m.control[0]
-		h.SetControllen(m.control.putClass(q.v4, o[0].class))
+		h.SetControllen(length)
+	}
+	if q.renumber != nil {
+		q.number(o)
 	}
 	return iovs
+}
+
+// number tells the sender of packets with don't-fragment what IPv4 identifications they get: the
+// kernel gives such a datagram 0, and those that it cuts out of one send 0, 1, 2, …
+// (ip_select_ident, inet_gso_segment).
+func (q *queue) number(o []outgoing) {
+	for i := range o {
+		if p := &o[i]; p.how == port.TxWhole && p.number != uint16(i) {
+			q.renumber(q.tx.slots[p.slot][:p.length], p.number, uint16(i))
+			p.number = uint16(i)
+		}
+	}
 }
 
 // gather says where packets lie, in as few pieces as that takes: each costs the

@@ -30,6 +30,9 @@ type Options struct {
 	// ECN has routers mark datagrams instead of dropping them where they have a queue
 	// (RFC 3168); received ones have their traffic class.
 	ECN bool
+	// Renumber, if set, is for packets whose last bytes cover the IP header (RoCEv2), and were
+	// computed for an IPv4 identification of 0: it has them right for another.
+	Renumber func(payload []byte, was, is uint16)
 	// Sockets are the port's queues, each with a socket at the same address; 0 means
 	// one. Filter says by its result which of them a datagram goes to (socket(7),
 	// SO_ATTACH_REUSEPORT_CBPF; its offsets are those of the payload).

@@ -41,7 +41,8 @@ type queue struct {
 	kept     retained
 	counters port.Counters
 	allow    []netip.Prefix
-	gso, gro atomic.Bool // what the kernel does; gso may end
+	gso, gro atomic.Bool                          // what the kernel does; gso may end
+	renumber func(payload []byte, was, is uint16) // nil: no packet covers its number
 	log      func(message string, args ...any)
 }
 
@@ -87,6 +88,9 @@ func (q *queue) start(o *Options, index uint32, able ability, window int) {
 	if o.ECN {
 		markCongestion(q.own.fd, q.v4)
 		q.class = capable
+	}
+	if q.v4 {
+		q.renumber = o.Renumber
 	}
 	q.groups.init(o.Address, index, o.ECN, q.own.fd)
 	q.rx.init(q)

@@ -37,6 +37,7 @@ type outgoing struct {
 	peer         port.Peer
 	how          port.Flags // TxWhole, TxFragment
 	class        uint8      // 0: the socket's
+	number       uint16     // the IPv4 identification that its sender was told of (Options.Renumber)
 	alone        bool
 }
 

@@ -124,6 +124,57 @@ func TestOffloads(t *testing.T) {
 	}
 }
 
+// TestRenumber: packets that nobody may fragment leave in one send, too, with a traffic class of
+// their own, and their sender hears which number the kernel gives each.
+func TestRenumber(t *testing.T) {
+	numbers := map[byte]uint16{}
+	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), ECN: true, Renumber: func(payload []byte, was, is uint16) {
+		if numbers[payload[0]] != was {
+			t.Errorf("packet %d has the number %d, not %d", payload[0], numbers[payload[0]], was)
+		}
+		numbers[payload[0]] = is
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := tested{p.(*Port), p.(*Port).queues[0], port.Peer{}}
+	defer a.Close()
+	b, at := openECN(t, "127.0.0.1")
+	to := tested{b, b.queues[0], port.PeerOf(at)}
+	if !a.gso.Load() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	sizes := []int{1056, 1040, 1040, 1040, 1040, 40}
+	put := func(first int) {
+		for i, size := range sizes {
+			var p [1]port.Packet
+			if a.Alloc(p[:]) == 0 {
+				t.Fatal("no buffer")
+			}
+			p[0].Data, p[0].Peer, p[0].Flags, p[0].Class = p[0].Data[:size], to.at, port.TxWhole, 0x68|capable
+			p[0].Data[0] = byte(first + i)
+			a.Tx(p[:])
+		}
+	}
+	put(0)
+	a.fragments(port.TxWhole)
+	if n := a.compose(true); n != 2 || numbers[1] != 1 || numbers[2] != 0 || numbers[4] != 2 || numbers[5] != 3 {
+		t.Errorf("%d messages, numbers %v", n, numbers)
+	}
+	a.queue.tx.single = 3 // as where the kernel has refused the first
+	if n := a.compose(true); n != 4 || numbers[1] != 0 || numbers[4] != 1 || numbers[5] != 2 {
+		t.Errorf("%d messages, of which three are of one, numbers %v", n, numbers)
+	}
+	a.Flush()
+	for i, size := range sizes {
+		got := receive(t, to)
+		if len(got.Data) != size || int(got.Data[0]) != i || got.Class != 0x68|capable {
+			t.Errorf("packet %d: %d bytes of %d, class %#x", i, len(got.Data), got.Data[0], got.Class)
+		}
+		to.Free([]port.Packet{got})
+	}
+}
+
 // TestFullMessages: before the turn ends only messages leave that nothing can join any
 // more, and packets of the full size that follow each other are one piece of memory,
 // also after their slots went through other hands.

@@ -8,9 +8,11 @@ import (
 	"hash/crc32"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -142,6 +144,54 @@ func TestRoCECapture(t *testing.T) {
 				if seen[want] == 0 {
 					t.Errorf("no packet of opcode and attribute %q; seen: %v", want, seen)
 				}
+			}
+		})
+	}
+}
+
+// TestRoCESegments: every packet that the kernel cuts out of one send of a UDP socket's ends with
+// the right CRC, which covers the number that the kernel gives it.
+func TestRoCESegments(t *testing.T) {
+	need(t, "tshark")
+	for _, w := range []lab.Wire{lab.RoCE, lab.RoCE.V6()} {
+		t.Run(w.Name, func(t *testing.T) {
+			l := labtest.New(t)
+			a, b := labtest.JoinIn(t, l, w, nil)
+			if err := b.Net.Run("ip", "link", "set", "veth0", "gso_max_segs", "1"); err != nil { // else they are cut at the other side
+				t.Skip(err)
+			}
+			file := filepath.Join(t.TempDir(), "wire.pcapng")
+			sniffer, err := l.Start(lab.Options{}, b.Net.Command("dumpcap", "-q", "-i", "veth0", "-w", file, "-f", "udp port 4791")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(lab.Patience); !strings.Contains(sniffer.Output(), "File:"); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) || !sniffer.Running() {
+					t.Fatalf("no capture begins: %s", sniffer.Output())
+				}
+			}
+			n := &byNumber{server: a, client: b, tcp: a.Address}
+			if w.IPv6 {
+				n.tcp = lab.KernelIPv4(0)
+			}
+			n.run(t, "roce", "ib_write_bw", "-F", "-x", "0", "-s", "65536", "-n", "50")
+			sniffer.Signal(syscall.SIGINT)
+			if err := sniffer.Wait(lab.Patience); err != nil {
+				t.Fatal(err)
+			}
+			list := packets(t, file)
+			checkCRCs(t, list)
+			numbered := 0
+			for _, p := range list {
+				if len(p.frame) > 1514 {
+					t.Fatalf("a packet of %d bytes was not cut", len(p.frame))
+				}
+				if at := udpAt(p.frame); at > 0 && !w.IPv6 && binary.BigEndian.Uint16(p.frame[wire.EthernetLen+4:]) > 0 {
+					numbered++
+				}
+			}
+			if numbered < 1000 && !w.IPv6 {
+				t.Errorf("of %d packets %d have a number: they left one by one", len(list), numbered)
 			}
 		})
 	}

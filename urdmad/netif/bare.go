@@ -1,6 +1,7 @@
 package netif
 
 import (
+	"encoding/binary"
 	"math"
 	"net/netip"
 
@@ -12,14 +13,20 @@ import (
 // headers, too. On a port of datagrams they have no encapsulation header, and the
 // kernel makes the headers: what is computed over them must foretell them.
 
-// Seal writes what ends a UDP payload: ip are the IP and UDP headers in front of it.
-type Seal interface{ Put(ip, payload []byte) }
+// Seal is about what ends a UDP payload: ip are the IP and UDP headers in front of it.
+type Seal interface {
+	Put(ip, payload []byte)
+	// Unseen is the IPv4 identification of a payload that has come by way of a socket, and whether
+	// it had don't-fragment; ok is false if its end is wrong.
+	Unseen(ip, payload []byte) (id uint16, whole, ok bool)
+}
 
 // CarryBare says that UDP payloads are whole packets of a protocol which seals them:
 // there is no encapsulation header, and paths are not probed. Before the first Poll.
 func (n *Interface) CarryBare(s Seal) {
 	n.seal = s
 	n.mtus = nil
+	n.Batches.goBack = true
 }
 
 // Heads are the IP and UDP headers of the datagram that Next returned last, without
@@ -29,7 +36,10 @@ func (n *Interface) Heads(d *Datagram) []byte {
 	if !n.info.Datagrams {
 		return d.packet.Data[wire.EthernetLen:d.from]
 	}
-	return putHeads(n.sealing[:], d.Src, d.Dst, len(d.Data))
+	if r := &n.rx; r.heads == nil || r.headsFor != len(d.Data) {
+		r.heads, r.headsFor = putHeads(r.headRoom[:], d.Src, d.Dst, len(d.Data)), len(d.Data)
+	}
+	return n.rx.heads
 }
 
 // Congested reports whether a router on the way of the datagram that Next returned last had
@@ -65,7 +75,7 @@ func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {
 func (n *Interface) bare(p *port.Packet) bool {
 	d := &n.rx.datagram
 	if w := (origin{peer: p.Peer, dst: p.Group}); w != n.rx.origin {
-		n.rx.origin = origin{}
+		n.rx.origin, n.rx.heads = origin{}, nil
 		src, dst := p.Peer.Addr(), n.bareDst(p)
 		switch {
 		case !dst.IsValid():
@@ -87,6 +97,21 @@ func (n *Interface) bare(p *port.Packet) bool {
 	return true
 }
 
+// number gives a frame that was made up the identification with which its payload came.
+func (n *Interface) number(frame []byte) {
+	ip := frame[wire.EthernetLen:]
+	id, whole, ok := n.seal.Unseen(ip[:wire.IPv4Len+wire.UDPLen], ip[wire.IPv4Len+wire.UDPLen:])
+	if !ok {
+		return
+	}
+	binary.BigEndian.PutUint16(ip[4:], id)
+	if !whole {
+		ip[6] = 0
+	}
+	ip[10], ip[11] = 0, 0
+	binary.BigEndian.PutUint16(ip[10:], ^wire.Fold(wire.Checksum(0, ip[:wire.IPv4Len])))
+}
+
 // bareDst is where a packet of such a port was sent to; invalid if it is a group that was left.
 func (n *Interface) bareDst(p *port.Packet) netip.Addr {
 	if p.Group != 0 {
@@ -99,12 +124,13 @@ func (n *Interface) bareDst(p *port.Packet) netip.Addr {
 // the peer, whichever his come from.
 func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
 	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
+	p.batch = n.Batches.to(peer.Addr())
 	p.len, p.whole, p.peer = 0, math.MaxInt, port.PeerOf(netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
 	return p
 }
 
-// sendBare completes a datagram of a path that barePath has made. It leaves alone: what
-// leaves together is numbered by the kernel.
+// sendBare completes a datagram of a path that barePath has made. It is sealed for an
+// identification of 0: where it leaves with others, the port changes that (udp.Options.Renumber).
 func (p *Path) sendBare(frame []byte, length int) {
 	heads, end := p.n.sealing[:], wire.UDPHeaderLen
 	if p.hdr6 != nil {
@@ -114,6 +140,6 @@ func (p *Path) sendBare(frame []byte, length int) {
 		p.hdr.Put(heads, length, 0)
 	}
 	p.n.seal.Put(heads[wire.EthernetLen:end], frame[:length])
-	p.n.commitTo(&p.peer, length, port.TxWhole|port.TxAlone)
+	p.n.commitTo(&p.peer, length, port.TxWhole|p.batch.send(p.n.clock.Now))
 	p.n.tx.p[p.n.tx.used-1].Class = p.class
 }

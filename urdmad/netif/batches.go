@@ -22,6 +22,10 @@ type Batches struct {
 	// Datagrams: the port is one of datagrams. It takes padding.
 	Datagrams bool
 
+	// goBack: what is lost is sent again with all behind it. A loss now and then has as much as
+	// half of the packets sent again, and a send of which only the first arrives nearly all.
+	goBack bool
+
 	peers map[netip.Addr]*batch
 
 	mu    sync.Mutex                // guards what follows
@@ -55,10 +59,10 @@ func (b *Batches) note(peer netip.Addr, now, until clock.Time) {
 }
 
 const (
-	// suspectLost of suspectOf packets sent again are heavy loss; fewer than
-	// leastLost say nothing.
-	suspectLost, suspectOf = 1, 3
-	leastLost              = 32
+	// suspectLost of suspectOf packets sent again are heavy loss, or suspectBack where each loss
+	// has many sent again; fewer than leastLost say nothing.
+	suspectLost, suspectBack, suspectOf = 4, 9, 12
+	leastLost                           = 32
 	// recentPackets are looked at.
 	recentPackets = 512
 	// cleanRun packets in a row that were not sent before show that loss has ended;
@@ -143,7 +147,11 @@ func (b *batch) send(now clock.Time) port.Flags {
 func (b *batch) sendAgain(now clock.Time) {
 	b.again++
 	b.clean = -1
-	if now < b.until || b.again < leastLost || b.again*suspectOf < b.sent*suspectLost {
+	suspect := suspectLost
+	if b.all.goBack {
+		suspect = suspectBack
+	}
+	if now < b.until || b.again < leastLost || b.again*suspectOf < b.sent*suspect {
 		return
 	}
 	switch b.state {

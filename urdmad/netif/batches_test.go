@@ -63,6 +63,39 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// TestBatchesGoBack is TestBatches of senders that go back: losses here and there have nobody
+// send one by one.
+func TestBatchesGoBack(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 1))
+	for _, c := range []struct {
+		loss    float64
+		spoiled bool
+	}{{0, false}, {0.01, false}, {0.05, false}, {0.1, false}, {0, true}, {0.02, true}} {
+		all := Batches{goBack: true}
+		b := all.to(netip.MustParseAddr("198.18.0.2"))
+		const window = 32
+		sent := 0 // packets at least once
+		for acked := 0; acked < 20000; {
+			arrived, lost := acked, false
+			for i := acked; i < acked+window; i++ {
+				if i < sent {
+					b.sendAgain(0)
+				}
+				alone := b.send(0).Has(port.TxAlone)
+				sent = max(sent, i+1)
+				lost = lost || random.Float64() < c.loss || c.spoiled && !alone && i > acked
+				if !lost {
+					arrived++
+				}
+			}
+			acked = arrived
+		}
+		if got := all.Alone(0) == 1; got != c.spoiled {
+			t.Errorf("loss %v, spoiled %v: one by one: %v", c.loss, c.spoiled, got)
+		}
+	}
+}
+
 // TestAloneGoesByTime: who is sent nothing more, and a peer that is forgotten with others and
 // blamed anew, aren't counted for longer, or twice.
 func TestAloneGoesByTime(t *testing.T) {

@@ -89,7 +89,11 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, local netip.Addr, out 
 	if size := wire.UDP6HeaderLen + len(data); len(n.shown) < size {
 		n.shown = make([]byte, size)
 	}
-	return n.shown[:putUDP(n.shown, src, dst, data)]
+	frame := n.shown[:putUDP(n.shown, src, dst, data)]
+	if n.seal != nil && !out && src.Addr().Is4() {
+		n.number(frame)
+	}
+	return frame
 }
 
 // putUDP writes a frame without Ethernet addresses and returns its length. IPv6 has

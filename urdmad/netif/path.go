@@ -164,14 +164,23 @@ func (p *Path) Put(frame []byte, length int) int {
 	if p.hdr6 != nil {
 		return p.put6(frame, length)
 	}
+	if p.n.seal != nil {
+		return p.putSealed(frame, length)
+	}
 	p.hdr.Put(frame, length, p.n.nextIPID())
 	length += len(p.hdr)
-	if p.n.seal != nil {
-		p.n.seal.Put(frame[wire.EthernetLen:len(p.hdr)], frame[len(p.hdr):length])
-	}
 	if !p.n.info.TxUDPChecksum {
 		wire.SetUDPChecksum(frame[:length])
 	}
+	return length
+}
+
+// putSealed is Put of a packet whose end covers it, so that it needs no UDP checksum. Nobody
+// fragments it: it has the identification 0 (RFC 6864 section 4.1), as those of Linux's sockets.
+func (p *Path) putSealed(frame []byte, length int) int {
+	p.hdr.Put(frame, length, 0)
+	length += len(p.hdr)
+	p.n.seal.Put(frame[wire.EthernetLen:len(p.hdr)], frame[len(p.hdr):length])
 	return length
 }
 

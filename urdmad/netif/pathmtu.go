@@ -92,7 +92,7 @@ func (n *Interface) sendProbe(kind wire.EncapType, nonce uint32, peer *port.Peer
 	head.Put(b)
 	probe := wire.PathProbe{Nonce: nonce, Most: uint16(n.maxPayload())}
 	probe.Put(b[wire.EncapLen:size])
-	n.commitTo(peer, size, port.TxWhole)
+	n.commitTo(peer, size, port.TxWhole|port.TxAlone)
 }
 
 // pathProbe takes a probe, which is answered by as much, or an answer.

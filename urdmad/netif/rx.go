@@ -24,6 +24,9 @@ type receiver struct {
 	long     []byte                  // the same of a message that is longer
 	datagram Datagram
 	origin   origin // of datagram, on a port of datagrams
+	heads    []byte // in headRoom, made up for bare datagrams from there of headsFor bytes; nil: for none yet
+	headsFor int
+	headRoom [wire.UDP6HeaderLen]byte
 }
 
 // Datagram is a UDP datagram to our address. It is valid until Next is called

@@ -29,6 +29,20 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestSpoiledBatches: where only the first of what leaves in one send arrives, as with a kernel or
+// a device that numbers packets otherwise than Linux does, packets go one by one.
+func TestSpoiledBatches(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 3, RoCE: true, Datagrams: true})
+	w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true
+	n := enginetest.ConnectedPairIn(w, false, 7)
+	w.NewTraffic(n.QA, n.QB, enginetest.Load{Ops: 200, MaxSize: 40_000}).Run(120 * time.Second)
+	for _, h := range []*enginetest.Host{w.A, w.B} {
+		if n := h.Engine.Interface(0).Batches.Alone(w.Now()); n != 1 {
+			t.Errorf("one by one to %d peers", n)
+		}
+	}
+}
+
 // TestTraffic: messages of all kinds, both ways, over networks that lose, double and
 // reorder packets.
 func TestTraffic(t *testing.T) {

@@ -90,11 +90,11 @@ func (p *Port) sealed(d *netif.Datagram) bool {
 	heads := p.If.Heads(d)
 	switch {
 	case netif.OfDatagrams(p.If):
-		return p.sums.RightUnseen(heads, d.Data)
+		return p.come.RightUnseen(heads, d.Data)
 	case len(heads) != headsLen(heads[0]>>4):
 		return false // options, or extension headers
 	}
-	return p.sums.Right(heads, d.Data)
+	return p.come.Right(heads, d.Data)
 }
 
 func (c *Conn) packet(h *roce.Header, link netif.Link, data []byte) (why string) {

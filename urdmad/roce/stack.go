@@ -50,7 +50,8 @@ type Port struct {
 
 	s         *Stack
 	datagrams *datagram.Port
-	sums      roce.Sums
+	sent      roce.Sums   // of packets that leave
+	come      roce.Sums   // and of those that have come
 	head      roce.Header // of the packet that has come
 	psn       roce.PSN    // of the next management datagram
 }
@@ -65,7 +66,7 @@ func (s *Stack) AddPort(d *datagram.Port) *Port {
 	n := d.If
 	p := &Port{If: n, s: s, datagrams: d}
 	d.SpeakRoCE()
-	n.CarryBare(&p.sums)
+	n.CarryBare(&p.sent)
 	s.ports[n.Dev] = p
 	return p
 }

@@ -193,6 +193,39 @@ func TestUnseenIdentification(t *testing.T) {
 	}
 }
 
+// TestRenumber: the CRC of a packet that gets another identification is that of a packet with it,
+// and who sees no identification finds it.
+func TestRenumber(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 0))
+	var s, seen Sums
+	was := uint16(0)
+	for i := range 3000 {
+		b := unhex(t, golden[r.IntN(len(golden))].packet)
+		ip, packet := b[:ipv4Heads], b[ipv4Heads:]
+		n := len(packet) - ICRCLen
+		ip[6] = 1 << 6
+		is := uint16(i % 64) // as kernels count
+		if i%3 == 0 {
+			is = uint16(r.Uint32())
+		}
+		binary.BigEndian.PutUint16(ip[4:], was)
+		s.Put(ip, packet)
+		Renumber(packet, was, is)
+		binary.BigEndian.PutUint16(ip[4:], is)
+		if got, want := binary.LittleEndian.Uint32(packet[n:]), slowICRC(ip, packet[:n]); got != want {
+			t.Fatalf("%08x once %d is %d, expected %08x", got, was, is, want)
+		}
+		ip[4], ip[5] = 0, 0
+		if !seen.RightUnseen(ip, packet) {
+			t.Fatalf("not taken with %d: % x", is, b)
+		}
+		if number, whole, ok := seen.Unseen(ip, packet); number != is || !whole || !ok {
+			t.Fatalf("found %d, %v and %v in place of %d", number, whole, ok, is)
+		}
+		was = is
+	}
+}
+
 func TestPSN(t *testing.T) {
 	for _, c := range []struct {
 		a, b PSN
