@@ -18,6 +18,8 @@ type loss struct {
 	went          clock.Time // when we last went back for an answer that is missing
 	wentTo        Sequence   // what was under way then ends here
 
+	missed bool // the peer's NAK has us go back, not a time-out
+
 	rtt       clock.Time // smoothed; 0: nothing was measured
 	measured  Sequence   // answered, it gives the time of a round trip; 0: none does
 	measuring clock.Time
@@ -87,7 +89,7 @@ func (l *loss) notReady(now clock.Time, s Sequence, pause clock.Time, tries int)
 // goBack has everything that is not acknowledged sent again.
 func (r *Requester) goBack() {
 	r.next, r.reads, r.unasked = r.acked, 0, 0
-	r.loss.measured = 0
+	r.loss.measured, r.loss.missed = 0, false
 }
 
 // gap goes back for an answer that others have overtaken: it is lost, unless those were

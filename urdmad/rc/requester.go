@@ -50,6 +50,7 @@ type Request struct {
 	Length      uint32 // of that
 	First, Last bool   // packet of the message, of one that carries data
 	Again       bool   // it was sent before
+	Missed      bool   // likewise, and the peer has said that it or what was sent before it is missing
 	AckReq      bool
 
 	at, next Sequence
@@ -154,6 +155,7 @@ func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
 	}
 	p.Token, p.Kind, p.PSN, p.at, p.Again = m.token, m.kind, r.next.PSN(), r.next, r.next < r.sent
 	n := uint32(r.next - m.first)
+	p.Missed = p.Again && r.loss.missed
 	p.Offset = n * r.cfg.MTU
 	switch packets := uint32(1); m.kind {
 	case Data:
@@ -307,6 +309,7 @@ func (r *Requester) refused(now clock.Time, s Sequence, syndrome roce.Syndrome) 
 		r.Stats.NAKs++
 		r.window.lost(s, r.sent)
 		r.goBack()
+		r.loss.missed = true
 	case syndrome == roce.NAKInvalid:
 		h.Failure = InvalidRequest
 	case syndrome == roce.NAKAccess:

@@ -36,8 +36,10 @@ func (c *Conn) sendRequest(frame []byte) bool {
 			return false
 		}
 	}
-	if p.Again {
+	if p.Missed { // a peer that does not run for a while has lost nothing
 		c.path.Again()
+	}
+	if p.Again {
 		c.TraceResent(uint32(p.PSN))
 	}
 	c.send(frame, n)
