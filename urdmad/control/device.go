@@ -112,13 +112,15 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 
 // workerFor is the worker of a new client of a user, and counts it: the one that has XRC
 // domains which the user's clients share, since a client can't move once it has registered
-// memory, or else the one with the fewest clients.
+// memory, or else the one with the fewest clients, of several the next in turn.
 func (s *Server) workerFor(uid int) *Worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.homes.ofUser(uid)
 	if w == nil {
-		w = slices.MinFunc(s.Workers, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
+		inTurn := slices.Concat(s.Workers[s.turn:], s.Workers[:s.turn])
+		w = slices.MinFunc(inTurn, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
+		s.turn = (slices.Index(s.Workers, w) + 1) % len(s.Workers)
 	}
 	w.clients.Add(1)
 	return w

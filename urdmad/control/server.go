@@ -160,6 +160,7 @@ type connected struct {
 	mu       sync.Mutex // guards the rest but nextID
 	sessions map[*Session]struct{}
 	closing  bool
+	turn     int        // the worker that a new client goes to, of those with the fewest
 	waiting  []*Session // that have not said HELLO, the oldest first
 	running  sync.WaitGroup
 	nextID   atomic.Uint64

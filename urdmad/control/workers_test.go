@@ -118,6 +118,21 @@ func TestWorkersShareClients(t *testing.T) {
 	}
 }
 
+// TestWorkersTakeTurns: where clients come one after the other, each worker has some.
+func TestWorkersTakeTurns(t *testing.T) {
+	r := startTwo(t)
+	for i := range 4 {
+		c := opened(t, r)
+		want := []int{0, 0}
+		want[i%2] = 1
+		if n := clientsOf(t, r); !slices.Equal(n, want) {
+			t.Errorf("the workers have %v clients, expected %v", n, want)
+		}
+		c.conn.Close()
+		awaitClients(t, r, 0)
+	}
+}
+
 // awaitClients waits until so many clients are left, and nothing of the others.
 func awaitClients(t *testing.T, r *running, left int) {
 	t.Helper()
