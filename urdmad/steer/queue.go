@@ -14,6 +14,8 @@ type queue struct {
 	kept   retained
 	wakes  []bool // workers to be woken, by number
 	turn   int    // counts calls of Rx
+	more   bool   // the port had as many as the last Rx asked for
+	handed []int  // by worker: packets in its ring as Rx began
 	others [burst]port.Packet
 	next   [burst]port.Packet // of the port, to be sent
 	ready  int                // packets of next that the port had no room for, in front
@@ -32,7 +34,7 @@ const (
 const mostKept = 4096
 
 func newQueue(p *Port, self, room int) *queue {
-	q := &queue{p: p, self: self, wakes: make([]bool, p.hub.workers)}
+	q := &queue{p: p, self: self, wakes: make([]bool, p.hub.workers), handed: make([]int, p.hub.workers)}
 	most := p.under.Queue(0).Retainable()
 	if most == 0 {
 		most = mostKept
@@ -44,20 +46,30 @@ func newQueue(p *Port, self, room int) *queue {
 	return q
 }
 
-// Rx is port.Queue's. The port and the rings come first in turn.
+// Rx is port.Queue's. What another worker has handed over came in after what lay at our own
+// queue by then, so the port comes first: a message that ends a connection must not overtake what was
+// sent on it. After a port that has more the rings have their turn.
 func (q *queue) Rx(p []port.Packet) (n int) {
 	q.turn++
-	if q.below != nil {
+	for from, to := range q.p.rings {
+		if r := to[q.self]; r != nil {
+			q.handed[from] = r.full.len()
+		}
+	}
+	ringsFirst := q.more
+	if q.more = false; q.below != nil {
 		q.forward()
-		if q.turn%2 == 0 {
+		if !ringsFirst {
 			n = q.receive(p)
 		}
 	}
 	for i := range q.p.hub.workers {
-		n += q.read((q.turn/2+i)%q.p.hub.workers, p[n:])
+		from := (q.turn + i) % q.p.hub.workers
+		n += q.read(from, p[n:min(len(p), n+q.handed[from])])
 	}
-	if q.below != nil && q.turn%2 == 1 {
+	if q.below != nil && ringsFirst {
 		n += q.receive(p[n:])
+		q.more = false
 	}
 	return n
 }
@@ -80,6 +92,7 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 // receive takes packets from the port below, and hands over those of other workers.
 func (q *queue) receive(p []port.Packet) (mine int) {
 	got := q.below.Rx(p[:min(len(p), burst)])
+	q.more = got == min(len(p), burst)
 	theirs := 0
 	for i := range p[:got] {
 		if q.hand(&p[i]) {
@@ -259,12 +272,20 @@ func (q *queue) Flush() {
 	q.wakeOthers()
 }
 
-// Free is port.Queue's.
+// Free is port.Queue's. The port gets its own back many at a time.
 func (q *queue) Free(p []port.Packet) {
-	for i := range p {
+	for i := 0; i < len(p); i++ {
+		first := i
+		for i < len(p) && p[i].Ref < refOurs {
+			i++
+		}
+		if i > first {
+			q.below.Free(p[first:i])
+		}
+		if i == len(p) {
+			break
+		}
 		switch v := &p[i]; {
-		case v.Ref < refOurs:
-			q.below.Free(p[i : i+1])
 		case v.Ref >= refOut:
 			q.spare = append(q.spare, uint32(v.Ref))
 		case v.Ref >= refKept:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -314,6 +315,66 @@ func TestOwnQueues(t *testing.T) {
 	}
 	if got != [workers]int{1, 1} {
 		t.Errorf("the workers have %d packets, expected one each", got)
+	}
+}
+
+// TestOrder: what another worker hands over comes behind what lay at a worker's own queue by
+// then, and is not kept waiting by a queue that always has more.
+func TestOrder(t *testing.T) {
+	const workers = 2
+	under, at := overSockets(t, workers, SocketFilter(workers))
+	_, p := share(under, workers, at.Addr())
+	p.hub.numbers.Of(1).Take(50000) // a program's: the filter takes it for worker 0's
+	p.hub.numbers.Of(1).Take(50001)
+	peer, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	to := func(number uint16) {
+		head := make([]byte, wire.EncapLen)
+		(&wire.Encap{Type: wire.EncapTRP, Src: 1, Dst: number}).Put(head)
+		if _, err := peer.Write(head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handOver := func() {
+		var none [1]port.Packet
+		for end := time.Now().Add(time.Minute); p.rings[0][1].full.len() == 0; time.Sleep(time.Millisecond) {
+			if p.For(0).Queue(0).Rx(none[:]); time.Now().After(end) {
+				t.Fatal("worker 0 hands nothing over")
+			}
+		}
+	}
+	burst := make([]port.Packet, 8)
+	receive := func(p port.Port, room int) (numbers []uint16) {
+		q := p.Queue(0)
+		n := q.Rx(burst[:room])
+		for i := range burst[:n] {
+			var e wire.Encap
+			if err := e.Parse(burst[i].Data); err != nil {
+				t.Fatal(err)
+			}
+			numbers = append(numbers, e.Dst)
+		}
+		q.Free(burst[:n])
+		return numbers
+	}
+	for range 4 {
+		to(50001)
+		to(50000)
+		handOver()
+		if got := receive(p.For(1), 8); !slices.Equal(got, []uint16{50001, 50000}) {
+			t.Fatalf("received %v", got)
+		}
+	}
+	to(50000)
+	handOver()
+	for range 4 {
+		to(50001)
+	}
+	if got := append(receive(p.For(1), 1), receive(p.For(1), 1)...); !slices.Equal(got, []uint16{50001, 50000}) {
+		t.Errorf("received %v beside a queue that has more", got)
 	}
 }
 
