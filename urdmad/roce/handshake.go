@@ -58,7 +58,8 @@ type handshake struct {
 	until         clock.Time // of drain
 }
 
-// requestKey recognises another copy of a request.
+// requestKey recognises another copy of a request by its communication ID. peers has queue pair
+// numbers in its place.
 type requestKey struct {
 	peer netip.Addr
 	id   uint32
@@ -210,6 +211,7 @@ func (c *Conn) Start(q *qp.QP) {
 	if h.stage == replied {
 		h.stage = established
 		c.manage(c.use())
+		c.supersede()
 	}
 	q.Attach(c)
 }
@@ -237,9 +239,21 @@ func (c *Conn) used(l netif.Link) {
 func (c *Conn) known() {
 	if h := c.shake; h != nil && h.stage == accepted {
 		h.stage = established
+		c.supersede()
 		c.s.handler.Established(&c.Connection)
 		c.ready()
 	}
+}
+
+// supersede ends the connection that the peer's queue pair had before: it is stale, as where the
+// peer's machine was switched off (InfiniBand vol. 1). The peer has answered what a
+// stranger can't see, so it is no one else. The request itself is not proof of that.
+func (c *Conn) supersede() {
+	key := requestKey{c.Peer.Addr(), uint32(c.peer)}
+	if old := c.s.peers[key]; old != nil {
+		c.s.clock.Soon(func() { old.end(qp.CloseRemote) })
+	}
+	c.s.peers[key] = c
 }
 
 const (

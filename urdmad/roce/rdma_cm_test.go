@@ -13,6 +13,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/qp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -356,6 +357,43 @@ func TestIdlePeerGone(t *testing.T) {
 	if n := w.A.Engine.RoCE.Len(); n != 0 {
 		t.Errorf("%d connections are left", n)
 	}
+}
+
+// TestStaleConnection: a peer that has forgotten a connection, as after a power failure, connects
+// with a queue pair of the same number. The program at the other end hears that the old one is over.
+func TestStaleConnection(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	cb.Listen(7000, 4)
+	connect := func() (a, b *enginetest.QP, id *cm.ID) {
+		a, b = ca.NewQP(nil), cb.NewQP(nil)
+		id = ca.Resolve(w.B.Addr, 7000)
+		ca.Connect(id, a, enginetest.Param(4, ""))
+		cb.Accept(cb.Event(cm.EventConnectRequest, time.Second).Child, b, enginetest.Param(4, ""))
+		ca.Event(cm.EventEstablished, time.Second)
+		return a, b, id
+	}
+	a, old, id := connect()
+	cb.Event(cm.EventEstablished, time.Second)
+	w.SetPath(linked.Path{Loss: 1})
+	ca.Disconnect(id)
+	ca.Event(cm.EventDisconnected, 5*time.Second)
+	ca.Event(cm.EventTimewaitExit, 5*time.Second)
+	w.Pass(10 * time.Second) // it has given up telling
+	w.SetPath(linked.Path{})
+	ca.NextQPN = a.Q.QPN
+	a.Destroy()
+	a, b, _ := connect()
+	if a.Q.QPN != old.Q.Attr.DestQPNum || old.Q.Connection() == nil {
+		t.Fatal("the old connection does not stand, or is of another queue pair")
+	}
+	for _, want := range []cm.EventKind{cm.EventEstablished, cm.EventDisconnected} {
+		cb.Event(want, time.Second)
+	}
+	if old.Q.State() != abi.QPSErr {
+		t.Errorf("the stale queue pair is in state %d", old.Q.State())
+	}
+	w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(10 * time.Second)
 }
 
 // TestPortNumbers: all packets go to port 4791, answers too, wherever they came from.

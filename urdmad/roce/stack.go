@@ -28,7 +28,8 @@ type Stack struct {
 	rand     *rand.Rand
 	ids      map[uint32]*Conn // of rdma_cm, by our communication ID
 	asked    map[requestKey]*Conn
-	rejected int // of them
+	peers    map[requestKey]*Conn // of rdma_cm and established, by the peer's queue pair
+	rejected int                  // of them
 }
 
 // Stats counts what no queue pair counts.
@@ -58,7 +59,7 @@ type Port struct {
 
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table, log *slog.Logger, r *rand.Rand) *Stack {
-	return &Stack{clock: t.Clock, table: t, log: log, rand: r, ports: map[int]*Port{}, conns: map[wire.QPN]*Conn{}, ids: map[uint32]*Conn{}, asked: map[requestKey]*Conn{}}
+	return &Stack{clock: t.Clock, table: t, log: log, rand: r, ports: map[int]*Port{}, conns: map[wire.QPN]*Conn{}, ids: map[uint32]*Conn{}, asked: map[requestKey]*Conn{}, peers: map[requestKey]*Conn{}}
 }
 
 // AddPort has an interface speak RoCEv2, before its first Poll.

@@ -28,6 +28,7 @@ type Client struct {
 	PD      uint64
 	Async   *Events
 	Faults  []error
+	NextQPN uint32 // the number that the next queue pair gets; 0: one is drawn
 
 	Sockets    int // that its ids have, over TCP
 	MaxSockets int // how many they may have; 0: any number

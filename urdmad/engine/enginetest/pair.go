@@ -158,6 +158,7 @@ func (c *Client) newQP(kind uint32, want *abi.QPCap, send, recv *CQ, srq *SRQ) *
 	c.handles++
 	q.Q = qp.New(qp.Config{Handle: c.handles, Type: kind, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, SRQ: shared, Async: c.Async.Engine,
 		MaxMessage: maxMessage(kind, c.Host), Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
+	q.Q.QPN, c.NextQPN = c.NextQPN, 0
 	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
 	q.Ring.Init(q.Mem, &q.Layout, false)
 	t.Cleanup(q.Destroy)
