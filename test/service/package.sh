@@ -201,6 +201,14 @@ pass "the socket that is left starts the service for the next program"
 as bob systemctl --user stop urdmad.service urdmad.socket || fail "systemctl --user stop"
 [ -z "$(inside find "/run/user/$(inside id -u bob)" -name 'urdmad.*')" ] || fail "the socket is left"
 
+# ---- a start that fails ----
+as bob sh -c 'cd ~/.config/urdma && mv urdma.json ~/right.json && echo "{ \"ports\": 1 }" >urdma.json'
+as bob systemctl --user start --no-block urdmad.service
+types "urdma status --wait=5m" && fail "urdma status --wait found a urdmad that cannot start"
+prints "systemd's urdmad.service did not start: failed: " "urdma status --wait"
+inside mv /home/bob/right.json /home/bob/.config/urdma/urdma.json
+pass "urdma status --wait ends with the reason where the service fails"
+
 # ---- pages and wrong configurations ----
 for page in urdma urdma-bench urdmad urdma.json; do
 	types "MANPAGER=cat MANWIDTH=80 man --warnings $page 2>~/typed/warnings" || fail "man $page"
