@@ -149,6 +149,27 @@ func TestRoCECapture(t *testing.T) {
 	}
 }
 
+// TestRoCETrafficClass: a program's messages have the traffic class of its address handle, or of its
+// queue pair's.
+func TestRoCETrafficClass(t *testing.T) {
+	l := labtest.New(t)
+	a, b := labtest.JoinIn(t, l, lab.RoCEFrames, nil)
+	for _, transport := range []string{"RC", "UC", "UD"} {
+		c := capture(t, l, b)
+		n := &byNumber{server: a, client: b, tcp: a.Address}
+		n.run(t, "roce", "ib_send_bw", "-F", "-x", "0", "-s", "64", "-n", "20", "-c", transport, "--tclass", "104")
+		seen := map[byte]int{}
+		for _, p := range c.end() {
+			if udpAt(p.frame) > 0 {
+				seen[p.frame[wire.EthernetLen+1]]++
+			}
+		}
+		if seen[104|2] < 20 || len(seen) != 1 { // with ECT(0)
+			t.Errorf("%s: %v packets by traffic class", transport, seen)
+		}
+	}
+}
+
 // TestRoCESegments: every packet that the kernel cuts out of one send of a UDP socket's ends with
 // the right CRC, which covers the number that the kernel gives it.
 func TestRoCESegments(t *testing.T) {

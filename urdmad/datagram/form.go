@@ -67,14 +67,20 @@ func (f form) put(b []byte, h *wire.Datagram, n uint32) {
 	pad(b[r.Put(b):], n)
 }
 
-// leave sends a packet of n bytes. RoCEv2's have a traffic class, and say that routers may mark
-// them.
+// leave sends a packet of n bytes.
 func (c *sender) leave(w *way, frame []byte, n int, class uint8) {
+	c.port.mark(w, class)
 	if c.port.form == roceV2 {
-		w.path.SetTrafficClass(class&^3 | Capable)
 		c.pace.left(c.s.clock.Now, n)
 	}
 	w.path.Send(frame, n)
+}
+
+// mark has packets carry a traffic class, if they are RoCEv2's, and say that routers may mark them.
+func (p *Port) mark(w *way, class uint8) {
+	if p.form == roceV2 {
+		w.path.SetTrafficClass(class&^3 | Capable)
+	}
 }
 
 // Marked: a router has marked the packet that Message or MessageUC has taken. If its sender is

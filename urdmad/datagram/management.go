@@ -26,7 +26,7 @@ func (s *Stack) SendManagement(dev int, dst netip.Addr, mad []byte) {
 	copy(b[wire.DatagramLen:], mad)
 	if !w.open {
 		if w.bytes+len(b) <= maxHeld && p.held+len(b) <= maxHeldAll {
-			p.hold(w, b)
+			p.hold(w, held{payload: b})
 		}
 		return
 	}

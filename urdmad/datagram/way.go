@@ -24,9 +24,9 @@ const (
 // way leads to one address.
 type way struct {
 	path    netif.Path
-	open    bool     // the next hop's Ethernet address is known
-	waiting [][]byte // UDP payloads, until it is
-	bytes   int      // of those
+	open    bool   // the next hop's Ethernet address is known
+	waiting []held // until it is
+	bytes   int    // of those
 	asked   clock.Time
 }
 
@@ -100,14 +100,15 @@ func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 	w.path.Follow()
 	p.If.Look(dst, l, nil)
 	w.open = true
-	for _, b := range w.waiting {
+	for _, m := range w.waiting {
 		frame := p.If.Alloc()
 		if frame == nil {
 			p.s.Stats.NeighbourWait++
 			continue
 		}
-		copy(w.path.Payload(frame), b)
-		w.path.Send(frame, len(b))
+		copy(w.path.Payload(frame), m.payload)
+		p.mark(w, m.class)
+		w.path.Send(frame, len(m.payload))
 		p.s.Stats.Sent++
 	}
 	p.held -= w.bytes
@@ -125,15 +126,21 @@ func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcom
 	if !p.build(b, i, wr, h, p.port.form) {
 		return revoked
 	}
-	p.port.hold(w, b)
+	p.port.hold(w, held{b, uint8(wr.RKey)})
 	return gone
 }
 
-// hold keeps a UDP payload that waits for a neighbour, for which there is room.
-func (p *Port) hold(w *way, b []byte) {
-	w.waiting = append(w.waiting, b)
-	w.bytes += len(b)
-	p.held += len(b)
+// held is a packet that waits for a neighbour.
+type held struct {
+	payload []byte // UDP's
+	class   uint8
+}
+
+// hold keeps a packet for which there is room.
+func (p *Port) hold(w *way, m held) {
+	w.waiting = append(w.waiting, m)
+	w.bytes += len(m.payload)
+	p.held += len(m.payload)
 }
 
 // groupWay is the way to a group, of which the port needs to know nothing; nil if

@@ -142,11 +142,11 @@ func mark(t *testing.T, frame []byte, notices *int) {
 func TestTrafficClass(t *testing.T) {
 	const class = 0x68
 	var seen map[byte]int
-	watch := func(w *enginetest.World) {
+	watch := func(w *enginetest.World, transport roce.Opcode) {
 		seen = map[byte]int{}
 		w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
 			var f wire.Frame
-			if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && roce.Opcode(frame[f.PayloadOff]).Transport() == roce.RC {
+			if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && roce.Opcode(frame[f.PayloadOff]).Transport() == transport {
 				seen[frame[wire.EthernetLen+1]]++
 			}
 			return false
@@ -159,7 +159,7 @@ func TestTrafficClass(t *testing.T) {
 		}
 	}
 	n := enginetest.NumberPairIn(enginetest.New(t, enginetest.Options{Seed: 3, RoCE: true}), false)
-	watch(n.World)
+	watch(n.World, roce.RC)
 	attr := enginetest.Attempt
 	attr.TrafficClass = class
 	for _, q := range [][2]*enginetest.QP{{n.QA, n.QB}, {n.QB, n.QA}} {
@@ -170,7 +170,7 @@ func TestTrafficClass(t *testing.T) {
 	check("by number")
 
 	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
-	watch(w)
+	watch(w, roce.RC)
 	ca, cb := w.A.NewClient(), w.B.NewClient()
 	a, b := ca.NewQP(nil), cb.NewQP(nil)
 	cb.Listen(7000, 4)
@@ -186,4 +186,13 @@ func TestTrafficClass(t *testing.T) {
 	cb.Event(cm.EventEstablished, time.Second)
 	w.NewTraffic(a, b, enginetest.Load{Ops: 20, MaxSize: 5000}).Run(10 * time.Second)
 	check("by rdma_cm")
+
+	u := enginetest.NewUDPair(t, false, enginetest.Options{Seed: 5, RoCE: true})
+	watch(u.World, roce.UD)
+	u.QB.PostRecv(1, u.MB.SGE(0, 200))
+	m := u.ToB(1)
+	m.RKey = class
+	u.Send(m, 100)
+	u.QB.Recv.Completions(1)
+	check("a datagram, by its address handle")
 }

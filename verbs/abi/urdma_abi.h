@@ -519,7 +519,7 @@ struct urdma_abi_qp_attr {
 	uint8_t dgid[16];
 	uint32_t is_global;
 	uint32_t sq_draining;
-	uint32_t flow_label; /* from here to ah_port_num: of the address handle; kept, and of no effect */
+	uint32_t flow_label; /* from here to ah_port_num: of the address handle; kept, and all but traffic_class of no effect */
 	uint32_t hop_limit;
 	uint32_t traffic_class;
 	uint32_t sl;
@@ -1059,7 +1059,7 @@ struct urdma_abi_sge {
  * queue pair of type UD, remote_addr has the remote queue pair's number in its low
  * 32 bits and the Q_Key in its high ones; compare_add and swap, as they lie in
  * memory, are the 16 bytes of the destination's address, one of IPv4 mapped into
- * IPv6.
+ * IPv6; rkey is the traffic class, which packets of RoCEv2 have.
  */
 struct urdma_abi_sqe {
 	uint64_t wr_id;

@@ -104,6 +104,8 @@ URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
 		free(ah);
 		return urdma_null(status);
 	}
+	if (attr->is_global)
+		ah->traffic_class = attr->grh.traffic_class;
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
 	ah->domain = urdma_domain_of(pd);

@@ -114,6 +114,7 @@ struct urdma_ah {
 	struct ibv_ah ah;
 	struct urdma_pd *domain; /* which it keeps from being deallocated; no parent domain */
 	uint8_t address[16];
+	uint8_t traffic_class;
 };
 
 /* ibv_wr_start .. ibv_wr_complete. */
@@ -291,6 +292,7 @@ static inline void urdma_sqe_address(struct urdma_abi_sqe *slot, const struct ib
 {
 	const uint8_t *address = urdma_ah_of(ah)->address;
 
+	slot->rkey = urdma_ah_of(ah)->traffic_class;
 	slot->remote_addr = (uint64_t)qkey << 32 | qpn;
 	memcpy(&slot->compare_add, address, 8);
 	memcpy(&slot->swap, address + 8, 8);
