@@ -98,14 +98,16 @@ func (b *borrowed) receiveGroups() (err error) {
 func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 	b.stop, err = b.dev.Watch(func(s netdev.State) {
 		if s.Gone {
-			p.queue.gone.Store(true)
+			p.gone.Store(true)
 			log.Error("the port's network interface is gone, and with it the port, until urdmad is started again", "port", p.info.Name)
 		} else if s.MTU < p.info.MTU {
 			log.Warn("the network interface's MTU is less than the port's: longer packets are lost",
 				"port", p.info.Name, "interface", s.Name, "interface_mtu", s.MTU, "mtu", p.info.MTU)
 		}
 		// The error that the link's going left behind would fail the first send.
-		p.queue.wake.clearError()
+		for i := range p.queues {
+			p.queues[i].wake.clearError()
+		}
 		p.link.Set(s.Up)
 		if b.xdp && !s.Gone {
 			b.tellOfNoProgram(p.info.Name, s.Name, log)

@@ -178,3 +178,67 @@ func TestVLANOnFullRing(t *testing.T) {
 		return &porttest.Pair{A: p[0], B: p[0], Step: pause}
 	})
 }
+
+// TestQueues: what comes to a port of two queues comes by one of them, and all of a flow by
+// the same; both send.
+func TestQueues(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	const flows, frames = 64, 4
+	p := open(t, Spec{Vdev: "net_tap0,iface=utap0", MTU: 1500, Queues: 2})[0]
+	ip(t, "link", "set", "utap0", "up")
+	waitUp(t, p)
+	if p.Queues() != 2 {
+		t.Fatalf("%d queues", p.Queues())
+	}
+	frame := func(flow int) []byte { // UDP of port numbers of its own
+		head := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, byte(flow), 0xc1, byte(flow), 0, 40, 0, 0}
+		return append(head, make([]byte, 32)...)
+	}
+	send := rawSocket(t, "utap0")
+	for i := range flows * frames {
+		if err := send(frame(i % flows)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queueOf, came, each := map[byte]int{}, 0, [2]int{}
+	var pk [1]port.Packet
+	for end := time.Now().Add(time.Minute); came < flows*frames; pause() {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d frames came, by the queues %v", came, flows*frames, each)
+		}
+		for i := range 2 {
+			if q := p.Queue(i); q.Rx(pk[:]) == 1 {
+				if b := pk[0].Data; len(b) > 35 && b[11] == 9 {
+					if other, known := queueOf[b[35]]; known && other != i {
+						t.Errorf("flow %d comes by both queues", b[35])
+					}
+					queueOf[b[35]] = i
+					came++
+					each[i]++
+				}
+				q.Free(pk[:])
+			}
+		}
+	}
+	if each[0] == 0 || each[1] == 0 {
+		t.Errorf("the queues had %v frames", each)
+	}
+	kernel := open(t, Spec{Vdev: "net_af_packet0,iface=utap0", MTU: 1500})[0]
+	waitUp(t, kernel)
+	for i := range 2 {
+		q := p.Queue(i)
+		if q.Alloc(pk[:]) != 1 {
+			t.Fatal("no buffer")
+		}
+		pk[0].Data = pk[0].Data[:copy(pk[0].Data, frame(i))]
+		if q.Tx(pk[:]) != 1 {
+			t.Fatalf("queue %d does not send", i)
+		}
+		q.Flush()
+		if b := next(t, kernel.Queue(0)); b[35] != byte(i) {
+			t.Errorf("queue %d sent %x", i, b)
+		}
+	}
+}

@@ -8,22 +8,24 @@ import "C"
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"urdma/dpdk/port"
 )
 
-// ethPort is a DPDK port with one queue.
+// ethPort is a DPDK port.
 type ethPort struct {
-	c     *C.struct_urdma_port
-	info  port.Info
-	pool  pool
-	link  port.LinkState
-	queue ethQueue
+	c      *C.struct_urdma_port
+	info   port.Info
+	pool   pool
+	link   port.LinkState
+	queues []ethQueue
 
-	software bool      // no NIC
-	ifIndex  uint32    // of the network interface below, or 0
-	borrowed *borrowed // that interface; nil: the driver is asked for the link
+	software bool        // no NIC
+	gone     atomic.Bool // the device, or the network interface below, is no more
+	ifIndex  uint32      // of the network interface below, or 0
+	borrowed *borrowed   // that interface; nil: the driver is asked for the link
 	poll     linkPoll
 
 	closed bool
@@ -36,10 +38,10 @@ var _ port.Port = (*ethPort)(nil)
 func (p *ethPort) Info() port.Info { return p.info }
 
 // Queues implements port.Port.
-func (p *ethPort) Queues() int { return 1 }
+func (p *ethPort) Queues() int { return len(p.queues) }
 
 // Queue implements port.Port.
-func (p *ethPort) Queue(int) port.Queue { return &p.queue }
+func (p *ethPort) Queue(i int) port.Queue { return &p.queues[i] }
 
 // Link implements port.Port.
 func (p *ethPort) Link() bool { return p.link.Up() }
@@ -49,7 +51,10 @@ func (p *ethPort) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port: our own counters and the driver's.
 func (p *ethPort) Stats() port.Stats {
-	s := p.link.Stats().Add(p.queue.counters.Snapshot())
+	s := p.link.Stats()
+	for i := range p.queues {
+		s = s.Add(p.queues[i].counters.Snapshot())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var c C.struct_urdma_counters
@@ -75,7 +80,9 @@ func (p *ethPort) Close() error {
 	if p.borrowed != nil {
 		p.borrowed.unfollow()
 	}
-	p.queue.close()
+	for i := range p.queues {
+		p.queues[i].close()
+	}
 	if p.borrowed != nil && p.borrowed.replaced() {
 		eal.kept.Store(true)
 	} else {

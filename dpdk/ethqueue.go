@@ -30,8 +30,8 @@ type ethQueue struct {
 	quiet     bool // nothing was received since ArmRx said armed
 
 	link   *port.LinkState // the port's
+	gone   *atomic.Bool    // likewise
 	kernel bool            // below is a network interface, which says at once when its link is down
-	gone   atomic.Bool     // and that is no more
 }
 
 var _ port.Queue = (*ethQueue)(nil)

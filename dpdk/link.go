@@ -32,7 +32,9 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 		p.poll.begin(p, log)
 		return nil
 	}
-	p.queue.kernel = true
+	for i := range p.queues {
+		p.queues[i].kernel = true
+	}
 	if err := b.started(); err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 // askLink asks the driver. Watchers of the link may use the port: p.mu is free by then.
 func (p *ethPort) askLink() {
 	p.mu.Lock()
-	gone := p.closed || p.queue.gone.Load()
+	gone := p.closed || p.gone.Load()
 	up := !gone && C.urdma_link(p.c.id) != 0
 	p.mu.Unlock()
 	if !gone {
@@ -66,20 +68,24 @@ func (p *ethPort) askLink() {
 }
 
 // leave closes a device that the kernel wants back (it was unbound or unplugged), once
-// the worker no longer uses it; true from then on. The port stays, without a link.
+// the workers no longer use it; true from then on. The port stays, without a link.
 func (p *ethPort) leave(log *slog.Logger) bool {
-	c := p.queue.c
-	if atomic.LoadUint32((*uint32)(&c.leaving)) == 0 {
+	if atomic.LoadUint32((*uint32)(&p.queues[0].c.leaving)) == 0 {
 		return false
 	}
-	if !p.queue.gone.Swap(true) {
+	if !p.gone.Swap(true) {
 		log.Error("the kernel takes the port's card back, and with it the port, until urdmad is started again", "port", p.info.Name)
-		p.link.Set(false) // wakes the worker
+		p.link.Set(false) // wakes the workers
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || atomic.LoadUint32((*uint32)(&c.left)) == 0 {
+	if p.closed {
 		return false
+	}
+	for i := range p.queues {
+		if atomic.LoadUint32((*uint32)(&p.queues[i].c.left)) == 0 {
+			return false
+		}
 	}
 	C.urdma_device_close(p.c)
 	return true

@@ -381,9 +381,9 @@ func TestDeviceLeaves(t *testing.T) {
 	if n := q.Alloc(pk[:]); n != len(pk) {
 		t.Fatalf("%d buffers", n)
 	}
-	atomic.StoreUint32((*uint32)(&e.c.queue.leaving), 1) // as device_event does
+	atomic.StoreUint32((*uint32)(&e.c.queue[0].leaving), 1) // as device_event does
 	w.expect(t, p, false)
-	if fd, armed := q.ArmRx(); !armed || fd != e.queue.wake.never {
+	if fd, armed := q.ArmRx(); !armed || fd != e.queues[0].wake.never {
 		t.Errorf("ArmRx says %d, %v", fd, armed)
 	}
 	if n := q.Tx(pk[:2]); n != 2 {

@@ -106,10 +106,13 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 	p.pool = pool
 	o := C.struct_urdma_open{
 		mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(pool.minRoom), buffers: C.uint32_t(pool.buffers()),
-		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc), vlan: C.uint16_t(s.VLAN),
+		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc), vlan: C.uint16_t(s.VLAN), queues: 1,
 	}
 	if s.PCI == "" {
 		o.software = 1
+	}
+	if s.PCI != "" || driverOf(s.Vdev) == "net_tap" {
+		o.queues = C.uint16_t(min(max(s.Queues, 1), C.URDMA_QUEUES))
 	}
 	if d.borrowed != nil {
 		o.borrowed = 1
@@ -155,7 +158,7 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	C.rte_eth_dev_info_get(p.c.id, &info)
 	p.info = port.Info{
 		Name: s.label(), Driver: C.GoString(info.driver_name), MTU: int(p.c.mtu),
-		TxUDPChecksum: p.c.queue.tx_udp != 0, TxUDP6Checksum: p.c.queue.tx_udp != 0, Wire: true,
+		TxUDPChecksum: p.c.queue[0].tx_udp != 0, TxUDP6Checksum: p.c.queue[0].tx_udp != 0, Wire: true,
 	}
 	for i := range p.info.MAC {
 		p.info.MAC[i] = byte(p.c.mac[i])
@@ -164,16 +167,22 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 		rand.Read(p.info.MAC[:])
 		p.info.MAC[0] = p.info.MAC[0]&^1 | 2
 	}
-	q := &p.queue
-	q.c, q.room = &p.c.queue, int(p.c.queue.room)
-	q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
-	q.keptLimit = p.pool.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
-	q.copies.room = q.room
-	q.link = &p.link
 	p.ifIndex, p.software = uint32(info.if_index), s.PCI == ""
 	if p.ifIndex != 0 {
 		p.info.Interface = netdev.Name(p.ifIndex)
 	}
-	q.wake, err = p.findWake(before)
-	return err
+	p.queues = make([]ethQueue, p.c.queues)
+	for i := range p.queues {
+		q := &p.queues[i]
+		q.c = &p.c.queue[i]
+		q.room = int(q.c.room)
+		q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
+		q.keptLimit = p.pool.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
+		q.copies.room = q.room
+		q.link, q.gone = &p.link, &p.gone
+		if q.wake, err = p.findWake(q.c, before); err != nil {
+			return err
+		}
+	}
+	return nil
 }

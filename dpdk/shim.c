@@ -40,29 +40,29 @@ int urdma_probe(const char *devargs, const char *name, uint16_t *id)
  * physically contiguous buffers; asking for them anyway costs a whole 4 KiB page
  * a buffer without huge pages, and breaks af_xdp, which takes the pool's size to
  * be buffers times their size. */
-static int make_pool(struct urdma_port *p, const struct urdma_open *o)
+static int make_pool(struct urdma_queue *q, const struct urdma_open *o)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	unsigned frame = RTE_MAX(p->queue.room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
+	unsigned frame = RTE_MAX(q->room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
 	/* Many NICs use whole KiB of a buffer only, and would split a frame. */
 	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, o->software ? 64U : 1024U);
 	struct rte_pktmbuf_pool_private priv = { .mbuf_data_room_size = room };
 	unsigned flags = o->software ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 	int ret;
 
-	snprintf(name, sizeof(name), "urdma_%u", p->id);
-	p->queue.pool = rte_mempool_create_empty(name, o->buffers, sizeof(struct rte_mbuf) + room, 256,
+	snprintf(name, sizeof(name), "urdma_%u_%u", q->port, q->index);
+	q->pool = rte_mempool_create_empty(name, o->buffers, sizeof(struct rte_mbuf) + room, 256,
 					   sizeof(priv), SOCKET_ID_ANY, flags);
-	if (p->queue.pool == NULL)
+	if (q->pool == NULL)
 		return -rte_errno;
-	ret = rte_mempool_set_ops_byname(p->queue.pool, rte_mbuf_best_mempool_ops(), NULL);
+	ret = rte_mempool_set_ops_byname(q->pool, rte_mbuf_best_mempool_ops(), NULL);
 	if (ret != 0)
 		return ret;
-	rte_pktmbuf_pool_init(p->queue.pool, &priv);
-	ret = rte_mempool_populate_default(p->queue.pool);
+	rte_pktmbuf_pool_init(q->pool, &priv);
+	ret = rte_mempool_populate_default(q->pool);
 	if (ret < 0)
 		return ret;
-	rte_mempool_obj_iter(p->queue.pool, rte_pktmbuf_init, NULL);
+	rte_mempool_obj_iter(q->pool, rte_pktmbuf_init, NULL);
 	return 0;
 }
 
@@ -72,8 +72,21 @@ static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info 
 {
 	conf->rxmode.offloads = info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
 	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-	p->queue.rx_checksum = conf->rxmode.offloads != 0;
-	p->queue.tx_udp = conf->txmode.offloads != 0;
+	for (unsigned i = 0; i < p->queues; i++) {
+		p->queue[i].rx_checksum = conf->rxmode.offloads != 0;
+		p->queue[i].tx_udp = conf->txmode.offloads != 0;
+	}
+}
+
+/* spread has a device choose among several queues by addresses and port numbers, if it can:
+ * packets of one connection come to one queue, whichever. */
+static void spread(const struct urdma_port *p, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+	conf->rx_adv_conf.rss_conf.rss_hf = p->queues == 1 ? 0 : info->flow_type_rss_offloads &
+		(RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+	if (conf->rx_adv_conf.rss_conf.rss_hf != 0)
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 }
 
 /* configure asks for receive interrupts first; drivers without them refuse
@@ -84,25 +97,49 @@ static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
 	int ret;
 
 	conf->rxmode.mtu = o->borrowed ? RTE_MIN(p->mtu, RTE_ETHER_MTU) : p->mtu;
+	spread(p, info, conf);
 	choose_offloads(p, info, conf);
 	conf->intr_conf.rxq = 1;
 	p->rx_interrupt = 1;
-	ret = rte_eth_dev_configure(p->id, 1, 1, conf);
+	ret = rte_eth_dev_configure(p->id, p->queues, p->queues, conf);
 	if (ret != 0) {
 		conf->intr_conf.rxq = 0;
 		p->rx_interrupt = 0;
-		ret = rte_eth_dev_configure(p->id, 1, 1, conf);
+		ret = rte_eth_dev_configure(p->id, p->queues, p->queues, conf);
 	}
-	return ret;
+	if (ret == 0 || p->queues == 1)
+		return ret;
+	p->queues = 1;
+	return configure(p, info, o, conf);
 }
 
 static int set_queues(struct urdma_port *p, const struct urdma_open *o)
 {
-	int ret = rte_eth_rx_queue_setup(p->id, 0, o->rx_desc, SOCKET_ID_ANY, NULL, p->queue.pool);
+	for (unsigned i = 0; i < p->queues; i++) {
+		int ret = rte_eth_rx_queue_setup(p->id, i, o->rx_desc, SOCKET_ID_ANY, NULL, p->queue[i].pool);
 
-	if (ret != 0)
-		return ret;
-	return rte_eth_tx_queue_setup(p->id, 0, o->tx_desc, SOCKET_ID_ANY, NULL);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(p->id, i, o->tx_desc, SOCKET_ID_ANY, NULL);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* find_queues: e1000_em says two also of cards with one, by whose second nothing leaves. */
+static void find_queues(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o)
+{
+	bool enough = info->max_rx_queues >= o->queues && info->max_tx_queues >= o->queues;
+
+	p->queues = enough && strcmp(info->driver_name, "net_e1000_em") != 0 ? o->queues : 1;
+	for (unsigned i = 0; i < p->queues; i++) {
+		struct urdma_queue *q = &p->queue[i];
+
+		q->port = p->id;
+		q->index = i;
+		q->vlan = o->vlan;
+		q->room = p->mtu + RTE_ETHER_HDR_LEN;
+	}
 }
 
 /* find_mtu is before the device is configured: p->mtu is what it will carry. */
@@ -147,7 +184,8 @@ static void device_event(const char *name __rte_unused, enum rte_dev_event_type 
 	struct urdma_port *p = port;
 
 	if (event == RTE_DEV_EVENT_REMOVE)
-		__atomic_store_n(&p->queue.leaving, 1, __ATOMIC_RELEASE);
+		for (unsigned i = 0; i < p->queues; i++)
+			__atomic_store_n(&p->queue[i].leaving, 1, __ATOMIC_RELEASE);
 }
 
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step)
@@ -157,18 +195,17 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	int ret;
 
 	memset(&conf, 0, sizeof(conf));
-	p->queue.port = p->id;
-	p->queue.vlan = o->vlan;
 	*step = "rte_eth_dev_info_get";
 	if ((ret = rte_eth_dev_info_get(p->id, &info)) != 0)
 		return ret;
 	*step = "rte_eth_dev_set_mtu";
 	if ((ret = find_mtu(p, &info, o)) != 0)
 		return ret;
-	p->queue.room = p->mtu + RTE_ETHER_HDR_LEN;
+	find_queues(p, &info, o);
 	*step = "rte_pktmbuf_pool_create";
-	if ((ret = make_pool(p, o)) != 0)
-		return ret;
+	for (unsigned i = 0; i < p->queues; i++)
+		if ((ret = make_pool(&p->queue[i], o)) != 0)
+			return ret;
 	*step = "rte_eth_dev_configure";
 	if ((ret = configure(p, &info, o, &conf)) != 0)
 		return ret;
@@ -186,10 +223,14 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 		rte_eth_promiscuous_enable(p->id);
 	if (!o->borrowed)
 		rte_eth_allmulticast_enable(p->id); /* groups; a driver without a filter has no such call */
-	if (p->rx_interrupt && (urdma_interrupt_fd(&p->queue) < 0 || urdma_interrupt(&p->queue, 1) != 0))
-		p->rx_interrupt = 0;
-	if (p->rx_interrupt)
-		urdma_interrupt(&p->queue, 0);
+	for (unsigned i = 0; i < p->queues && p->rx_interrupt; i++) {
+		struct urdma_queue *q = &p->queue[i];
+
+		if (urdma_interrupt_fd(q) < 0 || urdma_interrupt(q, 1) != 0)
+			p->rx_interrupt = 0;
+		else
+			urdma_interrupt(q, 0);
+	}
 	rte_dev_event_callback_register(rte_dev_name(info.device), device_event, p);
 	return 0;
 }
@@ -214,8 +255,10 @@ void urdma_device_close(struct urdma_port *p)
 void urdma_port_close(struct urdma_port *p)
 {
 	urdma_device_close(p);
-	rte_mempool_free(p->queue.pool);
-	p->queue.pool = NULL;
+	for (unsigned i = 0; i < URDMA_QUEUES; i++) { /* those that configure gave up, too */
+		rte_mempool_free(p->queue[i].pool);
+		p->queue[i].pool = NULL;
+	}
 }
 
 /* -------- bursts -------- */

@@ -8,6 +8,8 @@
 
 /* Most packets of one burst; longer slices are split in Go. */
 #define URDMA_BURST 256
+/* Most queues of a port. */
+#define URDMA_QUEUES 8
 
 #define URDMA_IPV4_BAD 1
 #define URDMA_UDP_BAD 2
@@ -44,7 +46,8 @@ struct urdma_port {
 	uint8_t mac[6];
 	uint8_t mac_kept; /* the device has another address than the wanted one */
 	uint8_t device_closed;
-	struct urdma_queue queue;
+	uint16_t queues;
+	struct urdma_queue queue[URDMA_QUEUES];
 };
 
 /* What to open. Zero mtu: the device's own. */
@@ -57,7 +60,8 @@ struct urdma_open {
 	uint16_t software;    /* no DMA: the pool need not be physically contiguous */
 	uint16_t rx_desc, tx_desc;
 	uint16_t vlan; /* 0: none */
-	uint32_t buffers;
+	uint16_t queues; /* 1 to URDMA_QUEUES; a device that has fewer gets one */
+	uint32_t buffers; /* of each queue */
 	uint8_t mac[6];
 	uint8_t want_mac;
 };
@@ -68,7 +72,7 @@ struct urdma_counters {
 
 /* Returns 0 or -errno; *step then says what failed. p->id is the port to open. */
 int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char **step);
-/* Gives the device back before the port is closed: buffers stay valid. The worker must
+/* Gives the device back before the port is closed: buffers stay valid. The workers must
  * have left it. */
 void urdma_device_close(struct urdma_port *p);
 void urdma_port_close(struct urdma_port *p);

@@ -27,8 +27,8 @@ type Spec struct {
 	ECN bool
 	// Renumber has what udp sends cover the IPv4 identification (udp.Options).
 	Renumber func(payload []byte, was, is uint16)
-	// Queues is how many udp is to have, a socket each; 0: one. Filter chooses among them
-	// (udp.Options).
+	// Queues is how many the port is to have, 0 for one, if it can: udp, a socket each, among
+	// which Filter chooses (udp.Options), tap, and a PCI device that has as many.
 	Queues int
 	Filter []unix.SockFilter
 	// PCI is the address of a device bound to vfio-pci or the like:

@@ -49,15 +49,15 @@ func packetSockets() map[int]bool {
 	return found
 }
 
-// findWake chooses the port's wake-up; before are the packet sockets from
+// findWake chooses a queue's wake-up; before are the packet sockets from
 // before it was opened.
-func (p *ethPort) findWake(before map[int]bool) (w wake, err error) {
+func (p *ethPort) findWake(q *C.struct_urdma_queue, before map[int]bool) (w wake, err error) {
 	w.fd = -1
 	if w.never, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return w, fmt.Errorf("eventfd: %w", err)
 	}
 	if p.c.rx_interrupt != 0 {
-		w.fd, w.interrupt = int(C.urdma_interrupt_fd(&p.c.queue)), true
+		w.fd, w.interrupt = int(C.urdma_interrupt_fd(q)), true
 		what, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(w.fd))
 		w.eventfd = what == "anon_inode:[eventfd]"
 		return w, nil

@@ -209,9 +209,9 @@ func specs(cfg *config.Config) []dpdk.Spec {
 		if p.UDP() && p.RoCE() {
 			s.Vdev, s.ECN, s.Renumber = fmt.Sprintf("udp,port=%d", p.SocketPort()), true, roce.Renumber
 		}
-		if n := len(cfg.Workers); n > 1 && p.UDP() {
-			s.Queues, s.Filter = n, steer.SocketFilter(n)
-			if p.RoCE() {
+		if n := len(cfg.Workers); n > 1 {
+			s.Queues = n
+			if s.Filter = steer.SocketFilter(n); p.RoCE() {
 				s.Filter = steer.PacketFilter(n)
 			}
 		}

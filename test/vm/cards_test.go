@@ -19,7 +19,7 @@ import (
 // card is a network card of QEMU's.
 type card struct {
 	name, device string
-	queues       int
+	queues       int               // as many as urdmad has workers
 	except       map[string]string // steps that can't be done with it, and why
 }
 
@@ -28,7 +28,7 @@ const virtio = "virtio-net-pci,iommu_platform=on,disable-legacy=on,host_mtu=9000
 // models are those that DPDK has drivers for.
 var models = []card{
 	{"virtio-net", virtio, 1, nil},
-	{"virtio-net, two queue pairs", virtio + ",mq=on,vectors=6", 2, nil},
+	{"virtio-net, two queue pairs and workers", virtio + ",mq=on,vectors=6", 2, nil},
 	{"virtio-net, packed rings", virtio + ",packed=on", 1, nil},
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
@@ -45,10 +45,11 @@ const (
 type cardMachine struct {
 	machine
 	monitor net.Conn
+	cards   []card
 }
 
 // newCardMachine has a card of each model that this QEMU has.
-func newCardMachine(t *testing.T) (m *cardMachine, cards []card) {
+func newCardMachine(t *testing.T) (m *cardMachine) {
 	t.Helper()
 	m = &cardMachine{machine: *newHost(t, lab.TCP)}
 	known, err := exec.Command(emulator, "-device", "help").CombinedOutput()
@@ -72,7 +73,7 @@ func newCardMachine(t *testing.T) (m *cardMachine, cards []card) {
 			t.Logf("%s: this QEMU has none", c.name)
 			continue
 		}
-		i := len(cards)
+		i := len(m.cards)
 		tap := fmt.Sprintf("card%d", i)
 		netdev, kind := fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no", tap, tap), []string{}
 		if c.queues > 1 {
@@ -81,7 +82,7 @@ func newCardMachine(t *testing.T) (m *cardMachine, cards []card) {
 		run(append([]string{"ip", "tuntap", "add", tap, "mode", "tap"}, kind...)...)
 		run("ip", "link", "set", tap, "mtu", "9000", "master", "cards", "up")
 		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=%s,id=nic%d,mac=02:00:00:00:00:%02x,romfile=,addr=%#x", c.device, tap, i, 0x10+i, 0x10+i))
-		cards = append(cards, c)
+		m.cards = append(m.cards, c)
 	}
 	m.boot(m.initrd(), "", args...)
 	if m.monitor, err = net.Dial("unix", socket); err != nil {
@@ -97,7 +98,7 @@ func newCardMachine(t *testing.T) (m *cardMachine, cards []card) {
 	if err := m.host.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
-	return m, cards
+	return m
 }
 
 // initrd is the machine's root with urdma in it.
@@ -150,7 +151,8 @@ func (m *cardMachine) daemon(i int, settings lab.Config, user string) error {
 	for name, value := range settings {
 		port[name] = value
 	}
-	text, err := json.Marshal(lab.Config{"ports": []any{port}})
+	queues := m.cards[i].queues
+	text, err := json.Marshal(lab.Config{"ports": []any{port}, "workers": make([]struct{}, queues)})
 	if err != nil {
 		return err
 	}
@@ -158,6 +160,9 @@ func (m *cardMachine) daemon(i int, settings lab.Config, user string) error {
 		"%s setsid urdmad --config /tmp/urdma.json >/tmp/log 2>&1 & until grep -q 'urdmad is ready' /tmp/log; do kill -0 $! || { cat /tmp/log; exit 1; }; sleep 0.1; done", text, user))
 	if err != nil {
 		return fmt.Errorf("urdmad does not start: %w\n%s", err, out)
+	}
+	if out, err := m.try(10, fmt.Sprintf("grep 'port open' /tmp/log; grep -q queues=%d /tmp/log", queues)); err != nil {
+		return fmt.Errorf("the card has not %d queues: %s", queues, out)
 	}
 	return m.until("the link is up", `"link_up": true`)
 }
@@ -333,7 +338,7 @@ func (m *cardMachine) unbound(i int) error {
 // TestCards runs each model through what may happen to a card, and holds the table of
 // docs/nics.md to what was seen.
 func TestCards(t *testing.T) {
-	m, cards := newCardMachine(t)
+	m := newCardMachine(t)
 	steps := []struct {
 		name string
 		do   func(i int) error
@@ -347,7 +352,7 @@ func TestCards(t *testing.T) {
 		head += " " + s.name + " |"
 	}
 	compareRow(t, head)
-	for i, c := range cards {
+	for i, c := range m.cards {
 		t.Run(c.name, func(t *testing.T) {
 			m.t = t
 			m.run(30, m.command(i, "for urdmad, as root: "))
