@@ -43,6 +43,9 @@ type byNumber struct {
 func (n *byNumber) run(t *testing.T, transport, program string, args ...string) lab.Result {
 	t.Helper()
 	need(t, program)
+	if slices.Contains(args, "XRC") {
+		forgetXRCFiles(t)
+	}
 	port := freePort(t)
 	both := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + transport, program, "-p", strconv.Itoa(port)}, args)
 	return pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, TCPPort: port, Server: both, Client: append(slices.Clone(both), n.tcp)})
@@ -137,7 +140,6 @@ func (n *byNumber) perftest(t *testing.T) {
 				continue // its server posts sends in RTR there, expecting rdma_cm
 			}
 			t.Run(program+"/"+c.transport+strings.Join(c.args, ""), func(t *testing.T) {
-				forgetXRCFiles(t)
 				r := n.run(t, c.transport, program, slices.Concat([]string{"-F", "-n", "100"}, c.args)...)
 				rows, err := lab.ParsePerftest(r.Client)
 				if err != nil || len(rows) != 1 || rows[0].Iterations < 100 {
