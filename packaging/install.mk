@@ -29,7 +29,7 @@ deb:
 
 # build/release: see packaging/release.
 release:
-	@.ci/deps deb
+	@.ci/deps release
 	@GO='$(abspath $(GO))' RELEASE='$(RELEASE)' MAKE='$(MAKE)' packaging/release
 
 # DEB is a package to test in place of one built now, KEEP a directory for the

@@ -25,7 +25,7 @@ leave() {
 }
 trap leave EXIT
 [ "$(id -u)" = 0 ] || skip "root is needed, to install a fresh Debian"
-for program in podman crun debootstrap unshare nsenter ip; do
+for program in podman crun umoci debootstrap unshare nsenter ip; do
 	command -v $program >/dev/null || skip "$program is not installed"
 done
 [ -n "$(debian_sources)" ] || skip "this machine is no Debian, so it knows no mirror"
@@ -118,7 +118,9 @@ for ((i = 0; i < 300; i++)); do
 done
 device -c -a 198.18.0.1 -C 10 -v
 wait $server || { cat "$work/device.log"; exit 1; }
-echo "== read-only"
+echo "== read-only, the image of a release"
+SOURCE_DATE_EPOCH=0 "$here/packaging/image" "$work/package/urdma.deb" "$work/urdmad.oci.tar" >/dev/null 2>"$work/image.log" || { tail -5 "$work/image.log"; exit 1; }
+engine load -i "$work/urdmad.oci.tar"
 # podman's /run is a sticky tmpfs there, and the volume's directory socket_group's to write.
 sed 's|"[^"]*urdmad.sock"|"/run/rdma/urdmad.sock"|' "$work/urdma.json" >"$work/urdma-c.json"
 chmod 644 "$work/urdma-c.json"

@@ -1,4 +1,4 @@
 // Package release holds the test of packaging/release: the same bytes from two places,
-// which Debian's lintian finds no errors in. It takes minutes, so it runs with
-// URDMA_LONG=1.
+// packages that Debian's lintian finds no errors in, and programs for arm64 that run under
+// qemu's user emulation. It takes minutes and downloads, so it runs with URDMA_LONG=1.
 package release

@@ -1,11 +1,14 @@
 package release
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func must(t *testing.T, dir string, argv ...string) string {
@@ -32,30 +35,112 @@ func made(t *testing.T, dir string) (release, sums string) {
 	return release, string(text)
 }
 
-// TestSameBytes makes a release twice, in directories of different names and lengths.
-func TestSameBytes(t *testing.T) {
+// TestRelease makes a release twice, in directories of different names and lengths, and
+// runs the programs of its image for arm64.
+func TestRelease(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: builds a release twice; a long test (URDMA_LONG=1)")
 	}
-	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian"} {
+	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", emulator} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: %v; .ci/deps long", err)
 		}
 	}
 	first, sums := made(t, filepath.Join(t.TempDir(), "a"))
+	t.Run("arm64", func(t *testing.T) { programs(t, first) })
 	_, again := made(t, filepath.Join(t.TempDir(), "another", "place"))
 	if sums != again {
 		t.Errorf("made twice, a release differs:\n%s\n%s", sums, again)
 	}
-	for _, kind := range []string{".tar.xz", ".deb", ".sbom.json"} {
+	for _, kind := range []string{".tar.xz", "_amd64.deb", "_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar", ".sbom.json"} {
 		if !strings.Contains(sums, kind+"\n") {
 			t.Errorf("no %s in\n%s", kind, sums)
 		}
 	}
 	must(t, first, "sha256sum", "-c", "SHA256SUMS")
+	checkSBOM(t, first)
 	debs, err := filepath.Glob(filepath.Join(first, "*.deb"))
-	if err != nil || len(debs) != 1 {
+	if err != nil || len(debs) != 2 {
 		t.Fatalf("packages: %v, %v", debs, err)
 	}
-	t.Log(must(t, first, "lintian", "--allow-root", "--fail-on", "error", debs[0]))
+	t.Log(must(t, first, append([]string{"lintian", "--allow-root", "--fail-on", "error"}, debs...)...))
+}
+
+// checkSBOM: the SBOM has the modules of the programs and the packages of both images,
+// each once.
+func checkSBOM(t *testing.T, release string) {
+	files, err := filepath.Glob(filepath.Join(release, "*.sbom.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("SBOMs: %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bom struct {
+		BOMFormat, SpecVersion string
+		Components             []struct{ Type, Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(text, &bom); err != nil || bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.5" {
+		t.Fatalf("%v, %+v", err, bom)
+	}
+	url := regexp.MustCompile(`^pkg:(golang/[^@?]+@[^@?]+|deb/debian/[^@?]+@[^@?:+]+\?arch=(amd64|arm64|all)&distro=debian-\d+)$`)
+	seen := map[string]int{}
+	for _, c := range bom.Components {
+		if !url.MatchString(c.PURL) || c.Type != "library" || c.Name == "" || c.Version == "" {
+			t.Errorf("a component: %+v", c)
+		}
+		name, _, _ := strings.Cut(c.PURL, "@")
+		_, arch, _ := strings.Cut(c.PURL, "?arch=")
+		seen[name+" "+strings.Split(arch, "&")[0]]++
+	}
+	for _, want := range []string{"pkg:golang/stdlib ", "pkg:golang/golang.org/x/sys ", "pkg:deb/debian/libc6 amd64", "pkg:deb/debian/libc6 arm64"} {
+		if seen[want] != 1 {
+			t.Errorf("%q is there %d times:\n%s", want, seen[want], text)
+		}
+	}
+}
+
+const emulator = "qemu-aarch64-static"
+
+// programs has Debian's rping of arm64 verify data by way of the urdmad and the library
+// of the image.
+func programs(t *testing.T, release string) {
+	dir := t.TempDir()
+	images, err := filepath.Glob(filepath.Join(release, "*-arm64.oci.tar"))
+	if err != nil || len(images) != 1 {
+		t.Fatalf("images: %v, %v", images, err)
+	}
+	must(t, dir, "tar", "--one-top-level=image", "-xf", images[0])
+	must(t, dir, "umoci", "unpack", "--rootless", "--image", "image:urdmad", "bundle")
+	image := filepath.Join(dir, "bundle", "rootfs")
+	others := filepath.Join(dir, "programs")
+	must(t, "../..", "packaging/unpack", "arm64", others, "rdmacm-utils")
+
+	socket := filepath.Join(dir, "urdmad.sock")
+	start(t, emulator, "-L", image, image+"/usr/sbin/urdmad", "--socket", socket)
+	t.Log(must(t, dir, emulator, "-L", image, image+"/usr/bin/urdma", "status", "--socket", socket, "--wait=5m"))
+	rping := []string{emulator, "-L", others, "-E", "URDMA_SOCKET=" + socket, "-E", "LD_PRELOAD=" + image + "/usr/lib/aarch64-linux-gnu/urdma/liburdma.so",
+		others + "/usr/bin/rping", "-a", "198.18.0.1"}
+	start(t, append(rping, "-s", "-P")...)
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) { // until its server listens
+		out, err := exec.Command("timeout", append([]string{"60"}, append(rping, "-c", "-C", "20", "-V", "-v")...)...).CombinedOutput()
+		if err == nil && strings.Contains(string(out), "ping data: rdma-ping-19") && !strings.Contains(string(out), "data mismatch") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("rping, for five minutes: %v\n%s", err, out)
+		}
+	}
+}
+
+// start runs a program until the test ends.
+func start(t *testing.T, argv ...string) {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Stdout, c.Stderr = t.Output(), t.Output()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 }
