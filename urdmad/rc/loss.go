@@ -34,7 +34,9 @@ func (l *loss) init() { *l = loss{again: clock.Never} }
 
 // begin: something is under way from now on.
 func (l *loss) begin(now clock.Time) {
-	l.wait = l.firstWait()
+	if l.wait == 0 {
+		l.wait = l.firstWait()
+	}
 	l.counted, l.again, l.tries = now, now+l.wait, 0
 }
 
@@ -61,9 +63,9 @@ func (l *loss) progress(now clock.Time, s Sequence) {
 		}
 		l.rtt += (took - l.rtt) / 8
 		l.measured = 0
+		l.wait = l.firstWait() // no sooner: what is sent again too early is never measured (RFC 6298 section 5)
 	}
 	l.tries, l.counted = 0, now
-	l.wait = l.firstWait()
 	l.again = now + l.wait
 	if s > l.notReadyAt {
 		l.notReadyTries = 0

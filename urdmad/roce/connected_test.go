@@ -43,6 +43,19 @@ func TestSpoiledBatches(t *testing.T) {
 	}
 }
 
+// TestLongWay: where a round trip takes longer than is waited for at first, packets are sent twice
+// only until it has been measured.
+func TestLongWay(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true, Path: linked.Path{Delay: 40 * time.Millisecond}})
+	n := enginetest.ConnectedPairIn(w, false, 7)
+	w.NewTraffic(n.QA, n.QB, enginetest.Load{Ops: 200, MaxSize: 40_000}).Run(120 * time.Second)
+	for _, h := range []*enginetest.Host{w.A, w.B} {
+		if s := h.Engine.RoCE.Stats.RC; s.SentAgain > s.Sent/10 {
+			t.Errorf("%d of %d requests were sent again", s.SentAgain, s.Sent)
+		}
+	}
+}
+
 // TestTraffic: messages of all kinds, both ways, over networks that lose, double and
 // reorder packets.
 func TestTraffic(t *testing.T) {
