@@ -56,8 +56,8 @@ type Config struct {
 	Settings []Setting
 }
 
-// Port is one network port. Where both PCIAddress and Vdev are "", it is the
-// next DPDK device that no other port names.
+// Port is one network port. Where both PCIAddress and Vdev are "", as the C urdma's
+// configurations have it, urdmad does not start; Warnings says so.
 type Port struct {
 	// Name is unique: the device's name in programs, or behind that a slash and Number where Device
 	// was given.

@@ -57,7 +57,7 @@ func ranges(list []int) string {
 
 // Warnings tells what is allowed and seldom meant: networks that overlap, where
 // only one of the ports is ever used, drivers that look misspelt, cores that are not
-// there, and options for an EAL that is not started.
+// there, ports without a device, and options for an EAL that is not started.
 func (c *Config) Warnings() []string {
 	var out []string
 	for i := range c.Ports {
@@ -72,6 +72,11 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	for i, p := range c.Ports {
+		if p.PCIAddress == "" && p.Vdev == "" {
+			e := c.wrong(indexPath("ports", i)+".pci_address", "a NIC's address (urdma doctor lists them), or a \"vdev\" in its place: without either urdmad does not start")
+			e.Found = "nothing"
+			out = append(out, e.Error())
+		}
 		if hint := suggestDriver(p.Vdev); hint != "" {
 			e := c.wrong(indexPath("ports", i)+".vdev", "a driver of DPDK's")
 			e.Hint = hint

@@ -70,6 +70,7 @@ func TestWarnings(t *testing.T) {
 		port6("fd00::1/64") + "," + port6("fd00::2/64"):                                              `ports[1].ipv6_address: found "fd00::2/64", allowed: a network that does not overlap with ports[0]'s, fd00::/64`,
 		port("10.0.0.1/24") + `],"eal_args":{"no-pci":true},"$comment":[`:                            `eal_args: found {"no-pci":true}, allowed: none without a port that starts DPDK's`,
 		`{"vdev":"net_ring0","ipv4_address":"10.0.0.1/24"}],"eal_args":{"no-pci":true},"$comment":[`: "",
+		`{"ipv4_address":"10.0.0.1/24"}`:                                                             `ports[0].pci_address: found nothing, allowed: a NIC's address`,
 		port("169.254.1.1/16") + "," + port("169.254.1.2/16"):                                        `ports[1].ipv4_address`,
 	} {
 		c, err := parse("urdma.json", []byte(`{"ports":[`+ports+`]}`), refuseUnknown)

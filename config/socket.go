@@ -190,7 +190,7 @@ func checkSocketDir(socket string, gid int) error {
 		others = 0o002
 	}
 	if fi.Mode().Perm()&others != 0 {
-		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write; expected 0700", socket, dir, fi.Mode().Perm())
+		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write: chmod go-w %[2]s", socket, dir, fi.Mode().Perm())
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (s *Spec) native() bool {
 func (s *Spec) Check() error {
 	switch {
 	case s.Vdev == "" && s.PCI == "":
-		return fmt.Errorf("dpdk: port %q names neither a vdev nor a PCI device", s.Name)
+		return fmt.Errorf("dpdk: port %q names neither a vdev nor a PCI device; urdma doctor lists the cards", s.Name)
 	case s.Vdev != "" && s.PCI != "":
 		return fmt.Errorf("dpdk: port %q names a vdev (%s) and a PCI device (%s); one is meant", s.Name, s.Vdev, s.PCI)
 	case s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU):

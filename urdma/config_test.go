@@ -30,7 +30,7 @@ func golden(t *testing.T, file, got string) {
 }
 
 func TestConfigCommands(t *testing.T) {
-	const good, bad = "../config/testdata/good/c-urdma.json", "../config/testdata/bad/unknown-typo.json"
+	const good, bad = "../config/testdata/good/udp.json", "../config/testdata/bad/unknown-typo.json"
 	const wrong = "../config/testdata/bad/several.json"
 	for _, c := range []struct {
 		args           []string

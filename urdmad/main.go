@@ -88,6 +88,9 @@ func command() *cobra.Command {
 			if optional != "" {
 				src.file, src.optional = optional, true
 			}
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return configError{fmt.Errorf("%q: arguments for DPDK stand behind --, and a configuration behind --config", args[0])}
+			}
 			src.ealArgs = args
 			return serve(cmd.Context(), src)
 		},

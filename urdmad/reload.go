@@ -58,7 +58,7 @@ func (d *daemon) reload() (done string, err error) {
 	d.log.level.Set(min(before, after)) // the lines below are seen under either
 	d.logChanges(cfg.Source, changes)
 	d.log.level.Set(after)
-	return changesInWords(cfg.Source, changes), nil
+	return changesInWords(cfg.Source, changes, warnings), nil
 }
 
 // refuse leaves everything as it is and says why.
@@ -170,7 +170,7 @@ func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
 }
 
 // changesInWords is what a reload did, for the user who asked for it.
-func changesInWords(file string, changes []change) string {
+func changesInWords(file string, changes []change, warnings []string) string {
 	lines := []string{file + " is read again"}
 	for _, c := range changes {
 		if c.live {
@@ -181,6 +181,9 @@ func changesInWords(file string, changes []change) string {
 	}
 	if len(changes) == 0 {
 		lines[0] += ": nothing has changed"
+	}
+	for _, w := range warnings {
+		lines = append(lines, "warning: "+w)
 	}
 	return strings.Join(lines, "\n")
 }

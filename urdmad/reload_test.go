@@ -68,6 +68,15 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestChangesInWords: the user who asked for a reload learns what the log says.
+func TestChangesInWords(t *testing.T) {
+	got := changesInWords("urdma.json", []change{{path: "log_level", from: `"info"`, to: `"debug"`, live: true}}, []string{"unknown property"})
+	want := "urdma.json is read again\napplied: log_level from \"info\" to \"debug\"\nwarning: unknown property"
+	if got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}
+
 // TestLiveSettingsExist: a setting that was renamed would never be applied.
 func TestLiveSettingsExist(t *testing.T) {
 	known := config.Default().Settings

@@ -93,6 +93,17 @@ func TestArgumentsForNoEAL(t *testing.T) {
 	}
 }
 
+// TestArgumentsWithoutDashes: a configuration's name alone is none of DPDK's arguments.
+func TestArgumentsWithoutDashes(t *testing.T) {
+	c := command()
+	c.SetArgs([]string{"urdma.json"})
+	err := c.Execute()
+	var wrong configError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `"urdma.json"`) || !strings.Contains(err.Error(), "--config") {
+		t.Errorf("urdmad ended with %v", err)
+	}
+}
+
 // TestSecondUrdmad: it names the first one and leaves its files alone.
 func TestSecondUrdmad(t *testing.T) {
 	dir := t.TempDir()

@@ -28,7 +28,7 @@ void urdma_client_lose(struct urdma_client *client, const char *why)
 
 	if (__atomic_compare_exchange_n(&client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
-		urdma_complain("urdmad has ended, or was restarted, under this program (%s): its devices are gone, and its work "
+		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): its devices are gone, and its work "
 			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
 }
 
