@@ -33,6 +33,8 @@ const (
 	TxAlone
 	// RxInside: another worker of this urdmad has sent the packet, which was on no wire.
 	RxInside
+	// RxAgain: another worker of this urdmad has the packet, too, and shows it to captures.
+	RxAgain
 )
 
 // Has reports whether every flag of f is set.

@@ -171,7 +171,7 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // TestCapture captures one rping on both of its hosts: what left the one came to
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2)} {
+	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
@@ -297,7 +297,7 @@ func number(s string) string {
 // captured too; filters choose among them, and files take turns.
 func TestCaptureOnTheHost(t *testing.T) {
 	l := labtest.New(t)
-	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
+	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
 	rping := func(port string) {
 		t.Helper()
 		pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},
@@ -336,7 +336,7 @@ func TestCaptureOnTheHost(t *testing.T) {
 func TestCaptureNeverHoldsUp(t *testing.T) {
 	need(t, "rping")
 	l := labtest.New(t)
-	n, _, err := l.Join(lab.Loopback, nil)
+	n, _, err := l.Join(lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
 	if err != nil {
 		t.Fatal(err)
 	}

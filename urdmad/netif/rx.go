@@ -68,7 +68,7 @@ func (n *Interface) Next() *Datagram {
 		p := &r.p[r.at]
 		r.current = r.at
 		r.at++
-		if n.tap != nil {
+		if n.tap != nil && !p.Flags.Has(port.RxAgain) {
 			n.note = ""
 			n.tap.Received(n, n.sightOf(p))
 		}

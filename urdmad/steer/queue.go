@@ -122,7 +122,7 @@ func (q *queue) hand(v *port.Packet) (mine bool) {
 		to = q.p.frame(v.Data)
 	}
 	if to == everyone {
-		q.give(q.p, everyone, v, v.Flags)
+		q.give(q.p, everyone, v, v.Flags|port.RxAgain)
 		return true
 	}
 	if to != q.self {
