@@ -25,7 +25,7 @@ func TestDatagrams(t *testing.T) {
 			}
 			n := &byNumber{server: a, client: b, tcp: tcp}
 			t.Run("ibv_ud_pingpong", n.datagramPingPong)
-			t.Run("perftest", func(t *testing.T) { n.datagramPerftest(t, w.NeedsNamespaces() || w.Workers > 1) })
+			t.Run("perftest", func(t *testing.T) { n.datagramPerftest(t, w.NeedsNamespaces() || w.SeveralWorkers()) })
 			t.Run("rdma_cm", n.datagramCM)
 		})
 	}

@@ -195,6 +195,9 @@ func ordinaryUser() int {
 	return 0
 }
 
+// SeveralWorkers tells whether each urdmad has more than one.
+func (w Wire) SeveralWorkers() bool { return w.workers() > 1 }
+
 func (w Wire) workers() int {
 	if w.Workers == 0 {
 		n, _ := strconv.Atoi(os.Getenv("URDMA_WORKERS"))
