@@ -43,7 +43,7 @@ func newCapture() *cobra.Command {
 		Short: "write the packets of a running urdmad to a pcapng file",
 		Long: "Write what the ports of a running urdmad receive and send to a pcapng file, until interrupted or a limit is reached. " +
 			"Connections and datagrams between programs of one urdmad put no packet on a wire; for them urdmad makes up those that a wire would carry, " +
-			"on an interface called host. A packet that urdmad dropped, held back or refused has a comment that says why. " +
+			"on an interface called host. A packet that urdmad dropped, held back or refused has a comment that says why.\n\n" +
 			"urdmad's own user and root see everything; others see the connections of their own processes. " +
 			"Packets that come faster than they can be written are lost to the capture, not to urdmad, and counted; --snaplen and --buffer help. " +
 			"Wireshark reads the file with the dissector that urdma dissector prints.",

@@ -39,9 +39,9 @@ func newExec() *cobra.Command {
 		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad, " +
 			"and so does what it loads under those names by dlopen. " +
 			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
-			"and processes that the program starts are on urdmad as well. " +
+			"and processes that the program starts are on urdmad as well.\n\n" +
 			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
-			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked. " +
+			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked.\n\n" +
 			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM. " +
 			"urdma itself needs 1 GB of address space, as Go programs do; a smaller limit is set behind it: urdma exec -- sh -c 'ulimit -v 400000; exec PROGRAM'.",
 		Example: "  urdma exec -- rping -s -v\n" +

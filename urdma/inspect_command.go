@@ -102,10 +102,10 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
-		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with --verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in urdma.json(5)). " +
+		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with --verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in urdma.json(5)).\n\n" +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
 			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
-			"as far as you may; with --json as an array. Exits with status 1 where no urdmad runs. --wait waits for one: urdmad & urdma status --wait.",
+			"as far as you may; with --json as an array.\n\nExits with status 1 where no urdmad runs. --wait waits for one: urdmad & urdma status --wait.",
 		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --all",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -57,7 +57,7 @@ func newPing() *cobra.Command {
 		Short: "make RDMA Reads of another urdmad, and take the time",
 		Long: "Connect to the responder of the urdmad at PEER, an address or a name of one, and make one RDMA Read after the other: from urdmad to urdmad, " +
 			"through everything that a program's message passes, but for the other program. Each answer's bytes are checked. " +
-			"A Read without an answer is lost; packets that were lost and sent again are counted as well. Whether the way carries packets of the port's MTU is tried once. " +
+			"A Read without an answer is lost; packets that were lost and sent again are counted as well. Whether the way carries packets of the port's MTU is tried once.\n\n" +
 			"Where nothing comes back, it says what is wrong. Every urdmad answers unless \"responder\" in its urdma.json is \"off\". " +
 			"Exits with status 1 where no Read was answered.",
 		Example: "  urdma ping 10.9.0.2\n  urdma ping -c 3 -s 8KiB 10.9.0.2\n  urdma ping -c 1 --json 10.9.0.2",
@@ -115,7 +115,7 @@ func newPerf() *cobra.Command {
 		Use:   "perf PEER",
 		Short: "measure bandwidth and latency to another urdmad",
 		Long: "Connect to the responder of the urdmad at PEER, an address or a name of one, and measure RDMA Writes and RDMA Reads: first one by one, each until it is known " +
-			"to be there or here, then as many as fit. No program is needed on the other side, but \"responder\": \"perf\" in its urdma.json, because this takes what the way " +
+			"to be there or here, then as many as fit.\n\nNo program is needed on the other side, but \"responder\": \"perf\" in its urdma.json, because this takes what the way " +
 			"and the poll loops of both sides give; within one urdmad it works without. Before measuring, data is written, read back and compared. On a terminal a line shows how far it is.",
 		Example: "  urdma perf 10.9.0.2\n  urdma perf --time 5s --size 64KiB,1MiB 10.9.0.2",
 		Args:    usage(cobra.ExactArgs(1)),

@@ -30,10 +30,15 @@ func (p *page) paragraph(text string) {
 	p.text(text)
 }
 
-// text writes prose, one sentence to a line as roff likes it.
+// text writes prose, one sentence to a line as roff likes it. An empty line ends a paragraph.
 func (p *page) text(text string) {
-	for _, line := range strings.Split(strings.ReplaceAll(text, ". ", ".\n"), "\n") {
-		p.line(escape(line))
+	for i, part := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			p.b.WriteString(".PP\n")
+		}
+		for _, line := range strings.Split(strings.ReplaceAll(part, ". ", ".\n"), "\n") {
+			p.line(escape(line))
+		}
 	}
 }
 
