@@ -8,7 +8,7 @@ import (
 )
 
 // steps are the commands of an example for continuous integration, but for those
-// that fetch and build: the checkout that this is stands for what they make.
+// that fetch, build and install: what this checkout has built stands for the package.
 func steps(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -36,11 +36,8 @@ func TestExamplesOfContinuousIntegration(t *testing.T) {
 	need(t, []string{"rping", "ibv_devinfo"})
 	for _, name := range []string{"github-actions.yml", "gitlab-ci.yml"} {
 		t.Run(name, func(t *testing.T) {
-			home := t.TempDir()
-			if err := os.Symlink(dir, filepath.Join(home, "urdma")); err != nil {
-				t.Fatal(err)
-			}
-			out := typed(t, home, nil, steps(t, "../../examples/ci/"+name))
+			path := "PATH=" + filepath.Join(dir, "build") + ":" + os.Getenv("PATH")
+			out := typed(t, t.TempDir(), []string{path}, steps(t, "../../examples/ci/"+name))
 			for _, want := range []string{"PORT_ACTIVE", "ping data: rdma-ping-9"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)

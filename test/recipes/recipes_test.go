@@ -215,6 +215,9 @@ func TestTwoMachines(t *testing.T) {
 		t.Skip("SKIPPED: two hosts with an interface take root")
 	}
 	for name, blocks := range sections(t, "../../docs/two-machines.md") {
+		if name == oneMachine {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			if len(blocks) != 2 {
 				t.Fatalf("%d blocks, expected one for each machine", len(blocks))
@@ -239,6 +242,42 @@ func TestTwoMachines(t *testing.T) {
 				t.Errorf("no ping:\n%s\n%s", out, client)
 			}
 		})
+	}
+}
+
+const oneMachine = "Both on one machine"
+
+// TestOneMachine types what docs/two-machines.md has for one machine, and in the two shells
+// its lines for UDP.
+func TestOneMachine(t *testing.T) {
+	dir := top(t)
+	need(t, []string{"rping", "ip", "unshare"})
+	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "true").Run() != nil {
+		t.Skip("SKIPPED: needs root, and namespaces")
+	}
+	page := sections(t, "../../docs/two-machines.md")
+	var lines []string
+	for _, line := range strings.Split(page[oneMachine][0], "\n") {
+		command, host, shell := strings.Cut(line, "#")
+		if !shell {
+			lines = append(lines, line)
+			continue
+		}
+		i := slices.Index([]string{"A", "B"}, host[1:2])
+		sockets := []string{"/run/a/urdmad.sock", "/run/b/urdmad.sock"}
+		lines = append(lines, command+" <<'.' &\n"+patiently(page["Without root, over UDP"][i], sockets[i], sockets[0])+"kill %1\n.")
+	}
+	lines = append(lines, "wait")
+	script := filepath.Join(t.TempDir(), "typed")
+	text := "mount -t tmpfs tmpfs /run\nsudo() { \"$@\"; }\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := typed(t, dir, nil, "unshare --mount --net --pid --fork --kill-child --mount-proc bash "+script)
+	for _, want := range []string{"ping data: rdma-ping-4", "3 answered"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s\n%s", want, text, out)
+		}
 	}
 }
 
