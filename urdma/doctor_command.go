@@ -84,6 +84,7 @@ func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
 // the default that is built in.
 func (o *doctorOptions) readConfig(f *doctor.Facts) {
 	file := o.config
+	f.Planned = file != ""
 	if file == "" && f.Daemon != nil && f.Daemon.Daemon.Config != config.Default().Source {
 		file = f.Daemon.Daemon.Config
 	}

@@ -113,6 +113,10 @@ func TestDoctor(t *testing.T) {
 		!strings.Contains(r.stderr, "are a problem") {
 		t.Errorf("without urdmad: %+v", r)
 	}
+	r = run(t, nil, "doctor", "--socket", none, "--config", "../config/default.json")
+	if !strings.Contains(r.stdout, "note     urdmad: none runs yet") || strings.Contains(r.stdout, "problem  urdmad") {
+		t.Errorf("before the first start: %+v", r)
+	}
 	r = run(t, nil, "doctor", "--json", "--socket", fakeDaemon(t, 10), "--config", "../config/default.json")
 	if !strings.Contains(r.stdout, `"verdict": "ok"`) || !strings.Contains(r.stdout, "link is down") {
 		t.Errorf("with urdmad: %+v", r)

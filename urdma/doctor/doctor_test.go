@@ -50,6 +50,10 @@ func TestExamine(t *testing.T) {
 	}{
 		{"all is well", packet, func(*Facts) {}, OK, "", ""},
 		{"no urdmad", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon = nil, errors.New("no urdmad is running") }, Problem, "looked at /run/urdma/urdmad.sock", "start it"},
+		{"no urdmad yet", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon, f.Planned = nil, inspect.ErrNotRunning, true }, Note, "none runs yet", "urdmad --config"},
+		{"udp", "udp", func(f *Facts) { f.Bound = []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:30035")} }, OK, "", ""}, // which are urdmad's
+		{"udp address on no interface", "udp", func(f *Facts) { f.Interfaces[0].Addresses = nil }, Problem, "no network interface has its address, 198.18.0.1", "ip address"},
+		{"no directory", "memif,role=server,socket=/nowhere/sock", func(f *Facts) { f.NoDirectory = []string{"/nowhere"} }, Problem, "no directory /nowhere", "mkdir /nowhere"},
 		{"another version", "loopback", func(f *Facts) { f.Version = "2" }, Note, "urdmad is 1 and urdma 2", "restart"},
 		{"restricted", "loopback", func(f *Facts) { f.Daemon.Restricted = true }, Note, "your own objects", "root"},
 		{"wrong file", "loopback", func(f *Facts) { f.Config, f.ConfigError = nil, errors.New("urdma.json:1: wrong") }, Problem, "urdma.json:1: wrong", "config check"},
@@ -206,6 +210,41 @@ func TestTakenNumbers(t *testing.T) {
 	text, _ := json.Marshal(Examine(f))
 	if !strings.Contains(string(text), "TCP port numbers 22 18515: ") {
 		t.Errorf("found %s", text)
+	}
+}
+
+// TestTakenBeforeTheStart: the numbers that urdmad itself wants, and another program has.
+func TestTakenBeforeTheStart(t *testing.T) {
+	for _, c := range []struct{ udp, tcp, want string }{
+		{"0.0.0.0:4000", "127.0.0.1:1", "UDP port number, 4000"},
+		{"[::]:4000", "127.0.0.2:9100", "UDP port number, 4000"},
+		{"198.18.0.1:4000", "[::1]:9100", "UDP port number, 4000"},
+		{"198.18.0.1:4001", "[::]:9100", "listens at metrics_address, 127.0.0.1:9100"},
+		{"198.18.0.2:4000", "127.0.0.1:9100", "listens at metrics_address, 127.0.0.1:9100"},
+		{"127.0.0.1:4000", "127.0.0.1:9101", ""},
+	} {
+		f := healthy(t, "udp,port=4000")
+		f.Config.MetricsAddress = "127.0.0.1:9100"
+		f.Bound, f.Listening = []netip.AddrPort{netip.MustParseAddrPort(c.udp)}, []netip.AddrPort{netip.MustParseAddrPort(c.tcp)}
+		if n := Problems(Examine(f)); n != 0 {
+			t.Errorf("%+v: %d problems of a urdmad that runs, whose sockets these are", c, n)
+		}
+		f.Daemon, f.NoDaemon, f.Planned = nil, inspect.ErrNotRunning, true
+		list := Examine(f)
+		text, _ := json.Marshal(list)
+		if n := Problems(list); n != min(len(c.want), 1) || !strings.Contains(string(text), c.want) {
+			t.Errorf("%+v: %d problems in %s", c, n, text)
+		}
+	}
+}
+
+// TestNoDirectories: only where a server's socket is to be made.
+func TestNoDirectories(t *testing.T) {
+	here := t.TempDir()
+	c := &config.Config{Ports: []config.Port{{Vdev: "memif,role=server,socket=" + here + "/none/a"}, {Vdev: "memif,role=server,socket=" + here + "/b"},
+		{Vdev: "memif,role=client,socket=/nowhere/c"}, {Vdev: "memif,role=server,socket=@d/e"}, {Vdev: "loopback"}}}
+	if got := noDirectories(c); !slices.Equal(got, []string{here + "/none"}) {
+		t.Errorf("found %q", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ func daemon(f *Facts) []Finding {
 		return []Finding{problem("urdmad", "kill -CONT and its process id, or fg in its shell; programs wait for it", "%v", f.NoDaemon)}
 	case errors.Is(f.NoDaemon, fs.ErrPermission):
 		return []Finding{problem("urdmad", "have the administrator let you in, or run one of your own: urdmad, urdma run", "%v", f.NoDaemon)}
+	case f.Planned && errors.Is(f.NoDaemon, inspect.ErrNotRunning):
+		return []Finding{note("urdmad", "start it with this configuration: urdmad --config FILE, or the service", "none runs yet: programs find none; looked at %s", strings.Join(f.Places, ", "))}
 	case f.Daemon == nil:
 		return []Finding{problem("urdmad", "start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
 			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
@@ -54,6 +57,9 @@ func configuration(f *Facts) []Finding {
 		return nil
 	}
 	out := []Finding{ok("configuration", "%s; ports: %d", f.Config.Source, len(f.Config.Ports))}
+	if at, err := netip.ParseAddrPort(f.Config.MetricsAddress); err == nil && f.Daemon == nil && anyCovers(f.Listening, at) {
+		out = append(out, problem("configuration", "ss -tlp tells who it is; another metrics_address", "a socket of another program listens at metrics_address, %v", at))
+	}
 	for _, w := range f.Config.Warnings() {
 		out = append(out, note("configuration", "change the setting", "%s", w))
 	}
@@ -92,12 +98,51 @@ func ports(f *Facts) (out []Finding) {
 		if strings.HasPrefix(p.Vdev, "tcp") {
 			out = append(out, taken(f, about, p)...)
 		}
+		out = append(out, socketsOf(f, about, p)...)
 		if p.PCIAddress != "" && f.HugePages == 0 {
 			out = append(out, note(about, "sysctl vm.nr_hugepages=200 before urdmad starts; only a urdmad of root's takes them by itself",
 				"no huge pages are free: the port works without, with more TLB misses"))
 		}
 	}
 	return out
+}
+
+// socketsOf tells what keeps a port's own sockets from being opened.
+func socketsOf(f *Facts, about string, p *config.Port) (out []Finding) {
+	v, err := config.ParseVdev(p.Vdev)
+	if err != nil {
+		return nil
+	}
+	if at := p.Address.Addr(); v.Kind == config.VdevUDP && !at.IsUnspecified() && !at.IsLoopback() && !has(f.Interfaces, at) {
+		out = append(out, problem(about, "ip address lists those there are; 0.0.0.0 stands for the one that the kernel chooses", "no network interface has its address, %v", at))
+	}
+	if at := netip.AddrPortFrom(p.Address.Addr(), p.SocketPort()); v.Kind == config.VdevUDP && f.Daemon == nil && anyCovers(f.Bound, at) {
+		out = append(out, problem(about, "ss -ulp tells who it is, perhaps another urdmad; or give another number, here and at its peers: "+v.Name+",port=N",
+			"a socket of another program has its UDP port number, %d", at.Port()))
+	}
+	if dir := filepath.Dir(v.Socket); v.Server && slices.Contains(f.NoDirectory, dir) {
+		out = append(out, problem(about, "mkdir "+dir, "there is no directory %s, in which its socket is to be", dir))
+	}
+	return out
+}
+
+func has(list []Interface, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(i Interface) bool {
+		return slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr().WithZone("") == a.WithZone("") })
+	})
+}
+
+// covers reports whether a socket at one address keeps another from the same number at at.
+func covers(l, at netip.Addr) bool {
+	return l == at || l.IsUnspecified() && (l.Is6() || at.Is4())
+}
+
+// anyCovers reports whether one of the sockets has the address and number, or all of that
+// number where at is unspecified.
+func anyCovers(list []netip.AddrPort, at netip.AddrPort) bool {
+	return slices.ContainsFunc(list, func(l netip.AddrPort) bool {
+		return l.Port() == at.Port() && (covers(l.Addr(), at.Addr()) || covers(at.Addr(), l.Addr()))
+	})
 }
 
 // taken tells the port numbers of TCP at a port's address that sockets of other programs
@@ -114,7 +159,7 @@ func taken(f *Facts, about string, p *config.Port) []Finding {
 	var numbers []int
 	for _, l := range f.Listening {
 		at := p.Address.Addr()
-		if (l.Addr() == at || l.Addr().IsUnspecified() && (l.Addr().Is6() || at.Is4())) && !ours[l.Port()] {
+		if covers(l.Addr(), at) && !ours[l.Port()] {
 			numbers = append(numbers, int(l.Port()))
 		}
 	}

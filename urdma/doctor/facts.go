@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -29,9 +31,12 @@ type Facts struct {
 
 	Config      *config.Config // what a urdmad would run with
 	ConfigError error
+	Planned     bool   // it was named: that of a urdmad that may not have been started yet
 	Capability  uint64 // of urdmad's process, or of a urdmad started from here
 	Interfaces  []Interface
 	Listening   []netip.AddrPort // TCP sockets of this network namespace
+	Bound       []netip.AddrPort // its UDP sockets
+	NoDirectory []string         // of memif sockets to be made: those that there are not
 
 	Kernel       [2]int // major and minor
 	UserFaultFD  error  // nil: this process may have one
@@ -69,6 +74,8 @@ func Gather(f *Facts) {
 	f.Capability = capabilities(f.daemonPID())
 	f.Interfaces = interfaces()
 	f.Listening = listening()
+	f.Bound = sockets("07", "/proc/net/udp", "/proc/net/udp6")
+	f.NoDirectory = noDirectories(f.Config)
 	f.Kernel = kernel()
 	f.UserFaultFD = userFaultFD()
 	f.MaxMapCount = number("/proc/sys/vm/max_map_count")
@@ -121,13 +128,33 @@ func interfaces() (out []Interface) {
 	return out
 }
 
-// listening reads the listening sockets of /proc/net/tcp and tcp6 (proc_net_tcp(5)).
-func listening() (out []netip.AddrPort) {
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+// noDirectories are the directories in which a configuration's ports can make no socket.
+func noDirectories(c *config.Config) (out []string) {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Ports {
+		v, err := config.ParseVdev(c.Ports[i].Vdev)
+		if err != nil || !v.Server || strings.HasPrefix(v.Socket, "@") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Dir(v.Socket)); errors.Is(err, fs.ErrNotExist) {
+			out = append(out, filepath.Dir(v.Socket))
+		}
+	}
+	return out
+}
+
+// listening are the TCP sockets that listen.
+func listening() []netip.AddrPort { return sockets("0A", "/proc/net/tcp", "/proc/net/tcp6") }
+
+// sockets reads the sockets of a state from files of proc_net_tcp(5) and proc_net_udp(5).
+func sockets(state string, files ...string) (out []netip.AddrPort) {
+	for _, file := range files {
 		text, _ := os.ReadFile(file) // a kernel without IPv6 lacks one
 		for _, line := range strings.Split(string(text), "\n") {
 			f := strings.Fields(line)
-			if len(f) < 4 || f[3] != "0A" {
+			if len(f) < 4 || f[3] != state {
 				continue
 			}
 			address, number, _ := strings.Cut(f[1], ":")
