@@ -39,6 +39,11 @@ func TestErrno(t *testing.T) {
 			t.Errorf("errno %d: %+v, %v", e, r, ok)
 		}
 	}
+	for _, e := range []syscall.Errno{syscall.ENODEV, syscall.ENETUNREACH, syscall.EDQUOT} { // of programs' first steps
+		if r, _ := Find(OfErrno(e)); r.Means == "" || r.Change == "" {
+			t.Errorf("errno %d has no advice: %+v", e, r)
+		}
+	}
 	if Rejected.Errno() != 0 {
 		t.Error("a connection that was rejected has an errno")
 	}
