@@ -41,6 +41,7 @@ type queue struct {
 	kept     retained
 	counters port.Counters
 	allow    []netip.Prefix
+	told     time.Time                            // when the log last had a sender that is not in allow
 	gso, gro atomic.Bool                          // what the kernel does; gso may end
 	renumber func(payload []byte, was, is uint16) // nil: no packet covers its number
 	log      func(message string, args ...any)

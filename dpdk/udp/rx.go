@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"time"
+
 	"urdma/dpdk/port"
 
 	"golang.org/x/sys/unix"
@@ -159,6 +161,7 @@ func (q *queue) arrived(i int, s *source) {
 	if !q.allowed(&m.peer) {
 		m.length = 0
 		q.counters.RxErrors.Add(1)
+		q.tellOutsider(&m.peer)
 	}
 	if m.length >= longMessage {
 		r.want = longMessages
@@ -177,6 +180,14 @@ func (q *queue) allowed(p *port.Peer) bool {
 		}
 	}
 	return false
+}
+
+// tellOutsider logs a sender whose datagram was dropped, one in a minute.
+func (q *queue) tellOutsider(p *port.Peer) {
+	if now := time.Now(); now.Sub(q.told) >= time.Minute {
+		q.told = now
+		q.log("dropped: \"allow\" in urdma.json has no network of the sender's; others are only counted (rx_errors) for a minute", "sender", p.Addr().String())
+	}
 }
 
 // cut lends the next datagram; false if the message has none.

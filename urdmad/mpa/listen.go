@@ -72,7 +72,11 @@ func (s *Stack) accept(l *listener) (n int) {
 		}
 		peer := addrPort(from)
 		source := sourceOf(peer.Addr())
-		if s.silent >= maxSilent || s.silentOf[source] >= maxSilentOf || !s.allowed(l.dev, peer.Addr()) {
+		allowed := s.allowed(l.dev, peer.Addr())
+		if !allowed {
+			s.tellOutsider(peer.Addr())
+		}
+		if s.silent >= maxSilent || s.silentOf[source] >= maxSilentOf || !allowed {
 			s.Stats.Refused++
 			_ = unix.Close(fd)
 			continue

@@ -65,6 +65,7 @@ type Stack struct {
 	past      map[int]*Traffic // by device: of connections that left their queue pairs
 	silent    int
 	silentOf  map[netip.Prefix]int // by source
+	told      clock.Time           // when the log last had a peer that is not allowed; 0: never
 
 	number  int32 // of the newest connection
 	vector  vector
@@ -128,6 +129,14 @@ func (s *Stack) SetDevice(dev int, d Device) { s.devices[dev] = d }
 func (s *Stack) allowed(dev int, peer netip.Addr) bool {
 	n := s.devices[dev].Allow
 	return len(n) == 0 || slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(peer) })
+}
+
+// tellOutsider logs a peer whose connection was refused by the list, one in a minute.
+func (s *Stack) tellOutsider(peer netip.Addr) {
+	if s.told == 0 || s.clock.Now-s.told >= 60*clock.Second {
+		s.told = s.clock.Now
+		s.log.Warn("connection refused: \"allow\" in urdma.json has no network of the peer's; others are only counted (mpa_refused) for a minute", "peer", peer.String())
+	}
 }
 
 // Descriptor is what becomes readable when a socket has something, or what is watched
