@@ -62,6 +62,7 @@ struct urdma_cq {
 	bool awaits;          /* armed, and the event not delivered; kept with URDMA_WARN alone, as the next two are (warn_cq.c) */
 	uint8_t unpolled;     /* since it was armed: 1, and 2 if completions were there; 0: it was polled */
 	uint32_t habit;       /* waits after an arming without a poll between */
+	bool told;            /* that it overran; with URDMA_EXPLAIN alone */
 	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
 
 	struct urdma_events completions, async;
@@ -220,6 +221,8 @@ uint32_t urdma_draw(uint64_t seed, uint64_t n);
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
 /* Whether polling must fail; the caller holds cq->lock, for the ring may move. */
 bool urdma_cq_overran(const struct urdma_cq *cq);
+/* Says on stderr, once, that a completion queue overran; of URDMA_EXPLAIN. The lock is not held. */
+void urdma_cq_explain_overrun(struct urdma_cq *cq);
 /* Says on stderr why a work request failed; of URDMA_EXPLAIN. The caller may hold cq->lock. */
 void urdma_cq_explain(struct urdma_cq *cq, uint32_t qp_num, uint32_t vendor_err);
 /* Takes the completions of a queue pair that is no more out of the ring. */

@@ -143,8 +143,18 @@ static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
+void urdma_cq_explain_overrun(struct urdma_cq *cq)
+{
+	enum { OVERRUN = 0x0504 }; /* package reason's */
+
+	if (urdma_explain_wanted && !__atomic_exchange_n(&cq->told, true, __ATOMIC_RELAXED))
+		urdma_explain(cq->client, 0, OVERRUN);
+}
+
 static void explain_failed(struct urdma_cq *cq, int n, const struct ibv_wc *wc)
 {
+	if (n < 0)
+		urdma_cq_explain_overrun(cq);
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS)
 			urdma_cq_explain(cq, wc[i].qp_num, wc[i].vendor_err);

@@ -102,8 +102,10 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	}
 	overran = urdma_cq_overran(cq);
 	finish(cq);
-	if (overran)
+	if (overran) {
+		urdma_cq_explain_overrun(cq);
 		return EOVERFLOW;
+	}
 	urdma_cq_empty(cq);
 	return status;
 }

@@ -62,6 +62,9 @@ func explains(t *testing.T, out string) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	if n := strings.Count(out, ": 0x0504, a completion queue was full"); n != 2 {
+		t.Errorf("of two completion queues %d overran by what is said:\n%s", n, out)
+	}
 	if n := strings.Count(out, ": 0x0102, "); n != 1 {
 		t.Errorf("0x0102 was explained %d times, expected once:\n%s", n, out)
 	}

@@ -47,6 +47,50 @@ static void written_without_right(bool extended)
 	end_free(&b);
 }
 
+/* More completions than the queue holds, which nobody has polled. */
+static void overrun(bool extended)
+{
+	struct ibv_cq_init_attr_ex wanted = { .cqe = 1 };
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct end a, b;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct ibv_cq_ex *ex;
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+	int got;
+
+	pair_up(&a, &b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK_RETURNS(ibv_destroy_qp(a.qp), 0);
+	CHECK_RETURNS(ibv_destroy_cq(a.cq), 0);
+	CHECK((ex = ibv_create_cq_ex(context, &wanted)));
+	a.cq = ibv_cq_ex_to_cq(ex);
+	a.qp = new_qp(IBV_QPT_RC, a.cq);
+	to_init(a.qp, 0);
+	to_rtr(a.qp, b.qp->qp_num);
+	to_rts(a.qp);
+	CHECK(a.cq->cqe < 16);
+	for (int i = 0; i < 16; i++) {
+		wr = write_to(&a, 7, 0, 0, &sge);
+		CHECK_RETURNS(post(&a, &wr), 0);
+	}
+	do {
+		CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_CQ_ERR);
+	for (int i = 0; i < 2; i++) { /* which is said once */
+		if (extended) {
+			while ((got = ibv_start_poll(ex, &attr)) == 0)
+				ibv_end_poll(ex);
+			CHECK(got == EOVERFLOW);
+		} else {
+			while ((got = ibv_poll_cq(a.cq, 1, &wc)) > 0)
+				;
+			CHECK(got == -1 && errno == EOVERFLOW);
+		}
+	}
+}
+
 void case_mark(void)
 {
 	int (*mark)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "urdma_mark");
@@ -89,4 +133,6 @@ void case_explain(void)
 	CHECK((qp = new_qp(IBV_QPT_RC, cq)));
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
 	beyond_limits(cq, qp);
+	overrun(false);
+	overrun(true);
 }
