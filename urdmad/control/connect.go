@@ -85,7 +85,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || x.w.injected.faults(inject.CM) && x.w.injected.rejects(x) {
+	if x.ended || x.w.injected.faults(inject.CM) && x.w.injected.rejects(x, id.View().Peer) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {

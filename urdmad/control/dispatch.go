@@ -38,6 +38,7 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	}
 	if x.w.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
 		if err := x.faultCall(t); err != nil {
+			x.traceCall(t, 0, time.Now(), err)
 			return err
 		}
 	}

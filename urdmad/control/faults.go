@@ -1,11 +1,14 @@
 package control
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"syscall"
 
 	"urdma/inject"
 	"urdma/inspect"
+	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/mem"
@@ -154,14 +157,20 @@ func (x *Session) faultCall(t abi.Type) error {
 		x.pause(hit.Delay)
 	}
 	if hit.Errno != 0 {
-		return syscall.Errno(hit.Errno)
+		return fmt.Errorf("injected on purpose, urdma inject: %w", syscall.Errno(hit.Errno))
 	}
 	return nil
 }
 
-// rejects reports whether a connection request is refused before the program hears of it.
-func (n *injections) rejects(x *Session) bool {
-	return n.next(&passing{point: inject.CM, x: x, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) != nil
+// rejects reports whether a connection request is refused before the program hears of it,
+// and says so to both programs that are here.
+func (n *injections) rejects(x *Session, peer netip.AddrPort) bool {
+	if n.next(&passing{point: inject.CM, x: x, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) == nil {
+		return false
+	}
+	n.cmPeer = peer
+	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(reason.Injected)}, fmt.Sprintf("a connection request of %v was rejected", peer))
+	return true
 }
 
 // keptBack keeps an event back, if that is wanted, and those behind it: they come in order.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"net/netip"
 	"slices"
 	"sync/atomic"
 
@@ -29,6 +30,7 @@ type injections struct {
 	wires  map[int]*impair.Queue // by device; those that there are
 	cut    map[cut]*impair.Stage // links that are down on purpose
 	hits   uint64                // ever
+	cmPeer netip.AddrPort        // whose connection request was refused last
 }
 
 // injection is a rule at work.

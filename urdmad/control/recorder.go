@@ -114,5 +114,8 @@ func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
 	if e.Err != 0 {
 		text += ": " + e.Err.Error()
 	}
+	if why == reason.NoListener && e.Local == x.w.injected.cmPeer {
+		text += "; it was injected on purpose: urdma inject"
+	}
 	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(why)}, text)
 }

@@ -119,8 +119,8 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
 	}
-	if f := q.t.faults; f != nil {
-		if v := f.Respond(q, MessageAtomic); v.Is != Done {
+	if q.t.faults != nil {
+		if v := q.faultMessage(MessageAtomic); v.Is != Done {
 			return 0, false, v
 		}
 	}

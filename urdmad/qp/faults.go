@@ -80,13 +80,22 @@ func (wr *SendWR) fault(status uint32) {
 	}
 }
 
+// faultMessage asks about a message of the peer's, and notes that a refusal was asked for.
+func (q *QP) faultMessage(m Message) Verdict {
+	v := q.t.faults.Respond(q, m)
+	if v.Is != Done && v.Is != NoReceive {
+		q.found = finding{injected: true}
+	}
+	return v
+}
+
 // faultWrite asks once about an RDMA Write, which arrives in pieces.
 func (q *QP) faultWrite() Verdict {
 	if q.midWrite {
 		return Verdict{}
 	}
 	q.midWrite = true
-	return q.t.faults.Respond(q, MessageWrite)
+	return q.faultMessage(MessageWrite)
 }
 
 // delayed keeps a completion event back, if that is wanted. A queue that is gone by then

@@ -80,8 +80,8 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
 		return NoRoom
 	}
-	if f := r.q.t.faults; f != nil {
-		if v := f.Respond(r.q, MessageSend); v.Is != Done {
+	if r.q.t.faults != nil {
+		if v := r.q.faultMessage(MessageSend); v.Is != Done {
 			return v.Is
 		}
 	}

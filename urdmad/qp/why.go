@@ -24,6 +24,7 @@ type finding struct {
 	room         uint32        // bytes, of a receive that is too short
 	local        reason.Number // of a wrong receive
 	element      string        // what is wrong with one, or with a send
+	injected     bool          // nothing is wrong: somebody asked for the refusal
 }
 
 // Why is the reason of the error state; 0: there is none, or it is unknown.
@@ -47,7 +48,10 @@ func (q *QP) PeerFound(peer *QP) {
 // FlushForReceive ends a queue pair because of a wrong receive.
 func (q *QP) FlushForReceive() {
 	why := q.found.local
-	if q.found.is != BadReceive {
+	switch {
+	case q.found.injected:
+		why = reason.Injected
+	case q.found.is != BadReceive:
 		why = reason.LocalRevoked
 	}
 	if q.state != abi.QPSErr {
@@ -111,6 +115,9 @@ func (q *QP) describe(wr *SendWR) string {
 
 // text says what was found, in words for the owner of q, whose memory and receives it is about.
 func (f *finding) text(q *QP) string {
+	if f.injected {
+		return "the refusal was injected on purpose: urdma inject"
+	}
 	switch f.is {
 	case Denied:
 		return f.denied(q)

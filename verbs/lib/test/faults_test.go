@@ -192,6 +192,25 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestInjectedIsExplained: nobody takes what was injected for a fault.
+func TestInjectedIsExplained(t *testing.T) {
+	r, binary := startReal(t), faultsProgram(t)
+	for text, c := range map[string]struct {
+		argv   []string
+		number string
+	}{
+		"respond answer=access count=all":    {[]string{"respond", strconv.Itoa(abi.WRRDMAWrite), "10"}, "0x0102"},
+		"respond answer=operation count=all": {[]string{"respond", strconv.Itoa(abi.WRSend), "11"}, "0x"},
+		"call ibv_reg_mr errno=ENOMEM":       {[]string{"calls"}, "0x060c"},
+		"cm reject":                          {[]string{"managed"}, "0x0585"},
+	} {
+		said := r.run(t, append(injected(text), "URDMA_EXPLAIN=1"), append([]string{binary}, c.argv...)...)
+		if !strings.Contains(said, c.number) || !strings.Contains(said, "injected on purpose") {
+			t.Errorf("%s: %q, expected %s and that it was injected", text, said, c.number)
+		}
+	}
+}
+
 // TestWrongInject: a program with rules that mean nothing does not run as if there were none.
 func TestWrongInject(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
