@@ -91,7 +91,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return report.PrintJSON(out, found)
 	}
 	if len(found) == 0 {
-		_, err = fmt.Fprintln(out, "nothing has failed that urdmad knows of")
+		_, err = fmt.Fprintln(out, o.nothing(c.qp))
 	}
 	for i := range found {
 		if err == nil {
@@ -99,6 +99,18 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return err
+}
+
+// nothing says that nothing has failed, of what was asked for.
+func (o *explainOptions) nothing(qp string) string {
+	of := ""
+	if qp != "" {
+		of = " of queue pair " + qp
+	}
+	if o.pid != 0 {
+		of += fmt.Sprintf(" of process %d", o.pid)
+	}
+	return "nothing" + of + " has failed that urdmad knows of"
 }
 
 // reasonOf is the reason of a number that a program has shown, in C's notation.

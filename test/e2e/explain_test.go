@@ -46,6 +46,9 @@ func TestExplain(t *testing.T) {
 			t.Errorf("the flight recorder has no %q:\n%s", want, dump)
 		}
 	}
+	if out, err := n.Urdma("explain", "--socket", n.Socket(), "--pid", "1"); err != nil || !strings.Contains(out, "nothing of process 1 has failed") {
+		t.Errorf("explain --pid 1: %v\n%s", err, out)
+	}
 	if out, err := n.Urdma("explain", "0x0102"); err != nil || !strings.Contains(out, "IBV_ACCESS_REMOTE_WRITE") {
 		t.Errorf("explain 0x0102: %v\n%s", err, out)
 	}

@@ -155,6 +155,19 @@ func TestMeasureErrors(t *testing.T) {
 	}
 }
 
+// TestPingOfNobodyOverTCP: what the kernel of a host without urdmad refuses is not taken
+// for a responder's answer.
+func TestPingOfNobodyOverTCP(t *testing.T) {
+	a, b := labtest.Join(t, lab.TCP, nil)
+	if err := b.StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("nothing listens on TCP port %d at %s: no urdmad runs there", probe.Port, b.Address)
+	if out, err := a.Urdma("ping", "-c", "1", "-W", "20s", b.Address); err == nil || !strings.Contains(out, want) {
+		t.Errorf("%v\n%s\nexpected %q", err, out, want)
+	}
+}
+
 // TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
 func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})

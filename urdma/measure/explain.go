@@ -37,6 +37,10 @@ func explain(o *Options, kind probe.Kind, err error) error {
 
 // explainReject: the host answers, but doesn't want to.
 func explainReject(o *Options, kind probe.Kind, rejected *verbs.RejectedError) error {
+	if snap := snapshotOf(o); len(rejected.PrivateData) == 0 && snap != nil && byTCP(snap, o.Peer) {
+		return fmt.Errorf("nothing listens on TCP port %d at %s: no urdmad runs there, its port with this address is no tcp port, its responder is off (\"responder\" in its urdma.json), or its \"allow\" leaves this host out",
+			probe.Port, o.Peer)
+	}
 	name := map[probe.Kind]string{probe.Ping: "ping", probe.Perf: "perf"}[kind]
 	answer, err := probe.ParseAnswer(rejected.PrivateData)
 	why := "its responder is off (\"responder\" in its urdma.json), or it is of a version without one"
@@ -49,6 +53,21 @@ func explainReject(o *Options, kind probe.Kind, rejected *verbs.RejectedError) e
 		why = "it is of a version that measures differently; use the same urdma on both hosts"
 	}
 	return fmt.Errorf("%s answers, but refuses: %s", o.Peer, why)
+}
+
+// byTCP reports whether a peer is asked over TCP, where the kernel refuses for a host
+// without urdmad: by the port whose network has the address, or else by every port.
+func byTCP(snap *inspect.Snapshot, address string) bool {
+	peer, _ := netip.ParseAddr(address)
+	all := len(snap.Ports) > 0
+	for i := range snap.Ports {
+		p := &snap.Ports[i]
+		if own, err := netip.ParsePrefix(p.Address); err == nil && own.Contains(peer) {
+			return p.Driver == "tcp"
+		}
+		all = all && p.Driver == "tcp"
+	}
+	return all
 }
 
 // onLoopback names the loopback port whose network has the address, or is "".
