@@ -4,14 +4,6 @@
 #define DRAINING 32u     /* posts after a failed completion that a program may need to know the end */
 #define GRH_BYTES 40u
 
-bool urdma_warn_in_child(struct urdma_client *client, const char *call)
-{
-	if (urdma_client_state(client) != URDMA_CLIENT_FORKED)
-		return false;
-	urdma_warn(NULL, 0, URDMA_ABI_PITFALL_FORKED, "%s", call);
-	return true;
-}
-
 /* ---- sends ------------------------------------------------------------------ */
 
 static void check_atomic(struct urdma_qp *qp, const struct urdma_abi_sqe *slot)
@@ -35,7 +27,7 @@ static void check_stopped(struct urdma_qp *qp, uint32_t posts)
 {
 	if (!qp->error)
 		return;
-	if (qp->ex.qp_base.state != IBV_QPS_ERR && urdma_warn_works(qp)) { /* it was reset */
+	if (qp->ex.qp_base.state != IBV_QPS_ERR && works(qp)) { /* it was reset */
 		qp->error = qp->posts_after = 0;
 		return;
 	}
@@ -102,7 +94,7 @@ static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	uint32_t from;
 	int status;
 
-	if (urdma_warn_in_child(qp->client, "ibv_post_send"))
+	if (in_child(qp->client, "ibv_post_send"))
 		return send(ibv, wr, bad_wr);
 	from = posted(&qp->sq);
 	status = send(ibv, wr, bad_wr);
@@ -167,7 +159,7 @@ static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv
 	uint32_t from;
 	int status;
 
-	if (urdma_warn_in_child(qp->client, "ibv_post_recv"))
+	if (in_child(qp->client, "ibv_post_recv"))
 		return receive(ibv, wr, bad_wr);
 	from = posted(&qp->rq);
 	status = receive(ibv, wr, bad_wr);

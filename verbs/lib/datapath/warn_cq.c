@@ -71,7 +71,7 @@ static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct urdma_cq *cq = urdma_cq_of(ibv);
 	int n, taken;
 
-	if (urdma_warn_in_child(cq->client, "ibv_poll_cq"))
+	if (in_child(cq->client, "ibv_poll_cq"))
 		return poll(ibv, num_entries, wc);
 	n = poll(ibv, num_entries, wc);
 	URDMA_STORE(cq->unpolled, 0);

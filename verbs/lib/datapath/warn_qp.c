@@ -1,13 +1,6 @@
 /* warn_qp.c - see warn.h: states of queue pairs, and their end. */
 #include "warn_rings.h"
 
-bool urdma_warn_works(struct urdma_qp *qp)
-{
-	struct urdma_abi_query_qp_response response;
-
-	return urdma_client_alive(qp->client) && urdma_qp_ask(qp, &response) == 0 && works_in(response.attr.qp_state);
-}
-
 static void tell_unready(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
 {
 	if (now->unready)

@@ -44,8 +44,23 @@ static inline bool works_in(uint32_t state)
 	return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_RTR;
 }
 
+/* Asks urdmad whether the queue pair still works. */
+static inline bool works(struct urdma_qp *qp)
+{
+	struct urdma_abi_query_qp_response response;
+
+	return urdma_client_alive(qp->client) && urdma_qp_ask(qp, &response) == 0 && works_in(response.attr.qp_state);
+}
+
 /* A child of fork(2) uses what is its parent's; call names the function. */
-bool urdma_warn_in_child(struct urdma_client *client, const char *call);
+static inline bool in_child(struct urdma_client *client, const char *call)
+{
+	if (urdma_client_state(client) != URDMA_CLIENT_FORKED)
+		return false;
+	urdma_warn(NULL, 0, URDMA_ABI_PITFALL_FORKED, "%s", call);
+	return true;
+}
+
 /* Has polls and armings of a context looked at. */
 void urdma_warn_watch_cq(struct ibv_context *context);
 /* Takes cq->lock, if the thread has it not; for urdma_lock_drop. */
@@ -54,8 +69,6 @@ int urdma_warn_lock(struct urdma_cq *cq);
 void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn);
 /* Work requests were posted, on any queue pair. */
 void urdma_warn_counts(uint32_t posts);
-/* Asks urdmad whether the queue pair still works. */
-bool urdma_warn_works(struct urdma_qp *qp);
 /* The first receives were posted. */
 void urdma_warn_ready(struct urdma_qp *qp);
 
