@@ -34,7 +34,7 @@ func (l *loss) init() { *l = loss{again: clock.Never} }
 
 // begin: something is under way from now on.
 func (l *loss) begin(now clock.Time) {
-	if l.wait == 0 {
+	if l.wait == 0 || l.rtt != 0 {
 		l.wait = l.firstWait()
 	}
 	l.counted, l.again, l.tries = now, now+l.wait, 0
@@ -63,7 +63,9 @@ func (l *loss) progress(now clock.Time, s Sequence) {
 		}
 		l.rtt += (took - l.rtt) / 8
 		l.measured = 0
-		l.wait = l.firstWait() // no sooner: what is sent again too early is never measured (RFC 6298 section 5)
+	}
+	if l.rtt != 0 { // before, what is sent again too early would never be measured (RFC 6298 section 5)
+		l.wait = l.firstWait()
 	}
 	l.tries, l.counted = 0, now
 	l.again = now + l.wait
@@ -142,6 +144,9 @@ func (r *Requester) Tick(now clock.Time) (h Heard) {
 	if now >= l.again {
 		r.Stats.Timeouts++
 		l.wait = min(2*l.wait, clock.Second)
+		if r.cfg.Timeout > 0 { // each try is one to be sent in
+			l.wait = min(l.wait, max(r.cfg.Timeout, firstWait))
+		}
 		l.again = now + l.wait
 		r.window.lost(r.acked, r.sent)
 		r.goBack()
