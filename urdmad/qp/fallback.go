@@ -3,9 +3,11 @@ package qp
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 
 	"urdma/reason"
 	"urdma/urdmad/mem"
+	"urdma/verbs/abi"
 )
 
 // This file is the slow path: memory that urdmad cannot map is read and written
@@ -113,7 +115,7 @@ func (t *Table) Settle() (n int) {
 			j.qp.jobs.loses(j.write)
 		}
 		if j.err != nil && t.pairs[j.qp.QPN] == j.qp {
-			if !j.qp.leaving {
+			if !j.qp.leaving && j.qp.state != abi.QPSErr && !errors.Is(j.err, io.EOF) { // EOF: the process has ended
 				t.log.Warn("client memory cannot be reached through /proc/self/mem",
 					"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
 			}
