@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: docs test-container help deps deps-bench build daemons tools relay library demo test test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: docs test-container help deps deps-bench build daemons tools relay clock library demo test test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -40,7 +40,7 @@ deps-bench:
 include examples/examples.mk
 -include verbs/lib/lib.mk
 
-build: daemons tools library examples relay
+build: daemons tools library examples relay clock
 
 daemons:
 	@mkdir -p $(BUILD)
@@ -55,6 +55,13 @@ tools:
 relay:
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/ ./test/relay/udprelay
+
+# The clock that tests give perftest; it is not installed.
+clock: $(BUILD)/clock.so
+
+$(BUILD)/clock.so: test/lab/clock/clock.c
+	@mkdir -p $(BUILD)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -o $@ $<
 
 library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d $(BUILD)/liburdma.d/liburdma-malloc.so
 

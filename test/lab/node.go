@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -141,8 +142,9 @@ func (n *Node) StopDaemon() error {
 }
 
 // Start starts a program on the node, without urdma.
-func (n *Node) Start(argv ...string) (*Process, error) {
-	o := n.options()
+func (n *Node) Start(argv ...string) (*Process, error) { return n.start(n.options(), argv...) }
+
+func (n *Node) start(o Options, argv ...string) (*Process, error) {
 	if n.Net != nil {
 		argv = n.Net.inUser(append(n.Enter(), argv...)...)
 		o.UID = 0 // entering the namespace takes root
@@ -167,7 +169,11 @@ func (n *Node) Enter() []string {
 
 // Exec starts a program under urdma exec.
 func (n *Node) Exec(argv ...string) (*Process, error) {
-	return n.Start(append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
+	o := n.options()
+	if n.lab.FastClock && slices.ContainsFunc(argv, isPerftest) {
+		o.Env = append(o.Env, "LD_PRELOAD="+n.lab.Program("clock.so"))
+	}
+	return n.start(o, append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
 }
 
 // Urdma runs the urdma command on the node and gives its output.

@@ -72,6 +72,11 @@ const MeasuredTries = 5
 // Perftest is the six programs of perftest that issue every basic operation.
 var Perftest = []string{"ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw", "ib_read_bw"}
 
+// isPerftest tells whether a word is the name of a perftest program.
+func isPerftest(word string) bool {
+	return strings.HasPrefix(word, "ib_") && (strings.HasSuffix(word, "_bw") || strings.HasSuffix(word, "_lat"))
+}
+
 // PerftestPair is one of them, connected through rdma_cm, with arguments for
 // both sides. -F keeps it from complaining of the processor's clock.
 func PerftestPair(server, client *Node, program string, args ...string) Pair {

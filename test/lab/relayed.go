@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -94,13 +93,4 @@ func (r *Relayed) Stop() (c relay.Counts, err error) {
 	}
 	_, line, _ := strings.Cut(r.Relay.Output(), relay.Ready)
 	return c, json.Unmarshal([]byte(line), &c)
-}
-
-// copyRelay copies the relay, where it was built.
-func (l *Lab) copyRelay(build string) error {
-	err := copyFile(l.Program("udprelay"), build+"/udprelay")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -25,6 +25,8 @@ func New(t *testing.T) *lab.Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = os.Stat(l.Program("clock.so"))
+	l.FastClock = err == nil
 	t.Cleanup(l.Close)
 	return l
 }
