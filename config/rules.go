@@ -149,13 +149,7 @@ func (r *rules) workers() {
 	}
 	datagrams := 0
 	for i := range r.cfg.Ports {
-		p, at := &r.cfg.Ports[i], indexPath("ports", i)
-		v, err := ParseVdev(p.Vdev)
-		switch {
-		case err != nil: // refused elsewhere
-		case p.KernelInterface != "":
-			r.refuse(at+".kernel_interface", "nothing with several workers: one has the interface")
-		case v.Kind == VdevUDP:
+		if r.cfg.Ports[i].UDP() {
 			datagrams++
 		}
 	}

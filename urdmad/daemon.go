@@ -47,6 +47,7 @@ type daemon struct {
 	kernels    map[int]*kernelif.Interface // by port, those that there are
 	machine    worker.Machine
 	pollers    []*poller
+	shared     *sharedPorts // nil: there is one worker
 	server     *control.Server
 	responder  *responder.Responder
 	subnet     *umad.Server
@@ -233,12 +234,11 @@ func (d *daemon) startEngine() error {
 		*why = make([]atomic.Bool, len(d.ports))
 	}
 	d.responder = responder.New(responder.Config{Socket: d.cfg.Socket, Own: d.own, Log: d.log.Logger}, responderPolicy(d.cfg))
-	var shared *sharedPorts
 	if d.workers() > 1 {
-		shared = d.sharePorts()
+		d.shared = d.sharePorts()
 	}
 	for i := range d.workers() {
-		p, err := d.newPoller(i, shared)
+		p, err := d.newPoller(i)
 		if err != nil {
 			return err
 		}

@@ -48,15 +48,15 @@ func (d *daemon) sharePorts() *sharedPorts {
 	return s
 }
 
-// newPoller makes the worker of a number; shared is nil where it is the only one.
-func (d *daemon) newPoller(n int, shared *sharedPorts) (*poller, error) {
+// newPoller makes the worker of a number.
+func (d *daemon) newPoller(n int) (*poller, error) {
 	policy := d.policy(n)
 	p := &poller{}
 	set := engine.Config{Log: d.log.Logger, DeathTimeout: clock.Time(d.cfg.DeathTimeout), YieldPost: 1, YieldPoll: 1,
 		YieldAlone: uint32(policy.Alone), Wake: func() { p.worker.Wake() }, AddressLost: d.addressLost}
 	managing := cm.Config{Log: d.log.Logger, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads, Expected: d.responder.Expected}
 	ports := d.ports
-	if shared != nil {
+	if shared := d.shared; shared != nil {
 		set.Share = qp.Share{Worker: uint32(n), Of: uint32(d.workers())}
 		set.Numbers, managing.Shared = shared.numbers.Of(n), shared.numbers.Of(n)
 		ports = make([]port.Port, len(d.ports))

@@ -24,11 +24,12 @@ func (d *daemon) shareWithKernel(i int, p *config.Port) error {
 	}
 	d.kernels[i] = k
 	d.links.away[i].Store(p.Address.Addr().IsUnspecified())
-	only := d.pollers[0] // config allows no other
-	n := only.engine.Interface(i)
-	n.Kernel = k.Take
+	for _, p := range d.pollers {
+		p.engine.Interface(i).Kernel = k.Take
+	}
+	first := d.pollers[0]
 	k.Run(func(frame []byte, done func()) {
-		only.do(func() { n.Send(frame); done() })
+		first.do(func() { first.engine.Interface(i).Send(frame); done() })
 	})
 	d.ports[i].Watch(k.SetLink)
 	k.SetLink(d.ports[i].Link()) // it may have changed in between
@@ -64,12 +65,16 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	}
 	up := d.linkUp(i)
 	if now != was {
-		only := d.pollers[0]
-		only.do(func() {
-			only.engine.Interface(i).SetMTU(now.MTU)
-			only.engine.Renumber(i, now.Address)
-			only.numbers.Renumber(i, now.Address.Addr())
-		})
+		if d.shared != nil {
+			d.shared.ports[i].Renumber(now.Address.Addr())
+		}
+		for _, p := range d.pollers {
+			p.do(func() {
+				p.engine.Interface(i).SetMTU(now.MTU)
+				p.engine.Renumber(i, now.Address)
+				p.numbers.Renumber(i, now.Address.Addr())
+			})
+		}
 		d.server.SetPlace(i, now)
 		d.log.Info("the port follows its kernel interface", "port", p.Name, "address", now.Address.String(), "mtu", now.MTU, "was", was.Address.String(), "mtu_was", was.MTU)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,8 +18,8 @@ import (
 
 // shareWithKernel makes two nodes whose kernels have network interfaces rdma-a and rdma-b on
 // their ports, each in a network namespace of its own; address is the second's, if not empty.
-// Its urdmad is still to be started, the other's runs.
-func shareWithKernel(t *testing.T, address string) (a, b *lab.Node) {
+// Its urdmad is still to be started, the other's runs. Each has so many workers.
+func shareWithKernel(t *testing.T, workers int, address string) (a, b *lab.Node) {
 	t.Helper()
 	l := labtest.New(t)
 	if err := l.Can(lab.AFPacket); err != nil {
@@ -29,7 +30,7 @@ func shareWithKernel(t *testing.T, address string) (a, b *lab.Node) {
 		t.Skip(err)
 	}
 	tun.Close()
-	a, b = labtest.JoinIn(t, l, lab.Memif.WithWorkers(1), nil) // several share no kernel interface
+	a, b = labtest.JoinIn(t, l, lab.Memif.WithWorkers(workers), nil)
 	for _, n := range []*lab.Node{a, b} {
 		if err := n.StopDaemon(); err != nil {
 			t.Fatal(err)
@@ -64,7 +65,18 @@ func shareWithKernel(t *testing.T, address string) (a, b *lab.Node) {
 // programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
 func TestKernelInterface(t *testing.T) {
 	need(t, "ping")
-	a, b := shareWithKernel(t, "")
+	withOneAndTwo(t, kernelInterface)
+}
+
+// withOneAndTwo runs a test with one worker, and with two.
+func withOneAndTwo(t *testing.T, test func(t *testing.T, workers int)) {
+	for workers := range 2 {
+		t.Run(fmt.Sprint(workers+1), func(t *testing.T) { test(t, workers+1) })
+	}
+}
+
+func kernelInterface(t *testing.T, workers int) {
+	a, b := shareWithKernel(t, workers, "")
 	if err := b.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +117,11 @@ func TestKernelInterface(t *testing.T) {
 func TestPortFollowsKernelInterface(t *testing.T) {
 	need(t, "ping")
 	need(t, "rping")
-	a, b := shareWithKernel(t, "0.0.0.0/24")
+	withOneAndTwo(t, portFollows)
+}
+
+func portFollows(t *testing.T, workers int) {
+	a, b := shareWithKernel(t, workers, "0.0.0.0/24")
 	if err := b.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}

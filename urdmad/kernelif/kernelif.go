@@ -97,9 +97,9 @@ func (i *Interface) SetLink(up bool) {
 }
 
 // Take gives the kernel a copy of a frame; false: it is too long, or others wait. It does
-// not block. right: the port has verified the checksums.
+// not block, and several threads may call it. right: the port has verified the checksums.
 func (i *Interface) Take(frame []byte, right bool) bool {
-	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) {
+	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) { // no copy in vain
 		return false
 	}
 	b := i.room.Get().(*[]byte)
@@ -108,8 +108,13 @@ func (i *Interface) Take(frame []byte, right bool) bool {
 		(*b)[0] = verified
 	}
 	*b = append(*b, frame...)
-	i.out <- b // there is room, as nobody else sends
-	return true
+	select {
+	case i.out <- b:
+		return true
+	default:
+		i.room.Put(b)
+		return false
+	}
 }
 
 // Run passes frames until Close. send is given those of the kernel, which are its own

@@ -202,7 +202,11 @@ func (n *Interface) Decline(d *Datagram) bool {
 	return true
 }
 
+// toKernel leaves out what a worker of this urdmad sends, and what another one passes on.
 func (n *Interface) toKernel(p *port.Packet) {
+	if p.Flags&(port.RxInside|port.RxAgain) != 0 {
+		return
+	}
 	n.Note("to the kernel's interface")
 	if !n.Kernel(p.Data, p.Flags.Has(port.RxUDPGood)) {
 		n.Drop(DropKernel)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/wire"
 )
@@ -63,6 +64,11 @@ func TestShare(t *testing.T) {
 		}
 	}
 	kernel = nil
+	for _, flag := range []port.Flags{port.RxInside, port.RxAgain} {
+		if r.n.toKernel(&port.Packet{Data: good, Flags: flag}); kernel != nil {
+			t.Error("the kernel gets what another worker sends, or passes on")
+		}
+	}
 	for range 2 {
 		r.raw(good)
 		r.pass()

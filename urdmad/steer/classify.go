@@ -118,8 +118,8 @@ func (h *Hub) pair(n wire.QPN) int {
 
 // device is the device that has an address of ours, negative for none.
 func (h *Hub) device(a netip.Addr) int {
-	for i, own := range h.own {
-		if own == a {
+	for i, p := range h.ports {
+		if *p.addr.Load() == a {
 			return i
 		}
 	}

@@ -2,6 +2,7 @@ package steer
 
 import (
 	"net/netip"
+	"sync/atomic"
 
 	"urdma/dpdk/port"
 )
@@ -10,8 +11,7 @@ import (
 type Hub struct {
 	workers int
 	numbers *Numbers
-	own     []netip.Addr // by device
-	ports   []*Port      // likewise
+	ports   []*Port // by device
 	// wake gets a worker out of its sleep, from any goroutine.
 	wake func(worker int)
 }
@@ -27,8 +27,9 @@ type Port struct {
 	hub    *Hub
 	info   port.Info
 	queues []*queue
-	own    bool      // each worker has a queue of the port's
-	roce   bool      // the port speaks RoCEv2, not TRP
+	own    bool // each worker has a queue of the port's
+	roce   bool // the port speaks RoCEv2, not TRP
+	addr   atomic.Pointer[netip.Addr]
 	rings  [][]*ring // from worker, to worker; none to itself
 	out    []*ring   // of each worker, to the wire; none where own
 }
@@ -37,6 +38,7 @@ type Port struct {
 func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 	p := &Port{under: under, hub: h, info: under.Info(), own: under.Queues() >= h.workers, roce: roce}
 	p.info.Siblings = true
+	p.Renumber(own)
 	if p.info.ReceiveWindow == 0 || p.info.ReceiveWindow > slots {
 		p.info.ReceiveWindow = slots
 	}
@@ -55,9 +57,12 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 		}
 		p.rings = append(p.rings, to)
 	}
-	h.own, h.ports = append(h.own, own), append(h.ports, p)
+	h.ports = append(h.ports, p)
 	return p
 }
+
+// Renumber gives the port another address, from any goroutine.
+func (p *Port) Renumber(own netip.Addr) { p.addr.Store(&own) }
 
 // roomOf is the length and the capacity of a port's transmit buffers.
 func roomOf(p port.Port) (length, capacity int) {

@@ -266,7 +266,7 @@ func TestOwnQueues(t *testing.T) {
 	}
 	defer peer.Close()
 	_, p := share(under, workers, at.Addr())
-	p.hub.own[0] = ours             // for the peer has the socket's
+	p.Renumber(ours)                // for the peer has the socket's
 	p.hub.numbers.Of(1).Take(50000) // which a program chose: the filter takes it for worker 0's
 	to := func(a netip.AddrPort, number uint16) port.Packet {
 		head := make([]byte, wire.EncapLen)
