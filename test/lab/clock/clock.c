@@ -1,4 +1,4 @@
-// clock.c - a clock for perftest in tests, which lab preloads. Each perftest program
+// clock.c - a clock for perftest in tests, which lab preloads but for make test-long. Each perftest program
 // compares the processor's cycle counter with gettimeofday for 0.2 s, busy, for each
 // size that it reports: more time than all else that it does. By this clock a
 // microsecond is 64 cycles, so it takes a few milliseconds. What perftest then reports
