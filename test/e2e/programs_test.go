@@ -15,7 +15,7 @@ import (
 
 // TestPrograms runs Debian's programs, unmodified, over every wire.
 func TestPrograms(t *testing.T) {
-	for _, w := range slices.Concat(perWire, []lab.Wire{lab.Memif.Jumbo(), lab.AFPacket.Jumbo()}, severalWorkers) {
+	for _, w := range slices.Concat(perWire, []lab.Wire{lab.Memif.Jumbo(), lab.AFPacket.Jumbo()}, severalWorkers()) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })

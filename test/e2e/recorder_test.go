@@ -59,12 +59,11 @@ func TestRecorderFiles(t *testing.T) {
 		t.Error(err)
 	}
 	recorded(failed, "(no_right)", "has failed: 0x0102", "ibv_modify_qp", "WHY", "it has no IBV_ACCESS_REMOTE_WRITE")
-	killed := start("unsignaled", "../../examples/mistakes/unsignaled.c")
-	for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if out, _ := n.Urdma("show", "qp", "--socket", n.Socket()); strings.Contains(out, fmt.Sprint(killed.PID())) && strings.Contains(out, "RTS") {
-			break
-		}
-	}
+	killed := start("lost_wakeup", "../../examples/mistakes/lost_wakeup.c")
+	await(t, "its queue pairs", func() (bool, string) {
+		out, _ := n.Urdma("show", "qp")
+		return strings.Contains(out, fmt.Sprint(killed.PID())) && strings.Contains(out, "RTS"), out
+	})
 	killed.Kill()
 	recorded(killed, "the program ended with 2 queue pairs left", "STATE")
 	marked := start("mark", "testdata/mark.c")
