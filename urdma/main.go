@@ -21,7 +21,8 @@ var (
 // program's failure from ours.
 const (
 	exitFailure   = 1
-	exitUsage     = 2 // and a bad configuration, as urdmad's own
+	exitUsage     = 2   // and a bad configuration, as urdmad's own
+	exitTimeout   = 124 // timeout(1)'s
 	exitExec      = 125
 	exitCannotRun = 126
 	exitNotFound  = 127

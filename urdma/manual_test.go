@@ -54,6 +54,7 @@ var commandSections = []manualtest.Section{
 		{"0", "Success."},
 		{"1", "Failure."},
 		{"2", "Wrong use, or a configuration with an error."},
+		{"124", "urdma run has stopped the program after --timeout."},
 		{"125", "urdma exec or run itself failed, before the program, or urdmad under urdma run."},
 		{"126", "The program exists and cannot be run, or not on urdmad."},
 		{"127", "There is no such program."},

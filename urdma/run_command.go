@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -21,9 +22,11 @@ import (
 // runOptions are the flags of urdma run.
 type runOptions struct {
 	execOptions
-	udp, tcp bool
+	udp, tcp string
 	config   string
 	hosts    int
+	timeout  time.Duration // of each program; 0: none
+	late     atomic.Bool   // a program was stopped for it
 }
 
 func newRun() *cobra.Command {
@@ -35,7 +38,7 @@ func newRun() *cobra.Command {
 			"The port is loopback, with the addresses 198.18.0.1 and 127.0.0.1, unless --udp, --tcp or --config says otherwise. " +
 			"Processes that PROGRAM starts are on this urdmad too, and so are urdma status and the others there.\n\n" +
 			"Signals are passed on, and the exit status is the program's, or 128 + N after signal N. " +
-			"When urdma run is killed, urdmad ends too. Nothing is left behind, and several may run at once; ports of --udp and --tcp need a port number of the machine each.\n\n" +
+			"When urdma run is killed, urdmad ends too. Nothing is left behind, and several may run at once; ports of --udp and --tcp need a port number of the machine each (--udp=PORT).\n\n" +
 			"--hosts 2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it listens, CLIENT on the host 198.18.0.2. " +
 			"When the client ends, the server has 10 seconds to end too before it is stopped. The exit status is the client's, or else the server's.",
 		Example: "  urdma run -- make check\n" +
@@ -51,8 +54,12 @@ func newRun() *cobra.Command {
 	}
 	o.addTo(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.udp, "udp", false, "reach other machines too, as urdmad --udp does")
-	f.BoolVar(&o.tcp, "tcp", false, "reach other machines too, as urdmad --tcp does")
+	f.StringVar(&o.udp, "udp", "", "reach other machines too, as urdmad --udp[=`PORT`] does")
+	f.StringVar(&o.tcp, "tcp", "", "reach other machines too, as urdmad --tcp[=`PORT`] does")
+	for _, name := range []string{"udp", "tcp"} {
+		f.Lookup(name).NoOptDefVal = "30035"
+	}
+	f.DurationVar(&o.timeout, "timeout", 0, "stop a program, and what it has started, that still runs after `TIME` (90s, 5m); the exit status is then 124")
 	f.StringVarP(&o.config, "config", "c", "", "start urdmad with the configuration `FILE`, see urdma.json(5); its socket is a private one all the same")
 	f.IntVar(&o.hosts, "hosts", 1, "`NUMBER` of urdmads, 1 or 2; with 2: SERVER [ARGUMENT...] :: CLIENT [ARGUMENT...]")
 	f.Lookup("log").Usage = "show what urdmad logs, and let the library say what it does (URDMA_LOG=1)"
@@ -109,6 +116,9 @@ func (o *runOptions) run(args []string) error {
 	})
 	if err != nil {
 		return err
+	}
+	if o.late.Load() {
+		return withStatus(exitTimeout, fmt.Errorf("stopped after %v, the --timeout", o.timeout))
 	}
 	end(status)
 	return nil
@@ -176,10 +186,10 @@ func (o *runOptions) within(s *signals, urdmad string, fn func([]*private.Daemon
 // daemonArgs writes the configuration of a host, if it needs one.
 func (o *runOptions) daemonArgs(dir string, host int) ([]string, error) {
 	switch {
-	case o.udp:
-		return []string{"--udp"}, nil
-	case o.tcp:
-		return []string{"--tcp"}, nil
+	case o.udp != "":
+		return []string{"--udp=" + o.udp}, nil
+	case o.tcp != "":
+		return []string{"--tcp=" + o.tcp}, nil
 	case o.config != "":
 		return []string{"--config", o.config}, nil
 	case o.hosts == 1:
@@ -207,6 +217,14 @@ func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string,
 		}
 		started = append(started, p)
 		s.passTo(p)
+		if o.timeout > 0 {
+			time.AfterFunc(o.timeout, func() {
+				if p.Running() {
+					o.late.Store(true)
+					p.Stop()
+				}
+			})
+		}
 		return nil
 	}
 	if o.hosts == 1 {

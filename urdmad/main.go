@@ -70,7 +70,7 @@ func warn(warnings []string) {
 func command() *cobra.Command {
 	var src source
 	var optional string
-	var udp, tcp bool
+	var udp, tcp string
 	c := &cobra.Command{
 		Use:           "urdmad [--config FILE | --udp | --tcp] [-- EAL-ARGUMENT...]",
 		Short:         "userspace RDMA daemon",
@@ -97,8 +97,11 @@ func command() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
 	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
-	c.Flags().BoolVar(&udp, "udp", false, "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035")
-	c.Flags().BoolVar(&tcp, "tcp", false, "like --udp, with connections of rdma_cm over TCP: iWARP")
+	c.Flags().StringVar(&udp, "udp", "", "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035, or at `PORT` (--udp=PORT), which is the peers' too")
+	c.Flags().StringVar(&tcp, "tcp", "", "like --udp[=`PORT`], with connections of rdma_cm over TCP: iWARP")
+	for _, name := range []string{"udp", "tcp"} {
+		c.Flags().Lookup(name).NoOptDefVal = defaultSocketPort
+	}
 	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, ping (urdma ping), or perf (urdma perf too) (default: as the configuration says)")
 	c.Flags().StringVar(&src.socket, "socket", "", "`PATH` of the control socket (default: as the configuration says)")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")

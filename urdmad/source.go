@@ -20,19 +20,30 @@ type source struct {
 	socket    string // likewise
 }
 
-// setVdev takes the flags --udp and --tcp, of which one is given at most, and no
-// configuration beside it.
-func (s *source) setVdev(udp, tcp, configured bool) error {
+// defaultSocketPort is the UDP port of --udp and --tcp without a number.
+const defaultSocketPort = "30035"
+
+// setVdev takes the port numbers of the flags --udp and --tcp, of which one is given at
+// most, and no configuration beside it.
+func (s *source) setVdev(udp, tcp string, configured bool) error {
+	name, number := "udp", udp
 	switch {
-	case udp && tcp:
+	case udp != "" && tcp != "":
 		return errors.New("--udp and --tcp are both given, expected one: a tcp port has a UDP socket too")
-	case udp:
-		s.vdev = "udp"
-	case tcp:
-		s.vdev = "tcp"
+	case udp == "" && tcp == "":
+		return nil
+	case tcp != "":
+		name, number = "tcp", tcp
 	}
-	if s.vdev != "" && configured {
-		return fmt.Errorf("--%[1]s and a configuration are both given, expected one; \"vdev\": %[1]q in the configuration does the same", s.vdev)
+	s.vdev = name
+	if number != defaultSocketPort {
+		s.vdev += ",port=" + number
+	}
+	if _, err := config.ParseVdev(s.vdev); err != nil {
+		return fmt.Errorf("--%s=%s: expected a port number from 1 to 65535", name, number)
+	}
+	if configured {
+		return fmt.Errorf("--%s and a configuration are both given, expected one; \"vdev\": %q in the configuration does the same", name, s.vdev)
 	}
 	return nil
 }

@@ -4,23 +4,26 @@ import "testing"
 
 // TestSockets: --udp and --tcp are configurations of one port, each in place of a file.
 func TestSockets(t *testing.T) {
-	for _, vdev := range []string{"udp", "tcp"} {
+	for _, c := range []struct{ udp, tcp, vdev string }{{"30035", "", "udp"}, {"", "30035", "tcp"}, {"7", "", "udp,port=7"}, {"", "65535", "tcp,port=65535"}} {
 		var s source
-		if err := s.setVdev(vdev == "udp", vdev == "tcp", false); err != nil {
+		if err := s.setVdev(c.udp, c.tcp, false); err != nil {
 			t.Fatal(err)
 		}
 		cfg, _, err := s.load()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := &cfg.Ports[0]; p.Vdev != vdev || !p.UDP() {
-			t.Errorf("--%s: %+v", vdev, p)
+		if p := &cfg.Ports[0]; p.Vdev != c.vdev || !p.UDP() {
+			t.Errorf("%+v: %+v", c, p)
 		}
 	}
-	for _, given := range [][3]bool{{true, true, false}, {true, false, true}, {false, true, true}} {
+	for _, c := range []struct {
+		udp, tcp string
+		file     bool
+	}{{"30035", "30035", false}, {"30035", "", true}, {"", "7", true}, {"0", "", false}, {"65536", "", false}, {"", "seven", false}} {
 		var s source
-		if err := s.setVdev(given[0], given[1], given[2]); err == nil {
-			t.Errorf("udp, tcp, a file: %v: accepted", given)
+		if err := s.setVdev(c.udp, c.tcp, c.file); err == nil {
+			t.Errorf("udp, tcp, a file: %v: accepted", c)
 		}
 	}
 }

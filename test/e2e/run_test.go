@@ -80,6 +80,11 @@ func TestRun(t *testing.T) {
 	}{
 		{[]string{"--", "sh", "-c", "exit 7"}, 7, ""},
 		{[]string{"--tcp", "--", "sh", "-c", "urdma show port --json"}, 0, `"driver": "tcp`},
+		{[]string{"--udp=30135", "--", "sh", "-c", "urdma show port --json; cat /proc/net/udp"}, 0, ":75B7 "},
+		{[]string{"--udp=0", "true"}, 125, "expected a port number from 1 to 65535"},
+		{[]string{"--timeout=1m", "--", "sh", "-c", "exit 8"}, 8, ""},
+		{[]string{"--timeout=500ms", "--", "sh", "-c", "rping -s; true"}, 124, "stopped after 500ms, the --timeout"},
+		{[]string{"--timeout=500ms", "--hosts", "2", "--", "rping", "-s", "::", "sleep", "1000"}, 124, "stopped after 500ms, the --timeout"},
 		{[]string{"no-such-program"}, 127, "no such program in PATH"},
 		{[]string{"--config", "/no/such/file", "true"}, 125, "/no/such/file"},
 		{[]string{"--hosts", "2", "true", "::"}, 125, "needs two programs"},
@@ -112,7 +117,7 @@ func TestRunHosts(t *testing.T) {
 	need(t, "rping")
 	need(t, "ibv_rc_pingpong")
 	l, temp := privateGround(t)
-	for _, c := range []struct {
+	runs := []struct {
 		command string
 		status  int
 	}{
@@ -121,14 +126,18 @@ func TestRunHosts(t *testing.T) {
 		{"ibv_rc_pingpong -g 0 :: ibv_rc_pingpong -g 0 127.0.0.1", 0},
 		{"rping -s :: sh -c exit\t5", 5},
 		{"sh -c exit\t6 :: true", 6},
-	} {
+	}
+	var all []*lab.Process
+	for _, c := range runs {
 		args := []string{"--hosts", "2", "--"}
 		for _, a := range strings.Split(c.command, " ") {
 			args = append(args, strings.ReplaceAll(a, "\t", " "))
 		}
-		p := private(t, l, temp, args...)
-		if s := status(t, p); s.ExitStatus() != c.status {
-			t.Errorf("%s: status %v, want %d:\n%s", c.command, s, c.status, p.Output())
+		all = append(all, private(t, l, temp, args...)) // two of them wait for servers
+	}
+	for i, p := range all {
+		if s := status(t, p); s.ExitStatus() != runs[i].status {
+			t.Errorf("%s: status %v, want %d:\n%s", runs[i].command, s, runs[i].status, p.Output())
 		}
 	}
 }

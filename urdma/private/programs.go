@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,6 +46,30 @@ func StartProgram(path string, args, env []string, stdin *os.File) (*Program, er
 	return p, nil
 }
 
+// Running tells whether it has not ended yet.
+func (p *Program) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Stop ends it and what it has started.
+func (p *Program) Stop() {
+	for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		for _, pid := range family(p.cmd.Process.Pid) {
+			_ = unix.Kill(pid, s) // fails where it has ended
+		}
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(endTime):
+		}
+	}
+}
+
 // Ended is closed when the program has ended.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
@@ -75,12 +100,7 @@ func (p *Program) Finish() (stopped bool) {
 // Listens waits until a program listens for peers: at its urdmad, or at a TCP
 // socket of the kernel; no longer than listenTime, nor after its end.
 func (p *Program) Listens(d *Daemon, interrupted func() bool) {
-	for end := time.Now().Add(listenTime); !interrupted() && time.Now().Before(end); time.Sleep(pause) {
-		select {
-		case <-p.ended:
-			return
-		default:
-		}
+	for end := time.Now().Add(listenTime); p.Running() && !interrupted() && time.Now().Before(end); time.Sleep(pause) {
 		if s, err := d.snapshot(); err == nil && len(s.Listeners) > 0 {
 			return
 		}
@@ -103,25 +123,30 @@ func listensTCP(pid int) bool {
 			}
 		}
 	}
-	return len(listening) > 0 && holds(pid, listening)
+	return len(listening) > 0 && slices.ContainsFunc(family(pid), func(pid int) bool { return holds(pid, listening) })
 }
 
 func holds(pid int, sockets map[string]bool) bool {
-	process := filepath.Join("/proc", strconv.Itoa(pid))
-	fds, _ := filepath.Glob(filepath.Join(process, "fd/*")) // none: it has ended
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // none: it has ended
 	for _, fd := range fds {
 		if link, err := os.Readlink(fd); err == nil && sockets[link] {
 			return true
 		}
 	}
-	children, _ := filepath.Glob(filepath.Join(process, "task/*/children"))
+	return false
+}
+
+// family is a process and what it has started, and that in its turn.
+func family(pid int) []int {
+	all := []int{pid}
+	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, file := range children {
 		text, _ := os.ReadFile(file)
 		for _, child := range strings.Fields(string(text)) {
-			if n, err := strconv.Atoi(child); err == nil && holds(n, sockets) {
-				return true
+			if n, err := strconv.Atoi(child); err == nil {
+				all = append(all, family(n)...)
 			}
 		}
 	}
-	return false
+	return all
 }
