@@ -59,7 +59,7 @@ func TestRecorderFiles(t *testing.T) {
 		t.Error(err)
 	}
 	recorded(failed, "(no_right)", "has failed: 0x0102", "ibv_modify_qp", "WHY", "it has no IBV_ACCESS_REMOTE_WRITE")
-	killed := start("lost_wakeup", "../../examples/mistakes/lost_wakeup.c")
+	killed := start("not_armed", "../../examples/mistakes/not_armed.c")
 	await(t, "its queue pairs", func() (bool, string) {
 		out, _ := n.Urdma("show", "qp")
 		return strings.Contains(out, fmt.Sprint(killed.PID())) && strings.Contains(out, "RTS"), out
