@@ -142,6 +142,8 @@ var table = []Reason{
 		"open the device in the child, or use verbs in the parent alone", "fork(2), ibv_fork_init(3)"},
 	{abi.PitfallFallback, "64 KiB or more are registered that urdmad cannot map", "it reads and writes them through /proc, at a third of the speed or less (urdma show mr names the region); on an adapter they cost nothing",
 		"register ordinary private memory, or a file on tmpfs", "docs/troubleshooting.md"},
+	{abi.PitfallNoReceive, "a send waits, most likely since the peer has posted no receive for it", "with rnr_retry 7 it waits for ever, and nothing fails",
+		"have the peer post receives in time (urdma show qp there counts them), and until then set rnr_retry below 7, so that the send fails with IBV_WC_RNR_RETRY_EXC_ERR", "ibv_post_recv(3), ibv_modify_qp(3), rdma_connect(3)"},
 
 	{0x1000, "the peer's receive, or memory that it answers from, was wrong", "the receive's lkey is wrong, or its memory was deregistered", "urdma explain at the peer names it", "RFC 5041 section 7"},
 	{0x1100, "the peer has no memory that the rkey of an RDMA Write names", "the rkey is wrong (byte order, stale, of another run), or the region was deregistered too early",

@@ -247,19 +247,32 @@ func TestNoMistakes(t *testing.T) {
 
 // TestRight: what some programs of examples/mistakes do is warned of nothing if it is done right.
 func TestRight(t *testing.T) {
+	if p, err := warned(t, "right"); err != nil {
+		t.Errorf("%v\n%s", err, p.Output())
+	}
+}
+
+// TestWarnedAsleep: a program that waits for a completion without polling is warned meanwhile.
+func TestWarnedAsleep(t *testing.T) {
+	if p, err := warned(t, "asleep"); err == nil || !strings.Contains(p.Output(), ": 0x081d, a send waits") {
+		t.Errorf("%v\n%s", err, p.Output())
+	}
+}
+
+// warned runs a program of testdata until it ends, or is warned.
+func warned(t *testing.T, name string) (*lab.Process, error) {
+	t.Helper()
 	need(t, "gcc")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
-	binary := filepath.Join(n.Directory(), "right")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/right.c", "-libverbs").CombinedOutput(); err != nil {
+	binary := filepath.Join(n.Directory(), name)
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/"+name+".c", "-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), "--warn=error", "--", binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(lab.Patience); err != nil {
-		t.Errorf("%v\n%s", err, p.Output())
-	}
+	return p, p.Wait(lab.Patience)
 }
 
 // TestFallbackReason: urdma show mr says why a region is on the fallback path.

@@ -87,6 +87,7 @@ const (
 	PitfallAHDomain       = 0x081a
 	PitfallForked         = 0x081b
 	PitfallFallback       = 0x081c
+	PitfallNoReceive      = 0x081d
 	WarnStatus            = 86
 	InjectOwn             = 1
 	InjectBytes           = 3072

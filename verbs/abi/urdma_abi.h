@@ -772,6 +772,7 @@ enum urdma_abi_pitfall {
 	URDMA_ABI_PITFALL_AH_DOMAIN = 0x081a,     /* an address handle of another protection domain */
 	URDMA_ABI_PITFALL_FORKED = 0x081b,        /* an object of the parent's is used in a child */
 	URDMA_ABI_PITFALL_FALLBACK = 0x081c,      /* memory that urdmad can't map, and much of it */
+	URDMA_ABI_PITFALL_NO_RECEIVE = 0x081d,    /* a send waits for seconds, with rnr_retry 7 for ever */
 };
 
 #define URDMA_ABI_WARN_STATUS 86u /* exit status of a program that URDMA_WARN=error ends */

@@ -145,8 +145,10 @@ URDMA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
 	bool blocking;
 	struct urdma_cq *found;
 
-	if (urdma_warn_wanted && !(fcntl(channel->fd, F_GETFL) & O_NONBLOCK))
+	if (urdma_warn_wanted && !(fcntl(channel->fd, F_GETFL) & O_NONBLOCK)) {
 		urdma_warn_waits(urdma_channel_of(channel));
+		urdma_warn_sleeps(urdma_channel_of(channel));
+	}
 	found = read_event(urdma_channel_of(channel), &blocking);
 	if (!found)
 		return errno == EBADF ? urdma_readers_sleep(blocking) : -1;

@@ -149,6 +149,8 @@ struct urdma_qp {
 	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
 	uint64_t yielded;      /* ns: the last post that yielded without a poll before it */
 	uint32_t unsignaled, error, posts_after; /* sends in a row; the status of a failure that was polled, posts since (warn.c) */
+	uint32_t waiting;      /* index of the send that was the oldest at since, ns; UINT64_MAX: told (warn_wait.c) */
+	uint64_t since;
 	struct urdma_events async;
 };
 

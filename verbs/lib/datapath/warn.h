@@ -15,6 +15,8 @@ void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int statu
 void urdma_warn_failed(struct urdma_cq *cq, uint32_t qp_num, uint32_t status);
 /* A thread is about to wait for an event of the channel. */
 void urdma_warn_waits(struct urdma_channel *channel);
+/* It sleeps until there is one. */
+void urdma_warn_sleeps(struct urdma_channel *channel);
 /* A queue pair is about to be destroyed. */
 void urdma_warn_destroys(struct urdma_qp *qp);
 /* A queue pair is as urdmad says now; its attributes of mask are new. */

@@ -28,12 +28,6 @@ static uint32_t most(const struct urdma_cq *cq)
 	return n;
 }
 
-/* The lock is this thread's already between ibv_start_poll and ibv_end_poll. */
-int urdma_warn_lock(struct urdma_cq *cq)
-{
-	return URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
-}
-
 void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn)
 {
 	uint32_t n = 0, entries;
@@ -75,6 +69,8 @@ static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		return poll(ibv, num_entries, wc);
 	n = poll(ibv, num_entries, wc);
 	URDMA_STORE(cq->unpolled, 0);
+	if (n == 0)
+		urdma_warn_stuck(cq);
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status == IBV_WC_SUCCESS)
 			continue;

@@ -63,12 +63,18 @@ static inline bool in_child(struct urdma_client *client, const char *call)
 
 /* Has polls and armings of a context looked at. */
 void urdma_warn_watch_cq(struct ibv_context *context);
-/* Takes cq->lock, if the thread has it not; for urdma_lock_drop. */
-int urdma_warn_lock(struct urdma_cq *cq);
+/* Takes cq->lock, for urdma_lock_drop; it is this thread's already between ibv_start_poll and ibv_end_poll. */
+static inline int urdma_warn_lock(struct urdma_cq *cq)
+{
+	return URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
+}
+
 /* More completions may come than the queue has entries for. */
 void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn);
 /* Work requests were posted, on any queue pair. */
 void urdma_warn_counts(uint32_t posts);
+/* Nothing has completed on the queue: a send may wait for a receive. */
+void urdma_warn_stuck(struct urdma_cq *cq);
 /* The first receives were posted. */
 void urdma_warn_ready(struct urdma_qp *qp);
 
