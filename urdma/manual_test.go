@@ -65,6 +65,7 @@ var commandSections = []manualtest.Section{
 		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
 		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. Elsewhere they never do."},
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
+		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run --hosts 2."},
 		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the first. Set by urdma exec --warn."},
 		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
 		{"URDMA_SHARE_MALLOC", "How much of what malloc and mmap give is shared with urdmad from the start; for the library that urdma exec --share-malloc preloads, too, and set by it."},

@@ -211,6 +211,9 @@ func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string,
 		if err != nil {
 			return err
 		}
+		if o.hosts > 1 {
+			env = setenv(env, "URDMA_NAMES", "1")
+		}
 		p, err := private.StartProgram(paths[host], commands[host], env, stdin)
 		if err != nil {
 			return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", paths[host], err))

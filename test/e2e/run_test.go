@@ -88,6 +88,7 @@ func TestRun(t *testing.T) {
 		{[]string{"no-such-program"}, 127, "no such program in PATH"},
 		{[]string{"--config", "/no/such/file", "true"}, 125, "/no/such/file"},
 		{[]string{"--hosts", "2", "true", "::"}, 125, "needs two programs"},
+		{[]string{"--hosts", "2", "--log", "--", "ibv_devinfo", "::", "true"}, 0, "urdma: ibv_devinfo["},
 		{[]string{"--hosts", "3", "true"}, 125, "allowed: 1, 2"},
 		{[]string{"--", "sh", "-c", "u=$(pgrep -P $PPID urdmad); kill -9 $u; while kill -0 $u 2>/dev/null; do :; done; sleep 1"}, 125, "urdmad has ended: signal: killed"},
 	} {
