@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"urdma/reason"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
@@ -36,7 +37,11 @@ func (x *Session) explain(m *abi.ExplainRequest, r *reply) error {
 func paragraph(n reason.Number, qpn uint32, text string) string {
 	row, _ := reason.Find(n)
 	var b strings.Builder
-	if qpn != 0 {
+	text, refused := strings.CutPrefix(text, qp.RefusedPeer)
+	switch {
+	case refused:
+		fmt.Fprintf(&b, "queue pair %06x refused its peer, which is told: ", qpn)
+	case qpn != 0:
 		fmt.Fprintf(&b, "queue pair %06x: ", qpn)
 	}
 	fmt.Fprintf(&b, "%v, %s", n, n.What())

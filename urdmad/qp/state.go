@@ -141,7 +141,11 @@ func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
 		why = q.found.local
 	}
 	if q.state != abi.QPSErr {
-		q.because(why, q.found.text(q))
+		text := q.found.text(q)
+		if q.found.refuses() {
+			text = RefusedPeer + text
+		}
+		q.because(why, text)
 	}
 	q.Flush(why)
 	q.t.sendAsync(q, event)

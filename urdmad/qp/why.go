@@ -113,6 +113,14 @@ func (q *QP) describe(wr *SendWR) string {
 	return b.String()
 }
 
+// RefusedPeer is what the text of a reason begins with that is worded for the peer.
+const RefusedPeer = "this side refused its peer: "
+
+// refuses tells whether the peer has asked for what it was not to have.
+func (f *finding) refuses() bool {
+	return !f.injected && (f.is == Denied || f.is == TooLong)
+}
+
 // text says what was found, in words for the owner of q, whose memory and receives it is about.
 func (f *finding) text(q *QP) string {
 	if f.injected {

@@ -51,12 +51,12 @@ func TestWhy(t *testing.T) {
 			wr := write(s.theirs)
 			wr.RKey = 5
 			s.a.Post(wr, s.mine.SGE(0, 100))
-		}, 0x1100, "rkey 0x5", "no region or window has the key 0x5"},
+		}, 0x1100, "rkey 0x5", "this side refused its peer: a request for 100 bytes at"},
 		{"Read", abi.AccessLocalWrite, remote(0, func(r *enginetest.Region) abi.SQE { return enginetest.Read(5, r, 0) }), 0x0102, "IBV_ACCESS_LOCAL_WRITE", "it has no IBV_ACCESS_REMOTE_READ"},
 		{"too long", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
 			s.b.PostRecv(9, s.theirs.SGE(0, 99))
 			s.a.Post(enginetest.Send(5), s.mine.SGE(0, 100))
-		}, 0x1205, "room for 99", "a message of 100 bytes or more met a receive (wr_id 0x9) with room for 99"},
+		}, 0x1205, "room for 99", "this side refused its peer: a message of 100 bytes or more met a receive (wr_id 0x9) with room for 99"},
 		{"receive's key", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
 			sge := s.theirs.SGE(0, 200)
 			sge.LKey = 6
