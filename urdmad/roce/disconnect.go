@@ -1,0 +1,114 @@
+package roce
+
+import (
+	"urdma/urdmad/clock"
+	"urdma/urdmad/qp"
+	"urdma/wire/ibcm"
+)
+
+// This file ends connections of rdma_cm: in good order, given up, or rejected.
+
+const (
+	drainTime  = clock.Second // longest that Disconnect waits for posted work
+	drainCheck = clock.Millisecond
+	dreqEvery  = 200 * clock.Millisecond
+	dreqTries  = 5
+)
+
+// Disconnect ends the connection in good order: work already posted goes out (for a second
+// at most), then the peer is told. One that was never started is given up.
+func (c *Conn) Disconnect() {
+	h := c.shake
+	switch {
+	case !c.live():
+		c.Release()
+	case h.until == 0:
+		c.QP.Post() // its bell may not be answered yet
+		h.until = c.now() + drainTime
+		c.drain()
+	}
+}
+
+func (c *Conn) drain() {
+	h := c.shake
+	if !c.live() {
+		return
+	}
+	if c.now() >= h.until || c.QP.SQ.Empty() && c.req.Idle() && c.resp.Owed() == 0 {
+		c.end(qp.CloseLocal)
+		return
+	}
+	c.ready()
+	c.s.clock.Set(h.timer, min(h.until, c.now()+drainCheck))
+}
+
+// Release gives up a connection that was never started, and tells the peer if it knows of it.
+func (c *Conn) Release() {
+	h := c.shake
+	switch h.stage {
+	case requesting:
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.tid, Local: h.local, Refused: ibcm.RefusedNone, Reason: ibcm.TimedOut, GUID: c.port.guid()})
+		c.forget()
+	case replied:
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Refused: ibcm.RefusedREP, Reason: ibcm.ConsumerDefined})
+		c.forget()
+	case opening:
+		c.forget()
+	case requested:
+		if !c.live() {
+			c.Reject(nil, ibcm.TimedOut)
+		}
+	}
+}
+
+// Abort ends a connection whose peer never answered.
+func (c *Conn) Abort() { c.end(qp.CloseDead) }
+
+// left tells the manager of connections of the end, and the peer unless it knows.
+func (c *Conn) left(why qp.CloseReason) {
+	h := c.shake
+	c.s.handler.Closed(&c.Connection, why)
+	switch {
+	case h.stage == requested:
+		c.Reject(nil, ibcm.NoResources)
+		return
+	case why == qp.CloseRemote:
+		c.forget()
+		return
+	}
+	h.stage = disconnecting
+	h.ours = ibcm.Message{Kind: ibcm.DREQ, TID: h.tid, Local: h.local, Remote: h.remote, QPN: c.peer}
+	c.tick()
+}
+
+// tick is the timer of a connection that waits for its end, or is rejected.
+func (c *Conn) tick() {
+	switch h := c.shake; h.stage {
+	case disconnecting:
+		if h.tries++; h.tries > dreqTries {
+			c.forget()
+			return
+		}
+		c.manage(&h.ours)
+		c.s.clock.Set(h.timer, c.now()+dreqEvery)
+	case rejected:
+		c.s.rejected--
+		c.forget()
+	default:
+		c.drain()
+	}
+}
+
+// forget lets go of the connection's communication ID and its way.
+func (c *Conn) forget() {
+	h := c.shake
+	h.stage = over
+	c.s.clock.Set(h.timer, clock.Never)
+	c.path.Leave()
+	if c.s.ids[h.local] == c {
+		delete(c.s.ids, h.local)
+	}
+	if key := (requestKey{c.Peer.Addr(), h.remote}); c.s.asked[key] == c {
+		delete(c.s.asked, key)
+	}
+}

@@ -1,0 +1,172 @@
+package roce
+
+import (
+	"net/netip"
+
+	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
+	"urdma/wire/ibcm"
+	"urdma/wire/roce"
+)
+
+// This file takes and sends the messages of communication management (InfiniBand vol. 1),
+// which come as management datagrams.
+
+// messageArrived takes a management datagram.
+func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
+	var b [ibcm.Len]byte // its sender may still change it
+	var m ibcm.Message
+	if err := m.Parse(b[:copy(b[:], data)]); err != nil {
+		p.s.Stats.Malformed++
+		return err.Error()
+	}
+	switch m.Kind {
+	case ibcm.REQ:
+		return p.requestArrived(d, &m)
+	case ibcm.SIDRRequest:
+		return p.asked(d, &m)
+	case ibcm.SIDRReply:
+		p.answered(d, &m)
+		return ""
+	}
+	c := p.s.ids[m.Remote]
+	if c == nil && m.Kind == ibcm.REJ && m.Reason == ibcm.TimedOut { // its sender may not know our ID
+		c = p.s.asked[requestKey{d.Src.Addr(), m.Local}]
+	}
+	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || c.shake.remote != 0 && c.shake.remote != m.Local {
+		switch m.Kind {
+		case ibcm.DREQ:
+			p.answer(d, &ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: m.Remote, Remote: m.Local})
+		case ibcm.REP:
+			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Refused: ibcm.RefusedREP, Reason: ibcm.InvalidCommID})
+		}
+		return "it is of no connection"
+	}
+	c.messageArrived(&m)
+	return ""
+}
+
+func (c *Conn) messageArrived(m *ibcm.Message) {
+	h := c.shake
+	switch {
+	case h.stage == requesting && m.TID != h.tid, h.stage != requesting && m.Kind == ibcm.REJ && m.TID != h.theirs.TID:
+	case m.Kind == ibcm.MRA:
+		h.asked = true
+	case m.Kind == ibcm.REP && h.stage == requesting:
+		if c.transport == roce.XRC {
+			m.QPN = m.Target
+		}
+		h.theirs, h.remote, h.stage = *m, m.Local, replied
+		c.s.handler.Answered(c, m)
+	case m.Kind == ibcm.REP && h.stage == established:
+		c.manage(c.use()) // the first was lost
+	case m.Kind == ibcm.REJ && h.stage == requesting:
+		c.forget()
+		c.s.handler.Answered(c, m)
+	case m.Kind == ibcm.REJ && h.stage == requested:
+		h.withdrawn = true
+	case m.Kind == ibcm.REJ && h.stage == accepted:
+		c.end(qp.CloseRemote)
+	case m.Kind == ibcm.RTU:
+		c.known()
+	case m.Kind == ibcm.LAP:
+		c.manage(&ibcm.Message{Kind: ibcm.APR, TID: m.TID, Local: h.local, Remote: h.remote, Status: ibcm.AlternateUnsupported})
+	case m.Kind == ibcm.DREQ && m.QPN == h.qpn:
+		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
+		if c.live() {
+			c.end(qp.CloseRemote)
+		} else if h.stage == disconnecting {
+			c.forget()
+		}
+	case m.Kind == ibcm.DREP && h.stage == disconnecting:
+		c.forget()
+	}
+}
+
+// requestArrived takes a request for a connection.
+func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
+	s, key := p.s, requestKey{d.Src.Addr(), m.Local}
+	if c := s.asked[key]; c != nil {
+		c.askedAgain(m)
+		return "asked again"
+	}
+	var a ibcm.Addresses
+	service, ok := m.Service.TCPPort()
+	switch {
+	case !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr():
+		p.refuse(d, m, ibcm.InvalidService)
+		return "no service of rdma_cm"
+	case m.Transport != transports[roce.RC] && m.Transport != transports[roce.XRC]:
+		p.refuse(d, m, ibcm.InvalidTransport)
+		return "only reliable connections and those of XRC are supported"
+	case m.PathMTU == 0 || uint32(m.PathMTU) > p.MaxMTU():
+		p.refuse(d, m, ibcm.InvalidMTU)
+		return "its path MTU is longer than our packets"
+	case m.PKey&0x7fff != roce.DefaultPKey&0x7fff:
+		p.refuse(d, m, ibcm.Unsupported)
+		return "another partition's"
+	}
+	c := s.newConn(p, netip.AddrPortFrom(p.If.IP(), service), netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()))
+	h := c.shake
+	h.stage, h.remote, h.theirs = requested, m.Local, *m
+	h.theirs.Private = nil
+	c.speak(roce.RC)
+	if m.Transport == ibcm.XRC {
+		c.speak(roce.XRC)
+	}
+	c.mtu = uint32(MTUs[m.PathMTU-1])
+	c.class = m.TrafficClass
+	c.reach(d.Link)
+	s.asked[key] = c
+	s.handler.AskedFor(c, m, append([]byte(nil), m.Private[ibcm.HeaderLen:]...))
+	return ""
+}
+
+// askedAgain answers a request that came before.
+func (c *Conn) askedAgain(m *ibcm.Message) {
+	switch h := c.shake; h.stage {
+	case requested:
+		c.manage(&ibcm.Message{Kind: ibcm.MRA, TID: m.TID, Local: h.local, Remote: h.remote, Timeout: acceptTimeout})
+	case accepted, rejected:
+		c.manage(&h.ours)
+	}
+}
+
+// acceptTimeout is how long a program may take to answer a request, as peers are told: 4.3
+// seconds, and again at each further request.
+const acceptTimeout = 20
+
+func (p *Port) refuse(d *netif.Datagram, m *ibcm.Message, why ibcm.Reason) {
+	p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Remote: m.Local, Reason: why})
+}
+
+// manage sends a message to the peer; a full port loses it, as a network may.
+func (c *Conn) manage(m *ibcm.Message) { c.port.manage(&c.path, m) }
+
+// answer sends a message where a datagram came from.
+func (p *Port) answer(d *netif.Datagram, m *ibcm.Message) {
+	path := p.If.Path(d.Link, netip.AddrPortFrom(p.If.IP(), roce.Port), netip.AddrPortFrom(d.Src.Addr(), roce.Port))
+	p.manage(&path, m)
+}
+
+func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
+	frame := p.If.Alloc()
+	if frame == nil {
+		return
+	}
+	b := path.Payload(frame)
+	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey, Src: ibcm.QP}
+	p.psn = p.psn.Add(1)
+	n := h.Put(b)
+	if err := m.Put(b[n:]); err != nil { // the manager of connections has bounded private data
+		p.s.log.Error("management datagram not sent", "error", err)
+		return
+	}
+	path.Send(frame, n+ibcm.Len+roce.ICRCLen)
+}
+
+// guid is the port's as a channel adapter: its Ethernet address (EUI-64).
+func (p *Port) guid() uint64 {
+	m := p.If.MAC()
+	return uint64(m[0]^2)<<56 | uint64(m[1])<<48 | uint64(m[2])<<40 | 0xfffe<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])
+}
