@@ -16,30 +16,17 @@ import (
 	"urdma/verbs"
 )
 
-// memoryGroup makes a memory cgroup, of version 2 or 1, or skips the test.
-func memoryGroup(t *testing.T, limit int) (dir string) {
+// memoryGroup makes a memory cgroup with a limit, or skips the test.
+func memoryGroup(t *testing.T, limit int) string {
 	t.Helper()
-	for _, v := range []struct{ under, limit, swap string }{
-		{"/sys/fs/cgroup" + ownGroup("0::"), "memory.max", "memory.swap.max"},
-		{"/sys/fs/cgroup/memory" + ownGroup("memory:"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
-	} {
-		dir = filepath.Join(v.under, fmt.Sprintf("urdma-test-%d-%d", os.Getpid(), time.Now().UnixNano()))
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		if put(filepath.Join(dir, v.limit), limit) == nil {
-			_ = put(filepath.Join(dir, v.swap), limit) // where there is swap
-			t.Cleanup(func() {
-				for end := time.Now().Add(patience); os.Remove(dir) != nil && time.Now().Before(end); {
-					time.Sleep(10 * time.Millisecond) // until the dead have left
-				}
-			})
-			return dir
-		}
-		os.Remove(dir)
+	dir, control := labtest.MemoryGroup(t, "memory.max", "memory.limit_in_bytes")
+	if err := put(control, limit); err != nil {
+		t.Skipf("SKIPPED: %v", err)
 	}
-	t.Skip("no memory cgroup can be made here")
-	return ""
+	for _, swap := range []string{"memory.swap.max", "memory.memsw.limit_in_bytes"} {
+		_ = put(filepath.Join(dir, swap), limit) // where there is swap, in that version
+	}
+	return dir
 }
 
 // put writes a number to a file that is there.
@@ -50,17 +37,6 @@ func put(file string, number int) error {
 	}
 	_, err = fmt.Fprint(f, number)
 	return errors.Join(err, f.Close())
-}
-
-// ownGroup is this process's cgroup by its line of /proc/self/cgroup.
-func ownGroup(line string) string {
-	text, _ := os.ReadFile("/proc/self/cgroup")
-	for l := range strings.Lines(string(text)) {
-		if _, path, ok := strings.Cut(l, line); ok {
-			return strings.TrimSpace(path)
-		}
-	}
-	return "/"
 }
 
 // within starts something in a cgroup: children begin in their parent's.

@@ -8,40 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"urdma/test/lab/labtest"
 )
 
-// memoryGroup makes a memory cgroup, of version 2 or 1, and names the file by which its
-// processes' memory is pushed out.
+// memoryGroup makes a memory cgroup, and names the file by which its processes' memory is
+// pushed out to swap.
 func memoryGroup(t *testing.T) (dir, reclaim string) {
 	t.Helper()
-	for _, v := range []struct{ under, line, reclaim string }{
-		{"/sys/fs/cgroup", "0::", "memory.reclaim"},
-		{"/sys/fs/cgroup/memory", "memory:", "memory.force_empty"},
-	} {
-		dir = filepath.Join(v.under, groupOf(v.line), fmt.Sprintf("urdma-pages-%d-%d", os.Getpid(), time.Now().UnixNano()))
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		t.Cleanup(func() { os.Remove(dir) })
-		reclaim = filepath.Join(dir, v.reclaim)
-		if _, err := os.Stat(reclaim); err == nil {
-			return dir, reclaim
-		}
-	}
-	t.Skip("SKIPPED: no memory cgroup can be made here, by which pages are pushed out to swap")
-	return "", ""
-}
-
-// groupOf is this process's cgroup by its line of /proc/self/cgroup.
-func groupOf(line string) string {
-	text, _ := os.ReadFile("/proc/self/cgroup")
-	for l := range strings.Lines(string(text)) {
-		if _, path, ok := strings.Cut(l, line); ok {
-			return strings.TrimSpace(path)
-		}
-	}
-	return "/"
+	return labtest.MemoryGroup(t, "memory.reclaim", "memory.force_empty")
 }
 
 // swapFor has the machine swap for as long as the test runs.
