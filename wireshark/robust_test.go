@@ -2,6 +2,7 @@ package wireshark
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -66,10 +67,14 @@ func TestShort(t *testing.T) {
 // TestRandom: random bytes, and good packets with some changed, raise no error.
 func TestRandom(t *testing.T) {
 	r := newRand(t)
+	n := 1000
+	if os.Getenv("URDMA_LONG") != "" {
+		n = 10000
+	}
 	for _, extended := range []bool{true, false} {
 		packets := handshake(extended)
 		good := everyPacket(extended)
-		for range 4000 {
+		for range n {
 			p := good[r.IntN(len(good))]
 			b := randBytes(r, r.IntN(100))
 			if r.IntN(4) > 0 {

@@ -54,14 +54,17 @@ func pass(t *testing.T, c *cluster, ranks int, w way, least uint64, tests ...str
 }
 
 // TestWays: every way, within a urdmad and between two. The largest messages go by
-// openib without shared receive queues everywhere, by the others in long runs.
+// openib without shared receive queues everywhere, by the others in long runs. What
+// TestStrict runs within a urdmad as well is left to it, but for the first way.
 func TestWays(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif.Jumbo()} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
 			for i, w := range ways {
 				t.Run(w.name, func(t *testing.T) {
-					pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+					if wire.Name != lab.Loopback.Name || i == 0 || long {
+						pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+					}
 					pass(t, c, 2, w, 1<<10, "threads")
 					if i == 0 || long {
 						pass(t, c, 2, w, 64<<20, "point_to_point")
@@ -82,14 +85,15 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestWires: hosts joined by the kernel's UDP and by Ethernet frames, with shared
-// receive queues disabled and enabled.
+// TestWires: hosts joined by the kernel's UDP and TCP and by Ethernet frames, with shared
+// receive queues disabled and enabled, which in short runs is over UDP alone.
 func TestWires(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
-			for _, w := range []way{private, shared} {
-				pass(t, c, 2, w, 1<<20, "flood", "types", "collectives", "one_sided")
+			pass(t, c, 2, private, 1<<20, "flood", "types", "collectives", "one_sided")
+			if wire.Name == lab.UDP.Name || long {
+				pass(t, c, 2, shared, 1<<20, "flood", "types", "collectives", "one_sided")
 			}
 			if long {
 				for _, w := range ways {

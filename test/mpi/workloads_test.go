@@ -102,11 +102,16 @@ HPL.out      output file name (if any)
 `
 
 // TestHPCC: the HPC Challenge benchmarks (HPL, PTRANS, RandomAccess, FFT, DGEMM,
-// STREAM, b_eff) find their own results right. Four ranks, two on each urdmad.
+// STREAM, b_eff) find their own results right. Four ranks, two on each urdmad; in long
+// runs both with openib's receive queues and with its shared ones disabled.
 func TestHPCC(t *testing.T) {
 	need(t, "hpcc")
 	c := newCluster(t, lab.Memif)
-	for _, w := range []way{private, shared} {
+	ways := []way{shared}
+	if long {
+		ways = append(ways, private)
+	}
+	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) { hpcc(t, c, w) })
 	}
 	c.left(t)
