@@ -117,7 +117,7 @@ func TestIBNeedsAUnicastLID(t *testing.T) {
 // TestTrust: /tmp is everybody's, so a directory there in which a group may write
 // is not believed to be its owner's.
 func TestTrust(t *testing.T) {
-	const uid = 54321 // nobody's
+	uid := 40000 + uint32(os.Getpid()%20000) // nobody's, and no other run's
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to run as a user without a urdmad of its own")
 	}
@@ -127,7 +127,7 @@ func TestTrust(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	d := startUrdmadAt(t, filepath.Join(dir, "urdmad.sock"))
-	if err := errors.Join(os.Chown(dir, uid, uid), os.Chown(d.path, uid, uid)); err != nil {
+	if err := errors.Join(os.Chown(dir, int(uid), int(uid)), os.Chown(d.path, int(uid), int(uid))); err != nil {
 		t.Fatal(err)
 	}
 	lib, binary := publicCopy(t, preload(t)), publicCopy(t, program(t))
