@@ -45,15 +45,16 @@ func streams(t *testing.T, server, client *lab.Node) {
 		"rstream -S 100 -I 20 -C 20 -T r", "rstream -S 4096 -I 20 -C 20 -T v -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10",
 		"rstream -S all -I 5 -C 5 -T v", "riostream -S 65536 -I 3 -C 5 -T v", "riostream -S all -I 3 -C 5 -T b",
 	}
+	limit := lab.Patience // each takes a second or two
 	if long {
-		lines = append(lines, "rstream", "riostream")
+		lines, limit = append(lines, "rstream", "riostream"), 10*lab.Patience
 	}
 	for i, line := range lines {
 		t.Run(line, func(t *testing.T) {
 			argv := append(strings.Fields(line), "-p", strconv.Itoa(7300+i))
 			need(t, argv[0])
 			pair := lab.Pair{ServerNode: server, ClientNode: client,
-				Server: slices.Concat(argv, []string{"-b", server.Address}), Client: slices.Concat(argv, []string{"-s", server.Address}), Limit: 10 * lab.Patience}
+				Server: slices.Concat(argv, []string{"-b", server.Address}), Client: slices.Concat(argv, []string{"-s", server.Address}), Limit: limit}
 			pair.ShownAs([]string{"iwarp", "ib", "roce"}[i%3])
 			if r := pass(t, pair); !strings.Contains(r.Client, "Gb/sec") {
 				t.Errorf("no table:\n%s", r.Client)
