@@ -18,6 +18,9 @@ func (p *Port) Receive(d *netif.Datagram) {
 func (p *Port) receive(d *netif.Datagram) (why string) {
 	s, h := p.s, &p.head
 	if d.Dst.Port() != roce.Port && !netif.OfDatagrams(p.If) {
+		if p.If.Decline(d) {
+			return ""
+		}
 		s.Stats.NoQueuePair++
 		return "RoCEv2 has UDP port 4791"
 	}
