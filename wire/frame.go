@@ -133,28 +133,51 @@ func VerifyUDPChecksum(f *Frame, udp []byte) bool {
 	if len(udp) != UDPLen+f.PayloadLen {
 		return false
 	}
-	if f.Type == EtherTypeIPv6 {
-		return f.UDPChecksum != 0 && Fold(Checksum(pseudoIPv6(f.Src6, f.Dst6, ProtoUDP, len(udp)), udp)) == 0xffff
-	}
 	if f.UDPChecksum == 0 {
-		return true
+		return f.Type != EtherTypeIPv6
 	}
-	return Fold(Checksum(pseudoUDP(f.SrcIP, f.DstIP, len(udp)), udp)) == 0xffff
+	return Fold(Checksum(f.pseudo(len(udp)), udp)) == 0xffff
 }
 
 // UnfinishedUDPChecksum reports whether f's UDP checksum covers the pseudo header alone,
 // uncomplemented: what Linux and virtual machines leave for a network card to complete
 // (CHECKSUM_PARTIAL). It tells nothing about the payload.
 func UnfinishedUDPChecksum(f *Frame) bool {
-	length := UDPLen + f.PayloadLen
-	if f.Type == EtherTypeIPv6 {
-		return f.UDPChecksum == Fold(pseudoIPv6(f.Src6, f.Dst6, ProtoUDP, length))
-	}
-	return f.UDPChecksum == Fold(pseudoUDP(f.SrcIP, f.DstIP, length))
+	return f.UDPChecksum == Fold(f.pseudo(UDPLen+f.PayloadLen))
 }
 
-// pseudoUDP is the sum of the pseudo header of RFC 768.
-func pseudoUDP(src, dst IPv4, udpLen int) uint64 {
+// UnfinishedChecksum says the same of a whole frame of TCP or UDP: its checksum, at bytes
+// behind from, is to cover what begins at from; from is 0 if it is complete, or there is none.
+func UnfinishedChecksum(frame []byte) (from, at int) {
+	var f Frame
+	if f.Parse(frame, len(frame)) != nil || f.Type != EtherTypeIPv4 && f.Type != EtherTypeIPv6 {
+		return 0, 0
+	}
+	length := f.PayloadLen
+	switch {
+	case f.Proto == ProtoUDP:
+		from, at, length = f.PayloadOff-UDPLen, 6, UDPLen+length
+	case f.Proto == ProtoTCP && length >= TCPLen:
+		from, at = f.PayloadOff, 16
+	default:
+		return 0, 0
+	}
+	if binary.BigEndian.Uint16(frame[from+at:]) != Fold(f.pseudo(length)) {
+		return 0, 0
+	}
+	return from, at
+}
+
+// pseudo is the sum of the pseudo header of f's packet.
+func (f *Frame) pseudo(length int) uint64 {
+	if f.Type == EtherTypeIPv6 {
+		return pseudoIPv6(f.Src6, f.Dst6, f.Proto, length)
+	}
+	return pseudoIPv4(f.SrcIP, f.DstIP, f.Proto, length)
+}
+
+// pseudoIPv4 is the sum of the pseudo header of RFC 768 and RFC 9293 section 3.1.
+func pseudoIPv4(src, dst IPv4, proto uint8, length int) uint64 {
 	sum := uint64(binary.LittleEndian.Uint32(src[:])) + uint64(binary.LittleEndian.Uint32(dst[:]))
-	return addUint16(addUint16(sum, ProtoUDP), uint16(udpLen))
+	return addUint16(addUint16(sum, uint16(proto)), uint16(length))
 }

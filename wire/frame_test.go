@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"testing"
 )
 
@@ -249,5 +250,35 @@ func TestAddressText(t *testing.T) {
 	}
 	if !Broadcast.IsGroup() || vm1MAC.IsGroup() || vm1IP.IsGroup() || !(IPv4{255, 255, 255, 255}).IsGroup() || !(IPv4{}).IsGroup() {
 		t.Error("IsGroup")
+	}
+}
+
+// TestUnfinishedChecksum: what a card has to complete, and where.
+func TestUnfinishedChecksum(t *testing.T) {
+	pseudo := func(b []byte, addresses, length int) uint16 { // of both, and the protocol's number 6
+		sum := uint32(ProtoTCP + length)
+		for at := addresses; at < len(b)-length; at += 2 {
+			sum += uint32(binary.BigEndian.Uint16(b[at:]))
+		}
+		sum = sum>>16 + sum&0xffff
+		return uint16(sum>>16 + sum)
+	}
+	for _, c := range []struct {
+		src, dst  string
+		addresses int // where they begin
+	}{{"10.0.0.1:1", "10.0.0.2:2", EthernetLen + 12}, {"[fd00::1]:1", "[fd00::2]:2", EthernetLen + 8}} {
+		s := TCP{Src: netip.MustParseAddrPort(c.src), Dst: netip.MustParseAddrPort(c.dst)}
+		b := s.Append(nil, []byte("payload"))
+		if sum, at := UnfinishedChecksum(b); sum != 0 || at != 0 {
+			t.Errorf("%s: a complete checksum is to be computed at %d, %d", c.src, sum, at)
+		}
+		from := len(b) - TCPLen - len("payload")
+		binary.BigEndian.PutUint16(b[from+16:], pseudo(b, c.addresses, TCPLen+len("payload")))
+		if sum, at := UnfinishedChecksum(b); sum != from || at != 16 {
+			t.Errorf("%s: an unfinished one is to be computed at %d, %d, expected %d, 16", c.src, sum, at, from)
+		}
+		for cut := range b {
+			UnfinishedChecksum(b[:cut])
+		}
 	}
 }

@@ -40,11 +40,11 @@ func (t *TCP) Append(b []byte, payload []byte) []byte {
 		binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+length))
 		binary.BigEndian.PutUint16(ip[6:], ipDontFragment)
 		ip[8], ip[9] = defaultTTL, ProtoTCP
-		src, dst := t.Src.Addr().As4(), t.Dst.Addr().As4()
+		src, dst := IPv4(t.Src.Addr().As4()), IPv4(t.Dst.Addr().As4())
 		copy(ip[12:], src[:])
 		copy(ip[16:], dst[:])
 		binary.BigEndian.PutUint16(ip[10:], ^Fold(Checksum(0, ip[:IPv4Len])))
-		sum = addUint16(addUint16(Checksum(Checksum(0, src[:]), dst[:]), ProtoTCP), uint16(length))
+		sum = pseudoIPv4(src, dst, ProtoTCP, length)
 	} else {
 		b = append(b, make([]byte, EthernetLen+IPv6Len)...)
 		PutEthernet(b[start:], t.DstMAC, t.SrcMAC, EtherTypeIPv6)

@@ -78,7 +78,7 @@ func SetUDPChecksum(frame []byte) {
 	udp := frame[offUDP : offUDP+n]
 	udp[6], udp[7] = 0, 0
 	src, dst := IPv4(frame[offIPSrc:offIPDst]), IPv4(frame[offIPDst:offUDP])
-	c := ^Fold(Checksum(pseudoUDP(src, dst, n), udp))
+	c := ^Fold(Checksum(pseudoIPv4(src, dst, ProtoUDP, n), udp))
 	if c == 0 {
 		c = 0xffff
 	}

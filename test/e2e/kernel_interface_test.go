@@ -18,8 +18,8 @@ import (
 
 // shareWithKernel makes two nodes whose kernels have network interfaces rdma-a and rdma-b on
 // their ports, each in a network namespace of its own; address is the second's, if not empty.
-// Its urdmad is still to be started, the other's runs. Each has so many workers.
-func shareWithKernel(t *testing.T, workers int, address string) (a, b *lab.Node) {
+// Its urdmad is still to be started, the other's runs.
+func shareWithKernel(t *testing.T, w lab.Wire, address string) (a, b *lab.Node) {
 	t.Helper()
 	l := labtest.New(t)
 	if err := l.Can(lab.AFPacket); err != nil {
@@ -30,7 +30,7 @@ func shareWithKernel(t *testing.T, workers int, address string) (a, b *lab.Node)
 		t.Skip(err)
 	}
 	tun.Close()
-	a, b = labtest.JoinIn(t, l, lab.Memif.WithWorkers(workers), nil)
+	a, b = labtest.JoinIn(t, l, w, nil)
 	for _, n := range []*lab.Node{a, b} {
 		if err := n.StopDaemon(); err != nil {
 			t.Fatal(err)
@@ -65,18 +65,22 @@ func shareWithKernel(t *testing.T, workers int, address string) (a, b *lab.Node)
 // programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
 func TestKernelInterface(t *testing.T) {
 	need(t, "ping")
+	need(t, "python3")
 	withOneAndTwo(t, kernelInterface)
+	t.Run("rocev2", func(t *testing.T) {
+		kernelInterface(t, lab.Wire{Name: "rocev2/memif", Device: "memif", Protocol: "rocev2", Workers: 2})
+	})
 }
 
 // withOneAndTwo runs a test with one worker, and with two.
-func withOneAndTwo(t *testing.T, test func(t *testing.T, workers int)) {
+func withOneAndTwo(t *testing.T, test func(t *testing.T, w lab.Wire)) {
 	for workers := range 2 {
-		t.Run(fmt.Sprint(workers+1), func(t *testing.T) { test(t, workers+1) })
+		t.Run(fmt.Sprint(workers+1), func(t *testing.T) { test(t, lab.Memif.WithWorkers(workers+1)) })
 	}
 }
 
-func kernelInterface(t *testing.T, workers int) {
-	a, b := shareWithKernel(t, workers, "")
+func kernelInterface(t *testing.T, w lab.Wire) {
+	a, b := shareWithKernel(t, w, "")
 	if err := b.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +97,10 @@ func kernelInterface(t *testing.T, workers int) {
 	}
 	ping("56")
 	ping("20000") // in fragments
-	(&byNumber{server: a, client: b, tcp: a.Address}).pingPong(t)
+	kernelDatagrams(t, a, b)
+	if w.Protocol == "" {
+		(&byNumber{server: a, client: b, tcp: a.Address}).pingPong(t)
+	}
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +118,25 @@ func kernelInterface(t *testing.T, workers int) {
 	ping("1400")
 }
 
+// kernelDatagrams: a datagram of UDP reaches a's kernel, and the answer b's.
+func kernelDatagrams(t *testing.T, a, b *lab.Node) {
+	t.Helper()
+	const socket = "import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(30)\n"
+	s, err := a.Start("python3", "-c", socket+"s.bind(('', 5353))\nprint('bound', flush=True)\nb, f = s.recvfrom(9)\ns.sendto(b, f)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Kill()
+	for end := time.Now().Add(lab.Patience); !strings.Contains(s.Output(), "bound"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(s.Output())
+		}
+	}
+	if err := b.Net.Run("python3", "-c", socket+"s.sendto(b'x', (sys.argv[1], 5353))\ns.recv(9)", a.Address); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPortFollowsKernelInterface: what is done to the network interface that the kernel has
 // on a port is done to the port: address, MTU, up and down. A connection ends with its
 // address, and the next one finds the new.
@@ -120,8 +146,8 @@ func TestPortFollowsKernelInterface(t *testing.T) {
 	withOneAndTwo(t, portFollows)
 }
 
-func portFollows(t *testing.T, workers int) {
-	a, b := shareWithKernel(t, workers, "0.0.0.0/24")
+func portFollows(t *testing.T, w lab.Wire) {
+	a, b := shareWithKernel(t, w, "0.0.0.0/24")
 	if err := b.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package kernelif
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -39,10 +40,10 @@ const (
 )
 
 // headerLen is that of struct virtio_net_hdr before each frame (linux/virtio_net.h), and
-// verified its flag for a frame whose checksums the port has verified.
+// unfinished its flag for a frame whose checksum is still to be computed.
 const (
 	headerLen      = 10
-	verified       = 2 // VIRTIO_NET_HDR_F_DATA_VALID
+	unfinished     = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
 	etherHeaderLen = 14
 )
 
@@ -97,15 +98,18 @@ func (i *Interface) SetLink(up bool) {
 }
 
 // Take gives the kernel a copy of a frame; false: it is too long, or others wait. It does
-// not block, and several threads may call it. right: the port has verified the checksums.
-func (i *Interface) Take(frame []byte, right bool) bool {
+// not block, and several threads may call it. If sum is not 0, the checksum of TCP or UDP, at
+// bytes behind sum, is still to be computed over what begins at sum.
+func (i *Interface) Take(frame []byte, sum, at int) bool {
 	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) { // no copy in vain
 		return false
 	}
 	b := i.room.Get().(*[]byte)
 	*b = append((*b)[:0], make([]byte, headerLen)...)
-	if right {
-		(*b)[0] = verified
+	if sum > 0 {
+		(*b)[0] = unfinished
+		binary.NativeEndian.PutUint16((*b)[6:], uint16(sum))
+		binary.NativeEndian.PutUint16((*b)[8:], uint16(at))
 	}
 	*b = append(*b, frame...)
 	select {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/wire"
 )
 
 // TestInterface: it is as its port, and frames pass both ways.
@@ -70,10 +72,10 @@ func TestInterface(t *testing.T) {
 		}
 		done()
 	})
-	if i.Take(append(bytes.Clone(frame), 1), false) {
+	if i.Take(append(bytes.Clone(frame), 1), 0, 0) {
 		t.Error("a frame longer than the MTU is taken")
 	}
-	if !i.Take(frame, true) {
+	if !i.Take(frame, 0, 0) {
 		t.Error("a frame is not taken")
 	}
 	got := make([]byte, 4096)
@@ -93,8 +95,44 @@ func TestInterface(t *testing.T) {
 			t.Fatal("no frame comes from the kernel")
 		}
 	}
+	takesUnfinished(t, i, &c)
 	i.Close()
 	if _, err := net.InterfaceByName(c.Name); err == nil {
 		t.Error("the interface is left")
+	}
+}
+
+// takesUnfinished: the kernel has datagrams whose checksum their sender left to a card, if it
+// is told so, and none whose checksum is wrong.
+func takesUnfinished(t *testing.T, i *Interface, c *Config) {
+	t.Helper()
+	s, err := net.ListenUDP("udp4", &net.UDPAddr{IP: c.Address.Addr().AsSlice()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var h wire.UDPHeader
+	h.Init(wire.MAC{2, 0, 0, 0, 0, 9}, c.MAC, wire.IPv4{198, 18, 9, 2}, c.Address.Addr().As4(), 5000, s.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	frame := func(text string) []byte {
+		b := append(make([]byte, wire.UDPHeaderLen), text...)
+		h.Put(b, len(text), 0)
+		sum := uint32(wire.ProtoUDP) + uint32(wire.UDPLen+len(text))
+		for at := wire.EthernetLen + 12; at < wire.EthernetLen+wire.IPv4Len; at += 2 {
+			sum += uint32(binary.BigEndian.Uint16(b[at:]))
+		}
+		binary.BigEndian.PutUint16(b[wire.UDPHeaderLen-2:], uint16(sum>>16+sum))
+		return b
+	}
+	wrong, right := frame("wrong"), frame("unfinished")
+	sum, at := wire.UnfinishedChecksum(right)
+	if !i.Take(wrong, 0, 0) || !i.Take(right, sum, at) {
+		t.Fatal("a datagram is not taken")
+	}
+	b := make([]byte, 100)
+	if err := s.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Read(b); err != nil || string(b[:n]) != "unfinished" {
+		t.Errorf("the kernel has received %q: %v", b[:n], err)
 	}
 }

@@ -50,8 +50,8 @@ type Interface struct {
 	// host's Ethernet address.
 	Lost func(by wire.MAC)
 	// Kernel, if set, is offered the frames that are not for us, or not for us alone, and
-	// copies what it takes. right: the port has verified the checksums.
-	Kernel func(frame []byte, right bool) bool
+	// copies what it takes; sum and at are wire.UnfinishedChecksum's.
+	Kernel func(frame []byte, sum, at int) bool
 	// Contested, if set, is called when the host at an Ethernet address is seen to use our
 	// IPv4 address, at most every ten seconds.
 	Contested func(by wire.MAC)

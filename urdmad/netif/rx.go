@@ -202,13 +202,18 @@ func (n *Interface) Decline(d *Datagram) bool {
 	return true
 }
 
-// toKernel leaves out what a worker of this urdmad sends, and what another one passes on.
+// toKernel leaves out what a worker of this urdmad sends, and what another one passes on. Where
+// the port vouches for a frame, its sender may be on the same machine and have computed no checksum.
 func (n *Interface) toKernel(p *port.Packet) {
 	if p.Flags&(port.RxInside|port.RxAgain) != 0 {
 		return
 	}
 	n.Note("to the kernel's interface")
-	if !n.Kernel(p.Data, p.Flags.Has(port.RxUDPGood)) {
+	var sum, at int
+	if p.Flags.Has(port.RxUDPGood) {
+		sum, at = wire.UnfinishedChecksum(p.Data)
+	}
+	if !n.Kernel(p.Data, sum, at) {
 		n.Drop(DropKernel)
 	}
 }

@@ -15,7 +15,7 @@ func TestShare(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	var kernel [][]byte
 	room := true
-	r.n.Kernel = func(b []byte, _ bool) bool {
+	r.n.Kernel = func(b []byte, _, _ int) bool {
 		if room {
 			kernel = append(kernel, bytes.Clone(b))
 		}
