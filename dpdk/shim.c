@@ -76,6 +76,16 @@ static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info 
 		p->queue[i].rx_checksum = conf->rxmode.offloads != 0;
 		p->queue[i].tx_udp = conf->txmode.offloads != 0;
 	}
+	if (p->queue[0].vlan != 0)
+		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+}
+
+/* admit_vlan: a device with a filter may have it on, and let in no VLAN that it was not told (virtio). */
+static int admit_vlan(const struct urdma_port *p, const struct rte_eth_conf *conf)
+{
+	if ((conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) == 0)
+		return 0;
+	return rte_eth_dev_vlan_filter(p->id, p->queue[0].vlan, 1);
 }
 
 /* spread has a device choose among several queues by addresses and port numbers, if it can:
@@ -218,6 +228,9 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	set_address(p, o);
 	*step = "rte_eth_dev_start";
 	if ((ret = rte_eth_dev_start(p->id)) != 0)
+		return ret;
+	*step = "rte_eth_dev_vlan_filter";
+	if ((ret = admit_vlan(p, &conf)) != 0)
 		return ret;
 	if (p->mac_kept && !o->borrowed)
 		rte_eth_promiscuous_enable(p->id);
