@@ -20,6 +20,11 @@ type loss struct {
 
 	missed bool // the peer's NAK has us go back, not a time-out
 
+	// After a time-out one request leaves, to learn what the peer has: it may have all, and
+	// be late.
+	asking bool
+	asked  Sequence // the end of that request; 0: it has not left
+
 	rtt       clock.Time // smoothed; 0: nothing was measured
 	measured  Sequence   // answered, it gives the time of a round trip; 0: none does
 	measuring clock.Time
@@ -93,7 +98,30 @@ func (l *loss) notReady(now clock.Time, s Sequence, pause clock.Time, tries int)
 // goBack has everything that is not acknowledged sent again.
 func (r *Requester) goBack() {
 	r.next, r.reads, r.unasked = r.acked, 0, 0
-	r.loss.measured, r.loss.missed = 0, false
+	r.loss.measured, r.loss.missed, r.loss.asking = 0, false, false
+}
+
+// ask goes back after a time-out, for one request until it is answered.
+func (r *Requester) ask() {
+	if !r.loss.asking {
+		r.window.save()
+	}
+	r.window.lost(r.acked, r.sent)
+	r.goBack()
+	r.loss.asking, r.loss.asked = true, 0
+}
+
+// asks reports whether nothing else leaves before that request is answered.
+func (l *loss) asks(acked Sequence) bool { return l.asking && acked < l.asked }
+
+// answered: the peer has all before s, as it says when it is asked after a time-out.
+func (r *Requester) answered(s Sequence) {
+	if s > r.next { // also what has not been sent again
+		r.loss.asking = false
+		r.window.restore()
+	} else if s == r.next {
+		r.loss.missed = true
+	}
 }
 
 // gap goes back for an answer that others have overtaken: it is lost, unless those were
@@ -148,8 +176,7 @@ func (r *Requester) Tick(now clock.Time) (h Heard) {
 			l.wait = min(l.wait, max(r.cfg.Timeout, firstWait))
 		}
 		l.again = now + l.wait
-		r.window.lost(r.acked, r.sent)
-		r.goBack()
+		r.ask()
 	}
 	return h
 }

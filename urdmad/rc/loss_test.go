@@ -70,3 +70,83 @@ func TestWaitsWithinTheTries(t *testing.T) {
 		t.Errorf("sent again %d times in %d time-outs", n, retries)
 	}
 }
+
+// late has a requester with as many packets under way as there may be, of a peer that has
+// answered all before and is silent until a time-out has passed. It returns what was under
+// way, and the window.
+func late(t *testing.T, r *Requester, kind Kind) (now clock.Time, first, sent Sequence, size int) {
+	t.Helper()
+	var stats Stats
+	r.Init(Config{PSN: 1, MTU: 1024, Reads: 16, Timeout: clock.Second, Retries: NoLimit, RNRRetries: NoLimit}, &stats)
+	now = 1
+	for range 8 { // the window grows
+		r.Begin(1, kind, uint32(r.window.size)*1024)
+		leave(r, now)
+		now += clock.Millisecond
+		if kind == Data {
+			r.Acknowledgement(now, (r.sent - 1).PSN(), roce.ACK)
+		}
+		for r.acked < r.sent {
+			r.Response(now, r.acked.PSN(), 1024)
+		}
+	}
+	r.Begin(1, kind, uint32(r.window.size)*1024)
+	leave(r, now)
+	first, sent, size = r.acked, r.sent, r.window.size
+	now = r.Deadline()
+	r.Tick(now)
+	if n := leave(r, now); n != 1 || stats.Timeouts != 1 {
+		t.Fatalf("%d requests leave after %d time-outs", n, stats.Timeouts)
+	}
+	return now, first, sent, size
+}
+
+// leave sends what may be sent.
+func leave(r *Requester, now clock.Time) (n int) {
+	for p, ok := r.Next(now); ok; p, ok = r.Next(now) {
+		r.Sent(now, &p)
+		n++
+	}
+	return n
+}
+
+// TestLatePeer: a time-out asks the peer with one request what it has. If all had arrived
+// and its answer was late, nothing else is sent again, and the window stays what it was.
+func TestLatePeer(t *testing.T) {
+	var r Requester
+	now, _, sent, size := late(t, &r, Data)
+	r.Acknowledgement(now+1, (sent - 1).PSN(), roce.ACK)
+	if r.window.size < size || r.Waiting() || !r.Idle() {
+		t.Errorf("window %d, was %d; %d of %d to be sent", r.window.size, size, r.next, r.end)
+	}
+	now, first, sent, size := late(t, &r, Read)
+	for s := first; s < sent; s++ {
+		r.Response(now+1, s.PSN(), 1024)
+	}
+	if r.window.size < size || r.Waiting() || !r.Idle() {
+		t.Errorf("Read: window %d, was %d; %d of %d to be sent", r.window.size, size, r.next, r.end)
+	}
+}
+
+// TestLostAll: where the time-out was right, the answer to the one request has the rest sent
+// again, with half the window.
+func TestLostAll(t *testing.T) {
+	for _, kind := range []Kind{Data, Read} {
+		var r Requester
+		now, first, sent, size := late(t, &r, kind)
+		answered := Sequence(1)
+		if kind == Data {
+			r.Acknowledgement(now+1, first.PSN(), roce.ACK)
+		} else {
+			for answered = 0; answered < readPackets; answered++ {
+				r.Response(now+1, (first + answered).PSN(), 1024)
+			}
+		}
+		if r.acked != first+answered || r.window.size != size/2 {
+			t.Errorf("kind %d: %d answered, window %d, was %d", kind, r.acked-first, r.window.size, size)
+		}
+		if leave(&r, now+1); r.next < min(sent, r.acked+Sequence(size/2)) {
+			t.Errorf("kind %d: %d of %d sent again", kind, r.next-first, sent-first)
+		}
+	}
+}

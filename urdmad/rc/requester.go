@@ -146,7 +146,7 @@ func (r *Requester) at(s Sequence) *message {
 
 // Next is the packet to be sent next; ok is false if there is none, or if it must wait.
 func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
-	if r.next == r.end || r.next-r.acked >= Sequence(r.window.size) || now < r.loss.pause {
+	if r.next == r.end || r.next-r.acked >= Sequence(r.window.size) || now < r.loss.pause || r.loss.asks(r.acked) {
 		return p, false
 	}
 	m := r.at(r.next)
@@ -161,7 +161,7 @@ func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
 	case Data:
 		p.Length = min(r.cfg.MTU, m.length-p.Offset)
 		p.First, p.Last = n == 0, n+1 == m.packets
-		p.AckReq = p.Last || r.unasked+1 >= r.window.size/4
+		p.AckReq = p.Last || r.unasked+1 >= r.window.size/4 || r.loss.asking
 		p.next = r.next + 1
 	case Read: // parts begin where they did the first time
 		packets = min(readPackets-n%readPackets, m.packets-n)
@@ -194,6 +194,11 @@ func (r *Requester) Sent(now clock.Time, p *Request) {
 		r.reads++
 		r.unasked = 0
 	}
+	if l := &r.loss; l.asking && l.asked == 0 {
+		l.asked = p.next
+	} else {
+		l.asking = false
+	}
 	r.next = p.next
 	r.sent = max(r.sent, r.next)
 }
@@ -204,6 +209,9 @@ func (r *Requester) advance(now clock.Time, s Sequence) {
 		return
 	}
 	r.window.arrived(int(s - r.acked))
+	if r.loss.asking {
+		r.answered(s)
+	}
 	r.acked = s
 	r.next = max(r.next, s) // what was to be sent again has arrived
 	for r.head < len(r.messages) && r.messages[r.head].end() <= s {

@@ -19,6 +19,9 @@ type window struct {
 	credit     int      // packets that have arrived since it grew
 	until      Sequence // what was under way at the last loss ends here; 0: nothing was lost yet
 
+	saved      int // size and until before what may have been no loss
+	savedUntil Sequence
+
 	noticed bool     // in this window
 	share   int      // of windows with notices, of shareOne
 	eased   Sequence // what was under way at the last notice that counted ends here; 0: there was none
@@ -61,6 +64,11 @@ func (w *window) lost(oldest, next Sequence) {
 		w.until = next
 	}
 }
+
+// save keeps the window for restore, which takes a loss back that was none.
+func (w *window) save() { w.saved, w.savedUntil = w.size, w.until }
+
+func (w *window) restore() { w.size, w.until = w.saved, w.savedUntil }
 
 // notice takes a notice of congestion, once for all that was under way.
 func (w *window) notice(oldest, next Sequence) {
