@@ -116,7 +116,7 @@ func (l *loss) asks(acked Sequence) bool { return l.asking && acked < l.asked }
 
 // answered: the peer has all before s, as it says when it is asked after a time-out.
 func (r *Requester) answered(s Sequence) {
-	if s > r.next { // also what has not been sent again
+	if s > r.next || s == r.sent { // also what has not been sent again, or there was no more
 		r.loss.asking = false
 		r.window.restore()
 	} else if s == r.next {

@@ -128,6 +128,24 @@ func TestLatePeer(t *testing.T) {
 	}
 }
 
+// TestLateAnswerToOne: of a time-out with one packet under way nobody knows whether the network has
+// dropped it, so the window goes on growing as from the start.
+func TestLateAnswerToOne(t *testing.T) {
+	var r Requester
+	var stats Stats
+	r.Init(Config{PSN: 1, MTU: 1024, Timeout: clock.Second, Retries: NoLimit, RNRRetries: NoLimit}, &stats)
+	size := r.window.size
+	r.Begin(1, Data, 64)
+	leave(&r, 1)
+	now := r.Deadline()
+	r.Tick(now)
+	leave(&r, now)
+	r.Acknowledgement(now+1, 1, roce.ACK)
+	if r.window.size != size || r.window.until != 0 {
+		t.Errorf("window %+v, was %d", r.window, size)
+	}
+}
+
 // TestLostAll: where the time-out was right, the answer to the one request has the rest sent
 // again, with half the window.
 func TestLostAll(t *testing.T) {
