@@ -15,7 +15,7 @@ stamp=$(cat "$0" "$here"/guest/* | sha256sum)
 [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 
 programs='bash coreutils util-linux mount grep procps iproute2 socat busybox-static ibverbs-providers
-	rdmacm-utils ibverbs-utils perftest qperf udev iputils-ping'
+	rdmacm-utils ibverbs-utils perftest qperf udev iputils-ping iperf3 isc-dhcp-client'
 options="-q -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::State::lists=$dir/lists
 	-o Dir::Cache=$dir/cache -o Dir::State::status=/dev/null"
 apt-get $options update
@@ -60,7 +60,7 @@ mkdir -p "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root
 depmod=$(PATH=$PATH:/sbin:/usr/sbin command -v depmod)
 "$depmod" -b "$work/kernel" "$release"
 for module in virtio_pci virtio_net ib_core ib_uverbs rdma_ucm rdma_rxe iw_cm libcrc32c crc32c_generic crc32_generic \
-	vfio_pci vfio_iommu_type1 e1000 e1000e igb vmxnet3; do
+	vfio_pci vfio_iommu_type1 tun e1000 e1000e igb vmxnet3; do
 	"${depmod%depmod}modprobe" -d "$work/kernel" -S "$release" --show-depends $module
 done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' | while read -r module; do
 	cp "$module" "$root/modules/"
@@ -73,7 +73,7 @@ printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 install -m755 "$here/guest/init" "$here/guest/agent" "$root/"
 install -m755 "$here/guest/use-siw" "$here/guest/use-rxe" "$root/usr/bin/"
 gcc-12 -O1 -o "$root/usr/bin/wirevec" "$here/guest/wirevec.c" -lrdmacm -libverbs
-cp "$root/usr/bin/wirevec" "$dir/"
+cp "$root/usr/bin/wirevec" "$root/bin/busybox" "$dir/"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$dir/initrd"
 cp "$work/kernel/boot/vmlinuz-$release" "$dir/vmlinuz"
 rm -rf "$work"

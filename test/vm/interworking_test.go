@@ -16,7 +16,7 @@ import (
 
 var (
 	typed = flag.Bool("type", false, "write the tables of docs/interworking.md and docs/nics.md")
-	only  = flag.String("only", "", "run programs with this in their names")
+	only  = flag.String("only", "", "run programs, or a card's steps, with this in their names")
 )
 
 // program is one that runs on both sides; @ is the server's address, % that of the side that

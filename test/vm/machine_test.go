@@ -108,6 +108,11 @@ func (m *machine) boot(initrd, offloads string, args ...string) {
 
 // start starts a command line in the machine.
 func (m *machine) start(seconds int, line string) (*lab.Process, error) {
+	return m.startAt(address, seconds, line)
+}
+
+// startAt is start by another address of the machine.
+func (m *machine) startAt(address string, seconds int, line string) (*lab.Process, error) {
 	return m.host.Start("bash", "-c", `exec 3<>/dev/tcp/$0/99 && printf '%s\n' "$1" >&3 && cat <&3`, address, fmt.Sprintf("%d %s", seconds, line))
 }
 
