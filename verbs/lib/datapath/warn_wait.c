@@ -4,7 +4,7 @@
 
 #include "warn_rings.h"
 
-#define PATIENCE 5000000000ull /* ns: longer than a busy machine lets a peer wait for the processor */
+#define PATIENCE 10000000000ull /* ns: longer than a busy machine lets a peer wait for the processor */
 #define LOOK 1000              /* ms: between two looks, while a program waits for an event */
 
 static uint64_t now_ns(void)
