@@ -46,7 +46,7 @@ type run struct {
 type Sink interface {
 	// Write adds a record; lost is how many got lost just before it.
 	Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error
-	// Flush is called when there is nothing more to write for now.
+	// Flush is called when there is nothing more to write yet.
 	Flush() error
 	// Close ends it; late is how many records were lost after the last one written.
 	Close(late uint64) error

@@ -39,7 +39,7 @@ type outbound struct {
 	whole  uint64 // of them, those of FPDUs that it took all of
 	total  uint64 // bytes composed
 	mark   uint64 // of the last segment
-	full   bool   // the kernel takes no more for now
+	full   bool   // the kernel takes no more yet
 }
 
 // sent is an FPDU that was composed.
@@ -157,7 +157,7 @@ func (o *outbound) trailer(crc bool, from, n int) {
 	o.used += len(t)
 }
 
-// flush has the kernel take what was composed. ok is false if it takes no more for now,
+// flush has the kernel take what was composed. ok is false if it takes no more yet,
 // or the connection has ended.
 func (c *Conn) flush() (moved int, ok bool) {
 	o := &c.out

@@ -16,7 +16,7 @@ func (c *Conn) mayWait() bool {
 	return true
 }
 
-// pause has what came tried again soon: the memory it goes to takes no more for now.
+// pause has what came tried again soon: the memory it goes to takes no more yet.
 func (c *Conn) pause() {
 	c.rnr.Wait(c.placed, c.now())
 	c.rnr.Restart(c.now())

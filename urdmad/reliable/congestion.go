@@ -25,7 +25,7 @@ type congestion struct {
 	window int
 	thresh int // slow start below, additive increase from here
 	floor  int
-	top    int // the most for now: short, or max on a long path
+	top    int // the most at present: short, or max on a long path
 	short  int
 	max    int
 	// giveWay: others with little to send wait in the queue that the window fills, so

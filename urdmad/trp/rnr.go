@@ -34,7 +34,7 @@ type lack uint8
 
 const (
 	receive lack = iota
-	memory       // its receive's memory takes no more for now
+	memory       // its receive's memory takes no more yet
 )
 
 // waiting is a packet that was accepted and not delivered.
