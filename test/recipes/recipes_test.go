@@ -145,7 +145,8 @@ func alone(text string) string {
 	if os.Getuid() != 0 || exec.Command("unshare", "--net", "true").Run() != nil {
 		return text
 	}
-	return "exec unshare --net bash -ec 'ip link set lo up; eval \"$0\"' \"$(cat <<'END'\n" + text + "\nEND\n)\""
+	quoted := "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return "exec unshare --net bash -ec 'ip link set lo up; eval \"$0\"' " + quoted
 }
 
 func shell(t *testing.T, dir string, env []string, text string) (string, error) {
