@@ -133,6 +133,10 @@ type Loop struct {
 	MinorFaults  uint64 `json:"minor_faults" metric:"urdma_loop_page_faults_total{kind=minor}" help:"Page faults of the poll loop."`
 	MajorFaults  uint64 `json:"major_faults" metric:"urdma_loop_page_faults_total{kind=major}"`
 	Core         int    `json:"core"`
+	// Of several workers: packets that came to its own queues of the ports, and those of them
+	// that were another's and were copied on.
+	Received uint64 `json:"packets_received" metric:"-"`
+	HandedOn uint64 `json:"packets_handed_on" metric:"-"`
 }
 
 // Totals counts over all connections and queue pairs, those gone included.

@@ -270,8 +270,9 @@ func (d *daemon) newServer() *control.Server {
 	if d.cfg.RecorderDir != "" {
 		s.Records = control.NewRecords(d.cfg.RecorderDir, d.log.Logger)
 	}
-	for _, p := range d.pollers {
-		w := &control.Worker{Engine: p.engine, CM: p.cm, Numbers: p.numbers, Wake: p.worker.Wake, Watch: p.worker.Watch, Unwatch: p.worker.Unwatch, Loop: p.loop}
+	for n, p := range d.pollers {
+		w := &control.Worker{Engine: p.engine, CM: p.cm, Numbers: p.numbers, Wake: p.worker.Wake, Watch: p.worker.Watch,
+			Unwatch: p.worker.Unwatch, Loop: d.loopOf(n)}
 		if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 			w.Borrow = p.borrow
 		}

@@ -8,6 +8,7 @@ import (
 	"urdma/counters"
 	"urdma/inspect"
 	"urdma/urdmad/metrics"
+	"urdma/urdmad/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"
 )
@@ -18,7 +19,10 @@ func (d *daemon) about() inspect.Daemon {
 		Config: d.cfg.Source, Scheduling: d.scheduling()}
 }
 
-var loopCounts = counters.NewCopy[worker.Stats, inspect.Loop]()
+var (
+	loopCounts  = counters.NewCopy[worker.Stats, inspect.Loop]()
+	steerCounts = counters.NewCopy[steer.Counts, inspect.Loop]()
+)
 
 // aboutResponder is what a snapshot says of the responder.
 func (d *daemon) aboutResponder() *inspect.Responder {

@@ -32,6 +32,7 @@ func (d *daemon) workers() int { return max(len(d.cfg.Workers), 1) }
 
 // sharedPorts are what several workers have in common.
 type sharedPorts struct {
+	hub     *steer.Hub
 	numbers *steer.Numbers
 	ports   []*steer.Port
 }
@@ -39,9 +40,9 @@ type sharedPorts struct {
 // sharePorts puts a queue for each worker in front of each port.
 func (d *daemon) sharePorts() *sharedPorts {
 	s := &sharedPorts{numbers: steer.NewNumbers(d.workers())}
-	hub := steer.NewHub(d.workers(), s.numbers, func(w int) { d.pollers[w].worker.Wake() })
+	s.hub = steer.NewHub(d.workers(), s.numbers, func(w int) { d.pollers[w].worker.Wake() })
 	for i, p := range d.cfg.Ports {
-		shared := hub.Add(d.ports[i], p.Address.Addr(), p.RoCE())
+		shared := s.hub.Add(d.ports[i], p.Address.Addr(), p.RoCE())
 		s.ports = append(s.ports, shared)
 		d.ports[i] = shared.For(0)
 	}
@@ -130,12 +131,17 @@ func (p *poller) borrow(fn func()) bool {
 	return p.worker.Borrow(func(now worker.Time) (work bool, deadline worker.Time) { return p.engine.Visit(now, fn) })
 }
 
-// loop is what the worker has done, at most 1,024 turns ago.
-func (p *poller) loop() inspect.Loop {
-	var l inspect.Loop
-	s := p.worker.Stats()
-	loopCounts.Into(&l, &s)
-	return l
+// loopOf is control.Worker's Loop: what a worker has done, at most 1,024 turns ago.
+func (d *daemon) loopOf(n int) func() inspect.Loop {
+	return func() (l inspect.Loop) {
+		s := d.pollers[n].worker.Stats()
+		loopCounts.Into(&l, &s)
+		if d.shared != nil {
+			c := d.shared.hub.Counts(n)
+			steerCounts.Into(&l, &c)
+		}
+		return l
+	}
 }
 
 // watchPollers tells of the first worker that has ended.

@@ -231,6 +231,7 @@ var workers = []column[inspect.Worker]{
 	{"SLEEPS", func(v *inspect.Worker) string { return number(v.Sleeps) }},
 	{"ASLEEP", func(v *inspect.Worker) string { return Duration(int64(v.AsleepNs)) }},
 	{"GAP", func(v *inspect.Worker) string { return Duration(v.LongestGapNs) }},
+	{"HANDED-ON", func(v *inspect.Worker) string { return Percent(float64(v.HandedOn), float64(v.Received)) }},
 }
 
 var neighbours = []column[inspect.Neighbour]{

@@ -54,22 +54,28 @@ func (v view) body() []string {
 	}
 	r := compare(last, v.now, v.order)
 	lines := append(v.head(&r), "")
-	ports := r.portLines(v.width)
-	if most := max(2, v.height/3); len(ports) > most {
-		hidden := len(ports) - most + 1
-		ports = append(ports[:most-1], fmt.Sprintf("and %d more ports", hidden))
+	lines = append(append(lines, v.atMost(r.portLines(v.width), "ports")...), "")
+	if len(r.workers) > 0 {
+		lines = append(append(lines, v.atMost(r.workerLines(v.width), "workers")...), "")
 	}
-	lines = append(append(lines, ports...), "")
 	room := v.height - 1 - len(lines)
 	return append(lines, r.pairLines(v.width, room)...)
+}
+
+// atMost keeps a third of the page of a table.
+func (v view) atMost(lines []string, what string) []string {
+	if most := max(2, v.height/3); len(lines) > most {
+		return append(lines[:most-1], fmt.Sprintf("and %d more %s", len(lines)-most+1, what))
+	}
+	return lines
 }
 
 func (v view) head(r *rates) []string {
 	s := v.now
 	first := fmt.Sprintf("urdmad %s  up %s  %s", s.Daemon.Version, report.Span(s.Taken.Sub(s.Daemon.Started)), s.Taken.Local().Format("15:04:05"))
 	second := fmt.Sprintf("%d clients  %d queue pairs  %d connections  %d regions", len(s.Clients), len(s.QPs), len(s.Connections), len(s.Regions))
-	if r.busy >= 0 {
-		second += fmt.Sprintf("  loop %.0f%% busy, %.0f%% asleep", 100*r.busy, 100*r.asleep)
+	if r.loop != nil {
+		second += fmt.Sprintf("  loop %.0f%% busy, %.0f%% asleep", 100*r.loop.busy, 100*r.loop.asleep)
 	}
 	if v.err != nil {
 		first += "  " + v.err.Error()
@@ -102,6 +108,16 @@ func (r *rates) portLines(width int) []string {
 			report.Count(p.txPackets), report.Count(p.resent), report.Count(p.dropped)})
 	}
 	return layOut(cells, 2, 0, width)
+}
+
+func (r *rates) workerLines(width int) []string {
+	cells := [][]string{{"WORKER", "CORE", "CLIENTS", "QPS", "BUSY", "ASLEEP", "RX-PKT/s", "HANDED-ON/s"}}
+	for i := range r.workers {
+		w := &r.workers[i]
+		cells = append(cells, []string{strconv.Itoa(w.Number), strconv.Itoa(w.Core), strconv.Itoa(w.Clients), strconv.Itoa(w.QPs),
+			fmt.Sprintf("%.0f%%", 100*w.busy), fmt.Sprintf("%.0f%%", 100*w.asleep), report.Count(w.received), report.Count(w.handedOn)})
+	}
+	return layOut(cells, 1, 0, width)
 }
 
 // wide is a page with room for more columns.

@@ -11,7 +11,7 @@ import (
 )
 
 // Plain writes lines, count times or until ctx ends where count is 0: one for
-// each port and one for the busiest queue pair. The first interval gives no
+// each port and each of several workers and one for the busiest queue pair. The first interval gives no
 // line; an error ends it.
 func Plain(ctx context.Context, w io.Writer, next func() (*inspect.Snapshot, error), every time.Duration, count int) error {
 	last, err := next()
@@ -47,6 +47,13 @@ func writeLines(w io.Writer, last, now *inspect.Snapshot) error {
 			rate(p.rxBytes), rate(p.txBytes), report.Count(p.rxPackets), report.Count(p.txPackets), report.Count(p.resent),
 			report.Count(p.dropped))
 		if err != nil {
+			return err
+		}
+	}
+	for i := range r.workers {
+		k := &r.workers[i]
+		if _, err := fmt.Fprintf(w, "%s worker %d busy %.0f%% asleep %.0f%% rx-packets %s/s handed-on %s/s\n", at, k.Number, 100*k.busy, 100*k.asleep,
+			report.Count(k.received), report.Count(k.handedOn)); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,20 @@ type pairRate struct {
 
 // rates compares two snapshots.
 type rates struct {
-	ports        []portRate
-	pairs        []pairRate
-	busy, asleep float64 // part of turns and of time; -1 unknown
+	ports   []portRate
+	pairs   []pairRate
+	loop    *loopRate    // nil: unknown
+	workers []workerRate // of several
+}
+
+// loopRate is what poll loops do: busy is part of the turns, asleep of the time.
+type loopRate struct{ busy, asleep float64 }
+
+// workerRate is what one of several workers does in a second.
+type workerRate struct {
+	*inspect.Worker
+	loopRate
+	received, handedOn float64 // packets
 }
 
 // Order says which queue pairs come first.
@@ -53,7 +64,7 @@ func (o Order) of(p *pairRate) float64 {
 // compare gives the rates between last and now. Objects that are new count from
 // 0; those that are gone are left out.
 func compare(last, now *inspect.Snapshot, order Order) rates {
-	r := rates{busy: -1, asleep: -1}
+	var r rates
 	seconds := now.Taken.Sub(last.Taken).Seconds()
 	if seconds <= 0 {
 		seconds = 1
@@ -67,14 +78,27 @@ func compare(last, now *inspect.Snapshot, order Order) rates {
 	r.comparePorts(last, now, per)
 	r.comparePairs(last, now, per)
 	slices.SortStableFunc(r.pairs, func(a, b pairRate) int { return cmp.Compare(order.of(&b), order.of(&a)) })
-	if l, m := now.Loop, last.Loop; l != nil && m != nil && l.Turns >= m.Turns && l.AsleepNs >= m.AsleepNs {
-		r.asleep = min(per(l.AsleepNs, m.AsleepNs)/1e9/float64(max(len(now.Workers), 1)), 1)
-		r.busy = 0
-		if turns := l.Turns - m.Turns; turns > 0 {
-			r.busy = float64(l.BusyTurns-m.BusyTurns) / float64(turns)
+	r.compareLoops(last, now, per)
+	return r
+}
+
+func (r *rates) compareLoops(last, now *inspect.Snapshot, per func(now, last uint64) float64) {
+	loops := func(l, m *inspect.Loop, n int) *loopRate {
+		if l == nil || m == nil || l.Turns < m.Turns || l.AsleepNs < m.AsleepNs {
+			return nil
+		}
+		return &loopRate{asleep: min(per(l.AsleepNs, m.AsleepNs)/1e9/float64(n), 1),
+			busy: float64(l.BusyTurns-m.BusyTurns) / float64(max(l.Turns-m.Turns, 1))}
+	}
+	if r.loop = loops(now.Loop, last.Loop, max(len(now.Workers), 1)); len(now.Workers) != len(last.Workers) {
+		return
+	}
+	for i := range now.Workers {
+		w, before := &now.Workers[i], &last.Workers[i]
+		if l := loops(&w.Loop, &before.Loop, 1); l != nil {
+			r.workers = append(r.workers, workerRate{w, *l, per(w.Received, before.Received), per(w.HandedOn, before.HandedOn)})
 		}
 	}
-	return r
 }
 
 func (r *rates) comparePorts(last, now *inspect.Snapshot, per func(now, last uint64) float64) {

@@ -69,6 +69,13 @@ func two(t *testing.T) (last, now *inspect.Snapshot) {
 	return last, now
 }
 
+// ofWorkers has two snapshots be of a urdmad with two workers.
+func ofWorkers(last, now *inspect.Snapshot) {
+	last.Workers = []inspect.Worker{{Number: 0, Loop: *last.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3}}}
+	now.Workers = []inspect.Worker{{Number: 0, Loop: *now.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3, Turns: 10, AsleepNs: 1e9}}}
+	now.Workers[0].Received, now.Workers[0].HandedOn = 12000, 6000
+}
+
 func TestPages(t *testing.T) {
 	last, now := two(t)
 	for _, c := range []struct {
@@ -100,9 +107,28 @@ func fits(t *testing.T, name, page string, width, height int) {
 	}
 }
 
+// TestWorkers: several workers are shown each.
+func TestWorkers(t *testing.T) {
+	last, now := two(t)
+	ofWorkers(last, now)
+	v := view{last: last, now: now, width: 80, height: 24}
+	page := v.page()
+	golden(t, "workers.txt", page)
+	fits(t, "workers.txt", page, v.width, v.height)
+	var b strings.Builder
+	if err := writeLines(&b, last, now); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "workers-plain.txt", strings.TrimSuffix(b.String(), "\n"))
+}
+
 // TestCrowd: many ports, queue pairs and long values still fit.
 func TestCrowd(t *testing.T) {
 	last, now := two(t)
+	ofWorkers(last, now)
+	for range 6 {
+		last.Workers, now.Workers = append(last.Workers, last.Workers[1]), append(now.Workers, now.Workers[1])
+	}
 	for i := range 200 {
 		q := now.QPs[0]
 		q.Handle, q.QPN, q.PID = uint32(100+i), 0xfffff0, 4194304

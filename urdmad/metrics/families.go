@@ -174,6 +174,8 @@ var loopFamilies = []family{
 	ofWorker("urdma_worker_turns_total", "Turns of a worker's poll loop.", counter, func(w *inspect.Worker) float64 { return float64(w.Turns) }),
 	ofWorker("urdma_worker_busy_turns_total", "Turns of a worker's poll loop that found work.", counter, func(w *inspect.Worker) float64 { return float64(w.BusyTurns) }),
 	ofWorker("urdma_worker_asleep_seconds_total", "Time that a worker slept.", counter, func(w *inspect.Worker) float64 { return float64(w.AsleepNs) / 1e9 }),
+	ofWorker("urdma_worker_received_packets_total", "Packets that came to a worker's own queues, where there are several workers.", counter, func(w *inspect.Worker) float64 { return float64(w.Received) }),
+	ofWorker("urdma_worker_handed_on_packets_total", "Those of them that were for another worker, and were copied on.", counter, func(w *inspect.Worker) float64 { return float64(w.HandedOn) }),
 }
 
 // ofWorker makes a family with one value for each of several workers.

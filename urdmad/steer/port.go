@@ -61,6 +61,21 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 	return p
 }
 
+// Counts is what the ports' own queues gave a worker.
+type Counts struct {
+	Received uint64 `counter:"packets_received"`
+	HandedOn uint64 `counter:"packets_handed_on"` // of those: copied into another worker's ring, and not for this one
+}
+
+// Counts is that of a worker, from any goroutine.
+func (h *Hub) Counts(worker int) (c Counts) {
+	for _, p := range h.ports {
+		c.Received += p.queues[worker].received.Load()
+		c.HandedOn += p.queues[worker].handedOn.Load()
+	}
+	return c
+}
+
 // Renumber gives the port another address, from any goroutine.
 func (p *Port) Renumber(own netip.Addr) { p.addr.Store(&own) }
 

@@ -1,6 +1,10 @@
 package steer
 
-import "urdma/dpdk/port"
+import (
+	"sync/atomic"
+
+	"urdma/dpdk/port"
+)
 
 // burst is how many packets go to the port at once: as many as leave in one send.
 const burst = port.BatchPackets
@@ -19,6 +23,8 @@ type queue struct {
 	others [burst]port.Packet
 	next   [burst]port.Packet // of the port, to be sent
 	ready  int                // packets of next that the port had no room for, in front
+
+	received, handedOn atomic.Uint64 // as Counts has them
 }
 
 // What a Ref of ours names: a slot by the worker that wrote it, one of our ring to the wire, or
@@ -103,7 +109,11 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 			theirs++
 		}
 	}
+	if got > 0 {
+		q.received.Add(uint64(got))
+	}
 	if theirs > 0 {
+		q.handedOn.Add(uint64(theirs))
 		q.below.Free(q.others[:theirs])
 		q.wakeOthers()
 	}

@@ -316,6 +316,9 @@ func TestOwnQueues(t *testing.T) {
 	if got != [workers]int{1, 1} {
 		t.Errorf("the workers have %d packets, expected one each", got)
 	}
+	if all := [workers]Counts{p.hub.Counts(0), p.hub.Counts(1)}; all != [workers]Counts{{Received: 1, HandedOn: 1}, {}} {
+		t.Errorf("%+v, expected that worker 0 received one packet and handed it on", all)
+	}
 }
 
 // TestOrder: what another worker hands over comes behind what lay at a worker's own queue by
