@@ -13,7 +13,6 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/qp"
 	"urdma/urdmad/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"
@@ -58,7 +57,7 @@ func (d *daemon) newPoller(n int) (*poller, error) {
 	managing := cm.Config{Log: d.log.Logger, Timeout: clock.Time(d.cfg.DeathTimeout), MaxDepth: maxReads, Expected: d.responder.Expected}
 	ports := d.ports
 	if shared := d.shared; shared != nil {
-		set.Share = qp.Share{Worker: uint32(n), Of: uint32(d.workers())}
+		set.Mine = shared.numbers.Of(n).HasPair
 		set.Numbers, managing.Shared = shared.numbers.Of(n), shared.numbers.Of(n)
 		ports = make([]port.Port, len(d.ports))
 		for i := range ports {

@@ -83,7 +83,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/qp", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

@@ -26,7 +26,6 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -107,7 +106,7 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 	log := slog.New(slog.DiscardHandler)
 	ip := netip.MustParsePrefix("198.18.0.1/24")
 	p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-	first, w := newWorker(t, p, ip, qp.Share{})
+	first, w := newWorker(t, p, ip, nil)
 	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
 	r.server = &control.Server{Log: log, MaxReads: 16,
 		Workers: []*control.Worker{first},
@@ -135,10 +134,10 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 }
 
 // newWorker is a worker of its own, or one of several, on a loopback port.
-func newWorker(t testing.TB, p port.Port, ip netip.Prefix, share qp.Share) (*control.Worker, *worker.Worker) {
+func newWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint32) bool) (*control.Worker, *worker.Worker) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	e := engine.New(engine.Config{Log: log, Share: share})
+	e := engine.New(engine.Config{Log: log, Mine: mine})
 	e.AddPort(p, netif.Address{Prefix: ip})
 	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})

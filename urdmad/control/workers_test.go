@@ -15,7 +15,6 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/urdmad/control"
-	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
@@ -23,7 +22,7 @@ import (
 func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 	return start(t, append(change, func(s *control.Server) {
 		p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-		second, w := newWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), qp.Share{Worker: 1, Of: 2})
+		second, w := newWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), func(number uint32) bool { return number%2 == 1 })
 		if err := w.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -31,9 +31,9 @@ type Config struct {
 	Window       int        // segments in flight a connection
 	YieldPost    uint32     // what clients are told in their doorbell page
 	YieldPoll    uint32
-	YieldAlone   uint32      // ns
-	Share        qp.Share    // of several workers; zero: there is one
-	Numbers      trp.Numbers // theirs; nil: there is one
+	YieldAlone   uint32                   // ns
+	Mine         func(number uint32) bool // the queue pair numbers of this of several workers; nil: there is one
+	Numbers      trp.Numbers              // theirs; nil: there is one
 	// Wake is called, from any goroutine, when work appears outside rings and
 	// ports.
 	Wake func()
@@ -115,9 +115,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{cfg: cfg, log: cfg.Log, Streams: rdmap.NewStats()}
 	numbers := rand.New(cfg.Rand)
 	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
-	if cfg.Share.Of > 1 {
-		e.QPs.SetShare(cfg.Share)
-	}
+	e.QPs.SetShare(cfg.Mine)
 	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window, Numbers: cfg.Numbers},
 		e.QPs, e.Streams, cfg.Log, numbers)
 	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout, AnswerDelay: cfg.AckDelay}, e.QPs, e.Streams, cfg.Log)

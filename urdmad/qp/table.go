@@ -26,8 +26,8 @@ type Table struct {
 	event     abi.TraceEvent // see note
 	faults    Faults         // nil: nothing goes wrong on purpose
 	rand      *rand.Rand
-	wake      func() // gets the worker out of its sleep, from any goroutine
-	share     Share
+	wake      func()                   // gets the worker out of its sleep, from any goroutine
+	mine      func(number uint32) bool // nil: all
 	pairs     map[uint32]*QP
 	added     uint64 // queue pairs, ever
 	run       runQueue
@@ -91,18 +91,16 @@ func NewTable(c *clock.Clock, log *slog.Logger, keys rand.Source, numbers *rand.
 		wake = func() {}
 	}
 	return &Table{Clock: c, Regions: mem.NewTable(keys), Events: events.NewSender(c), log: log, rand: numbers, wake: wake,
-		pairs: map[uint32]*QP{}, share: Share{Of: 1}}
+		pairs: map[uint32]*QP{}}
 }
 
-// Share is a worker among several, whose queue pairs' numbers are congruent to its own.
-type Share struct{ Worker, Of uint32 }
-
-// SetShare says so; before the first queue pair.
-func (t *Table) SetShare(s Share) { t.share = s }
+// SetShare says which numbers are for this worker's queue pairs, of several workers, before the
+// first; nil: all are.
+func (t *Table) SetShare(mine func(number uint32) bool) { t.mine = mine }
 
 // Elsewhere reports whether a queue pair of this urdmad with that number would be another
 // worker's.
-func (t *Table) Elsewhere(n uint32) bool { return n%t.share.Of != t.share.Worker }
+func (t *Table) Elsewhere(n uint32) bool { return t.mine != nil && !t.mine(n) }
 
 // Pair is the queue pair of a number, or nil.
 func (t *Table) Pair(n uint32) *QP { return t.pairs[n] }

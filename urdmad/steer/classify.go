@@ -113,7 +113,7 @@ func (h *Hub) pair(n wire.QPN) int {
 	if n == wire.GeneralQPN {
 		return first
 	}
-	return int(n) % h.workers
+	return wire.WorkerOf(uint32(n), h.workers)
 }
 
 // device is the device that has an address of ours, negative for none.

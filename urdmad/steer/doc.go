@@ -9,7 +9,6 @@
 // packet and counts it: a worker that does not keep up loses its own packets alone.
 //
 // Which worker a packet is for: a connection's by our UDP port number (Numbers), a datagram's
-// and a request's by queue pair number, which is congruent to the worker's number modulo the
-// workers. Answers about neighbours, group queries and messages to groups go to every worker;
+// and a request's by queue pair number, which its worker chose (wire.WorkerOf). Answers about neighbours, group queries and messages to groups go to every worker;
 // all else, questions above all, to worker 0, which answers for all.
 package steer

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"urdma/wire"
 )
 
 // grace is for how long a number that nobody has any more counts as its last worker's: a
@@ -42,7 +44,12 @@ type Share struct {
 func (n *Numbers) Of(worker int) *Share { return &Share{n, worker} }
 
 // Chooses reports whether the worker may choose a number by itself: no other does.
-func (s *Share) Chooses(number uint16) bool { return int(number)%s.n.workers == s.worker }
+func (s *Share) Chooses(number uint16) bool {
+	return wire.WorkerOf(uint32(number), s.n.workers) == s.worker
+}
+
+// HasPair reports whether a queue pair number is the worker's.
+func (s *Share) HasPair(number uint32) bool { return wire.WorkerOf(number, s.n.workers) == s.worker }
 
 // Take gives the worker a number, until as many Gives; false if another worker has it.
 func (s *Share) Take(number uint16) bool {

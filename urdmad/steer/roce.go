@@ -1,6 +1,7 @@
 package steer
 
 import (
+	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
 )
@@ -46,7 +47,7 @@ func (h *Hub) management(b []byte) int {
 		if m.Remote == 0 { // its sender gives up a request, and has not heard of our ID
 			return everyone
 		}
-		return int(m.Remote) % h.workers
+		return wire.WorkerOf(m.Remote, h.workers)
 	}
 	return first
 }

@@ -132,7 +132,7 @@ func TestWhoseFrame(t *testing.T) {
 		{"a connection", packetTo(at(theirs, 9), at(ours, 7174)), 2},
 		{"a connection of IPv6", packetTo(at(netip.MustParseAddr("fd00::2"), 9), at(ours6, 5000)), 1},
 		{"a number nobody has", packetTo(at(theirs, 9), at(ours, 7175)), 0},
-		{"a datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(8)...), 2},
+		{"a datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(8)...), 0},
 		{"a datagram to a group", packetTo(at(theirs, 30034), at(group, 30034), datagramFor(8)...), everyone},
 		{"a management datagram", packetTo(at(theirs, 30034), at(ours, 30034), datagramFor(1)...), 0},
 		{"a request by number", packetTo(at(theirs, 9), at(ours, 30034), requestFor(7)...), 1},
@@ -215,7 +215,7 @@ func TestSocketFilter(t *testing.T) {
 	(&wire.UC{Dst: 7}).Put(uc)
 	padded := encap(wire.EncapPadded, 50000, 1, 2, 3, 0, 0, 0, 2)
 	for number := uint16(50000); number < 50000+workers; number++ {
-		h.numbers.Of(int(number) % workers).Take(number)
+		h.numbers.Of(wire.WorkerOf(uint32(number), workers)).Take(number)
 	}
 	for _, b := range [][]byte{
 		encap(wire.EncapTRP, 50000, 1), encap(wire.EncapTRP, 50001, 1), encap(wire.EncapTRP, 50002, 1), padded,
