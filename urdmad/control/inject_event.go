@@ -24,7 +24,7 @@ func (s *script) raise(one *inject.Statement) (err error) {
 	default:
 		err = s.raiseDevice(one)
 	}
-	if err == nil {
+	if err == nil && s.all.first(s.all.told, one) {
 		s.in.hits++
 		s.by.s.Log.Warn("injected", "statement", one.Text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
 	}

@@ -45,7 +45,7 @@ func (b *breakable) says(x *Session, own bool, text string) error {
 		return err
 	}
 	first := x.s.injections.Add(uint32(len(statements))) - uint32(len(statements)) + 1
-	return (&script{in: &b.injected, w: b.Worker, number: first, by: x, own: own, left: statements, ports: &portStatements{done: map[*inject.Statement]bool{}}}).begin()
+	return (&script{in: &b.injected, w: b.Worker, number: first, by: x, own: own, left: statements, all: newProgress()}).begin()
 }
 
 // sends has so many sends of a session taken, and returns the statuses that they fail with.

@@ -29,16 +29,29 @@ type script struct {
 	first  uint32 // rule that it made
 	posts  []abi.PostFault
 	strict *inject.Rule // of urdma exec --strict; nil: none
-	ports  *portStatements
+	all    *progress
 	waited bool // its beginning is over
 }
 
-// portStatements are the statements for a port or a device that one worker has carried out for
-// all of them: each carries the script out by itself, and may come to a statement
-// after another one's client has ended its wait, or never.
-type portStatements struct {
+// progress is how far the workers have come with a script, which each carries out by itself: it
+// may come to a statement after another one's client has ended its wait, or never.
+type progress struct {
 	mu   sync.Mutex
-	done map[*inject.Statement]bool
+	done map[*inject.Statement]bool // for a port or a device: one worker has carried it out for all
+	told map[*inject.Statement]bool // it is counted and in the log
+}
+
+func newProgress() *progress {
+	return &progress{done: map[*inject.Statement]bool{}, told: map[*inject.Statement]bool{}}
+}
+
+// first adds a statement to one of the sets, and reports whether it was not there.
+func (p *progress) first(set map[*inject.Statement]bool, one *inject.Statement) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := set[one]
+	set[one] = true
+	return !was
 }
 
 // everywhere carries out a statement for a port at each worker, if none has come to it yet: fn
@@ -47,11 +60,7 @@ func (s *script) everywhere(one *inject.Statement, fn func(*script) error) error
 	if s.own {
 		return fn(s)
 	}
-	s.ports.mu.Lock()
-	again := s.ports.done[one]
-	s.ports.done[one] = true
-	s.ports.mu.Unlock()
-	if again {
+	if !s.all.first(s.all.done, one) {
 		return nil
 	}
 	for _, w := range s.by.s.Workers {
@@ -79,7 +88,7 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
 		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
-	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements, ports: &portStatements{done: map[*inject.Statement]bool{}}}
+	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements, all: newProgress()}
 	if err := s.lookAtSubnet(); err != nil {
 		return err
 	}
@@ -161,9 +170,14 @@ func (s *script) beginEverywhere() (err error) {
 // beginning is refused.
 func (s *script) begin() error {
 	s.in.s, s.in.w = s.by.s, s.w
-	before := s.number
+	before, statements := s.number, s.left
 	err := s.run()
 	if err != nil {
+		s.all.mu.Lock()
+		for i := range statements { // the next worker may take them
+			delete(s.all.told, &statements[i])
+		}
+		s.all.mu.Unlock()
 		s.in.endAll(func(i *injection) bool { return i.number >= before && i.number < s.number }, "refused")
 	}
 	return err
@@ -295,7 +309,9 @@ func (s *script) add(one *inject.Statement, waits *script) (*injection, error) {
 		i.expiry = clock.NewTimer(func() { n.end(i, "its time is over") })
 		e.Clock.Set(i.expiry, e.Now()+clock.Time(i.For))
 	}
-	s.by.s.Log.Info("inject: begins", "number", i.number, "statement", i.text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
+	if s.all.first(s.all.told, one) {
+		s.by.s.Log.Info("inject: begins", "number", i.number, "statement", i.text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
+	}
 	return i, nil
 }
 

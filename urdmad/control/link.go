@@ -26,7 +26,9 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	}
 	for _, w := range s.Workers {
 		w.Engine.Do(func() {
-			w.linkSeen(s.Devices[dev].Name, up)
+			if w == s.Workers[0] { // every worker has the same captures
+				w.linkSeen(s.Devices[dev].Name, up)
+			}
 			w.tellUsers(s, dev, event)
 		})
 		w.Wake()

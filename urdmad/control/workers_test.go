@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/loopback"
+	"urdma/inspect"
 	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
@@ -178,6 +180,63 @@ func injects(t *testing.T, c *client, text string) {
 	copy(m.Text[:], text)
 	if _, err := call[abi.InjectRequest, abi.InjectResponse](c, abi.Inject, m); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWorkersTellOnce: what happens to a port is logged, counted and shown to who watches
+// once, and is told to the clients of each worker.
+func TestWorkersTellOnce(t *testing.T) {
+	var log logged
+	r := startTwo(t, log.take)
+	for range 2 {
+		opened(t, r)
+	}
+	source, err := inspect.Open(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	watch, err := source.StartCapture(abi.CaptureRequest{Device: abi.NoDevice, RingBytes: 1 << 16, Flags: abi.CaptureEvents | abi.CaptureChanges})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	looks, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looks.conn.Close()
+	for _, text := range []string{"port urdma0 GID_CHANGE", "port urdma0 down", "port urdma0 up", "call ibv_create_qp errno=ENOMEM", "device urdma0"} {
+		injects(t, looks, text)
+	}
+	s, err := r.server.Snapshot(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]int{"msg=injected": 4, "msg=\"inject: begins\"": 1} {
+		if n := strings.Count(log.String(), what); n != want {
+			t.Errorf("%q stands %d times in the log, expected %d:\n%s", what, n, want, log.String())
+		}
+	}
+	if s.Totals.Injected != 4 {
+		t.Errorf("%d injected, expected 4", s.Totals.Injected)
+	}
+	if err := watch.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for {
+		head, frame, _, ok, err := watch.Reader.Next()
+		if !ok || err != nil {
+			break
+		}
+		if e, ok := abi.Decode[abi.TraceEvent](frame); ok && e.Kind == abi.TraceLink {
+			links++
+		}
+		watch.Reader.Release(uint64(head.Bytes))
+	}
+	if links != 2 {
+		t.Errorf("%d changes of the link are shown, expected 2", links)
 	}
 }
 
