@@ -86,13 +86,15 @@ const (
 
 // arrivedRequest gives the listener a child with the connection by which the request
 // came. It waits until some time where a request in a packet would be dropped, to
-// come again.
+// come again, unless its peer goes.
 func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
 	parent := m.listener(p.Local)
 	if parent != nil && parent.Datagrams {
 		parent = nil // it takes no connections
 	}
 	switch {
+	case m.net.Withdrawn(p.Conn):
+		p.Conn.Release()
 	case parent != nil && parent.queue.pending < parent.queue.backlog:
 		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
 	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= until, m.waiting == maxWaiting:

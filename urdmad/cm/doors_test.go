@@ -13,7 +13,7 @@ import (
 // stream is a connection by which a request came.
 type stream struct {
 	*conn
-	rejected, released bool
+	rejected, released, withdrawn bool
 }
 
 func (s *stream) Release() { s.released = true }
@@ -143,13 +143,24 @@ func TestFloodedListener(t *testing.T) {
 	e := p.server.newEnd()
 	p.must(p.to.m.Bind(e.id, p.to.at(unserved)))
 	p.must(p.to.m.Listen(e.id, 1))
+	var flood []*stream
 	for range 1 + most { // one of them fills the backlog
-		if p.arrives(unserved).rejected {
+		if flood = append(flood, p.arrives(unserved)); flood[len(flood)-1].rejected {
 			t.Fatal("rejected while there was room to wait")
 		}
 	}
 	if !p.arrives(unserved).rejected {
 		t.Errorf("more than %d wait", most)
+	}
+	for _, s := range flood[1:] {
+		s.withdrawn = true
+	}
+	p.pass(20 * ms)
+	if last := flood[most]; !last.released || last.rejected {
+		t.Error("a request whose peer has gone still waits")
+	}
+	if p.arrives(unserved).rejected {
+		t.Error("those of peers that have gone keep others from waiting")
 	}
 	if other := p.arrives(served); other.rejected {
 		t.Error("a listener with room is refused a request, since another's wait")

@@ -48,6 +48,8 @@ type Network interface {
 	// Adopt gives the connection by which a request came to the id that was made for it, or
 	// ends it, if the id's owner can't have its socket.
 	Adopt(id *ID, c Conn) (Conn, error)
+	// Withdrawn reports whether the peer has given up the request that came by a connection.
+	Withdrawn(c Conn) bool
 	// ConnAt is the connection that has a UDP port number of device dev, from
 	// Open until nothing of it is left, or nil.
 	ConnAt(dev int, port uint16) Conn

@@ -167,6 +167,8 @@ func (h *host) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
 	return c, nil
 }
 
+func (h *host) Withdrawn(c cm.Conn) bool { return c.(*stream).withdrawn }
+
 // host is a machine with one address: cm.Network.
 type host struct {
 	w       *world

@@ -197,6 +197,9 @@ func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
 	return k, nil
 }
 
+// Withdrawn is cm.Network's.
+func (n *network) Withdrawn(c cm.Conn) bool { return c.(interface{ Withdrawn() bool }).Withdrawn() }
+
 func (n *network) ConnAt(dev int, port uint16) cm.Conn {
 	c := n.e.TRP.Port(dev).Conn(port)
 	if c == nil {

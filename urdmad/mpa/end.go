@@ -60,6 +60,9 @@ func (c *Conn) Release() {
 	}
 }
 
+// Withdrawn reports whether the peer has gone while its request was to be answered.
+func (c *Conn) Withdrawn() bool { return c.state == connRequested && c.fd < 0 }
+
 // Abort ends a connection whose peer never answered.
 func (c *Conn) Abort() {
 	switch {

@@ -384,13 +384,13 @@ func TestDisconnectWhileAccepting(t *testing.T) {
 }
 
 // TestGoneWhileWaiting: of a peer that has gone while its request waited for room in a
-// listener's backlog nothing is left.
+// listener's backlog nothing is left, and the program does not hear of it.
 func TestGoneWhileWaiting(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	c := w.A.NewClient()
 	c.Listen(port, 1)
 	p := dial(w)
-	p.requested(c, request())
+	first := p.requested(c, request())
 	descriptors := func() int {
 		all, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -407,4 +407,7 @@ func TestGoneWhileWaiting(t *testing.T) {
 		w.Pass(time.Millisecond)
 	}
 	w.Until("the descriptors to be closed", time.Minute, func() bool { return descriptors() == before })
+	c.Destroy(first)
+	w.Pass(time.Second)
+	c.NoEvent()
 }

@@ -61,6 +61,9 @@ func (c *Conn) Release() {
 	}
 }
 
+// Withdrawn reports whether the peer has given up its request.
+func (c *Conn) Withdrawn() bool { return c.shake.withdrawn }
+
 // Abort ends a connection whose peer never answered.
 func (c *Conn) Abort() { c.end(qp.CloseDead) }
 

@@ -195,6 +195,29 @@ func TestAcceptedTooLate(t *testing.T) {
 	}
 }
 
+// TestWithdrawnWhileWaiting: a program does not hear of a request that was given up while it
+// waited for room in the listener's backlog.
+func TestWithdrawnWhileWaiting(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	cb.Listen(7000, 1)
+	var asked [3]*cm.ID
+	for i := range asked {
+		asked[i] = ca.Resolve(w.B.Addr, 7000)
+		ca.Connect(asked[i], ca.NewQP(nil), enginetest.Param(byte(i), ""))
+		w.Pass(time.Millisecond)
+	}
+	first := cb.Event(cm.EventConnectRequest, time.Second).Child
+	ca.Destroy(asked[1])
+	w.Pass(time.Second)
+	cb.Destroy(first)
+	ca.Event(cm.EventRejected, time.Second)
+	last := cb.Event(cm.EventConnectRequest, time.Second)
+	if last.Param.ResponderResources != 2 {
+		t.Errorf("the request with %d Reads is heard, expected the last", last.Param.ResponderResources)
+	}
+}
+
 // TestXRCTransport: packets of XRC have their own transport, and a queue pair of type XRC_RECV
 // is no peer of one of type RC.
 func TestXRCTransport(t *testing.T) {
