@@ -41,8 +41,10 @@ type Config struct {
 	// ("") each port has the one that fits it.
 	Transport, Placement string
 	Workers              []Worker
-	Polling              Polling
-	Limits               Limits
+	// AutoWorkers: of several Workers one alone runs, unless a port has a queue for each.
+	AutoWorkers bool
+	Polling     Polling
+	Limits      Limits
 	// DeathTimeout is how long a peer may be silent with packets to acknowledge.
 	DeathTimeout time.Duration
 	// Responder is one of the Responder constants: what urdma ping and perf of

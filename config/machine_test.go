@@ -32,25 +32,26 @@ func TestCheckCores(t *testing.T) {
 }
 
 // TestAutoWorkers: "auto" is a worker for every four processors, where each has sockets of its
-// own, and nothing that the file itself could not say.
+// own or may have a queue of its own, and nothing that the file itself could not say.
 func TestAutoWorkers(t *testing.T) {
 	was := processors
 	defer func() { processors = was }()
 	udp, tcp, loopback := `{"vdev":"udp","ipv4_address":"10.0.0.1/24"}`, `{"vdev":"tcp","ipv4_address":"10.0.1.1/24"}`, `{"vdev":"loopback","ipv4_address":"10.0.2.1/24"}`
+	card, tap := `{"pci_address":"0000:01:00.0","ipv4_address":"10.0.3.1/24"}`, `{"vdev":"net_tap0","ipv4_address":"10.0.4.1/24"}`
 	for _, x := range []struct {
 		processors int
 		ports      string
 		want       int
 	}{
 		{1, udp, 1}, {2, udp, 1}, {7, udp, 1}, {8, udp, 2}, {16, udp + "," + tcp, 4}, {32, tcp, 8}, {400, udp, 8},
-		{16, loopback, 1}, {16, udp + "," + loopback, 1},
+		{16, loopback, 1}, {16, udp + "," + loopback, 1}, {16, card, 4}, {16, tap + "," + loopback, 4}, {16, udp + "," + card, 1},
 	} {
 		processors = x.processors
 		c, err := parse("urdma.json", []byte(`{"ports":[`+x.ports+`], "workers":"auto"}`), refuseUnknown)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(c.Workers) != x.want || c.Workers[0].Core != -1 {
+		if len(c.Workers) != x.want || c.Workers[0].Core != -1 || !c.AutoWorkers {
 			t.Errorf("%d processors, ports %s: workers %v, expected %d that are bound to none", x.processors, x.ports, c.Workers, x.want)
 		}
 		again, err := parse("again.json", c.JSON(), refuseUnknown)

@@ -41,6 +41,7 @@ func read(d *document) *Config {
 	c.StatsInterval = r.duration("stats_timer_interval", time.Millisecond)
 	c.DeathTimeout = r.duration("death_timeout_ms", time.Millisecond)
 	c.Workers = r.workers(c.Ports)
+	c.AutoWorkers = r.json.Get("workers").Type == gjson.String
 	c.Polling = r.polling()
 	c.Limits = r.limits()
 	c.Responder = r.text("responder")
@@ -362,10 +363,20 @@ var processors = runtime.GOMAXPROCS(0)
 // maxWorkers is the schema's.
 const maxWorkers = 8
 
-// autoWorkers is how many workers "auto" is: each busy one has programs that poll besides. Ports that
-// are asked by one worker, for all, gain little by others.
+// autoWorkers is how many workers "auto" is at most: each busy one has programs that poll besides.
+// Ports that are asked by one worker, for all, gain little by others. Whether a device of DPDK has a
+// queue for each is known once it is open.
 func autoWorkers(processors int, ports []Port) int {
-	if slices.ContainsFunc(ports, func(p Port) bool { return !p.UDP() }) {
+	datagrams, devices := 0, 0
+	for i := range ports {
+		switch v, _ := ParseVdev(ports[i].Vdev); v.Kind {
+		case VdevUDP:
+			datagrams++
+		case VdevNone, VdevDPDK:
+			devices++
+		}
+	}
+	if datagrams < len(ports) && (datagrams > 0 || devices == 0) {
 		return 1
 	}
 	return min(max(processors/4, 1), maxWorkers)

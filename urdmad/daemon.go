@@ -47,6 +47,7 @@ type daemon struct {
 	kernels    map[int]*kernelif.Interface // by port, those that there are
 	machine    worker.Machine
 	pollers    []*poller
+	alone      bool         // there is one worker, though the configuration allows several
 	shared     *sharedPorts // nil: there is one worker
 	server     *control.Server
 	responder  *responder.Responder
@@ -229,6 +230,7 @@ func addressOf(p *config.Port) netif.Address {
 }
 
 func (d *daemon) startEngine() error {
+	d.settleWorkers()
 	d.measure()
 	for _, why := range []*[]atomic.Bool{&d.links.lost, &d.links.cut, &d.links.away, &d.links.disabled} {
 		*why = make([]atomic.Bool, len(d.ports))

@@ -27,7 +27,23 @@ type poller struct {
 }
 
 // workers is how many there are.
-func (d *daemon) workers() int { return max(len(d.cfg.Workers), 1) }
+func (d *daemon) workers() int {
+	if d.alone {
+		return 1
+	}
+	return max(len(d.cfg.Workers), 1)
+}
+
+// settleWorkers has one worker, where the configuration leaves it to urdmad, if no port has a
+// queue for each of several.
+func (d *daemon) settleWorkers() {
+	n := d.workers()
+	if !d.cfg.AutoWorkers || n == 1 || slices.ContainsFunc(d.ports, func(p port.Port) bool { return p.Queues() >= n }) {
+		return
+	}
+	d.alone = true
+	d.log.Info("one worker: no port has a queue for each of several", "processors_allow", n)
+}
 
 // sharedPorts are what several workers have in common.
 type sharedPorts struct {

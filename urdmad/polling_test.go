@@ -1,9 +1,12 @@
 package main
 
 import (
+	"log/slog"
 	"math"
 	"testing"
 
+	"urdma/config"
+	"urdma/dpdk/port"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/worker"
 )
@@ -34,6 +37,35 @@ func TestPolicyOnSlowMachine(t *testing.T) {
 		}
 		if s := d.scheduling(); s.YieldForNs != int64(c.yield) || s.SleepNs != int64(c.machine.Sleep) {
 			t.Errorf("%s: shown are %+v", c.setting, s)
+		}
+	}
+}
+
+// queues is a port that has so many.
+type queues struct {
+	port.Port
+	n int
+}
+
+func (q queues) Queues() int { return q.n }
+
+// TestAutoWorkers: where "auto" allows several workers, they are as many if any port has a
+// queue for each, and else one; those that are named stay.
+func TestAutoWorkers(t *testing.T) {
+	for _, c := range []struct {
+		auto   bool
+		queues []int
+		want   int
+	}{
+		{true, []int{4}, 4}, {true, []int{1, 4}, 4}, {true, []int{1}, 1}, {true, []int{1, 1}, 1}, {false, []int{1}, 4},
+	} {
+		cfg := &config.Config{AutoWorkers: c.auto, Workers: make([]config.Worker, 4)}
+		d := &daemon{cfg: cfg, log: &logger{Logger: slog.New(slog.DiscardHandler)}}
+		for _, n := range c.queues {
+			d.ports = append(d.ports, queues{n: n})
+		}
+		if d.settleWorkers(); d.workers() != c.want || len(cfg.Workers) != 4 {
+			t.Errorf("auto %v, queues %v: %d workers, expected %d, and the configuration as it was", c.auto, c.queues, d.workers(), c.want)
 		}
 	}
 }
