@@ -23,6 +23,7 @@ type ethPort struct {
 	queues []ethQueue
 
 	software bool        // no NIC
+	rss      bool        // it was told which queue a UDP port number means
 	gone     atomic.Bool // the device, or the network interface below, is no more
 	ifIndex  uint32      // of the network interface below, or 0
 	borrowed *borrowed   // that interface; nil: the driver is asked for the link
@@ -42,6 +43,17 @@ func (p *ethPort) Queues() int { return len(p.queues) }
 
 // Queue implements port.Port.
 func (p *ethPort) Queue(i int) port.Queue { return &p.queues[i] }
+
+// Offloads implements port.Offloader.
+func (p *ethPort) Offloads() string {
+	switch {
+	case len(p.queues) == 1:
+		return ""
+	case p.rss:
+		return "receive queues chosen by UDP port number"
+	}
+	return "receive queues as the driver chooses"
+}
 
 // Link implements port.Port.
 func (p *ethPort) Link() bool { return p.link.Up() }

@@ -114,6 +114,12 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 	if s.PCI != "" || driverOf(s.Vdev) == "net_tap" {
 		o.queues = C.uint16_t(min(max(s.Queues, 1), C.URDMA_QUEUES))
 	}
+	for i, b := range rssKey(s.BySource, s.Address.Is6()) {
+		o.rss_key[i] = C.uint8_t(b)
+	}
+	for i, q := range rssTable(s.QueueOf) {
+		o.rss_queue[i] = C.uint8_t(q)
+	}
 	if d.borrowed != nil {
 		o.borrowed = 1
 	}
@@ -167,6 +173,7 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 		rand.Read(p.info.MAC[:])
 		p.info.MAC[0] = p.info.MAC[0]&^1 | 2
 	}
+	p.rss = p.c.rss != 0
 	p.ifIndex, p.software = uint32(info.if_index), s.PCI == ""
 	if p.ifIndex != 0 {
 		p.info.Interface = netdev.Name(p.ifIndex)

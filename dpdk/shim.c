@@ -88,36 +88,66 @@ static int admit_vlan(const struct urdma_port *p, const struct rte_eth_conf *con
 	return rte_eth_dev_vlan_filter(p->id, p->queue[0].vlan, 1);
 }
 
-/* spread has a device choose among several queues by addresses and port numbers, if it can:
- * packets of one connection come to one queue, whichever. */
-static void spread(const struct urdma_port *p, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+/* spread has a device choose among several queues by a hash of UDP's addresses and port numbers,
+ * if it can: with our key, or with its own. What is not UDP comes to queue 0. */
+static void spread(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o,
+		   struct rte_eth_conf *conf, bool our_key)
 {
+	struct rte_eth_rss_conf *rss = &conf->rx_adv_conf.rss_conf;
+	unsigned len = info->hash_key_size != 0 ? info->hash_key_size : sizeof(o->rss_key);
+
+	memset(rss, 0, sizeof(*rss));
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
-	conf->rx_adv_conf.rss_conf.rss_hf = p->queues == 1 ? 0 : info->flow_type_rss_offloads &
-		(RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
-	if (conf->rx_adv_conf.rss_conf.rss_hf != 0)
+	if (p->queues > 1)
+		rss->rss_hf = info->flow_type_rss_offloads & (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+	if (rss->rss_hf != 0)
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	p->rss = rss->rss_hf != 0 && our_key && len >= sizeof(o->rss_key) && len <= sizeof(p->rss_key);
+	if (!p->rss)
+		return;
+	memcpy(p->rss_key, o->rss_key, sizeof(o->rss_key)); /* what follows in a longer one is 0: for headers that we don't have */
+	rss->rss_key = p->rss_key;
+	rss->rss_key_len = len;
+}
+
+/* redirect says which queue each value of the hash means. A device without such a table, or
+ * with one that can't be written, chooses queues as it likes. */
+static bool redirect(const struct urdma_port *p, const struct urdma_open *o)
+{
+	struct rte_eth_rss_reta_entry64 table[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE];
+	struct rte_eth_dev_info info;
+	unsigned i;
+
+	if (rte_eth_dev_info_get(p->id, &info) != 0 || info.reta_size == 0 || info.reta_size > RTE_ETH_RSS_RETA_SIZE_512)
+		return false;
+	memset(table, 0, sizeof(table));
+	for (i = 0; i < info.reta_size; i++) {
+		struct rte_eth_rss_reta_entry64 *t = &table[i / RTE_ETH_RETA_GROUP_SIZE];
+
+		t->mask |= UINT64_C(1) << i % RTE_ETH_RETA_GROUP_SIZE;
+		t->reta[i % RTE_ETH_RETA_GROUP_SIZE] = o->rss_queue[i % sizeof(o->rss_queue)];
+	}
+	return rte_eth_dev_rss_reta_update(p->id, table, info.reta_size) == 0;
 }
 
 /* configure asks for receive interrupts first; drivers without them refuse
- * either here or when the first one is enabled. */
+ * either here or when the first one is enabled. Some refuse a key. */
 static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
 		     const struct urdma_open *o, struct rte_eth_conf *conf)
 {
-	int ret;
+	int tries = p->queues > 1 ? 4 : 2;
+	int ret = 0;
 
 	conf->rxmode.mtu = o->borrowed ? RTE_MIN(p->mtu, RTE_ETHER_MTU) : p->mtu;
-	spread(p, info, conf);
 	choose_offloads(p, info, conf);
-	conf->intr_conf.rxq = 1;
-	p->rx_interrupt = 1;
-	ret = rte_eth_dev_configure(p->id, p->queues, p->queues, conf);
-	if (ret != 0) {
-		conf->intr_conf.rxq = 0;
-		p->rx_interrupt = 0;
+	for (int i = 0; i < tries; i++) {
+		spread(p, info, o, conf, i < 2);
+		p->rx_interrupt = conf->intr_conf.rxq = i % 2 == 0;
 		ret = rte_eth_dev_configure(p->id, p->queues, p->queues, conf);
+		if (ret == 0)
+			return 0;
 	}
-	if (ret == 0 || p->queues == 1)
+	if (p->queues == 1)
 		return ret;
 	p->queues = 1;
 	return configure(p, info, o, conf);
@@ -229,6 +259,7 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	*step = "rte_eth_dev_start";
 	if ((ret = rte_eth_dev_start(p->id)) != 0)
 		return ret;
+	p->rss = p->rss && redirect(p, o);
 	*step = "rte_eth_dev_vlan_filter";
 	if ((ret = admit_vlan(p, &conf)) != 0)
 		return ret;

@@ -10,6 +10,8 @@
 #define URDMA_BURST 256
 /* Most queues of a port. */
 #define URDMA_QUEUES 8
+/* Bytes of a hash's key for receive side scaling. */
+#define URDMA_RSS_KEY 40
 
 #define URDMA_IPV4_BAD 1
 #define URDMA_UDP_BAD 2
@@ -46,6 +48,8 @@ struct urdma_port {
 	uint8_t mac[6];
 	uint8_t mac_kept; /* the device has another address than the wanted one */
 	uint8_t device_closed;
+	uint8_t rss; /* the device took our key and table for receive side scaling */
+	uint8_t rss_key[64];
 	uint16_t queues;
 	struct urdma_queue queue[URDMA_QUEUES];
 };
@@ -64,6 +68,10 @@ struct urdma_open {
 	uint32_t buffers; /* of each queue */
 	uint8_t mac[6];
 	uint8_t want_mac;
+	/* With several queues: the key of the device's hash, and which queue each value of
+	 * its lowest three bits means (rss.go). */
+	uint8_t rss_key[URDMA_RSS_KEY];
+	uint8_t rss_queue[8];
 };
 
 struct urdma_counters {

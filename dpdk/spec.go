@@ -19,7 +19,8 @@ type Spec struct {
 	// "memif,role=server|client,socket=PATH[,id=N][,mtu=N][,ring=N][,secret=S]",
 	// or "udp[,port=N]".
 	Vdev string
-	// Address is the port's IP address, for udp alone: the kernel holds it.
+	// Address is the port's IP address: the kernel holds that of udp, and a card's queues are chosen in
+	// its family.
 	Address netip.Addr
 	// Allow are the networks whose datagrams udp looks at; none: all.
 	Allow []netip.Prefix
@@ -31,6 +32,11 @@ type Spec struct {
 	// which Filter chooses (udp.Options), tap, and a PCI device that has as many.
 	Queues int
 	Filter []unix.SockFilter
+	// QueueOf is the queue for UDP packets with a destination port number, or, BySource, a source
+	// port number, of which it looks at the lowest rssBits bits. A card that can be told so delivers them
+	// there. Nil: queue 0.
+	QueueOf  func(number int) int
+	BySource bool
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string

@@ -30,6 +30,7 @@ import (
 	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
+	"urdma/wire"
 	"urdma/wire/roce"
 )
 
@@ -213,7 +214,8 @@ func specs(cfg *config.Config) []dpdk.Spec {
 		}
 		if n := len(cfg.Workers); n > 1 {
 			s.Queues = n
-			if s.Filter = steer.SocketFilter(n); p.RoCE() {
+			s.Filter, s.QueueOf, s.BySource = steer.SocketFilter(n), func(number int) int { return wire.WorkerOf(uint32(number), n) }, p.RoCE()
+			if p.RoCE() {
 				s.Filter = steer.PacketFilter(n)
 			}
 		}

@@ -44,6 +44,9 @@ func (h *UDPHeader) Init(srcMAC, dstMAC MAC, src, dst IPv4, sport, dport uint16)
 // SetDst changes the Ethernet destination: the next hop has moved.
 func (h *UDPHeader) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
+// SetSource changes the source port number.
+func (h *UDPHeader) SetSource(number uint16) { binary.BigEndian.PutUint16(h[offUDP:], number) }
+
 // SetTrafficClass changes the type of service.
 func (h *UDPHeader) SetTrafficClass(class uint8) {
 	ip := h[EthernetLen:][:IPv4Len]

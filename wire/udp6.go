@@ -30,6 +30,9 @@ func (h *UDP6Header) Init(srcMAC, dstMAC MAC, src, dst IPv6, sport, dport uint16
 // SetDst changes the Ethernet destination: the next hop has moved.
 func (h *UDP6Header) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
+// SetSource changes the source port number.
+func (h *UDP6Header) SetSource(number uint16) { binary.BigEndian.PutUint16(h[off6UDP:], number) }
+
 // SetTrafficClass changes the traffic class.
 func (h *UDP6Header) SetTrafficClass(class uint8) {
 	ip := h[EthernetLen:]

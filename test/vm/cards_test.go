@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/inspect"
 	"urdma/test/lab"
 )
 
@@ -25,10 +26,14 @@ type card struct {
 
 const virtio = "virtio-net-pci,iommu_platform=on,disable-legacy=on,host_mtu=9000"
 
+// rss has a card choose queues by a hash, of which urdmad writes key and table.
+const rss = ",rss=on"
+
 // models are those that DPDK has drivers for.
 var models = []card{
 	{"virtio-net", virtio, 1, nil},
 	{"virtio-net, two queue pairs and workers", virtio + ",mq=on,vectors=6", 2, nil},
+	{"virtio-net, two, RSS", virtio + ",mq=on,vectors=6" + rss, 2, nil},
 	{"virtio-net, packed rings", virtio + ",packed=on", 1, nil},
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
@@ -219,9 +224,32 @@ func (m *cardMachine) rping(int) error {
 	return m.client("rping -s -a @ -C 5 -V", "rping -c -a @ -C 5 -V")
 }
 
-func (m *cardMachine) bandwidth(int) error {
-	const line = "ib_write_bw -R -F -s 65536 -n 100"
-	return m.client(line, line+" @")
+// bandwidth has each worker have a client once. With RSS a worker's packets come to its own queue.
+func (m *cardMachine) bandwidth(i int) error {
+	const line = "ib_write_bw -R -F -s 65536 -n 100 -b"
+	for range m.cards[i].queues {
+		if err := m.client(line, line+" @"); err != nil {
+			return err
+		}
+	}
+	if !strings.HasSuffix(m.cards[i].device, rss) {
+		return nil
+	}
+	out, err := m.try(10, "XDG_RUNTIME_DIR=/tmp/u urdma show worker --json")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	var workers []inspect.Worker
+	if err := json.Unmarshal([]byte(out), &workers); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	for n, w := range workers {
+		m.t.Logf("worker %d received %d packets and handed %d on", n, w.Received, w.HandedOn)
+		if w.Received < 1000 || w.HandedOn > w.Received/20 { // requests and such are
+			return fmt.Errorf("of %d packets that came to worker %d, %d were another's", w.Received, n, w.HandedOn)
+		}
+	}
+	return nil
 }
 
 // capture has what rping sends in a file, with UDP datagrams of both directions.

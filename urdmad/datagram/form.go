@@ -67,11 +67,12 @@ func (f form) put(b []byte, h *wire.Datagram, n uint32) {
 	pad(b[r.Put(b):], n)
 }
 
-// leave sends a packet of n bytes.
-func (c *sender) leave(w *way, frame []byte, n int, class uint8) {
+// leave sends a packet of n bytes to a queue pair.
+func (c *sender) leave(w *way, to wire.QPN, frame []byte, n int, class uint8) {
 	c.port.mark(w, class)
 	if c.port.form == roceV2 {
 		c.pace.left(c.s.clock.Now, n)
+		w.path.SetSource(roce.SourcePort(to))
 	}
 	w.path.Send(frame, n)
 }

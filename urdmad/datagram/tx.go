@@ -63,7 +63,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 		return revoked
 	}
 	p.s.Stats.Sent++
-	p.leave(w, frame, p.port.form.length(h, wr.Length), uint8(wr.RKey))
+	p.leave(w, h.Dst, frame, p.port.form.length(h, wr.Length), uint8(wr.RKey))
 	return gone
 }
 

@@ -39,7 +39,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	}
 	c.psn = c.psn.Add(1)
 	c.s.Stats.Sent++
-	c.leave(w, frame, at+c.port.form.ended(n), uint8(c.QP.Attr.TrafficClass))
+	c.leave(w, h.Dst, frame, at+c.port.form.ended(n), uint8(c.QP.Attr.TrafficClass))
 	c.moved(n)
 	return gone
 }

@@ -66,6 +66,17 @@ func (p *Path) setDst(mac wire.MAC) {
 	p.hdr.SetDst(mac)
 }
 
+// SetSource has packets come from another port number, where they don't leave by a socket.
+func (p *Path) SetSource(number uint16) {
+	switch {
+	case p.n.info.Datagrams:
+	case p.hdr6 != nil:
+		p.hdr6.SetSource(number)
+	default:
+		p.hdr.SetSource(number)
+	}
+}
+
 // SetTrafficClass has packets carry a traffic class. On a port of datagrams only bare ones do,
 // and 0 stands for the socket's.
 func (p *Path) SetTrafficClass(class uint8) {

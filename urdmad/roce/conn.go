@@ -161,15 +161,11 @@ func (c *Conn) resolve() {
 // reach has packets leave by a link.
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
-	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), c.s.sourcePort()), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
+	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), roce.SourcePort(c.peer)), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
 	c.path.SetTrafficClass(c.class&^3 | datagram.Capable)
 	c.path.Follow()
 	c.ready()
 }
-
-// sourcePort draws the port number that packets come from, which spreads connections over
-// paths of equal cost. That of a UDP socket is its own.
-func (s *Stack) sourcePort() uint16 { return 0xc000 | uint16(s.rand.Uint32())&0x3fff }
 
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
 

@@ -196,6 +196,7 @@ func (c *Conn) Start(q *qp.QP) {
 	}
 	a := &q.Attr
 	c.QP, c.peer, h.qpn = q, h.theirs.QPN, wire.QPN(q.QPN)
+	c.path.SetSource(roce.SourcePort(c.peer))
 	c.serve(int(c.IRD), c.psn)
 	a.RNRRetry = uint32(h.theirs.RNRRetry)
 	if a.MinRNRTimer == 0 {

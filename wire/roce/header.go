@@ -10,6 +10,11 @@ import (
 // Port is the UDP port number that RoCEv2 packets go to.
 const Port = 4791
 
+// SourcePort is the UDP port number that packets to a queue pair come from: different for
+// different ones, so that routers spread them over paths of equal cost. Its lowest bits are the
+// queue pair number's, by which a urdmad's card finds the worker (wire.WorkerOf).
+func SourcePort(to wire.QPN) uint16 { return 0xc000 | uint16(to)&0x3fff }
+
 const (
 	// BTHLen is the length of the base transport header.
 	BTHLen = 12

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 	"urdma/wire"
+	"urdma/wire/roce"
 )
 
 // capture is a capture of everything that a host's ports carry. It runs in every
@@ -67,6 +69,11 @@ func (c *capture) check(s *engine.Sight) {
 	src, dst := f.Addrs()
 	if plain(src) != plain(s.Our) || plain(dst) != plain(s.Peer) {
 		c.t.Errorf("capture of host %s: a frame from %v to %v is said to be from %v to %v", c.host, src, dst, s.Our, s.Peer)
+	}
+	if payload := s.Frame[f.PayloadOff:]; f.DstPort == roce.Port && f.SrcPort != roce.Port { // not a socket's
+		if to := wire.QPN(binary.BigEndian.Uint32(payload[4:]) & uint32(wire.MulticastQPN)); to != wire.GeneralQPN && f.SrcPort != roce.SourcePort(to) {
+			c.t.Errorf("capture of host %s: a packet to queue pair %#x comes from port number %d, expected %d", c.host, to, f.SrcPort, roce.SourcePort(to))
+		}
 	}
 	if f.UDPChecksum != 0 && !wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) { // 0: left to the port
 		c.t.Errorf("capture of host %s: UDP checksum wrong in %+v", c.host, s)
