@@ -29,7 +29,7 @@ type Spec struct {
 	// Renumber has what udp sends cover the IPv4 identification (udp.Options).
 	Renumber func(payload []byte, was, is uint16)
 	// Queues is how many the port is to have, 0 for one, if it can: udp, a socket each, among
-	// which Filter chooses (udp.Options), tap, and a PCI device that has as many.
+	// which Filter chooses (udp.Options), memif, tap, and a PCI device that has as many.
 	Queues int
 	Filter []unix.SockFilter
 	// QueueOf is the queue for UDP packets with a destination port number, or, BySource, a source
@@ -37,6 +37,9 @@ type Spec struct {
 	// there. Nil: queue 0.
 	QueueOf  func(number int) int
 	BySource bool
+	// PeerQueue is the queue, of so many that a memif's peer has, that a frame to send is for
+	// (memif.Options.Ring).
+	PeerQueue func(frame []byte, queues int) int
 	// PCI is the address of a device bound to vfio-pci or the like:
 	// "0000:01:00.0", with DPDK arguments after a comma if need be.
 	PCI string

@@ -17,54 +17,66 @@ func BenchmarkBothSides(b *testing.B) {
 	}{{64, false}, {1500, false}, {1500, true}, {9000, true}} {
 		for _, toServer := range []bool{true, false} {
 			name := fmt.Sprintf("%d bytes, copied %v, to server %v", c.size, c.full, toServer)
-			b.Run(name, func(b *testing.B) { bothSides(b, c.size, c.full, toServer) })
+			b.Run(name, func(b *testing.B) { bothSides(b, 1, c.size, c.full, toServer) })
 		}
 	}
 }
 
-func bothSides(b *testing.B, size int, full, toServer bool) {
+// BenchmarkTwoRings is that where both sides have two queues, of which one sends bursts by either ring in turn.
+func BenchmarkTwoRings(b *testing.B) {
+	for _, size := range []int{64, 1500, 9000} {
+		for _, toServer := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%d bytes, to server %v", size, toServer), func(b *testing.B) { bothSides(b, 2, size, true, toServer) })
+		}
+	}
+}
+
+func bothSides(b *testing.B, queues, size int, full, toServer bool) {
 	path := "@urdma-bench-" + b.Name()
 	if len(path) > 100 {
 		path = path[:100]
 	}
-	s, err := Open(Options{SocketPath: path, Server: true, MTU: 9000})
+	s, err := Open(Options{SocketPath: path, Server: true, MTU: 9000, Queues: queues, Ring: ringOf})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	c, err := Open(Options{SocketPath: path, MTU: max(1500, size)})
+	c, err := Open(Options{SocketPath: path, MTU: max(1500, size), Queues: queues, Ring: ringOf})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
 	for !c.Link() || !s.Link() {
 	}
-	from, to := c.Queue(0), s.Queue(0)
+	from, to := c, s
 	if !toServer {
 		from, to = to, from
 	}
+	out := from.Queue(0)
 	private := make([]byte, size)
 	tx, rx := make([]port.Packet, 32), make([]port.Packet, 32)
 	b.ReportAllocs()
 	b.SetBytes(int64(size))
 	b.ResetTimer()
-	for done := 0; done < b.N; {
-		n := from.Alloc(tx)
+	for done, burst := 0, 0; done < b.N; burst++ {
+		private[0] = byte(burst % queues)
+		n := out.Alloc(tx)
 		for i := range tx[:n] {
 			tx[i].Data = tx[i].Data[:size]
 			if full {
 				copy(tx[i].Data, private)
 			}
 		}
-		from.Tx(tx[:n])
-		from.Flush()
-		k := to.Rx(rx)
+		out.Tx(tx[:n])
+		out.Flush()
+		in := to.Queue(burst % queues)
+		k := in.Rx(rx)
 		if full {
 			for i := range rx[:k] {
 				copy(private, rx[i].Data)
 			}
 		}
-		to.Free(rx[:k])
+		in.Free(rx[:k])
 		done += k
 	}
 }

@@ -1,6 +1,7 @@
 package memif
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -33,6 +34,7 @@ func (p *Port) dialForever() {
 func (p *Port) dialOnce() (linked bool) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: p.opt.SocketPath, Net: "unixpacket"})
 	if err != nil {
+		p.refused = [2]int{} // the next server may be another
 		p.faults.waiting(p, err)
 		return false
 	}
@@ -47,6 +49,7 @@ func (p *Port) dialOnce() (linked bool) {
 		return false
 	}
 	p.runLink(l)
+	p.refused = [2]int{}
 	return true
 }
 
@@ -71,67 +74,152 @@ func (p *Port) connect(c control) (l *link, err error) {
 			l.destroy()
 		}
 	}()
-	return l, p.announce(l, log2)
+	c2s, s2c := p.rings(h)
+	return l, p.announce(l, p.layout(log2, c2s, s2c))
+}
+
+// rings are how many we make: of those that we read, one for each of our queues, and of those
+// that the server reads, one for each of its. Ours says how many queues it has. Others allow
+// 256, and refuse what is more than they have; of them we expect as many as we have.
+func (p *Port) rings(h hello) (c2s, s2c int) {
+	queues := len(p.queues)
+	s2c = min(queues, int(h.maxS2CRing)+1)
+	if c2s = int(h.maxC2SRing) + 1; c2s > maxQueues {
+		c2s = queues
+	}
+	for kind, n := range []*int{&s2c, &c2s} {
+		if took := p.refused[kind]; took > 0 {
+			*n = min(*n, took)
+		}
+	}
+	return c2s, s2c
+}
+
+// layout says what a client's region holds: the rings to the server, those from it, and the
+// buffers, so many for each queue.
+type layout struct {
+	log2     uint8
+	c2s, s2c int
+	buffers  int // of a queue
+	stride   int // bytes of a buffer
+	base     int // offset of the first buffer
+	size     int
+}
+
+// layout shortens rings where there are many, so that a link takes no more than twice the
+// memory of one with a ring each way, and what a server of ours maps.
+func (p *Port) layout(log2 uint8, c2s, s2c int) (o layout) {
+	queues := len(p.queues)
+	for shorter := 2; shorter < max(queues, c2s) && log2 > minLog2Ring; shorter *= 2 {
+		log2--
+	}
+	for ; ; log2-- {
+		o = layout{log2: log2, c2s: c2s, s2c: s2c, buffers: buffersPerRingSlot << log2, stride: p.opt.BufferSize}
+		ringsEnd := (c2s + s2c) * ringBytes(log2)
+		o.base = (ringsEnd + cacheLine - 1) &^ (cacheLine - 1)
+		o.size = o.base + queues*o.buffers*o.stride
+		if o.size <= maxRegionBytes || log2 == minLog2Ring {
+			return o
+		}
+	}
+}
+
+// ring is the offer of a ring: of those to the server, or from it.
+func (o *layout) ring(flags uint16, index int) addRing {
+	place := index
+	if flags != ringC2S {
+		place += o.c2s
+	}
+	return addRing{flags: flags, index: uint16(index), offset: uint32(place * ringBytes(o.log2)), log2: o.log2}
 }
 
 // announce makes the shared memory and offers it, waiting for each answer.
-func (p *Port) announce(l *link, log2 uint8) error {
-	ringsEnd := 2 * ringBytes(log2)
-	base := (ringsEnd + cacheLine - 1) &^ (cacheLine - 1)
-	buffers := buffersPerRingSlot << log2
-	size := base + buffers*p.opt.BufferSize
-	fd, mem, err := createRegion(size)
+func (p *Port) announce(l *link, o layout) error {
+	fd, mem, err := createRegion(o.size)
 	if err != nil {
 		return err
 	}
 	defer closeFD(fd)
 	l.regions = [][]byte{mem}
-	c2s := addRing{flags: ringC2S, log2: log2}
-	s2c := addRing{offset: uint32(ringBytes(log2)), log2: log2}
-	if l.tx, err = ringAt(mem, c2s.offset, log2); err != nil {
+	tx, err := l.formatRings(mem, &o)
+	if err != nil {
 		return err
 	}
-	if l.rx, err = ringAt(mem, s2c.offset, log2); err != nil {
-		return err
-	}
-	l.tx.format()
-	l.rx.format()
 	i := initMsg{version: version, id: p.opt.ID, mode: modeEthernet, secret: p.opt.secret(), name: softwareName}
 	if err := l.ctl.ask(i.encode(), -1, kindAck); err != nil {
 		return err
 	}
-	if err := l.ctl.ask(addRegion{index: 0, size: uint64(size)}.encode(), fd, kindAck); err != nil {
+	if err := l.ctl.ask(addRegion{index: 0, size: uint64(o.size)}.encode(), fd, kindAck); err != nil {
 		return err
 	}
-	if err := l.offerRing(c2s, &l.txWake); err != nil {
-		return err
+	for i, t := range l.tx {
+		if err := p.offerRing(l.ctl, o.ring(ringC2S, i), &t.wake); err != nil {
+			return err
+		}
 	}
-	if err := l.offerRing(s2c, &l.rxWake); err != nil {
-		return err
+	for i, s := range l.shares[:o.s2c] {
+		if err := p.offerRing(l.ctl, o.ring(0, i), &s.rxWake); err != nil {
+			return err
+		}
 	}
 	if err := l.ctl.ask(connectMsg(kindConnect, p.opt.Name), -1, kindConnected); err != nil {
 		return err
 	}
 	// A server clears both indices before it answers "connected"; only now may
 	// buffers be posted.
-	l.rx.zeroHead()
-	l.tx.zeroHead()
-	l.rx.maskInterrupt(true)
-	s := newClientSide(p.queue, l, mem, base, p.opt.BufferSize, buffers)
-	s.post()
-	l.side = s
+	for _, t := range l.tx {
+		t.zeroHead()
+	}
+	for i, s := range l.shares {
+		p.queues[i].begin(s, mem, &o, i, tx)
+	}
 	return nil
 }
 
-// offerRing announces a ring with a fresh interrupt.
-func (l *link) offerRing(a addRing, in *interrupt) error {
+// formatRings makes the rings.
+func (l *link) formatRings(mem []byte, o *layout) (tx []*clientTx, err error) {
+	for i := range o.c2s {
+		t := &clientTx{buf: make([]uint32, 1<<o.log2)}
+		if t.ring, err = ringAt(mem, o.ring(ringC2S, i).offset, o.log2); err != nil {
+			return nil, err
+		}
+		t.format()
+		t.wake.fd = -1
+		tx, l.tx = append(tx, t), append(l.tx, &t.outRing)
+	}
+	for i, s := range l.shares[:o.s2c] {
+		if s.rx, err = ringAt(mem, o.ring(0, i).offset, o.log2); err != nil {
+			return nil, err
+		}
+		s.rx.format()
+	}
+	return tx, nil
+}
+
+// begin has a queue's share of a link be ready for frames.
+func (q *queue) begin(s *share, mem []byte, o *layout, number int, tx []*clientTx) {
+	side := newClientSide(q, s, mem, o, number, tx)
+	s.side = side
+	if s.reads() {
+		s.rx.zeroHead()
+		s.rx.maskInterrupt(true)
+		side.post()
+	}
+}
+
+// offerRing announces a ring with a fresh interrupt, and remembers where a server refuses
+// another.
+func (p *Port) offerRing(c control, a addRing, in *interrupt) error {
 	ours, theirs, err := newInterrupt()
 	if err != nil {
 		return err
 	}
 	*in = ours
 	defer closeFD(theirs)
-	return l.ctl.ask(a.encode(), theirs, kindAck)
+	if err = c.ask(a.encode(), theirs, kindAck); errors.Is(err, errRefused) {
+		p.refused[a.flags] = int(a.index)
+	}
+	return err
 }
 
 // ask sends a message and waits for the answer to it.

@@ -62,7 +62,7 @@ func (s *clientSide) rx(pk []port.Packet) (n int) {
 			continue
 		}
 		s.rxNext++
-		s.state[buf] = bufHeld
+		s.state[buf-s.first] = bufHeld
 		s.l.held++
 		pk[n] = port.Packet{Data: s.bytes(buf, int(d.length)), Ref: makeRef(s.l.epoch, refRx, buf)}
 		n++

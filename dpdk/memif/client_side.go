@@ -1,5 +1,7 @@
 package memif
 
+import "sync/atomic"
+
 // bufState says which side has a buffer of a client's region.
 type bufState uint8
 
@@ -12,43 +14,54 @@ const (
 	bufFlight          // in the transmit ring, the server may read it
 )
 
-// clientSide uses the rings as the client: it owns all buffers and decides
-// which one a slot describes, so frames may be freed and sent in any order.
+// clientSide uses the rings as the client: a queue owns all buffers of its share
+// and decides which one a slot describes, so frames may be freed and sent in any order.
 //
 // Invariants: of the four buffers a ring slot, one is for each ring's slot, one to
 // be allocated, half a one to be kept, half a one in the caller's hands. Posted
-// slots are [rxNext, rxHead), at most the ring's size; slots
-// in flight are [txTail, txHead), at most the ring's size, of which the peer
-// has been shown those before txShown. What a slot's buffer is, is remembered
-// here; the peer's copy in the descriptor is never believed.
+// slots are [rxNext, rxHead), at most the ring's size. What a slot's buffer is, is
+// remembered here; the peer's copy in the descriptor is never believed.
 type clientSide struct {
 	q      *queue
-	l      *link
+	l      *share
 	mem    []byte // region 0
-	base   int    // offset of the first buffer
+	base   int    // offset of the region's first buffer
 	stride int
-	state  []bufState
+	first  uint32     // of our buffers
+	state  []bufState // of ours
 	free   []uint32
+	tx     []*clientTx
 
-	rxHead, rxNext          uint16
-	rxBuf                   []uint32 // by slot
-	txHead, txTail, txShown uint16
-	txBuf                   []uint32 // by slot
-	txOut, txLimit          int      // buffers allocated or in flight, and how many may be
-	rxSpare                 int      // free buffers that the receive ring should find
-	kept, keptLimit         int      // buffers of retained packets, and how many may be
+	rxHead, rxNext  uint16
+	rxBuf           []uint32 // by slot
+	txOut, txLimit  int      // buffers allocated or in flight, and how many may be
+	rxSpare         int      // free buffers that the receive ring should find
+	kept, keptLimit int      // buffers of retained packets, and how many may be
+
+	// returned is one more than the newest of our buffers that another queue has found to be
+	// sent, 0 for none; next has the one before it, by buffer.
+	returned atomic.Uint32
+	next     []uint32
 }
 
-func newClientSide(q *queue, l *link, mem []byte, base, stride, buffers int) *clientSide {
-	slots := int(l.rx.size())
+// clientTx is a ring that we fill. Slots in flight are [tail, head), at most the ring's size, of
+// which the peer has been shown those before shown. Whoever fills the ring uses them.
+type clientTx struct {
+	outRing
+	head, tail, shown uint16
+	buf               []uint32 // by slot
+}
+
+func newClientSide(q *queue, l *share, mem []byte, o *layout, number int, tx []*clientTx) *clientSide {
+	slots := 1 << o.log2
 	s := &clientSide{
-		q: q, l: l, mem: mem, base: base, stride: stride,
-		state: make([]bufState, buffers), free: make([]uint32, buffers),
-		rxBuf: make([]uint32, slots), txBuf: make([]uint32, slots),
+		q: q, l: l, mem: mem, base: o.base, stride: o.stride, first: uint32(number * o.buffers), tx: tx,
+		state: make([]bufState, o.buffers), free: make([]uint32, o.buffers), next: make([]uint32, o.buffers),
+		rxBuf:   make([]uint32, slots),
 		txLimit: 2 * slots, rxSpare: slots / 2, keptLimit: slots / 2,
 	}
 	for i := range s.free {
-		s.free[i] = uint32(buffers - 1 - i)
+		s.free[i] = s.first + uint32(o.buffers-1-i)
 	}
 	return s
 }
@@ -59,6 +72,12 @@ func (s *clientSide) bytes(buf uint32, n int) []byte {
 	return s.mem[at : at+n : at+n]
 }
 
+// is reports whether a buffer is ours and in a state.
+func (s *clientSide) is(buf uint32, in bufState) bool {
+	i := buf - s.first // of others' it is too large
+	return int(i) < len(s.state) && s.state[i] == in
+}
+
 func (s *clientSide) take(to bufState) (buf uint32, ok bool) {
 	n := len(s.free)
 	if n == 0 {
@@ -66,20 +85,21 @@ func (s *clientSide) take(to bufState) (buf uint32, ok bool) {
 	}
 	buf = s.free[n-1]
 	s.free = s.free[:n-1]
-	s.state[buf] = to
+	s.state[buf-s.first] = to
 	return buf, true
 }
 
 func (s *clientSide) put(buf uint32) {
-	s.state[buf] = bufFree
+	s.state[buf-s.first] = bufFree
 	s.free = append(s.free, buf)
 }
 
 func (s *clientSide) freeRx(buf uint32) bool {
-	if int(buf) >= len(s.state) || s.state[buf] != bufHeld && s.state[buf] != bufKept {
+	kept := s.is(buf, bufKept)
+	if !kept && !s.is(buf, bufHeld) {
 		return false
 	}
-	if s.state[buf] == bufKept {
+	if kept {
 		s.kept--
 	}
 	s.put(buf)
@@ -87,7 +107,7 @@ func (s *clientSide) freeRx(buf uint32) bool {
 }
 
 func (s *clientSide) freeTx(buf uint32) bool {
-	if int(buf) >= len(s.state) || s.state[buf] != bufAlloc {
+	if !s.is(buf, bufAlloc) {
 		return false
 	}
 	s.put(buf)
@@ -96,16 +116,16 @@ func (s *clientSide) freeTx(buf uint32) bool {
 }
 
 func (s *clientSide) settle() {
-	if len(s.free) > 0 {
+	if len(s.free) > 0 && s.l.reads() {
 		s.post()
 	}
 }
 
 func (s *clientSide) keepRx(buf uint32) bool {
-	if int(buf) >= len(s.state) || s.state[buf] != bufHeld || s.kept == s.keptLimit {
+	if !s.is(buf, bufHeld) || s.kept == s.keptLimit {
 		return false
 	}
-	s.state[buf] = bufKept
+	s.state[buf-s.first] = bufKept
 	s.kept++
 	return true
 }

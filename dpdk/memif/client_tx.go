@@ -4,24 +4,60 @@ import (
 	"urdma/dpdk/port"
 )
 
-// reclaim takes back the buffers of frames the server is done with.
-func (s *clientSide) reclaim() {
-	tail := s.l.tx.tail()
-	if tail-s.txTail > s.txShown-s.txTail {
+// reclaim takes back the buffers of a ring's frames that the server is done with: ours, and
+// those of others for them.
+func (s *clientSide) reclaim(t *clientTx) {
+	tail := t.ring.tail()
+	if tail-t.tail > t.shown-t.tail {
 		s.q.counters.RxErrors.Add(1)
-		s.l.fault("moved the transmit ring's tail to %d, outside [%d, %d]", tail, s.txTail, s.txShown)
+		s.l.fault("moved the transmit ring's tail to %d, outside [%d, %d]", tail, t.tail, t.shown)
 		return
 	}
-	for s.txTail != tail {
-		s.put(s.txBuf[s.txTail&s.l.tx.mask])
-		s.txOut--
-		s.txTail++
+	for t.tail != tail {
+		buf := t.buf[t.tail&t.mask]
+		if int(buf-s.first) < len(s.state) {
+			s.put(buf)
+			s.txOut--
+		} else {
+			s.l.shares[int(buf)/len(s.state)].side.(*clientSide).giveBack(buf)
+		}
+		t.tail++
 	}
+}
+
+// giveBack is called by another queue for a buffer of ours that was sent.
+func (s *clientSide) giveBack(buf uint32) {
+	for {
+		newest := s.returned.Load()
+		s.next[buf-s.first] = newest
+		if s.returned.CompareAndSwap(newest, buf+1) {
+			return
+		}
+	}
+}
+
+// takeBack takes what others have given back.
+func (s *clientSide) takeBack() {
+	for at := s.returned.Swap(0); at != 0; at = s.next[at-1-s.first] {
+		s.put(at - 1)
+		s.txOut--
+	}
+}
+
+// reclaimAll makes room for buffers to be allocated.
+func (s *clientSide) reclaimAll() {
+	for _, t := range s.tx {
+		if t.tryFill(s.l.alone) {
+			s.reclaim(t)
+			t.filled(s.l.alone)
+		}
+	}
+	s.takeBack()
 }
 
 func (s *clientSide) alloc(pk []port.Packet) int {
 	if s.txOut+len(pk) > s.txLimit || len(s.free) < len(pk)+s.rxSpare {
-		s.reclaim()
+		s.reclaimAll()
 	}
 	n := min(len(pk), s.txLimit-s.txOut, len(s.free))
 	if n < len(pk) {
@@ -36,29 +72,30 @@ func (s *clientSide) alloc(pk []port.Packet) int {
 	return n
 }
 
-// full makes room in the transmit ring if it can.
-func (s *clientSide) full() bool {
-	if s.txHead-s.txTail < s.l.tx.size() {
-		return false
-	}
-	s.publish()
-	s.reclaim()
-	return s.txHead-s.txTail == s.l.tx.size()
+// full makes room in a ring if it can.
+func (s *clientSide) full(t *clientTx) bool { return t.head-t.tail == t.size() && !s.makeRoom(t) }
+
+func (s *clientSide) makeRoom(t *clientTx) bool {
+	t.publish()
+	s.reclaim(t)
+	return t.head-t.tail < t.size()
 }
 
-func (s *clientSide) sendOwn(buf uint32, size int) sendResult {
-	if int(buf) >= len(s.state) || s.state[buf] != bufAlloc {
+func (s *clientSide) sendOwn(to int, buf uint32, size int) sendResult {
+	if !s.is(buf, bufAlloc) {
 		return sendDropped
 	}
-	if s.full() {
+	t := s.tx[to]
+	if s.full(t) {
 		return sendFull
 	}
-	s.enqueue(buf, size)
+	s.enqueue(t, buf, size)
 	return sendDone
 }
 
-func (s *clientSide) sendCopy(frame []byte) sendResult {
-	if s.full() {
+func (s *clientSide) sendCopy(to int, frame []byte) sendResult {
+	t := s.tx[to]
+	if s.full(t) {
 		return sendFull
 	}
 	if s.txOut >= s.txLimit {
@@ -70,20 +107,22 @@ func (s *clientSide) sendCopy(frame []byte) sendResult {
 	}
 	s.txOut++
 	copy(s.bytes(buf, len(frame)), frame)
-	s.enqueue(buf, len(frame))
+	s.enqueue(t, buf, len(frame))
 	return sendDone
 }
 
-func (s *clientSide) enqueue(buf uint32, size int) {
-	s.state[buf] = bufFlight
-	s.txBuf[s.txHead&s.l.tx.mask] = buf
-	s.l.tx.store(s.txHead, desc{length: uint32(size), offset: uint32(s.base + int(buf)*s.stride)})
-	s.txHead++
+func (s *clientSide) enqueue(t *clientTx, buf uint32, size int) {
+	s.state[buf-s.first] = bufFlight
+	t.buf[t.head&t.mask] = buf
+	t.store(t.head, desc{length: uint32(size), offset: uint32(s.base + int(buf)*s.stride)})
+	t.head++
 }
 
-func (s *clientSide) publish() {
-	if n := s.txHead - s.txShown; n > 0 {
-		s.l.tx.advanceHead(n)
-		s.txShown = s.txHead
+func (s *clientSide) publish(to int) { s.tx[to].publish() }
+
+func (t *clientTx) publish() {
+	if n := t.head - t.shown; n > 0 {
+		t.advanceHead(n)
+		t.shown = t.head
 	}
 }

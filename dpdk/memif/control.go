@@ -21,7 +21,10 @@ type control struct {
 // handshake.
 const replyWait = 3 * time.Second
 
-var errClosed = errors.New("memif: peer closed the control socket")
+var (
+	errClosed  = errors.New("memif: peer closed the control socket")
+	errRefused = errors.New("memif: peer refused")
+)
 
 // send sends one message, with fd if it is not -1. The peer gets a duplicate.
 func (c control) send(m message, fd int) error {
@@ -81,7 +84,7 @@ func (c control) expect(want kind) (m message, fd int, err error) {
 	closeFD(fd)
 	if m.kind() == kindDisconnect {
 		_, reason := m.disconnect()
-		return m, -1, fmt.Errorf("memif: peer refused: %q", reason)
+		return m, -1, fmt.Errorf("%w: %q", errRefused, reason)
 	}
 	return m, -1, fmt.Errorf("memif: got %v, expected %v", m.kind(), want)
 }

@@ -1,6 +1,9 @@
 package memif
 
 import (
+	"math/bits"
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/port"
@@ -9,7 +12,7 @@ import (
 // Rx implements port.Queue.
 func (q *queue) Rx(pk []port.Packet) int {
 	l := q.enter()
-	if l == nil || len(pk) == 0 {
+	if l == nil || len(pk) == 0 || !l.reads() {
 		return 0
 	}
 	n := l.side.rx(pk)
@@ -68,7 +71,7 @@ func (q *queue) Free(pk []port.Packet) {
 	}
 }
 
-func (q *queue) free(l *link, r ref) {
+func (q *queue) free(l *share, r ref) {
 	ok := false
 	switch {
 	case r.kind() == refHeap:
@@ -124,7 +127,7 @@ func (q *queue) Retain(pk *port.Packet) error {
 
 // copyOut moves a received frame to a private buffer, which there is: fewer than
 // retainable are kept.
-func (q *queue) copyOut(l *link, pk *port.Packet) {
+func (q *queue) copyOut(l *share, pk *port.Packet) {
 	index, b, _ := q.heap.take(heapKept)
 	n := copy(b, pk.Data)
 	q.free(l, ref(pk.Ref))
@@ -169,13 +172,24 @@ func (q *queue) allocOne(pk *port.Packet) bool {
 }
 
 // Tx implements port.Queue. What it takes is visible to the peer at once; Flush
-// only wakes it.
+// only wakes it. Where another queue is filling the ring that a frame is for, it takes
+// no more: as with a full ring the caller tries again.
 func (q *queue) Tx(pk []port.Packet) int {
 	l := q.enter()
+	f := filling{l: l, to: -1}
 	packets, bytes, n := 0, 0, 0
+	q.refused = false
 	for ; n < len(pk); n++ {
+		if l != nil && (f.to < 0 || len(l.tx) > 1) && !f.begin(q, pk[n].Data) {
+			q.refused = true
+			break
+		}
 		size := len(pk[n].Data)
-		result := q.send(l, &pk[n])
+		result := q.send(l, f.to, &pk[n])
+		if result == sendFull && f.stuck() {
+			q.free(l, ref(pk[n].Ref))
+			result = sendDropped
+		}
 		if result == sendFull {
 			break
 		}
@@ -183,20 +197,66 @@ func (q *queue) Tx(pk []port.Packet) int {
 			q.counters.TxDropped.Add(1)
 			continue
 		}
+		f.sent++
 		packets++
 		bytes += size
 	}
+	f.end()
 	if packets > 0 {
-		l.side.publish()
 		q.counters.TxPackets.Add(uint64(packets))
 		q.counters.TxBytes.Add(uint64(bytes))
 	}
 	return n
 }
 
+// filling is the ring that a burst's frames are put into, one after the other while they
+// leave by the same.
+type filling struct {
+	l    *share
+	to   int // ring; -1: none yet
+	sent int // frames put into it
+}
+
+// begin turns to the ring of a frame; false: another queue is filling that.
+func (f *filling) begin(q *queue, frame []byte) bool {
+	to := 0
+	if n := len(f.l.tx); n > 1 {
+		to = q.choose(frame, n)
+	}
+	if to == f.to {
+		return true
+	}
+	f.end()
+	if !f.l.tx[to].tryFill(f.l.alone) {
+		return false
+	}
+	f.to = to
+	q.toWake |= 1 << to
+	return true
+}
+
+// end shows the peer what the ring was filled with, and leaves it to others.
+func (f *filling) end() {
+	if f.to < 0 {
+		return
+	}
+	t := f.l.tx[f.to]
+	if f.sent > 0 {
+		f.l.side.publish(f.to)
+		t.fullSince = time.Time{}
+	}
+	t.filled(f.l.alone)
+	f.to, f.sent = -1, 0
+}
+
+// stuck reports that one of several rings, found full, has been for long.
+func (f *filling) stuck() bool {
+	return f.to >= 0 && len(f.l.tx) > 1 && f.sent == 0 && f.l.tx[f.to].stuck()
+}
+
 // send passes on one packet; unless the ring is full the packet is the port's
 // afterwards.
-func (q *queue) send(l *link, pk *port.Packet) sendResult {
+func (q *queue) send(l *share, to int, pk *port.Packet) sendResult {
 	r := ref(pk.Ref)
 	size := len(pk.Data)
 	legal := size >= port.EtherHeaderLen && size <= q.room
@@ -205,7 +265,7 @@ func (q *queue) send(l *link, pk *port.Packet) sendResult {
 		return sendDropped
 	}
 	if r.kind() == refTx && r.epoch() == l.epoch {
-		result := l.side.sendOwn(r.index(), size)
+		result := l.side.sendOwn(to, r.index(), size)
 		if result != sendFull {
 			l.held--
 		}
@@ -214,7 +274,7 @@ func (q *queue) send(l *link, pk *port.Packet) sendResult {
 	// A private buffer, or one from before the link was lost and came back,
 	// which stays readable until it is released: a caller that allocates ahead
 	// loses nothing.
-	result := l.side.sendCopy(pk.Data)
+	result := l.side.sendCopy(to, pk.Data)
 	if result != sendFull {
 		q.free(l, r)
 	}
@@ -224,9 +284,15 @@ func (q *queue) send(l *link, pk *port.Packet) sendResult {
 // Flush implements port.Queue.
 func (q *queue) Flush() {
 	l := q.enter()
-	if l != nil && !l.tx.masked() {
-		l.txWake.kick()
+	if l == nil {
+		return
 	}
+	for rings := q.toWake; rings != 0; rings &= rings - 1 {
+		if t := l.tx[bits.TrailingZeros(rings)]; !t.masked() {
+			t.wake.kick()
+		}
+	}
+	q.toWake = 0
 }
 
 // ArmRx implements port.Queue. The fd is an epoll instance and always the same.
@@ -234,18 +300,23 @@ func (q *queue) Flush() {
 // wake-up can be missed in a window of nanoseconds; callers bound their sleep.
 func (q *queue) ArmRx() (fd int, armed bool) {
 	l := q.enter()
-	if l == nil {
-		q.armed = true
+	q.armed = true
+	switch {
+	case l == nil:
 		// A link may have come after enter looked and before this: its wake-up
 		// stays in wakeFD until DisarmRx.
+		return q.epfd, true
+	case q.refused:
+		return -1, true // the ring is another queue's for a moment, and nobody tells when it is not
+	case !l.reads():
 		return q.epfd, true
 	}
 	l.rx.maskInterrupt(false)
 	if l.side.pending() {
 		l.rx.maskInterrupt(true)
+		q.armed = false
 		return q.epfd, false
 	}
-	q.armed = true
 	return q.epfd, true
 }
 
@@ -254,7 +325,7 @@ func (q *queue) DisarmRx() {
 	q.armed = false
 	var b [8]byte
 	unix.Read(q.wakeFD, b[:])
-	if l := q.enter(); l != nil {
+	if l := q.enter(); l != nil && l.reads() {
 		l.rx.maskInterrupt(true)
 		l.rxWake.drain()
 	}

@@ -1,6 +1,7 @@
 package memif
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,8 +13,14 @@ import (
 	"urdma/dpdk/port"
 )
 
-// turn drives a port as a worker would: receive, answer, free.
+// turn drives a port as its workers would: receive, answer, free.
 func turn(p tested) {
+	for _, q := range p.queues {
+		turnOf(q)
+	}
+}
+
+func turnOf(p *queue) {
 	pk := make([]port.Packet, 16)
 	n := p.Rx(pk)
 	for i := range pk[:n] {
@@ -25,7 +32,7 @@ func turn(p tested) {
 	n = p.Alloc(pk[:4])
 	for i := range pk[:n] {
 		for j := range pk[i].Data {
-			pk[i].Data[j] = byte(j)
+			pk[i].Data[j] = byte(i + j)
 		}
 		pk[i].Data = pk[i].Data[:100]
 	}
@@ -37,9 +44,12 @@ func turn(p tested) {
 	}
 }
 
-func openServer(t *testing.T) (p tested, path string) {
+func openServer(t *testing.T) (p tested, path string) { return openServerOf(t, 1) }
+
+// openServerOf opens one with so many queues.
+func openServerOf(t *testing.T, queues int) (p tested, path string) {
 	path = filepath.Join(t.TempDir(), "m.sock")
-	return mustOpen(t, Options{Name: "victim", SocketPath: path, Server: true}), path
+	return mustOpen(t, Options{Name: "victim", SocketPath: path, Server: true, Queues: queues, Ring: ringOf}), path
 }
 
 // stillServes proves that a port works after all that was done to it.
@@ -126,36 +136,38 @@ var ringLies = []lie{
 	{"message on a working link", func(r *rawPeer) { r.ctl.send(newMessage(kindAck), -1) }},
 }
 
-// TestHostileRings: an honest handshake, then lies in shared memory. Each must
-// end the link, count an error and leave the port serving.
+// TestHostileRings: an honest handshake, then lies in shared memory, in the only ring each way
+// and in the second of two. Each must end the link, count an error and leave the port serving.
 func TestHostileRings(t *testing.T) {
-	for _, c := range ringLies {
-		t.Run(c.name, func(t *testing.T) {
-			p, path := openServer(t)
-			r := dialRaw(t, path)
-			defer r.close()
-			r.offerAll()
-			waitLink(t, true, p)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				c.do(r)
-			}()
-			deadline := time.Now().Add(time.Minute)
-			for p.Link() {
-				turn(p)
-				if time.Now().After(deadline) {
-					t.Fatal("the link survived")
+	for rings := 1; rings <= rawRings; rings++ {
+		for _, c := range ringLies {
+			t.Run(fmt.Sprintf("%s, of %d rings", c.name, rings), func(t *testing.T) {
+				p, path := openServerOf(t, rings)
+				r := dialRaw(t, path)
+				defer r.close()
+				r.offerAll(rings)
+				waitLink(t, true, p)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					c.do(r)
+				}()
+				deadline := time.Now().Add(time.Minute)
+				for p.Link() {
+					turn(p)
+					if time.Now().After(deadline) {
+						t.Fatal("the link survived")
+					}
 				}
-			}
-			<-done
-			turn(p)
-			t.Logf("peer was told: %q", r.dropped())
-			if s := p.Stats(); s.RxErrors == 0 {
-				t.Errorf("no error was counted: %+v", s)
-			}
-			stillServes(t, p, path)
-		})
+				<-done
+				turn(p)
+				t.Logf("peer was told: %q", r.dropped())
+				if s := p.Stats(); s.RxErrors == 0 {
+					t.Errorf("no error was counted: %+v", s)
+				}
+				stillServes(t, p, path)
+			})
+		}
 	}
 }
 
@@ -164,7 +176,7 @@ func TestBadFramesAreSkipped(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
 	defer r.close()
-	r.offerAll()
+	r.offerAll(1)
 	waitLink(t, true, p)
 	for i, n := range []uint32{0, 13, 1515, 2000, 60} {
 		r.sendFrame(i, desc{length: n, offset: rawBuffer(i)})
@@ -187,7 +199,7 @@ func TestChains(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
 	defer r.close()
-	r.offerAll()
+	r.offerAll(1)
 	waitLink(t, true, p)
 	in := r.ring(r.c2s)
 	for i := range 1000 {
@@ -321,6 +333,28 @@ var handshakeLies = []lie{
 	{"ring askew", func(r *rawPeer) { r.offerRings(6, 4, 0) }},
 	{"ring in no region", func(r *rawPeer) { r.offerRings(6, 0, 3) }},
 	{"ring without cookie", func(r *rawPeer) { r.offerRings(6, 64, 0) }},
+	{"a ring more than we have queues", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		in, _ := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		defer unix.Close(in)
+		r.must(rawRing(ringC2S, 0).encode(), in, kindAck)
+		r.ctl.send(rawRing(ringC2S, 1).encode(), in)
+	}},
+	{"more rings than there can be", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		in, _ := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		defer unix.Close(in)
+		for i := range uint16(maxQueues) {
+			r.must(rawRing(0, i).encode(), in, kindAck)
+		}
+		r.ctl.send(rawRing(0, maxQueues).encode(), in)
+	}},
+	{"second ring first", func(r *rawPeer) {
+		r.must(goodInit.encode(), -1, kindAck)
+		in, _ := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		defer unix.Close(in)
+		r.ctl.send(rawRing(0, 1).encode(), in)
+	}},
 	{"hang up", func(r *rawPeer) { r.ctl.conn.CloseWrite() }},
 }
 
@@ -355,7 +389,8 @@ func (r *rawPeer) offerRings(log2 uint8, offset uint32, region uint16) {
 	r.ctl.send(connectMsg(kindConnect, "raw"), -1)
 }
 
-// TestHostileServer: lies of a server towards our client.
+// TestHostileServer: lies of a server towards our client, in the only ring each way and in the
+// second of two.
 func TestHostileServer(t *testing.T) {
 	for _, c := range []lie{
 		{"tail too far", func(r *rawPeer) { r.ring(r.s2c).setTail(5000) }},
@@ -373,31 +408,34 @@ func TestHostileServer(t *testing.T) {
 		{"done with frames never sent", func(r *rawPeer) { r.ring(r.c2s).setTail(0x8000) }},
 		{"done with frames backwards", func(r *rawPeer) { r.ring(r.c2s).setTail(0xfff0) }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "m.sock")
-			ln := serveRaw(t, path)
-			p := mustOpen(t, Options{Name: "victim", SocketPath: path})
-			r := acceptRaw(t, ln)
-			defer r.close()
-			waitLink(t, true, p)
-			turn(p)
-			c.do(r)
-			deadline := time.Now().Add(time.Minute)
-			for p.Link() {
-				for range 50 {
-					turn(p)
+		for rings := 1; rings <= 2; rings++ {
+			t.Run(fmt.Sprintf("%s, of %d rings", c.name, rings), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "m.sock")
+				ln := serveRaw(t, path)
+				p := mustOpen(t, Options{Name: "victim", SocketPath: path, Queues: rings, Ring: ringOf})
+				server := rawServer{says: uint16(rings - 1)}
+				r, _ := server.accept(t, ln)
+				defer r.close()
+				waitLink(t, true, p)
+				turn(p)
+				c.do(r)
+				deadline := time.Now().Add(time.Minute)
+				for p.Link() {
+					for range 50 {
+						turn(p)
+					}
+					if time.Now().After(deadline) {
+						t.Fatal("the link survived")
+					}
 				}
-				if time.Now().After(deadline) {
-					t.Fatal("the link survived")
+				if s := p.Stats(); s.RxErrors == 0 {
+					t.Errorf("no error was counted: %+v", s)
 				}
-			}
-			if s := p.Stats(); s.RxErrors == 0 {
-				t.Errorf("no error was counted: %+v", s)
-			}
-			r2 := acceptRaw(t, ln) // it comes back by itself
-			defer r2.close()
-			waitLink(t, true, p)
-		})
+				r2, _ := server.accept(t, ln) // it comes back by itself
+				defer r2.close()
+				waitLink(t, true, p)
+			})
+		}
 	}
 }
 
@@ -407,15 +445,15 @@ func TestScribbler(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, seed))
-	p, path := openServer(t)
+	p, path := openServerOf(t, rawRings)
 	stop := time.Now().Add(2 * time.Second)
 	links := 0
 	for time.Now().Before(stop) {
 		r := dialRaw(t, path)
-		r.offerAll()
+		r.offerAll(rawRings)
 		waitLink(t, true, p)
 		links++
-		head := 2 * ringBytes(rawLog2)
+		head := 2 * rawRings * ringBytes(rawLog2)
 		for i := 0; p.Link() && i < 3000; i++ {
 			switch rng.IntN(4) {
 			case 0:
@@ -425,7 +463,7 @@ func TestScribbler(t *testing.T) {
 				at := ringHeader + rng.IntN(head-ringHeader)
 				r.mem[at] = byte(rng.Uint32() & 3)
 			default:
-				at := ringHeader + rng.IntN(1<<rawLog2)*descSize + 8
+				at := rng.IntN(2*rawRings)*ringBytes(rawLog2) + ringHeader + rng.IntN(1<<rawLog2)*descSize + 8
 				r.mem[at+1] = byte(rng.Uint32())
 			}
 			turn(p)
@@ -445,7 +483,7 @@ func TestEventfdTrap(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
 	defer r.close()
-	r.offerAll()
+	r.offerAll(1)
 	waitLink(t, true, p)
 	full := [8]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	for _, fd := range []int{r.c2sInt, r.s2cInt} {
@@ -474,13 +512,14 @@ func TestEventfdInterrupts(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
 	defer r.close()
-	r.offerAll()
+	r.offerAll(1)
 	waitLink(t, true, p)
 	r.ring(r.s2c).maskInterrupt(false)
 	turn(p)
 	var b [8]byte
 	for round := range 200 {
 		unix.Read(r.s2cInt, b[:])
+		p.toWake = 1 // as after Tx
 		p.Flush()
 		if n, err := unix.Read(r.s2cInt, b[:]); n != 8 {
 			t.Fatalf("round %d: Flush did not signal the peer: %v", round, err)

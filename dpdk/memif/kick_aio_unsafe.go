@@ -2,6 +2,7 @@ package memif
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,7 @@ import (
 // Only peers that pass real eventfds (net_memif, libmemif) cost this; our own
 // client passes sockets.
 type signaller struct {
+	mu     sync.Mutex // queues may signal at the same time, while the peer sleeps
 	ctx    uintptr
 	always int // an fd that always polls writable
 	cb     iocb
@@ -63,6 +65,8 @@ func newSignaller(eventfd int) (*signaller, error) {
 }
 
 func (s *signaller) signal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for range 2 {
 		n, _, _ := unix.Syscall(unix.SYS_IO_SUBMIT, s.ctx, 1, uintptr(unsafe.Pointer(&s.list[0])))
 		s.reap()

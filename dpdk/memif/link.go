@@ -2,7 +2,9 @@ package memif
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -10,33 +12,80 @@ import (
 )
 
 // link is one connection: the shared memory and what is needed to use it. Its
-// control goroutine makes it and watches the socket; the worker owns the rest
-// from adoption to retirement (see doc.go).
+// control goroutine makes it and watches the socket; each queue's worker owns its
+// share from adoption to retirement (see doc.go).
 type link struct {
 	epoch   uint32
 	peer    string
 	ctl     control
 	regions [][]byte
-	rx, tx  ring      // the ring we consume, the ring we fill
-	rxWake  interrupt // the peer wakes us
-	txWake  interrupt // we wake the peer
-	side    side
+	shares  []*share   // by queue
+	tx      []*outRing // the rings we fill
+	// alone: there is one queue, so that nobody else fills a ring.
+	alone bool
 
-	// dead: do not touch the rings any more. Set by either goroutine, never
+	// dead: do not touch the rings any more. Set by any goroutine, never
 	// cleared.
 	dead atomic.Bool
 	// cause is the rule the peer broke, if that is why.
 	cause atomic.Pointer[error]
+
+	users  atomic.Int32 // shares that may use the rings
+	mapped atomic.Int32 // shares that may have packets of the memory
+}
+
+// share is what one queue has of a link: the ring that it reads, if there are as many,
+// and the buffers that it owns. It may fill any ring.
+type share struct {
+	*link
+	epoch  uint32    // the link's, nearer
+	rx     ring      // no descriptors: there is none
+	rxWake interrupt // the peer wakes us
+	side   side
 
 	// held counts packets of this link's memory that the worker's caller owns.
 	// Worker only.
 	held int
 }
 
+// outRing is a ring that we fill, whichever queue has something for its reader.
+type outRing struct {
+	ring
+	wake interrupt // we wake the peer
+	// filling is held by the queue that does; others do not wait for it.
+	filling sync.Mutex
+	// fullSince is when the ring was first found full, since it last was not. Under filling.
+	fullSince time.Time
+}
+
+// tryFill has a queue fill the ring; false: another one does.
+func (t *outRing) tryFill(alone bool) bool { return alone || t.filling.TryLock() }
+
+// filled leaves the ring to others.
+func (t *outRing) filled(alone bool) {
+	if !alone {
+		t.filling.Unlock()
+	}
+}
+
+// maxFull is how long frames wait for room in one of several rings. A reader that takes
+// none for so long loses what is sent to it, rather than hold up what is for others.
+const maxFull = 100 * time.Millisecond
+
+// stuck reports that the ring, found full, has been for long.
+func (t *outRing) stuck() bool {
+	now := time.Now()
+	if t.fullSince.IsZero() {
+		t.fullSince = now
+	}
+	return now.Sub(t.fullSince) > maxFull
+}
+
 // side is what the two roles do differently with the rings. All methods are the
-// worker's, and may call link.fault.
+// worker's, and may call link.fault. Rings to fill are named by number; the caller of
+// those methods has tryFill's leave.
 type side interface {
-	// rx receives into p, as port.Queue.Rx.
+	// rx receives into p, as port.Queue.Rx, where there is a ring to read.
 	rx(p []port.Packet) int
 	// pending reports whether rx would find something.
 	pending() bool
@@ -44,10 +93,10 @@ type side interface {
 	// none, or none that a whole frame fits in.
 	alloc(p []port.Packet) int
 	// sendOwn sends a buffer from alloc, sendCopy any other frame.
-	sendOwn(index uint32, size int) sendResult
-	sendCopy(frame []byte) sendResult
+	sendOwn(to int, index uint32, size int) sendResult
+	sendCopy(to int, frame []byte) sendResult
 	// publish shows the peer what was sent.
-	publish()
+	publish(to int)
 	// freeRx and freeTx take back buffers of this link; ok is false if the
 	// caller does not own it.
 	freeRx(index uint32) (ok bool)
@@ -67,7 +116,17 @@ const (
 	sendDropped // against the rules of package port, or the link just died
 )
 
-// fault ends the link because the peer broke a rule. The worker calls it; the
+// share gives each of so many queues its part.
+func (l *link) share(queues int) {
+	l.alone = queues == 1
+	for range queues {
+		l.shares = append(l.shares, &share{link: l, epoch: l.epoch, rxWake: interrupt{fd: -1}})
+	}
+	l.users.Store(int32(queues))
+	l.mapped.Store(int32(queues))
+}
+
+// fault ends the link because the peer broke a rule. A worker calls it; the
 // control goroutine wakes up and does the rest.
 func (l *link) fault(format string, args ...any) {
 	err := fmt.Errorf("memif: peer "+format, args...)
@@ -76,10 +135,41 @@ func (l *link) fault(format string, args ...any) {
 	l.ctl.conn.CloseRead()
 }
 
-// destroy gives everything back. Nobody may use the link any more.
+// reads reports whether there is a ring to read.
+func (s *share) reads() bool { return s.rx.desc != nil }
+
+// leave stops using the rings.
+func (s *share) leave() {
+	s.rxWake.close()
+	s.rx = ring{}
+	if s.users.Add(-1) == 0 {
+		for _, t := range s.tx {
+			t.wake.close()
+		}
+	}
+}
+
+// forget gives the memory back, of which nothing is held.
+func (s *share) forget() {
+	if s.mapped.Add(-1) == 0 {
+		s.unmap()
+	}
+}
+
+// destroy gives everything back. The queue may not use the share any more.
+func (s *share) destroy() {
+	s.leave()
+	s.forget()
+}
+
+// destroy is for a link that no queue has seen.
 func (l *link) destroy() {
-	l.rxWake.close()
-	l.txWake.close()
+	for _, s := range l.shares {
+		s.rxWake.close()
+	}
+	for _, t := range l.tx {
+		t.wake.close()
+	}
 	l.unmap()
 }
 
@@ -88,5 +178,17 @@ func (l *link) unmap() {
 		unix.Munmap(mem)
 	}
 	l.regions = nil
-	l.rx, l.tx = ring{}, ring{}
+	for _, t := range l.tx {
+		t.ring = ring{}
+	}
+}
+
+// ringsIn is how many rings are read.
+func (l *link) ringsIn() (n int) {
+	for _, s := range l.shares {
+		if s.reads() {
+			n++
+		}
+	}
+	return n
 }

@@ -210,3 +210,14 @@ func (l *listener) find(id uint32) *Port {
 	}
 	return p
 }
+
+// queues is how many the listener's ports have, at most: which of them a client wants is not
+// known when it is told.
+func (l *listener) queues() (most uint16) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.ports {
+		most = max(most, uint16(len(p.queues)))
+	}
+	return max(most, 1)
+}

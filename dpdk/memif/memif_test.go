@@ -16,7 +16,7 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-// tested is a port with its one queue.
+// tested is a port with its first queue.
 type tested struct {
 	*Port
 	*queue
@@ -32,7 +32,7 @@ func mustOpen(t *testing.T, o Options) tested {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return tested{p.(*Port), p.(*Port).queue}
+	return tested{p.(*Port), p.(*Port).queues[0]}
 }
 
 func waitLink(t *testing.T, up bool, ports ...port.Port) {

@@ -27,12 +27,19 @@ type Options struct {
 	MAC [6]byte
 	// MTU is the largest IPv4 packet in bytes, 576 to 9600; 0 means 1500.
 	MTU int
-	// RingSize is the slots per direction, a power of two from 8 to 16384; 0
-	// means 1024. The client's value decides, within the server's limit.
+	// RingSize is the slots of a ring, a power of two from 8 to 16384; 0 means 1024.
+	// The client's value decides, within the server's limit. Of more than two rings
+	// each way, all together have twice as many.
 	RingSize int
 	// BufferSize is the bytes of a packet buffer in the region a client makes; 0
 	// means what the MTU needs.
 	BufferSize int
+	// Queues is how many the port has, one for each worker, at most 8; 0 means 1. A link
+	// has as many rings to each side as that has queues, if the peer can do that.
+	Queues int
+	// Ring is the number of the ring, of so many, that a frame to send leaves by; nil: the
+	// first. Another process may change the frame at any time.
+	Ring func(frame []byte, rings int) int
 	// Secret must be the same on both sides; at most 23 bytes. Empty: none.
 	Secret string
 	// Log gets a line for each connection that comes or goes; nil discards.
@@ -43,6 +50,7 @@ const (
 	minMTU, maxMTU     = 576, 9600
 	defaultMTU         = 1500
 	defaultRing        = 1024
+	maxQueues          = 8
 	maxSocketPath      = 107
 	maxBufferSize      = 1 << 16
 	driverName         = "memif"
@@ -73,6 +81,15 @@ func (o *Options) fill() error {
 	}
 	if o.MTU < minMTU || o.MTU > maxMTU {
 		return fmt.Errorf("memif %s: MTU %d is outside %d to %d", o.Name, o.MTU, minMTU, maxMTU)
+	}
+	if o.Queues == 0 {
+		o.Queues = 1
+	}
+	if o.Queues < 1 || o.Queues > maxQueues {
+		return fmt.Errorf("memif %s: %d queues, allowed are 1 to %d", o.Name, o.Queues, maxQueues)
+	}
+	if o.Ring == nil {
+		o.Ring = func([]byte, int) int { return 0 }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

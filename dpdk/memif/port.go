@@ -13,10 +13,11 @@ type Port struct {
 	opt      Options
 	info     port.Info
 	counters port.Counters // of control messages
-	queue    *queue
+	queues   []*queue
 	link     port.LinkState
 
 	// The control goroutine's.
+	refused  [2]int // by an add-ring's flags: how many rings a server took before it refused one; 0: it refused none
 	epoch    atomic.Uint32
 	busy     atomic.Bool // a control connection exists (server)
 	listener *listener
@@ -36,11 +37,15 @@ func Open(o Options) (port.Port, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	q, err := newQueue(o.Name, o.MTU+port.EtherHeaderLen)
-	if err != nil {
-		return nil, err
+	p := &Port{opt: o}
+	for range o.Queues {
+		q, err := newQueue(&o)
+		if err != nil {
+			p.closeQueues()
+			return nil, err
+		}
+		p.queues = append(p.queues, q)
 	}
-	p := &Port{opt: o, queue: q}
 	p.info = port.Info{
 		Name: o.Name, Driver: driverName, MAC: o.MAC, MTU: o.MTU,
 		TxUDPChecksum: true, SharedRx: true, Wire: true,
@@ -49,7 +54,7 @@ func Open(o Options) (port.Port, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if o.Server {
 		if err := listen(p); err != nil {
-			q.closeWake()
+			p.closeQueues()
 			return nil, err
 		}
 		return p, nil
@@ -63,10 +68,10 @@ func Open(o Options) (port.Port, error) {
 func (p *Port) Info() port.Info { return p.info }
 
 // Queues implements port.Port.
-func (p *Port) Queues() int { return 1 }
+func (p *Port) Queues() int { return len(p.queues) }
 
 // Queue implements port.Port.
-func (p *Port) Queue(int) port.Queue { return p.queue }
+func (p *Port) Queue(i int) port.Queue { return p.queues[i] }
 
 // Link implements port.Port.
 func (p *Port) Link() bool { return p.link.Up() }
@@ -76,7 +81,11 @@ func (p *Port) Watch(f func(up bool)) { p.link.Watch(f) }
 
 // Stats implements port.Port.
 func (p *Port) Stats() port.Stats {
-	return p.counters.Snapshot().Add(p.link.Stats()).Add(p.queue.counters.Snapshot())
+	s := p.counters.Snapshot().Add(p.link.Stats())
+	for _, q := range p.queues {
+		s = s.Add(q.counters.Snapshot())
+	}
+	return s
 }
 
 // Close implements port.Port. It tells the peer.
@@ -88,18 +97,26 @@ func (p *Port) Close() error {
 			p.listener.remove(p)
 		}
 		p.running.Wait()
-		p.queue.close()
+		p.closeQueues()
 	})
 	return nil
 }
 
-// deliver puts a connected link into the mailbox. Control goroutine. Whoever finds the link
-// up may rely on the worker's wake-up having been left.
-func (p *Port) deliver(l *link) {
-	if old := p.queue.mail.Swap(l); old != nil {
-		old.destroy() // died before the worker ever looked
+func (p *Port) closeQueues() {
+	for _, q := range p.queues {
+		q.close()
 	}
-	p.queue.wake()
+}
+
+// deliver puts a connected link into the mailboxes. Control goroutine. Whoever finds the link
+// up may rely on the workers' wake-ups having been left.
+func (p *Port) deliver(l *link) {
+	for i, q := range p.queues {
+		if old := q.mail.Swap(l.shares[i]); old != nil {
+			old.destroy() // died before the worker ever looked
+		}
+		q.wake()
+	}
 	p.link.Set(true)
 }
 
@@ -107,8 +124,10 @@ func (p *Port) deliver(l *link) {
 func (p *Port) withdraw(l *link) {
 	p.link.Set(false)
 	l.dead.Store(true)
-	if p.queue.mail.CompareAndSwap(l, nil) {
-		l.destroy()
+	for i, q := range p.queues {
+		if s := l.shares[i]; q.mail.CompareAndSwap(s, nil) {
+			s.destroy()
+		}
+		q.wake()
 	}
-	p.queue.wake()
 }

@@ -10,34 +10,40 @@ import (
 	"urdma/dpdk/port"
 )
 
-// queue is the worker's part of a port: the rings of the current link, and the
+// queue is a worker's part of a port: its share of the current link, and the
 // private buffers. See package port for the rules of its methods.
 type queue struct {
 	name     string // the port's
 	room     int    // bytes of the largest frame
+	choose   func(frame []byte, rings int) int
 	counters port.Counters
 
-	// mail is a new link on its way from the control goroutine to the worker.
-	// The goroutine that swaps a link out owns it.
-	mail atomic.Pointer[link]
+	// mail is a new link's share on its way from the control goroutine to the worker.
+	// The goroutine that swaps it out owns it.
+	mail atomic.Pointer[share]
 
-	cur     *link
-	retired []*link // dead, with packets still held
+	cur     *share
+	retired []*share // of dead links, with packets still held
 	heap    heap
 	armed   bool
+	// toWake has a bit for each ring that was filled, or found full, since Flush.
+	toWake uint
+	// refused: another queue was filling the ring that the next frame leaves by.
+	refused bool
 	// retained packets: in private buffers, or in place, of this link or of
 	// retired ones. At most retainable.
 	retained int
 	seen     byte // has the compiler keep the loads of fetchHeads
 
-	epfd   int // what ArmRx gives: wakeFD and the current link's rxWake
+	epfd   int // what ArmRx gives: wakeFD and the current share's rxWake
 	wakeFD int // the control goroutine wakes a sleeping worker
 }
 
 var _ port.Queue = (*queue)(nil)
 
-func newQueue(name string, room int) (*queue, error) {
-	q := &queue{name: name, room: room, heap: newHeap(room), epfd: -1, wakeFD: -1}
+func newQueue(o *Options) (*queue, error) {
+	room := o.MTU + port.EtherHeaderLen
+	q := &queue{name: o.Name, room: room, choose: o.Ring, heap: newHeap(room), epfd: -1, wakeFD: -1}
 	return q, q.openWake()
 }
 
@@ -70,15 +76,15 @@ func (q *queue) closeWake() {
 
 // close gives everything back. The worker has made its last call.
 func (q *queue) close() {
-	if l := q.mail.Swap(nil); l != nil {
-		l.destroy()
+	if s := q.mail.Swap(nil); s != nil {
+		s.destroy()
 	}
 	if q.cur != nil {
 		q.cur.destroy()
 		q.cur = nil
 	}
-	for _, l := range q.retired {
-		l.destroy()
+	for _, s := range q.retired {
+		s.forget()
 	}
 	q.retired = nil
 	q.closeWake()
@@ -89,59 +95,63 @@ func (q *queue) close() {
 func (q *queue) wake() { unix.Write(q.wakeFD, kickByte[:]) }
 
 // enter starts every data method: it takes a new link from the mailbox, leaves
-// a dead one, and returns the one to use, or nil.
-func (q *queue) enter() *link {
+// a dead one, and returns what to use, or nil.
+func (q *queue) enter() *share {
 	if q.mail.Load() != nil {
 		q.adopt()
 	}
-	l := q.cur
-	if l != nil && l.dead.Load() {
+	s := q.cur
+	if s != nil && s.dead.Load() {
 		q.retire()
 		return nil
 	}
-	return l
+	return s
 }
 
 func (q *queue) adopt() {
-	l := q.mail.Swap(nil)
-	if l == nil {
+	s := q.mail.Swap(nil)
+	if s == nil {
 		return
 	}
 	q.retire()
-	q.cur = l
-	if err := q.watch(l.rxWake.fd); err != nil {
-		l.fault("gave an interrupt that can't be waited for: %v", err)
+	q.cur = s
+	if !s.reads() {
+		return
+	}
+	if err := q.watch(s.rxWake.fd); err != nil {
+		s.fault("gave an interrupt that can't be waited for: %v", err)
 		return
 	}
 	if q.armed {
-		l.rx.maskInterrupt(false)
+		s.rx.maskInterrupt(false)
 	}
 }
 
 // retire stops using the current link; its memory stays until the last packet
 // is freed.
 func (q *queue) retire() {
-	l := q.cur
-	if l == nil {
+	s := q.cur
+	if s == nil {
 		return
 	}
-	q.cur = nil
-	// The peer may share the open file, so closing alone would leave it watched.
-	unix.EpollCtl(q.epfd, unix.EPOLL_CTL_DEL, l.rxWake.fd, nil)
-	l.rxWake.close()
-	l.txWake.close()
-	if l.held == 0 {
-		l.unmap()
+	q.cur, q.toWake, q.refused = nil, 0, false
+	if s.reads() {
+		// The peer may share the open file, so closing alone would leave it watched.
+		unix.EpollCtl(q.epfd, unix.EPOLL_CTL_DEL, s.rxWake.fd, nil)
+	}
+	s.leave()
+	if s.held == 0 {
+		s.forget()
 		return
 	}
-	q.retired = append(q.retired, l)
+	q.retired = append(q.retired, s)
 }
 
-// old finds a retired link.
-func (q *queue) old(epoch uint32) *link {
-	for _, l := range q.retired {
-		if l.epoch == epoch {
-			return l
+// old finds what a retired link left.
+func (q *queue) old(epoch uint32) *share {
+	for _, s := range q.retired {
+		if s.epoch == epoch {
+			return s
 		}
 	}
 	return nil
@@ -150,12 +160,12 @@ func (q *queue) old(epoch uint32) *link {
 // releaseOld takes back a packet of a retired link's memory; ok is false if
 // there is no such link.
 func (q *queue) releaseOld(epoch uint32) (ok bool) {
-	for i, l := range q.retired {
-		if l.epoch != epoch {
+	for i, s := range q.retired {
+		if s.epoch != epoch {
 			continue
 		}
-		if l.held--; l.held == 0 {
-			l.unmap()
+		if s.held--; s.held == 0 {
+			s.forget()
 			last := len(q.retired) - 1
 			q.retired[i], q.retired[last] = q.retired[last], nil
 			q.retired = q.retired[:last]

@@ -17,10 +17,10 @@ type rawPeer struct {
 	ctl control
 	mem []byte // as client: its region; as server: the client's region 0
 	fd  int    // region memfd
-	c2s addRing
-	s2c addRing
-	// Ends of the interrupts.
+	// The last ring each way, and the ends of its interrupt.
+	c2s, s2c       addRing
 	c2sInt, s2cInt int
+	others         []int // interrupts of the other rings
 }
 
 func (r *rawPeer) close() {
@@ -28,6 +28,7 @@ func (r *rawPeer) close() {
 	closeFD(r.c2sInt)
 	closeFD(r.s2cInt)
 	closeFD(r.fd)
+	closeAll(r.others)
 	if r.mem != nil {
 		unix.Munmap(r.mem)
 	}
@@ -49,7 +50,15 @@ func dialRaw(t *testing.T, path string) *rawPeer {
 
 const rawLog2, rawRoom = 6, 2048
 
-// rawRegion makes the client's memory: two rings and a buffer for every slot.
+// rawRings is how many rings each way a region of rawSize has room for.
+const rawRings = 2
+
+// rawRing is the offer of one of a raw client's rings.
+func rawRing(flags, index uint16) addRing {
+	return addRing{flags: flags, index: index, offset: uint32(int(index)*2+int(flags)) * uint32(ringBytes(rawLog2)), log2: rawLog2}
+}
+
+// rawRegion makes the client's memory: rings, and a buffer for every slot of one each way.
 func (r *rawPeer) rawRegion(size int) {
 	r.t.Helper()
 	fd, err := unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
@@ -65,19 +74,19 @@ func (r *rawPeer) rawRegion(size int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.c2s = addRing{flags: ringC2S, log2: rawLog2}
-	r.s2c = addRing{offset: uint32(ringBytes(rawLog2)), log2: rawLog2}
-	for _, a := range []addRing{r.c2s, r.s2c} {
+	r.c2s, r.s2c = rawRing(ringC2S, 0), rawRing(0, 0)
+	for i := range uint16(2 * rawRings) {
+		a := rawRing(i%2, i/2)
 		if ring, err := ringAt(r.mem, a.offset, a.log2); err == nil {
 			ring.format()
 		}
 	}
 }
 
-func rawSize() int { return 2*ringBytes(rawLog2) + 2<<rawLog2*rawRoom }
+func rawSize() int { return int(rawBuffer(2 << rawLog2)) }
 
 // buffer is the offset of buffer i.
-func rawBuffer(i int) uint32 { return uint32(2*ringBytes(rawLog2) + i*rawRoom) }
+func rawBuffer(i int) uint32 { return uint32(2*rawRings*ringBytes(rawLog2) + i*rawRoom) }
 
 func (r *rawPeer) ring(a addRing) *ring {
 	r.t.Helper()
@@ -88,16 +97,21 @@ func (r *rawPeer) ring(a addRing) *ring {
 	return &x
 }
 
-// offerAll does the whole handshake of a client and fails unless it succeeds.
-func (r *rawPeer) offerAll() {
+// offerAll does the whole handshake of a client with so many rings each way and fails
+// unless it succeeds.
+func (r *rawPeer) offerAll(rings int) {
 	r.t.Helper()
 	r.rawRegion(rawSize())
 	r.must(initMsg{version: version, name: "raw"}.encode(), -1, kindAck)
 	r.must(addRegion{0, uint64(len(r.mem))}.encode(), r.fd, kindAck)
-	r.c2sInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	r.s2cInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	r.must(r.c2s.encode(), r.c2sInt, kindAck)
-	r.must(r.s2c.encode(), r.s2cInt, kindAck)
+	for i := range uint16(rings) {
+		r.others = append(r.others, r.c2sInt, r.s2cInt)
+		r.c2sInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+		r.s2cInt, _ = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+		r.c2s, r.s2c = rawRing(ringC2S, i), rawRing(0, i)
+		r.must(r.c2s.encode(), r.c2sInt, kindAck)
+		r.must(r.s2c.encode(), r.s2cInt, kindAck)
+	}
 	r.must(connectMsg(kindConnect, "raw"), -1, kindConnected)
 }
 
@@ -151,45 +165,69 @@ func (r *rawPeer) ack() {
 	}
 }
 
+// rawServer is how a raw server behaves.
+type rawServer struct {
+	says    uint16 // the highest number of a ring that it claims to take
+	refuses uint16 // the lowest that it refuses; 0: none
+}
+
 // acceptRaw is the server's half of the handshake, all honest.
 func acceptRaw(t *testing.T, ln *net.UnixListener) *rawPeer {
+	t.Helper()
+	r, _ := rawServer{}.accept(t, ln)
+	return r
+}
+
+// accept takes a client through the handshake, or as far as the refusal of a ring, and
+// says how many rings each way it offered.
+func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings [2]int) {
 	t.Helper()
 	ln.SetDeadline(time.Now().Add(time.Minute))
 	conn, err := ln.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
-	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxLog2RingEntries: maxLog2Ring}
+	r = &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says, maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
 	if err := r.ctl.send(h.encode(), -1); err != nil {
 		t.Fatal(err)
 	}
-	take := func(k kind) (message, int) {
-		m, fd, err := r.ctl.expect(k)
+	for {
+		m, fd, err := r.ctl.next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m, fd
+		switch m.kind() {
+		case kindInit:
+		case kindAddRegion:
+			r.fd = fd
+			if r.mem, err = mapRegion(fd, m.addRegion().size); err != nil {
+				t.Fatal(err)
+			}
+		case kindAddRing:
+			a := m.addRing()
+			if s.refuses > 0 && a.index >= s.refuses {
+				closeFD(fd)
+				r.ctl.send(disconnectMsg("Invalid ring index"), -1)
+				return r, rings
+			}
+			ring, in := &r.s2c, &r.s2cInt
+			if a.flags == ringC2S {
+				ring, in = &r.c2s, &r.c2sInt
+			}
+			r.others = append(r.others, *in)
+			*ring, *in = a, fd
+			rings[a.flags]++
+		case kindConnect:
+			if err := r.ctl.send(connectMsg(kindConnected, "raw"), -1); err != nil {
+				t.Fatal(err)
+			}
+			return r, rings
+		default:
+			t.Fatalf("a client sent %v", m.kind())
+		}
+		r.ack()
 	}
-	take(kindInit)
-	r.ack()
-	m, fd := take(kindAddRegion)
-	r.fd = fd
-	if r.mem, err = mapRegion(fd, m.addRegion().size); err != nil {
-		t.Fatal(err)
-	}
-	r.ack()
-	m, r.c2sInt = take(kindAddRing)
-	r.c2s = m.addRing()
-	r.ack()
-	m, r.s2cInt = take(kindAddRing)
-	r.s2c = m.addRing()
-	r.ack()
-	take(kindConnect)
-	if err := r.ctl.send(connectMsg(kindConnected, "raw"), -1); err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // setHead forces the client's index to any value.

@@ -19,7 +19,9 @@ func (p *Port) newLink(c control, peer string) *link {
 	if epoch == 0 {
 		epoch = p.epoch.Add(1)
 	}
-	return &link{epoch: epoch, peer: peer, ctl: c, rxWake: interrupt{fd: -1}, txWake: interrupt{fd: -1}}
+	l := &link{epoch: epoch, peer: peer, ctl: c}
+	l.share(len(p.queues))
+	return l
 }
 
 // closeWith makes Close end the connection, whatever it waits for.
@@ -27,9 +29,9 @@ func (p *Port) closeWith(c control) (stop func() bool) {
 	return context.AfterFunc(p.ctx, func() { c.conn.CloseRead() })
 }
 
-// runLink hands a link to the worker and watches its socket until it ends.
+// runLink hands a link to the workers and watches its socket until it ends.
 func (p *Port) runLink(l *link) {
-	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.rx.size())
+	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.tx[0].size(), "rings_out", len(l.tx), "rings_in", l.ringsIn())
 	p.deliver(l)
 	err := p.watchLink(l)
 	p.withdraw(l)

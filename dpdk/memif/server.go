@@ -9,19 +9,27 @@ import (
 
 // offer is what a client has announced so far.
 type offer struct {
-	regions  [][]byte
-	c2s, s2c *addRing
-	c2sInt   interrupt
-	s2cInt   interrupt
-	peer     string
+	regions [][]byte
+	rings   [2][]offered // by an add-ring's flags
+	most    [2]int       // how many may be
+	peer    string
+}
+
+// offered is a ring that a client has announced.
+type offered struct {
+	addRing
+	wake interrupt
 }
 
 // discard gives back what no link took over.
 func (o *offer) discard() {
 	l := link{regions: o.regions}
 	l.unmap()
-	o.c2sInt.close()
-	o.s2cInt.close()
+	for _, kind := range o.rings {
+		for i := range kind {
+			kind[i].wake.close()
+		}
+	}
 }
 
 // serve runs one control connection from hello to its end.
@@ -49,7 +57,7 @@ func (l *listener) serve(c control) {
 func (l *listener) greet(c control) (*Port, error) {
 	h := hello{
 		name: softwareName, minVersion: version, maxVersion: version,
-		maxRegion: maxRegions - 1, maxLog2RingEntries: maxLog2Ring,
+		maxRegion: maxRegions - 1, maxLog2RingEntries: maxLog2Ring, maxS2CRing: maxQueues - 1, maxC2SRing: l.queues() - 1,
 	}
 	if err := c.send(h.encode(), -1); err != nil {
 		return nil, err
@@ -104,7 +112,7 @@ func sameSecret(ours, theirs [secretSize]byte) bool {
 
 // handshake receives the client's offer and turns it into a link.
 func (p *Port) handshake(c control) (*link, error) {
-	o := &offer{c2sInt: interrupt{fd: -1}, s2cInt: interrupt{fd: -1}}
+	o := &offer{most: [2]int{maxQueues, len(p.queues)}}
 	for {
 		done, err := o.step(c)
 		if err != nil {
@@ -179,47 +187,64 @@ func (o *offer) addRegion(a addRegion, fd int) error {
 }
 
 func (o *offer) addRing(a addRing, fd int) (kept bool, err error) {
-	c2s := a.flags&ringC2S != 0
-	slot, in := &o.s2c, &o.s2cInt
-	if c2s {
-		slot, in = &o.c2s, &o.c2sInt
-	}
+	a.flags &= ringC2S
+	rings, most := &o.rings[a.flags], o.most[a.flags]
 	switch {
 	case fd < 0:
 		return false, fmt.Errorf("memif: ring came without an interrupt")
-	case a.index != 0 || *slot != nil:
-		return false, fmt.Errorf("memif: ring %d (flags %#x): one each way is served", a.index, a.flags)
+	case int(a.index) != len(*rings) || len(*rings) >= most:
+		return false, fmt.Errorf("memif: ring %d (flags %#x), expected %d of at most %d", a.index, a.flags, len(*rings), most)
 	case a.privHeader != 0:
 		return false, fmt.Errorf("memif: private headers of %d bytes are not supported", a.privHeader)
 	}
-	if *in, err = openInterrupt(fd, !c2s); err != nil {
+	in, err := openInterrupt(fd, a.flags != ringC2S)
+	if err != nil {
 		return false, err
 	}
-	*slot = &a
+	*rings = append(*rings, offered{a, in})
 	return true, nil
 }
 
 // accept builds the link and tells the client.
 func (p *Port) accept(c control, o *offer) (*link, error) {
-	if o.c2s == nil || o.s2c == nil {
+	c2s, s2c := o.rings[ringC2S], o.rings[0]
+	if len(c2s) == 0 || len(s2c) == 0 {
 		return nil, fmt.Errorf("memif: client connects without a ring each way")
 	}
 	l := p.newLink(c, o.peer)
-	var err error
-	if l.rx, err = o.ring(o.c2s); err != nil {
-		return nil, err
+	l.regions = o.regions
+	var tx []*serverTx
+	for i := range s2c {
+		r, err := o.ring(&s2c[i].addRing)
+		if err != nil {
+			return nil, err
+		}
+		t := newServerTx(r)
+		tx, l.tx = append(tx, t), append(l.tx, &t.outRing)
 	}
-	if l.tx, err = o.ring(o.s2c); err != nil {
-		return nil, err
+	for i := range c2s {
+		r, err := o.ring(&c2s[i].addRing)
+		if err != nil {
+			return nil, err
+		}
+		l.shares[i].rx = r
 	}
-	l.rx.setTail(0)
-	l.tx.setTail(0)
-	l.rx.maskInterrupt(true)
-	l.side = newServerSide(p.queue, l)
+	for i, s := range l.shares {
+		if s.reads() {
+			s.rx.setTail(0)
+			s.rx.maskInterrupt(true)
+		}
+		s.side = newServerSide(p.queues[i], s, tx)
+	}
 	if err := c.send(connectMsg(kindConnected, p.opt.Name), -1); err != nil {
 		return nil, err
 	}
-	l.regions, l.rxWake, l.txWake = o.regions, o.c2sInt, o.s2cInt
+	for i, t := range l.tx {
+		t.wake = s2c[i].wake
+	}
+	for i := range c2s {
+		l.shares[i].rxWake = c2s[i].wake
+	}
 	return l, nil
 }
 

@@ -14,20 +14,27 @@ const (
 // move to, the oldest slot.
 //
 // Invariants: received slots are [rxDone, rxNext); each is owned or freed, the
-// oldest is owned (or settle is due). Transmit slots handed out are
-// [txNext, txEnd), at most the ring's size; each is owned or freed, the newest
-// is owned. txBuf remembers what the descriptor said when it was checked; it is
-// not read again.
+// oldest is owned (or settle is due).
 type serverSide struct {
-	q *queue
-	l *link
+	q  *queue
+	l  *share
+	tx []*serverTx
+	// inPlace: frames are built in the ring's buffers. With several rings, or several who
+	// fill them, which slot a frame will leave by is not known before it is sent.
+	inPlace bool
 
 	rxNext, rxDone uint16
 	rxState        []slotState
+}
 
-	txNext, txEnd, txShown uint16
-	txState                []slotState
-	txBuf                  []txBuffer
+// serverTx is a ring that we fill. Slots handed out (inPlace) are [next, end), at most the
+// ring's size; each is owned or freed, the newest is owned. buf remembers what the descriptor
+// said when it was checked; it is not read again. Whoever fills the ring uses them.
+type serverTx struct {
+	outRing
+	next, end, shown uint16
+	state            []slotState
+	buf              []txBuffer
 }
 
 // txBuffer is a checked buffer the client posted.
@@ -36,13 +43,13 @@ type txBuffer struct {
 	region uint16
 }
 
-func newServerSide(q *queue, l *link) *serverSide {
-	return &serverSide{
-		q: q, l: l,
-		rxState: make([]slotState, l.rx.size()),
-		txState: make([]slotState, l.tx.size()),
-		txBuf:   make([]txBuffer, l.tx.size()),
-	}
+func newServerTx(r ring) *serverTx {
+	r.setTail(0)
+	return &serverTx{outRing: outRing{ring: r, wake: interrupt{fd: -1}}, state: make([]slotState, r.size()), buf: make([]txBuffer, r.size())}
+}
+
+func newServerSide(q *queue, l *share, tx []*serverTx) *serverSide {
+	return &serverSide{q: q, l: l, tx: tx, inPlace: l.alone && len(tx) == 1, rxState: make([]slotState, len(l.rx.desc))}
 }
 
 // bytes finds what a descriptor describes; ok is false if it lies, and the link
@@ -67,20 +74,20 @@ func (s *serverSide) freeRx(slot uint32) bool {
 }
 
 func (s *serverSide) freeTx(slot uint32) bool {
-	if slot >= uint32(len(s.txState)) || s.txState[slot] != slotOwned {
+	t := s.tx[0]
+	if !s.inPlace || slot >= uint32(len(t.state)) || t.state[slot] != slotOwned {
 		return false
 	}
-	s.txState[slot] = slotFreed
-	mask := s.l.tx.mask
-	for s.txEnd != s.txNext && s.txState[(s.txEnd-1)&mask] == slotFreed {
-		s.txEnd--
-		s.txState[s.txEnd&mask] = slotPeer
-	}
+	t.state[slot] = slotFreed
+	t.skipFreed()
 	return true
 }
 
 // settle passes freed slots on to the client, oldest first.
 func (s *serverSide) settle() {
+	if !s.l.reads() {
+		return
+	}
 	mask := s.l.rx.mask
 	done := s.rxDone
 	for done != s.rxNext && s.rxState[done&mask] == slotFreed {

@@ -4,53 +4,57 @@ import (
 	"urdma/dpdk/port"
 )
 
-// posted is how many buffers the client has posted that were not handed out.
-func (s *serverSide) posted() uint16 {
-	head := s.l.tx.head()
-	n := head - s.txEnd
-	if out := s.txEnd - s.txNext; n > s.l.tx.size()-out {
+// posted is how many buffers the client has posted in a ring that were not handed out.
+func (s *serverSide) posted(t *serverTx) uint16 {
+	head := t.head()
+	n := head - t.end
+	if out := t.end - t.next; n > t.size()-out {
 		s.q.counters.RxErrors.Add(1)
-		s.l.fault("moved the transmit ring's head to %d, more than a ring from %d", head, s.txNext)
+		s.l.fault("moved the transmit ring's head to %d, more than a ring from %d", head, t.next)
 		return 0
 	}
 	return n
 }
 
-// claim checks the buffer of slot txEnd and remembers it.
-func (s *serverSide) claim() (b *txBuffer, ok bool) {
-	d := s.l.tx.load(s.txEnd)
+// claim checks the buffer of slot end and remembers it.
+func (s *serverSide) claim(t *serverTx) (b *txBuffer, ok bool) {
+	d := t.load(t.end)
 	mem, ok := s.bytes(d)
 	if !ok {
 		return nil, false
 	}
-	b = &s.txBuf[s.txEnd&s.l.tx.mask]
+	b = &t.buf[t.end&t.mask]
 	b.mem, b.region = mem, d.region
 	return b, true
 }
 
 // alloc hands out posted buffers. Where the client's are too small for a whole
-// frame it hands out private ones, and sendCopy spreads the frame over slots.
+// frame, or not inPlace, it hands out private ones, and sendCopy spreads the frame over slots.
 func (s *serverSide) alloc(pk []port.Packet) int {
-	left := s.posted()
+	if !s.inPlace {
+		return s.q.allocPrivate(pk)
+	}
+	t := s.tx[0]
+	left := s.posted(t)
 	for i := range pk {
 		if left == 0 {
 			s.q.counters.NoBuffer.Add(1)
 			return i
 		}
-		b, ok := s.claim()
+		b, ok := s.claim(t)
 		if !ok {
 			return i
 		}
 		if len(b.mem) < s.q.room {
-			if s.txEnd != s.txNext || !s.q.allocOne(&pk[i]) {
+			if t.end != t.next || !s.q.allocOne(&pk[i]) {
 				return i
 			}
 			left--
 			continue
 		}
-		slot := s.txEnd & s.l.tx.mask
-		s.txState[slot] = slotOwned
-		s.txEnd++
+		slot := t.end & t.mask
+		t.state[slot] = slotOwned
+		t.end++
 		left--
 		s.l.held++
 		pk[i] = port.Packet{Data: b.mem[:s.q.room:s.q.room], Ref: makeRef(s.l.epoch, refTx, uint32(slot))}
@@ -58,84 +62,84 @@ func (s *serverSide) alloc(pk []port.Packet) int {
 	return len(pk)
 }
 
-func (s *serverSide) sendOwn(slot uint32, size int) sendResult {
-	mask := s.l.tx.mask
-	if slot > uint32(mask) || s.txState[slot] != slotOwned {
+func (s *serverSide) sendOwn(to int, slot uint32, size int) sendResult {
+	t := s.tx[to]
+	if !s.inPlace || slot > uint32(t.mask) || t.state[slot] != slotOwned {
 		return sendDropped
 	}
-	next := s.txNext & mask
+	next := t.next & t.mask
 	if uint16(slot) == next {
-		s.emit(size, 0)
-		s.skipFreed()
+		t.emit(size, 0)
+		t.skipFreed()
 		return sendDone
 	}
-	frame := s.txBuf[slot].mem[:size]
+	frame := t.buf[slot].mem[:size]
 	result := sendDropped // the caller sends out of allocation order
-	if s.txState[next] == slotFreed && len(s.txBuf[next].mem) >= size {
-		copy(s.txBuf[next].mem, frame)
-		s.emit(size, 0)
+	if t.state[next] == slotFreed && len(t.buf[next].mem) >= size {
+		copy(t.buf[next].mem, frame)
+		t.emit(size, 0)
 		result = sendDone
 	}
 	s.freeTx(slot)
-	s.skipFreed()
+	t.skipFreed()
 	return result
 }
 
-// skipFreed starts over at txNext when no handed-out slot is left in use.
+// skipFreed starts over at next when no handed-out slot is left in use.
 // freeTx keeps the newest slot owned, so a freed oldest slot has an owned one
 // behind it and must stay as a hole to be filled.
-func (s *serverSide) skipFreed() {
-	mask := s.l.tx.mask
-	for s.txEnd != s.txNext && s.txState[(s.txEnd-1)&mask] == slotFreed {
-		s.txEnd--
-		s.txState[s.txEnd&mask] = slotPeer
+func (t *serverTx) skipFreed() {
+	for t.end != t.next && t.state[(t.end-1)&t.mask] == slotFreed {
+		t.end--
+		t.state[t.end&t.mask] = slotPeer
 	}
 }
 
-// emit finishes slot txNext: size bytes are in its buffer.
-func (s *serverSide) emit(size int, flags uint16) {
-	slot := s.txNext & s.l.tx.mask
-	s.l.tx.storeLength(s.txNext, desc{flags: flags, region: s.txBuf[slot].region, length: uint32(size)})
-	s.txState[slot] = slotPeer
-	s.txNext++
+// emit finishes slot next: size bytes are in its buffer.
+func (t *serverTx) emit(size int, flags uint16) {
+	slot := t.next & t.mask
+	t.storeLength(t.next, desc{flags: flags, region: t.buf[slot].region, length: uint32(size)})
+	t.state[slot] = slotPeer
+	t.next++
 }
 
 // sendCopy sends a private buffer, over as many slots as it needs. It is only
-// used when no slot is handed out: either all of the client's buffers are too
-// small, or the link has just come up.
-func (s *serverSide) sendCopy(frame []byte) sendResult {
-	if s.txEnd != s.txNext {
+// used when no slot is handed out: all of the client's buffers are too
+// small, the link has just come up, or frames are not built inPlace.
+func (s *serverSide) sendCopy(to int, frame []byte) sendResult {
+	t := s.tx[to]
+	if t.end != t.next {
 		return sendDropped
 	}
 	need, room := uint16(0), 0
-	for left := s.posted(); room < len(frame); need++ {
+	for left := s.posted(t); room < len(frame); need++ {
 		if need == left {
-			s.txEnd = s.txNext
+			t.end = t.next
 			return sendFull
 		}
-		b, ok := s.claim()
+		b, ok := s.claim(t)
 		if !ok || len(b.mem) == 0 {
-			s.txEnd = s.txNext
+			t.end = t.next
 			return sendDropped
 		}
 		room += len(b.mem)
-		s.txEnd++
+		t.end++
 	}
 	for ; need > 0; need-- {
-		n := copy(s.txBuf[s.txNext&s.l.tx.mask].mem, frame)
+		n := copy(t.buf[t.next&t.mask].mem, frame)
 		frame = frame[n:]
 		flags := uint16(0)
 		if need > 1 {
 			flags = descNext
 		}
-		s.emit(n, flags)
+		t.emit(n, flags)
 	}
 	return sendDone
 }
 
-func (s *serverSide) publish() {
-	if s.txShown != s.txNext {
-		s.txShown = s.txNext
-		s.l.tx.setTail(s.txShown)
+func (s *serverSide) publish(to int) {
+	if t := s.tx[to]; t.shown != t.next {
+		t.shown = t.next
+		t.setTail(t.shown)
 	}
 }

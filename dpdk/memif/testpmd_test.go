@@ -15,7 +15,7 @@ import (
 
 // startTestpmd runs DPDK's own memif driver on the other end, sending every
 // frame back where it came from.
-func startTestpmd(t *testing.T, role, path string, extra string) *exec.Cmd {
+func startTestpmd(t *testing.T, role, path string, extra string, args ...string) *exec.Cmd {
 	t.Helper()
 	bin, err := exec.LookPath("dpdk-testpmd")
 	if err != nil {
@@ -31,10 +31,10 @@ func startTestpmd(t *testing.T, role, path string, extra string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	prefix := fmt.Sprintf("urdmatest%d", time.Now().UnixNano()%1e9)
-	cmd := exec.Command(bin, "--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "--lcores", "0@0,1@0",
-		"--file-prefix="+prefix,
+	cmd := exec.Command(bin, append([]string{"--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "--lcores", "0@0,1@0",
+		"--file-prefix=" + prefix,
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no%s", role, path, extra),
-		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192")
+		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192"}, args...)...)
 	cmd.Stdin = stdin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // or it would poll for ever where the test is killed
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -92,6 +92,88 @@ func TestInteroperatesWithNetMemif(t *testing.T) {
 			porttest.Echo(t, p, 3000, func() { time.Sleep(20 * time.Microsecond) })
 		})
 	}
+}
+
+// TestNetMemifWithQueues: testpmd sends each frame back by the queue of the same number, with as
+// many queues as we have, fewer, and more.
+func TestNetMemifWithQueues(t *testing.T) {
+	for _, c := range []struct {
+		role         string
+		ours, theirs int
+		rings        int // each way
+	}{{"server", 2, 2, 2}, {"client", 2, 2, 2}, {"server", 3, 1, 1}, {"client", 3, 1, 1}, {"client", 8, 8, 8}} {
+		t.Run(fmt.Sprintf("%s, our queues %d, its %d", c.role, c.ours, c.theirs), func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "memif")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			path := filepath.Join(dir, "m.sock")
+			queues := fmt.Sprint(c.theirs)
+			p := mustOpen(t, Options{Name: "ours", SocketPath: path, Server: c.role == "client", Queues: c.ours, Ring: ringOf})
+			startTestpmd(t, c.role, path, "", "--rxq="+queues, "--txq="+queues)
+			waitLink(t, true, p)
+			for w := range c.rings {
+				forwards(t, p, w)
+			}
+			const each = 500
+			got := make([]int, c.ours)
+			end := time.Now().Add(time.Minute)
+			for sent, back := 0, 0; back < each*c.ours; time.Sleep(10 * time.Microsecond) {
+				if time.Now().After(end) {
+					t.Fatalf("of %d frames sent %d came back in a minute, by queue %v; %+v", sent, back, got, p.Stats())
+				}
+				var one [1]port.Packet
+				if q := p.queues[sent%c.ours]; sent < each*c.ours && q.Alloc(one[:]) == 1 {
+					one[0].Data = numbered(one[0].Data, byte(sent/c.ours), byte(sent%c.ours), uint32(sent+1))
+					if q.Tx(one[:]) == 1 {
+						sent++
+					} else {
+						q.Free(one[:])
+					}
+					q.Flush()
+				}
+				for w, q := range p.queues {
+					var burst [16]port.Packet
+					n := q.Rx(burst[:])
+					for i := range burst[:n] {
+						to, from, number, ok := isNumbered(burst[i].Data)
+						if !ok || int(to)%c.rings != w {
+							t.Errorf("queue %d received frame %d of queue %d for %d; whole: %v", w, number, from, to, ok)
+						}
+						if number > 0 { // else forwards sent it
+							back++
+							got[w]++
+						}
+					}
+					q.Free(burst[:n])
+				}
+			}
+			for w, n := range got {
+				if want := w < c.rings; want != (n > 0) {
+					t.Errorf("queue %d received %d frames, of %d rings each way", w, n, c.rings)
+				}
+			}
+		})
+	}
+}
+
+// forwards waits until testpmd sends back what it receives by a ring: while it connects it drops.
+func forwards(t *testing.T, p tested, ring int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var one [1]port.Packet
+		if q := p.queues[0]; q.Alloc(one[:]) == 1 {
+			one[0].Data = numbered(one[0].Data, byte(ring), 0, 0)
+			q.Free(one[q.Tx(one[:]):])
+			q.Flush()
+		}
+		if q := p.queues[ring]; q.Rx(one[:]) == 1 {
+			q.Free(one[:])
+			return
+		}
+	}
+	t.Fatalf("nothing comes back by ring %d", ring)
 }
 
 // TestNetMemifKilled: testpmd is killed and started again under load.

@@ -11,10 +11,9 @@
 //
 // A Port is a place in a network: an address, an MTU, a link that is up or down.
 // Frames pass through its queues. A Queue has rings of its own both ways and
-// belongs to one worker; nothing a queue's methods touch is shared with another
-// queue of the port.
+// belongs to one worker, who waits for no other queue of the port.
 //
-// A driver has one queue, which receives whatever arrives, or, as udp, one for each
+// A driver has one queue, which receives whatever arrives, or, as udp and memif, one for each
 // worker. Which of these a packet reaches is a hint: package steer hands over those that
 // are another worker's.
 //
