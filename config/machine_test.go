@@ -36,6 +36,7 @@ func TestCheckCores(t *testing.T) {
 func TestAutoWorkers(t *testing.T) {
 	was := processors
 	defer func() { processors = was }()
+	memif, memif2 := `{"vdev":"memif,role=server,socket=/a","ipv4_address":"10.0.3.1/24"}`, `{"vdev":"memif,role=client,socket=/b","ipv4_address":"10.0.4.1/24"}`
 	udp, tcp, loopback := `{"vdev":"udp","ipv4_address":"10.0.0.1/24"}`, `{"vdev":"tcp","ipv4_address":"10.0.1.1/24"}`, `{"vdev":"loopback","ipv4_address":"10.0.2.1/24"}`
 	card, tap := `{"pci_address":"0000:01:00.0","ipv4_address":"10.0.3.1/24"}`, `{"vdev":"net_tap0","ipv4_address":"10.0.4.1/24"}`
 	for _, x := range []struct {
@@ -45,6 +46,7 @@ func TestAutoWorkers(t *testing.T) {
 	}{
 		{1, udp, 1}, {2, udp, 1}, {7, udp, 1}, {8, udp, 2}, {16, udp + "," + tcp, 4}, {32, tcp, 8}, {400, udp, 8},
 		{16, loopback, 1}, {16, udp + "," + loopback, 1}, {16, card, 4}, {16, tap + "," + loopback, 4}, {16, udp + "," + card, 1},
+		{8, memif, 2}, {400, memif + "," + memif2, 8}, {16, memif + "," + loopback, 4}, {16, memif + "," + udp, 1},
 	} {
 		processors = x.processors
 		c, err := parse("urdma.json", []byte(`{"ports":[`+x.ports+`], "workers":"auto"}`), refuseUnknown)

@@ -364,15 +364,15 @@ var processors = runtime.GOMAXPROCS(0)
 const maxWorkers = 8
 
 // autoWorkers is how many workers "auto" is at most: each busy one has programs that poll besides.
-// Ports that are asked by one worker, for all, gain little by others. Whether a device of DPDK has a
-// queue for each is known once it is open.
+// Ports that are asked by one worker, for all, gain little by others. A memif has a queue for each;
+// whether a device of DPDK has one is known once it is open.
 func autoWorkers(processors int, ports []Port) int {
 	datagrams, devices := 0, 0
 	for i := range ports {
 		switch v, _ := ParseVdev(ports[i].Vdev); v.Kind {
 		case VdevUDP:
 			datagrams++
-		case VdevNone, VdevDPDK:
+		case VdevNone, VdevDPDK, VdevMemif:
 			devices++
 		}
 	}

@@ -208,7 +208,10 @@ func specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
 		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
-			Address: p.Address.Addr(), Allow: p.Allow}
+			Address: p.Address.Addr(), Allow: p.Allow, PeerQueue: steer.PeerQueue}
+		if p.RoCE() {
+			s.PeerQueue = steer.PeerQueueRoCE
+		}
 		if p.UDP() && p.RoCE() {
 			s.Vdev, s.ECN, s.Renumber = fmt.Sprintf("udp,port=%d", p.SocketPort()), true, roce.Renumber
 		}

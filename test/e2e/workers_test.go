@@ -25,7 +25,7 @@ func TestStandingWorker(t *testing.T) {
 	for _, x := range []struct {
 		wire   lab.Wire
 		stands []int
-	}{{lab.UDP, []int{0, 1}}, {lab.TCP, []int{0, 1}}, {lab.Memif, []int{1}}, {lab.AFPacket, []int{1}}} {
+	}{{lab.UDP, []int{0, 1}}, {lab.TCP, []int{0, 1}}, {lab.Memif, []int{0, 1}}, {lab.AFPacket, []int{1}}} {
 		t.Run(x.wire.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, x.wire.WithWorkers(2), settings)
 			ctx, cancel := context.WithTimeout(context.Background(), 5*lab.Patience)

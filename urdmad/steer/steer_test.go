@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"urdma/dpdk/loopback"
-	"urdma/dpdk/memif"
 	"urdma/dpdk/port"
 	"urdma/dpdk/port/porttest"
 	"urdma/dpdk/udp"
@@ -40,28 +40,20 @@ func share(p port.Port, workers int, own ...netip.Addr) (*Hub, *Port) {
 	return h, first
 }
 
-// TestConformance: what worker 0 has of a shared port keeps the contract of ports.
+// TestConformance: what worker 0 has of a shared port keeps the contract of ports, over one queue
+// and over one for each worker.
 func TestConformance(t *testing.T) {
-	porttest.Run(t, func(t *testing.T) *porttest.Pair {
-		socket := t.TempDir() + "/m.sock"
-		open := func(name string, server bool) port.Port {
-			p, err := memif.Open(memif.Options{Name: name, SocketPath: socket, Server: server})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { p.Close() })
-			return p
-		}
-		a, b := open("a", true), open("b", false)
-		for end := time.Now().Add(time.Minute); !a.Link() || !b.Link(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the link stays down")
-			}
-		}
-		_, sharedA := share(a, 2, ours)
-		_, sharedB := share(b, 2, theirs)
-		return &porttest.Pair{A: sharedA.For(0), B: sharedB.For(0), Interrupts: true, Step: func() { time.Sleep(50 * time.Microsecond) }}
-	})
+	const workers = 2
+	for queues := 1; queues <= workers; queues++ {
+		t.Run(fmt.Sprintf("%d queues", queues), func(t *testing.T) {
+			porttest.Run(t, func(t *testing.T) *porttest.Pair {
+				a, b := overMemif(t, queues, queues)
+				_, sharedA := share(a, workers, ours)
+				_, sharedB := share(b, workers, theirs)
+				return &porttest.Pair{A: sharedA.For(0), B: sharedB.For(0), Interrupts: true, Step: func() { time.Sleep(50 * time.Microsecond) }}
+			})
+		})
+	}
 }
 
 // packetTo is a frame with a UDP datagram.
