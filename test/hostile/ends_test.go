@@ -82,6 +82,13 @@ func (e *packetEnd) send(frame []byte) { _, _ = unix.Write(e.out, frame) }
 
 func (e *packetEnd) spoil(*rand.Rand) bool { return false }
 
+// memifQueues are a hostile memif's, so that there are several rings to each side whose victim has
+// several workers, and to it in any case; ringBytes is a ring of the default size.
+const (
+	memifQueues = 2
+	ringBytes   = 128 + 1024*16
+)
+
 // memifEnd is a memif's other side, which shares its rings and buffers with the
 // victim and writes what it likes to them.
 type memifEnd struct {
@@ -94,7 +101,7 @@ type memifEnd struct {
 }
 
 func newMemifEnd(server bool, socket string) (*memifEnd, error) {
-	e := &memifEnd{options: memif.Options{SocketPath: socket, Server: server}}
+	e := &memifEnd{options: memif.Options{SocketPath: socket, Server: server, Queues: memifQueues}}
 	var err error
 	if e.self, err = os.OpenFile("/proc/self/mem", os.O_RDWR, 0); err != nil {
 		return nil, err
@@ -114,13 +121,15 @@ func (e *memifEnd) open() (err error) {
 }
 
 func (e *memifEnd) hear() []byte {
-	var one [1]port.Packet
-	if e.queue.Rx(one[:]) == 0 {
-		return nil
+	for i := range memifQueues {
+		var one [1]port.Packet
+		if q := e.port.Queue(i); q.Rx(one[:]) == 1 {
+			f := append([]byte(nil), one[0].Data...)
+			q.Free(one[:])
+			return f
+		}
 	}
-	f := append([]byte(nil), one[0].Data...)
-	e.queue.Free(one[:])
-	return f
+	return nil
 }
 
 func (e *memifEnd) send(frame []byte) {
@@ -147,7 +156,7 @@ func (e *memifEnd) spoil(r *rand.Rand) bool {
 	m := maps[r.IntN(len(maps))]
 	at := 4 * r.Int64N(min(m[1], 1<<17)/4)
 	if r.IntN(2) == 0 {
-		at = 64 * r.Int64N(4) // cookies, flags and indices at a ring's head
+		at = ringBytes*r.Int64N(2*memifQueues) + 64*r.Int64N(4) // cookies, flags and indices at a ring's head
 	}
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], r.Uint64()>>r.IntN(64))
