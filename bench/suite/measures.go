@@ -203,6 +203,9 @@ func scaleMeasures() []measure {
 		gigabits("workers.1", "udp over veth 1,500: Writes of 64 KiB, two pairs of programs, one worker", together(udp, 2, "ib_write_bw", "-s", "65536")).in(3),
 		gigabits("workers.2", "udp over veth 1,500: Writes of 64 KiB, two pairs of programs, two workers",
 			together(udp.WithWorkers(2), 2, "ib_write_bw", "-s", "65536")).in(3),
+		gigabits("workers.memif.1", "memif 1,500: Writes of 64 KiB, two pairs of programs, one worker", together(memif, 2, "ib_write_bw", "-s", "65536")).in(3),
+		gigabits("workers.memif.2", "memif 1,500: Writes of 64 KiB, two pairs of programs, two workers",
+			together(memif.WithWorkers(2), 2, "ib_write_bw", "-s", "65536")).in(3),
 		one("memif.gap", "memif 1,500: longest time between completions of Writes of 64 KiB, in a minute", "ms", results.Lower, longestGap(memif)).in(1),
 	}
 }
