@@ -45,8 +45,8 @@ func TestAutoWorkers(t *testing.T) {
 		want       int
 	}{
 		{1, udp, 1}, {2, udp, 1}, {7, udp, 1}, {8, udp, 2}, {16, udp + "," + tcp, 4}, {32, tcp, 8}, {400, udp, 8},
-		{16, loopback, 1}, {16, udp + "," + loopback, 1}, {16, card, 4}, {16, tap + "," + loopback, 4}, {16, udp + "," + card, 1},
-		{8, memif, 2}, {400, memif + "," + memif2, 8}, {16, memif + "," + loopback, 4}, {16, memif + "," + udp, 1},
+		{16, loopback, 1}, {16, udp + "," + loopback, 4}, {16, card, 4}, {16, tap + "," + loopback, 4}, {16, udp + "," + card, 4},
+		{8, memif, 2}, {400, memif + "," + memif2, 8}, {16, memif + "," + loopback, 4}, {16, memif + "," + udp, 4},
 	} {
 		processors = x.processors
 		c, err := parse("urdma.json", []byte(`{"ports":[`+x.ports+`], "workers":"auto"}`), refuseUnknown)

@@ -367,16 +367,11 @@ const maxWorkers = 8
 // Ports that are asked by one worker, for all, gain little by others. A memif has a queue for each;
 // whether a device of DPDK has one is known once it is open.
 func autoWorkers(processors int, ports []Port) int {
-	datagrams, devices := 0, 0
-	for i := range ports {
-		switch v, _ := ParseVdev(ports[i].Vdev); v.Kind {
-		case VdevUDP:
-			datagrams++
-		case VdevNone, VdevDPDK, VdevMemif:
-			devices++
-		}
+	wire := func(p Port) bool {
+		v, _ := ParseVdev(p.Vdev)
+		return v.Kind != VdevLoopback
 	}
-	if datagrams < len(ports) && (datagrams > 0 || devices == 0) {
+	if !slices.ContainsFunc(ports, wire) {
 		return 1
 	}
 	return min(max(processors/4, 1), maxWorkers)

@@ -136,25 +136,13 @@ func (r *rules) devices() {
 	}
 }
 
-// workers holds that several have a core each, and ports that can be shared among them.
+// workers holds that several have a core each.
 func (r *rules) workers() {
 	list := r.cfg.Workers
 	for i, w := range list {
 		if at := slices.Index(list, w); at < i && w.Core >= 0 {
 			r.refuse(indexPath("workers", i)+".core", fmt.Sprintf("a different core for each worker (workers[%d] has this one), or -1 for any", at))
 		}
-	}
-	if len(list) < 2 {
-		return
-	}
-	datagrams := 0
-	for i := range r.cfg.Ports {
-		if r.cfg.Ports[i].UDP() {
-			datagrams++
-		}
-	}
-	if datagrams > 0 && datagrams < len(r.cfg.Ports) {
-		r.refuse("workers", "one worker, as some ports are \"udp\" or \"tcp\" and others are not: between the two kinds clients of different workers reach each other by no way")
 	}
 }
 

@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -147,4 +149,57 @@ func (s *stand) during(fn func()) {
 		s.t.Fatalf("the thread did not stop: %v, status %#x", err, status)
 	}
 	fn()
+}
+
+// TestAcrossPorts: clients of two workers meet whichever two ports of their urdmad they use:
+// by rdma_cm, and by number over wires with packets of different forms.
+func TestAcrossPorts(t *testing.T) {
+	const second = "198.18.9.1"
+	udp := lab.Config{"vdev": "udp"}
+	roce := lab.Config{"vdev": "udp", "protocol": "rocev2"}
+	wires := map[string][2]lab.Config{
+		"udp and udp":                 {udp, udp},
+		"udp and tcp":                 {udp, {"vdev": "tcp"}},
+		"frames and udp":              {{"vdev": lab.AFPacket.Device}, udp},
+		"rocev2, both frames and udp": {{"vdev": lab.AFPacket.Device, "protocol": "rocev2"}, roce},
+	}
+	if long {
+		wires["udp and loopback"] = [2]lab.Config{udp, {"vdev": "loopback", "transport": "iwarp"}}
+		wires["udp and rocev2"] = [2]lab.Config{udp, roce}
+	}
+	for name, ports := range wires {
+		t.Run(name, func(t *testing.T) {
+			w := lab.UDP
+			if ports[0]["vdev"] == lab.AFPacket.Device {
+				w = lab.AFPacket
+			}
+			a, _ := labtest.Join(t, w.WithWorkers(2), nil)
+			addresses := [2]string{a.Address, second}
+			var list []any
+			for i, p := range ports {
+				p = maps.Clone(p)
+				p["ipv4_address"] = addresses[i] + "/24"
+				list = append(list, p)
+			}
+			for _, do := range []func() error{a.StopDaemon, func() error { return a.Change("ports", list) },
+				func() error { return a.Net.Run("ip", "address", "add", second+"/24", "dev", "veth0") }, a.StartDaemon} {
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, to := range addresses {
+				pass(t, lab.Pair{ServerNode: a, ClientNode: a, Server: []string{"rping", "-s", "-a", to, "-C", "10"},
+					Client: []string{"rping", "-c", "-I", addresses[1-i], "-a", to, "-C", "10"}})
+				if name == "udp and rocev2" { // two protocols, between which nothing is agreed on
+					continue
+				}
+				for n, kind := range []string{"rc", "uc", "ud"} {
+					port := 18700 + n
+					line := []string{"ibv_" + kind + "_pingpong", "-g", "0", "-n", "100", "-p", fmt.Sprint(port), "-d"}
+					pass(t, lab.Pair{ServerNode: a, ClientNode: a, TCPPort: port, Server: append(slices.Clone(line), fmt.Sprint("urdma", i)),
+						Client: append(line, fmt.Sprint("urdma", 1-i), "127.0.0.1")})
+				}
+			}
+		})
+	}
 }

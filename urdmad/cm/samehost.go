@@ -52,6 +52,10 @@ func (m *Manager) connectSameHost(id *ID) {
 // another host's.
 func (m *Manager) connectSibling(id *ID) {
 	m.becomeSibling(id)
+	if m.fits(id, wire.OpRequest, id.offered.private) != nil {
+		m.fail(id, EventConnectError, syscall.EINVAL)
+		return
+	}
 	c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
 	if err != nil {
 		m.fail(id, EventConnectError, syscall.EADDRINUSE)
@@ -61,9 +65,13 @@ func (m *Manager) connectSibling(id *ID) {
 	m.sendRequest(id)
 }
 
-// becomeSibling has an id take the peer for one of another worker. A loopback address is
-// none that packets can have.
+// becomeSibling has an id take the peer for one of another worker, who is reached by the device
+// of his own address: another's may speak another protocol. A loopback address is none
+// that packets can have.
 func (m *Manager) becomeSibling(id *ID) {
+	if dev, err := m.deviceOf(id.peer.Addr()); err == nil && dev >= 0 {
+		id.dev = dev
+	}
 	own := m.addrs[id.dev]
 	id.sameHost, id.terms.Link = false, m.net.Home(id.dev)
 	id.local = netip.AddrPortFrom(own, id.local.Port())

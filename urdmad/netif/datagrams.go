@@ -89,26 +89,9 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, local netip.Addr, out 
 	if size := wire.UDP6HeaderLen + len(data); len(n.shown) < size {
 		n.shown = make([]byte, size)
 	}
-	frame := n.shown[:putUDP(n.shown, src, dst, data)]
+	frame := n.shown[:wire.PutUDP(n.shown, src, dst, data)]
 	if n.seal != nil && !out && src.Addr().Is4() {
 		n.number(frame)
 	}
 	return frame
-}
-
-// putUDP writes a frame without Ethernet addresses and returns its length. IPv6 has
-// no checksum of 0, "none" (RFC 8200 section 8.1).
-func putUDP(b []byte, src, dst netip.AddrPort, data []byte) int {
-	if src.Addr().Is4() {
-		var h wire.UDPHeader
-		h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
-		h.Put(b, len(data), 0)
-		return len(h) + copy(b[len(h):], data)
-	}
-	var h wire.UDP6Header
-	h.Init(wire.MAC{}, wire.MAC{}, src.Addr().As16(), dst.Addr().As16(), src.Port(), dst.Port())
-	h.Put(b, len(data))
-	n := len(h) + copy(b[len(h):], data)
-	wire.SetUDP6Checksum(b[:n])
-	return n
 }

@@ -58,6 +58,14 @@ func (h *Hub) arp(b []byte) int {
 	return first
 }
 
+// worker is that which a packet is for.
+func (p *Port) worker(b []byte) int {
+	if p.info.Datagrams {
+		return p.payload(b)
+	}
+	return p.frame(b)
+}
+
 // payload is the worker that a packet of a port of datagrams is for.
 func (p *Port) payload(b []byte) int {
 	h := p.hub
@@ -127,29 +135,27 @@ func (h *Hub) device(a netip.Addr) int {
 }
 
 // inside tells of a packet that a worker of ours sends: the device of this urdmad that it is
-// for, negative for none, and the worker there. A packet to a group has no device, and is for
-// everyone; wire says that it leaves as well.
-func (p *Port) inside(v *port.Packet) (dev, to int, wire bool) {
+// for, negative for none. A packet to a group has no device, and may be for all workers; wire
+// says that it leaves, too.
+func (p *Port) inside(v *port.Packet) (dev int, all, wire bool) {
 	if p.info.Datagrams {
 		if v.Peer.Addr().IsMulticast() { // which TRP's sockets don't reach
-			return -1, everyone, p.roce
+			return -1, true, p.roce
 		}
-		if dev = p.hub.device(v.Peer.Addr()); dev < 0 {
-			return dev, 0, true
-		}
-		return dev, p.hub.ports[dev].payload(v.Data), false
+		dev = p.hub.device(v.Peer.Addr())
+		return dev, false, dev < 0
 	}
 	dst, ok := destination(v.Data)
 	if !ok {
-		return -1, 0, true
+		return -1, false, true
 	}
 	if dev = p.hub.device(dst); dev >= 0 {
-		return dev, p.hub.ports[dev].frame(v.Data), false
+		return dev, false, false
 	}
 	if dst.IsMulticast() && p.frame(v.Data) == everyone {
-		return -1, everyone, p.info.Wire
+		return -1, true, p.info.Wire
 	}
-	return -1, 0, true
+	return -1, false, true
 }
 
 // destination is where an IP packet in a frame goes.

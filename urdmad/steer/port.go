@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"urdma/dpdk/port"
+	"urdma/wire"
 )
 
 // Hub is what the ports of an urdmad have in common.
@@ -43,6 +44,7 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 		p.info.ReceiveWindow = slots
 	}
 	length, capacity := roomOf(under)
+	capacity += wire.EncapLen // of what was a frame, see queue.as
 	for w := range h.workers {
 		q := newQueue(p, w, capacity)
 		p.queues = append(p.queues, q)

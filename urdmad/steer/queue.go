@@ -24,6 +24,8 @@ type queue struct {
 	next   [burst]port.Packet // of the port, to be sent
 	ready  int                // packets of next that the port had no room for, in front
 
+	made []byte // see as
+
 	received, handedOn atomic.Uint64 // as Counts has them
 }
 
@@ -122,15 +124,10 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 
 // hand copies a packet for others to them, and reports whether it is for this worker.
 func (q *queue) hand(v *port.Packet) (mine bool) {
-	to := 0
-	switch {
-	case v.Group != 0: // each worker has a socket of its own for its groups
+	if v.Group != 0 { // each worker has a socket of its own for its groups
 		return true
-	case q.p.info.Datagrams:
-		to = q.p.payload(v.Data)
-	default:
-		to = q.p.frame(v.Data)
 	}
+	to := q.p.worker(v.Data)
 	if to == everyone {
 		q.give(q.p, everyone, v, v.Flags|port.RxAgain)
 		return true
@@ -244,11 +241,14 @@ func (q *queue) Tx(p []port.Packet) int {
 // tell gives a packet that we send to the workers that it is for, and reports whether it
 // leaves by the port.
 func (q *queue) tell(v *port.Packet) (leaves bool) {
-	dev, to, leaves := q.p.inside(v)
+	dev, all, leaves := q.p.inside(v)
 	switch {
 	case dev >= 0:
-		q.give(q.p.hub.ports[dev], to, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
-	case to == everyone:
+		at := q.p.hub.ports[dev]
+		if w, ok := q.as(at, *v); ok {
+			q.give(at, at.worker(w.Data), &w, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
+		}
+	case all:
 		q.give(q.p, everyone, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
 	}
 	return leaves
