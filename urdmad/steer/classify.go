@@ -90,30 +90,41 @@ func (h *Hub) datagram(number uint16, b []byte, group bool) int {
 	if group {
 		return everyone
 	}
-	var private [wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen]byte
-	b = private[:copy(private[:], b)]
-	op, ok := wire.PeekOp(b)
+	var head [max(wire.DatagramLen, wire.MaxUCLen)]byte
+	seen := head[:copy(head[:], b)]
+	op, ok := wire.PeekOp(seen)
 	if !ok {
 		return first
 	}
 	switch op {
 	case wire.OpDatagram:
 		var d wire.Datagram
-		if d.Parse(b) == nil {
+		if d.Parse(seen) == nil {
 			return h.pair(d.Dst)
 		}
 	case wire.OpUC:
 		var u wire.UC
-		if _, err := u.Parse(b); err == nil {
+		if _, err := u.Parse(seen); err == nil {
 			return h.pair(u.Dst)
 		}
 	case wire.OpRequest:
-		var c wire.TRPConnect
-		if len(b) > wire.TRPLen && c.Parse(b[wire.TRPLen:]) == nil && c.Ext.ByNumber() {
-			return h.pair(c.Ext.Target)
+		if pair, ok := askedFor(b); ok {
+			return h.pair(pair)
 		}
 	}
 	return h.numbers.of(number)
+}
+
+// askedFor is the queue pair that a request by number is for. It allocates, as messages that
+// are not the rule may.
+func askedFor(b []byte) (wire.QPN, bool) {
+	var private [wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen]byte
+	b = private[:copy(private[:], b)]
+	var c wire.TRPConnect
+	if len(b) > wire.TRPLen && c.Parse(b[wire.TRPLen:]) == nil && c.Ext.ByNumber() {
+		return c.Ext.Target, true
+	}
+	return 0, false
 }
 
 // pair is the worker of a queue pair. Number 1 is the host's.

@@ -225,6 +225,24 @@ func TestSocketFilter(t *testing.T) {
 	}
 }
 
+// TestNothingAllocated: to find the worker of a packet of data allocates nothing.
+func TestNothingAllocated(t *testing.T) {
+	h, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), 2, ours)
+	uc := make([]byte, wire.MaxUCLen)
+	(&wire.UC{Dst: 7}).Put(uc)
+	at := func(number uint16) netip.AddrPort { return netip.AddrPortFrom(ours, number) }
+	for what, frame := range map[string][]byte{"a connection's": packetTo(netip.AddrPortFrom(theirs, 9), at(7174), 1), "a datagram": packetTo(at(9), at(wire.DatagramPort), datagramFor(8)...),
+		"an unreliable connection's": packetTo(at(9), at(wire.DatagramPort), uc...)} {
+		if n := testing.AllocsPerRun(100, func() { p.worker(frame) }); n != 0 {
+			t.Errorf("%s: %v allocations", what, n)
+		}
+	}
+	head := make([]byte, 64) // of RoCEv2, which are for no queue pair
+	if n := testing.AllocsPerRun(100, func() { h.packet(head, false) }); n != 0 {
+		t.Errorf("a packet of RoCEv2: %v allocations", n)
+	}
+}
+
 // whichQueue waits for a packet, and is where it arrives.
 func whichQueue(t *testing.T, p port.Port, b []byte) int {
 	t.Helper()
