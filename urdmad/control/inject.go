@@ -80,7 +80,11 @@ func (n *injections) end(i *injection, why string) {
 		n.ended = slices.Delete(n.ended, 0, 1)
 	}
 	n.changed()
-	n.s.Log.Info("inject: ends", "number", i.number, "statement", i.text, "seen", i.Seen, "hits", i.Hits, "why", why)
+	log := n.s.Log
+	if len(n.s.Workers) > 1 { // each has counted for itself
+		log = log.With("worker", slices.Index(n.s.Workers, n.w))
+	}
+	log.Info("inject: ends", "number", i.number, "statement", i.text, "seen", i.Seen, "hits", i.Hits, "why", why)
 }
 
 // gone ends what a client's end ends: its own rules, and those for its process.

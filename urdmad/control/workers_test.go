@@ -213,7 +213,8 @@ func TestWorkersTellOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]int{"msg=injected": 4, "msg=\"inject: begins\"": 1} {
+	injects(t, looks, "clear")
+	for what, want := range map[string]int{"msg=injected": 4, "msg=\"inject: begins\"": 1, "msg=\"inject: ends\" worker=0": 1, "msg=\"inject: ends\" worker=1": 1} {
 		if n := strings.Count(log.String(), what); n != want {
 			t.Errorf("%q stands %d times in the log, expected %d:\n%s", what, n, want, log.String())
 		}
