@@ -22,9 +22,9 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "watch ports, rates and the busiest queue pairs",
-		Long: "Watch a running urdmad: what its ports carry and lose, and its queue pairs, the busiest first. " +
+		Long: "Watch a running urdmad: what its ports carry and lose, its workers if there are several, and its queue pairs, the busiest first. " +
 			"q quits, p pauses, s sorts queue pairs by bytes, messages or segments resent. " +
-			"Where standard output is no terminal, and with --count, print plain lines instead: one for each port, and one for the busiest queue pair.",
+			"Where standard output is no terminal, and with --count, print plain lines instead: one for each port and each of several workers, and one for the busiest queue pair.",
 		Example: "  urdma top\n  urdma top --count 10 | tee log",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
