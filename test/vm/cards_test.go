@@ -2,6 +2,7 @@ package vm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -33,7 +34,7 @@ const rss = ",rss=on"
 var models = []card{
 	{"virtio-net", virtio, 1, nil},
 	{"virtio-net, two queue pairs and workers", virtio + ",mq=on,vectors=6", 2, nil},
-	{"virtio-net, two, RSS", virtio + ",mq=on,vectors=6" + rss, 2, nil},
+	{"virtio-net, two, RSS", virtio + ",mq=on,vectors=6" + rss, 2, map[string]string{"RoCEv2": "QEMU 7.2 stalls"}}, // as it does where the tap has a flow in another queue than RSS, whose buffers have run out
 	{"virtio-net, packed rings", virtio + ",packed=on", 1, nil},
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
@@ -73,7 +74,8 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 			t.Fatal(err)
 		}
 	}
-	run("ip", "link", "add", "cards", "mtu", "9000", "type", "bridge")
+	run("ip", "link", "add", "cards", "type", "bridge")
+	run("ip", "link", "set", "cards", "mtu", "9000") // once it is there, or the bridge takes the least of its members
 	run("ip", "address", "add", hostAddress+"/24", "dev", "cards")
 	run("ip", "link", "set", "cards", "up")
 	socket := filepath.Join(m.host.Directory(), "monitor")
@@ -103,18 +105,46 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 	t.Cleanup(func() { m.monitor.Close() })
 	// The emulated IOMMU remaps no interrupts.
 	m.run(10, "echo 1 >/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts")
-	if err := m.host.Change("ports", []any{lab.Config{"vdev": "net_af_packet0,iface=cards", "ipv4_address": hostAddress + "/24"},
-		lab.Config{"vdev": "net_tap0,iface=tagged", "ipv4_address": hostTagged + "/24", "vlan": vlan, "kernel_interface": "vlan"}}); err != nil {
-		t.Fatal(err)
-	}
 	m.host.Address = hostAddress
-	if err := m.host.StartDaemon(); err != nil {
+	if err := m.serve("trp"); err != nil {
 		t.Fatal(err)
 	}
-	run("ip", "link", "set", "tagged", "address", "02:00:00:00:64:01") // else the bridge keeps what is sent to urdmad's
-	run("ip", "link", "set", "tagged", "master", "cards")
 	m.serveDHCP(t)
 	return m
+}
+
+// serve starts urdmad on the host, with a protocol.
+func (m *cardMachine) serve(protocol string) error {
+	if err := m.host.Change("ports", []any{lab.Config{"vdev": "net_af_packet0,iface=cards", "ipv4_address": hostAddress + "/24", "protocol": protocol},
+		lab.Config{"vdev": "net_tap0,iface=tagged", "ipv4_address": hostTagged + "/24", "vlan": vlan, "kernel_interface": "vlan"}}); err != nil {
+		return err
+	}
+	if err := m.host.StartDaemon(); err != nil {
+		return err
+	}
+	// With urdmad's own address the bridge would keep what is sent to that.
+	if err := m.host.Net.Run("ip", "link", "set", "tagged", "address", "02:00:00:00:64:01"); err != nil {
+		return err
+	}
+	return m.host.Net.Run("ip", "link", "set", "tagged", "master", "cards")
+}
+
+// roce: both ends speak RoCEv2.
+func (m *cardMachine) roce(i int) error {
+	err := errors.Join(m.stop("TERM"), m.host.StopDaemon())
+	if err == nil {
+		err = m.serve("rocev2")
+	}
+	if err == nil {
+		err = m.daemon(i, lab.Config{"protocol": "rocev2"}, "")
+	}
+	if err == nil {
+		err = m.rping(i)
+	}
+	if err == nil {
+		err = m.bandwidth(i)
+	}
+	return errors.Join(err, m.stop("TERM"), m.host.StopDaemon(), m.serve("trp"), m.daemon(i, nil, ""))
 }
 
 // initrd is the machine's root with urdma in it.
@@ -214,7 +244,7 @@ func (m *cardMachine) until(what, text string) error {
 func (m *cardMachine) client(server, client string) error {
 	out, err := m.urdmaServes(60, &program{server: server, client: "XDG_RUNTIME_DIR=/tmp/u urdma exec -- " + client})
 	if err != nil {
-		log, _ := m.try(10, "tail -5 /tmp/log; XDG_RUNTIME_DIR=/tmp/u urdma show port")
+		log, _ := m.try(10, "tail -5 /tmp/log; export XDG_RUNTIME_DIR=/tmp/u; urdma show port; urdma show worker")
 		return fmt.Errorf("%w\n%s\n%s", err, lab.Tail(out, 10), log)
 	}
 	return nil
@@ -245,7 +275,7 @@ func (m *cardMachine) bandwidth(i int) error {
 	}
 	for n, w := range workers {
 		m.t.Logf("worker %d received %d packets and handed %d on", n, w.Received, w.HandedOn)
-		if w.Received < 1000 || w.HandedOn > w.Received/20 { // requests and such are
+		if w.Received < 500 || w.HandedOn > w.Received/20 { // requests and such are
 			return fmt.Errorf("of %d packets that came to worker %d, %d were another's", w.Received, n, w.HandedOn)
 		}
 	}
@@ -390,7 +420,7 @@ func TestCards(t *testing.T) {
 		name string
 		do   func(i int) error
 	}{
-		{"rping", m.rping}, {"ib_write_bw", m.bandwidth}, {"capture", m.capture}, {"other stations' frames filtered", m.filter},
+		{"rping", m.rping}, {"ib_write_bw", m.bandwidth}, {"RoCEv2", m.roce}, {"capture", m.capture}, {"other stations' frames filtered", m.filter},
 		{"link down and up", m.cable}, {"kill -9, start again", m.killed}, {"MTU 9,000, huge pages", m.jumbo}, {"an ordinary user", m.ordinary},
 		{kernelStep, m.shared}, {"VLAN", m.tagged}, {"unbound while in use", m.unbound},
 	}
