@@ -58,7 +58,7 @@ var rules = ruleBook{
 		"urdmad/rc":                    {"urdmad/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/engine/enginetest":     {"dpdk/port", "test/linked", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/clock", "urdmad/fault"},
 
 		// Connections, and what clients and administrators meet.

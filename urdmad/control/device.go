@@ -139,6 +139,9 @@ func (x *Session) user() string {
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
 	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
+	if len(x.s.Workers) > 1 {
+		x.space.SetSettle(x.s.settle)
+	}
 	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}

@@ -17,13 +17,16 @@ var connections = []struct {
 	path    linked.Path
 	connect func(w *enginetest.World, local bool) (a, b *enginetest.QP)
 	lag     time.Duration // less than a message waits for a receive
+	workers bool
 }{
-	{"rdma_cm", false, linked.Path{}, byCM, 30 * time.Millisecond},
-	{"rdma_cm lossy", false, enginetest.Lossy, byCM, 30 * time.Millisecond},
-	{"rdma_cm local", true, linked.Path{}, byCM, 30 * time.Millisecond},
-	{"number", false, linked.Path{}, byNumber, 2 * time.Millisecond},
-	{"number lossy", false, enginetest.Lossy, byNumber, 2 * time.Millisecond},
-	{"number local", true, linked.Path{}, byNumber, 2 * time.Millisecond},
+	{"rdma_cm", false, linked.Path{}, byCM, 30 * time.Millisecond, false},
+	{"rdma_cm workers", false, linked.Path{}, byCM, 30 * time.Millisecond, true},
+	{"number workers", false, linked.Path{}, byNumber, 2 * time.Millisecond, true},
+	{"rdma_cm lossy", false, enginetest.Lossy, byCM, 30 * time.Millisecond, false},
+	{"rdma_cm local", true, linked.Path{}, byCM, 30 * time.Millisecond, false},
+	{"number", false, linked.Path{}, byNumber, 2 * time.Millisecond, false},
+	{"number lossy", false, enginetest.Lossy, byNumber, 2 * time.Millisecond, false},
+	{"number local", true, linked.Path{}, byNumber, 2 * time.Millisecond, false},
 }
 
 func byCM(w *enginetest.World, local bool) (a, b *enginetest.QP) { return w.Pair(local, nil) }
@@ -49,7 +52,7 @@ func TestEarlyEnds(t *testing.T) {
 		for _, c := range connections {
 			for seed := uint64(1); seed <= enginetest.Seeds(4); seed++ {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, c.name, seed), func(t *testing.T) {
-					w := enginetest.New(t, enginetest.Options{Seed: seed})
+					w := enginetest.New(t, enginetest.Options{Seed: seed, Workers: c.workers})
 					a, b := c.connect(w, c.local)
 					w.SetPath(c.path)
 					load := way.load
@@ -113,6 +116,13 @@ func TestTraffic(t *testing.T) {
 		{"::1", enginetest.Options{Loopback: netip.IPv6Loopback()}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
 		{"::1 datagrams", enginetest.Options{Loopback: netip.IPv6Loopback(), Datagrams: true, MTU: 9000}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
 		{"127.0.0.1 at IPv6", enginetest.Options{Loopback: netip.AddrFrom4([4]byte{127, 0, 0, 1}), IPv6: true}, enginetest.Load{Ops: 100, MaxSize: 40000}, true, 2},
+		{"workers", enginetest.Options{Workers: true}, enginetest.Load{Ops: 200, MaxSize: 100000}, false, 10},
+		{"workers long", enginetest.Options{Workers: true}, enginetest.Load{Ops: 20, MaxSize: 3 << 20}, false, 2},
+		{"workers small window", enginetest.Options{Workers: true, Window: 4}, enginetest.Load{Ops: 60, MaxSize: 100000}, false, 5},
+		{"workers not ready", enginetest.Options{Workers: true, RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 100000, NotReady: true}, false, 10},
+		{"workers mixed memory", enginetest.Options{Workers: true}, enginetest.Load{Ops: 100, MaxSize: 100000, Mixed: true}, false, 5},
+		{"workers fallback", enginetest.Options{Workers: true}, enginetest.Load{Ops: 60, MaxSize: 100000, Fallback: true}, false, 5},
+		{"workers IPv6", enginetest.Options{Workers: true, IPv6: true, MTU: 9000}, enginetest.Load{Ops: 100, MaxSize: 100000}, false, 5},
 		{"no reads", enginetest.Options{Path: enginetest.Lossy}, enginetest.Load{Ops: 100, MaxSize: 20000, NoReads: true, SigAll: true}, false, 5},
 	}
 	for _, c := range cases {

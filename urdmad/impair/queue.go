@@ -87,6 +87,10 @@ func (q *Queue) pass(p *port.Packet, out bool) {
 	for range f.copies {
 		c := *p
 		c.Data, c.Ref = append(make([]byte, 0, max(len(p.Data), 64)), p.Data...), own
+		if p.Loan != nil {
+			loan := *p.Loan
+			c.Loan = &loan
+		}
 		if f.corrupt {
 			c.Data[corruptAt] ^= 1
 			c.Flags &^= port.RxIPv4Good
@@ -128,7 +132,7 @@ func (q *Queue) send() {
 			continue
 		}
 		one[0].Data = b[:copy(b[:len(p.Data)], p.Data)]
-		one[0].Flags, one[0].Peer = p.Flags, p.Peer
+		one[0].Flags, one[0].Peer, one[0].Loan = p.Flags, p.Peer, p.Loan
 		if q.under.Tx(one[:]) == 0 {
 			q.under.Free(one[:])
 			return // lost, as in a full ring

@@ -42,6 +42,7 @@ type Space struct {
 	idle   *view // of views: the one that was in use last, kept for the next
 	closed bool
 	budget Budget // nil: as many as the kernel allows
+	settle func() // see SetSettle
 
 	fallback *fallback // nil until a region needs it
 	selfMem  *os.File  // the client's /proc/self/mem, or nil
@@ -90,6 +91,10 @@ func NewSpace(selfMem *os.File) *Space {
 
 // SetBudget bounds the mappings of a Space that has none yet.
 func (s *Space) SetBudget(b Budget) { s.budget = b }
+
+// SetSettle has settle called, on a goroutine of its own, before anything is unmapped: it returns
+// once no other worker reads any more what was lent to it. Before the first mapping.
+func (s *Space) SetSettle(settle func()) { s.settle = settle }
 
 // AddFile accepts a memfd under a handle that the caller chose, and owns it
 // from then on, also on error.
@@ -286,7 +291,12 @@ func (s *Space) drop(w *view) {
 			break
 		}
 	}
-	go unmapAligned(w.bytes) // not here: the poll loop may be the caller, and gigabytes take milliseconds
+	go func() { // not here: the poll loop may be the caller, and gigabytes take milliseconds
+		if s.settle != nil {
+			s.settle()
+		}
+		unmapAligned(w.bytes)
+	}()
 	s.giveBack()
 }
 

@@ -33,20 +33,31 @@ type Host struct {
 }
 
 func newHost(w *World, name string, p *linked.Port, n byte) *Host {
-	h := &Host{World: w, Name: name, Port: p, IP: wire.IPv4{10, 0, 0, n}}
+	at := n
+	if w.opt.Workers {
+		at = 1
+	}
+	h := &Host{World: w, Name: name, Port: p, IP: wire.IPv4{10, 0, 0, at}}
 	h.Addr = netip.AddrFrom4(h.IP)
 	if w.opt.IPv6 {
-		h.Addr, h.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: n}), wire.IPv4{}
+		h.Addr, h.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: at}), wire.IPv4{}
 	}
 	var src rand.Source = rand.NewPCG(w.opt.Seed, 100+uint64(n))
 	if w.opt.NearWrap {
 		src = &wrapSource{src: src}
 	}
 	log := slog.New(w.opt.Log)
-	h.Engine = engine.New(engine.Config{Rand: src, Log: log, Window: w.opt.Window,
-		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }})
-	h.CM, h.Numbers = connect.New(h.Engine, cm.Config{Log: log, Addrs: []netip.Addr{h.Addr},
-		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads})
+	set := engine.Config{Rand: src, Log: log, Window: w.opt.Window,
+		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }}
+	managing := cm.Config{Log: log, Addrs: []netip.Addr{h.Addr},
+		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads}
+	if w.opt.Workers {
+		number := int(n) - 1
+		set.Mine = w.numbers.Of(number).HasPair
+		set.Numbers, managing.Shared = w.numbers.Of(number), w.numbers.Of(number)
+	}
+	h.Engine = engine.New(set)
+	h.CM, h.Numbers = connect.New(h.Engine, managing)
 	return h
 }
 

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -11,9 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/dpdk/loopback"
 	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/steer"
 )
 
 // Options of a World. The zero value is a fast, faultless network.
@@ -42,6 +45,7 @@ type Options struct {
 	TCP            bool          // Datagrams, and connections of rdma_cm over the kernel's TCP, which has to have both addresses
 	CRC            bool          // with TCP: CRCs, whatever the peer asks for
 	RoCE           bool          // the ports speak RoCEv2
+	Workers        bool          // the hosts are two workers of one urdmad, at A's address, without a wire
 	Log            slog.Handler  // of both hosts; nil: nobody reads it
 	// Open makes the port of the host at an address, in place of the network.
 	Open func(netip.Addr) port.Port
@@ -71,7 +75,8 @@ type World struct {
 	Intrude func()
 
 	opt     Options
-	settled atomic.Int64 // fallback jobs that ended
+	numbers *steer.Numbers // of workers
+	settled atomic.Int64   // fallback jobs that ended
 }
 
 // New makes a world; the seed is printed if the test fails. Seed 0 draws one.
@@ -97,6 +102,9 @@ func New(t testing.TB, o Options) *World {
 	old := debug.SetPanicOnFault(true) // as a worker's thread has it
 	t.Cleanup(func() { debug.SetPanicOnFault(old) })
 	w := &World{T: t, Net: linked.New(o.Seed), Rand: rand.New(rand.NewPCG(o.Seed, 2)), opt: o}
+	if o.Workers {
+		w.numbers = steer.NewNumbers(2)
+	}
 	path := o.Path
 	if o.Plain {
 		path.Drop = HideExtension
@@ -115,6 +123,11 @@ func New(t testing.TB, o Options) *World {
 	}
 	if o.Open != nil {
 		pa, pb = o.Open(w.A.Addr), o.Open(w.B.Addr)
+	}
+	if o.Workers {
+		hub := steer.NewHub(2, w.numbers, func(int) {})
+		shared := hub.Add(loopback.Open("a", [6]byte{}, cmp.Or(o.MTU, 1500), w.A.Addr), w.A.Addr, false)
+		pa, pb = shared.For(0), shared.For(1)
 	}
 	w.A.addPort(pa)
 	w.B.addPort(pb)
