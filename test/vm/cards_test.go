@@ -34,7 +34,7 @@ const rss = ",rss=on"
 var models = []card{
 	{"virtio-net", virtio, 1, nil},
 	{"virtio-net, two queue pairs and workers", virtio + ",mq=on,vectors=6", 2, nil},
-	{"virtio-net, two, RSS", virtio + ",mq=on,vectors=6" + rss, 2, map[string]string{"RoCEv2": "QEMU 7.2 stalls"}}, // as it does where the tap has a flow in another queue than RSS, whose buffers have run out
+	{"virtio-net, two, RSS", virtio + ",mq=on,vectors=6" + rss, 2, nil},
 	{"virtio-net, packed rings", virtio + ",packed=on", 1, nil},
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
@@ -254,15 +254,22 @@ func (m *cardMachine) rping(int) error {
 	return m.client("rping -s -a @ -C 5 -V", "rping -c -a @ -C 5 -V")
 }
 
-// bandwidth has each worker have a client once. With RSS a worker's packets come to its own queue.
+// bandwidth has each worker have a client once. With RSS a worker's packets come to its own queue;
+// few at a time, as QEMU 7.2 stops for good to read a queue of the tap when another of the card's, to which RSS
+// directs a packet from there, has no buffers left.
 func (m *cardMachine) bandwidth(i int) error {
-	const line = "ib_write_bw -R -F -s 65536 -n 100 -b"
-	for range m.cards[i].queues {
-		if err := m.client(line, line+" @"); err != nil {
-			return err
+	lines, hashes := []string{"ib_write_bw -R -F -s 65536 -n 100 -b"}, strings.HasSuffix(m.cards[i].device, rss)
+	if hashes {
+		lines = []string{"ib_write_bw -R -F -s 65536 -n 100", "ib_send_lat -R -F -n 1000"}
+	}
+	for _, line := range lines {
+		for range m.cards[i].queues {
+			if err := m.client(line, line+" @"); err != nil {
+				return err
+			}
 		}
 	}
-	if !strings.HasSuffix(m.cards[i].device, rss) {
+	if !hashes {
 		return nil
 	}
 	out, err := m.try(10, "XDG_RUNTIME_DIR=/tmp/u urdma show worker --json")
