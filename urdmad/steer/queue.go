@@ -106,6 +106,7 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 	q.more = got == min(len(p), burst)
 	theirs := 0
 	for i := range p[:got] {
+		p[i].Loan = nil // no port lends, and not each looks after this
 		if q.hand(&p[i]) {
 			p[mine] = p[i]
 			mine++
