@@ -171,13 +171,6 @@ type rawServer struct {
 	refuses uint16 // the lowest that it refuses; 0: none
 }
 
-// acceptRaw is the server's half of the handshake, all honest.
-func acceptRaw(t *testing.T, ln *net.UnixListener) *rawPeer {
-	t.Helper()
-	r, _ := rawServer{}.accept(t, ln)
-	return r
-}
-
 // accept takes a client through the handshake, or as far as the refusal of a ring, and
 // says how many rings each way it offered.
 func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings [2]int) {
