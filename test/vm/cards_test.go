@@ -517,6 +517,7 @@ func (m *cardMachine) jumbo(i int) error {
 
 // ordinary: a member of the group that udev's rule gives the card to.
 func (m *cardMachine) ordinary(i int) error {
+	_ = m.stop("TERM") // if one runs
 	const user = "setpriv --reuid=1000 --regid=1000 --init-groups --no-new-privs --inh-caps=-all --bounding-set=-all --"
 	out, err := m.try(20, "udevadm trigger --subsystem-match=vfio && udevadm settle && ls -l /dev/vfio")
 	if err != nil {
