@@ -138,6 +138,9 @@ func (x *Session) user() string {
 // kick socket.
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
+	if x.Owner.Admin { // who can stop urdmad anyway
+		x.space.SetDirect()
+	}
 	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
 	if len(x.s.Workers) > 1 {
 		x.space.SetSettle(x.s.settle)

@@ -45,6 +45,12 @@ func (x *Session) startFallback() error {
 	if x.fallback {
 		return nil
 	}
+	if x.space.Direct() {
+		if err := x.space.Fallback(); err != nil {
+			return fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
+		}
+		return nil
+	}
 	if err := x.Take(&oneFallback); err != nil {
 		return err
 	}

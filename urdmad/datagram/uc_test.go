@@ -14,7 +14,7 @@ import (
 
 // TestUCMessages: every operation of such queue pairs, of all sizes.
 func TestUCMessages(t *testing.T) {
-	enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		u := enginetest.NewUCPair(t, local, enginetest.Options{})
 		u.Register(register, 1<<20)
 		for id, size := range []int{0, 1, 1000, 5000, 1 << 20} {

@@ -16,7 +16,7 @@ import (
 // TestDatagramMessages: messages of all sizes up to the port's MTU arrive with what
 // says where they come from, on all memories.
 func TestDatagramMessages(t *testing.T) {
-	enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
 		u.MA, u.MB = register(u.QA.Client, 4096, enginetest.ReadWrite), register(u.QB.Client, 4096, enginetest.ReadWrite)
 		for i := range u.MA.Bytes {

@@ -3,9 +3,9 @@
 // reaches them.
 //
 // A Space is one client's memory: the files it shares with urdmad (mapped here
-// in views) and, for what could not be shared, its /proc/self/mem, which is
-// read and written by a goroutine of the Space and never by the poll loop (a
-// page of a client can block for ever). A Table maps STags to Regions. Tables
+// in views) and, for all other memory, its /proc/self/mem. That is read and
+// written by the poll loop if the client is trusted (Direct), and else by a goroutine
+// of the Space, because a page of a client can block for ever. A Table maps STags to Regions. Tables
 // and Regions belong to the worker; a Space maps files from the control side.
 //
 // The package must not know queue pairs, packets or completions.

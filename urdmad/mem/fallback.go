@@ -2,9 +2,7 @@ package mem
 
 import (
 	"errors"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -28,20 +26,27 @@ type fallback struct {
 	cond   *sync.Cond
 	queue  []Job
 	ending bool
-	left   atomic.Bool // see Leave
-	mem    *os.File
+	space  *Space
 }
 
-// Fallback makes sure the Space's goroutine runs; ErrNoSelfMem if the client
-// passed no descriptor.
+// SetDirect has the worker read and write the client's private memory itself, in
+// place of a goroutine, because the client is trusted: a page fault that never ends
+// (userfaultfd, FUSE) would hold the worker. Before the first region.
+func (s *Space) SetDirect() { s.direct = true }
+
+// Direct reports whether SetDirect was called: the worker calls Do.
+func (s *Space) Direct() bool { return s.direct }
+
+// Fallback makes sure the Space's goroutine runs, if it needs one; ErrNoSelfMem if the
+// client passed no descriptor.
 func (s *Space) Fallback() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.selfMem == nil || s.closed {
 		return ErrNoSelfMem
 	}
-	if s.fallback == nil {
-		f := &fallback{mem: s.selfMem}
+	if s.fallback == nil && !s.direct {
+		f := &fallback{space: s}
 		f.cond = sync.NewCond(&f.mu)
 		s.fallback = f
 		go f.run()
@@ -93,7 +98,7 @@ func (f *fallback) run() {
 			return
 		}
 		for _, j := range jobs {
-			j.Done(f.do(j))
+			j.Done(f.space.Do(&j))
 		}
 	}
 }
@@ -111,29 +116,25 @@ func (f *fallback) take() ([]Job, bool) {
 
 // Leave has every job that has not begun fail: the client has closed its session, so
 // its private memory may have other uses, if it lives on.
-func (s *Space) Leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fallback != nil {
-		s.fallback.left.Store(true)
-	}
-}
+func (s *Space) Leave() { s.left.Store(true) }
 
 var errLeft = errors.New("mem: the client has left")
 
-func (f *fallback) do(j Job) error {
-	if f.left.Load() {
+// Do carries a job out at once; it does not call Done. An error is that of a page that
+// the client does not map, or not with the right (EIO), or of its end (io.EOF).
+func (s *Space) Do(j *Job) error {
+	if s.left.Load() {
 		return errLeft
 	}
 	if j.Write {
-		_, err := f.mem.WriteAt(j.Buf, int64(j.Addr))
+		_, err := s.selfMem.WriteAt(j.Buf, int64(j.Addr))
 		return err
 	}
-	if _, err := f.mem.ReadAt(j.Buf, int64(j.Addr)); err != nil || j.Atomic == nil {
+	if _, err := s.selfMem.ReadAt(j.Buf, int64(j.Addr)); err != nil || j.Atomic == nil {
 		return err
 	}
 	word := [WordLen]byte(j.Buf)
 	j.Atomic.applyTo(word[:])
-	_, err := f.mem.WriteAt(word[:], int64(j.Addr))
+	_, err := s.selfMem.WriteAt(word[:], int64(j.Addr))
 	return err
 }

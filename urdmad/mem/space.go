@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,8 +45,10 @@ type Space struct {
 	budget Budget // nil: as many as the kernel allows
 	settle func() // see SetSettle
 
-	fallback *fallback // nil until a region needs it
-	selfMem  *os.File  // the client's /proc/self/mem, or nil
+	direct   bool        // see SetDirect
+	left     atomic.Bool // see Leave
+	fallback *fallback   // nil until a region needs it
+	selfMem  *os.File    // the client's /proc/self/mem, or nil
 }
 
 // sharedFile is a client's memfd. It can't become shorter.

@@ -19,10 +19,12 @@ func TestTraffic(t *testing.T) {
 		{"mapped", enginetest.Options{}, enginetest.Load{Ops: 200, MaxSize: 100000}},
 		{"long", enginetest.Options{}, enginetest.Load{Ops: 20, MaxSize: 3 << 20}},
 		{"fallback", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 200000, Fallback: true}},
+		{"direct", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 200000, Direct: true}},
 		{"mixed memory", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 200000, Mixed: true}},
 		{"one read", enginetest.Options{MaxReads: 1}, enginetest.Load{Ops: 60, MaxSize: 100000}},
 		{"not ready", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 100000, NotReady: true}},
 		{"not ready fallback", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Fallback: true}},
+		{"not ready direct", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Direct: true}},
 	}
 	for i, c := range cases {
 		for seed := uint64(1); seed <= seeds(3); seed++ {

@@ -58,6 +58,9 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	}
 	list := wr.list
 	if wr.stage != nil {
+		if !wr.stage.Need(off) {
+			return nil, !anyDead(list)
+		}
 		b := wr.stage.Bytes(off)
 		return b[:min(uint32(len(b)), limit)], !anyDead(list)
 	}

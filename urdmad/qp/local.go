@@ -69,5 +69,8 @@ func changeWindow(t *mem.Table, wr *SendWR, by mem.User) bool {
 // afterWrites has wr wait for the writes to a client's memory that were issued
 // before, whosever peers they are from.
 func (q *QP) afterWrites(s *mem.Space, wr *SendWR) {
+	if s.Direct() {
+		return
+	}
 	wr.asyncUntil = q.submitWrite(q.Client, s, mem.Job{Write: true}, func() {})
 }

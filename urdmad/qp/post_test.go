@@ -107,10 +107,10 @@ func TestReceiveListTooLong(t *testing.T) {
 // TestFence: a fenced Send waits for the Reads before it, so it can carry what
 // they brought.
 func TestFence(t *testing.T) {
-	enginetest.Both(t, func(t *testing.T, local bool) {
+	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		w := enginetest.New(t, enginetest.Options{Seed: 22, Path: linked.Path{Delay: 100 * time.Microsecond}})
 		a, b := w.Pair(local, nil)
-		src, dst := b.Client.Register(1<<20, enginetest.ReadWrite), a.Client.Register(1<<20, enginetest.ReadWrite)
+		src, dst := b.Client.Register(1<<20, enginetest.ReadWrite), register(a.Client, 1<<20, enginetest.ReadWrite)
 		inbox := b.Client.Register(1<<20, enginetest.ReadWrite)
 		for i := range src.Bytes {
 			src.Bytes[i] = byte(i*7 + i>>8)

@@ -22,16 +22,15 @@ func (s *SendQueue) ready() bool {
 	if wr.State != SendQueued {
 		return false
 	}
+	if !wr.Started && !s.mayStart(wr) {
+		return false // nor are its bytes read: a Read that it waits for may bring them
+	}
 	if !wr.IsRead() && !wr.bytesOut && !wr.Here(wr.sent) {
 		return false
 	}
-	if wr.Started {
-		return true
+	if !wr.Started {
+		s.start(wr)
 	}
-	if !s.mayStart(wr) {
-		return false
-	}
-	s.start(wr)
 	return true
 }
 

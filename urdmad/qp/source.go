@@ -33,9 +33,7 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 	r.Hold()
 	s = Source{q: q, after: q.jobs.issued, region: r, mapped: r.Bytes(va, uint64(length)), length: length}
 	if s.mapped == nil {
-		s.stage = newStage(to, to.owner(r), length, func(off uint32, buf []byte, then func()) {
-			to.readMemory(r, va+uint64(off), buf, then)
-		})
+		s.stage = newStage(to, to.owner(r), length, []element{{region: r, va: va, n: length}})
 	}
 	return s, Verdict{}
 }
@@ -46,11 +44,7 @@ func (s *Source) Here(off uint32) bool {
 	if s.q != nil && !s.q.jobs.written(s.after) {
 		return false
 	}
-	if s.stage == nil || s.stage.Has(off) {
-		return true
-	}
-	s.stage.Fill()
-	return false
+	return s.stage == nil || s.stage.Need(off)
 }
 
 // Run is how many of the bytes from off on, at most limit, are read in one piece.

@@ -1,14 +1,18 @@
 package qp
 
-import "math"
+import (
+	"math"
+
+	"urdma/verbs/abi"
+)
 
 const (
 	// stageChunk is how much of a source on the fallback path is read at a time.
 	// A segment does not reach over the end of a chunk, so that a lost one can be
 	// cut again alike.
-	stageChunk = 256 << 10
+	stageChunk = 64 << 10
 	// stageDepth is how many chunks of one source may be staged.
-	stageDepth = 4
+	stageDepth = 16
 	// MaxStaged and MaxUnwritten bound, in bytes, what is staged for one client
 	// and what waits to be written to its memory.
 	MaxStaged    = 64 << 20
@@ -16,17 +20,20 @@ const (
 )
 
 // Stage is a source on the fallback path, read into private memory chunk by
-// chunk, as far ahead as it is needed. A chunk stays until the peer has it,
+// chunk, as far ahead as it is needed: of a trusted client, which the worker reads
+// itself, no further than what is sent next. A chunk stays until the peer has it,
 // because its segments may have to be sent again.
 type Stage struct {
 	q         *QP
 	client    *Client // whose memory it is: bears the cost
 	length    uint32
-	read      func(off uint32, buf []byte, then func()) // called by Fill, ends on the worker's thread
-	chunks    []*stagedChunk                            // in order, from the oldest that the peer may lack
-	requested uint32                                    // bytes asked for
-	available uint32                                    // bytes that have come
-	waiting   int                                       // 1 + its place in Client.wantStage; 0: none
+	list      []element      // what is read
+	chunks    []*stagedChunk // in order, from the oldest that the peer may lack
+	requested uint32         // bytes asked for
+	available uint32         // bytes that have come
+	needed    uint32         // the byte that was needed last
+	needing   bool           // its carrier asks right now
+	waiting   int            // 1 + its place in Client.wantStage; 0: none
 }
 
 type stagedChunk struct {
@@ -38,32 +45,88 @@ type stagedChunk struct {
 	landed  bool
 }
 
-func newStage(q *QP, c *Client, length uint32, read func(off uint32, buf []byte, then func())) *Stage {
-	return &Stage{q: q, client: c, length: length, read: read}
+// newStage makes a stage of what a list of a client's memory names.
+func newStage(q *QP, c *Client, length uint32, list []element) *Stage {
+	return &Stage{q: q, client: c, length: length, list: list}
 }
 
 // Fill asks for the next chunks, as far as depth and the client's budget allow.
 func (s *Stage) Fill() {
 	for s.requested < s.length && len(s.chunks) < stageDepth {
+		if s.client.Space.Direct() && s.requested > s.needed {
+			return
+		}
 		n := min(stageChunk, s.length-s.requested)
 		if !s.client.stage(s, n) {
 			return // goes on when some of the client's chunks are done
 		}
-		c := &stagedChunk{off: s.requested, buf: make([]byte, n)}
+		c := &stagedChunk{off: s.requested, buf: s.q.t.staging.take(n)}
 		s.chunks = append(s.chunks, c)
 		s.requested += n
-		s.read(c.off, c.buf, func() { s.arrived(c) })
+		s.q.fetchList(s.list, c.off, c.buf, func() { s.arrived(c) })
 	}
+}
+
+// Need reports whether the byte at off can be sent now, and sees to it that it can be
+// soon.
+func (s *Stage) Need(off uint32) bool {
+	if s.Has(off) {
+		return true
+	}
+	s.needed, s.needing = off, true
+	s.Fill()
+	s.needing = false
+	return s.Has(off)
 }
 
 func (s *Stage) arrived(c *stagedChunk) {
 	c.landed = true
 	if c.dropped {
-		s.client.unstage(s.q.t, len(c.buf))
+		s.unstage(c)
 		return
 	}
 	s.available = c.off + uint32(len(c.buf)) // chunks come in order
-	s.q.t.Ready(s.q)
+	if !s.needing {
+		s.q.t.Ready(s.q)
+	}
+}
+
+// unstage frees a chunk that has come and that nobody needs any more.
+func (s *Stage) unstage(c *stagedChunk) {
+	s.client.unstage(s.q.t, len(c.buf))
+	s.q.t.staging.give(c.buf)
+	c.buf = nil
+}
+
+// staging keeps buffers of chunks for the next.
+type staging struct{ small, large [][]byte }
+
+const (
+	smallChunk  = 4 << 10
+	keptStaging = 64 // buffers of each size
+)
+
+func (s *staging) take(n uint32) []byte {
+	kept, size := &s.large, stageChunk
+	if n <= smallChunk {
+		kept, size = &s.small, smallChunk
+	}
+	if last := len(*kept) - 1; last >= 0 {
+		b := (*kept)[last]
+		*kept = (*kept)[:last]
+		return b[:n]
+	}
+	return make([]byte, n, size)
+}
+
+func (s *staging) give(b []byte) {
+	kept := &s.large
+	if cap(b) == smallChunk {
+		kept = &s.small
+	}
+	if len(*kept) < keptStaging {
+		*kept = append(*kept, b)
+	}
 }
 
 // Has reports whether the byte at off has come, or is the end.
@@ -93,20 +156,22 @@ func (s *Stage) Sent(off uint32, mark uint64) {
 	}
 }
 
-// Acked frees the chunks that were carried up to mark, and asks for more.
+// Acked frees the chunks that were carried up to mark, and asks for more if it has begun.
 func (s *Stage) Acked(mark uint64) {
 	for len(s.chunks) > 0 && s.chunks[0].sent && s.chunks[0].mark <= mark {
-		s.client.unstage(s.q.t, len(s.chunks[0].buf))
+		s.unstage(s.chunks[0])
 		s.chunks = s.chunks[1:]
 	}
-	s.Fill()
+	if s.requested > 0 {
+		s.Fill()
+	}
 }
 
 // Drop frees all chunks; those that are still being read when they have come.
 func (s *Stage) Drop() {
 	for _, c := range s.chunks {
 		if c.landed {
-			s.client.unstage(s.q.t, len(c.buf))
+			s.unstage(c)
 		} else {
 			c.dropped = true
 		}
@@ -160,23 +225,25 @@ func (c *Client) stopWaiting(s *Stage) {
 	c.wantStage = c.wantStage[:end]
 }
 
-// stageSend makes the stage of a work request, and begins to fill it unless much is
-// staged already.
+// stageSend makes the stage of a work request, and begins to fill it unless the worker
+// reads it itself, much is staged already, or Reads before it may still change what it
+// sends (IBV_SEND_FENCE).
 func (q *QP) stageSend(wr *SendWR) {
-	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, func(off uint32, buf []byte, then func()) { q.fetchList(wr.list, off, buf, then) }))
-	if q.Client.staged < MaxStaged/2 {
+	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, wr.list))
+	if !q.Client.Space.Direct() && wr.Flags&abi.SendFence == 0 && q.Client.staged < MaxStaged/2 {
 		wr.stage.Fill()
 	}
 }
 
 // fetchList reads len(buf) bytes from off on of what a list names.
 func (q *QP) fetchList(list []element, off uint32, buf []byte, then func()) {
-	parts := 0
+	parts := 1 // until all were asked for
 	each := func() {
 		if parts--; parts == 0 {
 			then()
 		}
 	}
+	defer each()
 	for j := range list {
 		s := &list[j]
 		if off >= s.n {
@@ -196,11 +263,7 @@ func (q *QP) fetchList(list []element, off uint32, buf []byte, then func()) {
 // Here reports whether the byte at off of the work request's source can be read
 // now, and sees to it that it can be soon.
 func (wr *SendWR) Here(off uint32) bool {
-	if wr.stage == nil || wr.stage.Has(off) {
-		return true
-	}
-	wr.stage.Fill()
-	return false
+	return wr.stage == nil || wr.stage.Need(off)
 }
 
 // Run is how many bytes from off on, at most limit, one segment carries.

@@ -1,10 +1,28 @@
 package qp
 
 import (
+	"os"
 	"testing"
 
+	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
+
+// unreadable is a list of memory that is never read: its client's pages block for ever.
+func unreadable(t *testing.T, n uint32) []element {
+	self, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, ended := mem.NewSpace(self), make(chan struct{})
+	t.Cleanup(func() { close(ended); space.Close() })
+	if err := space.Fallback(); err != nil {
+		t.Fatal(err)
+	}
+	space.Submit(mem.Job{Write: true, Done: func(error) { <-ended }})
+	r := mem.NewRegion(space, testPD, mem.LocalWrite, 4096, uint64(n), 4096, mem.Mapping{})
+	return []element{{region: r, va: 4096, n: n}}
+}
 
 // TestWaitingStagesAreBounded: a source that finds its client's budget used up waits for
 // it once, however often it is asked, in the line of queue pairs once the budget is
@@ -12,7 +30,7 @@ import (
 func TestWaitingStagesAreBounded(t *testing.T) {
 	r := newRig(t, 8)
 	c := r.qp.Client
-	never := func(uint32, []byte, func()) {}
+	never := unreadable(t, 1)
 	full := newStage(r.qp, c, 1, never)
 	full.Fill()
 	c.staged = MaxStaged

@@ -34,7 +34,9 @@ type Table struct {
 	sender    *QP // the sender, in Transmit
 	ended     mailbox.Box[endedJob]
 	unsettled []endedJob // taken from there
-	past      Counters   // of queue pairs that were removed
+	submitted int64      // see Submitted
+	staging   staging
+	past      Counters // of queue pairs that were removed
 	chunks    chunkPool
 
 	turn  uint64 // Transmits so far, see budget.go

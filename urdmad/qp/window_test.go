@@ -75,7 +75,7 @@ func TestWindows(t *testing.T) {
 			}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+				enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 					s := newWindowScene(t, local, type2, register)
 					s.a.Post(s.through(enginetest.Write(2, s.region, 0), windowAt), s.mine.SGE(0, windowLen))
 					s.a.Post(s.through(enginetest.Read(3, s.region, 0), windowAt), s.mine.SGE(4000, windowLen))
@@ -217,7 +217,7 @@ func TestUnbind(t *testing.T) {
 		"dealloc": func(t *testing.T, s *windowScene) { s.window.Remove() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+			enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 				s := newWindowScene(t, local, name == "local" || name == "remote", register)
 				stag := s.window.STag()
 				unbind(t, s)
@@ -264,7 +264,7 @@ func TestBindInItsTurn(t *testing.T) {
 // moments, each in one of its ways; once the program knows, nothing moves.
 func TestWindowOracle(t *testing.T) {
 	for seed := range enginetest.Seeds(20) {
-		enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+		enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 			unbindAtRandom(t, local, 9500+seed, register)
 		})
 	}

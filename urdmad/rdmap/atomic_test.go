@@ -19,7 +19,7 @@ func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 
 // TestAtomics: what both operations find and leave, in the machine's byte order.
 func TestAtomics(t *testing.T) {
-	enginetest.BothMemories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		w := enginetest.New(t, enginetest.Options{Seed: 80})
 		a, b := w.Pair(local, nil)
 		found, words := register(a.Client, 64, abi.AccessLocalWrite), register(b.Client, 64, atomicRights)

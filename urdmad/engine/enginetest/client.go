@@ -128,6 +128,13 @@ func (c *Client) region(n int, access uint32) *Region {
 		Bytes: c.shared[at : at+n : at+n], Client: c}
 }
 
+// RegisterDirect registers n bytes that the engine reaches by /proc/self/mem, as memory of
+// a trusted client, which from then on has no other private memory.
+func (c *Client) RegisterDirect(n int, access uint32) *Region {
+	c.Host.Do(c.E.Space.SetDirect)
+	return c.RegisterFallback(n, access)
+}
+
 // RegisterFallback registers n bytes that the engine reaches by /proc/self/mem
 // only.
 func (c *Client) RegisterFallback(n int, access uint32) *Region {

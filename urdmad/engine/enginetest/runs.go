@@ -30,11 +30,11 @@ func Both(t *testing.T, fn func(t *testing.T, local bool)) {
 	t.Run("local", func(t *testing.T) { fn(t, true) })
 }
 
-// BothMemories runs a test with shared memory and on the fallback path, each over
-// the wire and within one engine.
-func BothMemories(t *testing.T, fn func(t *testing.T, local bool, register func(*Client, int, uint32) *Region)) {
+// Memories runs a test with shared memory and on the fallback path, by the client's goroutine
+// and by the worker, each over the wire and within one engine.
+func Memories(t *testing.T, fn func(t *testing.T, local bool, register func(*Client, int, uint32) *Region)) {
 	for name, register := range map[string]func(*Client, int, uint32) *Region{
-		"shared": (*Client).Register, "fallback": (*Client).RegisterFallback} {
+		"shared": (*Client).Register, "fallback": (*Client).RegisterFallback, "direct": (*Client).RegisterDirect} {
 		t.Run(name, func(t *testing.T) {
 			Both(t, func(t *testing.T, local bool) { fn(t, local, register) })
 		})

@@ -15,6 +15,7 @@ type Load struct {
 	Ops      int // work requests a side
 	MaxSize  int // bytes of the longest message
 	Fallback bool
+	Direct   bool // the same, and the workers read and write it themselves
 	Mixed    bool // each region on the fallback path, of a file of the program's, or neither
 	NoReads  bool
 	Plain    bool // neither immediate data nor atomics: a plain peer takes none
@@ -104,6 +105,8 @@ func (w *World) newSide(q *QP, l Load) *side {
 			kind = w.Rand.IntN(3)
 		}
 		switch {
+		case l.Direct:
+			return q.Client.RegisterDirect(n, access)
 		case l.Fallback, kind == 0:
 			return q.Client.RegisterFallback(n, access)
 		case kind == 1:

@@ -197,7 +197,7 @@ func (w *World) turn(now clock.Time) (busy bool, next clock.Time) {
 // waitForHelpers waits, in real time, until package mem's goroutines have done
 // what they were given; true if there was something.
 func (w *World) waitForHelpers() bool {
-	want := int64(w.A.Engine.QPs.Stats.FallbackJobs + w.B.Engine.QPs.Stats.FallbackJobs)
+	want := w.A.Engine.QPs.Submitted() + w.B.Engine.QPs.Submitted()
 	seen := w.A.jobsSeen + w.B.jobsSeen
 	if want == seen || w.opt.BlockedPages {
 		return false
@@ -207,7 +207,7 @@ func (w *World) waitForHelpers() bool {
 			w.T.Fatalf("fallback jobs: %d of %d ended", w.settled.Load(), want)
 		}
 	}
-	w.A.jobsSeen, w.B.jobsSeen = int64(w.A.Engine.QPs.Stats.FallbackJobs), int64(w.B.Engine.QPs.Stats.FallbackJobs)
+	w.A.jobsSeen, w.B.jobsSeen = w.A.Engine.QPs.Submitted(), w.B.Engine.QPs.Submitted()
 	return true
 }
 
