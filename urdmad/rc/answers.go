@@ -17,6 +17,7 @@ type answer struct {
 	next   uint32 // packet
 	// Of what is being answered: a peer that has part of it asks for the rest.
 	from, until uint32
+	asked       uint32 // bytes
 }
 
 // answers is a ring: the last of them are at tail-1. A slot's number is an index & mask.
@@ -48,9 +49,9 @@ func (v *answers) owe(s Sequence, a *Arrival, mtu uint32) Sequence {
 	}
 	n := answer{first: s, packets: 1, length: a.Length, va: a.VA, rkey: a.RKey, atomic: a.Opcode != roce.ReadRequest}
 	if !n.atomic {
-		n.packets = max(1, uint32((uint64(a.Length)+uint64(mtu)-1)/uint64(mtu)))
+		n.packets = packets(a.Length, mtu)
 	}
-	n.open, n.until = true, n.packets
+	n.open, n.until, n.asked = true, n.packets, n.length
 	if old := v.at(v.tail); old.open { // the peer asks for more than before: it has this one
 		v.open--
 	}
@@ -75,31 +76,43 @@ func (v *answers) after(s, limit Sequence) Sequence {
 	return limit
 }
 
-// repeat has the answer to a request that came before, or to the rest of it, begin anew;
-// ok is false if there is none.
-func (v *answers) repeat(s Sequence, a *Arrival, mtu uint32) (slot int, ok bool) {
+// packets is how many a Read of so many bytes is answered with.
+func packets(length, mtu uint32) uint32 {
+	return max(1, uint32((uint64(length)+uint64(mtu)-1)/uint64(mtu)))
+}
+
+// find is the slot of the answer to a request that came before, or to a part of it; ok is
+// false if there is none.
+func (v *answers) find(s Sequence, a *Arrival, mtu uint32) (slot int, ok bool) {
 	for i := v.oldest(); i < v.tail; i++ {
 		n := v.at(i)
 		if s < n.first || s >= n.first+Sequence(n.packets) {
 			continue
 		}
-		from := uint32(s - n.first)
-		skipped := uint64(from) * uint64(mtu)
+		skipped := uint64(s-n.first) * uint64(mtu)
 		if n.atomic != (a.Opcode != roce.ReadRequest) || !n.atomic && (a.RKey != n.rkey || a.VA != n.va+skipped ||
 			uint64(a.Length)+skipped > uint64(n.length) || a.Size != 0) {
 			return 0, false
 		}
-		if !n.open {
-			n.open = true
-			v.open++
-		}
-		n.from, n.next, n.until = from, from, n.packets
-		if !n.atomic {
-			n.until = from + max(1, uint32((uint64(a.Length)+uint64(mtu)-1)/uint64(mtu)))
-		}
 		return i & v.mask, true
 	}
 	return 0, false
+}
+
+// Repeated: the request that Judge has named for Answer is to be answered again from a slot,
+// as far as it asks.
+func (r *Responder) Repeated(a *Arrival, slot int) {
+	v := &r.answers
+	n := &v.ring[slot]
+	if !n.open {
+		n.open = true
+		v.open++
+	}
+	n.from = uint32(r.expected.near(a.PSN) - n.first)
+	n.next, n.until, n.asked = n.from, n.from+1, a.Length
+	if !n.atomic {
+		n.until = n.from + packets(a.Length, r.mtu)
+	}
 }
 
 // Packet is one that answers a Read or an atomic.
@@ -132,8 +145,7 @@ func (r *Responder) NextAnswer() (p Packet, ok bool) {
 		p.Opcode = roce.AtomicAcknowledge
 		return p, true
 	}
-	whole := n.length - n.next*r.mtu // from this packet on
-	p.Length = min(r.mtu, whole)
+	p.Length = min(r.mtu, n.asked-p.Offset)
 	switch first := n.next == n.from; {
 	case first && p.Last:
 		p.Opcode = roce.ResponseOnly

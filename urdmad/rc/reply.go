@@ -72,17 +72,3 @@ func (r *Responder) Replied(p roce.PSN) (final bool) {
 
 // Refusing reports whether a NAK that ends the connection waits to be sent.
 func (r *Responder) Refusing() bool { return r.reply.due && r.reply.final }
-
-// RefuseAnswer refuses the Read that a packet of NextAnswer belongs to, for good.
-func (r *Responder) RefuseAnswer(p *Packet, syndrome roce.Syndrome) {
-	v := &r.answers
-	at := r.expected.near(p.PSN)
-	for i := v.oldest(); i < v.tail; i++ {
-		v.at(i).open = false
-	}
-	v.open = 0
-	r.held = true
-	r.reply = reply{said: r.reply.said}
-	r.reply.refuse(at, syndrome)
-	r.reply.final = true
-}

@@ -9,7 +9,7 @@ type Judgement uint8
 const (
 	Drop    Judgement = iota // nothing, or an acknowledgement: Reply has it
 	Deliver                  // carry it out, then call Delivered, NotReady or Refuse, or nothing if it is as good as lost
-	Answer                   // carry an earlier Read out again, or repeat what an atomic has found
+	Answer                   // carry an earlier Read out again, or repeat what an atomic has found, then call Repeated or Refuse, or nothing
 )
 
 // Arrival is a request that has arrived.
@@ -76,7 +76,7 @@ func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 		return r.duplicate(s, a)
 	}
 	if syndrome := r.wrong(a); syndrome != 0 {
-		r.Refuse(syndrome)
+		r.Refuse(a.PSN, syndrome)
 		return Drop, 0
 	}
 	return Deliver, r.answers.tail & r.answers.mask
@@ -158,11 +158,18 @@ func (r *Responder) NotReady(timer uint8) {
 	r.reply.refuse(r.expected, roce.NotReady(timer))
 }
 
-// Refuse refuses the request for good.
-func (r *Responder) Refuse(syndrome roce.Syndrome) {
+// Refuse refuses the request p for good, or one that came before: what answers it, or what is
+// behind it, is sent no more.
+func (r *Responder) Refuse(p roce.PSN, syndrome roce.Syndrome) {
+	v, at := &r.answers, r.expected.near(p)
+	for i := v.oldest(); i < v.tail; i++ {
+		if n := v.at(i); n.open && n.first+Sequence(n.until) > at {
+			n.open = false
+			v.open--
+		}
+	}
 	r.held = true
-	r.reply.refuse(r.expected, syndrome)
-	r.reply.final = true
+	r.reply = reply{due: true, to: at, said: r.reply.said, syndrome: syndrome, final: true}
 }
 
 // duplicate takes a request that was carried out before.
@@ -173,7 +180,7 @@ func (r *Responder) duplicate(s Sequence, a *Arrival) (Judgement, int) {
 		r.reply.repeat(r.answers.after(s, r.expected))
 		return Drop, 0
 	}
-	slot, ok := r.answers.repeat(s, a, r.mtu)
+	slot, ok := r.answers.find(s, a, r.mtu)
 	if !ok {
 		return Drop, 0
 	}

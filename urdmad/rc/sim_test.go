@@ -184,9 +184,13 @@ func (e *end) take(now clock.Time, p *packet) {
 	case Deliver:
 		e.deliver(p, slot)
 	case Answer:
+		if e.rand.Float64() < e.notReady { // it is taken for lost
+			return
+		}
 		if a.Opcode == roce.ReadRequest {
 			e.from[slot] = a.VA
 		}
+		e.resp.Repeated(a, slot)
 	}
 }
 

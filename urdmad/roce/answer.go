@@ -37,7 +37,7 @@ func (c *Conn) sendAnswer(frame []byte) bool {
 	}
 	switch {
 	case v.source.Revoked():
-		c.resp.RefuseAnswer(&p, roce.NAKAccess)
+		c.resp.Refuse(p.PSN, roce.NAKAccess)
 		c.refused()
 		return false
 	case !v.source.Here(p.Offset):

@@ -61,7 +61,7 @@ func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) (wh
 		c.resp.NotReady(uint8(c.QP.Attr.MinRNRTimer))
 		return "no receive is posted"
 	}
-	c.resp.Refuse(nakOf(v))
+	c.resp.Refuse(a.PSN, nakOf(v))
 	c.refused()
 	return "refused"
 }
@@ -135,14 +135,15 @@ func (c *Conn) again(a *rc.Arrival, slot int) (why string) {
 	if !isAtomic(a.Opcode) {
 		switch v := c.read(a, slot); v.Is {
 		case qp.Done:
-		case qp.NoReceive: // on purpose: it is asked for again
+		case qp.NoReceive, qp.Busy: // it is asked for again
 			return "not ready; it is taken for lost"
 		default:
-			c.resp.Refuse(nakOf(v))
+			c.resp.Refuse(a.PSN, nakOf(v))
 			c.refused()
 			return "refused"
 		}
 	}
+	c.resp.Repeated(a, slot)
 	return "answered again"
 }
 

@@ -1,0 +1,84 @@
+package rc
+
+import (
+	"testing"
+
+	"urdma/wire/roce"
+)
+
+// answered has a responder whose peer has asked for a Read of 3000 bytes at 1000, and has the
+// answer: PSNs 7 to 9.
+func answered(t *testing.T) (r *Responder, read Arrival) {
+	t.Helper()
+	r, read = &Responder{}, Arrival{Opcode: roce.ReadRequest, PSN: 7, VA: 1000, Length: 3000, RKey: 5}
+	r.Init(7, 1024, 2, &Stats{})
+	if do, _ := r.Judge(&read); do != Deliver {
+		t.Fatalf("judged %d", do)
+	}
+	r.Delivered(&read)
+	if n := drain(r); n != 3000 || r.Owed() != 0 {
+		t.Fatalf("answered with %d bytes, %d answers owed", n, r.Owed())
+	}
+	return r, read
+}
+
+// drain sends what is owed, and returns how many bytes that were.
+func drain(r *Responder) (n uint32) {
+	for p, ok := r.NextAnswer(); ok; p, ok = r.NextAnswer() {
+		n += p.Length
+		r.Answered(&p)
+	}
+	return n
+}
+
+// TestRepeatIsAsked: a request that comes again changes nothing before it is known that it may
+// be answered again.
+func TestRepeatIsAsked(t *testing.T) {
+	r, read := answered(t)
+	do, slot := r.Judge(&read)
+	if p, ok := r.NextAnswer(); do != Answer || ok || r.Owed() != 0 {
+		t.Fatalf("judged %d; an answer is owed before anybody agreed: %+v", do, p)
+	}
+	r.Repeated(&read, slot)
+	if n := drain(r); n != 3000 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// TestRepeatOfAPart: a request that comes again is answered as far as it asks now.
+func TestRepeatOfAPart(t *testing.T) {
+	for _, c := range []struct{ skip, length uint32 }{{0, 0}, {0, 1}, {0, 1000}, {0, 1500}, {0, 2048}, {1, 1976}, {1, 1024}, {2, 952}, {2, 5}} {
+		r, read := answered(t)
+		read.PSN, read.VA, read.Length = read.PSN.Add(c.skip), read.VA+uint64(c.skip)*1024, c.length
+		do, slot := r.Judge(&read)
+		if do != Answer {
+			t.Errorf("%+v: judged %d", c, do)
+			continue
+		}
+		r.Repeated(&read, slot)
+		if n := drain(r); n != c.length {
+			t.Errorf("%+v: answered with %d bytes", c, n)
+		}
+	}
+}
+
+// TestRepeatRefused: the NAK of a request that came before has that request's PSN, and nothing
+// answers what was behind it.
+func TestRepeatRefused(t *testing.T) {
+	r, read := answered(t)
+	next := read
+	next.PSN = 10
+	r.Judge(&next)
+	r.Delivered(&next)
+	if do, _ := r.Judge(&read); do != Answer {
+		t.Fatalf("judged %d", do)
+	}
+	r.Refuse(read.PSN, roce.NAKAccess)
+	if p, ok := r.NextAnswer(); ok {
+		t.Errorf("an answer behind it: %+v", p)
+	}
+	psn, aeth, ok := r.Reply(^uint64(0))
+	if !ok || psn != 7 || aeth.Syndrome != roce.NAKAccess || !r.Replied(psn) {
+		t.Errorf("NAK %#x of %d, %t", aeth.Syndrome, psn, ok)
+	}
+}
