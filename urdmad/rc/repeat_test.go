@@ -82,3 +82,22 @@ func TestRepeatRefused(t *testing.T) {
 		t.Errorf("NAK %#x of %d, %t", aeth.Syndrome, psn, ok)
 	}
 }
+
+// TestRefusedAnswersChangeNothing: an answer that is none of the peer's acknowledges nothing.
+func TestRefusedAnswersChangeNothing(t *testing.T) {
+	for name, hear := range map[string]func(r *Requester) Heard{
+		"NAK that nobody has":      func(r *Requester) Heard { return r.Acknowledgement(1, 2, roce.NAKOperational+1) },
+		"response of a Write":      func(r *Requester) Heard { return r.Response(1, 2, 5) },
+		"response of wrong length": func(r *Requester) Heard { return r.Response(1, 5, 7) },
+	} {
+		var r Requester
+		r.Init(Config{PSN: 1, MTU: 1024, Reads: 4, Retries: NoLimit, RNRRetries: NoLimit}, &Stats{})
+		r.Begin(1, Data, 3*1024)
+		r.Begin(2, Read, 3*1024)
+		leave(&r, 0)
+		before := r.acked
+		if h := hear(&r); !h.Refused || r.acked != before || r.next != r.end {
+			t.Errorf("%s: %+v; %d acknowledged, %d to be sent again", name, h, r.acked-before, r.end-r.next)
+		}
+	}
+}

@@ -288,7 +288,7 @@ func (r *Requester) Acknowledgement(now clock.Time, p roce.PSN, syndrome roce.Sy
 		}
 		return h
 	case roce.RNR, roce.NAK:
-		if s < r.acked {
+		if s < r.acked || syndrome > roce.NAKOperational {
 			r.Stats.Ghosts++
 			return Heard{Refused: true}
 		}
@@ -322,10 +322,8 @@ func (r *Requester) refused(now clock.Time, s Sequence, syndrome roce.Syndrome) 
 		h.Failure = InvalidRequest
 	case syndrome == roce.NAKAccess:
 		h.Failure = AccessError
-	case syndrome == roce.NAKOperational:
-		h.Failure = OperationalError
 	default:
-		return Heard{Refused: true}
+		h.Failure = OperationalError
 	}
 	return h
 }
@@ -338,15 +336,15 @@ func (r *Requester) Response(now clock.Time, p roce.PSN, n uint32) (h Heard) {
 		r.Stats.Ghosts++
 		return Heard{Refused: true}
 	}
-	if have := r.firstUnanswered(s); have < s {
-		r.advance(now, have)
-		r.gap(now)
-		return h
-	}
 	m := r.at(s)
 	at := uint32(s-m.first) * r.cfg.MTU
 	if m.kind == Data || m.kind == Read && n != min(r.cfg.MTU, m.length-at) {
 		return Heard{Refused: true}
+	}
+	if have := r.firstUnanswered(s); have < s {
+		r.advance(now, have)
+		r.gap(now)
+		return h
 	}
 	h = Heard{Take: true, Token: m.token, Offset: at, Done: s+1 == m.end()}
 	part := uint32(s+1-m.first) % readPackets // 0: the last of its part
