@@ -86,19 +86,19 @@ func (m *Manager) open(v *Pair) {
 
 // ask sends our request, and sets the timer for the next.
 func (m *Manager) ask(v *Pair) {
-	m.sendRequest(v, v.conn.Extension(v.QP).Cookie, v.heard)
+	m.sendRequest(v, v.link, v.conn.Extension(v.QP).Cookie, v.heard)
 	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
 }
 
-func (m *Manager) sendRequest(v *Pair, cookie, echo uint32) {
-	m.send(v, wire.TRP{Op: wire.OpRequest, PSN: v.conn.ISN()}, netip.AddrPortFrom(v.Peer.Addr, UDPPort), cookie, echo)
+func (m *Manager) sendRequest(v *Pair, by cm.Link, cookie, echo uint32) {
+	m.send(v, by, wire.TRP{Op: wire.OpRequest, PSN: v.conn.ISN()}, netip.AddrPortFrom(v.Peer.Addr, UDPPort), cookie, echo)
 }
 
-func (m *Manager) send(v *Pair, t wire.TRP, to netip.AddrPort, cookie, echo uint32) {
+func (m *Manager) send(v *Pair, by cm.Link, t wire.TRP, to netip.AddrPort, cookie, echo uint32) {
 	ext := v.conn.Extension(v.QP)
 	ext.Cookie, ext.Echo, ext.Target = cookie, echo, v.Peer.QPN
 	ext.MinRNRTimer, ext.PathMTU, ext.RQPSN = v.MinRNRTimer, v.PathMTU, v.RQPSN
-	m.net.Send(&cm.Packet{Dev: v.Dev, Link: v.link, Local: netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), Peer: to, TRP: t,
+	m.net.Send(&cm.Packet{Dev: v.Dev, Link: by, Local: netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), Peer: to, TRP: t,
 		Connect: wire.TRPConnect{IRD: v.IRD, HasExt: true, Ext: ext}})
 }
 

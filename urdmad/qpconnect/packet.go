@@ -14,15 +14,14 @@ func (m *Manager) Request(p *cm.Packet) {
 		m.Stats.Ignored++ // the peer asks again
 		return
 	}
-	v.link = p.Link
 	switch {
 	case v.state == Resolving:
-		v.heard = x.Cookie
+		v.link, v.heard = p.Link, x.Cookie
 		m.open(v)
 	case v.state == Connecting:
 		m.asked(v, p)
 	case p.TRP.PSN != v.peerISN:
-		m.doubt(v, x)
+		m.doubt(v, p)
 	case v.state == Accepting:
 		m.sendAccept(v)
 	}
@@ -37,7 +36,7 @@ func (m *Manager) asked(v *Pair, p *cm.Packet) {
 		m.ask(v)
 		return
 	}
-	v.peer, v.peerISN, v.answered = p.Peer, p.TRP.PSN, x.Cookie
+	v.link, v.peer, v.peerISN, v.answered = p.Link, p.Peer, p.TRP.PSN, x.Cookie
 	m.Stats.Accepted++
 	v.state, v.tries = Accepting, 0
 	m.start(v, p, true)
@@ -52,7 +51,7 @@ func (m *Manager) start(v *Pair, p *cm.Packet, passive bool) {
 }
 
 func (m *Manager) sendAccept(v *Pair) {
-	m.send(v, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer, v.conn.Extension(v.QP).Cookie, v.answered)
+	m.send(v, v.link, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer, v.conn.Extension(v.QP).Cookie, v.answered)
 }
 
 func (m *Manager) retryAccept(v *Pair) {
@@ -70,8 +69,9 @@ func (m *Manager) retryAccept(v *Pair) {
 }
 
 // doubt takes a request of a peer that we have a connection with: it is an old
-// copy, or the peer has begun anew (rule 6).
-func (m *Manager) doubt(v *Pair, x *wire.TRPExtension) {
+// copy, or the peer has begun anew (rule 6), maybe with another Ethernet address.
+func (m *Manager) doubt(v *Pair, p *cm.Packet) {
+	x := &p.Connect.Ext
 	if v.challenge != 0 && x.Echo == v.challenge {
 		v.conn.Abort()
 		return
@@ -80,7 +80,7 @@ func (m *Manager) doubt(v *Pair, x *wire.TRPExtension) {
 		v.challenge = max(m.net.Random(), 1)
 	}
 	m.Stats.Challenged++
-	m.sendRequest(v, v.challenge, x.Cookie)
+	m.sendRequest(v, p.Link, v.challenge, x.Cookie)
 }
 
 // Accept takes an accept that came to the UDP port number of a pair's
