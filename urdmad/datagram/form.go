@@ -169,19 +169,21 @@ func (p *Port) MessageUC(d *netif.Datagram, h *roce.Header, data []byte) (why st
 	u := wire.UC{Dst: h.Dst, Src: to.peerQPN, First: t.Is(roce.First), Last: t.Is(roce.Last), Write: t.Is(roce.Write),
 		Immediate: h.Immediate, HasImmediate: t.Is(roce.HasImmediate), Solicited: h.Solicited}
 	u.PSN = in.next + wire.PSN(h.PSN.Sub(roce.PSN(in.next&(1<<24-1))))
-	before := in.length
+	if in.late(u.PSN) {
+		s.Stats.Late++
+		return whyLate
+	}
+	w, before := in.target, in.length
 	if u.First {
-		before = 0
+		w, before = target{h.RKey, h.VA, h.Length}, 0
 	}
-	if u.Write && u.First {
-		in.stag, in.to, in.all = h.RKey, h.VA, h.Length
-	}
-	u.STag, u.TO = in.stag, in.to+uint64(before)
+	u.STag, u.TO = w.stag, w.to+uint64(before)
 	// What does not fit its message makes it torn (InfiniBand vol. 1).
-	if mtu := uint32(128) << to.QP.Attr.PathMTU; n > mtu || !u.Last && n != mtu || u.Write && (n > in.all-before || u.Last != (before+n == in.all)) {
+	if mtu := uint32(128) << to.QP.Attr.PathMTU; n > mtu || !u.Last && n != mtu || u.Write && (n > w.length-before || u.Last != (before+n == w.length)) {
 		s.Stats.Malformed++
 		return "its length is wrong"
 	}
+	in.target = w
 	if !to.take(&u, data) {
 		return "the message is torn or refused, or no receive is posted"
 	}

@@ -15,16 +15,24 @@ type arriving struct {
 	message bool     // one is under way
 	write   bool     // it is a Write
 	length  uint32   // of it, so far
+	target  target
+}
 
-	// Of a Write over RoCEv2, whose first packet alone says it.
-	stag wire.STag
-	to   uint64
-	all  uint32
+// target is where a Write over RoCEv2 goes, which its first packet alone says.
+type target struct {
+	stag   wire.STag
+	to     uint64
+	length uint32 // of all of it
 }
 
 // late is how many PSNs before the one expected are those of packets that a network
 // has duplicated or overtaken; further ones a peer's that begins anew.
 const late = 256
+
+// late reports whether a packet is one of those. It changes nothing.
+func (in *arriving) late(p wire.PSN) bool { return uint32(in.next)-uint32(p)-1 < late }
+
+const whyLate = "it came before, or later than others that were sent after it"
 
 // receiveUC handles a packet between queue pairs of type UC.
 func (p *Port) receiveUC(d *netif.Datagram) {
@@ -43,6 +51,11 @@ func (p *Port) receiveUC(d *netif.Datagram) {
 		p.If.Note("dropped: no queue pair takes it")
 		return
 	}
+	if to.in.late(h.PSN) {
+		s.Stats.Late++
+		p.If.Note("dropped: " + whyLate)
+		return
+	}
 	if !to.take(&h, d.Data[n:]) {
 		p.If.Note("dropped: the message is torn or refused, or no receive is posted")
 	}
@@ -53,14 +66,10 @@ func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 	return c.port == at && c.peer == from && c.peerQPN == src && qp.Receives(c.QP.State())
 }
 
-// take gives a packet's payload to its message. False: it was dropped, and so is
-// all that is left of its message (InfiniBand vol. 1).
+// take gives the payload of a packet that is not late to its message. False: it was
+// dropped, and so is all that is left of its message (InfiniBand vol. 1).
 func (c *UC) take(h *wire.UC, data []byte) bool {
 	in := &c.in
-	if uint32(in.next)-uint32(h.PSN)-1 < late {
-		c.s.Stats.Late++
-		return false
-	}
 	expected := h.PSN == in.next
 	in.next = h.PSN.Add(1)
 	if in.message && (h.First || !expected || h.Write != in.write) {
