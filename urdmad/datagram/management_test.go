@@ -55,11 +55,18 @@ func TestManagementDatagrams(t *testing.T) {
 	}
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	u.World.B.Engine.Datagrams.Management = func(int, netip.Addr, []byte) { t.Error("a program's datagram is taken as queue pair 1's") }
-	for _, qkey := range []uint32{enginetest.QKey, wire.GeneralQKey} {
+	for _, qkey := range []uint32{enginetest.QKey, wire.GeneralQKey} { // the second stands for the queue pair's own
 		u.Send(enginetest.To(u.ToB(1), u.World.B.Addr, uint32(wire.GeneralQPN), qkey), 256)
 	}
 	u.Pass(time.Millisecond)
-	if s := u.Stats(); s.NoQueuePair != 2 {
-		t.Errorf("%+v", s)
+	if s := u.World.A.Engine.Datagrams.Stats; s.NoQueuePair != 2 || s.Sent != 0 {
+		t.Errorf("without a Q_Key of management: %+v", s)
+	}
+	q := u.QA.Client.NewDatagramQP(wire.GeneralQKey)
+	q.Post(enginetest.To(enginetest.Send(1), u.World.B.Addr, uint32(wire.GeneralQPN), wire.GeneralQKey), u.MA.SGE(0, 256))
+	q.Send.Completions(1)
+	u.Pass(time.Millisecond)
+	if s := u.Stats(); s.NoQueuePair != 1 {
+		t.Errorf("from another queue pair than 1: %+v", s)
 	}
 }

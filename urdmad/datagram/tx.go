@@ -20,14 +20,10 @@ func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
 	return out
 }
 
-// highQKey is the bit of a work request's Q_Key that stands for the queue pair's
-// own (InfiniBand vol. 1).
-const highQKey = 1 << 31
-
 // send sends the message of the work request at index i.
 func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 	dst, qpn, qkey := wr.Destination()
-	if qkey&highQKey != 0 {
+	if qkey&qp.ControlledQKey != 0 {
 		qkey = p.QP.Attr.QKey
 	}
 	h := wire.Datagram{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
@@ -47,7 +43,11 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 // sendWire sends a message out of the queue pair's port.
 func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
 	w := p.port.way(dst)
-	if w == nil {
+	switch {
+	case w == nil:
+		return gone
+	case h.Dst <= wire.GeneralQPN && h.QKey&qp.ControlledQKey == 0: // management is for who may have such a Q_Key
+		p.s.Stats.NoQueuePair++
 		return gone
 	}
 	if !w.open {

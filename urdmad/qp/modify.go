@@ -16,6 +16,10 @@ var (
 	ErrAttribute  = errors.New("qp: wrong attribute")
 )
 
+// ControlledQKey is the bit that management datagrams' Q_Keys have. In a work request it stands
+// for the queue pair's own Q_Key (InfiniBand vol. 1), so that no other sends them.
+const ControlledQKey = 1 << 31
+
 // CheckModify says whether Modify may do what it is asked.
 func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
 	return q.checkStep(q.state, mask, a)

@@ -2,6 +2,7 @@ package roce_test
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -232,5 +233,37 @@ func TestAlternatePath(t *testing.T) {
 	}
 	if a.Q.Connection() == nil || b.Q.Connection() == nil {
 		t.Error("the connection has ended")
+	}
+}
+
+// TestProgramsManagement: what a program sends by its queue pair of type UD is no communication
+// management of its host, whichever Q_Key it has.
+func TestProgramsManagement(t *testing.T) {
+	for _, qkey := range []uint32{ibcm.QKey, 7} {
+		w := enginetest.New(t, enginetest.Options{Seed: 8, RoCE: true})
+		server, c := w.B.NewClient(), w.A.NewClient()
+		server.Listen(7000, 4)
+		q, m := c.NewDatagramQP(qkey), c.Register(4096, enginetest.ReadWrite)
+		addresses := make([]byte, ibcm.HeaderLen, ibcm.MaxPrivate)
+		(&ibcm.Addresses{Src: netip.AddrPortFrom(w.A.Addr, 22), Dst: w.B.Addr}).Put(addresses) // a privileged port
+		req := ibcm.Message{Kind: ibcm.REQ, TID: 1, Local: 77, QPN: 99, PSN: 5, Service: ibcm.TCPService(7000), PKey: roce.DefaultPKey, PathMTU: 1, Responder: 1, Initiator: 1,
+			Src: w.A.Addr.As16(), Dst: w.B.Addr.As16(), Private: addresses}
+		if err := req.Put(m.Bytes[:ibcm.Len]); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		watch(w, func(_, payload []byte) bool {
+			seen++
+			return false
+		})
+		q.Post(enginetest.To(enginetest.Send(1), w.B.Addr, uint32(ibcm.QP), ibcm.QKey), m.SGE(0, ibcm.Len))
+		q.Send.Completions(1)
+		w.Pass(5 * time.Millisecond)
+		if ev, ok := server.Next(); ok {
+			t.Errorf("Q_Key %#x: %v of %v, forged by a program", qkey, ev.Kind, ev.Child.View().Peer)
+		}
+		if leaves := seen > 0; leaves != (qkey == ibcm.QKey) {
+			t.Errorf("Q_Key %#x: %d packets left", qkey, seen)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func (p *Port) unreliable(d *netif.Datagram, data []byte) (why string) {
 		return p.datagrams.MessageUC(d, h, data)
 	case h.Dst != ibcm.QP:
 		return p.datagrams.Message(d, h, data)
-	case h.QKey != ibcm.QKey, h.Opcode != roce.UD|roce.SendOnly, d.Dst.Addr().IsMulticast():
+	case h.QKey != ibcm.QKey, h.Src != ibcm.QP, h.Opcode != roce.UD|roce.SendOnly, d.Dst.Addr().IsMulticast():
 		s.Stats.NoQueuePair++
 		return "no management datagram"
 	}

@@ -49,13 +49,24 @@ func (o *Owner) MayBind(c *net.UnixConn, port uint16) bool {
 	if port == 0 || int(port) >= process.UnprivilegedPortStart() {
 		return true
 	}
+	return o.capable(c, unix.CAP_NET_BIND_SERVICE)
+}
+
+// MayManage reports whether the process at the other end of c may have a controlled Q_Key,
+// one with the highest bit, which management datagrams have: as Linux's ibv_modify_qp asks,
+// with CAP_NET_RAW. Admins have umad anyway.
+func (o *Owner) MayManage(c *net.UnixConn) bool {
+	return o.Admin || o.capable(c, unix.CAP_NET_RAW)
+}
+
+// capable reports whether the process at the other end of c has a capability.
+func (o *Owner) capable(c *net.UnixConn, capability uint) (has bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false
 	}
-	may := false
-	_ = raw.Control(func(fd uintptr) { may = process.MayBindBelow(o.PID) && process.StillRuns(int(fd)) })
-	return may
+	_ = raw.Control(func(fd uintptr) { has = process.Capable(o.PID, capability) && process.StillRuns(int(fd)) })
+	return has
 }
 
 // Sees reports whether a process may look at what another has: an admin at

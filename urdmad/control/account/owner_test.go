@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestMayBind: port numbers below net.ipv4.ip_unprivileged_port_start are for
-// who has CAP_NET_BIND_SERVICE.
-func TestMayBind(t *testing.T) {
+// TestRights: port numbers below net.ipv4.ip_unprivileged_port_start are for who has
+// CAP_NET_BIND_SERVICE, controlled Q_Keys for who has CAP_NET_RAW, or has umad anyway.
+func TestRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to make a process of another user")
 	}
@@ -37,6 +37,12 @@ func TestMayBind(t *testing.T) {
 	}
 	if !root.MayBind(c, 7) {
 		t.Error("root may not bind port number 7")
+	}
+	if nobody.MayManage(c) || !root.MayManage(c) {
+		t.Error("controlled Q_Keys of nobody, or none of root")
+	}
+	if nobody.Admin = true; !nobody.MayManage(c) {
+		t.Error("no controlled Q_Keys of urdmad's user")
 	}
 	c.Close()
 	if unprivilegedStart(t) > 7 && root.MayBind(c, 7) {

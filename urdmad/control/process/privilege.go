@@ -4,8 +4,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // UnprivilegedPortStart is the first port number that anybody may bind
@@ -23,12 +21,11 @@ func UnprivilegedPortStart() int {
 	return n
 }
 
-// MayBindBelow reports whether a process may bind port numbers below that: it
-// has CAP_NET_BIND_SERVICE, in our own user namespace. The root of another one
-// has all capabilities, over what belongs to that.
-func MayBindBelow(pid int) bool {
+// Capable reports whether a process has a capability (capabilities(7)) in our own user
+// namespace. The root of another one has all, over what belongs to that.
+func Capable(pid int, capability uint) bool {
 	return pid > 0 && inOurs(pid, "user", func() bool { return procText(pid, "uid_map") == procText(os.Getpid(), "uid_map") }) &&
-		capabilities(pid)&(1<<unix.CAP_NET_BIND_SERVICE) != 0
+		capabilities(pid)&(1<<capability) != 0
 }
 
 // capabilities are a process's effective ones.

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // child is a process that runs with these attributes until the test ends.
@@ -19,23 +21,23 @@ func child(t *testing.T, attr *syscall.SysProcAttr) int {
 	return c.Process.Pid
 }
 
-// TestMayBindBelow: root may, another user may not, and neither may who is root
+// TestCapable: root has a capability, another user has not, and neither has who is root
 // in a user namespace of its own.
-func TestMayBindBelow(t *testing.T) {
+func TestCapable(t *testing.T) {
 	if os.Getuid() != 0 || capabilities(os.Getpid()) == 0 {
 		t.Skip("needs root, to make processes of others")
 	}
-	if !MayBindBelow(child(t, nil)) {
-		t.Error("root may not")
+	if !Capable(child(t, nil), unix.CAP_NET_RAW) {
+		t.Error("root has not")
 	}
-	if MayBindBelow(child(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})) {
-		t.Error("nobody may")
+	if Capable(child(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}), unix.CAP_NET_RAW) {
+		t.Error("nobody has")
 	}
-	if MayBindBelow(0) || MayBindBelow(1<<22+1) {
-		t.Error("who doesn't exist may")
+	if Capable(0, unix.CAP_NET_RAW) || Capable(1<<22+1, unix.CAP_NET_RAW) {
+		t.Error("who doesn't exist has")
 	}
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}}
-	if MayBindBelow(child(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids})) {
-		t.Error("the root of another user namespace may")
+	if Capable(child(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}), unix.CAP_NET_RAW) {
+		t.Error("the root of another user namespace has")
 	}
 }
