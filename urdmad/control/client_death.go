@@ -95,7 +95,7 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 	case *cqObject:
 		return o.ring
 	case *xrcdObject:
-		x.leaveXRC(o.domain)
+		x.s.domains.leave(o.domain)
 		x.closeXRC(o.file)
 	case *mrObject:
 		x.w.Engine.QPs.Regions.Remove(o.region)

@@ -111,12 +111,12 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 }
 
 // workerFor is the worker of a new client of a user, and counts it: the one that has XRC
-// domains which the user's clients share, since a client can't move once it has registered
-// memory, or else the one with the fewest clients, of several the next in turn.
+// domains which the user's clients share, since no other's clients may, or else the one with
+// the fewest clients, of several the next in turn.
 func (s *Server) workerFor(uid int) *Worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.homes.ofUser(uid)
+	w := s.domains.workerOf(uid)
 	if w == nil {
 		inTurn := slices.Concat(s.Workers[s.turn:], s.Workers[:s.turn])
 		w = slices.MinFunc(inTurn, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })

@@ -114,10 +114,9 @@ type Worker struct {
 
 // workerState is what a worker's clients have made; its thread's, but for traced.
 type workerState struct {
-	xrc        map[xrcKey]*xrcDomain // that clients share
-	attached   []*Session            // that have said HELLO
-	captures   []*capture            // that run
-	traced     atomic.Bool           // one of them wants events
+	attached   []*Session  // that have said HELLO
+	captures   []*capture  // that run
+	traced     atomic.Bool // one of them wants events
 	injected   injections
 	warned     uint64      // warnings of pitfalls, ever
 	linkEvents []linkEvent // see LinkChanged
@@ -152,7 +151,7 @@ type Server struct {
 
 	connected
 	injections atomic.Uint32 // rules ever made, which have their numbers from it
-	homes      homes
+	domains    sharedDomains
 }
 
 // connected is the sessions that there are.

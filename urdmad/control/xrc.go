@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,14 +15,25 @@ import (
 	"urdma/verbs/abi"
 )
 
-// xrcDomain is an XRC domain: a client's own, or one that all clients share that may open
-// a file. On the engine's thread.
+// xrcDomain is an XRC domain: a client's own, or one that clients of one worker share that may
+// open a file.
 type xrcDomain struct {
 	*qp.Domain
-	dev    int
-	file   fileID // of one that is shared
-	shared bool
-	users  int // handles of all clients
+	shared *sharing // nil: it is a client's own
+}
+
+// sharing is what a shared domain has beside; sharedDomains guards it.
+type sharing struct {
+	key   xrcKey
+	w     *Worker // of the client that opened it first, and of all others that may
+	uid   int     // of that client
+	users int     // handles of all clients
+}
+
+// sharedDomains are the XRC domains that clients share, of all workers.
+type sharedDomains struct {
+	mu sync.Mutex
+	of map[xrcKey]*xrcDomain
 }
 
 // fileID names a file by what all who opened it have in common.
@@ -59,29 +72,16 @@ func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
 		x.closeXRC(f)
 		return err
 	}
+	d := &xrcDomain{Domain: qp.NewDomain()}
 	if f != nil {
-		if err := x.comeHome(key); err != nil {
+		if d, err = x.s.domains.enter(x, key, m.OFlags); err != nil {
 			x.closeXRC(f)
 			x.Give(bill)
 			return err
 		}
 	}
 	var resp abi.HandleMessage
-	x.do(func() {
-		var d *xrcDomain
-		if d, err = x.w.xrcDomain(key, f != nil, m.OFlags); err == nil {
-			d.users++
-			resp.Handle = x.add(&xrcdObject{ctx: c, domain: d, file: f}, bill)
-		}
-	})
-	if err != nil {
-		if f != nil {
-			x.s.homes.leave(key)
-		}
-		x.closeXRC(f)
-		x.Give(bill)
-		return err
-	}
+	x.do(func() { resp.Handle = x.add(&xrcdObject{ctx: c, domain: d, file: f}, bill) })
 	c.users++
 	*r = respond(&resp)
 	return nil
@@ -109,52 +109,62 @@ func identify(fd int) (fileID, error) {
 	return fileID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, nil
 }
 
-// xrcDomain finds or makes a domain.
-func (w *Worker) xrcDomain(key xrcKey, shared bool, flags uint32) (*xrcDomain, error) {
-	if shared {
-		d := w.xrc[key]
-		switch {
-		case d != nil && flags&unix.O_EXCL != 0:
-			return nil, fmt.Errorf("control: O_EXCL, and the file has an XRC domain: %w", syscall.EINVAL)
-		case d != nil:
-			return d, nil
-		case flags&unix.O_CREAT == 0:
-			return nil, fmt.Errorf("control: no O_CREAT, and the file has no XRC domain: %w", syscall.EAGAIN)
+// enter finds or makes the domain of a file, and counts a handle of it. What a domain has
+// belongs to one worker, and so do its clients: one of another worker is refused.
+func (s *sharedDomains) enter(x *Session, key xrcKey, flags uint32) (*xrcDomain, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.of[key]
+	switch {
+	case d == nil && flags&unix.O_CREAT == 0:
+		return nil, fmt.Errorf("control: no O_CREAT, and the file has no XRC domain: %w", syscall.EAGAIN)
+	case d == nil:
+		d = &xrcDomain{qp.NewDomain(), &sharing{key: key, w: x.w, uid: x.Owner.UID}}
+		if s.of == nil {
+			s.of = map[xrcKey]*xrcDomain{}
 		}
+		s.of[key] = d
+	case flags&unix.O_EXCL != 0:
+		return nil, fmt.Errorf("control: O_EXCL, and the file has an XRC domain: %w", syscall.EINVAL)
+	case d.shared.w != x.w:
+		return nil, fmt.Errorf("control: the XRC domain has clients of worker %d, and this program belongs to worker %d; programs of user %d that start while the domain is open belong to the former: %w",
+			slices.Index(x.s.Workers, d.shared.w), slices.Index(x.s.Workers, x.w), d.shared.uid, syscall.EBUSY)
 	}
-	d := &xrcDomain{Domain: qp.NewDomain(), dev: key.dev, file: key.file, shared: shared}
-	if shared {
-		if w.xrc == nil {
-			w.xrc = map[xrcKey]*xrcDomain{}
-		}
-		w.xrc[key] = d
-	}
+	d.shared.users++
 	return d, nil
 }
 
-// leaveXRC gives a handle's share of a domain back; on the engine's thread.
-func (x *Session) leaveXRC(d *xrcDomain) {
-	x.w.leaveXRC(d)
-	if d.shared {
-		x.s.homes.leave(xrcKey{d.dev, d.file})
+// leave undoes one enter.
+func (s *sharedDomains) leave(d *xrcDomain) {
+	if d.shared == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.shared.users--; d.shared.users == 0 {
+		delete(s.of, d.shared.key)
 	}
 }
 
-func (w *Worker) leaveXRC(d *xrcDomain) {
-	if d.users--; d.users == 0 && d.shared {
-		delete(w.xrc, xrcKey{d.dev, d.file})
+// workerOf is the worker of shared domains that a user has opened, or nil.
+func (s *sharedDomains) workerOf(uid int) *Worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.of {
+		if d.shared.uid == uid {
+			return d.shared.w
+		}
 	}
+	return nil
 }
 
 func (o *xrcdObject) closeXRCD(*abi.HandleMessage, *reply) error {
 	if o.users > 0 {
 		return fmt.Errorf("control: the XRC domain still has %d objects: %w", o.users, syscall.EBUSY)
 	}
-	o.x.do(func() {
-		o.x.leaveXRC(o.domain)
-		o.x.closeXRC(o.file)
-		o.remove()
-	})
+	o.x.do(o.remove)
+	o.x.s.domains.leave(o.domain)
+	o.x.closeXRC(o.file)
 	o.ctx.users--
 	return nil
 }
