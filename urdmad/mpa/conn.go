@@ -65,13 +65,16 @@ type Conn struct {
 	in      inbound
 	out     outbound
 	rnr     qp.NotReady
-	placing bool   // the program's memory is being written, or read
-	placed  uint64 // segments, and pieces of them: numbers for rnr
+	placing bool       // the program's memory is being written, or read
+	placed  uint64     // segments, and pieces of them: numbers for rnr
+	endAt   clock.Time // when the end of the peer's stream was seen behind a message that waits; 0: it was not
 	again   *clock.Timer
 	silence silence
 	held    held
 	reason  qp.CloseReason
-	told    bool // Closed was called
+	told    bool       // Closed was called
+	closeBy clock.Time // when the socket is closed, whatever the peer has still to take
+	acked   uint64     // bytes that the peer had at the last look, while the socket is to be closed
 	shown   shown
 	resent  uint64 // Traffic.Resent at the end
 }
@@ -269,8 +272,11 @@ func (c *Conn) watch() {
 	case connRequesting, connAwaiting, connStarting, connClosing:
 		events = unix.EPOLLIN
 	case connOpen, connDraining:
-		if !c.rnr.Waiting() {
+		switch {
+		case !c.rnr.Waiting():
 			events = unix.EPOLLIN
+		case c.endAt == 0:
+			events = unix.EPOLLRDHUP
 		}
 	case connRequested:
 		events = unix.EPOLLRDHUP
@@ -297,6 +303,6 @@ func (c *Conn) tick() {
 	case connOpen:
 		c.speak()
 	case connTerminating, connClosing:
-		c.close()
+		c.unfinished()
 	}
 }

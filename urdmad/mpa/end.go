@@ -16,7 +16,8 @@ import (
 const (
 	drainTime  = clock.Second // longest that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
-	closeTime  = 2 * clock.Second // longest that a peer's end of the stream is waited for
+	closeTime  = 2 * clock.Second  // longest that a peer's end of the stream is waited for, or that it takes nothing
+	closeLimit = 60 * clock.Second // longest that a peer takes what it was sent before our end
 )
 
 // Disconnect ends the connection in good order: work already posted goes out (for a
@@ -100,14 +101,10 @@ func (c *Conn) finish() {
 	if !c.live() {
 		return
 	}
-	kept := c.keepBegun()
+	c.keepBegun()
 	c.state = connTerminating
 	c.leave()
-	if kept {
-		c.shut()
-	} else {
-		c.close()
-	}
+	c.shut()
 }
 
 // leave flushes the queue pair and reports the end.
@@ -133,7 +130,7 @@ func (c *Conn) abort() {
 	}
 	c.state = connTerminating
 	c.leave()
-	c.close()
+	c.reset()
 }
 
 // endWith ends the connection with a Terminate for a cause, behind what was composed.
@@ -151,12 +148,10 @@ func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	c.QP.FlushWithEvent(rdmap.EventOf(code), reason.Number(code))
 	c.state = connTerminating
 	c.leave()
-	if !kept {
-		c.close()
-		return
+	if kept {
+		c.out.put(message)
+		c.flush()
 	}
-	c.out.put(message)
-	c.flush()
 	c.shut()
 }
 
@@ -188,6 +183,7 @@ func (c *Conn) shut() {
 	if c.state == connClosed {
 		return
 	}
+	c.acked, c.closeBy = c.acknowledged(), c.now()+closeLimit
 	c.s.clock.Set(c.timer, c.now()+closeTime)
 	if !c.out.empty() {
 		c.state = connTerminating
@@ -198,6 +194,38 @@ func (c *Conn) shut() {
 	_ = unix.Shutdown(c.fd, unix.SHUT_WR) // a reset connection is shut already
 	c.showEnd(true)
 	c.watch()
+}
+
+// unfinished: the peer's end of the stream has not come in time. While a peer takes what it
+// was sent, it has not seen ours. One that takes nothing, since its program posts no
+// receives, would never see ours behind that: a reset needs no room.
+func (c *Conn) unfinished() {
+	switch acked := c.acknowledged(); {
+	case acked == c.out.taken:
+		c.close()
+	case acked > c.acked && c.now() < c.closeBy:
+		c.acked = acked
+		c.s.clock.Set(c.timer, c.now()+closeTime)
+	default:
+		c.reset()
+	}
+}
+
+// acknowledged is how many bytes of those that the kernel took the peer's host has.
+func (c *Conn) acknowledged() uint64 {
+	waiting, err := unix.IoctlGetInt(c.fd, unix.TIOCOUTQ)
+	if err != nil {
+		return c.out.taken
+	}
+	return c.out.taken - min(c.out.taken, uint64(waiting))
+}
+
+// reset gives the socket back, and what it has not sent yet up: the peer sees a reset.
+func (c *Conn) reset() {
+	if c.state != connClosed {
+		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	}
+	c.close()
 }
 
 // lost ends a connection that TCP has given up or the peer has reset.
@@ -261,7 +289,8 @@ func (c *Conn) faulted() {
 	c.abort()
 }
 
-// close gives the socket back. One with data that was not read, or not sent, is reset.
+// close gives the socket back. The kernel goes on sending what it has, unless some of the
+// peer's was not read: then the peer sees a reset.
 func (c *Conn) close() {
 	if c.state == connClosed {
 		return

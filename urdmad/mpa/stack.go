@@ -273,8 +273,8 @@ func (c *Conn) happened(events uint32) {
 			c.watch()
 		}
 		if events&^unix.EPOLLOUT != 0 {
-			if c.rnr.Waiting() { // an error, or the peer's end: it counts behind what waits
-				c.gone(events)
+			if c.rnr.Waiting() {
+				c.endedBehind(events)
 				return
 			}
 			c.receive()
@@ -290,10 +290,19 @@ func (c *Conn) happened(events uint32) {
 	}
 }
 
-// gone ends a connection that the peer has reset while a message waited.
-func (c *Conn) gone(events uint32) {
-	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		c.lost(unix.ECONNRESET)
+// endedBehind takes the end of a connection while a message waits, and nothing is read. A
+// reset, or a peer that TCP has given up, counts at once.
+func (c *Conn) endedBehind(events uint32) {
+	switch {
+	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+		errno, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err != nil || errno == 0 {
+			errno = int(unix.ECONNRESET)
+		}
+		c.lost(unix.Errno(errno))
+	case events&unix.EPOLLRDHUP != 0:
+		c.endAt = c.now()
+		c.watch()
 	}
 }
 
