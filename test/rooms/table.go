@@ -38,6 +38,7 @@ var rules = ruleBook{
 		"urdmad/clock":                 {},
 		"urdmad/due":                   {},
 		"urdmad/mailbox":               {},
+		"urdmad/places":                {"urdmad/due"},
 		"urdmad/fault":                 {},
 		"urdmad/events":                {"urdmad/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
@@ -54,7 +55,7 @@ var rules = ruleBook{
 		"urdmad/netif":                 {"dpdk/port", "urdmad/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
 		"urdmad/trp":                   {"counters", "reason", "urdmad/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":              {"urdmad/clock", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire", "wire/roce"},
-		"urdmad/mpa":                   {"counters", "reason", "urdmad/clock", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
+		"urdmad/mpa":                   {"counters", "reason", "urdmad/clock", "urdmad/places", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
@@ -62,7 +63,7 @@ var rules = ruleBook{
 		"urdmad/worker":                {"urdmad/clock", "urdmad/fault"},
 
 		// Connections, and what clients and administrators meet.
-		"urdmad/cm":                  {"urdmad/clock", "wire"},
+		"urdmad/cm":                  {"urdmad/clock", "urdmad/places", "wire"},
 		"urdmad/qpconnect":           {"urdmad/clock", "urdmad/cm", "wire"},
 		"urdmad/connect":             {"reason", "urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/clock", "urdmad/control/process"},

@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/places"
 	"urdma/wire"
 )
 
@@ -78,35 +79,59 @@ func (m *Manager) Gone(o Owner) (more bool) {
 }
 
 const (
-	// maxWaiting bounds the requests that wait, each of which is a socket.
+	// maxWaiting bounds the requests that wait, each of which may be a socket.
 	maxWaiting = 1024
 	// waitingCheck is how often each looks for a listener with room.
 	waitingCheck = 10 * clock.Millisecond
 )
 
+// arrival is a request that came by a connection, and may wait for a listener with room.
+type arrival struct {
+	p     *Packet
+	until clock.Time
+	place *places.Place // nil before it waits
+	timer *clock.Timer
+}
+
 // arrivedRequest gives the listener a child with the connection by which the request
 // came. It waits until some time where a request in a packet would be dropped, to
 // come again, unless its peer goes.
 func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
+	w := &arrival{p: p, until: until}
+	w.timer = clock.NewTimer(func() { m.seat(w) })
+	m.seat(w)
+}
+
+// seat gives a request its listener, or has it wait.
+func (m *Manager) seat(w *arrival) {
+	p := w.p
 	parent := m.listener(p.Local)
 	if parent != nil && parent.Datagrams {
 		parent = nil // it takes no connections
 	}
 	switch {
 	case m.net.Withdrawn(p.Conn):
+		w.place.Leave()
 		p.Conn.Release()
 	case parent != nil && parent.queue.pending < parent.queue.backlog:
+		w.place.Leave()
 		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
-	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= until, m.waiting == maxWaiting:
-		m.Stats.Refused++
-		m.net.Send(&Packet{Dev: p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Conn: p.Conn})
+	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= w.until:
+		w.place.Leave()
+		m.turnAway(w)
 	default:
-		m.waiting++
-		m.net.Set(clock.NewTimer(func() {
-			m.waiting--
-			m.arrivedRequest(p, until)
-		}), m.net.Now()+waitingCheck)
+		if w.place == nil {
+			w.place = m.waiting.Take(p.Peer.Addr(), func() { m.turnAway(w) })
+		}
+		m.net.Set(w.timer, m.net.Now()+waitingCheck)
 	}
+}
+
+// turnAway rejects a request that found no listener with room.
+func (m *Manager) turnAway(w *arrival) {
+	m.net.Set(w.timer, clock.Never)
+	m.Stats.Refused++
+	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Conn: w.p.Conn})
 }
 
 // Refused: a request found nobody, or no answer in time.

@@ -19,8 +19,10 @@ type stream struct {
 func (s *stream) Release() { s.released = true }
 
 // arrives has a request come by a connection of its own.
-func (p *pair) arrives(port uint16) *stream {
-	s := &stream{conn: &conn{h: p.to, port: port, peer: netip.AddrPortFrom(p.from.addr, 40000)}}
+func (p *pair) arrives(port uint16) *stream { return p.arrivesFrom(p.from.addr, port) }
+
+func (p *pair) arrivesFrom(peer netip.Addr, port uint16) *stream {
+	s := &stream{conn: &conn{h: p.to, port: port, peer: netip.AddrPortFrom(peer, 40000)}}
 	s.timer = clock.NewTimer(s.tick)
 	p.to.m.Arrived(&cm.Packet{Local: p.to.at(port), Peer: s.peer, TRP: wire.TRP{Op: wire.OpRequest}, Conn: s})
 	return s
@@ -136,7 +138,7 @@ func TestRequestsThatArrive(t *testing.T) {
 }
 
 // TestFloodedListener: requests that wait at a listener without room are bounded, and keep
-// those for others from nothing.
+// those for others and those of others from nothing.
 func TestFloodedListener(t *testing.T) {
 	const most = 1024 // that wait
 	p := newPair(t, false, 1, options{timeout: 5 * sec})
@@ -149,10 +151,16 @@ func TestFloodedListener(t *testing.T) {
 			t.Fatal("rejected while there was room to wait")
 		}
 	}
-	if !p.arrives(unserved).rejected {
-		t.Errorf("more than %d wait", most)
+	other := p.arrivesFrom(netip.MustParseAddr("192.0.2.9"), unserved)
+	for _, late := range []*stream{p.arrives(unserved), p.arrives(unserved), other} {
+		if late.rejected {
+			t.Error("the last to come finds no place")
+		}
 	}
-	for _, s := range flood[1:] {
+	if !flood[1].rejected || !flood[2].rejected || !flood[3].rejected || flood[4].rejected {
+		t.Errorf("not the first three of more than %d that wait were rejected", most)
+	}
+	for _, s := range flood[4:] {
 		s.withdrawn = true
 	}
 	p.pass(20 * ms)
@@ -162,8 +170,11 @@ func TestFloodedListener(t *testing.T) {
 	if p.arrives(unserved).rejected {
 		t.Error("those of peers that have gone keep others from waiting")
 	}
-	if other := p.arrives(served); other.rejected {
+	if p.arrives(served).rejected {
 		t.Error("a listener with room is refused a request, since another's wait")
 	}
 	p.requested(2, sec)
+	if other.rejected {
+		t.Error("one source keeps another from waiting")
+	}
 }

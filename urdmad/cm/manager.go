@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/places"
 	"urdma/wire"
 )
 
@@ -138,7 +139,7 @@ type Manager struct {
 	incoming map[requestKey]*ID      // passive ids by the request that made them
 	refused  map[requestKey]*refusal // rejects to repeat
 	leaving  map[*ID]struct{}        // destroyed listeners, see leaveDoors
-	waiting  int                     // requests, see arrivedRequest
+	waiting  *places.Places          // of requests, see arrivedRequest
 	silent   bool                    // see Silence
 	maxDepth uint16
 	timeout  clock.Time
@@ -162,7 +163,7 @@ type Stats struct {
 // New returns a Manager without ids.
 func New(c Config) *Manager {
 	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, tokens: tokens{c.Secret}}
+		numbers: newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, waiting: places.New(maxWaiting), tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m
 }

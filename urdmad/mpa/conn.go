@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/places"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
@@ -48,10 +49,10 @@ type Conn struct {
 	state   connState
 	passive bool
 	timer   *clock.Timer
-	events  uint32       // that the kernel is asked for
-	polled  bool         // the kernel is asked
-	number  int32        // tells its events from those of another that had the same descriptor
-	silent  netip.Prefix // passive: counted among those of the source that have asked for nothing yet; else not valid
+	events  uint32        // that the kernel is asked for
+	polled  bool          // the kernel is asked
+	number  int32         // tells its events from those of another that had the same descriptor
+	silent  *places.Place // passive: among those that have asked for nothing yet; nil or left: not any more
 
 	frame   []byte // request, reply or extension, as far as it has come
 	offer   Offer

@@ -52,10 +52,8 @@ func (s *Stack) Unlisten(at netip.AddrPort) {
 }
 
 const (
-	// maxSilent and maxSilentOf bound the connections that have not asked for anything
-	// yet: all of them, and those of one source.
-	maxSilent   = 1024
-	maxSilentOf = 64
+	// maxSilent bounds the connections that have not asked for anything yet.
+	maxSilent = 1024
 	// acceptBudget bounds the connections that a turn accepts.
 	acceptBudget = 16
 )
@@ -71,36 +69,19 @@ func (s *Stack) accept(l *listener) (n int) {
 			return n // or EAGAIN, or one that has gone
 		}
 		peer := addrPort(from)
-		source := sourceOf(peer.Addr())
-		allowed := s.allowed(l.dev, peer.Addr())
-		if !allowed {
+		if !s.allowed(l.dev, peer.Addr()) {
 			s.tellOutsider(peer.Addr())
-		}
-		if s.silent >= maxSilent || s.silentOf[source] >= maxSilentOf || !allowed {
 			s.Stats.Refused++
 			_ = unix.Close(fd)
 			continue
 		}
 		setOptions(fd, s.cfg.DeathTimeout)
 		c := s.newConn(l.dev, l.at, peer)
-		c.fd, c.state, c.passive, c.silent = fd, connAwaiting, true, source
-		s.silent++
-		s.silentOf[c.silent]++
+		c.fd, c.state, c.passive = fd, connAwaiting, true
+		c.silent = s.silent.Take(peer.Addr(), c.evicted)
 		s.clock.Set(c.timer, s.clock.Now+s.cfg.StartTimeout)
 		c.watch()
 	}
-	return n
-}
-
-// sourceOf is what counts as one source: an address, or the 64 bits of an IPv6 network
-// of which one host may have every address. All hosts of a link share those of
-// link-local addresses.
-func sourceOf(a netip.Addr) netip.Prefix {
-	bits := a.BitLen()
-	if a.Is6() && !a.IsLinkLocalUnicast() {
-		bits = 64
-	}
-	n, _ := a.Prefix(bits) // of a socket's address: no zone
 	return n
 }
 
@@ -120,17 +101,10 @@ func (s *Stack) rest(l *listener) {
 	}), s.clock.Now+acceptPause)
 }
 
-// spoken: the program knows of the peer's request, or the peer has gone.
-func (c *Conn) spoken() {
-	if !c.silent.IsValid() {
-		return
-	}
-	s := c.s
-	s.silent--
-	if s.silentOf[c.silent]--; s.silentOf[c.silent] == 0 {
-		delete(s.silentOf, c.silent)
-	}
-	c.silent = netip.Prefix{}
+// evicted: the place of a connection that has asked for nothing yet is another's.
+func (c *Conn) evicted() {
+	c.s.Stats.Refused++
+	c.close()
 }
 
 // readFrame reads what the start of a connection consists of, and no byte of what
@@ -244,6 +218,6 @@ func (c *Conn) hasRequest(frame []byte) {
 	c.watch()
 	c.s.handler.Requested(c, &c.asked)
 	if c.state == connRequested || c.state == connStarting { // others have been refused, and are still to leave
-		c.spoken()
+		c.silent.Leave()
 	}
 }

@@ -330,27 +330,35 @@ func TestReadyToReceive(t *testing.T) {
 }
 
 // TestSilentPeers: peers that ask for nothing, or were refused and don't leave, are
-// bounded for each address, and leave in the end.
+// bounded, leave in the end, and keep nobody out.
 func TestSilentPeers(t *testing.T) {
 	refused := request()
 	refused.Markers = true
 	for name, m := range map[string]*wire.MPA{"silent": nil, "refused": &refused} {
 		t.Run(name, func(t *testing.T) {
 			w := world(t, enginetest.Options{})
-			w.A.NewClient().Listen(port, 8)
+			c := w.A.NewClient()
+			c.Listen(port, 8)
 			var peers []*peer
-			for range 70 {
+			const more = 6
+			for range 1024 + more {
 				p := dial(w)
 				if m != nil {
 					b, _ := m.Append(nil)
 					_, _ = p.conn.Write(b)
 				}
 				peers = append(peers, p)
-				w.Pass(10 * time.Microsecond)
+				w.A.Engine.Turn(w.Now())
 			}
-			if n := w.A.Engine.MPA.Stats.Refused; n != 70-64 {
-				t.Errorf("%d refused", n)
+			w.Until("all connections", time.Second, func() bool { return w.A.Engine.MPA.Stats.Refused >= more })
+			if n := w.A.Engine.MPA.Stats.Refused; n != more {
+				t.Errorf("%d have lost their places", n)
 			}
+			for _, p := range peers[:more] {
+				_ = p.ended()
+			}
+			p := dial(w)
+			p.requested(c, request())
 			w.Pass(20 * time.Second)
 			for _, p := range peers {
 				if err := p.ended(); err == nil {

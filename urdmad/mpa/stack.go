@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"urdma/urdmad/clock"
+	"urdma/urdmad/places"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
@@ -63,9 +64,8 @@ type Stack struct {
 	accepting map[int32]*listener
 	devices   map[int]Device
 	past      map[int]*Traffic // by device: of connections that left their queue pairs
-	silent    int
-	silentOf  map[netip.Prefix]int // by source
-	told      clock.Time           // when the log last had a peer that is not allowed; 0: never
+	silent    *places.Places
+	told      clock.Time // when the log last had a peer that is not allowed; 0: never
 
 	number  int32 // of the newest connection
 	vector  vector
@@ -106,7 +106,7 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *
 		cfg.DeathTimeout = 4 * clock.Second
 	}
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, epoll: -1, conns: map[int32]*Conn{},
-		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silentOf: map[netip.Prefix]int{}, devices: map[int]Device{}, past: map[int]*Traffic{},
+		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silent: places.New(maxSilent), devices: map[int]Device{}, past: map[int]*Traffic{},
 		buffers: pool{size: bufferLen}, copies: pool{size: copiesLen}, arenas: pool{size: arenaLen}}
 }
 
@@ -184,7 +184,7 @@ func (s *Stack) ask(c *Conn, events uint32) {
 
 // forget closes a connection's socket.
 func (s *Stack) forget(c *Conn) {
-	c.spoken()
+	c.silent.Leave()
 	if c.fd >= 0 {
 		delete(s.conns, int32(c.fd))
 		if now, ok := c.Inspect(); ok {

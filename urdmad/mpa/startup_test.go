@@ -1,7 +1,6 @@
 package mpa
 
 import (
-	"net/netip"
 	"reflect"
 	"testing"
 
@@ -89,21 +88,6 @@ func TestAgree(t *testing.T) {
 		private := string(c.reply.PrivateData)
 		if got := mine.agree(&c.reply); got != c.want || string(c.reply.PrivateData) != private {
 			t.Errorf("%s: %+v, private data %q; expected %+v", name, got, c.reply.PrivateData, c.want)
-		}
-	}
-}
-
-// TestSources: one host may have every address of an IPv6 network.
-func TestSources(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"10.0.0.1", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.2", false},
-		{"fd00::1", "fd00::ffff:1:2:3", true}, {"fd00::1", "fd00:0:0:1::1", false}, {"fe80::1", "fe80::2", false},
-	} {
-		if same := sourceOf(netip.MustParseAddr(c.a)) == sourceOf(netip.MustParseAddr(c.b)); same != c.same {
-			t.Errorf("%s and %s are one source: %v", c.a, c.b, same)
 		}
 	}
 }
