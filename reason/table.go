@@ -52,8 +52,8 @@ var table = []Reason{
 
 	{NotReady, "the peer had no receive posted, and the message could not wait longer", "rnr_retry times min_rnr_timer has passed; the peer posts its receives too late or too few, or its program is busy",
 		"post receives before connecting, keep count of them (credits), or set rnr_retry to 7 for no limit", "ibv_modify_qp(3), rdma_connect(3)"},
-	{Silent, "the peer does not answer", "its host or urdmad is gone or stopped, the network between is cut or filtered, or by number it never moved to RTR",
-		"urdma ping PEER tells whether urdmad is reached; timeout and retry_cnt say how long is waited", "ibv_modify_qp(3), urdma(1)"},
+	{Silent, "the peer does not answer", "its host or urdmad is gone or stopped, the network between is cut or filtered, or loses packets as long as the ports' MTU, or by number it never moved to RTR",
+		"urdma ping PEER tells whether urdmad is reached, urdma doctor whether an interface's MTU is less than its port's; timeout and retry_cnt say how long is waited", "ibv_modify_qp(3), urdma(1)"},
 	{SendIndex, "the send queue's ring has an index that cannot be", "the program has written to memory of liburdma.so, or several threads posted without a lock through a thread domain", "valgrind or AddressSanitizer find the write", "ibv_alloc_td(3)"},
 	{Overrun, "a completion queue was full, and completions were lost", "it has fewer entries than what may complete there before it is polled", "create it with as many entries as all its send and receive queues have, and poll it more often", "ibv_create_cq(3)"},
 	{Memory, "urdmad could not touch memory of the program", "a file below registered memory became shorter, or its pages could not be had", "keep registered memory until ibv_dereg_mr has returned; look at the machine's memory", "ibv_reg_mr(3)"},

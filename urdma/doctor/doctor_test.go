@@ -51,6 +51,9 @@ func TestExamine(t *testing.T) {
 		{"all is well", packet, func(*Facts) {}, OK, "", ""},
 		{"no urdmad", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon = nil, errors.New("no urdmad is running") }, Problem, "looked at /run/urdma/urdmad.sock", "start it"},
 		{"no urdmad yet", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon, f.Planned = nil, inspect.ErrNotRunning, true }, Note, "none runs yet", "urdmad --config"},
+		{"MTU lowered", packet, func(f *Facts) {
+			f.Daemon.Ports[0] = inspect.Port{Name: "urdma0", Driver: "net_af_packet", Interface: "eth1", MTU: 1501, LinkUp: true}
+		}, Problem, "its MTU is 1501, interface eth1 has 1500 now", "ip link set eth1 mtu 1501"},
 		{"udp", "udp", func(f *Facts) { f.Bound = []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:30035")} }, OK, "", ""}, // which are urdmad's
 		{"udp address on no interface", "udp", func(f *Facts) { f.Interfaces[0].Addresses = nil }, Problem, "no network interface has its address, 198.18.0.1", "ip address"},
 		{"no directory", "memif,role=server,socket=/nowhere/sock", func(f *Facts) { f.NoDirectory = []string{"/nowhere"} }, Problem, "no directory /nowhere", "mkdir /nowhere"},

@@ -244,6 +244,7 @@ func links(f *Facts) (out []Finding) {
 			continue
 		}
 		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))
+		out = append(out, shortened(f, about, p)...)
 		out = append(out, offloads(about, p)...)
 		if p.RxDropped+p.TxDropped+p.NoBuffer > 0 {
 			out = append(out, note(about, "urdma top shows when; larger rx_desc_count and tx_desc_count hold longer bursts",
@@ -251,6 +252,21 @@ func links(f *Facts) (out []Finding) {
 		}
 	}
 	return out
+}
+
+// shortened says that the interface below a port takes less than it did when urdmad was
+// started: long packets are lost, and peers seem to be silent.
+func shortened(f *Facts, about string, p *inspect.Port) []Finding {
+	if !strings.HasPrefix(p.Driver, "net_af_") { // others don't send frames of the port's own
+		return nil
+	}
+	for _, i := range f.Interfaces {
+		if i.Name == p.Interface && i.MTU < p.MTU {
+			return []Finding{problem(about, fmt.Sprintf("ip link set %s mtu %d, or start urdmad again", i.Name, p.MTU),
+				"its MTU is %d, interface %s has %d now: longer packets are lost, and connections end since the peer does not answer", p.MTU, i.Name, i.MTU)}
+		}
+	}
+	return nil
 }
 
 // offloads are what the kernel takes off a udp port.
