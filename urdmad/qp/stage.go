@@ -57,7 +57,7 @@ func (s *Stage) Fill() {
 			return
 		}
 		n := min(stageChunk, s.length-s.requested)
-		if !s.client.stage(s, n) {
+		if !s.client.stage(s, bufferSize(n)) {
 			return // goes on when some of the client's chunks are done
 		}
 		c := &stagedChunk{off: s.requested, buf: s.q.t.staging.take(n)}
@@ -93,12 +93,12 @@ func (s *Stage) arrived(c *stagedChunk) {
 
 // unstage frees a chunk that has come and that nobody needs any more.
 func (s *Stage) unstage(c *stagedChunk) {
-	s.client.unstage(s.q.t, len(c.buf))
+	s.client.unstage(s.q.t, cap(c.buf))
 	s.q.t.staging.give(c.buf)
 	c.buf = nil
 }
 
-// staging keeps buffers of chunks for the next.
+// staging keeps buffers of chunks for the next, of two sizes.
 type staging struct{ small, large [][]byte }
 
 const (
@@ -106,25 +106,34 @@ const (
 	keptStaging = 64 // buffers of each size
 )
 
-func (s *staging) take(n uint32) []byte {
-	kept, size := &s.large, stageChunk
+// bufferSize is how long the buffer for n bytes is.
+func bufferSize(n uint32) int {
 	if n <= smallChunk {
-		kept, size = &s.small, smallChunk
+		return smallChunk
 	}
-	if last := len(*kept) - 1; last >= 0 {
-		b := (*kept)[last]
-		*kept = (*kept)[:last]
-		return b[:n]
+	return stageChunk
+}
+
+func (s *staging) of(size int) *[][]byte {
+	if size == smallChunk {
+		return &s.small
 	}
-	return make([]byte, n, size)
+	return &s.large
+}
+
+func (s *staging) take(n uint32) []byte {
+	kept := s.of(bufferSize(n))
+	last := len(*kept) - 1
+	if last < 0 {
+		return make([]byte, n, bufferSize(n))
+	}
+	b := (*kept)[last]
+	*kept = (*kept)[:last]
+	return b[:n]
 }
 
 func (s *staging) give(b []byte) {
-	kept := &s.large
-	if cap(b) == smallChunk {
-		kept = &s.small
-	}
-	if len(*kept) < keptStaging {
+	if kept := s.of(cap(b)); len(*kept) < keptStaging {
 		*kept = append(*kept, b)
 	}
 }
@@ -187,11 +196,11 @@ func (c *Client) Staged() int { return c.staged }
 // Unwritten bytes wait to be written to the client's memory.
 func (c *Client) Unwritten() int { return c.unwritten }
 
-// stage takes a chunk of n bytes from the client's budget, with what it takes besides;
+// stage takes a buffer of n bytes from the client's budget, with what it takes besides;
 // false if that is used up, and
 // then s's queue pair is put in line when some are given back.
-func (c *Client) stage(s *Stage, n uint32) bool {
-	cost := int(n) + perWait
+func (c *Client) stage(s *Stage, n int) bool {
+	cost := n + perWait
 	if c.staged+cost > MaxStaged {
 		if s.waiting == 0 {
 			c.wantStage = append(c.wantStage, s)

@@ -51,7 +51,7 @@ func TestWaitingStagesAreBounded(t *testing.T) {
 		t.Errorf("%d entries when one of three sources is gone", n)
 	}
 	r.table.Transmit()
-	c.unstage(r.table, 2+perWait)
+	c.unstage(r.table, 2*(smallChunk+perWait)-perWait)
 	if n := len(c.wantStage); n != 0 || r.table.Waiting() != 1 {
 		t.Errorf("%d sources wait, %d queue pairs are in line, when there is room again", n, r.table.Waiting())
 	}
