@@ -16,7 +16,7 @@ GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
-	@echo 'make test       every check there is, about 25 minutes on two cores; make test-long: the long ones too'
+	@echo 'make test       every check there is, about 25 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/urdma-bench, build/liburdma.so, build/examples/*'
