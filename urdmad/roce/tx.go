@@ -10,8 +10,10 @@ import (
 // sendBudget bounds the packets that one connection sends in a turn.
 const sendBudget = 64
 
-// Transmit is qp.Carrier's: answers and requests in turn, then an acknowledgement.
-func (c *Conn) Transmit() (n int) {
+// Transmit is qp.Carrier's: an acknowledgement of what has come, before what the program has
+// posted because of it; answers and requests in turn; an acknowledgement of what waited for
+// those.
+func (c *Conn) Transmit() int {
 	if !c.live() || c.waits() {
 		return 0 // ended, or the peer may not know yet that the connection stands
 	}
@@ -23,8 +25,8 @@ func (c *Conn) Transmit() (n int) {
 		c.fail(h)
 		return 0
 	}
-	full := false
-	for n < sendBudget {
+	n, full := c.reply()
+	for !full && n < sendBudget && c.live() {
 		frame := c.port.If.Alloc()
 		if frame == nil {
 			full = true
@@ -44,7 +46,8 @@ func (c *Conn) Transmit() (n int) {
 	if full || n == sendBudget {
 		c.ready()
 	} else {
-		n += c.reply()
+		more, _ := c.reply()
+		n += more
 	}
 	if c.live() {
 		c.s.clock.Set(c.timer, c.req.Deadline())
@@ -60,20 +63,20 @@ func (c *Conn) sendNext(frame []byte) bool {
 	return c.sendRequest(frame) || c.live() && c.sendAnswer(frame)
 }
 
-// reply sends the acknowledgement or the NAK that is due.
-func (c *Conn) reply() (n int) {
+// reply sends the acknowledgement or the NAK that is due, unless the port is full.
+func (c *Conn) reply() (n int, full bool) {
 	limit := ^uint64(0)
 	if first, ok := c.unwritten.First(); ok {
 		limit = first
 	}
 	psn, aeth, ok := c.resp.Reply(limit)
 	if !ok {
-		return 0
+		return 0, false
 	}
 	frame := c.port.If.Alloc()
 	if frame == nil {
 		c.ready()
-		return 0
+		return 0, true
 	}
 	h := &c.head
 	h.Opcode, h.PSN, h.AETH, h.AckReq, h.Solicited = c.transport|roce.Acknowledge, psn, aeth, false, false
@@ -82,7 +85,7 @@ func (c *Conn) reply() (n int) {
 		c.QP.FlushWithEvent(told(aeth.Syndrome))
 		c.end(qp.CloseTerminated)
 	}
-	return 1
+	return 1, false
 }
 
 // send completes a packet whose header is in c.head and whose payload of n bytes is in

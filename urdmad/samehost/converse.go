@@ -22,8 +22,11 @@ type conversation struct {
 	holdUntil clock.Time // our completions wait until then; 0: they don't
 }
 
-// spoke notes that c sent a message, and lets the peer's held completions go:
-// this is what they waited for.
+// speaks lets the peer's held completion go before a message of c's, which may be what it
+// waits for: who has the answer has room for the next message.
+func (c *Conn) speaks() { c.other.stopHolding() }
+
+// spoke notes that c sent a message.
 func (c *Conn) spoke() {
 	v, o := &c.talk, c.other
 	if v.arrived != clock.Never {
@@ -37,7 +40,6 @@ func (c *Conn) spoke() {
 	if o.talk.arrived == clock.Never {
 		o.talk.arrived = c.now()
 	}
-	o.stopHolding()
 }
 
 // holdCompletion reports whether the completion of the message just carried out

@@ -50,6 +50,9 @@ func (c *Conn) Transmit() (n int) {
 			i = c.answer.index
 		}
 		wr := c.QP.SQ.At(i)
+		if c.speaks(); !c.live() {
+			return n
+		}
 		out := c.carryOut(i, wr)
 		left -= out.moved + perMessage
 		c.s.Stats.Bytes += uint64(out.moved)
