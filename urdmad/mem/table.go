@@ -20,6 +20,7 @@ type Table struct {
 // Gone is what is known of a region that was deregistered.
 type Gone struct {
 	STag         STag // 0: none
+	PD           uint64
 	Base, Length uint64
 }
 
@@ -128,7 +129,7 @@ func (t *Table) Remove(r *Region) {
 		t.clear(i)
 		t.used--
 		t.last = (t.last + 1) % len(t.gone)
-		t.gone[t.last] = Gone{r.STag, r.base, r.length}
+		t.gone[t.last] = Gone{r.STag, r.PD, r.base, r.length}
 	}
 	r.kill()
 }

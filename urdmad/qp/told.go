@@ -40,10 +40,10 @@ func (q *QP) Told() Told {
 	case f.is != Denied:
 		return Told{}
 	}
-	r := q.t.Regions.Lookup(f.stag)
+	r := q.named(f.stag)
 	switch {
 	case r == nil:
-		if _, ok := q.t.Regions.Gone(f.stag); ok {
+		if _, ok := q.gone(f.stag); ok {
 			return Told{Kind: toldDeregistered}
 		}
 	case f.why == mem.NoRight && f.want != 0 && r.Allows(f.want):

@@ -144,11 +144,11 @@ func (f *finding) denied(q *QP) string {
 	if f.want == 0 {
 		asked = fmt.Sprintf("a request to invalidate rkey %#x was refused", uint32(f.stag))
 	}
-	r := q.t.Regions.Lookup(f.stag)
+	r := q.named(f.stag)
 	if r == nil || f.why == mem.NoRegion {
-		return asked + ": " + q.t.nothing(f.stag)
+		return asked + ": " + q.nothing(f.stag)
 	}
-	about := "; " + q.t.about(r) + ", of process " + q.Client.Name
+	about := "; " + q.t.about(r) + ", of process " + q.owner(r).Name
 	switch f.why {
 	case mem.OtherDomain:
 		return asked + ": it is of another protection domain, or a window for another queue pair" + about
@@ -166,6 +166,21 @@ func (f *finding) denied(q *QP) string {
 	return fmt.Sprintf("%s: it has no %s%s", asked, Access(f.want), about)
 }
 
+// named is the region or window that a key names, unless it belongs to another client: to
+// whoever uses the queue pair that is as none.
+func (q *QP) named(s mem.STag) *mem.Region {
+	if r := q.t.Regions.Lookup(s); r != nil && r.Space == q.owner(r).Space {
+		return r
+	}
+	return nil
+}
+
+// gone is the region that a key has named until not long ago, likewise.
+func (q *QP) gone(s mem.STag) (g mem.Gone, ok bool) {
+	g, ok = q.t.Regions.Gone(s)
+	return g, ok && (g.PD == q.PD || q.Domain != nil && q.Domain.protection[g.PD] != nil)
+}
+
 // about says what a region is.
 func (t *Table) about(r *mem.Region) string {
 	kind := "region"
@@ -180,8 +195,8 @@ func (t *Table) about(r *mem.Region) string {
 }
 
 // nothing says what is known of a key that names nothing.
-func (t *Table) nothing(s mem.STag) string {
-	if g, ok := t.Regions.Gone(s); ok {
+func (q *QP) nothing(s mem.STag) string {
+	if g, ok := q.gone(s); ok {
 		return fmt.Sprintf("region %#x, [%#x, +%d), was deregistered", uint32(s), g.Base, g.Length)
 	}
 	return fmt.Sprintf("no region or window has the key %#x", uint32(s))
@@ -208,11 +223,11 @@ func Access(flags uint32) string {
 // wrongElement says what is wrong with element j of a scatter/gather list that is not
 // what a queue pair of protection domain pd may use.
 func (q *QP) wrongElement(j int, el *abi.SGE, pd uint64) reason.Number {
-	r := q.t.Regions.Lookup(mem.STag(el.LKey))
+	r := q.named(mem.STag(el.LKey))
 	why, about := reason.LocalNoRight, ""
 	switch {
 	case r == nil:
-		why, about = reason.LocalNoRegion, q.t.nothing(mem.STag(el.LKey))
+		why, about = reason.LocalNoRegion, q.nothing(mem.STag(el.LKey))
 	case r.Of() != nil:
 		why = reason.LocalWindow
 	case r.PD != pd:

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"urdma/reason"
 	"urdma/urdmad/clock"
@@ -126,5 +127,51 @@ func TestWhyOfOwnUser(t *testing.T) {
 	a.Send.Completions(1)
 	if got := reasons(a.Client); len(got) != 1 || !strings.Contains(got[0], "The peer says: ") || !strings.Contains(got[0], "it has no IBV_ACCESS_REMOTE_WRITE; region") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestWhyOfOthersMemory: whoever guesses, or has a peer that guesses, the key of memory of
+// another client is told no more of it than of a key of nothing.
+func TestWhyOfOthersMemory(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		for name, post := range map[string]func(a, b *enginetest.QP, secret, mine *enginetest.Region){
+			"Read": func(a, _ *enginetest.QP, secret, mine *enginetest.Region) {
+				a.Post(enginetest.Read(5, secret, 0), mine.SGE(0, 100))
+			},
+			"lkey": func(a, _ *enginetest.QP, secret, mine *enginetest.Region) {
+				a.Post(enginetest.Send(5), secret.SGE(0, 100))
+			},
+			"receive": func(a, b *enginetest.QP, secret, mine *enginetest.Region) {
+				b.PostRecv(6, secret.SGE(0, 100))
+				a.Post(enginetest.Send(5), mine.SGE(0, 100))
+			},
+		} {
+			enginetest.Both(t, func(t *testing.T, local bool) {
+				w := enginetest.New(t, enginetest.Options{Seed: 93})
+				a, b := w.Pair(local, nil)
+				host := b.Client.Host
+				if name == "lkey" {
+					host = a.Client.Host
+				}
+				secret := host.NewClient().Register(12288, enginetest.ReadWrite)
+				if gone {
+					host.Do(secret.Deregister)
+				}
+				post(a, b, secret, a.Client.Register(4096, enginetest.ReadWrite))
+				a.Send.Completions(1)
+				w.Pass(time.Millisecond)
+				got := append(reasons(a.Client), reasons(b.Client)...)
+				for _, text := range got {
+					for _, told := range []string{"12288", "IBV_ACCESS", "deregistered", "protection domain", " s before"} {
+						if strings.Contains(text, told) {
+							t.Errorf("%s, deregistered %t: %q tells %q", name, gone, text, told)
+						}
+					}
+				}
+				if all := strings.Join(got, "\n"); !strings.Contains(all, "no region or window has the key") {
+					t.Errorf("%s, deregistered %t: %q", name, gone, all)
+				}
+			})
+		}
 	}
 }
