@@ -810,6 +810,7 @@ local function connect_info(packet, c)
   if not asks(packet.op) then table.insert(info, "Ack=" .. decimal(packet.ack)) end
   if not c then return info end
   if packet.op == RESOLVED and c.ird ~= 0 then table.insert(info, c.ird == 1 and "nobody listens" or c.ird == 3 and "not yet" or "rejected") end
+  if packet.op == REJECT and c.ird ~= 0 then table.insert(info, c.ird == 8 and "nobody listens" or c.ird == 28 and "the program refuses" or "reason " .. decimal(c.ird)) end
   table.insert(info, "IRD=" .. decimal(c.ird))
   table.insert(info, "ORD=" .. decimal(c.ord))
   if c.ext and c.ext.qpn then table.insert(info, string.format("QPN=0x%06x", c.ext.qpn)) end

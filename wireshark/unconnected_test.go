@@ -56,7 +56,7 @@ func TestUnconnected(t *testing.T) {
 }
 
 // TestResolve: what rdma_cm's port spaces for datagrams ask and answer is
-// recognized, refusals without a block by what they answer.
+// recognized, refusals without a block by what they answer; rejects say why.
 func TestResolve(t *testing.T) {
 	from, to := end{wire.IPv4{10, 0, 0, 1}, 40000}, end{wire.IPv4{10, 0, 0, 2}, 7471}
 	build := func(from, to end, h wire.TRP, c wire.TRPConnect) packet {
@@ -76,10 +76,14 @@ func TestResolve(t *testing.T) {
 		build(to, from, wire.TRP{Op: wire.OpResolved, Ack: 78}, wire.TRPConnect{IRD: 1}),
 		build(from, to, wire.TRP{Op: wire.OpResolve, PSN: 79}, block(0x123456, 0)),
 		build(to, from, wire.TRP{Op: wire.OpResolved, Ack: 79}, wire.TRPConnect{IRD: 2}),
+		build(from, to, wire.TRP{Op: wire.OpRequest, PSN: 80}, block(0x123456, 0)),
+		build(to, from, wire.TRP{Op: wire.OpReject, Ack: 80}, wire.TRPConnect{IRD: 8}),
+		build(from, to, wire.TRP{Op: wire.OpRequest, PSN: 81}, block(0x123456, 0)),
+		build(to, from, wire.TRP{Op: wire.OpReject, Ack: 81}, wire.TRPConnect{IRD: 28}),
 	}
 	path := writeCapture(t, "", packets)
 	want := []string{"Resolve PSN=77", "Resolved PSN=0 Ack=77 IRD=0 ORD=0 QPN=0xabcdef", "QPN=0x123456 Private=2", "Resolved PSN=0 Ack=78 nobody listens",
-		"Resolve PSN=79", "Resolved PSN=0 Ack=79 rejected"}
+		"Resolve PSN=79", "Resolved PSN=0 Ack=79 rejected", "Request PSN=80", "Reject PSN=0 Ack=80 nobody listens", "Request PSN=81", "Reject PSN=0 Ack=81 the program refuses"}
 	for i, got := range info(t, path) {
 		if !strings.Contains(got, want[i]) {
 			t.Errorf("packet %d: %q, expected %q", i, got, want[i])

@@ -128,6 +128,14 @@ func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
 // rejected: the listener, or the host itself, said no.
 func (m *Manager) rejected(id *ID, r *wire.TRPConnect) {
+	why := r.IRD
+	switch {
+	case why != 0:
+	case len(r.PrivateData) > 0:
+		why = ByConsumer
+	default: // plain peers don't say
+		why = InvalidService
+	}
 	m.abandon(id)
-	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Param: Param{PrivateData: r.PrivateData}})
+	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Reason: why, Param: Param{PrivateData: r.PrivateData}})
 }

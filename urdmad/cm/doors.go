@@ -131,7 +131,7 @@ func (m *Manager) seat(w *arrival) {
 func (m *Manager) turnAway(w *arrival) {
 	m.net.Set(w.timer, clock.Never)
 	m.Stats.Refused++
-	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Conn: w.p.Conn})
+	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Connect: wire.TRPConnect{IRD: InvalidService}, Conn: w.p.Conn})
 }
 
 // Refused: a request found nobody, or no answer in time.
@@ -140,7 +140,7 @@ func (m *Manager) Refused(id *ID, errno syscall.Errno) {
 		return
 	}
 	if errno == syscall.ECONNREFUSED || errno == syscall.ECONNRESET {
-		m.rejected(id, &wire.TRPConnect{})
+		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
 		return
 	}
 	m.fail(id, EventUnreachable, errno)

@@ -37,10 +37,20 @@ type Event struct {
 	ID          *ID           // whose event it is; a listener's for a request
 	Child       *ID           // of a request: the id that it made
 	Err         syscall.Errno // 0: none
+	Reason      uint16        // of a refusal, in InfiniBand's numbers: of a REJ, or the status of a SIDR_REP
 	Dev         int           // -1: any
 	Local, Peer netip.AddrPort
 	Param       Param
 }
+
+// Reasons of Event for a request that was rejected (InfiniBand vol. 1). A reject has them in the
+// place of IRD.
+const (
+	Unsupported    = 5
+	InvalidService = 8 // nobody listens
+	Stale          = 10
+	ByConsumer     = 28 // the program refuses
+)
 
 // Param is what of struct rdma_conn_param the two sides tell each other.
 // Private data in an event is the manager's: a receiver that keeps it copies it.

@@ -82,7 +82,7 @@ func (m *Manager) answered(p *Packet) Conn {
 func (m *Manager) invalid(p *Packet) {
 	switch p.TRP.Op {
 	case wire.OpRequest:
-		m.net.Send(rejectOf(p, nil))
+		m.net.Send(rejectOf(p, Unsupported))
 	case wire.OpAccept:
 		if c := m.answered(p); c != nil && c.Owner().state == connecting {
 			m.net.Send(FinOf(p))
@@ -99,10 +99,10 @@ func FinOf(accept *Packet) *Packet {
 		Extended: accept.Connect.HasExt}
 }
 
-// rejectOf makes the reject of a request.
-func rejectOf(request *Packet, private []byte) *Packet {
+// rejectOf makes the reject of a request that no program has seen.
+func rejectOf(request *Packet, why uint16) *Packet {
 	return &Packet{Dev: request.Dev, Link: request.Link, Local: request.Local, Peer: request.Peer,
-		TRP: wire.TRP{Op: wire.OpReject, Ack: request.TRP.PSN}, Connect: wire.TRPConnect{PrivateData: private}}
+		TRP: wire.TRP{Op: wire.OpReject, Ack: request.TRP.PSN}, Connect: wire.TRPConnect{IRD: why}}
 }
 
 // request takes a connection request, an IP packet of so many bytes.
@@ -127,7 +127,7 @@ func (m *Manager) request(p *Packet, size int) {
 		return // the peer asks again
 	case parent == nil:
 		m.Stats.Refused++
-		m.net.Send(rejectOf(p, nil))
+		m.net.Send(rejectOf(p, InvalidService))
 	case parent.queue.pending >= parent.queue.backlog: // the peer asks again
 	case m.tokens.prove(p, m.net.Now()):
 		m.newRequest(parent, key, p, proof{proved: true})

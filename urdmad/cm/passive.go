@@ -187,12 +187,12 @@ func (m *Manager) reject(id *ID, private []byte) {
 	id.settled()
 	m.Stats.Rejected++
 	id.state = ended
-	id.answer.PrivateData = append([]byte(nil), private...)
+	id.answer.IRD, id.answer.PrivateData = ByConsumer, append([]byte(nil), private...)
 	if id.sameHost {
 		m.rejectSameHost(id)
 		return
 	}
-	p := id.rejectPacket(id.answer.PrivateData)
+	p := id.rejectPacket(ByConsumer, id.answer.PrivateData)
 	id.proof.answer(m, &id.offered, p)
 	if m.incoming[id.key] == id {
 		delete(m.incoming, id.key)
@@ -203,9 +203,9 @@ func (m *Manager) reject(id *ID, private []byte) {
 }
 
 // rejectPacket comes from the port number asked, as where nobody listens.
-func (id *ID) rejectPacket(private []byte) *Packet {
+func (id *ID) rejectPacket(why uint16, private []byte) *Packet {
 	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, Conn: id.conn,
-		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{PrivateData: private}}
+		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{IRD: why, PrivateData: private}}
 }
 
 // requestOver: a passive id that accepted is at its end. Its peer, if all accepts
@@ -216,7 +216,7 @@ func (m *Manager) requestOver(id *ID) {
 		return
 	}
 	delete(m.incoming, id.key)
-	m.remember(id.key, id.refusal(id.rejectPacket(nil)), id.begun+m.timeout)
+	m.remember(id.key, id.refusal(id.rejectPacket(Stale, nil)), id.begun+m.timeout)
 }
 
 // maxRefused bounds what a flood of requests can make us remember.

@@ -33,8 +33,8 @@ func (m *Manager) connectSameHost(id *ID) {
 		PrivateData: id.offered.private}, id.terms.QP)
 	if parent == nil {
 		m.Stats.Refused++
-		m.show(id.dev, id.peer, id.local, wire.OpReject, wire.TRPConnect{}, nil)
-		m.rejected(id, &wire.TRPConnect{})
+		m.show(id.dev, id.peer, id.local, wire.OpReject, wire.TRPConnect{IRD: InvalidService}, nil)
+		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
 		return
 	}
 	child := m.child(parent, id.dev, id.peer, id.local)
@@ -42,7 +42,7 @@ func (m *Manager) connectSameHost(id *ID) {
 	child.offered = id.offered
 	child.offered.ext.QPN = id.terms.QP.Number()
 	if !m.announce(child) {
-		m.rejected(id, &wire.TRPConnect{})
+		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
 		return
 	}
 	m.net.Set(id.timer, id.begun+max(m.timeout, mostPatience))

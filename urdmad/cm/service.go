@@ -188,7 +188,7 @@ func (s *services) reply(p *Packet) {
 	param := Param{PrivateData: r.PrivateData}
 	if r.IRD != 0 || !r.HasExt {
 		id.state = ended
-		s.m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ECONNREFUSED, Param: param})
+		s.m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ECONNREFUSED, Reason: max(r.IRD, nobodyListens), Param: param})
 		return
 	}
 	param.QPN, param.QKey = uint32(r.Ext.QPN), r.Ext.Cookie

@@ -52,11 +52,7 @@ func (k *packetConn) send(n *network, p *cm.Packet) {
 	case wire.OpAccept:
 		k.Conn.Accept(offer)
 	case wire.OpReject:
-		why := ibcm.ConsumerDefined
-		if k.id == nil {
-			why = ibcm.InvalidService
-		}
-		k.Conn.Reject(c.PrivateData, why)
+		k.Conn.Reject(c.PrivateData, ibcm.Reason(c.IRD))
 	}
 }
 
@@ -68,11 +64,11 @@ func (n *network) AskedFor(c *roce.Conn, m *ibcm.Message, private []byte) {
 
 // Answered is roce.Handler's.
 func (n *network) Answered(c *roce.Conn, m *ibcm.Message) {
-	op := wire.OpAccept
+	p := messageOf(c, wire.OpAccept, m, append([]byte(nil), m.Private...))
 	if m.Kind == ibcm.REJ {
-		op = wire.OpReject
+		p.TRP.Op, p.Connect.IRD = wire.OpReject, uint16(m.Reason)
 	}
-	n.m.Arrived(messageOf(c, op, m, append([]byte(nil), m.Private...)))
+	n.m.Arrived(p)
 }
 
 // messageOf is a request or its answer as cm takes it.

@@ -95,11 +95,11 @@ func (n *network) Requested(c *mpa.Conn, m *wire.MPA) {
 
 // Replied is mpa.Handler's.
 func (n *network) Replied(c *mpa.Conn, m *wire.MPA) {
-	op := wire.OpAccept
-	if m.Reject {
-		op = wire.OpReject
+	p := n.packetOf(c, wire.OpAccept, m)
+	if m.Reject { // where nobody listens, TCP refuses
+		p.TRP.Op, p.Connect.IRD = wire.OpReject, cm.ByConsumer
 	}
-	n.m.Arrived(n.packetOf(c, op, m))
+	n.m.Arrived(p)
 }
 
 // Refused is mpa.Handler's.

@@ -47,6 +47,9 @@ func eventOf(e *cm.Event) *abi.CMEvent {
 		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
 		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
 			QPNum: e.Param.QPN, QKey: e.Param.QKey}}
+	if e.Reason != 0 {
+		v.Status = int32(e.Reason) // the libraries have it be an errno where a device is shown as iWARP's
+	}
 	v.Param.SetPrivate(e.Param.PrivateData)
 	if e.Child != nil {
 		v.Child = e.Child.Handle

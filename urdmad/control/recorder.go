@@ -107,14 +107,14 @@ func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
 	if !bad {
 		return
 	}
-	if e.Kind == cm.EventRejected && len(e.Param.PrivateData) == 0 {
+	if e.Kind == cm.EventRejected && e.Reason == cm.InvalidService {
 		why = reason.NoListener
 	}
 	text := fmt.Sprintf("%s, from %v to %v", abi.CMText(v.Event), e.Local, e.Peer)
 	if e.Err != 0 {
 		text += ": " + e.Err.Error()
 	}
-	if why == reason.NoListener && e.Local == x.w.injected.cmPeer {
+	if e.Kind == cm.EventRejected && e.Local == x.w.injected.cmPeer {
 		text += "; it was injected on purpose: urdma inject"
 	}
 	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(why)}, text)

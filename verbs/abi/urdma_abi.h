@@ -926,7 +926,7 @@ struct urdma_abi_async_event {
 /* On an rdma_cm event channel. */
 struct urdma_abi_cm_event {
 	uint32_t event;  /* enum rdma_cm_event_type, or CM_WAKE */
-	int32_t status;  /* as in struct rdma_cm_event: 0, -errno or a reject reason */
+	int32_t status;  /* 0, -errno, or the reason of a refusal: of a REJ, or a SIDR_REP's status */
 	uint32_t id;     /* the id concerned; CONNECT_REQUEST: the listening id */
 	uint32_t child;  /* CONNECT_REQUEST: handle of the new id, which the client owns now */
 	uint32_t device; /* of id (or of child) */

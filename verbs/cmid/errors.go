@@ -44,7 +44,7 @@ func handshakeError(ev *abi.CMEvent) error {
 	case abi.CMAddrError, abi.CMRouteError:
 		return fmt.Errorf("%w: %w", ErrNoWay, syscall.Errno(status))
 	case abi.CMUnreachable:
-		if status == int32(syscall.ECONNREFUSED) { // the answer to a request for datagrams
+		if ev.Status > 0 { // the answer to a request for datagrams
 			return &RejectedError{PrivateData: append([]byte(nil), ev.Param.Private()...)}
 		}
 		return fmt.Errorf("verbs: the peer does not answer: %w", syscall.Errno(status))

@@ -169,6 +169,15 @@ static struct cm_id *claim(struct cm_channel *channel,
 	return id;
 }
 
+/* A refusal has InfiniBand's reason, of a REJ or a SIDR_REP (rdma_get_cm_event(3)),
+ * where the device is shown as one that has those messages. */
+static int status_of(const struct cm_id *id, int status)
+{
+	if (status > 0 && (!id->public.verbs || id->public.verbs->device->transport_type != IBV_TRANSPORT_IB))
+		return -ECONNREFUSED;
+	return status;
+}
+
 /* Turns a message into an event; false: there is none for this channel. */
 static bool deliver(struct cm_channel *channel, struct cm_event *event,
 		    const struct urdma_abi_cm_event *message)
@@ -188,7 +197,7 @@ static bool deliver(struct cm_channel *channel, struct cm_event *event,
 	}
 	event->public.id = &event->owner->public;
 	event->public.event = message->event;
-	event->public.status = message->status;
+	event->public.status = status_of(event->owner, message->status);
 	copy_param(event, message);
 	if (apply(event, message) == 0)
 		return true;
@@ -299,9 +308,7 @@ static int outcome(const struct rdma_cm_event *event)
 		return ENODEV;
 	if (!event->status)
 		return 0;
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		return ECONNREFUSED;
-	return event->status < 0 ? -event->status : event->status;
+	return event->status > 0 ? ECONNREFUSED : -event->status;
 }
 
 int cm_complete(struct cm_id *id, int error)

@@ -117,6 +117,28 @@ void test_reject(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Why a peer refuses: InfiniBand's reason where the device has those, else an errno. */
+void test_rejected(void)
+{
+	static const struct { enum ibv_transport_type transport; int said, status; } rows[] = {
+		{ IBV_TRANSPORT_IB, 8, 8 }, { IBV_TRANSPORT_IB, 28, 28 }, { IBV_TRANSPORT_IWARP, 8, -ECONNREFUSED },
+		{ IBV_TRANSPORT_IWARP, 28, -ECONNREFUSED }, { IBV_TRANSPORT_IB, -ETIMEDOUT, -ETIMEDOUT },
+	};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolved(channel);
+	struct rdma_cm_event *event;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		fake_set_transport(rows[i].transport);
+		send_event(id, i % 2 ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE, rows[i].said);
+		CHECK(rdma_get_cm_event(channel, &event) == 0);
+		CHECK(event->status == rows[i].status);
+		CHECK(rdma_ack_cm_event(event) == 0);
+	}
+	finish(id);
+	rdma_destroy_event_channel(channel);
+}
+
 void test_passive(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
