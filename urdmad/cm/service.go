@@ -180,7 +180,7 @@ func (s *services) reply(p *Packet) {
 		return
 	}
 	r := &p.Connect
-	if r.IRD == notYet {
+	if r.IRD == notYet && !r.HasExt { // over RoCEv2 a status of InfiniBand's: there is no queue pair
 		id.alive = s.m.net.Now()
 		return
 	}

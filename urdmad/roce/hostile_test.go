@@ -3,6 +3,7 @@ package roce_test
 import (
 	"encoding/binary"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,5 +266,38 @@ func TestProgramsManagement(t *testing.T) {
 		if leaves := seen > 0; leaves != (qkey == ibcm.QKey) {
 			t.Errorf("Q_Key %#x: %d packets left", qkey, seen)
 		}
+	}
+}
+
+// TestNoQueuePairBehindService: a host that answers that there is no queue pair (status 3 of a
+// SIDR_REP) refuses; no program is waited for.
+func TestNoQueuePairBehindService(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 9, RoCE: true})
+	ca := w.A.NewClient()
+	id := ca.Resolve(w.B.Addr, 7000)
+	id.Datagrams = true
+	s := w.Stranger()
+	var asked ibcm.Message
+	const heads = roce.BTHLen + 8
+	watch(w, func(_, payload []byte) bool {
+		return len(payload) > heads && asked.Kind == 0 && asked.Parse(payload[heads:]) == nil
+	})
+	w.A.Do(func() {
+		if err := w.A.CM.Connect(id, nil, &cm.Param{}); err != nil {
+			t.Error(err)
+		}
+	})
+	w.Pass(time.Millisecond)
+	if asked.Kind != ibcm.SIDRRequest {
+		t.Fatal("nothing was asked for")
+	}
+	b := make([]byte, heads+ibcm.Len)
+	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
+	if err := (&ibcm.Message{Kind: ibcm.SIDRReply, TID: asked.TID, Local: asked.Local, Status: 3}).Put(b[h.Put(b):]); err != nil {
+		t.Fatal(err)
+	}
+	forge(w, s, b)
+	if ev := ca.Event(cm.EventUnreachable, 10*time.Millisecond); ev.Err != syscall.ECONNREFUSED || ev.Reason != 3 {
+		t.Errorf("%+v", ev)
 	}
 }
