@@ -84,19 +84,21 @@ func (d *Datagram) Put(b []byte) {
 
 // PutGRH writes what a receiver finds in front of a datagram that came in a UDP packet of
 // length bytes, UDP header included, as RoCEv2 has it: an IPv6 header, or between
-// addresses of IPv4 20 bytes of 0 and an IPv4 header.
-func PutGRH(b []byte, src, dst netip.Addr, length int) {
+// addresses of IPv4 20 bytes of 0 and an IPv4 header. class is its traffic class, or TOS.
+func PutGRH(b []byte, src, dst netip.Addr, class uint8, length int) {
 	if src.Is4() && dst.Is4() {
-		putGRH4(b[:GRHLen], src.As4(), dst.As4(), length)
+		putGRH4(b[:GRHLen], src.As4(), dst.As4(), class, length)
 		return
 	}
 	PutIPv6(b, src.As16(), dst.As16(), ProtoUDP, length)
+	b[0] |= class >> 4
+	b[1] |= class << 4
 }
 
-func putGRH4(b []byte, src, dst IPv4, length int) {
+func putGRH4(b []byte, src, dst IPv4, class uint8, length int) {
 	clear(b)
 	ip := b[GRHLen-IPv4Len:]
-	ip[0] = 4<<4 | IPv4Len/4
+	ip[0], ip[1] = 4<<4|IPv4Len/4, class
 	binary.BigEndian.PutUint16(ip[2:], uint16(IPv4Len+length))
 	binary.BigEndian.PutUint16(ip[6:], ipDontFragment)
 	ip[8], ip[9] = defaultTTL, ProtoUDP

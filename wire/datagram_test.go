@@ -49,16 +49,16 @@ func TestDatagram(t *testing.T) {
 // TestGRH holds the bytes in front of a message.
 func TestGRH(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, GRHLen)
-	PutGRH(b, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), UDPLen+DatagramLen+1000)
-	want := append(make([]byte, 20), unhex(t, "4500 0422 0000 4000 4011 22c9 0a000001 0a000002")...)
+	PutGRH(b, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), 0xfe, UDPLen+DatagramLen+1000)
+	want := append(make([]byte, 20), unhex(t, "45fe 0422 0000 4000 4011 21cb 0a000001 0a000002")...)
 	if !bytes.Equal(b, want) {
 		t.Errorf("% x, want % x", b[20:], want[20:])
 	}
 	if !VerifyIPv4Checksum(b[20:]) {
 		t.Error("the checksum is wrong")
 	}
-	PutGRH(b, netip.MustParseAddr("fd00::1"), netip.MustParseAddr("2001:db8::2"), UDPLen+DatagramLen+1000)
-	want = unhex(t, "60000000 040e 11 40 fd00 0000 0000 0000 0000 0000 0000 0001 2001 0db8 0000 0000 0000 0000 0000 0002")
+	PutGRH(b, netip.MustParseAddr("fd00::1"), netip.MustParseAddr("2001:db8::2"), 0xfe, UDPLen+DatagramLen+1000)
+	want = unhex(t, "6fe00000 040e 11 40 fd00 0000 0000 0000 0000 0000 0000 0001 2001 0db8 0000 0000 0000 0000 0000 0002")
 	if !bytes.Equal(b, want) {
 		t.Errorf("IPv6: % x, want % x", b, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/netif"
+	"urdma/urdmad/qp"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
@@ -80,9 +81,20 @@ func (c *sender) leave(w *way, to wire.QPN, frame []byte, n int, class uint8) {
 // mark has packets carry a traffic class, if they are RoCEv2's, and say that routers may mark them.
 func (p *Port) mark(w *way, class uint8) {
 	if p.form == roceV2 {
-		w.path.SetTrafficClass(class&^3 | Capable)
+		w.path.SetTrafficClass(p.form.class(class))
 	}
 }
+
+// class is the traffic class of packets whose program wants one.
+func (f form) class(wanted uint8) uint8 {
+	if f == roceV2 {
+		return wanted&^3 | Capable
+	}
+	return 0
+}
+
+// class is that of the message of a work request, if it had a packet.
+func (p *Pair) class(wr *qp.SendWR) uint8 { return p.port.form.class(uint8(wr.RKey)) }
 
 // Marked: a router has marked the packet that Message or MessageUC has taken. If its sender is
 // to be told, to is his queue pair.

@@ -201,7 +201,7 @@ func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
-	a := arrival{h: h, src: p.port.If.IP(), dst: to, length: int(wr.Length), from: p}
+	a := arrival{h: h, src: p.port.If.IP(), dst: to, class: p.class(wr), length: int(wr.Length), from: p}
 	next, _ := p.s.serveMembers(p.port, to, &a, from.next, p.begun, func(to *Pair) { p.copyTo(to, i, wr, &a) })
 	if next != 0 && p.live() {
 		p.unserved = unserved{i, next}

@@ -17,7 +17,7 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) ou
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
-	a := arrival{h: h, src: p.port.If.IP(), dst: at.If.IP(), length: int(wr.Length)}
+	a := arrival{h: h, src: p.port.If.IP(), dst: at.If.IP(), class: p.class(wr), length: int(wr.Length)}
 	v := to.begin(&a)
 	switch v.Is {
 	case qp.Done:

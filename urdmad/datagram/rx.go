@@ -41,6 +41,9 @@ func (p *Port) Receive(d *netif.Datagram) {
 // arrived gives a message to its queue pair; else it says why not.
 func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram, data []byte) (why string) {
 	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
+	if p.form == roceV2 {
+		a.class = p.If.Class(d)
+	}
 	switch {
 	case h.Dst == wire.GeneralQPN:
 		return s.management(p, &a, data)
@@ -81,6 +84,7 @@ func (s *Stack) destination(p *Port, h *wire.Datagram) *Pair {
 type arrival struct {
 	h        *wire.Datagram
 	src, dst netip.Addr
+	class    uint8 // traffic class, or TOS
 	length   int   // bytes
 	from     *Pair // its sender, of this urdmad
 }
@@ -110,7 +114,7 @@ func (p *Pair) begin(a *arrival) qp.Verdict {
 	case qp.Done:
 		p.starved = false
 		var grh [wire.GRHLen]byte
-		wire.PutGRH(grh[:], a.src, a.dst, p.port.packet(a))
+		wire.PutGRH(grh[:], a.src, a.dst, a.class, p.port.packet(a))
 		return p.place(grh[:])
 	case qp.BadReceive:
 		p.fail()

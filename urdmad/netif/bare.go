@@ -42,18 +42,23 @@ func (n *Interface) Heads(d *Datagram) []byte {
 	return n.rx.heads
 }
 
+// Class is the traffic class of the datagram that Next returned last, or its TOS.
+func (n *Interface) Class(d *Datagram) uint8 {
+	if n.info.Datagrams {
+		return d.packet.Class
+	}
+	ip := d.packet.Data[wire.EthernetLen:d.from]
+	if ip[0]>>4 == 6 {
+		return ip[0]<<4 | ip[1]>>4
+	}
+	return ip[1]
+}
+
 // Congested reports whether a router on the way of the datagram that Next returned last had
 // a queue (RFC 3168, CE).
 func (n *Interface) Congested(d *Datagram) bool {
-	class := d.packet.Class
-	if !n.info.Datagrams {
-		ip := d.packet.Data[wire.EthernetLen:d.from]
-		if class = ip[1]; ip[0]>>4 == 6 {
-			class >>= 4
-		}
-	}
 	const congested = 3
-	return class&congested == congested
+	return n.Class(d)&congested == congested
 }
 
 // putHeads writes IP and UDP headers as the kernel makes them for a datagram that

@@ -187,12 +187,19 @@ func TestTrafficClass(t *testing.T) {
 	w.NewTraffic(a, b, enginetest.Load{Ops: 20, MaxSize: 5000}).Run(10 * time.Second)
 	check("by rdma_cm")
 
-	u := enginetest.NewUDPair(t, false, enginetest.Options{Seed: 5, RoCE: true})
-	watch(u.World, roce.UD)
-	u.QB.PostRecv(1, u.MB.SGE(0, 200))
-	m := u.ToB(1)
-	m.RKey = class
-	u.Send(m, 100)
-	u.QB.Recv.Completions(1)
-	check("a datagram, by its address handle")
+	for _, local := range []bool{false, true} {
+		u := enginetest.NewUDPair(t, local, enginetest.Options{Seed: 5, RoCE: true})
+		watch(u.World, roce.UD)
+		u.QB.PostRecv(1, u.MB.SGE(0, 200))
+		m := u.ToB(1)
+		m.RKey = class
+		u.Send(m, 100)
+		u.QB.Recv.Completions(1)
+		if !local {
+			check("a datagram, by its address handle")
+		}
+		if room := u.MB.Bytes[wire.GRHLen-wire.IPv4Len:][:wire.IPv4Len]; room[1] != class|2 || !wire.VerifyIPv4Checksum(room) {
+			t.Errorf("local %t: the header room has % x", local, room)
+		}
+	}
 }

@@ -62,7 +62,7 @@ func (u *DatagramPair) Stats() datagram.Stats { return u.QB.Client.Host.Engine.D
 // GRH is what precedes n bytes from QA.
 func (u *DatagramPair) GRH(n int) []byte {
 	b := make([]byte, wire.GRHLen)
-	wire.PutGRH(b, u.QA.Client.Host.Addr, u.QB.Client.Host.Addr, wire.UDPLen+wire.DatagramLen+n)
+	wire.PutGRH(b, u.QA.Client.Host.Addr, u.QB.Client.Host.Addr, 0, wire.UDPLen+wire.DatagramLen+n)
 	return b
 }
 
