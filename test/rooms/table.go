@@ -60,7 +60,7 @@ var rules = ruleBook{
 		"urdmad/roce":                  {"reason", "urdmad/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
-		"urdmad/worker":                {"urdmad/clock", "urdmad/fault"},
+		"urdmad/worker":                {"urdmad/clock"},
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/cm":                  {"urdmad/clock", "urdmad/places", "wire"},
@@ -68,7 +68,7 @@ var rules = ruleBook{
 		"urdmad/connect":             {"reason", "urdmad/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/fault", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},

@@ -18,7 +18,6 @@ import (
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
-	"urdma/urdmad/fault"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
@@ -70,7 +69,6 @@ func newSession(s *Server, c *net.UnixConn) *Session {
 
 // run reads requests until the client hangs up or breaks the protocol.
 func (x *Session) run() {
-	fault.Catch() // see do
 	err := x.serve()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("control: no request within %v of connecting", firstRequestTime)

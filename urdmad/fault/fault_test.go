@@ -35,7 +35,6 @@ func clientMemory(t testing.TB, pages int) (fd int, memory []byte) {
 func TestCatchesTruncation(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fault.Catch()
 	page := unix.Getpagesize()
 	fd, memory := clientMemory(t, 4)
 	source := make([]byte, 2*page)
@@ -61,7 +60,6 @@ func TestCatchesTruncation(t *testing.T) {
 func TestSurvivesPunchAndUnmap(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fault.Catch()
 	page := unix.Getpagesize()
 	fd, memory := clientMemory(t, 2)
 	memory[page] = 7
@@ -82,7 +80,6 @@ func TestSurvivesPunchAndUnmap(t *testing.T) {
 }
 
 func TestLetsBugsThrough(t *testing.T) {
-	fault.Catch()
 	index, bug := 3, errors.New("bug")
 	for name, wrong := range map[string]func(){
 		"nil":   func() { var p *int; *p = 1 },
@@ -109,7 +106,6 @@ func BenchmarkGuard(b *testing.B) {
 
 func BenchmarkGuardedFault(b *testing.B) {
 	runtime.LockOSThread()
-	fault.Catch()
 	fd, memory := clientMemory(b, 1)
 	if err := unix.Ftruncate(fd, 0); err != nil {
 		b.Fatal(err)

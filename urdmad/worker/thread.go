@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"urdma/urdmad/fault"
 )
 
 // thread is the locked OS thread of a worker and how the kernel schedules it.
@@ -27,7 +25,6 @@ type thread struct {
 // setUp locks the caller to its thread and applies the policy to it.
 func (t *thread) setUp(p *Policy) error {
 	runtime.LockOSThread()
-	fault.Catch()
 	// Timed sleeps are to end when they should: the default slack is 50 µs.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil { // a seccomp profile
 		t.refused = fmt.Errorf("worker: PR_SET_TIMERSLACK, so timed sleeps end up to 50 µs late: %w", err)
