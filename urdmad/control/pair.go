@@ -52,6 +52,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
+	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.most().MaxInline) // what is said is taken when it is asked for
 	if x.strict != nil && x.strict.Behaviours&abi.StrictInline != 0 {
 		resp.Cap.MaxInline = m.Cap.MaxInline
 	}

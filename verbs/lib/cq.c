@@ -18,6 +18,7 @@
 /* Takes the ring a response brought; the descriptor, if one came, is closed either way. */
 static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, int fd)
 {
+	uint32_t most = urdma_context_of(cq->ex.context)->info->max_cqe;
 	void *base;
 	uint8_t *at;
 	size_t need = (size_t)r->ring_offset + r->entries_offset + (size_t)r->entries * sizeof(struct urdma_abi_cqe);
@@ -36,7 +37,7 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 	cq->entries = (struct urdma_abi_cqe *)(at + r->entries_offset);
 	cq->mask = r->entries - 1;
 	cq->cons = __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
-	cq->ex.cqe = (int)r->entries;
+	cq->ex.cqe = (int)(r->entries < most ? r->entries : most); /* which is taken, too, when it is asked for */
 	return 0;
 }
 

@@ -77,17 +77,27 @@ static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, in
 	return 0;
 }
 
+/* What is asked of a queue pair. That of a receive queue is ignored where it has none of its
+ * own (ibv_create_qp(3)). */
+static struct ibv_qp_cap wanted_cap(const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_cap cap = attr->cap;
+
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
+		cap.max_recv_wr = cap.max_recv_sge = 0;
+	return cap;
+}
+
 void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request)
 {
+	struct ibv_qp_cap cap = wanted_cap(attr);
+
 	*request = (struct urdma_abi_create_qp){
 		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
 		.recv_cq = attr->recv_cq ? attr->recv_cq->handle : URDMA_ABI_NO_HANDLE, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
-		.cap = { attr->cap.max_send_wr, attr->cap.max_recv_wr, attr->cap.max_send_sge,
-			 attr->cap.max_recv_sge, attr->cap.max_inline_data },
+		.cap = { cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data },
 		.user_handle = qp->user_handle,
 	};
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) /* what is asked of a receive queue of its own is ignored (ibv_create_qp(3)) */
-		request->cap.max_recv_wr = request->cap.max_recv_sge = 0;
 }
 
 int urdma_qp_made(struct urdma_qp *qp, const struct urdma_abi_qp_response *response, int fd, struct ibv_qp_cap *cap)
@@ -168,17 +178,18 @@ static void leave_queues(struct urdma_qp *qp)
 	urdma_lock_drop(&recv->lock, taken);
 }
 
-static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_cap *cap)
+static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_init_attr_ex *attr)
 {
+	struct ibv_qp_cap cap = wanted_cap(attr);
 	const struct {
 		const char *name;
 		uint32_t asked, most;
 	} limits[] = {
-		{ "max_send_wr", cap->max_send_wr, info->max_qp_wr },
-		{ "max_recv_wr", cap->max_recv_wr, info->max_qp_wr },
-		{ "max_send_sge", cap->max_send_sge, info->max_sge },
-		{ "max_recv_sge", cap->max_recv_sge, info->max_sge },
-		{ "max_inline_data", cap->max_inline_data, info->max_inline },
+		{ "max_send_wr", cap.max_send_wr, info->max_qp_wr },
+		{ "max_recv_wr", cap.max_recv_wr, info->max_qp_wr },
+		{ "max_send_sge", cap.max_send_sge, info->max_sge },
+		{ "max_recv_sge", cap.max_recv_sge, info->max_sge },
+		{ "max_inline_data", cap.max_inline_data, info->max_inline },
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -206,7 +217,7 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 		return EINVAL;
 	if (attr->qp_type == IBV_QPT_XRC_SEND ? attr->srq != NULL : !attr->recv_cq)
 		return EINVAL;
-	return check_cap(info, &attr->cap);
+	return check_cap(info, attr);
 }
 
 static void discard(struct urdma_qp *qp)

@@ -15,12 +15,16 @@ import (
 // A slot is written with Write or WriteInline and stays private until the next
 // Publish; several slots may share one. It is free again once Polled was given
 // its completion or a later one of its queue, or urdmad completed it without one.
-type ClientSQ struct{ q clientQueue }
+type ClientSQ struct {
+	q         clientQueue
+	maxInline uint32
+}
 
 // Init attaches to the queue that layout describes, empty; cap and sigAll are
 // what CREATE_QP said.
 func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll bool) {
 	h := sqHead(mem, l)
+	s.maxInline = cap.MaxInline
 	s.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxSendWR, maxSGE: cap.MaxSendSGE,
 		all: sigAll, failing: h, published: &h.Prod, done: &h.Cons}
 }
@@ -29,7 +33,7 @@ func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll b
 func (s *ClientSQ) MaxSGE() int { return int(s.q.maxSGE) }
 
 // MaxInline is how many bytes of inline data a work request may have.
-func (s *ClientSQ) MaxInline() int { return int(max(s.q.stride, sqSlotHead) - sqSlotHead) }
+func (s *ClientSQ) MaxInline() int { return int(s.maxInline) }
 
 // Free is how many slots can be written now.
 func (s *ClientSQ) Free() int { return s.q.free() }

@@ -45,6 +45,9 @@ func TestObjects(t *testing.T) {
 	t.Run("explain, asked to", func(t *testing.T) {
 		explains(t, r.run(t, []string{"URDMA_EXPLAIN=1"}, binary, "explain"))
 	})
+	t.Run("again/strict", func(t *testing.T) {
+		r.run(t, []string{"URDMA_STRICT=inline,max_sge:3,max_qp_wr:100,max_inline_data:100,max_cqe:1000,max_srq_wr:100,max_srq_sge:3"}, binary, "again")
+	})
 	for _, name := range []string{"modify", "datagram_header"} {
 		t.Run(name+"/roce", func(t *testing.T) { r.run(t, []string{"URDMA_TRANSPORT=roce"}, binary, name) })
 	}

@@ -27,6 +27,7 @@ static const struct {
 	{ "large_region", case_large_region },
 	{ "inline", case_inline },
 	{ "query", case_query },
+	{ "again", case_again },
 	{ "comm_est", case_comm_est },
 	{ "limits", case_limits },
 	{ "immediate_refused", case_immediate_refused },
