@@ -30,9 +30,9 @@ static inline void paired(struct rdma_cm_id *id)
 	must(!rdma_create_qp(id, NULL, &init), "rdma_create_qp");
 }
 
-/* Has a new id ask a listener of this process at an address of urdmad (urdma show port), and
- * returns the id that the request brings. */
-static inline struct rdma_cm_id *requested(const char *address, struct rdma_conn_param *param)
+/* Returns a new id that may ask a listener of this process at an address of urdmad (urdma show
+ * port). */
+static inline struct rdma_cm_id *asking(const char *address)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	struct rdma_cm_id *listener, *id;
@@ -46,7 +46,13 @@ static inline struct rdma_cm_id *requested(const char *address, struct rdma_conn
 	must(next_event(RDMA_CM_EVENT_ADDR_RESOLVED) == id && !rdma_resolve_route(id, 1000), "rdma_resolve_route");
 	must(next_event(RDMA_CM_EVENT_ROUTE_RESOLVED) == id, "rdma_resolve_route");
 	paired(id);
-	must(!rdma_connect(id, param), "rdma_connect");
+	return id;
+}
+
+/* Has it ask, and returns the id that the request brings. */
+static inline struct rdma_cm_id *requested(const char *address, struct rdma_conn_param *param)
+{
+	must(!rdma_connect(asking(address), param), "rdma_connect");
 	return next_event(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 

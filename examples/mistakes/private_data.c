@@ -5,7 +5,7 @@ int main(int argc, char **argv)
 {
 	char data[100] = "too long";
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = sizeof(data) };
-	struct rdma_cm_id *id = requested(argc > 1 ? argv[1] : NULL, &param);
 
-	return rdma_reject(id, NULL, 0);
+	rdma_connect(asking(argc > 1 ? argv[1] : NULL), &param);
+	return 0;
 }

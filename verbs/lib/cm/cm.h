@@ -44,6 +44,17 @@ void cm_devices_forked(void);
 /* The most RDMA Reads outstanding each way on one queue pair of the device. */
 uint8_t cm_device_depth(const struct ibv_context *verbs);
 
+/* Whether the id's device, which it has, is shown as one whose connections InfiniBand's
+ * communication management makes: InfiniBand or RoCE. */
+static inline bool cm_uses_ibcm(const struct rdma_cm_id *id)
+{
+	return id->verbs->device->transport_type == IBV_TRANSPORT_IB;
+}
+
+/* What its requests, replies and rejects have room for beside rdma_cm's header, in bytes: of
+ * connections, and of lookups of datagrams' services (the kernel's include/rdma/ib_cm.h). */
+enum { CM_REQUEST = 56, CM_REPLY = 196, CM_REJECT = 148, CM_LOOKUP = 180, CM_FOUND = 136 };
+
 /* ---- channel.c ------------------------------------------------------------ */
 
 /* An event message read already, waiting for its reader. */

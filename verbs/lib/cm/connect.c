@@ -48,14 +48,18 @@ static int check_param(const struct rdma_cm_id *id,
 	return 0;
 }
 
-/* What requests, replies and rejects of InfiniBand have room for beside rdma_cm's header:
- * of connections, and of lookups of datagrams' services (the kernel's include/rdma/ib_cm.h). */
-enum { REQUEST = 56, REPLY = 196, REJECT = 148, LOOKUP = 180, FOUND = 136 };
-
-static void check_private(const struct cm_id *id, const struct urdma_abi_cm_param *param, unsigned int most)
+/* 0, or EINVAL for private data that InfiniBand's message has no room for. A device that is
+ * shown as an RNIC takes it. */
+static int check_private(const struct cm_id *id, const char *call, const struct urdma_abi_cm_param *param, unsigned int most)
 {
-	if (urdma_warn_wanted && param->private_data_len > most)
+	if (param->private_data_len <= most)
+		return 0;
+	if (urdma_warn_wanted)
 		urdma_warn(id->client, param->qp_num, URDMA_ABI_PITFALL_PRIVATE, "private_data_len is %u, and InfiniBand and RoCE carry %u here",
+			   param->private_data_len, most);
+	if (!cm_uses_ibcm(&id->public))
+		return 0;
+	return urdma_wrong(EINVAL, "%s: private_data_len is %u, allowed: 0 to %u; iWARP carries more (--transport iwarp)", call,
 			   param->private_data_len, most);
 }
 
@@ -114,7 +118,8 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	id->initiator_depth = param ? smaller(param->initiator_depth, depth) : depth;
 	id->active = true;
 	error = fill_param(id, param, &request.param);
-	check_private(id, &request.param, cm_is_datagram(public) ? LOOKUP : REQUEST);
+	if (!error)
+		error = check_private(id, "rdma_connect", &request.param, cm_is_datagram(public) ? CM_LOOKUP : CM_REQUEST);
 	if (!error)
 		error = URDMA_TELL(id->client, URDMA_ABI_CM_CONNECT, &request);
 	return cm_complete(id, error);
@@ -157,9 +162,10 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 		check_depth(id, param);
 	choose_depths(id, param);
 	error = fill_param(id, param, &request.param);
+	if (!error)
+		error = check_private(id, "rdma_accept", &request.param, cm_is_datagram(public) ? CM_FOUND : CM_REPLY);
 	if (error)
 		return urdma_fail(error);
-	check_private(id, &request.param, cm_is_datagram(public) ? FOUND : REPLY);
 	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
 		return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 	/* Before the request: the thread that reads events may see the end of
@@ -178,9 +184,10 @@ URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
 	struct urdma_abi_cm_conn request = { .id = id->handle };
 	int error = add_private(&request.param, data, length);
 
+	if (!error)
+		error = check_private(id, "rdma_reject", &request.param, cm_is_datagram(public) ? CM_FOUND : CM_REJECT);
 	if (error)
 		return urdma_fail(error);
-	check_private(id, &request.param, cm_is_datagram(public) ? FOUND : REJECT);
 	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_REJECT, &request));
 }
 

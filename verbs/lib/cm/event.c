@@ -72,8 +72,7 @@ static void established(struct cm_event *event, struct cm_id *id)
 	cm_qp_moved(id, IBV_QPS_RTS);
 	/* An InfiniBand program that made its queue pair itself expects the
 	 * response and ends it with rdma_establish; iWARP has one step only. */
-	if (id->active && !id->public.qp && id->public.verbs &&
-	    id->public.verbs->device->transport_type == IBV_TRANSPORT_IB)
+	if (id->active && !id->public.qp && id->public.verbs && cm_uses_ibcm(&id->public))
 		event->public.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
 
@@ -134,6 +133,45 @@ static int apply(struct cm_event *event, const struct urdma_abi_cm_event *messag
 		return 0;
 	default:
 		return 0;
+	}
+}
+
+/* How much private data InfiniBand's message brings: its whole field, whatever the peer has
+ * put there. 0: it has none. */
+static uint8_t private_room(const struct rdma_cm_event *event)
+{
+	struct cm_id *id = cm_id_of(event->id);
+	bool datagram = cm_is_datagram(event->id);
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return datagram ? CM_LOOKUP : CM_REQUEST;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return !id->active ? 0 : datagram ? CM_FOUND : CM_REPLY;
+	case RDMA_CM_EVENT_REJECTED:
+		return CM_REJECT;
+	default:
+		return 0;
+	}
+}
+
+/* Private data as the program's adapter would bring it (rdma_get_cm_event(3): it may be longer
+ * than what the peer gave); the rest is zeros. */
+static void pad_private(struct cm_event *event)
+{
+	struct rdma_cm_event *public = &event->public;
+	uint8_t room;
+
+	if (!public->id->verbs || !cm_uses_ibcm(public->id))
+		return;
+	room = private_room(public);
+	if (cm_is_datagram(public->id) && public->param.ud.private_data_len < room) {
+		public->param.ud.private_data = event->private_data;
+		public->param.ud.private_data_len = room;
+	} else if (!cm_is_datagram(public->id) && public->param.conn.private_data_len < room) {
+		public->param.conn.private_data = event->private_data;
+		public->param.conn.private_data_len = room;
 	}
 }
 
@@ -199,8 +237,10 @@ static bool deliver(struct cm_channel *channel, struct cm_event *event,
 	event->public.event = message->event;
 	event->public.status = status_of(event->owner, message->status);
 	copy_param(event, message);
-	if (apply(event, message) == 0)
+	if (apply(event, message) == 0) {
+		pad_private(event);
 		return true;
+	}
 	if (message->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_ID,
 				  message->child);

@@ -80,8 +80,7 @@ URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	if (!id->verbs)
 		return urdma_fail(EINVAL);
 	/* urdmad connects both ends before data flows: nothing is left to do. */
-	if (event != IBV_EVENT_COMM_EST &&
-	    id->verbs->device->transport_type == IBV_TRANSPORT_IB)
+	if (event != IBV_EVENT_COMM_EST && cm_uses_ibcm(id))
 		return urdma_fail(EINVAL);
 	return 0;
 }
@@ -134,7 +133,7 @@ static void fill_rts(const struct cm_id *id, struct ibv_qp_attr *attr)
  */
 static bool later_steps(struct rdma_cm_id *id)
 {
-	return cm_id_of(id)->active && cm_id_of(id)->connected && id->verbs->device->transport_type == IBV_TRANSPORT_IB;
+	return cm_id_of(id)->active && cm_id_of(id)->connected && cm_uses_ibcm(id);
 }
 
 URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,

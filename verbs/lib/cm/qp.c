@@ -91,7 +91,7 @@ void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *ma
 	attr->port_num = id->port_num;
 	attr->pkey_index = 0;
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
-	if (id->verbs->device->transport_type == IBV_TRANSPORT_IB)
+	if (cm_uses_ibcm(id))
 		*mask |= IBV_QP_PKEY_INDEX;
 }
 

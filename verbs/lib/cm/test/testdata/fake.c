@@ -31,6 +31,12 @@ void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, cons
 	(void)client, (void)qpn, (void)number, (void)format;
 }
 
+int urdma_wrong(int error, const char *format, ...)
+{
+	(void)format;
+	return error;
+}
+
 bool urdma_explain_wanted;
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {

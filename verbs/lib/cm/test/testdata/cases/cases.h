@@ -46,7 +46,7 @@ uint32_t request_arrives(struct rdma_cm_id *listener);
 	X(sync_active) X(sync_errors) X(endpoint) X(get_request_async) X(migrated_event) X(migrate) \
 	X(migrate_pending) X(errno) X(nonblocking) X(unread_request) X(destroy_waits) X(cancel) \
 	X(destroy_under_reader) X(destroy_before_reader) X(daemon_dies) X(threads) X(addresses) X(written_addresses) X(getaddrinfo) \
-	X(options) X(external_qp) X(refusals) X(strings)
+	X(options) X(external_qp) X(private_room) X(private_padded) X(refusals) X(strings)
 
 #define DECLARE(name) void test_##name(void);
 CASES(DECLARE)

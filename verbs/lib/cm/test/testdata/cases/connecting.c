@@ -139,6 +139,101 @@ void test_rejected(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Private data is refused where InfiniBand's messages have no room for it; an RNIC's have. */
+void test_private_room(void)
+{
+	static const uint8_t data[255];
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .private_data = data };
+	struct ibv_qp_init_attr attr = qp_attr();
+	struct rdma_cm_id *id, *listener, *child;
+	struct rdma_cm_event *event;
+
+	for (int ib = 0; ib < 2; ib++) {
+		fake_set_transport(ib ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP);
+		id = resolved(channel);
+		CHECK(rdma_create_qp(id, NULL, &attr) == 0);
+		param.private_data_len = 57;
+		if (ib)
+			REFUSES(rdma_connect(id, &param), EINVAL);
+		param.private_data_len = ib ? 56 : 255;
+		CHECK(rdma_connect(id, &param) == 0);
+		expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+		CHECK(fake_ids[handle_of(id)].param.private_data_len == param.private_data_len);
+		finish(id);
+
+		listener = listening(channel, "10.0.0.1");
+		for (int accepts = 0; accepts < 2; accepts++) {
+			request_arrives(listener);
+			CHECK(rdma_get_cm_event(channel, &event) == 0);
+			child = event->id;
+			CHECK(rdma_ack_cm_event(event) == 0);
+			if (accepts) {
+				CHECK(rdma_create_qp(child, NULL, &attr) == 0);
+				param.private_data_len = 197;
+				if (ib)
+					REFUSES(rdma_accept(child, &param), EINVAL);
+				param.private_data_len = ib ? 196 : 255;
+				CHECK(rdma_accept(child, &param) == 0);
+				expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+			} else {
+				if (ib)
+					REFUSES(rdma_reject(child, data, 149), EINVAL);
+				CHECK(rdma_reject(child, data, ib ? 148 : 255) == 0);
+			}
+			finish(child);
+		}
+		finish(listener);
+	}
+	rdma_destroy_event_channel(channel);
+}
+
+/* The next event, whose private data is length zeros; of 0 there is none. */
+static struct rdma_cm_id *zeros(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint8_t length)
+{
+	static const uint8_t none[255];
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_get_cm_event(channel, &event) == 0 && event->event == type);
+	CHECK(event->param.conn.private_data_len == length && !event->param.conn.private_data == !length);
+	CHECK(!length || !memcmp(event->param.conn.private_data, none, length));
+	id = event->id;
+	CHECK(rdma_ack_cm_event(event) == 0);
+	return id;
+}
+
+/* Private data that the peer has not given is zeros in InfiniBand's messages, and missing in
+ * an RNIC's. */
+void test_private_padded(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .qp_num = 42 };
+	struct rdma_cm_id *id, *listener;
+	struct urdma_abi_cm_event request;
+
+	for (int ib = 0; ib < 2; ib++) {
+		fake_set_transport(ib ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP);
+		listener = listening(channel, "0.0.0.0");
+		request = (struct urdma_abi_cm_event){ .event = RDMA_CM_EVENT_CONNECT_REQUEST, .id = handle_of(listener),
+			.child = fake_new_child(handle_of(listener)), .local = { htonl(0x0a000001), htons(7471), 0 },
+			.peer = { htonl(0x0a000002), htons(5), 0 } };
+		fake_send(&request);
+		finish(zeros(channel, RDMA_CM_EVENT_CONNECT_REQUEST, ib ? 56 : 0));
+		finish(listener);
+
+		id = resolved(channel);
+		CHECK(rdma_connect(id, &param) == 0);
+		zeros(channel, ib ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED, ib ? 196 : 0);
+		send_event(id, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
+		zeros(channel, RDMA_CM_EVENT_REJECTED, ib ? 148 : 0);
+		send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		zeros(channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+		finish(id);
+	}
+	rdma_destroy_event_channel(channel);
+}
+
 void test_passive(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
