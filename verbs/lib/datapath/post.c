@@ -93,6 +93,7 @@ static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, co
 	slot->num_sge = slot->inline_length = 0;
 	if (op->wc == IBV_WC_BIND_MW) {
 		urdma_window_write(slot, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		wr->bind_mw.mw->rkey = slot->rkey; /* as soon as the request is posted (ibv_alloc_mw(3), ibv_bind_mw(3)) */
 	} else if (wr->send_flags & IBV_SEND_INLINE) {
 		slot->inline_length = copy_inline((uint8_t *)(slot + 1), wr->sg_list, wr->num_sge);
 	} else {

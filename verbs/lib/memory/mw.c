@@ -37,17 +37,12 @@ int urdma_dealloc_mw(struct ibv_mw *mw)
 	return urdma_status(status);
 }
 
-/* The rkey is the new one as soon as the request is posted (ibv_bind_mw(3)). */
 int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = bind->wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = bind->send_flags,
 		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
 	};
-	int status = urdma_post_send(qp, &wr, &bad);
 
-	if (status)
-		return urdma_status(status);
-	mw->rkey = wr.bind_mw.rkey;
-	return 0;
+	return urdma_status(urdma_post_send(qp, &wr, &bad));
 }
