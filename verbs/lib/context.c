@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "datapath/warn.h"
@@ -67,8 +68,15 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	c->client = d->client;
 	c->device = d->number;
 	c->info = &d->client->info[d->number];
+	/* Nobody reads or writes here, but programs duplicate it and poll, as they may with the
+	 * kernel's devices: those are always ready. */
+	c->verbs.context.cmd_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->verbs.context.cmd_fd < 0) {
+		free(c->verbs.priv);
+		free(c);
+		return NULL;
+	}
 	c->verbs.context.device = &d->device;
-	c->verbs.context.cmd_fd = -1;
 	c->verbs.context.num_comp_vectors = (int)d->client->info[d->number].num_comp_vectors;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	fill_tables(c);
@@ -81,6 +89,13 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	return c;
 }
 
+static void discard(struct urdma_context *c)
+{
+	urdma_close(c->verbs.context.cmd_fd);
+	free(c->verbs.priv);
+	free(c);
+}
+
 URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct urdma_device *d = urdma_device_of(device);
@@ -90,12 +105,11 @@ URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	int status;
 
 	if (!c)
-		return urdma_null(ENOMEM);
+		return NULL;
 	status = urdma_call_fds(d->client, URDMA_ABI_OPEN_DEVICE, &request, sizeof(request), &response,
 				sizeof(response), -1, &c->verbs.context.async_fd, 1);
 	if (status) {
-		free(c->verbs.priv);
-		free(c);
+		discard(c);
 		return urdma_null(status);
 	}
 	c->handle = response.handle;
@@ -109,8 +123,7 @@ void urdma_context_leave(void *context)
 	if (!urdma_readers_leave(&c->readers))
 		return;
 	urdma_close(c->verbs.context.async_fd);
-	free(c->verbs.priv);
-	free(c);
+	discard(c);
 }
 
 URDMA_EXPORT int ibv_close_device(struct ibv_context *context)

@@ -1,8 +1,10 @@
 /* cases_query.c - what a device says about itself, and what is refused. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "setup.h"
 
@@ -35,6 +37,7 @@ void case_devices(void)
 	struct ibv_context *context;
 	struct ibv_device_attr attr;
 	struct ibv_device_attr_ex ex;
+	int commands;
 
 	CHECK(list && n == 1 && list[0] && !list[1]);
 	CHECK(strcmp(ibv_get_device_name(list[0]), "urdma0") == 0);
@@ -45,6 +48,8 @@ void case_devices(void)
 	CHECK((context = ibv_open_device(list[0])));
 	ibv_free_device_list(list);
 	CHECK(context->num_comp_vectors == 1 && context->async_fd >= 0);
+	commands = dup(context->cmd_fd); /* programs keep it, or poll it */
+	CHECK(commands >= 0 && poll(&(struct pollfd){ .fd = commands, .events = POLLIN | POLLOUT }, 1, 0) == 1 && !close(commands));
 	CHECK_RETURNS(ibv_query_device(context, &attr), 0);
 	CHECK(strcmp(attr.fw_ver, "1.2.3") == 0 && attr.max_qp == 64 && attr.phys_port_cnt == 1);
 	CHECK(attr.vendor_id == 0x757264 && attr.vendor_part_id == 1 && attr.hw_ver == 1);
