@@ -104,7 +104,7 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 
 	urdma_yield_stop(client);
 	for (;;) {
-		got = urdma_event_read(channel->channel.fd, &event, sizeof(event));
+		got = urdma_event_read(client, channel->channel.fd, &event, sizeof(event));
 		if (got < 0)
 			return NULL;
 		if (got == 0)

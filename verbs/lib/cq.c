@@ -292,8 +292,8 @@ int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 void urdma_cq_end(struct urdma_cq *cq)
 {
 	leave_channel(cq);
-	urdma_events_wait(&cq->completions);
-	urdma_events_wait(&cq->async);
+	urdma_events_wait(cq->client, &cq->completions);
+	urdma_events_wait(cq->client, &cq->async);
 	urdma_cq_discard(cq);
 }
 

@@ -335,7 +335,7 @@ void urdma_qp_end(struct urdma_qp *qp)
 	if (qp->ex.qp_base.send_cq)
 		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
 	urdma_pairs_forget(qp->client, qp->user_handle);
-	urdma_events_wait(&qp->async);
+	urdma_events_wait(qp->client, &qp->async);
 	discard(qp);
 }
 

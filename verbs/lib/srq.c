@@ -188,7 +188,7 @@ URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 
 	if (status)
 		return status;
-	urdma_events_wait(&srq->async);
+	urdma_events_wait(srq->client, &srq->async);
 	discard(srq);
 	return 0;
 }

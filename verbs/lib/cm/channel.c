@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../session/client.h"
 #include "cm.h"
 
 /* The id of a request whose listener is gone; urdmad is told outside cm_lock. */
@@ -109,11 +110,21 @@ void cm_orphans_release(void)
 	}
 }
 
-/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up. */
-static int try_receive(int fd, struct urdma_abi_cm_event *message, int flags)
+/* What lies in the socket is the parent's, and so is the id that a request has made. */
+static bool inherited(const struct cm_channel *channel)
 {
+	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED;
+}
+
+/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up, and in a
+ * child. */
+static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
+{
+	int fd = channel->public.fd;
 	ssize_t length;
 
+	if (inherited(channel))
+		return EPIPE;
 	for (;;) {
 		length = recv(fd, message, sizeof(*message),
 			      flags | MSG_DONTWAIT | MSG_TRUNC);
@@ -134,9 +145,9 @@ static int try_receive(int fd, struct urdma_abi_cm_event *message, int flags)
 
 /* The same, for public functions that succeed whatever comes: errno stays what
  * the program had. */
-static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
+static int receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
 {
-	int before = errno, error = try_receive(fd, message, flags);
+	int before = errno, error = try_receive(channel, message, flags);
 
 	errno = before;
 	return error;
@@ -145,16 +156,15 @@ static int receive(int fd, struct urdma_abi_cm_event *message, int flags)
 void cm_channel_skip_stale(struct cm_channel *channel)
 {
 	struct urdma_abi_cm_event message;
-	int fd = channel->public.fd;
 
 	while (channel->stale) {
-		if (receive(fd, &message, MSG_PEEK)) {
+		if (receive(channel, &message, MSG_PEEK)) {
 			channel->stale = false;
 			return;
 		}
 		if (cm_id_find(channel->client, message.id))
 			return;
-		if (receive(fd, &message, 0))
+		if (receive(channel, &message, 0))
 			return;
 		cm_orphan(channel, &message);
 	}
@@ -194,7 +204,7 @@ int cm_channel_poll(struct cm_channel *channel,
 	}
 	if (channel->hung_up)
 		return ENODEV;
-	error = receive(channel->public.fd, message, 0);
+	error = receive(channel, message, 0);
 	if (error != EPIPE) {
 		cm_channel_skip_stale(channel);
 		return error;
@@ -235,7 +245,7 @@ static void release(struct cm_channel *channel)
 
 	cm_lock(&cancel);
 	while (pop(channel, &message) ||
-	       receive(channel->public.fd, &message, 0) == 0)
+	       receive(channel, &message, 0) == 0)
 		cm_orphan(channel, &message);
 	cm_unlock(cancel);
 	cm_orphans_release();
@@ -272,7 +282,7 @@ int cm_channel_wait(struct cm_channel *channel)
 	int error = 0, cancel;
 
 	cm_lock(&cancel);
-	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up;
+	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up || inherited(channel);
 	cm_unlock(cancel);
 	if (!ready)
 		error = wait_readable(channel);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../session/client.h"
 #include "cm.h"
 
 #define BUCKETS 4096u /* handles count up, so they spread evenly */
@@ -218,7 +219,8 @@ void cm_id_wait_acknowledged(struct cm_id *id)
 	int cancel;
 
 	cm_lock(&cancel);
-	while (id->acknowledged != id->reported)
+	/* In a child nobody acknowledges those that the parent has. */
+	while (id->acknowledged != id->reported && urdma_client_state(id->client) != URDMA_CLIENT_FORKED)
 		pthread_cond_wait(&acknowledged, &cm_mutex);
 	cm_unlock(cancel);
 }

@@ -40,6 +40,8 @@ static struct urdma_abi_sqe *begin(struct urdma_qp *qp, enum ibv_wr_opcode opcod
 {
 	struct urdma_abi_sqe *slot;
 
+	if (urdma_client_state(qp->client) == URDMA_CLIENT_FORKED) /* since ibv_wr_start */
+		fail(qp, EIO);
 	if (qp->builder.error)
 		return NULL;
 	slot = urdma_queue_slot(&qp->sq);
@@ -227,7 +229,7 @@ static int complete(struct ibv_qp_ex *ex)
 {
 	struct urdma_qp *qp = of(ex);
 	uint32_t first = qp->builder.first, prod = qp->sq.prod;
-	int error = qp->builder.error;
+	int error = urdma_client_state(qp->client) == URDMA_CLIENT_FORKED ? EIO : qp->builder.error;
 	bool news = prod != first;
 
 	if (error) {

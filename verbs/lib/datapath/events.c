@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "../session/session.h"
+#include "../session/client.h"
 #include "events.h"
 
 void urdma_events_deliver(struct urdma_events *e)
@@ -39,13 +39,14 @@ static void tell(struct urdma_events *e)
 	pthread_mutex_lock(e->mutex);
 }
 
-void urdma_events_wait(struct urdma_events *e)
+void urdma_events_wait(const struct urdma_client *client, struct urdma_events *e)
 {
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(e->mutex);
-	while (e->delivered != *e->acknowledged)
+	/* In a child nobody acknowledges those that the parent has. */
+	while (e->delivered != *e->acknowledged && urdma_client_state(client) != URDMA_CLIENT_FORKED)
 		if (!urdma_warn_wanted)
 			pthread_cond_wait(e->cond, e->mutex);
 		else if (wait_a_second(e))
@@ -56,7 +57,6 @@ void urdma_events_wait(struct urdma_events *e)
 
 void urdma_events_forked(struct urdma_events *e)
 {
-	e->delivered = *e->acknowledged;
 	pthread_mutex_init(e->mutex, NULL);
 	pthread_cond_init(e->cond, NULL);
 }

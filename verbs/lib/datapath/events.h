@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
+struct urdma_client;
+
 struct urdma_events {
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;
@@ -18,8 +20,8 @@ struct urdma_events {
 
 void urdma_events_deliver(struct urdma_events *e);
 void urdma_events_acknowledge(struct urdma_events *e, uint32_t n);
-void urdma_events_wait(struct urdma_events *e);
-/* In a child: other threads of the parent had what was delivered, and perhaps the mutex. */
+void urdma_events_wait(const struct urdma_client *client, struct urdma_events *e);
+/* In a child: another thread of the parent may have had the mutex. */
 void urdma_events_forked(struct urdma_events *e);
 
 #endif /* URDMA_EVENTS_H */

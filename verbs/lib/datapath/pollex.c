@@ -36,7 +36,8 @@ static int show_next(struct urdma_cq *cq)
 
 static void finish(struct urdma_cq *cq)
 {
-	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
+	if (urdma_client_state(cq->client) != URDMA_CLIENT_FORKED) /* in the middle of a poll */
+		__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	URDMA_STORE(cq->poller, 0);
 	urdma_lock_drop(&cq->lock, cq->polling);
 }
@@ -121,7 +122,7 @@ static int start_strictly(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	return show_next(of(ex));
+	return urdma_client_state(of(ex)->client) == URDMA_CLIENT_FORKED ? ENOENT : show_next(of(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)

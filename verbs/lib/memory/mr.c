@@ -146,7 +146,9 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 /* A region may have none. */
 static void release_pages(struct urdma_mr *m)
 {
-	if (m->region.length)
+	const struct urdma_client *client = urdma_context_of(m->mr.context)->client;
+
+	if (m->region.length && urdma_client_state(client) != URDMA_CLIENT_FORKED) /* else the pages are the parent's */
 		urdma_pages_deregister(&m->region);
 }
 
@@ -162,6 +164,8 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 		status = EOPNOTSUPP;
 	if (!status && (uintptr_t)addr + length < length)
 		status = urdma_wrong(EINVAL, "ibv_reg_mr: addr is %p, and length %zu goes beyond the last address", addr, length);
+	if (!status && urdma_client_state(urdma_context_of(pd->context)->client) == URDMA_CLIENT_FORKED)
+		status = EIO;
 	if (!status && length)
 		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
 	if (status == EFAULT)

@@ -4,6 +4,8 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "rsockets.h"
 
@@ -23,6 +25,15 @@ static struct rs **entry_of(int fd)
 /* In a child the sockets are its parent's: marked, and never touched again. */
 static struct rs parents;
 
+/* The kernel zeroes it in every child, so one that no handler of fork's runs in
+ * (_Fork(3), clone(2)) has none. NULL: not on this kernel. */
+static char *own;
+
+static bool is_parents(const struct rs *rs)
+{
+	return rs == &parents || (rs && own && !*own);
+}
+
 static void before_fork(void)
 {
 	pthread_mutex_lock(&table_lock);
@@ -40,10 +51,18 @@ static void after_fork_child(void)
 		for (int j = 0; pages[i] && j < PER_PAGE; j++)
 			if (pages[i][j])
 				pages[i][j] = &parents;
+	if (own)
+		*own = 1;
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
+	void *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED && madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) == 0) {
+		own = page;
+		*own = 1;
+	}
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
@@ -91,7 +110,7 @@ struct rs *rs_hold(int fd)
 
 	pthread_mutex_lock(&table_lock);
 	entry = entry_of(fd);
-	if (entry && *entry && *entry != &parents) {
+	if (entry && *entry && !is_parents(*entry)) {
 		rs = *entry;
 		rs->references++;
 	}
@@ -151,7 +170,7 @@ bool rs_inherited(int fd)
 	rs_block_signals();
 	pthread_mutex_lock(&table_lock);
 	entry = entry_of(fd);
-	inherited = entry && *entry == &parents;
+	inherited = entry && is_parents(*entry);
 	if (inherited)
 		*entry = NULL;
 	pthread_mutex_unlock(&table_lock);

@@ -26,7 +26,7 @@ void urdma_client_lose(struct urdma_client *client, const char *why)
 {
 	uint32_t live = URDMA_CLIENT_LIVE;
 
-	if (__atomic_compare_exchange_n(&client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL,
+	if (__atomic_compare_exchange_n(client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): its devices are gone, and its work "
 			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
@@ -299,11 +299,13 @@ int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, ui
 	return 0;
 }
 
-int urdma_event_read(int fd, void *event, size_t size)
+int urdma_event_read(const struct urdma_client *client, int fd, void *event, size_t size)
 {
 	uint8_t buffer[URDMA_ABI_MAX_MESSAGE];
 	ssize_t n;
 
+	if (urdma_client_state(client) == URDMA_CLIENT_FORKED)
+		return 0;
 	for (;;) {
 		n = recv(fd, buffer, sizeof(buffer), 0);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))

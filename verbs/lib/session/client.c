@@ -46,13 +46,16 @@ static void init_locks(struct urdma_client *client)
 }
 
 /* Closing the control socket lets urdmad see the parent's end even while the
- * child lives. */
+ * child lives. A kernel that wipes no pages (before Linux 4.14) has left the state. */
 static void leave_to_parent(struct urdma_client *client)
 {
-	__atomic_store_n(&client->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
+	__atomic_store_n(client->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
 	urdma_close(client->control);
 	client->control = -1;
 	close_kicks(client);
+	init_locks(client);
+	if (client->forked)
+		client->forked(client);
 }
 
 /* The child has its own copy of all of this; other threads of the parent may
@@ -63,12 +66,8 @@ static void after_fork_child(void)
 	pthread_mutex_init(&published, NULL);
 	if (making)
 		leave_to_parent(making);
-	if (current) {
+	if (current)
 		leave_to_parent(current);
-		init_locks(current);
-		if (current->forked)
-			current->forked(current);
-	}
 	current = making = NULL;
 }
 
@@ -171,6 +170,7 @@ static void discard(struct urdma_client *client)
 	free(client->info);
 	free(client->pairs);
 	free(client->posts);
+	munmap(client->state, sizeof(*client->state));
 	free(client);
 }
 
@@ -218,16 +218,33 @@ static int connect_socket(struct urdma_client *client)
 	return 0;
 }
 
+static struct urdma_client *make(void)
+{
+	struct urdma_client *client = calloc(1, sizeof(*client));
+	void *state = mmap(NULL, sizeof(*client->state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!client || state == MAP_FAILED) {
+		if (state != MAP_FAILED)
+			munmap(state, sizeof(*client->state));
+		free(client);
+		return NULL;
+	}
+	madvise(state, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
+	client->state = state;
+	*client->state = URDMA_CLIENT_LIVE;
+	init_locks(client);
+	return client;
+}
+
 /* Asks urdmad for what a connection begins with; 0 and the connection, which only
  * a fork knows of, or an errno value. */
 static int ask(struct urdma_client **asked)
 {
-	struct urdma_client *client = calloc(1, sizeof(*client));
+	struct urdma_client *client = make();
 	int status;
 
 	if (!client)
 		return ENOMEM;
-	init_locks(client);
 	status = connect_socket(client);
 	if (!status)
 		status = greet(client);
@@ -253,6 +270,17 @@ static int make_connection(struct urdma_client **made)
 	return status;
 }
 
+/* In a child that no handler of fork's has run in, the files of registered memory still
+ * seem to be its own, and what it registers would be written over its parent's. */
+static void refuse_raw_child(struct urdma_client *client)
+{
+	if (client->control < 0)
+		return;
+	leave_to_parent(client);
+	urdma_complain("process %d was made by _Fork(3) or clone(2) from one that uses RDMA: it has no devices; make it by fork(3), or have "
+		       "it run a program", (int)getpid());
+}
+
 /* The connection of another thread that was faster, or a new one. */
 static struct urdma_client *connect_once(void)
 {
@@ -261,14 +289,17 @@ static struct urdma_client *connect_once(void)
 
 	pthread_mutex_lock(&connecting);
 	client = get_published();
-	if (!client || !urdma_client_probe(client)) {
-		client = NULL;
+	if (client && urdma_client_state(client) == URDMA_CLIENT_FORKED) {
+		refuse_raw_child(client);
+		status = ENODEV;
+	} else if (!client || !urdma_client_probe(client)) {
 		status = make_connection(&client);
 	}
 	pthread_mutex_unlock(&connecting);
-	if (status)
-		errno = status;
-	return client;
+	if (!status)
+		return client;
+	errno = status;
+	return NULL;
 }
 
 /* Connecting waits in calls at which a thread can be cancelled. */

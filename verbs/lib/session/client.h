@@ -9,9 +9,9 @@
 #include "session.h"
 
 enum urdma_client_state {
+	URDMA_CLIENT_FORKED, /* this is a child; the connection is the parent's */
 	URDMA_CLIENT_LIVE,
 	URDMA_CLIENT_GONE,   /* urdmad died or broke the protocol */
-	URDMA_CLIENT_FORKED, /* this is a child; the connection is the parent's */
 };
 
 /* One bucket entry of the handle table (handles.c). */
@@ -41,7 +41,9 @@ struct urdma_post_rule {
 };
 
 struct urdma_client {
-	uint32_t state; /* enum urdma_client_state; loaded and stored atomically */
+	/* enum urdma_client_state; loaded and stored atomically. The kernel zeroes its page in
+	 * every child (MADV_WIPEONFORK), also in one that no handler of fork's runs in. */
+	uint32_t *state;
 	int control;
 	int kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
 	pthread_mutex_t call; /* one request and its response at a time */
@@ -145,7 +147,7 @@ void urdma_client_lose(struct urdma_client *client, const char *why);
 /* The state, for the hot paths. */
 static inline uint32_t urdma_client_state(const struct urdma_client *client)
 {
-	return __atomic_load_n(&client->state, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(client->state, __ATOMIC_ACQUIRE);
 }
 
 /* requests.c: the request that destroys what one has made, or NONE. */

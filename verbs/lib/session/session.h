@@ -156,11 +156,11 @@ static inline void *urdma_null(int error)
 /*
  * Reads one event message of exactly size bytes from an event socket that
  * urdmad handed out. Returns 1 with an event; 0 when the socket hung up (then
- * call urdma_client_check and report the loss); -1 with errno (EAGAIN if the
- * program made the descriptor non-blocking and nothing is there, EINTR).
- * A message of any other size is dropped.
+ * call urdma_client_check and report the loss), and in a child, whose parent's
+ * the events are; -1 with errno (EAGAIN if the program made the descriptor
+ * non-blocking and nothing is there, EINTR). A message of any other size is dropped.
  */
-int urdma_event_read(int fd, void *event, size_t size);
+int urdma_event_read(const struct urdma_client *client, int fd, void *event, size_t size);
 
 /* ---- handles.c: handle to object, per connection ----------------------------- */
 

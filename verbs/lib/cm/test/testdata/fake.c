@@ -14,7 +14,8 @@
 
 struct fake_id fake_ids[FAKE_IDS];
 static pthread_mutex_t one_request = PTHREAD_MUTEX_INITIALIZER;
-static struct urdma_client first;
+static uint32_t state = URDMA_CLIENT_LIVE;
+static struct urdma_client first = { .state = &state };
 static bool running = true;
 static uint32_t devices = 1; /* only the first can be shown */
 static int refusals[64];
@@ -77,7 +78,7 @@ void fake_die(void)
 	for (uint32_t i = 1; i <= last_channel; i++)
 		close(sockets[i]);
 	pthread_mutex_lock(&one_request);
-	first.state = URDMA_CLIENT_GONE;
+	state = URDMA_CLIENT_GONE;
 	pthread_mutex_unlock(&one_request);
 	running = false;
 }
@@ -183,7 +184,7 @@ static int answer(struct urdma_client *client, enum urdma_abi_type type, void *r
 	struct urdma_abi_handle *made = response;
 
 	counts[type]++;
-	if (client->state)
+	if (*client->state != URDMA_CLIENT_LIVE)
 		return EIO;
 	if (refusals[type])
 		return refusals[type];
@@ -254,7 +255,7 @@ bool urdma_client_check(struct urdma_client *client)
 	bool alive;
 
 	pthread_mutex_lock(&one_request);
-	alive = !client->state;
+	alive = *client->state == URDMA_CLIENT_LIVE;
 	pthread_mutex_unlock(&one_request);
 	return alive;
 }

@@ -170,9 +170,9 @@ static void other_group(void)
 	now += 2000;
 	assert(rounds(2, 10) == 1 && waits == 10);
 	assert(bells.poller == (uint32_t)cpu + 1);
-	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = URDMA_CLIENT_FORKED });
+	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = &(uint32_t){ URDMA_CLIENT_FORKED } });
 	assert(bells.poller); /* a child: the word is its parent's */
-	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1 });
+	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = &(uint32_t){ URDMA_CLIENT_LIVE } });
 	assert(!bells.poller);
 	cpu--;
 }

@@ -25,6 +25,8 @@ static const struct {
 	{ "forks_edges", case_forks_edges },
 	{ "fork_init", case_fork_init },
 	{ "cm_forks", case_cm_forks },
+	{ "inherited", case_inherited },
+	{ "inherited_raw", case_inherited_raw },
 	{ "fork_stopped", case_fork_stopped },
 	{ "cancelled", case_cancelled },
 	{ "resize_race", case_resize_race },

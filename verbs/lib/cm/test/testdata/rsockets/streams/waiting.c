@@ -98,6 +98,30 @@ void case_fork(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
+/* Nor has one in which no handler of fork's ran; its parent's listener listens on. */
+void case_raw_child(void)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET };
+	socklen_t length = sizeof(name);
+	int a, b, c, l = listener_of(1), status;
+	char byte;
+	pid_t pid;
+
+	connected(&a, &b);
+	pid = _Fork();
+	if (pid == 0) {
+		REFUSES(rsend(a, "x", 1, 0), EBADF);
+		CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(l) == 0);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(rsend(a, "p", 1, 0) == 1 && rrecv(b, &byte, 1, 0) == 1 && byte == 'p');
+	CHECK(rgetsockname(l, (struct sockaddr *)&name, &length) == 0);
+	CHECK((c = rsocket(AF_INET, SOCK_STREAM, 0)) >= 0);
+	CHECK(rconnect(c, (struct sockaddr *)&name, length) == 0);
+	CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(c) == 0 && rclose(l) == 0);
+}
+
 #define LANES 4
 #define TURNS 200
 
