@@ -78,7 +78,7 @@ void fake_die(void)
 	for (uint32_t i = 1; i <= last_channel; i++)
 		close(sockets[i]);
 	pthread_mutex_lock(&one_request);
-	state = URDMA_CLIENT_GONE;
+	__atomic_store_n(&state, URDMA_CLIENT_GONE, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&one_request);
 	running = false;
 }
@@ -184,7 +184,7 @@ static int answer(struct urdma_client *client, enum urdma_abi_type type, void *r
 	struct urdma_abi_handle *made = response;
 
 	counts[type]++;
-	if (*client->state != URDMA_CLIENT_LIVE)
+	if (urdma_client_state(client) != URDMA_CLIENT_LIVE)
 		return EIO;
 	if (refusals[type])
 		return refusals[type];
@@ -255,7 +255,7 @@ bool urdma_client_check(struct urdma_client *client)
 	bool alive;
 
 	pthread_mutex_lock(&one_request);
-	alive = *client->state == URDMA_CLIENT_LIVE;
+	alive = urdma_client_state(client) == URDMA_CLIENT_LIVE;
 	pthread_mutex_unlock(&one_request);
 	return alive;
 }
