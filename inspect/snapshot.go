@@ -67,7 +67,7 @@ type Injection struct {
 	UID       int       `json:"uid"`
 	Created   time.Time `json:"created"`
 	Own       bool      `json:"own"`   // of that process alone, and gone with it
-	State     string    `json:"state"` // "active", "waiting" (after), "ended", or "library": counted there
+	State     string    `json:"state"` // "active", "waiting" (after, wait), "ended", or "library": counted there
 	Seen      uint64    `json:"seen"`  // that it was asked about
 	Hits      uint64    `json:"hits"`  // that it hit
 }

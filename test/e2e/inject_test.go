@@ -59,7 +59,7 @@ func TestInjectLink(t *testing.T) {
 		}},
 	} {
 		t.Run(wire.name, func(t *testing.T) {
-			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b, portOf(t, wire.b), wire.a != two}
+			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b, portOf(t, wire.b)}
 			for scenario, listed := range wire.runs {
 				for range 2 {
 					l.survives(scenario, listed)
@@ -80,9 +80,6 @@ type injectedLink struct {
 	run  lab.Pair
 	node *lab.Node
 	port string
-	// shown: a scenario takes down the link that urdma shows; one that goes on at another
-	// worker than the first takes down that worker's alone.
-	shown bool
 }
 
 // begin has a scenario file begin.
@@ -133,12 +130,10 @@ func (l *injectedLink) ends(scenario string, wired bool) {
 	} else if !strings.Contains(got.Client+got.Server, "status 12") && !strings.Contains(got.Client+got.Server, "transport retry counter exceeded") {
 		l.t.Errorf("the run ends otherwise:\n%s\n%s", got.Client, got.Server)
 	}
-	l.now("clear") // what waits at another worker for a send
-	if l.shown {   // on a busy machine the run may have ended before the scenario: a peer was silent for too long
-		await(l.t, "the scenario's end", func() (bool, string) {
-			out, err := l.node.Urdma("show", "port", "--json")
-			return err == nil && !gjson.Get(out, "0.link_up").Bool(), out
-		})
-	}
+	// On a busy machine the run may have ended before the scenario: a peer was silent for too long.
+	await(l.t, "the scenario's end", func() (bool, string) {
+		out, err := l.node.Urdma("show", "port", "--json")
+		return err == nil && !gjson.Get(out, "0.link_up").Bool(), out
+	})
 	l.now("port " + l.port + " up")
 }

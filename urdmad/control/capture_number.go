@@ -14,12 +14,8 @@ func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
 }
 
 func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool) bool {
-	for _, x := range c.w.attached {
-		if &x.client.Client == client && fn(&x.Owner) {
-			return true
-		}
-	}
-	return false
+	x := c.w.session(client)
+	return x != nil && fn(&x.Owner)
 }
 
 // namedPair is our queue pair that a frame without a connection names: of a datagram

@@ -78,7 +78,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 	} {
 		s := engine.Sight{Our: us, Peer: them, Out: c.out, Frame: packetTo(them, us, c.packet)}
 		for _, uid := range []int{has, listens, neither} {
-			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: workerState{attached: []*Session{spy, owner}}}, viewer: &account.Owner{UID: uid},
+			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: attached(spy, owner)}, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}
 			if got := filter.wants(&s); got != (uid == c.sees) {
 				t.Errorf("%s: user %d sees it: %v", c.name, uid, got)
@@ -92,11 +92,20 @@ func TestCaptureOfNumbers(t *testing.T) {
 	for _, end := range []*qp.Connection{{QP: q}, {}} { // made up for a datagram within this urdmad
 		s := engine.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
 		for _, uid := range []int{has, listens, neither} {
-			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: workerState{attached: []*Session{spy, owner}}}, viewer: &account.Owner{UID: uid},
+			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: attached(spy, owner)}, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}
 			if got := filter.wants(&s); got != (uid == has && end.QP != nil) {
 				t.Errorf("a datagram within urdmad: user %d sees it: %v", uid, got)
 			}
 		}
 	}
+}
+
+// attached is what a worker has of clients.
+func attached(list ...*Session) workerState {
+	var w Worker
+	for _, x := range list {
+		w.attach(x)
+	}
+	return w.workerState
 }

@@ -32,7 +32,7 @@ func (x *Session) cleanUp() {
 		x.w.injected.gone(x)
 		x.w.keep(x)
 		x.recordEnd()
-		x.w.attached = slices.DeleteFunc(x.w.attached, func(y *Session) bool { return y == x })
+		x.w.detach(x)
 	})
 	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})
 	x.w.inTurns(func() (more bool) {
@@ -106,6 +106,7 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 	case *contextObject:
 		o.async.Close()
 	case *cmChannelObject:
+		o.forgetLate()
 		o.socket.Close()
 	}
 	return nil

@@ -19,9 +19,10 @@ import (
 // cmChannelObject is an rdma_cm event channel: cm.Channel.
 type cmChannelObject struct {
 	object
-	socket *events.Socket
-	ids    int           // that report here; the engine's thread
-	late   []abi.CMEvent // kept back on purpose; the engine's thread
+	socket    *events.Socket
+	ids       int           // that report here; the engine's thread
+	late      []abi.CMEvent // kept back on purpose; the engine's thread
+	lateTimer *clock.Timer  // sends those
 }
 
 // count counts an id among those of its channel, or no longer.
@@ -32,7 +33,7 @@ func (c *cmChannelObject) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	c.x.noteCM(e, v)
-	if (len(c.late) > 0 || c.x.w.injected.faults(inject.CM)) && c.keptBack(v) {
+	if (len(c.late) > 0 || len(c.x.faults.at[inject.CM]) > 0) && c.keptBack(v) {
 		return
 	}
 	c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
@@ -55,6 +56,7 @@ func (c *cmChannelObject) destroyChannel(*abi.HandleMessage, *reply) (err error)
 			err = fmt.Errorf("control: the event channel still has %d ids: %w", c.ids, syscall.EBUSY)
 			return
 		}
+		c.forgetLate()
 		c.socket.Close()
 		c.remove()
 	})
@@ -85,7 +87,7 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || x.w.injected.faults(inject.CM) && x.w.injected.rejects(x, id.View().Peer) {
+	if x.ended || len(x.faults.at[inject.CM]) > 0 && x.rejects(id.View().Peer) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {

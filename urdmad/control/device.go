@@ -96,7 +96,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	x.w.turn(func() { // it must not fall asleep without telling this client
 		x.w.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.w.Engine.Now()
-		x.w.attached = append(x.w.attached, x)
+		x.w.attach(x)
 		x.recordFailures()
 		x.clientSeen(true)
 	})

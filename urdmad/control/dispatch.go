@@ -36,7 +36,7 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
-	if x.w.injected.calls.Load() && x.ready && t.Way() != abi.Looks {
+	if x.faults.calls.Load() && x.ready && t.Way() != abi.Looks {
 		if err := x.faultCall(t); err != nil {
 			x.traceCall(t, 0, time.Now(), err)
 			return err

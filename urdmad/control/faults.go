@@ -18,48 +18,38 @@ import (
 
 // This file answers those who ask whether something goes wrong, by the rules of inject.go.
 
-// faults reports whether a rule is for a point; on the engine's thread.
-func (n *injections) faults(p inject.Point) bool { return n.points[p] }
-
-// passing is what passes a point, and of which client.
+// passing is what passes a point.
 type passing struct {
 	point inject.Point
-	x     *Session
 	qpn   uint32
 	code  int64
 	call  abi.Type
 }
 
-// isFor reports whether a rule is for it.
+// isFor reports whether a rule that concerns the client is for it.
 func (i *injection) isFor(p *passing) bool {
-	switch {
-	case i.Point != p.point, i.QPN != 0 && i.QPN != p.qpn, i.Code != inject.AnyCode && i.Code != p.code,
-		i.PID != 0 && i.PID != p.x.Owner.PID, i.Function != "" && !inject.Makes(p.call, i.Function),
-		i.Point == inject.Respond && i.Answer != inject.NoAnswer && !inject.Answers(i.Answer, p.code):
-		return false
-	case i.own:
-		return i.by == p.x
-	}
-	return i.by.Owner.Sees(&p.x.Owner)
+	return !(i.QPN != 0 && i.QPN != p.qpn || i.Code != inject.AnyCode && i.Code != p.code || i.Function != "" && !inject.Makes(p.call, i.Function) ||
+		i.Point == inject.Respond && i.Answer != inject.NoAnswer && !inject.Answers(i.Answer, p.code))
 }
 
 // next has every rule that is for it count, and returns the first that hits, or nil.
-func (n *injections) next(p *passing, which func(*inject.Rule) bool) (first *inject.Rule) {
-	for _, i := range n.rules {
+func (f *faults) next(p *passing, which func(*inject.Rule) bool) (first *inject.Rule) {
+	for _, i := range f.at[p.point] {
 		if i.over || !i.isFor(p) || which != nil && !which(&i.Rule) || !i.Next() {
 			continue
 		}
+		n := &f.x.w.injected
 		if i.Over() {
 			i.over = true
-			n.w.Engine.Clock.Soon(func() { n.end(i, "it has hit as often as it should") })
+			n.w.Engine.Clock.Soon(func() { n.endOne(i, "it has hit as often as it should") })
 		}
 		if i.waits != nil {
-			n.w.Engine.Clock.Soon(i.waits.goOn)
+			i.waits.end()
 			continue
 		}
 		n.hits++
 		if i.Hits == 1 { // how many there were is said at its end
-			n.s.Log.Warn("injected", "number", i.number, "statement", i.text, "client", p.x.name, "qpn", p.qpn)
+			n.s.Log.Warn("injected", "number", i.number, "statement", i.text, "client", f.x.name, "qpn", p.qpn)
 		}
 		if first == nil {
 			first = &i.Rule
@@ -68,39 +58,17 @@ func (n *injections) next(p *passing, which func(*inject.Rule) bool) (first *inj
 	return first
 }
 
-// session is the session of a client.
-func (w *Worker) session(c *qp.Client) *Session {
-	for _, x := range w.attached {
-		if &x.client.Client == c {
-			return x
-		}
-	}
-	return nil
-}
-
-// ask is next for a queue pair.
-func (n *injections) ask(p inject.Point, q *qp.QP, code int64) *inject.Rule {
-	if !n.points[p] {
-		return nil
-	}
-	x := n.w.session(q.Client)
-	if x == nil {
-		return nil
-	}
-	return n.next(&passing{point: p, x: x, qpn: q.QPN, code: code}, nil)
-}
-
 // Send is qp.Faults'.
-func (n *injections) Send(q *qp.QP, opcode, length uint32) uint32 {
-	if r := n.ask(inject.Send, q, int64(opcode)); r != nil {
+func (f *faults) Send(q *qp.QP, opcode, _ uint32) uint32 {
+	if r := f.next(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode)}, nil); r != nil {
 		return r.Status
 	}
 	return abi.StatusSuccess
 }
 
 // Receive is qp.Faults'.
-func (n *injections) Receive(q *qp.QP) uint32 {
-	if r := n.ask(inject.Receive, q, inject.AnyCode); r != nil {
+func (f *faults) Receive(q *qp.QP) uint32 {
+	if r := f.next(&passing{point: inject.Receive, qpn: q.QPN, code: inject.AnyCode}, nil); r != nil {
 		return r.Status
 	}
 	return abi.StatusSuccess
@@ -111,10 +79,10 @@ var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageWrite: i
 	qp.MessageAtomic: inject.MessageAtomic}
 
 // Respond is qp.Faults'.
-func (n *injections) Respond(q *qp.QP, m qp.Message) qp.Verdict {
-	r := n.ask(inject.Respond, q, messages[m])
+func (f *faults) Respond(q *qp.QP, m qp.Message) qp.Verdict {
+	r := f.next(&passing{point: inject.Respond, qpn: q.QPN, code: messages[m]}, nil)
 	if r == nil {
-		return n.strictVerdict(q, m)
+		return f.strictVerdict(q, m)
 	}
 	switch {
 	case r.Answer == inject.NotReady:
@@ -132,24 +100,18 @@ func (n *injections) Respond(q *qp.QP, m qp.Message) qp.Verdict {
 }
 
 // Notify is qp.Faults'.
-func (n *injections) Notify(c *qp.CQ) (late, again clock.Time) {
-	again = n.notifyAgain(c)
-	if !n.points[inject.Notify] {
-		return 0, again
+func (f *faults) Notify(*qp.CQ) (late, again clock.Time) {
+	if r := f.next(&passing{point: inject.Notify, code: inject.AnyCode}, nil); r != nil {
+		late = clock.Time(r.Delay)
 	}
-	if x := n.w.session(c.Client); x != nil {
-		if r := n.next(&passing{point: inject.Notify, x: x, code: inject.AnyCode}, nil); r != nil {
-			late = clock.Time(r.Delay)
-		}
-	}
-	return late, again
+	return late, f.notifyAgain()
 }
 
 // faultCall delays a request, or refuses it.
 func (x *Session) faultCall(t abi.Type) error {
 	var hit inject.Rule
 	x.do(func() {
-		if r := x.w.injected.next(&passing{point: inject.Call, x: x, code: inject.AnyCode, call: t}, nil); r != nil {
+		if r := x.faults.next(&passing{point: inject.Call, code: inject.AnyCode, call: t}, nil); r != nil {
 			hit = *r
 		}
 	})
@@ -164,25 +126,34 @@ func (x *Session) faultCall(t abi.Type) error {
 
 // rejects reports whether a connection request is refused before the program hears of it,
 // and says so to both programs that are here.
-func (n *injections) rejects(x *Session, peer netip.AddrPort) bool {
-	if n.next(&passing{point: inject.CM, x: x, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) == nil {
+func (x *Session) rejects(peer netip.AddrPort) bool {
+	if x.faults.next(&passing{point: inject.CM, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) == nil {
 		return false
 	}
-	n.cmPeer = peer
+	x.w.injected.cmPeer = peer
 	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(reason.Injected)}, fmt.Sprintf("a connection request of %v was rejected", peer))
 	return true
 }
 
+// maxLate bounds the events of a channel that are kept back.
+const maxLate = 1024
+
 // keptBack keeps an event back, if that is wanted, and those behind it: they come in order.
+// Of too many none stays.
 func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
-	n := &c.x.w.injected
-	r := n.next(&passing{point: inject.CM, x: c.x, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
+	r := c.x.faults.next(&passing{point: inject.CM, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	switch clk := &c.x.w.Engine.Clock; {
+	case len(c.late) >= maxLate:
+		c.sendLate()
+		return false
 	case len(c.late) > 0:
 	case r == nil:
 		return false
 	default:
-		clk.Set(clock.NewTimer(c.sendLate), clk.Now+clock.Time(r.Delay))
+		if c.lateTimer == nil {
+			c.lateTimer = clock.NewTimer(c.sendLate)
+		}
+		clk.Set(c.lateTimer, clk.Now+clock.Time(r.Delay))
 	}
 	c.late = append(c.late, *e)
 	return true
@@ -190,10 +161,18 @@ func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 
 // sendLate sends what was kept back.
 func (c *cmChannelObject) sendLate() {
-	for i := range c.late {
-		c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&c.late[i]))
+	late := c.late
+	c.forgetLate()
+	for i := range late {
+		c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&late[i]))
 	}
-	c.late = nil
+}
+
+// forgetLate forgets what was kept back.
+func (c *cmChannelObject) forgetLate() {
+	if c.late = nil; c.lateTimer != nil {
+		c.x.w.Engine.Clock.Set(c.lateTimer, clock.Never)
+	}
 }
 
 // injections copies what viewer may see.
@@ -201,10 +180,10 @@ func (g *gather) injections(viewer *account.Owner) {
 	n := &g.w.injected
 	for _, list := range [][]*injection{n.ended, n.rules} {
 		for _, i := range list {
-			if !viewer.Sees(&i.by.Owner) {
+			if !viewer.Sees(i.by) {
 				continue
 			}
-			v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.Owner.PID, Command: i.by.Owner.Name, UID: i.by.Owner.UID,
+			v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.PID, Command: i.by.Name, UID: i.by.UID,
 				Created: g.clock.time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
 			if i.stage != nil {
 				v.Seen, v.Hits = i.stage.Seen, i.stage.Hits

@@ -13,44 +13,59 @@ import (
 // This file is the events that urdma inject has happen at once.
 
 // raise has something happen now.
-func (s *script) raise(one *inject.Statement) (err error) {
-	switch one.Object {
-	case "qp":
-		err = s.raisePair(one)
-	case "cq":
-		err = s.raiseQueue(one)
-	case "srq":
-		err = s.raiseShared(one)
-	default:
-		err = s.raiseDevice(one)
+func (s *script) raise(one *inject.Statement) error {
+	counted := false
+	err := s.each(func(w *Worker) error {
+		err := s.raiseAt(w, one)
+		if err == nil && !counted {
+			counted = true
+			w.injections(s.s).hits++
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	if err == nil && s.all.first(s.all.told, one) {
-		s.in.hits++
-		s.by.s.Log.Warn("injected", "statement", one.Text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
+	if one.Object == "link" {
+		s.linkCut(one)
 	}
-	return err
+	s.s.Log.Warn("injected", "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
+	return nil
 }
 
-func (s *script) raisePair(one *inject.Statement) error {
+// raiseAt has it happen at a worker, in a turn of that.
+func (s *script) raiseAt(w *Worker, one *inject.Statement) error {
+	switch one.Object {
+	case "qp":
+		return s.raisePair(w, one)
+	case "cq":
+		return s.raiseQueue(w, one)
+	case "srq":
+		return s.raiseShared(w, one)
+	}
+	return s.raiseDevice(w, one)
+}
+
+func (s *script) raisePair(w *Worker, one *inject.Statement) error {
 	n, err := strconv.ParseUint(strings.TrimPrefix(one.ID, "0x"), 16, 24)
 	if err != nil {
 		return fmt.Errorf("queue pair %q, expected a hexadecimal number: %w", one.ID, syscall.EINVAL)
 	}
-	q, err := s.pair(uint32(n))
+	q, err := s.pair(w, uint32(n))
 	if err == nil {
-		s.w.Engine.QPs.Raise(q, uint32(one.Event))
+		w.Engine.QPs.Raise(q, uint32(one.Event))
 	}
 	return err
 }
 
 // objectOf finds the one object of type T with a handle: handles are each client's own.
-func objectOf[T held](s *script, one *inject.Statement) (found T, err error) {
+func objectOf[T held](s *script, w *Worker, one *inject.Statement) (found T, err error) {
 	n, err := strconv.ParseUint(one.ID, 10, 32)
 	if err != nil {
 		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w", one.Object, one.ID, syscall.EINVAL)
 	}
 	count := 0
-	for _, x := range s.clients() {
+	for _, x := range s.clients(w) {
 		if o, err := find[T](x, uint32(n)); err == nil && (one.Rule.PID == 0 || x.Owner.PID == one.Rule.PID) {
 			found, count = o, count+1
 		}
@@ -64,9 +79,9 @@ func objectOf[T held](s *script, one *inject.Statement) (found T, err error) {
 	return found, nil
 }
 
-func (s *script) raiseQueue(one *inject.Statement) error {
-	o, err := objectOf[*cqObject](s, one)
-	switch t := s.w.Engine.QPs; {
+func (s *script) raiseQueue(w *Worker, one *inject.Statement) error {
+	o, err := objectOf[*cqObject](s, w, one)
+	switch t := w.Engine.QPs; {
 	case err != nil:
 		return err
 	case one.Event != inject.EventNone:
@@ -77,76 +92,66 @@ func (s *script) raiseQueue(one *inject.Statement) error {
 	return nil
 }
 
-func (s *script) raiseShared(one *inject.Statement) error {
-	o, err := objectOf[*srqObject](s, one)
+func (s *script) raiseShared(w *Worker, one *inject.Statement) error {
+	o, err := objectOf[*srqObject](s, w, one)
 	if err == nil {
-		s.w.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
+		w.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
 	}
 	return err
 }
 
 // raiseDevice is an event of a device or of its port, for every program that has it open
 // and is the script's to break.
-func (s *script) raiseDevice(one *inject.Statement) error {
-	server := s.by.s
-	dev := server.portNamed(one.ID)
+func (s *script) raiseDevice(w *Worker, one *inject.Statement) error {
+	dev := s.s.portNamed(one.ID)
 	if one.Object == "device" {
-		dev = server.deviceNamed(one.ID)
+		dev = s.s.deviceNamed(one.ID)
 	}
+	handle := uint32(0)
 	switch {
 	case dev < 0:
 		return fmt.Errorf("no %s %q: %w", one.Object, one.ID, syscall.ENODEV)
-	case one.Object == "link":
-		return s.cutLink(one, dev, one.Event == abi.EventPortErr)
-	case one.Object == "port" && (!s.by.Owner.Admin || s.own):
+	case one.Object != "device" && (!s.by.Admin || s.own != nil):
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
+	case one.Object == "link":
+		return s.cutLink(w, dev, one.Event == abi.EventPortErr)
+	case one.Object == "port":
+		handle = uint32(s.s.Devices[dev].Number)
 	}
-	handle := uint32(server.Devices[dev].Number)
-	if one.Object == "device" {
-		handle = 0
+	if len(w.linkEvents) > 0 { // so that what is still to be told does not pile up
+		return errNextTurn
 	}
-	return s.everywhere(one, func(at *script) error {
-		at.tellOf(dev, handle, one.Event)
-		return nil
-	})
-}
-
-// tellOf has an event come to the clients of the script's worker that have a device open.
-func (s *script) tellOf(dev int, handle uint32, event int64) {
 	var to []linkEvent
-	for _, x := range s.clients() {
+	for _, x := range s.clients(w) {
 		for _, c := range x.contexts {
-			if c.dev == s.by.s.first(dev) {
-				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(event), Handle: handle}})
-				if event == abi.EventDeviceFatal {
-					s.w.Engine.QPs.BreakClient(&x.client.Client)
+			if c.dev == s.s.first(dev) {
+				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
+				if one.Event == abi.EventDeviceFatal {
+					w.Engine.QPs.BreakClient(&x.client.Client)
 				}
 			}
 		}
 	}
-	s.w.tell(to)
+	w.tell(to)
+	return nil
 }
 
-// cutLink takes a port's link down, or lets it be again.
-func (s *script) cutLink(one *inject.Statement, dev int, down bool) error {
-	server := s.by.s
-	if !s.by.Owner.Admin || s.own {
-		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
-	}
-	if down && s.w.Engine.OverTCP(dev) {
+// cutLink takes a port's link down at a worker, or lets it be again.
+func (s *script) cutLink(w *Worker, dev int, down bool) error {
+	if down && w.Engine.OverTCP(dev) {
 		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
-			server.Devices[dev].Name, syscall.EOPNOTSUPP)
+			s.s.Devices[dev].Name, syscall.EOPNOTSUPP)
 	}
-	return s.everywhere(one, func(at *script) error {
-		at.in.cutWire(cut{dev: dev}, down)
-		if at.w != s.w {
-			return nil
-		}
-		if server.CutLink != nil {
-			server.CutLink(dev, down)
-		} else {
-			server.LinkChanged(dev, !down)
-		}
-		return nil
-	})
+	w.injections(s.s).cutWire(cut{dev: dev}, down)
+	return nil
+}
+
+// linkCut tells of a link that was cut at each worker, or is whole again.
+func (s *script) linkCut(one *inject.Statement) {
+	dev, down := s.s.portNamed(one.ID), one.Event == abi.EventPortErr
+	if s.s.CutLink != nil {
+		s.s.CutLink(dev, down)
+	} else {
+		s.s.LinkChanged(dev, !down)
+	}
 }

@@ -9,10 +9,13 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/dpdk/loopback"
 	"urdma/inject"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/events"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -25,13 +28,13 @@ type breakable struct {
 }
 
 func newBreakable() *breakable {
-	b := &breakable{Worker: &Worker{Engine: engine.New(engine.Config{}), Wake: func() {}}}
+	b := &breakable{Worker: &Worker{Engine: engine.New(engine.Config{}), Wake: func() {}, Borrow: func(fn func()) bool { fn(); return true }}}
 	s := &Server{Workers: []*Worker{b.Worker}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
 	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)
 		x.s, x.w, x.ready, x.client, x.objects = s, b.Worker, true, &engine.Client{}, map[uint32]held{}
-		b.attached = append(b.attached, x)
+		b.attach(x)
 		return x
 	}
 	b.mine, b.theirs = add(os.Getuid(), 100), add(os.Getuid()+1, 200)
@@ -44,20 +47,27 @@ func (b *breakable) says(x *Session, own bool, text string) error {
 	if err != nil {
 		return err
 	}
-	first := x.s.injections.Add(uint32(len(statements))) - uint32(len(statements)) + 1
-	return (&script{in: &b.injected, w: b.Worker, number: first, by: x, own: own, left: statements, all: newProgress()}).begin()
+	return x.script(statements, own).begin()
 }
 
 // sends has so many sends of a session taken, and returns the statuses that they fail with.
 func (b *breakable) sends(x *Session, n int) (failed []uint32) {
 	q := &qp.QP{Config: qp.Config{Client: &x.client.Client}, QPN: 0x7e}
 	for range n {
-		if status := b.injected.Send(q, abi.WRSend, 8); status != 0 {
-			failed = append(failed, status)
+		if f := x.client.Faults; f != nil {
+			if status := f.Send(q, abi.WRSend, 8); status != 0 {
+				failed = append(failed, status)
+			}
 		}
 	}
-	b.Engine.Clock.Run(b.Engine.Clock.Now)
+	b.goesOn()
 	return failed
+}
+
+// goesOn has timers run, and what waits for them.
+func (b *breakable) goesOn() {
+	b.Engine.Clock.Run(b.Engine.Clock.Now)
+	b.mine.s.running.Wait()
 }
 
 // TestInjectOwners: who breaks whose.
@@ -133,7 +143,7 @@ func TestInjectEnds(t *testing.T) {
 		{"send status=FATAL_ERR count=2", func(*breakable) {}},
 		{"send status=FATAL_ERR count=3 for=1s", func(b *breakable) {
 			b.Engine.Clock.Now += clock.Time(2e9)
-			b.Engine.Clock.Run(b.Engine.Clock.Now)
+			b.goesOn()
 		}},
 		{"send status=FATAL_ERR count=all pid=100", func(b *breakable) { b.injected.gone(b.mine) }},
 		{"send status=FATAL_ERR count=all", func(b *breakable) {
@@ -151,7 +161,7 @@ func TestInjectEnds(t *testing.T) {
 			t.Errorf("%q: %s", c.text, got)
 		}
 		c.end(b)
-		if len(b.injected.rules) != 0 || len(b.injected.ended) != 1 || b.injected.points[inject.Send] {
+		if len(b.injected.rules) != 0 || len(b.injected.ended) != 1 || b.mine.client.Faults != nil {
 			t.Errorf("%q: %d rules are left, %d ended", c.text, len(b.injected.rules), len(b.injected.ended))
 		}
 	}
@@ -174,22 +184,128 @@ func TestScenario(t *testing.T) {
 		t.Errorf("after three sends: %v", got)
 	}
 	b.Engine.Clock.Now += clock.Time(1e9)
-	b.Engine.Clock.Run(b.Engine.Clock.Now)
+	b.goesOn()
 	if got := fmt.Sprint(b.sends(b.mine, 2)); got != "[21]" {
 		t.Errorf("after another second: %v", got)
 	}
 }
 
-// TestInjectRoom: one user can't have rules without end.
-func TestInjectRoom(t *testing.T) {
+// TestScenarioEnds: a scenario that waits is a rule like others: it is shown, and ends by hand
+// and with its own process, and then the rest of it does not happen.
+func TestScenarioEnds(t *testing.T) {
+	for _, c := range []struct {
+		name, waits string
+		own         bool
+		end         func(b *breakable)
+	}{
+		{"a time, by hand", "wait 1s", false, func(b *breakable) { _ = b.says(b.mine, false, "clear") }},
+		{"a send, by hand", "after send nth=2", false, func(b *breakable) { _ = b.says(b.mine, false, "clear 1") }},
+		{"a time, its process", "wait 1s", true, func(b *breakable) { b.injected.gone(b.mine) }},
+		{"a send, its process", "after send nth=2", true, func(b *breakable) { b.injected.gone(b.mine) }},
+	} {
+		b := newBreakable()
+		b.mine.Owner.Admin = true
+		if err := b.says(b.mine, c.own, c.waits+"; send status=FATAL_ERR count=all"); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.injected.rules) != 1 || b.injected.rules[0].waits == nil {
+			t.Errorf("%s: shown are %v", c.name, b.injected.rules)
+		}
+		c.end(b)
+		b.sends(b.mine, 2)
+		b.Engine.Clock.Now += clock.Time(2e9)
+		b.goesOn()
+		if failed := b.sends(b.mine, 2); failed != nil || len(b.injected.rules) != 0 {
+			t.Errorf("%s: %v, and there are rules: %v", c.name, failed, b.injected.rules)
+		}
+		if next := b.Engine.Clock.Next(); next != clock.Never {
+			t.Errorf("%s: a timer is left", c.name)
+		}
+	}
+}
+
+// TestInjectConcerns: whom no rule can meet is asked nothing, whatever others have asked for,
+// before the client came and after.
+func TestInjectConcerns(t *testing.T) {
 	b := newBreakable()
-	b.theirs.Owner.Admin = false
-	for range maxUserInjected {
-		if err := b.says(b.theirs, false, "send status=FATAL_ERR"); err != nil {
+	for _, text := range []string{"send status=FATAL_ERR count=all", "receive status=FATAL_ERR count=all pid=200", "call ibv_create_cq errno=ENOMEM", "wait 1h"} {
+		if err := b.says(b.theirs, false, text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.says(b.theirs, false, "send status=FATAL_ERR"); !errors.Is(err, syscall.EDQUOT) {
-		t.Errorf("one rule more than may be: %v", err)
+	if b.theirs.client.Faults == nil || !b.theirs.faults.calls.Load() {
+		t.Error("a user's own rules don't count")
+	}
+	late := sessionOf(b.theirs.Owner.UID, 201)
+	late.s, late.w, late.client = b.theirs.s, b.Worker, &engine.Client{}
+	b.attach(late)
+	if got := len(b.sends(late, 2)); got != 2 {
+		t.Errorf("%d sends of a client that came later fail, expected 2", got)
+	}
+	if b.mine.client.Faults != nil || b.mine.faults.calls.Load() {
+		t.Error("another user's client is asked")
+	}
+}
+
+// TestLateEvents: of the events that are kept back on purpose there are not more than so many,
+// and none is lost or overtaken.
+func TestLateEvents(t *testing.T) {
+	b := newBreakable()
+	if err := b.says(b.mine, true, "cm delay=1m count=all"); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs, err := events.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(theirs)
+	c := &cmChannelObject{object: object{x: b.mine}, socket: events.NewSocket(ours, nil)}
+	sent := 0
+	for ; sent < 3*maxLate; sent++ {
+		e := &abi.CMEvent{Event: abi.CMAddrResolved, Status: int32(sent)}
+		if !c.keptBack(e) {
+			b.Engine.QPs.Events.Send(c.socket, abi.Bytes(e))
+		}
+		if len(c.late) > maxLate {
+			t.Fatalf("%d events are kept back", len(c.late))
+		}
+	}
+	b.Engine.Clock.Now += clock.Time(61e9)
+	buf := make([]byte, abi.Size[abi.CMEvent]())
+	for i := range sent {
+		for {
+			n, _, err := unix.Recvfrom(theirs, buf, unix.MSG_DONTWAIT)
+			if err == nil {
+				if e, ok := abi.Decode[abi.CMEvent](buf[:n]); !ok || e.Status != int32(i) {
+					t.Fatalf("event %d: %+v", i, e)
+				}
+				break
+			}
+			if b.Engine.Clock.Next() == clock.Never {
+				t.Fatalf("event %d never comes", i)
+			}
+			b.Engine.Clock.Now += clock.Time(1e6)
+			b.Engine.Clock.Run(b.Engine.Clock.Now)
+		}
+	}
+	c.keptBack(&abi.CMEvent{Event: abi.CMAddrResolved})
+	if c.forgetLate(); b.Engine.Clock.Next() != clock.Never {
+		t.Error("a channel that is gone leaves a timer")
+	}
+}
+
+// TestInjectRoom: one user can't have rules, or scenarios that wait, without end.
+func TestInjectRoom(t *testing.T) {
+	for _, text := range []string{"send status=FATAL_ERR", "wait 24h; clear", "after send; clear"} {
+		b := newBreakable()
+		b.theirs.Owner.Admin = false
+		for range maxUserInjected {
+			if err := b.says(b.theirs, false, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.says(b.theirs, false, text); !errors.Is(err, syscall.EDQUOT) {
+			t.Errorf("%s: one more than may be: %v", text, err)
+		}
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"urdma/inject"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/impair"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -18,81 +19,102 @@ import (
 
 // This file is urdma inject: who may have what go wrong, and when it does.
 
-// script is the statements of one request, which may take time.
+// script is the statements of one request, which may take time. One goroutine at a time carries
+// them out, each statement at each worker in a turn of its own: the session's up to the first
+// wait, and another whenever a wait is over.
 type script struct {
-	in     *injections
-	w      *Worker
-	by     *Session
-	number uint32 // of the next rule
-	own    bool
+	s      *Server
+	by     *account.Owner // a copy: the session may be gone
+	own    *Session       // for whose client alone it is; nil: for all that by sees
+	number uint32         // of the next rule
 	left   []inject.Statement
 	first  uint32 // rule that it made
 	posts  []abi.PostFault
 	strict *inject.Rule // of urdma exec --strict; nil: none
-	all    *progress
-	waited bool // its beginning is over
 }
 
-// progress is how far the workers have come with a script, which each carries out by itself: it
-// may come to a statement after another one's client has ended its wait, or never.
-type progress struct {
-	mu   sync.Mutex
-	done map[*inject.Statement]bool // for a port or a device: one worker has carried it out for all
-	told map[*inject.Statement]bool // it is counted and in the log
+// wait is what a script waits for: the time of a wait, or the first hit of an after, at
+// whichever worker. Rules stand for it, which are counted, shown and cleared like others.
+type wait struct {
+	over   atomic.Bool
+	number uint32
+	rest   script
 }
 
-func newProgress() *progress {
-	return &progress{done: map[*inject.Statement]bool{}, told: map[*inject.Statement]bool{}}
-}
-
-// first adds a statement to one of the sets, and reports whether it was not there.
-func (p *progress) first(set map[*inject.Statement]bool, one *inject.Statement) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	was := set[one]
-	set[one] = true
-	return !was
-}
-
-// everywhere carries out a statement for a port at each worker, if none has come to it yet: fn
-// at the others, soon, and here, where its error counts.
-func (s *script) everywhere(one *inject.Statement, fn func(*script) error) error {
-	if s.own {
-		return fn(s)
+// end has the script go on, once; on the engine's thread.
+func (w *wait) end() {
+	if w.over.CompareAndSwap(false, true) {
+		w.rest.s.beside(w.goOn)
 	}
-	if !s.all.first(s.all.done, one) {
+}
+
+// goOn carries a script on. Nobody waits for its errors any more.
+func (w *wait) goOn() {
+	s := &w.rest
+	s.end(w.number, w.number+1, "it is over") // also at the other workers
+	if err := s.run(); err != nil && !errors.Is(err, errClientEnded) {
+		s.s.Log.Warn("inject: the scenario ends", "pid", s.by.PID, "error", err)
+	}
+}
+
+// beside runs fn beside the sessions, unless those are being closed.
+func (s *Server) beside(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.running.Go(fn)
+	}
+}
+
+var (
+	errClientEnded = errors.New("the client whose script it is has ended")
+	errNextTurn    = errors.New("later") // of each's fn: it wants another turn
+)
+
+// each runs fn in a turn of each worker, or of its own client's, and returns an error if all
+// do: what a statement names may belong to one of them.
+func (s *script) each(fn func(w *Worker) error) (err error) {
+	workers := s.s.Workers
+	if s.own != nil {
+		workers = []*Worker{s.own.w}
+	}
+	done := false
+	for _, w := range workers {
+		failed := errNextTurn
+		for failed == errNextTurn {
+			w.do(func() {
+				if failed = errClientEnded; s.own == nil || !s.own.ended {
+					failed = fn(w)
+				}
+			})
+		}
+		done = done || failed == nil
+		if err == nil {
+			err = failed
+		}
+	}
+	if done {
 		return nil
 	}
-	for _, w := range s.by.s.Workers {
-		if w == s.w {
-			continue
-		}
-		at := *s
-		at.w, at.in, at.left = w, &w.injected, nil
-		w.Engine.Do(func() {
-			at.in.s, at.in.w = at.by.s, w
-			_ = fn(&at) // what is wrong with it there is so here, too
-		})
-		w.Wake()
-	}
-	return fn(s)
+	return err
 }
 
 // inject answers INJECT.
 func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
 	statements, err := inject.Parse(string(text))
-	switch own := m.Flags&abi.InjectOwn != 0; {
+	own := m.Flags&abi.InjectOwn != 0
+	switch {
 	case err != nil:
 		return fmt.Errorf("control: inject: %w: %w", err, syscall.EINVAL)
 	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
 		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
-	s := &script{by: x, own: m.Flags&abi.InjectOwn != 0, left: statements, all: newProgress()}
+	s := x.script(statements, own)
 	if err := s.lookAtSubnet(); err != nil {
 		return err
 	}
-	if err := s.beginEverywhere(); err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
 	resp := abi.InjectResponse{Number: s.first}
@@ -105,12 +127,22 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 	return nil
 }
 
-// lookAtSubnet finds what the subnet will refuse, before anything happens: to ask it takes longer than a
-// worker waits. A link that no port of ours has is the subnet's.
+// script is one that the session asks for.
+func (x *Session) script(statements []inject.Statement, own bool) *script {
+	rules := uint32(len(statements))
+	s := &script{s: x.s, by: x.Owner.Identity(), left: statements, number: x.s.injections.Add(rules) - rules + 1}
+	if own {
+		s.own = x
+	}
+	return s
+}
+
+// lookAtSubnet finds what the subnet will refuse, before anything happens: it has no time to
+// refuse later. A link that no port of ours has is the subnet's.
 func (s *script) lookAtSubnet() error {
 	for i := range s.left {
 		one := &s.left[i]
-		if one.Object == "link" && s.by.s.portNamed(one.ID) < 0 && s.by.s.Subnet != nil {
+		if one.Object == "link" && s.s.portNamed(one.ID) < 0 && s.s.Subnet != nil {
 			one.Verb, one.At, one.Up = inject.Link, one.ID, one.Event == abi.EventPortActive
 		}
 		if one.Verb != inject.Errors && one.Verb != inject.Rename && one.Verb != inject.Link {
@@ -118,12 +150,12 @@ func (s *script) lookAtSubnet() error {
 		}
 		var err error
 		switch {
-		case !s.by.Owner.Admin || s.own:
+		case !s.by.Admin || s.own != nil:
 			err = fmt.Errorf("the subnet is its administrator's to break: %w", syscall.EPERM)
-		case s.by.s.Subnet == nil:
+		case s.s.Subnet == nil:
 			err = fmt.Errorf("this urdmad has no subnet: %w", syscall.ENODEV)
 		default:
-			err = s.by.s.Subnet(one, true)
+			err = s.s.Subnet(one, true)
 		}
 		if err != nil {
 			return fmt.Errorf("control: inject %q: %w", one.Text, err)
@@ -132,131 +164,100 @@ func (s *script) lookAtSubnet() error {
 	return nil
 }
 
-// beginEverywhere begins the script at every worker, or what is for its own client at that
-// one's. Rules have the same numbers at all. It is refused if all refuse it: what it names
-// may belong to one of them.
-func (s *script) beginEverywhere() (err error) {
-	workers := s.by.s.Workers
-	if s.own {
-		workers = []*Worker{s.by.w}
-	}
-	rules := uint32(len(s.left))
-	s.number = s.by.s.injections.Add(rules) - rules + 1
-	began, whole := false, *s
-	for _, w := range workers {
-		at := whole
-		at.w, at.in = w, &w.injected
-		var refused error
-		var begun script
-		w.do(func() {
-			refused = at.begin()
-			begun = at // which may go on before this has returned
-		})
-		switch {
-		case refused == nil && !began:
-			began = true
-			*s = begun
-		case refused != nil && err == nil:
-			err = refused
-		}
-	}
-	if began {
-		return nil
-	}
-	return err
-}
-
 // begin carries out what comes before the first wait. Nothing is left of a script whose
 // beginning is refused.
 func (s *script) begin() error {
-	s.in.s, s.in.w = s.by.s, s.w
-	before, statements := s.number, s.left
+	before := s.number
 	err := s.run()
 	if err != nil {
-		s.all.mu.Lock()
-		for i := range statements { // the next worker may take them
-			delete(s.all.told, &statements[i])
-		}
-		s.all.mu.Unlock()
-		s.in.endAll(func(i *injection) bool { return i.number >= before && i.number < s.number }, "refused")
+		s.end(before, s.number, "refused")
 	}
 	return err
 }
 
-// goOn carries a script on after a wait. Nobody waits for its errors any more.
-func (s *script) goOn() {
-	if s.own && s.by.ended {
-		return
-	}
-	s.waited = true
-	if err := s.run(); err != nil {
-		s.by.s.Log.Warn("inject: the scenario ends", "pid", s.by.Owner.PID, "error", err)
-	}
-}
-
+// run carries out the statements up to the next wait.
 func (s *script) run() error {
-	c := &s.w.Engine.Clock
 	for len(s.left) > 0 {
 		one := &s.left[0]
 		s.left = s.left[1:]
+		waits := false
 		var err error
 		switch one.Verb {
 		case inject.Raise:
 			err = s.raise(one)
 		case inject.Clear:
 			err = s.clear(one.Clear)
-		case inject.Pause:
-			if err = s.room(); err == nil {
-				c.Set(clock.NewTimer(s.goOn), c.Now+clock.Time(one.Wait))
-			}
-			return err
-		case inject.After:
-			_, err = s.add(one, s)
-			return err
 		case inject.Apply:
 			err = s.apply(one)
+		case inject.Pause, inject.After:
+			waits, err = true, s.wait(one)
 		case inject.Errors, inject.Rename, inject.Link:
-			if s.w == s.by.s.Workers[0] { // the subnet has one
-				err = s.by.s.Subnet(one, false)
-			}
+			err = s.s.Subnet(one, false)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("control: inject %q: %w", one.Text, err)
+		case waits:
+			return nil
 		}
 	}
 	return nil
 }
 
+// wait makes what the rest of the script waits for.
+func (s *script) wait(one *inject.Statement) error {
+	rule := one.Rule
+	if one.Verb == inject.Pause { // nobody meets it; one worker's clock will do
+		rule = inject.Rule{For: one.Wait}
+	}
+	until := &wait{number: s.number, rest: *s}
+	until.rest.number++
+	made := false
+	err := s.each(func(w *Worker) error {
+		if made && one.Verb == inject.Pause {
+			return nil
+		}
+		err := s.make(w, one.Text, rule, until)
+		made = made || err == nil
+		return err
+	})
+	if err == nil {
+		s.begins(one)
+	}
+	return err
+}
+
+// begins notes that a rule has been made.
+func (s *script) begins(one *inject.Statement) {
+	s.s.Log.Info("inject: begins", "number", s.number, "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
+	if s.first == 0 {
+		s.first = s.number
+	}
+	s.number++
+}
+
 // apply begins a rule.
 func (s *script) apply(one *inject.Statement) error {
-	if one.Rule.Point == inject.Strictly && !s.own {
+	switch r := &one.Rule; {
+	case r.Point == inject.Strictly && s.own == nil:
 		return fmt.Errorf("a process is strict from its start on (urdma exec --strict, URDMA_STRICT): %w", syscall.EOPNOTSUPP)
-	}
-	if number := s.number; one.Rule.Point == inject.OnWire && s.waited {
-		err := s.everywhere(one, func(at *script) error {
-			at.number = number
-			_, err := at.add(one, nil)
+	case r.Point == inject.Strictly:
+		s.strict = r
+	case r.Point == inject.Post:
+		if err := s.refusePosts(r); err != nil {
 			return err
-		})
-		s.number = number + 1 // where another worker has made the rule, too
+		}
+	}
+	if err := s.each(func(w *Worker) error { return s.make(w, one.Text, one.Rule, nil) }); err != nil {
 		return err
 	}
-	i, err := s.add(one, nil)
-	if err != nil {
-		return err
-	}
-	switch i.Point {
-	case inject.Post:
-		return s.refusePosts(&i.Rule)
-	case inject.Strictly:
-		s.strict = &i.Rule
-	}
+	s.begins(one)
 	return nil
 }
 
 // refusePosts hands a rule to the library, which alone can refuse a post.
 func (s *script) refusePosts(r *inject.Rule) error {
-	if !s.own {
+	if s.own == nil {
 		return fmt.Errorf("posts are refused by the library, which is told at the program's start (urdma exec --inject, URDMA_INJECT): %w", syscall.EOPNOTSUPP)
 	}
 	if len(s.posts) == abi.InjectPosts {
@@ -268,70 +269,68 @@ func (s *script) refusePosts(r *inject.Rule) error {
 }
 
 // room says whether another rule may be made.
-func (s *script) room() error {
+func (s *script) room(n *injections) error {
 	own := 0
-	for _, i := range s.in.rules {
-		if i.by.Owner.UID == s.by.Owner.UID {
+	for _, i := range n.rules {
+		if i.by.UID == s.by.UID {
 			own++
 		}
 	}
-	if len(s.in.rules) >= maxInjections || own >= maxUserInjected && !s.by.Owner.Admin {
-		return fmt.Errorf("%d rules of user %d, %d of all: %w", own, s.by.Owner.UID, len(s.in.rules), syscall.EDQUOT)
+	if len(n.rules) >= maxInjections || own >= maxUserInjected && !s.by.Admin {
+		return fmt.Errorf("%d rules of user %d, %d of all: %w", own, s.by.UID, len(n.rules), syscall.EDQUOT)
 	}
 	return nil
 }
 
-// add makes a rule; waits, if it is not nil, goes on when it hits.
-func (s *script) add(one *inject.Statement, waits *script) (*injection, error) {
-	if err := errors.Join(s.room(), s.mayName(&one.Rule)); err != nil {
-		return nil, err
+// make makes a rule at a worker, with the script's next number; until, if it is not nil, is over
+// once it hits. In a turn of the worker.
+func (s *script) make(w *Worker, text string, rule inject.Rule, until *wait) error {
+	n, e := w.injections(s.s), w.Engine
+	if until != nil && until.over.Load() { // another worker's rule has hit already
+		return nil
 	}
-	var dev int
-	if one.Rule.Point == inject.OnWire {
-		var err error
-		if dev, err = s.wireOf(one.Rule.Wire.Port); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(s.room(n), s.mayName(w, &rule)); err != nil {
+		return err
 	}
-	n, e := s.in, s.w.Engine
-	i := &injection{Draw: inject.NewDraw(one.Rule), number: s.number, text: one.Text, by: s.by, own: s.own, waits: waits, since: e.Now(), dev: dev}
+	i := &injection{Draw: inject.NewDraw(rule), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own, waits: until, since: e.Now()}
 	if i.Point == inject.OnWire {
+		var err error
+		if i.dev, err = s.wireOf(w, rule.Wire.Port); err != nil {
+			return err
+		}
 		i.stage = impair.NewStage(*i.Wire, i.Seed)
-		n.impair(dev, i.stage)
+		n.impair(i.dev, i.stage)
 	}
-	s.number++
-	if s.first == 0 {
-		s.first = i.number
-	}
-	n.rules = append(n.rules, i)
-	n.changed()
+	n.make(i)
 	if i.For > 0 {
-		i.expiry = clock.NewTimer(func() { n.end(i, "its time is over") })
+		i.expiry = clock.NewTimer(func() {
+			n.endOne(i, "its time is over")
+			if i.Point == 0 {
+				until.end()
+			}
+		})
 		e.Clock.Set(i.expiry, e.Now()+clock.Time(i.For))
 	}
-	if s.all.first(s.all.told, one) {
-		s.by.s.Log.Info("inject: begins", "number", i.number, "statement", i.text, "pid", s.by.Owner.PID, "uid", s.by.Owner.UID)
-	}
-	return i, nil
+	return nil
 }
 
 // mayName says whether the script's owner may name a process or a queue pair.
-func (s *script) mayName(r *inject.Rule) error {
-	if r.PID != 0 && !slices.ContainsFunc(s.clients(), func(x *Session) bool { return x.Owner.PID == r.PID }) {
+func (s *script) mayName(w *Worker, r *inject.Rule) error {
+	if r.PID != 0 && !slices.ContainsFunc(s.clients(w), func(x *Session) bool { return x.Owner.PID == r.PID }) {
 		return fmt.Errorf("no process %d that is yours uses urdmad: %w", r.PID, syscall.ESRCH)
 	}
 	if r.QPN != 0 {
-		if _, err := s.pair(r.QPN); err != nil {
+		if _, err := s.pair(w, r.QPN); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clients are those whose things the script may break.
-func (s *script) clients() (all []*Session) {
-	for _, x := range s.w.attached {
-		if s.own && x == s.by || !s.own && s.by.Owner.Sees(&x.Owner) {
+// clients are those of a worker whose things the script may break.
+func (s *script) clients(w *Worker) (all []*Session) {
+	for _, x := range w.attached {
+		if s.own == x || s.own == nil && s.by.Sees(&x.Owner) {
 			all = append(all, x)
 		}
 	}
@@ -339,23 +338,36 @@ func (s *script) clients() (all []*Session) {
 }
 
 // pair is the queue pair of a number.
-func (s *script) pair(n uint32) (*qp.QP, error) {
-	q := s.w.Engine.QPs.Pair(n)
-	if q == nil || !slices.ContainsFunc(s.clients(), func(x *Session) bool { return &x.client.Client == q.Client }) {
-		return nil, fmt.Errorf("no queue pair %06x that is yours: %w", n, syscall.ENOENT)
+func (s *script) pair(w *Worker, n uint32) (*qp.QP, error) {
+	if q := w.Engine.QPs.Pair(n); q != nil {
+		if x := w.session(q.Client); x != nil && (s.own == x || s.own == nil && s.by.Sees(&x.Owner)) {
+			return q, nil
+		}
 	}
-	return q, nil
+	return nil, fmt.Errorf("no queue pair %06x that is yours: %w", n, syscall.ENOENT)
 }
 
 // clear ends a rule, or all that the script's owner may end.
 func (s *script) clear(number uint32) error {
-	found := s.in.endAll(func(i *injection) bool {
-		return (number == 0 || i.number == number) && (s.by.Owner.Sees(&i.by.Owner)) && (!s.own || i.by == s.by)
-	}, "cleared")
-	if number != 0 && !found {
+	found := false
+	err := s.each(func(w *Worker) error {
+		found = w.injections(s.s).end(func(i *injection) bool {
+			return (number == 0 || i.number == number) && s.by.Sees(i.by) && (s.own == nil || i.own && i.client == s.own)
+		}, "cleared") || found
+		return nil
+	})
+	if err == nil && number != 0 && !found {
 		return fmt.Errorf("no rule %d that is yours: %w", number, syscall.ENOENT)
 	}
-	return nil
+	return err
+}
+
+// end ends the script's rules of some numbers.
+func (s *script) end(first, next uint32, why string) {
+	_ = s.each(func(w *Worker) error {
+		w.injections(s.s).end(func(i *injection) bool { return i.number >= first && i.number < next }, why)
+		return nil
+	})
 }
 
 // pause delays a session's request; not longer than its client lives.

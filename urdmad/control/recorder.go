@@ -25,7 +25,7 @@ const (
 
 // ended is what is kept of a client that is gone.
 type ended struct {
-	owner  account.Owner // its PID, UID, realm and name
+	owner  *account.Owner
 	events []recorder.Event
 }
 
@@ -34,8 +34,7 @@ func (w *Worker) keep(x *Session) {
 	if x.client == nil || !x.client.Recorder.Failed() {
 		return
 	}
-	e := &ended{events: x.events(nil)}
-	e.owner.PID, e.owner.UID, e.owner.Realm, e.owner.Name = x.Owner.PID, x.Owner.UID, x.Owner.Realm, x.Owner.Name
+	e := &ended{x.Owner.Identity(), x.events(nil)}
 	w.ended = append(w.ended, e)
 	own := 0
 	for i := len(w.ended) - 1; i >= 0; i-- {
@@ -85,7 +84,7 @@ func (c *capture) wanted() (all []recorder.Event) {
 		}
 	}
 	for _, e := range c.w.ended {
-		add(&e.owner, slices.Clone(e.events))
+		add(e.owner, slices.Clone(e.events))
 	}
 	for _, x := range c.w.attached {
 		add(&x.Owner, x.events(nil))

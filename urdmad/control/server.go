@@ -21,6 +21,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
+	"urdma/urdmad/qp"
 	"urdma/verbs/personality"
 )
 
@@ -112,11 +113,11 @@ type Worker struct {
 	clients atomic.Int32 // that belong to it
 }
 
-// workerState is what a worker's clients have made; its thread's, but for traced.
+// workerState is what a worker's clients have made; its thread's.
 type workerState struct {
-	attached   []*Session  // that have said HELLO
-	captures   []*capture  // that run
-	traced     atomic.Bool // one of them wants events
+	attached   []*Session              // that have said HELLO
+	byClient   map[*qp.Client]*Session // those
+	captures   []*capture              // that run
 	injected   injections
 	warned     uint64      // warnings of pitfalls, ever
 	linkEvents []linkEvent // see LinkChanged

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
+	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
@@ -52,6 +54,8 @@ type Session struct {
 	unread   events.Quota     // what the client has not read; engine thread
 	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
 	freed    freed            // engine thread
+	faults   faults           // that somebody wants; engine thread
+	traced   atomic.Bool      // a capture wants its events
 	record   *clock.Timer     // writes the recorder to a file; nil: it never did; engine thread
 	recorded clock.Time       // when it did last; engine thread
 	recordOf string           // why it will
@@ -60,6 +64,7 @@ type Session struct {
 
 func newSession(s *Server, c *net.UnixConn) *Session {
 	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
+	x.faults.x = x
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
@@ -156,6 +161,26 @@ func (x *Session) answer(h abi.Header, r reply, err error) error {
 	_, _, err = x.conn.WriteMsgUnix(out, oob, nil)
 	return err
 }
+
+// attach has a client count that has said HELLO; on the engine's thread.
+func (w *Worker) attach(x *Session) {
+	if w.byClient == nil {
+		w.byClient = map[*qp.Client]*Session{}
+	}
+	w.attached, w.byClient[&x.client.Client] = append(w.attached, x), x
+	w.injected.concern(x)
+	w.trace(x)
+}
+
+// detach undoes attach, of a client that ends. An XRC target of its may be there still.
+func (w *Worker) detach(x *Session) {
+	w.attached = slices.DeleteFunc(w.attached, func(y *Session) bool { return y == x })
+	delete(w.byClient, &x.client.Client)
+	x.client.Faults, x.client.Trace = nil, nil
+}
+
+// session is the session of a client, or nil.
+func (w *Worker) session(c *qp.Client) *Session { return w.byClient[c] }
 
 func (x *Session) sayRefused(t abi.Type, err error) {
 	if _, plain := err.(syscall.Errno); !plain { //nolint:errorlint // a bare errno needs no explanation

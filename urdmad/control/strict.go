@@ -16,13 +16,10 @@ const (
 	extraEvent = clock.Millisecond       // behind one that tells of a completion
 )
 
-// strictly is the rule that has a behaviour, abi.Strict*, done to a client, or nil.
-func (n *injections) strictly(c *qp.Client, behaviour uint32) *injection {
-	if !n.points[inject.Strictly] {
-		return nil
-	}
-	for _, i := range n.rules {
-		if i.Point == inject.Strictly && i.Strict.Behaviours&behaviour != 0 && &i.by.client.Client == c {
+// strictly is the rule that has a behaviour, abi.Strict*, done to the client, or nil.
+func (f *faults) strictly(behaviour uint32) *injection {
+	for _, i := range f.at[inject.Strictly] {
+		if i.Strict.Behaviours&behaviour != 0 {
 			return i
 		}
 	}
@@ -30,53 +27,53 @@ func (n *injections) strictly(c *qp.Client, behaviour uint32) *injection {
 }
 
 // hit counts one that was done.
-func (n *injections) hit(i *injection) {
+func (f *faults) hit(i *injection) {
 	i.Hits++
-	n.hits++
+	f.x.w.injected.hits++
 }
 
 // Pick is qp.Faults'.
-func (n *injections) Pick(c *qp.Client, posted int) int {
-	i := n.strictly(c, abi.StrictSRQOrder)
+func (f *faults) Pick(posted int) int {
+	i := f.strictly(abi.StrictSRQOrder)
 	if i == nil {
 		return 0
 	}
 	which := i.IntN(posted)
 	if which > 0 {
-		n.hit(i)
+		f.hit(i)
 	}
 	return which
 }
 
 // chance reports whether a behaviour is done this time: each time, or one time in n.
-func (n *injections) chance(c *qp.Client, behaviour uint32, oneIn int) bool {
-	i := n.strictly(c, behaviour)
+func (f *faults) chance(behaviour uint32, oneIn int) bool {
+	i := f.strictly(behaviour)
 	if i == nil || i.IntN(oneIn) != 0 {
 		return false
 	}
-	n.hit(i)
+	f.hit(i)
 	return true
 }
 
 // strictVerdict has a message wait for its receive; only queue pairs whose peers try again.
-func (n *injections) strictVerdict(q *qp.QP, m qp.Message) qp.Verdict {
-	if m == qp.MessageSend && q.Type != abi.QPTypeUD && q.Type != abi.QPTypeUC && n.chance(q.Client, abi.StrictRNR, oneIn) {
+func (f *faults) strictVerdict(q *qp.QP, m qp.Message) qp.Verdict {
+	if m == qp.MessageSend && q.Type != abi.QPTypeUD && q.Type != abi.QPTypeUC && f.chance(abi.StrictRNR, oneIn) {
 		return qp.Verdict{Is: qp.NoReceive}
 	}
 	return qp.Verdict{}
 }
 
 // notifyAgain is how long after a completion event another comes, or 0.
-func (n *injections) notifyAgain(c *qp.CQ) clock.Time {
-	if n.chance(c.Client, abi.StrictSpurious, 1) {
+func (f *faults) notifyAgain() clock.Time {
+	if f.chance(abi.StrictSpurious, 1) {
 		return extraEvent
 	}
 	return 0
 }
 
 // Place is qp.Faults'.
-func (n *injections) Place(q *qp.QP) clock.Time {
-	if n.chance(q.Client, abi.StrictWriteOrder, 2) {
+func (f *faults) Place(*qp.QP) clock.Time {
+	if f.chance(abi.StrictWriteOrder, 2) {
 		return lateBytes
 	}
 	return 0
@@ -90,7 +87,7 @@ type freed struct {
 
 // again returns a name that was freed, for what is made now, or 0.
 func again[T ~uint32](x *Session, name *T) (n T) {
-	if *name != 0 && x.w.injected.chance(&x.client.Client, abi.StrictReuse, 1) {
+	if *name != 0 && x.faults.chance(abi.StrictReuse, 1) {
 		n, *name = *name, 0
 	}
 	return n
@@ -98,8 +95,8 @@ func again[T ~uint32](x *Session, name *T) (n T) {
 
 // Misfit is qp.Faults'. Queue pairs that are connected by number alone: rdma_cm has had the
 // others agree.
-func (n *injections) Misfit(q *qp.QP, reads int, length uint32) uint32 {
-	i, c := n.strictly(q.Client, abi.StrictAttributes), q.Connection()
+func (f *faults) Misfit(q *qp.QP, reads int, length uint32) uint32 {
+	i, c := f.strictly(abi.StrictAttributes), q.Connection()
 	if i == nil || q.Type != abi.QPTypeRC || c == nil || !c.ByNumber {
 		return abi.StatusSuccess
 	}
@@ -113,6 +110,6 @@ func (n *injections) Misfit(q *qp.QP, reads int, length uint32) uint32 {
 	default:
 		return status
 	}
-	n.hit(i)
+	f.hit(i)
 	return status
 }

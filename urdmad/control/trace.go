@@ -10,7 +10,6 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )
 
@@ -19,29 +18,33 @@ import (
 
 // traceIfAsked has events told while a capture wants them; on the engine's thread.
 func (w *Worker) traceIfAsked() {
-	wanted := slices.ContainsFunc(w.captures, func(c *capture) bool { return c.wantsEvents() })
-	w.traced.Store(wanted)
+	for _, x := range w.attached {
+		w.trace(x)
+	}
+}
+
+// trace has a client's events told, if a capture wants them; on the engine's thread.
+func (w *Worker) trace(x *Session) {
+	wanted := slices.ContainsFunc(w.captures, func(c *capture) bool { return c.wantsClient(&x.Owner) })
+	x.traced.Store(wanted)
+	x.client.Trace = nil
 	if wanted {
-		w.Engine.QPs.SetTrace(w.traceClient)
-	} else {
-		w.Engine.QPs.SetTrace(nil)
+		x.client.Trace = x.trace
 	}
 }
 
 func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
 
-// traceClient is a qp.Trace.
-func (w *Worker) traceClient(client *qp.Client, e *abi.TraceEvent, text string) {
-	if !slices.ContainsFunc(w.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
-		return
+// wantsClient reports whether the capture may have any event of a client's but bookmarks.
+func (c *capture) wantsClient(owner *account.Owner) bool {
+	return c.wantsEvents() && c.viewer.Sees(owner) && (c.filter.PID == 0 || int(c.filter.PID) == owner.PID)
+}
+
+// trace is a qp.Trace.
+func (x *Session) trace(e *abi.TraceEvent, text string) {
+	if slices.ContainsFunc(x.w.captures, func(c *capture) bool { return c.wantsKind(e.Kind) }) {
+		x.w.event(&x.Owner, e, text, time.Now())
 	}
-	for _, x := range w.attached {
-		if &x.client.Client == client {
-			w.event(&x.Owner, e, text, time.Now())
-			return
-		}
-	}
-	w.event(nil, e, text, time.Now())
 }
 
 // traceCall records a request that was answered, and why if it was refused, and reports it.
@@ -53,7 +56,7 @@ func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) 
 	if x.client != nil {
 		x.client.Recorder.Call(begun.UnixNano(), &e)
 	}
-	traced := x.w.traced.Load()
+	traced := x.traced.Load()
 	if !traced && err == nil {
 		return
 	}

@@ -59,7 +59,7 @@ func (g *gather) warnings(viewer *account.Owner) {
 		}
 	}
 	for _, e := range g.w.ended {
-		add(&e.owner, e.events)
+		add(e.owner, e.events)
 	}
 	for _, x := range g.w.attached {
 		add(&x.Owner, x.events(nil))

@@ -15,17 +15,17 @@ import (
 // engine's thread.
 
 // wireOf is the device of a port's name, on whose wire the script may have things happen.
-func (s *script) wireOf(name string) (int, error) {
-	server := s.by.s
+func (s *script) wireOf(w *Worker, name string) (int, error) {
+	server := s.s
 	dev := server.portNamed(name)
 	switch {
 	case dev < 0:
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)
-	case !s.by.Owner.Admin || s.own:
+	case !s.by.Admin || s.own != nil:
 		return 0, fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
-	case !s.w.Engine.Interface(dev).Receives():
+	case !w.Engine.Interface(dev).Receives():
 		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there; with two workers in urdma.json programs of this machine exchange packets: %w", name, syscall.EOPNOTSUPP)
-	case s.w.Engine.OverTCP(dev):
+	case w.Engine.OverTCP(dev):
 		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w", name, syscall.EOPNOTSUPP)
 	}
 	return dev, nil
@@ -89,10 +89,7 @@ type cut struct {
 // does not wait.
 func (s *Server) DisableWire(dev int, off bool) {
 	for _, w := range s.Workers {
-		w.Engine.Do(func() {
-			w.injected.s, w.injected.w = s, w
-			w.injected.cutWire(cut{dev, true}, off)
-		})
+		w.Engine.Do(func() { w.injections(s).cutWire(cut{dev, true}, off) })
 		w.Wake()
 	}
 }

@@ -57,7 +57,7 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 		return Verdict{Is: Revoked}
 	default:
 		r.got += uint32(len(data))
-		if q.t.trace != nil && len(data) > 0 {
+		if q.Client.Trace != nil && len(data) > 0 {
 			q.tracePlaced(abi.WCRecv, r.id, uint32(len(data)))
 		}
 		return Verdict{}
@@ -70,7 +70,7 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 // looked at (RFC 5040 section 5.4).
 func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verdict {
 	q.t.heardFrom(q)
-	if q.t.faults != nil {
+	if q.Client.Faults != nil {
 		if v := q.faultWrite(); v.Is != Done {
 			return v
 		}
@@ -86,12 +86,12 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 	if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
 		return q.deny(v, stag, va, rest, mem.RemoteWrite)
 	}
-	if q.backlogged(q.owner(r)) || q.t.faults != nil && q.faultPlacement(r, va, data) {
+	if q.backlogged(q.owner(r)) || q.Client.Faults != nil && q.faultPlacement(r, va, data) {
 		return Verdict{Is: Busy}
 	}
 	q.store(r, va, data)
 	q.Stats.BytesRecv += uint64(len(data))
-	if q.t.trace != nil {
+	if q.Client.Trace != nil {
 		q.tracePlaced(abi.WCRDMAWrite, va, uint32(len(data)))
 	}
 	return Verdict{}
@@ -119,7 +119,7 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
 	}
-	if q.t.faults != nil {
+	if q.Client.Faults != nil {
 		if v := q.faultMessage(MessageAtomic); v.Is != Done {
 			return 0, false, v
 		}
@@ -164,7 +164,7 @@ func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	}
 	wr.got += uint32(len(data))
 	q.Stats.BytesRecv += uint64(len(data))
-	if q.t.trace != nil && len(data) > 0 {
+	if q.Client.Trace != nil && len(data) > 0 {
 		q.tracePlaced(wr.Op.Completion, wr.id, uint32(len(data)))
 	}
 	if wr.got == wr.Length && wr.State == SendSent {

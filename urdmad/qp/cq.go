@@ -35,7 +35,7 @@ func (c *CQ) Users() int { return c.users }
 func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 	t.spent += slotCost
 	w.Timestamp = uint64(t.Clock.Now)
-	if t.trace != nil || w.Status != abi.StatusSuccess {
+	if c.Client.Trace != nil || w.Status != abi.StatusSuccess {
 		t.traceCompletion(c, w)
 	}
 	if !c.Ring.Push(w) {
@@ -57,7 +57,7 @@ func (c *CQ) tellMissed(t *Table) {
 }
 
 func (t *Table) sendCompletionEvent(c *CQ) {
-	if t.faults != nil && t.delayed(c) {
+	if c.Client.Faults != nil && t.delayed(c) {
 		return
 	}
 	t.notify(c)

@@ -7,10 +7,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file asks whether something goes wrong on purpose. While nobody wants that, each
-// place costs a comparison.
+// This file asks whether something goes wrong on purpose. A client with which nobody wants
+// that pays a comparison in each place, whatever happens to others.
 
-// Faults decides what goes wrong; on the worker's thread.
+// Faults decides what goes wrong with a client; on the worker's thread.
 type Faults interface {
 	// Send is asked of each send that is taken: the enum ibv_wc_status that it fails with
 	// in its turn, or IBV_WC_SUCCESS.
@@ -29,9 +29,9 @@ type Faults interface {
 	// Place is asked of each piece of a peer's RDMA Write: how long all of it but the last
 	// byte stays away.
 	Place(q *QP) clock.Time
-	// Pick is asked which of n receives of a client's shared receive queue a message
+	// Pick is asked which of n receives of the client's shared receive queue a message
 	// takes: 0 is the oldest.
-	Pick(c *Client, n int) int
+	Pick(n int) int
 }
 
 // Message is a kind of message of the peer's.
@@ -45,12 +45,9 @@ const (
 	MessageAtomic
 )
 
-// SetFaults has f asked from now on; nil: nobody.
-func (t *Table) SetFaults(f Faults) { t.faults = f }
-
 // faultPosted fails send i, which is taken and would have been carried.
 func (q *QP) faultPosted(i, opcode uint32) {
-	q.SQ.At(i).fault(q.t.faults.Send(q, opcode, q.SQ.At(i).Length))
+	q.SQ.At(i).fault(q.Client.Faults.Send(q, opcode, q.SQ.At(i).Length))
 	q.faultMisfit(i)
 }
 
@@ -70,7 +67,7 @@ func (q *QP) faultMisfit(i uint32) {
 			}
 		}
 	}
-	wr.fault(q.t.faults.Misfit(q, reads, wr.Length))
+	wr.fault(q.Client.Faults.Misfit(q, reads, wr.Length))
 }
 
 // fault fails a send with a status, unless that is IBV_WC_SUCCESS or it has failed anyway.
@@ -82,7 +79,7 @@ func (wr *SendWR) fault(status uint32) {
 
 // faultMessage asks about a message of the peer's, and notes that a refusal was asked for.
 func (q *QP) faultMessage(m Message) Verdict {
-	v := q.t.faults.Respond(q, m)
+	v := q.Client.Faults.Respond(q, m)
 	if v.Is != Done && v.Is != NoReceive {
 		q.found = finding{injected: true}
 	}
@@ -101,7 +98,7 @@ func (q *QP) faultWrite() Verdict {
 // delayed keeps a completion event back, if that is wanted. A queue that is gone by then
 // has a handle that its client no longer knows.
 func (t *Table) delayed(c *CQ) bool {
-	d, again := t.faults.Notify(c)
+	d, again := c.Client.Faults.Notify(c)
 	if again > 0 {
 		t.Clock.Set(clock.NewTimer(func() { t.notifyAgain(c) }), t.Clock.Now+again)
 	}
@@ -123,7 +120,7 @@ func (t *Table) notifyAgain(c *CQ) {
 func (q *QP) faultPlacement(r *mem.Region, va uint64, data []byte) (keep bool) {
 	now := q.t.Clock.Now
 	if q.placeAt == 0 {
-		late := q.t.faults.Place(q)
+		late := q.Client.Faults.Place(q)
 		if late == 0 {
 			return false
 		}

@@ -88,10 +88,10 @@ func (q *QP) fetch(i uint32) {
 	if wrong := q.resolve(i, wr, slot, list); wrong != 0 {
 		wr.State, wr.status, wr.vendor = SendFailed, statusOf(wrong), uint32(wrong)
 	}
-	if q.t.faults != nil {
+	if q.Client.Faults != nil {
 		q.faultPosted(i, slot.Opcode)
 	}
-	if q.t.trace != nil {
+	if q.Client.Trace != nil {
 		q.tracePosted(wr, slot.Opcode)
 	}
 }

@@ -70,8 +70,10 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	}
 	var rqe abi.RQE
 	list := r.q.t.list[:]
-	if f := r.q.t.faults; f != nil && from.shared != nil {
-		from.pick(func(n int) int { return f.Pick(from.owner(r.q), n) })
+	if from.shared != nil {
+		if f := from.owner(r.q).Faults; f != nil {
+			from.pick(f.Pick)
+		}
 	}
 	i, ok := from.look(&rqe, list)
 	switch {
@@ -80,7 +82,7 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
 		return NoRoom
 	}
-	if r.q.t.faults != nil {
+	if r.q.Client.Faults != nil {
 		if v := r.q.faultMessage(MessageSend); v.Is != Done {
 			return v.Is
 		}
@@ -96,13 +98,13 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		r.wrong(abi.StatusLocProtErr, wrong)
 		return BadReceive
 	}
-	if f := r.q.t.faults; f != nil {
+	if f := r.q.Client.Faults; f != nil {
 		if status := f.Receive(r.q); status != abi.StatusSuccess {
 			r.wrong(status, reason.Injected)
 			return BadReceive
 		}
 	}
-	if r.q.t.trace != nil {
+	if r.q.Client.Trace != nil {
 		r.traceBegun()
 	}
 	return Done

@@ -20,7 +20,7 @@ func (q *QP) SendRoom(vec [][]byte, n uint32) [][]byte {
 // SendFilled notes that n bytes of what SendRoom lent were filled.
 func (q *QP) SendFilled(n uint32) {
 	q.Recv.got += n
-	if q.t.trace != nil {
+	if q.Client.Trace != nil {
 		q.tracePlaced(abi.WCRecv, q.Recv.id, n)
 	}
 }
@@ -41,7 +41,7 @@ func (q *QP) WriteRoom(vec [][]byte, stag mem.STag, va uint64, n uint32) [][]byt
 // WriteFilled notes that n bytes of what WriteRoom lent, from va on, were filled.
 func (q *QP) WriteFilled(va uint64, n uint32) {
 	q.Stats.BytesRecv += uint64(n)
-	if q.t.trace != nil {
+	if q.Client.Trace != nil {
 		q.tracePlaced(abi.WCRDMAWrite, va, n)
 	}
 }
@@ -60,7 +60,7 @@ func (q *QP) ResponseFilled(i, n uint32) {
 	wr := q.SQ.At(i)
 	wr.got += n
 	q.Stats.BytesRecv += uint64(n)
-	if q.t.trace != nil {
+	if q.Client.Trace != nil {
 		q.tracePlaced(wr.Op.Completion, wr.id, n)
 	}
 }

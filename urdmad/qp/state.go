@@ -44,7 +44,7 @@ func (q *QP) Attach(c Carrier) {
 		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
 	}
 	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
-	if q.t.faults != nil {
+	if q.Client.Faults != nil {
 		q.faultWaiting()
 	}
 	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it

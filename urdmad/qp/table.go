@@ -22,9 +22,7 @@ type Table struct {
 	Stats   Stats
 
 	log       *slog.Logger
-	trace     Trace          // nil: nobody traces
 	event     abi.TraceEvent // see note
-	faults    Faults         // nil: nothing goes wrong on purpose
 	rand      *rand.Rand
 	wake      func()                   // gets the worker out of its sleep, from any goroutine
 	mine      func(number uint32) bool // nil: all
@@ -66,6 +64,8 @@ type Client struct {
 	Space *mem.Space
 
 	Recorder recorder.Recorder
+	Trace    Trace  // nil: nobody traces the client; the worker's thread, as Faults
+	Faults   Faults // nil: nothing goes wrong on purpose
 
 	// Fault is called once, on the worker's thread, when the client's memory
 	// could not be touched; the owner then removes the client.

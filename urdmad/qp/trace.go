@@ -3,28 +3,25 @@ package qp
 import "urdma/verbs/abi"
 
 // This file tells traces what happens to queue pairs and completion queues.
-// While there is none, each place costs a comparison. What is rare goes to the client's
-// flight recorder as well, always.
+// A client that nobody traces pays a comparison in each place. What is rare goes to the
+// client's flight recorder as well, always.
 
-// Trace is told of an event of a client, on the worker's thread. It may not keep e.
+// Trace is told of an event of its client, on the worker's thread. It may not keep e.
 // text is that of a reason.
-type Trace func(c *Client, e *abi.TraceEvent, text string)
-
-// SetTrace tells f of events from now on; nil: nobody.
-func (t *Table) SetTrace(f Trace) { t.trace = f }
+type Trace func(e *abi.TraceEvent, text string)
 
 // tell reports an event of a queue pair.
 func (q *QP) tell(e abi.TraceEvent) {
 	e.QPN = q.QPN
-	q.t.trace(q.Client, &e, "")
+	q.Client.Trace(&e, "")
 }
 
 // note has an event recorded, and reports it.
 func (t *Table) note(c *Client, e abi.TraceEvent) {
 	t.event = e // no call's argument: that would be allocated
 	c.Recorder.Note(t.Clock.Now, &t.event)
-	if t.trace != nil {
-		t.trace(c, &t.event, "")
+	if c.Trace != nil {
+		c.Trace(&t.event, "")
 	}
 }
 
@@ -47,8 +44,8 @@ func (t *Table) traceCompletion(c *CQ, w *abi.CQE) {
 	switch {
 	case w.Status != abi.StatusSuccess && w.Status != abi.StatusWRFlushErr:
 		t.note(c.Client, e)
-	case t.trace != nil:
-		t.trace(c.Client, &e, "")
+	case c.Client.Trace != nil:
+		c.Client.Trace(&e, "")
 	}
 }
 

@@ -86,8 +86,8 @@ func (q *QP) explain(e abi.TraceEvent, text string) {
 	q.found = finding{}
 	e.Kind, e.QPN = abi.TraceReason, q.QPN
 	q.Client.Recorder.Reason(q.t.Clock.Now, &e, text)
-	if q.t.trace != nil {
-		q.t.trace(q.Client, &e, text)
+	if q.Client.Trace != nil {
+		q.Client.Trace(&e, text)
 	}
 	q.t.log.Info("queue pair fails", "qpn", q.QPN, "client", q.Client.Name, "reason", reason.Number(e.Code).String(),
 		"what", reason.Number(e.Code).What(), "text", text)

@@ -21,7 +21,7 @@ func (f *faults) Send(*qp.QP, uint32, uint32) uint32    { return abi.StatusSucce
 func (f *faults) Receive(*qp.QP) uint32                 { return abi.StatusSuccess }
 func (f *faults) Notify(*qp.CQ) (late, more clock.Time) { return late, more }
 func (f *faults) Misfit(*qp.QP, int, uint32) uint32     { return abi.StatusSuccess }
-func (f *faults) Pick(*qp.Client, int) int              { return 0 }
+func (f *faults) Pick(int) int                          { return 0 }
 func (f *faults) Place(*qp.QP) (late clock.Time)        { return late }
 
 func (f *faults) Respond(*qp.QP, qp.Message) qp.Verdict {
@@ -65,7 +65,7 @@ func TestInjected(t *testing.T) {
 			}
 			t.Run(message+" "+c.name, func(t *testing.T) {
 				n := connected(t, 7)
-				n.B.Do(func() { n.QB.Q.Table().SetFaults(&faults{verdict, 2}) })
+				n.B.Do(func() { n.QB.Q.Client.Faults = &faults{verdict, 2} })
 				post(n)
 				got := n.QA.Send.Completions(1)
 				if got[0].Status != c.status || got[0].VendorErr != uint32(c.why) {

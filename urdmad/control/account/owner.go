@@ -24,6 +24,11 @@ type Owner struct {
 	Since    clock.Time
 }
 
+// Identity copies what says whose something is that outlives a session.
+func (o *Owner) Identity() *Owner {
+	return &Owner{PID: o.PID, UID: o.UID, Admin: o.Admin, Realm: o.Realm, Name: o.Name}
+}
+
 // Nobody is the uid of a peer the kernel would not tell: it owns nothing.
 const Nobody = -1
 
