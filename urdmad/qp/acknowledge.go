@@ -122,10 +122,11 @@ func (q *QP) FailOldest(status uint32, why reason.Number) {
 }
 
 // CompleteBefore completes the work requests before index i, which the peer has
-// carried out. Reads among them that are not done are flushed.
+// carried out. Reads among them that are not done are flushed. Before one that is not
+// outstanding there is none.
 func (q *QP) CompleteBefore(i uint32) {
 	s := &q.SQ
-	for s.head != i && q.state != abi.QPSErr {
+	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {
 		wr := s.At(s.head)
 		status := uint32(abi.StatusSuccess)
 		if wr.IsRead() && !q.readDone(wr) {
@@ -141,7 +142,7 @@ func (q *QP) CompleteBefore(i uint32) {
 func (q *QP) FailRevoked(slot uint32) {
 	s := &q.SQ
 	i := s.Index(slot)
-	for s.head != i && q.state != abi.QPSErr {
+	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {
 		q.flushOldest()
 	}
 	q.FailOldest(abi.StatusLocProtErr, reason.LocalRevoked)
