@@ -93,6 +93,7 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 		o.leaveDomain()
 		return o.ring
 	case *cqObject:
+		x.w.Engine.QPs.EndLate(o.cq)
 		return o.ring
 	case *xrcdObject:
 		x.s.domains.leave(o.domain)

@@ -135,7 +135,7 @@ func (x *Session) rejects(peer netip.AddrPort) bool {
 	return true
 }
 
-// maxLate bounds the events of a channel that are kept back.
+// maxLate bounds the rdma_cm events of a client that are kept back.
 const maxLate = 1024
 
 // keptBack keeps an event back, if that is wanted, and those behind it: they come in order.
@@ -143,7 +143,7 @@ const maxLate = 1024
 func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 	r := c.x.faults.next(&passing{point: inject.CM, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	switch clk := &c.x.w.Engine.Clock; {
-	case len(c.late) >= maxLate:
+	case c.x.late >= maxLate:
 		c.sendLate()
 		return false
 	case len(c.late) > 0:
@@ -156,6 +156,7 @@ func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 		clk.Set(c.lateTimer, clk.Now+clock.Time(r.Delay))
 	}
 	c.late = append(c.late, *e)
+	c.x.late++
 	return true
 }
 
@@ -170,6 +171,7 @@ func (c *cmChannelObject) sendLate() {
 
 // forgetLate forgets what was kept back.
 func (c *cmChannelObject) forgetLate() {
+	c.x.late -= len(c.late)
 	if c.late = nil; c.lateTimer != nil {
 		c.x.w.Engine.Clock.Set(c.lateTimer, clock.Never)
 	}

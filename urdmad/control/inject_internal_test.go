@@ -289,7 +289,7 @@ func TestLateEvents(t *testing.T) {
 		}
 	}
 	c.keptBack(&abi.CMEvent{Event: abi.CMAddrResolved})
-	if c.forgetLate(); b.Engine.Clock.Next() != clock.Never {
+	if c.forgetLate(); b.mine.late != 0 || b.Engine.Clock.Next() != clock.Never {
 		t.Error("a channel that is gone leaves a timer")
 	}
 }

@@ -158,6 +158,7 @@ func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {
 	busy := false
 	q.x.do(func() {
 		if busy = q.cq.InUse(); !busy {
+			q.x.w.Engine.QPs.EndLate(q.cq)
 			q.remove()
 		}
 	})

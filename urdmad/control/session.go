@@ -54,6 +54,7 @@ type Session struct {
 	unread   events.Quota     // what the client has not read; engine thread
 	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
 	freed    freed            // engine thread
+	late     int              // rdma_cm events kept back; engine thread
 	faults   faults           // that somebody wants; engine thread
 	traced   atomic.Bool      // a capture wants its events
 	record   *clock.Timer     // writes the recorder to a file; nil: it never did; engine thread

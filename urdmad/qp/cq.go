@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/urdmad/clock"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -19,6 +20,7 @@ type CQ struct {
 	users   int             // see Users
 	domains map[*Domain]int // whose shared receive queues complete here, and how many
 	broken  uint64          // see breaks
+	late    *clock.Timer    // sends an event that is kept back on purpose; nil: there is none
 }
 
 // InUse reports whether a queue pair still completes here.

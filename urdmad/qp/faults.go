@@ -95,17 +95,32 @@ func (q *QP) faultWrite() Verdict {
 	return q.faultMessage(MessageWrite)
 }
 
-// delayed keeps a completion event back, if that is wanted. A queue that is gone by then
-// has a handle that its client no longer knows.
+// delayed keeps a completion event back, if that is wanted. Until it is sent it stands for
+// those that come behind it: a queue keeps one event, however often its program arms.
 func (t *Table) delayed(c *CQ) bool {
+	if c.late != nil {
+		return true
+	}
 	d, again := c.Client.Faults.Notify(c)
 	if again > 0 {
 		t.Clock.Set(clock.NewTimer(func() { t.notifyAgain(c) }), t.Clock.Now+again)
 	}
 	if d > 0 {
-		t.Clock.Set(clock.NewTimer(func() { t.notify(c) }), t.Clock.Now+d)
+		c.late = clock.NewTimer(func() {
+			c.late = nil
+			t.notify(c)
+		})
+		t.Clock.Set(c.late, t.Clock.Now+d)
 	}
 	return d > 0
+}
+
+// EndLate forgets an event that is kept back, of a queue that goes.
+func (t *Table) EndLate(c *CQ) {
+	if c.late != nil {
+		t.Clock.Set(c.late, clock.Never)
+		c.late = nil
+	}
 }
 
 // notifyAgain sends a completion event for no completion to a program that waits for one.
