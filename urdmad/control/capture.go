@@ -68,7 +68,10 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	to := &captureRing{memory: memory}
 	to.ring.Init(memory.Mem, &layout)
 	if m.Flags&abi.CapturePast != 0 {
-		(&capture{s: x.s, viewer: &x.Owner, filter: *m, to: to}).past()
+		c := &capture{s: x.s, viewer: &x.Owner, filter: *m, to: to}
+		for _, e := range c.past() {
+			c.put(&e.TraceEvent, e.Text, e.TimeNs)
+		}
 		*r = respond(&layout, memory.FD)
 		r.done = memory.Close
 		return nil

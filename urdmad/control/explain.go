@@ -6,6 +6,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/qp"
+	"urdma/urdmad/recorder"
 	"urdma/verbs/abi"
 )
 
@@ -13,20 +14,21 @@ import (
 func (x *Session) explain(m *abi.ExplainRequest, r *reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	text := ""
-	x.do(func() {
-		for _, e := range x.events(nil) { // the last that fits
-			if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
-				continue
-			}
-			of := reason.Number(e.Code)
-			if of == n || n&^0xff == abi.ExplainEvent && m.QPN != 0 || n == abi.ExplainConnection && of&^0xf == n {
-				text = e.Text
-				if n == abi.ExplainConnection {
-					n = of
-				}
+	var events []recorder.Event
+	x.do(func() { events = x.events() })
+	recorder.Sort(events)
+	for _, e := range events { // the last that fits
+		if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
+			continue
+		}
+		of := reason.Number(e.Code)
+		if of == n || n&^0xff == abi.ExplainEvent && m.QPN != 0 || n == abi.ExplainConnection && of&^0xf == n {
+			text = e.Text
+			if n == abi.ExplainConnection {
+				n = of
 			}
 		}
-	})
+	}
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
 	*r = respond(&resp)

@@ -3,14 +3,12 @@ package control
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 
 	"urdma/inject"
 	"urdma/inspect"
 	"urdma/reason"
 	"urdma/urdmad/clock"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
@@ -177,35 +175,31 @@ func (c *cmChannelObject) forgetLate() {
 	}
 }
 
-// injections copies what viewer may see.
-func (g *gather) injections(viewer *account.Owner) {
-	n := &g.w.injected
-	for _, list := range [][]*injection{n.ended, n.rules} {
-		for _, i := range list {
-			if !viewer.Sees(i.by) {
-				continue
-			}
-			v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.PID, Command: i.by.Name, UID: i.by.UID,
-				Created: g.clock.time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
-			if i.stage != nil {
-				v.Seen, v.Hits = i.stage.Seen, i.stage.Hits
-			}
-			switch {
-			case i.over:
-				v.State = "ended"
-			case i.waits != nil:
-				v.State = "waiting"
-			case i.Point == inject.Post:
-				v.State = "library"
-			}
-			same := func(o inspect.Injection) bool { return o.Number == v.Number }
-			if at := slices.IndexFunc(g.snap.Injections, same); at >= 0 { // at another worker
-				o := &g.snap.Injections[at]
-				v.Seen, v.Hits = v.Seen+o.Seen, v.Hits+o.Hits
-				*o = v
-				continue
-			}
-			g.snap.Injections = append(g.snap.Injections, v)
-		}
+// injection copies a rule that the viewer may see, which other workers may have as well.
+func (g *gather) injection(i *injection) {
+	if !g.viewer.Sees(i.by) {
+		return
 	}
+	v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.PID, Command: i.by.Name, UID: i.by.UID,
+		Created: g.clock.time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
+	if i.stage != nil {
+		v.Seen, v.Hits = i.stage.Seen, i.stage.Hits
+	}
+	switch {
+	case i.over:
+		v.State = "ended"
+	case i.waits != nil:
+		v.State = "waiting"
+	case i.Point == inject.Post:
+		v.State = "library"
+	}
+	at, has := g.rules[v.Number]
+	if !has {
+		g.rules[v.Number] = len(g.snap.Injections)
+		g.snap.Injections = append(g.snap.Injections, v)
+		return
+	}
+	o := &g.snap.Injections[at]
+	v.Seen, v.Hits = v.Seen+o.Seen, v.Hits+o.Hits
+	*o = v
 }

@@ -16,6 +16,7 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/recorder"
 	"urdma/verbs/abi"
 )
 
@@ -65,7 +66,8 @@ type gather struct {
 	viewer *account.Owner
 	snap   *inspect.Snapshot
 	clock  wallClock
-	before struct { // what other workers had of what all have
+	rules  map[uint32]int // index in snap.Injections, by number
+	before struct {       // what other workers had of what all have
 		neighbours []inspect.Neighbour
 		groups     []inspect.Group
 	}
@@ -79,8 +81,11 @@ type wallClock struct {
 
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
+// nanoseconds since 1970.
+func (c wallClock) nanoseconds(t clock.Time) int64 { return c.time(t).UnixNano() }
+
 func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
-	g := &gather{ctx: ctx, s: s, w: s.Workers[0], viewer: viewer, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
+	g := &gather{ctx: ctx, s: s, w: s.Workers[0], viewer: viewer, rules: map[uint32]int{}, snap: &inspect.Snapshot{Format: inspect.Format, Daemon: s.About,
 		Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
@@ -104,18 +109,22 @@ func (s *Server) snapshot(ctx context.Context, viewer *account.Owner) (*inspect.
 func (g *gather) worker() error {
 	g.before.neighbours, g.before.groups = g.snap.Neighbours, g.snap.Groups
 	var seen []*Session
+	var past []*ended
 	err := g.ask(func() (more bool) {
 		g.clock = wallClock{time.Now(), g.w.Engine.Now()}
 		g.engine()
-		g.injections(g.viewer)
-		g.warnings(g.viewer)
-		for _, x := range g.w.attached {
-			if g.viewer.Sees(&x.Owner) {
-				seen = append(seen, x)
-			}
-		}
+		seen, past = g.w.seenBy(g.viewer)
 		return false
 	})
+	for _, e := range past {
+		g.warnings(e.owner, e.events)
+	}
+	n := &g.w.injected
+	for _, list := range []*[]*injection{&n.ended, &n.rules} {
+		if err == nil {
+			err = g.each(func() int { return len(*list) }, func(i int) { g.injection((*list)[i]) })
+		}
+	}
 	for _, x := range seen {
 		if err == nil {
 			err = g.client(x)
@@ -125,6 +134,22 @@ func (g *gather) worker() error {
 		err = g.links()
 	}
 	return err
+}
+
+// seenBy is the clients that a viewer may look at, and what is kept of others that are gone; on the
+// engine's thread.
+func (w *Worker) seenBy(viewer *account.Owner) (clients []*Session, past []*ended) {
+	for _, x := range w.attached {
+		if viewer.Sees(&x.Owner) {
+			clients = append(clients, x)
+		}
+	}
+	for _, e := range w.ended {
+		if viewer.Sees(e.owner) {
+			past = append(past, e)
+		}
+	}
+	return clients, past
 }
 
 // ask runs fn on the engine's thread, once a turn as long as it wants more, and
@@ -145,12 +170,14 @@ func (g *gather) ask(fn func() (more bool)) error {
 func (g *gather) client(x *Session) error {
 	c := inspect.Client{ID: x.id, PID: x.Owner.PID, UID: x.Owner.UID, Command: x.Owner.Name, Line: x.Owner.CommandLine()}
 	var objects *reflect.MapIter
+	var warned []recorder.Event
 	err := g.ask(func() (more bool) {
 		if x.ended {
 			return false // its rings may be unmapped
 		}
 		if objects == nil {
 			c.Connected = g.clock.time(x.Owner.Since)
+			warned = x.client.Recorder.Warned(g.clock.nanoseconds)
 			objects = reflect.ValueOf(x.objects).MapRange()
 		}
 		for range slice {
@@ -164,6 +191,7 @@ func (g *gather) client(x *Session) error {
 	if err == nil && !c.Connected.IsZero() {
 		g.snap.Clients = append(g.snap.Clients, c)
 		g.limits(x)
+		g.warnings(&x.Owner, warned)
 	}
 	return err
 }

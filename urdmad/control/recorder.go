@@ -1,13 +1,11 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/recorder"
@@ -34,7 +32,7 @@ func (w *Worker) keep(x *Session) {
 	if x.client == nil || !x.client.Recorder.Failed() {
 		return
 	}
-	e := &ended{x.Owner.Identity(), x.events(nil)}
+	e := &ended{x.Owner.Identity(), x.events()}
 	w.ended = append(w.ended, e)
 	own := 0
 	for i := len(w.ended) - 1; i >= 0; i-- {
@@ -50,45 +48,45 @@ func (w *Worker) keep(x *Session) {
 	}
 }
 
-// events appends what the session's recorder has; on the engine's thread.
-func (x *Session) events(to []recorder.Event) []recorder.Event {
+// events copies what the session's recorder has, in no order; on the engine's thread.
+func (x *Session) events() []recorder.Event {
 	if x.client == nil {
-		return to
+		return nil
 	}
 	now := wallClock{time.Now(), x.w.Engine.Now()}
-	return x.client.Recorder.Append(to, func(t clock.Time) int64 { return now.time(t).UnixNano() })
+	return x.client.Recorder.Events(now.nanoseconds)
 }
 
-// past writes what the recorders of all workers have that the capture wants.
-func (c *capture) past() {
-	var all []recorder.Event
-	for _, w := range c.s.Workers {
-		of := &capture{s: c.s, w: w, viewer: c.viewer, filter: c.filter}
-		w.do(func() { all = append(all, of.wanted()...) })
-	}
-	slices.SortStableFunc(all, func(a, b recorder.Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
-	for i := range all {
-		c.put(&all[i].TraceEvent, all[i].Text, all[i].TimeNs)
-	}
-}
-
-// wanted is what the recorders of the worker have that the capture wants; on its thread.
-func (c *capture) wanted() (all []recorder.Event) {
+// past is what the recorders of all workers have that the capture wants. Each client's takes a
+// turn, and those of others that the viewer may not see none.
+func (c *capture) past() (all []recorder.Event) {
 	add := func(owner *account.Owner, events []recorder.Event) {
 		for i := range events {
-			e := &events[i]
+			e := events[i]
 			e.PID = uint32(owner.PID)
 			if c.wantsEvent(owner, &e.TraceEvent) {
-				all = append(all, *e)
+				all = append(all, e)
 			}
 		}
 	}
-	for _, e := range c.w.ended {
-		add(e.owner, slices.Clone(e.events))
+	for _, w := range c.s.Workers {
+		var clients []*Session
+		var past []*ended
+		w.do(func() { clients, past = w.seenBy(c.viewer) })
+		for _, e := range past {
+			add(e.owner, e.events)
+		}
+		for _, x := range clients {
+			var events []recorder.Event
+			w.do(func() {
+				if !x.ended {
+					events = x.events()
+				}
+			})
+			add(&x.Owner, events)
+		}
 	}
-	for _, x := range c.w.attached {
-		add(&x.Owner, x.events(nil))
-	}
+	recorder.Sort(all)
 	return all
 }
 

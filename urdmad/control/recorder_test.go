@@ -47,11 +47,17 @@ func TestEndedClients(t *testing.T) {
 		t.Errorf("%d are kept, expected %d", len(w.ended), maxEnded)
 	}
 	c := &capture{s: s, w: w, viewer: &account.Owner{UID: 50, Realm: ""}, filter: abi.CaptureRequest{Flags: abi.CapturePast}}
-	var pids []uint32
-	for _, e := range c.wanted() {
-		pids = append(pids, e.PID)
+	turns := 0
+	w.Borrow = func(fn func()) bool { turns++; fn(); return true }
+	if events := c.past(); len(events) != 2 || events[0].PID != 1 || turns != 1 {
+		t.Errorf("user 50 sees in %d turns %+v, expected two events of a process in one", turns, events)
 	}
-	if len(pids) != 2 {
-		t.Errorf("user 50 sees events of processes %v, expected two of one", pids)
+	for _, uid := range []int{50, 51, 50, 51, 51} {
+		x := endedClient(s, uid, 2, true)
+		x.Owner.Realm, c.viewer.Realm = "here", "here"
+		w.attach(x)
+	}
+	if turns = 0; len(c.past()) != 4 || turns != 3 {
+		t.Errorf("user 50 sees %d events of two clients in %d turns, expected 4 in 3", len(c.past()), turns)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"urdma/event"
 	"urdma/reason"
 	"urdma/urdmad/clock"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/recorder"
 	"urdma/verbs/abi"
 )
@@ -39,10 +40,12 @@ type Records struct {
 	queue chan record
 }
 
-// record is a file to be written.
+// record is a file to be written: a client's events, in no order yet, and why.
 type record struct {
-	name string
-	text []byte
+	at     time.Time
+	of     *account.Owner
+	why    string
+	events []recorder.Event
 }
 
 // NewRecords has files written to a directory, which is made if it does not exist.
@@ -50,7 +53,7 @@ func NewRecords(dir string, log *slog.Logger) *Records {
 	r := &Records{dir: dir, log: log, queue: make(chan record, 16)}
 	go func() {
 		for one := range r.queue {
-			if err := r.write(&one); err != nil {
+			if err := r.write(one.name(), one.text()); err != nil {
 				log.Warn("flight recorder not written", "error", err)
 			}
 		}
@@ -59,16 +62,16 @@ func NewRecords(dir string, log *slog.Logger) *Records {
 }
 
 // write writes a file, and removes the oldest of too many.
-func (r *Records) write(one *record) error {
+func (r *Records) write(name string, text []byte) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("recorder_dir: %w", err)
 	}
-	path := filepath.Join(r.dir, one.name)
+	path := filepath.Join(r.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(one.text)
+	_, err = f.Write(text)
 	if err = cmp.Or(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path)) // half of it is of no use
 	}
@@ -139,9 +142,7 @@ func (x *Session) recordEnd() {
 
 // recordNow hands the recorder to who writes it.
 func (x *Session) recordNow() {
-	at := time.Now()
-	one := record{fmt.Sprintf("%s%s-%d%s", recordPrefix, at.UTC().Format("20060102T150405.000000"), x.Owner.PID, recordSuffix),
-		x.recordText(at, x.events(nil))}
+	one := record{time.Now(), x.Owner.Identity(), x.recordOf, x.events()}
 	x.recordOf, x.recorded = "", x.w.Engine.Now()
 	select {
 	case x.s.Records.queue <- one:
@@ -150,13 +151,18 @@ func (x *Session) recordNow() {
 	}
 }
 
-// recordText is what the file says; of too much the last.
-func (x *Session) recordText(at time.Time, events []recorder.Event) []byte {
-	head := fmt.Sprintf("%s: process %d (%s) of user %d: %s\n%s\n", at.Format(time.RFC3339), x.Owner.PID, x.Owner.Name, x.Owner.UID, x.recordOf, event.Head)
+func (one *record) name() string {
+	return fmt.Sprintf("%s%s-%d%s", recordPrefix, one.at.UTC().Format("20060102T150405.000000"), one.of.PID, recordSuffix)
+}
+
+// text is what the file says; of too much the last.
+func (one *record) text() []byte {
+	recorder.Sort(one.events)
+	head := fmt.Sprintf("%s: process %d (%s) of user %d: %s\n%s\n", one.at.Format(time.RFC3339), one.of.PID, one.of.Name, one.of.UID, one.why, event.Head)
 	var lines []string
 	room := maxRecord - len(head)
-	for _, e := range slices.Backward(events) {
-		e.PID = uint32(x.Owner.PID)
+	for _, e := range slices.Backward(one.events) {
+		e.PID = uint32(one.of.PID)
 		body, note := abi.Bytes(&e.TraceEvent), []byte(nil)
 		if e.Kind == abi.TraceReason {
 			body = append(slices.Clone(body), e.Text...)

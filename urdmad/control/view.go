@@ -432,6 +432,7 @@ func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortStableFunc(s.Limits, func(a, b inspect.Limit) int {
 		return cmp.Or(-cmp.Compare(a.Of, b.Of), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Client, b.Client))
 	})
+	slices.SortStableFunc(s.Warnings, func(a, b inspect.Warning) int { return a.Warned.Compare(b.Warned) })
 	slices.SortFunc(s.Neighbours, func(a, b inspect.Neighbour) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Address, b.Address))
 	})

@@ -2,7 +2,6 @@ package control
 
 import (
 	"bytes"
-	"slices"
 	"syscall"
 	"time"
 
@@ -45,24 +44,13 @@ func saidIn(field []byte) string {
 	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
 
-// warnings copies what viewer may see, of programs that have ended too.
-func (g *gather) warnings(viewer *account.Owner) {
-	add := func(owner *account.Owner, events []recorder.Event) {
-		if !viewer.Sees(owner) {
-			return
-		}
-		for _, e := range events {
-			if n := reason.Number(e.Code); e.Kind == abi.TraceReason && n.Pitfall() {
-				g.snap.Warnings = append(g.snap.Warnings, inspect.Warning{Number: n.String(), Warned: time.Unix(0, e.TimeNs), PID: owner.PID,
-					Command: owner.Name, QPN: e.QPN, What: n.What(), Text: e.Text})
-			}
+// warnings adds what events of an owner's say that the program was warned of.
+func (g *gather) warnings(owner *account.Owner, events []recorder.Event) {
+	for i := range events {
+		e := &events[i]
+		if n := reason.Number(e.Code); e.Kind == abi.TraceReason && n.Pitfall() {
+			g.snap.Warnings = append(g.snap.Warnings, inspect.Warning{Number: n.String(), Warned: time.Unix(0, e.TimeNs), PID: owner.PID,
+				Command: owner.Name, QPN: e.QPN, What: n.What(), Text: e.Text})
 		}
 	}
-	for _, e := range g.w.ended {
-		add(e.owner, e.events)
-	}
-	for _, x := range g.w.attached {
-		add(&x.Owner, x.events(nil))
-	}
-	slices.SortStableFunc(g.snap.Warnings, func(a, b inspect.Warning) int { return a.Warned.Compare(b.Warned) })
 }

@@ -9,12 +9,15 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/recorder"
 	"urdma/verbs/abi"
 )
 
 // reasons are what a client's recorder has of why something failed, as number: text.
 func reasons(c *enginetest.Client) (out []string) {
-	for _, e := range c.E.Recorder.Append(nil, func(t clock.Time) int64 { return int64(t) }) {
+	events := c.E.Recorder.Events(func(t clock.Time) int64 { return int64(t) })
+	recorder.Sort(events)
+	for _, e := range events {
 		if e.Kind == abi.TraceReason {
 			out = append(out, reason.Number(e.Code).String()+": "+e.Text)
 		}

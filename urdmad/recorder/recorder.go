@@ -99,20 +99,34 @@ func (r *Recorder) Call(timeNs int64, e *abi.TraceEvent) {
 	r.calls.add(maxCalls, Event{TimeNs: timeNs, TraceEvent: *e})
 }
 
-// Append appends all events, oldest first. wall turns the worker's time into
-// nanoseconds since 1970.
-func (r *Recorder) Append(to []Event, wall func(clock.Time) int64) []Event {
-	begun := len(to)
+// Events copies all events, in no order: Sort is for who has the time. wall turns the
+// worker's time into nanoseconds since 1970.
+func (r *Recorder) Events(wall func(clock.Time) int64) []Event {
+	all := make([]Event, 0, len(r.events.list)+len(r.reasons.list)+len(r.warned.list)+maxCalls)
+	r.mu.Lock()
+	all = append(all, r.calls.list...)
+	r.mu.Unlock()
 	for _, from := range []*ring[noted]{&r.events, &r.reasons, &r.warned} {
-		for _, n := range from.list {
-			to = append(to, Event{wall(n.at), n.e, n.text})
+		for i := range from.list {
+			all = append(all, from.list[i].event(wall))
 		}
 	}
-	r.mu.Lock()
-	to = append(to, r.calls.list...)
-	r.mu.Unlock()
-	slices.SortStableFunc(to[begun:], func(a, b Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
-	return to
+	return all
+}
+
+func (n *noted) event(wall func(clock.Time) int64) Event { return Event{wall(n.at), n.e, n.text} }
+
+// Sort puts events into their order, the oldest first.
+func Sort(events []Event) {
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
+}
+
+// Warned copies what the program was warned of, likewise.
+func (r *Recorder) Warned(wall func(clock.Time) int64) (all []Event) {
+	for i := range r.warned.list {
+		all = append(all, r.warned.list[i].event(wall))
+	}
+	return all
 }
 
 // ring holds the last of what was added, in any order.

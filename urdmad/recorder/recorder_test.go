@@ -21,7 +21,8 @@ func TestBounded(t *testing.T) {
 		r.Note(clock.Time(at+2), &abi.TraceEvent{WRID: uint64(at)})
 		r.Call(int64(at+3), &abi.TraceEvent{WRID: uint64(at + 1)})
 	}
-	got := r.Append(nil, wall)
+	got := r.Events(wall)
+	Sort(got)
 	if len(got) != maxEvents+maxCalls+1 || got[0].Code != 7 || len(got[0].Text) != maxText {
 		t.Fatalf("%d events, the first %+v", len(got), got[0])
 	}
@@ -32,6 +33,25 @@ func TestBounded(t *testing.T) {
 	}
 	if !r.Failed() || new(Recorder).Failed() {
 		t.Error("Failed does not tell of reasons alone")
+	}
+}
+
+// TestWarned: warnings alone, the last, in their order.
+func TestWarned(t *testing.T) {
+	var r Recorder
+	r.Reason(1, &abi.TraceEvent{}, "")
+	for i := range maxWarned + 3 {
+		r.Warn(clock.Time(i), &abi.TraceEvent{WRID: uint64(i)}, "")
+	}
+	got := r.Warned(wall)
+	Sort(got)
+	if len(got) != maxWarned {
+		t.Fatalf("%d warnings", len(got))
+	}
+	for i, e := range got {
+		if e.WRID != uint64(i+3) || e.TimeNs != int64(i+3) {
+			t.Errorf("warning %d: %+v", i, e)
+		}
 	}
 }
 
