@@ -82,11 +82,14 @@ func roceByNumber(long bool) []string {
 // roceThroughCM are servers and clients that connect by rdma_cm; @ is the server's address.
 func roceThroughCM(long, ipv6 bool) [][2]string {
 	runs := [][2]string{{"rping -s -a @ -C 5 -V -S 3000", "rping -c -a @ -C 5 -V -S 3000"}, {"ucmatose -b @", "ucmatose -s @"}, {"udaddy -b @", "udaddy -s @"}, {"rdma_xserver -c x", "rdma_xclient -c x -s @"}}
+	if !ipv6 { // perftest -R resolves IPv4 names alone
+		runs = append(runs, [2]string{"ib_send_lat -R -F -e -n 200", "ib_send_lat -R -F -e -n 200 @"}) // its send queue has room for one
+	}
 	if !long {
 		return runs
 	}
 	for _, program := range lab.Perftest {
-		if !ipv6 { // perftest -R resolves IPv4 names alone
+		if !ipv6 {
 			runs = append(runs, [2]string{program + " -R -F -n 200", program + " -R -F -n 200 @"})
 		}
 	}
