@@ -60,37 +60,10 @@ type Packet struct {
 	// the sender's; before Tx the caller sets it. On a port of frames it is
 	// neither set nor looked at.
 	Peer Peer
-	// Loan is where the packet goes on behind Data, of one that no wire carries; else nil.
-	Loan *Loan
 	// Ref is the port's own: an mbuf's address, a ring slot. The caller keeps
 	// it together with Data and never looks at it.
 	Ref uintptr
 }
-
-// Loan is the end of a packet from one worker of this urdmad to another, where it lies in
-// registered memory of the sender's client.
-type Loan struct {
-	Bytes  []byte
-	Memory Lender
-	Work   Outstanding // the work request that sends it, at Index; nil: it answers one of the receiver's
-	Index  uint32
-}
-
-// Lender is a memory region; any worker may ask at any time.
-type Lender interface {
-	// Dead: it is deregistered. Its bytes stay mapped until every worker has ended its turn.
-	Dead() bool
-}
-
-// Outstanding is a send queue; any worker may ask at any time.
-type Outstanding interface {
-	// Released: the work request at an index is complete or was flushed.
-	Released(index uint32) bool
-}
-
-// Over reports whether the lender has taken the bytes back. To be asked before they are read,
-// and again before what was read counts: the client may have changed them meanwhile.
-func (l *Loan) Over() bool { return l.Memory.Dead() || l.Work != nil && l.Work.Released(l.Index) }
 
 // Peer is the address of a UDP socket: an IPv6 address, or an IPv4 address mapped
 // into one (RFC 4291 section 2.5.5.2), and a port number. It has no pointer, so

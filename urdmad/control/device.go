@@ -142,9 +142,6 @@ func (x *Session) connect() (theirs int, err error) {
 		x.space.SetDirect()
 	}
 	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
-	if len(x.s.Workers) > 1 {
-		x.space.SetSettle(x.s.settle)
-	}
 	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
 		return -1, err
 	}

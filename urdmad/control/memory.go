@@ -105,17 +105,6 @@ func (mr *mrObject) left() {
 	if !mr.region.Shared() {
 		mr.x.space.Drain()
 	}
-	if mr.region.Lent() {
-		mr.x.s.settle()
-	}
-}
-
-// settle waits until every worker has ended the turn in which it may still read what was lent
-// to it before.
-func (s *Server) settle() {
-	for _, w := range s.Workers {
-		w.do(func() {})
-	}
 }
 
 func checkRegistration(m *abi.RegMRRequest) error {

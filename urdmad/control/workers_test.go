@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"urdma/dpdk/loopback"
 	"urdma/inspect"
 	"urdma/urdmad/control"
-	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )
 
@@ -279,47 +277,5 @@ func TestScenarioOfAnyWorker(t *testing.T) {
 		if len(changes) > 0 {
 			t.Errorf("client %d: %d changes more were told", i, len(changes))
 		}
-	}
-}
-
-// TestDeregisterWaitsForOtherWorkers: memory that another worker may be reading is deregistered
-// once that has ended its turn.
-func TestDeregisterWaitsForOtherWorkers(t *testing.T) {
-	r := startTwo(t)
-	c := opened(t, r)
-	for _, lent := range []bool{false, true} {
-		mr, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lent {
-			done := make(chan struct{})
-			e := r.server.Workers[0].Engine
-			e.Do(func() { e.QPs.Regions.Lookup(mem.STag(mr.LKey)).Lend(); close(done) })
-			r.server.Workers[0].Wake()
-			<-done
-		}
-		reading, read := make(chan struct{}), make(chan struct{})
-		release := sync.OnceFunc(func() { close(read) })
-		defer release()
-		r.server.Workers[1].Engine.Do(func() { close(reading); <-read })
-		r.server.Workers[1].Wake()
-		<-reading
-		answered := make(chan error, 1)
-		go func() {
-			_, err := call[abi.HandleMessage, abi.Header](c, abi.DeregMR, abi.HandleMessage{Handle: mr.Handle})
-			answered <- err
-		}()
-		if lent {
-			time.Sleep(50 * time.Millisecond)
-			if len(answered) > 0 {
-				t.Error("it did not wait")
-			}
-			release()
-		}
-		if err := <-answered; err != nil {
-			t.Fatal(err)
-		}
-		release()
 	}
 }

@@ -192,12 +192,6 @@ func (e *Engine) faulted(addr uintptr) {
 			return
 		}
 	}
-	for _, p := range e.ports {
-		if p.If.Reading(addr) { // its own worker finds out as it resends
-			e.QPs.Resume()
-			return
-		}
-	}
 	panic(fmt.Sprintf("engine: fault at %#x, which is no client's memory", addr))
 }
 

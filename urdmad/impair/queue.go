@@ -87,10 +87,6 @@ func (q *Queue) pass(p *port.Packet, out bool) {
 	for range f.copies {
 		c := *p
 		c.Data, c.Ref = append(make([]byte, 0, max(len(p.Data), 64)), p.Data...), own
-		if p.Loan != nil {
-			loan := *p.Loan
-			c.Loan = &loan
-		}
 		if f.corrupt {
 			c.Data[corruptAt] ^= 1
 			c.Flags &^= port.RxIPv4Good
@@ -132,7 +128,7 @@ func (q *Queue) send() {
 			continue
 		}
 		one[0].Data = b[:copy(b[:len(p.Data)], p.Data)]
-		one[0].Flags, one[0].Peer, one[0].Loan = p.Flags, p.Peer, p.Loan
+		one[0].Flags, one[0].Peer = p.Flags, p.Peer
 		if q.under.Tx(one[:]) == 0 {
 			q.under.Free(one[:])
 			return // lost, as in a full ring

@@ -335,24 +335,3 @@ func TestReplace(t *testing.T) {
 		t.Error("removing the old region took the new one's STag")
 	}
 }
-
-// TestSettledBeforeUnmapped: what another worker may still read is mapped until it does not.
-func TestSettledBeforeUnmapped(t *testing.T) {
-	s := NewSpace(nil)
-	read := make(chan byte)
-	var m Mapping
-	s.SetSettle(func() { read <- m.Bytes[0] })
-	if err := s.AddFile(1, memfd(t, 1<<20, unix.F_SEAL_SHRINK)); err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Map(1, 0, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Bytes[0] = 7
-	s.Unmap(m)
-	s.Close()
-	if b := <-read; b != 7 {
-		t.Errorf("read %d", b)
-	}
-}

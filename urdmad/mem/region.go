@@ -1,10 +1,6 @@
 package mem
 
-import (
-	"sync/atomic"
-
-	"urdma/verbs/abi"
-)
+import "urdma/verbs/abi"
 
 // STag names a region: it is lkey and rkey of libibverbs and the steering tag of
 // RFC 5041.
@@ -32,9 +28,8 @@ type Region struct {
 	shared bool   // urdmad maps its pages
 	null   bool   // there is no memory (null.go)
 
-	refs int         // work in progress that may still touch bytes
-	dead atomic.Bool // deregistered, or bound no more: no new work finds it. Stored by the worker
-	lent bool        // other workers may read bytes
+	refs int  // work in progress that may still touch bytes
+	dead bool // deregistered, or bound no more: no new work finds it
 }
 
 // NewRegion describes length bytes of s that work requests call base. With
@@ -98,7 +93,7 @@ func (r *Region) Hold() {
 // Release undoes one Hold.
 func (r *Region) Release() {
 	r.refs--
-	if r.refs == 0 && r.dead.Load() {
+	if r.dead && r.refs == 0 {
 		r.unmap()
 	}
 	if r.of != nil {
@@ -111,22 +106,10 @@ func (r *Region) Allows(want uint32) bool { return r.Access&want == want }
 
 // Dead reports whether the region was deregistered, or its window is bound to it
 // no more.
-func (r *Region) Dead() bool { return r.dead.Load() || r.of != nil && r.of.dead.Load() }
-
-// Lend notes that another worker may read the region's bytes, until it is dead and that worker
-// has begun another turn.
-func (r *Region) Lend() {
-	r.lent = true
-	if r.of != nil {
-		r.of.lent = true
-	}
-}
-
-// Lent reports whether Lend was called.
-func (r *Region) Lent() bool { return r.lent }
+func (r *Region) Dead() bool { return r.dead || r.of != nil && r.of.dead }
 
 func (r *Region) kill() {
-	r.dead.Store(true)
+	r.dead = true
 	if r.refs == 0 {
 		r.unmap()
 	}

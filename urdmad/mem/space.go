@@ -43,7 +43,6 @@ type Space struct {
 	idle   *view // of views: the one that was in use last, kept for the next
 	closed bool
 	budget Budget // nil: as many as the kernel allows
-	settle func() // see SetSettle
 
 	direct   bool        // see SetDirect
 	left     atomic.Bool // see Leave
@@ -94,10 +93,6 @@ func NewSpace(selfMem *os.File) *Space {
 
 // SetBudget bounds the mappings of a Space that has none yet.
 func (s *Space) SetBudget(b Budget) { s.budget = b }
-
-// SetSettle has settle called, on a goroutine of its own, before anything is unmapped: it returns
-// once no other worker reads any more what was lent to it. Before the first mapping.
-func (s *Space) SetSettle(settle func()) { s.settle = settle }
 
 // AddFile accepts a memfd under a handle that the caller chose, and owns it
 // from then on, also on error.
@@ -294,12 +289,7 @@ func (s *Space) drop(w *view) {
 			break
 		}
 	}
-	go func() { // not here: the poll loop may be the caller, and gigabytes take milliseconds
-		if s.settle != nil {
-			s.settle()
-		}
-		unmapAligned(w.bytes)
-	}()
+	go unmapAligned(w.bytes) // not here: the poll loop may be the caller, and gigabytes take milliseconds
 	s.giveBack()
 }
 

@@ -35,15 +35,8 @@ func (r *Region) Stream() uint32 { return r.stream }
 // InsertWindow gives w, which is not bound, an STag; false when there are as many
 // as there may be.
 func (t *Table) InsertWindow(w *Window) bool {
-	w.part = w.unbound()
+	w.part = &Region{PD: w.PD, window: w, dead: true}
 	return t.Insert(w.part)
-}
-
-// unbound is what the table has of a window that is not bound.
-func (w *Window) unbound() *Region {
-	r := &Region{PD: w.PD, window: w}
-	r.dead.Store(true)
-	return r
 }
 
 // RemoveWindow unbinds w and forgets it.
@@ -82,7 +75,7 @@ func (t *Table) Bind(b *Binding) bool {
 		return false
 	}
 	if b.Length == 0 && !w.Type2 {
-		t.replace(w, b.STag, w.unbound())
+		t.replace(w, b.STag, &Region{PD: w.PD, window: w, dead: true})
 		return true
 	}
 	to := t.Lookup(b.To)
@@ -130,7 +123,7 @@ func (t *Table) replace(w *Window, s STag, part *Region) {
 }
 
 func (w *Window) unbind() {
-	if w.part.dead.Load() {
+	if w.part.dead {
 		return
 	}
 	w.part.kill()

@@ -62,9 +62,9 @@ func (n *Interface) sightOf(p *port.Packet) []byte {
 		if !dst.IsValid() {
 			dst = n.IP()
 		}
-		return n.frameOf(n.joined(p), &p.Peer, dst, false)
+		return n.frameOf(p.Data, &p.Peer, dst, false)
 	}
-	return n.whole(p)
+	return p.Data
 }
 
 // frameOf makes up the frame that a datagram between a peer and an address of ours, or a

@@ -48,9 +48,6 @@ func (h *Held) Payload(off int, head *[wire.MaxHeaderLen]byte) (private, data []
 	return head[:copy(head[:], data)], data
 }
 
-// Loan is where the payload goes on, as a Datagram's.
-func (h *Held) Loan() *Loan { return h.packet.Loan }
-
 // Release gives the datagram back to the port.
 func (n *Interface) Release(a *Account, h *Held) {
 	if h.Any() {

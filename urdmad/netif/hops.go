@@ -12,7 +12,7 @@ import (
 // route. It is dst itself on the same link. A link-local address of IPv6 and another
 // don't reach each other: answers would find no way (RFC 4291 section 2.5.6).
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
-	if n.Inside(dst) {
+	if n.isInside(dst) {
 		return dst, true
 	}
 	if !n.info.Wire || n.IP().IsUnspecified() || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
@@ -27,8 +27,8 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }
 
-// Inside reports an address of ours at which other workers are reached.
-func (n *Interface) Inside(dst netip.Addr) bool {
+// isInside reports an address of ours at which other workers are reached.
+func (n *Interface) isInside(dst netip.Addr) bool {
 	switch {
 	case !n.info.Siblings || dst.Is4() != n.IP().Is4():
 		return false
@@ -40,7 +40,7 @@ func (n *Interface) Inside(dst netip.Addr) bool {
 
 // Resolve calls done with how a neighbour is reached.
 func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
-	if n.Inside(hop) {
+	if n.isInside(hop) {
 		done(n.Link(), true)
 		return
 	}

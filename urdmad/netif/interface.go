@@ -66,7 +66,6 @@ type Interface struct {
 	rx    receiver
 	tx    transmitter
 	tap   Tap    // nil while nobody looks
-	reads *Loan  // see Reads
 	shown []byte // room for a frame made up for the tap
 
 	seal    Seal                     // of what CarryBare has said; else nil
@@ -169,7 +168,6 @@ func (n *Interface) Renumber(a netip.Prefix) {
 // before the first Poll.
 func (n *Interface) SetBursts(rx, tx int) {
 	n.rx.p, n.tx.p = make([]port.Packet, rx), make([]port.Packet, tx)
-	n.tx.loans = make([]port.Loan, tx)
 }
 
 // Bursts is what SetBursts said.

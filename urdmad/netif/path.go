@@ -207,15 +207,6 @@ func (p *Path) put6(frame []byte, length int) int {
 	return length
 }
 
-// Lend has the packet that is sent next go on in memory that is lent.
-func (p *Path) Lend(l *Loan) {
-	t := &p.n.tx
-	at := &t.loans[t.lends%len(t.loans)]
-	t.lends++
-	*at = *l
-	t.p[t.used].Loan = at
-}
-
 // Send completes the packet in the buffer that Alloc returned last, whose payload
 // of length bytes is in place, and queues it.
 func (p *Path) Send(frame []byte, length int) {

@@ -42,9 +42,6 @@ type Datagram struct {
 	kept   bool
 }
 
-// Loan is where the payload goes on, in memory of another worker's client; nil: it does not.
-func (d *Datagram) Loan() *Loan { return d.packet.Loan }
-
 // Poll takes the next burst from the port, if the last was handled, and returns
 // how many frames wait. more says that the port may have others.
 func (n *Interface) Poll() (waiting int, more bool) {
@@ -71,7 +68,6 @@ func (n *Interface) Next() *Datagram {
 		p := &r.p[r.at]
 		r.current = r.at
 		r.at++
-		n.Reads(p.Loan)
 		if n.tap != nil && !p.Flags.Has(port.RxAgain) {
 			n.note = ""
 			n.tap.Received(n, n.sightOf(p))

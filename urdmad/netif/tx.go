@@ -10,10 +10,7 @@ type transmitter struct {
 	sent       bool // something went to the port since the last Flush
 	cut        bool // another host has our address: nothing may be sent
 	ipID       uint16
-	burst      burst       // on a port of datagrams
-	loans      []port.Loan // of packets in p, in a ring
-	lends      int         // ever
-	joined     []byte      // room for a packet that a tap is shown
+	burst      burst // on a port of datagrams
 }
 
 // Alloc returns a transmit buffer to build a frame in, or nil when the port's
@@ -43,14 +40,13 @@ func (n *Interface) Send(frame []byte) {
 func (n *Interface) commit(length int) {
 	t := &n.tx
 	if t.cut {
-		t.p[t.used].Loan = nil
 		return
 	}
 	p := &t.p[t.used]
 	p.Data = p.Data[:length]
 	t.used++
 	if n.tap != nil {
-		n.tap.Sent(n, n.whole(p))
+		n.tap.Sent(n, p.Data)
 	}
 }
 
@@ -64,7 +60,7 @@ func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t.burst.bytes += length
 	t.burst.padable = false
 	if n.tap != nil {
-		n.tap.Sent(n, n.frameOf(n.joined(p), peer, n.IP(), true))
+		n.tap.Sent(n, n.frameOf(p.Data, peer, n.IP(), true))
 	}
 }
 

@@ -83,40 +83,6 @@ func lend(vec [][]byte, list []element, off, n uint32) [][]byte {
 	return vec
 }
 
-// Piece is how many bytes from off on, at most limit, lie in one piece of registered memory
-// that urdmad maps; 0 if that at off does not.
-func (wr *SendWR) Piece(off, limit uint32) uint32 {
-	if wr.stage == nil && !wr.IsRead() {
-		if s, at := wr.element(off); s != nil && s.bytes != nil && !s.region.Null() {
-			return min(limit, s.n-at)
-		}
-	}
-	return 0
-}
-
-// element is the scatter/gather element that has the byte at off, there at another; nil: none has.
-func (wr *SendWR) element(off uint32) (s *element, at uint32) {
-	for j := range wr.list {
-		if s := &wr.list[j]; off < s.n {
-			return s, off
-		}
-		off -= wr.list[j].n
-	}
-	return nil, 0
-}
-
-// LendElement has other workers read work request i's bytes at off, of which Piece says how many
-// there are: the region, until it is dead, or the send queue has Released the work request.
-func (q *QP) LendElement(i, off uint32) *mem.Region {
-	s, _ := q.SQ.At(i).element(off)
-	if !q.SQ.lends {
-		q.SQ.lends = true
-		q.SQ.released.Store(q.SQ.head)
-	}
-	s.region.Lend()
-	return s.region
-}
-
 // Lend appends to vec work request i's n bytes from off on, which Run has said are
 // there. ok is false if their memory was deregistered. The memory is lent until
 // the work request completes; SourceDead says whether it may still be read.

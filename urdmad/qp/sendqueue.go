@@ -3,7 +3,6 @@ package qp
 import (
 	"encoding/binary"
 	"net/netip"
-	"sync/atomic"
 
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
@@ -127,12 +126,10 @@ type SendQueue struct {
 	settling   []uint64 // of them, answered: until jobs.done is this
 	maxReads   int      // of them at a time, agreed on with the peer
 	takes      Messages
-	stages     int           // work requests with a stage
-	more       bool          // the client has posted more than was fetched
-	draining   bool          // no send begins
-	failed     bool          // from a send on, which the ring names, all complete with an entry
-	lends      bool          // other workers may read what work requests send
-	released   atomic.Uint32 // one past the last index released, while lends
+	stages     int  // work requests with a stage
+	more       bool // the client has posted more than was fetched
+	draining   bool // no send begins
+	failed     bool // from a send on, which the ring names, all complete with an entry
 }
 
 func (s *SendQueue) init(r ring.ServerSQ, entries, maxSGE uint32) {
@@ -188,9 +185,6 @@ func (s *SendQueue) oldestFailed() bool {
 // release gives back what work request i holds.
 func (s *SendQueue) release(i uint32) {
 	wr := s.At(i)
-	if s.lends {
-		s.released.Store(i + 1)
-	}
 	for j := range wr.list {
 		wr.list[j].region.Release()
 		wr.list[j] = element{}
@@ -199,9 +193,6 @@ func (s *SendQueue) release(i uint32) {
 	wr.list, wr.src = wr.list[:0], nil
 	s.passed(i, s.tail)
 }
-
-// Released is port.Outstanding's.
-func (s *SendQueue) Released(i uint32) bool { return int32(s.released.Load()-i) > 0 }
 
 // drop forgets all work without completing it.
 func (s *SendQueue) drop() {

@@ -55,20 +55,6 @@ func (s *Source) Run(off, limit uint32) uint32 {
 	return min(limit, s.length-off)
 }
 
-// Piece is Run of a source that urdmad maps; else 0.
-func (s *Source) Piece(off, limit uint32) uint32 {
-	if s.mapped == nil || s.region.Null() {
-		return 0
-	}
-	return s.Run(off, limit)
-}
-
-// Lend has other workers read a source that urdmad maps, until its region is dead.
-func (s *Source) Lend() *mem.Region {
-	s.region.Lend()
-	return s.region
-}
-
 // Bytes are those from off on, as many as Run says or more.
 func (s *Source) Bytes(off uint32) []byte {
 	if s.stage != nil {

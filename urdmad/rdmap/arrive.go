@@ -14,29 +14,13 @@ import (
 type Segment struct {
 	Head   []byte
 	Data   []byte
-	Loan   Loan   // that has the payload, if it does not lie in Data; else nil
-	Lent   []byte // the payload then
-	Placed bool   // PlaceEarly has placed it
-	More   int    // bytes of the segment that follow in further pieces
+	Placed bool // PlaceEarly has placed it
+	More   int  // bytes of the segment that follow in further pieces
 }
 
 // rest is how many bytes of payload the segment has from its byte at on, those of
 // further pieces included.
-func (s *Segment) rest(at int) uint64 { return uint64(len(s.payload(at)) + s.More) }
-
-// Loan says whether a payload is still lent.
-type Loan interface{ Over() bool }
-
-// withdrawn reports that the sender has taken the payload back.
-func (s *Segment) withdrawn() bool { return s.Loan != nil && s.Loan.Over() }
-
-// payload is that of a segment whose header has at bytes.
-func (s *Segment) payload(at int) []byte {
-	if s.Loan != nil {
-		return s.Lent
-	}
-	return s.Data[at:]
-}
+func (s *Segment) rest(at int) uint64 { return uint64(len(s.Data) - at + s.More) }
 
 // Result says what became of a segment.
 type Result uint8
@@ -45,7 +29,6 @@ const (
 	Placed    Result = iota
 	NoReceive        // a Send found no receive posted; nothing was done, it may be delivered again
 	Busy             // too much waits to be written to the client's memory; nothing was done, as above
-	Withdrawn        // its sender has taken the payload back, and ends or resends: what was placed of it does not count
 	Refused          // the stream ends with the Terminate that Refusal builds
 )
 
@@ -81,8 +64,6 @@ func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	at, err := d.Parse(seg.Head)
 	if err != nil {
 		v = refuse(codeOf(err))
-	} else if seg.withdrawn() {
-		return Verdict{Result: Withdrawn}
 	} else {
 		v = s.place(&d, seg, at)
 	}
@@ -131,19 +112,16 @@ func (s *Stream) PlaceEarly(seg *Segment) bool {
 	if err != nil || d.Op != wire.OpWrite {
 		return false
 	}
-	data := seg.payload(at)
-	return !seg.withdrawn() && s.QP.PlaceWrite(mem.STag(d.STag), d.TO, data, uint64(len(data))).Is == qp.Done
+	data := seg.Data[at:]
+	return s.QP.PlaceWrite(mem.STag(d.STag), d.TO, data, uint64(len(data))).Is == qp.Done
 }
 
 // placeWrite is an RDMA Write segment.
 func (s *Stream) placeWrite(d *wire.DDP, seg *Segment, at int) Verdict {
-	data, last := seg.payload(at), d.Last && seg.More == 0
+	data, last := seg.Data[at:], d.Last && seg.More == 0
 	if !seg.Placed {
 		if v := s.QP.PlaceWrite(mem.STag(d.STag), d.TO, data, seg.rest(at)); v.Is != qp.Done {
 			return verdict(v, &writes)
-		}
-		if seg.withdrawn() {
-			return Verdict{Result: Withdrawn}
 		}
 	}
 	s.written.add(len(data), last)
@@ -168,10 +146,7 @@ func (s *Stream) placeSend(d *wire.DDP, seg *Segment, at int) Verdict {
 			return verdict(v, &sends)
 		}
 	}
-	v := q.PlaceSend(seg.payload(at), seg.rest(at))
-	if v.Is == qp.Done && seg.withdrawn() {
-		return Verdict{Result: Withdrawn}
-	}
+	v := q.PlaceSend(seg.Data[at:], seg.rest(at))
 	if v.Is == qp.Done && d.Last && seg.More == 0 {
 		s.recvMSN = s.recvMSN.Add(1)
 		v = q.EndSend(qp.Ending{Invalidates: d.Op.Invalidates(), STag: mem.STag(d.STag), Solicited: d.Op.Solicited()})
@@ -224,5 +199,5 @@ func (s *Stream) placeResponse(d *wire.DDP, seg *Segment, at int) Verdict {
 		d.Last != (seg.rest(at) == uint64(wr.Length-wr.Got())):
 		return refuse(wire.TermTaggedBounds)
 	}
-	return verdict(s.QP.PlaceResponse(wr, seg.payload(at)), &responses)
+	return verdict(s.QP.PlaceResponse(wr, seg.Data[at:]), &responses)
 }

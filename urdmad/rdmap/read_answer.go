@@ -88,10 +88,10 @@ func (a *answers) owe(v answer) *answer {
 	return slot
 }
 
-// sent notes that a segment of n bytes of the next answer went out.
-func (a *answers) sent(mark uint64, n uint32) {
+// sent notes that a segment of at most limit bytes of the next answer went out.
+func (a *answers) sent(mark uint64, limit uint32) {
 	v := a.next()
-	v.sent += n
+	v.sent += v.source.Run(v.sent, limit)
 	v.mark = mark
 	v.source.Sent(v.sent, mark)
 	if v.sent == v.req.Length {

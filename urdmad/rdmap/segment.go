@@ -1,7 +1,6 @@
 package rdmap
 
 import (
-	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
@@ -11,7 +10,6 @@ import (
 type Segmenter struct {
 	QP      *qp.QP
 	payload [2]uint32 // bytes of payload in an untagged and in a tagged segment
-	lent    uint32    // and in one whose payload stays where it is; 0: there are none
 }
 
 // NewSegmenter makes segments of at most maxSegment bytes. Where lines is set,
@@ -87,7 +85,7 @@ func (s *Segmenter) answerData(v *answer, off uint32) (data []byte, ok bool) {
 	if v.source.Revoked() {
 		return nil, false
 	}
-	if n := s.answerRun(v, off); n > 0 {
+	if n := v.source.Run(off, s.payload[1]); n > 0 {
 		data = v.source.Bytes(off)[:n]
 	}
 	return data, true
@@ -153,41 +151,8 @@ func (s *Segmenter) head(b []byte, token uint64, wr *qp.SendWR) (at int, payload
 	return s.headSend(b, wr, off)
 }
 
-// run is how many bytes of wr from off on its segment there carries.
-func (s *Segmenter) run(wr *qp.SendWR, off uint32) uint32 {
-	n := wr.Run(off, s.Payload(wr))
-	if s.lent > 0 {
-		n = max(n, wr.Piece(off, s.lent))
-	}
-	return n
-}
-
-// answerRun is how many bytes of an answer from off on its segment there carries.
-func (s *Segmenter) answerRun(v *answer, off uint32) uint32 {
-	n := v.source.Run(off, s.payload[1])
-	if s.lent > 0 {
-		n = max(n, v.source.Piece(off, s.lent))
-	}
-	return n
-}
-
-// Lend has a segment whose payload lies in one piece of registered memory carry so many bytes,
-// whatever fits a packet: for carriers that leave it there (Compose).
-func (s *Segmenter) Lend(n uint32) { s.lent = n }
-
-// Lender is the region that the payload of a token's segment lies in, if Compose gives it as one
-// piece that is longer than a packet, and the work request that it is of, if it is of one.
-func (s *Stream) Lender(token uint64) (r *mem.Region, sq *qp.SendQueue, i uint32) {
-	slot, off := tokenSlot(token), uint32(token)
-	if token&tokenAnswer != 0 {
-		return s.answers.at(slot).source.Lend(), nil, 0
-	}
-	i = s.QP.SQ.Index(slot)
-	return s.QP.LendElement(i, off), &s.QP.SQ, i
-}
-
 func (s *Segmenter) headWrite(b []byte, wr *qp.SendWR, off uint32) (at int, n uint32) {
-	n = s.run(wr, off)
+	n = wr.Run(off, s.payload[1])
 	var d wire.DDP
 	d.Tagged, d.Last, d.Op = true, off+n == wr.Length, wire.OpWrite
 	d.STag, d.TO = wire.STag(wr.RKey), wr.RemoteAddr()+uint64(off)
@@ -195,7 +160,7 @@ func (s *Segmenter) headWrite(b []byte, wr *qp.SendWR, off uint32) (at int, n ui
 }
 
 func (s *Segmenter) headSend(b []byte, wr *qp.SendWR, off uint32) (at int, n uint32) {
-	n = s.run(wr, off)
+	n = wr.Run(off, s.payload[0])
 	var d wire.DDP
 	d.Last, d.Op = off+n == wr.Length && !wr.Op.Immediate, sendOpcode(wr)
 	d.QN, d.MSN, d.MO = wire.QueueSend, wire.MSN(wr.MSN), off

@@ -70,13 +70,13 @@ func (s *Stream) Next() (token uint64) {
 func (s *Stream) Sent(token, mark uint64) {
 	s.stats.SegmentsSent++
 	if token&tokenAnswer != 0 {
-		s.answers.sent(mark, s.answerRun(s.answers.next(), s.answers.next().sent))
+		s.answers.sent(mark, s.payload[1])
 		return
 	}
 	sq := &s.QP.SQ
 	wr, n := sq.At(sq.Next()), uint32(0)
 	if !wr.ImmediateNext() {
-		n = s.run(wr, wr.Offset())
+		n = wr.Run(wr.Offset(), s.Payload(wr))
 	}
 	sq.Sent(n, mark, true)
 }

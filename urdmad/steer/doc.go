@@ -4,7 +4,6 @@
 // whose sockets have filter.go's program, memif, whose sender chooses by outward.go, and cards)
 // each asks its own, and hands over what is another's. Packets from one worker to another, for connections between two clients of
 // this urdmad, take the same rings and never reach the port.
-// What such a packet lends (port.Loan) stays where it is.
 //
 // A ring has one writer and one reader, and buffers of its own. One that is full drops the
 // packet and counts it: a worker that does not keep up loses its own packets alone.

@@ -92,9 +92,6 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 		}
 		s := &r.slots[i]
 		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Class: s.class, Peer: s.peer, Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
-		if s.lent {
-			p[n].Loan = &s.loan
-		}
 		n++
 	}
 	return n
@@ -106,7 +103,6 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 	q.more = got == min(len(p), burst)
 	theirs := 0
 	for i := range p[:got] {
-		p[i].Loan = nil // no port lends, and not each looks after this
 		if q.hand(&p[i]) {
 			p[mine] = p[i]
 			mine++
@@ -255,7 +251,7 @@ func (q *queue) tell(v *port.Packet) (leaves bool) {
 	case all:
 		q.give(q.p, everyone, v, port.RxIPv4Good|port.RxUDPGood|port.RxInside)
 	}
-	return leaves && v.Loan == nil
+	return leaves
 }
 
 // transmit sends by our own queue of the port, which takes as many as it has room for. (A
@@ -270,7 +266,6 @@ func (q *queue) transmit(p []port.Packet) int {
 			return from
 		}
 		q.below.Free(p[k : k+1])
-		p[k].Loan = nil
 		from++
 	}
 	return from + q.below.Tx(p[from:])
@@ -324,10 +319,6 @@ func (q *queue) Retain(v *port.Packet) error {
 		return nil
 	}
 	was := [1]port.Packet{*v}
-	if v.Loan != nil { // lies in the slot
-		loan := *v.Loan
-		v.Loan = &loan
-	}
 	if !q.kept.take(v) {
 		return port.ErrNoBuffer
 	}

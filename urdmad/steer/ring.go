@@ -25,8 +25,6 @@ type slot struct {
 	flags port.Flags
 	class uint8
 	peer  port.Peer
-	loan  port.Loan
-	lent  bool
 }
 
 func newRing(length, capacity int) *ring {
@@ -51,9 +49,6 @@ func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 	}
 	s := &r.slots[i]
 	s.n, s.flags, s.class, s.peer = copy(s.data[:cap(s.data)], p.Data), flags, p.Class, p.Peer
-	if s.lent = p.Loan != nil; s.lent {
-		s.loan = *p.Loan
-	}
 	r.full.put(i)
 	return true
 }

@@ -391,36 +391,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestNothingLent: what the port delivers has no loan, whatever lay in its place before.
-func TestNothingLent(t *testing.T) {
-	under, at := overSockets(t, 2, SocketFilter(2))
-	_, p := share(under, 2, at.Addr())
-	peer, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
-	head := make([]byte, wire.EncapLen)
-	(&wire.Encap{Type: wire.EncapTRP, Src: 1, Dst: 50000}).Put(head)
-	if _, err := peer.Write(head); err != nil {
-		t.Fatal(err)
-	}
-	q := p.For(0).Queue(0)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		one := [1]port.Packet{{Loan: &port.Loan{Bytes: make([]byte, 100)}}}
-		if q.Rx(one[:]) == 1 {
-			if one[0].Loan != nil {
-				t.Error("a packet from the socket has another's loan")
-			}
-			q.Free(one[:])
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("nothing has arrived for a minute")
-		}
-	}
-}
-
 // TestNumbers: one worker has a number, and for a while after.
 func TestNumbers(t *testing.T) {
 	n := NewNumbers(2)

@@ -43,7 +43,6 @@ type Conn struct {
 	stream rdmap.Stream
 	budget int // packets that a turn may send
 	single singleSegment
-	loan   lending
 
 	passive bool // wait for the peer's first packet before Established
 	heard   bool // it has come
@@ -146,9 +145,6 @@ func (c *Conn) Start(p Start) {
 		}
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
-	if c.loan.inside = c.port.If.Inside(c.Peer.Addr()); c.loan.inside {
-		c.stream.Lend(lentSegment)
-	}
 	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
 	r := c.s.reliability(c, &p)
 	c.rel.Init(r)

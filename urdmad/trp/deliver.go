@@ -38,9 +38,6 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	c.unwritten.Placed(uint64(psn))
 	switch {
 	case v.Result == rdmap.Placed:
-	case v.Result == rdmap.Withdrawn:
-		c.term.freeze(psn)
-		c.port.If.Note("dropped: its sender has taken the payload back")
 	case v.Result == rdmap.Busy, v.Result == rdmap.NoReceive && c.unwritten.Waits():
 		c.rnr.Restart(c.now())
 		c.lacks(memory)

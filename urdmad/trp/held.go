@@ -169,7 +169,6 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 	if !c.rnr.Waiting() {
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(current, &head)
-		c.port.If.Reads(current.Loan())
 		if c.deliver(psn, &seg) {
 			c.held.release(c.port.If, &current.Held)
 			return
@@ -184,9 +183,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 // checked when it arrived.
 func (r *remote) keptSegment(k *kept, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
 	private, data := k.Payload(wire.HeaderLen(r.extended), head)
-	seg := rdmap.Segment{Head: private, Data: data, Placed: k.placed}
-	lent(&seg, k.Loan())
-	return seg
+	return rdmap.Segment{Head: private, Data: data, Placed: k.placed}
 }
 
 // dropKept gives back all packets that were kept: the connection is over.

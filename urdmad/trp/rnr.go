@@ -163,7 +163,6 @@ func (c *Conn) deliverKept() {
 		}
 		var head [wire.MaxHeaderLen]byte
 		seg := c.keptSegment(&first.packet, &head)
-		c.port.If.Reads(first.packet.Loan())
 		if !c.deliver(first.psn, &seg) {
 			c.wait(first.psn)
 			return

@@ -33,7 +33,6 @@ func (c *Conn) packet(d *netif.Datagram) {
 	}
 	var seg rdmap.Segment
 	seg.Head, seg.Data = d.Head[at:], d.Data[at:]
-	lent(&seg, d.Loan())
 	switch t.Op {
 	case wire.OpData:
 		c.data(&t, &seg, d)

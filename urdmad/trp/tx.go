@@ -62,12 +62,11 @@ func (c *Conn) Transmit() (n int) {
 func (c *Conn) sendSegment(frame []byte) bool {
 	now := c.now()
 	if psn, token, ok := c.rel.Retransmit(now); ok {
-		n, ok := c.build(c.room(frame), token)
+		n, ok := c.stream.Build(c.room(frame), token)
 		if !ok {
 			c.revoked(token)
 			return false
 		}
-		c.loan.touch()
 		c.path.Again()
 		c.TraceResent(uint32(psn))
 		c.sendData(frame, psn, n)
@@ -77,7 +76,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 		return false
 	}
 	token := c.stream.Next()
-	n, ok := c.build(c.room(frame), token)
+	n, ok := c.stream.Build(c.room(frame), token)
 	if !ok {
 		c.revoked(token)
 		return false
@@ -158,9 +157,6 @@ func (c *Conn) sendData(frame []byte, psn wire.PSN, n int) {
 	}
 	var t wire.TRP
 	c.header(&t, wire.OpData, psn, flags)
-	if c.loan.Memory != nil {
-		c.path.Lend(&c.loan.Loan)
-	}
 	c.send(frame, &t, n)
 }
 
