@@ -394,7 +394,6 @@ type Wire struct {
 	State     string `json:"state"`
 	Protocol  string `json:"protocol"`  // ProtocolUDP or ProtocolTCP
 	SilentNs  int64  `json:"silent_ns"` // since the peer was heard last; 0 before
-	Extended  bool   `json:"extended"`
 	Payload   int    `json:"payload"`   // bytes in a tagged segment
 	PathMTU   int    `json:"path_mtu"`  // largest IP packet that the path is known to take; the port's where nothing else is known
 	InFlight  int    `json:"in_flight"` // segments

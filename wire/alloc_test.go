@@ -60,7 +60,7 @@ func TestNothingAllocates(t *testing.T) {
 		"listener discovery": func() { report.Put(out[:], macA, ip6A) },
 		"EchoReply":          func() { f.Parse(echo, len(echo)); EchoReply(&f, echo, vm1MAC) },
 		"ARP":                func() { arp.Put(out[:]); arp.Parse(out[:]) },
-		"TRP":                func() { trp.Put(out[:], true); trp.Parse(out[:], true); trp.Parse(out[:3], true) },
+		"TRP":                func() { trp.Put(out[:]); trp.Parse(out[:]); trp.Parse(out[:3]) },
 		"connect":            func() { conn.Parse(connect); conn.Put(out[:]); conn.Parse(connect[:4]) },
 		"sack": func() {
 			n, _ := ParseSackRuns(runs[:], sack)

@@ -66,8 +66,7 @@ func (e *TRPExtension) len() int {
 	return TRPExtensionLen
 }
 
-// Check reports values with which no connection could work. Parse doesn't call
-// it, so that connection management can answer such a request with a reject.
+// Check reports values with which no connection could work.
 func (e *TRPExtension) Check() error {
 	if e.MaxSegment < MinMaxSegment {
 		return ErrExtensionSegment
@@ -89,8 +88,8 @@ type TRPConnect struct {
 }
 
 // Parse reads b, the whole body. What follows the private data and isn't an
-// extension block of a version we know is ignored: a plain peer may have put
-// anything there. So is what a longer block or packet has at its end.
+// extension block of a version we know is ignored, and so is what a longer block or
+// packet has at its end.
 func (c *TRPConnect) Parse(b []byte) error {
 	if len(b) < ConnectLen {
 		return ErrConnectShort
@@ -108,6 +107,15 @@ func (c *TRPConnect) Parse(b []byte) error {
 		PrivateData: b[ConnectLen : ConnectLen+n : ConnectLen+n],
 	}
 	return c.parseExtension(b[ConnectLen+n:])
+}
+
+// CheckExt reports a request or accept without a block, or with values with which no
+// connection could work. Parse doesn't call it, so that connection management can answer.
+func (c *TRPConnect) CheckExt() error {
+	if !c.HasExt {
+		return ErrNoExtension
+	}
+	return c.Ext.Check()
 }
 
 func (c *TRPConnect) parseExtension(b []byte) (err error) {

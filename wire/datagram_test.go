@@ -41,7 +41,7 @@ func TestDatagram(t *testing.T) {
 		t.Errorf("opcode %v", op)
 	}
 	var connection TRP
-	if _, err := connection.Parse(golden, true); !errors.Is(err, ErrTRPOpcode) {
+	if _, err := connection.Parse(golden); !errors.Is(err, ErrTRPOpcode) {
 		t.Errorf("a connection takes it: %v", err)
 	}
 }

@@ -54,6 +54,7 @@ var (
 	ErrPrivateDataLen     = packetError("trp: private data longer than 512 bytes")
 	ErrExtensionLen       = packetError("trp: extension block shorter than 20 bytes or beyond the packet")
 	ErrExtensionSegment   = packetError("trp: extension offers a maximum segment below 128 bytes (RFC 5041 section 5.1)")
+	ErrNoExtension        = packetError("trp: no extension block of version 1, expected one behind the private data")
 	ErrExtensionWindow    = packetError("trp: extension offers a receive window outside 1..4095 segments")
 	ErrSackLen            = packetError("trp: sack body is not a whole number of 8-byte runs")
 	ErrSackCount          = packetError("trp: sack has more runs than the receiver of the list takes")

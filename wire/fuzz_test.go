@@ -80,20 +80,19 @@ func FuzzTerminate(f *testing.F) {
 }
 
 func FuzzTRP(f *testing.F) {
-	f.Add(unhex(f, "fffffffe 00000003 0fff 8000 deadbeef"), true)
-	f.Add(unhex(f, "11223344 00000000 1000"), true)
-	f.Add(unhex(f, "00000009 0000000c 5000"), false)
-	f.Fuzz(func(t *testing.T, b []byte, extended bool) {
+	f.Add(unhex(f, "fffffffe 00000003 0fff 8000 deadbeef"))
+	f.Add(unhex(f, "11223344 00000000 1000"))
+	f.Fuzz(func(t *testing.T, b []byte) {
 		var v, again TRP
-		n, err := v.Parse(b, extended)
+		n, err := v.Parse(b)
 		if err != nil {
 			return
 		}
 		out := make([]byte, n)
-		if m := v.Put(out, extended); m != n || !bytes.Equal(out, b[:n]) {
+		if m := v.Put(out); m != n || !bytes.Equal(out, b[:n]) {
 			t.Fatalf("% x written as % x", b[:n], out)
 		}
-		if _, err := again.Parse(out, extended); err != nil || again != v {
+		if _, err := again.Parse(out); err != nil || again != v {
 			t.Fatalf("%v\nfirst  %+v\nsecond %+v", err, v, again)
 		}
 	})

@@ -7,7 +7,7 @@ import "testing"
 func BenchmarkReceive(b *testing.B) {
 	frame := udpFrame(1448, 1)
 	trp := TRP{PSN: 7, Ack: 9, Credits: 64, Cookie: 1}
-	n := UDPHeaderLen + trp.Put(frame[UDPHeaderLen:], true)
+	n := UDPHeaderLen + trp.Put(frame[UDPHeaderLen:])
 	ddp := DDP{Tagged: true, Last: true, Op: OpWrite, STag: 1, TO: 4096}
 	ddp.Put(frame[n:])
 	var f Frame
@@ -16,7 +16,7 @@ func BenchmarkReceive(b *testing.B) {
 		if err := f.Parse(frame[:MaxHeaderLen], len(frame)); err != nil {
 			b.Fatal(err)
 		}
-		n, err := trp.Parse(frame[f.PayloadOff:], true)
+		n, err := trp.Parse(frame[f.PayloadOff:])
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func BenchmarkSend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		h.Put(frame, 1448, uint16(trp.PSN))
-		n := UDPHeaderLen + trp.Put(frame[UDPHeaderLen:], true)
+		n := UDPHeaderLen + trp.Put(frame[UDPHeaderLen:])
 		ddp.Put(frame[n:])
 		trp.PSN++
 	}

@@ -112,17 +112,17 @@ func TestRoundTripDDP(t *testing.T) {
 }
 
 func TestRoundTripTRP(t *testing.T) {
-	quickCheck(t, func(v TRP, extended bool) bool {
+	quickCheck(t, func(v TRP) bool {
 		v.Op %= OpSack + 1
 		v.Credits &= MaxWideCredits
 		v.Flags &^= upperCredits
-		if !extended || v.Op.IsControl() {
+		if v.Op.IsControl() {
 			v.Flags, v.Cookie, v.Credits = 0, 0, v.Credits&MaxCredits
 		}
 		b := make([]byte, TRPExtLen)
-		n := v.Put(b, extended)
+		n := v.Put(b)
 		var got TRP
-		m, err := got.Parse(b[:n], extended)
+		m, err := got.Parse(b[:n])
 		return err == nil && m == n && got == v
 	})
 }

@@ -16,7 +16,7 @@ type SackRun struct {
 	End   PSN
 }
 
-// ParseSackRuns reads b, the whole body of an extended sack, into dst and
+// ParseSackRuns reads b, the whole body of a sack, into dst and
 // answers the number of runs, at most min(len(dst), MaxSackRuns). Each run is
 // checked to hold something; their order and place in the window are the
 // reader's to judge.

@@ -47,7 +47,7 @@ const (
 	TRPExtLen = 16 // base header, flags, cookie
 
 	// MaxCredits is the most the 12 bits of credits in the base header can say,
-	// MaxWideCredits the most that those and the 8 more of the extended header can.
+	// MaxWideCredits the most that those and the 8 more of the full header can.
 	MaxCredits     = 0xfff
 	MaxWideCredits = 0xfffff
 	creditsBits    = 12
@@ -66,22 +66,20 @@ type TRP struct {
 	Ack     PSN
 	Op      TRPOp
 	Credits uint32 // segments past Ack that the sender of the packet can hold; more than MaxCredits for a peer with CapCredits alone
-	Flags   uint16 // extended header only
-	Cookie  uint32 // extended header only; chosen by the receiver of the packet
+	Flags   uint16 // not in control packets
+	Cookie  uint32 // not in control packets; chosen by the receiver of the packet
 }
 
-// headerLen is the length of the header with this opcode on a connection that
-// is extended or not.
-func (op TRPOp) headerLen(extended bool) int {
-	if extended && !op.IsControl() {
-		return TRPExtLen
+// headerLen is the length of the header with this opcode.
+func (op TRPOp) headerLen() int {
+	if op.IsControl() {
+		return TRPLen
 	}
-	return TRPLen
+	return TRPExtLen
 }
 
-// Parse reads the header at the start of b. extended says whether the
-// connection is; packets of the handshake have the base header either way.
-func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
+// Parse reads the header at the start of b.
+func (t *TRP) Parse(b []byte) (n int, err error) {
 	if len(b) < TRPLen {
 		return 0, ErrTRPShort
 	}
@@ -90,7 +88,7 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 	if !op.known() || op == OpDatagram || op == OpUC {
 		return 0, ErrTRPOpcode
 	}
-	n = op.headerLen(extended)
+	n = op.headerLen()
 	if len(b) < n {
 		return 0, ErrTRPShort
 	}
@@ -106,8 +104,8 @@ func (t *TRP) Parse(b []byte, extended bool) (n int, err error) {
 }
 
 // Put writes the header. More credits than it can say are sent as the most it can.
-func (t *TRP) Put(b []byte, extended bool) int {
-	n := t.Op.headerLen(extended)
+func (t *TRP) Put(b []byte) int {
+	n := t.Op.headerLen()
 	_ = b[n-1]
 	binary.BigEndian.PutUint32(b[0:], uint32(t.PSN))
 	binary.BigEndian.PutUint32(b[4:], uint32(t.Ack))
@@ -129,7 +127,3 @@ func PeekOp(b []byte) (op TRPOp, ok bool) {
 	}
 	return TRPOp(b[8] >> 4), true
 }
-
-// HeaderLen is the length of a data packet's header on a connection that is
-// extended or not.
-func HeaderLen(extended bool) int { return OpData.headerLen(extended) }

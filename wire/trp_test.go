@@ -11,33 +11,29 @@ import (
 func TestTRPGolden(t *testing.T) {
 	for _, c := range []struct {
 		name, hex string
-		extended  bool
 		want      TRP
 	}{
-		{"plain data", "01020304 a0b0c0d0 0040", false,
-			TRP{PSN: 0x01020304, Ack: 0xa0b0c0d0, Op: OpData, Credits: 64}},
-		{"extended data, AR", "fffffffe 00000003 0fff 8000 deadbeef", true,
+		{"data, AR", "fffffffe 00000003 0fff 8000 deadbeef",
 			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 4095, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
-		{"wide credits", "fffffffe 00000003 0fff 80ff deadbeef", true,
+		{"wide credits", "fffffffe 00000003 0fff 80ff deadbeef",
 			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 0xfffff, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
-		{"credits of 65,536", "00000001 00000003 0000 0010 deadbeef", true, TRP{PSN: 1, Ack: 3, Op: OpData, Credits: 1 << 16, Cookie: 0xdeadbeef}},
-		{"request", "11223344 00000000 1000", false, TRP{PSN: 0x11223344, Op: OpRequest}},
-		{"retry", "00000000 11223344 7000", true, TRP{Ack: 0x11223344, Op: OpRetry}},
-		{"accept on an extended connection", "00000001 11223344 2400", true,
+		{"credits of 65,536", "00000001 00000003 0000 0010 deadbeef", TRP{PSN: 1, Ack: 3, Op: OpData, Credits: 1 << 16, Cookie: 0xdeadbeef}},
+		{"request", "11223344 00000000 1000", TRP{PSN: 0x11223344, Op: OpRequest}},
+		{"retry", "00000000 11223344 7000", TRP{Ack: 0x11223344, Op: OpRetry}},
+		{"accept", "00000001 11223344 2400",
 			TRP{PSN: 1, Ack: 0x11223344, Op: OpAccept, Credits: 1024}},
-		{"reject", "00000000 11223344 3000", false, TRP{Ack: 0x11223344, Op: OpReject}},
-		{"fin", "00000009 00000008 4001 0000 00000001", true, TRP{PSN: 9, Ack: 8, Op: OpFin, Credits: 1, Cookie: 1}},
-		{"extended sack", "00000009 00000008 5001 0000 00000001", true, TRP{PSN: 9, Ack: 8, Op: OpSack, Credits: 1, Cookie: 1}},
-		{"plain sack, a run", "00000009 0000000c 5000", false, TRP{PSN: 9, Ack: 12, Op: OpSack}},
+		{"reject", "00000000 11223344 3000", TRP{Ack: 0x11223344, Op: OpReject}},
+		{"fin", "00000009 00000008 4001 0000 00000001", TRP{PSN: 9, Ack: 8, Op: OpFin, Credits: 1, Cookie: 1}},
+		{"sack", "00000009 00000008 5001 0000 00000001", TRP{PSN: 9, Ack: 8, Op: OpSack, Credits: 1, Cookie: 1}},
 	} {
 		b := unhex(t, c.hex)
 		var got TRP
-		n, err := got.Parse(append(b, 0xaa), c.extended)
+		n, err := got.Parse(append(b, 0xaa))
 		if err != nil || n != len(b) || got != c.want {
 			t.Errorf("%s: %d %v\n got %+v\nwant %d %+v", c.name, n, err, got, len(b), c.want)
 		}
 		out := make([]byte, len(b))
-		if n := c.want.Put(out, c.extended); n != len(b) {
+		if n := c.want.Put(out); n != len(b) {
 			t.Errorf("%s: Put answers %d, want %d", c.name, n, len(b))
 		}
 		sameBytes(t, c.name, out, b)
@@ -49,7 +45,7 @@ func TestTRPRefusals(t *testing.T) {
 	for op := range 16 {
 		b := make([]byte, TRPExtLen)
 		b[8] = byte(op) << 4
-		_, err := h.Parse(b, true)
+		_, err := h.Parse(b)
 		var want error
 		if op == 6 || op == 8 || op > 10 {
 			want = ErrTRPOpcode
@@ -57,21 +53,18 @@ func TestTRPRefusals(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("opcode %d: %v, want %v", op, err, want)
 		}
-		for _, extended := range []bool{false, true} {
-			full := TRPOp(op).headerLen(extended)
-			for n := range full {
-				if _, err := h.Parse(b[:n], extended); err == nil {
-					t.Errorf("opcode %d extended %v: %d bytes accepted", op, extended, n)
-				}
+		for n := range TRPOp(op).headerLen() {
+			if _, err := h.Parse(b[:n]); err == nil {
+				t.Errorf("opcode %d: %d bytes accepted", op, n)
 			}
 		}
 	}
 }
 
 func TestTRPCreditsAreClamped(t *testing.T) {
-	h, b := TRP{Op: OpFin, Credits: 4096}, make([]byte, TRPLen)
-	h.Put(b, false)
-	sameBytes(t, "4096 credits", b[8:], []byte{0x4f, 0xff})
+	h, b := TRP{Op: OpReject, Credits: 4096}, make([]byte, TRPLen)
+	h.Put(b)
+	sameBytes(t, "4096 credits", b[8:], []byte{0x3f, 0xff})
 }
 
 const (
@@ -86,8 +79,8 @@ func TestConnectGolden(t *testing.T) {
 		name, hex string
 		want      TRPConnect
 	}{
-		{"plain", plainBody, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc")}},
-		{"extended", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
+		{"no block", plainBody, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc")}},
+		{"block", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
 		{"retry, or a request with its token", "0000 0000 0000  7552 01 20 00000000 00000000 0000 0000 00000000  00000000 89abcdef 00000000",
 			TRPConnect{PrivateData: []byte{}, Ext: TRPExtension{Echo: 0x89abcdef}, HasExt: true}},
 		{"by number", plainBody + "7552 01 24 deadbeef 0000002a 05a0 0400 00000003 00000007 00000009 0c 000000 05 abcdef",

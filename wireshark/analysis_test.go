@@ -15,19 +15,18 @@ var update = flag.Bool("update", false, "write testdata anew")
 
 // talk writes down a conversation between R and A.
 type talk struct {
-	extended bool
-	packets  []packet
+	packets []packet
 }
 
 // say adds a packet; PSN and ACK count from the ISNs.
 func (c *talk) say(fromR bool, h wire.TRP, psn, ack uint32, body []byte) {
 	if fromR {
 		h.PSN, h.Ack, h.Cookie = isnR.Add(psn), isnA.Add(ack), cookieA
-		c.packets = append(c.packets, whole(endR, endA, header(h, c.extended, body)))
+		c.packets = append(c.packets, whole(endR, endA, header(h, body)))
 		return
 	}
 	h.PSN, h.Ack, h.Cookie = isnA.Add(psn), isnR.Add(ack), cookieR
-	c.packets = append(c.packets, whole(endA, endR, header(h, c.extended, body)))
+	c.packets = append(c.packets, whole(endA, endR, header(h, body)))
 }
 
 func (c *talk) r(psn, ack uint32, body []byte) { c.say(true, wire.TRP{Credits: 256}, psn, ack, body) }
@@ -44,8 +43,8 @@ func send(msn wire.MSN, mo uint32, last bool) []byte {
 // session is a connection to which about everything happens. R's PSNs wrap
 // after two segments.
 func session() []packet {
-	h := handshake(true)
-	c := talk{extended: true, packets: []packet{h[0], h[0], h[1], h[1]}}
+	h := handshake()
+	c := talk{packets: []packet{h[0], h[0], h[1], h[1]}}
 	c.r(0, 0, nil)
 	c.r(0, 0, send(1, 0, false))
 	c.r(1, 0, send(1, 100, true))
@@ -79,7 +78,7 @@ func session() []packet {
 	bad := segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: 0xbad, TO: 0}, make([]byte, 10))
 	c.r(12, 2, bad)
 	forged := wire.TRP{Op: wire.OpFin, PSN: isnR.Add(13), Ack: isnA.Add(2), Cookie: 1}
-	c.packets = append(c.packets, whole(endR, endA, header(forged, true, nil)))
+	c.packets = append(c.packets, whole(endR, endA, header(forged, nil)))
 	refusal := terminate(wire.Terminate{Code: wire.TermTaggedSTag, HasDDPLen: true, SegmentLen: 24, DDPHeader: bad[:wire.TaggedLen]})
 	c.a(2, 12, segment(wire.DDP{Op: wire.OpTerminate, Last: true, QN: 2, MSN: 1}, refusal))
 	c.say(false, wire.TRP{Op: wire.OpFin, Credits: 64}, 3, 12, nil)
@@ -167,10 +166,10 @@ func TestMarks(t *testing.T) {
 // earlier packets say.
 func TestPasses(t *testing.T) {
 	fields := []string{
-		"frame.number", "_ws.col.Info", "trp.psn_rel", "trp.ack_rel", "trp.extended", "trp.analysis.acks", "trp.analysis.ack_rtt",
+		"frame.number", "_ws.col.Info", "trp.psn_rel", "trp.ack_rel", "trp.analysis.acks", "trp.analysis.ack_rtt",
 		"trp.analysis.retransmission_of", "trp.analysis.request_in", "trp.analysis.dup_ack",
 	}
-	sessions := map[string][]packet{"extended": session(), "no handshake": session()[5:], "acks only": session()[20:23]}
+	sessions := map[string][]packet{"whole": session(), "no handshake": session()[5:], "acks only": session()[20:23]}
 	for name, packets := range sessions {
 		for _, description := range []string{byUrdma, byAnother} {
 			path := writeCapture(t, description, packets)
@@ -185,40 +184,18 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestPlainSack: the run of a plain sack acknowledges what it names.
-func TestPlainSack(t *testing.T) {
-	c := talk{packets: handshake(false)}
-	for psn := range uint32(4) {
-		c.r(psn, 0, write(0, false))
-	}
-	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 0, nil)
-	sack := header(wire.TRP{Op: wire.OpSack, PSN: isnR.Add(2), Ack: isnR.Add(4)}, false, nil)
-	c.packets[6] = whole(endA, endR, sack)
-	c.a(0, 1, nil)
-	rows := columns(t, writeCapture(t, byAnother, c.packets), []string{"_ws.col.Info", "trp.analysis.acked_in"}, "-2")
-	for i, want := range map[int]string{2: "8", 3: "", 4: "7", 5: "7"} {
-		if rows[i][1] != want {
-			t.Errorf("packet %d is acknowledged in %q, want %q", i+1, rows[i][1], want)
-		}
-	}
-	if rows[6][0] != "Sack 2..3" || rows[7][0] != "Ack=1 Credits=64" {
-		t.Errorf("got %q and %q", rows[6][0], rows[7][0])
-	}
-}
-
-// TestSecondConnection: the same ports again, plain this time, are a connection
-// of their own.
+// TestSecondConnection: the same ports again are a connection of their own.
 func TestSecondConnection(t *testing.T) {
-	first, second := talk{extended: true, packets: handshake(true)}, talk{packets: handshake(false)}
+	first, second := talk{packets: handshake()}, talk{packets: handshake()}
 	first.r(0, 0, write(0, true))
 	for i := range second.packets { // another ISN
 		at := []int{3, 7}[i]
 		second.packets[i].payload[at] -= 5
 	}
-	later := header(wire.TRP{PSN: isnR.Add(0) - 5, Ack: isnA, Credits: 3}, false, write(0, true))
+	later := header(wire.TRP{PSN: isnR.Add(0) - 5, Ack: isnA, Credits: 3, Cookie: cookieA}, write(0, true))
 	packets := slices.Concat(first.packets, second.packets, []packet{whole(endR, endA, later)})
-	rows := columns(t, writeCapture(t, byAnother, packets), []string{"trp.extended", "trp.psn_rel", "trp.analysis.retransmission_of"})
-	for i, want := range map[int][]string{2: {"1", "0", ""}, 5: {"0", "0", ""}} {
+	rows := columns(t, writeCapture(t, byAnother, packets), []string{"trp.psn_rel", "trp.analysis.retransmission_of"})
+	for i, want := range map[int][]string{2: {"0", ""}, 5: {"0", ""}} {
 		if !slices.Equal(rows[i], want) {
 			t.Errorf("packet %d: got %q, want %q", i+1, rows[i], want)
 		}

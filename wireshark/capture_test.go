@@ -197,9 +197,9 @@ func numeric(s string) string {
 }
 
 // header writes a TRP header with a body behind it.
-func header(h wire.TRP, extended bool, body []byte) []byte {
+func header(h wire.TRP, body []byte) []byte {
 	b := make([]byte, wire.TRPExtLen+len(body))
-	n := h.Put(b, extended)
+	n := h.Put(b)
 	return b[:n+copy(b[n:], body)]
 }
 
@@ -209,7 +209,7 @@ func connect(h wire.TRP, c wire.TRPConnect) []byte {
 	if _, err := c.Put(b); err != nil {
 		panic(err)
 	}
-	return header(h, false, b)
+	return header(h, b)
 }
 
 // segment writes a DDP segment.

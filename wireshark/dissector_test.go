@@ -16,11 +16,11 @@ const (
 	cookieR, cookieA = 0x11112222, 0xaaaabbbb
 )
 
-// handshake is the setting up of a connection, extended or plain.
-func handshake(extended bool) []packet {
-	request := wire.TRPConnect{IRD: 16, ORD: 8, PrivateData: []byte("hello"), HasExt: extended,
+// handshake is the setting up of a connection.
+func handshake() []packet {
+	request := wire.TRPConnect{IRD: 16, ORD: 8, PrivateData: []byte("hello"), HasExt: true,
 		Ext: wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: 0}}
-	accept := wire.TRPConnect{IRD: 4, ORD: 2, HasExt: extended,
+	accept := wire.TRPConnect{IRD: 4, ORD: 2, HasExt: true,
 		Ext: wire.TRPExtension{Cookie: cookieA, QPN: 0x34, MaxSegment: 8192, RecvWindow: 64, Capabilities: 1}}
 	return []packet{
 		whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, request)),
@@ -190,13 +190,10 @@ func terminateKinds() []kind {
 }
 
 // emptyKinds are those without a segment.
-func emptyKinds(extended bool) []kind {
+func emptyKinds() []kind {
 	kinds := []kind{
 		{name: "ack", want: map[string]string{"trp.ddp.op": "", "iwarp_rdma.opcode": ""}},
 		{name: "fin", trp: wire.TRP{Op: wire.OpFin}, want: map[string]string{"trp.op": "4"}},
-	}
-	if !extended {
-		return append(kinds, kind{name: "plain sack", trp: wire.TRP{Op: wire.OpSack}, want: map[string]string{"trp.op": "5", "trp.sack.first": ""}})
 	}
 	return append(kinds,
 		kind{name: "probe", trp: wire.TRP{Flags: wire.FlagAckRequested}, want: map[string]string{"trp.flags.ar": "1"}},
@@ -206,8 +203,8 @@ func emptyKinds(extended bool) []kind {
 
 // allKinds is every kind of packet of an established connection, segments in
 // the order of their PSN.
-func allKinds(extended bool) []kind {
-	kinds := slices.Concat(sendKinds(), taggedKinds(), atomicKinds(), terminateKinds(), emptyKinds(extended))
+func allKinds() []kind {
+	kinds := slices.Concat(sendKinds(), taggedKinds(), atomicKinds(), terminateKinds(), emptyKinds())
 	psn := isnR
 	for i := range kinds {
 		k := &kinds[i]
@@ -215,59 +212,39 @@ func allKinds(extended bool) []kind {
 		if k.trp.Op == wire.OpData && k.body != nil {
 			psn++
 		}
-		k.addHeader(extended)
+		k.addHeader()
 	}
 	return kinds
 }
 
 // addHeader adds what the TRP header must show.
-func (k *kind) addHeader(extended bool) {
+func (k *kind) addHeader() {
 	k.want["trp.psn"], k.want["trp.ack"] = fmt.Sprint(uint32(k.trp.PSN)), fmt.Sprint(uint32(k.trp.Ack))
 	k.want["trp.psn_rel"] = fmt.Sprint(k.trp.PSN.Sub(isnR))
-	if k.trp.Op == wire.OpSack && !extended {
-		delete(k.want, "trp.psn_rel") // of the peer's PSNs
-	}
-	k.want["trp.op"], k.want["trp.credits"] = fmt.Sprint(uint8(k.trp.Op)), "200"
-	k.want["trp.extended"], k.want["trp.malformed"], k.want["trp.refused"] = truth(extended), "", ""
-	k.want["trp.cookie"], k.want["_ws.malformed"] = "", ""
-	if extended {
-		k.trp.Credits = 1<<16 + 200
-		k.want["trp.credits"], k.want["trp.flags.credits"] = "65736", "16"
-		k.want["trp.cookie"] = fmt.Sprintf("0x%08x", uint32(cookieA))
-		k.want["trp.flags.ar"] = truth(k.trp.Flags != 0)
-	}
+	k.trp.Credits = 1<<16 + 200
+	k.want["trp.op"], k.want["trp.credits"], k.want["trp.flags.credits"] = fmt.Sprint(uint8(k.trp.Op)), "65736", "16"
+	k.want["trp.malformed"], k.want["trp.refused"], k.want["_ws.malformed"] = "", "", ""
+	k.want["trp.cookie"] = fmt.Sprintf("0x%08x", uint32(cookieA))
+	k.want["trp.flags.ar"] = truth(k.trp.Flags != 0)
 }
 
-func (k *kind) packet(extended bool) packet {
-	return whole(endR, endA, header(k.trp, extended, k.body))
+func (k *kind) packet() packet {
+	return whole(endR, endA, header(k.trp, k.body))
 }
 
 // TestFields: every field of every kind of packet is what was put in, with and
 // without the handshake before it.
 func TestFields(t *testing.T) {
-	for _, extended := range []bool{true, false} {
-		kinds := allKinds(extended)
-		t.Run(mode(extended), func(t *testing.T) {
-			checkKinds(t, handshake(extended), kinds, extended)
-		})
-		t.Run(mode(extended)+", no handshake", func(t *testing.T) {
-			checkKinds(t, nil, kinds, extended)
-		})
-	}
+	kinds := allKinds()
+	t.Run("handshake", func(t *testing.T) { checkKinds(t, handshake(), kinds) })
+	t.Run("no handshake", func(t *testing.T) { checkKinds(t, nil, kinds) })
 }
 
-func mode(extended bool) string {
-	if extended {
-		return "extended"
-	}
-	return "plain"
-}
-
-func checkKinds(t *testing.T, first []packet, kinds []kind, extended bool) {
+func checkKinds(t *testing.T, first []packet, kinds []kind) {
 	packets := slices.Clone(first)
 	var names []string
 	for _, k := range kinds {
-		packets = append(packets, k.packet(extended))
+		packets = append(packets, k.packet())
 		for name := range k.want {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
@@ -296,7 +273,7 @@ func checkRow(t *testing.T, what string, names, row []string, want map[string]st
 	}
 }
 
-// TestHandshakeFields: request, accept and reject, with and without a block.
+// TestHandshakeFields: request, accept and reject.
 func TestHandshakeFields(t *testing.T) {
 	reject := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpReject}, wire.TRPConnect{PrivateData: []byte{1, 2, 3}}))
 	want := []map[string]string{{
@@ -313,16 +290,10 @@ func TestHandshakeFields(t *testing.T) {
 		"trp.op": "3", "trp.psn": "0", "trp.ack": "4294967294", "trp.connect.private_len": "3", "trp.connect.private": "010203",
 		"trp.connect.ext.magic": "", "trp.analysis.request_in": "1", "trp.reject": "1",
 	}}
-	for _, extended := range []bool{true, false} {
-		names := handshakeNames(want)
-		rows := columns(t, writeCapture(t, byAnother, append(handshake(extended), reject)), names, "-2")
-		for i, row := range rows {
-			expected := want[i]
-			if !extended {
-				expected = withoutBlock(expected)
-			}
-			checkRow(t, fmt.Sprintf("%s, packet %d", mode(extended), i+1), names, row, expected)
-		}
+	names := handshakeNames(want)
+	rows := columns(t, writeCapture(t, byAnother, append(handshake(), reject)), names, "-2")
+	for i, row := range rows {
+		checkRow(t, fmt.Sprintf("packet %d", i+1), names, row, want[i])
 	}
 }
 
@@ -337,17 +308,6 @@ func handshakeNames(want []map[string]string) []string {
 	return slices.Compact(names)
 }
 
-func withoutBlock(want map[string]string) map[string]string {
-	plain := map[string]string{}
-	for name, value := range want {
-		if strings.HasPrefix(name, "trp.connect.ext") {
-			value = ""
-		}
-		plain[name] = value
-	}
-	return plain
-}
-
 // TestRetry: the answer that asks for proof of an address, and the request that
 // brings it.
 func TestRetry(t *testing.T) {
@@ -356,7 +316,7 @@ func TestRetry(t *testing.T) {
 	retry := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpRetry}, wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Echo: 0xabcd}}))
 	ext.Echo = 0xabcd
 	again := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{HasExt: true, Ext: ext}))
-	accept := handshake(true)[1]
+	accept := handshake()[1]
 	names := []string{"trp.op", "trp.connect.ext.echo", "trp.connect.ext.target", "trp.connect.ext.capabilities", "trp.analysis.request_in", "trp.analysis.answer_in", "trp.malformed"}
 	want := [][]string{
 		{"1", "", "", "0x00000008", "", "4", ""},
@@ -402,7 +362,7 @@ func TestCauses(t *testing.T) {
 	d := wire.DDP{Op: wire.OpTerminate, Last: true, QN: 2, MSN: 1}
 	add := func(code wire.TermCode) {
 		h := wire.TRP{PSN: wire.PSN(len(packets)), Ack: 1, Cookie: 1}
-		packets = append(packets, whole(endR, endA, header(h, true, segment(d, terminate(wire.Terminate{Code: code})))))
+		packets = append(packets, whole(endR, endA, header(h, segment(d, terminate(wire.Terminate{Code: code})))))
 		want = append(want, code.String())
 	}
 	for layer := range wire.TermCode(4) {
@@ -433,7 +393,7 @@ func TestOpcodeNames(t *testing.T) {
 func TestJSON(t *testing.T) {
 	kinds := taggedKinds()
 	kinds[0].trp = wire.TRP{PSN: 3, Ack: 4, Credits: 5, Cookie: 6}
-	out := tshark(t, writeCapture(t, byAnother, []packet{kinds[0].packet(true)}), "-T", "json")
+	out := tshark(t, writeCapture(t, byAnother, []packet{kinds[0].packet()}), "-T", "json")
 	var frames []struct {
 		Source struct {
 			Layers struct {

@@ -19,25 +19,23 @@ import (
 // TestEmptyPackets: an acknowledgement alone is TRP in a capture of urdma's,
 // behind a handshake or a segment, and where the user says so.
 func TestEmptyPackets(t *testing.T) {
-	for _, extended := range []bool{true, false} {
-		c := talk{extended: extended}
-		c.a(0, 5, nil)
-		c.r(0, 0, write(0, true))
-		c.a(0, 1, nil)
-		for _, run := range []struct {
-			description string
-			args        []string
-			want        []string
-		}{
-			{byAnother, nil, []string{"UDP", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
-			{byUrdma, nil, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
-			{byAnother, []string{"-d", "udp.port==40001,trp"}, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
-		} {
-			for _, passes := range [][]string{nil, {"-2"}} {
-				got := info(t, writeCapture(t, run.description, c.packets), append(passes, run.args...)...)
-				if !slices.Equal(got, run.want) {
-					t.Errorf("%s, %s %v:\n got %q\nwant %q", mode(extended), run.description, run.args, got, run.want)
-				}
+	c := talk{}
+	c.a(0, 5, nil)
+	c.r(0, 0, write(0, true))
+	c.a(0, 1, nil)
+	for _, run := range []struct {
+		description string
+		args        []string
+		want        []string
+	}{
+		{byAnother, nil, []string{"UDP", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
+		{byUrdma, nil, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
+		{byAnother, []string{"-d", "udp.port==40001,trp"}, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
+	} {
+		for _, passes := range [][]string{nil, {"-2"}} {
+			got := info(t, writeCapture(t, run.description, c.packets), append(passes, run.args...)...)
+			if !slices.Equal(got, run.want) {
+				t.Errorf("%s %v:\n got %q\nwant %q", run.description, run.args, got, run.want)
 			}
 		}
 	}
@@ -52,7 +50,7 @@ func TestForeignPort(t *testing.T) {
 		}
 		return e
 	}
-	c := talk{extended: true, packets: handshake(true)}
+	c := talk{packets: handshake()}
 	c.r(0, 0, write(0, true))
 	c.a(0, 1, nil)
 	for i, p := range c.packets {
@@ -136,7 +134,7 @@ func foreign() map[string]packet {
 // TestForeign: packets of other protocols are theirs, on their port numbers and
 // on others, alone and beside a TRP connection.
 func TestForeign(t *testing.T) {
-	packets := handshake(true)
+	packets := handshake()
 	names := []string{"request", "accept"}
 	others := foreign()
 	for _, name := range slices.Sorted(maps.Keys(others)) {
@@ -169,7 +167,7 @@ func TestForeignRandom(t *testing.T) {
 // TestStrict: one thing out of place, and a segment without handshake is not
 // ours.
 func TestStrict(t *testing.T) {
-	good := header(wire.TRP{PSN: 5, Ack: 6, Credits: 7, Cookie: 8}, true, send(1, 0, true))
+	good := header(wire.TRP{PSN: 5, Ack: 6, Credits: 7, Cookie: 8}, send(1, 0, true))
 	for _, change := range []struct {
 		what string
 		at   int
@@ -197,7 +195,7 @@ func TestStrict(t *testing.T) {
 // TestWrongSegments: in a known connection, what its receiver refuses is shown
 // and named.
 func TestWrongSegments(t *testing.T) {
-	c := talk{extended: true, packets: handshake(true)}
+	c := talk{packets: handshake()}
 	cases := []struct {
 		change func(b []byte) []byte
 		want   string
@@ -224,14 +222,14 @@ func TestWrongSegments(t *testing.T) {
 
 // TestWrongPackets: the same for what its receiver drops.
 func TestWrongPackets(t *testing.T) {
-	c := talk{extended: true, packets: handshake(true)}
+	c := talk{packets: handshake()}
 	run := runs(wire.SackRun{First: isnA.Add(9), End: isnA.Add(9)})
 	c.say(true, wire.TRP{Op: wire.OpFin}, 0, 0, []byte{1})
 	c.say(true, wire.TRP{Op: wire.OpSack}, 0, 0, run)
 	c.say(true, wire.TRP{Op: wire.OpSack}, 0, 0, run[:7])
 	c.say(true, wire.TRP{Op: wire.OpSack}, 0, 0, make([]byte, 33*8))
 	c.packets = append(c.packets, whole(endR, endA, make([]byte, 15)))
-	request := handshake(true)[0].payload
+	request := handshake()[0].payload
 	for _, b := range [][]byte{request[:15], request[:18], request[:len(request)-1]} {
 		c.packets = append(c.packets, whole(endR, endL, b))
 	}

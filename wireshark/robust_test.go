@@ -18,10 +18,10 @@ import (
 var views = [][]string{{"-V"}, {"-q", "-z", "expert"}, {"-2", "-V", "-d", "udp.port==40001,trp"}}
 
 // everyPacket is a connection with every kind of packet.
-func everyPacket(extended bool) []packet {
-	packets := handshake(extended)
-	for _, k := range allKinds(extended) {
-		packets = append(packets, k.packet(extended))
+func everyPacket() []packet {
+	packets := handshake()
+	for _, k := range allKinds() {
+		packets = append(packets, k.packet())
 	}
 	return packets
 }
@@ -47,17 +47,15 @@ func shortened(packets []packet, byCapture bool) []packet {
 // TestShort: packets cut at each length, with and without the handshake, raise
 // no error; and what the capture cut is nobody's mistake.
 func TestShort(t *testing.T) {
-	for _, extended := range []bool{true, false} {
-		for _, byCapture := range []bool{true, false} {
-			packets := shortened(everyPacket(extended), byCapture)
-			for _, first := range [][]packet{nil, handshake(extended)} {
-				path := writeCapture(t, byUrdma, slices.Concat(first, packets))
-				for _, args := range views {
-					out := tshark(t, path, args...)
-					if byCapture && strings.Contains(out, "Malformed") {
-						i := strings.Index(out, "Malformed")
-						t.Errorf("%s, %v: a cut packet is called malformed: %s", mode(extended), args, out[max(0, i-2000):i+100])
-					}
+	for _, byCapture := range []bool{true, false} {
+		packets := shortened(everyPacket(), byCapture)
+		for _, first := range [][]packet{nil, handshake()} {
+			path := writeCapture(t, byUrdma, slices.Concat(first, packets))
+			for _, args := range views {
+				out := tshark(t, path, args...)
+				if byCapture && strings.Contains(out, "Malformed") {
+					i := strings.Index(out, "Malformed")
+					t.Errorf("%v: a cut packet is called malformed: %s", args, out[max(0, i-2000):i+100])
 				}
 			}
 		}
@@ -71,33 +69,31 @@ func TestRandom(t *testing.T) {
 	if os.Getenv("URDMA_LONG") != "" {
 		n = 10000
 	}
-	for _, extended := range []bool{true, false} {
-		packets := handshake(extended)
-		good := everyPacket(extended)
-		for range n {
-			p := good[r.IntN(len(good))]
-			b := randBytes(r, r.IntN(100))
-			if r.IntN(4) > 0 {
-				b = slices.Clone(p.payload[:min(len(p.payload), 120)])
-				for range 1 + r.IntN(4) {
-					b[r.IntN(len(b))] = byte(r.Uint32())
-				}
-			} else if len(b) > 10 && r.IntN(2) > 0 {
-				b[8] = byte(r.IntN(6))<<4 | b[8]&15 // an opcode there is
+	packets := handshake()
+	good := everyPacket()
+	for range n {
+		p := good[r.IntN(len(good))]
+		b := randBytes(r, r.IntN(100))
+		if r.IntN(4) > 0 {
+			b = slices.Clone(p.payload[:min(len(p.payload), 120)])
+			for range 1 + r.IntN(4) {
+				b[r.IntN(len(b))] = byte(r.Uint32())
 			}
-			packets = append(packets, packet{p.from, p.to, b, r.IntN(200)})
+		} else if len(b) > 10 && r.IntN(2) > 0 {
+			b[8] = byte(r.IntN(6))<<4 | b[8]&15 // an opcode there is
 		}
-		path := writeCapture(t, byUrdma, packets)
-		for _, args := range views {
-			tshark(t, path, args...)
-		}
+		packets = append(packets, packet{p.from, p.to, b, r.IntN(200)})
+	}
+	path := writeCapture(t, byUrdma, packets)
+	for _, args := range views {
+		tshark(t, path, args...)
 	}
 }
 
 // TestLong: a connection of many segments, acknowledged late, takes no time to
 // speak of; nor do an ACK and a sack that lie far away.
 func TestLong(t *testing.T) {
-	c := talk{extended: true, packets: handshake(true)}
+	c := talk{packets: handshake()}
 	for i := range uint32(5000) {
 		c.r(i, 0, write(uint64(i), false)[:wire.TaggedLen])
 		if i%64 == 63 {
@@ -116,7 +112,7 @@ func TestLong(t *testing.T) {
 // others.
 func TestForgedSacks(t *testing.T) {
 	took := func(count int) time.Duration {
-		c := talk{extended: true, packets: handshake(true)}
+		c := talk{packets: handshake()}
 		one := runs(wire.SackRun{First: isnR.Add(2), End: isnR.Add(4000)})
 		for range 8 {
 			c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1, bytes.Repeat(one, count))
@@ -146,7 +142,7 @@ func childrenUsed(t *testing.T) time.Duration {
 // segments that lie as far apart: the runs of one packet are looked at as far as any
 // window reaches, all together.
 func TestForgedFarSacks(t *testing.T) {
-	c := talk{extended: true, packets: handshake(true)}
+	c := talk{packets: handshake()}
 	for _, at := range []uint32{0, 10, 1 << 19, 1 << 20} {
 		c.r(at, 0, write(0, false)[:wire.TaggedLen])
 	}

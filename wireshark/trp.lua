@@ -38,7 +38,7 @@ local trp = Proto("trp", "urdma TRP")
 
 ---------------------------------------------------------------- the protocol
 
-local BASE, EXTENDED = 10, 16 -- bytes of header
+local BASE, FULL = 10, 16 -- bytes of header: of the handshake, of all else
 local DATA, REQUEST, ACCEPT, REJECT, FIN, SACK, RETRY = 0, 1, 2, 3, 4, 5, 7
 local DATAGRAM, UC, UNCONNECTED_PORT = 6, 8, 30034 -- docs/WIRE.md chapters 10 and 13
 local RESOLVE, RESOLVED = 9, 10 -- likewise, chapter 10
@@ -143,9 +143,8 @@ local fields = {
   ack = ProtoField.uint32("trp.ack", "ACK", base.DEC, nil, nil, "Next PSN expected from the peer"),
   ack_rel = ProtoField.int32("trp.ack_rel", "Relative ACK", base.DEC, nil, nil, "ACK counted from the connection's first segment"),
   op = ProtoField.uint16("trp.op", "Packet", base.DEC, packet_names, 0xf000, "TRP opcode"),
-  credits = ProtoField.uint32("trp.credits", "Credits", base.DEC, nil, nil, "Segments past ACK that the sender can hold; on an extended connection with the upper 8 bits that the flags hold"),
-  extended = ProtoField.bool("trp.extended", "Extended", base.NONE, nil, nil, "The connection has the extended header"),
-  flags = ProtoField.uint16("trp.flags", "Flags", base.HEX, nil, nil, "Flags of the extended header"),
+  credits = ProtoField.uint32("trp.credits", "Credits", base.DEC, nil, nil, "Segments past ACK that the sender can hold; behind the handshake with the upper 8 bits that the flags hold"),
+  flags = ProtoField.uint16("trp.flags", "Flags", base.HEX, nil, nil, "Flags"),
   flags_ar = ProtoField.bool("trp.flags.ar", "Acknowledgement requested", 16, nil, 0x8000, "Acknowledge without delay (AR)"),
   flags_reserved = ProtoField.uint16("trp.flags.reserved", "Reserved", base.HEX, nil, 0x7f00, "Sent as 0"),
   flags_credits = ProtoField.uint16("trp.flags.credits", "Upper credits", base.DEC, nil, 0x00ff, "Credits above their 12 bits in the base header, in units of 4096; 0 to peers without capability 32"),
@@ -155,7 +154,7 @@ local fields = {
   ird = ProtoField.uint16("trp.connect.ird", "IRD", base.DEC, nil, nil, "RDMA Reads and atomics that the sender serves at once"),
   ord = ProtoField.uint16("trp.connect.ord", "ORD", base.DEC, nil, nil, "RDMA Reads and atomics that the sender wants to have open"),
   private = ProtoField.bytes("trp.connect.private", "Private data", base.NONE, "The program's own"),
-  block = ProtoField.none("trp.connect.ext", "Extension block", "Its sender speaks the extended header"),
+  block = ProtoField.none("trp.connect.ext", "Extension block", "What its sender offers"),
   magic = ProtoField.uint16("trp.connect.ext.magic", "Magic", base.HEX, nil, nil, "0x7552"),
   version = ProtoField.uint8("trp.connect.ext.version", "Version", base.DEC, nil, nil, "1"),
   block_len = ProtoField.uint8("trp.connect.ext.len", "Length", base.DEC, nil, nil, "Bytes of the whole block"),
@@ -341,12 +340,12 @@ local function asks(op) return op == REQUEST or op == RESOLVE end
 
 -- The rest of the header, and where the body lies. body_len is as sent, of
 -- which the capture may hold less.
-local function read_rest(packet, tvb, extended)
-  packet.extended = extended and not is_handshake(packet.op)
-  packet.body = packet.extended and EXTENDED or BASE
-  packet.credits = bits(tvb, 8, 4, 12) + (packet.extended and 4096 * (bits(tvb, 10, 8, 8) or 0) or 0)
+local function read_rest(packet, tvb)
+  local full = not is_handshake(packet.op)
+  packet.body = full and FULL or BASE
+  packet.credits = bits(tvb, 8, 4, 12) + (full and 4096 * (bits(tvb, 10, 8, 8) or 0) or 0)
   packet.body_len = tvb:reported_len() - packet.body
-  if packet.extended then
+  if full then
     packet.ar = bits(tvb, 10, 0, 1) == 1
     packet.cookie = u32(tvb, 12)
   end
@@ -445,24 +444,15 @@ local function plausible_sack(tvb, packet)
   return true
 end
 
--- Whether the packet could be TRP with this header. Empty ones say so little
+-- Whether the packet could be TRP. Empty ones say so little
 -- that they count only where there is other evidence.
-local function plausible(tvb, packet, extended, evidence)
-  read_rest(packet, tvb, extended)
+local function plausible(tvb, packet, evidence)
+  read_rest(packet, tvb)
   if packet.body_len < 0 then return false end
-  if extended and bits(tvb, 10, 1, 7) ~= 0 then return false end
+  if bits(tvb, 10, 1, 7) ~= 0 then return false end
   if packet.segment then return plausible_segment(tvb, packet) end
-  if packet.op == SACK and extended then return plausible_sack(tvb, packet) end
+  if packet.op == SACK then return plausible_sack(tvb, packet) end
   return evidence and packet.body_len == 0
-end
-
--- Extended (true), plain (false) or neither (nil). A segment can't be both: its
--- first byte would be flags that must be 0.
-local function guess(tvb, packet, evidence)
-  for _, extended in ipairs { true, false } do
-    if plausible(tvb, packet, extended, evidence) then return extended end
-  end
-  return nil
 end
 
 local MAX_READS = 0x3fff -- the most that MPA's 14 bits can say (RFC 6581)
@@ -573,14 +563,6 @@ local function note_request(record, packet, pinfo)
   })
 end
 
--- Extended if both had a block. A listener sends one only in answer to one, so
--- without the request the accept tells; nil where the capture cut it off.
-local function is_extended(request, accept)
-  if not accept or (accept.cut and not accept.ext) then return nil end
-  if accept.ext and request and not request.connect.cut then return request.connect.ext ~= nil end
-  return accept.ext ~= nil
-end
-
 local function cookie_of(connect) return connect and connect.ext and connect.ext.cookie end
 
 -- Starts the sides of a connection at the numbers of its handshake. Data may
@@ -601,7 +583,7 @@ local function note_accept(record, packet, way, request, pinfo)
   if not way or accept then way = new_way(pinfo) end
   local conversation = way.conversation
   conversation.accept = { psn = packet.psn, ack = packet.ack, frame = pinfo.number }
-  conversation.extended = is_extended(request, packet.connect)
+  conversation.known = true
   start(way.mine, packet.psn, packet.connect)
   start(way.theirs, packet.ack, request and request.connect)
   return way
@@ -685,10 +667,6 @@ local function note_ack(record, packet, side)
 end
 
 local function note_sack(record, packet, side, tvb)
-  if not packet.extended then
-    acknowledge(record, side, packet.psn, packet.ack, FARTHEST)
-    return
-  end
   -- No more than a receiver would look at: a forged one of 64 KiB has 8,000.
   -- All runs of a true one together are no longer than a window.
   local body_len, left = math.min(packet.body_len, RUN * MAX_RUNS), FARTHEST
@@ -710,11 +688,8 @@ local function note_duplicate(record, packet, mine, theirs)
   mine.said = packet
 end
 
--- A plain sack's PSN and ACK are the run, and both count the peer's segments.
-local function is_plain_sack(packet) return packet.op == SACK and not packet.extended end
-
 local function note_numbers(record, packet, mine, theirs)
-  if is_plain_sack(packet) then mine = theirs else mine.base = mine.base or packet.psn end
+  mine.base = mine.base or packet.psn
   theirs.base = theirs.base or packet.ack
   record.base, record.ack_base = mine.base, theirs.base
 end
@@ -722,15 +697,12 @@ end
 local function note_data(packet, way, pinfo, tvb)
   local mine, theirs = way.mine, way.theirs
   local record = new_record(pinfo)
-  record.extended = packet.extended
-  record.wrong_cookie = packet.extended and theirs.cookie ~= nil and packet.cookie ~= nil and packet.cookie ~= theirs.cookie
+  record.wrong_cookie = theirs.cookie ~= nil and packet.cookie ~= nil and packet.cookie ~= theirs.cookie
   note_numbers(record, packet, mine, theirs)
   if record.wrong_cookie then return record end -- its receiver takes no notice of it either
   if packet.op == SACK then note_sack(record, packet, theirs, tvb) end
-  if not is_plain_sack(packet) then
-    note_ack(record, packet, theirs)
-    note_duplicate(record, packet, mine, theirs)
-  end
+  note_ack(record, packet, theirs)
+  note_duplicate(record, packet, mine, theirs)
   if packet.segment then note_segment(record, packet, mine, tvb) end
   if packet.op == FIN and not mine.end_psn then mine.end_psn = packet.psn end
   return record
@@ -743,12 +715,11 @@ local function first_pass(tvb, pinfo)
   if not packet_names[packet.op] then return nil end
   if is_handshake(packet.op) then return note_handshake(packet, way, pinfo, tvb) end
 
-  local extended = way and way.conversation.extended
-  if extended == nil then extended = guess(tvb, packet, way ~= nil) end
-  if extended == nil then return nil end
+  local known = way and way.conversation.known
+  if not known and not plausible(tvb, packet, way ~= nil) then return nil end
   way = way or new_way(pinfo)
-  way.conversation.extended = extended
-  read_rest(packet, tvb, extended)
+  way.conversation.known = true
+  read_rest(packet, tvb)
   return note_data(packet, way, pinfo, tvb)
 end
 
@@ -766,8 +737,6 @@ local function show_header(tree, tvb, packet, record)
   add(tree, fields.op, tvb, 8, 2)
   if has(tvb, 8, 2) then add_value(tree, fields.credits, tvb:range(8, 2), packet.credits) end
   if is_handshake(packet.op) then return end
-  add_generated(tree, fields.extended, packet.extended)
-  if not packet.extended then return end
   local flags = add(tree, fields.flags, tvb, 10, 2)
   if flags then
     add(flags, fields.flags_ar, tvb, 10, 2)
@@ -817,7 +786,7 @@ local function connect_info(packet, c)
   if c.ext and (c.ext.target or 0) ~= 0 then table.insert(info, string.format("Target=0x%06x", c.ext.target)) end
   if c.ext and (c.ext.echo or 0) ~= 0 then table.insert(info, string.format("Echo=0x%08x", c.ext.echo)) end
   if c.private_len > 0 then table.insert(info, "Private=" .. decimal(c.private_len)) end
-  if not c.ext and not c.cut then table.insert(info, "plain") end
+  if not c.ext and not c.cut then table.insert(info, "no block") end
   return info
 end
 
@@ -870,9 +839,6 @@ local function show_run(tree, tvb, offset, packet, record)
 end
 
 local function show_sack(tree, tvb, packet, record)
-  if not packet.extended then
-    return { "Sack", run_text(packet.psn, packet.ack, record.ack_base) }
-  end
   local info = { "Sack Ack=" .. relative(packet.ack, record.ack_base), "Credits=" .. decimal(packet.credits) }
   local count = math.floor(packet.body_len / RUN)
   add_generated(tree, fields.run_count, count)
@@ -1185,7 +1151,7 @@ local function show_analysis(tree, packet, record, info)
     analysis():add_proto_expert_info(experts.duplicate, text)
     table.insert(info, 1, "[" .. text .. "]")
   end
-  if packet.extended and packet.credits == 0 and packet.op ~= FIN then
+  if not is_handshake(packet.op) and packet.credits == 0 and packet.op ~= FIN then
     analysis():add_proto_expert_info(experts.closed)
     table.insert(info, "[No credits]")
   end
@@ -1239,7 +1205,7 @@ end
 -- Whether a packet of no known connection looks right, given other evidence.
 local function looks_right(tvb, packet)
   if not packet_names[packet.op] then return false end
-  if not is_handshake(packet.op) then return guess(tvb, packet, true) ~= nil end
+  if not is_handshake(packet.op) then return plausible(tvb, packet, true) end
   local c = read_connect(tvb)
   return c ~= nil and not c.wrong
 end
@@ -1255,9 +1221,7 @@ local function recognize(tvb, pinfo, chosen)
   local packet = read_base(tvb)
   chosen = chosen and not pinfo.visited
   if not packet or not (chosen or captured_by_urdma()) or not looks_right(tvb, packet) then return nil end
-  record = new_record(pinfo)
-  if not is_handshake(packet.op) then record.extended = guess(tvb, packet, true) end
-  return record
+  return new_record(pinfo)
 end
 
 -- The opcode of a packet that belongs to no connection, or nil.
@@ -1321,7 +1285,7 @@ local function dissect(tvb, pinfo, tree, chosen)
   local record = recognize(tvb, pinfo, chosen)
   if not record then return false end
   local packet = read_base(tvb)
-  if packet then read_rest(packet, tvb, record.extended) end
+  if packet then read_rest(packet, tvb) end
   show(tvb, pinfo, tree, packet, record)
   return true
 end

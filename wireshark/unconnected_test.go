@@ -61,7 +61,7 @@ func TestResolve(t *testing.T) {
 	from, to := end{wire.IPv4{10, 0, 0, 1}, 40000}, end{wire.IPv4{10, 0, 0, 2}, 7471}
 	build := func(from, to end, h wire.TRP, c wire.TRPConnect) packet {
 		b := make([]byte, wire.TRPLen+c.Len())
-		if _, err := c.Put(b[h.Put(b, false):]); err != nil {
+		if _, err := c.Put(b[h.Put(b):]); err != nil {
 			t.Fatal(err)
 		}
 		return whole(from, to, b)

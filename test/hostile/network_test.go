@@ -228,7 +228,7 @@ func (a *attacker) forge() {
 		return
 	}
 	var t wire.TRP
-	if _, err := t.Parse(f[at:], true); err != nil {
+	if _, err := t.Parse(f[at:]); err != nil {
 		return
 	}
 	if !a.lies || a.r.IntN(2) == 0 {
@@ -236,7 +236,7 @@ func (a *attacker) forge() {
 	}
 	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint32(a.r.IntN(wire.MaxWideCredits+1)>>a.r.IntN(20)), wire.FlagAckRequested
 	t.PSN += wire.PSN(a.r.IntN(5))
-	t.Put(f[at:], true)
+	t.Put(f[at:])
 	setChecksum(f)
 	a.put(f)
 }
@@ -250,11 +250,11 @@ func (a *attacker) corrupt() {
 		return
 	}
 	var t wire.TRP
-	if _, err := t.Parse(f[at:], true); err != nil || t.Op != wire.OpData {
+	if _, err := t.Parse(f[at:]); err != nil || t.Op != wire.OpData {
 		return
 	}
 	t.PSN += wire.PSN(1 + a.r.IntN(8))
-	t.Put(f[at:], true)
+	t.Put(f[at:])
 	setChecksum(f)
 	if unfinished(f) {
 		return
@@ -296,7 +296,7 @@ func (a *attacker) stranger() netip.Addr {
 func (a *attacker) request() {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(a.r.Uint32())}
-	at := t.Put(b, false)
+	at := t.Put(b)
 	c := wire.TRPConnect{IRD: uint16(a.r.IntN(70)), ORD: uint16(a.r.IntN(70)), PrivateData: make([]byte, a.r.IntN(200)), HasExt: a.r.IntN(2) == 0,
 		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: 1400, RecvWindow: uint16(a.r.IntN(4096))}}
 	n, err := c.Put(b[at:])

@@ -85,27 +85,23 @@ func (p *Packet) datagram(udp *layers.UDP) {
 	}
 }
 
-// trp reads a packet of a connection. Only its ends know whether it has the extended
-// header: that is taken for so if a DDP segment, or nothing, follows.
+// trp reads a packet of a connection.
 func (p *Packet) trp(b []byte, udp *layers.UDP) {
 	var t wire.TRP
 	var d wire.DDP
-	n, err := t.Parse(b, true)
-	segment := func() bool { _, bad := d.Parse(b[n:]); return bad == nil }
-	nothing := int(udp.Length) == wire.UDPLen+n
-	if err != nil || t.Op == wire.OpData && !nothing && !segment() {
-		if n, err = t.Parse(b, false); err != nil {
-			return
-		}
-		nothing = int(udp.Length) == wire.UDPLen+n
+	n, err := t.Parse(b)
+	if err != nil {
+		return
 	}
 	p.Protocol, p.Message, p.PSN, p.Ack, p.Credits = "TRP", t.Op.String(), numbered(t.PSN), numbered(t.Ack), &t.Credits
 	switch {
 	case t.Op != wire.OpData:
-	case nothing:
+	case int(udp.Length) == wire.UDPLen+n:
 		p.Message = "acknowledgement"
-	case segment():
-		p.segment(&d)
+	default:
+		if _, err := d.Parse(b[n:]); err == nil {
+			p.segment(&d)
+		}
 	}
 }
 

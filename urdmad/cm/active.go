@@ -111,7 +111,7 @@ func (m *Manager) accepted(id *ID, p *Packet) {
 	m.net.Set(id.timer, clock.Never)
 	r, s := &p.Connect, &id.terms
 	s.IRD, s.ORD = id.offered.ird, min(id.offered.ord, r.IRD)
-	s.PeerPort, s.PeerISN, s.Extended, s.Extension = p.Peer.Port(), p.TRP.PSN, r.HasExt, r.Ext
+	s.PeerPort, s.PeerISN, s.Extension = p.Peer.Port(), p.TRP.PSN, r.Ext
 	id.state = connected
 	m.Stats.Established++
 	id.conn.Start(id.terms)

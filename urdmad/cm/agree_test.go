@@ -98,7 +98,7 @@ func (s *simulation) checkAgreement(a *attempt, b *end) {
 		return
 	case passive != nil && active == nil:
 		s.t.Errorf("%s is established for the passive end alone", a.token)
-	case active != nil && passive == nil && !e.destroyed && e.event(cm.EventDisconnected) == nil && e.qpExtended():
+	case active != nil && passive == nil && !e.destroyed && e.event(cm.EventDisconnected) == nil:
 		s.t.Errorf("%s is established for the active end, for ever; the passive one heard %q", a.token, b.heard())
 	}
 	if r := e.event(cm.EventRejected); r != nil {
@@ -129,14 +129,11 @@ func (e *end) over() bool {
 		e.event(cm.EventUnreachable) != nil
 }
 
-// qpExtended reports whether the end's connection notices a peer that is gone.
-func (e *end) qpExtended() bool { return e.qp.conn.sameHost || e.qp.conn.s.Extended }
-
 // checkEnds: a connection that ended for one end ended for the other.
 func (s *simulation) checkEnds(a *attempt, b *end) {
 	for _, pair := range [2][2]*end{{a.active, b}, {b, a.active}} {
 		one, other := pair[0], pair[1]
-		if one.over() && !other.destroyed && other.event(cm.EventDisconnected) == nil && other.qpExtended() {
+		if one.over() && !other.destroyed && other.event(cm.EventDisconnected) == nil {
 			s.t.Errorf("%s has ended for one end (%q) and not for the other (%q)", a.token, one.heard(), other.heard())
 		}
 	}
@@ -149,7 +146,7 @@ func (s *simulation) checkParams(a *attempt, b *end, active *cm.Event) {
 	if string(got.PrivateData) != string(b.accepted.PrivateData) {
 		s.t.Errorf("%s: the accept came with %q, sent was %q", a.token, got.PrivateData, b.accepted.PrivateData)
 	}
-	if got.QPN != uint32(b.qp.number) && a.active.qp.conn.s.Extended {
+	if got.QPN != uint32(b.qp.number) {
 		s.t.Errorf("%s: connected to QP %d, the passive end's is %d", a.token, got.QPN, b.qp.number)
 	}
 	x, y := a.active.qp.conn.s, b.qp.conn.s

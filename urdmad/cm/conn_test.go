@@ -157,9 +157,6 @@ func (c *conn) close() {
 func (c *conn) tick() {
 	switch c.state {
 	case open:
-		if !c.s.Extended {
-			return // an idle plain peer can't be probed
-		}
 		if c.h.w.now-c.heardAt >= deathTimeout {
 			c.why = cm.EndSilent
 			c.finish()
@@ -186,15 +183,15 @@ func (c *conn) tick() {
 func (c *conn) send(op wire.TRPOp, flags uint16) {
 	t := wire.TRP{PSN: c.isn, Ack: c.s.PeerISN, Op: op, Credits: 64, Flags: flags, Cookie: c.s.Extension.Cookie}
 	b := make([]byte, wire.TRPExtLen)
-	n := t.Put(b, c.s.Extended)
+	n := t.Put(b)
 	c.h.w.send(c.h, datagram{netip.AddrPortFrom(c.h.addr, c.port), c.peer, b[:n]})
 }
 
 // receive takes a packet that may be the connection's.
 func (c *conn) receive(d datagram) {
 	var t wire.TRP
-	if _, err := t.Parse(d.payload, c.s.Extended); err != nil || d.from != c.peer ||
-		c.s.Extended && t.Cookie != c.cookie || t.Ack != c.isn || t.PSN != c.s.PeerISN {
+	if _, err := t.Parse(d.payload); err != nil || d.from != c.peer ||
+		t.Cookie != c.cookie || t.Ack != c.isn || t.PSN != c.s.PeerISN {
 		return
 	}
 	if c.state == ending || c.state == closed {

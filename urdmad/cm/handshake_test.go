@@ -119,6 +119,9 @@ func (p *pair) request() *cm.Packet {
 		TRP: wire.TRP{Op: wire.OpRequest, PSN: 5}}
 }
 
+// offer is a request or an accept with values that connections can keep to.
+var offer = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64}}
+
 // body is what follows a request's or accept's header.
 func body(t *testing.T, c wire.TRPConnect) []byte {
 	b := make([]byte, c.Len())
@@ -132,7 +135,7 @@ func body(t *testing.T, c wire.TRPConnect) []byte {
 // the accept if there is one, and waits otherwise.
 func TestRequestComesAgain(t *testing.T) {
 	p := newPair(t, false, 2, options{})
-	b := body(t, wire.TRPConnect{})
+	b := body(t, offer)
 	for range 3 {
 		p.to.m.Receive(p.request(), b)
 	}
@@ -189,7 +192,7 @@ func TestForeignAnswers(t *testing.T) {
 				ack++
 			}
 			p.from.m.Receive(&cm.Packet{Link: link(from.addr), Local: p.from.at(c.port), Peer: from.at(60000),
-				TRP: wire.TRP{Op: op, PSN: 9, Ack: ack}}, body(t, wire.TRPConnect{}))
+				TRP: wire.TRP{Op: op, PSN: 9, Ack: ack}}, body(t, offer))
 		}
 	}
 	p.requests[0].accept(&cm.Param{})
@@ -197,13 +200,17 @@ func TestForeignAnswers(t *testing.T) {
 	p.hears(p.active, cm.EventEstablished, sec)
 }
 
-// TestInvalidExtension: values that no connection can keep to end the handshake
-// on both sides at once.
+// TestInvalidExtension: no block, and values that no connection can keep to, end the
+// handshake on both sides at once.
 func TestInvalidExtension(t *testing.T) {
-	for name, ext := range map[string]wire.TRPExtension{"segment": {MaxSegment: 127, RecvWindow: 1}, "window": {MaxSegment: 128}} {
+	for name, c := range map[string]wire.TRPConnect{
+		"none":    {},
+		"segment": {HasExt: true, Ext: wire.TRPExtension{MaxSegment: 127, RecvWindow: 1}},
+		"window":  {HasExt: true, Ext: wire.TRPExtension{MaxSegment: 128}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, false, 1, options{})
-			b := body(t, wire.TRPConnect{HasExt: true, Ext: ext})
+			b := body(t, c)
 			p.to.m.Receive(p.request(), b)
 			if len(p.requests) != 0 || p.parts[wire.OpReject] != 1 {
 				t.Errorf("%d requests, %d rejects", len(p.requests), p.parts[wire.OpReject])

@@ -93,7 +93,6 @@ type request struct {
 	isn      wire.PSN
 	ird, ord uint16
 	private  []byte
-	extended bool
 	ext      wire.TRPExtension
 	token    uint32 // active: what the listener wants to hear again, 0 for nothing
 }

@@ -101,7 +101,6 @@ type Start struct {
 	Link      Link
 	PeerPort  uint16
 	PeerISN   wire.PSN
-	Extended  bool // both sides sent an extension block
 	Extension wire.TRPExtension
 	// Passive: Established is called when the peer's first packet arrives.
 	Passive bool
@@ -130,7 +129,6 @@ type Packet struct {
 	Link        Link // the neighbour that it came from or goes to
 	Local, Peer netip.AddrPort
 	TRP         wire.TRP
-	Extended    bool            // the header is; fins only
 	Connect     wire.TRPConnect // not with a fin
 	// Conn is the connection that a request or its answer came by; nil where they come
 	// in packets, which may be lost, repeated or forged.

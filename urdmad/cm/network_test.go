@@ -44,7 +44,6 @@ type world struct {
 type options struct {
 	timeout  clock.Time // of handshakes; 4 s
 	maxDepth uint16     // 16
-	plain    bool       // it has no extensions
 	old      bool       // it does not know retries
 	expected func(port uint16) bool
 }
@@ -60,7 +59,7 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), plain: o.plain, old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, doors: map[uint16]int{}}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, doors: map[uint16]int{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
 			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}, Expected: o.expected})
 		w.hosts = append(w.hosts, h)
@@ -174,7 +173,6 @@ type host struct {
 	w       *world
 	m       *cm.Manager
 	addr    netip.Addr
-	plain   bool
 	old     bool
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
@@ -220,11 +218,10 @@ func (h *host) Send(p *cm.Packet) {
 		h.w.t.Errorf("host %v sends from device %d, %v, to %v by link %v", h.addr, p.Dev, p.Local, p.Peer, p.Link)
 	}
 	b := make([]byte, wire.TRPExtLen+p.Connect.Len())
-	at := p.TRP.Put(b, p.Extended)
+	at := p.TRP.Put(b)
 	if p.TRP.Op.IsControl() {
 		c := p.Connect
-		c.HasExt = c.HasExt && !h.plain
-		if h.plain || h.old {
+		if h.old {
 			c.Padding = 0
 		}
 		n, err := c.Put(b[at:])
@@ -248,11 +245,11 @@ func (h *host) receive(d datagram) {
 		return
 	}
 	var t wire.TRP
-	at, err := t.Parse(d.payload, false)
+	at, err := t.Parse(d.payload)
 	if err != nil {
 		h.w.t.Fatal(err)
 	}
-	if t.Op == wire.OpRetry && (h.plain || h.old) {
+	if t.Op == wire.OpRetry && h.old {
 		return
 	}
 	if control { // others belong to connections that are gone

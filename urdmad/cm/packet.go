@@ -18,8 +18,8 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 		m.services.receive(p, overhead(p)+wire.TRPLen+len(body), false)
 		return
 	}
-	if err := p.Connect.Ext.Check(); p.Connect.HasExt && p.TRP.Op != wire.OpRetry && err != nil {
-		m.log.Info("handshake offers values that no connection can keep to", "from", p.Peer.String(), "error", err)
+	if err := p.Connect.CheckExt(); err != nil && (p.TRP.Op == wire.OpRequest || p.TRP.Op == wire.OpAccept) {
+		m.log.Info("handshake that no connection can come of", "from", p.Peer.String(), "error", err)
 		m.invalid(p)
 		return
 	}
@@ -95,8 +95,7 @@ func (m *Manager) invalid(p *Packet) {
 // wants any more (docs/WIRE.md chapter 3, rule 8).
 func FinOf(accept *Packet) *Packet {
 	return &Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
-		TRP:      wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie},
-		Extended: accept.Connect.HasExt}
+		TRP: wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie}}
 }
 
 // rejectOf makes the reject of a request that no program has seen.
@@ -133,7 +132,7 @@ func (m *Manager) request(p *Packet, size int) {
 		m.newRequest(parent, key, p, proof{proved: true})
 	case !parent.crowded():
 		m.newRequest(parent, key, p, proof{received: size})
-	case p.Connect.HasExt && p.Connect.Ext.Capabilities&wire.CapRetry != 0: // others ask again
+	case p.Connect.Ext.Capabilities&wire.CapRetry != 0: // others ask again
 		m.Stats.Retried++
 		m.net.Send(m.tokens.retry(p, p.TRP.PSN, m.net.Now()))
 	}
@@ -161,8 +160,7 @@ func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, er
 	}
 	r := &p.Connect
 	child.terms.Link, child.conn, child.proof = p.Link, c, f
-	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...),
-		extended: r.HasExt, ext: r.Ext}
+	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...), ext: r.Ext}
 	if !m.announce(child) {
 		c.Release()
 		return nil

@@ -136,11 +136,8 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 // and sends the accept.
 func (m *Manager) acceptRemote(id *ID) {
 	t := &id.terms
-	t.PeerPort, t.PeerISN, t.Passive = id.peer.Port(), id.offered.isn, true
-	t.Extended, t.Extension = id.offered.extended, id.offered.ext
-	if t.Extended {
-		id.answer.HasExt, id.answer.Ext = true, id.conn.Extension(t.QP)
-	}
+	t.PeerPort, t.PeerISN, t.Extension, t.Passive = id.peer.Port(), id.offered.isn, id.offered.ext, true
+	id.answer.HasExt, id.answer.Ext = true, id.conn.Extension(t.QP)
 	id.conn.Start(id.terms)
 	id.tries, id.begun = 0, m.net.Now()
 	m.sendAccept(id)

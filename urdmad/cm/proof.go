@@ -70,7 +70,7 @@ func (f *proof) answer(m *Manager, r *request, p *Packet) {
 }
 
 func (r *request) knowsRetry() bool {
-	return r.extended && r.ext.Capabilities&wire.CapRetry != 0
+	return r.ext.Capabilities&wire.CapRetry != 0
 }
 
 // tokenTime is how long tokens are made alike. One is good in the next such
@@ -97,7 +97,7 @@ func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
 // prove reports a request with the token that it was sent.
 func (x *tokens) prove(p *Packet, now clock.Time) bool {
 	echo, period := p.Connect.Ext.Echo, now/tokenTime
-	return p.Connect.HasExt && echo != 0 && (echo == x.of(p, p.TRP.PSN, period) || echo == x.of(p, p.TRP.PSN, period-1))
+	return echo != 0 && (echo == x.of(p, p.TRP.PSN, period) || echo == x.of(p, p.TRP.PSN, period-1))
 }
 
 // retry asks the sender of the request with this ISN for proof. near names both

@@ -21,8 +21,7 @@ type forger struct {
 	*world
 	to       *host
 	accounts map[netip.AddrPort]*account
-	private  int  // most bytes of private data
-	plain    bool // requests without a block, of which nothing can be asked
+	private  int // most bytes of private data
 }
 
 // newForger counts all that goes to forged addresses.
@@ -43,16 +42,14 @@ func newForger(w *world, to *host) *forger {
 // with a token that is guessed.
 func (f *forger) forge() {
 	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + f.rand.IntN(100))}), uint16(1024+f.rand.IntN(60000)))
-	c := wire.TRPConnect{PrivateData: make([]byte, f.rand.IntN(1+f.private))}
-	if !f.plain {
-		c.HasExt, c.Ext = true, wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}
-	}
+	c := wire.TRPConnect{PrivateData: make([]byte, f.rand.IntN(1+f.private)), HasExt: true,
+		Ext: wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}}
 	if f.rand.IntN(4) == 0 {
 		c.Ext.Echo = f.rand.Uint32()
 	}
 	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(f.rand.Uint32())}
 	b := make([]byte, wire.TRPLen+c.Len())
-	at := t.Put(b, false)
+	at := t.Put(b)
 	if _, err := c.Put(b[at:]); err != nil {
 		f.t.Fatal(err)
 	}
@@ -91,45 +88,43 @@ func (f *forger) answer(e *end) {
 // for each of its own towards any address, and peers that prove theirs are
 // served in the midst of it.
 func TestForgedRequests(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		for seed := range uint64(6) {
-			w := newWorld(t, seed, options{timeout: 8 * sec}, options{timeout: 8 * sec})
-			f := newForger(w, w.hosts[1])
-			f.plain, f.private = plain, int(seed%3)*wire.MaxPrivateData/2
-			server := w.hosts[1].newProgram()
-			server.onRequest = func(e *end) {
-				if string(e.request.Param.PrivateData) == "honest" {
-					e.accept(&cm.Param{PrivateData: make([]byte, wire.MaxPrivateData)})
-					return
-				}
-				w.after(ms, func() { f.answer(e) })
+	for seed := range uint64(6) {
+		w := newWorld(t, seed, options{timeout: 8 * sec}, options{timeout: 8 * sec})
+		f := newForger(w, w.hosts[1])
+		f.private = int(seed%3) * wire.MaxPrivateData / 2
+		server := w.hosts[1].newProgram()
+		server.onRequest = func(e *end) {
+			if string(e.request.Param.PrivateData) == "honest" {
+				e.accept(&cm.Param{PrivateData: make([]byte, wire.MaxPrivateData)})
+				return
 			}
-			server.listen(served, 32)
-			f.flood(4000, ms)
-			w.pass(sec)
-			var honest []*end
-			for range 10 {
-				e := w.hosts[0].newProgram().newEnd()
-				e.connect(w.hosts[1].at(served), &cm.Param{PrivateData: []byte("honest")})
-				honest = append(honest, e)
+			w.after(ms, func() { f.answer(e) })
+		}
+		server.listen(served, 32)
+		f.flood(4000, ms)
+		w.pass(sec)
+		var honest []*end
+		for range 10 {
+			e := w.hosts[0].newProgram().newEnd()
+			e.connect(w.hosts[1].at(served), &cm.Param{PrivateData: []byte("honest")})
+			honest = append(honest, e)
+		}
+		w.pass(3 * sec)
+		for i, e := range honest {
+			if e.event(cm.EventEstablished) == nil {
+				t.Errorf("seed %d: honest peer %d heard %q", seed, i, e.heard())
 			}
-			w.pass(3 * sec)
-			for i, e := range honest {
-				if e.event(cm.EventEstablished) == nil {
-					t.Errorf("seed %d, plain %v: honest peer %d heard %q", seed, plain, i, e.heard())
-				}
-			}
-			if t.Failed() {
-				t.FailNow()
-			}
+		}
+		if t.Failed() {
+			t.FailNow()
 		}
 	}
 }
 
-// TestOldPeersAtHalf: peers that don't know retries, or have no block, have half
+// TestOldPeersAtHalf: peers that don't know retries have half
 // of a backlog, and get in when there is room.
 func TestOldPeersAtHalf(t *testing.T) {
-	for name, o := range map[string]options{"old": {old: true}, "plain": {plain: true}} {
+	for name, o := range map[string]options{"old": {old: true}} {
 		w := newWorld(t, 1, o, options{})
 		server, waiting := w.hosts[1].newProgram(), []*end(nil)
 		server.onRequest = func(e *end) { waiting = append(waiting, e) }
@@ -164,7 +159,7 @@ func TestLongAnswers(t *testing.T) {
 	for _, c := range []struct {
 		o      options
 		within clock.Time
-	}{{options{}, 10 * ms}, {options{old: true}, 400 * ms}, {options{plain: true}, 1600 * ms}} {
+	}{{options{}, 10 * ms}, {options{old: true}, 400 * ms}} {
 		for _, reject := range []bool{false, true} {
 			p := newPair(t, false, 4, c.o)
 			p.connect()

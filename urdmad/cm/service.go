@@ -110,7 +110,7 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 	parent := m.listener(p.Local)
 	switch {
 	case m.incoming[key] != nil:
-		if p.Connect.HasExt && p.Connect.Ext.Capabilities&wire.CapRetry != 0 {
+		if p.Connect.Ext.Capabilities&wire.CapRetry != 0 {
 			s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
 		}
 		return

@@ -51,7 +51,7 @@ func (k *wireConn) Start(s cm.Start) {
 	link, _ := s.Link.(netif.Link)
 	k.Peer = netip.AddrPortFrom(k.Peer.Addr(), s.PeerPort)
 	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	k.Conn.Start(trp.Start{QP: QPOf(s.QP), Link: link, PeerISN: s.PeerISN, Peer: s.Extension, Extended: s.Extended,
+	k.Conn.Start(trp.Start{QP: QPOf(s.QP), Link: link, PeerISN: s.PeerISN, Peer: s.Extension,
 		Passive: s.Passive, Patience: patience(&s)})
 }
 

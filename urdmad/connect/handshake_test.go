@@ -32,11 +32,8 @@ func ends(w *enginetest.World, local bool) (a, b *enginetest.Client) {
 }
 
 // dropFirst loses the first n packets of a TRP opcode from a port.
-func dropFirst(op wire.TRPOp, n int, plain bool) linked.Path {
-	return linked.Path{Drop: func(i uint64, frame []byte) bool {
-		if plain {
-			enginetest.HideExtension(i, frame)
-		}
+func dropFirst(op wire.TRPOp, n int) linked.Path {
+	return linked.Path{Drop: func(_ uint64, frame []byte) bool {
 		var f wire.Frame
 		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.Type != wire.EtherTypeIPv4 {
 			return false
@@ -139,41 +136,39 @@ func TestLostHandshake(t *testing.T) {
 		{"reject of a destroyed id", wire.OpReject, false, true, true},
 	}
 	for _, c := range cases {
-		for _, plain := range []bool{false, true} {
-			t.Run(c.name, func(t *testing.T) {
-				w := enginetest.New(t, enginetest.Options{Seed: 4, Plain: plain})
-				ca, cb := ends(w, false)
-				a, b := ca.NewQP(nil), cb.NewQP(nil)
-				cb.Listen(7000, 4)
-				id := ca.Resolve(cb.Host.Addr, 7000)
-				port := w.B.Port
-				if c.fromA {
-					port = w.A.Port
+		t.Run(c.name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 4})
+			ca, cb := ends(w, false)
+			a, b := ca.NewQP(nil), cb.NewQP(nil)
+			cb.Listen(7000, 4)
+			id := ca.Resolve(cb.Host.Addr, 7000)
+			port := w.B.Port
+			if c.fromA {
+				port = w.A.Port
+			}
+			port.SetPath(dropFirst(c.op, 3))
+			ca.Connect(id, a, enginetest.Param(1, ""))
+			ev := cb.Event(cm.EventConnectRequest, 5*time.Second)
+			if c.reject {
+				cb.Host.Do(func() { _ = cb.Host.CM.Reject(ev.Child, []byte("no")) })
+				if c.destroyed {
+					cb.Destroy(ev.Child)
 				}
-				port.SetPath(dropFirst(c.op, 3, plain))
-				ca.Connect(id, a, enginetest.Param(1, ""))
-				ev := cb.Event(cm.EventConnectRequest, 5*time.Second)
-				if c.reject {
-					cb.Host.Do(func() { _ = cb.Host.CM.Reject(ev.Child, []byte("no")) })
-					if c.destroyed {
-						cb.Destroy(ev.Child)
-					}
-					ev := ca.Event(cm.EventRejected, 5*time.Second)
-					if string(ev.Param.PrivateData) != "no" {
-						t.Errorf("private data %q", ev.Param.PrivateData)
-					}
-				} else {
-					cb.Accept(ev.Child, b, enginetest.Param(1, ""))
-					ca.Event(cm.EventEstablished, 5*time.Second)
-					cb.Event(cm.EventEstablished, 5*time.Second)
-					w.SetPath(linked.Path{})
-					w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000, Plain: plain}).Run(time.Second)
+				ev := ca.Event(cm.EventRejected, 5*time.Second)
+				if string(ev.Param.PrivateData) != "no" {
+					t.Errorf("private data %q", ev.Param.PrivateData)
 				}
-				w.Pass(100 * time.Millisecond)
-				ca.NoEvent()
-				cb.NoEvent()
-			})
-		}
+			} else {
+				cb.Accept(ev.Child, b, enginetest.Param(1, ""))
+				ca.Event(cm.EventEstablished, 5*time.Second)
+				cb.Event(cm.EventEstablished, 5*time.Second)
+				w.SetPath(linked.Path{})
+				w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(time.Second)
+			}
+			w.Pass(100 * time.Millisecond)
+			ca.NoEvent()
+			cb.NoEvent()
+		})
 	}
 }
 

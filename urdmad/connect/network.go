@@ -153,7 +153,7 @@ func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
 
 func packet(p *cm.Packet) *trp.ControlPacket {
 	link, _ := p.Link.(netif.Link)
-	return &trp.ControlPacket{Dev: p.Dev, Link: link, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Extended: p.Extended, Connect: p.Connect}
+	return &trp.ControlPacket{Dev: p.Dev, Link: link, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Connect: p.Connect}
 }
 
 func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {

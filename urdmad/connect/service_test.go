@@ -48,7 +48,7 @@ func TestService(t *testing.T) {
 			ca, cb := ends(w, local)
 			cb.Listen(7000, 4).Datagrams = true
 			id := asker(ca, cb.Host.Addr, 7000)
-			w.SetPath(dropFirst(lost, 2, false))
+			w.SetPath(dropFirst(lost, 2))
 			long := strings.Repeat("p", 180)
 			ask(t, ca, id, long)
 			ev := cb.Event(cm.EventConnectRequest, time.Second)
@@ -113,7 +113,7 @@ func TestServiceSilence(t *testing.T) {
 		ca.Event(cm.EventEstablished, time.Second)
 		two := cb.Event(cm.EventConnectRequest, 2*time.Second)
 		if !local {
-			w.SetPath(dropFirst(wire.OpResolved, 1<<30, false))
+			w.SetPath(dropFirst(wire.OpResolved, 1<<30))
 			ev := ca.Event(cm.EventUnreachable, 10*time.Second)
 			if ev.Err != syscall.ETIMEDOUT || ev.ID != second {
 				t.Errorf("%+v", ev)
@@ -153,7 +153,7 @@ func TestServiceSlow(t *testing.T) {
 		w.Pass(5 * time.Minute)
 		ca.NoEvent()
 		cb.NoEvent()
-		w.SetPath(dropFirst(wire.OpResolved, 2, false))
+		w.SetPath(dropFirst(wire.OpResolved, 2))
 		name(t, cb, ev.Child, "")
 		ca.Event(cm.EventEstablished, 10*time.Second)
 		cb.NoEvent()

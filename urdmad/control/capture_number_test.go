@@ -28,7 +28,7 @@ func requestPacket(e wire.TRPExtension) []byte {
 	c := wire.TRPConnect{HasExt: true, Ext: e, PrivateData: make([]byte, wire.MaxPrivateData)}
 	b := make([]byte, wire.TRPLen+c.Len())
 	h := wire.TRP{Op: wire.OpRequest, PSN: 5}
-	_, _ = c.Put(b[h.Put(b, false):])
+	_, _ = c.Put(b[h.Put(b):])
 	return b
 }
 

@@ -348,7 +348,7 @@ func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	w = &inspect.Wire{State: s.State, Protocol: inspect.ProtocolUDP, Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
+	w = &inspect.Wire{State: s.State, Protocol: inspect.ProtocolUDP, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
 		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}
@@ -363,7 +363,7 @@ func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP, SilentNs: max(1, int64(s.Silent)), Extended: s.Extended, Payload: s.Payload, PathMTU: s.PathMTU,
+	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP, SilentNs: max(1, int64(s.Silent)), Payload: s.Payload, PathMTU: s.PathMTU,
 		InFlight: s.InFlight, Window: s.Window, RTTNs: int64(s.SRTT), RTTVarNs: int64(s.RTTVar), MinRTTNs: int64(s.MinRTT),
 		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
 }

@@ -164,7 +164,7 @@ func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte)
 	frame := v.madeUp.room(n)
 	path := n.FramePath(n.Link(), c.Local, c.Peer)
 	payload := path.Payload(frame)
-	size := build(payload[wire.HeaderLen(true):])
+	size := build(payload[wire.TRPExtLen:])
 	own := v.madeUp.of(c)
 	t := wire.TRP{Op: op, PSN: own.next, Ack: own.heard, Credits: uint32(min(v.e.TRP.Window(), wire.MaxCredits))}
 	if size > 0 {
@@ -175,7 +175,7 @@ func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte)
 		v.madeUp.of(other).heard = own.next
 		s.Other = &other.Connection
 	}
-	size += t.Put(payload, true)
+	size += t.Put(payload)
 	s.Frame = frame[:path.Put(frame, size)]
 	v.show(s, "")
 }

@@ -103,7 +103,7 @@ func TestTapNotes(t *testing.T) {
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
 	memory := q.Client.Register(4096, enginetest.ReadWrite)
-	l := s.Dial(q, 4, true)
+	l := s.Dial(q, 4)
 	message := make([]byte, 100)
 	d := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
 	d.Put(message)
@@ -210,7 +210,7 @@ func (r *recorder) segments(ours *qp.Connection) (sides [2][]string) {
 		if wire.TRPOp(payload[8] >> 4).IsControl() {
 			continue
 		}
-		at, err := trp.Parse(payload, true)
+		at, err := trp.Parse(payload)
 		if err != nil {
 			t.Fatal(err)
 		}

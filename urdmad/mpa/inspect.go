@@ -9,10 +9,9 @@ import (
 
 // State is a connection as it is now; what TCP knows of it comes from TCP_INFO (tcp(7)).
 type State struct {
-	State    string
-	Extended bool // the peer is a urdmad
-	Payload  int  // bytes in a tagged segment
-	PathMTU  int
+	State   string
+	Payload int // bytes in a tagged segment
+	PathMTU int
 
 	InFlight, Window int // TCP segments
 	SRTT, RTTVar     clock.Time
@@ -36,7 +35,7 @@ func (c *Conn) Inspect() (s State, ok bool) {
 	if c.state < connOpen {
 		return s, false
 	}
-	s = State{State: stateNames[c.state], Extended: c.terms.Extended, Payload: c.stream.TaggedPayload(),
+	s = State{State: stateNames[c.state], Payload: c.stream.TaggedPayload(),
 		Traffic: Traffic{Segments: c.out.mark, Bytes: c.out.total, Delivered: c.in.delivered, Resent: c.resent}}
 	if c.fd < 0 {
 		return s, true

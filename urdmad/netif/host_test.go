@@ -24,7 +24,7 @@ func TestForgedSources(t *testing.T) {
 	ask := func(from wire.IPv4) int {
 		s.IP, s.Got = from, nil
 		b := make([]byte, 600)
-		at := (&wire.TRP{Op: wire.OpRequest, PSN: 5}).Put(b, false)
+		at := (&wire.TRP{Op: wire.OpRequest, PSN: 5}).Put(b)
 		n, err := (&wire.TRPConnect{}).Put(b[at:])
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestDeregisterEndsReadsUnderWay(t *testing.T) {
 			s := w.Stranger()
 			q := w.A.NewClient().NewQP(nil)
 			memory := q.Client.Register(length, enginetest.ReadWrite)
-			l := s.Dial(q, 4, true)
+			l := s.Dial(q, 4)
 			body := make([]byte, wire.ReadRequestLen)
 			r := wire.ReadRequest{SinkSTag: 1, Length: length, SrcSTag: wire.STag(memory.STag), SrcTO: memory.Base()}
 			r.Put(body)
@@ -65,7 +65,7 @@ func lastPSN(s *enginetest.Stranger, l *enginetest.Line) wire.PSN {
 	last := l.Ack.Add(^uint32(0))
 	for i := range s.Got {
 		var h wire.TRP
-		at, err := h.Parse(s.Got[i].Payload, true)
+		at, err := h.Parse(s.Got[i].Payload)
 		if err == nil && h.Op == wire.OpData && len(s.Got[i].Payload) > at && h.PSN.After(last) {
 			last = h.PSN
 		}

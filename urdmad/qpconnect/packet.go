@@ -47,7 +47,7 @@ func (m *Manager) asked(v *Pair, p *cm.Packet) {
 func (m *Manager) start(v *Pair, p *cm.Packet, passive bool) {
 	c := &p.Connect
 	v.conn.Start(cm.Start{QP: v.QP, IRD: v.IRD, ORD: c.IRD, Link: v.link, PeerPort: p.Peer.Port(), PeerISN: p.TRP.PSN,
-		Extended: true, Extension: c.Ext, Passive: passive})
+		Extension: c.Ext, Passive: passive})
 }
 
 func (m *Manager) sendAccept(v *Pair) {

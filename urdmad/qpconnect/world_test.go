@@ -119,7 +119,7 @@ func (h *host) Send(p *cm.Packet) {
 
 // receive hands a packet to its connection or to the manager.
 func (h *host) receive(p *cm.Packet, body []byte) {
-	in := &cm.Packet{Link: p.Local.Addr(), Local: p.Peer, Peer: p.Local, TRP: p.TRP, Extended: p.Extended}
+	in := &cm.Packet{Link: p.Local.Addr(), Local: p.Peer, Peer: p.Local, TRP: p.TRP}
 	c := h.conns[in.Local.Port()]
 	if !in.TRP.Op.IsControl() {
 		if c != nil {
@@ -186,8 +186,8 @@ func (c *conn) Start(s cm.Start) {
 
 func (c *conn) packet(op wire.TRPOp) *cm.Packet {
 	return &cm.Packet{Link: c.pair.Peer.Addr, Local: netip.AddrPortFrom(c.h.addr, c.port),
-		Peer: netip.AddrPortFrom(c.pair.Peer.Addr, c.s.PeerPort), Extended: true,
-		TRP: wire.TRP{Op: op, PSN: c.isn, Ack: c.s.PeerISN, Cookie: c.s.Extension.Cookie}}
+		Peer: netip.AddrPortFrom(c.pair.Peer.Addr, c.s.PeerPort),
+		TRP:  wire.TRP{Op: op, PSN: c.isn, Ack: c.s.PeerISN, Cookie: c.s.Extension.Cookie}}
 }
 
 func (c *conn) Acknowledge() { c.h.w.send(c.packet(wire.OpData)) }

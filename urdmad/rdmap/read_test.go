@@ -55,14 +55,14 @@ func TestReadLimits(t *testing.T) {
 	}
 }
 
-// segmentOf parses the DDP header of an extended connection's frame.
+// segmentOf parses the DDP header of a connection's frame.
 func segmentOf(frame []byte) (d wire.DDP, t wire.TRP, ok bool) {
 	var f wire.Frame
 	if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
 		return d, t, false
 	}
 	b := frame[f.PayloadOff : f.PayloadOff+f.PayloadLen]
-	at, err := t.Parse(b, true)
+	at, err := t.Parse(b)
 	if err != nil || t.Op != wire.OpData || len(b) == at {
 		return d, t, false
 	}

@@ -2,7 +2,6 @@ package rdmap_test
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -66,28 +65,26 @@ func TestTerminateCodes(t *testing.T) {
 		{"Atomic Response MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 2}, make([]byte, 12)...)},
 	}
 	for _, c := range cases {
-		for _, extended := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/extended %v", c.name, extended), func(t *testing.T) {
-				w := enginetest.New(t, enginetest.Options{Seed: 40})
-				s := w.Stranger()
-				q := w.A.NewClient().NewQP(nil)
-				memory := q.Client.Register(4096, enginetest.ReadWrite)
-				l := s.Dial(q, 0, extended)
-				q.PostRecv(9, memory.SGE(0, 4096))
-				c.do(l, wire.STag(memory.STag))
-				term := l.Terminate()
-				if term.Code != c.code {
-					t.Errorf("Terminate says %v, expected %v", term.Code, c.code)
-				}
-				q.Recv.Completions(1)
-				if q.Q.State() != abi.QPSErr {
-					t.Errorf("state %d", q.Q.State())
-				}
-				if !bytes.Equal(memory.Bytes, make([]byte, 4096)) {
-					t.Error("something was placed")
-				}
-			})
-		}
+		t.Run(c.name, func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 40})
+			s := w.Stranger()
+			q := w.A.NewClient().NewQP(nil)
+			memory := q.Client.Register(4096, enginetest.ReadWrite)
+			l := s.Dial(q, 0)
+			q.PostRecv(9, memory.SGE(0, 4096))
+			c.do(l, wire.STag(memory.STag))
+			term := l.Terminate()
+			if term.Code != c.code {
+				t.Errorf("Terminate says %v, expected %v", term.Code, c.code)
+			}
+			q.Recv.Completions(1)
+			if q.Q.State() != abi.QPSErr {
+				t.Errorf("state %d", q.Q.State())
+			}
+			if !bytes.Equal(memory.Bytes, make([]byte, 4096)) {
+				t.Error("something was placed")
+			}
+		})
 	}
 }
 
@@ -98,7 +95,7 @@ func TestTerminateNamesRead(t *testing.T) {
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
 	memory := q.Client.Register(4096, enginetest.ReadWrite)
-	l := s.Dial(q, 4, true)
+	l := s.Dial(q, 4)
 	const size = 3
 	for i := range uint64(3) {
 		q.Post(abi.SQE{WRID: i, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, RKey: 7, RemoteAddr: 100 * i}, memory.SGE(0, size))

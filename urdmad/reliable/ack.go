@@ -24,8 +24,7 @@ package reliable
 // for comes after the pause.
 type ackPolicy struct {
 	delay Time
-	every int  // segments in order that are acknowledged at once
-	plain bool // one run a SACK: each held segment must be reported
+	every int // segments in order that are acknowledged at once
 
 	batches bool
 	sparse  int // in place of every, in bulk
@@ -67,7 +66,7 @@ const (
 )
 
 func (a *ackPolicy) init(cfg *Config) {
-	*a = ackPolicy{delay: cfg.AckDelay, plain: !cfg.Extended, batches: cfg.Batches, due: Never, quick: true}
+	*a = ackPolicy{delay: cfg.AckDelay, batches: cfg.Batches, due: Never, quick: true}
 	a.credited(cfg.RecvWindow)
 }
 
@@ -133,7 +132,7 @@ func (a *ackPolicy) inOrder(now Time) {
 // outOfOrder counts a segment that was held. Behind the first few of a hole,
 // those that follow are reported like segments in order: by number and delay.
 func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
-	if urgent || a.plain {
+	if urgent {
 		a.urgentSacks = sacksPerHole
 	}
 	if a.urgentSacks == 0 {
@@ -240,8 +239,7 @@ func (k AckKind) String() string {
 
 // AckDue says whether a packet must go for the acknowledgement's sake, and
 // which. Ask once a turn, after everything that arrived was processed and
-// everything that can be sent was sent. On a plain connection a SACK carries
-// no cumulative acknowledgement (don't call Header for it): ask again.
+// everything that can be sent was sent.
 func (c *Conn) AckDue(now Time) AckKind {
 	a := &c.ack
 	if a.sack && c.rx.nHeld == 0 {
@@ -251,7 +249,7 @@ func (c *Conn) AckDue(now Time) AckKind {
 		return AckNone
 	}
 	a.answering = true
-	if a.sack || c.cfg.Extended && c.rx.nHeld > 0 {
+	if a.sack || c.rx.nHeld > 0 {
 		return AckSack
 	}
 	return AckPlain

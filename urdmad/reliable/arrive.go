@@ -54,8 +54,7 @@ func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint32) error {
 }
 
 // OnSack takes a SACK packet: as OnAck, and the runs are received out of
-// order. A plain peer's SACK has no cumulative acknowledgement: pass Acked()
-// and the run in its header.
+// order.
 func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint32, runs []wire.SackRun) error {
 	if !c.ackPlausible(ack) {
 		c.stats.BadAcks++
@@ -84,10 +83,7 @@ func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
 	if n <= 0 || n > window || behind < 0 || behind > 2*window {
 		return false
 	}
-	if c.cfg.Extended {
-		return r.First.After(ack) // one at ack would have raised ack
-	}
-	return int(r.First.Sub(c.tx.una)) >= -window
+	return r.First.After(ack) // one at ack would have raised ack
 }
 
 // arrive applies a checked acknowledgement.
@@ -111,9 +107,7 @@ func (c *Conn) arrive(now Time, ack wire.PSN, credits uint32, runs []wire.SackRu
 // setLimit takes the peer's credits. Those of a packet that was overtaken may
 // be too old or too small; the next packet, or a probe, puts that right.
 func (c *Conn) setLimit(now Time, credits uint32) {
-	if credits != 0 || c.cfg.Extended {
-		c.tx.credits = credits
-	} // else not stated: what was stated last holds
+	c.tx.credits = credits
 	c.tx.limit = c.tx.una.Add(c.tx.credits)
 	if c.tx.credits == 0 {
 		c.tmr.progress = now // a peer that holds us off is alive

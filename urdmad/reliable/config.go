@@ -72,17 +72,12 @@ type Config struct {
 	// segments; 0 if it stated none, and then its first packet says.
 	PeerWindow int
 
-	// Extended says that both sides speak the extensions: the AR flag, SACK
-	// packets of several runs, and credits where 0 means a closed window.
-	// Without it 0 credits means "not stated", and nothing can be probed.
-	Extended bool
-
-	// Wide says that both sides state and read credits of 20 bits. Needs Extended.
+	// Wide says that both sides state and read credits of 20 bits.
 	Wide bool
 
 	// Batches says that packets are cheap together and dear alone, on either side's
 	// way: fewer acknowledgements go while the peer sends a stream (ackPolicy), and
-	// one is asked for where a stream of ours ends (WantAR). Needs Extended.
+	// one is asked for where a stream of ours ends (WantAR).
 	Batches bool
 
 	MinRTO       Time // shortest retransmission timeout
@@ -93,7 +88,7 @@ type Config struct {
 
 	// KeepAlive is how long the peer of an idle connection may be silent
 	// before it is probed; 0 means for ever. At most half of DeathTimeout,
-	// so that a dead peer is noticed within it. Needs Extended.
+	// so that a dead peer is noticed within it.
 	KeepAlive Time
 
 	// TargetDelay is the queueing delay above the path's own round trip that
@@ -106,7 +101,6 @@ type Config struct {
 
 // normalize fills in defaults and clamps.
 func (cfg *Config) normalize() {
-	cfg.Wide = cfg.Wide && cfg.Extended
 	most := MaxWindow
 	if cfg.Wide {
 		most = MaxWideWindow
@@ -122,11 +116,7 @@ func (cfg *Config) normalize() {
 	cfg.MaxRTO = max(1, min(cfg.MaxRTO, cfg.DeathTimeout/4))
 	cfg.MinRTO = min(cfg.MinRTO, cfg.MaxRTO)
 	cfg.InitialRTO = min(max(cfg.InitialRTO, cfg.MinRTO), cfg.MaxRTO)
-	cfg.Batches = cfg.Batches && cfg.Extended
-	if cfg.KeepAlive < 0 || !cfg.Extended {
-		cfg.KeepAlive = 0
-	}
-	if cfg.KeepAlive > 0 {
+	if cfg.KeepAlive = max(0, cfg.KeepAlive); cfg.KeepAlive > 0 {
 		cfg.KeepAlive = max(1, min(cfg.KeepAlive, cfg.DeathTimeout/2))
 	}
 	if cfg.PeerWindow <= 0 || cfg.PeerWindow > cfg.Window {

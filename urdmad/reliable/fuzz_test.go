@@ -61,7 +61,7 @@ func runDriver(t *testing.T, in []byte) {
 	cfg := reliable.Config{
 		LocalISN: wire.PSN(d.word()), PeerISN: wire.PSN(d.word()),
 		Window: 1 << (d.byte() % 9), RecvWindow: 1 << (d.byte() % 9),
-		PeerWindow: int(d.byte()), Extended: flags&1 != 0, Batches: flags&8 != 0,
+		PeerWindow: int(d.byte()), Batches: flags&8 != 0,
 	}
 	if d.wide = flags&0x31 == 0x11; d.wide {
 		cfg.Wide, cfg.Window, cfg.RecvWindow = true, 1<<(d.byte()%14), 1<<(d.byte()%14)

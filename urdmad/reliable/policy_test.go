@@ -256,7 +256,7 @@ func TestBulk(t *testing.T) {
 // less often; what stands alone, or asks for it, is not held up.
 func TestSparse(t *testing.T) {
 	r := &receiver{Conn: new(reliable.Conn), t: t, psn: 5000}
-	r.Init(reliable.Config{PeerISN: 5000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: true})
+	r.Init(reliable.Config{PeerISN: 5000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Batches: true})
 	r.take(16) // no stream yet
 	r.want(reliable.AckPlain)
 	r.take(31)
@@ -285,7 +285,7 @@ func TestSparse(t *testing.T) {
 func TestEnds(t *testing.T) {
 	for _, batches := range []bool{false, true} {
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{LocalISN: 1000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: batches})
+		c.Init(reliable.Config{LocalISN: 1000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Batches: batches})
 		for n := range 20 {
 			c.Send(0, 100, 0)
 			if got, want := c.WantAR(false), batches && n >= 15; got != want {
@@ -303,32 +303,4 @@ func TestSackSurvivesRide(t *testing.T) {
 	r.answer()
 	r.want(reliable.AckSack)
 	r.want(reliable.AckNone)
-}
-
-// TestPlainSacks: with one run a packet, each held segment is reported.
-func TestPlainSacks(t *testing.T) {
-	var c reliable.Conn
-	c.Init(reliable.Config{PeerISN: 5000, Window: 64, RecvWindow: 64})
-	for n := wire.PSN(1); n < 30; n += 2 {
-		c.OnData(0, 5000+n, false)
-		if kind := c.AckDue(0); kind != reliable.AckSack {
-			t.Fatalf("%v is due after PSN %d", kind, 5000+n)
-		}
-		if runs := c.SackRuns(nil); len(runs) != 1 || runs[0].First != 5000+n {
-			t.Fatalf("runs are %v", runs)
-		}
-	}
-	for n := wire.PSN(31); n < 50; n++ { // and behind a hole, too
-		c.OnData(0, 5000+n, false)
-		if kind := c.AckDue(0); kind != reliable.AckSack {
-			t.Fatalf("%v is due after PSN %d", kind, 5000+n)
-		}
-		if runs := c.SackRuns(nil); len(runs) != 1 || runs[0].End != 5001+n {
-			t.Fatalf("runs are %v", runs)
-		}
-	}
-	c.SetCredits(0)
-	if _, credits := c.Header(); credits == 0 {
-		t.Error("a plain connection states 0 credits, which states nothing")
-	}
 }

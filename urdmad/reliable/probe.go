@@ -38,12 +38,11 @@ func (c *Conn) unblock() {
 	c.live.due = false
 }
 
-// probeTime is when the next probe is due. A plain peer has no way to answer
-// one. With segments outstanding, retransmission probes as well.
+// probeTime is when the next probe is due. With segments outstanding, retransmission probes as well.
 func (c *Conn) probeTime() Time {
 	v := &c.live
 	switch {
-	case !c.cfg.Extended || c.tx.outstanding() > 0:
+	case c.tx.outstanding() > 0:
 		return Never
 	case v.blocked:
 		return v.asked + min(c.rtt.timeout()<<min(v.stalls, 10), c.cfg.MaxRTO)

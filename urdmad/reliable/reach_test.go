@@ -7,7 +7,7 @@ import "testing"
 // ones shows a loss on a short one.
 func TestReorderingFollowsTheWindow(t *testing.T) {
 	var c Conn
-	c.Init(Config{Window: MaxWideWindow, RecvWindow: 1024, Extended: true, Wide: true})
+	c.Init(Config{Window: MaxWideWindow, RecvWindow: 1024, Wide: true})
 	for i := range Time(20) {
 		now := (i + 1) * Millisecond
 		psn := c.Send(now, 1, 0)

@@ -50,7 +50,6 @@ type receiver struct {
 	credits int      // advertised, 0..window
 	edge    wire.PSN // one past the last the peer has been allowed by the last packet
 	allowed wire.PSN // one past the last it was ever allowed
-	limited bool     // nothing past allowed is accepted
 }
 
 func (r *receiver) init(cfg *Config) {
@@ -58,7 +57,6 @@ func (r *receiver) init(cfg *Config) {
 		next: cfg.PeerISN, end: cfg.PeerISN,
 		held: newSlotSet(min(leastHeld, cfg.RecvWindow)), rings: cfg.Rings,
 		window: cfg.RecvWindow, credits: cfg.RecvWindow,
-		limited: cfg.Extended, // a plain peer need not look at credits
 	}
 	r.edge = r.next.Add(uint32(r.credits))
 	r.allowed = r.edge
@@ -72,7 +70,7 @@ func (r *receiver) oldest() int { return max(leastOld, r.window) }
 // caller that cannot take the segment does not pass it on.
 //
 // What is accepted ends where RecvWindow does, and where the furthest credits
-// ever given to an extended peer do. The present credits may be fewer: they may
+// ever given to the peer do. The present credits may be fewer: they may
 // have shrunk after the segment was sent.
 func (c *Conn) Judge(psn wire.PSN) Verdict {
 	r := &c.rx
@@ -80,7 +78,7 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 	switch {
 	case ahead < 0 && ahead >= -r.oldest(), ahead >= 0 && psn.Before(r.end) && r.held.has(psn):
 		return Duplicate
-	case ahead < 0 || ahead >= r.window || r.limited && !psn.Before(r.allowed):
+	case ahead < 0 || ahead >= r.window || !psn.Before(r.allowed):
 		return Outside
 	case ahead == 0:
 		return Deliver
@@ -173,15 +171,10 @@ func (c *Conn) NextHeld() (wire.PSN, bool) {
 
 // SetCredits sets how many segments past the cumulative acknowledgement the
 // peer may send, at most RecvWindow: the caller's backpressure. Opening the
-// window, from closed or by half of RecvWindow, is told the peer at once. A
-// plain connection can't close its window: 0 would mean "not stated".
+// window, from closed or by half of RecvWindow, is told the peer at once.
 func (c *Conn) SetCredits(n int) {
 	r := &c.rx
-	least := 0
-	if !c.cfg.Extended {
-		least = 1
-	}
-	r.credits = min(max(n, least), r.window)
+	r.credits = min(max(n, 0), r.window)
 	c.ack.credited(r.credits)
 	opened := int(r.next.Add(uint32(r.credits)).Sub(r.edge))
 	if opened >= r.window/2 && opened > 0 || r.credits > 0 && !r.edge.After(r.next) {
@@ -203,8 +196,7 @@ func (c *Conn) Header() (ack wire.PSN, credits uint32) {
 
 // SackRuns appends the runs of held segments to dst, for a SACK packet, and
 // notes that it goes out. The run that holds the segment which arrived last
-// comes first (so that a plain connection's only run is news), the others
-// follow lowest first, from where the last SACK had no more room. It doesn't
+// comes first, the others follow lowest first, from where the last SACK had no more room. It doesn't
 // allocate where wire.MaxSackRuns more fit into dst's capacity.
 func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	c.ack.sackWentOut()
@@ -212,17 +204,13 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	if r.nHeld == 0 {
 		return dst
 	}
-	most := wire.MaxSackRuns // of an extended connection
-	if !c.cfg.Extended {
-		most = 1
-	}
 	p, _ := r.runFrom(r.next)
 	if !r.held.has(r.recent) || !r.recent.After(r.next) || !r.recent.Before(r.end) {
 		r.recent = p.First
 	}
 	newest := r.runAround(r.recent)
 	dst = append(dst, newest)
-	return r.appendOthers(dst, newest, most-1)
+	return r.appendOthers(dst, newest, wire.MaxSackRuns-1)
 }
 
 // appendOthers appends up to most runs beside the newest: those that the last SACK

@@ -15,7 +15,7 @@ func TestIdleHoldsLittle(t *testing.T) {
 	rings := new(reliable.Rings)
 	conn := func() *reliable.Conn {
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: 1024, RecvWindow: 1024, Extended: true, InitialCwnd: 1024, Rings: rings})
+		c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: 1024, RecvWindow: 1024, InitialCwnd: 1024, Rings: rings})
 		return c
 	}
 	a, b := conn(), conn()
@@ -51,7 +51,7 @@ func TestIdleHoldsLittle(t *testing.T) {
 func TestWideIdleHoldsLittle(t *testing.T) {
 	const window = reliable.MaxWideWindow
 	c := new(reliable.Conn)
-	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Extended: true, Wide: true, Rings: new(reliable.Rings)})
+	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Wide: true, Rings: new(reliable.Rings)})
 	if err := c.OnAck(1, 1000, window); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestGrowingKeepsOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{LocalISN: wire.PSN(r.Uint32()), Window: 256, RecvWindow: 256, PeerWindow: 256, Extended: true, InitialCwnd: 256,
+		c.Init(reliable.Config{LocalISN: wire.PSN(r.Uint32()), Window: 256, RecvWindow: 256, PeerWindow: 256, InitialCwnd: 256,
 			Rings: new(reliable.Rings)})
 		now, una := reliable.Time(1), c.Next()
 		for range 40 {
@@ -128,7 +128,7 @@ func TestGrowingKeepsOrder(t *testing.T) {
 // fatConn is a connection of 65,536 segments that takes rings from r.
 func fatConn(r *reliable.Rings) *reliable.Conn {
 	c := new(reliable.Conn)
-	c.Init(reliable.Config{Window: reliable.MaxWideWindow, RecvWindow: 1024, Extended: true, Wide: true, Rings: r})
+	c.Init(reliable.Config{Window: reliable.MaxWideWindow, RecvWindow: 1024, Wide: true, Rings: r})
 	return c
 }
 
@@ -161,7 +161,7 @@ func TestLongRingsLeaveRoomForOthers(t *testing.T) {
 	var usual []*reliable.Conn
 	for range 20 {
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{Window: 1024, RecvWindow: 1024, Extended: true, Rings: rings})
+		c.Init(reliable.Config{Window: 1024, RecvWindow: 1024, Rings: rings})
 		usual = append(usual, c)
 	}
 	busy := func() {

@@ -13,7 +13,7 @@ import (
 func TestSacksTakeTurns(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		var c Conn
-		c.Init(Config{Window: 1024, RecvWindow: 1024, PeerISN: 0xffffff00, Extended: true})
+		c.Init(Config{Window: 1024, RecvWindow: 1024, PeerISN: 0xffffff00})
 		const runs = 100
 		at := func(i int) wire.PSN { return wire.PSN(0xffffff00).Add(uint32(1 + 3*i)) }
 		for i := range runs {
@@ -56,7 +56,7 @@ func TestRunAround(t *testing.T) {
 	for range 300 {
 		var c Conn
 		window := 1 << r.IntN(12)
-		c.Init(Config{Window: window, RecvWindow: window, PeerISN: wire.PSN(r.Uint32N(3000) - 1500), Extended: true})
+		c.Init(Config{Window: window, RecvWindow: window, PeerISN: wire.PSN(r.Uint32N(3000) - 1500)})
 		share := r.IntN(100)
 		for i := 1; i < window; i++ {
 			if r.IntN(100) <= share {

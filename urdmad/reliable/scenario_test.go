@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 // caused, and are rewritten by -update.
 //
 //	config KEY=VALUE…        both peers; again for another connection. Keys:
-//	                         window recv isn-a isn-b death keepalive plain
+//	                         window recv isn-a isn-b death keepalive
 //	send a 5                 the program above a posts 5 segments
 //	deliver a1 a3-a5         these packets arrive, 20 µs after they left or now if
 //	                         that is later; then the receiver has a turn
@@ -126,7 +126,7 @@ func (s *script) command(words []string) error {
 }
 
 func (s *script) config(words []string) error {
-	a := reliable.Config{LocalISN: 100, PeerISN: 200, Window: 64, RecvWindow: 64, Extended: true}
+	a := reliable.Config{LocalISN: 100, PeerISN: 200, Window: 64, RecvWindow: 64}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		n, _ := strconv.Atoi(value)
@@ -144,8 +144,6 @@ func (s *script) config(words []string) error {
 			a.DeathTimeout = reliable.Time(d)
 		case "keepalive":
 			a.KeepAlive = reliable.Time(d)
-		case "plain":
-			a.Extended = false
 		default:
 			return fmt.Errorf("no such key: %s", key)
 		}

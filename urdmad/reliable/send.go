@@ -176,5 +176,5 @@ func (c *Conn) WantAR(more bool) bool {
 	if !more && c.cfg.Batches && t.outstanding() >= maxEvery {
 		want, t.lastAR = true, t.next
 	}
-	return want && c.cfg.Extended
+	return want
 }

@@ -11,13 +11,13 @@ import (
 
 const us = reliable.Microsecond
 
-// newConn makes an extended connection whose PSNs start at 1000 (ours) and
+// newConn makes a connection whose PSNs start at 1000 (ours) and
 // 5000 (the peer's).
 func newConn(window int) *reliable.Conn {
 	c := new(reliable.Conn)
 	c.Init(reliable.Config{
 		LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window,
-		PeerWindow: window, Extended: true, InitialCwnd: window, Rings: new(reliable.Rings),
+		PeerWindow: window, InitialCwnd: window, Rings: new(reliable.Rings),
 	})
 	return c
 }
@@ -225,7 +225,7 @@ func TestConfigClamps(t *testing.T) {
 	for _, cfg := range []reliable.Config{
 		{},
 		{Window: -1, RecvWindow: math.MaxInt, PeerWindow: -5, InitialCwnd: -1},
-		{Window: 3, RecvWindow: 1, MinRTO: math.MaxInt64, MaxRTO: 1, DeathTimeout: 2, KeepAlive: math.MaxInt64, Extended: true},
+		{Window: 3, RecvWindow: 1, MinRTO: math.MaxInt64, MaxRTO: 1, DeathTimeout: 2, KeepAlive: math.MaxInt64},
 		{Window: 1, RecvWindow: 5000, AckDelay: -1, TargetDelay: -1, InitialCwnd: math.MaxInt},
 	} {
 		var c reliable.Conn
@@ -247,7 +247,7 @@ func TestConfigClamps(t *testing.T) {
 // in both directions and the numbers of transmissions.
 func TestWrap(t *testing.T) {
 	var c reliable.Conn
-	c.Init(reliable.Config{LocalISN: math.MaxUint32 - 1000, PeerISN: math.MaxUint32 - 500, Window: 8, RecvWindow: 8, Extended: true})
+	c.Init(reliable.Config{LocalISN: math.MaxUint32 - 1000, PeerISN: math.MaxUint32 - 500, Window: 8, RecvWindow: 8})
 	c.SetOrder(math.MaxUint32 - 1500)
 	peer := wire.PSN(math.MaxUint32 - 500)
 	for i := range 3000 {

@@ -89,7 +89,7 @@ func datagramFor(n wire.QPN) []byte {
 
 func requestFor(n wire.QPN) []byte {
 	b := make([]byte, 200)
-	at := (&wire.TRP{Op: wire.OpRequest}).Put(b, false)
+	at := (&wire.TRP{Op: wire.OpRequest}).Put(b)
 	size, err := (&wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{QPN: 7, Target: n, Cookie: 1}}).Put(b[at:])
 	if err != nil {
 		panic(err)

@@ -40,7 +40,7 @@ func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 
 // attack is a world under attack, with what the seed says of its network.
 func attack(t *testing.T, seed uint64) *enginetest.World {
-	w := enginetest.New(t, enginetest.Options{Seed: seed, Plain: seed%4 == 1, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3, MaxReads: 4})
+	w := enginetest.New(t, enginetest.Options{Seed: seed, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3, MaxReads: 4})
 	for _, h := range []*enginetest.Host{w.A, w.B} {
 		h.NewClient().Listen(6000, 8) // flooded; nobody answers its requests
 	}
@@ -60,7 +60,7 @@ func calm(t *testing.T, w *enginetest.World, seed uint64) {
 	a, b := w.Pair(false, nil)
 	// The clock of an idle world leaps to the next timer, often ARP's in a minute,
 	// whenever the workload draws a pause.
-	w.NewTraffic(a, b, enginetest.Load{Ops: 5, MaxSize: 3000, Plain: seed%4 == 1}).Run(10 * time.Minute)
+	w.NewTraffic(a, b, enginetest.Load{Ops: 5, MaxSize: 3000}).Run(10 * time.Minute)
 }
 
 // TestOffPathAttack: connections are made and carry every byte while others
@@ -72,7 +72,7 @@ func TestOffPathAttack(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := attack(t, seed)
 			attacker := w.NewAttacker(300, enginetest.OffPath)
-			load := enginetest.Load{Ops: 30, MaxSize: 20000, Plain: seed%4 == 1}
+			load := enginetest.Load{Ops: 30, MaxSize: 20000}
 			a, b := w.Pair(false, nil)
 			if seed%2 == 0 {
 				w.SetPath(linked.Path{Loss: 0.01, Reorder: 0.05, Delay: 20 * time.Microsecond})
@@ -114,7 +114,7 @@ func attackOnPath(t *testing.T, seed uint64) (sent int) {
 	attacker.Aim()
 	x, y := w.Pair(false, nil)
 	attacker.Begin(300, enginetest.OnPath)
-	bystander := w.NewTraffic(x, y, enginetest.Load{Ops: 30, MaxSize: 20000, Plain: seed%4 == 1})
+	bystander := w.NewTraffic(x, y, enginetest.Load{Ops: 30, MaxSize: 20000})
 	for i := range 400 {
 		if i == int(seed*37%800) { // in half of the seeds
 			v.leave(seed)
@@ -230,7 +230,7 @@ func TestFinsAreAnsweredSeldom(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 43})
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
-	l := s.Dial(q, 4, true)
+	l := s.Dial(q, 4)
 	isFin := func(d *enginetest.Datagram) bool { return d.Op() == wire.OpFin }
 	l.Send(wire.OpFin, l.PSN, nil)
 	s.Await("fin", isFin)

@@ -62,7 +62,6 @@ type remote struct {
 	Stats ConnStats
 
 	path       netif.Path
-	extended   bool // the peer speaks the extensions (docs/WIRE.md chapter 3)
 	peerCookie uint32
 }
 
@@ -117,11 +116,10 @@ func (p *Port) free(c *Conn) {
 
 // Start is what the handshake agreed on.
 type Start struct {
-	QP       *qp.QP
-	Link     netif.Link // to the peer or the next hop
-	PeerISN  wire.PSN
-	Peer     wire.TRPExtension // valid if Extended
-	Extended bool
+	QP      *qp.QP
+	Link    netif.Link // to the peer or the next hop
+	PeerISN wire.PSN
+	Peer    wire.TRPExtension
 	// Passive: Established is reported when the peer's first packet arrives.
 	Passive bool
 	// Patience is how long a silent peer is waited for; 0: as others are.
@@ -133,16 +131,13 @@ type Start struct {
 func (c *Conn) Start(p Start) {
 	c.QP = p.QP
 	c.state, c.passive = connOpen, p.Passive
-	c.extended, c.peerCookie = p.Extended, p.Peer.Cookie
+	c.peerCookie = p.Peer.Cookie
 	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
 	c.path.Follow()
-	size := c.port.MaxSegmentTo(c.Peer.Addr())
-	if p.Extended {
-		size = min(size, int(p.Peer.MaxSegment))
-		c.Takes = messages(p.Peer.Capabilities)
-		if p.Peer.Capabilities&wire.CapPadding != 0 {
-			c.path.TakesPadding()
-		}
+	size := min(c.port.MaxSegmentTo(c.Peer.Addr()), int(p.Peer.MaxSegment))
+	c.Takes = messages(p.Peer.Capabilities)
+	if p.Peer.Capabilities&wire.CapPadding != 0 {
+		c.path.TakesPadding()
 	}
 	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
 	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
@@ -167,11 +162,11 @@ const socketDelay = 500 * clock.Microsecond
 // reliability is the configuration of a connection's reliability layer. One by
 // number dies as its queue pair's attributes say, and is not kept alive.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
-	wide := p.Extended && p.Peer.Capabilities&wire.CapCredits != 0
+	wide := p.Peer.Capabilities&wire.CapCredits != 0
 	sends, holds := c.port.windows(wide)
 	r := reliable.Config{
 		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: sends, RecvWindow: holds, Wide: wide,
-		PeerWindow: int(p.Peer.RecvWindow), Extended: p.Extended,
+		PeerWindow:   int(p.Peer.RecvWindow),
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}
 	if netif.OfDatagrams(c.port.If) {

@@ -18,7 +18,7 @@ func TestPeerWithoutManners(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 75, Window: window})
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
-	l := s.Dial(q, 0, true)
+	l := s.Dial(q, 0)
 	q.Q.Connection().RNRRetry = 7
 	for range 10 * window {
 		l.Segment(wire.DDP{Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}, make([]byte, 100)...)

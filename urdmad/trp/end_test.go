@@ -18,37 +18,32 @@ import (
 // rdma_cm reports the end.
 func TestDeath(t *testing.T) {
 	for _, busy := range []bool{true, false} {
-		for _, plain := range []bool{false, true} {
-			if plain && !busy {
-				continue // an idle plain peer cannot be probed (docs/WIRE.md chapter 8)
+		t.Run(fmt.Sprintf("busy %v", busy), func(t *testing.T) {
+			w := enginetest.New(t, enginetest.Options{Seed: 9, DeathTimeout: 4 * time.Second})
+			a, b := w.Pair(false, nil)
+			mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<16, enginetest.ReadWrite)
+			a.PostRecv(50)
+			w.Pass(time.Millisecond)
+			w.B.Stop()
+			start := w.Now()
+			want := []uint64{}
+			if busy {
+				want = []uint64{1, 2, 3}
+				a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 1<<16))
+				a.Post(enginetest.Read(2, peer, 0), mine.SGE(0, 1<<16))
+				a.Post(enginetest.Send(3), mine.SGE(0, 10))
 			}
-			t.Run(fmt.Sprintf("busy %v plain %v", busy, plain), func(t *testing.T) {
-				w := enginetest.New(t, enginetest.Options{Seed: 9, Plain: plain, DeathTimeout: 4 * time.Second})
-				a, b := w.Pair(false, nil)
-				mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<16, enginetest.ReadWrite)
-				a.PostRecv(50)
-				w.Pass(time.Millisecond)
-				w.B.Stop()
-				start := w.Now()
-				want := []uint64{}
-				if busy {
-					want = []uint64{1, 2, 3}
-					a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 1<<16))
-					a.Post(enginetest.Read(2, peer, 0), mine.SGE(0, 1<<16))
-					a.Post(enginetest.Send(3), mine.SGE(0, 10))
-				}
-				a.Client.Event(abi.CMDisconnected, 10*time.Second)
-				if took := time.Duration(w.Now() - start); took < 3900*time.Millisecond || took > 5*time.Second {
-					t.Errorf("given up after %v, expected about 4s", took)
-				}
-				enginetest.Expect(t, "sender", a.Send.Completions(len(want)), want, abi.StatusRetryExcErr, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
-				enginetest.Expect(t, "receive", a.Recv.Completions(1), []uint64{50}, abi.StatusWRFlushErr)
-				w.Pass(3 * time.Second)
-				if n := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()); n != nil {
-					t.Error("the port number is still in use")
-				}
-			})
-		}
+			a.Client.Event(abi.CMDisconnected, 10*time.Second)
+			if took := time.Duration(w.Now() - start); took < 3900*time.Millisecond || took > 5*time.Second {
+				t.Errorf("given up after %v, expected about 4s", took)
+			}
+			enginetest.Expect(t, "sender", a.Send.Completions(len(want)), want, abi.StatusRetryExcErr, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
+			enginetest.Expect(t, "receive", a.Recv.Completions(1), []uint64{50}, abi.StatusWRFlushErr)
+			w.Pass(3 * time.Second)
+			if n := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()); n != nil {
+				t.Error("the port number is still in use")
+			}
+		})
 	}
 }
 
@@ -86,58 +81,56 @@ func TestCutAndMended(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for seed := range uint64(20) {
-			for _, plain := range []bool{false, true} {
-				w := enginetest.New(t, enginetest.Options{Seed: seed + 1, Plain: plain})
-				other := w.B
-				if local {
-					other = w.A
-				}
-				a, b := w.A.NewClient().NewQP(nil), other.NewClient().NewQP(nil)
-				ida, idb := enginetest.Join(a, b, 16)
-				w.SetPath(linked.Path{Loss: 0.1, Reorder: 0.2, Delay: 20 * time.Microsecond})
-				mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<20, enginetest.ReadWrite)
-				for i := range uint64(10) {
-					b.PostRecv(i, peer.SGE(int(i)<<16, 1<<16))
-				}
-				for i := range uint64(8) {
-					a.Post(enginetest.Send(i), mine.SGE(0, 1<<16))
-				}
-				a.PostRecv(60)
-				w.Pass(time.Duration(w.Rand.IntN(2000)) * time.Microsecond)
-				a.Client.Disconnect(ida)
-				bothSides := w.Rand.IntN(2) == 0
-				if bothSides {
-					w.Pass(time.Duration(w.Rand.IntN(200)) * time.Microsecond)
-					b.Client.Disconnect(idb)
-				}
-				a.Client.Event(abi.CMDisconnected, 10*time.Second)
-				b.Client.Event(abi.CMDisconnected, 10*time.Second)
-				sent := a.Send.Completions(8)
-				for i, e := range sent {
-					if e.WRID != uint64(i) || !bothSides && e.Status != abi.StatusSuccess {
-						t.Fatalf("seed %d: sender: %+v", seed+1, sent)
-					}
-				}
-				got := b.Recv.Completions(10)
-				for i, e := range got {
-					if e.WRID != uint64(i) || i < 8 && sent[i].Status == 0 && e.Status != 0 || i >= 8 && e.Status != abi.StatusWRFlushErr {
-						t.Fatalf("seed %d: receiver: %+v", seed+1, got)
-					}
-				}
-				enginetest.Expect(t, "sender's receive", a.Recv.Completions(1), []uint64{60}, abi.StatusWRFlushErr)
-				a.PostRecv(61) // on a queue pair in error: flushed at once
-				a.Post(enginetest.Send(62))
-				enginetest.Expect(t, "late receive", a.Recv.Completions(1), []uint64{61}, abi.StatusWRFlushErr)
-				enginetest.Expect(t, "late send", a.Send.Completions(1), []uint64{62}, abi.StatusWRFlushErr)
-				w.Pass(3 * time.Second)
-				a.Client.Event(cm.EventTimewaitExit, time.Second)
-				if bothSides {
-					b.Client.Event(cm.EventTimewaitExit, time.Second)
-				}
-				a.Client.NoEvent()
-				b.Client.NoEvent()
-				w.CheckQuiet()
+			w := enginetest.New(t, enginetest.Options{Seed: seed + 1})
+			other := w.B
+			if local {
+				other = w.A
 			}
+			a, b := w.A.NewClient().NewQP(nil), other.NewClient().NewQP(nil)
+			ida, idb := enginetest.Join(a, b, 16)
+			w.SetPath(linked.Path{Loss: 0.1, Reorder: 0.2, Delay: 20 * time.Microsecond})
+			mine, peer := a.Client.Register(1<<16, enginetest.ReadWrite), b.Client.Register(1<<20, enginetest.ReadWrite)
+			for i := range uint64(10) {
+				b.PostRecv(i, peer.SGE(int(i)<<16, 1<<16))
+			}
+			for i := range uint64(8) {
+				a.Post(enginetest.Send(i), mine.SGE(0, 1<<16))
+			}
+			a.PostRecv(60)
+			w.Pass(time.Duration(w.Rand.IntN(2000)) * time.Microsecond)
+			a.Client.Disconnect(ida)
+			bothSides := w.Rand.IntN(2) == 0
+			if bothSides {
+				w.Pass(time.Duration(w.Rand.IntN(200)) * time.Microsecond)
+				b.Client.Disconnect(idb)
+			}
+			a.Client.Event(abi.CMDisconnected, 10*time.Second)
+			b.Client.Event(abi.CMDisconnected, 10*time.Second)
+			sent := a.Send.Completions(8)
+			for i, e := range sent {
+				if e.WRID != uint64(i) || !bothSides && e.Status != abi.StatusSuccess {
+					t.Fatalf("seed %d: sender: %+v", seed+1, sent)
+				}
+			}
+			got := b.Recv.Completions(10)
+			for i, e := range got {
+				if e.WRID != uint64(i) || i < 8 && sent[i].Status == 0 && e.Status != 0 || i >= 8 && e.Status != abi.StatusWRFlushErr {
+					t.Fatalf("seed %d: receiver: %+v", seed+1, got)
+				}
+			}
+			enginetest.Expect(t, "sender's receive", a.Recv.Completions(1), []uint64{60}, abi.StatusWRFlushErr)
+			a.PostRecv(61) // on a queue pair in error: flushed at once
+			a.Post(enginetest.Send(62))
+			enginetest.Expect(t, "late receive", a.Recv.Completions(1), []uint64{61}, abi.StatusWRFlushErr)
+			enginetest.Expect(t, "late send", a.Send.Completions(1), []uint64{62}, abi.StatusWRFlushErr)
+			w.Pass(3 * time.Second)
+			a.Client.Event(cm.EventTimewaitExit, time.Second)
+			if bothSides {
+				b.Client.Event(cm.EventTimewaitExit, time.Second)
+			}
+			a.Client.NoEvent()
+			b.Client.NoEvent()
+			w.CheckQuiet()
 		}
 	})
 }

@@ -51,7 +51,6 @@ type ControlPacket struct {
 	Link        netif.Link // to the peer or the next hop
 	Local, Peer netip.AddrPort
 	TRP         wire.TRP
-	Extended    bool            // the header is
 	Connect     wire.TRPConnect // not with a fin
 }
 
@@ -73,7 +72,7 @@ func (s *Stack) SendControl(p *ControlPacket) {
 
 // Put writes the packet's payload and returns its length.
 func (p *ControlPacket) Put(b []byte) (int, error) {
-	at := p.TRP.Put(b, p.Extended)
+	at := p.TRP.Put(b)
 	if !p.TRP.Op.IsControl() {
 		return at, nil
 	}

@@ -182,7 +182,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 // keptSegment is the segment of a packet that was kept; its TRP header was
 // checked when it arrived.
 func (r *remote) keptSegment(k *kept, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
-	private, data := k.Payload(wire.HeaderLen(r.extended), head)
+	private, data := k.Payload(wire.TRPExtLen, head)
 	return rdmap.Segment{Head: private, Data: data, Placed: k.placed}
 }
 

@@ -7,12 +7,11 @@ import (
 
 // State is a connection as it is now.
 type State struct {
-	State    string
-	Extended bool
-	Payload  int // bytes in a tagged segment
-	PathMTU  int // bytes of the largest IP packet that the path is known to take
-	Traffic  Traffic
-	Path     reliable.Stats
+	State   string
+	Payload int // bytes in a tagged segment
+	PathMTU int // bytes of the largest IP packet that the path is known to take
+	Traffic Traffic
+	Path    reliable.Stats
 }
 
 // Traffic is what a connection has sent and received, in both layers' words.
@@ -28,7 +27,7 @@ func (c *Conn) Inspect() (s State, ok bool) {
 	if c.state == connOpening {
 		return s, false
 	}
-	s = State{State: stateNames[c.state], Extended: c.extended, Payload: c.stream.TaggedPayload(), PathMTU: c.path.MTU(), Path: c.rel.Stats()}
+	s = State{State: stateNames[c.state], Payload: c.stream.TaggedPayload(), PathMTU: c.path.MTU(), Path: c.rel.Stats()}
 	s.Traffic = Traffic{c.Stats, s.Path.Counters}
 	return s, true
 }

@@ -90,7 +90,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 func (p *Port) handshake(d *netif.Datagram) {
 	body := append([]byte(nil), d.Data...) // the manager may keep parts of it
 	var t wire.TRP
-	at, err := t.Parse(body, false)
+	at, err := t.Parse(body)
 	if err != nil {
 		if !p.If.Decline(d) {
 			p.If.Drop(netif.Drop(err.Error()))

@@ -51,11 +51,11 @@ func TestForgedSocket(t *testing.T) {
 	} {
 		forged := append([]byte(nil), last...)
 		var h wire.TRP
-		if _, err := h.Parse(forged[wire.EncapLen:], true); err != nil {
+		if _, err := h.Parse(forged[wire.EncapLen:]); err != nil {
 			t.Fatal(err)
 		}
 		spoil(&h)
-		h.Put(forged[wire.EncapLen:], true)
+		h.Put(forged[wire.EncapLen:])
 		stray := w.B.Engine.TRP.Stats.StrayAddress
 		w.PipeB.Inject(forged, port.PeerAt(w.PipeB.From.IP(), 666))
 		w.Pass(time.Millisecond)

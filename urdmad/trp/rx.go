@@ -10,12 +10,12 @@ import (
 // packet handles a TRP packet of a connection that was opened.
 func (c *Conn) packet(d *netif.Datagram) {
 	var t wire.TRP
-	at, err := t.Parse(d.Head, c.extended)
+	at, err := t.Parse(d.Head)
 	if err != nil {
 		c.port.If.Drop(netif.Drop(err.Error()))
 		return
 	}
-	if c.extended && t.Cookie != c.LocalCookie {
+	if t.Cookie != c.LocalCookie {
 		c.s.stray(c.port.If, "cookie is not ours")
 		return
 	}
@@ -47,12 +47,11 @@ func (c *Conn) packet(d *netif.Datagram) {
 }
 
 // mayFollow reports whether a packet from another socket of the peer's address is
-// the peer's, which a translator of addresses has bound anew. Only the cookie,
-// which the caller has checked, tells the peer from a host that merely forges its address, so
-// a plain connection stays where it is (docs/WIRE.md chapter 11).
+// the peer's, which a translator of addresses has bound anew (docs/WIRE.md chapter 11). The cookie,
+// which the caller has checked, tells the peer from a host that merely forges its address.
 func mayFollow(c *Conn, t *wire.TRP) bool {
 	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.held.window
-	return c.extended && ahead >= -window && ahead <= window+2 && c.rel.Plausible(t.Ack)
+	return ahead >= -window && ahead <= window+2 && c.rel.Plausible(t.Ack)
 }
 
 // data takes a data packet: the acknowledgement it carries, then its segment.
@@ -143,23 +142,17 @@ func (c *Conn) hear() {
 
 func (c *Conn) sack(t *wire.TRP, body []byte) {
 	var runs [wire.MaxSackRuns]wire.SackRun
-	ack, n := t.Ack, 0
-	if c.extended {
-		var err error
-		var private [wire.MaxSackRuns * 8]byte
-		if n, err = wire.ParseSackRuns(runs[:], private[:copy(private[:], body)]); err != nil {
-			c.port.If.Drop(netif.Drop(err.Error()))
-			return
-		}
-	} else {
-		runs[0], n = wire.SackRun{First: t.PSN, End: t.Ack}, 1
-		ack = c.rel.Acked()
+	var private [wire.MaxSackRuns * 8]byte
+	n, err := wire.ParseSackRuns(runs[:], private[:copy(private[:], body)])
+	if err != nil {
+		c.port.If.Drop(netif.Drop(err.Error()))
+		return
 	}
-	if err := c.rel.OnSack(c.now(), ack, t.Credits, runs[:n]); err != nil {
+	if err := c.rel.OnSack(c.now(), t.Ack, t.Credits, runs[:n]); err != nil {
 		c.s.badAck(c.port.If)
 		return
 	}
-	c.progress(ack, t.Credits)
+	c.progress(t.Ack, t.Credits)
 }
 
 // inWindow reports whether psn is one that the peer may use now: a packet that

@@ -42,7 +42,7 @@ func TestTerminateWithoutSendQueue(t *testing.T) {
 				if n := q.Q.Fill().SendDepth; n != 0 {
 					t.Errorf("a send queue of %d slots", n)
 				}
-				l := s.Dial(q, 4, true)
+				l := s.Dial(q, 4)
 				l.Raw(body)
 				q.Client.Event(abi.CMDisconnected, time.Second)
 				if q.Q.State() != abi.QPSErr {
@@ -78,7 +78,7 @@ func TestPacketsThatDontCount(t *testing.T) {
 	s := w.Stranger()
 	q := w.A.NewClient().NewQP(nil)
 	memory := q.Client.Register(4096, enginetest.ReadWrite)
-	l := s.Dial(q, 4, true)
+	l := s.Dial(q, 4)
 	q.PostRecv(9, memory.SGE(0, 4096))
 	b := make([]byte, 100)
 	d := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
@@ -139,7 +139,7 @@ func newHostile(t testing.TB, seed uint64, make func(*enginetest.Client) *engine
 	for i := range h.foreign.Bytes {
 		h.foreign.Bytes[i], h.secret.Bytes[i] = 0x5e, 0x5e
 	}
-	h.l = h.s.Dial(h.q, 4, true)
+	h.l = h.s.Dial(h.q, 4)
 	h.post()
 	w.Pass(100 * time.Microsecond)
 	return h

@@ -111,21 +111,11 @@ func (c *Conn) sendTerminate() {
 	c.sendData(frame, t.psn, len(t.message))
 }
 
-// terminated takes the peer's Terminate. An extended peer's acknowledgement
-// covers what is in front of the refused segment and no more (docs/WIRE.md
-// chapter 6); a plain one's may cover the segment as well, so it only has to be
-// possible.
+// terminated takes the peer's Terminate, whose acknowledgement covers what is in front of
+// the refused segment and no more (docs/WIRE.md chapter 6).
 func (c *Conn) terminated(head *wire.TRP, seg *rdmap.Segment) {
-	if c.extended {
-		if !c.acknowledged(head) {
-			return
-		}
-	} else if !c.rel.Plausible(head.Ack) {
-		c.s.badAck(c.port.If)
+	if !c.acknowledged(head) {
 		return
-	}
-	if !c.heard {
-		c.hear()
 	}
 	q := c.QP
 	code, err := c.stream.Terminated(seg)

@@ -24,7 +24,7 @@ func TestKeptInParts(t *testing.T) {
 			s := w.Stranger()
 			q := w.A.NewClient().NewQP(nil)
 			sink := q.Client.Register(window*size, enginetest.ReadWrite)
-			l := s.Dial(q, 0, true)
+			l := s.Dial(q, 0)
 			q.Q.Connection().RNRRetry = 7
 			first := l.PSN
 			send := func() {
@@ -89,7 +89,7 @@ func TestKeptInParts(t *testing.T) {
 			}
 			s.Receive()
 			var last wire.TRP
-			if _, err := last.Parse(s.Got[len(s.Got)-1].Payload, true); err != nil || last.Ack != end {
+			if _, err := last.Parse(s.Got[len(s.Got)-1].Payload); err != nil || last.Ack != end {
 				t.Errorf("acknowledged up to %d, expected %d: %v", last.Ack, end, err)
 			}
 			if st := q.Q.State(); st != abi.QPSRTS {

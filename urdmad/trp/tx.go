@@ -111,22 +111,12 @@ func (c *Conn) acknowledge() (n int) {
 
 func (c *Conn) sendSacks() (n int) {
 	var space [wire.MaxSackRuns]wire.SackRun
-	runs := c.rel.SackRuns(space[:0])
-	if c.extended {
-		return c.sendBare(wire.OpSack, 0, runs)
-	}
-	for _, r := range runs {
-		if frame := c.port.If.Alloc(); frame != nil {
-			c.send(frame, &wire.TRP{PSN: r.First, Ack: r.End, Op: wire.OpSack}, 0)
-			n++
-		}
-	}
-	return n + c.sendBare(wire.OpData, 0, nil) // a plain SACK has no cumulative acknowledgement
+	return c.sendBare(wire.OpSack, 0, c.rel.SackRuns(space[:0]))
 }
 
 // room is where a frame's DDP segment goes.
 func (r *remote) room(frame []byte) []byte {
-	return r.path.Payload(frame)[wire.HeaderLen(r.extended):]
+	return r.path.Payload(frame)[wire.TRPExtLen:]
 }
 
 // header fills in the TRP header of the next packet: it carries the
@@ -176,7 +166,7 @@ func (c *Conn) sendBare(op wire.TRPOp, flags uint16, runs []wire.SackRun) int {
 
 // send completes a frame whose segment or body of n bytes is in place.
 func (r *remote) send(frame []byte, t *wire.TRP, n int) {
-	n += t.Put(r.path.Payload(frame), r.extended)
+	n += t.Put(r.path.Payload(frame))
 	r.path.Send(frame, n)
 	r.Stats.TxPackets++
 }

@@ -25,7 +25,7 @@ func (c *creditsOf) see(_ uint64, frame []byte) bool {
 	from := f.SrcIP[3]
 	var t wire.TRP
 	body := frame[f.PayloadOff : f.PayloadOff+f.PayloadLen]
-	n, err := t.Parse(body, true)
+	n, err := t.Parse(body)
 	switch {
 	case err != nil:
 	case !t.Op.IsControl():

@@ -102,9 +102,6 @@ func (a *Attacker) hear(e linked.Event) {
 	if e.From == a.w.B.Name {
 		h.from = a.w.B
 	}
-	if a.w.opt.Plain {
-		HideExtension(0, h.frame)
-	}
 	if a.total++; len(a.heard) < heardMost {
 		a.heard = append(a.heard, h)
 		return
@@ -190,7 +187,7 @@ func (a *Attacker) forge() {
 // trp is a packet with any body.
 func (a *Attacker) trp(t *wire.TRP) []byte {
 	b := make([]byte, wire.TRPExtLen+600)
-	at := t.Put(b, !a.w.opt.Plain)
+	at := t.Put(b)
 	d := wire.DDP{Last: a.r.IntN(2) == 0, Tagged: a.r.IntN(2) == 0, Op: wire.Opcode(a.r.IntN(16)), QN: uint32(a.r.IntN(4)),
 		MSN: wire.MSN(a.r.IntN(4)), STag: wire.STag(a.r.Uint32()), TO: a.r.Uint64()}
 	at += d.Put(b[at:])
@@ -238,7 +235,7 @@ func (a *Attacker) request() {
 	}
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.TRPOp(1 + a.r.IntN(3)*a.r.IntN(2)), PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32())}
-	at := t.Put(b, false)
+	at := t.Put(b)
 	c := wire.TRPConnect{IRD: uint16(a.r.Uint32()), ORD: uint16(a.r.Uint32()), PrivateData: a.bytes(a.r.IntN(200)), HasExt: a.r.IntN(2) == 0,
 		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: uint16(a.r.Uint32() >> a.r.IntN(32)), RecvWindow: uint16(a.r.Uint32() >> a.r.IntN(32))}}
 	if n, err := c.Put(b[at:]); err == nil {
@@ -343,12 +340,12 @@ func (a *Attacker) terminate() {
 		return
 	}
 	var t wire.TRP
-	if _, err := t.Parse(b[f.PayloadOff:f.PayloadOff+f.PayloadLen], !a.w.opt.Plain); err != nil {
+	if _, err := t.Parse(b[f.PayloadOff : f.PayloadOff+f.PayloadLen]); err != nil {
 		return
 	}
 	t.Op, t.PSN = wire.OpData, t.PSN.Add(uint32(a.r.IntN(256)))
 	out := make([]byte, wire.TRPExtLen+wire.UntaggedLen+wire.MaxTerminateLen)
-	at := t.Put(out, !a.w.opt.Plain)
+	at := t.Put(out)
 	d := wire.DDP{Last: true, Op: wire.OpTerminate, QN: wire.QueueTerminate, MSN: 1}
 	at += d.Put(out[at:])
 	term := wire.Terminate{Code: wire.TermUntaggedNoBuffer}

@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -112,23 +111,4 @@ func (s *wrapSource) Uint64() uint64 {
 		v |= 0xffffff80 << 32
 	}
 	return v
-}
-
-// HideExtension makes the hosts plain peers of each other: it spoils the magic
-// number of the extension block of requests and accepts on their way.
-func HideExtension(_ uint64, frame []byte) bool {
-	var f wire.Frame
-	if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP || f.PayloadLen < wire.TRPLen+6 {
-		return false
-	}
-	body := frame[f.PayloadOff:]
-	if !wire.TRPOp(body[8] >> 4).IsControl() {
-		return false
-	}
-	at := wire.TRPLen + 6 + int(binary.BigEndian.Uint16(body[wire.TRPLen:]))
-	if at+2 <= f.PayloadLen {
-		body[at], body[at+1] = 0, 0
-		setChecksum(&f, frame[:f.PayloadOff+f.PayloadLen])
-	}
-	return false
 }

@@ -122,35 +122,34 @@ func (d *Datagram) Op() wire.TRPOp { return wire.TRPOp(d.Payload[8] >> 4) }
 
 // Line is the stranger's end of a connection with a queue pair of host A.
 type Line struct {
-	S        *Stranger
-	Ours     uint16 // UDP ports
-	Theirs   uint16
-	PSN      wire.PSN // of our next segment
-	Ack      wire.PSN // what we acknowledge: the next PSN of theirs
-	Cookie   uint32   // theirs
-	Extended bool
-	Accept   wire.TRPConnect
-	ID       *cm.ID // host A's
+	S      *Stranger
+	Ours   uint16 // UDP ports
+	Theirs uint16
+	PSN    wire.PSN // of our next segment
+	Ack    wire.PSN // what we acknowledge: the next PSN of theirs
+	Cookie uint32   // theirs
+	Accept wire.TRPConnect
+	ID     *cm.ID // host A's
 }
 
 // ourCookie is what the stranger chooses.
 const ourCookie = 0x57a6e4
 
 // Dial connects to a queue pair of host A, which listens and accepts.
-func (s *Stranger) Dial(q *QP, reads uint16, extended bool) *Line {
+func (s *Stranger) Dial(q *QP, reads uint16) *Line {
 	s.w.T.Helper()
 	listener := q.Client.Listen(7999, 8)
-	l := &Line{S: s, Ours: 40000 + uint16(s.w.Rand.IntN(9000)), PSN: wire.PSN(s.w.Rand.Uint32()), Extended: extended}
+	l := &Line{S: s, Ours: 40000 + uint16(s.w.Rand.IntN(9000)), PSN: wire.PSN(s.w.Rand.Uint32())}
 	s.SendFrame(s.Datagram(l.Ours, 7999, l.Request(reads)))
 	ev := q.Client.Event(cm.EventConnectRequest, time.Second)
 	l.ID = q.Client.Accept(ev.Child, q, Param(uint8(reads), "yes"))
 	d := s.Await("accept", func(d *Datagram) bool { return d.Op() == wire.OpAccept })
 	var t wire.TRP
-	at, err := t.Parse(d.Payload, extended)
+	at, err := t.Parse(d.Payload)
 	if err == nil {
 		err = l.Accept.Parse(d.Payload[at:])
 	}
-	if err != nil || l.Accept.HasExt != extended || t.Ack != l.PSN {
+	if err != nil || !l.Accept.HasExt || t.Ack != l.PSN {
 		s.w.T.Fatalf("accept %+v: %v", l.Accept, err)
 	}
 	l.Theirs, l.Ack, l.Cookie = d.Frame.SrcPort, t.PSN, l.Accept.Ext.Cookie
@@ -164,8 +163,8 @@ func (s *Stranger) Dial(q *QP, reads uint16, extended bool) *Line {
 func (l *Line) Request(reads uint16) []byte {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.OpRequest, PSN: l.PSN}
-	at := t.Put(b, false)
-	c := wire.TRPConnect{IRD: reads, ORD: reads, PrivateData: []byte("stranger"), HasExt: l.Extended,
+	at := t.Put(b)
+	c := wire.TRPConnect{IRD: reads, ORD: reads, PrivateData: []byte("stranger"), HasExt: true,
 		Ext: wire.TRPExtension{Cookie: ourCookie, QPN: 5, MaxSegment: 1400, RecvWindow: 64}}
 	n, err := c.Put(b[at:])
 	if err != nil {
@@ -178,7 +177,7 @@ func (l *Line) Request(reads uint16) []byte {
 func (l *Line) Packet(op wire.TRPOp, psn wire.PSN, body []byte) []byte {
 	b := make([]byte, wire.TRPExtLen+len(body))
 	t := wire.TRP{PSN: psn, Ack: l.Ack, Op: op, Credits: 64, Flags: wire.FlagAckRequested, Cookie: l.Cookie}
-	at := t.Put(b, l.Extended)
+	at := t.Put(b)
 	return b[:at+copy(b[at:], body)]
 }
 
@@ -222,7 +221,7 @@ func (l *Line) Terminate() (t wire.Terminate) {
 // Body is what follows the TRP header; nil unless it is a data packet.
 func (l *Line) Body(d *Datagram) []byte {
 	var t wire.TRP
-	at, err := t.Parse(d.Payload, l.Extended)
+	at, err := t.Parse(d.Payload)
 	if err != nil || t.Op != wire.OpData {
 		return nil
 	}

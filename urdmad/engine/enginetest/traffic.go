@@ -18,7 +18,6 @@ type Load struct {
 	Direct   bool // the same, and the workers read and write it themselves
 	Mixed    bool // each region on the fallback path, of a file of the program's, or neither
 	NoReads  bool
-	Plain    bool // neither immediate data nor atomics: a plain peer takes none
 	SigAll   bool
 	// NotReady sends messages before their receives are posted: needs
 	// Options.RNRRetry 7.
@@ -157,7 +156,7 @@ func (s *side) makePlan(l Load) {
 		if l.NoReads {
 			kind = s.w.Rand.IntN(2)
 		}
-		withImm := !l.Plain && s.w.Rand.IntN(3) == 0
+		withImm := s.w.Rand.IntN(3) == 0
 		switch {
 		case kind == 1 && s.peer.sinkN+o.length <= len(s.peer.sink.Bytes):
 			o.code, o.remote = abi.WRRDMAWrite, s.peer.sinkN
@@ -169,7 +168,7 @@ func (s *side) makePlan(l Load) {
 			s.fillSource(&o)
 		case kind == 2 && s.boxN+o.length <= len(s.inbox.Bytes)/2:
 			o.code = abi.WRRDMARead
-			if !l.Plain && s.w.Rand.IntN(3) == 0 {
+			if s.w.Rand.IntN(3) == 0 {
 				s.planAtomic(&o)
 			}
 			s.fillRead(&o)

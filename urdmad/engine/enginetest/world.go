@@ -24,7 +24,6 @@ type Options struct {
 	Seed           uint64
 	MTU            int         // 1500
 	Path           linked.Path // both directions
-	Plain          bool        // connections without the extensions
 	Window         int         // segments
 	DeathTimeout   time.Duration
 	ConnectTimeout time.Duration // of handshakes
@@ -106,9 +105,6 @@ func New(t testing.TB, o Options) *World {
 		w.numbers = steer.NewNumbers(2)
 	}
 	path := o.Path
-	if o.Plain {
-		path.Drop = HideExtension
-	}
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
 	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable},
 		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable}, path, path)
@@ -239,9 +235,6 @@ func (w *World) Pass(d time.Duration) {
 
 // SetPath changes both directions of the network.
 func (w *World) SetPath(p linked.Path) {
-	if w.opt.Plain {
-		p.Drop = HideExtension
-	}
 	w.A.Port.SetPath(p)
 	w.B.Port.SetPath(p)
 }

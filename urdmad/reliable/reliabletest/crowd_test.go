@@ -13,7 +13,7 @@ import (
 func crowd(n int, link Link, seed uint64) (all []*stream) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for i := range n {
-		cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, KeepAlive: 2 * reliable.Second}
+		cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, KeepAlive: 2 * reliable.Second}
 		cfg.LocalISN, cfg.PeerISN = wire.PSN(rng.Uint32()), wire.PSN(rng.Uint32())
 		peer := cfg
 		peer.LocalISN, peer.PeerISN = cfg.PeerISN, cfg.LocalISN

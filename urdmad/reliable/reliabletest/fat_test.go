@@ -16,7 +16,7 @@ func fatLink(size int, loss float64) Link {
 // whose ends hold as many segments.
 func newFatStream(seed uint64, link Link) *stream {
 	const window = reliable.MaxWideWindow
-	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Extended: true, Wide: true, Batches: true})
+	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Wide: true, Batches: true})
 }
 
 // TestLongFatPath: a path with tens of thousands of segments under way is filled, and

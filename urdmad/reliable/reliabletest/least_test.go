@@ -9,7 +9,7 @@ import (
 // TestOwnQueueIsNoPath: a stream that keeps some queue all the time does not come to take
 // it for the path, which would have the queue grow each time.
 func TestOwnQueueIsNoPath(t *testing.T) {
-	cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, TargetDelay: 2 * ms}
+	cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, TargetDelay: 2 * ms}
 	s := newStreamOf(1, Link{Rate: 0.8e9, Size: 1500, Delay: 2500 * us}, cfg)
 	s.run(t, 5500*ms)
 	goodput := s.run(t, reliable.Second)

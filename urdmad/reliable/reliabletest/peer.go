@@ -71,11 +71,8 @@ func (p *Peer) Receive(now reliable.Time, pkt *Packet) error {
 func (p *Peer) takeAck(now reliable.Time, pkt *Packet) bool {
 	var err error
 	switch {
-	case pkt.Sack && p.cfg.Extended:
+	case pkt.Sack:
 		err = p.Conn.OnSack(now, pkt.Ack, pkt.Credits, pkt.Runs)
-	case pkt.Sack: // the header's numbers are the run
-		run := [1]wire.SackRun{{First: pkt.PSN, End: pkt.Ack}}
-		err = p.Conn.OnSack(now, p.Conn.Acked(), pkt.Credits, run[:])
 	default:
 		err = p.Conn.OnAck(now, pkt.Ack, pkt.Credits)
 	}
@@ -199,21 +196,11 @@ func (p *Peer) emitPure(probe bool) {
 func (p *Peer) emitSack() {
 	p.out = Packet{Sack: true, PSN: p.Conn.Next(), Payload: p.out.Payload[:0], Runs: p.out.Runs[:0]}
 	p.out.Runs = p.Conn.SackRuns(p.out.Runs)
-	if p.cfg.Extended {
-		p.emit()
-		return
-	}
-	run := p.out.Runs[0]
-	p.out.PSN, p.out.Ack, p.out.Runs = run.First, run.End, p.out.Runs[:0]
-	p.seal()
+	p.emit()
 }
 
 func (p *Peer) emit() {
 	p.out.Ack, p.out.Credits = p.Conn.Header()
-	p.seal()
-}
-
-func (p *Peer) seal() {
 	p.out.Sum = p.out.checksum()
 	p.Emit(&p.out)
 }

@@ -22,12 +22,12 @@ type stream struct {
 // newStream connects two peers with default windows over equal links; the
 // program above posts without end, as a bandwidth test does.
 func newStream(seed uint64, link Link) *stream {
-	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true})
+	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024})
 }
 
 // newBatchStream is newStream where packets leave in batches.
 func newBatchStream(seed uint64, link Link) *stream {
-	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Extended: true, Batches: true})
+	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Batches: true})
 }
 
 func newStreamOf(seed uint64, link Link, cfg reliable.Config) *stream {

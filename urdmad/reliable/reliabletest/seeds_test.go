@@ -48,7 +48,7 @@ func (r *seedRun) configs() (a, b reliable.Config) {
 	window := func() int { return 1 << (2 + r.rng.IntN(6)) } // 4..128
 	a = reliable.Config{
 		LocalISN: isn(), PeerISN: isn(), Window: window(), RecvWindow: window(),
-		Extended: r.rng.IntN(5) > 0, InitialCwnd: 1 + r.rng.IntN(64),
+		InitialCwnd: 1 + r.rng.IntN(64),
 	}
 	a.Batches = a.LocalISN%2 == 0
 	if r.rng.IntN(4) == 0 {
@@ -57,9 +57,7 @@ func (r *seedRun) configs() (a, b reliable.Config) {
 	b = a
 	b.LocalISN, b.PeerISN = a.PeerISN, a.LocalISN
 	b.Window, b.RecvWindow = window(), window()
-	if a.Extended {
-		a.PeerWindow, b.PeerWindow = b.RecvWindow, a.RecvWindow
-	}
+	a.PeerWindow, b.PeerWindow = b.RecvWindow, a.RecvWindow
 	return a, b
 }
 
@@ -228,7 +226,7 @@ func runSeeds(t *testing.T, first uint64, count, segments int) {
 	t.Logf("seeds %d to %d: %d events, %d packets lost, %d retransmissions in %v", first, first+uint64(count)-1,
 		events.Load(), lost.Load(), resent.Load(), time.Since(began).Round(time.Millisecond))
 	// Of what is lost a good part are acknowledgements, which need none; so
-	// this leaves room for corruption, reordering, pauses, and plain peers.
+	// this leaves room for corruption, reordering, and pauses.
 	if resent.Load()*10 > lost.Load()*13 {
 		t.Errorf("%d retransmissions for %d packets lost: too many", resent.Load(), lost.Load())
 	}
