@@ -47,8 +47,8 @@ type Config struct {
 	Limits      Limits
 	// DeathTimeout is how long a peer may be silent with packets to acknowledge.
 	DeathTimeout time.Duration
-	// Responder is one of the Responder constants: what urdma ping and perf of
-	// other hosts get. ResponderAllow are the networks that get it; none: all.
+	// Responder is one of the Responder constants: what urdma ping of
+	// other hosts gets. ResponderAllow are the networks that get it; none: all.
 	Responder      string
 	ResponderAllow []netip.Prefix
 	// MetricsAddress is host:port, or "" for no metrics.
@@ -163,7 +163,6 @@ const (
 const (
 	ResponderOff  = "off"
 	ResponderPing = "ping"
-	ResponderPerf = "perf" // and ping
 )
 
 // Worker is one poll loop.

@@ -167,7 +167,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		t.Errorf("workers %+v", c.Workers)
 	}
 	if c.SocketGroup != "rdma" || c.SysfsDir != "/run/urdma/sys" || c.StatsInterval != 0 || c.DeathTimeout != time.Second ||
-		c.Responder != ResponderPerf || len(c.ResponderAllow) != 3 || c.ResponderAllow[2].String() != "fd00::/64" || c.ResponderAllow[1].String() != "192.168.7.12/32" ||
+		c.Responder != ResponderOff || len(c.ResponderAllow) != 3 || c.ResponderAllow[2].String() != "fd00::/64" || c.ResponderAllow[1].String() != "192.168.7.12/32" ||
 		c.MetricsAddress != "[::1]:9478" || c.LogLevel != "debug" || c.LogFormat != "json" {
 		t.Errorf("top level: %+v", c)
 	}

@@ -46,7 +46,7 @@ for n in 1 2 3; do
 	on $n ip link set lo up
 	on $n ip link set eth0 up
 	cat >"$lab/$n.json" <<END
-{ "ports": [ { "vdev": "net_af_packet0,iface=eth0", "ipv4_address": "10.9.0.$n/24" } ], "socket": "$lab/$n.sock", "responder": "perf" }
+{ "ports": [ { "vdev": "net_af_packet0,iface=eth0", "ipv4_address": "10.9.0.$n/24" } ], "socket": "$lab/$n.sock" }
 END
 	on $n urdmad --config "$lab/$n.json" >"$lab/$n.log" 2>&1 &
 done
@@ -61,6 +61,6 @@ done
 if [ $# -gt 0 ]; then
 	sh -c "$*"
 else
-	echo 'Hosts 1, 2 and 3 are 10.9.0.1 to 10.9.0.3; on N COMMAND runs one there, such as: on 1 urdma perf 10.9.0.2'
+	echo 'Hosts 1, 2 and 3 are 10.9.0.1 to 10.9.0.3; on N COMMAND runs one there, such as: on 1 urdma ping 10.9.0.2'
 	"${SHELL:-sh}"
 fi

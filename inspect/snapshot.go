@@ -100,10 +100,10 @@ type Scheduling struct {
 	Misses     int   `json:"misses"`       // after so many yields in a row that did not let that program run
 }
 
-// Responder is what answers urdma ping and urdma perf of other hosts. Served and
+// Responder is what answers urdma ping of other hosts. Served and
 // Refused only grow.
 type Responder struct {
-	Serves  string   `json:"serves"` // "off", "ping" or "perf"
+	Serves  string   `json:"serves"` // "off" or "ping"
 	Allow   []string `json:"allow"`  // networks; none: every host
 	Port    int      `json:"port"`   // of rdma_cm's number space
 	Open    int      `json:"open"`   // connections

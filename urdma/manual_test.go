@@ -87,7 +87,6 @@ var commandSections = []manualtest.Section{
 		{"urdma exec -- rping -s -a 198.18.0.1 -v", "A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
 		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
 		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},
-		{"urdma perf 10.9.0.2", "Bandwidth and latency to it, where its responder serves that."},
 		{"urdma show qp --watch", "The queue pairs, over and over."},
 		{"urdma capture -o rping.pcapng --host :7174", "The packets of rping's port number, for Wireshark."},
 		{"urdma config init --interface eth1 >urdma.json", "A configuration for the network interface eth1."},

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"urdma/config"
 	"urdma/counters"
 	"urdma/inspect"
 	"urdma/urdmad/metrics"
@@ -27,11 +28,9 @@ var (
 // aboutResponder is what a snapshot says of the responder.
 func (d *daemon) aboutResponder() *inspect.Responder {
 	p, n := d.responder.Policy(), d.responder.Counts()
-	r := &inspect.Responder{Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served, Refused: n.Refused}
-	for name, s := range serves {
-		if s == p.Serve {
-			r.Serves = name
-		}
+	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served, Refused: n.Refused}
+	if p.Serve {
+		r.Serves = config.ResponderPing
 	}
 	for _, a := range p.Allow {
 		r.Allow = append(r.Allow, a.String())

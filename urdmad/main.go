@@ -102,7 +102,7 @@ func command() *cobra.Command {
 	for _, name := range []string{"udp", "tcp"} {
 		c.Flags().Lookup(name).NoOptDefVal = defaultSocketPort
 	}
-	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, ping (urdma ping), or perf (urdma perf too) (default: as the configuration says)")
+	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, or ping (urdma ping) (default: as the configuration says)")
 	c.Flags().StringVar(&src.socket, "socket", "", "`PATH` of the control socket (default: as the configuration says)")
 	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
 	return c

@@ -253,10 +253,8 @@ func (d *daemon) applyResponder(c *config.Config) error {
 	return nil
 }
 
-var serves = map[string]responder.Serve{config.ResponderOff: responder.Off, config.ResponderPing: responder.ForPing, config.ResponderPerf: responder.ForPerf}
-
 func responderPolicy(c *config.Config) responder.Policy {
-	return responder.Policy{Serve: serves[c.Responder], Allow: c.ResponderAllow}
+	return responder.Policy{Serve: c.Responder == config.ResponderPing, Allow: c.ResponderAllow}
 }
 
 func clientLimits(c *config.Config) account.Limits {

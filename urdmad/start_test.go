@@ -59,13 +59,13 @@ func served(t *testing.T, src source) (stop func() error) {
 // TestResponderOption: it stands in place of the configuration's.
 func TestResponderOption(t *testing.T) {
 	src := written(t, t.TempDir(), `,"responder":"off"`)
-	src.responder = "perf"
+	src.responder = "ping"
 	cfg, _, err := src.load()
-	if err != nil || cfg.Responder != "perf" || settings(cfg.Settings)["responder"] != `"perf"` {
+	if err != nil || cfg.Responder != "ping" || settings(cfg.Settings)["responder"] != `"ping"` {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	src.responder = "fast"
-	if _, _, err := src.load(); err == nil || !strings.Contains(err.Error(), `responder: found "fast", allowed: one of off, ping, perf`) {
+	if _, _, err := src.load(); err == nil || !strings.Contains(err.Error(), `responder: found "fast", allowed: one of off, ping`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"urdma/urdmad/fabric"
-	"urdma/urdmad/responder"
 	"urdma/urdmad/umad"
 )
 
@@ -55,7 +54,7 @@ func (w *wires) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case a := <-w.arrivals:
-			if p := w.d.responder.Policy(); p.Serve != responder.Off && (len(p.Allow) == 0 || p.Names(a.from.Addr)) {
+			if p := w.d.responder.Policy(); p.Serve && (len(p.Allow) == 0 || p.Names(a.from.Addr)) {
 				w.d.subnet.Arrived(a.from, a.mad, p.Names(a.from.Addr))
 			}
 		}

@@ -84,7 +84,7 @@ await() {
 	exit 1
 }
 contain -d --name a --network "ns:/proc/$a/ns/net" -v rdma-a:/run/rdma localhost/urdmad >/dev/null
-contain -d --name b --network "ns:/proc/$b/ns/net" -v rdma-b:/run/rdma localhost/urdmad --responder perf >/dev/null
+contain -d --name b --network "ns:/proc/$b/ns/net" -v rdma-b:/run/rdma localhost/urdmad >/dev/null
 await a
 await b
 program() { engine run --rm --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges --network none -v "rdma-$1:/run/rdma" localhost/rdma-programs "${@:2}"; }
@@ -92,7 +92,6 @@ echo "== devices"
 program a ibv_devices
 echo "== urdmad to urdmad"
 engine exec a urdma ping -c 3 -i 100ms 10.66.0.2
-engine exec a urdma perf -t 50ms -s 64KiB 10.66.0.2
 echo "== programs"
 program a rping -s -a 10.66.0.1 -C 10 -v >"$work/server.log" 2>&1 & server=$!
 for ((i = 0; i < 300; i++)); do

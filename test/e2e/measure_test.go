@@ -77,41 +77,6 @@ func responderOf(t *testing.T, n *lab.Node) inspect.Responder {
 	return *snap.Responder
 }
 
-// TestUrdmaPerf: a peer's urdmad serves it where its setting says so, our own does
-// always.
-func TestUrdmaPerf(t *testing.T) {
-	for _, w := range measureWires {
-		t.Run(w.Name, func(t *testing.T) {
-			a, b := labtest.Join(t, w, nil)
-			args := []string{"perf", "--json", "-t", "20ms", "-s", "64,64KiB,1MiB", b.Address}
-			if a != b {
-				out, err := a.Urdma(args...)
-				if err == nil || !strings.Contains(out, `its responder does not serve perf; "responder": "perf"`) {
-					t.Errorf("without the setting: %v\n%s", err, out)
-				}
-				setResponder(t, b, "perf")
-			}
-			out, err := a.Urdma(args...)
-			var r measure.PerfResult
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Rows) != 8 {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			for _, row := range r.Rows {
-				if row.Messages == 0 || row.Seconds <= 0 || strings.HasSuffix(row.Test, "latency") != (row.Median > 0) || row.Least > row.Most {
-					t.Errorf("%+v", row)
-				}
-			}
-			out, err = a.Urdma("perf", "-t", "5ms", "-s", "4KiB", b.Address)
-			if err != nil || !strings.Contains(out, "the data was compared") || !strings.Contains(out, "4096") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-}
-
 // setResponder changes the setting of a urdmad that runs.
 func setResponder(t *testing.T, n *lab.Node, value string) {
 	t.Helper()
@@ -259,16 +224,13 @@ func (x *asker) refused(private []byte) probe.Status {
 func TestResponderBounds(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
 	x := newAsker(t, a, b)
-	want := probe.Request{Kind: probe.Ping, Seed: 7}.Append(nil)
+	want := probe.Request{Seed: 7}.Append(nil)
 	newer := append([]byte{}, want...)
 	newer[4]++
 	for _, private := range [][]byte{nil, []byte("rping"), newer, want[:9]} {
 		if s := x.refused(private); s != probe.OtherVersion {
 			t.Errorf("%x is refused with %d", private, s)
 		}
-	}
-	if s := x.refused(probe.Request{Kind: probe.Perf}.Append(nil)); s != probe.NotThisKind {
-		t.Errorf("perf is refused with %d", s)
 	}
 	var all []*verbs.Conn
 	for range 6 { // four have room

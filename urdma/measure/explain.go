@@ -14,11 +14,11 @@ import (
 )
 
 // explain turns an error of connecting into what is wrong and what helps.
-func explain(o *Options, kind probe.Kind, err error) error {
+func explain(o *Options, err error) error {
 	var rejected *verbs.RejectedError
 	switch {
 	case errors.As(err, &rejected):
-		return explainReject(o, kind, rejected)
+		return explainReject(o, rejected)
 	case errors.Is(err, syscall.ENETUNREACH) && onLoopback(snapshotOf(o), o.Peer) != "":
 		return fmt.Errorf("nobody has %s: its network is that of the loopback port %s, on which only programs of this urdmad are; another vdev reaches other hosts (%w)",
 			o.Peer, onLoopback(snapshotOf(o), o.Peer), err)
@@ -36,17 +36,14 @@ func explain(o *Options, kind probe.Kind, err error) error {
 }
 
 // explainReject: the host answers, but doesn't want to.
-func explainReject(o *Options, kind probe.Kind, rejected *verbs.RejectedError) error {
+func explainReject(o *Options, rejected *verbs.RejectedError) error {
 	if snap := snapshotOf(o); len(rejected.PrivateData) == 0 && snap != nil && byTCP(snap, o.Peer) {
 		return fmt.Errorf("nothing listens on TCP port %d at %s: no urdmad runs there, its port with this address is no tcp port, its responder is off (\"responder\" in its urdma.json), or its \"allow\" leaves this host out",
 			probe.Port, o.Peer)
 	}
-	name := map[probe.Kind]string{probe.Ping: "ping", probe.Perf: "perf"}[kind]
 	answer, err := probe.ParseAnswer(rejected.PrivateData)
 	why := "its responder is off (\"responder\" in its urdma.json), or it is of a version without one"
 	switch {
-	case err == nil && answer.Status == probe.NotThisKind:
-		why = fmt.Sprintf("its responder does not serve %s; \"responder\": %q in its urdma.json and a reload (SIGHUP), or urdmad --responder %[2]s, let it", name, name)
 	case err == nil && answer.Status == probe.NotForYou:
 		why = "\"responder_allow\" in its urdma.json does not have this host's network"
 	case err == nil && answer.Status == probe.OtherVersion, errors.Is(err, probe.ErrVersion):
@@ -115,7 +112,7 @@ func ownPorts(o *Options) string {
 // checkMTU reads as much as one packet of the port holds over a connection of
 // its own. It returns "" if that is answered, and otherwise what is wrong.
 func checkMTU(ctx context.Context, o *Options, mtu int) string {
-	w, err := connect(ctx, o, probe.Ping)
+	w, err := connect(ctx, o)
 	if err != nil {
 		return ""
 	}

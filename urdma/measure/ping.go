@@ -41,7 +41,7 @@ func (r *PingResult) Lost() int { return r.Reads - r.Answered }
 const mostTimes = 100_000
 
 // MaxPing is the largest Read of a ping, in bytes.
-func MaxPing() int { return probe.Ping.Bytes() }
+const MaxPing = probe.Bytes
 
 // pinger is a ping under way.
 type pinger struct {
@@ -56,7 +56,7 @@ type pinger struct {
 // later is made anew.
 func Ping(ctx context.Context, out io.Writer, o *PingOptions) (*PingResult, error) {
 	p := &pinger{o: o, out: out, r: &PingResult{Peer: o.Peer, Bytes: o.Bytes, Times: []int64{}}}
-	w, err := connect(ctx, &o.Options, probe.Ping)
+	w, err := connect(ctx, &o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (p *pinger) try(ctx context.Context) (took time.Duration, err error) {
 		p.drop()
 	}
 	if p.way == nil {
-		if p.way, err = connect(ctx, &p.o.Options, probe.Ping); err != nil {
+		if p.way, err = connect(ctx, &p.o.Options); err != nil {
 			return 0, err
 		}
 	}

@@ -41,39 +41,36 @@ const spin = 200 * time.Microsecond
 // connectLimit leaves urdmad time to find out why it can't connect.
 const connectLimit = 6 * time.Second
 
-// sendDepth is how many work requests are under way at most.
-const sendDepth = 64
-
 // connect connects. An error says what can be done about it.
-func connect(ctx context.Context, o *Options, kind probe.Kind) (*way, error) {
+func connect(ctx context.Context, o *Options) (*way, error) {
 	c, err := verbs.Open(o.Socket)
 	if err != nil {
 		return nil, err
 	}
 	w := &way{o: o, client: c, seed: rand.Uint64()}
 	start := time.Now()
-	if err := w.dial(ctx, kind); err != nil {
+	if err := w.dial(ctx); err != nil {
 		c.Close()
-		return nil, explain(o, kind, err)
+		return nil, explain(o, err)
 	}
 	w.took = time.Since(start)
 	return w, nil
 }
 
-func (w *way) dial(ctx context.Context, kind probe.Kind) error {
+func (w *way) dial(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, max(w.o.Timeout, connectLimit))
 	defer cancel()
 	conn, err := w.client.Dial(limited, net.JoinHostPort(w.o.Peer, strconv.Itoa(probe.Port)), &verbs.ConnOptions{Spin: spin, Serve: -1,
-		QP: verbs.QPOptions{SendWR: sendDepth, RecvWR: 1}, PrivateData: probe.Request{Kind: kind, Seed: w.seed}.Append(nil)})
+		QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}, PrivateData: probe.Request{Seed: w.seed}.Append(nil)})
 	if err != nil {
 		return err
 	}
 	answer, err := probe.ParseAnswer(conn.PrivateData())
-	if err == nil && int(answer.Bytes) < kind.Bytes() {
-		err = fmt.Errorf("%w: %d bytes lent, expected %d", probe.ErrForeign, answer.Bytes, kind.Bytes())
+	if err == nil && int(answer.Bytes) < probe.Bytes {
+		err = fmt.Errorf("%w: %d bytes lent, expected %d", probe.ErrForeign, answer.Bytes, probe.Bytes)
 	}
 	if err == nil {
-		w.memory, err = conn.PD().AllocMemory(kind.Bytes(), verbs.LocalWrite)
+		w.memory, err = conn.PD().AllocMemory(probe.Bytes, verbs.LocalWrite)
 	}
 	if err != nil {
 		conn.Close()
@@ -86,11 +83,6 @@ func (w *way) dial(ctx context.Context, kind probe.Kind) error {
 func (w *way) close() {
 	w.conn.Close()
 	w.client.Close()
-}
-
-// at is lent memory from an offset on.
-func (w *way) at(offset int) verbs.Remote {
-	return verbs.Remote{Addr: w.lent.Addr + uint64(offset), RKey: w.lent.RKey}
 }
 
 // read makes one RDMA Read of the first bytes and checks what came.
@@ -153,9 +145,4 @@ func (p *Packets) add(q *inspect.QP) {
 	p.Sent += q.Wire.TxPackets
 	p.Resent += q.Wire.Resent
 	p.Segments += q.Wire.Segments
-}
-
-// since is p less what there was before.
-func (p Packets) since(before Packets) Packets {
-	return Packets{p.Sent - before.Sent, p.Resent - before.Resent, p.Segments - before.Segments}
 }

@@ -104,17 +104,16 @@ func scheduling(s *inspect.Scheduling) string {
 		Duration(s.YieldNs), Duration(s.SleepNs), Duration(s.WakeNs), Duration(s.ClockNs), yields, idle, Duration(s.AloneNs))
 }
 
-// responder tells what urdma ping and perf of other hosts get here.
+// responder tells what urdma ping of other hosts gets here.
 func responder(r *inspect.Responder) string {
-	what := map[string]string{"ping": "urdma ping", "perf": "urdma ping and perf"}[r.Serves]
-	if what == "" {
-		return "off: urdma ping and perf of other hosts are refused"
+	if r.Serves == "off" {
+		return "off: urdma ping of other hosts is refused"
 	}
 	from := "any host"
 	if len(r.Allow) > 0 {
 		from = strings.Join(r.Allow, ", ")
 	}
-	return fmt.Sprintf("answers %s from %s, port %d; %d open, %d served, %d refused", what, from, r.Port, r.Open, r.Served, r.Refused)
+	return fmt.Sprintf("answers urdma ping from %s, port %d; %d open, %d served, %d refused", from, r.Port, r.Open, r.Served, r.Refused)
 }
 
 const namesShown = 4

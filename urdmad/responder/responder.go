@@ -16,19 +16,9 @@ import (
 	"urdma/verbs/probe"
 )
 
-// Serve is which kinds are answered.
-type Serve int
-
-// Off answers nothing, ForPing pings, ForPerf both.
-const (
-	Off Serve = iota
-	ForPing
-	ForPerf
-)
-
 // Policy is what the configuration says.
 type Policy struct {
-	Serve Serve
+	Serve bool
 	Allow []netip.Prefix // to be answered; none: everybody
 }
 
@@ -92,11 +82,11 @@ func New(cfg Config, p Policy) *Responder {
 	return r
 }
 
-// SetPolicy is for requests from now on; Off also ends the connections there
-// are.
+// SetPolicy is for requests from now on; one that serves nobody also ends the
+// connections there are.
 func (r *Responder) SetPolicy(p Policy) {
 	r.policy.Store(&p)
-	if p.Serve != Off {
+	if p.Serve {
 		return
 	}
 	r.mu.Lock()
@@ -119,7 +109,7 @@ func (r *Responder) Counts() Counts {
 // Expected is called on the poll loop's thread when a request comes to a port
 // number where nobody listens. It reports whether the responder is about to.
 func (r *Responder) Expected(port uint16) bool {
-	if port != probe.Port || r.policy.Load().Serve == Off {
+	if port != probe.Port || !r.policy.Load().Serve {
 		return false
 	}
 	select {
@@ -138,7 +128,7 @@ func (r *Responder) Run(ctx context.Context) {
 		case <-r.requests:
 		}
 		if err := r.serve(ctx); err != nil && ctx.Err() == nil {
-			r.cfg.Log.Warn("urdma ping and perf of other hosts are not answered", "error", err)
+			r.cfg.Log.Warn("urdma ping of other hosts is not answered", "error", err)
 		}
 	}
 }
@@ -192,8 +182,8 @@ func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) 
 	switch {
 	case err != nil:
 		return ask, probe.OtherVersion
-	case p.Serve == Off, ask.Kind == probe.Perf && p.Serve != ForPerf && !own:
-		return ask, probe.NotThisKind
+	case !p.Serve:
+		return ask, probe.Off
 	case !own && len(p.Allow) > 0 && !p.Names(peer):
 		return ask, probe.NotForYou
 	}
@@ -229,16 +219,12 @@ func (r *Responder) lend(ctx context.Context, request *verbs.Request, ask probe.
 	watch(ctx, conn)
 }
 
-// options: the peer works on what is lent, we post nothing but questions
-// whether it is there.
+// options: the peer reads what is lent, we post nothing but questions whether it
+// is there.
 func options(ask probe.Request) *verbs.ConnOptions {
-	access, reads := verbs.LocalWrite|verbs.RemoteRead, 1
-	if ask.Kind == probe.Perf {
-		access, reads = access|verbs.RemoteWrite, 0
-	}
-	return &verbs.ConnOptions{Serve: reads, Reads: -1, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1},
+	return &verbs.ConnOptions{Serve: 1, Reads: -1, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1},
 		Prepare: func(conn *verbs.Conn) error {
-			memory, err := conn.PD().AllocMemory(ask.Kind.Bytes(), access)
+			memory, err := conn.PD().AllocMemory(probe.Bytes, verbs.LocalWrite|verbs.RemoteRead)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,7 @@
-// Package probe is what `urdma ping`, `urdma perf` and the responder of a
-// urdmad say to each other while they connect: the private data of the request,
-// the accept and the reject (docs/WIRE.md chapter 12). What follows are RDMA
-// Reads and Writes of memory that the responder lends. It knows no connection.
+// Package probe is what `urdma ping` and the responder of a urdmad say to each
+// other while they connect: the private data of the request, the accept and the
+// reject (docs/WIRE.md chapter 12). What follows are RDMA Reads of memory that
+// the responder lends. It knows no connection.
 package probe
 
 import (
@@ -13,23 +13,8 @@ import (
 // Port is where a responder listens, in rdma_cm's number space.
 const Port = 30036
 
-// Kind is what is asked for.
-type Kind uint8
-
-// The kinds. A responder lends Ping memory to read, Perf memory to read and
-// write.
-const (
-	Ping Kind = 1
-	Perf Kind = 2
-)
-
-// Bytes is how much memory the responder lends.
-func (k Kind) Bytes() int {
-	if k == Perf {
-		return 1 << 20
-	}
-	return 64 << 10
-}
+// Bytes is how much memory the responder lends to be read.
+const Bytes = 64 << 10
 
 // Status is a responder's answer.
 type Status uint8
@@ -37,7 +22,7 @@ type Status uint8
 // The answers; all but Granted refuse.
 const (
 	Granted      Status = 0
-	NotThisKind  Status = 1 // the responder's setting does not serve the kind
+	Off          Status = 1 // the responder's setting
 	NotForYou    Status = 2 // responder_allow lacks the address
 	OtherVersion Status = 3
 )
@@ -45,6 +30,7 @@ const (
 const (
 	magic       = 0x75527062 // "uRpb"
 	version     = 1
+	kindPing    = 1
 	requestSize = 16
 	answerSize  = 24
 )
@@ -57,13 +43,12 @@ var (
 
 // Request is the private data of a connection request.
 type Request struct {
-	Kind Kind
 	Seed uint64 // what the lent memory is to be filled by, see Fill
 }
 
 // Append appends the request's bytes, big-endian.
 func (r Request) Append(b []byte) []byte {
-	b = header(b, byte(r.Kind))
+	b = header(b, kindPing)
 	return binary.BigEndian.AppendUint64(b, r.Seed)
 }
 
@@ -72,11 +57,10 @@ func ParseRequest(b []byte) (Request, error) {
 	if err := check(b, requestSize); err != nil {
 		return Request{}, err
 	}
-	r := Request{Kind(b[5]), binary.BigEndian.Uint64(b[8:])}
-	if r.Kind != Ping && r.Kind != Perf {
-		return r, fmt.Errorf("%w: kind %d", ErrVersion, b[5])
+	if b[5] != kindPing {
+		return Request{}, fmt.Errorf("%w: kind %d", ErrVersion, b[5])
 	}
-	return r, nil
+	return Request{binary.BigEndian.Uint64(b[8:])}, nil
 }
 
 // Answer is the private data of an accept, or with another Status than Granted
