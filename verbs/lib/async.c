@@ -72,7 +72,7 @@ static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 	int got;
 
 	do {
-		got = urdma_event_read(c->client, c->verbs.context.async_fd, &message, sizeof(message));
+		got = urdma_event_read(c->client, &c->events, &message, sizeof(message));
 		if (got < 0)
 			return -1;
 		if (got == 0 && urdma_readers_abandoned(&c->readers))

@@ -40,6 +40,7 @@ URDMA_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 		urdma_channel_discard(channel);
 		return urdma_null(status);
 	}
+	urdma_keep(&channel->events, channel->channel.fd);
 	channel->handle = response.handle;
 	return &channel->channel;
 }
@@ -50,7 +51,7 @@ static void leave(void *arg)
 
 	if (!urdma_readers_leave(&channel->readers))
 		return;
-	urdma_close(channel->channel.fd);
+	urdma_kept_close(&channel->events);
 	urdma_channel_discard(channel);
 }
 
@@ -104,7 +105,7 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 
 	urdma_yield_stop(client);
 	for (;;) {
-		got = urdma_event_read(client, channel->channel.fd, &event, sizeof(event));
+		got = urdma_event_read(client, &channel->events, &event, sizeof(event));
 		if (got < 0)
 			return NULL;
 		if (got == 0)

@@ -76,6 +76,7 @@ static struct urdma_context *make_context(struct urdma_device *d)
 		free(c);
 		return NULL;
 	}
+	urdma_keep(&c->commands, c->verbs.context.cmd_fd);
 	c->verbs.context.device = &d->device;
 	c->verbs.context.num_comp_vectors = (int)d->client->info[d->number].num_comp_vectors;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
@@ -91,14 +92,26 @@ static struct urdma_context *make_context(struct urdma_device *d)
 
 static void discard(struct urdma_context *c)
 {
-	urdma_close(c->verbs.context.cmd_fd);
+	urdma_kept_close(&c->commands);
 	free(c->verbs.priv);
 	free(c);
 }
 
+/* Of a list that is older than the session, as after a fork, the device of the same name. */
+static struct urdma_device *of_this_session(struct urdma_device *d)
+{
+	struct urdma_client *client = urdma_client_get();
+	struct urdma_devices *devices = client && client != d->client ? urdma_devices_of(client) : NULL;
+
+	for (uint32_t i = 0; devices && i < client->num_devices; i++)
+		if (devices->list[i] && strcmp(devices->list[i]->device.name, d->device.name) == 0)
+			return devices->list[i];
+	return d;
+}
+
 URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	struct urdma_device *d = urdma_device_of(device);
+	struct urdma_device *d = of_this_session(urdma_device_of(device));
 	struct urdma_abi_open_device request = { .device = d->number };
 	struct urdma_abi_handle response;
 	struct urdma_context *c = make_context(d);
@@ -112,6 +125,7 @@ URDMA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		discard(c);
 		return urdma_null(status);
 	}
+	urdma_keep(&c->events, c->verbs.context.async_fd);
 	c->handle = response.handle;
 	return &c->verbs.context;
 }
@@ -122,7 +136,7 @@ void urdma_context_leave(void *context)
 
 	if (!urdma_readers_leave(&c->readers))
 		return;
-	urdma_close(c->verbs.context.async_fd);
+	urdma_kept_close(&c->events);
 	discard(c);
 }
 

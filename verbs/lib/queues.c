@@ -179,7 +179,7 @@ static void ready_cq(struct urdma_batch *batch, struct own_cq *own, struct ibv_c
 {
 	if (!own->entries)
 		return;
-	urdma_batch_take(batch, own->first);
+	urdma_keep(&own->channel->events, urdma_batch_take(batch, own->first));
 	urdma_cq_ready(own->cq);
 	*channel = &own->channel->channel;
 	*cq = urdma_cq_ibv(own->cq);

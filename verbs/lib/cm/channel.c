@@ -110,20 +110,20 @@ void cm_orphans_release(void)
 	}
 }
 
-/* What lies in the socket is the parent's, and so is the id that a request has made. */
-static bool inherited(const struct cm_channel *channel)
+/* What lies in the socket is the parent's, or the program's: it has closed ours. */
+static bool is_others(const struct cm_channel *channel)
 {
-	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED;
+	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED || !urdma_kept_is(&channel->events);
 }
 
-/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up, and in a
- * child. */
+/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up, and where
+ * the socket is others'. */
 static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
 {
 	int fd = channel->public.fd;
 	ssize_t length;
 
-	if (inherited(channel))
+	if (is_others(channel))
 		return EPIPE;
 	for (;;) {
 		length = recv(fd, message, sizeof(*message),
@@ -251,7 +251,7 @@ static void release(struct cm_channel *channel)
 	cm_orphans_release();
 	urdma_call_handle(channel->client, URDMA_ABI_CM_DESTROY_CHANNEL,
 			  channel->handle);
-	urdma_close(channel->public.fd);
+	urdma_kept_close(&channel->events);
 	keep_memory(channel);
 }
 
@@ -282,7 +282,7 @@ int cm_channel_wait(struct cm_channel *channel)
 	int error = 0, cancel;
 
 	cm_lock(&cancel);
-	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up || inherited(channel);
+	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up || is_others(channel);
 	cm_unlock(cancel);
 	if (!ready)
 		error = wait_readable(channel);
@@ -303,6 +303,8 @@ static int open_channel(struct cm_channel *channel)
 	error = urdma_call_fds(channel->client, URDMA_ABI_CM_CREATE_CHANNEL,
 			       &request, sizeof(request), &response,
 			       sizeof(response), -1, &channel->public.fd, 1);
+	if (!error)
+		urdma_keep(&channel->events, channel->public.fd);
 	channel->handle = response.handle;
 	return error;
 }

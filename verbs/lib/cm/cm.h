@@ -22,6 +22,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "../internal.h"
+#include "../session/kept.h"
 #include "../session/readers.h"
 
 /* Ends a public call: 0, or -1 with errno. */
@@ -68,6 +69,7 @@ STAILQ_HEAD(cm_pendings, cm_pending);
 struct cm_channel {
 	struct rdma_event_channel public; /* what the program holds */
 	struct urdma_client *client;
+	struct urdma_kept events; /* public.fd */
 	uint32_t handle;
 	bool hung_up;  /* urdmad is gone: removal events were made */
 	struct urdma_readers readers; /* in rdma_get_cm_event */

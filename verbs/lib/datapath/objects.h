@@ -28,6 +28,7 @@ struct urdma_channel {
 	pthread_mutex_t lock;  /* of cqs and channel.refcnt */
 	struct urdma_cq *cqs;  /* through cq->next_in_channel */
 	struct urdma_readers readers; /* in ibv_get_cq_event */
+	struct urdma_kept events;     /* channel.fd */
 };
 
 struct urdma_cq {

@@ -276,7 +276,8 @@ bool urdma_ring_doorbell(struct urdma_qp *qp)
 	/* A full socket means that kicks enough are on their way. Raw, because
 	 * send(2) is a cancellation point and posting must not be one. */
 	saved = errno;
-	syscall(SYS_sendto, qp->client->kicks[qp->worker], &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	if (urdma_client_has(qp->client, &qp->client->kicks[qp->worker]))
+		syscall(SYS_sendto, qp->client->kicks[qp->worker].fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 	errno = saved;
 	return true;
 }

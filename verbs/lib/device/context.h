@@ -3,6 +3,7 @@
 #define URDMA_CONTEXT_H
 
 #include "../datapath/objects.h"
+#include "../session/kept.h"
 #include "../session/readers.h"
 #include "device.h"
 
@@ -31,6 +32,8 @@ struct urdma_context {
 	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
 	uint64_t device_memory; /* bytes allocated; changed atomically */
 	struct urdma_readers readers; /* in ibv_get_async_event */
+	struct urdma_kept events;   /* context.async_fd */
+	struct urdma_kept commands; /* context.cmd_fd */
 };
 
 /* A connection's devices (device.c). */

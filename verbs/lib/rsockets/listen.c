@@ -14,14 +14,28 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  * yet, and those of type SOCK_DGRAM. */
 static struct rs *all;
 static int poller = -1;
+static struct rs_file mark = { .fd = -1 }; /* open as long as the poller, whose inode is every poller's */
+
+/* Not once the program has closed all descriptors. */
+static bool has_poller(void)
+{
+	return poller >= 0 && rs_is_open(&mark);
+}
+
+static void close_poller(void)
+{
+	if (has_poller()) {
+		rs_raw_close(poller);
+		rs_raw_close(mark.fd);
+	}
+	poller = mark.fd = -1;
+}
 
 /* The thread is the parent's, and so is what it looks at. */
 static void after_fork_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	if (poller >= 0)
-		rs_raw_close(poller);
-	poller = -1;
+	close_poller();
 	all = NULL;
 }
 
@@ -45,7 +59,8 @@ static void stop(const struct rs *rs)
 {
 	for (struct rs **link = &all; *link; link = &(*link)->next_served)
 		if (*link == rs) {
-			epoll_ctl(poller, EPOLL_CTL_DEL, rs->fd, NULL);
+			if (has_poller())
+				epoll_ctl(poller, EPOLL_CTL_DEL, rs->fd, NULL);
 			*link = rs->next_served;
 			return;
 		}
@@ -97,7 +112,7 @@ static void watch(struct rs *listener)
 	bool room = listener->backlog.waiting < listener->backlog.limit && !listener->broken;
 	struct epoll_event event = { .events = room ? EPOLLIN : 0, .data.fd = listener->fd };
 
-	if (poller >= 0)
+	if (has_poller())
 		epoll_ctl(poller, EPOLL_CTL_MOD, listener->fd, &event);
 }
 
@@ -157,12 +172,22 @@ static void serve_datagrams(struct rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
+static bool is_poller(int fd)
+{
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	is = fd == poller && has_poller();
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
 static void *serve(void *argument)
 {
 	int fd = (int)(intptr_t)argument;
 	struct epoll_event event;
 
-	for (;;) {
+	while (is_poller(fd)) {
 		if (epoll_wait(fd, &event, 1, -1) != 1)
 			continue;
 		pthread_mutex_lock(&lock);
@@ -181,28 +206,41 @@ static void *serve(void *argument)
 	return NULL;
 }
 
+/* What was looked at before was closed with the poller then. 0 or an errno value. */
+static int open_poller(void)
+{
+	all = NULL;
+	mark = rs_file_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	poller = mark.fd >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
+	if (poller >= 0)
+		return 0;
+	if (mark.fd >= 0)
+		rs_raw_close(mark.fd);
+	mark.fd = -1;
+	return errno;
+}
+
 /* The thread takes no signal of the program's. */
 static int start_thread(void)
 {
 	sigset_t every, before;
 	pthread_t thread;
-	int error, fd;
+	int error;
 
-	if (poller >= 0)
+	if (has_poller())
 		return 0;
-	fd = epoll_create1(EPOLL_CLOEXEC);
-	if (fd < 0)
-		return errno;
+	error = open_poller();
+	if (error)
+		return error;
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
-	error = pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd);
+	error = pthread_create(&thread, NULL, serve, (void *)(intptr_t)poller);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
-		rs_raw_close(fd);
+		close_poller();
 		return error;
 	}
 	pthread_detach(thread);
-	poller = fd;
 	return 0;
 }
 

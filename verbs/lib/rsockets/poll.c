@@ -102,7 +102,7 @@ static nfds_t rsockets_among(const struct polled *p)
 	return n;
 }
 
-/* Leaves this call's eventfd with each socket; then news can't be missed. */
+/* Leaves this thread's pipe with each socket; then news can't be missed. */
 static void enlist(struct polled *p)
 {
 	for (nfds_t i = 0; i < p->count; i++) {

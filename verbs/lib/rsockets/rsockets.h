@@ -37,9 +37,9 @@
  * with what arrived before, then ECONNRESET.
  *
  * One lock a socket guards its state. Nobody holds it asleep: a thread that waits
- * (wait.c) leaves an eventfd of its own with the socket, under the lock, and sleeps
+ * (wait.c) leaves a pipe of its own with the socket, under the lock, and sleeps
  * on that, the completion channel and the event channel. A thread that looks at a queue
- * and finds something writes to those eventfds. So no thread sleeps over news that
+ * and finds something writes to those pipes. So no thread sleeps over news that
  * another thread took, whether it waits in rrecv, rpoll or raccept.
  *
  * send(2) and its kin may be called by signal handlers, so rsend and its kin may.
@@ -65,6 +65,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #define RS_EXPORT __attribute__((visibility("default")))
 
@@ -92,12 +93,20 @@ struct rs_options {
 	bool nonblock;
 };
 
+/* A descriptor, and which file it is: a program that closes all descriptors may have
+ * another file by its number since. Of files with an inode of their own. */
+struct rs_file {
+	int fd;
+	dev_t device;
+	ino_t inode;
+};
+
 /* A thread that waits, on the list of each socket that it waits for; with the lock
  * of waiters.c. */
 struct rs_waiter {
 	struct rs_waiter *next;
 	struct rs *rs;
-	int eventfd;
+	struct rs_file wake; /* the end of its pipe that is written to */
 };
 
 /* Memory of the peer's, as it told us. */
@@ -190,6 +199,7 @@ struct rs_datagrams;
 struct rs {
 	pthread_mutex_t lock;
 	int fd;
+	struct rs_file file; /* of fd */
 	unsigned references; /* guarded by the table's lock */
 	int domain;
 	enum rs_state state;
@@ -229,6 +239,8 @@ void rs_unblock_signals(void);
 /* ppoll(2), during which signals are not blocked. */
 int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
 int rs_raw_close(int fd);
+struct rs_file rs_file_of(int fd);
+bool rs_is_open(const struct rs_file *file);
 int64_t rs_now_ns(void);
 
 /* ---- table.c: sockets by descriptor ------------------------------------------ */
@@ -299,12 +311,12 @@ void rs_break(struct rs *rs, int error);       /* the connection is over, and wh
 
 /* ---- waiters.c ---------------------------------------------------------------- */
 
-/* This thread is about to wait for so many sockets at most: its eventfd, or -1 and
+/* This thread is about to wait for so many sockets at most: its pipe, or -1 and
  * errno. What it waited for before is over, as is a wait that a handler interrupts. */
 int rs_begin_wait(size_t sockets);
 void rs_add_waiter(struct rs *rs); /* with the socket's lock */
 void rs_end_wait(void);
-void rs_drain(void);               /* of this thread's eventfd */
+void rs_drain(void);               /* of this thread's pipe */
 void rs_signal(struct rs *rs);     /* wakes all that wait; with the socket's lock */
 
 /* ---- wait.c --------------------------------------------------------------------------- */

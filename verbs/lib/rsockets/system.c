@@ -1,6 +1,7 @@
 /* system.c - system calls as they are needed here, and when the program's handlers run. */
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,4 +51,22 @@ int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns)
 int rs_raw_close(int fd)
 {
 	return (int)syscall(SYS_close, fd);
+}
+
+struct rs_file rs_file_of(int fd)
+{
+	int before = errno;
+	struct stat st = { 0 };
+
+	if (fstat(fd, &st))
+		fd = -1;
+	errno = before;
+	return (struct rs_file){ fd, st.st_dev, st.st_ino };
+}
+
+bool rs_is_open(const struct rs_file *file)
+{
+	struct rs_file now = rs_file_of(file->fd);
+
+	return now.fd >= 0 && now.device == file->device && now.inode == file->inode;
 }

@@ -80,6 +80,7 @@ struct rs *rs_new(int domain, const struct rs_options *options)
 	fcntl(rs->channel->fd, F_SETFL, fcntl(rs->channel->fd, F_GETFL) | O_NONBLOCK);
 	pthread_mutex_init(&rs->lock, NULL);
 	rs->fd = rs->channel->fd;
+	rs->file = rs_file_of(rs->fd);
 	rs->references = 1;
 	rs->domain = domain;
 	rs->options = *options;

@@ -1,5 +1,5 @@
 /* waiters.c - which threads wait for a socket, and waking them. */
-#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 
 /* The sockets that a thread waits for. */
 struct waits {
-	pid_t made_by;   /* a child must not share its parent's eventfd */
-	int eventfd;
+	pid_t made_by; /* a child must not share its parent's pipe */
+	struct rs_file ends[2];
 	size_t used, room;
 	struct rs_waiter waiters[];
 };
@@ -37,8 +37,9 @@ static void leave(struct waits *w)
 
 static void free_waits(struct waits *w)
 {
-	if (w->eventfd >= 0)
-		rs_raw_close(w->eventfd);
+	for (int i = 0; i < 2; i++)
+		if (rs_is_open(&w->ends[i]))
+			rs_raw_close(w->ends[i].fd);
 	munmap(w, sizeof(*w) + w->room * sizeof(*w->waiters));
 }
 
@@ -65,15 +66,24 @@ __attribute__((constructor)) static void prepare(void)
 static struct waits *new_waits(size_t room)
 {
 	struct waits *w = mmap(NULL, sizeof(*w) + room * sizeof(*w->waiters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ends[2] = { -1, -1 }, error;
 
 	if (w == MAP_FAILED)
 		return NULL;
-	*w = (struct waits){ .made_by = getpid(), .room = room, .eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) };
-	if (w->eventfd >= 0 && !pthread_setspecific(key, w))
+	error = pipe2(ends, O_NONBLOCK | O_CLOEXEC) ? errno : 0;
+	*w = (struct waits){ .made_by = getpid(), .room = room, .ends = { rs_file_of(ends[0]), rs_file_of(ends[1]) } };
+	if (!error)
+		error = pthread_setspecific(key, w);
+	if (!error)
 		return w;
 	free_waits(w);
-	errno = ENOMEM;
+	errno = error;
 	return NULL;
+}
+
+static bool is_usable(const struct waits *w, size_t sockets)
+{
+	return w->made_by == getpid() && w->room >= sockets && rs_is_open(&w->ends[0]) && rs_is_open(&w->ends[1]);
 }
 
 int rs_begin_wait(size_t sockets)
@@ -82,14 +92,14 @@ int rs_begin_wait(size_t sockets)
 
 	if (w && w->made_by == getpid())
 		leave(w); /* else the sockets are the parent's */
-	if (w && (w->made_by != getpid() || w->room < sockets)) {
+	if (w && !is_usable(w, sockets)) {
 		pthread_setspecific(key, NULL);
 		free_waits(w);
 		w = NULL;
 	}
 	if (!w)
 		w = new_waits(sockets > LEAST_ROOM ? sockets : LEAST_ROOM);
-	return w ? w->eventfd : -1;
+	return w ? w->ends[0].fd : -1;
 }
 
 void rs_add_waiter(struct rs *rs)
@@ -98,7 +108,7 @@ void rs_add_waiter(struct rs *rs)
 	struct rs_waiter *one = &w->waiters[w->used++];
 
 	pthread_mutex_lock(&lock);
-	*one = (struct rs_waiter){ .next = rs->waiters, .rs = rs, .eventfd = w->eventfd };
+	*one = (struct rs_waiter){ .next = rs->waiters, .rs = rs, .wake = w->ends[1] };
 	__atomic_store_n(&rs->waiters, one, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }
@@ -107,8 +117,8 @@ void rs_add_waiter(struct rs *rs)
 void rs_drain(void)
 {
 	struct waits *w = pthread_getspecific(key);
-	uint64_t count;
-	ssize_t got = w ? read(w->eventfd, &count, sizeof(count)) : 0;
+	char bytes[256];
+	ssize_t got = w && rs_is_open(&w->ends[0]) ? read(w->ends[0].fd, bytes, sizeof(bytes)) : 0;
 
 	(void)got; /* EAGAIN: nobody wrote */
 }
@@ -126,14 +136,13 @@ void rs_end_wait(void)
 
 void rs_signal(struct rs *rs)
 {
-	uint64_t one = 1;
 	ssize_t n;
 
 	if (!__atomic_load_n(&rs->waiters, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&lock);
 	for (struct rs_waiter *w = rs->waiters; w; w = w->next) {
-		n = write(w->eventfd, &one, sizeof(one));
+		n = rs_is_open(&w->wake) ? write(w->wake.fd, "w", 1) : 0;
 		(void)n; /* full: it is readable, which is all that counts */
 	}
 	pthread_mutex_unlock(&lock);

@@ -22,12 +22,27 @@ union control_buffer {
 	char bytes[CMSG_SPACE(URDMA_ABI_MAX_FDS * sizeof(int))];
 };
 
-void urdma_client_lose(struct urdma_client *client, const char *why)
+/* Whether it was not over yet. */
+static bool end(struct urdma_client *client)
 {
 	uint32_t live = URDMA_CLIENT_LIVE;
 
-	if (__atomic_compare_exchange_n(client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
+	return __atomic_compare_exchange_n(client->state, &live, URDMA_CLIENT_GONE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept)
+{
+	if (urdma_kept_is(kept))
+		return true;
+	if (end(client))
+		urdma_complain("this program has closed all descriptors, and with them its session with urdmad: the devices that it had "
+			       "open are gone, and their work requests fail; it may open them again");
+	return false;
+}
+
+void urdma_client_lose(struct urdma_client *client, const char *why)
+{
+	if (end(client))
 		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): its devices are gone, and its work "
 			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
 }
@@ -39,10 +54,10 @@ bool urdma_client_alive(const struct urdma_client *client)
 
 static bool look(struct urdma_client *client, long wait_ns)
 {
-	struct pollfd p = { .fd = client->control, .events = POLLRDHUP };
+	struct pollfd p = { .fd = client->control.fd, .events = POLLRDHUP };
 	struct timespec wait = { .tv_nsec = wait_ns };
 
-	if (!urdma_client_alive(client))
+	if (!urdma_client_alive(client) || !urdma_client_has(client, &client->control))
 		return false;
 	if (syscall(SYS_ppoll, &p, 1, &wait, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
 		urdma_client_lose(client, "hang-up");
@@ -84,7 +99,7 @@ static int send_request(struct urdma_client *client, const void *request, size_t
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
 	}
 	do
-		n = syscall(SYS_sendmsg, client->control, &message, MSG_NOSIGNAL);
+		n = syscall(SYS_sendmsg, client->control.fd, &message, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n == (long)length ? 0 : -1;
 }
@@ -108,7 +123,7 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 
 	*got = 0;
 	do {
-		n = syscall(SYS_recvmsg, client->control, &message, MSG_CMSG_CLOEXEC | flags);
+		n = syscall(SYS_recvmsg, client->control.fd, &message, MSG_CMSG_CLOEXEC | flags);
 		if (n < 0 && errno == EAGAIN) {
 			urdma_silence_tell(client);
 			errno = EINTR;
@@ -136,7 +151,7 @@ static long receive_response(struct urdma_client *client, void *buffer, size_t r
 
 int urdma_call_room(struct urdma_client *client)
 {
-	int fd = fcntl(client->control, F_DUPFD_CLOEXEC, 0);
+	int fd = fcntl(client->control.fd, F_DUPFD_CLOEXEC, 0);
 
 	if (fd < 0)
 		return urdma_client_alive(client) ? errno : EIO;
@@ -173,7 +188,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 
 	*got = 0;
 	*length = 0;
-	if (!urdma_client_alive(client))
+	if (!urdma_client_alive(client) || !urdma_client_has(client, &client->control))
 		return EIO;
 	request->seq = ++client->seq;
 	if (send_request(client, request, request->length, send_fd) != 0) {
@@ -299,15 +314,15 @@ int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, ui
 	return 0;
 }
 
-int urdma_event_read(const struct urdma_client *client, int fd, void *event, size_t size)
+int urdma_event_read(struct urdma_client *client, const struct urdma_kept *kept, void *event, size_t size)
 {
 	uint8_t buffer[URDMA_ABI_MAX_MESSAGE];
 	ssize_t n;
 
-	if (urdma_client_state(client) == URDMA_CLIENT_FORKED)
+	if (urdma_client_state(client) == URDMA_CLIENT_FORKED || !urdma_client_has(client, kept))
 		return 0;
 	for (;;) {
-		n = recv(fd, buffer, sizeof(buffer), 0);
+		n = recv(kept->fd, buffer, sizeof(buffer), 0);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
 			return 0;
 		if (n < 0)

@@ -20,10 +20,8 @@ static struct urdma_client *making; /* from before its socket is connected */
 
 static void close_kicks(struct urdma_client *client)
 {
-	for (uint32_t i = 0; i < client->workers; i++) {
-		urdma_close(client->kicks[i]);
-		client->kicks[i] = -1;
-	}
+	for (uint32_t i = 0; i < client->workers; i++)
+		urdma_kept_close(&client->kicks[i]);
 }
 
 static void before_fork(void)
@@ -50,8 +48,7 @@ static void init_locks(struct urdma_client *client)
 static void leave_to_parent(struct urdma_client *client)
 {
 	__atomic_store_n(client->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
-	urdma_close(client->control);
-	client->control = -1;
+	urdma_kept_close(&client->control);
 	close_kicks(client);
 	init_locks(client);
 	if (client->forked)
@@ -99,7 +96,8 @@ static int take_kicks(struct urdma_client *client, uint32_t workers, const int *
 			urdma_close(fds[i]);
 		return EPROTO;
 	}
-	memcpy(client->kicks, fds + 1, workers * sizeof(fds[0]));
+	for (uint32_t i = 0; i < workers; i++)
+		urdma_keep(&client->kicks[i], fds[1 + i]);
 	client->workers = workers;
 	return 0;
 }
@@ -161,7 +159,7 @@ static int read_devices(struct urdma_client *client)
 static void discard(struct urdma_client *client)
 {
 	pthread_mutex_lock(&published);
-	urdma_close(client->control);
+	urdma_kept_close(&client->control);
 	close_kicks(client);
 	making = NULL;
 	pthread_mutex_unlock(&published);
@@ -208,12 +206,12 @@ static void make_room_for_descriptors(void)
 static int connect_socket(struct urdma_client *client)
 {
 	pthread_mutex_lock(&published);
-	client->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	urdma_keep(&client->control, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	making = client;
 	pthread_mutex_unlock(&published);
-	if (client->control < 0 || urdma_locate(client->control))
+	if (client->control.fd < 0 || urdma_locate(client->control.fd))
 		return errno == EMFILE || errno == ENFILE ? errno : ENODEV;
-	urdma_silence_watch(client->control);
+	urdma_silence_watch(client->control.fd);
 	make_room_for_descriptors();
 	return 0;
 }
@@ -274,7 +272,7 @@ static int make_connection(struct urdma_client **made)
  * seem to be its own, and what it registers would be written over its parent's. */
 static void refuse_raw_child(struct urdma_client *client)
 {
-	if (client->control < 0)
+	if (client->control.fd < 0)
 		return;
 	leave_to_parent(client);
 	urdma_complain("process %d was made by _Fork(3) or clone(2) from one that uses RDMA: it has no devices; make it by fork(3), or have "

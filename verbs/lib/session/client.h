@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "kept.h"
 #include "session.h"
 
 enum urdma_client_state {
@@ -44,8 +45,8 @@ struct urdma_client {
 	/* enum urdma_client_state; loaded and stored atomically. The kernel zeroes its page in
 	 * every child (MADV_WIPEONFORK), also in one that no handler of fork's runs in. */
 	uint32_t *state;
-	int control;
-	int kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
+	struct urdma_kept control;
+	struct urdma_kept kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
 	pthread_mutex_t call; /* one request and its response at a time */
 	uint32_t seq;
 	bool silence_told; /* under call */
@@ -143,6 +144,8 @@ extern void (*urdma_call_refused)(struct urdma_client *client, int status);
 
 /* call.c: the connection is over, for this reason, if it was not yet. */
 void urdma_client_lose(struct urdma_client *client, const char *why);
+/* call.c: whether a descriptor of the connection's is still that; else it is over. */
+bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept);
 
 /* The state, for the hot paths. */
 static inline uint32_t urdma_client_state(const struct urdma_client *client)

@@ -1,6 +1,7 @@
 /* log.c - what the library says on stderr: nothing unless asked (URDMA_LOG=1)
  * or unless the user can't go on without it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "session.h"
 
 static bool wants(const char *name)
@@ -26,19 +28,46 @@ static size_t put_head(char *line, size_t room)
 	return (size_t)n;
 }
 
+/* The program's standard error as it was at load. A program that closed it may have
+ * another file by its number, of data or a socket: that gets nothing. What programs make
+ * their standard error on purpose is a terminal or /dev/null, opened to append, or their
+ * standard output, too. */
+static struct urdma_kept standard_error = { .fd = -1 };
+
+static bool is_standard_error(void)
+{
+	struct urdma_kept out, now;
+	struct stat st;
+
+	if (urdma_kept_is(&standard_error))
+		return true;
+	if (fstat(STDERR_FILENO, &st) != 0)
+		return false;
+	if (S_ISCHR(st.st_mode) || fcntl(STDERR_FILENO, F_GETFL) & O_APPEND)
+		return true;
+	return urdma_identify(STDOUT_FILENO, &out) && urdma_identify(STDERR_FILENO, &now) && out.device == now.device &&
+	       out.inode == now.inode;
+}
+
+__attribute__((constructor)) static void know_standard_error(void)
+{
+	urdma_keep(&standard_error, STDERR_FILENO);
+}
+
 /* One write(2), so that lines of several threads and processes stay whole. */
 static void write_line(const char *format, va_list arguments)
 {
 	char line[512];
 	size_t at = put_head(line, sizeof(line));
-	int n = vsnprintf(line + at, sizeof(line) - at - 1, format, arguments);
+	int before = errno, n = vsnprintf(line + at, sizeof(line) - at - 1, format, arguments);
 
-	if (n < 0)
-		return;
-	at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
-	line[at++] = '\n';
-	/* Raw: write(2) is a cancellation point, and locks may be held here. */
-	(void)!syscall(SYS_write, STDERR_FILENO, line, at);
+	if (n >= 0 && is_standard_error()) {
+		at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
+		line[at++] = '\n';
+		/* Raw: write(2) is a cancellation point, and locks may be held here. */
+		(void)!syscall(SYS_write, STDERR_FILENO, line, at);
+	}
+	errno = before;
 }
 
 void urdma_log(const char *format, ...)

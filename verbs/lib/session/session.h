@@ -156,11 +156,12 @@ static inline void *urdma_null(int error)
 /*
  * Reads one event message of exactly size bytes from an event socket that
  * urdmad handed out. Returns 1 with an event; 0 when the socket hung up (then
- * call urdma_client_check and report the loss), and in a child, whose parent's
- * the events are; -1 with errno (EAGAIN if the program made the descriptor
+ * call urdma_client_check and report the loss), in a child, whose parent's the
+ * events are, and once the program has closed the socket; -1 with errno (EAGAIN if the program made the descriptor
  * non-blocking and nothing is there, EINTR). A message of any other size is dropped.
  */
-int urdma_event_read(const struct urdma_client *client, int fd, void *event, size_t size);
+struct urdma_kept;
+int urdma_event_read(struct urdma_client *client, const struct urdma_kept *kept, void *event, size_t size);
 
 /* ---- handles.c: handle to object, per connection ----------------------------- */
 

@@ -56,7 +56,7 @@ void urdma_silence_tell(struct urdma_client *client)
 	if (client->silence_told)
 		return;
 	client->silence_told = true;
-	if (getsockopt(client->control, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid == 0)
+	if (getsockopt(client->control.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid == 0)
 		urdma_complain("urdmad has not answered for %d s; still waiting for it", SILENCE_S);
 	else
 		urdma_complain("urdmad has not answered for %d s; still waiting for it: process %d of user %u, %s", SILENCE_S,

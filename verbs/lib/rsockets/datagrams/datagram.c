@@ -24,7 +24,8 @@ static void datagram_free(struct rs *rs)
 	rs_messages_drop(&d->arrived);
 	for (uint32_t i = 0; i < RS_PARTIALS; i++)
 		free(d->partial[i]);
-	rs_raw_close(d->poller);
+	if (rs_is_open(&rs->file)) /* else the program has closed them all */
+		rs_raw_close(d->poller);
 	free(d);
 	rs->datagrams = NULL;
 }

@@ -27,6 +27,8 @@ static const struct {
 	{ "cm_forks", case_cm_forks },
 	{ "inherited", case_inherited },
 	{ "inherited_raw", case_inherited_raw },
+	{ "closed_descriptors", case_closed_descriptors },
+	{ "closed_stderr", case_closed_stderr },
 	{ "fork_stopped", case_fork_stopped },
 	{ "cancelled", case_cancelled },
 	{ "resize_race", case_resize_race },

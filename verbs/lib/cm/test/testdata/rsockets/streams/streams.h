@@ -21,7 +21,7 @@ void set(int fd, int level, int name, int value);
 
 #define CASES(X)                                                                                               \
 	X(refused_arguments) X(nobody_listens) X(nonblocking) X(names) X(options) X(half_close) X(flow_control) \
-	X(poll_mixed) X(close_wakes) X(backlog) X(iomap) X(fork) X(raw_child) X(threads) X(listens_later) X(handler_sends) X(handler_leaves) X(handler_waits)
+	X(poll_mixed) X(close_wakes) X(backlog) X(iomap) X(fork) X(raw_child) X(closed_descriptors) X(threads) X(listens_later) X(handler_sends) X(handler_leaves) X(handler_waits)
 
 #define DECLARE(name) void case_##name(void);
 CASES(DECLARE)

@@ -122,6 +122,40 @@ void case_raw_child(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(c) == 0 && rclose(l) == 0);
 }
 
+#define FOREIGN 100
+
+/* A program that closes all descriptors, those of its rsockets among them, and opens
+ * others: those are left alone, and new rsockets work. */
+void case_closed_descriptors(void)
+{
+	int ends[FOREIGN][2], a, b, d, l = listener_of(1);
+	struct sockaddr_in to = place(7);
+	char text[32];
+
+	connected(&a, &b);
+	CHECK((d = rsocket(AF_INET, SOCK_DGRAM, 0)) >= 0);
+	CHECK(rsendto(d, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) == 1);
+	CHECK(polled(b, POLLIN, 10) == 0); /* has waited */
+	for (int fd = 3; fd < 2048; fd++)
+		close(fd);
+	for (int i = 0; i < FOREIGN; i++) {
+		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]) == 0);
+		CHECK(write(ends[i][0], "program's", 9) == 9 && write(ends[i][1], "program's", 9) == 9);
+	}
+	rsend(a, "x", 1, 0);
+	REFUSES(rrecv(b, text, sizeof(text), 0), ECONNRESET);
+	CHECK(polled(a, POLLIN, 10) & POLLIN);
+	CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(d) == 0 && rclose(l) == 0);
+	connected(&a, &b);
+	CHECK(rsend(a, "p", 1, 0) == 1 && rrecv(b, text, 1, 0) == 1 && text[0] == 'p');
+	CHECK(polled(b, POLLIN, 10) == 0);
+	CHECK(rclose(a) == 0 && rclose(b) == 0);
+	for (int i = 0; i < FOREIGN * 2; i++) {
+		CHECK(read(ends[i / 2][i % 2], text, sizeof(text)) == 9);
+		CHECK(recv(ends[i / 2][i % 2], text, sizeof(text), MSG_DONTWAIT) == -1 && errno == EAGAIN);
+	}
+}
+
 #define LANES 4
 #define TURNS 200
 
