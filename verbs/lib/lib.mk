@@ -6,7 +6,8 @@ LIB_SOURCES := $(wildcard $(LIB_FOLDERS:%=%/*.c))
 LIB_HEADERS := $(wildcard $(LIB_FOLDERS:%=%/*.h) verbs/abi/*.h)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=build/%.o)
 LIB_NAMES := libibverbs.so.1 libibverbs.so librdmacm.so.1 librdmacm.so
-LIB_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror
+# -fexceptions: cleanup handlers stand in the unwind tables (rsockets.h).
+LIB_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fexceptions -fvisibility=hidden -Wall -Wextra -Werror
 
 build/verbs/lib/%.o: verbs/lib/%.c $(LIB_HEADERS)
 	@mkdir -p $(@D)

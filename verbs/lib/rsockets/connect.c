@@ -27,6 +27,14 @@ static int start_anew(struct rs *rs)
 	return 0;
 }
 
+static int take_error(struct rs *rs)
+{
+	int error = rs->error;
+
+	rs->error = 0;
+	return error;
+}
+
 static int begin(struct rs *rs, struct sockaddr *to)
 {
 	switch (rs->state) {
@@ -38,6 +46,10 @@ static int begin(struct rs *rs, struct sockaddr *to)
 	case RS_RESOLVING_ROUTE:
 	case RS_CONNECTING:
 		return rs_fail(EALREADY);
+	case RS_FAILED:
+		if (rs->error) /* of the attempt before, as of connect(2): once */
+			return rs_fail(take_error(rs));
+		break;
 	default:
 		break;
 	}
@@ -68,8 +80,7 @@ static int finish(struct rs *rs)
 		return rs_fail(EBADF);
 	if (rs->state == RS_CONNECTED)
 		return 0;
-	error = rs->error;
-	rs->error = 0;
+	error = take_error(rs);
 	return rs_fail(error ? error : ECONNREFUSED);
 }
 

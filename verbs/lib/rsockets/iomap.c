@@ -75,12 +75,11 @@ static int add_mapping(struct rs *rs, void *buf, size_t len, int prot, uint64_t 
 	return index >= 0 ? tell(rs, index, m, offset) : 0;
 }
 
-RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
+static off_t map(int socket, void *buf, size_t len, int prot, off_t offset)
 {
 	struct rs *rs = rs_take(socket);
 	int error = EINVAL;
 
-	(void)flags;
 	if (!rs)
 		return -1;
 	if (offset == -1)
@@ -93,8 +92,20 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 	return error ? rs_fail(error) : offset;
 }
 
+/* A thread that is cancelled meanwhile would leave a mapping that the peer knows half of. */
+RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
+{
+	int cancel;
+
+	(void)flags;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	offset = map(socket, buf, len, prot, offset);
+	pthread_setcancelstate(cancel, NULL);
+	return offset;
+}
+
 /* The peer may write there until it has been told; then the memory is ours. */
-RS_EXPORT int riounmap(int socket, void *buf, size_t len)
+static int unmap(int socket, void *buf, size_t len)
 {
 	struct rs *rs = rs_take(socket);
 	struct rs_mapping **link, *m = NULL;
@@ -113,6 +124,16 @@ RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 	}
 	rs_drop(rs);
 	return m ? 0 : rs_fail(EINVAL);
+}
+
+RS_EXPORT int riounmap(int socket, void *buf, size_t len)
+{
+	int result, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	result = unmap(socket, buf, len);
+	pthread_setcancelstate(cancel, NULL);
+	return result;
 }
 
 /* The peer's mapping that has an offset: where that is, and how much of it. */

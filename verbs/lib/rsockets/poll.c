@@ -17,6 +17,7 @@ struct polled {
 	nfds_t count;
 	struct rs **sockets;
 	struct pollfd *below;
+	void *memory; /* of both, if there is no room for them on the stack */
 	int own;
 };
 
@@ -216,33 +217,49 @@ struct room {
 	struct pollfd below[ON_STACK * (1 + PER_SOCKET) + 1];
 };
 
-static void *find_room(struct polled *p, struct room *room)
+static bool find_room(struct polled *p, struct room *room)
 {
-	uint8_t *more;
-
 	if (p->count <= ON_STACK) {
 		p->sockets = room->sockets;
 		p->below = room->below;
-		return room;
+		return true;
 	}
-	more = malloc(p->count * (sizeof(struct rs *) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
+	p->memory = malloc(p->count * (sizeof(struct rs *) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
 		      sizeof(struct pollfd));
-	p->sockets = (void *)more;
-	p->below = (void *)(p->sockets + p->count);
-	return more;
+	p->sockets = p->memory;
+	p->below = p->memory ? (void *)(p->sockets + p->count) : NULL;
+	return p->memory;
+}
+
+static void let_go(struct polled *p)
+{
+	int before = errno;
+
+	for (nfds_t i = 0; i < p->count; i++)
+		if (p->sockets[i])
+			rs_let_go(p->sockets[i]);
+	free(p->memory);
+	errno = before;
+}
+
+/* A thread is cancelled asleep. */
+static void give_up(void *polled)
+{
+	rs_block_signals();
+	rs_end_wait();
+	let_go(polled);
+	rs_unblock_signals();
 }
 
 RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	struct polled p = { .fds = fds, .count = count };
 	struct room room;
-	void *memory;
 	int found, before = errno;
 
 	if (count > (nfds_t)1 << 20)
 		return rs_fail(EINVAL);
-	memory = find_room(&p, &room);
-	if (!memory)
+	if (!find_room(&p, &room))
 		return rs_fail(ENOMEM);
 	rs_block_signals();
 	for (nfds_t i = 0; i < count; i++) {
@@ -250,15 +267,11 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 		fds[i].revents = 0;
 	}
 	errno = before;
+	pthread_cleanup_push(give_up, &p);
 	found = poll_all(&p, timeout);
-	before = errno;
-	for (nfds_t i = 0; i < count; i++)
-		if (p.sockets[i])
-			rs_let_go(p.sockets[i]);
+	pthread_cleanup_pop(0);
+	let_go(&p);
 	rs_unblock_signals();
-	if (memory != &room)
-		free(memory);
-	errno = before;
 	return found;
 }
 

@@ -49,6 +49,9 @@
  * handler that runs there may make any call, wait, or leave by longjmp (iperf3), so
  * nothing that others use lies on the stack of a thread that sleeps. Left by longjmp,
  * a call keeps its hold of the socket, whose memory stays until the process ends.
+ * Cancellation waits likewise: calls that wait can be cancelled in ppoll alone,
+ * but for rclose, riomap and riounmap. Cleanup handlers are found in the unwind tables
+ * (-fexceptions), not by a list on the stack that longjmp would leave behind.
  *
  * A child of fork has none of its parent's connections: there it can rclose its
  * parent's rsockets, and everything else answers EBADF. It may make rsockets of
@@ -233,10 +236,10 @@ static inline int rs_fail(int error)
 
 /* ---- system.c -------------------------------------------------------------------- */
 
-/* Signals of the program wait between these, which don't nest. */
+/* Signals of the program, and cancellation, wait between these, which don't nest. */
 void rs_block_signals(void);
 void rs_unblock_signals(void);
-/* ppoll(2), during which signals are not blocked. */
+/* ppoll(2), during which they don't. */
 int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
 int rs_raw_close(int fd);
 struct rs_file rs_file_of(int fd);
@@ -330,6 +333,7 @@ bool rs_at_once(const struct rs *rs, int flags);
 int rs_wait_unless(struct rs *rs, bool (*ready)(struct rs *rs), int flags);
 /* A socket's descriptors whose readability is news, at most two. */
 int rs_descriptors(const struct rs *rs, int fds[2]);
+bool rs_is_connecting(const struct rs *rs);
 
 /* ---- vectors.c ------------------------------------------------------------------------ */
 
@@ -347,6 +351,8 @@ ssize_t rs_length(const struct iovec *iov, int count);
 
 /* ---- stream.c ------------------------------------------------------------------------- */
 
+/* Waits for the end of an attempt to connect, as a call with these flags does. */
+int rs_await_connection(struct rs *rs, int flags);
 ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags);
 ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags);
 bool rs_can_send(struct rs *rs);

@@ -113,7 +113,7 @@ static void disconnect(struct rs *rs)
 	rdma_disconnect(rs->id);
 }
 
-RS_EXPORT int rclose(int socket)
+static int close_socket(int socket)
 {
 	struct rs *rs;
 	int before = errno;
@@ -144,4 +144,15 @@ RS_EXPORT int rclose(int socket)
 	rs_unblock_signals();
 	errno = before;
 	return 0;
+}
+
+/* A thread that is cancelled meanwhile would leave the socket half closed. */
+RS_EXPORT int rclose(int socket)
+{
+	int result, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	result = close_socket(socket);
+	pthread_setcancelstate(cancel, NULL);
+	return result;
 }

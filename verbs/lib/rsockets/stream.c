@@ -4,6 +4,16 @@
 
 #include "rsockets.h"
 
+static bool is_decided(struct rs *rs)
+{
+	return !rs_is_connecting(rs);
+}
+
+int rs_await_connection(struct rs *rs, int flags)
+{
+	return rs_is_connecting(rs) ? rs_wait_unless(rs, is_decided, flags) : 0;
+}
+
 /* ---- sending ----------------------------------------------------------------- */
 
 bool rs_can_send(struct rs *rs)
@@ -14,16 +24,8 @@ bool rs_can_send(struct rs *rs)
 /* What keeps the socket from sending: 0 or an errno value. */
 static int sendable(struct rs *rs)
 {
-	switch (rs->state) {
-	case RS_CONNECTED:
-		break;
-	case RS_RESOLVING_ADDR:
-	case RS_RESOLVING_ROUTE:
-	case RS_CONNECTING:
-		return EAGAIN;
-	default:
+	if (rs->state != RS_CONNECTED)
 		return ENOTCONN;
-	}
 	if (rs->closed)
 		return EBADF;
 	if (rs->tx.ended)
@@ -83,6 +85,9 @@ ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags)
 		return -1;
 	if (flags & MSG_OOB)
 		return rs_fail(EOPNOTSUPP);
+	error = rs_await_connection(rs, flags);
+	if (error)
+		return rs_fail(error);
 	rs_progress(rs);
 	while (!(error = sendable(rs)) && done < total) {
 		n = piece_of(rs, (size_t)(total - done));
@@ -156,10 +161,11 @@ ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
 		return -1;
 	if (flags & MSG_OOB)
 		return rs_fail(EINVAL);
-	if (rs->state == RS_IDLE || rs->state == RS_LISTENING || rs->state == RS_FAILED)
-		return rs_fail(ENOTCONN);
-	if (rs->state != RS_CONNECTED) /* it is being established */
-		return rs_fail(EAGAIN);
+	error = rs_await_connection(rs, flags);
+	if (!error && rs->state != RS_CONNECTED)
+		error = ENOTCONN;
+	if (error)
+		return rs_fail(error);
 	rs_progress(rs);
 	for (;;) {
 		done += (ssize_t)take(rs, &to, (size_t)(total - done), peek);

@@ -10,6 +10,7 @@
 
 /* The program's, while signals are blocked. */
 static _Thread_local sigset_t programs;
+static _Thread_local int programs_cancel;
 
 /* Not those that an instruction of the program's own raises. */
 void rs_block_signals(void)
@@ -17,6 +18,7 @@ void rs_block_signals(void)
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 	sigset_t blocked;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &programs_cancel);
 	sigfillset(&blocked);
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 		sigdelset(&blocked, own[i]);
@@ -26,6 +28,7 @@ void rs_block_signals(void)
 void rs_unblock_signals(void)
 {
 	pthread_sigmask(SIG_SETMASK, &programs, NULL);
+	pthread_setcancelstate(programs_cancel, NULL);
 }
 
 int64_t rs_now_ns(void)
@@ -36,15 +39,18 @@ int64_t rs_now_ns(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* Raw: librspreload has a poll of its own, and these descriptors are none of the
- * program's. wait_ns below 0: for ever. */
+/* librspreload has a poll of its own, but no ppoll. wait_ns below 0: for ever. */
 int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns)
 {
 	struct timespec wait = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
-	sigset_t mask = programs; /* a handler's calls overwrite that */
-	int found = (int)syscall(SYS_ppoll, fds, n, wait_ns < 0 ? NULL : &wait, &mask, _NSIG / 8);
+	sigset_t mask = programs; /* a handler's calls overwrite both */
+	int found, cancel = programs_cancel;
 
+	pthread_setcancelstate(cancel, NULL);
+	found = ppoll(fds, n, wait_ns < 0 ? NULL : &wait, &mask);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	programs = mask;
+	programs_cancel = cancel;
 	return found;
 }
 

@@ -127,10 +127,13 @@ struct rs *rs_take(int fd)
 
 	rs_block_signals();
 	rs = rs_hold(fd);
-	if (rs)
-		pthread_mutex_lock(&rs->lock);
-	else
+	if (!rs) {
 		rs_unblock_signals();
+		return NULL;
+	}
+	pthread_mutex_lock(&rs->lock);
+	if (rs_is_connecting(rs)) /* a socket that doesn't block connects in whatever calls are made */
+		rs_take_events(rs);
 	return rs;
 }
 

@@ -3,6 +3,11 @@
 
 #include "rsockets.h"
 
+bool rs_is_connecting(const struct rs *rs)
+{
+	return rs->state == RS_RESOLVING_ADDR || rs->state == RS_RESOLVING_ROUTE || rs->state == RS_CONNECTING;
+}
+
 int rs_descriptors(const struct rs *rs, int fds[2])
 {
 	int n = 0;
@@ -43,6 +48,15 @@ static bool look(struct rs *rs, bool (*ready)(struct rs *rs))
 	}
 }
 
+/* A thread is cancelled asleep: the socket, which rs_take held, is let go of. */
+static void give_up(void *rs)
+{
+	rs_block_signals();
+	rs_end_wait();
+	rs_let_go(rs);
+	rs_unblock_signals();
+}
+
 /* Asleep without the lock. 0 or an errno value; ETIMEDOUT when the time is up. */
 static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 {
@@ -57,8 +71,10 @@ static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 	if (until_ns >= 0 && left < wait)
 		wait = left;
 	pthread_mutex_unlock(&rs->lock);
+	pthread_cleanup_push(give_up, rs);
 	if (rs_sys_poll(fds, (nfds_t)n + 1, wait) < 0)
 		error = errno;
+	pthread_cleanup_pop(0);
 	pthread_mutex_lock(&rs->lock);
 	rs_drain();
 	if (n && fds[1].revents)

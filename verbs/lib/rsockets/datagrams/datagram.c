@@ -198,18 +198,24 @@ static int try_to_send(struct rs *rs, const union rs_name *to, struct rs_message
 	return error;
 }
 
+static void free_message(void *message)
+{
+	free(*(struct rs_message **)message);
+}
+
 /* 0 or an errno value. The peer is looked up again after each wait: it may have been
  * forgotten. */
 static int send_to(struct rs *rs, const union rs_name *to, struct rs_message *m, int flags)
 {
 	int error = try_to_send(rs, to, &m);
 
+	pthread_cleanup_push(free_message, &m);
 	while (m && !error) {
 		error = rs_wait_unless(rs, datagram_can_send, flags);
 		if (!error)
 			error = try_to_send(rs, to, &m);
 	}
-	free(m);
+	pthread_cleanup_pop(1);
 	return error;
 }
 

@@ -123,3 +123,62 @@ void case_listens_later(void)
 	CHECK(rconnect(a, (struct sockaddr *)&at, sizeof(at)) == 0);
 	CHECK(rclose(a) == 0 && rclose(l) == 0);
 }
+
+enum { BY_CONNECT, BY_SEND, BY_RECEIVE, BY_NAME, WAYS };
+
+/* Whether the connection is there, by a call of this kind. */
+static bool is_there(int fd, int way)
+{
+	struct sockaddr_in name;
+	socklen_t length = sizeof(name);
+	char byte;
+
+	switch (way) {
+	case BY_CONNECT:
+		return rconnect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 || errno == EISCONN;
+	case BY_SEND:
+		return rsend(fd, "x", 1, 0) == 1;
+	case BY_RECEIVE:
+		CHECK(rrecv(fd, &byte, 1, 0) == -1 && errno == EAGAIN);
+		/* fall through */
+	default:
+		return rgetpeername(fd, (struct sockaddr *)&name, &length) == 0;
+	}
+}
+
+/* A socket that doesn't block connects while the program makes other calls than rpoll;
+ * one that blocks again waits for it in rsend. */
+void case_connects_in_calls(void)
+{
+	int fd, l = listener_of(WAYS + 1);
+	char byte;
+
+	for (int way = 0; way < WAYS; way++) {
+		fd = stream_socket();
+		CHECK(rfcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+		REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
+		while (!is_there(fd, way))
+			usleep(1000);
+		CHECK(rclose(fd) == 0);
+	}
+	fd = stream_socket();
+	CHECK(rfcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+	REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
+	CHECK(rfcntl(fd, F_SETFL, 0) == 0 && rsend(fd, "y", 1, 0) == 1);
+	CHECK(rclose(fd) == 0);
+	for (int way = 0; way <= WAYS; way++) {
+		CHECK((fd = raccept(l, NULL, NULL)) >= 0);
+		if (way == BY_SEND || way == WAYS)
+			CHECK(rrecv(fd, &byte, 1, 0) == 1);
+		CHECK(rclose(fd) == 0);
+	}
+	CHECK(rclose(l) == 0);
+	fd = stream_socket();
+	CHECK(rfcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+	REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
+	while (rconnect(fd, (struct sockaddr *)&at, sizeof(at)) == -1 && errno == EALREADY)
+		usleep(1000);
+	CHECK(errno == ECONNREFUSED); /* and another attempt begins */
+	REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
+	CHECK(rclose(fd) == 0);
+}
