@@ -111,7 +111,7 @@ func (c *Conn) forget() {
 	if c.s.ids[h.local] == c {
 		delete(c.s.ids, h.local)
 	}
-	if key := (requestKey{c.Peer.Addr(), h.remote}); c.s.asked[key] == c {
+	if key := (requestKey{c.port, c.Peer.Addr(), h.remote}); c.s.asked[key] == c {
 		delete(c.s.asked, key)
 	}
 }

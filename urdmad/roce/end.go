@@ -40,7 +40,7 @@ func (c *Conn) end(why qp.CloseReason) {
 		q.Flush(why.Why())
 	}
 	if c.shake != nil {
-		if key := (requestKey{c.Peer.Addr(), uint32(c.peer)}); c.s.peers[key] == c {
+		if key := (requestKey{c.port, c.Peer.Addr(), uint32(c.peer)}); c.s.peers[key] == c {
 			delete(c.s.peers, key)
 		}
 		c.left(why)

@@ -59,8 +59,9 @@ type handshake struct {
 }
 
 // requestKey recognises another copy of a request by its communication ID. peers has queue pair
-// numbers in its place.
+// numbers in its place. Networks at two ports may have hosts of the same address.
 type requestKey struct {
+	port *Port
 	peer netip.Addr
 	id   uint32
 }
@@ -250,7 +251,7 @@ func (c *Conn) known() {
 // peer's machine was switched off (InfiniBand vol. 1). The peer has answered what a
 // stranger can't see, so it is no one else. The request itself is not proof of that.
 func (c *Conn) supersede() {
-	key := requestKey{c.Peer.Addr(), uint32(c.peer)}
+	key := requestKey{c.port, c.Peer.Addr(), uint32(c.peer)}
 	if old := c.s.peers[key]; old != nil {
 		c.s.clock.Soon(func() { old.end(qp.CloseRemote) })
 	}

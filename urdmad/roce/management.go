@@ -31,7 +31,7 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 	}
 	c := p.s.ids[m.Remote]
 	if c == nil && m.Kind == ibcm.REJ && m.Reason == ibcm.TimedOut { // its sender may not know our ID
-		c = p.s.asked[requestKey{d.Src.Addr(), m.Local}]
+		c = p.s.asked[requestKey{p, d.Src.Addr(), m.Local}]
 	}
 	if c == nil || c.port != p || c.Peer.Addr() != d.Src.Addr() || c.shake.remote != 0 && c.shake.remote != m.Local {
 		switch m.Kind {
@@ -85,7 +85,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 
 // requestArrived takes a request for a connection.
 func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
-	s, key := p.s, requestKey{d.Src.Addr(), m.Local}
+	s, key := p.s, requestKey{p, d.Src.Addr(), m.Local}
 	if c := s.asked[key]; c != nil {
 		c.askedAgain(m)
 		return "asked again"
