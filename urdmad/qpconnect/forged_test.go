@@ -53,17 +53,21 @@ func TestForgedRequests(t *testing.T) {
 // TestForgedLink: a request that only seems to come from the peer does not redirect what the
 // handshake sends it.
 func TestForgedLink(t *testing.T) {
-	w := newWorld(t, 1)
-	victim, peer := w.hosts[0].newQP(7), w.hosts[1].newQP(7)
-	victim.rtr(peer.end())
-	w.pass(10 * ms)
-	p := &cm.Packet{Link: netip.MustParseAddr("192.0.2.1"), Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
-		Peer: netip.AddrPortFrom(peer.h.addr, 5), TRP: wire.TRP{Op: wire.OpRequest}}
-	p.Connect = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
-	before := w.sent[wire.OpRequest]
-	victim.h.m.Request(p) // the world complains of what goes by another link than the peer's
-	w.pass(sec)
-	if w.sent[wire.OpRequest] == before {
-		t.Error("nothing was sent")
+	for _, early := range []bool{false, true} { // before the victim knows the way to its peer
+		w := newWorld(t, 1)
+		victim, peer := w.hosts[0].newQP(7), w.hosts[1].newQP(7)
+		victim.rtr(peer.end())
+		if !early {
+			w.pass(10 * ms)
+		}
+		p := &cm.Packet{Link: netip.MustParseAddr("192.0.2.1"), Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
+			Peer: netip.AddrPortFrom(peer.h.addr, 5), TRP: wire.TRP{Op: wire.OpRequest}}
+		p.Connect = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
+		before := w.sent[wire.OpRequest]
+		victim.h.m.Request(p) // the world complains of what goes by another link than the peer's
+		w.pass(sec)
+		if w.sent[wire.OpRequest] == before {
+			t.Error("nothing was sent")
+		}
 	}
 }

@@ -15,9 +15,12 @@ func (m *Manager) Request(p *cm.Packet) {
 		return
 	}
 	switch {
-	case v.state == Resolving:
-		v.link, v.heard = p.Link, x.Cookie
-		m.open(v)
+	case v.state == Resolving: // by which link the peer is reached is not for a request to say
+		v.heard = x.Cookie
+		if v.tries > 1 {
+			v.tries = 0
+			m.net.Set(v.timer, m.net.Now()+firstRetry)
+		}
 	case v.state == Connecting:
 		m.asked(v, p)
 	case p.TRP.PSN != v.peerISN:
