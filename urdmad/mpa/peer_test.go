@@ -419,3 +419,30 @@ func TestGoneWhileWaiting(t *testing.T) {
 	w.Pass(time.Second)
 	c.NoEvent()
 }
+
+// TestWorkOfRefused: what a refused peer goes on sending counts as work of the turn that
+// reads it.
+func TestWorkOfRefused(t *testing.T) {
+	w := world(t, enginetest.Options{})
+	w.A.NewClient().Listen(port, 8)
+	p := dial(w)
+	m := request()
+	m.Markers = true
+	p.frame(&m)
+	p.reply(true)
+	const size = 50_000
+	_ = p.conn.SetWriteDeadline(time.Time{})
+	if _, err := p.conn.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	e, spent := w.A.Engine, 0
+	for end := time.Now().Add(time.Minute); spent < size && time.Now().Before(end); {
+		before := e.QPs.Spent()
+		e.MPA.Look()
+		e.MPA.Poll()
+		spent += e.QPs.Spent() - before
+	}
+	if spent < size {
+		t.Errorf("%d bytes were read, and %d count", size, spent)
+	}
+}

@@ -311,6 +311,9 @@ func (c *Conn) discard() {
 	b := c.s.buffers.take()
 	defer c.s.buffers.put(b)
 	n, errno := c.s.vector.receive(c.fd, [][]byte{b})
+	if errno == 0 {
+		c.s.table.Spend(n)
+	}
 	if n == 0 && errno == 0 || errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR {
 		c.close()
 	}
