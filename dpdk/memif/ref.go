@@ -2,10 +2,14 @@ package memif
 
 // ref is what a Packet's Ref says: which link, what kind of buffer, which one.
 //
-//	bits 63–32 epoch of the link (0 for private buffers)
+//	bits 63–62 0: package steer has names of its own
+//	bits 61–32 epoch of the link (0 for private buffers)
 //	bits 31–28 kind
 //	bits 27–0  index: private buffer, ring slot (server) or region buffer (client)
 type ref uint64
+
+// epochs is how many there are; then they begin again.
+const epochs = 1 << 30
 
 type refKind uint8
 

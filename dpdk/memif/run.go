@@ -15,9 +15,9 @@ import (
 // newLink makes an empty link with the next epoch. Epoch 0 is the private
 // buffers'.
 func (p *Port) newLink(c control, peer string) *link {
-	epoch := p.epoch.Add(1)
+	epoch := p.epoch.Add(1) % epochs
 	if epoch == 0 {
-		epoch = p.epoch.Add(1)
+		epoch = p.epoch.Add(1) % epochs
 	}
 	l := &link{epoch: epoch, peer: peer, ctl: c}
 	l.share(len(p.queues))

@@ -60,7 +60,7 @@ type Packet struct {
 	// the sender's; before Tx the caller sets it. On a port of frames it is
 	// neither set nor looked at.
 	Peer Peer
-	// Ref is the port's own: an mbuf's address, a ring slot. The caller keeps
+	// Ref is the port's own, below 1<<62: an mbuf's address, a ring slot. The caller keeps
 	// it together with Data and never looks at it.
 	Ref uintptr
 }

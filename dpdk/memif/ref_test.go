@@ -1,0 +1,16 @@
+package memif
+
+import "testing"
+
+// TestRefsOfManyLinks: however often a peer has come back, packets are named by what package port
+// leaves to drivers, and never as private buffers are.
+func TestRefsOfManyLinks(t *testing.T) {
+	p := &Port{queues: make([]*queue, 1)}
+	for _, before := range []uint32{0, 1<<30 - 2, 1<<30 - 1, 1 << 30, 1 << 31, 1<<32 - 1} {
+		p.epoch.Store(before)
+		l := p.newLink(control{}, "")
+		if r := makeRef(l.epoch, refKept, 1<<28-1); r >= 1<<62 || l.epoch == 0 || ref(r).epoch() != l.epoch {
+			t.Errorf("after %d links: epoch %d, packets are named %#x", before, l.epoch, r)
+		}
+	}
+}
